@@ -1,0 +1,37 @@
+# add_component(<name> [PURE] SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [TESTS ...] [TEST_DEPS ...])
+#
+# One static library and one test binary a component; each GoogleTest case is a ctest test with the
+# label "unit". A PURE component holds decisions: it may depend only on PURE components and on
+# PURE_EXTERNAL_DEPS, so a decision that grows a netlink, gRPC or database dependency fails when
+# CMake configures, not in review.
+set(PURE_EXTERNAL_DEPS absl::status absl::statusor absl::strings absl::time absl::flat_hash_map
+    fmt::fmt nlohmann_json::nlohmann_json)
+
+function(add_component name)
+  cmake_parse_arguments(ARG "PURE" "" "SOURCES;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS} project_warnings)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  set_property(TARGET ${name} PROPERTY COMPONENT_PURE ${ARG_PURE})
+  if(ARG_PURE)
+    foreach(dep IN LISTS ARG_DEPS ARG_PRIVATE_DEPS)
+      get_property(dep_pure TARGET ${dep} PROPERTY COMPONENT_PURE)
+      if(NOT dep_pure AND NOT dep IN_LIST PURE_EXTERNAL_DEPS)
+        message(FATAL_ERROR "pure component '${name}' may not depend on '${dep}'")
+      endif()
+    endforeach()
+  endif()
+  if(ARG_TESTS)
+    add_spoke_test(${name}_test LABEL unit SOURCES ${ARG_TESTS} DEPS ${name} ${ARG_TEST_DEPS})
+  endif()
+endfunction()
+
+# add_spoke_test(<name> LABEL <group> SOURCES ... [DEPS ...]): one test binary; `scripts/test.sh
+# <group>` runs it. Groups that touch the kernel set RUN_SERIAL through LABEL netns.
+function(add_spoke_test name)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock_main project_warnings)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 120)
+endfunction()

@@ -1,0 +1,41 @@
+#include "lib/os/file.h"
+
+#include <filesystem>
+
+#include "gtest/gtest.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::os {
+namespace {
+
+TEST(File, ReplacesAtomicallyAndLeavesNoTemporary) {
+  const testing_support::TempDir dir;
+  const std::string path = dir.File("state");
+  ASSERT_TRUE(WriteFileAtomic(path, "one", Durability::kVisible).ok());
+  ASSERT_TRUE(WriteFileAtomic(path, "two", Durability::kSurvivesPower).ok());
+  EXPECT_EQ(*ReadFile(path), "two");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
+}
+
+TEST(File, AFailedReplaceNamesThePathAndKeepsTheOldContent) {
+  const testing_support::TempDir dir;
+  const auto status = WriteFileAtomic(dir.File("gone/state"), "x", Durability::kVisible);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(status.message()).find(dir.File("gone/state")), std::string::npos);
+}
+
+TEST(File, ReadRefusesWhatIsLongerThanAllowed) {
+  const testing_support::TempDir dir;
+  ASSERT_TRUE(WriteFileAtomic(dir.File("big"), std::string(100, 'x'), Durability::kVisible).ok());
+  EXPECT_EQ(ReadFile(dir.File("big"), 99).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReadFile(dir.File("none")).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(File, DirectoryOfTakesTheLastComponentOff) {
+  EXPECT_EQ(DirectoryOf("/run/spoke/cni.sock"), "/run/spoke");
+  EXPECT_EQ(DirectoryOf("/cni.sock"), "/");
+  EXPECT_EQ(DirectoryOf("cni.sock"), ".");
+}
+
+}  // namespace
+}  // namespace spoke::os

@@ -1,0 +1,69 @@
+#include "netagent/core/attach_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "netagent/core/claims.h"
+
+namespace spoke::netagent {
+namespace {
+
+// FNV-1a, 64 bits: names must not change between builds or library versions, as std::hash may.
+uint64_t StableHash(std::string_view text, uint64_t hash = 0xCBF29CE484222325ULL) {
+  for (const char c : text) {
+    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3ULL;
+  }
+  return hash;
+}
+
+uint64_t HashOf(const AttachmentKey& key) {
+  // The separator keeps ("ab", "c") apart from ("a", "bc").
+  return StableHash(key.ifname, StableHash(std::string_view("\0", 1), StableHash(key.container_id)));
+}
+
+// Locally administered (bit 1) and unicast (bit 0 clear), IEEE 802-2014 section 8.4. `end` tells
+// the two ends of one pair apart.
+ip::MacAddress MacFrom(uint64_t hash, uint8_t end) {
+  ip::MacAddress mac;
+  mac.octets[0] = end;
+  for (size_t i = 1; i < mac.octets.size(); ++i) {
+    mac.octets[i] = static_cast<uint8_t>(hash >> (8 * i));
+  }
+  return mac;
+}
+
+constexpr uint8_t kHostEnd = 0x0A;
+constexpr uint8_t kPodEnd = 0x0E;
+constexpr uint32_t kMinMtuV4 = 68;
+constexpr uint32_t kMinMtuV6 = 1280;
+
+}  // namespace
+
+std::string HostLinkName(const AttachmentKey& key) {
+  return fmt::format("{}{:012x}", claims::kLinkPrefix, HashOf(key) >> 16U);
+}
+
+absl::StatusOr<AttachSpec> PlanAttach(const AttachmentKey& key, std::vector<ip::Address> addresses,
+                                      uint32_t mtu) {
+  const auto v4 = std::count_if(addresses.begin(), addresses.end(),
+                                [](const ip::Address& address) { return address.is_v4(); });
+  const auto v6 = static_cast<std::ptrdiff_t>(addresses.size()) - v4;
+  if (addresses.empty() || v4 > 1 || v6 > 1) {
+    return absl::InvalidArgumentError(
+        fmt::format("an attachment has one address a family, not {} IPv4 and {} IPv6", v4, v6));
+  }
+  const uint32_t least = v6 > 0 ? kMinMtuV6 : kMinMtuV4;
+  if (mtu < least) {
+    return absl::InvalidArgumentError(fmt::format("MTU {} is below the minimum of {}", mtu, least));
+  }
+  const uint64_t hash = HashOf(key);
+  return AttachSpec{.host_link = HostLinkName(key),
+                    .pod_link = key.ifname,
+                    .host_mac = MacFrom(hash, kHostEnd),
+                    .pod_mac = MacFrom(hash, kPodEnd),
+                    .mtu = mtu,
+                    .addresses = std::move(addresses)};
+}
+
+}  // namespace spoke::netagent

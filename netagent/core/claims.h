@@ -1,0 +1,28 @@
+// Every name, number and address in the kernel that is ours, with why. Nothing else is ever changed
+// or removed. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "lib/ip/address.h"
+
+namespace spoke::netagent::claims {
+
+// Host ends of pod links are "spk" and twelve hex digits: 15 bytes, the kernel's limit (IFNAMSIZ).
+inline constexpr std::string_view kLinkPrefix = "spk";
+
+// rtm_protocol of every route we add ("S"). The kernel leaves 5..254 to whoever wants one
+// (linux/rtnetlink.h); iproute2's rt_protos lists no use of 83.
+inline constexpr uint8_t kRouteProtocol = 83;
+
+// Metric of the unreachable route that every attached address has. Any pod route (metric 0) wins;
+// when the pod has gone, a packet for it ends here and does not loop between node and fabric.
+inline constexpr uint32_t kUnreachableMetric = 8'388'608;
+
+// Next hop of every pod's default route: link-local, the same in each pod, held by no device. A
+// permanent neighbour entry answers for it, so there is no ARP, no proxy and no DAD wait.
+inline constexpr ip::Address kGatewayV4 = ip::Address::V4(0xA9FE0101);  // 169.254.1.1
+inline constexpr ip::Address kGatewayV6 = ip::Address::V6(0xFE80'0000'0000'0000, 1);  // fe80::1
+
+}  // namespace spoke::netagent::claims

@@ -1,0 +1,63 @@
+// Pod links, addresses and routes as the node's kernel holds them. Implemented by NetlinkRouter and,
+// in tests, FakeKernel; router_contract.h holds the promises below as tests for both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/ip/address.h"
+#include "netagent/core/attach_plan.h"
+
+namespace spoke::netagent {
+
+// A host link of ours and what is routed to it.
+struct AttachedLink {
+  std::string host_link;
+  std::vector<ip::Address> addresses;  // Sorted.
+
+  bool operator==(const AttachedLink&) const = default;
+};
+
+// A network device of the node that carries attached addresses.
+struct Nic {
+  std::string name;
+  ip::MacAddress mac;
+  uint32_t mtu = 0;                    // Bytes.
+  std::vector<ip::Address> addresses;  // Global scope, sorted.
+
+  bool operator==(const Nic&) const = default;
+};
+
+// Not thread-safe: one thread does the kernel work, since more would only fight for RTNL.
+class Router {
+ public:
+  virtual ~Router() = default;
+
+  // Builds the attachment: veth pair with both MACs and the MTU, the pod end in `pod_netns` (borrowed
+  // for the call), up, with its /32 and /128, the gateway's permanent neighbour and default route;
+  // the host end up, with permanent neighbours and a route for each address.
+  // On an error nothing of this attachment remains, and nothing else has changed.
+  // Errors: kAlreadyExists (a link of either name is there already: it is left alone);
+  // kFailedPrecondition (`pod_netns` is the node's own namespace, or not a network namespace);
+  // kResourceExhausted; kInternal (what else the kernel refused, with its words).
+  virtual absl::Status Attach(const AttachSpec& spec, int pod_netns) = 0;
+
+  // Removes the host link and with it the pod end, routes and neighbours. OK when it is not there.
+  // Errors: kInvalidArgument (a name that is not ours); kInternal.
+  virtual absl::Status Detach(const std::string& host_link) = 0;
+
+  // All host links of ours, by name. Errors: kUnavailable (the dump kept being interrupted).
+  virtual absl::StatusOr<std::vector<AttachedLink>> ListAttached() = 0;
+
+  // Makes the unreachable routes of ours exactly those for `addresses` (see claims.h), and leaves
+  // pod routes alone. Idempotent. Errors: kUnavailable (try again); kInternal.
+  virtual absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) = 0;
+
+  // Errors: kNotFound (no device of that name).
+  virtual absl::StatusOr<Nic> ReadNic(const std::string& name) = 0;
+};
+
+}  // namespace spoke::netagent

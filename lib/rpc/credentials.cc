@@ -1,0 +1,79 @@
+#include "lib/rpc/credentials.h"
+
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include "lib/base/status.h"
+#include "lib/os/file.h"
+
+namespace spoke::rpc {
+namespace {
+
+struct Pem {
+  std::string ca;
+  std::string certificate;
+  std::string key;
+};
+
+absl::StatusOr<Pem> ReadPem(const TlsFiles& files) {
+  constexpr size_t kMaxPemBytes = 1U << 20U;
+  Pem pem;
+  ASSIGN_OR_RETURN(pem.ca, os::ReadFile(files.ca, kMaxPemBytes));
+  ASSIGN_OR_RETURN(pem.certificate, os::ReadFile(files.certificate, kMaxPemBytes));
+  ASSIGN_OR_RETURN(pem.key, os::ReadFile(files.key, kMaxPemBytes));
+  return pem;
+}
+
+}  // namespace
+
+absl::Status TlsFiles::Validate() const {
+  const bool any = !ca.empty() || !certificate.empty() || !key.empty();
+  const bool all = !ca.empty() && !certificate.empty() && !key.empty();
+  if (insecure && any) {
+    return absl::InvalidArgumentError("tls: give either the three files or insecure: true, not both");
+  }
+  if (!insecure && !all) {
+    return absl::InvalidArgumentError(
+        "tls: needs ca, certificate and key (or insecure: true, for a closed test network only)");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientCredentials(const TlsFiles& files) {
+  RETURN_IF_ERROR(files.Validate());
+  if (files.insecure) return grpc::InsecureChannelCredentials();
+  ASSIGN_OR_RETURN(const Pem pem, ReadPem(files));
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = pem.ca;
+  options.pem_cert_chain = pem.certificate;
+  options.pem_private_key = pem.key;
+  return grpc::SslCredentials(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsFiles& files) {
+  RETURN_IF_ERROR(files.Validate());
+  if (files.insecure) return grpc::InsecureServerCredentials();
+  ASSIGN_OR_RETURN(const Pem pem, ReadPem(files));
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = pem.ca;
+  options.pem_key_cert_pairs.push_back({pem.key, pem.certificate});
+  return grpc::SslServerCredentials(options);
+}
+
+std::vector<std::string> PeerNames(const grpc::AuthContext& context) {
+  std::vector<std::string> names;
+  for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
+    for (const grpc::string_ref& name : context.FindPropertyValues(property)) {
+      names.emplace_back(name.data(), name.size());
+    }
+  }
+  return names;
+}
+
+absl::Status FromGrpc(int code, const std::string& message) {
+  return {static_cast<absl::StatusCode>(code), message};
+}
+
+}  // namespace spoke::rpc

@@ -1,0 +1,43 @@
+// TLS for our gRPC channels: both sides show a certificate signed by the cluster's own authority.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace grpc {
+class AuthContext;
+class ChannelCredentials;
+class ServerCredentials;
+}  // namespace grpc
+
+namespace spoke::rpc {
+
+// Paths of PEM files. All three, or `insecure`: never a silent fall-back to plain text.
+struct TlsFiles {
+  std::string ca;
+  std::string certificate;
+  std::string key;
+  bool insecure = false;
+
+  // Errors: kInvalidArgument (some but not all of the files, or files together with insecure).
+  absl::Status Validate() const;
+};
+
+// Reads the files now. Errors: kNotFound, kPermissionDenied with the path; kInvalidArgument.
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientCredentials(const TlsFiles& files);
+
+// Demands and verifies the client's certificate. Errors: as above.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsFiles& files);
+
+// The names in the peer's verified certificate: subject alternative names and the common name. Empty
+// when the peer showed none.
+std::vector<std::string> PeerNames(const grpc::AuthContext& context);
+
+// gRPC's code and message as a Status of ours; the numbers are the same by design.
+absl::Status FromGrpc(int code, const std::string& message);
+
+}  // namespace spoke::rpc

@@ -1,0 +1,288 @@
+#include "lib/config/yaml_tree.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <sstream>
+#include <utility>
+
+#include "fmt/core.h"
+#include "yaml-cpp/eventhandler.h"
+#include "yaml-cpp/exceptions.h"
+#include "yaml-cpp/mark.h"
+#include "yaml-cpp/parser.h"
+
+namespace spoke::config {
+namespace {
+
+constexpr size_t kMaxQuotedBytes = 60;
+
+// Ends the parse; the mistake is on record already.
+class StopParsing : public std::exception {};
+
+// yaml-cpp counts from 0, and from -1 where it does not know.
+int LineOf(const YAML::Mark& mark) { return std::max(mark.line + 1, 1); }
+
+// The length of the UTF-8 sequence at `at`, or 0: RFC 3629, so no overlong forms and no surrogates.
+size_t Utf8SequenceLength(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) -> uint32_t {
+    return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : 0;
+  };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
+  const uint32_t lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    if (!continues(1) || !continues(2)) return 0;
+    const uint32_t point = ((lead & 0xFU) << 12U) | ((byte(1) & 0x3FU) << 6U) | (byte(2) & 0x3FU);
+    return point >= 0x800 && (point < 0xD800 || point > 0xDFFF) ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    if (!continues(1) || !continues(2) || !continues(3)) return 0;
+    const uint32_t top = ((lead & 0x7U) << 6U) | (byte(1) & 0x3FU);
+    return top >= 0x10 && top <= 0x10F ? 4 : 0;
+  }
+  return 0;
+}
+
+bool IsForbiddenControl(char c) {
+  const auto byte = static_cast<uint8_t>(c);
+  return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F;
+}
+
+// What yaml-cpp would pass over in silence: it takes byte 0x04 for the end of the file, replaces
+// what is not UTF-8, guesses at UTF-16, and lets a tab change the shape of the tree.
+bool CheckBytes(std::string_view text, std::vector<Mistake>* mistakes) {
+  int line = 1;
+  bool indentation = true;
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const size_t length = Utf8SequenceLength(text, at);
+    if (length == 0) {
+      mistakes->push_back({line, "", "the text is not UTF-8"});
+      return false;
+    }
+    if (IsForbiddenControl(c)) {
+      mistakes->push_back({line, "", fmt::format("control character 0x{:02x}: remove it", c)});
+      return false;
+    }
+    if (c == '\t' && indentation) {
+      mistakes->push_back({line, "", "a tab in the indentation: use spaces"});
+      return false;
+    }
+    if (c == '\n') ++line;
+    indentation = c == '\n' || (indentation && c == ' ');
+    at += length;
+  }
+  return true;
+}
+
+// Builds the tree from yaml-cpp's events. Not from its nodes: those have resolved aliases and
+// dropped duplicate keys by the time one can look at them.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(YamlNode* root, std::vector<Mistake>* mistakes) : root_(root), mistakes_(mistakes) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) {
+      Stop(LineOf(mark), "a second document starts here: a file holds one, and nothing behind it");
+    }
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    RefuseDecoration(mark, "", anchor);
+    if (TakesKey()) return AddKey(mark, "");
+    AddValue(YamlKind::kEmpty, LineOf(mark));
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
+    Add(LineOf(mark), "aliases (*name) are not supported: write the value out");
+    if (TakesKey()) return AddKey(mark, "*");
+    AddValue(YamlKind::kEmpty, LineOf(mark));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    RefuseDecoration(mark, tag, anchor);
+    if (TakesKey()) return AddKey(mark, value);
+    YamlNode* node = AddValue(YamlKind::kText, LineOf(mark));
+    node->quoted = tag == "!";
+    node->text = value;
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    Open(mark, tag, anchor, YamlKind::kList);
+  }
+  void OnSequenceEnd() override { open_.pop_back(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    Open(mark, tag, anchor, YamlKind::kMap);
+  }
+  void OnMapEnd() override { open_.pop_back(); }
+
+  int documents() const { return documents_; }
+
+ private:
+  // A map or list that is not closed yet. Its address is stable: it is the last child of its
+  // parent, which does not grow before it is closed.
+  struct OpenNode {
+    YamlNode* node;
+    std::string path;
+    bool wants_value;  // The key has been read.
+  };
+
+  bool TakesKey() const {
+    return !open_.empty() && open_.back().node->kind == YamlKind::kMap && !open_.back().wants_value;
+  }
+
+  std::string NextPath() const {
+    if (open_.empty()) return "";
+    const OpenNode& parent = open_.back();
+    if (parent.node->kind == YamlKind::kList) {
+      return JoinPath(parent.path, parent.node->items.size());
+    }
+    return parent.wants_value ? JoinPath(parent.path, parent.node->entries.back().key)
+                              : parent.path;
+  }
+
+  void Add(int line, std::string message) {
+    mistakes_->push_back({line, NextPath(), std::move(message)});
+  }
+
+  [[noreturn]] void Stop(int line, std::string message) {
+    Add(line, std::move(message));
+    throw StopParsing();
+  }
+
+  // yaml-cpp's tag is "?" for a plain value, "!" for one in quotes.
+  void RefuseDecoration(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    if (anchor != 0) {
+      Add(LineOf(mark), "anchors (&name) are not supported: write the value out");
+    }
+    if (!tag.empty() && tag != "?" && tag != "!") {
+      Add(LineOf(mark), fmt::format("tags ({}) are not supported: remove it", Quoted(tag)));
+    }
+  }
+
+  void AddKey(const YAML::Mark& mark, const std::string& key) {
+    OpenNode& map = open_.back();
+    const int line = LineOf(mark);
+    const auto [first, inserted] = map.node->index_by_key.emplace(key, map.node->entries.size());
+    if (!inserted) {
+      // The second value still needs a place; it stays unreachable, since the index has the first.
+      mistakes_->push_back({line, JoinPath(map.path, key),
+                            fmt::format("is given twice: line {} has it already",
+                                        map.node->entries[first->second].line)});
+    }
+    map.node->entries.push_back({key, line, {}});
+    map.wants_value = true;
+  }
+
+  YamlNode* AddValue(YamlKind kind, int line) {
+    YamlNode* node = root_;
+    if (!open_.empty()) {
+      OpenNode& parent = open_.back();
+      if (parent.node->kind == YamlKind::kList) {
+        node = &parent.node->items.emplace_back();
+      } else {
+        node = &parent.node->entries.back().value;
+        parent.wants_value = false;
+      }
+    }
+    node->kind = kind;
+    node->line = line;
+    return node;
+  }
+
+  void Open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YamlKind kind) {
+    // The tag is "?" here too; "!" would be one somebody wrote.
+    RefuseDecoration(mark, tag, anchor);
+    if (TakesKey()) Stop(LineOf(mark), "a key must be text, not a map or a list");
+    if (open_.size() >= kMaxConfigDepth) {
+      Stop(LineOf(mark), fmt::format("nested more than {} deep", kMaxConfigDepth));
+    }
+    std::string path = NextPath();
+    YamlNode* node = AddValue(kind, LineOf(mark));
+    open_.push_back({node, std::move(path), false});
+  }
+
+  YamlNode* root_;
+  std::vector<Mistake>* mistakes_;
+  std::vector<OpenNode> open_;
+  int documents_ = 0;
+};
+
+}  // namespace
+
+const YamlEntry* YamlNode::Find(const std::string& key) const {
+  const auto found = index_by_key.find(key);
+  return found == index_by_key.end() ? nullptr : &entries[found->second];
+}
+
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = std::max<size_t>(Utf8SequenceLength(text, at), 1);
+    if (at + length > kMaxQuotedBytes) {
+      quoted += "...";
+      break;
+    }
+    const auto byte = static_cast<uint8_t>(text[at]);
+    if (length == 1 && (byte < 0x20 || byte >= 0x7F)) {
+      quoted += fmt::format("\\x{:02x}", byte);
+    } else {
+      quoted += text.substr(at, length);
+    }
+    at += length;
+  }
+  return quoted + "\"";
+}
+
+std::string JoinPath(std::string_view map, std::string_view key) {
+  const bool plain = !key.empty() && key.size() <= kMaxQuotedBytes &&
+                     std::all_of(key.begin(), key.end(), [](char c) {
+                       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                              (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '/';
+                     });
+  const std::string shown = plain ? std::string(key) : Quoted(key);
+  return map.empty() ? shown : fmt::format("{}.{}", map, shown);
+}
+
+std::string JoinPath(std::string_view list, size_t item) {
+  return fmt::format("{}[{}]", list, item);
+}
+
+bool ParseYaml(std::string_view text, YamlNode* root, std::vector<Mistake>* mistakes) {
+  if (text.size() > kMaxConfigBytes) {
+    mistakes->push_back({1, "",
+                         fmt::format("the file has {} bytes, more than the {} allowed", text.size(),
+                                     kMaxConfigBytes)});
+    return false;
+  }
+  if (!CheckBytes(text, mistakes)) return false;
+  TreeBuilder builder(root, mistakes);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const StopParsing&) {
+    return false;
+  } catch (const YAML::Exception& error) {
+    mistakes->push_back({LineOf(error.mark), "", fmt::format("not valid YAML: {}", error.msg)});
+    return false;
+  } catch (const std::exception& error) {
+    mistakes->push_back({1, "", fmt::format("not readable as YAML: {}", error.what())});
+    return false;
+  }
+  if (builder.documents() == 0) {
+    mistakes->push_back({1, "", "the file is empty"});
+    return false;
+  }
+  return true;
+}
+
+}  // namespace spoke::config

@@ -1,0 +1,66 @@
+// YAML text as a small tree with line numbers: the subset of YAML that is safe and unsurprising in
+// a configuration file. Pure; no exception leaves. Used by config_text only; others want that file.
+//
+// Refused, each with its line: anchors, aliases and tags (an alias multiplies what a reader sees;
+// a tag changes what a value means), keys that are not text, duplicate keys, a second document,
+// tabs as indentation, control characters, text that is not UTF-8.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spoke::config {
+
+inline constexpr size_t kMaxConfigBytes = 1UL << 20;  // The largest real file has a few kilobytes.
+inline constexpr size_t kMaxConfigDepth = 32;         // Maps and lists inside each other.
+
+enum class YamlKind { kEmpty, kText, kList, kMap };
+
+struct YamlEntry;
+
+struct YamlNode {
+  // The position of `key`, or nullptr.
+  const YamlEntry* Find(const std::string& key) const;
+
+  YamlKind kind = YamlKind::kEmpty;
+  int line = 1;  // 1 is the first.
+  bool quoted = false;
+  std::string text;                // kText.
+  std::vector<YamlNode> items;     // kList.
+  std::vector<YamlEntry> entries;  // kMap, in the order of the file; keys are unique.
+  std::map<std::string, size_t> index_by_key;
+
+  // What readers asked this map for: the keys its owner knows. Mutable, since asking is reading.
+  mutable bool opened = false;
+  mutable std::set<std::string> asked;
+};
+
+struct YamlEntry {
+  std::string key;
+  int line = 1;
+  YamlNode value;
+};
+
+// One mistake. `path` is like "pools[1].cidr", empty for the file as a whole.
+struct Mistake {
+  int line = 1;
+  std::string path;
+  std::string message;
+};
+
+// "map" and the path of the key in it, as mistakes show it.
+std::string JoinPath(std::string_view map, std::string_view key);
+std::string JoinPath(std::string_view list, size_t item);
+
+// `text` in double quotes on one line: long text is cut, control characters are escaped.
+std::string Quoted(std::string_view text);
+
+// Parses `text`, appending to `mistakes`. True when `*root` is a whole tree, though it may lack
+// what was refused; false when the text has no readable shape, and then `*root` is not to be used.
+bool ParseYaml(std::string_view text, YamlNode* root, std::vector<Mistake>* mistakes);
+
+}  // namespace spoke::config

@@ -1,0 +1,139 @@
+#include "lib/config/yaml_tree.h"
+
+#include <string>
+#include <vector>
+
+#include "fmt/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::config {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The first mistake as "LINE: PATH: MESSAGE", "" when there is none.
+std::string FirstMistake(std::string_view text) {
+  YamlNode root;
+  std::vector<Mistake> mistakes;
+  const bool whole = ParseYaml(text, &root, &mistakes);
+  EXPECT_TRUE(whole || !mistakes.empty()) << "a refusal needs a reason";
+  if (mistakes.empty()) return "";
+  return std::to_string(mistakes[0].line) + ": " + mistakes[0].path + ": " + mistakes[0].message;
+}
+
+TEST(ParseYaml, KeepsLinesOrderAndQuotes) {
+  YamlNode root;
+  std::vector<Mistake> mistakes;
+  ASSERT_TRUE(ParseYaml("# c\nb: 1\na:\n  - 'x'\n  - {y: z}\n", &root, &mistakes));
+  ASSERT_EQ(root.kind, YamlKind::kMap);
+  EXPECT_EQ(root.entries[0].key, "b");
+  EXPECT_EQ(root.entries[0].line, 2);
+  EXPECT_FALSE(root.entries[0].value.quoted);
+  const YamlNode& list = root.Find("a")->value;
+  ASSERT_EQ(list.items.size(), 2U);
+  EXPECT_TRUE(list.items[0].quoted);
+  EXPECT_EQ(list.items[0].line, 4);
+  EXPECT_EQ(list.items[1].Find("y")->line, 5);
+  EXPECT_EQ(root.Find("absent"), nullptr);
+}
+
+TEST(ParseYaml, TakesBlocksOfText) {
+  YamlNode root;
+  std::vector<Mistake> mistakes;
+  ASSERT_TRUE(ParseYaml("a: |\n  one\n  two\nb: >-\n  three\n  four\n", &root, &mistakes));
+  EXPECT_EQ(root.Find("a")->value.text, "one\ntwo\n");
+  EXPECT_EQ(root.Find("b")->value.text, "three four");
+}
+
+TEST(ParseYaml, TakesOneDocumentWithItsMarkers) {
+  EXPECT_EQ(FirstMistake("---\na: 1\n...\n"), "");
+  EXPECT_EQ(FirstMistake("%YAML 1.2\n---\na: 1\n"), "");
+  EXPECT_EQ(FirstMistake("a: 1\r\nb: 2\r\n"), "");
+}
+
+TEST(ParseYaml, ALaughBombIsRefusedByItsFirstAnchor) {
+  std::string bomb = "a0: &a0 [x, x]\n";
+  for (int i = 1; i < 30; ++i) {
+    bomb += fmt::format("a{0}: &a{0} [*a{1}, *a{1}]\n", i, i - 1);
+  }
+  EXPECT_EQ(FirstMistake(bomb), "1: a0: anchors (&name) are not supported: write the value out");
+}
+
+TEST(ParseYaml, EveryPlaceForAnAnchorAliasOrTagIsRefused) {
+  for (const char* text : {"&x a: 1", "a: &x", "a: &x {b: c}", "a: [&x 1]", "!t a: 1", "a: !t b",
+                           "a: !t [b]", "a: !t {b: c}", "!t {a: b}", "&x\na: 1"}) {
+    EXPECT_THAT(FirstMistake(text), HasSubstr("not supported")) << text;
+  }
+  EXPECT_THAT(FirstMistake("a: *x"), HasSubstr("1: "));
+}
+
+TEST(ParseYaml, DepthIsCapped) {
+  const auto nested = [](size_t depth) {
+    return "a: " + std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_EQ(FirstMistake(nested(kMaxConfigDepth - 1)), "");
+  EXPECT_THAT(FirstMistake(nested(kMaxConfigDepth)), HasSubstr("nested more than 32 deep"));
+  EXPECT_THAT(FirstMistake(nested(100000)), HasSubstr("nested more than 32 deep"));
+  EXPECT_NE(FirstMistake(std::string(500000, '[')), "");
+  EXPECT_NE(FirstMistake(std::string(500000, '{')), "");
+  std::string dashes;
+  for (int i = 0; i < 100000; ++i) dashes += "- ";
+  EXPECT_NE(FirstMistake(dashes), "");
+}
+
+TEST(ParseYaml, SizeIsCapped) {
+  EXPECT_THAT(FirstMistake("a: " + std::string(kMaxConfigBytes, 'x')), HasSubstr("more than the"));
+  EXPECT_EQ(FirstMistake("a: " + std::string(kMaxConfigBytes - 3, 'x')), "");
+}
+
+TEST(ParseYaml, BytesThatWouldBeMisreadAreRefused) {
+  EXPECT_THAT(FirstMistake("a: 1\n\tb: 2\n"), HasSubstr("2: : a tab in the indentation"));
+  EXPECT_THAT(FirstMistake("a:\n \t- b\n"), HasSubstr("2: : a tab in the indentation"));
+  EXPECT_EQ(FirstMistake("a: 1\t# comment\n"), "");
+  EXPECT_THAT(FirstMistake("a: 1\nb: 2\x04\nc: 3\n"), HasSubstr("2: : control character 0x04"));
+  EXPECT_THAT(FirstMistake(std::string("a: \0b", 5)), HasSubstr("control character 0x00"));
+  EXPECT_THAT(FirstMistake("a: b\n\xff\xfe"), HasSubstr("2: : the text is not UTF-8"));
+  EXPECT_THAT(FirstMistake("a: \xc0\xaf"), HasSubstr("not UTF-8"));
+  EXPECT_THAT(FirstMistake("a: \xed\xa0\x80"), HasSubstr("not UTF-8"));
+  EXPECT_THAT(FirstMistake("a: \xf4\x90\x80\x80"), HasSubstr("not UTF-8"));
+  EXPECT_THAT(FirstMistake("a: \xe2\x82"), HasSubstr("not UTF-8"));
+  EXPECT_EQ(FirstMistake("a: \xc3\xbc \xe2\x82\xac \xf0\x9f\x98\x80"), "");
+}
+
+TEST(ParseYaml, SyntaxErrorsHaveALine) {
+  for (const char* text : {"a: 1\nb: [", "a: 1\nb: }", "a: 1\nb: 'x", "a: 1\nb: \"\\q\"",
+                           "a: 1\n- b", "a: 1\nb: @x", "a: 1\nb: c: d"}) {
+    const std::string got = FirstMistake(text);
+    EXPECT_FALSE(got.empty()) << text;
+    EXPECT_THAT(got.substr(0, 2), testing::AnyOf("1:", "2:", "3:")) << text << " gave " << got;
+  }
+}
+
+TEST(ParseYaml, DuplicateKeysNameBothLinesAndTheFirstCounts) {
+  YamlNode root;
+  std::vector<Mistake> mistakes;
+  EXPECT_TRUE(ParseYaml("a: 1\nb:\n  c: 1\n  'c': 2\na: 2\n", &root, &mistakes));
+  ASSERT_EQ(mistakes.size(), 2U);
+  EXPECT_EQ(mistakes[0].line, 4);
+  EXPECT_EQ(mistakes[0].path, "b.c");
+  EXPECT_THAT(mistakes[1].message, HasSubstr("line 1"));
+  EXPECT_EQ(root.Find("a")->value.text, "1");
+}
+
+TEST(Quoted, CutsAndEscapes) {
+  EXPECT_EQ(Quoted("a\"b\n\x7f"), "\"a\"b\\x0a\\x7f\"");
+  EXPECT_EQ(Quoted("\xc3\xbc\xff"), "\"\xc3\xbc\\xff\"");
+  EXPECT_LT(Quoted(std::string(1000, 'x')).size(), 70U);
+}
+
+TEST(JoinPath, QuotesKeysThatWouldMislead) {
+  EXPECT_EQ(JoinPath("a", "b"), "a.b");
+  EXPECT_EQ(JoinPath("", "b"), "b");
+  EXPECT_EQ(JoinPath("a", "b.c"), "a.\"b.c\"");
+  EXPECT_EQ(JoinPath("a", ""), "a.\"\"");
+  EXPECT_EQ(JoinPath("a", size_t{3}), "a[3]");
+}
+
+}  // namespace
+}  // namespace spoke::config

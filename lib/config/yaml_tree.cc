@@ -16,6 +16,7 @@ namespace spoke::config {
 namespace {
 
 constexpr size_t kMaxQuotedBytes = 60;
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // Ends the parse; the mistake is on record already.
 class StopParsing : public std::exception {};
@@ -77,11 +78,27 @@ bool CheckBytes(std::string_view text, std::vector<Mistake>* mistakes) {
   return true;
 }
 
+// Whether a quoted text that begins at `at` has its closing quote.
+bool IsClosed(std::string_view text, size_t at) {
+  const char quote = text[at];
+  for (size_t i = at + 1; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;  // The escaped character, which may be a quote.
+    } else if (text[i] == quote) {
+      const bool doubled = quote == '\'' && i + 1 < text.size() && text[i + 1] == quote;
+      if (!doubled) return true;
+      ++i;
+    }
+  }
+  return false;
+}
+
 // Builds the tree from yaml-cpp's events. Not from its nodes: those have resolved aliases and
 // dropped duplicate keys by the time one can look at them.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(YamlNode* root, std::vector<Mistake>* mistakes) : root_(root), mistakes_(mistakes) {}
+  TreeBuilder(std::string_view text, YamlNode* root, std::vector<Mistake>* mistakes)
+      : text_(text), root_(root), mistakes_(mistakes) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) {
@@ -105,6 +122,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     RefuseDecoration(mark, tag, anchor);
+    RefuseOpenQuote(mark);
     if (TakesKey()) return AddKey(mark, value);
     YamlNode* node = AddValue(YamlKind::kText, LineOf(mark));
     node->quoted = tag == "!";
@@ -167,6 +185,16 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
+  // yaml-cpp lets the end of the file close a quote, if a line break comes before it, and so makes
+  // one long value of all the keys that were meant to follow.
+  void RefuseOpenQuote(const YAML::Mark& mark) {
+    const auto at = static_cast<size_t>(mark.pos);
+    if (mark.pos < 0 || at >= text_.size() || (text_[at] != '\'' && text_[at] != '"')) return;
+    if (!IsClosed(text_, at)) {
+      Stop(LineOf(mark), fmt::format("the quote ({}) is never closed", text_[at]));
+    }
+  }
+
   void AddKey(const YAML::Mark& mark, const std::string& key) {
     OpenNode& map = open_.back();
     const int line = LineOf(mark);
@@ -209,6 +237,7 @@ class TreeBuilder : public YAML::EventHandler {
     open_.push_back({node, std::move(path), false});
   }
 
+  std::string_view text_;
   YamlNode* root_;
   std::vector<Mistake>* mistakes_;
   std::vector<OpenNode> open_;
@@ -262,8 +291,12 @@ bool ParseYaml(std::string_view text, YamlNode* root, std::vector<Mistake>* mist
                                      kMaxConfigBytes)});
     return false;
   }
+  // A byte order mark says nothing in UTF-8, and would shift every position.
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
   if (!CheckBytes(text, mistakes)) return false;
-  TreeBuilder builder(root, mistakes);
+  TreeBuilder builder(text, root, mistakes);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);

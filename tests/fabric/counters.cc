@@ -1,0 +1,19 @@
+#include "tests/fabric/counters.h"
+
+#include "fmt/core.h"
+
+namespace spoke::fabric {
+
+std::string Counters::ToText() const {
+  std::string text = fmt::format(
+      "received={}\nforwarded={}\nreplied={}\nsend_failed={}\noverflowed={}\n"
+      "tables_loaded={}\ntables_refused={}\naddresses={}\n",
+      received, forwarded, replied, send_failed, overflowed, tables_loaded, tables_refused,
+      addresses);
+  for (const DropReason reason : kDropReasons) {
+    text += fmt::format("dropped_{}={}\n", NameOf(reason), dropped[static_cast<size_t>(reason)]);
+  }
+  return text;
+}
+
+}  // namespace spoke::fabric

@@ -1,0 +1,74 @@
+// Ethernet frames as the fabric reads and writes them. Pure.
+//
+// Only what a decision needs is read: who sent the frame, for whom it is, and whether it asks for a
+// neighbour. Checksums are not verified: a frame from a veth may still await its checksum.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/ip/address.h"
+
+namespace spoke::fabric {
+
+inline constexpr size_t kEthernetHeaderBytes = 14;
+
+struct ArpMessage {
+  bool is_request = false;
+  ip::MacAddress sender_mac;
+  ip::Address sender;
+  ip::Address target;
+
+  bool operator==(const ArpMessage&) const = default;
+};
+
+// An ICMPv6 neighbour solicitation (RFC 4861, section 4.3).
+struct NeighbourSolicitation {
+  ip::Address source;
+  ip::Address target;
+
+  bool operator==(const NeighbourSolicitation&) const = default;
+};
+
+struct IpPacket {
+  ip::Address source;
+  ip::Address destination;
+
+  bool operator==(const IpPacket&) const = default;
+};
+
+// An ethertype the fabric does not carry, or an 802.3 length in its place.
+struct OtherPayload {
+  uint16_t ethertype = 0;
+
+  bool operator==(const OtherPayload&) const = default;
+};
+
+struct Frame {
+  ip::MacAddress destination;
+  ip::MacAddress source;
+  std::variant<ArpMessage, NeighbourSolicitation, IpPacket, OtherPayload> payload;
+
+  bool operator==(const Frame&) const = default;
+};
+
+// Errors: kInvalidArgument (truncated or malformed; the message says what). Bytes behind the end of
+// the IP packet are padding and allowed.
+absl::StatusOr<Frame> ParseFrame(std::span<const uint8_t> bytes);
+
+// `bytes` behind a new Ethernet header of the same ethertype. `bytes` must hold a whole header.
+std::vector<uint8_t> Readdress(std::span<const uint8_t> bytes, const ip::MacAddress& destination,
+                               const ip::MacAddress& source);
+
+// The answer that `request.target` is at `mac`.
+std::vector<uint8_t> BuildArpReply(const ArpMessage& request, const ip::MacAddress& mac);
+
+// The answer to `solicitation`, which came from `asker`, that its target is at `mac`.
+std::vector<uint8_t> BuildAdvertisement(const NeighbourSolicitation& solicitation,
+                                        const ip::MacAddress& asker, const ip::MacAddress& mac);
+
+}  // namespace spoke::fabric

@@ -1,0 +1,75 @@
+// spoke-fabric: a switch in user space that treats hosts as Azure's virtual network does, for tests
+// and the demo. decide.h says how.
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "tests/fabric/nic_table.h"
+#include "tests/fabric/switch.h"
+
+namespace spoke::fabric {
+namespace {
+
+constexpr int kBadArguments = 2;
+
+constexpr const char* kFooter =
+    R"(Example: two hosts, in a namespace that holds the far ends of their links
+  spoke-fabric --nic node1=port1,02:00:00:00:00:01,10.20.0.4 \
+               --nic node2=port2,02:00:00:00:00:02,10.20.0.5,10.20.64.7 \
+               --attachments /run/fabric/attachments --stats /run/fabric/stats
+
+The attachments file has a line for each address or block that is on a NIC besides its own:
+  10.20.64.1/32<TAB>02:00:00:00:00:01<TAB>node1
+Replace it with rename(2): it is read again at once.
+
+Prints "ready" once it forwards. SIGUSR1 writes the counters; SIGTERM or SIGINT ends it.)";
+
+int Fail(int code, const absl::Status& status) {
+  fmt::print(stderr, "spoke-fabric: {}\n", base::MessageOf(status));
+  return code;
+}
+
+int RunMain(int argc, char** argv) {
+  SwitchOptions options;
+  std::vector<std::string> nic_texts;
+  CLI::App app("Behaves as the network of a cloud between the network devices it is given.",
+               "spoke-fabric");
+  app.footer(kFooter);
+  app.add_option("--nic", nic_texts, "A host's NIC and the device of ours that leads to it")
+      ->type_name("NAME=DEVICE,MAC,PRIMARY_ADDRESS[,ADDRESS...]")
+      ->required()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--attachments", options.attachments_path, "Addresses attached to the NICs")
+      ->type_name("FILE");
+  app.add_option("--stats", options.stats_path, "Where the counters are written, as key=value")
+      ->type_name("FILE");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadArguments;
+  }
+
+  for (const std::string& text : nic_texts) {
+    absl::StatusOr<Nic> nic = ParseNic(text);
+    if (!nic.ok()) return Fail(kBadArguments, nic.status());
+    options.nics.push_back(*std::move(nic));
+  }
+  absl::StatusOr<Switch> fabric = Switch::Open(std::move(options));
+  if (!fabric.ok()) {
+    return Fail(absl::IsInvalidArgument(fabric.status()) ? kBadArguments : 1, fabric.status());
+  }
+  fmt::print("ready\n");
+  std::fflush(stdout);
+  const absl::Status status = fabric->Run();
+  return status.ok() ? 0 : Fail(1, status);
+}
+
+}  // namespace
+}  // namespace spoke::fabric
+
+int main(int argc, char** argv) { return spoke::fabric::RunMain(argc, argv); }

@@ -1,0 +1,50 @@
+// The promises of Cloud, as tests. Each implementation's test instantiates them with its factory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ipam-server/cloud/cloud.h"
+
+namespace spoke::ipam {
+
+struct CloudFactory {
+  std::string name;
+  std::function<std::unique_ptr<Cloud>()> make;
+};
+
+class CloudContract : public testing::TestWithParam<CloudFactory> {
+ protected:
+  static NicAddresses Nic(const std::string& node, std::vector<std::string> addresses) {
+    NicAddresses nic{.node = {node, "vm-" + node},
+                     .nic_mac = ip::MacAddress::Parse("00:0d:3a:00:00:01").value()};
+    for (const std::string& address : addresses) {
+      nic.configurations.push_back({"spoke-" + address, ip::Address::Parse(address).value()});
+    }
+    return nic;
+  }
+
+  const std::unique_ptr<Cloud> cloud_ = GetParam().make();
+};
+
+TEST_P(CloudContract, WhatWasAppliedIsListed) {
+  EXPECT_TRUE(cloud_->List()->empty());
+  ASSERT_TRUE(cloud_->Apply(Nic("b", {"10.1.0.7"})).ok());
+  ASSERT_TRUE(cloud_->Apply(Nic("a", {"10.1.0.5", "10.1.0.6"})).ok());
+  EXPECT_EQ(*cloud_->List(), (std::vector<NicAddresses>{Nic("a", {"10.1.0.5", "10.1.0.6"}),
+                                                        Nic("b", {"10.1.0.7"})}));
+}
+
+TEST_P(CloudContract, ApplyReplacesAndReturnsWhatTheNicHolds) {
+  ASSERT_TRUE(cloud_->Apply(Nic("a", {"10.1.0.5", "10.1.0.6"})).ok());
+  EXPECT_EQ(*cloud_->Apply(Nic("a", {"10.1.0.6"})), Nic("a", {"10.1.0.6"}));
+  EXPECT_EQ(*cloud_->Apply(Nic("a", {"10.1.0.6"})), Nic("a", {"10.1.0.6"}));
+  EXPECT_EQ(*cloud_->List(), std::vector<NicAddresses>{Nic("a", {"10.1.0.6"})});
+  ASSERT_TRUE(cloud_->Apply(Nic("a", {})).ok());
+  EXPECT_TRUE(cloud_->List()->empty());
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,54 @@
+#include <filesystem>
+
+#include "ipam-server/cloud/cloud_contract.h"
+#include "ipam-server/cloud/fake_cloud.h"
+#include "ipam-server/cloud/static_cloud.h"
+#include "lib/os/file.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::ipam {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(
+    Clouds, CloudContract,
+    testing::Values(CloudFactory{"Fake", [] { return std::make_unique<FakeCloud>(); }},
+                    CloudFactory{"Static", [] { return StaticCloud::Open("", {}).value(); }}),
+    [](const auto& test) { return test.param.name; });
+
+NicAddresses Nic(const std::string& node, const std::string& mac, const std::string& address) {
+  return {.node = {node, "vm"},
+          .nic_mac = ip::MacAddress::Parse(mac).value(),
+          .configurations = {{"spoke-1", ip::Address::Parse(address).value()}}};
+}
+
+TEST(StaticCloud, PublishesEveryAttachmentInAddressOrder) {
+  const testing_support::TempDir dir;
+  const std::string file = dir.File("attachments");
+  const auto cloud =
+      StaticCloud::Open(file, {Nic("node2", "00:0d:3a:00:00:02", "10.1.0.9")}).value();
+  EXPECT_EQ(*os::ReadFile(file), "# address\tnic\tnode\n10.1.0.9/32\t00:0d:3a:00:00:02\tnode2\n");
+  ASSERT_TRUE(cloud->Apply(Nic("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
+  EXPECT_EQ(*os::ReadFile(file),
+            "# address\tnic\tnode\n10.1.0.9/32\t00:0d:3a:00:00:02\tnode2\n"
+            "10.1.0.10/32\t00:0d:3a:00:00:01\tnode1\n");
+}
+
+TEST(StaticCloud, WhatCannotBePublishedIsNotAttached) {
+  const testing_support::TempDir dir;
+  std::filesystem::create_directory(dir.File("sub"));
+  const auto cloud = StaticCloud::Open(dir.File("sub/attachments"), {}).value();
+  std::filesystem::remove_all(dir.File("sub"));
+  EXPECT_FALSE(cloud->Apply(Nic("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
+  EXPECT_TRUE(cloud->List()->empty());
+}
+
+TEST(FakeCloud, RefusesWhenTold) {
+  FakeCloud cloud;
+  cloud.FailApply(absl::UnavailableError("throttled"));
+  EXPECT_FALSE(cloud.Apply(Nic("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
+  EXPECT_EQ(cloud.applied(), 0);
+  EXPECT_TRUE(cloud.List()->empty());
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,37 @@
+#include "ipam-server/cloud/fake_cloud.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spoke::ipam {
+
+absl::StatusOr<NicAddresses> FakeCloud::Apply(const NicAddresses& desired) {
+  absl::MutexLock lock(&mutex_);
+  if (!fault_.ok()) return fault_;
+  ++applied_;
+  NicAddresses nic = desired;
+  std::sort(nic.configurations.begin(), nic.configurations.end());
+  nics_[desired.node] = nic;
+  return nic;
+}
+
+absl::StatusOr<std::vector<NicAddresses>> FakeCloud::List() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<NicAddresses> nics;
+  for (const auto& [node, nic] : nics_) {
+    if (!nic.configurations.empty()) nics.push_back(nic);
+  }
+  return nics;
+}
+
+void FakeCloud::FailApply(absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  fault_ = std::move(status);
+}
+
+int FakeCloud::applied() const {
+  absl::MutexLock lock(&mutex_);
+  return applied_;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,84 @@
+#include "ipam-server/cloud/static_cloud.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "lib/os/file.h"
+
+namespace spoke::ipam {
+namespace {
+
+NicAddresses Sorted(NicAddresses nic) {
+  std::sort(nic.configurations.begin(), nic.configurations.end());
+  return nic;
+}
+
+}  // namespace
+
+std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics) {
+  std::vector<std::tuple<ip::Address, ip::MacAddress, std::string>> rows;
+  for (const auto& [node, nic] : nics) {
+    for (const IpConfiguration& configuration : nic.configurations) {
+      rows.emplace_back(configuration.address, nic.nic_mac, node.name);
+    }
+  }
+  std::sort(rows.begin(), rows.end());
+  std::string text = "# address\tnic\tnode\n";
+  for (const auto& [address, mac, node] : rows) {
+    text += fmt::format("{}/{}\t{}\t{}\n", address.ToString(), address.bits(), mac.ToString(), node);
+  }
+  return text;
+}
+
+absl::StatusOr<std::unique_ptr<StaticCloud>> StaticCloud::Open(
+    std::string attachments_file, const std::vector<NicAddresses>& initial) {
+  std::map<NodeKey, NicAddresses> nics;
+  for (const NicAddresses& nic : initial) nics[nic.node] = Sorted(nic);
+  std::unique_ptr<StaticCloud> cloud(new StaticCloud(std::move(attachments_file)));
+  RETURN_IF_ERROR(cloud->Publish(nics));
+  absl::MutexLock lock(&cloud->mutex_);
+  cloud->nics_ = std::move(nics);
+  return cloud;
+}
+
+absl::StatusOr<NicAddresses> StaticCloud::Apply(const NicAddresses& desired) {
+  absl::MutexLock lock(&mutex_);
+  const auto existing = nics_.find(desired.node);
+  NicAddresses target = Sorted(desired);
+  if (existing != nics_.end() && existing->second == target) return target;
+  // What the file does not say has not happened, so a failed publication is taken back.
+  std::optional<NicAddresses> before;
+  if (existing != nics_.end()) before = existing->second;
+  nics_[desired.node] = target;
+  const absl::Status published = Publish(nics_);
+  if (published.ok()) return target;
+  if (before) {
+    nics_[desired.node] = *std::move(before);
+  } else {
+    nics_.erase(desired.node);
+  }
+  return published;
+}
+
+absl::StatusOr<std::vector<NicAddresses>> StaticCloud::List() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<NicAddresses> nics;
+  for (const auto& [node, nic] : nics_) {
+    if (!nic.configurations.empty()) nics.push_back(nic);
+  }
+  return nics;
+}
+
+absl::Status StaticCloud::Publish(const std::map<NodeKey, NicAddresses>& nics) const {
+  if (attachments_file_.empty()) return absl::OkStatus();
+  // Not synced: after a power cut the server writes it anew from its store.
+  return base::Annotate(
+      os::WriteFileAtomic(attachments_file_, FormatAttachments(nics), os::Durability::kVisible),
+      "publish attachments");
+}
+
+}  // namespace spoke::ipam

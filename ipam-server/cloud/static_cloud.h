@@ -1,0 +1,43 @@
+// A cloud without an API: the network delivers any address of the pools to the node we say. Attaching
+// is immediate. What was decided can be published in a file for whatever programs that network.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "ipam-server/cloud/cloud.h"
+
+namespace spoke::ipam {
+
+// The published file: a comment line, then a line "<address>/<bits>\t<nic mac>\t<node>" for each
+// attached address, in address order. Pure.
+std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics);
+
+class StaticCloud final : public Cloud {
+ public:
+  // `attachments_file`: rewritten whole, by rename, at each change; empty: none. Meant for networks
+  // of up to some thousand addresses.
+  // `initial`: what the store says is attached; published at once.
+  // Errors: what the file system says about the file.
+  static absl::StatusOr<std::unique_ptr<StaticCloud>> Open(std::string attachments_file,
+                                                           const std::vector<NicAddresses>& initial);
+
+  absl::StatusOr<NicAddresses> Apply(const NicAddresses& desired) override;
+  absl::StatusOr<std::vector<NicAddresses>> List() override;
+  std::string Describe() const override { return "static"; }
+
+ private:
+  explicit StaticCloud(std::string attachments_file)
+      : attachments_file_(std::move(attachments_file)) {}
+  absl::Status Publish(const std::map<NodeKey, NicAddresses>& nics) const;
+
+  const std::string attachments_file_;
+  absl::Mutex mutex_;
+  std::map<NodeKey, NicAddresses> nics_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spoke::ipam

@@ -57,8 +57,8 @@ class AddressPool {
   uint64_t OffsetOf(const ip::Address& address) const;
   ip::Address AddressAt(uint64_t offset) const;
 
-  const PoolSpec spec_;
-  const uint64_t usable_;
+  PoolSpec spec_;
+  uint64_t usable_;
   uint64_t never_used_ = 0;         // Offsets from here on have not been handed out by Take().
   std::deque<uint64_t> returned_;   // Oldest first; may name offsets that were held again since.
   absl::flat_hash_set<uint64_t> held_;

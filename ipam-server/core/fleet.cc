@@ -59,11 +59,15 @@ absl::Status Fleet::Load(NodeRecord record) {
 Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
   NodeRecord& record = nodes_[hello.key];
   record.key = hello.key;
-  record.nic_mac = hello.nic_mac;
   ++record.session_epoch;
 
   Effects effects;
   effects.changed.insert(hello.key);
+  if (record.nic_mac != hello.nic_mac) {
+    // The addresses have to follow to the NIC that the node has now.
+    record.nic_mac = hello.nic_mac;
+    if (!record.addresses.empty()) effects.attach.insert(hello.key);
+  }
   EndLendingsOf(record, hello, now);
   record.boot_id = hello.boot_id;
   for (const Lending& lending : hello.lent) TakeLending(record, lending, effects);

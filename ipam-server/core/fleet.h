@@ -90,7 +90,7 @@ class Fleet {
   bool HasPoolFor(ip::Family family) const;
   std::optional<std::pair<ip::Address, std::string>> TakeFromPools(ip::Family family);
 
-  const FleetPolicy policy_;
+  FleetPolicy policy_;
   std::vector<AddressPool> pools_;
   std::map<NodeKey, NodeRecord> nodes_;
   std::map<ip::Address, NodeKey> holders_;

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Installs what it takes to build, test and check Spoke on Debian 12. Does nothing, in well under a
+# second, when all of it is there; so every other script calls it first.
+set -euo pipefail
+
+usage() {
+  cat <<'EOF'
+usage: scripts/setup.sh [--list]
+
+Installs the packages Spoke is built, tested and checked with (Debian 12, as root). No service is
+started or enabled by it. Does nothing when all are installed.
+
+  --list   print the packages, one a line, and install nothing
+EOF
+}
+
+# The one list. gRPC's development package brings c-ares, re2, zlib and OpenSSL; they are named as
+# well because its CMake files look for each of them.
+packages=(
+  # build
+  g++ cmake ninja-build ccache mold pkg-config git ca-certificates
+  protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev libabsl-dev
+  libc-ares-dev libre2-dev zlib1g-dev libssl-dev
+  libgtest-dev libgmock-dev libsqlite3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
+  nlohmann-json3-dev libcli11-dev libmnl-dev
+  # tests: a real container runtime, namespaces, certificates
+  containerd runc containernetworking-plugins busybox-static
+  iproute2 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3
+  # checks and fuzzing; clang 14 beside GCC 12 sets the floor of the language we use
+  clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14 shellcheck
+)
+
+readonly policy=/usr/sbin/policy-rc.d
+policy_is_ours=no
+
+first_try_log=
+
+clean_up() {
+  if [[ $policy_is_ours == yes ]]; then rm -f "$policy"; fi
+  if [[ -n $first_try_log ]]; then rm -f "$first_try_log"; fi
+}
+
+# Debian starts a service as soon as its package is unpacked, unless this file says no (101).
+# containerd is installed for tests that run their own copy of it. A policy that somebody else has
+# put there is theirs: it stays and decides.
+forbid_service_starts() {
+  if [[ -e $policy || -L $policy ]]; then return; fi
+  policy_is_ours=yes
+  # noclobber: another setup.sh may be doing the same at this moment.
+  if ! (set -o noclobber && printf '#!/bin/sh\nexit 101\n' >"$policy") 2>/dev/null; then
+    policy_is_ours=no
+    return
+  fi
+  chmod 0755 "$policy"
+}
+
+# dpkg-query fails when it does not know one of the names; what it prints about the others counts.
+find_missing() {
+  local installed package
+  # shellcheck disable=SC2016  # The ${} are dpkg-query's.
+  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+  for package in "${packages[@]}"; do
+    if ! grep -qxF "$package installed" <<<"$installed"; then printf '%s\n' "$package"; fi
+  done
+}
+
+install() {
+  apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 --no-install-recommends \
+    install "$@" </dev/null
+}
+
+update() {
+  apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 update </dev/null
+}
+
+main() {
+  case ${1:-} in
+    '') ;;
+    --list) printf '%s\n' "${packages[@]}" && exit 0 ;;
+    -h | --help) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+
+  local missing=()
+  mapfile -t missing < <(find_missing)
+  if ((${#missing[@]} == 0)); then return; fi
+  if ((EUID != 0)); then
+    printf 'setup.sh: not root, and these packages are missing; install them with:\n  %s\n' \
+      "apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 1
+  fi
+
+  printf 'setup.sh: installing %d packages: %s\n' "${#missing[@]}" "${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  trap clean_up EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  trap 'exit 129' HUP
+  forbid_service_starts
+
+  # The lists of a fresh machine are empty, those of an old one name versions that are gone: either
+  # way the first try fails, and one after an update is the one that counts.
+  first_try_log=$(mktemp)
+  if install "${missing[@]}" >"$first_try_log" 2>&1; then return; fi
+  update || { sleep 5 && update; }
+  install "${missing[@]}"
+}
+
+main "$@"

@@ -1,5 +1,5 @@
-// Pod links, addresses and routes as the node's kernel holds them. Implemented by NetlinkRouter and,
-// in tests, FakeKernel; router_contract.h holds the promises below as tests for both.
+// Pod links, addresses and routes as the node's kernel holds them. Implemented by NetlinkRouter
+// and, in tests, FakeKernel; router_contract.h holds the promises below as tests for both.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +36,17 @@ class Router {
  public:
   virtual ~Router() = default;
 
-  // Builds the attachment: veth pair with both MACs and the MTU, the pod end in `pod_netns` (borrowed
-  // for the call), up, with its /32 and /128, the gateway's permanent neighbour and default route;
-  // the host end up, with permanent neighbours and a route for each address.
+  // Builds the attachment: veth pair with both MACs and the MTU, the pod end in `pod_netns`
+  // (borrowed for the call), up, with its /32 and /128, the gateway's permanent neighbour and
+  // default route; the host end up, with permanent neighbours and a route for each address. An
+  // address that an older attachment has moves to this one.
+  //
   // On an error nothing of this attachment remains, and nothing else has changed.
+  //
   // Errors: kAlreadyExists (a link of either name is there already: it is left alone);
   // kFailedPrecondition (`pod_netns` is the node's own namespace, or not a network namespace);
-  // kResourceExhausted; kInternal (what else the kernel refused, with its words).
+  // kInvalidArgument (the host link's name is not ours); kResourceExhausted; kInternal (what else
+  // the kernel refused, with its words).
   virtual absl::Status Attach(const AttachSpec& spec, int pod_netns) = 0;
 
   // Removes the host link and with it the pod end, routes and neighbours. OK when it is not there.

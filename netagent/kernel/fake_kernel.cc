@@ -1,0 +1,191 @@
+#include "netagent/kernel/fake_kernel.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "fmt/core.h"
+#include "lib/base/check.h"
+#include "netagent/kernel/host_link_name.h"
+
+namespace spoke::netagent {
+namespace {
+
+// An empty file of its own: a descriptor with an identity, which is all a namespace needs here.
+os::UniqueFd NewIdentity() {
+  os::UniqueFd fd(::memfd_create("fake-netns", MFD_CLOEXEC));
+  CHECK(fd.valid(), "a test can open one more descriptor");
+  return fd;
+}
+
+std::optional<std::pair<uint64_t, uint64_t>> IdentityOf(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) < 0) return std::nullopt;
+  return std::pair<uint64_t, uint64_t>(status.st_dev, status.st_ino);
+}
+
+}  // namespace
+
+FakeKernel::FakeKernel() : node_netns_(NewIdentity()) {}
+
+absl::Status FakeKernel::Attach(const AttachSpec& spec, int pod_netns) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
+  if (const auto fault = fail_attach_.find(spec.host_link); fault != fail_attach_.end()) {
+    return fault->second;
+  }
+  if (!IsHostLinkName(spec.host_link)) {
+    return absl::InvalidArgumentError(fmt::format("{} is no name of ours", spec.host_link));
+  }
+  const auto netns = IdentityOf(pod_netns);
+  if (netns && *netns == IdentityOf(node_netns_.get())) {
+    return absl::FailedPreconditionError("the pod's network namespace is the node's own");
+  }
+  if (!netns || pods_.count(*netns) == 0) {
+    return absl::FailedPreconditionError("not a network namespace");
+  }
+  if (links_.count(spec.host_link) > 0) {
+    return absl::AlreadyExistsError(fmt::format("link {} exists", spec.host_link));
+  }
+  if (!pods_[*netns].insert(spec.pod_link).second) {
+    return absl::AlreadyExistsError(fmt::format("link {} exists in the pod", spec.pod_link));
+  }
+  links_.emplace(spec.host_link, Link{spec, *netns});
+  for (const ip::Address& address : spec.addresses) {
+    routes_.insert_or_assign(address, spec.host_link);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FakeKernel::Detach(const std::string& host_link) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
+  if (!IsHostLinkName(host_link)) {
+    return absl::InvalidArgumentError(fmt::format("{} is no link of ours", host_link));
+  }
+  RemoveLink(host_link);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<AttachedLink>> FakeKernel::ListAttached() {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
+  std::vector<AttachedLink> attached;
+  for (const auto& [name, link] : links_) {
+    AttachedLink& entry = attached.emplace_back(AttachedLink{name, {}});
+    for (const auto& [address, holder] : routes_) {
+      if (holder == name) entry.addresses.push_back(address);
+    }
+  }
+  return attached;
+}
+
+absl::Status FakeKernel::SetUnreachable(const std::vector<ip::Address>& addresses) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
+  unreachable_ = std::set<ip::Address>(addresses.begin(), addresses.end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Nic> FakeKernel::ReadNic(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
+  const auto nic = nics_.find(name);
+  if (nic == nics_.end()) return absl::NotFoundError(fmt::format("no network device {}", name));
+  return nic->second;
+}
+
+os::UniqueFd FakeKernel::NewPodNetns() {
+  os::UniqueFd netns = NewIdentity();
+  absl::MutexLock lock(&mutex_);
+  pods_[IdentityOf(netns.get()).value()] = {"lo"};
+  return netns;
+}
+
+os::UniqueFd FakeKernel::NodeNetns() const {
+  return os::UniqueFd(::fcntl(node_netns_.get(), F_DUPFD_CLOEXEC, 0));
+}
+
+void FakeKernel::DestroyPodNetns(int pod_netns) {
+  absl::MutexLock lock(&mutex_);
+  const auto netns = IdentityOf(pod_netns);
+  if (!netns) return;
+  std::vector<std::string> gone;
+  for (const auto& [name, link] : links_) {
+    if (link.netns == *netns) gone.push_back(name);
+  }
+  for (const std::string& name : gone) RemoveLink(name);
+  pods_.erase(*netns);
+}
+
+void FakeKernel::AddPodLink(int pod_netns, const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  const auto netns = IdentityOf(pod_netns);
+  CHECK(netns && pods_.count(*netns) > 0, "the pod namespace is one of ours");
+  pods_[*netns].insert(name);
+}
+
+void FakeKernel::SetNic(Nic nic) {
+  absl::MutexLock lock(&mutex_);
+  std::sort(nic.addresses.begin(), nic.addresses.end());
+  std::string name = nic.name;
+  nics_.insert_or_assign(std::move(name), std::move(nic));
+}
+
+void FakeKernel::RemoveNic(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  nics_.erase(name);
+}
+
+void FakeKernel::FailCall(int nth, absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  fail_call_ = {calls_ + nth, std::move(status)};
+}
+
+void FakeKernel::FailAttach(const std::string& host_link, absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  if (status.ok()) {
+    fail_attach_.erase(host_link);
+  } else {
+    fail_attach_.insert_or_assign(host_link, std::move(status));
+  }
+}
+
+int FakeKernel::calls() const {
+  absl::MutexLock lock(&mutex_);
+  return calls_;
+}
+
+std::optional<AttachSpec> FakeKernel::Attached(const std::string& host_link) const {
+  absl::MutexLock lock(&mutex_);
+  const auto link = links_.find(host_link);
+  if (link == links_.end()) return std::nullopt;
+  return link->second.spec;
+}
+
+std::vector<ip::Address> FakeKernel::Unreachable() const {
+  absl::MutexLock lock(&mutex_);
+  return {unreachable_.begin(), unreachable_.end()};
+}
+
+absl::Status FakeKernel::Enter() {
+  ++calls_;
+  if (!fail_call_ || fail_call_->first != calls_) return absl::OkStatus();
+  absl::Status fault = std::move(fail_call_->second);
+  fail_call_.reset();
+  return fault;
+}
+
+void FakeKernel::RemoveLink(const std::string& host_link) {
+  const auto link = links_.find(host_link);
+  if (link == links_.end()) return;
+  pods_[link->second.netns].erase(link->second.spec.pod_link);
+  for (auto route = routes_.begin(); route != routes_.end();) {
+    route = route->second == host_link ? routes_.erase(route) : std::next(route);
+  }
+  links_.erase(link);
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,117 @@
+#include "ipam-server/config.h"
+
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "lib/config/config_text.h"
+#include "lib/config/tls_fields.h"
+#include "lib/os/file.h"
+
+namespace spoke::ipam {
+namespace {
+
+using config::ConfigMap;
+using config::Need;
+
+constexpr uint32_t kMaxAddressesPerNode = 4096;
+
+void RequireDirectoryOf(const ConfigMap& map, std::string_view key, const std::string& path,
+                        const CheckDirectory& check) {
+  if (path.empty()) return;
+  const std::string directory = os::DirectoryOf(path);
+  if (const absl::Status status = check(directory); !status.ok()) {
+    map.Error(key, fmt::format("{}; create it first", base::MessageOf(status)));
+  }
+}
+
+void ReadListen(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
+  const ConfigMap map = root.Map("listen", Need::kOptional);
+  map.String("agents", &out.listen_agents, Need::kOptional);
+  map.Custom("admin", Need::kOptional, [&](std::string_view text) {
+    if (!text.starts_with("unix:/")) {
+      return absl::InvalidArgumentError(fmt::format(
+          "\"{}\" is not a unix socket; write unix:/an/absolute/path", text));
+    }
+    out.listen_admin = text;
+    return absl::OkStatus();
+  });
+  const std::string path = out.listen_admin.substr(std::string_view("unix:").size());
+  RequireDirectoryOf(map.present() ? map : root, "admin", path, check);
+}
+
+PoolSpec ReadPool(const ConfigMap& map) {
+  PoolSpec pool;
+  map.String("name", &pool.name, Need::kRequired);
+  map.Custom("cidr", Need::kRequired, [&](std::string_view text) {
+    ASSIGN_OR_RETURN(pool.cidr, ip::Prefix::Parse(text));
+    return absl::OkStatus();
+  });
+  map.Uint32("reserve_first", &pool.reserve_first, Need::kOptional);
+  map.Uint32("reserve_last", &pool.reserve_last, Need::kOptional);
+  if (map.Has("cidr") && AddressPool(pool).usable() == 0) {
+    map.Error("cidr", fmt::format("{} has no address left after {} reserved ones",
+                                  pool.cidr.ToString(),
+                                  uint64_t{pool.reserve_first} + pool.reserve_last));
+  }
+  return pool;
+}
+
+void ReadPools(const ConfigMap& root, ServerConfig& out) {
+  const std::vector<ConfigMap> maps = root.MapList("pools", Need::kRequired);
+  if (root.Has("pools") && maps.empty()) root.Error("pools", "needs at least one pool");
+  for (const ConfigMap& map : maps) {
+    PoolSpec pool = ReadPool(map);
+    for (const PoolSpec& earlier : out.pools) {
+      if (!pool.name.empty() && earlier.name == pool.name) {
+        map.Error("name", fmt::format("pool \"{}\" is already defined", pool.name));
+      }
+      if (map.Has("cidr") && earlier.cidr.Overlaps(pool.cidr)) {
+        map.Error("cidr", fmt::format("{} overlaps {} of pool \"{}\"", pool.cidr.ToString(),
+                                      earlier.cidr.ToString(), earlier.name));
+      }
+    }
+    out.pools.push_back(std::move(pool));
+  }
+}
+
+void ReadTarget(const ConfigMap& root, TargetPolicy& out) {
+  const ConfigMap map = root.Map("node_addresses", Need::kOptional);
+  map.Uint32("min", &out.min, Need::kOptional, {0, kMaxAddressesPerNode});
+  map.Uint32("batch", &out.batch, Need::kOptional, {1, kMaxAddressesPerNode});
+  map.Double("spare", &out.spare, Need::kOptional, {0.0, 100.0});
+  map.Uint32("max", &out.max, Need::kOptional, {1, kMaxAddressesPerNode});
+  if (out.min > out.max) {
+    map.Error("min", fmt::format("{} is more than max, {}", out.min, out.max));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std::string& file,
+                                               const CheckDirectory& check_directory) {
+  ServerConfig out;
+  config::ConfigText document = config::ConfigText::Parse(text, file);
+  const ConfigMap root = document.Root();
+  ReadListen(root, check_directory, out);
+  config::ReadTls(root, &out.tls);
+
+  const ConfigMap store = root.Map("store", Need::kOptional);
+  store.String("sqlite", &out.sqlite, Need::kOptional);
+  RequireDirectoryOf(store.present() ? store : root, "sqlite", out.sqlite, check_directory);
+
+  const ConfigMap cloud = root.Map("cloud", Need::kRequired);
+  const ConfigMap fixed = cloud.Map("static", Need::kRequired);
+  fixed.String("attachments_file", &out.attachments_file, Need::kOptional);
+  RequireDirectoryOf(fixed, "attachments_file", out.attachments_file, check_directory);
+
+  ReadPools(root, out);
+  ReadTarget(root, out.policy.target);
+  root.Duration("cooldown", &out.policy.cooldown, Need::kOptional,
+                {absl::ZeroDuration(), absl::Hours(1)});
+  root.Bool("debug", &out.debug, Need::kOptional);
+  RETURN_IF_ERROR(document.Finish());
+  return out;
+}
+
+}  // namespace spoke::ipam

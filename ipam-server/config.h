@@ -1,0 +1,35 @@
+// The server's configuration: one YAML file. Pure: what has to be looked up comes as an argument.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ipam-server/core/address_pool.h"
+#include "ipam-server/core/fleet.h"
+#include "lib/rpc/credentials.h"
+
+namespace spoke::ipam {
+
+struct ServerConfig {
+  std::string listen_agents = "0.0.0.0:7443";              // host:port
+  std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
+  rpc::TlsFiles tls;                                       // For agents.
+  std::string sqlite = "/var/lib/spoke/ipam.db";
+  std::string attachments_file;  // Of the static cloud; empty: none.
+  std::vector<PoolSpec> pools;   // At least one.
+  FleetPolicy policy;
+  bool debug = false;
+};
+
+// Tells whether a directory exists: os::CheckDirectory, or a test's own.
+using CheckDirectory = std::function<absl::Status(const std::string& path)>;
+
+// Errors: kInvalidArgument with one line "FILE:LINE: KEY: what is wrong" for each mistake: unknown
+// keys, unparsable or overlapping CIDRs, missing directories and the rest, all at once.
+absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std::string& file,
+                                               const CheckDirectory& check_directory);
+
+}  // namespace spoke::ipam

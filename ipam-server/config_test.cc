@@ -1,0 +1,97 @@
+#include "ipam-server/config.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::HasSubstr;
+
+absl::Status AllThere(const std::string&) { return absl::OkStatus(); }
+
+constexpr std::string_view kGood = R"(tls: {insecure: true}
+cloud: {static: {}}
+pools:
+  - {name: a, cidr: 10.1.0.0/24}
+)";
+
+std::string Mistakes(std::string_view text, const CheckDirectory& check = AllThere) {
+  const auto config = ParseServerConfig(text, "ipam.yaml", check);
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(config.status().message());
+}
+
+TEST(ServerConfig, DefaultsStandWhereTheFileIsSilent) {
+  const auto config = ParseServerConfig(kGood, "ipam.yaml", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->listen_admin, "unix:/run/spoke/ipam-admin.sock");
+  EXPECT_EQ(config->policy.cooldown, absl::Seconds(30));
+  EXPECT_EQ(config->pools.at(0).reserve_first, 4U);
+}
+
+TEST(ServerConfig, EverythingCanBeSaid) {
+  const auto config = ParseServerConfig(R"(listen: {agents: "10.0.0.1:7443", admin: "unix:/x/a.sock"}
+tls: {ca: /c, certificate: /d, key: /k}
+store: {sqlite: /s/ipam.db}
+cloud: {static: {attachments_file: /run/att}}
+pools:
+  - {name: a, cidr: 10.1.0.0/24, reserve_first: 1, reserve_last: 2}
+  - {name: six, cidr: "fd00::/64"}
+node_addresses: {min: 1, batch: 2, spare: 0.25, max: 30}
+cooldown: 10s
+debug: true
+)",
+                                        "ipam.yaml", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->pools.size(), 2U);
+  EXPECT_EQ(config->policy.target,
+            (TargetPolicy{.min = 1, .batch = 2, .spare = 0.25, .max = 30}));
+}
+
+TEST(ServerConfig, AnUnknownKeyIsNamedWithItsLine) {
+  EXPECT_THAT(Mistakes(std::string(kGood) + "coldown: 3s\n"), HasSubstr("ipam.yaml:5: coldown"));
+}
+
+TEST(ServerConfig, BadAndOverlappingCidrsAreNamedWithTheirLines) {
+  const std::string text = Mistakes(R"(tls: {insecure: true}
+cloud: {static: {}}
+pools:
+  - {name: a, cidr: 10.1.0.0/16}
+  - {name: b, cidr: 10.1.2.0/24}
+  - {name: c, cidr: 10.2.0.5/24}
+  - {name: a, cidr: 10.3.0.0/24}
+)");
+  EXPECT_THAT(text, HasSubstr("ipam.yaml:5: pools[1].cidr: 10.1.2.0/24 overlaps 10.1.0.0/16"));
+  EXPECT_THAT(text, HasSubstr("ipam.yaml:6: pools[2].cidr: "));
+  EXPECT_THAT(text, HasSubstr("did you mean 10.2.0.0/24"));
+  EXPECT_THAT(text, HasSubstr("ipam.yaml:7: pools[3].name: pool \"a\" is already defined"));
+}
+
+TEST(ServerConfig, AMissingDirectoryIsNamedBeforeAnythingIsTouched) {
+  const std::string text =
+      Mistakes(std::string(kGood) + "listen: {admin: \"unix:/nowhere/a.sock\"}\n",
+               [](const std::string& path) {
+                 return path == "/nowhere" ? absl::NotFoundError("directory /nowhere: gone")
+                                           : absl::OkStatus();
+               });
+  EXPECT_THAT(text, HasSubstr("ipam.yaml:5: listen.admin: directory /nowhere: gone"));
+}
+
+TEST(ServerConfig, PlainTextMustBeAskedFor) {
+  EXPECT_THAT(Mistakes("cloud: {static: {}}\npools: [{name: a, cidr: 10.1.0.0/24}]\n"),
+              HasSubstr("tls"));
+  EXPECT_THAT(Mistakes("tls: {}\ncloud: {static: {}}\npools: [{name: a, cidr: 10.1.0.0/24}]\n"),
+              HasSubstr("insecure: true"));
+}
+
+TEST(ServerConfig, APoolWithoutUsableAddressesIsRefused) {
+  EXPECT_THAT(Mistakes("tls: {insecure: true}\ncloud: {static: {}}\npools: [{name: a, cidr: "
+                       "10.1.0.0/30}]\n"),
+              HasSubstr("no address left after 5 reserved"));
+  EXPECT_THAT(Mistakes("tls: {insecure: true}\ncloud: {static: {}}\npools: []\n"),
+              HasSubstr("at least one pool"));
+}
+
+}  // namespace
+}  // namespace spoke::ipam

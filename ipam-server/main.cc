@@ -1,0 +1,158 @@
+// spoke-ipam-server: reads the configuration, builds the edges, hands them to the loop, and waits for
+// a signal.
+#include <grpcpp/server_builder.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "fmt/core.h"
+#include "ipam-server/cloud/static_cloud.h"
+#include "ipam-server/config.h"
+#include "ipam-server/jobs/attach_job.h"
+#include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/rpc/admin_service.h"
+#include "ipam-server/rpc/node_service.h"
+#include "ipam-server/store/sqlite_store.h"
+#include "lib/base/version.h"
+#include "lib/os/file.h"
+#include "lib/os/signals.h"
+
+namespace spoke::ipam {
+namespace {
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+
+// Agents ping every 30 s or less often; anything much faster is a fault.
+constexpr int kMinPingIntervalMs = 10'000;
+// A list of every lending of a full node is far below.
+constexpr int kMaxMessageBytes = 4 << 20;
+
+struct Listener {
+  std::string address;
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+};
+
+absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(const Listener& listener,
+                                                          grpc::Service& service) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(listener.address, listener.credentials, &port);
+  builder.RegisterService(&service);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // A third of memory and CPU an agent.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kMinPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two servers must not share a port.
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) {
+    return absl::UnavailableError(
+        fmt::format("cannot listen on {}: is it in use, or not an address of this machine?",
+                    listener.address));
+  }
+  return server;
+}
+
+absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
+  os::SignalWaiter signals({SIGINT, SIGTERM});
+  const os::RealClock clock;
+  ASSIGN_OR_RETURN(const auto agent_credentials, rpc::ServerCredentials(config.tls));
+  ASSIGN_OR_RETURN(const auto admin_credentials, rpc::ServerCredentials({.insecure = true}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
+
+  NodeService node_service(
+      {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
+  // The loop needs the way to the cloud, and the cloud's answers need the loop.
+  FleetLoop* answer_to = nullptr;
+  std::unique_ptr<StaticCloud> cloud;
+  {
+    // What is attached is known only once the store is read, so the cloud comes after a first look.
+    struct NoRequests final : CloudRequests {
+      void Request(NicAddresses) override {}
+    } none;
+    FleetLoop reader(config.pools, config.policy, {*store, node_service, none, clock, log});
+    RETURN_IF_ERROR(reader.Load());
+    ASSIGN_OR_RETURN(cloud, StaticCloud::Open(config.attachments_file, reader.AllNics()));
+  }
+  auto attach_job = std::make_unique<AttachJob>(
+      *cloud, [&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
+        answer_to->PostCloudResult(node, std::move(result));
+      });
+  FleetLoop loop(config.pools, config.policy, {*store, node_service, *attach_job, clock, log});
+  answer_to = &loop;
+  RETURN_IF_ERROR(loop.Load());
+  node_service.SetLoop(loop);
+  AdminService admin_service(loop, {.version = base::kVersion,
+                                    .store = store->Describe(),
+                                    .cloud = cloud->Describe(),
+                                    .started = clock.Now()});
+  ASSIGN_OR_RETURN(const auto admin,
+                   StartServer({config.listen_admin, admin_credentials}, admin_service));
+  // Whoever can open the socket is an operator.
+  ::chmod(config.listen_admin.substr(std::string_view("unix:").size()).c_str(), 0600);
+  ASSIGN_OR_RETURN(const auto agents,
+                   StartServer({config.listen_agents, agent_credentials}, node_service));
+  log.Info("server_started", {{"version", base::kVersion},
+                              {"agents", config.listen_agents},
+                              {"admin", config.listen_admin},
+                              {"store", store->Describe()},
+                              {"cloud", cloud->Describe()},
+                              {"tls", config.tls.insecure ? "off" : "on"}});
+  std::thread loop_thread([&] { loop.Run(); });
+  const int signal = signals.Wait();
+  log.Info("server_stopping", {{"signal", signal}});
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
+  agents->Shutdown(deadline);
+  admin->Shutdown(deadline);
+  loop.Stop();
+  loop_thread.join();
+  attach_job.reset();  // Before the loop goes: it may have an answer on the way.
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "spoke-ipam-server decides which node has which pod addresses.\n\n"
+      "Example:\n  spoke-ipam-server --config /etc/spoke/ipam-server.yaml\n\n"
+      "Exit status: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration");
+  std::string config_path = "/etc/spoke/ipam-server.yaml";
+  bool check_only = false;
+  app.add_option("--config", config_path, "Configuration file")->capture_default_str();
+  app.add_flag("--check-config", check_only, "Check the configuration file and do nothing else");
+  app.set_version_flag("--version", base::kVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  const auto text = os::ReadFile(config_path);
+  absl::StatusOr<ServerConfig> config =
+      text.ok() ? ParseServerConfig(*text, config_path, &os::CheckDirectory)
+                : absl::StatusOr<ServerConfig>(text.status());
+  if (!config.ok()) {
+    fmt::print(stderr, "{}\n", base::MessageOf(config.status()));
+    return kExitUsage;
+  }
+  if (check_only) {
+    fmt::print("{}: OK\n", config_path);
+    return 0;
+  }
+  const auto log =
+      telemetry::NewStderrLog(config->debug ? telemetry::Level::kDebug : telemetry::Level::kInfo);
+  if (const absl::Status status = Serve(*config, *log); !status.ok()) {
+    log->Error("server_failed", {{"error", status}});
+    return kExitFailure;
+  }
+  return 0;
+}
+
+}  // namespace spoke::ipam
+
+int main(int argc, char** argv) { return spoke::ipam::Main(argc, argv); }

@@ -1,0 +1,78 @@
+#include "ipam-server/rpc/convert.h"
+
+#include "gtest/gtest.h"
+
+namespace spoke::ipam {
+namespace {
+
+v1::Hello GoodHello() {
+  v1::Hello hello;
+  hello.set_node_name("node1");
+  hello.set_vm_id("/subscriptions/1/vm/7");
+  hello.set_boot_id("boot");
+  hello.add_nics()->set_mac("00:0d:3a:00:00:01");
+  v1::Lending& lending = *hello.add_lent();
+  lending.set_address(std::string("\x0a\x01\x00\x04", 4));
+  lending.set_container_id("c0ffee");
+  lending.set_ifname("eth0");
+  lending.set_generation(3);
+  lending.set_pod_name("pod");
+  return hello;
+}
+
+TEST(Convert, AGoodHelloComesThroughWhole) {
+  const auto hello = FromWire(GoodHello());
+  ASSERT_TRUE(hello.ok()) << hello.status();
+  EXPECT_EQ(hello->key, (NodeKey{"node1", "/subscriptions/1/vm/7"}));
+  EXPECT_EQ(hello->nic_mac.ToString(), "00:0d:3a:00:00:01");
+  EXPECT_EQ(hello->lent.at(0).lessee.pod_name, "pod");
+  EXPECT_EQ(hello->lent.at(0).address.ToString(), "10.1.0.4");
+}
+
+TEST(Convert, WhatAnAgentCannotMeanIsRefused) {
+  const std::vector<std::function<void(v1::Hello&)>> breakages = {
+      [](v1::Hello& hello) { hello.clear_node_name(); },
+      [](v1::Hello& hello) { hello.set_node_name("a/b"); },
+      [](v1::Hello& hello) { hello.set_node_name("a b"); },
+      [](v1::Hello& hello) { hello.set_node_name(std::string(254, 'a')); },
+      [](v1::Hello& hello) { hello.set_vm_id("x\ny"); },
+      [](v1::Hello& hello) { hello.clear_boot_id(); },
+      [](v1::Hello& hello) { hello.clear_nics(); },
+      [](v1::Hello& hello) { hello.mutable_nics(0)->set_mac("nonsense"); },
+      [](v1::Hello& hello) { hello.mutable_lent(0)->set_address("12345"); },
+      [](v1::Hello& hello) { hello.mutable_lent(0)->clear_container_id(); },
+      [](v1::Hello& hello) { hello.add_cooling("1"); },
+      [](v1::Hello& hello) {
+        for (int i = 0; i < 9000; ++i) *hello.add_lent() = hello.lent(0);
+      }};
+  for (size_t i = 0; i < breakages.size(); ++i) {
+    v1::Hello hello = GoodHello();
+    breakages[i](hello);
+    EXPECT_EQ(FromWire(hello).status().code(), absl::StatusCode::kInvalidArgument) << i;
+  }
+}
+
+TEST(Convert, DesiredStateKeepsEveryField) {
+  const DesiredState desired{
+      .version = 3,
+      .full = true,
+      .added = {{.address = ip::Address::Parse("fd00::5").value(),
+                 .configuration = "spoke-1",
+                 .pool = "six",
+                 .nic_mac = ip::MacAddress::Parse("00:0d:3a:00:00:01").value(),
+                 .cooling = absl::Seconds(2)}},
+      .removed = {ip::Address::Parse("10.1.0.4").value()},
+      .pools = {{"six", "fd00::/64", 9, 8, 1}}};
+  const v1::DesiredState wire = ToWire(ToAgent(desired), "1").desired();
+  EXPECT_EQ(wire.version(), 3U);
+  EXPECT_TRUE(wire.full());
+  EXPECT_EQ(wire.added(0).prefix_length(), 128U);
+  EXPECT_EQ(wire.added(0).cooling_ms(), 2000U);
+  EXPECT_EQ(wire.removed(0).base(), std::string("\x0a\x01\x00\x04", 4));
+  EXPECT_EQ(wire.pools(0).free(), 1U);
+  EXPECT_EQ(ToWire(ToAgent(Welcome{7}), "1.2").welcome().server_version(), "1.2");
+  EXPECT_EQ(ToWire(ToAgent(ReportAck{7}), "1.2").report_ack().sequence(), 7U);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,187 @@
+#include "ipam-server/rpc/node_service.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fmt/core.h"
+#include "ipam-server/rpc/convert.h"
+#include "lib/base/status.h"
+#include "lib/rpc/credentials.h"
+
+namespace spoke::ipam {
+namespace {
+
+// Messages that wait for one slow agent. The loop answers what it is told, so more than a few mean
+// that the agent has stopped reading.
+constexpr size_t kMaxUnsent = 1024;
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+}  // namespace
+
+// One stream. gRPC deletes nothing: OnDone() ends the object's life.
+class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage> {
+ public:
+  AgentStream(NodeService& service, SessionId id, std::vector<std::string> peer_names)
+      : service_(service), id_(id), peer_names_(std::move(peer_names)) {}
+
+  void Start() { StartRead(&incoming_); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      service_.loop_->PostClosed(id_);
+      FinishWith(absl::OkStatus());
+      return;
+    }
+    if (const absl::Status status = Dispatch(); !status.ok()) {
+      service_.loop_->PostClosed(id_);
+      FinishWith(status);
+    }
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    unsent_.pop_front();
+    if (!ok) unsent_.clear();  // The stream is broken; OnReadDone() says so as well.
+    Advance();
+  }
+
+  void OnDone() override {
+    service_.Forget(id_);
+    delete this;
+  }
+
+  void Write(v1::ServerMessage message) {
+    absl::MutexLock lock(&mutex_);
+    if (finish_) return;
+    if (unsent_.size() >= kMaxUnsent) {
+      finish_ = absl::ResourceExhaustedError("the agent does not read what it is sent");
+      unsent_.erase(unsent_.begin() + (writing_ ? 1 : 0), unsent_.end());
+    } else {
+      unsent_.push_back(std::move(message));
+    }
+    Advance();
+  }
+
+  void Read() {
+    absl::MutexLock lock(&mutex_);
+    if (!finish_) StartRead(&incoming_);
+  }
+
+  void FinishWith(absl::Status why) {
+    absl::MutexLock lock(&mutex_);
+    if (finish_) return;
+    finish_ = std::move(why);
+    Advance();
+  }
+
+ private:
+  // Starts the next write, or finishes when all is written and somebody wants the end.
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_ || finished_) return;
+    if (!unsent_.empty()) {
+      writing_ = true;
+      StartWrite(&unsent_.front());
+    } else if (finish_) {
+      finished_ = true;
+      Finish(ToGrpc(*finish_));
+    }
+  }
+
+  absl::Status Dispatch() {
+    FleetLoop& loop = *service_.loop_;
+    switch (incoming_.message_case()) {
+      case v1::AgentMessage::kHello: {
+        if (greeted_) return absl::InvalidArgumentError("a second Hello on one stream");
+        ASSIGN_OR_RETURN(Hello hello, FromWire(incoming_.hello()));
+        RETURN_IF_ERROR(CheckPeer(hello.key.name));
+        greeted_ = true;
+        loop.PostHello(id_, std::move(hello));
+        return absl::OkStatus();
+      }
+      case v1::AgentMessage::kReport: {
+        if (!greeted_) return absl::InvalidArgumentError("the first message must be Hello");
+        ASSIGN_OR_RETURN(LendingReport report, FromWire(incoming_.report()));
+        loop.PostReport(id_, std::move(report));
+        return absl::OkStatus();
+      }
+      case v1::AgentMessage::kAck:
+        if (!greeted_) return absl::InvalidArgumentError("the first message must be Hello");
+        loop.PostDesiredAck(id_, incoming_.ack().version());
+        return absl::OkStatus();
+      case v1::AgentMessage::MESSAGE_NOT_SET:
+        // Something a newer agent says and this server does not know: pass over it.
+        Read();
+        return absl::OkStatus();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckPeer(const std::string& node_name) const {
+    if (!service_.options_.check_peer_name) return absl::OkStatus();
+    if (std::find(peer_names_.begin(), peer_names_.end(), node_name) != peer_names_.end()) {
+      return absl::OkStatus();
+    }
+    return absl::PermissionDeniedError(
+        fmt::format("the certificate does not bear the node name {}", node_name));
+  }
+
+  NodeService& service_;
+  const SessionId id_;
+  const std::vector<std::string> peer_names_;
+  bool greeted_ = false;       // Read and written by one read at a time.
+  v1::AgentMessage incoming_;  // Likewise.
+
+  absl::Mutex mutex_;
+  std::deque<v1::ServerMessage> unsent_ ABSL_GUARDED_BY(mutex_);  // The front one is in flight.
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> finish_ ABSL_GUARDED_BY(mutex_);
+};
+
+grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* NodeService::Connect(
+    grpc::CallbackServerContext* context) {
+  std::vector<std::string> names = rpc::PeerNames(*context->auth_context());
+  AgentStream* stream = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    const SessionId id = ++last_session_;
+    stream = new AgentStream(*this, id, std::move(names));
+    streams_.emplace(id, stream);
+  }
+  stream->Start();
+  return stream;
+}
+
+template <typename Act>
+void NodeService::With(SessionId session, const Act& act) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = streams_.find(session);
+  if (it != streams_.end()) act(*it->second);
+}
+
+void NodeService::Send(SessionId session, ToAgent message) {
+  v1::ServerMessage wire = ToWire(message, options_.server_version);
+  With(session, [&](AgentStream& stream) { stream.Write(std::move(wire)); });
+}
+
+void NodeService::ReadNext(SessionId session) {
+  With(session, [](AgentStream& stream) { stream.Read(); });
+}
+
+void NodeService::Close(SessionId session, absl::Status why) {
+  With(session, [&](AgentStream& stream) { stream.FinishWith(std::move(why)); });
+}
+
+void NodeService::Forget(SessionId session) {
+  absl::MutexLock lock(&mutex_);
+  streams_.erase(session);
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,56 @@
+// The agents' streams: reads and checks what they say, hands it to the loop, and writes what the loop
+// answers. Decides nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "ipam-server/jobs/fleet_loop.h"
+#include "proto/spoke/v1/node.grpc.pb.h"
+
+namespace spoke::ipam {
+
+class AgentStream;
+
+// Thread-safe. One reactor object a stream; gRPC's threads call them.
+//
+// With TLS an agent must bear its node's name in its certificate, so that no node can speak for
+// another.
+class NodeService final : public v1::NodeService::CallbackService, public AgentLink {
+ public:
+  struct Options {
+    std::string server_version;
+    bool check_peer_name = true;  // False only where TLS is off.
+  };
+  explicit NodeService(Options options) : options_(std::move(options)) {}
+
+  // Call once, before the server starts; `loop` must outlive the server.
+  void SetLoop(FleetLoop& loop) { loop_ = &loop; }
+
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* Connect(
+      grpc::CallbackServerContext* context) override;
+
+  void Send(SessionId session, ToAgent message) override;
+  void ReadNext(SessionId session) override;
+  void Close(SessionId session, absl::Status why) override;
+
+ private:
+  friend class AgentStream;
+  void Forget(SessionId session);
+  // Calls `act` with the stream of `session` if it is still there; it stays there meanwhile.
+  template <typename Act>
+  void With(SessionId session, const Act& act);
+
+  const Options options_;
+  FleetLoop* loop_ = nullptr;
+  absl::Mutex mutex_;
+  SessionId last_session_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<SessionId, AgentStream*> streams_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spoke::ipam

@@ -1,0 +1,21 @@
+#include "lib/config/tls_fields.h"
+
+#include <string>
+
+#include "lib/base/status.h"
+
+namespace spoke::config {
+
+void ReadTls(const ConfigMap& root, rpc::TlsFiles* tls) {
+  const ConfigMap map = root.Map("tls", Need::kRequired);
+  if (!map.present()) return;
+  map.String("ca", &tls->ca, Need::kOptional);
+  map.String("certificate", &tls->certificate, Need::kOptional);
+  map.String("key", &tls->key, Need::kOptional);
+  map.Bool("insecure", &tls->insecure, Need::kOptional);
+  if (const absl::Status status = tls->Validate(); !status.ok()) {
+    map.Error("", std::string(base::MessageOf(status)));
+  }
+}
+
+}  // namespace spoke::config

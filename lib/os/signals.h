@@ -1,0 +1,33 @@
+// Signals as something to wait for, instead of something that interrupts.
+#pragma once
+
+#include <signal.h>
+
+#include <initializer_list>
+
+namespace spoke::os {
+
+// Blocks `signals` in the calling thread and in every thread started after. Make one in main(),
+// before the first thread; SIGPIPE is ignored from then on as well.
+class SignalWaiter {
+ public:
+  explicit SignalWaiter(std::initializer_list<int> signals) {
+    sigemptyset(&set_);
+    for (const int signal : signals) sigaddset(&set_, signal);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+  }
+
+  // The number of the first of them to arrive.
+  int Wait() const {
+    int signal = 0;
+    while (sigwait(&set_, &signal) != 0) {
+    }
+    return signal;
+  }
+
+ private:
+  sigset_t set_{};
+};
+
+}  // namespace spoke::os

@@ -64,7 +64,7 @@ int RunMain(int argc, char** argv) {
     return Fail(absl::IsInvalidArgument(fabric.status()) ? kBadArguments : 1, fabric.status());
   }
   fmt::print("ready\n");
-  std::fflush(stdout);
+  (void)std::fflush(stdout);
   const absl::Status status = fabric->Run();
   return status.ok() ? 0 : Fail(1, status);
 }

@@ -26,7 +26,7 @@ constexpr int kBurst = 64;
 
 void Report(std::string_view what) {
   fmt::print(stderr, "spoke-fabric: {}\n", what);
-  std::fflush(stderr);
+  (void)std::fflush(stderr);
 }
 
 std::string FileNameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }

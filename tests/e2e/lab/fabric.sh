@@ -1,0 +1,65 @@
+# shellcheck shell=bash
+# The fabric: a machine whose one program switches between the nodes as a cloud does. Part of lab.sh.
+
+readonly LAB_FABRIC=fabric
+declare -A _lab_nics=()  # By node: its NIC, as spoke-fabric's --nic wants it.
+
+# lab_fabric_up: starts the fabric's machine, without any NIC.
+lab_fabric_up() {
+  lab_node_up "$LAB_FABRIC" || return 1
+  # The far ends of links belong to spoke-fabric alone: the kernel must not answer or route there.
+  lab_fabric_exec sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
+    net.ipv6.conf.default.disable_ipv6=1 net.ipv4.ip_forward=0
+}
+
+lab_fabric_exec() { lab_node_exec "$LAB_FABRIC" "$@"; }
+
+# lab_fabric_port NODE: the device of the fabric that leads to NODE's NIC.
+lab_fabric_port() { printf 'p-%s' "$1"; }
+
+# _lab_first_address A.B.C.D/LENGTH: the first host address of that subnet.
+_lab_first_address() {
+  local length=${1#*/} octets number
+  IFS=. read -r -a octets <<<"${1%/*}"
+  number=$((octets[0] << 24 | octets[1] << 16 | octets[2] << 8 | octets[3]))
+  number=$(((number & (0xFFFFFFFF << (32 - length) & 0xFFFFFFFF)) + 1))
+  printf '%d.%d.%d.%d' $((number >> 24)) $((number >> 16 & 255)) $((number >> 8 & 255)) \
+    $((number & 255))
+}
+
+# lab_nic_add NODE MAC ADDRESS/LENGTH: plugs NODE into the fabric, as its eth0, with a default route
+# through the subnet's first address. Before lab_fabric_start.
+lab_nic_add() {
+  local node=$1 mac=$2 address=$3 port pid
+  port=$(lab_fabric_port "$node")
+  pid=$(_lab_node_pid "$node")
+  # Both ends are made where they belong: neither is ever seen outside.
+  nsenter --target "$(_lab_node_pid "$LAB_FABRIC")" --net \
+    ip link add "$port" type veth peer name eth0 address "$mac" netns "$pid" || return 1
+  lab_fabric_exec ip link set "$port" up || return 1
+  lab_node_exec "$node" ip address add "$address" dev eth0 || return 1
+  lab_node_exec "$node" ip link set eth0 up || return 1
+  lab_node_exec "$node" ip route add default via "$(_lab_first_address "$address")" || return 1
+  _lab_nics[$node]=$node=$port,$mac,${address%/*}
+}
+
+# lab_fabric_start ATTACHMENTS_FILE: starts to forward. The file may not exist yet.
+lab_fabric_start() {
+  local log program nics=() nic
+  log=$(lab_node_log "$LAB_FABRIC" spoke-fabric)
+  program=$(lab_bin spoke-fabric) || return 1
+  for nic in "${_lab_nics[@]}"; do nics+=(--nic "$nic"); done
+  lab_node_spawn "$LAB_FABRIC" spoke-fabric "$program" "${nics[@]}" --attachments "$1" \
+    --stats "$LAB_DIR/fabric-stats" || return 1
+  lab_wait 10 "the fabric to forward" "$log" grep -q '^ready$' "$log"
+}
+
+# lab_fabric_stats: the fabric's counters now, as key=value lines.
+lab_fabric_stats() {
+  rm -f "$LAB_DIR/fabric-stats"
+  lab_node_exec "$LAB_FABRIC" kill -USR1 "$(cat "$LAB_DIR/machine/$LAB_FABRIC/spoke-fabric.pid")" ||
+    return 1
+  lab_wait 5 "the fabric's counters" "$(lab_node_log "$LAB_FABRIC" spoke-fabric)" \
+    test -e "$LAB_DIR/fabric-stats" || return 1
+  cat "$LAB_DIR/fabric-stats"
+}

@@ -1,0 +1,121 @@
+#include "netagent/journal/journal.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gtest/gtest.h"
+#include "lib/os/file.h"
+#include "netagent/journal/journal_codec.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::netagent {
+namespace {
+
+const absl::Time kNow = absl::FromUnixMillis(1'700'000'000'123);
+const AttachmentKey kKey{"c0ffee", "eth0"};
+
+ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+
+Lending Sample() {
+  return {.key = kKey,
+          .pod = {"ns", "pod", "uid"},
+          .addresses = {A("10.1.0.5"), A("fd00::5")},
+          .generation = 42,
+          .since = kNow};
+}
+
+std::vector<Event> SampleEvents() {
+  return {HoldingsReplaced{{{A("10.1.0.5"), "default"}, {A("fd00::5"), "six"}}},
+          LendingBegun{Sample()}, LendingBuilt{kKey}, LendingReleased{kKey, kNow},
+          CoolingSet{A("10.1.0.5"), kNow}};
+}
+
+Lendings Replay(const std::vector<Event>& events) {
+  Lendings lendings(absl::Seconds(30));
+  for (const Event& event : events) lendings.Apply(event);
+  return lendings;
+}
+
+TEST(Journal, WhatWasAppendedIsReplayed) {
+  const testing_support::TempDir dir;
+  {
+    const auto opened = OpenJournal(dir.File("journal")).value();
+    for (size_t i = 0; i < 3; ++i) ASSERT_TRUE(opened.journal->Append(SampleEvents()[i]).ok());
+  }
+  const auto opened = OpenJournal(dir.File("journal")).value();
+  EXPECT_EQ(opened.dropped_bytes, 0U);
+  const Lendings lendings = Replay(opened.events);
+  ASSERT_EQ(lendings.Built().size(), 1U);
+  EXPECT_EQ(lendings.Built()[0], Sample());
+  EXPECT_EQ(lendings.Attached().size(), 2U);
+}
+
+TEST(Journal, EveryKindOfEventComesBackAsItWas) {
+  std::string bytes;
+  for (const Event& event : SampleEvents()) bytes += EncodeFrame(event);
+  const ParsedJournal parsed = ParseJournal(bytes);
+  EXPECT_EQ(parsed.valid_bytes, bytes.size());
+  ASSERT_EQ(parsed.events.size(), 5U);
+  std::string again;
+  for (const Event& event : parsed.events) again += EncodeFrame(event);
+  EXPECT_EQ(again, bytes);
+}
+
+TEST(Journal, ATornTailIsCutOffWhereverItWasTorn) {
+  std::string whole;
+  for (const Event& event : SampleEvents()) whole += EncodeFrame(event);
+  const std::string first = EncodeFrame(SampleEvents()[0]);
+  for (size_t length = 0; length < whole.size(); ++length) {
+    const ParsedJournal parsed = ParseJournal(std::string_view(whole).substr(0, length));
+    EXPECT_LE(parsed.valid_bytes, length);
+    EXPECT_EQ(parsed.events.empty(), length < first.size());
+    EXPECT_LT(parsed.events.size(), 5U);
+  }
+}
+
+TEST(Journal, DamageEndsTheReplayAndLaterAppendsAreReadable) {
+  const testing_support::TempDir dir;
+  const std::string path = dir.File("journal");
+  std::string content = EncodeFrame(SampleEvents()[0]) + EncodeFrame(SampleEvents()[1]);
+  content[content.size() - 1] = static_cast<char>(content.back() ^ 1);
+  std::ofstream(path, std::ios::binary) << content;
+  {
+    const auto opened = OpenJournal(path).value();
+    EXPECT_EQ(opened.events.size(), 1U);
+    EXPECT_GT(opened.dropped_bytes, 0U);
+    ASSERT_TRUE(opened.journal->Append(SampleEvents()[1]).ok());
+  }
+  EXPECT_EQ(OpenJournal(path).value().events.size(), 2U);
+}
+
+TEST(Journal, CompactingReplacesEverythingAndGoesOn) {
+  const testing_support::TempDir dir;
+  {
+    const auto opened = OpenJournal(dir.File("journal")).value();
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(opened.journal->Append(SampleEvents()[0]).ok());
+    }
+    const size_t before = opened.journal->size();
+    ASSERT_TRUE(opened.journal->Compact({SampleEvents()[0]}).ok());
+    EXPECT_LT(opened.journal->size(), before);
+    EXPECT_EQ(opened.journal->size(), std::filesystem::file_size(dir.File("journal")));
+    ASSERT_TRUE(opened.journal->Append(SampleEvents()[1]).ok());
+  }
+  EXPECT_EQ(OpenJournal(dir.File("journal")).value().events.size(), 2U);
+}
+
+TEST(Journal, TwoAgentsCannotShareIt) {
+  const testing_support::TempDir dir;
+  const auto first = OpenJournal(dir.File("journal"));
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(OpenJournal(dir.File("journal")).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Journal, AMissingDirectoryIsNamed) {
+  const auto opened = OpenJournal("/nonexistent/journal");
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace spoke::netagent

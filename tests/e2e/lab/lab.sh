@@ -1,4 +1,4 @@
-# shellcheck shell=bash source-path=SCRIPTDIR
+# shellcheck shell=bash
 # A cloud on one machine: nodes made of namespaces, a fabric between them, real runtimes on them.
 # For scripts/demo.sh and the e2e tests; to be sourced by bash, as root.
 #
@@ -12,7 +12,7 @@
 # - Nothing sleeps for luck: lab_wait polls with a deadline, and says what it waited for.
 #
 # Functions return non-zero on failure, after one line on stderr; the EXIT trap shows the logs.
-# LAB_KEEP=1 keeps the directory, and with it the logs. Names that start with _lab are private.
+# Names that start with _lab are private.
 
 if [[ -n ${LAB_HOME:-} ]]; then return 0; fi
 LAB_HOME=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -23,6 +23,16 @@ _lab_dir_is_ours=no
 source "$LAB_HOME/node.sh"
 source "$LAB_HOME/fabric.sh"
 source "$LAB_HOME/containerd.sh"
+source "$LAB_HOME/cluster.sh"
+source "$LAB_HOME/pods.sh"
+source "$LAB_HOME/scenario.sh"
+
+# lab_for_test DIRECTORY: begins the lab of a test, with the programs of SPOKE_BIN or, without it,
+# those in DIRECTORY. With LAB_IN=DIR, the logs stay in DIR.
+lab_for_test() {
+  SPOKE_BIN=${SPOKE_BIN:-$1}
+  lab_init "${LAB_IN:-}"
+}
 
 # lab_bin PROGRAM: its path, from SPOKE_BIN, the directory of the build's programs.
 lab_bin() {
@@ -33,7 +43,11 @@ lab_bin() {
   printf '%s/%s' "$SPOKE_BIN" "$1"
 }
 
-lab_error() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+# lab_error WORDS: on stderr; the last one is said again after the logs.
+lab_error() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  if [[ -d $LAB_DIR ]]; then printf '%s\n' "$*" >"$LAB_DIR/error"; fi
+}
 
 # lab_init [DIR]: begins a lab. Without DIR, a directory is made and removed at the end; a DIR is
 # left, with the logs in it. Installs traps for EXIT, INT, TERM and HUP.
@@ -61,7 +75,10 @@ lab_init() {
     _lab_dir_is_ours=yes
   fi
   chmod 0755 "$LAB_DIR"  # mktemp's 0700 would keep a container's users out of shared files.
+  if [[ -d ${SPOKE_BIN:-} ]]; then SPOKE_BIN=$(cd "$SPOKE_BIN" && pwd); fi
   LAB_ID=spoke-lab-$$-$RANDOM
+  set -o errtrace
+  trap '_lab_on_error "${BASH_SOURCE[0]}:$LINENO" "$BASH_COMMAND"' ERR
   trap '_lab_on_exit $?' EXIT
   trap 'exit 129' HUP
   trap 'exit 130' INT
@@ -100,14 +117,22 @@ lab_show_logs() {
     < <(find "$LAB_DIR/log" -type f -name '*.log' 2>/dev/null | sort)
 }
 
+# Remembers the first command that failed for good: a bare [[ ]] says nothing itself.
+_lab_on_error() {
+  if [[ -d $LAB_DIR && ! -e $LAB_DIR/failed-at ]]; then
+    printf ' (%s: %s)' "${1#"$PWD"/}" "$2" >"$LAB_DIR/failed-at"
+  fi
+}
+
 _lab_on_exit() {
   local code=$1
-  trap - EXIT
+  trap - EXIT ERR
   trap '' HUP INT TERM  # A second Ctrl-C must not stop the cleaning.
   set +e
   if ((code != 0 && code < 129)); then
-    lab_error "failed; the logs end like this"
     lab_show_logs
+    printf '%s: failed: %s%s\n' "${0##*/}" "$(cat "$LAB_DIR/error" 2>/dev/null)" \
+      "$(cat "$LAB_DIR/failed-at" 2>/dev/null)" >&2
   fi
   lab_down
   local left
@@ -128,9 +153,7 @@ lab_down() {
     if [[ -d $machine ]]; then lab_node_down "$(basename "$machine")"; fi
   done
   rmdir "$LAB_DIR/machine"
-  if [[ ${LAB_KEEP:-0} == 1 ]]; then
-    printf 'kept %s\n' "$LAB_DIR" >&2
-  elif [[ $_lab_dir_is_ours == yes ]]; then
+  if [[ $_lab_dir_is_ours == yes ]]; then
     rm -rf --one-file-system "$LAB_DIR"
   else
     find "$LAB_DIR" -mindepth 1 -maxdepth 1 ! -name log -exec rm -rf --one-file-system {} +
@@ -148,7 +171,7 @@ lab_leftovers() {
   while read -r pid; do
     printf 'process %s: %s\n' "$pid" "$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" || true)"
   done < <(grep -las "SPOKE_LAB=$LAB_ID" /proc/[0-9]*/environ | cut -d / -f 3)
-  if [[ $_lab_dir_is_ours == yes && ${LAB_KEEP:-0} != 1 && -d $LAB_DIR ]]; then
+  if [[ $_lab_dir_is_ours == yes && -d $LAB_DIR ]]; then
     printf 'directory %s\n' "$LAB_DIR"
   fi
 }

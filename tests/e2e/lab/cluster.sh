@@ -1,0 +1,193 @@
+# shellcheck shell=bash
+# Spoke itself in the lab: certificates, the server on its machine, an agent on each node, the CNI
+# plugin under each runtime. Part of lab.sh.
+
+readonly LAB_CONTROL=control
+LAB_NODES=(node1 node2)
+readonly LAB_NODES
+declare -A LAB_ADDRESSES=([node1]=10.20.0.4 [node2]=10.20.0.5 [control]=10.20.0.10)
+readonly LAB_ADDRESSES
+readonly LAB_SUBNET_LENGTH=16
+readonly LAB_SERVER_NAME=spoke-ipam-server
+readonly LAB_SERVER_PORT=7443
+readonly LAB_ADMIN_SOCKET=/run/spoke/ipam-admin.sock
+readonly LAB_CNI_SOCKET=/run/spoke/cni.sock
+
+# What a test may set before lab_server_start and lab_agent_start.
+LAB_POOL='{name: default, cidr: 10.20.64.0/24}'
+LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
+LAB_COOLDOWN=2s
+
+# lab_cluster_network: the machines, plugged into the fabric, which then forwards.
+lab_cluster_network() {
+  local machine
+  lab_fabric_up || return 1
+  for machine in "$LAB_CONTROL" "${LAB_NODES[@]}"; do
+    lab_node_up "$machine" || return 1
+    lab_nic_add "$machine" "$(lab_mac "$machine")" "${LAB_ADDRESSES[$machine]}/$LAB_SUBNET_LENGTH" ||
+      return 1
+  done
+  mkdir -p "$LAB_DIR/cloud"
+  lab_fabric_start "$(lab_attachments)"
+}
+
+# lab_attachments: the file in which the server tells the fabric what is attached where.
+lab_attachments() { printf '%s/cloud/attachments' "$LAB_DIR"; }
+
+# lab_mac MACHINE: the MAC of its NIC, made from its address.
+lab_mac() {
+  local octets
+  IFS=. read -r -a octets <<<"${LAB_ADDRESSES[$1]}"
+  printf '00:0d:3a:%02x:%02x:%02x' "${octets[@]:1}"
+}
+
+# _lab_certificate NAME COMMON_NAME EXTENSION...: a P-256 key and a certificate of the lab's CA.
+_lab_certificate() {
+  local name=$1 common_name=$2
+  shift 2
+  openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -config openssl.cnf \
+    -subj "/CN=$common_name" -keyout "$name.key" -out "$name.csr" &&
+    printf '%s\n' "$@" >"$name.ext" &&
+    openssl x509 -req -in "$name.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 \
+      -extfile "$name.ext" -out "$name.crt"
+}
+
+# lab_certificates: a CA, a certificate for the server, one for each node in the node's name.
+lab_certificates() (
+  mkdir -p "$LAB_DIR/tls" && cd "$LAB_DIR/tls" || exit 1
+  # The system's openssl.cnf may add anything, so nothing of it is used.
+  printf '%s\n' '[req]' 'distinguished_name = name' '[name]' \
+    '[ca]' 'basicConstraints = critical, CA:TRUE' 'keyUsage = critical, keyCertSign' >openssl.cnf
+  make_all() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -config openssl.cnf \
+      -extensions ca -subj '/CN=Spoke lab CA' -days 2 -keyout ca.key -out ca.crt || return 1
+    _lab_certificate server "$LAB_SERVER_NAME" "extendedKeyUsage = serverAuth" \
+      "subjectAltName = DNS:$LAB_SERVER_NAME, IP:${LAB_ADDRESSES[$LAB_CONTROL]}" || return 1
+    local node
+    for node in "${LAB_NODES[@]}"; do
+      _lab_certificate "$node" "$node" "extendedKeyUsage = clientAuth" \
+        "subjectAltName = DNS:$node" || return 1
+    done
+  }
+  if ! make_all >openssl.log 2>&1; then
+    lab_error "openssl makes no certificates"
+    _lab_show_log "$LAB_DIR/tls/openssl.log" 30
+    exit 1
+  fi
+)
+
+# _lab_install_tls MACHINE NAME: puts certificate NAME on MACHINE, with the CA's.
+_lab_install_tls() {
+  local file
+  for file in ca.crt "$2.crt" "$2.key"; do
+    lab_node_exec "$1" install -D -m 0600 "$LAB_DIR/tls/$file" "/etc/spoke/tls/$file" || return 1
+  done
+}
+
+# lab_server_start: starts the server, or starts it again after it was killed.
+lab_server_start() {
+  local program
+  program=$(lab_bin spoke-ipam-server) || return 1
+  _lab_install_tls "$LAB_CONTROL" server || return 1
+  lab_node_write "$LAB_CONTROL" /etc/spoke/ipam-server.yaml <<CONFIG || return 1
+listen: {agents: "${LAB_ADDRESSES[$LAB_CONTROL]}:$LAB_SERVER_PORT", admin: "unix:$LAB_ADMIN_SOCKET"}
+tls: {ca: /etc/spoke/tls/ca.crt, certificate: /etc/spoke/tls/server.crt, key: /etc/spoke/tls/server.key}
+store: {sqlite: /var/lib/spoke/ipam.db}
+cloud: {static: {attachments_file: $(lab_attachments)}}
+pools:
+  - $LAB_POOL
+node_addresses: $LAB_NODE_ADDRESSES
+CONFIG
+  lab_node_spawn "$LAB_CONTROL" spoke-ipam-server "$program" \
+    --config /etc/spoke/ipam-server.yaml || return 1
+  lab_wait 30 "the server to answer" "$(lab_node_log "$LAB_CONTROL" spoke-ipam-server)" \
+    lab_spokectl status
+}
+
+# lab_spokectl ARGUMENTS...: asks the server, as its operator.
+lab_spokectl() {
+  local program
+  program=$(lab_bin spokectl) || return 1
+  lab_node_exec "$LAB_CONTROL" "$program" --server "unix:$LAB_ADMIN_SOCKET" "$@"
+}
+
+# lab_agent_start NODE: starts the agent, or starts it again after it was killed; returns once it
+# takes requests.
+lab_agent_start() {
+  local node=$1 program
+  program=$(lab_bin spoke-netagent) || return 1
+  _lab_install_tls "$node" "$node" || return 1
+  lab_node_exec "$node" mkdir -p /run/spoke/netagent || return 1
+  lab_node_write "$node" /etc/spoke/netagent.yaml <<CONFIG || return 1
+node_name: $node
+vm_id: vm-$node
+nic: eth0
+server: ${LAB_ADDRESSES[$LAB_CONTROL]}:$LAB_SERVER_PORT
+server_name: $LAB_SERVER_NAME
+tls: {ca: /etc/spoke/tls/ca.crt, certificate: /etc/spoke/tls/$node.crt, key: /etc/spoke/tls/$node.key}
+cni_socket: $LAB_CNI_SOCKET
+state_dir: /run/spoke/netagent
+cooldown: $LAB_COOLDOWN
+CONFIG
+  lab_node_spawn "$node" spoke-netagent "$program" --config /etc/spoke/netagent.yaml || return 1
+  lab_wait 30 "the agent on $node to take requests" "$(lab_node_log "$node" spoke-netagent)" \
+    _lab_listening "$node" "$LAB_CNI_SOCKET"
+}
+
+# A socket's file outlives a killed listener, so the kernel is asked.
+_lab_listening() {
+  lab_node_exec "$1" ss --no-header --listening --unix | grep -qF " $2 "
+}
+
+# lab_plugin_install NODE: the plugin and its network configuration, for NODE's runtime.
+lab_plugin_install() {
+  local program
+  program=$(lab_bin spoke) || return 1
+  lab_node_exec "$1" install -m 0755 "$program" /opt/cni/bin/spoke || return 1
+  lab_node_write "$1" /etc/cni/net.d/10-spoke.conflist <<CONFLIST
+{
+  "cniVersion": "1.0.0",
+  "name": "spoke",
+  "disableCheck": true,
+  "plugins": [{"type": "spoke", "socket": "$LAB_CNI_SOCKET"}]
+}
+CONFLIST
+}
+
+# _lab_node_holds NODE COUNT: whether the server has a session with NODE and has attached COUNT
+# addresses to it at least.
+_lab_node_holds() {
+  local nodes
+  nodes=$(lab_spokectl node list -o json) || return 1
+  printf '%s\n' "$nodes"
+  jq -e --arg node "$1" --argjson count "$2" \
+    'any(.[]; .name == $node and .connected and (.attached | tonumber) >= $count)' \
+    >/dev/null <<<"$nodes"
+}
+
+# lab_wait_attached NODE COUNT: waits until NODE is connected and COUNT addresses are on its NIC.
+lab_wait_attached() {
+  lab_wait 30 "the server to attach $2 addresses to $1" \
+    "$(lab_node_log "$LAB_CONTROL" spoke-ipam-server)" _lab_node_holds "$1" "$2"
+}
+
+# lab_addresses STATE: the addresses in that state, sorted, each with its node and its pod's name.
+lab_addresses() {
+  local addresses
+  addresses=$(lab_spokectl ip list -o json) || return 1
+  jq -r --arg state "$1" \
+    '.[] | select(.state == $state) | "\(.address) \(.node) \(.pod_name)"' <<<"$addresses" | sort
+}
+
+_lab_none_lent() {
+  local lent
+  lent=$(lab_addresses lent) || return 1
+  printf '%s\n' "$lent"
+  [[ -z $lent ]]
+}
+
+# lab_wait_none_lent: waits until the server knows that no address is lent.
+lab_wait_none_lent() {
+  lab_wait 30 "all addresses to come back" "$(lab_node_log "$LAB_CONTROL" spoke-ipam-server)" \
+    _lab_none_lent
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Without its agent a node refuses new pods at once and in clear words, lets old ones go, and is
+# whole again when the agent returns.
+# usage: agent_down_test.sh DIRECTORY_OF_PROGRAMS
+set -euo pipefail
+# shellcheck source=lab/lab.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
+
+readonly fast_ms=5000  # Half of it is the runtime's, on a busy machine.
+
+step_refused() {
+  lab_step "With no agent, a pod is refused at once"
+  lab_pod_run node1 old
+  lab_node_kill node1 spoke-netagent KILL
+  local began=$EPOCHREALTIME took
+  if lab_pod_run node1 new 2>"$LAB_DIR/said"; then
+    lab_error "a pod got a network from no agent"
+    return 1
+  fi
+  took=$(((${EPOCHREALTIME/[.,]/} - ${began/[.,]/}) / 1000))
+  lab_say "$(cat "$LAB_DIR/said")"
+  if ((took > fast_ms)); then
+    lab_error "it took $took ms"
+    return 1
+  fi
+  if ! grep -q 'agent' "$LAB_DIR/said"; then
+    lab_error "the message does not speak of the agent"
+    return 1
+  fi
+  lab_ok "refused after $took ms, with a message that names the agent"
+}
+
+step_delete_without_agent() {
+  lab_step "A pod can be deleted without the agent"
+  lab_pod_delete node1 old
+  lab_ok "deleted"
+}
+
+step_return() {
+  lab_step "The agent returns"
+  lab_agent_start node1
+  lab_pod_run node1 new
+  lab_pod_run node2 peer
+  lab_pod_ping node1 new "$(lab_pod_address node2 peer)"
+  lab_ok "the pod that was refused works now"
+  lab_in_parallel lab_pod_delete 'node1 new' 'node2 peer'
+  lab_wait_none_lent
+  lab_ok "all addresses are back, with that of the pod deleted meanwhile"
+  step_no_traces
+}
+
+lab_for_test "${1:-}"
+lab_cluster_up
+step_refused
+step_delete_without_agent
+step_return

@@ -1,0 +1,175 @@
+#include "lib/netlink/link.h"
+
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <net/if.h>
+
+#include <cerrno>
+
+#include "fmt/core.h"
+#include "lib/netlink/exchange.h"
+#include "lib/netlink/message.h"
+
+namespace spoke::netlink {
+namespace {
+
+ifinfomsg Fixed(int32_t index) {
+  ifinfomsg fixed{};
+  fixed.ifi_family = AF_UNSPEC;
+  fixed.ifi_index = index;
+  return fixed;
+}
+
+absl::Status Malformed() { return absl::DataLossError("malformed netlink link message"); }
+
+std::optional<std::string> KindOf(std::span<const uint8_t> info) {
+  std::string kind;
+  AttributeReader reader(info);
+  while (const auto attribute = reader.Next()) {
+    if (attribute->type == IFLA_INFO_KIND) kind = attribute->Text();
+  }
+  if (reader.malformed()) return std::nullopt;
+  return kind;
+}
+
+// False: malformed.
+bool ReadAttribute(const Attribute& attribute, Link& link) {
+  switch (attribute.type) {
+    case IFLA_IFNAME:
+      link.name = attribute.Text();
+      return true;
+    case IFLA_ADDRESS:
+      // Other lengths are other kinds of device (InfiniBand, tunnels): they have no MAC.
+      link.mac = attribute.Mac().value_or(ip::MacAddress{});
+      return true;
+    case IFLA_MTU:
+      link.mtu = attribute.U32().value_or(0);
+      return attribute.U32().has_value();
+    case IFLA_NUM_TX_QUEUES:
+      link.tx_queues = attribute.U32().value_or(0);
+      return attribute.U32().has_value();
+    case IFLA_NUM_RX_QUEUES:
+      link.rx_queues = attribute.U32().value_or(0);
+      return attribute.U32().has_value();
+    case IFLA_LINK:
+      link.peer_index = attribute.I32().value_or(0);
+      return attribute.I32().has_value();
+    case IFLA_LINKINFO: {
+      const std::optional<std::string> kind = KindOf(attribute.payload);
+      link.kind = kind.value_or("");
+      return kind.has_value();
+    }
+    default:
+      return true;
+  }
+}
+
+void PutEnd(Request& request, const VethEnd& end, uint32_t mtu) {
+  request.PutText(IFLA_IFNAME, end.name)
+      .PutMac(IFLA_ADDRESS, end.mac)
+      .PutU32(IFLA_MTU, mtu)
+      .PutU32(IFLA_NUM_TX_QUEUES, 1)
+      .PutU32(IFLA_NUM_RX_QUEUES, 1);
+}
+
+// Statistics would be most of each message.
+void SkipStatistics(Request& request) { request.PutU32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS); }
+
+}  // namespace
+
+absl::StatusOr<Link> ParseLink(std::span<const uint8_t> payload) {
+  const auto fixed = ReadStruct<ifinfomsg>(payload);
+  if (!fixed) return Malformed();
+  Link link;
+  link.index = fixed->ifi_index;
+  link.up = (fixed->ifi_flags & IFF_UP) != 0;
+  AttributeReader reader(payload, sizeof(ifinfomsg));
+  while (const auto attribute = reader.Next()) {
+    if (!ReadAttribute(*attribute, link)) return Malformed();
+  }
+  if (reader.malformed()) return Malformed();
+  return link;
+}
+
+Request CreateVeth(const VethEnd& outer, const VethEnd& peer, int peer_netns, uint32_t mtu) {
+  ifinfomsg fixed = Fixed(outer.index);
+  fixed.ifi_flags = IFF_UP;
+  fixed.ifi_change = IFF_UP;
+  Request request(fmt::format("create link {} with peer {}", outer.name, peer.name), RTM_NEWLINK,
+                  NLM_F_CREATE | NLM_F_EXCL, fixed);
+  PutEnd(request, outer, mtu);
+  request.BeginNest(IFLA_LINKINFO)
+      .PutText(IFLA_INFO_KIND, "veth")
+      .BeginNest(IFLA_INFO_DATA)
+      .BeginNest(VETH_INFO_PEER)
+      .PutInnerFixed(Fixed(peer.index));
+  PutEnd(request, peer, mtu);
+  request.PutU32(IFLA_NET_NS_FD, static_cast<uint32_t>(peer_netns)).EndNest().EndNest().EndNest();
+  return request;
+}
+
+Request ConfigureLink(int32_t index, const LinkSettings& settings) {
+  Request request(fmt::format("configure link {}", index), RTM_SETLINK, 0, Fixed(index));
+  request.BeginNest(IFLA_AF_SPEC);
+  if (!settings.ipv4.empty()) {
+    request.BeginNest(AF_INET).BeginNest(IFLA_INET_CONF);
+    for (const LinkSettings::Value& value : settings.ipv4) {
+      request.PutU32(value.setting, value.value);
+    }
+    request.EndNest().EndNest();
+  }
+  if (settings.address_generation) {
+    request.BeginNest(AF_INET6)
+        .PutU8(IFLA_INET6_ADDR_GEN_MODE, *settings.address_generation)
+        .EndNest();
+  }
+  request.EndNest();
+  return request;
+}
+
+Request SetLinkUp(int32_t index, bool up) {
+  ifinfomsg fixed = Fixed(index);
+  fixed.ifi_flags = up ? IFF_UP : 0;
+  fixed.ifi_change = IFF_UP;
+  return {fmt::format("set link {} {}", index, up ? "up" : "down"), RTM_SETLINK, 0, fixed};
+}
+
+Request DeleteLink(int32_t index) {
+  Request request(fmt::format("delete link {}", index), RTM_DELLINK, 0, Fixed(index));
+  request.Tolerate(ENODEV);
+  return request;
+}
+
+Request DeleteLink(const std::string& name) {
+  Request request(fmt::format("delete link {}", name), RTM_DELLINK, 0, Fixed(0));
+  request.PutText(IFLA_IFNAME, name).Tolerate(ENODEV);
+  return request;
+}
+
+absl::StatusOr<Link> GetLink(Socket& socket, const std::string& name) {
+  if (name.empty() || name.size() > kMaxLinkName) {
+    return absl::NotFoundError(fmt::format("no network device can have the name '{}'", name));
+  }
+  Request request(fmt::format("read link {}", name), RTM_GETLINK, 0, Fixed(0));
+  SkipStatistics(request);
+  request.PutText(IFLA_IFNAME, name);
+  const auto payload = GetOne(socket, request, RTM_NEWLINK);
+  if (!payload.ok()) return payload.status();
+  return ParseLink(*payload);
+}
+
+absl::StatusOr<std::vector<Link>> DumpLinks(Socket& socket, std::string_view prefix) {
+  Request request("list links", RTM_GETLINK, 0, Fixed(0));
+  SkipStatistics(request);
+  return DumpAs<Link>(
+      socket, request, RTM_NEWLINK,
+      [prefix](std::span<const uint8_t> payload) -> absl::StatusOr<std::optional<Link>> {
+        absl::StatusOr<Link> link = ParseLink(payload);
+        if (!link.ok()) return link.status();
+        if (link->name.compare(0, prefix.size(), prefix) != 0) return std::nullopt;
+        return *std::move(link);
+      });
+}
+
+}  // namespace spoke::netlink

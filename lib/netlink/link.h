@@ -1,0 +1,87 @@
+// Network devices: requests to make, configure, find and remove them, and what the kernel says
+// about one. The request functions and ParseLink() are pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/ip/address.h"
+#include "lib/netlink/request.h"
+#include "lib/netlink/socket.h"
+
+namespace spoke::netlink {
+
+// The longest name a device can have (IFNAMSIZ without its NUL).
+inline constexpr size_t kMaxLinkName = 15;
+
+struct Link {
+  int32_t index = 0;
+  std::string name;
+  std::string kind;  // "veth", "bridge"; empty for hardware and lo.
+  ip::MacAddress mac;
+  uint32_t mtu = 0;  // Bytes.
+  bool up = false;   // Set up by an administrator, whether or not it has a carrier.
+  uint32_t tx_queues = 0;
+  uint32_t rx_queues = 0;
+  int32_t peer_index = 0;  // Of a veth: its peer's index, in the peer's namespace. 0: none.
+
+  bool operator==(const Link&) const = default;
+};
+
+// From the payload of an RTM_NEWLINK message. Unknown attributes are passed over.
+// Errors: kDataLoss (cut short, or a length that cannot be).
+absl::StatusOr<Link> ParseLink(std::span<const uint8_t> payload);
+
+struct VethEnd {
+  std::string name;
+  // Chosen by the caller, so that requests behind this one in a batch can name the device before
+  // the kernel has made it. Positive, and unused in the end's namespace.
+  int32_t index = 0;
+  ip::MacAddress mac;
+};
+
+// Makes a veth pair in place: `outer` in the socket's namespace and up, `peer` in the one that
+// the descriptor `peer_netns` stands for, and down. Both with `mtu` and one queue each way: more
+// would cost a grace period of the kernel's and carry nothing, since a veth has no hardware.
+//
+// Never made in one namespace and moved: the move waits some 20 ms under the kernel's network lock.
+// The peer cannot be born up: the kernel opens it before it has its partner, and fails.
+//
+// Refused with kAlreadyExists when either name or index is taken.
+Request CreateVeth(const VethEnd& outer, const VethEnd& peer, int peer_netns, uint32_t mtu);
+
+// Per-device settings, by their number in the kernel's headers.
+struct LinkSettings {
+  struct Value {
+    uint16_t setting = 0;  // IPV4_DEVCONF_* of linux/ip.h.
+    uint32_t value = 0;
+  };
+  std::vector<Value> ipv4;
+  // IN6_ADDR_GEN_MODE_* of linux/if_link.h. Refused with kUnimplemented on a device without IPv6:
+  // where the kernel has none, or the MTU is below 1280.
+  std::optional<uint8_t> address_generation;
+};
+
+// Cannot go into the creation itself (the device has no IPv4 part yet), nor into one request with
+// the change to up (that would come first).
+Request ConfigureLink(int32_t index, const LinkSettings& settings);
+
+Request SetLinkUp(int32_t index, bool up);
+
+// Removing one end of a veth removes both. A device that is not there is no error.
+Request DeleteLink(int32_t index);
+Request DeleteLink(const std::string& name);
+
+// Errors: kNotFound; as GetOne().
+absl::StatusOr<Link> GetLink(Socket& socket, const std::string& name);
+
+// Every device of the socket's namespace whose name begins with `prefix`; empty means all.
+// Errors: as Dump().
+absl::StatusOr<std::vector<Link>> DumpLinks(Socket& socket, std::string_view prefix);
+
+}  // namespace spoke::netlink

@@ -1,0 +1,99 @@
+// What the kernel sends over netlink, taken apart: datagram into messages, message into attributes.
+//
+// Pure functions of a byte span, safe on any input: a length that lies ends the reading and is
+// reported, and nothing is read through a pointer that might not be aligned. Formats: RFC 3549 and
+// linux/netlink.h.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/status/statusor.h"
+#include "lib/ip/address.h"
+
+namespace spoke::netlink {
+
+// The fixed part in front of a message's attributes (ifinfomsg and its like), or nothing when
+// `bytes` is too short for one.
+template <typename T>
+std::optional<T> ReadStruct(std::span<const uint8_t> bytes) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (bytes.size() < sizeof(T)) return std::nullopt;
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+// One attribute. Borrows the bytes it was read from.
+struct Attribute {
+  uint16_t type = 0;  // Without the flag bits (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
+  std::span<const uint8_t> payload;
+
+  // Nothing when the payload is too short. Longer is fine: newer kernels may append.
+  std::optional<uint8_t> U8() const { return ReadStruct<uint8_t>(payload); }
+  std::optional<uint32_t> U32() const { return ReadStruct<uint32_t>(payload); }
+  std::optional<int32_t> I32() const { return ReadStruct<int32_t>(payload); }
+
+  // Up to the first NUL or the end.
+  std::string_view Text() const;
+  // Nothing unless the payload has exactly the family's length.
+  std::optional<ip::Address> Address(ip::Family family) const;
+  std::optional<ip::MacAddress> Mac() const;
+};
+
+// Walks a run of attributes:
+//   AttributeReader reader(payload);
+//   while (const auto attribute = reader.Next()) ...
+//   if (reader.malformed()) ...
+class AttributeReader {
+ public:
+  explicit AttributeReader(std::span<const uint8_t> bytes) : rest_(bytes) {}
+  // The attributes behind a fixed part of `header_size` bytes; `message` must be at least as long.
+  AttributeReader(std::span<const uint8_t> message, size_t header_size);
+
+  // The next attribute, or nothing at the end and at the first one whose length cannot be right.
+  std::optional<Attribute> Next();
+  bool malformed() const { return malformed_; }
+
+ private:
+  std::span<const uint8_t> rest_;
+  bool malformed_ = false;
+};
+
+// One netlink message. Borrows the datagram.
+struct Message {
+  uint16_t type = 0;
+  uint16_t flags = 0;
+  uint32_t sequence = 0;
+  uint32_t port_id = 0;
+  std::span<const uint8_t> payload;  // Fixed part and attributes.
+};
+
+// Walks the messages of one datagram, as AttributeReader walks attributes.
+class MessageReader {
+ public:
+  explicit MessageReader(std::span<const uint8_t> datagram) : rest_(datagram) {}
+
+  std::optional<Message> Next();
+  bool malformed() const { return malformed_; }
+
+ private:
+  std::span<const uint8_t> rest_;
+  bool malformed_ = false;
+};
+
+// What an NLMSG_ERROR message says about a request.
+struct Acknowledgement {
+  int error = 0;     // errno of the refusal; 0: done.
+  std::string text;  // The kernel's own words (extended ack); often empty.
+};
+
+// Errors: kDataLoss (not an NLMSG_ERROR message, or cut short).
+absl::StatusOr<Acknowledgement> ParseAcknowledgement(const Message& message);
+
+}  // namespace spoke::netlink

@@ -1,0 +1,83 @@
+// Netlink requests: one message under construction, and a batch of them.
+#pragma once
+
+#include <linux/netlink.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lib/ip/address.h"
+
+namespace spoke::netlink {
+
+// One request: header, fixed part, attributes. A value; holds no kernel resource, except that a
+// descriptor put into it (PutU32) must stay open until it is sent. Not thread-safe.
+//
+// Put what fits: a request that outgrows kMaxBytes is a bug in the caller and a broken CHECK.
+class Request {
+ public:
+  // The longest one here, a veth pair with its peer, needs less than a quarter.
+  static constexpr size_t kMaxBytes = 1024;
+
+  // `what` says in an error what was tried: "create link eth0". `flags` are added to
+  // NLM_F_REQUEST. `fixed` is the type's own struct: ifinfomsg and its like.
+  template <typename T>
+  Request(std::string what, uint16_t type, uint16_t flags, const T& fixed)
+      : Request(std::move(what), type, flags) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    PutFixed({reinterpret_cast<const uint8_t*>(&fixed), sizeof(T)});
+  }
+
+  Request& PutU8(uint16_t type, uint8_t value);
+  Request& PutU32(uint16_t type, uint32_t value);
+  // With the NUL behind it, as the kernel wants names.
+  Request& PutText(uint16_t type, std::string_view text);
+  Request& PutAddress(uint16_t type, const ip::Address& address);
+  Request& PutMac(uint16_t type, const ip::MacAddress& mac);
+  // A fixed part inside a nest: VETH_INFO_PEER carries an ifinfomsg before its attributes.
+  template <typename T>
+  Request& PutInnerFixed(const T& fixed) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    PutFixed({reinterpret_cast<const uint8_t*>(&fixed), sizeof(T)});
+    return *this;
+  }
+
+  // What is put between the two calls becomes the content of one attribute. Nests may be nested,
+  // and are ended innermost first.
+  Request& BeginNest(uint16_t type);
+  Request& EndNest();
+
+  // This errno is as good as success: removing what is gone already. One a request.
+  Request& Tolerate(int error) {
+    tolerated_ = error;
+    return *this;
+  }
+
+  const std::string& what() const { return what_; }
+  int tolerated() const { return tolerated_; }
+  // The message, padded to the length the next one starts at. The sequence number is 0.
+  std::span<const uint8_t> bytes() const;
+
+ private:
+  Request(std::string what, uint16_t type, uint16_t flags);
+  nlmsghdr* header();
+  void PutFixed(std::span<const uint8_t> fixed);
+  Request& PutBytes(uint16_t type, std::span<const uint8_t> bytes);
+
+  std::string what_;
+  int tolerated_ = 0;
+  std::vector<size_t> nests_;  // Where each open nest begins in buffer_.
+  alignas(nlmsghdr) std::array<uint8_t, kMaxBytes> buffer_{};
+};
+
+// The sockaddr family of `family`: AF_INET or AF_INET6.
+uint8_t FamilyNumber(ip::Family family);
+
+}  // namespace spoke::netlink

@@ -1,0 +1,142 @@
+#include "lib/netlink/route.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string_view>
+
+#include "fmt/core.h"
+#include "lib/netlink/exchange.h"
+#include "lib/netlink/message.h"
+
+namespace spoke::netlink {
+namespace {
+
+absl::Status Malformed() { return absl::DataLossError("malformed netlink route message"); }
+
+Request RouteRequest(std::string_view verb, uint16_t type, uint16_t flags, const Route& route) {
+  rtmsg fixed{};
+  fixed.rtm_family = FamilyNumber(route.destination.family());
+  fixed.rtm_dst_len = static_cast<uint8_t>(route.destination.length());
+  // Table ids above a byte go into RTA_TABLE alone.
+  fixed.rtm_table =
+      route.table < 256 ? static_cast<uint8_t>(route.table) : uint8_t{RT_TABLE_COMPAT};
+  fixed.rtm_protocol = route.protocol;
+  fixed.rtm_scope = route.scope;
+  fixed.rtm_type = route.type;
+  Request request(fmt::format("{} route {}", verb, route.destination.ToString()), type, flags,
+                  fixed);
+  // A route without a destination is the default route.
+  if (route.destination.length() > 0) request.PutAddress(RTA_DST, route.destination.base());
+  if (route.link != 0) request.PutU32(RTA_OIF, static_cast<uint32_t>(route.link));
+  if (route.gateway) request.PutAddress(RTA_GATEWAY, *route.gateway);
+  if (route.metric != 0) request.PutU32(RTA_PRIORITY, route.metric);
+  request.PutU32(RTA_TABLE, route.table);
+  return request;
+}
+
+absl::StatusOr<std::vector<Route>> DumpMatching(Socket& socket, ip::Family family, uint32_t table,
+                                                uint8_t protocol) {
+  rtmsg fixed{};
+  fixed.rtm_family = FamilyNumber(family);
+  fixed.rtm_protocol = protocol;
+  Request request("list routes", RTM_GETROUTE, 0, fixed);
+  if (table != RT_TABLE_UNSPEC) request.PutU32(RTA_TABLE, table);
+  // A table that has had no route yet does not exist, and a strict dump of it is refused.
+  request.Tolerate(ENOENT);
+  return DumpAs<Route>(
+      socket, request, RTM_NEWROUTE,
+      [=](std::span<const uint8_t> payload) -> absl::StatusOr<std::optional<Route>> {
+        const auto head = ReadStruct<rtmsg>(payload);
+        // A kernel without the family answers for all the others instead; routes it has learnt
+        // (path MTU, redirects) come as clones.
+        if (head &&
+            (head->rtm_family != FamilyNumber(family) || (head->rtm_flags & RTM_F_CLONED) != 0)) {
+          return std::nullopt;
+        }
+        absl::StatusOr<Route> route = ParseRoute(payload);
+        if (!route.ok()) return route.status();
+        if (table != RT_TABLE_UNSPEC && route->table != table) return std::nullopt;
+        if (protocol != RTPROT_UNSPEC && route->protocol != protocol) return std::nullopt;
+        return *route;
+      });
+}
+
+}  // namespace
+
+absl::StatusOr<Route> ParseRoute(std::span<const uint8_t> payload) {
+  const auto fixed = ReadStruct<rtmsg>(payload);
+  if (!fixed || (fixed->rtm_family != AF_INET && fixed->rtm_family != AF_INET6)) {
+    return Malformed();
+  }
+  const ip::Family family = fixed->rtm_family == AF_INET ? ip::Family::kV4 : ip::Family::kV6;
+  Route route;
+  route.table = fixed->rtm_table;
+  route.protocol = fixed->rtm_protocol;
+  route.type = fixed->rtm_type;
+  route.scope = fixed->rtm_scope;
+  ip::Address destination = family == ip::Family::kV4 ? ip::Address::V4(0) : ip::Address::V6(0, 0);
+
+  AttributeReader reader(payload, sizeof(rtmsg));
+  while (const auto attribute = reader.Next()) {
+    switch (attribute->type) {
+      case RTA_DST: {
+        const auto address = attribute->Address(family);
+        if (!address) return Malformed();
+        destination = *address;
+        break;
+      }
+      case RTA_OIF:
+        if (!attribute->I32()) return Malformed();
+        route.link = *attribute->I32();
+        break;
+      case RTA_GATEWAY:
+        route.gateway = attribute->Address(family);
+        if (!route.gateway) return Malformed();
+        break;
+      case RTA_PRIORITY:
+        if (!attribute->U32()) return Malformed();
+        route.metric = *attribute->U32();
+        break;
+      case RTA_TABLE:
+        if (!attribute->U32()) return Malformed();
+        route.table = *attribute->U32();
+        break;
+      default:
+        break;
+    }
+  }
+  if (reader.malformed()) return Malformed();
+  const auto prefix = ip::Prefix::Of(destination, fixed->rtm_dst_len);
+  if (!prefix.ok()) return Malformed();
+  route.destination = *prefix;
+  return route;
+}
+
+Request AddRoute(const Route& route) {
+  return RouteRequest("add", RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, route);
+}
+
+Request ReplaceRoute(const Route& route) {
+  return RouteRequest("replace", RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, route);
+}
+
+Request DeleteRoute(const Route& route) {
+  Route like = route;
+  // Whatever its scope is: a device's going away changes it.
+  if (like.destination.family() == ip::Family::kV4) like.scope = RT_SCOPE_NOWHERE;
+  Request request = RouteRequest("delete", RTM_DELROUTE, 0, like);
+  request.Tolerate(ESRCH);
+  return request;
+}
+
+absl::StatusOr<std::vector<Route>> DumpRoutes(Socket& socket, ip::Family family, uint32_t table,
+                                              uint8_t protocol) {
+  return DumpMatching(socket, family, table, protocol);
+}
+
+absl::StatusOr<std::vector<Route>> DumpAllRoutes(Socket& socket, ip::Family family) {
+  return DumpMatching(socket, family, RT_TABLE_UNSPEC, RTPROT_UNSPEC);
+}
+
+}  // namespace spoke::netlink

@@ -1,0 +1,54 @@
+// Routes. The request functions and ParseRoute() are pure.
+#pragma once
+
+#include <linux/rtnetlink.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
+#include "lib/netlink/request.h"
+#include "lib/netlink/socket.h"
+
+namespace spoke::netlink {
+
+// A route with at most one next hop. The constants are those of linux/rtnetlink.h.
+struct Route {
+  ip::Prefix destination;
+  uint32_t table = RT_TABLE_MAIN;
+  uint8_t protocol = RTPROT_UNSPEC;  // Who added it.
+  uint8_t type = RTN_UNICAST;
+  uint8_t scope = RT_SCOPE_UNIVERSE;   // IPv4 only; the kernel ignores it for IPv6.
+  int32_t link = 0;                    // Index of the device; 0: none.
+  std::optional<ip::Address> gateway;  // Of the destination's family.
+  uint32_t metric = 0;                 // Lower wins. IPv6 makes 1024 of 0.
+
+  bool operator==(const Route&) const = default;
+};
+
+// From the payload of an RTM_NEWROUTE message. A route with several next hops has neither link nor
+// gateway here. Errors: kDataLoss (cut short, a length that cannot be, or a family that is neither
+// IPv4 nor IPv6).
+absl::StatusOr<Route> ParseRoute(std::span<const uint8_t> payload);
+
+// Refused with kAlreadyExists when the table has a route of that destination and metric.
+Request AddRoute(const Route& route);
+
+// Adds the route, or puts it in the place of the one of that destination, table and metric.
+Request ReplaceRoute(const Route& route);
+
+// Removes the first route that is like `route` in all that is set. One that is not there is no
+// error.
+Request DeleteRoute(const Route& route);
+
+// The family's routes that `protocol` added to `table`, without cached ones. Errors: as Dump().
+absl::StatusOr<std::vector<Route>> DumpRoutes(Socket& socket, ip::Family family, uint32_t table,
+                                              uint8_t protocol);
+// All of the family's routes in all tables, without cached ones.
+absl::StatusOr<std::vector<Route>> DumpAllRoutes(Socket& socket, ip::Family family);
+
+}  // namespace spoke::netlink

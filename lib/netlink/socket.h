@@ -1,0 +1,50 @@
+// A rtnetlink socket as a value: opened, moved, closed with its owner.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/os/unique_fd.h"
+
+namespace spoke::netlink {
+
+// Owns one NETLINK_ROUTE descriptor and a receive buffer. Not thread-safe; move it to the thread
+// that uses it. Callers want exchange.h: this is the transport below it.
+class Socket {
+ public:
+  // Opens in the calling thread's network namespace, and stays bound to that namespace.
+  // Errors: kPermissionDenied (sandboxed), kResourceExhausted (out of descriptors or memory).
+  static absl::StatusOr<Socket> Open();
+
+  // Sends one or more whole messages in one call. The kernel has worked through all of them when
+  // this returns. Errors: kUnavailable (buffer full, send again later); as errno says.
+  absl::Status Send(std::span<const uint8_t> messages);
+
+  // The kernel's next datagram; valid until the next call. Errors: kDeadlineExceeded (nothing came
+  // for 5 seconds); kResourceExhausted (the kernel had to drop answers); kDataLoss (too long for
+  // the buffer).
+  absl::StatusOr<std::span<const uint8_t>> Receive();
+
+  // Throws away what is waiting, so that an exchange that failed half-way does not reach into the
+  // next one; ends a dump that is still under way.
+  void Discard();
+
+  // One more than the last one; wraps.
+  uint32_t NextSequence() { return ++sequence_; }
+  // Replies to other ports are not ours.
+  uint32_t port_id() const { return port_id_; }
+
+ private:
+  Socket(os::UniqueFd fd, uint32_t port_id);
+
+  os::UniqueFd fd_;
+  uint32_t port_id_;  // Assigned by the kernel.
+  uint32_t sequence_ = 0;
+  std::unique_ptr<uint8_t[]> buffer_;
+};
+
+}  // namespace spoke::netlink

@@ -1,0 +1,79 @@
+#include "lib/netns/netns.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/nsfs.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <cerrno>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace spoke::netns {
+namespace {
+
+// The thread's own: /proc/self is the main thread's.
+constexpr const char* kCurrent = "/proc/thread-self/ns/net";
+
+// Leads back in any case, an exception from inside included.
+class Return {
+ public:
+  explicit Return(os::UniqueFd home) : home_(std::move(home)) {}
+  Return(const Return&) = delete;
+  Return& operator=(const Return&) = delete;
+  ~Return() {
+    CHECK(::setns(home_.get(), CLONE_NEWNET) == 0, "a thread leaves a pod's network namespace");
+  }
+
+ private:
+  const os::UniqueFd home_;
+};
+
+}  // namespace
+
+absl::StatusOr<Netns> Netns::Verify(os::UniqueFd fd, const std::string& what) {
+  // First the file system: on another one's file the ioctl's number could mean anything.
+  struct statfs file_system {};
+  if (::fstatfs(fd.get(), &file_system) < 0) {
+    return base::ErrnoToStatus(errno, "look at " + what);
+  }
+  if (file_system.f_type != NSFS_MAGIC || ::ioctl(fd.get(), NS_GET_NSTYPE) != CLONE_NEWNET) {
+    return absl::FailedPreconditionError(what + " is not a network namespace");
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) < 0) return base::ErrnoToStatus(errno, "look at " + what);
+  return Netns(std::move(fd), Identity{.device = status.st_dev, .inode = status.st_ino});
+}
+
+absl::StatusOr<Netns> Netns::Current() { return Open(kCurrent); }
+
+absl::StatusOr<Netns> Netns::Open(const std::string& path) {
+  os::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return base::ErrnoToStatus(errno, "open " + path);
+  return Verify(std::move(fd), path);
+}
+
+absl::StatusOr<Netns> Netns::FromDescriptor(int fd) {
+  os::UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) {
+    if (errno == EBADF) return absl::FailedPreconditionError("the descriptor is not open");
+    return base::ErrnoToStatus(errno, "copy a namespace's descriptor");
+  }
+  return Verify(std::move(copy), "the descriptor");
+}
+
+absl::Status Netns::Run(absl::FunctionRef<absl::Status()> inside) const {
+  os::UniqueFd home(::open(kCurrent, O_RDONLY | O_CLOEXEC));
+  if (!home.valid()) return base::ErrnoToStatus(errno, "open the thread's network namespace");
+  if (::setns(fd_.get(), CLONE_NEWNET) < 0) {
+    return base::ErrnoToStatus(errno, "enter a network namespace");
+  }
+  const Return back(std::move(home));
+  return inside();
+}
+
+}  // namespace spoke::netns

@@ -1,0 +1,61 @@
+// Network namespaces as values: opened, told apart, entered and left.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/os/unique_fd.h"
+
+namespace spoke::netns {
+
+// Equal for two handles exactly when they are of one namespace. Only as long as one of them is
+// open: the kernel gives the number of a dead namespace to a new one.
+struct Identity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+
+  auto operator<=>(const Identity&) const = default;
+};
+
+// Keeps one network namespace alive by a descriptor of it. Thread-safe (never changes).
+class Netns {
+ public:
+  // The one the calling thread is in. Errors: as errno says.
+  static absl::StatusOr<Netns> Current();
+
+  // From a file such as /proc/PID/ns/net or what a runtime mounted. Does not block on a FIFO and
+  // does not care for a link's target: verify where the path comes from.
+  // Errors: kNotFound, kPermissionDenied, kFailedPrecondition (not a network namespace).
+  static absl::StatusOr<Netns> Open(const std::string& path);
+
+  // From a descriptor, which is copied: the caller keeps its own.
+  // Errors: kFailedPrecondition (not open, or not of a network namespace); kResourceExhausted.
+  static absl::StatusOr<Netns> FromDescriptor(int fd);
+
+  const Identity& identity() const { return identity_; }
+  // Borrowed.
+  int fd() const { return fd_.get(); }
+
+  // Runs `inside` in this namespace, on the calling thread, and comes back: afterwards the thread
+  // is where it was, or the program has ended (CHECK), since what it does next would be done to a
+  // pod. Other threads do not notice. Sockets opened inside stay bound to it; /proc/sys/net is the
+  // namespace's while inside.
+  // Errors: kPermissionDenied (no CAP_SYS_ADMIN); what `inside` returns.
+  absl::Status Run(absl::FunctionRef<absl::Status()> inside) const;
+
+ private:
+  Netns(os::UniqueFd fd, Identity identity) : fd_(std::move(fd)), identity_(identity) {}
+
+  // Takes over `fd` if it is a network namespace's. `what` names it in an error.
+  static absl::StatusOr<Netns> Verify(os::UniqueFd fd, const std::string& what);
+
+  os::UniqueFd fd_;
+  Identity identity_;
+};
+
+}  // namespace spoke::netns

@@ -1,6 +1,7 @@
 // spoke-fabric: a switch in user space that treats hosts as Azure's virtual network does, for tests
 // and the demo. decide.h says how.
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,4 +73,11 @@ int RunMain(int argc, char** argv) {
 }  // namespace
 }  // namespace spoke::fabric
 
-int main(int argc, char** argv) { return spoke::fabric::RunMain(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return spoke::fabric::RunMain(argc, argv);
+  } catch (const std::exception& error) {  // Out of memory, or a bug.
+    std::fprintf(stderr, "spoke-fabric: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,5 +1,6 @@
 // spoke-cri: pods of a container runtime from the command line, for tests and the demo.
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <string>
 #include <string_view>
@@ -157,4 +158,11 @@ int RunMain(int argc, char** argv) {
 }  // namespace
 }  // namespace spoke::cri
 
-int main(int argc, char** argv) { return spoke::cri::RunMain(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return spoke::cri::RunMain(argc, argv);
+  } catch (const std::exception& error) {  // Out of memory, or a bug.
+    std::fprintf(stderr, "spoke-cri: %s\n", error.what());
+    return 1;
+  }
+}

@@ -7,6 +7,7 @@
 #include "ipam-server/jobs/attach_job.h"
 #include "ipam-server/store/memory_store.h"
 #include "ipam-server/store/record_codec.h"
+#include "tests/support/recording_log.h"
 
 namespace spoke::ipam {
 namespace {
@@ -16,15 +17,6 @@ using testing::ElementsAre;
 const NodeKey kNode{"node1", "vm-1"};
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
-
-class RecordingLog final : public telemetry::Log {
- public:
-  void Write(telemetry::Level, std::string_view event,
-             std::initializer_list<telemetry::Field>) override {
-    events.emplace_back(event);
-  }
-  std::vector<std::string> events;
-};
 
 // Keeps what the loop says; the test plays the agents.
 class FakeAgents final : public AgentLink {
@@ -85,7 +77,7 @@ class FleetLoopTest : public testing::Test {
   HeldRequests requests_;
   FakeCloud cloud_;
   os::SimClock clock_;
-  RecordingLog log_;
+  testing_support::RecordingLog log_;
   std::unique_ptr<FleetLoop> loop_ = NewLoop();
 };
 
@@ -163,8 +155,8 @@ TEST_F(FleetLoopTest, ACloudThatRefusesIsAskedAgainAndComplainedAboutOnce) {
   Step();
   AnswerCloud();
   EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
-  EXPECT_EQ(std::count(log_.events.begin(), log_.events.end(), "cloud_apply_failed"), 1);
-  EXPECT_EQ(std::count(log_.events.begin(), log_.events.end(), "problem_over"), 1);
+  EXPECT_EQ(log_.Count("cloud_apply_failed"), 1);
+  EXPECT_EQ(log_.Count("problem_over"), 1);
 }
 
 TEST_F(FleetLoopTest, TheNewerSessionOfANodeWinsAndTheOlderIsMute) {

@@ -13,18 +13,13 @@
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/node_service.h"
 #include "ipam-server/store/memory_store.h"
+#include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 
 namespace spoke::ipam {
 namespace {
 
 using testing::HasSubstr;
-
-class QuietLog final : public telemetry::Log {
- public:
-  void Write(telemetry::Level, std::string_view,
-             std::initializer_list<telemetry::Field>) override {}
-};
 
 class ServicesTest : public testing::Test {
  protected:
@@ -87,7 +82,7 @@ class ServicesTest : public testing::Test {
   MemoryStore store_;
   FakeCloud cloud_;
   os::SimClock clock_;
-  QuietLog log_;
+  testing_support::RecordingLog log_;
   NodeService nodes_{{.server_version = "test", .check_peer_name = false}};
   std::unique_ptr<AttachJob> attach_job_ = std::make_unique<AttachJob>(
       cloud_, [this](const NodeKey& node, absl::StatusOr<NicAddresses> result) {

@@ -1,0 +1,36 @@
+// The agent's configuration: one YAML file. Pure: what has to be looked up comes as an argument.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/rpc/credentials.h"
+
+namespace spoke::netagent {
+
+struct AgentConfig {
+  std::string node_name;                                   // Empty: the host name.
+  std::string vm_id;                                       // Empty: the machine's DMI UUID.
+  std::string nic = "eth0";                                // The device that has the addresses.
+  std::string server;                                      // host:port
+  std::string server_name;                                 // In its certificate.
+  rpc::TlsFiles tls;
+  std::string cni_socket = "/run/spoke/cni.sock";
+  std::string state_dir = "/run/spoke/netagent";           // On tmpfs.
+  absl::Duration cooldown = absl::Seconds(30);
+  uint32_t mtu = 0;                                        // Bytes; 0: the NIC's.
+  bool debug = false;
+};
+
+using CheckDirectory = std::function<absl::Status(const std::string& path)>;
+
+// Errors: kInvalidArgument with one line "FILE:LINE: KEY: what is wrong" for each mistake, all at
+// once; missing directories are mistakes too.
+absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::string& file,
+                                             const CheckDirectory& check_directory);
+
+}  // namespace spoke::netagent

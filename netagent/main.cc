@@ -1,0 +1,185 @@
+// spoke-netagent: reads the configuration, builds the edges, restores what the last agent left, and
+// runs the loop until a signal.
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "lib/base/version.h"
+#include "lib/os/event_loop.h"
+#include "lib/os/file.h"
+#include "lib/os/signals.h"
+#include "netagent/cni/cni_handler.h"
+#include "netagent/cni/cni_server.h"
+#include "netagent/config.h"
+#include "netagent/kernel/netlink_router.h"
+#include "netagent/kernel/node_setup.h"
+#include "netagent/sync/attachments.h"
+#include "netagent/sync/server_session.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+constexpr absl::Duration kLongestWait = absl::Seconds(5);
+
+std::string Trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
+  NodeIdentity identity{.node_name = config.node_name,
+                        .vm_id = config.vm_id,
+                        .agent_version = base::kVersion};
+  if (identity.node_name.empty()) {
+    std::array<char, 256> name{};
+    if (::gethostname(name.data(), name.size() - 1) < 0) {
+      return base::ErrnoToStatus(errno, "read the host name");
+    }
+    identity.node_name = name.data();
+  }
+  if (identity.vm_id.empty()) {
+    auto uuid = os::ReadFile("/sys/class/dmi/id/product_uuid");
+    if (!uuid.ok()) {
+      return base::Annotate(uuid.status(), "this machine has no DMI UUID: set vm_id");
+    }
+    identity.vm_id = Trimmed(*std::move(uuid));
+  }
+  ASSIGN_OR_RETURN(std::string boot_id, os::ReadFile("/proc/sys/kernel/random/boot_id"));
+  identity.boot_id = Trimmed(std::move(boot_id));
+  return identity;
+}
+
+absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
+  const os::SignalWaiter signals({SIGINT, SIGTERM});
+  const os::RealClock clock;
+  ASSIGN_OR_RETURN(const NodeIdentity identity, ReadIdentity(config));
+  // The journal's lock first: nothing may be touched while another agent is alive.
+  ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(config.state_dir + "/journal"));
+  if (opened.dropped_bytes > 0) {
+    log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Router> router, OpenNetlinkRouter());
+  RETURN_IF_ERROR(base::Annotate(router->ReadNic(config.nic).status(), "nic " + config.nic));
+  const NodeSetup setup = PrepareNode();
+  for (const std::string& change : setup.changed) log.Info("sysctl_set", {{"setting", change}});
+  for (const std::string& failure : setup.failed) log.Error("sysctl_failed", {{"what", failure}});
+
+  ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
+  Attachments* attachments_for_session = nullptr;
+  ServerSession* session_for_loop = nullptr;
+  ServerSession session(
+      {.server = config.server,
+       .server_name = config.server_name,
+       .tls = config.tls,
+       .identity = identity,
+       .backoff = {}},
+      {.on_connecting =
+           [&] {
+             loop.Post([&] {
+               const auto nic = router->ReadNic(config.nic);
+               if (!nic.ok()) {
+                 log.Error("nic_unreadable", {{"nic", config.nic}, {"error", nic.status()}});
+                 return;
+               }
+               session_for_loop->Begin(attachments_for_session->Greet(), *nic);
+             });
+           },
+       .on_desired =
+           [&](DesiredState desired) {
+             loop.Post([&, desired = std::move(desired)] {
+               const absl::Status status = attachments_for_session->OnDesired(desired);
+               if (!status.ok()) log.Error("desired_state_not_taken", {{"error", status}});
+             });
+           }},
+      log);
+  Attachments attachments({.node_name = identity.node_name,
+                           .nic = config.nic,
+                           .cooldown = config.cooldown,
+                           .mtu = config.mtu},
+                          {*router, session, clock, log}, std::move(opened.journal));
+  attachments_for_session = &attachments;
+  session_for_loop = &session;
+  RETURN_IF_ERROR(base::Annotate(attachments.Start(opened.events), "restore attachments"));
+
+  CniHandler handler(attachments, log);
+  CniServer cni(
+      loop,
+      [&](const v1::CniRequest& request, os::UniqueFd pod_netns) {
+        return handler.Handle(request, std::move(pod_netns));
+      },
+      log);
+  RETURN_IF_ERROR(cni.Listen(config.cni_socket));
+  RETURN_IF_ERROR(session.Start());
+  log.Info("agent_started", {{"version", base::kVersion},
+                             {"node", identity.node_name},
+                             {"vm", identity.vm_id},
+                             {"nic", config.nic},
+                             {"socket", config.cni_socket}});
+  std::thread stopper([&] {
+    const int signal = signals.Wait();
+    log.Info("agent_stopping", {{"signal", signal}});
+    loop.Stop();
+  });
+  while (true) {
+    absl::Duration wait = kLongestWait;
+    if (const auto wake = attachments.NextWake()) {
+      wait = std::clamp(*wake - clock.Now(), absl::ZeroDuration(), kLongestWait);
+    }
+    if (!loop.RunOnce(wait)) break;
+    attachments.Tick();
+  }
+  stopper.join();
+  // Pods keep running: links, routes and journal stay for the next agent.
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "spoke-netagent lends this node's addresses to pods and owns their links.\n\n"
+      "Example:\n  spoke-netagent --config /etc/spoke/netagent.yaml\n\n"
+      "Exit status: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration");
+  std::string config_path = "/etc/spoke/netagent.yaml";
+  bool check_only = false;
+  app.add_option("--config", config_path, "Configuration file")->capture_default_str();
+  app.add_flag("--check-config", check_only, "Check the configuration file and do nothing else");
+  app.set_version_flag("--version", base::kVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  const auto text = os::ReadFile(config_path);
+  absl::StatusOr<AgentConfig> config =
+      text.ok() ? ParseAgentConfig(*text, config_path, &os::CheckDirectory)
+                : absl::StatusOr<AgentConfig>(text.status());
+  if (!config.ok()) {
+    fmt::print(stderr, "{}\n", base::MessageOf(config.status()));
+    return kExitUsage;
+  }
+  if (check_only) {
+    fmt::print("{}: OK\n", config_path);
+    return 0;
+  }
+  const auto log =
+      telemetry::NewStderrLog(config->debug ? telemetry::Level::kDebug : telemetry::Level::kInfo);
+  if (const absl::Status status = Run(*config, *log); !status.ok()) {
+    log->Error("agent_failed", {{"error", status}});
+    return kExitFailure;
+  }
+  return 0;
+}
+
+}  // namespace spoke::netagent
+
+int main(int argc, char** argv) { return spoke::netagent::Main(argc, argv); }

@@ -1,0 +1,208 @@
+#include "netagent/sync/attachments.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+
+namespace spoke::netagent {
+namespace {
+
+// A link whose lending the journal has lost is held under its own name, which is a hash of the key
+// that a DEL will come with.
+AttachmentKey UnknownKey(const std::string& host_link) { return {"unknown:" + host_link, "?"}; }
+
+// The journal is compacted when most of it is history.
+constexpr size_t kCompactAboveBytes = 1 << 20;
+
+}  // namespace
+
+Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal)
+    : settings_(std::move(settings)),
+      router_(edges.router),
+      server_(edges.server),
+      clock_(edges.clock),
+      log_(edges.log),
+      journal_(std::move(journal)),
+      lendings_(settings_.cooldown) {}
+
+absl::Status Attachments::Start(const std::vector<Event>& events) {
+  lendings_ = Lendings(settings_.cooldown);
+  for (const Event& event : events) {
+    lendings_.Apply(event);
+    if (const auto* replaced = std::get_if<HoldingsReplaced>(&event)) {
+      listing_ = replaced->holdings;
+    }
+  }
+  RETURN_IF_ERROR(UndoUnfinished());
+  RETURN_IF_ERROR(AdoptUnknownLinks());
+  lendings_.EndCooldowns(clock_.Now());
+  RETURN_IF_ERROR(base::Annotate(journal_->Compact(lendings_.Snapshot()), "compact the journal"));
+  RETURN_IF_ERROR(SyncUnreachable());
+  log_.Info("attachments_restored", {{"lent", lendings_.Built().size()},
+                                     {"attached", lendings_.Attached().size()}});
+  return absl::OkStatus();
+}
+
+absl::Status Attachments::UndoUnfinished() {
+  for (const Lending& lending : lendings_.Unfinished()) {
+    RETURN_IF_ERROR(base::Annotate(router_.Detach(HostLinkName(lending.key)),
+                                   "undo an unfinished attachment"));
+    RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now(), /*unused=*/true}));
+    log_.Info("attachment_undone", {{"container", lending.key.container_id},
+                                    {"ifname", lending.key.ifname}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Attachments::AdoptUnknownLinks() {
+  auto links = router_.ListAttached();
+  if (!links.ok()) return base::Annotate(links.status(), "list pod links");
+  std::set<std::string> known;
+  for (const Lending& lending : lendings_.Built()) {
+    const bool adopted = lending.key.ifname == UnknownKey("").ifname;
+    known.insert(adopted ? lending.key.container_id : HostLinkName(lending.key));
+  }
+  for (AttachedLink& link : *links) {
+    const AttachmentKey key = UnknownKey(link.host_link);
+    if (known.contains(link.host_link) || known.contains(key.container_id)) continue;
+    log_.Warn("link_adopted",
+              {{"link", link.host_link}, {"addresses", link.addresses.size()}});
+    RETURN_IF_ERROR(Record(LendingBegun{
+        {.key = key,
+         .addresses = std::move(link.addresses),
+         .generation = static_cast<uint64_t>(absl::ToUnixMicros(clock_.Now())),
+         .since = clock_.Now()}}));
+    RETURN_IF_ERROR(Record(LendingBuilt{key}));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AttachSpec> Attachments::Add(const AttachmentKey& key, const PodReference& pod,
+                                            int pod_netns) {
+  auto planned = lendings_.PlanLend(key, pod, clock_.Now());
+  if (absl::IsResourceExhausted(planned.status())) return ExplainEmpty(planned.status());
+  if (!planned.ok()) return planned.status();
+  const Lending lending = *std::move(planned);
+  uint32_t mtu = settings_.mtu;
+  if (mtu == 0) {
+    ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
+    mtu = nic.mtu;
+  }
+  ASSIGN_OR_RETURN(const AttachSpec spec, PlanAttach(key, lending.addresses, mtu));
+
+  RETURN_IF_ERROR(Record(LendingBegun{lending}));
+  absl::Status built = router_.Attach(spec, pod_netns);
+  if (built.ok()) {
+    built = Record(LendingBuilt{key});
+    if (!built.ok()) built.Update(router_.Detach(spec.host_link));
+  }
+  if (!built.ok()) {
+    // If this cannot be written either, memory is right and a restart undoes it by the journal.
+    const LendingReleased released{key, clock_.Now(), /*unused=*/true};
+    if (!Record(released).ok()) lendings_.Apply(released);
+    return base::Annotate(built, fmt::format("attach {}", key.ifname));
+  }
+  server_.Report({.lent = {lending}});
+  return spec;
+}
+
+absl::Status Attachments::Del(const AttachmentKey& key) {
+  const std::string host_link = HostLinkName(key);
+  RETURN_IF_ERROR(base::Annotate(router_.Detach(host_link), "detach"));
+  const Lending* found = lendings_.Find(key);
+  if (found == nullptr) found = lendings_.Find(UnknownKey(host_link));
+  if (found == nullptr) return absl::OkStatus();
+  const Lending lending = *found;
+  RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now()}));
+  server_.Report({.released = {lending}});
+  return absl::OkStatus();
+}
+
+std::vector<Holding> Attachments::NextListing(const DesiredState& desired) const {
+  std::vector<Holding> listing;
+  if (!desired.full) {
+    const std::set<ip::Address> removed(desired.removed.begin(), desired.removed.end());
+    for (const Holding& holding : listing_) {
+      if (!removed.contains(holding.address)) listing.push_back(holding);
+    }
+  }
+  std::set<ip::Address> listed;
+  for (const Holding& holding : listing) listed.insert(holding.address);
+  for (const DesiredAddress& address : desired.added) {
+    if (listed.insert(address.address).second) listing.push_back({address.address, address.pool});
+  }
+  return listing;
+}
+
+absl::Status Attachments::OnDesired(const DesiredState& desired) {
+  pools_ = desired.pools;
+  std::vector<Holding> listing = NextListing(desired);
+  if (listing != listing_) {
+    RETURN_IF_ERROR(Record(HoldingsReplaced{listing}));
+    listing_ = std::move(listing);
+  }
+  for (const DesiredAddress& address : desired.added) {
+    if (address.cooling <= absl::ZeroDuration()) continue;
+    RETURN_IF_ERROR(Record(CoolingSet{address.address, clock_.Now() + address.cooling}));
+  }
+  if (const absl::Status status = SyncUnreachable(); !status.ok()) {
+    // The address can be lent all the same; the next change tries again.
+    log_.Warn("unreachable_routes_failed", {{"error", status}});
+  }
+  server_.Acknowledge(desired.version);
+  return absl::OkStatus();
+}
+
+Greeting Attachments::Greet() const {
+  return {.lent = lendings_.Built(), .cooling = lendings_.Cooling()};
+}
+
+void Attachments::Tick() {
+  std::vector<ip::Address> cooled = lendings_.EndCooldowns(clock_.Now());
+  if (!cooled.empty()) server_.Report({.cooled = std::move(cooled)});
+  if (const absl::Status status = SyncUnreachable(); !status.ok()) {
+    log_.Warn("unreachable_routes_failed", {{"error", status}});
+  }
+}
+
+absl::Status Attachments::Record(const Event& event) {
+  if (const absl::Status status = journal_->Append(event); !status.ok()) {
+    log_.Error("journal_write_failed", {{"error", status}});
+    return absl::UnavailableError(std::string(status.message()));
+  }
+  lendings_.Apply(event);
+  if (journal_->size() > kCompactAboveBytes) {
+    if (const absl::Status status = journal_->Compact(lendings_.Snapshot()); !status.ok()) {
+      log_.Warn("journal_compact_failed", {{"error", status}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Attachments::SyncUnreachable() {
+  std::vector<ip::Address> attached = lendings_.Attached();
+  if (attached == unreachable_) return absl::OkStatus();
+  RETURN_IF_ERROR(router_.SetUnreachable(attached));
+  unreachable_ = std::move(attached);
+  return absl::OkStatus();
+}
+
+absl::Status Attachments::ExplainEmpty(const absl::Status& why) const {
+  std::string text = fmt::format("{}: node {}", base::MessageOf(why), settings_.node_name);
+  const auto counts = lendings_.CountByPool();
+  if (counts.empty()) text += " has been given none yet";
+  for (const auto& [pool, count] : counts) {
+    text += fmt::format(", pool {}: {} attached here, {} lent, {} cooling, {} idle", pool,
+                        count.attached(), count.lent, count.cooling, count.idle);
+  }
+  for (const PoolState& pool : pools_) {
+    text += fmt::format("; server: pool {} ({}): {} usable, {} attached, {} free", pool.name,
+                        pool.cidr, pool.usable, pool.attached, pool.free);
+  }
+  return absl::ResourceExhaustedError(text);
+}
+
+}  // namespace spoke::netagent

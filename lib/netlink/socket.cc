@@ -75,10 +75,8 @@ absl::StatusOr<Socket> Socket::Open() {
 }
 
 absl::Status Socket::Send(std::span<const uint8_t> messages) {
-  sockaddr_nl kernel{};
-  kernel.nl_family = AF_NETLINK;
-  while (::sendto(fd_.get(), messages.data(), messages.size(), 0,
-                  reinterpret_cast<const sockaddr*>(&kernel), sizeof(kernel)) < 0) {
+  // Without a destination it goes to the kernel.
+  while (::send(fd_.get(), messages.data(), messages.size(), MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) return base::ErrnoToStatus(errno, "send netlink messages");
   }
   return absl::OkStatus();

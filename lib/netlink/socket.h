@@ -20,6 +20,10 @@ class Socket {
   // Errors: kPermissionDenied (sandboxed), kResourceExhausted (out of descriptors or memory).
   static absl::StatusOr<Socket> Open();
 
+  // Takes over a descriptor with netlink's kernel at its other end, or in a test something that
+  // plays it. `port_id` is what that answers to.
+  static Socket Adopt(os::UniqueFd fd, uint32_t port_id) { return Socket(std::move(fd), port_id); }
+
   // Sends one or more whole messages in one call. The kernel has worked through all of them when
   // this returns. Errors: kUnavailable (buffer full, send again later); as errno says.
   absl::Status Send(std::span<const uint8_t> messages);

@@ -26,6 +26,15 @@ std::optional<std::pair<uint64_t, uint64_t>> IdentityOf(int fd) {
   return std::pair<uint64_t, uint64_t>(status.st_dev, status.st_ino);
 }
 
+bool ShareFamily(const AttachSpec& one, const AttachSpec& other) {
+  for (const ip::Address& a : one.addresses) {
+    for (const ip::Address& b : other.addresses) {
+      if (a.family() == b.family()) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 FakeKernel::FakeKernel() : node_netns_(NewIdentity()) {}
@@ -49,9 +58,15 @@ absl::Status FakeKernel::Attach(const AttachSpec& spec, int pod_netns) {
   if (links_.count(spec.host_link) > 0) {
     return absl::AlreadyExistsError(fmt::format("link {} exists", spec.host_link));
   }
-  if (!pods_[*netns].insert(spec.pod_link).second) {
+  if (pods_[*netns].count(spec.pod_link) > 0) {
     return absl::AlreadyExistsError(fmt::format("link {} exists in the pod", spec.pod_link));
   }
+  for (const auto& [name, link] : links_) {
+    if (link.netns == *netns && ShareFamily(link.spec, spec)) {
+      return absl::InternalError("the pod has a default route of that family already");
+    }
+  }
+  pods_[*netns].insert(spec.pod_link);
   links_.emplace(spec.host_link, Link{spec, *netns});
   for (const ip::Address& address : spec.addresses) {
     routes_.insert_or_assign(address, spec.host_link);

@@ -51,7 +51,7 @@ TEST(FakeKernel, OneLinkIsRefusedUntilTheFaultIsTakenBack) {
   kernel.FailAttach(PodSpec().host_link, absl::ResourceExhaustedError("injected"));
   EXPECT_TRUE(absl::IsResourceExhausted(kernel.Attach(PodSpec(), pod.get())));
   EXPECT_TRUE(absl::IsResourceExhausted(kernel.Attach(PodSpec(), pod.get())));
-  const auto other = PlanAttach({"pod", "net1"}, {ip::Address::V4(0x0A000108)}, 1500).value();
+  const auto other = PlanAttach({"pod", "net1"}, {ip::Address::V6(1, 1)}, 1500).value();
   EXPECT_TRUE(kernel.Attach(other, pod.get()).ok());
   kernel.FailAttach(PodSpec().host_link, absl::OkStatus());
   EXPECT_TRUE(kernel.Attach(PodSpec(), pod.get()).ok());

@@ -46,7 +46,8 @@ class Router {
   // Errors: kAlreadyExists (a link of either name is there already: it is left alone);
   // kFailedPrecondition (`pod_netns` is the node's own namespace, or not a network namespace);
   // kInvalidArgument (the host link's name is not ours); kResourceExhausted; kInternal (what else
-  // the kernel refused, with its words).
+  // the kernel refused, with its words; so a second link of one family in a pod, for the pod has a
+  // default route already).
   virtual absl::Status Attach(const AttachSpec& spec, int pod_netns) = 0;
 
   // Removes the host link and with it the pod end, routes and neighbours. OK when it is not there.
@@ -60,7 +61,7 @@ class Router {
   // pod routes alone. Idempotent. Errors: kUnavailable (try again); kInternal.
   virtual absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) = 0;
 
-  // Errors: kNotFound (no device of that name).
+  // Errors: kNotFound (no device of that name); kUnavailable (try again); kInternal.
   virtual absl::StatusOr<Nic> ReadNic(const std::string& name) = 0;
 };
 

@@ -112,13 +112,22 @@ TEST_P(RouterContract, AttachLeavesALinkThatThePodAlreadyHasAlone) {
   EXPECT_TRUE(Listed().empty());
 }
 
-TEST_P(RouterContract, APodMayHaveSeveralLinks) {
+TEST_P(RouterContract, APodMayHaveALinkForEachFamily) {
   const os::UniqueFd pod = world().NewPodNetns();
   const AttachSpec first = Spec("pod", {kFirstV4});
-  AttachSpec second = PlanAttach({"pod", "net1"}, {kSecondV6}, 1500).value();
+  const AttachSpec second = PlanAttach({"pod", "net1"}, {kFirstV6}, 1500).value();
   EXPECT_CODE(router().Attach(first, pod.get()), kOk);
   EXPECT_CODE(router().Attach(second, pod.get()), kOk);
   EXPECT_EQ(Listed().size(), 2U);
+}
+
+TEST_P(RouterContract, ASecondLinkOfOneFamilyIsRefusedForItsDefaultRouteAndLeavesNothing) {
+  const os::UniqueFd pod = world().NewPodNetns();
+  const AttachSpec first = Spec("pod", {kFirstV4});
+  const AttachSpec second = PlanAttach({"pod", "net1"}, {kSecondV4, kSecondV6}, 1500).value();
+  EXPECT_CODE(router().Attach(first, pod.get()), kOk);
+  EXPECT_CODE(router().Attach(second, pod.get()), kInternal);
+  EXPECT_EQ(Listed(), (std::vector<AttachedLink>{{first.host_link, {kFirstV4}}}));
 }
 
 TEST_P(RouterContract, RefusesTheNodesOwnNamespaceAndWhatIsNone) {

@@ -1,0 +1,237 @@
+#include "netagent/kernel/netlink_router.h"
+
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "lib/ip/prefix.h"
+#include "lib/netlink/address.h"
+#include "lib/netlink/exchange.h"
+#include "lib/netlink/link.h"
+#include "lib/os/unique_fd.h"
+#include "netagent/core/claims.h"
+#include "netagent/kernel/host_link_name.h"
+
+namespace spoke::netagent {
+namespace {
+
+// The indexes we choose: far above those the kernel gives out one by one, so that a request of a
+// batch whose creation was refused names no device of anybody's; below 2^30, as sFlow wants.
+constexpr uint32_t kFirstIndex = 1U << 29U;
+constexpr uint32_t kIndexCount = 1U << 29U;
+
+// The kernel's refusal in the words of router.h: any code but those the method promises becomes
+// kInternal.
+absl::Status Narrow(const absl::Status& status, std::initializer_list<absl::StatusCode> promised) {
+  if (status.ok() || std::find(promised.begin(), promised.end(), status.code()) != promised.end()) {
+    return status;
+  }
+  return absl::InternalError(status.message());
+}
+
+constexpr auto kAlreadyExists = absl::StatusCode::kAlreadyExists;
+constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
+constexpr auto kNotFound = absl::StatusCode::kNotFound;
+constexpr auto kResourceExhausted = absl::StatusCode::kResourceExhausted;
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
+
+// An address family that was switched off at boot has no sockets.
+bool KernelHasIpv6() {
+  return os::UniqueFd(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)).valid();
+}
+
+absl::StatusOr<netlink::Socket> OpenSocketIn(const netns::Netns& netns) {
+  std::optional<netlink::Socket> socket;
+  RETURN_IF_ERROR(netns.Run([&socket]() -> absl::Status {
+    auto opened = netlink::Socket::Open();
+    if (!opened.ok()) return opened.status();
+    socket.emplace(*std::move(opened));
+    return absl::OkStatus();
+  }));
+  return *std::move(socket);
+}
+
+// Puts what failed, and what failed in cleaning up after it, into one status.
+absl::Status WithCleanup(const absl::Status& status, const absl::Status& cleanup) {
+  if (cleanup.ok()) return status;
+  return absl::Status(status.code(), fmt::format("{}; and then: {}", base::MessageOf(status),
+                                                 base::MessageOf(cleanup)));
+}
+
+bool IsPodRoute(const netlink::Route& route) {
+  return route.type == RTN_UNICAST && route.link != 0 &&
+         route.destination.length() == route.destination.base().bits();
+}
+
+bool IsUnreachableRoute(const netlink::Route& route) {
+  return route.type == RTN_UNREACHABLE && route.metric == claims::kUnreachableMetric &&
+         route.destination.length() == route.destination.base().bits();
+}
+
+netlink::Route UnreachableRoute(const ip::Address& address) {
+  return {.destination = ip::Prefix::Host(address),
+          .protocol = claims::kRouteProtocol,
+          .type = RTN_UNREACHABLE,
+          .metric = claims::kUnreachableMetric};
+}
+
+}  // namespace
+
+NetlinkRouter::NetlinkRouter(netns::Netns node, netlink::Socket socket, bool has_ipv6)
+    : node_(std::move(node)),
+      socket_(std::move(socket)),
+      has_ipv6_(has_ipv6),
+      // Begins elsewhere each time the agent starts: a pod may have a link of the last one's.
+      next_index_(std::random_device()()) {}
+
+absl::StatusOr<std::unique_ptr<NetlinkRouter>> NetlinkRouter::Create() {
+  auto node = netns::Netns::Current();
+  if (!node.ok()) return node.status();
+  auto socket = netlink::Socket::Open();
+  if (!socket.ok()) return socket.status();
+  return std::unique_ptr<NetlinkRouter>(
+      new NetlinkRouter(*std::move(node), *std::move(socket), KernelHasIpv6()));
+}
+
+AttachIndexes NetlinkRouter::NextIndexes() {
+  // Two different ones: a veth whose peer has its own index looks like a device without one.
+  const uint32_t pod = kFirstIndex + (next_index_++ % kIndexCount);
+  const uint32_t host = kFirstIndex + (next_index_++ % kIndexCount);
+  return {.pod = static_cast<int32_t>(pod), .host = static_cast<int32_t>(host)};
+}
+
+absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
+  if (!IsHostLinkName(spec.host_link)) {
+    return absl::InvalidArgumentError(fmt::format("'{}' is no host link's name", spec.host_link));
+  }
+  const auto pod = netns::Netns::FromDescriptor(pod_netns);
+  if (!pod.ok()) {
+    return Narrow(base::Annotate(pod.status(), "the pod's network namespace"),
+                  {kFailedPrecondition, kResourceExhausted});
+  }
+  if (pod->identity() == node_.identity()) {
+    return absl::FailedPreconditionError("the pod's network namespace is the node's own");
+  }
+  auto pod_socket = OpenSocketIn(*pod);
+  if (!pod_socket.ok()) return Narrow(pod_socket.status(), {kResourceExhausted});
+
+  const AttachIndexes indexes = NextIndexes();
+  const netlink::BatchResult made =
+      netlink::SendBatch(*pod_socket, PodBatch(spec, indexes, node_.fd()));
+  // The first request makes the pair: refused, it has left nothing, and the kernel has refused all
+  // the others as well, for want of a device.
+  if (!made.status.ok() && made.refused == 0U) {
+    return Narrow(made.status, {kAlreadyExists, kResourceExhausted});
+  }
+  absl::Status status = made.status;
+  if (status.ok()) {
+    status = netlink::SendBatch(socket_, NodeBatch(spec, indexes, has_ipv6_)).status;
+  }
+  if (status.ok()) return status;
+
+  // A batch is no transaction. By index, which nothing else has, so that this can never take a link
+  // that was there before; and in the pod, where the index is ours even on a kernel that would not
+  // let us choose the host end's.
+  const std::vector<netlink::Request> undo = {netlink::DeleteLink(indexes.pod)};
+  return Narrow(WithCleanup(status, netlink::SendBatch(*pod_socket, undo).status),
+                {kResourceExhausted});
+}
+
+absl::Status NetlinkRouter::Detach(const std::string& host_link) {
+  if (!IsHostLinkName(host_link)) {
+    return absl::InvalidArgumentError(fmt::format("'{}' is no link of ours", host_link));
+  }
+  const std::vector<netlink::Request> batch = {netlink::DeleteLink(host_link)};
+  return Narrow(netlink::SendBatch(socket_, batch).status, {});
+}
+
+absl::StatusOr<std::vector<netlink::Route>> NetlinkRouter::DumpOurRoutes() {
+  auto routes =
+      netlink::DumpRoutes(socket_, ip::Family::kV4, RT_TABLE_MAIN, claims::kRouteProtocol);
+  if (!routes.ok() || !has_ipv6_) return routes;
+  const auto v6 =
+      netlink::DumpRoutes(socket_, ip::Family::kV6, RT_TABLE_MAIN, claims::kRouteProtocol);
+  if (!v6.ok()) return v6.status();
+  routes->insert(routes->end(), v6->begin(), v6->end());
+  return routes;
+}
+
+absl::StatusOr<std::vector<AttachedLink>> NetlinkRouter::ListAttached() {
+  const auto links = netlink::DumpLinks(socket_, claims::kLinkPrefix);
+  if (!links.ok()) return Narrow(links.status(), {kUnavailable});
+  const auto routes = DumpOurRoutes();
+  if (!routes.ok()) return Narrow(routes.status(), {kUnavailable});
+
+  std::map<int32_t, AttachedLink> by_index;
+  for (const netlink::Link& link : *links) {
+    if (link.kind == "veth" && IsHostLinkName(link.name)) by_index[link.index] = {link.name, {}};
+  }
+  for (const netlink::Route& route : *routes) {
+    // A route to a link that is not in the list came or went between the two dumps.
+    const auto link = by_index.find(route.link);
+    if (IsPodRoute(route) && link != by_index.end()) {
+      link->second.addresses.push_back(route.destination.base());
+    }
+  }
+  std::vector<AttachedLink> attached;
+  attached.reserve(by_index.size());
+  for (auto& [index, link] : by_index) {
+    std::sort(link.addresses.begin(), link.addresses.end());
+    attached.push_back(std::move(link));
+  }
+  std::sort(attached.begin(), attached.end(),
+            [](const auto& a, const auto& b) { return a.host_link < b.host_link; });
+  return attached;
+}
+
+absl::Status NetlinkRouter::SetUnreachable(const std::vector<ip::Address>& addresses) {
+  const auto routes = DumpOurRoutes();
+  if (!routes.ok()) return Narrow(routes.status(), {kUnavailable});
+  std::set<ip::Address> missing(addresses.begin(), addresses.end());
+  std::vector<netlink::Request> changes;
+  for (const netlink::Route& route : *routes) {
+    if (!IsUnreachableRoute(route)) continue;
+    const ip::Address& address = route.destination.base();
+    if (missing.erase(address) == 0) {
+      changes.push_back(netlink::DeleteRoute(UnreachableRoute(address)));
+    }
+  }
+  for (const ip::Address& address : missing) {
+    changes.push_back(netlink::ReplaceRoute(UnreachableRoute(address)));
+  }
+  // One refused route must not keep the others away, so go on and report the first.
+  absl::Status first_error;
+  for (size_t done = 0; done < changes.size(); done += netlink::kMaxBatch) {
+    const size_t count = std::min(netlink::kMaxBatch, changes.size() - done);
+    first_error.Update(netlink::SendBatch(socket_, std::span(changes).subspan(done, count)).status);
+  }
+  return Narrow(first_error, {kUnavailable});
+}
+
+absl::StatusOr<Nic> NetlinkRouter::ReadNic(const std::string& name) {
+  const auto link = netlink::GetLink(socket_, name);
+  if (!link.ok()) return Narrow(link.status(), {kNotFound});
+  Nic nic{.name = link->name, .mac = link->mac, .mtu = link->mtu, .addresses = {}};
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    if (family == ip::Family::kV6 && !has_ipv6_) continue;
+    const auto addresses = netlink::DumpAddresses(socket_, family, link->index);
+    if (!addresses.ok()) return Narrow(addresses.status(), {kUnavailable});
+    for (const netlink::LinkAddress& address : *addresses) {
+      if (address.scope == RT_SCOPE_UNIVERSE) nic.addresses.push_back(address.address);
+    }
+  }
+  std::sort(nic.addresses.begin(), nic.addresses.end());
+  return nic;
+}
+
+}  // namespace spoke::netagent

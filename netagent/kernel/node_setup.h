@@ -1,0 +1,35 @@
+// What a node needs before its pods' packets can be forwarded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace spoke::netagent {
+
+struct ChangedSetting {
+  std::string name;  // As sysctl(8) has it: "net.ipv4.ip_forward".
+  std::string before;
+  std::string after;
+
+  bool operator==(const ChangedSetting&) const = default;
+};
+
+struct NodeSetupReport {
+  std::vector<ChangedSetting> changed;  // In the order they were made.
+  std::vector<absl::Status> failed;     // One for each thing that could not be done, named.
+};
+
+// Turns forwarding on, for IPv4 and, where the kernel has it, IPv6, in the calling thread's network
+// namespace. Changes only what is not so yet; a second call changes nothing.
+//
+// A node that forwards IPv6 stops listening to router advertisements, and many a cloud's default
+// route comes that way. So each device that listens now (accept_ra 1) is first told to go on all
+// the same (2); if that fails, IPv6 forwarding stays off. New devices, the pods' links among them,
+// are not told: no pod may advertise itself as the node's router.
+//
+// `sysctl_root` is /proc/sys, but for tests.
+NodeSetupReport PrepareNode(const std::string& sysctl_root = "/proc/sys");
+
+}  // namespace spoke::netagent

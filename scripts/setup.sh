@@ -58,7 +58,8 @@ forbid_service_starts() {
 find_missing() {
   local installed package
   # shellcheck disable=SC2016  # The ${} are dpkg-query's.
-  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+  local format='${Package} ${db:Status-Status}\n'
+  installed=$(dpkg-query -W -f "$format" "${packages[@]}" 2>/dev/null || true)
   for package in "${packages[@]}"; do
     if ! grep -qxF "$package installed" <<<"$installed"; then printf '%s\n' "$package"; fi
   done

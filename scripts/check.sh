@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Checks everything about the code that needs no test run.
+set -euo pipefail
+
+usage() {
+  cat <<'EOF'
+usage: scripts/check.sh [--fix | --deep]
+
+  --fix    let clang-format rewrite what it would complain about
+  --deep   clang-tidy with its path-sensitive analyzer as well; takes three times as long
+
+Prints FILE:LINE, what is wrong and what to do, then one line a check, then the verdict.
+EOF
+}
+
+fix=no
+deep=()
+failed=0
+count=0
+
+# Runs a check: its name, then its command. Its output counts only when it fails.
+run() {
+  local name=$1 started=$EPOCHREALTIME output code=0
+  shift
+  output=$("$@" 2>&1) || code=$?
+  count=$((count + 1))
+  local took
+  took=$(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f s", b - a}')
+  if ((code == 0)); then
+    printf '%-10s ok (%s)\n' "$name" "$took"
+  else
+    failed=$((failed + 1))
+    printf '%s\n' "$output"
+    printf '%-10s FAILED (%s)\n' "$name" "$took"
+  fi
+}
+
+# Tracked files and new ones, not those that .gitignore names. A deleted file is still tracked.
+list_files() {
+  local path
+  git ls-files --cached --others --exclude-standard -- "$@" | sort -u | while read -r path; do
+    if [[ -f $path ]]; then printf '%s\n' "$path"; fi
+  done
+}
+
+check_format() {
+  local files
+  mapfile -t files < <(list_files '*.cc' '*.h')
+  if [[ $fix == yes ]]; then
+    clang-format-14 -i "${files[@]}"
+  else
+    clang-format-14 --dry-run -Werror --ferror-limit=3 "${files[@]}" ||
+      { printf 'to repair it: scripts/check.sh --fix\n' && return 1; }
+  fi
+}
+
+check_shell() {
+  local files path
+  mapfile -t files < <(list_files '*.sh')
+  while read -r path; do
+    # Scripts without a suffix; some are Python.
+    if [[ ${path##*/} != *.* ]] && head -n 1 "$path" | grep -qE '^#!.*[/ ](ba)?sh\b'; then
+      files+=("$path")
+    fi
+  done < <(list_files '.ci/*' 'scripts/*')
+  shellcheck --external-sources --source-path=SCRIPTDIR:. "${files[@]}"
+}
+
+# clang-tidy reads the headers that protoc writes, and the compile commands that CMake writes.
+generate_code() {
+  local generated
+  scripts/build.sh dev build.ninja
+  mapfile -t generated < <(ninja -C build/dev -t targets all |
+    sed -n 's/^\(generated\/.*\.h\): .*/\1/p')
+  if ((${#generated[@]} > 0)); then scripts/build.sh dev "${generated[@]}"; fi
+}
+
+check_tidy() {
+  generate_code >&2 || return 1
+  scripts/check_tidy "${deep[@]}" build/dev
+}
+
+main() {
+  case ${1:-} in
+    '') ;;
+    --fix) fix=yes ;;
+    --deep) deep=(--deep) ;;
+    -h | --help) usage && exit 0 ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  scripts/setup.sh
+
+  run format check_format
+  run layers scripts/check_layers
+  run size scripts/check_size
+  run words scripts/check_words
+  run sources scripts/check_sources
+  run shell check_shell
+  run tidy check_tidy
+
+  if ((failed > 0)); then
+    printf 'check.sh: %d of %d checks FAILED\n' "$failed" "$count"
+    exit 1
+  fi
+  printf 'check.sh: all %d checks OK\n' "$count"
+}
+
+main "$@"

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# Shows each check that is a script of ours a bad tree, and insists that it fails and says where; and
+# a good one, which it must let pass. ctest runs it (label unit).
+set -euo pipefail
+
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failures=0
+
+# A tree with nothing wrong in it.
+fresh_tree() {
+  rm -rf "${tree:?}"/*
+  mkdir -p "$tree"/{lib/base,netagent/core,netagent/kernel,ipam-server/core}
+  printf '#include "lib/ip/address.h"\nint A();\n' >"$tree/netagent/core/plan.h"
+  printf '#include "netagent/core/plan.h"\n\n#include <vector>\n' >"$tree/netagent/core/plan.cc"
+  printf '#include <random>\n#include "gtest/gtest.h"\n' >"$tree/netagent/core/plan_test.cc"
+  printf 'add_component(netagent_core PURE\n  SOURCES core/plan.cc\n  TESTS core/plan_test.cc)\n' \
+    >"$tree/netagent/CMakeLists.txt"
+}
+
+# expect_finding CHECK FILE LINE CONTENT MESSAGE_PART: with CONTENT appended to FILE, CHECK fails and
+# has a line that begins with FILE:LINE and holds MESSAGE_PART.
+expect_finding() {
+  local check=$1 file=$2 line=$3 content=$4 want=$5 output code=0
+  fresh_tree
+  mkdir -p "$tree/$(dirname "$file")"
+  printf '%b' "$content" >>"$tree/$file"
+  output=$("$scripts/$check" "$tree" 2>&1) || code=$?
+  if ((code != 1)) || ! grep -F "$file:$line: " <<<"$output" | grep -qF -- "$want"; then
+    printf '%s: wanted exit code 1 and "%s:%s: ... %s ...", got %d and:\n%s\n' \
+      "$check" "$file" "$line" "$want" "$code" "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+expect_clean() {
+  local check=$1 output code=0
+  output=$("$scripts/$check" "$tree" 2>&1) || code=$?
+  if ((code != 0)) || [[ -n $output ]]; then
+    printf '%s: wanted nothing, got %d and:\n%s\n' "$check" "$code" "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+test_layers() {
+  fresh_tree
+  expect_clean check_layers
+  local core=netagent/core/plan.h name
+  for name in fstream thread mutex random chrono iostream unistd.h sys/socket.h linux/netlink.h \
+    grpcpp/grpcpp.h google/protobuf/message.h; do
+    expect_finding check_layers "$core" 3 "#include <$name>\n" 'core/ may not include'
+  done
+  for name in absl/time/clock.h absl/synchronization/mutex.h spdlog/spdlog.h CLI/CLI.hpp sqlite3.h \
+    yaml-cpp/yaml.h lib/os/file.h proto/spoke/v1/node.pb.h netagent/kernel/router.h; do
+    expect_finding check_layers "$core" 3 "#include \"$name\"\n" "core/ may not include $name"
+  done
+  expect_finding check_layers "$core" 3 'auto t = absl::Now();\n' 'core/ may not call absl::Now('
+  expect_finding check_layers "$core" 3 'int r = std::rand();\n' 'core/ may not call std::rand'
+  expect_finding check_layers netagent/kernel/x.cc 1 '#include "ipam-server/core/fleet.h"\n' \
+    'programs meet in proto/ and lib/'
+  expect_finding check_layers lib/base/x.h 1 '#include "netagent/core/plan.h"\n' 'lib/ may not'
+  expect_finding check_layers lib/base/x.h 1 '#include "tests/support/temp_dir.h"\n' 'a test'
+  expect_finding check_layers netagent/kernel/x.cc 1 '#include "gtest/gtest.h"\n' 'a test'
+  expect_finding check_layers netagent/kernel/x.cc 1 '#include "../core/plan.h"\n' 'not by ..'
+}
+
+test_size() {
+  fresh_tree
+  expect_clean check_size
+  local long
+  long=$(printf 'x\\n%.0s' {1..600})
+  expect_finding check_size lib/base/long.cc 600 "$long" 'split it'
+  expect_finding check_size lib/run 601 "#!/bin/sh\n$long" 'split it'
+  expect_finding check_size lib/string_util.h 1 'int A();\n' 'says nothing'
+  expect_finding check_size netagent/common/a.h 1 'int A();\n' 'says nothing'
+  expect_finding check_size lib/base/a.h 2 '\nclass PodManager {\n' '"PodManager" says nothing'
+  expect_finding check_size lib/base/a.h 1 'struct ParseHelper;\n' 'says nothing'
+  expect_finding check_size lib/base/a.h 1 'namespace spoke::helpers {\n' 'says nothing'
+  expect_finding check_size lib/base/a.h 2 '\nnamespace util {\n' '"util" says nothing'
+}
+
+test_words() {
+  fresh_tree
+  expect_clean check_words
+  expect_finding check_words docs/a.md 2 'x\nsee /work/x\n' 'a path of one machine'
+  expect_finding check_words conf/a.yaml 1 'key: /home/ann/key\n' 'a path of one machine'
+  expect_finding check_words docs/a.md 1 'see ../shared/notes\n' 'outside the tree'
+  expect_finding check_words lib/base/a.cc 1 '// TODO: later\n' 'a note to self'
+  expect_finding check_words lib/base/a.cc 2 '\n// FIXME\n' 'a note to self'
+  expect_finding check_words lib/base/a.cc 1 '<<<<<<< ours\n' 'a merge marker'
+  expect_finding check_words lib/base/a.cc 1 'int a;  // NOLINT\n' 'must name its check'
+  fresh_tree
+  printf 'the network /workers/x and home/ann; mktemp XXXXXX\n' >"$tree/lib/a.md"
+  expect_clean check_words
+}
+
+test_sources() {
+  fresh_tree
+  expect_clean check_sources
+  expect_finding check_sources netagent/core/dead.cc 1 'int a;\n' 'in no CMakeLists.txt'
+  # The same name in another folder, or in a comment, is not this file.
+  expect_finding check_sources netagent/kernel/plan.cc 1 'int a;\n' 'in no CMakeLists.txt'
+  printf '# core/gone.cc\n' >>"$tree/netagent/CMakeLists.txt"
+  printf 'int a;\n' >"$tree/netagent/core/gone.cc"
+  if [[ $("$scripts/check_sources" "$tree" || true) != *netagent/core/gone.cc:1:* ]]; then
+    printf 'check_sources: a comment passes for a listing\n' >&2
+    failures=$((failures + 1))
+  fi
+}
+
+# expect_tidy CODE WHAT: what check_tidy exits with, on the tree as it is.
+expect_tidy() {
+  local want=$1 what=$2 output code=0
+  output=$("$tree/scripts/check_tidy" "$tree/build/x" 2>&1) || code=$?
+  if ((code != want)); then
+    printf 'check_tidy, %s: wanted exit code %d, got %d and:\n%s\n' \
+      "$what" "$want" "$code" "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+test_tidy() {
+  fresh_tree
+  mkdir -p "$tree/scripts" "$tree/build/x"
+  cp "$scripts/check_tidy" "$scripts/source_tree.py" "$tree/scripts/"
+  cp "$scripts/../.clang-tidy" "$tree/"
+  printf '[{"directory": "%s", "file": "%s", "command": "c++ -I%s -c %s"}]' \
+    "$tree/build/x" "$tree/lib/a.cc" "$tree" "$tree/lib/a.cc" >"$tree/build/x/compile_commands.json"
+  printf '#include "lib/inner.h"\n' >"$tree/lib/a.h"
+  printf 'int Right();\n' >"$tree/lib/inner.h"
+  printf '#include "lib/a.h"\nint Right() { return 1; }\n' >"$tree/lib/a.cc"
+  expect_tidy 0 'a good file'
+  expect_tidy 0 'a good file, from the cache'
+  local passed=("$tree"/build/tidy-cache/*)
+  if ((${#passed[@]} != 1)); then
+    printf 'check_tidy: wanted one cached result, got %d\n' "${#passed[@]}" >&2
+    failures=$((failures + 1))
+  fi
+  printf 'class bad_name {};\n' >>"$tree/lib/inner.h"
+  expect_tidy 1 'a header two includes away that turned bad'
+  expect_tidy 1 'the same again: a failure is not cached'
+  printf 'int Right();\n' >"$tree/lib/inner.h"
+  expect_tidy 0 'the header as it was'
+  printf 'int Wrong( {\n' >>"$tree/lib/a.cc"
+  expect_tidy 1 'a file that does not compile'
+}
+
+main() {
+  test_layers
+  test_size
+  test_words
+  test_sources
+  test_tidy
+  if ((failures > 0)); then
+    printf 'check_test.sh: %d expectations FAILED\n' "$failures" >&2
+    exit 1
+  fi
+  printf 'check_test.sh: OK\n'
+}
+
+main "$@"

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Builds the dev preset and runs its tests.
+set -euo pipefail
+
+usage() {
+  cat <<'EOF'
+usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
+
+  all    everything (the default)
+  unit   values in, values out: no kernel, no network
+  netns  edges against a real kernel, in network namespaces of their own; needs root
+  e2e    real programs and a real container runtime on this machine; needs root
+  fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
+  ...    any other label that a test has
+
+Examples: scripts/test.sh unit -- -R ConfigText     scripts/test.sh all -- --repeat until-fail:10
+A test that cannot run here fails: it does not skip. docs/TESTING.md says what each group proves.
+EOF
+}
+
+# ctest runs its tests side by side; those that use the one machine there is must say so.
+require_serial_e2e() {
+  local loose
+  loose=$(ctest --test-dir build/dev --show-only=json-v1 | jq -r '
+    .tests[] | (.properties // []) as $p
+    | select(any($p[]; .name == "LABELS" and (.value | index("e2e"))))
+    | select(any($p[]; .name == "RUN_SERIAL" and .value == true) | not) | .name')
+  if [[ -n $loose ]]; then
+    printf 'test.sh: give these e2e tests the property RUN_SERIAL TRUE:\n%s\n' "$loose" >&2
+    return 1
+  fi
+}
+
+main() {
+  local group=all
+  if (($# > 0)) && [[ $1 != -- ]]; then
+    group=$1
+    shift
+  fi
+  case $group in
+    -h | --help) usage && exit 0 ;;
+    *[!a-z0-9]*) usage >&2 && exit 2 ;;
+  esac
+  if (($# > 0)); then
+    if [[ $1 != -- ]]; then usage >&2 && exit 2; fi
+    shift
+  fi
+
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  scripts/setup.sh
+  scripts/build.sh dev
+
+  local arguments=(--output-on-failure -j2 --no-tests=error)
+  if [[ $group != all ]]; then arguments+=(-L "^$group\$"); fi
+  require_serial_e2e
+  # A test that skips where it cannot run would pass for a success.
+  export NETNS_TESTS_REQUIRED=1
+  export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+  exec ctest --test-dir build/dev "${arguments[@]}" "$@"
+}
+
+main "$@"

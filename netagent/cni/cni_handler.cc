@@ -4,6 +4,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "netagent/core/claims.h"
 
 namespace spoke::netagent {
 namespace {
@@ -52,7 +53,7 @@ v1::CniResponse CniHandler::Handle(const v1::CniRequest& request, os::UniqueFd p
       log_.Info("cni_add", {{"container", key.container_id},
                             {"ifname", key.ifname},
                             {"pod", request.pod().name()},
-                            {"address", attachment->addresses(0)}});
+                            {"address", attachment->addresses(0).address()}});
       *response.mutable_attachment() = *std::move(attachment);
       return response;
     }
@@ -88,7 +89,9 @@ absl::StatusOr<v1::CniAttachment> CniHandler::Add(const v1::CniRequest& request,
   attachment.set_pod_mac(spec.pod_mac.ToString());
   attachment.set_mtu(spec.mtu);
   for (const ip::Address& address : spec.addresses) {
-    attachment.add_addresses(fmt::format("{}/{}", address.ToString(), address.bits()));
+    v1::CniAddress& out = *attachment.add_addresses();
+    out.set_address(fmt::format("{}/{}", address.ToString(), address.bits()));
+    out.set_gateway((address.is_v4() ? claims::kGatewayV4 : claims::kGatewayV6).ToString());
   }
   return attachment;
 }

@@ -122,7 +122,8 @@ TEST_F(CniTest, AddAndDelTravelWithTheNamespaceAsADescriptor) {
   const os::UniqueFd pod = kernel_.NewPodNetns();
   const v1::CniResponse added = Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()});
   ASSERT_TRUE(added.has_attachment()) << added.error().message();
-  EXPECT_EQ(added.attachment().addresses(0), "10.1.0.5/32");
+  EXPECT_EQ(added.attachment().addresses(0).address(), "10.1.0.5/32");
+  EXPECT_EQ(added.attachment().addresses(0).gateway(), "169.254.1.1");
   EXPECT_EQ(added.attachment().mtu(), 1500U);
   EXPECT_EQ(added.attachment().host_link(), HostLinkName({"aaa", "eth0"}));
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL), {}).has_done());

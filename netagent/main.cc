@@ -67,11 +67,14 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   if (opened.dropped_bytes > 0) {
     log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<Router> router, OpenNetlinkRouter());
+  ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkRouter> router, NetlinkRouter::Create());
   RETURN_IF_ERROR(base::Annotate(router->ReadNic(config.nic).status(), "nic " + config.nic));
-  const NodeSetup setup = PrepareNode();
-  for (const std::string& change : setup.changed) log.Info("sysctl_set", {{"setting", change}});
-  for (const std::string& failure : setup.failed) log.Error("sysctl_failed", {{"what", failure}});
+  const NodeSetupReport setup = PrepareNode();
+  for (const ChangedSetting& setting : setup.changed) {
+    log.Info("sysctl_set",
+             {{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
+  }
+  for (const absl::Status& failure : setup.failed) log.Error("sysctl_failed", {{"error", failure}});
 
   ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
   Attachments* attachments_for_session = nullptr;

@@ -28,6 +28,18 @@ lab_pod_delete() {
   rm -f "$file".*
 }
 
+# lab_pods_collect NODE: removes the sandboxes that do not work, as kubelet does after a while: one
+# whose network could be neither made nor unmade keeps its pod's name until then.
+lab_pods_collect() {
+  local sandboxes sandbox pod state
+  sandboxes=$(lab_cri "$1" list) || return 1
+  while read -r sandbox pod state; do
+    if [[ $state != notready || -e $(_lab_pod_file "$1" "${pod#*/}").sandbox ]]; then continue; fi
+    lab_cri "$1" stop "$sandbox" || return 1
+    lab_cri "$1" remove "$sandbox" || return 1
+  done <<<"$sandboxes"
+}
+
 # lab_pod_address NODE POD: its address.
 lab_pod_address() { cat "$(_lab_pod_file "$1" "$2").address"; }
 

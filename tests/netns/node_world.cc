@@ -10,7 +10,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "fmt/core.h"
 #include "lib/netlink/address.h"
 #include "lib/netlink/exchange.h"
@@ -67,7 +70,25 @@ std::unique_ptr<netlink::Socket> OpenSocketIn(const netns::Netns& netns) {
   return socket;
 }
 
+// Duplicate detection and router solicitation would change what the kernel holds while a test
+// compares it.
+netlink::LinkSettings WithoutLinkLocal() {
+  return {.ipv4 = {}, .address_generation = uint8_t{IN6_ADDR_GEN_MODE_NONE}};
+}
+
 }  // namespace
+
+void AwaitLocal(netlink::Socket& socket, const ip::Address& address) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(5);
+  while (absl::Now() < deadline) {
+    const auto routes = netlink::DumpAllRoutes(socket, address.family()).value();
+    for (const netlink::Route& route : routes) {
+      if (route.type == RTN_LOCAL && route.destination == ip::Prefix::Host(address)) return;
+    }
+    std::this_thread::yield();
+  }
+  ADD_FAILURE() << "the kernel does not take " << address.ToString() << " for its own";
+}
 
 std::vector<std::string> Snapshot(netlink::Socket& socket) {
   std::vector<std::string> lines;
@@ -123,24 +144,23 @@ void NodeWorld::AddNic() {
   MustSend(*fabric_socket,
            {netlink::SetLinkUp(kLoopback, true),
             netlink::CreateVeth({"fabric", kFabricIndex, kFabricMac},
-                                {kNodeDevice, kNicIndex, kNicMac}, node_->fd(), kNicMtu)});
+                                {kNodeDevice, kNicIndex, kNicMac}, node_->fd(), kNicMtu),
+            netlink::ConfigureLink(kFabricIndex, WithoutLinkLocal())});
   netlink::Route default_v4{.link = kNicIndex, .gateway = kFabricV4};
   netlink::Route default_v6{
       .destination = ip::Prefix::Of(kNodeV6, 0).value(), .link = kNicIndex, .gateway = kFabricV6};
   netlink::Route fabric_v4{
       .destination = ip::Prefix::Host(kFabricV4), .scope = RT_SCOPE_LINK, .link = kNicIndex};
   netlink::Route fabric_v6{.destination = ip::Prefix::Host(kFabricV6), .link = kNicIndex};
-  // No link-local address: its duplicate detection would change the routes while a test compares.
-  MustSend(*socket_,
-           {netlink::SetLinkUp(kLoopback, true),
-            netlink::ConfigureLink(
-                kNicIndex, {.ipv4 = {}, .address_generation = uint8_t{IN6_ADDR_GEN_MODE_NONE}}),
-            netlink::SetLinkUp(kNicIndex, true), netlink::AddAddress(kNicIndex, kNodeV4),
-            netlink::AddAddress(kNicIndex, kNodeV6),
-            netlink::SetPermanentNeighbour(kNicIndex, kFabricV4, kFabricMac),
-            netlink::SetPermanentNeighbour(kNicIndex, kFabricV6, kFabricMac),
-            netlink::AddRoute(fabric_v4), netlink::AddRoute(fabric_v6),
-            netlink::AddRoute(default_v4), netlink::AddRoute(default_v6)});
+  MustSend(*socket_, {netlink::SetLinkUp(kLoopback, true),
+                      netlink::ConfigureLink(kNicIndex, WithoutLinkLocal()),
+                      netlink::SetLinkUp(kNicIndex, true), netlink::AddAddress(kNicIndex, kNodeV4),
+                      netlink::AddAddress(kNicIndex, kNodeV6),
+                      netlink::SetPermanentNeighbour(kNicIndex, kFabricV4, kFabricMac),
+                      netlink::SetPermanentNeighbour(kNicIndex, kFabricV6, kFabricMac),
+                      netlink::AddRoute(fabric_v4), netlink::AddRoute(fabric_v6),
+                      netlink::AddRoute(default_v4), netlink::AddRoute(default_v6)});
+  AwaitLocal(*socket_, kNodeV6);
 }
 
 Nic NodeWorld::nic() const { return {kNodeDevice, kNicMac, kNicMtu, {kNodeV4, kNodeV6}}; }
@@ -160,6 +180,10 @@ UdpSocket::UdpSocket(const netns::Netns& netns, const ip::Address& address) : lo
   EXPECT_TRUE(status.ok()) << status;
   const timeval timeout{.tv_sec = 2, .tv_usec = 0};
   EXPECT_EQ(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)), 0);
+  const int on = 1;  // Without it the kernel keeps most ICMP errors to itself.
+  EXPECT_EQ(local_.is_v4() ? ::setsockopt(fd_.get(), IPPROTO_IP, IP_RECVERR, &on, sizeof(on))
+                           : ::setsockopt(fd_.get(), IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on)),
+            0);
   SocketAddress here = ToSocketAddress(local_, 0);
   auto* const raw = reinterpret_cast<sockaddr*>(&here.storage);
   EXPECT_EQ(::bind(fd_.get(), raw, here.size), 0) << std::strerror(errno);

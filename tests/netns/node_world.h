@@ -26,6 +26,10 @@ inline constexpr const char* kNodeDevice = "nic0";
 // links, all routes of all tables, and all neighbours but multicast ones, which come and go.
 std::vector<std::string> Snapshot(netlink::Socket& socket);
 
+// Returns when the namespace takes packets to `address` for its own. The kernel adds that route for
+// a new IPv6 address a moment after the address itself, from a work queue.
+void AwaitLocal(netlink::Socket& socket, const ip::Address& address);
+
 // Sends the batch and expects it to be done.
 void MustSend(netlink::Socket& socket, const std::vector<netlink::Request>& batch);
 

@@ -137,6 +137,10 @@ absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
   if (status.ok()) {
     status = netlink::SendBatch(socket_, NodeBatch(spec, indexes, has_ipv6_)).status;
   }
+  // The pod end gets its carrier when the host end comes up, and the kernel lets it send only some
+  // time later, from a work queue that waits for the network lock: until then it drops what the pod
+  // sends. From Linux 6.8 on, to ask about a link makes it catch up.
+  if (status.ok()) status = netlink::GetLink(*pod_socket, spec.pod_link).status();
   if (status.ok()) return status;
 
   // A batch is no transaction. By index, which nothing else has, so that this can never take a link

@@ -1,6 +1,8 @@
 #include "cni-plugin/request.h"
 
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -84,6 +86,17 @@ TEST(ParseConfig, TakesOurConfigurationAndPassesOverTheRest) {
   EXPECT_EQ(request->socket, "/run/x.sock");
   EXPECT_EQ(request->dns_json, R"({"nameservers":["10.0.0.10"]})");
   EXPECT_EQ(Configure(R"({"cniVersion":"0.3.1","name":"n"})")->socket, "/run/spoke/cni.sock");
+}
+
+TEST(ParseConfig, TakesTheFileThatUsersInstall) {
+  std::ifstream file(SPOKE_SOURCE_DIR "/conf/10-spoke.conflist");
+  const auto list = nlohmann::json::parse(file);
+  auto plugin = list["plugins"][0];
+  plugin["name"] = list["name"];
+  plugin["cniVersion"] = list["cniVersion"];
+  const auto request = Configure(plugin.dump());
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_EQ(request->socket, Request().socket);
 }
 
 TEST(ParseConfig, WhatIsNoObjectIsADecodingFailure) {

@@ -61,7 +61,13 @@ void Lendings::ApplyOne(const HoldingsReplaced& event) {
 
 void Lendings::ApplyOne(const LendingBegun& event) {
   const Lending& lending = event.lending;
-  if (!entries_.emplace(lending.key, Entry{.lending = lending}).second) return;
+  // A damaged journal may say that an address is lent twice; the first one stands.
+  const bool taken = std::any_of(
+      lending.addresses.begin(), lending.addresses.end(), [this](const ip::Address& address) {
+        const auto it = held_.find(address);
+        return it != held_.end() && it->second.use == Use::kLent;
+      });
+  if (taken || !entries_.emplace(lending.key, Entry{.lending = lending}).second) return;
   last_generation_ = std::max(last_generation_, lending.generation);
   for (const ip::Address& address : lending.addresses) {
     const auto [it, inserted] = held_.try_emplace(address);
@@ -80,6 +86,7 @@ void Lendings::ApplyOne(const LendingReleased& event) {
   if (entry == entries_.end()) return;
   for (const ip::Address& address : entry->second.lending.addresses) {
     const auto it = held_.find(address);
+    if (it == held_.end()) continue;  // Named twice in one lending, and gone already.
     if (event.unused) {
       MakeIdle(it);
       if (!it->second.listed) held_.erase(it);

@@ -1,0 +1,26 @@
+// The file users start from must be one the server takes, and must show the true defaults.
+#include "gtest/gtest.h"
+#include "ipam-server/config.h"
+#include "lib/os/file.h"
+
+namespace spoke::ipam {
+namespace {
+
+TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
+  const auto text = os::ReadFile(SPOKE_SOURCE_DIR "/conf/ipam-server.yaml");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto config = ParseServerConfig(*text, "conf/ipam-server.yaml",
+                                        [](const std::string&) { return absl::OkStatus(); });
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ServerConfig defaults;
+  EXPECT_EQ(config->listen_agents, defaults.listen_agents);
+  EXPECT_EQ(config->listen_admin, defaults.listen_admin);
+  EXPECT_EQ(config->sqlite, defaults.sqlite);
+  EXPECT_EQ(config->policy.target, defaults.policy.target);
+  EXPECT_EQ(config->policy.cooldown, defaults.policy.cooldown);
+  EXPECT_EQ(config->pools.at(0).reserve_first, PoolSpec().reserve_first);
+  EXPECT_EQ(config->pools.at(0).reserve_last, PoolSpec().reserve_last);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

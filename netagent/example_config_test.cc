@@ -1,0 +1,24 @@
+// The file users start from must be one the agent takes, and must show the true defaults.
+#include "gtest/gtest.h"
+#include "lib/os/file.h"
+#include "netagent/config.h"
+
+namespace spoke::netagent {
+namespace {
+
+TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
+  const auto text = os::ReadFile(SPOKE_SOURCE_DIR "/conf/netagent.yaml");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto config = ParseAgentConfig(*text, "conf/netagent.yaml",
+                                       [](const std::string&) { return absl::OkStatus(); });
+  ASSERT_TRUE(config.ok()) << config.status();
+  const AgentConfig defaults;
+  EXPECT_EQ(config->nic, defaults.nic);
+  EXPECT_EQ(config->cni_socket, defaults.cni_socket);
+  EXPECT_EQ(config->state_dir, defaults.state_dir);
+  EXPECT_EQ(config->cooldown, defaults.cooldown);
+  EXPECT_EQ(config->mtu, defaults.mtu);
+}
+
+}  // namespace
+}  // namespace spoke::netagent

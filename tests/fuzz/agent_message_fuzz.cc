@@ -1,0 +1,30 @@
+// What an agent may send the server, and a server its agent: never a crash, whatever is taken.
+#include <cstddef>
+#include <cstdint>
+
+#include "ipam-server/core/fleet.h"
+#include "ipam-server/rpc/convert.h"
+#include "lib/base/check.h"
+#include "netagent/sync/server_wire.h"
+#include "proto/spoke/v1/node.pb.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const int length = static_cast<int>(size);
+  spoke::ipam::Fleet fleet({{.name = "p", .cidr = *spoke::ip::Prefix::Parse("10.1.0.0/28")}}, {});
+  spoke::v1::AgentMessage message;
+  if (message.ParseFromArray(data, length)) {
+    if (const auto hello = spoke::ipam::FromWire(message.hello()); hello.ok()) {
+      fleet.OnHello(*hello, absl::UnixEpoch());
+      CHECK(fleet.Find(hello->key) != nullptr, "a node that was greeted is known");
+      const auto report = spoke::ipam::FromWire(message.report());
+      if (report.ok()) fleet.OnReport(hello->key, *report, absl::UnixEpoch());
+    }
+  }
+  spoke::v1::DesiredState desired;
+  if (desired.ParseFromArray(data, length)) {
+    const auto taken = spoke::netagent::FromWire(desired);
+    CHECK(!taken.ok() || taken->added.size() <= spoke::netagent::kMaxAddresses,
+          "a server cannot fill an agent's memory");
+  }
+  return 0;
+}

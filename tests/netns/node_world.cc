@@ -76,6 +76,11 @@ netlink::LinkSettings WithoutLinkLocal() {
   return {.ipv4 = {}, .address_generation = uint8_t{IN6_ADDR_GEN_MODE_NONE}};
 }
 
+// What belongs to a link-local address comes when its duplicate detection is through.
+bool IsLinkLocal(const ip::Address& address) {
+  return !address.is_v4() && (address.high() >> 54U) == (0xFE80U >> 6U);
+}
+
 }  // namespace
 
 void AwaitLocal(netlink::Socket& socket, const ip::Address& address) {
@@ -102,16 +107,18 @@ std::vector<std::string> Snapshot(netlink::Socket& socket) {
     const auto neighbours = netlink::DumpNeighbours(socket, family, 0).value();
     const auto addresses = netlink::DumpAddresses(socket, family, 0).value();
     for (const netlink::Route& route : routes) {
+      if (IsLinkLocal(route.destination.base())) continue;
       lines.push_back(fmt::format("route {} table {} protocol {} type {} link {} metric {}",
                                   route.destination.ToString(), route.table, route.protocol,
                                   route.type, route.link, route.metric));
     }
     for (const netlink::Neighbour& neighbour : neighbours) {
-      if (neighbour.state == NUD_NOARP) continue;
+      if (neighbour.state == NUD_NOARP || IsLinkLocal(neighbour.address)) continue;
       lines.push_back(fmt::format("neighbour {} link {} state {}", neighbour.address.ToString(),
                                   neighbour.link, neighbour.state));
     }
     for (const netlink::LinkAddress& address : addresses) {
+      if (IsLinkLocal(address.address)) continue;
       lines.push_back(fmt::format("address {}/{} link {}", address.address.ToString(),
                                   address.prefix_length, address.link));
     }

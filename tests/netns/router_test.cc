@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
@@ -190,6 +191,7 @@ TEST_F(RouterTest, ARefusedAttachChangesNothingAnywhere) {
   PodNetns pod;
   const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
   ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  AwaitLocal(pod.socket(), kFirstV6);
   const std::vector<std::string> node_before = Snapshot(node_->socket());
   const std::vector<std::string> pod_before = Snapshot(pod.socket());
 
@@ -357,7 +359,8 @@ TEST_F(RouterTest, AHeldAddressThatNobodyHasIsUnreachableAndNotForwarded) {
     ip::Address own, unlent;
     int error;
   };
-  // RFC 4443 has no "host unreachable" that Linux would send for such a route: "no route".
+  // For IPv6 Linux answers with "no route" (RFC 4443, type 1, code 0) whichever kind of unreachable
+  // route it is.
   for (const Pair& p :
        {Pair{kFirstV4, kUnlentV4, EHOSTUNREACH}, Pair{kFirstV6, kUnlentV6, ENETUNREACH}}) {
     SCOPED_TRACE(p.unlent.ToString());

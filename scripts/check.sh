@@ -96,6 +96,7 @@ main() {
   run size scripts/check_size
   run words scripts/check_words
   run sources scripts/check_sources
+  run events scripts/check_events
   run shell check_shell
   run tidy check_tidy
 

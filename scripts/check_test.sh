@@ -109,6 +109,23 @@ test_sources() {
   fi
 }
 
+test_events() {
+  fresh_tree
+  mkdir -p "$tree/docs"
+  printf '| `disk_full` | error | full | free some |\n' >"$tree/docs/OPERATIONS.md"
+  printf 'log_.Error("disk_full", {});\n' >"$tree/lib/base/a.cc"
+  expect_clean check_events
+  local code=0
+  printf 'log->Warn(\n    "disk_slow", {});\n' >>"$tree/lib/base/a.cc"
+  printf '| `disk_gone` | warning | gone | find it |\n' >>"$tree/docs/OPERATIONS.md"
+  local output
+  output=$("$scripts/check_events" "$tree") || code=$?
+  if ((code != 1)) || [[ $output != *lib/base/a.cc:2:*disk_slow*OPERATIONS.md:2:*disk_gone* ]]; then
+    printf 'check_events: wanted disk_slow and disk_gone, got %d and:\n%s\n' "$code" "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
 # expect_tidy CODE WHAT: what check_tidy exits with, on the tree as it is.
 expect_tidy() {
   local want=$1 what=$2 output code=0
@@ -151,6 +168,7 @@ main() {
   test_size
   test_words
   test_sources
+  test_events
   test_tidy
   if ((failures > 0)); then
     printf 'check_test.sh: %d expectations FAILED\n' "$failures" >&2

@@ -23,8 +23,8 @@ using Row = std::vector<std::string>;
 std::unique_ptr<v1::AdminService::Stub> Connect(const Options& options) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return v1::AdminService::NewStub(grpc::CreateCustomChannel(
-      options.server, grpc::InsecureChannelCredentials(), arguments));
+  return v1::AdminService::NewStub(
+      grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments));
 }
 
 void SetDeadline(const Options& options, grpc::ClientContext& context) {
@@ -63,8 +63,7 @@ std::string AgeOf(int64_t unix_ms) {
 
 std::string TimeOf(int64_t unix_ms) {
   if (unix_ms == 0) return "";
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixMillis(unix_ms),
-                          absl::UTCTimeZone());
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixMillis(unix_ms), absl::UTCTimeZone());
 }
 
 Json ToJson(const v1::AddressInfo& info) {

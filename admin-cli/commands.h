@@ -14,7 +14,7 @@ struct Options {
   std::string server = "unix:/run/spoke/ipam-admin.sock";
   Format format = Format::kTable;
   int timeout_seconds = 15;
-  std::string node;     // Filters of `ip list`; empty: all.
+  std::string node;  // Filters of `ip list`; empty: all.
   std::string pool;
   std::string state;
   std::string address;  // Of `ip show`.

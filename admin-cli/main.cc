@@ -55,9 +55,8 @@ struct CommandLine {
         ->envname("SPOKE_SERVER")
         ->capture_default_str();
     app.add_option("-o,--output", options.format, "table, json or yaml")
-        ->transform(CLI::CheckedTransformer(
-            std::map<std::string, Format>{
-                {"table", Format::kTable}, {"json", Format::kJson}, {"yaml", Format::kYaml}}))
+        ->transform(CLI::CheckedTransformer(std::map<std::string, Format>{
+            {"table", Format::kTable}, {"json", Format::kJson}, {"yaml", Format::kYaml}}))
         ->option_text("table|json|yaml");
     app.add_option("--timeout", options.timeout_seconds, "Seconds to wait for the server")
         ->check(CLI::Range(1, 3600))

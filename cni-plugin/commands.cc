@@ -27,10 +27,10 @@ int Fail(const Process& process, const Error& error, const std::string& cni_vers
 int Add(const Process& process, const Request& request) {
   const os::UniqueFd netns(::open(request.netns.c_str(), O_RDONLY | O_CLOEXEC));
   if (!netns.valid()) {
-    return Fail(process,
-                {kInvalidEnvironment, "cannot open CNI_NETNS " + request.netns,
-                 std::strerror(errno)},
-                request.cni_version);
+    return Fail(
+        process,
+        {kInvalidEnvironment, "cannot open CNI_NETNS " + request.netns, std::strerror(errno)},
+        request.cni_version);
   }
   const auto attachment = AskToAdd(request, netns.get(), kDeadlineMs);
   if (!attachment.ok()) return Fail(process, attachment.error(), request.cni_version);
@@ -59,8 +59,10 @@ int RunCommand(const Process& process) {
   if (request->command == Command::kVersion) return process.write_stdout(FormatVersion()) ? 0 : 1;
   std::string text;
   if (!process.read_stdin(text)) {
-    return Fail(process, {kIoFailure, "cannot read the network configuration from standard input",
-                          "it is unreadable, or longer than 4 MiB"}, "");
+    return Fail(process,
+                {kIoFailure, "cannot read the network configuration from standard input",
+                 "it is unreadable, or longer than 4 MiB"},
+                "");
   }
   request = ParseConfig(*request, text);
   if (!request.ok()) return Fail(process, request.error(), "");

@@ -11,8 +11,8 @@ namespace spoke::cni {
 // The process as the verbs see it, so that a test can stand in for it.
 struct Process {
   Environment environment;
-  std::function<bool(std::string& text)> read_stdin;               // False: unreadable or too long.
-  std::function<bool(const std::string& text)> write_stdout;       // False: not all was taken.
+  std::function<bool(std::string& text)> read_stdin;          // False: unreadable or too long.
+  std::function<bool(const std::string& text)> write_stdout;  // False: not all was taken.
   std::function<void(const std::string& text)> write_stderr;
 };
 

@@ -36,26 +36,26 @@ class CommandsTest : public testing::Test {
                                                           {"CNI_CONTAINERID", "aaa"},
                                                           {"CNI_NETNS", "/proc/self/ns/net"},
                                                           {"CNI_IFNAME", "eth0"}};
-    const std::string text = input.value_or(
-        json{{"cniVersion", "1.0.0"}, {"name", "spoke"}, {"socket", path_}}.dump());
+    const std::string text =
+        input.value_or(json{{"cniVersion", "1.0.0"}, {"name", "spoke"}, {"socket", path_}}.dump());
     Outcome outcome;
-    outcome.code = RunCommand(
-        {.environment = [&](const char* name) -> std::optional<std::string> {
-           const auto it = variables.find(name);
-           if (command.empty() || it == variables.end()) return std::nullopt;
-           return it->second;
-         },
-         .read_stdin =
-             [&](std::string& in) {
-               in = text;
-               return true;
-             },
-         .write_stdout =
-             [&](const std::string& out) {
-               outcome.out += out;
-               return stdout_works_;
-             },
-         .write_stderr = [&](const std::string& err) { outcome.err += err; }});
+    outcome.code =
+        RunCommand({.environment = [&](const char* name) -> std::optional<std::string> {
+                      const auto it = variables.find(name);
+                      if (command.empty() || it == variables.end()) return std::nullopt;
+                      return it->second;
+                    },
+                    .read_stdin =
+                        [&](std::string& in) {
+                          in = text;
+                          return true;
+                        },
+                    .write_stdout =
+                        [&](const std::string& out) {
+                          outcome.out += out;
+                          return stdout_works_;
+                        },
+                    .write_stderr = [&](const std::string& err) { outcome.err += err; }});
     return outcome;
   }
 
@@ -65,8 +65,8 @@ class CommandsTest : public testing::Test {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path_.data(), path_.size());
-    ASSERT_EQ(
-        ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    ASSERT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+              0);
     ASSERT_EQ(::listen(listener_.get(), 8), 0);
     agent_ = std::thread([this, answers = std::move(answers)] {
       for (const std::string& answer : answers) {

@@ -18,9 +18,8 @@ bool IsAlnum(char c) {
 // alphanumeric characters, underscore (_), dot (.) or hyphen (-)": container ids and network names.
 bool IsIdentifier(std::string_view text) {
   return !text.empty() && IsAlnum(text.front()) &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return IsAlnum(c) || c == '_' || c == '.' || c == '-';
-         });
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return IsAlnum(c) || c == '_' || c == '.' || c == '-'; });
 }
 
 // What the kernel takes for a device name (dev_valid_name() in net/core/dev.c): 1 to 15 bytes, not
@@ -87,9 +86,9 @@ std::optional<Error> CheckVersion(const std::string& version) {
   for (const char* supported : kSupportedVersions) {
     if (version == supported) return std::nullopt;
   }
-  return Error{kIncompatibleVersion, "incompatible CNI versions",
-               "the configuration is \"" + version + "\", the plugin supports " +
-                   SupportedVersions()};
+  return Error{
+      kIncompatibleVersion, "incompatible CNI versions",
+      "the configuration is \"" + version + "\", the plugin supports " + SupportedVersions()};
 }
 
 }  // namespace
@@ -130,8 +129,8 @@ Expected<Request> ParseConfig(Request request, std::string_view text) {
   if (request.command == Command::kVersion) return request;
   const json config = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!config.is_object()) {
-    return Error{kDecodingFailure, "the network configuration on standard input is not a JSON object",
-                 ""};
+    return Error{kDecodingFailure,
+                 "the network configuration on standard input is not a JSON object", ""};
   }
   std::optional<Error> error;
   const auto name = TextOf(config, "name", error);
@@ -148,7 +147,8 @@ Expected<Request> ParseConfig(Request request, std::string_view text) {
     return BadConfig("\"socket\" must be the absolute path of the agent's socket, not " + *socket);
   }
   if (request.command == Command::kAdd && config.contains("prevResult")) {
-    return BadConfig("this plugin must be the first of its chain: move it to the front of \"plugins\"");
+    return BadConfig(
+        "this plugin must be the first of its chain: move it to the front of \"plugins\"");
   }
   request.network_name = *name;
   request.cni_version = *version;

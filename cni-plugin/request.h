@@ -1,5 +1,5 @@
-// What the runtime asks: environment and standard input to a Request (CNI spec 1.0.0, sections 2 and
-// 3). Pure.
+// What the runtime asks: environment and standard input to a Request (CNI spec 1.0.0, sections 2
+// and 3). Pure.
 #pragma once
 
 #include <functional>

@@ -68,7 +68,8 @@ TEST(ParseEnvironment, RefusesNamesTheSpecOrTheKernelRefuses) {
   for (const char* id : {"some-%%container-id", "-a", ".a", "a b", "a/b"}) {
     EXPECT_FALSE(Parse(With(Good(), "CNI_CONTAINERID", id)).ok()) << id;
   }
-  for (const char* name : {"sixteen-letters-", ".", "..", "a/b", "a:b", "a b", "a\tb", "a\xC2\xA0"}) {
+  for (const char* name :
+       {"sixteen-letters-", ".", "..", "a/b", "a:b", "a b", "a\tb", "a\xC2\xA0"}) {
     EXPECT_FALSE(Parse(With(Good(), "CNI_IFNAME", name)).ok()) << name;
   }
   EXPECT_TRUE(Parse(With(Good(), "CNI_IFNAME", "fifteen-letters")).ok());
@@ -118,7 +119,8 @@ TEST(ParseConfig, NameSocketAndChainAreChecked) {
         R"({"cniVersion":"1.0.0","name":"a","prevResult":{}})"}) {
     EXPECT_EQ(Configure(text).error().code, kInvalidConfig) << text;
   }
-  EXPECT_TRUE(Configure(R"({"cniVersion":"1.0.0","name":"a","prevResult":null})", Command::kDel).ok());
+  EXPECT_TRUE(
+      Configure(R"({"cniVersion":"1.0.0","name":"a","prevResult":null})", Command::kDel).ok());
 }
 
 TEST(ParseConfig, AVersionItDoesNotSpeakIsNamedBesideThoseItDoes) {

@@ -30,8 +30,7 @@ std::string FormatResult(const Request& request, const Attachment& attachment) {
     ip["address"] = address.address;
     ip["gateway"] = address.gateway;
     ips.push_back(std::move(ip));
-    routes.push_back(
-        {{"dst", IsV6(address) ? "::/0" : "0.0.0.0/0"}, {"gw", address.gateway}});
+    routes.push_back({{"dst", IsV6(address) ? "::/0" : "0.0.0.0/0"}, {"gw", address.gateway}});
   }
   Json result;
   result["cniVersion"] = request.cni_version;

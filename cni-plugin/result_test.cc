@@ -17,10 +17,11 @@ Request RequestOf(const std::string& version) {
   return request;
 }
 
-const Attachment kAttachment{.host_link = "spk0123456789ab",
-                             .host_mac = "0a:00:00:00:00:01",
-                             .pod_mac = "0e:00:00:00:00:01",
-                             .addresses = {{"10.1.0.5/32", "169.254.1.1"}, {"fd00::5/128", "fe80::1"}}};
+const Attachment kAttachment{
+    .host_link = "spk0123456789ab",
+    .host_mac = "0a:00:00:00:00:01",
+    .pod_mac = "0e:00:00:00:00:01",
+    .addresses = {{"10.1.0.5/32", "169.254.1.1"}, {"fd00::5/128", "fe80::1"}}};
 
 TEST(FormatResult, HasBothEndsAndPointsAddressesAtThePod) {
   const json result = json::parse(FormatResult(RequestOf("1.0.0"), kAttachment));

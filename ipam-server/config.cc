@@ -30,8 +30,8 @@ void ReadListen(const ConfigMap& root, const CheckDirectory& check, ServerConfig
   map.String("agents", &out.listen_agents, Need::kOptional);
   map.Custom("admin", Need::kOptional, [&](std::string_view text) {
     if (!text.starts_with("unix:/")) {
-      return absl::InvalidArgumentError(fmt::format(
-          "\"{}\" is not a unix socket; write unix:/an/absolute/path", text));
+      return absl::InvalidArgumentError(
+          fmt::format("\"{}\" is not a unix socket; write unix:/an/absolute/path", text));
     }
     out.listen_admin = text;
     return absl::OkStatus();
@@ -50,9 +50,9 @@ PoolSpec ReadPool(const ConfigMap& map) {
   map.Uint32("reserve_first", &pool.reserve_first, Need::kOptional);
   map.Uint32("reserve_last", &pool.reserve_last, Need::kOptional);
   if (map.Has("cidr") && AddressPool(pool).usable() == 0) {
-    map.Error("cidr", fmt::format("{} has no address left after {} reserved ones",
-                                  pool.cidr.ToString(),
-                                  uint64_t{pool.reserve_first} + pool.reserve_last));
+    map.Error("cidr",
+              fmt::format("{} has no address left after {} reserved ones", pool.cidr.ToString(),
+                          uint64_t{pool.reserve_first} + pool.reserve_last));
   }
   return pool;
 }

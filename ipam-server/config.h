@@ -14,9 +14,9 @@
 namespace spoke::ipam {
 
 struct ServerConfig {
-  std::string listen_agents = "0.0.0.0:7443";              // host:port
+  std::string listen_agents = "0.0.0.0:7443";                    // host:port
   std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
-  rpc::TlsFiles tls;                                       // For agents.
+  rpc::TlsFiles tls;                                             // For agents.
   std::string sqlite = "/var/lib/spoke/ipam.db";
   std::string attachments_file;  // Of the static cloud; empty: none.
   std::vector<PoolSpec> pools;   // At least one.

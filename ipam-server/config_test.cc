@@ -31,7 +31,8 @@ TEST(ServerConfig, DefaultsStandWhereTheFileIsSilent) {
 }
 
 TEST(ServerConfig, EverythingCanBeSaid) {
-  const auto config = ParseServerConfig(R"(listen: {agents: "10.0.0.1:7443", admin: "unix:/x/a.sock"}
+  const auto config =
+      ParseServerConfig(R"(listen: {agents: "10.0.0.1:7443", admin: "unix:/x/a.sock"}
 tls: {ca: /c, certificate: /d, key: /k}
 store: {sqlite: /s/ipam.db}
 cloud: {static: {attachments_file: /run/att}}
@@ -42,11 +43,10 @@ node_addresses: {min: 1, batch: 2, spare: 0.25, max: 30}
 cooldown: 10s
 debug: true
 )",
-                                        "ipam.yaml", AllThere);
+                        "ipam.yaml", AllThere);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->pools.size(), 2U);
-  EXPECT_EQ(config->policy.target,
-            (TargetPolicy{.min = 1, .batch = 2, .spare = 0.25, .max = 30}));
+  EXPECT_EQ(config->policy.target, (TargetPolicy{.min = 1, .batch = 2, .spare = 0.25, .max = 30}));
 }
 
 TEST(ServerConfig, AnUnknownKeyIsNamedWithItsLine) {

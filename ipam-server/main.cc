@@ -1,5 +1,5 @@
-// spoke-ipam-server: reads the configuration, builds the edges, hands them to the loop, and waits for
-// a signal.
+// spoke-ipam-server: reads the configuration, builds the edges, hands them to the loop, and waits
+// for a signal.
 #include <grpcpp/server_builder.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -51,9 +51,8 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(const Listener& listen
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two servers must not share a port.
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) {
-    return absl::UnavailableError(
-        fmt::format("cannot listen on {}: is it in use, or not an address of this machine?",
-                    listener.address));
+    return absl::UnavailableError(fmt::format(
+        "cannot listen on {}: is it in use, or not an address of this machine?", listener.address));
   }
   return server;
 }

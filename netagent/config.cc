@@ -46,8 +46,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   RequireDirectory(root, "cni_socket", os::DirectoryOf(out.cni_socket), check_directory);
   root.String("state_dir", &out.state_dir, Need::kOptional);
   RequireDirectory(root, "state_dir", out.state_dir, check_directory);
-  root.Duration("cooldown", &out.cooldown, Need::kOptional,
-                {absl::ZeroDuration(), absl::Hours(1)});
+  root.Duration("cooldown", &out.cooldown, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});
   ReadMtu(root, &out.mtu);
   root.Bool("debug", &out.debug, Need::kOptional);
   RETURN_IF_ERROR(document.Finish());

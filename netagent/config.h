@@ -13,16 +13,16 @@
 namespace spoke::netagent {
 
 struct AgentConfig {
-  std::string node_name;                                   // Empty: the host name.
-  std::string vm_id;                                       // Empty: the machine's DMI UUID.
-  std::string nic = "eth0";                                // The device that has the addresses.
-  std::string server;                                      // host:port
-  std::string server_name;                                 // In its certificate.
+  std::string node_name;     // Empty: the host name.
+  std::string vm_id;         // Empty: the machine's DMI UUID.
+  std::string nic = "eth0";  // The device that has the addresses.
+  std::string server;        // host:port
+  std::string server_name;   // In its certificate.
   rpc::TlsFiles tls;
   std::string cni_socket = "/run/spoke/cni.sock";
-  std::string state_dir = "/run/spoke/netagent";           // On tmpfs.
+  std::string state_dir = "/run/spoke/netagent";  // On tmpfs.
   absl::Duration cooldown = absl::Seconds(30);
-  uint32_t mtu = 0;                                        // Bytes; 0: the NIC's.
+  uint32_t mtu = 0;  // Bytes; 0: the NIC's.
   bool debug = false;
 };
 

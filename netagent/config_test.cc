@@ -34,12 +34,12 @@ TEST(AgentConfig, MistakesAreReportedTogetherWithTheirLines) {
 }
 
 TEST(AgentConfig, AMissingSocketDirectoryIsAMistakeOfItsKey) {
-  const std::string text = Mistakes(
-      "server: a:1\ntls: {insecure: true}\ncni_socket: /nowhere/cni.sock\n",
-      [](const std::string& path) {
-        return path == "/nowhere" ? absl::NotFoundError("directory /nowhere: gone")
-                                  : absl::OkStatus();
-      });
+  const std::string text =
+      Mistakes("server: a:1\ntls: {insecure: true}\ncni_socket: /nowhere/cni.sock\n",
+               [](const std::string& path) {
+                 return path == "/nowhere" ? absl::NotFoundError("directory /nowhere: gone")
+                                           : absl::OkStatus();
+               });
   EXPECT_THAT(text, HasSubstr("agent.yaml:3: cni_socket: directory /nowhere: gone"));
 }
 

@@ -36,9 +36,8 @@ std::string Trimmed(std::string text) {
 }
 
 absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
-  NodeIdentity identity{.node_name = config.node_name,
-                        .vm_id = config.vm_id,
-                        .agent_version = base::kVersion};
+  NodeIdentity identity{
+      .node_name = config.node_name, .vm_id = config.vm_id, .agent_version = base::kVersion};
   if (identity.node_name.empty()) {
     std::array<char, 256> name{};
     if (::gethostname(name.data(), name.size() - 1) < 0) {

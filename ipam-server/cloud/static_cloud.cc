@@ -29,7 +29,8 @@ std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics) {
   std::sort(rows.begin(), rows.end());
   std::string text = "# address\tnic\tnode\n";
   for (const auto& [address, mac, node] : rows) {
-    text += fmt::format("{}/{}\t{}\t{}\n", address.ToString(), address.bits(), mac.ToString(), node);
+    text +=
+        fmt::format("{}/{}\t{}\t{}\n", address.ToString(), address.bits(), mac.ToString(), node);
   }
   return text;
 }

@@ -1,5 +1,6 @@
-// A cloud without an API: the network delivers any address of the pools to the node we say. Attaching
-// is immediate. What was decided can be published in a file for whatever programs that network.
+// A cloud without an API: the network delivers any address of the pools to the node we say.
+// Attaching is immediate. What was decided can be published in a file for whatever programs that
+// network.
 #pragma once
 
 #include <map>
@@ -23,8 +24,8 @@ class StaticCloud final : public Cloud {
   // of up to some thousand addresses.
   // `initial`: what the store says is attached; published at once.
   // Errors: what the file system says about the file.
-  static absl::StatusOr<std::unique_ptr<StaticCloud>> Open(std::string attachments_file,
-                                                           const std::vector<NicAddresses>& initial);
+  static absl::StatusOr<std::unique_ptr<StaticCloud>> Open(
+      std::string attachments_file, const std::vector<NicAddresses>& initial);
 
   absl::StatusOr<NicAddresses> Apply(const NicAddresses& desired) override;
   absl::StatusOr<std::vector<NicAddresses>> List() override;

@@ -34,8 +34,8 @@ class AddressPool {
   // Errors: kResourceExhausted (the message names the pool and its counts).
   absl::StatusOr<ip::Address> Take();
 
-  // Marks `address` as held: at start, and for an address an agent proves it has. False, and nothing
-  // changes, when it is held already or is none of this pool.
+  // Marks `address` as held: at start, and for an address an agent proves it has. False, and
+  // nothing changes, when it is held already or is none of this pool.
   bool Hold(const ip::Address& address);
 
   // False, and nothing changes, when it was not held.
@@ -59,8 +59,8 @@ class AddressPool {
 
   PoolSpec spec_;
   uint64_t usable_;
-  uint64_t never_used_ = 0;         // Offsets from here on have not been handed out by Take().
-  std::deque<uint64_t> returned_;   // Oldest first; may name offsets that were held again since.
+  uint64_t never_used_ = 0;        // Offsets from here on have not been handed out by Take().
+  std::deque<uint64_t> returned_;  // Oldest first; may name offsets that were held again since.
   absl::flat_hash_set<uint64_t> held_;
 };
 

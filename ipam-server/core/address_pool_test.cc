@@ -25,8 +25,7 @@ TEST(AddressPool, HandsOutEveryUsableAddressOnceAndThenSaysWhy) {
   EXPECT_EQ(*pool.Take(), A("10.1.0.6"));
   const auto none = pool.Take();
   EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(none.status().message(),
-            "pool default (10.1.0.0/29): 3 usable, 3 attached, 0 free");
+  EXPECT_EQ(none.status().message(), "pool default (10.1.0.0/29): 3 usable, 3 attached, 0 free");
 }
 
 TEST(AddressPool, TheLongestUnusedComesFirst) {

@@ -215,9 +215,8 @@ Effects Fleet::Plan(const NodeKey& key, absl::Time now) {
 }
 
 bool Fleet::HasPoolFor(ip::Family family) const {
-  return std::any_of(pools_.begin(), pools_.end(), [&](const AddressPool& pool) {
-    return pool.spec().cidr.family() == family;
-  });
+  return std::any_of(pools_.begin(), pools_.end(),
+                     [&](const AddressPool& pool) { return pool.spec().cidr.family() == family; });
 }
 
 // Pools are drawn from in the order of the configuration.

@@ -59,7 +59,8 @@ class Fleet {
   // of the old one, and the node is brought towards its target.
   Effects OnHello(const Hello& hello, absl::Time now);
 
-  // Stale parts of a report (an older generation, an address the node does not hold) change nothing.
+  // Stale parts of a report (an older generation, an address the node does not hold) change
+  // nothing.
   Effects OnReport(const NodeKey& key, const LendingReport& report, absl::Time now);
 
   // The cloud has put `addresses` on the node's NIC.

@@ -18,16 +18,14 @@ PoolSpec Pool(std::string name, std::string_view cidr) {
 }
 
 FleetPolicy Policy() {
-  return {.target = {.min = 4, .batch = 4, .spare = 0.5, .max = 64},
-          .cooldown = absl::Seconds(30)};
+  return {.target = {.min = 4, .batch = 4, .spare = 0.5, .max = 64}, .cooldown = absl::Seconds(30)};
 }
 
 Hello HelloOf(const NodeKey& key, std::string boot = "boot-1") {
   return {.key = key, .boot_id = std::move(boot)};
 }
 
-Lending LendingOf(const ip::Address& address, uint64_t generation,
-                  std::string container = "c1") {
+Lending LendingOf(const ip::Address& address, uint64_t generation, std::string container = "c1") {
   return {.address = address,
           .generation = generation,
           .since = kNow,
@@ -71,12 +69,12 @@ TEST(Fleet, BothFamiliesAreProvidedWhereBothHavePools) {
 
 TEST(Fleet, LendingsRaiseTheTargetAndReleasesCool) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  const Effects lent = fleet.OnReport(
-      kNode1,
-      {.sequence = 1,
-       .lent = {LendingOf(A("10.1.0.4"), 1), LendingOf(A("10.1.0.5"), 2),
-                LendingOf(A("10.1.0.6"), 3)}},
-      kNow);
+  const Effects lent =
+      fleet.OnReport(kNode1,
+                     {.sequence = 1,
+                      .lent = {LendingOf(A("10.1.0.4"), 1), LendingOf(A("10.1.0.5"), 2),
+                               LendingOf(A("10.1.0.6"), 3)}},
+                     kNow);
   EXPECT_EQ(lent.attach, std::set{kNode1});
   EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)),
             (AddressCounts{.attaching = 4, .idle = 1, .lent = 3}));
@@ -92,10 +90,10 @@ TEST(Fleet, AStaleReportChangesNothing) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 7, "new")}}, kNow);
   const NodeRecord before = *fleet.Find(kNode1);
-  const LendingReport stale{.lent = {LendingOf(A("10.1.0.4"), 6, "old"),
-                                     LendingOf(A("10.9.9.9"), 9)},
-                            .released = {{A("10.1.0.4"), 6}, {A("10.1.0.5"), 1}},
-                            .cooled = {A("10.1.0.4"), A("10.9.9.9")}};
+  const LendingReport stale{
+      .lent = {LendingOf(A("10.1.0.4"), 6, "old"), LendingOf(A("10.9.9.9"), 9)},
+      .released = {{A("10.1.0.4"), 6}, {A("10.1.0.5"), 1}},
+      .cooled = {A("10.1.0.4"), A("10.9.9.9")}};
   EXPECT_TRUE(fleet.OnReport(kNode1, stale, kNow + absl::Seconds(1)).changed.empty());
   EXPECT_EQ(*fleet.Find(kNode1), before);
   EXPECT_TRUE(fleet.OnReport({"node1", "vm-other"}, stale, kNow).changed.empty());
@@ -186,8 +184,11 @@ TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
       if (random() % 2 == 0) hello.lent = {LendingOf(any, random() % 9)};
       fleet.OnHello(hello, kNow);
     } else if (random() % 2 == 0) {
-      fleet.OnReport(key, {.lent = {LendingOf(any, random() % 9)}, .released = {{any, random() % 9}},
-                           .cooled = {any}}, kNow);
+      fleet.OnReport(key,
+                     {.lent = {LendingOf(any, random() % 9)},
+                      .released = {{any, random() % 9}},
+                      .cooled = {any}},
+                     kNow);
     } else {
       fleet.OnAttached(key, {any}, kNow);
     }

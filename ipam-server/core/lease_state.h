@@ -1,5 +1,5 @@
-// The life of one address between the pool and a NIC, as a table. Every change of state goes through
-// Next(). Pure.
+// The life of one address between the pool and a NIC, as a table. Every change of state goes
+// through Next(). Pure.
 //
 // What happens within kAttached (idle, lent, cooling) is the agent's to decide: see Use.
 #pragma once

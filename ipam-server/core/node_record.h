@@ -39,8 +39,8 @@ struct HeldAddress {
   std::string configuration;  // Name of the IP configuration on the NIC.
   LeaseState state = LeaseState::kAttaching;
   Use use = Use::kIdle;
-  absl::Time since;             // When it came into this state or use.
-  uint64_t generation = 0;      // Of the last lending; stays after its end, as the fence.
+  absl::Time since;              // When it came into this state or use.
+  uint64_t generation = 0;       // Of the last lending; stays after its end, as the fence.
   std::optional<Lessee> lessee;  // Exactly when lent.
 
   bool operator==(const HeldAddress&) const = default;

@@ -20,9 +20,9 @@ class NextDesiredTest : public testing::Test {
     return NextDesired(fleet_, *fleet_.Find(kNode), now, session_);
   }
 
-  Fleet fleet_{{{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/28").value()}},
-               {.target = {.min = 4, .batch = 4, .spare = 0, .max = 8},
-                .cooldown = absl::Seconds(30)}};
+  Fleet fleet_{
+      {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/28").value()}},
+      {.target = {.min = 4, .batch = 4, .spare = 0, .max = 8}, .cooldown = absl::Seconds(30)}};
   Session session_;
 };
 

@@ -178,9 +178,7 @@ TEST_F(FleetLoopTest, AcksAreKeptWithinWhatWasSent) {
   Greet(1);
   loop_->PostDesiredAck(1, 99);
   uint64_t acked = 0;
-  loop_->PostQuery([&](const FleetView& view) {
-    acked = view.sessions.at(kNode).acked_version;
-  });
+  loop_->PostQuery([&](const FleetView& view) { acked = view.sessions.at(kNode).acked_version; });
   Step();
   EXPECT_EQ(acked, 1U);
 }

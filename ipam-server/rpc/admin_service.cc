@@ -97,8 +97,7 @@ grpc::Status AdminService::ListNodes(grpc::ServerContext*, const v1::ListNodesRe
   std::vector<v1::ListNodesResponse> batches(1);
   const grpc::Status status = AskForNodes([&](const FleetView& view, const NodeRecord& record) {
     if (batches.back().nodes_size() >= kRowsPerMessage) batches.emplace_back();
-    *batches.back().add_nodes() =
-        DescribeNode(view.fleet, record, SessionOf(view, record.key));
+    *batches.back().add_nodes() = DescribeNode(view.fleet, record, SessionOf(view, record.key));
   });
   if (!status.ok()) return status;
   for (const v1::ListNodesResponse& batch : batches) writer->Write(batch);
@@ -150,9 +149,9 @@ grpc::Status AdminService::GetAddress(grpc::ServerContext*, const v1::GetAddress
     }
   });
   if (status.ok() && !found) {
-    return {grpc::StatusCode::NOT_FOUND,
-            fmt::format("{} is in none of the pools; see: spokectl pool list",
-                        address->ToString())};
+    return {
+        grpc::StatusCode::NOT_FOUND,
+        fmt::format("{} is in none of the pools; see: spokectl pool list", address->ToString())};
   }
   return status;
 }

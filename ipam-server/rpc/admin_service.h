@@ -36,8 +36,7 @@ class AdminService final : public v1::AdminService::Service {
  private:
   grpc::Status Ask(std::function<void(const FleetView&)> query);
   // Visits every node, a bounded number a query.
-  grpc::Status AskForNodes(
-      const std::function<void(const FleetView&, const NodeRecord&)>& visit);
+  grpc::Status AskForNodes(const std::function<void(const FleetView&, const NodeRecord&)>& visit);
 
   FleetLoop& loop_;
   const About about_;

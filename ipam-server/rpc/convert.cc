@@ -68,8 +68,7 @@ void ToWire(const DesiredState& in, v1::DesiredState& out) {
     configuration.set_prefix_length(static_cast<uint32_t>(address.address.bits()));
     configuration.set_pool(address.pool);
     configuration.set_nic_mac(address.nic_mac.ToString());
-    configuration.set_cooling_ms(
-        static_cast<uint32_t>(absl::ToInt64Milliseconds(address.cooling)));
+    configuration.set_cooling_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(address.cooling)));
   }
   for (const ip::Address& address : in.removed) {
     v1::IpConfiguration& configuration = *out.add_removed();

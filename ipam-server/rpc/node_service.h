@@ -1,5 +1,5 @@
-// The agents' streams: reads and checks what they say, hands it to the loop, and writes what the loop
-// answers. Decides nothing.
+// The agents' streams: reads and checks what they say, hands it to the loop, and writes what the
+// loop answers. Decides nothing.
 #pragma once
 
 #include <atomic>

@@ -16,7 +16,8 @@ std::string StoreKeyOf(const NodeKey& key);
 
 std::string EncodeNode(const NodeRecord& record);
 
-// Errors: kDataLoss (not a record of ours, or one that breaks an invariant; the message says which).
+// Errors: kDataLoss (not a record of ours, or one that breaks an invariant; the message says
+// which).
 absl::StatusOr<NodeRecord> DecodeNode(std::string_view bytes);
 
 }  // namespace spoke::ipam

@@ -44,8 +44,11 @@ TEST(RecordCodec, DamageIsNamedAndNeverTakenForARecord) {
 TEST(RecordCodec, ReadsWhatTheFirstVersionWrote) {
   // Field numbers are for ever: these bytes must decode the same in every later version.
   const std::string bytes(
-      "\x0a\x01n\x12\x01v\x1a\x01" "b\x20\x02\x2a\x11" "00:0d:3a:00:00:01\x32\x0f\x0a\x04\x0a\x01"
-      "\x00\x04\x12\x01p\x1a\x02s1\x20\x02\x38\x03", 49);
+      "\x0a\x01n\x12\x01v\x1a\x01"
+      "b\x20\x02\x2a\x11"
+      "00:0d:3a:00:00:01\x32\x0f\x0a\x04\x0a\x01"
+      "\x00\x04\x12\x01p\x1a\x02s1\x20\x02\x38\x03",
+      49);
   const auto record = DecodeNode(bytes);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->key, (NodeKey{"n", "v"}));

@@ -100,12 +100,13 @@ class SqliteStore final : public Store {
   absl::Status Prepare() {
     absl::MutexLock lock(&mutex_);
     sqlite3* database = database_.get();
-    ASSIGN_OR_RETURN(get_, ipam::Prepare(database,
-                                         "SELECT value, revision FROM record WHERE key = ?1"));
-    ASSIGN_OR_RETURN(put_, ipam::Prepare(database,
-                                         "INSERT INTO record (key, revision, value) VALUES (?1, ?2, "
-                                         "?3) ON CONFLICT (key) DO UPDATE SET revision = ?2, value "
-                                         "= ?3"));
+    ASSIGN_OR_RETURN(get_,
+                     ipam::Prepare(database, "SELECT value, revision FROM record WHERE key = ?1"));
+    ASSIGN_OR_RETURN(put_,
+                     ipam::Prepare(database,
+                                   "INSERT INTO record (key, revision, value) VALUES (?1, ?2, "
+                                   "?3) ON CONFLICT (key) DO UPDATE SET revision = ?2, value "
+                                   "= ?3"));
     ASSIGN_OR_RETURN(remove_, ipam::Prepare(database, "DELETE FROM record WHERE key = ?1"));
     ASSIGN_OR_RETURN(
         next_revision_,
@@ -129,8 +130,8 @@ class SqliteStore final : public Store {
     int result = SQLITE_OK;
     while ((result = sqlite3_step(list.get())) == SQLITE_ROW) {
       const std::string key = ColumnBlob(list.get(), 0);
-      visit(key, {.value = ColumnBlob(list.get(), 1),
-                  .revision = sqlite3_column_int64(list.get(), 2)});
+      visit(key,
+            {.value = ColumnBlob(list.get(), 1), .revision = sqlite3_column_int64(list.get(), 2)});
     }
     if (result != SQLITE_DONE) return ErrorOf(database_.get(), result, "list records");
     return absl::OkStatus();

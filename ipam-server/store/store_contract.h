@@ -1,4 +1,5 @@
-// The promises of Store, as tests. Each back end's *_test.cc instantiates them with its own factory.
+// The promises of Store, as tests. Each back end's *_test.cc instantiates them with its own
+// factory.
 #pragma once
 
 #include <algorithm>
@@ -88,11 +89,10 @@ TEST_P(StoreContract, ListsByPrefixInKeyOrder) {
             (std::map<std::string, std::string>{{"node/a", "node/a"}, {"node/b", "node/b"}}));
   EXPECT_EQ(ListAll("").size(), 5U);
   std::vector<std::string> order;
-  ASSERT_TRUE(store()
-                  .List("", [&](std::string_view key, const StoredRecord&) {
-                    order.emplace_back(key);
-                  })
-                  .ok());
+  ASSERT_TRUE(
+      store()
+          .List("", [&](std::string_view key, const StoredRecord&) { order.emplace_back(key); })
+          .ok());
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 

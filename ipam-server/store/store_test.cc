@@ -11,12 +11,13 @@ std::unique_ptr<Store> OpenSqlite(const std::string& directory) {
   return OpenSqliteStore(directory + "/ipam.db").value();
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Stores, StoreContract,
-    testing::Values(StoreFactory{"Memory",
-                                 [](const std::string&) { return std::make_unique<MemoryStore>(); }},
-                    StoreFactory{"Sqlite", &OpenSqlite}),
-    [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Stores, StoreContract,
+                         testing::Values(StoreFactory{"Memory",
+                                                      [](const std::string&) {
+                                                        return std::make_unique<MemoryStore>();
+                                                      }},
+                                         StoreFactory{"Sqlite", &OpenSqlite}),
+                         [](const auto& test) { return test.param.name; });
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;

@@ -1,5 +1,6 @@
 // Delay before the next attempt: exponential, with full jitter, so that many clients that lost the
-// same server do not come back in step. Pure: the caller counts attempts and draws the random number.
+// same server do not come back in step. Pure: the caller counts attempts and draws the random
+// number.
 #pragma once
 
 #include "absl/time/time.h"

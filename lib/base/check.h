@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(condition, meaning)                                                                \
-  do {                                                                                           \
-    if (!(condition)) {                                                                          \
-      std::fprintf(stderr, "%s:%d: broken invariant: %s (%s)\n", __FILE__, __LINE__, meaning,    \
-                   #condition);                                                                  \
-      std::abort();                                                                              \
-    }                                                                                            \
+#define CHECK(condition, meaning)                                                             \
+  do {                                                                                        \
+    if (!(condition)) {                                                                       \
+      std::fprintf(stderr, "%s:%d: broken invariant: %s (%s)\n", __FILE__, __LINE__, meaning, \
+                   #condition);                                                               \
+      std::abort();                                                                           \
+    }                                                                                         \
   } while (false)

@@ -16,8 +16,8 @@ TEST(Address, ParsesAndPrintsBothFamilies) {
 }
 
 TEST(Address, RefusesWhatIsNotOneAddress) {
-  for (const std::string text : {"", "10.1.2", "10.1.2.3.4", "256.0.0.1", "10.1.2.3/32", " 10.1.2.3",
-                                 "fe80::1%eth0", "1:2:3", "10.1.2.03x"}) {
+  for (const std::string text : {"", "10.1.2", "10.1.2.3.4", "256.0.0.1", "10.1.2.3/32",
+                                 " 10.1.2.3", "fe80::1%eth0", "1:2:3", "10.1.2.03x"}) {
     EXPECT_EQ(Address::Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
   EXPECT_FALSE(Address::Parse(std::string("10.1.2.3\0", 9)).ok());

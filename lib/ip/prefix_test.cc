@@ -11,8 +11,8 @@ Prefix P(std::string_view text) { return Prefix::Parse(text).value(); }
 Address A(std::string_view text) { return Address::Parse(text).value(); }
 
 TEST(Prefix, ParsesAndPrints) {
-  for (const char* text : {"0.0.0.0/0", "10.1.0.0/16", "10.1.2.3/32", "::/0", "fd00:1::/64",
-                           "fd00::1/128"}) {
+  for (const char* text :
+       {"0.0.0.0/0", "10.1.0.0/16", "10.1.2.3/32", "::/0", "fd00:1::/64", "fd00::1/128"}) {
     EXPECT_EQ(P(text).ToString(), text);
   }
 }

@@ -74,8 +74,8 @@ bool EventLoop::RunPosted() {
 bool EventLoop::RunOnce(absl::Duration wait) {
   std::array<epoll_event, 64> events{};
   // Rounded up: a wait of less than a millisecond must not become a busy loop.
-  const auto timeout = static_cast<int>(std::clamp<int64_t>(
-      absl::ToInt64Milliseconds(wait + absl::Microseconds(999)), 0, 1'000'000));
+  const auto timeout = static_cast<int>(
+      std::clamp<int64_t>(absl::ToInt64Milliseconds(wait + absl::Microseconds(999)), 0, 1'000'000));
   const int count =
       ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
   for (int i = 0; i < count; ++i) {

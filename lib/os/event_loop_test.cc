@@ -31,10 +31,12 @@ TEST(EventLoop, CallsTheReaderAndForgetsItWhenRemoved) {
   const UniqueFd reader(pipe[0]);
   const UniqueFd writer(pipe[1]);
   int calls = 0;
-  ASSERT_TRUE(loop.AddReader(reader.get(), [&] {
-                    ++calls;
-                    loop.Remove(reader.get());
-                  }).ok());
+  ASSERT_TRUE(loop.AddReader(reader.get(),
+                             [&] {
+                               ++calls;
+                               loop.Remove(reader.get());
+                             })
+                  .ok());
   ASSERT_EQ(::write(writer.get(), "x", 1), 1);
   EXPECT_TRUE(loop.RunOnce(absl::Seconds(5)));
   EXPECT_TRUE(loop.RunOnce(absl::ZeroDuration()));

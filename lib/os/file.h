@@ -25,7 +25,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes =
 absl::Status WriteFileAtomic(const std::string& path, std::string_view content,
                              Durability durability);
 
-// Whether `path` is an existing directory. Errors: kNotFound, kFailedPrecondition (not a directory).
+// Whether `path` is an existing directory. Errors: kNotFound, kFailedPrecondition (not a
+// directory).
 absl::Status CheckDirectory(const std::string& path);
 
 // The directory part of `path`: "/a/b" gives "/a", "b" gives ".".

@@ -31,7 +31,8 @@ absl::Status TlsFiles::Validate() const {
   const bool any = !ca.empty() || !certificate.empty() || !key.empty();
   const bool all = !ca.empty() && !certificate.empty() && !key.empty();
   if (insecure && any) {
-    return absl::InvalidArgumentError("tls: give either the three files or insecure: true, not both");
+    return absl::InvalidArgumentError(
+        "tls: give either the three files or insecure: true, not both");
   }
   if (!insecure && !all) {
     return absl::InvalidArgumentError(

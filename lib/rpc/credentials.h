@@ -33,8 +33,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientCredentials(cons
 // Demands and verifies the client's certificate. Errors: as above.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsFiles& files);
 
-// The names in the peer's verified certificate: subject alternative names and the common name. Empty
-// when the peer showed none.
+// The names in the peer's verified certificate: subject alternative names and the common name.
+// Empty when the peer showed none.
 std::vector<std::string> PeerNames(const grpc::AuthContext& context);
 
 // gRPC's code and message as a Status of ours; the numbers are the same by design.

@@ -9,7 +9,8 @@ namespace {
 TEST(TlsFiles, PlainTextIsNeverChosenByOmission) {
   EXPECT_EQ(TlsFiles{}.Validate().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE((TlsFiles{.ca = "a", .certificate = "b"}).Validate().ok());
-  EXPECT_FALSE((TlsFiles{.ca = "a", .certificate = "b", .key = "c", .insecure = true}).Validate().ok());
+  EXPECT_FALSE(
+      (TlsFiles{.ca = "a", .certificate = "b", .key = "c", .insecure = true}).Validate().ok());
   EXPECT_TRUE((TlsFiles{.ca = "a", .certificate = "b", .key = "c"}).Validate().ok());
   EXPECT_TRUE(TlsFiles{.insecure = true}.Validate().ok());
 }

@@ -57,8 +57,7 @@ class StderrLog final : public Log {
     logger_.flush_on(spdlog::level::debug);
   }
 
-  void Write(Level level, std::string_view event,
-             std::initializer_list<Field> fields) override {
+  void Write(Level level, std::string_view event, std::initializer_list<Field> fields) override {
     const auto target = LevelOf(level);
     if (logger_.should_log(target)) logger_.log(target, FormatEvent(event, fields));
   }

@@ -1,5 +1,5 @@
-// One line an event: a name and key=value pairs, on standard error. The event names are catalogued in
-// docs/OPERATIONS.md with what to do about each.
+// One line an event: a name and key=value pairs, on standard error. The event names are catalogued
+// in docs/OPERATIONS.md with what to do about each.
 //
 // This header knows nothing of the logging library, whose own is costly to compile.
 #pragma once
@@ -40,8 +40,7 @@ class Log {
  public:
   virtual ~Log() = default;
 
-  virtual void Write(Level level, std::string_view event,
-                     std::initializer_list<Field> fields) = 0;
+  virtual void Write(Level level, std::string_view event, std::initializer_list<Field> fields) = 0;
 
   void Debug(std::string_view event, std::initializer_list<Field> fields = {}) {
     Write(Level::kDebug, event, fields);

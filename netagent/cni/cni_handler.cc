@@ -59,9 +59,8 @@ v1::CniResponse CniHandler::Handle(const v1::CniRequest& request, os::UniqueFd p
     }
     case v1::CniRequest::VERB_DEL:
       if (const absl::Status status = attachments_.Del(key); !status.ok()) {
-        log_.Warn("cni_del_failed", {{"container", key.container_id},
-                                     {"ifname", key.ifname},
-                                     {"error", status}});
+        log_.Warn("cni_del_failed",
+                  {{"container", key.container_id}, {"ifname", key.ifname}, {"error", status}});
         return ErrorResponse(status);
       }
       log_.Info("cni_del", {{"container", key.container_id}, {"ifname", key.ifname}});

@@ -107,8 +107,7 @@ absl::Status CniServer::Listen(const std::string& path) {
 
 void CniServer::Accept() {
   while (true) {
-    os::UniqueFd client(
-        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    os::UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!client.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EAGAIN) log_.Error("cni_accept_failed", {{"error", std::strerror(errno)}});

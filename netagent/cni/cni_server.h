@@ -33,8 +33,8 @@ class CniServer {
   ~CniServer();
 
   // Creates the socket, for root only, in place of what a dead agent left behind.
-  // Errors: kNotFound (no such directory); kInvalidArgument (the path is too long for a unix socket:
-  // 107 bytes); as socket(2), bind(2) and listen(2).
+  // Errors: kNotFound (no such directory); kInvalidArgument (the path is too long for a unix
+  // socket: 107 bytes); as socket(2), bind(2) and listen(2).
   absl::Status Listen(const std::string& path);
 
  private:

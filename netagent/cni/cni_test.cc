@@ -146,8 +146,8 @@ TEST_F(CniTest, MalformedRequestsGetAnAnswerAndChangeNothing) {
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD, ""), {}).error().code(), 4U);
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_UNSPECIFIED), {}).error().code(), 100U);
   const os::UniqueFd pod = kernel_.NewPodNetns();
-  EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get(), pod.get(), pod.get()}).error().code(),
-            6U);
+  EXPECT_EQ(
+      Ask(Request(v1::CniRequest::VERB_ADD), {pod.get(), pod.get(), pod.get()}).error().code(), 6U);
   const os::UniqueFd node = kernel_.NodeNetns();
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD), {node.get()}).error().code(), 4U);
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
@@ -168,7 +168,8 @@ TEST_F(CniTest, TheSocketIsForRootOnlyAndGoesWithTheServer) {
 TEST(CniServer, APathThatDoesNotFitASocketIsRefused) {
   os::EventLoop loop = os::EventLoop::Create().value();
   testing_support::RecordingLog log;
-  CniServer server(loop, [](const v1::CniRequest&, os::UniqueFd) { return v1::CniResponse(); }, log);
+  CniServer server(
+      loop, [](const v1::CniRequest&, os::UniqueFd) { return v1::CniResponse(); }, log);
   EXPECT_EQ(server.Listen("/" + std::string(200, 'a')).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(server.Listen("/nonexistent/cni.sock").code(), absl::StatusCode::kNotFound);
 }

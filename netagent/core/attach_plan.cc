@@ -19,7 +19,8 @@ uint64_t StableHash(std::string_view text, uint64_t hash = 0xCBF29CE484222325ULL
 
 uint64_t HashOf(const AttachmentKey& key) {
   // The separator keeps ("ab", "c") apart from ("a", "bc").
-  return StableHash(key.ifname, StableHash(std::string_view("\0", 1), StableHash(key.container_id)));
+  return StableHash(key.ifname,
+                    StableHash(std::string_view("\0", 1), StableHash(key.container_id)));
 }
 
 // Locally administered (bit 1) and unicast (bit 0 clear), IEEE 802-2014 section 8.4. `end` tells

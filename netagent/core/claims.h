@@ -22,7 +22,7 @@ inline constexpr uint32_t kUnreachableMetric = 8'388'608;
 
 // Next hop of every pod's default route: link-local, the same in each pod, held by no device. A
 // permanent neighbour entry answers for it, so there is no ARP, no proxy and no DAD wait.
-inline constexpr ip::Address kGatewayV4 = ip::Address::V4(0xA9FE0101);  // 169.254.1.1
+inline constexpr ip::Address kGatewayV4 = ip::Address::V4(0xA9FE0101);                // 169.254.1.1
 inline constexpr ip::Address kGatewayV6 = ip::Address::V6(0xFE80'0000'0000'0000, 1);  // fe80::1
 
 }  // namespace spoke::netagent::claims

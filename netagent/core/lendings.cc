@@ -16,9 +16,8 @@ absl::StatusOr<Lending> Lendings::PlanLend(const AttachmentKey& key, const PodRe
   Lending lending{.key = key, .pod = pod, .since = now};
   // Microseconds as the floor: a journal that was lost must not make the numbers begin again, or
   // the server would take what follows for stale.
-  lending.generation =
-      std::max(last_generation_ + 1, static_cast<uint64_t>(std::max<int64_t>(
-                                         absl::ToUnixMicros(now), 1)));
+  lending.generation = std::max(
+      last_generation_ + 1, static_cast<uint64_t>(std::max<int64_t>(absl::ToUnixMicros(now), 1)));
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     bool holds_family = false;
     const std::pair<const ip::Address, Held>* oldest = nullptr;
@@ -62,11 +61,11 @@ void Lendings::ApplyOne(const HoldingsReplaced& event) {
 void Lendings::ApplyOne(const LendingBegun& event) {
   const Lending& lending = event.lending;
   // A damaged journal may say that an address is lent twice; the first one stands.
-  const bool taken = std::any_of(
-      lending.addresses.begin(), lending.addresses.end(), [this](const ip::Address& address) {
-        const auto it = held_.find(address);
-        return it != held_.end() && it->second.use == Use::kLent;
-      });
+  const bool taken = std::any_of(lending.addresses.begin(), lending.addresses.end(),
+                                 [this](const ip::Address& address) {
+                                   const auto it = held_.find(address);
+                                   return it != held_.end() && it->second.use == Use::kLent;
+                                 });
   if (taken || !entries_.emplace(lending.key, Entry{.lending = lending}).second) return;
   last_generation_ = std::max(last_generation_, lending.generation);
   for (const ip::Address& address : lending.addresses) {

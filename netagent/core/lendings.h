@@ -46,7 +46,8 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
-// The server's list replaces the one before. What is lent stays until its pod is gone, listed or not.
+// The server's list replaces the one before. What is lent stays until its pod is gone, listed or
+// not.
 struct HoldingsReplaced {
   std::vector<Holding> holdings;
 };

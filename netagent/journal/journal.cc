@@ -74,11 +74,10 @@ absl::StatusOr<OpenedJournal> OpenJournal(const std::string& path) {
   if (::ftruncate(file.get(), static_cast<off_t>(parsed.valid_bytes)) < 0) {
     return base::ErrnoToStatus(errno, "cut back journal " + path);
   }
-  return OpenedJournal{
-      .journal = std::make_unique<FileJournal>(path, std::move(lock), std::move(file),
-                                               parsed.valid_bytes),
-      .events = std::move(parsed.events),
-      .dropped_bytes = content.size() - parsed.valid_bytes};
+  return OpenedJournal{.journal = std::make_unique<FileJournal>(
+                           path, std::move(lock), std::move(file), parsed.valid_bytes),
+                       .events = std::move(parsed.events),
+                       .dropped_bytes = content.size() - parsed.valid_bytes};
 }
 
 }  // namespace spoke::netagent

@@ -41,18 +41,18 @@ absl::Status Attachments::Start(const std::vector<Event>& events) {
   lendings_.EndCooldowns(clock_.Now());
   RETURN_IF_ERROR(base::Annotate(journal_->Compact(lendings_.Snapshot()), "compact the journal"));
   RETURN_IF_ERROR(SyncUnreachable());
-  log_.Info("attachments_restored", {{"lent", lendings_.Built().size()},
-                                     {"attached", lendings_.Attached().size()}});
+  log_.Info("attachments_restored",
+            {{"lent", lendings_.Built().size()}, {"attached", lendings_.Attached().size()}});
   return absl::OkStatus();
 }
 
 absl::Status Attachments::UndoUnfinished() {
   for (const Lending& lending : lendings_.Unfinished()) {
-    RETURN_IF_ERROR(base::Annotate(router_.Detach(HostLinkName(lending.key)),
-                                   "undo an unfinished attachment"));
+    RETURN_IF_ERROR(
+        base::Annotate(router_.Detach(HostLinkName(lending.key)), "undo an unfinished attachment"));
     RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now(), /*unused=*/true}));
-    log_.Info("attachment_undone", {{"container", lending.key.container_id},
-                                    {"ifname", lending.key.ifname}});
+    log_.Info("attachment_undone",
+              {{"container", lending.key.container_id}, {"ifname", lending.key.ifname}});
   }
   return absl::OkStatus();
 }
@@ -68,13 +68,12 @@ absl::Status Attachments::AdoptUnknownLinks() {
   for (AttachedLink& link : *links) {
     const AttachmentKey key = UnknownKey(link.host_link);
     if (known.contains(link.host_link) || known.contains(key.container_id)) continue;
-    log_.Warn("link_adopted",
-              {{"link", link.host_link}, {"addresses", link.addresses.size()}});
-    RETURN_IF_ERROR(Record(LendingBegun{
-        {.key = key,
-         .addresses = std::move(link.addresses),
-         .generation = static_cast<uint64_t>(absl::ToUnixMicros(clock_.Now())),
-         .since = clock_.Now()}}));
+    log_.Warn("link_adopted", {{"link", link.host_link}, {"addresses", link.addresses.size()}});
+    RETURN_IF_ERROR(
+        Record(LendingBegun{{.key = key,
+                             .addresses = std::move(link.addresses),
+                             .generation = static_cast<uint64_t>(absl::ToUnixMicros(clock_.Now())),
+                             .since = clock_.Now()}}));
     RETURN_IF_ERROR(Record(LendingBuilt{key}));
   }
   return absl::OkStatus();

@@ -86,8 +86,8 @@ class Attachments {
   telemetry::Log& log_;
   const std::unique_ptr<Journal> journal_;
   Lendings lendings_;
-  std::vector<Holding> listing_;  // As the server last said.
-  std::vector<PoolState> pools_;  // Likewise.
+  std::vector<Holding> listing_;          // As the server last said.
+  std::vector<PoolState> pools_;          // Likewise.
   std::vector<ip::Address> unreachable_;  // As the kernel was last told.
 };
 

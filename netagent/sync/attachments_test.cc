@@ -61,8 +61,7 @@ class AttachmentsTest : public testing::Test {
     const std::vector<Event> events = tmpfs_.events;
     attachments_.emplace(
         Attachments::Settings{.node_name = "node1", .nic = "eth0", .cooldown = absl::Seconds(30)},
-        Attachments::Edges{kernel_, server_, clock_, log_},
-        std::make_unique<FakeJournal>(tmpfs_));
+        Attachments::Edges{kernel_, server_, clock_, log_}, std::make_unique<FakeJournal>(tmpfs_));
     ASSERT_TRUE(attachments_->Start(events).ok());
   }
   void Grant(const std::vector<std::string>& addresses) {
@@ -75,9 +74,7 @@ class AttachmentsTest : public testing::Test {
     pods_.push_back(kernel_.NewPodNetns());
     return attachments_->Add(key, {"ns", "pod", "uid"}, pods_.back().get());
   }
-  bool HasLink(const AttachmentKey& key) {
-    return kernel_.Attached(HostLinkName(key)).has_value();
-  }
+  bool HasLink(const AttachmentKey& key) { return kernel_.Attached(HostLinkName(key)).has_value(); }
 
   FakeKernel kernel_;
   FakeServer server_;
@@ -211,11 +208,11 @@ TEST_F(AttachmentsTest, WithALostJournalNoAddressInUseIsLentAgain) {
 
 TEST_F(AttachmentsTest, ChangesAreRelativeToWhatTheServerSaidBefore) {
   Grant({"10.1.0.5", "10.1.0.6"});
-  ASSERT_TRUE(attachments_
-                  ->OnDesired({.version = 2,
-                               .added = {{A("10.1.0.7"), "default"}},
-                               .removed = {A("10.1.0.5")}})
-                  .ok());
+  ASSERT_TRUE(
+      attachments_
+          ->OnDesired(
+              {.version = 2, .added = {{A("10.1.0.7"), "default"}}, .removed = {A("10.1.0.5")}})
+          .ok());
   EXPECT_THAT(attachments_->lendings().Attached(), ElementsAre(A("10.1.0.6"), A("10.1.0.7")));
   Restart();
   EXPECT_THAT(attachments_->lendings().Attached(), ElementsAre(A("10.1.0.6"), A("10.1.0.7")));
@@ -233,9 +230,9 @@ TEST_F(AttachmentsTest, AnAddressThatIsToCoolIsNotLentBefore) {
 
 TEST_F(AttachmentsTest, ADesiredStateThatCannotBeWrittenIsNotAcknowledged) {
   tmpfs_.fail_after = 0;
-  EXPECT_EQ(attachments_->OnDesired({.version = 1, .full = true, .added = {{A("10.1.0.5"), "p"}}})
-                .code(),
-            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(
+      attachments_->OnDesired({.version = 1, .full = true, .added = {{A("10.1.0.5"), "p"}}}).code(),
+      absl::StatusCode::kUnavailable);
   EXPECT_THAT(server_.acknowledged, IsEmpty());
 }
 

@@ -20,8 +20,8 @@ using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>;
 // begins with Hello, which says everything again.
 constexpr size_t kMaxUnsent = 10'000;
 
-// gRPC takes the least reconnect backoff for the connect deadline too. When 7,500 agents shake hands
-// with one server at once, a short one makes it repeat handshakes until it collapses.
+// gRPC takes the least reconnect backoff for the connect deadline too. When 7,500 agents shake
+// hands with one server at once, a short one makes it repeat handshakes until it collapses.
 constexpr int kConnectDeadlineMs = 20'000;
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;

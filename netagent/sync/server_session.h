@@ -1,5 +1,5 @@
-// The stream to the server: keeps one open, says hello on each, carries reports out and desired state
-// in. Decides nothing.
+// The stream to the server: keeps one open, says hello on each, carries reports out and desired
+// state in. Decides nothing.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +81,7 @@ class ServerSession final : public ServerLink {
   std::deque<v1::AgentMessage> unsent_ ABSL_GUARDED_BY(mutex_);
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
 
-  bool welcomed_ = false;   // Session thread only, as the next.
+  bool welcomed_ = false;  // Session thread only, as the next.
   bool complained_ = false;
   std::thread thread_;
 };

@@ -29,9 +29,9 @@ Lending LendingOf(std::string_view address) {
 // when told to.
 class SmallServer final : public v1::NodeService::Service {
  public:
-  grpc::Status Connect(grpc::ServerContext*,
-                       grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>* stream)
-      override {
+  grpc::Status Connect(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
     while (stream->Read(&message)) {
       {
@@ -163,8 +163,9 @@ TEST_F(ServerSessionTest, ABrokenStreamIsOpenedAgainWithHello) {
 
 TEST_F(ServerSessionTest, MissingCertificatesAreFoundAtTheStart) {
   session_ = std::make_unique<ServerSession>(
-      ServerSession::Settings{.server = address_,
-                              .tls = {.ca = "/none/ca", .certificate = "/none/c", .key = "/none/k"}},
+      ServerSession::Settings{
+          .server = address_,
+          .tls = {.ca = "/none/ca", .certificate = "/none/c", .key = "/none/k"}},
       ServerSession::Callbacks{}, log_);
   EXPECT_EQ(session_->Start().code(), absl::StatusCode::kNotFound);
 }

@@ -1,5 +1,5 @@
-// What a runtime may send the plugin: never a crash, and never anything but a request or an error that
-// is one JSON object.
+// What a runtime may send the plugin: never a crash, and never anything but a request or an error
+// that is one JSON object.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -39,9 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckOutcome(parsed);
   if (!parsed.ok()) return 0;
   CHECK(parsed->socket.starts_with('/'), "an accepted socket path is absolute");
-  const auto result =
-      nlohmann::json::parse(FormatResult(*parsed, {.addresses = {{"10.1.0.5/32", "169.254.1.1"}}}),
-                            nullptr, false);
+  const auto result = nlohmann::json::parse(
+      FormatResult(*parsed, {.addresses = {{"10.1.0.5/32", "169.254.1.1"}}}), nullptr, false);
   CHECK(result.is_object(), "a result is one JSON object");
   return 0;
 }

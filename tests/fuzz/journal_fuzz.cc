@@ -9,8 +9,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using spoke::netagent::Event;
-  const auto parsed =
-      spoke::netagent::ParseJournal({reinterpret_cast<const char*>(data), size});
+  const auto parsed = spoke::netagent::ParseJournal({reinterpret_cast<const char*>(data), size});
   CHECK(parsed.valid_bytes <= size, "no more is valid than there is");
   spoke::netagent::Lendings lendings(absl::Seconds(30));
   std::string written;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Shows each check that is a script of ours a bad tree, and insists that it fails and says where; and
+# Shows each check that is a script of ours a bad tree, and insists that it fails and says where, and
 # a good one, which it must let pass. ctest runs it (label unit).
+# shellcheck disable=SC2016  # The backquotes are Markdown.
 set -euo pipefail
 
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,8 +20,8 @@ fresh_tree() {
     >"$tree/netagent/CMakeLists.txt"
 }
 
-# expect_finding CHECK FILE LINE CONTENT MESSAGE_PART: with CONTENT appended to FILE, CHECK fails and
-# has a line that begins with FILE:LINE and holds MESSAGE_PART.
+# expect_finding CHECK FILE LINE CONTENT MESSAGE_PART: with CONTENT appended to FILE, CHECK fails
+# and has a line that begins with FILE:LINE and holds MESSAGE_PART.
 expect_finding() {
   local check=$1 file=$2 line=$3 content=$4 want=$5 output code=0
   fresh_tree
@@ -60,8 +61,20 @@ test_layers() {
   expect_finding check_layers netagent/kernel/x.cc 1 '#include "ipam-server/core/fleet.h"\n' \
     'programs meet in proto/ and lib/'
   expect_finding check_layers lib/base/x.h 1 '#include "netagent/core/plan.h"\n' 'lib/ may not'
-  expect_finding check_layers lib/base/x.h 1 '#include "tests/support/temp_dir.h"\n' 'a test'
-  expect_finding check_layers netagent/kernel/x.cc 1 '#include "gtest/gtest.h"\n' 'a test'
+  for name in tests/support/temp_dir.h gtest/gtest.h; do
+    expect_finding check_layers lib/base/x.cc 1 "#include \"$name\"\n" 'that is for tests'
+    # A header may, but then no code that ships may include the header.
+    printf '#include "%s"\n' "$name" >"$tree/lib/base/x.h"
+    printf '#include "lib/base/x.h"\n' >"$tree/lib/base/y.h"
+    printf '#include "lib/base/y.h"\n' >"$tree/lib/base/x_test.cc"
+    rm "$tree/lib/base/x.cc"
+    expect_clean check_layers
+    printf '#include "lib/base/y.h"\n' >"$tree/lib/base/x.cc"
+    if [[ $("$scripts/check_layers" "$tree" || true) != *x.cc:1:*'that is for tests'* ]]; then
+      printf 'check_layers: code that ships reaches %s through headers\n' "$name" >&2
+      failures=$((failures + 1))
+    fi
+  done
   expect_finding check_layers netagent/kernel/x.cc 1 '#include "../core/plan.h"\n' 'not by ..'
 }
 

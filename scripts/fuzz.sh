@@ -62,17 +62,19 @@ main() {
   done
 
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
-  scripts/build.sh fuzz fuzz_targets
-  local known=()
+  scripts/build.sh fuzz build.ninja # Only configures.
+  local known=() target failed=0
   mapfile -t known <build/fuzz/fuzz_targets.txt
   if ((${#targets[@]} == 0)); then targets=("${known[@]}"); fi
-
-  local target failed=0
   for target in "${targets[@]}"; do
     if ! printf '%s\n' "${known[@]}" | grep -qxF -- "$target"; then
       printf 'fuzz.sh: no target "%s"; there are: %s\n' "$target" "${known[*]}" >&2
       exit 2
     fi
+  done
+
+  scripts/build.sh fuzz "${targets[@]}"
+  for target in "${targets[@]}"; do
     run_target "$target" "$seconds" || failed=$((failed + 1))
   done
   if ((failed > 0)); then

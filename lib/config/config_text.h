@@ -43,8 +43,8 @@ enum class Need {
 // The values a number or duration may have, both ends included.
 template <typename T>
 struct Limits {
-  T min;
-  T max;
+  T min = std::numeric_limits<T>::lowest();
+  T max = std::numeric_limits<T>::max();
 };
 struct DurationLimits {
   absl::Duration min = absl::ZeroDuration();
@@ -76,12 +76,9 @@ class ConfigMap {
   // true or false and no other word for it: the "no" of YAML 1.1 has been taken for Norway.
   void Bool(std::string_view key, bool* out, Need need) const;
   // A whole decimal number, not in quotes.
-  void Uint32(std::string_view key, uint32_t* out, Need need,
-              Limits<uint32_t> limits = {0, std::numeric_limits<uint32_t>::max()}) const;
+  void Uint32(std::string_view key, uint32_t* out, Need need, Limits<uint32_t> limits = {}) const;
   // A finite decimal number, not in quotes.
-  void Double(std::string_view key, double* out, Need need,
-              Limits<double> limits = {std::numeric_limits<double>::lowest(),
-                                       std::numeric_limits<double>::max()}) const;
+  void Double(std::string_view key, double* out, Need need, Limits<double> limits = {}) const;
   // A number and a unit of h, m, s, ms, us, ns: "30s", "250ms", "1h30m". The unit is required, even
   // for zero ("0s"). Finite; negative only where `limits` allows it.
   void Duration(std::string_view key, absl::Duration* out, Need need,

@@ -292,6 +292,18 @@ TEST(ConfigText, AListIsTakenWholeOrNotAtAll) {
   EXPECT_THAT(s.zones, IsEmpty());
 }
 
+TEST(ConfigText, ALimitMayStandAlone) {
+  const ConfigText config = ConfigText::Parse("a: 0\nb: 9\nc: -2\n", "f");
+  uint32_t number = 0;
+  double fraction = 0;
+  config.Root().Uint32("a", &number, Need::kRequired, {.min = 1});
+  config.Root().Uint32("b", &number, Need::kRequired, {.min = 1});
+  config.Root().Double("c", &fraction, Need::kRequired, {.max = -1});
+  EXPECT_EQ(Mistakes(config), "f:1: a: must be a whole number from 1 to 4294967295, not \"0\"");
+  EXPECT_EQ(number, 9U);
+  EXPECT_EQ(fraction, -2);
+}
+
 TEST(ConfigText, LinesAndPathsPointAtTheMapItself) {
   const ConfigText config = ConfigText::Parse("a:\n  b:\n    - c: 1\n", "f");
   const auto list = config.Root().Map("a", Need::kRequired).MapList("b", Need::kRequired);

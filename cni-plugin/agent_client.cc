@@ -107,7 +107,7 @@ Expected<v1::CniResponse> Exchange(const Request& request, v1::CniRequest::Verb 
   message.mutable_pod()->set_namespace_(request.pod_namespace);
   message.mutable_pod()->set_name(request.pod_name);
   message.mutable_pod()->set_uid(request.pod_uid);
-  message.set_deadline_ms(static_cast<uint32_t>(deadline_ms));
+  message.set_deadline_monotonic_ms(until_ms);
   const auto fd = Connect(request, until_ms);
   if (!fd.ok()) return fd.error();
   if (!Send(fd->get(), message.SerializeAsString(), netns)) {

@@ -29,6 +29,9 @@ constexpr int kExitUsage = 2;
 
 // Agents ping every 30 s or less often; anything much faster is a fault.
 constexpr int kMinPingIntervalMs = 10'000;
+// How soon a node that vanished without a word counts as away.
+constexpr int kKeepaliveMs = 60'000;
+constexpr int kKeepaliveTimeoutMs = 20'000;
 // A list of every lending of a full node is far below.
 constexpr int kMaxMessageBytes = 4 << 20;
 
@@ -48,6 +51,8 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(const Listener& listen
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinPingIntervalMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two servers must not share a port.
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) {
@@ -90,10 +95,11 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                                     .store = store->Describe(),
                                     .cloud = cloud->Describe(),
                                     .started = clock.Now()});
+  // Whoever can open the admin socket is an operator, so it is born for root only.
+  const mode_t old_mask = ::umask(0177);
   ASSIGN_OR_RETURN(const auto admin,
                    StartServer({config.listen_admin, admin_credentials}, admin_service));
-  // Whoever can open the socket is an operator.
-  ::chmod(config.listen_admin.substr(std::string_view("unix:").size()).c_str(), 0600);
+  ::umask(old_mask);
   ASSIGN_OR_RETURN(const auto agents,
                    StartServer({config.listen_agents, agent_credentials}, node_service));
   log.Info("server_started", {{"version", base::kVersion},

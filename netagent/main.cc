@@ -4,14 +4,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
+#include "lib/os/clock.h"
 #include "lib/os/event_loop.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
@@ -57,9 +60,93 @@ absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
   return identity;
 }
 
+// The parts of the agent, tied together. Everything runs on the loop's thread but the two callbacks
+// of the session, which only post to it.
+class Agent {
+ public:
+  Agent(const AgentConfig& config, const NodeIdentity& identity, Router& router,
+        std::unique_ptr<Journal> journal, telemetry::Log& log)
+      : config_(config),
+        router_(router),
+        log_(log),
+        session_({.server = config.server,
+                  .server_name = config.server_name,
+                  .tls = config.tls,
+                  .identity = identity,
+                  .backoff = {}},
+                 {.on_connecting = [this] { loop_->Post([this] { SayHello(); }); },
+                  .on_desired =
+                      [this](DesiredState desired) {
+                        loop_->Post([this, desired = std::move(desired)] { TakeDesired(desired); });
+                      }},
+                 log),
+        attachments_({.node_name = identity.node_name,
+                      .nic = config.nic,
+                      .cooldown = config.cooldown,
+                      .mtu = config.mtu},
+                     {router, session_, clock_, log}, std::move(journal)),
+        handler_(attachments_, &os::MonotonicMs, log) {}
+
+  absl::Status Start(const std::vector<Event>& events) {
+    ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
+    loop_.emplace(std::move(loop));
+    RETURN_IF_ERROR(base::Annotate(attachments_.Start(events), "restore attachments"));
+    cni_.emplace(
+        *loop_,
+        [this](const v1::CniRequest& request, os::UniqueFd pod_netns) {
+          return handler_.Handle(request, std::move(pod_netns));
+        },
+        log_);
+    RETURN_IF_ERROR(cni_->Listen(config_.cni_socket));
+    return session_.Start();
+  }
+
+  // Serves until one of `signals` arrives. Pods keep running: links, routes and journal stay for
+  // the next agent.
+  void Run(const os::SignalWaiter& signals) {
+    std::thread stopper([&] {
+      const int signal = signals.Wait();
+      log_.Info("agent_stopping", {{"signal", signal}});
+      loop_->Stop();
+    });
+    absl::Duration wait = absl::ZeroDuration();
+    while (loop_->RunOnce(wait)) {
+      attachments_.Tick();
+      const auto wake = attachments_.NextWake();
+      wait = wake ? std::clamp(*wake - clock_.Now(), absl::ZeroDuration(), kLongestWait)
+                  : kLongestWait;
+    }
+    stopper.join();
+  }
+
+ private:
+  void SayHello() {
+    const auto nic = router_.ReadNic(config_.nic);
+    if (!nic.ok()) {
+      log_.Error("nic_unreadable", {{"nic", config_.nic}, {"error", nic.status()}});
+      return;
+    }
+    session_.Begin(attachments_.Greet(), *nic);
+  }
+
+  void TakeDesired(const DesiredState& desired) {
+    const absl::Status status = attachments_.OnDesired(desired);
+    if (!status.ok()) log_.Error("desired_state_not_taken", {{"error", status}});
+  }
+
+  const AgentConfig& config_;
+  Router& router_;
+  telemetry::Log& log_;
+  const os::RealClock clock_;
+  std::optional<os::EventLoop> loop_;  // Before the session, whose threads post to it.
+  ServerSession session_;
+  Attachments attachments_;
+  CniHandler handler_;
+  std::optional<CniServer> cni_;
+};
+
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   const os::SignalWaiter signals({SIGINT, SIGTERM});
-  const os::RealClock clock;
   ASSIGN_OR_RETURN(const NodeIdentity identity, ReadIdentity(config));
   // The journal's lock first: nothing may be touched while another agent is alive.
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(config.state_dir + "/journal"));
@@ -75,72 +162,14 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   }
   for (const absl::Status& failure : setup.failed) log.Error("sysctl_failed", {{"error", failure}});
 
-  ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
-  Attachments* attachments_for_session = nullptr;
-  ServerSession* session_for_loop = nullptr;
-  ServerSession session(
-      {.server = config.server,
-       .server_name = config.server_name,
-       .tls = config.tls,
-       .identity = identity,
-       .backoff = {}},
-      {.on_connecting =
-           [&] {
-             loop.Post([&] {
-               const auto nic = router->ReadNic(config.nic);
-               if (!nic.ok()) {
-                 log.Error("nic_unreadable", {{"nic", config.nic}, {"error", nic.status()}});
-                 return;
-               }
-               session_for_loop->Begin(attachments_for_session->Greet(), *nic);
-             });
-           },
-       .on_desired =
-           [&](DesiredState desired) {
-             loop.Post([&, desired = std::move(desired)] {
-               const absl::Status status = attachments_for_session->OnDesired(desired);
-               if (!status.ok()) log.Error("desired_state_not_taken", {{"error", status}});
-             });
-           }},
-      log);
-  Attachments attachments({.node_name = identity.node_name,
-                           .nic = config.nic,
-                           .cooldown = config.cooldown,
-                           .mtu = config.mtu},
-                          {*router, session, clock, log}, std::move(opened.journal));
-  attachments_for_session = &attachments;
-  session_for_loop = &session;
-  RETURN_IF_ERROR(base::Annotate(attachments.Start(opened.events), "restore attachments"));
-
-  CniHandler handler(attachments, log);
-  CniServer cni(
-      loop,
-      [&](const v1::CniRequest& request, os::UniqueFd pod_netns) {
-        return handler.Handle(request, std::move(pod_netns));
-      },
-      log);
-  RETURN_IF_ERROR(cni.Listen(config.cni_socket));
-  RETURN_IF_ERROR(session.Start());
+  Agent agent(config, identity, *router, std::move(opened.journal), log);
+  RETURN_IF_ERROR(agent.Start(opened.events));
   log.Info("agent_started", {{"version", base::kVersion},
                              {"node", identity.node_name},
                              {"vm", identity.vm_id},
                              {"nic", config.nic},
                              {"socket", config.cni_socket}});
-  std::thread stopper([&] {
-    const int signal = signals.Wait();
-    log.Info("agent_stopping", {{"signal", signal}});
-    loop.Stop();
-  });
-  while (true) {
-    absl::Duration wait = kLongestWait;
-    if (const auto wake = attachments.NextWake()) {
-      wait = std::clamp(*wake - clock.Now(), absl::ZeroDuration(), kLongestWait);
-    }
-    if (!loop.RunOnce(wait)) break;
-    attachments.Tick();
-  }
-  stopper.join();
-  // Pods keep running: links, routes and journal stay for the next agent.
+  agent.Run(signals);
   return absl::OkStatus();
 }
 

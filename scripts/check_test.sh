@@ -125,12 +125,12 @@ test_sources() {
 test_events() {
   fresh_tree
   mkdir -p "$tree/docs"
-  printf '| `disk_full` | error | full | free some |\n' >"$tree/docs/OPERATIONS.md"
+  printf '| \140disk_full\140 | error | full | free some |\n' >"$tree/docs/OPERATIONS.md"
   printf 'log_.Error("disk_full", {});\n' >"$tree/lib/base/a.cc"
   expect_clean check_events
   local code=0
   printf 'log->Warn(\n    "disk_slow", {});\n' >>"$tree/lib/base/a.cc"
-  printf '| `disk_gone` | warning | gone | find it |\n' >>"$tree/docs/OPERATIONS.md"
+  printf '| \140disk_gone\140 | warning | gone | find it |\n' >>"$tree/docs/OPERATIONS.md"
   local output
   output=$("$scripts/check_events" "$tree") || code=$?
   if ((code != 1)) || [[ $output != *lib/base/a.cc:2:*disk_slow*OPERATIONS.md:2:*disk_gone* ]]; then

@@ -1,12 +1,23 @@
 // Time as an argument. Core code takes absl::Time values; loops take a Clock.
 #pragma once
 
+#include <time.h>
+
+#include <cstdint>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace spoke::os {
+
+// CLOCK_MONOTONIC in milliseconds: the same for all processes of one machine, never set back.
+inline int64_t MonotonicMs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
 
 // Thread-safe.
 class Clock {

@@ -74,6 +74,10 @@ v1::CniResponse CniHandler::Handle(const v1::CniRequest& request, os::UniqueFd p
 
 absl::StatusOr<v1::CniAttachment> CniHandler::Add(const v1::CniRequest& request,
                                                   const os::UniqueFd& netns) {
+  if (request.deadline_monotonic_ms() != 0 && monotonic_ms_() >= request.deadline_monotonic_ms()) {
+    // So many came at once that this one waited too long: the runtime has given it up.
+    return absl::DeadlineExceededError("the plugin no longer waits for this ADD");
+  }
   if (!netns.valid()) {
     return absl::InvalidArgumentError("ADD came without the pod's network namespace");
   }

@@ -1,6 +1,10 @@
 // What the plugin asks, carried out, and the outcome in CNI's terms.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <utility>
+
 #include "lib/os/unique_fd.h"
 #include "lib/telemetry/log.h"
 #include "netagent/sync/attachments.h"
@@ -21,8 +25,12 @@ uint32_t CniCodeOf(absl::StatusCode code);
 // Not thread-safe; belongs to the loop's thread.
 class CniHandler {
  public:
-  CniHandler(Attachments& attachments, telemetry::Log& log)
-      : attachments_(attachments), log_(log) {}
+  // Milliseconds of CLOCK_MONOTONIC, which is what the plugin's deadline is in.
+  using MonotonicMs = std::function<int64_t()>;
+
+  // Borrows `attachments` and `log`.
+  CniHandler(Attachments& attachments, MonotonicMs monotonic_ms, telemetry::Log& log)
+      : attachments_(attachments), monotonic_ms_(std::move(monotonic_ms)), log_(log) {}
 
   v1::CniResponse Handle(const v1::CniRequest& request, os::UniqueFd pod_netns);
 
@@ -30,6 +38,7 @@ class CniHandler {
   absl::StatusOr<v1::CniAttachment> Add(const v1::CniRequest& request, const os::UniqueFd& netns);
 
   Attachments& attachments_;
+  const MonotonicMs monotonic_ms_;
   telemetry::Log& log_;
 };
 

@@ -108,7 +108,7 @@ class CniTest : public testing::Test {
   Attachments attachments_{{.node_name = "node1", .nic = "eth0"},
                            {kernel_, no_server_, clock_, log_},
                            std::make_unique<ForgetfulJournal>()};
-  CniHandler handler_{attachments_, log_};
+  CniHandler handler_{attachments_, [] { return int64_t{5000}; }, log_};
   os::EventLoop loop_ = os::EventLoop::Create().value();
   std::optional<CniServer> server_{std::in_place, loop_,
                                    [this](const v1::CniRequest& request, os::UniqueFd netns) {
@@ -137,6 +137,16 @@ TEST_F(CniTest, AnEmptyPoolIsTryAgainLaterAndASecondAddIsNot) {
   const v1::CniResponse empty = Ask(Request(v1::CniRequest::VERB_ADD, "bbb"), {pod.get()});
   EXPECT_EQ(empty.error().code(), 11U);
   EXPECT_THAT(empty.error().message(), HasSubstr("pool default: 1 attached here, 1 lent"));
+}
+
+TEST_F(CniTest, AnAddThatNobodyWaitsForIsNotBegun) {
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  v1::CniRequest request;
+  ASSERT_TRUE(request.ParseFromString(Request(v1::CniRequest::VERB_ADD)));
+  request.set_deadline_monotonic_ms(5000);
+  EXPECT_EQ(Ask(request.SerializeAsString(), {pod.get()}).error().code(), 11U);
+  request.set_deadline_monotonic_ms(5001);
+  EXPECT_TRUE(Ask(request.SerializeAsString(), {pod.get()}).has_attachment());
 }
 
 TEST_F(CniTest, MalformedRequestsGetAnAnswerAndChangeNothing) {

@@ -29,6 +29,11 @@ Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<
       lendings_(settings_.cooldown) {}
 
 absl::Status Attachments::Start(const std::vector<Event>& events) {
+  mtu_ = settings_.mtu;
+  if (mtu_ == 0) {
+    ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
+    mtu_ = nic.mtu;
+  }
   lendings_ = Lendings(settings_.cooldown);
   for (const Event& event : events) {
     lendings_.Apply(event);
@@ -85,12 +90,7 @@ absl::StatusOr<AttachSpec> Attachments::Add(const AttachmentKey& key, const PodR
   if (absl::IsResourceExhausted(planned.status())) return ExplainEmpty(planned.status());
   if (!planned.ok()) return planned.status();
   const Lending lending = *std::move(planned);
-  uint32_t mtu = settings_.mtu;
-  if (mtu == 0) {
-    ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
-    mtu = nic.mtu;
-  }
-  ASSIGN_OR_RETURN(const AttachSpec spec, PlanAttach(key, lending.addresses, mtu));
+  ASSIGN_OR_RETURN(const AttachSpec spec, PlanAttach(key, lending.addresses, mtu_));
 
   RETURN_IF_ERROR(Record(LendingBegun{lending}));
   absl::Status built = router_.Attach(spec, pod_netns);

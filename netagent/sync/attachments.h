@@ -38,7 +38,7 @@ class Attachments {
     std::string node_name;
     std::string nic;
     absl::Duration cooldown = absl::Seconds(30);
-    uint32_t mtu = 0;  // Of pod links, in bytes; 0: the NIC's.
+    uint32_t mtu = 0;  // Of pod links, in bytes; 0: what the NIC has at Start().
   };
   // Borrows the edges.
   Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal);
@@ -89,6 +89,7 @@ class Attachments {
   std::vector<Holding> listing_;          // As the server last said.
   std::vector<PoolState> pools_;          // Likewise.
   std::vector<ip::Address> unreachable_;  // As the kernel was last told.
+  uint32_t mtu_ = 0;                      // Of pod links; known from Start() on.
 };
 
 }  // namespace spoke::netagent

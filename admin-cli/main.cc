@@ -1,6 +1,7 @@
 // spokectl: the operator's hand. Parses the command line and calls one verb.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <string>
 
@@ -116,4 +117,12 @@ int Main(int argc, char** argv) {
 
 }  // namespace spoke::ctl
 
-int main(int argc, char** argv) { return spoke::ctl::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return spoke::ctl::Main(argc, argv);
+  } catch (const std::exception& error) {
+    // A library's, and a fault of ours: nothing we call is meant to throw this far.
+    std::fputs(error.what(), stderr);
+    return 1;
+  }
+}

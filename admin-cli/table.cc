@@ -23,6 +23,8 @@ std::string Scalar(const Json& value) {
 
 void AppendYaml(const Json& value, int indent, std::string& out);
 
+// As deep as our own messages, which are a few levels.
+// NOLINTNEXTLINE(misc-no-recursion)
 void AppendMember(const Json& value, int indent, std::string& out) {
   if (value.is_structured() && !value.empty()) {
     out += '\n';
@@ -32,6 +34,7 @@ void AppendMember(const Json& value, int indent, std::string& out) {
   }
 }
 
+// NOLINTNEXTLINE(misc-no-recursion)
 void AppendYaml(const Json& value, int indent, std::string& out) {
   const std::string margin(static_cast<size_t>(indent), ' ');
   if (value.is_object() && !value.empty()) {
@@ -60,6 +63,7 @@ void AppendYaml(const Json& value, int indent, std::string& out) {
 std::string FormatTable(const std::vector<std::string>& header,
                         const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
+  widths.reserve(header.size());
   for (const std::string& title : header) widths.push_back(title.size());
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths.at(i) = std::max(widths.at(i), row[i].size());

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <thread>
 
@@ -160,4 +161,12 @@ int Main(int argc, char** argv) {
 
 }  // namespace spoke::ipam
 
-int main(int argc, char** argv) { return spoke::ipam::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return spoke::ipam::Main(argc, argv);
+  } catch (const std::exception& error) {
+    // A library's, and a fault of ours: nothing we call is meant to throw this far.
+    std::fputs(error.what(), stderr);
+    return 1;
+  }
+}

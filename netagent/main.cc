@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 #include <thread>
@@ -213,4 +214,12 @@ int Main(int argc, char** argv) {
 
 }  // namespace spoke::netagent
 
-int main(int argc, char** argv) { return spoke::netagent::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return spoke::netagent::Main(argc, argv);
+  } catch (const std::exception& error) {
+    // A library's, and a fault of ours: nothing we call is meant to throw this far.
+    std::fputs(error.what(), stderr);
+    return 1;
+  }
+}

@@ -34,7 +34,8 @@ Fleet::Fleet(const std::vector<PoolSpec>& pools, const FleetPolicy& policy) : po
 }
 
 absl::Status Fleet::Load(NodeRecord record) {
-  for (const auto& [address, held] : record.addresses) {
+  for (const auto& entry : record.addresses) {
+    const ip::Address& address = entry.first;
     const auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const AddressPool& candidate) {
       return candidate.Owns(address);
     });
@@ -42,7 +43,7 @@ absl::Status Fleet::Load(NodeRecord record) {
       return absl::FailedPreconditionError(fmt::format(
           "node {} ({}) holds {}, which no configured pool covers: restore the pool \"{}\" in the "
           "configuration",
-          record.key.name, record.key.vm_id, address.ToString(), held.pool));
+          record.key.name, record.key.vm_id, address.ToString(), entry.second.pool));
     }
     if (!pool->Hold(address)) {
       return absl::FailedPreconditionError(fmt::format(

@@ -131,7 +131,7 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   if (const absl::Status status = CommitBatch(batch); !status.ok()) {
     RecoverFromFailedCommit(status, batch);
   } else {
-    CarryOut(std::move(batch));
+    CarryOut(batch);
   }
   return true;
 }
@@ -158,7 +158,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
                                 {"lent", event.hello.lent.size()}});
 }
 
-void FleetLoop::Handle(ReportEvent event, Batch& batch) {
+void FleetLoop::Handle(const ReportEvent& event, Batch& batch) {
   const NodeKey* key = NodeOf(event.session);
   if (key == nullptr) return;
   batch.effects.Merge(fleet_.OnReport(*key, event.report, clock_.Now()));
@@ -233,7 +233,7 @@ absl::Status FleetLoop::CommitBatch(const Batch& batch) {
   return absl::OkStatus();
 }
 
-void FleetLoop::CarryOut(Batch batch) {
+void FleetLoop::CarryOut(Batch& batch) {
   for (const Finding& finding : batch.effects.findings) LogFinding(log_, finding);
   for (auto& [session, answer] : batch.answers) agents_.Send(session, std::move(answer));
   for (const NodeKey& key : batch.effects.desired) {

@@ -116,14 +116,14 @@ class FleetLoop {
 
   void Post(Event event);
   void Handle(HelloEvent event, Batch& batch);
-  void Handle(ReportEvent event, Batch& batch);
+  void Handle(const ReportEvent& event, Batch& batch);
   void Handle(AckEvent event, Batch& batch);
   void Handle(ClosedEvent event, Batch& batch);
   void Handle(CloudEvent event, Batch& batch);
   void Handle(QueryEvent event, Batch& batch);
   void RetryCloud(Batch& batch);
   absl::Status CommitBatch(const Batch& batch);
-  void CarryOut(Batch batch);
+  void CarryOut(Batch& batch);
   void RecoverFromFailedCommit(const absl::Status& why, const Batch& batch);
   void SetProblem(const std::string& topic, const std::string& text);
   const NodeKey* NodeOf(SessionId session) const;

@@ -22,6 +22,7 @@ inline std::string_view MessageOf(const absl::Status& status) {
 
 }  // namespace spoke::base
 
+// NOLINTBEGIN(bugprone-macro-parentheses): names and declarations cannot stand in parentheses.
 #define SPOKE_CONCAT_INNER(a, b) a##b
 #define SPOKE_CONCAT(a, b) SPOKE_CONCAT_INNER(a, b)
 
@@ -38,3 +39,4 @@ inline std::string_view MessageOf(const absl::Status& status) {
   auto tmp = (expr);                           \
   if (!tmp.ok()) return tmp.status();          \
   lhs = *std::move(tmp)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -11,7 +11,7 @@ namespace spoke::os {
 // before the first thread; SIGPIPE is ignored from then on as well.
 class SignalWaiter {
  public:
-  explicit SignalWaiter(std::initializer_list<int> signals) {
+  SignalWaiter(std::initializer_list<int> signals) {
     sigemptyset(&set_);
     for (const int signal : signals) sigaddset(&set_, signal);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);

@@ -98,6 +98,7 @@ void AwaitLocal(netlink::Socket& socket, const ip::Address& address) {
 std::vector<std::string> Snapshot(netlink::Socket& socket) {
   std::vector<std::string> lines;
   const std::vector<netlink::Link> links = netlink::DumpLinks(socket, "").value();
+  lines.reserve(links.size());
   for (const netlink::Link& link : links) {
     lines.push_back(fmt::format("link {} {} {} mtu {} {}", link.index, link.name, link.kind,
                                 link.mtu, link.up ? "up" : "down"));

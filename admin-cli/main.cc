@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
-#include <map>
 #include <string>
 
 #include "admin-cli/commands.h"
@@ -46,6 +45,7 @@ using Verb = absl::StatusOr<std::string> (*)(const Options&);
 struct CommandLine {
   CLI::App app{kAbout};
   Options options;
+  std::string output = "table";
   Verb verb = nullptr;
 
   CommandLine() {
@@ -55,10 +55,9 @@ struct CommandLine {
     app.add_option("--server", options.server, "The server's admin socket")
         ->envname("SPOKE_SERVER")
         ->capture_default_str();
-    app.add_option("-o,--output", options.format, "table, json or yaml")
-        ->transform(CLI::CheckedTransformer(std::map<std::string, Format>{
-            {"table", Format::kTable}, {"json", Format::kJson}, {"yaml", Format::kYaml}}))
-        ->option_text("table|json|yaml");
+    app.add_option("-o,--output", output, "How to print")
+        ->check(CLI::IsMember({"table", "json", "yaml"}))
+        ->capture_default_str();
     app.add_option("--timeout", options.timeout_seconds, "Seconds to wait for the server")
         ->check(CLI::Range(1, 3600))
         ->capture_default_str();
@@ -103,6 +102,8 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return line.app.exit(error) == 0 ? 0 : kExitUsage;
   }
+  if (line.output == "json") line.options.format = Format::kJson;
+  if (line.output == "yaml") line.options.format = Format::kYaml;
   const auto text = line.verb(line.options);
   if (!text.ok()) {
     fmt::print(stderr, "spokectl: {}\n", base::MessageOf(text.status()));

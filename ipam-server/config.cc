@@ -40,16 +40,19 @@ void ReadListen(const ConfigMap& root, const CheckDirectory& check, ServerConfig
   RequireDirectoryOf(map.present() ? map : root, "admin", path, check);
 }
 
-PoolSpec ReadPool(const ConfigMap& map) {
+// `has_cidr`: whether the CIDR block could be read, so that no mistake follows from another.
+PoolSpec ReadPool(const ConfigMap& map, bool& has_cidr) {
   PoolSpec pool;
+  has_cidr = false;
   map.String("name", &pool.name, Need::kRequired);
   map.Custom("cidr", Need::kRequired, [&](std::string_view text) {
     ASSIGN_OR_RETURN(pool.cidr, ip::Prefix::Parse(text));
+    has_cidr = true;
     return absl::OkStatus();
   });
   map.Uint32("reserve_first", &pool.reserve_first, Need::kOptional);
   map.Uint32("reserve_last", &pool.reserve_last, Need::kOptional);
-  if (map.Has("cidr") && AddressPool(pool).usable() == 0) {
+  if (has_cidr && AddressPool(pool).usable() == 0) {
     map.Error("cidr",
               fmt::format("{} has no address left after {} reserved ones", pool.cidr.ToString(),
                           uint64_t{pool.reserve_first} + pool.reserve_last));
@@ -61,17 +64,19 @@ void ReadPools(const ConfigMap& root, ServerConfig& out) {
   const std::vector<ConfigMap> maps = root.MapList("pools", Need::kRequired);
   if (root.Has("pools") && maps.empty()) root.Error("pools", "needs at least one pool");
   for (const ConfigMap& map : maps) {
-    PoolSpec pool = ReadPool(map);
+    bool has_cidr = false;
+    PoolSpec pool = ReadPool(map, has_cidr);
     for (const PoolSpec& earlier : out.pools) {
       if (!pool.name.empty() && earlier.name == pool.name) {
         map.Error("name", fmt::format("pool \"{}\" is already defined", pool.name));
       }
-      if (map.Has("cidr") && earlier.cidr.Overlaps(pool.cidr)) {
+      if (has_cidr && earlier.cidr.Overlaps(pool.cidr)) {
         map.Error("cidr", fmt::format("{} overlaps {} of pool \"{}\"", pool.cidr.ToString(),
                                       earlier.cidr.ToString(), earlier.name));
       }
     }
-    out.pools.push_back(std::move(pool));
+    // Without a block it would overlap everything; the mistake is on record, so it is left out.
+    if (has_cidr) out.pools.push_back(std::move(pool));
   }
 }
 

@@ -68,6 +68,17 @@ pools:
   EXPECT_THAT(text, HasSubstr("ipam.yaml:7: pools[3].name: pool \"a\" is already defined"));
 }
 
+TEST(ServerConfig, OneMistakeIsReportedOnce) {
+  const std::string text = Mistakes(R"(tls: {insecure: true}
+cloud: {static: {}}
+pools:
+  - {name: a, cidr: 10.300.0.0/16}
+  - {name: b, cidr: 10.1.2.0/24}
+)");
+  EXPECT_THAT(text, HasSubstr("pools[0].cidr"));
+  EXPECT_EQ(text.find("overlaps"), std::string::npos) << text;
+}
+
 TEST(ServerConfig, AMissingDirectoryIsNamedBeforeAnythingIsTouched) {
   const std::string text =
       Mistakes(std::string(kGood) + "listen: {admin: \"unix:/nowhere/a.sock\"}\n",

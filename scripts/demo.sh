@@ -21,7 +21,7 @@ EOF
 prepare() {
   if [[ -n ${SPOKE_BIN:-} ]]; then return; fi
   scripts/setup.sh
-  scripts/build.sh release
+  scripts/build.sh release programs
   SPOKE_BIN=$PWD/build/release/bin
 }
 

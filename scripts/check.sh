@@ -7,7 +7,7 @@ usage() {
 usage: scripts/check.sh [--fix | --deep]
 
   --fix    let clang-format rewrite what it would complain about
-  --deep   clang-tidy with its path-sensitive analyzer as well; takes three times as long
+  --deep   all of clang-tidy's checks, its analyzer too; takes about five times as long
 
 Prints FILE:LINE, what is wrong and what to do, then one line a check, then the verdict.
 EOF

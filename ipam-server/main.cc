@@ -4,9 +4,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <exception>
 #include <string>
 #include <thread>
 
@@ -19,14 +16,12 @@
 #include "ipam-server/rpc/node_service.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "lib/base/version.h"
+#include "lib/daemon/daemon_main.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
 
 namespace spoke::ipam {
 namespace {
-
-constexpr int kExitFailure = 1;
-constexpr int kExitUsage = 2;
 
 // Agents ping every 30 s or less often; anything much faster is a fault.
 constexpr int kMinPingIntervalMs = 10'000;
@@ -122,51 +117,15 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
 }
 
 }  // namespace
-
-int Main(int argc, char** argv) {
-  CLI::App app(
-      "spoke-ipam-server decides which node has which pod addresses.\n\n"
-      "Example:\n  spoke-ipam-server --config /etc/spoke/ipam-server.yaml\n\n"
-      "Exit status: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration");
-  std::string config_path = "/etc/spoke/ipam-server.yaml";
-  bool check_only = false;
-  app.add_option("--config", config_path, "Configuration file")->capture_default_str();
-  app.add_flag("--check-config", check_only, "Check the configuration file and do nothing else");
-  app.set_version_flag("--version", base::kVersion);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
-  const auto text = os::ReadFile(config_path);
-  absl::StatusOr<ServerConfig> config =
-      text.ok() ? ParseServerConfig(*text, config_path, &os::CheckDirectory)
-                : absl::StatusOr<ServerConfig>(text.status());
-  if (!config.ok()) {
-    fmt::print(stderr, "{}\n", base::MessageOf(config.status()));
-    return kExitUsage;
-  }
-  if (check_only) {
-    fmt::print("{}: OK\n", config_path);
-    return 0;
-  }
-  const auto log =
-      telemetry::NewStderrLog(config->debug ? telemetry::Level::kDebug : telemetry::Level::kInfo);
-  if (const absl::Status status = Serve(*config, *log); !status.ok()) {
-    log->Error("server_failed", {{"error", status}});
-    return kExitFailure;
-  }
-  return 0;
-}
-
 }  // namespace spoke::ipam
 
 int main(int argc, char** argv) {
-  try {
-    return spoke::ipam::Main(argc, argv);
-  } catch (const std::exception& error) {
-    // A library's, and a fault of ours: nothing we call is meant to throw this far.
-    std::fputs(error.what(), stderr);
-    return 1;
-  }
+  return spoke::daemon::Main(
+      argc, argv,
+      {.about = "spoke-ipam-server decides which node has which pod addresses.",
+       .config_path = "/etc/spoke/ipam-server.yaml"},
+      [](std::string_view text, const std::string& file) {
+        return spoke::ipam::ParseServerConfig(text, file, &spoke::os::CheckDirectory);
+      },
+      &spoke::ipam::Serve);
 }

@@ -3,11 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <exception>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,6 +12,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
+#include "lib/daemon/daemon_main.h"
 #include "lib/os/clock.h"
 #include "lib/os/event_loop.h"
 #include "lib/os/file.h"
@@ -30,8 +28,6 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr int kExitFailure = 1;
-constexpr int kExitUsage = 2;
 constexpr absl::Duration kLongestWait = absl::Seconds(5);
 
 std::string Trimmed(std::string text) {
@@ -175,51 +171,15 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
 }
 
 }  // namespace
-
-int Main(int argc, char** argv) {
-  CLI::App app(
-      "spoke-netagent lends this node's addresses to pods and owns their links.\n\n"
-      "Example:\n  spoke-netagent --config /etc/spoke/netagent.yaml\n\n"
-      "Exit status: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration");
-  std::string config_path = "/etc/spoke/netagent.yaml";
-  bool check_only = false;
-  app.add_option("--config", config_path, "Configuration file")->capture_default_str();
-  app.add_flag("--check-config", check_only, "Check the configuration file and do nothing else");
-  app.set_version_flag("--version", base::kVersion);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
-  const auto text = os::ReadFile(config_path);
-  absl::StatusOr<AgentConfig> config =
-      text.ok() ? ParseAgentConfig(*text, config_path, &os::CheckDirectory)
-                : absl::StatusOr<AgentConfig>(text.status());
-  if (!config.ok()) {
-    fmt::print(stderr, "{}\n", base::MessageOf(config.status()));
-    return kExitUsage;
-  }
-  if (check_only) {
-    fmt::print("{}: OK\n", config_path);
-    return 0;
-  }
-  const auto log =
-      telemetry::NewStderrLog(config->debug ? telemetry::Level::kDebug : telemetry::Level::kInfo);
-  if (const absl::Status status = Run(*config, *log); !status.ok()) {
-    log->Error("agent_failed", {{"error", status}});
-    return kExitFailure;
-  }
-  return 0;
-}
-
 }  // namespace spoke::netagent
 
 int main(int argc, char** argv) {
-  try {
-    return spoke::netagent::Main(argc, argv);
-  } catch (const std::exception& error) {
-    // A library's, and a fault of ours: nothing we call is meant to throw this far.
-    std::fputs(error.what(), stderr);
-    return 1;
-  }
+  return spoke::daemon::Main(
+      argc, argv,
+      {.about = "spoke-netagent lends this node's addresses to pods and owns their links.",
+       .config_path = "/etc/spoke/netagent.yaml"},
+      [](std::string_view text, const std::string& file) {
+        return spoke::netagent::ParseAgentConfig(text, file, &spoke::os::CheckDirectory);
+      },
+      &spoke::netagent::Run);
 }

@@ -1,0 +1,38 @@
+#include "lib/daemon/daemon_main.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "lib/base/version.h"
+
+namespace spoke::daemon {
+
+bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) {
+  CLI::App app(
+      fmt::format("{}\n\nExample:\n  {} --config {}\n\n"
+                  "Exit status: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration",
+                  line.about, argv[0], line.config_path));
+  app.add_option("--config", line.config_path, "Configuration file")->capture_default_str();
+  app.add_flag("--check-config", line.check_config,
+               "Check the configuration file and do nothing else");
+  app.set_version_flag("--version", base::kVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? 0 : kExitUsage;
+    return false;
+  }
+  return true;
+}
+
+int Guarded(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    std::fputs(error.what(), stderr);
+    return kExitFailure;
+  }
+}
+
+}  // namespace spoke::daemon

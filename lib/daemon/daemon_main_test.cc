@@ -1,0 +1,75 @@
+#include "lib/daemon/daemon_main.h"
+
+#include <fstream>
+#include <stdexcept>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::daemon {
+namespace {
+
+struct Config {
+  bool debug = false;
+};
+
+class DaemonMainTest : public testing::Test {
+ protected:
+  DaemonMainTest() { std::ofstream(path_) << "good"; }
+
+  int Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "spoke-test");
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    return Main(
+        static_cast<int>(argv.size()), argv.data(), {.about = "A test.", .config_path = path_},
+        [](std::string_view text, const std::string& file) -> absl::StatusOr<Config> {
+          if (text != "good") return absl::InvalidArgumentError(file + ":1: bad");
+          return Config{};
+        },
+        [this](const Config&, telemetry::Log&) {
+          ++served_;
+          if (throws_) throw std::runtime_error("a library's fault");
+          return outcome_;
+        });
+  }
+
+  const testing_support::TempDir dir_;
+  const std::string path_ = dir_.File("config.yaml");
+  absl::Status outcome_;
+  bool throws_ = false;
+  int served_ = 0;
+};
+
+TEST_F(DaemonMainTest, ServesWithAGoodFile) {
+  EXPECT_EQ(Run({}), 0);
+  EXPECT_EQ(served_, 1);
+  outcome_ = absl::UnavailableError("port in use");
+  EXPECT_EQ(Run({"--config", path_}), 1);
+}
+
+TEST_F(DaemonMainTest, CheckConfigChecksAndDoesNothingElse) {
+  EXPECT_EQ(Run({"--check-config"}), 0);
+  std::ofstream(path_) << "bad";
+  EXPECT_EQ(Run({"--check-config"}), 2);
+  EXPECT_EQ(served_, 0);
+}
+
+TEST_F(DaemonMainTest, WrongUsageAndBadFilesTouchNothing) {
+  EXPECT_EQ(Run({"--nonsense"}), 2);
+  EXPECT_EQ(Run({"--config", dir_.File("none.yaml")}), 2);
+  std::ofstream(path_) << "bad";
+  EXPECT_EQ(Run({}), 2);
+  EXPECT_EQ(Run({"--help"}), 0);
+  EXPECT_EQ(Run({"--version"}), 0);
+  EXPECT_EQ(served_, 0);
+}
+
+TEST_F(DaemonMainTest, WhatIsThrownIsAFailure) {
+  throws_ = true;
+  EXPECT_EQ(Run({}), 1);
+}
+
+}  // namespace
+}  // namespace spoke::daemon

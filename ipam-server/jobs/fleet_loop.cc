@@ -273,7 +273,11 @@ void FleetLoop::RecoverFromFailedCommit(const absl::Status& why, const Batch& ba
     nodes_by_session_.erase(node);
     agents_.Close(session, absl::UnavailableError("the server cannot store changes now"));
   }
-  for (const NodeKey& key : batch.effects.attach) {
+  // What the cloud has answered meanwhile is forgotten with the rest, so whatever the store has as
+  // attaching is asked for again: asking twice has the effect of asking once.
+  for (const NodeKey& key : batch.effects.changed) {
+    const NodeRecord* record = fleet_.Find(key);
+    if (record == nullptr || CountAddresses(*record).attaching == 0) continue;
     cloud_retries_[key] = clock_.Now() + kCloudRetryDelay;
   }
   const FleetView view{fleet_, sessions_, problems_};

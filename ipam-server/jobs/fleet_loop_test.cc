@@ -159,6 +159,19 @@ TEST_F(FleetLoopTest, ACloudThatRefusesIsAskedAgainAndComplainedAboutOnce) {
   EXPECT_EQ(log_.Count("problem_over"), 1);
 }
 
+TEST_F(FleetLoopTest, ACloudAnswerThatCannotBeStoredIsAskedForAgain) {
+  Greet(1);
+  store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+  AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).attaching, 2U);
+  store_.FailCommits(absl::OkStatus());
+  clock_.Advance(absl::Seconds(6));
+  Step();
+  ASSERT_EQ(requests_.waiting.size(), 1U);
+  AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
+}
+
 TEST_F(FleetLoopTest, TheNewerSessionOfANodeWinsAndTheOlderIsMute) {
   Greet(1);
   AnswerCloud();

@@ -115,6 +115,10 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         if (!greeted_) return absl::InvalidArgumentError("the first message must be Hello");
         loop.PostDesiredAck(id_, incoming_.ack().version());
         return absl::OkStatus();
+      case v1::AgentMessage::kReclaimAnswer:
+      case v1::AgentMessage::kPolicyAck:
+      case v1::AgentMessage::kInventory:
+      case v1::AgentMessage::kConflict:
       case v1::AgentMessage::MESSAGE_NOT_SET:
         // Something a newer agent says and this server does not know: pass over it.
         Read();

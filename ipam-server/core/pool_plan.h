@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace spoke::ipam {
 
@@ -16,8 +17,18 @@ struct TargetPolicy {
   bool operator==(const TargetPolicy&) const = default;
 };
 
-// clamp(min, batch * ceil(spare + used / batch), max): one step to the final target, however many
-// pods came at once. `used` counts lent and cooling addresses.
-uint32_t TargetAddresses(const TargetPolicy& policy, uint32_t used);
+inline constexpr uint32_t kNoCap = std::numeric_limits<uint32_t>::max();
+
+// clamp(min, batch * ceil(spare + used / batch), max) + reserved, but no more than `nic_cap`: one
+// step to the final target, however many pods came at once. `used` counts lent and cooling
+// addresses; `reserved` is what reservations promise the node on top; `nic_cap` is what its NIC can
+// hold at all.
+uint32_t TargetAddresses(const TargetPolicy& policy, uint32_t used, uint32_t reserved = 0,
+                         uint32_t nic_cap = kNoCap);
+
+// How many units of `unit_size` addresses (1, or 16 for a /28 block) bring a node that holds `held`
+// to `target` or just above it, staying within `nic_cap`; 0 when it holds enough. `unit_size` is
+// positive.
+uint32_t UnitsToAdd(uint32_t target, uint32_t held, uint32_t unit_size, uint32_t nic_cap = kNoCap);
 
 }  // namespace spoke::ipam

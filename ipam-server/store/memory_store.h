@@ -1,7 +1,9 @@
 // A store that forgets with its process: for tests. Fails when told to.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -12,19 +14,46 @@ namespace spoke::ipam {
 
 class MemoryStore final : public Store {
  public:
+  // A store with what Backup() wrote. Errors: kDataLoss (not a backup, or damaged); as
+  // os::ReadFile().
+  static absl::StatusOr<std::unique_ptr<MemoryStore>> Restore(const std::string& path);
+
   absl::StatusOr<std::optional<StoredRecord>> Get(std::string_view key) override;
-  absl::Status List(std::string_view prefix, const Visit& visit) override;
+  using Store::List;
+  absl::Status List(const ListOptions& options, const Visit& visit) override;
   absl::StatusOr<std::vector<int64_t>> Commit(std::span<const CompareAndPut> batch) override;
+  absl::StatusOr<BackupInfo> Backup(const std::string& path) override;
+  absl::Status CheckIntegrity() override { return absl::OkStatus(); }
+  StoreStats Stats() const override;
   std::string Describe() const override { return "memory"; }
 
   // Every later Commit() returns `status` and changes nothing, until an OK status is set.
-  void FailCommits(absl::Status status);
+  void FailCommits(absl::Status status) { FailNextCommits(-1, std::move(status)); }
+  // The next `count` of them do.
+  void FailNextCommits(int count, absl::Status status);
+  // The next `count` commits happen, but answer kUnavailable, as after a lost connection.
+  void LoseNextAnswers(int count);
+  // Every later Get() and List() returns `status`, until an OK status is set.
+  void FailReads(absl::Status status);
+  // Called at the beginning of every later Commit(), on its thread: a slow disk is one that waits
+  // here. Reads go on meanwhile.
+  void BeforeCommit(std::function<void()> hook);
 
  private:
+  using Records = std::map<std::string, StoredRecord, std::less<>>;
+
+  absl::StatusOr<std::vector<int64_t>> Apply(std::span<const CompareAndPut> batch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable absl::Mutex mutex_;
-  std::map<std::string, StoredRecord, std::less<>> records_ ABSL_GUARDED_BY(mutex_);
+  Records records_ ABSL_GUARDED_BY(mutex_);
   int64_t last_revision_ ABSL_GUARDED_BY(mutex_) = 0;
+  StoreStats stats_ ABSL_GUARDED_BY(mutex_);
+  int failing_commits_ ABSL_GUARDED_BY(mutex_) = 0;  // Below 0: all.
   absl::Status commit_fault_ ABSL_GUARDED_BY(mutex_);
+  int lost_answers_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status read_fault_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> before_commit_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace spoke::ipam

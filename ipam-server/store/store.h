@@ -2,6 +2,7 @@
 // SqliteStore; store_contract.h holds the promises below as tests for all of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -17,7 +18,7 @@ namespace spoke::ipam {
 
 struct StoredRecord {
   std::string value;
-  int64_t revision = 0;  // Rises with every commit of this key; never 0.
+  int64_t revision = 0;  // Rises with every commit of this key, also past a removal; never 0.
 
   bool operator==(const StoredRecord&) const = default;
 };
@@ -30,25 +31,87 @@ struct CompareAndPut {
   int64_t expected = 0;
 };
 
+// The keys from `first` on that come before `end`, as bytes. An empty `end` is no bound.
+struct KeyRange {
+  std::string first;
+  std::string end;
+
+  static KeyRange WithPrefix(std::string_view prefix);
+  bool Contains(std::string_view key) const {
+    return key >= first && (end.empty() || key < std::string_view(end));
+  }
+  bool operator==(const KeyRange&) const = default;
+};
+
+struct ListOptions {
+  KeyRange range;           // Everything, unless told.
+  size_t limit = 0;         // At most so many records; 0 is all.
+  bool descending = false;  // From the greatest key down; with a limit, the greatest keys.
+};
+
+// What a backup holds: the file was read back and agrees.
+struct BackupInfo {
+  int64_t records = 0;
+  int64_t bytes = 0;  // Length of the file.
+
+  bool operator==(const BackupInfo&) const = default;
+};
+
+// Since the store was opened. What a back end does not have stays 0.
+struct StoreStats {
+  int64_t commits = 0;          // That succeeded and were not empty.
+  int64_t records_written = 0;  // Puts and removals in them.
+  int64_t failed_commits = 0;   // For another reason than a changed revision.
+  int64_t file_bytes = 0;       // Now, without the log.
+  int64_t log_bytes = 0;        // Of the log, not yet moved to the file.
+  int64_t checkpoints = 0;      // Times the log was moved to the file,
+  int64_t failed_checkpoints = 0;
+  int64_t waited_for_log = 0;  // Commits that had to wait for that, since the log was too long.
+};
+
 // Thread-safe. What Commit() has returned OK for survives a crash of the process and of the host.
 class Store {
  public:
   virtual ~Store() = default;
 
-  // nullopt when there is no such key. Errors: kUnavailable (the back end cannot be read now).
+  // nullopt when there is no such key. Does not wait for a Commit().
+  // Errors: kUnavailable (the back end cannot be read now); kDataLoss, as List().
   virtual absl::StatusOr<std::optional<StoredRecord>> Get(std::string_view key) = 0;
 
-  // Every record whose key begins with `prefix`, in key order, as one consistent snapshot.
-  // Errors: kUnavailable; kDataLoss (corrupt, the message says where).
+  // Calls `visit` with each record that `options` asks for, in key order, as one consistent
+  // snapshot. Neither waits for a Commit() nor holds one up. `visit` may not call the store.
+  // Errors: kUnavailable; kDataLoss (a record is damaged; the message names it and the remedy);
+  // some records may have been visited by then.
   using Visit = std::function<void(std::string_view key, const StoredRecord& record)>;
-  virtual absl::Status List(std::string_view prefix, const Visit& visit) = 0;
+  virtual absl::Status List(const ListOptions& options, const Visit& visit) = 0;
 
-  // All of `batch` or nothing; the new revisions in the same order (0 for a removal).
+  // Every record whose key begins with `prefix`.
+  absl::Status List(std::string_view prefix, const Visit& visit) {
+    return List(ListOptions{.range = KeyRange::WithPrefix(prefix)}, visit);
+  }
+
+  // All of `batch` or nothing; the new revisions in the same order (0 for a removal). Records of
+  // one batch may share a revision. The cost of a sync is shared by the batch: some thousand puts
+  // of a few kilobytes are well in one.
   // Errors: kAborted (a revision is another than expected: read again, decide again; the message
   // names the key); kInvalidArgument (a key twice, or an empty one); kResourceExhausted (disk full)
-  // and kPermissionDenied (read-only), after which reads still work; kUnavailable, after which the
-  // batch may or may not have happened.
+  // and kPermissionDenied (read-only), after which nothing has happened, reads still work, and so
+  // do commits once the cause is gone; kDataLoss (damaged; the message names the remedy);
+  // kUnavailable, after which the batch may or may not have happened.
   virtual absl::StatusOr<std::vector<int64_t>> Commit(std::span<const CompareAndPut> batch) = 0;
+
+  // Writes a copy of one snapshot to the new file `path`, reads it back in full and compares, syncs
+  // it, and only then lets it appear under its name. Commits and reads go on meanwhile.
+  // Errors: kAlreadyExists (never overwrites); kNotFound (no such directory); kDataLoss (the store
+  // is damaged, or what was written is not what is read back); as errno says for the rest. After an
+  // error there is no file.
+  virtual absl::StatusOr<BackupInfo> Backup(const std::string& path) = 0;
+
+  // Reads everything there is. Errors: kDataLoss (damage; the message says of what, and the
+  // remedy); kUnavailable.
+  virtual absl::Status CheckIntegrity() = 0;
+
+  virtual StoreStats Stats() const = 0;
 
   // For people: "sqlite:/var/lib/spoke/ipam.db".
   virtual std::string Describe() const = 0;
@@ -56,5 +119,8 @@ class Store {
 
 // The part of Commit()'s contract that needs no back end. Errors: kInvalidArgument.
 absl::Status ValidateBatch(std::span<const CompareAndPut> batch);
+
+// kAborted for a `put` whose key has the revision `found` (0: no such key).
+absl::Status Changed(const CompareAndPut& put, int64_t found);
 
 }  // namespace spoke::ipam

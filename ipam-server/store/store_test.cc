@@ -11,13 +11,25 @@ std::unique_ptr<Store> OpenSqlite(const std::string& directory) {
   return OpenSqliteStore(directory + "/ipam.db").value();
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, StoreContract,
-                         testing::Values(StoreFactory{"Memory",
-                                                      [](const std::string&) {
-                                                        return std::make_unique<MemoryStore>();
-                                                      }},
-                                         StoreFactory{"Sqlite", &OpenSqlite}),
-                         [](const auto& test) { return test.param.name; });
+absl::StatusOr<std::unique_ptr<Store>> RestoreMemory(const std::string& backup) {
+  auto store = MemoryStore::Restore(backup);
+  if (!store.ok()) return store.status();
+  return *std::move(store);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Stores, StoreContract,
+    testing::Values(
+        StoreFactory{.name = "Memory",
+                     .open = [](const std::string&) -> std::unique_ptr<Store> {
+                       return std::make_unique<MemoryStore>();
+                     },
+                     .restore = &RestoreMemory},
+        StoreFactory{.name = "Sqlite",
+                     .open = &OpenSqlite,
+                     .restore = [](const std::string& backup) { return OpenSqliteStore(backup); },
+                     .durable = true}),
+    [](const auto& test) { return test.param.name; });
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;

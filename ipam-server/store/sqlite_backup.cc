@@ -1,5 +1,7 @@
 #include "ipam-server/store/sqlite_backup.h"
 
+#include <cerrno>
+
 #include "fmt/core.h"
 #include "ipam-server/store/backup_file.h"
 #include "ipam-server/store/record_digest.h"
@@ -13,6 +15,7 @@ absl::Status CopyPages(sqlite3* source, sqlite3* target) {
   sqlite3_backup* copy = sqlite3_backup_init(target, "main", source, "main");
   if (copy == nullptr) return ErrorOf(target, sqlite3_errcode(target), "begin the copy");
   // In one step, inside the caller's transaction: one snapshot, whatever is committed meanwhile.
+  errno = 0;
   sqlite3_backup_step(copy, -1);
   const int result = sqlite3_backup_finish(copy);
   return result == SQLITE_OK ? absl::OkStatus() : ErrorOf(target, result, "copy");

@@ -1,5 +1,6 @@
 #include "ipam-server/store/sqlite_checkpointer.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -97,6 +98,7 @@ void Checkpointer::RunRound() {
 absl::StatusOr<Checkpointer::Progress> Checkpointer::Pass() {
   int log = 0;
   int moved = 0;
+  errno = 0;
   const int result =
       sqlite3_wal_checkpoint_v2(database_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &log, &moved);
   // A commit is emptying the log itself: nothing is left to do for this pass.

@@ -72,7 +72,8 @@ std::string_view RemedyFor(absl::StatusCode code, int result) {
 }  // namespace
 
 absl::Status ErrorOf(sqlite3* database, int result, std::string_view what) {
-  const int error = sqlite3_system_errno(database);
+  // Not sqlite3_system_errno(): a failed COMMIT does not set it.
+  const int error = errno;
   const absl::StatusCode code = CodeOf(result, error);
   std::string message = fmt::format("{}: {}", what, sqlite3_errmsg(database));
   if ((result & 0xFF) == SQLITE_IOERR && error != 0) {
@@ -86,6 +87,7 @@ absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vf
   // SQLite would take ":memory:" and "file:..." for more than names.
   const std::string name = path.starts_with('/') ? path : "./" + path;
   sqlite3* handle = nullptr;
+  errno = 0;
   const int result = sqlite3_open_v2(name.c_str(), &handle,
                                      flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, vfs);
   Database database(handle);
@@ -93,7 +95,13 @@ absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vf
   return database;
 }
 
+int Step(sqlite3_stmt* statement) {
+  errno = 0;
+  return sqlite3_step(statement);
+}
+
 absl::Status Execute(sqlite3* database, const std::string& sql) {
+  errno = 0;
   const int result = sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr);
   return result == SQLITE_OK ? absl::OkStatus() : ErrorOf(database, result, sql);
 }
@@ -108,7 +116,7 @@ absl::StatusOr<Statement> Prepare(sqlite3* database, std::string_view sql) {
 
 absl::StatusOr<int64_t> QueryNumber(sqlite3* database, std::string_view sql) {
   ASSIGN_OR_RETURN(const Statement statement, Prepare(database, sql));
-  const int result = sqlite3_step(statement.get());
+  const int result = Step(statement.get());
   if (result == SQLITE_DONE) return absl::DataLossError(fmt::format("{}: no row", sql));
   if (result != SQLITE_ROW) return ErrorOf(database, result, sql);
   return sqlite3_column_int64(statement.get(), 0);

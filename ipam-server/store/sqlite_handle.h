@@ -25,7 +25,8 @@ struct FinalizeStatement {
 using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
 // What `result`, the newest of `database`, means to a caller; the message is
-// "<what>: <SQLite's words>: <what to do>".
+// "<what>: <SQLite's words>: <what to do>". Call at once: errno says why a file could not be
+// written, and must have been 0 before the call that failed, as the functions below see to.
 //   kResourceExhausted   the disk is full; nothing has happened
 //   kPermissionDenied    not writable; nothing has happened
 //   kDataLoss            damaged, or no database at all
@@ -37,6 +38,9 @@ absl::Status ErrorOf(sqlite3* database, int result, std::string_view what);
 
 // With extended result codes. `flags` as for sqlite3_open_v2(). Errors: as ErrorOf().
 absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vfs);
+
+// sqlite3_step().
+int Step(sqlite3_stmt* statement);
 
 // Runs statements that give no rows, or whose rows are of no interest.
 absl::Status Execute(sqlite3* database, const std::string& sql);

@@ -147,7 +147,7 @@ absl::Status CheckStructure(sqlite3* database, Depth depth) {
   ASSIGN_OR_RETURN(const Statement statement, Prepare(database, sql));
   std::vector<std::string> findings;
   int result = SQLITE_OK;
-  while ((result = sqlite3_step(statement.get())) == SQLITE_ROW) {
+  while ((result = Step(statement.get())) == SQLITE_ROW) {
     findings.emplace_back(ColumnBytes(statement.get(), 0));
   }
   if (result != SQLITE_DONE) return ErrorOf(database, result, sql);
@@ -163,7 +163,7 @@ absl::StatusOr<SnapshotDigest> DigestRecords(sqlite3* database) {
       Prepare(database, fmt::format("SELECT {} FROM record ORDER BY key", kRowColumns)));
   SnapshotDigest digest;
   int result = SQLITE_OK;
-  while ((result = sqlite3_step(statement.get())) == SQLITE_ROW) {
+  while ((result = Step(statement.get())) == SQLITE_ROW) {
     ASSIGN_OR_RETURN(const Row row, ReadRow(statement.get()));
     digest.Add(row.crc);
   }

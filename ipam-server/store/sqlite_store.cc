@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -129,7 +130,7 @@ absl::StatusOr<std::optional<StoredRecord>> SqliteStore::Get(std::string_view ke
   if (!reader.ok()) return Annotated(reader.status());
   const sqlite::ResetAtEnd reset(reader->get());
   sqlite::BindText(reader->get(), 1, key);
-  const int result = sqlite3_step(reader->get());
+  const int result = sqlite::Step(reader->get());
   if (result == SQLITE_DONE) {
     reader->Finish();
     return std::nullopt;
@@ -157,7 +158,7 @@ absl::Status SqliteStore::List(const ListOptions& options, const Visit& visit) {
   const auto limit = static_cast<sqlite3_int64>(options.limit);
   sqlite3_bind_int64(statement->get(), 3, limit == 0 ? -1 : limit);
   int result = SQLITE_OK;
-  while ((result = sqlite3_step(statement->get())) == SQLITE_ROW) {
+  while ((result = sqlite::Step(statement->get())) == SQLITE_ROW) {
     const absl::StatusOr<sqlite::Row> row = sqlite::ReadRow(statement->get());
     if (!row.ok()) return Annotated(row.status());
     visit(row->key, {.value = std::string(row->value), .revision = row->revision});
@@ -217,7 +218,7 @@ absl::StatusOr<std::vector<int64_t>> SqliteStore::Transact(std::span<const Compa
 
 absl::StatusOr<int64_t> SqliteStore::NextRevision() {
   const sqlite::ResetAtEnd reset(next_revision_.get());
-  const int result = sqlite3_step(next_revision_.get());
+  const int result = sqlite::Step(next_revision_.get());
   if (result == SQLITE_DONE) {
     return absl::DataLossError(
         "the table counter is empty: stop the server and put a backup in the file's place");
@@ -242,7 +243,7 @@ absl::Status SqliteStore::Write(const CompareAndPut& put, int64_t revision) {
   } else {
     sqlite3_bind_int64(statement, 2, put.expected);
   }
-  const int result = sqlite3_step(statement);
+  const int result = sqlite::Step(statement);
   if (result != SQLITE_DONE) {
     return sqlite::ErrorOf(writer_.get(), result, fmt::format("write {}", put.key));
   }
@@ -253,7 +254,7 @@ absl::Status SqliteStore::Write(const CompareAndPut& put, int64_t revision) {
 absl::Status SqliteStore::WhyRefused(const CompareAndPut& put) {
   const sqlite::ResetAtEnd reset(revision_of_.get());
   sqlite::BindText(revision_of_.get(), 1, put.key);
-  const int result = sqlite3_step(revision_of_.get());
+  const int result = sqlite::Step(revision_of_.get());
   if (result != SQLITE_ROW && result != SQLITE_DONE) {
     return sqlite::ErrorOf(writer_.get(), result, fmt::format("read {}", put.key));
   }
@@ -267,6 +268,7 @@ absl::Status SqliteStore::WhyRefused(const CompareAndPut& put) {
 // before anything is built on it; then the log begins anew.
 absl::Status SqliteStore::EmptyDoubtfulLog() {
   if (!log_doubtful_) return absl::OkStatus();
+  errno = 0;
   const int result = sqlite3_wal_checkpoint_v2(writer_.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE,
                                                nullptr, nullptr);
   if ((result & 0xFF) == SQLITE_BUSY) {

@@ -1,4 +1,4 @@
-#include <fstream>
+#include <filesystem>
 
 #include "ipam-server/store/memory_store.h"
 #include "ipam-server/store/sqlite_store.h"
@@ -31,37 +31,6 @@ INSTANTIATE_TEST_SUITE_P(
                      .durable = true}),
     [](const auto& test) { return test.param.name; });
 
-constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-
-TEST(SqliteStore, KeepsRecordsAndRevisionsAcrossARestart) {
-  const testing_support::TempDir dir;
-  const std::vector<CompareAndPut> batch = {{"node/a", "one", 0}};
-  const int64_t revision = OpenSqlite(dir.path())->Commit(batch).value().at(0);
-  const auto reopened = OpenSqlite(dir.path());
-  EXPECT_EQ(**reopened->Get("node/a"), (StoredRecord{"one", revision}));
-}
-
-TEST(SqliteStore, TwoServersCannotShareAFile) {
-  const testing_support::TempDir dir;
-  const auto first = OpenSqlite(dir.path());
-  const auto second = OpenSqliteStore(dir.File("ipam.db"));
-  EXPECT_EQ(second.status().code(), kFailedPrecondition) << second.status();
-  EXPECT_NE(std::string(second.status().message()).find("another process"), std::string::npos);
-}
-
-TEST(SqliteStore, AFileThatIsNoDatabaseIsNamedNotOverwritten) {
-  const testing_support::TempDir dir;
-  std::ofstream(dir.File("ipam.db")) << std::string(4096, 'x');
-  const auto store = OpenSqliteStore(dir.File("ipam.db"));
-  EXPECT_EQ(store.status().code(), kDataLoss) << store.status();
-  EXPECT_NE(std::string(store.status().message()).find(dir.File("ipam.db")), std::string::npos);
-}
-
-TEST(SqliteStore, AMissingDirectoryIsNotFound) {
-  EXPECT_EQ(OpenSqliteStore("/nonexistent/ipam.db").status().code(), absl::StatusCode::kNotFound);
-}
-
 TEST(MemoryStore, AnInjectedFaultChangesNothing) {
   MemoryStore store;
   store.FailCommits(absl::ResourceExhaustedError("disk full"));
@@ -70,6 +39,48 @@ TEST(MemoryStore, AnInjectedFaultChangesNothing) {
   EXPECT_FALSE(store.Get("node/a")->has_value());
   store.FailCommits(absl::OkStatus());
   EXPECT_TRUE(store.Commit(batch).ok());
+}
+
+TEST(MemoryStore, AFaultLastsAsManyCommitsAsToldTo) {
+  MemoryStore store;
+  store.FailNextCommits(2, absl::UnavailableError("away"));
+  const std::vector<CompareAndPut> batch = {{"node/a", "one", 0}};
+  EXPECT_FALSE(store.Commit(batch).ok());
+  EXPECT_FALSE(store.Commit(batch).ok());
+  EXPECT_TRUE(store.Commit(batch).ok());
+  EXPECT_EQ(store.Stats().failed_commits, 2);
+}
+
+TEST(MemoryStore, ACommitWhoseAnswerIsLostHasHappened) {
+  MemoryStore store;
+  store.LoseNextAnswers(1);
+  const std::vector<CompareAndPut> batch = {{"node/a", "one", 0}};
+  EXPECT_EQ(store.Commit(batch).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(store.Get("node/a")->value().value, "one");
+  EXPECT_EQ(store.Commit(batch).status().code(), absl::StatusCode::kAborted);
+}
+
+TEST(MemoryStore, ReadsGoOnWhileACommitIsSlowAndFailWhenToldTo) {
+  MemoryStore store;
+  const std::vector<CompareAndPut> batch = {{"node/a", "one", 0}};
+  bool read = false;
+  store.BeforeCommit([&] { read = store.Get("node/a").ok(); });
+  EXPECT_TRUE(store.Commit(batch).ok());
+  EXPECT_TRUE(read);
+  store.FailReads(absl::UnavailableError("away"));
+  EXPECT_FALSE(store.Get("node/a").ok());
+  EXPECT_FALSE(store.List("", [](std::string_view, const StoredRecord&) {}).ok());
+}
+
+TEST(MemoryStore, ADamagedBackupIsNotRestored) {
+  const testing_support::TempDir dir;
+  MemoryStore store;
+  const std::vector<CompareAndPut> batch = {{"node/a", "one", 0}};
+  ASSERT_TRUE(store.Commit(batch).ok());
+  ASSERT_TRUE(store.Backup(dir.File("backup")).ok());
+  const auto size = std::filesystem::file_size(dir.File("backup"));
+  std::filesystem::resize_file(dir.File("backup"), size - 1);
+  EXPECT_EQ(MemoryStore::Restore(dir.File("backup")).status().code(), absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

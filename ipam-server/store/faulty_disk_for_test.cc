@@ -132,26 +132,26 @@ struct FaultyDisk::Methods {
   }
 
   static const sqlite3_io_methods* FileMethods() {
-    static const sqlite3_io_methods kMethods = {2,
-                                                &Close,
-                                                &Read,
-                                                &Write,
-                                                &Truncate,
-                                                &Sync,
-                                                &FileSize,
-                                                &Lock,
-                                                &Unlock,
-                                                &CheckReservedLock,
-                                                &FileControl,
-                                                &SectorSize,
-                                                &DeviceCharacteristics,
-                                                &ShmMap,
-                                                &ShmLock,
-                                                &ShmBarrier,
-                                                &ShmUnmap,
-                                                nullptr,
-                                                nullptr};
-    return &kMethods;
+    static const sqlite3_io_methods methods = {2,
+                                               &Close,
+                                               &Read,
+                                               &Write,
+                                               &Truncate,
+                                               &Sync,
+                                               &FileSize,
+                                               &Lock,
+                                               &Unlock,
+                                               &CheckReservedLock,
+                                               &FileControl,
+                                               &SectorSize,
+                                               &DeviceCharacteristics,
+                                               &ShmMap,
+                                               &ShmLock,
+                                               &ShmBarrier,
+                                               &ShmUnmap,
+                                               nullptr,
+                                               nullptr};
+    return &methods;
   }
 };
 

@@ -97,7 +97,7 @@ class Bench {
     fmt::print("{:>8} {:>12} {:>12} {:>9} {:>9} {:>9} {:>14} {:>7} {:>14}\n", "batch", "commits/s",
                "records/s", "p50 ms", "p99 ms", "worst ms", "raw writes/s", "ratio",
                "CPU us/record");
-    for (const size_t batch : {1, 16, 64, 512, 2000}) CompareBatch(batch);
+    for (const size_t batch : {1U, 16U, 64U, 512U, 2000U}) CompareBatch(batch);
     const StoreStats stats = store_->Stats();
     fmt::print("\ncheckpoints {}, commits that waited for one {}, log {} KiB, file {} KiB\n",
                stats.checkpoints, stats.waited_for_log, stats.log_bytes / 1024,

@@ -136,6 +136,18 @@ std::string OneLine(std::string message) {
   return message;
 }
 
+// Takes down a root that is no map; `what` is what has that root.
+void RequireMap(ConfigDocument& document, std::string_view what) {
+  const YamlNode& root = document.root;
+  if (root.kind == YamlKind::kMap) return;
+  document.readable = false;
+  document.mistakes.push_back(
+      {root.line, "",
+       root.kind == YamlKind::kEmpty
+           ? fmt::format("the {} is empty", what)
+           : fmt::format("the {} must be a map (key: value), not {}", what, NameOf(root.kind))});
+}
+
 std::string_view Wanted(YamlKind kind) { return kind == YamlKind::kText ? "text" : NameOf(kind); }
 
 }  // namespace
@@ -146,6 +158,17 @@ ConfigMap::ConfigMap(ConfigDocument* document, const YamlNode* node, std::string
 }
 
 int ConfigMap::line() const { return node_ == nullptr ? 1 : node_->line; }
+
+int ConfigMap::LineOf(std::string_view key) const {
+  const YamlEntry* entry = present() ? node_->Find(std::string(key)) : nullptr;
+  return entry == nullptr ? line() : entry->line;
+}
+
+int ConfigMap::LineOf(std::string_view key, size_t item) const {
+  const YamlEntry* entry = present() ? node_->Find(std::string(key)) : nullptr;
+  const bool found = entry != nullptr && item < entry->value.items.size();
+  return found ? entry->value.items[item].line : LineOf(key);
+}
 
 void ConfigMap::Note(int line, std::string path, std::string message) const {
   document_->mistakes.push_back({line, std::move(path), OneLine(std::move(message))});
@@ -331,9 +354,7 @@ bool ConfigMap::ReadTexts(std::string_view key, Need need, const ParseText& pars
 
 void ConfigMap::Error(std::string_view key, std::string message) const {
   if (!present()) return;
-  const YamlEntry* entry = node_->Find(std::string(key));
-  Note(entry == nullptr ? line() : entry->line, key.empty() ? path_ : JoinPath(path_, key),
-       std::move(message));
+  Note(LineOf(key), key.empty() ? path_ : JoinPath(path_, key), std::move(message));
 }
 
 ConfigText::ConfigText(std::unique_ptr<ConfigDocument> document) : document_(std::move(document)) {}
@@ -345,28 +366,39 @@ ConfigText ConfigText::Parse(std::string_view text, std::string file) {
   auto document = std::make_unique<ConfigDocument>();
   document->file = std::move(file);
   document->readable = ParseYaml(text, &document->root, &document->mistakes);
-  if (document->readable && document->root.kind != YamlKind::kMap) {
-    document->readable = false;
-    const YamlNode& root = document->root;
-    const std::string message =
-        root.kind == YamlKind::kEmpty
-            ? "the file is empty"
-            : fmt::format("the file must be a map (key: value), not {}", NameOf(root.kind));
-    document->mistakes.push_back({root.line, "", message});
-  }
+  if (document->readable) RequireMap(*document, "file");
   return ConfigText(std::move(document));
+}
+
+std::vector<ConfigText> ConfigText::ParseAll(std::string_view text, const std::string& file) {
+  std::vector<ConfigText> all;
+  for (YamlDocument& parsed : ParseYamlDocuments(text)) {
+    auto document = std::make_unique<ConfigDocument>();
+    document->file = file;
+    document->root = std::move(parsed.root);
+    document->readable = parsed.whole;
+    document->mistakes = std::move(parsed.mistakes);
+    if (document->readable) RequireMap(*document, "document");
+    all.push_back(ConfigText(std::move(document)));
+  }
+  return all;
 }
 
 ConfigMap ConfigText::Root() const {
   return {document_.get(), document_->readable ? &document_->root : nullptr, ""};
 }
 
-absl::Status ConfigText::Finish() const {
+std::vector<Mistake> ConfigText::Mistakes() const {
   std::vector<Mistake> mistakes = document_->mistakes;
   if (document_->readable) FindUnknown(document_->root, "", &mistakes);
-  if (mistakes.empty()) return absl::OkStatus();
   std::stable_sort(mistakes.begin(), mistakes.end(),
                    [](const Mistake& a, const Mistake& b) { return a.line < b.line; });
+  return mistakes;
+}
+
+absl::Status ConfigText::Finish() const {
+  const std::vector<Mistake> mistakes = Mistakes();
+  if (mistakes.empty()) return absl::OkStatus();
   std::string text;
   for (size_t i = 0; i < std::min(mistakes.size(), kMaxMistakes); ++i) {
     if (i > 0) text += "\n";

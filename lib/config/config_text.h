@@ -16,6 +16,7 @@
 //
 // A mistake is one line, "FILE:LINE: KEY.PATH: what is wrong and what is allowed". The subset of
 // YAML taken is that of yaml_tree.h: no anchors, aliases, tags, duplicate keys or second document.
+// A file that may hold several documents is read with ParseAll().
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "lib/config/mistake.h"
 
 namespace spoke::config {
 
@@ -64,6 +66,10 @@ class ConfigMap {
   // The line of the map's first key, and "pools[1]" (empty for the root), for messages of others.
   int line() const;
   const std::string& path() const { return path_; }
+  // The line of `key`, or of the map where it is absent; and of the item with that number in the
+  // list behind `key`, or of `key` where there is none.
+  int LineOf(std::string_view key) const;
+  int LineOf(std::string_view key, size_t item) const;
 
   // Whether the key is there, whatever it holds; the key counts as known.
   bool Has(std::string_view key) const;
@@ -127,6 +133,11 @@ class ConfigText {
   // Always gives an object; what is wrong with `text` is in Finish(). `file` is the name shown.
   static ConfigText Parse(std::string_view text, std::string file);
 
+  // The same for each document of a file that may hold several, divided by "---"; those that hold
+  // nothing are left out. Lines are those of the file. At least one; one that cannot be read is the
+  // last.
+  static std::vector<ConfigText> ParseAll(std::string_view text, const std::string& file);
+
   ConfigText(ConfigText&&) noexcept;
   ConfigText& operator=(ConfigText&&) noexcept;
   ~ConfigText();
@@ -138,6 +149,9 @@ class ConfigText {
   // count. Call it once everything is read: a key nobody has asked for by now is unknown. A second
   // call gives the same.
   absl::Status Finish() const;
+
+  // The same one by one and without a limit, for callers that have more to add.
+  std::vector<Mistake> Mistakes() const;
 
   static constexpr size_t kMaxMistakes = 50;
 

@@ -338,5 +338,28 @@ TEST(ConfigText, AMessageStaysOneLineWhateverTheValueHolds) {
   EXPECT_LT(longer.size(), 200U);
 }
 
+TEST(ConfigTextParseAll, EachDocumentIsReadByItself) {
+  const auto all = ConfigText::ParseAll("a: x\nz: 1\n---\nlist:\n  - p\n  - q\n---\n- 1\n", "f");
+  ASSERT_EQ(all.size(), 3U);
+  std::string text;
+  all[0].Root().String("a", &text, Need::kRequired);
+  EXPECT_EQ(text, "x");
+  ASSERT_EQ(all[0].Mistakes().size(), 1U);
+  EXPECT_EQ(all[0].Mistakes()[0].line, 2);
+  EXPECT_EQ(all[0].Mistakes()[0].path, "z");
+  const ConfigMap second = all[1].Root();
+  std::vector<std::string> items;
+  second.StringList("list", &items, Need::kRequired);
+  EXPECT_EQ(second.LineOf("list"), 4);
+  EXPECT_EQ(second.LineOf("list", 1), 6);
+  EXPECT_EQ(second.LineOf("list", 7), 4);
+  EXPECT_EQ(second.LineOf("absent", 7), 4);
+  EXPECT_TRUE(all[1].Mistakes().empty());
+  EXPECT_FALSE(all[2].Root().present());
+  EXPECT_EQ(all[2].Root().LineOf("a"), 1);
+  EXPECT_EQ(base::MessageOf(all[2].Finish()),
+            "f:8: the document must be a map (key: value), not a list");
+}
+
 }  // namespace
 }  // namespace spoke::config

@@ -97,15 +97,21 @@ bool IsClosed(std::string_view text, size_t at) {
 // dropped duplicate keys by the time one can look at them.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string_view text, YamlNode* root, std::vector<Mistake>* mistakes)
-      : text_(text), root_(root), mistakes_(mistakes) {}
+  // Keeps up to `max_documents` in `documents`, which is empty at first.
+  TreeBuilder(std::string_view text, size_t max_documents, std::vector<YamlDocument>* documents)
+      : text_(text), max_documents_(max_documents), documents_(documents) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) {
-      Stop(LineOf(mark), "a second document starts here: a file holds one, and nothing behind it");
+    if (documents_->size() >= max_documents_) {
+      Stop(LineOf(mark),
+           max_documents_ == 1
+               ? "a second document starts here: a file holds one, and nothing "
+                 "behind it"
+               : fmt::format("more than {} documents: split the file", max_documents_));
     }
+    documents_->emplace_back();
   }
-  void OnDocumentEnd() override {}
+  void OnDocumentEnd() override { documents_->back().whole = true; }
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     RefuseDecoration(mark, "", anchor);
@@ -141,11 +147,9 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnMapEnd() override { open_.pop_back(); }
 
-  int documents() const { return documents_; }
-
  private:
   // A map or list that is not closed yet. Its address is stable: it is the last child of its
-  // parent, which does not grow before it is closed.
+  // parent, which does not grow before it is closed, and no document begins inside another.
   struct OpenNode {
     YamlNode* node;
     std::string path;
@@ -167,7 +171,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void Add(int line, std::string message) {
-    mistakes_->push_back({line, NextPath(), std::move(message)});
+    documents_->back().mistakes.push_back({line, NextPath(), std::move(message)});
   }
 
   [[noreturn]] void Stop(int line, std::string message) {
@@ -201,16 +205,16 @@ class TreeBuilder : public YAML::EventHandler {
     const auto [first, inserted] = map.node->index_by_key.emplace(key, map.node->entries.size());
     if (!inserted) {
       // The second value still needs a place; it stays unreachable, since the index has the first.
-      mistakes_->push_back({line, JoinPath(map.path, key),
-                            fmt::format("is given twice: line {} has it already",
-                                        map.node->entries[first->second].line)});
+      documents_->back().mistakes.push_back({line, JoinPath(map.path, key),
+                                             fmt::format("is given twice: line {} has it already",
+                                                         map.node->entries[first->second].line)});
     }
     map.node->entries.push_back({key, line, {}});
     map.wants_value = true;
   }
 
   YamlNode* AddValue(YamlKind kind, int line) {
-    YamlNode* node = root_;
+    YamlNode* node = &documents_->back().root;
     if (!open_.empty()) {
       OpenNode& parent = open_.back();
       if (parent.node->kind == YamlKind::kList) {
@@ -238,11 +242,55 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   std::string_view text_;
-  YamlNode* root_;
-  std::vector<Mistake>* mistakes_;
+  size_t max_documents_;
+  std::vector<YamlDocument>* documents_;
   std::vector<OpenNode> open_;
-  int documents_ = 0;
 };
+
+// Takes down what is wrong with the document that was being read, or with the file when none was.
+void Spoil(std::vector<YamlDocument>& documents, int line, std::string message) {
+  if (documents.empty() || documents.back().whole) documents.emplace_back();
+  documents.back().whole = false;
+  documents.back().mistakes.push_back({line, "", std::move(message)});
+}
+
+// A document that a bare "---" or a comment makes says nothing and is no mistake.
+bool IsBlank(const YamlDocument& document) {
+  return document.whole && document.mistakes.empty() && document.root.kind == YamlKind::kEmpty;
+}
+
+std::vector<YamlDocument> ParseDocuments(std::string_view text, size_t max_documents) {
+  std::vector<YamlDocument> documents;
+  if (text.size() > kMaxConfigBytes) {
+    Spoil(documents, 1,
+          fmt::format("the file has {} bytes, more than the {} allowed", text.size(),
+                      kMaxConfigBytes));
+    return documents;
+  }
+  // A byte order mark says nothing in UTF-8, and would shift every position.
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
+  std::vector<Mistake> bytes;
+  if (!CheckBytes(text, &bytes)) {
+    documents.push_back({.root = {}, .whole = false, .mistakes = std::move(bytes)});
+    return documents;
+  }
+  TreeBuilder builder(text, max_documents, &documents);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const StopParsing&) {
+    documents.back().whole = false;
+  } catch (const YAML::Exception& error) {
+    Spoil(documents, LineOf(error.mark), fmt::format("not valid YAML: {}", error.msg));
+  } catch (const std::exception& error) {
+    Spoil(documents, 1, fmt::format("not readable as YAML: {}", error.what()));
+  }
+  return documents;
+}
 
 }  // namespace
 
@@ -285,37 +333,25 @@ std::string JoinPath(std::string_view list, size_t item) {
 }
 
 bool ParseYaml(std::string_view text, YamlNode* root, std::vector<Mistake>* mistakes) {
-  if (text.size() > kMaxConfigBytes) {
-    mistakes->push_back({1, "",
-                         fmt::format("the file has {} bytes, more than the {} allowed", text.size(),
-                                     kMaxConfigBytes)});
-    return false;
-  }
-  // A byte order mark says nothing in UTF-8, and would shift every position.
-  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
-    text.remove_prefix(kByteOrderMark.size());
-  }
-  if (!CheckBytes(text, mistakes)) return false;
-  TreeBuilder builder(text, root, mistakes);
-  try {
-    std::istringstream stream{std::string(text)};
-    YAML::Parser parser(stream);
-    while (parser.HandleNextDocument(builder)) {
-    }
-  } catch (const StopParsing&) {
-    return false;
-  } catch (const YAML::Exception& error) {
-    mistakes->push_back({LineOf(error.mark), "", fmt::format("not valid YAML: {}", error.msg)});
-    return false;
-  } catch (const std::exception& error) {
-    mistakes->push_back({1, "", fmt::format("not readable as YAML: {}", error.what())});
-    return false;
-  }
-  if (builder.documents() == 0) {
+  std::vector<YamlDocument> documents = ParseDocuments(text, 1);
+  if (documents.empty()) {
     mistakes->push_back({1, "", "the file is empty"});
     return false;
   }
-  return true;
+  bool whole = true;
+  for (YamlDocument& document : documents) {
+    whole = whole && document.whole;
+    mistakes->insert(mistakes->end(), document.mistakes.begin(), document.mistakes.end());
+  }
+  *root = std::move(documents.front().root);
+  return whole;
+}
+
+std::vector<YamlDocument> ParseYamlDocuments(std::string_view text) {
+  std::vector<YamlDocument> documents = ParseDocuments(text, kMaxConfigDocuments);
+  std::erase_if(documents, IsBlank);
+  if (documents.empty()) Spoil(documents, 1, "the file is empty");
+  return documents;
 }
 
 }  // namespace spoke::config

@@ -2,8 +2,8 @@
 // a configuration file. Pure; no exception leaves. Used by config_text only; others want that file.
 //
 // Refused, each with its line: anchors, aliases and tags (an alias multiplies what a reader sees;
-// a tag changes what a value means), keys that are not text, duplicate keys, a second document,
-// tabs as indentation, control characters, text that is not UTF-8.
+// a tag changes what a value means), keys that are not text, duplicate keys, tabs as indentation,
+// control characters, text that is not UTF-8; and a second document, where one is wanted.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,13 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/config/mistake.h"
+
 namespace spoke::config {
 
 inline constexpr size_t kMaxConfigBytes = 1UL << 20;  // The largest real file has a few kilobytes.
 inline constexpr size_t kMaxConfigDepth = 32;         // Maps and lists inside each other.
+inline constexpr size_t kMaxConfigDocuments = 4096;   // Of one file; each costs a tree.
 
 enum class YamlKind { kEmpty, kText, kList, kMap };
 
@@ -45,13 +48,6 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// One mistake. `path` is like "pools[1].cidr", empty for the file as a whole.
-struct Mistake {
-  int line = 1;
-  std::string path;
-  std::string message;
-};
-
 // "map" and the path of the key in it, as mistakes show it.
 std::string JoinPath(std::string_view map, std::string_view key);
 std::string JoinPath(std::string_view list, size_t item);
@@ -62,5 +58,17 @@ std::string Quoted(std::string_view text);
 // Parses `text`, appending to `mistakes`. True when `*root` is a whole tree, though it may lack
 // what was refused; false when the text has no readable shape, and then `*root` is not to be used.
 bool ParseYaml(std::string_view text, YamlNode* root, std::vector<Mistake>* mistakes);
+
+// One of the documents of a file, which "---" divides. Lines count from the start of the file.
+struct YamlDocument {
+  YamlNode root;
+  bool whole = false;             // False: `root` is not to be used, and `mistakes` says why.
+  std::vector<Mistake> mistakes;  // Of this document.
+};
+
+// Parses all of `text`: its documents in order, without those that hold nothing. One that cannot be
+// read is the last, since nobody knows where the next one begins. Always gives at least one; a text
+// without any is one with a mistake.
+std::vector<YamlDocument> ParseYamlDocuments(std::string_view text);
 
 }  // namespace spoke::config

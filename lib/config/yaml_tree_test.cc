@@ -52,6 +52,52 @@ TEST(ParseYaml, TakesOneDocumentWithItsMarkers) {
   EXPECT_EQ(FirstMistake("a: 1\r\nb: 2\r\n"), "");
 }
 
+TEST(ParseYamlDocuments, KeepsTheLinesOfTheFile) {
+  const auto documents = ParseYamlDocuments(
+      "# c\n---\n# only a comment\n---\na: 1\n---\nb:\n  - 2\n...\n---\nc: |\n  --- x\n---\n");
+  ASSERT_EQ(documents.size(), 3U);
+  for (const YamlDocument& document : documents) EXPECT_TRUE(document.whole);
+  EXPECT_EQ(documents[0].root.Find("a")->line, 5);
+  EXPECT_EQ(documents[1].root.Find("b")->value.items[0].line, 8);
+  EXPECT_EQ(documents[2].root.Find("c")->line, 11);
+  EXPECT_EQ(documents[2].root.Find("c")->value.text, "--- x\n");
+}
+
+TEST(ParseYamlDocuments, EachHasItsOwnMistakes) {
+  const auto documents = ParseYamlDocuments("a: &x 1\n---\nb: 2\n---\nc: 3\nc: 4\n---\nd: [\n");
+  ASSERT_EQ(documents.size(), 4U);
+  ASSERT_EQ(documents[0].mistakes.size(), 1U);
+  EXPECT_EQ(documents[0].mistakes[0].line, 1);
+  EXPECT_TRUE(documents[1].whole);
+  EXPECT_TRUE(documents[1].mistakes.empty());
+  ASSERT_EQ(documents[2].mistakes.size(), 1U);
+  EXPECT_THAT(documents[2].mistakes[0].message, HasSubstr("line 5 has it already"));
+  EXPECT_FALSE(documents[3].whole);
+  EXPECT_FALSE(documents[3].mistakes.empty());
+}
+
+TEST(ParseYamlDocuments, ATextWithNoneIsAMistake) {
+  for (const char* text : {"", "# c\n", "---\n---\n", "---\n...\n"}) {
+    const auto documents = ParseYamlDocuments(text);
+    ASSERT_EQ(documents.size(), 1U) << text;
+    EXPECT_FALSE(documents[0].whole);
+    EXPECT_EQ(documents[0].mistakes.at(0).message, "the file is empty");
+  }
+}
+
+TEST(ParseYamlDocuments, SizeAndNumberAreCapped) {
+  const auto large = ParseYamlDocuments("a: " + std::string(10 << 20, 'x'));
+  ASSERT_EQ(large.size(), 1U);
+  EXPECT_THAT(large[0].mistakes.at(0).message,
+              HasSubstr("the file has 10485763 bytes, more than the 1048576 allowed"));
+  std::string many;
+  for (size_t i = 0; i <= kMaxConfigDocuments; ++i) many += "--- {}\n";
+  const auto documents = ParseYamlDocuments(many);
+  EXPECT_EQ(documents.size(), kMaxConfigDocuments);
+  EXPECT_FALSE(documents.back().whole);
+  EXPECT_THAT(documents.back().mistakes.at(0).message, HasSubstr("more than 4096 documents"));
+}
+
 TEST(ParseYaml, ALaughBombIsRefusedByItsFirstAnchor) {
   std::string bomb = "a0: &a0 [x, x]\n";
   for (int i = 1; i < 30; ++i) {

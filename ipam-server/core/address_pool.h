@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "ipam-server/core/pool_plan.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 
@@ -19,6 +23,12 @@ struct PoolSpec {
   // subnet: the network, three for the platform, and the last.
   uint32_t reserve_first = 4;
   uint32_t reserve_last = 1;
+  uint32_t block_length = 0;  // Prefix length of the blocks handed out; 0: single addresses.
+  std::string vnet;           // The virtual network the subnet is in; empty: any.
+  std::map<std::string, std::string> node_labels;  // A node must bear all of them.
+  std::vector<std::string> namespaces;             // Sorted; none: for pods of all.
+  std::optional<TargetPolicy> target;              // In place of the server's.
+  bool from_file = false;  // From the server's configuration, not applied as an object.
 
   bool operator==(const PoolSpec&) const = default;
 };

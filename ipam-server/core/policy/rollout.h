@@ -1,0 +1,37 @@
+// Which nodes have the present policy in force. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace spoke::ipam {
+
+// What is known of one node.
+struct NodePolicy {
+  std::string node;
+  bool connected = false;
+  uint64_t acked = 0;  // The version the agent has in force; 0: none, or not known.
+  std::string error;   // Why it refused the newest one it was sent; empty: it did not.
+};
+
+// A node counts in exactly one of the four.
+struct Rollout {
+  uint64_t version = 0;
+  uint64_t nodes = 0;
+  uint64_t current = 0;
+  uint64_t refused = 0;  // Connected, not on `version`, with an error.
+  uint64_t pending = 0;  // Connected, not on `version`, and has not answered yet.
+  uint64_t away = 0;
+  // Positions in the input of the refused and the pending: the refused first, then by name.
+  std::vector<size_t> behind;
+};
+
+inline constexpr size_t kMaxBehind = 1000;
+
+// `behind` names at most kMaxBehind. A node that is away counts as away, whatever it had.
+Rollout SummarizeRollout(uint64_t version, std::span<const NodePolicy> nodes);
+
+}  // namespace spoke::ipam

@@ -1,0 +1,117 @@
+#include "ipam-server/policy/fields.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+using config::ConfigMap;
+using config::Need;
+
+constexpr size_t kMaxLabelPart = 63;
+constexpr size_t kMaxLabelPrefix = 253;
+
+// Reads the list behind `key` with `parse`, which makes a T of a text.
+template <typename T, typename Parse>
+std::vector<Listed<T>> ReadSorted(const ConfigMap& map, std::string_view key, Need need,
+                                  const Parse& parse) {
+  std::map<T, int> line_by_value;
+  size_t items = 0;
+  map.CustomList(key, need, [&](std::string_view text) -> absl::Status {
+    const int line = map.LineOf(key, items++);
+    if (items > kMaxListItems) {
+      // Once is enough for all that follow.
+      return items > kMaxListItems + 1
+                 ? absl::OkStatus()
+                 : absl::InvalidArgumentError(
+                       fmt::format("is one more than the {} items allowed: make two objects of it",
+                                   kMaxListItems));
+    }
+    absl::StatusOr<T> value = parse(text);
+    if (!value.ok()) return value.status();
+    const auto [first, inserted] = line_by_value.emplace(*std::move(value), line);
+    if (inserted) return absl::OkStatus();
+    return absl::InvalidArgumentError(fmt::format(
+        "\"{}\" is listed twice: line {} has it already; remove one", text, first->second));
+  });
+  std::vector<Listed<T>> out;
+  out.reserve(line_by_value.size());
+  for (const auto& [value, line] : line_by_value) out.push_back({value, line});
+  return out;
+}
+
+// A name or value of a label: letters, digits, '-', '_' and '.', with a letter or digit at the
+// ends.
+bool IsLabelPart(std::string_view text) {
+  const auto alphanumeric = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return !text.empty() && text.size() <= kMaxLabelPart && alphanumeric(text.front()) &&
+         alphanumeric(text.back()) && std::all_of(text.begin(), text.end(), [&](char c) {
+           return alphanumeric(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+// "zone" or "kubernetes.io/os".
+bool IsLabelKey(std::string_view text) {
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return IsLabelPart(text);
+  std::string_view prefix = text.substr(0, slash);
+  if (prefix.empty() || prefix.size() > kMaxLabelPrefix) return false;
+  while (!prefix.empty()) {
+    const size_t dot = std::min(prefix.find('.'), prefix.size());
+    if (!CheckLabel(prefix.substr(0, dot)).ok() || dot + 1 == prefix.size()) return false;
+    prefix.remove_prefix(std::min(dot + 1, prefix.size()));
+  }
+  return IsLabelPart(text.substr(slash + 1));
+}
+
+}  // namespace
+
+std::vector<Listed<ip::Prefix>> ReadBlocks(const ConfigMap& map, std::string_view key) {
+  return ReadSorted<ip::Prefix>(map, key, Need::kOptional,
+                                [](std::string_view text) { return ip::Prefix::Parse(text); });
+}
+
+std::vector<Listed<std::string>> ReadNamespaces(const ConfigMap& map, std::string_view key,
+                                                Need need) {
+  return ReadSorted<std::string>(map, key, need,
+                                 [](std::string_view text) -> absl::StatusOr<std::string> {
+                                   const absl::Status status = CheckLabel(text);
+                                   if (!status.ok()) return base::Annotate(status, "a namespace");
+                                   return std::string(text);
+                                 });
+}
+
+NodeLabels ReadNodeLabels(const ConfigMap& map, std::string_view key) {
+  NodeLabels labels;
+  const ConfigMap entries = map.Map(key, Need::kOptional);
+  for (const std::string& name : entries.Keys()) {
+    if (!IsLabelKey(name)) {
+      entries.Error(name, "is not a label of a node: write it as zone, or as example.com/zone");
+    }
+    entries.Custom(name, Need::kRequired, [&](std::string_view text) {
+      if (!IsLabelPart(text)) {
+        return absl::InvalidArgumentError(
+            fmt::format("the value of a label must be 1 to {} letters, digits, '-', '_' and '.', "
+                        "with a letter or digit at both ends, not \"{}\"",
+                        kMaxLabelPart, text.substr(0, kMaxLabelPart)));
+      }
+      labels.emplace(name, text);
+      return absl::OkStatus();
+    });
+  }
+  if (labels.size() > kMaxListItems) {
+    map.Error(key,
+              fmt::format("has {} labels, more than the {} allowed", labels.size(), kMaxListItems));
+  }
+  return labels;
+}
+
+}  // namespace spoke::ipam

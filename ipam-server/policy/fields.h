@@ -1,0 +1,35 @@
+// Readers for the fields that several kinds have, on top of lib/config. Pure. What is wrong is
+// taken down with its line, as config_text.h says; the destination is then not to be used.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ipam-server/core/policy/object.h"
+#include "lib/config/config_text.h"
+#include "lib/ip/prefix.h"
+
+namespace spoke::ipam {
+
+inline constexpr size_t kMaxListItems = 4096;
+
+// One item of a list and its line.
+template <typename T>
+struct Listed {
+  T value;
+  int line = 0;
+};
+
+// CIDR blocks, sorted; a block that is listed twice is a mistake. Of an absent list: none.
+std::vector<Listed<ip::Prefix>> ReadBlocks(const config::ConfigMap& map, std::string_view key);
+
+// Names of Kubernetes namespaces, sorted; one that is listed twice is a mistake.
+std::vector<Listed<std::string>> ReadNamespaces(const config::ConfigMap& map, std::string_view key,
+                                                config::Need need);
+
+// A map of node labels, in the syntax of Kubernetes; values are text and not empty.
+NodeLabels ReadNodeLabels(const config::ConfigMap& map, std::string_view key);
+
+}  // namespace spoke::ipam

@@ -1,0 +1,31 @@
+// The kinds of policy objects. To add one: a file in kinds/ with its class and its reader, the row
+// here (kind.cc), the file in CMakeLists.txt; nothing else knows the kinds. Pure.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ipam-server/core/policy/object.h"
+#include "lib/config/config_text.h"
+
+namespace spoke::ipam {
+
+struct Kind {
+  std::string_view name;  // "Pool"
+  // Reads the spec of the object called `name` (empty: it has mistakes itself). Takes down what is
+  // wrong in `spec`; the result counts only when nothing is. Never nullptr.
+  std::shared_ptr<const Spec> (*read)(const config::ConfigMap& spec, const std::string& name);
+};
+
+// By name.
+std::span<const Kind> Kinds();
+
+// nullptr: there is none of that name.
+const Kind* FindKind(std::string_view name);
+
+// "ClusterNetwork, Pool, Team", for messages.
+std::string KnownKinds();
+
+}  // namespace spoke::ipam

@@ -1,0 +1,65 @@
+// The kind Team: which namespaces belong together, for accounting and budgets. All nodes get it.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ipam-server/core/policy/object.h"
+#include "ipam-server/policy/fields.h"
+#include "nlohmann/json.hpp"
+#include "proto/spoke/v1/policy.pb.h"
+
+namespace spoke::ipam {
+namespace {
+
+using config::ConfigMap;
+using config::Need;
+
+class TeamObject : public Spec {
+ public:
+  TeamObject(std::string name, std::vector<Listed<std::string>> namespaces)
+      : name_(std::move(name)), namespaces_(std::move(namespaces)) {}
+
+  std::string ToJson() const override {
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& item : namespaces_) list.push_back(item.value);
+    return nlohmann::json{{"namespaces", std::move(list)}}.dump();
+  }
+
+  // A namespace belongs to one team.
+  std::vector<Claim> Claims() const override {
+    std::vector<Claim> claims;
+    for (const auto& item : namespaces_) {
+      claims.push_back({.space = "namespaces of teams",
+                        .share = name_,
+                        .what = item.value,
+                        .role = "a namespace",
+                        .path = "spec.namespaces",
+                        .line = item.line});
+    }
+    return claims;
+  }
+
+  std::optional<NodeEntry> ForNodes(const ObjectKey& key) const override {
+    v1::PolicyEntry entry;
+    entry.set_key(key.kind + "/" + key.name);
+    for (const auto& item : namespaces_) entry.mutable_team()->add_namespaces(item.value);
+    return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
+  }
+
+ private:
+  std::string name_;
+  std::vector<Listed<std::string>> namespaces_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Spec> ReadTeam(const ConfigMap& spec, const std::string& name) {
+  auto namespaces = ReadNamespaces(spec, "namespaces", Need::kRequired);
+  if (spec.IsEmptyList("namespaces")) {
+    spec.Error("namespaces", "needs at least one namespace; delete the team if it has none");
+  }
+  return std::make_shared<const TeamObject>(name, std::move(namespaces));
+}
+
+}  // namespace spoke::ipam

@@ -181,6 +181,11 @@ bool ConfigMap::Has(std::string_view key) const {
   return node_->Find(name) != nullptr;
 }
 
+bool ConfigMap::IsEmptyList(std::string_view key) const {
+  const YamlEntry* entry = present() ? node_->Find(std::string(key)) : nullptr;
+  return entry != nullptr && entry->value.kind == YamlKind::kList && entry->value.items.empty();
+}
+
 std::vector<std::string> ConfigMap::Keys() const {
   std::vector<std::string> keys;
   if (!present()) return keys;

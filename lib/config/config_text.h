@@ -73,6 +73,8 @@ class ConfigMap {
 
   // Whether the key is there, whatever it holds; the key counts as known.
   bool Has(std::string_view key) const;
+  // Whether `[]` stands behind the key: for lists that must not be empty when they are given.
+  bool IsEmptyList(std::string_view key) const;
   // All keys in the order of the file, for maps whose keys are data, such as names; they are known
   // once read. Read each with one of the readers below.
   std::vector<std::string> Keys() const;

@@ -361,5 +361,13 @@ TEST(ConfigTextParseAll, EachDocumentIsReadByItself) {
             "f:8: the document must be a map (key: value), not a list");
 }
 
+TEST(ConfigMapIsEmptyList, OnlyOfAListWithoutItems) {
+  const ConfigText text = ConfigText::Parse("none: []\nsome: [1]\nmap: {}\nnothing:\n", "f");
+  EXPECT_TRUE(text.Root().IsEmptyList("none"));
+  for (const char* key : {"some", "map", "nothing", "absent"}) {
+    EXPECT_FALSE(text.Root().IsEmptyList(key)) << key;
+  }
+}
+
 }  // namespace
 }  // namespace spoke::config

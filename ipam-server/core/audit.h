@@ -1,0 +1,170 @@
+// The store against the cloud against the agents: each difference with its cause and the repair
+// that is safe. Pure.
+//
+// Needs no lock: the three were looked at one after the other, so what changed a short while ago is
+// no difference. A repair moves towards the truth of each question: the agent knows who uses an
+// address, the store what was meant, the cloud what is on a NIC. Nothing is taken off a NIC unless
+// the store says it is free and the agent has said that it does not lend it; where that is not
+// certain, the repair is none and the cause says what a person should look at.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
+
+namespace spoke::ipam {
+
+enum class AuditKind : uint8_t {
+  kNotOnNic,            // The store says attached, and the NIC has it not.
+  kOnNicUnknown,        // The NIC has it, and the store says free.
+  kWrongNic,            // The store says one node, and the NIC of another has it.
+  kWrongConfiguration,  // On the right NIC under another name than the store's.
+  kOnTwoNics,
+  kNicNotListed,    // The node's NIC is missing from the cloud's list.
+  kNicReplaced,     // The cloud knows the node's NIC under another MAC address.
+  kStuckAttaching,  // For longer than any cloud call takes.
+  kStuckDetaching,
+  kHeldTwice,           // By two nodes, says the store.
+  kGoneHolds,           // The VM is no more, and the store still has addresses on it.
+  kPoolForeign,         // The pool of the record is unknown, or does not contain the address.
+  kLentUnknown,         // An agent lends it, and the store says free.
+  kLentForeign,         // An agent lends it, and it is in none of the pools.
+  kLentElsewhere,       // An agent lends it, and another node holds it.
+  kLentTwice,           // Two agents lend it.
+  kLentNotRecorded,     // Its agent lends it, and the store does not say so, or to another pod.
+  kLentOlder,           // Its agent lends it under a generation that the store saw end.
+  kLentWhileDetaching,  // Its agent gave it up, and lends it.
+  kRecordedNotLent,     // The store says lent, and its agent does not lend it.
+  kAgentMisses,         // Attached, and the agent does not know.
+  kAgentExtra,          // The agent takes it for attached, and it is not.
+  kAgentUnknown,        // An agent of a node that the store does not know.
+};
+
+inline constexpr AuditKind kLastAuditKind = AuditKind::kAgentUnknown;
+
+// "not_on_nic": stable words, for scripts and for metrics.
+std::string_view NameOf(AuditKind kind);
+
+enum class AuditRepair : uint8_t {
+  kNone,           // Nothing is safe to do by itself.
+  kReattach,       // Ask the cloud again for the NIC as the store has it.
+  kDetach,         // Ask the cloud for the NIC without the address.
+  kResendDesired,  // Send the agent what its node has.
+  kTakeLending,    // Record what the agent lends.
+  kEndLending,     // Record that the lending is over; the address cools down.
+};
+
+// "take_lending"; empty for kNone.
+std::string_view NameOf(AuditRepair repair);
+
+// A node is its name and its VM.
+struct AuditNode {
+  std::string name;
+  std::string vm_id;
+
+  auto operator<=>(const AuditNode&) const = default;
+};
+
+enum class AuditState : uint8_t { kAttaching, kAttached, kDetaching };
+enum class AuditUse : uint8_t { kIdle, kLent, kCooling };
+
+struct AuditLending {
+  ip::Address address;
+  uint64_t generation = 0;
+  std::string container_id;
+  std::string ifname;
+  absl::Time since;
+};
+
+struct StoredAddress {
+  ip::Address address;
+  AuditState state = AuditState::kAttached;
+  AuditUse use = AuditUse::kIdle;
+  std::string configuration;
+  std::string pool;
+  absl::Time since;
+  uint64_t generation = 0;   // Of the last lending.
+  std::string container_id;  // While lent.
+  std::string ifname;
+};
+
+struct StoredNode {
+  AuditNode node;
+  ip::MacAddress nic_mac;
+  bool retired = false;  // Replaced by another VM of the same name.
+  bool gone = false;     // The cloud has said that the VM is no more.
+  std::vector<StoredAddress> addresses;
+};
+
+struct CloudNic {
+  AuditNode node;
+  ip::MacAddress nic_mac;
+  std::map<ip::Address, std::string> configurations;  // Address to name; without the NIC's primary.
+};
+
+struct AgentInventory {
+  AuditNode node;
+  // What it takes for attached; nullopt when it did not say.
+  std::optional<std::vector<ip::Address>> held;
+  std::vector<AuditLending> lent;
+};
+
+struct AuditInput {
+  std::vector<StoredNode> store;
+  std::optional<std::vector<CloudNic>> cloud;  // nullopt: it could not be listed.
+  std::vector<AgentInventory> agents;          // Those that answered.
+  std::map<std::string, std::vector<ip::Prefix>> pools;
+  // Addresses that left their node a short while ago, and when: reports and lists of before may
+  // still have them.
+  std::map<ip::Address, absl::Time> freed;
+  // How the names of the IP configurations begin that are ours to remove.
+  std::string own_prefix = "spoke-";
+};
+
+struct AuditPolicy {
+  // What changed within this is on its way, not a difference.
+  absl::Duration grace = absl::Minutes(2);
+};
+
+struct AuditDifference {
+  AuditKind kind = AuditKind::kNotOnNic;
+  AuditNode node;
+  std::optional<ip::Address> address;  // nullopt: about the node as a whole.
+  AuditRepair repair = AuditRepair::kNone;
+  std::string cause;      // A sentence: who says what, and for kNone what to do.
+  absl::Time first_seen;  // Set by AuditMemory.
+
+  bool operator==(const AuditDifference&) const = default;
+};
+
+// All differences, by node, address and kind. Empty for a consistent world. When each repair is
+// carried out, another audit finds only those whose repair is none.
+std::vector<AuditDifference> Audit(const AuditInput& input, const AuditPolicy& policy,
+                                   absl::Time now);
+
+// Since when each difference has been there, from one audit to the next. Not thread-safe.
+class AuditMemory {
+ public:
+  // Fills in `first_seen`, and forgets the differences that are no longer there.
+  void Remember(std::vector<AuditDifference>& differences, absl::Time now);
+
+ private:
+  struct Identity {
+    AuditKind kind;
+    AuditNode node;
+    std::optional<ip::Address> address;
+
+    auto operator<=>(const Identity&) const = default;
+  };
+  std::map<Identity, absl::Time> first_seen_;
+};
+
+}  // namespace spoke::ipam

@@ -22,7 +22,7 @@ packages=(
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev libabsl-dev
   libc-ares-dev libre2-dev zlib1g-dev libssl-dev
   libgtest-dev libgmock-dev libsqlite3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
-  nlohmann-json3-dev libcli11-dev libmnl-dev
+  nlohmann-json3-dev libcli11-dev libmnl-dev prometheus-cpp-dev
   # tests: a real container runtime, namespaces, certificates
   containerd runc containernetworking-plugins busybox-static
   iproute2 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3

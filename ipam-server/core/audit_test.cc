@@ -352,7 +352,7 @@ TEST(Audit, FindsAndNamesEveryCorruptionAndItsRepairMendsIt) {
   testing::Random random;
   const std::vector<Corruption> corruptions = Corruptions();
   std::set<AuditKind> kinds;
-  for (int i = 0; i < testing::kRandomCases / 5; ++i) {
+  for (int i = 0; i < testing::kRandomCases / 10; ++i) {
     const Corruption& corruption = corruptions[static_cast<size_t>(i) % corruptions.size()];
     World world = ConsistentWorld(random);
     const ip::Address address = corruption.inject(world);

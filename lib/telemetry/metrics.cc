@@ -1,0 +1,282 @@
+#include "lib/telemetry/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/exposer.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "fmt/core.h"
+#include "lib/base/check.h"
+
+namespace spoke::telemetry {
+namespace {
+
+constexpr const char* kRefused = "spoke_metrics_refused_labels_total";
+
+bool IsName(std::string_view text) {
+  return !text.empty() && text.front() >= 'a' && text.front() <= 'z' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
+// What a label must never be, since there are as many values as there are addresses or pods.
+bool IsUnbounded(std::string_view label) {
+  static constexpr std::string_view kBanned[] = {"address", "ip",  "pod",          "container",
+                                                 "uid",     "mac", "container_id", "vm_id"};
+  return std::find(std::begin(kBanned), std::end(kBanned), label) != std::end(kBanned);
+}
+
+void CheckSpec(const MetricSpec& spec) {
+  CHECK(IsName(spec.name) && !spec.help.empty(), "a metric has a name and a help text");
+  const std::string_view name = spec.name;
+  CHECK(name.ends_with("_total") == (spec.type == MetricType::kCounter),
+        "counters, and only they, end in _total");
+  CHECK(!name.ends_with("_count") && !name.ends_with("_sum") && !name.ends_with("_bucket"),
+        "those endings are a histogram's own");
+  CHECK((spec.type == MetricType::kHistogram) == !spec.buckets.empty() &&
+            std::is_sorted(spec.buckets.begin(), spec.buckets.end()),
+        "histograms, and only they, have buckets");
+  for (const LabelSpec& label : spec.labels) {
+    CHECK(IsName(label.name) && label.name != "le" && !IsUnbounded(label.name),
+          "a label has few values");
+    CHECK(label.values.empty() != (label.max_values == 0), "a label's values are bounded");
+  }
+}
+
+}  // namespace
+
+LabelSpec OneOf(std::string name, std::vector<std::string> values) {
+  return {.name = std::move(name), .values = std::move(values)};
+}
+
+LabelSpec UpTo(std::string name, size_t max_values) {
+  return {.name = std::move(name), .max_values = max_values};
+}
+
+void Counter::Add(double amount) const {
+  CHECK(amount >= 0, "a counter only rises");
+  counter_->Increment(amount);
+}
+double Counter::value() const { return counter_->Value(); }
+void Gauge::Set(double value) const { gauge_->Set(value); }
+void Gauge::Add(double amount) const { gauge_->Increment(amount); }
+double Gauge::value() const { return gauge_->Value(); }
+void Histogram::Observe(double value) const { histogram_->Observe(value); }
+
+class Metrics::Impl final : public prometheus::Collectable {
+ public:
+  explicit Impl(std::vector<MetricSpec> table) : table_(std::move(table)) {
+    table_.push_back({.name = kRefused,
+                      .type = MetricType::kCounter,
+                      .help = "Label values that were not in the table or beyond its cap"});
+    for (const MetricSpec& spec : table_) {
+      CheckSpec(spec);
+      Family family{.spec = &spec, .seen = std::vector<std::set<std::string>>(spec.labels.size())};
+      switch (spec.type) {
+        case MetricType::kCounter:
+          family.counters =
+              &prometheus::BuildCounter().Name(spec.name).Help(spec.help).Register(registry_);
+          break;
+        case MetricType::kGauge:
+          family.gauges =
+              &prometheus::BuildGauge().Name(spec.name).Help(spec.help).Register(registry_);
+          break;
+        case MetricType::kHistogram:
+          family.histograms =
+              &prometheus::BuildHistogram().Name(spec.name).Help(spec.help).Register(registry_);
+          break;
+      }
+      const bool is_new = families_.emplace(spec.name, std::move(family)).second;
+      CHECK(is_new, "a metric stands in the table once");
+    }
+    refused_ = &families_.find(kRefused)->second.counters->Add({});
+  }
+
+  prometheus::Counter& GetCounter(std::string_view name, const std::vector<std::string>& labels) {
+    const absl::MutexLock lock(&mutex_);
+    Family& family = Find(name, MetricType::kCounter, labels);
+    return family.counters->Add(LabelsOf(family, labels));
+  }
+
+  prometheus::Gauge& GetGauge(std::string_view name, const std::vector<std::string>& labels) {
+    const absl::MutexLock lock(&mutex_);
+    Family& family = Find(name, MetricType::kGauge, labels);
+    return family.gauges->Add(LabelsOf(family, labels));
+  }
+
+  prometheus::Histogram& GetHistogram(std::string_view name,
+                                      const std::vector<std::string>& labels) {
+    const absl::MutexLock lock(&mutex_);
+    Family& family = Find(name, MetricType::kHistogram, labels);
+    return family.histograms->Add(LabelsOf(family, labels), family.spec->buckets);
+  }
+
+  void Remove(std::string_view name, const std::vector<std::string>& labels) {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = families_.find(name);
+    CHECK(found != families_.end() && found->second.spec->labels.size() == labels.size(),
+          "a metric stands in the table with its labels");
+    Family& family = found->second;
+    prometheus::Labels named;
+    for (size_t i = 0; i < labels.size(); ++i) named[family.spec->labels[i].name] = labels[i];
+    if (family.counters != nullptr && family.counters->Has(named)) {
+      family.counters->Remove(&family.counters->Add(named));
+    } else if (family.gauges != nullptr && family.gauges->Has(named)) {
+      family.gauges->Remove(&family.gauges->Add(named));
+    } else if (family.histograms != nullptr && family.histograms->Has(named)) {
+      family.histograms->Remove(&family.histograms->Add(named, family.spec->buckets));
+    } else {
+      return;
+    }
+    family.series.erase(named);
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const std::string& label = family.spec->labels[i].name;
+      const bool used = std::any_of(
+          family.series.begin(), family.series.end(),
+          [&](const prometheus::Labels& series) { return series.at(label) == labels[i]; });
+      if (!used) family.seen[i].erase(labels[i]);
+    }
+  }
+
+  void BeforeScrape(std::function<void()> update) {
+    const absl::MutexLock lock(&hooks_mutex_);
+    hooks_.push_back(std::move(update));
+  }
+
+  // Waits for a scrape that is under way.
+  void DropHooks() {
+    const absl::MutexLock lock(&hooks_mutex_);
+    hooks_.clear();
+  }
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    {
+      const absl::MutexLock lock(&hooks_mutex_);
+      for (const auto& update : hooks_) update();
+    }
+    return registry_.Collect();
+  }
+
+  const std::vector<MetricSpec>& table() const { return table_; }
+
+ private:
+  struct Family {
+    const MetricSpec* spec = nullptr;
+    prometheus::Family<prometheus::Counter>* counters = nullptr;
+    prometheus::Family<prometheus::Gauge>* gauges = nullptr;
+    prometheus::Family<prometheus::Histogram>* histograms = nullptr;
+    std::vector<std::set<std::string>> seen;  // By label, of those with a cap.
+    std::set<prometheus::Labels> series;      // Likewise.
+  };
+
+  Family& Find(std::string_view name, MetricType type, const std::vector<std::string>& labels)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto found = families_.find(name);
+    CHECK(found != families_.end() && found->second.spec->type == type &&
+              found->second.spec->labels.size() == labels.size(),
+          "a metric stands in the table with its type and labels");
+    return found->second;
+  }
+
+  prometheus::Labels LabelsOf(Family& family, const std::vector<std::string>& values)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    prometheus::Labels named;
+    bool has_cap = false;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const LabelSpec& label = family.spec->labels[i];
+      named[label.name] = std::string(Admit(label, family.seen[i], values[i]));
+      has_cap = has_cap || label.values.empty();
+    }
+    if (has_cap) family.series.insert(named);
+    return named;
+  }
+
+  std::string_view Admit(const LabelSpec& label, std::set<std::string>& seen,
+                         const std::string& value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const bool listed =
+        std::find(label.values.begin(), label.values.end(), value) != label.values.end();
+    if (listed || value == kOther || seen.contains(value)) return value;
+    if (seen.size() < label.max_values) return *seen.insert(value).first;
+    refused_->Increment();
+    return kOther;
+  }
+
+  std::vector<MetricSpec> table_;
+  prometheus::Registry registry_;  // Thread-safe.
+  prometheus::Counter* refused_ = nullptr;
+  absl::Mutex mutex_;
+  std::map<std::string, Family, std::less<>> families_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::Mutex hooks_mutex_;
+  std::vector<std::function<void()>> hooks_ ABSL_GUARDED_BY(hooks_mutex_);
+};
+
+Metrics::Metrics(std::vector<MetricSpec> table) : impl_(std::make_shared<Impl>(std::move(table))) {}
+Metrics::~Metrics() { impl_->DropHooks(); }
+
+Counter Metrics::GetCounter(std::string_view name, const std::vector<std::string>& labels) {
+  return Counter(impl_->GetCounter(name, labels));
+}
+Gauge Metrics::GetGauge(std::string_view name, const std::vector<std::string>& labels) {
+  return Gauge(impl_->GetGauge(name, labels));
+}
+Histogram Metrics::GetHistogram(std::string_view name, const std::vector<std::string>& labels) {
+  return Histogram(impl_->GetHistogram(name, labels));
+}
+void Metrics::Remove(std::string_view name, const std::vector<std::string>& labels) {
+  impl_->Remove(name, labels);
+}
+void Metrics::BeforeScrape(std::function<void()> update) { impl_->BeforeScrape(std::move(update)); }
+const std::vector<MetricSpec>& Metrics::table() const { return impl_->table(); }
+
+std::string Metrics::Render() const {
+  std::ostringstream text;
+  prometheus::TextSerializer().Serialize(text, impl_->Collect());
+  return std::move(text).str();
+}
+
+class MetricsEndpoint::Impl {
+ public:
+  Impl(const std::string& address, std::shared_ptr<Metrics::Impl> metrics)
+      : metrics_(std::move(metrics)), exposer_(address, 1) {
+    exposer_.RegisterCollectable(metrics_);
+  }
+
+  int port() const {
+    const std::vector<int> ports = exposer_.GetListeningPorts();
+    return ports.empty() ? 0 : ports.front();
+  }
+
+ private:
+  std::shared_ptr<Metrics::Impl> metrics_;  // The library keeps weak ones.
+  prometheus::Exposer exposer_;
+};
+
+MetricsEndpoint::MetricsEndpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+MetricsEndpoint::~MetricsEndpoint() = default;
+int MetricsEndpoint::port() const { return impl_->port(); }
+
+absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(const std::string& address,
+                                                                       Metrics& metrics) {
+  try {
+    return std::unique_ptr<MetricsEndpoint>(
+        new MetricsEndpoint(std::make_unique<Impl>(address, metrics.impl_)));
+  } catch (const std::exception&) {
+    // What the library throws says only that something failed.
+    return absl::UnavailableError(fmt::format(
+        "cannot serve metrics on {}: is it in use, or not an address of this machine?", address));
+  }
+}
+
+}  // namespace spoke::telemetry

@@ -1,0 +1,138 @@
+// What a program tells Prometheus: every metric stands in one table, and every label in it has
+// bounded values, so that no cluster, however large, makes the server's memory or Prometheus's grow
+// with it. An address, an id or a name that users choose is never a label.
+//
+// This header knows nothing of the metrics library, whose own headers are costly to compile. Each
+// program's table is listed in docs/METRICS.md; scripts/check_metrics compares the two.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace prometheus {
+class Counter;
+class Gauge;
+class Histogram;
+}  // namespace prometheus
+
+namespace spoke::telemetry {
+
+enum class MetricType { kCounter, kGauge, kHistogram };
+
+struct LabelSpec {
+  std::string name;
+  std::vector<std::string> values;  // The only ones; empty: any, up to `max_values`.
+  size_t max_values = 0;
+};
+
+// A label with these values only.
+LabelSpec OneOf(std::string name, std::vector<std::string> values);
+// A label whose values an operator names, such as pools. See Metrics for what happens beyond.
+LabelSpec UpTo(std::string name, size_t max_values);
+
+struct MetricSpec {
+  std::string name;  // Ends in its unit; a counter's in _total.
+  MetricType type = MetricType::kGauge;
+  std::string help;
+  std::vector<LabelSpec> labels = {};
+  std::vector<double> buckets = {};  // Upper bounds, rising; for histograms only.
+};
+
+// Handles are cheap to copy and to use (some 10 ns), thread-safe, and valid as long as their
+// Metrics.
+class Counter {
+ public:
+  explicit Counter(prometheus::Counter& counter) : counter_(&counter) {}
+  // `amount` is not negative.
+  void Add(double amount = 1) const;
+  double value() const;
+
+ private:
+  prometheus::Counter* counter_;
+};
+
+class Gauge {
+ public:
+  explicit Gauge(prometheus::Gauge& gauge) : gauge_(&gauge) {}
+  void Set(double value) const;
+  void Add(double amount) const;
+  double value() const;
+
+ private:
+  prometheus::Gauge* gauge_;
+};
+
+class Histogram {
+ public:
+  explicit Histogram(prometheus::Histogram& histogram) : histogram_(&histogram) {}
+  void Observe(double value) const;
+
+ private:
+  prometheus::Histogram* histogram_;
+};
+
+// All metrics of a program. Thread-safe. A name that is not in the table, a wrong type or a wrong
+// number of labels is a bug in the caller, and ends the program.
+class Metrics {
+ public:
+  // Where a label value beyond the cap goes: a series of its own, so that sums stay right.
+  static constexpr std::string_view kOther = "other";
+
+  // Names, types and labels are checked: a bad table ends the program.
+  explicit Metrics(std::vector<MetricSpec> table);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // The series with these label values, in the order of the table; made at the first call. A value
+  // that the table does not list, or one beyond its cap, becomes "other" (and is counted in
+  // spoke_metrics_refused_labels_total). Costs a lookup: keep the handle.
+  Counter GetCounter(std::string_view name, const std::vector<std::string>& labels = {});
+  Gauge GetGauge(std::string_view name, const std::vector<std::string>& labels = {});
+  Histogram GetHistogram(std::string_view name, const std::vector<std::string>& labels = {});
+
+  // Ends a series, as of a pool that was deleted; makes room under the cap. Handles to it become
+  // invalid. Does nothing when there is none.
+  void Remove(std::string_view name, const std::vector<std::string>& labels);
+
+  // Called before every scrape, on the scraping thread, for what is cheaper to look up than to
+  // keep: must be quick, and must not call Render(). Never called again once Metrics is gone.
+  void BeforeScrape(std::function<void()> update);
+
+  // The text of a scrape, in the Prometheus exposition format.
+  std::string Render() const;
+
+  const std::vector<MetricSpec>& table() const;
+
+ private:
+  friend class MetricsEndpoint;
+  class Impl;
+  std::shared_ptr<Impl> impl_;  // Shared with a scrape that is under way.
+};
+
+// Serves GET /metrics over plain HTTP until it is destroyed.
+class MetricsEndpoint {
+ public:
+  // `address` is "host:port" ("127.0.0.1:9464"; port 0: any free one). There is neither TLS nor a
+  // password: bind it to loopback, or to a network that may know how many addresses there are.
+  // Errors: kUnavailable (cannot listen there: in use, or not an address of this machine).
+  static absl::StatusOr<std::unique_ptr<MetricsEndpoint>> Open(const std::string& address,
+                                                               Metrics& metrics);
+  ~MetricsEndpoint();
+
+  int port() const;
+
+ private:
+  class Impl;
+  explicit MetricsEndpoint(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace spoke::telemetry

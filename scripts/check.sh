@@ -97,6 +97,7 @@ main() {
   run words scripts/check_words
   run sources scripts/check_sources
   run events scripts/check_events
+  run metrics scripts/check_metrics
   run shell check_shell
   run tidy check_tidy
 

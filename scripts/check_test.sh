@@ -139,6 +139,42 @@ test_events() {
   fi
 }
 
+# A metric with a row and an alert, to which expect_metrics adds what is wrong.
+metrics_tree() {
+  fresh_tree
+  mkdir -p "$tree/docs" "$tree/conf"
+  printf '  {.name = "a_total",\n   .type = MetricType::kCounter,\n   .labels = {OneOf("b", {"c"})}},\n' \
+    >"$tree/lib/base/table.cc"
+  printf '| \140a_total\140 | counter | \140b\140 | what | \140SpokeA\140 |\n' >"$tree/docs/METRICS.md"
+  printf -- '- alert: SpokeA\n  expr: a_total > 0\n' >"$tree/conf/alerts.yaml"
+}
+
+# expect_metrics FILE LINE CONTENT MESSAGE_PART: as expect_finding.
+expect_metrics() {
+  local file=$1 line=$2 content=$3 want=$4 output code=0
+  metrics_tree
+  printf '%b' "$content" >>"$tree/$file"
+  output=$("$scripts/check_metrics" "$tree" 2>&1) || code=$?
+  if ((code != 1)) || [[ $output != "$file:$line: "*"$want"* ]]; then
+    printf 'check_metrics: wanted exit code 1 and "%s:%s: ... %s ...", got %d and:\n%s\n' \
+      "$file" "$line" "$want" "$code" "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+test_metrics() {
+  metrics_tree
+  expect_clean check_metrics
+  local page=docs/METRICS.md
+  expect_metrics lib/base/table.cc 4 '{.name = "d", .type = MetricType::kGauge},\n' 'd has no row'
+  expect_metrics $page 2 '| `d` | gauge | | what | |\n' 'no program has the metric d'
+  expect_metrics $page 2 '| `a_total` | gauge | `b` | what | |\n' 'is a counter, not a gauge'
+  expect_metrics $page 2 '| `a_total` | counter | `b`, `x` | what | |\n' 'has the labels'
+  expect_metrics $page 2 '| `a_total` | counter | `b` | | |\n' 'say what it means'
+  expect_metrics $page 2 'see `SpokeB`\n' 'has no alert SpokeB'
+  expect_metrics conf/alerts.yaml 3 '  expr: spoke_x > 0\n' 'no program has the metric spoke_x'
+}
+
 # expect_tidy CODE WHAT: what check_tidy exits with, on the tree as it is.
 expect_tidy() {
   local want=$1 what=$2 output code=0
@@ -182,6 +218,7 @@ main() {
   test_words
   test_sources
   test_events
+  test_metrics
   test_tidy
   if ((failures > 0)); then
     printf 'check_test.sh: %d expectations FAILED\n' "$failures" >&2

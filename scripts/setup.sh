@@ -82,6 +82,8 @@ main() {
     *) usage >&2 && exit 2 ;;
   esac
 
+  # Not a package, but out of one; so that tests need no network.
+  "$(dirname "${BASH_SOURCE[0]}")/promtool.sh" --fetch
   local missing=()
   mapfile -t missing < <(find_missing)
   if ((${#missing[@]} == 0)); then return; fi

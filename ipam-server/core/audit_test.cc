@@ -120,7 +120,7 @@ constexpr size_t kNodes = 3;
 
 // Everything agrees, or is on its way. Each node has an idle, a lent and a cooling address at
 // least.
-World ConsistentWorld(testing::Random& random) {
+World ConsistentWorld(testing_support::Random& random) {
   World world;
   world.input.cloud.emplace();
   world.input.pools["p"] = {*ip::Prefix::Parse("10.0.0.0/24")};
@@ -340,8 +340,8 @@ std::string Describe(const std::vector<AuditDifference>& differences) {
 }
 
 TEST(Audit, AConsistentWorldIsClean) {
-  testing::Random random;
-  for (int i = 0; i < testing::kRandomCases / 10; ++i) {
+  testing_support::Random random;
+  for (int i = 0; i < testing_support::kRandomCases / 10; ++i) {
     const World world = ConsistentWorld(random);
     const auto differences = Audit(world.input, kPolicy, kNow);
     ASSERT_THAT(differences, IsEmpty()) << Describe(differences);
@@ -349,10 +349,10 @@ TEST(Audit, AConsistentWorldIsClean) {
 }
 
 TEST(Audit, FindsAndNamesEveryCorruptionAndItsRepairMendsIt) {
-  testing::Random random;
+  testing_support::Random random;
   const std::vector<Corruption> corruptions = Corruptions();
   std::set<AuditKind> kinds;
-  for (int i = 0; i < testing::kRandomCases / 10; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases / 10; ++i) {
     const Corruption& corruption = corruptions[static_cast<size_t>(i) % corruptions.size()];
     World world = ConsistentWorld(random);
     const ip::Address address = corruption.inject(world);
@@ -387,9 +387,9 @@ TEST(Audit, FindsAndNamesEveryCorruptionAndItsRepairMendsIt) {
 }
 
 TEST(Audit, NothingIsTakenOffANicWhileItsAgentLendsIt) {
-  testing::Random random;
+  testing_support::Random random;
   const std::vector<Corruption> corruptions = Corruptions();
-  for (int i = 0; i < testing::kRandomCases / 20; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases / 20; ++i) {
     World world = ConsistentWorld(random);
     std::set<ip::Address> lent;
     for (int j = 0; j < 3; ++j) {  // Several at once, whatever comes of it.
@@ -410,21 +410,21 @@ TEST(Audit, NothingIsTakenOffANicWhileItsAgentLendsIt) {
 }
 
 TEST(Audit, ACloudThatCouldNotBeListedIsNotOneWithoutAddresses) {
-  testing::Random random;
+  testing_support::Random random;
   World world = ConsistentWorld(random);
   world.input.cloud.reset();
   EXPECT_THAT(Audit(world.input, kPolicy, kNow), IsEmpty());
 }
 
 TEST(Audit, SilentAgentsAreNotAgentsWithoutPods) {
-  testing::Random random;
+  testing_support::Random random;
   World world = ConsistentWorld(random);
   world.input.agents.clear();
   EXPECT_THAT(Audit(world.input, kPolicy, kNow), IsEmpty());
 }
 
 TEST(Audit, TheGraceEnds) {
-  testing::Random random;
+  testing_support::Random random;
   World world = ConsistentWorld(random);
   world.nic(0).configurations.erase(kIdle);
   world.Stored(0, kIdle)->since = kNow - absl::Seconds(119);
@@ -434,7 +434,7 @@ TEST(Audit, TheGraceEnds) {
 }
 
 TEST(Audit, TheCauseSaysWhoSaysWhat) {
-  testing::Random random;
+  testing_support::Random random;
   World world = ConsistentWorld(random);
   world.nic(0).configurations[kIdle] = "spoke-77";
   const auto differences = Audit(world.input, kPolicy, kNow);

@@ -140,8 +140,8 @@ TEST(MassReleaseBreaker, GoesOnFromItsStoredState) {
 
 // An independent account: everything allowed, with its time.
 TEST(MassReleaseBreaker, NeverLetsMoreThanTheShareGoInAnyWindow) {
-  testing::Random random;
-  for (int world = 0; world < testing::kRandomCases / 50; ++world) {
+  testing_support::Random random;
+  for (int world = 0; world < testing_support::kRandomCases / 50; ++world) {
     BreakerPolicy policy = kPolicy;
     policy.share = 0.01 + random.Fraction() / 3;
     policy.floor = random.Between(0, 40);

@@ -99,7 +99,7 @@ TEST(ChunksToMerge, SmallNeighboursBecomeOneWithinTheHour) {
 }
 
 TEST(Chunks, MergingAndDroppingReachTheirGoalInOneStep) {
-  testing::Random random;
+  testing_support::Random random;
   for (int world = 0; world < 2000; ++world) {
     std::vector<HistoryChunkInfo> chunks;
     absl::Time time = kNow;
@@ -190,7 +190,7 @@ struct Life {
   std::map<int, std::pair<std::string, std::string>> truth;  // From then on: node and pod.
 };
 
-Life RandomLife(testing::Random& random) {
+Life RandomLife(testing_support::Random& random) {
   Life life;
   int second = 0;
   uint64_t generation = 0;
@@ -229,9 +229,9 @@ Life RandomLife(testing::Random& random) {
 }
 
 TEST(HolderAt, TellsTheTruthForAnyLifeAndAnyTime) {
-  testing::Random random;
+  testing_support::Random random;
   int held = 0;
-  for (int i = 0; i < testing::kRandomCases; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases; ++i) {
     const Life life = RandomLife(random);
     const int second = static_cast<int>(random.Between(0, 60));
     const auto after = life.truth.upper_bound(second);

@@ -46,8 +46,8 @@ TEST(TargetAddresses, ATenthOfABatchIsNotRoundedIntoAWholeOne) {
 }
 
 TEST(TargetAddresses, ObeysItsFormulaForAnyPolicy) {
-  testing::Random random;
-  for (int i = 0; i < testing::kRandomCases; ++i) {
+  testing_support::Random random;
+  for (int i = 0; i < testing_support::kRandomCases; ++i) {
     const auto min = static_cast<uint32_t>(random.Between(0, 64));
     // Sixteenths of a batch, and addresses below 2^16, so that the oracle is exact.
     const auto batch = static_cast<uint32_t>(random.Between(1, 64));
@@ -74,8 +74,8 @@ TEST(TargetAddresses, ObeysItsFormulaForAnyPolicy) {
 }
 
 TEST(UnitsToAdd, ReachesTheTargetInOneStepAndThenAsksForNothing) {
-  testing::Random random;
-  for (int i = 0; i < testing::kRandomCases; ++i) {
+  testing_support::Random random;
+  for (int i = 0; i < testing_support::kRandomCases; ++i) {
     const auto target = static_cast<uint32_t>(random.Between(0, 300));
     const auto held = static_cast<uint32_t>(random.Between(0, 300));
     const uint32_t unit = random.OneIn(2) ? 1 : 16;

@@ -69,9 +69,9 @@ uint64_t ShortageByHall(const std::vector<PoolDemand>& demands,
 }
 
 TEST(DividePools, FindsADivisionExactlyWhenThereIsOne) {
-  testing::Random random;
+  testing_support::Random random;
   int impossible = 0;
-  for (int i = 0; i < testing::kRandomCases; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases; ++i) {
     const uint32_t unit = random.OneIn(3) ? 16 : 1;
     const bool mixed = random.OneIn(4);
     std::vector<PoolSupply> pools(random.Between(1, 4));

@@ -90,7 +90,7 @@ uint32_t HeldBy(const NodeHoldings& node) {
   return held;
 }
 
-World RandomWorld(testing::Random& random) {
+World RandomWorld(testing_support::Random& random) {
   World world;
   world.unit_size = random.OneIn(3) ? 16 : 1;
   world.target_policy.min = static_cast<uint32_t>(random.Between(0, 16));
@@ -126,9 +126,9 @@ NodeHoldings After(const NodeHoldings& node, const std::vector<size_t>& released
 }
 
 TEST(PlanRelease, ObeysItsLawsForAnyNode) {
-  testing::Random random;
+  testing_support::Random random;
   size_t released_in_all = 0;
-  for (int i = 0; i < testing::kRandomCases; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases; ++i) {
     const World world = RandomWorld(random);
     const NodeHoldings& node = world.node;
     const std::vector<size_t> plan = PlanRelease(world.policy, node, kNow);
@@ -150,8 +150,8 @@ TEST(PlanRelease, ObeysItsLawsForAnyNode) {
 }
 
 TEST(PlanRelease, WhatMayGoStillMayGoWhenIdleForLonger) {
-  testing::Random random;
-  for (int i = 0; i < testing::kRandomCases; ++i) {
+  testing_support::Random random;
+  for (int i = 0; i < testing_support::kRandomCases; ++i) {
     World world = RandomWorld(random);
     const std::vector<size_t> plan = PlanRelease(world.policy, world.node, kNow);
     if (plan.empty()) continue;

@@ -232,7 +232,7 @@ TEST(ReservationBook, APoolThatWasMadeSmallerShowsInWhatIsShort) {
 // A world that gives what was promised to whom it was promised, and to others what is left.
 class World {
  public:
-  explicit World(testing::Random& random) : random_(random) {
+  explicit World(testing_support::Random& random) : random_(random) {
     const bool blocks = random_.OneIn(3);
     view_.pools.resize(random_.Between(1, 3));
     for (auto& pool : view_.pools) {
@@ -371,7 +371,7 @@ class World {
     view_.nodes.erase(gone);
   }
 
-  testing::Random& random_;
+  testing_support::Random& random_;
   CapacityView view_;
   ReservationBook book_;
   absl::Time now_ = kNow;
@@ -382,11 +382,11 @@ class World {
 };
 
 TEST(ReservationBook, NeverPromisesWhatIsNotThereWhateverTheOrder) {
-  testing::Random random;
+  testing_support::Random random;
   int granted = 0;
   int refused = 0;
   int joined = 0;
-  for (int i = 0; i < testing::kRandomCases / 20; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases / 20; ++i) {
     World world(random);
     for (int step = 0; step < 20; ++step) {
       world.Step();

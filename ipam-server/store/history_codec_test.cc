@@ -111,7 +111,7 @@ TEST(HistoryCodec, DamageIsNamed) {
 }
 
 TEST(HistoryCodec, AnyEntriesSurviveARoundTrip) {
-  testing::Random random;
+  testing_support::Random random;
   const auto text = [&] {
     std::string made;
     for (uint64_t i = random.Between(0, 12); i > 0; --i) {
@@ -120,7 +120,7 @@ TEST(HistoryCodec, AnyEntriesSurviveARoundTrip) {
     }
     return made;
   };
-  for (int i = 0; i < testing::kRandomCases / 20; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases / 20; ++i) {
     std::vector<HistoryEntry> entries(random.Between(0, 20));
     for (HistoryEntry& entry : entries) {
       entry = {.at = absl::FromUnixMillis(static_cast<int64_t>(random.Between(0, 1ULL << 42U))),

@@ -22,8 +22,6 @@
 namespace spoke::telemetry {
 namespace {
 
-constexpr const char* kRefused = "spoke_metrics_refused_labels_total";
-
 bool IsName(std::string_view text) {
   return !text.empty() && text.front() >= 'a' && text.front() <= 'z' &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -78,7 +76,7 @@ void Histogram::Observe(double value) const { histogram_->Observe(value); }
 class Metrics::Impl final : public prometheus::Collectable {
  public:
   explicit Impl(std::vector<MetricSpec> table) : table_(std::move(table)) {
-    table_.push_back({.name = kRefused,
+    table_.push_back({.name = "spoke_metrics_refused_labels_total",
                       .type = MetricType::kCounter,
                       .help = "Label values that were not in the table or beyond its cap"});
     for (const MetricSpec& spec : table_) {
@@ -101,7 +99,7 @@ class Metrics::Impl final : public prometheus::Collectable {
       const bool is_new = families_.emplace(spec.name, std::move(family)).second;
       CHECK(is_new, "a metric stands in the table once");
     }
-    refused_ = &families_.find(kRefused)->second.counters->Add({});
+    refused_ = &families_.find(table_.back().name)->second.counters->Add({});
   }
 
   prometheus::Counter& GetCounter(std::string_view name, const std::vector<std::string>& labels) {

@@ -124,6 +124,7 @@ class MetricsEndpoint {
   // Errors: kUnavailable (cannot listen there: in use, or not an address of this machine).
   static absl::StatusOr<std::unique_ptr<MetricsEndpoint>> Open(const std::string& address,
                                                                Metrics& metrics);
+  // Waits up to 2 s for the library's thread, once there was a scrape: let it be the last to go.
   ~MetricsEndpoint();
 
   int port() const;

@@ -9,7 +9,7 @@
 #include "fmt/core.h"
 #include "gtest/gtest.h"
 
-namespace spoke::testing {
+namespace spoke::testing_support {
 
 // How many cases a property test tries in one run.
 inline constexpr int kRandomCases = 100'000;
@@ -43,4 +43,4 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-}  // namespace spoke::testing
+}  // namespace spoke::testing_support

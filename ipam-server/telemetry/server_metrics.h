@@ -1,0 +1,114 @@
+// Every metric of the server, and the calls that set them. docs/METRICS.md says what each is for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "lib/telemetry/metrics.h"
+
+namespace spoke::ipam {
+
+// The table, process_* and spoke_build_info included.
+std::vector<telemetry::MetricSpec> ServerMetricSpecs();
+
+// Counts are addresses.
+struct PoolMetrics {
+  uint64_t usable = 0;
+  uint64_t free = 0;
+  uint64_t attaching = 0;
+  uint64_t idle = 0;
+  uint64_t lent = 0;
+  uint64_t cooling = 0;
+  uint64_t detaching = 0;
+  uint64_t released = 0;
+  uint64_t quarantined = 0;
+  uint64_t reserved = 0;  // Of the free ones.
+};
+
+struct NodeMetrics {
+  uint64_t active = 0;
+  uint64_t draining = 0;
+  uint64_t frozen = 0;
+  uint64_t retired = 0;
+  uint64_t connected = 0;
+  uint64_t in_shortage = 0;  // Hold fewer addresses than their target.
+};
+
+struct PolicyMetrics {
+  uint64_t version = 0;
+  uint64_t nodes_behind = 0;   // Connected, and not on `version`.
+  uint64_t nodes_refused = 0;  // Of those, the agents that refused it.
+};
+
+struct ReservationMetrics {
+  uint64_t reservations = 0;
+  uint64_t promised = 0;  // Addresses promised and not yet held.
+  uint64_t short_by = 0;  // Of those, the ones that are not there.
+};
+
+struct BreakerMetrics {
+  bool frozen = false;
+  uint64_t trips = 0;     // Ever.
+  uint64_t headroom = 0;  // Addresses that may be freed now.
+};
+
+enum class HelloOutcome { kAdmitted, kDelayed, kRefused };
+enum class ReclaimOutcome { kAsked, kAgreed, kDenied, kNodeGone };
+enum class CloudCall { kApply, kList, kPoll };
+
+// Metrics must outlive it. The calls that begin with Set replace what was said before and belong to
+// one thread, the loop's; those that begin with Count are thread-safe.
+class ServerMetrics {
+ public:
+  // Registers the process metrics as well.
+  ServerMetrics(telemetry::Metrics& metrics, std::string_view version);
+
+  void SetPool(const std::string& pool, const PoolMetrics& counts);
+  // Of a pool that was deleted.
+  void RemovePool(const std::string& pool);
+  void SetNodes(const NodeMetrics& counts);
+  void SetPolicy(const PolicyMetrics& policy);
+  void SetReservations(const ReservationMetrics& reservations);
+  void SetBreaker(const BreakerMetrics& breaker);
+  void SetSessions(uint64_t open);
+  void SetHellosWaiting(uint64_t waiting);
+  void SetMailbox(uint64_t messages);
+  void SetStore(uint64_t bytes, bool writable);
+
+  void CountHello(HelloOutcome outcome);
+  void CountReport(uint64_t lent, uint64_t released);
+  // Messages that changed nothing: out of date, repeated, or of a session that was replaced.
+  void CountStale();
+  void CountReclaim(ReclaimOutcome outcome, uint64_t addresses);
+  // From an address's assignment to its node until it was attached.
+  void CountAttached(absl::Duration took);
+
+  // One batch, whatever became of it.
+  void CountCommit(const absl::Status& result, uint64_t records, absl::Duration took);
+  void CountCloudCall(CloudCall call, const absl::Status& result, absl::Duration took);
+
+  // An audit that ran: how many differences of each kind (AuditKind's words) it left. Kinds that
+  // are not named have none.
+  void CountAudit(const std::map<std::string, uint64_t>& by_kind, absl::Time now);
+  void CountAuditFailed();
+  void CountAuditRepairs(uint64_t repairs);
+
+ private:
+  telemetry::Metrics& metrics_;
+  // What is counted for each message, looked up once.
+  telemetry::Counter reports_;
+  telemetry::Counter lends_;
+  telemetry::Counter releases_;
+  telemetry::Counter stale_;
+  telemetry::Gauge mailbox_;
+  telemetry::Histogram attach_duration_;
+  telemetry::Histogram commit_duration_;
+  telemetry::Histogram commit_records_;
+};
+
+}  // namespace spoke::ipam

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fmt/core.h"
+#include "fmt/format.h"
 
 namespace spoke::netagent {
 
@@ -18,27 +18,86 @@ absl::StatusOr<Lending> Lendings::PlanLend(const AttachmentKey& key, const PodRe
   // the server would take what follows for stale.
   lending.generation = std::max(
       last_generation_ + 1, static_cast<uint64_t>(std::max<int64_t>(absl::ToUnixMicros(now), 1)));
+  const std::string for_whom =
+      pod.pod_namespace.empty() ? "" : fmt::format(" for namespace {}", pod.pod_namespace);
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
-    bool holds_family = false;
-    const std::pair<const ip::Address, Held>* oldest = nullptr;
-    for (const auto& candidate : held_) {
-      const auto& [address, held] = candidate;
-      if (address.family() != family || !held.listed) continue;
-      holds_family = true;
-      if (held.use != Use::kIdle) continue;
-      if (oldest == nullptr || held.idle_since < oldest->second.idle_since) oldest = &candidate;
+    const std::set<std::string> pools = PoolsFor(family, pod.pod_namespace);
+    if (pools.empty()) continue;
+    const ip::Address* address = LongestIdle(family, pools);
+    if (address == nullptr) {
+      return absl::ResourceExhaustedError(fmt::format(
+          "no {} address is free on this node{} (considered: pool {})",
+          family == ip::Family::kV4 ? "IPv4" : "IPv6", for_whom, fmt::join(pools, ", pool ")));
     }
-    if (!holds_family) continue;
-    if (oldest == nullptr) {
-      return absl::ResourceExhaustedError(fmt::format("no {} address is free on this node",
-                                                      family == ip::Family::kV4 ? "IPv4" : "IPv6"));
-    }
-    lending.addresses.push_back(oldest->first);
+    lending.addresses.push_back(*address);
   }
   if (lending.addresses.empty()) {
-    return absl::ResourceExhaustedError("no address is attached to this node");
+    const bool any = std::any_of(held_.begin(), held_.end(),
+                                 [](const auto& entry) { return entry.second.listed; });
+    return absl::ResourceExhaustedError(
+        any ? fmt::format("no pool on this node is meant{}",
+                          for_whom.empty() ? " for a pod without namespace" : for_whom)
+            : "no address is attached to this node");
   }
   return lending;
+}
+
+std::set<std::string> Lendings::PoolsFor(ip::Family family,
+                                         const std::string& pod_namespace) const {
+  std::set<std::string> meant;
+  std::set<std::string> open;
+  const auto take = [&](const std::string& pool) {
+    const auto rule = rules_.find(pool);
+    if (rule == rules_.end()) {
+      open.insert(pool);
+      return;
+    }
+    const std::vector<std::string>& namespaces = rule->second.rule.namespaces;
+    if (std::find(namespaces.begin(), namespaces.end(), pod_namespace) != namespaces.end()) {
+      meant.insert(pool);
+    }
+  };
+  for (const auto& [address, held] : held_) {
+    if (held.listed && address.family() == family) take(held.pool);
+  }
+  for (const auto& [pool, rule] : rules_) {
+    if (rule.family == family) take(pool);
+  }
+  return meant.empty() ? open : meant;
+}
+
+const ip::Address* Lendings::LongestIdle(ip::Family family,
+                                         const std::set<std::string>& pools) const {
+  const std::pair<const ip::Address, Held>* oldest = nullptr;
+  for (const auto& candidate : held_) {
+    const auto& [address, held] = candidate;
+    if (address.family() != family || !held.listed || held.use != Use::kIdle || held.withheld() ||
+        (oldest != nullptr && held.idle_since >= oldest->second.idle_since) ||
+        !pools.contains(held.pool)) {
+      continue;
+    }
+    oldest = &candidate;
+  }
+  return oldest == nullptr ? nullptr : &oldest->first;
+}
+
+WithdrawPlan Lendings::PlanWithdraw(const std::vector<ip::Prefix>& blocks) const {
+  WithdrawPlan plan;
+  std::set<ip::Address> withdraw;
+  for (const ip::Prefix& block : blocks) {
+    const auto begin = held_.lower_bound(block.base());
+    const auto end = std::find_if(begin, held_.end(),
+                                  [&](const auto& entry) { return !block.Contains(entry.first); });
+    const bool in_use =
+        std::any_of(begin, end, [](const auto& entry) { return entry.second.use != Use::kIdle; });
+    (in_use ? plan.denied : plan.agreed).push_back(block);
+    if (in_use) continue;
+    for (auto it = begin; it != end; ++it) {
+      if (!it->second.withdrawn) withdraw.insert(it->first);
+    }
+  }
+  plan.withdraw.assign(withdraw.begin(), withdraw.end());
+  return plan;
 }
 
 void Lendings::Apply(const Event& event) {
@@ -52,6 +111,18 @@ void Lendings::ApplyOne(const HoldingsReplaced& event) {
     it->second.pool = holding.pool;
     it->second.listed = true;
     if (inserted) MakeIdle(it);
+  }
+  for (auto& [address, held] : held_) {
+    if (held.listed) continue;
+    held.withdrawn = false;
+    held.conflict.reset();
+  }
+  rules_.clear();
+  for (const PoolRule& rule : event.rules) {
+    if (rule.namespaces.empty()) continue;
+    const auto cidr = ip::Prefix::Parse(rule.cidr);
+    rules_.insert_or_assign(rule.pool,
+                            Rule{rule, cidr.ok() ? std::optional(cidr->family()) : std::nullopt});
   }
   std::erase_if(held_, [](const auto& entry) {
     return !entry.second.listed && entry.second.use == Use::kIdle;
@@ -98,10 +169,25 @@ void Lendings::ApplyOne(const LendingReleased& event) {
 }
 
 void Lendings::ApplyOne(const CoolingSet& event) {
-  const auto it = held_.find(event.address);
-  if (it == held_.end() || it->second.use == Use::kLent) return;
+  // One that is not listed is kept as well: should the server list it again, it is not to be lent
+  // before its time.
+  const auto [it, inserted] = held_.try_emplace(event.address);
+  if (inserted) it->second.listed = false;
+  if (it->second.use == Use::kLent) return;
   it->second.use = Use::kCooling;
   it->second.cool_until = event.until;
+}
+
+void Lendings::ApplyOne(const WithdrawnSet& event) {
+  for (const ip::Address& address : event.addresses) {
+    const auto it = held_.find(address);
+    if (it != held_.end() && it->second.listed) it->second.withdrawn = event.withdrawn;
+  }
+}
+
+void Lendings::ApplyOne(const ConflictNoted& event) {
+  const auto it = held_.find(event.address);
+  if (it != held_.end() && it->second.listed) it->second.conflict = event;
 }
 
 void Lendings::MakeIdle(std::map<ip::Address, Held>::iterator it) {
@@ -171,7 +257,7 @@ std::map<std::string, UseCounts> Lendings::CountByPool() const {
     UseCounts& pool = counts[held.pool];
     switch (held.use) {
       case Use::kIdle:
-        ++pool.idle;
+        ++(held.withheld() ? pool.withheld : pool.idle);
         break;
       case Use::kLent:
         ++pool.lent;
@@ -184,21 +270,40 @@ std::map<std::string, UseCounts> Lendings::CountByPool() const {
   return counts;
 }
 
+std::vector<ip::Address> Lendings::Withdrawn() const {
+  std::vector<ip::Address> withdrawn;
+  for (const auto& [address, held] : held_) {
+    if (held.withdrawn) withdrawn.push_back(address);
+  }
+  return withdrawn;
+}
+
+std::vector<ConflictNoted> Lendings::Conflicts() const {
+  std::vector<ConflictNoted> conflicts;
+  for (const auto& [address, held] : held_) {
+    if (held.conflict) conflicts.push_back(*held.conflict);
+  }
+  return conflicts;
+}
+
+std::vector<PoolRule> Lendings::Rules() const {
+  std::vector<PoolRule> rules;
+  for (const auto& [pool, rule] : rules_) rules.push_back(rule.rule);
+  return rules;
+}
+
 std::vector<Event> Lendings::Snapshot() const {
   std::vector<Event> events;
-  // In the order of becoming idle, so that a replay reuses them in the same order. What is cooling
-  // and no longer listed is listed here nevertheless: it must not be lent before its time even if
-  // the server gives it back.
+  // In the order of becoming idle, so that a replay reuses them in the same order.
   std::vector<std::pair<uint64_t, Holding>> holdings;
   for (const auto& [address, held] : held_) {
-    if (held.listed || held.use == Use::kCooling) {
-      holdings.emplace_back(held.idle_since, Holding{address, held.pool});
-    }
+    if (held.listed) holdings.emplace_back(held.idle_since, Holding{address, held.pool});
   }
   std::sort(holdings.begin(), holdings.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   HoldingsReplaced replaced;
   for (auto& [order, holding] : holdings) replaced.holdings.push_back(std::move(holding));
+  replaced.rules = Rules();
   events.emplace_back(std::move(replaced));
   for (const auto& [key, entry] : entries_) {
     events.emplace_back(LendingBegun{entry.lending});
@@ -207,6 +312,10 @@ std::vector<Event> Lendings::Snapshot() const {
   for (const auto& [address, held] : held_) {
     if (held.use == Use::kCooling) events.emplace_back(CoolingSet{address, held.cool_until});
   }
+  if (WithdrawnSet withdrawn{Withdrawn()}; !withdrawn.addresses.empty()) {
+    events.emplace_back(std::move(withdrawn));
+  }
+  for (ConflictNoted& conflict : Conflicts()) events.emplace_back(conflict);
   return events;
 }
 

@@ -3,11 +3,24 @@
 //
 // Every change is an Event that is journalled before it is applied, so that replaying the journal
 // gives the same state. Plan*() decide, Apply() changes.
+//
+// Giving addresses up. The server detaches an address only after the agent has agreed, and then the
+// fabric may hand it to another node: so what is withdrawn must not be lent. A withdrawal ends in
+// one of two ways, and a restart is neither:
+//
+//   - the address leaves the server's list, because the agreement has been acted upon;
+//   - the server lists it anew in a later session, because the agreement was lost on the way. A
+//     server takes an agreement only from the session in which it was given, so the list that a
+//     session begins with already shows all earlier agreements it will ever act upon.
+//
+// A list of the same session says nothing: it may have been sent before the agreement arrived.
+// sync/attachments.h knows the sessions and records the end (WithdrawnSet).
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -15,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
 #include "netagent/core/attach_plan.h"
 
 namespace spoke::netagent {
@@ -46,10 +60,21 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
+// A pool that is for the pods of some namespaces only.
+struct PoolRule {
+  std::string pool;
+  std::string cidr;                     // Says the family while no address of it is here.
+  std::vector<std::string> namespaces;  // At least one.
+
+  bool operator==(const PoolRule&) const = default;
+};
+
 // The server's list replaces the one before. What is lent stays until its pod is gone, listed or
-// not.
+// not. An address that leaves the list is neither withdrawn nor in conflict any more: should it
+// come back, it has been listed anew.
 struct HoldingsReplaced {
   std::vector<Holding> holdings;
+  std::vector<PoolRule> rules = {};  // In one event with the list: never one without the other.
 };
 // The kernel work for it begins.
 struct LendingBegun {
@@ -70,17 +95,39 @@ struct CoolingSet {
   ip::Address address;
   absl::Time until;
 };
-using Event =
-    std::variant<HoldingsReplaced, LendingBegun, LendingBuilt, LendingReleased, CoolingSet>;
+// The agent has agreed to give these up, or (`withdrawn` false) the server has listed them anew.
+struct WithdrawnSet {
+  std::vector<ip::Address> addresses;
+  bool withdrawn = true;
+};
+// Another machine answers for the address: not to be lent until it has left the list.
+struct ConflictNoted {
+  ip::Address address;
+  std::optional<ip::MacAddress> other_mac;  // nullopt: unknown.
+
+  bool operator==(const ConflictNoted&) const = default;
+};
+using Event = std::variant<HoldingsReplaced, LendingBegun, LendingBuilt, LendingReleased,
+                           CoolingSet, WithdrawnSet, ConflictNoted>;
 
 // How many addresses are in which use.
 struct UseCounts {
   uint32_t idle = 0;
   uint32_t lent = 0;
   uint32_t cooling = 0;
+  uint32_t withheld = 0;  // Would be idle, but withdrawn or in conflict.
 
-  uint32_t attached() const { return idle + lent + cooling; }
+  uint32_t attached() const { return idle + lent + cooling + withheld; }
   bool operator==(const UseCounts&) const = default;
+};
+
+// What becomes of a request to give IP configurations up.
+struct WithdrawPlan {
+  std::vector<ip::Prefix> agreed;     // Nothing of them is lent, begun or cooling.
+  std::vector<ip::Prefix> denied;     // The others.
+  std::vector<ip::Address> withdraw;  // Of the agreed ones: what has to be withdrawn first.
+
+  bool operator==(const WithdrawPlan&) const = default;
 };
 
 // Not thread-safe; the agent's one loop owns it.
@@ -88,11 +135,22 @@ class Lendings {
  public:
   explicit Lendings(absl::Duration cooldown) : cooldown_(cooldown) {}
 
-  // One address of each family this node holds, for `key`: those that have been idle the longest.
-  // Errors: kAlreadyExists (`key` has a lending); kResourceExhausted (none idle; the message names
-  // the pools and their counts).
+  // One address of each family that PoolsFor() has pools for: those that have been idle the
+  // longest. Errors: kAlreadyExists (`key` has a lending); kResourceExhausted (none idle; the
+  // message names the pools that were considered).
   absl::StatusOr<Lending> PlanLend(const AttachmentKey& key, const PodReference& pod,
                                    absl::Time now) const;
+
+  // The pools whose addresses of `family` a pod of `pod_namespace` is lent: those meant for its
+  // namespace; if the node has none, those meant for no namespace; never those meant for others
+  // only. A pool that is meant for the namespace counts even while no address of it is here: the
+  // pod waits for its own rather than take what is not meant for it.
+  std::set<std::string> PoolsFor(ip::Family family, const std::string& pod_namespace) const;
+
+  // Which of `blocks` can be given up, each as a whole. Once `withdraw` is applied, planning again
+  // agrees to the same and withdraws nothing. An address that is not here at all is no obstacle:
+  // it cannot be lent before the server lists it.
+  WithdrawPlan PlanWithdraw(const std::vector<ip::Prefix>& blocks) const;
 
   // An event that does not apply (a key that is not there) changes nothing.
   void Apply(const Event& event);
@@ -110,6 +168,10 @@ class Lendings {
   // Every address this node may see traffic for: what the server has listed, and what is lent.
   std::vector<ip::Address> Attached() const;
   std::map<std::string, UseCounts> CountByPool() const;
+  std::vector<ip::Address> Withdrawn() const;
+  std::vector<ConflictNoted> Conflicts() const;
+  // By pool.
+  std::vector<PoolRule> Rules() const;
 
   // Events that lead from nothing to the present state: the compacted journal.
   std::vector<Event> Snapshot() const;
@@ -122,6 +184,14 @@ class Lendings {
     bool listed = true;       // False: the server has taken it back, and it goes when idle.
     absl::Time cool_until;    // While cooling.
     uint64_t idle_since = 0;  // Order of becoming idle.
+    bool withdrawn = false;
+    std::optional<ConflictNoted> conflict = std::nullopt;
+
+    bool withheld() const { return withdrawn || conflict.has_value(); }
+  };
+  struct Rule {
+    PoolRule rule;
+    std::optional<ip::Family> family;  // nullopt: its CIDR cannot be read.
   };
   struct Entry {
     Lending lending;
@@ -133,11 +203,16 @@ class Lendings {
   void ApplyOne(const LendingBuilt& event);
   void ApplyOne(const LendingReleased& event);
   void ApplyOne(const CoolingSet& event);
+  void ApplyOne(const WithdrawnSet& event);
+  void ApplyOne(const ConflictNoted& event);
+  // The one of `pools` and `family` that has been idle the longest; nullptr: none is.
+  const ip::Address* LongestIdle(ip::Family family, const std::set<std::string>& pools) const;
   void MakeIdle(std::map<ip::Address, Held>::iterator it);
 
   absl::Duration cooldown_;
   std::map<ip::Address, Held> held_;
   std::map<AttachmentKey, Entry> entries_;
+  std::map<std::string, Rule> rules_;  // By pool.
   uint64_t last_generation_ = 0;
   uint64_t idle_counter_ = 0;
 };

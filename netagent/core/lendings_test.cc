@@ -119,48 +119,275 @@ TEST(Lendings, WithNothingAttachedTheReasonSaysSo) {
   EXPECT_EQ(none.status(), absl::ResourceExhaustedError("no address is attached to this node"));
 }
 
-TEST(Lendings, AReplayOfTheSnapshotGivesTheSameStateWhateverHappened) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE(seed);
-  std::mt19937 random(seed);
+ip::Prefix P(std::string_view text) { return ip::Prefix::Parse(text).value(); }
+
+// What the agent does with a request to give `blocks` up.
+WithdrawPlan Withdraw(Lendings& lendings, const std::vector<ip::Prefix>& blocks) {
+  const WithdrawPlan plan = lendings.PlanWithdraw(blocks);
+  if (!plan.withdraw.empty()) lendings.Apply(WithdrawnSet{plan.withdraw});
+  return plan;
+}
+
+TEST(Lendings, WhatIsIdleIsGivenUpAndNeverLentAgain) {
+  Lendings lendings = WithHoldings({"10.1.0.5", "10.1.0.6"});
+  const auto plan = Withdraw(lendings, {P("10.1.0.5/32")});
+  EXPECT_THAT(plan.agreed, ElementsAre(P("10.1.0.5/32")));
+  EXPECT_THAT(plan.denied, IsEmpty());
+  EXPECT_EQ(CountsOf(lendings), (UseCounts{.idle = 1, .withheld = 1}));
+  EXPECT_THAT(Lend(lendings, kPodA).addresses, ElementsAre(A("10.1.0.6")));
+  EXPECT_FALSE(lendings.PlanLend(kPodB, {}, kNow).ok());
+  // A list that still has it may have been sent before the agreement arrived.
+  lendings.Apply(Holdings({"10.1.0.5", "10.1.0.6"}));
+  EXPECT_FALSE(lendings.PlanLend(kPodB, {}, kNow).ok());
+}
+
+TEST(Lendings, ARepeatedRequestIsAgreedToAgainAndWithdrawsNothing) {
+  Lendings lendings = WithHoldings({"10.1.0.5"});
+  const WithdrawPlan first = Withdraw(lendings, {P("10.1.0.5/32")});
+  const WithdrawPlan second = Withdraw(lendings, {P("10.1.0.5/32")});
+  EXPECT_EQ(second.agreed, first.agreed);
+  EXPECT_THAT(second.withdraw, IsEmpty());
+  lendings.Apply(Holdings({}));
+  EXPECT_EQ(Withdraw(lendings, {P("10.1.0.5/32")}), second);
+}
+
+TEST(Lendings, ABlockIsGivenUpAsAWhole) {
+  HoldingsReplaced listed;
+  for (uint64_t i = 0; i < 16; ++i) {
+    listed.holdings.push_back({ip::Advance(A("10.1.0.16"), i), "default"});
+    listed.holdings.push_back({ip::Advance(A("fd00::10"), i), "six"});
+  }
   Lendings lendings(kCooldown);
-  for (int step = 0; step < 3000; ++step) {
-    const AttachmentKey key{std::string(1, static_cast<char>('a' + random() % 8)), "eth0"};
-    const absl::Time now = kNow + absl::Seconds(step);
-    switch (random() % 5) {
-      case 0: {
-        HoldingsReplaced listed;
-        for (uint32_t i = 0; i < 10; ++i) {
-          if (random() % 4 != 0) listed.holdings.push_back({ip::Address::V4(i), "default"});
-        }
-        lendings.Apply(listed);
+  lendings.Apply(listed);
+  // One address of sixteen in each of the three uses that stand in the way.
+  const ip::Prefix v4 = P("10.1.0.16/28");
+  const ip::Prefix v6 = P("fd00::10/124");
+  const WithdrawPlan denied{.denied = {v4, v6}};
+  lendings.Apply(LendingBegun{lendings.PlanLend(kPodA, {}, kNow).value()});
+  EXPECT_EQ(Withdraw(lendings, {v4, v6}), denied);
+  lendings.Apply(LendingBuilt{kPodA});
+  EXPECT_EQ(Withdraw(lendings, {v4, v6}), denied);
+  lendings.Apply(LendingReleased{kPodA, kNow});
+  EXPECT_EQ(Withdraw(lendings, {v4, v6}), denied);
+  lendings.EndCooldowns(kNow + kCooldown);
+  const auto agreed = Withdraw(lendings, {v4, v6});
+  EXPECT_THAT(agreed.agreed, ElementsAre(v4, v6));
+  EXPECT_EQ(agreed.withdraw.size(), 32U);
+  EXPECT_FALSE(lendings.PlanLend(kPodA, {}, kNow).ok());
+  EXPECT_EQ(CountsOf(lendings), (UseCounts{.withheld = 16}));
+}
+
+TEST(Lendings, AnAddressThatLeftTheListAndCameBackIsLentAgain) {
+  Lendings lendings = WithHoldings({"10.1.0.5"});
+  Withdraw(lendings, {P("10.1.0.5/32")});
+  lendings.Apply(ConflictNoted{A("10.1.0.5"), std::nullopt});
+  lendings.Apply(Holdings({}));
+  lendings.Apply(Holdings({"10.1.0.5"}));
+  EXPECT_TRUE(lendings.PlanLend(kPodA, {}, kNow).ok());
+}
+
+TEST(Lendings, AnAddressInConflictStaysWithItsPodAndIsNotLentAgain) {
+  Lendings lendings = WithHoldings({"10.1.0.5"});
+  Lend(lendings, kPodA);
+  lendings.Apply(ConflictNoted{A("10.1.0.5"), std::nullopt});
+  EXPECT_NE(lendings.Find(kPodA), nullptr);
+  lendings.Apply(LendingReleased{kPodA, kNow});
+  lendings.EndCooldowns(kNow + kCooldown);
+  EXPECT_FALSE(lendings.PlanLend(kPodB, {}, kNow).ok());
+  lendings.Apply(Holdings({"10.1.0.5"}));
+  EXPECT_FALSE(lendings.PlanLend(kPodB, {}, kNow).ok());
+  EXPECT_EQ(lendings.Conflicts().size(), 1U);
+}
+
+// One IPv4 pool for everybody, one for `web` and `batch`, and an IPv6 pool for `web` alone.
+Lendings WithPools() {
+  Lendings lendings(kCooldown);
+  lendings.Apply(HoldingsReplaced{
+      {{A("10.1.0.5"), "open"}, {A("10.2.0.5"), "teams"}, {A("fd00::5"), "six"}},
+      {{"teams", "10.2.0.0/24", {"web", "batch"}}, {"six", "fd00::/64", {"web"}}}});
+  return lendings;
+}
+
+TEST(Lendings, ThePodsNamespaceChoosesThePool) {
+  struct Case {
+    std::string pod_namespace;
+    std::vector<ip::Address> want;
+  };
+  for (const Case& c : {Case{"web", {A("10.2.0.5"), A("fd00::5")}}, Case{"batch", {A("10.2.0.5")}},
+                        Case{"else", {A("10.1.0.5")}}, Case{"", {A("10.1.0.5")}}}) {
+    const auto lending = WithPools().PlanLend(kPodA, {.pod_namespace = c.pod_namespace}, kNow);
+    ASSERT_TRUE(lending.ok()) << c.pod_namespace;
+    EXPECT_EQ(lending->addresses, c.want) << c.pod_namespace;
+  }
+}
+
+TEST(Lendings, APodWaitsForItsOwnPoolAndTakesNobodyElses) {
+  Lendings lendings = WithPools();
+  lendings.Apply(LendingBegun{lendings.PlanLend(kPodA, {.pod_namespace = "batch"}, kNow).value()});
+  const auto second = lendings.PlanLend(kPodB, {.pod_namespace = "batch"}, kNow);
+  EXPECT_EQ(second.status(),
+            absl::ResourceExhaustedError("no IPv4 address is free on this node for namespace batch "
+                                         "(considered: pool teams)"));
+  // Nor while no address of it is here.
+  lendings = Lendings(kCooldown);
+  lendings.Apply(HoldingsReplaced{{{A("10.1.0.5"), "open"}}, {{"teams", "10.2.0.0/24", {"web"}}}});
+  EXPECT_FALSE(lendings.PlanLend(kPodA, {.pod_namespace = "web"}, kNow).ok());
+  EXPECT_TRUE(lendings.PlanLend(kPodA, {.pod_namespace = "else"}, kNow).ok());
+}
+
+TEST(Lendings, ANodeWithOnlyOtherNamespacesPoolsSaysSo) {
+  Lendings lendings(kCooldown);
+  lendings.Apply(HoldingsReplaced{{{A("10.2.0.5"), "teams"}}, {{"teams", "10.2.0.0/24", {"web"}}}});
+  EXPECT_EQ(lendings.PlanLend(kPodA, {.pod_namespace = "else"}, kNow).status(),
+            absl::ResourceExhaustedError("no pool on this node is meant for namespace else"));
+}
+
+TEST(Lendings, WhatCoolsUnlistedIsNotLentAfterARestartUnlessListed) {
+  Lendings lendings = WithHoldings({"10.1.0.5"});
+  Lend(lendings, kPodA);
+  lendings.Apply(LendingReleased{kPodA, kNow});
+  lendings.Apply(Holdings({}));
+  Lendings replayed(kCooldown);
+  for (const Event& event : lendings.Snapshot()) replayed.Apply(event);
+  EXPECT_THAT(replayed.Cooling(), ElementsAre(A("10.1.0.5")));
+  replayed.EndCooldowns(kNow + kCooldown);
+  EXPECT_THAT(replayed.Attached(), IsEmpty());
+  EXPECT_FALSE(replayed.PlanLend(kPodA, {}, kNow).ok());
+}
+
+// Does to `lendings` what server, runtime and clock may, and keeps the journal.
+class RandomLife {
+ public:
+  explicit RandomLife(unsigned seed) : random_(seed) {}
+
+  void Step(absl::Time now) {
+    const AttachmentKey key{std::string(1, static_cast<char>('a' + random_() % 8)), "eth0"};
+    switch (random_() % 9) {
+      case 0:
+        Do(RandomListing());
         break;
-      }
       case 1:
       case 2:
-        if (const auto lending = lendings.PlanLend(key, {}, now); lending.ok()) {
-          lendings.Apply(LendingBegun{*lending});
-          if (random() % 4 != 0) lendings.Apply(LendingBuilt{key});
+      case 3:
+        if (const auto lending = lendings_.PlanLend(key, RandomPod(), now); lending.ok()) {
+          for (const auto& address : lending->addresses) CheckMayBeLent(address, lending->pod);
+          Do(LendingBegun{*lending});
+          if (random_() % 4 != 0) Do(LendingBuilt{key});
         }
         break;
-      case 3:
-        lendings.Apply(LendingReleased{key, now, random() % 4 == 0});
+      case 4:
+      case 5:
+        Do(LendingReleased{key, now, random_() % 4 == 0});
+        break;
+      case 6: {
+        const ip::Prefix block =
+            *ip::Prefix::Of(RandomAddress(), 128 - 96 - static_cast<int>(random_() % 3));
+        const WithdrawPlan plan = lendings_.PlanWithdraw({block});
+        if (!plan.withdraw.empty()) Do(WithdrawnSet{plan.withdraw});
+        ASSERT_THAT(lendings_.PlanWithdraw({block}).withdraw, IsEmpty());
+        if (!plan.agreed.empty()) given_up_.insert(plan.withdraw.begin(), plan.withdraw.end());
+        break;
+      }
+      case 7:
+        if (random_() % 8 == 0) {
+          Do(ConflictNoted{RandomAddress(), std::nullopt});
+        } else if (const auto withdrawn = lendings_.Withdrawn(); !withdrawn.empty()) {
+          const ip::Address anew = withdrawn[random_() % withdrawn.size()];
+          Do(WithdrawnSet{{anew}, /*withdrawn=*/false});
+          given_up_.erase(anew);
+        }
         break;
       default:
-        lendings.EndCooldowns(now);
+        lendings_.EndCooldowns(now);
     }
-    std::set<ip::Address> lent;
-    for (const auto& list : {lendings.Built(), lendings.Unfinished()}) {
-      for (const Lending& lending : list) {
-        for (const auto& address : lending.addresses) ASSERT_TRUE(lent.insert(address).second);
+  }
+
+  const Lendings& lendings() const { return lendings_; }
+  Lendings Replay() const {
+    Lendings replayed(kCooldown);
+    for (const Event& event : journal_) replayed.Apply(event);
+    return replayed;
+  }
+  // As the agent does at its start.
+  void Restart() {
+    lendings_ = Replay();
+    journal_ = lendings_.Snapshot();
+  }
+
+ private:
+  void Do(const Event& event) {
+    if (const auto* listed = std::get_if<HoldingsReplaced>(&event)) {
+      std::set<ip::Address> now_listed;
+      for (const Holding& holding : listed->holdings) now_listed.insert(holding.address);
+      std::erase_if(given_up_, [&](const auto& address) { return !now_listed.contains(address); });
+    }
+    journal_.push_back(event);
+    lendings_.Apply(event);
+  }
+  void CheckMayBeLent(const ip::Address& address, const PodReference& pod) const {
+    ASSERT_FALSE(given_up_.contains(address)) << address.ToString();
+    // 0..4 are for everybody, 5..9 for "web".
+    ASSERT_EQ(address.low() >= 5, pod.pod_namespace == "web") << address.ToString();
+  }
+  ip::Address RandomAddress() { return ip::Address::V4(static_cast<uint32_t>(random_() % 10)); }
+  PodReference RandomPod() { return {.pod_namespace = random_() % 2 == 0 ? "web" : "else"}; }
+  HoldingsReplaced RandomListing() {
+    HoldingsReplaced listed{{}, {{"teams", "0.0.0.0/24", {"web"}}}};
+    for (uint32_t i = 0; i < 10; ++i) {
+      if (random_() % 8 != 0) {
+        listed.holdings.push_back({ip::Address::V4(i), i < 5 ? "open" : "teams"});
       }
     }
-    Lendings replayed(kCooldown);
-    for (const Event& event : lendings.Snapshot()) replayed.Apply(event);
-    ASSERT_EQ(replayed.Built(), lendings.Built());
-    ASSERT_EQ(replayed.Unfinished(), lendings.Unfinished());
-    ASSERT_EQ(replayed.Cooling(), lendings.Cooling());
-    ASSERT_EQ(replayed.Attached(), lendings.Attached());
+    return listed;
+  }
+
+  std::mt19937 random_;
+  Lendings lendings_{kCooldown};
+  std::vector<Event> journal_;
+  std::set<ip::Address> given_up_;  // Agreed, and not listed anew since.
+};
+
+void ExpectNothingLentTwice(const Lendings& lendings) {
+  std::set<ip::Address> lent;
+  for (const auto& list : {lendings.Built(), lendings.Unfinished()}) {
+    for (const Lending& lending : list) {
+      for (const auto& address : lending.addresses) ASSERT_TRUE(lent.insert(address).second);
+    }
+  }
+  for (const ip::Address& address : lendings.Withdrawn()) {
+    ASSERT_FALSE(lent.contains(address)) << "withdrawn and lent: " << address.ToString();
+  }
+}
+
+void ExpectSame(const Lendings& a, const Lendings& b) {
+  ASSERT_EQ(a.Built(), b.Built());
+  ASSERT_EQ(a.Unfinished(), b.Unfinished());
+  ASSERT_EQ(a.Cooling(), b.Cooling());
+  ASSERT_EQ(a.Attached(), b.Attached());
+  ASSERT_EQ(a.Withdrawn(), b.Withdrawn());
+  ASSERT_EQ(a.Conflicts(), b.Conflicts());
+  ASSERT_EQ(a.Rules(), b.Rules());
+}
+
+TEST(Lendings, WhateverHappensNothingIsLentTwiceOrAfterItWasGivenUpAndTheJournalIsTheState) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  RandomLife life(seed);
+  std::mt19937 random(seed + 1);
+  for (int step = 0; step < 10'000; ++step) {
+    const absl::Time now = kNow + 5 * absl::Seconds(step);
+    ASSERT_NO_FATAL_FAILURE(life.Step(now));
+    ASSERT_NO_FATAL_FAILURE(ExpectNothingLentTwice(life.lendings()));
+    Lendings compacted(kCooldown);
+    for (const Event& event : life.lendings().Snapshot()) compacted.Apply(event);
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(compacted, life.lendings()));
+    // The end of a cooldown is no event: it is in what an event says of time.
+    Lendings replayed = life.Replay();
+    Lendings live = life.lendings();
+    replayed.EndCooldowns(now);
+    live.EndCooldowns(now);
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(replayed, live));
+    if (random() % 50 == 0) life.Restart();
   }
 }
 

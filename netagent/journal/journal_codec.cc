@@ -1,11 +1,11 @@
 #include "netagent/journal/journal_codec.h"
 
-#include <zlib.h>
-
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "lib/base/status.h"
+#include "netagent/journal/frame.h"
 #include "proto/spoke/v1/journal.pb.h"
 
 namespace spoke::netagent {
@@ -14,27 +14,18 @@ namespace {
 constexpr size_t kHeaderBytes = 8;
 constexpr uint32_t kMaxPayloadBytes = 4 << 20;
 
-uint32_t Crc32(std::string_view payload) {
-  return static_cast<uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(payload.data()),
-                                       static_cast<uInt>(payload.size())));
-}
-
-void AppendLittleEndian(uint32_t value, std::string& out) {
-  for (int shift = 0; shift < 32; shift += 8) out += static_cast<char>((value >> shift) & 0xFFU);
-}
-
-uint32_t ReadLittleEndian(std::string_view bytes) {
-  uint32_t value = 0;
-  for (size_t i = 4; i > 0; --i) value = (value << 8U) | static_cast<uint8_t>(bytes[i - 1]);
-  return value;
-}
-
 v1::JournalEntry ToProto(const HoldingsReplaced& event) {
   v1::JournalEntry entry;
   for (const Holding& holding : event.holdings) {
     auto& out = *entry.mutable_holdings()->add_holdings();
     out.set_address(holding.address.ToBytes());
     out.set_pool(holding.pool);
+  }
+  for (const PoolRule& rule : event.rules) {
+    auto& out = *entry.mutable_holdings()->add_rules();
+    out.set_pool(rule.pool);
+    out.set_cidr(rule.cidr);
+    for (const std::string& name : rule.namespaces) out.add_namespaces(name);
   }
   entry.mutable_holdings();  // Present even when the list is empty.
   return entry;
@@ -77,11 +68,33 @@ v1::JournalEntry ToProto(const CoolingSet& event) {
   return entry;
 }
 
+v1::JournalEntry ToProto(const WithdrawnSet& event) {
+  v1::JournalEntry entry;
+  v1::JournalWithdrawn& out = *entry.mutable_withdrawn();
+  for (const ip::Address& address : event.addresses) out.add_addresses(address.ToBytes());
+  out.set_over(!event.withdrawn);
+  return entry;
+}
+
+v1::JournalEntry ToProto(const ConflictNoted& event) {
+  v1::JournalEntry entry;
+  entry.mutable_conflict()->set_address(event.address.ToBytes());
+  if (event.other_mac) {
+    entry.mutable_conflict()->set_other_mac(event.other_mac->octets.data(),
+                                            event.other_mac->octets.size());
+  }
+  return entry;
+}
+
 absl::StatusOr<Event> FromProto(const v1::JournalHoldings& in) {
   HoldingsReplaced event;
   for (const auto& holding : in.holdings()) {
     ASSIGN_OR_RETURN(const ip::Address address, ip::Address::FromBytes(holding.address()));
     event.holdings.push_back({address, holding.pool()});
+  }
+  for (const auto& rule : in.rules()) {
+    event.rules.push_back(
+        {rule.pool(), rule.cidr(), {rule.namespaces().begin(), rule.namespaces().end()}});
   }
   return event;
 }
@@ -95,6 +108,27 @@ absl::StatusOr<Event> FromProto(const v1::JournalLending& in) {
     ASSIGN_OR_RETURN(lending.addresses.emplace_back(), ip::Address::FromBytes(bytes));
   }
   return LendingBegun{std::move(lending)};
+}
+
+absl::StatusOr<Event> FromProto(const v1::JournalWithdrawn& in) {
+  WithdrawnSet event{.withdrawn = !in.over()};
+  for (const std::string& bytes : in.addresses()) {
+    ASSIGN_OR_RETURN(event.addresses.emplace_back(), ip::Address::FromBytes(bytes));
+  }
+  return event;
+}
+
+absl::StatusOr<Event> FromProto(const v1::JournalConflict& in) {
+  ConflictNoted event;
+  ASSIGN_OR_RETURN(event.address, ip::Address::FromBytes(in.address()));
+  if (in.other_mac().empty()) return event;
+  ip::MacAddress mac;
+  if (in.other_mac().size() != mac.octets.size()) {
+    return absl::InvalidArgumentError("a MAC address has six bytes");
+  }
+  std::copy(in.other_mac().begin(), in.other_mac().end(), mac.octets.begin());
+  event.other_mac = mac;
+  return event;
 }
 
 // nullopt: an entry that only a newer agent knows.
@@ -115,6 +149,10 @@ absl::StatusOr<std::optional<Event>> FromProto(const v1::JournalEntry& entry) {
                        ip::Address::FromBytes(entry.cooling().address()));
       return CoolingSet{address, absl::FromUnixMillis(entry.cooling().until_unix_ms())};
     }
+    case v1::JournalEntry::kWithdrawn:
+      return FromProto(entry.withdrawn());
+    case v1::JournalEntry::kConflict:
+      return FromProto(entry.conflict());
     case v1::JournalEntry::ENTRY_NOT_SET:
       return std::nullopt;
   }

@@ -25,9 +25,17 @@ Lending Sample() {
 }
 
 std::vector<Event> SampleEvents() {
-  return {HoldingsReplaced{{{A("10.1.0.5"), "default"}, {A("fd00::5"), "six"}}},
-          LendingBegun{Sample()}, LendingBuilt{kKey}, LendingReleased{kKey, kNow},
-          CoolingSet{A("10.1.0.5"), kNow}};
+  const ip::MacAddress mac = ip::MacAddress::Parse("00:0d:3a:01:02:03").value();
+  return {HoldingsReplaced{{{A("10.1.0.5"), "default"}, {A("fd00::5"), "six"}},
+                           {{"six", "fd00::/64", {"web", "batch"}}}},
+          LendingBegun{Sample()},
+          LendingBuilt{kKey},
+          LendingReleased{kKey, kNow},
+          CoolingSet{A("10.1.0.5"), kNow},
+          WithdrawnSet{{A("10.1.0.5"), A("fd00::5")}},
+          WithdrawnSet{{A("10.1.0.5")}, /*withdrawn=*/false},
+          ConflictNoted{A("10.1.0.5"), mac},
+          ConflictNoted{A("10.1.0.5"), std::nullopt}};
 }
 
 Lendings Replay(const std::vector<Event>& events) {
@@ -55,10 +63,23 @@ TEST(Journal, EveryKindOfEventComesBackAsItWas) {
   for (const Event& event : SampleEvents()) bytes += EncodeFrame(event);
   const ParsedJournal parsed = ParseJournal(bytes);
   EXPECT_EQ(parsed.valid_bytes, bytes.size());
-  ASSERT_EQ(parsed.events.size(), 5U);
+  ASSERT_EQ(parsed.events.size(), SampleEvents().size());
   std::string again;
   for (const Event& event : parsed.events) again += EncodeFrame(event);
   EXPECT_EQ(again, bytes);
+}
+
+TEST(Journal, PoolsWithdrawalsAndConflictsAreReplayed) {
+  Lendings lendings = Replay({SampleEvents()[0], SampleEvents()[5], SampleEvents()[7]});
+  std::string bytes;
+  for (const Event& event : lendings.Snapshot()) bytes += EncodeFrame(event);
+  const Lendings replayed = Replay(ParseJournal(bytes).events);
+  EXPECT_EQ(replayed.Rules(), lendings.Rules());
+  EXPECT_EQ(replayed.Rules().size(), 1U);
+  EXPECT_EQ(replayed.Withdrawn(), lendings.Withdrawn());
+  EXPECT_EQ(replayed.Withdrawn().size(), 2U);
+  EXPECT_EQ(replayed.Conflicts(), lendings.Conflicts());
+  EXPECT_EQ(replayed.Conflicts().size(), 1U);
 }
 
 TEST(Journal, ATornTailIsCutOffWhereverItWasTorn) {
@@ -69,7 +90,7 @@ TEST(Journal, ATornTailIsCutOffWhereverItWasTorn) {
     const ParsedJournal parsed = ParseJournal(std::string_view(whole).substr(0, length));
     EXPECT_LE(parsed.valid_bytes, length);
     EXPECT_EQ(parsed.events.empty(), length < first.size());
-    EXPECT_LT(parsed.events.size(), 5U);
+    EXPECT_LT(parsed.events.size(), SampleEvents().size());
   }
 }
 

@@ -1,0 +1,83 @@
+// The policy of this node: what the server has compiled from the objects that operators apply.
+// Pure.
+//
+// Entries are kept as the bytes they came in, so that a kind that only a newer agent knows survives
+// in the file that agent will read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace spoke::netagent {
+
+// What is where: CIDR blocks by traffic class.
+struct ClusterNetwork {
+  std::vector<std::string> cluster;
+  std::vector<std::string> hub;
+  std::vector<std::string> peer_spoke;
+  std::vector<std::string> platform;
+  std::vector<std::string> storage;
+
+  bool operator==(const ClusterNetwork&) const = default;
+};
+
+// Which namespaces belong to a team.
+struct Team {
+  std::vector<std::string> namespaces;
+
+  bool operator==(const Team&) const = default;
+};
+
+// Of a kind that this agent does not know.
+using UnknownKind = std::monostate;
+
+struct PolicyEntry {
+  std::string key;    // "ClusterNetwork/main"
+  std::string bytes;  // As it came.
+  std::variant<UnknownKind, ClusterNetwork, Team> value;
+
+  bool operator==(const PolicyEntry&) const = default;
+};
+
+// What is in force.
+struct Policy {
+  uint64_t version = 0;  // 0: there is none.
+  std::map<std::string, PolicyEntry> entries;
+
+  bool operator==(const Policy&) const = default;
+};
+
+// What the server sends: everything (`full`), or what has changed since `base_version`.
+struct PolicyUpdate {
+  uint64_t version = 0;
+  bool full = false;
+  uint64_t base_version = 0;
+  std::vector<PolicyEntry> changed;
+  std::vector<std::string> removed;  // Keys; one that is not there is no mistake.
+
+  bool operator==(const PolicyUpdate&) const = default;
+};
+
+// Beyond these a server has gone wrong, and a node shall not suffer for it.
+inline constexpr size_t kMaxPolicyEntries = 10'000;
+inline constexpr size_t kMaxPolicyBytes = 8 << 20;  // Of all keys and entries together.
+
+// Whether the agent could act upon `entry`: the key is "Kind/name", of the value's own kind where
+// that is known; every CIDR is one, without host bits; every namespace has a name that Kubernetes
+// allows (RFC 1123 label). Errors: kInvalidArgument, naming the entry and the text.
+absl::Status CheckPolicyEntry(const PolicyEntry& entry);
+
+// `current` with `update` applied, whole or not at all. The same update again gives the same.
+// Errors: kAborted (relative to a version that is not `current`'s: ask for all of it);
+// kInvalidArgument (version 0, a mistake in an entry, or one key twice); kResourceExhausted (too
+// many or too large).
+absl::StatusOr<Policy> ApplyPolicy(const Policy& current, const PolicyUpdate& update);
+
+}  // namespace spoke::netagent

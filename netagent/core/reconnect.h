@@ -1,0 +1,45 @@
+// When to try the server again, so that thousands of agents that lost one server come back spread
+// out. Pure: the caller measures time and draws the random numbers, each uniform in [0, 1).
+#pragma once
+
+#include "absl/time/time.h"
+#include "lib/base/backoff.h"
+
+namespace spoke::netagent {
+
+struct ReconnectSettings {
+  // The first attempt of all comes within this. Zero is right where nodes start at different times.
+  absl::Duration first_connect;
+  // A server that restarts loses all its agents in one moment, and they have nothing to wait for
+  // but each other: they come back within this.
+  absl::Duration after_session = absl::Seconds(3);
+  // A session that ended sooner has not proved that the server is well.
+  absl::Duration settled = absl::Seconds(3);
+  base::Backoff backoff;
+};
+
+// How an attempt went.
+struct StreamEnd {
+  bool welcomed = false;  // The server took the hello.
+  absl::Duration lasted;
+};
+
+// Not thread-safe.
+class Reconnect {
+ public:
+  explicit Reconnect(const ReconnectSettings& settings) : settings_(settings) {}
+
+  // The wait before the first attempt.
+  absl::Duration BeforeFirst(double jitter) const { return settings_.first_connect * jitter; }
+
+  // The wait after an attempt or session that ended so: uniform within `after_session` when a
+  // session is lost, exponential with full jitter when attempts fail one after the other or
+  // sessions break as soon as they begin.
+  absl::Duration After(const StreamEnd& end, double jitter);
+
+ private:
+  ReconnectSettings settings_;
+  int failures_ = 0;  // Since the last session that settled.
+};
+
+}  // namespace spoke::netagent

@@ -1,5 +1,8 @@
 #include "netagent/config.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
@@ -14,6 +17,9 @@ using config::Need;
 
 constexpr uint32_t kMinMtu = 576;     // RFC 791: every host takes that much.
 constexpr uint32_t kMaxMtu = 65'535;  // What an IPv4 length field holds.
+constexpr size_t kMaxLabels = 64;
+constexpr size_t kMaxLabelBytes = 63;
+constexpr size_t kMaxLabelPrefixBytes = 253;
 
 void RequireDirectory(const ConfigMap& map, std::string_view key, const std::string& directory,
                       const CheckDirectory& check) {
@@ -26,6 +32,49 @@ void ReadMtu(const ConfigMap& root, uint32_t* mtu) {
   root.Uint32("mtu", mtu, Need::kOptional, {0, kMaxMtu});
   if (*mtu != 0 && *mtu < kMinMtu) {
     root.Error("mtu", fmt::format("{} is below {}; 0 takes the NIC's", *mtu, kMinMtu));
+  }
+}
+
+// Kubernetes' rules for labels, so that those of a node can be copied: letters, digits and "-_.",
+// with a letter or digit at both ends.
+bool IsLabelText(std::string_view text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return !text.empty() && text.size() <= kMaxLabelBytes && plain(text.front()) &&
+         plain(text.back()) && std::all_of(text.begin(), text.end(), [&](char c) {
+           return plain(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+// "zone" or "example.com/zone".
+bool IsLabelKey(std::string_view key) {
+  const size_t slash = key.find('/');
+  if (slash == std::string_view::npos) return IsLabelText(key);
+  const std::string_view prefix = key.substr(0, slash);
+  return prefix.size() <= kMaxLabelPrefixBytes && IsLabelText(key.substr(slash + 1)) &&
+         !prefix.empty() && std::all_of(prefix.begin(), prefix.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+         });
+}
+
+void ReadLabels(const ConfigMap& root, std::map<std::string, std::string>* labels) {
+  const ConfigMap map = root.Map("labels", Need::kOptional);
+  const std::vector<std::string> keys = map.Keys();
+  if (keys.size() > kMaxLabels) {
+    map.Error("", fmt::format("{} labels; at most {} are taken", keys.size(), kMaxLabels));
+  }
+  for (const std::string& key : keys) {
+    if (!IsLabelKey(key)) map.Error(key, "is no label's name: use letters, digits and -_.");
+    map.Custom(key, Need::kOptional, [&](std::string_view text) -> absl::Status {
+      if (!IsLabelText(text)) {
+        return absl::InvalidArgumentError(fmt::format(
+            "must be 1 to {} letters, digits and -_. with a letter or digit at both ends, not '{}'",
+            kMaxLabelBytes, text));
+      }
+      labels->insert_or_assign(key, std::string(text));
+      return absl::OkStatus();
+    });
   }
 }
 
@@ -48,6 +97,10 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   RequireDirectory(root, "state_dir", out.state_dir, check_directory);
   root.Duration("cooldown", &out.cooldown, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});
   ReadMtu(root, &out.mtu);
+  ReadLabels(root, &out.labels);
+  root.String("vnet", &out.vnet, Need::kOptional);
+  root.Duration("connect_jitter", &out.connect_jitter, Need::kOptional,
+                {absl::ZeroDuration(), absl::Minutes(10)});
   root.Bool("debug", &out.debug, Need::kOptional);
   RETURN_IF_ERROR(document.Finish());
   return out;

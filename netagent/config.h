@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,11 @@ struct AgentConfig {
   std::string cni_socket = "/run/spoke/cni.sock";
   std::string state_dir = "/run/spoke/netagent";  // On tmpfs.
   absl::Duration cooldown = absl::Seconds(30);
-  uint32_t mtu = 0;  // Bytes; 0: the NIC's.
+  uint32_t mtu = 0;                           // Bytes; 0: the NIC's.
+  std::map<std::string, std::string> labels;  // What pools and policy choose nodes by.
+  std::string vnet;                           // The NIC's virtual network; empty: unknown.
+  // The first attempt to reach the server comes within this time, chosen at random.
+  absl::Duration connect_jitter;
   bool debug = false;
 };
 

@@ -33,6 +33,28 @@ TEST(AgentConfig, MistakesAreReportedTogetherWithTheirLines) {
   EXPECT_THAT(text, HasSubstr("agent.yaml:4: nick"));
 }
 
+TEST(AgentConfig, LabelsAreReadAsTextWhateverTheyLookLike) {
+  const auto config = ParseAgentConfig(
+      "server: a:1\ntls: {insecure: true}\nvnet: prod-weu\nconnect_jitter: 5s\n"
+      "labels:\n  zone: 2\n  example.com/gpu: \"h100\"\n",
+      "agent.yaml", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->labels,
+            (std::map<std::string, std::string>{{"zone", "2"}, {"example.com/gpu", "h100"}}));
+  EXPECT_EQ(config->vnet, "prod-weu");
+  EXPECT_EQ(config->connect_jitter, absl::Seconds(5));
+}
+
+TEST(AgentConfig, LabelsThatNoSelectorCouldNameAreMistakes) {
+  const std::string text = Mistakes(
+      "server: a:1\ntls: {insecure: true}\nlabels:\n  zone: [1]\n  gpu: \"two words\"\n"
+      "  /x: a\n  y/: b\n");
+  EXPECT_THAT(text, HasSubstr("agent.yaml:4: labels.zone: must be text"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:5: labels.gpu: must be 1 to 63"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:6: labels./x: is no label's name"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:7: labels.y/: is no label's name"));
+}
+
 TEST(AgentConfig, AMissingSocketDirectoryIsAMistakeOfItsKey) {
   const std::string text =
       Mistakes("server: a:1\ntls: {insecure: true}\ncni_socket: /nowhere/cni.sock\n",

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <variant>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
@@ -23,6 +24,7 @@
 #include "netagent/kernel/netlink_router.h"
 #include "netagent/kernel/node_setup.h"
 #include "netagent/sync/attachments.h"
+#include "netagent/sync/policy_keeper.h"
 #include "netagent/sync/server_session.h"
 
 namespace spoke::netagent {
@@ -36,8 +38,11 @@ std::string Trimmed(std::string text) {
 }
 
 absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
-  NodeIdentity identity{
-      .node_name = config.node_name, .vm_id = config.vm_id, .agent_version = base::kVersion};
+  NodeIdentity identity{.node_name = config.node_name,
+                        .vm_id = config.vm_id,
+                        .agent_version = base::kVersion,
+                        .labels = config.labels,
+                        .vnet = config.vnet};
   if (identity.node_name.empty()) {
     std::array<char, 256> name{};
     if (::gethostname(name.data(), name.size() - 1) < 0) {
@@ -70,11 +75,13 @@ class Agent {
                   .server_name = config.server_name,
                   .tls = config.tls,
                   .identity = identity,
-                  .backoff = {}},
+                  .reconnect = {.first_connect = config.connect_jitter}},
                  {.on_connecting = [this] { loop_->Post([this] { SayHello(); }); },
-                  .on_desired =
-                      [this](DesiredState desired) {
-                        loop_->Post([this, desired = std::move(desired)] { TakeDesired(desired); });
+                  .on_request =
+                      [this](ServerRequest request) {
+                        loop_->Post([this, request = std::move(request)] {
+                          std::visit([this](const auto& r) { Take(r); }, request);
+                        });
                       }},
                  log),
         attachments_({.node_name = identity.node_name,
@@ -82,12 +89,14 @@ class Agent {
                       .cooldown = config.cooldown,
                       .mtu = config.mtu},
                      {router, session_, clock_, log}, std::move(journal)),
+        policy_(config.state_dir + "/policy", session_, log),
         handler_(attachments_, &os::MonotonicMs, log) {}
 
   absl::Status Start(const std::vector<Event>& events) {
     ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
     loop_.emplace(std::move(loop));
     RETURN_IF_ERROR(base::Annotate(attachments_.Start(events), "restore attachments"));
+    policy_.Start();
     cni_.emplace(
         *loop_,
         [this](const v1::CniRequest& request, os::UniqueFd pod_netns) {
@@ -123,13 +132,20 @@ class Agent {
       log_.Error("nic_unreadable", {{"nic", config_.nic}, {"error", nic.status()}});
       return;
     }
-    session_.Begin(attachments_.Greet(), *nic);
+    Greeting greeting = attachments_.BeginSession();
+    greeting.policy_version = policy_.VersionForHello();
+    session_.Begin(greeting, *nic);
   }
 
-  void TakeDesired(const DesiredState& desired) {
+  void Take(const DesiredState& desired) {
     const absl::Status status = attachments_.OnDesired(desired);
-    if (!status.ok()) log_.Error("desired_state_not_taken", {{"error", status}});
+    if (status.ok()) return;
+    log_.Error("desired_state_not_taken", {{"error", status}});
+    session_.BeginAnew("the desired state could not be taken");
   }
+  void Take(const ReclaimRequest& request) { attachments_.OnReclaim(request); }
+  void Take(const InventoryRequest& request) { attachments_.OnInventory(request); }
+  void Take(const PolicyUpdate& update) { policy_.OnPolicy(update); }
 
   const AgentConfig& config_;
   Router& router_;
@@ -138,6 +154,7 @@ class Agent {
   std::optional<os::EventLoop> loop_;  // Before the session, whose threads post to it.
   ServerSession session_;
   Attachments attachments_;
+  PolicyKeeper policy_;
   CniHandler handler_;
   std::optional<CniServer> cni_;
 };

@@ -13,6 +13,7 @@
 #include "netagent/cni/cni_handler.h"
 #include "netagent/cni/cni_server.h"
 #include "netagent/kernel/fake_kernel.h"
+#include "netagent/sync/fake_server_link.h"
 #include "proto/spoke/v1/cni.pb.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
@@ -27,12 +28,6 @@ class ForgetfulJournal final : public Journal {
   absl::Status Append(const Event&) override { return absl::OkStatus(); }
   absl::Status Compact(const std::vector<Event>&) override { return absl::OkStatus(); }
   size_t size() const override { return 0; }
-};
-
-class NoServer final : public ServerLink {
- public:
-  void Report(const LendingReport&) override {}
-  void Acknowledge(uint64_t) override {}
 };
 
 class CniTest : public testing::Test {
@@ -102,7 +97,7 @@ class CniTest : public testing::Test {
   const testing_support::TempDir dir_;
   const std::string path_ = dir_.File("cni.sock");
   FakeKernel kernel_;
-  NoServer no_server_;
+  FakeServerLink no_server_;
   os::SimClock clock_;
   testing_support::RecordingLog log_;
   Attachments attachments_{{.node_name = "node1", .nic = "eth0"},

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
 #include "netagent/core/lendings.h"
+#include "netagent/core/policy_bundle.h"
 
 namespace spoke::netagent {
 
@@ -17,6 +22,8 @@ struct NodeIdentity {
   std::string vm_id;    // The cloud's: a new VM under an old name is a new node.
   std::string boot_id;  // Changes with each boot.
   std::string agent_version;
+  std::map<std::string, std::string> labels;  // What pools and policy choose nodes by.
+  std::string vnet;                           // Empty: unknown.
 };
 
 struct DesiredAddress {
@@ -34,6 +41,7 @@ struct PoolState {
   uint64_t usable = 0;
   uint64_t attached = 0;
   uint64_t free = 0;
+  std::vector<std::string> namespaces = {};  // Empty: for every pod no other pool is meant for.
 
   bool operator==(const PoolState&) const = default;
 };
@@ -48,15 +56,37 @@ struct DesiredState {
   bool operator==(const DesiredState&) const = default;
 };
 
-// What the server has to know to begin a session: all that is lent and cooling now.
+// The server would like these back.
+struct ReclaimRequest {
+  uint64_t id = 0;
+  std::vector<ip::Prefix> blocks;
+
+  bool operator==(const ReclaimRequest&) const = default;
+};
+
+// For an audit: say what you hold.
+struct InventoryRequest {
+  uint64_t id = 0;
+
+  bool operator==(const InventoryRequest&) const = default;
+};
+
+// All that a server says that an agent has to act upon.
+using ServerRequest = std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate>;
+
+// What the server has to know to begin a session.
 struct Greeting {
-  std::vector<Lending> lent;
-  std::vector<ip::Address> cooling;
+  std::vector<Lending> lent;         // All that is lent now,
+  std::vector<ip::Address> cooling;  // is cooling now,
+  // and is in conflict now: a report of an earlier session may have been lost.
+  std::vector<ConflictNoted> conflicts;
+  uint64_t policy_version = 0;  // 0: send all of it.
 
   bool operator==(const Greeting&) const = default;
 };
 
-// What has changed since.
+// What has changed since. Of one address it holds at most one of each, in this order, which is also
+// the order in which the server takes them.
 struct LendingReport {
   std::vector<Lending> lent;
   std::vector<Lending> released;
@@ -64,5 +94,45 @@ struct LendingReport {
 
   bool operator==(const LendingReport&) const = default;
 };
+
+struct NumberedReport {
+  uint64_t sequence = 0;
+  LendingReport report;
+
+  bool operator==(const NumberedReport&) const = default;
+};
+
+struct DesiredAck {
+  uint64_t version = 0;
+
+  bool operator==(const DesiredAck&) const = default;
+};
+
+struct PolicyAck {
+  uint64_t version = 0;
+  std::string error;  // Empty: kept and in force.
+
+  bool operator==(const PolicyAck&) const = default;
+};
+
+struct ReclaimAnswer {
+  uint64_t id = 0;
+  std::vector<ip::Prefix> agreed;
+  std::vector<ip::Prefix> denied;
+
+  bool operator==(const ReclaimAnswer&) const = default;
+};
+
+struct Inventory {
+  uint64_t id = 0;
+  std::vector<ip::Address> held;
+  std::vector<Lending> lent;
+
+  bool operator==(const Inventory&) const = default;
+};
+
+// All that an agent says after its hello.
+using AgentReply =
+    std::variant<NumberedReport, DesiredAck, PolicyAck, ReclaimAnswer, Inventory, ConflictNoted>;
 
 }  // namespace spoke::netagent

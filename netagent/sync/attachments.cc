@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "fmt/core.h"
@@ -16,6 +17,14 @@ AttachmentKey UnknownKey(const std::string& host_link) { return {"unknown:" + ho
 
 // The journal is compacted when most of it is history.
 constexpr size_t kCompactAboveBytes = 1 << 20;
+
+// Those of `sorted` that are in `block`.
+std::span<const ip::Address> AddressesIn(const ip::Prefix& block,
+                                         const std::vector<ip::Address>& sorted) {
+  const auto begin = std::lower_bound(sorted.begin(), sorted.end(), block.base());
+  const auto end = std::upper_bound(begin, sorted.end(), block.last());
+  return {begin, end};
+}
 
 }  // namespace
 
@@ -136,12 +145,51 @@ std::vector<Holding> Attachments::NextListing(const DesiredState& desired) const
   return listing;
 }
 
+std::vector<PoolRule> Attachments::NextRules(const DesiredState& desired,
+                                             const std::vector<Holding>& listing) const {
+  std::map<std::string, PoolRule> rules;
+  // A pool that is not mentioned keeps its rule for as long as an address of it is here: to forget
+  // it would open the pool to everybody.
+  std::set<std::string> held;
+  for (const Holding& holding : listing) held.insert(holding.pool);
+  for (PoolRule& rule : lendings_.Rules()) {
+    if (held.contains(rule.pool)) rules.insert_or_assign(rule.pool, std::move(rule));
+  }
+  for (const PoolState& pool : desired.pools) {
+    rules.erase(pool.name);
+    if (pool.namespaces.empty()) continue;
+    rules.insert_or_assign(pool.name, PoolRule{pool.name, pool.cidr, pool.namespaces});
+  }
+  std::vector<PoolRule> next;
+  for (auto& [name, rule] : rules) next.push_back(std::move(rule));
+  return next;
+}
+
+std::vector<ip::Address> Attachments::ListedAnew(const DesiredState& desired) const {
+  const std::set<ip::Address> removed(desired.removed.begin(), desired.removed.end());
+  std::vector<ip::Address> withdrawn = lendings_.Withdrawn();
+  const std::set<ip::Address> waiting(withdrawn.begin(), withdrawn.end());
+  std::vector<ip::Address> anew;
+  for (const DesiredAddress& added : desired.added) {
+    if (!waiting.contains(added.address)) continue;
+    const bool later_session = desired.full && !agreed_.contains(added.address);
+    if (later_session || removed.contains(added.address)) anew.push_back(added.address);
+  }
+  return anew;
+}
+
 absl::Status Attachments::OnDesired(const DesiredState& desired) {
   pools_ = desired.pools;
   std::vector<Holding> listing = NextListing(desired);
-  if (listing != listing_) {
-    RETURN_IF_ERROR(Record(HoldingsReplaced{listing}));
+  std::vector<PoolRule> rules = NextRules(desired, listing);
+  if (listing != listing_ || rules != lendings_.Rules()) {
+    RETURN_IF_ERROR(Record(HoldingsReplaced{listing, std::move(rules)}));
     listing_ = std::move(listing);
+  }
+  // After the list, so that a crash in between errs on the side of not lending.
+  if (WithdrawnSet anew{ListedAnew(desired), /*withdrawn=*/false}; !anew.addresses.empty()) {
+    RETURN_IF_ERROR(Record(anew));
+    for (const ip::Address& address : anew.addresses) agreed_.erase(address);
   }
   for (const DesiredAddress& address : desired.added) {
     if (address.cooling <= absl::ZeroDuration()) continue;
@@ -155,8 +203,53 @@ absl::Status Attachments::OnDesired(const DesiredState& desired) {
   return absl::OkStatus();
 }
 
-Greeting Attachments::Greet() const {
-  return {.lent = lendings_.Built(), .cooling = lendings_.Cooling()};
+void Attachments::OnReclaim(const ReclaimRequest& request) {
+  WithdrawPlan plan = lendings_.PlanWithdraw(request.blocks);
+  if (!plan.withdraw.empty() && !Record(WithdrawnSet{plan.withdraw}).ok()) {
+    // What was agreed to before stays agreed; the rest is denied for now.
+    const auto first_new = std::stable_partition(
+        plan.agreed.begin(), plan.agreed.end(),
+        [&](const ip::Prefix& block) { return AddressesIn(block, plan.withdraw).empty(); });
+    plan.denied.insert(plan.denied.end(), first_new, plan.agreed.end());
+    plan.agreed.erase(first_new, plan.agreed.end());
+  }
+  const std::vector<ip::Address> withdrawn = lendings_.Withdrawn();
+  for (const ip::Prefix& block : plan.agreed) {
+    for (const ip::Address& address : AddressesIn(block, withdrawn)) agreed_.insert(address);
+  }
+  log_.Info("reclaim_answered",
+            {{"id", request.id}, {"agreed", plan.agreed.size()}, {"denied", plan.denied.size()}});
+  server_.Answer(ReclaimAnswer{request.id, std::move(plan.agreed), std::move(plan.denied)});
+}
+
+void Attachments::OnInventory(const InventoryRequest& request) {
+  server_.Answer(Inventory{request.id, lendings_.Attached(), lendings_.Built()});
+}
+
+absl::Status Attachments::OnConflict(const ip::Address& address,
+                                     const std::optional<ip::MacAddress>& other_mac) {
+  const std::vector<ip::Address> attached = lendings_.Attached();
+  if (!std::binary_search(attached.begin(), attached.end(), address)) {
+    return absl::NotFoundError(
+        fmt::format("{} is not an address of this node", address.ToString()));
+  }
+  const ConflictNoted conflict{address, other_mac};
+  const std::vector<ConflictNoted> known = lendings_.Conflicts();
+  if (std::find(known.begin(), known.end(), conflict) != known.end()) return absl::OkStatus();
+  log_.Error("address_in_conflict", {{"address", address.ToString()},
+                                     {"mac", other_mac ? other_mac->ToString() : "unknown"}});
+  const absl::Status recorded = Record(conflict);
+  // To lend it would be worse than to forget it at the next restart.
+  if (!recorded.ok()) lendings_.Apply(conflict);
+  server_.ReportConflict(address, other_mac);
+  return recorded;
+}
+
+Greeting Attachments::BeginSession() {
+  agreed_.clear();
+  return {.lent = lendings_.Built(),
+          .cooling = lendings_.Cooling(),
+          .conflicts = lendings_.Conflicts()};
 }
 
 void Attachments::Tick() {
@@ -196,6 +289,7 @@ absl::Status Attachments::ExplainEmpty(const absl::Status& why) const {
   for (const auto& [pool, count] : counts) {
     text += fmt::format(", pool {}: {} attached here, {} lent, {} cooling, {} idle", pool,
                         count.attached(), count.lent, count.cooling, count.idle);
+    if (count.withheld > 0) text += fmt::format(", {} withheld", count.withheld);
   }
   for (const PoolState& pool : pools_) {
     text += fmt::format("; server: pool {} ({}): {} usable, {} attached, {} free", pool.name,

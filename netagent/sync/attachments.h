@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,18 +15,30 @@
 #include "netagent/core/server_messages.h"
 #include "netagent/journal/journal.h"
 #include "netagent/kernel/router.h"
+#include "netagent/sync/server_link.h"
 
 namespace spoke::netagent {
 
-// The way to the server. Thread-safe; never blocks; says nothing while there is no session.
-class ServerLink {
- public:
-  virtual ~ServerLink() = default;
-  virtual void Report(const LendingReport& report) = 0;
-  virtual void Acknowledge(uint64_t desired_version) = 0;
-};
-
 // Not thread-safe; the agent's one loop owns it, since one thread does the kernel work.
+//
+// Giving addresses up (see core/lendings.h for what that means). An agreement is journalled before
+// it is said. It belongs to the session in which it was said: the server acts upon it in that
+// session or never. So
+//
+//   - a list of the same session that has the address does not lift the withdrawal: it may have
+//     been sent before the agreement arrived. Only a change that takes the address off the list
+//     does, which is how the server says that it has acted, and a later one brings it back anew;
+//   - the whole list that a later session begins with does: had the server acted, the address would
+//     not be on it;
+//   - without the server, nothing does, restart or not.
+//
+// Requests, lists and hellos pass through one loop in the order of the streams they came by, and an
+// answer is dropped with the stream of its request. So an agreement that is late, said in a session
+// that is over, can never reach the server after it has listed the address anew.
+//
+// The server's part: it ignores answers of older sessions, and takes an agreement only for what was
+// attached when it asked and has been ever since. With two requests that overlap, an address may
+// have gone by the first and come back, and be lent, before the answer to the second arrives.
 class Attachments {
  public:
   struct Edges {
@@ -49,7 +62,8 @@ class Attachments {
   absl::Status Start(const std::vector<Event>& events);
 
   // Lends addresses and builds the link. On an error nothing is left behind.
-  // Errors: kResourceExhausted (no free address: the message names the pools with their counts);
+  // Errors: kResourceExhausted (no free address in the pools that are meant for the pod: the
+  // message names them, and every pool with its counts);
   // kAlreadyExists (`key` has a lending, or the interface is there); kFailedPrecondition and the
   // rest as Router::Attach; kUnavailable (the journal cannot be written).
   absl::StatusOr<AttachSpec> Add(const AttachmentKey& key, const PodReference& pod, int pod_netns);
@@ -58,12 +72,27 @@ class Attachments {
   // Errors: kInternal and kUnavailable: nothing is freed, try again.
   absl::Status Del(const AttachmentKey& key);
 
-  // The server's word on what this node has. Errors: kUnavailable (not journalled: the old list
-  // stands, and nothing is acknowledged).
+  // The server's word on what this node has. Errors: kUnavailable (not journalled, and nothing is
+  // acknowledged: what the server sends next would be relative to a list that is not here, so begin
+  // a new session).
   absl::Status OnDesired(const DesiredState& desired);
 
-  // To begin a session with.
-  Greeting Greet() const;
+  // Gives up what can be given up, and answers. The same request again gives the same answer, as
+  // long as nothing has been lent in between. What cannot be journalled is denied.
+  void OnReclaim(const ReclaimRequest& request);
+
+  // Answers at once, from memory.
+  void OnInventory(const InventoryRequest& request);
+
+  // Another machine answers for `address`: it is not lent again before it has left the server's
+  // list, and the server is told, in this session and at the beginning of each. A pod that has it
+  // keeps it. Errors: kNotFound (not an address of this node); kUnavailable (not journalled: a
+  // restart forgets it).
+  absl::Status OnConflict(const ip::Address& address,
+                          const std::optional<ip::MacAddress>& other_mac);
+
+  // A new session begins: what to say first, but for the policy.
+  Greeting BeginSession();
 
   // Ends cooldowns that are over. Call at NextWake(), or at any time.
   void Tick();
@@ -78,6 +107,9 @@ class Attachments {
   absl::Status SyncUnreachable();
   absl::Status ExplainEmpty(const absl::Status& why) const;
   std::vector<Holding> NextListing(const DesiredState& desired) const;
+  std::vector<PoolRule> NextRules(const DesiredState& desired,
+                                  const std::vector<Holding>& listing) const;
+  std::vector<ip::Address> ListedAnew(const DesiredState& desired) const;
 
   const Settings settings_;
   Router& router_;
@@ -88,6 +120,7 @@ class Attachments {
   Lendings lendings_;
   std::vector<Holding> listing_;          // As the server last said.
   std::vector<PoolState> pools_;          // Likewise.
+  std::set<ip::Address> agreed_;          // Given up in the present session.
   std::vector<ip::Address> unreachable_;  // As the kernel was last told.
   uint32_t mtu_ = 0;                      // Of pod links; known from Start() on.
 };

@@ -2,7 +2,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "netagent/journal/fake_journal.h"
 #include "netagent/kernel/fake_kernel.h"
+#include "netagent/sync/fake_server_link.h"
 #include "tests/support/recording_log.h"
 
 namespace spoke::netagent {
@@ -16,39 +18,6 @@ const AttachmentKey kPodA{"aaa", "eth0"};
 const AttachmentKey kPodB{"bbb", "eth0"};
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
-
-// Keeps what is written, as tmpfs would, across "restarts" of the agent; fails when told to.
-struct Tmpfs {
-  std::vector<Event> events;
-  int fail_after = -1;  // Appends that still work; negative: all.
-};
-
-class FakeJournal final : public Journal {
- public:
-  explicit FakeJournal(Tmpfs& tmpfs) : tmpfs_(tmpfs) {}
-  absl::Status Append(const Event& event) override {
-    if (tmpfs_.fail_after == 0) return absl::ResourceExhaustedError("tmpfs is full");
-    if (tmpfs_.fail_after > 0) --tmpfs_.fail_after;
-    tmpfs_.events.push_back(event);
-    return absl::OkStatus();
-  }
-  absl::Status Compact(const std::vector<Event>& events) override {
-    tmpfs_.events = events;
-    return absl::OkStatus();
-  }
-  size_t size() const override { return tmpfs_.events.size(); }
-
- private:
-  Tmpfs& tmpfs_;
-};
-
-class FakeServer final : public ServerLink {
- public:
-  void Report(const LendingReport& report) override { reports.push_back(report); }
-  void Acknowledge(uint64_t version) override { acknowledged.push_back(version); }
-  std::vector<LendingReport> reports;
-  std::vector<uint64_t> acknowledged;
-};
 
 class AttachmentsTest : public testing::Test {
  protected:
@@ -77,10 +46,10 @@ class AttachmentsTest : public testing::Test {
   bool HasLink(const AttachmentKey& key) { return kernel_.Attached(HostLinkName(key)).has_value(); }
 
   FakeKernel kernel_;
-  FakeServer server_;
+  FakeServerLink server_;
   os::SimClock clock_;
   testing_support::RecordingLog log_;
-  Tmpfs tmpfs_;
+  FakeTmpfs tmpfs_;
   std::vector<os::UniqueFd> pods_;
   std::optional<Attachments> attachments_;
 };
@@ -173,9 +142,9 @@ TEST_F(AttachmentsTest, ARestartKeepsWhatIsLentAndCooling) {
   ASSERT_TRUE(Add(kPodA).ok());
   ASSERT_TRUE(Add(kPodB).ok());
   ASSERT_TRUE(attachments_->Del(kPodB).ok());
-  const Greeting before = attachments_->Greet();
+  const Greeting before = attachments_->BeginSession();
   Restart();
-  EXPECT_EQ(attachments_->Greet(), before);
+  EXPECT_EQ(attachments_->BeginSession(), before);
   EXPECT_TRUE(HasLink(kPodA));
   EXPECT_TRUE(attachments_->Del(kPodA).ok());
 }
@@ -203,7 +172,7 @@ TEST_F(AttachmentsTest, WithALostJournalNoAddressInUseIsLentAgain) {
   // The pod's own DEL still finds its link and frees its address.
   ASSERT_TRUE(attachments_->Del(kPodA).ok());
   EXPECT_FALSE(HasLink(kPodA));
-  EXPECT_THAT(attachments_->Greet().cooling, ElementsAre(A("10.1.0.5")));
+  EXPECT_THAT(attachments_->BeginSession().cooling, ElementsAre(A("10.1.0.5")));
 }
 
 TEST_F(AttachmentsTest, ChangesAreRelativeToWhatTheServerSaidBefore) {
@@ -234,6 +203,121 @@ TEST_F(AttachmentsTest, ADesiredStateThatCannotBeWrittenIsNotAcknowledged) {
       attachments_->OnDesired({.version = 1, .full = true, .added = {{A("10.1.0.5"), "p"}}}).code(),
       absl::StatusCode::kUnavailable);
   EXPECT_THAT(server_.acknowledged, IsEmpty());
+}
+
+TEST_F(AttachmentsTest, AnAgreementIsWrittenBeforeItIsSaidAndOutlivesTheAgent) {
+  Grant({"10.1.0.5", "10.1.0.6"});
+  ASSERT_TRUE(Add(kPodA).ok());
+  const ip::Prefix lent = ip::Prefix::Host(attachments_->lendings().Built()[0].addresses[0]);
+  const ip::Prefix idle = ip::Prefix::Host(A("10.1.0.6"));
+  attachments_->OnReclaim({7, {lent, idle}});
+  ASSERT_EQ(server_.reclaim_answers.size(), 1U);
+  EXPECT_EQ(server_.reclaim_answers[0], (ReclaimAnswer{7, {idle}, {lent}}));
+  EXPECT_FALSE(Add(kPodB).ok());
+  Restart();  // The server stays away.
+  EXPECT_THAT(attachments_->lendings().Withdrawn(), ElementsAre(A("10.1.0.6")));
+  EXPECT_THAT(std::string(Add(kPodB).status().message()), HasSubstr("0 idle, 1 withheld"));
+  attachments_->OnReclaim({8, {lent, idle}});
+  EXPECT_EQ(server_.reclaim_answers[1], (ReclaimAnswer{8, {idle}, {lent}}));
+}
+
+TEST_F(AttachmentsTest, WhatCannotBeWrittenIsDeniedAndWhatWasAgreedToStaysAgreed) {
+  Grant({"10.1.0.5", "10.1.0.6"});
+  const ip::Prefix first = ip::Prefix::Host(A("10.1.0.5"));
+  const ip::Prefix second = ip::Prefix::Host(A("10.1.0.6"));
+  attachments_->OnReclaim({1, {first}});
+  tmpfs_.fail_after = 0;
+  attachments_->OnReclaim({2, {second, first}});
+  EXPECT_EQ(server_.reclaim_answers[1], (ReclaimAnswer{2, {first}, {second}}));
+  tmpfs_.fail_after = -1;
+  EXPECT_THAT(Add(kPodA)->addresses, ElementsAre(A("10.1.0.6")));
+}
+
+TEST_F(AttachmentsTest, ABlockIsListedGivenUpAndTakenOffAsOne) {
+  DesiredState block{.version = 1, .full = true};
+  DesiredState gone{.version = 2};
+  for (uint64_t i = 0; i < 16; ++i) {
+    block.added.push_back({ip::Advance(A("fd00::10"), i), "six"});
+    gone.removed.push_back(ip::Advance(A("fd00::10"), i));
+  }
+  ASSERT_TRUE(attachments_->OnDesired(block).ok());
+  const ip::Prefix whole = ip::Prefix::Parse("fd00::10/124").value();
+  ASSERT_TRUE(Add(kPodA).ok());
+  attachments_->OnReclaim({1, {whole}});
+  EXPECT_THAT(server_.reclaim_answers.back().denied, ElementsAre(whole));
+  EXPECT_THAT(attachments_->lendings().Withdrawn(), IsEmpty());
+  ASSERT_TRUE(attachments_->Del(kPodA).ok());
+  clock_.Advance(absl::Seconds(30));
+  attachments_->Tick();
+  attachments_->OnReclaim({2, {whole}});
+  EXPECT_THAT(server_.reclaim_answers.back().agreed, ElementsAre(whole));
+  EXPECT_EQ(attachments_->lendings().Withdrawn().size(), 16U);
+  EXPECT_FALSE(Add(kPodA).ok());
+  ASSERT_TRUE(attachments_->OnDesired(gone).ok());
+  EXPECT_THAT(attachments_->lendings().Attached(), IsEmpty());
+  EXPECT_THAT(kernel_.Unreachable(), IsEmpty());
+  block.full = false;
+  ASSERT_TRUE(attachments_->OnDesired(block).ok());
+  EXPECT_TRUE(Add(kPodA).ok());
+}
+
+TEST_F(AttachmentsTest, ThePoolsOfNamespacesHoldAfterARestartWithoutTheServer) {
+  DesiredState desired{.version = 1, .full = true};
+  desired.added = {{A("10.1.0.5"), "open"}, {A("10.2.0.5"), "teams"}};
+  desired.pools = {{"open", "10.1.0.0/24", 251, 1, 250},
+                   {"teams", "10.2.0.0/24", 251, 1, 250, {"web"}}};
+  ASSERT_TRUE(attachments_->OnDesired(desired).ok());
+  Restart();
+  EXPECT_THAT(Add(kPodA)->addresses, ElementsAre(A("10.1.0.5")));  // Of namespace "ns".
+  const auto none = Add(kPodB);
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("no IPv4 address is free on this node for namespace ns (considered: pool "
+                        "open): node node1, pool open: 1 attached here, 1 lent, 0 cooling, 0 idle, "
+                        "pool teams: 1 attached here, 0 lent, 0 cooling, 1 idle"));
+  // A change that does not mention the pool does not open it.
+  ASSERT_TRUE(attachments_->OnDesired({.version = 2}).ok());
+  EXPECT_FALSE(Add(kPodB).ok());
+  desired.pools[1].namespaces.clear();
+  ASSERT_TRUE(attachments_->OnDesired(desired).ok());
+  EXPECT_THAT(Add(kPodB)->addresses, ElementsAre(A("10.2.0.5")));
+}
+
+TEST_F(AttachmentsTest, AConflictIsToldInEachSessionAndTheAddressNotLent) {
+  const ip::MacAddress mac = ip::MacAddress::Parse("00:0d:3a:01:02:03").value();
+  Grant({"10.1.0.5"});
+  EXPECT_EQ(attachments_->OnConflict(A("10.1.0.9"), mac).code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(attachments_->OnConflict(A("10.1.0.5"), mac).ok());
+  ASSERT_TRUE(attachments_->OnConflict(A("10.1.0.5"), mac).ok());
+  EXPECT_THAT(server_.conflicts, ElementsAre(ConflictNoted{A("10.1.0.5"), mac}));
+  EXPECT_FALSE(Add(kPodA).ok());
+  Restart();
+  EXPECT_THAT(attachments_->BeginSession().conflicts,
+              ElementsAre(ConflictNoted{A("10.1.0.5"), mac}));
+  Grant({"10.1.0.5"});  // That the server still lists it does not make it good.
+  EXPECT_FALSE(Add(kPodA).ok());
+  Grant({});
+  Grant({"10.1.0.5"});
+  EXPECT_TRUE(Add(kPodA).ok());
+  EXPECT_THAT(attachments_->BeginSession().conflicts, IsEmpty());
+}
+
+TEST_F(AttachmentsTest, AConflictThatCannotBeWrittenIsHeededNevertheless) {
+  Grant({"10.1.0.5"});
+  tmpfs_.fail_after = 0;
+  EXPECT_EQ(attachments_->OnConflict(A("10.1.0.5"), std::nullopt).code(),
+            absl::StatusCode::kUnavailable);
+  tmpfs_.fail_after = -1;
+  EXPECT_EQ(server_.conflicts.size(), 1U);
+  EXPECT_FALSE(Add(kPodA).ok());
+}
+
+TEST_F(AttachmentsTest, AnInventorySaysWhatIsHeldAndLent) {
+  Grant({"10.1.0.5", "10.1.0.6"});
+  ASSERT_TRUE(Add(kPodA).ok());
+  attachments_->OnInventory({9});
+  EXPECT_THAT(
+      server_.inventories,
+      ElementsAre(Inventory{9, {A("10.1.0.5"), A("10.1.0.6")}, attachments_->lendings().Built()}));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/os/clock.h"
 #include "netagent/sync/server_wire.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 
@@ -15,10 +16,6 @@ namespace spoke::netagent {
 namespace {
 
 using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>;
-
-// How much may wait for a server that reads slowly. Beyond it the stream is given up: a new one
-// begins with Hello, which says everything again.
-constexpr size_t kMaxUnsent = 10'000;
 
 // gRPC takes the least reconnect backoff for the connect deadline too. When 7,500 agents shake
 // hands with one server at once, a short one makes it repeat handshakes until it collapses.
@@ -67,20 +64,24 @@ absl::Status ServerSession::Start() {
 void ServerSession::Run() {
   std::mt19937_64 random(std::random_device{}());
   std::uniform_real_distribution<double> jitter(0.0, 1.0);
-  int failures = 0;
-  while (true) {
+  Reconnect reconnect(settings_.reconnect);
+  absl::Duration delay = reconnect.BeforeFirst(jitter(random));
+  while (Wait(delay)) {
     welcomed_ = false;
+    const int64_t began_ms = os::MonotonicMs();
     const absl::Status ended = RunStream();
-    if (welcomed_) failures = 0;
-    if (!complained_) {
+    const StreamEnd end{welcomed_, absl::Milliseconds(os::MonotonicMs() - began_ms)};
+    if (absl::IsAborted(ended)) {
+      log_.Info("session_begun_anew", {{"why", base::MessageOf(ended)}});
+    } else if (!complained_) {
       complained_ = true;
       log_.Warn("server_unreachable", {{"server", settings_.server}, {"error", ended}});
     }
-    if (!WaitForRetry(settings_.backoff.Delay(failures++, jitter(random)))) return;
+    delay = reconnect.After(end, jitter(random));
   }
 }
 
-bool ServerSession::WaitForRetry(absl::Duration delay) {
+bool ServerSession::Wait(absl::Duration delay) {
   absl::MutexLock lock(&mutex_);
   mutex_.AwaitWithTimeout(absl::Condition(&stopped_), delay);
   return !stopped_;
@@ -97,8 +98,9 @@ absl::Status ServerSession::RunStream() {
     context_ = &context;
     broken_ = false;
     greeted_ = false;
-    last_sequence_ = 0;
-    unsent_.clear();
+    ending_.clear();
+    hello_.reset();
+    outbox_ = Outbox();
   }
   const std::unique_ptr<Stream> stream = stub->Connect(&context);
   std::thread writer([&] { WriteLoop(stream.get()); });
@@ -115,27 +117,49 @@ absl::Status ServerSession::RunStream() {
   {
     absl::MutexLock lock(&mutex_);
     context_ = nullptr;
+    if (!ending_.empty()) return absl::AbortedError(ending_);
   }
   if (status.ok()) return absl::UnavailableError("the server closed the stream");
   return rpc::FromGrpc(static_cast<int>(status.error_code()), status.error_message());
 }
 
+std::optional<v1::AgentMessage> ServerSession::NextToWrite() {
+  if (hello_) {
+    v1::AgentMessage message;
+    *message.mutable_hello() = *std::exchange(hello_, std::nullopt);
+    return message;
+  }
+  if (auto reply = outbox_.Next()) return ToWire(*reply);
+  return std::nullopt;
+}
+
 void ServerSession::WriteLoop(void* opaque) {
   auto& stream = *static_cast<Stream*>(opaque);
   while (true) {
-    v1::AgentMessage message;
+    std::optional<v1::AgentMessage> message;
     {
       absl::MutexLock lock(&mutex_);
       const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return broken_ || !unsent_.empty();
+        return broken_ || !ending_.empty() || hello_.has_value() || outbox_.HasNext();
       };
       mutex_.Await(absl::Condition(&ready));
       if (broken_) return;
-      message = std::move(unsent_.front());
-      unsent_.pop_front();
+      message = NextToWrite();
     }
-    if (!stream.Write(message)) return;  // The reader sees the end as well.
+    if (message) {
+      if (!stream.Write(*message)) return;  // The reader sees the end as well.
+    } else {
+      stream.WritesDone();
+      return CancelUnlessItEnds();
+    }
   }
+}
+
+// A server ends a stream that its agent has ended; one that does not is not waited for.
+void ServerSession::CancelUnlessItEnds() {
+  absl::MutexLock lock(&mutex_);
+  mutex_.AwaitWithTimeout(absl::Condition(&broken_), settings_.farewell);
+  if (!broken_ && context_ != nullptr) context_->TryCancel();
 }
 
 void ServerSession::Receive(const v1::ServerMessage& message) {
@@ -145,49 +169,78 @@ void ServerSession::Receive(const v1::ServerMessage& message) {
     log_.Info("server_connected", {{"server", settings_.server},
                                    {"epoch", message.welcome().session_epoch()},
                                    {"version", message.welcome().server_version()}});
-  } else if (message.has_desired()) {
-    auto desired = FromWire(message.desired());
-    if (desired.ok()) {
-      callbacks_.on_desired(*std::move(desired));
-    } else {
-      log_.Error("desired_state_refused", {{"error", desired.status()}});
+  } else if (message.has_report_ack()) {
+    absl::MutexLock lock(&mutex_);
+    outbox_.OnReportAck(message.report_ack().sequence());
+  } else {
+    auto request = FromWire(message);
+    if (!request.ok()) {
+      log_.Error("server_message_refused", {{"error", request.status()}});
+      // A change that was not taken would make those that follow mean something else.
+      if (message.has_desired()) BeginAnew("a desired state that cannot be");
+    } else if (*request) {
+      callbacks_.on_request(**std::move(request));
     }
   }
-  // A report's acknowledgement needs no action: what is not acknowledged is said again by the Hello
-  // of the next stream.
 }
 
 void ServerSession::Begin(const Greeting& greeting, const Nic& nic) {
-  v1::AgentMessage message;
-  *message.mutable_hello() = HelloToWire(settings_.identity, greeting, nic);
+  v1::Hello hello = HelloToWire(settings_.identity, greeting, nic);
   absl::MutexLock lock(&mutex_);
   if (broken_ || greeted_) return;  // Too late: this stream is over. The next one asks again.
   greeted_ = true;
-  unsent_.push_back(std::move(message));
+  hello_ = std::move(hello);
+  for (const ConflictNoted& conflict : greeting.conflicts) outbox_.Add(conflict);
+}
+
+template <typename Add>
+void ServerSession::Enqueue(const Add& add) {
+  absl::MutexLock lock(&mutex_);
+  // Before the hello, which says it; and not on a stream that is about to end.
+  if (!greeted_ || !ending_.empty()) return;
+  if (add(outbox_)) return;
+  greeted_ = false;
+  if (context_ != nullptr) context_->TryCancel();
 }
 
 void ServerSession::Report(const LendingReport& report) {
-  v1::AgentMessage message;
-  *message.mutable_report() = ReportToWire(report);
-  Enqueue(std::move(message));
+  Enqueue([&](Outbox& outbox) { return outbox.Add(report); });
 }
 
 void ServerSession::Acknowledge(uint64_t desired_version) {
-  v1::AgentMessage message;
-  message.mutable_ack()->set_version(desired_version);
-  Enqueue(std::move(message));
+  Enqueue([&](Outbox& outbox) {
+    outbox.Add(DesiredAck{desired_version});
+    return true;
+  });
 }
 
-void ServerSession::Enqueue(v1::AgentMessage message) {
+void ServerSession::AcknowledgePolicy(const PolicyAck& ack) {
+  Enqueue([&](Outbox& outbox) {
+    outbox.Add(ack);
+    return true;
+  });
+}
+
+void ServerSession::Answer(const ReclaimAnswer& answer) {
+  Enqueue([&](Outbox& outbox) { return outbox.Add(answer); });
+}
+
+void ServerSession::Answer(const Inventory& inventory) {
+  Enqueue([&](Outbox& outbox) { return outbox.Add(inventory); });
+}
+
+void ServerSession::ReportConflict(const ip::Address& address,
+                                   const std::optional<ip::MacAddress>& other_mac) {
+  Enqueue([&](Outbox& outbox) {
+    outbox.Add(ConflictNoted{address, other_mac});
+    return true;
+  });
+}
+
+void ServerSession::BeginAnew(std::string_view why) {
   absl::MutexLock lock(&mutex_);
-  if (!greeted_) return;  // The next Hello says it.
-  if (unsent_.size() >= kMaxUnsent) {
-    greeted_ = false;
-    if (context_ != nullptr) context_->TryCancel();
-    return;
-  }
-  if (message.has_report()) message.mutable_report()->set_sequence(++last_sequence_);
-  unsent_.push_back(std::move(message));
+  if (!greeted_ || !ending_.empty()) return;  // It begins anew already.
+  ending_ = std::string(why);
 }
 
 }  // namespace spoke::netagent

@@ -1,23 +1,23 @@
 // The stream to the server: keeps one open, says hello on each, carries reports out and desired
-// state in. Decides nothing.
+// the server's requests in. Decides nothing.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "lib/base/backoff.h"
 #include "lib/rpc/credentials.h"
 #include "lib/telemetry/log.h"
+#include "netagent/core/outbox.h"
+#include "netagent/core/reconnect.h"
 #include "netagent/core/server_messages.h"
 #include "netagent/kernel/router.h"
-#include "netagent/sync/attachments.h"
+#include "netagent/sync/server_link.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace grpc {
@@ -35,13 +35,16 @@ class ServerSession final : public ServerLink {
     std::string server_name;  // Which name its certificate must bear; empty: that of `server`.
     rpc::TlsFiles tls;
     NodeIdentity identity;
-    base::Backoff backoff;
+    // How long a server may take to end a stream that we have ended, before we cut it.
+    absl::Duration farewell = absl::Seconds(2);
+    ReconnectSettings reconnect;
   };
   // Called on the session's threads: they must only post to the agent's loop.
   struct Callbacks {
     // A stream is being opened: answer with Begin(). Until then nothing is sent.
     std::function<void()> on_connecting;
-    std::function<void(DesiredState)> on_desired;
+    // In the order in which the server sent them; all of one stream before the next is opened.
+    std::function<void(ServerRequest)> on_request;
   };
 
   // Borrows `log`.
@@ -60,14 +63,24 @@ class ServerSession final : public ServerLink {
 
   void Report(const LendingReport& report) override;
   void Acknowledge(uint64_t desired_version) override;
+  void AcknowledgePolicy(const PolicyAck& ack) override;
+  void Answer(const ReclaimAnswer& answer) override;
+  void Answer(const Inventory& inventory) override;
+  void ReportConflict(const ip::Address& address,
+                      const std::optional<ip::MacAddress>& other_mac) override;
+  void BeginAnew(std::string_view why) override;
 
  private:
   void Run();
   absl::Status RunStream();
   void WriteLoop(void* stream);
-  bool WaitForRetry(absl::Duration delay);
+  std::optional<v1::AgentMessage> NextToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CancelUnlessItEnds();
+  bool Wait(absl::Duration delay);
   void Receive(const v1::ServerMessage& message);
-  void Enqueue(v1::AgentMessage message);
+  // Lets `add` put something into the outbox, and gives the stream up when that is full.
+  template <typename Add>
+  void Enqueue(const Add& add);
 
   const Settings settings_;
   const Callbacks callbacks_;
@@ -76,9 +89,11 @@ class ServerSession final : public ServerLink {
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;   // The present stream has ended.
-  bool greeted_ ABSL_GUARDED_BY(mutex_) = false;  // Hello of the present stream is queued.
-  uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<v1::AgentMessage> unsent_ ABSL_GUARDED_BY(mutex_);
+  bool greeted_ ABSL_GUARDED_BY(mutex_) = false;  // Begin() has been called for it.
+  // Why the stream is to be ended; empty: it is not.
+  std::string ending_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::Hello> hello_ ABSL_GUARDED_BY(mutex_);  // Goes before the outbox.
+  Outbox outbox_ ABSL_GUARDED_BY(mutex_);
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
 
   bool welcomed_ = false;  // Session thread only, as the next.

@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "netagent/sync/server_wire.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
@@ -25,14 +24,16 @@ Lending LendingOf(std::string_view address) {
           .generation = 7};
 }
 
-// Answers Hello with Welcome and one address; keeps what it hears. Ends the stream after a report
-// when told to.
+// Answers Hello with Welcome and one block, and each report with its acknowledgement; keeps what it
+// hears. When told to, it ends the stream after a report, or is slow: acknowledges reports only
+// when the agent acknowledges a desired state.
 class SmallServer final : public v1::NodeService::Service {
  public:
   grpc::Status Connect(
-      grpc::ServerContext*,
+      grpc::ServerContext* context,
       grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
+    uint64_t reported = 0;
     while (stream->Read(&message)) {
       {
         absl::MutexLock lock(&mutex_);
@@ -49,9 +50,18 @@ class SmallServer final : public v1::NodeService::Service {
         block.set_base(A("10.1.0.16").ToBytes());
         block.set_prefix_length(28);
         stream->Write(desired);
+        for (const v1::ServerMessage& more : after_desired) stream->Write(more);
       }
       if (message.has_report() && hang_up_after_report) return grpc::Status::OK;
+      if (message.has_report()) reported = message.report().sequence();
+      if (slow ? message.has_ack() : message.has_report()) {
+        v1::ServerMessage ack;
+        ack.mutable_report_ack()->set_sequence(reported);
+        stream->Write(ack);
+      }
     }
+    // A server that is stuck: until the stream is cut.
+    while (hold_after_end && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(5));
     return grpc::Status::OK;
   }
 
@@ -65,6 +75,9 @@ class SmallServer final : public v1::NodeService::Service {
   }
 
   bool hang_up_after_report = false;
+  bool hold_after_end = false;
+  bool slow = false;
+  std::vector<v1::ServerMessage> after_desired;
 
  private:
   absl::Mutex mutex_;
@@ -85,15 +98,25 @@ class ServerSessionTest : public testing::Test {
             .server = address_,
             .tls = {.insecure = true},
             .identity = {.node_name = "node1", .vm_id = "vm-1", .boot_id = "boot"},
-            .backoff = {.initial = absl::Milliseconds(20), .max = absl::Milliseconds(50)}},
-        ServerSession::Callbacks{
-            .on_connecting =
-                [this] { session_->Begin({.lent = {LendingOf("10.1.0.5")}}, {.name = "eth0"}); },
-            .on_desired =
-                [this](const DesiredState& desired) {
-                  absl::MutexLock lock(&mutex_);
-                  desired_.push_back(desired);
-                }},
+            .farewell = absl::Milliseconds(50),
+            .reconnect = {.after_session = absl::Milliseconds(20),
+                          .backoff = {.initial = absl::Milliseconds(20),
+                                      .max = absl::Milliseconds(50)}}},
+        ServerSession::Callbacks{.on_connecting =
+                                     [this] {
+                                       if (before_begin) before_begin();
+                                       session_->Begin(greeting_, {.name = "eth0"});
+                                     },
+                                 .on_request =
+                                     [this](const ServerRequest& request) {
+                                       absl::MutexLock lock(&mutex_);
+                                       if (const auto* desired =
+                                               std::get_if<DesiredState>(&request)) {
+                                         desired_.push_back(*desired);
+                                       } else {
+                                         requests_.push_back(request);
+                                       }
+                                     }},
         log_);
     ASSERT_TRUE(session_->Start().ok());
   }
@@ -104,6 +127,14 @@ class ServerSessionTest : public testing::Test {
     };
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20)));
     return desired_;
+  }
+  std::vector<ServerRequest> WaitForOthers(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return requests_.size() >= count;
+    };
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20)));
+    return requests_;
   }
   ~ServerSessionTest() override {
     session_.reset();
@@ -117,6 +148,9 @@ class ServerSessionTest : public testing::Test {
   std::unique_ptr<grpc::Server> server_;
   absl::Mutex mutex_;
   std::vector<DesiredState> desired_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ServerRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  Greeting greeting_{.lent = {LendingOf("10.1.0.5")}};
+  std::function<void()> before_begin;
   std::unique_ptr<ServerSession> session_;
 };
 
@@ -128,6 +162,7 @@ TEST_F(ServerSessionTest, SaysHelloFirstAndThenWhatHappens) {
   EXPECT_EQ(desired[0].added[15].address, A("10.1.0.31"));
   session_->Acknowledge(1);
   session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  service_.WaitFor(3);
   session_->Report({.released = {LendingOf("10.1.0.16")}, .cooled = {A("10.1.0.17")}});
   const auto heard = service_.WaitFor(4);
   EXPECT_EQ(heard[0].hello().node_name(), "node1");
@@ -161,6 +196,113 @@ TEST_F(ServerSessionTest, ABrokenStreamIsOpenedAgainWithHello) {
   EXPECT_TRUE(heard[2].has_hello());
 }
 
+TEST_F(ServerSessionTest, ReportsAreMergedWhileOneIsNotAcknowledged) {
+  service_.slow = true;
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  service_.WaitFor(2);
+  for (const char* address : {"10.1.0.17", "10.1.0.18", "10.1.0.19"}) {
+    session_->Report({.lent = {LendingOf(address)}});
+  }
+  session_->Acknowledge(9);  // Waits for nobody, and makes the server acknowledge the report.
+  const auto heard = service_.WaitFor(4);
+  EXPECT_EQ(heard[2].ack().version(), 9U);
+  EXPECT_EQ(heard[3].report().sequence(), 2U);
+  EXPECT_EQ(heard[3].report().lent_size(), 3);
+}
+
+TEST_F(ServerSessionTest, AServerThatNeverAcknowledgesIsGreetedAnewAndNothingGrows) {
+  service_.slow = true;
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  LendingReport burst;
+  for (uint32_t i = 0; i < 6'000; ++i) burst.cooled.push_back(ip::Address::V4(i));
+  session_->Report(burst);
+  session_->Report(burst);
+  WaitForDesired(2);
+}
+
+TEST_F(ServerSessionTest, RequestsArriveInOrder) {
+  v1::ServerMessage message;
+  message.mutable_reclaim()->set_id(4);
+  service_.after_desired.push_back(message);
+  message.mutable_inventory_request()->set_id(5);
+  service_.after_desired.push_back(message);
+  message.mutable_policy()->set_version(6);
+  service_.after_desired.push_back(message);
+  StartServer();
+  StartSession();
+  const auto requests = WaitForOthers(3);
+  EXPECT_EQ(std::get<ReclaimRequest>(requests[0]).id, 4U);
+  EXPECT_EQ(std::get<InventoryRequest>(requests[1]).id, 5U);
+  EXPECT_EQ(std::get<PolicyUpdate>(requests[2]).version, 6U);
+}
+
+TEST_F(ServerSessionTest, AnAnswerIsNeverCarriedIntoTheNextSession) {
+  service_.hang_up_after_report = true;
+  // What the agent says between two sessions, in this case an agreement of the old one.
+  before_begin = [this] { session_->Answer(ReclaimAnswer{.id = 1}); };
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  WaitForDesired(2);
+  session_->Acknowledge(1);
+  const auto heard = service_.WaitFor(4);
+  EXPECT_TRUE(heard[0].has_hello());
+  EXPECT_TRUE(heard[1].has_report());
+  EXPECT_TRUE(heard[2].has_hello());
+  EXPECT_TRUE(heard[3].has_ack());
+}
+
+TEST_F(ServerSessionTest, ConflictsOfEarlierSessionsFollowTheHello) {
+  greeting_.conflicts = {{A("10.1.0.5"), std::nullopt}, {A("10.1.0.6"), std::nullopt}};
+  StartServer();
+  StartSession();
+  const auto heard = service_.WaitFor(3);
+  EXPECT_EQ(heard[1].conflict().address(), A("10.1.0.5").ToBytes());
+  EXPECT_EQ(heard[2].conflict().address(), A("10.1.0.6").ToBytes());
+}
+
+TEST_F(ServerSessionTest, BeginningAnewSaysWhatWaitsAndThenHello) {
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  session_->AcknowledgePolicy({.version = 8, .error = "relative to another"});
+  session_->BeginAnew("a test");
+  WaitForDesired(2);
+  const auto heard = service_.WaitFor(3);
+  EXPECT_EQ(heard[1].policy_ack().error(), "relative to another");
+  EXPECT_TRUE(heard[2].has_hello());
+  EXPECT_EQ(log_.Count("session_begun_anew"), 1);
+  EXPECT_EQ(log_.Count("server_unreachable"), 0);
+}
+
+TEST_F(ServerSessionTest, AServerThatDoesNotLetGoIsNotWaitedFor) {
+  service_.hold_after_end = true;
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  session_->BeginAnew("a test");
+  WaitForDesired(2);
+}
+
+TEST_F(ServerSessionTest, AMessageThatCannotBeIsSaidAndAListOfThatKindBeginsAnew) {
+  v1::ServerMessage message;
+  message.mutable_reclaim()->add_configurations()->set_base("123");
+  service_.after_desired.push_back(message);
+  message.mutable_desired()->add_added()->set_base("123");
+  service_.after_desired.push_back(message);
+  StartServer();
+  StartSession();
+  WaitForDesired(2);
+  EXPECT_GE(log_.Count("server_message_refused"), 2);
+  EXPECT_GE(log_.Count("session_begun_anew"), 1);
+}
+
 TEST_F(ServerSessionTest, MissingCertificatesAreFoundAtTheStart) {
   session_ = std::make_unique<ServerSession>(
       ServerSession::Settings{
@@ -168,19 +310,6 @@ TEST_F(ServerSessionTest, MissingCertificatesAreFoundAtTheStart) {
           .tls = {.ca = "/none/ca", .certificate = "/none/c", .key = "/none/k"}},
       ServerSession::Callbacks{}, log_);
   EXPECT_EQ(session_->Start().code(), absl::StatusCode::kNotFound);
-}
-
-TEST(ServerWire, WhatAServerCannotMeanIsRefused) {
-  v1::DesiredState desired;
-  desired.add_added()->set_base("123");
-  EXPECT_EQ(FromWire(desired).status().code(), absl::StatusCode::kInvalidArgument);
-  desired.mutable_added(0)->set_base(A("10.0.0.0").ToBytes());
-  desired.mutable_added(0)->set_prefix_length(8);
-  EXPECT_EQ(FromWire(desired).status().code(), absl::StatusCode::kInvalidArgument);
-  desired.mutable_added(0)->set_prefix_length(33);
-  EXPECT_EQ(FromWire(desired).status().code(), absl::StatusCode::kInvalidArgument);
-  desired.mutable_added(0)->set_prefix_length(32);
-  EXPECT_EQ(FromWire(desired)->added.size(), 1U);
 }
 
 }  // namespace

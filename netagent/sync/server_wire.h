@@ -1,6 +1,9 @@
 // Messages of the wire to values of core/ and back. Pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "netagent/core/server_messages.h"
 #include "netagent/kernel/router.h"
@@ -9,11 +12,16 @@
 namespace spoke::netagent {
 
 v1::Hello HelloToWire(const NodeIdentity& identity, const Greeting& greeting, const Nic& nic);
-v1::LendingReport ReportToWire(const LendingReport& report);
+v1::AgentMessage ToWire(const AgentReply& reply);
 
-// Blocks of addresses are taken apart into single ones. Errors: kInvalidArgument (an address or
-// length that cannot be, or blocks of more than kMaxAddresses addresses in all).
+// What the agent has to act upon; nullopt: a message that asks for nothing (Welcome, ReportAck, or
+// what only a newer agent knows). Blocks of addresses in a DesiredState are taken apart into single
+// ones; a policy is taken as it is, since it has an answer that can say what is wrong with it.
+// Errors: kInvalidArgument (an address or length that cannot be, or blocks of more than
+// kMaxAddresses addresses in all).
 inline constexpr uint64_t kMaxAddresses = 8192;
+absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& in);
 absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in);
+absl::StatusOr<ReclaimRequest> FromWire(const v1::ReclaimRequest& in);
 
 }  // namespace spoke::netagent

@@ -1,0 +1,113 @@
+#include "netagent/sync/server_wire.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::netagent {
+namespace {
+
+using testing::ElementsAre;
+
+ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+
+Lending Sample() {
+  return {.key = {"c0ffee", "eth0"},
+          .pod = {"ns", "pod", "uid"},
+          .addresses = {A("10.1.0.5"), A("fd00::5")},
+          .generation = 7};
+}
+
+TEST(ServerWire, WhatAServerCannotMeanIsRefused) {
+  v1::DesiredState desired;
+  desired.add_added()->set_base("123");
+  EXPECT_EQ(FromWire(desired).status().code(), absl::StatusCode::kInvalidArgument);
+  desired.mutable_added(0)->set_base(A("10.0.0.0").ToBytes());
+  desired.mutable_added(0)->set_prefix_length(8);
+  EXPECT_EQ(FromWire(desired).status().code(), absl::StatusCode::kInvalidArgument);
+  desired.mutable_added(0)->set_prefix_length(33);
+  EXPECT_EQ(FromWire(desired).status().code(), absl::StatusCode::kInvalidArgument);
+  desired.mutable_added(0)->set_prefix_length(32);
+  EXPECT_EQ(FromWire(desired)->added.size(), 1U);
+  v1::ReclaimRequest reclaim;
+  v1::IpConfiguration& block = *reclaim.add_configurations();
+  block.set_base("12345");
+  EXPECT_EQ(FromWire(reclaim).status().code(), absl::StatusCode::kInvalidArgument);
+  block.set_base(A("10.0.0.0").ToBytes());
+  block.set_prefix_length(8);
+  EXPECT_EQ(FromWire(reclaim).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ServerWire, BlocksOfBothFamiliesAreTakenApartAndKeptWholeInARequest) {
+  v1::DesiredState desired;
+  for (const auto& [base, length] : {std::pair("10.1.0.16", 28U), std::pair("fd00::10", 124U)}) {
+    v1::IpConfiguration& added = *desired.add_added();
+    added.set_base(A(base).ToBytes());
+    added.set_prefix_length(length);
+    *desired.add_removed() = added;
+  }
+  const auto taken = FromWire(desired);
+  ASSERT_TRUE(taken.ok());
+  EXPECT_EQ(taken->added.size(), 32U);
+  EXPECT_EQ(taken->added[31].address, A("fd00::1f"));
+  EXPECT_EQ(taken->removed.size(), 32U);
+
+  v1::ServerMessage message;
+  message.mutable_reclaim()->set_id(3);
+  *message.mutable_reclaim()->mutable_configurations() = desired.added();
+  const ip::Prefix v4 = ip::Prefix::Parse("10.1.0.16/28").value();
+  const ip::Prefix v6 = ip::Prefix::Parse("fd00::10/124").value();
+  EXPECT_EQ(FromWire(message).value(), ServerRequest(ReclaimRequest{3, {v4, v6}}));
+
+  const v1::ReclaimAnswer answer = ToWire(ReclaimAnswer{3, {v6}, {v4}}).reclaim_answer();
+  EXPECT_EQ(answer.id(), 3U);
+  EXPECT_EQ(answer.agreed(0).SerializeAsString(), desired.added(1).SerializeAsString());
+  EXPECT_EQ(answer.denied(0).SerializeAsString(), desired.added(0).SerializeAsString());
+}
+
+TEST(ServerWire, AnInventoryHasKeysAndGenerationsButNoPods) {
+  const v1::Inventory inventory =
+      ToWire(Inventory{4, {A("10.1.0.5"), A("fd00::5")}, {Sample()}}).inventory();
+  EXPECT_EQ(inventory.id(), 4U);
+  EXPECT_EQ(inventory.held_size(), 2);
+  ASSERT_EQ(inventory.lent_size(), 2);
+  EXPECT_EQ(inventory.lent(1).address(), A("fd00::5").ToBytes());
+  EXPECT_EQ(inventory.lent(1).container_id(), "c0ffee");
+  EXPECT_EQ(inventory.lent(1).generation(), 7U);
+  EXPECT_EQ(inventory.lent(1).pod_name(), "");
+}
+
+TEST(ServerWire, AConflictNamesTheOtherMachineWhenItIsKnown) {
+  const ip::MacAddress mac = ip::MacAddress::Parse("00:0d:3a:01:02:03").value();
+  EXPECT_EQ(ToWire(ConflictNoted{A("10.1.0.5"), mac}).conflict().other_mac(), "00:0d:3a:01:02:03");
+  EXPECT_EQ(ToWire(ConflictNoted{A("10.1.0.5")}).conflict().other_mac(), "");
+}
+
+TEST(ServerWire, HelloHasWhatTheNodeIsChosenByAndThePolicyItKeeps) {
+  const v1::Hello hello =
+      HelloToWire({.node_name = "n", .labels = {{"zone", "2"}}, .vnet = "prod"},
+                  {.lent = {Sample()}, .cooling = {A("10.1.0.9")}, .policy_version = 12}, {});
+  EXPECT_EQ(hello.labels().at("zone"), "2");
+  EXPECT_EQ(hello.vnet(), "prod");
+  EXPECT_EQ(hello.policy_version(), 12U);
+  EXPECT_EQ(hello.lent_size(), 2);
+  EXPECT_EQ(hello.cooling_size(), 1);
+}
+
+TEST(ServerWire, PoolsComeWithTheirNamespaces) {
+  v1::ServerMessage message;
+  v1::PoolState& pool = *message.mutable_desired()->add_pools();
+  pool.set_name("teams");
+  pool.add_namespaces("web");
+  const auto request = FromWire(message).value();
+  EXPECT_THAT(std::get<DesiredState>(*request).pools.at(0).namespaces, ElementsAre("web"));
+}
+
+TEST(ServerWire, WhatAsksForNothingIsPassedOver) {
+  v1::ServerMessage message;
+  EXPECT_EQ(FromWire(message).value(), std::nullopt);
+  message.mutable_report_ack()->set_sequence(1);
+  EXPECT_EQ(FromWire(message).value(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace spoke::netagent

@@ -21,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         "what was read can be written and read again");
   spoke::netagent::Lendings replayed(absl::Seconds(30));
   for (const Event& event : lendings.Snapshot()) replayed.Apply(event);
-  CHECK(replayed.Attached() == lendings.Attached(), "a snapshot is the whole state");
+  CHECK(replayed.Attached() == lendings.Attached() && replayed.Cooling() == lendings.Cooling() &&
+            replayed.Withdrawn() == lendings.Withdrawn() &&
+            replayed.Conflicts() == lendings.Conflicts() && replayed.Rules() == lendings.Rules(),
+        "a snapshot is the whole state");
   return 0;
 }

@@ -1,0 +1,40 @@
+// What a damaged tmpfs may hold in the policy's place: never a crash, and a policy that is read can
+// be written and read again.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "lib/base/check.h"
+#include "netagent/core/policy_bundle.h"
+#include "netagent/journal/frame.h"
+#include "netagent/journal/policy_codec.h"
+
+namespace {
+
+using spoke::netagent::DecodePolicyFile;
+
+void CheckFile(std::string_view bytes) {
+  const auto policy = DecodePolicyFile(bytes);
+  if (!policy.ok()) return;
+  CHECK(policy->version != 0, "a policy that is kept has a version");
+  for (const auto& [key, entry] : policy->entries) {
+    CHECK(key == entry.key, "an entry is found by its key");
+    CHECK(CheckPolicyEntry(entry).ok(), "nothing is in force that could not be");
+  }
+  const auto again = DecodePolicyFile(EncodePolicyFile(*policy));
+  CHECK(again.ok() && *again == *policy, "what was read can be written and read again");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  CheckFile(bytes);
+  // The same as a payload whose frame is right: few mutations would get past the checksum.
+  std::string framed = "SPOKEPOL";
+  spoke::netagent::AppendLittleEndian(1, framed);
+  spoke::netagent::AppendLittleEndian(static_cast<uint32_t>(size), framed);
+  spoke::netagent::AppendLittleEndian(spoke::netagent::Crc32(bytes), framed);
+  CheckFile(framed.append(bytes));
+  return 0;
+}

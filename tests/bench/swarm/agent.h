@@ -1,0 +1,107 @@
+// A simulated node on a stream of its own: one channel, one TCP connection, as a real agent has.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "lib/rpc/credentials.h"
+#include "proto/spoke/v1/node.grpc.pb.h"
+#include "tests/bench/swarm/sim_node.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace spoke::swarm {
+
+class Agent;
+class Stream;
+
+// Nanoseconds of CLOCK_MONOTONIC.
+int64_t NowNs();
+
+// What agents tell their owner. Called on gRPC's threads, so thread-safe and quick.
+class AgentEvents {
+ public:
+  virtual ~AgentEvents() = default;
+  // The stream has ended. The receiver destroys it, on a thread that is not gRPC's, and has the
+  // agent connect again.
+  virtual void OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::Status& why) = 0;
+  virtual void OnWelcomed(Agent& agent) = 0;
+  // An acknowledgement of state was written while the node had as many addresses as were wanted.
+  virtual void OnSynced(Agent& agent) = 0;
+  virtual void OnLatency(int64_t nanoseconds) = 0;
+};
+
+// Thread-safe. Owns its node; borrows the events.
+class Agent {
+ public:
+  struct Target {
+    std::string server;
+    rpc::TlsFiles tls;     // "{}" in a path stands for the node's name.
+    size_t addresses = 0;  // How many a node waits for.
+  };
+
+  Agent(SimNode node, const Target& target, AgentEvents& events)
+      : index_(node.node()), target_(target), events_(events), node_(std::move(node)) {}
+
+  uint32_t index() const { return index_; }
+
+  // Opens a stream. There must be none. Errors: what is wrong with the TLS files.
+  absl::Status Connect();
+  void Cancel();
+
+  // Runs `act` on the node and sends what follows from it.
+  template <typename Act>
+  auto WithNode(const Act& act) {
+    absl::MutexLock lock(&mutex_);
+    auto result = act(node_);
+    Pump();
+    return result;
+  }
+
+ private:
+  friend class Stream;
+
+  void OnRead(const v1::ServerMessage& message);
+  void OnWritten();
+  void OnBroken();
+  void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const uint32_t index_;
+  const Target& target_;
+  AgentEvents& events_;
+
+  absl::Mutex mutex_;
+  SimNode node_ ABSL_GUARDED_BY(mutex_);
+  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;  // While it can be written to.
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<v1::AgentMessage> answers_ ABSL_GUARDED_BY(mutex_);
+  v1::AgentMessage outgoing_ ABSL_GUARDED_BY(mutex_);  // Read by gRPC while writing_.
+};
+
+// One attempt to talk to the server.
+class Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::ServerMessage> {
+ public:
+  Stream(Agent& agent, std::shared_ptr<grpc::Channel> channel);
+
+  void Start();
+  void Cancel() { context_.TryCancel(); }
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+ private:
+  Agent& agent_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::NodeService::Stub> stub_;
+  grpc::ClientContext context_;
+  v1::ServerMessage incoming_;
+};
+
+}  // namespace spoke::swarm

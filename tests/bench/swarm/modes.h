@@ -1,0 +1,41 @@
+// The runs the swarm can make.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tests/bench/swarm/measures.h"
+#include "tests/bench/swarm/swarm.h"
+
+namespace spoke::swarm {
+
+struct Plan {
+  absl::Duration agent_timeout = absl::Seconds(20);  // As a real agent's connect deadline.
+  absl::Duration deadline = absl::Minutes(3);        // Of each step of a run.
+  absl::Duration duration = absl::Seconds(10);
+  absl::Duration warm_up = absl::Seconds(2);
+  uint32_t pods = 1;  // A node, lent and given back in turn.
+  uint32_t lend = 0;  // In all, before anything else.
+};
+
+// Each starts the swarm, prints events on standard output as JSON, one a line, and returns the
+// result. Errors: kDeadlineExceeded (a step took longer than the plan's deadline; how far it came
+// is in the message) and those of the standard streams.
+
+// Connects all and waits until each has its addresses.
+absl::StatusOr<Json> RunStorm(Swarm& swarm, const Plan& plan);
+// As RunStorm(), then keeps still for `duration`.
+absl::StatusOr<Json> RunSteady(Swarm& swarm, const Plan& plan);
+// As RunStorm(), then lends and releases as fast as the server acknowledges, for `duration`.
+absl::StatusOr<Json> RunChurn(Swarm& swarm, const Plan& plan);
+// As RunStorm(), lends, then obeys standard input, a command a line, until its end:
+//   killed         the server is dead: what is synced from now on counts
+//   wait           until all are synced since, and nothing is unacknowledged; prints "synced"
+//   holdings FILE  writes what the nodes hold (WriteHoldings)
+//   work           starts `pods` a node that come and go
+//   rest           lets them come to an end; prints "resting"
+absl::StatusOr<Json> RunRecover(Swarm& swarm, const Plan& plan);
+
+}  // namespace spoke::swarm

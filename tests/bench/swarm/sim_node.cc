@@ -1,0 +1,342 @@
+#include "tests/bench/swarm/sim_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "fmt/core.h"
+#include "lib/ip/prefix.h"
+
+namespace spoke::swarm {
+namespace {
+
+constexpr uint64_t kMaxBlock = 4096;
+
+// Calls `take` for each address of the configuration. False when it makes no sense.
+template <typename Take>
+bool ForEachAddress(const v1::IpConfiguration& configuration, const Take& take) {
+  const auto base = ip::Address::FromBytes(configuration.base());
+  if (!base.ok() || configuration.prefix_length() > static_cast<uint32_t>(base->bits())) {
+    return false;
+  }
+  const int free_bits = base->bits() - static_cast<int>(configuration.prefix_length());
+  if (free_bits > 63 || (uint64_t{1} << free_bits) > kMaxBlock) return false;
+  for (uint64_t i = 0; i < (uint64_t{1} << free_bits); ++i) take(ip::Advance(*base, i));
+  return true;
+}
+
+}  // namespace
+
+NodeNames NamesOf(uint32_t node) {
+  return {.name = fmt::format("sim-{:05}", node),
+          .vm_id = fmt::format("{:08x}-51a0-4000-8000-{:012x}", node, node),
+          .boot_id = fmt::format("{:08x}-b007-4000-8000-{:012x}", node, node),
+          .mac = fmt::format("02:51:{:02x}:{:02x}:{:02x}:{:02x}", (node >> 24U) & 0xFFU,
+                             (node >> 16U) & 0xFFU, (node >> 8U) & 0xFFU, node & 0xFFU)};
+}
+
+std::string ContainerOf(uint32_t node, uint64_t generation) {
+  return fmt::format("{:08x}{:040x}{:016x}", node, 0, generation);
+}
+
+void SimNode::Greet(v1::Hello& out) {
+  welcomed_ = told_ = false;
+  desired_version_ = last_sequence_ = acknowledged_ = 0;
+  const NodeNames names = NamesOf(node_);
+  out.set_node_name(names.name);
+  out.set_vm_id(names.vm_id);
+  out.set_boot_id(names.boot_id);
+  out.set_agent_version("swarm");
+  out.set_policy_version(policy_version_);
+  v1::Nic& nic = *out.add_nics();
+  nic.set_name("eth0");
+  nic.set_mac(names.mac);
+  nic.set_mtu(1500);
+  nic.add_addresses(ip::Address::V4(0x64400000U + node_).ToBytes());
+  for (const Held& held : held_) {
+    if (held.use == Use::kLent) FillLending(held, *out.add_lent());
+    if (held.use == Use::kCooling) out.add_cooling(held.address.ToBytes());
+  }
+}
+
+void SimNode::Take(const v1::ServerMessage& message, int64_t now, Outcome& out) {
+  if (!welcomed_ && !message.has_welcome()) {
+    Complain("no_welcome", fmt::format("message {} comes before Welcome",
+                                       static_cast<int>(message.message_case())));
+    return;
+  }
+  switch (message.message_case()) {
+    case v1::ServerMessage::kWelcome:
+      return TakeWelcome(message.welcome());
+    case v1::ServerMessage::kDesired:
+      return TakeDesired(message.desired(), out);
+    case v1::ServerMessage::kReportAck:
+      return TakeReportAck(message.report_ack().sequence(), now, out);
+    case v1::ServerMessage::kReclaim:
+      return TakeReclaim(message.reclaim(), out);
+    case v1::ServerMessage::kPolicy:
+      return TakePolicy(message.policy(), out);
+    case v1::ServerMessage::kInventoryRequest:
+      return TakeInventory(message.inventory_request().id(), out);
+    case v1::ServerMessage::MESSAGE_NOT_SET:
+      return;  // Of a newer server.
+  }
+}
+
+// Welcome follows once what Hello said is durable, so all that was open is settled by it.
+void SimNode::TakeWelcome(const v1::Welcome& welcome) {
+  if (welcomed_) Complain("welcome_again", "a second Welcome on one stream");
+  if (welcome.session_epoch() <= session_epoch_) {
+    Complain("stale_epoch",
+             fmt::format("session epoch {} after {}", welcome.session_epoch(), session_epoch_));
+  }
+  session_epoch_ = welcome.session_epoch();
+  welcomed_ = true;
+  std::deque<Operation> open;
+  for (const Report& report : unacknowledged_) {
+    open.insert(open.end(), report.operations.begin(), report.operations.end());
+  }
+  open.insert(open.end(), queued_.begin(), queued_.end());
+  unacknowledged_.clear();
+  queued_.clear();
+  for (const Operation& operation : open) Settle(operation);
+}
+
+void SimNode::TakeDesired(const v1::DesiredState& desired, Outcome& out) {
+  if (!told_ && !desired.full()) Complain("delta_first", "the first state of a stream is not full");
+  if (desired.version() <= desired_version_) {
+    Complain("version_back",
+             fmt::format("version {} after {}", desired.version(), desired_version_));
+  }
+  desired_version_ = desired.version();
+  told_ = told_ || desired.full();
+  for (Held& held : held_) held.listed = false;
+  for (const v1::IpConfiguration& removed : desired.removed()) TakeRemoved(removed);
+  for (const v1::IpConfiguration& added : desired.added()) TakeAdded(added, desired.full());
+  if (desired.full()) DropUnlisted();
+  out.answers.emplace_back().mutable_ack()->set_version(desired.version());
+}
+
+void SimNode::TakeAdded(const v1::IpConfiguration& added, bool full) {
+  const bool valid = ForEachAddress(added, [&](const ip::Address& address) {
+    Held* held = Find(address);
+    if (held != nullptr) {
+      if (held->listed) Complain("listed_twice", address.ToString());
+      held->listed = true;
+      if (held->use != Use::kWithdrawn) return;
+      // In a full state: our agreement was lost with the stream, and we stay by it. Else it has
+      // come back.
+      if (!full) held->use = Use::kIdle;
+    }
+    if (const auto other = ledger_.Claim(address, node_)) {
+      Complain("twice", fmt::format("{} was given to {}, which has not given it up",
+                                    address.ToString(), NamesOf(*other).name));
+      return;
+    }
+    if (held != nullptr) return;
+    Held& slot = NewSlot();
+    // What has to cool for the server is never lent here: the runs are short.
+    slot = {.address = address,
+            .use = added.cooling_ms() > 0 ? Use::kCooling : Use::kIdle,
+            .listed = true};
+  });
+  if (!valid) {
+    Complain("bad_configuration",
+             fmt::format("{} bytes, /{}", added.base().size(), added.prefix_length()));
+  }
+}
+
+void SimNode::TakeRemoved(const v1::IpConfiguration& removed) {
+  ForEachAddress(removed, [&](const ip::Address& address) {
+    Held* held = Find(address);
+    if (held == nullptr) return;
+    if (held->use != Use::kWithdrawn) {
+      Complain("taken", fmt::format("{} was taken without this node's agreement{}",
+                                    address.ToString(), held->use == Use::kLent ? ", lent" : ""));
+    }
+    held->use = Use::kGone;
+  });
+}
+
+// The full state names everything that was ever acknowledged and not given up.
+void SimNode::DropUnlisted() {
+  for (Held& held : held_) {
+    if (held.use == Use::kGone || held.listed) continue;
+    if (held.use != Use::kWithdrawn) {
+      // It stays in the ledger, so that giving it to another is found as well.
+      Complain("lost", fmt::format("{} is forgotten{}", held.address.ToString(),
+                                   held.use == Use::kLent ? ", lent" : ""));
+    }
+    held.use = Use::kGone;
+  }
+}
+
+void SimNode::TakeReportAck(uint64_t sequence, int64_t now, Outcome& out) {
+  if (sequence > last_sequence_ || sequence <= acknowledged_) {
+    Complain("bad_ack", fmt::format("report {} acknowledged; sent up to {}, acknowledged up to {}",
+                                    sequence, last_sequence_, acknowledged_));
+    return;
+  }
+  acknowledged_ = sequence;
+  while (!unacknowledged_.empty() && unacknowledged_.front().sequence <= sequence) {
+    const Report report = std::move(unacknowledged_.front());
+    unacknowledged_.pop_front();
+    for (const Operation& operation : report.operations) {
+      out.latencies.push_back(now - report.sent_at);
+      Settle(operation);
+    }
+  }
+}
+
+void SimNode::TakeReclaim(const v1::ReclaimRequest& request, Outcome& out) {
+  v1::ReclaimAnswer& answer = *out.answers.emplace_back().mutable_reclaim_answer();
+  answer.set_id(request.id());
+  for (const v1::IpConfiguration& configuration : request.configurations()) {
+    *(GiveUp(configuration) ? answer.add_agreed() : answer.add_denied()) = configuration;
+  }
+}
+
+// The ledger hears of it before the server can, so that no order of delivery looks like a fault.
+bool SimNode::GiveUp(const v1::IpConfiguration& configuration) {
+  bool idle = true;
+  ForEachAddress(configuration, [&](const ip::Address& address) {
+    const Held* held = Find(address);
+    if (held != nullptr && (held->use == Use::kLent || held->use == Use::kCooling)) idle = false;
+  });
+  if (!idle) return false;
+  ForEachAddress(configuration, [&](const ip::Address& address) {
+    Held* held = Find(address);
+    if (held == nullptr) return;
+    held->use = Use::kWithdrawn;
+    ledger_.GiveUp(address, node_);
+  });
+  return true;
+}
+
+void SimNode::TakePolicy(const v1::PolicyBundle& policy, Outcome& out) {
+  v1::PolicyAck& ack = *out.answers.emplace_back().mutable_policy_ack();
+  ack.set_version(policy.version());
+  if (!policy.full() && policy.base_version() != policy_version_) {
+    ack.set_error(
+        fmt::format("relative to version {}, have {}", policy.base_version(), policy_version_));
+    Complain("policy_base", ack.error());
+    return;
+  }
+  if (policy.version() < policy_version_) {
+    Complain("policy_back", fmt::format("version {} after {}", policy.version(), policy_version_));
+  }
+  policy_version_ = policy.version();
+}
+
+void SimNode::TakeInventory(uint64_t id, Outcome& out) const {
+  v1::Inventory& inventory = *out.answers.emplace_back().mutable_inventory();
+  inventory.set_id(id);
+  for (const Held& held : held_) {
+    if (held.use == Use::kGone) continue;
+    inventory.add_held(held.address.ToBytes());
+    if (held.use == Use::kLent) FillLending(held, *inventory.add_lent());
+  }
+}
+
+bool SimNode::Lend() {
+  for (size_t tried = 0; tried < held_.size(); ++tried) {
+    const size_t slot = cursor_;
+    cursor_ = (cursor_ + 1) % held_.size();
+    Held& held = held_[slot];
+    if (held.use != Use::kIdle) continue;
+    held.use = Use::kLent;
+    held.generation = ++last_generation_;
+    Queue(Kind::kLend, static_cast<uint32_t>(slot));
+    return true;
+  }
+  return false;
+}
+
+size_t SimNode::StartPods(size_t pods) {
+  working_ = true;
+  size_t started = 0;
+  while (started < pods && Lend()) ++started;
+  return started;
+}
+
+void SimNode::Queue(Kind kind, uint32_t slot) {
+  held_[slot].settled = false;
+  queued_.push_back({kind, slot});
+}
+
+void SimNode::Settle(const Operation& operation) {
+  Held& held = held_[operation.slot];
+  held.settled = true;
+  if (operation.kind == Kind::kRelease) released_.push_back(operation.slot);
+  if (!working_) return;
+  if (operation.kind == Kind::kLend) {
+    held.use = Use::kCooling;
+    Queue(Kind::kRelease, operation.slot);
+  } else if (!Lend()) {
+    Complain("starved", "no idle address for the next pod: fewer pods, or more addresses");
+  }
+}
+
+void SimNode::FillReport(v1::LendingReport& out, int64_t now, int64_t unix_ms) {
+  out.Clear();
+  out.set_sequence(++last_sequence_);
+  Report& report = unacknowledged_.emplace_back();
+  report.sequence = last_sequence_;
+  report.sent_at = now;
+  while (!queued_.empty() && report.operations.size() < reporting_.operations) {
+    const Operation operation = queued_.front();
+    queued_.pop_front();
+    report.operations.push_back(operation);
+    const Held& held = held_[operation.slot];
+    if (operation.kind == Kind::kLend) {
+      v1::Lending& lending = *out.add_lent();
+      FillLending(held, lending);
+      lending.set_since_unix_ms(unix_ms);
+    } else {
+      v1::Release& release = *out.add_released();
+      release.set_address(held.address.ToBytes());
+      release.set_generation(held.generation);
+    }
+  }
+  for (; !released_.empty(); released_.pop_front()) {
+    Held& held = held_[released_.front()];
+    if (held.use != Use::kCooling || !held.settled) continue;
+    held.use = Use::kIdle;
+    out.add_cooled(held.address.ToBytes());
+  }
+}
+
+void SimNode::FillLending(const Held& held, v1::Lending& out) const {
+  out.set_address(held.address.ToBytes());
+  out.set_container_id(ContainerOf(node_, held.generation));
+  out.set_ifname("eth0");
+  out.set_pod_namespace(fmt::format("team-{}", node_ % 100));
+  out.set_pod_name(fmt::format("trainer-{:05}-worker-{}", node_, held.generation));
+  out.set_pod_uid(fmt::format("{:08x}-90d0-4000-8000-{:012x}", node_, held.generation));
+  out.set_generation(held.generation);
+}
+
+size_t SimNode::usable() const {
+  return static_cast<size_t>(std::count_if(held_.begin(), held_.end(), [](const Held& held) {
+    return held.use == Use::kIdle || held.use == Use::kLent || held.use == Use::kCooling;
+  }));
+}
+
+SimNode::Held* SimNode::Find(const ip::Address& address) {
+  for (Held& held : held_) {
+    if (held.use != Use::kGone && held.address == address) return &held;
+  }
+  return nullptr;
+}
+
+SimNode::Held& SimNode::NewSlot() {
+  const auto gone = std::find_if(held_.begin(), held_.end(),
+                                 [](const Held& held) { return held.use == Use::kGone; });
+  return gone != held_.end() ? *gone : held_.emplace_back();
+}
+
+void SimNode::Complain(std::string_view kind, const std::string& text) const {
+  ledger_.Complain(kind, fmt::format("{}: {}", NamesOf(node_).name, text));
+}
+
+}  // namespace spoke::swarm

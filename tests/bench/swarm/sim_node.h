@@ -1,0 +1,147 @@
+// What one simulated agent knows, says, and would complain about: a netagent without a kernel.
+//
+// It believes nothing it is told: whatever a correct server never says goes to the ledger.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "lib/ip/address.h"
+#include "proto/spoke/v1/node.pb.h"
+#include "tests/bench/swarm/ledger.h"
+
+namespace spoke::swarm {
+
+struct NodeNames {
+  std::string name;
+  std::string vm_id;
+  std::string boot_id;
+  std::string mac;
+};
+
+// As long as real ones, since they are stored and sent: "sim-00042" and two UUIDs.
+NodeNames NamesOf(uint32_t node);
+
+// The container that the lending `generation` of `node` is for: 64 hexadecimal digits, as a
+// runtime's.
+std::string ContainerOf(uint32_t node, uint64_t generation);
+
+// Not thread-safe; its Agent serialises calls. Borrows the ledger. Times are nanoseconds of any
+// clock that does not go back.
+class SimNode {
+ public:
+  enum class Use : uint8_t { kGone, kIdle, kLent, kCooling, kWithdrawn };
+
+  struct Held {
+    ip::Address address;
+    uint64_t generation = 0;  // Of its last lending.
+    Use use = Use::kGone;
+    bool settled = true;  // The server has said that it knows `use`.
+    bool listed = false;  // By the full state that is being read.
+  };
+
+  // How a node's lendings and releases go out.
+  struct Reporting {
+    size_t operations = 1;  // In one report, at most.
+    size_t window = 1;      // Reports that may be unacknowledged at a time.
+  };
+
+  SimNode(uint32_t node, Reporting reporting, Ledger& ledger)
+      : node_(node), reporting_(reporting), ledger_(ledger) {}
+
+  // A stream begins: everything that is lent or cooling is said, and what was not acknowledged
+  // counts as said by this.
+  void Greet(v1::Hello& out);
+
+  // What the server says. Answers are appended to `answers`, in order; latencies of operations
+  // that this acknowledges, to `latencies`.
+  struct Outcome {
+    std::vector<v1::AgentMessage> answers;
+    absl::InlinedVector<int64_t, 8> latencies;
+  };
+  void Take(const v1::ServerMessage& message, int64_t now, Outcome& out);
+
+  // Lends the next idle address, or false when there is none.
+  bool Lend();
+  // Each of `pods` is lent an address, gives it back once that is acknowledged, and so on.
+  // Returns how many found an idle address.
+  size_t StartPods(size_t pods);
+  // What is under way is finished, nothing new is begun.
+  void StopPods() { working_ = false; }
+
+  // Whether FillReport() has something to say now.
+  bool HasReport() const {
+    return !queued_.empty() && unacknowledged_.size() < reporting_.window && welcomed_;
+  }
+  // The next report; `out` is overwritten. Addresses released by acknowledged reports are said to
+  // be cooled along with it.
+  void FillReport(v1::LendingReport& out, int64_t now, int64_t unix_ms);
+
+  bool welcomed() const { return welcomed_; }
+  // Welcomed, and told the whole state.
+  bool synced() const { return welcomed_ && told_; }
+  // Nothing waits to be said or acknowledged.
+  bool settled() const { return queued_.empty() && unacknowledged_.empty() && welcomed_; }
+  // Addresses it may lend or has lent.
+  size_t usable() const;
+  // With entries that are gone.
+  const std::vector<Held>& held() const { return held_; }
+  uint32_t node() const { return node_; }
+
+ private:
+  enum class Kind : uint8_t { kLend, kRelease };
+  struct Operation {
+    Kind kind;
+    uint32_t slot;  // Index into held_.
+  };
+  struct Report {
+    uint64_t sequence;
+    int64_t sent_at;
+    absl::InlinedVector<Operation, 4> operations;
+  };
+
+  void TakeWelcome(const v1::Welcome& welcome);
+  void TakeDesired(const v1::DesiredState& desired, Outcome& out);
+  void TakeAdded(const v1::IpConfiguration& added, bool full);
+  void TakeRemoved(const v1::IpConfiguration& removed);
+  void DropUnlisted();
+  void TakeReportAck(uint64_t sequence, int64_t now, Outcome& out);
+  void TakeReclaim(const v1::ReclaimRequest& request, Outcome& out);
+  bool GiveUp(const v1::IpConfiguration& configuration);
+  void TakePolicy(const v1::PolicyBundle& policy, Outcome& out);
+  void TakeInventory(uint64_t id, Outcome& out) const;
+
+  void Queue(Kind kind, uint32_t slot);
+  void Settle(const Operation& operation);
+  void FillLending(const Held& held, v1::Lending& out) const;
+  Held* Find(const ip::Address& address);
+  Held& NewSlot();
+  void Complain(std::string_view kind, const std::string& text) const;
+
+  const uint32_t node_;
+  const Reporting reporting_;
+  Ledger& ledger_;
+
+  std::vector<Held> held_;
+  size_t cursor_ = 0;  // Where Lend() looks next, so that reuse takes turns.
+  std::deque<uint32_t>
+      released_;  // Slots whose release is acknowledged, not yet said to be cooled.
+  std::deque<Operation> queued_;
+  std::deque<Report> unacknowledged_;
+  uint64_t last_generation_ = 0;
+  uint64_t policy_version_ = 0;
+  uint64_t session_epoch_ = 0;
+  bool working_ = false;
+
+  // Of the present stream.
+  bool welcomed_ = false;
+  bool told_ = false;
+  uint64_t desired_version_ = 0;
+  uint64_t last_sequence_ = 0;
+  uint64_t acknowledged_ = 0;
+};
+
+}  // namespace spoke::swarm

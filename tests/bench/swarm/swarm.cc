@@ -1,0 +1,147 @@
+#include "tests/bench/swarm/swarm.h"
+
+#include <utility>
+
+#include "fmt/core.h"
+
+namespace spoke::swarm {
+namespace {
+
+constexpr size_t kMaxConnectsAtOnce = 64;
+
+// Ports differ from stream to stream, the reason does not.
+std::string KindOf(const grpc::Status& status) {
+  std::string message = status.error_message().substr(0, 120);
+  for (char& c : message) {
+    if (c >= '0' && c <= '9') c = '#';
+  }
+  return fmt::format("{}: {}", static_cast<int>(status.error_code()), message);
+}
+
+}  // namespace
+
+Swarm::Swarm(Options options) : options_(std::move(options)), random_(options_.seed) {
+  for (uint32_t i = 0; i < options_.agents; ++i) {
+    agents_.emplace_back().agent =
+        std::make_unique<Agent>(SimNode(i, options_.reporting, ledger_), options_.target, *this);
+  }
+}
+
+Swarm::~Swarm() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Swarm::Start() {
+  const int64_t now = NowNs();
+  std::uniform_real_distribution<double> share(0.0, 1.0);
+  {
+    absl::MutexLock lock(&mutex_);
+    for (size_t i = 0; i < agents_.size(); ++i) {
+      due_.push({now + absl::ToInt64Nanoseconds(options_.spread * share(random_)), i});
+    }
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Swarm::Run() {
+  std::vector<Due> connect;
+  while (Next(connect)) {
+    for (const Due& due : connect) Connect(due);
+  }
+  // On this thread, so that no stream is opened after the others were told to end.
+  for (Entry& entry : agents_) entry.agent->Cancel();
+  absl::MutexLock lock(&mutex_);
+  const auto closed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return open_ == 0; };
+  mutex_.Await(absl::Condition(&closed));
+  ended_.clear();
+}
+
+bool Swarm::Next(std::vector<Due>& connect) {
+  connect.clear();
+  std::vector<std::unique_ptr<Stream>> ended;  // Destroyed here, once the lock is let go.
+  absl::MutexLock lock(&mutex_);
+  const int64_t now = NowNs();
+  int64_t wait = 1'000'000'000;
+  if (!due_.empty()) wait = std::min(wait, due_.top().at - now);
+  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !ended_.empty();
+  };
+  if (wait > 0) mutex_.AwaitWithTimeout(absl::Condition(&ready), absl::Nanoseconds(wait));
+  ended.swap(ended_);
+  if (stopping_) return false;
+  const int64_t later = NowNs();
+  while (!due_.empty() && due_.top().at <= later && connect.size() < kMaxConnectsAtOnce) {
+    connect.push_back(due_.top());
+    due_.pop();
+    ++open_;
+  }
+  return true;
+}
+
+void Swarm::Connect(const Due& due) {
+  Entry& entry = agents_[due.index];
+  const int64_t now = NowNs();
+  if (entry.last_attempt == 0) start_lag_ = std::max(start_lag_.load(), now - due.at);
+  if (entry.first_attempt == 0) entry.first_attempt = now;
+  entry.last_attempt = now;
+  ++attempts_;
+  const absl::Status status = entry.agent->Connect();
+  if (status.ok()) return;
+  OnEnded(*entry.agent, nullptr,
+          {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())});
+}
+
+void Swarm::OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::Status& why) {
+  Entry& entry = agents_[agent.index()];
+  const bool welcomed = entry.welcomed.exchange(0) != 0;
+  if (welcomed) --connected_;
+  if (entry.synced.exchange(0) != 0) --synced_;
+  absl::MutexLock lock(&mutex_);
+  --open_;
+  if (stream != nullptr) ended_.push_back(std::move(stream));
+  if (stopping_) return;
+  ++ends_[KindOf(why)];
+  if (welcomed) entry.failures = 0;
+  std::uniform_real_distribution<double> jitter(0.0, 1.0);
+  const absl::Duration delay = options_.backoff.Delay(entry.failures++, jitter(random_));
+  due_.push({NowNs() + absl::ToInt64Nanoseconds(delay), agent.index()});
+}
+
+void Swarm::OnWelcomed(Agent& agent) {
+  if (agents_[agent.index()].welcomed.exchange(NowNs()) == 0) ++connected_;
+}
+
+void Swarm::OnSynced(Agent& agent) {
+  int64_t never = 0;
+  if (agents_[agent.index()].synced.compare_exchange_strong(never, NowNs())) ++synced_;
+}
+
+void Swarm::ForgetSyncs() {
+  for (Entry& entry : agents_) {
+    if (entry.synced.exchange(0) != 0) --synced_;
+    entry.first_attempt = 0;
+  }
+}
+
+std::vector<Swarm::Progress> Swarm::progress() const {
+  std::vector<Progress> all;
+  all.reserve(agents_.size());
+  for (const Entry& entry : agents_) {
+    all.push_back({.first_attempt = entry.first_attempt,
+                   .last_attempt = entry.last_attempt,
+                   .welcomed = entry.welcomed,
+                   .synced = entry.synced});
+  }
+  return all;
+}
+
+std::map<std::string, uint64_t> Swarm::ends() const {
+  absl::MutexLock lock(&mutex_);
+  return ends_;
+}
+
+}  // namespace spoke::swarm

@@ -1,0 +1,118 @@
+// All simulated agents, and when each of them connects.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <queue>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "lib/base/backoff.h"
+#include "tests/bench/swarm/agent.h"
+#include "tests/bench/swarm/latencies.h"
+#include "tests/bench/swarm/ledger.h"
+
+namespace spoke::swarm {
+
+// Thread-safe. One thread of its own opens the streams; gRPC's read and write them.
+class Swarm final : public AgentEvents {
+ public:
+  struct Options {
+    Agent::Target target;
+    uint32_t agents = 0;
+    SimNode::Reporting reporting;
+    // The first attempts are spread evenly at random over this long; zero: all at once.
+    absl::Duration spread;
+    base::Backoff backoff;  // Of the further ones, as the real agent's.
+    uint64_t seed = 0;
+  };
+
+  explicit Swarm(Options options);
+  Swarm(const Swarm&) = delete;
+  Swarm& operator=(const Swarm&) = delete;
+  // Ends all streams and waits for them.
+  ~Swarm() override;
+
+  // Starts to connect, and to connect again whenever a stream ends.
+  void Start();
+
+  size_t size() const { return agents_.size(); }
+  Agent& agent(size_t index) { return *agents_[index].agent; }
+  const Ledger& ledger() const { return ledger_; }
+
+  // From now on only streams that are welcomed later count as synced.
+  void ForgetSyncs();
+  uint32_t synced() const { return synced_.load(); }
+  uint32_t connected() const { return connected_.load(); }
+
+  // How much later than it was due a first attempt was begun, at most: what this side could not
+  // keep up with. In nanoseconds.
+  int64_t start_lag() const { return start_lag_.load(); }
+
+  // How each agent got on since Start() or ForgetSyncs(). Times are NowNs(); 0: not yet.
+  struct Progress {
+    int64_t first_attempt = 0;
+    int64_t last_attempt = 0;
+    int64_t welcomed = 0;
+    int64_t synced = 0;
+  };
+  std::vector<Progress> progress() const;
+
+  uint64_t attempts() const { return attempts_.load(); }
+  // How streams ended, by gRPC's message, with what differs from stream to stream left out.
+  std::map<std::string, uint64_t> ends() const;
+
+  Histogram& latencies() { return latencies_; }
+
+  void OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::Status& why) override;
+  void OnWelcomed(Agent& agent) override;
+  void OnSynced(Agent& agent) override;
+  void OnLatency(int64_t nanoseconds) override { latencies_.Add(nanoseconds); }
+
+ private:
+  struct Entry {
+    std::unique_ptr<Agent> agent;
+    std::atomic<int64_t> first_attempt{0};
+    std::atomic<int64_t> last_attempt{0};
+    std::atomic<int64_t> welcomed{0};
+    std::atomic<int64_t> synced{0};
+    int failures = 0;  // Guarded by mutex_.
+  };
+  struct Due {
+    int64_t at;
+    size_t index;
+    bool operator>(const Due& other) const { return at > other.at; }
+  };
+
+  void Run();
+  // Waits until something is due, to connect or to be destroyed; false when it is time to go.
+  bool Next(std::vector<Due>& connect);
+  void Connect(const Due& due);
+
+  const Options options_;
+  Ledger ledger_;
+  Histogram latencies_;
+  std::deque<Entry> agents_;
+  std::atomic<uint32_t> synced_{0};
+  std::atomic<uint32_t> connected_{0};
+  std::atomic<uint64_t> attempts_{0};
+  std::atomic<int64_t> start_lag_{0};
+
+  mutable absl::Mutex mutex_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Stream>> ended_ ABSL_GUARDED_BY(mutex_);
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // Streams that OnEnded() has not been called for.
+  std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, uint64_t> ends_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // Last: it uses all of the above.
+};
+
+}  // namespace spoke::swarm

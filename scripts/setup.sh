@@ -5,12 +5,13 @@ set -euo pipefail
 
 usage() {
   cat <<'EOF'
-usage: scripts/setup.sh [--list]
+usage: scripts/setup.sh [--list | --also PACKAGE...]
 
 Installs the packages Spoke is built, tested and checked with (Debian 12, as root). No service is
 started or enabled by it. Does nothing when all are installed.
 
   --list   print the packages, one a line, and install nothing
+  --also   these packages as well: what only one benchmark needs, say
 EOF
 }
 
@@ -78,6 +79,7 @@ main() {
   case ${1:-} in
     '') ;;
     --list) printf '%s\n' "${packages[@]}" && exit 0 ;;
+    --also) packages+=("${@:2}") ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
   esac

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Measures Spoke against its targets and its peers.
+set -euo pipefail
+
+usage() {
+  cat <<'EOT'
+usage: scripts/bench.sh NAME|all [--quick]
+
+  ipam_storm    7,500 agents connect and obtain 27 addresses each
+  ipam_steady   7,500 agents keep still
+  ipam_commit   durable lendings and releases a second, against Kea
+  ipam_recover  the server is killed with 200,000 addresses, and comes back
+  ipam_scale    the cost of an operation with 20,000, 200,000 and 2,000,000 addresses
+
+Builds the release preset, measures, prints a table and, as the last line, one JSON object.
+--quick takes a small size, to see that a benchmark works: its figures mean nothing. Works in
+build/bench, which must be on a disk; leaves nothing behind. Exit status: 0 measured, 1 something
+could not be measured, 2 wrong usage.
+
+Environment:
+  SPOKE_BIN=DIR  measure the programs in DIR instead of building them
+EOT
+}
+
+readonly names=(ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale)
+child=
+
+# The benchmark cleans up after itself; it only has to be told, and waited for.
+pass_on() {
+  local code=$1 signal=$2
+  trap '' INT TERM HUP
+  if [[ -n $child ]]; then
+    kill -s "$signal" "$child" 2>/dev/null || true
+    wait "$child" 2>/dev/null || true
+  fi
+  exit "$code"
+}
+
+build() {
+  if [[ -n ${SPOKE_BIN:-} ]]; then return; fi
+  scripts/build.sh release spoke-ipam-server spokectl spoke-swarm spoke-scale >&2
+}
+
+# What a peer is measured with: installed for those benchmarks only, and never started as a service.
+prepare() {
+  case $1 in
+    ipam_commit) scripts/setup.sh --also kea-dhcp4-server kea-admin >&2 ;;
+    *) scripts/setup.sh >&2 ;;
+  esac
+}
+
+run() {
+  prepare "$1"
+  python3 -B "scripts/bench/$1.py" "${@:2}" &
+  child=$!
+  local code=0
+  wait "$child" || code=$?
+  child=
+  return "$code"
+}
+
+main() {
+  local name=${1:-} options=("${@:2}") option
+  case $name in
+    -h | --help) usage && exit 0 ;;
+    all) ;;
+    '' | *[!a-z0-9_]*) usage >&2 && exit 2 ;;
+  esac
+  for option in "${options[@]}"; do
+    if [[ $option != --quick ]]; then usage >&2 && exit 2; fi
+  done
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  local wanted=("$name")
+  if [[ $name == all ]]; then wanted=("${names[@]}"); fi
+  if [[ ! -f scripts/bench/${wanted[0]}.py || " ${names[*]} " != *" ${wanted[0]} "* ]]; then
+    usage >&2
+    exit 2
+  fi
+
+  build
+  trap 'pass_on 130 INT' INT
+  trap 'pass_on 143 TERM' TERM
+  trap 'pass_on 129 HUP' HUP
+  local failed=()
+  for name in "${wanted[@]}"; do
+    run "$name" "${options[@]}" || failed+=("$name")
+  done
+  if ((${#failed[@]} > 0)); then
+    printf 'bench.sh: FAILED: %s\n' "${failed[*]}" >&2
+    exit 1
+  fi
+}
+
+main "$@"

@@ -1,0 +1,190 @@
+"""A server of ours and a swarm of simulated agents, as benchmarks start them."""
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from harness import BIN, Failure, free_port, say, wait_until
+
+AGENTS = 7500
+ADDRESSES_A_NODE = 27
+# Reserve for what is never handed out, and for nodes that would like more.
+POOLS = ("10.16.0.0/14", "10.24.0.0/15")
+CONFIG = """\
+listen: {{agents: "127.0.0.1:{port}", admin: "unix:{admin}"}}
+tls: {{insecure: true}}
+store: {{sqlite: {database}}}
+cloud: {{static: {{}}}}
+pools:
+{pools}
+# Up to 16 used addresses of the 27 ask for no more.
+node_addresses: {{min: {addresses}, batch: {addresses}, spare: 0.4, max: 250}}
+"""
+
+
+def settle_file_limit():
+    """Room for a descriptor an agent, in the programs we start."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard < AGENTS + 500:
+        raise Failure(f"only {hard} files may be open; raise the limit (ulimit -n)")
+
+
+def spokectl_verbs():
+    """The first words spokectl knows, as its --help lists them."""
+    text = subprocess.run([os.path.join(BIN, "spokectl"), "--help"], check=True,
+                          capture_output=True, text=True).stdout
+    return {line.split()[0] for line in text.split("Subcommands:")[-1].splitlines() if line.strip()}
+
+
+class Server:
+    """spoke-ipam-server on free ports, with its store in the benchmark's directory."""
+
+    def __init__(self, bench, name="server", addresses=ADDRESSES_A_NODE):
+        settle_file_limit()
+        self.bench = bench
+        self.name = name
+        self.port = free_port()
+        self.admin = bench.path(f"{name}.sock")
+        if len(self.admin) > 100:  # Of 107 that a unix socket's path may have.
+            raise Failure(f"{self.admin} is too long for a socket: check out in a shorter path")
+        self.database = bench.path(f"{name}.db")
+        self.config = bench.path(f"{name}.yaml")
+        pools = "\n".join(f"  - {{name: pool{i}, cidr: {cidr}}}" for i, cidr in enumerate(POOLS))
+        with open(self.config, "w", encoding="utf-8") as out:
+            out.write(CONFIG.format(port=self.port, admin=self.admin, database=self.database,
+                                    pools=pools, addresses=addresses))
+        self.process = None
+        self.executed = 0.0  # When it was started last, as time.time() has it.
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def target(self):
+        return f"ipv4:127.0.0.1:{self.port}"
+
+    def start(self):
+        """Starts it and waits until it serves; the seconds that took."""
+        self.executed = time.time()
+        self.process = self.bench.start(
+            [os.path.join(BIN, "spoke-ipam-server"), "--config", self.config],
+            log=f"{self.name}.log")
+        wait_until("the agents' port", 120, lambda: self.accepts(), 0.005)
+        wait_until("the admin API", 120, lambda: self.ask("status", fail=False), 0.005)
+        return time.time() - self.executed
+
+    def accepts(self):
+        if self.process.poll() is not None:
+            raise Failure(f"the server ended with code {self.process.returncode}")
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self):
+        """As a crash would."""
+        self.bench.stop(self.process, signal.SIGKILL)
+
+    def stop(self):
+        code = self.bench.stop(self.process)
+        if code != 0:
+            raise Failure(f"the server ended with code {code}")
+
+    def ask(self, *words, fail=True, codes=(0,)):
+        """What spokectl says, parsed. None when it fails and `fail` is false."""
+        done = subprocess.run([os.path.join(BIN, "spokectl"), "--server", f"unix:{self.admin}",
+                               "--timeout", "60", *words, "-o", "json"], check=False,
+                              capture_output=True, text=True)
+        if done.returncode in codes:
+            return json.loads(done.stdout)
+        if fail:
+            raise Failure(f"spokectl {' '.join(words)}: exit code {done.returncode}: "
+                          f"{done.stderr.strip()}")
+        return None
+
+    def copy_store(self, name):
+        """Copies what is on disk while no server runs, for another Server to look at."""
+        other = Server(self.bench, name)
+        for suffix in ("", "-wal"):
+            if os.path.exists(self.database + suffix):
+                subprocess.run(["cp", self.database + suffix, other.database + suffix], check=True)
+        return other
+
+
+def count_lost(holdings, addresses):
+    """How much of what the swarm knows to be acknowledged (spoke-swarm's holdings file) is not in
+    what a server lists (spokectl ip list). The first few are said."""
+    listed = {entry["address"]: entry for entry in addresses}
+    lost = 0
+    with open(holdings, encoding="ascii") as lines:
+        for line in lines:
+            address, node, state, container, known = line.rstrip("\n").split("\t")
+            if state == "withdrawn":
+                continue
+            entry = listed.get(address)
+            kept = entry is not None and entry["node"] == node
+            if kept and known == "1" and state == "lent":
+                kept = entry["state"] == "lent" and entry["container_id"] == container
+            elif kept and known == "1":
+                kept = entry["state"] != "lent"
+            if not kept:
+                lost += 1
+                if lost <= 3:
+                    say(f"  lost: {line.strip()}; the server has {entry}")
+    return lost
+
+
+class Swarm:
+    """A running spoke-swarm; its output is read as it comes."""
+
+    def __init__(self, bench, server, mode, **options):
+        arguments = [os.path.join(BIN, "spoke-swarm"), "--server", server.target, mode]
+        for key, value in options.items():
+            flag = "--" + key.replace("_", "-")
+            if value is True:
+                arguments.append(flag)
+            elif value is not False:
+                arguments += [flag, str(value)]
+        self.bench = bench
+        self.process = bench.start(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.errors = []
+        self.reader = threading.Thread(target=self._read_errors, daemon=True)
+        self.reader.start()
+
+    def _read_errors(self):
+        for line in self.process.stderr:
+            self.errors.append(line.rstrip())
+            say("  " + line.rstrip())
+
+    def event(self, name):
+        """Waits for the event of that name; anything else that comes first is a failure."""
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failure(f"the swarm ended instead of {name}, with code {self.process.wait()}: "
+                          + "; ".join(self.errors[-3:]))
+        event = json.loads(line)
+        if event["event"] != name:
+            raise Failure(f"the swarm said {event['event']} instead of {name}")
+        return event
+
+    def tell(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+
+    def result(self):
+        """Its result; a Failure when it has seen the server do wrong."""
+        self.process.stdin.close()
+        result = self.event("result")
+        self.reader.join(30)
+        code = self.bench.stop(self.process, patience=60)
+        if result["violations"]:
+            raise Failure(f"{result['violations']} violations: {result['first_violations'][:3]}")
+        if code != 0:
+            raise Failure(f"the swarm ended with code {code}")
+        return result

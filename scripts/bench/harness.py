@@ -1,0 +1,191 @@
+"""What every benchmark needs: a place on a real disk, processes that never outlive it, figures.
+
+A benchmark is a file NAME.py here with a function run(bench) that fills bench.figures; it is started
+by scripts/bench.sh as a program of its own.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("SPOKE_BIN", os.path.join(ROOT, "build/release/bin"))
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Failure(Exception):
+    """A figure that cannot be measured, or a program that failed: the benchmark fails."""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def spread(values):
+    """The distance from least to most, as a share of the median."""
+    middle = median(values)
+    return (max(values) - min(values)) / middle if middle else 0.0
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(what, seconds, condition, pause=0.02):
+    """The first true value of condition(); a Failure that names `what` when it takes too long."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Failure(f"{what}: not within {seconds} s")
+        time.sleep(pause)
+
+
+def cpu_seconds(pid):
+    """User and system time of a process so far, its ended children left out."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_kib(pid, field):
+    """VmRSS or VmHWM of a process."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith(field + ":"):
+                return int(line.split()[1])
+    raise Failure(f"/proc/{pid}/status has no {field}")
+
+
+def die_with_parent():
+    """In the child: even kill -9 of the benchmark must leave nothing behind."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Bench:
+    """One run of one benchmark: its directory, its processes, its figures. Use as a context."""
+
+    def __init__(self, name, quick):
+        self.name = name
+        self.quick = quick
+        self.figures = {}
+        self.context = {"quick": quick, "kernel": os.uname().release, "cpus": os.cpu_count()}
+        self.rows = []
+        self.directory = os.path.join(ROOT, "build/bench", f"{name}.{os.getpid()}")
+        self.processes = []
+
+    def __enter__(self):
+        os.makedirs(self.directory)
+        try:
+            filesystem = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", self.directory],
+                                        check=True, capture_output=True, text=True).stdout.strip()
+            if filesystem in ("tmpfs", "ramfs"):
+                raise Failure(f"{self.directory} is on {filesystem}: what is synced there costs "
+                              "nothing, so nothing would be measured")
+        except BaseException:
+            shutil.rmtree(self.directory)
+            raise
+        self.context["filesystem"] = filesystem
+        self.context["load_before"] = round(os.getloadavg()[0], 2)
+        say(f"{self.name}: works in {self.directory} ({filesystem}), load "
+            f"{self.context['load_before']} on {os.cpu_count()} CPUs")
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is not None and kind is not SystemExit:
+            self.show_logs()
+        for process in list(reversed(self.processes)):
+            self.stop(process)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
+
+    def start(self, arguments, log=None, **keywords):
+        """Starts a program that ends with the benchmark. `log`: the file its output goes to."""
+        if log:
+            with open(self.path(log), "ab") as output:
+                process = subprocess.Popen(arguments, stdout=output, stderr=output,
+                                           preexec_fn=die_with_parent, **keywords)
+        else:
+            process = subprocess.Popen(arguments, preexec_fn=die_with_parent, **keywords)
+        self.processes.append(process)
+        return process
+
+    def stop(self, process, how=signal.SIGTERM, patience=20):
+        """Ends a process and forgets it; its exit code."""
+        if process.poll() is None:
+            process.send_signal(how)
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process in self.processes:
+            self.processes.remove(process)
+        return process.returncode
+
+    def show_logs(self):
+        """The ends of all logs, for whoever has to find out what failed."""
+        for name in sorted(os.listdir(self.directory)):
+            if not name.endswith(".log"):
+                continue
+            with open(self.path(name), encoding="utf-8", errors="replace") as log:
+                lines = log.readlines()[-15:]
+            say(f"--- {name}\n" + "".join(lines).rstrip())
+
+    def row(self, what, figure, target="", note=""):
+        """A line of the table for people."""
+        self.rows.append((what, figure, target, note))
+
+    def print_result(self):
+        """The table, and last the line for machines."""
+        for key, value in self.figures.items():
+            if not isinstance(value, (int, float)) or value != value:
+                raise Failure(f"figure {key} is {value!r}, not a number")
+        self.context["load_after"] = round(os.getloadavg()[0], 2)
+        rows = [("what", "measured", "target", "")] + self.rows
+        widths = [max(len(str(row[i])) for row in rows) for i in range(3)]
+        print(f"\n{self.name}")
+        for row in rows:
+            line = "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths))
+            print(f"  {line}  {row[3]}".rstrip())
+        print(json.dumps({"bench": self.name, "figures": self.figures, "context": self.context}),
+              flush=True)
+
+
+def main(name, run):
+    """The program around run(bench). Exit status: 0 measured, 1 not, 2 wrong usage."""
+    parser = argparse.ArgumentParser(prog=f"scripts/bench.sh {name}")
+    parser.add_argument("--quick", action="store_true", help="a small size, to see that it works")
+    arguments = parser.parse_args()
+
+    def leave(number, _frame):
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
+    try:
+        with Bench(name, arguments.quick) as bench:
+            run(bench)
+        bench.print_result()
+    except Failure as failure:
+        say(f"{name}: FAILED: {failure}")
+        sys.exit(1)

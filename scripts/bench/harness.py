@@ -82,31 +82,29 @@ def die_with_parent():
 class Bench:
     """One run of one benchmark: its directory, its processes, its figures. Use as a context."""
 
-    def __init__(self, name, quick):
+    def __init__(self, name, quick, above=os.path.join(ROOT, "build/bench")):
         self.name = name
         self.quick = quick
         self.figures = {}
         self.context = {"quick": quick, "kernel": os.uname().release, "cpus": os.cpu_count()}
         self.rows = []
-        self.directory = os.path.join(ROOT, "build/bench", f"{name}.{os.getpid()}")
+        self.directory = os.path.join(above, f"{name}.{os.getpid()}")
         self.processes = []
 
     def __enter__(self):
         os.makedirs(self.directory)
-        try:
-            filesystem = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", self.directory],
-                                        check=True, capture_output=True, text=True).stdout.strip()
-            if filesystem in ("tmpfs", "ramfs"):
-                raise Failure(f"{self.directory} is on {filesystem}: what is synced there costs "
-                              "nothing, so nothing would be measured")
-        except BaseException:
-            shutil.rmtree(self.directory)
-            raise
-        self.context["filesystem"] = filesystem
+        self.context["filesystem"] = subprocess.run(
+            ["findmnt", "-n", "-o", "FSTYPE", "-T", self.directory], check=True,
+            capture_output=True, text=True).stdout.strip()
         self.context["load_before"] = round(os.getloadavg()[0], 2)
-        say(f"{self.name}: works in {self.directory} ({filesystem}), load "
+        say(f"{self.name}: works in {self.directory} ({self.context['filesystem']}), load "
             f"{self.context['load_before']} on {os.cpu_count()} CPUs")
         return self
+
+    def demand_disk(self):
+        """A Failure where syncing costs nothing, since then nothing would be measured."""
+        if self.context["filesystem"] in ("tmpfs", "ramfs"):
+            raise Failure(f"{self.directory} is on {self.context['filesystem']}, not on a disk")
 
     def __exit__(self, kind, error, trace):
         if kind is not None and kind is not SystemExit:
@@ -171,19 +169,25 @@ class Bench:
               flush=True)
 
 
+def leave_on_signals():
+    """Turns the signals that end a program into an exception, so that everything is cleaned up."""
+    def leave(number, _frame):
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
+
+
 def main(name, run):
     """The program around run(bench). Exit status: 0 measured, 1 not, 2 wrong usage."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench.sh {name}")
     parser.add_argument("--quick", action="store_true", help="a small size, to see that it works")
     arguments = parser.parse_args()
 
-    def leave(number, _frame):
-        raise SystemExit(128 + number)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, leave)
+    leave_on_signals()
     try:
         with Bench(name, arguments.quick) as bench:
+            bench.demand_disk()
             run(bench)
         bench.print_result()
     except Failure as failure:

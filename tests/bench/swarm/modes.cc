@@ -22,15 +22,21 @@ void Print(const Json& event) {
   (void)std::fflush(stdout);
 }
 
-// Looks until `done`, and says once a second on standard error how far it is.
+// Looks until `done`, and says on standard error how far it is: once a second, later every ten.
+// Errors: kDeadlineExceeded; kDataLoss as soon as the server has done wrong.
 absl::Status Await(const Swarm& swarm, const Plan& plan, std::string_view what,
                    const std::function<bool()>& done) {
   const int64_t started = NowNs();
   int64_t next_line = started + kSecond;
   while (!done()) {
     const int64_t now = NowNs();
+    const Ledger::Complaints complaints = swarm.ledger().complaints();
+    if (complaints.total > 0) {
+      return absl::DataLossError(fmt::format("{}: the server has done wrong {} times: {}", what,
+                                             complaints.total, complaints.first.front()));
+    }
     if (now >= next_line) {
-      next_line += kSecond;
+      next_line += now - started < 10 * kSecond ? kSecond : 10 * kSecond;
       fmt::print(stderr, "swarm: {}: {} s, {} of {} connected, {} synced\n", what,
                  (now - started) / kSecond, swarm.connected(), swarm.size(), swarm.synced());
     }

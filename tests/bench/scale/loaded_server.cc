@@ -1,0 +1,195 @@
+#include "tests/bench/scale/loaded_server.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "fmt/core.h"
+#include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/store/sqlite_store.h"
+#include "lib/base/status.h"
+
+namespace spoke::scale {
+namespace {
+
+constexpr uint32_t kAddressesANode = 27;
+constexpr uint32_t kNodesAtOnce = 512;  // While the fleet is set up.
+
+double SecondsOf(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// Remembers the addresses a node was told, and counts acknowledgements.
+class Listener final : public ipam::AgentLink {
+ public:
+  explicit Listener(size_t nodes) : told_(nodes) {}
+
+  void Send(ipam::SessionId session, ipam::ToAgent message) override {
+    if (std::holds_alternative<ipam::ReportAck>(message)) ++acknowledged;
+    if (const auto* desired = std::get_if<ipam::DesiredState>(&message); desired != nullptr) {
+      for (const ipam::DesiredAddress& added : desired->added) {
+        told_[session - 1].push_back(added.address);
+      }
+    }
+  }
+  void ReadNext(ipam::SessionId) override {}
+  void Close(ipam::SessionId, absl::Status) override { ++closed; }
+
+  const std::vector<ip::Address>& told(size_t node) const { return told_[node]; }
+
+  uint64_t acknowledged = 0;
+  uint64_t closed = 0;
+
+ private:
+  std::vector<std::vector<ip::Address>> told_;
+};
+
+// Attaches whatever is asked for, at the next step.
+class Fabric final : public ipam::CloudRequests {
+ public:
+  void Request(ipam::NicAddresses desired) override { waiting.push_back(std::move(desired)); }
+  std::vector<ipam::NicAddresses> waiting;
+};
+
+// The benchmark reads no log.
+class NoLog final : public telemetry::Log {
+ public:
+  void Write(telemetry::Level, std::string_view, std::initializer_list<telemetry::Field>) override {
+  }
+};
+
+ipam::NodeKey KeyOf(size_t node) {
+  return {fmt::format("sim-{:05}", node), fmt::format("{:08x}-51a0-4000-8000-{:012x}", node, node)};
+}
+
+ipam::FleetPolicy Policy() {
+  return {.target = {.min = kAddressesANode, .batch = kAddressesANode, .spare = 0.4, .max = 250}};
+}
+
+std::vector<ipam::PoolSpec> Pools() {
+  // 2,097,152 addresses.
+  return {{.name = "default", .cidr = ip::Prefix::Parse("10.0.0.0/11").value()}};
+}
+
+class LoopServer final : public LoadedServer {
+ public:
+  LoopServer(std::unique_ptr<ipam::Store> store, uint32_t nodes)
+      : store_(std::move(store)),
+        listener_(nodes),
+        sequences_(nodes),
+        generations_(nodes),
+        loop_(Pools(), Policy(), {*store_, listener_, fabric_, clock_, log_}) {}
+
+  absl::Status SetUp() {
+    RETURN_IF_ERROR(loop_.Load());
+    for (size_t from = 0; from < sequences_.size(); from += kNodesAtOnce) {
+      const size_t to = std::min(from + kNodesAtOnce, sequences_.size());
+      for (size_t node = from; node < to; ++node) {
+        loop_.PostHello(node + 1, {.key = KeyOf(node), .boot_id = "boot"});
+      }
+      loop_.RunOnce(absl::ZeroDuration());
+      for (ipam::NicAddresses& nic : std::exchange(fabric_.waiting, {})) {
+        const ipam::NodeKey key = nic.node;
+        loop_.PostCloudResult(key, std::move(nic));
+      }
+      loop_.RunOnce(absl::ZeroDuration());
+    }
+    for (size_t node = 0; node < sequences_.size(); ++node) {
+      if (listener_.told(node).size() != kAddressesANode) {
+        return absl::InternalError(
+            fmt::format("node {} has {} addresses", node, listener_.told(node).size()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  uint64_t addresses() const override { return sequences_.size() * kAddressesANode; }
+
+  absl::StatusOr<Cost> LendAndRelease(uint32_t nodes, std::mt19937_64& random) override {
+    const std::vector<size_t> chosen = Choose(nodes, random);
+    std::vector<ip::Address> lent;
+    for (const size_t node : chosen) {
+      lent.push_back(listener_.told(node)[random() % kAddressesANode]);
+    }
+    Cost cost{.operations = 2 * chosen.size()};
+    for (size_t i = 0; i < chosen.size(); ++i) PostLending(chosen[i], lent[i]);
+    RETURN_IF_ERROR(Step(chosen.size(), cost));
+    for (size_t i = 0; i < chosen.size(); ++i) PostRelease(chosen[i], lent[i]);
+    RETURN_IF_ERROR(Step(chosen.size(), cost));
+    return cost;
+  }
+
+ private:
+  std::vector<size_t> Choose(uint32_t count, std::mt19937_64& random) const {
+    absl::flat_hash_set<size_t> chosen;
+    while (chosen.size() < std::min<size_t>(count, sequences_.size())) {
+      chosen.insert(random() % sequences_.size());
+    }
+    return {chosen.begin(), chosen.end()};
+  }
+
+  void PostLending(size_t node, const ip::Address& address) {
+    const uint64_t generation = ++generations_[node];
+    loop_.PostReport(
+        node + 1,
+        {.sequence = ++sequences_[node],
+         .lent = {{.address = address,
+                   .generation = generation,
+                   .since = clock_.Now(),
+                   .lessee = {.container_id = fmt::format("{:048x}{:016x}", node, generation),
+                              .ifname = "eth0",
+                              .pod_namespace = "team-1",
+                              .pod_name = fmt::format("trainer-{:05}-worker-{}", node, generation),
+                              .pod_uid = fmt::format("{:08x}-90d0-4000-8000-{:012x}", node,
+                                                     generation)}}}});
+  }
+
+  // What is given back is usable at once, so that no run finds other addresses than the first.
+  void PostRelease(size_t node, const ip::Address& address) {
+    loop_.PostReport(node + 1,
+                     {.sequence = ++sequences_[node],
+                      .released = {{.address = address, .generation = generations_[node]}},
+                      .cooled = {address}});
+  }
+
+  absl::Status Step(size_t reports, Cost& cost) {
+    const uint64_t before = listener_.acknowledged;
+    const double wall = SecondsOf(CLOCK_MONOTONIC);
+    const double cpu = SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
+    loop_.RunOnce(absl::ZeroDuration());
+    cost.cpu_seconds += SecondsOf(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    cost.wall_seconds += SecondsOf(CLOCK_MONOTONIC) - wall;
+    if (listener_.acknowledged - before != reports || listener_.closed > 0) {
+      return absl::InternalError(fmt::format("{} of {} reports were acknowledged",
+                                             listener_.acknowledged - before, reports));
+    }
+    return absl::OkStatus();
+  }
+
+  std::unique_ptr<ipam::Store> store_;
+  Listener listener_;
+  Fabric fabric_;
+  os::RealClock clock_;
+  NoLog log_;
+  std::vector<uint64_t> sequences_;
+  std::vector<uint64_t> generations_;
+  ipam::FleetLoop loop_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LoadedServer>> LoadedServer::Create(const std::string& database,
+                                                                   uint64_t addresses) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ipam::Store> store, ipam::OpenSqliteStore(database));
+  auto server = std::make_unique<LoopServer>(std::move(store),
+                                             static_cast<uint32_t>(addresses / kAddressesANode));
+  RETURN_IF_ERROR(server->SetUp());
+  return server;
+}
+
+}  // namespace spoke::scale

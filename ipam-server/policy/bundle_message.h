@@ -19,7 +19,8 @@ class BundleMessages {
  public:
   static constexpr size_t kKept = 32;
 
-  // What brings an agent from `from` (nullptr: unknown) to `to`, which is not nullptr.
+  // What brings an agent from `from` (nullptr: unknown) to `to`, which is not nullptr. An agent
+  // that has `to` already needs none: the caller compares the pointers first.
   std::shared_ptr<const v1::PolicyBundle> Get(const std::shared_ptr<const Bundle>& from,
                                               const std::shared_ptr<const Bundle>& to);
 

@@ -21,7 +21,7 @@ TEST(ExamplePolicies, AreAcceptedTogetherAndShowTheDefaults) {
   PoolSpec configured;
   configured.name = "default";
   configured.cidr = *ip::Prefix::Parse("10.20.64.0/18");
-  World world;
+  PolicyWorld world;
   world.configured.push_back(ConfiguredPool(configured));
   const auto plan =
       PlanApply({}, ParsePolicyFiles(files), world, absl::FromUnixMillis(1'700'000'000'000));

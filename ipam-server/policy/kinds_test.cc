@@ -27,7 +27,7 @@ std::string Document(const std::string& kind, const std::string& name, const std
 }
 
 absl::StatusOr<ApplyPlan> Plan(const ObjectSet& set, const std::string& text,
-                               const World& world = {}) {
+                               const PolicyWorld& world = {}) {
   return PlanApply(set, ParsePolicyFiles(std::vector<PolicyFileText>{{"f", text}}), world, kNow);
 }
 
@@ -215,7 +215,7 @@ class UsedPoolTest : public testing::TestWithParam<PoolChange> {};
 
 TEST_P(UsedPoolTest, ChangesOnlyAroundWhatIsHeld) {
   const ObjectSet set = Applied(Document("Pool", "p", "{cidr: 10.1.0.0/24}"));
-  World world;
+  PolicyWorld world;
   world.used[{"Pool", "p"}] = {
       .held = 3, .lowest = ip::Address::V4(0x0A010005), .highest = ip::Address::V4(0x0A010064)};
   const PoolChange& c = GetParam();
@@ -250,7 +250,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Pool, CannotBeDeletedWhileUsed) {
   const ObjectSet set = Applied(Document("Pool", "p", "{cidr: 10.1.0.0/24}"));
-  World world;
+  PolicyWorld world;
   world.used[{"Pool", "p"}] = {
       .held = 3, .lowest = ip::Address::V4(0x0A010005), .highest = ip::Address::V4(0x0A010064)};
   const std::vector<ObjectKey> keys = {{"Pool", "p"}};
@@ -263,7 +263,7 @@ TEST(Pool, OfTheConfigurationIsRespected) {
   PoolSpec spec;
   spec.name = "default";
   spec.cidr = *ip::Prefix::Parse("10.1.0.0/16");
-  World world;
+  PolicyWorld world;
   world.configured.push_back(ConfiguredPool(spec));
   const auto plan = Plan({}, Document("Pool", "p", "{cidr: 10.1.2.0/24}"), world);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);

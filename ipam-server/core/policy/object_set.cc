@@ -61,7 +61,7 @@ std::vector<Problem> FindClashProblems(const std::vector<Party>& parties) {
   return problems;
 }
 
-std::vector<Party> PartiesOf(const World& world) {
+std::vector<Party> PartiesOf(const PolicyWorld& world) {
   std::vector<Party> parties;
   for (const PolicyObject& object : world.configured) {
     parties.push_back({.key = object.key, .claims = object.spec->Claims(), .configured = true});
@@ -69,12 +69,12 @@ std::vector<Party> PartiesOf(const World& world) {
   return parties;
 }
 
-bool IsConfigured(const World& world, const ObjectKey& key) {
+bool IsConfigured(const PolicyWorld& world, const ObjectKey& key) {
   return std::any_of(world.configured.begin(), world.configured.end(),
                      [&](const PolicyObject& object) { return object.key == key; });
 }
 
-absl::Status CheckUse(const World& world, const PolicyObject& before, const Spec* next) {
+absl::Status CheckUse(const PolicyWorld& world, const PolicyObject& before, const Spec* next) {
   const auto use = world.used.find(before.key);
   return before.spec->CheckChange(next, use == world.used.end() ? ObjectUse{} : use->second);
 }
@@ -130,7 +130,7 @@ namespace {
 
 // The objects of the files one by one: each against its namesakes, the configuration and its use.
 std::vector<Problem> CheckEach(const ObjectSet& set, const ParsedFiles& parsed,
-                               const World& world) {
+                               const PolicyWorld& world) {
   std::vector<Problem> problems;
   std::map<ObjectKey, const SourcedObject*> first_by_key;
   for (const SourcedObject& object : parsed.objects) {
@@ -163,7 +163,7 @@ std::vector<Problem> CheckEach(const ObjectSet& set, const ParsedFiles& parsed,
 
 // The rules across objects, for the set as it would be.
 std::vector<Problem> CheckTogether(const ObjectSet& set, const ParsedFiles& parsed,
-                                   const World& world) {
+                                   const PolicyWorld& world) {
   std::set<ObjectKey> given;
   for (const SourcedObject& object : parsed.objects) given.insert(object.key);
   std::vector<Party> parties = PartiesOf(world);
@@ -244,9 +244,9 @@ ObjectPointer ObjectSet::Find(const ObjectKey& key) const {
 }
 
 absl::StatusOr<ApplyPlan> PlanApply(const ObjectSet& set, const ParsedFiles& parsed,
-                                    const World& world, absl::Time now) {
+                                    const PolicyWorld& world, absl::Time now) {
   std::vector<Problem> problems = parsed.problems;
-  for (auto& found : {CheckEach(set, parsed, world), CheckTogether(set, parsed, world)}) {
+  for (const auto& found : {CheckEach(set, parsed, world), CheckTogether(set, parsed, world)}) {
     problems.insert(problems.end(), found.begin(), found.end());
   }
   RETURN_IF_ERROR(ToStatus(std::move(problems), parsed.files));
@@ -262,7 +262,7 @@ absl::StatusOr<ApplyPlan> PlanApply(const ObjectSet& set, const ParsedFiles& par
 }
 
 absl::StatusOr<ApplyPlan> PlanDelete(const ObjectSet& set, std::span<const ObjectKey> keys,
-                                     const World& world, absl::Time now) {
+                                     const PolicyWorld& world, absl::Time now) {
   std::string missing;
   std::string used;
   ApplyPlan plan;
@@ -292,7 +292,7 @@ absl::StatusOr<ApplyPlan> PlanDelete(const ObjectSet& set, std::span<const Objec
   return plan;
 }
 
-absl::Status CheckAgainst(const ObjectSet& set, const World& world) {
+absl::Status CheckAgainst(const ObjectSet& set, const PolicyWorld& world) {
   std::vector<Problem> problems;
   std::vector<Party> parties = PartiesOf(world);
   for (const auto& [key, object] : set.objects()) {

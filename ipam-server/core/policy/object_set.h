@@ -83,7 +83,7 @@ struct ParsedFiles {
 };
 
 // What surrounds the set.
-struct World {
+struct PolicyWorld {
   // Fixed by the server's configuration: objects must agree with them and cannot replace them.
   std::vector<PolicyObject> configured;
   std::map<ObjectKey, ObjectUse> used;  // What is not in it is not used.
@@ -110,15 +110,15 @@ struct ApplyPlan {
 // force, with the configuration, or with addresses in use), kResourceExhausted (more than
 // kMaxObjects or kMaxBundleBytes).
 absl::StatusOr<ApplyPlan> PlanApply(const ObjectSet& set, const ParsedFiles& parsed,
-                                    const World& world, absl::Time now);
+                                    const PolicyWorld& world, absl::Time now);
 
 // Deletes what `keys` names; a key given twice counts once. Errors: kNotFound (one is not there),
 // kFailedPrecondition (one is in use, or is part of the configuration).
 absl::StatusOr<ApplyPlan> PlanDelete(const ObjectSet& set, std::span<const ObjectKey> keys,
-                                     const World& world, absl::Time now);
+                                     const PolicyWorld& world, absl::Time now);
 
 // For the start, when the configuration may have changed since objects were applied.
 // Errors: kFailedPrecondition (an object clashes with the configuration; a line for each).
-absl::Status CheckAgainst(const ObjectSet& set, const World& world);
+absl::Status CheckAgainst(const ObjectSet& set, const PolicyWorld& world);
 
 }  // namespace spoke::ipam

@@ -125,7 +125,7 @@ TEST(PlanApply, WhatABrokenObjectReplacesIsNoOverlap) {
 }
 
 TEST(PlanApply, TheConfigurationStands) {
-  World world;
+  PolicyWorld world;
   world.configured = {{.key = Key("fixed"), .spec = WithBlock("fixed", "10.0.0.0/8", 0)}};
   auto plan = PlanApply({}, Files({FromFile("fixed", MakeSpec("1"))}), world, kNow);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -138,7 +138,7 @@ TEST(PlanApply, TheConfigurationStands) {
 
 TEST(PlanApply, WhatIsUsedMayRefuse) {
   const ObjectSet set = Applied({}, {FromFile("a", MakeSpec("1"))});
-  World world;
+  PolicyWorld world;
   world.used[Key("a")] = {.held = 1, .lowest = {}, .highest = {}};
   const auto plan = PlanApply(set, Files({FromFile("a", MakeSpec("2"), 7)}), world, kNow);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -169,7 +169,7 @@ TEST(PlanDelete, DeletesEachOnce) {
 
 TEST(PlanDelete, RefusesWhatIsMissingUsedOrConfigured) {
   const ObjectSet set = Applied({}, {FromFile("a", MakeSpec("1"))});
-  World world;
+  PolicyWorld world;
   world.used[Key("a")] = {.held = 1, .lowest = {}, .highest = {}};
   world.configured = {{.key = Key("fixed"), .spec = MakeSpec("1")}};
   auto plan = PlanDelete(set, std::vector{Key("a"), Key("fixed")}, world, kNow);
@@ -185,7 +185,7 @@ TEST(PlanDelete, RefusesWhatIsMissingUsedOrConfigured) {
 TEST(CheckAgainst, NamesWhatANewConfigurationBreaks) {
   const ObjectSet set = Applied({}, {FromFile("a", WithBlock("a", "10.1.0.0/16", 2))});
   EXPECT_TRUE(CheckAgainst(set, {}).ok());
-  World world;
+  PolicyWorld world;
   world.configured = {{.key = Key("a"), .spec = MakeSpec("1")},
                       {.key = Key("c"), .spec = WithBlock("c", "10.0.0.0/8", 0)}};
   const absl::Status status = CheckAgainst(set, world);

@@ -16,7 +16,7 @@ std::vector<PoolSpec> PoolsOf(const ObjectSet& set);
 // The pool of the object; nullptr when it is of another kind.
 const PoolSpec* PoolOf(const PolicyObject& object);
 
-// A pool of the server's configuration as an object, for World::configured.
+// A pool of the server's configuration as an object, for PolicyWorld::configured.
 PolicyObject ConfiguredPool(const PoolSpec& spec);
 
 }  // namespace spoke::ipam

@@ -46,9 +46,9 @@ absl::StatusOr<bool> Checkpointer::AwaitRoom() {
 absl::StatusOr<bool> Checkpointer::Run() {
   // A round that is under way may have begun before what the caller means; the one after has not.
   wanted_ = true;
-  const int64_t begun = rounds_ + failures_;
+  const int64_t mine = started_ + 1;
   const auto done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) {
-    return stopped_ || (!wanted_ && rounds_ + failures_ > begun);
+    return stopped_ || rounds_ + failures_ >= mine;
   };
   writing_.Await(absl::Condition(&done));
   if (!last_.ok()) return last_;
@@ -64,6 +64,7 @@ void Checkpointer::Loop() {
       writing_.Await(absl::Condition(&ready));
       if (stopped_) return;
       wanted_ = false;
+      ++started_;
     }
     RunRound();
   }

@@ -57,6 +57,7 @@ class Checkpointer {
   int64_t next_at_pages_ ABSL_GUARDED_BY(writing_);
   bool wanted_ ABSL_GUARDED_BY(writing_) = false;
   bool stopped_ ABSL_GUARDED_BY(writing_) = false;
+  int64_t started_ ABSL_GUARDED_BY(writing_) = 0;  // Rounds; each ends in one of the next two.
   int64_t rounds_ ABSL_GUARDED_BY(writing_) = 0;
   int64_t failures_ ABSL_GUARDED_BY(writing_) = 0;
   bool all_moved_ ABSL_GUARDED_BY(writing_) = false;  // By the last round.

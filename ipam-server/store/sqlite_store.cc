@@ -23,7 +23,7 @@ namespace {
 
 using sqlite::Statement;
 
-// Reading the structure in full takes 0.7 s a GiB from memory; the quick way a quarter less.
+// Reading the structure takes 0.05 s for 70 MB on a quiet machine, 1 s for 560 MB on a busy one.
 constexpr int64_t kFullCheckBytes = int64_t{512} << 20;
 constexpr int kPageBytes = 4096;
 // For what holds locks briefly: another connection of ours, or a reader that ends.

@@ -4,7 +4,7 @@
 # label "unit". A PURE component holds decisions: it may depend only on PURE components and on
 # PURE_EXTERNAL_DEPS, so a decision that grows a netlink, gRPC or database dependency fails when
 # CMake configures, not in review.
-set(PURE_EXTERNAL_DEPS absl::status absl::statusor absl::strings absl::time absl::flat_hash_map absl::flat_hash_set
+set(PURE_EXTERNAL_DEPS absl::status absl::statusor absl::strings absl::time absl::flat_hash_map absl::flat_hash_set absl::inlined_vector
     fmt::fmt nlohmann_json::nlohmann_json)
 
 function(add_component name)

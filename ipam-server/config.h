@@ -18,8 +18,9 @@ struct ServerConfig {
   std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
   rpc::TlsFiles tls;                                             // For agents.
   std::string sqlite = "/var/lib/spoke/ipam.db";
-  std::string attachments_file;  // Of the static cloud; empty: none.
-  std::vector<PoolSpec> pools;   // At least one.
+  std::string attachments_file;                     // Of the static cloud; empty: none.
+  std::vector<PoolSpec> pools;                      // Others come as policy objects.
+  absl::Duration audit_period = absl::Minutes(10);  // 0: only when an operator asks.
   FleetPolicy policy;
   bool debug = false;
 };

@@ -11,6 +11,8 @@
 #include "ipam-server/cloud/static_cloud.h"
 #include "ipam-server/config.h"
 #include "ipam-server/jobs/attach_job.h"
+#include "ipam-server/jobs/audit_job.h"
+#include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/node_service.h"
@@ -65,32 +67,31 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(const auto admin_credentials, rpc::ServerCredentials({.insecure = true}));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
 
+  // Every line of the log from here on can be asked for.
+  EventRing events(log, clock);
+  const ServerSettings settings{.pools = config.pools, .fleet = config.policy};
+  ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<StaticCloud> cloud,
+                   StaticCloud::Open(config.attachments_file, AllNics(loaded.state.fleet)));
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
   // The loop needs the way to the cloud, and the cloud's answers need the loop.
   FleetLoop* answer_to = nullptr;
-  std::unique_ptr<StaticCloud> cloud;
-  {
-    // What is attached is known only once the store is read, so the cloud comes after a first look.
-    struct NoRequests final : CloudRequests {
-      void Request(NicAddresses) override {}
-    } none;
-    FleetLoop reader(config.pools, config.policy, {*store, node_service, none, clock, log});
-    RETURN_IF_ERROR(reader.Load());
-    ASSIGN_OR_RETURN(cloud, StaticCloud::Open(config.attachments_file, reader.AllNics()));
-  }
   auto attach_job = std::make_unique<AttachJob>(
       *cloud, [&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
         answer_to->PostCloudResult(node, std::move(result));
       });
-  FleetLoop loop(config.pools, config.policy, {*store, node_service, *attach_job, clock, log});
+  FleetLoop loop(settings, std::move(loaded), {*store, node_service, *attach_job, clock, events});
   answer_to = &loop;
-  RETURN_IF_ERROR(loop.Load());
   node_service.SetLoop(loop);
-  AdminService admin_service(loop, {.version = base::kVersion,
-                                    .store = store->Describe(),
-                                    .cloud = cloud->Describe(),
-                                    .started = clock.Now()});
+  AuditJob audit({.period = config.audit_period}, loop, *cloud, clock, events);
+  AdminService admin_service(settings,
+                             {.version = base::kVersion,
+                              .store = store->Describe(),
+                              .cloud = cloud->Describe(),
+                              .started = clock.Now()},
+                             os::DirectoryOf(config.sqlite),
+                             {.loop = loop, .store = *store, .audit = audit, .events = events});
   // Whoever can open the admin socket is an operator, so it is born for root only.
   const mode_t old_mask = ::umask(0177);
   ASSIGN_OR_RETURN(const auto admin,
@@ -98,13 +99,14 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   ::umask(old_mask);
   ASSIGN_OR_RETURN(const auto agents,
                    StartServer({config.listen_agents, agent_credentials}, node_service));
-  log.Info("server_started", {{"version", base::kVersion},
-                              {"agents", config.listen_agents},
-                              {"admin", config.listen_admin},
-                              {"store", store->Describe()},
-                              {"cloud", cloud->Describe()},
-                              {"tls", config.tls.insecure ? "off" : "on"}});
+  events.Info("server_started", {{"version", base::kVersion},
+                                 {"agents", config.listen_agents},
+                                 {"admin", config.listen_admin},
+                                 {"store", store->Describe()},
+                                 {"cloud", cloud->Describe()},
+                                 {"tls", config.tls.insecure ? "off" : "on"}});
   std::thread loop_thread([&] { loop.Run(); });
+  audit.Start();
   const int signal = signals.Wait();
   log.Info("server_stopping", {{"signal", signal}});
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);

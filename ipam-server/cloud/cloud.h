@@ -13,7 +13,7 @@ namespace spoke::ipam {
 // One named entry on a NIC.
 struct IpConfiguration {
   std::string name;
-  ip::Address address;
+  ip::Prefix range;  // One address, or a block.
 
   auto operator<=>(const IpConfiguration&) const = default;
 };
@@ -38,7 +38,8 @@ class Cloud {
   // kPermissionDenied and kFailedPrecondition (do not retry before an operator has acted).
   virtual absl::StatusOr<NicAddresses> Apply(const NicAddresses& desired) = 0;
 
-  // All NICs that hold addresses of ours, by node. Errors: kUnavailable.
+  // The NICs of all nodes that exist, by node, with or without addresses of ours: a node that is
+  // not in it is gone. Errors: kUnavailable (also for a listing that is not complete).
   virtual absl::StatusOr<std::vector<NicAddresses>> List() = 0;
 
   // For people: "static".

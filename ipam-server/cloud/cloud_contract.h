@@ -18,11 +18,15 @@ struct CloudFactory {
 
 class CloudContract : public testing::TestWithParam<CloudFactory> {
  protected:
+  static ip::Prefix RangeOf(const std::string& text) {
+    return text.find('/') == std::string::npos ? ip::Prefix::Host(ip::Address::Parse(text).value())
+                                               : ip::Prefix::Parse(text).value();
+  }
   static NicAddresses Nic(const std::string& node, std::vector<std::string> addresses) {
     NicAddresses nic{.node = {node, "vm-" + node},
                      .nic_mac = ip::MacAddress::Parse("00:0d:3a:00:00:01").value()};
     for (const std::string& address : addresses) {
-      nic.configurations.push_back({"spoke-" + address, ip::Address::Parse(address).value()});
+      nic.configurations.push_back({"spoke-" + address, RangeOf(address)});
     }
     return nic;
   }
@@ -43,8 +47,17 @@ TEST_P(CloudContract, ApplyReplacesAndReturnsWhatTheNicHolds) {
   EXPECT_EQ(*cloud_->Apply(Nic("a", {"10.1.0.6"})), Nic("a", {"10.1.0.6"}));
   EXPECT_EQ(*cloud_->Apply(Nic("a", {"10.1.0.6"})), Nic("a", {"10.1.0.6"}));
   EXPECT_EQ(*cloud_->List(), std::vector<NicAddresses>{Nic("a", {"10.1.0.6"})});
+}
+
+TEST_P(CloudContract, ABlockIsOneConfiguration) {
+  EXPECT_EQ(*cloud_->Apply(Nic("a", {"10.1.0.16/28", "10.1.0.5"})),
+            Nic("a", {"10.1.0.16/28", "10.1.0.5"}));
+}
+
+TEST_P(CloudContract, ANodeWithoutAddressesIsStillThere) {
+  ASSERT_TRUE(cloud_->Apply(Nic("a", {"10.1.0.5"})).ok());
   ASSERT_TRUE(cloud_->Apply(Nic("a", {})).ok());
-  EXPECT_TRUE(cloud_->List()->empty());
+  EXPECT_EQ(*cloud_->List(), std::vector<NicAddresses>{Nic("a", {})});
 }
 
 }  // namespace spoke::ipam

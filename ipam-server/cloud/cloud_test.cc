@@ -18,7 +18,7 @@ INSTANTIATE_TEST_SUITE_P(
 NicAddresses Nic(const std::string& node, const std::string& mac, const std::string& address) {
   return {.node = {node, "vm"},
           .nic_mac = ip::MacAddress::Parse(mac).value(),
-          .configurations = {{"spoke-1", ip::Address::Parse(address).value()}}};
+          .configurations = {{"spoke-1", ip::Prefix::Host(ip::Address::Parse(address).value())}}};
 }
 
 TEST(StaticCloud, PublishesEveryAttachmentInAddressOrder) {
@@ -40,6 +40,15 @@ TEST(StaticCloud, WhatCannotBePublishedIsNotAttached) {
   std::filesystem::remove_all(dir.File("sub"));
   EXPECT_FALSE(cloud->Apply(Nic("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
   EXPECT_TRUE(cloud->List()->empty());
+}
+
+TEST(StaticCloud, AnotherVmUnderTheNameReplacesTheFirst) {
+  const auto cloud = StaticCloud::Open("", {}).value();
+  NicAddresses nic = Nic("node1", "00:0d:3a:00:00:01", "10.1.0.10");
+  ASSERT_TRUE(cloud->Apply(nic).ok());
+  nic.node.vm_id = "vm-new";
+  ASSERT_TRUE(cloud->Apply(nic).ok());
+  EXPECT_EQ(*cloud->List(), std::vector<NicAddresses>{nic});
 }
 
 TEST(FakeCloud, RefusesWhenTold) {

@@ -19,9 +19,14 @@ absl::StatusOr<std::vector<NicAddresses>> FakeCloud::List() {
   absl::MutexLock lock(&mutex_);
   std::vector<NicAddresses> nics;
   for (const auto& [node, nic] : nics_) {
-    if (!nic.configurations.empty()) nics.push_back(nic);
+    nics.push_back(nic);
   }
   return nics;
+}
+
+void FakeCloud::Remove(const NodeKey& node) {
+  absl::MutexLock lock(&mutex_);
+  nics_.erase(node);
 }
 
 void FakeCloud::FailApply(absl::Status status) {

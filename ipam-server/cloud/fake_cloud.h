@@ -19,6 +19,8 @@ class FakeCloud final : public Cloud {
 
   // Every later Apply() returns `status` and changes nothing, until an OK status is set.
   void FailApply(absl::Status status);
+  // The VM is gone, and its NIC with it.
+  void Remove(const NodeKey& node);
   int applied() const;
 
  private:

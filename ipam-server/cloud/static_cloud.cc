@@ -20,17 +20,16 @@ NicAddresses Sorted(NicAddresses nic) {
 }  // namespace
 
 std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics) {
-  std::vector<std::tuple<ip::Address, ip::MacAddress, std::string>> rows;
+  std::vector<std::tuple<ip::Prefix, ip::MacAddress, std::string>> rows;
   for (const auto& [node, nic] : nics) {
     for (const IpConfiguration& configuration : nic.configurations) {
-      rows.emplace_back(configuration.address, nic.nic_mac, node.name);
+      rows.emplace_back(configuration.range, nic.nic_mac, node.name);
     }
   }
   std::sort(rows.begin(), rows.end());
   std::string text = "# address\tnic\tnode\n";
-  for (const auto& [address, mac, node] : rows) {
-    text +=
-        fmt::format("{}/{}\t{}\t{}\n", address.ToString(), address.bits(), mac.ToString(), node);
+  for (const auto& [range, mac, node] : rows) {
+    text += fmt::format("{}\t{}\t{}\n", range.ToString(), mac.ToString(), node);
   }
   return text;
 }
@@ -51,26 +50,30 @@ absl::StatusOr<NicAddresses> StaticCloud::Apply(const NicAddresses& desired) {
   const auto existing = nics_.find(desired.node);
   NicAddresses target = Sorted(desired);
   if (existing != nics_.end() && existing->second == target) return target;
-  // What the file does not say has not happened, so a failed publication is taken back.
-  std::optional<NicAddresses> before;
-  if (existing != nics_.end()) before = existing->second;
+  std::map<NodeKey, NicAddresses> replaced = TakeVmsNamed(desired.node);
   nics_[desired.node] = target;
   const absl::Status published = Publish(nics_);
   if (published.ok()) return target;
-  if (before) {
-    nics_[desired.node] = *std::move(before);
-  } else {
-    nics_.erase(desired.node);
-  }
+  // What the file does not say has not happened, so a failed publication is taken back.
+  nics_.erase(desired.node);
+  nics_.merge(replaced);
   return published;
+}
+
+// Names are unique here, so a VM with the name of another has replaced it, NIC and all.
+std::map<NodeKey, NicAddresses> StaticCloud::TakeVmsNamed(const NodeKey& node) {
+  std::map<NodeKey, NicAddresses> taken;
+  auto it = nics_.lower_bound({node.name, ""});
+  while (it != nics_.end() && it->first.name == node.name) {
+    taken.insert(nics_.extract(it++));
+  }
+  return taken;
 }
 
 absl::StatusOr<std::vector<NicAddresses>> StaticCloud::List() {
   absl::MutexLock lock(&mutex_);
   std::vector<NicAddresses> nics;
-  for (const auto& [node, nic] : nics_) {
-    if (!nic.configurations.empty()) nics.push_back(nic);
-  }
+  for (const auto& [node, nic] : nics_) nics.push_back(nic);
   return nics;
 }
 

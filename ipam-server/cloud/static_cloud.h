@@ -1,6 +1,7 @@
 // A cloud without an API: the network delivers any address of the pools to the node we say.
-// Attaching is immediate. What was decided can be published in a file for whatever programs that
-// network.
+// Attaching is immediate, and a node is its name: another VM under that name has replaced the
+// first, NIC and all. A node that is no more is not noticed. What was decided can be published in a
+// file for whatever programs that network.
 #pragma once
 
 #include <map>
@@ -14,8 +15,8 @@
 
 namespace spoke::ipam {
 
-// The published file: a comment line, then a line "<address>/<bits>\t<nic mac>\t<node>" for each
-// attached address, in address order. Pure.
+// The published file: a comment line, then a line "<address>/<prefix length>\t<nic mac>\t<node>"
+// for each attached address, in address order. Pure.
 std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics);
 
 class StaticCloud final : public Cloud {
@@ -34,6 +35,8 @@ class StaticCloud final : public Cloud {
  private:
   explicit StaticCloud(std::string attachments_file)
       : attachments_file_(std::move(attachments_file)) {}
+  std::map<NodeKey, NicAddresses> TakeVmsNamed(const NodeKey& node)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Publish(const std::map<NodeKey, NicAddresses>& nics) const;
 
   const std::string attachments_file_;

@@ -1,66 +1,182 @@
 #include "ipam-server/core/address_pool.h"
 
-#include <utility>
+#include <algorithm>
+#include <limits>
 
 #include "fmt/core.h"
+#include "lib/base/check.h"
 
 namespace spoke::ipam {
 namespace {
 
-uint64_t UsableIn(const PoolSpec& spec) {
-  const uint64_t reserved = uint64_t{spec.reserve_first} + spec.reserve_last;
-  return spec.cidr.size() > reserved ? spec.cidr.size() - reserved : 0;
-}
+// Far above any subnet that is in use at once, and low enough for arithmetic without overflow.
+constexpr uint64_t kMostAddresses = uint64_t{1} << 62U;
 
 }  // namespace
 
-AddressPool::AddressPool(PoolSpec spec) : spec_(std::move(spec)), usable_(UsableIn(spec_)) {}
+AddressPool::AddressPool(PoolSpec spec) : spec_(std::move(spec)) {
+  const int bits = spec_.cidr.base().bits();
+  unit_length_ = spec_.block_length == 0 ? bits : static_cast<int>(spec_.block_length);
+  CHECK(unit_length_ >= spec_.cidr.length() && unit_length_ <= bits && bits - unit_length_ < 32,
+        "the block length was validated");
+  unit_size_ = uint64_t{1} << static_cast<unsigned>(bits - unit_length_);
+  const uint64_t size = std::min(spec_.cidr.size(), kMostAddresses);
+  first_unit_ = (spec_.reserve_first + unit_size_ - 1) / unit_size_;
+  const uint64_t end = size > spec_.reserve_last ? size - spec_.reserve_last : 0;
+  last_unit_ = std::max(first_unit_, end / unit_size_);
+  never_used_ = first_unit_;
+}
 
-absl::StatusOr<ip::Address> AddressPool::Take() {
-  while (never_used_ < usable_) {
-    const uint64_t offset = never_used_++;
-    if (held_.insert(offset).second) return AddressAt(offset);
+uint64_t AddressPool::Addresses(uint64_t units) const { return units * unit_size_; }
+
+absl::StatusOr<ip::Prefix> AddressPool::Take(const NodeRecord* owner, absl::Time now) {
+  while (never_used_ < last_unit_) {
+    const uint64_t index = never_used_++;
+    const auto [it, inserted] = units_.try_emplace(index);
+    if (!inserted) continue;  // Adopted, or quarantined, before its turn came.
+    it->second.owner = owner;
+    ++held_;
+    return UnitAt(index);
   }
-  while (!returned_.empty()) {
-    const uint64_t offset = returned_.front();
-    returned_.pop_front();
-    if (held_.insert(offset).second) return AddressAt(offset);
+  EndCooldowns(now);
+  while (!ready_.empty()) {
+    const auto [index, usable_from] = ready_.front();
+    ready_.pop_front();
+    Unit& unit = units_.at(index);
+    if (unit.owner != nullptr || unit.quarantined || unit.cooling ||
+        unit.usable_from != usable_from) {
+      continue;
+    }
+    unit.owner = owner;
+    ++held_;
+    return UnitAt(index);
   }
   return absl::ResourceExhaustedError(Describe());
 }
 
-bool AddressPool::Hold(const ip::Address& address) {
-  return Owns(address) && held_.insert(OffsetOf(address)).second;
+// Takes the unit out of the count it is in, so that it can enter another.
+void AddressPool::Leave(Unit& unit) {
+  if (unit.cooling) --cooling_count_;
+  if (unit.quarantined && unit.owner == nullptr) --quarantined_;
+  unit.cooling = false;
 }
 
-bool AddressPool::Return(const ip::Address& address) {
-  if (!Owns(address) || held_.erase(OffsetOf(address)) == 0) return false;
-  // What lies ahead of the cursor will be met there; listing it twice would reuse it too early.
-  if (OffsetOf(address) < never_used_) returned_.push_back(OffsetOf(address));
+bool AddressPool::Hold(const ip::Prefix& unit, const NodeRecord* owner) {
+  if (!Owns(unit)) return false;
+  Unit& entry = units_[IndexOf(unit.base())];
+  if (entry.owner != nullptr) return false;
+  Leave(entry);
+  entry.owner = owner;
+  entry.usable_from = absl::InfinitePast();  // No entry of a queue means this unit any more.
+  ++held_;
   return true;
 }
 
-bool AddressPool::Owns(const ip::Address& address) const {
-  if (!spec_.cidr.Contains(address)) return false;
-  if (ip::Distance(spec_.cidr.base(), address) < spec_.reserve_first) return false;
-  return OffsetOf(address) < usable_;
+bool AddressPool::Release(const ip::Prefix& unit, absl::Time usable_from) {
+  if (!Owns(unit)) return false;
+  const auto it = units_.find(IndexOf(unit.base()));
+  if (it == units_.end() || it->second.owner == nullptr) return false;
+  it->second.owner = nullptr;
+  --held_;
+  if (it->second.quarantined) {
+    ++quarantined_;
+  } else {
+    Cool(unit, usable_from);
+  }
+  return true;
 }
 
-bool AddressPool::Holds(const ip::Address& address) const {
-  return Owns(address) && held_.contains(OffsetOf(address));
+bool AddressPool::Cool(const ip::Prefix& unit, absl::Time usable_from) {
+  if (!Owns(unit)) return false;
+  const uint64_t index = IndexOf(unit.base());
+  Unit& entry = units_[index];
+  if (entry.owner != nullptr || entry.quarantined) return false;
+  Leave(entry);
+  entry.cooling = true;
+  entry.usable_from = usable_from;
+  ++cooling_count_;
+  cooling_.emplace_back(index, usable_from);
+  return true;
 }
 
-uint64_t AddressPool::OffsetOf(const ip::Address& address) const {
-  return ip::Distance(spec_.cidr.base(), address) - spec_.reserve_first;
+bool AddressPool::SetQuarantined(const ip::Prefix& unit, bool quarantined) {
+  if (!Owns(unit)) return false;
+  const uint64_t index = IndexOf(unit.base());
+  const auto it = units_.find(index);
+  const bool is = it != units_.end() && it->second.quarantined;
+  if (is == quarantined) return false;
+  Unit& entry = units_[index];
+  Leave(entry);
+  entry.quarantined = quarantined;
+  if (entry.owner != nullptr) return true;
+  if (quarantined) {
+    ++quarantined_;
+  } else {
+    // Behind those that are ready: it has been in use last.
+    ready_.emplace_back(index, entry.usable_from);
+  }
+  return true;
 }
 
-ip::Address AddressPool::AddressAt(uint64_t offset) const {
-  return ip::Advance(spec_.cidr.base(), offset + spec_.reserve_first);
+void AddressPool::EndCooldowns(absl::Time now) {
+  while (!cooling_.empty() && cooling_.front().second <= now) {
+    const auto [index, usable_from] = cooling_.front();
+    cooling_.pop_front();
+    Unit& unit = units_.at(index);
+    if (!unit.cooling || unit.usable_from != usable_from) continue;
+    unit.cooling = false;
+    --cooling_count_;
+    ready_.emplace_back(index, usable_from);
+  }
+}
+
+std::optional<ip::Prefix> AddressPool::UnitOf(const ip::Address& address) const {
+  if (!spec_.cidr.Contains(address)) return std::nullopt;
+  // Of an IPv6 block above /64 only the first 2^64 addresses are ever used.
+  if (address.high() != spec_.cidr.base().high()) return std::nullopt;
+  const uint64_t index = IndexOf(address);
+  if (index < first_unit_ || index >= last_unit_) return std::nullopt;
+  return UnitAt(index);
+}
+
+bool AddressPool::Owns(const ip::Prefix& unit) const {
+  return unit.length() == unit_length_ && UnitOf(unit.base()) == unit;
+}
+
+const NodeRecord* AddressPool::OwnerOf(const ip::Address& address) const {
+  if (!UnitOf(address)) return nullptr;
+  const auto it = units_.find(IndexOf(address));
+  return it == units_.end() ? nullptr : it->second.owner;
+}
+
+AddressPool::State AddressPool::StateOf(const ip::Address& address) const {
+  if (!UnitOf(address)) return State::kExcluded;
+  const auto it = units_.find(IndexOf(address));
+  if (it == units_.end()) return State::kFree;
+  if (it->second.owner != nullptr) return State::kHeld;
+  if (it->second.quarantined) return State::kQuarantined;
+  return it->second.cooling ? State::kCooling : State::kFree;
+}
+
+absl::Time AddressPool::UsableFrom(const ip::Address& address) const {
+  const auto it = units_.find(IndexOf(address));
+  return it == units_.end() ? absl::InfinitePast() : it->second.usable_from;
+}
+
+uint64_t AddressPool::IndexOf(const ip::Address& address) const {
+  return ip::Distance(spec_.cidr.base(), address) / unit_size_;
+}
+
+ip::Prefix AddressPool::UnitAt(uint64_t index) const {
+  return ip::Prefix::Of(ip::Advance(spec_.cidr.base(), index * unit_size_), unit_length_).value();
 }
 
 std::string AddressPool::Describe() const {
-  return fmt::format("pool {} ({}): {} usable, {} attached, {} free", spec_.name,
-                     spec_.cidr.ToString(), usable(), held(), free());
+  std::string text =
+      fmt::format("pool {} ({}): {} usable, {} attached, {} cooling, {} free", spec_.name,
+                  spec_.cidr.ToString(), usable(), held(), cooling(), free());
+  if (quarantined() > 0) text += fmt::format(", {} quarantined", quarantined());
+  return text;
 }
 
 }  // namespace spoke::ipam

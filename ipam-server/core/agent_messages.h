@@ -2,23 +2,28 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
 
 namespace spoke::ipam {
 
-struct DesiredAddress {
-  ip::Address address;
-  std::string configuration;
+struct Bundle;
+
+// One IP configuration that the node shall have: an address or a block.
+struct DesiredConfiguration {
+  ip::Prefix range;
+  std::string name;
   std::string pool;
   ip::MacAddress nic_mac;
   absl::Duration cooling;  // Not to be lent for this long.
 
-  bool operator==(const DesiredAddress&) const = default;
+  bool operator==(const DesiredConfiguration&) const = default;
 };
 
 struct PoolState {
@@ -27,6 +32,7 @@ struct PoolState {
   uint64_t usable = 0;
   uint64_t attached = 0;
   uint64_t free = 0;
+  std::vector<std::string> namespaces;
 
   bool operator==(const PoolState&) const = default;
 };
@@ -40,8 +46,8 @@ struct Welcome {
 struct DesiredState {
   uint64_t version = 0;
   bool full = false;
-  std::vector<DesiredAddress> added;
-  std::vector<ip::Address> removed;
+  std::vector<DesiredConfiguration> added;
+  std::vector<ip::Prefix> removed;
   std::vector<PoolState> pools;
 
   bool operator==(const DesiredState&) const = default;
@@ -53,6 +59,30 @@ struct ReportAck {
   bool operator==(const ReportAck&) const = default;
 };
 
-using ToAgent = std::variant<Welcome, DesiredState, ReportAck>;
+// Please give these up.
+struct ReclaimRequest {
+  uint64_t id = 0;
+  std::vector<ip::Prefix> ranges;
+
+  bool operator==(const ReclaimRequest&) const = default;
+};
+
+struct InventoryRequest {
+  uint64_t id = 0;
+
+  bool operator==(const InventoryRequest&) const = default;
+};
+
+// The policy the node shall have, and the one it is known to have; nullptr: none that is known.
+// Shared, as BundleHistory says.
+struct PolicyUpdate {
+  std::shared_ptr<const Bundle> from;
+  std::shared_ptr<const Bundle> to;
+
+  bool operator==(const PolicyUpdate&) const = default;
+};
+
+using ToAgent =
+    std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest, PolicyUpdate>;
 
 }  // namespace spoke::ipam

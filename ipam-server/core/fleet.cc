@@ -1,232 +1,122 @@
+// Loading, indices and lookups; what events change is in fleet_agents.cc, fleet_plan.cc and
+// fleet_operator.cc.
 #include "ipam-server/core/fleet.h"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "fmt/core.h"
 #include "lib/base/check.h"
 
 namespace spoke::ipam {
 namespace {
 
-constexpr std::array kFamilies = {ip::Family::kV4, ip::Family::kV6};
-
-void SetUse(HeldAddress& held, Use use, std::optional<Lessee> lessee, absl::Time now) {
-  held.use = use;
-  held.lessee = std::move(lessee);
-  held.since = now;
+bool Selects(const PoolSpec& spec, const std::map<std::string, std::string>& labels,
+             const std::string& vnet) {
+  if (!spec.vnet.empty() && spec.vnet != vnet) return false;
+  return std::all_of(spec.node_labels.begin(), spec.node_labels.end(), [&](const auto& wanted) {
+    const auto it = labels.find(wanted.first);
+    return it != labels.end() && it->second == wanted.second;
+  });
 }
 
 }  // namespace
 
 void Effects::Merge(Effects other) {
   changed.merge(other.changed);
+  quarantined.merge(other.quarantined);
+  reservations.merge(other.reservations);
+  breaker = breaker || other.breaker;
   attach.merge(other.attach);
   desired.merge(other.desired);
+  resend.merge(other.resend);
+  for (auto& [node, ranges] : other.reclaim) {
+    auto& mine = reclaim[node];
+    mine.insert(mine.end(), ranges.begin(), ranges.end());
+  }
   findings.insert(findings.end(), std::make_move_iterator(other.findings.begin()),
                   std::make_move_iterator(other.findings.end()));
+  history.insert(history.end(), std::make_move_iterator(other.history.begin()),
+                 std::make_move_iterator(other.history.end()));
 }
 
-Fleet::Fleet(const std::vector<PoolSpec>& pools, const FleetPolicy& policy) : policy_(policy) {
-  for (const PoolSpec& spec : pools) pools_.emplace_back(spec);
+HistoryEntry EntryOf(HistoryEvent event, const NodeKey& node, const ip::Address& address,
+                     absl::Time at, const Slot* slot) {
+  HistoryEntry entry{
+      .at = at, .event = event, .address = address, .node = node.name, .vm_id = node.vm_id};
+  if (slot != nullptr && slot->lessee != nullptr) {
+    entry.pod_namespace = slot->lessee->pod_namespace;
+    entry.pod_name = slot->lessee->pod_name;
+    entry.pod_uid = slot->lessee->pod_uid;
+    entry.container_id = slot->lessee->container_id;
+    entry.ifname = slot->lessee->ifname;
+    entry.generation = slot->generation;
+  }
+  return entry;
 }
 
-absl::Status Fleet::Load(NodeRecord record) {
-  for (const auto& entry : record.addresses) {
-    const ip::Address& address = entry.first;
-    const auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const AddressPool& candidate) {
-      return candidate.Owns(address);
+bool Effects::Stores() const {
+  return !changed.empty() || !quarantined.empty() || !reservations.empty() || breaker;
+}
+
+Fleet::Fleet(const std::vector<PoolSpec>& pools, const FleetPolicy& policy)
+    : policy_(policy), breaker_(policy.breaker) {
+  for (const PoolSpec& spec : pools) {
+    pool_index_.emplace(spec.name, pools_.size());
+    pools_.push_back({AddressPool(spec), {}});
+  }
+}
+
+absl::Status Fleet::Load(NodeRecord stored) {
+  const auto [it, inserted] = nodes_.emplace(stored.key, std::move(stored));
+  CHECK(inserted, "a store has one record a node");
+  NodeRecord& record = it->second;
+  for (const auto& [base, configuration] : record.configurations) {
+    const auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const PoolEntry& candidate) {
+      return candidate.pool.Owns(configuration.range);
     });
     if (pool == pools_.end()) {
       return absl::FailedPreconditionError(fmt::format(
           "node {} ({}) holds {}, which no configured pool covers: restore the pool \"{}\" in the "
           "configuration",
-          record.key.name, record.key.vm_id, address.ToString(), entry.second.pool));
+          record.key.name, record.key.vm_id, configuration.range.ToString(), configuration.pool));
     }
-    if (!pool->Hold(address)) {
+    if (!pool->pool.Hold(configuration.range, &record)) {
       return absl::FailedPreconditionError(fmt::format(
           "address {} is held by two nodes, {} and {}: the store is damaged, restore a backup",
-          address.ToString(), holders_.at(address).name, record.key.name));
+          base.ToString(), pool->pool.OwnerOf(base)->key.name, record.key.name));
     }
-    holders_.emplace(address, record.key);
+    pool->counts += CountAddresses(configuration);
   }
-  const NodeKey key = record.key;
-  nodes_.insert_or_assign(key, std::move(record));
   return absl::OkStatus();
 }
 
-Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
-  NodeRecord& record = nodes_[hello.key];
-  record.key = hello.key;
-  ++record.session_epoch;
-
-  Effects effects;
-  effects.changed.insert(hello.key);
-  if (record.nic_mac != hello.nic_mac) {
-    // The addresses have to follow to the NIC that the node has now.
-    record.nic_mac = hello.nic_mac;
-    if (!record.addresses.empty()) effects.attach.insert(hello.key);
+void Fleet::LoadQuarantine(const ip::Address& address, Quarantine quarantine) {
+  if (PoolEntry* entry = PoolEntryOf(address); entry != nullptr) {
+    entry->pool.SetQuarantined(*entry->pool.UnitOf(address), true);
   }
-  EndLendingsOf(record, hello, now);
-  record.boot_id = hello.boot_id;
-  for (const Lending& lending : hello.lent) TakeLending(record, lending, effects);
-  for (const ip::Address& address : hello.cooling) {
-    const auto it = record.addresses.find(address);
-    if (it != record.addresses.end() && it->second.use == Use::kIdle) {
-      SetUse(it->second, Use::kCooling, std::nullopt, now);
-    }
-  }
-  effects.Merge(Plan(hello.key, now));
-  return effects;
+  quarantine_[address] = std::move(quarantine);
 }
 
-// Whatever the agent does not say is lent, is not. After a reboot it cannot remember what to keep
-// from reuse, so the old lendings cool from now on.
-void Fleet::EndLendingsOf(NodeRecord& record, const Hello& hello, absl::Time now) {
-  const bool rebooted = record.boot_id != hello.boot_id;
-  absl::flat_hash_set<std::string> still_lent;
-  for (const Lending& lending : hello.lent) still_lent.insert(lending.address.ToBytes());
-  for (auto& [address, held] : record.addresses) {
-    if (still_lent.contains(address.ToBytes())) continue;
-    if (rebooted) held.generation = 0;  // A new journal counts from the beginning.
-    if (held.use == Use::kLent) {
-      SetUse(held, rebooted ? Use::kCooling : Use::kIdle, std::nullopt, now);
-    } else if (held.use == Use::kCooling && !rebooted) {
-      SetUse(held, Use::kIdle, std::nullopt, now);
-    }
-  }
+void Fleet::LoadReservation(Reservation reservation) { reservations_.Add(std::move(reservation)); }
+
+void Fleet::LoadBreaker(const BreakerState& state) {
+  breaker_ = MassReleaseBreaker(policy_.breaker, state);
 }
 
-void Fleet::TakeLending(NodeRecord& record, const Lending& lending, Effects& effects) {
-  auto it = record.addresses.find(lending.address);
-  if (it == record.addresses.end()) {
-    if (!Adopt(record, lending, effects)) return;
-    it = record.addresses.find(lending.address);
+void Fleet::FinishLoading(absl::Time now) {
+  std::vector<std::pair<absl::Time, ip::Prefix>> released;
+  for (const auto& [key, record] : nodes_) {
+    for (const auto& [range, at] : record.released) released.emplace_back(at, range);
+    if (record.configurations.empty()) forgettable_.insert(key);
   }
-  HeldAddress& held = it->second;
-  if (lending.generation < held.generation) return;
-  held.generation = lending.generation;
-  SetUse(held, Use::kLent, lending.lessee, lending.since);
-}
-
-bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) {
-  const ip::Address& address = lending.address;
-  const auto report = [&](Finding::Kind kind, std::string detail) {
-    effects.findings.push_back({kind, record.key, address, std::move(detail)});
-  };
-  if (const NodeRecord* holder = HolderOf(address); holder != nullptr) {
-    report(Finding::Kind::kHeldElsewhere,
-           fmt::format("held by node {} ({})", holder->key.name, holder->key.vm_id));
-    return false;
+  std::sort(released.begin(), released.end());
+  for (const auto& [at, range] : released) {
+    PoolEntry* entry = PoolEntryOf(range.base());
+    // A clock that was put back must not keep an address from use for longer than the cooldown.
+    if (entry != nullptr) entry->pool.Cool(range, std::min(at, now) + policy_.cooldown);
   }
-  const auto pool = std::find_if(pools_.begin(), pools_.end(),
-                                 [&](const AddressPool& p) { return p.Owns(address); });
-  if (pool == pools_.end()) {
-    report(Finding::Kind::kForeign, "in none of the configured pools");
-    return false;
-  }
-  CHECK(pool->Hold(address), "an address without a holder is free in its pool");
-  holders_.emplace(address, record.key);
-  record.addresses[address] = {
-      .pool = pool->spec().name,
-      .configuration = fmt::format("spoke-{}", record.next_configuration++),
-      .state = LeaseState::kAttaching,  // Until the cloud confirms; the pod is not disturbed.
-      .since = lending.since};
-  effects.attach.insert(record.key);
-  report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
-  return true;
-}
-
-Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::Time now) {
-  Effects effects;
-  const auto node = nodes_.find(key);
-  if (node == nodes_.end()) return effects;
-  auto& addresses = node->second.addresses;
-  for (const Lending& lending : report.lent) {
-    const auto it = addresses.find(lending.address);
-    if (it == addresses.end() || lending.generation <= it->second.generation) continue;
-    it->second.generation = lending.generation;
-    SetUse(it->second, Use::kLent, lending.lessee, lending.since);
-    effects.changed.insert(key);
-  }
-  for (const Release& release : report.released) {
-    const auto it = addresses.find(release.address);
-    if (it == addresses.end() || it->second.use != Use::kLent ||
-        it->second.generation != release.generation) {
-      continue;
-    }
-    SetUse(it->second, Use::kCooling, std::nullopt, now);
-    effects.changed.insert(key);
-  }
-  for (const ip::Address& address : report.cooled) {
-    const auto it = addresses.find(address);
-    if (it == addresses.end() || it->second.use != Use::kCooling) continue;
-    SetUse(it->second, Use::kIdle, std::nullopt, now);
-    effects.changed.insert(key);
-  }
-  effects.Merge(Plan(key, now));
-  return effects;
-}
-
-Effects Fleet::OnAttached(const NodeKey& key, const std::vector<ip::Address>& addresses,
-                          absl::Time now) {
-  Effects effects;
-  const auto node = nodes_.find(key);
-  if (node == nodes_.end()) return effects;
-  for (const ip::Address& address : addresses) {
-    const auto it = node->second.addresses.find(address);
-    if (it == node->second.addresses.end()) continue;
-    HeldAddress& held = it->second;
-    const auto next = Next(held.state, LeaseEvent::kCloudAttached);
-    if (!next || *next == held.state) continue;
-    held.state = *next;
-    if (held.use == Use::kIdle) held.since = now;
-    effects.changed.insert(key);
-    effects.desired.insert(key);
-  }
-  return effects;
-}
-
-Effects Fleet::Plan(const NodeKey& key, absl::Time now) {
-  Effects effects;
-  const auto node = nodes_.find(key);
-  if (node == nodes_.end()) return effects;
-  NodeRecord& record = node->second;
-  for (const ip::Family family : kFamilies) {
-    if (!HasPoolFor(family)) continue;
-    const AddressCounts counts = CountAddresses(record, family);
-    const uint32_t target = TargetAddresses(policy_.target, counts.lent + counts.cooling);
-    for (uint32_t have = counts.total(); have < target; ++have) {
-      const auto taken = TakeFromPools(family);
-      if (!taken) break;
-      const auto& [address, pool] = *taken;
-      holders_.emplace(address, key);
-      record.addresses[address] = {
-          .pool = pool,
-          .configuration = fmt::format("spoke-{}", record.next_configuration++),
-          .state = Next(LeaseState::kFree, LeaseEvent::kAssign).value(),
-          .since = now};
-      effects.changed.insert(key);
-      effects.attach.insert(key);
-    }
-  }
-  return effects;
-}
-
-bool Fleet::HasPoolFor(ip::Family family) const {
-  return std::any_of(pools_.begin(), pools_.end(),
-                     [&](const AddressPool& pool) { return pool.spec().cidr.family() == family; });
-}
-
-// Pools are drawn from in the order of the configuration.
-std::optional<std::pair<ip::Address, std::string>> Fleet::TakeFromPools(ip::Family family) {
-  for (AddressPool& pool : pools_) {
-    if (pool.spec().cidr.family() != family) continue;
-    if (auto address = pool.Take(); address.ok()) return {{*address, pool.spec().name}};
-  }
-  return std::nullopt;
+  for (PoolEntry& entry : pools_) entry.pool.EndCooldowns(now);
+  if (!reservations_.all().empty()) reservations_.Recount(Capacity({}));
 }
 
 const NodeRecord* Fleet::Find(const NodeKey& key) const {
@@ -234,38 +124,163 @@ const NodeRecord* Fleet::Find(const NodeKey& key) const {
   return it == nodes_.end() ? nullptr : &it->second;
 }
 
+const NodeRecord* Fleet::FindByName(const std::string& name) const {
+  for (auto it = nodes_.lower_bound({name, ""}); it != nodes_.end() && it->first.name == name;
+       ++it) {
+    if (it->second.mode != NodeMode::kRetired) return &it->second;
+  }
+  return nullptr;
+}
+
+AddressCounts Fleet::Counts() const {
+  AddressCounts counts;
+  for (const PoolEntry& entry : pools_) counts += entry.counts;
+  return counts;
+}
+
 const NodeRecord* Fleet::HolderOf(const ip::Address& address) const {
-  const auto it = holders_.find(address);
-  return it == holders_.end() ? nullptr : Find(it->second);
+  const AddressPool* pool = PoolOf(address);
+  return pool == nullptr ? nullptr : pool->OwnerOf(address);
 }
 
 const AddressPool* Fleet::PoolOf(const ip::Address& address) const {
-  const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const AddressPool& pool) {
-    return pool.spec().cidr.Contains(address);
+  const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const PoolEntry& candidate) {
+    return candidate.pool.spec().cidr.Contains(address);
+  });
+  return it == pools_.end() ? nullptr : &it->pool;
+}
+
+const PoolEntry* Fleet::PoolNamed(const std::string& name) const {
+  const auto it = pool_index_.find(name);
+  return it == pool_index_.end() ? nullptr : &pools_[it->second];
+}
+
+size_t Fleet::PoolIndexOf(const std::string& name) const {
+  const auto it = pool_index_.find(name);
+  return it == pool_index_.end() ? pools_.size() : it->second;
+}
+
+PoolEntry* Fleet::PoolEntryOf(const ip::Address& address) {
+  const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const PoolEntry& candidate) {
+    return candidate.pool.UnitOf(address).has_value();
   });
   return it == pools_.end() ? nullptr : &*it;
 }
 
-uint32_t Fleet::TargetOf(const NodeRecord& record) const {
-  uint32_t target = 0;
-  for (const ip::Family family : kFamilies) {
-    if (!HasPoolFor(family)) continue;
-    const AddressCounts counts = CountAddresses(record, family);
-    target += TargetAddresses(policy_.target, counts.lent + counts.cooling);
+const std::vector<PoolGroup>& Fleet::GroupsFor(const std::map<std::string, std::string>& labels,
+                                               const std::string& vnet) const {
+  const auto [it, inserted] = groups_.try_emplace({labels, vnet});
+  if (!inserted) return it->second;
+  std::vector<PoolGroup>& groups = it->second;
+  for (size_t i = 0; i < pools_.size(); ++i) {
+    const PoolSpec& spec = pools_[i].pool.spec();
+    if (!Selects(spec, labels, vnet)) continue;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const PoolGroup& candidate) {
+      return candidate.family == spec.cidr.family() && candidate.namespaces == spec.namespaces;
+    });
+    if (group == groups.end()) {
+      // The first pool of a group says how much a node holds of it.
+      groups.push_back({.family = spec.cidr.family(),
+                        .namespaces = spec.namespaces,
+                        .target = spec.target.value_or(policy_.target)});
+      group = std::prev(groups.end());
+    }
+    group->pools.push_back(i);
   }
+  return groups;
+}
+
+std::vector<Fleet::GroupState> Fleet::GroupStatesOf(const NodeRecord& record) const {
+  const std::vector<PoolGroup>& groups = GroupsFor(record.labels, record.vnet);
+  std::vector<GroupState> states;
+  states.reserve(groups.size());
+  for (const PoolGroup& group : groups) states.push_back({&group, 0, {}});
+  for (const auto& [base, configuration] : record.configurations) {
+    const size_t pool = PoolIndexOf(configuration.pool);
+    for (GroupState& state : states) {
+      const std::vector<size_t>& pools = state.group->pools;
+      if (std::find(pools.begin(), pools.end(), pool) == pools.end()) continue;
+      state.counts.Add(configuration);
+      break;
+    }
+  }
+  const uint32_t reserved = reservations_.ReservedFor(record.key.name);
+  for (GroupState& state : states) {
+    const bool general = state.group->namespaces.empty();
+    state.target = TargetAddresses(state.group->target, static_cast<uint32_t>(state.counts.used()),
+                                   general ? reserved : 0);
+  }
+  return states;
+}
+
+uint64_t Fleet::TargetOf(const NodeRecord& record) const {
+  if (record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired) return 0;
+  uint64_t target = 0;
+  for (const GroupState& state : GroupStatesOf(record)) target += state.target;
   return target;
 }
 
 std::string Fleet::ShortageOf(const NodeRecord& record) const {
-  const uint32_t target = TargetOf(record);
-  const AddressCounts counts = CountAddresses(record);
-  if (counts.total() >= target) return "";
-  std::string why = fmt::format("has {} of {} addresses: ", counts.total(), target);
-  for (const AddressPool& pool : pools_) {
-    if (&pool != &pools_.front()) why += "; ";
-    why += pool.Describe();
+  if (record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired) return "";
+  const std::vector<GroupState> states = GroupStatesOf(record);
+  if (states.empty()) {
+    return fmt::format(
+        "no pool is meant for this node: its virtual network is \"{}\"; see node "
+        "labels and the pools' nodeLabels and vnet",
+        record.vnet);
+  }
+  std::string why;
+  for (const GroupState& state : states) {
+    if (state.counts.staying() >= state.target) continue;
+    why += fmt::format("{}has {} of {} addresses: ", why.empty() ? "" : "; ",
+                       state.counts.staying(), state.target);
+    if (record.mode == NodeMode::kFrozen) why += "the node is frozen; ";
+    for (const size_t index : state.group->pools) {
+      if (index != state.group->pools.front()) why += "; ";
+      why += pools_[index].pool.Describe();
+    }
   }
   return why;
+}
+
+void Fleet::Count(const Configuration& configuration, bool add) {
+  const size_t index = PoolIndexOf(configuration.pool);
+  CHECK(index < pools_.size(), "a configuration is of a pool there is");
+  if (add) {
+    pools_[index].counts.Add(configuration);
+  } else {
+    pools_[index].counts -= CountAddresses(configuration);
+  }
+}
+
+void Fleet::SetState(Configuration& configuration, LeaseState state, absl::Time now) {
+  Count(configuration, false);
+  configuration.state = state;
+  configuration.since = now;
+  Count(configuration, true);
+}
+
+void Fleet::CheckInvariants() const {
+  std::vector<AddressCounts> counts(pools_.size());
+  std::vector<uint64_t> held(pools_.size());
+  for (const auto& [key, record] : nodes_) {
+    for (const auto& [base, configuration] : record.configurations) {
+      CHECK(base == configuration.range.base(), "a configuration is found by its first address");
+      CHECK(configuration.slots.size() == configuration.range.size(), "one slot an address");
+      const size_t index = PoolIndexOf(configuration.pool);
+      CHECK(index < pools_.size(), "a configuration is of a pool there is");
+      CHECK(pools_[index].pool.OwnerOf(base) == &record, "the pool knows who holds a unit");
+      for (const Slot& slot : configuration.slots) {
+        CHECK((slot.use == Use::kLent) == (slot.lessee != nullptr), "a lessee exactly when lent");
+      }
+      counts[index].Add(configuration);
+      held[index] += configuration.slots.size();
+    }
+  }
+  for (size_t i = 0; i < pools_.size(); ++i) {
+    CHECK(pools_[i].counts == counts[i], "the counts are what counting gives");
+    CHECK(pools_[i].pool.held() == held[i], "a pool holds just what the records hold");
+  }
 }
 
 }  // namespace spoke::ipam

@@ -2,26 +2,38 @@
 // stores the records it names before it carries out the rest.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/core/address_pool.h"
+#include "ipam-server/core/breaker.h"
+#include "ipam-server/core/history.h"
 #include "ipam-server/core/node_record.h"
 #include "ipam-server/core/pool_plan.h"
+#include "ipam-server/core/release_plan.h"
+#include "ipam-server/core/reservation.h"
 
 namespace spoke::ipam {
 
-// Something an operator should read: an agent and the store disagree.
+// Something an operator should read: an agent, the cloud and the store disagree.
 struct Finding {
   enum class Kind {
     kAdopted,        // Lent by its agent, unknown here, free: taken over as attached.
     kHeldElsewhere,  // Lent by this agent, but held by another node: two pods may share it.
     kForeign,        // Lent by this agent, but in none of our pools.
+    kConflict,       // Another machine answers for it, says the agent.
+    kReplaced,       // Another VM has the node's name now; this one is retired.
+    kGone,           // The cloud says the VM is no more; its addresses are free.
+    kFrozen,         // The breaker has stopped releases.
   };
   Kind kind;
   NodeKey node;
@@ -31,70 +43,218 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
-// What follows from an event.
+// Why an address must not be handed out.
+struct Quarantine {
+  std::string reason;
+  absl::Time since;
+
+  bool operator==(const Quarantine&) const = default;
+};
+
+// What follows from an event. Nothing of it may be said or done before the records are stored.
 struct Effects {
-  std::set<NodeKey> changed;  // Records to store before anything else is done or said.
-  std::set<NodeKey> attach;   // Nodes whose NIC the cloud must be asked to change.
-  std::set<NodeKey> desired;  // Nodes whose attached addresses are other than before.
+  std::set<NodeKey> changed;           // Records to store; one that is gone is to be removed.
+  std::set<ip::Address> quarantined;   // Quarantine entries to store or remove.
+  std::set<std::string> reservations;  // Likewise.
+  bool breaker = false;                // Its state is to be stored.
+  std::set<NodeKey> attach;            // Nodes whose NIC the cloud must be asked to change.
+  std::set<NodeKey> desired;           // Nodes whose agents must be told what they have,
+  std::set<NodeKey> resend;            // and those that must be told all of it anew.
+  std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for.
   std::vector<Finding> findings;
+  std::vector<HistoryEntry> history;
 
   void Merge(Effects other);
+  // Whether anything has to be stored.
+  bool Stores() const;
 };
+
+// What happened to `address` of the node; `slot` as well, where it is about a lending.
+HistoryEntry EntryOf(HistoryEvent event, const NodeKey& node, const ip::Address& address,
+                     absl::Time at, const Slot* slot = nullptr);
 
 struct FleetPolicy {
   TargetPolicy target;
   absl::Duration cooldown = absl::Seconds(30);
+  ReleasePolicy release;
+  BreakerPolicy breaker;
+  // A NIC of Azure takes 256 IP configurations, the primary one included.
+  uint32_t nic_configurations = 255;
 };
 
-// Not thread-safe; one loop owns it.
+// What one node draws from: pools of one family that serve the same pods, in their order.
+struct PoolGroup {
+  ip::Family family = ip::Family::kV4;
+  std::vector<std::string> namespaces;
+  TargetPolicy target;
+  std::vector<size_t> pools;  // Indices into Fleet::pools().
+};
+
+// A pool with how its addresses on NICs are used.
+struct PoolEntry {
+  AddressPool pool;
+  AddressCounts counts;
+};
+
+// Not thread-safe; one loop owns it. Movable; not copyable, since its pools point to its records.
 class Fleet {
  public:
   Fleet(const std::vector<PoolSpec>& pools, const FleetPolicy& policy);
+  Fleet(Fleet&&) = default;
+  Fleet& operator=(Fleet&&) = default;
 
-  // Takes a stored record over, at start. Errors: kFailedPrecondition when an address is held twice
-  // or lies in no pool: the message says which, and what to do.
+  // --- Start: in any order, then FinishLoading(). ---
+
+  // Takes a stored record over. Errors: kFailedPrecondition when an address is held twice or lies
+  // in no pool: the message says which, and what to do.
   absl::Status Load(NodeRecord record);
+  void LoadQuarantine(const ip::Address& address, Quarantine quarantine);
+  void LoadReservation(Reservation reservation);
+  void LoadBreaker(const BreakerState& state);
+  // Lets released addresses cool for the rest of their time.
+  void FinishLoading(absl::Time now);
+
+  // --- What agents say. ---
 
   // An agent opened a session. The record's session_epoch is raised, a new boot ends the lendings
-  // of the old one, and the node is brought towards its target.
+  // of the old one, an older VM under the name is retired, and the node is brought towards its
+  // target.
   Effects OnHello(const Hello& hello, absl::Time now);
 
   // Stale parts of a report (an older generation, an address the node does not hold) change
   // nothing.
   Effects OnReport(const NodeKey& key, const LendingReport& report, absl::Time now);
 
-  // The cloud has put `addresses` on the node's NIC.
-  Effects OnAttached(const NodeKey& key, const std::vector<ip::Address>& addresses, absl::Time now);
+  // The caller has made sure that it answers a request of the present session.
+  Effects OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, absl::Time now);
 
-  // Assigns what the node lacks to its target. Called by the two above; safe at any time.
+  // Another machine answers for an address of this node: it is quarantined.
+  Effects OnConflict(const NodeKey& key, const ip::Address& address, const std::string& other,
+                     absl::Time now);
+
+  // --- What the cloud says. ---
+
+  // Exactly `on_nic` is on the node's NIC, after a change that was asked for.
+  Effects OnNic(const NodeKey& key, const std::set<ip::Prefix>& on_nic, absl::Time now);
+
+  // A complete listing has just these nodes. One that is missing twice in a row, and has no session
+  // (`connected`), is gone: its addresses are free. Freezes instead when too many are missing.
+  Effects OnListing(const std::set<NodeKey>& present, const std::set<NodeKey>& connected,
+                    absl::Time now);
+
+  // --- What operators want. On an error nothing has changed. ---
+
+  // Errors: kNotFound; kFailedPrecondition (retired).
+  absl::StatusOr<Effects> SetMode(const std::string& node, NodeMode mode, absl::Time now);
+  // Asks for an idle address. Errors: kNotFound (in no pool, or free); kFailedPrecondition (lent,
+  // cooling, or held by another node than `node`, when that is not empty).
+  absl::StatusOr<Effects> Release(const ip::Address& address, const std::string& node);
+  // Errors: kNotFound (in no pool); kAlreadyExists, kFailedPrecondition (is, or is not, already).
+  absl::StatusOr<Effects> SetQuarantine(const ip::Address& address,
+                                        std::optional<Quarantine> quarantine, absl::Time now);
+  // Errors: as ReservationBook::Plan(). With `dry_run` nothing changes, whatever the answer.
+  absl::StatusOr<Effects> Reserve(const ReservationRequest& request, absl::Time now, bool dry_run);
+  // Errors: kNotFound.
+  absl::StatusOr<Effects> EndReservation(const std::string& name);
+  // Replaces the pools. Errors: kFailedPrecondition (an address in use would be in none of them).
+  absl::Status SetPools(const std::vector<PoolSpec>& specs);
+  // Lifts the breaker's freeze, if there is one.
+  Effects Unfreeze(absl::Time now);
+  // Records that the node's agent lends the address, as an audit has found it to do.
+  Effects TakeLending(const NodeKey& key, const Lending& lending, absl::Time now);
+  // Records that the lending of `address` is over, unless a newer one than `generation` is.
+  Effects EndLending(const NodeKey& key, const ip::Address& address, uint64_t generation,
+                     absl::Time now);
+
+  // --- Time. ---
+
+  // Assigns what the node lacks to its target. Safe at any time.
   Effects Plan(const NodeKey& key, absl::Time now);
+  // As Plan(), and asks for what the node has too much of. To be called for each node about once a
+  // review period; `jitter` in [0, 1) spreads what becomes due at once.
+  Effects Review(const NodeKey& key, double jitter, absl::Time now);
+  // Ends reservations and cooldowns whose time is over, and forgets nodes that left nothing.
+  Effects Expire(absl::Time now);
+
+  // --- What is known. ---
 
   const NodeRecord* Find(const NodeKey& key) const;
+  // The present VM under `name`: the one that is not retired; nullptr: none.
+  const NodeRecord* FindByName(const std::string& name) const;
   const std::map<NodeKey, NodeRecord>& nodes() const { return nodes_; }
-  const std::vector<AddressPool>& pools() const { return pools_; }
+  const std::vector<PoolEntry>& pools() const { return pools_; }
   const FleetPolicy& policy() const { return policy_; }
+  const std::map<ip::Address, Quarantine>& quarantine() const { return quarantine_; }
+  const ReservationBook& reservations() const { return reservations_; }
+  const MassReleaseBreaker& breaker() const { return breaker_; }
+  // Over all nodes and pools.
+  AddressCounts Counts() const;
 
   // The node that holds `address`, or nullptr.
   const NodeRecord* HolderOf(const ip::Address& address) const;
   const AddressPool* PoolOf(const ip::Address& address) const;
+  const PoolEntry* PoolNamed(const std::string& name) const;
 
-  // How many addresses the node should hold, over all families for which there is a pool.
-  uint32_t TargetOf(const NodeRecord& record) const;
+  // How many of the pool's free addresses are promised to reservations.
+  uint64_t PromisedOf(const std::string& pool) const;
 
+  // What a node with these labels draws from.
+  const std::vector<PoolGroup>& GroupsFor(const std::map<std::string, std::string>& labels,
+                                          const std::string& vnet) const;
+
+  // How many addresses the node should hold, over all pools it draws from.
+  uint64_t TargetOf(const NodeRecord& record) const;
   // Empty, or why the node has fewer addresses than its target, in words.
   std::string ShortageOf(const NodeRecord& record) const;
 
+  // Ends the program when an address is held twice, or a count is not what counting gives. Slow:
+  // for tests and audits.
+  void CheckInvariants() const;
+
  private:
-  void EndLendingsOf(NodeRecord& record, const Hello& hello, absl::Time now);
+  struct GroupState {
+    const PoolGroup* group;
+    uint32_t target;
+    AddressCounts counts;
+  };
+
+  CapacityView Capacity(const std::vector<std::string>& nodes) const;
+  NodeRoom RoomOf(const std::map<std::string, std::string>& labels, const std::string& vnet,
+                  const NodeRecord* record) const;
+  uint64_t FreeFor(const NodeRecord& record, size_t pool);
+  void ClaimReserved(const NodeRecord& record, Effects& effects);
+  void EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects, absl::Time now);
+  void RetireOthers(const NodeKey& key, Effects& effects);
   void TakeLending(NodeRecord& record, const Lending& lending, Effects& effects);
   bool Adopt(NodeRecord& record, const Lending& lending, Effects& effects);
-  bool HasPoolFor(ip::Family family) const;
-  std::optional<std::pair<ip::Address, std::string>> TakeFromPools(ip::Family family);
+  void SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address, Use use,
+              const Lending* lending, absl::Time at, Effects& effects);
+  void SetState(Configuration& configuration, LeaseState state, absl::Time now);
+  void Assign(NodeRecord& record, size_t pool, const ip::Prefix& range, Effects& effects,
+              absl::Time now);
+  void Free(NodeRecord& record, const ip::Address& base, Effects& effects, absl::Time now);
+  void FreeAll(NodeRecord& record, Effects& effects, absl::Time now);
+  void Count(const Configuration& configuration, bool add);
+  std::vector<GroupState> GroupStatesOf(const NodeRecord& record) const;
+  bool Grow(NodeRecord& record, const GroupState& state, Effects& effects, absl::Time now);
+  void Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Time now);
+  bool MayFree(uint64_t would_free, const NodeKey& node, Effects& effects, absl::Time now);
+  size_t PoolIndexOf(const std::string& name) const;
+  PoolEntry* PoolEntryOf(const ip::Address& address);
 
   FleetPolicy policy_;
-  std::vector<AddressPool> pools_;
+  std::vector<PoolEntry> pools_;
+  absl::flat_hash_map<std::string, size_t> pool_index_;  // By name.
   std::map<NodeKey, NodeRecord> nodes_;
-  std::map<ip::Address, NodeKey> holders_;
+  std::map<ip::Address, Quarantine> quarantine_;
+  ReservationBook reservations_;
+  std::optional<Promises> promises_;  // By `reservations_`, until something changes.
+  MassReleaseBreaker breaker_;
+  std::set<NodeKey> missing_;      // From the last listing.
+  std::set<NodeKey> forgettable_;  // Nodes that hold nothing and wait for cooldowns only.
+  mutable std::map<std::pair<std::map<std::string, std::string>, std::string>,
+                   std::vector<PoolGroup>>
+      groups_;
 };
 
 }  // namespace spoke::ipam

@@ -1,50 +1,12 @@
+// What agents say, what is loaded, and that no address is ever held twice.
 #include "ipam-server/core/fleet.h"
 
-#include <random>
-
 #include "gtest/gtest.h"
+#include "ipam-server/core/fleet_for_test.h"
+#include "tests/support/random_seed.h"
 
 namespace spoke::ipam {
 namespace {
-
-const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
-const NodeKey kNode1{"node1", "vm-1"};
-const NodeKey kNode2{"node2", "vm-2"};
-
-ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
-
-PoolSpec Pool(std::string name, std::string_view cidr) {
-  return {.name = std::move(name), .cidr = ip::Prefix::Parse(cidr).value()};
-}
-
-FleetPolicy Policy() {
-  return {.target = {.min = 4, .batch = 4, .spare = 0.5, .max = 64}, .cooldown = absl::Seconds(30)};
-}
-
-Hello HelloOf(const NodeKey& key, std::string boot = "boot-1") {
-  return {.key = key, .boot_id = std::move(boot)};
-}
-
-Lending LendingOf(const ip::Address& address, uint64_t generation, std::string container = "c1") {
-  return {.address = address,
-          .generation = generation,
-          .since = kNow,
-          .lessee = {.container_id = std::move(container), .ifname = "eth0"}};
-}
-
-std::vector<ip::Address> AddressesOf(const Fleet& fleet, const NodeKey& key) {
-  std::vector<ip::Address> addresses;
-  for (const auto& [address, held] : fleet.Find(key)->addresses) addresses.push_back(address);
-  return addresses;
-}
-
-// A node that has said hello and whose addresses the cloud has attached.
-Fleet WithAttachedNode(const std::vector<PoolSpec>& pools) {
-  Fleet fleet(pools, Policy());
-  fleet.OnHello(HelloOf(kNode1), kNow);
-  fleet.OnAttached(kNode1, AddressesOf(fleet, kNode1), kNow);
-  return fleet;
-}
 
 TEST(Fleet, ANewNodeGetsItsTargetInOneStep) {
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
@@ -54,17 +16,12 @@ TEST(Fleet, ANewNodeGetsItsTargetInOneStep) {
   EXPECT_TRUE(effects.desired.empty());  // Nothing is attached yet.
   EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.attaching = 4}));
 
-  const Effects attached = fleet.OnAttached(kNode1, AddressesOf(fleet, kNode1), kNow);
+  const Effects attached = Attach(fleet, kNode1);
   EXPECT_EQ(attached.desired, std::set{kNode1});
+  EXPECT_EQ(attached.history.size(), 4U);
   EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.idle = 4}));
-  EXPECT_TRUE(fleet.OnAttached(kNode1, AddressesOf(fleet, kNode1), kNow).changed.empty());
-}
-
-TEST(Fleet, BothFamiliesAreProvidedWhereBothHavePools) {
-  const Fleet fleet = WithAttachedNode({Pool("four", "10.1.0.0/24"), Pool("six", "fd00::/64")});
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1), ip::Family::kV4).idle, 4U);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1), ip::Family::kV6).idle, 4U);
-  EXPECT_EQ(fleet.TargetOf(*fleet.Find(kNode1)), 8U);
+  EXPECT_TRUE(Attach(fleet, kNode1).changed.empty());
+  EXPECT_TRUE(fleet.Plan(kNode1, kNow).changed.empty());
 }
 
 TEST(Fleet, LendingsRaiseTheTargetAndReleasesCool) {
@@ -76,14 +33,16 @@ TEST(Fleet, LendingsRaiseTheTargetAndReleasesCool) {
                                LendingOf(A("10.1.0.6"), 3)}},
                      kNow);
   EXPECT_EQ(lent.attach, std::set{kNode1});
+  EXPECT_EQ(lent.history.size(), 3U);
   EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)),
             (AddressCounts{.attaching = 4, .idle = 1, .lent = 3}));
 
   fleet.OnReport(kNode1, {.sequence = 2, .released = {{A("10.1.0.5"), 2}}}, kNow);
-  EXPECT_EQ(fleet.Find(kNode1)->addresses.at(A("10.1.0.5")).use, Use::kCooling);
-  EXPECT_FALSE(fleet.Find(kNode1)->addresses.at(A("10.1.0.5")).lessee.has_value());
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooling);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").lessee, nullptr);
   fleet.OnReport(kNode1, {.sequence = 3, .cooled = {A("10.1.0.5")}}, kNow);
-  EXPECT_EQ(fleet.Find(kNode1)->addresses.at(A("10.1.0.5")).use, Use::kIdle);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kIdle);
+  fleet.CheckInvariants();
 }
 
 TEST(Fleet, AStaleReportChangesNothing) {
@@ -94,18 +53,18 @@ TEST(Fleet, AStaleReportChangesNothing) {
       .lent = {LendingOf(A("10.1.0.4"), 6, "old"), LendingOf(A("10.9.9.9"), 9)},
       .released = {{A("10.1.0.4"), 6}, {A("10.1.0.5"), 1}},
       .cooled = {A("10.1.0.4"), A("10.9.9.9")}};
-  EXPECT_TRUE(fleet.OnReport(kNode1, stale, kNow + absl::Seconds(1)).changed.empty());
+  EXPECT_FALSE(fleet.OnReport(kNode1, stale, kNow + absl::Seconds(1)).Stores());
   EXPECT_EQ(*fleet.Find(kNode1), before);
-  EXPECT_TRUE(fleet.OnReport({"node1", "vm-other"}, stale, kNow).changed.empty());
+  EXPECT_FALSE(fleet.OnReport({"node1", "vm-other"}, stale, kNow).Stores());
 }
 
 TEST(Fleet, ARebootEndsLendingsAndLetsThemCool) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
   fleet.OnHello(HelloOf(kNode1, "boot-2"), kNow);
-  const HeldAddress& held = fleet.Find(kNode1)->addresses.at(A("10.1.0.4"));
-  EXPECT_EQ(held.use, Use::kCooling);
-  EXPECT_EQ(held.generation, 0U);  // So that the first lending of the new boot is not stale.
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kCooling);
+  // So that the first lending of the new boot is not stale.
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").generation, 0U);
 }
 
 TEST(Fleet, AReconnectKeepsWhatTheAgentStillLends) {
@@ -119,10 +78,9 @@ TEST(Fleet, AReconnectKeepsWhatTheAgentStillLends) {
   hello.cooling = {A("10.1.0.5")};
   const uint64_t epoch = fleet.Find(kNode1)->session_epoch;
   fleet.OnHello(hello, kNow);
-  const auto& addresses = fleet.Find(kNode1)->addresses;
-  EXPECT_EQ(addresses.at(A("10.1.0.4")).use, Use::kLent);
-  EXPECT_EQ(addresses.at(A("10.1.0.5")).use, Use::kCooling);
-  EXPECT_EQ(addresses.at(A("10.1.0.6")).use, Use::kIdle);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kLent);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooling);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.6").use, Use::kIdle);
   EXPECT_EQ(fleet.Find(kNode1)->session_epoch, epoch + 1);
 }
 
@@ -138,21 +96,38 @@ TEST(Fleet, AnUnknownButFreeLendingIsAdoptedAndAnothersIsReported) {
   EXPECT_EQ(effects.findings[2].kind, Finding::Kind::kForeign);
   EXPECT_EQ(fleet.HolderOf(A("10.1.0.200"))->key, kNode2);
   EXPECT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
-  EXPECT_EQ(fleet.Find(kNode2)->addresses.at(A("10.1.0.200")).use, Use::kLent);
+  EXPECT_EQ(SlotOf(fleet, kNode2, "10.1.0.200").use, Use::kLent);
 }
 
-TEST(Fleet, AnExhaustedPoolIsNamedWithItsCounts) {
-  Fleet fleet({Pool("tiny", "10.1.0.0/29")}, Policy());
-  fleet.OnHello(HelloOf(kNode1), kNow);
-  EXPECT_EQ(fleet.ShortageOf(*fleet.Find(kNode1)),
-            "has 3 of 4 addresses: pool tiny (10.1.0.0/29): 3 usable, 3 attached, 0 free");
-}
-
-TEST(Fleet, ANewVmUnderAnOldNameIsAnotherNode) {
+TEST(Fleet, ANewVmUnderAnOldNameRetiresTheOldOneWithoutTakingItsAddresses) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  fleet.OnHello(HelloOf({"node1", "vm-new"}), kNow);
-  EXPECT_EQ(fleet.nodes().size(), 2U);
-  EXPECT_NE(AddressesOf(fleet, kNode1), AddressesOf(fleet, {"node1", "vm-new"}));
+  const NodeKey replacement{"node1", "vm-new"};
+  const Effects effects = fleet.OnHello(HelloOf(replacement), kNow);
+  EXPECT_EQ(effects.changed, (std::set{kNode1, replacement}));
+  ASSERT_EQ(effects.findings.size(), 1U);
+  EXPECT_EQ(effects.findings[0].kind, Finding::Kind::kReplaced);
+  EXPECT_EQ(fleet.Find(kNode1)->mode, NodeMode::kRetired);
+  EXPECT_EQ(fleet.FindByName("node1")->key, replacement);
+  EXPECT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
+  EXPECT_FALSE(fleet.Plan(kNode1, kNow).Stores());
+  // A report of the old VM still counts for its own record only.
+  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  EXPECT_EQ(CountAddresses(*fleet.Find(replacement)).lent, 0U);
+}
+
+TEST(Fleet, AConflictPutsTheAddressIntoQuarantineAndAsksForIt) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  const Effects effects = fleet.OnConflict(kNode1, A("10.1.0.4"), "00:0d:3a:00:00:09", kNow);
+  EXPECT_EQ(effects.quarantined, std::set{A("10.1.0.4")});
+  EXPECT_EQ(effects.reclaim.at(kNode1), std::vector{One("10.1.0.4")});
+  EXPECT_NE(fleet.quarantine().at(A("10.1.0.4")).reason.find("00:0d:3a:00:00:09"),
+            std::string::npos);
+  // What is none of its own an agent cannot put away.
+  EXPECT_FALSE(fleet.OnConflict(kNode2, A("10.1.0.5"), "", kNow).Stores());
+
+  fleet.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
+  Attach(fleet, kNode1);
+  EXPECT_EQ(fleet.PoolOf(A("10.1.0.4"))->StateOf(A("10.1.0.4")), AddressPool::State::kQuarantined);
 }
 
 TEST(Fleet, LoadRefusesADoubledOrOrphanedAddress) {
@@ -171,36 +146,83 @@ TEST(Fleet, LoadRefusesADoubledOrOrphanedAddress) {
             std::string::npos);
 }
 
+TEST(Fleet, WhatWasReleasedBeforeARestartCoolsForTheRestOfItsTime) {
+  NodeRecord record{.key = kNode1, .mode = NodeMode::kRetired};
+  record.released[One("10.1.0.4")] = kNow - absl::Seconds(10);
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  ASSERT_TRUE(fleet.Load(record).ok());
+  fleet.FinishLoading(kNow);
+  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooling);
+  EXPECT_FALSE(fleet.Expire(kNow + absl::Seconds(19)).Stores());
+  const Effects effects = fleet.Expire(kNow + absl::Seconds(20));
+  EXPECT_EQ(effects.changed, std::set{kNode1});  // Retired, and nothing left: its record goes.
+  EXPECT_EQ(fleet.Find(kNode1), nullptr);
+  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kFree);
+}
+
 TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE(seed);
-  std::mt19937 random(seed);
-  Fleet fleet({Pool("default", "10.1.0.0/26")}, Policy());
-  for (int step = 0; step < 3000; ++step) {
-    const NodeKey key{"node" + std::to_string(random() % 5), "vm" + std::to_string(random() % 2)};
-    const ip::Address any = ip::Advance(A("10.1.0.0"), random() % 64);
-    if (random() % 3 == 0) {
-      Hello hello = HelloOf(key, "boot" + std::to_string(random() % 2));
-      if (random() % 2 == 0) hello.lent = {LendingOf(any, random() % 9)};
-      fleet.OnHello(hello, kNow);
-    } else if (random() % 2 == 0) {
-      fleet.OnReport(key,
-                     {.lent = {LendingOf(any, random() % 9)},
-                      .released = {{any, random() % 9}},
-                      .cooled = {any}},
-                     kNow);
-    } else {
-      fleet.OnAttached(key, {any}, kNow);
-    }
-    std::set<ip::Address> seen;
-    for (const auto& [node, record] : fleet.nodes()) {
-      for (const auto& [address, held] : record.addresses) {
-        ASSERT_TRUE(seen.insert(address).second) << address.ToString();
-        ASSERT_EQ(held.lessee.has_value(), held.use == Use::kLent);
-        ASSERT_EQ(fleet.HolderOf(address), &record);
+  testing_support::Random random;
+  PoolSpec blocks = Pool("blocks", "10.1.1.0/25");
+  blocks.block_length = 28;
+  blocks.node_labels = {{"blocks", "yes"}};
+  Fleet fleet({Pool("default", "10.1.0.0/26"), blocks}, Policy());
+  absl::Time now = kNow;
+  for (int step = 0; step < testing_support::kRandomCases; ++step) {
+    const NodeKey key{"node" + std::to_string(random.Between(0, 4)),
+                      "vm" + std::to_string(random.Between(0, 1))};
+    const ip::Address any = ip::Advance(A("10.1.0.0"), random.Between(0, 383));
+    now += absl::Seconds(static_cast<int64_t>(random.Between(0, 40)));
+    switch (random.Between(0, 8)) {
+      case 0: {
+        Hello hello = HelloOf(key, "boot" + std::to_string(random.Between(0, 1)));
+        if (random.OneIn(2)) hello.labels = {{"blocks", "yes"}};
+        if (random.OneIn(2)) hello.lent = {LendingOf(any, random.Between(0, 8))};
+        fleet.OnHello(hello, now);
+        break;
+      }
+      case 1:
+        fleet.OnReport(key,
+                       {.lent = {LendingOf(any, random.Between(0, 8))},
+                        .released = {{any, random.Between(0, 8)}},
+                        .cooled = {any}},
+                       now);
+        break;
+      case 2:
+        if (fleet.Find(key) != nullptr) Attach(fleet, key, now);
+        break;
+      case 3: {
+        const Effects effects = fleet.Review(key, random.Fraction(), now);
+        for (const auto& [node, ranges] : effects.reclaim) {
+          fleet.OnReclaimAnswer(node, {.agreed = ranges}, now);
+        }
+        break;
+      }
+      case 4:
+        fleet.OnReclaimAnswer(key, {.agreed = {ip::Prefix::Host(any)}}, now);
+        break;
+      case 5:
+        fleet.Expire(now);
+        break;
+      case 6:
+        (void)fleet.SetMode(key.name, random.OneIn(2) ? NodeMode::kDraining : NodeMode::kActive,
+                            now);
+        break;
+      case 7: {
+        std::optional<Quarantine> quarantine;
+        if (random.OneIn(2)) quarantine = {.reason = "test", .since = now};
+        (void)fleet.SetQuarantine(any, quarantine, now);
+        break;
+      }
+      default: {
+        std::set<NodeKey> present;
+        for (const auto& [node, record] : fleet.nodes()) {
+          if (!random.OneIn(4)) present.insert(node);
+        }
+        fleet.OnListing(present, {}, now);
+        if (random.OneIn(4)) fleet.Unfreeze(now);
       }
     }
-    ASSERT_EQ(fleet.pools().front().held(), seen.size());
+    if (step % 16 == 0) fleet.CheckInvariants();
   }
 }
 

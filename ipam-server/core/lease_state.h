@@ -17,6 +17,7 @@ enum class LeaseEvent : uint8_t {
   kCloudAttached,  // The cloud has put it on the NIC.
   kCloudRefused,   // The cloud will not, and has not.
   kAgentAgreed,    // The agent gives it up: it is not lent and will not be.
+  kAgentLends,     // The agent lends it all the same: a pod has it.
   kCloudDetached,  // The cloud has taken it off the NIC.
   kNodeGone,       // The cloud says the VM is no more, and its NIC with it.
 };
@@ -34,15 +35,18 @@ constexpr std::optional<LeaseState> Next(LeaseState from, LeaseEvent event) {
     case kAttaching:
       if (event == kAssign) return kAttaching;
       if (event == kCloudAttached) return kAttached;
+      if (event == kAgentLends) return kAttaching;
       if (event == kCloudRefused || event == kNodeGone) return kFree;
       break;
     case kAttached:
-      if (event == kCloudAttached) return kAttached;
+      if (event == kCloudAttached || event == kAgentLends) return kAttached;
       if (event == kAgentAgreed) return kDetaching;
       if (event == kNodeGone) return kFree;
       break;
     case kDetaching:
       if (event == kAgentAgreed) return kDetaching;
+      // It had agreed before the server forgot, or before it did: the cloud is asked to keep it.
+      if (event == kAgentLends) return kAttaching;
       if (event == kCloudDetached || event == kNodeGone) return kFree;
       break;
   }

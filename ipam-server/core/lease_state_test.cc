@@ -9,14 +9,20 @@ using enum LeaseState;
 using enum LeaseEvent;
 
 constexpr LeaseState kStates[] = {kFree, kAttaching, kAttached, kDetaching};
-constexpr LeaseEvent kEvents[] = {kAssign,      kCloudAttached, kCloudRefused,
-                                  kAgentAgreed, kCloudDetached, kNodeGone};
+constexpr LeaseEvent kEvents[] = {kAssign,     kCloudAttached, kCloudRefused, kAgentAgreed,
+                                  kAgentLends, kCloudDetached, kNodeGone};
 
 TEST(LeaseState, TheWholeLifeOfAnAddress) {
   EXPECT_EQ(Next(kFree, kAssign), kAttaching);
   EXPECT_EQ(Next(kAttaching, kCloudAttached), kAttached);
   EXPECT_EQ(Next(kAttached, kAgentAgreed), kDetaching);
   EXPECT_EQ(Next(kDetaching, kCloudDetached), kFree);
+}
+
+TEST(LeaseState, WhatIsLentStaysOrComesBack) {
+  EXPECT_EQ(Next(kDetaching, kAgentLends), kAttaching);
+  EXPECT_EQ(Next(kAttached, kAgentLends), kAttached);
+  EXPECT_FALSE(Next(kFree, kAgentLends).has_value());
 }
 
 TEST(LeaseState, ARepeatedEventHasTheEffectOfOne) {

@@ -4,13 +4,16 @@
 #include <compare>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "ipam-server/core/lease_state.h"
 #include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
 
 namespace spoke::ipam {
 
@@ -33,18 +36,50 @@ struct Lessee {
   bool operator==(const Lessee&) const = default;
 };
 
-// One address that is on a node's NIC, or on the way there or back.
-struct HeldAddress {
-  std::string pool;
-  std::string configuration;  // Name of the IP configuration on the NIC.
-  LeaseState state = LeaseState::kAttaching;
+// One address of an IP configuration, and what the agent does with it.
+struct Slot {
   Use use = Use::kIdle;
-  absl::Time since;              // When it came into this state or use.
-  uint64_t generation = 0;       // Of the last lending; stays after its end, as the fence.
-  std::optional<Lessee> lessee;  // Exactly when lent.
+  uint64_t generation = 0;  // Of the last lending; stays after its end, as the fence.
+  absl::Time since;         // When it came into this use.
+  // Exactly when lent. Shared, since it never changes and history holds it too.
+  std::shared_ptr<const Lessee> lessee;
 
-  bool operator==(const HeldAddress&) const = default;
+  bool operator==(const Slot& other) const;
 };
+
+// One IP configuration that is on a node's NIC, or on the way there or back: a single address, or a
+// block.
+struct Configuration {
+  ip::Prefix range;
+  std::string pool;
+  std::string name;  // On the NIC.
+  LeaseState state = LeaseState::kAttaching;
+  absl::Time since;                    // When it came into this state.
+  absl::Time denied_until;             // The agent would not give it up: not asked before.
+  absl::InlinedVector<Slot, 1> slots;  // One an address, in order.
+
+  Configuration() = default;
+  Configuration(const ip::Prefix& range_of, std::string pool_of, std::string name_of,
+                absl::Time now);
+
+  Slot& At(const ip::Address& address);
+  const Slot& At(const ip::Address& address) const;
+  ip::Address AddressAt(size_t slot) const { return ip::Advance(range.base(), slot); }
+  // Nothing lent or cooling: its agent could give it up.
+  bool IsIdle() const;
+  // When the last of its slots became idle.
+  absl::Time IdleSince() const;
+
+  bool operator==(const Configuration&) const = default;
+};
+
+enum class NodeMode : uint8_t {
+  kActive,
+  kDraining,  // Gets nothing more, and gives back what is idle.
+  kFrozen,    // Nothing is attached or taken back.
+  kRetired,   // Another VM has its name now; its addresses go once the cloud says it is gone.
+};
+std::string_view NameOf(NodeMode mode);
 
 struct NodeRecord {
   NodeKey key;
@@ -52,7 +87,16 @@ struct NodeRecord {
   uint64_t session_epoch = 0;
   ip::MacAddress nic_mac;
   uint64_t next_configuration = 1;
-  std::map<ip::Address, HeldAddress> addresses;
+  NodeMode mode = NodeMode::kActive;
+  std::map<std::string, std::string> labels;
+  std::string vnet;
+  std::map<ip::Address, Configuration> configurations;  // By the first address of their range.
+  // Off this node's NIC since then, and cooling: no node may have them yet.
+  std::map<ip::Prefix, absl::Time> released;
+
+  // The configuration that holds `address`, or nullptr.
+  const Configuration* Holding(const ip::Address& address) const;
+  Configuration* Holding(const ip::Address& address);
 
   bool operator==(const NodeRecord&) const = default;
 };
@@ -74,6 +118,9 @@ struct Hello {
   std::vector<Lending> lent;
   std::vector<ip::Address> cooling;
   std::string agent_version;
+  std::map<std::string, std::string> labels;
+  std::string vnet;
+  uint64_t policy_version = 0;
 };
 
 struct Release {
@@ -88,22 +135,39 @@ struct LendingReport {
   std::vector<ip::Address> cooled;
 };
 
-// How many addresses of a node are in which state.
-struct AddressCounts {
-  uint32_t attaching = 0;
-  uint32_t idle = 0;
-  uint32_t lent = 0;
-  uint32_t cooling = 0;
-  uint32_t detaching = 0;
+// The agent's answer to being asked for configurations.
+struct ReclaimAnswer {
+  uint64_t id = 0;
+  std::vector<ip::Prefix> agreed;
+  std::vector<ip::Prefix> denied;
+};
 
-  void Add(const HeldAddress& held);
-  uint32_t attached() const { return idle + lent + cooling; }
-  uint32_t total() const { return attaching + attached() + detaching; }
+// What an agent holds and lends, for an audit.
+struct Inventory {
+  uint64_t id = 0;
+  std::vector<ip::Address> held;
+  std::vector<Lending> lent;
+};
+
+// How many addresses are in which state.
+struct AddressCounts {
+  uint64_t attaching = 0;
+  uint64_t idle = 0;
+  uint64_t lent = 0;
+  uint64_t cooling = 0;
+  uint64_t detaching = 0;
+
+  void Add(const Configuration& configuration);
+  AddressCounts& operator+=(const AddressCounts& other);
+  AddressCounts& operator-=(const AddressCounts& other);
+  uint64_t attached() const { return idle + lent + cooling; }
+  uint64_t used() const { return lent + cooling; }
+  uint64_t staying() const { return attaching + attached(); }
+  uint64_t total() const { return staying() + detaching; }
   bool operator==(const AddressCounts&) const = default;
 };
 
 AddressCounts CountAddresses(const NodeRecord& record);
-// Of one family only.
-AddressCounts CountAddresses(const NodeRecord& record, ip::Family family);
+AddressCounts CountAddresses(const Configuration& configuration);
 
 }  // namespace spoke::ipam

@@ -4,37 +4,54 @@
 #include <utility>
 
 namespace spoke::ipam {
+namespace {
+
+// How long the node must still keep `configuration` from pods, whatever its journal says.
+absl::Duration CoolingOf(const Configuration& configuration, absl::Duration cooldown,
+                         absl::Time now) {
+  absl::Duration longest = absl::ZeroDuration();
+  for (const Slot& slot : configuration.slots) {
+    if (slot.use == Use::kCooling) longest = std::max(longest, cooldown - (now - slot.since));
+  }
+  return longest;
+}
+
+void AddPools(const Fleet& fleet, const NodeRecord& record, DesiredState& desired) {
+  for (const PoolGroup& group : fleet.GroupsFor(record.labels, record.vnet)) {
+    for (const size_t index : group.pools) {
+      const AddressPool& pool = fleet.pools()[index].pool;
+      desired.pools.push_back({.name = pool.spec().name,
+                               .cidr = pool.spec().cidr.ToString(),
+                               .usable = pool.usable(),
+                               .attached = pool.held(),
+                               .free = pool.free(),
+                               .namespaces = pool.spec().namespaces});
+    }
+  }
+}
+
+}  // namespace
 
 DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
                          Session& session) {
   DesiredState desired;
-  desired.full = session.desired_version == 0;
+  desired.full = std::exchange(session.full_due, false);
+  if (desired.full) session.told.clear();
   desired.version = ++session.desired_version;
-  std::set<ip::Address> attached;
-  for (const auto& [address, held] : record.addresses) {
-    if (held.state != LeaseState::kAttached) continue;
-    attached.insert(address);
-    if (session.told.contains(address)) continue;
-    const absl::Duration cooled = now - held.since;
-    desired.added.push_back(
-        {.address = address,
-         .configuration = held.configuration,
-         .pool = held.pool,
-         .nic_mac = record.nic_mac,
-         .cooling = held.use == Use::kCooling
-                        ? std::max(absl::ZeroDuration(), fleet.policy().cooldown - cooled)
-                        : absl::ZeroDuration()});
+  std::vector<ip::Prefix> attached;
+  for (const auto& [base, configuration] : record.configurations) {
+    if (configuration.state != LeaseState::kAttached) continue;
+    attached.push_back(configuration.range);
+    if (std::binary_search(session.told.begin(), session.told.end(), configuration.range)) continue;
+    desired.added.push_back({.range = configuration.range,
+                             .name = configuration.name,
+                             .pool = configuration.pool,
+                             .nic_mac = record.nic_mac,
+                             .cooling = CoolingOf(configuration, fleet.policy().cooldown, now)});
   }
-  for (const ip::Address& address : session.told) {
-    if (!attached.contains(address)) desired.removed.push_back(address);
-  }
-  for (const AddressPool& pool : fleet.pools()) {
-    desired.pools.push_back({.name = pool.spec().name,
-                             .cidr = pool.spec().cidr.ToString(),
-                             .usable = pool.usable(),
-                             .attached = pool.held(),
-                             .free = pool.free()});
-  }
+  std::set_difference(session.told.begin(), session.told.end(), attached.begin(), attached.end(),
+                      std::back_inserter(desired.removed));
+  AddPools(fleet, record, desired);
   session.told = std::move(attached);
   return desired;
 }

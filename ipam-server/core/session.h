@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "ipam-server/core/agent_messages.h"
@@ -16,11 +17,19 @@ struct Session {
   SessionId id = 0;
   uint64_t desired_version = 0;  // Of the last DesiredState sent; 0: none yet.
   uint64_t acked_version = 0;
-  std::set<ip::Address> told;
+  std::vector<ip::Prefix> told;  // Sorted.
+  bool full_due = true;          // The next DesiredState replaces what the agent has.
+  uint64_t last_request = 0;     // Id of the last reclaim or inventory request; 0: none yet.
+  uint64_t reclaim_pending = 0;  // Id of the one that is not answered; 0: none.
+  uint64_t policy_sent = 0;      // Version of the bundle the agent has or is being sent.
+  uint64_t policy_acked = 0;     // That it has in force.
+  std::string policy_error;      // Why it refused `policy_sent`; empty: it has not.
+  std::string agent_version;
+  absl::Time last_seen;
 };
 
-// The next DesiredState for the node behind `session`, which is moved on to it. The first one of a
-// session is full; later ones hold the difference.
+// The next DesiredState for the node behind `session`, which is moved on to it. A full one when
+// that is due, as it is for the first of a session; otherwise the difference.
 DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
                          Session& session);
 

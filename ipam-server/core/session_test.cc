@@ -9,12 +9,13 @@ const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 const NodeKey kNode{"node1", "vm-1"};
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+ip::Prefix One(std::string_view text) { return ip::Prefix::Host(A(text)); }
 
 class NextDesiredTest : public testing::Test {
  protected:
   NextDesiredTest() {
     fleet_.OnHello({.key = kNode, .boot_id = "b"}, kNow);
-    fleet_.OnAttached(kNode, {A("10.1.0.4"), A("10.1.0.5")}, kNow);
+    fleet_.OnNic(kNode, {One("10.1.0.4"), One("10.1.0.5")}, kNow);
   }
   DesiredState Next(absl::Time now = kNow) {
     return NextDesired(fleet_, *fleet_.Find(kNode), now, session_);
@@ -31,19 +32,35 @@ TEST_F(NextDesiredTest, TheFirstIsFullAndHoldsWhatIsAttachedOnly) {
   EXPECT_TRUE(desired.full);
   EXPECT_EQ(desired.version, 1U);
   ASSERT_EQ(desired.added.size(), 2U);
-  EXPECT_EQ(desired.added[0].address, A("10.1.0.4"));
-  EXPECT_EQ(desired.pools, (std::vector<PoolState>{{"default", "10.1.0.0/28", 11, 4, 7}}));
+  EXPECT_EQ(desired.added[0].range, One("10.1.0.4"));
+  EXPECT_EQ(desired.pools, (std::vector<PoolState>{{"default", "10.1.0.0/28", 11, 4, 7, {}}}));
 }
 
 TEST_F(NextDesiredTest, LaterOnesHoldTheDifference) {
   Next();
-  fleet_.OnAttached(kNode, {A("10.1.0.6")}, kNow);
+  fleet_.OnNic(kNode, {One("10.1.0.4"), One("10.1.0.5"), One("10.1.0.6")}, kNow);
   const DesiredState desired = Next();
   EXPECT_FALSE(desired.full);
   EXPECT_EQ(desired.version, 2U);
   ASSERT_EQ(desired.added.size(), 1U);
-  EXPECT_EQ(desired.added[0].address, A("10.1.0.6"));
+  EXPECT_EQ(desired.added[0].range, One("10.1.0.6"));
   EXPECT_TRUE(desired.removed.empty());
+}
+
+TEST_F(NextDesiredTest, WhatTheAgentGaveUpIsTakenFromItsListAtOnce) {
+  Next();
+  fleet_.OnReclaimAnswer(kNode, {.agreed = {One("10.1.0.5")}}, kNow);
+  EXPECT_EQ(Next().removed, std::vector{One("10.1.0.5")});
+}
+
+TEST_F(NextDesiredTest, AFullOneSaysEverythingAnew) {
+  Next();
+  session_.full_due = true;
+  const DesiredState desired = Next();
+  EXPECT_TRUE(desired.full);
+  EXPECT_EQ(desired.version, 2U);
+  EXPECT_EQ(desired.added.size(), 2U);
+  EXPECT_FALSE(session_.full_due);
 }
 
 TEST_F(NextDesiredTest, AddressesOfTheLastBootAreToCoolForTheRestOfTheirTime) {

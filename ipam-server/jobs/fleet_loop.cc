@@ -1,298 +1,288 @@
+// The turn of the loop; what each event does is in fleet_loop_events.cc.
 #include "ipam-server/jobs/fleet_loop.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "fmt/core.h"
-#include "ipam-server/store/record_codec.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
 namespace {
 
-constexpr absl::Duration kCloudRetryDelay = absl::Seconds(5);
+// Within it, every node is looked at once for what it should give back.
+constexpr absl::Duration kReviewPeriod = absl::Seconds(60);
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr absl::Duration kProbePeriod = absl::Seconds(1);
+// How many agents are sent a new policy in one turn, so that reports do not wait for all of them.
+constexpr size_t kPolicyPerTurn = 256;
 
-NicAddresses NicOf(const NodeRecord& record) {
-  NicAddresses nic{.node = record.key, .nic_mac = record.nic_mac};
-  for (const auto& [address, held] : record.addresses) {
-    if (held.state != LeaseState::kAttaching && held.state != LeaseState::kAttached) continue;
-    nic.configurations.push_back({held.configuration, address});
-  }
-  return nic;
-}
-
-void LogFinding(telemetry::Log& log, const Finding& finding) {
-  const auto write = [&](telemetry::Level level, std::string_view event) {
-    log.Write(level, event,
-              {{"node", finding.node.name},
-               {"address", finding.address.ToString()},
-               {"detail", finding.detail}});
-  };
-  switch (finding.kind) {
-    case Finding::Kind::kAdopted:
-      return write(telemetry::Level::kWarn, "address_adopted");
-    case Finding::Kind::kHeldElsewhere:
-      return write(telemetry::Level::kError, "address_conflict");
-    case Finding::Kind::kForeign:
-      return write(telemetry::Level::kWarn, "address_foreign");
-  }
+// The same for a node every time, and spread evenly over nodes: in [0, 1).
+double JitterOf(const NodeKey& key) {
+  // Not absl::Hash, which differs from one start to the next.
+  uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a.
+  for (const char c : key.name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return static_cast<double>(hash >> 11U) / static_cast<double>(uint64_t{1} << 53U);
 }
 
 }  // namespace
 
-FleetLoop::FleetLoop(std::vector<PoolSpec> pools, const FleetPolicy& policy, const Edges& edges)
-    : pools_(std::move(pools)),
-      policy_(policy),
+FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& edges)
+    : settings_(std::move(settings)),
       store_(edges.store),
       agents_(edges.agents),
       cloud_(edges.cloud),
       clock_(edges.clock),
       log_(edges.log),
-      fleet_(pools_, policy_) {}
-
-absl::Status FleetLoop::Load() {
-  Fleet fleet(pools_, policy_);
-  std::map<std::string, int64_t> revisions;
-  absl::Status first_error;
-  const absl::Status listed =
-      store_.List(kNodeKeyPrefix, [&](std::string_view key, const StoredRecord& stored) {
-        auto record = DecodeNode(stored.value);
-        first_error.Update(base::Annotate(record.status(), fmt::format("store key {}", key)));
-        if (!record.ok()) return;
-        first_error.Update(fleet.Load(*std::move(record)));
-        revisions.emplace(key, stored.revision);
-      });
-  RETURN_IF_ERROR(base::Annotate(listed, "load node records"));
-  RETURN_IF_ERROR(first_error);
-  fleet_ = std::move(fleet);
-  revisions_ = std::move(revisions);
-  return absl::OkStatus();
-}
-
-std::vector<NicAddresses> FleetLoop::AllNics() const {
-  std::vector<NicAddresses> nics;
-  for (const auto& [key, record] : fleet_.nodes()) nics.push_back(NicOf(record));
-  return nics;
+      state_(std::move(loaded.state)),
+      writer_(edges.store),
+      last_tick_(edges.clock.Now()) {
+  writer_.Reset(std::move(loaded.revisions), loaded.newest_chunk);
 }
 
 void FleetLoop::PostHello(SessionId session, Hello hello) {
-  Post(HelloEvent{session, std::move(hello)});
+  mailbox_.Post(HelloEvent{session, std::move(hello)});
 }
-void FleetLoop::PostReport(SessionId session, LendingReport report) {
-  Post(ReportEvent{session, std::move(report)});
-}
-void FleetLoop::PostDesiredAck(SessionId session, uint64_t version) {
-  Post(AckEvent{session, version});
-}
-void FleetLoop::PostClosed(SessionId session) { Post(ClosedEvent{session}); }
 void FleetLoop::PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result) {
-  Post(CloudEvent{node, std::move(result)});
+  mailbox_.Post(AgentEvent(CloudEvent{node, std::move(result)}));
+}
+void FleetLoop::PostListing(std::set<NodeKey> present) {
+  mailbox_.Post(AgentEvent(ListingEvent{std::move(present)}));
 }
 void FleetLoop::PostQuery(std::function<void(const FleetView&)> query) {
-  Post(QueryEvent{std::move(query)});
+  mailbox_.Post(OperatorEvent(QueryEvent{std::move(query)}));
 }
-
-void FleetLoop::Post(Event event) {
-  absl::MutexLock lock(&mutex_);
-  mailbox_.push_back(std::move(event));
+void FleetLoop::PostChange(std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)> change,
+                           std::function<void(const absl::Status&)> done) {
+  mailbox_.Post(OperatorEvent(ChangeEvent{std::move(change), std::move(done)}));
 }
 
 void FleetLoop::Run() {
-  // What was being attached when the last process ended is asked for again.
-  for (const auto& [key, record] : fleet_.nodes()) {
-    if (CountAddresses(record).attaching > 0) cloud_.Request(NicOf(record));
+  // What was on its way when the last process ended is asked for again.
+  for (const auto& [key, record] : state_.fleet.nodes()) {
+    const AddressCounts counts = CountAddresses(record);
+    if (counts.attaching + counts.detaching > 0) cloud_.Request(NicOf(record));
   }
   while (RunOnce(absl::Seconds(1))) {
   }
 }
 
-void FleetLoop::Stop() {
-  absl::MutexLock lock(&mutex_);
-  stopped_ = true;
-}
-
 bool FleetLoop::RunOnce(absl::Duration wait) {
-  std::vector<Event> events;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return stopped_ || !mailbox_.empty();
-    };
-    mutex_.AwaitWithTimeout(absl::Condition(&ready), wait);
-    if (stopped_) return false;
-    events.swap(mailbox_);
-  }
-  Batch batch;
-  for (Event& event : events) {
+  if (!policy_waiting_.empty()) wait = std::min(wait, kTick);
+  auto taken = mailbox_.Take(wait, {.agents = writable_});
+  if (!taken) return false;
+  Batch batch{.now = clock_.Now()};
+  if (!writable_) TryToRecover(batch.now);
+  for (OperatorEvent& event : taken->operators) {
     std::visit([&](auto& e) { Handle(std::move(e), batch); }, event);
   }
-  RetryCloud(batch);
-  if (const absl::Status status = CommitBatch(batch); !status.ok()) {
-    RecoverFromFailedCommit(status, batch);
-  } else {
-    CarryOut(batch);
+  for (AgentEvent& event : taken->agents) {
+    std::visit([&](auto& e) { Handle(std::move(e), batch); }, event);
   }
+  for (HelloEvent& event : taken->hellos) Handle(std::move(event), batch);
+  if (writable_) KeepTime(batch);
+  Commit(batch);
   return true;
 }
 
-void FleetLoop::Handle(HelloEvent event, Batch& batch) {
-  const NodeKey key = event.hello.key;
-  const auto [it, inserted] = sessions_.try_emplace(key);
-  if (!inserted) {
-    // The newer session wins: the older is what a broken connection left behind, or a second agent.
-    log_.Warn("session_replaced", {{"node", key.name}, {"vm", key.vm_id}});
-    nodes_by_session_.erase(it->second.id);
-    agents_.Close(it->second.id, absl::AbortedError("another session of this node took over"));
-  }
-  it->second = Session{.id = event.session};
-  nodes_by_session_[event.session] = key;
-  batch.effects.Merge(fleet_.OnHello(event.hello, clock_.Now()));
-  batch.effects.desired.insert(key);
-  batch.answers.emplace_back(event.session,
-                             Welcome{.session_epoch = fleet_.Find(key)->session_epoch});
-  batch.read_next.push_back(event.session);
-  log_.Info("agent_connected", {{"node", key.name},
-                                {"vm", key.vm_id},
-                                {"version", event.hello.agent_version},
-                                {"lent", event.hello.lent.size()}});
-}
-
-void FleetLoop::Handle(const ReportEvent& event, Batch& batch) {
-  const NodeKey* key = NodeOf(event.session);
-  if (key == nullptr) return;
-  batch.effects.Merge(fleet_.OnReport(*key, event.report, clock_.Now()));
-  batch.answers.emplace_back(event.session, ReportAck{.sequence = event.report.sequence});
-  batch.read_next.push_back(event.session);
-}
-
-void FleetLoop::Handle(AckEvent event, Batch& batch) {
-  const NodeKey* key = NodeOf(event.session);
-  if (key == nullptr) return;
-  Session& session = sessions_.at(*key);
-  session.acked_version =
-      std::max(session.acked_version, std::min(event.version, session.desired_version));
-  batch.read_next.push_back(event.session);
-}
-
-void FleetLoop::Handle(ClosedEvent event, Batch& batch) {
-  (void)batch;
-  const auto it = nodes_by_session_.find(event.session);
-  if (it == nodes_by_session_.end()) return;
-  log_.Info("agent_disconnected", {{"node", it->second.name}, {"vm", it->second.vm_id}});
-  sessions_.erase(it->second);
-  nodes_by_session_.erase(it);
-}
-
-void FleetLoop::Handle(CloudEvent event, Batch& batch) {
-  const std::string topic = "cloud " + event.node.name;
-  if (!event.result.ok()) {
-    cloud_retries_[event.node] = clock_.Now() + kCloudRetryDelay;
-    if (!problems_by_topic_.contains(topic)) {
-      log_.Warn("cloud_apply_failed",
-                {{"node", event.node.name}, {"error", event.result.status()}});
-    }
-    SetProblem(topic, fmt::format("attaching addresses to node {} fails: {}", event.node.name,
-                                  base::MessageOf(event.result.status())));
-    return;
-  }
-  SetProblem(topic, "");
-  std::vector<ip::Address> addresses;
-  for (const IpConfiguration& configuration : event.result->configurations) {
-    addresses.push_back(configuration.address);
-  }
-  batch.effects.Merge(fleet_.OnAttached(event.node, addresses, clock_.Now()));
-}
-
-void FleetLoop::Handle(QueryEvent event, Batch& batch) {
-  batch.queries.push_back(std::move(event.query));
-}
-
-void FleetLoop::RetryCloud(Batch& batch) {
-  const absl::Time now = clock_.Now();
+// What time alone makes due.
+void FleetLoop::KeepTime(Batch& batch) {
   std::erase_if(cloud_retries_, [&](const auto& retry) {
-    if (retry.second > now) return false;
+    if (retry.second > batch.now) return false;
     batch.effects.attach.insert(retry.first);
     return true;
   });
+  ReviewSome(batch);
+  RememberCounters(batch.now);
 }
 
-absl::Status FleetLoop::CommitBatch(const Batch& batch) {
-  std::vector<CompareAndPut> puts;
-  for (const NodeKey& key : batch.effects.changed) {
-    const std::string store_key = StoreKeyOf(key);
-    const auto revision = revisions_.find(store_key);
-    puts.push_back({.key = store_key,
-                    .value = EncodeNode(*fleet_.Find(key)),
-                    .expected = revision == revisions_.end() ? 0 : revision->second});
+void FleetLoop::RememberCounters(absl::Time now) {
+  if (!past_counters_.empty() && now - past_counters_.back().first < absl::Seconds(1)) return;
+  past_counters_.emplace_back(now, counters_);
+  while (now - past_counters_.front().first > absl::Minutes(1)) past_counters_.pop_front();
+}
+
+LoopRates FleetLoop::Rates(absl::Time now) const {
+  if (past_counters_.empty()) return {};
+  const auto& [since, then] = past_counters_.front();
+  const double seconds = std::max(1.0, absl::ToDoubleSeconds(now - since));
+  const auto rate = [&](uint64_t present, uint64_t past) {
+    return static_cast<double>(present - past) / seconds;
+  };
+  return {.lends = rate(counters_.lends, then.lends),
+          .releases = rate(counters_.releases, then.releases),
+          .commits = rate(counters_.commits, then.commits)};
+}
+
+void FleetLoop::ReviewSome(Batch& batch) {
+  const absl::Duration passed = batch.now - last_tick_;
+  if (passed >= absl::ZeroDuration() && passed < kTick) return;
+  last_tick_ = batch.now;
+  batch.effects.Merge(state_.fleet.Expire(batch.now));
+
+  const auto& nodes = state_.fleet.nodes();
+  const auto count = static_cast<double>(nodes.size());
+  const double share = absl::FDivDuration(std::max(passed, absl::ZeroDuration()), kReviewPeriod);
+  review_credit_ = std::min(count, review_credit_ + count * share);
+  std::vector<NodeKey> due;
+  for (auto it = nodes.upper_bound(reviewed_); review_credit_ >= 1; review_credit_ -= 1, ++it) {
+    if (it == nodes.end()) it = nodes.begin();
+    due.push_back(it->first);
   }
-  if (puts.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::vector<int64_t> revisions, store_.Commit(puts));
-  for (size_t i = 0; i < puts.size(); ++i) revisions_[puts[i].key] = revisions[i];
-  SetProblem("store", "");
-  return absl::OkStatus();
+  for (const NodeKey& key : due) {
+    reviewed_ = key;
+    batch.effects.Merge(state_.fleet.Review(key, JitterOf(key), batch.now));
+  }
+}
+
+void FleetLoop::Commit(Batch& batch) {
+  const absl::Time begin = clock_.Now();
+  const absl::Status stored = writer_.Commit(batch.effects, batch.raw, state_.fleet, batch.now);
+  if (!stored.ok()) {
+    ++counters_.failed_commits;
+    Fail(stored, batch);
+    return;
+  }
+  if (batch.effects.Stores() || !batch.raw.empty()) {
+    ++counters_.commits;
+    counters_.commit_time += clock_.Now() - begin;
+  }
+  CarryOut(batch);
 }
 
 void FleetLoop::CarryOut(Batch& batch) {
-  for (const Finding& finding : batch.effects.findings) LogFinding(log_, finding);
   for (auto& [session, answer] : batch.answers) agents_.Send(session, std::move(answer));
+  for (const NodeKey& key : batch.effects.resend) {
+    // The next one is to be a full one.
+    if (const auto session = sessions_.find(key); session != sessions_.end()) {
+      session->second.full_due = true;
+      batch.effects.desired.insert(key);
+    }
+  }
   for (const NodeKey& key : batch.effects.desired) {
     const auto session = sessions_.find(key);
-    if (session == sessions_.end()) continue;
+    const NodeRecord* record = state_.fleet.Find(key);
+    if (session == sessions_.end() || record == nullptr) continue;
     agents_.Send(session->second.id,
-                 NextDesired(fleet_, *fleet_.Find(key), clock_.Now(), session->second));
+                 NextDesired(state_.fleet, *record, batch.now, session->second));
   }
+  for (auto& [key, ranges] : batch.effects.reclaim) AskToReclaim(key, std::move(ranges));
   for (const NodeKey& key : batch.effects.attach) {
-    if (const NodeRecord* record = fleet_.Find(key); record != nullptr) {
+    if (const NodeRecord* record = state_.fleet.Find(key); record != nullptr) {
+      ++counters_.cloud_calls;
       cloud_.Request(NicOf(*record));
     }
   }
+  SpreadPolicy();
   for (const SessionId session : batch.read_next) agents_.ReadNext(session);
-  const FleetView view{fleet_, sessions_, problems_};
+  LogFindings(batch.effects.findings);
+  SetProblem("releases", state_.fleet.breaker().frozen()
+                             ? state_.fleet.breaker().state().freeze->reason
+                             : std::string());
+  for (const auto& done : batch.done) done(absl::OkStatus());
+  Answer(batch);
+}
+
+void FleetLoop::Answer(Batch& batch) {
+  const FleetView view = View(batch.now);
   for (const auto& query : batch.queries) query(view);
 }
 
+// One request at a time: what is not answered yet is asked for again by a later review.
+void FleetLoop::AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges) {
+  const auto it = sessions_.find(node);
+  if (it == sessions_.end() || it->second.reclaim_pending != 0) return;
+  Session& session = it->second;
+  session.reclaim_pending = ++session.last_request;
+  counters_.reclaims_asked += ranges.size();
+  agents_.Send(session.id, ReclaimRequest{session.reclaim_pending, std::move(ranges)});
+}
+
+// --- When nothing can be stored. ---
+
 // Memory is ahead of the store now, so it goes back to what the store says, and every agent whose
-// message was not answered begins again. Queries are still served.
-void FleetLoop::RecoverFromFailedCommit(const absl::Status& why, const Batch& batch) {
-  if (!problems_by_topic_.contains("store")) log_.Error("store_commit_failed", {{"error", why}});
+// message was not answered begins again. Until a commit goes through, agents wait and operators can
+// only look.
+void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
+  if (writable_) log_.Error("store_commit_failed", {{"error", why}});
+  writable_ = false;
+  next_probe_ = batch.now + kProbePeriod;
   SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(why)));
-  if (const absl::Status loaded = Load(); !loaded.ok()) {
-    log_.Error("store_reload_failed", {{"error", loaded}});
-  }
-  std::vector<SessionId> unanswered = batch.read_next;
-  for (const NodeKey& key : batch.effects.changed) {
-    if (const auto it = sessions_.find(key); it != sessions_.end()) {
-      unanswered.push_back(it->second.id);
-    }
-  }
+  const absl::Status refused = absl::UnavailableError(
+      fmt::format("nothing can be stored now, and nothing was changed: {}", base::MessageOf(why)));
+  for (const auto& done : batch.done) done(refused);
+  std::set<SessionId> unanswered(batch.read_next.begin(), batch.read_next.end());
+  for (const auto& [session, answer] : batch.answers) unanswered.insert(session);
   for (const SessionId session : unanswered) {
     const auto node = nodes_by_session_.find(session);
     if (node == nodes_by_session_.end()) continue;
     sessions_.erase(node->second);
     nodes_by_session_.erase(node);
-    agents_.Close(session, absl::UnavailableError("the server cannot store changes now"));
+    agents_.Close(session, refused);
   }
-  // What the cloud has answered meanwhile is forgotten with the rest, so whatever the store has as
-  // attaching is asked for again: asking twice has the effect of asking once.
-  for (const NodeKey& key : batch.effects.changed) {
-    const NodeRecord* record = fleet_.Find(key);
-    if (record == nullptr || CountAddresses(*record).attaching == 0) continue;
-    cloud_retries_[key] = clock_.Now() + kCloudRetryDelay;
+  // What the cloud was to be asked, or has answered, is asked again once that can be stored.
+  for (const NodeKey& key : batch.effects.attach) cloud_retries_[key] = batch.now;
+  for (const NodeKey& key : batch.effects.changed) cloud_retries_[key] = batch.now;
+  Reload(batch.now);
+  Answer(batch);
+}
+
+void FleetLoop::Reload(absl::Time now) {
+  auto loaded = LoadState(store_, settings_, now);
+  reload_due_ = !loaded.ok();
+  if (!loaded.ok()) {
+    log_.Error("store_reload_failed", {{"error", loaded.status()}});
+    SetProblem("memory", fmt::format("what is shown may never have been stored: {}",
+                                     base::MessageOf(loaded.status())));
+    return;
   }
-  const FleetView view{fleet_, sessions_, problems_};
-  for (const auto& query : batch.queries) query(view);
+  SetProblem("memory", "");
+  state_ = std::move(loaded->state);
+  writer_.Reset(std::move(loaded->revisions), loaded->newest_chunk);
+}
+
+void FleetLoop::TryToRecover(absl::Time now) {
+  if (now < next_probe_) return;
+  next_probe_ = now + kProbePeriod;
+  if (const absl::Status probed = writer_.Probe(); !probed.ok()) {
+    SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(probed)));
+    return;
+  }
+  if (reload_due_) Reload(now);
+  if (reload_due_) return;
+  writable_ = true;
+  SetProblem("store", "");
+}
+
+// --- Policy. ---
+
+void FleetLoop::SpreadPolicy() {
+  for (size_t i = 0; i < kPolicyPerTurn && !policy_waiting_.empty(); ++i) {
+    const NodeKey key = *policy_waiting_.begin();
+    policy_waiting_.erase(policy_waiting_.begin());
+    if (const auto session = sessions_.find(key); session != sessions_.end()) {
+      SendPolicy(key, session->second);
+    }
+  }
 }
 
 void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {
+  const auto it = problems_by_topic_.find(topic);
   if (text.empty()) {
-    if (problems_by_topic_.erase(topic) == 0) return;
+    if (it == problems_by_topic_.end()) return;
+    problems_by_topic_.erase(it);
     log_.Info("problem_over", {{"topic", topic}});
+  } else if (it != problems_by_topic_.end() && it->second == text) {
+    return;
   } else {
     problems_by_topic_[topic] = text;
   }
   problems_.clear();
   for (const auto& [unused, problem] : problems_by_topic_) problems_.push_back(problem);
+}
+
+FleetView FleetLoop::View(absl::Time now) const {
+  return {state_, state_.fleet, sessions_, problems_, cloud_retries_, counters_, Rates(now), now};
 }
 
 const NodeKey* FleetLoop::NodeOf(SessionId session) const {

@@ -2,18 +2,24 @@
 // then answers. One thread owns all state; everything that waits when it wakes becomes one commit.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "ipam-server/cloud/cloud.h"
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/core/session.h"
+#include "ipam-server/jobs/mailbox.h"
+#include "ipam-server/jobs/record_writer.h"
+#include "ipam-server/jobs/server_state.h"
 #include "ipam-server/store/store.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
@@ -39,14 +45,43 @@ class CloudRequests {
   virtual void Request(NicAddresses desired) = 0;
 };
 
-// What a query sees; valid during the call only.
-struct FleetView {
-  const Fleet& fleet;
-  const std::map<NodeKey, Session>& sessions;
-  const std::vector<std::string>& problems;
+// What happened, since the start.
+struct LoopCounters {
+  uint64_t hellos = 0;
+  uint64_t reports = 0;
+  uint64_t lends = 0;
+  uint64_t releases = 0;
+  uint64_t commits = 0;
+  uint64_t failed_commits = 0;
+  uint64_t reclaims_asked = 0;
+  uint64_t reclaims_agreed = 0;
+  uint64_t reclaims_denied = 0;
+  uint64_t cloud_calls = 0;
+  uint64_t cloud_failures = 0;
+  absl::Duration commit_time;
 };
 
-// Public functions are thread-safe except Run() and RunOnce(), which are for the owning thread.
+// Over the last minute, each second.
+struct LoopRates {
+  double lends = 0;
+  double releases = 0;
+  double commits = 0;
+};
+
+// What a query sees; valid during the call only.
+struct FleetView {
+  const ServerState& state;
+  const Fleet& fleet;  // That of `state`.
+  const std::map<NodeKey, Session>& sessions;
+  const std::vector<std::string>& problems;
+  const std::map<NodeKey, absl::Time>& cloud_retries;  // What the cloud refused, and until when.
+  const LoopCounters& counters;
+  LoopRates rates;
+  absl::Time now;
+};
+
+// Public functions are thread-safe except Run(), RunOnce() and the reading ones before Run(), which
+// are for the owning thread.
 class FleetLoop {
  public:
   struct Edges {
@@ -57,79 +92,82 @@ class FleetLoop {
     telemetry::Log& log;
   };
 
-  // Borrows the edges. `pools` and `policy` make the Fleet.
-  FleetLoop(std::vector<PoolSpec> pools, const FleetPolicy& policy, const Edges& edges);
-
-  // Reads all records. Call once, before Run(). Errors: as Store::List, DecodeNode and Fleet::Load.
-  absl::Status Load();
-
-  // What the loaded records say is on the NICs. For start-up, before Run().
-  std::vector<NicAddresses> AllNics() const;
+  // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
+  FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& edges);
 
   void PostHello(SessionId session, Hello hello);
-  void PostReport(SessionId session, LendingReport report);
-  void PostDesiredAck(SessionId session, uint64_t version);
-  void PostClosed(SessionId session);
+  void PostFromAgent(AgentEvent event) { mailbox_.Post(std::move(event)); }
+  void PostClosed(SessionId session) { mailbox_.PostClosed(session); }
   void PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result);
+  void PostListing(std::set<NodeKey> present);
   void PostQuery(std::function<void(const FleetView&)> query);
+  // `done` is called on the loop's thread: OK once the change is durable. An error of `change` is
+  // passed on; when nothing can be stored it is kUnavailable, and `change` may not have been
+  // called.
+  void PostChange(std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)> change,
+                  std::function<void(const absl::Status&)> done);
+  // Asks all connected agents what they hold; the answers go to the sink.
+  void PostAskInventories() { mailbox_.Post(AgentEvent(AskInventoriesEvent{})); }
+  // Called on the loop's thread with each answer. Call before Run().
+  void SetInventorySink(std::function<void(const NodeKey&, Inventory)> sink) {
+    inventory_sink_ = std::move(sink);
+  }
 
   // Serves until Stop().
   void Run();
-  void Stop();
+  void Stop() { mailbox_.Stop(); }
 
   // Waits up to `wait` for events, then handles all there are. False after Stop().
   bool RunOnce(absl::Duration wait);
 
- private:
-  struct HelloEvent {
-    SessionId session;
-    Hello hello;
-  };
-  struct ReportEvent {
-    SessionId session;
-    LendingReport report;
-  };
-  struct AckEvent {
-    SessionId session;
-    uint64_t version;
-  };
-  struct ClosedEvent {
-    SessionId session;
-  };
-  struct CloudEvent {
-    NodeKey node;
-    absl::StatusOr<NicAddresses> result;
-  };
-  struct QueryEvent {
-    std::function<void(const FleetView&)> query;
-  };
-  using Event =
-      std::variant<HelloEvent, ReportEvent, AckEvent, ClosedEvent, CloudEvent, QueryEvent>;
+  const Mailbox& mailbox() const { return mailbox_; }
 
+ private:
   // What has been decided but not yet stored.
   struct Batch {
     Effects effects;
+    RawRecords raw;
     std::vector<std::pair<SessionId, ToAgent>> answers;
     std::vector<SessionId> read_next;
     std::vector<std::function<void(const FleetView&)>> queries;
+    std::vector<std::function<void(const absl::Status&)>> done;
+    absl::Time now;
   };
 
-  void Post(Event event);
   void Handle(HelloEvent event, Batch& batch);
-  void Handle(const ReportEvent& event, Batch& batch);
-  void Handle(AckEvent event, Batch& batch);
+  void Handle(ReportEvent event, Batch& batch);
+  void Handle(DesiredAckEvent event, Batch& batch);
+  void Handle(ReclaimAnswerEvent event, Batch& batch);
+  void Handle(PolicyAckEvent event, Batch& batch);
+  void Handle(InventoryEvent event, Batch& batch);
+  void Handle(AskInventoriesEvent event, Batch& batch);
+  void Handle(ConflictEvent event, Batch& batch);
   void Handle(ClosedEvent event, Batch& batch);
   void Handle(CloudEvent event, Batch& batch);
+  void Handle(ListingEvent event, Batch& batch);
   void Handle(QueryEvent event, Batch& batch);
-  void RetryCloud(Batch& batch);
-  absl::Status CommitBatch(const Batch& batch);
-  void CarryOut(Batch& batch);
-  void RecoverFromFailedCommit(const absl::Status& why, const Batch& batch);
-  void SetProblem(const std::string& topic, const std::string& text);
-  const NodeKey* NodeOf(SessionId session) const;
+  void Handle(ChangeEvent event, Batch& batch);
 
-  const std::vector<PoolSpec> pools_;
-  const FleetPolicy policy_;
+  void KeepTime(Batch& batch);
+  void ReviewSome(Batch& batch);
+  void RememberCounters(absl::Time now);
+  LoopRates Rates(absl::Time now) const;
+  void Commit(Batch& batch);
+  void CarryOut(Batch& batch);
+  void AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges);
+  void SpreadPolicy();
+  void SendPolicy(const NodeKey& node, Session& session);
+  void Fail(const absl::Status& why, Batch& batch);
+  void Reload(absl::Time now);
+  void TryToRecover(absl::Time now);
+  void LogFindings(const std::vector<Finding>& findings);
+  void Answer(Batch& batch);
+  void SetProblem(const std::string& topic, const std::string& text);
+  FleetView View(absl::Time now) const;
+  const NodeKey* NodeOf(SessionId session) const;
+  Session* TouchSession(SessionId session, Batch& batch);
+
+  const ServerSettings settings_;
   Store& store_;
   AgentLink& agents_;
   CloudRequests& cloud_;
@@ -137,17 +175,25 @@ class FleetLoop {
   telemetry::Log& log_;
 
   // Owned by the loop's thread.
-  Fleet fleet_;
-  std::map<std::string, int64_t> revisions_;  // By store key.
+  ServerState state_;
+  RecordWriter writer_;
   std::map<NodeKey, Session> sessions_;
-  std::map<SessionId, NodeKey> nodes_by_session_;
+  absl::flat_hash_map<SessionId, NodeKey> nodes_by_session_;
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
+  std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
+  NodeKey reviewed_;                  // The last one; the next review goes on behind it.
+  absl::Time last_tick_;
+  double review_credit_ = 0;
+  bool writable_ = true;     // The last commit went through.
+  bool reload_due_ = false;  // Memory is ahead of the store, which could not be read either.
+  absl::Time next_probe_;    // While not writable.
+  LoopCounters counters_;
+  std::deque<std::pair<absl::Time, LoopCounters>> past_counters_;  // One a second, for a minute.
+  std::function<void(const NodeKey&, Inventory)> inventory_sink_;
 
-  absl::Mutex mutex_;
-  std::vector<Event> mailbox_ ABSL_GUARDED_BY(mutex_);
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  Mailbox mailbox_;
 };
 
 }  // namespace spoke::ipam

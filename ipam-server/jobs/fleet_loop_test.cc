@@ -5,6 +5,9 @@
 #include "gtest/gtest.h"
 #include "ipam-server/cloud/fake_cloud.h"
 #include "ipam-server/jobs/attach_job.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/policy/policy_file.h"
+#include "ipam-server/store/history_codec.h"
 #include "ipam-server/store/memory_store.h"
 #include "ipam-server/store/record_codec.h"
 #include "tests/support/recording_log.h"
@@ -41,14 +44,24 @@ class HeldRequests final : public CloudRequests {
 
 class FleetLoopTest : public testing::Test {
  protected:
-  FleetLoopTest() { EXPECT_TRUE(loop_->Load().ok()); }
-
   std::unique_ptr<FleetLoop> NewLoop() {
-    return std::make_unique<FleetLoop>(
-        std::vector<PoolSpec>{
-            {.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
-        FleetPolicy{.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}},
-        FleetLoop::Edges{store_, agents_, requests_, clock_, log_});
+    const ServerSettings settings{
+        .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
+        .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}}};
+    auto loaded = LoadState(store_, settings, clock_.Now());
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return std::make_unique<FleetLoop>(settings, *std::move(loaded),
+                                       FleetLoop::Edges{store_, agents_, requests_, clock_, log_});
+  }
+  void Report(SessionId session, LendingReport report) {
+    loop_->PostFromAgent(ReportEvent{session, std::move(report)});
+  }
+  LendingReport LendOne() {
+    return {.sequence = 1,
+            .lent = {{.address = A("10.1.0.4"),
+                      .generation = 1,
+                      .since = clock_.Now(),
+                      .lessee = {.container_id = "c", .ifname = "eth0"}}}};
   }
   void Step() { ASSERT_TRUE(loop_->RunOnce(absl::ZeroDuration())); }
   void Greet(SessionId session, std::vector<Lending> lent = {}) {
@@ -99,12 +112,7 @@ TEST_F(FleetLoopTest, HelloIsWelcomedAndAttachedAddressesFollow) {
 TEST_F(FleetLoopTest, AReportIsAcknowledgedOnceItIsStored) {
   Greet(1);
   AnswerCloud();
-  const LendingReport report{.sequence = 1,
-                             .lent = {{.address = A("10.1.0.4"),
-                                       .generation = 1,
-                                       .since = clock_.Now(),
-                                       .lessee = {.container_id = "c", .ifname = "eth0"}}}};
-  loop_->PostReport(1, report);
+  Report(1, LendOne());
   Step();
   EXPECT_THAT(SentTo<ReportAck>(1), ElementsAre(ReportAck{.sequence = 1}));
   EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
@@ -114,9 +122,9 @@ TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
   Greet(1);
   AnswerCloud();
   store_.FailCommits(absl::ResourceExhaustedError("disk full"));
-  loop_->PostReport(1, {.sequence = 1, .lent = {{.address = A("10.1.0.4"), .generation = 1}}});
+  Report(1, LendOne());
   std::vector<std::string> problems;
-  uint32_t lent = 99;
+  uint64_t lent = 99;
   loop_->PostQuery([&](const FleetView& view) {
     problems = view.problems;
     lent = CountAddresses(*view.fleet.Find(kNode)).lent;
@@ -127,16 +135,32 @@ TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
   EXPECT_EQ(lent, 0U);
   EXPECT_THAT(problems, ElementsAre("nothing can be stored: disk full"));
 
+  // Operators are refused with the reason, agents wait, and the store is tried again and again.
+  absl::Status refused;
+  loop_->PostChange([](ServerState&, RawRecords&) -> absl::StatusOr<Effects> { return Effects(); },
+                    [&](const absl::Status& status) { refused = status; });
+  loop_->PostHello(2, {.key = kNode, .boot_id = "b", .lent = LendOne().lent});
+  Step();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(SentTo<Welcome>(2).empty());
+
   store_.FailCommits(absl::OkStatus());
-  Greet(2, {{.address = A("10.1.0.4"), .generation = 1, .since = clock_.Now()}});
+  clock_.Advance(absl::Seconds(2));
+  Step();
+  Step();
+  EXPECT_EQ(SentTo<Welcome>(2).size(), 1U);
   EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
+  EXPECT_EQ(log_.Count("problem_over"), 1);
 }
 
 TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
   Greet(1);  // Stored as attaching; the process ends before the cloud answers.
   loop_ = NewLoop();
-  ASSERT_TRUE(loop_->Load().ok());
-  EXPECT_EQ(loop_->AllNics().at(0).configurations.size(), 2U);
+  std::vector<NicAddresses> nics;
+  loop_->PostQuery([&](const FleetView& view) { nics = AllNics(view.fleet); });
+  Step();
+  ASSERT_EQ(nics.size(), 1U);
+  EXPECT_EQ(nics[0].configurations.size(), 2U);
   Greet(2);
   EXPECT_THAT(SentTo<Welcome>(2), ElementsAre(Welcome{.session_epoch = 2}));
 }
@@ -167,9 +191,97 @@ TEST_F(FleetLoopTest, ACloudAnswerThatCannotBeStoredIsAskedForAgain) {
   store_.FailCommits(absl::OkStatus());
   clock_.Advance(absl::Seconds(6));
   Step();
+  Step();
   ASSERT_EQ(requests_.waiting.size(), 1U);
   AnswerCloud();
   EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
+}
+
+TEST_F(FleetLoopTest, AnAnswerCountsOnlyForTheRequestOfThisSession) {
+  Greet(1);
+  AnswerCloud();
+  absl::Status drained;
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) {
+        return state.fleet.SetMode("node1", NodeMode::kDraining, clock_.Now());
+      },
+      [&](const absl::Status& status) { drained = status; });
+  Step();
+  ASSERT_TRUE(drained.ok());
+  const auto asked = SentTo<ReclaimRequest>(1);
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].ranges.size(), 2U);
+  Greet(2);  // The stream broke; a late answer comes by the new one.
+  loop_->PostFromAgent(ReclaimAnswerEvent{2, {.id = asked[0].id + 7, .agreed = asked[0].ranges}});
+  Step();
+  EXPECT_EQ(CountAddresses(Stored()).detaching, 0U);
+  clock_.Advance(absl::Minutes(2));  // Asked again, by the review.
+  Step();
+  const auto again = SentTo<ReclaimRequest>(2);
+  ASSERT_EQ(again.size(), 1U);
+  loop_->PostFromAgent(ReclaimAnswerEvent{2, {.id = again[0].id, .agreed = again[0].ranges}});
+  Step();
+  EXPECT_EQ(CountAddresses(Stored()).detaching, 2U);
+  AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).total(), 0U);
+  EXPECT_EQ(Stored().released.size(), 2U);
+}
+
+TEST_F(FleetLoopTest, ASessionThatEndedBeforeItsHelloWasReadIsNotThere) {
+  loop_->PostHello(1, {.key = kNode, .boot_id = "b"});
+  loop_->PostClosed(1);
+  size_t sessions = 99;
+  loop_->PostQuery([&](const FleetView& view) { sessions = view.sessions.size(); });
+  Step();
+  EXPECT_EQ(sessions, 0U);
+  EXPECT_TRUE(agents_.sent.empty());
+}
+
+TEST_F(FleetLoopTest, EveryCommitLeavesItsHistory) {
+  Greet(1);
+  AnswerCloud();
+  Report(1, LendOne());
+  Step();
+  std::vector<std::string> words;
+  ASSERT_TRUE(store_
+                  .List(kHistoryPrefix,
+                        [&](std::string_view, const StoredRecord& record) {
+                          const auto entries = DecodeHistory(record.value);
+                          ASSERT_TRUE(entries.ok());
+                          for (const HistoryEntry& entry : *entries) {
+                            words.emplace_back(NameOf(entry.event));
+                          }
+                        })
+                  .ok());
+  EXPECT_THAT(words, ElementsAre("attached", "attached", "lent"));
+}
+
+TEST_F(FleetLoopTest, PolicyReachesThoseThatAreThereAndThoseThatComeBack) {
+  Greet(1);
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 1U);
+  const uint64_t version = SentTo<PolicyUpdate>(1)[0].to->version;
+  loop_->PostFromAgent(PolicyAckEvent{1, version, ""});
+  const ParsedFiles files = ParsePolicyFiles(std::vector<PolicyFileText>{
+      {"team.yaml",
+       "apiVersion: spoke/v1\nkind: Team\nmetadata:\n  name: blue\nspec:\n  namespaces: [b]\n"}});
+  absl::Status applied;
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+        const auto plan = PlanApply(state.objects, files, {}, clock_.Now());
+        if (!plan.ok()) return plan.status();
+        state.objects = plan->next;
+        state.bundles.Advance(state.objects);
+        for (const PolicyWrite& write : EncodePlan(*plan)) raw[write.key] = write.value;
+        return Effects();
+      },
+      [&](const absl::Status& status) { applied = status; });
+  Step();
+  ASSERT_TRUE(applied.ok()) << applied;
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 2U);
+  EXPECT_TRUE(SentTo<PolicyUpdate>(1)[1].to->entries.contains("Team/blue"));
+  loop_ = NewLoop();
+  Greet(2);
+  EXPECT_TRUE(SentTo<PolicyUpdate>(2).at(0).to->entries.contains("Team/blue"));
 }
 
 TEST_F(FleetLoopTest, TheNewerSessionOfANodeWinsAndTheOlderIsMute) {
@@ -177,7 +289,7 @@ TEST_F(FleetLoopTest, TheNewerSessionOfANodeWinsAndTheOlderIsMute) {
   AnswerCloud();
   Greet(2);
   EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kAborted);
-  loop_->PostReport(1, {.sequence = 1, .lent = {{.address = A("10.1.0.4"), .generation = 1}}});
+  Report(1, LendOne());
   loop_->PostClosed(1);
   Step();
   EXPECT_EQ(CountAddresses(Stored()).lent, 0U);
@@ -189,7 +301,7 @@ TEST_F(FleetLoopTest, TheNewerSessionOfANodeWinsAndTheOlderIsMute) {
 
 TEST_F(FleetLoopTest, AcksAreKeptWithinWhatWasSent) {
   Greet(1);
-  loop_->PostDesiredAck(1, 99);
+  loop_->PostFromAgent(DesiredAckEvent{1, 99});
   uint64_t acked = 0;
   loop_->PostQuery([&](const FleetView& view) { acked = view.sessions.at(kNode).acked_version; });
   Step();
@@ -204,7 +316,7 @@ TEST(AttachJob, AnswersOnItsOwnThreadAndReplacesWhatWaits) {
     result = std::move(answer);
     answered.Notify();
   });
-  job.Request({.node = kNode, .configurations = {{"spoke-1", A("10.1.0.4")}}});
+  job.Request({.node = kNode, .configurations = {{"spoke-1", ip::Prefix::Host(A("10.1.0.4"))}}});
   answered.WaitForNotification();
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->configurations.size(), 1U);

@@ -1,3 +1,4 @@
+// The calls that look.
 #include "ipam-server/rpc/admin_service.h"
 
 #include <algorithm>
@@ -7,13 +8,18 @@
 
 #include "absl/synchronization/notification.h"
 #include "fmt/core.h"
-#include "ipam-server/rpc/convert.h"
+#include "ipam-server/core/policy/rollout.h"
+#include "ipam-server/policy/object_text.h"
+#include "ipam-server/rpc/describe.h"
+#include "ipam-server/rpc/explain.h"
+#include "ipam-server/rpc/history_query.h"
 #include "lib/base/status.h"
+#include "lib/rpc/status.h"
 
 namespace spoke::ipam {
 namespace {
 
-constexpr absl::Duration kLoopDeadline = absl::Seconds(10);
+constexpr absl::Duration kLoopPatience = absl::Seconds(10);
 constexpr int kNodesPerQuery = 256;  // Keeps one query well under a millisecond.
 constexpr int kRowsPerMessage = 1000;
 
@@ -22,31 +28,71 @@ const Session* SessionOf(const FleetView& view, const NodeKey& key) {
   return it == view.sessions.end() ? nullptr : &it->second;
 }
 
-}  // namespace
-
-grpc::Status AdminService::Ask(std::function<void(const FleetView&)> query) {
-  // Shared, since a query that comes too late still has to find its notification.
-  auto done = std::make_shared<absl::Notification>();
-  auto abandoned = std::make_shared<absl::Mutex>();
-  auto wanted = std::make_shared<bool>(true);
-  loop_.PostQuery([=, query = std::move(query)](const FleetView& view) {
-    absl::MutexLock lock(abandoned.get());
-    if (*wanted) query(view);
-    done->Notify();
-  });
-  if (done->WaitForNotificationWithTimeout(kLoopDeadline)) return grpc::Status::OK;
-  absl::MutexLock lock(abandoned.get());
-  if (done->HasBeenNotified()) return grpc::Status::OK;
-  *wanted = false;
-  return {grpc::StatusCode::DEADLINE_EXCEEDED, "the server is too busy to answer; try again"};
+// How long the caller is ready to wait, and no longer than the loop may take.
+absl::Duration PatienceOf(const grpc::ServerContext& context) {
+  return std::clamp(absl::FromChrono(context.deadline()) - absl::Now(), absl::ZeroDuration(),
+                    kLoopPatience);
 }
 
-grpc::Status AdminService::AskForNodes(
-    const std::function<void(const FleetView&, const NodeRecord&)>& visit) {
+}  // namespace
+
+absl::Status AdminService::Ask(const Context& context, Query query) {
+  // Shared, since a query that comes too late still has to find them.
+  struct Call {
+    absl::Mutex mutex;
+    bool wanted = true;
+    absl::Notification done;
+  };
+  auto call = std::make_shared<Call>();
+  loop_.PostQuery([call, query = std::move(query)](const FleetView& view) {
+    absl::MutexLock lock(&call->mutex);
+    if (call->wanted) query(view);
+    call->done.Notify();
+  });
+  if (call->done.WaitForNotificationWithTimeout(PatienceOf(context))) return absl::OkStatus();
+  absl::MutexLock lock(&call->mutex);
+  if (call->done.HasBeenNotified()) return absl::OkStatus();
+  call->wanted = false;
+  return absl::DeadlineExceededError("the server is too busy to answer; try again");
+}
+
+absl::Status AdminService::Do(const Context& context, Change change) {
+  struct Call {
+    absl::Mutex mutex;
+    bool wanted = true;
+    bool begun = false;
+    absl::Status status;
+    absl::Notification done;
+  };
+  auto call = std::make_shared<Call>();
+  loop_.PostChange(
+      [call, change = std::move(change)](ServerState& state,
+                                         RawRecords& raw) -> absl::StatusOr<Effects> {
+        absl::MutexLock lock(&call->mutex);
+        if (!call->wanted) return absl::DeadlineExceededError("the caller has gone");
+        call->begun = true;
+        return change(state, raw);
+      },
+      [call](const absl::Status& status) {
+        call->status = status;
+        call->done.Notify();
+      });
+  if (call->done.WaitForNotificationWithTimeout(PatienceOf(context))) return call->status;
+  absl::MutexLock lock(&call->mutex);
+  if (call->done.HasBeenNotified()) return call->status;
+  call->wanted = false;
+  return absl::DeadlineExceededError(
+      call->begun ? "the server took too long to store it: it may have happened, look before you "
+                    "try again"
+                  : "the server is too busy; nothing was changed, try again");
+}
+
+absl::Status AdminService::AskForNodes(
+    const Context& context, const std::function<void(const FleetView&, const NodeRecord&)>& visit) {
   std::optional<NodeKey> last;
   bool more = true;
   while (more) {
-    const grpc::Status status = Ask([&](const FleetView& view) {
+    RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
       const auto& nodes = view.fleet.nodes();
       auto it = last ? nodes.upper_bound(*last) : nodes.begin();
       for (int i = 0; i < kNodesPerQuery && it != nodes.end(); ++i, ++it) {
@@ -54,69 +100,126 @@ grpc::Status AdminService::AskForNodes(
         last = it->first;
       }
       more = it != nodes.end();
-    });
-    if (!status.ok()) return status;
+    }));
   }
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status AdminService::GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+grpc::Status AdminService::GetStatus(Context* context, const v1::GetStatusRequest*,
                                      v1::GetStatusResponse* response) {
   response->set_version(about_.version);
   response->set_started_unix_ms(absl::ToUnixMillis(about_.started));
   response->set_store(about_.store);
   response->set_cloud(about_.cloud);
-  return Ask([&](const FleetView& view) {
-    AddressCounts counts;
-    for (const auto& [key, record] : view.fleet.nodes()) {
-      for (const auto& [address, held] : record.addresses) counts.Add(held);
-    }
+  if (const auto last = audit_.Last()) {
+    response->set_last_audit_unix_ms(absl::ToUnixMillis(last->at));
+    response->set_audit_differences(last->differences.size());
+  }
+  return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
+    const AddressCounts counts = view.fleet.Counts();
     uint64_t usable = 0;
-    for (const AddressPool& pool : view.fleet.pools()) usable += pool.usable();
+    uint64_t free = 0;
+    for (const PoolEntry& entry : view.fleet.pools()) {
+      usable += entry.pool.usable();
+      free += entry.pool.free();
+    }
     response->set_nodes(view.fleet.nodes().size());
     response->set_nodes_connected(view.sessions.size());
     response->set_addresses_usable(usable);
+    response->set_addresses_free(free);
     response->set_addresses_attached(counts.attached());
     response->set_addresses_lent(counts.lent);
     response->set_addresses_cooling(counts.cooling);
+    response->set_addresses_attaching(counts.attaching);
+    response->set_addresses_detaching(counts.detaching);
+    response->set_addresses_quarantined(view.fleet.quarantine().size());
+    response->set_policy_version(view.state.objects.version());
+    response->set_reservations(view.fleet.reservations().all().size());
+    const BreakerState& breaker = view.fleet.breaker().state();
+    if (breaker.freeze) response->set_releases_frozen(breaker.freeze->reason);
     for (const std::string& problem : view.problems) response->add_problems(problem);
-  });
+  }));
 }
 
-grpc::Status AdminService::ListPools(grpc::ServerContext*, const v1::ListPoolsRequest*,
+grpc::Status AdminService::ListPools(Context* context, const v1::ListPoolsRequest* request,
                                      v1::ListPoolsResponse* response) {
-  return Ask([&](const FleetView& view) {
-    for (const AddressPool& pool : view.fleet.pools()) {
-      *response->add_pools() = DescribePool(view.fleet, pool);
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    for (const PoolEntry& entry : view.fleet.pools()) {
+      if (!request->name().empty() && request->name() != entry.pool.spec().name) continue;
+      *response->add_pools() = DescribePool(view.fleet, entry);
     }
   });
+  if (status.ok() && !request->name().empty() && response->pools().empty()) {
+    status = absl::NotFoundError(
+        fmt::format("there is no pool {}; see: spokectl pool list", request->name()));
+  }
+  return rpc::ToGrpc(status);
 }
 
-grpc::Status AdminService::ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
-                                     grpc::ServerWriter<v1::ListNodesResponse>* writer) {
+grpc::Status AdminService::ListNodes(Context* context, const v1::ListNodesRequest* request,
+                                     Writer<v1::ListNodesResponse>* writer) {
   std::vector<v1::ListNodesResponse> batches(1);
-  const grpc::Status status = AskForNodes([&](const FleetView& view, const NodeRecord& record) {
-    if (batches.back().nodes_size() >= kRowsPerMessage) batches.emplace_back();
-    *batches.back().add_nodes() = DescribeNode(view.fleet, record, SessionOf(view, record.key));
-  });
-  if (!status.ok()) return status;
+  const absl::Status status =
+      AskForNodes(*context, [&](const FleetView& view, const NodeRecord& record) {
+        if (!request->name().empty() && request->name() != record.key.name) return;
+        if (batches.back().nodes_size() >= kRowsPerMessage) batches.emplace_back();
+        *batches.back().add_nodes() = DescribeNode(view.fleet, record, SessionOf(view, record.key));
+      });
+  if (!status.ok()) return rpc::ToGrpc(status);
   for (const v1::ListNodesResponse& batch : batches) writer->Write(batch);
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::ListAddresses(grpc::ServerContext*,
-                                         const v1::ListAddressesRequest* request,
-                                         grpc::ServerWriter<v1::ListAddressesResponse>* writer) {
-  std::vector<std::pair<ip::Address, v1::AddressInfo>> rows;
-  const grpc::Status status = AskForNodes([&](const FleetView&, const NodeRecord& record) {
-    if (!request->node().empty() && request->node() != record.key.name) return;
-    for (const auto& [address, held] : record.addresses) {
-      if (!request->pool().empty() && request->pool() != held.pool) continue;
-      if (!request->state().empty() && request->state() != NameOf(held.state, held.use)) continue;
-      rows.emplace_back(address, DescribeAddress(record, address, held));
+grpc::Status AdminService::GetNode(Context* context, const v1::GetNodeRequest* request,
+                                   v1::GetNodeResponse* response) {
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    const auto& nodes = view.fleet.nodes();
+    const NodeRecord* present = view.fleet.FindByName(request->name());
+    for (auto it = nodes.lower_bound({request->name(), ""});
+         it != nodes.end() && it->first.name == request->name(); ++it) {
+      if (present == nullptr) present = &it->second;
+      if (&it->second == present) continue;
+      *response->add_retired() = DescribeNode(view.fleet, it->second, SessionOf(view, it->first));
+    }
+    if (present == nullptr) return;
+    *response->mutable_node() = DescribeNode(view.fleet, *present, SessionOf(view, present->key));
+    for (const auto& [base, configuration] : present->configurations) {
+      for (size_t i = 0; i < configuration.slots.size(); ++i) {
+        *response->add_addresses() =
+            DescribeAddress(view.fleet, *present, configuration, configuration.AddressAt(i));
+      }
     }
   });
-  if (!status.ok()) return status;
+  if (status.ok() && !response->has_node()) {
+    status = absl::NotFoundError(
+        fmt::format("there is no node {}; see: spokectl node list", request->name()));
+  }
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::ListAddresses(Context* context, const v1::ListAddressesRequest* request,
+                                         Writer<v1::ListAddressesResponse>* writer) {
+  std::vector<std::pair<ip::Address, v1::AddressInfo>> rows;
+  const auto wanted = [&](const v1::AddressInfo& info) {
+    return (request->node().empty() || request->node() == info.node()) &&
+           (request->pool().empty() || request->pool() == info.pool()) &&
+           (request->state().empty() || request->state() == info.state());
+  };
+  absl::Status status = AskForNodes(*context, [&](const FleetView& view, const NodeRecord& record) {
+    for (v1::AddressInfo& info : DescribeAddresses(view.fleet, record)) {
+      if (!wanted(info)) continue;
+      const ip::Address address = *ip::Address::Parse(info.address());
+      rows.emplace_back(address, std::move(info));
+    }
+  });
+  status.Update(Ask(*context, [&](const FleetView& view) {
+    for (const auto& [address, quarantine] : view.fleet.quarantine()) {
+      if (view.fleet.HolderOf(address) != nullptr) continue;  // Listed with its node.
+      v1::AddressInfo info = *DescribeAddress(view.fleet, address);
+      if (wanted(info)) rows.emplace_back(address, std::move(info));
+    }
+  }));
+  if (!status.ok()) return rpc::ToGrpc(status);
   std::sort(rows.begin(), rows.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   v1::ListAddressesResponse batch;
@@ -130,30 +233,135 @@ grpc::Status AdminService::ListAddresses(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::GetAddress(grpc::ServerContext*, const v1::GetAddressRequest* request,
+absl::Status AdminService::Describe(const Context& context, const ip::Address& address,
+                                    v1::AddressInfo* response) {
+  std::optional<v1::AddressInfo> info;
+  RETURN_IF_ERROR(
+      Ask(context, [&](const FleetView& view) { info = DescribeAddress(view.fleet, address); }));
+  if (!info) {
+    return absl::NotFoundError(
+        fmt::format("{} is in none of the pools; see: spokectl pool list", address.ToString()));
+  }
+  *response = *std::move(info);
+  return absl::OkStatus();
+}
+
+grpc::Status AdminService::GetAddress(Context* context, const v1::GetAddressRequest* request,
                                       v1::AddressInfo* response) {
   const auto address = ip::Address::Parse(request->address());
-  if (!address.ok()) {
-    return {grpc::StatusCode::INVALID_ARGUMENT, std::string(address.status().message())};
-  }
-  bool found = false;
-  const grpc::Status status = Ask([&](const FleetView& view) {
-    if (const NodeRecord* record = view.fleet.HolderOf(*address); record != nullptr) {
-      *response = DescribeAddress(*record, *address, record->addresses.at(*address));
-      found = true;
-    } else if (const AddressPool* pool = view.fleet.PoolOf(*address); pool != nullptr) {
-      response->set_address(address->ToString());
-      response->set_state(pool->Owns(*address) ? "free" : "reserved");
-      response->set_pool(pool->spec().name);
-      found = true;
+  if (!address.ok()) return rpc::ToGrpc(address.status());
+  return rpc::ToGrpc(Describe(*context, *address, response));
+}
+
+grpc::Status AdminService::GetAddressHistory(Context*, const v1::GetAddressHistoryRequest* request,
+                                             v1::GetAddressHistoryResponse* response) {
+  return rpc::ToGrpc(QueryHistory(store_, *request, *response));
+}
+
+grpc::Status AdminService::ListReservations(Context* context, const v1::ListReservationsRequest*,
+                                            v1::ListReservationsResponse* response) {
+  return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
+    for (const auto& [name, reservation] : view.fleet.reservations().all()) {
+      *response->add_reservations() = DescribeReservation(reservation);
     }
+  }));
+}
+
+grpc::Status AdminService::GetObjects(Context* context, const v1::GetObjectsRequest* request,
+                                      v1::GetObjectsResponse* response) {
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    const auto add = [&](const PolicyObject& object) {
+      if (!request->kind().empty() && request->kind() != object.key.kind) return;
+      if (!request->name().empty() && request->name() != object.key.name) return;
+      v1::PolicyObjectInfo& info = *response->add_objects();
+      info.set_kind(object.key.kind);
+      info.set_name(object.key.name);
+      info.set_yaml(ObjectYaml(object));
+      info.set_json(ObjectJson(object));
+      info.set_version(object.version);
+      info.set_changed_unix_ms(absl::ToUnixMillis(object.changed));
+    };
+    for (const PolicyObject& object : view.state.configured) add(object);
+    for (const auto& [key, object] : view.state.objects.objects()) add(*object);
   });
-  if (status.ok() && !found) {
-    return {
-        grpc::StatusCode::NOT_FOUND,
-        fmt::format("{} is in none of the pools; see: spokectl pool list", address->ToString())};
+  if (status.ok() && !request->name().empty() && response->objects().empty()) {
+    status = absl::NotFoundError(fmt::format("there is no {} \"{}\"; see: spokectl get {}",
+                                             request->kind(), request->name(), request->kind()));
   }
-  return status;
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::GetRollout(Context* context, const v1::GetRolloutRequest*,
+                                      v1::GetRolloutResponse* response) {
+  std::vector<NodePolicy> nodes;
+  std::vector<v1::NodeInfo> infos;
+  uint64_t version = 0;
+  const absl::Status status =
+      AskForNodes(*context, [&](const FleetView& view, const NodeRecord& record) {
+        version = view.state.bundles.version();
+        if (record.mode == NodeMode::kRetired) return;
+        const Session* session = SessionOf(view, record.key);
+        nodes.push_back({.node = record.key.name,
+                         .connected = session != nullptr,
+                         .acked = session == nullptr ? 0 : session->policy_acked,
+                         .error = session == nullptr ? "" : session->policy_error});
+        v1::NodeInfo& info = infos.emplace_back();
+        info.set_name(record.key.name);
+        info.set_vm_id(record.key.vm_id);
+        info.set_connected(session != nullptr);
+        if (session == nullptr) return;
+        info.set_policy_version(session->policy_acked);
+        info.set_policy_error(session->policy_error);
+      });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  const Rollout rollout = SummarizeRollout(version, nodes);
+  response->set_version(rollout.version);
+  response->set_nodes(rollout.nodes);
+  response->set_nodes_current(rollout.current);
+  response->set_nodes_refused(rollout.refused);
+  response->set_nodes_away(rollout.away);
+  for (const size_t index : rollout.behind) *response->add_behind() = infos[index];
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Explain(Context* context, const v1::ExplainRequest* request,
+                                   v1::ExplainResponse* response) {
+  absl::Status found;
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    auto explained = ExplainSubject(view, *request);
+    found = explained.status();
+    if (explained.ok()) *response = *std::move(explained);
+  });
+  status.Update(found);
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::WhatIf(Context* context, const v1::WhatIfRequest* request,
+                                  v1::WhatIfResponse* response) {
+  absl::Status judged;
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    auto answer = JudgeScaleUp(view.fleet, *request);
+    judged = answer.status();
+    if (answer.ok()) *response = *std::move(answer);
+  });
+  status.Update(judged);
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::GetTop(Context* context, const v1::GetTopRequest* request,
+                                  v1::GetTopResponse* response) {
+  TopUsers top;
+  LoopRates rates;
+  const absl::Status status =
+      AskForNodes(*context, [&](const FleetView& view, const NodeRecord& record) {
+        top.Add(record);
+        rates = view.rates;
+      });
+  if (status.ok()) *response = top.Describe(request->limit() == 0 ? 20 : request->limit());
+  response->set_lends_per_second(rates.lends);
+  response->set_releases_per_second(rates.releases);
+  response->set_commits_per_second(rates.commits);
+  return rpc::ToGrpc(status);
 }
 
 }  // namespace spoke::ipam

@@ -1,16 +1,25 @@
-// What operators ask, answered from the loop's state. Reads only; a query is short on the loop's
-// thread, and long lists are taken node by node.
+// What operators ask, answered from the loop's state. A query is short on the loop's thread, and
+// long lists are taken node by node; a change is answered once it is durable.
 #pragma once
 
+#include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "ipam-server/jobs/audit_job.h"
+#include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/store/store.h"
 #include "proto/spoke/v1/admin.grpc.pb.h"
 
 namespace spoke::ipam {
 
-// Thread-safe. Errors of every call: DEADLINE_EXCEEDED (the loop did not answer in time).
+// Thread-safe. Errors of every call, beside those that admin.proto lists: DEADLINE_EXCEEDED (the
+// loop did not answer in time, or not before the caller's deadline).
+//
+// admin_service.cc has the calls that look, admin_changes.cc those that change something, and
+// admin_streams.cc those that go on for a while.
 class AdminService final : public v1::AdminService::Service {
  public:
   struct About {
@@ -19,27 +28,105 @@ class AdminService final : public v1::AdminService::Service {
     std::string cloud;
     absl::Time started;
   };
-  // Borrows `loop`.
-  AdminService(FleetLoop& loop, About about) : loop_(loop), about_(std::move(about)) {}
+  struct Edges {
+    FleetLoop& loop;
+    Store& store;
+    AuditJob& audit;
+    EventRing& events;
+  };
+  // Borrows the edges. `settings`: those of the loop. `scratch`: a directory for backups on their
+  // way to the operator.
+  AdminService(ServerSettings settings, About about, std::string scratch, const Edges& edges)
+      : settings_(std::move(settings)),
+        about_(std::move(about)),
+        scratch_(std::move(scratch)),
+        loop_(edges.loop),
+        store_(edges.store),
+        audit_(edges.audit),
+        events_(edges.events) {}
 
-  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
+  using Context = grpc::ServerContext;
+  template <typename T>
+  using Writer = grpc::ServerWriter<T>;
+
+  grpc::Status GetStatus(Context* context, const v1::GetStatusRequest* request,
                          v1::GetStatusResponse* response) override;
-  grpc::Status ListPools(grpc::ServerContext* context, const v1::ListPoolsRequest* request,
+  grpc::Status ListPools(Context* context, const v1::ListPoolsRequest* request,
                          v1::ListPoolsResponse* response) override;
-  grpc::Status ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest* request,
-                         grpc::ServerWriter<v1::ListNodesResponse>* writer) override;
-  grpc::Status ListAddresses(grpc::ServerContext* context, const v1::ListAddressesRequest* request,
-                             grpc::ServerWriter<v1::ListAddressesResponse>* writer) override;
-  grpc::Status GetAddress(grpc::ServerContext* context, const v1::GetAddressRequest* request,
+  grpc::Status ListNodes(Context* context, const v1::ListNodesRequest* request,
+                         Writer<v1::ListNodesResponse>* writer) override;
+  grpc::Status GetNode(Context* context, const v1::GetNodeRequest* request,
+                       v1::GetNodeResponse* response) override;
+  grpc::Status ListAddresses(Context* context, const v1::ListAddressesRequest* request,
+                             Writer<v1::ListAddressesResponse>* writer) override;
+  grpc::Status GetAddress(Context* context, const v1::GetAddressRequest* request,
                           v1::AddressInfo* response) override;
+  grpc::Status GetAddressHistory(Context* context, const v1::GetAddressHistoryRequest* request,
+                                 v1::GetAddressHistoryResponse* response) override;
+  grpc::Status ListReservations(Context* context, const v1::ListReservationsRequest* request,
+                                v1::ListReservationsResponse* response) override;
+  grpc::Status GetObjects(Context* context, const v1::GetObjectsRequest* request,
+                          v1::GetObjectsResponse* response) override;
+  grpc::Status GetRollout(Context* context, const v1::GetRolloutRequest* request,
+                          v1::GetRolloutResponse* response) override;
+  grpc::Status Explain(Context* context, const v1::ExplainRequest* request,
+                       v1::ExplainResponse* response) override;
+  grpc::Status WhatIf(Context* context, const v1::WhatIfRequest* request,
+                      v1::WhatIfResponse* response) override;
+  grpc::Status GetTop(Context* context, const v1::GetTopRequest* request,
+                      v1::GetTopResponse* response) override;
+
+  grpc::Status Unfreeze(Context* context, const v1::UnfreezeRequest* request,
+                        v1::UnfreezeResponse* response) override;
+  grpc::Status SetNodeMode(Context* context, const v1::SetNodeModeRequest* request,
+                           v1::NodeInfo* response) override;
+  grpc::Status ReleaseAddress(Context* context, const v1::ReleaseAddressRequest* request,
+                              v1::AddressInfo* response) override;
+  grpc::Status QuarantineAddress(Context* context, const v1::QuarantineAddressRequest* request,
+                                 v1::AddressInfo* response) override;
+  grpc::Status CreateReservation(Context* context, const v1::CreateReservationRequest* request,
+                                 v1::ReservationInfo* response) override;
+  grpc::Status DeleteReservation(Context* context, const v1::DeleteReservationRequest* request,
+                                 v1::ReservationInfo* response) override;
+  grpc::Status Apply(Context* context, const v1::ApplyRequest* request,
+                     v1::ApplyResponse* response) override;
+  grpc::Status DeleteObjects(Context* context, const v1::DeleteObjectsRequest* request,
+                             v1::DeleteObjectsResponse* response) override;
+
+  grpc::Status Audit(Context* context, const v1::AuditRequest* request,
+                     Writer<v1::AuditResponse>* writer) override;
+  grpc::Status ListEvents(Context* context, const v1::ListEventsRequest* request,
+                          Writer<v1::ListEventsResponse>* writer) override;
+  grpc::Status Backup(Context* context, const v1::BackupRequest* request,
+                      Writer<v1::BackupResponse>* writer) override;
 
  private:
-  grpc::Status Ask(std::function<void(const FleetView&)> query);
-  // Visits every node, a bounded number a query.
-  grpc::Status AskForNodes(const std::function<void(const FleetView&, const NodeRecord&)>& visit);
+  using Query = std::function<void(const FleetView&)>;
+  using Change = std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)>;
 
-  FleetLoop& loop_;
+  // Errors: kDeadlineExceeded; then `query` has not been called and will not be.
+  absl::Status Ask(const Context& context, Query query);
+  // Errors: those of `change`; kUnavailable (cannot be stored); kDeadlineExceeded: when it had not
+  // begun it never will, else it may have happened, as the message says.
+  absl::Status Do(const Context& context, Change change);
+  // Visits every node, a bounded number a query.
+  absl::Status AskForNodes(const Context& context,
+                           const std::function<void(const FleetView&, const NodeRecord&)>& visit);
+  absl::Status Describe(const Context& context, const ip::Address& address,
+                        v1::AddressInfo* response);
+  // Judges `plan` against the present state; with `commit`, puts it into force.
+  using PlanObjects =
+      std::function<absl::StatusOr<ApplyPlan>(const ObjectSet&, const PolicyWorld&)>;
+  absl::StatusOr<ApplyPlan> ChangeObjects(const Context& context, const PlanObjects& plan,
+                                          bool commit);
+
+  const ServerSettings settings_;
   const About about_;
+  const std::string scratch_;
+  FleetLoop& loop_;
+  Store& store_;
+  AuditJob& audit_;
+  EventRing& events_;
 };
 
 }  // namespace spoke::ipam

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -12,6 +13,7 @@ namespace {
 constexpr size_t kMaxNameLength = 253;  // RFC 1123 host names, and plenty for the rest.
 constexpr size_t kMaxIdLength = 512;    // A cloud's VM id is a path.
 constexpr int kMaxLendings = 8192;      // Far above what one node can hold.
+constexpr size_t kMaxLabels = 64;
 
 // Printable ASCII without blanks: these end up in keys, logs and tables.
 absl::Status CheckName(std::string_view field, std::string_view text, size_t max_length) {
@@ -58,23 +60,38 @@ absl::StatusOr<std::vector<ip::Address>> AddressesFromWire(
   return addresses;
 }
 
+void ToWire(const ip::Prefix& range, v1::IpConfiguration& out) {
+  out.set_base(range.base().ToBytes());
+  out.set_prefix_length(static_cast<uint32_t>(range.length()));
+}
+
+absl::StatusOr<std::vector<ip::Prefix>> RangesFromWire(
+    const google::protobuf::RepeatedPtrField<v1::IpConfiguration>& in) {
+  std::vector<ip::Prefix> ranges;
+  for (const v1::IpConfiguration& configuration : in) {
+    ASSIGN_OR_RETURN(const ip::Address base, ip::Address::FromBytes(configuration.base()));
+    if (configuration.prefix_length() > static_cast<uint32_t>(base.bits())) {
+      return absl::InvalidArgumentError(
+          fmt::format("prefix length {} of {}", configuration.prefix_length(), base.ToString()));
+    }
+    ASSIGN_OR_RETURN(ranges.emplace_back(),
+                     ip::Prefix::Of(base, static_cast<int>(configuration.prefix_length())));
+  }
+  return ranges;
+}
+
 void ToWire(const DesiredState& in, v1::DesiredState& out) {
   out.set_version(in.version);
   out.set_full(in.full);
-  for (const DesiredAddress& address : in.added) {
+  for (const DesiredConfiguration& desired : in.added) {
     v1::IpConfiguration& configuration = *out.add_added();
-    configuration.set_name(address.configuration);
-    configuration.set_base(address.address.ToBytes());
-    configuration.set_prefix_length(static_cast<uint32_t>(address.address.bits()));
-    configuration.set_pool(address.pool);
-    configuration.set_nic_mac(address.nic_mac.ToString());
-    configuration.set_cooling_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(address.cooling)));
+    ToWire(desired.range, configuration);
+    configuration.set_name(desired.name);
+    configuration.set_pool(desired.pool);
+    configuration.set_nic_mac(desired.nic_mac.ToString());
+    configuration.set_cooling_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(desired.cooling)));
   }
-  for (const ip::Address& address : in.removed) {
-    v1::IpConfiguration& configuration = *out.add_removed();
-    configuration.set_base(address.ToBytes());
-    configuration.set_prefix_length(static_cast<uint32_t>(address.bits()));
-  }
+  for (const ip::Prefix& range : in.removed) ToWire(range, *out.add_removed());
   for (const PoolState& pool : in.pools) {
     v1::PoolState& state = *out.add_pools();
     state.set_name(pool.name);
@@ -82,7 +99,21 @@ void ToWire(const DesiredState& in, v1::DesiredState& out) {
     state.set_usable(pool.usable);
     state.set_attached(pool.attached);
     state.set_free(pool.free);
+    for (const std::string& name : pool.namespaces) state.add_namespaces(name);
   }
+}
+
+// Labels go into records and indices, so a node may not bring any number of them.
+absl::Status CheckLabels(const v1::Hello& in) {
+  if (in.labels().size() > kMaxLabels) {
+    return absl::InvalidArgumentError(
+        fmt::format("node {} has more than {} labels", in.node_name(), kMaxLabels));
+  }
+  for (const auto& [key, value] : in.labels()) {
+    RETURN_IF_ERROR(CheckName("a label", key, kMaxNameLength));
+    if (!value.empty()) RETURN_IF_ERROR(CheckName("label " + key, value, kMaxNameLength));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -104,7 +135,36 @@ absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
   ASSIGN_OR_RETURN(hello.nic_mac, ip::MacAddress::Parse(in.nics(0).mac()));
   ASSIGN_OR_RETURN(hello.lent, FromWire(in.lent()));
   ASSIGN_OR_RETURN(hello.cooling, AddressesFromWire(in.cooling()));
+  RETURN_IF_ERROR(CheckLabels(in));
+  hello.labels.insert(in.labels().begin(), in.labels().end());
+  if (!in.vnet().empty()) RETURN_IF_ERROR(CheckName("vnet", in.vnet(), kMaxIdLength));
+  hello.vnet = in.vnet();
+  hello.policy_version = in.policy_version();
   return hello;
+}
+
+absl::StatusOr<ReclaimAnswer> FromWire(const v1::ReclaimAnswer& in) {
+  ReclaimAnswer answer{.id = in.id()};
+  ASSIGN_OR_RETURN(answer.agreed, RangesFromWire(in.agreed()));
+  ASSIGN_OR_RETURN(answer.denied, RangesFromWire(in.denied()));
+  return answer;
+}
+
+absl::StatusOr<Inventory> FromWire(const v1::Inventory& in) {
+  Inventory inventory{.id = in.id()};
+  ASSIGN_OR_RETURN(inventory.held, AddressesFromWire(in.held()));
+  ASSIGN_OR_RETURN(inventory.lent, FromWire(in.lent()));
+  return inventory;
+}
+
+absl::StatusOr<std::pair<ip::Address, std::string>> FromWire(const v1::ConflictReport& in) {
+  ASSIGN_OR_RETURN(const ip::Address address, ip::Address::FromBytes(in.address()));
+  std::string other;
+  if (!in.other_mac().empty()) {
+    ASSIGN_OR_RETURN(const ip::MacAddress mac, ip::MacAddress::Parse(in.other_mac()));
+    other = mac.ToString();
+  }
+  return std::pair{address, other};
 }
 
 absl::StatusOr<LendingReport> FromWire(const v1::LendingReport& in) {
@@ -126,70 +186,19 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
     out.mutable_welcome()->set_server_version(std::string(server_version));
   } else if (const auto* desired = std::get_if<DesiredState>(&message)) {
     ToWire(*desired, *out.mutable_desired());
+  } else if (const auto* ack = std::get_if<ReportAck>(&message)) {
+    out.mutable_report_ack()->set_sequence(ack->sequence);
+  } else if (const auto* reclaim = std::get_if<ReclaimRequest>(&message)) {
+    out.mutable_reclaim()->set_id(reclaim->id);
+    for (const ip::Prefix& range : reclaim->ranges) {
+      ToWire(range, *out.mutable_reclaim()->add_configurations());
+    }
+  } else if (const auto* inventory = std::get_if<InventoryRequest>(&message)) {
+    out.mutable_inventory_request()->set_id(inventory->id);
   } else {
-    out.mutable_report_ack()->set_sequence(std::get<ReportAck>(message).sequence);
+    CHECK(!std::holds_alternative<PolicyUpdate>(message), "bundles are made by BundleMessages");
   }
   return out;
-}
-
-v1::PoolInfo DescribePool(const Fleet& fleet, const AddressPool& pool) {
-  AddressCounts counts;
-  for (const auto& [key, record] : fleet.nodes()) {
-    for (const auto& [address, held] : record.addresses) {
-      if (held.pool == pool.spec().name) counts.Add(held);
-    }
-  }
-  v1::PoolInfo info;
-  info.set_name(pool.spec().name);
-  info.set_cidr(pool.spec().cidr.ToString());
-  info.set_usable(pool.usable());
-  info.set_free(pool.free());
-  info.set_attaching(counts.attaching);
-  info.set_idle(counts.idle);
-  info.set_lent(counts.lent);
-  info.set_cooling(counts.cooling);
-  return info;
-}
-
-v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session) {
-  const AddressCounts counts = CountAddresses(record);
-  v1::NodeInfo info;
-  info.set_name(record.key.name);
-  info.set_vm_id(record.key.vm_id);
-  info.set_boot_id(record.boot_id);
-  info.set_session_epoch(record.session_epoch);
-  info.set_attaching(counts.attaching);
-  info.set_attached(counts.attached());
-  info.set_lent(counts.lent);
-  info.set_cooling(counts.cooling);
-  info.set_target(fleet.TargetOf(record));
-  info.set_shortage(fleet.ShortageOf(record));
-  info.set_connected(session != nullptr);
-  if (session != nullptr) {
-    info.set_desired_version(session->desired_version);
-    info.set_acked_version(session->acked_version);
-  }
-  return info;
-}
-
-v1::AddressInfo DescribeAddress(const NodeRecord& record, const ip::Address& address,
-                                const HeldAddress& held) {
-  v1::AddressInfo info;
-  info.set_address(address.ToString());
-  info.set_state(std::string(NameOf(held.state, held.use)));
-  info.set_pool(held.pool);
-  info.set_node(record.key.name);
-  info.set_vm_id(record.key.vm_id);
-  info.set_nic_mac(record.nic_mac.ToString());
-  info.set_ip_configuration(held.configuration);
-  info.set_since_unix_ms(absl::ToUnixMillis(held.since));
-  if (held.lessee) {
-    info.set_pod_namespace(held.lessee->pod_namespace);
-    info.set_pod_name(held.lessee->pod_name);
-    info.set_container_id(held.lessee->container_id);
-    info.set_ifname(held.lessee->ifname);
-  }
-  return info;
 }
 
 }  // namespace spoke::ipam

@@ -42,6 +42,11 @@ TEST(Convert, WhatAnAgentCannotMeanIsRefused) {
       [](v1::Hello& hello) { hello.mutable_lent(0)->set_address("12345"); },
       [](v1::Hello& hello) { hello.mutable_lent(0)->clear_container_id(); },
       [](v1::Hello& hello) { hello.add_cooling("1"); },
+      [](v1::Hello& hello) { (*hello.mutable_labels())["a b"] = "c"; },
+      [](v1::Hello& hello) { hello.set_vnet("a\nb"); },
+      [](v1::Hello& hello) {
+        for (int i = 0; i < 99; ++i) (*hello.mutable_labels())[std::to_string(i)] = "x";
+      },
       [](v1::Hello& hello) {
         for (int i = 0; i < 9000; ++i) *hello.add_lent() = hello.lent(0);
       }};
@@ -56,22 +61,50 @@ TEST(Convert, DesiredStateKeepsEveryField) {
   const DesiredState desired{
       .version = 3,
       .full = true,
-      .added = {{.address = ip::Address::Parse("fd00::5").value(),
-                 .configuration = "spoke-1",
+      .added = {{.range = ip::Prefix::Parse("fd00::5/128").value(),
+                 .name = "spoke-1",
                  .pool = "six",
                  .nic_mac = ip::MacAddress::Parse("00:0d:3a:00:00:01").value(),
                  .cooling = absl::Seconds(2)}},
-      .removed = {ip::Address::Parse("10.1.0.4").value()},
-      .pools = {{"six", "fd00::/64", 9, 8, 1}}};
+      .removed = {ip::Prefix::Parse("10.1.0.16/28").value()},
+      .pools = {{"six", "fd00::/64", 9, 8, 1, {"blue"}}}};
   const v1::DesiredState wire = ToWire(ToAgent(desired), "1").desired();
   EXPECT_EQ(wire.version(), 3U);
   EXPECT_TRUE(wire.full());
   EXPECT_EQ(wire.added(0).prefix_length(), 128U);
   EXPECT_EQ(wire.added(0).cooling_ms(), 2000U);
-  EXPECT_EQ(wire.removed(0).base(), std::string("\x0a\x01\x00\x04", 4));
+  EXPECT_EQ(wire.removed(0).base(), std::string("\x0a\x01\x00\x10", 4));
+  EXPECT_EQ(wire.removed(0).prefix_length(), 28U);
+  EXPECT_EQ(wire.pools(0).namespaces(0), "blue");
   EXPECT_EQ(wire.pools(0).free(), 1U);
   EXPECT_EQ(ToWire(ToAgent(Welcome{7}), "1.2").welcome().server_version(), "1.2");
   EXPECT_EQ(ToWire(ToAgent(ReportAck{7}), "1.2").report_ack().sequence(), 7U);
+  const ToAgent reclaim = ReclaimRequest{7, {ip::Prefix::Parse("10.1.0.16/28").value()}};
+  EXPECT_EQ(ToWire(reclaim, "1").reclaim().configurations(0).prefix_length(), 28U);
+  EXPECT_EQ(ToWire(ToAgent(InventoryRequest{9}), "1").inventory_request().id(), 9U);
+}
+
+TEST(Convert, AnAgentsAnswersAreReadAndCheckedLikeItsHello) {
+  v1::ReclaimAnswer answer;
+  answer.set_id(4);
+  v1::IpConfiguration& agreed = *answer.add_agreed();
+  agreed.set_base(std::string("\x0a\x01\x00\x10", 4));
+  agreed.set_prefix_length(28);
+  EXPECT_EQ(FromWire(answer)->agreed.at(0).ToString(), "10.1.0.16/28");
+  agreed.set_prefix_length(33);
+  EXPECT_FALSE(FromWire(answer).ok());
+
+  v1::Inventory inventory;
+  inventory.add_held(std::string("\x0a\x01\x00\x04", 4));
+  EXPECT_EQ(FromWire(inventory)->held.size(), 1U);
+  inventory.add_held("short");
+  EXPECT_FALSE(FromWire(inventory).ok());
+
+  v1::ConflictReport conflict;
+  conflict.set_address(std::string("\x0a\x01\x00\x04", 4));
+  EXPECT_EQ(FromWire(conflict)->second, "");
+  conflict.set_other_mac("nonsense");
+  EXPECT_FALSE(FromWire(conflict).ok());
 }
 
 }  // namespace

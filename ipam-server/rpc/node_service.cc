@@ -10,6 +10,7 @@
 #include "ipam-server/rpc/convert.h"
 #include "lib/base/status.h"
 #include "lib/rpc/credentials.h"
+#include "lib/rpc/status.h"
 
 namespace spoke::ipam {
 namespace {
@@ -17,10 +18,8 @@ namespace {
 // Messages that wait for one slow agent. The loop answers what it is told, so more than a few mean
 // that the agent has stopped reading.
 constexpr size_t kMaxUnsent = 1024;
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
-}
+// What of an agent's complaint is kept.
+constexpr size_t kMaxErrorLength = 1024;
 
 }  // namespace
 
@@ -90,15 +89,19 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       StartWrite(&unsent_.front());
     } else if (finish_) {
       finished_ = true;
-      Finish(ToGrpc(*finish_));
+      Finish(rpc::ToGrpc(*finish_));
     }
   }
 
   absl::Status Dispatch() {
     FleetLoop& loop = *service_.loop_;
+    const bool is_hello = incoming_.message_case() == v1::AgentMessage::kHello;
+    if (is_hello == greeted_ && incoming_.message_case() != v1::AgentMessage::MESSAGE_NOT_SET) {
+      return absl::InvalidArgumentError(is_hello ? "a second Hello on one stream"
+                                                 : "the first message must be Hello");
+    }
     switch (incoming_.message_case()) {
       case v1::AgentMessage::kHello: {
-        if (greeted_) return absl::InvalidArgumentError("a second Hello on one stream");
         ASSIGN_OR_RETURN(Hello hello, FromWire(incoming_.hello()));
         RETURN_IF_ERROR(CheckPeer(hello.key.name));
         greeted_ = true;
@@ -106,19 +109,33 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         return absl::OkStatus();
       }
       case v1::AgentMessage::kReport: {
-        if (!greeted_) return absl::InvalidArgumentError("the first message must be Hello");
         ASSIGN_OR_RETURN(LendingReport report, FromWire(incoming_.report()));
-        loop.PostReport(id_, std::move(report));
+        loop.PostFromAgent(ReportEvent{id_, std::move(report)});
         return absl::OkStatus();
       }
       case v1::AgentMessage::kAck:
-        if (!greeted_) return absl::InvalidArgumentError("the first message must be Hello");
-        loop.PostDesiredAck(id_, incoming_.ack().version());
+        loop.PostFromAgent(DesiredAckEvent{id_, incoming_.ack().version()});
         return absl::OkStatus();
-      case v1::AgentMessage::kReclaimAnswer:
+      case v1::AgentMessage::kReclaimAnswer: {
+        ASSIGN_OR_RETURN(ReclaimAnswer answer, FromWire(incoming_.reclaim_answer()));
+        loop.PostFromAgent(ReclaimAnswerEvent{id_, std::move(answer)});
+        return absl::OkStatus();
+      }
       case v1::AgentMessage::kPolicyAck:
-      case v1::AgentMessage::kInventory:
-      case v1::AgentMessage::kConflict:
+        loop.PostFromAgent(
+            PolicyAckEvent{id_, incoming_.policy_ack().version(),
+                           incoming_.policy_ack().error().substr(0, kMaxErrorLength)});
+        return absl::OkStatus();
+      case v1::AgentMessage::kInventory: {
+        ASSIGN_OR_RETURN(Inventory inventory, FromWire(incoming_.inventory()));
+        loop.PostFromAgent(InventoryEvent{id_, std::move(inventory)});
+        return absl::OkStatus();
+      }
+      case v1::AgentMessage::kConflict: {
+        ASSIGN_OR_RETURN(const auto conflict, FromWire(incoming_.conflict()));
+        loop.PostFromAgent(ConflictEvent{id_, conflict.first, conflict.second});
+        return absl::OkStatus();
+      }
       case v1::AgentMessage::MESSAGE_NOT_SET:
         // Something a newer agent says and this server does not know: pass over it.
         Read();
@@ -171,7 +188,13 @@ void NodeService::With(SessionId session, const Act& act) {
 }
 
 void NodeService::Send(SessionId session, ToAgent message) {
-  v1::ServerMessage wire = ToWire(message, options_.server_version);
+  v1::ServerMessage wire;
+  if (const auto* update = std::get_if<PolicyUpdate>(&message)) {
+    absl::MutexLock lock(&bundles_mutex_);
+    *wire.mutable_policy() = *bundles_.Get(update->from, update->to);
+  } else {
+    wire = ToWire(message, options_.server_version);
+  }
   With(session, [&](AgentStream& stream) { stream.Write(std::move(wire)); });
 }
 

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/policy/bundle_message.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 
 namespace spoke::ipam {
@@ -48,6 +49,8 @@ class NodeService final : public v1::NodeService::CallbackService, public AgentL
 
   const Options options_;
   FleetLoop* loop_ = nullptr;
+  absl::Mutex bundles_mutex_;
+  BundleMessages bundles_ ABSL_GUARDED_BY(bundles_mutex_);
   absl::Mutex mutex_;
   SessionId last_session_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<SessionId, AgentStream*> streams_ ABSL_GUARDED_BY(mutex_);

@@ -24,7 +24,6 @@ using testing::HasSubstr;
 class ServicesTest : public testing::Test {
  protected:
   ServicesTest() {
-    EXPECT_TRUE(loop_.Load().ok());
     nodes_.SetLoop(loop_);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
@@ -88,10 +87,18 @@ class ServicesTest : public testing::Test {
       cloud_, [this](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
         loop_.PostCloudResult(node, std::move(result));
       });
-  FleetLoop loop_{{{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
-                  {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}},
-                  {store_, nodes_, *attach_job_, clock_, log_}};
-  AdminService admin_{loop_, {.version = "test", .store = "memory", .cloud = "fake"}};
+  const ServerSettings settings_{
+      .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
+      .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}}};
+  EventRing events_{log_, clock_};
+  FleetLoop loop_{settings_,
+                  LoadState(store_, settings_, clock_.Now()).value(),
+                  {store_, nodes_, *attach_job_, clock_, events_}};
+  AuditJob audit_{{.period = absl::ZeroDuration()}, loop_, cloud_, clock_, events_};
+  AdminService admin_{settings_,
+                      {.version = "test", .store = "memory", .cloud = "fake"},
+                      dir_.path(),
+                      {loop_, store_, audit_, events_}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;
   std::unique_ptr<v1::AdminService::Stub> admin_stub_;
@@ -189,7 +196,7 @@ TEST_F(ServicesTest, AskingForWhatIsNotThereSaysSo) {
   EXPECT_EQ(ask("nonsense").first.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(ask("192.0.2.1").first.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(ask("10.1.0.9").second, "free");
-  EXPECT_EQ(ask("10.1.0.0").second, "reserved");
+  EXPECT_EQ(ask("10.1.0.0").second, "excluded");
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "ipam-server/store/record_codec.h"
 
+#include <google/protobuf/arena.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "fmt/core.h"
@@ -9,57 +12,187 @@
 namespace spoke::ipam {
 namespace {
 
+// More than a NIC can hold many times over: what a damaged record may make us allocate.
+constexpr uint64_t kMaxBlock = 4096;
+
 absl::Status Damaged(std::string_view node, std::string_view what) {
   return absl::DataLossError(fmt::format("record of node \"{}\": {}", node, what));
 }
 
-void Encode(const ip::Address& address, const HeldAddress& held, v1::HeldAddress& out) {
-  out.set_address(address.ToBytes());
-  out.set_pool(held.pool);
-  out.set_configuration(held.configuration);
-  out.set_state(held.state == LeaseState::kAttached ? v1::HeldAddress::STATE_ATTACHED
-                                                    : v1::HeldAddress::STATE_ATTACHING);
-  out.set_since_unix_ms(absl::ToUnixMillis(held.since));
-  out.set_generation(held.generation);
-  out.set_cooling(held.use == Use::kCooling);
-  if (!held.lessee) return;
-  v1::StoredLending& lending = *out.mutable_lending();
-  lending.set_container_id(held.lessee->container_id);
-  lending.set_ifname(held.lessee->ifname);
-  lending.set_pod_namespace(held.lessee->pod_namespace);
-  lending.set_pod_name(held.lessee->pod_name);
-  lending.set_pod_uid(held.lessee->pod_uid);
+// --- Slots. ---
+
+void EncodeLending(const Lessee& lessee, v1::StoredLending& out) {
+  out.set_container_id(lessee.container_id);
+  out.set_ifname(lessee.ifname);
+  out.set_pod_namespace(lessee.pod_namespace);
+  out.set_pod_name(lessee.pod_name);
+  out.set_pod_uid(lessee.pod_uid);
 }
 
-absl::StatusOr<HeldAddress> Decode(const v1::HeldAddress& in) {
-  HeldAddress held;
-  switch (in.state()) {
-    case v1::HeldAddress::STATE_ATTACHING:
-      held.state = LeaseState::kAttaching;
-      break;
-    case v1::HeldAddress::STATE_ATTACHED:
-      held.state = LeaseState::kAttached;
-      break;
-    default:
-      return absl::DataLossError(fmt::format("unknown address state {}", in.state()));
-  }
+// Either proto form of a slot: that of a single address, and that within a block.
+template <typename Proto>
+void EncodeSlot(const Slot& slot, Proto& out) {
+  out.set_since_unix_ms(absl::ToUnixMillis(slot.since));
+  out.set_generation(slot.generation);
+  out.set_cooling(slot.use == Use::kCooling);
+  if (slot.lessee != nullptr) EncodeLending(*slot.lessee, *out.mutable_lending());
+}
+
+template <typename Proto>
+absl::StatusOr<Slot> DecodeSlot(const Proto& in) {
   if (in.has_lending() && in.cooling()) {
     return absl::DataLossError("an address is lent and cooling at once");
   }
-  held.pool = in.pool();
-  held.configuration = in.configuration();
-  held.since = absl::FromUnixMillis(in.since_unix_ms());
-  held.generation = in.generation();
-  held.use = in.cooling() ? Use::kCooling : Use::kIdle;
+  Slot slot{.use = in.cooling() ? Use::kCooling : Use::kIdle,
+            .generation = in.generation(),
+            .since = absl::FromUnixMillis(in.since_unix_ms())};
   if (in.has_lending()) {
-    held.use = Use::kLent;
-    held.lessee = Lessee{.container_id = in.lending().container_id(),
-                         .ifname = in.lending().ifname(),
-                         .pod_namespace = in.lending().pod_namespace(),
-                         .pod_name = in.lending().pod_name(),
-                         .pod_uid = in.lending().pod_uid()};
+    slot.use = Use::kLent;
+    const v1::StoredLending& lending = in.lending();
+    slot.lessee = std::make_shared<const Lessee>(Lessee{.container_id = lending.container_id(),
+                                                        .ifname = lending.ifname(),
+                                                        .pod_namespace = lending.pod_namespace(),
+                                                        .pod_name = lending.pod_name(),
+                                                        .pod_uid = lending.pod_uid()});
   }
-  return held;
+  return slot;
+}
+
+// --- Configurations. ---
+
+v1::HeldAddress::State StateToProto(LeaseState state) {
+  switch (state) {
+    case LeaseState::kAttaching:
+      return v1::HeldAddress::STATE_ATTACHING;
+    case LeaseState::kAttached:
+      return v1::HeldAddress::STATE_ATTACHED;
+    case LeaseState::kDetaching:
+      return v1::HeldAddress::STATE_DETACHING;
+    case LeaseState::kFree:
+      break;
+  }
+  return v1::HeldAddress::STATE_UNSPECIFIED;
+}
+
+absl::StatusOr<LeaseState> StateFromProto(int state) {
+  switch (state) {
+    case v1::HeldAddress::STATE_ATTACHING:
+      return LeaseState::kAttaching;
+    case v1::HeldAddress::STATE_ATTACHED:
+      return LeaseState::kAttached;
+    case v1::HeldAddress::STATE_DETACHING:
+      return LeaseState::kDetaching;
+    default:
+      return absl::DataLossError(fmt::format("unknown address state {}", state));
+  }
+}
+
+void Encode(const Configuration& configuration, uint32_t pool_number, v1::HeldAddress& out) {
+  out.set_address(configuration.range.base().ToBytes());
+  out.set_pool_number(pool_number);
+  out.set_configuration(configuration.name);
+  out.set_state(StateToProto(configuration.state));
+  out.set_state_since_unix_ms(absl::ToUnixMillis(configuration.since));
+  if (configuration.denied_until > absl::UnixEpoch()) {
+    out.set_denied_until_unix_ms(absl::ToUnixMillis(configuration.denied_until));
+  }
+  if (configuration.range.length() == configuration.range.base().bits()) {
+    EncodeSlot(configuration.slots.front(), out);
+    return;
+  }
+  out.set_prefix_length(static_cast<uint32_t>(configuration.range.length()));
+  const Slot untouched{.since = configuration.since};
+  for (uint32_t i = 0; i < configuration.slots.size(); ++i) {
+    if (configuration.slots[i] == untouched) continue;
+    v1::StoredSlot& slot = *out.add_slots();
+    slot.set_offset(i);
+    EncodeSlot(configuration.slots[i], slot);
+  }
+}
+
+absl::StatusOr<ip::Prefix> RangeOf(const std::string& base, uint32_t prefix_length) {
+  ASSIGN_OR_RETURN(const ip::Address address, ip::Address::FromBytes(base));
+  if (prefix_length == 0) return ip::Prefix::Host(address);
+  if (prefix_length > 128) return absl::DataLossError("a prefix length above 128");
+  ASSIGN_OR_RETURN(const ip::Prefix range,
+                   ip::Prefix::Of(address, static_cast<int>(prefix_length)));
+  if (range.base() != address) return absl::DataLossError("a block with host bits");
+  if (range.size() > kMaxBlock) return absl::DataLossError("a block that is too large");
+  return range;
+}
+
+absl::StatusOr<Configuration> Decode(const v1::HeldAddress& in, const v1::NodeRecord& record) {
+  ASSIGN_OR_RETURN(const ip::Prefix range, RangeOf(in.address(), in.prefix_length()));
+  std::string pool = in.pool();
+  if (in.pool_number() > 0) {
+    if (in.pool_number() > static_cast<uint32_t>(record.pools_size())) {
+      return absl::DataLossError(fmt::format("unknown pool number {}", in.pool_number()));
+    }
+    pool = record.pools(static_cast<int>(in.pool_number()) - 1);
+  }
+  const int64_t since =
+      in.state_since_unix_ms() != 0 ? in.state_since_unix_ms() : in.since_unix_ms();
+  Configuration configuration(range, std::move(pool), in.configuration(),
+                              absl::FromUnixMillis(since));
+  ASSIGN_OR_RETURN(configuration.state, StateFromProto(in.state()));
+  configuration.denied_until = absl::FromUnixMillis(in.denied_until_unix_ms());
+  if (configuration.slots.size() == 1 && in.prefix_length() == 0) {
+    ASSIGN_OR_RETURN(configuration.slots.front(), DecodeSlot(in));
+    return configuration;
+  }
+  for (const v1::StoredSlot& slot : in.slots()) {
+    if (slot.offset() >= configuration.slots.size()) {
+      return absl::DataLossError("a slot outside its block");
+    }
+    ASSIGN_OR_RETURN(configuration.slots[slot.offset()], DecodeSlot(slot));
+  }
+  return configuration;
+}
+
+// --- Nodes. ---
+
+NodeMode ModeFromProto(int mode) {
+  switch (mode) {
+    case v1::NodeRecord::MODE_DRAINING:
+      return NodeMode::kDraining;
+    case v1::NodeRecord::MODE_FROZEN:
+      return NodeMode::kFrozen;
+    case v1::NodeRecord::MODE_RETIRED:
+      return NodeMode::kRetired;
+    default:
+      return NodeMode::kActive;
+  }
+}
+
+v1::NodeRecord::Mode ModeToProto(NodeMode mode) {
+  switch (mode) {
+    case NodeMode::kActive:
+      return v1::NodeRecord::MODE_ACTIVE;
+    case NodeMode::kDraining:
+      return v1::NodeRecord::MODE_DRAINING;
+    case NodeMode::kFrozen:
+      return v1::NodeRecord::MODE_FROZEN;
+    case NodeMode::kRetired:
+      return v1::NodeRecord::MODE_RETIRED;
+  }
+  return v1::NodeRecord::MODE_ACTIVE;
+}
+
+uint32_t PoolNumber(const std::string& pool, v1::NodeRecord& out) {
+  for (int i = 0; i < out.pools_size(); ++i) {
+    if (out.pools(i) == pool) return static_cast<uint32_t>(i) + 1;
+  }
+  out.add_pools(pool);
+  return static_cast<uint32_t>(out.pools_size());
+}
+
+template <typename Proto>
+absl::StatusOr<Proto> Parse(std::string_view bytes, std::string_view what) {
+  Proto in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError(fmt::format("not a {}", what));
+  }
+  return in;
 }
 
 }  // namespace
@@ -68,41 +201,148 @@ std::string StoreKeyOf(const NodeKey& key) {
   return fmt::format("{}{}/{}", kNodeKeyPrefix, key.name, key.vm_id);
 }
 
+std::string QuarantineKeyOf(const ip::Address& address) {
+  return fmt::format("{}{}", kQuarantineKeyPrefix, address.ToString());
+}
+
+std::string ReservationKeyOf(const std::string& name) {
+  return fmt::format("{}{}", kReservationKeyPrefix, name);
+}
+
 std::string EncodeNode(const NodeRecord& record) {
-  v1::NodeRecord out;
+  google::protobuf::Arena arena;  // One allocation in place of hundreds.
+  auto& out = *google::protobuf::Arena::CreateMessage<v1::NodeRecord>(&arena);
   out.set_node_name(record.key.name);
   out.set_vm_id(record.key.vm_id);
   out.set_boot_id(record.boot_id);
   out.set_session_epoch(record.session_epoch);
   out.set_nic_mac(record.nic_mac.ToString());
   out.set_next_configuration(record.next_configuration);
-  for (const auto& [address, held] : record.addresses) Encode(address, held, *out.add_addresses());
+  out.set_mode(ModeToProto(record.mode));
+  out.set_vnet(record.vnet);
+  for (const auto& [key, value] : record.labels) (*out.mutable_labels())[key] = value;
+  for (const auto& [base, configuration] : record.configurations) {
+    Encode(configuration, PoolNumber(configuration.pool, out), *out.add_addresses());
+  }
+  for (const auto& [range, at] : record.released) {
+    v1::ReleasedRange& released = *out.add_released();
+    released.set_base(range.base().ToBytes());
+    released.set_prefix_length(static_cast<uint32_t>(range.length()));
+    released.set_released_unix_ms(absl::ToUnixMillis(at));
+  }
   return out.SerializeAsString();
 }
 
 absl::StatusOr<NodeRecord> DecodeNode(std::string_view bytes) {
-  v1::NodeRecord in;
-  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || in.node_name().empty()) {
-    return absl::DataLossError("not a node record");
-  }
+  ASSIGN_OR_RETURN(const v1::NodeRecord in, Parse<v1::NodeRecord>(bytes, "node record"));
+  if (in.node_name().empty()) return absl::DataLossError("not a node record");
   NodeRecord record;
   record.key = {.name = in.node_name(), .vm_id = in.vm_id()};
   record.boot_id = in.boot_id();
   record.session_epoch = in.session_epoch();
   record.next_configuration = in.next_configuration();
+  record.mode = ModeFromProto(in.mode());
+  record.vnet = in.vnet();
+  record.labels.insert(in.labels().begin(), in.labels().end());
   const auto mac = ip::MacAddress::Parse(in.nic_mac());
   if (!mac.ok()) return Damaged(in.node_name(), base::MessageOf(mac.status()));
   record.nic_mac = *mac;
   for (const v1::HeldAddress& stored : in.addresses()) {
-    const auto address = ip::Address::FromBytes(stored.address());
-    if (!address.ok()) return Damaged(in.node_name(), base::MessageOf(address.status()));
-    auto held = Decode(stored);
-    if (!held.ok()) return Damaged(in.node_name(), base::MessageOf(held.status()));
-    if (!record.addresses.emplace(*address, *std::move(held)).second) {
-      return Damaged(in.node_name(), address->ToString() + " stands in it twice");
+    auto configuration = Decode(stored, in);
+    if (!configuration.ok()) {
+      return Damaged(in.node_name(), base::MessageOf(configuration.status()));
     }
+    const ip::Prefix range = configuration->range;
+    if (record.Holding(range.base()) != nullptr || record.Holding(range.last()) != nullptr) {
+      return Damaged(in.node_name(), range.ToString() + " stands in it twice");
+    }
+    record.configurations.emplace(range.base(), *std::move(configuration));
+  }
+  for (const v1::ReleasedRange& stored : in.released()) {
+    const auto range = RangeOf(stored.base(), stored.prefix_length());
+    if (!range.ok()) return Damaged(in.node_name(), base::MessageOf(range.status()));
+    record.released[*range] = absl::FromUnixMillis(stored.released_unix_ms());
   }
   return record;
+}
+
+std::string EncodeQuarantine(const ip::Address& address, const Quarantine& quarantine) {
+  v1::QuarantineRecord out;
+  out.set_address(address.ToBytes());
+  out.set_reason(quarantine.reason);
+  out.set_since_unix_ms(absl::ToUnixMillis(quarantine.since));
+  return out.SerializeAsString();
+}
+
+absl::StatusOr<std::pair<ip::Address, Quarantine>> DecodeQuarantine(std::string_view bytes) {
+  ASSIGN_OR_RETURN(const v1::QuarantineRecord in,
+                   Parse<v1::QuarantineRecord>(bytes, "quarantine record"));
+  const auto address = ip::Address::FromBytes(in.address());
+  if (!address.ok()) return absl::DataLossError("a quarantine record without an address");
+  return std::pair{*address, Quarantine{.reason = in.reason(),
+                                        .since = absl::FromUnixMillis(in.since_unix_ms())}};
+}
+
+std::string EncodeReservation(const Reservation& reservation) {
+  v1::ReservationRecord out;
+  out.set_name(reservation.name);
+  out.set_by_count(reservation.by_count);
+  out.set_addresses_per_node(reservation.addresses_per_node);
+  out.set_created_unix_ms(absl::ToUnixMillis(reservation.created));
+  out.set_expires_unix_ms(absl::ToUnixMillis(reservation.expires));
+  for (const auto& [node, missing] : reservation.missing) out.add_nodes(node);
+  out.set_open_places(reservation.open_places);
+  return out.SerializeAsString();
+}
+
+absl::StatusOr<Reservation> DecodeReservation(std::string_view bytes) {
+  ASSIGN_OR_RETURN(const v1::ReservationRecord in,
+                   Parse<v1::ReservationRecord>(bytes, "reservation record"));
+  if (in.name().empty()) return absl::DataLossError("a reservation record without a name");
+  Reservation reservation{.name = in.name(),
+                          .by_count = in.by_count(),
+                          .addresses_per_node = in.addresses_per_node(),
+                          .created = absl::FromUnixMillis(in.created_unix_ms()),
+                          .expires = absl::FromUnixMillis(in.expires_unix_ms())};
+  for (const std::string& node : in.nodes()) reservation.missing.try_emplace(node);
+  reservation.open_places = in.open_places();
+  return reservation;
+}
+
+std::string EncodeBreaker(const BreakerState& state) {
+  v1::BreakerRecord out;
+  if (state.freeze) {
+    out.set_frozen_reason(state.freeze->reason);
+    out.set_frozen_unix_ms(absl::ToUnixMillis(state.freeze->since));
+  }
+  for (const BreakerState::Freed& freed : state.freed) {
+    v1::BreakerRecord::Freed& stored = *out.add_freed();
+    stored.set_unix_ms(absl::ToUnixMillis(freed.at));
+    stored.set_addresses(freed.addresses);
+  }
+  out.set_trips(state.trips);
+  if (state.pardon) {
+    out.set_pardoned_reason(state.pardon->reason);
+    out.set_pardoned_unix_ms(absl::ToUnixMillis(state.pardon->since));
+  }
+  return out.SerializeAsString();
+}
+
+absl::StatusOr<BreakerState> DecodeBreaker(std::string_view bytes) {
+  ASSIGN_OR_RETURN(const v1::BreakerRecord in, Parse<v1::BreakerRecord>(bytes, "breaker record"));
+  BreakerState state{.trips = in.trips()};
+  if (!in.frozen_reason().empty()) {
+    state.freeze = {.since = absl::FromUnixMillis(in.frozen_unix_ms()),
+                    .reason = in.frozen_reason()};
+  }
+  if (!in.pardoned_reason().empty()) {
+    state.pardon = {.since = absl::FromUnixMillis(in.pardoned_unix_ms()),
+                    .reason = in.pardoned_reason()};
+  }
+  for (const v1::BreakerRecord::Freed& freed : in.freed()) {
+    state.freed.push_back({absl::FromUnixMillis(freed.unix_ms()), freed.addresses()});
+  }
+  return state;
 }
 
 }  // namespace spoke::ipam

@@ -1,23 +1,38 @@
-// Node records to bytes and back (proto/spoke/v1/record.proto). Pure.
+// Records to bytes and back (proto/spoke/v1/record.proto), whatever version wrote them. Pure.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "ipam-server/core/breaker.h"
+#include "ipam-server/core/fleet.h"
 #include "ipam-server/core/node_record.h"
+#include "ipam-server/core/reservation.h"
 
 namespace spoke::ipam {
 
 inline constexpr std::string_view kNodeKeyPrefix = "node/";
+inline constexpr std::string_view kQuarantineKeyPrefix = "quarantine/";
+inline constexpr std::string_view kReservationKeyPrefix = "reservation/";
+inline constexpr std::string_view kBreakerKey = "breaker";
 
-// "node/<name>/<vm id>".
+// "node/<name>/<vm id>", and so on.
 std::string StoreKeyOf(const NodeKey& key);
+std::string QuarantineKeyOf(const ip::Address& address);
+std::string ReservationKeyOf(const std::string& name);
 
 std::string EncodeNode(const NodeRecord& record);
+std::string EncodeQuarantine(const ip::Address& address, const Quarantine& quarantine);
+std::string EncodeReservation(const Reservation& reservation);
+std::string EncodeBreaker(const BreakerState& state);
 
-// Errors: kDataLoss (not a record of ours, or one that breaks an invariant; the message says
-// which).
+// Errors, for all: kDataLoss (not a record of ours, or one that breaks an invariant; the message
+// says which).
 absl::StatusOr<NodeRecord> DecodeNode(std::string_view bytes);
+absl::StatusOr<std::pair<ip::Address, Quarantine>> DecodeQuarantine(std::string_view bytes);
+absl::StatusOr<Reservation> DecodeReservation(std::string_view bytes);
+absl::StatusOr<BreakerState> DecodeBreaker(std::string_view bytes);
 
 }  // namespace spoke::ipam

@@ -14,20 +14,31 @@ NodeRecord Sample() {
                     .nic_mac = ip::MacAddress::Parse("00:0d:3a:00:00:01").value(),
                     .next_configuration = 9};
   const absl::Time since = absl::FromUnixMillis(1'700'000'000'123);
-  record.addresses[A("10.1.0.4")] = {.pool = "p", .configuration = "spoke-1", .since = since};
-  record.addresses[A("10.1.0.5")] = {.pool = "p",
-                                     .configuration = "spoke-2",
-                                     .state = LeaseState::kAttached,
-                                     .use = Use::kLent,
-                                     .since = since,
-                                     .generation = 5,
-                                     .lessee = Lessee{"c1", "eth0", "ns", "pod", "uid"}};
-  record.addresses[A("fd00::5")] = {.pool = "six",
-                                    .configuration = "spoke-3",
-                                    .state = LeaseState::kAttached,
-                                    .use = Use::kCooling,
-                                    .since = since,
-                                    .generation = 6};
+  const auto add = [&](const std::string& range, const std::string& pool,
+                       LeaseState state) -> Configuration& {
+    Configuration configuration(ip::Prefix::Parse(range).value(), pool,
+                                "spoke-" + std::to_string(record.configurations.size()), since);
+    configuration.state = state;
+    return record.configurations.emplace(configuration.range.base(), configuration).first->second;
+  };
+  add("10.1.0.4/32", "p", LeaseState::kAttaching);
+  Configuration& lent = add("10.1.0.5/32", "p", LeaseState::kAttached);
+  lent.slots[0] = {
+      .use = Use::kLent,
+      .generation = 5,
+      .since = since + absl::Seconds(1),
+      .lessee = std::make_shared<const Lessee>(Lessee{"c1", "eth0", "ns", "pod", "uid"})};
+  Configuration& cooling = add("fd00::5/128", "six", LeaseState::kAttached);
+  cooling.slots[0] = {.use = Use::kCooling, .generation = 6, .since = since};
+  cooling.denied_until = since + absl::Minutes(5);
+  Configuration& block = add("10.2.0.16/28", "blocks", LeaseState::kDetaching);
+  block.slots[3] = {.use = Use::kIdle, .generation = 9, .since = since + absl::Hours(1)};
+  block.slots[15] = lent.slots[0];
+  record.mode = NodeMode::kDraining;
+  record.labels = {{"zone", "2"}, {"empty", ""}};
+  record.vnet = "west";
+  record.released = {{ip::Prefix::Parse("10.1.0.9/32").value(), since},
+                     {ip::Prefix::Parse("10.2.0.32/28").value(), since + absl::Seconds(3)}};
   return record;
 }
 
@@ -54,7 +65,45 @@ TEST(RecordCodec, ReadsWhatTheFirstVersionWrote) {
   EXPECT_EQ(record->key, (NodeKey{"n", "v"}));
   EXPECT_EQ(record->session_epoch, 2U);
   EXPECT_EQ(record->next_configuration, 3U);
-  EXPECT_EQ(record->addresses.at(A("10.1.0.4")).state, LeaseState::kAttached);
+  const Configuration* configuration = record->Holding(A("10.1.0.4"));
+  ASSERT_NE(configuration, nullptr);
+  EXPECT_EQ(configuration->state, LeaseState::kAttached);
+  EXPECT_EQ(configuration->pool, "p");
+  EXPECT_EQ(configuration->name, "s1");
+  EXPECT_EQ(configuration->slots[0].generation, 3U);
+  EXPECT_EQ(record->mode, NodeMode::kActive);
+}
+
+TEST(RecordCodec, OverlappingRangesAreDamage) {
+  NodeRecord record = Sample();
+  Configuration inside(ip::Prefix::Host(A("10.2.0.20")), "p", "spoke-x", absl::UnixEpoch());
+  record.configurations.emplace(A("10.2.0.20"), inside);
+  EXPECT_EQ(DecodeNode(EncodeNode(record)).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(RecordCodec, TheOtherRecordsComeThroughWhole) {
+  const absl::Time since = absl::FromUnixMillis(1'700'000'000'123);
+  const Quarantine quarantine{.reason = "doubled", .since = since};
+  EXPECT_EQ(*DecodeQuarantine(EncodeQuarantine(A("10.1.0.4"), quarantine)),
+            (std::pair{A("10.1.0.4"), quarantine}));
+  const BreakerState breaker{.freeze = BreakerState::Freeze{.since = since, .reason = "too much"},
+                             .pardon = BreakerState::Freeze{.since = since, .reason = "before"},
+                             .freed = {{since, 7}},
+                             .trips = 3};
+  EXPECT_EQ(*DecodeBreaker(EncodeBreaker(breaker)), breaker);
+  Reservation reservation{.name = "job",
+                          .by_count = true,
+                          .addresses_per_node = 8,
+                          .created = since,
+                          .expires = since + absl::Hours(1),
+                          .open_places = 2};
+  reservation.missing["node1"];
+  EXPECT_EQ(*DecodeReservation(EncodeReservation(reservation)), reservation);
+  for (const char* damaged : {"\xff", "garbage"}) {
+    EXPECT_FALSE(DecodeQuarantine(damaged).ok());
+    EXPECT_FALSE(DecodeReservation(damaged).ok());
+    EXPECT_FALSE(DecodeBreaker(damaged).ok());
+  }
 }
 
 }  // namespace

@@ -1,0 +1,222 @@
+// What agents say.
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "fmt/core.h"
+#include "ipam-server/core/fleet.h"
+#include "lib/base/check.h"
+
+namespace spoke::ipam {
+
+void Fleet::SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address,
+                   Use use, const Lending* lending, absl::Time at, Effects& effects) {
+  Slot& slot = configuration.At(address);
+  const Slot before = slot;
+  Count(configuration, false);
+  slot.use = use;
+  slot.since = at;
+  slot.lessee = nullptr;
+  if (lending != nullptr) {
+    slot.generation = lending->generation;
+    slot.lessee = before.lessee != nullptr && *before.lessee == lending->lessee
+                      ? before.lessee
+                      : std::make_shared<const Lessee>(lending->lessee);
+  }
+  Count(configuration, true);
+  if (slot.lessee == before.lessee) return;
+  if (before.lessee != nullptr) {
+    effects.history.push_back(EntryOf(HistoryEvent::kReleased, record.key, address, at, &before));
+  }
+  if (slot.lessee != nullptr) {
+    effects.history.push_back(EntryOf(HistoryEvent::kLent, record.key, address, at, &slot));
+  }
+}
+
+Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
+  const auto [it, inserted] = nodes_.try_emplace(hello.key);
+  NodeRecord& record = it->second;
+  record.key = hello.key;
+  ++record.session_epoch;
+  missing_.erase(hello.key);
+  forgettable_.erase(hello.key);
+
+  Effects effects;
+  effects.changed.insert(hello.key);
+  if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;
+  RetireOthers(hello.key, effects);
+  if (record.nic_mac != hello.nic_mac) {
+    // The addresses have to follow to the NIC that the node has now.
+    record.nic_mac = hello.nic_mac;
+    if (!record.configurations.empty()) effects.attach.insert(hello.key);
+  }
+  record.labels = hello.labels;
+  record.vnet = hello.vnet;
+  EndLendingsOf(record, hello, effects, now);
+  record.boot_id = hello.boot_id;
+  for (const Lending& lending : hello.lent) TakeLending(record, lending, effects);
+  for (const ip::Address& address : hello.cooling) {
+    Configuration* configuration = record.Holding(address);
+    if (configuration != nullptr && configuration->At(address).use == Use::kIdle) {
+      SetUse(record, *configuration, address, Use::kCooling, nullptr, now, effects);
+    }
+  }
+  if (inserted) ClaimReserved(record, effects);
+  effects.Merge(Plan(hello.key, now));
+  return effects;
+}
+
+// The one that spoke last has the name. The others keep their addresses: only the cloud can say
+// that a VM is gone.
+void Fleet::RetireOthers(const NodeKey& key, Effects& effects) {
+  for (auto it = nodes_.lower_bound({key.name, ""});
+       it != nodes_.end() && it->first.name == key.name; ++it) {
+    NodeRecord& other = it->second;
+    if (other.key == key || other.mode == NodeMode::kRetired) continue;
+    other.mode = NodeMode::kRetired;
+    effects.changed.insert(other.key);
+    effects.findings.push_back({Finding::Kind::kReplaced, other.key, ip::Address(),
+                                fmt::format("VM {} has the name now", key.vm_id)});
+  }
+}
+
+// Whatever the agent does not say is lent, is not. After a reboot it cannot remember what to keep
+// from reuse, so the old lendings cool from now on.
+void Fleet::EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects,
+                          absl::Time now) {
+  const bool rebooted = record.boot_id != hello.boot_id;
+  absl::flat_hash_set<std::string> still_lent;
+  for (const Lending& lending : hello.lent) still_lent.insert(lending.address.ToBytes());
+  for (auto& [base, configuration] : record.configurations) {
+    for (size_t i = 0; i < configuration.slots.size(); ++i) {
+      Slot& slot = configuration.slots[i];
+      const ip::Address address = configuration.AddressAt(i);
+      if (still_lent.contains(address.ToBytes())) continue;
+      if (rebooted) slot.generation = 0;  // A new journal counts from the beginning.
+      if (slot.use == Use::kLent) {
+        SetUse(record, configuration, address, rebooted ? Use::kCooling : Use::kIdle, nullptr, now,
+               effects);
+      } else if (slot.use == Use::kCooling && !rebooted) {
+        SetUse(record, configuration, address, Use::kIdle, nullptr, now, effects);
+      }
+    }
+  }
+}
+
+void Fleet::TakeLending(NodeRecord& record, const Lending& lending, Effects& effects) {
+  Configuration* configuration = record.Holding(lending.address);
+  if (configuration == nullptr) {
+    if (!Adopt(record, lending, effects)) return;
+    configuration = record.Holding(lending.address);
+  }
+  if (lending.generation < configuration->At(lending.address).generation) return;
+  const LeaseState next = Next(configuration->state, LeaseEvent::kAgentLends).value();
+  if (next != configuration->state) {
+    SetState(*configuration, next, lending.since);
+    effects.attach.insert(record.key);
+  }
+  SetUse(record, *configuration, lending.address, Use::kLent, &lending, lending.since, effects);
+}
+
+bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) {
+  const ip::Address& address = lending.address;
+  const auto report = [&](Finding::Kind kind, std::string detail) {
+    effects.findings.push_back({kind, record.key, address, std::move(detail)});
+  };
+  if (const NodeRecord* holder = HolderOf(address); holder != nullptr) {
+    report(Finding::Kind::kHeldElsewhere,
+           fmt::format("held by node {} ({})", holder->key.name, holder->key.vm_id));
+    return false;
+  }
+  PoolEntry* entry = PoolEntryOf(address);
+  if (entry == nullptr) {
+    report(Finding::Kind::kForeign, "in none of the configured pools");
+    return false;
+  }
+  const ip::Prefix unit = *entry->pool.UnitOf(address);
+  CHECK(entry->pool.Hold(unit, &record), "a unit without a holder can be held");
+  // Attaching until the cloud confirms; the pod is not disturbed.
+  Assign(record, static_cast<size_t>(entry - pools_.data()), unit, effects, lending.since);
+  effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, lending.since));
+  report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
+  return true;
+}
+
+Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::Time now) {
+  Effects effects;
+  const auto node = nodes_.find(key);
+  if (node == nodes_.end()) return effects;
+  NodeRecord& record = node->second;
+  // Also for a release: with the addresses that cool a node may need more than before.
+  bool changed = false;
+  for (const Lending& lending : report.lent) {
+    Configuration* configuration = record.Holding(lending.address);
+    if (configuration == nullptr) continue;
+    if (lending.generation <= configuration->At(lending.address).generation) continue;
+    SetUse(record, *configuration, lending.address, Use::kLent, &lending, lending.since, effects);
+    changed = true;
+  }
+  for (const spoke::ipam::Release& release : report.released) {
+    Configuration* configuration = record.Holding(release.address);
+    if (configuration == nullptr) continue;
+    const Slot& slot = configuration->At(release.address);
+    if (slot.use != Use::kLent || slot.generation != release.generation) continue;
+    SetUse(record, *configuration, release.address, Use::kCooling, nullptr, now, effects);
+    changed = true;
+  }
+  for (const ip::Address& address : report.cooled) {
+    Configuration* configuration = record.Holding(address);
+    if (configuration == nullptr || configuration->At(address).use != Use::kCooling) continue;
+    SetUse(record, *configuration, address, Use::kIdle, nullptr, now, effects);
+    changed = true;
+  }
+  if (!changed) return effects;
+  effects.changed.insert(key);
+  effects.Merge(Plan(key, now));
+  return effects;
+}
+
+Effects Fleet::OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, absl::Time now) {
+  Effects effects;
+  const auto node = nodes_.find(key);
+  if (node == nodes_.end()) return effects;
+  NodeRecord& record = node->second;
+  const auto find = [&](const ip::Prefix& range) -> Configuration* {
+    const auto it = record.configurations.find(range.base());
+    return it == record.configurations.end() || it->second.range != range ? nullptr : &it->second;
+  };
+  for (const ip::Prefix& range : answer.agreed) {
+    Configuration* configuration = find(range);
+    // What it lends according to its own reports it cannot have given up.
+    if (configuration == nullptr || !configuration->IsIdle()) continue;
+    const auto next = Next(configuration->state, LeaseEvent::kAgentAgreed);
+    if (!next || *next == configuration->state) continue;
+    SetState(*configuration, *next, now);
+    effects.changed.insert(key);
+    effects.attach.insert(key);
+    effects.desired.insert(key);
+  }
+  for (const ip::Prefix& range : answer.denied) {
+    Configuration* configuration = find(range);
+    if (configuration == nullptr) continue;
+    configuration->denied_until = now + policy_.release.denial_backoff;
+    effects.changed.insert(key);
+  }
+  return effects;
+}
+
+Effects Fleet::OnConflict(const NodeKey& key, const ip::Address& address, const std::string& other,
+                          absl::Time now) {
+  Effects effects;
+  const NodeRecord* record = Find(key);
+  const Configuration* configuration = record == nullptr ? nullptr : record->Holding(address);
+  if (configuration == nullptr) return effects;  // It speaks of what is not its own.
+  const std::string reason =
+      fmt::format("node {} saw {} answer for it", key.name, other.empty() ? "another NIC" : other);
+  effects.findings.push_back({Finding::Kind::kConflict, key, address, reason});
+  auto quarantined = SetQuarantine(address, Quarantine{.reason = reason, .since = now}, now);
+  if (quarantined.ok()) effects.Merge(*std::move(quarantined));
+  return effects;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,117 @@
+// Reservations: what is promised of the pools, and to whom.
+#include <algorithm>
+#include <utility>
+
+#include "ipam-server/core/fleet.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+
+// What a node with these labels has and could have of the general pools; `record`: the node, when
+// it is there already.
+NodeRoom Fleet::RoomOf(const std::map<std::string, std::string>& labels, const std::string& vnet,
+                       const NodeRecord* record) const {
+  NodeRoom room;
+  for (const PoolGroup& group : GroupsFor(labels, vnet)) {
+    if (!group.namespaces.empty()) continue;
+    FamilyRoom family{.family = group.family, .pools = group.pools};
+    AddressCounts counts;
+    if (record != nullptr) {
+      for (const auto& [base, configuration] : record->configurations) {
+        const size_t pool = PoolIndexOf(configuration.pool);
+        if (std::find(group.pools.begin(), group.pools.end(), pool) != group.pools.end()) {
+          counts.Add(configuration);
+        }
+      }
+    }
+    family.held = static_cast<uint32_t>(counts.staying());
+    family.target = TargetAddresses(group.target, static_cast<uint32_t>(counts.used()));
+    const AddressPool& first = pools_[group.pools.front()].pool;
+    family.cap = policy_.nic_configurations * static_cast<uint32_t>(first.unit_size());
+    room.push_back(std::move(family));
+  }
+  return room;
+}
+
+CapacityView Fleet::Capacity(const std::vector<std::string>& nodes) const {
+  CapacityView view;
+  for (const PoolEntry& entry : pools_) {
+    view.pools.push_back({.name = entry.pool.spec().name,
+                          .free = entry.pool.free(),
+                          .unit = static_cast<uint32_t>(entry.pool.unit_size())});
+  }
+  const auto add = [&](const std::string& name) {
+    const NodeRecord* record = FindByName(name);
+    if (record == nullptr) return;
+    view.nodes.insert_or_assign(name, RoomOf(record->labels, record->vnet, record));
+  };
+  for (const std::string& name : nodes) add(name);
+  for (const auto& [unused, reservation] : reservations_.all()) {
+    for (const auto& [node, missing] : reservation.missing) add(node);
+  }
+  view.joining = RoomOf({}, "", nullptr);
+  if (view.joining.empty() && !nodes_.empty()) {
+    // Every pool wants labels: one more node is taken to look like those that are there.
+    const NodeRecord& like = nodes_.begin()->second;
+    view.joining = RoomOf(like.labels, like.vnet, nullptr);
+  }
+  return view;
+}
+
+// What is promised to a reservation is only for the nodes it names.
+uint64_t Fleet::FreeFor(const NodeRecord& record, size_t pool) {
+  const uint64_t free = pools_[pool].pool.free();
+  if (reservations_.all().empty()) return free;
+  if (!promises_) promises_ = reservations_.PromisesIn(Capacity({}));
+  uint64_t promised = promises_->by_pool.size() > pool ? promises_->by_pool[pool] : 0;
+  if (const auto own = promises_->by_node.find(record.key.name); own != promises_->by_node.end()) {
+    for (const PoolShare& share : own->second) {
+      if (share.pool == pool) promised -= std::min(promised, share.addresses);
+    }
+  }
+  return free > promised ? free - promised : 0;
+}
+
+uint64_t Fleet::PromisedOf(const std::string& pool) const {
+  if (reservations_.all().empty()) return 0;
+  const Promises promises = reservations_.PromisesIn(Capacity({}));
+  const size_t index = PoolIndexOf(pool);
+  return index < promises.by_pool.size() ? promises.by_pool[index] : 0;
+}
+
+void Fleet::ClaimReserved(const NodeRecord& record, Effects& effects) {
+  if (reservations_.all().empty()) return;
+  const auto name = reservations_.OnNodeJoined(record.key.name, Capacity({record.key.name}));
+  if (!name) return;
+  effects.reservations.insert(*name);
+  promises_.reset();
+}
+
+absl::StatusOr<Effects> Fleet::Reserve(const ReservationRequest& request, absl::Time now,
+                                       bool dry_run) {
+  ASSIGN_OR_RETURN(Reservation reservation,
+                   reservations_.Plan(request, Capacity(request.nodes), now));
+  Effects effects;
+  if (dry_run) return effects;
+  std::vector<std::string> nodes;
+  for (const auto& [node, missing] : reservation.missing) nodes.push_back(node);
+  effects.reservations.insert(reservation.name);
+  reservations_.Add(std::move(reservation));
+  promises_.reset();
+  for (const std::string& name : nodes) {
+    if (const NodeRecord* record = FindByName(name); record != nullptr) {
+      effects.Merge(Plan(record->key, now));
+    }
+  }
+  return effects;
+}
+
+absl::StatusOr<Effects> Fleet::EndReservation(const std::string& name) {
+  RETURN_IF_ERROR(reservations_.Release(name).status());
+  promises_.reset();
+  Effects effects;
+  effects.reservations.insert(name);
+  return effects;
+}
+
+}  // namespace spoke::ipam

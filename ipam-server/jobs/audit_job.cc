@@ -1,0 +1,316 @@
+#include "ipam-server/jobs/audit_job.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "fmt/core.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+constexpr absl::Duration kLoopPatience = absl::Seconds(30);
+constexpr int kNodesPerQuery = 256;
+
+AuditNode NodeOf(const NodeKey& key) { return {key.name, key.vm_id}; }
+NodeKey KeyOf(const AuditNode& node) { return {node.name, node.vm_id}; }
+
+AuditState StateOf(LeaseState state) {
+  switch (state) {
+    case LeaseState::kAttaching:
+      return AuditState::kAttaching;
+    case LeaseState::kDetaching:
+      return AuditState::kDetaching;
+    case LeaseState::kAttached:
+    case LeaseState::kFree:
+      break;
+  }
+  return AuditState::kAttached;
+}
+
+AuditUse UseOf(Use use) {
+  switch (use) {
+    case Use::kIdle:
+      return AuditUse::kIdle;
+    case Use::kLent:
+      return AuditUse::kLent;
+    case Use::kCooling:
+      return AuditUse::kCooling;
+  }
+  return AuditUse::kIdle;
+}
+
+StoredNode Describe(const NodeRecord& record) {
+  StoredNode node{.node = NodeOf(record.key),
+                  .nic_mac = record.nic_mac,
+                  .retired = record.mode == NodeMode::kRetired};
+  for (const auto& [base, configuration] : record.configurations) {
+    for (size_t i = 0; i < configuration.slots.size(); ++i) {
+      const Slot& slot = configuration.slots[i];
+      StoredAddress& address = node.addresses.emplace_back();
+      address.address = configuration.AddressAt(i);
+      address.state = StateOf(configuration.state);
+      address.use = UseOf(slot.use);
+      address.configuration = configuration.name;
+      address.pool = configuration.pool;
+      address.since = std::max(configuration.since, slot.since);
+      address.generation = slot.generation;
+      if (slot.lessee == nullptr) continue;
+      address.container_id = slot.lessee->container_id;
+      address.ifname = slot.lessee->ifname;
+    }
+  }
+  return node;
+}
+
+CloudNic Describe(const NicAddresses& nic) {
+  CloudNic out{.node = NodeOf(nic.node), .nic_mac = nic.nic_mac};
+  for (const IpConfiguration& configuration : nic.configurations) {
+    for (uint64_t i = 0; i < configuration.range.size(); ++i) {
+      out.configurations.emplace(ip::Advance(configuration.range.base(), i), configuration.name);
+    }
+  }
+  return out;
+}
+
+AgentInventory Describe(const NodeKey& key, const Inventory& inventory) {
+  AgentInventory out{.node = NodeOf(key), .held = inventory.held};
+  for (const Lending& lending : inventory.lent) {
+    out.lent.push_back({.address = lending.address,
+                        .generation = lending.generation,
+                        .container_id = lending.lessee.container_id,
+                        .ifname = lending.lessee.ifname,
+                        .since = lending.since});
+  }
+  return out;
+}
+
+const Lending* FindLending(const std::map<NodeKey, Inventory>& inventories, const NodeKey& key,
+                           const ip::Address& address) {
+  const auto inventory = inventories.find(key);
+  if (inventory == inventories.end()) return nullptr;
+  for (const Lending& lending : inventory->second.lent) {
+    if (lending.address == address) return &lending;
+  }
+  return nullptr;
+}
+
+// What carries the repair out. `lending`: what the agent says of the address, or nullptr.
+Effects Carry(Fleet& fleet, const AuditDifference& difference, const Lending* lending,
+              absl::Time now) {
+  const NodeKey key = KeyOf(difference.node);
+  Effects effects;
+  switch (difference.repair) {
+    case AuditRepair::kNone:
+      break;
+    case AuditRepair::kReattach:
+    case AuditRepair::kDetach:
+      // The NIC as the record has it: with the address, or without.
+      effects.attach.insert(key);
+      break;
+    case AuditRepair::kResendDesired:
+      effects.resend.insert(key);
+      break;
+    case AuditRepair::kTakeLending:
+      if (lending != nullptr) effects = fleet.TakeLending(key, *lending, now);
+      break;
+    case AuditRepair::kEndLending: {
+      const NodeRecord* record = fleet.Find(key);
+      const Configuration* held =
+          record == nullptr ? nullptr : record->Holding(*difference.address);
+      if (held == nullptr) break;
+      effects =
+          fleet.EndLending(key, *difference.address, held->At(*difference.address).generation, now);
+      break;
+    }
+  }
+  return effects;
+}
+
+}  // namespace
+
+AuditJob::AuditJob(Settings settings, FleetLoop& loop, Cloud& cloud, const os::Clock& clock,
+                   telemetry::Log& log)
+    : settings_(std::move(settings)), loop_(loop), cloud_(cloud), clock_(clock), log_(log) {
+  loop_.SetInventorySink([this](const NodeKey& key, Inventory inventory) {
+    absl::MutexLock lock(&mutex_);
+    inventories_.insert_or_assign(key, std::move(inventory));
+  });
+}
+
+AuditJob::~AuditJob() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void AuditJob::Start() {
+  thread_ = std::thread([this] { Work(); });
+}
+
+void AuditJob::Work() {
+  absl::Time next_audit = clock_.Now() + settings_.period;
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&stopped_), settings_.listing)) return;
+    }
+    ListCloud();
+    if (settings_.period == absl::ZeroDuration() || clock_.Now() < next_audit) continue;
+    next_audit = clock_.Now() + settings_.period;
+    const auto report = Run(/*repair=*/false, [](uint64_t, uint64_t) {});
+    if (!report.ok()) {
+      log_.Warn("audit_failed", {{"error", report.status()}});
+    } else if (!report->differences.empty()) {
+      log_.Warn("audit_differences", {{"count", report->differences.size()},
+                                      {"first", NameOf(report->differences[0].kind)},
+                                      {"node", report->differences[0].node.name}});
+    }
+  }
+}
+
+void AuditJob::ListCloud() {
+  const auto listing = cloud_.List();
+  if (!listing.ok()) {
+    log_.Warn("cloud_list_failed", {{"error", listing.status()}});
+    return;
+  }
+  std::set<NodeKey> present;
+  for (const NicAddresses& nic : *listing) present.insert(nic.node);
+  loop_.PostListing(std::move(present));
+}
+
+bool AuditJob::Ask(std::function<void(const FleetView&)> query) {
+  // Shared, since a query that comes too late still has to find them.
+  struct Call {
+    absl::Mutex mutex;
+    bool wanted = true;
+    absl::Notification done;
+  };
+  auto call = std::make_shared<Call>();
+  loop_.PostQuery([call, query = std::move(query)](const FleetView& view) {
+    absl::MutexLock lock(&call->mutex);
+    if (call->wanted) query(view);
+    call->done.Notify();
+  });
+  if (call->done.WaitForNotificationWithTimeout(kLoopPatience)) return true;
+  absl::MutexLock lock(&call->mutex);
+  call->wanted = false;
+  return call->done.HasBeenNotified();
+}
+
+absl::Status AuditJob::TakeSnapshot(const Progress& progress, Snapshot& snapshot) {
+  std::optional<NodeKey> last;
+  bool more = true;
+  while (more) {
+    uint64_t total = 0;
+    const bool answered = Ask([&](const FleetView& view) {
+      const auto& nodes = view.fleet.nodes();
+      total = nodes.size();
+      if (!last) {
+        snapshot.connected = view.sessions.size();
+        for (const PoolEntry& entry : view.fleet.pools()) {
+          snapshot.input.pools[entry.pool.spec().name] = {entry.pool.spec().cidr};
+        }
+      }
+      auto it = last ? nodes.upper_bound(*last) : nodes.begin();
+      for (int i = 0; i < kNodesPerQuery && it != nodes.end(); ++i, ++it) {
+        snapshot.input.store.push_back(Describe(it->second));
+        for (const auto& [range, at] : it->second.released) {
+          for (uint64_t n = 0; n < range.size(); ++n) {
+            snapshot.input.freed[ip::Advance(range.base(), n)] = at;
+          }
+        }
+        last = it->first;
+      }
+      more = it != nodes.end();
+    });
+    if (!answered) return absl::UnavailableError("the server is too busy to be audited; try again");
+    progress(snapshot.input.store.size(), total);
+  }
+  return absl::OkStatus();
+}
+
+void AuditJob::CollectInventories(Snapshot& snapshot) {
+  {
+    absl::MutexLock lock(&mutex_);
+    inventories_.clear();
+  }
+  loop_.PostAskInventories();
+  absl::MutexLock lock(&mutex_);
+  const auto complete = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopped_ || inventories_.size() >= snapshot.connected;
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&complete), settings_.patience);
+  snapshot.inventories = std::exchange(inventories_, {});
+}
+
+absl::StatusOr<AuditReport> AuditJob::Run(bool repair, const Progress& progress) {
+  absl::MutexLock lock(&one_at_a_time_);
+  Snapshot snapshot;
+  if (auto listing = cloud_.List(); listing.ok()) {
+    snapshot.input.cloud.emplace();
+    for (const NicAddresses& nic : *listing) snapshot.input.cloud->push_back(Describe(nic));
+  } else {
+    log_.Warn("cloud_list_failed", {{"error", listing.status()}});
+  }
+  RETURN_IF_ERROR(TakeSnapshot(progress, snapshot));
+  CollectInventories(snapshot);
+  for (const auto& [key, inventory] : snapshot.inventories) {
+    snapshot.input.agents.push_back(Describe(key, inventory));
+  }
+  AuditReport report{.at = clock_.Now(), .agents_asked = snapshot.connected};
+  report.agents_silent =
+      snapshot.connected - std::min<uint64_t>(snapshot.connected, snapshot.inventories.size());
+  report.differences = Audit(snapshot.input, settings_.policy, report.at);
+  memory_.Remember(report.differences, report.at);
+  report.repaired.resize(report.differences.size());
+  for (size_t i = 0; repair && i < report.differences.size(); ++i) {
+    ASSIGN_OR_RETURN(const bool repaired, Repair(report.differences[i], snapshot));
+    report.repaired[i] = repaired;
+  }
+  absl::MutexLock publish(&mutex_);
+  last_ = report;
+  return report;
+}
+
+absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference, const Snapshot& snapshot) {
+  if (difference.repair == AuditRepair::kNone) return false;
+  const Lending* found =
+      difference.address
+          ? FindLending(snapshot.inventories, KeyOf(difference.node), *difference.address)
+          : nullptr;
+  struct Call {
+    absl::Notification done;
+    absl::Status status;
+  };
+  auto call = std::make_shared<Call>();
+  loop_.PostChange(
+      [difference, lending = found == nullptr ? std::nullopt : std::optional<Lending>(*found),
+       now = clock_.Now()](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        return Carry(state.fleet, difference, lending ? &*lending : nullptr, now);
+      },
+      [call](const absl::Status& status) {
+        call->status = status;
+        call->done.Notify();
+      });
+  if (!call->done.WaitForNotificationWithTimeout(kLoopPatience)) {
+    return absl::UnavailableError("the server is too busy to repair; run the audit again");
+  }
+  RETURN_IF_ERROR(call->status);
+  log_.Info("audit_repaired", {{"kind", NameOf(difference.kind)},
+                               {"node", difference.node.name},
+                               {"repair", NameOf(difference.repair)}});
+  return true;
+}
+
+std::optional<AuditReport> AuditJob::Last() const {
+  absl::MutexLock lock(&mutex_);
+  return last_;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,211 @@
+// What each event does.
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/jobs/fleet_loop.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+constexpr absl::Duration kCloudRetryDelay = absl::Seconds(5);
+
+}  // namespace
+
+void FleetLoop::Handle(HelloEvent event, Batch& batch) {
+  ++counters_.hellos;
+  const NodeKey key = event.hello.key;
+  const auto [it, inserted] = sessions_.try_emplace(key);
+  if (!inserted) {
+    // The newer session wins: the older is what a broken connection left behind, or a second agent.
+    log_.Warn("session_replaced", {{"node", key.name}, {"vm", key.vm_id}});
+    nodes_by_session_.erase(it->second.id);
+    agents_.Close(it->second.id, absl::AbortedError("another session of this node took over"));
+  }
+  it->second = Session{.id = event.session,
+                       .policy_acked = event.hello.policy_version,
+                       .agent_version = event.hello.agent_version,
+                       .last_seen = batch.now};
+  nodes_by_session_[event.session] = key;
+  batch.effects.Merge(state_.fleet.OnHello(event.hello, batch.now));
+  batch.effects.desired.insert(key);
+  policy_waiting_.insert(key);
+  batch.answers.emplace_back(event.session,
+                             Welcome{.session_epoch = state_.fleet.Find(key)->session_epoch});
+  batch.read_next.push_back(event.session);
+  log_.Info("agent_connected", {{"node", key.name},
+                                {"vm", key.vm_id},
+                                {"version", event.hello.agent_version},
+                                {"lent", event.hello.lent.size()}});
+}
+
+// The session of an agent that has just said something; nullptr: it is over.
+Session* FleetLoop::TouchSession(SessionId session, Batch& batch) {
+  const NodeKey* key = NodeOf(session);
+  if (key == nullptr) return nullptr;
+  Session& found = sessions_.at(*key);
+  found.last_seen = batch.now;
+  batch.read_next.push_back(session);
+  return &found;
+}
+
+void FleetLoop::Handle(ReportEvent event, Batch& batch) {
+  if (TouchSession(event.session, batch) == nullptr) return;
+  ++counters_.reports;
+  counters_.lends += event.report.lent.size();
+  counters_.releases += event.report.released.size();
+  batch.effects.Merge(state_.fleet.OnReport(*NodeOf(event.session), event.report, batch.now));
+  batch.answers.emplace_back(event.session, ReportAck{.sequence = event.report.sequence});
+}
+
+void FleetLoop::Handle(DesiredAckEvent event, Batch& batch) {
+  Session* session = TouchSession(event.session, batch);
+  if (session == nullptr) return;
+  session->acked_version =
+      std::max(session->acked_version, std::min(event.version, session->desired_version));
+}
+
+void FleetLoop::Handle(ReclaimAnswerEvent event, Batch& batch) {
+  Session* session = TouchSession(event.session, batch);
+  // Only to what was asked in this session: since then the agent may have lent it again.
+  if (session == nullptr || session->reclaim_pending != event.answer.id) return;
+  session->reclaim_pending = 0;
+  counters_.reclaims_agreed += event.answer.agreed.size();
+  counters_.reclaims_denied += event.answer.denied.size();
+  batch.effects.Merge(
+      state_.fleet.OnReclaimAnswer(*NodeOf(event.session), event.answer, batch.now));
+}
+
+void FleetLoop::Handle(PolicyAckEvent event, Batch& batch) {
+  Session* session = TouchSession(event.session, batch);
+  if (session == nullptr || event.version != session->policy_sent) return;
+  if (!event.error.empty() && session->policy_error != event.error) {
+    log_.Warn("policy_refused", {{"node", NodeOf(event.session)->name},
+                                 {"version", event.version},
+                                 {"error", event.error}});
+  }
+  session->policy_error = std::move(event.error);
+  if (session->policy_error.empty()) session->policy_acked = event.version;
+}
+
+void FleetLoop::Handle(InventoryEvent event, Batch& batch) {
+  if (TouchSession(event.session, batch) == nullptr || !inventory_sink_) return;
+  inventory_sink_(*NodeOf(event.session), std::move(event.inventory));
+}
+
+void FleetLoop::Handle(AskInventoriesEvent /*event*/, Batch& /*batch*/) {
+  for (auto& [key, session] : sessions_) {
+    agents_.Send(session.id, InventoryRequest{++session.last_request});
+  }
+}
+
+void FleetLoop::Handle(ConflictEvent event, Batch& batch) {
+  if (TouchSession(event.session, batch) == nullptr) return;
+  batch.effects.Merge(
+      state_.fleet.OnConflict(*NodeOf(event.session), event.address, event.other_mac, batch.now));
+}
+
+void FleetLoop::Handle(ClosedEvent event, Batch& /*batch*/) {
+  const auto it = nodes_by_session_.find(event.session);
+  if (it == nodes_by_session_.end()) return;
+  log_.Info("agent_disconnected", {{"node", it->second.name}, {"vm", it->second.vm_id}});
+  sessions_.erase(it->second);
+  nodes_by_session_.erase(it);
+}
+
+void FleetLoop::Handle(CloudEvent event, Batch& batch) {
+  const std::string topic = "cloud " + event.node.name;
+  if (!event.result.ok()) {
+    ++counters_.cloud_failures;
+    cloud_retries_[event.node] = batch.now + kCloudRetryDelay;
+    if (!problems_by_topic_.contains(topic)) {
+      log_.Warn("cloud_apply_failed",
+                {{"node", event.node.name}, {"error", event.result.status()}});
+    }
+    SetProblem(topic, fmt::format("attaching addresses to node {} fails: {}", event.node.name,
+                                  base::MessageOf(event.result.status())));
+    return;
+  }
+  SetProblem(topic, "");
+  std::set<ip::Prefix> on_nic;
+  for (const IpConfiguration& configuration : event.result->configurations) {
+    on_nic.insert(configuration.range);
+  }
+  batch.effects.Merge(state_.fleet.OnNic(event.node, on_nic, batch.now));
+}
+
+void FleetLoop::Handle(ListingEvent event, Batch& batch) {
+  std::set<NodeKey> connected;
+  for (const auto& [key, session] : sessions_) connected.insert(key);
+  batch.effects.Merge(state_.fleet.OnListing(event.present, connected, batch.now));
+}
+
+void FleetLoop::Handle(QueryEvent event, Batch& batch) {
+  batch.queries.push_back(std::move(event.query));
+}
+
+void FleetLoop::Handle(ChangeEvent event, Batch& batch) {
+  if (!writable_) {
+    const auto why = problems_by_topic_.find("store");
+    event.done(absl::UnavailableError(why == problems_by_topic_.end() ? "nothing can be stored now"
+                                                                      : why->second));
+    return;
+  }
+  const uint64_t policy_before = state_.bundles.version();
+  absl::StatusOr<Effects> effects = event.change(state_, batch.raw);
+  if (!effects.ok()) {
+    event.done(effects.status());
+    return;
+  }
+  batch.effects.Merge(*std::move(effects));
+  batch.done.push_back(std::move(event.done));
+  if (state_.bundles.version() == policy_before) return;
+  for (const auto& [key, session] : sessions_) policy_waiting_.insert(key);
+}
+
+void FleetLoop::SendPolicy(const NodeKey& node, Session& session) {
+  const NodeRecord* record = state_.fleet.Find(node);
+  if (record == nullptr) return;
+  auto bundle = state_.bundles.For(record->labels);
+  if (session.policy_acked == bundle->version || session.policy_sent == bundle->version) return;
+  auto known = state_.bundles.KnownTo(session.policy_acked, record->labels);
+  session.policy_sent = bundle->version;
+  agents_.Send(session.id, PolicyUpdate{.from = std::move(known), .to = std::move(bundle)});
+}
+
+void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    const auto write = [&](telemetry::Level level, std::string_view event) {
+      log_.Write(level, event,
+                 {{"node", finding.node.name},
+                  {"address", finding.address.ToString()},
+                  {"detail", finding.detail}});
+    };
+    switch (finding.kind) {
+      case Finding::Kind::kAdopted:
+        write(telemetry::Level::kWarn, "address_adopted");
+        break;
+      case Finding::Kind::kHeldElsewhere:
+        write(telemetry::Level::kError, "address_conflict");
+        break;
+      case Finding::Kind::kForeign:
+        write(telemetry::Level::kWarn, "address_foreign");
+        break;
+      case Finding::Kind::kConflict:
+        write(telemetry::Level::kError, "address_doubled");
+        break;
+      case Finding::Kind::kReplaced:
+        write(telemetry::Level::kWarn, "node_replaced");
+        break;
+      case Finding::Kind::kGone:
+        write(telemetry::Level::kWarn, "node_gone");
+        break;
+      case Finding::Kind::kFrozen:
+        write(telemetry::Level::kError, "releases_frozen");
+        break;
+    }
+  }
+}
+
+}  // namespace spoke::ipam

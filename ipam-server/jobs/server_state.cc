@@ -1,0 +1,155 @@
+#include "ipam-server/jobs/server_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/policy/kinds/pool.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/store/record_codec.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+// Calls `take` with every record under `prefix` until one fails, and notes the revisions.
+template <typename Take>
+absl::Status ForEach(Store& store, std::string_view prefix, Revisions& revisions,
+                     const Take& take) {
+  absl::Status first_error;
+  const absl::Status listed =
+      store.List(prefix, [&](std::string_view key, const StoredRecord& stored) {
+        revisions.emplace(key, stored.revision);
+        first_error.Update(base::Annotate(take(stored.value), fmt::format("store key {}", key)));
+      });
+  RETURN_IF_ERROR(base::Annotate(listed, fmt::format("read the records {}", prefix)));
+  return first_error;
+}
+
+absl::StatusOr<ObjectSet> LoadObjects(Store& store, Revisions& revisions) {
+  std::vector<PolicyObject> objects;
+  RETURN_IF_ERROR(
+      ForEach(store, kObjectKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(objects.emplace_back(), DecodeObject(value));
+        return absl::OkStatus();
+      }));
+  SetVersion version;
+  RETURN_IF_ERROR(
+      ForEach(store, kPolicyVersionKey, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(version, DecodePolicyVersion(value));
+        return absl::OkStatus();
+      }));
+  return ObjectSet::Restore(std::move(objects), version);
+}
+
+absl::Status LoadFleet(Store& store, Revisions& revisions, Fleet& fleet) {
+  RETURN_IF_ERROR(
+      ForEach(store, kNodeKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(NodeRecord record, DecodeNode(value));
+        return fleet.Load(std::move(record));
+      }));
+  RETURN_IF_ERROR(
+      ForEach(store, kQuarantineKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(auto entry, DecodeQuarantine(value));
+        fleet.LoadQuarantine(entry.first, std::move(entry.second));
+        return absl::OkStatus();
+      }));
+  RETURN_IF_ERROR(
+      ForEach(store, kReservationKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(Reservation reservation, DecodeReservation(value));
+        fleet.LoadReservation(std::move(reservation));
+        return absl::OkStatus();
+      }));
+  return ForEach(store, kBreakerKey, revisions, [&](std::string_view value) -> absl::Status {
+    ASSIGN_OR_RETURN(const BreakerState state, DecodeBreaker(value));
+    fleet.LoadBreaker(state);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<HistoryKeyParts> NewestChunk(Store& store) {
+  HistoryKeyParts newest;
+  RETURN_IF_ERROR(
+      store.List({.range = KeyRange::WithPrefix(kHistoryPrefix), .limit = 1, .descending = true},
+                 [&](std::string_view key, const StoredRecord&) {
+                   newest = ParseHistoryKey(key).value_or(HistoryKeyParts());
+                 }));
+  return newest;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settings,
+                                      absl::Time now) {
+  Revisions revisions;
+  ASSIGN_OR_RETURN(ObjectSet objects, LoadObjects(store, revisions));
+  PolicyWorld world;
+  for (const PoolSpec& pool : settings.pools) world.configured.push_back(ConfiguredPool(pool));
+  RETURN_IF_ERROR(CheckAgainst(objects, world));
+  Fleet fleet(PoolsOf(settings, objects), settings.fleet);
+  RETURN_IF_ERROR(LoadFleet(store, revisions, fleet));
+  fleet.FinishLoading(now);
+  BundleHistory bundles(objects);
+  ASSIGN_OR_RETURN(const HistoryKeyParts newest_chunk, NewestChunk(store));
+  return LoadedState{.state = {.fleet = std::move(fleet),
+                               .objects = std::move(objects),
+                               .bundles = std::move(bundles),
+                               .configured = std::move(world.configured)},
+                     .revisions = std::move(revisions),
+                     .newest_chunk = newest_chunk};
+}
+
+NicAddresses NicOf(const NodeRecord& record) {
+  NicAddresses nic{.node = record.key, .nic_mac = record.nic_mac};
+  for (const auto& [base, configuration] : record.configurations) {
+    if (configuration.state == LeaseState::kDetaching) continue;
+    nic.configurations.push_back({configuration.name, configuration.range});
+  }
+  return nic;
+}
+
+std::vector<NicAddresses> AllNics(const Fleet& fleet) {
+  std::vector<NicAddresses> nics;
+  for (const auto& [key, record] : fleet.nodes()) {
+    if (record.mode != NodeMode::kRetired) nics.push_back(NicOf(record));
+  }
+  return nics;
+}
+
+std::vector<PoolSpec> PoolsOf(const ServerSettings& settings, const ObjectSet& objects) {
+  std::vector<PoolSpec> pools = settings.pools;
+  std::vector<PoolSpec> applied = PoolsOf(objects);
+  pools.insert(pools.end(), std::make_move_iterator(applied.begin()),
+               std::make_move_iterator(applied.end()));
+  return pools;
+}
+
+std::map<ObjectKey, ObjectUse> PoolUses(const Fleet& fleet) {
+  std::map<ObjectKey, ObjectUse> uses;
+  const auto add = [&](const std::string& pool, const ip::Prefix& range) {
+    ObjectUse& use = uses[{"Pool", pool}];
+    use.lowest = use.held == 0 ? range.base() : std::min(use.lowest, range.base());
+    use.highest = use.held == 0 ? range.last() : std::max(use.highest, range.last());
+    use.held += range.size();
+  };
+  for (const auto& [key, record] : fleet.nodes()) {
+    for (const auto& [base, configuration] : record.configurations) {
+      add(configuration.pool, configuration.range);
+    }
+    for (const auto& [range, at] : record.released) {
+      const AddressPool* pool = fleet.PoolOf(range.base());
+      if (pool != nullptr && pool->StateOf(range.base()) == AddressPool::State::kCooling) {
+        add(pool->spec().name, range);
+      }
+    }
+  }
+  for (const auto& [address, quarantine] : fleet.quarantine()) {
+    const AddressPool* pool = fleet.PoolOf(address);
+    if (pool != nullptr && pool->StateOf(address) == AddressPool::State::kQuarantined) {
+      add(pool->spec().name, ip::Prefix::Host(address));
+    }
+  }
+  return uses;
+}
+
+}  // namespace spoke::ipam

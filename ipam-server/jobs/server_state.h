@@ -1,0 +1,59 @@
+// Everything the server decides from, and how it comes out of the store.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ipam-server/cloud/cloud.h"
+#include "ipam-server/core/fleet.h"
+#include "ipam-server/core/history.h"
+#include "ipam-server/core/policy/bundle.h"
+#include "ipam-server/core/policy/object_set.h"
+#include "ipam-server/store/store.h"
+
+namespace spoke::ipam {
+
+// Not thread-safe; the loop owns it.
+struct ServerState {
+  Fleet fleet;
+  ObjectSet objects;
+  BundleHistory bundles;
+  // The pools of the configuration file, as objects that cannot be replaced.
+  std::vector<PolicyObject> configured;
+};
+
+struct ServerSettings {
+  std::vector<PoolSpec> pools;  // Of the configuration file.
+  FleetPolicy fleet;
+};
+
+// Revision of each record, by store key.
+using Revisions = absl::flat_hash_map<std::string, int64_t>;
+
+struct LoadedState {
+  ServerState state;
+  Revisions revisions;
+  HistoryKeyParts newest_chunk;
+};
+
+// Errors: as Store::List(); kDataLoss (a damaged record: the message names its key);
+// kFailedPrecondition (records that contradict each other or the configuration).
+absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settings, absl::Time now);
+
+// What `record` says is to be on the NIC.
+NicAddresses NicOf(const NodeRecord& record);
+// The same for all nodes that have not been replaced: what a cloud without a memory starts from.
+std::vector<NicAddresses> AllNics(const Fleet& fleet);
+
+// The pools in force: those of the file, then those that were applied, by name.
+std::vector<PoolSpec> PoolsOf(const ServerSettings& settings, const ObjectSet& objects);
+
+// How the pools are used, as PlanApply() has to know.
+std::map<ObjectKey, ObjectUse> PoolUses(const Fleet& fleet);
+
+}  // namespace spoke::ipam

@@ -1,0 +1,200 @@
+// The calls that change something.
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/policy/kinds/pool.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/policy/object_text.h"
+#include "ipam-server/policy/policy_file.h"
+#include "ipam-server/rpc/admin_service.h"
+#include "ipam-server/rpc/describe.h"
+#include "lib/base/status.h"
+#include "lib/rpc/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+absl::StatusOr<NodeMode> ModeOf(const std::string& text) {
+  for (const NodeMode mode : {NodeMode::kActive, NodeMode::kDraining, NodeMode::kFrozen}) {
+    if (NameOf(mode) == text) return mode;
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("\"{}\" is no mode of a node; write active, draining or frozen", text));
+}
+
+std::vector<PolicyFileText> FilesOf(
+    const google::protobuf::RepeatedPtrField<v1::PolicyFile>& files) {
+  std::vector<PolicyFileText> out;
+  for (const v1::PolicyFile& file : files) out.push_back({file.name(), file.text()});
+  return out;
+}
+
+template <typename Response>
+void Describe(const ApplyPlan& plan, Response& response) {
+  for (const ObjectChange& change : plan.changes) {
+    v1::ObjectChange& out = *response.add_changes();
+    out.set_kind(change.key.kind);
+    out.set_name(change.key.name);
+    out.set_action(std::string(NameOf(change.action)));
+    if (change.before != nullptr) out.set_before_yaml(ObjectYaml(*change.before));
+    if (change.after != nullptr) out.set_after_yaml(ObjectYaml(*change.after));
+  }
+  response.set_policy_version(plan.next.version());
+}
+
+absl::Status CheckName(std::string_view what, const std::string& name) {
+  return base::Annotate(CheckLabel(name), what);
+}
+
+}  // namespace
+
+grpc::Status AdminService::Unfreeze(Context* context, const v1::UnfreezeRequest*,
+                                    v1::UnfreezeResponse* response) {
+  std::string reason;
+  const absl::Status status =
+      Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        const BreakerState& breaker = state.fleet.breaker().state();
+        if (breaker.freeze) reason = breaker.freeze->reason;
+        return state.fleet.Unfreeze(absl::Now());
+      });
+  if (status.ok()) response->set_was_frozen_for(reason);
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRequest* request,
+                                       v1::NodeInfo* response) {
+  const auto mode = ModeOf(request->mode());
+  if (!mode.ok()) return rpc::ToGrpc(mode.status());
+  absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+    return state.fleet.SetMode(request->name(), *mode, absl::Now());
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
+    const NodeRecord* record = view.fleet.FindByName(request->name());
+    if (record == nullptr) return;
+    const auto session = view.sessions.find(record->key);
+    *response = DescribeNode(view.fleet, *record,
+                             session == view.sessions.end() ? nullptr : &session->second);
+  }));
+}
+
+grpc::Status AdminService::ReleaseAddress(Context* context,
+                                          const v1::ReleaseAddressRequest* request,
+                                          v1::AddressInfo* response) {
+  const auto address = ip::Address::Parse(request->address());
+  if (!address.ok()) return rpc::ToGrpc(address.status());
+  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+    return state.fleet.Release(*address, request->node());
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Describe(*context, *address, response));
+}
+
+grpc::Status AdminService::QuarantineAddress(Context* context,
+                                             const v1::QuarantineAddressRequest* request,
+                                             v1::AddressInfo* response) {
+  const auto address = ip::Address::Parse(request->address());
+  if (!address.ok()) return rpc::ToGrpc(address.status());
+  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+    const absl::Time now = absl::Now();
+    std::optional<Quarantine> quarantine;
+    if (!request->lift()) {
+      quarantine = {.reason = request->reason().empty() ? "by an operator" : request->reason(),
+                    .since = now};
+    }
+    return state.fleet.SetQuarantine(*address, std::move(quarantine), now);
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Describe(*context, *address, response));
+}
+
+grpc::Status AdminService::CreateReservation(Context* context,
+                                             const v1::CreateReservationRequest* request,
+                                             v1::ReservationInfo* response) {
+  if (const absl::Status status = CheckName("name", request->name()); !status.ok()) {
+    return rpc::ToGrpc(status);
+  }
+  ReservationRequest wanted{.name = request->name(),
+                            .nodes = {request->nodes().begin(), request->nodes().end()},
+                            .count = request->count(),
+                            .addresses_per_node = request->addresses_per_node(),
+                            .ttl = absl::Milliseconds(request->ttl_ms())};
+  const absl::Status status =
+      Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        ASSIGN_OR_RETURN(Effects effects,
+                         state.fleet.Reserve(wanted, absl::Now(), request->dry_run()));
+        const auto& all = state.fleet.reservations().all();
+        if (const auto it = all.find(wanted.name); it != all.end()) {
+          *response = DescribeReservation(it->second);
+        }
+        return effects;
+      });
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::DeleteReservation(Context* context,
+                                             const v1::DeleteReservationRequest* request,
+                                             v1::ReservationInfo* response) {
+  return rpc::ToGrpc(Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+    const auto& all = state.fleet.reservations().all();
+    if (const auto it = all.find(request->name()); it != all.end()) {
+      *response = DescribeReservation(it->second);
+    }
+    return state.fleet.EndReservation(request->name());
+  }));
+}
+
+absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
+                                                      const PlanObjects& plan, bool commit) {
+  absl::StatusOr<ApplyPlan> planned = absl::UnknownError("not planned");
+  const absl::Status status =
+      Do(context, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+        const PolicyWorld world{.configured = state.configured, .used = PoolUses(state.fleet)};
+        planned = plan(state.objects, world);
+        RETURN_IF_ERROR(planned.status());
+        if (!commit || planned->next.version() == state.objects.version()) return Effects();
+        RETURN_IF_ERROR(state.fleet.SetPools(PoolsOf(settings_, planned->next)));
+        state.objects = planned->next;
+        state.bundles.Advance(state.objects);
+        for (PolicyWrite& write : EncodePlan(*planned)) {
+          raw.insert_or_assign(std::move(write.key), std::move(write.value));
+        }
+        return Effects();
+      });
+  RETURN_IF_ERROR(status);
+  return planned;
+}
+
+grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* request,
+                                 v1::ApplyResponse* response) {
+  const ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
+  const auto plan = ChangeObjects(
+      *context,
+      [&](const ObjectSet& set, const PolicyWorld& world) {
+        return PlanApply(set, parsed, world, absl::Now());
+      },
+      !request->dry_run());
+  if (!plan.ok()) return rpc::ToGrpc(plan.status());
+  ipam::Describe(*plan, *response);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::DeleteObjects(Context* context, const v1::DeleteObjectsRequest* request,
+                                         v1::DeleteObjectsResponse* response) {
+  auto keys = ParseObjectKeys(FilesOf(request->files()));
+  if (!keys.ok()) return rpc::ToGrpc(keys.status());
+  for (const v1::ObjectName& object : request->objects()) {
+    keys->push_back({object.kind(), object.name()});
+  }
+  const auto plan = ChangeObjects(
+      *context,
+      [&](const ObjectSet& set, const PolicyWorld& world) {
+        return PlanDelete(set, *keys, world, absl::Now());
+      },
+      !request->dry_run());
+  if (!plan.ok()) return rpc::ToGrpc(plan.status());
+  ipam::Describe(*plan, *response);
+  return grpc::Status::OK;
+}
+
+}  // namespace spoke::ipam

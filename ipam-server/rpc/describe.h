@@ -1,0 +1,27 @@
+// The state as operators see it. Pure.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ipam-server/core/fleet.h"
+#include "ipam-server/core/session.h"
+#include "proto/spoke/v1/admin.pb.h"
+
+namespace spoke::ipam {
+
+v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry);
+
+// `session`: nullptr while the agent is away.
+v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session);
+
+v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
+                                const Configuration& configuration, const ip::Address& address);
+// Whatever its state; nullopt when it is in none of the pools.
+std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Address& address);
+// What the node holds, and what left it and is still cooling.
+std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRecord& record);
+
+v1::ReservationInfo DescribeReservation(const Reservation& reservation);
+
+}  // namespace spoke::ipam

@@ -92,6 +92,7 @@ class Bench:
         self.processes = []
 
     def __enter__(self):
+        self.remove_abandoned()
         os.makedirs(self.directory)
         self.context["filesystem"] = subprocess.run(
             ["findmnt", "-n", "-o", "FSTYPE", "-T", self.directory], check=True,
@@ -100,6 +101,14 @@ class Bench:
         say(f"{self.name}: works in {self.directory} ({self.context['filesystem']}), load "
             f"{self.context['load_before']} on {os.cpu_count()} CPUs")
         return self
+
+    def remove_abandoned(self):
+        """What a benchmark has left that was killed without a chance to clean up."""
+        above = os.path.dirname(self.directory)
+        for name in os.listdir(above) if os.path.isdir(above) else ():
+            pid = name.rpartition(".")[2]
+            if name.startswith(self.name + ".") and not os.path.exists(f"/proc/{pid}"):
+                shutil.rmtree(os.path.join(above, name))
 
     def demand_disk(self):
         """A Failure where syncing costs nothing, since then nothing would be measured."""

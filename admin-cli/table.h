@@ -5,16 +5,47 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace spoke::ctl {
 
-enum class Format { kTable, kJson, kYaml };
+enum class Format { kTable, kWide, kJson, kYaml, kName };
 
-// Columns are as wide as their widest cell, two blanks apart; nothing stands behind the last.
-// Control characters in cells become "?", since names come from elsewhere and terminals obey them.
-std::string FormatTable(const std::vector<std::string>& header,
-                        const std::vector<std::vector<std::string>>& rows);
+// Said in colour where colours are wanted; the text says the same without.
+enum class Tone { kPlain, kGood, kWarning, kBad, kFaint, kBold, kNote };
+
+struct Cell {
+  std::string text;
+  Tone tone = Tone::kPlain;
+};
+using Row = std::vector<Cell>;
+
+struct TableStyle {
+  bool colours = false;
+  bool header = true;
+};
+
+// Columns are as wide as their widest cell, two blanks apart; nothing is cut, and nothing stands
+// behind the last. Cells are made Printable().
+std::string FormatTable(const std::vector<std::string>& header, const std::vector<Row>& rows,
+                        TableStyle style);
+
+// One "Name:  value" a line, values aligned; rows with an empty value are left out.
+std::string FormatFields(const std::vector<std::pair<std::string, Cell>>& fields, bool colours);
+
+// `text` for a terminal: control characters (those of Unicode's second block too) and bytes that
+// are not UTF-8 become "?", since names come from elsewhere and terminals obey them.
+std::string Printable(std::string_view text);
+
+// As Printable(), but line breaks and tabs stay: for text of several lines.
+std::string PrintableLines(std::string_view text);
+
+// How many columns Printable() text takes when each character takes one.
+size_t WidthOf(std::string_view text);
+
+// `text` in the colour of `tone`; as it is when `colours` is false.
+std::string Coloured(std::string_view text, Tone tone, bool colours);
 
 // Block-style YAML that a YAML 1.2 parser reads back as the same value. Texts are quoted as JSON
 // strings, which YAML takes.
@@ -25,5 +56,8 @@ std::string FormatJson(const nlohmann::ordered_json& value);
 
 // "12s", "5m", "3h", "2d": how long ago, in one unit. Negative is "0s".
 std::string FormatAge(int64_t seconds);
+
+// "640 B", "1.5 KiB", "200 MiB".
+std::string FormatBytes(uint64_t bytes);
 
 }  // namespace spoke::ctl

@@ -1,0 +1,294 @@
+// audit, explain, whatif, events, backup and support-bundle.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "admin-cli/command_fixture.h"
+#include "lib/os/file.h"
+
+namespace spoke::ctl {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Two messages: half way, and the end with one difference that can be repaired and one that cannot.
+void SetAudit(FakeState& state, bool clean) {
+  state.audit.assign(2, {});
+  state.audit[0].set_nodes_done(1);
+  state.audit[0].set_nodes_total(2);
+  v1::AuditResponse& end = state.audit[1];
+  end.set_nodes_done(2);
+  end.set_nodes_total(2);
+  end.set_done(true);
+  if (clean) return;
+  v1::AuditDifference& safe = *end.add_differences();
+  safe.set_kind("not_on_nic");
+  safe.set_node("node1");
+  safe.set_address("10.1.0.5");
+  safe.set_first_seen_unix_ms(1'700'000'000'000);
+  safe.set_cause("the NIC was changed by hand");
+  safe.set_repair("attach it again");
+  v1::AuditDifference& unsafe = *end.add_differences();
+  unsafe.set_kind("lent_twice");
+  unsafe.set_address("10.1.0.6");
+}
+
+TEST_F(CommandTest, AuditIsCleanWith0AndDiffersWith1) {
+  Change([](FakeState& state) { SetAudit(state, true); });
+  EXPECT_EQ(Run("audit").code, 0);
+  EXPECT_EQ(Run("audit").out, "2 nodes compared: no differences\n");
+  Change([](FakeState& state) { SetAudit(state, false); });
+  const Outcome outcome = Run("audit");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("not_on_nic  node1  10.1.0.5  10m  the NIC was changed by hand"));
+  EXPECT_THAT(outcome.out, HasSubstr("none is safe"));
+  EXPECT_THAT(outcome.out, HasSubstr("2 nodes compared: 2 differences, 0 repaired\n"));
+}
+
+TEST_F(CommandTest, AuditRepairLeavesWhatIsNotSafe) {
+  Change([](FakeState& state) { SetAudit(state, false); });
+  const Outcome outcome = Run("audit --repair -o json");
+  EXPECT_EQ(outcome.code, 1);
+  const auto value = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(value["differences"][0]["repaired"], true);
+  EXPECT_EQ(value["differences"][1]["repaired"], false);
+  Change([](FakeState& state) { state.audit[1].mutable_differences()->RemoveLast(); });
+  EXPECT_EQ(Run("audit --repair").code, 0) << "all of them were repaired";
+}
+
+TEST_F(CommandTest, AuditThatCannotRunIs2WhateverTheReason) {
+  EXPECT_EQ(Run("audit --server unix:/nonexistent").code, 2);
+  Refuse("Audit", absl::FailedPreconditionError("one is running"));
+  EXPECT_EQ(Run("audit").code, 2);
+  Refuse("Audit", absl::OkStatus());
+  Change([](FakeState& state) { state.audit.clear(); });
+  EXPECT_EQ(Run("audit").code, 2) << "a stream without its end is no clean audit";
+  EXPECT_EQ(Run("audit --nonsense").code, 2);
+}
+
+TEST_F(CommandTest, AuditShowsItsProgressOnATerminalOnly) {
+  Change([](FakeState& state) { SetAudit(state, true); });
+  EXPECT_EQ(Run("audit").err, "");
+  terminal_ = true;
+  EXPECT_THAT(Run("audit").err,
+              HasSubstr("audit  [###############...............]  50%  1 of 2 nodes"));
+}
+
+TEST_F(CommandTest, ExplainAsksForOneThingAndSaysWhenItWillBeWell) {
+  Change([](FakeState& state) {
+    state.explain.set_summary("ns/pod waits for an address");
+    state.explain.add_details("pool default: 0 free");
+    state.explain.set_eta_unix_ms(kNowMs + 30'000);
+  });
+  EXPECT_EQ(Run("explain pod ns/pod").out,
+            "ns/pod waits for an address\n  pool default: 0 free\n"
+            "Expected to be well in 30s, at 2023-11-14T22:23:50Z\n");
+  EXPECT_THAT(server_.last_request(), HasSubstr("pod: \"ns/pod\""));
+  EXPECT_EQ(Json("explain node node1")["details"][0], "pool default: 0 free");
+  EXPECT_THAT(server_.last_request(), HasSubstr("node: \"node1\""));
+  EXPECT_EQ(Run("explain ip 10.1.0.5").code, 0);
+  EXPECT_THAT(server_.last_request(), HasSubstr("address: \"10.1.0.5\""));
+  for (const char* wrong : {"explain", "explain pod", "explain pod pod", "explain pod a/b/c",
+                            "explain pod /b", "explain house node1"}) {
+    EXPECT_EQ(Run(wrong).code, 2) << wrong;
+  }
+}
+
+TEST_F(CommandTest, WhatIfSaysByItsCodeWhetherItFits) {
+  Change([](FakeState& state) {
+    state.what_if.set_fits(true);
+    state.what_if.set_addresses_needed(270);
+  });
+  EXPECT_EQ(Run("whatif --nodes 10 --pods-per-node 27 --label a=b --vnet v").code, 0);
+  EXPECT_THAT(server_.last_request(), HasSubstr("nodes: 10 pods_per_node: 27"));
+  EXPECT_THAT(server_.last_request(), HasSubstr("key: \"a\" value: \"b\""));
+  Change([](FakeState& state) {
+    state.what_if.set_fits(false);
+    v1::WhatIfLimit& limit = *state.what_if.add_limits();
+    limit.set_what("VNet v: addresses");
+    limit.set_needed(270);
+    limit.set_available(100);
+    limit.set_remedy("add a subnet");
+  });
+  const Outcome outcome = Run("whatif --nodes 10 --pods-per-node 27");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("10 nodes with 27 pods each do not fit: 270 more addresses"));
+  EXPECT_THAT(outcome.out, HasSubstr("VNet v: addresses  270     100        no    add a subnet\n"));
+  EXPECT_EQ(Run("whatif --nodes 10 --pods-per-node 27 -o json").code, 1);
+  EXPECT_EQ(Run("whatif --nodes 10").code, 2);
+  EXPECT_EQ(Run("whatif --nodes 0 --pods-per-node 27").code, 2);
+  EXPECT_EQ(Run("whatif --nodes 1 --pods-per-node 1 --label x").code, 2);
+  Refuse("WhatIf", absl::InternalError("a fault"));
+  EXPECT_EQ(Run("whatif --nodes 10 --pods-per-node 27").code, 2) << "1 means that it does not fit";
+}
+
+void AddEvents(FakeState& state) {
+  v1::EventInfo& first = state.events.emplace_back();
+  first.set_unix_ms(1'700'000'000'123);
+  first.set_level("info");
+  first.set_event("node_connected");
+  (*first.mutable_fields())["node"] = "node1";
+  v1::EventInfo& second = state.events.emplace_back();
+  second.set_unix_ms(1'700'000'001'000);
+  second.set_level("error");
+  second.set_event("store_commit_failed");
+  (*second.mutable_fields())["error"] = "disk full";
+}
+
+TEST_F(CommandTest, EventsAreLinesOrAList) {
+  Change(AddEvents);
+  EXPECT_EQ(Run("events").out,
+            "2023-11-14T22:13:20.123Z  info     node_connected            node=node1\n"
+            "2023-11-14T22:13:21Z      error    store_commit_failed       error=\"disk full\"\n");
+  const auto events = Json("events --limit 5 --node node1");
+  EXPECT_EQ(events[1]["fields"]["error"], "disk full");
+  EXPECT_EQ(server_.last_request(), "ListEvents limit: 5 node: \"node1\"");
+  Change([](FakeState& state) { state.events.clear(); });
+  EXPECT_EQ(Run("events").err, "spokectl: there are no events\n");
+  EXPECT_EQ(Run("events -o name").code, 2);
+}
+
+TEST_F(CommandTest, EventsThatAreFollowedAreOneObjectALine) {
+  Change(AddEvents);
+  const Outcome outcome = Run("events --follow -o json");
+  EXPECT_THAT(outcome.out, HasSubstr("\"event\":\"node_connected\""));
+  const std::vector<std::string> lines = absl::StrSplit(outcome.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(nlohmann::json::parse(lines[1])["level"], "error");
+  EXPECT_THAT(Run("events --follow -o yaml").out, HasSubstr("---\ntime: "));
+  Refuse("ListEvents", absl::NotFoundError("there is no node x"));
+  EXPECT_EQ(Run("events --follow --node x").code, 4);
+}
+
+class BackupTest : public CommandTest {
+ protected:
+  BackupTest() { SetPieces({"first piece, ", "second piece"}); }
+
+  void SetPieces(const std::vector<std::string>& pieces) {
+    Change([&](FakeState& state) {
+      state.backup.clear();
+      content_.clear();
+      for (const std::string& data : pieces) {
+        v1::BackupResponse& piece = state.backup.emplace_back();
+        piece.set_data(data);
+        piece.set_offset(content_.size());
+        content_ += data;
+      }
+      for (v1::BackupResponse& piece : state.backup) piece.set_total(content_.size());
+    });
+  }
+  bool Exists(const std::string& name) const {
+    return ::access(dir_.File(name).c_str(), F_OK) == 0;
+  }
+
+  std::string content_;
+};
+
+TEST_F(BackupTest, TheCopyIsWholeAndItsOwnersAlone) {
+  const Outcome outcome = Run("backup " + dir_.File("ipam.db"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("25 B, complete and on the disk"));
+  EXPECT_EQ(*os::ReadFile(dir_.File("ipam.db")), content_);
+  struct stat info {};
+  ASSERT_EQ(::stat(dir_.File("ipam.db").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+  EXPECT_FALSE(Exists("ipam.db.partial"));
+  EXPECT_EQ(Json("backup " + dir_.File("second.db"))["bytes"], 25);
+}
+
+TEST_F(BackupTest, WhatIsThereIsNeverOverwritten) {
+  const std::string path = WriteFile("ipam.db", "precious");
+  const Outcome outcome = Run("backup " + path);
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_THAT(outcome.err, HasSubstr("exists and is not overwritten"));
+  EXPECT_EQ(*os::ReadFile(path), "precious");
+}
+
+TEST_F(BackupTest, ARestOfAKilledRunIsOverwritten) {
+  WriteFile("ipam.db.partial", std::string(1000, 'x'));
+  ASSERT_EQ(Run("backup " + dir_.File("ipam.db")).code, 0);
+  EXPECT_EQ(*os::ReadFile(dir_.File("ipam.db")), content_);
+}
+
+TEST_F(BackupTest, AShortOrTornStreamLeavesNothing) {
+  Change([](FakeState& state) { state.backup.pop_back(); });
+  const Outcome shorter = Run("backup " + dir_.File("short.db"));
+  EXPECT_EQ(shorter.code, 1);
+  EXPECT_THAT(shorter.err, HasSubstr("ended after 13 of 25 bytes"));
+  SetPieces({"first", "second"});
+  Change([](FakeState& state) { state.backup.erase(state.backup.begin()); });
+  EXPECT_THAT(Run("backup " + dir_.File("torn.db")).err, HasSubstr("byte 5 where byte 0 was due"));
+  SetPieces({"first", "second"});
+  Refuse("Backup", absl::DataLossError("the copy is damaged; see the server's log"));
+  EXPECT_EQ(Run("backup " + dir_.File("bad.db")).code, 1);
+  for (const char* name : {"short.db", "torn.db", "bad.db"}) {
+    EXPECT_FALSE(Exists(name)) << name;
+    EXPECT_FALSE(Exists(std::string(name) + ".partial")) << name;
+  }
+}
+
+TEST_F(BackupTest, AFolderThatIsNotThereIsNamedBeforeTheServerIsAsked) {
+  const Outcome outcome = Run("backup /nonexistent/ipam.db --server unix:/nonexistent");
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("/nonexistent/ipam.db.partial"));
+}
+
+// What tar makes of the file: names, or the content of one.
+std::string Tar(const std::string& words) {
+  std::string out;
+  std::FILE* pipe = ::popen(("tar " + words).c_str(), "r");
+  if (pipe == nullptr) return out;
+  std::array<char, 4096> buffer{};
+  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    out.append(buffer.data(), got);
+  }
+  EXPECT_EQ(::pclose(pipe), 0) << words;
+  return out;
+}
+
+TEST_F(CommandTest, ABundleHasEachPartAndSaysThatItNamesPods) {
+  Change(FillCluster);
+  Change([](FakeState& state) { SetAudit(state, false); });
+  Change(AddEvents);
+  const std::string path = dir_.File("bundle.tar.gz");
+  const Outcome outcome = Run("support-bundle " + path);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "") << "differences are no failure";
+  EXPECT_THAT(outcome.out, HasSubstr("names pods"));
+  const std::string names = Tar("tzf " + path);
+  for (const char* name : {"version.json", "status.txt", "pools.json", "nodes.json", "events.txt",
+                           "objects.yaml", "audit.json", "README.txt"}) {
+    EXPECT_THAT(names, HasSubstr(std::string("spoke-support/") + name + "\n"));
+  }
+  EXPECT_THAT(names, Not(HasSubstr("errors.txt")));
+  EXPECT_THAT(Tar("xOzf " + path + " spoke-support/nodes.json"), HasSubstr("\"node1\""));
+  EXPECT_THAT(Tar("xOzf " + path + " spoke-support/README.txt"), HasSubstr("PODS"));
+  EXPECT_EQ(Run("support-bundle " + path).code, 5) << "it is there";
+}
+
+TEST_F(CommandTest, WhatABundleCannotHaveIsRecordedInIt) {
+  Change([](FakeState& state) { SetAudit(state, true); });
+  Refuse("GetTop", absl::InternalError("a fault in top"));
+  const std::string path = dir_.File("bundle.tar.gz");
+  const Outcome outcome = Run("support-bundle " + path + " -o json");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err,
+            "spokectl: 1 of 12 parts could not be had; errors.txt in the bundle says why\n");
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["parts_failed"], 1);
+  EXPECT_THAT(Tar("xOzf " + path + " spoke-support/errors.txt"),
+              HasSubstr("top.json (code 1): spokectl: a fault in top"));
+}
+
+TEST_F(CommandTest, ABundleIsMadeEvenWithoutAServer) {
+  const std::string path = dir_.File("bundle.tar.gz");
+  const Outcome outcome = Run("support-bundle " + path + " --server unix:/nonexistent");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("12 of 12 parts could not be had"));
+  EXPECT_THAT(Tar("xOzf " + path + " spoke-support/errors.txt"), HasSubstr("no server answers"));
+}
+
+}  // namespace
+}  // namespace spoke::ctl

@@ -1,0 +1,226 @@
+#include "admin-cli/client.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <chrono>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/rpc/credentials.h"
+#include "proto/spoke/v1/admin.grpc.pb.h"
+
+namespace spoke::ctl {
+namespace {
+
+using Stub = v1::AdminService::Stub;
+
+// A message of the server's with 1,000 rows, or a piece of a backup, has less than this.
+constexpr int kMaxMessageBytes = 64 << 20;
+
+std::chrono::system_clock::time_point In(absl::Duration duration) {
+  return std::chrono::system_clock::now() + absl::ToChronoMicroseconds(duration);
+}
+
+// Whether the code came in the server's answer; else the library made it up because there was none.
+// Only the library's own words tell the two apart.
+bool SaidByServer(const grpc::ClientContext& context) {
+  return context.debug_error_string().find("received from peer") != std::string::npos;
+}
+
+}  // namespace
+
+struct Client::Calls {
+  Calls(const std::string& target, absl::Duration limit) : server(target), timeout(limit) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    stub = v1::AdminService::NewStub(
+        grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  absl::Status ToStatus(const grpc::Status& status, const grpc::ClientContext& context) const {
+    if (status.ok()) return absl::OkStatus();
+    const std::string& message = status.error_message();
+    const bool said = SaidByServer(context);
+    switch (status.error_code()) {
+      case grpc::StatusCode::UNAVAILABLE:
+        if (said) return absl::AbortedError(message);
+        return absl::UnavailableError(fmt::format(
+            "no server answers at {}: is spoke-ipam-server running here, and may you open its "
+            "socket? (--server or SPOKE_SERVER names another) [{}]",
+            server, message));
+      case grpc::StatusCode::DEADLINE_EXCEEDED:
+        if (said) return absl::DeadlineExceededError(message);
+        return absl::DeadlineExceededError(
+            fmt::format("the server at {} did not answer within {}; what was asked may have "
+                        "happened all the same (--timeout waits longer)",
+                        server, absl::FormatDuration(timeout)));
+      case grpc::StatusCode::UNIMPLEMENTED:
+        return absl::UnimplementedError(
+            "the server does not know this call: it is older than this spokectl (spokectl version "
+            "shows both); update it");
+      default:
+        return rpc::FromGrpc(static_cast<int>(status.error_code()), message);
+    }
+  }
+
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> One(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                            Response*),
+                               const Request& request) const {
+    grpc::ClientContext context;
+    context.set_deadline(In(timeout));
+    Response response;
+    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+    if (!status.ok()) return ToStatus(status, context);
+    return response;
+  }
+
+  // `patient`: once the first message is here, the next may take for ever. A queue of our own gives
+  // each message its own deadline, which a call as a whole cannot have: a backup may take an hour,
+  // but not be silent for a minute.
+  template <typename Request, typename Response>
+  absl::Status Many(std::unique_ptr<grpc::ClientAsyncReader<Response>> (Stub::*method)(
+                        grpc::ClientContext*, const Request&, grpc::CompletionQueue*, void*),
+                    const Request& request, const Each<Response>& each, bool patient) const {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    absl::Status mine;  // An end that this side has made.
+    bool silent_for_too_long = false;
+    bool waiting_for_ever = false;
+    // True when the operation under way has succeeded. There is never more than one.
+    const auto done = [&] {
+      void* tag = nullptr;
+      bool ok = false;
+      const auto until =
+          waiting_for_ever ? std::chrono::system_clock::time_point::max() : In(timeout);
+      if (queue.AsyncNext(&tag, &ok, until) == grpc::CompletionQueue::GOT_EVENT) return ok;
+      silent_for_too_long = true;
+      context.TryCancel();
+      queue.Next(&tag, &ok);
+      return false;
+    };
+    const auto reader = (stub.get()->*method)(&context, request, &queue, nullptr);
+    bool more = done();
+    while (more) {
+      Response response;
+      waiting_for_ever = patient;
+      reader->Read(&response, nullptr);
+      more = done();
+      if (!more) break;
+      mine = each(response);
+      if (!mine.ok()) {
+        context.TryCancel();
+        break;
+      }
+    }
+    grpc::Status status;
+    waiting_for_ever = true;  // Cancelled or ended by the server: this comes at once.
+    reader->Finish(&status, nullptr);
+    done();
+    queue.Shutdown();
+    if (!mine.ok()) return mine;
+    if (silent_for_too_long) {
+      return absl::DeadlineExceededError(
+          fmt::format("the server at {} said nothing for {} (--timeout waits longer)", server,
+                      absl::FormatDuration(timeout)));
+    }
+    return ToStatus(status, context);
+  }
+
+  std::string server;
+  absl::Duration timeout;
+  std::unique_ptr<Stub> stub;
+};
+
+Client::Client(std::string server, absl::Duration timeout)
+    : server_(std::move(server)), calls_(std::make_unique<Calls>(server_, timeout)) {}
+
+Client::~Client() = default;
+
+absl::StatusOr<v1::GetStatusResponse> Client::GetStatus() const {
+  return calls_->One(&Stub::GetStatus, v1::GetStatusRequest());
+}
+absl::StatusOr<v1::UnfreezeResponse> Client::Unfreeze() const {
+  return calls_->One(&Stub::Unfreeze, v1::UnfreezeRequest());
+}
+absl::StatusOr<v1::ListPoolsResponse> Client::ListPools(const v1::ListPoolsRequest& request) const {
+  return calls_->One(&Stub::ListPools, request);
+}
+absl::Status Client::ListNodes(const v1::ListNodesRequest& request,
+                               const Each<v1::ListNodesResponse>& each) const {
+  return calls_->Many(&Stub::AsyncListNodes, request, each, false);
+}
+absl::StatusOr<v1::GetNodeResponse> Client::GetNode(const v1::GetNodeRequest& request) const {
+  return calls_->One(&Stub::GetNode, request);
+}
+absl::StatusOr<v1::NodeInfo> Client::SetNodeMode(const v1::SetNodeModeRequest& request) const {
+  return calls_->One(&Stub::SetNodeMode, request);
+}
+absl::Status Client::ListAddresses(const v1::ListAddressesRequest& request,
+                                   const Each<v1::ListAddressesResponse>& each) const {
+  return calls_->Many(&Stub::AsyncListAddresses, request, each, false);
+}
+absl::StatusOr<v1::AddressInfo> Client::GetAddress(const v1::GetAddressRequest& request) const {
+  return calls_->One(&Stub::GetAddress, request);
+}
+absl::StatusOr<v1::GetAddressHistoryResponse> Client::GetAddressHistory(
+    const v1::GetAddressHistoryRequest& request) const {
+  return calls_->One(&Stub::GetAddressHistory, request);
+}
+absl::StatusOr<v1::AddressInfo> Client::ReleaseAddress(
+    const v1::ReleaseAddressRequest& request) const {
+  return calls_->One(&Stub::ReleaseAddress, request);
+}
+absl::StatusOr<v1::AddressInfo> Client::QuarantineAddress(
+    const v1::QuarantineAddressRequest& request) const {
+  return calls_->One(&Stub::QuarantineAddress, request);
+}
+absl::StatusOr<v1::ReservationInfo> Client::CreateReservation(
+    const v1::CreateReservationRequest& request) const {
+  return calls_->One(&Stub::CreateReservation, request);
+}
+absl::StatusOr<v1::ListReservationsResponse> Client::ListReservations() const {
+  return calls_->One(&Stub::ListReservations, v1::ListReservationsRequest());
+}
+absl::StatusOr<v1::ReservationInfo> Client::DeleteReservation(
+    const v1::DeleteReservationRequest& request) const {
+  return calls_->One(&Stub::DeleteReservation, request);
+}
+absl::StatusOr<v1::ApplyResponse> Client::Apply(const v1::ApplyRequest& request) const {
+  return calls_->One(&Stub::Apply, request);
+}
+absl::StatusOr<v1::DeleteObjectsResponse> Client::DeleteObjects(
+    const v1::DeleteObjectsRequest& request) const {
+  return calls_->One(&Stub::DeleteObjects, request);
+}
+absl::StatusOr<v1::GetObjectsResponse> Client::GetObjects(
+    const v1::GetObjectsRequest& request) const {
+  return calls_->One(&Stub::GetObjects, request);
+}
+absl::StatusOr<v1::GetRolloutResponse> Client::GetRollout() const {
+  return calls_->One(&Stub::GetRollout, v1::GetRolloutRequest());
+}
+absl::Status Client::Audit(const v1::AuditRequest& request,
+                           const Each<v1::AuditResponse>& each) const {
+  return calls_->Many(&Stub::AsyncAudit, request, each, false);
+}
+absl::StatusOr<v1::ExplainResponse> Client::Explain(const v1::ExplainRequest& request) const {
+  return calls_->One(&Stub::Explain, request);
+}
+absl::StatusOr<v1::WhatIfResponse> Client::WhatIf(const v1::WhatIfRequest& request) const {
+  return calls_->One(&Stub::WhatIf, request);
+}
+absl::StatusOr<v1::GetTopResponse> Client::GetTop(const v1::GetTopRequest& request) const {
+  return calls_->One(&Stub::GetTop, request);
+}
+absl::Status Client::ListEvents(const v1::ListEventsRequest& request,
+                                const Each<v1::ListEventsResponse>& each) const {
+  return calls_->Many(&Stub::AsyncListEvents, request, each, request.follow());
+}
+absl::Status Client::Backup(const Each<v1::BackupResponse>& each) const {
+  return calls_->Many(&Stub::AsyncBackup, v1::BackupRequest(), each, false);
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,77 @@
+// Calls of the admin API, one method each: a connection, a deadline, and errors that say what to
+// do. Thread-safe; connects with the first call and again when the connection is lost.
+//
+// Errors of every method: kUnavailable (no server there, or one that has gone away: the message has
+// where it was looked for), kDeadlineExceeded (it did not answer in time; what was asked may have
+// happened), kAborted (the server itself says that it cannot now, such as with a full disk), and
+// what admin.proto says of the call, with the server's message.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/spoke/v1/admin.pb.h"
+
+namespace spoke::ctl {
+
+// Takes one message of a stream. An error ends the call and becomes its result.
+template <typename Message>
+using Each = std::function<absl::Status(const Message&)>;
+
+class Client {
+ public:
+  // `server`: as gRPC writes targets ("unix:/run/spoke/ipam-admin.sock"). `timeout`: for the answer
+  // to a call, and for each further message of a stream.
+  Client(std::string server, absl::Duration timeout);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  const std::string& server() const { return server_; }
+
+  absl::StatusOr<v1::GetStatusResponse> GetStatus() const;
+  absl::StatusOr<v1::UnfreezeResponse> Unfreeze() const;
+  absl::StatusOr<v1::ListPoolsResponse> ListPools(const v1::ListPoolsRequest& request) const;
+  absl::Status ListNodes(const v1::ListNodesRequest& request,
+                         const Each<v1::ListNodesResponse>& each) const;
+  absl::StatusOr<v1::GetNodeResponse> GetNode(const v1::GetNodeRequest& request) const;
+  absl::StatusOr<v1::NodeInfo> SetNodeMode(const v1::SetNodeModeRequest& request) const;
+  absl::Status ListAddresses(const v1::ListAddressesRequest& request,
+                             const Each<v1::ListAddressesResponse>& each) const;
+  absl::StatusOr<v1::AddressInfo> GetAddress(const v1::GetAddressRequest& request) const;
+  absl::StatusOr<v1::GetAddressHistoryResponse> GetAddressHistory(
+      const v1::GetAddressHistoryRequest& request) const;
+  absl::StatusOr<v1::AddressInfo> ReleaseAddress(const v1::ReleaseAddressRequest& request) const;
+  absl::StatusOr<v1::AddressInfo> QuarantineAddress(
+      const v1::QuarantineAddressRequest& request) const;
+  absl::StatusOr<v1::ReservationInfo> CreateReservation(
+      const v1::CreateReservationRequest& request) const;
+  absl::StatusOr<v1::ListReservationsResponse> ListReservations() const;
+  absl::StatusOr<v1::ReservationInfo> DeleteReservation(
+      const v1::DeleteReservationRequest& request) const;
+  absl::StatusOr<v1::ApplyResponse> Apply(const v1::ApplyRequest& request) const;
+  absl::StatusOr<v1::DeleteObjectsResponse> DeleteObjects(
+      const v1::DeleteObjectsRequest& request) const;
+  absl::StatusOr<v1::GetObjectsResponse> GetObjects(const v1::GetObjectsRequest& request) const;
+  absl::StatusOr<v1::GetRolloutResponse> GetRollout() const;
+  absl::Status Audit(const v1::AuditRequest& request, const Each<v1::AuditResponse>& each) const;
+  absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request) const;
+  absl::StatusOr<v1::WhatIfResponse> WhatIf(const v1::WhatIfRequest& request) const;
+  absl::StatusOr<v1::GetTopResponse> GetTop(const v1::GetTopRequest& request) const;
+  // With follow, further messages may take as long as they like.
+  absl::Status ListEvents(const v1::ListEventsRequest& request,
+                          const Each<v1::ListEventsResponse>& each) const;
+  absl::Status Backup(const Each<v1::BackupResponse>& each) const;
+
+ private:
+  struct Calls;  // What needs gRPC's headers.
+
+  std::string server_;
+  std::unique_ptr<Calls> calls_;
+};
+
+}  // namespace spoke::ctl

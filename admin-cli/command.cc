@@ -1,0 +1,215 @@
+#include "admin-cli/command.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "absl/strings/str_join.h"
+#include "fmt/core.h"
+#include "lib/base/status.h"
+
+namespace spoke::ctl {
+namespace {
+
+constexpr uint32_t kMaxCount = 1'000'000;
+constexpr absl::Duration kLongest = absl::Hours(24 * 3653);
+
+absl::StatusOr<uint32_t> ParseCount(std::string_view text) {
+  uint32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count == 0 || count > kMaxCount) {
+    return absl::InvalidArgumentError(fmt::format("is not a number from 1 to {}", kMaxCount));
+  }
+  return count;
+}
+
+absl::Status CheckValue(const Parameter& parameter, const std::string& value) {
+  if (!parameter.choices.empty() && std::find(parameter.choices.begin(), parameter.choices.end(),
+                                              value) == parameter.choices.end()) {
+    return absl::InvalidArgumentError(
+        fmt::format("is none of {}", absl::StrJoin(parameter.choices, ", ")));
+  }
+  switch (parameter.values) {
+    case Values::kCount:
+      return ParseCount(value).status();
+    case Values::kDuration:
+      return ParseDuration(value).status();
+    case Values::kTime:
+      return ParseTime(value, absl::UnixEpoch()).status();
+    case Values::kLabel:
+      if (value.find('=') == std::string::npos || value.front() == '=') {
+        return absl::InvalidArgumentError("is not KEY=VALUE");
+      }
+      break;
+    case Values::kText:
+    case Values::kNode:
+    case Values::kPool:
+    case Values::kAddress:
+    case Values::kReservation:
+    case Values::kKind:
+    case Values::kObject:
+    case Values::kFile:
+    case Values::kDirectory:
+    case Values::kExplained:
+      break;
+  }
+  if (value.empty()) return absl::InvalidArgumentError("is empty");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void Arguments::Set(const std::string& name, std::vector<std::string> values) {
+  values_[name] = std::move(values);
+}
+
+bool Arguments::Has(const std::string& name) const { return !All(name).empty(); }
+
+const std::string& Arguments::Text(const std::string& name) const {
+  static const std::string kNone;
+  const std::vector<std::string>& values = All(name);
+  return values.empty() ? kNone : values.back();
+}
+
+const std::vector<std::string>& Arguments::All(const std::string& name) const {
+  static const std::vector<std::string> kNone;
+  const auto it = values_.find(name);
+  return it == values_.end() ? kNone : it->second;
+}
+
+uint32_t Arguments::Count(const std::string& name) const {
+  return Has(name) ? ParseCount(Text(name)).value_or(0) : 0;
+}
+
+absl::Duration Arguments::Duration(const std::string& name) const {
+  return Has(name) ? ParseDuration(Text(name)).value_or(absl::ZeroDuration())
+                   : absl::ZeroDuration();
+}
+
+std::map<std::string, std::string> Arguments::Labels(const std::string& name) const {
+  std::map<std::string, std::string> labels;
+  for (const std::string& pair : All(name)) {
+    const size_t equals = pair.find('=');
+    labels[pair.substr(0, equals)] = equals == std::string::npos ? "" : pair.substr(equals + 1);
+  }
+  return labels;
+}
+
+const Command* Command::Find(std::string_view command) const {
+  const auto it = std::find_if(commands.begin(), commands.end(),
+                               [&](const Command& one) { return one.name == command; });
+  return it == commands.end() ? nullptr : &*it;
+}
+
+const Parameter* Command::FindOption(std::string_view option) const {
+  const auto it = std::find_if(options.begin(), options.end(), [&](const Parameter& one) {
+    return one.name == option || (one.letter != 0 && option.size() == 1 && option[0] == one.letter);
+  });
+  return it == options.end() ? nullptr : &*it;
+}
+
+std::string WordsOf(const CommandPath& path) {
+  std::vector<std::string> words;
+  for (size_t i = 1; i < path.size(); ++i) words.push_back(path[i]->name);
+  return absl::StrJoin(words, " ");
+}
+
+absl::Status Check(const CommandPath& path, const Arguments& arguments) {
+  const auto check = [&](const Parameter& parameter, const std::string& shown) {
+    if (parameter.value.empty()) return absl::OkStatus();  // A switch has no value to check.
+    for (const std::string& value : arguments.All(parameter.name)) {
+      const absl::Status status = CheckValue(parameter, value);
+      if (status.ok()) continue;
+      return absl::InvalidArgumentError(
+          fmt::format("{}: \"{}\" {}", shown, value, base::MessageOf(status)));
+    }
+    return absl::OkStatus();
+  };
+  for (const Parameter& parameter : path.back()->positionals) {
+    RETURN_IF_ERROR(check(parameter, parameter.value));
+  }
+  for (const Command* command : path) {
+    for (const Parameter& option : command->options) {
+      RETURN_IF_ERROR(check(option, "--" + option.name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Duration> ParseDuration(std::string_view text) {
+  const auto refuse = [&] {
+    return absl::InvalidArgumentError("is not a time such as 90s, 5m, 1h30m or 2d");
+  };
+  absl::Duration total;
+  bool units_given = false;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    if (error != std::errc() || number < 0 || number > absl::ToInt64Seconds(kLongest)) {
+      return refuse();
+    }
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    const char unit = rest.empty() ? 's' : rest[0];
+    // A number without unit stands alone.
+    if (rest.empty() && units_given) return refuse();
+    if (unit == 's') {
+      total += absl::Seconds(number);
+    } else if (unit == 'm') {
+      total += absl::Minutes(number);
+    } else if (unit == 'h') {
+      total += absl::Hours(number);
+    } else if (unit == 'd') {
+      total += absl::Hours(24) * number;
+    } else {
+      return refuse();
+    }
+    units_given = true;
+    if (!rest.empty()) rest.remove_prefix(1);
+  }
+  if (total <= absl::ZeroDuration() || total > kLongest) return refuse();
+  return total;
+}
+
+absl::StatusOr<absl::Time> ParseTime(std::string_view text, absl::Time now) {
+  absl::Time time;
+  std::string error;
+  if (absl::ParseTime(absl::RFC3339_full, {text.data(), text.size()}, &time, &error)) {
+    if (time == absl::InfiniteFuture() || time == absl::InfinitePast()) {
+      return absl::InvalidArgumentError("is no time that has been");
+    }
+    return time;
+  }
+  const auto ago = ParseDuration(text);
+  if (ago.ok()) return now - *ago;
+  return absl::InvalidArgumentError(
+      "is neither a time such as 2024-05-01T12:00:00Z nor how long ago, such as 2h");
+}
+
+std::string Nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr size_t kMistakes = 2;
+  std::string best;
+  size_t best_distance = kMistakes + 1;
+  for (const std::string& candidate : candidates) {
+    // Levenshtein's distance, a row at a time.
+    std::vector<size_t> row(candidate.size() + 1);
+    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (size_t i = 1; i <= word.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j < row.size(); ++j) {
+        const size_t change = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
+        diagonal = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+      }
+    }
+    // Two mistakes in a word of three letters is another word.
+    if (row.back() < best_distance && row.back() < std::max(word.size(), size_t{2}) / 2 + 1) {
+      best_distance = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,119 @@
+// What a verb of spokectl is: its words, its options, its help. Pure values; parsing, --help, man
+// pages and shell completion are all made from them, so that none can differ from the others.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace spoke::ctl {
+
+class Session;
+
+// What a value is: how it is checked before the server sees it, and how a shell completes it.
+enum class Values {
+  kText,
+  kNode,
+  kPool,
+  kAddress,
+  kReservation,
+  kKind,
+  kObject,  // The name of a policy object of the kind given before it.
+  kFile,
+  kDirectory,
+  kExplained,  // A pod, node or address: whatever the word before says.
+  kCount,      // 1 to 1,000,000.
+  kDuration,
+  kTime,
+  kLabel  // KEY=VALUE.
+};
+
+// An option or a positional argument.
+struct Parameter {
+  std::string name;   // "node": --node. A positional one is shown as `value`.
+  std::string value;  // What stands for its value in help ("NAME"); empty: a switch.
+  std::string help;
+  Values values = Values::kText;
+  std::vector<std::string> choices;  // Empty: anything.
+  std::string fallback;              // Its value when it is not given; empty: none.
+  std::string variable;              // Environment variable that is its value when not given.
+  char letter = 0;                   // Of the short form.
+  bool repeated = false;
+  bool required = false;
+};
+
+// What the command line said, by the names of parameters.
+class Arguments {
+ public:
+  void Set(const std::string& name, std::vector<std::string> values);
+
+  // Whether it was given or has a fallback.
+  bool Has(const std::string& name) const;
+  // The value, the last of several; empty when there is none.
+  const std::string& Text(const std::string& name) const;
+  const std::vector<std::string>& All(const std::string& name) const;
+  // Of a value that Check() took; 0 when there is none.
+  uint32_t Count(const std::string& name) const;
+  absl::Duration Duration(const std::string& name) const;
+  // KEY=VALUE pairs as a map.
+  std::map<std::string, std::string> Labels(const std::string& name) const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+// The exit code, or what went wrong.
+using Verb = std::function<absl::StatusOr<int>(Session&)>;
+
+// A verb (with `run`) or a noun (with `commands`).
+struct Command {
+  std::string name;
+  std::string summary;                // One line, no full stop.
+  std::string description;            // Paragraphs, an empty line between them.
+  std::vector<std::string> examples;  // Whole command lines.
+  std::vector<Parameter> positionals;
+  std::vector<Parameter> options;
+  std::vector<Command> commands;
+  Verb run;
+  std::string group;       // Heading on the first screen; of the root's own commands only.
+  std::string exit_codes;  // Where they differ from the general ones; a sentence.
+  // What a failure exits with where 1 is an answer; 0: the general codes.
+  int failure_code = 0;
+  bool failure_code_for_all = false;  // Then every failure exits with it, wrong usage as well.
+  bool watchable = false;             // Has --watch and --interval.
+  bool hidden = false;
+
+  // The command of that name, or nullptr.
+  const Command* Find(std::string_view command) const;
+  // The option of that long or one-letter name (without dashes), or nullptr.
+  const Parameter* FindOption(std::string_view option) const;
+};
+
+// A command with those above it: {root, noun, verb}.
+using CommandPath = std::vector<const Command*>;
+
+// "node list"; empty for the root.
+std::string WordsOf(const CommandPath& path);
+
+// Whether each value of `arguments` is one that its parameter of the command takes. Errors:
+// kInvalidArgument, with the parameter, the value, and what it may be.
+absl::Status Check(const CommandPath& path, const Arguments& arguments);
+
+// "90", "90s", "5m", "1h30m", "2d": seconds when there is no unit. Errors: kInvalidArgument (also
+// for zero, negative, endless and more than ten years).
+absl::StatusOr<absl::Duration> ParseDuration(std::string_view text);
+
+// RFC 3339 ("2024-05-01T12:00:00Z"), or how long before `now` ("2h"). Errors: kInvalidArgument.
+absl::StatusOr<absl::Time> ParseTime(std::string_view text, absl::Time now);
+
+// What a spelling of `word` may have been meant as: the candidate within two typing mistakes, or
+// empty.
+std::string Nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace spoke::ctl

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "admin-cli/verbs.h"
+
+namespace spoke::ctl {
+namespace {
+
+std::vector<Parameter> RootOptions() {
+  return {{.name = "output",
+           .value = "FORM",
+           .help = "How to print",
+           .choices = {"table", "wide", "json", "yaml", "name"},
+           .fallback = "table",
+           .letter = 'o'},
+          {.name = "no-headers", .help = "Tables without their first line"},
+          {.name = "server",
+           .value = "TARGET",
+           .help = "The server's admin socket",
+           .fallback = "unix:/run/spoke/ipam-admin.sock",
+           .variable = "SPOKE_SERVER"},
+          {.name = "timeout",
+           .value = "TIME",
+           .help = "How long to wait for an answer, and for more of it: 30s, 5m",
+           .values = Values::kDuration,
+           .fallback = "15s"},
+          {.name = "color",
+           .value = "WHEN",
+           .help = "Colours; auto is on a terminal, unless NO_COLOR is set",
+           .choices = {"auto", "always", "never"},
+           .fallback = "auto"},
+          {.name = "version", .help = "The version of spokectl"}};
+}
+
+constexpr const char* kExitCodes =
+    "0 done; 1 failed; 2 wrong usage or invalid input; 3 no server answers; 4 no such thing; "
+    "5 refused because of the present state, such as an address in use. For audit, diff, whatif "
+    "and "
+    "rollout status --watch, 1 is an answer: their help says which.";
+
+size_t PlaceOf(const Command& command) {
+  constexpr std::array<std::string_view, 5> kGroups = {kGroupLook, kGroupNouns, kGroupPolicy,
+                                                       kGroupCare, kGroupSelf};
+  return static_cast<size_t>(std::find(kGroups.begin(), kGroups.end(), command.group) -
+                             kGroups.begin());
+}
+
+}  // namespace
+
+Command CommandTree() {
+  Command root = {
+      .name = "spokectl",
+      .summary = "the operator's hand on spoke-ipam-server",
+      .description =
+          "spokectl shows and changes what spoke-ipam-server does: which node has which "
+          "addresses, why, and by which policy. It talks to the server's admin socket; "
+          "whoever may open that is an operator.",
+      .examples = {"spokectl status                        # is all well?",
+                   "spokectl explain pod web/frontend-1    # why has this pod no address?",
+                   "spokectl ip list --node node1 --state lent -o wide",
+                   "spokectl diff -f policies/ ; spokectl apply -f policies/",
+                   "source <(spokectl completion bash)     # complete words with the tab key"},
+      .options = RootOptions(),
+      .exit_codes = kExitCodes};
+  const auto add = [&](std::vector<Command> commands) {
+    root.commands.insert(root.commands.end(), std::make_move_iterator(commands.begin()),
+                         std::make_move_iterator(commands.end()));
+  };
+  add(StatusCommands());
+  add(ExplainCommands());
+  add({EventsCommand(), AuditCommand()});
+  add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
+  add(ObjectCommands());
+  add({RolloutCommand()});
+  add({BackupCommand(), SupportBundleCommand()});
+  add(ShellCommands());
+  // In the order of the first screen: a file's commands may belong under several headings.
+  std::stable_sort(root.commands.begin(), root.commands.end(),
+                   [](const Command& a, const Command& b) { return PlaceOf(a) < PlaceOf(b); });
+  return root;
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,351 @@
+#include "admin-cli/fake_admin_server.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "fmt/core.h"
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "proto/spoke/v1/admin.grpc.pb.h"
+
+namespace spoke::ctl {
+namespace {
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(base::MessageOf(status))};
+}
+
+grpc::Status NotFound(std::string message) {
+  return {grpc::StatusCode::NOT_FOUND, std::move(message)};
+}
+
+// What stands behind `key` in a line of `text`, without quotes; empty when there is no such line.
+std::string ValueOf(const std::string& text, const std::string& key) {
+  const size_t at = text.find(key);
+  if (at == std::string::npos) return "";
+  std::string value = text.substr(at + key.size(), text.find('\n', at) - at - key.size());
+  std::erase(value, '"');
+  return value;
+}
+
+}  // namespace
+
+class FakeAdminServer::Service final : public v1::AdminService::Service {
+ public:
+  using Context = grpc::ServerContext;
+
+  template <typename Request>
+  grpc::Status Begin(const std::string& method, const Request& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    state.requests.push_back(method + " " + request.ShortDebugString());
+    if (state.silent_method == method) {
+      mutex.Unlock();
+      ending.WaitForNotification();
+      mutex.Lock();
+    }
+    const auto refusal = state.refusals.find(method);
+    return refusal == state.refusals.end() ? grpc::Status::OK : ToGrpc(refusal->second);
+  }
+
+  grpc::Status GetStatus(Context*, const v1::GetStatusRequest* request,
+                         v1::GetStatusResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.status;
+    response->set_releases_frozen(state.frozen);
+    return Begin("GetStatus", *request);
+  }
+  grpc::Status Unfreeze(Context*, const v1::UnfreezeRequest* request,
+                        v1::UnfreezeResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    response->set_was_frozen_for(std::exchange(state.frozen, ""));
+    return Begin("Unfreeze", *request);
+  }
+  grpc::Status ListPools(Context*, const v1::ListPoolsRequest* request,
+                         v1::ListPoolsResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    for (const auto& [name, pool] : state.pools) {
+      if (request->name().empty() || request->name() == name) *response->add_pools() = pool;
+    }
+    if (!request->name().empty() && response->pools().empty()) return NotFound("no such pool");
+    return Begin("ListPools", *request);
+  }
+  grpc::Status ListNodes(Context*, const v1::ListNodesRequest* request,
+                         grpc::ServerWriter<v1::ListNodesResponse>* writer) override {
+    absl::MutexLock lock(&mutex);
+    for (const auto& [name, node] : state.nodes) {  // A message each: they are put together.
+      v1::ListNodesResponse response;
+      *response.add_nodes() = node;
+      writer->Write(response);
+    }
+    return Begin("ListNodes", *request);
+  }
+  grpc::Status GetNode(Context*, const v1::GetNodeRequest* request,
+                       v1::GetNodeResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    const auto node = state.nodes.find(request->name());
+    if (node == state.nodes.end()) {
+      return NotFound(fmt::format("there is no node {}; see: spokectl node list", request->name()));
+    }
+    *response->mutable_node() = node->second;
+    for (const auto& [text, address] : state.addresses) {
+      if (address.node() == request->name()) *response->add_addresses() = address;
+    }
+    return Begin("GetNode", *request);
+  }
+  grpc::Status SetNodeMode(Context*, const v1::SetNodeModeRequest* request,
+                           v1::NodeInfo* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("SetNodeMode", *request);
+    if (!status.ok()) return status;
+    const auto node = state.nodes.find(request->name());
+    if (node == state.nodes.end()) return NotFound("there is no node " + request->name());
+    node->second.set_mode(request->mode());
+    *response = node->second;
+    return status;
+  }
+  grpc::Status ListAddresses(Context*, const v1::ListAddressesRequest* request,
+                             grpc::ServerWriter<v1::ListAddressesResponse>* writer) override {
+    absl::MutexLock lock(&mutex);
+    v1::ListAddressesResponse response;
+    for (const auto& [text, address] : state.addresses) {
+      if (!request->node().empty() && request->node() != address.node()) continue;
+      if (!request->pool().empty() && request->pool() != address.pool()) continue;
+      if (!request->state().empty() && request->state() != address.state()) continue;
+      *response.add_addresses() = address;
+    }
+    writer->Write(response);
+    return Begin("ListAddresses", *request);
+  }
+  grpc::Status GetAddress(Context*, const v1::GetAddressRequest* request,
+                          v1::AddressInfo* response) override {
+    absl::MutexLock lock(&mutex);
+    if (!state.addresses.contains(request->address())) {
+      return NotFound(request->address() + " is in none of the pools; see: spokectl pool list");
+    }
+    *response = state.addresses[request->address()];
+    return Begin("GetAddress", *request);
+  }
+  grpc::Status GetAddressHistory(Context*, const v1::GetAddressHistoryRequest* request,
+                                 v1::GetAddressHistoryResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    response->set_kept_since_unix_ms(state.history.kept_since_unix_ms());
+    for (const v1::HistoryEntry& entry : state.history.entries()) {
+      const int64_t at = request->at_unix_ms();
+      const bool held =
+          entry.unix_ms() <= at && (entry.until_unix_ms() == 0 || at < entry.until_unix_ms());
+      if (at == 0 || held) *response->add_entries() = entry;
+    }
+    return Begin("GetAddressHistory", *request);
+  }
+  grpc::Status ReleaseAddress(Context*, const v1::ReleaseAddressRequest* request,
+                              v1::AddressInfo* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("ReleaseAddress", *request);
+    v1::AddressInfo& address = state.addresses[request->address()];
+    if (address.state() == "lent") {
+      return {grpc::StatusCode::FAILED_PRECONDITION,
+              fmt::format("{} is lent to {}/{}; delete the pod first", request->address(),
+                          address.pod_namespace(), address.pod_name())};
+    }
+    address.set_state("detaching");
+    *response = address;
+    return status;
+  }
+  grpc::Status QuarantineAddress(Context*, const v1::QuarantineAddressRequest* request,
+                                 v1::AddressInfo* response) override {
+    absl::MutexLock lock(&mutex);
+    v1::AddressInfo& address = state.addresses[request->address()];
+    address.set_address(request->address());
+    address.set_state(request->lift() ? "free" : "quarantined");
+    address.set_note(request->reason());
+    *response = address;
+    return Begin("QuarantineAddress", *request);
+  }
+  grpc::Status CreateReservation(Context*, const v1::CreateReservationRequest* request,
+                                 v1::ReservationInfo* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("CreateReservation", *request);
+    if (!status.ok()) return status;
+    if (state.reservations.contains(request->name())) {
+      return {grpc::StatusCode::ALREADY_EXISTS, "there is a reservation " + request->name()};
+    }
+    response->set_name(request->name());
+    *response->mutable_nodes() = request->nodes();
+    response->set_count(request->count());
+    response->set_addresses_per_node(request->addresses_per_node());
+    response->set_created_unix_ms(1'700'000'000'000);
+    response->set_expires_unix_ms(1'700'000'000'000 + request->ttl_ms());
+    if (!request->dry_run()) state.reservations[request->name()] = *response;
+    return status;
+  }
+  grpc::Status ListReservations(Context*, const v1::ListReservationsRequest* request,
+                                v1::ListReservationsResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    for (const auto& [name, one] : state.reservations) *response->add_reservations() = one;
+    return Begin("ListReservations", *request);
+  }
+  grpc::Status DeleteReservation(Context*, const v1::DeleteReservationRequest* request,
+                                 v1::ReservationInfo* response) override {
+    absl::MutexLock lock(&mutex);
+    if (!state.reservations.contains(request->name())) return NotFound("no such reservation");
+    *response = state.reservations[request->name()];
+    state.reservations.erase(request->name());
+    return Begin("DeleteReservation", *request);
+  }
+  grpc::Status Apply(Context*, const v1::ApplyRequest* request,
+                     v1::ApplyResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("Apply", *request);
+    if (!status.ok()) return status;
+    auto objects = state.objects;
+    for (const v1::PolicyFile& file : request->files()) {
+      const std::string kind = ValueOf(file.text(), "kind: ");
+      const std::string name = ValueOf(file.text(), "  name: ");
+      if (kind.empty() || name.empty()) {
+        return {
+            grpc::StatusCode::INVALID_ARGUMENT,
+            file.name() + ":1: kind: is missing\n" + file.name() + ":2: metadata.name: is missing"};
+      }
+      std::string& object = objects[{kind, name}];
+      v1::ObjectChange& change = *response->add_changes();
+      change.set_kind(kind);
+      change.set_name(name);
+      change.set_before_yaml(object);
+      change.set_after_yaml(file.text());
+      change.set_action(object.empty()          ? "created"
+                        : object == file.text() ? "unchanged"
+                                                : "changed");
+      object = file.text();
+    }
+    if (!request->dry_run()) state.objects = objects;
+    return status;
+  }
+  grpc::Status DeleteObjects(Context*, const v1::DeleteObjectsRequest* request,
+                             v1::DeleteObjectsResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("DeleteObjects", *request);
+    if (!status.ok()) return status;
+    auto objects = state.objects;
+    std::vector<std::pair<std::string, std::string>> names;
+    for (const v1::ObjectName& one : request->objects()) names.emplace_back(one.kind(), one.name());
+    for (const v1::PolicyFile& file : request->files()) {
+      names.emplace_back(ValueOf(file.text(), "kind: "), ValueOf(file.text(), "  name: "));
+    }
+    for (const auto& [kind, name] : names) {
+      if (objects.erase({kind, name}) == 0)
+        return NotFound(fmt::format("there is no {} {}", kind, name));
+      v1::ObjectChange& change = *response->add_changes();
+      change.set_kind(kind);
+      change.set_name(name);
+      change.set_action("deleted");
+    }
+    if (!request->dry_run()) state.objects = objects;
+    return status;
+  }
+  grpc::Status GetObjects(Context*, const v1::GetObjectsRequest* request,
+                          v1::GetObjectsResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    for (const auto& [key, yaml] : state.objects) {
+      if (!request->kind().empty() && request->kind() != key.first) continue;
+      if (!request->name().empty() && request->name() != key.second) continue;
+      v1::PolicyObjectInfo& object = *response->add_objects();
+      object.set_kind(key.first);
+      object.set_name(key.second);
+      object.set_yaml(yaml);
+      object.set_version(7);
+      object.set_json(
+          fmt::format(R"({{"kind": "{}", "metadata": {{"name": "{}"}}}})", key.first, key.second));
+    }
+    if (!request->name().empty() && response->objects().empty()) {
+      return NotFound(fmt::format("there is no {} {}", request->kind(), request->name()));
+    }
+    return Begin("GetObjects", *request);
+  }
+  grpc::Status GetRollout(Context*, const v1::GetRolloutRequest* request,
+                          v1::GetRolloutResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.rollout;
+    return Begin("GetRollout", *request);
+  }
+  grpc::Status Audit(Context*, const v1::AuditRequest* request,
+                     grpc::ServerWriter<v1::AuditResponse>* writer) override {
+    absl::MutexLock lock(&mutex);
+    for (v1::AuditResponse message : state.audit) {
+      for (v1::AuditDifference& difference : *message.mutable_differences()) {
+        difference.set_repaired(request->repair() && !difference.repair().empty());
+      }
+      writer->Write(message);
+    }
+    return Begin("Audit", *request);
+  }
+  grpc::Status Explain(Context*, const v1::ExplainRequest* request,
+                       v1::ExplainResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.explain;
+    return Begin("Explain", *request);
+  }
+  grpc::Status WhatIf(Context*, const v1::WhatIfRequest* request,
+                      v1::WhatIfResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.what_if;
+    return Begin("WhatIf", *request);
+  }
+  grpc::Status GetTop(Context*, const v1::GetTopRequest* request,
+                      v1::GetTopResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.top;
+    return Begin("GetTop", *request);
+  }
+  grpc::Status ListEvents(Context*, const v1::ListEventsRequest* request,
+                          grpc::ServerWriter<v1::ListEventsResponse>* writer) override {
+    absl::MutexLock lock(&mutex);
+    for (const v1::EventInfo& event : state.events) {
+      v1::ListEventsResponse response;
+      *response.add_events() = event;
+      writer->Write(response);
+    }
+    return Begin("ListEvents", *request);
+  }
+  grpc::Status Backup(Context*, const v1::BackupRequest* request,
+                      grpc::ServerWriter<v1::BackupResponse>* writer) override {
+    absl::MutexLock lock(&mutex);
+    for (const v1::BackupResponse& piece : state.backup) writer->Write(piece);
+    return Begin("Backup", *request);
+  }
+
+  absl::Mutex mutex;
+  FakeState state ABSL_GUARDED_BY(mutex);
+  absl::Notification ending;
+};
+
+struct FakeAdminServer::Parts {
+  Service service;
+  std::unique_ptr<grpc::Server> server;
+};
+
+FakeAdminServer::FakeAdminServer(const std::string& target) : parts_(std::make_unique<Parts>()) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(target, grpc::InsecureServerCredentials());
+  builder.RegisterService(&parts_->service);
+  parts_->server = builder.BuildAndStart();
+  CHECK(parts_->server != nullptr, "the tests' server can listen");
+}
+
+FakeAdminServer::~FakeAdminServer() {
+  parts_->service.ending.Notify();
+  parts_->server->Shutdown(std::chrono::system_clock::now());
+}
+
+void FakeAdminServer::With(const std::function<void(FakeState&)>& visit) {
+  absl::MutexLock lock(&parts_->service.mutex);
+  visit(parts_->service.state);
+}
+
+std::string FakeAdminServer::last_request() {
+  absl::MutexLock lock(&parts_->service.mutex);
+  return parts_->service.state.requests.empty() ? "" : parts_->service.state.requests.back();
+}
+
+}  // namespace spoke::ctl

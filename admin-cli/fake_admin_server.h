@@ -1,0 +1,60 @@
+// A server for tests: real gRPC on a socket, with a state that calls read and change. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/spoke/v1/admin.pb.h"
+
+namespace spoke::ctl {
+
+struct FakeState {
+  v1::GetStatusResponse status;
+  std::string frozen;
+  std::map<std::string, v1::NodeInfo> nodes;
+  std::map<std::string, v1::PoolInfo> pools;
+  std::map<std::string, v1::AddressInfo> addresses;
+  std::map<std::string, v1::ReservationInfo> reservations;
+  std::map<std::pair<std::string, std::string>, std::string> objects;  // Kind and name to YAML.
+  uint64_t policy_version = 1;
+  v1::GetAddressHistoryResponse history;
+  v1::GetRolloutResponse rollout;
+  std::vector<v1::AuditResponse> audit;  // Its messages; --repair repairs what has a repair.
+  v1::ExplainResponse explain;
+  v1::WhatIfResponse what_if;
+  v1::GetTopResponse top;
+  std::vector<v1::EventInfo> events;
+  std::vector<v1::BackupResponse> backup;
+
+  // Calls that fail, by the name of the method.
+  std::map<std::string, absl::Status> refusals;
+  // Calls that are never answered.
+  std::string silent_method;
+  // The requests that came, as text: "GetNode name: \"node1\"".
+  std::vector<std::string> requests;
+};
+
+class FakeAdminServer {
+ public:
+  // Listens at `target` until it is destroyed.
+  explicit FakeAdminServer(const std::string& target);
+  ~FakeAdminServer();
+  FakeAdminServer(const FakeAdminServer&) = delete;
+  FakeAdminServer& operator=(const FakeAdminServer&) = delete;
+
+  // Reads or changes the state while no call does.
+  void With(const std::function<void(FakeState&)>& visit);
+  std::string last_request();
+
+ private:
+  class Service;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace spoke::ctl

@@ -1,0 +1,218 @@
+// pool, node, ip and reserve: each verb as a table, as JSON, and refused.
+#include "admin-cli/command_fixture.h"
+
+namespace spoke::ctl {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class NounTest : public CommandTest {
+ protected:
+  NounTest() { Change(FillCluster); }
+};
+
+TEST_F(NounTest, PoolListHasMoreColumnsWhenWide) {
+  EXPECT_THAT(Run("pool list").out, HasSubstr("default  10.1.0.0/24  251"));
+  EXPECT_THAT(Run("pool list").out, Not(HasSubstr("SOURCE")));
+  EXPECT_THAT(Run("pool list -o wide").out, HasSubstr("SOURCE"));
+  EXPECT_EQ(Json("pool list")[0]["free"], 235);
+  EXPECT_EQ(Run("pool list -o name").out, "default\n");
+  EXPECT_THAT(Run("pool list --no-headers").out, Not(HasSubstr("NAME")));
+}
+
+TEST_F(NounTest, PoolShowSaysWhereItComesFrom) {
+  EXPECT_THAT(Run("pool show default").out, HasSubstr("the server's configuration"));
+  EXPECT_EQ(Json("pool show default")["cidr"], "10.1.0.0/24");
+  EXPECT_EQ(Run("pool show other").code, 4);
+}
+
+TEST_F(NounTest, PoolCreateMakesANewOneAndNeverChangesAnOldOne) {
+  const Outcome created =
+      Run("pool create gpu --cidr 10.3.0.0/16 --vnet v2 --node-label accelerator=h100 --namespace "
+          "train");
+  EXPECT_EQ(created.out, "Pool/gpu created\n") << created.err;
+  Change([](FakeState& state) {
+    const std::string& yaml = state.objects[{"Pool", "gpu"}];
+    EXPECT_THAT(yaml, HasSubstr("  cidr: \"10.3.0.0/16\"\n  vnet: \"v2\"\n"));
+    EXPECT_THAT(yaml, HasSubstr("    \"accelerator\": \"h100\"\n"));
+    EXPECT_THAT(yaml, HasSubstr("    - \"train\"\n"));
+  });
+  const Outcome again = Run("pool create gpu --cidr 10.4.0.0/16");
+  EXPECT_EQ(again.code, 5);
+  EXPECT_THAT(again.err, HasSubstr("there is a pool gpu already"));
+  Change([](FakeState& state) {
+    EXPECT_THAT((state.objects[{"Pool", "gpu"}]), HasSubstr("10.3.0.0/16"));
+  });
+}
+
+TEST_F(NounTest, PoolCreateDryRunChangesNothing) {
+  EXPECT_EQ(Run("pool create gpu --cidr 10.3.0.0/16 --dry-run").out,
+            "Pool/gpu created (dry run)\n");
+  Change([](FakeState& state) { EXPECT_TRUE(state.objects.empty()); });
+  EXPECT_EQ(Json("pool create gpu --cidr 10.3.0.0/16 --dry-run")[0]["dry_run"], true);
+}
+
+TEST_F(NounTest, PoolResizeChangesTheBlockAndNothingElse) {
+  ASSERT_EQ(Run("pool create gpu --cidr 10.3.0.0/16 --vnet v2").code, 0);
+  EXPECT_EQ(Run("pool resize gpu --cidr 10.2.0.0/15").out, "Pool/gpu changed\n");
+  Change([](FakeState& state) {
+    EXPECT_THAT((state.objects[{"Pool", "gpu"}]),
+                HasSubstr("  cidr: \"10.2.0.0/15\"\n  vnet: \"v2\"\n"));
+  });
+  const Outcome none = Run("pool resize default --cidr 10.2.0.0/15");
+  EXPECT_EQ(none.code, 4);
+  EXPECT_THAT(none.err, HasSubstr("the server's configuration"));
+  Refuse("Apply", absl::FailedPreconditionError("10.3.0.9 is in use and not in 10.3.0.0/29"));
+  EXPECT_EQ(Run("pool resize gpu --cidr 10.3.0.0/29").code, 5);
+}
+
+TEST_F(NounTest, PoolDeleteDeletesOnlyWhatIsThere) {
+  ASSERT_EQ(Run("pool create gpu --cidr 10.3.0.0/16").code, 0);
+  EXPECT_EQ(Run("pool delete gpu --dry-run").out, "Pool/gpu deleted (dry run)\n");
+  EXPECT_EQ(Run("pool delete gpu -o name").out, "Pool/gpu\n");
+  EXPECT_EQ(Run("pool delete gpu").code, 4);
+}
+
+TEST_F(NounTest, NodeListPutsTheMessagesOfTheStreamTogether) {
+  const Outcome outcome = Run("node list");
+  EXPECT_THAT(outcome.out, HasSubstr("node1  vm-1  connected  active"));
+  EXPECT_THAT(outcome.out, HasSubstr("node2        away       draining"));
+  EXPECT_THAT(outcome.out, HasSubstr("pool default is exhausted"));
+  const nlohmann::json nodes = Json("node list");
+  ASSERT_EQ(nodes.size(), 2U);
+  EXPECT_EQ(nodes[0]["connected"], true);
+  EXPECT_EQ(nodes[0]["last_seen"], "2023-11-14T22:13:20Z");
+  EXPECT_THAT(Run("node list -o wide").out, HasSubstr("zone=1"));
+  EXPECT_EQ(Run("node list -o name").out, "node1\nnode2\n");
+}
+
+TEST_F(NounTest, AnEmptyListIsANoteAndStillAList) {
+  Change([](FakeState& state) { state.nodes.clear(); });
+  const Outcome outcome = Run("node list");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "spokectl: there are no nodes\n");
+  EXPECT_EQ(Run("node list -o json").out, "[]\n");
+  EXPECT_EQ(Run("node list -o yaml").out, "[]\n");
+}
+
+TEST_F(NounTest, NodeShowHasTheAddressesToo) {
+  const Outcome outcome = Run("node show node1");
+  EXPECT_THAT(outcome.out,
+              HasSubstr("Agent:      connected (version unknown, last seen 2023-11-14T22:13:20Z)"));
+  EXPECT_THAT(outcome.out, HasSubstr("10.1.0.5  lent"));
+  EXPECT_EQ(Json("node show node1")["addresses"].size(), 2U);
+  const Outcome none = Run("node show node9");
+  EXPECT_EQ(none.code, 4);
+  EXPECT_EQ(none.err, "spokectl: there is no node node9; see: spokectl node list\n");
+}
+
+TEST_F(NounTest, ModesAreSetAndLifted) {
+  const auto mode = [&] { return Json("node show node1")["mode"]; };
+  EXPECT_EQ(Run("node drain node1").out, "node node1 is draining\n");
+  EXPECT_EQ(mode(), "draining");
+  EXPECT_EQ(Run("node undrain node1").code, 0);
+  EXPECT_EQ(mode(), "active");
+  EXPECT_EQ(Run("node freeze node1").out, "node node1 is frozen\n");
+  EXPECT_EQ(mode(), "frozen");
+  EXPECT_EQ(Run("node unfreeze node1").code, 0);
+  EXPECT_EQ(mode(), "active");
+  EXPECT_EQ(Json("node drain node1 node2").size(), 2U);
+}
+
+TEST_F(NounTest, OneUnknownNodeDoesNotKeepTheOthersFromDraining) {
+  const Outcome outcome = Run("node drain node9 node1");
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.out, "node node1 is draining\n");
+  EXPECT_THAT(outcome.err, HasSubstr("there is no node node9"));
+  // Once, not once a place that knows of it.
+  EXPECT_EQ(outcome.err.find("node9"), outcome.err.rfind("node9"));
+}
+
+TEST_F(NounTest, IpListFiltersOnTheServer) {
+  EXPECT_THAT(Run("ip list").out,
+              HasSubstr("10.1.0.5  lent   default  node1  ns/pod  c0ffeec0ffee  10m\n"));
+  EXPECT_EQ(Json("ip list --state idle").size(), 1U);
+  EXPECT_EQ(server_.last_request(), "ListAddresses state: \"idle\"");
+  EXPECT_EQ(Run("ip list --node node2").err, "spokectl: there are no such addresses\n");
+  const Outcome wrong = Run("ip list --state lended");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--state: \"lended\" is none of attaching, idle, lent"));
+}
+
+TEST_F(NounTest, IpShowLeavesOutWhatIsEmpty) {
+  const Outcome outcome = Run("ip show 10.1.0.5");
+  EXPECT_THAT(outcome.out, HasSubstr("Since:      2023-11-14T22:13:20Z\n"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("NIC")));
+  EXPECT_EQ(Json("ip show 10.1.0.5")["pod_name"], "pod");
+  EXPECT_EQ(Run("ip show 192.0.2.1").code, 4);
+}
+
+TEST_F(NounTest, IpHistoryAnswersWhoHeldItAtATime) {
+  Change([](FakeState& state) {
+    state.history.set_kept_since_unix_ms(1'690'000'000'000);
+    v1::HistoryEntry& entry = *state.history.add_entries();
+    entry.set_unix_ms(1'699'999'000'000);
+    entry.set_until_unix_ms(1'699'999'900'000);
+    entry.set_event("lent");
+    entry.set_node("node1");
+    entry.set_pod_namespace("ns");
+    entry.set_pod_name("before");
+  });
+  EXPECT_THAT(Run("ip history 10.1.0.5").out,
+              HasSubstr("2023-11-14T21:56:40Z  lent   2023-11-14T22:11:40Z  node1  ns/before"));
+  EXPECT_EQ(Json("ip history 10.1.0.5 --at 2023-11-14T22:00:00Z")["entries"].size(), 1U);
+  EXPECT_THAT(server_.last_request(), HasSubstr("at_unix_ms: 1699999200000"));
+  EXPECT_EQ(Json("ip history 10.1.0.5 --at 1m")["entries"].size(), 0U);
+  EXPECT_EQ(Run("ip history 10.1.0.5 --at yesterday").code, 2);
+}
+
+TEST_F(NounTest, IpHistorySaysWhenItCannotReachBackThatFar) {
+  Change([](FakeState& state) { state.history.set_kept_since_unix_ms(1'690'000'000'000); });
+  const Outcome outcome = Run("ip history 10.1.0.5 --at 2020-01-01T00:00:00Z");
+  EXPECT_THAT(outcome.err, HasSubstr("nothing older than 2023-07-22T04:26:40Z is kept"));
+}
+
+TEST_F(NounTest, IpReleaseAsksForIdleOnesOnly) {
+  EXPECT_THAT(Run("ip release 10.1.0.6 --node node1").out, HasSubstr("10.1.0.6 is detaching"));
+  EXPECT_THAT(server_.last_request(), HasSubstr("node: \"node1\""));
+  EXPECT_EQ(Json("ip release 10.1.0.6")["state"], "detaching");
+  const Outcome lent = Run("ip release 10.1.0.5");
+  EXPECT_EQ(lent.code, 5);
+  EXPECT_EQ(lent.err, "spokectl: 10.1.0.5 is lent to ns/pod; delete the pod first\n");
+}
+
+TEST_F(NounTest, QuarantineNeedsAReasonUnlessItIsLifted) {
+  EXPECT_EQ(Run("ip quarantine 10.1.0.6").code, 2);
+  EXPECT_EQ(Run("ip quarantine 10.1.0.6 --reason conflict").out,
+            "10.1.0.6 is quarantined, and will not be used\n");
+  EXPECT_EQ(Json("ip show 10.1.0.6")["note"], "conflict");
+  EXPECT_EQ(Run("ip quarantine 10.1.0.6 --lift").out, "10.1.0.6 is free, out of quarantine\n");
+  EXPECT_EQ(Json("ip quarantine 10.1.0.6 --lift")["state"], "free");
+}
+
+TEST_F(NounTest, ReservationsAreMadeListedAndReleased) {
+  const Outcome made = Run("reserve create job --node node1 --node node2 --addresses-per-node 8");
+  EXPECT_EQ(made.out,
+            "reservation job holds 8 addresses on each of 2 nodes until 2023-11-14T23:13:20Z\n");
+  EXPECT_THAT(Run("reserve list").out, HasSubstr("job   2      8     0      10m  50m\n"));
+  EXPECT_EQ(Json("reserve list")[0]["nodes"][1], "node2");
+  EXPECT_EQ(Run("reserve create job --count 4 --addresses-per-node 8").code, 5);
+  EXPECT_EQ(Run("reserve release job").out, "reservation job released\n");
+  EXPECT_EQ(Run("reserve release job").code, 4);
+  EXPECT_EQ(Run("reserve list").err, "spokectl: there are no reservations\n");
+}
+
+TEST_F(NounTest, AReservationIsForNodesOrForACount) {
+  EXPECT_EQ(Run("reserve create job --addresses-per-node 8").code, 2);
+  EXPECT_EQ(Run("reserve create job --node n --count 2 --addresses-per-node 8").code, 2);
+  const Outcome trial = Run("reserve create job --count 4 --addresses-per-node 8 --dry-run");
+  EXPECT_EQ(trial.out, "reservation job would hold 8 addresses on each of 4 nodes (dry run)\n");
+  Change([](FakeState& state) { EXPECT_TRUE(state.reservations.empty()); });
+  Refuse("CreateReservation", absl::ResourceExhaustedError("24 addresses are missing in default"));
+  EXPECT_EQ(Run("reserve create job --count 4 --addresses-per-node 8").code, 5);
+}
+
+}  // namespace
+}  // namespace spoke::ctl

@@ -1,0 +1,170 @@
+// apply, diff, get, delete and rollout: against files and the tests' server.
+#include <filesystem>
+
+#include "admin-cli/command_fixture.h"
+
+namespace spoke::ctl {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string Team(const std::string& name, const std::string& member) {
+  return "apiVersion: spoke/v1\nkind: Team\nmetadata:\n  name: " + name +
+         "\nspec:\n  namespaces: [" + member + "]\n";
+}
+
+TEST_F(CommandTest, ApplySaysWhatItDidWithEachObject) {
+  const std::string file = WriteFile("team.yaml", Team("a", "one"));
+  EXPECT_EQ(Run("apply -f " + file + " --dry-run").out, "Team/a created (dry run)\n");
+  EXPECT_EQ(Run("apply -f " + file).out, "Team/a created\n");
+  EXPECT_EQ(Run("apply -f " + file).out, "Team/a unchanged\n");
+  EXPECT_EQ(Json("apply -f " + file)[0]["action"], "unchanged");
+  EXPECT_EQ(Run("apply -f " + file + " -o name").out, "Team/a\n");
+}
+
+TEST_F(CommandTest, ApplyReadsFoldersInOrderAndStandardInput) {
+  WriteFile("b.yml", Team("b", "one"));
+  WriteFile("a.yaml", Team("a", "one"));
+  WriteFile("notes.txt", "no object");
+  std::filesystem::create_directory(dir_.File("below"));
+  WriteFile("below/c.yaml", Team("c", "one"));
+  input_ = Team("d", "one");
+  EXPECT_EQ(Run("apply -f " + dir_.path() + " -f -").out,
+            "Team/a created\nTeam/b created\nTeam/d created\n");
+  EXPECT_THAT(server_.last_request(), HasSubstr("name: \"stdin\""));
+  EXPECT_THAT(Run("apply -R -f " + dir_.path()).out, HasSubstr("Team/c created\n"));
+}
+
+TEST_F(CommandTest, MistakesArePrintedAsTheServerFoundThem) {
+  const std::string file = WriteFile("bad.yaml", "nonsense: true\n");
+  const Outcome outcome = Run("apply -f " + file);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, file + ":1: kind: is missing\n" + file +
+                             ":2: metadata.name: is missing\n"
+                             "spokectl: nothing was changed; correct the above\n");
+}
+
+TEST_F(CommandTest, ApplyNamesWhatItCannotRead) {
+  EXPECT_EQ(Run("apply").code, 2);
+  EXPECT_EQ(Run("apply -f /nonexistent.yaml").code, 4);
+  EXPECT_EQ(Run("apply -f - -f -").code, 2);
+  std::filesystem::create_directory(dir_.File("empty"));
+  EXPECT_THAT(Run("apply -f " + dir_.File("empty")).err, HasSubstr("no *.yaml or *.yml"));
+  const Outcome large = Run("apply -f " + WriteFile("large.yaml", std::string(4 << 20, '#')));
+  EXPECT_EQ(large.code, 2);
+  EXPECT_THAT(large.err, HasSubstr("do it in parts"));
+}
+
+TEST_F(CommandTest, DiffIsAUnifiedDiffAndSaysByItsCodeWhetherThereIsOne) {
+  const std::string file = WriteFile("team.yaml", Team("a", "one"));
+  const Outcome created = Run("diff -f " + file);
+  EXPECT_EQ(created.code, 1);
+  EXPECT_THAT(created.out, HasSubstr("--- /dev/null\n+++ file/Team/a\n@@ -0,0 +1,6 @@\n"));
+  ASSERT_EQ(Run("apply -f " + file).code, 0);
+  const Outcome same = Run("diff -f " + file);
+  EXPECT_EQ(same.code, 0);
+  EXPECT_EQ(same.out, "");
+  WriteFile("team.yaml", Team("a", "two"));
+  const Outcome changed = Run("diff -f " + file);
+  EXPECT_EQ(changed.code, 1);
+  EXPECT_THAT(changed.out, HasSubstr("--- server/Team/a\n+++ file/Team/a\n"));
+  EXPECT_THAT(changed.out, HasSubstr("-  namespaces: [one]\n+  namespaces: [two]\n"));
+  EXPECT_THAT(Run("diff --color always -f " + file).out, HasSubstr("\x1b[32m+  namespaces: [two]"));
+  EXPECT_EQ(Run("diff -o json -f " + file).code, 1);
+  Change([](FakeState& state) {
+    EXPECT_THAT((state.objects[{"Team", "a"}]), HasSubstr("[one]")) << "a diff changes nothing";
+  });
+}
+
+TEST_F(CommandTest, DiffThatFailsIsNotADifference) {
+  const std::string file = WriteFile("team.yaml", Team("a", "one"));
+  Refuse("Apply", absl::InternalError("a fault"));
+  EXPECT_EQ(Run("diff -f " + file).code, 2);
+  EXPECT_EQ(Run("diff -f " + file + " --server unix:/nonexistent").code, 3);
+}
+
+TEST_F(CommandTest, GetGivesWhatApplyTakes) {
+  const std::string text = Team("a", "one");
+  ASSERT_EQ(Run("apply -f " + WriteFile("team.yaml", text)).code, 0);
+  EXPECT_EQ(Run("get team a -o yaml").out, text);
+  EXPECT_EQ(Run("get teams -o name").out, "Team/a\n");
+  EXPECT_THAT(Run("get all").out, HasSubstr("Team  a     7"));
+  EXPECT_EQ(Json("get Team a")["metadata"]["name"], "a");
+  EXPECT_EQ(Json("get Team").size(), 1U);
+  EXPECT_EQ(Run("get Team b").code, 4);
+  EXPECT_EQ(Run("get all a").code, 2);
+  EXPECT_EQ(Run("get").code, 2);
+}
+
+TEST_F(CommandTest, SeveralObjectsAreSeveralDocuments) {
+  ASSERT_EQ(Run("apply -f " + WriteFile("a.yaml", Team("a", "one"))).code, 0);
+  ASSERT_EQ(Run("apply -f " + WriteFile("b.yaml", Team("b", "one"))).code, 0);
+  EXPECT_EQ(Run("get Team -o yaml").out, Team("a", "one") + "---\n" + Team("b", "one"));
+}
+
+TEST_F(CommandTest, DeleteTakesNamesOrFiles) {
+  const std::string file = WriteFile("team.yaml", Team("a", "one"));
+  ASSERT_EQ(Run("apply -f " + file).code, 0);
+  EXPECT_EQ(Run("delete team a --dry-run").out, "Team/a deleted (dry run)\n");
+  EXPECT_EQ(Json("delete team a --dry-run")[0]["action"], "deleted");
+  EXPECT_EQ(Run("delete -f " + file).out, "Team/a deleted\n");
+  EXPECT_EQ(Run("delete team a").code, 4);
+  EXPECT_EQ(Run("delete").code, 2);
+  EXPECT_EQ(Run("delete Team").code, 2);
+  EXPECT_EQ(Run("delete Team a -f " + file).code, 2);
+}
+
+void SetRollout(FakeState& state, uint64_t current, uint64_t refused) {
+  state.rollout.Clear();
+  state.rollout.set_version(4);
+  state.rollout.set_nodes(3);
+  state.rollout.set_nodes_current(current);
+  state.rollout.set_nodes_refused(refused);
+  state.rollout.set_nodes_away(1);
+  if (current + refused + 1 < 3) state.rollout.add_behind()->set_name("node2");
+}
+
+TEST_F(CommandTest, RolloutStatusNamesTheNodesBehind) {
+  Change([](FakeState& state) { SetRollout(state, 1, 0); });
+  const Outcome outcome = Run("rollout status");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("1 of 3 nodes have version 4; 0 refused it, 1 are away"));
+  EXPECT_THAT(outcome.out, HasSubstr("node2  0       on its way"));
+  EXPECT_EQ(Json("rollout status")["behind"][0]["name"], "node2");
+}
+
+TEST_F(CommandTest, RolloutWatchWaitsUntilAllThatAreHereHaveIt) {
+  Change([](FakeState& state) { SetRollout(state, 1, 0); });
+  between_ = {[] {}, [&] { Change([](FakeState& state) { SetRollout(state, 2, 0); }); }};
+  const Outcome outcome = Run("rollout status --watch");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(between_.empty());
+  EXPECT_THAT(outcome.out, HasSubstr("2 of 3 nodes"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("1 of 3 nodes"))) << "progress is for terminals";
+}
+
+TEST_F(CommandTest, RolloutWatchIsAFailureWhenRefusedOrTooLate) {
+  Change([](FakeState& state) { SetRollout(state, 1, 1); });
+  EXPECT_EQ(Run("rollout status --watch").code, 1);
+  Change([](FakeState& state) { SetRollout(state, 1, 0); });
+  between_ = {[] {}, [] {}, [] {}, [] {}};
+  const Outcome late = Run("rollout status --watch --timeout 3s");
+  EXPECT_EQ(late.code, 1);
+  EXPECT_EQ(between_.size(), 1U) << "three seconds, one second each";
+  EXPECT_THAT(late.err, HasSubstr("after 3s not all nodes have version 4"));
+  EXPECT_EQ(Run("rollout status --watch --server unix:/nonexistent").code, 3);
+}
+
+TEST_F(CommandTest, RolloutWatchShowsItsProgressOnATerminal) {
+  terminal_ = true;
+  Change([](FakeState& state) { SetRollout(state, 1, 0); });
+  between_ = {[&] { Change([](FakeState& state) { SetRollout(state, 2, 0); }); }};
+  const Outcome outcome = Run("rollout status --watch");
+  EXPECT_THAT(outcome.err, HasSubstr("rollout  [###############...............]  50%"));
+  EXPECT_TRUE(outcome.err.ends_with("\r\x1b[K")) << "the line goes away";
+}
+
+}  // namespace
+}  // namespace spoke::ctl

@@ -1,0 +1,33 @@
+#include "admin-cli/session.h"
+
+#include <nlohmann/json.hpp>
+
+#include "fmt/core.h"
+
+namespace spoke::ctl {
+
+void Session::Note(std::string_view text) const {
+  world.console.Err(fmt::format("spokectl: {}\n", PrintableLines(text)));
+}
+
+absl::Status Session::PrintValue(const nlohmann::ordered_json& value) const {
+  if (format == Format::kName) {
+    return absl::InvalidArgumentError(
+        "-o name: this answer has no names; leave it out, or use json");
+  }
+  Out(format == Format::kYaml ? FormatYaml(value) : FormatJson(value));
+  return absl::OkStatus();
+}
+
+std::string Session::AgeOf(int64_t unix_ms) const {
+  if (unix_ms == 0) return "";
+  return FormatAge(absl::ToUnixSeconds(now()) - unix_ms / 1000);
+}
+
+std::string TimeOf(int64_t unix_ms) {
+  if (unix_ms == 0) return "";
+  const char* form = unix_ms % 1000 == 0 ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%dT%H:%M:%E3SZ";
+  return absl::FormatTime(form, absl::FromUnixMillis(unix_ms), absl::UTCTimeZone());
+}
+
+}  // namespace spoke::ctl

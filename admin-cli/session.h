@@ -1,0 +1,60 @@
+// What a verb works with: the command line's words, the server, the console and the time. Not
+// thread-safe. Everything is borrowed and outlives it.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "admin-cli/client.h"
+#include "admin-cli/command.h"
+#include "admin-cli/console.h"
+#include "admin-cli/table.h"
+#include "lib/os/clock.h"
+
+namespace spoke::ctl {
+
+// What the process gives a command line to run in.
+struct World {
+  Console& console;
+  const os::Clock& clock;
+  // Waits that long; false: stop now.
+  std::function<bool(absl::Duration)> wait;
+  std::function<std::string(const std::string&)> variable;  // Environment; empty when unset.
+};
+
+class Session {
+ public:
+  Session(const Command& command_tree, const Arguments& command_line, const World& around,
+          const Client& server)
+      : root(command_tree), arguments(command_line), world(around), client(server) {}
+
+  const Command& root;
+  const Arguments& arguments;
+  const World& world;
+  const Client& client;
+  Format format = Format::kTable;
+  bool header = true;
+  bool colours = false;
+
+  void Out(std::string_view text) const { world.console.Out(text); }
+  // "spokectl: ..." on standard error, for what is not an error either.
+  void Note(std::string_view text) const;
+  absl::Time now() const { return world.clock.Now(); }
+  bool is_table() const { return format == Format::kTable || format == Format::kWide; }
+
+  // Prints `value` as JSON or YAML. Errors: kInvalidArgument (-o name, where nothing has a name).
+  absl::Status PrintValue(const nlohmann::ordered_json& value) const;
+
+  // "5m" since then; empty for 0.
+  std::string AgeOf(int64_t unix_ms) const;
+};
+
+// RFC 3339 in UTC; empty for 0.
+std::string TimeOf(int64_t unix_ms);
+
+}  // namespace spoke::ctl

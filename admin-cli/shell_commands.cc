@@ -1,0 +1,174 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "admin-cli/completion.h"
+#include "admin-cli/manual_page.h"
+#include "admin-cli/objects.h"
+#include "admin-cli/shell.h"
+#include "admin-cli/verbs.h"
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "lib/base/version.h"
+#include "lib/os/file.h"
+
+namespace spoke::ctl {
+namespace {
+
+constexpr size_t kMaxNames = 1000;  // More is no help to anybody, and slow.
+
+absl::StatusOr<int> PrintScript(Session& session) {
+  ASSIGN_OR_RETURN(const std::string script, CompletionScript(session.arguments.Text("shell")));
+  session.Out(script);
+  return 0;
+}
+
+std::vector<CommandPath> ManualPaths(const Command& root) {
+  std::vector<CommandPath> paths = {{&root}};
+  for (const Command& command : root.commands) {
+    if (!command.hidden) paths.push_back({&root, &command});
+  }
+  return paths;
+}
+
+absl::StatusOr<int> Manual(Session& session) {
+  const std::vector<CommandPath> paths = ManualPaths(session.root);
+  if (session.arguments.Has("dir")) {
+    const std::string& dir = session.arguments.Text("dir");
+    RETURN_IF_ERROR(os::CheckDirectory(dir));
+    for (const CommandPath& path : paths) {
+      RETURN_IF_ERROR(os::WriteFileAtomic(dir + "/" + ManualPageName(path),
+                                          ManualPage(path, base::kVersion),
+                                          os::Durability::kVisible));
+    }
+    return 0;
+  }
+  const std::string wanted = session.arguments.Text("command");
+  for (const CommandPath& path : paths) {
+    if (WordsOf(path) != wanted) continue;
+    session.Out(ManualPage(path, base::kVersion));
+    return 0;
+  }
+  return absl::NotFoundError(fmt::format("man: there is no command \"{}\"", wanted));
+}
+
+// Names that the server has for a parameter; what it cannot say is left out.
+std::vector<std::string> NamesOf(const Client& client, const Completion& completion) {
+  std::vector<std::string> names;
+  const auto wants_more = [&] {
+    return names.size() < kMaxNames ? absl::OkStatus() : absl::CancelledError("enough");
+  };
+  const auto add = [&](const std::string& name) {
+    if (name.compare(0, completion.prefix.size(), completion.prefix) == 0) names.push_back(name);
+  };
+  Values values = completion.values;
+  if (values == Values::kExplained) {
+    if (completion.context == "node") values = Values::kNode;
+    if (completion.context == "ip") values = Values::kAddress;
+  }
+  const bool pods = values == Values::kExplained && completion.context == "pod";
+  if (values == Values::kNode) {
+    client
+        .ListNodes({},
+                   [&](const v1::ListNodesResponse& batch) {
+                     for (const v1::NodeInfo& node : batch.nodes()) add(node.name());
+                     return wants_more();
+                   })
+        .IgnoreError();
+  } else if (values == Values::kAddress || pods) {
+    client
+        .ListAddresses({},
+                       [&](const v1::ListAddressesResponse& batch) {
+                         for (const v1::AddressInfo& address : batch.addresses()) {
+                           if (!pods) add(address.address());
+                           if (pods && !address.pod_name().empty()) {
+                             add(address.pod_namespace() + "/" + address.pod_name());
+                           }
+                         }
+                         return wants_more();
+                       })
+        .IgnoreError();
+  } else if (values == Values::kPool) {
+    if (const auto pools = client.ListPools({}); pools.ok()) {
+      for (const v1::PoolInfo& pool : pools->pools()) add(pool.name());
+    }
+  } else if (values == Values::kReservation) {
+    if (const auto reservations = client.ListReservations(); reservations.ok()) {
+      for (const auto& reservation : reservations->reservations()) add(reservation.name());
+    }
+  } else if (values == Values::kKind) {
+    for (const std::string& kind : KnownKinds()) add(kind);
+  } else if (values == Values::kObject) {
+    v1::GetObjectsRequest request;
+    request.set_kind(KindOf(completion.context));
+    if (const auto objects = client.GetObjects(request); objects.ok()) {
+      for (const v1::PolicyObjectInfo& object : objects->objects()) add(object.name());
+    }
+  }
+  if (names.size() > kMaxNames) names.resize(kMaxNames);
+  return names;
+}
+
+// The server that the words being typed name, else the usual one.
+std::string ServerOf(const Command& root, const std::vector<std::string>& words,
+                     const World& world) {
+  const Parameter& option = *root.FindOption("server");
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with("--server=")) return words[i].substr(words[i].find('=') + 1);
+    if (words[i] == "--server" && i + 2 < words.size()) return words[i + 1];
+  }
+  const std::string variable = world.variable(option.variable);
+  return variable.empty() ? option.fallback : variable;
+}
+
+}  // namespace
+
+int RunComplete(const Command& root, const std::vector<std::string>& words, const World& world) {
+  constexpr absl::Duration kPatience = absl::Seconds(2);
+  const bool marked = !words.empty() && words[0] == "--";
+  const std::vector<std::string> typed(words.begin() + (marked ? 1 : 0), words.end());
+  Completion completion = Complete(root, typed);
+  const bool files = completion.values == Values::kFile || completion.values == Values::kDirectory;
+  const Client client(ServerOf(root, typed, world), kPatience);
+  for (const std::string& name : NamesOf(client, completion)) {
+    completion.candidates.push_back({Printable(completion.before + name), ""});
+  }
+  world.console.Out(FormatCompletion(completion.candidates, files));
+  return 0;
+}
+
+std::vector<Command> ShellCommands() {
+  return {
+      {.name = "completion",
+       .summary = "Print the script that completes spokectl's words in a shell",
+       .description = "It completes commands, options, values, and names that the server "
+                      "knows. To have it always, put it where the shell looks:\n"
+                      "  bash  /usr/share/bash-completion/completions/spokectl\n"
+                      "  zsh   _spokectl in a folder of $fpath\n"
+                      "  fish  ~/.config/fish/completions/spokectl.fish",
+       .examples = {"source <(spokectl completion bash)",
+                    "spokectl completion zsh > ~/.zsh/completions/_spokectl",
+                    "spokectl completion fish | source"},
+       .positionals = {{.name = "shell",
+                        .value = "SHELL",
+                        .help = "Which shell",
+                        .choices = {"bash", "zsh", "fish"},
+                        .required = true}},
+       .run = PrintScript,
+       .group = kGroupSelf},
+      {.name = "man",
+       .summary = "Print or write spokectl's manual pages",
+       .description = "Prints one page in the language of man(7): that of spokectl, or of one "
+                      "command. With --dir, writes all of them.",
+       .examples = {"spokectl man node | man -l -", "spokectl man --dir /usr/local/share/man/man1"},
+       .positionals = {{.name = "command", .value = "COMMAND", .help = "Whose page"}},
+       .options = {{.name = "dir",
+                    .value = "DIR",
+                    .help = "Write all pages into this folder",
+                    .values = Values::kDirectory}},
+       .run = Manual,
+       .group = kGroupSelf}};
+}
+
+}  // namespace spoke::ctl

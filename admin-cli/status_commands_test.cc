@@ -1,0 +1,172 @@
+// status, top, unfreeze, version; and what all verbs have in common: forms, errors, exit codes.
+#include "admin-cli/command_fixture.h"
+
+namespace spoke::ctl {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_F(CommandTest, StatusShowsCountsProblemsAndAFreeze) {
+  Change([](FakeState& state) {
+    state.status.set_version("1.2.3");
+    state.status.set_nodes(2);
+    state.status.set_addresses_lent(7);
+    state.status.add_problems("nothing can be stored: disk full");
+    state.frozen = "one pass would have released 40 % of the addresses";
+  });
+  const Outcome outcome = Run("status");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("2 known, 0 connected"));
+  EXPECT_THAT(outcome.out, HasSubstr("frozen: one pass would have released 40 %"));
+  EXPECT_THAT(outcome.out, HasSubstr("  nothing can be stored: disk full\n"));
+  EXPECT_EQ(Json("status")["addresses_lent"], 7);
+  EXPECT_THAT(Run("status -o yaml").out,
+              HasSubstr("problems:\n  - \"nothing can be stored: disk full\"\n"));
+}
+
+TEST_F(CommandTest, StatusHasNoNames) {
+  const Outcome outcome = Run("status -o name");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("has no names"));
+}
+
+TEST_F(CommandTest, UnfreezeSaysWhatItWasFrozenForAndThenThatItWasNot) {
+  Change([](FakeState& state) { state.frozen = "too many at once"; });
+  EXPECT_EQ(Run("unfreeze").out, "releases go on; they were frozen: too many at once\n");
+  EXPECT_EQ(Run("unfreeze").out, "releases were not frozen\n");
+  EXPECT_EQ(Json("unfreeze")["was_frozen_for"], "");
+  Refuse("Unfreeze", absl::FailedPreconditionError("the alarm goes on; see: spokectl status"));
+  const Outcome refused = Run("unfreeze");
+  EXPECT_EQ(refused.code, 5);
+  EXPECT_EQ(refused.err, "spokectl: the alarm goes on; see: spokectl status\n");
+}
+
+TEST_F(CommandTest, TopListsNodesAndNamespaces) {
+  Change([](FakeState& state) {
+    v1::TopEntry& node = *state.top.add_nodes();
+    node.set_name("node1");
+    node.set_lent(20);
+    node.set_held(27);
+    v1::TopEntry& one = *state.top.add_namespaces();
+    one.set_name("training");
+    one.set_lent(19);
+    state.top.set_lends_per_second(2.5);
+  });
+  const Outcome outcome = Run("top --limit 3");
+  EXPECT_THAT(outcome.out, HasSubstr("2.5 lent"));
+  EXPECT_THAT(outcome.out, HasSubstr("node1  20    27\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("training   19\n"));
+  EXPECT_THAT(server_.last_request(), HasSubstr("limit: 3"));
+  EXPECT_EQ(Json("top")["nodes"][0]["held"], 27);
+  EXPECT_EQ(Run("top --limit none").code, 2);
+}
+
+TEST_F(CommandTest, VersionShowsBothAndTheClientEvenWithoutAServer) {
+  Change([](FakeState& state) { state.status.set_version("9.9.9"); });
+  EXPECT_THAT(Run("version").out, HasSubstr("Server: 9.9.9\n"));
+  EXPECT_EQ(Json("version")["server"], "9.9.9");
+  EXPECT_EQ(Json("version --client").count("server"), 0U);
+  const Outcome away = Run("version --server unix:/nonexistent/admin.sock");
+  EXPECT_EQ(away.code, 3);
+  EXPECT_THAT(away.out, HasSubstr("Client: "));
+}
+
+TEST_F(CommandTest, AnAbsentServerIsCode3AndTheMessageSaysWhere) {
+  for (const char* verb : {"status", "node list", "events", "pool delete x"}) {
+    const Outcome outcome = Run(std::string(verb) + " --server unix:/nonexistent/admin.sock");
+    EXPECT_EQ(outcome.code, 3) << verb;
+    EXPECT_THAT(outcome.err, HasSubstr("no server answers at unix:/nonexistent/admin.sock"))
+        << verb;
+  }
+}
+
+TEST_F(CommandTest, AServerThatSaysItCannotIsNotAnAbsentOne) {
+  for (const char* method : {"Unfreeze", "ListNodes"}) {
+    Refuse(method, absl::UnavailableError("nothing can be stored: disk full; free some space"));
+  }
+  for (const char* verb : {"unfreeze", "node list"}) {
+    const Outcome outcome = Run(verb);
+    EXPECT_EQ(outcome.code, 5) << verb;
+    EXPECT_EQ(outcome.err, "spokectl: nothing can be stored: disk full; free some space\n") << verb;
+  }
+}
+
+TEST_F(CommandTest, ASilentServerIsCode3AfterTheTimeout) {
+  Change([](FakeState& state) { state.silent_method = "GetStatus"; });
+  const Outcome outcome = Run("status --timeout 1s");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("did not answer within 1s"));
+}
+
+TEST_F(CommandTest, AStreamThatFallsSilentIsCode3AfterTheTimeout) {
+  Change([](FakeState& state) { state.silent_method = "ListNodes"; });
+  const Outcome outcome = Run("node list --timeout 1s");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("said nothing for 1s"));
+}
+
+TEST_F(CommandTest, AnOlderServerIsNamedAsSuch) {
+  Refuse("GetTop", absl::UnimplementedError(""));
+  const Outcome outcome = Run("top");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("older than this spokectl"));
+}
+
+TEST(ExitCode, EachRefusalHasItsCode) {
+  EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
+  EXPECT_EQ(ExitCodeOf(absl::InternalError("")), 1);
+  EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("")), 2);
+  EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), 3);
+  EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("")), 3);
+  EXPECT_EQ(ExitCodeOf(absl::NotFoundError("")), 4);
+  EXPECT_EQ(ExitCodeOf(absl::FailedPreconditionError("")), 5);
+  EXPECT_EQ(ExitCodeOf(absl::ResourceExhaustedError("")), 5);
+  EXPECT_EQ(ExitCodeOf(absl::AlreadyExistsError("")), 5);
+}
+
+TEST_F(CommandTest, ColoursAreForTerminalsAndNeverAgainstNoColor) {
+  Change(FillCluster);
+  EXPECT_THAT(Run("node list").out, Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(Run("node list --color always").out, HasSubstr("\x1b[32mconnected"));
+  terminal_ = true;
+  EXPECT_THAT(Run("node list").out, HasSubstr("\x1b[32mconnected"));
+  EXPECT_THAT(Run("node list --color never").out, Not(HasSubstr("\x1b[")));
+  variables_["NO_COLOR"] = "1";
+  EXPECT_THAT(Run("node list").out, Not(HasSubstr("\x1b[")));
+}
+
+TEST_F(CommandTest, WatchRedrawsOnATerminalAndAppendsElsewhere) {
+  const auto change = [&] { Change([](FakeState& state) { state.status.set_nodes(99); }); };
+  between_ = {change};
+  const Outcome appended = Run("status --watch --interval 1s");
+  EXPECT_EQ(appended.code, 0);
+  EXPECT_THAT(appended.out, HasSubstr("Problems:    none\n\nServer:"));
+  EXPECT_THAT(appended.out, HasSubstr("99 known"));
+  terminal_ = true;
+  EXPECT_THAT(Run("status --watch").out, HasSubstr("\x1b[H\x1b[2J"));
+}
+
+TEST_F(CommandTest, WatchOutlivesAServerThatIsAwayForAWhile) {
+  between_ = {[&] { Change([](FakeState& state) { state.silent_method = ""; }); }};
+  Change([](FakeState& state) { state.silent_method = "GetStatus"; });
+  const Outcome outcome = Run("status --watch --timeout 1s");
+  EXPECT_THAT(outcome.err, HasSubstr("did not answer"));
+  EXPECT_THAT(outcome.out, HasSubstr("0 known"));
+}
+
+TEST_F(CommandTest, AFullDiskBehindStandardOutputIsAFailure) {
+  fail_after_bytes_ = 10;
+  const Outcome outcome = Run("status");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("No space left on device"));
+}
+
+TEST_F(CommandTest, NamesFromElsewhereCannotDriveTheTerminal) {
+  Change([](FakeState& state) { state.nodes["x"].set_name("x\x1b]0;owned\x07"); });
+  EXPECT_THAT(Run("node list").out, HasSubstr("x?]0;owned?"));
+  EXPECT_THAT(Run("node list -o name").out, HasSubstr("x?]0;owned?"));
+}
+
+}  // namespace
+}  // namespace spoke::ctl

@@ -1,0 +1,35 @@
+// The verbs, by noun: each function gives commands with their help, and with what they do. The tree
+// of all of them is CommandTree().
+#pragma once
+
+#include <vector>
+
+#include "admin-cli/command.h"
+
+namespace spoke::ctl {
+
+std::vector<Command> StatusCommands();   // status, top, unfreeze, version.
+Command PoolCommand();                   // pool list|show|create|resize|delete.
+Command NodeCommand();                   // node list|show|drain|undrain|freeze|unfreeze.
+Command IpCommand();                     // ip list|show|history|release|quarantine.
+Command ReserveCommand();                // reserve create|list|release.
+std::vector<Command> ObjectCommands();   // apply, diff, get, delete.
+Command RolloutCommand();                // rollout status.
+Command AuditCommand();                  // audit.
+std::vector<Command> ExplainCommands();  // explain, whatif.
+Command EventsCommand();                 // events.
+Command BackupCommand();                 // backup.
+Command SupportBundleCommand();          // support-bundle.
+std::vector<Command> ShellCommands();    // completion, man, and the hidden __complete.
+
+// Everything, under a root named "spokectl" with the options of every command.
+Command CommandTree();
+
+// The headings of the first screen.
+inline constexpr const char* kGroupLook = "See how things are";
+inline constexpr const char* kGroupNouns = "Pools, nodes and addresses";
+inline constexpr const char* kGroupPolicy = "Policy objects";
+inline constexpr const char* kGroupCare = "Care";
+inline constexpr const char* kGroupSelf = "spokectl itself";
+
+}  // namespace spoke::ctl

@@ -28,6 +28,7 @@ void RequireDirectoryOf(const ConfigMap& map, std::string_view key, const std::s
 void ReadListen(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
   const ConfigMap map = root.Map("listen", Need::kOptional);
   map.String("agents", &out.listen_agents, Need::kOptional);
+  map.String("metrics", &out.listen_metrics, Need::kOptional);
   map.Custom("admin", Need::kOptional, [&](std::string_view text) {
     if (!text.starts_with("unix:/")) {
       return absl::InvalidArgumentError(
@@ -52,6 +53,7 @@ PoolSpec ReadPool(const ConfigMap& map, bool& has_cidr) {
   });
   map.Uint32("reserve_first", &pool.reserve_first, Need::kOptional);
   map.Uint32("reserve_last", &pool.reserve_last, Need::kOptional);
+  pool.from_file = true;
   if (has_cidr && AddressPool(pool).usable() == 0) {
     map.Error("cidr",
               fmt::format("{} has no address left after {} reserved ones", pool.cidr.ToString(),
@@ -61,8 +63,7 @@ PoolSpec ReadPool(const ConfigMap& map, bool& has_cidr) {
 }
 
 void ReadPools(const ConfigMap& root, ServerConfig& out) {
-  const std::vector<ConfigMap> maps = root.MapList("pools", Need::kRequired);
-  if (root.Has("pools") && maps.empty()) root.Error("pools", "needs at least one pool");
+  const std::vector<ConfigMap> maps = root.MapList("pools", Need::kOptional);
   for (const ConfigMap& map : maps) {
     bool has_cidr = false;
     PoolSpec pool = ReadPool(map, has_cidr);
@@ -91,6 +92,25 @@ void ReadTarget(const ConfigMap& root, TargetPolicy& out) {
   }
 }
 
+void ReadRelease(const ConfigMap& root, FleetPolicy& out) {
+  const ConfigMap map = root.Map("release", Need::kOptional);
+  map.Duration("idle", &out.release.idle_time, Need::kOptional, {absl::ZeroDuration()});
+  map.Duration("jitter", &out.release.jitter_spread, Need::kOptional, {absl::ZeroDuration()});
+  map.Uint32("hysteresis", &out.release.hysteresis, Need::kOptional, {0, kMaxAddressesPerNode});
+  map.Duration("denied", &out.release.denial_backoff, Need::kOptional, {absl::Seconds(1)});
+  map.Double("freeze_share", &out.breaker.share, Need::kOptional, {0.0, 1.0});
+  map.Duration("freeze_window", &out.breaker.window, Need::kOptional,
+               {absl::Seconds(1), absl::Hours(24)});
+}
+
+void ReadHistory(const ConfigMap& root, HistoryLimits& out) {
+  const ConfigMap map = root.Map("history", Need::kOptional);
+  map.Duration("keep", &out.keep, Need::kOptional, {absl::Hours(1)});
+  uint32_t mebibytes = static_cast<uint32_t>(out.max_bytes >> 20U);
+  map.Uint32("max_mib", &mebibytes, Need::kOptional, {1, 1U << 16U});
+  out.max_bytes = uint64_t{mebibytes} << 20U;
+}
+
 }  // namespace
 
 absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std::string& file,
@@ -112,6 +132,10 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
 
   ReadPools(root, out);
   ReadTarget(root, out.policy.target);
+  ReadRelease(root, out.policy);
+  ReadHistory(root, out.history);
+  root.Map("audit", Need::kOptional)
+      .Duration("period", &out.audit_period, Need::kOptional, {absl::ZeroDuration()});
   root.Duration("cooldown", &out.policy.cooldown, Need::kOptional,
                 {absl::ZeroDuration(), absl::Hours(1)});
   root.Bool("debug", &out.debug, Need::kOptional);

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ipam-server/core/address_pool.h"
 #include "ipam-server/core/fleet.h"
+#include "ipam-server/core/history.h"
 #include "lib/rpc/credentials.h"
 
 namespace spoke::ipam {
@@ -16,10 +17,12 @@ namespace spoke::ipam {
 struct ServerConfig {
   std::string listen_agents = "0.0.0.0:7443";                    // host:port
   std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
+  std::string listen_metrics = "127.0.0.1:9464";                 // host:port; "off": nowhere.
   rpc::TlsFiles tls;                                             // For agents.
   std::string sqlite = "/var/lib/spoke/ipam.db";
-  std::string attachments_file;                     // Of the static cloud; empty: none.
-  std::vector<PoolSpec> pools;                      // Others come as policy objects.
+  std::string attachments_file;  // Of the static cloud; empty: none.
+  std::vector<PoolSpec> pools;   // Others come as policy objects.
+  HistoryLimits history;
   absl::Duration audit_period = absl::Minutes(10);  // 0: only when an operator asks.
   FleetPolicy policy;
   bool debug = false;

@@ -31,8 +31,8 @@ TEST(ServerConfig, DefaultsStandWhereTheFileIsSilent) {
 }
 
 TEST(ServerConfig, EverythingCanBeSaid) {
-  const auto config =
-      ParseServerConfig(R"(listen: {agents: "10.0.0.1:7443", admin: "unix:/x/a.sock"}
+  const auto config = ParseServerConfig(
+      R"(listen: {agents: "10.0.0.1:7443", admin: "unix:/x/a.sock", metrics: "off"}
 tls: {ca: /c, certificate: /d, key: /k}
 store: {sqlite: /s/ipam.db}
 cloud: {static: {attachments_file: /run/att}}
@@ -41,12 +41,32 @@ pools:
   - {name: six, cidr: "fd00::/64"}
 node_addresses: {min: 1, batch: 2, spare: 0.25, max: 30}
 cooldown: 10s
+release: {idle: 1m, jitter: 2m, hysteresis: 3, denied: 4m, freeze_share: 0.1, freeze_window: 5m}
+history: {keep: 48h, max_mib: 16}
+audit: {period: 0s}
 debug: true
 )",
-                        "ipam.yaml", AllThere);
+      "ipam.yaml", AllThere);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->pools.size(), 2U);
   EXPECT_EQ(config->policy.target, (TargetPolicy{.min = 1, .batch = 2, .spare = 0.25, .max = 30}));
+  EXPECT_EQ(config->policy.release, (ReleasePolicy{.idle_time = absl::Minutes(1),
+                                                   .jitter_spread = absl::Minutes(2),
+                                                   .hysteresis = 3,
+                                                   .denial_backoff = absl::Minutes(4)}));
+  EXPECT_EQ(config->policy.breaker.share, 0.1);
+  EXPECT_EQ(config->policy.breaker.window, absl::Minutes(5));
+  EXPECT_EQ(config->history.keep, absl::Hours(48));
+  EXPECT_EQ(config->history.max_bytes, 16U << 20U);
+  EXPECT_EQ(config->audit_period, absl::ZeroDuration());
+  EXPECT_EQ(config->listen_metrics, "off");
+}
+
+TEST(ServerConfig, PoolsMayAllComeAsPolicyObjects) {
+  const auto config =
+      ParseServerConfig("tls: {insecure: true}\ncloud: {static: {}}\n", "ipam.yaml", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->pools.empty());
 }
 
 TEST(ServerConfig, AnUnknownKeyIsNamedWithItsLine) {
@@ -100,8 +120,6 @@ TEST(ServerConfig, APoolWithoutUsableAddressesIsRefused) {
   EXPECT_THAT(Mistakes("tls: {insecure: true}\ncloud: {static: {}}\npools: [{name: a, cidr: "
                        "10.1.0.0/30}]\n"),
               HasSubstr("no address left after 5 reserved"));
-  EXPECT_THAT(Mistakes("tls: {insecure: true}\ncloud: {static: {}}\npools: []\n"),
-              HasSubstr("at least one pool"));
 }
 
 }  // namespace

@@ -18,6 +18,12 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->sqlite, defaults.sqlite);
   EXPECT_EQ(config->policy.target, defaults.policy.target);
   EXPECT_EQ(config->policy.cooldown, defaults.policy.cooldown);
+  EXPECT_EQ(config->policy.release, defaults.policy.release);
+  EXPECT_EQ(config->policy.breaker, defaults.policy.breaker);
+  EXPECT_EQ(config->history.keep, defaults.history.keep);
+  EXPECT_EQ(config->history.max_bytes, defaults.history.max_bytes);
+  EXPECT_EQ(config->audit_period, defaults.audit_period);
+  EXPECT_EQ(config->listen_metrics, defaults.listen_metrics);
   EXPECT_EQ(config->pools.at(0).reserve_first, PoolSpec().reserve_first);
   EXPECT_EQ(config->pools.at(0).reserve_last, PoolSpec().reserve_last);
 }

@@ -1,5 +1,6 @@
 // spoke-ipam-server: reads the configuration, builds the edges, hands them to the loop, and waits
 // for a signal.
+#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -8,19 +9,23 @@
 #include <thread>
 
 #include "fmt/core.h"
+#include "ipam-server/cloud/counted_cloud.h"
 #include "ipam-server/cloud/static_cloud.h"
 #include "ipam-server/config.h"
 #include "ipam-server/jobs/attach_job.h"
 #include "ipam-server/jobs/audit_job.h"
 #include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/jobs/history_job.h"
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/node_service.h"
 #include "ipam-server/store/sqlite_store.h"
+#include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
+#include "lib/telemetry/metrics.h"
 
 namespace spoke::ipam {
 namespace {
@@ -60,31 +65,46 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(const Listener& listen
   return server;
 }
 
+void SetReady(grpc::Server& admin, grpc::Server& agents, bool ready) {
+  admin.GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService", ready);
+  agents.GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService", ready);
+}
+
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
+  grpc::EnableDefaultHealthCheckService(true);
   const os::RealClock clock;
   ASSIGN_OR_RETURN(const auto agent_credentials, rpc::ServerCredentials(config.tls));
   ASSIGN_OR_RETURN(const auto admin_credentials, rpc::ServerCredentials({.insecure = true}));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
 
+  telemetry::Metrics metrics(ServerMetricSpecs());
+  ServerMetrics server_metrics(metrics, base::kVersion);
+  std::unique_ptr<telemetry::MetricsEndpoint> endpoint;
+  if (config.listen_metrics != "off") {
+    ASSIGN_OR_RETURN(endpoint, telemetry::MetricsEndpoint::Open(config.listen_metrics, metrics));
+  }
   // Every line of the log from here on can be asked for.
   EventRing events(log, clock);
   const ServerSettings settings{.pools = config.pools, .fleet = config.policy};
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
   ASSIGN_OR_RETURN(const std::unique_ptr<StaticCloud> cloud,
                    StaticCloud::Open(config.attachments_file, AllNics(loaded.state.fleet)));
+  CountedCloud counted(*cloud, server_metrics, clock);
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
   // The loop needs the way to the cloud, and the cloud's answers need the loop.
   FleetLoop* answer_to = nullptr;
   auto attach_job = std::make_unique<AttachJob>(
-      *cloud, [&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
+      counted, [&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
         answer_to->PostCloudResult(node, std::move(result));
       });
-  FleetLoop loop(settings, std::move(loaded), {*store, node_service, *attach_job, clock, events});
+  FleetLoop loop(settings, std::move(loaded),
+                 {*store, node_service, *attach_job, clock, events, &server_metrics});
   answer_to = &loop;
   node_service.SetLoop(loop);
-  AuditJob audit({.period = config.audit_period}, loop, *cloud, clock, events);
+  AuditJob audit({.period = config.audit_period}, loop, counted, clock, events, &server_metrics);
+  HistoryJob history(config.history, *store, clock, events);
   AdminService admin_service(settings,
                              {.version = base::kVersion,
                               .store = store->Describe(),
@@ -105,8 +125,12 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                                  {"store", store->Describe()},
                                  {"cloud", cloud->Describe()},
                                  {"tls", config.tls.insecure ? "off" : "on"}});
+  // By the standard health service: "" is the process, a service's name its readiness.
+  loop.SetWritableSink([&](bool writable) { SetReady(*admin, *agents, writable); });
+  SetReady(*admin, *agents, true);
   std::thread loop_thread([&] { loop.Run(); });
   audit.Start();
+  history.Start();
   const int signal = signals.Wait();
   log.Info("server_stopping", {{"signal", signal}});
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);

@@ -35,6 +35,7 @@ void Effects::Merge(Effects other) {
   }
   findings.insert(findings.end(), std::make_move_iterator(other.findings.begin()),
                   std::make_move_iterator(other.findings.end()));
+  attach_times.insert(attach_times.end(), other.attach_times.begin(), other.attach_times.end());
   history.insert(history.end(), std::make_move_iterator(other.history.begin()),
                  std::make_move_iterator(other.history.end()));
 }
@@ -218,6 +219,14 @@ uint64_t Fleet::TargetOf(const NodeRecord& record) const {
   uint64_t target = 0;
   for (const GroupState& state : GroupStatesOf(record)) target += state.target;
   return target;
+}
+
+bool Fleet::IsShort(const NodeRecord& record) const {
+  if (record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired) return false;
+  const std::vector<GroupState> states = GroupStatesOf(record);
+  return states.empty() || std::any_of(states.begin(), states.end(), [](const GroupState& state) {
+           return state.counts.staying() < state.target;
+         });
 }
 
 std::string Fleet::ShortageOf(const NodeRecord& record) const {

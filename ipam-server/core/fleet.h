@@ -63,6 +63,7 @@ struct Effects {
   std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for.
   std::vector<Finding> findings;
   std::vector<HistoryEntry> history;
+  std::vector<absl::Duration> attach_times;  // From an assignment to the NIC, for metrics.
 
   void Merge(Effects other);
   // Whether anything has to be stored.
@@ -76,8 +77,10 @@ HistoryEntry EntryOf(HistoryEvent event, const NodeKey& node, const ip::Address&
 struct FleetPolicy {
   TargetPolicy target;
   absl::Duration cooldown = absl::Seconds(30);
-  ReleasePolicy release;
-  BreakerPolicy breaker;
+  // Spread over an hour, the end of a large job stays below the breaker, whose window is one round
+  // of reviews; what suddenly frees many at once does not.
+  ReleasePolicy release{.jitter_spread = absl::Hours(1)};
+  BreakerPolicy breaker{.window = absl::Minutes(1)};
   // A NIC of Azure takes 256 IP configurations, the primary one included.
   uint32_t nic_configurations = 255;
 };
@@ -197,6 +200,7 @@ class Fleet {
 
   // How many of the pool's free addresses are promised to reservations.
   uint64_t PromisedOf(const std::string& pool) const;
+  Promises AllPromises() const;
 
   // What a node with these labels draws from.
   const std::vector<PoolGroup>& GroupsFor(const std::map<std::string, std::string>& labels,
@@ -204,6 +208,8 @@ class Fleet {
 
   // How many addresses the node should hold, over all pools it draws from.
   uint64_t TargetOf(const NodeRecord& record) const;
+  // Whether it has fewer than that.
+  bool IsShort(const NodeRecord& record) const;
   // Empty, or why the node has fewer addresses than its target, in words.
   std::string ShortageOf(const NodeRecord& record) const;
 

@@ -119,6 +119,7 @@ Effects Fleet::OnNic(const NodeKey& key, const std::set<ip::Prefix>& on_nic, abs
       detached.push_back(base);
       continue;
     }
+    effects.attach_times.push_back(now - configuration.since);
     SetState(configuration, *next, now);
     for (size_t i = 0; i < configuration.slots.size(); ++i) {
       if (configuration.slots[i].use == Use::kIdle) configuration.slots[i].since = now;

@@ -72,9 +72,13 @@ uint64_t Fleet::FreeFor(const NodeRecord& record, size_t pool) {
   return free > promised ? free - promised : 0;
 }
 
+Promises Fleet::AllPromises() const {
+  if (reservations_.all().empty()) return {};
+  return promises_ ? *promises_ : reservations_.PromisesIn(Capacity({}));
+}
+
 uint64_t Fleet::PromisedOf(const std::string& pool) const {
-  if (reservations_.all().empty()) return 0;
-  const Promises promises = reservations_.PromisesIn(Capacity({}));
+  const Promises promises = AllPromises();
   const size_t index = PoolIndexOf(pool);
   return index < promises.by_pool.size() ? promises.by_pool[index] : 0;
 }

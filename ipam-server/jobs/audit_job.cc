@@ -132,8 +132,13 @@ Effects Carry(Fleet& fleet, const AuditDifference& difference, const Lending* le
 }  // namespace
 
 AuditJob::AuditJob(Settings settings, FleetLoop& loop, Cloud& cloud, const os::Clock& clock,
-                   telemetry::Log& log)
-    : settings_(std::move(settings)), loop_(loop), cloud_(cloud), clock_(clock), log_(log) {
+                   telemetry::Log& log, ServerMetrics* metrics)
+    : settings_(std::move(settings)),
+      loop_(loop),
+      cloud_(cloud),
+      clock_(clock),
+      log_(log),
+      metrics_(metrics) {
   loop_.SetInventorySink([this](const NodeKey& key, Inventory inventory) {
     absl::MutexLock lock(&mutex_);
     inventories_.insert_or_assign(key, std::move(inventory));
@@ -251,6 +256,33 @@ void AuditJob::CollectInventories(Snapshot& snapshot) {
 
 absl::StatusOr<AuditReport> AuditJob::Run(bool repair, const Progress& progress) {
   absl::MutexLock lock(&one_at_a_time_);
+  absl::StatusOr<AuditReport> report = RunOne(repair, progress);
+  if (!report.ok()) {
+    if (metrics_ != nullptr) metrics_->CountAuditFailed();
+    return report;
+  }
+  if (metrics_ != nullptr) Count(*report);
+  absl::MutexLock publish(&mutex_);
+  last_ = *report;
+  return report;
+}
+
+// What is left, and what was repaired.
+void AuditJob::Count(const AuditReport& report) const {
+  std::map<std::string, uint64_t> left;
+  uint64_t repairs = 0;
+  for (size_t i = 0; i < report.differences.size(); ++i) {
+    if (report.repaired[i]) {
+      ++repairs;
+    } else {
+      ++left[std::string(NameOf(report.differences[i].kind))];
+    }
+  }
+  metrics_->CountAudit(left, report.at);
+  metrics_->CountAuditRepairs(repairs);
+}
+
+absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progress) {
   Snapshot snapshot;
   if (auto listing = cloud_.List(); listing.ok()) {
     snapshot.input.cloud.emplace();
@@ -273,8 +305,6 @@ absl::StatusOr<AuditReport> AuditJob::Run(bool repair, const Progress& progress)
     ASSIGN_OR_RETURN(const bool repaired, Repair(report.differences[i], snapshot));
     report.repaired[i] = repaired;
   }
-  absl::MutexLock publish(&mutex_);
-  last_ = report;
   return report;
 }
 

@@ -41,8 +41,9 @@ class AuditJob {
   using Progress = std::function<void(uint64_t done, uint64_t total)>;
 
   // Borrows all; the loop must not run yet, since this becomes its inventory sink.
+  // `metrics`: nullptr: nobody counts.
   AuditJob(Settings settings, FleetLoop& loop, Cloud& cloud, const os::Clock& clock,
-           telemetry::Log& log);
+           telemetry::Log& log, ServerMetrics* metrics = nullptr);
   AuditJob(const AuditJob&) = delete;
   AuditJob& operator=(const AuditJob&) = delete;
   // Finishes what is under way. The loop must still run, or have been stopped.
@@ -66,6 +67,9 @@ class AuditJob {
   };
 
   void Work();
+  absl::StatusOr<AuditReport> RunOne(bool repair, const Progress& progress)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_);
+  void Count(const AuditReport& report) const;
   void ListCloud();
   bool Ask(std::function<void(const FleetView&)> query);
   absl::Status TakeSnapshot(const Progress& progress, Snapshot& snapshot);
@@ -77,6 +81,7 @@ class AuditJob {
   Cloud& cloud_;
   const os::Clock& clock_;
   telemetry::Log& log_;
+  ServerMetrics* const metrics_;
 
   absl::Mutex one_at_a_time_;
   AuditMemory memory_ ABSL_GUARDED_BY(one_at_a_time_);

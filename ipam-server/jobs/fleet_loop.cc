@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/jobs/loop_metrics.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -12,6 +13,7 @@ namespace {
 
 // Within it, every node is looked at once for what it should give back.
 constexpr absl::Duration kReviewPeriod = absl::Seconds(60);
+constexpr absl::Duration kPublishPeriod = absl::Seconds(10);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kProbePeriod = absl::Seconds(1);
 // How many agents are sent a new policy in one turn, so that reports do not wait for all of them.
@@ -34,6 +36,7 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
       cloud_(edges.cloud),
       clock_(edges.clock),
       log_(edges.log),
+      metrics_(edges.metrics),
       state_(std::move(loaded.state)),
       writer_(edges.store),
       last_tick_(edges.clock.Now()) {
@@ -82,6 +85,10 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   for (HelloEvent& event : taken->hellos) Handle(std::move(event), batch);
   if (writable_) KeepTime(batch);
   Commit(batch);
+  if (metrics_ != nullptr && batch.now - last_published_ >= kPublishPeriod) {
+    last_published_ = batch.now;
+    PublishState({state_, sessions_, mailbox_, store_, writable_}, batch.now, *metrics_);
+  }
   return true;
 }
 
@@ -137,17 +144,23 @@ void FleetLoop::ReviewSome(Batch& batch) {
 
 void FleetLoop::Commit(Batch& batch) {
   const absl::Time begin = clock_.Now();
-  const absl::Status stored = writer_.Commit(batch.effects, batch.raw, state_.fleet, batch.now);
+  const auto stored = writer_.Commit(batch.effects, batch.raw, state_.fleet, batch.now);
+  const bool empty = stored.ok() && *stored == 0;
+  if (metrics_ != nullptr && !empty) {
+    metrics_->CountCommit(stored.status(), stored.value_or(0), clock_.Now() - begin);
+  }
   if (!stored.ok()) {
-    ++counters_.failed_commits;
-    Fail(stored, batch);
+    Fail(stored.status(), batch);
     return;
   }
-  if (batch.effects.Stores() || !batch.raw.empty()) {
-    ++counters_.commits;
-    counters_.commit_time += clock_.Now() - begin;
-  }
+  if (!empty) ++counters_.commits;
+  CountEffects(batch.effects);
   CarryOut(batch);
+}
+
+void FleetLoop::CountEffects(const Effects& effects) const {
+  if (metrics_ == nullptr) return;
+  for (const absl::Duration took : effects.attach_times) metrics_->CountAttached(took);
 }
 
 void FleetLoop::CarryOut(Batch& batch) {
@@ -169,7 +182,6 @@ void FleetLoop::CarryOut(Batch& batch) {
   for (auto& [key, ranges] : batch.effects.reclaim) AskToReclaim(key, std::move(ranges));
   for (const NodeKey& key : batch.effects.attach) {
     if (const NodeRecord* record = state_.fleet.Find(key); record != nullptr) {
-      ++counters_.cloud_calls;
       cloud_.Request(NicOf(*record));
     }
   }
@@ -194,7 +206,7 @@ void FleetLoop::AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges
   if (it == sessions_.end() || it->second.reclaim_pending != 0) return;
   Session& session = it->second;
   session.reclaim_pending = ++session.last_request;
-  counters_.reclaims_asked += ranges.size();
+  if (metrics_ != nullptr) metrics_->CountReclaim(ReclaimOutcome::kAsked, ranges.size());
   agents_.Send(session.id, ReclaimRequest{session.reclaim_pending, std::move(ranges)});
 }
 
@@ -205,7 +217,7 @@ void FleetLoop::AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges
 // only look.
 void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
   if (writable_) log_.Error("store_commit_failed", {{"error", why}});
-  writable_ = false;
+  SetWritable(false);
   next_probe_ = batch.now + kProbePeriod;
   SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(why)));
   const absl::Status refused = absl::UnavailableError(
@@ -250,8 +262,14 @@ void FleetLoop::TryToRecover(absl::Time now) {
   }
   if (reload_due_) Reload(now);
   if (reload_due_) return;
-  writable_ = true;
+  SetWritable(true);
   SetProblem("store", "");
+}
+
+void FleetLoop::SetWritable(bool writable) {
+  if (writable_ == writable) return;
+  writable_ = writable;
+  if (writable_sink_) writable_sink_(writable);
 }
 
 // --- Policy. ---
@@ -282,7 +300,7 @@ void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {
 }
 
 FleetView FleetLoop::View(absl::Time now) const {
-  return {state_, state_.fleet, sessions_, problems_, cloud_retries_, counters_, Rates(now), now};
+  return {state_, state_.fleet, sessions_, problems_, cloud_retries_, Rates(now), now};
 }
 
 const NodeKey* FleetLoop::NodeOf(SessionId session) const {

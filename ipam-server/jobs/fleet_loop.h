@@ -21,6 +21,7 @@
 #include "ipam-server/jobs/record_writer.h"
 #include "ipam-server/jobs/server_state.h"
 #include "ipam-server/store/store.h"
+#include "ipam-server/telemetry/server_metrics.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
 
@@ -47,18 +48,9 @@ class CloudRequests {
 
 // What happened, since the start.
 struct LoopCounters {
-  uint64_t hellos = 0;
-  uint64_t reports = 0;
   uint64_t lends = 0;
   uint64_t releases = 0;
   uint64_t commits = 0;
-  uint64_t failed_commits = 0;
-  uint64_t reclaims_asked = 0;
-  uint64_t reclaims_agreed = 0;
-  uint64_t reclaims_denied = 0;
-  uint64_t cloud_calls = 0;
-  uint64_t cloud_failures = 0;
-  absl::Duration commit_time;
 };
 
 // Over the last minute, each second.
@@ -75,7 +67,6 @@ struct FleetView {
   const std::map<NodeKey, Session>& sessions;
   const std::vector<std::string>& problems;
   const std::map<NodeKey, absl::Time>& cloud_retries;  // What the cloud refused, and until when.
-  const LoopCounters& counters;
   LoopRates rates;
   absl::Time now;
 };
@@ -90,6 +81,7 @@ class FleetLoop {
     CloudRequests& cloud;
     const os::Clock& clock;
     telemetry::Log& log;
+    ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
   };
 
   // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
@@ -108,6 +100,11 @@ class FleetLoop {
                   std::function<void(const absl::Status&)> done);
   // Asks all connected agents what they hold; the answers go to the sink.
   void PostAskInventories() { mailbox_.Post(AgentEvent(AskInventoriesEvent{})); }
+  // Called on the loop's thread whenever it changes whether anything can be stored. Call before
+  // Run().
+  void SetWritableSink(std::function<void(bool writable)> sink) {
+    writable_sink_ = std::move(sink);
+  }
   // Called on the loop's thread with each answer. Call before Run().
   void SetInventorySink(std::function<void(const NodeKey&, Inventory)> sink) {
     inventory_sink_ = std::move(sink);
@@ -151,6 +148,7 @@ class FleetLoop {
   void KeepTime(Batch& batch);
   void ReviewSome(Batch& batch);
   void RememberCounters(absl::Time now);
+  void CountEffects(const Effects& effects) const;
   LoopRates Rates(absl::Time now) const;
   void Commit(Batch& batch);
   void CarryOut(Batch& batch);
@@ -162,6 +160,7 @@ class FleetLoop {
   void TryToRecover(absl::Time now);
   void LogFindings(const std::vector<Finding>& findings);
   void Answer(Batch& batch);
+  void SetWritable(bool writable);
   void SetProblem(const std::string& topic, const std::string& text);
   FleetView View(absl::Time now) const;
   const NodeKey* NodeOf(SessionId session) const;
@@ -173,6 +172,7 @@ class FleetLoop {
   CloudRequests& cloud_;
   const os::Clock& clock_;
   telemetry::Log& log_;
+  ServerMetrics* const metrics_;
 
   // Owned by the loop's thread.
   ServerState state_;
@@ -185,6 +185,7 @@ class FleetLoop {
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   NodeKey reviewed_;                  // The last one; the next review goes on behind it.
   absl::Time last_tick_;
+  absl::Time last_published_;
   double review_credit_ = 0;
   bool writable_ = true;     // The last commit went through.
   bool reload_due_ = false;  // Memory is ahead of the store, which could not be read either.
@@ -192,6 +193,7 @@ class FleetLoop {
   LoopCounters counters_;
   std::deque<std::pair<absl::Time, LoopCounters>> past_counters_;  // One a second, for a minute.
   std::function<void(const NodeKey&, Inventory)> inventory_sink_;
+  std::function<void(bool)> writable_sink_;
 
   Mailbox mailbox_;
 };

@@ -14,7 +14,7 @@ constexpr absl::Duration kCloudRetryDelay = absl::Seconds(5);
 }  // namespace
 
 void FleetLoop::Handle(HelloEvent event, Batch& batch) {
-  ++counters_.hellos;
+  if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kAdmitted);
   const NodeKey key = event.hello.key;
   const auto [it, inserted] = sessions_.try_emplace(key);
   if (!inserted) {
@@ -52,10 +52,14 @@ Session* FleetLoop::TouchSession(SessionId session, Batch& batch) {
 
 void FleetLoop::Handle(ReportEvent event, Batch& batch) {
   if (TouchSession(event.session, batch) == nullptr) return;
-  ++counters_.reports;
   counters_.lends += event.report.lent.size();
   counters_.releases += event.report.released.size();
-  batch.effects.Merge(state_.fleet.OnReport(*NodeOf(event.session), event.report, batch.now));
+  Effects effects = state_.fleet.OnReport(*NodeOf(event.session), event.report, batch.now);
+  if (metrics_ != nullptr) {
+    metrics_->CountReport(event.report.lent.size(), event.report.released.size());
+    if (!effects.Stores()) metrics_->CountStale();
+  }
+  batch.effects.Merge(std::move(effects));
   batch.answers.emplace_back(event.session, ReportAck{.sequence = event.report.sequence});
 }
 
@@ -71,8 +75,10 @@ void FleetLoop::Handle(ReclaimAnswerEvent event, Batch& batch) {
   // Only to what was asked in this session: since then the agent may have lent it again.
   if (session == nullptr || session->reclaim_pending != event.answer.id) return;
   session->reclaim_pending = 0;
-  counters_.reclaims_agreed += event.answer.agreed.size();
-  counters_.reclaims_denied += event.answer.denied.size();
+  if (metrics_ != nullptr) {
+    metrics_->CountReclaim(ReclaimOutcome::kAgreed, event.answer.agreed.size());
+    metrics_->CountReclaim(ReclaimOutcome::kDenied, event.answer.denied.size());
+  }
   batch.effects.Merge(
       state_.fleet.OnReclaimAnswer(*NodeOf(event.session), event.answer, batch.now));
 }
@@ -117,7 +123,6 @@ void FleetLoop::Handle(ClosedEvent event, Batch& /*batch*/) {
 void FleetLoop::Handle(CloudEvent event, Batch& batch) {
   const std::string topic = "cloud " + event.node.name;
   if (!event.result.ok()) {
-    ++counters_.cloud_failures;
     cloud_retries_[event.node] = batch.now + kCloudRetryDelay;
     if (!problems_by_topic_.contains(topic)) {
       log_.Warn("cloud_apply_failed",

@@ -19,8 +19,8 @@ void RecordWriter::Reset(Revisions revisions, const HistoryKeyParts& newest_chun
   history_ = HistoryBuffer(newest_chunk);
 }
 
-absl::Status RecordWriter::Commit(const Effects& effects, const RawRecords& raw, const Fleet& fleet,
-                                  absl::Time now) {
+absl::StatusOr<size_t> RecordWriter::Commit(const Effects& effects, const RawRecords& raw,
+                                            const Fleet& fleet, absl::Time now) {
   std::vector<CompareAndPut> puts;
   puts.reserve(effects.changed.size() + raw.size() + 2);
   for (const NodeKey& key : effects.changed) {
@@ -48,7 +48,7 @@ absl::Status RecordWriter::Commit(const Effects& effects, const RawRecords& raw,
     Put(std::string(kBreakerKey), EncodeBreaker(fleet.breaker().state()), puts);
   }
   for (const auto& [key, value] : raw) Put(key, value, puts);
-  if (puts.empty()) return absl::OkStatus();
+  if (puts.empty()) return 0;
   for (const HistoryEntry& entry : effects.history) history_.Append(entry);
   for (const HistoryBuffer::Chunk& chunk : history_.Take(now)) {
     puts.push_back({.key = chunk.key, .value = EncodeHistory(chunk.entries)});
@@ -61,7 +61,7 @@ absl::Status RecordWriter::Commit(const Effects& effects, const RawRecords& raw,
       revisions_[puts[i].key] = revisions[i];
     }
   }
-  return absl::OkStatus();
+  return puts.size();
 }
 
 void RecordWriter::Put(std::string key, std::optional<std::string> value,

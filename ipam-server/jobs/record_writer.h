@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/jobs/mailbox.h"
 #include "ipam-server/jobs/server_state.h"
@@ -24,10 +25,10 @@ class RecordWriter {
   void Reset(Revisions revisions, const HistoryKeyParts& newest_chunk);
 
   // Stores, in one commit, all that `effects` names as it now stands in `fleet`, `raw` as it is,
-  // and the history of `effects` in chunks of its own. OK when there is nothing to store.
+  // and the history of `effects` in chunks of its own. Returns how many records that were.
   // Errors: as Store::Commit(); what was known of revisions is then no longer to be trusted.
-  absl::Status Commit(const Effects& effects, const RawRecords& raw, const Fleet& fleet,
-                      absl::Time now);
+  absl::StatusOr<size_t> Commit(const Effects& effects, const RawRecords& raw, const Fleet& fleet,
+                                absl::Time now);
 
   // Whether a commit gets through, when the last one did not. Errors: as Store::Commit().
   absl::Status Probe();

@@ -105,13 +105,14 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   node_service.SetLoop(loop);
   AuditJob audit({.period = config.audit_period}, loop, counted, clock, events, &server_metrics);
   HistoryJob history(config.history, *store, clock, events);
-  AdminService admin_service(settings,
-                             {.version = base::kVersion,
-                              .store = store->Describe(),
-                              .cloud = cloud->Describe(),
-                              .started = clock.Now()},
-                             os::DirectoryOf(config.sqlite),
-                             {.loop = loop, .store = *store, .audit = audit, .events = events});
+  AdminService admin_service(
+      settings,
+      {.version = base::kVersion,
+       .store = store->Describe(),
+       .cloud = cloud->Describe(),
+       .started = clock.Now()},
+      os::DirectoryOf(config.sqlite),
+      {.loop = loop, .store = *store, .audit = audit, .events = events, .clock = clock});
   // Whoever can open the admin socket is an operator, so it is born for root only.
   const mode_t old_mask = ::umask(0177);
   ASSIGN_OR_RETURN(const auto admin,

@@ -55,7 +55,7 @@ grpc::Status AdminService::Unfreeze(Context* context, const v1::UnfreezeRequest*
       Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         const BreakerState& breaker = state.fleet.breaker().state();
         if (breaker.freeze) reason = breaker.freeze->reason;
-        return state.fleet.Unfreeze(absl::Now());
+        return state.fleet.Unfreeze(clock_.Now());
       });
   if (status.ok()) response->set_was_frozen_for(reason);
   return rpc::ToGrpc(status);
@@ -66,7 +66,7 @@ grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRe
   const auto mode = ModeOf(request->mode());
   if (!mode.ok()) return rpc::ToGrpc(mode.status());
   absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
-    return state.fleet.SetMode(request->name(), *mode, absl::Now());
+    return state.fleet.SetMode(request->name(), *mode, clock_.Now());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
   return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
@@ -96,7 +96,7 @@ grpc::Status AdminService::QuarantineAddress(Context* context,
   const auto address = ip::Address::Parse(request->address());
   if (!address.ok()) return rpc::ToGrpc(address.status());
   const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = clock_.Now();
     std::optional<Quarantine> quarantine;
     if (!request->lift()) {
       quarantine = {.reason = request->reason().empty() ? "by an operator" : request->reason(),
@@ -122,7 +122,7 @@ grpc::Status AdminService::CreateReservation(Context* context,
   const absl::Status status =
       Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         ASSIGN_OR_RETURN(Effects effects,
-                         state.fleet.Reserve(wanted, absl::Now(), request->dry_run()));
+                         state.fleet.Reserve(wanted, clock_.Now(), request->dry_run()));
         const auto& all = state.fleet.reservations().all();
         if (const auto it = all.find(wanted.name); it != all.end()) {
           *response = DescribeReservation(it->second);
@@ -171,7 +171,7 @@ grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* reque
   const auto plan = ChangeObjects(
       *context,
       [&](const ObjectSet& set, const PolicyWorld& world) {
-        return PlanApply(set, parsed, world, absl::Now());
+        return PlanApply(set, parsed, world, clock_.Now());
       },
       !request->dry_run());
   if (!plan.ok()) return rpc::ToGrpc(plan.status());
@@ -189,7 +189,7 @@ grpc::Status AdminService::DeleteObjects(Context* context, const v1::DeleteObjec
   const auto plan = ChangeObjects(
       *context,
       [&](const ObjectSet& set, const PolicyWorld& world) {
-        return PlanDelete(set, *keys, world, absl::Now());
+        return PlanDelete(set, *keys, world, clock_.Now());
       },
       !request->dry_run());
   if (!plan.ok()) return rpc::ToGrpc(plan.status());

@@ -33,6 +33,7 @@ class AdminService final : public v1::AdminService::Service {
     Store& store;
     AuditJob& audit;
     EventRing& events;
+    const os::Clock& clock;
   };
   // Borrows the edges. `settings`: those of the loop. `scratch`: a directory for backups on their
   // way to the operator.
@@ -43,7 +44,8 @@ class AdminService final : public v1::AdminService::Service {
         loop_(edges.loop),
         store_(edges.store),
         audit_(edges.audit),
-        events_(edges.events) {}
+        events_(edges.events),
+        clock_(edges.clock) {}
 
   using Context = grpc::ServerContext;
   template <typename T>
@@ -127,6 +129,7 @@ class AdminService final : public v1::AdminService::Service {
   Store& store_;
   AuditJob& audit_;
   EventRing& events_;
+  const os::Clock& clock_;
 };
 
 }  // namespace spoke::ipam

@@ -187,23 +187,63 @@ void NodeService::With(SessionId session, const Act& act) {
   if (it != streams_.end()) act(*it->second);
 }
 
-void NodeService::Send(SessionId session, ToAgent message) {
-  v1::ServerMessage wire;
-  if (const auto* update = std::get_if<PolicyUpdate>(&message)) {
-    absl::MutexLock lock(&bundles_mutex_);
-    *wire.mutable_policy() = *bundles_.Get(update->from, update->to);
-  } else {
-    wire = ToWire(message, options_.server_version);
+NodeService::NodeService(Options options)
+    : options_(std::move(options)), carrier_([this] { CarryOut(); }) {}
+
+NodeService::~NodeService() {
+  {
+    absl::MutexLock lock(&orders_mutex_);
+    stopped_ = true;
   }
-  With(session, [&](AgentStream& stream) { stream.Write(std::move(wire)); });
+  carrier_.join();
 }
 
-void NodeService::ReadNext(SessionId session) {
-  With(session, [](AgentStream& stream) { stream.Read(); });
+void NodeService::Send(SessionId session, ToAgent message) {
+  Enqueue({session, std::move(message)});
 }
+
+void NodeService::ReadNext(SessionId session) { Enqueue({session, ReadOrder()}); }
 
 void NodeService::Close(SessionId session, absl::Status why) {
-  With(session, [&](AgentStream& stream) { stream.FinishWith(std::move(why)); });
+  Enqueue({session, CloseOrder{std::move(why)}});
+}
+
+void NodeService::Enqueue(Order order) {
+  absl::MutexLock lock(&orders_mutex_);
+  orders_.push_back(std::move(order));
+}
+
+void NodeService::CarryOut() {
+  while (true) {
+    std::vector<Order> orders;
+    {
+      absl::MutexLock lock(&orders_mutex_);
+      const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(orders_mutex_) {
+        return stopped_ || !orders_.empty();
+      };
+      orders_mutex_.Await(absl::Condition(&ready));
+      if (orders_.empty()) return;
+      orders.swap(orders_);
+    }
+    for (Order& order : orders) {
+      if (auto* message = std::get_if<ToAgent>(&order.what)) {
+        v1::ServerMessage wire = Wire(*message);
+        With(order.session, [&](AgentStream& stream) { stream.Write(std::move(wire)); });
+      } else if (auto* close = std::get_if<CloseOrder>(&order.what)) {
+        With(order.session, [&](AgentStream& stream) { stream.FinishWith(std::move(close->why)); });
+      } else {
+        With(order.session, [](AgentStream& stream) { stream.Read(); });
+      }
+    }
+  }
+}
+
+v1::ServerMessage NodeService::Wire(const ToAgent& message) {
+  const auto* update = std::get_if<PolicyUpdate>(&message);
+  if (update == nullptr) return ToWire(message, options_.server_version);
+  v1::ServerMessage wire;
+  *wire.mutable_policy() = *bundles_.Get(update->from, update->to);
+  return wire;
 }
 
 void NodeService::Forget(SessionId session) {

@@ -7,6 +7,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
+#include <variant>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -20,6 +23,10 @@ class AgentStream;
 
 // Thread-safe. One reactor object a stream; gRPC's threads call them.
 //
+// What the loop says is carried out by a thread of its own, in the order it was said: gRPC writes
+// to the socket on the thread that starts a write, and the loop has the next commit to make
+// meanwhile.
+//
 // With TLS an agent must bear its node's name in its certificate, so that no node can speak for
 // another.
 class NodeService final : public v1::NodeService::CallbackService, public AgentLink {
@@ -28,7 +35,11 @@ class NodeService final : public v1::NodeService::CallbackService, public AgentL
     std::string server_version;
     bool check_peer_name = true;  // False only where TLS is off.
   };
-  explicit NodeService(Options options) : options_(std::move(options)) {}
+  explicit NodeService(Options options);
+  NodeService(const NodeService&) = delete;
+  NodeService& operator=(const NodeService&) = delete;
+  // Carries out what was said until now. The gRPC server must be gone.
+  ~NodeService() override;
 
   // Call once, before the server starts; `loop` must outlive the server.
   void SetLoop(FleetLoop& loop) { loop_ = &loop; }
@@ -47,13 +58,29 @@ class NodeService final : public v1::NodeService::CallbackService, public AgentL
   template <typename Act>
   void With(SessionId session, const Act& act);
 
+  struct ReadOrder {};
+  struct CloseOrder {
+    absl::Status why;
+  };
+  struct Order {
+    SessionId session;
+    std::variant<ToAgent, ReadOrder, CloseOrder> what;
+  };
+  void Enqueue(Order order);
+  void CarryOut();
+  v1::ServerMessage Wire(const ToAgent& message);
+
   const Options options_;
   FleetLoop* loop_ = nullptr;
-  absl::Mutex bundles_mutex_;
-  BundleMessages bundles_ ABSL_GUARDED_BY(bundles_mutex_);
+  BundleMessages bundles_;  // Of the carrying thread.
   absl::Mutex mutex_;
   SessionId last_session_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<SessionId, AgentStream*> streams_ ABSL_GUARDED_BY(mutex_);
+
+  absl::Mutex orders_mutex_;
+  std::vector<Order> orders_ ABSL_GUARDED_BY(orders_mutex_);
+  bool stopped_ ABSL_GUARDED_BY(orders_mutex_) = false;
+  std::thread carrier_;  // Last: it uses all of the above.
 };
 
 }  // namespace spoke::ipam

@@ -1,0 +1,362 @@
+// What operators ask over gRPC: that it is done, and that what cannot be is refused with its own
+// code and a sentence, and changes nothing.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/rpc/services_for_test.h"
+
+namespace spoke::ipam {
+namespace {
+
+using grpc::StatusCode;
+using testing::HasSubstr;
+
+constexpr const char* kPoolYaml =
+    "apiVersion: spoke/v1\nkind: Pool\nmetadata:\n  name: {}\nspec:\n  cidr: {}\n";
+
+class AdminTest : public ServicesTest {
+ protected:
+  // A node with two addresses; the stream stays open.
+  void ConnectNode() {
+    stream_ = node_stub_->Connect(&stream_context_);
+    ASSERT_TRUE(stream_->Write(HelloMessage()));
+    addresses_ = ReadAddresses(*stream_, 2);
+    ASSERT_EQ(addresses_.size(), 2U);
+  }
+  ~AdminTest() override { stream_context_.TryCancel(); }
+
+  std::string TextOf(size_t i) const { return ip::Address::FromBytes(addresses_[i])->ToString(); }
+
+  void Lend(size_t i) {
+    v1::AgentMessage report;
+    report.mutable_report()->set_sequence(++sequence_);
+    v1::Lending& lending = *report.mutable_report()->add_lent();
+    lending.set_address(addresses_[i]);
+    lending.set_container_id("c0ffee");
+    lending.set_ifname("eth0");
+    lending.set_pod_namespace("ns");
+    lending.set_pod_name("pod-a");
+    lending.set_generation(sequence_);
+    ASSERT_TRUE(stream_->Write(report));
+    v1::ServerMessage answer;
+    while (stream_->Read(&answer) && !answer.has_report_ack()) {
+    }
+  }
+
+  template <typename Call, typename Request, typename Response>
+  grpc::Status Ask(Call call, const Request& request, Response& response) {
+    grpc::ClientContext context;
+    return (admin_stub_.get()->*call)(&context, request, &response);
+  }
+  grpc::Status ApplyYaml(const std::string& yaml, v1::ApplyResponse* out = nullptr,
+                         bool dry_run = false) {
+    v1::ApplyRequest request;
+    request.set_dry_run(dry_run);
+    v1::PolicyFile& file = *request.add_files();
+    file.set_name("pools.yaml");
+    file.set_text(yaml);
+    v1::ApplyResponse ignored;
+    return Ask(&v1::AdminService::Stub::Apply, request, out == nullptr ? ignored : *out);
+  }
+  std::vector<std::string> PoolNames() {
+    v1::ListPoolsResponse pools;
+    EXPECT_TRUE(Ask(&v1::AdminService::Stub::ListPools, v1::ListPoolsRequest(), pools).ok());
+    std::vector<std::string> names;
+    for (const auto& pool : pools.pools()) names.push_back(pool.name() + " " + pool.cidr());
+    return names;
+  }
+  grpc::Status ExplainSubject(const v1::ExplainRequest& request, v1::ExplainResponse& out) {
+    return Ask(&v1::AdminService::Stub::Explain, request, out);
+  }
+
+  grpc::ClientContext stream_context_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::string> addresses_;
+  uint64_t sequence_ = 0;
+};
+
+TEST_F(AdminTest, AppliedPoolsServeNodesAndCannotBeTakenAwayUnderThem) {
+  v1::ApplyResponse applied;
+  ASSERT_TRUE(ApplyYaml(fmt::format(kPoolYaml, "six", "fd00::/64"), &applied).ok());
+  EXPECT_EQ(applied.changes(0).action(), "created");
+  const std::vector<std::string> both = {"default 10.1.0.0/24", "six fd00::/64"};
+  EXPECT_EQ(PoolNames(), both);
+  ConnectNode();
+
+  const grpc::Status shrunk = ApplyYaml(fmt::format(kPoolYaml, "six", "fd00::8000:0:0:0/65"));
+  EXPECT_EQ(shrunk.error_code(), StatusCode::FAILED_PRECONDITION) << shrunk.error_message();
+  v1::DeleteObjectsRequest request;
+  v1::ObjectName& name = *request.add_objects();
+  name.set_kind("Pool");
+  name.set_name("six");
+  v1::DeleteObjectsResponse deleted;
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::DeleteObjects, request, deleted).error_code(),
+            StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(PoolNames(), both);
+}
+
+TEST_F(AdminTest, WhatIsWrongInAFileIsNamedWithItsLineAndNothingChanges) {
+  const auto refused = [&](const std::string& yaml) {
+    const grpc::Status status = ApplyYaml(yaml);
+    EXPECT_EQ(PoolNames(), std::vector<std::string>{"default 10.1.0.0/24"});
+    return std::pair(status.error_code(), status.error_message());
+  };
+  const auto overlap = refused(fmt::format(kPoolYaml, "b", "10.1.0.128/25"));
+  EXPECT_EQ(overlap.first, StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(overlap.second, HasSubstr("pools.yaml:6: "));
+  const auto host_bits = refused(fmt::format(kPoolYaml, "b", "10.2.0.5/24"));
+  EXPECT_EQ(host_bits.first, StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(host_bits.second, HasSubstr("10.2.0.0/24"));
+  const auto unknown_key = refused(fmt::format(kPoolYaml, "b", "10.2.0.0/24") + "  colour: blue\n");
+  EXPECT_EQ(unknown_key.first, StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(unknown_key.second, HasSubstr("pools.yaml:7: spec.colour"));
+  EXPECT_EQ(refused(std::string(2 << 20, '#')).first, StatusCode::INVALID_ARGUMENT);
+  // Ten mebibytes do not even reach the parser.
+  EXPECT_EQ(refused(std::string(10 << 20, '#')).first, StatusCode::RESOURCE_EXHAUSTED);
+  // A dry run judges and does nothing.
+  v1::ApplyResponse planned;
+  EXPECT_TRUE(ApplyYaml(fmt::format(kPoolYaml, "b", "10.2.0.0/24"), &planned, true).ok());
+  EXPECT_EQ(planned.changes(0).action(), "created");
+  EXPECT_EQ(PoolNames(), std::vector<std::string>{"default 10.1.0.0/24"});
+}
+
+TEST_F(AdminTest, AReleaseOfWhatIsLentOrAnothersIsRefused) {
+  ConnectNode();
+  Lend(0);
+  const auto release = [&](const std::string& address, const std::string& node) {
+    v1::ReleaseAddressRequest request;
+    request.set_address(address);
+    request.set_node(node);
+    v1::AddressInfo info;
+    return Ask(&v1::AdminService::Stub::ReleaseAddress, request, info);
+  };
+  const grpc::Status lent = release(TextOf(0), "");
+  EXPECT_EQ(lent.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(lent.error_message(), HasSubstr("ns/pod-a"));
+  EXPECT_EQ(release(TextOf(1), "node9").error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(release("nonsense", "").error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(release("10.1.0.200", "").error_code(), StatusCode::NOT_FOUND);
+
+  ASSERT_TRUE(release(TextOf(1), "node1").ok());
+  v1::ServerMessage asked;
+  while (stream_->Read(&asked) && !asked.has_reclaim()) {
+  }
+  EXPECT_EQ(asked.reclaim().configurations(0).base(), addresses_[1]);
+}
+
+TEST_F(AdminTest, NodesAreDrainedByNameAndUnknownOnesAreNamed) {
+  ConnectNode();
+  v1::SetNodeModeRequest request;
+  request.set_name("node1");
+  request.set_mode("draining");
+  v1::NodeInfo info;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::SetNodeMode, request, info).ok());
+  EXPECT_EQ(info.mode(), "draining");
+  EXPECT_EQ(info.target(), 0U);
+  request.set_mode("sleeping");
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::SetNodeMode, request, info).error_code(),
+            StatusCode::INVALID_ARGUMENT);
+  request.set_mode("frozen");
+  request.set_name("node9");
+  const grpc::Status unknown = Ask(&v1::AdminService::Stub::SetNodeMode, request, info);
+  EXPECT_EQ(unknown.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_THAT(unknown.error_message(), HasSubstr("spokectl node list"));
+}
+
+TEST_F(AdminTest, ReservationsAreMadeListedAndEnded) {
+  ConnectNode();
+  v1::CreateReservationRequest request;
+  request.set_name("job-1");
+  request.add_nodes("node1");
+  request.set_addresses_per_node(3);
+  request.set_ttl_ms(60'000);
+  v1::ReservationInfo info;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::CreateReservation, request, info).ok());
+  EXPECT_EQ(info.addresses_per_node(), 3U);
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::CreateReservation, request, info).error_code(),
+            StatusCode::ALREADY_EXISTS);
+  request.set_name("job-2");
+  request.set_nodes(0, "node9");
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::CreateReservation, request, info).error_code(),
+            StatusCode::NOT_FOUND);
+  request.set_nodes(0, "node1");
+  request.set_addresses_per_node(999);
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::CreateReservation, request, info).error_code(),
+            StatusCode::RESOURCE_EXHAUSTED);
+  v1::ListReservationsResponse all;
+  ASSERT_TRUE(
+      Ask(&v1::AdminService::Stub::ListReservations, v1::ListReservationsRequest(), all).ok());
+  ASSERT_EQ(all.reservations_size(), 1);
+  v1::DeleteReservationRequest end;
+  end.set_name("job-1");
+  EXPECT_TRUE(Ask(&v1::AdminService::Stub::DeleteReservation, end, info).ok());
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::DeleteReservation, end, info).error_code(),
+            StatusCode::NOT_FOUND);
+}
+
+TEST_F(AdminTest, HistorySaysWhoHadAnAddress) {
+  ConnectNode();
+  Lend(0);
+  v1::GetAddressHistoryRequest request;
+  request.set_address(TextOf(0));
+  v1::GetAddressHistoryResponse all;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetAddressHistory, request, all).ok());
+  ASSERT_EQ(all.entries_size(), 2);
+  EXPECT_EQ(all.entries(0).event(), "lent");
+  EXPECT_EQ(all.entries(0).pod_name(), "pod-a");
+  EXPECT_EQ(all.entries(1).event(), "attached");
+  request.set_address("nonsense");
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::GetAddressHistory, request, all).error_code(),
+            StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(AdminTest, QuarantineIsSetSeenAndLifted) {
+  v1::QuarantineAddressRequest request;
+  request.set_address("10.1.0.9");
+  request.set_reason("doubled");
+  v1::AddressInfo info;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::QuarantineAddress, request, info).ok());
+  EXPECT_EQ(info.state(), "quarantined");
+  EXPECT_THAT(info.note(), HasSubstr("doubled"));
+  EXPECT_EQ(ListAddresses("quarantined").size(), 1U);
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::QuarantineAddress, request, info).error_code(),
+            StatusCode::ALREADY_EXISTS);
+  request.set_lift(true);
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::QuarantineAddress, request, info).ok());
+  EXPECT_EQ(info.state(), "free");
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::QuarantineAddress, request, info).error_code(),
+            StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(AdminTest, ExplainsPodsNodesAndAddresses) {
+  ConnectNode();
+  Lend(0);
+  v1::ExplainResponse out;
+  v1::ExplainRequest request;
+  request.set_pod("ns/pod-a");
+  ASSERT_TRUE(ExplainSubject(request, out).ok());
+  EXPECT_THAT(out.details(0), HasSubstr("on node node1"));
+  request.set_pod("ns/nobody");
+  ASSERT_TRUE(ExplainSubject(request, out).ok());
+  EXPECT_THAT(out.summary(), HasSubstr("no address is lent"));
+  request.set_pod("nobody");
+  EXPECT_EQ(ExplainSubject(request, out).error_code(), StatusCode::INVALID_ARGUMENT);
+  request.clear_pod();
+  request.set_node("node1");
+  ASSERT_TRUE(ExplainSubject(request, out).ok());
+  EXPECT_THAT(out.summary(), HasSubstr("node node1"));
+  request.set_node("node9");
+  EXPECT_EQ(ExplainSubject(request, out).error_code(), StatusCode::NOT_FOUND);
+  request.clear_node();
+  request.set_address("10.1.0.0");
+  ASSERT_TRUE(ExplainSubject(request, out).ok());
+  EXPECT_THAT(out.summary(), HasSubstr("never handed out"));
+}
+
+TEST_F(AdminTest, WhatIfNamesTheLimitThatIsInTheWay) {
+  v1::WhatIfRequest request;
+  request.set_nodes(10);
+  request.set_pods_per_node(4);
+  v1::WhatIfResponse out;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::WhatIf, request, out).ok());
+  EXPECT_TRUE(out.fits());
+  request.set_nodes(1000);
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::WhatIf, request, out).ok());
+  EXPECT_FALSE(out.fits());
+  EXPECT_FALSE(out.limits(0).ok());
+  EXPECT_THAT(out.limits(0).remedy(), HasSubstr("spokectl pool"));
+  request.set_nodes(0);
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::WhatIf, request, out).error_code(),
+            StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(AdminTest, AnAuditOfAConsistentWorldIsCleanAndFindsWhatWasChangedBehindUs) {
+  ConnectNode();
+  // The agent answers for its inventory from now on.
+  std::thread agent([&] {
+    v1::ServerMessage message;
+    while (stream_->Read(&message)) {
+      if (!message.has_inventory_request()) continue;
+      v1::AgentMessage answer;
+      answer.mutable_inventory()->set_id(message.inventory_request().id());
+      for (const std::string& address : addresses_) answer.mutable_inventory()->add_held(address);
+      stream_->Write(answer);
+    }
+  });
+  const auto audit = [&] {
+    grpc::ClientContext context;
+    const auto reader = admin_stub_->Audit(&context, v1::AuditRequest());
+    v1::AuditResponse last;
+    v1::AuditResponse message;
+    while (reader->Read(&message)) last = message;
+    EXPECT_TRUE(reader->Finish().ok());
+    EXPECT_TRUE(last.done());
+    return last;
+  };
+  clock_.Advance(absl::Minutes(5));
+  EXPECT_EQ(audit().differences_size(), 0);
+  NicAddresses empty{.node = {"node1", "vm-1"}};
+  ASSERT_TRUE(cloud_.Apply(empty).ok());
+  const v1::AuditResponse found = audit();
+  ASSERT_GT(found.differences_size(), 0);
+  EXPECT_EQ(found.differences(0).node(), "node1");
+  EXPECT_FALSE(found.differences(0).cause().empty());
+  stream_context_.TryCancel();
+  agent.join();
+}
+
+TEST_F(AdminTest, ABackupIsAWholeStore) {
+  ConnectNode();
+  grpc::ClientContext context;
+  const auto reader = admin_stub_->Backup(&context, v1::BackupRequest());
+  std::string data;
+  v1::BackupResponse piece;
+  while (reader->Read(&piece)) {
+    EXPECT_EQ(piece.offset(), data.size());
+    data += piece.data();
+  }
+  ASSERT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(data.size(), piece.total());
+  EXPECT_THAT(data, HasSubstr("node/node1/vm-1"));
+}
+
+TEST_F(AdminTest, ACallThatComesTooLateIsRefusedAndChangesNothing) {
+  ConnectNode();
+  v1::SetNodeModeRequest request;
+  request.set_name("node1");
+  request.set_mode("frozen");
+  v1::NodeInfo info;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() - std::chrono::seconds(1));
+  EXPECT_EQ(admin_stub_->SetNodeMode(&context, request, &info).error_code(),
+            StatusCode::DEADLINE_EXCEEDED);
+  v1::GetNodeRequest get;
+  get.set_name("node1");
+  v1::GetNodeResponse node;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetNode, get, node).ok());
+  EXPECT_EQ(node.node().mode(), "active");
+  EXPECT_EQ(node.addresses_size(), 2);
+}
+
+TEST_F(AdminTest, EventsAreKeptForWhoAsksLater) {
+  ConnectNode();
+  v1::ListEventsRequest request;
+  request.set_node("node1");
+  grpc::ClientContext context;
+  const auto reader = admin_stub_->ListEvents(&context, request);
+  v1::ListEventsResponse events;
+  ASSERT_TRUE(reader->Read(&events));
+  EXPECT_EQ(events.events(0).event(), "agent_connected");
+  EXPECT_EQ(events.events(0).fields().at("vm"), "vm-1");
+}
+
+TEST_F(AdminTest, TopCountsWhoLendsMost) {
+  ConnectNode();
+  Lend(0);
+  v1::GetTopResponse top;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetTop, v1::GetTopRequest(), top).ok());
+  EXPECT_EQ(top.nodes(0).lent(), 1U);
+  EXPECT_EQ(top.namespaces(0).name(), "ns");
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -35,11 +35,11 @@ def settle_file_limit():
         raise Failure(f"only {hard} files may be open; raise the limit (ulimit -n)")
 
 
-def spokectl_verbs():
-    """The first words spokectl knows, as its --help lists them."""
-    text = subprocess.run([os.path.join(BIN, "spokectl"), "--help"], check=True,
+def has_verb(verb):
+    """Whether this spokectl knows the verb: its help then is about the verb itself."""
+    text = subprocess.run([os.path.join(BIN, "spokectl"), verb, "--help"], check=False,
                           capture_output=True, text=True).stdout
-    return {line.split()[0] for line in text.split("Subcommands:")[-1].splitlines() if line.strip()}
+    return any(line.startswith("Usage:") and verb in line.split() for line in text.splitlines())
 
 
 class Server:

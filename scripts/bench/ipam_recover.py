@@ -5,7 +5,7 @@ second server on a copy of the store as the crash left it, which has heard of no
 know every lending that was acknowledged.
 """
 
-from fleet import ADDRESSES_A_NODE, AGENTS, Server, Swarm, count_lost, spokectl_verbs
+from fleet import ADDRESSES_A_NODE, AGENTS, Server, Swarm, count_lost, has_verb
 from harness import Failure, main, median, say
 
 ROUNDS = 3
@@ -13,9 +13,12 @@ ROUNDS = 3
 
 def audit(server):
     """How many differences an audit finds."""
-    if "audit" not in spokectl_verbs():
+    if not has_verb("audit"):
         raise Failure("spokectl has no verb audit: nothing can say that there are no differences")
-    return len(server.ask("audit", codes=(0, 1))["differences"])
+    answer = server.ask("audit", codes=(0, 1))
+    if answer["agents_silent"]:
+        raise Failure(f"{answer['agents_silent']} agents did not answer the audit in time")
+    return len(answer["differences"])
 
 
 def crash(bench, server, swarm, number):

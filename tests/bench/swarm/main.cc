@@ -50,7 +50,9 @@ struct CommandLine {
         ->capture_default_str();
     app.add_option("--addresses", options.target.addresses, "How many each waits for")
         ->capture_default_str();
-    app.add_option("--spread", spread_s, "Seconds over which the first attempts are spread")
+    app.add_option("--spread", spread_s,
+                   "Seconds over which the first attempts are spread; all at once is right\n"
+                   "for nodes that start together, and as hard as it gets")
         ->capture_default_str();
     app.add_option("--seed", options.seed, "Of the spread and of the backoff's jitter")
         ->capture_default_str();
@@ -89,7 +91,7 @@ struct CommandLine {
     plan.deadline = absl::Seconds(deadline_s);
     plan.duration = absl::Seconds(duration_s);
     plan.warm_up = absl::Seconds(warm_up_s);
-    options.spread = absl::Seconds(spread_s);
+    options.reconnect.first_connect = absl::Seconds(spread_s);
     options.target.tls.insecure = options.target.tls.ca.empty();
     // What is lent before anything is measured goes in one report in either case.
     options.reporting = coalesce || plan.pods == 0

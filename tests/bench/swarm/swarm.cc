@@ -20,10 +20,11 @@ std::string KindOf(const grpc::Status& status) {
 
 }  // namespace
 
-Swarm::Swarm(Options options) : options_(std::move(options)), random_(options_.seed) {
+Swarm::Swarm(const Options& options) : options_(options), random_(options_.seed) {
   for (uint32_t i = 0; i < options_.agents; ++i) {
-    agents_.emplace_back().agent =
-        std::make_unique<Agent>(SimNode(i, options_.reporting, ledger_), options_.target, *this);
+    agents_.emplace_back(
+        std::make_unique<Agent>(SimNode(i, options_.reporting, ledger_), options_.target, *this),
+        options_.reconnect);
   }
 }
 
@@ -37,11 +38,12 @@ Swarm::~Swarm() {
 
 void Swarm::Start() {
   const int64_t now = NowNs();
-  std::uniform_real_distribution<double> share(0.0, 1.0);
+  std::uniform_real_distribution<double> jitter(0.0, 1.0);
   {
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < agents_.size(); ++i) {
-      due_.push({now + absl::ToInt64Nanoseconds(options_.spread * share(random_)), i});
+      const absl::Duration delay = agents_[i].reconnect.BeforeFirst(jitter(random_));
+      due_.push({now + absl::ToInt64Nanoseconds(delay), i});
     }
   }
   thread_ = std::thread([this] { Run(); });
@@ -105,9 +107,9 @@ void Swarm::OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::St
   if (stream != nullptr) ended_.push_back(std::move(stream));
   if (stopping_) return;
   ++ends_[KindOf(why)];
-  if (welcomed) entry.failures = 0;
+  const netagent::StreamEnd end{welcomed, absl::Nanoseconds(NowNs() - entry.last_attempt)};
   std::uniform_real_distribution<double> jitter(0.0, 1.0);
-  const absl::Duration delay = options_.backoff.Delay(entry.failures++, jitter(random_));
+  const absl::Duration delay = entry.reconnect.After(end, jitter(random_));
   due_.push({NowNs() + absl::ToInt64Nanoseconds(delay), agent.index()});
 }
 

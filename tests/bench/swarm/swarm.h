@@ -10,11 +10,12 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "lib/base/backoff.h"
+#include "netagent/core/reconnect.h"
 #include "tests/bench/swarm/agent.h"
 #include "tests/bench/swarm/latencies.h"
 #include "tests/bench/swarm/ledger.h"
@@ -28,13 +29,11 @@ class Swarm final : public AgentEvents {
     Agent::Target target;
     uint32_t agents = 0;
     SimNode::Reporting reporting;
-    // The first attempts are spread evenly at random over this long; zero: all at once.
-    absl::Duration spread;
-    base::Backoff backoff;  // Of the further ones, as the real agent's.
+    netagent::ReconnectSettings reconnect;  // Agents come back exactly as real ones do.
     uint64_t seed = 0;
   };
 
-  explicit Swarm(Options options);
+  explicit Swarm(const Options& options);
   Swarm(const Swarm&) = delete;
   Swarm& operator=(const Swarm&) = delete;
   // Ends all streams and waits for them.
@@ -78,12 +77,15 @@ class Swarm final : public AgentEvents {
 
  private:
   struct Entry {
+    Entry(std::unique_ptr<Agent> the_agent, const netagent::ReconnectSettings& settings)
+        : agent(std::move(the_agent)), reconnect(settings) {}
+
     std::unique_ptr<Agent> agent;
     std::atomic<int64_t> first_attempt{0};
     std::atomic<int64_t> last_attempt{0};
     std::atomic<int64_t> welcomed{0};
     std::atomic<int64_t> synced{0};
-    int failures = 0;  // Guarded by mutex_.
+    netagent::Reconnect reconnect;  // Guarded by mutex_.
   };
   struct Due {
     int64_t at;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "fmt/core.h"
@@ -66,15 +67,15 @@ void Arguments::Set(const std::string& name, std::vector<std::string> values) {
 bool Arguments::Has(const std::string& name) const { return !All(name).empty(); }
 
 const std::string& Arguments::Text(const std::string& name) const {
-  static const std::string kNone;
+  static const std::string none;
   const std::vector<std::string>& values = All(name);
-  return values.empty() ? kNone : values.back();
+  return values.empty() ? none : values.back();
 }
 
 const std::vector<std::string>& Arguments::All(const std::string& name) const {
-  static const std::vector<std::string> kNone;
+  static const std::vector<std::string> none;
   const auto it = values_.find(name);
-  return it == values_.end() ? kNone : it->second;
+  return it == values_.end() ? none : it->second;
 }
 
 uint32_t Arguments::Count(const std::string& name) const {
@@ -95,10 +96,22 @@ std::map<std::string, std::string> Arguments::Labels(const std::string& name) co
   return labels;
 }
 
+CommandList::CommandList(std::initializer_list<Command> commands)
+    : commands_(std::make_shared<const std::vector<Command>>(commands)) {}
+
+CommandList::CommandList(std::vector<Command> commands)
+    : commands_(std::make_shared<const std::vector<Command>>(std::move(commands))) {}
+
+const Command* CommandList::begin() const { return commands_ ? commands_->data() : nullptr; }
+
+const Command* CommandList::end() const { return commands_ ? begin() + size() : nullptr; }
+
+size_t CommandList::size() const { return commands_ ? commands_->size() : 0; }
+
 const Command* Command::Find(std::string_view command) const {
-  const auto it = std::find_if(commands.begin(), commands.end(),
-                               [&](const Command& one) { return one.name == command; });
-  return it == commands.end() ? nullptr : &*it;
+  const Command* it = std::find_if(commands.begin(), commands.end(),
+                                   [&](const Command& one) { return one.name == command; });
+  return it == commands.end() ? nullptr : it;
 }
 
 const Parameter* Command::FindOption(std::string_view option) const {

@@ -2,8 +2,11 @@
 // pages and shell completion are all made from them, so that none can differ from the others.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +74,25 @@ class Arguments {
 // The exit code, or what went wrong.
 using Verb = std::function<absl::StatusOr<int>(Session&)>;
 
+struct Command;
+
+// Commands in their order. Copies share one list, which nobody can change: the tree is made of
+// values that would otherwise copy all that is below them.
+class CommandList {
+ public:
+  CommandList() = default;
+  CommandList(std::initializer_list<Command> commands);
+  explicit CommandList(std::vector<Command> commands);
+
+  const Command* begin() const;
+  const Command* end() const;
+  bool empty() const { return size() == 0; }
+  size_t size() const;
+
+ private:
+  std::shared_ptr<const std::vector<Command>> commands_;
+};
+
 // A verb (with `run`) or a noun (with `commands`).
 struct Command {
   std::string name;
@@ -79,7 +101,7 @@ struct Command {
   std::vector<std::string> examples;  // Whole command lines.
   std::vector<Parameter> positionals;
   std::vector<Parameter> options;
-  std::vector<Command> commands;
+  CommandList commands;
   Verb run;
   std::string group;       // Heading on the first screen; of the root's own commands only.
   std::string exit_codes;  // Where they differ from the general ones; a sentence.

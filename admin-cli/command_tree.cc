@@ -65,9 +65,10 @@ Command CommandTree() {
                    "source <(spokectl completion bash)     # complete words with the tab key"},
       .options = RootOptions(),
       .exit_codes = kExitCodes};
+  std::vector<Command> all;
   const auto add = [&](std::vector<Command> commands) {
-    root.commands.insert(root.commands.end(), std::make_move_iterator(commands.begin()),
-                         std::make_move_iterator(commands.end()));
+    all.insert(all.end(), std::make_move_iterator(commands.begin()),
+               std::make_move_iterator(commands.end()));
   };
   add(StatusCommands());
   add(ExplainCommands());
@@ -78,8 +79,9 @@ Command CommandTree() {
   add({BackupCommand(), SupportBundleCommand()});
   add(ShellCommands());
   // In the order of the first screen: a file's commands may belong under several headings.
-  std::stable_sort(root.commands.begin(), root.commands.end(),
+  std::stable_sort(all.begin(), all.end(),
                    [](const Command& a, const Command& b) { return PlaceOf(a) < PlaceOf(b); });
+  root.commands = CommandList(std::move(all));
   return root;
 }
 

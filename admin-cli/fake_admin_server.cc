@@ -17,9 +17,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(base::MessageOf(status))};
 }
 
-grpc::Status NotFound(std::string message) {
-  return {grpc::StatusCode::NOT_FOUND, std::move(message)};
-}
+grpc::Status NotFound(const std::string& message) { return {grpc::StatusCode::NOT_FOUND, message}; }
 
 // What stands behind `key` in a line of `text`, without quotes; empty when there is no such line.
 std::string ValueOf(const std::string& text, const std::string& key) {

@@ -112,14 +112,14 @@ std::string Wrap(std::string_view text, size_t width, size_t margin) {
 }
 
 const std::vector<Parameter>& WatchOptions() {
-  static const std::vector<Parameter> kOptions = {
+  static const std::vector<Parameter> options = {
       {.name = "watch", .help = "Again and again, until interrupted", .letter = 'w'},
       {.name = "interval",
        .value = "TIME",
        .help = "How long between two looks of --watch",
        .values = Values::kDuration,
        .fallback = "2s"}};
-  return kOptions;
+  return options;
 }
 
 std::vector<Parameter> OptionsOf(const Command& command) {
@@ -150,6 +150,13 @@ std::string OptionHelp(const Parameter& parameter) {
   return help;
 }
 
+std::string AboutText(const CommandPath& path) {
+  const Command& command = *path.back();
+  if (path.size() == 1) return command.description;  // Its summary is for manual pages.
+  if (command.description.empty()) return command.summary + ".";
+  return command.summary + ".\n\n" + command.description;
+}
+
 std::string UsageLine(const CommandPath& path) {
   const Command& command = *path.back();
   std::string line = path.front()->name;
@@ -168,9 +175,7 @@ std::string HelpText(const CommandPath& path) {
   const Command& command = *path.back();
   const bool is_root = path.size() == 1;
   std::string out = fmt::format("Usage: {}\n\n", UsageLine(path));
-  const std::string about =
-      command.description.empty() ? command.summary + "." : command.description;
-  out += Wrap(about, kWidth, 0) + "\n";
+  out += Wrap(AboutText(path), kWidth, 0) + "\n";
   out += FormatCommands(command);
   std::vector<Parameter> positionals;
   Entries entries;

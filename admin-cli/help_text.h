@@ -14,6 +14,9 @@ std::string HelpText(const CommandPath& path);
 // "spokectl node drain [OPTION]... NODE..."
 std::string UsageLine(const CommandPath& path);
 
+// What it does: the summary as a sentence, and the description.
+std::string AboutText(const CommandPath& path);
+
 // "-f, --file FILE"; "FILE" for a positional one.
 std::string OptionWords(const Parameter& option);
 

@@ -57,14 +57,13 @@ std::string Parameters(const Command& command) {
     out += Entry(positional.value, OptionHelp(positional));
   }
   for (const Parameter& option : OptionsOf(command)) {
-    out += Entry(OptionWords(option), OptionHelp(option));
+    if (option.name != "help") out += Entry(OptionWords(option), OptionHelp(option));
   }
   return out;
 }
 
 std::string Examples(const Command& command) {
-  if (command.examples.empty()) return "";
-  std::string out = ".PP\nExamples:\n.PP\n.nf\n.RS 4\n";
+  std::string out = ".PP\n.nf\n.RS 4\n";
   for (const std::string& example : command.examples) out += Escape(example) + "\n";
   return out + ".RE\n.fi\n";
 }
@@ -73,8 +72,8 @@ std::string Examples(const Command& command) {
 std::string VerbPart(const CommandPath& path) {
   const Command& command = *path.back();
   std::string out = fmt::format(".SS {}\n", Escape(UsageLine(path)));
-  out += Paragraphs(command.description.empty() ? command.summary + "." : command.description);
-  out += Parameters(command) + Examples(command);
+  out += Paragraphs(AboutText(path)) + Parameters(command);
+  if (!command.examples.empty()) out += ".PP\nExamples:\n" + Examples(command);
   if (!command.exit_codes.empty()) out += ".PP\n" + Paragraphs("Exit codes: " + command.exit_codes);
   return out;
 }
@@ -114,8 +113,7 @@ std::string ManualPage(const CommandPath& path, const std::string& version) {
                                 Escape(version));
   out += fmt::format(".SH NAME\n{} \\- {}\n", Escape(Title(path)), Escape(command.summary));
   out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR\n", Escape(UsageLine(path)));
-  out += ".SH DESCRIPTION\n" +
-         Paragraphs(command.description.empty() ? command.summary + "." : command.description);
+  out += ".SH DESCRIPTION\n" + Paragraphs(AboutText(path));
   if (path.size() == 1) {
     out += ".SH COMMANDS\n" + CommandList(path) + ".SH OPTIONS\n" + Parameters(command);
     out += ".SH EXIT STATUS\n" + Paragraphs(command.exit_codes);
@@ -128,7 +126,8 @@ std::string ManualPage(const CommandPath& path, const std::string& version) {
       if (!verb.hidden) out += VerbPart({path[0], path[1], &verb});
     }
   } else {
-    out += ".SH OPTIONS\n" + Parameters(command);
+    const std::string parameters = Parameters(command);
+    if (!parameters.empty()) out += ".SH OPTIONS\n" + parameters;
     if (!command.examples.empty()) out += ".SH EXAMPLES\n" + Examples(command);
   }
   out += ".SH EXIT STATUS\n" + Paragraphs(command.exit_codes.empty() || !command.commands.empty()

@@ -79,8 +79,8 @@ absl::StatusOr<std::vector<v1::PolicyFile>> ReadPolicyFiles(const std::vector<st
 }
 
 const std::vector<std::string>& KnownKinds() {
-  static const std::vector<std::string> kKinds = {"Pool", "ClusterNetwork", "Team"};
-  return kKinds;
+  static const std::vector<std::string> kinds = {"Pool", "ClusterNetwork", "Team"};
+  return kinds;
 }
 
 std::string KindOf(std::string_view word) {

@@ -111,8 +111,8 @@ TEST(FormatCompletion, HasAWordALineAndTheDirectiveLast) {
 
 TEST(HelpText, SaysHowAParameterIsGiven) {
   const Command tree = SmallTree();
-  const Command& node = tree.commands[0];
-  const std::string help = HelpText({&tree, &node, &node.commands[0]});
+  const Command& node = *tree.commands.begin();
+  const std::string help = HelpText({&tree, &node, node.commands.begin()});
   EXPECT_THAT(help, HasSubstr("Usage: spokectl node show [OPTION]... NODE...\n"));
   EXPECT_THAT(help, HasSubstr("-f, --file FILE"));
   EXPECT_THAT(help, HasSubstr("    --force"));
@@ -129,12 +129,12 @@ TEST(Wrap, BreaksBetweenWordsOnly) {
 
 TEST(ManualPage, EscapesWhatRoffWouldObey) {
   const Command tree = SmallTree();
-  const std::string page = ManualPage({&tree, &tree.commands[0]}, "1.2.3");
+  const std::string page = ManualPage({&tree, tree.commands.begin()}, "1.2.3");
   EXPECT_THAT(page, HasSubstr("\n\\&.starts with a dot\n"));
   EXPECT_THAT(page, HasSubstr(".nf\n  as it is\n.fi\nend\n"));
   EXPECT_THAT(page, HasSubstr("\\-\\-file FILE"));
   EXPECT_THAT(page, HasSubstr("Spoke 1.2.3"));
-  EXPECT_EQ(ManualPageName({&tree, &tree.commands[0]}), "spokectl-node.1");
+  EXPECT_EQ(ManualPageName({&tree, tree.commands.begin()}), "spokectl-node.1");
 }
 
 TEST(PoolObject, LeavesOutWhatIsEmptyAndQuotesTheRest) {

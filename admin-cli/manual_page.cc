@@ -78,7 +78,7 @@ std::string VerbPart(const CommandPath& path) {
   return out;
 }
 
-std::string CommandList(const CommandPath& path) {
+std::string CommandEntries(const CommandPath& path) {
   std::string out;
   for (const Command& command : path.back()->commands) {
     if (!command.hidden) out += Entry(command.name, command.summary + ".");
@@ -115,7 +115,7 @@ std::string ManualPage(const CommandPath& path, const std::string& version) {
   out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR\n", Escape(UsageLine(path)));
   out += ".SH DESCRIPTION\n" + Paragraphs(AboutText(path));
   if (path.size() == 1) {
-    out += ".SH COMMANDS\n" + CommandList(path) + ".SH OPTIONS\n" + Parameters(command);
+    out += ".SH COMMANDS\n" + CommandEntries(path) + ".SH OPTIONS\n" + Parameters(command);
     out += ".SH EXIT STATUS\n" + Paragraphs(command.exit_codes);
     out += ".SH EXAMPLES\n" + Examples(command);
     return out + SeeAlso(path);

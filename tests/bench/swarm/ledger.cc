@@ -6,22 +6,45 @@
 
 namespace spoke::swarm {
 
-std::optional<uint32_t> Ledger::Claim(const ip::Address& address, uint32_t node) {
-  absl::MutexLock lock(&mutex_);
-  const auto [it, inserted] = owners_.try_emplace(address, node);
-  if (inserted || it->second == node) return std::nullopt;
-  return it->second;
+std::optional<uint32_t> Ledger::Claim(const ip::Address& address, uint32_t node, int64_t now) {
+  Owner before;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto [it, inserted] = owners_.try_emplace(address, Owner{.node = node});
+    Owner& owner = it->second;
+    if (!inserted && !owner.given_up) {
+      return owner.node == node ? std::nullopt : std::optional(owner.node);
+    }
+    before = owner;
+    owner = {.node = node};
+    ++owned_;
+    if (before.node == node) return std::nullopt;
+    ++moves_;
+  }
+  if (now - before.given_up_at < cooldown_) {
+    Complain("too_soon",
+             fmt::format("{} went from node {} to node {} after {} ms", address.ToString(),
+                         before.node, node, (now - before.given_up_at) / 1'000'000));
+  }
+  return std::nullopt;
 }
 
-void Ledger::GiveUp(const ip::Address& address, uint32_t node) {
+void Ledger::GiveUp(const ip::Address& address, uint32_t node, int64_t now) {
   absl::MutexLock lock(&mutex_);
   const auto it = owners_.find(address);
-  if (it != owners_.end() && it->second == node) owners_.erase(it);
+  if (it == owners_.end() || it->second.node != node || it->second.given_up) return;
+  it->second = {.node = node, .given_up = true, .given_up_at = now};
+  --owned_;
 }
 
 size_t Ledger::size() const {
   absl::MutexLock lock(&mutex_);
-  return owners_.size();
+  return owned_;
+}
+
+uint64_t Ledger::moves() const {
+  absl::MutexLock lock(&mutex_);
+  return moves_;
 }
 
 void Ledger::Complain(std::string_view kind, std::string text) {

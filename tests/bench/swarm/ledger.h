@@ -1,5 +1,5 @@
 // The one book of all simulated nodes: which node was given which address, and what the server did
-// wrong. Thread-safe.
+// wrong. Thread-safe. Times are nanoseconds of any clock that does not go back.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,23 @@ namespace spoke::swarm {
 
 class Ledger {
  public:
+  // `cooldown`: for how long, in nanoseconds, what one node has given up must not be given to
+  // another; 0: not watched.
+  explicit Ledger(int64_t cooldown = 0) : cooldown_(cooldown) {}
+
   // `node` was told that it has `address`. Returns the node that has it already and has not given
-  // it up; nothing changes then. Claiming twice for one node has the effect of once.
-  std::optional<uint32_t> Claim(const ip::Address& address, uint32_t node);
+  // it up; nothing changes then. Claiming twice for one node has the effect of once. Complains when
+  // another node gave it up less than the cooldown ago.
+  std::optional<uint32_t> Claim(const ip::Address& address, uint32_t node, int64_t now);
 
   // `node` has agreed to be rid of `address`: from now on another may be given it. Nothing changes
   // when it is not the node's.
-  void GiveUp(const ip::Address& address, uint32_t node);
+  void GiveUp(const ip::Address& address, uint32_t node, int64_t now);
 
+  // Addresses that some node has.
   size_t size() const;
+  // How often an address went to another node than had it before.
+  uint64_t moves() const;
 
   // Notes a fault of the server. `kind` is a stable word; only the first texts are kept.
   void Complain(std::string_view kind, std::string text);
@@ -41,8 +49,17 @@ class Ledger {
   Complaints complaints() const;
 
  private:
+  struct Owner {
+    uint32_t node = 0;  // That has it, or had it last.
+    bool given_up = false;
+    int64_t given_up_at = 0;
+  };
+
+  const int64_t cooldown_;
   mutable absl::Mutex mutex_;
-  absl::flat_hash_map<ip::Address, uint32_t, ip::AddressHash> owners_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<ip::Address, Owner, ip::AddressHash> owners_ ABSL_GUARDED_BY(mutex_);
+  size_t owned_ ABSL_GUARDED_BY(mutex_) = 0;  // Of owners_, those not given up.
+  uint64_t moves_ ABSL_GUARDED_BY(mutex_) = 0;
   Complaints complaints_ ABSL_GUARDED_BY(mutex_);
 };
 

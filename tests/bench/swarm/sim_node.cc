@@ -60,6 +60,11 @@ void SimNode::Greet(v1::Hello& out) {
 }
 
 void SimNode::Take(const v1::ServerMessage& message, int64_t now, Outcome& out) {
+  TakeOne(message, now, out);
+  StartWaiting();
+}
+
+void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& out) {
   if (!welcomed_ && !message.has_welcome()) {
     Complain("no_welcome", fmt::format("message {} comes before Welcome",
                                        static_cast<int>(message.message_case())));
@@ -69,11 +74,11 @@ void SimNode::Take(const v1::ServerMessage& message, int64_t now, Outcome& out) 
     case v1::ServerMessage::kWelcome:
       return TakeWelcome(message.welcome());
     case v1::ServerMessage::kDesired:
-      return TakeDesired(message.desired(), out);
+      return TakeDesired(message.desired(), now, out);
     case v1::ServerMessage::kReportAck:
       return TakeReportAck(message.report_ack().sequence(), now, out);
     case v1::ServerMessage::kReclaim:
-      return TakeReclaim(message.reclaim(), out);
+      return TakeReclaim(message.reclaim(), now, out);
     case v1::ServerMessage::kPolicy:
       return TakePolicy(message.policy(), out);
     case v1::ServerMessage::kInventoryRequest:
@@ -102,37 +107,38 @@ void SimNode::TakeWelcome(const v1::Welcome& welcome) {
   for (const Operation& operation : open) Settle(operation);
 }
 
-void SimNode::TakeDesired(const v1::DesiredState& desired, Outcome& out) {
+void SimNode::TakeDesired(const v1::DesiredState& desired, int64_t now, Outcome& out) {
   if (!told_ && !desired.full()) Complain("delta_first", "the first state of a stream is not full");
   if (desired.version() <= desired_version_) {
     Complain("version_back",
              fmt::format("version {} after {}", desired.version(), desired_version_));
   }
   desired_version_ = desired.version();
+  // A list that begins a session forgets what we agreed to before; a later one does not: our
+  // agreement may be on its way. What comes with a change has been away.
+  const bool anew = !desired.full() || !told_;
   told_ = told_ || desired.full();
   for (Held& held : held_) held.listed = false;
   for (const v1::IpConfiguration& removed : desired.removed()) TakeRemoved(removed);
-  for (const v1::IpConfiguration& added : desired.added()) TakeAdded(added, desired.full());
+  for (const v1::IpConfiguration& added : desired.added()) TakeAdded(added, anew, now);
   if (desired.full()) DropUnlisted();
   out.answers.emplace_back().mutable_ack()->set_version(desired.version());
 }
 
-void SimNode::TakeAdded(const v1::IpConfiguration& added, bool full) {
+void SimNode::TakeAdded(const v1::IpConfiguration& added, bool anew, int64_t now) {
   const bool valid = ForEachAddress(added, [&](const ip::Address& address) {
     Held* held = Find(address);
     if (held != nullptr) {
       if (held->listed) Complain("listed_twice", address.ToString());
       held->listed = true;
-      if (held->use != Use::kWithdrawn) return;
-      // In a full state: our agreement was lost with the stream, and we stay by it. Else it has
-      // come back.
-      if (!full) held->use = Use::kIdle;
+      if (held->use != Use::kWithdrawn || !anew) return;
     }
-    if (const auto other = ledger_.Claim(address, node_)) {
+    if (const auto other = ledger_.Claim(address, node_, now)) {
       Complain("twice", fmt::format("{} was given to {}, which has not given it up",
                                     address.ToString(), NamesOf(*other).name));
       return;
     }
+    if (held != nullptr) held->use = Use::kIdle;
     if (held != nullptr) return;
     Held& slot = NewSlot();
     // What has to cool for the server is never lent here: the runs are short.
@@ -188,16 +194,16 @@ void SimNode::TakeReportAck(uint64_t sequence, int64_t now, Outcome& out) {
   }
 }
 
-void SimNode::TakeReclaim(const v1::ReclaimRequest& request, Outcome& out) {
+void SimNode::TakeReclaim(const v1::ReclaimRequest& request, int64_t now, Outcome& out) {
   v1::ReclaimAnswer& answer = *out.answers.emplace_back().mutable_reclaim_answer();
   answer.set_id(request.id());
   for (const v1::IpConfiguration& configuration : request.configurations()) {
-    *(GiveUp(configuration) ? answer.add_agreed() : answer.add_denied()) = configuration;
+    *(GiveUp(configuration, now) ? answer.add_agreed() : answer.add_denied()) = configuration;
   }
 }
 
 // The ledger hears of it before the server can, so that no order of delivery looks like a fault.
-bool SimNode::GiveUp(const v1::IpConfiguration& configuration) {
+bool SimNode::GiveUp(const v1::IpConfiguration& configuration, int64_t now) {
   bool idle = true;
   ForEachAddress(configuration, [&](const ip::Address& address) {
     const Held* held = Find(address);
@@ -206,9 +212,10 @@ bool SimNode::GiveUp(const v1::IpConfiguration& configuration) {
   if (!idle) return false;
   ForEachAddress(configuration, [&](const ip::Address& address) {
     Held* held = Find(address);
-    if (held == nullptr) return;
+    if (held == nullptr || held->use == Use::kWithdrawn) return;
     held->use = Use::kWithdrawn;
-    ledger_.GiveUp(address, node_);
+    ++given_up_;
+    ledger_.GiveUp(address, node_, now);
   });
   return true;
 }
@@ -252,11 +259,17 @@ bool SimNode::Lend() {
   return false;
 }
 
-size_t SimNode::StartPods(size_t pods) {
+size_t SimNode::StartPods(size_t pods, Patience patience) {
   working_ = true;
+  patience_ = patience;
   size_t started = 0;
   while (started < pods && Lend()) ++started;
+  if (patience == Patience::kWaits) waiting_pods_ += pods - started;
   return started;
+}
+
+void SimNode::StartWaiting() {
+  while (waiting_pods_ > 0 && Lend()) --waiting_pods_;
 }
 
 void SimNode::Queue(Kind kind, uint32_t slot) {
@@ -272,7 +285,11 @@ void SimNode::Settle(const Operation& operation) {
   if (operation.kind == Kind::kLend) {
     held.use = Use::kCooling;
     Queue(Kind::kRelease, operation.slot);
-  } else if (!Lend()) {
+  } else if (Lend()) {
+    return;
+  } else if (patience_ == Patience::kWaits) {
+    ++waiting_pods_;
+  } else {
     Complain("starved", "no idle address for the next pod: fewer pods, or more addresses");
   }
 }
@@ -304,6 +321,7 @@ void SimNode::FillReport(v1::LendingReport& out, int64_t now, int64_t unix_ms) {
     held.use = Use::kIdle;
     out.add_cooled(held.address.ToBytes());
   }
+  StartWaiting();
 }
 
 void SimNode::FillLending(const Held& held, v1::Lending& out) const {
@@ -317,9 +335,12 @@ void SimNode::FillLending(const Held& held, v1::Lending& out) const {
 }
 
 size_t SimNode::usable() const {
-  return static_cast<size_t>(std::count_if(held_.begin(), held_.end(), [](const Held& held) {
-    return held.use == Use::kIdle || held.use == Use::kLent || held.use == Use::kCooling;
-  }));
+  return Count(Use::kIdle) + Count(Use::kLent) + Count(Use::kCooling);
+}
+
+size_t SimNode::Count(Use use) const {
+  return static_cast<size_t>(
+      std::count_if(held_.begin(), held_.end(), [&](const Held& held) { return held.use == use; }));
 }
 
 SimNode::Held* SimNode::Find(const ip::Address& address) {

@@ -67,10 +67,15 @@ class SimNode {
   // Lends the next idle address, or false when there is none.
   bool Lend();
   // Each of `pods` is lent an address, gives it back once that is acknowledged, and so on.
-  // Returns how many found an idle address.
-  size_t StartPods(size_t pods);
+  // Returns how many found an idle address. The patient wait for one, now and later, where
+  // otherwise having none is a fault.
+  enum class Patience : uint8_t { kNone, kWaits };
+  size_t StartPods(size_t pods, Patience patience = Patience::kNone);
   // What is under way is finished, nothing new is begun.
-  void StopPods() { working_ = false; }
+  void StopPods() {
+    working_ = false;
+    waiting_pods_ = 0;
+  }
 
   // Whether FillReport() has something to say now.
   bool HasReport() const {
@@ -87,9 +92,15 @@ class SimNode {
   bool settled() const { return queued_.empty() && unacknowledged_.empty() && welcomed_; }
   // Addresses it may lend or has lent.
   size_t usable() const;
+  size_t Count(Use use) const;
   // With entries that are gone.
   const std::vector<Held>& held() const { return held_; }
   uint32_t node() const { return node_; }
+  // Of the last Welcome.
+  uint64_t session_epoch() const { return session_epoch_; }
+  uint64_t last_generation() const { return last_generation_; }
+  // How many addresses it has agreed to give up, ever.
+  uint64_t given_up() const { return given_up_; }
 
  private:
   enum class Kind : uint8_t { kLend, kRelease };
@@ -103,19 +114,21 @@ class SimNode {
     absl::InlinedVector<Operation, 4> operations;
   };
 
+  void TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& out);
   void TakeWelcome(const v1::Welcome& welcome);
-  void TakeDesired(const v1::DesiredState& desired, Outcome& out);
-  void TakeAdded(const v1::IpConfiguration& added, bool full);
+  void TakeDesired(const v1::DesiredState& desired, int64_t now, Outcome& out);
+  void TakeAdded(const v1::IpConfiguration& added, bool anew, int64_t now);
   void TakeRemoved(const v1::IpConfiguration& removed);
   void DropUnlisted();
   void TakeReportAck(uint64_t sequence, int64_t now, Outcome& out);
-  void TakeReclaim(const v1::ReclaimRequest& request, Outcome& out);
-  bool GiveUp(const v1::IpConfiguration& configuration);
+  void TakeReclaim(const v1::ReclaimRequest& request, int64_t now, Outcome& out);
+  bool GiveUp(const v1::IpConfiguration& configuration, int64_t now);
   void TakePolicy(const v1::PolicyBundle& policy, Outcome& out);
   void TakeInventory(uint64_t id, Outcome& out) const;
 
   void Queue(Kind kind, uint32_t slot);
   void Settle(const Operation& operation);
+  void StartWaiting();
   void FillLending(const Held& held, v1::Lending& out) const;
   Held* Find(const ip::Address& address);
   Held& NewSlot();
@@ -134,7 +147,10 @@ class SimNode {
   uint64_t last_generation_ = 0;
   uint64_t policy_version_ = 0;
   uint64_t session_epoch_ = 0;
+  uint64_t given_up_ = 0;
   bool working_ = false;
+  Patience patience_ = Patience::kNone;
+  size_t waiting_pods_ = 0;  // For an idle address.
 
   // Of the present stream.
   bool welcomed_ = false;

@@ -136,14 +136,49 @@ TEST_F(SimNodeTest, GivesUpWhatIsIdleAndDeniesWhatIsLent) {
   EXPECT_THAT(Complaints(), IsEmpty());
 }
 
-TEST_F(SimNodeTest, StaysByAnAgreementThatWasLostWithItsStream) {
+TEST_F(SimNodeTest, StaysByAnAgreementUntilAListBeginsASession) {
   Begin(node_, 1, {1});
   v1::ServerMessage request;
   *request.mutable_reclaim()->add_configurations() = Configuration(1);
   Take(node_, request);
-  Begin(node_, 2, {1});
-  EXPECT_EQ(node_.usable(), 0U);
+  Take(node_, DesiredOf(2, true, {1}));  // Sent before our agreement had come.
   EXPECT_FALSE(node_.Lend());
+  Begin(node_, 2, {1});  // It never came.
+  EXPECT_TRUE(node_.Lend());
+  Begin(other_, 1, {1});
+  EXPECT_THAT(Complaints(), ElementsAre(Pair("twice", 1)));
+}
+
+TEST_F(SimNodeTest, ComplainsOfAnAddressGivenToAnotherBeforeItHasCooled) {
+  Ledger ledger(/*cooldown=*/1000);
+  SimNode first(0, {}, ledger);
+  SimNode second(1, {}, ledger);
+  Begin(first, 1, {1, 2, 3});
+  v1::ServerMessage request;
+  for (const uint32_t address : {1, 2, 3}) {
+    *request.mutable_reclaim()->add_configurations() = Configuration(address);
+  }
+  Take(first, request, 5000);
+  EXPECT_EQ(first.given_up(), 3U);
+  Begin(first, 2, {1});  // The same node may have it back at once.
+  Begin(second, 1, {});
+  Take(second, DesiredOf(2, false, {2}), 5999);
+  Take(second, DesiredOf(3, false, {3}), 6000);
+  EXPECT_THAT(ledger.complaints().by_kind, ElementsAre(Pair("too_soon", 1)));
+  EXPECT_EQ(ledger.moves(), 2U);
+  EXPECT_EQ(ledger.size(), 3U);
+}
+
+TEST_F(SimNodeTest, PatientPodsWaitForAnAddress) {
+  Begin(other_, 1, {1});
+  EXPECT_EQ(other_.StartPods(2, SimNode::Patience::kWaits), 1U);
+  EXPECT_THAT(Report(other_).lent(), SizeIs(1));
+  EXPECT_FALSE(other_.HasReport());
+  Take(other_, DesiredOf(2, false, {2}));
+  Take(other_, AckOf(1));
+  const v1::LendingReport report = Report(other_);
+  EXPECT_THAT(report.lent(), SizeIs(1));
+  EXPECT_THAT(report.released(), SizeIs(1));
   EXPECT_THAT(Complaints(), IsEmpty());
 }
 

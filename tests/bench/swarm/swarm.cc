@@ -20,7 +20,10 @@ std::string KindOf(const grpc::Status& status) {
 
 }  // namespace
 
-Swarm::Swarm(const Options& options) : options_(options), random_(options_.seed) {
+Swarm::Swarm(const Options& options)
+    : options_(options),
+      ledger_(absl::ToInt64Nanoseconds(options_.cooldown)),
+      random_(options_.seed) {
   for (uint32_t i = 0; i < options_.agents; ++i) {
     agents_.emplace_back(
         std::make_unique<Agent>(SimNode(i, options_.reporting, ledger_), options_.target, *this),
@@ -49,6 +52,16 @@ void Swarm::Start() {
   thread_ = std::thread([this] { Run(); });
 }
 
+void Swarm::Hold() {
+  absl::MutexLock lock(&mutex_);
+  held_ = true;
+}
+
+void Swarm::Release() {
+  absl::MutexLock lock(&mutex_);
+  held_ = false;
+}
+
 void Swarm::Run() {
   std::vector<Due> connect;
   while (Next(connect)) {
@@ -68,15 +81,16 @@ bool Swarm::Next(std::vector<Due>& connect) {
   absl::MutexLock lock(&mutex_);
   const int64_t now = NowNs();
   int64_t wait = 1'000'000'000;
-  if (!due_.empty()) wait = std::min(wait, due_.top().at - now);
-  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !ended_.empty();
+  const bool held = held_;
+  if (!due_.empty() && !held) wait = std::min(wait, due_.top().at - now);
+  const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !ended_.empty() || held_ != held;
   };
   if (wait > 0) mutex_.AwaitWithTimeout(absl::Condition(&ready), absl::Nanoseconds(wait));
   ended.swap(ended_);
   if (stopping_) return false;
   const int64_t later = NowNs();
-  while (!due_.empty() && due_.top().at <= later && connect.size() < kMaxConnectsAtOnce) {
+  while (!held_ && !due_.empty() && due_.top().at <= later && connect.size() < kMaxConnectsAtOnce) {
     connect.push_back(due_.top());
     due_.pop();
     ++open_;

@@ -30,6 +30,8 @@ class Swarm final : public AgentEvents {
     uint32_t agents = 0;
     SimNode::Reporting reporting;
     netagent::ReconnectSettings reconnect;  // Agents come back exactly as real ones do.
+    // The server's, to be watched; zero: not watched.
+    absl::Duration cooldown;
     uint64_t seed = 0;
   };
 
@@ -41,6 +43,11 @@ class Swarm final : public AgentEvents {
 
   // Starts to connect, and to connect again whenever a stream ends.
   void Start();
+
+  // No stream is opened until Release(), however long one has been due: for a test that knows that
+  // there is no server, and has no time for attempts in vain.
+  void Hold();
+  void Release();
 
   size_t size() const { return agents_.size(); }
   Agent& agent(size_t index) { return *agents_[index].agent; }
@@ -113,6 +120,7 @@ class Swarm final : public AgentEvents {
   size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // Streams that OnEnded() has not been called for.
   std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, uint64_t> ends_ ABSL_GUARDED_BY(mutex_);
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // Last: it uses all of the above.
 };

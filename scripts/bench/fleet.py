@@ -16,7 +16,7 @@ ADDRESSES_A_NODE = 27
 # Reserve for what is never handed out, and for nodes that would like more.
 POOLS = ("10.16.0.0/14", "10.24.0.0/15")
 CONFIG = """\
-listen: {{agents: "127.0.0.1:{port}", admin: "unix:{admin}"}}
+listen: {{agents: "127.0.0.1:{port}", admin: "unix:{admin}", metrics: "127.0.0.1:0"}}
 tls: {{insecure: true}}
 store: {{sqlite: {database}}}
 cloud: {{static: {{}}}}

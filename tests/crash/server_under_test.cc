@@ -60,7 +60,7 @@ uint16_t FreePort() {
 ServerUnderTest::ServerUnderTest(std::string directory, std::string_view settings)
     : directory_(std::move(directory)), port_(FreePort()) {
   const std::string config = fmt::format(
-      "listen: {{agents: \"127.0.0.1:{}\", admin: \"{}\"}}\n"
+      "listen: {{agents: \"127.0.0.1:{}\", admin: \"{}\", metrics: \"off\"}}\n"
       "tls: {{insecure: true}}\n"
       "store: {{sqlite: {}}}\n{}",
       port_, admin(), File("ipam.db"), settings);

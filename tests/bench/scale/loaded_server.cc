@@ -16,7 +16,7 @@ namespace spoke::scale {
 namespace {
 
 constexpr uint32_t kAddressesANode = 27;
-constexpr uint32_t kNodesAtOnce = 512;  // While the fleet is set up.
+constexpr uint32_t kNodesAtOnce = 256;  // While the fleet is set up: as many as a turn admits.
 
 double SecondsOf(clockid_t clock) {
   timespec now{};
@@ -32,8 +32,8 @@ class Listener final : public ipam::AgentLink {
   void Send(ipam::SessionId session, ipam::ToAgent message) override {
     if (std::holds_alternative<ipam::ReportAck>(message)) ++acknowledged;
     if (const auto* desired = std::get_if<ipam::DesiredState>(&message); desired != nullptr) {
-      for (const ipam::DesiredAddress& added : desired->added) {
-        told_[session - 1].push_back(added.address);
+      for (const ipam::DesiredConfiguration& added : desired->added) {
+        told_[session - 1].push_back(added.range.base());
       }
     }
   }
@@ -67,26 +67,24 @@ ipam::NodeKey KeyOf(size_t node) {
   return {fmt::format("sim-{:05}", node), fmt::format("{:08x}-51a0-4000-8000-{:012x}", node, node)};
 }
 
-ipam::FleetPolicy Policy() {
-  return {.target = {.min = kAddressesANode, .batch = kAddressesANode, .spare = 0.4, .max = 250}};
-}
-
-std::vector<ipam::PoolSpec> Pools() {
+ipam::ServerSettings Settings() {
   // 2,097,152 addresses.
-  return {{.name = "default", .cidr = ip::Prefix::Parse("10.0.0.0/11").value()}};
+  return {
+      .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.0.0.0/11").value()}},
+      .fleet = {
+          .target = {.min = kAddressesANode, .batch = kAddressesANode, .spare = 0.4, .max = 250}}};
 }
 
 class LoopServer final : public LoadedServer {
  public:
-  LoopServer(std::unique_ptr<ipam::Store> store, uint32_t nodes)
+  LoopServer(std::unique_ptr<ipam::Store> store, ipam::LoadedState loaded, uint32_t nodes)
       : store_(std::move(store)),
         listener_(nodes),
         sequences_(nodes),
         generations_(nodes),
-        loop_(Pools(), Policy(), {*store_, listener_, fabric_, clock_, log_}) {}
+        loop_(Settings(), std::move(loaded), {*store_, listener_, fabric_, clock_, log_}) {}
 
   absl::Status SetUp() {
-    RETURN_IF_ERROR(loop_.Load());
     for (size_t from = 0; from < sequences_.size(); from += kNodesAtOnce) {
       const size_t to = std::min(from + kNodesAtOnce, sequences_.size());
       for (size_t node = from; node < to; ++node) {
@@ -135,7 +133,7 @@ class LoopServer final : public LoadedServer {
 
   void PostLending(size_t node, const ip::Address& address) {
     const uint64_t generation = ++generations_[node];
-    loop_.PostReport(
+    loop_.PostFromAgent(ipam::ReportEvent{
         node + 1,
         {.sequence = ++sequences_[node],
          .lent = {{.address = address,
@@ -146,15 +144,16 @@ class LoopServer final : public LoadedServer {
                               .pod_namespace = "team-1",
                               .pod_name = fmt::format("trainer-{:05}-worker-{}", node, generation),
                               .pod_uid = fmt::format("{:08x}-90d0-4000-8000-{:012x}", node,
-                                                     generation)}}}});
+                                                     generation)}}}}});
   }
 
   // What is given back is usable at once, so that no run finds other addresses than the first.
   void PostRelease(size_t node, const ip::Address& address) {
-    loop_.PostReport(node + 1,
-                     {.sequence = ++sequences_[node],
-                      .released = {{.address = address, .generation = generations_[node]}},
-                      .cooled = {address}});
+    loop_.PostFromAgent(
+        ipam::ReportEvent{node + 1,
+                          {.sequence = ++sequences_[node],
+                           .released = {{.address = address, .generation = generations_[node]}},
+                           .cooled = {address}}});
   }
 
   absl::Status Step(size_t reports, Cost& cost) {
@@ -186,7 +185,9 @@ class LoopServer final : public LoadedServer {
 absl::StatusOr<std::unique_ptr<LoadedServer>> LoadedServer::Create(const std::string& database,
                                                                    uint64_t addresses) {
   ASSIGN_OR_RETURN(std::unique_ptr<ipam::Store> store, ipam::OpenSqliteStore(database));
-  auto server = std::make_unique<LoopServer>(std::move(store),
+  ASSIGN_OR_RETURN(ipam::LoadedState loaded,
+                   ipam::LoadState(*store, Settings(), os::RealClock().Now()));
+  auto server = std::make_unique<LoopServer>(std::move(store), std::move(loaded),
                                              static_cast<uint32_t>(addresses / kAddressesANode));
   RETURN_IF_ERROR(server->SetUp());
   return server;

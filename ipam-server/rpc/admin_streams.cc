@@ -74,7 +74,9 @@ class ScratchFile {
 
 grpc::Status AdminService::Audit(Context* context, const v1::AuditRequest* request,
                                  Writer<v1::AuditResponse>* writer) {
+  uint64_t nodes = 0;
   const auto report = audit_.Run(request->repair(), [&](uint64_t done, uint64_t total) {
+    nodes = total;
     v1::AuditResponse progress;
     progress.set_nodes_done(done);
     progress.set_nodes_total(total);
@@ -82,6 +84,8 @@ grpc::Status AdminService::Audit(Context* context, const v1::AuditRequest* reque
   });
   if (!report.ok()) return rpc::ToGrpc(report.status());
   v1::AuditResponse last;
+  last.set_nodes_done(nodes);
+  last.set_nodes_total(nodes);
   DescribeReport(*report, last);
   writer->Write(last);
   return grpc::Status::OK;

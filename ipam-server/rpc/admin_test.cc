@@ -300,6 +300,8 @@ TEST_F(AdminTest, AnAuditOfAConsistentWorldIsCleanAndFindsWhatWasChangedBehindUs
   ASSERT_GT(found.differences_size(), 0);
   EXPECT_EQ(found.differences(0).node(), "node1");
   EXPECT_FALSE(found.differences(0).cause().empty());
+  EXPECT_EQ(found.nodes_total(), 1U);
+  EXPECT_EQ(found.nodes_done(), 1U);
   stream_context_.TryCancel();
   agent.join();
 }

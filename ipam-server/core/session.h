@@ -21,9 +21,10 @@ struct Session {
   bool full_due = true;          // The next DesiredState replaces what the agent has.
   uint64_t last_request = 0;     // Id of the last reclaim or inventory request; 0: none yet.
   uint64_t reclaim_pending = 0;  // Id of the one that is not answered; 0: none.
-  uint64_t policy_sent = 0;      // Version of the bundle the agent has or is being sent.
-  uint64_t policy_acked = 0;     // That it has in force.
-  std::string policy_error;      // Why it refused `policy_sent`; empty: it has not.
+  std::vector<ip::Prefix> reclaim_next;  // To be asked for after that one.
+  uint64_t policy_sent = 0;              // Version of the bundle the agent has or is being sent.
+  uint64_t policy_acked = 0;             // That it has in force.
+  std::string policy_error;              // Why it refused `policy_sent`; empty: it has not.
   std::string agent_version;
   absl::Time last_seen;
 };

@@ -180,6 +180,12 @@ void FleetLoop::CarryOut(Batch& batch) {
                  NextDesired(state_.fleet, *record, batch.now, session->second));
   }
   for (auto& [key, ranges] : batch.effects.reclaim) AskToReclaim(key, std::move(ranges));
+  for (const NodeKey& key : batch.answered) {
+    const auto session = sessions_.find(key);
+    if (session != sessions_.end() && session->second.reclaim_pending == 0) {
+      AskForNext(key, session->second);
+    }
+  }
   for (const NodeKey& key : batch.effects.attach) {
     if (const NodeRecord* record = state_.fleet.Find(key); record != nullptr) {
       cloud_.Request(NicOf(*record));
@@ -200,11 +206,25 @@ void FleetLoop::Answer(Batch& batch) {
   for (const auto& query : batch.queries) query(view);
 }
 
-// One request at a time: what is not answered yet is asked for again by a later review.
+// One request at a time, so that an answer is always about what has not moved since it was asked.
 void FleetLoop::AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges) {
   const auto it = sessions_.find(node);
-  if (it == sessions_.end() || it->second.reclaim_pending != 0) return;
-  Session& session = it->second;
+  if (it == sessions_.end()) return;  // A later review asks again.
+  std::vector<ip::Prefix>& next = it->second.reclaim_next;
+  for (const ip::Prefix& range : ranges) {
+    if (std::find(next.begin(), next.end(), range) == next.end()) next.push_back(range);
+  }
+  if (it->second.reclaim_pending == 0) AskForNext(node, it->second);
+}
+
+void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
+  const NodeRecord* record = state_.fleet.Find(node);
+  std::vector<ip::Prefix> ranges = std::exchange(session.reclaim_next, {});
+  std::erase_if(ranges, [&](const ip::Prefix& range) {
+    const Configuration* held = record == nullptr ? nullptr : record->Holding(range.base());
+    return held == nullptr || held->range != range || held->state != LeaseState::kAttached;
+  });
+  if (ranges.empty()) return;
   session.reclaim_pending = ++session.last_request;
   if (metrics_ != nullptr) metrics_->CountReclaim(ReclaimOutcome::kAsked, ranges.size());
   agents_.Send(session.id, ReclaimRequest{session.reclaim_pending, std::move(ranges)});

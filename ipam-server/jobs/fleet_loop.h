@@ -126,6 +126,7 @@ class FleetLoop {
     RawRecords raw;
     std::vector<std::pair<SessionId, ToAgent>> answers;
     std::vector<SessionId> read_next;
+    std::vector<NodeKey> answered;  // Their agents can be asked for the next.
     std::vector<std::function<void(const FleetView&)>> queries;
     std::vector<std::function<void(const absl::Status&)>> done;
     absl::Time now;
@@ -153,6 +154,7 @@ class FleetLoop {
   void Commit(Batch& batch);
   void CarryOut(Batch& batch);
   void AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges);
+  void AskForNext(const NodeKey& node, Session& session);
   void SpreadPolicy();
   void SendPolicy(const NodeKey& node, Session& session);
   void Fail(const absl::Status& why, Batch& batch);

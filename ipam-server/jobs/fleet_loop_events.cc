@@ -75,6 +75,7 @@ void FleetLoop::Handle(ReclaimAnswerEvent event, Batch& batch) {
   // Only to what was asked in this session: since then the agent may have lent it again.
   if (session == nullptr || session->reclaim_pending != event.answer.id) return;
   session->reclaim_pending = 0;
+  batch.answered.push_back(*NodeOf(event.session));
   if (metrics_ != nullptr) {
     metrics_->CountReclaim(ReclaimOutcome::kAgreed, event.answer.agreed.size());
     metrics_->CountReclaim(ReclaimOutcome::kDenied, event.answer.denied.size());

@@ -227,6 +227,27 @@ TEST_F(FleetLoopTest, AnAnswerCountsOnlyForTheRequestOfThisSession) {
   EXPECT_EQ(Stored().released.size(), 2U);
 }
 
+TEST_F(FleetLoopTest, WhatIsToBeTakenBackWaitsForTheAnswerBefore) {
+  Greet(1);
+  AnswerCloud();
+  const auto release = [&](const char* address) {
+    loop_->PostChange(
+        [=](ServerState& state, RawRecords&) { return state.fleet.Release(A(address), ""); },
+        [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+    Step();
+  };
+  release("10.1.0.4");
+  release("10.1.0.5");
+  const auto first = SentTo<ReclaimRequest>(1);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].ranges, std::vector{ip::Prefix::Host(A("10.1.0.4"))});
+  loop_->PostFromAgent(ReclaimAnswerEvent{1, {.id = first[0].id, .denied = first[0].ranges}});
+  Step();
+  const auto both = SentTo<ReclaimRequest>(1);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[1].ranges, std::vector{ip::Prefix::Host(A("10.1.0.5"))});
+}
+
 TEST_F(FleetLoopTest, ASessionThatEndedBeforeItsHelloWasReadIsNotThere) {
   loop_->PostHello(1, {.key = kNode, .boot_id = "b"});
   loop_->PostClosed(1);

@@ -83,9 +83,21 @@ grpc::Status AdminService::ReleaseAddress(Context* context,
                                           v1::AddressInfo* response) {
   const auto address = ip::Address::Parse(request->address());
   if (!address.ok()) return rpc::ToGrpc(address.status());
-  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
-    return state.fleet.Release(*address, request->node());
+  std::string away;
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    const NodeRecord* holder = view.fleet.HolderOf(*address);
+    if (holder != nullptr && !view.sessions.contains(holder->key)) away = holder->key.name;
   });
+  if (status.ok() && !away.empty()) {
+    status = absl::FailedPreconditionError(fmt::format(
+        "the agent of node {} is away and cannot be asked for {}; try again when it is back", away,
+        address->ToString()));
+  }
+  if (status.ok()) {
+    status = Do(*context, [&](ServerState& state, RawRecords&) {
+      return state.fleet.Release(*address, request->node());
+    });
+  }
   if (!status.ok()) return rpc::ToGrpc(status);
   return rpc::ToGrpc(Describe(*context, *address, response));
 }

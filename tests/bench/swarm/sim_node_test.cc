@@ -155,7 +155,7 @@ TEST_F(SimNodeTest, ComplainsOfAnAddressGivenToAnotherBeforeItHasCooled) {
   SimNode second(1, {}, ledger);
   Begin(first, 1, {1, 2, 3});
   v1::ServerMessage request;
-  for (const uint32_t address : {1, 2, 3}) {
+  for (const uint32_t address : {1U, 2U, 3U}) {
     *request.mutable_reclaim()->add_configurations() = Configuration(address);
   }
   Take(first, request, 5000);

@@ -175,8 +175,9 @@ class ServerKillTest : public testing::Test {
     ASSERT_TRUE(copy.ok()) << copy.status();
     const auto nodes = ReadStore(*copy);
     ASSERT_TRUE(nodes.ok()) << nodes.status();
-    for (const std::string& text : FindDisagreements(*nodes, *swarm_, moment))
+    for (const std::string& text : FindDisagreements(*nodes, *swarm_, moment)) {
       ADD_FAILURE() << text;
+    }
     for (const auto& [name, modes] : operator_->PossibleModes()) {
       const auto node = nodes->find(name);
       ASSERT_NE(node, nodes->end()) << name << " is forgotten";
@@ -207,8 +208,10 @@ class ServerKillTest : public testing::Test {
     swarm_->Start();
     ASSERT_TRUE(AwaitSynced());
     StartPods();
-    operator_ =
-        std::make_unique<DrainOperator>(server_.admin(), kAgents, random_.Between(0, UINT32_MAX));
+    operator_ = std::make_unique<DrainOperator>(
+        server_.admin(), kAgents, random_.Between(0, UINT32_MAX), [this](uint32_t node) {
+          return swarm_->agent(node).WithNode([](const auto& agent) { return agent.synced(); });
+        });
   }
 
   // All nodes are in service and have what they should; every pod's last operation is acknowledged.

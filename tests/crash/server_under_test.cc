@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "fmt/core.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
@@ -134,9 +135,9 @@ absl::StatusOr<ServerUnderTest::Answer> ServerUnderTest::Ask(
 
 std::string ServerUnderTest::Warnings() const {
   const auto log = os::ReadFile(File("server.log"));
-  if (!log.ok()) return base::MessageOf(log.status());
+  if (!log.ok()) return std::string(base::MessageOf(log.status()));
   std::string text;
-  for (const std::string_view line : absl::StrSplit(*log, '\n')) {
+  for (const absl::string_view line : absl::StrSplit(*log, '\n')) {
     if (!absl::StrContains(line, " level=info ")) absl::StrAppend(&text, line, "\n");
   }
   return text.size() <= kLogEnd ? text : text.substr(text.size() - kLogEnd);

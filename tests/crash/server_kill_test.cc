@@ -31,20 +31,19 @@ constexpr uint32_t kAgents = 100;
 constexpr size_t kAddresses = 12;
 constexpr uint64_t kMostPods = 8;  // Of a node; it needs no more than the least it has.
 // How long a server lives at most once as many agents are back as shall be.
-constexpr uint64_t kLongestMs = 200;
+constexpr uint64_t kLongestMs = 120;
 constexpr absl::Duration kPatience = absl::Seconds(90);  // Of each wait.
 
-// Room for two hundred addresses more than the nodes hold, so that what one gives up goes to
-// another soon. Draining moves them; the limits of a node do not, whatever it uses.
+// Room for seventy addresses more than the nodes hold, so that what one gives up goes to another
+// soon. Draining moves them; the limits of a node do not, whatever it uses.
 constexpr std::string_view kSettings =
     "cloud: {static: {}}\n"
     "pools:\n"
     "  - {name: large, cidr: 10.60.0.0/22}\n"
-    "  - {name: medium, cidr: 10.60.8.0/24}\n"
-    "  - {name: small, cidr: 10.60.12.0/25}\n"
+    "  - {name: small, cidr: 10.60.8.0/24}\n"
     "node_addresses: {min: 12, batch: 4, spare: 0.5, max: 12}\n"
     "cooldown: 1s\n";
-constexpr uint64_t kUsable = (1024 - 5) + (256 - 5) + (128 - 5);
+constexpr uint64_t kUsable = (1024 - 5) + (256 - 5);
 // The server counts from when it hears of it; clocks may differ by a little.
 constexpr absl::Duration kWatchedCooldown = absl::Milliseconds(950);
 
@@ -160,7 +159,7 @@ class ServerKillTest : public testing::Test {
       if (!AwaitReady()) return;
       swarm_->Release();
       // From the first hellos of the storm to long after it.
-      const auto some = static_cast<uint32_t>(random_.Between(0, kAgents));
+      const auto some = static_cast<uint32_t>(random_.Between(0, kAgents * 3 / 4));
       if (!Await("agents to come back", [&] { return swarm_->connected() >= some; })) return;
       absl::SleepFor(absl::Milliseconds(static_cast<int64_t>(random_.Between(0, kLongestMs))));
     }
@@ -209,9 +208,8 @@ class ServerKillTest : public testing::Test {
     ASSERT_TRUE(AwaitSynced());
     StartPods();
     operator_ = std::make_unique<DrainOperator>(
-        server_.admin(), kAgents, random_.Between(0, UINT32_MAX), [this](uint32_t node) {
-          return swarm_->agent(node).WithNode([](const auto& agent) { return agent.synced(); });
-        });
+        server_.admin(), kAgents, random_.Between(0, UINT32_MAX),
+        [this](uint32_t node) { return swarm_->is_connected(node); });
   }
 
   // All nodes are in service and have what they should; every pod's last operation is acknowledged.
@@ -274,10 +272,11 @@ class ServerKillTest : public testing::Test {
         operations, operator_->acknowledged(), given_up, moves,
         SumOverNodes([](const swarm::SimNode& node) { return node.session_epoch(); }),
         connected_at_kills_ / kKills, kAgents, absl::ToInt64Milliseconds(start_took_));
+    // A fifth of what a slow machine does.
     EXPECT_GE(operations, 100U * kKills);
-    EXPECT_GE(operator_->acknowledged(), 1U * kKills);
-    EXPECT_GE(given_up, 2U * kKills);
-    EXPECT_GE(moves, 1U * kKills);
+    EXPECT_GE(operator_->acknowledged(), 1U * kKills / 2);
+    EXPECT_GE(given_up, 1U * kKills);
+    EXPECT_GE(moves, 1U * kKills / 4);
     EXPECT_GE(connected_at_kills_, 10U * kKills);
   }
 

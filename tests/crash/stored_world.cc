@@ -116,7 +116,6 @@ void FindHeldTwice(const StoredNodes& nodes, std::vector<std::string>& out) {
 
 absl::StatusOr<StoredNodes> ReadStore(const std::string& path) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ipam::Store> store, ipam::OpenSqliteStore(path));
-  RETURN_IF_ERROR(store->CheckIntegrity());
   StoredNodes nodes;
   absl::Status first_error;
   RETURN_IF_ERROR(

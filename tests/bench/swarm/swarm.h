@@ -57,6 +57,7 @@ class Swarm final : public AgentEvents {
   void ForgetSyncs();
   uint32_t synced() const { return synced_.load(); }
   uint32_t connected() const { return connected_.load(); }
+  bool is_connected(size_t index) const { return agents_[index].welcomed != 0; }
 
   // How much later than it was due a first attempt was begun, at most: what this side could not
   // keep up with. In nanoseconds.

@@ -1,6 +1,7 @@
 #include "tests/crash/stored_world.h"
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "fmt/core.h"
@@ -13,19 +14,21 @@ namespace {
 
 using swarm::SimNode;
 
-bool MeansTheSame(SimNode::Use agent, ipam::Use store) {
-  switch (agent) {
+// As the server names them.
+std::string_view NameOf(SimNode::Use use) {
+  switch (use) {
     case SimNode::Use::kIdle:
-      return store == ipam::Use::kIdle;
+      return "idle";
     case SimNode::Use::kLent:
-      return store == ipam::Use::kLent;
+      return "lent";
     case SimNode::Use::kCooling:
-      return store == ipam::Use::kCooling;
-    case SimNode::Use::kGone:
+      return "cooling";
     case SimNode::Use::kWithdrawn:
-      return false;
+      return "given up";
+    case SimNode::Use::kGone:
+      break;
   }
-  return false;
+  return "gone";
 }
 
 // Of one node.
@@ -62,7 +65,7 @@ class Comparison {
     if (configuration == nullptr) return Say(fmt::format("{} is forgotten", address));
     if (configuration->state != ipam::LeaseState::kAttached) {
       return Say(fmt::format("{} is stored as {}, and the agent was told that it is attached",
-                             address, NameOf(configuration->state, ipam::Use::kIdle)));
+                             address, ipam::NameOf(configuration->state, ipam::Use::kIdle)));
     }
     const ipam::Slot& slot = configuration->At(held.address);
     if (slot.generation > node_.last_generation()) {
@@ -73,12 +76,14 @@ class Comparison {
       if (moment_ == Moment::kAtRest) Say(fmt::format("{} was never acknowledged", address));
       return;  // What the agent has said of it may or may not have come.
     }
+    const std::string_view stored = ipam::NameOf(configuration->state, slot.use);
     const bool lent = held.use == SimNode::Use::kLent;
     if (lent != (slot.use == ipam::Use::kLent) ||
-        (moment_ == Moment::kAtRest && !MeansTheSame(held.use, slot.use))) {
-      return Say(fmt::format("{}: acknowledged was use {} of generation {}, stored is {} of {}",
-                             address, static_cast<int>(held.use), held.generation,
-                             NameOf(ipam::LeaseState::kAttached, slot.use), slot.generation));
+        (moment_ == Moment::kAtRest && NameOf(held.use) != stored)) {
+      return Say(
+          fmt::format("{}: the agent has it {}, generation {}, and that was acknowledged; "
+                      "stored is {}, generation {}",
+                      address, NameOf(held.use), held.generation, stored, slot.generation));
     }
     const std::string container = swarm::ContainerOf(node_.node(), held.generation);
     if (lent && (slot.generation != held.generation || slot.lessee->container_id != container)) {

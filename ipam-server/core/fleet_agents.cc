@@ -62,7 +62,9 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
     }
   }
   if (inserted) ClaimReserved(record, effects);
-  effects.Merge(Plan(hello.key, now));
+  // A draining node that was away is asked at once for what it can give back.
+  effects.Merge(record.mode == NodeMode::kDraining ? Review(hello.key, 0, now)
+                                                   : Plan(hello.key, now));
   return effects;
 }
 

@@ -230,6 +230,8 @@ TEST(FleetOperator, ADrainedNodeGivesBackWhatIsIdleAndGetsNothing) {
   EXPECT_EQ(fleet.TargetOf(*fleet.Find(kNode1)), 0U);
   fleet.OnReclaimAnswer(kNode1, {.agreed = drained->reclaim.at(kNode1)}, kNow);
   EXPECT_TRUE(fleet.Plan(kNode1, kNow).changed.empty());
+  fleet.OnReport(kNode1, {.released = {{A("10.1.0.4"), 1}}, .cooled = {A("10.1.0.4")}}, kNow);
+  EXPECT_EQ(fleet.OnHello(HelloOf(kNode1), kNow).reclaim.at(kNode1), std::vector{One("10.1.0.4")});
   ASSERT_TRUE(fleet.SetMode("node1", NodeMode::kActive, kNow).ok());
   EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).attaching, 3U);
 }

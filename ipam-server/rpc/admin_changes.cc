@@ -193,10 +193,15 @@ grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* reque
 
 grpc::Status AdminService::DeleteObjects(Context* context, const v1::DeleteObjectsRequest* request,
                                          v1::DeleteObjectsResponse* response) {
-  auto keys = ParseObjectKeys(FilesOf(request->files()));
+  absl::StatusOr<std::vector<ObjectKey>> keys = std::vector<ObjectKey>();
+  if (!request->files().empty()) keys = ParseObjectKeys(FilesOf(request->files()));
   if (!keys.ok()) return rpc::ToGrpc(keys.status());
   for (const v1::ObjectName& object : request->objects()) {
     keys->push_back({object.kind(), object.name()});
+  }
+  if (keys->empty()) {
+    return {grpc::StatusCode::INVALID_ARGUMENT,
+            "name an object, or a file with objects, to delete"};
   }
   const auto plan = ChangeObjects(
       *context,

@@ -16,11 +16,11 @@ constexpr const char* kPoolYaml =
 class AdminTest : public ServicesTest {
  protected:
   // A node with two addresses; the stream stays open.
-  void ConnectNode() {
+  void ConnectNode(size_t count = 2) {
     stream_ = node_stub_->Connect(&stream_context_);
     ASSERT_TRUE(stream_->Write(HelloMessage()));
-    addresses_ = ReadAddresses(*stream_, 2);
-    ASSERT_EQ(addresses_.size(), 2U);
+    addresses_ = ReadAddresses(*stream_, count);
+    ASSERT_EQ(addresses_.size(), count);
   }
   ~AdminTest() override { stream_context_.TryCancel(); }
 
@@ -80,7 +80,7 @@ TEST_F(AdminTest, AppliedPoolsServeNodesAndCannotBeTakenAwayUnderThem) {
   EXPECT_EQ(applied.changes(0).action(), "created");
   const std::vector<std::string> both = {"default 10.1.0.0/24", "six fd00::/64"};
   EXPECT_EQ(PoolNames(), both);
-  ConnectNode();
+  ConnectNode(4);  // Two of each family.
 
   const grpc::Status shrunk = ApplyYaml(fmt::format(kPoolYaml, "six", "fd00::8000:0:0:0/65"));
   EXPECT_EQ(shrunk.error_code(), StatusCode::FAILED_PRECONDITION) << shrunk.error_message();
@@ -92,6 +92,23 @@ TEST_F(AdminTest, AppliedPoolsServeNodesAndCannotBeTakenAwayUnderThem) {
   EXPECT_EQ(Ask(&v1::AdminService::Stub::DeleteObjects, request, deleted).error_code(),
             StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(PoolNames(), both);
+  request.clear_objects();
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::DeleteObjects, request, deleted).error_code(),
+            StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(AdminTest, AnUnusedObjectIsDeletedByItsName) {
+  ASSERT_TRUE(ApplyYaml(fmt::format(kPoolYaml, "b", "10.2.0.0/24")).ok());
+  v1::DeleteObjectsRequest request;
+  v1::ObjectName& name = *request.add_objects();
+  name.set_kind("Pool");
+  name.set_name("b");
+  v1::DeleteObjectsResponse deleted;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::DeleteObjects, request, deleted).ok());
+  EXPECT_EQ(deleted.changes(0).action(), "deleted");
+  EXPECT_EQ(PoolNames(), std::vector<std::string>{"default 10.1.0.0/24"});
+  EXPECT_EQ(Ask(&v1::AdminService::Stub::DeleteObjects, request, deleted).error_code(),
+            StatusCode::NOT_FOUND);
 }
 
 TEST_F(AdminTest, WhatIsWrongInAFileIsNamedWithItsLineAndNothingChanges) {

@@ -70,7 +70,6 @@ TEST(RecordCodec, ReadsWhatTheFirstVersionWrote) {
   EXPECT_EQ(configuration->state, LeaseState::kAttached);
   EXPECT_EQ(configuration->pool, "p");
   EXPECT_EQ(configuration->name, "s1");
-  EXPECT_EQ(configuration->slots[0].generation, 3U);
   EXPECT_EQ(record->mode, NodeMode::kActive);
 }
 

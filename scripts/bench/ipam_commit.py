@@ -83,8 +83,9 @@ def report(bench, rates, single, coalesced):
     """Figures and table. `rates`: ours one by one, ours coalesced, theirs."""
     middle = [median(values) for values in rates]
     bench.figures = {
-        "ratio_kea": middle[0] / middle[2],
-        "ratio_kea_coalesced": middle[1] / middle[2],
+        # As agents report: what comes up while a report is not acknowledged goes into the next.
+        "ratio_kea": middle[1] / middle[2],
+        "ratio_kea_one_a_message": middle[0] / middle[2],
         "ops_per_s": middle[0],
         "ops_per_s_coalesced": middle[1],
         "kea_leases_per_s": middle[2],
@@ -94,9 +95,9 @@ def report(bench, rates, single, coalesced):
         "server_us_per_op_coalesced": median([r["server_us_per_op"] for r in coalesced]),
     }
     bench.row("durable operations over Kea's leases", f"{bench.figures['ratio_kea']:.2f}", ">= 5",
-              "one operation a message")
-    bench.row("the same, coalesced", f"{bench.figures['ratio_kea_coalesced']:.2f}", "",
-              f"up to {COALESCED_PODS} operations a message")
+              f"as agents report: up to {COALESCED_PODS} operations a message")
+    bench.row("the same, one operation a message",
+              f"{bench.figures['ratio_kea_one_a_message']:.2f}", "")
     for what, values in zip(("operations/s, one a message", "operations/s, coalesced",
                              "Kea's leases/s"), rates):
         bench.row(what, f"{median(values):.0f}", "",

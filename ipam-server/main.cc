@@ -84,7 +84,6 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   if (config.listen_metrics != "off") {
     ASSIGN_OR_RETURN(endpoint, telemetry::MetricsEndpoint::Open(config.listen_metrics, metrics));
   }
-  // Every line of the log from here on can be asked for.
   EventRing events(log, clock);
   const ServerSettings settings{.pools = config.pools, .fleet = config.policy};
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
@@ -103,7 +102,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                  {*store, node_service, *attach_job, clock, events, &server_metrics});
   answer_to = &loop;
   node_service.SetLoop(loop);
-  AuditJob audit({.period = config.audit_period}, loop, counted, clock, events, &server_metrics);
+  AuditJob audit({.period = config.audit_period}, {loop, counted, clock, events, &server_metrics});
   HistoryJob history(config.history, *store, clock, events);
   AdminService admin_service(
       settings,
@@ -126,7 +125,6 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                                  {"store", store->Describe()},
                                  {"cloud", cloud->Describe()},
                                  {"tls", config.tls.insecure ? "off" : "on"}});
-  // By the standard health service: "" is the process, a service's name its readiness.
   loop.SetWritableSink([&](bool writable) { SetReady(*admin, *agents, writable); });
   SetReady(*admin, *agents, true);
   std::thread loop_thread([&] { loop.Run(); });

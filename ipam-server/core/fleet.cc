@@ -71,7 +71,8 @@ absl::Status Fleet::Load(NodeRecord stored) {
   const auto [it, inserted] = nodes_.emplace(stored.key, std::move(stored));
   CHECK(inserted, "a store has one record a node");
   NodeRecord& record = it->second;
-  for (const auto& [base, configuration] : record.configurations) {
+  for (const auto& entry : record.configurations) {
+    const Configuration& configuration = entry.second;
     const auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const PoolEntry& candidate) {
       return candidate.pool.Owns(configuration.range);
     });
@@ -84,7 +85,7 @@ absl::Status Fleet::Load(NodeRecord stored) {
     if (!pool->pool.Hold(configuration.range, &record)) {
       return absl::FailedPreconditionError(fmt::format(
           "address {} is held by two nodes, {} and {}: the store is damaged, restore a backup",
-          base.ToString(), pool->pool.OwnerOf(base)->key.name, record.key.name));
+          entry.first.ToString(), pool->pool.OwnerOf(entry.first)->key.name, record.key.name));
     }
     pool->counts += CountAddresses(configuration);
   }

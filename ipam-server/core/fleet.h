@@ -233,8 +233,13 @@ class Fleet {
   void RetireOthers(const NodeKey& key, Effects& effects);
   void TakeLending(NodeRecord& record, const Lending& lending, Effects& effects);
   bool Adopt(NodeRecord& record, const Lending& lending, Effects& effects);
-  void SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address, Use use,
-              const Lending* lending, absl::Time at, Effects& effects);
+  struct UseChange {
+    Use use;
+    const Lending* lending;  // Exactly when lent.
+    absl::Time at;
+  };
+  void SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address,
+              const UseChange& change, Effects& effects);
   void SetState(Configuration& configuration, LeaseState state, absl::Time now);
   void Assign(NodeRecord& record, size_t pool, const ip::Prefix& range, Effects& effects,
               absl::Time now);

@@ -10,26 +10,27 @@
 namespace spoke::ipam {
 
 void Fleet::SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address,
-                   Use use, const Lending* lending, absl::Time at, Effects& effects) {
+                   const UseChange& change, Effects& effects) {
   Slot& slot = configuration.At(address);
   const Slot before = slot;
   Count(configuration, false);
-  slot.use = use;
-  slot.since = at;
+  slot.use = change.use;
+  slot.since = change.at;
   slot.lessee = nullptr;
-  if (lending != nullptr) {
-    slot.generation = lending->generation;
-    slot.lessee = before.lessee != nullptr && *before.lessee == lending->lessee
+  if (change.lending != nullptr) {
+    slot.generation = change.lending->generation;
+    slot.lessee = before.lessee != nullptr && *before.lessee == change.lending->lessee
                       ? before.lessee
-                      : std::make_shared<const Lessee>(lending->lessee);
+                      : std::make_shared<const Lessee>(change.lending->lessee);
   }
   Count(configuration, true);
   if (slot.lessee == before.lessee) return;
   if (before.lessee != nullptr) {
-    effects.history.push_back(EntryOf(HistoryEvent::kReleased, record.key, address, at, &before));
+    effects.history.push_back(
+        EntryOf(HistoryEvent::kReleased, record.key, address, change.at, &before));
   }
   if (slot.lessee != nullptr) {
-    effects.history.push_back(EntryOf(HistoryEvent::kLent, record.key, address, at, &slot));
+    effects.history.push_back(EntryOf(HistoryEvent::kLent, record.key, address, change.at, &slot));
   }
 }
 
@@ -58,7 +59,7 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
   for (const ip::Address& address : hello.cooling) {
     Configuration* configuration = record.Holding(address);
     if (configuration != nullptr && configuration->At(address).use == Use::kIdle) {
-      SetUse(record, *configuration, address, Use::kCooling, nullptr, now, effects);
+      SetUse(record, *configuration, address, {Use::kCooling, nullptr, now}, effects);
     }
   }
   if (inserted) ClaimReserved(record, effects);
@@ -96,10 +97,10 @@ void Fleet::EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effec
       if (still_lent.contains(address.ToBytes())) continue;
       if (rebooted) slot.generation = 0;  // A new journal counts from the beginning.
       if (slot.use == Use::kLent) {
-        SetUse(record, configuration, address, rebooted ? Use::kCooling : Use::kIdle, nullptr, now,
-               effects);
+        SetUse(record, configuration, address,
+               {rebooted ? Use::kCooling : Use::kIdle, nullptr, now}, effects);
       } else if (slot.use == Use::kCooling && !rebooted) {
-        SetUse(record, configuration, address, Use::kIdle, nullptr, now, effects);
+        SetUse(record, configuration, address, {Use::kIdle, nullptr, now}, effects);
       }
     }
   }
@@ -117,7 +118,7 @@ void Fleet::TakeLending(NodeRecord& record, const Lending& lending, Effects& eff
     SetState(*configuration, next, lending.since);
     effects.attach.insert(record.key);
   }
-  SetUse(record, *configuration, lending.address, Use::kLent, &lending, lending.since, effects);
+  SetUse(record, *configuration, lending.address, {Use::kLent, &lending, lending.since}, effects);
 }
 
 bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) {
@@ -155,7 +156,7 @@ Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::T
     Configuration* configuration = record.Holding(lending.address);
     if (configuration == nullptr) continue;
     if (lending.generation <= configuration->At(lending.address).generation) continue;
-    SetUse(record, *configuration, lending.address, Use::kLent, &lending, lending.since, effects);
+    SetUse(record, *configuration, lending.address, {Use::kLent, &lending, lending.since}, effects);
     changed = true;
   }
   for (const spoke::ipam::Release& release : report.released) {
@@ -163,13 +164,13 @@ Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::T
     if (configuration == nullptr) continue;
     const Slot& slot = configuration->At(release.address);
     if (slot.use != Use::kLent || slot.generation != release.generation) continue;
-    SetUse(record, *configuration, release.address, Use::kCooling, nullptr, now, effects);
+    SetUse(record, *configuration, release.address, {Use::kCooling, nullptr, now}, effects);
     changed = true;
   }
   for (const ip::Address& address : report.cooled) {
     Configuration* configuration = record.Holding(address);
     if (configuration == nullptr || configuration->At(address).use != Use::kCooling) continue;
-    SetUse(record, *configuration, address, Use::kIdle, nullptr, now, effects);
+    SetUse(record, *configuration, address, {Use::kIdle, nullptr, now}, effects);
     changed = true;
   }
   if (!changed) return effects;

@@ -131,14 +131,13 @@ Effects Carry(Fleet& fleet, const AuditDifference& difference, const Lending* le
 
 }  // namespace
 
-AuditJob::AuditJob(Settings settings, FleetLoop& loop, Cloud& cloud, const os::Clock& clock,
-                   telemetry::Log& log, ServerMetrics* metrics)
-    : settings_(std::move(settings)),
-      loop_(loop),
-      cloud_(cloud),
-      clock_(clock),
-      log_(log),
-      metrics_(metrics) {
+AuditJob::AuditJob(const Settings& settings, const Edges& edges)
+    : settings_(settings),
+      loop_(edges.loop),
+      cloud_(edges.cloud),
+      clock_(edges.clock),
+      log_(edges.log),
+      metrics_(edges.metrics) {
   loop_.SetInventorySink([this](const NodeKey& key, Inventory inventory) {
     absl::MutexLock lock(&mutex_);
     inventories_.insert_or_assign(key, std::move(inventory));

@@ -40,10 +40,16 @@ class AuditJob {
   // How far it is: nodes compared, of all.
   using Progress = std::function<void(uint64_t done, uint64_t total)>;
 
-  // Borrows all; the loop must not run yet, since this becomes its inventory sink.
-  // `metrics`: nullptr: nobody counts.
-  AuditJob(Settings settings, FleetLoop& loop, Cloud& cloud, const os::Clock& clock,
-           telemetry::Log& log, ServerMetrics* metrics = nullptr);
+  struct Edges {
+    FleetLoop& loop;
+    Cloud& cloud;
+    const os::Clock& clock;
+    telemetry::Log& log;
+    ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
+  };
+
+  // Borrows the edges; the loop must not run yet, since this becomes its inventory sink.
+  AuditJob(const Settings& settings, const Edges& edges);
   AuditJob(const AuditJob&) = delete;
   AuditJob& operator=(const AuditJob&) = delete;
   // Finishes what is under way. The loop must still run, or have been stopped.

@@ -96,7 +96,7 @@ class ServicesTest : public testing::Test {
   FleetLoop loop_{settings_,
                   LoadState(store_, settings_, clock_.Now()).value(),
                   {store_, nodes_, *attach_job_, clock_, events_}};
-  AuditJob audit_{{.period = absl::ZeroDuration()}, loop_, cloud_, clock_, events_};
+  AuditJob audit_{{.period = absl::ZeroDuration()}, {loop_, cloud_, clock_, events_}};
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
                       dir_.path(),

@@ -21,12 +21,12 @@ packages=(
   # build
   g++ cmake ninja-build ccache mold pkg-config git ca-certificates
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev libabsl-dev
-  libc-ares-dev libre2-dev zlib1g-dev libssl-dev
+  libc-ares-dev libre2-dev zlib1g-dev libssl-dev libcurl4-openssl-dev
   libgtest-dev libgmock-dev libsqlite3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev libcli11-dev libmnl-dev prometheus-cpp-dev
-  # tests: a real container runtime, namespaces, certificates
+  # tests: a simulator that speaks HTTP, a real container runtime, namespaces, certificates
   containerd runc containernetworking-plugins busybox-static
-  iproute2 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3
+  libcpp-httplib-dev iproute2 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3
   # checks and fuzzing; clang 14 beside GCC 12 sets the floor of the language we use
   clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14 shellcheck
 )

@@ -1,11 +1,13 @@
 // The fabric as the server sees it: which addresses are on which NIC. Implementations: StaticCloud,
-// and FakeCloud in tests; cloud_contract.h holds the promises below as tests for both.
+// azure::AzureCloud, and FakeCloud in tests; cloud_contract.h holds the promises below as tests.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "ipam-server/core/node_record.h"
 
 namespace spoke::ipam {
@@ -18,13 +20,53 @@ struct IpConfiguration {
   auto operator<=>(const IpConfiguration&) const = default;
 };
 
+// An entry that is to get an address, or a block, of the cloud's choice.
+struct WantedConfiguration {
+  std::string name;
+  ip::Family family = ip::Family::kV4;
+  int prefix_length = 32;
+
+  auto operator<=>(const WantedConfiguration&) const = default;
+};
+
 // Everything of ours on one node's NIC.
 struct NicAddresses {
   NodeKey node;
   ip::MacAddress nic_mac;
   std::vector<IpConfiguration> configurations;  // Sorted.
+  // The cloud's own name of the VM, in lower case; empty where a cloud has none.
+  std::string instance = {};
 
   bool operator==(const NicAddresses&) const = default;
+};
+
+// What goes first when a cloud takes only so many calls.
+enum class CloudLane : uint8_t {
+  kBlocking,  // Pods wait for it.
+  kWarmUp,    // So that none will have to.
+  kRelease,
+};
+
+// What one NIC shall hold.
+struct NicRequest {
+  NodeKey node;
+  ip::MacAddress nic_mac;
+  std::vector<IpConfiguration> configurations;   // These,
+  std::vector<WantedConfiguration> wanted = {};  // these as well, with addresses to be chosen,
+  std::vector<IpConfiguration> removing = {};    // and these no longer.
+  std::string instance = {};
+  CloudLane lane = CloudLane::kWarmUp;
+
+  // The NIC that holds just `configurations`.
+  NicAddresses Configured() const;
+  bool operator==(const NicRequest&) const = default;
+};
+
+// When a request will have been carried out, as far as can be told.
+struct CloudForecast {
+  CloudLane lane = CloudLane::kWarmUp;
+  absl::Time eta;
+  std::string waits_for;  // In words: "Azure's limit UpdateVMScaleSetVMs of subscription ...".
 };
 
 // Thread-safe. Calls may take seconds: never from the thread that answers agents.
@@ -32,18 +74,38 @@ class Cloud {
  public:
   virtual ~Cloud() = default;
 
-  // Makes the NIC hold exactly `desired`, and returns what it holds afterwards: a cloud may choose
-  // other addresses than asked, or grant only some. Idempotent.
+  // Makes the NIC hold what is desired, and returns everything of ours that it holds afterwards: a
+  // cloud may grant only some, and choose other names. Idempotent. Entries of ours that the request
+  // does not name at all are taken off by a cloud that does not choose addresses, and stay with one
+  // that does: its answer is how the server learns of them.
   // Errors: kUnavailable (same call, later); kResourceExhausted (back off, tell an operator);
   // kPermissionDenied and kFailedPrecondition (do not retry before an operator has acted).
-  virtual absl::StatusOr<NicAddresses> Apply(const NicAddresses& desired) = 0;
+  virtual absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) = 0;
 
   // The NICs of all nodes that exist, by node, with or without addresses of ours: a node that is
-  // not in it is gone. Errors: kUnavailable (also for a listing that is not complete).
+  // not in it is gone. A cloud that knows instances only leaves `node` empty.
+  // Errors: kUnavailable (also for a listing that is not complete).
   virtual absl::StatusOr<std::vector<NicAddresses>> List() = 0;
+
+  // Whether it chooses the addresses: then requests want entries by name, and never say which
+  // address a new one shall have.
+  virtual bool ChoosesAddresses() const { return false; }
 
   // For people: "static".
   virtual std::string Describe() const = 0;
+};
+
+// A cloud that is asked without waiting. Thread-safe; never blocks. Each request is answered
+// through whatever its maker was given for answers, but one that a newer request for the same node
+// replaced while it waited.
+class CloudRequests {
+ public:
+  virtual ~CloudRequests() = default;
+  virtual void Request(NicRequest desired) = 0;
+  // Of the node's request that waits or is under way; nullopt: none, or nothing can be said.
+  virtual std::optional<CloudForecast> ForecastOf(const NodeKey& /*node*/) const {
+    return std::nullopt;
+  }
 };
 
 }  // namespace spoke::ipam

@@ -21,13 +21,18 @@ NicAddresses Nic(const std::string& node, const std::string& mac, const std::str
           .configurations = {{"spoke-1", ip::Prefix::Host(ip::Address::Parse(address).value())}}};
 }
 
+NicRequest Ask(const std::string& node, const std::string& mac, const std::string& address) {
+  const NicAddresses nic = Nic(node, mac, address);
+  return {.node = nic.node, .nic_mac = nic.nic_mac, .configurations = nic.configurations};
+}
+
 TEST(StaticCloud, PublishesEveryAttachmentInAddressOrder) {
   const testing_support::TempDir dir;
   const std::string file = dir.File("attachments");
   const auto cloud =
       StaticCloud::Open(file, {Nic("node2", "00:0d:3a:00:00:02", "10.1.0.9")}).value();
   EXPECT_EQ(*os::ReadFile(file), "# address\tnic\tnode\n10.1.0.9/32\t00:0d:3a:00:00:02\tnode2\n");
-  ASSERT_TRUE(cloud->Apply(Nic("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
+  ASSERT_TRUE(cloud->Apply(Ask("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
   EXPECT_EQ(*os::ReadFile(file),
             "# address\tnic\tnode\n10.1.0.9/32\t00:0d:3a:00:00:02\tnode2\n"
             "10.1.0.10/32\t00:0d:3a:00:00:01\tnode1\n");
@@ -38,23 +43,23 @@ TEST(StaticCloud, WhatCannotBePublishedIsNotAttached) {
   std::filesystem::create_directory(dir.File("sub"));
   const auto cloud = StaticCloud::Open(dir.File("sub/attachments"), {}).value();
   std::filesystem::remove_all(dir.File("sub"));
-  EXPECT_FALSE(cloud->Apply(Nic("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
+  EXPECT_FALSE(cloud->Apply(Ask("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
   EXPECT_TRUE(cloud->List()->empty());
 }
 
 TEST(StaticCloud, AnotherVmUnderTheNameReplacesTheFirst) {
   const auto cloud = StaticCloud::Open("", {}).value();
-  NicAddresses nic = Nic("node1", "00:0d:3a:00:00:01", "10.1.0.10");
+  NicRequest nic = Ask("node1", "00:0d:3a:00:00:01", "10.1.0.10");
   ASSERT_TRUE(cloud->Apply(nic).ok());
   nic.node.vm_id = "vm-new";
   ASSERT_TRUE(cloud->Apply(nic).ok());
-  EXPECT_EQ(*cloud->List(), std::vector<NicAddresses>{nic});
+  EXPECT_EQ(*cloud->List(), std::vector<NicAddresses>{nic.Configured()});
 }
 
 TEST(FakeCloud, RefusesWhenTold) {
   FakeCloud cloud;
   cloud.FailApply(absl::UnavailableError("throttled"));
-  EXPECT_FALSE(cloud.Apply(Nic("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
+  EXPECT_FALSE(cloud.Apply(Ask("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
   EXPECT_EQ(cloud.applied(), 0);
   EXPECT_TRUE(cloud.List()->empty());
 }

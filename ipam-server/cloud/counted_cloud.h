@@ -14,7 +14,7 @@ class CountedCloud final : public Cloud {
   CountedCloud(Cloud& cloud, ServerMetrics& metrics, const os::Clock& clock)
       : cloud_(cloud), metrics_(metrics), clock_(clock) {}
 
-  absl::StatusOr<NicAddresses> Apply(const NicAddresses& desired) override {
+  absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override {
     const absl::Time begin = clock_.Now();
     absl::StatusOr<NicAddresses> result = cloud_.Apply(desired);
     metrics_.CountCloudCall(CloudCall::kApply, result.status(), clock_.Now() - begin);
@@ -26,6 +26,7 @@ class CountedCloud final : public Cloud {
     metrics_.CountCloudCall(CloudCall::kList, result.status(), clock_.Now() - begin);
     return result;
   }
+  bool ChoosesAddresses() const override { return cloud_.ChoosesAddresses(); }
   std::string Describe() const override { return cloud_.Describe(); }
 
  private:

@@ -1,16 +1,14 @@
 #include "ipam-server/cloud/fake_cloud.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace spoke::ipam {
 
-absl::StatusOr<NicAddresses> FakeCloud::Apply(const NicAddresses& desired) {
+absl::StatusOr<NicAddresses> FakeCloud::Apply(const NicRequest& desired) {
   absl::MutexLock lock(&mutex_);
   if (!fault_.ok()) return fault_;
   ++applied_;
-  NicAddresses nic = desired;
-  std::sort(nic.configurations.begin(), nic.configurations.end());
+  NicAddresses nic = desired.Configured();
   nics_[desired.node] = nic;
   return nic;
 }

@@ -13,7 +13,7 @@ namespace spoke::ipam {
 
 class FakeCloud final : public Cloud {
  public:
-  absl::StatusOr<NicAddresses> Apply(const NicAddresses& desired) override;
+  absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override;
   absl::StatusOr<std::vector<NicAddresses>> List() override;
   std::string Describe() const override { return "fake"; }
 

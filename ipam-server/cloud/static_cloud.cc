@@ -10,15 +10,6 @@
 #include "lib/os/file.h"
 
 namespace spoke::ipam {
-namespace {
-
-NicAddresses Sorted(NicAddresses nic) {
-  std::sort(nic.configurations.begin(), nic.configurations.end());
-  return nic;
-}
-
-}  // namespace
-
 std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics) {
   std::vector<std::tuple<ip::Prefix, ip::MacAddress, std::string>> rows;
   for (const auto& [node, nic] : nics) {
@@ -37,7 +28,10 @@ std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics) {
 absl::StatusOr<std::unique_ptr<StaticCloud>> StaticCloud::Open(
     std::string attachments_file, const std::vector<NicAddresses>& initial) {
   std::map<NodeKey, NicAddresses> nics;
-  for (const NicAddresses& nic : initial) nics[nic.node] = Sorted(nic);
+  for (const NicAddresses& nic : initial) {
+    nics[nic.node] = nic;
+    std::sort(nics[nic.node].configurations.begin(), nics[nic.node].configurations.end());
+  }
   std::unique_ptr<StaticCloud> cloud(new StaticCloud(std::move(attachments_file)));
   RETURN_IF_ERROR(cloud->Publish(nics));
   absl::MutexLock lock(&cloud->mutex_);
@@ -45,10 +39,10 @@ absl::StatusOr<std::unique_ptr<StaticCloud>> StaticCloud::Open(
   return cloud;
 }
 
-absl::StatusOr<NicAddresses> StaticCloud::Apply(const NicAddresses& desired) {
+absl::StatusOr<NicAddresses> StaticCloud::Apply(const NicRequest& desired) {
   absl::MutexLock lock(&mutex_);
   const auto existing = nics_.find(desired.node);
-  NicAddresses target = Sorted(desired);
+  NicAddresses target = desired.Configured();
   if (existing != nics_.end() && existing->second == target) return target;
   std::map<NodeKey, NicAddresses> replaced = TakeVmsNamed(desired.node);
   nics_[desired.node] = target;

@@ -28,7 +28,7 @@ class StaticCloud final : public Cloud {
   static absl::StatusOr<std::unique_ptr<StaticCloud>> Open(
       std::string attachments_file, const std::vector<NicAddresses>& initial);
 
-  absl::StatusOr<NicAddresses> Apply(const NicAddresses& desired) override;
+  absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override;
   absl::StatusOr<std::vector<NicAddresses>> List() override;
   std::string Describe() const override { return "static"; }
 

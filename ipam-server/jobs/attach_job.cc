@@ -15,7 +15,7 @@ AttachJob::~AttachJob() {
   thread_.join();
 }
 
-void AttachJob::Request(NicAddresses desired) {
+void AttachJob::Request(NicRequest desired) {
   absl::MutexLock lock(&mutex_);
   const NodeKey node = desired.node;
   waiting_.insert_or_assign(node, std::move(desired));
@@ -23,7 +23,7 @@ void AttachJob::Request(NicAddresses desired) {
 
 void AttachJob::Run() {
   while (true) {
-    NicAddresses desired;
+    NicRequest desired;
     {
       absl::MutexLock lock(&mutex_);
       const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -24,7 +24,7 @@ class AttachJob final : public CloudRequests {
   // Finishes the call under way and drops what waits: it is in the store and asked for again.
   ~AttachJob() override;
 
-  void Request(NicAddresses desired) override;
+  void Request(NicRequest desired) override;
 
  private:
   void Run();
@@ -32,7 +32,7 @@ class AttachJob final : public CloudRequests {
   Cloud& cloud_;
   const Answer answer_;
   absl::Mutex mutex_;
-  std::map<NodeKey, NicAddresses> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<NodeKey, NicRequest> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // Last: it uses all of the above.
 };

@@ -38,14 +38,6 @@ class AgentLink {
   virtual void Close(SessionId session, absl::Status why) = 0;
 };
 
-// The way to the cloud. Thread-safe; never blocks; the answer comes as PostCloudResult(). A newer
-// request for a node replaces one that waits.
-class CloudRequests {
- public:
-  virtual ~CloudRequests() = default;
-  virtual void Request(NicAddresses desired) = 0;
-};
-
 // What happened, since the start.
 struct LoopCounters {
   uint64_t lends = 0;
@@ -78,7 +70,7 @@ class FleetLoop {
   struct Edges {
     Store& store;
     AgentLink& agents;
-    CloudRequests& cloud;
+    CloudRequests& cloud;  // Whose answers come as PostCloudResult().
     const os::Clock& clock;
     telemetry::Log& log;
     ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.

@@ -38,8 +38,8 @@ class FakeAgents final : public AgentLink {
 // Keeps the requests; the test lets FakeCloud answer when it wants.
 class HeldRequests final : public CloudRequests {
  public:
-  void Request(NicAddresses desired) override { waiting.push_back(std::move(desired)); }
-  std::vector<NicAddresses> waiting;
+  void Request(NicRequest desired) override { waiting.push_back(std::move(desired)); }
+  std::vector<NicRequest> waiting;
 };
 
 class FleetLoopTest : public testing::Test {
@@ -69,8 +69,8 @@ class FleetLoopTest : public testing::Test {
     Step();
   }
   void AnswerCloud() {
-    const std::vector<NicAddresses> requests = std::exchange(requests_.waiting, {});
-    for (const NicAddresses& request : requests) {
+    const std::vector<NicRequest> requests = std::exchange(requests_.waiting, {});
+    for (const NicRequest& request : requests) {
       loop_->PostCloudResult(request.node, cloud_.Apply(request));
     }
     Step();

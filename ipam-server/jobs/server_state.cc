@@ -99,11 +99,12 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
                      .newest_chunk = newest_chunk};
 }
 
-NicAddresses NicOf(const NodeRecord& record) {
-  NicAddresses nic{.node = record.key, .nic_mac = record.nic_mac};
+NicRequest NicOf(const NodeRecord& record) {
+  NicRequest nic{.node = record.key, .nic_mac = record.nic_mac};
   for (const auto& [base, configuration] : record.configurations) {
-    if (configuration.state == LeaseState::kDetaching) continue;
-    nic.configurations.push_back({configuration.name, configuration.range});
+    auto& entries =
+        configuration.state == LeaseState::kDetaching ? nic.removing : nic.configurations;
+    entries.push_back({configuration.name, configuration.range});
   }
   return nic;
 }
@@ -111,7 +112,7 @@ NicAddresses NicOf(const NodeRecord& record) {
 std::vector<NicAddresses> AllNics(const Fleet& fleet) {
   std::vector<NicAddresses> nics;
   for (const auto& [key, record] : fleet.nodes()) {
-    if (record.mode != NodeMode::kRetired) nics.push_back(NicOf(record));
+    if (record.mode != NodeMode::kRetired) nics.push_back(NicOf(record).Configured());
   }
   return nics;
 }

@@ -46,7 +46,7 @@ struct LoadedState {
 absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settings, absl::Time now);
 
 // What `record` says is to be on the NIC.
-NicAddresses NicOf(const NodeRecord& record);
+NicRequest NicOf(const NodeRecord& record);
 // The same for all nodes that have not been replaced: what a cloud without a memory starts from.
 std::vector<NicAddresses> AllNics(const Fleet& fleet);
 

@@ -311,7 +311,7 @@ TEST_F(AdminTest, AnAuditOfAConsistentWorldIsCleanAndFindsWhatWasChangedBehindUs
   };
   clock_.Advance(absl::Minutes(5));
   EXPECT_EQ(audit().differences_size(), 0);
-  NicAddresses empty{.node = {"node1", "vm-1"}};
+  NicRequest empty{.node = {"node1", "vm-1"}};
   ASSERT_TRUE(cloud_.Apply(empty).ok());
   const v1::AuditResponse found = audit();
   ASSERT_GT(found.differences_size(), 0);

@@ -52,8 +52,8 @@ class Listener final : public ipam::AgentLink {
 // Attaches whatever is asked for, at the next step.
 class Fabric final : public ipam::CloudRequests {
  public:
-  void Request(ipam::NicAddresses desired) override { waiting.push_back(std::move(desired)); }
-  std::vector<ipam::NicAddresses> waiting;
+  void Request(ipam::NicRequest desired) override { waiting.push_back(std::move(desired)); }
+  std::vector<ipam::NicRequest> waiting;
 };
 
 // The benchmark reads no log.
@@ -91,9 +91,8 @@ class LoopServer final : public LoadedServer {
         loop_.PostHello(node + 1, {.key = KeyOf(node), .boot_id = "boot"});
       }
       loop_.RunOnce(absl::ZeroDuration());
-      for (ipam::NicAddresses& nic : std::exchange(fabric_.waiting, {})) {
-        const ipam::NodeKey key = nic.node;
-        loop_.PostCloudResult(key, std::move(nic));
+      for (const ipam::NicRequest& nic : std::exchange(fabric_.waiting, {})) {
+        loop_.PostCloudResult(nic.node, nic.Configured());
       }
       loop_.RunOnce(absl::ZeroDuration());
     }

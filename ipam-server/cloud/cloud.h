@@ -12,14 +12,6 @@
 
 namespace spoke::ipam {
 
-// One named entry on a NIC.
-struct IpConfiguration {
-  std::string name;
-  ip::Prefix range;  // One address, or a block.
-
-  auto operator<=>(const IpConfiguration&) const = default;
-};
-
 // An entry that is to get an address, or a block, of the cloud's choice.
 struct WantedConfiguration {
   std::string name;
@@ -86,6 +78,10 @@ class Cloud {
   // not in it is gone. A cloud that knows instances only leaves `node` empty.
   // Errors: kUnavailable (also for a listing that is not complete).
   virtual absl::StatusOr<std::vector<NicAddresses>> List() = 0;
+
+  // Whether List() would have had the VM of this name, if there were one. Of others nothing follows
+  // from their not being listed.
+  virtual bool Covers(const std::string& /*instance*/) const { return true; }
 
   // Whether it chooses the addresses: then requests want entries by name, and never say which
   // address a new one shall have.

@@ -26,6 +26,7 @@ class CountedCloud final : public Cloud {
     metrics_.CountCloudCall(CloudCall::kList, result.status(), clock_.Now() - begin);
     return result;
   }
+  bool Covers(const std::string& instance) const override { return cloud_.Covers(instance); }
   bool ChoosesAddresses() const override { return cloud_.ChoosesAddresses(); }
   std::string Describe() const override { return cloud_.Describe(); }
 

@@ -1,5 +1,5 @@
-// Loading, indices and lookups; what events change is in fleet_agents.cc, fleet_plan.cc and
-// fleet_operator.cc.
+// Loading, indices and lookups; what events change is in fleet_agents.cc, fleet_nic.cc,
+// fleet_plan.cc and fleet_operator.cc.
 #include "ipam-server/core/fleet.h"
 
 #include <algorithm>
@@ -11,8 +11,12 @@ namespace spoke::ipam {
 namespace {
 
 bool Selects(const PoolSpec& spec, const std::map<std::string, std::string>& labels,
-             const std::string& vnet) {
+             const std::string& vnet, const std::vector<ip::Prefix>& subnets) {
   if (!spec.vnet.empty() && spec.vnet != vnet) return false;
+  const auto holds = [&](const ip::Prefix& subnet) {
+    return subnet.Contains(spec.cidr.base()) && subnet.Contains(spec.cidr.last());
+  };
+  if (!subnets.empty() && std::none_of(subnets.begin(), subnets.end(), holds)) return false;
   return std::all_of(spec.node_labels.begin(), spec.node_labels.end(), [&](const auto& wanted) {
     const auto it = labels.find(wanted.first);
     return it != labels.end() && it->second == wanted.second;
@@ -89,6 +93,13 @@ absl::Status Fleet::Load(NodeRecord stored) {
     }
     pool->counts += CountAddresses(configuration);
   }
+  for (const auto& [name, wanted] : record.wanted) {
+    CountWanted(wanted, true);
+    if (wanted.given) unsettled_.insert(record.key);
+  }
+  if (!record.instance.empty() && record.mode != NodeMode::kRetired) {
+    on_instance_[record.instance] = record.key;
+  }
   return absl::OkStatus();
 }
 
@@ -109,7 +120,7 @@ void Fleet::FinishLoading(absl::Time now) {
   std::vector<std::pair<absl::Time, ip::Prefix>> released;
   for (const auto& [key, record] : nodes_) {
     for (const auto& [range, at] : record.released) released.emplace_back(at, range);
-    if (record.configurations.empty()) forgettable_.insert(key);
+    if (record.configurations.empty() && record.wanted.empty()) forgettable_.insert(key);
   }
   std::sort(released.begin(), released.end());
   for (const auto& [at, range] : released) {
@@ -132,6 +143,11 @@ const NodeRecord* Fleet::FindByName(const std::string& name) const {
     if (it->second.mode != NodeMode::kRetired) return &it->second;
   }
   return nullptr;
+}
+
+const NodeRecord* Fleet::NodeOn(const std::string& instance) const {
+  const auto it = on_instance_.find(instance);
+  return it == on_instance_.end() ? nullptr : Find(it->second);
 }
 
 AddressCounts Fleet::Counts() const {
@@ -170,13 +186,14 @@ PoolEntry* Fleet::PoolEntryOf(const ip::Address& address) {
 }
 
 const std::vector<PoolGroup>& Fleet::GroupsFor(const std::map<std::string, std::string>& labels,
-                                               const std::string& vnet) const {
-  const auto [it, inserted] = groups_.try_emplace({labels, vnet});
+                                               const std::string& vnet,
+                                               const std::vector<ip::Prefix>& subnets) const {
+  const auto [it, inserted] = groups_.try_emplace({labels, vnet, subnets});
   if (!inserted) return it->second;
   std::vector<PoolGroup>& groups = it->second;
   for (size_t i = 0; i < pools_.size(); ++i) {
     const PoolSpec& spec = pools_[i].pool.spec();
-    if (!Selects(spec, labels, vnet)) continue;
+    if (!Selects(spec, labels, vnet, subnets)) continue;
     auto group = std::find_if(groups.begin(), groups.end(), [&](const PoolGroup& candidate) {
       return candidate.family == spec.cidr.family() && candidate.namespaces == spec.namespaces;
     });
@@ -193,19 +210,21 @@ const std::vector<PoolGroup>& Fleet::GroupsFor(const std::map<std::string, std::
 }
 
 std::vector<Fleet::GroupState> Fleet::GroupStatesOf(const NodeRecord& record) const {
-  const std::vector<PoolGroup>& groups = GroupsFor(record.labels, record.vnet);
+  const std::vector<PoolGroup>& groups = GroupsFor(record);
   std::vector<GroupState> states;
   states.reserve(groups.size());
   for (const PoolGroup& group : groups) states.push_back({&group, 0, {}});
-  for (const auto& [base, configuration] : record.configurations) {
-    const size_t pool = PoolIndexOf(configuration.pool);
+  const auto add = [&](const auto& entry) {
+    const size_t pool = PoolIndexOf(entry.pool);
     for (GroupState& state : states) {
       const std::vector<size_t>& pools = state.group->pools;
       if (std::find(pools.begin(), pools.end(), pool) == pools.end()) continue;
-      state.counts.Add(configuration);
+      state.counts.Add(entry);
       break;
     }
-  }
+  };
+  for (const auto& [base, configuration] : record.configurations) add(configuration);
+  for (const auto& [name, wanted] : record.wanted) add(wanted);
   const uint32_t reserved = reservations_.ReservedFor(record.key.name);
   for (GroupState& state : states) {
     const bool general = state.group->namespaces.empty();
@@ -224,6 +243,7 @@ uint64_t Fleet::TargetOf(const NodeRecord& record) const {
 
 bool Fleet::IsShort(const NodeRecord& record) const {
   if (record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired) return false;
+  if (!ProblemOf(record).empty()) return true;
   const std::vector<GroupState> states = GroupStatesOf(record);
   return states.empty() || std::any_of(states.begin(), states.end(), [](const GroupState& state) {
            return state.counts.staying() < state.target;
@@ -239,7 +259,7 @@ std::string Fleet::ShortageOf(const NodeRecord& record) const {
         "labels and the pools' nodeLabels and vnet",
         record.vnet);
   }
-  std::string why;
+  std::string why = ProblemOf(record);
   for (const GroupState& state : states) {
     if (state.counts.staying() >= state.target) continue;
     why += fmt::format("{}has {} of {} addresses: ", why.empty() ? "" : "; ",
@@ -251,6 +271,32 @@ std::string Fleet::ShortageOf(const NodeRecord& record) const {
     }
   }
   return why;
+}
+
+// Of what the cloud gave it and it cannot use.
+std::string Fleet::ProblemOf(const NodeRecord& record) const {
+  std::string why;
+  for (const auto& [name, wanted] : record.wanted) {
+    if (!wanted.given) continue;
+    why += fmt::format("{}the cloud gave it {} as {}, which {}", why.empty() ? "" : "; ",
+                       wanted.given->ToString(), name, wanted.problem);
+  }
+  return why;
+}
+
+void Fleet::CountWanted(const WantedEntry& wanted, bool add) {
+  const size_t index = PoolIndexOf(wanted.pool);
+  if (index >= pools_.size()) return;  // It was found on the NIC, or its pool is no more.
+  PoolEntry& entry = pools_[index];
+  AddressCounts counts;
+  counts.Add(wanted);
+  if (add) {
+    entry.asked += wanted.size();
+    entry.counts += counts;
+  } else {
+    entry.asked -= wanted.size();
+    entry.counts -= counts;
+  }
 }
 
 void Fleet::Count(const Configuration& configuration, bool add) {
@@ -273,6 +319,7 @@ void Fleet::SetState(Configuration& configuration, LeaseState state, absl::Time 
 void Fleet::CheckInvariants() const {
   std::vector<AddressCounts> counts(pools_.size());
   std::vector<uint64_t> held(pools_.size());
+  std::vector<uint64_t> asked(pools_.size());
   for (const auto& [key, record] : nodes_) {
     for (const auto& [base, configuration] : record.configurations) {
       CHECK(base == configuration.range.base(), "a configuration is found by its first address");
@@ -286,10 +333,17 @@ void Fleet::CheckInvariants() const {
       counts[index].Add(configuration);
       held[index] += configuration.slots.size();
     }
+    for (const auto& [name, wanted] : record.wanted) {
+      const size_t index = PoolIndexOf(wanted.pool);
+      if (index >= pools_.size()) continue;
+      counts[index].Add(wanted);
+      asked[index] += wanted.size();
+    }
   }
   for (size_t i = 0; i < pools_.size(); ++i) {
     CHECK(pools_[i].counts == counts[i], "the counts are what counting gives");
     CHECK(pools_[i].pool.held() == held[i], "a pool holds just what the records hold");
+    CHECK(pools_[i].asked == asked[i], "a pool knows what the cloud has yet to choose from it");
   }
 }
 

@@ -34,6 +34,8 @@ struct Finding {
     kReplaced,       // Another VM has the node's name now; this one is retired.
     kGone,           // The cloud says the VM is no more; its addresses are free.
     kFrozen,         // The breaker has stopped releases.
+    kLost,           // Attached, but twice in a row not on the NIC: somebody else took it off.
+    kUnusable,       // The cloud chose an address that no pod may have (yet).
   };
   Kind kind;
   NodeKey node;
@@ -83,6 +85,11 @@ struct FleetPolicy {
   BreakerPolicy breaker{.window = absl::Minutes(1)};
   // A NIC of Azure takes 256 IP configurations, the primary one included.
   uint32_t nic_configurations = 255;
+  // The cloud says which address a new entry gets; otherwise we do.
+  bool cloud_chooses = false;
+  std::string name_prefix = "spoke-";  // Of the names of our entries.
+  // How long an attached address must be off its NIC before that is believed.
+  absl::Duration lost_after = absl::Minutes(1);
 };
 
 // What one node draws from: pools of one family that serve the same pods, in their order.
@@ -97,6 +104,9 @@ struct PoolGroup {
 struct PoolEntry {
   AddressPool pool;
   AddressCounts counts;
+  uint64_t asked = 0;  // Addresses that the cloud has yet to choose from it; in `counts` as well.
+
+  uint64_t free() const { return pool.free() > asked ? pool.free() - asked : 0; }
 };
 
 // Not thread-safe; one loop owns it. Movable; not copyable, since its pools point to its records.
@@ -137,8 +147,13 @@ class Fleet {
 
   // --- What the cloud says. ---
 
-  // Exactly `on_nic` is on the node's NIC, after a change that was asked for.
-  Effects OnNic(const NodeKey& key, const std::set<ip::Prefix>& on_nic, absl::Time now);
+  // Exactly `on_nic` of ours is on the node's NIC, after a change that was asked for. Where the
+  // cloud chooses, entries unknown so far are taken over.
+  Effects OnNic(const NodeKey& key, const std::vector<IpConfiguration>& on_nic, absl::Time now);
+
+  // A listing, which may be a little old, says so: when it differs from what is known, the NIC
+  // itself is to be looked at. Changes nothing.
+  Effects OnListedNic(const NodeKey& key, const std::vector<IpConfiguration>& on_nic) const;
 
   // A complete listing has just these nodes. One that is missing twice in a row, and has no session
   // (`connected`), is gone: its addresses are free. Freezes instead when too many are missing.
@@ -192,6 +207,8 @@ class Fleet {
   const MassReleaseBreaker& breaker() const { return breaker_; }
   // Over all nodes and pools.
   AddressCounts Counts() const;
+  // The node that runs on `instance` now; nullptr: none does.
+  const NodeRecord* NodeOn(const std::string& instance) const;
 
   // The node that holds `address`, or nullptr.
   const NodeRecord* HolderOf(const ip::Address& address) const;
@@ -203,8 +220,13 @@ class Fleet {
   Promises AllPromises() const;
 
   // What a node with these labels draws from.
+  // `subnets`: of its NIC, where known; then only pools inside them serve it.
   const std::vector<PoolGroup>& GroupsFor(const std::map<std::string, std::string>& labels,
-                                          const std::string& vnet) const;
+                                          const std::string& vnet,
+                                          const std::vector<ip::Prefix>& subnets) const;
+  const std::vector<PoolGroup>& GroupsFor(const NodeRecord& record) const {
+    return GroupsFor(record.labels, record.vnet, record.subnets);
+  }
 
   // How many addresses the node should hold, over all pools it draws from.
   uint64_t TargetOf(const NodeRecord& record) const;
@@ -225,8 +247,7 @@ class Fleet {
   };
 
   CapacityView Capacity(const std::vector<std::string>& nodes) const;
-  NodeRoom RoomOf(const std::map<std::string, std::string>& labels, const std::string& vnet,
-                  const NodeRecord* record) const;
+  NodeRoom RoomOf(const std::vector<PoolGroup>& groups, const NodeRecord* record) const;
   uint64_t FreeFor(const NodeRecord& record, size_t pool);
   void ClaimReserved(const NodeRecord& record, Effects& effects);
   void EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects, absl::Time now);
@@ -241,13 +262,30 @@ class Fleet {
   void SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address,
               const UseChange& change, Effects& effects);
   void SetState(Configuration& configuration, LeaseState state, absl::Time now);
+  void Want(NodeRecord& record, size_t pool, Effects& effects, absl::Time now);
+  std::string NextName(NodeRecord& record) const;
+  void StopWanting(NodeRecord& record, const std::string& name);
+  void StopWantingAll(NodeRecord& record, Effects& effects);
+  void Attached(NodeRecord& record, Configuration& configuration, Effects& effects, absl::Time now);
+  void TakeUnknown(NodeRecord& record, const std::vector<IpConfiguration>& on_nic, Effects& effects,
+                   absl::Time now);
+  void KeepUnusable(NodeRecord& record, const IpConfiguration& entry, std::string problem,
+                    Effects& effects, absl::Time now);
+  void TakeGiven(NodeRecord& record, const IpConfiguration& entry, Effects& effects,
+                 absl::Time now);
+  std::string WhyUnusable(const NodeRecord& record, const ip::Prefix& range, absl::Time now);
+  void Settle(NodeRecord& record, Effects& effects, absl::Time now);
+  void MissFromNic(const NodeRecord& record, const Configuration& configuration, Effects& effects,
+                   absl::Time now);
   void Assign(NodeRecord& record, size_t pool, const ip::Prefix& range, Effects& effects,
               absl::Time now);
   void Free(NodeRecord& record, const ip::Address& base, Effects& effects, absl::Time now);
   void FreeAll(NodeRecord& record, Effects& effects, absl::Time now);
   void Count(const Configuration& configuration, bool add);
+  void CountWanted(const WantedEntry& wanted, bool add);
+  std::string ProblemOf(const NodeRecord& record) const;
   std::vector<GroupState> GroupStatesOf(const NodeRecord& record) const;
-  bool Grow(NodeRecord& record, const GroupState& state, Effects& effects, absl::Time now);
+  void Grow(NodeRecord& record, const GroupState& state, Effects& effects, absl::Time now);
   void Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Time now);
   bool MayFree(uint64_t would_free, const NodeKey& node, Effects& effects, absl::Time now);
   size_t PoolIndexOf(const std::string& name) const;
@@ -263,9 +301,22 @@ class Fleet {
   MassReleaseBreaker breaker_;
   std::set<NodeKey> missing_;      // From the last listing.
   std::set<NodeKey> forgettable_;  // Nodes that hold nothing and wait for cooldowns only.
-  mutable std::map<std::pair<std::map<std::string, std::string>, std::string>,
-                   std::vector<PoolGroup>>
-      groups_;
+  std::set<NodeKey> unsettled_;    // Nodes that were given what they cannot use (yet).
+  // Attached, but not on the NIC when it was looked at.
+  struct OffNic {
+    absl::Time since;
+    bool reported = false;
+  };
+  std::map<ip::Address, OffNic> off_nic_;
+  absl::flat_hash_map<std::string, NodeKey> on_instance_;
+  struct Place {
+    std::map<std::string, std::string> labels;
+    std::string vnet;
+    std::vector<ip::Prefix> subnets;
+
+    auto operator<=>(const Place&) const = default;
+  };
+  mutable std::map<Place, std::vector<PoolGroup>> groups_;
 };
 
 }  // namespace spoke::ipam

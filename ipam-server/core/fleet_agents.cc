@@ -49,10 +49,15 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
   if (record.nic_mac != hello.nic_mac) {
     // The addresses have to follow to the NIC that the node has now.
     record.nic_mac = hello.nic_mac;
-    if (!record.configurations.empty()) effects.attach.insert(hello.key);
+    if (!record.configurations.empty() || !record.wanted.empty()) effects.attach.insert(hello.key);
   }
   record.labels = hello.labels;
   record.vnet = hello.vnet;
+  if (!hello.subnets.empty()) record.subnets = hello.subnets;
+  if (!hello.instance.empty()) {
+    record.instance = hello.instance;
+    on_instance_[hello.instance] = hello.key;
+  }
   EndLendingsOf(record, hello, effects, now);
   record.boot_id = hello.boot_id;
   for (const Lending& lending : hello.lent) TakeLending(record, lending, effects);
@@ -63,6 +68,7 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
     }
   }
   if (inserted) ClaimReserved(record, effects);
+  if (policy_.cloud_chooses && !record.nic_read) effects.attach.insert(hello.key);
   // A draining node that was away is asked at once for what it can give back.
   effects.Merge(record.mode == NodeMode::kDraining ? Review(hello.key, 0, now)
                                                    : Plan(hello.key, now));
@@ -204,6 +210,10 @@ Effects Fleet::OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, 
     if (configuration == nullptr) continue;
     configuration->denied_until = now + policy_.release.denial_backoff;
     effects.changed.insert(key);
+    if (record.mode != NodeMode::kDraining) {
+      breaker_.GiveBack(range.size());
+      effects.breaker = true;
+    }
   }
   return effects;
 }

@@ -44,17 +44,25 @@ inline Lending LendingOf(const ip::Address& address, uint64_t generation,
           .lessee = {.container_id = std::move(container), .ifname = "eth0"}};
 }
 
+// What was asked of the cloud, where we choose the addresses.
+inline std::vector<IpConfiguration> EntriesOf(const Fleet& fleet, const NodeKey& key) {
+  std::vector<IpConfiguration> entries;
+  for (const auto& [base, configuration] : fleet.Find(key)->configurations) {
+    if (configuration.state == LeaseState::kDetaching) continue;
+    entries.push_back({configuration.name, configuration.range});
+  }
+  return entries;
+}
+
 inline std::set<ip::Prefix> RangesOf(const Fleet& fleet, const NodeKey& key) {
   std::set<ip::Prefix> ranges;
-  for (const auto& [base, configuration] : fleet.Find(key)->configurations) {
-    if (configuration.state != LeaseState::kDetaching) ranges.insert(configuration.range);
-  }
+  for (const IpConfiguration& entry : EntriesOf(fleet, key)) ranges.insert(entry.range);
   return ranges;
 }
 
 // The cloud does what was asked for.
 inline Effects Attach(Fleet& fleet, const NodeKey& key, absl::Time now = kNow) {
-  return fleet.OnNic(key, RangesOf(fleet, key), now);
+  return fleet.OnNic(key, EntriesOf(fleet, key), now);
 }
 
 inline const Slot& SlotOf(const Fleet& fleet, const NodeKey& key, std::string_view address) {

@@ -127,6 +127,9 @@ absl::Status Fleet::SetPools(const std::vector<PoolSpec>& specs) {
   pools_ = std::move(pools);
   pool_index_ = std::move(index);
   groups_.clear();
+  for (const auto& [key, record] : nodes_) {
+    for (const auto& [name, wanted] : record.wanted) CountWanted(wanted, true);
+  }
   for (const auto& [address, quarantine] : quarantine_) {
     if (PoolEntry* entry = PoolEntryOf(address); entry != nullptr) {
       entry->pool.SetQuarantined(*entry->pool.UnitOf(address), true);

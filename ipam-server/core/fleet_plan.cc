@@ -1,4 +1,4 @@
-// What nodes get and give back, and what the cloud says about it.
+// What nodes get and give back; what the cloud says about it is in fleet_nic.cc.
 #include <algorithm>
 #include <utility>
 
@@ -8,11 +8,14 @@
 
 namespace spoke::ipam {
 
+std::string Fleet::NextName(NodeRecord& record) const {
+  return fmt::format("{}{}", policy_.name_prefix, record.next_configuration++);
+}
+
 void Fleet::Assign(NodeRecord& record, size_t pool, const ip::Prefix& range, Effects& effects,
                    absl::Time now) {
-  const auto [it, inserted] =
-      record.configurations.try_emplace(range.base(), range, pools_[pool].pool.spec().name,
-                                        fmt::format("spoke-{}", record.next_configuration++), now);
+  const auto [it, inserted] = record.configurations.try_emplace(
+      range.base(), range, pools_[pool].pool.spec().name, NextName(record), now);
   CHECK(inserted, "a unit that was free is on no NIC");
   it->second.state = Next(LeaseState::kFree, LeaseEvent::kAssign).value();
   Count(it->second, true);
@@ -25,31 +28,56 @@ void Fleet::Assign(NodeRecord& record, size_t pool, const ip::Prefix& range, Eff
   }
 }
 
+// The entry has a name before the cloud hears of it, so that an answer that is lost costs nothing:
+// what the NIC says under the name is the answer.
+void Fleet::Want(NodeRecord& record, size_t pool, Effects& effects, absl::Time now) {
+  const AddressPool& from = pools_[pool].pool;
+  const int length = from.spec().block_length != 0 ? static_cast<int>(from.spec().block_length)
+                                                   : from.spec().cidr.base().bits();
+  const WantedEntry wanted{.pool = from.spec().name,
+                           .family = from.spec().cidr.family(),
+                           .prefix_length = length,
+                           .since = now};
+  CountWanted(wanted, true);
+  record.wanted.emplace(NextName(record), wanted);
+  effects.changed.insert(record.key);
+  effects.attach.insert(record.key);
+  if (!reservations_.all().empty()) {
+    reservations_.OnDelivered(record.key.name, wanted.family, static_cast<uint32_t>(wanted.size()));
+    promises_.reset();
+  }
+}
+
 Effects Fleet::Plan(const NodeKey& key, absl::Time now) {
   Effects effects;
   const auto node = nodes_.find(key);
   if (node == nodes_.end() || node->second.mode != NodeMode::kActive) return effects;
+  // What its NIC has already, from the scale set's model say, may be all it needs.
+  if (policy_.cloud_chooses && !node->second.nic_read) return effects;
   for (const GroupState& state : GroupStatesOf(node->second)) {
     Grow(node->second, state, effects, now);
   }
   return effects;
 }
 
-// Pools are drawn from in the order of the configuration. False: they had not enough.
-bool Fleet::Grow(NodeRecord& record, const GroupState& state, Effects& effects, absl::Time now) {
+// Pools are drawn from in the order of the configuration.
+void Fleet::Grow(NodeRecord& record, const GroupState& state, Effects& effects, absl::Time now) {
   uint64_t have = state.counts.staying();
   for (const size_t index : state.group->pools) {
     AddressPool& pool = pools_[index].pool;
     while (have < state.target) {
-      if (record.configurations.size() >= policy_.nic_configurations) return false;
+      if (record.configurations.size() + record.wanted.size() >= policy_.nic_configurations) return;
       if (FreeFor(record, index) < pool.unit_size()) break;
-      const auto taken = pool.Take(&record, now);
-      if (!taken.ok()) break;
-      Assign(record, index, *taken, effects, now);
+      if (policy_.cloud_chooses) {
+        Want(record, index, effects, now);
+      } else {
+        const auto taken = pool.Take(&record, now);
+        if (!taken.ok()) break;
+        Assign(record, index, *taken, effects, now);
+      }
       have += pool.unit_size();
     }
   }
-  return have >= state.target;
 }
 
 Effects Fleet::Review(const NodeKey& key, double jitter, absl::Time now) {
@@ -59,12 +87,19 @@ Effects Fleet::Review(const NodeKey& key, double jitter, absl::Time now) {
       node->second.mode == NodeMode::kRetired) {
     return effects;
   }
-  Shrink(node->second, jitter, effects, now);
+  NodeRecord& record = node->second;
+  Shrink(record, jitter, effects, now);
+  const bool suspect =
+      !off_nic_.empty() &&
+      std::any_of(record.configurations.begin(), record.configurations.end(),
+                  [&](const auto& entry) { return off_nic_.contains(entry.first); });
+  if (suspect || (policy_.cloud_chooses && !record.nic_read)) effects.attach.insert(key);
   return effects;
 }
 
 void Fleet::Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Time now) {
   const bool draining = record.mode == NodeMode::kDraining;
+  if (draining) StopWantingAll(record, effects);
   std::vector<ip::Prefix> asked;
   uint64_t would_free = 0;
   for (const GroupState& state : GroupStatesOf(record)) {
@@ -97,120 +132,32 @@ void Fleet::Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Ti
 bool Fleet::MayFree(uint64_t would_free, const NodeKey& node, Effects& effects, absl::Time now) {
   const bool was_frozen = breaker_.frozen();
   const auto verdict = breaker_.Judge(Counts().total(), would_free, now);
+  // What may go counts against the window, after a restart as well.
+  effects.breaker = effects.breaker || verdict.allowed || breaker_.frozen() != was_frozen;
   if (breaker_.frozen() != was_frozen) {
-    effects.breaker = true;
     effects.findings.push_back({Finding::Kind::kFrozen, node, ip::Address(), verdict.reason});
   }
   return verdict.allowed;
 }
 
-Effects Fleet::OnNic(const NodeKey& key, const std::set<ip::Prefix>& on_nic, absl::Time now) {
-  Effects effects;
-  const auto node = nodes_.find(key);
-  if (node == nodes_.end()) return effects;
-  NodeRecord& record = node->second;
-  std::vector<ip::Address> detached;
-  for (auto& [base, configuration] : record.configurations) {
-    const bool there = on_nic.contains(configuration.range);
-    const auto next =
-        Next(configuration.state, there ? LeaseEvent::kCloudAttached : LeaseEvent::kCloudDetached);
-    if (!next || *next == configuration.state) continue;
-    if (*next == LeaseState::kFree) {
-      detached.push_back(base);
-      continue;
-    }
-    effects.attach_times.push_back(now - configuration.since);
-    SetState(configuration, *next, now);
-    for (size_t i = 0; i < configuration.slots.size(); ++i) {
-      if (configuration.slots[i].use == Use::kIdle) configuration.slots[i].since = now;
-      effects.history.push_back(
-          EntryOf(HistoryEvent::kAttached, key, configuration.AddressAt(i), now));
-    }
-    effects.changed.insert(key);
-    effects.desired.insert(key);
-  }
-  for (const ip::Address& base : detached) Free(record, base, effects, now);
-  return effects;
-}
-
-void Fleet::Free(NodeRecord& record, const ip::Address& base, Effects& effects, absl::Time now) {
-  const auto it = record.configurations.find(base);
-  const ip::Prefix range = it->second.range;
-  const size_t pool = PoolIndexOf(it->second.pool);
-  Count(it->second, false);
-  for (size_t i = 0; i < it->second.slots.size(); ++i) {
-    const Slot& slot = it->second.slots[i];
-    const ip::Address address = it->second.AddressAt(i);
-    if (slot.lessee != nullptr) {
-      effects.history.push_back(EntryOf(HistoryEvent::kReleased, record.key, address, now, &slot));
-    }
-    effects.history.push_back(EntryOf(HistoryEvent::kDetached, record.key, address, now));
-  }
-  record.configurations.erase(it);
-  std::erase_if(record.released,
-                [&](const auto& entry) { return entry.second + policy_.cooldown <= now; });
-  record.released[range] = now;
-  CHECK(pools_[pool].pool.Release(range, now + policy_.cooldown), "the pool knew it was held");
-  effects.changed.insert(record.key);
-  effects.desired.insert(record.key);
-  if (record.configurations.empty()) forgettable_.insert(record.key);
-}
-
-void Fleet::FreeAll(NodeRecord& record, Effects& effects, absl::Time now) {
-  while (!record.configurations.empty()) {
-    const auto& [base, configuration] = *record.configurations.begin();
-    CHECK(Next(configuration.state, LeaseEvent::kNodeGone) == LeaseState::kFree,
-          "a node that is gone holds nothing");
-    Free(record, base, effects, now);
-  }
-}
-
-Effects Fleet::OnListing(const std::set<NodeKey>& present, const std::set<NodeKey>& connected,
-                         absl::Time now) {
-  Effects effects;
-  std::set<NodeKey> missing;
-  std::vector<NodeRecord*> gone;
-  uint64_t known = 0;
-  uint64_t would_free = 0;
-  for (auto& [key, record] : nodes_) {
-    if (record.configurations.empty()) continue;
-    ++known;
-    if (present.contains(key)) continue;
-    missing.insert(key);
-    if (!missing_.contains(key) || connected.contains(key)) continue;
-    gone.push_back(&record);
-    would_free += CountAddresses(record).total();
-  }
-  missing_ = std::move(missing);
-  if (gone.empty()) return effects;
-  const bool was_frozen = breaker_.frozen();
-  const auto shrank =
-      breaker_.SourceShrank("the cloud's list of VMs", known, known - missing_.size(), now);
-  if (breaker_.frozen() != was_frozen) {
-    effects.breaker = true;
-    effects.findings.push_back({Finding::Kind::kFrozen, NodeKey(), ip::Address(), shrank.reason});
-  }
-  if (!shrank.allowed || !MayFree(would_free, NodeKey(), effects, now)) return effects;
-  for (NodeRecord* record : gone) {
-    effects.findings.push_back(
-        {Finding::Kind::kGone, record->key, ip::Address(),
-         fmt::format("{} addresses are free after the cooldown", CountAddresses(*record).total())});
-    FreeAll(*record, effects, now);
-    record->mode = NodeMode::kRetired;
-  }
-  return effects;
-}
-
 Effects Fleet::Expire(absl::Time now) {
   Effects effects;
   for (PoolEntry& entry : pools_) entry.pool.EndCooldowns(now);
+  // What the cloud gave too early may have cooled by now.
+  for (const NodeKey& key : std::set<NodeKey>(unsettled_)) {
+    if (const auto node = nodes_.find(key); node != nodes_.end())
+      Settle(node->second, effects, now);
+  }
   for (const Reservation& ended : reservations_.Expire(now)) {
     effects.reservations.insert(ended.name);
     promises_.reset();
   }
   std::erase_if(forgettable_, [&](const NodeKey& key) {
     const auto node = nodes_.find(key);
-    if (node == nodes_.end() || !node->second.configurations.empty()) return true;
+    if (node == nodes_.end() || !node->second.configurations.empty() ||
+        !node->second.wanted.empty()) {
+      return true;
+    }
     NodeRecord& record = node->second;
     const bool cooling =
         std::any_of(record.released.begin(), record.released.end(),

@@ -7,22 +7,23 @@
 
 namespace spoke::ipam {
 
-// What a node with these labels has and could have of the general pools; `record`: the node, when
-// it is there already.
-NodeRoom Fleet::RoomOf(const std::map<std::string, std::string>& labels, const std::string& vnet,
-                       const NodeRecord* record) const {
+// What a node that draws from `groups` has and could have of the general pools; `record`: the node,
+// when it is there already.
+NodeRoom Fleet::RoomOf(const std::vector<PoolGroup>& groups, const NodeRecord* record) const {
   NodeRoom room;
-  for (const PoolGroup& group : GroupsFor(labels, vnet)) {
+  for (const PoolGroup& group : groups) {
     if (!group.namespaces.empty()) continue;
     FamilyRoom family{.family = group.family, .pools = group.pools};
     AddressCounts counts;
     if (record != nullptr) {
-      for (const auto& [base, configuration] : record->configurations) {
-        const size_t pool = PoolIndexOf(configuration.pool);
+      const auto add = [&](const auto& entry) {
+        const size_t pool = PoolIndexOf(entry.pool);
         if (std::find(group.pools.begin(), group.pools.end(), pool) != group.pools.end()) {
-          counts.Add(configuration);
+          counts.Add(entry);
         }
-      }
+      };
+      for (const auto& [base, configuration] : record->configurations) add(configuration);
+      for (const auto& [name, wanted] : record->wanted) add(wanted);
     }
     family.held = static_cast<uint32_t>(counts.staying());
     family.target = TargetAddresses(group.target, static_cast<uint32_t>(counts.used()));
@@ -37,30 +38,30 @@ CapacityView Fleet::Capacity(const std::vector<std::string>& nodes) const {
   CapacityView view;
   for (const PoolEntry& entry : pools_) {
     view.pools.push_back({.name = entry.pool.spec().name,
-                          .free = entry.pool.free(),
+                          .free = entry.free(),
                           .unit = static_cast<uint32_t>(entry.pool.unit_size())});
   }
   const auto add = [&](const std::string& name) {
     const NodeRecord* record = FindByName(name);
     if (record == nullptr) return;
-    view.nodes.insert_or_assign(name, RoomOf(record->labels, record->vnet, record));
+    view.nodes.insert_or_assign(name, RoomOf(GroupsFor(*record), record));
   };
   for (const std::string& name : nodes) add(name);
   for (const auto& [unused, reservation] : reservations_.all()) {
     for (const auto& [node, missing] : reservation.missing) add(node);
   }
-  view.joining = RoomOf({}, "", nullptr);
+  view.joining = RoomOf(GroupsFor({}, "", {}), nullptr);
   if (view.joining.empty() && !nodes_.empty()) {
     // Every pool wants labels: one more node is taken to look like those that are there.
     const NodeRecord& like = nodes_.begin()->second;
-    view.joining = RoomOf(like.labels, like.vnet, nullptr);
+    view.joining = RoomOf(GroupsFor(like), nullptr);
   }
   return view;
 }
 
 // What is promised to a reservation is only for the nodes it names.
 uint64_t Fleet::FreeFor(const NodeRecord& record, size_t pool) {
-  const uint64_t free = pools_[pool].pool.free();
+  const uint64_t free = pools_[pool].free();
   if (reservations_.all().empty()) return free;
   if (!promises_) promises_ = reservations_.PromisesIn(Capacity({}));
   uint64_t promised = promises_->by_pool.size() > pool ? promises_->by_pool[pool] : 0;

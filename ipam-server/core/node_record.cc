@@ -43,6 +43,11 @@ absl::Time Configuration::IdleSince() const {
   return last;
 }
 
+uint64_t WantedEntry::size() const {
+  const int bits = family == ip::Family::kV4 ? 32 : 128;
+  return uint64_t{1} << static_cast<unsigned>(bits - prefix_length);
+}
+
 std::string_view NameOf(NodeMode mode) {
   switch (mode) {
     case NodeMode::kActive:
@@ -109,6 +114,7 @@ AddressCounts& AddressCounts::operator-=(const AddressCounts& other) {
 AddressCounts CountAddresses(const NodeRecord& record) {
   AddressCounts counts;
   for (const auto& [base, configuration] : record.configurations) counts.Add(configuration);
+  for (const auto& [name, wanted] : record.wanted) counts.Add(wanted);
   return counts;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +74,28 @@ struct Configuration {
   bool operator==(const Configuration&) const = default;
 };
 
+// One named entry on a NIC, as a cloud tells it.
+struct IpConfiguration {
+  std::string name;
+  ip::Prefix range;  // One address, or a block.
+
+  auto operator<=>(const IpConfiguration&) const = default;
+};
+
+// An entry whose address the cloud chooses, and has not told yet, or told one that cannot be used
+// (yet).
+struct WantedEntry {
+  std::string pool;
+  ip::Family family = ip::Family::kV4;
+  int prefix_length = 32;
+  absl::Time since;
+  std::optional<ip::Prefix> given = {};  // What it chose; then `problem` says why that is no use.
+  std::string problem = {};
+
+  uint64_t size() const;
+  bool operator==(const WantedEntry&) const = default;
+};
+
 enum class NodeMode : uint8_t {
   kActive,
   kDraining,  // Gets nothing more, and gives back what is idle.
@@ -93,6 +116,12 @@ struct NodeRecord {
   std::map<ip::Address, Configuration> configurations;  // By the first address of their range.
   // Off this node's NIC since then, and cooling: no node may have them yet.
   std::map<ip::Prefix, absl::Time> released;
+
+  // --- Only where the cloud chooses addresses. ---
+  std::string instance;             // The cloud's own name of the VM, in lower case.
+  std::vector<ip::Prefix> subnets;  // Of its NIC; empty: not known.
+  bool nic_read = false;            // The cloud has said what the NIC held before we changed it.
+  std::map<std::string, WantedEntry> wanted;  // By name.
 
   // The configuration that holds `address`, or nullptr.
   const Configuration* Holding(const ip::Address& address) const;
@@ -121,6 +150,8 @@ struct Hello {
   std::map<std::string, std::string> labels;
   std::string vnet;
   uint64_t policy_version = 0;
+  std::string instance;             // The cloud's own name of the VM, in lower case; empty: none.
+  std::vector<ip::Prefix> subnets;  // Of the NIC; empty: not known.
 };
 
 struct Release {
@@ -158,6 +189,7 @@ struct AddressCounts {
   uint64_t detaching = 0;
 
   void Add(const Configuration& configuration);
+  void Add(const WantedEntry& wanted) { attaching += wanted.size(); }
   AddressCounts& operator+=(const AddressCounts& other);
   AddressCounts& operator-=(const AddressCounts& other);
   uint64_t attached() const { return idle + lent + cooling; }

@@ -17,14 +17,14 @@ absl::Duration CoolingOf(const Configuration& configuration, absl::Duration cool
 }
 
 void AddPools(const Fleet& fleet, const NodeRecord& record, DesiredState& desired) {
-  for (const PoolGroup& group : fleet.GroupsFor(record.labels, record.vnet)) {
+  for (const PoolGroup& group : fleet.GroupsFor(record)) {
     for (const size_t index : group.pools) {
       const AddressPool& pool = fleet.pools()[index].pool;
       desired.pools.push_back({.name = pool.spec().name,
                                .cidr = pool.spec().cidr.ToString(),
                                .usable = pool.usable(),
                                .attached = pool.held(),
-                               .free = pool.free(),
+                               .free = fleet.pools()[index].free(),
                                .namespaces = pool.spec().namespaces});
     }
   }

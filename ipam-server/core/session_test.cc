@@ -15,7 +15,7 @@ class NextDesiredTest : public testing::Test {
  protected:
   NextDesiredTest() {
     fleet_.OnHello({.key = kNode, .boot_id = "b"}, kNow);
-    fleet_.OnNic(kNode, {One("10.1.0.4"), One("10.1.0.5")}, kNow);
+    fleet_.OnNic(kNode, {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}}, kNow);
   }
   DesiredState Next(absl::Time now = kNow) {
     return NextDesired(fleet_, *fleet_.Find(kNode), now, session_);
@@ -38,7 +38,10 @@ TEST_F(NextDesiredTest, TheFirstIsFullAndHoldsWhatIsAttachedOnly) {
 
 TEST_F(NextDesiredTest, LaterOnesHoldTheDifference) {
   Next();
-  fleet_.OnNic(kNode, {One("10.1.0.4"), One("10.1.0.5"), One("10.1.0.6")}, kNow);
+  fleet_.OnNic(
+      kNode,
+      {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}, {"spoke-3", One("10.1.0.6")}},
+      kNow);
   const DesiredState desired = Next();
   EXPECT_FALSE(desired.full);
   EXPECT_EQ(desired.version, 2U);

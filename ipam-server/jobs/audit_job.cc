@@ -62,6 +62,16 @@ StoredNode Describe(const NodeRecord& record) {
       address.ifname = slot.lessee->ifname;
     }
   }
+  for (const auto& [name, wanted] : record.wanted) {
+    for (uint64_t i = 0; wanted.given && i < wanted.given->size(); ++i) {
+      StoredAddress& address = node.addresses.emplace_back();
+      address.address = ip::Advance(wanted.given->base(), i);
+      address.state = AuditState::kAttaching;
+      address.configuration = name;
+      address.pool = wanted.pool;
+      address.since = wanted.since;
+    }
+  }
   return node;
 }
 
@@ -73,6 +83,21 @@ CloudNic Describe(const NicAddresses& nic) {
     }
   }
   return out;
+}
+
+// A cloud that knows instances only is told whose they are; those of nobody are none of ours.
+std::vector<CloudNic> NicsOf(const std::vector<NicAddresses>& listing,
+                             const std::map<std::string, NodeKey>& on_instance) {
+  std::vector<CloudNic> nics;
+  for (NicAddresses nic : listing) {
+    if (nic.node.name.empty()) {
+      const auto node = on_instance.find(nic.instance);
+      if (node == on_instance.end()) continue;
+      nic.node = node->second;
+    }
+    nics.push_back(Describe(nic));
+  }
+  return nics;
 }
 
 AgentInventory Describe(const NodeKey& key, const Inventory& inventory) {
@@ -178,14 +203,13 @@ void AuditJob::Work() {
 }
 
 void AuditJob::ListCloud() {
-  const auto listing = cloud_.List();
+  auto listing = cloud_.List();
   if (!listing.ok()) {
     log_.Warn("cloud_list_failed", {{"error", listing.status()}});
     return;
   }
-  std::set<NodeKey> present;
-  for (const NicAddresses& nic : *listing) present.insert(nic.node);
-  loop_.PostListing(std::move(present));
+  loop_.PostListing(*std::move(listing),
+                    [this](const std::string& instance) { return cloud_.Covers(instance); });
 }
 
 bool AuditJob::Ask(std::function<void(const FleetView&)> query) {
@@ -224,6 +248,7 @@ absl::Status AuditJob::TakeSnapshot(const Progress& progress, Snapshot& snapshot
       auto it = last ? nodes.upper_bound(*last) : nodes.begin();
       for (int i = 0; i < kNodesPerQuery && it != nodes.end(); ++i, ++it) {
         snapshot.input.store.push_back(Describe(it->second));
+        if (!it->second.instance.empty()) snapshot.on_instance[it->second.instance] = it->first;
         for (const auto& [range, at] : it->second.released) {
           for (uint64_t n = 0; n < range.size(); ++n) {
             snapshot.input.freed[ip::Advance(range.base(), n)] = at;
@@ -283,13 +308,10 @@ void AuditJob::Count(const AuditReport& report) const {
 
 absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progress) {
   Snapshot snapshot;
-  if (auto listing = cloud_.List(); listing.ok()) {
-    snapshot.input.cloud.emplace();
-    for (const NicAddresses& nic : *listing) snapshot.input.cloud->push_back(Describe(nic));
-  } else {
-    log_.Warn("cloud_list_failed", {{"error", listing.status()}});
-  }
+  const auto listing = cloud_.List();
+  if (!listing.ok()) log_.Warn("cloud_list_failed", {{"error", listing.status()}});
   RETURN_IF_ERROR(TakeSnapshot(progress, snapshot));
+  if (listing.ok()) snapshot.input.cloud = NicsOf(*listing, snapshot.on_instance);
   CollectInventories(snapshot);
   for (const auto& [key, inventory] : snapshot.inventories) {
     snapshot.input.agents.push_back(Describe(key, inventory));

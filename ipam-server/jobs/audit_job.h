@@ -69,6 +69,7 @@ class AuditJob {
   struct Snapshot {
     AuditInput input;
     std::map<NodeKey, Inventory> inventories;
+    std::map<std::string, NodeKey> on_instance;
     uint64_t connected = 0;
   };
 

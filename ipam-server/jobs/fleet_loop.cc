@@ -49,8 +49,9 @@ void FleetLoop::PostHello(SessionId session, Hello hello) {
 void FleetLoop::PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result) {
   mailbox_.Post(AgentEvent(CloudEvent{node, std::move(result)}));
 }
-void FleetLoop::PostListing(std::set<NodeKey> present) {
-  mailbox_.Post(AgentEvent(ListingEvent{std::move(present)}));
+void FleetLoop::PostListing(std::vector<NicAddresses> nics,
+                            std::function<bool(const std::string& instance)> covers) {
+  mailbox_.Post(AgentEvent(ListingEvent{std::move(nics), std::move(covers)}));
 }
 void FleetLoop::PostQuery(std::function<void(const FleetView&)> query) {
   mailbox_.Post(OperatorEvent(QueryEvent{std::move(query)}));
@@ -64,7 +65,8 @@ void FleetLoop::Run() {
   // What was on its way when the last process ended is asked for again.
   for (const auto& [key, record] : state_.fleet.nodes()) {
     const AddressCounts counts = CountAddresses(record);
-    if (counts.attaching + counts.detaching > 0) cloud_.Request(NicOf(record));
+    const bool unseen = settings_.fleet.cloud_chooses && !record.nic_read;
+    if (unseen || counts.attaching + counts.detaching > 0) cloud_.Request(NicOf(record));
   }
   while (RunOnce(absl::Seconds(1))) {
   }
@@ -139,7 +141,20 @@ void FleetLoop::ReviewSome(Batch& batch) {
   for (const NodeKey& key : due) {
     reviewed_ = key;
     batch.effects.Merge(state_.fleet.Review(key, JitterOf(key), batch.now));
+    AskCloudAgain(key, batch);
   }
+}
+
+// What the cloud granted in part only, or forgot.
+void FleetLoop::AskCloudAgain(const NodeKey& key, Batch& batch) {
+  const NodeRecord* record = state_.fleet.Find(key);
+  if (record == nullptr || cloud_retries_.contains(key) || cloud_.ForecastOf(key)) return;
+  const bool waits = std::any_of(record->wanted.begin(), record->wanted.end(),
+                                 [](const auto& e) { return !e.second.given.has_value(); });
+  const bool on_its_way =
+      std::any_of(record->configurations.begin(), record->configurations.end(),
+                  [](const auto& e) { return e.second.state != LeaseState::kAttached; });
+  if (waits || on_its_way) batch.effects.attach.insert(key);
 }
 
 void FleetLoop::Commit(Batch& batch) {
@@ -320,7 +335,7 @@ void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {
 }
 
 FleetView FleetLoop::View(absl::Time now) const {
-  return {state_, state_.fleet, sessions_, problems_, cloud_retries_, Rates(now), now};
+  return {state_, state_.fleet, sessions_, problems_, cloud_retries_, cloud_, Rates(now), now};
 }
 
 const NodeKey* FleetLoop::NodeOf(SessionId session) const {

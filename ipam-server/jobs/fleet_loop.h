@@ -59,6 +59,7 @@ struct FleetView {
   const std::map<NodeKey, Session>& sessions;
   const std::vector<std::string>& problems;
   const std::map<NodeKey, absl::Time>& cloud_retries;  // What the cloud refused, and until when.
+  const CloudRequests& cloud;
   LoopRates rates;
   absl::Time now;
 };
@@ -83,7 +84,8 @@ class FleetLoop {
   void PostFromAgent(AgentEvent event) { mailbox_.Post(std::move(event)); }
   void PostClosed(SessionId session) { mailbox_.PostClosed(session); }
   void PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result);
-  void PostListing(std::set<NodeKey> present);
+  void PostListing(std::vector<NicAddresses> nics,
+                   std::function<bool(const std::string& instance)> covers);
   void PostQuery(std::function<void(const FleetView&)> query);
   // `done` is called on the loop's thread: OK once the change is durable. An error of `change` is
   // passed on; when nothing can be stored it is kUnavailable, and `change` may not have been
@@ -140,6 +142,7 @@ class FleetLoop {
 
   void KeepTime(Batch& batch);
   void ReviewSome(Batch& batch);
+  void AskCloudAgain(const NodeKey& key, Batch& batch);
   void RememberCounters(absl::Time now);
   void CountEffects(const Effects& effects) const;
   LoopRates Rates(absl::Time now) const;

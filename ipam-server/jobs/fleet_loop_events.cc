@@ -134,17 +134,25 @@ void FleetLoop::Handle(CloudEvent event, Batch& batch) {
     return;
   }
   SetProblem(topic, "");
-  std::set<ip::Prefix> on_nic;
-  for (const IpConfiguration& configuration : event.result->configurations) {
-    on_nic.insert(configuration.range);
-  }
-  batch.effects.Merge(state_.fleet.OnNic(event.node, on_nic, batch.now));
+  batch.effects.Merge(state_.fleet.OnNic(event.node, event.result->configurations, batch.now));
 }
 
 void FleetLoop::Handle(ListingEvent event, Batch& batch) {
   std::set<NodeKey> connected;
   for (const auto& [key, session] : sessions_) connected.insert(key);
-  batch.effects.Merge(state_.fleet.OnListing(event.present, connected, batch.now));
+  std::set<NodeKey> present;
+  for (const NicAddresses& nic : event.nics) {
+    const NodeRecord* record =
+        nic.node.name.empty() ? state_.fleet.NodeOn(nic.instance) : state_.fleet.Find(nic.node);
+    if (record == nullptr) continue;
+    present.insert(record->key);
+    batch.effects.Merge(state_.fleet.OnListedNic(record->key, nic.configurations));
+  }
+  for (const auto& [key, record] : state_.fleet.nodes()) {
+    const bool unnamed = settings_.fleet.cloud_chooses && record.instance.empty();
+    if (unnamed || !event.covers(record.instance)) present.insert(key);
+  }
+  batch.effects.Merge(state_.fleet.OnListing(present, connected, batch.now));
 }
 
 void FleetLoop::Handle(QueryEvent event, Batch& batch) {
@@ -209,6 +217,12 @@ void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
         break;
       case Finding::Kind::kFrozen:
         write(telemetry::Level::kError, "releases_frozen");
+        break;
+      case Finding::Kind::kLost:
+        write(telemetry::Level::kError, "address_lost");
+        break;
+      case Finding::Kind::kUnusable:
+        write(telemetry::Level::kError, "address_unusable");
         break;
     }
   }

@@ -10,7 +10,7 @@ void PublishPools(const Fleet& fleet, ServerMetrics& metrics) {
   for (const PoolEntry& entry : fleet.pools()) {
     const std::string& name = entry.pool.spec().name;
     metrics.SetPool(name, {.usable = entry.pool.usable(),
-                           .free = entry.pool.free(),
+                           .free = entry.free(),
                            .attaching = entry.counts.attaching,
                            .idle = entry.counts.idle,
                            .lent = entry.counts.lent,

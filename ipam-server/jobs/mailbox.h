@@ -69,7 +69,9 @@ struct CloudEvent {
   absl::StatusOr<NicAddresses> result;
 };
 struct ListingEvent {
-  std::set<NodeKey> present;
+  std::vector<NicAddresses> nics;
+  // Whether a listing would have had the instance, if there were one.
+  std::function<bool(const std::string& instance)> covers;
 };
 using AgentEvent =
     std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent, InventoryEvent,

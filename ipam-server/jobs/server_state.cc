@@ -106,6 +106,22 @@ NicRequest NicOf(const NodeRecord& record) {
         configuration.state == LeaseState::kDetaching ? nic.removing : nic.configurations;
     entries.push_back({configuration.name, configuration.range});
   }
+  nic.instance = record.instance;
+  const bool leaving = record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired;
+  for (const auto& [name, wanted] : record.wanted) {
+    if (!wanted.given) {
+      nic.wanted.push_back({name, wanted.family, wanted.prefix_length});
+    } else {
+      (leaving ? nic.removing : nic.configurations).push_back({name, *wanted.given});
+    }
+  }
+  const AddressCounts counts = CountAddresses(record);
+  const bool looking = nic.wanted.empty() && nic.removing.empty();
+  if (counts.idle == 0 && (looking || !nic.wanted.empty())) {
+    nic.lane = CloudLane::kBlocking;  // A pod that comes now has to wait for it.
+  } else if (nic.wanted.empty() && !looking) {
+    nic.lane = CloudLane::kRelease;
+  }
   return nic;
 }
 

@@ -121,7 +121,7 @@ grpc::Status AdminService::GetStatus(Context* context, const v1::GetStatusReques
     uint64_t free = 0;
     for (const PoolEntry& entry : view.fleet.pools()) {
       usable += entry.pool.usable();
-      free += entry.pool.free();
+      free += entry.free();
     }
     response->set_nodes(view.fleet.nodes().size());
     response->set_nodes_connected(view.sessions.size());

@@ -49,7 +49,7 @@ v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry) {
   info.set_name(spec.name);
   info.set_cidr(spec.cidr.ToString());
   info.set_usable(entry.pool.usable());
-  info.set_free(entry.pool.free());
+  info.set_free(entry.free());
   info.set_attaching(entry.counts.attaching);
   info.set_idle(entry.counts.idle);
   info.set_lent(entry.counts.lent);

@@ -219,7 +219,7 @@ absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
                                                 const v1::WhatIfRequest& request) {
   if (request.nodes() == 0) return absl::InvalidArgumentError("ask for one node at least");
   const std::vector<PoolGroup>& groups =
-      fleet.GroupsFor({request.labels().begin(), request.labels().end()}, request.vnet());
+      fleet.GroupsFor({request.labels().begin(), request.labels().end()}, request.vnet(), {});
   if (groups.empty()) {
     return absl::InvalidArgumentError(
         "no pool is meant for such nodes; compare the labels and the virtual network with: "
@@ -239,7 +239,7 @@ absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
     uint64_t free = 0;
     std::string names;
     for (const size_t index : group.pools) {
-      free += fleet.pools()[index].pool.free();
+      free += fleet.pools()[index].free();
       names += (names.empty() ? "" : ", ") + fleet.pools()[index].pool.spec().name;
     }
     const uint64_t needed = per_node * request.nodes();

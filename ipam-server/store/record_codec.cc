@@ -149,6 +149,65 @@ absl::StatusOr<Configuration> Decode(const v1::HeldAddress& in, const v1::NodeRe
   return configuration;
 }
 
+// --- What the cloud has yet to give. ---
+
+void EncodePrefix(const ip::Prefix& prefix, v1::StoredPrefix& out) {
+  out.set_base(prefix.base().ToBytes());
+  out.set_prefix_length(static_cast<uint32_t>(prefix.length()));
+}
+
+absl::StatusOr<ip::Prefix> DecodePrefix(const v1::StoredPrefix& in) {
+  ASSIGN_OR_RETURN(const ip::Address base, ip::Address::FromBytes(in.base()));
+  if (in.prefix_length() > 128) return absl::DataLossError("a prefix length above 128");
+  ASSIGN_OR_RETURN(const ip::Prefix prefix,
+                   ip::Prefix::Of(base, static_cast<int>(in.prefix_length())));
+  if (prefix.base() != base) return absl::DataLossError("a prefix with host bits");
+  return prefix;
+}
+
+void Encode(const WantedEntry& wanted, v1::WantedAddress& out) {
+  out.set_v6(wanted.family == ip::Family::kV6);
+  out.set_prefix_length(static_cast<uint32_t>(wanted.prefix_length));
+  out.set_since_unix_ms(absl::ToUnixMillis(wanted.since));
+  if (wanted.given) EncodePrefix(*wanted.given, *out.mutable_given());
+  out.set_problem(wanted.problem);
+}
+
+absl::StatusOr<WantedEntry> Decode(const v1::WantedAddress& in, const v1::NodeRecord& record) {
+  const uint32_t bits = in.v6() ? 128 : 32;
+  // As large a block as a record may hold.
+  if (in.prefix_length() > bits || in.prefix_length() + 12 < bits) {
+    return absl::DataLossError("a wanted block that is too large");
+  }
+  if (in.pool_number() > static_cast<uint32_t>(record.pools_size())) {
+    return absl::DataLossError(fmt::format("unknown pool number {}", in.pool_number()));
+  }
+  WantedEntry wanted{.family = in.v6() ? ip::Family::kV6 : ip::Family::kV4,
+                     .prefix_length = static_cast<int>(in.prefix_length()),
+                     .since = absl::FromUnixMillis(in.since_unix_ms()),
+                     .problem = in.problem()};
+  if (in.pool_number() > 0) wanted.pool = record.pools(static_cast<int>(in.pool_number()) - 1);
+  if (in.has_given()) {
+    ASSIGN_OR_RETURN(wanted.given, DecodePrefix(in.given()));
+  }
+  return wanted;
+}
+
+absl::Status DecodeWanted(const v1::NodeRecord& in, NodeRecord& record) {
+  record.instance = in.instance();
+  record.nic_read = in.nic_read();
+  for (const v1::StoredPrefix& subnet : in.subnets()) {
+    ASSIGN_OR_RETURN(record.subnets.emplace_back(), DecodePrefix(subnet));
+  }
+  for (const v1::WantedAddress& stored : in.wanted()) {
+    ASSIGN_OR_RETURN(WantedEntry wanted, Decode(stored, in));
+    if (!record.wanted.emplace(stored.configuration(), std::move(wanted)).second) {
+      return absl::DataLossError(stored.configuration() + " is wanted twice");
+    }
+  }
+  return absl::OkStatus();
+}
+
 // --- Nodes. ---
 
 NodeMode ModeFromProto(int mode) {
@@ -230,6 +289,15 @@ std::string EncodeNode(const NodeRecord& record) {
     released.set_prefix_length(static_cast<uint32_t>(range.length()));
     released.set_released_unix_ms(absl::ToUnixMillis(at));
   }
+  out.set_instance(record.instance);
+  for (const ip::Prefix& subnet : record.subnets) EncodePrefix(subnet, *out.add_subnets());
+  out.set_nic_read(record.nic_read);
+  for (const auto& [name, wanted] : record.wanted) {
+    v1::WantedAddress& entry = *out.add_wanted();
+    entry.set_configuration(name);
+    if (!wanted.pool.empty()) entry.set_pool_number(PoolNumber(wanted.pool, out));
+    Encode(wanted, entry);
+  }
   return out.SerializeAsString();
 }
 
@@ -262,6 +330,9 @@ absl::StatusOr<NodeRecord> DecodeNode(std::string_view bytes) {
     const auto range = RangeOf(stored.base(), stored.prefix_length());
     if (!range.ok()) return Damaged(in.node_name(), base::MessageOf(range.status()));
     record.released[*range] = absl::FromUnixMillis(stored.released_unix_ms());
+  }
+  if (const absl::Status wanted = DecodeWanted(in, record); !wanted.ok()) {
+    return Damaged(in.node_name(), base::MessageOf(wanted));
   }
   return record;
 }

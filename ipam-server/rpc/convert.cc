@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "fmt/core.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
@@ -14,6 +15,7 @@ constexpr size_t kMaxNameLength = 253;  // RFC 1123 host names, and plenty for t
 constexpr size_t kMaxIdLength = 512;    // A cloud's VM id is a path.
 constexpr int kMaxLendings = 8192;      // Far above what one node can hold.
 constexpr size_t kMaxLabels = 64;
+constexpr int kMaxSubnets = 16;  // A NIC has one of each family.
 
 // Printable ASCII without blanks: these end up in keys, logs and tables.
 absl::Status CheckName(std::string_view field, std::string_view text, size_t max_length) {
@@ -116,6 +118,27 @@ absl::Status CheckLabels(const v1::Hello& in) {
   return absl::OkStatus();
 }
 
+// In lower case, since that is how everybody compares it: the cloud itself varies the case.
+absl::StatusOr<std::string> InstanceFromWire(const std::string& in) {
+  if (in.empty()) return in;
+  RETURN_IF_ERROR(CheckName("instance", in, kMaxIdLength));
+  return absl::AsciiStrToLower(in);
+}
+
+absl::StatusOr<std::vector<ip::Prefix>> SubnetsFromWire(
+    const google::protobuf::RepeatedPtrField<std::string>& in) {
+  if (in.size() > kMaxSubnets) {
+    return absl::InvalidArgumentError(fmt::format("more than {} subnets", kMaxSubnets));
+  }
+  std::vector<ip::Prefix> subnets;
+  for (const std::string& text : in) {
+    auto subnet = ip::Prefix::Parse(text);
+    if (!subnet.ok()) return base::Annotate(subnet.status(), "subnets");
+    subnets.push_back(*subnet);
+  }
+  return subnets;
+}
+
 }  // namespace
 
 absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
@@ -140,6 +163,8 @@ absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
   if (!in.vnet().empty()) RETURN_IF_ERROR(CheckName("vnet", in.vnet(), kMaxIdLength));
   hello.vnet = in.vnet();
   hello.policy_version = in.policy_version();
+  ASSIGN_OR_RETURN(hello.instance, InstanceFromWire(in.instance()));
+  ASSIGN_OR_RETURN(hello.subnets, SubnetsFromWire(in.subnets()));
   return hello;
 }
 

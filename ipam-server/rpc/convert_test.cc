@@ -29,6 +29,20 @@ TEST(Convert, AGoodHelloComesThroughWhole) {
   EXPECT_EQ(hello->lent.at(0).address.ToString(), "10.1.0.4");
 }
 
+TEST(Convert, TheCloudsNameOfAVmIsKeptInLowerCaseBesideItsSubnets) {
+  v1::Hello hello = GoodHello();
+  EXPECT_EQ(FromWire(hello)->instance, "");
+  EXPECT_TRUE(FromWire(hello)->subnets.empty());
+  hello.set_instance("/subscriptions/S/resourceGroups/rg1/virtualMachines/0");
+  hello.add_subnets("10.1.0.0/16");
+  hello.add_subnets("fd00::/64");
+  const auto read = FromWire(hello);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->instance, "/subscriptions/s/resourcegroups/rg1/virtualmachines/0");
+  EXPECT_EQ(read->subnets, (std::vector{ip::Prefix::Parse("10.1.0.0/16").value(),
+                                        ip::Prefix::Parse("fd00::/64").value()}));
+}
+
 TEST(Convert, WhatAnAgentCannotMeanIsRefused) {
   const std::vector<std::function<void(v1::Hello&)>> breakages = {
       [](v1::Hello& hello) { hello.clear_node_name(); },
@@ -44,6 +58,13 @@ TEST(Convert, WhatAnAgentCannotMeanIsRefused) {
       [](v1::Hello& hello) { hello.add_cooling("1"); },
       [](v1::Hello& hello) { (*hello.mutable_labels())["a b"] = "c"; },
       [](v1::Hello& hello) { hello.set_vnet("a\nb"); },
+      [](v1::Hello& hello) { hello.set_instance("/subscriptions/a b"); },
+      [](v1::Hello& hello) { hello.set_instance(std::string(513, 'a')); },
+      [](v1::Hello& hello) { hello.add_subnets("10.1.0.0"); },
+      [](v1::Hello& hello) { hello.add_subnets("10.1.0.5/16"); },
+      [](v1::Hello& hello) {
+        for (int i = 0; i < 99; ++i) hello.add_subnets("10.1.0.0/16");
+      },
       [](v1::Hello& hello) {
         for (int i = 0; i < 99; ++i) (*hello.mutable_labels())[std::to_string(i)] = "x";
       },

@@ -24,6 +24,10 @@ struct NodeIdentity {
   std::string agent_version;
   std::map<std::string, std::string> labels;  // What pools and policy choose nodes by.
   std::string vnet;                           // Empty: unknown.
+  // What the cloud's own API calls the VM, in lower case, and the subnets of its NIC; empty: not
+  // asked.
+  std::string instance = {};
+  std::vector<ip::Prefix> subnets = {};
 };
 
 struct DesiredAddress {

@@ -140,6 +140,8 @@ v1::Hello HelloToWire(const NodeIdentity& identity, const Greeting& greeting, co
   for (const auto& [key, value] : identity.labels) (*hello.mutable_labels())[key] = value;
   hello.set_vnet(identity.vnet);
   hello.set_policy_version(greeting.policy_version);
+  hello.set_instance(identity.instance);
+  for (const ip::Prefix& subnet : identity.subnets) hello.add_subnets(subnet.ToString());
   return hello;
 }
 

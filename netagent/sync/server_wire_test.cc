@@ -84,11 +84,17 @@ TEST(ServerWire, AConflictNamesTheOtherMachineWhenItIsKnown) {
 
 TEST(ServerWire, HelloHasWhatTheNodeIsChosenByAndThePolicyItKeeps) {
   const v1::Hello hello =
-      HelloToWire({.node_name = "n", .labels = {{"zone", "2"}}, .vnet = "prod"},
+      HelloToWire({.node_name = "n",
+                   .labels = {{"zone", "2"}},
+                   .vnet = "prod",
+                   .instance = "/subscriptions/s/vm/0",
+                   .subnets = {ip::Prefix::Parse("10.1.0.0/16").value()}},
                   {.lent = {Sample()}, .cooling = {A("10.1.0.9")}, .policy_version = 12}, {});
   EXPECT_EQ(hello.labels().at("zone"), "2");
   EXPECT_EQ(hello.vnet(), "prod");
   EXPECT_EQ(hello.policy_version(), 12U);
+  EXPECT_EQ(hello.instance(), "/subscriptions/s/vm/0");
+  EXPECT_THAT(hello.subnets(), ElementsAre("10.1.0.0/16"));
   EXPECT_EQ(hello.lent_size(), 2);
   EXPECT_EQ(hello.cooling_size(), 1);
 }

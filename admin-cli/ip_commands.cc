@@ -174,7 +174,7 @@ Command ListCommand() {
                    .value = "STATE",
                    .help = "Only those in this state",
                    .choices = {"attaching", "idle", "lent", "cooling", "detaching", "released",
-                               "quarantined"}}},
+                               "quarantined", "withheld"}}},
       .run = List,
       .watchable = true};
 }

@@ -39,6 +39,12 @@ std::string NodeText(const v1::NodeInfo& node, bool colours) {
                      node.target(), node.attached(), node.lent(), node.cooling(), node.attaching(),
                      node.detaching(), node.reserved())}},
        {"Shortage", {node.shortage(), Tone::kWarning}},
+       {"Cloud",
+        {node.cloud_lane().empty() ? ""
+                                   : fmt::format("changes its NIC, done at about {} (lane {}): {}",
+                                                 TimeOf(node.cloud_eta_unix_ms()),
+                                                 node.cloud_lane(), node.cloud_waits_for())}},
+       {"Instance", {node.instance()}},
        {"Synced",
         {fmt::format("{} (has version {} of {})", synced ? "yes" : "no", node.acked_version(),
                      node.desired_version()),

@@ -24,6 +24,12 @@ std::string Session::AgeOf(int64_t unix_ms) const {
   return FormatAge(absl::ToUnixSeconds(now()) - unix_ms / 1000);
 }
 
+std::string Session::UntilOf(int64_t unix_ms) const {
+  if (unix_ms == 0) return "";
+  const int64_t seconds = unix_ms / 1000 - absl::ToUnixSeconds(now());
+  return seconds <= 0 ? "now" : FormatAge(seconds);
+}
+
 std::string TimeOf(int64_t unix_ms) {
   if (unix_ms == 0) return "";
   const char* form = unix_ms % 1000 == 0 ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%dT%H:%M:%E3SZ";

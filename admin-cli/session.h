@@ -52,6 +52,8 @@ class Session {
 
   // "5m" since then; empty for 0.
   std::string AgeOf(int64_t unix_ms) const;
+  // "40s" for what comes 40 s from now; "now" for what is due; empty for 0.
+  std::string UntilOf(int64_t unix_ms) const;
 };
 
 // RFC 3339 in UTC; empty for 0.

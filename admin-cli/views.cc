@@ -18,7 +18,7 @@ Json ToJson(const google::protobuf::Map<std::string, std::string>& labels) {
 
 Cell StateCell(const std::string& state) {
   if (state == "lent") return {state, Tone::kGood};
-  if (state == "quarantined") return {state, Tone::kBad};
+  if (state == "quarantined" || state == "withheld") return {state, Tone::kBad};
   if (state == "attaching" || state == "detaching") return {state, Tone::kWarning};
   return {state};
 }
@@ -64,6 +64,10 @@ Json ToJson(const v1::NodeInfo& node) {
           {"labels", ToJson(node.labels())},
           {"vnet", node.vnet()},
           {"nic_mac", node.nic_mac()},
+          {"instance", node.instance()},
+          {"cloud_lane", node.cloud_lane()},
+          {"cloud_eta", TimeOf(node.cloud_eta_unix_ms())},
+          {"cloud_waits_for", node.cloud_waits_for()},
           {"agent_version", node.agent_version()},
           {"last_seen", TimeOf(node.last_seen_unix_ms())}};
 }
@@ -133,6 +137,9 @@ ListForm<v1::NodeInfo> NodeForm(const Session& session) {
               return node.desired_version() == node.acked_version() ? Cell{"yes"}
                                                                     : Cell{"no", Tone::kWarning};
             }},
+           {"ETA",
+            [&](const Node& node) { return Cell{session.UntilOf(node.cloud_eta_unix_ms())}; }},
+           {"LANE", [](const Node& node) { return Cell{node.cloud_lane()}; }, true},
            {"POLICY", [](const Node& node) { return NumberCell(node.policy_version()); }, true},
            {"VNET", [](const Node& node) { return Cell{node.vnet()}; }, true},
            {"SEEN", [&](const Node& node) { return Cell{session.AgeOf(node.last_seen_unix_ms())}; },

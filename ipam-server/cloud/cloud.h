@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,6 +39,8 @@ enum class CloudLane : uint8_t {
   kWarmUp,    // So that none will have to.
   kRelease,
 };
+
+std::string_view NameOf(CloudLane lane);
 
 // What one NIC shall hold.
 struct NicRequest {

@@ -1,7 +1,9 @@
-// A cloud in memory, for tests: refuses when told to, and counts.
+// A cloud in memory, for tests: refuses when told to, and counts. It takes the addresses it is
+// told, or chooses them itself.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,13 @@ class FakeCloud final : public Cloud {
  public:
   absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override;
   absl::StatusOr<std::vector<NicAddresses>> List() override;
+  bool ChoosesAddresses() const override;
   std::string Describe() const override { return "fake"; }
 
+  // From now on it chooses: the lowest of `subnet` that no NIC has, from the fourth on.
+  void ChooseFrom(const ip::Prefix& subnet);
+  // Puts an entry on a NIC that nobody asked for.
+  void Plant(const NicRequest& nic, const IpConfiguration& entry);
   // Every later Apply() returns `status` and changes nothing, until an OK status is set.
   void FailApply(absl::Status status);
   // The VM is gone, and its NIC with it.
@@ -24,9 +31,14 @@ class FakeCloud final : public Cloud {
   int applied() const;
 
  private:
+  NicAddresses Choose(const NicRequest& desired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ip::Prefix LowestFree(const WantedConfiguration& wanted) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable absl::Mutex mutex_;
   std::map<NodeKey, NicAddresses> nics_ ABSL_GUARDED_BY(mutex_);
   absl::Status fault_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ip::Prefix> subnet_ ABSL_GUARDED_BY(mutex_);
   int applied_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

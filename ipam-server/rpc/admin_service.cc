@@ -163,7 +163,8 @@ grpc::Status AdminService::ListNodes(Context* context, const v1::ListNodesReques
       AskForNodes(*context, [&](const FleetView& view, const NodeRecord& record) {
         if (!request->name().empty() && request->name() != record.key.name) return;
         if (batches.back().nodes_size() >= kRowsPerMessage) batches.emplace_back();
-        *batches.back().add_nodes() = DescribeNode(view.fleet, record, SessionOf(view, record.key));
+        *batches.back().add_nodes() = DescribeNode(view.fleet, record, SessionOf(view, record.key),
+                                                   view.cloud.ForecastOf(record.key));
       });
   if (!status.ok()) return rpc::ToGrpc(status);
   for (const v1::ListNodesResponse& batch : batches) writer->Write(batch);
@@ -182,7 +183,8 @@ grpc::Status AdminService::GetNode(Context* context, const v1::GetNodeRequest* r
       *response->add_retired() = DescribeNode(view.fleet, it->second, SessionOf(view, it->first));
     }
     if (present == nullptr) return;
-    *response->mutable_node() = DescribeNode(view.fleet, *present, SessionOf(view, present->key));
+    *response->mutable_node() = DescribeNode(view.fleet, *present, SessionOf(view, present->key),
+                                             view.cloud.ForecastOf(present->key));
     for (const auto& [base, configuration] : present->configurations) {
       for (size_t i = 0; i < configuration.slots.size(); ++i) {
         *response->add_addresses() =

@@ -41,6 +41,23 @@ v1::AddressInfo Released(const AddressPool& pool, const NodeRecord& record,
   return info;
 }
 
+// What the cloud gave and nobody may use.
+v1::AddressInfo Withheld(const NodeRecord& record, const std::string& name,
+                         const WantedEntry& wanted) {
+  v1::AddressInfo info;
+  info.set_address(wanted.given->base().ToString());
+  if (wanted.size() > 1) info.set_block(wanted.given->ToString());
+  info.set_state("withheld");
+  info.set_pool(wanted.pool);
+  info.set_node(record.key.name);
+  info.set_vm_id(record.key.vm_id);
+  info.set_nic_mac(record.nic_mac.ToString());
+  info.set_ip_configuration(name);
+  info.set_since_unix_ms(absl::ToUnixMillis(wanted.since));
+  info.set_note(wanted.problem);
+  return info;
+}
+
 }  // namespace
 
 v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry) {
@@ -66,7 +83,8 @@ v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry) {
   return info;
 }
 
-v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session) {
+v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session,
+                          const std::optional<CloudForecast>& forecast) {
   const AddressCounts counts = CountAddresses(record);
   v1::NodeInfo info;
   info.set_name(record.key.name);
@@ -85,6 +103,12 @@ v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Se
   for (const auto& [key, value] : record.labels) (*info.mutable_labels())[key] = value;
   info.set_vnet(record.vnet);
   info.set_nic_mac(record.nic_mac.ToString());
+  info.set_instance(record.instance);
+  if (forecast) {
+    info.set_cloud_lane(std::string(NameOf(forecast->lane)));
+    info.set_cloud_eta_unix_ms(absl::ToUnixMillis(forecast->eta));
+    info.set_cloud_waits_for(forecast->waits_for);
+  }
   info.set_connected(session != nullptr);
   if (session == nullptr) return info;
   info.set_desired_version(session->desired_version);
@@ -150,6 +174,9 @@ std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRec
     for (size_t i = 0; i < configuration.slots.size(); ++i) {
       infos.push_back(DescribeAddress(fleet, record, configuration, configuration.AddressAt(i)));
     }
+  }
+  for (const auto& [name, wanted] : record.wanted) {
+    if (wanted.given) infos.push_back(Withheld(record, name, wanted));
   }
   for (const auto& [range, at] : record.released) {
     const AddressPool* pool = fleet.PoolOf(range.base());

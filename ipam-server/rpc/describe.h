@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ipam-server/cloud/cloud.h"
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/core/session.h"
 #include "proto/spoke/v1/admin.pb.h"
@@ -13,7 +14,9 @@ namespace spoke::ipam {
 v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry);
 
 // `session`: nullptr while the agent is away.
-v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session);
+// `forecast`: of the change of its NIC that waits for the cloud.
+v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session,
+                          const std::optional<CloudForecast>& forecast = std::nullopt);
 
 v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
                                 const Configuration& configuration, const ip::Address& address);

@@ -27,8 +27,21 @@ void SayCounts(const NodeRecord& record, v1::ExplainResponse& out) {
       counts.lent, counts.cooling, counts.attaching, counts.detaching);
 }
 
+void SayCloudProblems(const FleetView& view, const NodeRecord& record, v1::ExplainResponse& out) {
+  const std::string prefix = fmt::format("attaching addresses to node {} ", record.key.name);
+  for (const std::string& problem : view.problems) {
+    if (problem.starts_with(prefix)) Say(out, "{}", problem);
+  }
+}
+
 void SayCloud(const FleetView& view, const NodeRecord& record, v1::ExplainResponse& out) {
   const AddressCounts counts = CountAddresses(record);
+  if (const auto forecast = view.cloud.ForecastOf(record.key)) {
+    Say(out, "a change of its NIC waits for the cloud, in lane {}, and should be done at {}: {}",
+        NameOf(forecast->lane), TimeOf(forecast->eta), forecast->waits_for);
+    out.set_eta_unix_ms(absl::ToUnixMillis(forecast->eta));
+    return SayCloudProblems(view, record, out);
+  }
   const auto retry = view.cloud_retries.find(record.key);
   if (retry != view.cloud_retries.end()) {
     Say(out, "the cloud refused the last change of its NIC; the next attempt is at {}",
@@ -37,10 +50,7 @@ void SayCloud(const FleetView& view, const NodeRecord& record, v1::ExplainRespon
   } else if (counts.attaching + counts.detaching > 0) {
     Say(out, "the cloud has been asked to change its NIC and has not answered yet");
   }
-  const std::string prefix = fmt::format("attaching addresses to node {} ", record.key.name);
-  for (const std::string& problem : view.problems) {
-    if (problem.starts_with(prefix)) Say(out, "{}", problem);
-  }
+  SayCloudProblems(view, record, out);
 }
 
 absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std::string& name) {

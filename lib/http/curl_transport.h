@@ -1,0 +1,56 @@
+// HTTP over the network, with libcurl: HTTP/1.1, or HTTP/2 where TLS offers it; connections are
+// kept and used again; answers may come compressed. Redirects are never followed: a token goes
+// where it was meant to go. TLS is always verified.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/http/transport.h"
+
+namespace spoke::http {
+
+struct CurlOptions {
+  size_t max_connections = 64;  // Calls under way at once; others wait for their turn.
+  size_t max_waiting = 16384;   // Those that wait; what is more is refused.
+  size_t max_response_bytes = size_t{64} << 20U;  // Of a body, after decompression.
+  absl::Duration connect_timeout = absl::Seconds(10);
+  // An answer that brings less than a byte a second for so long has stalled; whole seconds.
+  absl::Duration stall_timeout = absl::Seconds(20);
+  std::string ca_file;  // PEM; trusted besides the system's. Empty: none.
+  std::string proxy;    // "http://proxy:3128"; empty: https_proxy, no_proxy and so on.
+  std::string user_agent = "spoke";
+};
+
+// All headers of one response together; curl bounds each line itself.
+inline constexpr size_t kMaxHeaderBytes = size_t{256} << 10U;
+
+class CurlTransport : public Transport {
+ public:
+  explicit CurlTransport(CurlOptions options);
+  // Ends the calls under way, without completions.
+  ~CurlTransport() override;
+  CurlTransport(const CurlTransport&) = delete;
+  CurlTransport& operator=(const CurlTransport&) = delete;
+
+  void Send(uint64_t id, Request request, absl::Duration timeout) override;
+  std::vector<Completion> Wait(absl::Duration wait) override;
+  void Wake() override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// One call, which blocks. Thread-safe; a connection for each. Errors: as Completion.
+absl::StatusOr<Response> Fetch(Request request, absl::Duration timeout,
+                               const CurlOptions& options = {});
+
+// Whether a URL leads to the machine's own cloud platform (169.254.0.0/16, fe80::/10,
+// 168.63.129.16), which answers only who asks it directly: such calls ignore all proxies.
+bool NeverProxied(std::string_view url);
+
+}  // namespace spoke::http

@@ -1,0 +1,44 @@
+// Many HTTP calls at once, for one thread that drives a state machine: it sends, waits, and is told
+// what completed. Implementations: CurlTransport, and FakeTransport in tests.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/http/message.h"
+
+namespace spoke::http {
+
+struct Completion {
+  uint64_t id = 0;
+  // Any response of HTTP, errors of its own (404, 500) included. Errors:
+  // kDeadlineExceeded: no answer in time, or none that moved on; it may have happened.
+  // kUnavailable: not reached, refused, reset, or cut short; it may have happened unless not
+  //   reached, and may be sent again as far as the request allows.
+  // kFailedPrecondition: TLS does not trust the other side, or it not us; the text says why.
+  // kResourceExhausted: the answer is larger than allowed, or too many calls wait already.
+  // kInvalidArgument: no request that could be sent.
+  absl::StatusOr<Response> response;
+};
+
+// Not thread-safe but for Wake(): one thread owns it.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Starts a call and returns at once; its completion, an error too, comes from Wait(). `id` is the
+  // caller's, and unique among the calls under way. `timeout` counts from now, waiting for its turn
+  // included: a call that never got one completes when others make room.
+  virtual void Send(uint64_t id, Request request, absl::Duration timeout) = 0;
+
+  // Returns what has completed, as soon as anything has, or Wake() was called, or `wait` is over:
+  // then perhaps nothing. Calls move on only in here, so it must be called again and again.
+  virtual std::vector<Completion> Wait(absl::Duration wait) = 0;
+
+  // Makes the present or the next Wait() return. From any thread.
+  virtual void Wake() = 0;
+};
+
+}  // namespace spoke::http

@@ -1,10 +1,8 @@
 #include "ipam-server/jobs/audit_job.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 
@@ -12,7 +10,6 @@ namespace spoke::ipam {
 namespace {
 
 constexpr absl::Duration kLoopPatience = absl::Seconds(30);
-constexpr int kNodesPerQuery = 256;
 
 AuditNode NodeOf(const NodeKey& key) { return {key.name, key.vm_id}; }
 NodeKey KeyOf(const AuditNode& node) { return {node.name, node.vm_id}; }
@@ -212,56 +209,23 @@ void AuditJob::ListCloud() {
                     [this](const std::string& instance) { return cloud_.Covers(instance); });
 }
 
-bool AuditJob::Ask(std::function<void(const FleetView&)> query) {
-  // Shared, since a query that comes too late still has to find them.
-  struct Call {
-    absl::Mutex mutex;
-    bool wanted = true;
-    absl::Notification done;
-  };
-  auto call = std::make_shared<Call>();
-  loop_.PostQuery([call, query = std::move(query)](const FleetView& view) {
-    absl::MutexLock lock(&call->mutex);
-    if (call->wanted) query(view);
-    call->done.Notify();
-  });
-  if (call->done.WaitForNotificationWithTimeout(kLoopPatience)) return true;
-  absl::MutexLock lock(&call->mutex);
-  call->wanted = false;
-  return call->done.HasBeenNotified();
-}
-
 absl::Status AuditJob::TakeSnapshot(const Progress& progress, Snapshot& snapshot) {
-  std::optional<NodeKey> last;
-  bool more = true;
-  while (more) {
-    uint64_t total = 0;
-    const bool answered = Ask([&](const FleetView& view) {
-      const auto& nodes = view.fleet.nodes();
-      total = nodes.size();
-      if (!last) {
-        snapshot.connected = view.sessions.size();
-        for (const PoolEntry& entry : view.fleet.pools()) {
-          snapshot.input.pools[entry.pool.spec().name] = {entry.pool.spec().cidr};
-        }
+  RETURN_IF_ERROR(AskLoop(loop_, kLoopPatience, [&](const FleetView& view) {
+    snapshot.connected = view.sessions.size();
+    for (const PoolEntry& entry : view.fleet.pools()) {
+      snapshot.input.pools[entry.pool.spec().name] = {entry.pool.spec().cidr};
+    }
+  }));
+  const auto visit = [&](const FleetView&, const NodeRecord& record) {
+    snapshot.input.store.push_back(Describe(record));
+    if (!record.instance.empty()) snapshot.on_instance[record.instance] = record.key;
+    for (const auto& [range, at] : record.released) {
+      for (uint64_t n = 0; n < range.size(); ++n) {
+        snapshot.input.freed[ip::Advance(range.base(), n)] = at;
       }
-      auto it = last ? nodes.upper_bound(*last) : nodes.begin();
-      for (int i = 0; i < kNodesPerQuery && it != nodes.end(); ++i, ++it) {
-        snapshot.input.store.push_back(Describe(it->second));
-        if (!it->second.instance.empty()) snapshot.on_instance[it->second.instance] = it->first;
-        for (const auto& [range, at] : it->second.released) {
-          for (uint64_t n = 0; n < range.size(); ++n) {
-            snapshot.input.freed[ip::Advance(range.base(), n)] = at;
-          }
-        }
-        last = it->first;
-      }
-      more = it != nodes.end();
-    });
-    if (!answered) return absl::UnavailableError("the server is too busy to be audited; try again");
-    progress(snapshot.input.store.size(), total);
-  }
-  return absl::OkStatus();
+    }
+  };
+  return VisitNodes(loop_, kLoopPatience, visit, progress);
 }
 
 void AuditJob::CollectInventories(Snapshot& snapshot) {
@@ -335,24 +299,12 @@ absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference, const S
       difference.address
           ? FindLending(snapshot.inventories, KeyOf(difference.node), *difference.address)
           : nullptr;
-  struct Call {
-    absl::Notification done;
-    absl::Status status;
-  };
-  auto call = std::make_shared<Call>();
-  loop_.PostChange(
+  RETURN_IF_ERROR(ChangeInLoop(
+      loop_, kLoopPatience,
       [difference, lending = found == nullptr ? std::nullopt : std::optional<Lending>(*found),
        now = clock_.Now()](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         return Carry(state.fleet, difference, lending ? &*lending : nullptr, now);
-      },
-      [call](const absl::Status& status) {
-        call->status = status;
-        call->done.Notify();
-      });
-  if (!call->done.WaitForNotificationWithTimeout(kLoopPatience)) {
-    return absl::UnavailableError("the server is too busy to repair; run the audit again");
-  }
-  RETURN_IF_ERROR(call->status);
+      }));
   log_.Info("audit_repaired", {{"kind", NameOf(difference.kind)},
                                {"node", difference.node.name},
                                {"repair", NameOf(difference.repair)}});

@@ -15,6 +15,7 @@
 #include "ipam-server/cloud/cloud.h"
 #include "ipam-server/core/audit.h"
 #include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/jobs/loop_call.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
 
@@ -37,8 +38,7 @@ class AuditJob {
     absl::Duration patience = absl::Seconds(10);  // For agents to answer.
     AuditPolicy policy;
   };
-  // How far it is: nodes compared, of all.
-  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+  using Progress = ipam::Progress;  // Nodes compared, of all.
 
   struct Edges {
     FleetLoop& loop;
@@ -78,7 +78,6 @@ class AuditJob {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_);
   void Count(const AuditReport& report) const;
   void ListCloud();
-  bool Ask(std::function<void(const FleetView&)> query);
   absl::Status TakeSnapshot(const Progress& progress, Snapshot& snapshot);
   void CollectInventories(Snapshot& snapshot);
   absl::StatusOr<bool> Repair(const AuditDifference& difference, const Snapshot& snapshot);

@@ -2,11 +2,9 @@
 #include "ipam-server/rpc/admin_service.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
 #include "fmt/core.h"
 #include "ipam-server/core/policy/rollout.h"
 #include "ipam-server/policy/object_text.h"
@@ -20,7 +18,6 @@ namespace spoke::ipam {
 namespace {
 
 constexpr absl::Duration kLoopPatience = absl::Seconds(10);
-constexpr int kNodesPerQuery = 256;  // Keeps one query well under a millisecond.
 constexpr int kRowsPerMessage = 1000;
 
 const Session* SessionOf(const FleetView& view, const NodeKey& key) {
@@ -36,73 +33,17 @@ absl::Duration PatienceOf(const grpc::ServerContext& context) {
 
 }  // namespace
 
-absl::Status AdminService::Ask(const Context& context, Query query) {
-  // Shared, since a query that comes too late still has to find them.
-  struct Call {
-    absl::Mutex mutex;
-    bool wanted = true;
-    absl::Notification done;
-  };
-  auto call = std::make_shared<Call>();
-  loop_.PostQuery([call, query = std::move(query)](const FleetView& view) {
-    absl::MutexLock lock(&call->mutex);
-    if (call->wanted) query(view);
-    call->done.Notify();
-  });
-  if (call->done.WaitForNotificationWithTimeout(PatienceOf(context))) return absl::OkStatus();
-  absl::MutexLock lock(&call->mutex);
-  if (call->done.HasBeenNotified()) return absl::OkStatus();
-  call->wanted = false;
-  return absl::DeadlineExceededError("the server is too busy to answer; try again");
+absl::Status AdminService::Ask(const Context& context, LoopQuery query) {
+  return AskLoop(loop_, PatienceOf(context), std::move(query));
 }
 
-absl::Status AdminService::Do(const Context& context, Change change) {
-  struct Call {
-    absl::Mutex mutex;
-    bool wanted = true;
-    bool begun = false;
-    absl::Status status;
-    absl::Notification done;
-  };
-  auto call = std::make_shared<Call>();
-  loop_.PostChange(
-      [call, change = std::move(change)](ServerState& state,
-                                         RawRecords& raw) -> absl::StatusOr<Effects> {
-        absl::MutexLock lock(&call->mutex);
-        if (!call->wanted) return absl::DeadlineExceededError("the caller has gone");
-        call->begun = true;
-        return change(state, raw);
-      },
-      [call](const absl::Status& status) {
-        call->status = status;
-        call->done.Notify();
-      });
-  if (call->done.WaitForNotificationWithTimeout(PatienceOf(context))) return call->status;
-  absl::MutexLock lock(&call->mutex);
-  if (call->done.HasBeenNotified()) return call->status;
-  call->wanted = false;
-  return absl::DeadlineExceededError(
-      call->begun ? "the server took too long to store it: it may have happened, look before you "
-                    "try again"
-                  : "the server is too busy; nothing was changed, try again");
+absl::Status AdminService::Do(const Context& context, LoopChange change) {
+  return ChangeInLoop(loop_, PatienceOf(context), std::move(change));
 }
 
 absl::Status AdminService::AskForNodes(
     const Context& context, const std::function<void(const FleetView&, const NodeRecord&)>& visit) {
-  std::optional<NodeKey> last;
-  bool more = true;
-  while (more) {
-    RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
-      const auto& nodes = view.fleet.nodes();
-      auto it = last ? nodes.upper_bound(*last) : nodes.begin();
-      for (int i = 0; i < kNodesPerQuery && it != nodes.end(); ++i, ++it) {
-        visit(view, it->second);
-        last = it->first;
-      }
-      more = it != nodes.end();
-    }));
-  }
-  return absl::OkStatus();
+  return VisitNodes(loop_, PatienceOf(context), visit);
 }
 
 grpc::Status AdminService::GetStatus(Context* context, const v1::GetStatusRequest*,

@@ -10,6 +10,7 @@
 #include "ipam-server/jobs/audit_job.h"
 #include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/jobs/loop_call.h"
 #include "ipam-server/store/store.h"
 #include "proto/spoke/v1/admin.grpc.pb.h"
 
@@ -103,15 +104,9 @@ class AdminService final : public v1::AdminService::Service {
                       Writer<v1::BackupResponse>* writer) override;
 
  private:
-  using Query = std::function<void(const FleetView&)>;
-  using Change = std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)>;
-
-  // Errors: kDeadlineExceeded; then `query` has not been called and will not be.
-  absl::Status Ask(const Context& context, Query query);
-  // Errors: those of `change`; kUnavailable (cannot be stored); kDeadlineExceeded: when it had not
-  // begun it never will, else it may have happened, as the message says.
-  absl::Status Do(const Context& context, Change change);
-  // Visits every node, a bounded number a query.
+  // AskLoop(), ChangeInLoop() and VisitNodes(), with the caller's deadline.
+  absl::Status Ask(const Context& context, LoopQuery query);
+  absl::Status Do(const Context& context, LoopChange change);
   absl::Status AskForNodes(const Context& context,
                            const std::function<void(const FleetView&, const NodeRecord&)>& visit);
   absl::Status Describe(const Context& context, const ip::Address& address,

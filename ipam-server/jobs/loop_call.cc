@@ -1,0 +1,92 @@
+#include "ipam-server/jobs/loop_call.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+constexpr int kNodesPerQuery = 256;  // Keeps one query well under a millisecond.
+
+}  // namespace
+
+absl::Status AskLoop(FleetLoop& loop, absl::Duration patience, LoopQuery query) {
+  // Shared, since a query that comes too late still has to find them.
+  struct Call {
+    absl::Mutex mutex;
+    bool wanted = true;
+    absl::Notification done;
+  };
+  auto call = std::make_shared<Call>();
+  loop.PostQuery([call, query = std::move(query)](const FleetView& view) {
+    absl::MutexLock lock(&call->mutex);
+    if (call->wanted) query(view);
+    call->done.Notify();
+  });
+  if (call->done.WaitForNotificationWithTimeout(patience)) return absl::OkStatus();
+  absl::MutexLock lock(&call->mutex);
+  if (call->done.HasBeenNotified()) return absl::OkStatus();
+  call->wanted = false;
+  return absl::DeadlineExceededError("the server is too busy to answer; try again");
+}
+
+absl::Status ChangeInLoop(FleetLoop& loop, absl::Duration patience, LoopChange change) {
+  struct Call {
+    absl::Mutex mutex;
+    bool wanted = true;
+    bool begun = false;
+    absl::Status status;
+    absl::Notification done;
+  };
+  auto call = std::make_shared<Call>();
+  loop.PostChange(
+      [call, change = std::move(change)](ServerState& state,
+                                         RawRecords& raw) -> absl::StatusOr<Effects> {
+        absl::MutexLock lock(&call->mutex);
+        if (!call->wanted) return absl::DeadlineExceededError("the caller has gone");
+        call->begun = true;
+        return change(state, raw);
+      },
+      [call](const absl::Status& status) {
+        call->status = status;
+        call->done.Notify();
+      });
+  if (call->done.WaitForNotificationWithTimeout(patience)) return call->status;
+  absl::MutexLock lock(&call->mutex);
+  if (call->done.HasBeenNotified()) return call->status;
+  call->wanted = false;
+  return absl::DeadlineExceededError(
+      call->begun ? "the server took too long to store it: it may have happened, look before you "
+                    "try again"
+                  : "the server is too busy; nothing was changed, try again");
+}
+
+absl::Status VisitNodes(FleetLoop& loop, absl::Duration patience,
+                        const std::function<void(const FleetView&, const NodeRecord&)>& visit,
+                        const Progress& progress) {
+  std::optional<NodeKey> last;
+  bool more = true;
+  uint64_t done = 0;
+  while (more) {
+    uint64_t total = 0;
+    RETURN_IF_ERROR(AskLoop(loop, patience, [&](const FleetView& view) {
+      const auto& nodes = view.fleet.nodes();
+      auto it = last ? nodes.upper_bound(*last) : nodes.begin();
+      for (int i = 0; i < kNodesPerQuery && it != nodes.end(); ++i, ++it) {
+        visit(view, it->second);
+        last = it->first;
+        ++done;
+      }
+      more = it != nodes.end();
+      total = nodes.size();
+    }));
+    progress(done, total);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace spoke::ipam

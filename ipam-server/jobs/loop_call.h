@@ -1,0 +1,37 @@
+// Calls to the loop that wait for their answer, for threads that may.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ipam-server/jobs/fleet_loop.h"
+
+namespace spoke::ipam {
+
+using LoopQuery = std::function<void(const FleetView&)>;
+using LoopChange = std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)>;
+
+// Thread-safe; not for the loop's own thread. What `query` and `change` refer to has to live until
+// the call returns, and no longer: what comes too late is not called.
+
+// Errors: kDeadlineExceeded; then `query` has not been called and will not be.
+absl::Status AskLoop(FleetLoop& loop, absl::Duration patience, LoopQuery query);
+
+// Errors: those of `change`; kUnavailable (cannot be stored); kDeadlineExceeded: when it had not
+// begun it never will, else it may have happened, as the message says.
+absl::Status ChangeInLoop(FleetLoop& loop, absl::Duration patience, LoopChange change);
+
+// How far something is: so many of so many.
+using Progress = std::function<void(uint64_t done, uint64_t total)>;
+
+// Visits every node, a bounded number a query; `progress` is called between them, on the caller's
+// thread. Errors: as AskLoop(); then it has visited some.
+absl::Status VisitNodes(
+    FleetLoop& loop, absl::Duration patience,
+    const std::function<void(const FleetView&, const NodeRecord&)>& visit,
+    const Progress& progress = [](uint64_t, uint64_t) {});
+
+}  // namespace spoke::ipam

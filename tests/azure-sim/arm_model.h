@@ -1,0 +1,78 @@
+// Azure Resource Manager as a value: requests in, answers out, at a time the caller says. Pure; not
+// thread-safe.
+//
+//   ASSIGN_OR_RETURN(auto arm, ArmModel::Build(SmallSpec(3), now));
+//   const http::Response response = arm->Handle(request, now);
+//
+// Time only moves with `now`, which must never go back: what happens later (operations, lags,
+// refills) is worked out when it is next asked. One seed gives one run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/http/message.h"
+#include "tests/azure-sim/backend.h"
+#include "tests/azure-sim/compute.h"
+#include "tests/azure-sim/knobs.h"
+#include "tests/azure-sim/network.h"
+#include "tests/azure-sim/spec.h"
+
+namespace spoke::azure_sim {
+
+class ArmModel {
+ public:
+  // Errors: kInvalidArgument (as World::Build()); kResourceExhausted (a subnet is too small).
+  static absl::StatusOr<std::unique_ptr<ArmModel>> Build(const SimSpec& spec, absl::Time now,
+                                                         Knobs knobs = {});
+
+  // Never fails. Status 0 stands for a response that was lost: whether the request had an effect,
+  // the client cannot know.
+  http::Response Handle(const http::Request& request, absl::Time now);
+
+  // Lets everything happen that is due.
+  void Advance(absl::Time now) { backend_.timeline().RunUntil(now); }
+  // When something happens next by itself; infinite future: nothing.
+  absl::Time NextEvent() const { return timeline_next(); }
+
+  // May change at any time.
+  Knobs& knobs() { return backend_.knobs(); }
+  World& world() { return backend_.world(); }
+  const World& world() const { return backend_.world(); }
+  // Calls, by kind and status, and what they did.
+  const Counters& counters();
+  Compute& compute() { return compute_; }
+  Backend& backend() { return backend_; }
+
+  // What is on the wire now: on every NIC, with every address of it.
+  struct OnWire {
+    const Instance* instance = nullptr;
+    const Nic* nic = nullptr;
+    const NicEntry* entry = nullptr;
+  };
+  std::vector<OnWire> Wire() const;
+
+ private:
+  ArmModel(std::unique_ptr<World> world, uint64_t seed, Knobs knobs)
+      : backend_(std::move(world), seed, std::move(knobs)),
+        compute_(backend_),
+        network_(backend_) {}
+
+  absl::Time timeline_next() const;
+  http::Response Answer(Call& call);
+  // Tokens, API versions and the front door. A response: refused.
+  std::optional<http::Response> Admit(Call& call);
+  http::Response Route(Call& call);
+  void Decorate(const Call& call, http::Response* response);
+  void Count(const Call& call, int status);
+
+  Backend backend_;
+  Compute compute_;
+  Network network_;
+  std::vector<std::pair<std::string, int64_t>> front_door_;  // Of the request under way.
+};
+
+}  // namespace spoke::azure_sim

@@ -1,0 +1,434 @@
+// Instances of Uniform scale sets.
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "fmt/core.h"
+#include "tests/azure-sim/compute.h"
+
+namespace spoke::azure_sim {
+namespace {
+
+const Json* Member(const Json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+// What of "properties" a client may set besides the network; the rest is read-only or ignored.
+Json OtherProperties(const Json& properties) {
+  Json kept = Json::object();
+  for (const char* key : {"protectionPolicy", "userData", "securityProfile", "licenseType"}) {
+    if (const Json* value = Member(properties, key); value != nullptr) kept[key] = *value;
+  }
+  return kept;
+}
+
+}  // namespace
+
+bool EtagMatches(std::string_view if_match, std::string_view etag) {
+  if (if_match.empty() || if_match == "*" || if_match == etag) return true;
+  // Some clients strip the quotes.
+  return etag.size() > 2 && etag.front() == '"' && if_match == etag.substr(1, etag.size() - 2);
+}
+
+std::optional<http::Response> ParseBody(const Call& call, Json* body) {
+  *body = Json::parse(call.request.body, nullptr, false);
+  if (body->is_object()) return std::nullopt;
+  return ErrorResponse(400, "InvalidRequestContent",
+                       "The request content was invalid and could not be deserialized.");
+}
+
+Throttle::Scope Compute::ScopeOf(const ScaleSet& set) const {
+  return {set.group->subscription, set.spec.location, set.key};
+}
+
+Throttle::Scope Compute::ScopeOf(const Instance& instance) const {
+  return {instance.set->group->subscription, instance.set->spec.location, instance.id};
+}
+
+http::Response Compute::BelowSet(Call& call, ScaleSet& set) {
+  const std::string_view what = call.target.Key(8);
+  if (what == "virtualmachines") {
+    return call.target.size() == 9 ? ListInstances(call, set) : OneInstance(call, set);
+  }
+  if (what == "manualupgrade" && call.request.method == "POST") {
+    return UpgradeInstances(call, set);
+  }
+  return ErrorResponse(404, "InvalidResourceType",
+                       fmt::format("There is no {} below scale sets.", what));
+}
+
+Json Compute::ListPage(Call& call, Json value, std::optional<uint64_t> next) {
+  Json page = {{"value", std::move(value)}};
+  if (next.has_value()) page["nextLink"] = Backend::NextLink(call, *next);
+  return page;
+}
+
+http::Response Compute::ListInstances(Call& call, ScaleSet& set) {
+  call.kind = "instance.list";
+  const Throttle::Scope scope{set.group->subscription, set.spec.location, {}};
+  if (auto refused = backend_.Ask(call, Policy::kHighCostGetScaleSet, scope)) return *refused;
+  call.charge.reset();  // What a list is charged counts VMs.
+  const std::optional<uint64_t> cursor = Backend::CursorOf(call);
+  if (!cursor.has_value()) {
+    return ErrorResponse(400, "InvalidParameter", "The skip token is invalid.", Details::kNone,
+                         "$skiptoken");
+  }
+  const bool uniform = set.spec.orchestration == Orchestration::kUniform;
+  const bool with_view = call.target.Query("$expand") == "instanceView";
+  const auto page_size = static_cast<size_t>(std::max(backend_.knobs().page_size, 1));
+  Renderer renderer = backend_.RendererFor(call);
+  Json value = Json::array();
+  std::optional<uint64_t> next;
+  for (auto it = set.instances.lower_bound(static_cast<int64_t>(*cursor));
+       it != set.instances.end(); ++it) {
+    const Instance& instance = *it->second;
+    if (call.now < instance.listed_from) continue;
+    if (value.size() == page_size) {
+      next = static_cast<uint64_t>(it->first);
+      break;
+    }
+    if (backend_.random().Chance(backend_.knobs().list_omits)) continue;
+    value.push_back(uniform ? renderer.Of(instance, with_view) : renderer.FlexibleMember(instance));
+  }
+  // One unit for each VM that was looked at.
+  if (auto refused = backend_.Ask(call, Policy::kScaleSetVmViews, scope,
+                                  std::max<double>(1, static_cast<double>(value.size())))) {
+    return *refused;
+  }
+  return JsonResponse(200, ListPage(call, std::move(value), next));
+}
+
+http::Response Compute::OneInstance(Call& call, ScaleSet& set) {
+  const std::string& text = call.target.segments[9];
+  int64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number < 0) {
+    call.kind = "instance.get";
+    if (auto refused = backend_.Ask(call, Policy::kGetScaleSetVms, ScopeOf(set))) return *refused;
+    return ErrorResponse(400, "InvalidParameter",
+                         "Virtual Machine Scale Set VM instanceId must be a number.",
+                         Details::kNone, "instanceId");
+  }
+  Instance* instance = World::FindInstance(set, number);
+  if (instance == nullptr) {
+    call.kind = call.request.method == "PUT" ? "instance.put" : "instance.get";
+    if (auto refused = backend_.Ask(call, Policy::kGetScaleSetVms, ScopeOf(set))) return *refused;
+    return ErrorResponse(
+        backend_.knobs().unknown_instance_status, "InvalidParameter",
+        fmt::format("The provided instanceId {} is not an active Virtual Machine Scale Set VM "
+                    "instanceId.",
+                    number),
+        Details::kNone, "instanceIds");
+  }
+  const std::string& method = call.request.method;
+  const bool view = call.target.Key(10) == "instanceview";
+  if (method == "GET" && (call.target.size() == 10 || view)) {
+    return GetInstance(call, *instance, view);
+  }
+  if (method == "PUT" && call.target.size() == 10) return PutInstance(call, *instance);
+  if (method == "DELETE" && call.target.size() == 10) return DeleteInstanceRequest(call, *instance);
+  if (method == "POST" && call.target.Key(10) == "reimage") return ReimageRequest(call, *instance);
+  return ErrorResponse(405, "HttpMethodNotAllowed", "The method is not allowed here.");
+}
+
+http::Response Compute::GetInstance(Call& call, Instance& instance, bool view_only) {
+  call.kind = view_only ? "instance.view" : "instance.get";
+  if (auto refused = backend_.Ask(call, Policy::kGetScaleSetVms, ScopeOf(instance))) {
+    return *refused;
+  }
+  Renderer renderer = backend_.RendererFor(call);
+  if (view_only) return JsonResponse(200, renderer.InstanceView(instance));
+  http::Response response =
+      JsonResponse(200, renderer.Of(instance, call.target.Query("$expand") == "instanceView"));
+  if (Renderer::HasComputeEtags(call.target.api_version())) {
+    response.headers.Add("ETag", ComputeEtag(instance.etag));
+  }
+  // Behind the answer, so that who read this writes something stale.
+  if (backend_.random().Chance(backend_.knobs().foreign_writes)) WriteAsForeigner(instance);
+  return response;
+}
+
+void Compute::WriteAsForeigner(Instance& instance) {
+  for (NicConfig& nic : instance.profile) {
+    if (!nic.primary) continue;
+    for (IpConfig& config : nic.ip_configs) {
+      if (nic.ip_configs.size() > 1 && !config.primary.value_or(false)) continue;
+      ++backend_.counters().foreign_writes;
+      instance.foreign_pool = fmt::format(
+          "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network/loadBalancers/"
+          "kubernetes/"
+          "backendAddressPools/pool-{}",
+          instance.set->group->subscription, instance.set->group->name,
+          backend_.counters().foreign_writes);
+      Json extra = config.extra == nullptr ? Json::object() : *config.extra;
+      Json& pools = extra["loadBalancerBackendAddressPools"];
+      if (!pools.is_array()) pools = Json::array();
+      if (pools.size() >= 3) pools.erase(pools.size() - 1);  // It takes its last one away.
+      pools.push_back({{"id", instance.foreign_pool}});
+      config.extra = MakeExtra(extra);
+      ++instance.etag;
+      instance.own_model = true;
+      instance.latest_model = false;
+      return;
+    }
+  }
+}
+
+std::optional<http::Response> Compute::Preempt(Instance& instance, absl::Time now) {
+  const bool made_up = backend_.random().Chance(backend_.knobs().conflicts);
+  Operation* running = backend_.Find(instance.operation);
+  const bool busy = running != nullptr && running->running();
+  if (!busy && !made_up) return std::nullopt;
+  if (made_up || backend_.knobs().on_concurrent_write == OnConcurrentWrite::kConflict) {
+    return ErrorResponse(409, "Conflict",
+                         "The request failed due to conflict with a concurrent request.");
+  }
+  backend_.End(*running, now, Operation::Status::kCanceled, "OperationPreempted",
+               "Operation execution has been preempted by a more recent operation.");
+  return std::nullopt;
+}
+
+std::optional<http::Response> Compute::RefuseWrite(Call& call, Instance& instance,
+                                                   const Json& body) {
+  const Knobs& knobs = backend_.knobs();
+  const Json* properties = Member(body, "properties");
+  const Json* storage = properties == nullptr ? nullptr : Member(*properties, "storageProfile");
+  if (storage != nullptr && Member(*storage, "imageReference") != nullptr &&
+      !knobs.reads_image_references) {
+    return ErrorResponse(
+        403, "LinkedAuthorizationFailed",
+        fmt::format("The client has permission to perform action "
+                    "'Microsoft.Compute/galleries/images/versions/read' on scope '{}', however "
+                    "the current tenant is not authorized to access linked subscription.",
+                    instance.id));
+  }
+  if (knobs.deny_join && properties != nullptr &&
+      Member(*properties, "networkProfileConfiguration") != nullptr) {
+    return ErrorResponse(
+        403, "LinkedAuthorizationFailed",
+        fmt::format("The client has permission to perform action "
+                    "'Microsoft.Compute/virtualMachineScaleSets/virtualMachines/write' on scope "
+                    "'{}'; however, it does not have permission to perform action "
+                    "'Microsoft.Network/virtualNetworks/subnets/join/action' on the linked scope.",
+                    instance.id));
+  }
+  if (instance.state == State::kDeleting) {
+    return ErrorResponse(
+        409, "OperationNotAllowed",
+        fmt::format("Operation 'Put on Virtual Machine Scale Set VM Instance' is not allowed on "
+                    "Virtual Machine Scale Set VM '{}' since it is marked for deletion.",
+                    instance.name));
+  }
+  if (!Renderer::HasComputeEtags(call.target.api_version())) return std::nullopt;
+  const std::string etag = ComputeEtag(instance.etag);
+  if (!EtagMatches(call.if_match(), etag)) {
+    return ComputePreconditionFailed(call.if_match(), etag);
+  }
+  if (call.request.headers.Find("If-None-Match") == "*") {
+    return ComputePreconditionFailed("*", etag);
+  }
+  return std::nullopt;
+}
+
+std::optional<http::Response> Compute::TakeProfile(const Json& properties, Call& call,
+                                                   Instance& instance, bool* changed) {
+  const Json* network = Member(properties, "networkProfileConfiguration");
+  if (network == nullptr) return std::nullopt;
+  static const Json kNone;
+  const Json* list = Member(*network, "networkInterfaceConfigurations");
+  const std::string version = call.target.api_version();
+  auto parsed = ParseProfile(list == nullptr ? kNone : *list,
+                             {backend_.world(), backend_.knobs(), version, instance.set->id});
+  if (parsed.error.has_value()) return parsed.error;
+  if (auto error = CheckSuccessor(instance.profile, parsed.value)) return error;
+  if (backend_.knobs().full_subnet == FullSubnet::kSync) {
+    for (const NicConfig& config : parsed.value) {
+      Nic* nic = nullptr;
+      for (Nic* each : instance.nics) {
+        if (each->name == config.name) nic = each;
+      }
+      if (nic == nullptr) continue;
+      Backend::AssignError error;
+      const auto planned = backend_.Plan(*nic, config.ip_configs, &error);
+      if (!planned.has_value()) {
+        return ErrorResponse(400, error.code, error.message, Details::kEmpty);
+      }
+      Backend::Undo(*nic, *planned);
+    }
+  }
+  if (!instance.foreign_pool.empty()) {
+    const std::string sent = network->dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (sent.find(instance.foreign_pool) == std::string::npos) {
+      ++backend_.counters().foreign_writes_lost;
+      instance.foreign_pool.clear();
+    }
+  }
+  if (instance.profile == parsed.value) return std::nullopt;
+  instance.profile = std::move(parsed.value);
+  instance.own_model = true;
+  instance.latest_model = false;
+  *changed = true;
+  return std::nullopt;
+}
+
+http::Response Compute::PutInstance(Call& call, Instance& instance) {
+  call.kind = "instance.put";
+  if (auto refused = backend_.Ask(call, Policy::kUpdateScaleSetVms, ScopeOf(instance))) {
+    return *refused;
+  }
+  Json body;
+  if (auto error = ParseBody(call, &body)) return *error;
+  if (auto error = RefuseWrite(call, instance, body)) return *error;
+  // Checked before the body is taken: what loses to another write leaves no trace.
+  if (auto error = Preempt(instance, call.now)) return *error;
+  bool changed = false;
+  if (const Json* properties = Member(body, "properties"); properties != nullptr) {
+    if (auto error = TakeProfile(*properties, call, instance, &changed)) return *error;
+    if (Json other = OtherProperties(*properties); !other.empty()) {
+      Json merged = instance.properties == nullptr ? Json::object() : *instance.properties;
+      for (const auto& [key, value] : other.items()) merged[key] = value;
+      const Extra extra = MakeExtra(merged);
+      changed = changed || instance.properties == nullptr || *extra != *instance.properties;
+      instance.properties = extra;
+    }
+  }
+  // As recorded: a write that says nothing new neither counts nor moves the etag, but runs.
+  if (changed) ++instance.etag;
+  if (!changed) call.charge = 0;
+  Operation& operation = backend_.Start(call, Provider::kCompute, instance.set->group->subscription,
+                                        instance.set->spec.location);
+  instance.operation = operation.id;
+  instance.state = State::kUpdating;
+  for (Nic* nic : instance.nics) nic->state = State::kUpdating;
+  Renderer renderer = backend_.RendererFor(call);
+  http::Response response = JsonResponse(200, renderer.Of(instance, false));
+  if (Renderer::HasComputeEtags(call.target.api_version())) {
+    response.headers.Add("ETag", ComputeEtag(instance.etag));
+  }
+  backend_.AddAsyncHeaders(call, operation, false, &response);
+  if (backend_.knobs().retry_after_on_compute_operations) {
+    AddRetryAfter(absl::Seconds(10), backend_.knobs().retry_after, call.now, &response);
+  }
+  Carry(instance, operation.id, backend_.Draw(backend_.knobs().latency, call.now));
+  return response;
+}
+
+void Compute::Carry(Instance& instance, const std::string& operation, const Backend::Fate& fate) {
+  backend_.timeline().At(fate.when, [this, set = instance.set, number = instance.number, operation,
+                                     fate](absl::Time when) {
+    Operation* running = backend_.Find(operation);
+    Instance* target = World::FindInstance(*set, number);
+    if (running == nullptr || !running->running()) return;  // A newer one took over.
+    if (target == nullptr) {
+      return backend_.End(*running, when, Operation::Status::kFailed, "NotFound",
+                          "The instance was deleted.");
+    }
+    for (Nic* nic : target->nics) nic->state = State::kSucceeded;
+    Backend::AssignError error{backend_.knobs().failed_operation_code,
+                               "An unexpected error occured while processing the network profile "
+                               "of the VM. Please retry later."};
+    Operation::Status status = fate.status;
+    // Whatever goes wrong, the model keeps what was asked for, and the NIC what it had.
+    if (status == Operation::Status::kSucceeded && !Realize(*target, when, &error)) {
+      status = Operation::Status::kFailed;
+    }
+    if (status == Operation::Status::kSucceeded) {
+      target->state = State::kSucceeded;
+      return backend_.End(*running, when, status);
+    }
+    const bool canceled = status == Operation::Status::kCanceled;
+    if (canceled) error = {"OperationCanceled", "The operation was canceled."};
+    target->state = canceled ? State::kCanceled : State::kFailed;
+    backend_.End(*running, when, status, error.code, error.message);
+  });
+}
+
+bool Compute::Realize(Instance& instance, absl::Time when, Backend::AssignError* error) {
+  std::vector<std::pair<Nic*, std::vector<NicEntry>>> plans;
+  for (Nic* nic : instance.nics) {
+    const auto config =
+        std::find_if(instance.profile.begin(), instance.profile.end(),
+                     [nic](const NicConfig& each) { return each.name == nic->name; });
+    if (config == instance.profile.end()) continue;
+    auto planned = backend_.Plan(*nic, config->ip_configs, error);
+    if (!planned.has_value()) {
+      for (const auto& [other, taken] : plans) Backend::Undo(*other, taken);
+      return false;
+    }
+    plans.emplace_back(nic, *std::move(planned));
+    nic->extra = config->extra;
+  }
+  for (auto& [nic, planned] : plans) backend_.Commit(*nic, std::move(planned), when);
+  return true;
+}
+
+http::Response Compute::DeleteInstanceRequest(Call& call, Instance& instance) {
+  call.kind = "instance.delete";
+  if (auto refused = backend_.Ask(call, Policy::kDeleteScaleSetVms, ScopeOf(instance))) {
+    return *refused;
+  }
+  Operation& operation = backend_.Start(call, Provider::kCompute, instance.set->group->subscription,
+                                        instance.set->spec.location);
+  http::Response response = EmptyResponse(202);
+  backend_.AddAsyncHeaders(call, operation, true, &response);
+  DeleteInstance(instance, call.now);
+  // Both end together: the instance's fate was drawn first.
+  backend_.timeline().At(call.now + backend_.knobs().delete_latency.most,
+                         [this, id = operation.id](absl::Time when) {
+                           Operation* running = backend_.Find(id);
+                           if (running == nullptr || !running->running()) return;
+                           backend_.End(*running, when, Operation::Status::kSucceeded);
+                         });
+  return response;
+}
+
+void Compute::DeleteInstance(Instance& instance, absl::Time when) {
+  if (instance.state == State::kDeleting) return;
+  if (Operation* running = backend_.Find(instance.operation);
+      running != nullptr && running->running()) {
+    backend_.End(*running, when, Operation::Status::kCanceled, "OperationPreempted",
+                 "Operation execution has been preempted by a more recent operation.");
+  }
+  instance.state = State::kDeleting;
+  ++instance.etag;
+  const absl::Time end = when + backend_.random().Of(backend_.knobs().delete_latency);
+  backend_.timeline().At(end, [this, set = instance.set, number = instance.number](absl::Time at) {
+    MarkGone(*set, number, at);
+  });
+}
+
+void Compute::RemoveInstance(Instance& instance, absl::Time when) {
+  MarkGone(*instance.set, instance.number, when);
+}
+
+void Compute::MarkGone(ScaleSet& set, int64_t number, absl::Time when) {
+  Instance* instance = World::FindInstance(set, number);
+  if (instance == nullptr) return;
+  for (Nic* nic : instance->nics) backend_.TakeDown(*nic, when);
+  instance->gone = true;
+  instance->state = State::kDeleting;
+  --set.capacity;
+  // Lists go on showing it for a while.
+  backend_.timeline().At(when + backend_.knobs().list_lag, [this, &set, number](absl::Time) {
+    const auto found = set.instances.find(number);
+    if (found != set.instances.end()) backend_.world().Forget(*found->second);
+  });
+}
+
+http::Response Compute::ReimageRequest(Call& call, Instance& instance) {
+  call.kind = "instance.reimage";
+  if (auto refused = backend_.Ask(call, Policy::kUpdateScaleSetVms, ScopeOf(instance))) {
+    return *refused;
+  }
+  if (auto error = Preempt(instance, call.now)) return *error;
+  http::Response response = EmptyResponse(202);
+  Reimage(instance, call.now);
+  if (const Operation* operation = backend_.Find(instance.operation); operation != nullptr) {
+    backend_.AddAsyncHeaders(call, *operation, true, &response);
+  }
+  return response;
+}
+
+}  // namespace spoke::azure_sim

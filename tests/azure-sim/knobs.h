@@ -1,0 +1,192 @@
+// Everything about the simulated Azure that can be set, also while it runs. Pure.
+//
+// Defaults are what Microsoft documents, or what recordings of the real service show. Where neither
+// says anything, the comment says "unverified": a test should then hold for other values, too.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace spoke::azure_sim {
+
+// The groups of calls that Azure counts together.
+enum class Policy : uint8_t {
+  kUpdateScaleSetVms,
+  kDeleteScaleSetVms,
+  kGetScaleSetVms,
+  kPutScaleSet,
+  kUpdateScaleSet,
+  kDeleteScaleSet,
+  kLowCostGetScaleSet,
+  kHighCostGetScaleSet,
+  kUpdateVm,
+  kPutVm,
+  kDeleteVm,
+  kLowCostGetVm,
+  kHighCostGetVm,
+  kGetOperation,
+  kScaleSetVmViews,  // Units of VMs looked at by lists; not limited today, but recorded.
+  kNetworkRead,
+  kNetworkWrite,
+};
+inline constexpr size_t kPolicies = 17;
+std::string_view NameOf(Policy policy);
+
+// A bucket of `most` tokens; `refill` come back each minute. `most` 0: no limit.
+struct Bucket {
+  double refill = 0;
+  double most = 0;
+
+  bool operator==(const Bucket&) const = default;
+};
+
+struct PolicyLimits {
+  Bucket resource;
+  Bucket subscription;  // And region.
+
+  bool operator==(const PolicyLimits&) const = default;
+};
+
+// One direction of ARM's front door; continuous.
+struct FrontDoorBucket {
+  double per_second = 0;
+  double most = 0;
+};
+
+struct Limits {
+  Limits();
+
+  PolicyLimits& operator[](Policy policy) { return policies[static_cast<size_t>(policy)]; }
+  const PolicyLimits& operator[](Policy policy) const {
+    return policies[static_cast<size_t>(policy)];
+  }
+
+  bool enabled = true;
+  std::array<PolicyLimits, kPolicies> policies;
+  // When in a minute Compute refills its buckets; by subscription and region it is the same.
+  absl::Duration compute_phase = absl::ZeroDuration();
+  // Microsoft.Network counts in windows of this length.
+  absl::Duration network_window = absl::Minutes(5);
+  absl::Duration network_phase = absl::ZeroDuration();
+  FrontDoorBucket reads{25, 250};
+  FrontDoorBucket writes{10, 200};
+  FrontDoorBucket deletes{10, 200};
+  // How much all principals together may do, as a multiple of what one may.
+  double global_factor = 15;
+};
+
+enum class RetryAfter : uint8_t { kSeconds, kHttpDate, kAbsent };
+enum class OnConcurrentWrite : uint8_t { kConflict, kPreempt };
+// How a full subnet shows: in the answer to the write, or as an operation that fails.
+enum class FullSubnet : uint8_t { kSync, kAsync };
+
+struct Latency {
+  absl::Duration least = absl::Seconds(10);
+  absl::Duration most = absl::Seconds(40);
+  double slow_share = 0;  // Of operations that take up to `slowest` instead.
+  absl::Duration slowest = absl::Seconds(60);
+};
+
+struct Knobs {
+  // Without it, a request without a token counts as one of the principal "anonymous". The program
+  // wants tokens unless told otherwise.
+  bool require_token = false;
+
+  // -- Shape of answers.
+  int page_size = 120;                  // Unverified: Azure publishes none.
+  bool expose_throttle_headers = true;  // x-ms-ratelimit-*
+  bool repeat_headers = false;          // One x-ms-ratelimit-remaining-resource for each limit.
+  bool throttle_without_error = false;  // 429 bodies without the outer "error", as documented once.
+  RetryAfter retry_after = RetryAfter::kSeconds;
+  int unknown_instance_status = 404;  // Unverified: 400 or 404.
+  bool retry_after_on_compute_operations = false;
+  int operation_url_bytes = 64;  // Of the certificate in the URLs of operations; real ones: 4096.
+  bool vary_id_case = false;
+  bool null_network_profile_while_deleting = true;
+  int subnet_ip_configurations_most = 1000;  // Beyond it, a subnet does not list them. Unverified.
+  bool subnet_lists_ip_configurations = false;
+  bool shuffle_ip_configurations = false;
+  bool empty_set_has_no_nic_list = true;  // 404 for the NICs of a set without instances.
+
+  // -- Time.
+  Latency latency;          // Of writes. Network writes on scale sets usually take 10 to 40 s.
+  Latency delete_latency;   // Of instances.
+  absl::Duration nic_lag;   // How long a NIC still reads as before after its operation is done.
+  absl::Duration list_lag;  // How long lists miss what is new, and show what is gone.
+  absl::Duration imds_lag;  // How long the metadata service lags behind the fabric.
+  absl::Duration free_after_removal;  // Until an address that was taken off can be given again.
+  absl::Duration free_after_delete = absl::Seconds(30);  // The same, of an instance. Unverified.
+  absl::Duration operation_kept = absl::Hours(1);        // Then its status is 404.
+
+  // -- Rules.
+  OnConcurrentWrite on_concurrent_write = OnConcurrentWrite::kConflict;
+  FullSubnet full_subnet = FullSubnet::kAsync;
+  int most_ip_configurations = 256;             // On a NIC.
+  bool primary_counts = true;                   // Among the above. Unverified for scale sets.
+  bool reads_image_references = false;          // False: echoing one back is a 403.
+  bool set_writes_bump_instance_etags = false;  // Unverified.
+  bool reimage_keeps_addresses = true;          // Unverified.
+  int most_nics = 8;
+
+  // -- Faults. Shares are of calls or operations, in [0, 1].
+  double failed_operations = 0;
+  double canceled_operations = 0;
+  std::string failed_operation_code = "NetworkingInternalOperationError";
+  double server_errors = 0;  // Before anything is done.
+  int server_error_status = 503;
+  double lost_responses = 0;  // Writes that are carried out; status 0 stands for no answer.
+  double lost_reads = 0;
+  double foreign_writes = 0;  // On an instance, between our GET and our PUT.
+  double conflicts = 0;       // 409 though nothing else is under way.
+  double network_busy = 0;    // 429 RetryableErrorDueToAnotherOperation.
+  double nic_list_empty = 0;  // Lists of NICs that are empty.
+  double nic_list_null = 0;   // NICs in lists whose ipConfigurations are null.
+  double list_omits = 0;      // Entries left out of lists.
+  bool deny_reads = false;    // 403 AuthorizationFailed.
+  bool deny_writes = false;
+  bool deny_join = false;  // 403 LinkedAuthorizationFailed for the subnet.
+  bool scope_locked = false;
+  absl::Time tokens_valid_from = absl::InfinitePast();  // Older ones are refused.
+
+  // -- Metadata service.
+  absl::Duration token_lifetime = absl::Hours(24);
+  int imds_per_second = 5;
+  int identity_per_second = 20;
+  bool imds_gone = false;     // 410: being updated; try again.
+  int imds_fails_status = 0;  // Of everything; 0: none.
+  bool identity_missing = false;
+  absl::Duration scheduled_events_first_call;
+
+  Limits limits;
+};
+
+// Sets what `json` names; the rest stays. Durations are in seconds and end in "_s".
+// Errors: kInvalidArgument (not an object, unknown name, wrong type); then nothing has changed.
+absl::Status MergeKnobs(std::string_view json, Knobs* knobs);
+
+// All of them, as MergeKnobs() takes them.
+std::string FormatKnobs(const Knobs& knobs);
+
+// Numbers that one seed decides (splitmix64).
+class SeededRandom {
+ public:
+  explicit SeededRandom(uint64_t seed) : state_(seed) {}
+
+  uint64_t Next();
+  // In [0, 1).
+  double Fraction() { return static_cast<double>(Next() >> 11U) * 0x1.0p-53; }
+  bool Chance(double share) { return share > 0 && Fraction() < share; }
+  absl::Duration Of(const Latency& latency);
+  // "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+  std::string Guid();
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace spoke::azure_sim

@@ -16,6 +16,7 @@
 #include "ipam-server/cloud/azure/nic_resource.h"
 #include "ipam-server/cloud/azure/operation.h"
 #include "ipam-server/cloud/azure/throttle_headers.h"
+#include "ipam-server/cloud/azure/token_request.h"
 #include "lib/base/check.h"
 
 namespace spoke::ipam::azure {
@@ -80,6 +81,16 @@ void ReadHeaders(std::string_view text) {
   }
 }
 
+void ReadTokenAnswer(std::string_view text) {
+  const http::Response response{200, {{"Date", std::string(text)}}, std::string(text)};
+  const auto token = DecodeToken(response, absl::UnixEpoch());
+  if (token.ok()) {
+    CHECK(token->expires > absl::UnixEpoch() && token->refresh > absl::UnixEpoch(),
+          "a token lives");
+  }
+  CHECK(DescribeTokenError(response).find('\n') == std::string::npos, "one line");
+}
+
 void ReadId(std::string_view text) {
   const auto id = ResourceId::Parse(text);
   if (!id.ok()) return;
@@ -111,6 +122,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 'e':
       ReadError(text);
+      break;
+    case 't':
+      ReadTokenAnswer(text);
       break;
     case 'h':
       ReadHeaders(text);

@@ -1,0 +1,14 @@
+// Microsoft's clouds by name. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "ipam-server/cloud/azure/settings.h"
+
+namespace spoke::ipam::azure {
+
+// Of "public", "usgovernment" or "china". Errors: kInvalidArgument, with the names there are.
+absl::StatusOr<Endpoints> EndpointsOf(std::string_view cloud);
+
+}  // namespace spoke::ipam::azure

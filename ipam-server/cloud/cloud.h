@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ipam-server/core/cloud_lane.h"
 #include "ipam-server/core/node_record.h"
 
 namespace spoke::ipam {
@@ -32,15 +33,6 @@ struct NicAddresses {
 
   bool operator==(const NicAddresses&) const = default;
 };
-
-// What goes first when a cloud takes only so many calls.
-enum class CloudLane : uint8_t {
-  kBlocking,  // Pods wait for it.
-  kWarmUp,    // So that none will have to.
-  kRelease,
-};
-
-std::string_view NameOf(CloudLane lane);
 
 // What one NIC shall hold.
 struct NicRequest {

@@ -1,0 +1,78 @@
+// How much of one limit of a cloud is surely left, as far as its caller can know. Pure.
+//
+// The cloud counts calls in a token bucket of its own. A continuous one is followed exactly. One
+// that is refilled in steps (Azure's Compute: once a minute) is refilled at a moment nobody tells:
+// until a refusal gives that moment away, the estimate is one that holds whenever it may be. So
+// the estimate is never above the cloud's own count, as long as nobody else uses the limit; what
+// others take shows in what the cloud says is left, and corrects the estimate either way.
+#pragma once
+
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace spoke::ipam {
+
+struct LimitRate {
+  double capacity = 0;
+  double refill = 0;  // Units an interval.
+  absl::Duration interval = absl::Seconds(1);
+  bool stepwise = false;  // All of `refill` at once, at the end of an interval.
+
+  double PerSecond() const { return refill / absl::ToDoubleSeconds(interval); }
+};
+
+// Not thread-safe. Times never go back.
+class Throttle {
+ public:
+  // What a call took, until its answer is there.
+  struct Ticket {
+    double units = 0;
+    double answered_before = 0;
+  };
+
+  // Full.
+  explicit Throttle(const LimitRate& rate) : rate_(rate), tokens_(rate.capacity) {}
+
+  // Units that are surely left. A closed throttle has none.
+  double LeftAt(absl::Time now) const;
+  // The earliest time, not before `now`, at which `units` are surely left if nothing is taken.
+  // InfiniteFuture when that is more than it can hold.
+  absl::Time When(double units, absl::Time now) const;
+
+  // A call is sent. The caller asked LeftAt() first.
+  Ticket Take(double units, absl::Time now);
+  // Its answer is there, or will never be. `remaining`: what the cloud said is left. Calls that
+  // were under way at the same time may or may not be counted in it: they are taken off once more.
+  void Answered(const Ticket& ticket, std::optional<double> remaining, absl::Time now);
+  // The cloud refused a call, and wants none before `retry_after` is over; `margin` is added for
+  // us, so that not all who were refused come back at once. Teaches when the refills are.
+  void Refuse(absl::Duration retry_after, absl::Duration margin, absl::Time now);
+
+  // Until then nothing may be sent, whatever is left. InfinitePast: never refused.
+  absl::Time closed_until() const { return closed_until_; }
+  // As new: whoever keeps it may forget it.
+  bool AtRest(absl::Time now) const;
+  const LimitRate& rate() const { return rate_; }
+  bool knows_phase() const { return tick_.has_value(); }
+
+ private:
+  double Estimate(absl::Time now) const;
+  double WholeRefills(absl::Time now) const;
+  double SpreadRefills(absl::Time now) const;
+  void Set(double tokens, absl::Time now);
+  absl::Time NextTick(absl::Time after) const;
+
+  LimitRate rate_;
+  // At least so many were left at `base_`.
+  double tokens_;
+  absl::Time base_ = absl::InfinitePast();
+  // Stepwise, moment unknown: from then on the share of a refill counts that has surely come.
+  absl::Time refilled_from_ = absl::InfinitePast();
+  std::optional<absl::Time> tick_;  // A moment of refill, if known.
+  absl::Time closed_until_ = absl::InfinitePast();
+  double taken_ = 0;     // Ever.
+  double answered_ = 0;  // Of them.
+};
+
+}  // namespace spoke::ipam

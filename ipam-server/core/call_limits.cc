@@ -1,19 +1,13 @@
 #include "ipam-server/core/call_limits.h"
 
 #include <array>
-#include <cmath>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 
 namespace spoke::ipam {
 namespace {
 
 constexpr absl::Duration kComputeInterval = absl::Minutes(1);
-// Longer headers are cut: Azure names a handful of policies.
-constexpr size_t kMostPolicies = 32;
 
 struct LimitRow {
   Limit limit;
@@ -151,26 +145,6 @@ std::optional<ScopedLimit> LimitNamed(std::string_view policy) {
     }
   }
   return std::nullopt;
-}
-
-std::vector<PolicyBudget> ParsePolicyBudgets(std::string_view header) {
-  std::vector<PolicyBudget> budgets;
-  for (absl::string_view entry :
-       absl::StrSplit(absl::string_view(header.data(), header.size()), ',')) {
-    if (budgets.size() == kMostPolicies) break;
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(entry, absl::MaxSplits(';', 1));
-    absl::string_view name = absl::StripAsciiWhitespace(parts.first);
-    if (const size_t slash = name.rfind('/'); slash != absl::string_view::npos) {
-      name.remove_prefix(slash + 1);
-    }
-    double remaining = 0;
-    if (name.empty() || !absl::SimpleAtod(parts.second, &remaining) || !std::isfinite(remaining)) {
-      continue;
-    }
-    budgets.push_back({std::string(name), remaining});
-  }
-  return budgets;
 }
 
 }  // namespace spoke::ipam

@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ipam-server/core/throttle.h"
@@ -73,14 +72,12 @@ std::string_view NameOf(Limit limit);
 // model before 2024 ("GetVMScaleSetVM3Min"), whose budgets are others.
 std::optional<ScopedLimit> LimitNamed(std::string_view policy);
 
-// One entry of "Microsoft.Compute/GetOperationResource;44,Microsoft.Compute/...;14999".
+// What is left of a policy, as a header says.
 struct PolicyBudget {
-  std::string policy;  // Without the provider.
+  std::string policy;  // "GetOperationResource".
   double remaining = 0;
 
   bool operator==(const PolicyBudget&) const = default;
 };
-// Skips what is not of that form.
-std::vector<PolicyBudget> ParsePolicyBudgets(std::string_view header);
 
 }  // namespace spoke::ipam

@@ -1,0 +1,529 @@
+#include "ipam-server/cloud/azure/instance_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/cloud/azure/list_page.h"
+#include "ipam-server/cloud/azure/scale_set.h"
+#include "lib/base/backoff.h"
+#include "lib/base/check.h"
+
+namespace spoke::ipam::azure {
+namespace {
+
+// The answer to a PUT is a model too. Who else writes makes it out of date, which costs a refused
+// PUT: it is not used for long.
+constexpr absl::Duration kModelFresh = absl::Minutes(1);
+constexpr int kMostReadBacks = 10;
+constexpr base::Backoff kReadBackWait = {.initial = absl::Seconds(1), .max = absl::Seconds(30)};
+// How long a VM in a crowd waits for a list that serves all.
+constexpr absl::Duration kGather = absl::Seconds(30);
+
+bool Contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& other) { return SameName(other, name); });
+}
+
+bool IsSuccess(int status) { return status >= 200 && status < 300; }
+
+}  // namespace
+
+InstanceWork::InstanceWork(const Settings& settings, ResourceId id)
+    : settings_(settings), id_(std::move(id)) {}
+
+bool InstanceWork::Changes(const NicRequest& request) {
+  return !request.wanted.empty() || !request.removing.empty();
+}
+
+CloudLane InstanceWork::lane() const {
+  // What comes next is held up by what is under way.
+  return next_.has_value() ? std::min(request_.lane, next_->lane) : request_.lane;
+}
+
+void InstanceWork::Ask(NicRequest request, const WorkContext& context) {
+  if (put_sent_) {
+    if (!next_.has_value()) next_since_ = context.now;
+    next_ = std::move(request);
+    return;
+  }
+  const bool was_idle = idle();
+  const bool changes = Changes(request);
+  const bool changed = changes != Changes(request_);
+  request_ = std::move(request);
+  if (was_idle) {
+    since_ = context.now;
+    Begin(context);
+  } else if (under_way_ || stage_ == WorkStage::kReadVm) {
+    return;  // What is being read serves the newer request as well.
+  } else if (stage_ == WorkStage::kPut) {
+    if (changes) {
+      Plan(context);
+    } else {
+      Begin(context);
+    }
+  } else if (changed) {
+    Begin(context);
+  }
+}
+
+void InstanceWork::Begin(const WorkContext& context) {
+  retries_ = 0;
+  conflicts_ = 0;
+  read_backs_ = 0;
+  polls_ = 0;
+  forced_ = false;
+  cleaning_ = false;
+  put_sent_ = false;
+  model_failed_ = false;
+  failure_.reset();
+  if (is_flexible() && nics_.empty()) {
+    stage_ = WorkStage::kReadVm;
+    stage_since_ = context.now;
+    not_before_ = absl::InfinitePast();
+  } else if (!Changes(request_)) {
+    ReadNic(Reading::kObserve, absl::InfinitePast(), context);
+  } else if (model_.has_value() && context.now - model_at_ < kModelFresh) {
+    Plan(context);
+  } else {
+    ReadModel(absl::InfinitePast());
+  }
+}
+
+void InstanceWork::ReadNic(Reading reading, absl::Time not_before, const WorkContext& context) {
+  stage_ = WorkStage::kReadNic;
+  reading_ = reading;
+  stage_since_ = context.now;
+  not_before_ = not_before;
+}
+
+void InstanceWork::ReadModel(absl::Time not_before) {
+  stage_ = WorkStage::kReadModel;
+  put_sent_ = false;
+  not_before_ = not_before;
+  model_.reset();
+  nic_body_ = nullptr;
+}
+
+void InstanceWork::Finish(absl::StatusOr<NicAddresses> answer, const WorkContext& context) {
+  answer_ = std::move(answer);
+  stage_ = WorkStage::kIdle;
+  put_sent_ = false;
+  nic_body_ = nullptr;
+  idle_since_ = context.now;
+}
+
+std::optional<absl::StatusOr<NicAddresses>> InstanceWork::TakeAnswer() {
+  return std::exchange(answer_, std::nullopt);
+}
+
+void InstanceWork::StartNext(const WorkContext& context) {
+  if (!idle() || !next_.has_value()) return;
+  request_ = *std::exchange(next_, std::nullopt);
+  since_ = next_since_;
+  Begin(context);
+}
+
+std::vector<WorkPark> InstanceWork::TakeParks() { return std::exchange(parks_, {}); }
+
+std::vector<IpConfiguration> OursOn(const NicResource& nic, std::string_view prefix) {
+  std::vector<IpConfiguration> ours;
+  for (const NicConfiguration& entry : nic.configurations) {
+    if (entry.primary || !entry.IsUsable() || nic.configurations.size() == 1) continue;
+    if (!absl::StartsWithIgnoreCase(entry.name, {prefix.data(), prefix.size()})) continue;
+    ours.push_back({entry.name, *entry.range});
+  }
+  std::sort(ours.begin(), ours.end());
+  return ours;
+}
+
+NicAddresses InstanceWork::AddressesOf(const NicResource& nic) const {
+  return {.node = request_.node,
+          .nic_mac = nic.mac.value_or(request_.nic_mac),
+          .configurations = OursOn(nic, settings_.name_prefix),
+          .instance = id_.text()};
+}
+
+// --- Calls.
+
+WorkCall InstanceWork::NicCall() const {
+  WorkCall call;
+  if (is_flexible()) {
+    call.kind = CallKind::kGetNic;
+    call.request.url = ResourceUrl(settings_.endpoints.resource_manager, nics_.at(nic_index_));
+  } else {
+    call.kind = CallKind::kGetInstanceNic;
+    call.request.url = NicsUrl(settings_.endpoints.resource_manager, id_);
+  }
+  call.reads_nic = true;
+  return call;
+}
+
+WorkCall InstanceWork::ModelCall() const {
+  WorkCall call;
+  if (is_flexible()) {
+    call = NicCall();
+    call.reads_nic = false;
+  } else {
+    call.kind = CallKind::kGetInstance;
+    call.request.url =
+        ResourceUrl(settings_.endpoints.resource_manager, id_,
+                    settings_.blocks_on_scale_sets ? kComputeBlocksVersion : kComputeVersion);
+  }
+  call.prepares_write = true;
+  call.writes = true;
+  // Something to take off makes room; it need not wait for it.
+  if (!request_.wanted.empty() && request_.removing.empty()) call.grows = subnet_;
+  return call;
+}
+
+std::optional<WorkCall> InstanceWork::Wanted() const {
+  if (under_way_) return std::nullopt;
+  WorkCall call;
+  switch (stage_) {
+    case WorkStage::kIdle:
+      return std::nullopt;
+    case WorkStage::kReadVm:
+      call.kind = CallKind::kGetVm;
+      call.request.url = ResourceUrl(settings_.endpoints.resource_manager, id_);
+      break;
+    case WorkStage::kReadNic:
+      call = NicCall();
+      break;
+    case WorkStage::kReadModel:
+      call = ModelCall();
+      break;
+    case WorkStage::kPut:
+      call.kind = is_flexible() ? CallKind::kPutNic : CallKind::kPutInstance;
+      call.request = put_;
+      call.writes = true;
+      if (!request_.wanted.empty() && !failure_.has_value()) call.grows = subnet_;
+      break;
+    case WorkStage::kPoll:
+      call.kind = is_flexible() ? CallKind::kPollNetwork : CallKind::kPollCompute;
+      call.request.url = operation_url_;
+      break;
+  }
+  call.request.headers.Add("Accept", "application/json");
+  call.not_before = not_before_;
+  return call;
+}
+
+void InstanceWork::OnSent() {
+  CHECK(!under_way_ && !idle(), "one call a VM at a time");
+  under_way_ = true;
+  if (stage_ == WorkStage::kPut) put_sent_ = true;
+}
+
+void InstanceWork::OnRefused() {
+  under_way_ = false;
+  if (stage_ == WorkStage::kPut) put_sent_ = false;
+  not_before_ = absl::InfinitePast();  // The plan knows when.
+}
+
+void InstanceWork::OnResponse(const http::Response& response, const WorkContext& context) {
+  CHECK(under_way_, "an answer belongs to a call");
+  under_way_ = false;
+  const bool polled_location = stage_ == WorkStage::kPoll && by_location_;
+  if (!IsSuccess(response.status) && !polled_location) {
+    OnError(DecodeArmError(response, context.now), context);
+    return;
+  }
+  switch (stage_) {
+    case WorkStage::kIdle:
+      return;
+    case WorkStage::kReadVm:
+      OnVm(response, context);
+      return;
+    case WorkStage::kReadNic:
+      OnNicResponse(response, context);
+      return;
+    case WorkStage::kReadModel:
+      OnModelResponse(response, context);
+      return;
+    case WorkStage::kPut:
+      OnPutResponse(response, context);
+      return;
+    case WorkStage::kPoll:
+      OnPollResponse(response, context);
+      return;
+  }
+}
+
+// --- Reading the NIC.
+
+void InstanceWork::OnVm(const http::Response& response, const WorkContext& context) {
+  const auto body = ParseJsonObject(response.body);
+  auto vm = body.ok() ? DecodeFlexibleVm(*body) : body.status();
+  if (!vm.ok()) {
+    Retry(vm.status(), context);
+    return;
+  }
+  const bool ours =
+      vm->scale_set.has_value() &&
+      std::any_of(settings_.scale_sets.begin(), settings_.scale_sets.end(),
+                  [&](const std::string& set) { return SameName(set, vm->scale_set->text()); });
+  if (!ours || vm->nics.empty()) {
+    Finish(absl::FailedPreconditionError("VM " + id_.text() +
+                                         (ours ? " has no NIC" : " is in none of our scale sets")),
+           context);
+    return;
+  }
+  nics_ = std::move(vm->nics);
+  nic_index_ = 0;
+  Begin(context);
+}
+
+const NicResource* InstanceWork::Choose(const std::vector<NicResource>& nics) const {
+  for (const NicResource& nic : nics) {
+    if (nic.mac == request_.nic_mac) return &nic;
+  }
+  return nullptr;
+}
+
+void InstanceWork::Learn(const NicResource& nic) {
+  nic_name_ = nic.name;
+  usable_.clear();
+  for (const NicConfiguration& entry : nic.configurations) {
+    if (entry.primary || nic.configurations.size() == 1) subnet_ = entry.subnet;
+    if (entry.IsUsable()) usable_.push_back(entry.name);
+  }
+}
+
+void InstanceWork::OnNicResponse(const http::Response& response, const WorkContext& context) {
+  std::vector<NicResource> nics;
+  if (is_flexible()) {
+    auto nic = DecodeNic(response);
+    if (!nic.ok()) return Retry(nic.status(), context);
+    nics.push_back(*std::move(nic));
+  } else {
+    auto page = DecodeListPage(response.body);
+    if (!page.ok()) return Retry(page.status(), context);
+    for (const nlohmann::json& item : page->items) {
+      auto nic = DecodeNic(item);
+      if (!nic.ok()) return Retry(nic.status(), context);
+      nics.push_back(*std::move(nic));
+    }
+  }
+  if (const NicResource* nic = Choose(nics)) {
+    OnNic(*nic, context);
+  } else {
+    TryNextNic(absl::FailedPreconditionError("VM " + id_.text() + " shows no NIC with MAC " +
+                                             request_.nic_mac.ToString()),
+               context);
+  }
+}
+
+void InstanceWork::TryNextNic(const absl::Status& status, const WorkContext& context) {
+  if (nic_index_ + 1 < nics_.size()) {
+    ++nic_index_;
+    return;
+  }
+  nic_index_ = 0;
+  Retry(status, context);
+}
+
+void InstanceWork::OnNics(const std::vector<NicResource>& nics, absl::Time asked,
+                          const WorkContext& context) {
+  if (under_way_ || is_flexible()) return;
+  const NicResource* nic = Choose(nics);
+  if (nic == nullptr) return;
+  if (stage_ == WorkStage::kReadNic && asked >= stage_since_) {
+    OnNic(*nic, context);
+  } else if (stage_ == WorkStage::kPoll && asked >= operation_since_ && !failure_.has_value() &&
+             IsComplete(*nic)) {
+    Learn(*nic);
+    Finish(AddressesOf(*nic), context);  // The NIC has it all: the operation need not be asked.
+  }
+}
+
+void InstanceWork::OnNic(const NicResource& nic, const WorkContext& context) {
+  Learn(nic);
+  switch (reading_) {
+    case Reading::kObserve:
+      if (!Changes(request_)) {
+        Finish(AddressesOf(nic), context);
+        return;
+      }
+      [[fallthrough]];
+    case Reading::kAfterFailure:
+      ReadModel(absl::InfinitePast());
+      return;
+    case Reading::kFindNic:
+      Plan(context);
+      return;
+    case Reading::kBack:
+      if (IsComplete(nic)) {
+        Finish(AddressesOf(nic), context);
+      } else {
+        OnIncomplete(context);
+      }
+      return;
+  }
+}
+
+bool InstanceWork::IsComplete(const NicResource& nic) const {
+  const auto usable = [&](std::string_view name) {
+    return std::any_of(nic.configurations.begin(), nic.configurations.end(),
+                       [&](const NicConfiguration& entry) {
+                         return SameName(entry.name, name) && entry.IsUsable();
+                       });
+  };
+  const auto there = [&](std::string_view name) {
+    return std::any_of(nic.configurations.begin(), nic.configurations.end(),
+                       [&](const NicConfiguration& entry) { return SameName(entry.name, name); });
+  };
+  return std::all_of(request_.wanted.begin(), request_.wanted.end(),
+                     [&](const WantedConfiguration& wanted) { return usable(wanted.name); }) &&
+         std::none_of(request_.removing.begin(), request_.removing.end(),
+                      [&](const IpConfiguration& entry) { return there(entry.name); });
+}
+
+// The NIC shows its operation late. A model whose last operation failed, though, never comes to the
+// NIC by itself: it has to be PUT once more (github.com/Azure/kube-egress-gateway/issues/981).
+void InstanceWork::OnIncomplete(const WorkContext& context) {
+  ++read_backs_;
+  if (!forced_ && (model_failed_ || read_backs_ > kMostReadBacks)) {
+    forced_ = true;
+    read_backs_ = 0;
+    ReadModel(absl::InfinitePast());
+    return;
+  }
+  if (read_backs_ > kMostReadBacks) {
+    GiveUp(absl::UnavailableError("the NIC of VM " + id_.text() +
+                                  " does not show what was asked of it"),
+           kFailedPark, context);
+    return;
+  }
+  // The upper half of the backoff: a list may serve meanwhile.
+  const absl::Duration wait = kReadBackWait.Delay(read_backs_, (1 + context.jitter) / 2);
+  ReadNic(Reading::kBack, context.now + wait, context);
+}
+
+void InstanceWork::AfterOperation(const WorkContext& context) {
+  if (failure_.has_value()) {
+    Finish(*failure_, context);
+    return;
+  }
+  const bool gather = context.crowded && request_.lane != CloudLane::kBlocking;
+  ReadNic(Reading::kBack, gather ? context.now + kGather : absl::InfinitePast(), context);
+}
+
+// --- Writing.
+
+std::optional<std::vector<std::string>> InstanceWork::NamesInModel() const {
+  std::vector<std::string> names;
+  if (is_flexible()) {
+    const auto nic = DecodeNic(nic_body_);
+    if (!nic.ok()) return std::nullopt;
+    for (const NicConfiguration& entry : nic->configurations) names.push_back(entry.name);
+    return names;
+  }
+  if (!model_->nics.has_value()) return std::nullopt;
+  for (const ModelNic& nic : *model_->nics) {
+    if (!SameName(nic.name, nic_name_)) continue;
+    for (const ModelConfiguration& entry : nic.configurations) names.push_back(entry.name);
+    return names;
+  }
+  return std::nullopt;
+}
+
+absl::Status InstanceWork::CheckBlocks() const {
+  const bool allowed = is_flexible() ? settings_.blocks_on_nics : settings_.blocks_on_scale_sets;
+  for (const WantedConfiguration& wanted : request_.wanted) {
+    const int host = wanted.family == ip::Family::kV4 ? 32 : 128;
+    if (wanted.prefix_length != host && !allowed) {
+      return absl::FailedPreconditionError("blocks are not enabled for NICs such as that of VM " +
+                                           id_.text());
+    }
+  }
+  return absl::OkStatus();
+}
+
+NicChange InstanceWork::PlanChange(const std::vector<std::string>& present,
+                                   const WorkContext& context) {
+  NicChange change{.nic_name = nic_name_, .add = {}, .remove = {}, .prefix = settings_.name_prefix};
+  for (const IpConfiguration& entry : request_.removing) {
+    if (Contains(present, entry.name)) change.remove.push_back(entry.name);
+  }
+  for (const WantedConfiguration& wanted : request_.wanted) {
+    const bool there = Contains(present, wanted.name);
+    if (cleaning_) {
+      if (there && !Contains(usable_, wanted.name)) change.remove.push_back(wanted.name);
+    } else if (!there) {
+      change.add.push_back({wanted.name, wanted.family, wanted.prefix_length});
+    }
+  }
+  // A full subnet has room again once something is taken off: that is not held up by what waits.
+  if (!context.full_subnet.empty() && !change.add.empty() && !change.remove.empty()) {
+    change.add.clear();
+    failure_ = absl::ResourceExhaustedError(context.full_subnet);
+  }
+  return change;
+}
+
+absl::StatusOr<http::Request> InstanceWork::BuildPut(const NicChange& change) const {
+  http::Request put;
+  put.method = "PUT";
+  const std::string& base = settings_.endpoints.resource_manager;
+  if (is_flexible()) {
+    put.url = ResourceUrl(base, nics_.at(nic_index_));
+    auto body = BuildNicPut(nic_body_, change);
+    if (!body.ok()) return body.status();
+    put.body = *std::move(body);
+  } else {
+    put.url = ResourceUrl(base, id_,
+                          settings_.blocks_on_scale_sets ? kComputeBlocksVersion
+                                                         : InstancePutVersion(*model_, change));
+    auto body = BuildInstancePut(*model_, change);
+    if (!body.ok()) return body.status();
+    put.body = *std::move(body);
+  }
+  put.headers.Add("Content-Type", "application/json");
+  if (!etag_.empty()) put.headers.Add("If-Match", etag_);
+  return put;
+}
+
+void InstanceWork::Plan(const WorkContext& context) {
+  if (!is_flexible() && nic_name_.empty()) {
+    if (!model_->nics.has_value() || model_->nics->size() != 1) {
+      ReadNic(Reading::kFindNic, absl::InfinitePast(), context);
+      return;
+    }
+    nic_name_ = model_->nics->front().name;
+  }
+  const auto present = NamesInModel();
+  if (!present.has_value()) {
+    nic_name_.clear();
+    Retry(absl::UnavailableError("the model of VM " + id_.text() + " lacks the NIC"), context);
+    return;
+  }
+  if (absl::Status blocks = CheckBlocks(); !blocks.ok()) {
+    Finish(std::move(blocks), context);
+    return;
+  }
+  const NicChange change = PlanChange(*present, context);
+  const bool nothing = change.add.empty() && change.remove.empty();
+  if (nothing && !model_failed_ && !forced_) {
+    AfterOperation(context);
+    return;
+  }
+  if (nothing && !cleaning_ && !forced_) {
+    // It failed, but perhaps not with what is ours: the NIC tells.
+    ReadNic(Reading::kBack, absl::InfinitePast(), context);
+    return;
+  }
+  auto put = BuildPut(change);
+  if (!put.ok()) {
+    const bool limit = absl::IsResourceExhausted(put.status());
+    GiveUp(limit ? put.status() : absl::FailedPreconditionError(put.status().message()),
+           kRejectedPark, context);
+    return;
+  }
+  put_ = *std::move(put);
+  stage_ = WorkStage::kPut;
+  not_before_ = absl::InfinitePast();
+}
+
+}  // namespace spoke::ipam::azure

@@ -1,0 +1,207 @@
+// What has to be done for one VM, step by step, until its request is answered. Pure: responses and
+// the time come in, wishes for calls go out; whoever plans calls says when one is sent.
+//
+//   observe:  read the NIC, answer.
+//   change:   read the model -> PUT -> poll the operation -> read the NIC until it agrees, answer.
+//
+// A PUT carries the whole list, so it is made from what was just read and guarded by its ETag; who
+// else writes is met by reading again (412). Nothing is believed but what the NIC shows: an answer
+// that was lost, a PUT without effect and an operation that failed half way all end in reading.
+// Names are in the server's store before they are asked for, so reading tells what became of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ipam-server/cloud/azure/arm_error.h"
+#include "ipam-server/cloud/azure/arm_id.h"
+#include "ipam-server/cloud/azure/instance_model.h"
+#include "ipam-server/cloud/azure/nic_resource.h"
+#include "ipam-server/cloud/azure/operation_pace.h"
+#include "ipam-server/cloud/azure/settings.h"
+#include "ipam-server/cloud/cloud.h"
+#include "ipam-server/core/call_limits.h"
+#include "ipam-server/core/cloud_gates.h"
+#include "lib/http/message.h"
+
+namespace spoke::ipam::azure {
+
+// Where a VM's next step stands.
+enum class WorkStage : uint8_t {
+  kIdle,
+  kReadVm,     // Of a Flexible scale set: which NICs it has.
+  kReadNic,    // What is on the NIC.
+  kReadModel,  // What a PUT is made from.
+  kPut,
+  kPoll,
+};
+
+// The call that a VM's work would make next.
+struct WorkCall {
+  CallKind kind = CallKind::kGetInstanceNic;
+  http::Request request;
+  absl::Time not_before = absl::InfinitePast();
+  bool prepares_write = false;
+  bool writes = false;     // Needs the right to write, as do the reads that prepare it.
+  std::string grows;       // The subnet it takes addresses of, if known.
+  bool reads_nic = false;  // A list of all NICs of the scale set would do as well.
+};
+
+// Something not to be asked for a while.
+struct WorkPark {
+  enum class What : uint8_t { kVm, kSubnet };
+  What what = What::kVm;
+  std::string subnet = {};
+  bool writes = false;     // Of a VM: only what needs the right to write.
+  bool forbidden = false;  // Others of the scale set will likely meet the same.
+  ParkTime time = kFailedPark;
+  std::string why;
+};
+
+// What a step needs from around it.
+struct WorkContext {
+  absl::Time now;
+  double jitter = 0;  // In [0, 1).
+  OperationPace* pace = nullptr;
+  // Many VMs of the scale set are at work: reading back may wait until one list serves them all.
+  bool crowded = false;
+  // The VM's subnet is parked since it is full; why.
+  std::string full_subnet = {};
+};
+
+// What of a NIC is ours and may be used: entries with our prefix that the fabric delivers to. The
+// primary entry is the VM's own, whatever its name (github.com/cilium/cilium/issues/13415).
+std::vector<IpConfiguration> OursOn(const NicResource& nic, std::string_view prefix);
+
+// Not thread-safe.
+class InstanceWork {
+ public:
+  // Borrows `settings`. `id`: an instance of a Uniform scale set or a VM of a Flexible one.
+  InstanceWork(const Settings& settings, ResourceId id);
+
+  // A newer request takes the place of one whose PUT has not been sent; else it comes next.
+  void Ask(NicRequest request, const WorkContext& context);
+
+  // What to call next; nullopt while a call is under way, or with nothing to do.
+  std::optional<WorkCall> Wanted() const;
+  void OnSent();
+  void OnResponse(const http::Response& response, const WorkContext& context);
+  // There will be no answer: nobody knows what became of it.
+  void OnLost(const absl::Status& status, const WorkContext& context);
+  // It was refused for a limit: the same call again.
+  void OnRefused();
+  // The VM's NICs, of a list that was asked for at `asked`.
+  void OnNics(const std::vector<NicResource>& nics, absl::Time asked, const WorkContext& context);
+
+  // Of request(). Then StartNext() takes up what was asked for meanwhile, if anything was.
+  std::optional<absl::StatusOr<NicAddresses>> TakeAnswer();
+  void StartNext(const WorkContext& context);
+  std::vector<WorkPark> TakeParks();
+
+  const ResourceId& id() const { return id_; }
+  WorkStage stage() const { return stage_; }
+  bool idle() const { return stage_ == WorkStage::kIdle; }
+  bool is_flexible() const { return id_.kind() == ResourceKind::kVirtualMachine; }
+  // Of the request at work.
+  const NicRequest& request() const { return request_; }
+  CloudLane lane() const;
+  absl::Time since() const { return since_; }
+  absl::Time idle_since() const { return idle_since_; }
+  // Its write is under way, or it has none to make.
+  bool is_sent() const { return put_sent_ || !Changes(request_); }
+  const std::string& subnet() const { return subnet_; }
+
+ private:
+  enum class Reading : uint8_t { kObserve, kFindNic, kBack, kAfterFailure };
+
+  static bool Changes(const NicRequest& request);
+  void Begin(const WorkContext& context);
+  void ReadNic(Reading reading, absl::Time not_before, const WorkContext& context);
+  void ReadModel(absl::Time not_before);
+  void Finish(absl::StatusOr<NicAddresses> answer, const WorkContext& context);
+  NicAddresses AddressesOf(const NicResource& nic) const;
+
+  WorkCall NicCall() const;
+  WorkCall ModelCall() const;
+
+  void OnVm(const http::Response& response, const WorkContext& context);
+  void OnNicResponse(const http::Response& response, const WorkContext& context);
+  void OnModelResponse(const http::Response& response, const WorkContext& context);
+  void OnPutResponse(const http::Response& response, const WorkContext& context);
+  void OnPollResponse(const http::Response& response, const WorkContext& context);
+
+  const NicResource* Choose(const std::vector<NicResource>& nics) const;
+  void Learn(const NicResource& nic);
+  void OnNic(const NicResource& nic, const WorkContext& context);
+  bool IsComplete(const NicResource& nic) const;
+  void OnIncomplete(const WorkContext& context);
+  void TryNextNic(const absl::Status& status, const WorkContext& context);
+
+  // The names of the NIC to be changed that the model holds; nullopt: it has no such NIC.
+  std::optional<std::vector<std::string>> NamesInModel() const;
+  void Plan(const WorkContext& context);
+  NicChange PlanChange(const std::vector<std::string>& present, const WorkContext& context);
+  absl::StatusOr<http::Request> BuildPut(const NicChange& change) const;
+  absl::Status CheckBlocks() const;
+  void AfterOperation(const WorkContext& context);
+
+  void OnError(const ArmError& error, const WorkContext& context);
+  void OnOperationFailed(const std::optional<ArmError>& error, const WorkContext& context);
+  // Somebody else wrote: read again, plan again.
+  void StartOver(const ArmError& error, const WorkContext& context);
+  void Retry(const absl::Status& status, const WorkContext& context);
+  // It will not work by trying again: answers, and leaves the VM alone for a while.
+  void GiveUp(absl::Status status, const ParkTime& park, const WorkContext& context);
+  void Forbid(const ArmError& error, const WorkContext& context);
+  // Parks the subnet, and says which it is.
+  absl::Status OnSubnetFull(const ArmError& error);
+  absl::Status FailureOf(const ArmError& error);
+
+  const Settings& settings_;
+  const ResourceId id_;
+  NicRequest request_;
+  std::optional<NicRequest> next_;  // Asked for while a PUT is under way.
+  absl::Time since_;
+  absl::Time next_since_;
+  absl::Time idle_since_;
+  std::optional<absl::StatusOr<NicAddresses>> answer_;
+  std::vector<WorkPark> parks_;
+
+  WorkStage stage_ = WorkStage::kIdle;
+  Reading reading_ = Reading::kObserve;
+  absl::Time stage_since_;
+  absl::Time not_before_ = absl::InfinitePast();
+  bool under_way_ = false;
+  bool put_sent_ = false;
+
+  // Of the request at work.
+  int retries_ = 0;
+  int conflicts_ = 0;
+  int read_backs_ = 0;
+  int polls_ = 0;
+  bool forced_ = false;
+  bool cleaning_ = false;                // The PUT takes off what never got an address.
+  std::optional<absl::Status> failure_;  // To be answered once that is done.
+  http::Request put_;
+  std::string operation_url_;
+  bool by_location_ = false;
+  absl::Time operation_since_;
+
+  // What is known of the VM.
+  std::optional<InstanceModel> model_;  // Uniform.
+  nlohmann::json nic_body_;             // Flexible: the NIC as read; null: not read.
+  std::string etag_;
+  absl::Time model_at_ = absl::InfinitePast();
+  bool model_failed_ = false;
+  std::string nic_name_;
+  std::vector<ResourceId> nics_;  // Flexible.
+  size_t nic_index_ = 0;
+  std::vector<std::string> usable_;  // Names with an address, as last read.
+  std::string subnet_;
+};
+
+}  // namespace spoke::ipam::azure

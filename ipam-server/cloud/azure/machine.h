@@ -1,0 +1,184 @@
+// Azure as a machine of values: requests and responses in, HTTP calls and answers out. Pure: time
+// is an argument, and nothing here waits, so the same code runs against the real service and, in
+// tests and benchmarks, against a simulated one on a simulated clock.
+//
+//   while (true) {
+//     for (const MachineCall& call : machine.Next(now)) send it with the principal's token;
+//     for each response: machine.OnResponse(call.id, response, now);
+//     machine.TakeAnswers(), machine.TakeListings();
+//     wait until machine.NextWake(), a response or a request;
+//   }
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ipam-server/cloud/azure/instance_work.h"
+#include "ipam-server/cloud/azure/operation_pace.h"
+#include "ipam-server/cloud/azure/scale_set.h"
+#include "ipam-server/cloud/azure/settings.h"
+#include "ipam-server/cloud/azure/sweep.h"
+#include "ipam-server/cloud/cloud.h"
+#include "ipam-server/core/cloud_forecast.h"
+#include "ipam-server/core/cloud_plan.h"
+#include "lib/http/message.h"
+
+namespace spoke::ipam::azure {
+
+struct MachineCall {
+  uint64_t id = 0;
+  http::Request request;  // Without a token: the sender adds that of the principal.
+  size_t principal = 0;   // An index into Settings::identities.
+  absl::Duration timeout;
+};
+
+struct MachineAnswer {
+  NodeKey node;
+  absl::StatusOr<NicAddresses> result;
+};
+
+// For metrics and benchmarks; since the machine was made.
+struct MachineCounts {
+  uint64_t calls = 0;
+  uint64_t writes = 0;
+  uint64_t reads = 0;
+  uint64_t polls = 0;
+  uint64_t list_pages = 0;
+  uint64_t refused = 0;    // 429.
+  uint64_t conflicts = 0;  // 409 and 412.
+  uint64_t errors = 0;     // All other failures, lost answers included.
+};
+
+// Not thread-safe.
+class Machine {
+ public:
+  // `seed` decides the jitter. Ids of `settings.scale_sets` that are none of a scale set are a bug
+  // of who read the configuration.
+  Machine(Settings settings, uint64_t seed);
+
+  // Answered by TakeAnswers(), but for a request that a newer one for the same node replaced before
+  // it was begun. The newer one keeps its place in the queue.
+  void Request(NicRequest request, absl::Time now);
+  // All NICs of all scale sets; answered by TakeListings(). Those asked for while one is under way
+  // get the next.
+  void List(absl::Time now);
+
+  std::vector<MachineCall> Next(absl::Time now);
+  // Of a call from Next(); each has one. An error: there was no response, and there will be none.
+  void OnResponse(uint64_t id, const absl::StatusOr<http::Response>& response, absl::Time now);
+  // InfiniteFuture: only a response or a request brings anything.
+  absl::Time NextWake() const;
+
+  std::vector<MachineAnswer> TakeAnswers();
+  // Errors: kUnavailable (a listing that is not whole).
+  std::vector<absl::StatusOr<std::vector<NicAddresses>>> TakeListings();
+
+  // nullopt: nothing waits for the node. What is said is at most a second old.
+  std::optional<CloudForecast> ForecastOf(const NodeKey& node, absl::Time now);
+
+  const MachineCounts& counts() const { return counts_; }
+  const CloudPlan& plan() const { return plan_; }
+  size_t works() const { return works_.size(); }
+
+ private:
+  // A scale set of the configuration.
+  struct Set {
+    ResourceId id;
+    std::optional<ScaleSet> info;  // Once it is read.
+    bool reading = false;          // For `info`.
+    int failures = 0;
+    std::unique_ptr<Sweep> sweep;
+    bool listing_due = false;                       // The listing at work still needs its NICs.
+    int pages = 0;                                  // Of the last sweep.
+    absl::flat_hash_set<std::string> working;       // VMs with something to do.
+    absl::flat_hash_set<std::string> reading_nics;  // Those whose read of a NIC waits to be sent.
+    absl::Time no_sweep_until = absl::InfinitePast();
+    int forbidden = 0;  // VMs in a row.
+  };
+  struct Work {
+    std::unique_ptr<InstanceWork> work;
+    Set* set = nullptr;
+    uint64_t call = 0;                    // That waits or is under way; 0: none.
+    bool sent = false;                    // Under way.
+    CloudLane lane = CloudLane::kWarmUp;  // In which it waits.
+  };
+  // Whom a call is for.
+  struct Target {
+    enum class Kind : uint8_t { kWork, kSweep, kScaleSet } kind = Kind::kWork;
+    std::string vm;      // Of kWork.
+    Set* set = nullptr;  // Of the others.
+    CallKind call = CallKind::kGetInstance;
+  };
+
+  double Jitter();
+  WorkContext ContextOf(const Work& work, absl::Time now);
+  Set* SetOf(const ResourceId& vm);
+  uint64_t NewCall(Target target);
+
+  void Queue(const std::string& vm, absl::Time now);
+  void Unqueue(Work& work);
+  void QueueSweep(Set& set, absl::Time now);
+  void QueueScaleSet(Set& set, absl::Time now);
+  void StartSweep(Set& set, absl::Time now);
+  void SweepWhereManyWait(absl::Time now);
+  size_t WorthASweep(const Set& set) const;
+
+  // What came of a call. `error`: of a response that is no success.
+  struct Outcome {
+    const absl::StatusOr<http::Response>& response;
+    const std::optional<ArmError>& error;
+    bool refused = false;
+
+    bool forbidden() const;
+    absl::Status status() const;
+  };
+  void OnWorkAnswer(const Target& target, const Outcome& outcome, absl::Time now);
+  void OnSweepAnswer(Set& set, const Outcome& outcome, absl::Time now);
+  void OnScaleSetAnswer(Set& set, const Outcome& outcome, absl::Time now);
+  std::optional<http::Request> BuildRequest(uint64_t id, Target& target);
+  void FinishSweep(Set& set, absl::Time now);
+  void FailSet(Set& set, const absl::Status& status, absl::Time now);
+  void Settle(const std::string& vm, absl::Time now);
+  void Park(const Work& work, const WorkPark& park, absl::Time now);
+  void StartListing(absl::Time now);
+  void AddToListing(Set& set, const absl::Status& status, absl::Time now);
+  void Count(CallKind kind);
+  void CountAnswer(const Outcome& outcome);
+  void ForgetIdle(absl::Time now);
+  void RefreshForecasts(absl::Time now);
+
+  const Settings settings_;
+  uint64_t random_;
+  CloudPlan plan_;
+  std::map<std::string, Set> sets_;  // By id.
+  absl::flat_hash_map<std::string, Work> works_;
+  std::map<NodeKey, std::string> vm_of_;  // Of works.
+  absl::flat_hash_map<uint64_t, Target> targets_;
+  uint64_t last_call_ = 0;
+  OperationPace compute_pace_;
+  OperationPace network_pace_;
+
+  std::vector<MachineAnswer> answers_;
+  std::vector<absl::StatusOr<std::vector<NicAddresses>>> listings_;
+  size_t listings_wanted_ = 0;   // To be begun.
+  size_t listings_at_work_ = 0;  // To be answered by the one at work,
+  absl::Time listing_since_;     // which began then, and has brought this:
+  absl::Status listing_status_;
+  std::vector<NicAddresses> listing_;
+
+  std::map<NodeKey, CloudForecast> forecasts_;
+  absl::Time forecasts_at_ = absl::InfinitePast();
+  absl::Time forget_at_ = absl::InfinitePast();
+  MachineCounts counts_;
+};
+
+}  // namespace spoke::ipam::azure

@@ -5,7 +5,7 @@
 # PURE_EXTERNAL_DEPS, so a decision that grows a netlink, gRPC or database dependency fails when
 # CMake configures, not in review.
 set(PURE_EXTERNAL_DEPS absl::status absl::statusor absl::strings absl::time absl::flat_hash_map absl::flat_hash_set absl::inlined_vector
-    fmt::fmt nlohmann_json::nlohmann_json)
+    fmt::fmt nlohmann_json::nlohmann_json EXPAT::EXPAT)
 
 function(add_component name)
   cmake_parse_arguments(ARG "PURE" "" "SOURCES;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS" ${ARGN})

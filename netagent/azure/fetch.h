@@ -1,0 +1,18 @@
+// How this folder reaches Azure's node-local services: a function, so that tests answer themselves.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/http/message.h"
+
+namespace spoke::netagent::azure {
+
+// Sends the request and waits for the whole response, without following redirects and never by way
+// of a proxy: both services refuse what a proxy has touched. Errors: kUnavailable (no connection),
+// kDeadlineExceeded (not within `timeout`); any HTTP status is a response and no error.
+using Fetch = std::function<absl::StatusOr<http::Response>(const http::Request& request,
+                                                           absl::Duration timeout)>;
+
+}  // namespace spoke::netagent::azure

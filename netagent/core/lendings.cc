@@ -72,6 +72,7 @@ const ip::Address* Lendings::LongestIdle(ip::Family family,
   for (const auto& candidate : held_) {
     const auto& [address, held] = candidate;
     if (address.family() != family || !held.listed || held.use != Use::kIdle || held.withheld() ||
+        LacksProof(address, held) || on_nic_.contains(address) ||
         (oldest != nullptr && held.idle_since >= oldest->second.idle_since) ||
         !pools.contains(held.pool)) {
       continue;
@@ -79,6 +80,10 @@ const ip::Address* Lendings::LongestIdle(ip::Family family,
     oldest = &candidate;
   }
   return oldest == nullptr ? nullptr : &oldest->first;
+}
+
+bool Lendings::LacksProof(const ip::Address& address, const Held& held) const {
+  return proof_required_ && address.is_v4() && !held.proven;
 }
 
 WithdrawPlan Lendings::PlanWithdraw(const std::vector<ip::Prefix>& blocks) const {
@@ -116,6 +121,7 @@ void Lendings::ApplyOne(const HoldingsReplaced& event) {
     if (held.listed) continue;
     held.withdrawn = false;
     held.conflict.reset();
+    held.proven = held.use == Use::kLent;
   }
   rules_.clear();
   for (const PoolRule& rule : event.rules) {
@@ -143,6 +149,7 @@ void Lendings::ApplyOne(const LendingBegun& event) {
     const auto [it, inserted] = held_.try_emplace(address);
     if (inserted) it->second.listed = false;
     it->second.use = Use::kLent;
+    it->second.proven = true;
   }
 }
 
@@ -157,6 +164,7 @@ void Lendings::ApplyOne(const LendingReleased& event) {
   for (const ip::Address& address : entry->second.lending.addresses) {
     const auto it = held_.find(address);
     if (it == held_.end()) continue;  // Named twice in one lending, and gone already.
+    it->second.proven = it->second.listed && !it->second.withdrawn;
     if (event.unused) {
       MakeIdle(it);
       if (!it->second.listed) held_.erase(it);
@@ -181,13 +189,22 @@ void Lendings::ApplyOne(const CoolingSet& event) {
 void Lendings::ApplyOne(const WithdrawnSet& event) {
   for (const ip::Address& address : event.addresses) {
     const auto it = held_.find(address);
-    if (it != held_.end() && it->second.listed) it->second.withdrawn = event.withdrawn;
+    if (it == held_.end() || !it->second.listed) continue;
+    it->second.withdrawn = event.withdrawn;
+    if (event.withdrawn && it->second.use != Use::kLent) it->second.proven = false;
   }
 }
 
 void Lendings::ApplyOne(const ConflictNoted& event) {
   const auto it = held_.find(event.address);
   if (it != held_.end() && it->second.listed) it->second.conflict = event;
+}
+
+void Lendings::ApplyOne(const AddressesProven& event) {
+  for (const ip::Address& address : event.addresses) {
+    const auto it = held_.find(address);
+    if (it != held_.end() && it->second.listed && !it->second.withdrawn) it->second.proven = true;
+  }
 }
 
 void Lendings::MakeIdle(std::map<ip::Address, Held>::iterator it) {
@@ -257,7 +274,10 @@ std::map<std::string, UseCounts> Lendings::CountByPool() const {
     UseCounts& pool = counts[held.pool];
     switch (held.use) {
       case Use::kIdle:
-        ++(held.withheld() ? pool.withheld : pool.idle);
+        ++(held.withheld()             ? pool.withheld
+           : on_nic_.contains(address) ? pool.on_nic
+           : LacksProof(address, held) ? pool.unproven
+                                       : pool.idle);
         break;
       case Use::kLent:
         ++pool.lent;
@@ -292,6 +312,22 @@ std::vector<PoolRule> Lendings::Rules() const {
   return rules;
 }
 
+std::vector<ip::Address> Lendings::Proven() const {
+  std::vector<ip::Address> proven;
+  for (const auto& [address, held] : held_) {
+    if (held.listed && held.proven) proven.push_back(address);
+  }
+  return proven;
+}
+
+std::vector<ip::Address> Lendings::Unproven() const {
+  std::vector<ip::Address> unproven;
+  for (const auto& [address, held] : held_) {
+    if (held.listed && !held.withdrawn && LacksProof(address, held)) unproven.push_back(address);
+  }
+  return unproven;
+}
+
 std::vector<Event> Lendings::Snapshot() const {
   std::vector<Event> events;
   // In the order of becoming idle, so that a replay reuses them in the same order.
@@ -316,6 +352,9 @@ std::vector<Event> Lendings::Snapshot() const {
     events.emplace_back(std::move(withdrawn));
   }
   for (ConflictNoted& conflict : Conflicts()) events.emplace_back(conflict);
+  if (AddressesProven proven{Proven()}; !proven.addresses.empty()) {
+    events.emplace_back(std::move(proven));
+  }
   return events;
 }
 

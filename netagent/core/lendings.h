@@ -15,6 +15,10 @@
 //
 // A list of the same session says nothing: it may have been sent before the agreement arrived.
 // sync/attachments.h knows the sessions and records the end (WithdrawnSet).
+//
+// Proof. Where it is required, an IPv4 address is not lent before it has been proven to work
+// (core/readiness.h); one that a pod has had counts as proven. An address that leaves the list or
+// is withdrawn has to be proven anew.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +26,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -107,17 +112,24 @@ struct ConflictNoted {
 
   bool operator==(const ConflictNoted&) const = default;
 };
+// These have been proven to work.
+struct AddressesProven {
+  std::vector<ip::Address> addresses;
+};
 using Event = std::variant<HoldingsReplaced, LendingBegun, LendingBuilt, LendingReleased,
-                           CoolingSet, WithdrawnSet, ConflictNoted>;
+                           CoolingSet, WithdrawnSet, ConflictNoted, AddressesProven>;
 
 // How many addresses are in which use.
 struct UseCounts {
   uint32_t idle = 0;
   uint32_t lent = 0;
   uint32_t cooling = 0;
-  uint32_t withheld = 0;  // Would be idle, but withdrawn or in conflict.
+  // Would be idle, but
+  uint32_t withheld = 0;  // are withdrawn or in conflict;
+  uint32_t on_nic = 0;    // are on the node's device, so that the node would answer for them;
+  uint32_t unproven = 0;  // wait for their proof.
 
-  uint32_t attached() const { return idle + lent + cooling + withheld; }
+  uint32_t attached() const { return idle + lent + cooling + withheld + on_nic + unproven; }
   bool operator==(const UseCounts&) const = default;
 };
 
@@ -133,7 +145,8 @@ struct WithdrawPlan {
 // Not thread-safe; the agent's one loop owns it.
 class Lendings {
  public:
-  explicit Lendings(absl::Duration cooldown) : cooldown_(cooldown) {}
+  explicit Lendings(absl::Duration cooldown, bool proof_required = false)
+      : cooldown_(cooldown), proof_required_(proof_required) {}
 
   // One address of each family that PoolsFor() has pools for: those that have been idle the
   // longest. Errors: kAlreadyExists (`key` has a lending); kResourceExhausted (none idle; the
@@ -155,6 +168,10 @@ class Lendings {
   // An event that does not apply (a key that is not there) changes nothing.
   void Apply(const Event& event);
 
+  // Which addresses are on the node's own device now: those are not lent. An observation and no
+  // event: it is made anew after a restart.
+  void SetOnNic(std::set<ip::Address> addresses) { on_nic_ = std::move(addresses); }
+
   // Ends the cooldown of addresses whose time has come, and returns them.
   std::vector<ip::Address> EndCooldowns(absl::Time now);
   // When EndCooldowns() has something to do next; nullopt: nothing is cooling.
@@ -172,6 +189,10 @@ class Lendings {
   std::vector<ConflictNoted> Conflicts() const;
   // By pool.
   std::vector<PoolRule> Rules() const;
+  // What is listed and proven, and what has yet to be before it is lent: nothing, where no proof is
+  // required, and nothing that is withdrawn.
+  std::vector<ip::Address> Proven() const;
+  std::vector<ip::Address> Unproven() const;
 
   // Events that lead from nothing to the present state: the compacted journal.
   std::vector<Event> Snapshot() const;
@@ -186,6 +207,7 @@ class Lendings {
     uint64_t idle_since = 0;  // Order of becoming idle.
     bool withdrawn = false;
     std::optional<ConflictNoted> conflict = std::nullopt;
+    bool proven = false;
 
     bool withheld() const { return withdrawn || conflict.has_value(); }
   };
@@ -205,14 +227,18 @@ class Lendings {
   void ApplyOne(const CoolingSet& event);
   void ApplyOne(const WithdrawnSet& event);
   void ApplyOne(const ConflictNoted& event);
+  void ApplyOne(const AddressesProven& event);
+  bool LacksProof(const ip::Address& address, const Held& held) const;
   // The one of `pools` and `family` that has been idle the longest; nullptr: none is.
   const ip::Address* LongestIdle(ip::Family family, const std::set<std::string>& pools) const;
   void MakeIdle(std::map<ip::Address, Held>::iterator it);
 
   absl::Duration cooldown_;
+  bool proof_required_;
   std::map<ip::Address, Held> held_;
   std::map<AttachmentKey, Entry> entries_;
   std::map<std::string, Rule> rules_;  // By pool.
+  std::set<ip::Address> on_nic_;
   uint64_t last_generation_ = 0;
   uint64_t idle_counter_ = 0;
 };

@@ -391,5 +391,90 @@ TEST(Lendings, WhateverHappensNothingIsLentTwiceOrAfterItWasGivenUpAndTheJournal
   }
 }
 
+class LendingsWithProof : public testing::Test {
+ protected:
+  bool CanLend(const AttachmentKey& key = kPodB) const {
+    return lendings_.PlanLend(key, {}, kNow).ok();
+  }
+
+  Lendings lendings_{kCooldown, /*proof_required=*/true};
+};
+
+TEST_F(LendingsWithProof, AnAddressIsLentOnceItIsProven) {
+  lendings_.Apply(Holdings({"10.1.0.5", "10.1.0.6"}));
+  EXPECT_FALSE(CanLend());
+  EXPECT_EQ(CountsOf(lendings_), (UseCounts{.unproven = 2}));
+  EXPECT_THAT(lendings_.Unproven(), ElementsAre(A("10.1.0.5"), A("10.1.0.6")));
+  lendings_.Apply(AddressesProven{{A("10.1.0.6")}});
+  EXPECT_THAT(Lend(lendings_, kPodA).addresses, ElementsAre(A("10.1.0.6")));
+  EXPECT_FALSE(CanLend());
+  EXPECT_THAT(lendings_.Unproven(), ElementsAre(A("10.1.0.5")));
+}
+
+TEST_F(LendingsWithProof, WhatAPodHasHadNeedsNoProof) {
+  lendings_.Apply(Holdings({"10.1.0.5"}));
+  lendings_.Apply(LendingBegun{{.key = kPodA, .addresses = {A("10.1.0.5")}, .generation = 1}});
+  lendings_.Apply(LendingBuilt{kPodA});
+  EXPECT_THAT(lendings_.Unproven(), IsEmpty());
+  lendings_.Apply(LendingReleased{kPodA, kNow});
+  lendings_.EndCooldowns(kNow + kCooldown);
+  EXPECT_TRUE(CanLend());
+}
+
+TEST_F(LendingsWithProof, AnAddressThatHasLeftAndComesBackIsProvenAnew) {
+  lendings_.Apply(Holdings({"10.1.0.5"}));
+  lendings_.Apply(AddressesProven{{A("10.1.0.5")}});
+  lendings_.Apply(Holdings({}));
+  lendings_.Apply(Holdings({"10.1.0.5"}));
+  EXPECT_FALSE(CanLend());
+  // Also when a pod held it in between.
+  lendings_.Apply(AddressesProven{{A("10.1.0.5")}});
+  Lend(lendings_, kPodA);
+  lendings_.Apply(Holdings({}));
+  lendings_.Apply(LendingReleased{kPodA, kNow});
+  lendings_.Apply(Holdings({"10.1.0.5"}));
+  lendings_.EndCooldowns(kNow + kCooldown);
+  EXPECT_FALSE(CanLend());
+}
+
+TEST_F(LendingsWithProof, WhatIsWithdrawnIsNotProvenAndLaterProvenAnew) {
+  lendings_.Apply(Holdings({"10.1.0.5"}));
+  lendings_.Apply(AddressesProven{{A("10.1.0.5")}});
+  lendings_.Apply(WithdrawnSet{{A("10.1.0.5")}});
+  EXPECT_THAT(lendings_.Unproven(), IsEmpty());
+  lendings_.Apply(AddressesProven{{A("10.1.0.5")}});  // Too late: it was on its way.
+  lendings_.Apply(WithdrawnSet{{A("10.1.0.5")}, /*withdrawn=*/false});
+  EXPECT_FALSE(CanLend());
+  EXPECT_THAT(lendings_.Unproven(), ElementsAre(A("10.1.0.5")));
+}
+
+TEST_F(LendingsWithProof, OtherFamiliesAndOtherNodesNeedNone) {
+  lendings_.Apply(Holdings({"fd00::5"}));
+  EXPECT_TRUE(CanLend());
+  EXPECT_THAT(lendings_.Unproven(), IsEmpty());
+  const Lendings without = WithHoldings({"10.1.0.5"});
+  EXPECT_THAT(without.Unproven(), IsEmpty());
+}
+
+TEST_F(LendingsWithProof, ASnapshotKeepsWhatIsProven) {
+  lendings_.Apply(Holdings({"10.1.0.5", "10.1.0.6", "10.1.0.7"}));
+  lendings_.Apply(AddressesProven{{A("10.1.0.6"), A("10.9.9.9")}});
+  Lendings replayed(kCooldown, /*proof_required=*/true);
+  for (const Event& event : lendings_.Snapshot()) replayed.Apply(event);
+  EXPECT_EQ(replayed.Proven(), lendings_.Proven());
+  EXPECT_THAT(replayed.Proven(), ElementsAre(A("10.1.0.6")));
+  EXPECT_THAT(replayed.Unproven(), ElementsAre(A("10.1.0.5"), A("10.1.0.7")));
+}
+
+TEST(Lendings, WhatIsOnTheNodesOwnDeviceIsNotLentForAsLong) {
+  Lendings lendings = WithHoldings({"10.1.0.5"});
+  lendings.SetOnNic({A("10.1.0.4"), A("10.1.0.5")});
+  EXPECT_EQ(lendings.PlanLend(kPodA, {}, kNow).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(CountsOf(lendings), (UseCounts{.on_nic = 1}));
+  lendings.SetOnNic({A("10.1.0.4")});
+  EXPECT_TRUE(lendings.PlanLend(kPodA, {}, kNow).ok());
+}
+
 }  // namespace
 }  // namespace spoke::netagent

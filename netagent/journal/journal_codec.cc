@@ -86,6 +86,13 @@ v1::JournalEntry ToProto(const ConflictNoted& event) {
   return entry;
 }
 
+v1::JournalEntry ToProto(const AddressesProven& event) {
+  v1::JournalEntry entry;
+  v1::JournalProven& out = *entry.mutable_proven();
+  for (const ip::Address& address : event.addresses) out.add_addresses(address.ToBytes());
+  return entry;
+}
+
 absl::StatusOr<Event> FromProto(const v1::JournalHoldings& in) {
   HoldingsReplaced event;
   for (const auto& holding : in.holdings()) {
@@ -112,6 +119,14 @@ absl::StatusOr<Event> FromProto(const v1::JournalLending& in) {
 
 absl::StatusOr<Event> FromProto(const v1::JournalWithdrawn& in) {
   WithdrawnSet event{.withdrawn = !in.over()};
+  for (const std::string& bytes : in.addresses()) {
+    ASSIGN_OR_RETURN(event.addresses.emplace_back(), ip::Address::FromBytes(bytes));
+  }
+  return event;
+}
+
+absl::StatusOr<Event> FromProto(const v1::JournalProven& in) {
+  AddressesProven event;
   for (const std::string& bytes : in.addresses()) {
     ASSIGN_OR_RETURN(event.addresses.emplace_back(), ip::Address::FromBytes(bytes));
   }
@@ -153,6 +168,8 @@ absl::StatusOr<std::optional<Event>> FromProto(const v1::JournalEntry& entry) {
       return FromProto(entry.withdrawn());
     case v1::JournalEntry::kConflict:
       return FromProto(entry.conflict());
+    case v1::JournalEntry::kProven:
+      return FromProto(entry.proven());
     case v1::JournalEntry::ENTRY_NOT_SET:
       return std::nullopt;
   }

@@ -35,7 +35,8 @@ std::vector<Event> SampleEvents() {
           WithdrawnSet{{A("10.1.0.5"), A("fd00::5")}},
           WithdrawnSet{{A("10.1.0.5")}, /*withdrawn=*/false},
           ConflictNoted{A("10.1.0.5"), mac},
-          ConflictNoted{A("10.1.0.5"), std::nullopt}};
+          ConflictNoted{A("10.1.0.5"), std::nullopt},
+          AddressesProven{{A("10.1.0.5"), A("fd00::5")}}};
 }
 
 Lendings Replay(const std::vector<Event>& events) {
@@ -67,6 +68,14 @@ TEST(Journal, EveryKindOfEventComesBackAsItWas) {
   std::string again;
   for (const Event& event : parsed.events) again += EncodeFrame(event);
   EXPECT_EQ(again, bytes);
+}
+
+TEST(Journal, ProofsAreReplayed) {
+  const Lendings lendings = Replay({SampleEvents()[0], SampleEvents()[9]});
+  std::string bytes;
+  for (const Event& event : lendings.Snapshot()) bytes += EncodeFrame(event);
+  EXPECT_EQ(Replay(ParseJournal(bytes).events).Proven(), lendings.Proven());
+  EXPECT_EQ(lendings.Proven().size(), 2U);
 }
 
 TEST(Journal, PoolsWithdrawalsAndConflictsAreReplayed) {

@@ -35,7 +35,7 @@ Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<
       clock_(edges.clock),
       log_(edges.log),
       journal_(std::move(journal)),
-      lendings_(settings_.cooldown) {}
+      lendings_(settings_.cooldown, settings_.proof_required) {}
 
 absl::Status Attachments::Start(const std::vector<Event>& events) {
   mtu_ = settings_.mtu;
@@ -43,7 +43,7 @@ absl::Status Attachments::Start(const std::vector<Event>& events) {
     ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
     mtu_ = nic.mtu;
   }
-  lendings_ = Lendings(settings_.cooldown);
+  lendings_ = Lendings(settings_.cooldown, settings_.proof_required);
   for (const Event& event : events) {
     lendings_.Apply(event);
     if (const auto* replaced = std::get_if<HoldingsReplaced>(&event)) {
@@ -245,6 +245,10 @@ absl::Status Attachments::OnConflict(const ip::Address& address,
   return recorded;
 }
 
+absl::Status Attachments::OnProven(const std::vector<ip::Address>& addresses) {
+  return Record(AddressesProven{addresses});
+}
+
 Greeting Attachments::BeginSession() {
   agreed_.clear();
   return {.lent = lendings_.Built(),
@@ -286,10 +290,22 @@ absl::Status Attachments::ExplainEmpty(const absl::Status& why) const {
   std::string text = fmt::format("{}: node {}", base::MessageOf(why), settings_.node_name);
   const auto counts = lendings_.CountByPool();
   if (counts.empty()) text += " has been given none yet";
+  struct {
+    uint32_t attached = 0;
+    uint32_t unproven = 0;
+  } all;
   for (const auto& [pool, count] : counts) {
     text += fmt::format(", pool {}: {} attached here, {} lent, {} cooling, {} idle", pool,
                         count.attached(), count.lent, count.cooling, count.idle);
     if (count.withheld > 0) text += fmt::format(", {} withheld", count.withheld);
+    if (count.on_nic > 0) text += fmt::format(", {} on {} itself", count.on_nic, settings_.nic);
+    if (count.unproven > 0) text += fmt::format(", {} unproven", count.unproven);
+    all.attached += count.attached();
+    all.unproven += count.unproven;
+  }
+  if (all.unproven > 0) {
+    text += fmt::format("; {} of {} addresses wait for proof", all.unproven, all.attached);
+    if (settings_.explain_unproven) text += fmt::format(": {}", settings_.explain_unproven());
   }
   for (const PoolState& pool : pools_) {
     text += fmt::format("; server: pool {} ({}): {} usable, {} attached, {} free", pool.name,

@@ -1,11 +1,13 @@
 // Brings lendings, journal, kernel and server together: the only writer of each on this node.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -52,6 +54,10 @@ class Attachments {
     std::string nic;
     absl::Duration cooldown = absl::Seconds(30);
     uint32_t mtu = 0;  // Of pod links, in bytes; 0: what the NIC has at Start().
+    // Whether an address has to be proven before it is lent, and what those that wait are waiting
+    // for, in words.
+    bool proof_required = false;
+    std::function<std::string()> explain_unproven = {};
   };
   // Borrows the edges.
   Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal);
@@ -90,6 +96,13 @@ class Attachments {
   // restart forgets it).
   absl::Status OnConflict(const ip::Address& address,
                           const std::optional<ip::MacAddress>& other_mac);
+
+  // These work, and may be lent from now on. Errors: kUnavailable (not journalled, and so not
+  // done).
+  absl::Status OnProven(const std::vector<ip::Address>& addresses);
+
+  // Which addresses are on the node's own device: none of them is lent.
+  void OnNicAddresses(std::set<ip::Address> addresses) { lendings_.SetOnNic(std::move(addresses)); }
 
   // A new session begins: what to say first, but for the policy.
   Greeting BeginSession();

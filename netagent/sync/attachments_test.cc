@@ -28,9 +28,8 @@ class AttachmentsTest : public testing::Test {
   // A new agent on the same node.
   void Restart() {
     const std::vector<Event> events = tmpfs_.events;
-    attachments_.emplace(
-        Attachments::Settings{.node_name = "node1", .nic = "eth0", .cooldown = absl::Seconds(30)},
-        Attachments::Edges{kernel_, server_, clock_, log_}, std::make_unique<FakeJournal>(tmpfs_));
+    attachments_.emplace(settings_, Attachments::Edges{kernel_, server_, clock_, log_},
+                         std::make_unique<FakeJournal>(tmpfs_));
     ASSERT_TRUE(attachments_->Start(events).ok());
   }
   void Grant(const std::vector<std::string>& addresses) {
@@ -45,6 +44,8 @@ class AttachmentsTest : public testing::Test {
   }
   bool HasLink(const AttachmentKey& key) { return kernel_.Attached(HostLinkName(key)).has_value(); }
 
+  Attachments::Settings settings_{
+      .node_name = "node1", .nic = "eth0", .cooldown = absl::Seconds(30)};
   FakeKernel kernel_;
   FakeServerLink server_;
   os::SimClock clock_;
@@ -318,6 +319,40 @@ TEST_F(AttachmentsTest, AnInventorySaysWhatIsHeldAndLent) {
   EXPECT_THAT(
       server_.inventories,
       ElementsAre(Inventory{9, {A("10.1.0.5"), A("10.1.0.6")}, attachments_->lendings().Built()}));
+}
+
+TEST_F(AttachmentsTest, WhatWaitsForProofIsNotLentAndSaysSo) {
+  settings_.proof_required = true;
+  settings_.explain_unproven = [] { return "2 not listed by the host"; };
+  Restart();
+  Grant({"10.1.0.5", "10.1.0.6", "10.1.0.7"});
+  ASSERT_TRUE(attachments_->OnProven({A("10.1.0.6")}).ok());
+  ASSERT_TRUE(Add(kPodA).ok());
+  EXPECT_THAT(std::string(Add(kPodB).status().message()),
+              HasSubstr("pool default: 3 attached here, 1 lent, 0 cooling, 0 idle, 2 unproven; "
+                        "2 of 3 addresses wait for proof: 2 not listed by the host; server: "));
+  // A proof is kept: a restart without host and fabric goes on lending.
+  ASSERT_TRUE(attachments_->OnProven({A("10.1.0.7")}).ok());
+  Restart();
+  EXPECT_THAT(attachments_->lendings().Unproven(), ElementsAre(A("10.1.0.5")));
+  EXPECT_TRUE(Add(kPodB).ok());
+}
+
+TEST_F(AttachmentsTest, AProofThatCannotBeKeptIsNone) {
+  settings_.proof_required = true;
+  Restart();
+  Grant({"10.1.0.5"});
+  tmpfs_.fail_after = 0;
+  EXPECT_EQ(attachments_->OnProven({A("10.1.0.5")}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(Add(kPodA).ok());
+}
+
+TEST_F(AttachmentsTest, WhatIsOnTheNodesDeviceIsNotLentAndSaysSo) {
+  Grant({"10.1.0.5"});
+  attachments_->OnNicAddresses({A("10.1.0.5")});
+  EXPECT_THAT(std::string(Add(kPodA).status().message()), HasSubstr("0 idle, 1 on eth0 itself"));
+  attachments_->OnNicAddresses({});
+  EXPECT_TRUE(Add(kPodA).ok());
 }
 
 }  // namespace

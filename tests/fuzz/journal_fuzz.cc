@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const Event& event : lendings.Snapshot()) replayed.Apply(event);
   CHECK(replayed.Attached() == lendings.Attached() && replayed.Cooling() == lendings.Cooling() &&
             replayed.Withdrawn() == lendings.Withdrawn() &&
-            replayed.Conflicts() == lendings.Conflicts() && replayed.Rules() == lendings.Rules(),
+            replayed.Conflicts() == lendings.Conflicts() && replayed.Rules() == lendings.Rules() &&
+            replayed.Proven() == lendings.Proven(),
         "a snapshot is the whole state");
   return 0;
 }

@@ -78,6 +78,43 @@ void ReadLabels(const ConfigMap& root, std::map<std::string, std::string>* label
   }
 }
 
+// "http://169.254.169.254": what paths are put behind.
+absl::Status TakeBaseUrl(std::string_view text, std::string* out) {
+  constexpr std::string_view kScheme = "http://";
+  const bool right = text.substr(0, kScheme.size()) == kScheme && text.size() > kScheme.size() &&
+                     text.find_first_of("/?#@ ", kScheme.size()) == std::string_view::npos;
+  if (!right) {
+    return absl::InvalidArgumentError(
+        fmt::format("must be http://HOST or http://HOST:PORT and no more, not '{}'", text));
+  }
+  *out = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status TakeReflector(std::string_view text, std::optional<ip::Address>* out) {
+  const auto address = ip::Address::Parse(text);
+  if (!address.ok() || !address->is_v4()) {
+    return absl::InvalidArgumentError(fmt::format("must be an IPv4 address, not '{}'", text));
+  }
+  *out = *address;
+  return absl::OkStatus();
+}
+
+void ReadAzure(const ConfigMap& root, std::optional<AzureConfig>* azure) {
+  if (!root.Has("azure")) return;
+  AzureConfig& out = azure->emplace();
+  const ConfigMap map = root.Map("azure", Need::kOptional);
+  map.Custom("imds", Need::kOptional,
+             [&](std::string_view text) { return TakeBaseUrl(text, &out.imds); });
+  map.Custom("wireserver", Need::kOptional,
+             [&](std::string_view text) { return TakeBaseUrl(text, &out.wireserver); });
+  map.Custom("reflector", Need::kOptional,
+             [&](std::string_view text) { return TakeReflector(text, &out.reflector); });
+  map.Bool("prove", &out.prove, Need::kOptional);
+  map.Duration("prove_deadline", &out.prove_deadline, Need::kOptional,
+               {absl::Seconds(1), absl::Hours(1)});
+}
+
 }  // namespace
 
 absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::string& file,
@@ -101,6 +138,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.String("vnet", &out.vnet, Need::kOptional);
   root.Duration("connect_jitter", &out.connect_jitter, Need::kOptional,
                 {absl::ZeroDuration(), absl::Minutes(10)});
+  ReadAzure(root, &out.azure);
   root.Bool("debug", &out.debug, Need::kOptional);
   RETURN_IF_ERROR(document.Finish());
   return out;

@@ -4,18 +4,31 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lib/ip/address.h"
 #include "lib/rpc/credentials.h"
 
 namespace spoke::netagent {
 
+// What Azure itself can tell this node, and how it proves addresses.
+struct AzureConfig {
+  std::string imds = "http://169.254.169.254";      // The Instance Metadata Service.
+  std::string wireserver = "http://168.63.129.16";  // What the host has programmed.
+  std::optional<ip::Address> reflector;             // IPv4; answers ICMP echo, to prove with.
+  bool prove = true;                                // Whether before an address is first lent.
+  absl::Duration prove_deadline = absl::Minutes(2);
+
+  bool operator==(const AzureConfig&) const = default;
+};
+
 struct AgentConfig {
   std::string node_name;     // Empty: the host name.
-  std::string vm_id;         // Empty: the machine's DMI UUID.
+  std::string vm_id;         // Empty: Azure's with `azure`, else the machine's DMI UUID.
   std::string nic = "eth0";  // The device that has the addresses.
   std::string server;        // host:port
   std::string server_name;   // In its certificate.
@@ -28,6 +41,7 @@ struct AgentConfig {
   std::string vnet;                           // The NIC's virtual network; empty: unknown.
   // The first attempt to reach the server comes within this time, chosen at random.
   absl::Duration connect_jitter;
+  std::optional<AzureConfig> azure;  // nullopt: Azure is not asked anything.
   bool debug = false;
 };
 

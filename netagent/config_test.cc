@@ -65,5 +65,37 @@ TEST(AgentConfig, AMissingSocketDirectoryIsAMistakeOfItsKey) {
   EXPECT_THAT(text, HasSubstr("agent.yaml:3: cni_socket: directory /nowhere: gone"));
 }
 
+TEST(AgentConfig, AzureIsAskedExactlyIfItsMapIsThere) {
+  const std::string text = "server: a:1\ntls: {insecure: true}\n";
+  EXPECT_EQ(ParseAgentConfig(text, "agent.yaml", AllThere)->azure, std::nullopt);
+  const auto defaults = ParseAgentConfig(text + "azure: {}\n", "agent.yaml", AllThere);
+  ASSERT_TRUE(defaults.ok()) << defaults.status();
+  EXPECT_EQ(defaults->azure, AzureConfig());
+  EXPECT_TRUE(defaults->azure->prove);
+  const auto all =
+      ParseAgentConfig(text +
+                           "azure:\n  imds: http://127.0.0.1:8080\n  wireserver: http://wire.test\n"
+                           "  reflector: 10.0.0.9\n  prove: false\n  prove_deadline: 30s\n",
+                       "agent.yaml", AllThere);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->azure, (AzureConfig{.imds = "http://127.0.0.1:8080",
+                                     .wireserver = "http://wire.test",
+                                     .reflector = ip::Address::V4(0x0A000009),
+                                     .prove = false,
+                                     .prove_deadline = absl::Seconds(30)}));
+}
+
+TEST(AgentConfig, WhatAzureCannotBeAskedWithIsAMistake) {
+  const std::string text = Mistakes(
+      "server: a:1\ntls: {insecure: true}\nazure:\n  imds: https://169.254.169.254\n"
+      "  wireserver: http://168.63.129.16/machine\n  reflector: fd00::9\n"
+      "  prove_deadline: 0s\n  proof: true\n");
+  EXPECT_THAT(text, HasSubstr("agent.yaml:4: azure.imds: must be http://HOST"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:5: azure.wireserver: must be http://HOST"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:6: azure.reflector: must be an IPv4 address"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:7: azure.prove_deadline"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:8: azure.proof"));
+}
+
 }  // namespace
 }  // namespace spoke::netagent

@@ -19,6 +19,9 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->cooldown, defaults.cooldown);
   EXPECT_EQ(config->mtu, defaults.mtu);
   EXPECT_EQ(config->connect_jitter, defaults.connect_jitter);
+  AzureConfig azure;
+  azure.reflector = ip::Address::V4(0x0A000009);  // An example: it has no default.
+  EXPECT_EQ(config->azure, azure);
 }
 
 }  // namespace

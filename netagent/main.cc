@@ -5,26 +5,38 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <variant>
 
+#include "absl/time/clock.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
+#include "lib/http/curl_transport.h"
 #include "lib/os/clock.h"
 #include "lib/os/event_loop.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
+#include "netagent/azure/cloud_init.h"
+#include "netagent/azure/kept_identity.h"
+#include "netagent/azure/wireserver.h"
 #include "netagent/cni/cni_handler.h"
 #include "netagent/cni/cni_server.h"
 #include "netagent/config.h"
 #include "netagent/kernel/netlink_router.h"
 #include "netagent/kernel/node_setup.h"
+#include "netagent/kernel/packet_wire_probe.h"
 #include "netagent/sync/attachments.h"
+#include "netagent/sync/nic_check.h"
 #include "netagent/sync/policy_keeper.h"
+#include "netagent/sync/prover.h"
 #include "netagent/sync/server_session.h"
 
 namespace spoke::netagent {
@@ -50,7 +62,7 @@ absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
     }
     identity.node_name = name.data();
   }
-  if (identity.vm_id.empty()) {
+  if (identity.vm_id.empty() && !config.azure) {
     auto uuid = os::ReadFile("/sys/class/dmi/id/product_uuid");
     if (!uuid.ok()) {
       return base::Annotate(uuid.status(), "this machine has no DMI UUID: set vm_id");
@@ -62,15 +74,84 @@ absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
   return identity;
 }
 
+// What a cloud adds to an agent; empty where no cloud is asked.
+struct CloudParts {
+  std::set<ip::Address> secondaries;  // Of the NIC, beside its primary address.
+  std::unique_ptr<HostList> host;
+  std::unique_ptr<WireProbe> wire;
+
+  bool proves() const { return host != nullptr || wire != nullptr; }
+};
+
+absl::StatusOr<http::Response> FetchFromAzure(const http::Request& request,
+                                              absl::Duration timeout) {
+  return http::Fetch(request, timeout, {.max_response_bytes = azure::kMaxImdsBytes});
+}
+
+// Starts a thread, so after the signals have been blocked.
+CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Identity& identity) {
+  CloudParts parts;
+  if (!identity.addresses.empty()) {
+    parts.secondaries.insert(identity.addresses.begin() + 1, identity.addresses.end());
+  }
+  if (!azure.prove) return parts;
+  parts.host = std::make_unique<azure::WireserverList>(azure.wireserver, &FetchFromAzure, nic.mac);
+  if (!azure.reflector || identity.addresses.empty()) return parts;
+  std::random_device random;
+  parts.wire = std::make_unique<PacketWireProbe>(
+      PacketWireProbe::Settings{.device = nic.name,
+                                .mac = nic.mac,
+                                .address = identity.addresses.front(),
+                                .answerer = *azure.reflector,
+                                .next_hop = NextHopTo(*azure.reflector, identity.subnets),
+                                .identifier = static_cast<uint16_t>(random()),
+                                .nonce = (uint64_t{random()} << 32U) | random()});
+  return parts;
+}
+
+void WarnOfCloudInit(telemetry::Log& log) {
+  const azure::CloudInitReading reading = azure::ReadCloudInit();
+  for (const absl::Status& file : reading.unreadable) {
+    log.Warn("cloud_init_unreadable", {{"error", file}});
+  }
+  if (reading.secondary_ips != azure::SecondaryIps::kOn) return;
+  log.Warn("cloud_init_secondary_ips",
+           {{"set_in", reading.decided_by.empty() ? "default" : reading.decided_by},
+            {"remedy",
+             "datasource: {Azure: {apply_network_config_for_secondary_ips: false}} in a "
+             "file of /etc/cloud/cloud.cfg.d"}});
+}
+
+// Who this node is to Azure, also put into `node`. May take as long as azure::kImdsPatience.
+absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& nic,
+                                         NodeIdentity& node, telemetry::Log& log) {
+  const os::RealClock clock;
+  azure::Imds imds(config.azure->imds, &FetchFromAzure, clock,
+                   [](absl::Duration pause) { absl::SleepFor(pause); });
+  ASSIGN_OR_RETURN(azure::Identity identity,
+                   azure::LearnIdentity(imds, config.state_dir + "/azure-instance.json", nic.name,
+                                        nic.mac, log));
+  if (node.vm_id.empty()) node.vm_id = identity.vm_id;
+  node.instance = identity.instance;
+  node.subnets = identity.subnets;
+  return identity;
+}
+
 // The parts of the agent, tied together. Everything runs on the loop's thread but the two callbacks
 // of the session, which only post to it.
 class Agent {
  public:
-  Agent(const AgentConfig& config, const NodeIdentity& identity, Router& router,
-        std::unique_ptr<Journal> journal, telemetry::Log& log)
+  struct Edges {
+    Router& router;
+    std::unique_ptr<Journal> journal;
+    telemetry::Log& log;
+    CloudParts cloud;
+  };
+  Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges)
       : config_(config),
-        router_(router),
-        log_(log),
+        router_(edges.router),
+        log_(edges.log),
+        cloud_(std::move(edges.cloud)),
         session_({.server = config.server,
                   .server_name = config.server_name,
                   .tls = config.tls,
@@ -83,19 +164,33 @@ class Agent {
                           std::visit([this](const auto& r) { Take(r); }, request);
                         });
                       }},
-                 log),
+                 log_),
         attachments_({.node_name = identity.node_name,
                       .nic = config.nic,
                       .cooldown = config.cooldown,
-                      .mtu = config.mtu},
-                     {router, session_, clock_, log}, std::move(journal)),
-        policy_(config.state_dir + "/policy", session_, log),
-        handler_(attachments_, &os::MonotonicMs, log) {}
+                      .mtu = config.mtu,
+                      .proof_required = cloud_.proves(),
+                      .explain_unproven = [this] { return prover_ ? prover_->Explain() : ""; }},
+                     {router_, session_, clock_, log_}, std::move(edges.journal)),
+        nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
+        policy_(config.state_dir + "/policy", session_, log_),
+        handler_(attachments_, &os::MonotonicMs, log_) {}
 
   absl::Status Start(const std::vector<Event>& events) {
     ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
     loop_.emplace(std::move(loop));
     RETURN_IF_ERROR(base::Annotate(attachments_.Start(events), "restore attachments"));
+    nic_check_.Look();
+    if (cloud_.proves()) {
+      prover_.emplace(
+          Prover::Edges{
+              .host = cloud_.host.get(),
+              .wire = cloud_.wire.get(),
+              .clock = clock_,
+              .log = log_,
+              .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }},
+          config_.azure->prove_deadline, attachments_);
+    }
     policy_.Start();
     cni_.emplace(
         *loop_,
@@ -118,14 +213,22 @@ class Agent {
     absl::Duration wait = absl::ZeroDuration();
     while (loop_->RunOnce(wait)) {
       attachments_.Tick();
-      const auto wake = attachments_.NextWake();
-      wait = wake ? std::clamp(*wake - clock_.Now(), absl::ZeroDuration(), kLongestWait)
-                  : kLongestWait;
+      nic_check_.Tick();
+      if (prover_) prover_->Tick();
+      wait = std::clamp(NextWake() - clock_.Now(), absl::ZeroDuration(), kLongestWait);
     }
     stopper.join();
   }
 
  private:
+  absl::Time NextWake() const {
+    absl::Time next = nic_check_.NextWake();
+    if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
+    if (!prover_) return next;
+    if (const auto wake = prover_->NextWake()) next = std::min(next, *wake);
+    return next;
+  }
+
   void SayHello() {
     const auto nic = router_.ReadNic(config_.nic);
     if (!nic.ok()) {
@@ -139,6 +242,8 @@ class Agent {
 
   void Take(const DesiredState& desired) {
     const absl::Status status = attachments_.OnDesired(desired);
+    // Before anybody can be lent what has just come.
+    nic_check_.Look();
     if (status.ok()) return;
     log_.Error("desired_state_not_taken", {{"error", status}});
     session_.BeginAnew("the desired state could not be taken");
@@ -151,24 +256,34 @@ class Agent {
   Router& router_;
   telemetry::Log& log_;
   const os::RealClock clock_;
-  std::optional<os::EventLoop> loop_;  // Before the session, whose threads post to it.
+  std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
+  const CloudParts cloud_;
   ServerSession session_;
   Attachments attachments_;
+  NicCheck nic_check_;
+  std::optional<Prover> prover_;  // With the cloud's parts only.
   PolicyKeeper policy_;
   CniHandler handler_;
   std::optional<CniServer> cni_;
 };
 
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
+  ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
+  ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkRouter> router, NetlinkRouter::Create());
+  const auto nic = router->ReadNic(config.nic);
+  if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
+  azure::Identity in_azure;
+  if (config.azure) {
+    WarnOfCloudInit(log);
+    // Before the signals are blocked, since it may wait for long.
+    ASSIGN_OR_RETURN(in_azure, AskAzure(config, *nic, identity, log));
+  }
   const os::SignalWaiter signals({SIGINT, SIGTERM});
-  ASSIGN_OR_RETURN(const NodeIdentity identity, ReadIdentity(config));
   // The journal's lock first: nothing may be touched while another agent is alive.
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(config.state_dir + "/journal"));
   if (opened.dropped_bytes > 0) {
     log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkRouter> router, NetlinkRouter::Create());
-  RETURN_IF_ERROR(base::Annotate(router->ReadNic(config.nic).status(), "nic " + config.nic));
   const NodeSetupReport setup = PrepareNode();
   for (const ChangedSetting& setting : setup.changed) {
     log.Info("sysctl_set",
@@ -176,11 +291,16 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   }
   for (const absl::Status& failure : setup.failed) log.Error("sysctl_failed", {{"error", failure}});
 
-  Agent agent(config, identity, *router, std::move(opened.journal), log);
+  Agent agent(config, identity,
+              {.router = *router,
+               .journal = std::move(opened.journal),
+               .log = log,
+               .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure) : CloudParts()});
   RETURN_IF_ERROR(agent.Start(opened.events));
   log.Info("agent_started", {{"version", base::kVersion},
                              {"node", identity.node_name},
                              {"vm", identity.vm_id},
+                             {"instance", identity.instance},
                              {"nic", config.nic},
                              {"socket", config.cni_socket}});
   agent.Run(signals);

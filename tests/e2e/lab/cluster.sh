@@ -17,6 +17,7 @@ readonly LAB_CNI_SOCKET=/run/spoke/cni.sock
 LAB_POOL='{name: default, cidr: 10.20.64.0/24}'
 LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
 LAB_COOLDOWN=2s
+LAB_AGENT_IDENTITY=  # Lines of the agent's configuration; empty: a VM id made from the node's name.
 
 # lab_cluster_network: the machines, plugged into the fabric, which then forwards.
 lab_cluster_network() {
@@ -120,7 +121,7 @@ lab_agent_start() {
   lab_node_exec "$node" mkdir -p /run/spoke/netagent || return 1
   lab_node_write "$node" /etc/spoke/netagent.yaml <<CONFIG || return 1
 node_name: $node
-vm_id: vm-$node
+${LAB_AGENT_IDENTITY:-vm_id: vm-$node}
 nic: eth0
 server: ${LAB_ADDRESSES[$LAB_CONTROL]}:$LAB_SERVER_PORT
 server_name: $LAB_SERVER_NAME

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/config_azure.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
 #include "lib/config/tls_fields.h"
@@ -111,6 +112,25 @@ void ReadHistory(const ConfigMap& root, HistoryLimits& out) {
   out.max_bytes = uint64_t{mebibytes} << 20U;
 }
 
+void ReadCloud(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
+  const ConfigMap cloud = root.Map("cloud", Need::kRequired);
+  const bool is_azure = cloud.present() && cloud.Has("azure");
+  if (cloud.present() && is_azure == cloud.Has("static")) {
+    cloud.Error("", "name one cloud: static or azure");
+    return;
+  }
+  if (is_azure) {
+    const ConfigMap map = cloud.Map("azure", Need::kRequired);
+    if (map.present()) out.azure = ReadAzure(map);
+    if (out.azure) out.policy.name_prefix = out.azure->name_prefix;
+    out.policy.cloud_chooses = true;
+    return;
+  }
+  const ConfigMap fixed = cloud.Map("static", Need::kRequired);
+  fixed.String("attachments_file", &out.attachments_file, Need::kOptional);
+  RequireDirectoryOf(fixed, "attachments_file", out.attachments_file, check);
+}
+
 }  // namespace
 
 absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std::string& file,
@@ -125,11 +145,7 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   store.String("sqlite", &out.sqlite, Need::kOptional);
   RequireDirectoryOf(store.present() ? store : root, "sqlite", out.sqlite, check_directory);
 
-  const ConfigMap cloud = root.Map("cloud", Need::kRequired);
-  const ConfigMap fixed = cloud.Map("static", Need::kRequired);
-  fixed.String("attachments_file", &out.attachments_file, Need::kOptional);
-  RequireDirectoryOf(fixed, "attachments_file", out.attachments_file, check_directory);
-
+  ReadCloud(root, check_directory, out);
   ReadPools(root, out);
   ReadTarget(root, out.policy.target);
   ReadRelease(root, out.policy);

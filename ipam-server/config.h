@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ipam-server/cloud/azure/settings.h"
 #include "ipam-server/core/address_pool.h"
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/core/history.h"
@@ -20,8 +22,9 @@ struct ServerConfig {
   std::string listen_metrics = "127.0.0.1:9464";                 // host:port; "off": nowhere.
   rpc::TlsFiles tls;                                             // For agents.
   std::string sqlite = "/var/lib/spoke/ipam.db";
-  std::string attachments_file;  // Of the static cloud; empty: none.
-  std::vector<PoolSpec> pools;   // Others come as policy objects.
+  std::optional<azure::Settings> azure;  // Absent: the static cloud.
+  std::string attachments_file;          // Of the static cloud; empty: none.
+  std::vector<PoolSpec> pools;           // Others come as policy objects.
   HistoryLimits history;
   absl::Duration audit_period = absl::Minutes(10);  // 0: only when an operator asks.
   FleetPolicy policy;

@@ -1,0 +1,74 @@
+// The server's Azure client against a simulated Azure, in one process, on a simulated clock: every
+// call is built, judged, answered and understood as it would be over HTTP, only without the wire.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ipam-server/cloud/azure/machine.h"
+#include "lib/os/clock.h"
+#include "tests/azure-sim/arm_model.h"
+
+namespace spoke::azure_bench {
+
+// Not thread-safe.
+class SimulatedAzure final : public ipam::CloudRequests {
+ public:
+  using Answer = std::function<void(const ipam::NodeKey&, absl::StatusOr<ipam::NicAddresses>)>;
+  using Listing = std::function<void(absl::StatusOr<std::vector<ipam::NicAddresses>>)>;
+
+  // Borrows all but the settings. `round_trip`: of each HTTP call.
+  SimulatedAzure(const ipam::azure::Settings& settings, azure_sim::ArmModel& arm,
+                 os::SimClock& clock, absl::Duration round_trip, uint64_t seed);
+
+  void SetAnswer(Answer answer) { answer_ = std::move(answer); }
+  void SetListing(Listing listing) { listing_ = std::move(listing); }
+
+  void Request(ipam::NicRequest desired) override;
+  std::optional<ipam::CloudForecast> ForecastOf(const ipam::NodeKey& node) const override;
+  void List() { machine_.List(clock_.Now()); }
+
+  // Does what is due now.
+  void Work();
+  // When something is due next; the infinite future: nothing.
+  absl::Time NextEvent() const;
+
+  const ipam::azure::MachineCounts& counts() const { return machine_.counts(); }
+  // When the last write was sent.
+  absl::Time last_write() const { return last_write_; }
+
+ private:
+  struct Flight {
+    absl::Time at;   // Of its arrival there, or here again.
+    uint64_t order;  // What was first, stays first.
+    bool answered;
+    ipam::azure::MachineCall call;
+    http::Response response;
+
+    bool operator>(const Flight& other) const {
+      return std::pair(at, order) > std::pair(other.at, other.order);
+    }
+  };
+
+  void Land(Flight flight);
+
+  const absl::Duration one_way_;
+  azure_sim::ArmModel& arm_;
+  os::SimClock& clock_;
+  const absl::Time began_;
+  // Asking for a forecast brings its table up to date, so it is mutable.
+  mutable ipam::azure::Machine machine_;
+  std::priority_queue<Flight, std::vector<Flight>, std::greater<>> flights_;
+  uint64_t order_ = 0;
+  absl::Time last_write_ = absl::InfinitePast();
+  Answer answer_;
+  Listing listing_;
+};
+
+}  // namespace spoke::azure_bench

@@ -37,10 +37,6 @@ absl::StatusOr<std::unique_ptr<ArmModel>> ArmModel::Build(const SimSpec& spec, a
   return std::unique_ptr<ArmModel>(new ArmModel(std::move(world), spec.seed, std::move(knobs)));
 }
 
-absl::Time ArmModel::timeline_next() const {
-  return const_cast<Backend&>(backend_).timeline().next();  // NOLINT: reads only.
-}
-
 const Counters& ArmModel::counters() {
   backend_.counters().sent_into_closed_gate = backend_.throttle().sent_into_closed_gate();
   return backend_.counters();

@@ -36,7 +36,7 @@ class ArmModel {
   // Lets everything happen that is due.
   void Advance(absl::Time now) { backend_.timeline().RunUntil(now); }
   // When something happens next by itself; infinite future: nothing.
-  absl::Time NextEvent() const { return timeline_next(); }
+  absl::Time NextEvent() const { return backend_.timeline().next(); }
 
   // May change at any time.
   Knobs& knobs() { return backend_.knobs(); }
@@ -61,7 +61,6 @@ class ArmModel {
         compute_(backend_),
         network_(backend_) {}
 
-  absl::Time timeline_next() const;
   http::Response Answer(Call& call);
   // Tokens, API versions and the front door. A response: refused.
   std::optional<http::Response> Admit(Call& call);

@@ -83,6 +83,7 @@ class Backend {
   Knobs& knobs() { return knobs_; }
   const Knobs& knobs() const { return knobs_; }
   Timeline& timeline() { return timeline_; }
+  const Timeline& timeline() const { return timeline_; }
   Throttle& throttle() { return throttle_; }
   Counters& counters() { return counters_; }
   SeededRandom& random() { return random_; }

@@ -106,7 +106,7 @@ void VisitMetadataAndLimits(K& k, V& visit) {
   visit("imds_gone", k.imds_gone);
   visit("imds_fails_status", k.imds_fails_status);
   visit("identity_missing", k.identity_missing);
-  visit("scheduled_events_first_call_s", k.scheduled_events_first_call);
+  visit("local_views_expand_blocks", k.local_views_expand_blocks);
   visit("throttle", k.limits.enabled);
   visit("compute_phase_s", k.limits.compute_phase);
   visit("network_window_s", k.limits.network_window);

@@ -160,7 +160,8 @@ struct Knobs {
   bool imds_gone = false;     // 410: being updated; try again.
   int imds_fails_status = 0;  // Of everything; 0: none.
   bool identity_missing = false;
-  absl::Duration scheduled_events_first_call;
+  // Whether IMDS and wireserver list each address of a block, or its first. Unverified.
+  bool local_views_expand_blocks = true;
 
   Limits limits;
 };

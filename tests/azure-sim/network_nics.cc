@@ -145,12 +145,23 @@ std::optional<http::Response> Network::RefuseWrite(Call& call, const Nic* nic) {
         "'Microsoft.Network/virtualNetworks/subnets/join/action' on the linked scope.");
   }
   if (backend_.random().Chance(knobs.network_busy)) {
+    // One of the two reasons that are known for it.
+    const bool locked = backend_.random().Chance(0.5);
+    const std::string reason =
+        locked ? fmt::format(
+                     "Operation PutSubnetOperation ({}) is updating resource {}. The call "
+                     "can be retried in 11 seconds.",
+                     backend_.random().Guid(), call.target.path)
+               : fmt::format(
+                     "Cannot proceed with operation because a subnet used by resource {} is "
+                     "not in Succeeded state. Resource is in Updating state and the last "
+                     "operation that updated/is updating the resource is "
+                     "PutSubnetOperation.",
+                     call.target.path);
     Json error = {{"code", "RetryableError"}, {"message", "A retryable error occurred."}};
-    error["details"] = Json::array(
-        {{{"code", "RetryableErrorDueToAnotherOperation"},
-          {"message", fmt::format("Operation PutSubnetOperation ({}) is updating resource {}. The "
-                                  "call can be retried in 11 seconds.",
-                                  backend_.random().Guid(), call.target.path)}}});
+    error["details"] = Json::array({{{"code", locked ? "RetryableErrorDueToAnotherOperation"
+                                                     : "ReferencedResourceNotProvisioned"},
+                                     {"message", reason}}});
     http::Response response = JsonResponse(429, {{"error", std::move(error)}});
     AddRetryAfter(absl::Seconds(10), knobs.retry_after, call.now, &response);
     return response;

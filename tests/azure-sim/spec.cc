@@ -140,6 +140,7 @@ void ReadScaleSet(Fields& fields, ScaleSetSpec* set) {
   fields.ReadList("first", [set](Fields& item) {
     InstanceSpec instance;
     item.Read("node", &instance.node);
+    item.Read("name", &instance.name);
     item.ReadParsed("mac", &instance.mac, ip::MacAddress::Parse);
     item.ReadParsed("address", &instance.address,
                     [](const std::string& text) { return ip::Address::Parse(text); });

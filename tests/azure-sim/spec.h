@@ -23,6 +23,7 @@ struct SubnetSpec {
 // What one instance shall be like; for tests that wire it to a machine of their own.
 struct InstanceSpec {
   std::string node;  // Its name in the attachments file; empty: its computer name.
+  std::string name;  // Of the machine, in a Flexible set; empty: one is made up.
   std::optional<ip::MacAddress> mac;
   std::optional<ip::Address> address;
 };

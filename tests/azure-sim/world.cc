@@ -355,22 +355,24 @@ absl::StatusOr<Instance*> World::AddInstance(ScaleSet& set, absl::Time now) {
   const std::string& prefix =
       set.spec.computer_name_prefix.empty() ? set.spec.name : set.spec.computer_name_prefix;
   instance->computer_name = ComputerName(prefix, instance->number);
+  const auto index = static_cast<size_t>(instance->number - set.spec.first_instance);
+  const InstanceSpec wanted =
+      index < set.spec.first.size() ? set.spec.first[index] : InstanceSpec();
   if (uniform) {
     instance->name = fmt::format("{}_{}", set.spec.name, instance->number);
     instance->id = fmt::format("{}/virtualMachines/{}", set.id, instance->number);
     instance->profile = set.model;
   } else {
-    instance->name = fmt::format("{}_{:08x}", set.spec.name,
-                                 static_cast<uint32_t>(random_.Next() & 0xFFFFFFFFU));
+    instance->name = wanted.name.empty()
+                         ? fmt::format("{}_{:08x}", set.spec.name,
+                                       static_cast<uint32_t>(random_.Next() & 0xFFFFFFFFU))
+                         : wanted.name;
     instance->id = fmt::format(
         "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{}",
         set.group->subscription, set.group->name, instance->name);
   }
   instance->node = instance->computer_name;
 
-  const auto index = static_cast<size_t>(instance->number - set.spec.first_instance);
-  const InstanceSpec wanted =
-      index < set.spec.first.size() ? set.spec.first[index] : InstanceSpec();
   if (!wanted.node.empty()) instance->node = wanted.node;
   for (const NicConfig& config : set.model) {
     auto entries = AssignAll(config, config.primary ? wanted.address : std::nullopt);

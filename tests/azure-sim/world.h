@@ -199,7 +199,7 @@ class World {
 
   ResourceGroup& AddGroup(std::string_view subscription, std::string_view name,
                           std::string_view location);
-  // Errors: kInvalidArgument (the id is none, the network overlaps).
+  // Errors: kInvalidArgument (the id is none, or there already).
   absl::StatusOr<Subnet*> AddSubnet(const SubnetSpec& spec, std::string_view location);
   absl::StatusOr<ScaleSet*> AddSet(const ScaleSetSpec& spec, absl::Time now);
   // One more, with the set's model. Errors: kResourceExhausted (the subnet is full: nothing has

@@ -76,7 +76,7 @@ Command CommandTree() {
   add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand()});
-  add({BackupCommand(), SupportBundleCommand()});
+  add({BackupCommand(), SupportBundleCommand(), AzureCommand()});
   add(ShellCommands());
   // In the order of the first screen: a file's commands may belong under several headings.
   std::stable_sort(all.begin(), all.end(),

@@ -17,6 +17,7 @@ std::vector<Command> ObjectCommands();   // apply, diff, get, delete.
 Command RolloutCommand();                // rollout status.
 Command AuditCommand();                  // audit.
 std::vector<Command> ExplainCommands();  // explain, whatif.
+Command AzureCommand();                  // azure plan-model.
 Command EventsCommand();                 // events.
 Command BackupCommand();                 // backup.
 Command SupportBundleCommand();          // support-bundle.

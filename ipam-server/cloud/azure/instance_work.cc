@@ -173,8 +173,10 @@ WorkCall InstanceWork::ModelCall() const {
   }
   call.prepares_write = true;
   call.writes = true;
-  // Something to take off makes room; it need not wait for it.
-  if (!request_.wanted.empty() && request_.removing.empty()) call.grows = subnet_;
+  // What is to be taken off makes room; it need not wait for it.
+  if (!request_.wanted.empty() && request_.removing.empty() && !failure_.has_value()) {
+    call.grows = subnet_;
+  }
   return call;
 }
 
@@ -412,7 +414,7 @@ void InstanceWork::AfterOperation(const WorkContext& context) {
 
 // --- Writing.
 
-std::optional<std::vector<std::string>> InstanceWork::NamesInModel() const {
+std::optional<std::vector<std::string>> InstanceWork::NamesInModel() {
   std::vector<std::string> names;
   if (is_flexible()) {
     const auto nic = DecodeNic(nic_body_);
@@ -423,7 +425,10 @@ std::optional<std::vector<std::string>> InstanceWork::NamesInModel() const {
   if (!model_->nics.has_value()) return std::nullopt;
   for (const ModelNic& nic : *model_->nics) {
     if (!SameName(nic.name, nic_name_)) continue;
-    for (const ModelConfiguration& entry : nic.configurations) names.push_back(entry.name);
+    for (const ModelConfiguration& entry : nic.configurations) {
+      names.push_back(entry.name);
+      if (entry.primary) subnet_ = entry.subnet;
+    }
     return names;
   }
   return std::nullopt;

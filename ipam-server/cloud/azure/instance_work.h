@@ -141,8 +141,9 @@ class InstanceWork {
   void OnIncomplete(const WorkContext& context);
   void TryNextNic(const absl::Status& status, const WorkContext& context);
 
-  // The names of the NIC to be changed that the model holds; nullopt: it has no such NIC.
-  std::optional<std::vector<std::string>> NamesInModel() const;
+  // The names that the model has for the NIC to be changed; nullopt: it has no such NIC. Learns the
+  // subnet.
+  std::optional<std::vector<std::string>> NamesInModel();
   void Plan(const WorkContext& context);
   NicChange PlanChange(const std::vector<std::string>& present, const WorkContext& context);
   absl::StatusOr<http::Request> BuildPut(const NicChange& change) const;

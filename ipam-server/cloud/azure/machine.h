@@ -14,12 +14,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/cloud/azure/instance_work.h"
@@ -97,10 +97,10 @@ class Machine {
     bool reading = false;          // For `info`.
     int failures = 0;
     std::unique_ptr<Sweep> sweep;
-    bool listing_due = false;                       // The listing at work still needs its NICs.
-    int pages = 0;                                  // Of the last sweep.
-    absl::flat_hash_set<std::string> working;       // VMs with something to do.
-    absl::flat_hash_set<std::string> reading_nics;  // Those whose read of a NIC waits to be sent.
+    bool listing_due = false;                  // The listing at work still needs its NICs.
+    int pages = 0;                             // Of the last sweep.
+    absl::flat_hash_set<std::string> working;  // VMs with something to do.
+    std::set<std::string> reading_nics;        // Those whose read of a NIC waits to be sent.
     absl::Time no_sweep_until = absl::InfinitePast();
     int forbidden = 0;  // VMs in a row.
   };

@@ -1,0 +1,277 @@
+// What the machine does for one node and for several.
+#include "gmock/gmock.h"
+#include "tests/azure/machine_world.h"
+
+namespace spoke::ipam::azure {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class MachineTest : public testing::Test {
+ protected:
+  void Make(int instances, azure_sim::Knobs knobs = {}, Settings settings = {}) {
+    world_ = std::make_unique<MachineWorld>(azure_sim::SmallSpec(instances), std::move(knobs),
+                                            std::move(settings));
+  }
+  std::unique_ptr<MachineWorld> world_;
+};
+
+TEST_F(MachineTest, NamesGetAddressesWithOneWrite) {
+  Make(1);
+  const auto nic = world_->AskAndWait(VmId(0), Names("a", 27));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_EQ(nic->configurations.size(), 27U);
+  EXPECT_EQ(nic->instance, VmId(0));
+  EXPECT_EQ(nic->node, (NodeKey{VmId(0), "vm-id"}));
+  EXPECT_EQ(world_->CountSent("PUT"), 1U);
+  EXPECT_EQ(world_->OnWire(VmId(0)).size(), 27U);
+}
+
+TEST_F(MachineTest, NothingToChangeIsOneRead) {
+  Make(1);
+  const auto nic = world_->AskAndWait(VmId(0), {});
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_THAT(nic->configurations, IsEmpty());
+  EXPECT_EQ(world_->CountSent("PUT"), 0U);
+  EXPECT_EQ(world_->CountSent("GET"), 2U);  // The scale set, and the NIC.
+}
+
+TEST_F(MachineTest, AskingAgainWritesNothing) {
+  Make(1);
+  const auto first = world_->AskAndWait(VmId(0), Names("a", 3));
+  world_->RunFor(absl::Minutes(5));
+  const auto second = world_->AskAndWait(VmId(0), Names("a", 3));
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  EXPECT_EQ(*first, *second);
+  EXPECT_EQ(world_->CountSent("PUT"), 1U);
+}
+
+TEST_F(MachineTest, RemovesByNameAndAddsInOneWrite) {
+  Make(1);
+  ASSERT_TRUE(world_->AskAndWait(VmId(0), Names("a", 3)).ok());
+  const auto nic = world_->AskAndWait(VmId(0), {"spoke-b"}, {"spoke-a0", "spoke-a2"});
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_THAT(NamesOf(*nic), ElementsAre("spoke-a1", "spoke-b"));
+  EXPECT_EQ(world_->CountSent("PUT"), 2U);
+}
+
+TEST_F(MachineTest, RequestsForOneVmWhileItIsAtWorkBecomeOneWrite) {
+  Make(1);
+  world_->Request(world_->Ask(VmId(0), {"spoke-0"}));
+  world_->RunUntil([&] { return world_->CountSent("PUT") == 1; });
+  for (int i = 1; i <= 20; ++i) world_->Request(world_->Ask(VmId(0), Names("x", i)));
+  ASSERT_TRUE(world_->Answer(VmId(0)).ok());
+  const auto nic = world_->Answer(VmId(0));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_EQ(nic->configurations.size(), 21U);
+  EXPECT_EQ(world_->CountSent("PUT"), 2U);
+}
+
+TEST_F(MachineTest, EntriesOfOursThatNobodyAskedForAreToldAndStay) {
+  Make(1);
+  ASSERT_TRUE(world_->AskAndWait(VmId(0), {"spoke-old"}).ok());
+  const auto nic = world_->AskAndWait(VmId(0), {"spoke-new"});
+  ASSERT_TRUE(nic.ok());
+  EXPECT_THAT(NamesOf(*nic), ElementsAre("spoke-new", "spoke-old"));
+}
+
+TEST_F(MachineTest, ListsEveryNicWithWhatIsOurs) {
+  azure_sim::Knobs knobs;
+  knobs.page_size = 2;
+  knobs.vary_id_case = true;
+  Make(5, knobs);
+  ASSERT_TRUE(world_->AskAndWait(VmId(3), Names("a", 2)).ok());
+  const auto nics = world_->List();
+  ASSERT_TRUE(nics.ok()) << nics.status();
+  ASSERT_EQ(nics->size(), 5U);
+  EXPECT_EQ(nics->at(3).instance, VmId(3));
+  EXPECT_EQ(nics->at(3).configurations.size(), 2U);
+  EXPECT_THAT(nics->at(0).configurations, IsEmpty());
+  EXPECT_EQ(nics->at(0).node, NodeKey());
+}
+
+TEST_F(MachineTest, ManyReadsBecomeOneList) {
+  Make(100);
+  for (int i = 0; i < 100; ++i) world_->Request(world_->Ask(VmId(i), {}));
+  world_->RunUntil([&] { return world_->answers() == 100; });
+  EXPECT_EQ(world_->answers(), 100U);
+  EXPECT_LE(world_->machine().counts().reads, 3U);
+}
+
+TEST_F(MachineTest, AVmOfNoScaleSetOfOursIsRefused) {
+  Make(1);
+  NicRequest request = world_->Ask(VmId(0), {});
+  request.instance =
+      "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Compute/"
+      "virtualMachineScaleSets/other/virtualMachines/0";
+  world_->Request(request);
+  EXPECT_EQ(world_->Answer(VmId(0)).status().code(), absl::StatusCode::kFailedPrecondition);
+  request.instance = "";
+  world_->Request(request);
+  EXPECT_EQ(world_->Answer(VmId(0)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(world_->sent(), IsEmpty());
+}
+
+TEST_F(MachineTest, AVmThatIsGoneIsToldAndNothingIsWritten) {
+  Make(1);
+  NicRequest request = world_->Ask(VmId(0), {"spoke-a"});
+  request.instance = VmId(77);
+  world_->Request(request);
+  EXPECT_EQ(world_->Answer(VmId(0)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(world_->CountSent("PUT"), 0U);
+}
+
+TEST_F(MachineTest, AFullSubnetIsNamedAndLeftAlone) {
+  for (const auto how : {azure_sim::FullSubnet::kSync, azure_sim::FullSubnet::kAsync}) {
+    azure_sim::Knobs knobs;
+    knobs.full_subnet = how;
+    world_ = std::make_unique<MachineWorld>(azure_sim::SmallSpec(2, "10.0.0.0/28"), knobs);
+    const auto full = world_->AskAndWait(VmId(0), Names("a", 20));
+    EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(full.status().message()), HasSubstr("subnets/pods is full"));
+    EXPECT_THAT(world_->OnWire(VmId(0)), IsEmpty());
+
+    // The same VM is not written again before the subnet has had its time...
+    const size_t puts = world_->CountSent("PUT");
+    world_->Request(world_->Ask(VmId(0), Names("b", 2)));
+    world_->RunFor(absl::Seconds(100));
+    EXPECT_EQ(world_->CountSent("PUT"), puts);
+    const auto forecast = world_->machine().ForecastOf({VmId(0), "vm-id"}, world_->now());
+    ASSERT_TRUE(forecast.has_value());
+    EXPECT_THAT(forecast->waits_for, HasSubstr("is full"));
+    // ... but then is.
+    EXPECT_TRUE(world_->Answer(VmId(0)).ok());
+    EXPECT_EQ(world_->OnWire(VmId(0)).size(), 2U);
+  }
+}
+
+TEST_F(MachineTest, AFullSubnetDoesNotKeepAddressesFromBeingTakenOff) {
+  azure_sim::Knobs knobs;
+  world_ = std::make_unique<MachineWorld>(azure_sim::SmallSpec(1, "10.0.0.0/28"), knobs);
+  ASSERT_TRUE(world_->AskAndWait(VmId(0), Names("a", 5)).ok());
+  EXPECT_FALSE(world_->AskAndWait(VmId(0), Names("b", 20)).ok());
+  const absl::Time before = world_->now();
+  const auto mixed = world_->AskAndWait(VmId(0), {"spoke-c"}, {"spoke-a0"});
+  EXPECT_EQ(mixed.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_LT(world_->now() - before, absl::Seconds(100));
+  EXPECT_EQ(world_->OnWire(VmId(0)).count("spoke-a0"), 0U);
+}
+
+TEST_F(MachineTest, SeveralNicsAreToldApartByMac) {
+  azure_sim::SimSpec spec = azure_sim::SmallSpec(1);
+  spec.scale_sets[0].nics = 2;
+  world_ = std::make_unique<MachineWorld>(spec);
+  NicRequest request = world_->Ask(VmId(0), {"spoke-a"});
+  request.nic_mac = world_->InstanceOf(VmId(0)).nics.at(1)->mac;
+  world_->Request(request);
+  const auto nic = world_->Answer(VmId(0));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_EQ(nic->nic_mac, request.nic_mac);
+  EXPECT_THAT(world_->OnWire(VmId(0)), IsEmpty());  // The first NIC's.
+  EXPECT_EQ(world_->InstanceOf(VmId(0)).nics.at(1)->entries.size(), 2U);
+}
+
+TEST_F(MachineTest, BlocksNeedTheirFlag) {
+  Make(1);
+  NicRequest request = world_->Ask(VmId(0), {});
+  request.wanted.push_back({"spoke-b", ip::Family::kV4, 28});
+  world_->Request(request);
+  EXPECT_EQ(world_->Answer(VmId(0)).status().code(), absl::StatusCode::kFailedPrecondition);
+
+  Settings settings;
+  settings.blocks_on_scale_sets = true;
+  Make(1, {}, settings);
+  world_->Request(request);
+  const auto nic = world_->Answer(VmId(0));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  ASSERT_EQ(nic->configurations.size(), 1U);
+  EXPECT_EQ(nic->configurations[0].range.length(), 28);
+}
+
+TEST_F(MachineTest, PodsThatWaitGoBeforeWarmUpAndRelease) {
+  Make(40);
+  std::vector<std::string> order;
+  for (int i = 0; i < 40; ++i) {
+    NicRequest request = world_->Ask(VmId(i), {"spoke-a"});
+    request.lane = i < 30 ? CloudLane::kRelease : CloudLane::kBlocking;
+    world_->Request(request);
+  }
+  world_->RunUntil([&] { return world_->CountSent("PUT") >= 10; });
+  for (const auto& [when, request] : world_->sent()) {
+    if (request.method == "PUT") order.push_back(request.url);
+  }
+  for (size_t i = 0; i < 10; ++i) EXPECT_THAT(order[i], HasSubstr("/virtualmachines/3")) << i;
+}
+
+TEST_F(MachineTest, ForecastsSayWhenAndWhy) {
+  Make(1000);
+  for (int i = 0; i < 1000; ++i) world_->Request(world_->Ask(VmId(i), {"spoke-a"}));
+  const auto first = world_->machine().ForecastOf({VmId(0), "vm-id"}, world_->now());
+  ASSERT_TRUE(first.has_value());
+  absl::Time last = world_->now();
+  std::string why;
+  for (int i = 0; i < 1000; ++i) {
+    const auto forecast = world_->machine().ForecastOf({VmId(i), "vm-id"}, world_->now());
+    ASSERT_TRUE(forecast.has_value());
+    if (forecast->eta > last) {
+      last = forecast->eta;
+      why = forecast->waits_for;
+    }
+  }
+  EXPECT_GT(last, world_->now() + absl::Minutes(1));
+  EXPECT_LT(last, world_->now() + absl::Minutes(4));
+  EXPECT_THAT(why, HasSubstr("UpdateVMScaleSetVMs"));
+  EXPECT_EQ(world_->machine().ForecastOf({"nobody", ""}, world_->now()), std::nullopt);
+}
+
+class FlexibleTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    spec_ = azure_sim::SmallSpec(3, "10.0.0.0/16", azure_sim::Orchestration::kFlexible);
+    world_ = std::make_unique<MachineWorld>(spec_);
+    for (auto& [name, vm] : world_->arm().world().FindGroup("sub", "rg")->vms) {
+      ids_.push_back(azure_sim::Lower(vm->id));
+    }
+    ASSERT_EQ(ids_.size(), 3U);
+  }
+  azure_sim::SimSpec spec_;
+  std::unique_ptr<MachineWorld> world_;
+  std::vector<std::string> ids_;
+};
+
+TEST_F(FlexibleTest, NamesGetAddressesAndGoAgain) {
+  auto nic = world_->AskAndWait(ids_[0], Names("a", 3));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_EQ(nic->configurations.size(), 3U);
+  EXPECT_EQ(world_->CountSent("PUT"), 1U);
+  nic = world_->AskAndWait(ids_[0], {}, {"spoke-a1"});
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_THAT(NamesOf(*nic), ElementsAre("spoke-a0", "spoke-a2"));
+}
+
+TEST_F(FlexibleTest, ListsItsVms) {
+  ASSERT_TRUE(world_->AskAndWait(ids_[1], {"spoke-a"}).ok());
+  const auto nics = world_->List();
+  ASSERT_TRUE(nics.ok()) << nics.status();
+  ASSERT_EQ(nics->size(), 3U);
+  EXPECT_EQ(nics->at(1).instance, ids_[1]);
+  EXPECT_EQ(nics->at(1).configurations.size(), 1U);
+}
+
+TEST_F(FlexibleTest, BlocksAreGivenWhereTheyAreEnabled) {
+  Settings settings;
+  settings.blocks_on_nics = true;
+  world_ = std::make_unique<MachineWorld>(spec_, azure_sim::Knobs(), settings);
+  NicRequest request = world_->Ask(ids_[0], {});
+  request.wanted.push_back({"spoke-b", ip::Family::kV4, 28});
+  world_->Request(request);
+  const auto nic = world_->Answer(ids_[0]);
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  ASSERT_EQ(nic->configurations.size(), 1U);
+  EXPECT_EQ(nic->configurations[0].range.length(), 28);
+}
+
+}  // namespace
+}  // namespace spoke::ipam::azure

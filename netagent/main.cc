@@ -89,7 +89,8 @@ absl::StatusOr<http::Response> FetchFromAzure(const http::Request& request,
 }
 
 // Starts a thread, so after the signals have been blocked.
-CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Identity& identity) {
+CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Identity& identity,
+                      telemetry::Log& log) {
   CloudParts parts;
   if (!identity.addresses.empty()) {
     parts.secondaries.insert(identity.addresses.begin() + 1, identity.addresses.end());
@@ -97,6 +98,11 @@ CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Ide
   if (!azure.prove) return parts;
   parts.host = std::make_unique<azure::WireserverList>(azure.wireserver, &FetchFromAzure, nic.mac);
   if (!azure.reflector || identity.addresses.empty()) return parts;
+  if (identity.addresses.front() == *azure.reflector) {
+    // A fleet has one configuration, and its reflector may be one of its nodes.
+    log.Info("reflector_is_this_node", {{"reflector", azure.reflector->ToString()}});
+    return parts;
+  }
   std::random_device random;
   parts.wire = std::make_unique<PacketWireProbe>(
       PacketWireProbe::Settings{.device = nic.name,
@@ -291,11 +297,12 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   }
   for (const absl::Status& failure : setup.failed) log.Error("sysctl_failed", {{"error", failure}});
 
-  Agent agent(config, identity,
-              {.router = *router,
-               .journal = std::move(opened.journal),
-               .log = log,
-               .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure) : CloudParts()});
+  Agent agent(
+      config, identity,
+      {.router = *router,
+       .journal = std::move(opened.journal),
+       .log = log,
+       .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure, log) : CloudParts()});
   RETURN_IF_ERROR(agent.Start(opened.events));
   log.Info("agent_started", {{"version", base::kVersion},
                              {"node", identity.node_name},

@@ -32,7 +32,13 @@ void Imds::KeepPace() {
 absl::StatusOr<std::string> Imds::Ask(const http::Request& request) {
   KeepPace();
   auto response = fetch_(request, kImdsTimeout);
-  if (!response.ok()) return absl::UnavailableError(response.status().message());
+  if (!response.ok()) {
+    const bool passes =
+        absl::IsUnavailable(response.status()) || absl::IsDeadlineExceeded(response.status());
+    return absl::Status(
+        passes ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition,
+        response.status().message());
+  }
   if (response->status == 200) return std::move(response->body);
   const std::string answer =
       fmt::format("HTTP {} {}", response->status, response->body.substr(0, kShownBytes));

@@ -35,7 +35,7 @@ class Imds {
 
   // Tries for kImdsPatience while the service is away, busy or failing. Errors, which all name the
   // URL and the last answer: kUnavailable (it stayed so), kInvalidArgument (an answer that cannot
-  // be read), kFailedPrecondition (any other HTTP status).
+  // be read), kFailedPrecondition (any other HTTP status, or a request that cannot be sent).
   absl::StatusOr<ImdsReading> ReadInstance();
 
  private:

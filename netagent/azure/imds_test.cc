@@ -92,6 +92,12 @@ TEST_F(ImdsTest, WhatWillNotPassIsNotAskedAgain) {
   }
 }
 
+TEST_F(ImdsTest, ARequestThatCannotBeSentIsNotTriedAgain) {
+  Fail(absl::InvalidArgumentError("no such URL"));
+  EXPECT_EQ(Read().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(requests_, SizeIs(1));
+}
+
 TEST_F(ImdsTest, AnAnswerThatCannotBeReadIsNamed) {
   Answer(200, "<html>a captive portal</html>");
   EXPECT_EQ(Read().status().code(), absl::StatusCode::kInvalidArgument);

@@ -268,16 +268,20 @@ std::vector<ip::Address> Lendings::Attached() const {
   return attached;
 }
 
+uint32_t& Lendings::IdleCountOf(const ip::Address& address, const Held& held,
+                                UseCounts& counts) const {
+  if (held.withheld()) return counts.withheld;
+  if (on_nic_.contains(address)) return counts.on_nic;
+  return LacksProof(address, held) ? counts.unproven : counts.idle;
+}
+
 std::map<std::string, UseCounts> Lendings::CountByPool() const {
   std::map<std::string, UseCounts> counts;
   for (const auto& [address, held] : held_) {
     UseCounts& pool = counts[held.pool];
     switch (held.use) {
       case Use::kIdle:
-        ++(held.withheld()             ? pool.withheld
-           : on_nic_.contains(address) ? pool.on_nic
-           : LacksProof(address, held) ? pool.unproven
-                                       : pool.idle);
+        ++IdleCountOf(address, held, pool);
         break;
       case Use::kLent:
         ++pool.lent;

@@ -229,6 +229,8 @@ class Lendings {
   void ApplyOne(const ConflictNoted& event);
   void ApplyOne(const AddressesProven& event);
   bool LacksProof(const ip::Address& address, const Held& held) const;
+  // Where an idle address is counted.
+  uint32_t& IdleCountOf(const ip::Address& address, const Held& held, UseCounts& counts) const;
   // The one of `pools` and `family` that has been idle the longest; nullptr: none is.
   const ip::Address* LongestIdle(ip::Family family, const std::set<std::string>& pools) const;
   void MakeIdle(std::map<ip::Address, Held>::iterator it);

@@ -1,12 +1,16 @@
 #include "netagent/sync/prover.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace spoke::netagent {
 namespace {
+
+// Of one moment: when the host cannot be read, all of a node's addresses are overdue at once.
+constexpr size_t kMaxOverdueLines = 8;
 
 std::string_view NameOf(Missing missing) {
   switch (missing) {
@@ -113,10 +117,15 @@ void Prover::NoteWire(const absl::Status& status) {
 }
 
 void Prover::ReportOverdue(absl::Time now) {
-  for (const OverdueAddress& overdue : readiness_.TakeOverdue(now)) {
+  const std::vector<OverdueAddress> all = readiness_.TakeOverdue(now);
+  const size_t shown = std::min(all.size(), kMaxOverdueLines);
+  for (const OverdueAddress& overdue : std::span(all).first(shown)) {
     edges_.log.Warn("address_unproven", {{"address", overdue.address.ToString()},
                                          {"missing", NameOf(overdue.missing)},
                                          {"waited_s", absl::ToInt64Seconds(overdue.waited)}});
+  }
+  if (all.size() > shown) {
+    edges_.log.Warn("address_unproven", {{"others", all.size() - shown}, {"missing", Explain()}});
   }
 }
 

@@ -155,6 +155,17 @@ TEST_F(ProverTest, WhatStaysUnprovenIsSaidOnceAndTriedOn) {
   EXPECT_THAT(Unproven(), ElementsAre(A("10.1.0.6")));
 }
 
+TEST_F(ProverTest, ManyThatStayUnprovenAreSaidInFewLines) {
+  std::vector<std::string> many;
+  for (int i = 0; i < 64; ++i) many.push_back("10.1.0." + std::to_string(i + 4));
+  Grant(many);
+  Host(std::set<ip::Address>());
+  clock_.Advance(absl::Minutes(2));
+  prover_->Tick();
+  EXPECT_EQ(log_.Count("address_unproven"), 9);
+  EXPECT_THAT(log_.lines(), testing::Contains(HasSubstr("others=56 missing=\"64 not listed")));
+}
+
 TEST_F(ProverTest, AWireThatFailsIsSaidOnceUntilItWorks) {
   wire_.failure = absl::UnavailableError("device is down");
   Grant({"10.1.0.5"});

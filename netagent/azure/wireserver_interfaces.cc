@@ -116,7 +116,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  const XML_Parser parser_;
+  XML_Parser parser_;
   absl::Status status_;
   size_t elements_ = 0;
   bool in_interface_ = false;

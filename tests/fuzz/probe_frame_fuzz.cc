@@ -7,9 +7,8 @@
 #include "netagent/kernel/probe_frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace spoke::netagent;
-  const auto echo = ParseEchoReply({data, size});
-  const auto arp = ParseArpReply({data, size});
+  const auto echo = spoke::netagent::ParseEchoReply({data, size});
+  const auto arp = spoke::netagent::ParseArpReply({data, size});
   CHECK(!echo || !arp, "a frame is one thing");
   CHECK(!echo || (echo->from.is_v4() && echo->to.is_v4()), "probes are IPv4");
   CHECK(!arp || arp->address.is_v4(), "ARP is for IPv4");

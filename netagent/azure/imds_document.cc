@@ -1,12 +1,13 @@
 #include "netagent/azure/imds_document.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "netagent/azure/cloud_mac.h"
+#include "netagent/azure/cloud_text.h"
 #include "nlohmann/json.hpp"
 
 namespace spoke::netagent::azure {
@@ -50,8 +51,13 @@ absl::Status EachObject(const json& object, const char* key, size_t limit, const
 absl::Status TakeAddress(const json& item, ImdsNic& nic) {
   ASSIGN_OR_RETURN(const std::string text, Text(item, "privateIpAddress"));
   if (text.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(text));
-  nic.addresses.push_back(address);
+  ASSIGN_OR_RETURN(const ip::Prefix range, ParseCloudRange(text));
+  if (range.size() > kMaxImdsAddresses - std::min(nic.addresses.size(), kMaxImdsAddresses)) {
+    return Wrong("privateIpAddress", fmt::format("more than {} addresses", kMaxImdsAddresses));
+  }
+  for (uint64_t i = 0; i < range.size(); ++i) {
+    nic.addresses.push_back(ip::Advance(range.base(), i));
+  }
   return absl::OkStatus();
 }
 

@@ -17,7 +17,8 @@ namespace spoke::netagent::azure {
 
 struct ImdsNic {
   ip::MacAddress mac;
-  // IPv4 first, each family in the service's order: the first one is the primary address.
+  // Blocks taken apart. IPv4 first, each family in the service's order: the first one is the
+  // primary address.
   std::vector<ip::Address> addresses;
   std::vector<ip::Prefix> subnets;
 

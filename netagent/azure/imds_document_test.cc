@@ -57,6 +57,15 @@ TEST(ImdsDocument, BothFamiliesAreReadAndWhatIsMissingIsEmpty) {
   EXPECT_EQ(instance->nics.at(0).subnets.at(0).ToString(), "fd00::/64");
 }
 
+TEST(ImdsDocument, ABlockIsTakenApart) {
+  const auto instance = ParseImdsInstance(R"({"network": {"interface": [
+      {"macAddress": "000D3A000001", "ipv4": {"ipAddress": [
+          {"privateIpAddress": "10.0.0.4"}, {"privateIpAddress": "10.0.0.16/28"}]}}]}})");
+  ASSERT_TRUE(instance.ok()) << instance.status();
+  EXPECT_EQ(instance->nics.at(0).addresses.size(), 17U);
+  EXPECT_EQ(instance->nics.at(0).addresses.back(), A("10.0.0.31"));
+}
+
 struct BadDocument {
   std::string name;
   std::string text;
@@ -87,6 +96,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadDocument{"BadAddress", Nic(R"({"macAddress": "000D3A36DDED", "ipv4": {"ipAddress": [
                                           {"privateIpAddress": "10.0.0"}]}})"),
                     "ipAddress: "},
+        BadDocument{"HugeBlock", Nic(R"({"macAddress": "000D3A36DDED", "ipv4": {"ipAddress": [
+                                         {"privateIpAddress": "10.0.0.0/8"}]}})"),
+                    "more than 1024 addresses"},
         BadDocument{"BadPrefix", Nic(R"({"macAddress": "000D3A36DDED", "ipv4": {"subnet": [
                                          {"address": "10.0.0.0", "prefix": "33"}]}})"),
                     "subnet: "},

@@ -40,7 +40,16 @@ absl::StatusOr<std::set<ip::Address>> AddressesOf(const std::vector<HostInterfac
       continue;
     }
     for (const HostSubnet& subnet : nic.subnets) {
-      for (const HostAddress& address : subnet.addresses) addresses.insert(address.address);
+      for (const HostAddress& address : subnet.addresses) {
+        const uint64_t size = address.range.size();
+        if (size > kMaxHostAddresses - addresses.size()) {
+          return absl::InvalidArgumentError(
+              fmt::format("NIC {} has more than {} addresses", mac.ToString(), kMaxHostAddresses));
+        }
+        for (uint64_t i = 0; i < size; ++i) {
+          addresses.insert(ip::Advance(address.range.base(), i));
+        }
+      }
     }
   }
   if (others.size() == interfaces.size()) {

@@ -22,8 +22,10 @@ inline constexpr absl::Duration kWireserverTimeout = absl::Seconds(3);
 absl::StatusOr<std::vector<HostInterface>> ReadWireserver(const std::string& url,
                                                           const Fetch& fetch);
 
-// The addresses of the NIC with that MAC, over all its subnets. Pure. Errors: kNotFound (no such
-// NIC; the message has those there are).
+// The addresses of the NIC with that MAC, over all its subnets, blocks taken apart. Pure. Errors:
+// kNotFound (no such NIC; the message has those there are); kInvalidArgument (more addresses than
+// kMaxHostAddresses, which no NIC has).
+inline constexpr uint64_t kMaxHostAddresses = 8192;
 absl::StatusOr<std::set<ip::Address>> AddressesOf(const std::vector<HostInterface>& interfaces,
                                                   const ip::MacAddress& mac);
 

@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "netagent/azure/cloud_mac.h"
+#include "netagent/azure/cloud_text.h"
 
 namespace spoke::netagent::azure {
 namespace {
@@ -34,18 +33,6 @@ absl::StatusOr<std::string_view> Required(const char** attributes, std::string_v
 bool IsTrue(const char** attributes, std::string_view name) {
   const char* text = Attribute(attributes, name);
   return text != nullptr && absl::EqualsIgnoreCase(text, "true");
-}
-
-// "10.0.0.0/24"; that the host bits are clear is not promised anywhere.
-absl::StatusOr<ip::Prefix> ParseSubnet(std::string_view text) {
-  const size_t slash = text.find('/');
-  int length = 0;
-  if (slash == std::string_view::npos ||
-      !absl::SimpleAtoi({text.data() + slash + 1, text.size() - slash - 1}, &length)) {
-    return absl::InvalidArgumentError(fmt::format("'{}' is no subnet", text));
-  }
-  ASSIGN_OR_RETURN(const ip::Address base, ip::Address::Parse(text.substr(0, slash)));
-  return ip::Prefix::Of(base, length);
 }
 
 // Gathers what expat calls out. The C library must not be left by an exception; the only ones that
@@ -103,13 +90,13 @@ class Reader {
     } else if (name == "IPSubnet") {
       if (!in_interface_ || in_subnet_) return absl::InvalidArgumentError("is out of its place");
       ASSIGN_OR_RETURN(const std::string_view prefix, Required(attributes, "Prefix"));
-      ASSIGN_OR_RETURN(const ip::Prefix parsed, ParseSubnet(prefix));
+      ASSIGN_OR_RETURN(const ip::Prefix parsed, ParseCloudRange(prefix));
       interfaces_.back().subnets.push_back({.prefix = parsed, .addresses = {}});
       in_subnet_ = true;
     } else if (name == "IPAddress") {
       if (!in_subnet_) return absl::InvalidArgumentError("is out of its place");
       ASSIGN_OR_RETURN(const std::string_view address, Required(attributes, "Address"));
-      ASSIGN_OR_RETURN(const ip::Address parsed, ip::Address::Parse(address));
+      ASSIGN_OR_RETURN(const ip::Prefix parsed, ParseCloudRange(address));
       interfaces_.back().subnets.back().addresses.push_back(
           {parsed, IsTrue(attributes, "IsPrimary")});
     }

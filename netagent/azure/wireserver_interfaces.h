@@ -16,7 +16,7 @@
 namespace spoke::netagent::azure {
 
 struct HostAddress {
-  ip::Address address;
+  ip::Prefix range;  // A single address, as a rule.
   bool is_primary = false;
 
   bool operator==(const HostAddress&) const = default;

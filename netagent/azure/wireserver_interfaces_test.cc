@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+ip::Prefix P(std::string_view text) { return ip::Prefix::Parse(text).value(); }
 
 std::string TestData(const std::string& name) {
   return os::ReadFile(SPOKE_SOURCE_DIR "/netagent/azure/testdata/" + name).value();
@@ -25,15 +25,16 @@ TEST(WireserverInterfaces, ANicWithSecondariesIsRead) {
   EXPECT_TRUE(nics->at(0).is_primary);
   ASSERT_EQ(nics->at(0).subnets.size(), 1U);
   EXPECT_EQ(nics->at(0).subnets[0].prefix.ToString(), "10.0.0.0/24");
-  EXPECT_THAT(nics->at(0).subnets[0].addresses,
-              ElementsAre(HostAddress{A("10.0.0.4"), true}, HostAddress{A("10.0.0.5"), false}));
+  EXPECT_THAT(nics->at(0).subnets[0].addresses, ElementsAre(HostAddress{P("10.0.0.4/32"), true},
+                                                            HostAddress{P("10.0.0.5/32"), false}));
 }
 
 TEST(WireserverInterfaces, ANicWithItsPrimaryAloneIsRead) {
   const auto nics = ParseWireserverInterfaces(TestData("getinterfaceinfov1.xml"));
   ASSERT_TRUE(nics.ok()) << nics.status();
   EXPECT_EQ(nics->at(0).mac.ToString(), "00:22:48:26:3d:bd");
-  EXPECT_THAT(nics->at(0).subnets.at(0).addresses, ElementsAre(HostAddress{A("10.240.0.4"), true}));
+  EXPECT_THAT(nics->at(0).subnets.at(0).addresses,
+              ElementsAre(HostAddress{P("10.240.0.4/32"), true}));
 }
 
 TEST(WireserverInterfaces, WhatIsNotKnownIsPassedOver) {
@@ -45,6 +46,17 @@ TEST(WireserverInterfaces, WhatIsNotKnownIsPassedOver) {
   ASSERT_EQ(nics->size(), 1U);
   EXPECT_FALSE(nics->at(0).is_primary);
   EXPECT_THAT(nics->at(0).subnets, IsEmpty());
+}
+
+TEST(WireserverInterfaces, ABlockIsReadAsOne) {
+  const auto nics = ParseWireserverInterfaces(
+      "<Interfaces><Interface MacAddress=\"000D3A314548\"><IPSubnet Prefix=\"10.0.0.4/24\">"
+      "<IPAddress Address=\"10.0.0.16/28\" IsPrimary=\"False\"/></IPSubnet></Interface>"
+      "</Interfaces>");
+  ASSERT_TRUE(nics.ok()) << nics.status();
+  EXPECT_EQ(nics->at(0).subnets.at(0).prefix, P("10.0.0.0/24"));
+  EXPECT_THAT(nics->at(0).subnets.at(0).addresses,
+              ElementsAre(HostAddress{P("10.0.0.16/28"), false}));
 }
 
 struct BadDocument {

@@ -79,6 +79,18 @@ TEST(Wireserver, OneReadingIsUnderWayAtATimeAndIsWaitedForAtTheEnd) {
   EXPECT_EQ(outcomes, 1);
 }
 
+TEST(Wireserver, BlocksAreTakenApartUnlessNoNicCouldHaveThem) {
+  HostInterface nic{.mac = kMac, .subnets = {{}}};
+  nic.subnets[0].addresses = {{ip::Prefix::Parse("10.0.0.4/32").value(), true},
+                              {ip::Prefix::Parse("10.0.0.16/28").value(), false}};
+  const auto addresses = AddressesOf({nic}, kMac);
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  EXPECT_EQ(addresses->size(), 17U);
+  EXPECT_TRUE(addresses->contains(A("10.0.0.31")));
+  nic.subnets[0].addresses.push_back({ip::Prefix::Parse("10.0.0.0/8").value(), false});
+  EXPECT_EQ(AddressesOf({nic}, kMac).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 struct Trouble {
   std::string name;
   absl::StatusOr<http::Response> answer;

@@ -58,9 +58,10 @@ void Readiness::OnListingFailed(absl::Time now) {
   EndReading(now);
 }
 
-bool Readiness::MayProbe(const Entry& entry) const {
-  return settings_.want_answer && !entry.answered &&
-         (!settings_.want_listing || entry.listed || !readable_);
+absl::Time Readiness::ProbeFrom(const Entry& entry) const {
+  if (!settings_.want_answer || entry.answered) return absl::InfiniteFuture();
+  if (!settings_.want_listing || entry.listed || !readable_) return entry.next_probe;
+  return std::max(entry.next_probe, entry.since + kListingPatience);
 }
 
 std::vector<ip::Address> Readiness::TakeProbes(absl::Time now) {
@@ -74,7 +75,7 @@ std::vector<ip::Address> Readiness::TakeProbes(absl::Time now) {
   std::vector<ip::Address> send;
   for (auto& [address, entry] : entries_) {
     if (probes_ >= kMaxProbes) break;
-    if (entry.probing || entry.next_probe > now || !MayProbe(entry)) continue;
+    if (entry.probing || ProbeFrom(entry) > now) continue;
     entry.probing = true;
     ++probes_;
     entry.next_probe = now + kAnswerWithin;
@@ -93,10 +94,7 @@ void Readiness::OnAnswer(const ip::Address& address) {
 }
 
 bool Readiness::IsProven(const Entry& entry) const {
-  if (settings_.want_answer) {
-    return entry.answered && (!settings_.want_listing || entry.listed || !readable_);
-  }
-  return entry.listed;
+  return settings_.want_answer ? entry.answered : entry.listed;
 }
 
 std::vector<ip::Address> Readiness::TakeProven() {
@@ -134,8 +132,11 @@ std::optional<absl::Time> Readiness::NextWake() const {
   for (const auto& [address, entry] : entries_) {
     any_unlisted |= !entry.listed;
     if (!entry.overdue) next = std::min(next, entry.since + settings_.deadline);
-    const bool has_room = probes_ < kMaxProbes;
-    if (entry.probing || (has_room && MayProbe(entry))) next = std::min(next, entry.next_probe);
+    if (entry.probing) {
+      next = std::min(next, entry.next_probe);
+    } else if (probes_ < kMaxProbes) {
+      next = std::min(next, ProbeFrom(entry));
+    }
   }
   if (settings_.want_listing && any_unlisted && !reading_) next = std::min(next, next_reading_);
   return next;

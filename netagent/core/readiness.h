@@ -8,8 +8,10 @@
 //   - a probe that is sent from the address through the fabric is answered.
 //
 // Which of them are wanted is a setting. With both, the probe follows the listing, for the fabric
-// drops what it does not know yet. If the host's list cannot be read, the answer alone is enough:
-// it says more. Without an answerer there is only the list, and without the list no proof.
+// drops what it does not know yet, and an answer is all it takes: it says more than any list. So a
+// list that cannot be read, or that does not have the address for kListingPatience, is not waited
+// for: how it shows a block of addresses is written down nowhere. Without an answerer there is only
+// the list, and without the list no proof.
 //
 // An address that has not been proven for `deadline` is overdue, said once, and goes on being
 // tried.
@@ -37,6 +39,7 @@ struct ReadinessSettings {
 inline constexpr absl::Duration kListingShortest = absl::Seconds(1);  // Between any two readings.
 inline constexpr absl::Duration kListingFirstPause = absl::Seconds(4);
 inline constexpr absl::Duration kListingLongestPause = absl::Seconds(64);
+inline constexpr absl::Duration kListingPatience = absl::Seconds(15);
 inline constexpr absl::Duration kAnswerWithin = absl::Seconds(1);
 inline constexpr absl::Duration kProbeFirstPause = absl::Seconds(1);
 inline constexpr absl::Duration kProbeLongestPause = absl::Seconds(30);
@@ -101,7 +104,8 @@ class Readiness {
     absl::Duration pause = kProbeFirstPause;
   };
 
-  bool MayProbe(const Entry& entry) const;
+  // From when on a probe may be sent; for ever in the future: none is needed.
+  absl::Time ProbeFrom(const Entry& entry) const;
   bool IsProven(const Entry& entry) const;
   Missing MissingOf(const Entry& entry) const;
   void EndReading(absl::Time now);

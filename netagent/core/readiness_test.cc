@@ -86,29 +86,32 @@ TEST_F(ReadinessTest, AListThatCannotBeReadProvesNothingByItself) {
 }
 
 TEST_F(ReadinessTest, TheListIsReadEverMoreSeldomAndAtOnceForWhatIsNew) {
-  readiness_.SetWanted({kOne}, now_);
-  List({});
+  Readiness readiness({.want_answer = false});
+  readiness.SetWanted({kOne}, now_);
+  ASSERT_TRUE(readiness.TakeReading(now_));
+  readiness.OnListing({}, now_);
   std::vector<absl::Duration> pauses;
   for (int i = 0; i < 7; ++i) {
     const absl::Time before = now_;
-    now_ = *readiness_.NextWake();
+    now_ = *readiness.NextWake();
     // The deadline, once, is another reason to wake.
-    while (!readiness_.TakeReading(now_)) {
-      readiness_.TakeOverdue(now_);
-      now_ = *readiness_.NextWake();
+    while (!readiness.TakeReading(now_)) {
+      readiness.TakeOverdue(now_);
+      now_ = *readiness.NextWake();
     }
-    readiness_.OnListing({}, now_);
+    readiness.OnListing({}, now_);
     pauses.push_back(now_ - before);
   }
   EXPECT_THAT(pauses,
               ElementsAre(absl::Seconds(4), absl::Seconds(8), absl::Seconds(16), absl::Seconds(32),
                           absl::Seconds(64), absl::Seconds(64), absl::Seconds(64)));
   Pass(absl::Milliseconds(300));
-  readiness_.SetWanted({kOne, kTwo}, now_);
-  EXPECT_FALSE(readiness_.TakeReading(now_));  // Not twice in a second.
+  readiness.SetWanted({kOne, kTwo}, now_);
+  EXPECT_FALSE(readiness.TakeReading(now_));  // Not twice in a second.
   Pass(absl::Milliseconds(700));
-  List({});
-  EXPECT_EQ(*readiness_.NextWake() - now_, absl::Seconds(4));
+  ASSERT_TRUE(readiness.TakeReading(now_));
+  readiness.OnListing({}, now_);
+  EXPECT_EQ(*readiness.NextWake() - now_, absl::Seconds(4));
 }
 
 TEST_F(ReadinessTest, WhatComesDuringAReadingGetsAnotherOne) {
@@ -184,14 +187,25 @@ TEST_F(ReadinessTest, WhatIsNotWantedAnyMoreIsForgottenWithItsProbe) {
   EXPECT_EQ(readiness_.Explain(), "");
 }
 
-TEST_F(ReadinessTest, AnAddressThatLeavesTheListWaitsAgain) {
-  readiness_.SetWanted({kOne, kTwo}, now_);
-  List({kOne});
-  ASSERT_THAT(readiness_.TakeProbes(now_), ElementsAre(kOne));
-  Pass(kListingFirstPause);
+TEST_F(ReadinessTest, AListThatStaysWithoutTheAddressIsNotWaitedForWhereThereIsAnAnswerer) {
+  readiness_.SetWanted({kOne}, now_);
   List({});
+  Pass(kListingPatience - absl::Milliseconds(1));
+  EXPECT_THAT(readiness_.TakeProbes(now_), IsEmpty());
+  Pass(absl::Milliseconds(1));
+  EXPECT_THAT(readiness_.TakeProbes(now_), ElementsAre(kOne));
   readiness_.OnAnswer(kOne);
-  EXPECT_THAT(readiness_.TakeProven(), IsEmpty());
+  EXPECT_THAT(readiness_.TakeProven(), ElementsAre(kOne));
+}
+
+TEST_F(ReadinessTest, WithoutAnAnswererAnAddressThatTheListDoesNotHaveIsNeverProven) {
+  Readiness readiness({.want_answer = false});
+  readiness.SetWanted({kOne}, now_);
+  ASSERT_TRUE(readiness.TakeReading(now_));
+  readiness.OnListing({kTwo}, now_);
+  Pass(absl::Hours(1));
+  EXPECT_THAT(readiness.TakeProbes(now_), IsEmpty());
+  EXPECT_THAT(readiness.TakeProven(), IsEmpty());
 }
 
 TEST_F(ReadinessTest, WhatWaitsTooLongIsSaidOnceWithWhatIsMissing) {
@@ -209,7 +223,7 @@ TEST_F(ReadinessTest, WhatWaitsTooLongIsSaidOnceWithWhatIsMissing) {
   EXPECT_THAT(readiness_.TakeOverdue(now_), IsEmpty());
   // And it is tried on.
   EXPECT_TRUE(readiness_.TakeReading(now_));
-  EXPECT_THAT(readiness_.TakeProbes(now_), ElementsAre(kTwo));
+  EXPECT_THAT(readiness_.TakeProbes(now_), ElementsAre(kOne, kTwo));
 }
 
 TEST_F(ReadinessTest, NothingIsDoneEarlierThanNextWakeSays) {

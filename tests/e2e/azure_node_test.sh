@@ -29,6 +29,13 @@ _services_listen() {
   lab_node_exec node1 ss --no-header --listening --tcp --numeric | grep -q ":$services_port "
 }
 
+# reflector_answers yes|no
+reflector_answers() {
+  local ignore=1
+  if [[ $1 == yes ]]; then ignore=0; fi
+  lab_node_exec control sysctl -qw "net.ipv4.icmp_echo_ignore_all=$ignore"
+}
+
 step_node() {
   lab_step "A node with Azure's services beside it; the host has programmed none of its addresses"
   step_network
@@ -38,6 +45,8 @@ step_node() {
   LAB_AGENT_IDENTITY="azure: {imds: \"$url\", wireserver: \"$url\", reflector: ${LAB_ADDRESSES[control]}}"
   # shellcheck disable=SC2034
   LAB_NODE_ADDRESSES='{min: 4, batch: 4, spare: 0.5, max: 8}'
+  # The reflector is silent too, for an answer would be proof enough.
+  reflector_answers no
   lab_server_start
   services_start
   lab_agent_start node1
@@ -70,6 +79,7 @@ step_proven() {
   local before
   before=$(lab_node_exec node1 ip address show dev eth0)
   attached >"$LAB_DIR/listed"
+  reflector_answers yes
   lab_wait 70 "the addresses to be proven" "$(node_log)" _logged 'addresses_proven .*waiting=0'
   lab_pod_run node1 one
   lab_pod_ping node1 one "${LAB_ADDRESSES[control]}"

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   CHECK(instance->nics.size() <= azure::kMaxImdsNics, "NICs are limited");
   for (const azure::ImdsNic& nic : instance->nics) {
-    CHECK(nic.addresses.size() <= 2 * azure::kMaxImdsAddresses, "addresses are limited");
+    CHECK(nic.addresses.size() <= azure::kMaxImdsAddresses, "addresses are limited");
     const auto identity = azure::IdentityOf(*instance, "eth0", nic.mac);
     CHECK(!absl::IsFailedPrecondition(identity.status()), "a NIC is found by its MAC");
   }

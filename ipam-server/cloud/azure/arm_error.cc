@@ -165,6 +165,7 @@ std::optional<absl::Duration> WaitInText(std::string_view text) {
 void Collect(const json& error, int nesting, bool first, ArmError& into);
 
 // The text of an error may be JSON again: a nested error, or what a limit counted.
+// NOLINTNEXTLINE(misc-no-recursion): bounded by kMaxNesting.
 void CollectText(const std::string& text, int nesting, ArmError& into) {
   const absl::string_view trimmed = absl::StripLeadingAsciiWhitespace(text);
   if (!absl::StartsWith(trimmed, "{")) return;
@@ -179,6 +180,7 @@ void CollectText(const std::string& text, int nesting, ArmError& into) {
   }
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): bounded by kMaxNesting.
 void Collect(const json& error, int nesting, bool first, ArmError& into) {
   if (nesting > kMaxNesting || into.details.size() >= kMaxDetails) return;
   const std::string code = StringMember(error, "code");

@@ -147,7 +147,7 @@ TEST(RecordedPut, OfANicHasTheShapeOfOurs) {
   json want = nic;
   want["properties"]["ipConfigurations"][2]["name"] = "ipam-2";
   // We say the family too, as newer clients do.
-  for (size_t i : {1, 2}) {
+  for (const size_t i : {size_t{1}, size_t{2}}) {
     want["properties"]["ipConfigurations"][i]["properties"]["privateIPAddressVersion"] = "IPv4";
   }
   EXPECT_EQ(json::parse(*body), want);

@@ -2,7 +2,9 @@
 // the time come in, wishes for calls go out; whoever plans calls says when one is sent.
 //
 //   observe:  read the NIC, answer.
-//   change:   read the model -> PUT -> poll the operation -> read the NIC until it agrees, answer.
+//   change:   read the model -> PUT -> read the NIC; answer when it agrees. When it does not: poll
+//   the
+//             operation -> read the NIC until it agrees, answer.
 //
 // A PUT carries the whole list, so it is made from what was just read and guarded by its ETag; who
 // else writes is met by reading again (412). Nothing is believed but what the NIC shows: an answer
@@ -46,9 +48,10 @@ struct WorkCall {
   http::Request request;
   absl::Time not_before = absl::InfinitePast();
   bool prepares_write = false;
-  bool writes = false;     // Needs the right to write, as do the reads that prepare it.
-  std::string grows;       // The subnet it takes addresses of, if known.
-  bool reads_nic = false;  // A list of all NICs of the scale set would do as well.
+  bool writes = false;  // Needs the right to write, as do the reads that prepare it.
+  std::string grows;    // The subnet it takes addresses of, if known.
+  // From then on a list of all NICs of the scale set would do as well.
+  absl::Time list_from = absl::InfiniteFuture();
 };
 
 // Something not to be asked for a while.
@@ -116,12 +119,13 @@ class InstanceWork {
   const std::string& subnet() const { return subnet_; }
 
  private:
-  enum class Reading : uint8_t { kObserve, kFindNic, kBack, kAfterFailure };
+  enum class Reading : uint8_t { kObserve, kFindNic, kInsteadOfPoll, kBack, kAfterFailure };
 
   static bool Changes(const NicRequest& request);
   void Begin(const WorkContext& context);
   void ReadNic(Reading reading, absl::Time not_before, const WorkContext& context);
   void ReadModel(absl::Time not_before);
+  void Poll(absl::Time not_before);
   void Finish(absl::StatusOr<NicAddresses> answer, const WorkContext& context);
   NicAddresses AddressesOf(const NicResource& nic) const;
 

@@ -106,12 +106,22 @@ void InstanceWork::OnPutResponse(const http::Response& response, const WorkConte
     AfterOperation(context);
     return;
   }
-  stage_ = WorkStage::kPoll;
-  stage_since_ = context.now;
   absl::Duration wait = context.pace->first_poll();
-  // Pods wait: some polls more.
-  if (request_.lane == CloudLane::kBlocking) wait = wait / 2;
-  not_before_ = context.now + std::max(wait, headers->retry_after.value_or(absl::ZeroDuration()));
+  // Pods wait, and calls are not scarce: some more.
+  if (request_.lane == CloudLane::kBlocking && !context.crowded) wait = wait / 2;
+  wait = std::max(wait, headers->retry_after.value_or(absl::ZeroDuration()));
+  if (!failure_.has_value()) {
+    // The NIC has to be read in the end, and where it shows all that was asked for, the operation
+    // need not be asked at all.
+    ReadNic(Reading::kInsteadOfPoll, context.now + wait, context);
+  } else {
+    Poll(context.now + wait);
+  }
+}
+
+void InstanceWork::Poll(absl::Time not_before) {
+  stage_ = WorkStage::kPoll;
+  not_before_ = not_before;
 }
 
 void InstanceWork::OnPollResponse(const http::Response& response, const WorkContext& context) {
@@ -131,7 +141,6 @@ void InstanceWork::OnPollResponse(const http::Response& response, const WorkCont
     status = *std::move(decoded);
   }
   const bool running = status.state == OperationState::kRunning;
-  if (polls_ == 0 && request_.lane != CloudLane::kBlocking) context.pace->OnFirstPoll(!running);
   ++polls_;
   retries_ = 0;
   if (running && context.now - operation_since_ > kMostOperationTime) {

@@ -17,6 +17,9 @@ constexpr size_t kSweepAtLeast = 8;
 // As many pages a VM would save at least half the calls.
 constexpr size_t kVmsAPage = 2;
 constexpr absl::Duration kSweepPause = absl::Seconds(5);
+constexpr absl::Duration kCountPause = absl::Seconds(1);
+// A list that served fewer of those that waited was not worth its pages.
+constexpr size_t kWorthServing = 8;  // One in so many.
 constexpr absl::Duration kUselessSweepPause = absl::Minutes(1);
 // So many VMs of one scale set at work are a crowd.
 constexpr size_t kCrowd = 32;
@@ -135,7 +138,7 @@ void Machine::Unqueue(Work& work) {
   if (work.call == 0 || work.sent) return;
   plan_.Remove(work.call);
   targets_.erase(work.call);
-  work.set->reading_nics.erase(work.work->id().text());
+  work.set->list_would_do.erase(work.work->id().text());
   work.call = 0;
 }
 
@@ -166,7 +169,7 @@ void Machine::Queue(const std::string& vm, absl::Time now) {
     wish.gates = {ReadGate(set.id.text()), ReadGate(vm)};
   }
   if (!wanted->grows.empty()) wish.gates.push_back(SubnetGate(wanted->grows));
-  if (wanted->reads_nic && !set.info->flexible) set.reading_nics.insert(vm);
+  if (wanted->list_from != absl::InfiniteFuture()) set.list_would_do[vm] = wanted->list_from;
   work.call = wish.id;
   plan_.Add(std::move(wish));
 }
@@ -216,17 +219,23 @@ size_t Machine::WorthASweep(const Set& set) const {
 void Machine::StartSweep(Set& set, absl::Time now) {
   set.sweep = std::make_unique<Sweep>(settings_, set.id, set.info->flexible, now);
   // Those are served by it; who comes later reads for itself, or waits for the next.
-  const std::vector<std::string> served(set.reading_nics.begin(), set.reading_nics.end());
+  std::vector<std::string> served;
+  for (const auto& [vm, from] : set.list_would_do) {
+    if (from <= now) served.push_back(vm);
+  }
   for (const std::string& vm : served) Unqueue(works_.at(vm));
   QueueSweep(set, now);
 }
 
 void Machine::SweepWhereManyWait(absl::Time now) {
   for (auto& [id, set] : sets_) {
-    if (set.sweep == nullptr && now >= set.no_sweep_until &&
-        set.reading_nics.size() >= WorthASweep(set)) {
-      StartSweep(set, now);
-    }
+    const size_t enough = WorthASweep(set);
+    const bool idle = set.sweep == nullptr && now >= set.no_sweep_until;
+    if (!idle || now < set.count_at || set.list_would_do.size() < enough) continue;
+    set.count_at = now + kCountPause;
+    const auto due = std::count_if(set.list_would_do.begin(), set.list_would_do.end(),
+                                   [&](const auto& entry) { return entry.second <= now; });
+    if (static_cast<size_t>(due) >= enough) StartSweep(set, now);
   }
 }
 
@@ -240,7 +249,7 @@ std::optional<http::Request> Machine::BuildRequest(uint64_t id, Target& target) 
       http::Request request = work.work->Wanted().value().request;
       work.work->OnSent();
       work.sent = true;
-      work.set->reading_nics.erase(target.vm);
+      work.set->list_would_do.erase(target.vm);
       return request;
     }
     case Target::Kind::kSweep:
@@ -441,7 +450,8 @@ void Machine::FinishSweep(Set& set, absl::Time now) {
     if (work.work->stage() != before) ++served;
     Settle(vm, now);
   }
-  set.no_sweep_until = now + (2 * served < waited ? kUselessSweepPause : kSweepPause);
+  const bool useless = kWorthServing * served < waited;
+  set.no_sweep_until = now + (useless ? kUselessSweepPause : kSweepPause);
   if (!set.listing_due) return;
   if (sweep->asked() < listing_since_) {
     StartSweep(set, now);

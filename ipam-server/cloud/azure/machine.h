@@ -100,7 +100,9 @@ class Machine {
     bool listing_due = false;                  // The listing at work still needs its NICs.
     int pages = 0;                             // Of the last sweep.
     absl::flat_hash_set<std::string> working;  // VMs with something to do.
-    std::set<std::string> reading_nics;        // Those whose read of a NIC waits to be sent.
+    // Those whose next call waits to be sent, and could be spared by a list from then on.
+    std::map<std::string, absl::Time> list_would_do;
+    absl::Time count_at = absl::InfinitePast();  // When they are to be counted again.
     absl::Time no_sweep_until = absl::InfinitePast();
     int forbidden = 0;  // VMs in a row.
   };

@@ -32,7 +32,7 @@ struct Call {
   const Target& target;
   absl::Time now;
   std::string principal = "anonymous";
-  std::string_view kind = "unknown";  // For counters: "instance.put".
+  std::string_view kind = "gateway";  // For counters: "instance.put".
   Provider provider = Provider::kGateway;
   std::vector<std::pair<std::string, int64_t>> remaining = {};  // Of the provider's limits.
   std::optional<int64_t> charge = {};                           // x-ms-request-charge

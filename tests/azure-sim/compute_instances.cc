@@ -187,6 +187,9 @@ std::optional<http::Response> Compute::Preempt(Instance& instance, absl::Time no
   }
   backend_.End(*running, now, Operation::Status::kCanceled, "OperationPreempted",
                "Operation execution has been preempted by a more recent operation.");
+  // Should the newer one be refused for what it says, nothing runs any more.
+  instance.state = State::kCanceled;
+  for (Nic* nic : instance.nics) nic->state = State::kSucceeded;
   return std::nullopt;
 }
 
@@ -278,6 +281,7 @@ http::Response Compute::PutInstance(Call& call, Instance& instance) {
   if (auto refused = backend_.Ask(call, Policy::kUpdateScaleSetVms, ScopeOf(instance))) {
     return *refused;
   }
+  if (backend_.random().Chance(backend_.knobs().foreign_writes_at_put)) WriteAsForeigner(instance);
   Json body;
   if (auto error = ParseBody(call, &body)) return *error;
   if (auto error = RefuseWrite(call, instance, body)) return *error;

@@ -216,6 +216,27 @@ TEST_F(InstanceWriteTest, AnotherWriterIsNoticedByWhoSendsTheEtag) {
   EXPECT_EQ(model_->counters().foreign_writes_lost, 1);
 }
 
+TEST_F(InstanceWriteTest, AnotherWriterMayBeFasterHoweverTheInstanceWasRead) {
+  const Json body = BodyWith(0, {"spoke-a"});
+  const std::string etag = GetJson(InstancePath(0))["etag"];
+  model_->knobs().foreign_writes_at_put = 1;
+  EXPECT_EQ(Put(0, body, {{"If-Match", etag}}).status, 412);
+  EXPECT_EQ(model_->counters().foreign_writes, 1);
+}
+
+TEST_F(InstanceWriteTest, AWriteThatTakesOverAndIsRefusedLeavesNothingRunning) {
+  model_->knobs().on_concurrent_write = OnConcurrentWrite::kPreempt;
+  const http::Response first = Put(0, BodyWith(0, {"spoke-a"}));
+  Json bad = BodyWith(0, {});
+  bad["properties"]["networkProfileConfiguration"]["networkInterfaceConfigurations"][0]
+     ["properties"]["ipConfigurations"] = Json::array();
+  EXPECT_EQ(Put(0, bad).status, 400);
+  EXPECT_EQ(Poll(first)["status"], "Canceled");
+  now_ += absl::Minutes(1);
+  EXPECT_EQ(GetJson(InstancePath(0))["properties"]["provisioningState"], "Canceled");
+  EXPECT_EQ(AddressesOf(0).size(), 1);
+}
+
 TEST_F(InstanceWriteTest, ALostResponseHidesAWriteThatWasCarriedOut) {
   model_->knobs().lost_responses = 1;
   EXPECT_EQ(Put(0, BodyWith(0, {"spoke-a"})).status, 0);

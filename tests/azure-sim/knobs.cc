@@ -86,6 +86,7 @@ void VisitFaults(K& k, V& visit) {
   visit("lost_responses", k.lost_responses);
   visit("lost_reads", k.lost_reads);
   visit("foreign_writes", k.foreign_writes);
+  visit("foreign_writes_at_put", k.foreign_writes_at_put);
   visit("conflicts", k.conflicts);
   visit("network_busy", k.network_busy);
   visit("nic_list_empty", k.nic_list_empty);

@@ -109,7 +109,7 @@ struct Knobs {
   bool vary_id_case = false;
   bool null_network_profile_while_deleting = true;
   int subnet_ip_configurations_most = 1000;  // Beyond it, a subnet does not list them. Unverified.
-  bool subnet_lists_ip_configurations = false;
+  bool subnet_lists_ip_configurations = true;
   bool shuffle_ip_configurations = false;
   bool empty_set_has_no_nic_list = true;  // 404 for the NICs of a set without instances.
 
@@ -141,13 +141,14 @@ struct Knobs {
   int server_error_status = 503;
   double lost_responses = 0;  // Writes that are carried out; status 0 stands for no answer.
   double lost_reads = 0;
-  double foreign_writes = 0;  // On an instance, between our GET and our PUT.
-  double conflicts = 0;       // 409 though nothing else is under way.
-  double network_busy = 0;    // 429 RetryableErrorDueToAnotherOperation.
-  double nic_list_empty = 0;  // Lists of NICs that are empty.
-  double nic_list_null = 0;   // NICs in lists whose ipConfigurations are null.
-  double list_omits = 0;      // Entries left out of lists.
-  bool deny_reads = false;    // 403 AuthorizationFailed.
+  double foreign_writes = 0;         // On an instance, behind each GET of it.
+  double foreign_writes_at_put = 0;  // Just before a PUT, however its sender had read it.
+  double conflicts = 0;              // 409 though nothing else is under way.
+  double network_busy = 0;           // 429 RetryableErrorDueToAnotherOperation.
+  double nic_list_empty = 0;         // Lists of NICs that are empty.
+  double nic_list_null = 0;          // NICs in lists whose ipConfigurations are null.
+  double list_omits = 0;             // Entries left out of lists.
+  bool deny_reads = false;           // 403 AuthorizationFailed.
   bool deny_writes = false;
   bool deny_join = false;  // 403 LinkedAuthorizationFailed for the subnet.
   bool scope_locked = false;

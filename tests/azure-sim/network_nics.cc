@@ -189,10 +189,14 @@ std::optional<http::Response> Network::Preempt(Nic& nic, absl::Time now) {
   backend_.End(*running, now, Operation::Status::kCanceled,
                "CanceledAndSupersededDueToAnotherOperation",
                "Operation was canceled and superseded by another operation.");
+  nic.state = State::kSucceeded;  // Should the newer one be refused, nothing runs any more.
   return std::nullopt;
 }
 
 http::Response Network::PutNic(Call& call, ResourceGroup& group, Nic* nic) {
+  if (nic != nullptr && backend_.random().Chance(backend_.knobs().foreign_writes_at_put)) {
+    WriteAsForeigner(*nic);
+  }
   Json body;
   if (auto error = ParseBody(call, &body)) return *error;
   if (auto error = RefuseWrite(call, nic)) return *error;

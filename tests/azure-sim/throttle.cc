@@ -84,11 +84,12 @@ Grant Throttle::AskStepwise(Policy policy, const Scope& scope, double units, abs
   }
 
   Grant grant;
+  bool early = false;
   for (size_t i = 0; i < count; ++i) {
     State* state = asked[i].state;
     Refill(state, *asked[i].bucket, step, now);
     state->measured += units;
-    if (now < state->closed_until) ++sent_into_closed_gate_;
+    early = early || now < state->closed_until;
     if (!grant.allowed || state->tokens >= units) continue;
     grant.allowed = false;
     grant.limit = name + asked[i].suffix;
@@ -102,6 +103,7 @@ Grant Throttle::AskStepwise(Policy policy, const Scope& scope, double units, abs
     grant.retry_after = WholeSeconds(grant.interval_end + step.length * (intervals - 1) - now);
     Close(state, grant.retry_after, now);
   }
+  if (early) ++sent_into_closed_gate_;
   for (size_t i = 0; i < count; ++i) {
     if (grant.allowed) asked[i].state->tokens -= units;
     grant.remaining.emplace_back(name + asked[i].suffix,
@@ -126,7 +128,7 @@ Grant Throttle::AskFrontDoor(std::string_view subscription, std::string_view pri
   Grant grant;
   for (State* state : {&own, &global}) {
     const bool early = now < state->closed_until;
-    if (early) ++sent_into_closed_gate_;
+    if (early && grant.allowed) ++sent_into_closed_gate_;  // Once for each call.
     // The front door refuses who did not wait, though the bucket may have filled since.
     if (!grant.allowed || (state->tokens >= 1 && !early)) continue;
     const double rate = bucket.per_second * (state == &global ? limits_.global_factor : 1.0);

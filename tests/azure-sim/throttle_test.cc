@@ -59,6 +59,17 @@ TEST(Throttle, CountsWhoDoesNotWait) {
   EXPECT_EQ(throttle.sent_into_closed_gate(), 1);
 }
 
+TEST(Throttle, CountsACallOnceHoweverManyGatesItRunsInto) {
+  Limits limits;
+  limits[Policy::kUpdateScaleSetVms] = {{1, 1}, {1, 1}};
+  Throttle throttle(limits);
+  const Throttle::Scope vm{"s", "r", "vm"};
+  for (int i = 0; i < 3; ++i) throttle.AskProvider(Policy::kUpdateScaleSetVms, vm, 1, kStart);
+  EXPECT_EQ(throttle.sent_into_closed_gate(), 1);
+  for (int i = 0; i < 202; ++i) throttle.AskFrontDoor("s", "a", Direction::kWrite, kStart);
+  EXPECT_EQ(throttle.sent_into_closed_gate(), 2);
+}
+
 TEST(Throttle, AResourceSharesItsSubscriptionsLimit) {
   Limits limits;
   limits[Policy::kUpdateScaleSetVms] = {{4, 12}, {1, 3}};

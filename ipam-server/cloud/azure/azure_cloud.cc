@@ -1,0 +1,264 @@
+#include "ipam-server/cloud/azure/azure_cloud.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam::azure {
+namespace {
+
+// Ids of calls for tokens; the machine counts from one.
+constexpr uint64_t kTokenCall = uint64_t{1} << 63U;
+constexpr absl::Duration kTokenTimeout = absl::Seconds(30);
+// Without any token, calls fail after this: until then they wait for the first one.
+constexpr absl::Duration kTokenPatience = absl::Seconds(30);
+// How long Apply() and List() wait: whoever calls them has a thread blocked.
+constexpr absl::Duration kMostApply = absl::Minutes(15);
+constexpr absl::Duration kMostListing = absl::Minutes(10);
+// Whatever is decided, the thread does not spin.
+constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
+constexpr int kUnauthorized = 401;
+
+}  // namespace
+
+AzureCloud::AzureCloud(Settings settings, World world, Answer answer)
+    : settings_(std::move(settings)),
+      world_(std::move(world)),
+      answer_(std::move(answer)),
+      without_token_since_(world_.clock.Now()),
+      machine_(settings_, world_.seed) {
+  CHECK(!settings_.identities.empty(), "the server has an identity");
+  for (const Identity& identity : settings_.identities) {
+    principals_.push_back({TokenSource(identity, settings_.endpoints), ""});
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+AzureCloud::~AzureCloud() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;
+  }
+  world_.transport->Wake();
+  thread_.join();
+  const auto nobody_waits = [this]()
+                                ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return waiting_ == 0; };
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&nobody_waits));
+}
+
+std::string AzureCloud::Describe() const {
+  return fmt::format("azure: {} scale sets", settings_.scale_sets.size());
+}
+
+MachineCounts AzureCloud::counts() const {
+  absl::MutexLock lock(&machine_mutex_);
+  return machine_.counts();
+}
+
+void AzureCloud::Request(NicRequest desired) {
+  {
+    absl::MutexLock lock(&mutex_);
+    inbox_.push_back(std::move(desired));
+  }
+  world_.transport->Wake();
+}
+
+std::optional<CloudForecast> AzureCloud::ForecastOf(const NodeKey& node) const {
+  absl::MutexLock lock(&machine_mutex_);
+  return machine_.ForecastOf(node, world_.clock.Now());
+}
+
+absl::StatusOr<NicAddresses> AzureCloud::Apply(const NicRequest& desired) {
+  auto slot = std::make_shared<std::optional<absl::StatusOr<NicAddresses>>>();
+  absl::MutexLock lock(&mutex_);
+  ++waiting_;
+  const auto turn = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopped_ || !applying_.contains(desired.node);
+  };
+  mutex_.Await(absl::Condition(&turn));
+  if (!stopped_) {
+    applying_.insert(desired.node);
+    applied_[desired.node] = slot;
+    inbox_.push_back(desired);
+    world_.transport->Wake();
+    const auto done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopped_ || slot->has_value();
+    };
+    mutex_.AwaitWithTimeout(absl::Condition(&done), kMostApply);
+    applying_.erase(desired.node);
+    applied_.erase(desired.node);
+  }
+  --waiting_;
+  if (slot->has_value()) return **slot;
+  if (stopped_) return absl::UnavailableError("the server stops");
+  return absl::DeadlineExceededError("Azure has not done it in time");
+}
+
+absl::StatusOr<std::vector<NicAddresses>> AzureCloud::List() {
+  auto slot = std::make_shared<std::optional<Listing>>();
+  absl::MutexLock lock(&mutex_);
+  ++waiting_;
+  ++listings_asked_;
+  listings_.push_back(slot);
+  world_.transport->Wake();
+  const auto done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopped_ || slot->has_value();
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&done), kMostListing);
+  --waiting_;
+  if (slot->has_value()) return **slot;
+  return absl::UnavailableError(stopped_ ? "the server stops" : "Azure has not listed all in time");
+}
+
+// --- The thread.
+
+void AzureCloud::Run() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopped_) return;
+    }
+    const absl::Time now = world_.clock.Now();
+    TakeInbox(now);
+    AskForTokens(now);
+    SendCalls(now);
+    HandOver();
+    const absl::Duration wait = NextWake(now) - world_.clock.Now();
+    for (http::Completion& completion :
+         world_.transport->Wait(std::max(kShortestWait, wait))) {
+      OnCompletion(std::move(completion), world_.clock.Now());
+    }
+    HandOver();
+  }
+}
+
+void AzureCloud::TakeInbox(absl::Time now) {
+  std::vector<NicRequest> requests;
+  size_t listings = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    requests.swap(inbox_);
+    listings = std::exchange(listings_asked_, 0);
+  }
+  absl::MutexLock lock(&machine_mutex_);
+  for (NicRequest& request : requests) machine_.Request(std::move(request), now);
+  for (; listings > 0; --listings) machine_.List(now);
+}
+
+void AzureCloud::AskForTokens(absl::Time now) {
+  for (size_t i = 0; i < principals_.size(); ++i) {
+    TokenSource& source = principals_[i].source;
+    if (now < source.NextRequest()) continue;
+    auto request = source.Start(now, world_.read_file);
+    if (request.ok()) {
+      world_.transport->Send(kTokenCall + i, *std::move(request), kTokenTimeout);
+    } else {
+      world_.log.Warn("azure_token_failed", {{"error", request.status()}});
+    }
+  }
+}
+
+void AzureCloud::OnToken(size_t principal, const absl::StatusOr<http::Response>& response,
+                         absl::Time now) {
+  const absl::Status status = principals_[principal].source.Finish(response, now);
+  std::string& logged = principals_[principal].logged;
+  if (status.ok()) {
+    logged.clear();
+    return;
+  }
+  // It is tried again and again; the same failure is told once.
+  if (logged == status.message()) return;
+  logged = std::string(status.message());
+  world_.log.Warn("azure_token_failed", {{"error", status}});
+}
+
+bool AzureCloud::HasToken(absl::Time now) const {
+  return std::any_of(principals_.begin(), principals_.end(), [now](const Principal& principal) {
+    return principal.source.TokenAt(now).ok();
+  });
+}
+
+absl::StatusOr<std::string> AzureCloud::TokenFor(size_t wanted, absl::Time now) {
+  auto token = principals_.at(wanted).source.TokenAt(now);
+  for (size_t i = 0; i < principals_.size() && !token.ok(); ++i) {
+    auto other = principals_[i].source.TokenAt(now);
+    if (other.ok()) token = std::move(other);
+  }
+  return token;
+}
+
+void AzureCloud::SendCalls(absl::Time now) {
+  if (HasToken(now)) {
+    without_token_since_ = now;
+  } else if (now - without_token_since_ < kTokenPatience) {
+    return;
+  }
+  absl::MutexLock lock(&machine_mutex_);
+  for (MachineCall& call : machine_.Next(now)) {
+    auto token = TokenFor(call.principal, now);
+    if (!token.ok()) {
+      machine_.OnResponse(call.id, token.status(), now);
+      continue;
+    }
+    call.request.headers.Add("Authorization", "Bearer " + *token);
+    token_of_[call.id] = *std::move(token);
+    world_.transport->Send(call.id, std::move(call.request), call.timeout);
+  }
+}
+
+void AzureCloud::OnCompletion(http::Completion completion, absl::Time now) {
+  if (completion.id >= kTokenCall) {
+    OnToken(static_cast<size_t>(completion.id - kTokenCall), completion.response, now);
+    return;
+  }
+  const auto token = token_of_.extract(completion.id);
+  if (completion.response.ok() && completion.response->status == kUnauthorized && !token.empty()) {
+    for (Principal& principal : principals_) principal.source.Reject(token.mapped(), now);
+  }
+  absl::MutexLock lock(&machine_mutex_);
+  machine_.OnResponse(completion.id, completion.response, now);
+}
+
+void AzureCloud::HandOver() {
+  std::vector<MachineAnswer> answers;
+  std::vector<Listing> listings;
+  {
+    absl::MutexLock lock(&machine_mutex_);
+    answers = machine_.TakeAnswers();
+    listings = machine_.TakeListings();
+  }
+  std::vector<MachineAnswer> asynchronous;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (MachineAnswer& answer : answers) {
+      const auto waits = applied_.find(answer.node);
+      if (waits != applied_.end()) {
+        *waits->second = std::move(answer.result);
+      } else {
+        asynchronous.push_back(std::move(answer));
+      }
+    }
+    for (Listing& listing : listings) {
+      *listings_.front() = std::move(listing);
+      listings_.pop_front();
+    }
+  }
+  for (MachineAnswer& answer : asynchronous) answer_(answer.node, std::move(answer.result));
+}
+
+absl::Time AzureCloud::NextWake(absl::Time now) const {
+  absl::Time wake = absl::InfiniteFuture();
+  for (const Principal& principal : principals_) {
+    wake = std::min(wake, principal.source.NextRequest());
+  }
+  const absl::Time patience_ends = without_token_since_ + kTokenPatience;
+  if (!HasToken(now) && now < patience_ends) return std::min(wake, patience_ends);
+  absl::MutexLock lock(&machine_mutex_);
+  return std::min(wake, machine_.NextWake());
+}
+
+}  // namespace spoke::ipam::azure

@@ -1,0 +1,222 @@
+// The cloud with its thread, over a transport that is the simulated Azure itself: the clock moves
+// when the thread has nothing to do but wait.
+#include "ipam-server/cloud/azure/azure_cloud.h"
+
+#include <set>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "ipam-server/cloud/choosing_cloud_contract.h"
+#include "tests/azure-sim/arm_model.h"
+#include "tests/azure/machine_world.h"
+
+namespace spoke::ipam::azure {
+namespace {
+
+using testing::HasSubstr;
+
+const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
+// Longer waits are for something from outside.
+constexpr absl::Duration kIdle = absl::Minutes(10);
+
+class SimTransport final : public http::Transport {
+ public:
+  SimTransport(azure_sim::ArmModel& arm, os::SimClock& clock) : arm_(arm), clock_(clock) {}
+
+  void Send(uint64_t id, http::Request request, absl::Duration /*timeout*/) override {
+    if (request.url.find("/metadata/identity/") != std::string::npos) {
+      completed_.push_back({id, TokenAnswer()});
+      return;
+    }
+    const auto token = request.headers.Find("Authorization");
+    EXPECT_TRUE(token.has_value());
+    http::Response response = arm_.Handle(request, clock_.Now());
+    if (refuse_token_ == token) {
+      response = {.status = 401,
+                  .headers = {},
+                  .body = R"({"error":{"code":"ExpiredAuthenticationToken","message":"old"}})"};
+    }
+    completed_.push_back({id, std::move(response)});
+  }
+  std::vector<http::Completion> Wait(absl::Duration wait) override {
+    if (!completed_.empty()) return std::exchange(completed_, {});
+    absl::MutexLock lock(&mutex_);
+    if (!woken_ && wait > kIdle) mutex_.Await(absl::Condition(&woken_));
+    if (!std::exchange(woken_, false)) clock_.Advance(wait);
+    return {};
+  }
+  void Wake() override {
+    absl::MutexLock lock(&mutex_);
+    woken_ = true;
+  }
+
+  void set_no_tokens() { no_tokens_ = true; }
+  void set_refuse(std::string token) { refuse_token_ = std::move(token); }
+
+ private:
+  http::Response TokenAnswer() {
+    if (no_tokens_) return {.status = 400, .headers = {}, .body = R"({"error":"invalid_request"})"};
+    return {.status = 200,
+            .headers = {{"Content-Type", "application/json"}},
+            .body = fmt::format(R"({{"access_token":"t{}","expires_in":"86399","expires_on":"{}",)"
+                                R"("resource":"r","token_type":"Bearer"}})",
+                                ++tokens_, absl::ToUnixSeconds(clock_.Now()) + 86399)};
+  }
+
+  azure_sim::ArmModel& arm_;
+  os::SimClock& clock_;
+  std::vector<http::Completion> completed_;
+  std::string refuse_token_;
+  bool no_tokens_ = false;
+  int tokens_ = 0;
+  absl::Mutex mutex_;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class NoLog final : public telemetry::Log {
+ public:
+  void Write(telemetry::Level /*level*/, std::string_view event,
+             std::initializer_list<telemetry::Field> /*fields*/) override {
+    absl::MutexLock lock(&mutex_);
+    events_.emplace_back(event);
+  }
+  std::vector<std::string> events() const {
+    absl::MutexLock lock(&mutex_);
+    return events_;
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::vector<std::string> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+// All that a cloud needs; lives as long as it.
+class SimAzure {
+ public:
+  explicit SimAzure(int instances) {
+    arm_ = azure_sim::ArmModel::Build(azure_sim::SmallSpec(instances), kStart).value();
+    transport_ = std::make_unique<SimTransport>(*arm_, clock_);
+  }
+  SimTransport& transport() { return *transport_; }
+  azure_sim::ArmModel& arm() { return *arm_; }
+  const NoLog& log() const { return log_; }
+
+  std::unique_ptr<AzureCloud> Start(AzureCloud::Answer answer = [](auto&&...) {}) {
+    Settings settings;
+    settings.endpoints.resource_manager = "https://management.azure.com";
+    settings.endpoints.authority = "https://login.microsoftonline.com";
+    settings.identities.resize(1);
+    settings.scale_sets = {kSetId};
+    return std::make_unique<AzureCloud>(
+        settings,
+        AzureCloud::World{.transport = std::move(transport_),
+                          .clock = clock_,
+                          .read_file = [](const std::string&) { return std::string("secret"); },
+                          .log = log_},
+        std::move(answer));
+  }
+  NicAddresses VmOf(int number) {
+    return {.node = {fmt::format("node{}", number), fmt::format("vm{}", number)},
+            .nic_mac = arm_->world().FindInstance(VmId(number))->nics.at(0)->mac,
+            .configurations = {},
+            .instance = VmId(number)};
+  }
+  NicRequest Ask(int number, const std::vector<std::string>& names) {
+    const NicAddresses vm = VmOf(number);
+    NicRequest request;
+    request.node = vm.node;
+    request.nic_mac = vm.nic_mac;
+    request.instance = vm.instance;
+    for (const std::string& name : names) request.wanted.push_back({name});
+    return request;
+  }
+
+ private:
+  os::SimClock clock_{kStart};
+  std::unique_ptr<azure_sim::ArmModel> arm_;
+  std::unique_ptr<SimTransport> transport_;
+  NoLog log_;
+};
+
+// A cloud that brings its Azure along, for the contract.
+class OwnedCloud final : public Cloud {
+ public:
+  absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override {
+    return cloud_->Apply(desired);
+  }
+  absl::StatusOr<std::vector<NicAddresses>> List() override { return cloud_->List(); }
+  bool ChoosesAddresses() const override { return cloud_->ChoosesAddresses(); }
+  std::string Describe() const override { return cloud_->Describe(); }
+
+ private:
+  SimAzure azure_{2};
+  const std::unique_ptr<AzureCloud> cloud_ = azure_.Start();
+};
+
+INSTANTIATE_TEST_SUITE_P(Azure, ChoosingCloudContract,
+                         testing::Values(ChoosingCloudFactory{
+                             "Azure", [] { return std::make_unique<OwnedCloud>(); },
+                             [] {
+                               // One seed makes the same VMs each time.
+                               SimAzure azure(2);
+                               return std::vector{azure.VmOf(0), azure.VmOf(1)};
+                             }}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(AzureCloud, AnswersRequestsThroughTheCallback) {
+  SimAzure azure(20);
+  absl::Mutex mutex;
+  std::map<NodeKey, absl::StatusOr<NicAddresses>> answers;
+  auto cloud = azure.Start([&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
+    absl::MutexLock lock(&mutex);
+    answers.insert_or_assign(node, std::move(result));
+  });
+  for (int i = 0; i < 20; ++i) cloud->Request(azure.Ask(i, {"spoke-a", "spoke-b"}));
+  const auto all = [&] { return answers.size() == 20; };
+  absl::MutexLock lock(&mutex);
+  ASSERT_TRUE(mutex.AwaitWithTimeout(absl::Condition(&all), absl::Seconds(60)));
+  for (const auto& [node, result] : answers) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->configurations.size(), 2U);
+  }
+  EXPECT_EQ(cloud->counts().writes, 20U);
+}
+
+TEST(AzureCloud, ARefusedTokenIsReplaced) {
+  SimAzure azure(1);
+  azure.transport().set_refuse("Bearer t1");
+  auto cloud = azure.Start();
+  const auto nic = cloud->Apply(azure.Ask(0, {"spoke-a"}));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+}
+
+TEST(AzureCloud, WithoutATokenItSaysWhy) {
+  SimAzure azure(1);
+  azure.transport().set_no_tokens();
+  auto cloud = azure.Start();
+  const auto nic = cloud->Apply(azure.Ask(0, {"spoke-a"}));
+  EXPECT_EQ(nic.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(nic.status().message()), HasSubstr("no token"));
+  EXPECT_THAT(azure.log().events(), testing::Contains("azure_token_failed"));
+}
+
+TEST(AzureCloud, StopsWhileRequestsAreUnderWay) {
+  for (int round = 0; round < 20; ++round) {
+    SimAzure azure(5);
+    auto cloud = azure.Start();
+    for (int i = 0; i < 5; ++i) cloud->Request(azure.Ask(i, {"spoke-a"}));
+    std::thread lister([&] {
+      const auto listing = cloud->List();
+      if (!listing.ok()) {
+        EXPECT_THAT(std::string(listing.status().message()), HasSubstr("stops"));
+      }
+    });
+    if (round % 2 == 0) absl::SleepFor(absl::Milliseconds(round));
+    cloud->ForecastOf({"node0", "vm0"});
+    lister.join();
+    cloud.reset();
+  }
+}
+
+}  // namespace
+}  // namespace spoke::ipam::azure

@@ -239,10 +239,10 @@ std::optional<http::Response> Compute::TakeProfile(const Json& properties, Call&
                                                    Instance& instance, bool* changed) {
   const Json* network = Member(properties, "networkProfileConfiguration");
   if (network == nullptr) return std::nullopt;
-  static const Json kNone;
+  static const Json none;
   const Json* list = Member(*network, "networkInterfaceConfigurations");
   const std::string version = call.target.api_version();
-  auto parsed = ParseProfile(list == nullptr ? kNone : *list,
+  auto parsed = ParseProfile(list == nullptr ? none : *list,
                              {backend_.world(), backend_.knobs(), version, instance.set->id});
   if (parsed.error.has_value()) return parsed.error;
   if (auto error = CheckSuccessor(instance.profile, parsed.value)) return error;

@@ -308,8 +308,8 @@ http::Response Compute::UpgradeInstances(Call& call, ScaleSet& set) {
 }
 
 void Compute::Upgrade(const std::vector<Instance*>& instances, absl::Time when) {
-  static const http::Request kNoRequest;
-  static const Target kNoTarget;
+  static const http::Request no_request;
+  static const Target no_target;
   for (Instance* instance : instances) {
     if (instance->state == State::kDeleting) continue;
     if (Operation* running = backend_.Find(instance->operation);
@@ -324,7 +324,7 @@ void Compute::Upgrade(const std::vector<Instance*>& instances, absl::Time when) 
     instance->foreign_pool.clear();
     ++instance->etag;
     instance->state = State::kUpdating;
-    const Call call{kNoRequest, kNoTarget, when};
+    const Call call{no_request, no_target, when};
     const Operation& operation = backend_.Start(
         call, Provider::kCompute, instance->set->group->subscription, instance->set->spec.location);
     instance->operation = operation.id;
@@ -335,9 +335,9 @@ void Compute::Upgrade(const std::vector<Instance*>& instances, absl::Time when) 
 
 void Compute::Reimage(Instance& instance, absl::Time when) {
   if (!backend_.knobs().reimage_keeps_addresses) return Upgrade({&instance}, when);
-  static const http::Request kNoRequest;
-  static const Target kNoTarget;
-  const Call call{kNoRequest, kNoTarget, when};
+  static const http::Request no_request;
+  static const Target no_target;
+  const Call call{no_request, no_target, when};
   const Operation& operation = backend_.Start(
       call, Provider::kCompute, instance.set->group->subscription, instance.set->spec.location);
   instance.operation = operation.id;

@@ -75,7 +75,7 @@ void AfterWrite(ArmModel& model, absl::Time* now, std::string* url) {
 }
 
 const std::vector<Case>& Cases() {
-  static const std::vector<Case> kCases = {
+  static const std::vector<Case> cases = {
       {"interface_04_PUT_201"},
       {"interface_05_GET_200", PutNic},
       {"interface_06_GET_404"},
@@ -122,7 +122,7 @@ const std::vector<Case>& Cases() {
       {"virtualnetwork_08_PUT_412"},
       {"virtualnetwork_09_GET_200"},
   };
-  return kCases;
+  return cases;
 }
 
 // Paths in which the model differs from the recordings, and why.

@@ -92,7 +92,7 @@ struct Latency {
   absl::Duration slowest = absl::Seconds(60);
 };
 
-struct Knobs {
+struct Knobs {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered for readers.
   // Without it, a request without a token counts as one of the principal "anonymous". The program
   // wants tokens unless told otherwise.
   bool require_token = false;

@@ -13,6 +13,7 @@
 namespace spoke::azure_sim {
 namespace {
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the JSON of a request.
 Json Sorted(const Json& value) {
   if (value.is_array()) {
     Json sorted = Json::array();
@@ -77,11 +78,11 @@ class EntryReader {
 
  private:
   std::optional<http::Response> Read(const Json& item, IpConfig* config) {
-    static const Json kNone = Json::object();
+    static const Json none = Json::object();
     config->name = Text(item, "name");
     if (config->name.empty()) return Invalid("ipConfiguration.name", "A name is required.");
     const Json* properties = Find(item, "properties");
-    if (properties == nullptr) properties = &kNone;
+    if (properties == nullptr) properties = &none;
     Json extra = Json::object();
     static_ = false;
     for (const auto& [key, value] : properties->items()) {
@@ -190,11 +191,11 @@ class EntryReader {
   }
 
   static bool SameGroups(const IpConfig& a, const IpConfig& b) {
-    static const Json kNone;
+    static const Json none;
     const auto groups = [](const IpConfig& config) -> const Json& {
-      if (config.extra == nullptr) return kNone;
+      if (config.extra == nullptr) return none;
       const auto found = config.extra->find("applicationSecurityGroups");
-      return found == config.extra->end() ? kNone : *found;
+      return found == config.extra->end() ? none : *found;
     };
     return &a == &b || groups(a) == groups(b);
   }
@@ -245,10 +246,10 @@ Parsed<NetworkProfile> ParseProfile(const Json& list, const ProfileRules& rules)
           extra[key] = value;
         }
       }
-      static const Json kNone = Json::array();
+      static const Json none = Json::array();
       const Json* entries = Find(*properties, "ipConfigurations");
       auto configs =
-          EntryReader(rules, nic.name, false).ReadAll(entries == nullptr ? kNone : *entries);
+          EntryReader(rules, nic.name, false).ReadAll(entries == nullptr ? none : *entries);
       if (configs.error.has_value()) {
         parsed.error = std::move(configs.error);
         return parsed;

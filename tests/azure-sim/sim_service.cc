@@ -292,7 +292,7 @@ http::Response SimService::PlanFault(const Json& body) {
   planned.count = static_cast<int>(Number(body, "count", 1));
   planned.fault.seconds = Number(body, "seconds", 5);
   planned.fault.location = Text(body, "location");
-  const auto word = std::find(kFaultWords.begin(), kFaultWords.end(), Text(body, "fault"));
+  const auto* const word = std::find(kFaultWords.begin(), kFaultWords.end(), Text(body, "fault"));
   if (word == kFaultWords.end() || planned.count < 1 || planned_.size() >= kMostPlannedFaults) {
     return Problem(400,
                    "fault: stall, drop, truncate, reset, malformed, html or redirect; "

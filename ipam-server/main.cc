@@ -9,11 +9,9 @@
 #include <thread>
 
 #include "fmt/core.h"
-#include "ipam-server/cloud/counted_cloud.h"
-#include "ipam-server/cloud/static_cloud.h"
 #include "ipam-server/config.h"
-#include "ipam-server/jobs/attach_job.h"
 #include "ipam-server/jobs/audit_job.h"
+#include "ipam-server/jobs/cloud_edge.h"
 #include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
 #include "ipam-server/jobs/history_job.h"
@@ -87,28 +85,30 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   EventRing events(log, clock);
   const ServerSettings settings{.pools = config.pools, .fleet = config.policy};
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
-  ASSIGN_OR_RETURN(const std::unique_ptr<StaticCloud> cloud,
-                   StaticCloud::Open(config.attachments_file, AllNics(loaded.state.fleet)));
-  CountedCloud counted(*cloud, server_metrics, clock);
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
   // The loop needs the way to the cloud, and the cloud's answers need the loop.
   FleetLoop* answer_to = nullptr;
-  auto attach_job = std::make_unique<AttachJob>(
-      counted, [&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
-        answer_to->PostCloudResult(node, std::move(result));
-      });
+  ASSIGN_OR_RETURN(const std::unique_ptr<CloudEdge> cloud,
+                   CloudEdge::Open({.azure = config.azure,
+                                    .attachments_file = config.attachments_file,
+                                    .nics = AllNics(loaded.state.fleet)},
+                                   {.clock = clock, .log = events, .metrics = server_metrics},
+                                   [&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
+                                     answer_to->PostCloudResult(node, std::move(result));
+                                   }));
   FleetLoop loop(settings, std::move(loaded),
-                 {*store, node_service, *attach_job, clock, events, &server_metrics});
+                 {*store, node_service, cloud->requests(), clock, events, &server_metrics});
   answer_to = &loop;
   node_service.SetLoop(loop);
-  AuditJob audit({.period = config.audit_period}, {loop, counted, clock, events, &server_metrics});
+  AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
+                 {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, *store, clock, events);
   AdminService admin_service(
       settings,
       {.version = base::kVersion,
        .store = store->Describe(),
-       .cloud = cloud->Describe(),
+       .cloud = cloud->cloud().Describe(),
        .started = clock.Now()},
       os::DirectoryOf(config.sqlite),
       {.loop = loop, .store = *store, .audit = audit, .events = events, .clock = clock});
@@ -123,7 +123,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                                  {"agents", config.listen_agents},
                                  {"admin", config.listen_admin},
                                  {"store", store->Describe()},
-                                 {"cloud", cloud->Describe()},
+                                 {"cloud", cloud->cloud().Describe()},
                                  {"tls", config.tls.insecure ? "off" : "on"}});
   loop.SetWritableSink([&](bool writable) { SetReady(*admin, *agents, writable); });
   SetReady(*admin, *agents, true);
@@ -137,7 +137,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   admin->Shutdown(deadline);
   loop.Stop();
   loop_thread.join();
-  attach_job.reset();  // Before the loop goes: it may have an answer on the way.
+  cloud->Stop();  // Before the loop goes: it may have an answer on the way.
   return absl::OkStatus();
 }
 

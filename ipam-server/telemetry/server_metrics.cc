@@ -51,8 +51,8 @@ std::string NameOf(CloudCall call) {
       return "apply";
     case CloudCall::kList:
       return "list";
-    case CloudCall::kPoll:
-      return "poll";
+    case CloudCall::kHttp:
+      return "http";
   }
   return "apply";
 }

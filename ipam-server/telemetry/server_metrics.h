@@ -59,7 +59,7 @@ struct BreakerMetrics {
 
 enum class HelloOutcome { kAdmitted, kDelayed, kRefused };
 enum class ReclaimOutcome { kAsked, kAgreed, kDenied, kNodeGone };
-enum class CloudCall { kApply, kList, kPoll };
+enum class CloudCall { kApply, kList, kHttp };
 
 // Metrics must outlive it. The calls that begin with Set replace what was said before and belong to
 // one thread, the loop's; those that begin with Count are thread-safe.

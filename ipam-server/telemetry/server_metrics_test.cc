@@ -107,7 +107,7 @@ TEST_F(ServerMetricsTest, EverySeriesIsThereBeforeItsFirstEvent) {
   server_.SetPool("default", {});  // Whose name is an operator's.
   const std::string text = metrics_.Render();
   EXPECT_THAT(text, HasSubstr("spoke_ipam_commits_total{result=\"conflict\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("spoke_ipam_cloud_calls_total{call=\"poll\",result=\"failed\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("spoke_ipam_cloud_calls_total{call=\"http\",result=\"failed\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("spoke_ipam_store_writable 1\n"));
   for (const auto& spec : metrics_.table()) {
     EXPECT_NE(text.find("# TYPE " + spec.name + " "), std::string::npos) << spec.name;

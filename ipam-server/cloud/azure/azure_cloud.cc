@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ipam-server/cloud/azure/arm_id.h"
+#include "ipam-server/cloud/azure/ip_configurations.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 
@@ -37,13 +39,15 @@ AzureCloud::AzureCloud(Settings settings, World world, Answer answer)
   thread_ = std::thread([this] { Run(); });
 }
 
-AzureCloud::~AzureCloud() {
+AzureCloud::~AzureCloud() { Stop(); }
+
+void AzureCloud::Stop() {
   {
     absl::MutexLock lock(&mutex_);
     stopped_ = true;
   }
   world_.transport->Wake();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   const auto nobody_waits = [this]()
                                 ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return waiting_ == 0; };
   absl::MutexLock lock(&mutex_);
@@ -110,8 +114,29 @@ absl::StatusOr<std::vector<NicAddresses>> AzureCloud::List() {
   };
   mutex_.AwaitWithTimeout(absl::Condition(&done), kMostListing);
   --waiting_;
-  if (slot->has_value()) return **slot;
+  if (slot->has_value()) {
+    if ((*slot)->ok()) {
+      for (const NicAddresses& nic : ***slot) {
+        if (!InOurSets(nic.instance)) listed_.insert(nic.instance);
+      }
+    }
+    return **slot;
+  }
   return absl::UnavailableError(stopped_ ? "the server stops" : "Azure has not listed all in time");
+}
+
+bool AzureCloud::InOurSets(const std::string& instance) const {
+  const auto id = ResourceId::Parse(instance);
+  const auto set = id.ok() ? ScaleSetOf(*id) : std::nullopt;
+  return set.has_value() &&
+         std::any_of(settings_.scale_sets.begin(), settings_.scale_sets.end(),
+                     [&](const std::string& ours) { return SameName(ours, set->text()); });
+}
+
+bool AzureCloud::Covers(const std::string& instance) const {
+  if (InOurSets(instance)) return true;
+  absl::MutexLock lock(&mutex_);
+  return listed_.contains(instance);
 }
 
 // --- The thread.
@@ -128,8 +153,7 @@ void AzureCloud::Run() {
     SendCalls(now);
     HandOver();
     const absl::Duration wait = NextWake(now) - world_.clock.Now();
-    for (http::Completion& completion :
-         world_.transport->Wait(std::max(kShortestWait, wait))) {
+    for (http::Completion& completion : world_.transport->Wait(std::max(kShortestWait, wait))) {
       OnCompletion(std::move(completion), world_.clock.Now());
     }
     HandOver();

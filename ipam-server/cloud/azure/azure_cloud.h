@@ -47,13 +47,18 @@ class AzureCloud final : public Cloud, public CloudRequests {
   AzureCloud(Settings settings, World world, Answer answer);
   AzureCloud(const AzureCloud&) = delete;
   AzureCloud& operator=(const AzureCloud&) = delete;
-  // Drops what is under way: the server has it in its store and asks again. Who still waits in
-  // Apply() or List() is told so first; they must have returned before this does.
   ~AzureCloud() override;
+
+  // Drops what is under way: the server has it in its store and asks again. Who waits in Apply() or
+  // List() is told so, and who comes later; `answer` is not called any more. A second call does
+  // nothing.
+  void Stop();
 
   // Also kDeadlineExceeded: it waits for longer than anybody should; it may yet happen.
   absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override;
   absl::StatusOr<std::vector<NicAddresses>> List() override;
+  // Instances of our Uniform scale sets; of Flexible ones, VMs that a listing has had.
+  bool Covers(const std::string& instance) const override;
   bool ChoosesAddresses() const override { return true; }
   std::string Describe() const override;
 
@@ -73,6 +78,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
     std::string logged;  // The last failure that was logged.
   };
 
+  bool InOurSets(const std::string& instance) const;
   void Run();
   void TakeInbox(absl::Time now);
   void AskForTokens(absl::Time now);
@@ -104,6 +110,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
   std::set<NodeKey> applying_ ABSL_GUARDED_BY(mutex_);
   std::map<NodeKey, Slot<absl::StatusOr<NicAddresses>>> applied_ ABSL_GUARDED_BY(mutex_);
   std::deque<Slot<Listing>> listings_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> listed_ ABSL_GUARDED_BY(mutex_);  // VMs of Flexible scale sets, ever.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // Callers in Apply() and List().
 

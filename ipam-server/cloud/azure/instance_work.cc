@@ -367,7 +367,10 @@ void InstanceWork::OnNic(const NicResource& nic, const WorkContext& context) {
       Plan(context);
       return;
     case Reading::kInsteadOfPoll:
-      context.pace->OnFirstPoll(IsComplete(nic));
+      // That it is not over early says nothing.
+      if (IsComplete(nic) || context.now - operation_since_ >= context.pace->first_poll()) {
+        context.pace->OnFirstPoll(IsComplete(nic));
+      }
       if (IsComplete(nic)) {
         Finish(AddressesOf(nic), context);
       } else {

@@ -149,7 +149,9 @@ void InstanceWork::OnPollResponse(const http::Response& response, const WorkCont
   } else if (running) {
     const auto headers =
         DecodeOperationHeaders(response.headers, settings_.endpoints.resource_manager, context.now);
-    absl::Duration wait = context.pace->NextPoll(polls_);
+    // Pods wait: the waits do not grow.
+    const bool blocking = request_.lane == CloudLane::kBlocking;
+    absl::Duration wait = context.pace->NextPoll(blocking ? 1 : polls_);
     if (headers.ok()) wait = std::max(wait, headers->retry_after.value_or(absl::ZeroDuration()));
     not_before_ = context.now + wait;
   } else if (status.state == OperationState::kSucceeded) {

@@ -144,6 +144,30 @@ TEST(BadInput, NicsWithNullListsSpoilTheListing) {
   EXPECT_EQ(world.List().status().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST(BadInput, AnEmptyListOfASetWithInstancesIsNoListing) {
+  azure_sim::Knobs knobs;
+  knobs.nic_list_empty = 1;
+  MachineWorld world(azure_sim::SmallSpec(3), knobs);
+  EXPECT_EQ(world.List().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(world.AskAndWait(VmId(0), {}).ok());
+}
+
+TEST(BadInput, ANicWithoutAnyEntryIsNotBelieved) {
+  MachineWorld world(azure_sim::SmallSpec(1));
+  ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a"}).ok());
+  world.set_intercept(
+      [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
+        if (request.url.find("networkinterfaces") == std::string::npos) return std::nullopt;
+        http::Response response = world.arm().Handle(request, world.now());
+        azure_sim::Json body = azure_sim::Json::parse(response.body);
+        body["value"][0]["properties"]["ipConfigurations"] = azure_sim::Json::array();
+        response.body = body.dump();
+        return response;
+      });
+  EXPECT_EQ(world.List().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(world.AskAndWait(VmId(0), {}).status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST(BadInput, AnEmptySetIsEmptyOnlyWhenItSaysSo) {
   MachineWorld world(azure_sim::SmallSpec(0));
   const auto empty = world.List();

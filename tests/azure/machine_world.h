@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/cloud/azure/machine.h"
 #include "tests/azure-sim/arm_model.h"
+#include "tests/azure-sim/tokens.h"
 
 namespace spoke::ipam::azure {
 
@@ -134,7 +135,11 @@ class MachineWorld {
  private:
   void Send() {
     for (MachineCall& call : machine_->Next(now_)) {
-      call.request.headers.Add("Authorization", fmt::format("Bearer p{}", call.principal));
+      const std::string token =
+          azure_sim::FormatToken({.principal = fmt::format("principal{}", call.principal),
+                                  .issued = absl::UnixEpoch(),
+                                  .expires = absl::InfiniteFuture()});
+      call.request.headers.Add("Authorization", "Bearer " + token);
       sent_.emplace_back(now_, call.request);
       absl::Duration takes = latency_;
       std::optional<absl::StatusOr<http::Response>> answer;

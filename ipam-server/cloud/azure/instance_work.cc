@@ -130,6 +130,14 @@ void InstanceWork::StartNext(const WorkContext& context) {
 
 std::vector<WorkPark> InstanceWork::TakeParks() { return std::exchange(parks_, {}); }
 
+absl::StatusOr<NicResource> ReadWhole(absl::StatusOr<NicResource> nic) {
+  if (!nic.ok()) return absl::UnavailableError(nic.status().message());
+  if (nic->configurations.empty()) {
+    return absl::UnavailableError("NIC " + nic->id.text() + " shows no IP configuration at all");
+  }
+  return nic;
+}
+
 std::vector<IpConfiguration> OursOn(const NicResource& nic, std::string_view prefix) {
   std::vector<IpConfiguration> ours;
   for (const NicConfiguration& entry : nic.configurations) {
@@ -304,14 +312,14 @@ void InstanceWork::Learn(const NicResource& nic) {
 void InstanceWork::OnNicResponse(const http::Response& response, const WorkContext& context) {
   std::vector<NicResource> nics;
   if (is_flexible()) {
-    auto nic = DecodeNic(response);
+    auto nic = ReadWhole(DecodeNic(response));
     if (!nic.ok()) return Retry(nic.status(), context);
     nics.push_back(*std::move(nic));
   } else {
     auto page = DecodeListPage(response.body);
     if (!page.ok()) return Retry(page.status(), context);
     for (const nlohmann::json& item : page->items) {
-      auto nic = DecodeNic(item);
+      auto nic = ReadWhole(DecodeNic(item));
       if (!nic.ok()) return Retry(nic.status(), context);
       nics.push_back(*std::move(nic));
     }

@@ -76,6 +76,11 @@ struct WorkContext {
   std::string full_subnet = {};
 };
 
+// The same NIC, if what it holds is known: not one that shows no entry, since every NIC has its
+// primary one. To believe it would be to take all its addresses for gone.
+// Errors: kUnavailable.
+absl::StatusOr<NicResource> ReadWhole(absl::StatusOr<NicResource> nic);
+
 // What of a NIC is ours and may be used: entries with our prefix that the fabric delivers to. The
 // primary entry is the VM's own, whatever its name (github.com/cilium/cilium/issues/13415).
 std::vector<IpConfiguration> OursOn(const NicResource& nic, std::string_view prefix);

@@ -43,7 +43,7 @@ void InstanceWork::OnModelResponse(const http::Response& response, const WorkCon
   std::string state;
   if (is_flexible()) {
     auto body = ParseJsonObject(response.body);
-    auto nic = body.ok() ? DecodeNic(response) : body.status();
+    auto nic = ReadWhole(body.ok() ? DecodeNic(response) : body.status());
     if (!nic.ok()) return Retry(nic.status(), context);
     if (nic->mac != request_.nic_mac) {
       TryNextNic(absl::FailedPreconditionError("VM " + id_.text() + " has no NIC with MAC " +
@@ -253,7 +253,8 @@ void InstanceWork::Retry(const absl::Status& status, const WorkContext& context)
 }
 
 void InstanceWork::GiveUp(absl::Status status, const ParkTime& park, const WorkContext& context) {
-  parks_.push_back({.writes = true, .time = park, .why = std::string(base::MessageOf(status))});
+  parks_.push_back(
+      {.writes = Changes(request_), .time = park, .why = std::string(base::MessageOf(status))});
   Finish(failure_.has_value() ? *failure_ : std::move(status), context);
 }
 

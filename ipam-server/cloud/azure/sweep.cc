@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ipam-server/cloud/azure/instance_work.h"
 #include "ipam-server/cloud/azure/json_text.h"
 #include "ipam-server/cloud/azure/list_page.h"
 #include "ipam-server/cloud/azure/scale_set.h"
@@ -70,8 +71,7 @@ void Sweep::Abort(const absl::Status& status) {
   done_ = true;
 }
 
-// A scale set made by AKS answers 404 to the list of its NICs when it has no instances. That is
-// believed only when the scale set itself says that it is to have none.
+// A scale set made by AKS answers 404 to the list of its NICs when it has no instances.
 absl::Status Sweep::OnMissing(const ArmError& error) {
   if (flexible_ || step_ != Step::kNics || pages_ > 0) {
     return absl::UnavailableError(Describe(error));
@@ -99,11 +99,13 @@ absl::Status Sweep::OnVm(const nlohmann::json& item) {
 // what is read of the others.
 absl::Status Sweep::OnNic(const nlohmann::json& item) {
   auto nic = DecodeNic(item);
-  if (absl::IsFailedPrecondition(nic.status())) {
+  const bool unknown = absl::IsFailedPrecondition(nic.status());
+  if (!unknown) RETURN_IF_ERROR(nic.status());
+  nic = ReadWhole(std::move(nic));
+  if (!nic.ok()) {
     incomplete_ = nic.status();
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(nic.status());
   const std::optional<ResourceId> vm = flexible_ ? nic->machine : nic->id.Parent();
   if (!vm.has_value() || (flexible_ && !vms_.contains(vm->text()))) return absl::OkStatus();
   // Pages shift while the list changes, and a page may be read twice.
@@ -133,13 +135,22 @@ absl::Status Sweep::OnPage(std::string_view body) {
   } else if (step_ == Step::kVms) {
     Start(Step::kNics);
   } else {
-    done_ = true;
-    if (!incomplete_.ok()) {
-      result_ = absl::UnavailableError(
-          fmt::format("list the NICs of {}: {}", scale_set_.text(), base::MessageOf(incomplete_)));
-    }
+    Finish();
   }
   return absl::OkStatus();
+}
+
+void Sweep::Finish() {
+  for (const std::string& vm : vms_) {
+    if (!nics_.contains(vm)) incomplete_ = absl::UnavailableError("VM " + vm + " shows no NIC");
+  }
+  if (nics_.empty() && incomplete_.ok()) {
+    Start(Step::kScaleSet);  // Nothing at all is believed only when it is to have nothing.
+  } else if (!incomplete_.ok()) {
+    Abort(incomplete_);
+  } else {
+    done_ = true;
+  }
 }
 
 void Sweep::OnResponse(const http::Response& response, absl::Time now) {

@@ -57,6 +57,7 @@ class Sweep {
   enum class Step : uint8_t { kScaleSet, kVms, kNics };
 
   absl::Status OnPage(std::string_view body);
+  void Finish();
   absl::Status OnVm(const nlohmann::json& item);
   absl::Status OnNic(const nlohmann::json& item);
   absl::Status OnMissing(const ArmError& error);

@@ -5,10 +5,12 @@ set -euo pipefail
 
 usage() {
   cat <<'EOF'
-usage: scripts/demo.sh
+usage: scripts/demo.sh [--cloud azure|static]
 
-Builds Spoke, then shows it at work: the server hands addresses of the network to two nodes, pods get
-them through CNI, and reach each other untranslated. Everything runs in namespaces of its own: the
+Builds Spoke, then shows it at work: the server has a simulated Azure put addresses of the network on
+the NICs of two scale-set instances, pods get them through CNI, and reach each other untranslated.
+With --cloud static there is no cloud API: the network delivers addresses to the node we say.
+ Everything runs in namespaces of its own: the
 network, files and settings of this machine stay as they are. Needs root. Takes less than a minute,
 once Spoke is built.
 
@@ -26,8 +28,10 @@ prepare() {
 }
 
 main() {
-  case ${1:-} in
-    '') ;;
+  local cloud=azure
+  case $* in
+    '' | '--cloud azure' | --cloud=azure) ;;
+    '--cloud static' | --cloud=static) cloud=static ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
   esac
@@ -43,14 +47,21 @@ main() {
   lab_init "${LAB_IN:-}"
   # shellcheck disable=SC2034  # For lab_step.
   LAB_STEPS=11
+  if [[ $cloud == azure ]]; then
+    # shellcheck disable=SC2034
+    LAB_STEPS=13
+    lab_use_azure
+  fi
   step_network
   step_certificates
+  if [[ $cloud == azure ]]; then step_cloud; fi
   step_server
   step_agents
   step_runtimes
   step_pods
   step_pings
   step_show
+  if [[ $cloud == azure ]]; then step_azure_calls; fi
   step_delete
   step_no_traces
 
@@ -66,7 +77,7 @@ main() {
   cat <<EOF
 
 Done in $(lab_elapsed) seconds. What you saw:
-  - one server that knows every address of the subnet, and attached some to each node's NIC;
+  - one server that knows every address of the subnet, and had some attached to each node's NIC;
   - an agent on each node that lent them to pods, with no call to anyone while a pod starts;
   - pods that talk over the plain network: their own addresses on the wire, no overlay, no NAT;
   - every address back, and nothing left, once the pods are gone.

@@ -14,6 +14,7 @@ readonly LAB_ADMIN_SOCKET=/run/spoke/ipam-admin.sock
 readonly LAB_CNI_SOCKET=/run/spoke/cni.sock
 
 # What a test may set before lab_server_start and lab_agent_start.
+LAB_CLOUD=static  # Or azure: see lab_use_azure.
 LAB_POOL='{name: default, cidr: 10.20.64.0/24}'
 LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
 LAB_COOLDOWN=2s
@@ -85,6 +86,22 @@ _lab_install_tls() {
   done
 }
 
+_lab_cloud_config() {
+  if [[ $LAB_CLOUD == azure ]]; then
+    _lab_azure_config
+  else
+    printf 'cloud: {static: {attachments_file: %s}}\n' "$(lab_attachments)"
+  fi
+}
+
+# lab_use_azure: everything that follows is on the simulated Azure, where a pool is a whole subnet
+# and agents learn from the cloud who they are. Before the first step.
+lab_use_azure() {
+  LAB_CLOUD=azure
+  LAB_POOL="{name: default, cidr: 10.20.0.0/$LAB_SUBNET_LENGTH}"
+  LAB_AGENT_IDENTITY="azure: {reflector: ${LAB_ADDRESSES[$LAB_CONTROL]}}"
+}
+
 # lab_server_start: starts the server, or starts it again after it was killed.
 lab_server_start() {
   local program
@@ -94,7 +111,7 @@ lab_server_start() {
 listen: {agents: "${LAB_ADDRESSES[$LAB_CONTROL]}:$LAB_SERVER_PORT", admin: "unix:$LAB_ADMIN_SOCKET"}
 tls: {ca: /etc/spoke/tls/ca.crt, certificate: /etc/spoke/tls/server.crt, key: /etc/spoke/tls/server.key}
 store: {sqlite: /var/lib/spoke/ipam.db}
-cloud: {static: {attachments_file: $(lab_attachments)}}
+$(_lab_cloud_config)
 pools:
   - $LAB_POOL
 node_addresses: $LAB_NODE_ADDRESSES

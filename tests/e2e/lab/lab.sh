@@ -24,6 +24,7 @@ source "$LAB_HOME/node.sh"
 source "$LAB_HOME/fabric.sh"
 source "$LAB_HOME/containerd.sh"
 source "$LAB_HOME/cluster.sh"
+source "$LAB_HOME/azure.sh"
 source "$LAB_HOME/pods.sh"
 source "$LAB_HOME/scenario.sh"
 

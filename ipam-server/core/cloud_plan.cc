@@ -339,7 +339,8 @@ std::vector<CloudPlan::LimitKey> CloudPlan::RefusedLimits(const Flight& flight,
     if (answer.refused_by.empty() && budget.remaining <= 0) names.push_back(budget.policy);
   }
   std::vector<LimitKey> refused;
-  for (const auto& [key, ticket] : flight.taken) {
+  for (const auto& taken : flight.taken) {
+    const LimitKey& key = taken.first;
     const bool named = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       return LimitNamed(name) == key.limit;
     });

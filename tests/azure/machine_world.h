@@ -188,6 +188,7 @@ inline std::string VmId(int number) { return fmt::format("{}/virtualmachines/{}"
 
 inline std::vector<std::string> Names(const std::string& prefix, int count) {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) names.push_back(fmt::format("spoke-{}{}", prefix, i));
   return names;
 }

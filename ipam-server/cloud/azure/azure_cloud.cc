@@ -55,7 +55,8 @@ void AzureCloud::Stop() {
 }
 
 std::string AzureCloud::Describe() const {
-  return fmt::format("azure: {} scale sets", settings_.scale_sets.size());
+  const size_t sets = settings_.scale_sets.size();
+  return fmt::format("azure: {} scale {}", sets, sets == 1 ? "set" : "sets");
 }
 
 MachineCounts AzureCloud::counts() const {

@@ -117,7 +117,9 @@ class MachineWorld {
     machine_->List(now_);
     RunUntil([&] { return !listings_.empty(); });
     if (listings_.empty()) return absl::InternalError("no listing");
-    auto listing = std::move(listings_.front());
+    // A move constructor makes GCC 12 warn of what is not initialized in an error.
+    absl::StatusOr<std::vector<NicAddresses>> listing;
+    listing = std::move(listings_.front());
     listings_.pop_front();
     return listing;
   }

@@ -175,6 +175,12 @@ void InstanceWork::OnOperationFailed(const std::optional<ArmError>& error,
     StartOver(known, context);
     return;
   }
+  if (known.kind == ErrorKind::kTransient && !forced_) {
+    // Azure's own trouble: the same once more, which spares one write and one operation.
+    forced_ = true;
+    ReadModel(absl::InfinitePast());
+    return;
+  }
   failure_ = FailureOf(known);
   cleaning_ = true;
   model_.reset();

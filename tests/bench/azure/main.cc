@@ -68,6 +68,7 @@ absl::StatusOr<Json> ColdStart(const Options& options) {
               {"foreign_writes", counters.foreign_writes},
               {"foreign_writes_lost", counters.foreign_writes_lost},
               {"operations_failed", counters.operations_failed},
+              {"writes_by_minute", world->azure().writes_by_minute()},
               {"calls", Calls(*world)}};
 }
 

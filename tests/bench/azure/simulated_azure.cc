@@ -34,7 +34,12 @@ void SimulatedAzure::Work() {
                                 .issued = began_,
                                 .expires = absl::InfiniteFuture()});
     call.request.headers.Add("Authorization", "Bearer " + token);
-    if (call.request.method == "PUT") last_write_ = now;
+    if (call.request.method == "PUT") {
+      last_write_ = now;
+      const auto minute = static_cast<size_t>(absl::ToInt64Minutes(now - began_));
+      if (writes_by_minute_.size() <= minute) writes_by_minute_.resize(minute + 1);
+      ++writes_by_minute_[minute];
+    }
     flights_.push({now + one_way_, ++order_, false, std::move(call), {}});
   }
   for (ipam::azure::MachineAnswer& answer : machine_.TakeAnswers()) {

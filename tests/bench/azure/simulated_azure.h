@@ -42,6 +42,8 @@ class SimulatedAzure final : public ipam::CloudRequests {
   const ipam::azure::MachineCounts& counts() const { return machine_.counts(); }
   // When the last write was sent.
   absl::Time last_write() const { return last_write_; }
+  // How many were sent in each minute since the beginning.
+  const std::vector<uint64_t>& writes_by_minute() const { return writes_by_minute_; }
 
  private:
   struct Flight {
@@ -67,6 +69,7 @@ class SimulatedAzure final : public ipam::CloudRequests {
   std::priority_queue<Flight, std::vector<Flight>, std::greater<>> flights_;
   uint64_t order_ = 0;
   absl::Time last_write_ = absl::InfinitePast();
+  std::vector<uint64_t> writes_by_minute_;
   Answer answer_;
   Listing listing_;
 };

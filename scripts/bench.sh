@@ -10,6 +10,8 @@ usage: scripts/bench.sh NAME|all [--quick]
   ipam_steady   7,500 agents keep still
   ipam_commit   durable lendings and releases a second, against Kea
   ipam_recover  the server is killed with 200,000 addresses, and comes back
+  azure_coldstart  7,500 instances get 27 addresses each from a simulated Azure
+  azure_calls   calls to Azure for each pod that comes and goes
   ipam_scale    the cost of an operation with 20,000, 200,000 and 2,000,000 addresses
 
 Builds the release preset, measures, prints a table and, as the last line, one JSON object.
@@ -22,7 +24,7 @@ Environment:
 EOT
 }
 
-readonly names=(ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale)
+readonly names=(ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale azure_coldstart azure_calls)
 child=
 
 # The benchmark cleans up after itself; it only has to be told, and waited for.
@@ -38,7 +40,7 @@ pass_on() {
 
 build() {
   if [[ -n ${SPOKE_BIN:-} ]]; then return; fi
-  scripts/build.sh release spoke-ipam-server spokectl spoke-swarm spoke-scale >&2
+  scripts/build.sh release spoke-ipam-server spokectl spoke-swarm spoke-scale spoke-azure-bench >&2
 }
 
 # What a peer is measured with: installed for those benchmarks only, and never started as a service.

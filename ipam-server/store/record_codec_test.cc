@@ -43,14 +43,13 @@ NodeRecord Sample() {
   record.subnets = {ip::Prefix::Parse("10.1.0.0/16").value(),
                     ip::Prefix::Parse("fd00::/64").value()};
   record.nic_read = true;
-  record.wanted = {{"spoke-7", {.pool = "blocks", .prefix_length = 28, .since = since}},
-                   {"spoke-8", {.pool = "six",
-                                .family = ip::Family::kV6,
-                                .prefix_length = 128,
-                                .since = since}},
-                   {"spoke-9", {.since = since,
-                                .given = ip::Prefix::Parse("10.9.0.4/32").value(),
-                                .problem = "is in none of the pools"}}};
+  record.wanted = {
+      {"spoke-7", {.pool = "blocks", .prefix_length = 28, .since = since}},
+      {"spoke-8", {.pool = "six", .family = ip::Family::kV6, .prefix_length = 128, .since = since}},
+      {"spoke-9",
+       {.since = since,
+        .given = ip::Prefix::Parse("10.9.0.4/32").value(),
+        .problem = "is in none of the pools"}}};
   return record;
 }
 

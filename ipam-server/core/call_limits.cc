@@ -8,6 +8,8 @@ namespace spoke::ipam {
 namespace {
 
 constexpr absl::Duration kComputeInterval = absl::Minutes(1);
+// When the limits of one VM are refilled is not worth finding out.
+constexpr double kWorthAProbe = 500;
 
 struct LimitRow {
   Limit limit;
@@ -17,7 +19,11 @@ struct LimitRow {
 };
 
 constexpr LimitRate PerMinute(double refill, double capacity) {
-  return {.capacity = capacity, .refill = refill, .interval = kComputeInterval, .stepwise = true};
+  return {.capacity = capacity,
+          .refill = refill,
+          .interval = kComputeInterval,
+          .stepwise = true,
+          .probes = capacity >= kWorthAProbe};
 }
 
 constexpr LimitRate PerSecond(double refill, double capacity) {

@@ -11,6 +11,8 @@ constexpr double kEpsilon = 1e-6;
 // A moment of refill is learned from whole seconds, and the clocks differ a little.
 constexpr absl::Duration kTickMargin = absl::Seconds(1);
 constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
+// How long a bucket is left alone once it is used up, before a call finds out.
+constexpr absl::Duration kProbeAfter = absl::Seconds(3);
 
 double Intervals(absl::Duration duration, const LimitRate& rate) {
   return absl::FDivDuration(duration, rate.interval);
@@ -58,7 +60,14 @@ void Throttle::Set(double tokens, absl::Time now) {
 }
 
 double Throttle::LeftAt(absl::Time now) const {
-  return now < closed_until_ ? 0 : Estimate(now) + kEpsilon;
+  if (now < closed_until_) return 0;
+  const double left = Estimate(now) + kEpsilon;
+  return left < 1 && now >= ProbeAt() ? 1 + kEpsilon : left;
+}
+
+absl::Time Throttle::ProbeAt() const {
+  const bool may = rate_.probes && rate_.stepwise && !tick_.has_value() && !probing_;
+  return may && base_ != absl::InfinitePast() ? base_ + kProbeAfter : absl::InfiniteFuture();
 }
 
 absl::Time Throttle::NextTick(absl::Time after) const {
@@ -68,7 +77,7 @@ absl::Time Throttle::NextTick(absl::Time after) const {
 absl::Time Throttle::When(double units, absl::Time now) const {
   if (units > rate_.capacity) return absl::InfiniteFuture();
   const absl::Time open = std::max(now, closed_until_);
-  if (Estimate(open) + kEpsilon >= units) return open;
+  if (LeftAt(open) >= units) return open;
   const double missing = units - tokens_;
   absl::Time when;
   if (!rate_.stepwise) {
@@ -81,11 +90,13 @@ absl::Time Throttle::When(double units, absl::Time now) const {
       when = std::min(when, refilled_from_ + missing / rate_.refill * rate_.interval);
     }
   }
+  if (units <= 1) when = std::min(when, ProbeAt());
   return std::max(when, open + kShortestWait);
 }
 
 Throttle::Ticket Throttle::Take(double units, absl::Time now) {
   const double left = Estimate(now);
+  if (left + kEpsilon < units) probing_ = true;
   const bool beyond = left > rate_.capacity - rate_.refill ||
                       (base_ != absl::InfinitePast() && left > SpreadRefills(now));
   Set(left - units, now);
@@ -104,6 +115,8 @@ void Throttle::Answered(const Ticket& ticket, std::optional<double> remaining, a
   const double at_least = std::max(0.0, at_most - others);
   const double estimate = Estimate(now);
   if (estimate < at_least || estimate > at_most) {
+    // A refill has been, at some moment before: taking this one for it is late, never early.
+    if (probing_ && !tick_.has_value() && at_least - estimate >= rate_.refill / 2) tick_ = now;
     Set(at_least, now);
     if (rate_.stepwise) refilled_from_ = now + rate_.interval;
   }

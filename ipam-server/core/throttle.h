@@ -18,6 +18,10 @@ struct LimitRate {
   double refill = 0;  // Units an interval.
   absl::Duration interval = absl::Seconds(1);
   bool stepwise = false;  // All of `refill` at once, at the end of an interval.
+  // When it is used up and nobody knows when it is refilled, one call may go out all the same: if it
+  // is refused, that tells the moment; if not, the refill has been. Otherwise up to an interval is
+  // lost at the end of every large change.
+  bool probes = false;
 
   double PerSecond() const { return refill / absl::ToDoubleSeconds(interval); }
 };
@@ -57,6 +61,8 @@ class Throttle {
   bool knows_phase() const { return tick_.has_value(); }
 
  private:
+  // From when on a call may find out when the refills are; InfiniteFuture: none may.
+  absl::Time ProbeAt() const;
   double Estimate(absl::Time now) const;
   double WholeRefills(absl::Time now) const;
   double SpreadRefills(absl::Time now) const;
@@ -71,6 +77,7 @@ class Throttle {
   absl::Time refilled_from_ = absl::InfinitePast();
   std::optional<absl::Time> tick_;  // A moment of refill, if known.
   absl::Time closed_until_ = absl::InfinitePast();
+  bool probing_ = false;  // A probe is under way, or has told all it can.
   double taken_ = 0;     // Ever.
   double answered_ = 0;  // Of them.
 };

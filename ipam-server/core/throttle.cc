@@ -66,8 +66,9 @@ double Throttle::LeftAt(absl::Time now) const {
 }
 
 absl::Time Throttle::ProbeAt() const {
-  const bool may = rate_.probes && rate_.stepwise && !tick_.has_value() && !probing_;
-  return may && base_ != absl::InfinitePast() ? base_ + kProbeAfter : absl::InfiniteFuture();
+  const bool may = rate_.probes && rate_.stepwise && !tick_.has_value();
+  if (!may || base_ == absl::InfinitePast()) return absl::InfiniteFuture();
+  return std::max(base_ + kProbeAfter, no_probe_until_);
 }
 
 absl::Time Throttle::NextTick(absl::Time after) const {
@@ -96,7 +97,8 @@ absl::Time Throttle::When(double units, absl::Time now) const {
 
 Throttle::Ticket Throttle::Take(double units, absl::Time now) {
   const double left = Estimate(now);
-  if (left + kEpsilon < units) probing_ = true;
+  const bool probe = left + kEpsilon < units;
+  if (probe) no_probe_until_ = now + rate_.interval;
   const bool beyond = left > rate_.capacity - rate_.refill ||
                       (base_ != absl::InfinitePast() && left > SpreadRefills(now));
   Set(left - units, now);
@@ -113,10 +115,12 @@ void Throttle::Answered(const Ticket& ticket, std::optional<double> remaining, a
   const double others = taken_ - ticket.answered_before - ticket.units;
   const double at_most = std::clamp(*remaining, 0.0, rate_.capacity);
   const double at_least = std::max(0.0, at_most - others);
+  // What was left all the same can be used up, and then the question is as open as before.
+  if (at_most >= 1) no_probe_until_ = absl::InfinitePast();
   const double estimate = Estimate(now);
   if (estimate < at_least || estimate > at_most) {
     // A refill has been, at some moment before: taking this one for it is late, never early.
-    if (probing_ && !tick_.has_value() && at_least - estimate >= rate_.refill / 2) tick_ = now;
+    if (rate_.probes && !tick_.has_value() && at_least - estimate >= rate_.refill / 2) tick_ = now;
     Set(at_least, now);
     if (rate_.stepwise) refilled_from_ = now + rate_.interval;
   }

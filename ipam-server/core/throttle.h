@@ -18,9 +18,9 @@ struct LimitRate {
   double refill = 0;  // Units an interval.
   absl::Duration interval = absl::Seconds(1);
   bool stepwise = false;  // All of `refill` at once, at the end of an interval.
-  // When it is used up and nobody knows when it is refilled, one call may go out all the same: if it
-  // is refused, that tells the moment; if not, the refill has been. Otherwise up to an interval is
-  // lost at the end of every large change.
+  // When it is used up and nobody knows when it is refilled, one call may go out all the same: if
+  // it is refused, that tells the moment; if not, the refill has been. Otherwise up to an interval
+  // is lost at the end of every large change.
   bool probes = false;
 
   double PerSecond() const { return refill / absl::ToDoubleSeconds(interval); }
@@ -77,7 +77,8 @@ class Throttle {
   absl::Time refilled_from_ = absl::InfinitePast();
   std::optional<absl::Time> tick_;  // A moment of refill, if known.
   absl::Time closed_until_ = absl::InfinitePast();
-  bool probing_ = false;  // A probe is under way, or has told all it can.
+  // A probe before then would tell nothing that the last one has not.
+  absl::Time no_probe_until_ = absl::InfinitePast();
   double taken_ = 0;     // Ever.
   double answered_ = 0;  // Of them.
 };

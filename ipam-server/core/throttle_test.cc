@@ -99,6 +99,72 @@ TEST(Throttle, ARefusalClosesAndTeachesTheMomentOfRefill) {
   EXPECT_GE(throttle.LeftAt(kStart + absl::Seconds(78)), 8);
 }
 
+// Whenever the refills are: one call at most is refused, and once it has told, hardly any time is
+// lost.
+TEST(Throttle, OneCallFindsOutWhenTheRefillsAre) {
+  LimitRate rate{.capacity = 1500,
+                 .refill = 500,
+                 .interval = absl::Minutes(1),
+                 .stepwise = true,
+                 .probes = true};
+  for (int phase = 1; phase <= 60; ++phase) {
+    SCOPED_TRACE(phase);
+    Reference cloud(rate, absl::Seconds(phase));
+    Throttle throttle(rate);
+    int refused = 0;
+    double served = 0;
+    absl::Duration longest_unused;
+    absl::Time unused_since = absl::InfiniteFuture();
+    for (absl::Time now = kStart; now < kStart + absl::Minutes(5); now += absl::Seconds(1)) {
+      while (throttle.LeftAt(now) >= 1) {
+        const Throttle::Ticket ticket = throttle.Take(1, now);
+        if (cloud.At(now) >= 1) {
+          cloud.Take(1);
+          ++served;
+          throttle.Answered(ticket, cloud.At(now), now);
+        } else {
+          ++refused;
+          throttle.Refuse(cloud.ToTick(), absl::ZeroDuration(), now);
+          throttle.Answered(ticket, std::nullopt, now);
+        }
+      }
+      const bool unused = cloud.At(now) >= 1;
+      if (!unused) unused_since = absl::InfiniteFuture();
+      if (unused) unused_since = std::min(unused_since, now);
+      if (unused) longest_unused = std::max(longest_unused, now - unused_since);
+    }
+    EXPECT_LE(refused, 1);
+    EXPECT_GE(served, 1500 + 4 * 500);
+    EXPECT_LE(longest_unused, absl::Seconds(5));
+  }
+}
+
+// Answers that failed before they were counted leave more than the estimate knows.
+TEST(Throttle, AProbeThatFindsSomethingLeftIsNotTheLast) {
+  Throttle throttle({.capacity = 1500,
+                     .refill = 500,
+                     .interval = absl::Minutes(1),
+                     .stepwise = true,
+                     .probes = true});
+  throttle.Take(1500, kStart);
+  absl::Time now = throttle.When(1, kStart);
+  throttle.Answered(throttle.Take(1, now), 2, now);
+  EXPECT_GE(throttle.LeftAt(now), 2);
+  throttle.Answered(throttle.Take(2, now), 0, now);
+  EXPECT_LT(throttle.LeftAt(now), 1);
+  now = throttle.When(1, now);
+  EXPECT_LT(now, kStart + absl::Seconds(10));
+  throttle.Refuse(absl::Seconds(20), absl::ZeroDuration(), now);
+  EXPECT_TRUE(throttle.knows_phase());
+}
+
+TEST(Throttle, WithoutProbesNothingIsSentThatMayBeRefused) {
+  LimitRate rate{.capacity = 1500, .refill = 500, .interval = absl::Minutes(1), .stepwise = true};
+  Throttle throttle(rate);
+  throttle.Take(1500, kStart);
+  EXPECT_LT(throttle.LeftAt(kStart + absl::Seconds(59)), 1);
+}
+
 TEST(Throttle, ALongRefusalTeachesNothing) {
   Throttle throttle(kPerVm);
   throttle.Refuse(absl::Minutes(20), absl::ZeroDuration(), kStart);

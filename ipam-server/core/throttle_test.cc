@@ -146,7 +146,7 @@ TEST(Throttle, AProbeThatFindsSomethingLeftIsNotTheLast) {
                      .interval = absl::Minutes(1),
                      .stepwise = true,
                      .probes = true});
-  throttle.Take(1500, kStart);
+  throttle.Answered(throttle.Take(1500, kStart), std::nullopt, kStart);
   absl::Time now = throttle.When(1, kStart);
   throttle.Answered(throttle.Take(1, now), 2, now);
   EXPECT_GE(throttle.LeftAt(now), 2);

@@ -29,6 +29,7 @@ struct Options {
   double foreign = 0;
   int cycles = 100'000;
   double pod_seconds = 600;
+  bool wander = false;
 };
 
 double MinutesSince(absl::Time began, absl::Time at) {
@@ -72,7 +73,9 @@ absl::StatusOr<Json> ColdStart(const Options& options) {
               {"calls", Calls(*world)}};
 }
 
-// Pods come and go on nodes that have what they need: each node's number of pods wanders.
+// Pods come and go on nodes that have what they need. A pod that ends is any of them; the next
+// goes, as schedulers do it, to the emptier of two nodes, or with `wander` to any, so that some
+// nodes fill up while others fall empty.
 class Churn {
  public:
   Churn(World& world, const Options& options)
@@ -128,11 +131,22 @@ class Churn {
     world_.AnswerReclaims();
     due_ += starts;
     for (; due_ >= 1; due_ -= 1) {
-      const size_t node = random_() % pods_.size();
-      if (!Start(node)) ++refused_;
-      // As many end as begin, elsewhere.
-      const size_t other = random_() % pods_.size();
-      if (!pods_[other].empty()) End(other);
+      if (running() > 0) End(NodeOfAnyPod());
+      if (!Start(NextNode())) ++refused_;
+    }
+  }
+
+  size_t NextNode() {
+    const size_t node = random_() % pods_.size();
+    const size_t other = random_() % pods_.size();
+    return !options_.wander && pods_[other].size() < pods_[node].size() ? other : node;
+  }
+
+  size_t NodeOfAnyPod() {
+    uint64_t pod = random_() % running();
+    for (size_t node = 0;; ++node) {
+      if (pod < pods_[node].size()) return node;
+      pod -= pods_[node].size();
     }
   }
 
@@ -217,6 +231,7 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--errors", options.errors, "Share of calls that end in 503");
   app.add_option("--foreign", options.foreign, "Share of writes another writer comes before");
   app.add_option("--cycles", options.cycles, "Pods that come and go");
+  app.add_flag("--wander", options.wander, "Pods go to any node, however full");
   app.add_option("--pod-seconds", options.pod_seconds, "How long a pod lives");
   app.add_option("--seed", world.seed);
 }

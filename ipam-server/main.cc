@@ -68,12 +68,31 @@ void SetReady(grpc::Server& admin, grpc::Server& agents, bool ready) {
   agents.GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService", ready);
 }
 
+struct Servers {
+  std::unique_ptr<grpc::Server> admin;
+  std::unique_ptr<grpc::Server> agents;
+};
+
+// Whoever can open the admin socket is an operator, so it is born for root only.
+absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& admin_service,
+                                     grpc::Service& node_service) {
+  ASSIGN_OR_RETURN(const auto agent_credentials, rpc::ServerCredentials(config.tls));
+  ASSIGN_OR_RETURN(const auto admin_credentials, rpc::ServerCredentials({.insecure = true}));
+  Servers servers;
+  const mode_t old_mask = ::umask(0177);
+  auto admin = StartServer({config.listen_admin, admin_credentials}, admin_service);
+  ::umask(old_mask);
+  if (!admin.ok()) return admin.status();
+  servers.admin = *std::move(admin);
+  ASSIGN_OR_RETURN(servers.agents,
+                   StartServer({config.listen_agents, agent_credentials}, node_service));
+  return servers;
+}
+
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
   grpc::EnableDefaultHealthCheckService(true);
   const os::RealClock clock;
-  ASSIGN_OR_RETURN(const auto agent_credentials, rpc::ServerCredentials(config.tls));
-  ASSIGN_OR_RETURN(const auto admin_credentials, rpc::ServerCredentials({.insecure = true}));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
 
   telemetry::Metrics metrics(ServerMetricSpecs());
@@ -112,29 +131,23 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
        .started = clock.Now()},
       os::DirectoryOf(config.sqlite),
       {.loop = loop, .store = *store, .audit = audit, .events = events, .clock = clock});
-  // Whoever can open the admin socket is an operator, so it is born for root only.
-  const mode_t old_mask = ::umask(0177);
-  ASSIGN_OR_RETURN(const auto admin,
-                   StartServer({config.listen_admin, admin_credentials}, admin_service));
-  ::umask(old_mask);
-  ASSIGN_OR_RETURN(const auto agents,
-                   StartServer({config.listen_agents, agent_credentials}, node_service));
+  ASSIGN_OR_RETURN(const Servers servers, StartServers(config, admin_service, node_service));
   events.Info("server_started", {{"version", base::kVersion},
                                  {"agents", config.listen_agents},
                                  {"admin", config.listen_admin},
                                  {"store", store->Describe()},
                                  {"cloud", cloud->cloud().Describe()},
                                  {"tls", config.tls.insecure ? "off" : "on"}});
-  loop.SetWritableSink([&](bool writable) { SetReady(*admin, *agents, writable); });
-  SetReady(*admin, *agents, true);
+  loop.SetWritableSink([&](bool writable) { SetReady(*servers.admin, *servers.agents, writable); });
+  SetReady(*servers.admin, *servers.agents, true);
   std::thread loop_thread([&] { loop.Run(); });
   audit.Start();
   history.Start();
   const int signal = signals.Wait();
   log.Info("server_stopping", {{"signal", signal}});
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
-  agents->Shutdown(deadline);
-  admin->Shutdown(deadline);
+  servers.agents->Shutdown(deadline);
+  servers.admin->Shutdown(deadline);
   loop.Stop();
   loop_thread.join();
   cloud->Stop();  // Before the loop goes: it may have an answer on the way.

@@ -46,7 +46,7 @@ std::string HostLinkName(const AttachmentKey& key) {
 }
 
 absl::StatusOr<AttachSpec> PlanAttach(const AttachmentKey& key, std::vector<ip::Address> addresses,
-                                      uint32_t mtu) {
+                                      uint32_t node_mtu, const AttachOptions& options) {
   const auto v4 = std::count_if(addresses.begin(), addresses.end(),
                                 [](const ip::Address& address) { return address.is_v4(); });
   const auto v6 = static_cast<std::ptrdiff_t>(addresses.size()) - v4;
@@ -54,6 +54,11 @@ absl::StatusOr<AttachSpec> PlanAttach(const AttachmentKey& key, std::vector<ip::
     return absl::InvalidArgumentError(
         fmt::format("an attachment has one address a family, not {} IPv4 and {} IPv6", v4, v6));
   }
+  if (options.pod_mac && options.pod_mac->is_multicast()) {
+    return absl::InvalidArgumentError(
+        fmt::format("MAC {} is a group's, not a device's", options.pod_mac->ToString()));
+  }
+  const uint32_t mtu = options.mtu != 0 ? options.mtu : node_mtu;
   const uint32_t least = v6 > 0 ? kMinMtuV6 : kMinMtuV4;
   if (mtu < least) {
     return absl::InvalidArgumentError(fmt::format("MTU {} is below the minimum of {}", mtu, least));
@@ -62,9 +67,11 @@ absl::StatusOr<AttachSpec> PlanAttach(const AttachmentKey& key, std::vector<ip::
   return AttachSpec{.host_link = HostLinkName(key),
                     .pod_link = key.ifname,
                     .host_mac = MacFrom(hash, kHostEnd),
-                    .pod_mac = MacFrom(hash, kPodEnd),
+                    .pod_mac = options.pod_mac.value_or(MacFrom(hash, kPodEnd)),
                     .mtu = mtu,
-                    .addresses = std::move(addresses)};
+                    .addresses = std::move(addresses),
+                    .ordinal = options.ordinal,
+                    .bandwidth = options.bandwidth};
 }
 
 }  // namespace spoke::netagent

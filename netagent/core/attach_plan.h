@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,28 @@ struct AttachmentKey {
   auto operator<=>(const AttachmentKey&) const = default;
 };
 
+// As CNI's capability "bandwidth" has it: all traffic of the link. Ingress is towards the pod.
+struct Bandwidth {
+  uint64_t ingress_rate = 0;   // Bits a second; 0: not limited.
+  uint64_t ingress_burst = 0;  // Bits; a wish, which the plan bounds.
+  uint64_t egress_rate = 0;
+  uint64_t egress_burst = 0;
+
+  bool operator==(const Bandwidth&) const = default;
+};
+
+// What an attachment has beside its addresses.
+struct AttachOptions {
+  std::optional<ip::MacAddress> pod_mac = std::nullopt;  // nullopt: derived from the key.
+  uint32_t mtu = 0;                                      // Bytes; 0: the node's choice.
+  // Which of its container's interfaces this is. The first (0) has the pod's default routes; what
+  // comes from a later one's address leaves by that one all the same.
+  uint32_t ordinal = 0;
+  Bandwidth bandwidth = {};
+
+  bool operator==(const AttachOptions&) const = default;
+};
+
 // A veth pair with its addresses: all that kernel/router.h needs to build it.
 struct AttachSpec {
   std::string host_link;  // Name of the end in the node's namespace.
@@ -29,6 +52,8 @@ struct AttachSpec {
   ip::MacAddress pod_mac;
   uint32_t mtu = 0;                    // Bytes; both ends.
   std::vector<ip::Address> addresses;  // One or two: at most one a family.
+  uint32_t ordinal = 0;                // As in AttachOptions.
+  Bandwidth bandwidth = {};
 
   bool operator==(const AttachSpec&) const = default;
 };
@@ -37,10 +62,11 @@ struct AttachSpec {
 // always gives the same name, so a DEL finds its link with nothing but the key.
 std::string HostLinkName(const AttachmentKey& key);
 
-// The spec for `key`. MACs are locally administered, unicast and derived from the key.
-// Errors: kInvalidArgument (no address, two of one family, or an MTU below 68, RFC 791's minimum;
-// with an IPv6 address below 1280, RFC 8200).
+// The spec for `key`; `node_mtu` is used where the options have none. MACs that nobody asked for
+// are locally administered, unicast and derived from the key. Errors: kInvalidArgument (no address,
+// two of one family, a multicast MAC, or an MTU below 68, RFC 791's minimum; with an IPv6 address
+// below 1280, RFC 8200).
 absl::StatusOr<AttachSpec> PlanAttach(const AttachmentKey& key, std::vector<ip::Address> addresses,
-                                      uint32_t mtu);
+                                      uint32_t node_mtu, const AttachOptions& options = {});
 
 }  // namespace spoke::netagent

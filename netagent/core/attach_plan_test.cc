@@ -33,6 +33,21 @@ TEST(PlanAttach, DerivesUnicastLocalMacsThatDiffer) {
   EXPECT_EQ(*PlanAttach({"c0ffee", "eth0"}, {kV4, kV6}, 1500), *spec);
 }
 
+TEST(PlanAttach, TakesWhatWasAskedFor) {
+  const auto mac = ip::MacAddress::Parse("02:00:5e:00:53:01").value();
+  const AttachOptions options{
+      .pod_mac = mac, .mtu = 1400, .ordinal = 1, .bandwidth = {.ingress_rate = 1'000'000}};
+  const AttachSpec spec = PlanAttach({"c0ffee", "eth0"}, {kV4}, 1500, options).value();
+  EXPECT_EQ(spec.pod_mac, mac);
+  EXPECT_EQ(spec.mtu, 1400U);
+  EXPECT_EQ(spec.ordinal, 1U);
+  EXPECT_EQ(spec.bandwidth, options.bandwidth);
+  EXPECT_FALSE(PlanAttach({"c", "eth0"}, {kV4}, 1500,
+                          {.pod_mac = ip::MacAddress::Parse("01:00:5e:00:53:01").value()})
+                   .ok());
+  EXPECT_FALSE(PlanAttach({"c", "eth0"}, {kV6}, 1500, {.mtu = 1279}).ok());
+}
+
 TEST(PlanAttach, RefusesWhatTheKernelWouldMangle) {
   EXPECT_FALSE(PlanAttach({"c", "eth0"}, {}, 1500).ok());
   EXPECT_FALSE(PlanAttach({"c", "eth0"}, {kV4, kV4}, 1500).ok());

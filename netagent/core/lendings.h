@@ -53,6 +53,12 @@ struct Lending {
   std::vector<ip::Address> addresses;
   uint64_t generation = 0;  // Rises with each lending of this node.
   absl::Time since;
+  // Of the plugin's exec: the same ADD, asked again because its answer was lost, has the same one.
+  // 0: not said.
+  uint64_t attempt = 0;
+  std::string netns_path = {};  // Where the pod's namespace is found again; empty: nowhere.
+  std::string network = {};     // CNI's network name, for GC.
+  AttachOptions options = {};
 
   bool operator==(const Lending&) const = default;
 };

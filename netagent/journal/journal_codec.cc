@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -31,6 +32,20 @@ v1::JournalEntry ToProto(const HoldingsReplaced& event) {
   return entry;
 }
 
+v1::JournalAttachOptions ToProto(const AttachOptions& options) {
+  v1::JournalAttachOptions out;
+  if (options.pod_mac) {
+    out.set_pod_mac(options.pod_mac->octets.data(), options.pod_mac->octets.size());
+  }
+  out.set_mtu(options.mtu);
+  out.set_ordinal(options.ordinal);
+  out.set_ingress_rate(options.bandwidth.ingress_rate);
+  out.set_ingress_burst(options.bandwidth.ingress_burst);
+  out.set_egress_rate(options.bandwidth.egress_rate);
+  out.set_egress_burst(options.bandwidth.egress_burst);
+  return out;
+}
+
 v1::JournalEntry ToProto(const LendingBegun& event) {
   v1::JournalEntry entry;
   v1::JournalLending& out = *entry.mutable_intent()->mutable_lending();
@@ -42,6 +57,10 @@ v1::JournalEntry ToProto(const LendingBegun& event) {
   for (const ip::Address& address : event.lending.addresses) out.add_addresses(address.ToBytes());
   out.set_generation(event.lending.generation);
   out.set_since_unix_ms(absl::ToUnixMillis(event.lending.since));
+  out.set_attempt(event.lending.attempt);
+  out.set_netns_path(event.lending.netns_path);
+  out.set_network(event.lending.network);
+  *out.mutable_options() = ToProto(event.lending.options);
   return entry;
 }
 
@@ -93,6 +112,28 @@ v1::JournalEntry ToProto(const AddressesProven& event) {
   return entry;
 }
 
+absl::StatusOr<ip::MacAddress> MacFromBytes(std::string_view bytes) {
+  ip::MacAddress mac;
+  if (bytes.size() != mac.octets.size()) {
+    return absl::InvalidArgumentError("a MAC address has six bytes");
+  }
+  std::copy(bytes.begin(), bytes.end(), mac.octets.begin());
+  return mac;
+}
+
+absl::StatusOr<AttachOptions> FromProto(const v1::JournalAttachOptions& in) {
+  AttachOptions options{.mtu = in.mtu(),
+                        .ordinal = in.ordinal(),
+                        .bandwidth = {.ingress_rate = in.ingress_rate(),
+                                      .ingress_burst = in.ingress_burst(),
+                                      .egress_rate = in.egress_rate(),
+                                      .egress_burst = in.egress_burst()}};
+  if (!in.pod_mac().empty()) {
+    ASSIGN_OR_RETURN(options.pod_mac, MacFromBytes(in.pod_mac()));
+  }
+  return options;
+}
+
 absl::StatusOr<Event> FromProto(const v1::JournalHoldings& in) {
   HoldingsReplaced event;
   for (const auto& holding : in.holdings()) {
@@ -110,7 +151,11 @@ absl::StatusOr<Event> FromProto(const v1::JournalLending& in) {
   Lending lending{.key = {in.container_id(), in.ifname()},
                   .pod = {in.pod_namespace(), in.pod_name(), in.pod_uid()},
                   .generation = in.generation(),
-                  .since = absl::FromUnixMillis(in.since_unix_ms())};
+                  .since = absl::FromUnixMillis(in.since_unix_ms()),
+                  .attempt = in.attempt(),
+                  .netns_path = in.netns_path(),
+                  .network = in.network()};
+  ASSIGN_OR_RETURN(lending.options, FromProto(in.options()));
   for (const std::string& bytes : in.addresses()) {
     ASSIGN_OR_RETURN(lending.addresses.emplace_back(), ip::Address::FromBytes(bytes));
   }
@@ -137,12 +182,7 @@ absl::StatusOr<Event> FromProto(const v1::JournalConflict& in) {
   ConflictNoted event;
   ASSIGN_OR_RETURN(event.address, ip::Address::FromBytes(in.address()));
   if (in.other_mac().empty()) return event;
-  ip::MacAddress mac;
-  if (in.other_mac().size() != mac.octets.size()) {
-    return absl::InvalidArgumentError("a MAC address has six bytes");
-  }
-  std::copy(in.other_mac().begin(), in.other_mac().end(), mac.octets.begin());
-  event.other_mac = mac;
+  ASSIGN_OR_RETURN(event.other_mac, MacFromBytes(in.other_mac()));
   return event;
 }
 

@@ -21,7 +21,14 @@ Lending Sample() {
           .pod = {"ns", "pod", "uid"},
           .addresses = {A("10.1.0.5"), A("fd00::5")},
           .generation = 42,
-          .since = kNow};
+          .since = kNow,
+          .attempt = 7,
+          .netns_path = "/run/netns/cni-1",
+          .network = "spoke",
+          .options = {.pod_mac = ip::MacAddress::Parse("02:00:5e:00:53:01").value(),
+                      .mtu = 1400,
+                      .ordinal = 1,
+                      .bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000}}};
 }
 
 std::vector<Event> SampleEvents() {

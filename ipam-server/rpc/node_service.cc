@@ -136,6 +136,8 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         loop.PostFromAgent(ConflictEvent{id_, conflict.first, conflict.second});
         return absl::OkStatus();
       }
+      case v1::AgentMessage::kDemand:
+      case v1::AgentMessage::kAttachTraces:
       case v1::AgentMessage::MESSAGE_NOT_SET:
         // Something a newer agent says and this server does not know: pass over it.
         Read();

@@ -6,6 +6,8 @@ usage() {
   cat <<'EOT'
 usage: scripts/bench.sh NAME|all [--quick]
 
+  cni_add       ADD and DEL of a pod, against the reference plugins
+  cni_churn     10,000 pods come and go, and nothing may stay behind
   ipam_storm    7,500 agents connect and obtain 27 addresses each
   ipam_steady   7,500 agents keep still
   ipam_commit   durable lendings and releases a second, against Kea
@@ -24,7 +26,7 @@ Environment:
 EOT
 }
 
-readonly names=(ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale azure_coldstart azure_calls)
+readonly names=(cni_add cni_churn ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale azure_coldstart azure_calls)
 child=
 
 # The benchmark cleans up after itself; it only has to be told, and waited for.
@@ -40,12 +42,13 @@ pass_on() {
 
 build() {
   if [[ -n ${SPOKE_BIN:-} ]]; then return; fi
-  scripts/build.sh release spoke-ipam-server spokectl spoke-swarm spoke-scale spoke-azure-bench >&2
+  scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-azure-bench >&2
 }
 
 # What a peer is measured with: installed for those benchmarks only, and never started as a service.
 prepare() {
   case $1 in
+    cni_add | cni_churn) scripts/setup.sh --also iptables nftables >&2 ;;
     ipam_commit) scripts/setup.sh --also kea-dhcp4-server kea-admin >&2 ;;
     *) scripts/setup.sh >&2 ;;
   esac

@@ -23,7 +23,7 @@ cloud: {{static: {{}}}}
 pools:
 {pools}
 # Up to 16 used addresses of the 27 ask for no more.
-node_addresses: {{min: {addresses}, batch: {addresses}, spare: 0.4, max: 250}}
+node_addresses: {{min: {addresses}, batch: {addresses}, spare: 0.4, max: {most}}}
 """
 
 
@@ -45,7 +45,7 @@ def has_verb(verb):
 class Server:
     """spoke-ipam-server on free ports, with its store in the benchmark's directory."""
 
-    def __init__(self, bench, name="server", addresses=ADDRESSES_A_NODE):
+    def __init__(self, bench, name="server", addresses=ADDRESSES_A_NODE, most=250):
         settle_file_limit()
         self.bench = bench
         self.name = name
@@ -58,7 +58,7 @@ class Server:
         pools = "\n".join(f"  - {{name: pool{i}, cidr: {cidr}}}" for i, cidr in enumerate(POOLS))
         with open(self.config, "w", encoding="utf-8") as out:
             out.write(CONFIG.format(port=self.port, admin=self.admin, database=self.database,
-                                    pools=pools, addresses=addresses))
+                                    pools=pools, addresses=addresses, most=most))
         self.process = None
         self.executed = 0.0  # When it was started last, as time.time() has it.
 

@@ -83,6 +83,9 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
       return TakePolicy(message.policy(), out);
     case v1::ServerMessage::kInventoryRequest:
       return TakeInventory(message.inventory_request().id(), out);
+    case v1::ServerMessage::kOutlook:
+    case v1::ServerMessage::kAttachTracesRequest:
+      return;  // No pod of a simulated node waits, and nobody asks about one.
     case v1::ServerMessage::MESSAGE_NOT_SET:
       return;  // Of a newer server.
   }

@@ -1,0 +1,87 @@
+"""Pods that come and go by the thousand: nothing may fail, and nothing may stay."""
+
+import os
+import time
+
+from cni_node import Node, enter_namespaces, sh
+from harness import Failure, main, memory_kib, say
+
+CYCLES = 10_000
+PARALLEL = 16
+ADDRESSES = 600
+WARM_UP = 500
+# Allocators keep what they have once had; this much of the agent's memory may be that.
+RSS_SLACK_KIB = 2048
+
+
+def lines(*words):
+    return len(sh(*words).splitlines())
+
+
+def count(node):
+    """What a node holds that pods could leave behind, by kind."""
+    pid = node.agent.pid
+    return {
+        "links": lines("ip", "-o", "link"),
+        "routes4": lines("ip", "-4", "route", "show", "table", "all"),
+        "routes6": lines("ip", "-6", "route", "show", "table", "all"),
+        "rules": lines("ip", "-4", "rule") + lines("ip", "-6", "rule"),
+        "neighbours": lines("ip", "neigh", "show", "nud", "permanent"),
+        "set elements": lines("nft", "list", "ruleset"),
+        "sockets": lines("ss", "-xanH") + lines("ss", "-tanH"),
+        "files of the agent": len(os.listdir(f"/proc/{pid}/fd")),
+        "namespaces": len(os.listdir(node.pods)),
+        "tombstones": len(os.listdir("/run/spoke/tombstones"))
+        if os.path.isdir("/run/spoke/tombstones") else 0,
+        "lent": len([a for a in node.server.ask("ip", "list") if a["state"] == "lent"]),
+    }
+
+
+def settle(node, want, seconds=40):
+    """Waits until the counts are as before; what they are in the end."""
+    deadline = time.monotonic() + seconds
+    while True:
+        counts = count(node)
+        if counts == want or time.monotonic() > deadline:
+            return counts
+        time.sleep(0.5)
+
+
+def run(bench):
+    cycles = 200 if bench.quick else CYCLES
+    enter_namespaces()
+    node = Node(bench, addresses=ADDRESSES, cooldown="200ms")
+    time.sleep(1)
+    empty = count(node)
+    node.measure("churn", networks="spoke", cycles=50 if bench.quick else WARM_UP,
+                 parallel=PARALLEL)
+    if settle(node, empty) != empty:
+        raise Failure(f"the warm-up has left something: {empty} before, {count(node)} after")
+    rss = memory_kib(node.agent.pid, "VmRSS")
+    journal = os.path.getsize(node.state + "/journal")
+
+    churned = node.measure("churn", networks="spoke", cycles=cycles, parallel=PARALLEL)
+    if churned["errors"]:
+        say(f"  the first error: {churned['first_error']}")
+    after = settle(node, empty)
+    leaked = {kind: after[kind] - empty[kind] for kind in empty if after[kind] != empty[kind]}
+    rss_growth = memory_kib(node.agent.pid, "VmRSS") - rss
+    if rss_growth > RSS_SLACK_KIB:
+        leaked["KiB of memory"] = rss_growth
+    journal_after = os.path.getsize(node.state + "/journal")
+    if journal_after > max(journal, 2 << 20):
+        leaked["bytes of journal"] = journal_after
+
+    bench.figures = {"cycles": churned["cycles"], "errors": churned["errors"],
+                     "leaked": sum(max(1, abs(value)) for value in leaked.values())}
+    bench.row("cycles", churned["cycles"], ">= 10000",
+              f"{churned['cycles'] / churned['seconds']:.0f} a second, namespaces included")
+    bench.row("errors", churned["errors"], "0")
+    bench.row("leaked", bench.figures["leaked"], "0", str(leaked) if leaked else "")
+    bench.row("memory of the agent", f"{rss_growth:+d} KiB", f"<= {RSS_SLACK_KIB}")
+    bench.row("journal", f"{journal_after >> 10} KiB", "<= 2048", f"{journal >> 10} KiB before")
+    bench.context.update(n=cycles, parallel=PARALLEL, counts=after, rss_growth_kib=rss_growth)
+
+
+if __name__ == "__main__":
+    main("cni_churn", run)

@@ -1,0 +1,2 @@
+// What any exec costs at least.
+int main(void) { return 0; }

@@ -1,16 +1,17 @@
 """A node for benchmarks of the pod path: namespaces of its own, a server, an agent, and the program
 that plays the runtime."""
 
-import ctypes
 import json
 import os
 import subprocess
+import sys
 
 from fleet import Server
-from harness import BIN, LIBC, ROOT, Failure, wait_until
+from harness import BIN, ROOT, Failure, wait_until
 
-CLONE_NEWNS = 0x00020000
-CLONE_NEWNET = 0x40000000
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from private_node import enter_node, sh  # noqa: E402
+
 PEERS = "/usr/lib/cni"
 AGENT = """\
 node_name: bench
@@ -22,38 +23,34 @@ cni_socket: {socket}
 state_dir: {state}
 cooldown: {cooldown}
 """
-# Pods of this namespace get an IPv6 address as well; all others get IPv4 alone.
-DUAL_POOL = """\
+# Blocks, since a NIC has 256 configurations at most and some benchmarks want more addresses. Pods of
+# the namespace "dual" get an IPv6 address as well; those of "bench" get IPv4 alone.
+POOLS = """\
+apiVersion: spoke/v1
+kind: Pool
+metadata: {{name: bench}}
+spec:
+  cidr: 10.40.0.0/16
+  blockPrefixLength: 28
+  namespaces: [bench, dual]
+  nodeAddresses: {{min: {addresses}, batch: 16, spare: 0, max: {addresses}}}
+---
 apiVersion: spoke/v1
 kind: Pool
 metadata: {{name: dual}}
 spec:
   cidr: fd10:250::/64
   namespaces: [dual]
-  nodeAddresses: {{min: {addresses}, batch: 16, spare: 0.5, max: {addresses}}}
+  nodeAddresses: {{min: {dual}, batch: 16, spare: 0, max: {dual}}}
 """
-
-
-def sh(*words):
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise Failure(f"{' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def enter_namespaces():
     """From here on, this process and all it starts have a network and a /run of their own."""
-    if os.geteuid() != 0:
-        raise Failure("needs root: it makes network namespaces")
-    if LIBC.unshare(CLONE_NEWNS | CLONE_NEWNET) != 0:
-        raise Failure(f"no namespaces: {os.strerror(ctypes.get_errno())}")
-    sh("mount", "--make-rprivate", "/")
-    sh("mount", "-t", "tmpfs", "-o", "mode=755", "bench-run", "/run")
-    sh("mount", "-t", "sysfs", "sysfs", "/sys")
-    for words in ("link set lo up", "link add eth0 mtu 1500 type veth peer name wire0",
-                  "address add 10.250.0.4/16 dev eth0", "link set eth0 up", "link set wire0 up",
-                  "route add default via 10.250.0.1 dev eth0"):
-        sh("ip", *words.split())
+    try:
+        enter_node()
+    except OSError as error:
+        raise Failure(f"no namespaces: {error}") from error
 
 
 class Node:
@@ -67,13 +64,12 @@ class Node:
         self.state = "/run/spoke/netagent"
         for directory in (self.pods, self.state, "/run/leases"):
             os.makedirs(directory)
-        self.server = Server(bench, addresses=addresses, most=addresses)
+        self.server = Server(bench, addresses=1, most=1)
         self.server.start()
-        if dual:
-            path = bench.path("dual.yaml")
-            with open(path, "w", encoding="utf-8") as out:
-                out.write(DUAL_POOL.format(addresses=dual))
-            self.server.ask("apply", "-f", path)
+        pools = bench.path("pools.yaml")
+        with open(pools, "w", encoding="utf-8") as out:
+            out.write(POOLS.format(addresses=addresses, dual=max(1, dual)))
+        self.server.ask("apply", "-f", pools)
         config = bench.path("agent.yaml")
         with open(config, "w", encoding="utf-8") as out:
             out.write(AGENT.format(port=self.server.port, socket=self.socket, state=self.state,

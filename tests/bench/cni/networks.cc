@@ -28,7 +28,7 @@ Chain::Settings Spoke(const Places& places, std::string_view pod_namespace) {
 
 absl::StatusOr<std::map<std::string, Chain>> MakeNetworks(const Places& places) {
   std::map<std::string, Chain::Settings> settings;
-  settings[kSpoke] = Spoke(places, "default");
+  settings[kSpoke] = Spoke(places, kSingleNamespace);
   settings[kSpokeDual] = Spoke(places, kDualNamespace);
   settings[kPtp] = {.network = "ptp",
                     .plugin_dirs = places.peers_dir,

@@ -17,8 +17,10 @@ struct Places {
   std::string leases_dir;  // Where host-local keeps its files.
 };
 
-// Ours with IPv4, and, for pods of this namespace, with IPv6 as well: the agent's pools decide.
+// Ours with IPv4, and with IPv6 as well. Which one a pod gets is decided by the pools that are meant
+// for its namespace.
 inline constexpr const char* kSpoke = "spoke";
+inline constexpr const char* kSingleNamespace = "bench";
 inline constexpr const char* kSpokeDual = "spoke_dual";
 inline constexpr const char* kDualNamespace = "dual";
 // ptp with host-local: the least the reference plugins can do for a routed pod.

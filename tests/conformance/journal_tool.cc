@@ -1,0 +1,117 @@
+// spoke-journal: writes an agent's journal as if a server had listed addresses, and shows one. With
+// it a test needs no server: an agent lends what its journal says it has.
+#include <cstdio>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "lib/base/status.h"
+#include "lib/os/file.h"
+#include "netagent/core/lendings.h"
+#include "netagent/journal/journal.h"
+#include "netagent/journal/journal_codec.h"
+#include "nlohmann/json.hpp"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr absl::Duration kAnyCooldown = absl::Seconds(30);
+
+// "10.1.0.5", or "10.1.0.5=gold" for one of a pool other than "default".
+absl::StatusOr<Holding> ParseHolding(const std::string& text) {
+  const size_t equals = text.find('=');
+  ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(text.substr(0, equals)));
+  return Holding{address, equals == std::string::npos ? "default" : text.substr(equals + 1)};
+}
+
+// "gold=10.2.0.0/24=training,web": a pool for the pods of two namespaces.
+absl::StatusOr<PoolRule> ParseRule(const std::string& text) {
+  const size_t first = text.find('=');
+  const size_t second = text.find('=', first + 1);
+  if (first == std::string::npos || second == std::string::npos) {
+    return absl::InvalidArgumentError("no rule: " + text);
+  }
+  PoolRule rule{text.substr(0, first), text.substr(first + 1, second - first - 1), {}};
+  for (size_t begin = second + 1; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    rule.namespaces.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return rule;
+}
+
+absl::Status Seed(const std::string& path, const std::vector<std::string>& addresses,
+                  const std::vector<std::string>& rules) {
+  HoldingsReplaced event;
+  for (const std::string& text : addresses) {
+    ASSIGN_OR_RETURN(event.holdings.emplace_back(), ParseHolding(text));
+  }
+  for (const std::string& text : rules) {
+    ASSIGN_OR_RETURN(event.rules.emplace_back(), ParseRule(text));
+  }
+  ASSIGN_OR_RETURN(const OpenedJournal opened, OpenJournal(path));
+  return opened.journal->Append(event);
+}
+
+// Makes all lendings older, as if the agent had been away.
+absl::Status Age(const std::string& path, int seconds) {
+  ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(path));
+  for (Event& event : opened.events) {
+    if (auto* begun = std::get_if<LendingBegun>(&event)) {
+      begun->lending.since -= absl::Seconds(seconds);
+    }
+  }
+  return opened.journal->Compact(opened.events);
+}
+
+// Reads it beside a running agent, whose lock is left alone.
+absl::Status Show(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string content, os::ReadFile(path));
+  Lendings lendings(kAnyCooldown);
+  for (const Event& event : ParseJournal(content).events) lendings.Apply(event);
+  nlohmann::json shown{{"lent", nlohmann::json::array()},
+                       {"cooling", lendings.Cooling().size()},
+                       {"unfinished", lendings.Unfinished().size()},
+                       {"attached", lendings.Attached().size()}};
+  for (const Lending& lending : lendings.Built()) {
+    nlohmann::json addresses = nlohmann::json::array();
+    for (const ip::Address& address : lending.addresses) addresses.push_back(address.ToString());
+    shown["lent"].push_back({{"container", lending.key.container_id},
+                             {"ifname", lending.key.ifname},
+                             {"pod", lending.pod.name},
+                             {"addresses", addresses}});
+  }
+  std::printf("%s\n", shown.dump().c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace spoke::netagent
+
+int main(int argc, char** argv) {
+  std::string path;
+  std::vector<std::string> addresses;
+  std::vector<std::string> rules;
+  CLI::App app("Writes or shows the journal of spoke-netagent.");
+  app.require_subcommand(1);
+  CLI::App* seed = app.add_subcommand("seed", "as if a server had listed ADDRESS[=POOL]...");
+  seed->add_option("path", path)->required();
+  seed->add_option("addresses", addresses);
+  seed->add_option("--rule", rules, "POOL=CIDR=NAMESPACE,...: who the pool is for");
+  int seconds = 0;
+  CLI::App* age = app.add_subcommand("age", "makes all lendings older by SECONDS");
+  age->add_option("path", path)->required();
+  age->add_option("seconds", seconds)->required();
+  CLI::App* show = app.add_subcommand("show", "what is lent, as JSON");
+  show->add_option("path", path)->required();
+  CLI11_PARSE(app, argc, argv);
+  absl::Status status;
+  if (seed->parsed()) status = spoke::netagent::Seed(path, addresses, rules);
+  if (age->parsed()) status = spoke::netagent::Age(path, seconds);
+  if (show->parsed()) status = spoke::netagent::Show(path);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "spoke-journal: %s\n", status.ToString().c_str());
+  return 1;
+}

@@ -1,0 +1,155 @@
+"""E: GC. What is not in the list of attachments in use goes; without a list, nothing does."""
+
+import time
+
+from checklist import row
+from lab import eventually, expect, expect_equal
+from private_node import sh
+
+# A lending younger than this may be of an ADD that the runtime has not written down yet.
+YOUNG = 60
+
+def attachments(*pods):
+    return [{"containerID": pod.id, "ifname": ifname} for pod, ifname in pods]
+
+
+def collect(node, valid, key="cni.dev/valid-attachments", **keys):
+    conf = node.conf(**keys)
+    if valid is not None:
+        conf[key] = valid
+    return node.cni("GC", conf=conf)
+
+
+def age(node):
+    """Makes all lendings old: an agent that restarts with its journal an hour back."""
+    node.stop_agent()
+    node.tool("spoke-journal", "age", node.journal, str(YOUNG + 1))
+    node.start_agent()
+
+
+def two_pods(node):
+    kept, stale = node.pod(), node.pod()
+    node.add(kept)
+    node.add(stale)
+    age(node)
+    return kept, stale
+
+
+@row("E1", "what is not listed goes, what is listed stays")
+def collects_what_is_not_listed(node):
+    kept, stale = two_pods(node)
+    collect(node, attachments((kept, "eth0"))).silent()
+    expect_equal(list(node.lent()), [(kept.id, "eth0")], "lendings")
+    eventually("one link is left", lambda: len(node.links()) == 1)
+    node.ping(kept)
+
+
+@row("E2", "an empty list: everything of this network, nothing of another")
+def empty_list(node):
+    mine, other = node.pod(), node.pod()
+    node.add(mine)
+    node.add(other, name="another")
+    age(node)
+    collect(node, []).silent()
+    expect_equal(list(node.lent()), [(other.id, "eth0")], "lendings")
+
+
+@row("E3", "no list: nothing is deleted; the list's older name is understood")
+def no_list(node):
+    kept, stale = two_pods(node)
+    collect(node, None).silent()
+    expect_equal(len(node.lent()), 2, "lendings without a list")
+    collect(node, attachments((kept, "eth0")), key="cni.dev/attachments").silent()
+    expect_equal(list(node.lent()), [(kept.id, "eth0")], "lendings")
+    for nonsense in (7, "x", {}, [7], [{}], [{"containerID": 7}], None):
+        conf = node.conf()
+        conf["cni.dev/valid-attachments"] = nonsense
+        answer = node.cni("GC", conf=conf)
+        if nonsense is not None:
+            answer.failed(7)
+        expect_equal(list(node.lent()), [(kept.id, "eth0")], f"lendings after {nonsense!r}")
+    expect(stale, "the stale pod")
+
+
+@row("E4", "interfaces of one container are told apart")
+def by_interface(node):
+    pod = node.pod()
+    node.add(pod)
+    node.add(pod, ifname="net1")
+    age(node)
+    collect(node, attachments((pod, "eth0"))).silent()
+    expect_equal(list(node.lent()), [(pod.id, "eth0")], "lendings")
+    node.ping(pod)
+
+
+@row("E5", "no container, namespace or interface in the environment")
+def bare_environment(node):
+    answer = node.exec(node.environment("GC", CNI_PATH=None),
+                       b'{"cniVersion":"1.1.0","name":"spoke","type":"spoke","socket":"%s",'
+                       b'"cni.dev/valid-attachments":[]}' % node.socket.encode())
+    answer.silent()
+
+
+@row("E6", "a version that has no GC: code 1")
+def no_gc_in_version(node):
+    for version in ("0.4.0", "1.0.0"):
+        error = collect(node, [], cniVersion=version).failed(1)
+        expect("GC" in error["msg"] + error.get("details", ""), f"GC is named in {error}")
+
+
+@row("E7", "one that cannot be deleted does not keep the others from it")
+def one_fails(node):
+    pods = [node.pod() for _ in range(3)]
+    hosts = [node.add(pod)["interfaces"][0]["name"] for pod in pods]
+    age(node)
+    sh("ip", "link", "del", hosts[1])
+    collect(node, []).silent()
+    expect_equal(node.lent(), {}, "lendings")
+
+
+@row("E8", "a stale pod whose namespace is still there loses its interface all the same")
+def namespace_is_there(node):
+    pod = node.pod()
+    node.add(pod)
+    age(node)
+    collect(node, []).silent()
+    expect_equal(node.lent(), {}, "lendings")
+    eventually("the pod's link is gone", lambda: pod.link() is None)
+
+
+@row("E9", "twice")
+def twice(node):
+    two_pods(node)
+    for _ in range(2):
+        collect(node, []).silent()
+
+
+@row("E10", "a list of 5,000 within 30 seconds")
+def long_list(node):
+    pod = node.pod()
+    node.add(pod)
+    age(node)
+    many = attachments((pod, "eth0")) + [{"containerID": f"{i:064x}", "ifname": "eth0"}
+                                         for i in range(10**6, 10**6 + 5000)]
+    answer = collect(node, many).silent()
+    expect(answer.took < 30, f"it took {answer.took} s")
+    expect_equal(len(node.lent()), 1, "lendings")
+
+
+@row("E11", "the agent is down: an error, and nothing is lost")
+def agent_down(node):
+    two_pods(node)
+    node.stop_agent()
+    collect(node, []).failed(11)
+    node.start_agent()
+    expect_equal(len(node.lent()), 2, "lendings")
+
+
+@row("E12", "an attachment that is a few seconds old is not collected: its ADD may not be over")
+def young_ones(node):
+    pod = node.pod()
+    node.add(pod)
+    time.sleep(1)
+    collect(node, []).silent()
+    expect_equal(list(node.lent()), [(pod.id, "eth0")], "lendings")
+    node.ping(pod)

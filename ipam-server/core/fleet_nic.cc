@@ -274,6 +274,9 @@ void Fleet::FreeAll(NodeRecord& record, Effects& effects, absl::Time now) {
           "a node that is gone holds nothing");
     Free(record, base, effects, now);
   }
+  // Also of one that held nothing but names: Free() was not called for it.
+  effects.changed.insert(record.key);
+  forgettable_.insert(record.key);
 }
 
 Effects Fleet::OnListing(const std::set<NodeKey>& present, const std::set<NodeKey>& connected,

@@ -240,5 +240,16 @@ TEST_F(FleetNic, AVmThatIsGoneWantsNothing) {
   fleet_.CheckInvariants();
 }
 
+TEST_F(FleetNic, AVmThatIsGoneAndHeldOnlyNamesIsStoredAndForgotten) {
+  Join(kNode1);
+  Join(kNode2);
+  fleet_.OnListing({kNode2}, {}, kNow);
+  const Effects gone = fleet_.OnListing({kNode2}, {}, kNow);
+  EXPECT_TRUE(gone.changed.contains(kNode1)) << "a restart must not want its names again";
+  EXPECT_EQ(fleet_.Find(kNode1)->mode, NodeMode::kRetired);
+  EXPECT_THAT(fleet_.Expire(kNow).changed, ElementsAre(kNode1)) << "it has nothing that cools";
+  EXPECT_EQ(fleet_.Find(kNode1), nullptr);
+}
+
 }  // namespace
 }  // namespace spoke::ipam

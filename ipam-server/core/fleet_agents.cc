@@ -83,6 +83,9 @@ void Fleet::RetireOthers(const NodeKey& key, Effects& effects) {
     NodeRecord& other = it->second;
     if (other.key == key || other.mode == NodeMode::kRetired) continue;
     other.mode = NodeMode::kRetired;
+    // Nothing more is to be put on its NIC, whatever else is asked for it.
+    StopWantingAll(other, effects);
+    if (other.configurations.empty() && other.wanted.empty()) forgettable_.insert(other.key);
     effects.changed.insert(other.key);
     effects.findings.push_back({Finding::Kind::kReplaced, other.key, ip::Address(),
                                 fmt::format("VM {} has the name now", key.vm_id)});

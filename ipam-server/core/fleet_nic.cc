@@ -207,10 +207,8 @@ void Fleet::StopWantingAll(NodeRecord& record, Effects& effects) {
   for (const auto& [name, wanted] : record.wanted) {
     if (!wanted.given) names.push_back(name);
   }
-  if (record.wanted.empty()) return;
   for (const std::string& name : names) StopWanting(record, name);
-  effects.changed.insert(record.key);
-  effects.attach.insert(record.key);
+  if (!names.empty()) effects.changed.insert(record.key);
 }
 
 // --- Listings. ---

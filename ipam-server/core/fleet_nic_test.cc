@@ -203,6 +203,26 @@ TEST_F(FleetNic, ADrainingNodeWantsNothing) {
   EXPECT_EQ(CountsOf(kNode1).idle, 1U);
 }
 
+TEST_F(FleetNic, AReplacedVmWantsNothing) {
+  const NodeKey successor{kNode1.name, "vm-new"};
+  Join(kNode1);
+  Give(kNode1, {"10.1.0.4", "10.9.0.4"});
+  const Effects effects = fleet_.OnHello(HelloFrom(successor), kNow);
+  EXPECT_TRUE(effects.changed.contains(kNode1));
+  EXPECT_THAT(effects.attach, ElementsAre(successor)) << "no call for the old VM";
+  EXPECT_THAT(WantedOf(fleet_, kNode1), ElementsAre("spoke-2")) << "which is on its NIC";
+  EXPECT_EQ(CountsOf(kNode1).idle, 1U) << "only the cloud can say that it is gone";
+  fleet_.CheckInvariants();
+}
+
+TEST_F(FleetNic, AReplacedVmThatHeldOnlyNamesIsForgotten) {
+  Join(kNode1);
+  fleet_.OnHello(HelloFrom({kNode1.name, "vm-new"}), kNow);
+  EXPECT_EQ(fleet_.pools()[0].free(), 251U);
+  fleet_.Expire(kNow);
+  EXPECT_EQ(fleet_.Find(kNode1), nullptr);
+}
+
 TEST_F(FleetNic, BlocksAreWantedWhole) {
   PoolSpec blocks = Pool("blocks", "10.1.0.0/24");
   blocks.block_length = 28;

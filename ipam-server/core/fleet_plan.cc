@@ -99,7 +99,11 @@ Effects Fleet::Review(const NodeKey& key, double jitter, absl::Time now) {
 
 void Fleet::Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Time now) {
   const bool draining = record.mode == NodeMode::kDraining;
-  if (draining) StopWantingAll(record, effects);
+  if (draining && !record.wanted.empty()) {
+    StopWantingAll(record, effects);
+    // To learn what was given nevertheless, and to give back what was given and is no use.
+    effects.attach.insert(record.key);
+  }
   std::vector<ip::Prefix> asked;
   uint64_t would_free = 0;
   for (const GroupState& state : GroupStatesOf(record)) {

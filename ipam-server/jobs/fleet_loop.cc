@@ -148,13 +148,14 @@ void FleetLoop::ReviewSome(Batch& batch) {
 // What the cloud granted in part only, or forgot.
 void FleetLoop::AskCloudAgain(const NodeKey& key, Batch& batch) {
   const NodeRecord* record = state_.fleet.Find(key);
-  if (record == nullptr || cloud_retries_.contains(key) || cloud_.ForecastOf(key)) return;
+  if (record == nullptr || cloud_retries_.contains(key)) return;
   const bool waits = std::any_of(record->wanted.begin(), record->wanted.end(),
                                  [](const auto& e) { return !e.second.given.has_value(); });
   const bool on_its_way =
       std::any_of(record->configurations.begin(), record->configurations.end(),
                   [](const auto& e) { return e.second.state != LeaseState::kAttached; });
-  if (waits || on_its_way) batch.effects.attach.insert(key);
+  if (!waits && !on_its_way) return;
+  if (!cloud_.ForecastOf(key)) batch.effects.attach.insert(key);
 }
 
 void FleetLoop::Commit(Batch& batch) {

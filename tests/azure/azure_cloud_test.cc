@@ -2,9 +2,14 @@
 // when the thread has nothing to do but wait.
 #include "ipam-server/cloud/azure/azure_cloud.h"
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "absl/synchronization/blocking_counter.h"
 #include "gmock/gmock.h"
 #include "ipam-server/cloud/choosing_cloud_contract.h"
 #include "tests/azure-sim/arm_model.h"
@@ -28,6 +33,7 @@ class SimTransport final : public http::Transport {
       completed_.push_back({id, TokenAnswer()});
       return;
     }
+    if (on_send_) on_send_();
     const auto token = request.headers.Find("Authorization");
     EXPECT_TRUE(token.has_value());
     http::Response response = arm_.Handle(request, clock_.Now());
@@ -52,6 +58,8 @@ class SimTransport final : public http::Transport {
 
   void set_no_tokens() { no_tokens_ = true; }
   void set_refuse(std::string token) { refuse_token_ = std::move(token); }
+  // Called in the cloud's thread, while its machine is at work.
+  void set_on_send(std::function<void()> on_send) { on_send_ = std::move(on_send); }
 
  private:
   http::Response TokenAnswer() {
@@ -67,6 +75,7 @@ class SimTransport final : public http::Transport {
   os::SimClock& clock_;
   std::vector<http::Completion> completed_;
   std::string refuse_token_;
+  std::function<void()> on_send_;
   bool no_tokens_ = false;
   int tokens_ = 0;
   absl::Mutex mutex_;
@@ -180,6 +189,42 @@ TEST(AzureCloud, AnswersRequestsThroughTheCallback) {
     EXPECT_EQ(result->configurations.size(), 2U);
   }
   EXPECT_EQ(cloud->counts().writes, 20U);
+}
+
+// The server's loop asks and looks: it must not wait while a page of a list is decoded.
+TEST(AzureCloud, NeitherAsksNorForecastsWaitForTheMachine) {
+  SimAzure azure(2);
+  const NicRequest first = azure.Ask(0, {"spoke-a"});
+  const NicRequest second = azure.Ask(1, {"spoke-a"});
+  std::unique_ptr<AzureCloud> cloud;
+  std::vector<std::optional<CloudForecast>> told;  // Of the first, at each call.
+  std::optional<CloudForecast> at_once;            // Of the second, when it was asked for.
+  azure.transport().set_on_send([&] {
+    if (!at_once) {
+      cloud->Request(second);
+      at_once = cloud->ForecastOf(second.node);
+    }
+    told.push_back(cloud->ForecastOf(first.node));
+  });
+  absl::BlockingCounter answers(2);
+  std::atomic<int> still_told = 0;
+  cloud = azure.Start([&](const NodeKey& node, const absl::StatusOr<NicAddresses>& result) {
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (cloud->ForecastOf(node)) ++still_told;
+    answers.DecrementCount();
+  });
+  EXPECT_FALSE(cloud->ForecastOf(first.node).has_value());
+  cloud->Request(first);
+  answers.Wait();
+  EXPECT_EQ(still_told, 0) << "nothing waits any more";
+  cloud->Stop();
+  ASSERT_TRUE(at_once.has_value());
+  EXPECT_EQ(at_once->waits_for, "its turn");
+  ASSERT_TRUE(told.at(0).has_value());
+  const auto under_way = [](const auto& forecast) {
+    return forecast.has_value() && forecast->waits_for == "Azure's answer";
+  };
+  EXPECT_TRUE(std::any_of(told.begin(), told.end(), under_way));
 }
 
 TEST(AzureCloud, ARefusedTokenIsReplaced) {

@@ -23,6 +23,12 @@ constexpr absl::Duration kMostListing = absl::Minutes(10);
 // Whatever is decided, the thread does not spin.
 constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
 constexpr int kUnauthorized = 401;
+// All of them are worked out at once, which takes a while where thousands wait.
+constexpr absl::Duration kForecastPeriod = absl::Seconds(1);
+
+CloudForecast NotLookedAt(const NicRequest& request, absl::Time now) {
+  return {.lane = request.lane, .eta = now, .waits_for = "its turn"};
+}
 
 }  // namespace
 
@@ -67,14 +73,20 @@ MachineCounts AzureCloud::counts() const {
 void AzureCloud::Request(NicRequest desired) {
   {
     absl::MutexLock lock(&mutex_);
-    inbox_.push_back(std::move(desired));
+    Enqueue(std::move(desired));
   }
   world_.transport->Wake();
 }
 
+void AzureCloud::Enqueue(NicRequest request) {
+  forecasts_.try_emplace(request.node, NotLookedAt(request, world_.clock.Now()));
+  inbox_.push_back(std::move(request));
+}
+
 std::optional<CloudForecast> AzureCloud::ForecastOf(const NodeKey& node) const {
-  absl::MutexLock lock(&machine_mutex_);
-  return machine_.ForecastOf(node, world_.clock.Now());
+  absl::MutexLock lock(&mutex_);
+  const auto forecast = forecasts_.find(node);
+  return forecast == forecasts_.end() ? std::nullopt : std::optional(forecast->second);
 }
 
 absl::StatusOr<NicAddresses> AzureCloud::Apply(const NicRequest& desired) {
@@ -88,7 +100,7 @@ absl::StatusOr<NicAddresses> AzureCloud::Apply(const NicRequest& desired) {
   if (!stopped_) {
     applying_.insert(desired.node);
     applied_[desired.node] = slot;
-    inbox_.push_back(desired);
+    Enqueue(desired);
     world_.transport->Wake();
     const auto done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return stopped_ || slot->has_value();
@@ -153,6 +165,7 @@ void AzureCloud::Run() {
     AskForTokens(now);
     SendCalls(now);
     HandOver();
+    PublishForecasts(now);
     const absl::Duration wait = NextWake(now) - world_.clock.Now();
     for (http::Completion& completion : world_.transport->Wait(std::max(kShortestWait, wait))) {
       OnCompletion(std::move(completion), world_.clock.Now());
@@ -169,6 +182,7 @@ void AzureCloud::TakeInbox(absl::Time now) {
     requests.swap(inbox_);
     listings = std::exchange(listings_asked_, 0);
   }
+  forecasts_stale_ = forecasts_stale_ || !requests.empty();
   absl::MutexLock lock(&machine_mutex_);
   for (NicRequest& request : requests) machine_.Request(std::move(request), now);
   for (; listings > 0; --listings) machine_.List(now);
@@ -224,6 +238,7 @@ void AzureCloud::SendCalls(absl::Time now) {
   }
   absl::MutexLock lock(&machine_mutex_);
   for (MachineCall& call : machine_.Next(now)) {
+    forecasts_stale_ = true;
     auto token = TokenFor(call.principal, now);
     if (!token.ok()) {
       machine_.OnResponse(call.id, token.status(), now);
@@ -244,6 +259,7 @@ void AzureCloud::OnCompletion(http::Completion completion, absl::Time now) {
   if (completion.response.ok() && completion.response->status == kUnauthorized && !token.empty()) {
     for (Principal& principal : principals_) principal.source.Reject(token.mapped(), now);
   }
+  forecasts_stale_ = true;
   absl::MutexLock lock(&machine_mutex_);
   machine_.OnResponse(completion.id, completion.response, now);
 }
@@ -260,6 +276,7 @@ void AzureCloud::HandOver() {
   {
     absl::MutexLock lock(&mutex_);
     for (MachineAnswer& answer : answers) {
+      forecasts_.erase(answer.node);
       const auto waits = applied_.find(answer.node);
       if (waits != applied_.end()) {
         *waits->second = std::move(answer.result);
@@ -275,8 +292,24 @@ void AzureCloud::HandOver() {
   for (MachineAnswer& answer : asynchronous) answer_(answer.node, std::move(answer.result));
 }
 
+void AzureCloud::PublishForecasts(absl::Time now) {
+  if (!forecasts_stale_ || now < published_at_ + kForecastPeriod) return;
+  forecasts_stale_ = false;
+  published_at_ = now;
+  std::map<NodeKey, CloudForecast> forecasts;
+  {
+    absl::MutexLock lock(&machine_mutex_);
+    forecasts = machine_.Forecasts(now);
+  }
+  absl::MutexLock lock(&mutex_);
+  for (const NicRequest& request : inbox_) {
+    forecasts.try_emplace(request.node, NotLookedAt(request, now));
+  }
+  forecasts_.swap(forecasts);
+}
+
 absl::Time AzureCloud::NextWake(absl::Time now) const {
-  absl::Time wake = absl::InfiniteFuture();
+  absl::Time wake = forecasts_stale_ ? published_at_ + kForecastPeriod : absl::InfiniteFuture();
   for (const Principal& principal : principals_) {
     wake = std::min(wake, principal.source.NextRequest());
   }

@@ -63,6 +63,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
   std::string Describe() const override;
 
   void Request(NicRequest desired) override;
+  // About a second old. Of what the thread has not looked at yet, only that it waits.
   std::optional<CloudForecast> ForecastOf(const NodeKey& node) const override;
 
   MachineCounts counts() const;
@@ -89,6 +90,9 @@ class AzureCloud final : public Cloud, public CloudRequests {
   void OnCompletion(http::Completion completion, absl::Time now);
   void OnToken(size_t principal, const absl::StatusOr<http::Response>& response, absl::Time now);
   void HandOver();
+  // The forecasts, if something happened since the last time, and that is a second ago.
+  void PublishForecasts(absl::Time now);
+  void Enqueue(NicRequest request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time NextWake(absl::Time now) const;
 
   const Settings settings_;
@@ -99,13 +103,17 @@ class AzureCloud final : public Cloud, public CloudRequests {
   std::vector<Principal> principals_;
   absl::flat_hash_map<uint64_t, std::string> token_of_;  // Of calls under way.
   absl::Time without_token_since_;
+  bool forecasts_stale_ = false;
+  absl::Time published_at_ = absl::InfinitePast();
 
-  // Held while the machine is at work, never while waiting.
+  // Held while the machine is at work, which may take as long as a page of a list takes to be
+  // decoded: never to be taken by those who must not wait.
   mutable absl::Mutex machine_mutex_;
-  mutable Machine machine_ ABSL_GUARDED_BY(machine_mutex_);
+  Machine machine_ ABSL_GUARDED_BY(machine_mutex_);
 
   mutable absl::Mutex mutex_;
   std::vector<NicRequest> inbox_ ABSL_GUARDED_BY(mutex_);
+  std::map<NodeKey, CloudForecast> forecasts_ ABSL_GUARDED_BY(mutex_);  // Of what waits.
   size_t listings_asked_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<NodeKey> applying_ ABSL_GUARDED_BY(mutex_);
   std::map<NodeKey, Slot<absl::StatusOr<NicAddresses>>> applied_ ABSL_GUARDED_BY(mutex_);

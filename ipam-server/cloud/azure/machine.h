@@ -84,6 +84,8 @@ class Machine {
 
   // nullopt: nothing waits for the node. What is said is at most a second old.
   std::optional<CloudForecast> ForecastOf(const NodeKey& node, absl::Time now);
+  // Of all nodes for which something waits. Takes n log n.
+  std::map<NodeKey, CloudForecast> Forecasts(absl::Time now);
 
   const MachineCounts& counts() const { return counts_; }
   const CloudPlan& plan() const { return plan_; }

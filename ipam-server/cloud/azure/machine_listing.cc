@@ -126,4 +126,9 @@ std::optional<CloudForecast> Machine::ForecastOf(const NodeKey& node, absl::Time
   return forecast == forecasts_.end() ? std::nullopt : std::optional(forecast->second);
 }
 
+std::map<NodeKey, CloudForecast> Machine::Forecasts(absl::Time now) {
+  RefreshForecasts(now);
+  return forecasts_;
+}
+
 }  // namespace spoke::ipam::azure

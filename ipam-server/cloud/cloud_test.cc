@@ -1,5 +1,9 @@
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "ipam-server/cloud/choosing_cloud_contract.h"
 #include "ipam-server/cloud/cloud_contract.h"
 #include "ipam-server/cloud/fake_cloud.h"
 #include "ipam-server/cloud/static_cloud.h"
@@ -25,6 +29,35 @@ NicRequest Ask(const std::string& node, const std::string& mac, const std::strin
   const NicAddresses nic = Nic(node, mac, address);
   return {.node = nic.node, .nic_mac = nic.nic_mac, .configurations = nic.configurations};
 }
+
+std::vector<NicAddresses> TwoVms() {
+  return {{.node = {"node1", "vm-1"},
+           .nic_mac = ip::MacAddress::Parse("00:0d:3a:00:00:01").value(),
+           .configurations = {},
+           .instance = "/vm/1"},
+          {.node = {"node2", "vm-2"},
+           .nic_mac = ip::MacAddress::Parse("00:0d:3a:00:00:02").value(),
+           .configurations = {},
+           .instance = "/vm/2"}};
+}
+
+// It knows of a VM once it was asked for it.
+std::unique_ptr<Cloud> ChoosingFake() {
+  auto cloud = std::make_unique<FakeCloud>();
+  cloud->ChooseFrom(ip::Prefix::Parse("10.1.0.0/24").value());
+  for (const NicAddresses& vm : TwoVms()) {
+    NicRequest look;
+    look.node = vm.node;
+    look.nic_mac = vm.nic_mac;
+    look.instance = vm.instance;
+    EXPECT_TRUE(cloud->Apply(look).ok());
+  }
+  return cloud;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, ChoosingCloudContract,
+                         testing::Values(ChoosingCloudFactory{"Fake", ChoosingFake, TwoVms}),
+                         [](const auto& test) { return test.param.name; });
 
 TEST(StaticCloud, PublishesEveryAttachmentInAddressOrder) {
   const testing_support::TempDir dir;

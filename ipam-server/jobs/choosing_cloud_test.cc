@@ -116,6 +116,17 @@ TEST_F(ChoosingCloudTest, NothingFollowsForAVmThatAListingDoesNotCover) {
   EXPECT_EQ(log_.Count("releases_frozen"), 0);
 }
 
+// github.com/cilium/cilium/issues/16206: nodes with nothing to do cost no calls.
+TEST_F(ChoosingCloudTest, ANodeThatHasItsTargetIsNotAskedForAgain) {
+  Join();
+  for (int i = 0; i < 600; ++i) {
+    clock_.Advance(absl::Seconds(1));
+    if (i % 300 == 0) List();
+    Step();
+    ASSERT_THAT(requests_.waiting, IsEmpty()) << "after " << i << " s";
+  }
+}
+
 TEST_F(ChoosingCloudTest, WhatTheCloudForgotIsAskedAgain) {
   Greet(1);
   AnswerCloud();

@@ -216,6 +216,56 @@ TEST(KnownBugs, Cilium10190_EveryFieldIsSentBack) {
   EXPECT_EQ(nlohmann::json(after), nlohmann::json(before));  // In any order.
 }
 
+// github.com/Azure/AKS/issues/1404: VMs got accelerated networking where it was disabled, and Azure
+// refuses to mix. Every write carries the field, whatever it is for.
+TEST(KnownBugs, Aks1404_AcceleratedNetworkingIsKeptInEveryWrite) {
+  for (const bool flexible : {false, true}) {
+    for (const bool accelerated : {false, true}) {
+      SCOPED_TRACE(fmt::format("flexible {}, accelerated {}", flexible, accelerated));
+      azure_sim::SimSpec spec = azure_sim::SmallSpec(
+          1, "10.0.0.0/16",
+          flexible ? azure_sim::Orchestration::kFlexible : azure_sim::Orchestration::kUniform);
+      spec.scale_sets[0].accelerated_networking = accelerated;
+      MachineWorld world(spec);
+      const auto& vms = world.arm().world().FindGroup("sub", "rg")->vms;
+      const std::string vm = flexible ? azure_sim::Lower(vms.begin()->second->id) : VmId(0);
+      ASSERT_TRUE(world.AskAndWait(vm, {"spoke-a", "spoke-b"}).ok());
+      ASSERT_TRUE(world.AskAndWait(vm, {"spoke-c"}, {"spoke-a"}).ok());
+      ASSERT_TRUE(world.AskAndWait(vm, {}, {"spoke-b", "spoke-c"}).ok());
+      EXPECT_EQ(world.CountSent("PUT"), 3U);
+      for (const auto& [when, request] : world.sent()) {
+        if (request.method != "PUT") continue;
+        Json nic = Json::parse(request.body)["properties"];
+        if (!flexible) {
+          nic = nic["networkProfileConfiguration"]["networkInterfaceConfigurations"][0];
+          nic = Json(nic["properties"]);
+        }
+        EXPECT_EQ(nic["enableAcceleratedNetworking"], Json(accelerated)) << request.body;
+      }
+    }
+  }
+}
+
+// github.com/cilium/cilium/issues/16206: looking at all VMs again and again used up nine tenths of
+// a subscription's requests, and other clients failed.
+TEST(KnownBugs, Cilium16206_NodesWithNothingToDoCostNoCalls) {
+  auto world = Make(50);
+  for (int i = 0; i < 50; ++i) world->Request(world->Ask(VmId(i), {"spoke-a"}));
+  world->RunUntil([&] { return world->answers() == 50; });
+  world->RunFor(absl::Minutes(2));
+  const size_t settled = world->sent().size();
+  world->RunFor(absl::Hours(24));
+  EXPECT_EQ(world->sent().size(), settled);
+  EXPECT_EQ(world->machine().NextWake(), absl::InfiniteFuture());
+
+  // Nor do they cost any while another node is served.
+  ASSERT_TRUE(world->AskAndWait(VmId(7), {"spoke-b"}).ok());
+  for (size_t i = settled; i < world->sent().size(); ++i) {
+    EXPECT_THAT(world->sent()[i].second.url,
+                testing::AnyOf(HasSubstr(VmId(7)), HasSubstr("/operations/")));
+  }
+}
+
 // github.com/kubernetes/kubernetes/issues/80365: an upgrade to the latest model wiped what had been
 // given to the instance alone. The server learns of it when it next looks.
 TEST(KnownBugs, Kubernetes80365_WhatAnUpgradeWipedIsNotTold) {

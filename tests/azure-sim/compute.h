@@ -71,6 +71,11 @@ class Compute {
   http::Response ListMachines(Call& call, ResourceGroup* group);
   http::Response OneMachine(Call& call, ResourceGroup& group);
 
+  // 202, with an operation that succeeds at `end`. Its id goes to `id`, unless that is null.
+  http::Response Accept(Call& call, const ScaleSet& set, absl::Time end, std::string* id = nullptr);
+  // The same for what deletes instances: by its end they are gone, however long each takes.
+  http::Response AcceptDeletion(Call& call, const ScaleSet& set, std::string* id = nullptr);
+
   Throttle::Scope ScopeOf(const ScaleSet& set) const;
   Throttle::Scope ScopeOf(const Instance& instance) const;
   Json ListPage(Call& call, Json value, std::optional<uint64_t> next);

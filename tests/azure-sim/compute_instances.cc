@@ -47,6 +47,24 @@ Throttle::Scope Compute::ScopeOf(const Instance& instance) const {
   return {instance.set->group->subscription, instance.set->spec.location, instance.id};
 }
 
+http::Response Compute::Accept(Call& call, const ScaleSet& set, absl::Time end, std::string* id) {
+  Operation& operation =
+      backend_.Start(call, Provider::kCompute, set.group->subscription, set.spec.location);
+  if (id != nullptr) *id = operation.id;
+  backend_.timeline().At(end, [this, id = operation.id](absl::Time when) {
+    Operation* running = backend_.Find(id);
+    if (running == nullptr || !running->running()) return;
+    backend_.End(*running, when, Operation::Status::kSucceeded);
+  });
+  http::Response response = EmptyResponse(202);
+  backend_.AddAsyncHeaders(call, operation, true, &response);
+  return response;
+}
+
+http::Response Compute::AcceptDeletion(Call& call, const ScaleSet& set, std::string* id) {
+  return Accept(call, set, call.now + backend_.knobs().delete_latency.most, id);
+}
+
 http::Response Compute::BelowSet(Call& call, ScaleSet& set) {
   const std::string_view what = call.target.Key(8);
   if (what == "virtualmachines") {
@@ -373,18 +391,8 @@ http::Response Compute::DeleteInstanceRequest(Call& call, Instance& instance) {
   if (auto refused = backend_.Ask(call, Policy::kDeleteScaleSetVms, ScopeOf(instance))) {
     return *refused;
   }
-  Operation& operation = backend_.Start(call, Provider::kCompute, instance.set->group->subscription,
-                                        instance.set->spec.location);
-  http::Response response = EmptyResponse(202);
-  backend_.AddAsyncHeaders(call, operation, true, &response);
+  http::Response response = AcceptDeletion(call, *instance.set);
   DeleteInstance(instance, call.now);
-  // Both end together: the instance's fate was drawn first.
-  backend_.timeline().At(call.now + backend_.knobs().delete_latency.most,
-                         [this, id = operation.id](absl::Time when) {
-                           Operation* running = backend_.Find(id);
-                           if (running == nullptr || !running->running()) return;
-                           backend_.End(*running, when, Operation::Status::kSucceeded);
-                         });
   return response;
 }
 

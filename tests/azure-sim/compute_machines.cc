@@ -104,17 +104,8 @@ http::Response Compute::OneMachine(Call& call, ResourceGroup& group) {
     return ComputePreconditionFailed(call.if_match(), ComputeEtag(instance.etag));
   }
   if (deletes) {
-    Operation& operation =
-        backend_.Start(call, Provider::kCompute, group.subscription, instance.set->spec.location);
-    http::Response response = EmptyResponse(202);
-    backend_.AddAsyncHeaders(call, operation, true, &response);
+    http::Response response = AcceptDeletion(call, *instance.set);
     DeleteInstance(instance, call.now);
-    backend_.timeline().At(call.now + backend_.knobs().delete_latency.most,
-                           [this, id = operation.id](absl::Time when) {
-                             Operation* running = backend_.Find(id);
-                             if (running == nullptr || !running->running()) return;
-                             backend_.End(*running, when, Operation::Status::kSucceeded);
-                           });
     return response;
   }
   // What a write changes on a machine besides its NICs, which are resources of their own, is of no

@@ -42,10 +42,7 @@ http::Response Compute::Handle(Call& call, ResourceGroup* group, size_t rest) {
     if (group != nullptr) return OneSet(call, *group);
   }
   if (type == "virtualmachines") return Machines(call, group, rest);
-  return ErrorResponse(404, "InvalidResourceType",
-                       fmt::format("The resource type '{}' could not be found in the namespace "
-                                   "'Microsoft.Compute' for api version '{}'.",
-                                   type, call.target.api_version()));
+  return UnknownResourceType(type, "Microsoft.Compute", call.target.api_version());
 }
 
 http::Response Compute::ListSets(Call& call, ResourceGroup* group) {
@@ -246,21 +243,11 @@ bool Compute::AddInstances(ScaleSet& set, int count, absl::Time when) {
 http::Response Compute::DeleteSet(Call& call, ScaleSet& set) {
   call.kind = "set.delete";
   if (auto refused = backend_.Ask(call, Policy::kDeleteScaleSet, ScopeOf(set))) return *refused;
-  Operation& operation =
-      backend_.Start(call, Provider::kCompute, set.group->subscription, set.spec.location);
-  http::Response response = EmptyResponse(202);
-  backend_.AddAsyncHeaders(call, operation, true, &response);
-  set.state = State::kDeleting;
-  set.operation = operation.id;
-  for (const auto& [number, instance] : set.instances) DeleteInstance(*instance, call.now);
   // The set itself stays as an empty one: nothing of ours ever deletes sets, and what refers to it
   // need not be found.
-  backend_.timeline().At(call.now + backend_.knobs().delete_latency.most,
-                         [this, id = operation.id](absl::Time when) {
-                           Operation* running = backend_.Find(id);
-                           if (running == nullptr || !running->running()) return;
-                           backend_.End(*running, when, Operation::Status::kSucceeded);
-                         });
+  set.state = State::kDeleting;
+  http::Response response = AcceptDeletion(call, set, &set.operation);
+  for (const auto& [number, instance] : set.instances) DeleteInstance(*instance, call.now);
   return response;
 }
 
@@ -294,17 +281,7 @@ http::Response Compute::UpgradeInstances(Call& call, ScaleSet& set) {
     instances.push_back(instance);
   }
   Upgrade(instances, call.now);
-  Operation& operation =
-      backend_.Start(call, Provider::kCompute, set.group->subscription, set.spec.location);
-  backend_.timeline().At(call.now + backend_.knobs().latency.most,
-                         [this, id = operation.id](absl::Time when) {
-                           Operation* running = backend_.Find(id);
-                           if (running == nullptr || !running->running()) return;
-                           backend_.End(*running, when, Operation::Status::kSucceeded);
-                         });
-  http::Response response = EmptyResponse(202);
-  backend_.AddAsyncHeaders(call, operation, true, &response);
-  return response;
+  return Accept(call, set, call.now + backend_.knobs().latency.most);
 }
 
 void Compute::Upgrade(const std::vector<Instance*>& instances, absl::Time when) {

@@ -28,10 +28,7 @@ http::Response Network::Handle(Call& call, ResourceGroup* group, size_t rest) {
     if (group != nullptr) return OneNic(call, *group);
   }
   if (type == "virtualnetworks") return Networks(call, group, rest);
-  return ErrorResponse(404, "InvalidResourceType",
-                       fmt::format("The resource type '{}' could not be found in the namespace "
-                                   "'Microsoft.Network' for api version '{}'.",
-                                   type, call.target.api_version()));
+  return UnknownResourceType(type, "Microsoft.Network", call.target.api_version());
 }
 
 http::Response Network::ListNics(Call& call, ResourceGroup* group) {

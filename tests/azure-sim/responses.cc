@@ -91,6 +91,14 @@ http::Response NestedNotFound(std::string_view id) {
   return ErrorResponse(404, "NotFound", fmt::format("Resource {} not found.", id), Details::kEmpty);
 }
 
+http::Response UnknownResourceType(std::string_view type, std::string_view provider,
+                                   std::string_view api_version) {
+  return ErrorResponse(404, "InvalidResourceType",
+                       fmt::format("The resource type '{}' could not be found in the namespace "
+                                   "'{}' for api version '{}'.",
+                                   type, provider, api_version));
+}
+
 http::Response ComputePreconditionFailed(std::string_view given, std::string_view actual) {
   return ErrorResponse(
       412, "PreconditionFailed",

@@ -30,6 +30,9 @@ http::Response SubscriptionNotFound(std::string_view subscription);
 http::Response MissingApiVersion();
 // What a provider answers for what is nested in a resource.
 http::Response NestedNotFound(std::string_view id);
+// And for a path that is none of its own: `provider` is its namespace.
+http::Response UnknownResourceType(std::string_view type, std::string_view provider,
+                                   std::string_view api_version);
 
 http::Response ComputePreconditionFailed(std::string_view given, std::string_view actual);
 http::Response NetworkPreconditionFailed(std::string_view given, std::string_view actual,

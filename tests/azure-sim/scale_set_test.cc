@@ -110,6 +110,36 @@ TEST_F(ScaleSetTest, ADeletedInstanceIsMarkedThenGoneAndItsAddressesAreFreeLater
   EXPECT_EQ(AddressesOf(1).size(), 3);
 }
 
+TEST_F(ScaleSetTest, ADeletionEndsOnceAllThatItDeletesIsGone) {
+  const std::string set = fmt::format("{}?api-version={}", kSet, kInstanceApi);
+  for (const std::string& path : {InstancePath(0), set}) {
+    SCOPED_TRACE(path);
+    Make(4);
+    model_->knobs().delete_latency = {absl::Seconds(10), absl::Seconds(40)};
+    const http::Response deleted = Send("DELETE", path);
+    ASSERT_EQ(deleted.status, 202);
+    now_ += absl::Seconds(39);
+    EXPECT_EQ(Poll(deleted)["status"], "InProgress");
+    now_ += absl::Seconds(1);
+    EXPECT_EQ(Poll(deleted)["status"], "Succeeded");
+    for (int number = 0; number < (path == set ? 4 : 1); ++number) {
+      EXPECT_EQ(Get(InstancePath(number)).status, 404);
+    }
+  }
+}
+
+TEST_F(ScaleSetTest, TypesThatAreNotServedAreNamed) {
+  Make(1);
+  for (const std::string provider : {"Microsoft.Compute", "Microsoft.Network"}) {
+    const http::Response response =
+        Get(fmt::format("{}/providers/{}/things?api-version={}", kGroup, provider, kNetworkApi));
+    EXPECT_EQ(response.status, 404);
+    EXPECT_EQ(CodeOf(response), "InvalidResourceType");
+    EXPECT_THAT(response.body, testing::AllOf(testing::HasSubstr("'things'"),
+                                              testing::HasSubstr("'" + provider + "'")));
+  }
+}
+
 TEST_F(ScaleSetTest, AddressesOfADeletedInstanceStayTakenForAWhile) {
   Make(SmallSpec(3, "10.0.0.0/29"));
   model_->knobs().free_after_delete = absl::Minutes(10);

@@ -4,7 +4,8 @@
 // that is refilled in steps (Azure's Compute: once a minute) is refilled at a moment nobody tells:
 // until a refusal gives that moment away, the estimate is one that holds whenever it may be. So
 // the estimate is never above the cloud's own count, as long as nobody else uses the limit; what
-// others take shows in what the cloud says is left, and corrects the estimate either way.
+// others take shows in what the cloud says is left, and corrects the estimate either way. The one
+// exception is a probe (LimitRate::probes): LeftAt() then says one call, which may be refused.
 #pragma once
 
 #include <optional>
@@ -38,9 +39,9 @@ class Throttle {
   // Full.
   explicit Throttle(const LimitRate& rate) : rate_(rate), tokens_(rate.capacity) {}
 
-  // Units that are surely left. A closed throttle has none.
+  // Units that are surely left, or the one of a probe. A closed throttle has none.
   double LeftAt(absl::Time now) const;
-  // The earliest time, not before `now`, at which `units` are surely left if nothing is taken.
+  // The earliest time, not before `now`, at which LeftAt() is `units` if nothing is taken.
   // InfiniteFuture when that is more than it can hold.
   absl::Time When(double units, absl::Time now) const;
 

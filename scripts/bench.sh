@@ -48,7 +48,6 @@ build() {
 # What a peer is measured with: installed for those benchmarks only, and never started as a service.
 prepare() {
   case $1 in
-    cni_add | cni_churn) scripts/setup.sh --also iptables nftables >&2 ;;
     ipam_commit) scripts/setup.sh --also kea-dhcp4-server kea-admin >&2 ;;
     *) scripts/setup.sh >&2 ;;
   esac

@@ -25,7 +25,8 @@ packages=(
   libgtest-dev libgmock-dev libsqlite3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev libcli11-dev libmnl-dev libexpat1-dev prometheus-cpp-dev
   # tests: a simulator that speaks HTTP, a real container runtime, namespaces, certificates
-  containerd runc containernetworking-plugins busybox-static
+  containerd runc podman containernetworking-plugins busybox-static iptables nftables
+  golang-go dpkg-dev
   libcpp-httplib-dev iproute2 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3
   # checks and fuzzing; clang 14 beside GCC 12 sets the floor of the language we use
   clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14 shellcheck

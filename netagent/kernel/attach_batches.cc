@@ -5,6 +5,7 @@
 #include <linux/rtnetlink.h>
 
 #include <optional>
+#include <string_view>
 
 #include "lib/ip/prefix.h"
 #include "lib/netlink/address.h"
@@ -12,6 +13,7 @@
 #include "lib/netlink/neighbour.h"
 #include "lib/netlink/route.h"
 #include "netagent/core/claims.h"
+#include "netagent/core/host_link_settings.h"
 
 namespace spoke::netagent {
 namespace {
@@ -34,24 +36,30 @@ netlink::Route LinkRoute(const ip::Address& destination, int32_t link) {
           .link = link};
 }
 
+// core/ may not look into the kernel's headers, so its numbers are held against them here.
+constexpr bool HasSetting(uint16_t number, std::string_view name) {
+  for (const HostLinkSetting& setting : kHostLinkSettings) {
+    if (setting.number == number && setting.name == name) return true;
+  }
+  return false;
+}
+static_assert(HasSetting(IPV4_DEVCONF_FORWARDING, "forwarding"));
+static_assert(HasSetting(IPV4_DEVCONF_RP_FILTER, "rp_filter"));
+static_assert(HasSetting(IPV4_DEVCONF_PROXY_ARP, "proxy_arp"));
+static_assert(HasSetting(IPV4_DEVCONF_ARP_ACCEPT, "arp_accept"));
+static_assert(HasSetting(IPV4_DEVCONF_ACCEPT_REDIRECTS, "accept_redirects"));
+static_assert(HasSetting(IPV4_DEVCONF_SEND_REDIRECTS, "send_redirects"));
+static_assert(HasSetting(IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, "accept_source_route"));
+static_assert(kHostLinkSettings.size() == 7);
+static_assert(kHostLinkAddressGeneration == IN6_ADDR_GEN_MODE_NONE);
+
 netlink::LinkSettings HostLinkSettings(bool with_ipv6) {
   netlink::LinkSettings settings;
-  settings.ipv4 = {
-      {IPV4_DEVCONF_FORWARDING, 1},
-      // Strict: what the pod sends from an address that is not routed to it is dropped.
-      {IPV4_DEVCONF_RP_FILTER, 1},
-      // The node speaks for nobody on this link, and learns no routes or neighbours from a pod.
-      {IPV4_DEVCONF_PROXY_ARP, 0},
-      {IPV4_DEVCONF_ARP_ACCEPT, 0},
-      {IPV4_DEVCONF_ACCEPT_REDIRECTS, 0},
-      {IPV4_DEVCONF_SEND_REDIRECTS, 0},
-      {IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, 0},
-  };
-  if (with_ipv6) {
-    // No link-local address: nobody speaks to it, and its routes would make every further link
-    // slower to bring up (the kernel walks those of all links).
-    settings.address_generation = IN6_ADDR_GEN_MODE_NONE;
+  settings.ipv4.reserve(kHostLinkSettings.size());
+  for (const HostLinkSetting& setting : kHostLinkSettings) {
+    settings.ipv4.push_back({setting.number, setting.value});
   }
+  if (with_ipv6) settings.address_generation = kHostLinkAddressGeneration;
   return settings;
 }
 

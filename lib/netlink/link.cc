@@ -52,6 +52,9 @@ bool ReadAttribute(const Attribute& attribute, Link& link) {
     case IFLA_NUM_RX_QUEUES:
       link.rx_queues = attribute.U32().value_or(0);
       return attribute.U32().has_value();
+    case IFLA_GROUP:
+      link.group = attribute.U32().value_or(0);
+      return attribute.U32().has_value();
     case IFLA_LINK:
       link.peer_index = attribute.I32().value_or(0);
       return attribute.I32().has_value();
@@ -133,6 +136,20 @@ Request SetLinkUp(int32_t index, bool up) {
   fixed.ifi_flags = up ? IFF_UP : 0;
   fixed.ifi_change = IFF_UP;
   return {fmt::format("set link {} {}", index, up ? "up" : "down"), RTM_SETLINK, 0, fixed};
+}
+
+Request RetireLink(const std::string& name, uint32_t group) {
+  ifinfomsg fixed = Fixed(0);
+  fixed.ifi_change = IFF_UP;
+  Request request(fmt::format("retire link {}", name), RTM_SETLINK, 0, fixed);
+  request.PutText(IFLA_IFNAME, name).PutU32(IFLA_GROUP, group);
+  return request;
+}
+
+Request DeleteLinkGroup(uint32_t group) {
+  Request request(fmt::format("delete links of group {}", group), RTM_DELLINK, 0, Fixed(0));
+  request.PutU32(IFLA_GROUP, group);
+  return request;
 }
 
 Request DeleteLink(int32_t index) {

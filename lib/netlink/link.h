@@ -29,6 +29,7 @@ struct Link {
   uint32_t tx_queues = 0;
   uint32_t rx_queues = 0;
   int32_t peer_index = 0;  // Of a veth: its peer's index, in the peer's namespace. 0: none.
+  uint32_t group = 0;      // IFLA_GROUP: what DeleteLinkGroup() goes by.
 
   bool operator==(const Link&) const = default;
 };
@@ -72,6 +73,16 @@ struct LinkSettings {
 Request ConfigureLink(int32_t index, const LinkSettings& settings);
 
 Request SetLinkUp(int32_t index, bool up);
+
+// Takes the link down and puts it into `group`, in that order of effects whatever becomes of it
+// later. With the link go its routes and neighbours, permanent ones included: the kernel keeps none
+// on a device that is down. Refused with kNotFound when it is not there.
+Request RetireLink(const std::string& name, uint32_t group);
+
+// Removes every link of the group, whoever put it there: look first (Link.group). For one wait of
+// the kernel's, where as many DeleteLink() take a wait each. Refused with kNotFound when there is
+// none; `group` must not be 0, which is where links are born.
+Request DeleteLinkGroup(uint32_t group);
 
 // Removing one end of a veth removes both. A device that is not there is no error.
 Request DeleteLink(int32_t index);

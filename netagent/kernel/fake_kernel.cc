@@ -8,6 +8,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/check.h"
+#include "lib/base/status.h"
 #include "netagent/kernel/host_link_name.h"
 
 namespace spoke::netagent {
@@ -55,6 +56,7 @@ absl::Status FakeKernel::Attach(const AttachSpec& spec, int pod_netns) {
   if (!netns || pods_.count(*netns) == 0) {
     return absl::FailedPreconditionError("not a network namespace");
   }
+  RETURN_IF_ERROR(Unregister(BuriedInTheWay(spec, *netns)));
   if (links_.count(spec.host_link) > 0) {
     return absl::AlreadyExistsError(fmt::format("link {} exists", spec.host_link));
   }
@@ -80,8 +82,16 @@ absl::Status FakeKernel::Detach(const std::string& host_link) {
   if (!IsHostLinkName(host_link)) {
     return absl::InvalidArgumentError(fmt::format("{} is no link of ours", host_link));
   }
-  RemoveLink(host_link);
+  Bury(host_link);
   return absl::OkStatus();
+}
+
+absl::Status FakeKernel::FinishDetaching() {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
+  std::vector<std::string> all;
+  for (const auto& [name, link] : buried_) all.push_back(name);
+  return Unregister(all);
 }
 
 absl::StatusOr<std::vector<AttachedLink>> FakeKernel::ListAttached() {
@@ -131,7 +141,8 @@ void FakeKernel::DestroyPodNetns(int pod_netns) {
   for (const auto& [name, link] : links_) {
     if (link.netns == *netns) gone.push_back(name);
   }
-  for (const std::string& name : gone) RemoveLink(name);
+  for (const std::string& name : gone) Bury(name);
+  std::erase_if(buried_, [&netns](const auto& entry) { return entry.second.netns == *netns; });
   pods_.erase(*netns);
 }
 
@@ -168,6 +179,18 @@ void FakeKernel::FailAttach(const std::string& host_link, absl::Status status) {
   }
 }
 
+void FakeKernel::HoldBuried(bool held) {
+  absl::MutexLock lock(&mutex_);
+  hold_buried_ = held;
+}
+
+std::vector<std::string> FakeKernel::Buried() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, link] : buried_) names.push_back(name);
+  return names;
+}
+
 int FakeKernel::calls() const {
   absl::MutexLock lock(&mutex_);
   return calls_;
@@ -193,14 +216,38 @@ absl::Status FakeKernel::Enter() {
   return fault;
 }
 
-void FakeKernel::RemoveLink(const std::string& host_link) {
+void FakeKernel::Bury(const std::string& host_link) {
   const auto link = links_.find(host_link);
   if (link == links_.end()) return;
-  pods_[link->second.netns].erase(link->second.spec.pod_link);
-  for (auto route = routes_.begin(); route != routes_.end();) {
-    route = route->second == host_link ? routes_.erase(route) : std::next(route);
-  }
+  std::erase_if(routes_, [&](const auto& route) { return route.second == host_link; });
+  buried_.insert_or_assign(host_link, std::move(link->second));
   links_.erase(link);
+}
+
+absl::Status FakeKernel::Unregister(const std::vector<std::string>& buried) {
+  if (buried.empty()) return absl::OkStatus();
+  if (hold_buried_) return absl::UnavailableError("detached links are not unregistered in time");
+  for (const std::string& name : buried) {
+    const auto link = buried_.find(name);
+    pods_[link->second.netns].erase(link->second.spec.pod_link);
+    buried_.erase(link);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> FakeKernel::BuriedInTheWay(const AttachSpec& spec,
+                                                    const NetnsId& netns) const {
+  std::vector<std::string> names;
+  for (const auto& [name, link] : buried_) {
+    const bool same_place = link.netns == netns && link.spec.pod_link == spec.pod_link;
+    const bool same_address =
+        std::any_of(spec.addresses.begin(), spec.addresses.end(), [&](const ip::Address& address) {
+          return std::find(link.spec.addresses.begin(), link.spec.addresses.end(), address) !=
+                 link.spec.addresses.end();
+        });
+    if (name == spec.host_link || same_place || same_address) names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace spoke::netagent

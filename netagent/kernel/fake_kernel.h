@@ -21,12 +21,15 @@ namespace spoke::netagent {
 //
 // A namespace is stood for by a descriptor, as it is with the real kernel: a copy (dup, SCM_RIGHTS)
 // is the same namespace, and a descriptor that did not come from here is none.
+//
+// A detached link stays buried until FinishDetaching(), or an Attach() that it is in the way of.
 class FakeKernel final : public Router {
  public:
   FakeKernel();
 
   absl::Status Attach(const AttachSpec& spec, int pod_netns) override;
   absl::Status Detach(const std::string& host_link) override;
+  absl::Status FinishDetaching() override;
   absl::StatusOr<std::vector<AttachedLink>> ListAttached() override;
   absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) override;
   absl::StatusOr<Nic> ReadNic(const std::string& name) override;
@@ -52,6 +55,12 @@ class FakeKernel final : public Router {
   // OK.
   void FailAttach(const std::string& host_link, absl::Status status);
 
+  // While held, nothing that is buried is ever unregistered: what waits for that returns
+  // kUnavailable.
+  void HoldBuried(bool held);
+  // The host links that are detached and not unregistered, sorted.
+  std::vector<std::string> Buried() const;
+
   // Router calls made so far, failed ones included.
   int calls() const;
   // What was built for `host_link`, if it is there.
@@ -69,11 +78,19 @@ class FakeKernel final : public Router {
 
   // Counts the call; the fault that is due, or OK.
   absl::Status Enter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RemoveLink(const std::string& host_link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The link stops to carry anything, and is buried.
+  void Bury(const std::string& host_link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Unregister(const std::vector<std::string>& buried)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those buried links that `spec` cannot be attached beside.
+  std::vector<std::string> BuriedInTheWay(const AttachSpec& spec, const NetnsId& netns) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const os::UniqueFd node_netns_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Link> buried_ ABSL_GUARDED_BY(mutex_);
+  bool hold_buried_ ABSL_GUARDED_BY(mutex_) = false;
   // The names in each pod; a namespace is one that has an entry here.
   std::map<NetnsId, std::set<std::string>> pods_ ABSL_GUARDED_BY(mutex_);
   // Who has the address: the host link that was attached with it last.

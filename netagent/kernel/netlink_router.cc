@@ -87,20 +87,31 @@ netlink::Route UnreachableRoute(const ip::Address& address) {
 
 }  // namespace
 
-NetlinkRouter::NetlinkRouter(netns::Netns node, netlink::Socket socket, bool has_ipv6)
-    : node_(std::move(node)),
+NetlinkRouter::NetlinkRouter(Settings settings, netns::Netns node, netlink::Socket socket,
+                             std::unique_ptr<Graveyard> graveyard)
+    : settings_(std::move(settings)),
+      node_(std::move(node)),
       socket_(std::move(socket)),
-      has_ipv6_(has_ipv6),
+      graveyard_(std::move(graveyard)),
+      has_ipv6_(KernelHasIpv6()),
       // Begins elsewhere each time the agent starts: a pod may have a link of the last one's.
       next_index_(std::random_device()()) {}
 
-absl::StatusOr<std::unique_ptr<NetlinkRouter>> NetlinkRouter::Create() {
+absl::StatusOr<std::unique_ptr<NetlinkRouter>> NetlinkRouter::Create(Settings settings) {
   auto node = netns::Netns::Current();
   if (!node.ok()) return node.status();
   auto socket = netlink::Socket::Open();
   if (!socket.ok()) return socket.status();
-  return std::unique_ptr<NetlinkRouter>(
-      new NetlinkRouter(*std::move(node), *std::move(socket), KernelHasIpv6()));
+  auto graveyard = Graveyard::Create({settings.log, settings.fault_point});
+  if (!graveyard.ok()) return graveyard.status();
+  auto router = std::unique_ptr<NetlinkRouter>(new NetlinkRouter(
+      std::move(settings), *std::move(node), *std::move(socket), *std::move(graveyard)));
+  auto attached = router->ListAttached();
+  if (!attached.ok()) return attached.status();
+  for (AttachedLink& link : *attached) {
+    router->attached_.emplace(std::move(link.host_link), std::move(link.addresses));
+  }
+  return router;
 }
 
 AttachIndexes NetlinkRouter::NextIndexes() {
@@ -122,10 +133,24 @@ absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
   if (pod->identity() == node_.identity()) {
     return absl::FailedPreconditionError("the pod's network namespace is the node's own");
   }
-  auto pod_socket = OpenSocketIn(*pod);
+  RETURN_IF_ERROR(graveyard_->FinishWhatClashes(spec));
+  absl::Status status = Build(spec, *pod);
+  if (absl::IsAlreadyExists(status) && !graveyard_->empty()) {
+    // It may be the pod end of a detached link, whose name only the pod knows.
+    RETURN_IF_ERROR(graveyard_->FinishAll());
+    status = Build(spec, *pod);
+  }
+  if (status.ok()) attached_.insert_or_assign(spec.host_link, spec.addresses);
+  return status;
+}
+
+absl::Status NetlinkRouter::Build(const AttachSpec& spec, const netns::Netns& pod) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.enter"));
+  auto pod_socket = OpenSocketIn(pod);
   if (!pod_socket.ok()) return Narrow(pod_socket.status(), {kResourceExhausted});
 
   const AttachIndexes indexes = NextIndexes();
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.pod"));
   const netlink::BatchResult made =
       netlink::SendBatch(*pod_socket, PodBatch(spec, indexes, node_.fd()));
   // The first request makes the pair: refused, it has left nothing, and the kernel has refused all
@@ -134,12 +159,14 @@ absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
     return Narrow(made.status, {kAlreadyExists, kResourceExhausted});
   }
   absl::Status status = made.status;
+  if (status.ok()) status = Reach(settings_.fault_point, "attach.node");
   if (status.ok()) {
     status = netlink::SendBatch(socket_, NodeBatch(spec, indexes, has_ipv6_)).status;
   }
   // The pod end gets its carrier when the host end comes up, and the kernel lets it send only some
   // time later, from a work queue that waits for the network lock: until then it drops what the pod
   // sends. From Linux 6.8 on, to ask about a link makes it catch up.
+  if (status.ok()) status = Reach(settings_.fault_point, "attach.carrier");
   if (status.ok()) status = netlink::GetLink(*pod_socket, spec.pod_link).status();
   if (status.ok()) return status;
 
@@ -155,9 +182,19 @@ absl::Status NetlinkRouter::Detach(const std::string& host_link) {
   if (!IsHostLinkName(host_link)) {
     return absl::InvalidArgumentError(fmt::format("'{}' is no link of ours", host_link));
   }
-  const std::vector<netlink::Request> batch = {netlink::DeleteLink(host_link)};
-  return Narrow(netlink::SendBatch(socket_, batch).status, {});
+  const auto known = attached_.find(host_link);
+  BuriedLink link{host_link, known == attached_.end() ? std::vector<ip::Address>() : known->second};
+  const absl::Status status = graveyard_->Bury(std::move(link), [&](uint32_t group) {
+    RETURN_IF_ERROR(Reach(settings_.fault_point, "detach.retire"));
+    const std::vector<netlink::Request> batch = {netlink::RetireLink(host_link, group)};
+    return netlink::SendBatch(socket_, batch).status;
+  });
+  if (!status.ok() && !absl::IsNotFound(status)) return Narrow(status, {kUnavailable});
+  attached_.erase(host_link);
+  return absl::OkStatus();
 }
+
+absl::Status NetlinkRouter::FinishDetaching() { return graveyard_->FinishAll(); }
 
 absl::StatusOr<std::vector<netlink::Route>> NetlinkRouter::DumpOurRoutes() {
   auto routes =
@@ -178,7 +215,8 @@ absl::StatusOr<std::vector<AttachedLink>> NetlinkRouter::ListAttached() {
 
   std::map<int32_t, AttachedLink> by_index;
   for (const netlink::Link& link : *links) {
-    if (link.kind == "veth" && IsHostLinkName(link.name)) by_index[link.index] = {link.name, {}};
+    if (link.kind != "veth" || !IsHostLinkName(link.name)) continue;
+    if (!claims::IsBurialGroup(link.group)) by_index[link.index] = {link.name, {}};
   }
   for (const netlink::Route& route : *routes) {
     // A route to a link that is not in the list came or went between the two dumps.

@@ -39,22 +39,31 @@ class Router {
   // Builds the attachment: veth pair with both MACs and the MTU, the pod end in `pod_netns`
   // (borrowed for the call), up, with its /32 and /128, the gateway's permanent neighbour and
   // default route; the host end up, with permanent neighbours and a route for each address. An
-  // address that an older attachment has moves to this one.
+  // address that an older attachment has moves to this one. If a detached link that is not
+  // unregistered yet has one of the names or addresses, it waits for that first.
   //
   // On an error nothing of this attachment remains, and nothing else has changed.
   //
   // Errors: kAlreadyExists (a link of either name is there already: it is left alone);
+  // kUnavailable (a detached link is in the way, and the kernel does not let go of it: try again);
   // kFailedPrecondition (`pod_netns` is the node's own namespace, or not a network namespace);
   // kInvalidArgument (the host link's name is not ours); kResourceExhausted; kInternal (what else
   // the kernel refused, with its words; so a second link of one family in a pod, for the pod has a
   // default route already).
   virtual absl::Status Attach(const AttachSpec& spec, int pod_netns) = 0;
 
-  // Removes the host link and with it the pod end, routes and neighbours. OK when it is not there.
-  // Errors: kInvalidArgument (a name that is not ours); kInternal.
+  // Cuts the attachment off: when this returns its routes and neighbours on the node are gone and
+  // the host end is down. The link itself is unregistered soon after, together with others; until
+  // then ListAttached() does not show it. OK when it is not there.
+  // Errors: kInvalidArgument (a name that is not ours); kUnavailable (too many links wait to be
+  // unregistered: this one is cut off all the same; try again); kInternal.
   virtual absl::Status Detach(const std::string& host_link) = 0;
 
-  // All host links of ours, by name. Errors: kUnavailable (the dump kept being interrupted).
+  // Waits until every detached link is unregistered. Errors: kUnavailable (try again).
+  virtual absl::Status FinishDetaching() = 0;
+
+  // All host links of ours that are not detached, by name. Errors: kUnavailable (the dump kept
+  // being interrupted).
   virtual absl::StatusOr<std::vector<AttachedLink>> ListAttached() = 0;
 
   // Makes the unreachable routes of ours exactly those for `addresses` (see claims.h), and leaves

@@ -161,6 +161,57 @@ TEST_P(RouterContract, DetachIsDoneOnceAndOkTwice) {
   EXPECT_EQ(Listed().size(), 1U);
 }
 
+TEST_P(RouterContract, ADetachedLinkIsNotListedAndNotThereWhenDetachingIsFinished) {
+  const os::UniqueFd one = world().NewPodNetns();
+  const os::UniqueFd two = world().NewPodNetns();
+  const AttachSpec leaving = Spec("leaving", {kFirstV4, kFirstV6});
+  const AttachSpec staying = Spec("staying", {kSecondV4});
+  ASSERT_TRUE(router().Attach(leaving, one.get()).ok());
+  ASSERT_TRUE(router().Attach(staying, two.get()).ok());
+  EXPECT_CODE(router().Detach(leaving.host_link), kOk);
+  EXPECT_EQ(Listed(), (std::vector<AttachedLink>{{staying.host_link, {kSecondV4}}}));
+  EXPECT_CODE(router().FinishDetaching(), kOk);
+  EXPECT_CODE(router().FinishDetaching(), kOk);
+  EXPECT_EQ(Listed(), (std::vector<AttachedLink>{{staying.host_link, {kSecondV4}}}));
+}
+
+TEST_P(RouterContract, ADetachedLinkIsInNobodysWay) {
+  const os::UniqueFd pod = world().NewPodNetns();
+  const os::UniqueFd other = world().NewPodNetns();
+  const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
+  ASSERT_TRUE(router().Attach(spec, pod.get()).ok());
+  EXPECT_CODE(router().Detach(spec.host_link), kOk);
+  // The same again; its interface for another container; its address; its host link.
+  EXPECT_CODE(router().Attach(spec, pod.get()), kOk);
+  EXPECT_CODE(router().Detach(spec.host_link), kOk);
+  const AttachSpec same_pod = Spec("new", {kSecondV4});
+  EXPECT_CODE(router().Attach(same_pod, pod.get()), kOk);
+  EXPECT_CODE(router().Detach(same_pod.host_link), kOk);
+  const AttachSpec same_address = Spec("next", {kFirstV4});
+  EXPECT_CODE(router().Attach(same_address, other.get()), kOk);
+  EXPECT_CODE(router().Detach(same_address.host_link), kOk);
+  const AttachSpec same_link = Spec("next", {kSecondV6});
+  EXPECT_CODE(router().Attach(same_link, pod.get()), kOk);
+  EXPECT_EQ(Listed(), (std::vector<AttachedLink>{{same_link.host_link, {kSecondV6}}}));
+}
+
+TEST_P(RouterContract, ManyMayBeDetachedAtOnce) {
+  std::vector<os::UniqueFd> pods;
+  std::vector<std::string> links;
+  for (uint64_t i = 0; i < 40; ++i) {
+    pods.push_back(world().NewPodNetns());
+    const AttachSpec spec = Spec("pod" + std::to_string(i), {ip::Advance(kFirstV4, i)});
+    ASSERT_TRUE(router().Attach(spec, pods.back().get()).ok());
+    links.push_back(spec.host_link);
+  }
+  for (const std::string& link : links) EXPECT_CODE(router().Detach(link), kOk);
+  // And again, in either state.
+  for (const std::string& link : links) EXPECT_CODE(router().Detach(link), kOk);
+  EXPECT_TRUE(Listed().empty());
+  EXPECT_CODE(router().FinishDetaching(), kOk);
+  for (const std::string& link : links) EXPECT_CODE(router().Detach(link), kOk);
+}
+
 TEST_P(RouterContract, DetachRefusesNamesThatAreNotOurs) {
   for (const char* name : {"", "lo", "eth0", "spk", "spk00000000000", "spk0000000000000",
                            "spk00000000000g", "SPK000000000000", "xpk000000000000"}) {

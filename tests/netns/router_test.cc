@@ -183,6 +183,7 @@ TEST_F(RouterTest, NothingIsLeftAfterDetach) {
   ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
   EXPECT_NE(Snapshot(node_->socket()), node_before);
   ASSERT_TRUE(router_->Detach(spec.host_link).ok());
+  ASSERT_TRUE(router_->FinishDetaching().ok());
   EXPECT_EQ(Snapshot(node_->socket()), node_before);
   EXPECT_EQ(Snapshot(pod.socket()), pod_before);
 }
@@ -277,6 +278,7 @@ TEST_F(RouterTest, AHundredAttachmentsLeaveNoTrace) {
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_TRUE(router_->Detach(spec.host_link).ok());
   }
+  ASSERT_TRUE(router_->FinishDetaching().ok());
   EXPECT_EQ(Snapshot(node_->socket()), node_before);
   EXPECT_EQ(Snapshot(pod.socket()), pod_before);
   std::sort(attach_times.begin(), attach_times.end());

@@ -1,0 +1,20 @@
+// Where a test, or a debug build, lets a call into the kernel fail or the program die.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace spoke::netagent {
+
+// Called before each step that asks something of the kernel, by the step's name ("attach.pod").
+// What it returns fails that step, which then does not happen. It may also end the process: the
+// kernel is then as a crash at this point leaves it. Empty: nothing is ever injected.
+using FaultPoint = std::function<absl::Status(std::string_view step)>;
+
+inline absl::Status Reach(const FaultPoint& fault_point, std::string_view step) {
+  return fault_point ? fault_point(step) : absl::OkStatus();
+}
+
+}  // namespace spoke::netagent

@@ -126,9 +126,7 @@ absl::Status World::SetUp() {
     loop_->PostCloudResult(node, std::move(result));
   });
   azure_->SetListing([this](absl::StatusOr<std::vector<ipam::NicAddresses>> listing) {
-    if (listing.ok()) {
-      loop_->PostListing(*std::move(listing), [](const std::string&) { return true; });
-    }
+    OnListing(std::move(listing));
   });
   std::vector<int> next(static_cast<size_t>(options_.scale_sets));
   for (int node = 0; node < options_.nodes; ++node) {
@@ -148,7 +146,23 @@ absl::Status World::SetUp() {
   }
   agents_.lendable.resize(hellos_.size() + 1);
   next_listing_ = began_ + options_.listing;
+  next_audit_ = began_ + options_.audit;
   return absl::OkStatus();
+}
+
+void World::OnListing(absl::StatusOr<std::vector<ipam::NicAddresses>> listing) {
+  const bool audited = std::exchange(auditing_, false);
+  // What an audit lists it only compares.
+  if (!audited && listing.ok()) {
+    loop_->PostListing(*std::move(listing), [](const std::string&) { return true; });
+  }
+  if (!audited && clock_.Now() >= next_audit_) {
+    next_audit_ = clock_.Now() + options_.audit;
+    auditing_ = true;
+    azure_->List();
+    return;
+  }
+  next_listing_ = clock_.Now() + options_.listing;
 }
 
 void World::Hello() {
@@ -160,7 +174,7 @@ void World::Run(absl::Time until, const std::function<bool()>& done) {
     azure_->Work();
     loop_->RunOnce(absl::ZeroDuration());
     if (clock_.Now() >= next_listing_) {
-      next_listing_ = clock_.Now() + options_.listing;
+      next_listing_ = absl::InfiniteFuture();
       azure_->List();
     }
     absl::Time next = std::min({azure_->NextEvent(), next_listing_, next_turn_, until});

@@ -27,6 +27,7 @@ struct WorldOptions {
   double share_for_others = 0.1;
   absl::Duration round_trip = absl::Milliseconds(60);
   absl::Duration listing = absl::Minutes(5);
+  absl::Duration audit = absl::Minutes(10);
   uint64_t seed = 1;
   azure_sim::Knobs knobs;
 };
@@ -86,6 +87,7 @@ class World {
 
   explicit World(const WorldOptions& options) : options_(options) {}
   absl::Status SetUp();
+  void OnListing(absl::StatusOr<std::vector<ipam::NicAddresses>> listing);
   ipam::ServerSettings Settings() const;
   ipam::azure::Settings AzureSettings() const;
   azure_sim::SimSpec Spec() const;
@@ -103,7 +105,11 @@ class World {
   std::unique_ptr<SimulatedAzure> azure_;
   std::unique_ptr<ipam::FleetLoop> loop_;
   std::vector<ipam::Hello> hellos_;
+  // As AuditJob does it: an audit follows a listing with one of its own, and the pause till the
+  // next begins when all is there.
   absl::Time next_listing_;
+  absl::Time next_audit_;
+  bool auditing_ = false;
   absl::Time next_turn_;
 };
 

@@ -23,7 +23,7 @@ packages=(
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev libabsl-dev
   libc-ares-dev libre2-dev zlib1g-dev libssl-dev libcurl4-openssl-dev
   libgtest-dev libgmock-dev libsqlite3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
-  nlohmann-json3-dev libcli11-dev libmnl-dev libexpat1-dev prometheus-cpp-dev
+  nlohmann-json3-dev rapidjson-dev musl-tools libcli11-dev libmnl-dev libexpat1-dev prometheus-cpp-dev
   # tests: a simulator that speaks HTTP, a real container runtime, namespaces, certificates
   containerd runc podman containernetworking-plugins busybox-static iptables nftables
   golang-go dpkg-dev

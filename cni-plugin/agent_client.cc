@@ -2,149 +2,200 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <string>
 
 #include "lib/os/unique_fd.h"
-#include "proto/spoke/v1/cni.pb.h"
 
 namespace spoke::cni {
 namespace {
 
-constexpr size_t kMaxAnswerBytes = 64 << 10;
-constexpr int kBusyPauseMs = 5;
+constexpr size_t kMaxAnswerBytes = 16 << 10;
+// Above this a request needs a larger send buffer than some nodes give a socket.
+constexpr size_t kLargeRequestBytes = 64 << 10;
+constexpr int kLeastPauseMs = 5;
+constexpr int kMostPauseMs = 160;
 
-int64_t NowMs() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
+constexpr const char* kOtherRelease = "do plugin and agent come from the same release?";
 
 // Milliseconds that are left; never negative.
 int Left(int64_t until_ms) {
-  const int64_t left = until_ms - NowMs();
+  const int64_t left = until_ms - MonotonicMs();
   return left > 0 ? static_cast<int>(left) : 0;
 }
 
-Error NoAgent(const Request& request, int error) {
+Error NoAgent(const std::string& socket, int error) {
+  const char* what = error == ENOENT ? "there is no socket" : std::strerror(error);
   return {kTryAgainLater, "spoke-netagent does not answer on this node",
-          request.socket + ": " + (error == ENOENT ? "no socket" : std::strerror(error)) +
-              "; check that the agent runs here"};
+          socket + ": " + what + "; check that the agent runs here"};
 }
 
-Expected<os::UniqueFd> Connect(const Request& request, int64_t until_ms) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (request.socket.size() >= sizeof(address.sun_path)) {
-    return Error{kInvalidConfig, "the agent's socket path is longer than 107 bytes",
-                 request.socket};
-  }
-  std::memcpy(address.sun_path, request.socket.data(), request.socket.size());
-  os::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return Error{kInternal, "cannot create a socket", std::strerror(errno)};
-  while (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0) {
-    // EAGAIN: so many pods start at once that the agent's queue is full.
-    if ((errno != EAGAIN && errno != EINTR) || Left(until_ms) == 0) return NoAgent(request, errno);
-    ::poll(nullptr, 0, kBusyPauseMs);
-  }
-  return fd;
-}
+// Why there is no answer, and whether asking again may help.
+struct Failure {
+  Error error;
+  bool hung_up = false;
+};
 
-bool Send(int fd, const std::string& bytes, int netns) {
-  iovec data{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  if (netns >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &netns, sizeof(int));
-  }
-  return ::sendmsg(fd, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
-}
+// Memory that is not zeroed. (The headers of a release build have no <memory>.)
+struct Buffer {
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { delete[] data; }
+  char* const data = new char[kMaxAnswerBytes];
+};
 
-Expected<v1::CniResponse> Receive(int fd, const Request& request, int64_t until_ms) {
-  pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&waiting, 1, Left(until_ms));
-  } while (ready < 0 && errno == EINTR);
-  if (ready == 0) {
-    return Error{kTryAgainLater, "spoke-netagent did not answer in time", request.socket};
-  }
-  std::string bytes(kMaxAnswerBytes, '\0');
-  const ssize_t got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
-  if (got <= 0) {
-    return Error{kTryAgainLater, "spoke-netagent hung up before it answered",
-                 "it was restarted, or it is out of connections"};
-  }
-  v1::CniResponse response;
-  if (!response.ParseFromArray(bytes.data(), static_cast<int>(got))) {
-    return Error{kInternal, "spoke-netagent answered with something else than a response",
-                 "do plugin and agent come from the same release?"};
-  }
-  return response;
-}
+// One exchange over one connection.
+class Connection {
+ public:
+  Connection(const std::string& socket, int64_t until_ms) : socket_(socket), until_ms_(until_ms) {}
 
-Expected<v1::CniResponse> Exchange(const Request& request, v1::CniRequest::Verb verb, int netns,
-                                   int deadline_ms) {
-  const int64_t until_ms = NowMs() + deadline_ms;
-  v1::CniRequest message;
-  message.set_verb(verb);
-  message.set_container_id(request.container_id);
-  message.set_ifname(request.ifname);
-  message.set_network_name(request.network_name);
-  message.mutable_pod()->set_namespace_(request.pod_namespace);
-  message.mutable_pod()->set_name(request.pod_name);
-  message.mutable_pod()->set_uid(request.pod_uid);
-  message.set_deadline_monotonic_ms(until_ms);
-  const auto fd = Connect(request, until_ms);
-  if (!fd.ok()) return fd.error();
-  if (!Send(fd->get(), message.SerializeAsString(), netns)) {
-    return NoAgent(request, errno);
+  // 0, or an errno: ENOENT and ECONNREFUSED where nobody listens.
+  int Open() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (socket_.size() >= sizeof(address.sun_path)) return ENAMETOOLONG;
+    std::memcpy(address.sun_path, socket_.data(), socket_.size());
+    fd_ = os::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd_.valid()) return errno;
+    while (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0) {
+      // EAGAIN: so many pods start at once that the agent's queue is full.
+      if ((errno != EAGAIN && errno != EINTR) || Left(until_ms_) == 0) return errno;
+      ::poll(nullptr, 0, kLeastPauseMs);
+    }
+    return 0;
   }
-  auto response = Receive(fd->get(), request, until_ms);
-  if (response.ok() && response->has_error()) {
-    return Error{response->error().code(), response->error().message(),
-                 response->error().details()};
+
+  // Errors: an errno.
+  int Send(const std::string& bytes, int netns) {
+    if (bytes.size() > kLargeRequestBytes) EnlargeBuffer();
+    iovec data{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    if (netns >= 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(header), &netns, sizeof(int));
+    }
+    return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL) < 0 ? errno : 0;
   }
-  return response;
+
+  // Sets `response`; nullopt: done.
+  std::optional<Failure> Receive(AgentResponse& response) {
+    pollfd waiting{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+    int ready = 0;
+    do {
+      ready = ::poll(&waiting, 1, Left(until_ms_));
+    } while (ready < 0 && errno == EINTR);
+    if (ready <= 0) {
+      return Failure{{kTryAgainLater, "spoke-netagent did not answer in time",
+                      socket_ + ": the agent is overloaded or hangs; look at its log"},
+                     false};
+    }
+    // Neither on the stack nor zeroed: either would touch pages that nobody uses.
+    const Buffer bytes;
+    // With MSG_TRUNC it says how long the packet was, also where that is more than fits.
+    const ssize_t got = ::recv(fd_.get(), bytes.data, kMaxAnswerBytes, MSG_DONTWAIT | MSG_TRUNC);
+    if (got <= 0) {
+      return Failure{{kTryAgainLater, "spoke-netagent hung up before it answered",
+                      "it was restarted, or it is out of connections; look at its log"},
+                     true};
+    }
+    const auto size = static_cast<size_t>(got);
+    auto decoded = size <= kMaxAnswerBytes ? DecodeResponse({bytes.data, size}) : std::nullopt;
+    if (!decoded || decoded->outcome == AgentResponse::Outcome::kNone) {
+      return Failure{
+          {kInternal, "spoke-netagent answered with something else than a response", kOtherRelease},
+          false};
+    }
+    response = *std::move(decoded);
+    return std::nullopt;
+  }
+
+ private:
+  // The first works for root alone, the second up to net.core.wmem_max; sendmsg() tells.
+  void EnlargeBuffer() {
+    const int size = kMaxRequestBytes;
+    if (::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) < 0) {
+      ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    }
+  }
+
+  const std::string& socket_;
+  const int64_t until_ms_;
+  os::UniqueFd fd_;
+};
+
+Failure SendFailure(const std::string& socket, size_t size, int error) {
+  if (error != EMSGSIZE && error != ENOBUFS) return {NoAgent(socket, error), true};
+  return {{kInternal, "a request of " + std::to_string(size) + " bytes is refused by the socket",
+           "raise net.core.wmem_max, or run the plugin as root"},
+          false};
 }
 
 }  // namespace
 
-Expected<Attachment> AskToAdd(const Request& request, int netns, int deadline_ms) {
-  const auto response = Exchange(request, v1::CniRequest::VERB_ADD, netns, deadline_ms);
-  if (!response.ok()) return response.error();
-  if (!response->has_attachment() || response->attachment().addresses().empty()) {
-    return Error{kInternal, "spoke-netagent answered ADD without an attachment",
-                 "do plugin and agent come from the same release?"};
-  }
-  const v1::CniAttachment& in = response->attachment();
-  Attachment attachment{.host_link = in.host_link(),
-                        .host_mac = in.host_mac(),
-                        .pod_mac = in.pod_mac(),
-                        .addresses = {}};
-  for (const v1::CniAddress& address : in.addresses()) {
-    attachment.addresses.push_back({address.address(), address.gateway()});
-  }
-  return attachment;
+int64_t MonotonicMs() {
+  timespec now{};
+  // Not by way of the C library, which would first look for a faster way in the vDSO: for the few
+  // times that we ask, its page faults cost more.
+  ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-Expected<bool> AskToDel(const Request& request, int deadline_ms) {
-  const auto response = Exchange(request, v1::CniRequest::VERB_DEL, -1, deadline_ms);
-  if (!response.ok()) return response.error();
-  return true;
+Expected<AgentResponse> Ask(const std::string& socket, AgentRequest request, int netns,
+                            const Patience& patience) {
+  const int64_t start_ms = MonotonicMs();
+  request.deadline_monotonic_ms = start_ms + patience.deadline_ms;
+  const int64_t until_ms = request.deadline_monotonic_ms + patience.grace_ms;
+  const std::string bytes = EncodeRequest(request);
+  if (bytes.size() > kMaxRequestBytes) {
+    return Error{
+        kInternal, "the request has more than 1 MiB",
+        "the agent takes some 10,000 attachments at once; are there so many on this node?"};
+  }
+  int64_t absent_until_ms = std::min(start_ms + patience.absent_ms, until_ms);
+  bool has_hung_up = false;
+  int pause_ms = kLeastPauseMs;
+  while (true) {
+    Connection connection(socket, until_ms);
+    Failure failure;
+    if (const int error = connection.Open(); error != 0) {
+      failure = {NoAgent(socket, error), error == ENOENT || error == ECONNREFUSED};
+    } else {
+      const int sent = connection.Send(bytes, netns);
+      std::optional<Failure> failed;
+      AgentResponse response;
+      if (sent != 0) {
+        failed = SendFailure(socket, bytes.size(), sent);
+      } else {
+        failed = connection.Receive(response);
+      }
+      if (!failed) return response;
+      failure = *std::move(failed);
+      if (!std::exchange(has_hung_up, true)) {
+        absent_until_ms = std::min(MonotonicMs() + patience.hung_up_ms, until_ms);
+      }
+    }
+    const int left_ms = Left(absent_until_ms);
+    if (!failure.hung_up || left_ms == 0) return failure.error;
+    ::poll(nullptr, 0, std::min(pause_ms, left_ms));
+    // An agent that starts is met at once; one that hangs up on everybody is not stormed.
+    pause_ms = has_hung_up ? std::min(pause_ms * 2, kMostPauseMs) : pause_ms;
+  }
 }
 
 }  // namespace spoke::cni

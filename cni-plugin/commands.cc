@@ -1,72 +1,198 @@
 #include "cni-plugin/commands.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
-#include <cstring>
+#include <string>
+#include <utility>
 
 #include "cni-plugin/agent_client.h"
+#include "cni-plugin/config.h"
+#include "cni-plugin/netns.h"
+#include "cni-plugin/request.h"
 #include "cni-plugin/result.h"
-#include "lib/os/unique_fd.h"
+#include "cni-plugin/tombstone.h"
+#include "cni-plugin/utf8.h"
 
 namespace spoke::cni {
 namespace {
 
-// Below the one minute that containerd and CRI-O give a DEL, and far below what they give an ADD.
-constexpr int kDeadlineMs = 20'000;
+using Outcome = AgentResponse::Outcome;
 
-constexpr const char* kAbout =
+// A DEL is within the minute that containerd and CRI-O give it, a STATUS within what a runtime that
+// asks every five seconds does not notice.
+constexpr Patience kAddPatience{.absent_ms = 1000, .hung_up_ms = 5000, .grace_ms = 250};
+constexpr Patience kDelPatience{.deadline_ms = 20'000, .absent_ms = 200, .hung_up_ms = 5000};
+constexpr Patience kCheckPatience{.deadline_ms = 10'000, .absent_ms = 1000, .hung_up_ms = 5000};
+constexpr Patience kGcPatience{.deadline_ms = 10'000, .absent_ms = 200, .hung_up_ms = 5000};
+constexpr Patience kStatusPatience{.deadline_ms = 90};
+
+constexpr std::string_view kAbout =
     "spoke: CNI plugin that gives pods cloud-native addresses; it is run by a container runtime\n"
-    "CNI versions 0.3.0, 0.3.1, 0.4.0 and 1.0.0\n";
+    "CNI versions 0.3.0, 0.3.1, 0.4.0, 1.0.0 and 1.1.0\n";
 
-int Fail(const Process& process, const Error& error, const std::string& cni_version) {
-  process.write_stdout(FormatError(error, cni_version));
+int Fail(Process& process, const Error& error, const Request& request) {
+  process.WriteOutput(FormatError(error, request.cni_version));
   return 1;
 }
 
-int Add(const Process& process, const Request& request) {
-  const os::UniqueFd netns(::open(request.netns.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!netns.valid()) {
+AgentRequest MessageFor(Process& process, const Request& request, Verb verb) {
+  AgentRequest message;
+  message.verb = verb;
+  message.container_id = request.container_id;
+  message.ifname = request.ifname;
+  message.network_name = request.network_name;
+  message.pod = request.pod;
+  message.attempt = process.DrawNumber();
+  // The agent takes no text that is not UTF-8, and could not find such a path in its journal again.
+  if (IsUtf8(request.netns)) message.netns_path = request.netns;
+  message.trace_parent = request.trace_parent;
+  return message;
+}
+
+Error WrongAnswer(const char* verb) {
+  return {kInternal, std::string("spoke-netagent answered ") + verb + " with another verb's answer",
+          "do plugin and agent come from the same release?"};
+}
+
+// nullopt: the agent has done it.
+std::optional<Error> ErrorOf(const Expected<AgentResponse>& response, const char* verb) {
+  if (!response.ok()) return response.error();
+  if (response->outcome == Outcome::kError) return response->error;
+  if (response->outcome != Outcome::kDone) return WrongAnswer(verb);
+  return std::nullopt;
+}
+
+// containerd takes an error of a DEL with these words for success and forgets the attachment
+// (https://github.com/containerd/go-cni, Remove()), which is then never freed.
+std::string WithoutGone(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"not found", "unknown"}, {"no such file or directory", "missing"}};
+  for (const auto& [gone, instead] : kWords) {
+    for (size_t i = 0; i + gone.size() <= text.size();) {
+      bool same = true;
+      for (size_t k = 0; same && k < gone.size(); ++k) {
+        same = (text[i + k] | ' ') == gone[k];  // Letters in any case.
+      }
+      if (same) text.replace(i, gone.size(), instead);
+      ++i;
+    }
+  }
+  return text;
+}
+
+// nullopt: what the attachment held is free, or will be: where no agent answers, it finds a note.
+std::optional<Error> Delete(Process& process, const Request& request) {
+  AgentRequest message = MessageFor(process, request, Verb::kDel);
+  const auto response = Ask(request.socket, message, -1, kDelPatience);
+  if (response.ok() && response->outcome == Outcome::kError) {
+    return Error{response->error.code, WithoutGone(response->error.message),
+                 WithoutGone(response->error.details)};
+  }
+  if (response.ok() && response->outcome == Outcome::kDone) return std::nullopt;
+  if (const auto error = LeaveTombstone(request.socket, message)) {
+    return Error{error->code, WithoutGone(error->message), WithoutGone(error->details)};
+  }
+  process.WriteNote("spoke: " + (response.ok() ? WrongAnswer("DEL") : response.error()).message +
+                    "; noted down the deletion of " + request.container_id + " " + request.ifname +
+                    " for it\n");
+  return std::nullopt;
+}
+
+int Add(Process& process, const Request& request) {
+  const auto netns = OpenNetns(request.netns, process.OwnNetns());
+  if (!netns.ok()) return Fail(process, netns.error(), request);
+  AgentRequest message = MessageFor(process, request, Verb::kAdd);
+  message.wish = request.wish;
+  Patience patience = kAddPatience;
+  patience.deadline_ms = request.add_timeout_ms;
+  const auto response = Ask(request.socket, std::move(message), netns->get(), patience);
+  if (!response.ok()) return Fail(process, response.error(), request);
+  if (response->outcome == Outcome::kError) return Fail(process, response->error, request);
+  if (response->outcome != Outcome::kAttachment || response->attachment.addresses.empty()) {
+    return Fail(process, WrongAnswer("ADD"), request);
+  }
+  if (process.WriteOutput(FormatResult(request, response->attachment))) return 0;
+  // The runtime never heard of it, so it must not exist.
+  const auto left = Delete(process, request);
+  process.WriteNote(left ? "spoke: the result could not be written; the attachment remains: " +
+                               left->message + "\n"
+                         : "spoke: the result could not be written; the attachment was undone\n");
+  return 1;
+}
+
+int Del(Process& process, const Request& request) {
+  const auto error = Delete(process, request);
+  return error ? Fail(process, *error, request) : 0;
+}
+
+int Check(Process& process, const Request& request) {
+  const auto netns = OpenNetns(request.netns, process.OwnNetns());
+  if (!netns.ok()) return Fail(process, netns.error(), request);
+  AgentRequest message = MessageFor(process, request, Verb::kCheck);
+  for (const Expectation& expectation : request.expectations) {
+    if (IsSameNetns(netns->get(), expectation.sandbox)) message.expected = expectation.attachment;
+  }
+  if (!message.expected) {
     return Fail(
         process,
-        {kInvalidEnvironment, "cannot open CNI_NETNS " + request.netns, std::strerror(errno)},
-        request.cni_version);
+        {kInvalidConfig,
+         "interface " + request.ifname +
+             " of \"prevResult\" is in another sandbox: " + request.expectations.front().sandbox,
+         "CNI_NETNS is " + ToUtf8(request.netns) + "; the runtime has mixed up two containers"},
+        request);
   }
-  const auto attachment = AskToAdd(request, netns.get(), kDeadlineMs);
-  if (!attachment.ok()) return Fail(process, attachment.error(), request.cni_version);
-  if (process.write_stdout(FormatResult(request, *attachment))) return 0;
-  // The runtime never heard of it, so it must not exist.
-  AskToDel(request, kDeadlineMs);
-  process.write_stderr("spoke: the result could not be written; the attachment was undone\n");
-  return 1;
+  const auto response = Ask(request.socket, std::move(message), netns->get(), kCheckPatience);
+  const auto error = ErrorOf(response, "CHECK");
+  return error ? Fail(process, *error, request) : 0;
 }
 
-int Del(const Process& process, const Request& request) {
-  const auto done = AskToDel(request, kDeadlineMs);
-  return done.ok() ? 0 : Fail(process, done.error(), request.cni_version);
+int Gc(Process& process, const Request& request) {
+  // Where the runtime does not say what is in use, nothing is known to be stale.
+  if (!request.valid) return 0;
+  AgentRequest message = MessageFor(process, request, Verb::kGc);
+  message.valid = *request.valid;
+  const auto error = ErrorOf(Ask(request.socket, std::move(message), -1, kGcPatience), "GC");
+  return error ? Fail(process, *error, request) : 0;
+}
+
+int Status(Process& process, const Request& request) {
+  const auto response =
+      Ask(request.socket, MessageFor(process, request, Verb::kStatus), -1, kStatusPatience);
+  auto error = ErrorOf(response, "STATUS");
+  if (!error) return 0;
+  // Without an agent, or with one of another release, no ADD would work.
+  if (!response.ok() || response->outcome != Outcome::kError) error->code = kNotAvailable;
+  return Fail(process, *error, request);
 }
 
 }  // namespace
 
-int RunCommand(const Process& process) {
-  if (!process.environment("CNI_COMMAND")) {
-    process.write_stderr(kAbout);
+int RunCommand(Process& process) {
+  const char* command = process.Variable("CNI_COMMAND");
+  if (command == nullptr || *command == '\0') {
+    process.WriteNote(kAbout);
     return 0;
   }
-  auto request = ParseEnvironment(process.environment);
-  if (!request.ok()) return Fail(process, request.error(), "");
+  auto request = ParseEnvironment([&](const char* name) { return process.Variable(name); });
+  if (!request.ok()) return Fail(process, request.error(), {});
   // VERSION does not read its input: some callers never close it.
-  if (request->command == Command::kVersion) return process.write_stdout(FormatVersion()) ? 0 : 1;
-  std::string text;
-  if (!process.read_stdin(text)) {
-    return Fail(process,
-                {kIoFailure, "cannot read the network configuration from standard input",
-                 "it is unreadable, or longer than 4 MiB"},
-                "");
+  if (request->command == Command::kVersion) return process.WriteOutput(FormatVersion()) ? 0 : 1;
+  const auto input = process.Input();
+  if (!input.ok()) return Fail(process, input.error(), *request);
+  if (const auto error = ReadConfig(*input, *request)) return Fail(process, *error, *request);
+  switch (request->command) {
+    case Command::kAdd:
+      return Add(process, *request);
+    case Command::kDel:
+      return Del(process, *request);
+    case Command::kCheck:
+      return Check(process, *request);
+    case Command::kGc:
+      return Gc(process, *request);
+    case Command::kStatus:
+      return Status(process, *request);
+    case Command::kVersion:
+      break;
   }
-  request = ParseConfig(*request, text);
-  if (!request.ok()) return Fail(process, request.error(), "");
-  return request->command == Command::kAdd ? Add(process, *request) : Del(process, *request);
+  return 1;
 }
 
 }  // namespace spoke::cni

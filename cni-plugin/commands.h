@@ -1,23 +1,32 @@
 // The verbs: from a request to what is printed and the exit code.
 #pragma once
 
-#include <functional>
-#include <string>
+#include <cstdint>
+#include <string_view>
 
-#include "cni-plugin/request.h"
+#include "cni-plugin/cni_error.h"
 
 namespace spoke::cni {
 
 // The process as the verbs see it, so that a test can stand in for it.
-struct Process {
-  Environment environment;
-  std::function<bool(std::string& text)> read_stdin;          // False: unreadable or too long.
-  std::function<bool(const std::string& text)> write_stdout;  // False: not all was taken.
-  std::function<void(const std::string& text)> write_stderr;
+class Process {
+ public:
+  Process() = default;
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  virtual ~Process() = default;
+
+  virtual const char* Variable(const char* name) = 0;   // nullptr: not set.
+  virtual Expected<std::string_view> Input() = 0;       // Lives as long as the process.
+  virtual bool WriteOutput(std::string_view text) = 0;  // False: not all was taken.
+  virtual void WriteNote(std::string_view text) = 0;    // To standard error.
+  virtual const char* OwnNetns() { return "/proc/self/ns/net"; }
+  virtual uint64_t DrawNumber() = 0;  // Random, not 0.
 };
 
-// Runs the command of the environment. Prints exactly one JSON object, or nothing for a DEL that
-// worked. Returns the exit code: 0, or 1 after an error object.
-int RunCommand(const Process& process);
+// Runs the command of the environment. Prints exactly one JSON object, or nothing for a verb
+// without a result that worked. Returns the exit code: 0, or 1 after an error object. docs/CNI.md
+// says what each verb promises.
+int RunCommand(Process& process);
 
 }  // namespace spoke::cni

@@ -1,56 +1,74 @@
 // spoke: the CNI plugin. Exec'd by the container runtime for each pod; only dispatches.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <optional>
 #include <string>
 
+#include "cni-plugin/agent_client.h"
 #include "cni-plugin/commands.h"
+#include "cni-plugin/descriptors.h"
 
 namespace {
 
-constexpr size_t kMaxInputBytes = 4 << 20;
+constexpr int kInputDeadlineMs = 5000;
+constexpr int kOutputDeadlineMs = 5000;
 
-std::optional<std::string> GetEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
+constexpr size_t kInputBytes = 64 << 10;  // Longer input is rare, and costs a copy.
 
-bool ReadInput(std::string& text) {
-  std::array<char, 16384> buffer;
-  while (true) {
-    const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return false;
-    if (got == 0) return true;
-    text.append(buffer.data(), static_cast<size_t>(got));
-    if (text.size() > kMaxInputBytes) return false;
+class ThisProcess : public spoke::cni::Process {
+ public:
+  const char* Variable(const char* name) override { return std::getenv(name); }
+  spoke::cni::Expected<std::string_view> Input() override {
+    auto* buffer = static_cast<char*>(std::malloc(kInputBytes));
+    if (buffer == nullptr) return spoke::cni::Error{spoke::cni::kInternal, "out of memory", ""};
+    const auto text =
+        spoke::cni::ReadWhole(STDIN_FILENO, kInputDeadlineMs, {buffer, kInputBytes}, overflow_);
+    if (!text.ok() || text->data() != buffer) return text;
+    // What is allocated next lies right behind it, mostly in the same page.
+    buffer = static_cast<char*>(std::realloc(buffer, std::max<size_t>(text->size(), 1)));
+    return std::string_view(buffer, text->size());
   }
-}
-
-bool WriteAll(int fd, const std::string& text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    done += static_cast<size_t>(written);
+  bool WriteOutput(std::string_view text) override {
+    return spoke::cni::WriteWhole(STDOUT_FILENO, text, kOutputDeadlineMs);
   }
-  return true;
+  void WriteNote(std::string_view text) override {
+    spoke::cni::WriteWhole(STDERR_FILENO, text, kOutputDeadlineMs);
+  }
+  uint64_t DrawNumber() override {
+    uint64_t number = 0;
+    // Early in a boot there may be no random numbers yet; then time and process are as good as any.
+    if (::getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) {
+      number = (static_cast<uint64_t>(::getpid()) << 32U) ^
+               static_cast<uint64_t>(spoke::cni::MonotonicMs());
+    }
+    return number | 1U;
+  }
+
+ private:
+  std::string overflow_;
+};
+
+// What is opened must not become standard output because that was closed: the pod's namespace, say.
+void FillStandardDescriptors() {
+  std::array<pollfd, 3> standard{{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}}};
+  ::poll(standard.data(), standard.size(), 0);
+  for (const pollfd& descriptor : standard) {
+    // To write to it fails, as it would have without.
+    if ((descriptor.revents & POLLNVAL) != 0) ::open("/dev/null", O_RDONLY);
+  }
 }
 
 }  // namespace
 
 int main() {
+  FillStandardDescriptors();
   std::signal(SIGPIPE, SIG_IGN);  // A runtime that is gone is an error to handle, not an end.
-  const int code = spoke::cni::RunCommand(
-      {.environment = &GetEnvironment,
-       .read_stdin = &ReadInput,
-       .write_stdout = [](const std::string& text) { return WriteAll(STDOUT_FILENO, text); },
-       .write_stderr = [](const std::string& text) { WriteAll(STDERR_FILENO, text); }});
-  ::_exit(code);  // Nothing is left to do that is worth the page faults.
+  ThisProcess process;
+  ::_exit(RunCommand(process));  // Nothing is left to do that is worth the page faults.
 }

@@ -1,64 +1,92 @@
 #include "cni-plugin/result.h"
 
-#include <nlohmann/json.hpp>
+#include "cni-plugin/json.h"
 
 namespace spoke::cni {
 namespace {
 
-// Keeps the order of the spec, for people who read it.
-using Json = nlohmann::ordered_json;
+bool IsV6(const PodAddress& address) { return address.address.find(':') != std::string::npos; }
 
-// What came in from outside may hold any bytes; the answer must be JSON all the same.
-std::string Print(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+// `"key":"text"`, in an object that is open, after a comma unless it is the first.
+void AppendField(std::string_view key, std::string_view text, std::string& out) {
+  if (!out.ends_with('{')) out += ',';
+  json::AppendText(key, out);
+  out += ':';
+  json::AppendText(text, out);
 }
 
-bool IsV6(const PodAddress& address) { return address.address.find(':') != std::string::npos; }
+void AppendNumber(std::string_view key, uint64_t number, std::string& out) {
+  if (!out.ends_with('{')) out += ',';
+  json::AppendText(key, out);
+  out += ':';
+  out += std::to_string(number);
+}
+
+// The begin of one more element of a list that `chained` may have opened.
+void OpenElement(std::string& list) { list += list.empty() ? "{" : ",{"; }
+
+std::string Interfaces(const Request& request, const Attachment& attachment) {
+  const bool says_mtu = request.cni_version == "1.1.0" && attachment.mtu != 0;
+  std::string list = request.chained.interfaces;
+  OpenElement(list);
+  AppendField("name", attachment.host_link, list);
+  AppendField("mac", attachment.host_mac, list);
+  if (says_mtu) AppendNumber("mtu", attachment.mtu, list);
+  list += "},{";
+  AppendField("name", request.ifname, list);
+  AppendField("mac", attachment.pod_mac, list);
+  if (says_mtu) AppendNumber("mtu", attachment.mtu, list);
+  AppendField("sandbox", request.netns, list);
+  return list + "}";
+}
 
 }  // namespace
 
 std::string FormatResult(const Request& request, const Attachment& attachment) {
-  constexpr int kPodInterface = 1;
+  const unsigned pod_interface = request.chained.interface_count + 1;
   // Up to 0.4.0 each address says its family.
-  const bool says_family = request.cni_version != "1.0.0";
-  Json ips = Json::array();
-  Json routes = Json::array();
+  const bool says_family = request.cni_version.starts_with("0.");
+  std::string ips = request.chained.ips;
+  std::string routes = request.chained.routes;
   for (const PodAddress& address : attachment.addresses) {
-    Json ip;
-    if (says_family) ip["version"] = IsV6(address) ? "6" : "4";
-    ip["interface"] = kPodInterface;
-    ip["address"] = address.address;
-    ip["gateway"] = address.gateway;
-    ips.push_back(std::move(ip));
-    routes.push_back({{"dst", IsV6(address) ? "::/0" : "0.0.0.0/0"}, {"gw", address.gateway}});
+    OpenElement(ips);
+    if (says_family) AppendField("version", IsV6(address) ? "6" : "4", ips);
+    AppendNumber("interface", pod_interface, ips);
+    AppendField("address", address.address, ips);
+    if (!address.gateway.empty()) {
+      AppendField("gateway", address.gateway, ips);
+      OpenElement(routes);
+      AppendField("dst", IsV6(address) ? "::/0" : "0.0.0.0/0", routes);
+      AppendField("gw", address.gateway, routes);
+      routes += '}';
+    }
+    ips += '}';
   }
-  Json result;
-  result["cniVersion"] = request.cni_version;
-  result["interfaces"] = Json::array(
-      {{{"name", attachment.host_link}, {"mac", attachment.host_mac}},
-       {{"name", request.ifname}, {"mac", attachment.pod_mac}, {"sandbox", request.netns}}});
-  result["ips"] = std::move(ips);
-  result["routes"] = std::move(routes);
-  result["dns"] =
-      request.dns_json.empty() ? Json::object() : Json::parse(request.dns_json, nullptr, false);
-  return Print(result);
+  std::string out = "{";
+  AppendField("cniVersion", request.cni_version, out);
+  out += ",\"interfaces\":[" + Interfaces(request, attachment) + "],\"ips\":[" + ips +
+         "],\"routes\":[" + routes + "],\"dns\":" + request.dns + "}\n";
+  return out;
 }
 
-std::string FormatError(const Error& error, const std::string& cni_version) {
-  Json result;
-  result["cniVersion"] = cni_version.empty() ? kNewestVersion : cni_version;
-  result["code"] = error.code;
-  result["msg"] = error.message;
-  if (!error.details.empty()) result["details"] = error.details;
-  return Print(result);
+std::string FormatError(const Error& error, std::string_view cni_version) {
+  std::string out = "{";
+  AppendField("cniVersion", cni_version.empty() ? kNewestVersion : cni_version, out);
+  AppendNumber("code", error.code, out);
+  AppendField("msg", error.message, out);
+  if (!error.details.empty()) AppendField("details", error.details, out);
+  return out + "}\n";
 }
 
 std::string FormatVersion() {
-  Json result;
-  result["cniVersion"] = kNewestVersion;
-  result["supportedVersions"] = Json::array();
-  for (const char* version : kSupportedVersions) result["supportedVersions"].push_back(version);
-  return Print(result);
+  std::string versions;
+  for (const char* version : kSupportedVersions) {
+    if (!versions.empty()) versions += ',';
+    json::AppendText(version, versions);
+  }
+  std::string out = "{";
+  AppendField("cniVersion", kNewestVersion, out);
+  return out + ",\"supportedVersions\":[" + versions + "]}\n";
 }
 
 }  // namespace spoke::cni

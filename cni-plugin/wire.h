@@ -1,0 +1,100 @@
+// What plugin and agent say to each other (proto/spoke/v1/cni.proto), in protobuf's encoding. Pure.
+//
+// A codec of its own, for protobuf's library costs an exec more than its work (ADR 11). What the
+// proto file gains is added here; wire_test.cc compares each field with the generated classes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cni-plugin/cni_error.h"
+
+namespace spoke::cni {
+
+// The structs are the messages of the proto file, where their fields are explained. Text is UTF-8:
+// the agent refuses a request with anything else.
+enum class Verb : uint8_t { kAdd = 1, kDel = 2, kCheck = 3, kGc = 4, kStatus = 5 };
+
+struct PodReference {
+  std::string namespace_name;
+  std::string name;
+  std::string uid;
+
+  bool operator==(const PodReference&) const = default;
+};
+
+struct Bandwidth {
+  uint64_t ingress_rate = 0;   // Bits a second.
+  uint64_t ingress_burst = 0;  // Bits.
+  uint64_t egress_rate = 0;
+  uint64_t egress_burst = 0;
+
+  bool operator==(const Bandwidth&) const = default;
+};
+
+struct Wish {
+  std::string mac;
+  std::vector<std::string> addresses;
+  uint32_t mtu = 0;
+  Bandwidth bandwidth;
+
+  bool operator==(const Wish&) const = default;
+};
+
+struct AttachmentRef {
+  std::string container_id;
+  std::string ifname;
+
+  bool operator==(const AttachmentRef&) const = default;
+};
+
+struct PodAddress {
+  std::string address;  // CIDR notation.
+  std::string gateway;  // Empty: this interface has no default route.
+
+  bool operator==(const PodAddress&) const = default;
+};
+
+struct Attachment {
+  std::string host_link;
+  std::string host_mac;
+  std::string pod_mac;
+  uint32_t mtu = 0;
+  std::vector<PodAddress> addresses;
+
+  bool operator==(const Attachment&) const = default;
+};
+
+struct AgentRequest {
+  Verb verb = Verb::kAdd;
+  std::string container_id;
+  std::string ifname;
+  std::string network_name;
+  PodReference pod;
+  int64_t deadline_monotonic_ms = 0;
+  uint64_t attempt = 0;
+  std::string netns_path;
+  std::string trace_parent;
+  Wish wish;
+  std::optional<Attachment> expected;
+  std::vector<AttachmentRef> valid;
+};
+
+struct AgentResponse {
+  enum class Outcome : uint8_t { kNone = 0, kAttachment = 1, kError = 2, kDone = 3 };
+  Outcome outcome = Outcome::kNone;
+  Attachment attachment;  // kAttachment.
+  Error error;            // kError.
+};
+
+std::string EncodeRequest(const AgentRequest& request);
+
+// nullopt: not a CniResponse. Fields it does not know are passed over. What it takes, protobuf
+// takes for the same; of what protobuf takes it refuses groups, and varints longer than they may
+// be.
+std::optional<AgentResponse> DecodeResponse(std::string_view bytes);
+
+}  // namespace spoke::cni

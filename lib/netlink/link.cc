@@ -55,6 +55,9 @@ bool ReadAttribute(const Attribute& attribute, Link& link) {
     case IFLA_GROUP:
       link.group = attribute.U32().value_or(0);
       return attribute.U32().has_value();
+    case IFLA_MASTER:
+      link.master = attribute.I32().value_or(0);
+      return attribute.I32().has_value();
     case IFLA_LINK:
       link.peer_index = attribute.I32().value_or(0);
       return attribute.I32().has_value();
@@ -95,9 +98,10 @@ absl::StatusOr<Link> ParseLink(std::span<const uint8_t> payload) {
   return link;
 }
 
-Request CreateVeth(const VethEnd& outer, const VethEnd& peer, int peer_netns, uint32_t mtu) {
+Request CreateVeth(const VethEnd& outer, const VethEnd& peer, int peer_netns, uint32_t mtu,
+                   bool outer_up) {
   ifinfomsg fixed = Fixed(outer.index);
-  fixed.ifi_flags = IFF_UP;
+  fixed.ifi_flags = outer_up ? IFF_UP : 0;
   fixed.ifi_change = IFF_UP;
   Request request(fmt::format("create link {} with peer {}", outer.name, peer.name), RTM_NEWLINK,
                   NLM_F_CREATE | NLM_F_EXCL, fixed);

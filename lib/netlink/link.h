@@ -29,6 +29,7 @@ struct Link {
   uint32_t tx_queues = 0;
   uint32_t rx_queues = 0;
   int32_t peer_index = 0;  // Of a veth: its peer's index, in the peer's namespace. 0: none.
+  int32_t master = 0;      // Index of the device that this one is a part of (bond, netvsc).
   uint32_t group = 0;      // IFLA_GROUP: what DeleteLinkGroup() goes by.
 
   bool operator==(const Link&) const = default;
@@ -46,15 +47,17 @@ struct VethEnd {
   ip::MacAddress mac;
 };
 
-// Makes a veth pair in place: `outer` in the socket's namespace and up, `peer` in the one that
-// the descriptor `peer_netns` stands for, and down. Both with `mtu` and one queue each way: more
-// would cost a grace period of the kernel's and carry nothing, since a veth has no hardware.
+// Makes a veth pair in place: `outer` in the socket's namespace, up unless `outer_up` is false, and
+// `peer` in the one that the descriptor `peer_netns` stands for, and down. Both with `mtu` and one
+// queue each way: more would cost a grace period of the kernel's and carry nothing, since a veth
+// has no hardware.
 //
 // Never made in one namespace and moved: the move waits some 20 ms under the kernel's network lock.
 // The peer cannot be born up: the kernel opens it before it has its partner, and fails.
 //
 // Refused with kAlreadyExists when either name or index is taken.
-Request CreateVeth(const VethEnd& outer, const VethEnd& peer, int peer_netns, uint32_t mtu);
+Request CreateVeth(const VethEnd& outer, const VethEnd& peer, int peer_netns, uint32_t mtu,
+                   bool outer_up = true);
 
 // Per-device settings, by their number in the kernel's headers.
 struct LinkSettings {

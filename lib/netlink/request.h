@@ -37,6 +37,12 @@ class Request {
 
   Request& PutU8(uint16_t type, uint8_t value);
   Request& PutU32(uint16_t type, uint32_t value);
+  // The bytes of a struct of the kernel's headers, or of a number.
+  template <typename T>
+  Request& PutValue(uint16_t type, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return PutBytes(type, {reinterpret_cast<const uint8_t*>(&value), sizeof(T)});
+  }
   // With the NUL behind it, as the kernel wants names.
   Request& PutText(uint16_t type, std::string_view text);
   Request& PutAddress(uint16_t type, const ip::Address& address);

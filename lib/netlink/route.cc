@@ -24,6 +24,7 @@ Request RouteRequest(std::string_view verb, uint16_t type, uint16_t flags, const
   fixed.rtm_protocol = route.protocol;
   fixed.rtm_scope = route.scope;
   fixed.rtm_type = route.type;
+  fixed.rtm_flags = route.on_link ? uint32_t{RTNH_F_ONLINK} : 0;
   Request request(fmt::format("{} route {}", verb, route.destination.ToString()), type, flags,
                   fixed);
   // A route without a destination is the default route.
@@ -75,6 +76,7 @@ absl::StatusOr<Route> ParseRoute(std::span<const uint8_t> payload) {
   route.protocol = fixed->rtm_protocol;
   route.type = fixed->rtm_type;
   route.scope = fixed->rtm_scope;
+  route.on_link = (fixed->rtm_flags & RTNH_F_ONLINK) != 0;
   ip::Address destination = family == ip::Family::kV4 ? ip::Address::V4(0) : ip::Address::V6(0, 0);
 
   AttributeReader reader(payload, sizeof(rtmsg));

@@ -26,6 +26,8 @@ struct Route {
   int32_t link = 0;                    // Index of the device; 0: none.
   std::optional<ip::Address> gateway;  // Of the destination's family.
   uint32_t metric = 0;                 // Lower wins. IPv6 makes 1024 of 0.
+  // The gateway is on the link, whatever the kernel's routes to it say.
+  bool on_link = false;
 
   bool operator==(const Route&) const = default;
 };

@@ -15,7 +15,8 @@ Route DefaultV4() {
   return {.destination = ip::Prefix(),
           .protocol = 83,
           .link = 78,
-          .gateway = ip::Address::V4(0xA9FE0101)};
+          .gateway = ip::Address::V4(0xA9FE0101),
+          .on_link = true};
 }
 Route HostV4() {
   return {.destination = ip::Prefix::Host(kV4), .protocol = 83, .scope = RT_SCOPE_LINK, .link = 77};

@@ -7,7 +7,9 @@
 #include "lib/netlink/link.h"
 #include "lib/netlink/message.h"
 #include "lib/netlink/neighbour.h"
+#include "lib/netlink/qdisc.h"
 #include "lib/netlink/route.h"
+#include "lib/netlink/rule.h"
 
 namespace {
 
@@ -16,6 +18,8 @@ void ParseAll(std::span<const uint8_t> payload) {
   static_cast<void>(spoke::netlink::ParseAddress(payload));
   static_cast<void>(spoke::netlink::ParseRoute(payload));
   static_cast<void>(spoke::netlink::ParseNeighbour(payload));
+  static_cast<void>(spoke::netlink::ParseRule(payload));
+  static_cast<void>(spoke::netlink::ParseQdisc(payload));
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+// Routing rules: which table a packet is looked up in. The request functions and ParseRule() are
+// pure.
+#pragma once
+
+#include <linux/rtnetlink.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
+#include "lib/netlink/request.h"
+#include "lib/netlink/socket.h"
+
+namespace spoke::netlink {
+
+// A rule that leads into a table. Those that select by anything but the source are not told apart.
+struct Rule {
+  ip::Family family = ip::Family::kV4;
+  uint32_t priority = 0;           // Lower comes first.
+  std::optional<ip::Prefix> from;  // Of `family`. Nothing: any source.
+  uint32_t table = RT_TABLE_MAIN;
+  uint8_t protocol = RTPROT_UNSPEC;  // Who added it.
+  // What the table has only by a prefix of this length or less does not count. 0: no default route.
+  std::optional<uint32_t> suppress_prefix_length;
+
+  bool operator==(const Rule&) const = default;
+};
+
+// From the payload of an RTM_NEWRULE message. Errors: kDataLoss (cut short, a length that cannot
+// be, or a family that is neither IPv4 nor IPv6).
+absl::StatusOr<Rule> ParseRule(std::span<const uint8_t> payload);
+
+// One that is there already is no error.
+Request AddRule(const Rule& rule);
+// One that is not there is no error.
+Request DeleteRule(const Rule& rule);
+
+// The family's rules that `protocol` added; RTPROT_UNSPEC: all that lead into a table.
+// Errors: as Dump().
+absl::StatusOr<std::vector<Rule>> DumpRules(Socket& socket, ip::Family family, uint8_t protocol);
+
+}  // namespace spoke::netlink

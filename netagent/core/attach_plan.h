@@ -44,6 +44,15 @@ struct AttachOptions {
   bool operator==(const AttachOptions&) const = default;
 };
 
+// What comes from `address` leaves the node by `table`, unless the main table has more for it than
+// a default route. For addresses of a NIC that is not the node's first (Router::SetNicTable()).
+struct SourceTable {
+  ip::Address address;
+  uint32_t table = 0;
+
+  bool operator==(const SourceTable&) const = default;
+};
+
 // A veth pair with its addresses: all that kernel/router.h needs to build it.
 struct AttachSpec {
   std::string host_link;  // Name of the end in the node's namespace.
@@ -54,6 +63,7 @@ struct AttachSpec {
   std::vector<ip::Address> addresses;  // One or two: at most one a family.
   uint32_t ordinal = 0;                // As in AttachOptions.
   Bandwidth bandwidth = {};
+  std::vector<SourceTable> source_tables = {};  // Of some of the addresses; at most one each.
 
   bool operator==(const AttachSpec&) const = default;
 };

@@ -34,4 +34,24 @@ inline constexpr uint32_t kUnreachableMetric = 8'388'608;
 inline constexpr ip::Address kGatewayV4 = ip::Address::V4(0xA9FE0101);                // 169.254.1.1
 inline constexpr ip::Address kGatewayV6 = ip::Address::V6(0xFE80'0000'0000'0000, 1);  // fe80::1
 
+// In a pod, for each interface after its container's first: a table of its own (this and the
+// interface's ordinal), into which a rule leads what comes from the interface's addresses.
+inline constexpr uint32_t kFirstPodTable = 83'000;
+inline constexpr uint32_t kPodRulePriority = 8'300;
+// The metric of such an interface's default route in the main table, less the ordinal: the first
+// interface's wins as long as it is there. IPv6 counts from 1024, its default.
+inline constexpr uint32_t kLaterMetricV4 = 100;
+inline constexpr uint32_t kLaterMetricV6 = 1124;
+
+// On the node: the tables of the NICs beside the first, by the device's index, and the rules that
+// lead what comes from a pod's address on such a NIC into its table. Above them a rule that lets
+// whatever the main table has but for its default routes go first: pods, and what is on a link.
+inline constexpr uint32_t kFirstNicTable = 84'000'000;
+inline constexpr uint32_t kNicTables = 1'000'000;
+inline constexpr uint32_t kMainFirstPriority = 8'300;
+inline constexpr uint32_t kSourcePriority = 8'310;
+
+// Handle of the token bucket at the root of either end of a pod link ("SP").
+inline constexpr uint32_t kShaperHandle = 0x5350'0000;
+
 }  // namespace spoke::netagent::claims

@@ -11,9 +11,12 @@
 #include "lib/netlink/address.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/neighbour.h"
+#include "lib/netlink/qdisc.h"
 #include "lib/netlink/route.h"
+#include "lib/netlink/rule.h"
 #include "netagent/core/claims.h"
 #include "netagent/core/host_link_settings.h"
+#include "netagent/core/link_shaping.h"
 
 namespace spoke::netagent {
 namespace {
@@ -53,6 +56,37 @@ static_assert(HasSetting(IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, "accept_source_route"
 static_assert(kHostLinkSettings.size() == 7);
 static_assert(kHostLinkAddressGeneration == IN6_ADDR_GEN_MODE_NONE);
 
+netlink::TokenBucket Bucket(const LinkShaping& shaping) {
+  return {
+      .rate = shaping.bytes_per_second, .burst = shaping.burst_bytes, .limit = shaping.limit_bytes};
+}
+
+// What the pod needs to use `address`, appended to `batch`.
+void PutPodAddress(const AttachSpec& spec, int32_t link, const ip::Address& address,
+                   std::vector<netlink::Request>& batch) {
+  const ip::Address gateway = GatewayFor(address);
+  batch.push_back(netlink::AddAddress(link, address));
+  batch.push_back(netlink::SetPermanentNeighbour(link, gateway, spec.host_mac));
+  netlink::Route route{.destination = DefaultPrefix(address),
+                       .protocol = claims::kRouteProtocol,
+                       .link = link,
+                       .gateway = gateway,
+                       // IPv6 knows that a link-local gateway is.
+                       .on_link = address.is_v4()};
+  if (spec.ordinal > 0) {
+    route.metric =
+        spec.ordinal + (address.is_v4() ? claims::kLaterMetricV4 : claims::kLaterMetricV6);
+  }
+  batch.push_back(netlink::AddRoute(route));
+  // What comes from this address leaves by this link.
+  if (const auto rule = PodRule(spec, address)) {
+    route.table = rule->table;
+    route.metric = 0;
+    batch.push_back(netlink::AddRoute(route));
+    batch.push_back(netlink::AddRule(*rule));
+  }
+}
+
 netlink::LinkSettings HostLinkSettings(bool with_ipv6) {
   netlink::LinkSettings settings;
   settings.ipv4.reserve(kHostLinkSettings.size());
@@ -65,45 +99,75 @@ netlink::LinkSettings HostLinkSettings(bool with_ipv6) {
 
 }  // namespace
 
-std::vector<netlink::Request> PodBatch(const AttachSpec& spec, const AttachIndexes& indexes,
-                                       int node_netns) {
-  std::vector<netlink::Request> batch;
-  batch.reserve(1 + 4 * spec.addresses.size());
-  // The outer end is the only one that can be born up, and it is the pod's.
+PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, int node_netns) {
+  PodRequests pod;
+  std::vector<netlink::Request>& batch = pod.requests;
+  batch.reserve(3 + 5 * spec.addresses.size());
+  const Bandwidth& bandwidth = spec.bandwidth;
+  const auto egress = PlanLinkShaping(bandwidth.egress_rate, bandwidth.egress_burst, spec.mtu);
+  // The outer end is the only one that can be born up, and it is the pod's. A shaper is placed
+  // before the link is up: after, the kernel would wait for all CPUs.
   batch.push_back(netlink::CreateVeth({spec.pod_link, indexes.pod, spec.pod_mac},
                                       {spec.host_link, indexes.host, spec.host_mac}, node_netns,
-                                      spec.mtu));
-  for (const ip::Address& address : spec.addresses) {
-    const ip::Address gateway = GatewayFor(address);
-    batch.push_back(netlink::AddAddress(indexes.pod, address));
-    batch.push_back(netlink::SetPermanentNeighbour(indexes.pod, gateway, spec.host_mac));
-    batch.push_back(netlink::AddRoute(LinkRoute(gateway, indexes.pod)));
-    batch.push_back(netlink::AddRoute({.destination = DefaultPrefix(address),
-                                       .protocol = claims::kRouteProtocol,
-                                       .link = indexes.pod,
-                                       .gateway = gateway}));
+                                      spec.mtu, /*outer_up=*/!egress));
+  if (egress) {
+    batch.push_back(netlink::AddTokenBucket(indexes.pod, claims::kShaperHandle, Bucket(*egress)));
+    batch.push_back(netlink::SetLinkUp(indexes.pod, true));
   }
-  return batch;
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    if (family == ip::Family::kV6) pod.first_v6 = batch.size();
+    for (const ip::Address& address : spec.addresses) {
+      if (address.family() == family) PutPodAddress(spec, indexes.pod, address, batch);
+    }
+  }
+  return pod;
 }
 
 std::vector<netlink::Request> NodeBatch(const AttachSpec& spec, const AttachIndexes& indexes,
                                         bool node_has_ipv6) {
   std::vector<netlink::Request> batch;
-  batch.reserve(2 + 2 * spec.addresses.size());
+  batch.reserve(3 + 3 * spec.addresses.size());
   // Settings first, in a request of their own: in one request the kernel would bring the link up
   // before it reads them. IPv6 has no setting here for forwarding: the kernel looks at the node's
   // as a whole (conf/all, see node_setup.h).
   const bool with_ipv6 = node_has_ipv6 && spec.mtu >= kMinMtuV6;
   batch.push_back(netlink::ConfigureLink(indexes.host, HostLinkSettings(with_ipv6)));
+  const Bandwidth& bandwidth = spec.bandwidth;
+  if (const auto ingress =
+          PlanLinkShaping(bandwidth.ingress_rate, bandwidth.ingress_burst, spec.mtu)) {
+    batch.push_back(netlink::AddTokenBucket(indexes.host, claims::kShaperHandle, Bucket(*ingress)));
+  }
   batch.push_back(netlink::SetLinkUp(indexes.host, true));
   for (const ip::Address& address : spec.addresses) {
     batch.push_back(netlink::SetPermanentNeighbour(indexes.host, address, spec.pod_mac));
+  }
+  for (const SourceTable& source : spec.source_tables) {
+    batch.push_back(netlink::AddRule(SourceRule(source)));
   }
   // Routes last: they may take the place of an older attachment's, so nothing else may fail after.
   for (const ip::Address& address : spec.addresses) {
     batch.push_back(netlink::ReplaceRoute(LinkRoute(address, indexes.host)));
   }
   return batch;
+}
+
+std::optional<netlink::Rule> PodRule(const AttachSpec& spec, const ip::Address& address) {
+  if (spec.ordinal == 0) return std::nullopt;
+  return netlink::Rule{.family = address.family(),
+                       .priority = claims::kPodRulePriority,
+                       .from = ip::Prefix::Host(address),
+                       .table = claims::kFirstPodTable + spec.ordinal,
+                       .protocol = claims::kRouteProtocol,
+                       .suppress_prefix_length = {}};
+}
+
+netlink::Rule SourceRule(const SourceTable& source) {
+  return {.family = source.address.family(),
+          .priority = claims::kSourcePriority,
+          .from = ip::Prefix::Host(source.address),
+          .table = source.table,
+          .protocol = claims::kRouteProtocol,
+          .suppress_prefix_length = {}};
 }
 
 }  // namespace spoke::netagent

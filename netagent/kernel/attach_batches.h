@@ -5,10 +5,13 @@
 // lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lib/netlink/request.h"
+#include "lib/netlink/rule.h"
 #include "netagent/core/attach_plan.h"
 
 namespace spoke::netagent {
@@ -19,14 +22,28 @@ struct AttachIndexes {
   int32_t host = 0;
 };
 
+struct PodRequests {
+  std::vector<netlink::Request> requests;
+  // The first that is about an IPv6 address; all behind it are too. The number of requests when
+  // there is none. Where IPv6 is switched off it is the one that is refused, and they may be sent
+  // again from it on.
+  size_t first_v6 = 0;
+};
+
 // For a socket in the pod's namespace. The first request makes the pair, with the host end in the
 // namespace of the descriptor `node_netns`; when it is refused, nothing has been made.
-std::vector<netlink::Request> PodBatch(const AttachSpec& spec, const AttachIndexes& indexes,
-                                       int node_netns);
+PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, int node_netns);
 
 // For a socket in the node's namespace, when PodBatch() is done. `node_has_ipv6`: this kernel
 // speaks IPv6 at all.
 std::vector<netlink::Request> NodeBatch(const AttachSpec& spec, const AttachIndexes& indexes,
                                         bool node_has_ipv6);
+
+// The rule in the pod that leads what comes from `address`, one of the spec's, out by the
+// attachment; nothing for a container's first interface, which needs none.
+std::optional<netlink::Rule> PodRule(const AttachSpec& spec, const ip::Address& address);
+
+// The rule that leads what comes from the address into the table.
+netlink::Rule SourceRule(const SourceTable& source);
 
 }  // namespace spoke::netagent

@@ -9,6 +9,7 @@
 #include "fmt/core.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "netagent/core/claims.h"
 #include "netagent/kernel/host_link_name.h"
 
 namespace spoke::netagent {
@@ -27,7 +28,9 @@ std::optional<std::pair<uint64_t, uint64_t>> IdentityOf(int fd) {
   return std::pair<uint64_t, uint64_t>(status.st_dev, status.st_ino);
 }
 
-bool ShareFamily(const AttachSpec& one, const AttachSpec& other) {
+// Whether both would have the same default route.
+bool ShareDefault(const AttachSpec& one, const AttachSpec& other) {
+  if (one.ordinal != other.ordinal) return false;
   for (const ip::Address& a : one.addresses) {
     for (const ip::Address& b : other.addresses) {
       if (a.family() == b.family()) return true;
@@ -64,7 +67,7 @@ absl::Status FakeKernel::Attach(const AttachSpec& spec, int pod_netns) {
     return absl::AlreadyExistsError(fmt::format("link {} exists in the pod", spec.pod_link));
   }
   for (const auto& [name, link] : links_) {
-    if (link.netns == *netns && ShareFamily(link.spec, spec)) {
+    if (link.netns == *netns && ShareDefault(link.spec, spec)) {
       return absl::InternalError("the pod has a default route of that family already");
     }
   }
@@ -72,6 +75,10 @@ absl::Status FakeKernel::Attach(const AttachSpec& spec, int pod_netns) {
   links_.emplace(spec.host_link, Link{spec, *netns});
   for (const ip::Address& address : spec.addresses) {
     routes_.insert_or_assign(address, spec.host_link);
+    source_tables_.erase(address);
+  }
+  for (const SourceTable& source : spec.source_tables) {
+    source_tables_[source.address] = source.table;
   }
   return absl::OkStatus();
 }
@@ -112,6 +119,17 @@ absl::Status FakeKernel::SetUnreachable(const std::vector<ip::Address>& addresse
   if (absl::Status fault = Enter(); !fault.ok()) return fault;
   unreachable_ = std::set<ip::Address>(addresses.begin(), addresses.end());
   return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> FakeKernel::SetNicTable(const ip::MacAddress& mac) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
+  for (const auto& [name, nic] : nics_) {
+    if (nic.mac != mac) continue;
+    // A number for each MAC, as each device has its index.
+    return claims::kFirstNicTable + mac.octets[4] * 256U + mac.octets[5];
+  }
+  return absl::NotFoundError(fmt::format("no NIC has the MAC {}", mac.ToString()));
 }
 
 absl::StatusOr<Nic> FakeKernel::ReadNic(const std::string& name) {
@@ -203,6 +221,11 @@ std::optional<AttachSpec> FakeKernel::Attached(const std::string& host_link) con
   return link->second.spec;
 }
 
+std::map<ip::Address, uint32_t> FakeKernel::SourceTables() const {
+  absl::MutexLock lock(&mutex_);
+  return source_tables_;
+}
+
 std::vector<ip::Address> FakeKernel::Unreachable() const {
   absl::MutexLock lock(&mutex_);
   return {unreachable_.begin(), unreachable_.end()};
@@ -219,7 +242,14 @@ absl::Status FakeKernel::Enter() {
 void FakeKernel::Bury(const std::string& host_link) {
   const auto link = links_.find(host_link);
   if (link == links_.end()) return;
-  std::erase_if(routes_, [&](const auto& route) { return route.second == host_link; });
+  for (auto route = routes_.begin(); route != routes_.end();) {
+    if (route->second != host_link) {
+      ++route;
+      continue;
+    }
+    source_tables_.erase(route->first);
+    route = routes_.erase(route);
+  }
   buried_.insert_or_assign(host_link, std::move(link->second));
   links_.erase(link);
 }

@@ -32,6 +32,7 @@ class FakeKernel final : public Router {
   absl::Status FinishDetaching() override;
   absl::StatusOr<std::vector<AttachedLink>> ListAttached() override;
   absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) override;
+  absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override;
   absl::StatusOr<Nic> ReadNic(const std::string& name) override;
 
   // A new pod namespace with nothing in it. It lives until DestroyPodNetns(), open or not.
@@ -65,6 +66,8 @@ class FakeKernel final : public Router {
   int calls() const;
   // What was built for `host_link`, if it is there.
   std::optional<AttachSpec> Attached(const std::string& host_link) const;
+  // The table that what comes from each address leaves by; without those that have none.
+  std::map<ip::Address, uint32_t> SourceTables() const;
   // The addresses with an unreachable route, sorted.
   std::vector<ip::Address> Unreachable() const;
 
@@ -95,6 +98,7 @@ class FakeKernel final : public Router {
   std::map<NetnsId, std::set<std::string>> pods_ ABSL_GUARDED_BY(mutex_);
   // Who has the address: the host link that was attached with it last.
   std::map<ip::Address, std::string> routes_ ABSL_GUARDED_BY(mutex_);
+  std::map<ip::Address, uint32_t> source_tables_ ABSL_GUARDED_BY(mutex_);
   std::set<ip::Address> unreachable_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Nic> nics_ ABSL_GUARDED_BY(mutex_);
 

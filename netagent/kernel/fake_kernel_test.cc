@@ -19,6 +19,7 @@ class FakeWorld final : public RouterWorld {
     return {"eth0", {{2, 0, 0, 0, 0, 1}}, 1500, {ip::Address::V4(0x0A000004)}};
   }
   std::vector<ip::Address> Unreachable() override { return kernel_.Unreachable(); }
+  std::map<ip::Address, uint32_t> SourceTables() override { return kernel_.SourceTables(); }
 
  private:
   FakeKernel kernel_;

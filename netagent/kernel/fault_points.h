@@ -1,10 +1,11 @@
-// Where a test, or a debug build, lets a call into the kernel fail or the program die.
+// Where a test lets a call into the kernel fail or the program die.
 #pragma once
 
 #include <functional>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace spoke::netagent {
 
@@ -16,5 +17,10 @@ using FaultPoint = std::function<absl::Status(std::string_view step)>;
 inline absl::Status Reach(const FaultPoint& fault_point, std::string_view step) {
   return fault_point ? fault_point(step) : absl::OkStatus();
 }
+
+// From "<fail|kill> <step> <n>": the `n`th time (from 1) that `step` is reached, or any step for
+// "*", it fails with kInternal, or the process is killed as by SIGKILL. From "" nothing is
+// injected. Errors: kInvalidArgument.
+absl::StatusOr<FaultPoint> ParseFaultPoint(std::string_view text);
 
 }  // namespace spoke::netagent

@@ -18,9 +18,12 @@
 #include "lib/netlink/address.h"
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
+#include "lib/netlink/rule.h"
 #include "lib/os/unique_fd.h"
 #include "netagent/core/claims.h"
 #include "netagent/kernel/host_link_name.h"
+#include "netagent/kernel/nic_table.h"
+#include "netagent/kernel/pod_ipv6.h"
 
 namespace spoke::netagent {
 namespace {
@@ -106,12 +109,36 @@ absl::StatusOr<std::unique_ptr<NetlinkRouter>> NetlinkRouter::Create(Settings se
   if (!graveyard.ok()) return graveyard.status();
   auto router = std::unique_ptr<NetlinkRouter>(new NetlinkRouter(
       std::move(settings), *std::move(node), *std::move(socket), *std::move(graveyard)));
-  auto attached = router->ListAttached();
-  if (!attached.ok()) return attached.status();
-  for (AttachedLink& link : *attached) {
-    router->attached_.emplace(std::move(link.host_link), std::move(link.addresses));
-  }
+  const absl::Status status = router->TakeStock();
+  if (!status.ok()) return status;
   return router;
+}
+
+absl::Status NetlinkRouter::TakeStock() {
+  auto attached = ListAttached();
+  if (!attached.ok()) return attached.status();
+  std::set<ip::Address> held;
+  for (AttachedLink& link : *attached) {
+    held.insert(link.addresses.begin(), link.addresses.end());
+    attached_.emplace(std::move(link.host_link), std::move(link.addresses));
+  }
+  std::vector<netlink::Request> orphans;
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    if (family == ip::Family::kV6 && !has_ipv6_) continue;
+    RETURN_IF_ERROR(Reach(settings_.fault_point, "rules.list"));
+    const auto rules = netlink::DumpRules(socket_, family, claims::kRouteProtocol);
+    if (!rules.ok()) return rules.status();
+    for (const netlink::Rule& rule : *rules) {
+      if (rule.priority != claims::kSourcePriority || !rule.from) continue;
+      const ip::Address& address = rule.from->base();
+      if (held.contains(address)) {
+        source_tables_[address] = rule.table;
+      } else if (orphans.size() < netlink::kMaxBatch) {
+        orphans.push_back(netlink::DeleteRule(rule));
+      }
+    }
+  }
+  return netlink::SendBatch(socket_, orphans).status;
 }
 
 AttachIndexes NetlinkRouter::NextIndexes() {
@@ -140,8 +167,47 @@ absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
     RETURN_IF_ERROR(graveyard_->FinishAll());
     status = Build(spec, *pod);
   }
-  if (status.ok()) attached_.insert_or_assign(spec.host_link, spec.addresses);
-  return status;
+  if (!status.ok()) return status;
+  attached_.insert_or_assign(spec.host_link, spec.addresses);
+  for (const ip::Address& address : spec.addresses) source_tables_.erase(address);
+  for (const SourceTable& source : spec.source_tables) {
+    source_tables_[source.address] = source.table;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<netlink::Request> NetlinkRouter::DeletionsOfOtherRules(const AttachSpec& spec) const {
+  std::vector<netlink::Request> deletions;
+  for (const ip::Address& address : spec.addresses) {
+    const auto had = source_tables_.find(address);
+    if (had == source_tables_.end()) continue;
+    const SourceTable old{had->first, had->second};
+    const auto& wanted = spec.source_tables;
+    if (std::find(wanted.begin(), wanted.end(), old) == wanted.end()) {
+      deletions.push_back(netlink::DeleteRule(SourceRule(old)));
+    }
+  }
+  return deletions;
+}
+
+bool NetlinkRouter::IsHeld(const ip::Address& address, const std::string& but_by) const {
+  return std::any_of(attached_.begin(), attached_.end(), [&](const auto& link) {
+    return link.first != but_by &&
+           std::find(link.second.begin(), link.second.end(), address) != link.second.end();
+  });
+}
+
+std::vector<netlink::Request> NetlinkRouter::RuleDeletions(
+    const std::string& host_link, const std::vector<ip::Address>& addresses) const {
+  std::vector<netlink::Request> deletions;
+  if (source_tables_.empty()) return deletions;
+  for (const ip::Address& address : addresses) {
+    const auto source = source_tables_.find(address);
+    if (source == source_tables_.end()) continue;
+    if (!IsHeld(address, host_link))
+      deletions.push_back(netlink::DeleteRule(SourceRule({address, source->second})));
+  }
+  return deletions;
 }
 
 absl::Status NetlinkRouter::Build(const AttachSpec& spec, const netns::Netns& pod) {
@@ -151,17 +217,28 @@ absl::Status NetlinkRouter::Build(const AttachSpec& spec, const netns::Netns& po
 
   const AttachIndexes indexes = NextIndexes();
   RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.pod"));
-  const netlink::BatchResult made =
-      netlink::SendBatch(*pod_socket, PodBatch(spec, indexes, node_.fd()));
+  const PodRequests in_pod = PodBatch(spec, indexes, node_.fd());
+  const netlink::BatchResult made = netlink::SendBatch(*pod_socket, in_pod.requests);
   // The first request makes the pair: refused, it has left nothing, and the kernel has refused all
   // the others as well, for want of a device.
   if (!made.status.ok() && made.refused == 0U) {
     return Narrow(made.status, {kAlreadyExists, kResourceExhausted});
   }
   absl::Status status = made.status;
+  if (absl::IsPermissionDenied(status) && made.refused == in_pod.first_v6) {
+    // The runtime has switched IPv6 off, as some do for all pods, and this one has an address.
+    status = Reach(settings_.fault_point, "attach.ipv6");
+    if (status.ok()) status = SwitchOnIpv6(pod, spec.pod_link);
+    if (status.ok()) {
+      const auto v6 = std::span(in_pod.requests).subspan(in_pod.first_v6);
+      status = netlink::SendBatch(*pod_socket, v6).status;
+    }
+  }
   if (status.ok()) status = Reach(settings_.fault_point, "attach.node");
   if (status.ok()) {
-    status = netlink::SendBatch(socket_, NodeBatch(spec, indexes, has_ipv6_)).status;
+    std::vector<netlink::Request> batch = NodeBatch(spec, indexes, has_ipv6_);
+    for (netlink::Request& other : DeletionsOfOtherRules(spec)) batch.push_back(std::move(other));
+    status = netlink::SendBatch(socket_, batch).status;
   }
   // The pod end gets its carrier when the host end comes up, and the kernel lets it send only some
   // time later, from a work queue that waits for the network lock: until then it drops what the pod
@@ -170,12 +247,27 @@ absl::Status NetlinkRouter::Build(const AttachSpec& spec, const netns::Netns& po
   if (status.ok()) status = netlink::GetLink(*pod_socket, spec.pod_link).status();
   if (status.ok()) return status;
 
+  return Narrow(WithCleanup(status, Undo(spec, indexes, *pod_socket)), {kResourceExhausted});
+}
+
+absl::Status NetlinkRouter::Undo(const AttachSpec& spec, const AttachIndexes& indexes,
+                                 netlink::Socket& pod_socket) {
   // A batch is no transaction. By index, which nothing else has, so that this can never take a link
   // that was there before; and in the pod, where the index is ours even on a kernel that would not
   // let us choose the host end's.
-  const std::vector<netlink::Request> undo = {netlink::DeleteLink(indexes.pod)};
-  return Narrow(WithCleanup(status, netlink::SendBatch(*pod_socket, undo).status),
-                {kResourceExhausted});
+  std::vector<netlink::Request> in_pod = {netlink::DeleteLink(indexes.pod)};
+  for (const ip::Address& address : spec.addresses) {
+    if (const auto rule = PodRule(spec, address)) in_pod.push_back(netlink::DeleteRule(*rule));
+  }
+  absl::Status status = netlink::SendBatch(pod_socket, in_pod).status;
+  std::vector<netlink::Request> on_node;
+  for (const SourceTable& source : spec.source_tables) {
+    const auto had = source_tables_.find(source.address);
+    if (had != source_tables_.end() && had->second == source.table) continue;
+    on_node.push_back(netlink::DeleteRule(SourceRule(source)));
+  }
+  status.Update(netlink::SendBatch(socket_, on_node).status);
+  return status;
 }
 
 absl::Status NetlinkRouter::Detach(const std::string& host_link) {
@@ -184,19 +276,31 @@ absl::Status NetlinkRouter::Detach(const std::string& host_link) {
   }
   const auto known = attached_.find(host_link);
   BuriedLink link{host_link, known == attached_.end() ? std::vector<ip::Address>() : known->second};
+  const std::vector<ip::Address> addresses = link.addresses;
+  absl::Status rules_deleted;
   const absl::Status status = graveyard_->Bury(std::move(link), [&](uint32_t group) {
     RETURN_IF_ERROR(Reach(settings_.fault_point, "detach.retire"));
-    const std::vector<netlink::Request> batch = {netlink::RetireLink(host_link, group)};
-    return netlink::SendBatch(socket_, batch).status;
+    std::vector<netlink::Request> batch = RuleDeletions(host_link, addresses);
+    // First, so that a refusal says whether the link is retired.
+    batch.insert(batch.begin(), netlink::RetireLink(host_link, group));
+    const netlink::BatchResult result = netlink::SendBatch(socket_, batch);
+    if (!result.refused || *result.refused == 0) return result.status;
+    rules_deleted = result.status;
+    return absl::OkStatus();
   });
   if (!status.ok() && !absl::IsNotFound(status)) return Narrow(status, {kUnavailable});
+  if (!rules_deleted.ok()) return Narrow(rules_deleted, {kUnavailable});
   attached_.erase(host_link);
+  for (const ip::Address& address : addresses) {
+    if (!IsHeld(address)) source_tables_.erase(address);
+  }
   return absl::OkStatus();
 }
 
 absl::Status NetlinkRouter::FinishDetaching() { return graveyard_->FinishAll(); }
 
 absl::StatusOr<std::vector<netlink::Route>> NetlinkRouter::DumpOurRoutes() {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "routes.list"));
   auto routes =
       netlink::DumpRoutes(socket_, ip::Family::kV4, RT_TABLE_MAIN, claims::kRouteProtocol);
   if (!routes.ok() || !has_ipv6_) return routes;
@@ -208,6 +312,7 @@ absl::StatusOr<std::vector<netlink::Route>> NetlinkRouter::DumpOurRoutes() {
 }
 
 absl::StatusOr<std::vector<AttachedLink>> NetlinkRouter::ListAttached() {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "links.list"));
   const auto links = netlink::DumpLinks(socket_, claims::kLinkPrefix);
   if (!links.ok()) return Narrow(links.status(), {kUnavailable});
   const auto routes = DumpOurRoutes();
@@ -251,6 +356,7 @@ absl::Status NetlinkRouter::SetUnreachable(const std::vector<ip::Address>& addre
   for (const ip::Address& address : missing) {
     changes.push_back(netlink::ReplaceRoute(UnreachableRoute(address)));
   }
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "unreachable.set"));
   // One refused route must not keep the others away, so go on and report the first.
   absl::Status first_error;
   for (size_t done = 0; done < changes.size(); done += netlink::kMaxBatch) {
@@ -260,7 +366,16 @@ absl::Status NetlinkRouter::SetUnreachable(const std::vector<ip::Address>& addre
   return Narrow(first_error, {kUnavailable});
 }
 
+absl::StatusOr<uint32_t> NetlinkRouter::SetNicTable(const ip::MacAddress& nic) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "nic.table"));
+  auto table = FillNicTable(socket_, nic, has_ipv6_);
+  if (table.ok()) return table;
+  return Narrow(base::Annotate(table.status(), "NIC " + nic.ToString()),
+                {kNotFound, kFailedPrecondition, kUnavailable});
+}
+
 absl::StatusOr<Nic> NetlinkRouter::ReadNic(const std::string& name) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "nic.read"));
   const auto link = netlink::GetLink(socket_, name);
   if (!link.ok()) return Narrow(link.status(), {kNotFound});
   Nic nic{.name = link->name, .mac = link->mac, .mtu = link->mtu, .addresses = {}};

@@ -43,6 +43,7 @@ class NetlinkRouter final : public Router {
   absl::Status FinishDetaching() override;
   absl::StatusOr<std::vector<AttachedLink>> ListAttached() override;
   absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) override;
+  absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override;
   absl::StatusOr<Nic> ReadNic(const std::string& name) override;
 
  private:
@@ -52,6 +53,19 @@ class NetlinkRouter final : public Router {
   AttachIndexes NextIndexes();
   // Attach() with nothing buried in its way.
   absl::Status Build(const AttachSpec& spec, const netns::Netns& pod);
+  // Takes back what there is of an attachment that failed half-way.
+  absl::Status Undo(const AttachSpec& spec, const AttachIndexes& indexes,
+                    netlink::Socket& pod_socket);
+  // Takes up what an earlier agent attached, and removes source rules that nobody has any more.
+  absl::Status TakeStock();
+  // Requests that remove the source rules of `addresses`, but for those `host_link` does not have
+  // alone.
+  std::vector<netlink::Request> RuleDeletions(const std::string& host_link,
+                                              const std::vector<ip::Address>& addresses) const;
+  // Whether an attachment has the address; `but_by`: another than this one.
+  bool IsHeld(const ip::Address& address, const std::string& but_by = {}) const;
+  // Requests that remove the source rules that the spec's addresses have and it does not want.
+  std::vector<netlink::Request> DeletionsOfOtherRules(const AttachSpec& spec) const;
   // Our routes of both families, in the main table.
   absl::StatusOr<std::vector<netlink::Route>> DumpOurRoutes();
 
@@ -63,6 +77,8 @@ class NetlinkRouter final : public Router {
   uint32_t next_index_;
   // What each host link was attached with, those of earlier agents included.
   std::map<std::string, std::vector<ip::Address>> attached_;
+  // The source rules of ours that the kernel has.
+  std::map<ip::Address, uint32_t> source_tables_;
 };
 
 }  // namespace spoke::netagent

@@ -38,7 +38,18 @@ class Router {
 
   // Builds the attachment: veth pair with both MACs and the MTU, the pod end in `pod_netns`
   // (borrowed for the call), up, with its /32 and /128, the gateway's permanent neighbour and
-  // default route; the host end up, with permanent neighbours and a route for each address. An
+  // default route; the host end up, with permanent neighbours and a route for each address. Each
+  // end that a rate is asked for limits what it sends (core/link_shaping.h says how). Where the
+  // runtime has switched IPv6 off and there is an IPv6 address, it is switched on for the link.
+  //
+  // What comes from an address with a source table leaves by that table, and what comes from the
+  // others by none of ours.
+  //
+  // The default routes of an interface after its container's first (`ordinal`) are worse than the
+  // first's, and a rule leads what comes from its addresses out by it. (That rule stays when the
+  // interface goes before the pod: it then leads into an empty table.)
+  //
+  // An
   // address that an older attachment has moves to this one. If a detached link that is not
   // unregistered yet has one of the names or addresses, it waits for that first.
   //
@@ -48,14 +59,14 @@ class Router {
   // kUnavailable (a detached link is in the way, and the kernel does not let go of it: try again);
   // kFailedPrecondition (`pod_netns` is the node's own namespace, or not a network namespace);
   // kInvalidArgument (the host link's name is not ours); kResourceExhausted; kInternal (what else
-  // the kernel refused, with its words; so a second link of one family in a pod, for the pod has a
-  // default route already).
+  // the kernel refused, with its words; so two first links of one family in a pod, for the pod has
+  // a default route already).
   virtual absl::Status Attach(const AttachSpec& spec, int pod_netns) = 0;
 
-  // Cuts the attachment off: when this returns its routes and neighbours on the node are gone and
-  // the host end is down. The link itself is unregistered soon after, together with others; until
-  // then ListAttached() does not show it. OK when it is not there.
-  // Errors: kInvalidArgument (a name that is not ours); kUnavailable (too many links wait to be
+  // Cuts the attachment off: when this returns its routes, rules and neighbours on the node are
+  // gone and the host end is down. The link itself is unregistered soon after, together with
+  // others; until then ListAttached() does not show it. OK when it is not there. Errors:
+  // kInvalidArgument (a name that is not ours); kUnavailable (too many links wait to be
   // unregistered: this one is cut off all the same; try again); kInternal.
   virtual absl::Status Detach(const std::string& host_link) = 0;
 
@@ -69,6 +80,13 @@ class Router {
   // Makes the unreachable routes of ours exactly those for `addresses` (see claims.h), and leaves
   // pod routes alone. Idempotent. Errors: kUnavailable (try again); kInternal.
   virtual absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) = 0;
+
+  // Gives the NIC with this MAC a table with a way out of its own: the gateway of the main table's
+  // default route by it, or else (IPv4) the first host of its subnet, where clouds have theirs.
+  // Returns the table's number, for AttachSpec::source_tables; the same for as long as the device
+  // is there. Idempotent. Errors, all of which name the NIC: kNotFound (no such device);
+  // kFailedPrecondition (no gateway is known); kUnavailable (try again); kInternal.
+  virtual absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) = 0;
 
   // Errors: kNotFound (no device of that name); kUnavailable (try again); kInternal.
   virtual absl::StatusOr<Nic> ReadNic(const std::string& name) = 0;

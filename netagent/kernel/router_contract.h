@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,6 +31,8 @@ class RouterWorld {
   virtual Nic ExistingNic() = 0;
   // The addresses with an unreachable route of ours, sorted.
   virtual std::vector<ip::Address> Unreachable() = 0;
+  // The table that a rule of ours leads what comes from each address into.
+  virtual std::map<ip::Address, uint32_t> SourceTables() = 0;
 };
 
 struct RouterWorldFactory {
@@ -128,6 +131,22 @@ TEST_P(RouterContract, ASecondLinkOfOneFamilyIsRefusedForItsDefaultRouteAndLeave
   EXPECT_CODE(router().Attach(first, pod.get()), kOk);
   EXPECT_CODE(router().Attach(second, pod.get()), kInternal);
   EXPECT_EQ(Listed(), (std::vector<AttachedLink>{{first.host_link, {kFirstV4}}}));
+}
+
+TEST_P(RouterContract, APodMayHaveSeveralLinksOfOneFamilyInOrder) {
+  const os::UniqueFd pod = world().NewPodNetns();
+  const AttachSpec first = Spec("pod", {kFirstV4, kFirstV6});
+  AttachOptions options;
+  options.ordinal = 1;
+  const AttachSpec second =
+      PlanAttach({"pod", "net1"}, {kSecondV4, kSecondV6}, 1500, options).value();
+  // In any order; and again, when one of them has gone.
+  EXPECT_CODE(router().Attach(second, pod.get()), kOk);
+  EXPECT_CODE(router().Attach(first, pod.get()), kOk);
+  EXPECT_EQ(Listed().size(), 2U);
+  EXPECT_CODE(router().Detach(second.host_link), kOk);
+  EXPECT_CODE(router().Attach(second, pod.get()), kOk);
+  EXPECT_EQ(Listed().size(), 2U);
 }
 
 TEST_P(RouterContract, RefusesTheNodesOwnNamespaceAndWhatIsNone) {
@@ -267,6 +286,42 @@ TEST_P(RouterContract, MoreUnreachableRoutesThanOneBatchHolds) {
   EXPECT_EQ(world().Unreachable(), many);
   EXPECT_CODE(router().SetUnreachable({kSecondV4}), kOk);
   EXPECT_EQ(world().Unreachable(), std::vector<ip::Address>{kSecondV4});
+}
+
+TEST_P(RouterContract, ANicHasATableOfItsOwn) {
+  const Nic nic = world().ExistingNic();
+  const auto table = router().SetNicTable(nic.mac);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(router().SetNicTable(nic.mac).value(), *table);
+  const absl::Status none = router().SetNicTable({{2, 9, 9, 9, 9, 9}}).status();
+  EXPECT_CODE(none, kNotFound);
+  EXPECT_NE(none.message().find("02:09:09:09:09:09"), absl::string_view::npos) << none;
+}
+
+TEST_P(RouterContract, SourceTablesComeAndGoWithTheirAttachment) {
+  const uint32_t table = router().SetNicTable(world().ExistingNic().mac).value();
+  const os::UniqueFd one = world().NewPodNetns();
+  const os::UniqueFd two = world().NewPodNetns();
+  AttachSpec first = Spec("first", {kFirstV4, kFirstV6});
+  first.source_tables = {{kFirstV4, table}, {kFirstV6, table}};
+  using Tables = std::map<ip::Address, uint32_t>;
+  EXPECT_CODE(router().Attach(first, one.get()), kOk);
+  EXPECT_EQ(world().SourceTables(), (Tables{{kFirstV4, table}, {kFirstV6, table}}));
+  // What is refused changes nothing.
+  AttachSpec refused = Spec("refused", {kSecondV4});
+  refused.source_tables = {{kSecondV4, table}};
+  EXPECT_CODE(router().Attach(refused, one.get()), kAlreadyExists);
+  EXPECT_EQ(world().SourceTables(), (Tables{{kFirstV4, table}, {kFirstV6, table}}));
+
+  // The addresses move, one of them to another NIC.
+  AttachSpec second = Spec("second", {kFirstV4, kFirstV6});
+  second.source_tables = {{kFirstV6, table}};
+  EXPECT_CODE(router().Attach(second, two.get()), kOk);
+  EXPECT_EQ(world().SourceTables(), (Tables{{kFirstV6, table}}));
+  EXPECT_CODE(router().Detach(first.host_link), kOk);
+  EXPECT_EQ(world().SourceTables(), (Tables{{kFirstV6, table}}));
+  EXPECT_CODE(router().Detach(second.host_link), kOk);
+  EXPECT_TRUE(world().SourceTables().empty());
 }
 
 TEST_P(RouterContract, ReadsANic) {

@@ -19,7 +19,9 @@
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/neighbour.h"
+#include "lib/netlink/qdisc.h"
 #include "lib/netlink/route.h"
+#include "lib/netlink/rule.h"
 #include "netagent/kernel/node_setup.h"
 
 namespace spoke::netagent {
@@ -103,7 +105,17 @@ std::vector<std::string> Snapshot(netlink::Socket& socket) {
     lines.push_back(fmt::format("link {} {} {} mtu {} {}", link.index, link.name, link.kind,
                                 link.mtu, link.up ? "up" : "down"));
   }
+  const auto qdiscs = netlink::DumpQdiscs(socket, 0).value();
+  for (const netlink::Qdisc& qdisc : qdiscs) {
+    if (qdisc.handle == 0) continue;
+    lines.push_back(fmt::format("qdisc {:x} {} link {}", qdisc.handle, qdisc.kind, qdisc.link));
+  }
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    const auto rules = netlink::DumpRules(socket, family, RTPROT_UNSPEC).value();
+    for (const netlink::Rule& rule : rules) {
+      lines.push_back(fmt::format("rule {} from {} table {}", rule.priority,
+                                  rule.from ? rule.from->ToString() : "all", rule.table));
+    }
     const auto routes = netlink::DumpAllRoutes(socket, family).value();
     const auto neighbours = netlink::DumpNeighbours(socket, family, 0).value();
     const auto addresses = netlink::DumpAddresses(socket, family, 0).value();

@@ -23,8 +23,8 @@ inline constexpr ip::Address kNodeV6 = ip::Address::V6(0xFD00'0000'0000'0001, 4)
 inline constexpr const char* kNodeDevice = "nic0";
 
 // Everything a namespace holds that an attachment could leave behind, one line each, sorted: all
-// links, all addresses, all routes of all tables and all neighbours. But what is multicast or
-// link-local IPv6, since the kernel adds that in its own time.
+// links and their queues, all addresses, rules, routes of all tables and neighbours. But what is
+// multicast or link-local IPv6, since the kernel adds that in its own time.
 std::vector<std::string> Snapshot(netlink::Socket& socket);
 
 // Returns when the namespace takes packets to `address` for its own. The kernel adds that route for

@@ -7,6 +7,7 @@
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/route.h"
+#include "lib/netlink/rule.h"
 #include "netagent/core/claims.h"
 #include "netagent/kernel/netlink_router.h"
 #include "tests/netns/node_world.h"
@@ -51,6 +52,20 @@ class KernelWorld final : public RouterWorld {
     }
     std::sort(addresses.begin(), addresses.end());
     return addresses;
+  }
+
+  std::map<ip::Address, uint32_t> SourceTables() override {
+    std::map<ip::Address, uint32_t> tables;
+    for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+      const auto rules =
+          netlink::DumpRules(node_->socket(), family, claims::kRouteProtocol).value();
+      for (const netlink::Rule& rule : rules) {
+        if (rule.priority != claims::kSourcePriority) continue;
+        EXPECT_EQ(rule.from->length(), rule.from->base().bits());
+        EXPECT_TRUE(tables.emplace(rule.from->base(), rule.table).second);
+      }
+    }
+    return tables;
   }
 
  private:

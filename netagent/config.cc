@@ -115,6 +115,32 @@ void ReadAzure(const ConfigMap& root, std::optional<AzureConfig>* azure) {
                {absl::Seconds(1), absl::Hours(1)});
 }
 
+// A file's name that runtimes load, in the directory and nowhere else.
+absl::Status TakeConflistName(std::string_view text, std::string* out) {
+  const auto ends_with = [&](std::string_view end) {
+    return text.size() > end.size() && text.substr(text.size() - end.size()) == end;
+  };
+  if (text.empty() || text.front() == '.' || text.find('/') != std::string_view::npos ||
+      !ends_with(".conflist")) {
+    return absl::InvalidArgumentError(
+        fmt::format("must be a file's name that ends in .conflist, not '{}'", text));
+  }
+  *out = std::string(text);
+  return absl::OkStatus();
+}
+
+void ReadConflist(const ConfigMap& root, const CheckDirectory& check,
+                  std::optional<ConflistConfig>* conflist) {
+  if (!root.Has("cni")) return;
+  ConflistConfig& out = conflist->emplace();
+  const ConfigMap map = root.Map("cni", Need::kOptional);
+  map.String("conf_dir", &out.conf_dir, Need::kOptional);
+  RequireDirectory(map, "conf_dir", out.conf_dir, check);
+  map.Custom("conf_file", Need::kOptional,
+             [&](std::string_view text) { return TakeConflistName(text, &out.conf_file); });
+  map.String("content", &out.content, Need::kOptional);
+}
+
 }  // namespace
 
 absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::string& file,
@@ -130,6 +156,9 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   config::ReadTls(root, &out.tls);
   root.String("cni_socket", &out.cni_socket, Need::kOptional);
   RequireDirectory(root, "cni_socket", os::DirectoryOf(out.cni_socket), check_directory);
+  root.Duration("cni_wait", &out.cni_wait, Need::kOptional,
+                {absl::ZeroDuration(), absl::Minutes(4)});
+  ReadConflist(root, check_directory, &out.cni);
   root.String("state_dir", &out.state_dir, Need::kOptional);
   RequireDirectory(root, "state_dir", out.state_dir, check_directory);
   root.Duration("cooldown", &out.cooldown, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});

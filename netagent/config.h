@@ -26,6 +26,15 @@ struct AzureConfig {
   bool operator==(const AzureConfig&) const = default;
 };
 
+// The network configuration that the agent puts where the runtime looks for it, once it can serve.
+struct ConflistConfig {
+  std::string conf_dir = "/etc/cni/net.d";
+  std::string conf_file = "10-spoke.conflist";
+  std::string content = "/usr/share/spoke/10-spoke.conflist";  // The file it is a copy of.
+
+  bool operator==(const ConflistConfig&) const = default;
+};
+
 struct AgentConfig {
   std::string node_name;     // Empty: the host name.
   std::string vm_id;         // Empty: Azure's with `azure`, else the machine's DMI UUID.
@@ -34,6 +43,9 @@ struct AgentConfig {
   std::string server_name;   // In its certificate.
   rpc::TlsFiles tls;
   std::string cni_socket = "/run/spoke/cni.sock";
+  // How long an ADD waits at most for an address; 0: not at all.
+  absl::Duration cni_wait = absl::Seconds(20);
+  std::optional<ConflistConfig> cni;  // nullopt: the agent writes no network configuration.
   std::string state_dir = "/run/spoke/netagent";  // On tmpfs.
   absl::Duration cooldown = absl::Seconds(30);
   uint32_t mtu = 0;                           // Bytes; 0: the NIC's.

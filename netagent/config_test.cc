@@ -25,6 +25,29 @@ TEST(AgentConfig, DefaultsStandWhereTheFileIsSilent) {
   EXPECT_EQ(config->mtu, 0U);
 }
 
+TEST(AgentConfig, TheNetworkConfigurationIsWrittenOnlyWhereItIsAskedFor) {
+  const std::string base = "server: a:1\ntls: {insecure: true}\n";
+  EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->cni, std::nullopt);
+  EXPECT_EQ(ParseAgentConfig(base + "cni: {}\n", "f", AllThere)->cni, ConflistConfig());
+  const auto config = ParseAgentConfig(
+      base + "cni_wait: 0s\ncni: {conf_dir: /d, conf_file: 05-a.conflist, content: /c}\n", "f",
+      AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->cni, (ConflistConfig{"/d", "05-a.conflist", "/c"}));
+  EXPECT_EQ(config->cni_wait, absl::ZeroDuration());
+  for (const char* name : {"a.conf", "../a.conflist", ".conflist", ".a.conflist"}) {
+    EXPECT_THAT(Mistakes(base + "cni: {conf_file: " + name + "}\n"),
+                HasSubstr("must be a file's name that ends in .conflist"))
+        << name;
+  }
+  EXPECT_THAT(Mistakes(base + "cni: {conf_dir: /none}\n",
+                       [](const std::string& path) {
+                         return path == "/none" ? absl::NotFoundError("no directory /none")
+                                                : absl::OkStatus();
+                       }),
+              HasSubstr("conf_dir: no directory /none; create it first"));
+}
+
 TEST(AgentConfig, MistakesAreReportedTogetherWithTheirLines) {
   const std::string text = Mistakes("tls: {insecure: true}\nmtu: 100\ncooldown: 30\nnick: eth1\n");
   EXPECT_THAT(text, HasSubstr("server"));

@@ -15,6 +15,8 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   const AgentConfig defaults;
   EXPECT_EQ(config->nic, defaults.nic);
   EXPECT_EQ(config->cni_socket, defaults.cni_socket);
+  EXPECT_EQ(config->cni_wait, defaults.cni_wait);
+  EXPECT_EQ(config->cni, ConflistConfig());
   EXPECT_EQ(config->state_dir, defaults.state_dir);
   EXPECT_EQ(config->cooldown, defaults.cooldown);
   EXPECT_EQ(config->mtu, defaults.mtu);

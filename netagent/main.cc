@@ -1,18 +1,11 @@
-// spoke-netagent: reads the configuration, builds the edges, restores what the last agent left, and
-// runs the loop until a signal.
+// spoke-netagent: reads the configuration, builds the edges, and hands them to the agent.
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <random>
-#include <set>
 #include <string>
-#include <thread>
-#include <variant>
 
 #include "absl/time/clock.h"
 #include "fmt/core.h"
@@ -21,28 +14,19 @@
 #include "lib/daemon/daemon_main.h"
 #include "lib/http/curl_transport.h"
 #include "lib/os/clock.h"
-#include "lib/os/event_loop.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
+#include "netagent/agent.h"
 #include "netagent/azure/cloud_init.h"
 #include "netagent/azure/kept_identity.h"
 #include "netagent/azure/wireserver.h"
-#include "netagent/cni/cni_handler.h"
-#include "netagent/cni/cni_server.h"
 #include "netagent/config.h"
 #include "netagent/kernel/netlink_router.h"
 #include "netagent/kernel/node_setup.h"
 #include "netagent/kernel/packet_wire_probe.h"
-#include "netagent/sync/attachments.h"
-#include "netagent/sync/nic_check.h"
-#include "netagent/sync/policy_keeper.h"
-#include "netagent/sync/prover.h"
-#include "netagent/sync/server_session.h"
 
 namespace spoke::netagent {
 namespace {
-
-constexpr absl::Duration kLongestWait = absl::Seconds(5);
 
 std::string Trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -73,15 +57,6 @@ absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
   identity.boot_id = Trimmed(std::move(boot_id));
   return identity;
 }
-
-// What a cloud adds to an agent; empty where no cloud is asked.
-struct CloudParts {
-  std::set<ip::Address> secondaries;  // Of the NIC, beside its primary address.
-  std::unique_ptr<HostList> host;
-  std::unique_ptr<WireProbe> wire;
-
-  bool proves() const { return host != nullptr || wire != nullptr; }
-};
 
 absl::StatusOr<http::Response> FetchFromAzure(const http::Request& request,
                                               absl::Duration timeout) {
@@ -142,136 +117,6 @@ absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& n
   node.subnets = identity.subnets;
   return identity;
 }
-
-// The parts of the agent, tied together. Everything runs on the loop's thread but the two callbacks
-// of the session, which only post to it.
-class Agent {
- public:
-  struct Edges {
-    Router& router;
-    std::unique_ptr<Journal> journal;
-    telemetry::Log& log;
-    CloudParts cloud;
-  };
-  Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges)
-      : config_(config),
-        router_(edges.router),
-        log_(edges.log),
-        cloud_(std::move(edges.cloud)),
-        session_({.server = config.server,
-                  .server_name = config.server_name,
-                  .tls = config.tls,
-                  .identity = identity,
-                  .reconnect = {.first_connect = config.connect_jitter}},
-                 {.on_connecting = [this] { loop_->Post([this] { SayHello(); }); },
-                  .on_request =
-                      [this](ServerRequest request) {
-                        loop_->Post([this, request = std::move(request)] {
-                          std::visit([this](const auto& r) { Take(r); }, request);
-                        });
-                      }},
-                 log_),
-        attachments_({.node_name = identity.node_name,
-                      .nic = config.nic,
-                      .cooldown = config.cooldown,
-                      .mtu = config.mtu,
-                      .proof_required = cloud_.proves(),
-                      .explain_unproven = [this] { return prover_ ? prover_->Explain() : ""; }},
-                     {router_, session_, clock_, log_}, std::move(edges.journal)),
-        nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
-        policy_(config.state_dir + "/policy", session_, log_),
-        handler_(attachments_, &os::MonotonicMs, log_) {}
-
-  absl::Status Start(const std::vector<Event>& events) {
-    ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
-    loop_.emplace(std::move(loop));
-    RETURN_IF_ERROR(base::Annotate(attachments_.Start(events), "restore attachments"));
-    nic_check_.Look();
-    if (cloud_.proves()) {
-      prover_.emplace(
-          Prover::Edges{
-              .host = cloud_.host.get(),
-              .wire = cloud_.wire.get(),
-              .clock = clock_,
-              .log = log_,
-              .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }},
-          config_.azure->prove_deadline, attachments_);
-    }
-    policy_.Start();
-    cni_.emplace(
-        *loop_,
-        [this](const v1::CniRequest& request, os::UniqueFd pod_netns) {
-          return handler_.Handle(request, std::move(pod_netns));
-        },
-        log_);
-    RETURN_IF_ERROR(cni_->Listen(config_.cni_socket));
-    return session_.Start();
-  }
-
-  // Serves until one of `signals` arrives. Pods keep running: links, routes and journal stay for
-  // the next agent.
-  void Run(const os::SignalWaiter& signals) {
-    std::thread stopper([&] {
-      const int signal = signals.Wait();
-      log_.Info("agent_stopping", {{"signal", signal}});
-      loop_->Stop();
-    });
-    absl::Duration wait = absl::ZeroDuration();
-    while (loop_->RunOnce(wait)) {
-      attachments_.Tick();
-      nic_check_.Tick();
-      if (prover_) prover_->Tick();
-      wait = std::clamp(NextWake() - clock_.Now(), absl::ZeroDuration(), kLongestWait);
-    }
-    stopper.join();
-  }
-
- private:
-  absl::Time NextWake() const {
-    absl::Time next = nic_check_.NextWake();
-    if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
-    if (!prover_) return next;
-    if (const auto wake = prover_->NextWake()) next = std::min(next, *wake);
-    return next;
-  }
-
-  void SayHello() {
-    const auto nic = router_.ReadNic(config_.nic);
-    if (!nic.ok()) {
-      log_.Error("nic_unreadable", {{"nic", config_.nic}, {"error", nic.status()}});
-      return;
-    }
-    Greeting greeting = attachments_.BeginSession();
-    greeting.policy_version = policy_.VersionForHello();
-    session_.Begin(greeting, *nic);
-  }
-
-  void Take(const DesiredState& desired) {
-    const absl::Status status = attachments_.OnDesired(desired);
-    // Before anybody can be lent what has just come.
-    nic_check_.Look();
-    if (status.ok()) return;
-    log_.Error("desired_state_not_taken", {{"error", status}});
-    session_.BeginAnew("the desired state could not be taken");
-  }
-  void Take(const ReclaimRequest& request) { attachments_.OnReclaim(request); }
-  void Take(const InventoryRequest& request) { attachments_.OnInventory(request); }
-  void Take(const PolicyUpdate& update) { policy_.OnPolicy(update); }
-
-  const AgentConfig& config_;
-  Router& router_;
-  telemetry::Log& log_;
-  const os::RealClock clock_;
-  std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
-  const CloudParts cloud_;
-  ServerSession session_;
-  Attachments attachments_;
-  NicCheck nic_check_;
-  std::optional<Prover> prover_;  // With the cloud's parts only.
-  PolicyKeeper policy_;
-  CniHandler handler_;
-  std::optional<CniServer> cni_;
-};
 
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));

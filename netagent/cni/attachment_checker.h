@@ -12,8 +12,8 @@
 
 namespace spoke::netagent {
 
-// What prevResult says about an interface: what was built, with what plugins chained after ours have
-// changed since and recorded there (a MAC, say). Empty or 0: it does not say.
+// What prevResult says about an interface: what was built, with what plugins chained after ours
+// have changed since and recorded there (a MAC, say). Empty or 0: it does not say.
 struct CheckExpectation {
   std::string host_link;
   std::optional<ip::MacAddress> pod_mac = std::nullopt;

@@ -1,102 +1,147 @@
 #include "netagent/cni/cni_handler.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "netagent/core/claims.h"
+#include "netagent/cni/cni_messages.h"
 
 namespace spoke::netagent {
 namespace {
 
-v1::CniResponse ErrorResponse(const absl::Status& status) {
-  v1::CniResponse response;
-  response.mutable_error()->set_code(CniCodeOf(status.code()));
-  response.mutable_error()->set_message(std::string(status.message()));
-  return response;
+// One client that does not keep to the protocol; a plugin of ours never sees this.
+CniFailure Malformed(std::string_view message) {
+  return {.code = kCniInvalidEnvironment,
+          .message = std::string(message),
+          .details = "call the plugin as the CNI specification says, section 2"};
 }
+
+bool NeedsNetns(CniVerb verb) { return verb == CniVerb::kAdd || verb == CniVerb::kCheck; }
+bool NeedsKey(CniVerb verb) { return verb != CniVerb::kGc && verb != CniVerb::kStatus; }
 
 }  // namespace
 
-uint32_t CniCodeOf(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-      return kCniTryAgainLater;
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kInvalidArgument:
-      return kCniInvalidEnvironment;
-    case absl::StatusCode::kAlreadyExists:
-      return kCniAlreadyExists;
-    default:
-      return kCniInternal;
+void CniHandler::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
+                        Responder responder) {
+  const auto reply = [&](const v1::CniResponse& response) {
+    const absl::Status sent = responder.Answer(response);
+    if (sent.ok()) return;
+    edges_.log.Warn(
+        "cni_answer_lost",
+        {{"container", request.container_id()}, {"ifname", request.ifname()}, {"error", sent}});
+  };
+  const auto verb = VerbOf(request);
+  if (!verb) {
+    return reply(
+        ErrorResponse({.code = kCniInternal,
+                       .message = fmt::format("this agent does not know request {}",
+                                              static_cast<int>(request.verb())),
+                       .details = "the plugin is newer than the agent: install the same version"}));
   }
+  if (NeedsKey(*verb) && (request.container_id().empty() || request.ifname().empty())) {
+    return reply(ErrorResponse(
+        Malformed("CNI_CONTAINERID and CNI_IFNAME are needed, and one of them is empty")));
+  }
+  if (NeedsNetns(*verb) && !pod_netns.valid()) {
+    return reply(ErrorResponse(
+        Malformed("the request came without the pod's network namespace, CNI_NETNS")));
+  }
+  absl::Status status;
+  switch (*verb) {
+    case CniVerb::kAdd:
+      return edges_.adds.Handle(request, std::move(pod_netns), std::move(responder));
+    case CniVerb::kDel:
+      status = Del(request);
+      break;
+    case CniVerb::kCheck:
+      status = Check(request, pod_netns);
+      break;
+    case CniVerb::kGc:
+      status = CollectGarbage(request);
+      break;
+    case CniVerb::kStatus:
+      status = Status();
+      break;
+  }
+  reply(status.ok() ? DoneResponse() : ErrorResponse(FailureOf(status, *verb)));
 }
 
-v1::CniResponse CniHandler::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns) {
-  v1::CniResponse response;
+absl::Status CniHandler::Del(const v1::CniRequest& request) {
   const AttachmentKey key{request.container_id(), request.ifname()};
-  if (key.container_id.empty() || key.ifname.empty()) {
-    return ErrorResponse(absl::InvalidArgumentError("container id and interface name are needed"));
+  const std::string trace = edges_.adds.TraceIdFor(request);
+  // Else it would get an address after its end.
+  edges_.adds.Forget(key);
+  const absl::Status status = edges_.attachments.Del(key);
+  if (!status.ok()) {
+    edges_.log.Warn("cni_del_failed", {{"container", key.container_id},
+                                       {"ifname", key.ifname},
+                                       {"trace", trace},
+                                       {"error", status}});
+    return status;
   }
-  switch (request.verb()) {
-    case v1::CniRequest::VERB_ADD: {
-      auto attachment = Add(request, pod_netns);
-      if (!attachment.ok()) {
-        log_.Warn("cni_add_failed", {{"container", key.container_id},
-                                     {"ifname", key.ifname},
-                                     {"pod", request.pod().name()},
-                                     {"error", attachment.status()}});
-        return ErrorResponse(attachment.status());
-      }
-      log_.Info("cni_add", {{"container", key.container_id},
-                            {"ifname", key.ifname},
-                            {"pod", request.pod().name()},
-                            {"address", attachment->addresses(0).address()}});
-      *response.mutable_attachment() = *std::move(attachment);
-      return response;
-    }
-    case v1::CniRequest::VERB_DEL:
-      if (const absl::Status status = attachments_.Del(key); !status.ok()) {
-        log_.Warn("cni_del_failed",
-                  {{"container", key.container_id}, {"ifname", key.ifname}, {"error", status}});
-        return ErrorResponse(status);
-      }
-      log_.Info("cni_del", {{"container", key.container_id}, {"ifname", key.ifname}});
-      response.mutable_done();
-      return response;
-    default:
-      return ErrorResponse(absl::UnimplementedError(
-          fmt::format("this agent does not know request {}", static_cast<int>(request.verb()))));
-  }
+  edges_.log.Info("cni_del",
+                  {{"container", key.container_id}, {"ifname", key.ifname}, {"trace", trace}});
+  return status;
 }
 
-absl::StatusOr<v1::CniAttachment> CniHandler::Add(const v1::CniRequest& request,
-                                                  const os::UniqueFd& netns) {
-  if (request.deadline_monotonic_ms() != 0 && monotonic_ms_() >= request.deadline_monotonic_ms()) {
-    // So many came at once that this one waited too long: the runtime has given it up.
-    return absl::DeadlineExceededError("the plugin no longer waits for this ADD");
+absl::Status CniHandler::Check(const v1::CniRequest& request, const os::UniqueFd& pod_netns) {
+  if (edges_.checker == nullptr) {
+    return absl::UnimplementedError("this agent cannot check attachments");
   }
-  if (!netns.valid()) {
-    return absl::InvalidArgumentError("ADD came without the pod's network namespace");
+  ASSIGN_OR_RETURN(const CheckExpectation expected, ExpectationOf(request.expected()));
+  const absl::Status status =
+      edges_.checker->Check({request.container_id(), request.ifname()}, expected, pod_netns.get());
+  if (!status.ok()) {
+    edges_.log.Warn(
+        "cni_check_failed",
+        {{"container", request.container_id()}, {"ifname", request.ifname()}, {"error", status}});
   }
-  ASSIGN_OR_RETURN(
-      const AttachSpec spec,
-      attachments_.Add({request.container_id(), request.ifname()},
-                       {request.pod().namespace_(), request.pod().name(), request.pod().uid()},
-                       netns.get()));
-  v1::CniAttachment attachment;
-  attachment.set_host_link(spec.host_link);
-  attachment.set_host_mac(spec.host_mac.ToString());
-  attachment.set_pod_mac(spec.pod_mac.ToString());
-  attachment.set_mtu(spec.mtu);
-  for (const ip::Address& address : spec.addresses) {
-    v1::CniAddress& out = *attachment.add_addresses();
-    out.set_address(fmt::format("{}/{}", address.ToString(), address.bits()));
-    out.set_gateway((address.is_v4() ? claims::kGatewayV4 : claims::kGatewayV6).ToString());
+  return status;
+}
+
+absl::Status CniHandler::CollectGarbage(const v1::CniRequest& request) {
+  const std::vector<AttachmentKey> valid = ValidOf(request);
+  size_t deleted = 0;
+  const absl::Status status =
+      edges_.attachments.CollectGarbage(request.network_name(), valid, deleted);
+  if (!status.ok()) {
+    edges_.log.Warn("cni_gc_failed", {{"network", request.network_name()},
+                                      {"valid", valid.size()},
+                                      {"deleted", deleted},
+                                      {"error", status}});
+    return status;
   }
-  return attachment;
+  edges_.log.Info(
+      "cni_gc",
+      {{"network", request.network_name()}, {"valid", valid.size()}, {"deleted", deleted}});
+  return status;
+}
+
+absl::Status CniHandler::Status() {
+  absl::Status status = edges_.checker != nullptr ? edges_.checker->DataPath() : absl::OkStatus();
+  // What a pod of no particular namespace would get.
+  if (status.ok()) status = edges_.attachments.CanAdd({.key = {"status", "status"}});
+  if (absl::IsPermissionDenied(status)) {
+    // All pools are for namespaces: one of them with an idle address will do.
+    const auto counts = edges_.attachments.lendings().CountByPool();
+    if (std::any_of(counts.begin(), counts.end(),
+                    [](const auto& pool) { return pool.second.idle > 0; })) {
+      status = absl::OkStatus();
+    }
+  }
+  if (!status.ok() && !absl::IsDataLoss(status)) {
+    if (const std::string outlook = edges_.adds.OutlookText(); !outlook.empty()) {
+      status = absl::Status(status.code(), fmt::format("{}; {}", base::MessageOf(status), outlook));
+    }
+  }
+  // Runtimes ask every five seconds: only what is new is said.
+  if (last_status_ != status.code()) {
+    edges_.log.Info("cni_status", {{"answer", status}});
+    last_status_ = status.code();
+  }
+  return status;
 }
 
 }  // namespace spoke::netagent

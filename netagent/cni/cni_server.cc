@@ -6,41 +6,40 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/base/status.h"
+#include "netagent/cni/cni_errors.h"
+#include "netagent/cni/cni_messages.h"
 #include "proto/spoke/v1/cni.pb.h"
 
 namespace spoke::netagent {
 namespace {
 
-constexpr size_t kMaxRequestBytes = 64 << 10;
-constexpr size_t kMaxClients = 1024;  // A node has 250 pods; each exec of the plugin is one client.
+constexpr size_t kMaxClients = 512;  // A node has 250 pods; each exec of the plugin is one client.
 constexpr int kBacklog = 1024;
+constexpr int kAcceptsARound = 64;  // Then whoever waits is looked after.
+constexpr size_t kMaxDescriptors = 4;
 
-struct Packet {
-  std::string bytes;
-  os::UniqueFd descriptor;
-};
+enum class Got { kPacket, kNothing, kGone, kMalformed };
 
-// One packet with at most one descriptor. Errors: kUnavailable (closed by the peer);
-// kInvalidArgument (too long, or more than one descriptor).
-absl::StatusOr<Packet> Receive(int fd) {
-  Packet packet;
-  packet.bytes.resize(kMaxRequestBytes);
-  iovec data{.iov_base = packet.bytes.data(), .iov_len = packet.bytes.size()};
+// One packet with at most one descriptor into `buffer`.
+Got Receive(int fd, char* buffer, size_t& size, os::UniqueFd& descriptor) {
+  iovec data{.iov_base = buffer, .iov_len = CniServer::kMaxRequestBytes};
   // Room for more than one, so that an extra descriptor is seen, and closed, instead of truncated.
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   const ssize_t got = ::recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got < 0) return base::ErrnoToStatus(errno, "receive a request");
-  std::vector<os::UniqueFd> descriptors;
+  if (got < 0) return errno == EAGAIN || errno == EINTR ? Got::kNothing : Got::kGone;
+  size_t descriptors = 0;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -48,106 +47,154 @@ absl::StatusOr<Packet> Receive(int fd) {
     for (size_t i = 0; i < count; ++i) {
       int received = -1;
       std::memcpy(&received, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      descriptors.emplace_back(received);
+      descriptor = os::UniqueFd(received);  // Closes the one before.
+      ++descriptors;
     }
   }
-  if (got == 0) return absl::UnavailableError("the plugin has gone");
-  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || descriptors.size() > 1) {
-    return absl::InvalidArgumentError("the request is too long or carries too many descriptors");
+  if (got == 0) return Got::kGone;
+  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || descriptors > 1) {
+    return Got::kMalformed;
   }
-  packet.bytes.resize(static_cast<size_t>(got));
-  if (!descriptors.empty()) packet.descriptor = std::move(descriptors.front());
-  return packet;
+  size = static_cast<size_t>(got);
+  return Got::kPacket;
 }
 
-v1::CniResponse Refusal(uint32_t code, std::string_view message) {
-  v1::CniResponse response;
-  response.mutable_error()->set_code(code);
-  response.mutable_error()->set_message(std::string(message));
-  return response;
+v1::CniResponse Refusal(std::string_view message) {
+  return ErrorResponse(
+      {.code = kCniDecodingFailure,
+       .message = std::string(message),
+       .details = "plugin and agent do not fit together: install the same version"});
 }
-
-constexpr uint32_t kDecodingFailure = 6;  // CNI spec 1.0.0, section 5 "Error".
 
 }  // namespace
 
 CniServer::CniServer(os::EventLoop& loop, Handler handler, telemetry::Log& log)
-    : loop_(loop), handler_(std::move(handler)), log_(log) {}
+    : loop_(loop),
+      handler_(std::move(handler)),
+      log_(log),
+      buffer_(std::make_unique_for_overwrite<char[]>(kMaxRequestBytes)) {}
 
 CniServer::~CniServer() {
-  for (const auto& [fd, client] : clients_) loop_.Remove(fd);
-  if (!listener_.valid()) return;
-  loop_.Remove(listener_.get());
-  ::unlink(path_.c_str());
+  if (listener_.valid()) loop_.Remove(listener_.get());
+  while (!clients_.empty()) Close(clients_.begin()->first);
 }
 
 absl::Status CniServer::Listen(const std::string& path) {
+  const std::string temporary = path + ".new";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError("socket path " + path + " is longer than 107 bytes");
+  if (temporary.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError("socket path " + path + " is longer than 103 bytes");
   }
-  std::memcpy(address.sun_path, path.data(), path.size());
+  std::memcpy(address.sun_path, temporary.data(), temporary.size());
   os::UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return base::ErrnoToStatus(errno, "create the plugin's socket");
   // The journal's lock has already made sure that no other agent is alive.
-  ::unlink(path.c_str());
-  const mode_t old_mask = ::umask(0177);
-  const int bound =
-      ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  const int bind_error = errno;
-  ::umask(old_mask);
-  if (bound < 0) return base::ErrnoToStatus(bind_error, "bind " + path);
+  ::unlink(temporary.c_str());
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0) {
+    return base::ErrnoToStatus(errno, "bind " + temporary);
+  }
+  // Nobody can connect before listen(), so the mode is in time.
+  if (::chmod(temporary.c_str(), 0600) < 0) return base::ErrnoToStatus(errno, "chmod " + temporary);
   if (::listen(listener.get(), kBacklog) < 0) return base::ErrnoToStatus(errno, "listen " + path);
   RETURN_IF_ERROR(loop_.AddReader(listener.get(), [this] { Accept(); }));
   listener_ = std::move(listener);
-  path_ = path;
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    return base::ErrnoToStatus(errno, "rename " + temporary + " to " + path);
+  }
   return absl::OkStatus();
 }
 
+void CniServer::Stop() {
+  if (listener_.valid()) {
+    loop_.Remove(listener_.get());
+    listener_.Reset();
+  }
+  std::vector<uint64_t> silent;
+  for (const auto& [id, client] : clients_) {
+    if (!client.asked) silent.push_back(id);
+  }
+  for (const uint64_t id : silent) Serve(id);
+  while (!clients_.empty()) HangUp(clients_.begin()->first);
+}
+
 void CniServer::Accept() {
-  while (true) {
-    os::UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!client.valid()) {
+  for (int i = 0; i < kAcceptsARound; ++i) {
+    os::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EAGAIN) log_.Error("cni_accept_failed", {{"error", std::strerror(errno)}});
       return;
     }
     if (clients_.size() >= kMaxClients) {
       log_.Warn("cni_too_many_clients", {{"limit", kMaxClients}});
-      continue;  // Closed: the plugin says "try again later".
+      continue;  // Closed: the plugin asks again.
     }
-    const int fd = client.get();
-    if (!loop_.AddReader(fd, [this, fd] { Serve(fd); }).ok()) continue;
-    clients_.emplace(fd, std::move(client));
+    const uint64_t id = ++last_client_;
+    clients_.emplace(id, Client{.fd = std::move(fd)});
+    // As a rule its request is there already, and the loop need not hear of it at all.
+    Serve(id);
   }
 }
 
-void CniServer::Serve(int client) {
-  absl::StatusOr<Packet> packet = Receive(client);
-  v1::CniResponse response;
-  v1::CniRequest request;
-  if (absl::IsUnavailable(packet.status())) return Drop(client);
-  if (!packet.ok()) {
-    response = Refusal(kDecodingFailure, base::MessageOf(packet.status()));
-  } else if (!request.ParseFromString(packet->bytes)) {
-    response = Refusal(kDecodingFailure, "the request is not one this agent understands");
-  } else {
-    response = handler_(request, std::move(packet->descriptor));
+void CniServer::Serve(uint64_t id) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  Client& client = found->second;
+  const int fd = client.fd.get();
+  size_t size = 0;
+  os::UniqueFd descriptor;
+  const Got got = Receive(fd, buffer_.get(), size, descriptor);
+  // A client that has asked has nothing more to say: it hangs up, or does not keep to the rules.
+  if (got == Got::kGone || (client.asked && got != Got::kNothing)) return HangUp(id);
+  if (got != Got::kNothing) {
+    client.asked = true;
+    Responder responder(*this, id);
+    v1::CniRequest request;
+    if (got == Got::kMalformed) {
+      [[maybe_unused]] const absl::Status sent = responder.Answer(
+          Refusal("the request is longer than 1 MiB or carries more than one descriptor"));
+    } else if (!request.ParseFromArray(buffer_.get(), static_cast<int>(size))) {
+      [[maybe_unused]] const absl::Status sent =
+          responder.Answer(Refusal("the request is not one this agent understands"));
+    } else {
+      handler_(request, std::move(descriptor), std::move(responder));
+    }
   }
-  const std::string bytes = response.SerializeAsString();
-  if (::send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-    // The plugin was killed meanwhile. The runtime follows with a DEL, which undoes an ADD.
-    log_.Warn("cni_answer_lost", {{"container", request.container_id()},
-                                  {"ifname", request.ifname()},
-                                  {"error", std::strerror(errno)}});
-  }
-  Drop(client);
+  const auto waiting = clients_.find(id);
+  if (waiting == clients_.end() || waiting->second.watched) return;
+  // It has nothing to say yet, or waits for its answer and may hang up.
+  waiting->second.watched = loop_.AddReader(fd, [this, id] { Serve(id); }).ok();
+  if (!waiting->second.watched) HangUp(id);
 }
 
-void CniServer::Drop(int client) {
-  loop_.Remove(client);
-  clients_.erase(client);
+absl::Status CniServer::Send(uint64_t client, const v1::CniResponse& response) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return absl::UnavailableError("the plugin has gone");
+  response.SerializeToString(&answer_);
+  const ssize_t sent =
+      ::send(found->second.fd.get(), answer_.data(), answer_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const int error = errno;
+  Close(client);
+  return sent < 0 ? base::ErrnoToStatus(error, "answer the plugin") : absl::OkStatus();
+}
+
+void CniServer::Close(uint64_t client) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return;
+  if (found->second.watched) loop_.Remove(found->second.fd.get());
+  clients_.erase(found);
+}
+
+void CniServer::HangUp(uint64_t id) {
+  const std::function<void()> gone = std::move(clients_.at(id).gone);
+  Close(id);
+  if (gone) gone();
+}
+
+void CniServer::OnHangUp(uint64_t client, std::function<void()> gone) {
+  const auto found = clients_.find(client);
+  if (found != clients_.end()) found->second.gone = std::move(gone);
 }
 
 }  // namespace spoke::netagent

@@ -1,53 +1,77 @@
 // The plugin's socket: one connection, one request with the pod's namespace as a descriptor, one
-// answer. Runs on the agent's loop.
+// answer, which may come late. Runs on the agent's loop.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "lib/os/event_loop.h"
 #include "lib/os/unique_fd.h"
 #include "lib/telemetry/log.h"
+#include "netagent/cni/responder.h"
 
 namespace spoke::v1 {
 class CniRequest;
-class CniResponse;
 }  // namespace spoke::v1
 
 namespace spoke::netagent {
 
-// Not thread-safe; belongs to the loop's thread.
-class CniServer {
+// Not thread-safe; belongs to the loop's thread. Outlives its responders.
+class CniServer final : public ResponseChannel {
  public:
-  // `pod_netns` is invalid when the plugin sent none.
-  using Handler = std::function<v1::CniResponse(const v1::CniRequest&, os::UniqueFd pod_netns)>;
+  static constexpr size_t kMaxRequestBytes = 1 << 20;  // A GC names every attachment of the node.
+
+  // `pod_netns` is invalid when the plugin sent none. The request is borrowed for the call.
+  using Handler =
+      std::function<void(const v1::CniRequest&, os::UniqueFd pod_netns, Responder responder)>;
 
   // Borrows `loop` and `log`.
   CniServer(os::EventLoop& loop, Handler handler, telemetry::Log& log);
   CniServer(const CniServer&) = delete;
   CniServer& operator=(const CniServer&) = delete;
-  // Closes everything and removes the socket file.
-  ~CniServer();
+  // Closes everything. The socket's file stays: a plugin that is refused there knows that an agent
+  // belongs here, and waits for the next one.
+  ~CniServer() override;
 
-  // Creates the socket, for root only, in place of what a dead agent left behind.
-  // Errors: kNotFound (no such directory); kInvalidArgument (the path is too long for a unix
-  // socket: 107 bytes); as socket(2), bind(2) and listen(2).
+  // Creates the socket, for root only, under another name, and puts it in the place of what a dead
+  // agent left behind: at no moment is there no file.
+  // Errors: kNotFound (no such directory); kInvalidArgument (the path is longer than 103 bytes); as
+  // socket(2), bind(2), listen(2) and rename(2).
   absl::Status Listen(const std::string& path);
 
+  // Stops listening, carries out what has been asked already, and closes what waits: those ask the
+  // next agent.
+  void Stop();
+
+  absl::Status Send(uint64_t client, const v1::CniResponse& response) override;
+  void Close(uint64_t client) override;
+  void OnHangUp(uint64_t client, std::function<void()> gone) override;
+
  private:
+  struct Client {
+    os::UniqueFd fd;
+    bool watched = false;  // By the loop.
+    bool asked = false;
+    std::function<void()> gone;
+  };
   void Accept();
-  void Serve(int client);
-  void Drop(int client);
+  void Serve(uint64_t id);
+  void HangUp(uint64_t id);
 
   os::EventLoop& loop_;
   const Handler handler_;
   telemetry::Log& log_;
-  std::string path_;
   os::UniqueFd listener_;
-  std::map<int, os::UniqueFd> clients_;
+  std::map<uint64_t, Client> clients_;
+  uint64_t last_client_ = 0;
+  // One for all requests, since one is read at a time; what is never written to costs no memory.
+  const std::unique_ptr<char[]> buffer_;
+  std::string answer_;
 };
 
 }  // namespace spoke::netagent

@@ -4,10 +4,14 @@
 #include <sys/un.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <thread>
 
+#include "absl/synchronization/notification.h"
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "netagent/cni/cni_handler.h"
@@ -30,6 +34,23 @@ class ForgetfulJournal final : public Journal {
   size_t size() const override { return 0; }
 };
 
+class FakeChecker final : public AttachmentChecker {
+ public:
+  absl::Status Check(const AttachmentKey& key, const CheckExpectation& expected,
+                     int pod_netns) override {
+    EXPECT_GE(pod_netns, 0);
+    last_key = key;
+    last_expected = expected;
+    return check;
+  }
+  absl::Status DataPath() const override { return data_path; }
+
+  absl::Status check;
+  absl::Status data_path;
+  AttachmentKey last_key;
+  CheckExpectation last_expected;
+};
+
 class CniTest : public testing::Test {
  protected:
   CniTest() {
@@ -46,24 +67,46 @@ class CniTest : public testing::Test {
       }
     });
   }
-  ~CniTest() override {
+  ~CniTest() override { StopLoop(); }
+  void StopLoop() {
     loop_.Stop();
-    thread_.join();
-    server_.reset();
+    if (thread_.joinable()) thread_.join();
+  }
+  // Runs `work` on the loop's thread and waits for it.
+  void OnLoop(const std::function<void()>& work) {
+    absl::Notification done;
+    loop_.Post([&] {
+      work();
+      done.Notify();
+    });
+    done.WaitForNotification();
   }
 
   os::UniqueFd Connect() const {
     os::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(ConnectTo(fd), 0);
+    return fd;
+  }
+  // The error number, or 0.
+  int ConnectTo(const os::UniqueFd& fd) const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path_.data(), path_.size());
-    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-    return fd;
+    const bool connected =
+        ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    return connected ? 0 : errno;
   }
 
   // Sends one packet with `descriptors`, and returns the answer.
   v1::CniResponse Ask(const std::string& bytes, const std::vector<int>& descriptors) const {
     const os::UniqueFd fd = Connect();
+    Say(fd, bytes, descriptors);
+    return Hear(fd).value();
+  }
+  static void Say(const os::UniqueFd& fd, const std::string& bytes,
+                  const std::vector<int>& descriptors) {
+    const int room = 4 << 20;  // The default is not enough for 1 MiB in one packet.
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
     iovec data{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(8 * sizeof(int))> control{};
     msghdr message{};
@@ -78,10 +121,14 @@ class CniTest : public testing::Test {
       header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
       std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
     }
-    EXPECT_EQ(::sendmsg(fd.get(), &message, 0), static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(::sendmsg(fd.get(), &message, 0), static_cast<ssize_t>(bytes.size()))
+        << std::strerror(errno);
+  }
+  // nullopt: the connection was closed without an answer.
+  static std::optional<v1::CniResponse> Hear(const os::UniqueFd& fd) {
     std::string answer(65536, '\0');
     const ssize_t got = ::recv(fd.get(), answer.data(), answer.size(), 0);
-    EXPECT_GT(got, 0);
+    if (got <= 0) return std::nullopt;
     v1::CniResponse response;
     EXPECT_TRUE(response.ParseFromArray(answer.data(), static_cast<int>(got)));
     return response;
@@ -103,13 +150,23 @@ class CniTest : public testing::Test {
   Attachments attachments_{{.node_name = "node1", .nic = "eth0"},
                            {kernel_, no_server_, clock_, log_},
                            std::make_unique<ForgetfulJournal>()};
-  CniHandler handler_{attachments_, [] { return int64_t{5000}; }, log_};
   os::EventLoop loop_ = os::EventLoop::Create().value();
-  std::optional<CniServer> server_{std::in_place, loop_,
-                                   [this](const v1::CniRequest& request, os::UniqueFd netns) {
-                                     return handler_.Handle(request, std::move(netns));
-                                   },
-                                   log_};
+  std::optional<CniServer> server_{
+      std::in_place, loop_,
+      [this](const v1::CniRequest& request, os::UniqueFd netns, Responder responder) {
+        handler_.Handle(request, std::move(netns), std::move(responder));
+      },
+      log_};
+  AddService adds_{absl::Seconds(20),
+                   {.attachments = attachments_,
+                    .server = no_server_,
+                    .clock = clock_,
+                    .log = log_,
+                    .monotonic_ms = [] { return int64_t{5000}; },
+                    .random = [] { return uint64_t{1}; }}};
+  FakeChecker checker_;
+  CniHandler handler_{
+      {.attachments = attachments_, .adds = adds_, .checker = &checker_, .log = log_}};
   std::thread thread_;
 };
 
@@ -129,7 +186,10 @@ TEST_F(CniTest, AnEmptyPoolIsTryAgainLaterAndASecondAddIsNot) {
   const os::UniqueFd pod = kernel_.NewPodNetns();
   ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).error().code(), 101U);
-  const v1::CniResponse empty = Ask(Request(v1::CniRequest::VERB_ADD, "bbb"), {pod.get()});
+  v1::CniRequest hurried;
+  ASSERT_TRUE(hurried.ParseFromString(Request(v1::CniRequest::VERB_ADD, "bbb")));
+  hurried.set_deadline_monotonic_ms(5500);
+  const v1::CniResponse empty = Ask(hurried.SerializeAsString(), {pod.get()});
   EXPECT_EQ(empty.error().code(), 11U);
   EXPECT_THAT(empty.error().message(), HasSubstr("pool default: 1 attached here, 1 lent"));
 }
@@ -144,9 +204,166 @@ TEST_F(CniTest, AnAddThatNobodyWaitsForIsNotBegun) {
   EXPECT_TRUE(Ask(request.SerializeAsString(), {pod.get()}).has_attachment());
 }
 
+TEST_F(CniTest, AnAddThatWaitsIsAnsweredWhenAnAddressComes) {
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
+  const os::UniqueFd waiting = Connect();
+  Say(waiting, Request(v1::CniRequest::VERB_ADD, "bbb"), {kernel_.NewPodNetns().get()});
+  // Others are served meanwhile.
+  EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "ccc"), {}).has_done());
+  OnLoop([&] {
+    EXPECT_EQ(adds_.waiting(), 1U);
+    EXPECT_TRUE(attachments_
+                    .OnDesired({.version = 2,
+                                .added = {{ip::Address::Parse("10.1.0.6").value(), "default"}}})
+                    .ok());
+    adds_.Tick();
+  });
+  const auto answer = Hear(waiting);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->attachment().addresses(0).address(), "10.1.0.6/32");
+}
+
+TEST_F(CniTest, AnAddWhosePluginDiesWhileItWaitsIsForgotten) {
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
+  os::UniqueFd waiting = Connect();
+  Say(waiting, Request(v1::CniRequest::VERB_ADD, "bbb"), {kernel_.NewPodNetns().get()});
+  EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "ccc"), {}).has_done());
+  OnLoop([&] { EXPECT_EQ(adds_.waiting(), 1U); });
+  waiting.Reset();
+  EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "ccc"), {}).has_done());
+  OnLoop([&] { EXPECT_EQ(adds_.waiting(), 0U); });
+  EXPECT_EQ(log_.Count("cni_add_given_up"), 1);
+}
+
+TEST_F(CniTest, AnAgentThatStopsServesWhatIsInHandAndClosesWhatWaits) {
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
+  const os::UniqueFd waiting = Connect();
+  Say(waiting, Request(v1::CniRequest::VERB_ADD, "bbb"), {kernel_.NewPodNetns().get()});
+  const os::UniqueFd silent = Connect();
+  const os::UniqueFd slow = Connect();
+  EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "ccc"), {}).has_done());
+  StopLoop();
+  Say(slow, Request(v1::CniRequest::VERB_DEL), {});
+  server_->Stop();
+  EXPECT_TRUE(Hear(slow)->has_done());
+  EXPECT_EQ(Hear(waiting), std::nullopt);
+  EXPECT_EQ(Hear(silent), std::nullopt);
+  EXPECT_EQ(adds_.waiting(), 0U);
+  // The file stays, and says by its refusal that an agent belongs here.
+  os::UniqueFd late(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(ConnectTo(late), ECONNREFUSED);
+}
+
+TEST_F(CniTest, TheNextAgentTakesTheSocketOverWithoutAMomentInWhichItIsNotThere) {
+  StopLoop();
+  server_->Stop();
+  os::EventLoop loop = os::EventLoop::Create().value();
+  CniServer next(
+      loop,
+      [this](const v1::CniRequest& request, os::UniqueFd netns, Responder responder) {
+        handler_.Handle(request, std::move(netns), std::move(responder));
+      },
+      log_);
+  // Whoever looks sees a socket all the time.
+  std::atomic<bool> done = false;
+  std::thread watcher([&] {
+    while (!done) {
+      struct stat info {};
+      EXPECT_EQ(::stat(path_.c_str(), &info), 0);
+    }
+  });
+  ASSERT_TRUE(next.Listen(path_).ok());
+  done = true;
+  watcher.join();
+  const os::UniqueFd client = Connect();
+  Say(client, Request(v1::CniRequest::VERB_DEL), {});
+  loop.RunOnce(absl::Seconds(1));
+  EXPECT_TRUE(Hear(client)->has_done());
+}
+
+TEST_F(CniTest, CheckIsTheCheckersWithWhatTheResultSaid) {
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  v1::CniRequest request;
+  ASSERT_TRUE(request.ParseFromString(Request(v1::CniRequest::VERB_CHECK)));
+  request.mutable_expected()->set_host_link("spk1");
+  request.mutable_expected()->set_pod_mac("0e:11:22:33:44:55");
+  request.mutable_expected()->set_mtu(1500);
+  request.mutable_expected()->add_addresses()->set_address("10.1.0.5/32");
+  EXPECT_TRUE(Ask(request.SerializeAsString(), {pod.get()}).has_done());
+  EXPECT_EQ(checker_.last_key, (AttachmentKey{"aaa", "eth0"}));
+  EXPECT_EQ(checker_.last_expected,
+            (CheckExpectation{.host_link = "spk1",
+                              .pod_mac = ip::MacAddress::Parse("0e:11:22:33:44:55").value(),
+                              .mtu = 1500,
+                              .addresses = {ip::Address::Parse("10.1.0.5").value()}}));
+  checker_.check = absl::DataLossError("route 10.1.0.5/32 is gone");
+  const v1::CniResponse broken = Ask(request.SerializeAsString(), {pod.get()});
+  EXPECT_EQ(broken.error().code(), 102U);
+  EXPECT_EQ(broken.error().message(), "route 10.1.0.5/32 is gone");
+  EXPECT_NE(broken.error().details(), "");
+  EXPECT_EQ(Ask(request.SerializeAsString(), {}).error().code(), 4U);
+  request.mutable_expected()->set_pod_mac("x");
+  EXPECT_EQ(Ask(request.SerializeAsString(), {pod.get()}).error().code(), 7U);
+}
+
+TEST_F(CniTest, StatusSaysWhetherAPodCouldBeServedAndChangesNothing) {
+  EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_STATUS), {}).has_done());
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
+  OnLoop([&] { adds_.OnOutlook({"enlarging the node", absl::Seconds(9)}); });
+  const v1::CniResponse empty = Ask(Request(v1::CniRequest::VERB_STATUS), {});
+  EXPECT_EQ(empty.error().code(), 50U);
+  EXPECT_THAT(empty.error().message(), HasSubstr("pool default: 1 attached here, 1 lent"));
+  EXPECT_THAT(empty.error().message(), HasSubstr("server: enlarging the node, expected in 9s"));
+  EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL), {}).has_done()) << "other verbs go on";
+  checker_.data_path = absl::DataLossError("table inet spoke is gone");
+  EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_STATUS), {}).error().code(), 51U);
+}
+
+TEST_F(CniTest, StatusIsContentWithPoolsOfNamespacesWhereThereAreNoOthers) {
+  OnLoop([&] {
+    EXPECT_TRUE(attachments_
+                    .OnDesired({.version = 2,
+                                .full = true,
+                                .added = {{ip::Address::Parse("10.2.0.5").value(), "teams"}},
+                                .pools = {{"teams", "10.2.0.0/24", 1, 1, 0, {"web"}}}})
+                    .ok());
+  });
+  EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_STATUS), {}).has_done());
+}
+
+TEST_F(CniTest, GarbageCollectionTakesAListOfThousands) {
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  v1::CniRequest add;
+  ASSERT_TRUE(add.ParseFromString(Request(v1::CniRequest::VERB_ADD)));
+  add.set_network_name("spoke");
+  ASSERT_TRUE(Ask(add.SerializeAsString(), {pod.get()}).has_attachment());
+  OnLoop([&] { clock_.Advance(Attachments::kGarbageAge); });
+  v1::CniRequest gc;
+  gc.set_verb(v1::CniRequest::VERB_GC);
+  gc.set_network_name("spoke");
+  for (int i = 0; i < 5000; ++i) {
+    v1::AttachmentRef& ref = *gc.add_valid();
+    ref.set_container_id(fmt::format("{:064x}", i));
+    ref.set_ifname("eth0");
+  }
+  gc.mutable_valid(0)->set_container_id("aaa");
+  EXPECT_TRUE(Ask(gc.SerializeAsString(), {}).has_done());
+  EXPECT_TRUE(kernel_.Attached(HostLinkName({"aaa", "eth0"})).has_value());
+  gc.mutable_valid(0)->set_container_id("bbb");
+  EXPECT_TRUE(Ask(gc.SerializeAsString(), {}).has_done());
+  EXPECT_FALSE(kernel_.Attached(HostLinkName({"aaa", "eth0"})).has_value());
+  EXPECT_THAT(log_.lines(), testing::Contains(HasSubstr("valid=5000 deleted=1")));
+}
+
 TEST_F(CniTest, MalformedRequestsGetAnAnswerAndChangeNothing) {
   EXPECT_EQ(Ask("\xff\xff garbage", {}).error().code(), 6U);
-  EXPECT_EQ(Ask(std::string(100'000, 'x'), {}).error().code(), 6U);
+  EXPECT_EQ(Ask(std::string(100'000, '\xff'), {}).error().code(), 6U);
+  EXPECT_THAT(Ask(std::string(CniServer::kMaxRequestBytes + 1, 'x'), {}).error().message(),
+              HasSubstr("longer than 1 MiB"));
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD), {}).error().code(), 4U);
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD, ""), {}).error().code(), 4U);
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_UNSPECIFIED), {}).error().code(), 100U);
@@ -154,7 +371,7 @@ TEST_F(CniTest, MalformedRequestsGetAnAnswerAndChangeNothing) {
   EXPECT_EQ(
       Ask(Request(v1::CniRequest::VERB_ADD), {pod.get(), pod.get(), pod.get()}).error().code(), 6U);
   const os::UniqueFd node = kernel_.NodeNetns();
-  EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD), {node.get()}).error().code(), 4U);
+  EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD), {node.get()}).error().code(), 8U);
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
 }
 
@@ -164,7 +381,7 @@ TEST_F(CniTest, AClientThatLeavesOrSaysNothingHoldsNobodyUp) {
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL), {}).has_done());
 }
 
-TEST_F(CniTest, TheSocketIsForRootOnlyAndGoesWithTheServer) {
+TEST_F(CniTest, TheSocketIsForRootOnly) {
   struct stat info {};
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
@@ -174,7 +391,7 @@ TEST(CniServer, APathThatDoesNotFitASocketIsRefused) {
   os::EventLoop loop = os::EventLoop::Create().value();
   testing_support::RecordingLog log;
   CniServer server(
-      loop, [](const v1::CniRequest&, os::UniqueFd) { return v1::CniResponse(); }, log);
+      loop, [](const v1::CniRequest&, os::UniqueFd, Responder) {}, log);
   EXPECT_EQ(server.Listen("/" + std::string(200, 'a')).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(server.Listen("/nonexistent/cni.sock").code(), absl::StatusCode::kNotFound);
 }

@@ -10,17 +10,11 @@ namespace spoke::netagent {
 namespace {
 
 // FNV-1a, 64 bits: names must not change between builds or library versions, as std::hash may.
-uint64_t StableHash(std::string_view text, uint64_t hash = 0xCBF29CE484222325ULL) {
+uint64_t Fnv1a(std::string_view text, uint64_t hash = 0xCBF29CE484222325ULL) {
   for (const char c : text) {
     hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3ULL;
   }
   return hash;
-}
-
-uint64_t HashOf(const AttachmentKey& key) {
-  // The separator keeps ("ab", "c") apart from ("a", "bc").
-  return StableHash(key.ifname,
-                    StableHash(std::string_view("\0", 1), StableHash(key.container_id)));
 }
 
 // Locally administered (bit 1) and unicast (bit 0 clear), IEEE 802-2014 section 8.4. `end` tells
@@ -41,8 +35,13 @@ constexpr uint32_t kMinMtuV6 = 1280;
 
 }  // namespace
 
+uint64_t StableHash(const AttachmentKey& key) {
+  // The separator keeps ("ab", "c") apart from ("a", "bc").
+  return Fnv1a(key.ifname, Fnv1a(std::string_view("\0", 1), Fnv1a(key.container_id)));
+}
+
 std::string HostLinkName(const AttachmentKey& key) {
-  return fmt::format("{}{:012x}", claims::kLinkPrefix, HashOf(key) >> 16U);
+  return fmt::format("{}{:012x}", claims::kLinkPrefix, StableHash(key) >> 16U);
 }
 
 absl::StatusOr<AttachSpec> PlanAttach(const AttachmentKey& key, std::vector<ip::Address> addresses,
@@ -63,7 +62,7 @@ absl::StatusOr<AttachSpec> PlanAttach(const AttachmentKey& key, std::vector<ip::
   if (mtu < least) {
     return absl::InvalidArgumentError(fmt::format("MTU {} is below the minimum of {}", mtu, least));
   }
-  const uint64_t hash = HashOf(key);
+  const uint64_t hash = StableHash(key);
   return AttachSpec{.host_link = HostLinkName(key),
                     .pod_link = key.ifname,
                     .host_mac = MacFrom(hash, kHostEnd),

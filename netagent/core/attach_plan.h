@@ -68,6 +68,10 @@ struct AttachSpec {
   bool operator==(const AttachSpec&) const = default;
 };
 
+// The same for the same key in every build and version: names in the kernel and on disk are made of
+// it. FNV-1a, 64 bits, over the container id, a NUL and the interface name.
+uint64_t StableHash(const AttachmentKey& key);
+
 // The host link's name: claims::kLinkPrefix and 12 hex digits of a hash of `key`. The same key
 // always gives the same name, so a DEL finds its link with nothing but the key.
 std::string HostLinkName(const AttachmentKey& key);

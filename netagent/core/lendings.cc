@@ -1,45 +1,103 @@
 #include "netagent/core/lendings.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "fmt/format.h"
+#include "lib/base/status.h"
 
 namespace spoke::netagent {
+namespace {
 
-absl::StatusOr<Lending> Lendings::PlanLend(const AttachmentKey& key, const PodReference& pod,
-                                           absl::Time now) const {
+std::string ForWhom(const PodReference& pod) {
+  return pod.pod_namespace.empty() ? "" : fmt::format(" for namespace {}", pod.pod_namespace);
+}
+
+}  // namespace
+
+absl::StatusOr<Lending> Lendings::PlanLend(const LendRequest& request, absl::Time now) const {
+  const AttachmentKey& key = request.key;
   if (entries_.contains(key)) {
     return absl::AlreadyExistsError(fmt::format(
         "container {} already has interface {}: DEL it first", key.container_id, key.ifname));
   }
-  Lending lending{.key = key, .pod = pod, .since = now};
+  Lending lending{.key = key,
+                  .pod = request.pod,
+                  .since = now,
+                  .attempt = request.attempt,
+                  .netns_path = request.netns_path,
+                  .network = request.network,
+                  .options = request.options};
+  lending.options.ordinal = FreeOrdinal(key.container_id);
   // Microseconds as the floor: a journal that was lost must not make the numbers begin again, or
   // the server would take what follows for stale.
   lending.generation = std::max(
       last_generation_ + 1, static_cast<uint64_t>(std::max<int64_t>(absl::ToUnixMicros(now), 1)));
-  const std::string for_whom =
-      pod.pod_namespace.empty() ? "" : fmt::format(" for namespace {}", pod.pod_namespace);
+  std::array<const ip::Address*, 2> wished{};  // By family, IPv4 first.
+  for (const ip::Address& address : request.addresses) {
+    const ip::Address*& wish = wished.at(address.is_v4() ? 0 : 1);
+    if (wish != nullptr) {
+      return absl::InvalidArgumentError(
+          fmt::format("{} and {} are asked for, which are of one family: an interface has one",
+                      wish->ToString(), address.ToString()));
+    }
+    wish = &address;
+  }
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
-    const std::set<std::string> pools = PoolsFor(family, pod.pod_namespace);
+    const ip::Address* wish = wished.at(family == ip::Family::kV4 ? 0 : 1);
+    const std::set<std::string> pools = PoolsFor(family, request.pod.pod_namespace);
+    if (wish != nullptr) RETURN_IF_ERROR(CheckWish(*wish, pools));
     if (pools.empty()) continue;
-    const ip::Address* address = LongestIdle(family, pools);
+    const ip::Address* address = wish != nullptr ? wish : LongestIdle(family, pools);
     if (address == nullptr) {
-      return absl::ResourceExhaustedError(fmt::format(
-          "no {} address is free on this node{} (considered: pool {})",
-          family == ip::Family::kV4 ? "IPv4" : "IPv6", for_whom, fmt::join(pools, ", pool ")));
+      return absl::ResourceExhaustedError(
+          fmt::format("no {} address is free on this node{} (considered: pool {})",
+                      family == ip::Family::kV4 ? "IPv4" : "IPv6", ForWhom(request.pod),
+                      fmt::join(pools, ", pool ")));
     }
     lending.addresses.push_back(*address);
   }
-  if (lending.addresses.empty()) {
-    const bool any = std::any_of(held_.begin(), held_.end(),
-                                 [](const auto& entry) { return entry.second.listed; });
-    return absl::ResourceExhaustedError(
-        any ? fmt::format("no pool on this node is meant{}",
-                          for_whom.empty() ? " for a pod without namespace" : for_whom)
-            : "no address is attached to this node");
+  if (!lending.addresses.empty()) return lending;
+  const bool any = std::any_of(held_.begin(), held_.end(),
+                               [](const auto& entry) { return entry.second.listed; });
+  if (!any) return absl::ResourceExhaustedError("no address is attached to this node");
+  return absl::PermissionDeniedError(fmt::format(
+      "no pool on this node is meant{}",
+      request.pod.pod_namespace.empty() ? " for a pod without namespace" : ForWhom(request.pod)));
+}
+
+absl::Status Lendings::CheckWish(const ip::Address& wished,
+                                 const std::set<std::string>& pools) const {
+  const auto it = held_.find(wished);
+  if (it == held_.end() || !it->second.listed) {
+    return absl::InvalidArgumentError(
+        fmt::format("address {} is asked for, which this node does not have", wished.ToString()));
   }
-  return lending;
+  const Held& held = it->second;
+  if (!pools.contains(held.pool)) {
+    return absl::InvalidArgumentError(
+        fmt::format("address {} is asked for, which is of pool {}: that is not meant for this pod",
+                    wished.ToString(), held.pool));
+  }
+  if (IsLendable(wished, held)) return absl::OkStatus();
+  const std::string_view why = held.use == Use::kLent      ? "lent to another pod"
+                               : held.use == Use::kCooling ? "cooling"
+                                                           : "not ready to be lent";
+  return absl::ResourceExhaustedError(
+      fmt::format("address {} is asked for, which is {}", wished.ToString(), why));
+}
+
+uint32_t Lendings::FreeOrdinal(const std::string& container_id) const {
+  std::set<uint32_t> taken;
+  for (auto it = entries_.lower_bound({container_id, ""});
+       it != entries_.end() && it->first.container_id == container_id; ++it) {
+    taken.insert(it->second.lending.options.ordinal);
+  }
+  uint32_t ordinal = 0;
+  while (taken.contains(ordinal)) ++ordinal;
+  return ordinal;
 }
 
 std::set<std::string> Lendings::PoolsFor(ip::Family family,
@@ -57,8 +115,14 @@ std::set<std::string> Lendings::PoolsFor(ip::Family family,
       meant.insert(pool);
     }
   };
+  // Neighbours are of one pool as a rule, and this is on the way of every ADD.
+  const std::string* last = nullptr;
   for (const auto& [address, held] : held_) {
-    if (held.listed && address.family() == family) take(held.pool);
+    if (!held.listed || address.family() != family || (last != nullptr && *last == held.pool)) {
+      continue;
+    }
+    last = &held.pool;
+    take(held.pool);
   }
   for (const auto& [pool, rule] : rules_) {
     if (rule.family == family) take(pool);
@@ -71,8 +135,7 @@ const ip::Address* Lendings::LongestIdle(ip::Family family,
   const std::pair<const ip::Address, Held>* oldest = nullptr;
   for (const auto& candidate : held_) {
     const auto& [address, held] = candidate;
-    if (address.family() != family || !held.listed || held.use != Use::kIdle || held.withheld() ||
-        LacksProof(address, held) || on_nic_.contains(address) ||
+    if (address.family() != family || !IsLendable(address, held) ||
         (oldest != nullptr && held.idle_since >= oldest->second.idle_since) ||
         !pools.contains(held.pool)) {
       continue;
@@ -80,6 +143,11 @@ const ip::Address* Lendings::LongestIdle(ip::Family family,
     oldest = &candidate;
   }
   return oldest == nullptr ? nullptr : &oldest->first;
+}
+
+bool Lendings::IsLendable(const ip::Address& address, const Held& held) const {
+  return held.listed && held.use == Use::kIdle && !held.withheld() && !LacksProof(address, held) &&
+         !on_nic_.contains(address);
 }
 
 bool Lendings::LacksProof(const ip::Address& address, const Held& held) const {
@@ -236,6 +304,11 @@ std::optional<absl::Time> Lendings::NextCooldownEnd() const {
 const Lending* Lendings::Find(const AttachmentKey& key) const {
   const auto it = entries_.find(key);
   return it == entries_.end() ? nullptr : &it->second.lending;
+}
+
+bool Lendings::IsBuilt(const AttachmentKey& key) const {
+  const auto it = entries_.find(key);
+  return it != entries_.end() && it->second.built;
 }
 
 std::vector<Lending> Lendings::Built() const {

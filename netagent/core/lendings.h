@@ -47,6 +47,18 @@ struct PodReference {
   bool operator==(const PodReference&) const = default;
 };
 
+// What is asked for with an ADD.
+struct LendRequest {
+  AttachmentKey key;
+  PodReference pod = {};
+  uint64_t attempt = 0;  // As in Lending, and the next two.
+  std::string netns_path = {};
+  std::string network = {};
+  AttachOptions options = {};  // But for the ordinal, which follows from what there is.
+  // At most one a family: exactly this one, or none of that family.
+  std::vector<ip::Address> addresses = {};
+};
+
 struct Lending {
   AttachmentKey key;
   PodReference pod;
@@ -154,11 +166,14 @@ class Lendings {
   explicit Lendings(absl::Duration cooldown, bool proof_required = false)
       : cooldown_(cooldown), proof_required_(proof_required) {}
 
-  // One address of each family that PoolsFor() has pools for: those that have been idle the
-  // longest. Errors: kAlreadyExists (`key` has a lending); kResourceExhausted (none idle; the
-  // message names the pools that were considered).
-  absl::StatusOr<Lending> PlanLend(const AttachmentKey& key, const PodReference& pod,
-                                   absl::Time now) const;
+  // One address of each family that PoolsFor() has pools for: the one that is wished, else the one
+  // that has been idle the longest. The ordinal is the lowest that no other attachment of the
+  // container has. Errors: kAlreadyExists (the key has a lending); kResourceExhausted (none is
+  // idle, or the one that is wished is not: it may come; the message names the pools that were
+  // considered); kPermissionDenied (this node has addresses, but all of pools that are meant for
+  // others); kInvalidArgument (a wish that cannot come true: two addresses of one family, one that
+  // this node does not have, or one of a pool that is meant for others).
+  absl::StatusOr<Lending> PlanLend(const LendRequest& request, absl::Time now) const;
 
   // The pools whose addresses of `family` a pod of `pod_namespace` is lent: those meant for its
   // namespace; if the node has none, those meant for no namespace; never those meant for others
@@ -184,6 +199,7 @@ class Lendings {
   std::optional<absl::Time> NextCooldownEnd() const;
 
   const Lending* Find(const AttachmentKey& key) const;
+  bool IsBuilt(const AttachmentKey& key) const;
   // By key. Begun but not built ones are in Unfinished() instead.
   std::vector<Lending> Built() const;
   std::vector<Lending> Unfinished() const;
@@ -239,6 +255,10 @@ class Lendings {
   uint32_t& IdleCountOf(const ip::Address& address, const Held& held, UseCounts& counts) const;
   // The one of `pools` and `family` that has been idle the longest; nullptr: none is.
   const ip::Address* LongestIdle(ip::Family family, const std::set<std::string>& pools) const;
+  bool IsLendable(const ip::Address& address, const Held& held) const;
+  // OK: `wished` can be lent now to a pod that is lent from `pools`. Errors: as PlanLend().
+  absl::Status CheckWish(const ip::Address& wished, const std::set<std::string>& pools) const;
+  uint32_t FreeOrdinal(const std::string& container_id) const;
   void MakeIdle(std::map<ip::Address, Held>::iterator it);
 
   absl::Duration cooldown_;

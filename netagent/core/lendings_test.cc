@@ -33,7 +33,7 @@ Lendings WithHoldings(const std::vector<std::string>& addresses) {
 
 // What the agent does for an ADD that works.
 Lending Lend(Lendings& lendings, const AttachmentKey& key, absl::Time now = kNow) {
-  const Lending lending = lendings.PlanLend(key, {}, now).value();
+  const Lending lending = lendings.PlanLend({.key = key}, now).value();
   lendings.Apply(LendingBegun{lending});
   lendings.Apply(LendingBuilt{key});
   return lending;
@@ -54,16 +54,17 @@ TEST(Lendings, GivesOneAddressOfEachFamilyTheNodeHolds) {
   Lendings lendings = WithHoldings({"10.1.0.5", "fd00::5", "fd00::6"});
   EXPECT_THAT(Lend(lendings, kPodA).addresses, ElementsAre(A("10.1.0.5"), A("fd00::5")));
   // A pod with one family missing would be a broken pod, not a smaller one.
-  EXPECT_EQ(lendings.PlanLend(kPodB, {}, kNow).status().code(),
+  EXPECT_EQ(lendings.PlanLend({.key = kPodB}, kNow).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 
 TEST(Lendings, ASecondAddForOneAttachmentIsRefusedAndChangesNothing) {
   Lendings lendings = WithHoldings({"10.1.0.5", "10.1.0.6"});
   const Lending first = Lend(lendings, kPodA);
-  EXPECT_EQ(lendings.PlanLend(kPodA, {}, kNow).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(lendings.PlanLend({.key = kPodA}, kNow).status().code(),
+            absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(*lendings.Find(kPodA), first);
-  EXPECT_TRUE(lendings.PlanLend({"aaa", "eth1"}, {}, kNow).ok());
+  EXPECT_TRUE(lendings.PlanLend({.key = {"aaa", "eth1"}}, kNow).ok());
 }
 
 TEST(Lendings, AReleasedAddressCoolsBeforeItIsLentAgain) {
@@ -71,17 +72,17 @@ TEST(Lendings, AReleasedAddressCoolsBeforeItIsLentAgain) {
   Lend(lendings, kPodA);
   lendings.Apply(LendingReleased{kPodA, kNow});
   EXPECT_EQ(CountsOf(lendings), (UseCounts{.cooling = 1}));
-  EXPECT_FALSE(lendings.PlanLend(kPodB, {}, kNow).ok());
+  EXPECT_FALSE(lendings.PlanLend({.key = kPodB}, kNow).ok());
   EXPECT_EQ(lendings.NextCooldownEnd(), kNow + kCooldown);
   EXPECT_THAT(lendings.EndCooldowns(kNow + kCooldown - absl::Milliseconds(1)), IsEmpty());
   EXPECT_THAT(lendings.EndCooldowns(kNow + kCooldown), ElementsAre(A("10.1.0.5")));
   EXPECT_EQ(lendings.NextCooldownEnd(), std::nullopt);
-  EXPECT_TRUE(lendings.PlanLend(kPodB, {}, kNow).ok());
+  EXPECT_TRUE(lendings.PlanLend({.key = kPodB}, kNow).ok());
 }
 
 TEST(Lendings, AnAddressNoPodEverHadIsIdleAtOnce) {
   Lendings lendings = WithHoldings({"10.1.0.5"});
-  lendings.Apply(LendingBegun{lendings.PlanLend(kPodA, {}, kNow).value()});
+  lendings.Apply(LendingBegun{lendings.PlanLend({.key = kPodA}, kNow).value()});
   EXPECT_EQ(lendings.Unfinished().size(), 1U);
   lendings.Apply(LendingReleased{kPodA, kNow, /*unused=*/true});
   EXPECT_EQ(CountsOf(lendings), (UseCounts{.idle = 1}));
@@ -115,7 +116,7 @@ TEST(Lendings, GenerationsRiseEvenWhenTheClockStandsOrTheJournalIsLost) {
 
 TEST(Lendings, WithNothingAttachedTheReasonSaysSo) {
   const Lendings lendings(kCooldown);
-  const auto none = lendings.PlanLend(kPodA, {}, kNow);
+  const auto none = lendings.PlanLend({.key = kPodA}, kNow);
   EXPECT_EQ(none.status(), absl::ResourceExhaustedError("no address is attached to this node"));
 }
 
@@ -135,10 +136,10 @@ TEST(Lendings, WhatIsIdleIsGivenUpAndNeverLentAgain) {
   EXPECT_THAT(plan.denied, IsEmpty());
   EXPECT_EQ(CountsOf(lendings), (UseCounts{.idle = 1, .withheld = 1}));
   EXPECT_THAT(Lend(lendings, kPodA).addresses, ElementsAre(A("10.1.0.6")));
-  EXPECT_FALSE(lendings.PlanLend(kPodB, {}, kNow).ok());
+  EXPECT_FALSE(lendings.PlanLend({.key = kPodB}, kNow).ok());
   // A list that still has it may have been sent before the agreement arrived.
   lendings.Apply(Holdings({"10.1.0.5", "10.1.0.6"}));
-  EXPECT_FALSE(lendings.PlanLend(kPodB, {}, kNow).ok());
+  EXPECT_FALSE(lendings.PlanLend({.key = kPodB}, kNow).ok());
 }
 
 TEST(Lendings, ARepeatedRequestIsAgreedToAgainAndWithdrawsNothing) {
@@ -163,7 +164,7 @@ TEST(Lendings, ABlockIsGivenUpAsAWhole) {
   const ip::Prefix v4 = P("10.1.0.16/28");
   const ip::Prefix v6 = P("fd00::10/124");
   const WithdrawPlan denied{.denied = {v4, v6}};
-  lendings.Apply(LendingBegun{lendings.PlanLend(kPodA, {}, kNow).value()});
+  lendings.Apply(LendingBegun{lendings.PlanLend({.key = kPodA}, kNow).value()});
   EXPECT_EQ(Withdraw(lendings, {v4, v6}), denied);
   lendings.Apply(LendingBuilt{kPodA});
   EXPECT_EQ(Withdraw(lendings, {v4, v6}), denied);
@@ -173,7 +174,7 @@ TEST(Lendings, ABlockIsGivenUpAsAWhole) {
   const auto agreed = Withdraw(lendings, {v4, v6});
   EXPECT_THAT(agreed.agreed, ElementsAre(v4, v6));
   EXPECT_EQ(agreed.withdraw.size(), 32U);
-  EXPECT_FALSE(lendings.PlanLend(kPodA, {}, kNow).ok());
+  EXPECT_FALSE(lendings.PlanLend({.key = kPodA}, kNow).ok());
   EXPECT_EQ(CountsOf(lendings), (UseCounts{.withheld = 16}));
 }
 
@@ -183,7 +184,7 @@ TEST(Lendings, AnAddressThatLeftTheListAndCameBackIsLentAgain) {
   lendings.Apply(ConflictNoted{A("10.1.0.5"), std::nullopt});
   lendings.Apply(Holdings({}));
   lendings.Apply(Holdings({"10.1.0.5"}));
-  EXPECT_TRUE(lendings.PlanLend(kPodA, {}, kNow).ok());
+  EXPECT_TRUE(lendings.PlanLend({.key = kPodA}, kNow).ok());
 }
 
 TEST(Lendings, AnAddressInConflictStaysWithItsPodAndIsNotLentAgain) {
@@ -193,9 +194,9 @@ TEST(Lendings, AnAddressInConflictStaysWithItsPodAndIsNotLentAgain) {
   EXPECT_NE(lendings.Find(kPodA), nullptr);
   lendings.Apply(LendingReleased{kPodA, kNow});
   lendings.EndCooldowns(kNow + kCooldown);
-  EXPECT_FALSE(lendings.PlanLend(kPodB, {}, kNow).ok());
+  EXPECT_FALSE(lendings.PlanLend({.key = kPodB}, kNow).ok());
   lendings.Apply(Holdings({"10.1.0.5"}));
-  EXPECT_FALSE(lendings.PlanLend(kPodB, {}, kNow).ok());
+  EXPECT_FALSE(lendings.PlanLend({.key = kPodB}, kNow).ok());
   EXPECT_EQ(lendings.Conflicts().size(), 1U);
 }
 
@@ -215,7 +216,8 @@ TEST(Lendings, ThePodsNamespaceChoosesThePool) {
   };
   for (const Case& c : {Case{"web", {A("10.2.0.5"), A("fd00::5")}}, Case{"batch", {A("10.2.0.5")}},
                         Case{"else", {A("10.1.0.5")}}, Case{"", {A("10.1.0.5")}}}) {
-    const auto lending = WithPools().PlanLend(kPodA, {.pod_namespace = c.pod_namespace}, kNow);
+    const auto lending =
+        WithPools().PlanLend({.key = kPodA, .pod = {.pod_namespace = c.pod_namespace}}, kNow);
     ASSERT_TRUE(lending.ok()) << c.pod_namespace;
     EXPECT_EQ(lending->addresses, c.want) << c.pod_namespace;
   }
@@ -223,23 +225,24 @@ TEST(Lendings, ThePodsNamespaceChoosesThePool) {
 
 TEST(Lendings, APodWaitsForItsOwnPoolAndTakesNobodyElses) {
   Lendings lendings = WithPools();
-  lendings.Apply(LendingBegun{lendings.PlanLend(kPodA, {.pod_namespace = "batch"}, kNow).value()});
-  const auto second = lendings.PlanLend(kPodB, {.pod_namespace = "batch"}, kNow);
+  lendings.Apply(LendingBegun{
+      lendings.PlanLend({.key = kPodA, .pod = {.pod_namespace = "batch"}}, kNow).value()});
+  const auto second = lendings.PlanLend({.key = kPodB, .pod = {.pod_namespace = "batch"}}, kNow);
   EXPECT_EQ(second.status(),
             absl::ResourceExhaustedError("no IPv4 address is free on this node for namespace batch "
                                          "(considered: pool teams)"));
   // Nor while no address of it is here.
   lendings = Lendings(kCooldown);
   lendings.Apply(HoldingsReplaced{{{A("10.1.0.5"), "open"}}, {{"teams", "10.2.0.0/24", {"web"}}}});
-  EXPECT_FALSE(lendings.PlanLend(kPodA, {.pod_namespace = "web"}, kNow).ok());
-  EXPECT_TRUE(lendings.PlanLend(kPodA, {.pod_namespace = "else"}, kNow).ok());
+  EXPECT_FALSE(lendings.PlanLend({.key = kPodA, .pod = {.pod_namespace = "web"}}, kNow).ok());
+  EXPECT_TRUE(lendings.PlanLend({.key = kPodA, .pod = {.pod_namespace = "else"}}, kNow).ok());
 }
 
 TEST(Lendings, ANodeWithOnlyOtherNamespacesPoolsSaysSo) {
   Lendings lendings(kCooldown);
   lendings.Apply(HoldingsReplaced{{{A("10.2.0.5"), "teams"}}, {{"teams", "10.2.0.0/24", {"web"}}}});
-  EXPECT_EQ(lendings.PlanLend(kPodA, {.pod_namespace = "else"}, kNow).status(),
-            absl::ResourceExhaustedError("no pool on this node is meant for namespace else"));
+  EXPECT_EQ(lendings.PlanLend({.key = kPodA, .pod = {.pod_namespace = "else"}}, kNow).status(),
+            absl::PermissionDeniedError("no pool on this node is meant for namespace else"));
 }
 
 TEST(Lendings, WhatCoolsUnlistedIsNotLentAfterARestartUnlessListed) {
@@ -252,7 +255,7 @@ TEST(Lendings, WhatCoolsUnlistedIsNotLentAfterARestartUnlessListed) {
   EXPECT_THAT(replayed.Cooling(), ElementsAre(A("10.1.0.5")));
   replayed.EndCooldowns(kNow + kCooldown);
   EXPECT_THAT(replayed.Attached(), IsEmpty());
-  EXPECT_FALSE(replayed.PlanLend(kPodA, {}, kNow).ok());
+  EXPECT_FALSE(replayed.PlanLend({.key = kPodA}, kNow).ok());
 }
 
 // Does to `lendings` what server, runtime and clock may, and keeps the journal.
@@ -269,7 +272,8 @@ class RandomLife {
       case 1:
       case 2:
       case 3:
-        if (const auto lending = lendings_.PlanLend(key, RandomPod(), now); lending.ok()) {
+        if (const auto lending = lendings_.PlanLend({.key = key, .pod = RandomPod()}, now);
+            lending.ok()) {
           for (const auto& address : lending->addresses) CheckMayBeLent(address, lending->pod);
           Do(LendingBegun{*lending});
           if (random_() % 4 != 0) Do(LendingBuilt{key});
@@ -394,7 +398,7 @@ TEST(Lendings, WhateverHappensNothingIsLentTwiceOrAfterItWasGivenUpAndTheJournal
 class LendingsWithProof : public testing::Test {
  protected:
   bool CanLend(const AttachmentKey& key = kPodB) const {
-    return lendings_.PlanLend(key, {}, kNow).ok();
+    return lendings_.PlanLend({.key = key}, kNow).ok();
   }
 
   Lendings lendings_{kCooldown, /*proof_required=*/true};
@@ -469,11 +473,11 @@ TEST_F(LendingsWithProof, ASnapshotKeepsWhatIsProven) {
 TEST(Lendings, WhatIsOnTheNodesOwnDeviceIsNotLentForAsLong) {
   Lendings lendings = WithHoldings({"10.1.0.5"});
   lendings.SetOnNic({A("10.1.0.4"), A("10.1.0.5")});
-  EXPECT_EQ(lendings.PlanLend(kPodA, {}, kNow).status().code(),
+  EXPECT_EQ(lendings.PlanLend({.key = kPodA}, kNow).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(CountsOf(lendings), (UseCounts{.on_nic = 1}));
   lendings.SetOnNic({A("10.1.0.4")});
-  EXPECT_TRUE(lendings.PlanLend(kPodA, {}, kNow).ok());
+  EXPECT_TRUE(lendings.PlanLend({.key = kPodA}, kNow).ok());
 }
 
 }  // namespace

@@ -51,9 +51,10 @@ bool Outbox::AddAnswer(const Answer& answer) {
 
 bool Outbox::Add(const ReclaimAnswer& answer) { return AddAnswer(answer); }
 bool Outbox::Add(const Inventory& inventory) { return AddAnswer(inventory); }
+bool Outbox::Add(const AttachTracesAnswer& answer) { return AddAnswer(answer); }
 
 bool Outbox::HasNext() const {
-  if (desired_ack_ || policy_ack_ || !conflicts_.empty()) return true;
+  if (desired_ack_ || policy_ack_ || demand_ || !conflicts_.empty()) return true;
   if (items_.empty()) return false;
   return !unacknowledged_ || !std::holds_alternative<Gathered>(items_.front());
 }
@@ -62,6 +63,7 @@ std::optional<AgentReply> Outbox::Next() {
   if (!HasNext()) return std::nullopt;
   if (desired_ack_) return *std::exchange(desired_ack_, std::nullopt);
   if (policy_ack_) return *std::exchange(policy_ack_, std::nullopt);
+  if (demand_) return *std::exchange(demand_, std::nullopt);
   if (!conflicts_.empty()) return conflicts_.extract(conflicts_.begin()).mapped();
   Item item = std::move(items_.front());
   items_.pop_front();
@@ -72,7 +74,8 @@ std::optional<AgentReply> Outbox::Next() {
   }
   --waiting_answers_;
   if (auto* answer = std::get_if<ReclaimAnswer>(&item)) return std::move(*answer);
-  return std::move(std::get<Inventory>(item));
+  if (auto* inventory = std::get_if<Inventory>(&item)) return std::move(*inventory);
+  return std::move(std::get<AttachTracesAnswer>(item));
 }
 
 void Outbox::OnReportAck(uint64_t sequence) {

@@ -10,7 +10,8 @@
 // address are merged into one report only as far as that order gives what really happened, and
 // nothing is left out, for it is the address's history. An answer never overtakes a report that was
 // given before it: an address that was lent and given back meanwhile would else be lent after it
-// had been agreed to go. Acknowledgements and conflicts stand for themselves and go first.
+// had been agreed to go. Acknowledgements, the demand and conflicts stand for themselves and go
+// first.
 #pragma once
 
 #include <cstddef>
@@ -35,10 +36,12 @@ class Outbox {
   [[nodiscard]] bool Add(const LendingReport& report);
   [[nodiscard]] bool Add(const ReclaimAnswer& answer);
   [[nodiscard]] bool Add(const Inventory& inventory);
+  [[nodiscard]] bool Add(const AttachTracesAnswer& answer);
 
   // The latest of each kind, and of each address, replaces the one that still waits.
   void Add(const DesiredAck& ack) { desired_ack_ = ack; }
   void Add(const PolicyAck& ack) { policy_ack_ = ack; }
+  void Add(const Demand& demand) { demand_ = demand; }
   void Add(const ConflictNoted& conflict) {
     conflicts_.insert_or_assign(conflict.address, conflict);
   }
@@ -59,7 +62,7 @@ class Outbox {
     // What was said last of each address: 0 lent, 1 released, 2 cooled.
     std::map<ip::Address, int> last;
   };
-  using Item = std::variant<Gathered, ReclaimAnswer, Inventory>;
+  using Item = std::variant<Gathered, ReclaimAnswer, Inventory, AttachTracesAnswer>;
 
   // The report that an event of rank `rank` for `addresses` belongs into.
   LendingReport& Gather(const std::vector<ip::Address>& addresses, int rank);
@@ -68,6 +71,7 @@ class Outbox {
 
   std::optional<DesiredAck> desired_ack_;
   std::optional<PolicyAck> policy_ack_;
+  std::optional<Demand> demand_;
   std::map<ip::Address, ConflictNoted> conflicts_;
   std::deque<Item> items_;
   size_t waiting_entries_ = 0;

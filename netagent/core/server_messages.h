@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
+#include "netagent/core/attach_traces.h"
 #include "netagent/core/lendings.h"
 #include "netagent/core/policy_bundle.h"
 
@@ -75,8 +76,32 @@ struct InventoryRequest {
   bool operator==(const InventoryRequest&) const = default;
 };
 
+// How it stands with what was demanded.
+struct Outlook {
+  std::string reason;  // What is being done, or why nothing can be.
+  absl::Duration eta;  // From when it was said; zero: unknown.
+
+  bool operator==(const Outlook&) const = default;
+};
+
+// For an operator: how the last ADDs went.
+struct AttachTracesRequest {
+  uint64_t id = 0;
+  AttachTraceFilter filter = {};
+
+  bool operator==(const AttachTracesRequest&) const = default;
+};
+
 // All that a server says that an agent has to act upon.
-using ServerRequest = std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate>;
+using ServerRequest = std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate,
+                                   Outlook, AttachTracesRequest>;
+
+// How many pods of which namespace wait for addresses that are not here: all of them, not a change.
+struct Demand {
+  std::map<std::string, uint32_t> waiting;
+
+  bool operator==(const Demand&) const = default;
+};
 
 // What the server has to know to begin a session.
 struct Greeting {
@@ -85,6 +110,7 @@ struct Greeting {
   // and is in conflict now: a report of an earlier session may have been lost.
   std::vector<ConflictNoted> conflicts;
   uint64_t policy_version = 0;  // 0: send all of it.
+  Demand demand = {};
 
   bool operator==(const Greeting&) const = default;
 };
@@ -135,8 +161,15 @@ struct Inventory {
   bool operator==(const Inventory&) const = default;
 };
 
+struct AttachTracesAnswer {
+  uint64_t id = 0;
+  std::vector<AttachTrace> traces;  // The newest first.
+
+  bool operator==(const AttachTracesAnswer&) const = default;
+};
+
 // All that an agent says after its hello.
-using AgentReply =
-    std::variant<NumberedReport, DesiredAck, PolicyAck, ReclaimAnswer, Inventory, ConflictNoted>;
+using AgentReply = std::variant<NumberedReport, DesiredAck, PolicyAck, ReclaimAnswer, Inventory,
+                                ConflictNoted, Demand, AttachTracesAnswer>;
 
 }  // namespace spoke::netagent

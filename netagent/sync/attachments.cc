@@ -13,7 +13,21 @@ namespace {
 
 // A link whose lending the journal has lost is held under its own name, which is a hash of the key
 // that a DEL will come with.
-AttachmentKey UnknownKey(const std::string& host_link) { return {"unknown:" + host_link, "?"}; }
+constexpr std::string_view kUnknown = "unknown:";
+AttachmentKey UnknownKey(const std::string& host_link) {
+  return {std::string(kUnknown) + host_link, "?"};
+}
+
+// The host link of a lending, adopted or not.
+std::string LinkOf(const AttachmentKey& key) {
+  if (key.ifname == "?" && key.container_id.compare(0, kUnknown.size(), kUnknown) == 0) {
+    return key.container_id.substr(kUnknown.size());
+  }
+  return HostLinkName(key);
+}
+
+// Between two attempts to take down what the kernel would not take down.
+constexpr absl::Duration kUndoPause = absl::Seconds(5);
 
 // The journal is compacted when most of it is history.
 constexpr size_t kCompactAboveBytes = 1 << 20;
@@ -75,13 +89,10 @@ absl::Status Attachments::AdoptUnknownLinks() {
   auto links = router_.ListAttached();
   if (!links.ok()) return base::Annotate(links.status(), "list pod links");
   std::set<std::string> known;
-  for (const Lending& lending : lendings_.Built()) {
-    const bool adopted = lending.key.ifname == UnknownKey("").ifname;
-    known.insert(adopted ? lending.key.container_id : HostLinkName(lending.key));
-  }
+  for (const Lending& lending : lendings_.Built()) known.insert(LinkOf(lending.key));
   for (AttachedLink& link : *links) {
+    if (known.contains(link.host_link)) continue;
     const AttachmentKey key = UnknownKey(link.host_link);
-    if (known.contains(link.host_link) || known.contains(key.container_id)) continue;
     log_.Warn("link_adopted", {{"link", link.host_link}, {"addresses", link.addresses.size()}});
     RETURN_IF_ERROR(
         Record(LendingBegun{{.key = key,
@@ -93,40 +104,106 @@ absl::Status Attachments::AdoptUnknownLinks() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<AttachSpec> Attachments::Add(const AttachmentKey& key, const PodReference& pod,
-                                            int pod_netns) {
-  auto planned = lendings_.PlanLend(key, pod, clock_.Now());
-  if (absl::IsResourceExhausted(planned.status())) return ExplainEmpty(planned.status());
-  if (!planned.ok()) return planned.status();
-  const Lending lending = *std::move(planned);
-  ASSIGN_OR_RETURN(const AttachSpec spec, PlanAttach(key, lending.addresses, mtu_));
-
-  RETURN_IF_ERROR(Record(LendingBegun{lending}));
-  absl::Status built = router_.Attach(spec, pod_netns);
-  if (built.ok()) {
-    built = Record(LendingBuilt{key});
-    if (!built.ok()) built.Update(router_.Detach(spec.host_link));
+absl::StatusOr<AttachSpec> Attachments::Add(const LendRequest& request, int pod_netns,
+                                            StepTimes* steps) {
+  if (const Lending* known = lendings_.Find(request.key);
+      known != nullptr && request.attempt != 0 && known->attempt == request.attempt &&
+      lendings_.IsBuilt(request.key)) {
+    log_.Info("cni_add_repeated",
+              {{"container", request.key.container_id}, {"ifname", request.key.ifname}});
+    return SpecOf(*known);
   }
-  if (!built.ok()) {
-    // If this cannot be written either, memory is right and a restart undoes it by the journal.
-    const LendingReleased released{key, clock_.Now(), /*unused=*/true};
-    if (!Record(released).ok()) lendings_.Apply(released);
-    return base::Annotate(built, fmt::format("attach {}", key.ifname));
-  }
-  server_.Report({.lent = {lending}});
+  const absl::StatusOr<Lending> lending = lendings_.PlanLend(request, clock_.Now());
+  if (!lending.ok()) return Explain(lending.status());
+  ASSIGN_OR_RETURN(AttachSpec spec, SpecOf(*lending));
+  if (steps != nullptr) steps->Ended("plan", clock_.Now());
+  RETURN_IF_ERROR(base::Annotate(Build(*lending, spec, pod_netns, steps),
+                                 fmt::format("attach {}", request.key.ifname)));
+  news_.push_back({.lent = {*lending}});
   return spec;
+}
+
+absl::Status Attachments::Build(const Lending& lending, const AttachSpec& spec, int pod_netns,
+                                StepTimes* steps) {
+  const auto ended = [&](std::string_view step) {
+    if (steps != nullptr) steps->Ended(step, clock_.Now());
+  };
+  RETURN_IF_ERROR(Record(LendingBegun{lending}));
+  ended("journal_intent");
+  const absl::Status built = router_.Attach(spec, pod_netns);
+  ended("kernel");
+  absl::Status recorded = absl::OkStatus();
+  if (built.ok()) {
+    recorded = Record(LendingBuilt{lending.key});
+    ended("journal_built");
+    if (recorded.ok()) return recorded;
+    if (const absl::Status undone = router_.Detach(spec.host_link); !undone.ok()) {
+      // The pod has the address still: it must not be lent to another.
+      undo_at_ = clock_.Now() + kUndoPause;
+      return recorded;
+    }
+  }
+  // If this cannot be written either, memory is right and a restart undoes it by the journal.
+  const LendingReleased released{lending.key, clock_.Now(), /*unused=*/true};
+  if (!Record(released).ok()) lendings_.Apply(released);
+  return built.ok() ? recorded : built;
+}
+
+absl::StatusOr<AttachSpec> Attachments::SpecOf(const Lending& lending) const {
+  return PlanAttach(lending.key, lending.addresses, mtu_, lending.options);
+}
+
+bool Attachments::LacksAddressesFor(const LendRequest& request) const {
+  return absl::IsResourceExhausted(lendings_.PlanLend(request, clock_.Now()).status());
+}
+
+absl::Status Attachments::CanAdd(const LendRequest& request) const {
+  return Explain(lendings_.PlanLend(request, clock_.Now()).status());
 }
 
 absl::Status Attachments::Del(const AttachmentKey& key) {
   const std::string host_link = HostLinkName(key);
-  RETURN_IF_ERROR(base::Annotate(router_.Detach(host_link), "detach"));
   const Lending* found = lendings_.Find(key);
   if (found == nullptr) found = lendings_.Find(UnknownKey(host_link));
-  if (found == nullptr) return absl::OkStatus();
-  const Lending lending = *found;
+  if (found == nullptr) return base::Annotate(router_.Detach(host_link), "detach");
+  return Release(Lending(*found), host_link);
+}
+
+absl::Status Attachments::Release(const Lending& lending, const std::string& host_link) {
+  RETURN_IF_ERROR(base::Annotate(router_.Detach(host_link), "detach"));
+  // Of one that was never built the server has not heard.
+  const bool heard = lendings_.IsBuilt(lending.key);
   RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now()}));
-  server_.Report({.released = {lending}});
+  if (heard) news_.push_back({.released = {lending}});
   return absl::OkStatus();
+}
+
+absl::Status Attachments::DelAskedAt(const AttachmentKey& key, absl::Time asked) {
+  // A file's time is that of the last timer interrupt, and so up to 10 ms behind the clock (HZ of
+  // 100 and above); the journal keeps whole milliseconds.
+  constexpr absl::Duration kClockSlack = absl::Milliseconds(11);
+  const Lending* found = lendings_.Find(key);
+  if (found != nullptr && found->since > asked + kClockSlack) return absl::OkStatus();
+  return Del(key);
+}
+
+absl::Status Attachments::CollectGarbage(const std::string& network,
+                                         const std::vector<AttachmentKey>& valid, size_t& deleted) {
+  // By the links' names, for of a link that was adopted there is no other.
+  std::set<std::string> valid_links;
+  for (const AttachmentKey& key : valid) valid_links.insert(HostLinkName(key));
+  absl::Status first_error;
+  for (const Lending& lending : lendings_.Built()) {
+    if (lending.network != network && !lending.network.empty()) continue;
+    if (lending.since + kGarbageAge > clock_.Now()) continue;
+    const std::string host_link = LinkOf(lending.key);
+    if (valid_links.contains(host_link)) continue;
+    const absl::Status status = Release(lending, host_link);
+    first_error.Update(base::Annotate(
+        status, fmt::format("container {} {}", lending.key.container_id, lending.key.ifname)));
+    if (status.ok()) ++deleted;
+  }
+  return first_error;
 }
 
 std::vector<Holding> Attachments::NextListing(const DesiredState& desired) const {
@@ -204,6 +281,7 @@ absl::Status Attachments::OnDesired(const DesiredState& desired) {
 }
 
 void Attachments::OnReclaim(const ReclaimRequest& request) {
+  SayNews();  // An answer never overtakes what happened before it.
   WithdrawPlan plan = lendings_.PlanWithdraw(request.blocks);
   if (!plan.withdraw.empty() && !Record(WithdrawnSet{plan.withdraw}).ok()) {
     // What was agreed to before stays agreed; the rest is denied for now.
@@ -223,6 +301,7 @@ void Attachments::OnReclaim(const ReclaimRequest& request) {
 }
 
 void Attachments::OnInventory(const InventoryRequest& request) {
+  SayNews();
   server_.Answer(Inventory{request.id, lendings_.Attached(), lendings_.Built()});
 }
 
@@ -251,6 +330,7 @@ absl::Status Attachments::OnProven(const std::vector<ip::Address>& addresses) {
 
 Greeting Attachments::BeginSession() {
   agreed_.clear();
+  news_.clear();  // The greeting says it.
   return {.lent = lendings_.Built(),
           .cooling = lendings_.Cooling(),
           .conflicts = lendings_.Conflicts()};
@@ -258,9 +338,30 @@ Greeting Attachments::BeginSession() {
 
 void Attachments::Tick() {
   std::vector<ip::Address> cooled = lendings_.EndCooldowns(clock_.Now());
-  if (!cooled.empty()) server_.Report({.cooled = std::move(cooled)});
+  if (!cooled.empty()) news_.push_back({.cooled = std::move(cooled)});
+  if (undo_at_ && *undo_at_ <= clock_.Now()) UndoLeftovers();
+  SayNews();
   if (const absl::Status status = SyncUnreachable(); !status.ok()) {
     log_.Warn("unreachable_routes_failed", {{"error", status}});
+  }
+}
+
+std::optional<absl::Time> Attachments::NextWake() const {
+  const auto cooled = lendings_.NextCooldownEnd();
+  if (!undo_at_) return cooled;
+  return cooled ? std::min(*cooled, *undo_at_) : *undo_at_;
+}
+
+void Attachments::SayNews() {
+  for (const LendingReport& report : news_) server_.Report(report);
+  news_.clear();
+}
+
+void Attachments::UndoLeftovers() {
+  undo_at_.reset();
+  if (const absl::Status status = UndoUnfinished(); !status.ok()) {
+    log_.Warn("attachment_undo_failed", {{"error", status}});
+    undo_at_ = clock_.Now() + kUndoPause;
   }
 }
 
@@ -286,7 +387,8 @@ absl::Status Attachments::SyncUnreachable() {
   return absl::OkStatus();
 }
 
-absl::Status Attachments::ExplainEmpty(const absl::Status& why) const {
+absl::Status Attachments::Explain(const absl::Status& why) const {
+  if (!absl::IsResourceExhausted(why) && !absl::IsPermissionDenied(why)) return why;
   std::string text = fmt::format("{}: node {}", base::MessageOf(why), settings_.node_name);
   const auto counts = lendings_.CountByPool();
   if (counts.empty()) text += " has been given none yet";
@@ -311,7 +413,7 @@ absl::Status Attachments::ExplainEmpty(const absl::Status& why) const {
     text += fmt::format("; server: pool {} ({}): {} usable, {} attached, {} free", pool.name,
                         pool.cidr, pool.usable, pool.attached, pool.free);
   }
-  return absl::ResourceExhaustedError(text);
+  return {why.code(), text};
 }
 
 }  // namespace spoke::netagent

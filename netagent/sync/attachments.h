@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
+#include "netagent/core/attach_traces.h"
 #include "netagent/core/lendings.h"
 #include "netagent/core/server_messages.h"
 #include "netagent/journal/journal.h"
@@ -67,16 +68,41 @@ class Attachments {
   // Errors: what the kernel says; call it again.
   absl::Status Start(const std::vector<Event>& events);
 
-  // Lends addresses and builds the link. On an error nothing is left behind.
-  // Errors: kResourceExhausted (no free address in the pools that are meant for the pod: the
-  // message names them, and every pool with its counts);
-  // kAlreadyExists (`key` has a lending, or the interface is there); kFailedPrecondition and the
-  // rest as Router::Attach; kUnavailable (the journal cannot be written).
-  absl::StatusOr<AttachSpec> Add(const AttachmentKey& key, const PodReference& pod, int pod_netns);
+  // Lends addresses and builds the link. On an error nothing is left behind; where the kernel
+  // refuses to take down what was built, the addresses stay lent until a DEL, a Tick() or the next
+  // agent has done it.
+  // Errors: as CanAdd(); kAlreadyExists (the key has a lending, or the interface is there);
+  // kFailedPrecondition and the rest as Router::Attach; kUnavailable (the journal cannot be
+  // written).
+  //
+  // The same request again, with the same attempt (not 0), gives the same answer and changes
+  // nothing: its plugin did not hear the first one. `steps` (may be null) gets the time of each.
+  absl::StatusOr<AttachSpec> Add(const LendRequest& request, int pod_netns,
+                                 StepTimes* steps = nullptr);
+
+  // Whether Add() would find addresses now. Errors: as Lendings::PlanLend(), with every pool and
+  // its counts in the message of kResourceExhausted and kPermissionDenied.
+  absl::Status CanAdd(const LendRequest& request) const;
+  // Whether it is for want of addresses, which may come, that it would not; without the words.
+  bool LacksAddressesFor(const LendRequest& request) const;
 
   // Takes the link down and lets the addresses cool. OK when there is nothing to do.
   // Errors: kInternal and kUnavailable: nothing is freed, try again.
   absl::Status Del(const AttachmentKey& key);
+
+  // A DEL that was asked for at `asked`, when no agent was there: as Del(), unless the lending is
+  // younger, which then stays.
+  absl::Status DelAskedAt(const AttachmentKey& key, absl::Time asked);
+
+  // As Del() for each attachment of the CNI network `network`, or of an unknown one, that is not in
+  // `valid` and older than kGarbageAge: an ADD may be on its way to the runtime's list. Goes on
+  // after an error, and returns the first. `deleted` counts.
+  static constexpr absl::Duration kGarbageAge = absl::Seconds(60);
+  absl::Status CollectGarbage(const std::string& network, const std::vector<AttachmentKey>& valid,
+                              size_t& deleted);
+
+  // How `lending` looks in the kernel. Errors: as PlanAttach().
+  absl::StatusOr<AttachSpec> SpecOf(const Lending& lending) const;
 
   // The server's word on what this node has. Errors: kUnavailable (not journalled, and nothing is
   // acknowledged: what the server sends next would be relative to a list that is not here, so begin
@@ -107,18 +133,25 @@ class Attachments {
   // A new session begins: what to say first, but for the policy.
   Greeting BeginSession();
 
-  // Ends cooldowns that are over. Call at NextWake(), or at any time.
+  // Ends cooldowns that are over, and tells the server what has happened since: after the pods,
+  // who must not wait for it. Call after each round of the loop, and at NextWake().
   void Tick();
-  std::optional<absl::Time> NextWake() const { return lendings_.NextCooldownEnd(); }
+  std::optional<absl::Time> NextWake() const;
 
   const Lendings& lendings() const { return lendings_; }
 
  private:
   absl::Status Record(const Event& event);
+  absl::Status Build(const Lending& lending, const AttachSpec& spec, int pod_netns,
+                     StepTimes* steps);
+  absl::Status Release(const Lending& lending, const std::string& host_link);
+  void UndoLeftovers();
+  void SayNews();
   absl::Status UndoUnfinished();
   absl::Status AdoptUnknownLinks();
   absl::Status SyncUnreachable();
-  absl::Status ExplainEmpty(const absl::Status& why) const;
+  // `why` with every pool and its counts.
+  absl::Status Explain(const absl::Status& why) const;
   std::vector<Holding> NextListing(const DesiredState& desired) const;
   std::vector<PoolRule> NextRules(const DesiredState& desired,
                                   const std::vector<Holding>& listing) const;
@@ -136,6 +169,9 @@ class Attachments {
   std::set<ip::Address> agreed_;          // Given up in the present session.
   std::vector<ip::Address> unreachable_;  // As the kernel was last told.
   uint32_t mtu_ = 0;                      // Of pod links; known from Start() on.
+  std::vector<LendingReport> news_;       // One thing each, in order; not said yet.
+  // When to try again to undo what could not be undone; nullopt: there is nothing.
+  std::optional<absl::Time> undo_at_;
 };
 
 }  // namespace spoke::netagent

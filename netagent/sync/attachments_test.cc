@@ -40,7 +40,8 @@ class AttachmentsTest : public testing::Test {
   }
   absl::StatusOr<AttachSpec> Add(const AttachmentKey& key) {
     pods_.push_back(kernel_.NewPodNetns());
-    return attachments_->Add(key, {"ns", "pod", "uid"}, pods_.back().get());
+    return attachments_->Add({.key = key, .pod = {"ns", "pod", "uid"}, .network = "spoke"},
+                             pods_.back().get());
   }
   bool HasLink(const AttachmentKey& key) { return kernel_.Attached(HostLinkName(key)).has_value(); }
 
@@ -61,6 +62,7 @@ TEST_F(AttachmentsTest, AddBuildsTheLinkAndReportsTheLending) {
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->mtu, 1500U);
   EXPECT_EQ(kernel_.Attached(HostLinkName(kPodA)), *spec);
+  attachments_->Tick();
   ASSERT_EQ(server_.reports.size(), 1U);
   EXPECT_THAT(server_.reports[0].lent.at(0).addresses, ElementsAre(A("10.1.0.5")));
   EXPECT_THAT(server_.acknowledged, ElementsAre(1U));
@@ -72,6 +74,7 @@ TEST_F(AttachmentsTest, DelTakesTheLinkDownAndTheAddressCools) {
   ASSERT_TRUE(Add(kPodA).ok());
   ASSERT_TRUE(attachments_->Del(kPodA).ok());
   EXPECT_FALSE(HasLink(kPodA));
+  attachments_->Tick();
   EXPECT_EQ(server_.reports.back().released.size(), 1U);
   EXPECT_FALSE(Add(kPodB).ok());
   clock_.Advance(absl::Seconds(30));
@@ -86,6 +89,7 @@ TEST_F(AttachmentsTest, DelIsRepeatableAndOfTheUnknownIsFine) {
   ASSERT_TRUE(Add(kPodA).ok());
   EXPECT_TRUE(attachments_->Del(kPodA).ok());
   EXPECT_TRUE(attachments_->Del(kPodA).ok());
+  attachments_->Tick();
   EXPECT_EQ(server_.reports.size(), 2U);
 }
 
@@ -105,6 +109,7 @@ TEST_F(AttachmentsTest, AKernelThatRefusesLeavesNothingLent) {
   kernel_.FailAttach(HostLinkName(kPodA), absl::InternalError("no"));
   EXPECT_EQ(Add(kPodA).status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(attachments_->lendings().Built(), IsEmpty());
+  attachments_->Tick();
   EXPECT_THAT(server_.reports, IsEmpty());
   EXPECT_TRUE(Add(kPodB).ok());  // The address is free at once: no pod ever had it.
 }

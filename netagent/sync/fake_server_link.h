@@ -16,6 +16,8 @@ class FakeServerLink final : public ServerLink {
   void AcknowledgePolicy(const PolicyAck& ack) override { policy_acks.push_back(ack); }
   void Answer(const ReclaimAnswer& answer) override { reclaim_answers.push_back(answer); }
   void Answer(const Inventory& inventory) override { inventories.push_back(inventory); }
+  void Answer(const AttachTracesAnswer& traces) override { trace_answers.push_back(traces); }
+  void Ask(const Demand& demand) override { demands.push_back(demand); }
   void ReportConflict(const ip::Address& address,
                       const std::optional<ip::MacAddress>& other_mac) override {
     conflicts.push_back({address, other_mac});
@@ -27,6 +29,8 @@ class FakeServerLink final : public ServerLink {
   std::vector<PolicyAck> policy_acks;
   std::vector<ReclaimAnswer> reclaim_answers;
   std::vector<Inventory> inventories;
+  std::vector<AttachTracesAnswer> trace_answers;
+  std::vector<Demand> demands;
   std::vector<ConflictNoted> conflicts;
   std::vector<std::string> begun_anew;
 };

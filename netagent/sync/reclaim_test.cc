@@ -39,6 +39,8 @@ class StreamLink final : public ServerLink {
     if (stream != nullptr) stream->to_server.push_back(answer);
   }
   void Answer(const Inventory&) override {}
+  void Answer(const AttachTracesAnswer&) override {}
+  void Ask(const Demand&) override {}
   void ReportConflict(const ip::Address&, const std::optional<ip::MacAddress>&) override {}
   void BeginAnew(std::string_view) override {}
 
@@ -142,7 +144,7 @@ class ReclaimTest : public testing::Test {
   }
   absl::Status Add(const AttachmentKey& key) {
     const os::UniqueFd pod = kernel_.NewPodNetns();
-    return agent_->Add(key, {}, pod.get()).status();
+    return agent_->Add({.key = key}, pod.get()).status();
   }
   void DeliverAll() {
     for (int i = 0; i < 100; ++i) {

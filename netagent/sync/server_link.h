@@ -22,6 +22,11 @@ class ServerLink {
   // An answer counts only in the session of its request: it is never carried into the next.
   virtual void Answer(const ReclaimAnswer& answer) = 0;
   virtual void Answer(const Inventory& inventory) = 0;
+  virtual void Answer(const AttachTracesAnswer& traces) = 0;
+
+  // Who waits for addresses: what was said before, and has not been sent yet, is replaced. The
+  // greeting of a session has it too.
+  virtual void Ask(const Demand& demand) = 0;
 
   // Another machine, `other_mac` if known, answers for `address`.
   virtual void ReportConflict(const ip::Address& address,

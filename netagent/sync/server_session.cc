@@ -191,6 +191,7 @@ void ServerSession::Begin(const Greeting& greeting, const Nic& nic) {
   greeted_ = true;
   hello_ = std::move(hello);
   for (const ConflictNoted& conflict : greeting.conflicts) outbox_.Add(conflict);
+  if (!greeting.demand.waiting.empty()) outbox_.Add(greeting.demand);
 }
 
 template <typename Add>
@@ -227,6 +228,17 @@ void ServerSession::Answer(const ReclaimAnswer& answer) {
 
 void ServerSession::Answer(const Inventory& inventory) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(inventory); });
+}
+
+void ServerSession::Answer(const AttachTracesAnswer& traces) {
+  Enqueue([&](Outbox& outbox) { return outbox.Add(traces); });
+}
+
+void ServerSession::Ask(const Demand& demand) {
+  Enqueue([&](Outbox& outbox) {
+    outbox.Add(demand);
+    return true;
+  });
 }
 
 void ServerSession::ReportConflict(const ip::Address& address,

@@ -66,6 +66,8 @@ class ServerSession final : public ServerLink {
   void AcknowledgePolicy(const PolicyAck& ack) override;
   void Answer(const ReclaimAnswer& answer) override;
   void Answer(const Inventory& inventory) override;
+  void Answer(const AttachTracesAnswer& traces) override;
+  void Ask(const Demand& demand) override;
   void ReportConflict(const ip::Address& address,
                       const std::optional<ip::MacAddress>& other_mac) override;
   void BeginAnew(std::string_view why) override;

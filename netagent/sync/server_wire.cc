@@ -1,5 +1,6 @@
 #include "netagent/sync/server_wire.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fmt/core.h"
@@ -116,6 +117,41 @@ v1::AgentMessage MessageOf(const ConflictNoted& conflict) {
   return message;
 }
 
+v1::AgentMessage MessageOf(const Demand& demand) {
+  v1::AgentMessage message;
+  v1::Demand& out = *message.mutable_demand();
+  for (const auto& [pod_namespace, pods] : demand.waiting) {
+    v1::Demand::Waiting& waiting = *out.add_waiting();
+    waiting.set_pod_namespace(pod_namespace);
+    waiting.set_pods(pods);
+  }
+  return message;
+}
+
+v1::AgentMessage MessageOf(const AttachTracesAnswer& answer) {
+  v1::AgentMessage message;
+  v1::AttachTraces& out = *message.mutable_attach_traces();
+  out.set_id(answer.id);
+  for (const AttachTrace& trace : answer.traces) {
+    v1::AttachTrace& to = *out.add_traces();
+    to.set_container_id(trace.key.container_id);
+    to.set_ifname(trace.key.ifname);
+    to.set_pod_namespace(trace.pod.pod_namespace);
+    to.set_pod_name(trace.pod.name);
+    to.set_trace_id(trace.trace_id);
+    to.set_since_unix_ms(absl::ToUnixMillis(trace.since));
+    to.set_error(trace.error);
+    for (const AttachStep& step : trace.steps) {
+      v1::AttachTrace::Step& said = *to.add_steps();
+      said.set_name(step.name.data(), step.name.size());
+      said.set_begin_us(static_cast<uint64_t>(step.begin_us));
+      said.set_took_us(static_cast<uint64_t>(step.took_us));
+    }
+    for (const ip::Address& address : trace.addresses) to.add_addresses(address.ToBytes());
+  }
+  return message;
+}
+
 }  // namespace
 
 v1::AgentMessage ToWire(const AgentReply& reply) {
@@ -188,6 +224,14 @@ absl::StatusOr<ReclaimRequest> FromWire(const v1::ReclaimRequest& in) {
   return request;
 }
 
+Outlook FromWire(const v1::Outlook& in) {
+  // It ends up in an error that a person reads, and in a log line.
+  constexpr size_t kMaxReasonBytes = 512;
+  constexpr int64_t kMaxEtaMs = 24LL * 3600 * 1000;
+  return {in.reason().substr(0, kMaxReasonBytes),
+          absl::Milliseconds(std::clamp<int64_t>(in.eta_ms(), 0, kMaxEtaMs))};
+}
+
 absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& in) {
   switch (in.message_case()) {
     case v1::ServerMessage::kDesired: {
@@ -202,6 +246,13 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
       return ServerRequest(InventoryRequest{in.inventory_request().id()});
     case v1::ServerMessage::kPolicy:
       return ServerRequest(FromWire(in.policy()));
+    case v1::ServerMessage::kOutlook:
+      return ServerRequest(FromWire(in.outlook()));
+    case v1::ServerMessage::kAttachTracesRequest: {
+      const v1::AttachTracesRequest& request = in.attach_traces_request();
+      return ServerRequest(AttachTracesRequest{
+          request.id(), {request.pod_namespace(), request.pod_name(), request.container_id()}});
+    }
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::kReportAck:
     case v1::ServerMessage::kOutlook:

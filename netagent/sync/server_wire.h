@@ -23,5 +23,7 @@ inline constexpr uint64_t kMaxAddresses = 8192;
 absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& in);
 absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in);
 absl::StatusOr<ReclaimRequest> FromWire(const v1::ReclaimRequest& in);
+// Never fails: a reason that is too long is cut, an ETA is kept within a day.
+Outlook FromWire(const v1::Outlook& in);
 
 }  // namespace spoke::netagent

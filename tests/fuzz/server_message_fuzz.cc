@@ -67,6 +67,13 @@ void Take(const ReclaimRequest& request) {
 
 void Take(const InventoryRequest&) {}
 
+void Take(const AttachTracesRequest&) {}
+
+void Take(const Outlook& outlook) {
+  CHECK(outlook.eta >= absl::ZeroDuration() && outlook.eta <= absl::Hours(24),
+        "an ETA is a time that can be waited for");
+}
+
 void Take(const PolicyUpdate& update) {
   const Policy current = ApplyPolicy({}, {.version = 1, .full = true}).value();
   const auto next = ApplyPolicy(current, update);

@@ -1,0 +1,98 @@
+// The parts of the agent, tied together: restores what the last agent left, and runs the loop until
+// a signal.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "lib/os/clock.h"
+#include "lib/os/event_loop.h"
+#include "lib/os/signals.h"
+#include "lib/telemetry/log.h"
+#include "netagent/cni/add_service.h"
+#include "netagent/cni/cni_handler.h"
+#include "netagent/cni/cni_server.h"
+#include "netagent/cni/conflist.h"
+#include "netagent/cni/tombstones.h"
+#include "netagent/config.h"
+#include "netagent/journal/journal.h"
+#include "netagent/kernel/router.h"
+#include "netagent/kernel/wire_probe.h"
+#include "netagent/sync/attachments.h"
+#include "netagent/sync/host_list.h"
+#include "netagent/sync/nic_check.h"
+#include "netagent/sync/policy_keeper.h"
+#include "netagent/sync/prover.h"
+#include "netagent/sync/server_session.h"
+
+namespace spoke::netagent {
+
+// What a cloud adds to an agent; empty where no cloud is asked.
+struct CloudParts {
+  std::set<ip::Address> secondaries;  // Of the NIC, beside its primary address.
+  std::unique_ptr<HostList> host;
+  std::unique_ptr<WireProbe> wire;
+
+  bool proves() const { return host != nullptr || wire != nullptr; }
+};
+
+// Everything runs on the loop's thread but the two callbacks of the session, which only post to it.
+class Agent {
+ public:
+  struct Edges {
+    Router& router;
+    std::unique_ptr<Journal> journal;
+    telemetry::Log& log;
+    CloudParts cloud;
+  };
+  // Borrows `config` and the edges that are references.
+  Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges);
+
+  // Restores what `events` of the journal say, takes up what was asked for meanwhile, and listens.
+  // Errors: what keeps the agent from serving; it is of no use then.
+  absl::Status Start(const std::vector<Event>& events);
+
+  // Serves until one of `signals` arrives. Pods keep running: links, routes, journal and socket
+  // file stay for the next agent. ADDs that wait are not answered: their plugins ask the next
+  // agent.
+  void Run(const os::SignalWaiter& signals);
+
+ private:
+  // Looks after everything whose time may have come: after each round of the loop.
+  void Tick();
+  absl::Duration UntilNextWake() const;
+  bool CanServe() const;
+  void SayHello();
+
+  void Take(const DesiredState& desired);
+  void Take(const ReclaimRequest& request) { attachments_.OnReclaim(request); }
+  void Take(const InventoryRequest& request) { attachments_.OnInventory(request); }
+  void Take(const PolicyUpdate& update) { policy_.OnPolicy(update); }
+  void Take(const Outlook& outlook) { adds_.OnOutlook(outlook); }
+  void Take(const AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
+
+  const AgentConfig& config_;
+  Router& router_;
+  telemetry::Log& log_;
+  const os::RealClock clock_;
+  std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
+  const CloudParts cloud_;
+  ServerSession session_;
+  Attachments attachments_;
+  NicCheck nic_check_;
+  std::optional<Prover> prover_;  // With the cloud's parts only.
+  PolicyKeeper policy_;
+  Tombstones tombstones_;
+  ConflistKeeper conflist_;
+  std::optional<CniServer> cni_;  // Before those who hold its responders.
+  AddService adds_;
+  CniHandler handler_;
+  // Addresses have come from the journal, or the server has said which there are.
+  bool informed_ = false;
+};
+
+}  // namespace spoke::netagent

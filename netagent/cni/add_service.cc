@@ -1,0 +1,235 @@
+#include "netagent/cni/add_service.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "netagent/cni/cni_errors.h"
+#include "netagent/cni/cni_messages.h"
+
+namespace spoke::netagent {
+namespace {
+
+// The line's times: of the monotonic clock, whose beginning is as good as any.
+absl::Time LineTime(absl::Duration monotonic) { return absl::UnixEpoch() + monotonic; }
+
+}  // namespace
+
+void AddService::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
+                        Responder responder) {
+  absl::StatusOr<LendRequest> asked = LendRequestOf(request);
+  Job job{.request = asked.ok() ? *std::move(asked)
+                                : LendRequest{.key = {request.container_id(), request.ifname()}},
+          .netns = std::move(pod_netns),
+          .responder = std::move(responder),
+          .steps = StepTimes(edges_.clock.Now()),
+          .trace_id = TraceIdFor(request),
+          .deadline = absl::Milliseconds(request.deadline_monotonic_ms())};
+  if (!asked.ok()) return Finish(std::move(job), asked.status());
+  if (job.deadline > absl::ZeroDuration() && Now() >= job.deadline) {
+    // So many came at once that this one waited too long: the runtime has given it up.
+    return Finish(std::move(job),
+                  absl::DeadlineExceededError("the plugin no longer waits for this ADD"));
+  }
+  // One that waits under this key has lost its plugin, or there would not be another.
+  Forget(job.request.key);
+  job.steps.Ended("receive", edges_.clock.Now());
+  // Nobody overtakes those who have waited longer.
+  if (!line_.empty()) ServeLine();
+  const absl::StatusOr<AttachSpec> result = Add(job);
+  if (absl::IsResourceExhausted(result.status()) && Wait(job)) return;
+  Finish(std::move(job), result);
+}
+
+absl::StatusOr<AttachSpec> AddService::Add(Job& job) {
+  auto result = edges_.attachments.Add(job.request, job.netns.get(), &job.steps);
+  // The DEL that would have made room may have come while no agent was there.
+  if (absl::IsAlreadyExists(result.status()) && edges_.take_up_del(job.request.key)) {
+    result = edges_.attachments.Add(job.request, job.netns.get(), &job.steps);
+  }
+  return result;
+}
+
+std::optional<absl::Duration> AddService::WaitUntil(const Job& job) const {
+  if (longest_wait_ <= absl::ZeroDuration()) return std::nullopt;
+  const absl::Duration now = Now();
+  if (job.deadline <= absl::ZeroDuration()) return now + longest_wait_;
+  if (job.deadline - now < kShortestWait) return std::nullopt;
+  return std::min(now + longest_wait_, job.deadline - kAnswerMargin);
+}
+
+bool AddService::Wait(Job& job) {
+  const auto until = WaitUntil(job);
+  const uint64_t id = last_job_ + 1;
+  if (!until || !line_.Join({.id = id,
+                             .pod_namespace = job.request.pod.pod_namespace,
+                             .deadline = LineTime(*until),
+                             .picky = !job.request.addresses.empty()})) {
+    return false;
+  }
+  last_job_ = id;
+  job.waiting_since = Now();
+  edges_.log.Info("cni_add_waits", {{"container", job.request.key.container_id},
+                                    {"ifname", job.request.key.ifname},
+                                    {"pod", job.request.pod.name},
+                                    {"trace", job.trace_id},
+                                    {"waiting", line_.size()}});
+  job.responder.OnHangUp([this, id] {
+    const Job gone = TakeOut(id);
+    edges_.log.Info("cni_add_given_up", {{"container", gone.request.key.container_id},
+                                         {"ifname", gone.request.key.ifname},
+                                         {"trace", gone.trace_id}});
+  });
+  jobs_.emplace(id, std::move(job));
+  return true;
+}
+
+AddService::Job AddService::TakeOut(uint64_t id) {
+  line_.Leave(id);
+  return std::move(jobs_.extract(id).mapped());
+}
+
+void AddService::Forget(const AttachmentKey& key) {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const auto current = it++;
+    if (current->second.request.key != key) continue;
+    line_.Leave(current->first);
+    jobs_.erase(current);
+  }
+}
+
+void AddService::ServeLine() {
+  std::set<std::string> starved;
+  for (const Waiter& waiter : line_.InOrder()) {
+    if (!waiter.picky && starved.contains(waiter.pod_namespace)) continue;
+    if (edges_.attachments.LacksAddressesFor(jobs_.at(waiter.id).request)) {
+      if (!waiter.picky) starved.insert(waiter.pod_namespace);
+      continue;
+    }
+    Job job = TakeOut(waiter.id);
+    job.steps.Ended("wait", edges_.clock.Now());
+    const absl::StatusOr<AttachSpec> result = Add(job);
+    Finish(std::move(job), result);
+  }
+}
+
+void AddService::FailOverdue() {
+  for (const Waiter& waiter : line_.TakeOverdue(LineTime(Now()))) {
+    Job job = TakeOut(waiter.id);
+    job.steps.Ended("wait", edges_.clock.Now());
+    absl::Status why = edges_.attachments.CanAdd(job.request);
+    // It came this very moment, but too late to be built and heard of in time.
+    if (why.ok()) why = absl::ResourceExhaustedError("an address came too late for this ADD");
+    std::string text = fmt::format("{}; waited {}", base::MessageOf(why),
+                                   absl::FormatDuration(Now() - job.waiting_since));
+    if (const std::string outlook = OutlookText(); !outlook.empty()) text += "; " + outlook;
+    Finish(std::move(job), absl::Status(why.code(), text));
+  }
+}
+
+void AddService::Finish(Job job, const absl::StatusOr<AttachSpec>& result) {
+  const absl::Status answered =
+      job.responder.Answer(result.ok() ? AttachmentResponse(*result)
+                                       : ErrorResponse(FailureOf(result.status(), CniVerb::kAdd)));
+  job.steps.Ended("answer", edges_.clock.Now());
+  const AttachmentKey& key = job.request.key;
+  if (!result.ok()) {
+    edges_.log.Warn("cni_add_failed", {{"container", key.container_id},
+                                       {"ifname", key.ifname},
+                                       {"pod", job.request.pod.name},
+                                       {"trace", job.trace_id},
+                                       {"took_us", job.steps.total_us()},
+                                       {"error", result.status()}});
+  } else {
+    edges_.log.Info("cni_add", {{"container", key.container_id},
+                                {"ifname", key.ifname},
+                                {"pod", job.request.pod.name},
+                                {"address", result->addresses.front().ToString()},
+                                {"trace", job.trace_id},
+                                {"took_us", job.steps.total_us()}});
+  }
+  if (!answered.ok()) {
+    // The plugin was killed meanwhile. The runtime follows with a DEL, which undoes the ADD.
+    edges_.log.Warn("cni_answer_lost", {{"container", key.container_id},
+                                        {"ifname", key.ifname},
+                                        {"trace", job.trace_id},
+                                        {"error", answered}});
+  }
+  traces_.Add({.key = key,
+               .pod = job.request.pod,
+               .trace_id = std::move(job.trace_id),
+               .since = job.steps.begin(),
+               .error = result.ok() ? "" : std::string(base::MessageOf(result.status())),
+               .steps = job.steps.steps(),
+               .addresses = result.ok() ? result->addresses : std::vector<ip::Address>()});
+}
+
+void AddService::Tick() {
+  if (!line_.empty()) {
+    ServeLine();
+    FailOverdue();
+  }
+  SayDemand();
+}
+
+std::optional<absl::Duration> AddService::NextWake() const {
+  std::optional<absl::Duration> next = say_at_;
+  if (const auto deadline = line_.NextDeadline()) {
+    const absl::Duration at = *deadline - absl::UnixEpoch();
+    next = next ? std::min(*next, at) : at;
+  }
+  return next;
+}
+
+void AddService::SayDemand() {
+  Demand demand{line_.Demand()};
+  if (demand == said_) {
+    say_at_.reset();
+    return;
+  }
+  if (!say_at_) say_at_ = Now() + kDemandDelay;
+  if (Now() < *say_at_) return;
+  say_at_.reset();
+  if (demand.waiting.empty()) outlook_.reset();  // Of the next demand it would say nothing.
+  edges_.server.Ask(demand);
+  said_ = std::move(demand);
+}
+
+Demand AddService::DemandForHello() {
+  said_ = {line_.Demand()};
+  outlook_.reset();
+  return said_;
+}
+
+void AddService::OnOutlook(const Outlook& outlook) {
+  outlook_ = outlook;
+  outlook_at_ = Now();
+}
+
+std::string AddService::OutlookText() const {
+  if (!outlook_) return "";
+  std::string text = "server: " + outlook_->reason;
+  const absl::Duration left = outlook_->eta - (Now() - outlook_at_);
+  if (outlook_->eta > absl::ZeroDuration()) {
+    text += left > absl::ZeroDuration()
+                ? fmt::format(", expected in {}",
+                              absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))))
+                : ", expected any moment";
+  }
+  return text;
+}
+
+void AddService::OnTracesRequest(const AttachTracesRequest& request) {
+  edges_.server.Answer(AttachTracesAnswer{request.id, traces_.Find(request.filter)});
+}
+
+std::string AddService::TraceIdFor(const v1::CniRequest& request) const {
+  const std::string_view given = TraceIdOf(request.trace_parent());
+  if (!given.empty()) return std::string(given);
+  return fmt::format("{:016x}{:016x}", edges_.random(), edges_.random());
+}
+
+}  // namespace spoke::netagent

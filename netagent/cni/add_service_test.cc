@@ -1,0 +1,344 @@
+// ADDs that wait: who is served when, what the server is told, and what those are told for whom
+// nothing comes.
+#include "netagent/cni/add_service.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "netagent/journal/fake_journal.h"
+#include "netagent/kernel/fake_kernel.h"
+#include "netagent/sync/fake_server_link.h"
+#include "tests/support/recording_log.h"
+
+namespace spoke::netagent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+
+// Keeps what each client was answered.
+class FakeChannel final : public ResponseChannel {
+ public:
+  absl::Status Send(uint64_t client, const v1::CniResponse& response) override {
+    if (gone_for_good.contains(client)) return absl::UnavailableError("gone");
+    answers.emplace(client, response);
+    order.push_back(client);
+    return absl::OkStatus();
+  }
+  void Close(uint64_t client) override { closed.push_back(client); }
+  void OnHangUp(uint64_t client, std::function<void()> gone) override {
+    on_hang_up.insert_or_assign(client, std::move(gone));
+  }
+
+  std::map<uint64_t, v1::CniResponse> answers;
+  std::vector<uint64_t> order;
+  std::vector<uint64_t> closed;
+  std::map<uint64_t, std::function<void()>> on_hang_up;
+  std::set<uint64_t> gone_for_good;
+};
+
+class AddServiceTest : public testing::Test {
+ protected:
+  AddServiceTest() {
+    kernel_.SetNic({.name = "eth0", .mtu = 1500});
+    EXPECT_TRUE(attachments_.Start({}).ok());
+    Begin(absl::Seconds(20));
+  }
+  void Begin(absl::Duration longest_wait) {
+    adds_.emplace(longest_wait, AddService::Edges{.attachments = attachments_,
+                                                  .server = server_,
+                                                  .clock = clock_,
+                                                  .log = log_,
+                                                  .monotonic_ms = [this] { return monotonic_ms_; },
+                                                  .random = [] { return uint64_t{0xabc}; },
+                                                  .take_up_del =
+                                                      [this](const AttachmentKey& key) {
+                                                        return tombstone_ &&
+                                                               attachments_.Del(key).ok();
+                                                      }});
+  }
+  void Grant(const std::vector<std::string>& addresses, const std::string& pool = "default",
+             const std::vector<std::string>& namespaces = {}) {
+    DesiredState desired{.version = ++version_, .full = false};
+    for (const std::string& address : addresses) desired.added.push_back({A(address), pool});
+    desired.pools = {{pool, "10.1.0.0/24", 251, 8, 243, namespaces}};
+    ASSERT_TRUE(attachments_.OnDesired(desired).ok());
+  }
+  // The number is the client's and names the container.
+  v1::CniRequest Request(uint64_t client, const std::string& pod_namespace = "ns") const {
+    v1::CniRequest request;
+    request.set_verb(v1::CniRequest::VERB_ADD);
+    request.set_container_id("c" + std::to_string(client));
+    request.set_ifname("eth0");
+    request.mutable_pod()->set_namespace_(pod_namespace);
+    request.mutable_pod()->set_name("pod" + std::to_string(client));
+    return request;
+  }
+  void Handle(uint64_t client, const v1::CniRequest& request) {
+    adds_->Handle(request, kernel_.NewPodNetns(), Responder(channel_, client));
+  }
+  void Add(uint64_t client, const std::string& pod_namespace = "ns") {
+    Handle(client, Request(client, pod_namespace));
+  }
+  // One round of the loop, `later`.
+  void Pass(absl::Duration later = absl::ZeroDuration()) {
+    clock_.Advance(later);
+    monotonic_ms_ += absl::ToInt64Milliseconds(later);
+    attachments_.Tick();
+    adds_->Tick();
+  }
+  std::string ErrorOf(uint64_t client) {
+    const auto it = channel_.answers.find(client);
+    return it == channel_.answers.end() ? "no answer" : it->second.error().message();
+  }
+  std::string AddressOf(uint64_t client) {
+    const auto it = channel_.answers.find(client);
+    if (it == channel_.answers.end()) return "no answer";
+    if (!it->second.has_attachment()) return it->second.error().message();
+    return it->second.attachment().addresses(0).address();
+  }
+
+  FakeKernel kernel_;
+  FakeServerLink server_;
+  os::SimClock clock_;
+  testing_support::RecordingLog log_;
+  FakeTmpfs tmpfs_;
+  FakeChannel channel_;
+  Attachments attachments_{{.node_name = "node1", .nic = "eth0"},
+                           {kernel_, server_, clock_, log_},
+                           std::make_unique<FakeJournal>(tmpfs_)};
+  int64_t monotonic_ms_ = 1'000'000;
+  uint64_t version_ = 0;
+  bool tombstone_ = false;
+  std::optional<AddService> adds_;  // Last: its responders go before the channel.
+};
+
+TEST_F(AddServiceTest, WhoWaitsIsServedInTheOrderOfArrivalWhenAddressesCome) {
+  for (const uint64_t client : {1, 2, 3}) Add(client);
+  Pass();
+  EXPECT_THAT(channel_.answers, IsEmpty());
+  Grant({"10.1.0.5", "10.1.0.6"});
+  Pass();
+  EXPECT_THAT(channel_.order, ElementsAre(1, 2));
+  EXPECT_EQ(AddressOf(1), "10.1.0.5/32");
+  EXPECT_EQ(AddressOf(2), "10.1.0.6/32");
+  EXPECT_EQ(adds_->waiting(), 1U);
+}
+
+TEST_F(AddServiceTest, ANewcomerDoesNotOvertakeWhoWaits) {
+  Add(1);
+  Grant({"10.1.0.5"});
+  Add(2);  // In the same round of the loop.
+  EXPECT_THAT(channel_.order, ElementsAre(1));
+  EXPECT_EQ(adds_->waiting(), 1U);
+}
+
+TEST_F(AddServiceTest, AReleasedAddressGoesToWhoWaitsAfterItsCooldown) {
+  Begin(absl::Seconds(60));
+  Grant({"10.1.0.5"});
+  Add(1);
+  Add(2);
+  ASSERT_TRUE(attachments_.Del({"c1", "eth0"}).ok());
+  Pass(absl::Seconds(29));
+  EXPECT_EQ(AddressOf(2), "no answer");
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(AddressOf(2), "10.1.0.5/32");
+}
+
+TEST_F(AddServiceTest, AnEmptyPoolOfOneNamespaceHoldsUpNobodyOfAnother) {
+  Grant({"10.1.0.5"}, "a", {"team-a"});
+  Add(1, "team-a");
+  Add(2, "team-a");
+  Grant({}, "b", {"team-b"});
+  Add(3, "team-b");
+  Grant({"10.1.0.6"}, "b", {"team-b"});
+  Pass();
+  EXPECT_THAT(channel_.order, ElementsAre(1, 3));
+}
+
+TEST_F(AddServiceTest, ABurstIsOneDemandAndItsEndIsSaid) {
+  Add(1);
+  for (const uint64_t client : {2, 3}) Add(client);
+  Add(4, "other");
+  Pass();
+  EXPECT_THAT(server_.demands, IsEmpty());
+  ASSERT_TRUE(adds_->NextWake().has_value());
+  Pass(AddService::kDemandDelay);
+  ASSERT_THAT(server_.demands, SizeIs(1));
+  EXPECT_THAT(server_.demands[0].waiting, ElementsAre(Pair("ns", 3U), Pair("other", 1U)));
+  Pass(absl::Seconds(1));
+  EXPECT_THAT(server_.demands, SizeIs(1));
+  EXPECT_EQ(adds_->DemandForHello(), server_.demands[0]);
+  Grant({"10.1.0.5", "10.1.0.6", "10.1.0.7", "10.1.0.8"});
+  Pass();
+  Pass(AddService::kDemandDelay);
+  ASSERT_THAT(server_.demands, SizeIs(2));
+  EXPECT_THAT(server_.demands[1].waiting, IsEmpty());
+  EXPECT_EQ(adds_->NextWake(), std::nullopt);
+}
+
+TEST_F(AddServiceTest, WhoHangsUpLeavesTheLineAndGetsNothing) {
+  Add(1);
+  Add(2);
+  channel_.on_hang_up.at(1)();
+  Grant({"10.1.0.5"});
+  Pass();
+  EXPECT_THAT(channel_.order, ElementsAre(2));
+  EXPECT_EQ(log_.Count("cni_add_given_up"), 1);
+}
+
+TEST_F(AddServiceTest, ADelOrARepetitionEndsTheWait) {
+  Add(1);
+  adds_->Forget({"c1", "eth0"});
+  EXPECT_THAT(channel_.closed, ElementsAre(1));
+  Add(2);
+  v1::CniRequest again = Request(2);
+  Handle(3, again);  // The same container: the plugin lost its connection and asks anew.
+  EXPECT_THAT(channel_.closed, ElementsAre(1, 2));
+  Grant({"10.1.0.5"});
+  Pass();
+  EXPECT_THAT(channel_.order, ElementsAre(3));
+}
+
+TEST_F(AddServiceTest, ShortlyBeforeItsDeadlineItIsToldWhyAndWhatTheServerSaid) {
+  v1::CniRequest request = Request(1);
+  request.set_deadline_monotonic_ms(monotonic_ms_ + 5000);
+  Handle(1, request);
+  adds_->OnOutlook({"enlarging the node", absl::Seconds(40)});
+  Pass();
+  Pass(AddService::kDemandDelay);
+  EXPECT_EQ(adds_->NextWake(), absl::Milliseconds(monotonic_ms_ + 4690));
+  Pass(absl::Milliseconds(4689));
+  EXPECT_EQ(ErrorOf(1), "no answer");
+  Pass(absl::Milliseconds(1));
+  EXPECT_EQ(channel_.answers.at(1).error().code(), 11U);
+  EXPECT_THAT(ErrorOf(1), HasSubstr("no address is attached to this node: node node1"));
+  EXPECT_THAT(ErrorOf(1), HasSubstr("waited 4.7s; server: enlarging the node, expected in 36s"));
+  EXPECT_NE(channel_.answers.at(1).error().details(), "");
+}
+
+TEST_F(AddServiceTest, NobodyWaitsLongerThanConfiguredOrWithTooLittleTimeLeft) {
+  Add(1);  // Without a deadline.
+  Pass(absl::Milliseconds(19'999));
+  EXPECT_EQ(ErrorOf(1), "no answer");
+  Pass(absl::Milliseconds(1));
+  EXPECT_THAT(ErrorOf(1), HasSubstr("waited 20s"));
+
+  v1::CniRequest hurried = Request(2);
+  hurried.set_deadline_monotonic_ms(monotonic_ms_ + 999);
+  Handle(2, hurried);
+  EXPECT_EQ(channel_.answers.at(2).error().code(), 11U);
+
+  v1::CniRequest late = Request(3);
+  late.set_deadline_monotonic_ms(monotonic_ms_);
+  Handle(3, late);
+  EXPECT_THAT(ErrorOf(3), HasSubstr("no longer waits"));
+
+  Begin(absl::ZeroDuration());
+  Add(4);
+  EXPECT_THAT(ErrorOf(4), HasSubstr("no address is attached"));
+}
+
+TEST_F(AddServiceTest, APodThatNoPoolIsMeantForDoesNotWait) {
+  Grant({"10.1.0.5"}, "a", {"team-a"});
+  Add(1, "else");
+  EXPECT_EQ(channel_.answers.at(1).error().code(), 11U);
+  EXPECT_THAT(ErrorOf(1), HasSubstr("no pool on this node is meant for namespace else"));
+}
+
+TEST_F(AddServiceTest, AWishIsHeardAndOneForAnAddressInUseWaitsButDemandsNothing) {
+  Grant({"10.1.0.5", "10.1.0.6"});
+  v1::CniRequest wishing = Request(1);
+  wishing.mutable_wish()->set_mac("0e:11:22:33:44:55");
+  wishing.mutable_wish()->set_mtu(1400);
+  wishing.mutable_wish()->add_addresses("10.1.0.6/16");
+  Handle(1, wishing);
+  EXPECT_EQ(AddressOf(1), "10.1.0.6/32");
+  EXPECT_EQ(channel_.answers.at(1).attachment().pod_mac(), "0e:11:22:33:44:55");
+  EXPECT_EQ(channel_.answers.at(1).attachment().mtu(), 1400U);
+  v1::CniRequest taken = Request(2);
+  taken.mutable_wish()->add_addresses("10.1.0.6");
+  Handle(2, taken);
+  Pass(AddService::kDemandDelay);
+  EXPECT_EQ(adds_->waiting(), 1U);
+  EXPECT_THAT(server_.demands, IsEmpty());
+  Add(3);  // Takes what the one before did not wish for.
+  EXPECT_EQ(AddressOf(3), "10.1.0.5/32");
+}
+
+TEST_F(AddServiceTest, AWishThatMakesNoSenseIsAConfigurationErrorAndLeavesNothing) {
+  Grant({"10.1.0.5"});
+  const auto refused = [&](uint64_t client, const auto& wish) {
+    v1::CniRequest request = Request(client);
+    wish(*request.mutable_wish());
+    Handle(client, request);
+    return channel_.answers.at(client).error().code();
+  };
+  EXPECT_EQ(refused(1, [](auto& wish) { wish.set_mac("0e:11"); }), 7U);
+  EXPECT_EQ(refused(2, [](auto& wish) { wish.set_mac("01:00:5e:00:00:01"); }), 7U);
+  EXPECT_EQ(refused(3, [](auto& wish) { wish.set_mtu(60); }), 7U);
+  EXPECT_EQ(refused(4, [](auto& wish) { wish.add_addresses("10.1.0.300"); }), 7U);
+  EXPECT_EQ(refused(5, [](auto& wish) { wish.add_addresses("10.1.0.5/99"); }), 7U);
+  EXPECT_EQ(refused(6, [](auto& wish) { wish.add_addresses("10.9.0.5"); }), 7U);
+  EXPECT_THAT(attachments_.lendings().Built(), IsEmpty());
+  EXPECT_THAT(tmpfs_.events, SizeIs(2)) << "of the start and the grant";
+  Add(7);
+  EXPECT_EQ(AddressOf(7), "10.1.0.5/32");
+}
+
+TEST_F(AddServiceTest, ADelThatNobodyHasHeardMakesRoomForTheNextAdd) {
+  Grant({"10.1.0.5", "10.1.0.6"});
+  Add(1);
+  Handle(2, Request(1));
+  EXPECT_EQ(channel_.answers.at(2).error().code(), 101U);
+  tombstone_ = true;
+  Handle(3, Request(1));
+  EXPECT_EQ(AddressOf(3), "10.1.0.6/32");
+}
+
+TEST_F(AddServiceTest, AnAnswerThatIsLostIsSaidAndTheSameAttemptHearsItAgain) {
+  Grant({"10.1.0.5"});
+  channel_.gone_for_good.insert(1);
+  v1::CniRequest request = Request(1);
+  request.set_attempt(77);
+  Handle(1, request);
+  EXPECT_EQ(log_.Count("cni_answer_lost"), 1);
+  Handle(2, request);
+  EXPECT_EQ(AddressOf(2), "10.1.0.5/32");
+}
+
+TEST_F(AddServiceTest, EachAddLeavesATraceUnderTheRuntimesTraceId) {
+  Grant({"10.1.0.5"});
+  v1::CniRequest request = Request(1);
+  request.set_trace_parent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  Handle(1, request);
+  Add(2);
+  Pass(absl::Seconds(20));
+  adds_->OnTracesRequest({.id = 9});
+  ASSERT_THAT(server_.trace_answers, SizeIs(1));
+  const AttachTracesAnswer& answer = server_.trace_answers[0];
+  EXPECT_EQ(answer.id, 9U);
+  ASSERT_THAT(answer.traces, SizeIs(2));
+  const AttachTrace& failed = answer.traces[0];
+  EXPECT_EQ(failed.trace_id, "0000000000000abc0000000000000abc");
+  EXPECT_THAT(failed.error, HasSubstr("waited 20s"));
+  ASSERT_THAT(failed.steps, SizeIs(3));
+  EXPECT_EQ(failed.steps[1], (AttachStep{"wait", 0, 20'000'000}));
+  const AttachTrace& built = answer.traces[1];
+  EXPECT_EQ(built.trace_id, "0af7651916cd43dd8448eb211c80319c");
+  EXPECT_THAT(built.addresses, ElementsAre(A("10.1.0.5")));
+  std::vector<std::string_view> names;
+  for (const AttachStep& step : built.steps) names.push_back(step.name);
+  EXPECT_THAT(
+      names, ElementsAre("receive", "plan", "journal_intent", "kernel", "journal_built", "answer"));
+  adds_->OnTracesRequest({.id = 10, .filter = {.pod_name = "pod1"}});
+  EXPECT_THAT(server_.trace_answers[1].traces, ElementsAre(built));
+  EXPECT_THAT(log_.lines(), testing::Contains(HasSubstr("trace=0af7651916cd43dd8448eb211c80319c")));
+}
+
+}  // namespace
+}  // namespace spoke::netagent

@@ -1,0 +1,95 @@
+#include "netagent/cni/cni_errors.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "lib/base/status.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr std::string_view kSeeLog =
+    "see the agent's log on the node: journalctl -u spoke-netagent";
+
+uint32_t CodeOf(absl::StatusCode code, CniVerb verb) {
+  if (verb == CniVerb::kStatus) {
+    return code == absl::StatusCode::kDataLoss ? kCniLimitedConnectivity : kCniNotAvailable;
+  }
+  switch (code) {
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+      return kCniTryAgainLater;
+    case absl::StatusCode::kInvalidArgument:
+      return kCniInvalidConfiguration;
+    case absl::StatusCode::kFailedPrecondition:
+      return kCniInvalidNetns;
+    case absl::StatusCode::kAlreadyExists:
+      return kCniAlreadyExists;
+    case absl::StatusCode::kDataLoss:
+      return kCniCheckFailed;
+    default:
+      return kCniInternal;
+  }
+}
+
+std::string_view RemedyOf(absl::StatusCode code, CniVerb verb) {
+  switch (code) {
+    case absl::StatusCode::kResourceExhausted:
+      return "addresses come when pods end and their cooldown is over, or when the server gives "
+             "this "
+             "node more: the runtime tries again; if it lasts, ask spokectl explain pod "
+             "NAMESPACE/NAME";
+    case absl::StatusCode::kPermissionDenied:
+      return "give the namespace a pool that this node draws from, or run the pod on another node";
+    case absl::StatusCode::kInvalidArgument:
+      return "correct what the pod or the network configuration asks for";
+    case absl::StatusCode::kFailedPrecondition:
+      return "CNI_NETNS has to name a network namespace of the pod's own";
+    case absl::StatusCode::kAlreadyExists:
+      return "DEL this attachment first; if that does not help, something else made an interface "
+             "of "
+             "that name in the pod";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "the runtime tries again; if it lasts, the node is overloaded";
+    case absl::StatusCode::kDataLoss:
+      return verb == CniVerb::kStatus
+                 ? "see repair events in the agent's log: journalctl -u spoke-netagent"
+                 : "the agent mends what it can within 30 s; if it stays, delete the pod";
+    default:
+      return kSeeLog;
+  }
+}
+
+// Case does not matter: strerror() begins with a capital.
+void Replace(std::string& text, std::string_view from, std::string_view to) {
+  const auto same = [](char a, char b) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+    return lower(a) == lower(b);
+  };
+  auto found = std::search(text.begin(), text.end(), from.begin(), from.end(), same);
+  while (found != text.end()) {
+    text.replace(found, found + static_cast<std::ptrdiff_t>(from.size()), to);
+    found = std::search(text.begin(), text.end(), from.begin(), from.end(), same);
+  }
+}
+
+}  // namespace
+
+CniFailure FailureOf(const absl::Status& status, CniVerb verb) {
+  CniFailure failure{.code = CodeOf(status.code(), verb),
+                     .message = std::string(base::MessageOf(status)),
+                     .details = std::string(RemedyOf(status.code(), verb))};
+  if (failure.message.empty()) failure.message = absl::StatusCodeToString(status.code());
+  if (verb == CniVerb::kDel) {
+    for (std::string* text : {&failure.message, &failure.details}) {
+      Replace(*text, "no such file or directory", "missing");
+      Replace(*text, "not found", "missing");
+    }
+  }
+  return failure;
+}
+
+}  // namespace spoke::netagent

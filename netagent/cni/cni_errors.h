@@ -1,0 +1,44 @@
+// What went wrong in CNI's terms: a code, what happened to which object, and what to do about it.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace spoke::netagent {
+
+// Codes of the CNI spec 1.1.0, section 5 "Error"; 8 is that of the reference library ("invalid
+// network namespace"); those from 100 are ours and stable.
+inline constexpr uint32_t kCniInvalidEnvironment = 4;
+inline constexpr uint32_t kCniDecodingFailure = 6;
+inline constexpr uint32_t kCniInvalidConfiguration = 7;
+inline constexpr uint32_t kCniInvalidNetns = 8;
+inline constexpr uint32_t kCniTryAgainLater = 11;
+inline constexpr uint32_t kCniNotAvailable = 50;
+inline constexpr uint32_t kCniLimitedConnectivity = 51;
+inline constexpr uint32_t kCniInternal = 100;
+inline constexpr uint32_t kCniAlreadyExists = 101;
+inline constexpr uint32_t kCniCheckFailed = 102;
+
+enum class CniVerb { kAdd, kDel, kCheck, kGc, kStatus };
+
+struct CniFailure {
+  uint32_t code = kCniInternal;
+  std::string message;
+  std::string details;  // The remedy. Runtimes show "message; details" and nothing else.
+
+  bool operator==(const CniFailure&) const = default;
+};
+
+// `status` must not be OK. STATUS has 51 for kDataLoss and 50 for everything else. Of the others:
+// kResourceExhausted, kPermissionDenied, kUnavailable, kDeadlineExceeded and kAborted are 11;
+// kInvalidArgument 7; kFailedPrecondition (the namespace is none, or the node's own) 8;
+// kAlreadyExists 101; kDataLoss 102; the rest 100.
+//
+// The message of a DEL never has the words that make containerd take its failure for a success
+// ("not found", "no such file or directory"; go-cni, Remove()): the pod's address would stay lent.
+CniFailure FailureOf(const absl::Status& status, CniVerb verb);
+
+}  // namespace spoke::netagent

@@ -1,0 +1,64 @@
+#include "netagent/cni/cni_errors.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::netagent {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Case {
+  absl::StatusCode code;
+  CniVerb verb;
+  uint32_t want;
+};
+
+class CniErrorsTest : public testing::TestWithParam<Case> {};
+
+TEST_P(CniErrorsTest, HasACodeAMessageAndARemedy) {
+  const CniFailure failure =
+      FailureOf(absl::Status(GetParam().code, "what happened"), GetParam().verb);
+  EXPECT_EQ(failure.code, GetParam().want);
+  EXPECT_EQ(failure.message, "what happened");
+  EXPECT_NE(failure.details, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, CniErrorsTest,
+    testing::Values(Case{absl::StatusCode::kResourceExhausted, CniVerb::kAdd, 11},
+                    Case{absl::StatusCode::kPermissionDenied, CniVerb::kAdd, 11},
+                    Case{absl::StatusCode::kUnavailable, CniVerb::kDel, 11},
+                    Case{absl::StatusCode::kDeadlineExceeded, CniVerb::kAdd, 11},
+                    Case{absl::StatusCode::kAborted, CniVerb::kGc, 11},
+                    Case{absl::StatusCode::kInvalidArgument, CniVerb::kAdd, 7},
+                    Case{absl::StatusCode::kFailedPrecondition, CniVerb::kAdd, 8},
+                    Case{absl::StatusCode::kAlreadyExists, CniVerb::kAdd, 101},
+                    Case{absl::StatusCode::kDataLoss, CniVerb::kCheck, 102},
+                    Case{absl::StatusCode::kInternal, CniVerb::kDel, 100},
+                    Case{absl::StatusCode::kUnimplemented, CniVerb::kCheck, 100},
+                    Case{absl::StatusCode::kResourceExhausted, CniVerb::kStatus, 50},
+                    Case{absl::StatusCode::kUnavailable, CniVerb::kStatus, 50},
+                    Case{absl::StatusCode::kDataLoss, CniVerb::kStatus, 51}));
+
+TEST(CniErrors, AnErrorWithoutWordsHasItsCodesName) {
+  EXPECT_EQ(FailureOf(absl::Status(absl::StatusCode::kInternal, ""), CniVerb::kAdd).message,
+            "INTERNAL");
+}
+
+TEST(CniErrors, ADelNeverSaysWhatWouldPassForASuccess) {
+  const CniFailure failure = FailureOf(
+      absl::NotFoundError("link Not Found: No such file or directory, not found"), CniVerb::kDel);
+  EXPECT_EQ(failure.message, "link missing: missing, missing");
+  EXPECT_THAT(FailureOf(absl::NotFoundError("x not found"), CniVerb::kAdd).message,
+              HasSubstr("not found"));
+  for (int code = 1; code <= 16; ++code) {
+    EXPECT_THAT(
+        FailureOf(absl::Status(static_cast<absl::StatusCode>(code), ""), CniVerb::kDel).details,
+        Not(HasSubstr("not found")));
+  }
+}
+
+}  // namespace
+}  // namespace spoke::netagent

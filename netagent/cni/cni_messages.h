@@ -1,0 +1,36 @@
+// Between what the plugin says (proto/spoke/v1/cni.proto) and the agent's values. Pure.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "netagent/cni/attachment_checker.h"
+#include "netagent/cni/cni_errors.h"
+#include "netagent/core/lendings.h"
+#include "proto/spoke/v1/cni.pb.h"
+
+namespace spoke::netagent {
+
+// nullopt: a verb that only a newer plugin knows.
+std::optional<CniVerb> VerbOf(const v1::CniRequest& request);
+
+// What an ADD asks for. An address may be followed by any prefix length: an interface has the
+// address alone. Errors: kInvalidArgument (a MAC or an address that cannot be read, or more than
+// kMaxWishes addresses).
+inline constexpr int kMaxWishes = 16;
+absl::StatusOr<LendRequest> LendRequestOf(const v1::CniRequest& request);
+
+// What a CHECK expects. Errors: as above.
+absl::StatusOr<CheckExpectation> ExpectationOf(const v1::CniAttachment& expected);
+
+// Of a GC; those without a container or a name are left out, for no attachment of ours is like
+// that.
+std::vector<AttachmentKey> ValidOf(const v1::CniRequest& request);
+
+v1::CniResponse AttachmentResponse(const AttachSpec& spec);
+v1::CniResponse DoneResponse();
+v1::CniResponse ErrorResponse(const CniFailure& failure);
+
+}  // namespace spoke::netagent

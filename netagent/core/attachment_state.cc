@@ -141,10 +141,6 @@ uint32_t PodTableOf(const AttachSpec& spec) { return 8300 + spec.ordinal; }
 void ComparePodRoutes(const AttachSpec& spec, const PodSide& pod, const ip::Address& address,
                       std::vector<Difference>& out) {
   const ip::Address gateway = GatewayOf(address);
-  const auto has_route = [&](const ip::Prefix& to, const std::optional<ip::Address>& by,
-                             uint32_t table) {
-    return Holds(pod.routes, PodRoute{to, by, table});
-  };
   uint32_t table = kMainTable;
   if (spec.ordinal > 0) {
     const auto rule = std::find_if(pod.rules.begin(), pod.rules.end(), [&](const PodRule& found) {
@@ -160,14 +156,7 @@ void ComparePodRoutes(const AttachSpec& spec, const PodSide& pod, const ip::Addr
       table = rule->table;
     }
   }
-  // The tables of later links name the gateway's link in the default route itself.
-  if (spec.ordinal == 0 && !has_route(ip::Prefix::Host(gateway), std::nullopt, table)) {
-    out.push_back({Part::kPodRoute,
-                   fmt::format("route to the gateway {} by {} is gone from the pod",
-                               gateway.ToString(), spec.pod_link),
-                   address});
-  }
-  if (!has_route(EverythingOf(address.family()), gateway, table)) {
+  if (!Holds(pod.routes, PodRoute{EverythingOf(address.family()), gateway, table})) {
     out.push_back({Part::kPodRoute,
                    fmt::format("default route by {} dev {} is gone from the pod",
                                gateway.ToString(), spec.pod_link),
@@ -215,7 +204,6 @@ void ComparePod(const AttachSpec& spec, const PodSide& pod, const PodExpectation
                                pod.name, found),
                    address});
   }
-  // Without its link up a pod has no routes by it, and they are mended after that.
   for (const ip::Address& address : spec.addresses) ComparePodRoutes(spec, pod, address, out);
   CompareLimit(Part::kEgressLimit, pod.name, RatesOf(spec).egress, pod.limit_bps, out);
 }
@@ -269,7 +257,6 @@ PodSide BuiltPodSide(const AttachSpec& spec) {
   for (const ip::Address& address : spec.addresses) {
     const ip::Address gateway = GatewayOf(address);
     pod.neighbours.push_back({gateway, spec.host_mac});
-    pod.routes.push_back({ip::Prefix::Host(gateway), std::nullopt, table});
     pod.routes.push_back({EverythingOf(address.family()), gateway, table});
     if (spec.ordinal > 0) pod.rules.push_back({ip::Prefix::Host(address), table});
   }

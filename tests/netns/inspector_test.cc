@@ -153,5 +153,163 @@ INSTANTIATE_TEST_SUITE_P(Inspectors, InspectorContract,
                          testing::Values(InspectorWorldFactory{"Netlink", &KernelWorld::Make}),
                          [](const auto& test) { return test.param.name; });
 
+class InspectorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto world = KernelWorld::Make();
+    if (world == nullptr) {
+      // A skip must not pass for a success.
+      ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr) << "cannot make network namespaces";
+      GTEST_SKIP() << "cannot make network namespaces";
+    }
+    world_.reset(static_cast<KernelWorld*>(world.release()));
+  }
+
+  Inspector& inspector() { return world_->inspector(); }
+  netlink::Socket& node() { return world_->node().socket(); }
+  std::vector<Difference> Look(const AttachSpec& spec, int pod) {
+    return Compare(spec, (*inspector().ReadHostSides())[spec.host_link],
+                   inspector().ReadPodSide(spec, pod).value());
+  }
+  // Mends what is found and expects that nothing is left to be found.
+  void MendAll(const AttachSpec& spec, int pod) {
+    const absl::Status mended = inspector().Mend(spec, Look(spec, pod), pod);
+    EXPECT_TRUE(mended.ok()) << mended;
+    for (const Difference& left : Look(spec, pod)) ADD_FAILURE() << left.text;
+  }
+  void ExpectTraffic(const AttachSpec& spec, int pod) {
+    const auto netns = netns::Netns::FromDescriptor(pod).value();
+    for (const ip::Address& address : spec.addresses) {
+      const ip::Address there = address.is_v4() ? kNodeV4 : kNodeV6;
+      netlink::Socket socket = OpenSocketIn(pod);
+      AwaitLocal(socket, address);
+      UdpSocket client(netns, address);
+      UdpSocket server(world_->node().node(), there);
+      EXPECT_TRUE(CanTalk(client, server, there, 1)) << address.ToString();
+    }
+  }
+
+  const AttachSpec spec_ =
+      PlanAttach({"pod", "eth0"},
+                 {ip::Address::V4(0x0A000107), ip::Address::V6(0xFD00'0000'0000'0001, 7)}, 1500)
+          .value();
+  std::unique_ptr<KernelWorld> world_;
+};
+
+TEST_F(InspectorTest, TrafficFlowsAgainWhenALinkThatWentDownIsMended) {
+  const os::UniqueFd pod = world_->NewPodNetns();
+  world_->Build(spec_, pod.get());
+  ExpectTraffic(spec_, pod.get());
+  for (const Part part : {Part::kHostUp, Part::kPodUp, Part::kHostMac}) {
+    SCOPED_TRACE(NameOf(part));
+    world_->Break(spec_, pod.get(), part, spec_.addresses[0]);
+    MendAll(spec_, pod.get());
+    ExpectTraffic(spec_, pod.get());
+  }
+}
+
+TEST_F(InspectorTest, AMacThatALaterPluginGivesThePodIsFollowed) {
+  const os::UniqueFd pod = world_->NewPodNetns();
+  world_->Build(spec_, pod.get());
+  netlink::Socket socket = OpenSocketIn(pod.get());
+  const ip::MacAddress tuned{{0x0E, 9, 9, 9, 9, 9}};
+  MustSend(socket, {netlink::SetLinkMac(netlink::GetLink(socket, "eth0")->index, tuned)});
+  // The node's entries name the old one, and the kernel has dropped the gateway's.
+  const std::vector<Difference> found = Look(spec_, pod.get());
+  EXPECT_EQ(found.size(), 4U);
+  MendAll(spec_, pod.get());
+  EXPECT_EQ(netlink::GetLink(socket, "eth0")->mac, tuned);
+  ExpectTraffic(spec_, pod.get());
+}
+
+TEST_F(InspectorTest, WhatIsSomebodyElsesIsNeitherSeenNorTouched) {
+  const os::UniqueFd pod = world_->NewPodNetns();
+  world_->Build(spec_, pod.get());
+  const int32_t host = netlink::GetLink(node(), spec_.host_link)->index;
+  const ip::Address other = ip::Address::V4(0x0A0001C8);
+  MustSend(node(), {netlink::CreateVeth({"spkx", 900, {{2, 0, 0, 0, 3, 1}}},
+                                        {"spk0", 901, {{2, 0, 0, 0, 3, 2}}},
+                                        world_->node().node().fd(), 1500),
+                    netlink::AddRoute({.destination = ip::Prefix::Host(other),
+                                       .protocol = RTPROT_STATIC,
+                                       .scope = RT_SCOPE_LINK,
+                                       .link = host}),
+                    netlink::AddRoute({.destination = ip::Prefix::Host(spec_.addresses[0]),
+                                       .table = 77,
+                                       .protocol = claims::kRouteProtocol,
+                                       .scope = RT_SCOPE_LINK,
+                                       .link = host}),
+                    netlink::SetPermanentNeighbour(host, other, {{2, 0, 0, 0, 3, 3}})});
+  EXPECT_EQ(inspector().ReadHostSides()->size(), 1U);
+  EXPECT_TRUE(Look(spec_, pod.get()).empty());
+  const std::vector<std::string> before = world_->Snapshot(pod.get());
+  for (const Part part : {Part::kHostRoute, Part::kHostNeighbour, Part::kHostSetting,
+                          Part::kHostMtu, Part::kPodRoute, Part::kPodNeighbour}) {
+    SCOPED_TRACE(NameOf(part));
+    world_->Break(spec_, pod.get(), part, spec_.addresses[0]);
+    EXPECT_NE(Look(spec_, pod.get()).size(), 0U);
+    MendAll(spec_, pod.get());
+    EXPECT_EQ(world_->Snapshot(pod.get()), before);
+  }
+}
+
+TEST_F(InspectorTest, LooksThroughAStormOfLinksThatComeAndGo) {
+  const os::UniqueFd pod = world_->NewPodNetns();
+  world_->Build(spec_, pod.get());
+  std::atomic<bool> stop = false;
+  std::atomic<int> made = 0;
+  // Begins in this thread's namespace.
+  std::thread storm([&] {
+    netlink::Socket socket = netlink::Socket::Open().value();
+    const auto here = netns::Netns::Current().value();
+    while (!stop) {
+      MustSend(socket, {netlink::CreateVeth({"storm", 900, {{2, 0, 0, 0, 3, 1}}},
+                                            {"stormp", 901, {{2, 0, 0, 0, 3, 2}}}, here.fd(), 1500),
+                        netlink::DeleteLink("storm")});
+      ++made;
+    }
+  });
+  int looks = 0;
+  while (made < 20 || looks < 200) {
+    const auto hosts = inspector().ReadHostSides();
+    EXPECT_TRUE(hosts.ok()) << hosts.status();
+    if (!hosts.ok()) break;
+    EXPECT_EQ(hosts->size(), 1U);
+    EXPECT_TRUE(Look(spec_, pod.get()).empty());
+    ++looks;
+  }
+  stop = true;
+  storm.join();
+}
+
+TEST_F(InspectorTest, ManyAttachmentsTakeAsManyQuestionsAsOne) {
+  constexpr uint64_t kPods = 150;
+  std::vector<os::UniqueFd> pods;
+  std::vector<AttachSpec> specs;
+  for (uint64_t i = 0; i < kPods; ++i) {
+    pods.push_back(world_->NewPodNetns());
+    specs.push_back(
+        PlanAttach({"pod" + std::to_string(i), "eth0"},
+                   {ip::Advance(spec_.addresses[0], i), ip::Advance(spec_.addresses[1], i)}, 1500)
+            .value());
+    world_->Build(specs.back(), pods.back().get());
+  }
+  const absl::Time start = absl::Now();
+  auto hosts = inspector().ReadHostSides();
+  const absl::Duration took = absl::Now() - start;
+  ASSERT_TRUE(hosts.ok()) << hosts.status();
+  EXPECT_EQ(hosts->size(), kPods);
+  for (const AttachSpec& spec : specs) {
+    for (const Difference& found : Compare(spec, (*hosts)[spec.host_link], std::nullopt)) {
+      ADD_FAILURE() << found.text;
+    }
+  }
+  const absl::Time pod_start = absl::Now();
+  EXPECT_TRUE(inspector().ReadPodSide(specs[0], pods[0].get()).ok());
+  RecordProperty("read_150_host_sides_us", std::to_string(absl::ToInt64Microseconds(took)));
+  RecordProperty("read_a_pod_side_us",
+                 std::to_string(absl::ToInt64Microseconds(absl::Now() - pod_start)));
+}
+
 }  // namespace
 }  // namespace spoke::netagent

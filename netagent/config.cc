@@ -163,6 +163,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   RequireDirectory(root, "state_dir", out.state_dir, check_directory);
   root.Duration("cooldown", &out.cooldown, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});
   ReadMtu(root, &out.mtu);
+  root.Bool("repair_pods", &out.repair_pods, Need::kOptional);
   ReadLabels(root, &out.labels);
   root.String("vnet", &out.vnet, Need::kOptional);
   root.Duration("connect_jitter", &out.connect_jitter, Need::kOptional,

@@ -49,6 +49,7 @@ struct AgentConfig {
   std::string state_dir = "/run/spoke/netagent";  // On tmpfs.
   absl::Duration cooldown = absl::Seconds(30);
   uint32_t mtu = 0;                           // Bytes; 0: the NIC's.
+  bool repair_pods = true;                    // Inside as well, not only on the node.
   std::map<std::string, std::string> labels;  // What pools and policy choose nodes by.
   std::string vnet;                           // The NIC's virtual network; empty: unknown.
   // The first attempt to reach the server comes within this time, chosen at random.

@@ -23,6 +23,7 @@ TEST(AgentConfig, DefaultsStandWhereTheFileIsSilent) {
   EXPECT_EQ(config->nic, "eth0");
   EXPECT_EQ(config->cooldown, absl::Seconds(30));
   EXPECT_EQ(config->mtu, 0U);
+  EXPECT_TRUE(config->repair_pods);
 }
 
 TEST(AgentConfig, TheNetworkConfigurationIsWrittenOnlyWhereItIsAskedFor) {

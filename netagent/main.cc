@@ -20,6 +20,7 @@
 #include "netagent/azure/cloud_init.h"
 #include "netagent/azure/kept_identity.h"
 #include "netagent/azure/wireserver.h"
+#include "netagent/claims_text.h"
 #include "netagent/config.h"
 #include "netagent/kernel/netlink_router.h"
 #include "netagent/kernel/node_setup.h"
@@ -166,7 +167,9 @@ int main(int argc, char** argv) {
   return spoke::daemon::Main(
       argc, argv,
       {.about = "spoke-netagent lends this node's addresses to pods and owns their links.",
-       .config_path = "/etc/spoke/netagent.yaml"},
+       .config_path = "/etc/spoke/netagent.yaml",
+       .statements = {{"--claims", "Print what of the kernel is the agent's own, and why",
+                       &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}}},
       [](std::string_view text, const std::string& file) {
         return spoke::netagent::ParseAgentConfig(text, file, &spoke::os::CheckDirectory);
       },

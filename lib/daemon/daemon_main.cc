@@ -18,10 +18,27 @@ bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) 
   app.add_flag("--check-config", line.check_config,
                "Check the configuration file and do nothing else");
   app.set_version_flag("--version", base::kVersion);
+  std::string format = "table";
+  std::vector<const CLI::Option*> asked;
+  for (const Statement& statement : line.statements) {
+    asked.push_back(app.add_flag(statement.option, statement.help));
+  }
+  if (!asked.empty()) {
+    app.add_option("-o,--output", format, "How that is printed")
+        ->check(CLI::IsMember({"table", "json"}))
+        ->capture_default_str();
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : kExitUsage;
+    return false;
+  }
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (asked[i]->count() == 0) continue;
+    const Statement& statement = line.statements[i];
+    const std::string text = format == "json" ? statement.json() : statement.table();
+    exit_code = std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? kExitFailure : 0;
     return false;
   }
   return true;

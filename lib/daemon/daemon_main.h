@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "fmt/core.h"
@@ -18,13 +19,23 @@ namespace spoke::daemon {
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;  // Wrong command line or configuration: nothing was touched.
 
+// Something the program can say of itself, without a configuration.
+struct Statement {
+  std::string option;  // "--claims"
+  std::string help;
+  std::function<std::string()> table;  // For people.
+  std::function<std::string()> json;   // With -o json.
+};
+
 struct CommandLine {
   std::string about;          // One sentence, for --help.
   std::string config_path;    // In: the default; out: what --config says.
   bool check_config = false;  // Out: check the file and do nothing else.
+  std::vector<Statement> statements = {};
 };
 
-// Parses --config, --check-config, --help and --version. True: go on; false: end with `exit_code`.
+// Parses --config, --check-config, --help, --version and the statements' options, and prints what
+// the last three ask for. True: go on; false: end with `exit_code`.
 bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code);
 
 // Calls `body` and makes what it throws, which nothing is meant to, a failure with a message.

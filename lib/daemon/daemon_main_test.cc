@@ -23,7 +23,18 @@ class DaemonMainTest : public testing::Test {
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     return Main(
-        static_cast<int>(argv.size()), argv.data(), {.about = "A test.", .config_path = path_},
+        static_cast<int>(argv.size()), argv.data(),
+        {.about = "A test.",
+         .config_path = path_,
+         .statements = {{"--say", "Says it",
+                         [this] {
+                           said_ += "table,";
+                           return std::string();
+                         },
+                         [this] {
+                           said_ += "json,";
+                           return std::string();
+                         }}}},
         [](std::string_view text, const std::string& file) -> absl::StatusOr<Config> {
           if (text != "good") return absl::InvalidArgumentError(file + ":1: bad");
           return Config{};
@@ -39,6 +50,7 @@ class DaemonMainTest : public testing::Test {
   const std::string path_ = dir_.File("config.yaml");
   absl::Status outcome_;
   bool throws_ = false;
+  std::string said_;
   int served_ = 0;
 };
 
@@ -63,6 +75,16 @@ TEST_F(DaemonMainTest, WrongUsageAndBadFilesTouchNothing) {
   EXPECT_EQ(Run({}), 2);
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_EQ(Run({"--version"}), 0);
+  EXPECT_EQ(served_, 0);
+}
+
+TEST_F(DaemonMainTest, AStatementNeedsNoConfigurationAndIsAllThatIsDone) {
+  std::ofstream(path_) << "bad";
+  EXPECT_EQ(Run({"--say"}), 0);
+  EXPECT_EQ(Run({"--say", "-o", "json"}), 0);
+  EXPECT_EQ(said_, "table,json,");
+  EXPECT_EQ(Run({"--say", "-o", "poem"}), 2);
+  EXPECT_EQ(said_, "table,json,");
   EXPECT_EQ(served_, 0);
 }
 

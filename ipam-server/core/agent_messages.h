@@ -73,6 +73,14 @@ struct InventoryRequest {
   bool operator==(const InventoryRequest&) const = default;
 };
 
+// How it stands with what its pods wait for.
+struct Outlook {
+  std::string reason;
+  absl::Duration eta;  // From now; zero: unknown.
+
+  bool operator==(const Outlook&) const = default;
+};
+
 // The policy the node shall have, and the one it is known to have; nullptr: none that is known.
 // Shared, as BundleHistory says.
 struct PolicyUpdate {
@@ -82,7 +90,7 @@ struct PolicyUpdate {
   bool operator==(const PolicyUpdate&) const = default;
 };
 
-using ToAgent =
-    std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest, PolicyUpdate>;
+using ToAgent = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest,
+                             Outlook, PolicyUpdate>;
 
 }  // namespace spoke::ipam

@@ -226,10 +226,11 @@ std::vector<Fleet::GroupState> Fleet::GroupStatesOf(const NodeRecord& record) co
   for (const auto& [base, configuration] : record.configurations) add(configuration);
   for (const auto& [name, wanted] : record.wanted) add(wanted);
   const uint32_t reserved = reservations_.ReservedFor(record.key.name);
+  AddWaiting(record, states);
   for (GroupState& state : states) {
     const bool general = state.group->namespaces.empty();
-    state.target = TargetAddresses(state.group->target, static_cast<uint32_t>(state.counts.used()),
-                                   general ? reserved : 0);
+    const uint32_t used = static_cast<uint32_t>(state.counts.used()) + state.waiting;
+    state.target = TargetAddresses(state.group->target, used, general ? reserved : 0);
   }
   return states;
 }

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/core/address_pool.h"
+#include "ipam-server/core/agent_messages.h"
 #include "ipam-server/core/breaker.h"
 #include "ipam-server/core/history.h"
 #include "ipam-server/core/node_record.h"
@@ -109,6 +110,14 @@ struct PoolEntry {
   uint64_t free() const { return pool.free() > asked ? pool.free() - asked : 0; }
 };
 
+// How it stands with the change of one node's NIC.
+struct CloudStanding {
+  std::optional<absl::Time> eta;  // nullopt: nothing is under way, or nothing can be said.
+  std::string waits_for;          // What holds it up, in words.
+  std::string refusal;            // What the cloud said to the last attempt; empty: it took it.
+  absl::Time retry_at;            // When there is a refusal.
+};
+
 // Not thread-safe; one loop owns it. Movable; not copyable, since its pools point to its records.
 class Fleet {
  public:
@@ -137,6 +146,13 @@ class Fleet {
   // Stale parts of a report (an older generation, an address the node does not hold) change
   // nothing.
   Effects OnReport(const NodeKey& key, const LendingReport& report, absl::Time now);
+
+  // Which pods wait there now. What the node lacks for all of them is assigned in one step; of an
+  // unknown node it is ignored.
+  Effects OnDemand(const NodeKey& key, Demand demand, absl::Time now);
+
+  // The session in which it was said is over.
+  void EndDemand(const NodeKey& key) { demands_.erase(key); }
 
   // The caller has made sure that it answers a request of the present session.
   Effects OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, absl::Time now);
@@ -191,7 +207,8 @@ class Fleet {
   // As Plan(), and asks for what the node has too much of. To be called for each node about once a
   // review period; `jitter` in [0, 1) spreads what becomes due at once.
   Effects Review(const NodeKey& key, double jitter, absl::Time now);
-  // Ends reservations and cooldowns whose time is over, and forgets nodes that left nothing.
+  // Ends reservations and cooldowns whose time is over, and forgets nodes that left nothing. To be
+  // called some times a second.
   Effects Expire(absl::Time now);
 
   // --- What is known. ---
@@ -235,6 +252,16 @@ class Fleet {
   // Empty, or why the node has fewer addresses than its target, in words.
   std::string ShortageOf(const NodeRecord& record) const;
 
+  // What the node's agent last said that waits; nullptr: nothing does.
+  const Demand* DemandOf(const NodeKey& key) const;
+  // The nodes where pods wait.
+  std::vector<NodeKey> NodesInDemand() const;
+  // Of all nodes.
+  uint64_t WaitingPods() const;
+  // How it stands with what the node's pods wait for, for its agent to say. The text holds no time
+  // that passes, so that it changes only with what it tells.
+  Outlook OutlookOf(const NodeRecord& record, const CloudStanding& cloud, absl::Time now) const;
+
   // Ends the program when an address is held twice, or a count is not what counting gives. Slow:
   // for tests and audits.
   void CheckInvariants() const;
@@ -244,6 +271,17 @@ class Fleet {
     const PoolGroup* group;
     uint32_t target;
     AddressCounts counts;
+    uint32_t waiting = 0;  // Pods that it is meant for, and that have no address yet.
+  };
+  // Neither stored nor part of the record: it holds for one session of the agent, which says all of
+  // it again in the next, so a server that starts anew has nothing to remember. Kept, it would go
+  // on asking for pods that gave up while the agent was away.
+  struct StatedDemand {
+    Demand said;
+    // Of these, lent to since. Their addresses are used now; until the agent has said so they must
+    // not count a second time, or each burst would be asked for twice.
+    std::map<std::string, uint32_t> served = {};
+    absl::Time served_at = {};
   };
 
   CapacityView Capacity(const std::vector<std::string>& nodes) const;
@@ -285,6 +323,13 @@ class Fleet {
   void CountWanted(const WantedEntry& wanted, bool add);
   std::string ProblemOf(const NodeRecord& record) const;
   std::vector<GroupState> GroupStatesOf(const NodeRecord& record) const;
+  void AddWaiting(const NodeRecord& record, std::vector<GroupState>& states) const;
+  void ServeWaiting(const NodeKey& key, const std::vector<const Lending*>& lent, absl::Time now);
+  void ForgetServed(Effects& effects, absl::Time now);
+  std::string StandingOf(const NodeRecord& record, const GroupState& state,
+                         const CloudStanding& cloud) const;
+  std::string PoolsIn(const GroupState& state) const;
+  std::string WhyNotGrown(const NodeRecord& record, const GroupState& state) const;
   void Grow(NodeRecord& record, const GroupState& state, Effects& effects, absl::Time now);
   void Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Time now);
   bool MayFree(uint64_t would_free, const NodeKey& node, Effects& effects, absl::Time now);
@@ -295,6 +340,7 @@ class Fleet {
   std::vector<PoolEntry> pools_;
   absl::flat_hash_map<std::string, size_t> pool_index_;  // By name.
   std::map<NodeKey, NodeRecord> nodes_;
+  std::map<NodeKey, StatedDemand> demands_;  // Of nodes where pods wait.
   std::map<ip::Address, Quarantine> quarantine_;
   ReservationBook reservations_;
   std::optional<Promises> promises_;  // By `reservations_`, until something changes.

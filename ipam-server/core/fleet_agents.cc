@@ -41,6 +41,7 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
   ++record.session_epoch;
   missing_.erase(hello.key);
   forgettable_.erase(hello.key);
+  demands_.erase(hello.key);  // Of the session before.
 
   Effects effects;
   effects.changed.insert(hello.key);
@@ -159,15 +160,17 @@ Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::T
   const auto node = nodes_.find(key);
   if (node == nodes_.end()) return effects;
   NodeRecord& record = node->second;
-  // Also for a release: with the addresses that cool a node may need more than before.
-  bool changed = false;
+  std::vector<const Lending*> taken;
   for (const Lending& lending : report.lent) {
     Configuration* configuration = record.Holding(lending.address);
     if (configuration == nullptr) continue;
     if (lending.generation <= configuration->At(lending.address).generation) continue;
     SetUse(record, *configuration, lending.address, {Use::kLent, &lending, lending.since}, effects);
-    changed = true;
+    taken.push_back(&lending);
   }
+  if (!taken.empty()) ServeWaiting(key, taken, now);
+  // Also for a release: with the addresses that cool a node may need more than before.
+  bool changed = !taken.empty();
   for (const spoke::ipam::Release& release : report.released) {
     Configuration* configuration = record.Holding(release.address);
     if (configuration == nullptr) continue;

@@ -147,6 +147,7 @@ bool Fleet::MayFree(uint64_t would_free, const NodeKey& node, Effects& effects, 
 Effects Fleet::Expire(absl::Time now) {
   Effects effects;
   for (PoolEntry& entry : pools_) entry.pool.EndCooldowns(now);
+  ForgetServed(effects, now);
   // What the cloud gave too early may have cooled by now.
   for (const NodeKey& key : std::set<NodeKey>(unsettled_)) {
     if (const auto node = nodes_.find(key); node != nodes_.end())
@@ -170,6 +171,7 @@ Effects Fleet::Expire(absl::Time now) {
     if (record.mode == NodeMode::kRetired) {
       const std::string name = key.name;
       nodes_.erase(node);
+      demands_.erase(key);
       if (FindByName(name) == nullptr) effects.reservations.merge(reservations_.OnNodeGone(name));
       promises_.reset();
     } else if (!record.released.empty()) {

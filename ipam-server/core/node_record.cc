@@ -124,4 +124,10 @@ AddressCounts CountAddresses(const Configuration& configuration) {
   return counts;
 }
 
+uint64_t Demand::pods() const {
+  uint64_t pods = 0;
+  for (const auto& [name, waiting_pods] : waiting) pods += waiting_pods;
+  return pods;
+}
+
 }  // namespace spoke::ipam

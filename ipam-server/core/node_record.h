@@ -166,6 +166,14 @@ struct LendingReport {
   std::vector<ip::Address> cooled;
 };
 
+// Pods of a node that wait for addresses it does not have, by namespace. The whole picture.
+struct Demand {
+  std::map<std::string, uint32_t> waiting;
+
+  uint64_t pods() const;
+  bool operator==(const Demand&) const = default;
+};
+
 // The agent's answer to being asked for configurations.
 struct ReclaimAnswer {
   uint64_t id = 0;

@@ -99,10 +99,13 @@ struct Field {
   bool IsBytes(uint32_t wanted) const { return number == wanted && type == kBytes; }
 };
 
-bool TakeVarint(std::string_view& in, uint64_t& value) {
-  constexpr unsigned kMostBits = 64;
+// Tags and lengths have at most 32 bits, and protobuf takes no more bytes for them than those need.
+constexpr unsigned kShortBits = 32;
+constexpr unsigned kLongBits = 64;
+
+bool TakeVarint(std::string_view& in, unsigned most_bits, uint64_t& value) {
   value = 0;
-  for (unsigned shift = 0; shift < kMostBits && !in.empty(); shift += 7) {
+  for (unsigned shift = 0; shift < most_bits && !in.empty(); shift += 7) {
     const auto byte = static_cast<uint8_t>(in.front());
     in.remove_prefix(1);
     if (shift == 63 && byte > 1) return false;
@@ -121,19 +124,19 @@ bool Skip(std::string_view& in, uint64_t count) {
 // The next field of a message that is not over.
 bool TakeField(std::string_view& in, Field& field) {
   uint64_t tag = 0;
-  if (!TakeVarint(in, tag) || tag > UINT32_MAX || tag >> 3U == 0) return false;
+  if (!TakeVarint(in, kShortBits, tag) || tag > UINT32_MAX || tag >> 3U == 0) return false;
   field.number = static_cast<uint32_t>(tag >> 3U);
   field.type = static_cast<uint32_t>(tag & 7U);
   switch (field.type) {
     case kVarint:
-      return TakeVarint(in, field.value);
+      return TakeVarint(in, kLongBits, field.value);
     case kFixed64:
       return Skip(in, 8);
     case kFixed32:
       return Skip(in, 4);
     case kBytes: {
       uint64_t length = 0;
-      if (!TakeVarint(in, length) || length > in.size()) return false;
+      if (!TakeVarint(in, kShortBits, length) || length > in.size()) return false;
       field.bytes = in.substr(0, static_cast<size_t>(length));
       return Skip(in, length);
     }

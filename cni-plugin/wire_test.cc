@@ -143,7 +143,9 @@ TEST(DecodeResponse, RefusesWhatIsMalformed) {
       "\x12\x0B\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F",  // A varint over 64 bits.
       "\x12\x03\x12\x01\xFF",                                  // Text that is not UTF-8.
       "\x0B\x0C",                                              // A group.
-      "\xA5\x06\x01\x02",          // Four bytes, of which two are there.
+      "\xA5\x06\x01\x02",                              // Four bytes, of which two are there.
+      std::string("\x9A\x80\x80\x80\x80\x00\x00", 7),  // A tag, and a length, in six bytes.
+      std::string("\x1A\x80\x80\x80\x80\x80\x00", 7),
       "\xFF\xFF\xFF\xFF\xFF\x01",  // A tag over 32 bits.
   };
   for (const std::string& bytes : cases) {

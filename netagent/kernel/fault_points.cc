@@ -28,8 +28,14 @@ absl::StatusOr<FaultPoint> ParseFaultPoint(std::string_view text) {
   // of several count together.
   auto count = std::make_shared<std::atomic<int>>(0);
   return FaultPoint([=](std::string_view step) -> absl::Status {
-    if (wanted != "*" && wanted != step) return absl::OkStatus();
-    if (++*count != nth) return absl::OkStatus();
+    const bool counts =
+        wanted.back() == '*'
+            ? step.starts_with(std::string_view(wanted).substr(0, wanted.size() - 1))
+            : step == wanted;
+    if (!counts || ++*count != nth) return absl::OkStatus();
+    // Not by the log, which may still hold back what it was given when the process dies.
+    const std::string line = fmt::format("fault step={}\n", step);
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return absl::OkStatus();
     if (action == "kill") ::kill(::getpid(), SIGKILL);
     return absl::InternalError(fmt::format("fault injected at {}", step));
   });

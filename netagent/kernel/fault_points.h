@@ -18,9 +18,10 @@ inline absl::Status Reach(const FaultPoint& fault_point, std::string_view step) 
   return fault_point ? fault_point(step) : absl::OkStatus();
 }
 
-// From "<fail|kill> <step> <n>": the `n`th time (from 1) that `step` is reached, or any step for
-// "*", it fails with kInternal, or the process is killed as by SIGKILL. From "" nothing is
-// injected. Errors: kInvalidArgument.
+// From "<fail|kill> <step> <n>": the `n`th time (from 1) that `step` is reached, it fails with
+// kInternal, or the process is killed as by SIGKILL; "fault step=NAME" is said on stderr first. A
+// step that ends in "*" stands for all that begin so. From "" nothing is injected.
+// Errors: kInvalidArgument.
 absl::StatusOr<FaultPoint> ParseFaultPoint(std::string_view text);
 
 }  // namespace spoke::netagent

@@ -255,8 +255,6 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
     }
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::kReportAck:
-    case v1::ServerMessage::kOutlook:
-    case v1::ServerMessage::kAttachTracesRequest:
     case v1::ServerMessage::MESSAGE_NOT_SET:
       return std::nullopt;
   }

@@ -178,7 +178,15 @@ class Node:
 
     def listens(self):
         expect(self.agent.poll() is None, f"the agent ended with code {self.agent.returncode}")
+        return self.listens_now()
+
+    def listens_now(self):
         return f" {self.socket} " in sh("ss", "--no-header", "--listening", "--unix")
+
+    def fault_reached(self):
+        """Whether the step that was to fail (SPOKE_FAULT) has come."""
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return any(line.startswith("fault step=") for line in log)
 
     def stop_agent(self, how=signal.SIGTERM):
         if self.agent is not None and self.agent.poll() is None:

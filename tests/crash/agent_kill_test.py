@@ -30,7 +30,7 @@ def step_reached(node):
 
 def start_to_be_killed(node, nth):
     """An agent that dies at its nth step, maybe at once. Whether it has come to listen."""
-    node.start_agent(wait=False, SPOKE_FAULT=f"kill::{nth}")
+    node.start_agent(wait=False, SPOKE_FAULT=f"kill * {nth}")
 
     def settled():
         return node.agent.poll() is not None or node.listens_now()

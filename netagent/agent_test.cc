@@ -1,0 +1,184 @@
+// The whole agent over a fake kernel: what one leaves behind, the next one takes up.
+#include "netagent/agent.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/os/file.h"
+#include "netagent/kernel/fake_kernel.h"
+#include "proto/spoke/v1/cni.pb.h"
+#include "tests/support/recording_log.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::netagent {
+namespace {
+
+ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+
+class AgentTest : public testing::Test {
+ protected:
+  AgentTest() {
+    kernel_.SetNic({.name = "eth0", .mtu = 1500});
+    config_.server = "unix:" + dir_.File("no-server.sock");
+    config_.tls.insecure = true;
+    config_.cni_socket = dir_.File("cni.sock");
+    config_.state_dir = dir_.path();
+    config_.cooldown = absl::ZeroDuration();
+    config_.cni = ConflistConfig{.conf_dir = dir_.path(), .content = dir_.File("source")};
+    EXPECT_TRUE(os::WriteFileAtomic(dir_.File("source"), "{}", os::Durability::kVisible).ok());
+    // What a server has said to an earlier agent.
+    auto opened = OpenJournal(JournalPath()).value();
+    EXPECT_TRUE(
+        opened.journal
+            ->Append(HoldingsReplaced{{{A("10.1.0.5"), "default"}, {A("10.1.0.6"), "default"}}})
+            .ok());
+  }
+  ~AgentTest() override { Stop(); }
+
+  std::string JournalPath() const { return dir_.File("journal"); }
+
+  void Start() {
+    OpenedJournal opened = OpenJournal(JournalPath()).value();
+    agent_ = std::make_unique<Agent>(
+        config_, NodeIdentity{.node_name = "node1"},
+        Agent::Edges{
+            .router = kernel_, .journal = std::move(opened.journal), .log = log_, .cloud = {}});
+    ASSERT_TRUE(agent_->Start(opened.events).ok());
+    thread_ = std::thread([this] { agent_->Run(signals_); });
+  }
+  // As systemd does it.
+  void Stop() {
+    if (!agent_) return;
+    ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);
+    thread_.join();
+    agent_.reset();
+  }
+
+  v1::CniRequest Request(v1::CniRequest::Verb verb, const std::string& container) {
+    v1::CniRequest request;
+    request.set_verb(verb);
+    request.set_container_id(container);
+    request.set_ifname("eth0");
+    request.set_attempt(7);
+    return request;
+  }
+  // One exchange; nullopt: nobody listens, or the connection was closed.
+  std::optional<v1::CniResponse> Ask(const v1::CniRequest& request, int netns) const {
+    const os::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, config_.cni_socket.data(), config_.cni_socket.size());
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0) {
+      return std::nullopt;
+    }
+    std::string bytes = request.SerializeAsString();
+    iovec data{.iov_base = bytes.data(), .iov_len = bytes.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &netns, sizeof(int));
+    if (::sendmsg(fd.get(), &message, MSG_NOSIGNAL) < 0) return std::nullopt;
+    std::array<char, 4096> answer{};
+    const ssize_t got = ::recv(fd.get(), answer.data(), answer.size(), 0);
+    v1::CniResponse response;
+    if (got <= 0 || !response.ParseFromArray(answer.data(), static_cast<int>(got))) {
+      return std::nullopt;
+    }
+    return response;
+  }
+  // As the plugin does it: again and again, for a second.
+  std::optional<v1::CniResponse> AskPatiently(const v1::CniRequest& request, int netns) const {
+    for (int i = 0; i < 1000; ++i) {
+      if (auto answer = Ask(request, netns)) return answer;
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return std::nullopt;
+  }
+
+  const os::SignalWaiter signals_{SIGTERM};  // Before the first thread.
+  const testing_support::TempDir dir_;
+  AgentConfig config_;
+  FakeKernel kernel_;
+  testing_support::RecordingLog log_;
+  std::unique_ptr<Agent> agent_;
+  std::thread thread_;
+};
+
+TEST_F(AgentTest, APodThatComesWhileOneAgentFollowsAnotherNoticesNothing) {
+  Start();
+  const os::UniqueFd first = kernel_.NewPodNetns();
+  const auto before = Ask(Request(v1::CniRequest::VERB_ADD, "aaa"), first.get());
+  ASSERT_TRUE(before && before->has_attachment());
+
+  const os::UniqueFd second = kernel_.NewPodNetns();
+  std::optional<v1::CniResponse> during;
+  const absl::Time terminated = absl::Now();
+  std::thread plugin([&] {
+    // The agent that is going may still have served it; then this is the next one's answer to the
+    // same attempt.
+    while (log_.Count("agent_stopping") == 0) absl::SleepFor(absl::Milliseconds(1));
+    during = AskPatiently(Request(v1::CniRequest::VERB_ADD, "bbb"), second.get());
+  });
+  Stop();
+  struct stat info {};
+  EXPECT_EQ(::stat(config_.cni_socket.c_str(), &info), 0) << "the file stays between the two";
+  Start();
+  plugin.join();
+  const absl::Duration took = absl::Now() - terminated;
+  ASSERT_TRUE(during && during->has_attachment());
+  EXPECT_EQ(during->attachment().addresses(0).address(), "10.1.0.6/32");
+  RecordProperty("stop_to_answer_ms", static_cast<int>(absl::ToInt64Milliseconds(took)));
+  EXPECT_LT(took, absl::Seconds(1));
+
+  // The same exec of the plugin, which did not hear the first agent's answer.
+  const auto again = Ask(Request(v1::CniRequest::VERB_ADD, "aaa"), first.get());
+  ASSERT_TRUE(again && again->has_attachment());
+  EXPECT_EQ(again->SerializeAsString(), before->SerializeAsString());
+}
+
+TEST_F(AgentTest, WhatWasAskedForWhileNoAgentWasThereIsDoneBeforeAnybodyIsServed) {
+  Start();
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD, "aaa"), pod.get())->has_attachment());
+  Stop();
+  ASSERT_EQ(::mkdir(dir_.File("tombstones").c_str(), 0700), 0);
+  const std::string tombstone = dir_.File("tombstones/" + TombstoneName({"aaa", "eth0"}));
+  ASSERT_TRUE(os::WriteFileAtomic(tombstone,
+                                  Request(v1::CniRequest::VERB_DEL, "aaa").SerializeAsString(),
+                                  os::Durability::kVisible)
+                  .ok());
+  Start();
+  EXPECT_FALSE(kernel_.Attached(HostLinkName({"aaa", "eth0"})).has_value());
+  EXPECT_FALSE(os::ReadFile(tombstone).ok());
+  EXPECT_EQ(log_.Count("tombstone_taken_up"), 1);
+}
+
+TEST_F(AgentTest, TheNetworkConfigurationAppearsWithTheFirstAddress) {
+  const std::string conflist = dir_.File("10-spoke.conflist");
+  EXPECT_FALSE(os::ReadFile(conflist).ok());
+  Start();
+  for (int i = 0; i < 1000 && log_.Count("conflist_written") == 0; ++i) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(os::ReadFile(conflist).value(), "{}");
+}
+
+}  // namespace
+}  // namespace spoke::netagent

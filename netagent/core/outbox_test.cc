@@ -48,6 +48,27 @@ TEST(Outbox, OneReportAtATimeAndTheRestIsMergedMeanwhile) {
   EXPECT_EQ(outbox.Next(), std::nullopt);
 }
 
+TEST(Outbox, OnlyTheLatestDemandIsSaidAndItWaitsForNoAcknowledgement) {
+  Outbox outbox;
+  ASSERT_TRUE(outbox.Add(LendingReport{.lent = {LendingOf({V4(1)})}}));
+  NextReport(outbox);
+  outbox.Add(Demand{{{"web", 1}}});
+  outbox.Add(Demand{{{"web", 30}}});
+  EXPECT_TRUE(outbox.HasNext());
+  EXPECT_EQ(outbox.Next(), AgentReply(Demand{{{"web", 30}}}));
+  EXPECT_FALSE(outbox.HasNext());
+}
+
+TEST(Outbox, TracesAreAnswersAndBoundedLikeThem) {
+  Outbox outbox;
+  for (size_t i = 0; i < Outbox::kMaxWaitingAnswers; ++i) {
+    ASSERT_TRUE(outbox.Add(AttachTracesAnswer{.id = i}));
+  }
+  EXPECT_FALSE(outbox.Add(AttachTracesAnswer{}));
+  EXPECT_EQ(outbox.Next(), AgentReply(AttachTracesAnswer{.id = 0}));
+  EXPECT_TRUE(outbox.Add(AttachTracesAnswer{}));
+}
+
 TEST(Outbox, ALifeIsOneReportAndTheNextLifeAnother) {
   Outbox outbox;
   const Lending first = LendingOf({V4(1)}, 1);

@@ -174,6 +174,23 @@ TEST_F(ServerSessionTest, SaysHelloFirstAndThenWhatHappens) {
   EXPECT_EQ(heard[3].report().cooled(0), A("10.1.0.17").ToBytes());
 }
 
+TEST_F(ServerSessionTest, ADemandFollowsTheHelloAndTheOutlookComesBack) {
+  greeting_.demand.waiting = {{"web", 3}};
+  v1::ServerMessage outlook;
+  outlook.mutable_outlook()->set_reason("enlarging the node");
+  service_.after_desired = {outlook};
+  StartServer();
+  StartSession();
+  const auto heard = service_.WaitFor(2);
+  ASSERT_TRUE(heard[1].has_demand());
+  EXPECT_EQ(heard[1].demand().waiting(0).pod_namespace(), "web");
+  EXPECT_EQ(heard[1].demand().waiting(0).pods(), 3U);
+  EXPECT_EQ(std::get<Outlook>(WaitForOthers(1)[0]).reason, "enlarging the node");
+  session_->Ask({});
+  EXPECT_EQ(service_.WaitFor(3)[2].demand().waiting_size(), 0);
+  EXPECT_TRUE(service_.WaitFor(3)[2].has_demand());
+}
+
 TEST_F(ServerSessionTest, AServerThatIsNotThereIsComplainedAboutOnceAndFoundWhenItComes) {
   StartSession();
   absl::SleepFor(absl::Milliseconds(300));

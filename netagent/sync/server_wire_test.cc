@@ -108,6 +108,56 @@ TEST(ServerWire, PoolsComeWithTheirNamespaces) {
   EXPECT_THAT(std::get<DesiredState>(*request).pools.at(0).namespaces, ElementsAre("web"));
 }
 
+TEST(ServerWire, AnOutlookIsKeptWithinWhatAPersonReads) {
+  v1::ServerMessage message;
+  message.mutable_outlook()->set_reason("pool default is empty");
+  message.mutable_outlook()->set_eta_ms(12'000);
+  EXPECT_EQ(std::get<Outlook>(*FromWire(message).value()),
+            (Outlook{"pool default is empty", absl::Seconds(12)}));
+  message.mutable_outlook()->set_reason(std::string(100'000, 'x'));
+  message.mutable_outlook()->set_eta_ms(-5);
+  EXPECT_EQ(FromWire(message.outlook()).reason.size(), 512U);
+  EXPECT_EQ(FromWire(message.outlook()).eta, absl::ZeroDuration());
+  message.mutable_outlook()->set_eta_ms(INT64_MAX);
+  EXPECT_EQ(FromWire(message.outlook()).eta, absl::Hours(24));
+}
+
+TEST(ServerWire, TracesAreAskedForByPodAndAnsweredStepByStep) {
+  v1::ServerMessage message;
+  v1::AttachTracesRequest& asked = *message.mutable_attach_traces_request();
+  asked.set_id(5);
+  asked.set_pod_namespace("ns");
+  asked.set_pod_name("pod");
+  asked.set_container_id("c0ffee");
+  EXPECT_EQ(std::get<AttachTracesRequest>(*FromWire(message).value()),
+            (AttachTracesRequest{5, {"ns", "pod", "c0ffee"}}));
+  const v1::AttachTraces answer =
+      ToWire(AttachTracesAnswer{5,
+                                {{.key = {"c0ffee", "eth0"},
+                                  .pod = {"ns", "pod", "uid"},
+                                  .trace_id = "abc",
+                                  .since = absl::FromUnixMillis(1234),
+                                  .error = "why",
+                                  .steps = {{"plan", 1, 2}, {"kernel", 3, 400}},
+                                  .addresses = {A("10.1.0.5")}}}})
+          .attach_traces();
+  EXPECT_EQ(answer.id(), 5U);
+  ASSERT_EQ(answer.traces_size(), 1);
+  const v1::AttachTrace& trace = answer.traces(0);
+  EXPECT_EQ(trace.container_id(), "c0ffee");
+  EXPECT_EQ(trace.ifname(), "eth0");
+  EXPECT_EQ(trace.pod_namespace(), "ns");
+  EXPECT_EQ(trace.pod_name(), "pod");
+  EXPECT_EQ(trace.trace_id(), "abc");
+  EXPECT_EQ(trace.since_unix_ms(), 1234);
+  EXPECT_EQ(trace.error(), "why");
+  ASSERT_EQ(trace.steps_size(), 2);
+  EXPECT_EQ(trace.steps(1).name(), "kernel");
+  EXPECT_EQ(trace.steps(1).begin_us(), 3U);
+  EXPECT_EQ(trace.steps(1).took_us(), 400U);
+  EXPECT_THAT(trace.addresses(), ElementsAre(A("10.1.0.5").ToBytes()));
+}
+
 TEST(ServerWire, WhatAsksForNothingIsPassedOver) {
   v1::ServerMessage message;
   EXPECT_EQ(FromWire(message).value(), std::nullopt);

@@ -152,9 +152,11 @@ CONFIG
     _lab_listening "$node" "$LAB_CNI_SOCKET"
 }
 
-# A socket's file outlives a killed listener, so the kernel is asked.
+# A socket's file outlives a killed listener, so the kernel is asked: it knows a socket by the name
+# it was bound to, and the agent renames its own into place.
 _lab_listening() {
-  lab_node_exec "$1" ss --no-header --listening --unix | grep -qF " $2 "
+  lab_node_exec "$1" ss --no-header --listening --unix | grep -qF " $2.new " &&
+    ! lab_node_exec "$1" test -e "$2.new"
 }
 
 # lab_plugin_install NODE: the plugin and its network configuration, for NODE's runtime.

@@ -78,6 +78,7 @@ bool AddService::Wait(Job& job) {
                                     {"trace", job.trace_id},
                                     {"waiting", line_.size()}});
   job.responder.OnHangUp([this, id] {
+    if (!jobs_.contains(id)) return;
     const Job gone = TakeOut(id);
     edges_.log.Info("cni_add_given_up", {{"container", gone.request.key.container_id},
                                          {"ifname", gone.request.key.ifname},

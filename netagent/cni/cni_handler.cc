@@ -66,24 +66,36 @@ void CniHandler::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
       break;
   }
   reply(status.ok() ? DoneResponse() : ErrorResponse(FailureOf(status, *verb)));
+  // The runtime does not wait for the log.
+  LogOutcome(request, *verb, status);
+}
+
+void CniHandler::LogOutcome(const v1::CniRequest& request, CniVerb verb,
+                            const absl::Status& status) {
+  if (verb == CniVerb::kDel) {
+    const std::string trace = edges_.adds.TraceIdFor(request);
+    if (status.ok()) {
+      edges_.log.Info(
+          "cni_del",
+          {{"container", request.container_id()}, {"ifname", request.ifname()}, {"trace", trace}});
+    } else {
+      edges_.log.Warn("cni_del_failed", {{"container", request.container_id()},
+                                         {"ifname", request.ifname()},
+                                         {"trace", trace},
+                                         {"error", status}});
+    }
+  } else if (verb == CniVerb::kCheck && !status.ok()) {
+    edges_.log.Warn(
+        "cni_check_failed",
+        {{"container", request.container_id()}, {"ifname", request.ifname()}, {"error", status}});
+  }
 }
 
 absl::Status CniHandler::Del(const v1::CniRequest& request) {
   const AttachmentKey key{request.container_id(), request.ifname()};
-  const std::string trace = edges_.adds.TraceIdFor(request);
   // Else it would get an address after its end.
   edges_.adds.Forget(key);
-  const absl::Status status = edges_.attachments.Del(key);
-  if (!status.ok()) {
-    edges_.log.Warn("cni_del_failed", {{"container", key.container_id},
-                                       {"ifname", key.ifname},
-                                       {"trace", trace},
-                                       {"error", status}});
-    return status;
-  }
-  edges_.log.Info("cni_del",
-                  {{"container", key.container_id}, {"ifname", key.ifname}, {"trace", trace}});
-  return status;
+  return edges_.attachments.Del(key);
 }
 
 absl::Status CniHandler::Check(const v1::CniRequest& request, const os::UniqueFd& pod_netns) {
@@ -91,17 +103,15 @@ absl::Status CniHandler::Check(const v1::CniRequest& request, const os::UniqueFd
     return absl::UnimplementedError("this agent cannot check attachments");
   }
   ASSIGN_OR_RETURN(const CheckExpectation expected, ExpectationOf(request.expected()));
-  const absl::Status status =
-      edges_.checker->Check({request.container_id(), request.ifname()}, expected, pod_netns.get());
-  if (!status.ok()) {
-    edges_.log.Warn(
-        "cni_check_failed",
-        {{"container", request.container_id()}, {"ifname", request.ifname()}, {"error", status}});
-  }
-  return status;
+  return edges_.checker->Check({request.container_id(), request.ifname()}, expected,
+                               pod_netns.get());
 }
 
 absl::Status CniHandler::CollectGarbage(const v1::CniRequest& request) {
+  if (request.network_name().empty()) {
+    // An empty name would stand for every attachment whose network is unknown, and for no other.
+    return absl::InvalidArgumentError("GC came without the name of the network");
+  }
   const std::vector<AttachmentKey> valid = ValidOf(request);
   size_t deleted = 0;
   const absl::Status status =

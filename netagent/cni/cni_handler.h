@@ -35,6 +35,7 @@ class CniHandler {
   absl::Status Check(const v1::CniRequest& request, const os::UniqueFd& pod_netns);
   absl::Status CollectGarbage(const v1::CniRequest& request);
   absl::Status Status();
+  void LogOutcome(const v1::CniRequest& request, CniVerb verb, const absl::Status& status);
 
   const Edges edges_;
   std::optional<absl::StatusCode> last_status_;  // What STATUS answered last.

@@ -344,6 +344,7 @@ TEST_F(CniTest, GarbageCollectionTakesAListOfThousands) {
   OnLoop([&] { clock_.Advance(Attachments::kGarbageAge); });
   v1::CniRequest gc;
   gc.set_verb(v1::CniRequest::VERB_GC);
+  EXPECT_EQ(Ask(gc.SerializeAsString(), {}).error().code(), 7U) << "of which network?";
   gc.set_network_name("spoke");
   for (int i = 0; i < 5000; ++i) {
     v1::AttachmentRef& ref = *gc.add_valid();

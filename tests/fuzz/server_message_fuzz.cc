@@ -25,7 +25,7 @@ Lendings SomeLendings() {
     listed.holdings.push_back({ip::Advance(ip::Address::V6(0xFD00ULL << 48U, 0x10), i), "p"});
   }
   lendings.Apply(listed);
-  const Lending lending = lendings.PlanLend({"c", "eth0"}, {}, kNow).value();
+  const Lending lending = lendings.PlanLend({.key = {"c", "eth0"}}, kNow).value();
   lendings.Apply(LendingBegun{lending});
   return lendings;
 }
@@ -42,7 +42,8 @@ void Take(const DesiredState& desired) {
   }
   Lendings lendings = SomeLendings();
   lendings.Apply(listed);
-  const auto lending = lendings.PlanLend({"d", "eth0"}, {.pod_namespace = "web"}, kNow);
+  const auto lending =
+      lendings.PlanLend({.key = {"d", "eth0"}, .pod = {.pod_namespace = "web"}}, kNow);
   if (!lending.ok()) return;
   for (const ip::Address& address : lending->addresses) {
     CHECK(address != lendings.Find({"c", "eth0"})->addresses[0], "what is lent is not lent again");

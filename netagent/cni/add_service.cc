@@ -21,14 +21,16 @@ absl::Time LineTime(absl::Duration monotonic) { return absl::UnixEpoch() + monot
 void AddService::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
                         Responder responder) {
   absl::StatusOr<LendRequest> asked = LendRequestOf(request);
-  Job job{.request = asked.ok() ? *std::move(asked)
-                                : LendRequest{.key = {request.container_id(), request.ifname()}},
+  const absl::Status understood = asked.status();
+  Job job{.request = understood.ok()
+                         ? *std::move(asked)
+                         : LendRequest{.key = {request.container_id(), request.ifname()}},
           .netns = std::move(pod_netns),
           .responder = std::move(responder),
           .steps = StepTimes(edges_.clock.Now()),
           .trace_id = TraceIdFor(request),
           .deadline = absl::Milliseconds(request.deadline_monotonic_ms())};
-  if (!asked.ok()) return Finish(std::move(job), asked.status());
+  if (!understood.ok()) return Finish(std::move(job), understood);
   if (job.deadline > absl::ZeroDuration() && Now() >= job.deadline) {
     // So many came at once that this one waited too long: the runtime has given it up.
     return Finish(std::move(job),
@@ -224,7 +226,20 @@ std::string AddService::OutlookText() const {
 }
 
 void AddService::OnTracesRequest(const AttachTracesRequest& request) {
-  edges_.server.Answer(AttachTracesAnswer{request.id, traces_.Find(request.filter)});
+  AttachTracesAnswer answer{.id = request.id};
+  for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
+    const Job& job = it->second;
+    AttachTrace trace{.key = job.request.key,
+                      .pod = job.request.pod,
+                      .trace_id = job.trace_id,
+                      .since = job.steps.begin(),
+                      .error = fmt::format("still waits for an address, for {} now",
+                                           absl::FormatDuration(Now() - job.waiting_since)),
+                      .steps = job.steps.steps()};
+    if (Matches(trace, request.filter)) answer.traces.push_back(std::move(trace));
+  }
+  for (AttachTrace& trace : traces_.Find(request.filter)) answer.traces.push_back(std::move(trace));
+  edges_.server.Answer(answer);
 }
 
 std::string AddService::TraceIdFor(const v1::CniRequest& request) const {

@@ -68,6 +68,7 @@ class AddService {
   // A new session begins: who waits now.
   Demand DemandForHello();
   void OnOutlook(const Outlook& outlook);
+  // Those who wait come first, with an error that says so.
   void OnTracesRequest(const AttachTracesRequest& request);
 
   // The trace id of the request's trace context, or a new one.

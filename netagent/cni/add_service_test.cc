@@ -317,10 +317,16 @@ TEST_F(AddServiceTest, EachAddLeavesATraceUnderTheRuntimesTraceId) {
   request.set_trace_parent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
   Handle(1, request);
   Add(2);
-  Pass(absl::Seconds(20));
+  Pass(absl::Seconds(5));
+  adds_->OnTracesRequest({.id = 8, .filter = {.pod_name = "pod2"}});
+  ASSERT_THAT(server_.trace_answers, SizeIs(1));
+  ASSERT_THAT(server_.trace_answers[0].traces, SizeIs(1));
+  EXPECT_EQ(server_.trace_answers[0].traces[0].error, "still waits for an address, for 5s now");
+  server_.trace_answers.clear();
+  Pass(absl::Seconds(15));
   adds_->OnTracesRequest({.id = 9});
   ASSERT_THAT(server_.trace_answers, SizeIs(1));
-  const AttachTracesAnswer& answer = server_.trace_answers[0];
+  const AttachTracesAnswer answer = server_.trace_answers[0];
   EXPECT_EQ(answer.id, 9U);
   ASSERT_THAT(answer.traces, SizeIs(2));
   const AttachTrace& failed = answer.traces[0];

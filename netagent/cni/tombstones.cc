@@ -151,7 +151,8 @@ void Tombstones::RemoveIfOld(const std::string& name, absl::Time now) const {
   struct stat info {};
   if (::lstat(path.c_str(), &info) < 0) return;
   if (now - absl::TimeFromTimespec(info.st_mtim) < kKeepAside) return;
-  std::remove(path.c_str());
+  // What cannot be removed is looked at again.
+  [[maybe_unused]] const int removed = std::remove(path.c_str());
 }
 
 }  // namespace spoke::netagent

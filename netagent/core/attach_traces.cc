@@ -15,6 +15,8 @@ bool IsLowerHex(std::string_view text) {
                      [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
+}  // namespace
+
 bool Matches(const AttachTrace& trace, const AttachTraceFilter& filter) {
   const auto agrees = [](const std::string& wanted, const std::string& is) {
     return wanted.empty() || wanted == is;
@@ -23,8 +25,6 @@ bool Matches(const AttachTrace& trace, const AttachTraceFilter& filter) {
          agrees(filter.pod_name, trace.pod.name) &&
          agrees(filter.container_id, trace.key.container_id);
 }
-
-}  // namespace
 
 void StepTimes::Ended(std::string_view name, absl::Time at) {
   steps_.push_back({name, MicrosBetween(begin_, last_), MicrosBetween(last_, at)});

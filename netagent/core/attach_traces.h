@@ -64,6 +64,8 @@ struct AttachTraceFilter {
   bool operator==(const AttachTraceFilter&) const = default;
 };
 
+bool Matches(const AttachTrace& trace, const AttachTraceFilter& filter);
+
 // The trace id of a W3C trace context "00-<32 hex digits>-<16 hex digits>-<2 hex digits>"; empty
 // when `trace_parent` is none, or an id of zeros, which stands for none.
 std::string_view TraceIdOf(std::string_view trace_parent);

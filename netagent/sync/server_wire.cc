@@ -228,7 +228,13 @@ Outlook FromWire(const v1::Outlook& in) {
   // It ends up in an error that a person reads, and in a log line.
   constexpr size_t kMaxReasonBytes = 512;
   constexpr int64_t kMaxEtaMs = 24LL * 3600 * 1000;
-  return {in.reason().substr(0, kMaxReasonBytes),
+  size_t length = std::min(in.reason().size(), kMaxReasonBytes);
+  // Not in the middle of a character: what follows its first byte has 10 as its highest bits.
+  while (length > 0 && length < in.reason().size() &&
+         (static_cast<uint8_t>(in.reason()[length]) & 0xC0U) == 0x80U) {
+    --length;
+  }
+  return {in.reason().substr(0, length),
           absl::Milliseconds(std::clamp<int64_t>(in.eta_ms(), 0, kMaxEtaMs))};
 }
 

@@ -118,6 +118,8 @@ TEST(ServerWire, AnOutlookIsKeptWithinWhatAPersonReads) {
   message.mutable_outlook()->set_eta_ms(-5);
   EXPECT_EQ(FromWire(message.outlook()).reason.size(), 512U);
   EXPECT_EQ(FromWire(message.outlook()).eta, absl::ZeroDuration());
+  message.mutable_outlook()->set_reason(std::string(511, 'x') + "\xC3\xA4" + "y");
+  EXPECT_EQ(FromWire(message.outlook()).reason, std::string(511, 'x')) << "no half characters";
   message.mutable_outlook()->set_eta_ms(INT64_MAX);
   EXPECT_EQ(FromWire(message.outlook()).eta, absl::Hours(24));
 }

@@ -32,13 +32,6 @@ ip::Prefix DefaultPrefix(const ip::Address& address) {
   return ip::Prefix::Of(address.is_v4() ? ip::Address::V4(0) : ip::Address::V6(0, 0), 0).value();
 }
 
-netlink::Route LinkRoute(const ip::Address& destination, int32_t link) {
-  return {.destination = ip::Prefix::Host(destination),
-          .protocol = claims::kRouteProtocol,
-          .scope = RT_SCOPE_LINK,
-          .link = link};
-}
-
 // core/ may not look into the kernel's headers, so its numbers are held against them here.
 constexpr bool HasSetting(uint16_t number, std::string_view name) {
   for (const HostLinkSetting& setting : kHostLinkSettings) {
@@ -146,9 +139,16 @@ std::vector<netlink::Request> NodeBatch(const AttachSpec& spec, const AttachInde
   }
   // Routes last: they may take the place of an older attachment's, so nothing else may fail after.
   for (const ip::Address& address : spec.addresses) {
-    batch.push_back(netlink::ReplaceRoute(LinkRoute(address, indexes.host)));
+    batch.push_back(netlink::ReplaceRoute(RouteToPod(address, indexes.host)));
   }
   return batch;
+}
+
+netlink::Route RouteToPod(const ip::Address& address, int32_t host_link) {
+  return {.destination = ip::Prefix::Host(address),
+          .protocol = claims::kRouteProtocol,
+          .scope = RT_SCOPE_LINK,
+          .link = host_link};
 }
 
 std::optional<netlink::Rule> PodRule(const AttachSpec& spec, const ip::Address& address) {

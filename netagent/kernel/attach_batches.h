@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/netlink/request.h"
+#include "lib/netlink/route.h"
 #include "lib/netlink/rule.h"
 #include "netagent/core/attach_plan.h"
 
@@ -38,6 +39,9 @@ PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, int n
 // speaks IPv6 at all.
 std::vector<netlink::Request> NodeBatch(const AttachSpec& spec, const AttachIndexes& indexes,
                                         bool node_has_ipv6);
+
+// The node's route to a pod's address.
+netlink::Route RouteToPod(const ip::Address& address, int32_t host_link);
 
 // The rule in the pod that leads what comes from `address`, one of the spec's, out by the
 // attachment; nothing for a container's first interface, which needs none.

@@ -120,7 +120,7 @@ absl::Status NetlinkRouter::TakeStock() {
   std::set<ip::Address> held;
   for (AttachedLink& link : *attached) {
     held.insert(link.addresses.begin(), link.addresses.end());
-    attached_.emplace(std::move(link.host_link), std::move(link.addresses));
+    attached_.emplace(std::move(link.host_link), Attached{0, std::move(link.addresses)});
   }
   std::vector<netlink::Request> orphans;
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
@@ -161,14 +161,15 @@ absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
     return absl::FailedPreconditionError("the pod's network namespace is the node's own");
   }
   RETURN_IF_ERROR(graveyard_->FinishWhatClashes(spec));
-  absl::Status status = Build(spec, *pod);
+  const AttachIndexes indexes = NextIndexes();
+  absl::Status status = Build(spec, indexes, *pod);
   if (absl::IsAlreadyExists(status) && !graveyard_->empty()) {
     // It may be the pod end of a detached link, whose name only the pod knows.
     RETURN_IF_ERROR(graveyard_->FinishAll());
-    status = Build(spec, *pod);
+    status = Build(spec, indexes, *pod);
   }
   if (!status.ok()) return status;
-  attached_.insert_or_assign(spec.host_link, spec.addresses);
+  attached_.insert_or_assign(spec.host_link, Attached{indexes.host, spec.addresses});
   for (const ip::Address& address : spec.addresses) source_tables_.erase(address);
   for (const SourceTable& source : spec.source_tables) {
     source_tables_[source.address] = source.table;
@@ -193,7 +194,8 @@ std::vector<netlink::Request> NetlinkRouter::DeletionsOfOtherRules(const AttachS
 bool NetlinkRouter::IsHeld(const ip::Address& address, const std::string& but_by) const {
   return std::any_of(attached_.begin(), attached_.end(), [&](const auto& link) {
     return link.first != but_by &&
-           std::find(link.second.begin(), link.second.end(), address) != link.second.end();
+           std::find(link.second.addresses.begin(), link.second.addresses.end(), address) !=
+               link.second.addresses.end();
   });
 }
 
@@ -210,12 +212,12 @@ std::vector<netlink::Request> NetlinkRouter::RuleDeletions(
   return deletions;
 }
 
-absl::Status NetlinkRouter::Build(const AttachSpec& spec, const netns::Netns& pod) {
+absl::Status NetlinkRouter::Build(const AttachSpec& spec, const AttachIndexes& indexes,
+                                  const netns::Netns& pod) {
   RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.enter"));
   auto pod_socket = OpenSocketIn(pod);
   if (!pod_socket.ok()) return Narrow(pod_socket.status(), {kResourceExhausted});
 
-  const AttachIndexes indexes = NextIndexes();
   RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.pod"));
   const PodRequests in_pod = PodBatch(spec, indexes, node_.fd());
   const netlink::BatchResult made = netlink::SendBatch(*pod_socket, in_pod.requests);
@@ -275,25 +277,43 @@ absl::Status NetlinkRouter::Detach(const std::string& host_link) {
     return absl::InvalidArgumentError(fmt::format("'{}' is no link of ours", host_link));
   }
   const auto known = attached_.find(host_link);
-  BuriedLink link{host_link, known == attached_.end() ? std::vector<ip::Address>() : known->second};
-  const std::vector<ip::Address> addresses = link.addresses;
-  absl::Status rules_deleted;
-  const absl::Status status = graveyard_->Bury(std::move(link), [&](uint32_t group) {
-    RETURN_IF_ERROR(Reach(settings_.fault_point, "detach.retire"));
-    std::vector<netlink::Request> batch = RuleDeletions(host_link, addresses);
-    // First, so that a refusal says whether the link is retired.
-    batch.insert(batch.begin(), netlink::RetireLink(host_link, group));
-    const netlink::BatchResult result = netlink::SendBatch(socket_, batch);
-    if (!result.refused || *result.refused == 0) return result.status;
-    rules_deleted = result.status;
-    return absl::OkStatus();
-  });
+  const std::vector<ip::Address> addresses =
+      known == attached_.end() ? std::vector<ip::Address>() : known->second.addresses;
+  absl::Status left;
+  const absl::Status status = graveyard_->Bury(
+      {host_link, addresses}, [&](uint32_t group) { return Retire(host_link, group, left); });
   if (!status.ok() && !absl::IsNotFound(status)) return Narrow(status, {kUnavailable});
-  if (!rules_deleted.ok()) return Narrow(rules_deleted, {kUnavailable});
+  if (!left.ok()) return Narrow(left, {kUnavailable});
   attached_.erase(host_link);
   for (const ip::Address& address : addresses) {
     if (!IsHeld(address)) source_tables_.erase(address);
   }
+  return absl::OkStatus();
+}
+
+absl::Status NetlinkRouter::Retire(const std::string& host_link, uint32_t group,
+                                   absl::Status& left) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "detach.retire"));
+  std::vector<netlink::Request> batch;
+  const auto known = attached_.find(host_link);
+  if (known != attached_.end() && known->second.index != 0) {
+    // The kernel would remove them as the link goes down, but goes through all routes to find them.
+    for (const ip::Address& address : known->second.addresses) {
+      batch.push_back(netlink::DeleteRoute(RouteToPod(address, known->second.index)));
+    }
+  }
+  const size_t retire = batch.size();
+  batch.push_back(netlink::RetireLink(host_link, group));
+  if (known != attached_.end()) {
+    for (netlink::Request& rule : RuleDeletions(host_link, known->second.addresses)) {
+      batch.push_back(std::move(rule));
+    }
+  }
+  const netlink::BatchResult result = netlink::SendBatch(socket_, batch);
+  // What is refused before the link is retired is as good as a refusal of that: the next call does
+  // both again.
+  if (!result.refused || *result.refused <= retire) return result.status;
+  left = result.status;
   return absl::OkStatus();
 }
 

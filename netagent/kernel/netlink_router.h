@@ -52,7 +52,10 @@ class NetlinkRouter final : public Router {
 
   AttachIndexes NextIndexes();
   // Attach() with nothing buried in its way.
-  absl::Status Build(const AttachSpec& spec, const netns::Netns& pod);
+  absl::Status Build(const AttachSpec& spec, const AttachIndexes& indexes, const netns::Netns& pod);
+  // Takes the link out of use with all that is there for it, into `group`. OK when it is done;
+  // `left` is then what was refused beside the link itself.
+  absl::Status Retire(const std::string& host_link, uint32_t group, absl::Status& left);
   // Takes back what there is of an attachment that failed half-way.
   absl::Status Undo(const AttachSpec& spec, const AttachIndexes& indexes,
                     netlink::Socket& pod_socket);
@@ -76,7 +79,11 @@ class NetlinkRouter final : public Router {
   const bool has_ipv6_;  // The kernel speaks it at all.
   uint32_t next_index_;
   // What each host link was attached with, those of earlier agents included.
-  std::map<std::string, std::vector<ip::Address>> attached_;
+  struct Attached {
+    int32_t index = 0;  // 0: not known, since an earlier agent attached it.
+    std::vector<ip::Address> addresses;
+  };
+  std::map<std::string, Attached> attached_;
   // The source rules of ours that the kernel has.
   std::map<ip::Address, uint32_t> source_tables_;
 };

@@ -121,7 +121,10 @@ absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& n
 
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
-  ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkRouter> router, NetlinkRouter::Create());
+  NetlinkRouter::Settings of_router;
+  of_router.log = &log;
+  ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkRouter> router,
+                   NetlinkRouter::Create(std::move(of_router)));
   const auto nic = router->ReadNic(config.nic);
   if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
   azure::Identity in_azure;

@@ -9,6 +9,8 @@
 
 #include "lib/base/status.h"
 #include "lib/os/file.h"
+#include "netagent/kernel/netlink_inspector.h"
+#include "netagent/kernel/node_setup.h"
 
 namespace spoke::netagent {
 namespace {
@@ -54,6 +56,13 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                     .explain_unproven = [this] { return prover_ ? prover_->Explain() : ""; }},
                    {router_, session_, clock_, log_}, std::move(edges.journal)),
       nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
+      repairer_({.repair_pods = config.repair_pods,
+                 .spec_of = [this](const Lending& l) { return attachments_.SpecOf(l); },
+                 .open_netns = &OpenPodNetns,
+                 .prepare_node = [] { return PrepareNode(); }},
+                {edges.inspector, router_, clock_, log_}, attachments_),
+      check_([this](const Lending& l) { return attachments_.SpecOf(l); }, edges.inspector,
+             attachments_, repairer_),
       policy_(config.state_dir + "/policy", session_, log_),
       tombstones_(
           os::DirectoryOf(config.cni_socket) + "/tombstones",
@@ -72,7 +81,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                                   [this](const AttachmentKey& key) {
                                     return tombstones_.TakeUpOne(key, clock_.Now());
                                   }}),
-      handler_({.attachments = attachments_, .adds = adds_, .checker = nullptr, .log = log_}) {}
+      handler_({.attachments = attachments_, .adds = adds_, .checker = &check_, .log = log_}) {}
 
 absl::Status Agent::Start(const std::vector<Event>& events) {
   ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
@@ -122,13 +131,14 @@ void Agent::Tick() {
   nic_check_.Tick();
   if (prover_) prover_->Tick();
   tombstones_.Tick(clock_.Now());
+  repairer_.Tick();
   // After all that may have made an address idle.
   adds_.Tick();
   if (conflist_.pending()) conflist_.Tick(CanServe(), clock_.Now());
 }
 
 absl::Duration Agent::UntilNextWake() const {
-  absl::Time next = std::min(nic_check_.NextWake(), tombstones_.NextWake());
+  absl::Time next = std::min({nic_check_.NextWake(), tombstones_.NextWake(), repairer_.NextWake()});
   if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
   if (prover_) {
     if (const auto wake = prover_->NextWake()) next = std::min(next, *wake);

@@ -20,13 +20,16 @@
 #include "netagent/cni/tombstones.h"
 #include "netagent/config.h"
 #include "netagent/journal/journal.h"
+#include "netagent/kernel/inspector.h"
 #include "netagent/kernel/router.h"
 #include "netagent/kernel/wire_probe.h"
+#include "netagent/sync/attachment_check.h"
 #include "netagent/sync/attachments.h"
 #include "netagent/sync/host_list.h"
 #include "netagent/sync/nic_check.h"
 #include "netagent/sync/policy_keeper.h"
 #include "netagent/sync/prover.h"
+#include "netagent/sync/repairer.h"
 #include "netagent/sync/server_session.h"
 
 namespace spoke::netagent {
@@ -45,6 +48,7 @@ class Agent {
  public:
   struct Edges {
     Router& router;
+    Inspector& inspector;
     std::unique_ptr<Journal> journal;
     telemetry::Log& log;
     CloudParts cloud;
@@ -84,6 +88,8 @@ class Agent {
   ServerSession session_;
   Attachments attachments_;
   NicCheck nic_check_;
+  Repairer repairer_;
+  AttachmentCheck check_;
   std::optional<Prover> prover_;  // With the cloud's parts only.
   PolicyKeeper policy_;
   Tombstones tombstones_;

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
+#include "netagent/kernel/fake_inspector.h"
 #include "netagent/kernel/fake_kernel.h"
 #include "proto/spoke/v1/cni.pb.h"
 #include "tests/support/recording_log.h"
@@ -49,10 +50,12 @@ class AgentTest : public testing::Test {
 
   void Start() {
     OpenedJournal opened = OpenJournal(JournalPath()).value();
-    agent_ = std::make_unique<Agent>(
-        config_, NodeIdentity{.node_name = "node1"},
-        Agent::Edges{
-            .router = kernel_, .journal = std::move(opened.journal), .log = log_, .cloud = {}});
+    agent_ = std::make_unique<Agent>(config_, NodeIdentity{.node_name = "node1"},
+                                     Agent::Edges{.router = kernel_,
+                                                  .inspector = inspector_,
+                                                  .journal = std::move(opened.journal),
+                                                  .log = log_,
+                                                  .cloud = {}});
     ASSERT_TRUE(agent_->Start(opened.events).ok());
     thread_ = std::thread([this] { agent_->Run(signals_); });
   }
@@ -116,6 +119,7 @@ class AgentTest : public testing::Test {
   const testing_support::TempDir dir_;
   AgentConfig config_;
   FakeKernel kernel_;
+  FakeInspector inspector_;
   testing_support::RecordingLog log_;
   std::unique_ptr<Agent> agent_;
   std::thread thread_;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -22,6 +23,9 @@
 #include "netagent/azure/wireserver.h"
 #include "netagent/claims_text.h"
 #include "netagent/config.h"
+#include "netagent/journal/faulty_journal.h"
+#include "netagent/kernel/fault_points.h"
+#include "netagent/kernel/netlink_inspector.h"
 #include "netagent/kernel/netlink_router.h"
 #include "netagent/kernel/node_setup.h"
 #include "netagent/kernel/packet_wire_probe.h"
@@ -119,12 +123,31 @@ absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& n
   return identity;
 }
 
+// For tests of crash safety, in the builds that have the switch: SPOKE_FAULT says at which step the
+// agent fails or dies.
+absl::StatusOr<FaultPoint> FaultPointOfEnvironment() {
+#ifdef SPOKE_FAULT_SWITCH
+  const char* text = std::getenv("SPOKE_FAULT");
+  return ParseFaultPoint(text == nullptr ? "" : text);
+#else
+  return FaultPoint();
+#endif
+}
+
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
-  NetlinkRouter::Settings of_router;
-  of_router.log = &log;
+  // The journal's lock first: nothing may be touched while another agent is alive.
+  ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(config.state_dir + "/journal"));
+  if (opened.dropped_bytes > 0) {
+    log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
+  }
+  ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
+  if (fault_point) {
+    opened.journal = std::make_unique<FaultyJournal>(std::move(opened.journal), fault_point);
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkRouter> router,
-                   NetlinkRouter::Create(std::move(of_router)));
+                   NetlinkRouter::Create({.log = &log, .fault_point = fault_point}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkInspector> inspector, NetlinkInspector::Create());
   const auto nic = router->ReadNic(config.nic);
   if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
   azure::Identity in_azure;
@@ -134,11 +157,6 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
     ASSIGN_OR_RETURN(in_azure, AskAzure(config, *nic, identity, log));
   }
   const os::SignalWaiter signals({SIGINT, SIGTERM});
-  // The journal's lock first: nothing may be touched while another agent is alive.
-  ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(config.state_dir + "/journal"));
-  if (opened.dropped_bytes > 0) {
-    log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
-  }
   const NodeSetupReport setup = PrepareNode();
   for (const ChangedSetting& setting : setup.changed) {
     log.Info("sysctl_set",
@@ -149,6 +167,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   Agent agent(
       config, identity,
       {.router = *router,
+       .inspector = *inspector,
        .journal = std::move(opened.journal),
        .log = log,
        .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure, log) : CloudParts()});

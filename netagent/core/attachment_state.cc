@@ -7,10 +7,12 @@
 #include "fmt/core.h"
 #include "netagent/core/claims.h"
 #include "netagent/core/host_link_settings.h"
+#include "netagent/core/link_shaping.h"
 
 namespace spoke::netagent {
 namespace {
 
+constexpr uint64_t kBitsPerByte = 8;
 constexpr uint32_t kMainTable = 254;  // RT_TABLE_MAIN of linux/rtnetlink.h.
 
 struct PartTraits {
@@ -26,6 +28,7 @@ constexpr std::array<PartTraits, static_cast<size_t>(kLastPart) + 1> kParts = {{
     {Part::kHostMtu, "host_mtu", true},
     {Part::kHostSetting, "host_setting", true},
     {Part::kHostNeighbour, "host_neighbour", true},
+    {Part::kHostRule, "host_rule", true},
     {Part::kHostRoute, "host_route", true},
     {Part::kIngressLimit, "ingress_limit", true},
     {Part::kPodLink, "pod_link", false},
@@ -132,10 +135,17 @@ void CompareHost(const AttachSpec& spec, const HostSide& host, const std::option
                    fmt::format("route to {} by {} is gone from the node", address.ToString(), link),
                    address});
   }
+  for (const SourceTable& source : spec.source_tables) {
+    if (Holds(host.rules, source)) continue;
+    out.push_back({Part::kHostRule,
+                   fmt::format("rule for what comes from {} into table {} is gone from the node",
+                               source.address.ToString(), source.table),
+                   source.address});
+  }
   CompareLimit(Part::kIngressLimit, link, RatesOf(spec).ingress, host.limit_bps, out);
 }
 
-uint32_t PodTableOf(const AttachSpec& spec) { return 8300 + spec.ordinal; }
+uint32_t PodTableOf(const AttachSpec& spec) { return claims::kFirstPodTable + spec.ordinal; }
 
 // The way out of the pod for what comes from `address`.
 void ComparePodRoutes(const AttachSpec& spec, const PodSide& pod, const ip::Address& address,
@@ -143,9 +153,9 @@ void ComparePodRoutes(const AttachSpec& spec, const PodSide& pod, const ip::Addr
   const ip::Address gateway = GatewayOf(address);
   uint32_t table = kMainTable;
   if (spec.ordinal > 0) {
-    const auto rule = std::find_if(pod.rules.begin(), pod.rules.end(), [&](const PodRule& found) {
-      return found.source == ip::Prefix::Host(address);
-    });
+    const auto rule = std::find_if(
+        pod.rules.begin(), pod.rules.end(),
+        [&](const PodSourceRule& found) { return found.source == ip::Prefix::Host(address); });
     if (rule == pod.rules.end()) {
       out.push_back(
           {Part::kPodRule,
@@ -216,8 +226,11 @@ bool IsMendable(Part part) { return TraitsOf(part).mendable; }
 
 LimitRates RatesOf(const AttachSpec& spec) {
   LimitRates rates;
-  if (spec.bandwidth.ingress_rate != 0) rates.ingress = spec.bandwidth.ingress_rate;
-  if (spec.bandwidth.egress_rate != 0) rates.egress = spec.bandwidth.egress_rate;
+  const Bandwidth& asked = spec.bandwidth;
+  const auto ingress = PlanLinkShaping(asked.ingress_rate, asked.ingress_burst, spec.mtu);
+  const auto egress = PlanLinkShaping(asked.egress_rate, asked.egress_burst, spec.mtu);
+  if (ingress) rates.ingress = ingress->bytes_per_second * kBitsPerByte;
+  if (egress) rates.egress = egress->bytes_per_second * kBitsPerByte;
   return rates;
 }
 
@@ -245,6 +258,7 @@ HostSide BuiltHostSide(const AttachSpec& spec) {
   for (const ip::Address& address : spec.addresses) {
     host.neighbours.push_back({address, spec.pod_mac});
   }
+  host.rules = spec.source_tables;
   host.routes = spec.addresses;
   host.limit_bps = RatesOf(spec).ingress;
   return host;

@@ -36,6 +36,7 @@ struct HostSide {
   std::vector<uint32_t> settings;
   std::optional<uint8_t> address_generation;  // IN6_ADDR_GEN_MODE_*; nullopt: the link has no IPv6.
   std::vector<PermanentNeighbour> neighbours;
+  std::vector<SourceTable> rules;     // Ours, for addresses that lead here.
   std::vector<ip::Address> routes;    // Ours, in the main table, each to one address.
   std::optional<uint64_t> limit_bps;  // Of the token bucket at its root; nullopt: there is none.
 
@@ -51,11 +52,11 @@ struct PodRoute {
 };
 
 // "What comes from `source` looks into `table`."
-struct PodRule {
+struct PodSourceRule {
   ip::Prefix source;
   uint32_t table = 0;
 
-  bool operator==(const PodRule&) const = default;
+  bool operator==(const PodSourceRule&) const = default;
 };
 
 // The pod's end: the peer of the host link, whatever it is called.
@@ -68,7 +69,7 @@ struct PodSide {
   std::vector<ip::Address> addresses;
   std::vector<PermanentNeighbour> neighbours;
   std::vector<PodRoute> routes;  // By this link, of all tables.
-  std::vector<PodRule> rules;
+  std::vector<PodSourceRule> rules;
   std::optional<uint64_t> limit_bps;
 
   bool operator==(const PodSide&) const = default;
@@ -82,6 +83,7 @@ enum class Part {
   kHostMtu,
   kHostSetting,
   kHostNeighbour,
+  kHostRule,
   kHostRoute,
   kIngressLimit,
   kPodLink,
@@ -118,7 +120,8 @@ struct PodExpectation {
   uint32_t mtu = 0;  // Bytes; 0: nothing.
 };
 
-// The rates that the links' token buckets should have, in bits a second; nullopt: not limited.
+// The rates that the links' token buckets should have, in bits a second, as core/link_shaping.h
+// makes them of what was asked for; nullopt: not limited.
 struct LimitRates {
   std::optional<uint64_t> ingress;
   std::optional<uint64_t> egress;

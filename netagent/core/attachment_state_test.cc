@@ -186,6 +186,18 @@ TEST(Compare, ALaterLinkHasARuleAndATableOfItsOwn) {
   EXPECT_THAT(Texts(found), HasSubstr("default route by fe80::1"));
 }
 
+TEST(Compare, AnAddressOfAnotherNicHasARuleOnTheNode) {
+  AttachSpec spec = Spec();
+  spec.source_tables = {{A("10.1.0.5"), 84'000'007}};
+  HostSide host = BuiltHostSide(spec);
+  EXPECT_EQ(Texts(Compare(spec, host, std::nullopt)), "");
+  host.rules[0].table = 7;
+  const auto found = Compare(spec, host, std::nullopt);
+  ASSERT_EQ(found.size(), 1U) << Texts(found);
+  EXPECT_EQ(found[0].part, Part::kHostRule);
+  EXPECT_THAT(found[0].text, HasSubstr("from 10.1.0.5 into table 84000007 is gone"));
+}
+
 TEST(Compare, ASettingThatTheKernelDoesNotHaveIsNotJudged) {
   const AttachSpec spec = Spec();
   HostSide host = BuiltHostSide(spec);

@@ -49,36 +49,20 @@ static_assert(HasSetting(IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, "accept_source_route"
 static_assert(kHostLinkSettings.size() == 7);
 static_assert(kHostLinkAddressGeneration == IN6_ADDR_GEN_MODE_NONE);
 
-netlink::TokenBucket Bucket(const LinkShaping& shaping) {
-  return {
-      .rate = shaping.bytes_per_second, .burst = shaping.burst_bytes, .limit = shaping.limit_bytes};
-}
-
 // What the pod needs to use `address`, appended to `batch`.
 void PutPodAddress(const AttachSpec& spec, int32_t link, const ip::Address& address,
                    std::vector<netlink::Request>& batch) {
   const ip::Address gateway = GatewayFor(address);
   batch.push_back(netlink::AddAddress(link, address));
   batch.push_back(netlink::SetPermanentNeighbour(link, gateway, spec.host_mac));
-  netlink::Route route{.destination = DefaultPrefix(address),
-                       .protocol = claims::kRouteProtocol,
-                       .link = link,
-                       .gateway = gateway,
-                       // IPv6 knows that a link-local gateway is.
-                       .on_link = address.is_v4()};
-  if (spec.ordinal > 0) {
-    route.metric =
-        spec.ordinal + (address.is_v4() ? claims::kLaterMetricV4 : claims::kLaterMetricV6);
-  }
-  batch.push_back(netlink::AddRoute(route));
-  // What comes from this address leaves by this link.
-  if (const auto rule = PodRule(spec, address)) {
-    route.table = rule->table;
-    route.metric = 0;
+  for (const netlink::Route& route : PodRoutes(spec, link, address)) {
     batch.push_back(netlink::AddRoute(route));
-    batch.push_back(netlink::AddRule(*rule));
   }
+  // What comes from this address leaves by this link.
+  if (const auto rule = PodRule(spec, address)) batch.push_back(netlink::AddRule(*rule));
 }
+
+}  // namespace
 
 netlink::LinkSettings HostLinkSettings(bool with_ipv6) {
   netlink::LinkSettings settings;
@@ -89,8 +73,6 @@ netlink::LinkSettings HostLinkSettings(bool with_ipv6) {
   if (with_ipv6) settings.address_generation = kHostLinkAddressGeneration;
   return settings;
 }
-
-}  // namespace
 
 PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, int node_netns) {
   PodRequests pod;
@@ -149,6 +131,27 @@ netlink::Route RouteToPod(const ip::Address& address, int32_t host_link) {
           .protocol = claims::kRouteProtocol,
           .scope = RT_SCOPE_LINK,
           .link = host_link};
+}
+
+std::vector<netlink::Route> PodRoutes(const AttachSpec& spec, int32_t link,
+                                      const ip::Address& address) {
+  netlink::Route route{.destination = DefaultPrefix(address),
+                       .protocol = claims::kRouteProtocol,
+                       .link = link,
+                       .gateway = GatewayFor(address),
+                       // IPv6 knows that a link-local gateway is.
+                       .on_link = address.is_v4()};
+  const auto rule = PodRule(spec, address);
+  if (!rule) return {route};
+  netlink::Route later = route;
+  later.metric = spec.ordinal + (address.is_v4() ? claims::kLaterMetricV4 : claims::kLaterMetricV6);
+  route.table = rule->table;
+  return {later, route};
+}
+
+netlink::TokenBucket Bucket(const LinkShaping& shaping) {
+  return {
+      .rate = shaping.bytes_per_second, .burst = shaping.burst_bytes, .limit = shaping.limit_bytes};
 }
 
 std::optional<netlink::Rule> PodRule(const AttachSpec& spec, const ip::Address& address) {

@@ -10,10 +10,13 @@
 #include <optional>
 #include <vector>
 
+#include "lib/netlink/link.h"
+#include "lib/netlink/qdisc.h"
 #include "lib/netlink/request.h"
 #include "lib/netlink/route.h"
 #include "lib/netlink/rule.h"
 #include "netagent/core/attach_plan.h"
+#include "netagent/core/link_shaping.h"
 
 namespace spoke::netagent {
 
@@ -42,6 +45,17 @@ std::vector<netlink::Request> NodeBatch(const AttachSpec& spec, const AttachInde
 
 // The node's route to a pod's address.
 netlink::Route RouteToPod(const ip::Address& address, int32_t host_link);
+
+// What a host link is set to; `with_ipv6`: it has an IPv6 part.
+netlink::LinkSettings HostLinkSettings(bool with_ipv6);
+
+// The pod's default routes for what comes from `address`, one of the spec's: those of an interface
+// after its container's first are in the main table, with a worse metric, and in a table of its
+// own.
+std::vector<netlink::Route> PodRoutes(const AttachSpec& spec, int32_t link,
+                                      const ip::Address& address);
+
+netlink::TokenBucket Bucket(const LinkShaping& shaping);
 
 // The rule in the pod that leads what comes from `address`, one of the spec's, out by the
 // attachment; nothing for a container's first interface, which needs none.

@@ -164,6 +164,9 @@ absl::Status FakeInspector::MendOne(const AttachSpec& spec, const Difference& di
       }
       host.routes.push_back(*difference.address);
       break;
+    case Part::kHostRule:
+      host.rules = built_host.rules;
+      break;
     case Part::kIngressLimit:
       host.limit_bps = built_host.limit_bps;
       break;

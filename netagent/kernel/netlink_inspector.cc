@@ -1,11 +1,14 @@
 #include "netagent/kernel/netlink_inspector.h"
 
+#include <fcntl.h>
 #include <linux/neighbour.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -16,9 +19,11 @@
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/neighbour.h"
-#include "lib/os/unique_fd.h"
+#include "lib/netlink/qdisc.h"
+#include "lib/netlink/rule.h"
 #include "netagent/core/claims.h"
-#include "netagent/core/host_link_settings.h"
+#include "netagent/core/link_shaping.h"
+#include "netagent/kernel/attach_batches.h"
 #include "netagent/kernel/host_link_name.h"
 
 namespace spoke::netagent {
@@ -78,10 +83,6 @@ ip::Address GatewayFor(const ip::Address& address) {
   return address.is_v4() ? claims::kGatewayV4 : claims::kGatewayV6;
 }
 
-ip::Prefix DefaultPrefix(const ip::Address& address) {
-  return ip::Prefix::Of(address.is_v4() ? ip::Address::V4(0) : ip::Address::V6(0, 0), 0).value();
-}
-
 netlink::Route LinkRoute(const ip::Address& destination, int32_t link) {
   return {.destination = ip::Prefix::Host(destination),
           .protocol = claims::kRouteProtocol,
@@ -107,8 +108,9 @@ absl::Status EnsureRoute(netlink::Socket& socket, const netlink::Route& route) {
 absl::Status CheckMendable(const AttachSpec& spec, const Difference& difference, bool has_pod) {
   const Part part = difference.part;
   const bool needs_address = part == Part::kHostNeighbour || part == Part::kHostRoute ||
-                             part == Part::kPodAddress || part == Part::kPodNeighbour ||
-                             part == Part::kPodRoute || part == Part::kPodRule;
+                             part == Part::kHostRule || part == Part::kPodAddress ||
+                             part == Part::kPodNeighbour || part == Part::kPodRoute ||
+                             part == Part::kPodRule;
   const bool has_address =
       difference.address && std::find(spec.addresses.begin(), spec.addresses.end(),
                                       *difference.address) != spec.addresses.end();
@@ -129,23 +131,50 @@ absl::StatusOr<netlink::Socket> OpenSocketIn(const netns::Netns& netns) {
   return *std::move(socket);
 }
 
-netlink::LinkSettings SettingsFor(const netlink::LinkState& host) {
-  netlink::LinkSettings settings;
-  settings.ipv4.reserve(kHostLinkSettings.size());
-  for (const HostLinkSetting& setting : kHostLinkSettings) {
-    settings.ipv4.push_back({setting.number, setting.value});
-  }
-  if (host.address_generation) settings.address_generation = kHostLinkAddressGeneration;
-  return settings;
+bool IsLimited(const netlink::LinkState& state) { return state.qdisc == "tbf"; }
+
+std::optional<uint64_t> LimitOf(const netlink::Qdisc& qdisc) {
+  if (qdisc.parent != TC_H_ROOT || !qdisc.token_bucket) return std::nullopt;
+  constexpr uint64_t kBitsPerByte = 8;
+  return qdisc.token_bucket->rate * kBitsPerByte;
 }
 
-absl::Status MendPodRoute(netlink::Socket& socket, const ip::Address& address, int32_t link) {
-  const ip::Address gateway = GatewayFor(address);
-  RETURN_IF_ERROR(EnsureRoute(socket, LinkRoute(gateway, link)));
-  return EnsureRoute(socket, {.destination = DefaultPrefix(address),
-                              .protocol = claims::kRouteProtocol,
-                              .link = link,
-                              .gateway = gateway});
+netlink::Request DeleteShaper(int32_t link) {
+  tcmsg fixed{};
+  fixed.tcm_family = AF_UNSPEC;
+  fixed.tcm_ifindex = link;
+  fixed.tcm_parent = TC_H_ROOT;
+  fixed.tcm_handle = claims::kShaperHandle;
+  return {fmt::format("delete the token bucket of link {}", link), RTM_DELQDISC, 0, fixed};
+}
+
+// One of ours with other values is replaced; another's stays.
+absl::Status MendLimit(netlink::Socket& socket, int32_t link, const LinkShaping& shaping) {
+  const netlink::Request add =
+      netlink::AddTokenBucket(link, claims::kShaperHandle, Bucket(shaping));
+  const absl::Status added = Send(socket, add);
+  if (!absl::IsAlreadyExists(added)) return added;
+  const auto qdiscs = netlink::DumpQdiscs(socket, link);
+  if (!qdiscs.ok()) return Narrow(qdiscs.status());
+  for (const netlink::Qdisc& found : *qdiscs) {
+    if (found.parent != TC_H_ROOT || found.handle != claims::kShaperHandle) continue;
+    if (found.token_bucket && found.token_bucket->rate == shaping.bytes_per_second) {
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(Send(socket, DeleteShaper(link)));
+    return Send(socket, add);
+  }
+  return absl::AlreadyExistsError(
+      fmt::format("a queue that is not ours is in the way on link {}", link));
+}
+
+absl::Status MendPodRoutes(const AttachSpec& spec, const ip::Address& address,
+                           netlink::Socket& socket, int32_t link) {
+  absl::Status first_error;
+  for (const netlink::Route& route : PodRoutes(spec, link, address)) {
+    first_error.Update(EnsureRoute(socket, route));
+  }
+  return first_error;
 }
 
 absl::Status MendInPod(const AttachSpec& spec, const Difference& difference,
@@ -159,7 +188,13 @@ absl::Status MendInPod(const AttachSpec& spec, const Difference& difference,
       return Send(socket, netlink::SetPermanentNeighbour(link, GatewayFor(*difference.address),
                                                          spec.host_mac));
     case Part::kPodRoute:
-      return MendPodRoute(socket, *difference.address, link);
+      return MendPodRoutes(spec, *difference.address, socket, link);
+    case Part::kPodRule:
+      return Send(socket, netlink::AddRule(*PodRule(spec, *difference.address)));
+    case Part::kEgressLimit:
+      return MendLimit(
+          socket, link,
+          *PlanLinkShaping(spec.bandwidth.egress_rate, spec.bandwidth.egress_burst, spec.mtu));
     default:
       return absl::InvalidArgumentError(
           fmt::format("{} cannot be mended here", NameOf(difference.part)));
@@ -210,6 +245,16 @@ absl::StatusOr<std::map<std::string, HostSide>> NetlinkInspector::ReadHostSides(
       const auto side = by_index.find(entry.link);
       const auto permanent = AsPermanent(entry);
       if (side != by_index.end() && permanent) side->second->neighbours.push_back(*permanent);
+    }
+    RETURN_IF_ERROR(ReadRules(family, sides));
+  }
+  if (std::any_of(links->begin(), links->end(), &IsLimited)) {
+    const auto qdiscs = netlink::DumpQdiscs(socket_, 0);
+    if (!qdiscs.ok()) return Narrow(qdiscs.status());
+    for (const netlink::Qdisc& qdisc : *qdiscs) {
+      const auto side = by_index.find(qdisc.link);
+      if (side == by_index.end()) continue;
+      if (const auto limit = LimitOf(qdisc)) side->second->limit_bps = limit;
     }
   }
   return sides;
@@ -274,6 +319,19 @@ absl::StatusOr<PodSide> NetlinkInspector::ReadPodSide(const AttachSpec& spec, in
       if (route.type != RTN_UNICAST || route.link != link.index) continue;
       side.routes.push_back({route.destination, route.gateway, route.table});
     }
+    if (spec.ordinal == 0) continue;
+    const auto rules = netlink::DumpRules(pod.socket, family, claims::kRouteProtocol);
+    if (!rules.ok()) return Narrow(rules.status());
+    for (const netlink::Rule& rule : *rules) {
+      if (rule.from) side.rules.push_back({*rule.from, rule.table});
+    }
+  }
+  if (IsLimited(pod.link)) {
+    const auto qdiscs = netlink::DumpQdiscs(pod.socket, link.index);
+    if (!qdiscs.ok()) return Narrow(qdiscs.status());
+    for (const netlink::Qdisc& qdisc : *qdiscs) {
+      if (const auto limit = LimitOf(qdisc)) side.limit_bps = limit;
+    }
   }
   return side;
 }
@@ -315,13 +373,20 @@ absl::Status NetlinkInspector::MendOne(const AttachSpec& spec, const Difference&
       return Send(socket_,
                   netlink::SetLinkMtu(host, sides.pod ? sides.pod->link.link.mtu : spec.mtu));
     case Part::kHostSetting:
-      return Send(socket_, netlink::ConfigureLink(host, SettingsFor(sides.host)));
+      return Send(socket_, netlink::ConfigureLink(
+                               host, HostLinkSettings(sides.host.address_generation.has_value())));
     case Part::kHostNeighbour:
       return Send(socket_, netlink::SetPermanentNeighbour(
                                host, *difference.address,
                                sides.pod ? sides.pod->link.link.mac : spec.pod_mac));
     case Part::kHostRoute:
       return MendHostRoute(*difference.address, host);
+    case Part::kHostRule:
+      return MendHostRules(spec, *difference.address);
+    case Part::kIngressLimit:
+      return MendLimit(
+          socket_, host,
+          *PlanLinkShaping(spec.bandwidth.ingress_rate, spec.bandwidth.ingress_burst, spec.mtu));
     default:
       return MendInPod(spec, difference, sides.pod->socket, sides.pod->link.link.index);
   }
@@ -341,6 +406,42 @@ absl::Status NetlinkInspector::MendHostMac(const AttachSpec& spec, const Sides& 
   return first_error;
 }
 
+absl::Status NetlinkInspector::MendHostRules(const AttachSpec& spec, const ip::Address& address) {
+  absl::Status first_error;
+  for (const SourceTable& source : spec.source_tables) {
+    if (source.address != address) continue;
+    first_error.Update(Send(socket_, netlink::AddRule(SourceRule(source))));
+  }
+  return first_error;
+}
+
+absl::Status NetlinkInspector::ReadRules(ip::Family family,
+                                         std::map<std::string, HostSide>& sides) {
+  const auto rules = netlink::DumpRules(socket_, family, claims::kRouteProtocol);
+  if (!rules.ok()) return Narrow(rules.status());
+  std::multimap<ip::Address, uint32_t> tables;
+  for (const netlink::Rule& rule : *rules) {
+    if (rule.priority != claims::kSourcePriority || !rule.from) continue;
+    if (rule.from->length() == rule.from->base().bits()) {
+      tables.emplace(rule.from->base(), rule.table);
+    }
+  }
+  if (tables.empty()) return absl::OkStatus();
+  // A rule names no link. Neighbour entries lead to the link even when its routes are gone, and
+  // routes when its entries are.
+  for (auto& [name, side] : sides) {
+    std::set<ip::Address> addresses(side.routes.begin(), side.routes.end());
+    for (const PermanentNeighbour& entry : side.neighbours) addresses.insert(entry.address);
+    for (const ip::Address& address : addresses) {
+      const auto [begin, end] = tables.equal_range(address);
+      for (auto found = begin; found != end; ++found) {
+        side.rules.push_back({address, found->second});
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status NetlinkInspector::MendHostRoute(const ip::Address& address, int32_t link) {
   const netlink::Route route = LinkRoute(address, link);
   const absl::Status added = Send(socket_, netlink::AddRoute(route));
@@ -356,6 +457,14 @@ absl::Status NetlinkInspector::MendHostRoute(const ip::Address& address, int32_t
   }
   return absl::AlreadyExistsError(
       fmt::format("a route to {} that is not ours is in the way", address.ToString()));
+}
+
+absl::StatusOr<os::UniqueFd> OpenPodNetns(const std::string& path) {
+  const auto netns = netns::Netns::Open(path);
+  if (!netns.ok()) return netns.status();
+  os::UniqueFd copy(::fcntl(netns->fd(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return base::ErrnoToStatus(errno, "copy a namespace's descriptor");
+  return copy;
 }
 
 }  // namespace spoke::netagent

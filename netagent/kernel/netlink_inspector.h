@@ -14,6 +14,7 @@
 #include "lib/netlink/route.h"
 #include "lib/netlink/socket.h"
 #include "lib/netns/netns.h"
+#include "lib/os/unique_fd.h"
 #include "netagent/kernel/inspector.h"
 
 namespace spoke::netagent {
@@ -21,7 +22,7 @@ namespace spoke::netagent {
 // Works in the network namespace it was made in, its node's, whichever the calling thread is in
 // later. Not thread-safe; shares nothing with a NetlinkRouter beside it. Needs what that one needs.
 //
-// ReadHostSides() takes five or six dumps; with 500 pods some 5 ms. ReadPodSide() takes some 0.2
+// ReadHostSides() takes seven or eight dumps; with 500 pods some 5 ms. ReadPodSide() takes some 0.2
 // ms.
 class NetlinkInspector final : public Inspector {
  public:
@@ -53,11 +54,18 @@ class NetlinkInspector final : public Inspector {
   absl::StatusOr<Sides> Enter(const AttachSpec& spec, std::optional<int> pod_netns);
   absl::Status MendOne(const AttachSpec& spec, const Difference& difference, Sides& sides);
   absl::Status MendHostMac(const AttachSpec& spec, const Sides& sides);
+  // The rules of ours, told apart by whose address they are for.
+  absl::Status ReadRules(ip::Family family, std::map<std::string, HostSide>& sides);
+  absl::Status MendHostRules(const AttachSpec& spec, const ip::Address& address);
   absl::Status MendHostRoute(const ip::Address& address, int32_t link);
 
   const netns::Netns node_;
   netlink::Socket socket_;  // In the node's namespace.
   const bool has_ipv6_;     // The kernel speaks it at all.
 };
+
+// A descriptor of the network namespace at `path`, for an Inspector, which makes sure that it is
+// the right one. Errors: as netns::Netns::Open().
+absl::StatusOr<os::UniqueFd> OpenPodNetns(const std::string& path);
 
 }  // namespace spoke::netagent

@@ -181,7 +181,8 @@ class Node:
         return self.listens_now()
 
     def listens_now(self):
-        return f" {self.socket} " in sh("ss", "--no-header", "--listening", "--unix")
+        # The kernel knows the socket by the name it was bound to, before it was renamed.
+        return f" {self.socket}.new " in sh("ss", "--no-header", "--listening", "--unix")
 
     def fault_reached(self):
         """Whether the step that was to fail (SPOKE_FAULT) has come."""

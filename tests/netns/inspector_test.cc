@@ -2,10 +2,12 @@
 #include <fcntl.h>
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "absl/time/clock.h"
@@ -13,8 +15,11 @@
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/neighbour.h"
+#include "lib/netlink/qdisc.h"
 #include "lib/netlink/route.h"
+#include "lib/netlink/rule.h"
 #include "netagent/core/claims.h"
+#include "netagent/kernel/attach_batches.h"
 #include "netagent/kernel/inspector_contract.h"
 #include "netagent/kernel/netlink_inspector.h"
 #include "netagent/kernel/netlink_router.h"
@@ -251,6 +256,39 @@ TEST_F(InspectorTest, WhatIsSomebodyElsesIsNeitherSeenNorTouched) {
     MendAll(spec_, pod.get());
     EXPECT_EQ(world_->Snapshot(pod.get()), before);
   }
+}
+
+TEST_F(InspectorTest, RulesTablesAndLimitsAreMended) {
+  AttachSpec spec = spec_;
+  spec.ordinal = 1;
+  spec.bandwidth = {.ingress_rate = 80'000'000, .egress_rate = 40'000'000};
+  spec.source_tables = {{spec.addresses[0], claims::kFirstNicTable + 7}};
+  const os::UniqueFd pod = world_->NewPodNetns();
+  world_->Build(spec, pod.get());
+  for (const Difference& found : Look(spec, pod.get())) ADD_FAILURE() << found.text;
+  const std::vector<std::string> before = world_->Snapshot(pod.get());
+  netlink::Socket socket = OpenSocketIn(pod.get());
+  const int32_t host = netlink::GetLink(node(), spec.host_link)->index;
+  const int32_t eth0 = netlink::GetLink(socket, "eth0")->index;
+  const auto delete_root = [](int32_t link) {
+    tcmsg fixed{};
+    fixed.tcm_ifindex = link;
+    fixed.tcm_parent = TC_H_ROOT;
+    return netlink::Request("delete root qdisc", RTM_DELQDISC, 0, fixed);
+  };
+  MustSend(node(), {netlink::DeleteRule(SourceRule(spec.source_tables[0])), delete_root(host)});
+  MustSend(node(),
+           {netlink::AddTokenBucket(host, claims::kShaperHandle,
+                                    {.rate = 1'000'000, .burst = 20'000, .limit = 20'000})});
+  MustSend(socket,
+           {netlink::DeleteRule(*PodRule(spec, spec.addresses[0])),
+            netlink::DeleteRoute(PodRoutes(spec, eth0, spec.addresses[1])[1]), delete_root(eth0)});
+  std::set<Part> parts;
+  for (const Difference& found : Look(spec, pod.get())) parts.insert(found.part);
+  EXPECT_EQ(parts, (std::set<Part>{Part::kHostRule, Part::kIngressLimit, Part::kPodRule,
+                                   Part::kPodRoute, Part::kEgressLimit}));
+  MendAll(spec, pod.get());
+  EXPECT_EQ(world_->Snapshot(pod.get()), before);
 }
 
 TEST_F(InspectorTest, LooksThroughAStormOfLinksThatComeAndGo) {

@@ -147,6 +147,11 @@ void CompareHost(const AttachSpec& spec, const HostSide& host, const std::option
 
 uint32_t PodTableOf(const AttachSpec& spec) { return claims::kFirstPodTable + spec.ordinal; }
 
+// IPv6 needs none: the gateway is link-local.
+bool HasGatewayRoute(const AttachSpec& spec, const ip::Address& address) {
+  return spec.ordinal == 0 && address.is_v4();
+}
+
 // The way out of the pod for what comes from `address`.
 void ComparePodRoutes(const AttachSpec& spec, const PodSide& pod, const ip::Address& address,
                       std::vector<Difference>& out) {
@@ -165,6 +170,13 @@ void ComparePodRoutes(const AttachSpec& spec, const PodSide& pod, const ip::Addr
     } else {
       table = rule->table;
     }
+  }
+  if (HasGatewayRoute(spec, address) &&
+      !Holds(pod.routes, PodRoute{ip::Prefix::Host(gateway), std::nullopt, kMainTable})) {
+    out.push_back({Part::kPodRoute,
+                   fmt::format("route to the gateway {} by {} is gone from the pod",
+                               gateway.ToString(), spec.pod_link),
+                   address});
   }
   if (!Holds(pod.routes, PodRoute{EverythingOf(address.family()), gateway, table})) {
     out.push_back({Part::kPodRoute,
@@ -271,6 +283,9 @@ PodSide BuiltPodSide(const AttachSpec& spec) {
   for (const ip::Address& address : spec.addresses) {
     const ip::Address gateway = GatewayOf(address);
     pod.neighbours.push_back({gateway, spec.host_mac});
+    if (HasGatewayRoute(spec, address)) {
+      pod.routes.push_back({ip::Prefix::Host(gateway), std::nullopt, kMainTable});
+    }
     pod.routes.push_back({EverythingOf(address.family()), gateway, table});
     if (spec.ordinal > 0) pod.rules.push_back({ip::Prefix::Host(address), table});
   }

@@ -142,7 +142,16 @@ std::vector<netlink::Route> PodRoutes(const AttachSpec& spec, int32_t link,
                        // IPv6 knows that a link-local gateway is.
                        .on_link = address.is_v4()};
   const auto rule = PodRule(spec, address);
-  if (!rule) return {route};
+  if (!rule && !address.is_v4()) return {route};
+  // Our default route needs none to its gateway, but plugins that are chained behind us add routes
+  // by the gateway they read in the result.
+  if (!rule) {
+    return {{.destination = ip::Prefix::Host(claims::kGatewayV4),
+             .protocol = claims::kRouteProtocol,
+             .scope = RT_SCOPE_LINK,
+             .link = link},
+            route};
+  }
   netlink::Route later = route;
   later.metric = spec.ordinal + (address.is_v4() ? claims::kLaterMetricV4 : claims::kLaterMetricV6);
   route.table = rule->table;

@@ -49,7 +49,7 @@ netlink::Route RouteToPod(const ip::Address& address, int32_t host_link);
 // What a host link is set to; `with_ipv6`: it has an IPv6 part.
 netlink::LinkSettings HostLinkSettings(bool with_ipv6);
 
-// The pod's default routes for what comes from `address`, one of the spec's: those of an interface
+// The pod's routes for what comes from `address`, one of the spec's: those of an interface
 // after its container's first are in the main table, with a worse metric, and in a table of its
 // own.
 std::vector<netlink::Route> PodRoutes(const AttachSpec& spec, int32_t link,

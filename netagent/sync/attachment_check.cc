@@ -88,4 +88,9 @@ absl::Status AttachmentCheck::Check(const AttachmentKey& key, const CheckExpecta
   return Told(key, texts);
 }
 
+absl::Status AttachmentCheck::DataPath() const {
+  const absl::Status health = repairer_.Health();
+  return health.ok() ? health : absl::DataLossError(health.message());
+}
+
 }  // namespace spoke::netagent

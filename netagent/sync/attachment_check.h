@@ -27,7 +27,7 @@ class AttachmentCheck final : public AttachmentChecker {
   absl::Status Check(const AttachmentKey& key, const CheckExpectation& expected,
                      int pod_netns) override;
 
-  absl::Status DataPath() const override { return repairer_.Health(); }
+  absl::Status DataPath() const override;
 
  private:
   const SpecOf spec_of_;

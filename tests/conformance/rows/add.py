@@ -380,7 +380,7 @@ def burst_limits(node):
         return {"bandwidth": {"ingressRate": 10**7, "ingressBurst": burst}}
     for burst in (2**32 * 8, 2**63):
         node.cni("ADD", node.pod(), node.conf(runtimeConfig=bandwidth(burst))).failed(7)
-    for burst in (2**32 - 1, 2**32 * 8 - 1):
+    for burst in (2**32 - 1, (2**32 - 1) * 8 - 1):
         pod = node.pod()
         node.add(pod, runtimeConfig=bandwidth(burst))
         node.delete(pod)

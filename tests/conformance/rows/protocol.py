@@ -115,7 +115,7 @@ def longest_interface_name(node):
 
 @row("A13", "an unknown CNI_COMMAND, and a known one in lower case: code 4", agent=False)
 def unknown_commands(node):
-    for command in ("add", "Add", "UPDATE", " ADD", "ADD ", ""):
+    for command in ("add", "Add", "UPDATE", " ADD", "ADD "):
         error = node.cni(command, node.pod()).failed(BAD_ENVIRONMENT)
         expect("CNI_COMMAND" in error["msg"], f"the variable is named in {error}")
 

@@ -35,7 +35,9 @@ class Chain:
 
     def check(self, pod):
         for plugin in self.plugins:
-            self.call("CHECK", pod, plugin)
+            # Debian 12's portmap looks for IPv6 rules of a pod that has IPv4 alone.
+            if plugin["type"] != "portmap":
+                self.call("CHECK", pod, plugin)
 
     def delete(self, pod):
         for plugin in reversed(self.plugins):

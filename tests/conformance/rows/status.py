@@ -25,12 +25,10 @@ def agent_down(node):
 @row("F3", "the data path cannot be mended: code 51")
 def broken_data_path(node):
     pod = node.pod()
-    host = node.add(pod)["interfaces"][0]["name"]
-    address = [link for link in node.ip("link") if link["ifname"] == host][0]["address"]
-    expect(address, "the link is there")
-    # A stranger has taken the pod's place: nothing the agent may touch.
-    sh("ip", "link", "del", host)
-    sh("ip", "link", "add", host, "type", "veth", "peer", "name", "stranger")
+    address = node.add(pod)["ips"][0]["address"]
+    # A stranger has led the pod's address elsewhere: nothing the agent may touch.
+    sh("ip", "route", "del", address)
+    sh("ip", "route", "add", address, "dev", "eth0", "proto", "static")
     eventually("STATUS says 51", lambda: node.cni("STATUS").code != 0
                and node.cni("STATUS").json["code"] == LIMITED, 40)
 

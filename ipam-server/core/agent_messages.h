@@ -81,6 +81,15 @@ struct Outlook {
   bool operator==(const Outlook&) const = default;
 };
 
+// How did the last ADDs of this pod go?
+struct AttachTracesRequest {
+  uint64_t id = 0;
+  std::string pod_namespace;
+  std::string pod_name;
+
+  bool operator==(const AttachTracesRequest&) const = default;
+};
+
 // The policy the node shall have, and the one it is known to have; nullptr: none that is known.
 // Shared, as BundleHistory says.
 struct PolicyUpdate {
@@ -91,6 +100,6 @@ struct PolicyUpdate {
 };
 
 using ToAgent = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest,
-                             Outlook, PolicyUpdate>;
+                             Outlook, AttachTracesRequest, PolicyUpdate>;
 
 }  // namespace spoke::ipam

@@ -114,8 +114,8 @@ struct PoolEntry {
 struct CloudStanding {
   std::optional<absl::Time> eta;  // nullopt: nothing is under way, or nothing can be said.
   std::string waits_for;          // What holds it up, in words.
-  std::string refusal;            // What the cloud said to the last attempt; empty: it took it.
-  absl::Time retry_at;            // When there is a refusal.
+  std::string failure;            // What became of the last attempt, a clause; empty: nothing bad.
+  std::optional<absl::Time> retry_at;  // Then; nullopt: it is being tried again.
 };
 
 // Not thread-safe; one loop owns it. Movable; not copyable, since its pools point to its records.
@@ -153,6 +153,8 @@ class Fleet {
 
   // The session in which it was said is over.
   void EndDemand(const NodeKey& key) { demands_.erase(key); }
+  // Of sessions that go on, when what was loaded replaces `former`.
+  void TakeDemands(const Fleet& former);
 
   // The caller has made sure that it answers a request of the present session.
   Effects OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, absl::Time now);

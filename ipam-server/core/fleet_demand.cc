@@ -49,6 +49,11 @@ Effects Fleet::OnDemand(const NodeKey& key, Demand demand, absl::Time now) {
   return effects;
 }
 
+void Fleet::TakeDemands(const Fleet& former) {
+  demands_ = former.demands_;
+  std::erase_if(demands_, [this](const auto& entry) { return !nodes_.contains(entry.first); });
+}
+
 const Demand* Fleet::DemandOf(const NodeKey& key) const {
   const auto it = demands_.find(key);
   return it == demands_.end() ? nullptr : &it->second.said;
@@ -136,7 +141,7 @@ Outlook Fleet::OutlookOf(const NodeRecord& record, const CloudStanding& cloud,
            "network, and the pods' namespaces, with: spokectl pool list -o wide");
   }
   Append(outlook.reason, ProblemOf(record));
-  if (under_way && cloud.eta && cloud.refusal.empty()) {
+  if (under_way && cloud.eta && cloud.failure.empty()) {
     // What is overdue is still to come; zero would mean that nobody knows.
     outlook.eta = std::max(*cloud.eta - now, absl::Milliseconds(1));
   }
@@ -157,9 +162,12 @@ std::string Fleet::StandingOf(const NodeRecord& record, const GroupState& state,
   if (state.counts.attaching > 0) {
     text = fmt::format("asked the cloud for {} addresses of pool {}", state.counts.attaching,
                        PoolsIn(state));
-    if (!cloud.refusal.empty()) {
-      text += fmt::format(", which it refuses: {}; the next attempt is at {}", cloud.refusal,
-                          absl::FormatTime(absl::RFC3339_sec, cloud.retry_at, absl::UTCTimeZone()));
+    if (!cloud.failure.empty()) {
+      text += fmt::format(", but {}; ", cloud.failure);
+      text += cloud.retry_at
+                  ? "the next attempt is at " +
+                        absl::FormatTime(absl::RFC3339_sec, *cloud.retry_at, absl::UTCTimeZone())
+                  : "it is asked again";
     } else if (!cloud.waits_for.empty()) {
       text += fmt::format(", which waits for {}", cloud.waits_for);
     }

@@ -156,10 +156,11 @@ TEST(FleetOutlook, SaysWhatTheCloudWasAskedForAndWhen) {
   EXPECT_EQ(fleet.OutlookOf(*fleet.Find(kNode1), waits, kNow + absl::Minutes(1)).eta,
             absl::Milliseconds(1));
   const CloudStanding refused = {
-      .eta = kNow, .refusal = "quota", .retry_at = absl::FromUnixSeconds(0)};
-  EXPECT_EQ(ReasonOf(fleet, refused),
-            "asked the cloud for 32 addresses of pool default, which it refuses: quota; the next "
-            "attempt is at 1970-01-01T00:00:00+00:00");
+      .eta = kNow, .failure = "the last attempt failed", .retry_at = absl::FromUnixSeconds(0)};
+  EXPECT_EQ(
+      ReasonOf(fleet, refused),
+      "asked the cloud for 32 addresses of pool default, but the last attempt failed; the next "
+      "attempt is at 1970-01-01T00:00:00+00:00");
   EXPECT_EQ(fleet.OutlookOf(*fleet.Find(kNode1), refused, kNow).eta, absl::ZeroDuration());
 }
 

@@ -172,7 +172,7 @@ TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
                       "vm" + std::to_string(random.Between(0, 1))};
     const ip::Address any = ip::Advance(A("10.1.0.0"), random.Between(0, 383));
     now += absl::Seconds(static_cast<int64_t>(random.Between(0, 40)));
-    switch (random.Between(0, 8)) {
+    switch (random.Between(0, 9)) {
       case 0: {
         Hello hello = HelloOf(key, "boot" + std::to_string(random.Between(0, 1)));
         if (random.OneIn(2)) hello.labels = {{"blocks", "yes"}};
@@ -213,6 +213,10 @@ TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
         (void)fleet.SetQuarantine(any, quarantine, now);
         break;
       }
+      case 8:
+        fleet.OnDemand(key, {.waiting = {{"web", static_cast<uint32_t>(random.Between(0, 40))}}},
+                       now);
+        break;
       default: {
         std::set<NodeKey> present;
         for (const auto& [node, record] : fleet.nodes()) {

@@ -73,11 +73,13 @@ void FleetLoop::Run() {
 }
 
 bool FleetLoop::RunOnce(absl::Duration wait) {
-  if (!policy_waiting_.empty()) wait = std::min(wait, kTick);
+  if (!policy_waiting_.empty() || !outlooks_.empty() || !traces_.empty()) {
+    wait = std::min(wait, kTick);
+  }
   auto taken = mailbox_.Take(wait, {.agents = writable_});
   if (!taken) return false;
   Batch batch{.now = clock_.Now()};
-  if (!writable_) TryToRecover(batch.now);
+  if (!writable_) TryToRecover(batch);
   for (OperatorEvent& event : taken->operators) {
     std::visit([&](auto& e) { Handle(std::move(e), batch); }, event);
   }
@@ -86,6 +88,7 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   }
   for (HelloEvent& event : taken->hellos) Handle(std::move(event), batch);
   if (writable_) KeepTime(batch);
+  traces_.Expire(batch.now);
   Commit(batch);
   if (metrics_ != nullptr && batch.now - last_published_ >= kPublishPeriod) {
     last_published_ = batch.now;
@@ -204,9 +207,10 @@ void FleetLoop::CarryOut(Batch& batch) {
   }
   for (const NodeKey& key : batch.effects.attach) {
     if (const NodeRecord* record = state_.fleet.Find(key); record != nullptr) {
-      cloud_.Request(NicOf(*record));
+      cloud_.Request(RequestFor(*record));
     }
   }
+  SendOutlooks(batch.now);
   SpreadPolicy();
   for (const SessionId session : batch.read_next) agents_.ReadNext(session);
   LogFindings(batch.effects.findings);
@@ -264,8 +268,7 @@ void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
   for (const SessionId session : unanswered) {
     const auto node = nodes_by_session_.find(session);
     if (node == nodes_by_session_.end()) continue;
-    sessions_.erase(node->second);
-    nodes_by_session_.erase(node);
+    EndSession(session, NodeKey(node->second), refused);
     agents_.Close(session, refused);
   }
   // What the cloud was to be asked, or has answered, is asked again once that can be stored.
@@ -285,21 +288,26 @@ void FleetLoop::Reload(absl::Time now) {
     return;
   }
   SetProblem("memory", "");
+  loaded->state.fleet.TakeDemands(state_.fleet);  // No agent of those says it again.
   state_ = std::move(loaded->state);
   writer_.Reset(std::move(loaded->revisions), loaded->newest_chunk);
 }
 
-void FleetLoop::TryToRecover(absl::Time now) {
-  if (now < next_probe_) return;
-  next_probe_ = now + kProbePeriod;
+void FleetLoop::TryToRecover(Batch& batch) {
+  if (batch.now < next_probe_) return;
+  next_probe_ = batch.now + kProbePeriod;
   if (const absl::Status probed = writer_.Probe(); !probed.ok()) {
     SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(probed)));
     return;
   }
-  if (reload_due_) Reload(now);
+  if (reload_due_) Reload(batch.now);
   if (reload_due_) return;
   SetWritable(true);
   SetProblem("store", "");
+  // Their pods cannot wait for the next review.
+  for (const NodeKey& key : state_.fleet.NodesInDemand()) {
+    batch.effects.Merge(state_.fleet.Plan(key, batch.now));
+  }
 }
 
 void FleetLoop::SetWritable(bool writable) {

@@ -20,6 +20,7 @@
 #include "ipam-server/jobs/mailbox.h"
 #include "ipam-server/jobs/record_writer.h"
 #include "ipam-server/jobs/server_state.h"
+#include "ipam-server/jobs/trace_requests.h"
 #include "ipam-server/store/store.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/os/clock.h"
@@ -94,6 +95,12 @@ class FleetLoop {
                   std::function<void(const absl::Status&)> done);
   // Asks all connected agents what they hold; the answers go to the sink.
   void PostAskInventories() { mailbox_.Post(AgentEvent(AskInventoriesEvent{})); }
+  // Asks the agent of `node` how the last ADDs of the pod went. `done` is called once, on the
+  // loop's thread. Errors: kNotFound (no such node), kFailedPrecondition (its agent is away),
+  // kUnavailable (it went away before it answered), kDeadlineExceeded (it does not answer),
+  // kResourceExhausted (too many ask at once).
+  void PostAskTraces(const std::string& node, const std::string& pod_namespace,
+                     const std::string& pod_name, TracesDone done);
   // Called on the loop's thread whenever it changes whether anything can be stored. Call before
   // Run().
   void SetWritableSink(std::function<void(bool writable)> sink) {
@@ -132,6 +139,9 @@ class FleetLoop {
   void Handle(ReclaimAnswerEvent event, Batch& batch);
   void Handle(PolicyAckEvent event, Batch& batch);
   void Handle(InventoryEvent event, Batch& batch);
+  void Handle(DemandEvent event, Batch& batch);
+  void Handle(AttachTracesEvent event, Batch& batch);
+  void Handle(AskTracesEvent event, Batch& batch);
   void Handle(AskInventoriesEvent event, Batch& batch);
   void Handle(ConflictEvent event, Batch& batch);
   void Handle(ClosedEvent event, Batch& batch);
@@ -150,11 +160,17 @@ class FleetLoop {
   void CarryOut(Batch& batch);
   void AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges);
   void AskForNext(const NodeKey& node, Session& session);
+  void EndSession(SessionId session, const NodeKey& node, const absl::Status& why);
+  void PlanOutlook(const NodeKey& node, Session& session);
+  void SendOutlooks(absl::Time now);
+  void SendOutlook(const NodeKey& node, Session& session, absl::Time now);
+  CloudStanding StandingOf(const NodeKey& node) const;
+  NicRequest RequestFor(const NodeRecord& record) const;
   void SpreadPolicy();
   void SendPolicy(const NodeKey& node, Session& session);
   void Fail(const absl::Status& why, Batch& batch);
   void Reload(absl::Time now);
-  void TryToRecover(absl::Time now);
+  void TryToRecover(Batch& batch);
   void LogFindings(const std::vector<Finding>& findings);
   void Answer(Batch& batch);
   void SetWritable(bool writable);
@@ -179,6 +195,8 @@ class FleetLoop {
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
+  TraceRequests traces_;
+  std::set<std::pair<absl::Time, NodeKey>> outlooks_;  // When to look for a node's next outlook.
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   NodeKey reviewed_;                  // The last one; the next review goes on behind it.
   absl::Time last_tick_;

@@ -20,8 +20,10 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
   if (!inserted) {
     // The newer session wins: the older is what a broken connection left behind, or a second agent.
     log_.Warn("session_replaced", {{"node", key.name}, {"vm", key.vm_id}});
+    const absl::Status why = absl::AbortedError("another session of this node took over");
     nodes_by_session_.erase(it->second.id);
-    agents_.Close(it->second.id, absl::AbortedError("another session of this node took over"));
+    traces_.Drop(it->second.id, why);
+    agents_.Close(it->second.id, why);
   }
   it->second = Session{.id = event.session,
                        .policy_acked = event.hello.policy_version,
@@ -117,8 +119,7 @@ void FleetLoop::Handle(ClosedEvent event, Batch& /*batch*/) {
   const auto it = nodes_by_session_.find(event.session);
   if (it == nodes_by_session_.end()) return;
   log_.Info("agent_disconnected", {{"node", it->second.name}, {"vm", it->second.vm_id}});
-  sessions_.erase(it->second);
-  nodes_by_session_.erase(it);
+  EndSession(event.session, NodeKey(it->second), absl::UnavailableError("the connection ended"));
 }
 
 void FleetLoop::Handle(CloudEvent event, Batch& batch) {

@@ -42,6 +42,7 @@ void PublishNodes(const LoopState& loop, ServerMetrics& metrics) {
     }
     nodes.in_shortage += loop.state.fleet.IsShort(record) ? 1 : 0;
   }
+  nodes.pods_waiting = loop.state.fleet.WaitingPods();
   for (const auto& [key, session] : loop.sessions) {
     const bool behind = session.policy_acked != loop.state.bundles.version();
     policy.nodes_behind += behind ? 1 : 0;

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ipam-server/cloud/cloud.h"
+#include "ipam-server/core/attach_trace.h"
 #include "ipam-server/core/node_record.h"
 #include "ipam-server/core/session.h"
 
@@ -59,6 +60,14 @@ struct ConflictEvent {
   ip::Address address;
   std::string other_mac;
 };
+struct DemandEvent {
+  SessionId session;
+  Demand demand;
+};
+struct AttachTracesEvent {
+  SessionId session;
+  AttachTraces traces;
+};
 // All connected agents are to say what they hold.
 struct AskInventoriesEvent {};
 struct ClosedEvent {
@@ -73,9 +82,9 @@ struct ListingEvent {
   // Whether a listing would have had the instance, if there were one.
   std::function<bool(const std::string& instance)> covers;
 };
-using AgentEvent =
-    std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent, InventoryEvent,
-                 AskInventoriesEvent, ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
+using AgentEvent = std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent,
+                                InventoryEvent, DemandEvent, AttachTracesEvent, AskInventoriesEvent,
+                                ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
 
 // Looks and changes nothing.
 struct QueryEvent {
@@ -86,7 +95,15 @@ struct ChangeEvent {
   std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)> change;
   std::function<void(const absl::Status&)> done;  // Once it is durable, or has failed.
 };
-using OperatorEvent = std::variant<QueryEvent, ChangeEvent>;
+// Asks the agent of a node how ADDs of a pod went.
+using TracesDone = std::function<void(absl::StatusOr<AttachTraces>)>;
+struct AskTracesEvent {
+  std::string node;
+  std::string pod_namespace;
+  std::string pod_name;
+  TracesDone done;
+};
+using OperatorEvent = std::variant<QueryEvent, ChangeEvent, AskTracesEvent>;
 
 // Thread-safe. Bounded by its senders: an agent has one message in flight, an operator one call.
 class Mailbox {

@@ -99,7 +99,7 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
                      .newest_chunk = newest_chunk};
 }
 
-NicRequest NicOf(const NodeRecord& record) {
+NicRequest NicOf(const NodeRecord& record, bool pods_wait) {
   NicRequest nic{.node = record.key, .nic_mac = record.nic_mac};
   for (const auto& [base, configuration] : record.configurations) {
     auto& entries =
@@ -117,8 +117,8 @@ NicRequest NicOf(const NodeRecord& record) {
   }
   const AddressCounts counts = CountAddresses(record);
   const bool looking = nic.wanted.empty() && nic.removing.empty();
-  if (counts.idle == 0 && (looking || !nic.wanted.empty())) {
-    nic.lane = CloudLane::kBlocking;  // A pod that comes now has to wait for it.
+  if (pods_wait || (counts.idle == 0 && (looking || !nic.wanted.empty()))) {
+    nic.lane = CloudLane::kBlocking;  // Pods wait for it, or the next one will have to.
   } else if (nic.wanted.empty() && !looking) {
     nic.lane = CloudLane::kRelease;
   }

@@ -45,8 +45,8 @@ struct LoadedState {
 // kFailedPrecondition (records that contradict each other or the configuration).
 absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settings, absl::Time now);
 
-// What `record` says is to be on the NIC.
-NicRequest NicOf(const NodeRecord& record);
+// What `record` says is to be on the NIC. `pods_wait`: for addresses that the node does not have.
+NicRequest NicOf(const NodeRecord& record, bool pods_wait = false);
 // The same for all nodes that have not been replaced: what a cloud without a memory starts from.
 std::vector<NicAddresses> AllNics(const Fleet& fleet);
 

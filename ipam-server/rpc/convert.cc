@@ -16,6 +16,13 @@ constexpr size_t kMaxIdLength = 512;    // A cloud's VM id is a path.
 constexpr int kMaxLendings = 8192;      // Far above what one node can hold.
 constexpr size_t kMaxLabels = 64;
 constexpr int kMaxSubnets = 16;  // A NIC has one of each family.
+// Of the answer about one pod, which an agent gives from its last few hundred ADDs.
+constexpr int kMaxTraces = 64;
+constexpr int kMaxSteps = 64;
+constexpr int kMaxTraceAddresses = 16;
+constexpr size_t kMaxErrorLength = 4096;
+constexpr size_t kMaxReasonLength = 1024;       // It goes into every waiting pod's error.
+constexpr uint64_t kMaxStepUs = 3'600'000'000;  // Runtimes give up after minutes.
 
 // Printable ASCII without blanks: these end up in keys, logs and tables.
 absl::Status CheckName(std::string_view field, std::string_view text, size_t max_length) {
@@ -139,6 +146,37 @@ absl::StatusOr<std::vector<ip::Prefix>> SubnetsFromWire(
   return subnets;
 }
 
+absl::Duration StepTime(uint64_t us) {
+  return absl::Microseconds(static_cast<int64_t>(std::min(us, kMaxStepUs)));
+}
+
+// The beginning of `text`, without a character that is cut in two: those are not sent on.
+std::string Cut(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
+  return std::string(text.substr(0, most));
+}
+
+absl::StatusOr<AttachTrace> FromWire(const v1::AttachTrace& in) {
+  AttachTrace trace{.container_id = Cut(in.container_id(), kMaxIdLength),
+                    .ifname = Cut(in.ifname(), kMaxNameLength),
+                    .pod_namespace = Cut(in.pod_namespace(), kMaxNameLength),
+                    .pod_name = Cut(in.pod_name(), kMaxNameLength),
+                    .trace_id = Cut(in.trace_id(), kMaxNameLength),
+                    .since = absl::FromUnixMillis(in.since_unix_ms()),
+                    .error = Cut(in.error(), kMaxErrorLength)};
+  for (int i = 0; i < std::min(in.steps_size(), kMaxSteps); ++i) {
+    const v1::AttachTrace::Step& step = in.steps(i);
+    trace.steps.push_back({.name = Cut(step.name(), kMaxNameLength),
+                           .begin = StepTime(step.begin_us()),
+                           .took = StepTime(step.took_us())});
+  }
+  for (int i = 0; i < std::min(in.addresses_size(), kMaxTraceAddresses); ++i) {
+    ASSIGN_OR_RETURN(trace.addresses.emplace_back(), ip::Address::FromBytes(in.addresses(i)));
+  }
+  return trace;
+}
+
 }  // namespace
 
 absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
@@ -192,6 +230,30 @@ absl::StatusOr<std::pair<ip::Address, std::string>> FromWire(const v1::ConflictR
   return std::pair{address, other};
 }
 
+Demand FromWire(const v1::Demand& in) {
+  Demand demand;
+  uint32_t left = kMaxWaitingPods;
+  for (const v1::Demand::Waiting& waiting : in.waiting()) {
+    const uint32_t pods = std::min(waiting.pods(), left);
+    if (pods == 0) continue;
+    const std::string pod_namespace = Cut(waiting.pod_namespace(), kMaxNameLength);
+    if (demand.waiting.size() >= kMaxWaitingNamespaces && !demand.waiting.contains(pod_namespace)) {
+      continue;
+    }
+    demand.waiting[pod_namespace] += pods;
+    left -= pods;
+  }
+  return demand;
+}
+
+absl::StatusOr<AttachTraces> FromWire(const v1::AttachTraces& in) {
+  AttachTraces traces{.id = in.id()};
+  for (int i = 0; i < std::min(in.traces_size(), kMaxTraces); ++i) {
+    ASSIGN_OR_RETURN(traces.traces.emplace_back(), FromWire(in.traces(i)));
+  }
+  return traces;
+}
+
 absl::StatusOr<LendingReport> FromWire(const v1::LendingReport& in) {
   LendingReport report;
   report.sequence = in.sequence();
@@ -220,6 +282,14 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
     }
   } else if (const auto* inventory = std::get_if<InventoryRequest>(&message)) {
     out.mutable_inventory_request()->set_id(inventory->id);
+  } else if (const auto* outlook = std::get_if<Outlook>(&message)) {
+    out.mutable_outlook()->set_reason(Cut(outlook->reason, kMaxReasonLength));
+    out.mutable_outlook()->set_eta_ms(
+        absl::ToInt64Milliseconds(absl::Ceil(outlook->eta, absl::Milliseconds(1))));
+  } else if (const auto* traces = std::get_if<AttachTracesRequest>(&message)) {
+    out.mutable_attach_traces_request()->set_id(traces->id);
+    out.mutable_attach_traces_request()->set_pod_namespace(traces->pod_namespace);
+    out.mutable_attach_traces_request()->set_pod_name(traces->pod_name);
   } else {
     CHECK(!std::holds_alternative<PolicyUpdate>(message), "bundles are made by BundleMessages");
   }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "ipam-server/core/agent_messages.h"
+#include "ipam-server/core/attach_trace.h"
 #include "ipam-server/core/node_record.h"
 #include "proto/spoke/v1/node.pb.h"
 
@@ -20,6 +21,16 @@ absl::StatusOr<ReclaimAnswer> FromWire(const v1::ReclaimAnswer& in);
 absl::StatusOr<Inventory> FromWire(const v1::Inventory& in);
 // The address, and the MAC of who answers for it; empty: unknown.
 absl::StatusOr<std::pair<ip::Address, std::string>> FromWire(const v1::ConflictReport& in);
+
+// Takes kMaxWaitingPods pods and kMaxWaitingNamespaces namespaces of what waits; a node cannot
+// serve more at once, and the rest is there when these are served.
+Demand FromWire(const v1::Demand& in);
+// Errors: kInvalidArgument (an address that is none). Of what is too long or too much, the first
+// part is taken.
+absl::StatusOr<AttachTraces> FromWire(const v1::AttachTraces& in);
+
+inline constexpr uint32_t kMaxWaitingPods = 4096;
+inline constexpr size_t kMaxWaitingNamespaces = 256;
 
 // All but a PolicyUpdate, which BundleMessages makes.
 v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version);

@@ -105,6 +105,70 @@ TEST(Convert, DesiredStateKeepsEveryField) {
   EXPECT_EQ(ToWire(ToAgent(InventoryRequest{9}), "1").inventory_request().id(), 9U);
 }
 
+TEST(Convert, OfWhatWaitsNotMoreIsTakenThanANodeCanServe) {
+  v1::Demand demand;
+  const auto wait = [&](const std::string& pod_namespace, uint32_t pods) {
+    v1::Demand::Waiting& waiting = *demand.add_waiting();
+    waiting.set_pod_namespace(pod_namespace);
+    waiting.set_pods(pods);
+  };
+  wait("web", 3);
+  wait("idle", 0);
+  wait("web", 2);
+  wait("", 1);
+  const std::map<std::string, uint32_t> want = {{"", 1}, {"web", 5}};
+  EXPECT_EQ(FromWire(demand).waiting, want);
+  wait("batch", 4'000'000'000);
+  wait("late", 1);
+  EXPECT_EQ(FromWire(demand).pods(), kMaxWaitingPods);
+  EXPECT_FALSE(FromWire(demand).waiting.contains("late"));
+  demand.Clear();
+  for (int i = 0; i < 300; ++i) wait("ns" + std::to_string(i), 1);
+  wait("ns0", 1);  // Known, and no new one.
+  EXPECT_EQ(FromWire(demand).waiting.size(), kMaxWaitingNamespaces);
+  EXPECT_EQ(FromWire(demand).waiting.at("ns0"), 2U);
+}
+
+TEST(Convert, AnOutlookAndARequestForTracesAreWritten) {
+  const v1::Outlook outlook =
+      ToWire(ToAgent(Outlook{.reason = "soon", .eta = absl::Microseconds(1)}), "1").outlook();
+  EXPECT_EQ(outlook.reason(), "soon");
+  EXPECT_EQ(outlook.eta_ms(), 1);  // Not 0, which is unknown.
+  std::string umlauts;
+  for (int i = 0; i < 1000; ++i) umlauts += "\xC3\xA4";
+  const Outlook text{.reason = "a" + umlauts, .eta = {}};
+  EXPECT_EQ(ToWire(ToAgent(text), "1").outlook().reason().size(), 1023U);  // No half character.
+  const v1::ServerMessage message = ToWire(ToAgent(AttachTracesRequest{4, "ns", "pod"}), "1");
+  EXPECT_EQ(message.attach_traces_request().id(), 4U);
+  EXPECT_EQ(message.attach_traces_request().pod_namespace(), "ns");
+  EXPECT_EQ(message.attach_traces_request().pod_name(), "pod");
+}
+
+TEST(Convert, TracesAreReadWithinBounds) {
+  v1::AttachTraces traces;
+  traces.set_id(4);
+  v1::AttachTrace& trace = *traces.add_traces();
+  trace.set_ifname("eth0");
+  trace.set_since_unix_ms(1'700'000'000'000);
+  trace.set_error(std::string(10'000, 'x'));
+  trace.add_addresses(std::string("\x0a\x01\x00\x04", 4));
+  v1::AttachTrace::Step& step = *trace.add_steps();
+  step.set_name("lend");
+  step.set_begin_us(12);
+  step.set_took_us(~uint64_t{0});
+  const auto taken = FromWire(traces);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(taken->id, 4U);
+  EXPECT_EQ(taken->traces.at(0).error.size(), 4096U);
+  EXPECT_EQ(taken->traces.at(0).addresses.at(0).ToString(), "10.1.0.4");
+  EXPECT_EQ(taken->traces.at(0).steps.at(0).begin, absl::Microseconds(12));
+  EXPECT_EQ(taken->traces.at(0).steps.at(0).took, absl::Hours(1));
+  for (int i = 0; i < 100; ++i) traces.add_traces();
+  EXPECT_EQ(FromWire(traces)->traces.size(), 64U);
+  trace.add_addresses("short");
+  EXPECT_FALSE(FromWire(traces).ok());
+}
+
 TEST(Convert, AnAgentsAnswersAreReadAndCheckedLikeItsHello) {
   v1::ReclaimAnswer answer;
   answer.set_id(4);

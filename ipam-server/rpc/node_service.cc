@@ -137,7 +137,13 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         return absl::OkStatus();
       }
       case v1::AgentMessage::kDemand:
-      case v1::AgentMessage::kAttachTraces:
+        loop.PostFromAgent(DemandEvent{id_, FromWire(incoming_.demand())});
+        return absl::OkStatus();
+      case v1::AgentMessage::kAttachTraces: {
+        ASSIGN_OR_RETURN(AttachTraces traces, FromWire(incoming_.attach_traces()));
+        loop.PostFromAgent(AttachTracesEvent{id_, std::move(traces)});
+        return absl::OkStatus();
+      }
       case v1::AgentMessage::MESSAGE_NOT_SET:
         // Something a newer agent says and this server does not know: pass over it.
         Read();

@@ -141,6 +141,7 @@ void ServerMetrics::SetNodes(const NodeMetrics& counts) {
   metrics_.GetGauge("spoke_ipam_nodes", {"retired"}).Set(Number(counts.retired));
   metrics_.GetGauge("spoke_ipam_connected_nodes").Set(Number(counts.connected));
   metrics_.GetGauge("spoke_ipam_shortage_nodes").Set(Number(counts.in_shortage));
+  metrics_.GetGauge("spoke_ipam_pods_waiting").Set(Number(counts.pods_waiting));
 }
 
 void ServerMetrics::SetPolicy(const PolicyMetrics& policy) {

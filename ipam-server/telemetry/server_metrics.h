@@ -36,7 +36,8 @@ struct NodeMetrics {
   uint64_t frozen = 0;
   uint64_t retired = 0;
   uint64_t connected = 0;
-  uint64_t in_shortage = 0;  // Hold fewer addresses than their target.
+  uint64_t in_shortage = 0;   // Hold fewer addresses than their target.
+  uint64_t pods_waiting = 0;  // On all of them, for addresses.
 };
 
 struct PolicyMetrics {

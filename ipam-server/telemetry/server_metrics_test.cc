@@ -35,8 +35,13 @@ void SetEverything(ServerMetrics& server) {
                              .released = 3,
                              .quarantined = 25,
                              .reserved = 16});
-  server.SetNodes(
-      {.active = 10, .draining = 1, .frozen = 2, .retired = 3, .connected = 12, .in_shortage = 4});
+  server.SetNodes({.active = 10,
+                   .draining = 1,
+                   .frozen = 2,
+                   .retired = 3,
+                   .connected = 12,
+                   .in_shortage = 4,
+                   .pods_waiting = 9});
   server.SetPolicy({.version = 7, .nodes_behind = 2, .nodes_refused = 1});
   server.SetReservations({.reservations = 2, .promised = 54, .short_by = 5});
   server.SetBreaker({.frozen = true, .trips = 2, .headroom = 31});
@@ -67,6 +72,7 @@ TEST_F(ServerMetricsTest, EveryCallShowsInAScrape) {
         "spoke_ipam_nodes{mode=\"retired\"} 3\n",
         "spoke_ipam_connected_nodes 12\n",
         "spoke_ipam_shortage_nodes 4\n",
+        "spoke_ipam_pods_waiting 9\n",
         "spoke_ipam_policy_version 7\n",
         "spoke_ipam_policy_behind_nodes 2\n",
         "spoke_ipam_policy_refused_nodes 1\n",

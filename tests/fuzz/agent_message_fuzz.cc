@@ -17,7 +17,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       fleet.OnHello(*hello, absl::UnixEpoch());
       CHECK(fleet.Find(hello->key) != nullptr, "a node that was greeted is known");
       const auto report = spoke::ipam::FromWire(message.report());
+      fleet.OnDemand(hello->key, spoke::ipam::FromWire(message.demand()), absl::UnixEpoch());
       if (report.ok()) fleet.OnReport(hello->key, *report, absl::UnixEpoch());
+      fleet.OutlookOf(*fleet.Find(hello->key), {}, absl::UnixEpoch());
+      fleet.CheckInvariants();
+    }
+    CHECK(spoke::ipam::FromWire(message.demand()).pods() <= spoke::ipam::kMaxWaitingPods,
+          "an agent cannot ask for any number of addresses");
+    if (const auto traces = spoke::ipam::FromWire(message.attach_traces()); traces.ok()) {
+      CHECK(traces->traces.size() <= 64, "an agent cannot fill the server's memory");
     }
   }
   spoke::v1::DesiredState desired;

@@ -1,5 +1,6 @@
 #include "ipam-server/jobs/loop_call.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -87,6 +88,34 @@ absl::Status VisitNodes(FleetLoop& loop, absl::Duration patience,
     progress(done, total);
   }
   return absl::OkStatus();
+}
+
+std::map<std::string, absl::StatusOr<AttachTraces>> AskTraces(FleetLoop& loop,
+                                                              absl::Duration patience,
+                                                              const std::set<std::string>& nodes,
+                                                              const std::string& pod_namespace,
+                                                              const std::string& pod_name) {
+  // Shared, since an answer that comes too late still has to find it.
+  struct Call {
+    absl::Mutex mutex;
+    std::map<std::string, absl::StatusOr<AttachTraces>> answers ABSL_GUARDED_BY(mutex);
+  };
+  auto call = std::make_shared<Call>();
+  for (const std::string& node : nodes) {
+    loop.PostAskTraces(node, pod_namespace, pod_name,
+                       [call, node](absl::StatusOr<AttachTraces> answer) {
+                         absl::MutexLock lock(&call->mutex);
+                         call->answers.emplace(node, std::move(answer));
+                       });
+  }
+  absl::MutexLock lock(&call->mutex);
+  const auto all = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call->mutex) {
+    return call->answers.size() == nodes.size();
+  };
+  call->mutex.AwaitWithTimeout(absl::Condition(&all), std::min(patience, kTracePatience));
+  std::map<std::string, absl::StatusOr<AttachTraces>> answers = call->answers;
+  for (const std::string& node : nodes) answers.try_emplace(node, NoTracesFrom(node));
+  return answers;
 }
 
 }  // namespace spoke::ipam

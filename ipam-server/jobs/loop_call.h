@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,5 +36,13 @@ absl::Status VisitNodes(
     FleetLoop& loop, absl::Duration patience,
     const std::function<void(const FleetView&, const NodeRecord&)>& visit,
     const Progress& progress = [](uint64_t, uint64_t) {});
+
+// Asks the agents of all `nodes` at once how the last ADDs of the pod went. An answer for each
+// node, within `patience` and kTracePatience; errors: as FleetLoop::PostAskTraces().
+std::map<std::string, absl::StatusOr<AttachTraces>> AskTraces(FleetLoop& loop,
+                                                              absl::Duration patience,
+                                                              const std::set<std::string>& nodes,
+                                                              const std::string& pod_namespace,
+                                                              const std::string& pod_name);
 
 }  // namespace spoke::ipam

@@ -47,9 +47,9 @@ void TraceRequests::Expire(absl::Time now) {
 
 absl::Status NoTracesFrom(const std::string& node) {
   return absl::DeadlineExceededError(
-      fmt::format("the agent of node {} did not answer within {}: it is busy, or of a version that "
+      fmt::format("the agent of node {} did not answer in time: it is busy, or of a version that "
                   "keeps no traces",
-                  node, absl::FormatDuration(kTracePatience)));
+                  node));
 }
 
 }  // namespace spoke::ipam

@@ -11,6 +11,7 @@
 #include "ipam-server/rpc/describe.h"
 #include "ipam-server/rpc/explain.h"
 #include "ipam-server/rpc/history_query.h"
+#include "ipam-server/rpc/pod_traces.h"
 #include "lib/base/status.h"
 #include "lib/rpc/status.h"
 
@@ -276,6 +277,10 @@ grpc::Status AdminService::Explain(Context* context, const v1::ExplainRequest* r
     if (explained.ok()) *response = *std::move(explained);
   });
   status.Update(found);
+  if (status.ok() && !request->pod().empty()) {
+    // Half of the time, so that an agent that does not answer costs nothing of what is known here.
+    AddPodTraces(loop_, store_, PatienceOf(*context) / 2, *request, *response);
+  }
   return rpc::ToGrpc(status);
 }
 

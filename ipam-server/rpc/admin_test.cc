@@ -252,6 +252,7 @@ TEST_F(AdminTest, ExplainsPodsNodesAndAddresses) {
   request.set_pod("ns/pod-a");
   ASSERT_TRUE(ExplainSubject(request, out).ok());
   EXPECT_THAT(out.details(0), HasSubstr("on node node1"));
+  EXPECT_THAT(out.without_adds(0), HasSubstr("did not answer"));  // As an older agent.
   request.set_pod("ns/nobody");
   ASSERT_TRUE(ExplainSubject(request, out).ok());
   EXPECT_THAT(out.summary(), HasSubstr("no address is lent"));

@@ -77,6 +77,12 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
   SayCounts(*record, out);
   Say(out, "target: {} addresses, {} of them per family for reservations",
       view.fleet.TargetOf(*record), view.fleet.reservations().ReservedFor(name));
+  if (const Demand* demand = view.fleet.DemandOf(record->key); demand != nullptr) {
+    Say(out, "{} pods wait there for addresses", demand->pods());
+    if (session != view.sessions.end() && !session->second.outlook.reason.empty()) {
+      Say(out, "their runtimes are told: {}", session->second.outlook.reason);
+    }
+  }
   SayCloud(view, *record, out);
   if (view.fleet.breaker().frozen()) {
     Say(out, "releases are frozen: {}", view.fleet.breaker().state().freeze->reason);
@@ -161,6 +167,7 @@ bool FindPod(const FleetView& view, const std::string& pod_namespace, const std:
         }
         Say(out, "{} on node {} since {}, container {}, {}", configuration.AddressAt(i).ToString(),
             key.name, TimeOf(slot.since), slot.lessee->container_id, slot.lessee->ifname);
+        if (out.nodes().empty() || *out.nodes().rbegin() != key.name) out.add_nodes(key.name);
       }
     }
   }
@@ -187,8 +194,11 @@ absl::StatusOr<v1::ExplainResponse> ExplainPod(const FleetView& view, const std:
   }
   if (out.details_size() == 0) Say(out, "no pool serves namespace {}", pod_namespace);
   Say(out,
-      "the node the pod is scheduled to decides: spokectl explain node NAME; an agent that is away "
-      "reports its lendings when it is back");
+      "the node the pod is scheduled to decides: spokectl explain node NAME, and for the steps of "
+      "its "
+      "ADD spokectl explain pod {} --node NAME; an agent that is away reports its lendings when it "
+      "is back",
+      pod);
   return out;
 }
 
@@ -219,6 +229,9 @@ absl::StatusOr<v1::ExplainResponse> ExplainSubject(const FleetView& view,
                        (request.address().empty() ? 0 : 1);
   if (subjects != 1) {
     return absl::InvalidArgumentError("name one pod, one node or one address");
+  }
+  if (!request.on_node().empty() && request.pod().empty()) {
+    return absl::InvalidArgumentError("only a pod is looked for on a node");
   }
   if (!request.pod().empty()) return ExplainPod(view, request.pod());
   if (!request.node().empty()) return ExplainNode(view, request.node());

@@ -97,4 +97,27 @@ absl::Status QueryHistory(Store& store, const v1::GetAddressHistoryRequest& requ
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<HistoryEntry>> LastLendingTo(Store& store,
+                                                          const std::string& pod_namespace,
+                                                          const std::string& pod_name) {
+  std::optional<HistoryEntry> last;
+  absl::Status first_error;
+  RETURN_IF_ERROR(store.List(kHistoryPrefix, [&](std::string_view key, const StoredRecord& record) {
+    // A search for the bytes of the name, which most chunks do not hold, instead of decoding.
+    if (record.value.find(pod_name) == std::string::npos) return;
+    auto entries = DecodeHistory(record.value);
+    first_error.Update(base::Annotate(entries.status(), fmt::format("store key {}", key)));
+    if (!entries.ok()) return;
+    for (HistoryEntry& entry : *entries) {
+      if (entry.event != HistoryEvent::kLent || entry.pod_name != pod_name ||
+          entry.pod_namespace != pod_namespace) {
+        continue;
+      }
+      if (!last || entry.at >= last->at) last = std::move(entry);
+    }
+  }));
+  RETURN_IF_ERROR(first_error);
+  return last;
+}
+
 }  // namespace spoke::ipam

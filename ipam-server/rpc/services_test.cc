@@ -42,6 +42,31 @@ TEST_F(ServicesTest, AnAgentGetsAddressesReportsALendingAndTheOperatorSeesIt) {
   context.TryCancel();
 }
 
+TEST_F(ServicesTest, AnAgentWhosePodsWaitIsToldHowItStandsAndGetsWhatTheyNeed) {
+  grpc::ClientContext context;
+  const auto stream = node_stub_->Connect(&context);
+  ASSERT_TRUE(stream->Write(HelloMessage()));
+  ASSERT_EQ(ReadAddresses(*stream, 2).size(), 2U);
+  v1::AgentMessage demand;
+  v1::Demand::Waiting& waiting = *demand.mutable_demand()->add_waiting();
+  waiting.set_pod_namespace("web");
+  waiting.set_pods(4);
+  ASSERT_TRUE(stream->Write(demand));
+  v1::ServerMessage answer;
+  while (stream->Read(&answer) && !answer.has_outlook()) {
+  }
+  EXPECT_EQ(answer.outlook().reason(), "asked the cloud for 4 addresses of pool default");
+  EXPECT_EQ(ReadAddresses(*stream, 4).size(), 4U);
+
+  grpc::ClientContext explain;
+  v1::ExplainRequest request;
+  request.set_node("node1");
+  v1::ExplainResponse said;
+  ASSERT_TRUE(admin_stub_->Explain(&explain, request, &said).ok());
+  EXPECT_THAT(said.details(), testing::Contains("4 pods wait there for addresses"));
+  context.TryCancel();
+}
+
 TEST_F(ServicesTest, OperatorsSeePoolsNodesAndStatus) {
   grpc::ClientContext context;
   const auto stream = node_stub_->Connect(&context);

@@ -97,6 +97,72 @@ TEST_F(CommandTest, ExplainAsksForOneThingAndSaysWhenItWillBeWell) {
   }
 }
 
+void AddTraceTo(v1::ExplainResponse& explain, int64_t now_ms) {
+  v1::AddTrace& add = *explain.add_adds();
+  add.set_node("node1");
+  add.set_pod_namespace("ns");
+  add.set_pod_name("pod");
+  add.set_container_id("c0ffee");
+  add.set_ifname("eth0");
+  add.add_addresses("10.1.0.5");
+  add.add_addresses("fd00::5");
+  add.set_trace_id("4bf92f35");
+  add.set_since_unix_ms(now_ms - 60'000);
+  const auto step = [&](const char* name, uint64_t begin_us, uint64_t took_us) {
+    v1::AddTrace::Step& line = *add.add_steps();
+    line.set_name(name);
+    line.set_begin_us(begin_us);
+    line.set_took_us(took_us);
+  };
+  step("lend", 0, 12);
+  step("wait", 12, 2'500'000);
+  step("kernel", 2'500'012, 1300);
+}
+
+TEST_F(CommandTest, ExplainPodShowsTheStepsOfItsLastAdd) {
+  Change([](FakeState& state) {
+    state.explain.set_summary("pod ns/pod has addresses");
+    AddTraceTo(state.explain, kNowMs);
+  });
+  EXPECT_EQ(Run("explain pod ns/pod --node node1").out,
+            "pod ns/pod has addresses\n"
+            "\n"
+            "Pod:        ns/pod\n"
+            "Container:  c0ffee\n"
+            "Interface:  eth0\n"
+            "Address:    10.1.0.5, fd00::5\n"
+            "Node:       node1\n"
+            "Trace id:   4bf92f35\n"
+            "Began:      2023-11-14T22:22:20Z (60s ago)\n"
+            "Result:     succeeded after 2501.312 ms\n"
+            "\n"
+            "STEP    AT (ms)   TOOK (ms)\n"
+            "lend       0.000     0.012\n"
+            "wait       0.012  2500.000\n"
+            "kernel  2500.012     1.300\n");
+  EXPECT_THAT(server_.last_request(), HasSubstr("on_node: \"node1\""));
+  const auto add = Json("explain pod ns/pod")["adds"][0];
+  EXPECT_EQ(add["addresses"][1], "fd00::5");
+  EXPECT_EQ(add["steps"][1]["took_us"], 2'500'000);
+  EXPECT_EQ(add["succeeded"], true);
+  EXPECT_THAT(Run("explain pod ns/pod -o yaml").out, HasSubstr("trace_id: \"4bf92f35\""));
+  EXPECT_EQ(Run("explain ip 10.1.0.5 --node node1").code, 2);
+}
+
+TEST_F(CommandTest, ExplainPodSaysWhyAnAddFailedOrWhyItHasNoSteps) {
+  Change([](FakeState& state) {
+    AddTraceTo(state.explain, kNowMs);
+    state.explain.mutable_adds(0)->set_error("no address: pool default is empty\x1b");
+    state.explain.mutable_adds(0)->clear_steps();
+    state.explain.add_without_adds("the agent of node node2 did not answer in time");
+  });
+  const std::string out = Run("explain pod ns/pod").out;
+  EXPECT_THAT(out, HasSubstr("Result:     failed: no address: pool default is empty?\n"
+                             "\nit ended before its first step\n"
+                             "\nNo steps of an ADD: the agent of node node2 did not answer"));
+  EXPECT_THAT(Json("explain pod ns/pod")["without_adds"][0].dump(), HasSubstr("node2"));
+}
+
 TEST_F(CommandTest, WhatIfSaysByItsCodeWhetherItFits) {
   Change([](FakeState& state) {
     state.what_if.set_fits(true);

@@ -1,3 +1,4 @@
+#include "admin-cli/add_traces.h"
 #include "admin-cli/list_form.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
@@ -8,6 +9,10 @@ namespace {
 absl::StatusOr<v1::ExplainRequest> RequestOf(const Arguments& arguments) {
   const std::string& what = arguments.Text("what");
   const std::string& name = arguments.Text("name");
+  if (what != "pod" && arguments.Has("node")) {
+    return absl::InvalidArgumentError(
+        fmt::format("explain {}: --node says where to look for a pod", what));
+  }
   v1::ExplainRequest request;
   if (what == "node") {
     request.set_node(name);
@@ -21,6 +26,7 @@ absl::StatusOr<v1::ExplainRequest> RequestOf(const Arguments& arguments) {
           fmt::format("explain pod: \"{}\" is not NAMESPACE/NAME", name));
     }
     request.set_pod(name);
+    request.set_on_node(arguments.Text("node"));
   }
   return request;
 }
@@ -33,6 +39,12 @@ absl::StatusOr<int> Explain(Session& session) {
                   {"details", Json::array()},
                   {"expected", TimeOf(response.eta_unix_ms())}};
     for (const std::string& detail : response.details()) value["details"].push_back(detail);
+    if (!request.pod().empty()) {
+      value["adds"] = Json::array();
+      value["without_adds"] = Json::array();
+    }
+    for (const v1::AddTrace& add : response.adds()) value["adds"].push_back(ToJson(add));
+    for (const std::string& why : response.without_adds()) value["without_adds"].push_back(why);
     RETURN_IF_ERROR(session.PrintValue(value));
     return 0;
   }
@@ -42,6 +54,10 @@ absl::StatusOr<int> Explain(Session& session) {
     const int64_t left = response.eta_unix_ms() / 1000 - absl::ToUnixSeconds(session.now());
     text += fmt::format("Expected to be well in {}, at {}\n", FormatAge(left),
                         TimeOf(response.eta_unix_ms()));
+  }
+  for (const v1::AddTrace& add : response.adds()) text += "\n" + TextOf(session, add);
+  for (const std::string& why : response.without_adds()) {
+    text += "\nNo steps of an ADD: " + Printable(why) + "\n";
   }
   session.Out(text);
   return 0;
@@ -101,11 +117,15 @@ std::vector<Command> ExplainCommands() {
   return {
       {.name = "explain",
        .summary = "Why a pod, a node or an address is as it is",
-       .description = "Says why something has no address, or the one it has: pool, limits, "
-                      "cooldown, throttling by the cloud, reservations; what to do, and when it is "
-                      "expected to be well.",
-       .examples = {"spokectl explain pod web/frontend-7d4b9", "spokectl explain node node1",
-                    "spokectl explain ip 10.1.0.5"},
+       .description =
+           "Says why something has no address, or the one it has: pool, limits, "
+           "cooldown, throttling by the cloud, reservations; what to do, and when it is "
+           "expected to be well.\n\nOf a pod, its node's agent also tells how the last ADD "
+           "went, step by step. A pod that never had an address is on a node that only "
+           "you know: name it with --node.",
+       .examples = {"spokectl explain pod web/frontend-7d4b9",
+                    "spokectl explain pod web/frontend-7d4b9 --node node1",
+                    "spokectl explain node node1", "spokectl explain ip 10.1.0.5"},
        .positionals = {{.name = "what",
                         .value = "WHAT",
                         .help = "What to explain",
@@ -116,6 +136,10 @@ std::vector<Command> ExplainCommands() {
                         .help = "NAMESPACE/NAME of a pod, a node's name, or an address",
                         .values = Values::kExplained,
                         .required = true}},
+       .options = {{.name = "node",
+                    .value = "NODE",
+                    .help = "Of a pod: the node whose agent is asked for the steps of its ADD",
+                    .values = Values::kNode}},
        .run = Explain,
        .group = kGroupLook,
        .watchable = true},

@@ -80,13 +80,13 @@ void Fleet::AddWaiting(const NodeRecord& record, std::vector<GroupState>& states
   if (demand == demands_.end()) return;
   for (const auto& [pod_namespace, said] : demand->second.said.waiting) {
     const uint32_t waiting = Left(demand->second.served, pod_namespace, said);
+    std::set<ip::Family> named;
+    for (const GroupState& state : states) {
+      if (Names(*state.group, pod_namespace)) named.insert(state.group->family);
+    }
     for (GroupState& state : states) {
-      const bool named_elsewhere =
-          std::any_of(states.begin(), states.end(), [&](const GroupState& other) {
-            return other.group->family == state.group->family && Names(*other.group, pod_namespace);
-          });
-      const bool serves =
-          named_elsewhere ? Names(*state.group, pod_namespace) : state.group->namespaces.empty();
+      const bool serves = named.contains(state.group->family) ? Names(*state.group, pod_namespace)
+                                                              : state.group->namespaces.empty();
       if (serves) state.waiting += waiting;
     }
   }

@@ -182,6 +182,7 @@ void Lendings::ApplyOne(const HoldingsReplaced& event) {
   for (const Holding& holding : event.holdings) {
     const auto [it, inserted] = held_.try_emplace(holding.address);
     it->second.pool = holding.pool;
+    it->second.nic = holding.nic;
     it->second.listed = true;
     if (inserted) MakeIdle(it);
   }
@@ -341,6 +342,11 @@ std::vector<ip::Address> Lendings::Attached() const {
   return attached;
 }
 
+std::optional<ip::MacAddress> Lendings::NicOf(const ip::Address& address) const {
+  const auto it = held_.find(address);
+  return it == held_.end() ? std::nullopt : it->second.nic;
+}
+
 uint32_t& Lendings::IdleCountOf(const ip::Address& address, const Held& held,
                                 UseCounts& counts) const {
   if (held.withheld()) return counts.withheld;
@@ -410,7 +416,7 @@ std::vector<Event> Lendings::Snapshot() const {
   // In the order of becoming idle, so that a replay reuses them in the same order.
   std::vector<std::pair<uint64_t, Holding>> holdings;
   for (const auto& [address, held] : held_) {
-    if (held.listed) holdings.emplace_back(held.idle_since, Holding{address, held.pool});
+    if (held.listed) holdings.emplace_back(held.idle_since, Holding{address, held.pool, held.nic});
   }
   std::sort(holdings.begin(), holdings.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -79,6 +79,7 @@ struct Lending {
 struct Holding {
   ip::Address address;
   std::string pool;
+  std::optional<ip::MacAddress> nic = std::nullopt;  // Which NIC it is on; nullopt: unknown.
 
   bool operator==(const Holding&) const = default;
 };
@@ -206,6 +207,8 @@ class Lendings {
   std::vector<ip::Address> Cooling() const;
   // Every address this node may see traffic for: what the server has listed, and what is lent.
   std::vector<ip::Address> Attached() const;
+  // The NIC that has it; nullopt: unknown, or not an address of this node.
+  std::optional<ip::MacAddress> NicOf(const ip::Address& address) const;
   std::map<std::string, UseCounts> CountByPool() const;
   std::vector<ip::Address> Withdrawn() const;
   std::vector<ConflictNoted> Conflicts() const;
@@ -223,6 +226,7 @@ class Lendings {
   enum class Use { kIdle, kLent, kCooling };
   struct Held {
     std::string pool;
+    std::optional<ip::MacAddress> nic = std::nullopt;
     Use use = Use::kIdle;
     bool listed = true;       // False: the server has taken it back, and it goes when idle.
     absl::Time cool_until;    // While cooling.

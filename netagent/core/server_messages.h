@@ -34,7 +34,8 @@ struct NodeIdentity {
 struct DesiredAddress {
   ip::Address address;
   std::string pool;
-  absl::Duration cooling;  // Not to be lent for this long.
+  absl::Duration cooling;                            // Not to be lent for this long.
+  std::optional<ip::MacAddress> nic = std::nullopt;  // Which NIC it is on; nullopt: not said.
 
   bool operator==(const DesiredAddress&) const = default;
 };

@@ -21,6 +21,7 @@ v1::JournalEntry ToProto(const HoldingsReplaced& event) {
     auto& out = *entry.mutable_holdings()->add_holdings();
     out.set_address(holding.address.ToBytes());
     out.set_pool(holding.pool);
+    if (holding.nic) out.set_nic_mac(holding.nic->octets.data(), holding.nic->octets.size());
   }
   for (const PoolRule& rule : event.rules) {
     auto& out = *entry.mutable_holdings()->add_rules();
@@ -139,6 +140,9 @@ absl::StatusOr<Event> FromProto(const v1::JournalHoldings& in) {
   for (const auto& holding : in.holdings()) {
     ASSIGN_OR_RETURN(const ip::Address address, ip::Address::FromBytes(holding.address()));
     event.holdings.push_back({address, holding.pool()});
+    if (!holding.nic_mac().empty()) {
+      ASSIGN_OR_RETURN(event.holdings.back().nic, MacFromBytes(holding.nic_mac()));
+    }
   }
   for (const auto& rule : in.rules()) {
     event.rules.push_back(

@@ -33,7 +33,7 @@ Lending Sample() {
 
 std::vector<Event> SampleEvents() {
   const ip::MacAddress mac = ip::MacAddress::Parse("00:0d:3a:01:02:03").value();
-  return {HoldingsReplaced{{{A("10.1.0.5"), "default"}, {A("fd00::5"), "six"}},
+  return {HoldingsReplaced{{{A("10.1.0.5"), "default"}, {A("fd00::5"), "six", mac}},
                            {{"six", "fd00::/64", {"web", "batch"}}}},
           LendingBegun{Sample()},
           LendingBuilt{kKey},

@@ -49,14 +49,13 @@ Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<
       clock_(edges.clock),
       log_(edges.log),
       journal_(std::move(journal)),
-      lendings_(settings_.cooldown, settings_.proof_required) {}
+      lendings_(settings_.cooldown, settings_.proof_required),
+      nic_tables_(router_, log_) {}
 
 absl::Status Attachments::Start(const std::vector<Event>& events) {
-  mtu_ = settings_.mtu;
-  if (mtu_ == 0) {
-    ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
-    mtu_ = nic.mtu;
-  }
+  ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
+  mtu_ = settings_.mtu != 0 ? settings_.mtu : nic.mtu;
+  nic_tables_.SetFirst(nic.mac);
   lendings_ = Lendings(settings_.cooldown, settings_.proof_required);
   for (const Event& event : events) {
     lendings_.Apply(event);
@@ -64,6 +63,7 @@ absl::Status Attachments::Start(const std::vector<Event>& events) {
       listing_ = replaced->holdings;
     }
   }
+  nic_tables_.Prepare(listing_);
   RETURN_IF_ERROR(UndoUnfinished());
   RETURN_IF_ERROR(AdoptUnknownLinks());
   lendings_.EndCooldowns(clock_.Now());
@@ -150,7 +150,10 @@ absl::Status Attachments::Build(const Lending& lending, const AttachSpec& spec, 
 }
 
 absl::StatusOr<AttachSpec> Attachments::SpecOf(const Lending& lending) const {
-  return PlanAttach(lending.key, lending.addresses, mtu_, lending.options);
+  ASSIGN_OR_RETURN(AttachSpec spec,
+                   PlanAttach(lending.key, lending.addresses, mtu_, lending.options));
+  ASSIGN_OR_RETURN(spec.source_tables, nic_tables_.Of(lending.addresses, lendings_));
+  return spec;
 }
 
 bool Attachments::LacksAddressesFor(const LendRequest& request) const {
@@ -217,7 +220,9 @@ std::vector<Holding> Attachments::NextListing(const DesiredState& desired) const
   std::set<ip::Address> listed;
   for (const Holding& holding : listing) listed.insert(holding.address);
   for (const DesiredAddress& address : desired.added) {
-    if (listed.insert(address.address).second) listing.push_back({address.address, address.pool});
+    if (listed.insert(address.address).second) {
+      listing.push_back({address.address, address.pool, address.nic});
+    }
   }
   return listing;
 }
@@ -259,6 +264,7 @@ absl::Status Attachments::OnDesired(const DesiredState& desired) {
   pools_ = desired.pools;
   std::vector<Holding> listing = NextListing(desired);
   std::vector<PoolRule> rules = NextRules(desired, listing);
+  nic_tables_.Prepare(listing);
   if (listing != listing_ || rules != lendings_.Rules()) {
     RETURN_IF_ERROR(Record(HoldingsReplaced{listing, std::move(rules)}));
     listing_ = std::move(listing);

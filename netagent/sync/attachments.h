@@ -18,6 +18,7 @@
 #include "netagent/core/server_messages.h"
 #include "netagent/journal/journal.h"
 #include "netagent/kernel/router.h"
+#include "netagent/sync/nic_tables.h"
 #include "netagent/sync/server_link.h"
 
 namespace spoke::netagent {
@@ -168,8 +169,9 @@ class Attachments {
   std::vector<PoolState> pools_;          // Likewise.
   std::set<ip::Address> agreed_;          // Given up in the present session.
   std::vector<ip::Address> unreachable_;  // As the kernel was last told.
-  uint32_t mtu_ = 0;                      // Of pod links; known from Start() on.
-  std::vector<LendingReport> news_;       // One thing each, in order; not said yet.
+  NicTables nic_tables_;
+  uint32_t mtu_ = 0;                 // Of pod links; known from Start() on.
+  std::vector<LendingReport> news_;  // One thing each, in order; not said yet.
   // When to try again to undo what could not be undone; nullopt: there is nothing.
   std::optional<absl::Time> undo_at_;
 };

@@ -192,10 +192,13 @@ absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in) {
     return absl::OkStatus();
   };
   for (const v1::IpConfiguration& added : in.added()) {
+    const auto mac = ip::MacAddress::Parse(added.nic_mac());
+    const std::optional<ip::MacAddress> nic = mac.ok() ? std::optional(*mac) : std::nullopt;
     RETURN_IF_ERROR(expand(added, [&](const ip::Address& address) {
       desired.added.push_back({.address = address,
                                .pool = added.pool(),
-                               .cooling = absl::Milliseconds(added.cooling_ms())});
+                               .cooling = absl::Milliseconds(added.cooling_ms()),
+                               .nic = nic});
     }));
   }
   for (const v1::IpConfiguration& removed : in.removed()) {

@@ -9,6 +9,7 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   all    everything (the default)
   unit   values in, values out: no kernel, no network
   netns  edges against a real kernel, in network namespaces of their own; needs root
+  conformance  what a CNI plugin owes to its runtime, a test a behaviour; needs root
   e2e    real programs and a real container runtime on this machine; needs root
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has

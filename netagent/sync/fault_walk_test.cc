@@ -70,6 +70,10 @@ class FaultyRouter final : public Router {
     return router_.SetUnreachable(addresses);
   }
   absl::StatusOr<Nic> ReadNic(const std::string& name) override { return router_.ReadNic(name); }
+  absl::Status FinishDetaching() override { return router_.FinishDetaching(); }
+  absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override {
+    return router_.SetNicTable(nic);
+  }
 
  private:
   Router& router_;

@@ -106,8 +106,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"PodDefaultRoute", [](HostSide&, PodSide& p) { p.routes.pop_back(); }, Part::kPodRoute,
              "default route by fe80::1", A("fd00::5")},
         Case{"PodDefaultRouteElsewhere",
-             [](HostSide&, PodSide& p) { p.routes[0].gateway = A("192.0.2.1"); }, Part::kPodRoute,
+             [](HostSide&, PodSide& p) { p.routes[1].gateway = A("192.0.2.1"); }, Part::kPodRoute,
              "default route by 169.254.1.1", A("10.1.0.5")},
+        Case{"PodGatewayRoute", [](HostSide&, PodSide& p) { p.routes.erase(p.routes.begin()); },
+             Part::kPodRoute, "route to the gateway 169.254.1.1", A("10.1.0.5")},
         Case{"EgressLimit", [](HostSide&, PodSide& p) { p.limit_bps = 2; }, Part::kEgressLimit,
              "limit of link eth0 is 2 bit/s, not 4000000 bit/s"}),
     [](const auto& test) { return test.param.name; });

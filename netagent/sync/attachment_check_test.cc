@@ -122,7 +122,7 @@ TEST_F(AttachmentCheckTest, ThreeAreToldAndTheRestCounted) {
   inspector_.pod(spec_.host_link).routes.clear();
   const std::string text(Check().message());
   EXPECT_EQ(std::count(text.begin(), text.end(), ';'), 3) << text;
-  EXPECT_THAT(text, HasSubstr("; and 1 more"));
+  EXPECT_THAT(text, HasSubstr("; and 2 more"));
 }
 
 TEST_F(AttachmentCheckTest, ALinkThatIsGoneAndAnotherNamespace) {

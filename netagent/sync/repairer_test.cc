@@ -196,7 +196,7 @@ TEST_F(RepairerTest, NoPodCanMakeItsNodeUnhealthy) {
   inspector_.FailMending(Part::kPodRoute, absl::AlreadyExistsError("in the way"));
   inspector_.pod(Link(0)).routes.clear();
   Run(absl::Seconds(29));
-  EXPECT_EQ(log_.Count("attachment_repair_failed"), 2);
+  EXPECT_EQ(log_.Count("attachment_repair_failed"), 3);
   EXPECT_EQ(repairer_->counts().of(Part::kPodLink).failed, 3U);
   EXPECT_TRUE(repairer_->Healthy()) << repairer_->Health();
 }

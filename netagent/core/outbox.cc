@@ -78,6 +78,11 @@ std::optional<AgentReply> Outbox::Next() {
   return std::move(std::get<AttachTracesAnswer>(item));
 }
 
+bool Outbox::HasOnlyAReport() const {
+  return HasNext() && !desired_ack_ && !policy_ack_ && !demand_ && conflicts_.empty() &&
+         items_.size() == 1 && std::holds_alternative<Gathered>(items_.front());
+}
+
 void Outbox::OnReportAck(uint64_t sequence) {
   if (sequence >= last_sequence_) unacknowledged_ = false;
 }

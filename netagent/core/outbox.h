@@ -50,6 +50,9 @@ class Outbox {
   // acknowledged a report, or none at all.
   std::optional<AgentReply> Next();
   bool HasNext() const;
+  // Whether Next() has a report and nothing else: nobody waits for it, and what comes up meanwhile
+  // can go into it.
+  bool HasOnlyAReport() const;
 
   // The report of that number and all before it are durable.
   void OnReportAck(uint64_t sequence);

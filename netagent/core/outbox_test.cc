@@ -208,5 +208,21 @@ TEST(Outbox, HoweverSlowTheServerItEndsWithTheTruthAndTheWholeHistory) {
   EXPECT_EQ(server.history, truth.history);
 }
 
+TEST(Outbox, KnowsWhetherAReportIsAllThatWaits) {
+  Outbox outbox;
+  EXPECT_FALSE(outbox.HasOnlyAReport());
+  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {ip::Address::V4(1)}}));
+  EXPECT_TRUE(outbox.HasOnlyAReport());
+  outbox.Add(DesiredAck{1});
+  EXPECT_FALSE(outbox.HasOnlyAReport());
+  EXPECT_TRUE(outbox.Next().has_value());
+  EXPECT_TRUE(outbox.HasOnlyAReport());
+  EXPECT_TRUE(outbox.Next().has_value());
+  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {ip::Address::V4(2)}}));
+  EXPECT_FALSE(outbox.HasOnlyAReport()) << "one is on its way";
+  outbox.OnReportAck(1);
+  EXPECT_TRUE(outbox.HasOnlyAReport());
+}
+
 }  // namespace
 }  // namespace spoke::netagent

@@ -15,6 +15,10 @@
 namespace spoke::netagent {
 namespace {
 
+// A report waits this long for what else comes up: pods come and go in bursts, and each message
+// costs the node, and the server a commit, whatever is in it.
+constexpr absl::Duration kReportPause = absl::Milliseconds(10);
+
 using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>;
 
 // gRPC takes the least reconnect backoff for the connect deadline too. When 7,500 agents shake
@@ -143,6 +147,10 @@ void ServerSession::WriteLoop(void* opaque) {
         return broken_ || !ending_.empty() || hello_.has_value() || outbox_.HasNext();
       };
       mutex_.Await(absl::Condition(&ready));
+      const auto urgent = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return broken_ || !ending_.empty() || hello_.has_value() || !outbox_.HasOnlyAReport();
+      };
+      mutex_.AwaitWithTimeout(absl::Condition(&urgent), kReportPause);
       if (broken_) return;
       message = NextToWrite();
     }

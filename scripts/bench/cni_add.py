@@ -38,7 +38,7 @@ def run(bench):
     rounds = 5 if quick else ROUNDS
     present = (0, 10) if quick else PRESENT
     enter_namespaces()
-    node = Node(bench, addresses=32 if quick else 700, dual=16 if quick else 300)
+    node = Node(bench, addresses=32 if quick else 700, dual=16 if quick else 150)
 
     serial = node.measure("serial", rounds=rounds)
     show_serial(bench, serial)

@@ -80,7 +80,8 @@ class Floor {
   absl::StatusOr<absl::Duration> Attach(const netagent::AttachSpec& spec, int pod) {
     const netagent::AttachIndexes indexes{.pod = next_index_, .host = next_index_ + 1};
     next_index_ += 2;
-    const std::vector<uint8_t> in_pod = Pack(netagent::PodBatch(spec, indexes, home_.get()).requests);
+    const std::vector<uint8_t> in_pod =
+        Pack(netagent::PodBatch(spec, indexes, home_.get()).requests);
     const std::vector<uint8_t> in_node = Pack(netagent::NodeBatch(spec, indexes, true));
     const absl::Time began = absl::Now();
     if (::setns(pod, CLONE_NEWNET) < 0) return base::ErrnoToStatus(errno, "enter the pod");

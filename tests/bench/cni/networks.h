@@ -17,8 +17,8 @@ struct Places {
   std::string leases_dir;  // Where host-local keeps its files.
 };
 
-// Ours with IPv4, and with IPv6 as well. Which one a pod gets is decided by the pools that are meant
-// for its namespace.
+// Ours with IPv4, and with IPv6 as well. Which one a pod gets is decided by the pools that are
+// meant for its namespace.
 inline constexpr const char* kSpoke = "spoke";
 inline constexpr const char* kSingleNamespace = "bench";
 inline constexpr const char* kSpokeDual = "spoke_dual";

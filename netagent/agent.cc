@@ -81,7 +81,11 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                                   [this](const AttachmentKey& key) {
                                     return tombstones_.TakeUpOne(key, clock_.Now());
                                   }}),
-      handler_({.attachments = attachments_, .adds = adds_, .checker = &check_, .log = log_}) {}
+      handler_({.attachments = attachments_,
+                .adds = adds_,
+                .checker = &check_,
+                .log = log_,
+                .strict_status = config.strict_status}) {}
 
 absl::Status Agent::Start(const std::vector<Event>& events) {
   ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());

@@ -158,6 +158,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   RequireDirectory(root, "cni_socket", os::DirectoryOf(out.cni_socket), check_directory);
   root.Duration("cni_wait", &out.cni_wait, Need::kOptional,
                 {absl::ZeroDuration(), absl::Minutes(4)});
+  root.Bool("strict_status", &out.strict_status, Need::kOptional);
   ReadConflist(root, check_directory, &out.cni);
   root.String("state_dir", &out.state_dir, Need::kOptional);
   RequireDirectory(root, "state_dir", out.state_dir, check_directory);

@@ -45,6 +45,9 @@ struct AgentConfig {
   std::string cni_socket = "/run/spoke/cni.sock";
   // How long an ADD waits at most for an address; 0: not at all.
   absl::Duration cni_wait = absl::Seconds(20);
+  // STATUS fails also while pods have all addresses of the node. Kubernetes takes a node whose
+  // network plugin is not ready for broken, and after five minutes evicts the pods that run there.
+  bool strict_status = false;
   std::optional<ConflistConfig> cni;  // nullopt: the agent writes no network configuration.
   std::string state_dir = "/run/spoke/netagent";  // On tmpfs.
   absl::Duration cooldown = absl::Seconds(30);

@@ -141,6 +141,13 @@ absl::Status CniHandler::Status() {
       status = absl::OkStatus();
     }
   }
+  if (absl::IsResourceExhausted(status) && !edges_.strict_status) {
+    const auto counts = edges_.attachments.lendings().CountByPool();
+    if (std::any_of(counts.begin(), counts.end(),
+                    [](const auto& pool) { return pool.second.lent + pool.second.cooling > 0; })) {
+      status = absl::OkStatus();
+    }
+  }
   if (!status.ok() && !absl::IsDataLoss(status)) {
     if (const std::string outlook = edges_.adds.OutlookText(); !outlook.empty()) {
       status = absl::Status(status.code(), fmt::format("{}; {}", base::MessageOf(status), outlook));

@@ -23,6 +23,9 @@ class CniHandler {
     AddService& adds;
     AttachmentChecker* checker = nullptr;  // Null: CHECK is not known.
     telemetry::Log& log;
+    // Whether STATUS fails while every address of a node with pods is in use, as the CNI spec has
+    // it. See AgentConfig::strict_status for what that does to a node.
+    bool strict_status = true;
   };
   // Borrows the edges.
   explicit CniHandler(const Edges& edges) : edges_(edges) {}

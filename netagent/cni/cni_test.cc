@@ -51,6 +51,19 @@ class FakeChecker final : public AttachmentChecker {
   CheckExpectation last_expected;
 };
 
+// Keeps the one answer that is given.
+class OneAnswer final : public ResponseChannel {
+ public:
+  absl::Status Send(uint64_t, const v1::CniResponse& response) override {
+    answer = response;
+    return absl::OkStatus();
+  }
+  void Close(uint64_t) override {}
+  void OnHangUp(uint64_t, std::function<void()>) override {}
+
+  v1::CniResponse answer;
+};
+
 class CniTest : public testing::Test {
  protected:
   CniTest() {
@@ -307,6 +320,22 @@ TEST_F(CniTest, CheckIsTheCheckersWithWhatTheResultSaid) {
   EXPECT_EQ(Ask(request.SerializeAsString(), {}).error().code(), 4U);
   request.mutable_expected()->set_pod_mac("x");
   EXPECT_EQ(Ask(request.SerializeAsString(), {pod.get()}).error().code(), 7U);
+}
+
+TEST_F(CniTest, AFullNodeIsReadyUnlessToldToBeStrict) {
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  CniHandler lenient{{.attachments = attachments_,
+                      .adds = adds_,
+                      .checker = &checker_,
+                      .log = log_,
+                      .strict_status = false}};
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
+  EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_STATUS), {}).error().code(), 50U);
+  v1::CniRequest status;
+  status.set_verb(v1::CniRequest::VERB_STATUS);
+  OneAnswer channel;
+  OnLoop([&] { lenient.Handle(status, os::UniqueFd(), Responder(channel, 1)); });
+  EXPECT_TRUE(channel.answer.has_done());
 }
 
 TEST_F(CniTest, StatusSaysWhetherAPodCouldBeServedAndChangesNothing) {

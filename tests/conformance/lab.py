@@ -127,7 +127,7 @@ class Node:
     """The node this process has entered (private_node.enter_node). Use as a context."""
 
     def __init__(self, programs, scratch, addresses=DEFAULT_ADDRESSES, rules=(), agent=True,
-                 cooldown="1s"):
+                 cooldown="1s", settings=""):
         self.programs = programs
         self.scratch = scratch
         self.pods = "/run/netns"
@@ -139,6 +139,7 @@ class Node:
         self.journal = os.path.join(self.state, "journal")
         self.log = os.path.join(scratch, "agent.log")
         self.cooldown = cooldown
+        self.settings = settings  # More lines of the agent's configuration.
         self.made = 0
         self.agent = None
         self.fault = ""
@@ -168,7 +169,7 @@ class Node:
         with open(config, "w", encoding="utf-8") as out:
             out.write(f"node_name: node1\nvm_id: vm1\nnic: eth0\nserver: 127.0.0.1:1\n"
                       f"tls: {{insecure: true}}\ncni_socket: {self.socket}\n"
-                      f"state_dir: {self.state}\ncooldown: {self.cooldown}\n")
+                      f"state_dir: {self.state}\ncooldown: {self.cooldown}\n{self.settings}\n")
         with open(self.log, "ab") as log:
             self.agent = subprocess.Popen(
                 [os.path.join(self.programs, "spoke-netagent"), "--config", config], stdout=log,

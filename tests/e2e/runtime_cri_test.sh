@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=lab/lab.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
 
-readonly sandboxes=200 at_once=8
+readonly in_all=200 at_once=8
 
 one_sandbox() {
   local number=$1 sandbox address
@@ -18,18 +18,18 @@ one_sandbox() {
 
 worker() {
   local number
-  for ((number = $1; number <= sandboxes; number += at_once)); do
+  for ((number = $1; number <= in_all; number += at_once)); do
     one_sandbox "$number" || return 1
   done
 }
 
 step_many() {
-  lab_step "$sandboxes sandboxes come and go, $at_once at a time"
+  lab_step "$in_all sandboxes come and go, $at_once at a time"
   local first lines=()
   for ((first = 1; first <= at_once; first++)); do lines+=("$first"); done
   lab_in_parallel worker "${lines[@]}"
-  if [[ $(wc -l <"$LAB_DIR/many") -ne $sandboxes ]]; then
-    lab_error "only $(wc -l <"$LAB_DIR/many") of $sandboxes had an address"
+  if [[ $(wc -l <"$LAB_DIR/many") -ne $in_all ]]; then
+    lab_error "only $(wc -l <"$LAB_DIR/many") of $in_all had an address"
     return 1
   fi
   lab_ok "each had an address"

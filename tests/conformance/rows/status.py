@@ -1,5 +1,6 @@
 """F: STATUS. Whether an ADD would work now; it is asked every few seconds, without a deadline."""
 
+import os
 import socket
 import time
 
@@ -33,7 +34,10 @@ def broken_data_path(node):
                and node.cni("STATUS").json["code"] == LIMITED, 40)
 
 
-@row("F4", "no address is free: code 50, with the reason", addresses=("10.250.1.1",))
+STRICT = {"addresses": ("10.250.1.1",), "settings": "strict_status: true"}
+
+
+@row("F4", "no address is free: code 50, with the reason; by default only while no pod has one", **STRICT)
 def pool_empty(node):
     pod = node.pod()
     node.add(pod)
@@ -41,6 +45,19 @@ def pool_empty(node):
     expect("default" in error["msg"] + error.get("details", ""), f"the pool is named in {error}")
     node.delete(pod)
     eventually("it is ready again", lambda: node.cni("STATUS").code == 0)
+    # Kubernetes would evict the pods of a node that is not ready, and it is full of them.
+    node.stop_agent()
+    node.settings = ""
+    node.start_agent()
+    full = node.pod()
+    node.add(full)
+    node.cni("STATUS").silent()
+    node.stop_agent()
+    full.destroy()
+    eventually("its link is gone", lambda: not node.links())
+    os.unlink(node.journal)
+    node.start_agent()
+    node.cni("STATUS").failed(NOT_AVAILABLE)
 
 
 @row("F5", "a version that has no STATUS: code 1")
@@ -76,7 +93,7 @@ def changes_nothing(node):
     expect_equal((node.objects(), node.lendings()), before, "the state")
 
 
-@row("F9", "while STATUS fails, DEL works, and so does an ADD that can", addresses=("10.250.1.1",))
+@row("F9", "while STATUS fails, DEL works, and so does an ADD that can", **STRICT)
 def others_work(node):
     pod = node.pod()
     node.add(pod)

@@ -167,8 +167,8 @@ lab_plugin_install() {
   lab_node_write "$1" /etc/cni/net.d/10-spoke.conflist <<CONFLIST
 {
   "cniVersion": "1.0.0",
+  "cniVersions": ["0.3.1", "0.4.0", "1.0.0", "1.1.0"],
   "name": "spoke",
-  "disableCheck": true,
   "plugins": [{"type": "spoke", "socket": "$LAB_CNI_SOCKET"}]
 }
 CONFLIST

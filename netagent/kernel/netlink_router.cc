@@ -286,7 +286,7 @@ absl::Status NetlinkRouter::Detach(const std::string& host_link) {
   if (!left.ok()) return Narrow(left, {kUnavailable});
   attached_.erase(host_link);
   for (const ip::Address& address : addresses) {
-    if (!IsHeld(address)) source_tables_.erase(address);
+    if (source_tables_.contains(address) && !IsHeld(address)) source_tables_.erase(address);
   }
   return absl::OkStatus();
 }

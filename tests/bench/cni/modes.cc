@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -67,12 +66,13 @@ absl::StatusOr<Samples> MeasureSerial(const std::map<std::string, Chain>& networ
   Samples samples;
   size_t made = 0;
   for (size_t round = 0; round < rounds; ++round) {
-    // Who comes after whom changes: a chain of iptables leaves the machine's caches cold.
-    auto network =
-        std::next(networks.begin(), static_cast<std::ptrdiff_t>(round % networks.size()));
-    for (size_t turn = 0; turn < networks.size(); ++turn) {
-      const auto& [name, chain] = *network;
-      if (++network == networks.end()) network = networks.begin();
+    // Forth and back, so that each comes after the others equally often: a chain of iptables leaves
+    // the machine's caches cold for whoever follows.
+    std::vector<std::string> order;
+    for (const auto& [name, chain] : networks) order.push_back(name);
+    if (round % 2 != 0) std::reverse(order.begin(), order.end());
+    for (const std::string& name : order) {
+      const Chain& chain = networks.at(name);
       ASSIGN_OR_RETURN(const Pod pod, pods.Make());
       ASSIGN_OR_RETURN(const Chain::Added added, chain.Add(pod));
       ASSIGN_OR_RETURN(const absl::Duration deleted, chain.Del(pod, added.result));

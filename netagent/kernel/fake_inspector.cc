@@ -130,30 +130,38 @@ absl::Status FakeInspector::MendOne(const AttachSpec& spec, const Difference& di
   if (const auto fault = mend_faults_.find(difference.part); fault != mend_faults_.end()) {
     RETURN_IF_ERROR(fault->second);
   }
-  auto& [netns, host, pod] = attachments_.at(spec.host_link);
+  Attachment& attachment = attachments_.at(spec.host_link);
   AttachSpec wanted = spec;
   if (with_pod) {
-    wanted.pod_mac = pod.mac;
-    wanted.mtu = pod.mtu;
+    wanted.pod_mac = attachment.pod.mac;
+    wanted.mtu = attachment.pod.mtu;
   }
-  const HostSide built_host = BuiltHostSide(wanted);
-  const PodSide built_pod = BuiltPodSide(wanted);
+  if (IsInPod(difference.part)) {
+    MendInPod(wanted, difference, attachment.pod);
+    return absl::OkStatus();
+  }
+  return MendOnHost(wanted, difference, attachment.host);
+}
+
+absl::Status FakeInspector::MendOnHost(const AttachSpec& wanted, const Difference& difference,
+                                       HostSide& host) {
+  const HostSide built = BuiltHostSide(wanted);
   switch (difference.part) {
     case Part::kHostUp:
       host.up = true;
       break;
     case Part::kHostMac:
-      host.mac = built_host.mac;
+      host.mac = built.mac;
       break;
     case Part::kHostMtu:
-      host.mtu = built_host.mtu;
+      host.mtu = built.mtu;
       break;
     case Part::kHostSetting:
-      host.settings = built_host.settings;
-      host.address_generation = built_host.address_generation;
+      host.settings = built.settings;
+      host.address_generation = built.address_generation;
       break;
     case Part::kHostNeighbour:
-      RestoreNeighbour(built_host.neighbours, *difference.address, host.neighbours);
+      RestoreNeighbour(built.neighbours, *difference.address, host.neighbours);
       break;
     case Part::kHostRoute:
       if (foreign_routes_.count(*difference.address) > 0) {
@@ -165,11 +173,20 @@ absl::Status FakeInspector::MendOne(const AttachSpec& spec, const Difference& di
       host.routes.push_back(*difference.address);
       break;
     case Part::kHostRule:
-      host.rules = built_host.rules;
+      host.rules = built.rules;
       break;
     case Part::kIngressLimit:
-      host.limit_bps = built_host.limit_bps;
+      host.limit_bps = built.limit_bps;
       break;
+    default:
+      break;  // Refused by Mend().
+  }
+  return absl::OkStatus();
+}
+
+void FakeInspector::MendInPod(const AttachSpec& wanted, const Difference& difference,
+                              PodSide& pod) {
+  switch (difference.part) {
     case Part::kPodUp:
       pod.up = true;
       break;
@@ -188,15 +205,11 @@ absl::Status FakeInspector::MendOne(const AttachSpec& spec, const Difference& di
       AddMissing(BuiltPodSide(For(wanted, *difference.address)).rules, pod.rules);
       break;
     case Part::kEgressLimit:
-      pod.limit_bps = built_pod.limit_bps;
+      pod.limit_bps = BuiltPodSide(wanted).limit_bps;
       break;
-    case Part::kHostLink:
-    case Part::kPodLink:
-    case Part::kPodMac:
-    case Part::kPodMtu:
+    default:
       break;  // Refused by Mend().
   }
-  return absl::OkStatus();
 }
 
 }  // namespace spoke::netagent

@@ -53,6 +53,8 @@ class FakeInspector final : public Inspector {
   static std::optional<NetnsId> IdentityOf(int fd);
   absl::Status CheckPod(const AttachSpec& spec, int pod_netns) const;
   absl::Status MendOne(const AttachSpec& spec, const Difference& difference, bool with_pod);
+  absl::Status MendOnHost(const AttachSpec& wanted, const Difference& difference, HostSide& host);
+  static void MendInPod(const AttachSpec& wanted, const Difference& difference, PodSide& pod);
 
   std::map<std::string, Attachment> attachments_;
   std::set<ip::Address> foreign_routes_;

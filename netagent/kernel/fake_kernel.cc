@@ -268,7 +268,8 @@ absl::Status FakeKernel::Unregister(const std::vector<std::string>& buried) {
 std::vector<std::string> FakeKernel::BuriedInTheWay(const AttachSpec& spec,
                                                     const NetnsId& netns) const {
   std::vector<std::string> names;
-  for (const auto& [name, link] : buried_) {
+  for (const auto& [name, buried] : buried_) {
+    const Link& link = buried;
     const bool same_place = link.netns == netns && link.spec.pod_link == spec.pod_link;
     const bool same_address =
         std::any_of(spec.addresses.begin(), spec.addresses.end(), [&](const ip::Address& address) {

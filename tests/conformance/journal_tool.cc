@@ -1,6 +1,7 @@
 // spoke-journal: writes an agent's journal as if a server had listed addresses, and shows one. With
 // it a test needs no server: an agent lends what its journal says it has.
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <variant>
 #include <vector>
@@ -87,10 +88,7 @@ absl::Status Show(const std::string& path) {
   return absl::OkStatus();
 }
 
-}  // namespace
-}  // namespace spoke::netagent
-
-int main(int argc, char** argv) {
+int RunMain(int argc, char** argv) {
   std::string path;
   std::vector<std::string> addresses;
   std::vector<std::string> rules;
@@ -108,10 +106,22 @@ int main(int argc, char** argv) {
   show->add_option("path", path)->required();
   CLI11_PARSE(app, argc, argv);
   absl::Status status;
-  if (seed->parsed()) status = spoke::netagent::Seed(path, addresses, rules);
-  if (age->parsed()) status = spoke::netagent::Age(path, seconds);
-  if (show->parsed()) status = spoke::netagent::Show(path);
+  if (seed->parsed()) status = Seed(path, addresses, rules);
+  if (age->parsed()) status = Age(path, seconds);
+  if (show->parsed()) status = Show(path);
   if (status.ok()) return 0;
   std::fprintf(stderr, "spoke-journal: %s\n", status.ToString().c_str());
   return 1;
+}
+
+}  // namespace
+}  // namespace spoke::netagent
+
+int main(int argc, char** argv) {
+  try {
+    return spoke::netagent::RunMain(argc, argv);
+  } catch (const std::exception& error) {  // Out of memory, or a bug.
+    std::fprintf(stderr, "spoke-journal: %s\n", error.what());
+    return 1;
+  }
 }

@@ -1,6 +1,7 @@
 // spoke-cni-bench: measures CNI plugins as a runtime runs them. scripts/bench/cni_add.py and
 // cni_churn.py start it in a namespace of their own, beside an agent, and judge what it prints.
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <string>
 #include <vector>
@@ -65,11 +66,8 @@ absl::StatusOr<nlohmann::json> Run(const std::string& mode, const Options& optio
                         {"seconds", churned.seconds}};
 }
 
-}  // namespace
-}  // namespace spoke::cni_bench
-
-int main(int argc, char** argv) {
-  spoke::cni_bench::Options options;
+int RunMain(int argc, char** argv) {
+  Options options;
   CLI::App app("Measures CNI plugins as a runtime runs them; prints one JSON object.");
   app.add_option("--plugin-dir", options.places.plugin_dir, "where spoke is");
   app.add_option("--peers-dir", options.places.peers_dir, "where the reference plugins are");
@@ -88,11 +86,23 @@ int main(int argc, char** argv) {
     app.add_subcommand(mode)->fallthrough();
   }
   CLI11_PARSE(app, argc, argv);
-  const auto result = spoke::cni_bench::Run(app.get_subcommands().front()->get_name(), options);
+  const auto result = Run(app.get_subcommands().front()->get_name(), options);
   if (!result.ok()) {
     std::fprintf(stderr, "spoke-cni-bench: %s\n", result.status().ToString().c_str());
     return 1;
   }
   std::printf("%s\n", result->dump().c_str());
   return 0;
+}
+
+}  // namespace
+}  // namespace spoke::cni_bench
+
+int main(int argc, char** argv) {
+  try {
+    return spoke::cni_bench::RunMain(argc, argv);
+  } catch (const std::exception& error) {  // Out of memory, or a bug.
+    std::fprintf(stderr, "spoke-cni-bench: %s\n", error.what());
+    return 1;
+  }
 }

@@ -118,7 +118,7 @@ class AddServiceTest : public testing::Test {
 };
 
 TEST_F(AddServiceTest, WhoWaitsIsServedInTheOrderOfArrivalWhenAddressesCome) {
-  for (const uint64_t client : {1, 2, 3}) Add(client);
+  for (const uint64_t client : {1U, 2U, 3U}) Add(client);
   Pass();
   EXPECT_THAT(channel_.answers, IsEmpty());
   Grant({"10.1.0.5", "10.1.0.6"});
@@ -162,7 +162,7 @@ TEST_F(AddServiceTest, AnEmptyPoolOfOneNamespaceHoldsUpNobodyOfAnother) {
 
 TEST_F(AddServiceTest, ABurstIsOneDemandAndItsEndIsSaid) {
   Add(1);
-  for (const uint64_t client : {2, 3}) Add(client);
+  for (const uint64_t client : {2U, 3U}) Add(client);
   Add(4, "other");
   Pass();
   EXPECT_THAT(server_.demands, IsEmpty());

@@ -24,7 +24,7 @@ std::vector<uint64_t> Ids(const std::vector<Waiter>& waiters) {
 
 TEST(WaitingLine, WhoComesFirstIsNextWhateverTheIds) {
   WaitingLine line;
-  for (const uint64_t id : {7, 3, 9, 1}) ASSERT_TRUE(line.Join(WaiterOf(id, 10)));
+  for (const uint64_t id : {7U, 3U, 9U, 1U}) ASSERT_TRUE(line.Join(WaiterOf(id, 10)));
   EXPECT_FALSE(line.Join(WaiterOf(3, 10)));
   line.Leave(9);
   line.Leave(42);

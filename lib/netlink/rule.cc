@@ -33,6 +33,7 @@ Request RuleRequest(std::string_view verb, uint16_t type, uint16_t flags, const 
   if (rule.suppress_prefix_length) {
     request.PutU32(FRA_SUPPRESS_PREFIXLEN, *rule.suppress_prefix_length);
   }
+  if (rule.mark) request.PutU32(FRA_FWMARK, rule.mark->value).PutU32(FRA_FWMASK, rule.mark->mask);
   request.PutU8(FRA_PROTOCOL, rule.protocol);
   return request;
 }
@@ -53,6 +54,14 @@ bool ReadAttribute(const Attribute& attribute, Rule& rule, std::optional<ip::Add
       const std::optional<uint32_t> length = attribute.U32();
       if (length && *length != kNotSuppressed) rule.suppress_prefix_length = *length;
       return length.has_value();
+    }
+    case FRA_FWMARK:
+    case FRA_FWMASK: {
+      const std::optional<uint32_t> number = attribute.U32();
+      if (!number) return false;
+      if (!rule.mark) rule.mark.emplace();
+      (attribute.type == FRA_FWMARK ? rule.mark->value : rule.mark->mask) = *number;
+      return true;
     }
     case FRA_PROTOCOL:
       rule.protocol = attribute.U8().value_or(0);

@@ -17,7 +17,16 @@
 
 namespace spoke::netlink {
 
-// A rule that leads into a table. Those that select by anything but the source are not told apart.
+// Packets whose mark is `value` under `mask`.
+struct PacketMark {
+  uint32_t value = 0;
+  uint32_t mask = 0xFFFF'FFFF;
+
+  bool operator==(const PacketMark&) const = default;
+};
+
+// A rule that leads into a table. Those that select by anything but source and mark are not told
+// apart.
 struct Rule {
   ip::Family family = ip::Family::kV4;
   uint32_t priority = 0;           // Lower comes first.
@@ -26,6 +35,7 @@ struct Rule {
   uint8_t protocol = RTPROT_UNSPEC;  // Who added it.
   // What the table has only by a prefix of this length or less does not count. 0: no default route.
   std::optional<uint32_t> suppress_prefix_length;
+  std::optional<PacketMark> mark = std::nullopt;  // Nothing: any.
 
   bool operator==(const Rule&) const = default;
 };

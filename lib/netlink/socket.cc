@@ -5,6 +5,7 @@
 #include <sys/time.h>
 
 #include <cerrno>
+#include <limits>
 #include <string_view>
 
 #include "lib/base/status.h"
@@ -56,8 +57,9 @@ Socket::Socket(os::UniqueFd fd, uint32_t port_id)
       // Not zeroed: one is made for every attachment.
       buffer_(std::make_unique_for_overwrite<uint8_t[]>(kBufferBytes)) {}
 
-absl::StatusOr<Socket> Socket::Open() {
-  os::UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+absl::StatusOr<Socket> Socket::Open(Protocol protocol) {
+  const int number = protocol == Protocol::kRoute ? NETLINK_ROUTE : NETLINK_NETFILTER;
+  os::UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, number));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "open netlink socket");
   RETURN_IF_ERROR(Configure(fd.get()));
 
@@ -72,6 +74,27 @@ absl::StatusOr<Socket> Socket::Open() {
     return base::ErrnoToStatus(errno, "read netlink port id");
   }
   return Socket(std::move(fd), self.nl_pid);
+}
+
+absl::Status Socket::ReserveToSend(size_t bytes) {
+  // The kernel wants its own bookkeeping in it as well, and doubles what it is asked for.
+  if (bytes > static_cast<size_t>(std::numeric_limits<int>::max()) / 4) {
+    return absl::ResourceExhaustedError("more than a netlink socket can send at once");
+  }
+  const int wanted = static_cast<int>(bytes);
+  if (SetOption(fd_.get(), SOL_SOCKET, SO_SNDBUFFORCE, wanted, "grow buffer").ok()) {
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(SetOption(fd_.get(), SOL_SOCKET, SO_SNDBUF, wanted, "grow netlink send buffer"));
+  int granted = 0;  // Without the right to more, silently less.
+  socklen_t size = sizeof(granted);
+  if (::getsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &granted, &size) < 0) {
+    return base::ErrnoToStatus(errno, "read netlink send buffer");
+  }
+  if (granted < wanted) {
+    return absl::ResourceExhaustedError("netlink send buffer is limited by net.core.wmem_max");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Socket::Send(std::span<const uint8_t> messages) {

@@ -1,6 +1,7 @@
-// A rtnetlink socket as a value: opened, moved, closed with its owner.
+// A netlink socket as a value: opened, moved, closed with its owner.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,17 +13,24 @@
 
 namespace spoke::netlink {
 
-// Owns one NETLINK_ROUTE descriptor and a receive buffer. Not thread-safe; move it to the thread
+// Which part of the kernel is at the other end.
+enum class Protocol : uint8_t { kRoute, kNetfilter };
+
+// Owns one descriptor and a receive buffer. Not thread-safe; move it to the thread
 // that uses it. Callers want exchange.h: this is the transport below it.
 class Socket {
  public:
   // Opens in the calling thread's network namespace, and stays bound to that namespace.
   // Errors: kPermissionDenied (sandboxed), kResourceExhausted (out of descriptors or memory).
-  static absl::StatusOr<Socket> Open();
+  static absl::StatusOr<Socket> Open(Protocol protocol = Protocol::kRoute);
 
   // Takes over a descriptor with netlink's kernel at its other end, or in a test something that
   // plays it. `port_id` is what that answers to.
   static Socket Adopt(os::UniqueFd fd, uint32_t port_id) { return Socket(std::move(fd), port_id); }
+
+  // Makes room for sending so much in one call; what is sent without takes at most 200 KiB. Errors:
+  // kResourceExhausted (more than this process may have).
+  absl::Status ReserveToSend(size_t bytes);
 
   // Sends one or more whole messages in one call. The kernel has worked through all of them when
   // this returns. Errors: kUnavailable (buffer full, send again later); as errno says.
@@ -39,6 +47,8 @@ class Socket {
 
   // One more than the last one; wraps.
   uint32_t NextSequence() { return ++sequence_; }
+  // For a sender that numbers its messages itself, from NextSequence() on: so many more are used.
+  void SkipSequences(uint32_t count) { sequence_ += count; }
   // Replies to other ports are not ours.
   uint32_t port_id() const { return port_id_; }
 

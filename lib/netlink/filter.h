@@ -1,0 +1,45 @@
+// Filters that run a BPF program on a device's packets (tc-bpf(8)). All but DumpBpfFilters() are
+// pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/netlink/request.h"
+#include "lib/netlink/socket.h"
+
+namespace spoke::netlink {
+
+enum class Direction : uint8_t { kIngress, kEgress };
+
+struct BpfFilter {
+  int32_t link = 0;  // Index.
+  uint16_t priority = 0;
+  std::string name;
+  uint32_t program_id = 0;
+
+  bool operator==(const BpfFilter&) const = default;
+};
+
+// From the payload of an RTM_NEWTFILTER message; the name is empty for a filter of another kind.
+// Errors: kDataLoss (cut short, or a length that cannot be).
+absl::StatusOr<BpfFilter> ParseBpfFilter(std::span<const uint8_t> payload);
+
+// Where filters of either direction go. It is there once a device: kAlreadyExists is tolerated.
+Request AddClsact(int32_t link);
+
+// Puts the filter there, or in the place of the one that was there with the same priority.
+// `program` is a descriptor; the program itself decides what becomes of a packet (direct action).
+Request SetBpfFilter(const BpfFilter& filter, Direction direction, int program);
+
+// One that is not there, on a device without such filters or one that is gone, is tolerated.
+Request DeleteBpfFilter(int32_t link, uint16_t priority, Direction direction);
+
+// Of one device. Filters of other kinds are left out. Errors: as Dump().
+absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
+                                                      Direction direction);
+
+}  // namespace spoke::netlink

@@ -23,13 +23,14 @@ packages=(
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev libabsl-dev
   libc-ares-dev libre2-dev zlib1g-dev libssl-dev libcurl4-openssl-dev
   libgtest-dev libgmock-dev libsqlite3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
-  nlohmann-json3-dev rapidjson-dev musl-tools libcli11-dev libmnl-dev libexpat1-dev prometheus-cpp-dev
+  nlohmann-json3-dev rapidjson-dev musl-tools libcli11-dev libmnl-dev libnftnl-dev libbpf-dev clang-14
+  libexpat1-dev prometheus-cpp-dev
   # tests: a simulator that speaks HTTP, a real container runtime, namespaces, certificates
   containerd runc podman containernetworking-plugins busybox-static iptables nftables
   golang-go dpkg-dev
-  libcpp-httplib-dev iproute2 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3
+  prometheus libcpp-httplib-dev iproute2 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3
   # checks and fuzzing; clang 14 beside GCC 12 sets the floor of the language we use
-  clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14 shellcheck
+  libclang-rt-14-dev clang-tidy-14 clang-format-14 shellcheck
 )
 
 readonly policy=/usr/sbin/policy-rc.d

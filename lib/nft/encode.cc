@@ -1,0 +1,398 @@
+#include "lib/nft/encode.h"
+
+#include <arpa/inet.h>
+#include <libmnl/libmnl.h>
+#include <libnftnl/chain.h>
+#include <libnftnl/common.h>
+#include <libnftnl/object.h>
+#include <libnftnl/rule.h>
+#include <libnftnl/set.h>
+#include <libnftnl/table.h>
+#include <libnftnl/udata.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "lib/nft/expressions.h"
+#include "lib/nft/set_types.h"
+#include "lib/nft/text.h"
+#include "lib/nft/validity.h"
+
+namespace spoke::nft {
+namespace {
+
+// libnftnl writes without looking where its buffer ends. The longest message is a rule: 128
+// expressions, the longest of which (a dynset with two inside) needs less than a kilobyte.
+constexpr size_t kMessageBytes = 256UL << 10;
+// linux/netfilter.h: the hooks of a netdev table.
+constexpr uint32_t kNetdevIngress = 0;
+constexpr uint32_t kNetdevEgress = 1;
+
+template <typename T, auto kFree>
+struct Free {
+  void operator()(T* object) const { kFree(object); }
+};
+template <typename T, auto kFree>
+using Owned = std::unique_ptr<T, Free<T, kFree>>;
+
+using OwnedTable = Owned<nftnl_table, nftnl_table_free>;
+using OwnedChain = Owned<nftnl_chain, nftnl_chain_free>;
+using OwnedRule = Owned<nftnl_rule, nftnl_rule_free>;
+using OwnedSet = Owned<nftnl_set, nftnl_set_free>;
+using OwnedElement = Owned<nftnl_set_elem, nftnl_set_elem_free>;
+using OwnedObject = Owned<nftnl_obj, nftnl_obj_free>;
+using OwnedUserData = Owned<nftnl_udata_buf, nftnl_udata_buf_free>;
+
+uint32_t HookNumber(Hook hook) {
+  switch (hook) {
+    case Hook::kPrerouting:
+      return NF_INET_PRE_ROUTING;
+    case Hook::kInput:
+      return NF_INET_LOCAL_IN;
+    case Hook::kForward:
+      return NF_INET_FORWARD;
+    case Hook::kOutput:
+      return NF_INET_LOCAL_OUT;
+    case Hook::kPostrouting:
+      return NF_INET_POST_ROUTING;
+    case Hook::kIngress:
+      return kNetdevIngress;
+    case Hook::kEgress:
+      return kNetdevEgress;
+  }
+  return NF_INET_FORWARD;
+}
+
+const char* TypeName(ChainType type) {
+  switch (type) {
+    case ChainType::kFilter:
+      return "filter";
+    case ChainType::kNat:
+      return "nat";
+    case ChainType::kRoute:
+      return "route";
+  }
+  return "filter";
+}
+
+// The first key behind an interval that ends with `last`; nothing behind the very last key there
+// is.
+bool Increment(Bytes& last) {
+  for (size_t i = last.size(); i > 0; --i) {
+    if (++last[i - 1] != 0) return true;
+  }
+  return false;
+}
+
+class Encoder {
+ public:
+  explicit Encoder(uint32_t first_sequence)
+      : sequence_(first_sequence), buffer_(std::make_unique_for_overwrite<char[]>(kMessageBytes)) {
+    batch_.first_sequence = first_sequence;
+    Append(nftnl_batch_begin(buffer_.get(), sequence_++));
+  }
+
+  absl::Status Add(size_t index, const Step& step) {
+    index_ = index;
+    table_ = &step.table;
+    RETURN_IF_ERROR(CheckName(step.table.name));
+    return std::visit([this](const auto& change) { return Encode(change); }, step.change);
+  }
+
+  Batch Finish() && {
+    if (!batch_.steps.empty()) {
+      auto* const last = reinterpret_cast<nlmsghdr*>(batch_.bytes.data() + last_offset_);
+      last->nlmsg_flags |= NLM_F_ACK;
+    }
+    Append(nftnl_batch_end(buffer_.get(), sequence_++));
+    return std::move(batch_);
+  }
+
+ private:
+  absl::Status Encode(const AddTable& /*none*/) { return Table(NFT_MSG_NEWTABLE, NLM_F_CREATE); }
+
+  absl::Status Encode(const DeleteTable& /*none*/) {
+    // Linux deletes what may not be there (DESTROYTABLE) since 6.3 only; this does the same.
+    RETURN_IF_ERROR(Table(NFT_MSG_NEWTABLE, NLM_F_CREATE));
+    return Table(NFT_MSG_DELTABLE, 0);
+  }
+
+  absl::Status Encode(const AddChain& change) {
+    return ChainMessages(NFT_MSG_NEWCHAIN, NLM_F_CREATE, change.chain);
+  }
+
+  absl::Status Encode(const FlushChain& change) {
+    RETURN_IF_ERROR(CheckName(change.chain));
+    const OwnedRule rule = NewRule(change.chain);
+    nftnl_rule_nlmsg_build_payload(Begin(NFT_MSG_DELRULE, 0), rule.get());
+    return End();
+  }
+
+  absl::Status Encode(const DeleteChain& change) {
+    Chain chain;
+    chain.name = change.chain;
+    return ChainMessages(NFT_MSG_DELCHAIN, 0, chain);
+  }
+
+  absl::Status Encode(const AddDevices& change) {
+    if (!change.chain.base || change.chain.base->devices.empty()) return absl::OkStatus();
+    return ChainMessages(NFT_MSG_NEWCHAIN, NLM_F_CREATE, change.chain);
+  }
+
+  absl::Status Encode(const DeleteDevices& change) {
+    // Without devices the message would mean the chain.
+    if (!change.chain.base || change.chain.base->devices.empty()) return absl::OkStatus();
+    return ChainMessages(NFT_MSG_DELCHAIN, 0, change.chain);
+  }
+
+  absl::Status Encode(const AddRule& change) {
+    const Rule& rule = change.rule;
+    RETURN_IF_ERROR(CheckRule(rule));
+    const OwnedRule made = NewRule(rule.chain);
+    for (const Expression& expression : rule.expressions) {
+      // The rule owns it from here on.
+      nftnl_rule_add_expr(made.get(), Translate(expression, table_->family).release());
+    }
+    if (!rule.comment.empty()) {
+      const OwnedUserData data(nftnl_udata_buf_alloc(NFT_USERDATA_MAXLEN));
+      CHECK(data != nullptr, "there is memory");
+      CHECK(nftnl_udata_put_strz(data.get(), NFTNL_UDATA_RULE_COMMENT, rule.comment.c_str()),
+            "a comment fits");
+      nftnl_rule_set_data(made.get(), NFTNL_RULE_USERDATA, nftnl_udata_buf_data(data.get()),
+                          nftnl_udata_buf_len(data.get()));
+    }
+    nftnl_rule_nlmsg_build_payload(Begin(NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND), made.get());
+    return End();
+  }
+
+  absl::Status Encode(const AddSet& change) {
+    RETURN_IF_ERROR(CheckName(change.set.name));
+    RETURN_IF_ERROR(CheckSet(change.set));
+    sets_[{*table_, change.set.name}] = &change.set;
+    const OwnedSet set = NewSet(change.set.name);
+    Describe(change.set, *set);
+    // The kernel wants a number that is no other set's of this batch.
+    nftnl_set_set_u32(set.get(), NFTNL_SET_ID, static_cast<uint32_t>(index_ + 1));
+    nftnl_set_nlmsg_build_payload(Begin(NFT_MSG_NEWSET, NLM_F_CREATE), set.get());
+    return End();
+  }
+
+  absl::Status Encode(const DeleteSet& change) {
+    RETURN_IF_ERROR(CheckName(change.set));
+    const OwnedSet set = NewSet(change.set);
+    nftnl_set_nlmsg_build_payload(Begin(NFT_MSG_DELSET, 0), set.get());
+    return End();
+  }
+
+  absl::Status Encode(const AddElements& change) {
+    return Elements(NFT_MSG_NEWSETELEM, NLM_F_CREATE, change.set, change.elements);
+  }
+
+  absl::Status Encode(const DeleteElements& change) {
+    return Elements(NFT_MSG_DELSETELEM, 0, change.set, change.elements);
+  }
+
+  absl::Status Encode(const FlushSet& change) {
+    RETURN_IF_ERROR(CheckName(change.set));
+    // No elements: all of them.
+    BeginElements(NFT_MSG_DELSETELEM, 0, change.set);
+    return End();
+  }
+
+  absl::Status Encode(const AddCounter& change) {
+    RETURN_IF_ERROR(CheckName(change.name));
+    const OwnedObject counter = NewObject(change.name);
+    nftnl_obj_set_u64(counter.get(), NFTNL_OBJ_CTR_PKTS, change.seed.packets);
+    nftnl_obj_set_u64(counter.get(), NFTNL_OBJ_CTR_BYTES, change.seed.bytes);
+    nftnl_obj_nlmsg_build_payload(Begin(NFT_MSG_NEWOBJ, NLM_F_CREATE), counter.get());
+    return End();
+  }
+
+  absl::Status Encode(const DeleteCounter& change) {
+    RETURN_IF_ERROR(CheckName(change.name));
+    const OwnedObject counter = NewObject(change.name);
+    nftnl_obj_nlmsg_build_payload(Begin(NFT_MSG_DELOBJ, 0), counter.get());
+    return End();
+  }
+
+  absl::Status Table(uint16_t type, uint16_t flags) {
+    const OwnedTable table(nftnl_table_alloc());
+    CHECK(table != nullptr, "there is memory");
+    nftnl_table_set_str(table.get(), NFTNL_TABLE_NAME, table_->name.c_str());
+    nftnl_table_nlmsg_build_payload(Begin(type, flags), table.get());
+    return End();
+  }
+
+  // One message, or more when the devices do not fit into one.
+  absl::Status ChainMessages(uint16_t type, uint16_t flags, const Chain& chain) {
+    RETURN_IF_ERROR(CheckName(chain.name));
+    const std::vector<std::string> none;
+    const std::vector<std::string>& devices = chain.base ? chain.base->devices : none;
+    size_t begin = 0;
+    do {
+      const size_t end = std::min(devices.size(), begin + kMaxDevicesPerMessage);
+      std::vector<const char*> names;
+      for (size_t i = begin; i < end; ++i) {
+        RETURN_IF_ERROR(CheckName(devices[i]));
+        names.push_back(devices[i].c_str());
+      }
+      const OwnedChain made(nftnl_chain_alloc());
+      CHECK(made != nullptr, "there is memory");
+      nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table_->name.c_str());
+      nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.name.c_str());
+      if (chain.base) {
+        nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_HOOKNUM, HookNumber(chain.base->hook));
+        nftnl_chain_set_s32(made.get(), NFTNL_CHAIN_PRIO, chain.base->priority);
+        if (type == NFT_MSG_NEWCHAIN) {
+          nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TYPE, TypeName(chain.base->type));
+          nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_POLICY, NF_ACCEPT);
+        }
+      }
+      if (!names.empty()) {
+        names.push_back(nullptr);
+        nftnl_chain_set_array(made.get(), NFTNL_CHAIN_DEVICES, names.data());
+      }
+      nftnl_chain_nlmsg_build_payload(Begin(type, flags), made.get());
+      RETURN_IF_ERROR(End());
+      begin = end;
+    } while (begin < devices.size());
+    return absl::OkStatus();
+  }
+
+  absl::Status Elements(uint16_t type, uint16_t flags, const std::string& set,
+                        const std::vector<Element>& elements) {
+    RETURN_IF_ERROR(CheckName(set));
+    const auto known = sets_.find({*table_, set});
+    nlattr* list = nullptr;  // Of the message under construction, if there is one.
+    const auto put = [&](const OwnedElement& made) {
+      if (list == nullptr) {
+        BeginElements(type, flags, set);
+        list = mnl_attr_nest_start(message_, NFTA_SET_ELEM_LIST_ELEMENTS);
+      }
+      nftnl_set_elem_nlmsg_build(message_, made.get(), NFTA_LIST_ELEM);
+      if (message_->nlmsg_len < kElementBytesPerMessage) return;
+      mnl_attr_nest_end(message_, list);
+      static_cast<void>(End());
+      list = nullptr;
+    };
+    for (const Element& element : elements) {
+      RETURN_IF_ERROR(CheckElement(element));
+      if (known != sets_.end()) RETURN_IF_ERROR(CheckFits(element, *known->second));
+      put(NewElement(element));
+      Bytes behind = element.last;
+      if (behind.empty() || !Increment(behind)) continue;
+      const OwnedElement end(nftnl_set_elem_alloc());
+      CHECK(end != nullptr, "there is memory");
+      nftnl_set_elem_set(end.get(), NFTNL_SET_ELEM_KEY, behind.data(),
+                         static_cast<uint32_t>(behind.size()));
+      nftnl_set_elem_set_u32(end.get(), NFTNL_SET_ELEM_FLAGS, NFT_SET_ELEM_INTERVAL_END);
+      put(end);
+    }
+    if (list != nullptr) {
+      mnl_attr_nest_end(message_, list);
+      return End();
+    }
+    return absl::OkStatus();
+  }
+
+  OwnedElement NewElement(const Element& element) const {
+    OwnedElement made(nftnl_set_elem_alloc());
+    CHECK(made != nullptr, "there is memory");
+    nftnl_set_elem_set(made.get(), NFTNL_SET_ELEM_KEY, element.key.data(),
+                       static_cast<uint32_t>(element.key.size()));
+    if (!element.value.empty()) {
+      nftnl_set_elem_set(made.get(), NFTNL_SET_ELEM_DATA, element.value.data(),
+                         static_cast<uint32_t>(element.value.size()));
+    }
+    if (element.verdict) {
+      nftnl_set_elem_set_u32(made.get(), NFTNL_SET_ELEM_VERDICT,
+                             static_cast<uint32_t>(VerdictNumber(element.verdict->kind)));
+      if (!element.verdict->chain.empty()) {
+        nftnl_set_elem_set_str(made.get(), NFTNL_SET_ELEM_CHAIN, element.verdict->chain.c_str());
+      }
+    }
+    if (element.seed != CountHere{}) {
+      nftnl_set_elem_add_expr(made.get(), NewCounter(element.seed).release());
+    }
+    return made;
+  }
+
+  OwnedRule NewRule(const std::string& chain) const {
+    OwnedRule rule(nftnl_rule_alloc());
+    CHECK(rule != nullptr, "there is memory");
+    nftnl_rule_set_str(rule.get(), NFTNL_RULE_TABLE, table_->name.c_str());
+    nftnl_rule_set_str(rule.get(), NFTNL_RULE_CHAIN, chain.c_str());
+    return rule;
+  }
+
+  OwnedSet NewSet(const std::string& name) const {
+    OwnedSet set(nftnl_set_alloc());
+    CHECK(set != nullptr, "there is memory");
+    nftnl_set_set_str(set.get(), NFTNL_SET_TABLE, table_->name.c_str());
+    nftnl_set_set_str(set.get(), NFTNL_SET_NAME, name.c_str());
+    return set;
+  }
+
+  OwnedObject NewObject(const std::string& name) const {
+    OwnedObject object(nftnl_obj_alloc());
+    CHECK(object != nullptr, "there is memory");
+    nftnl_obj_set_str(object.get(), NFTNL_OBJ_TABLE, table_->name.c_str());
+    nftnl_obj_set_str(object.get(), NFTNL_OBJ_NAME, name.c_str());
+    nftnl_obj_set_u32(object.get(), NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
+    return object;
+  }
+
+  nlmsghdr* Begin(uint16_t type, uint16_t flags) {
+    message_ = nftnl_nlmsg_build_hdr(buffer_.get(), type, FamilyNumber(table_->family), flags,
+                                     sequence_++);
+    return message_;
+  }
+
+  void BeginElements(uint16_t type, uint16_t flags, const std::string& set) {
+    Begin(type, flags);
+    mnl_attr_put_strz(message_, NFTA_SET_ELEM_LIST_TABLE, table_->name.c_str());
+    mnl_attr_put_strz(message_, NFTA_SET_ELEM_LIST_SET, set.c_str());
+  }
+
+  absl::Status End() {
+    CHECK(message_->nlmsg_len <= kMessageBytes, "a message fits its buffer");
+    last_offset_ = batch_.bytes.size();
+    batch_.steps.push_back(index_);
+    Append(message_);
+    return absl::OkStatus();
+  }
+
+  void Append(const nlmsghdr* message) {
+    const auto* const begin = reinterpret_cast<const uint8_t*>(message);
+    batch_.bytes.insert(batch_.bytes.end(), begin, begin + MNL_ALIGN(message->nlmsg_len));
+  }
+
+  Batch batch_;
+  uint32_t sequence_;
+  std::unique_ptr<char[]> buffer_;
+  size_t index_ = 0;  // Of the step.
+  const TableKey* table_ = nullptr;
+  nlmsghdr* message_ = nullptr;  // Under construction, in buffer_.
+  size_t last_offset_ = 0;       // Where the last step's last message begins.
+  std::map<std::pair<TableKey, std::string>, const Set*> sets_;  // Declared so far.
+};
+
+}  // namespace
+
+absl::StatusOr<Batch> Encode(const Transaction& transaction, uint32_t first_sequence) {
+  Encoder encoder(first_sequence);
+  for (size_t i = 0; i < transaction.steps.size(); ++i) {
+    const absl::Status status = encoder.Add(i, transaction.steps[i]);
+    if (!status.ok()) return base::Annotate(status, TitleOf(transaction, i));
+  }
+  return std::move(encoder).Finish();
+}
+
+}  // namespace spoke::nft

@@ -1,0 +1,41 @@
+// A transaction as the kernel takes it: one batch of netlink messages. Pure; built with libnftnl.
+//
+// The format is that of linux/netfilter/nfnetlink.h (NFNL_MSG_BATCH_BEGIN to NFNL_MSG_BATCH_END)
+// and linux/netfilter/nf_tables.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/nft/ruleset.h"
+
+namespace spoke::nft {
+
+// NFT_NETDEVICE_MAX; what is more takes further messages.
+inline constexpr size_t kMaxDevicesPerMessage = 256;
+// Elements fill several messages, since an attribute has 64 KiB at most.
+inline constexpr size_t kElementBytesPerMessage = 32UL << 10;
+
+struct Batch {
+  std::vector<uint8_t> bytes;
+  // The batch's own first message; those of the steps follow without gaps, then its end.
+  uint32_t first_sequence = 0;
+  // Which step the message behind the first one is of, and so on. A step may have several or none.
+  std::vector<size_t> steps;
+
+  uint32_t last_step_sequence() const {
+    return first_sequence + static_cast<uint32_t>(steps.size());
+  }
+};
+
+// The last message that belongs to a step asks for an acknowledgement, so that there is one answer
+// to wait for; the kernel reports errors unasked.
+//
+// Errors, which name the step: kInvalidArgument (a name that is empty or too long, a key or an
+// expression that cannot be, an element that does not fit the set's description in this same
+// transaction).
+absl::StatusOr<Batch> Encode(const Transaction& transaction, uint32_t first_sequence);
+
+}  // namespace spoke::nft

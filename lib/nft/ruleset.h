@@ -1,0 +1,419 @@
+// nf_tables objects as values: expressions, rules, sets, chains, and the transaction that puts them
+// into the kernel. Pure. The kernel's side of each is in linux/netfilter/nf_tables.h and nft(8).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+
+namespace spoke::nft {
+
+// Numbers and addresses in them are in the order in which the kernel compares them: network order
+// what is read from a packet, host order what is read with Meta and Ct.
+using Bytes = std::vector<uint8_t>;
+
+// As the kernel has a number of 32 bits that it made itself: a mark, an index, a state.
+Bytes HostOrder(uint32_t value);
+// As it stands in a packet.
+Bytes NetworkOrder(uint16_t value);
+Bytes NetworkOrder(const ip::Address& address);
+// A device's name, padded to 16 bytes (IFNAMSIZ). For a name that begins so, compare with the
+// name's own bytes.
+Bytes DeviceName(std::string_view name);
+// A key of several parts: each begins a register, so it is padded to a multiple of four bytes.
+Bytes Join(std::initializer_list<Bytes> parts);
+
+enum class Family : uint8_t { kInet, kNetdev, kIp, kIp6 };
+
+struct TableKey {
+  Family family = Family::kInet;
+  std::string name;
+
+  auto operator<=>(const TableKey&) const = default;
+};
+
+// One of the sixteen registers of 32 bits (NFT_REG32_00 and on). What is longer takes the next ones
+// too; a key of several parts stands in registers that follow each other, each part beginning one.
+using Register = uint8_t;
+
+enum class MetaKey : uint8_t {
+  kMark,
+  kInterface,      // iif: index of the device a packet came by.
+  kOutInterface,   // oif
+  kInterfaceName,  // iifname: 16 bytes, padded with NULs.
+  kOutInterfaceName,
+  kFamily,     // nfproto: one byte, AF_INET or AF_INET6.
+  kEtherType,  // protocol: two bytes, network order.
+  kTransport,  // l4proto: one byte.
+  kLength,
+  kSkuid,
+};
+
+struct LoadMeta {
+  MetaKey key;
+  Register to = 0;
+  bool operator==(const LoadMeta&) const = default;
+};
+
+struct SetMeta {
+  MetaKey key;
+  Register from = 0;
+  bool operator==(const SetMeta&) const = default;
+};
+
+enum class Header : uint8_t { kLink, kNetwork, kTransport };
+
+struct LoadPayload {
+  Header header = Header::kNetwork;
+  uint8_t offset = 0;  // Bytes.
+  uint8_t length = 0;
+  Register to = 0;
+  bool operator==(const LoadPayload&) const = default;
+};
+
+// to = (from & mask) ^ toggle; all of one length.
+struct MaskBits {
+  Register from = 0;
+  Register to = 0;
+  Bytes mask;
+  Bytes toggle;
+  bool operator==(const MaskBits&) const = default;
+};
+
+enum class Comparison : uint8_t {
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessOrEqual,
+  kGreater,
+  kGreaterOrEqual
+};
+
+// Ends the rule unless `from` compares so with `value`.
+struct Compare {
+  Comparison comparison = Comparison::kEqual;
+  Register from = 0;
+  Bytes value;
+  bool operator==(const Compare&) const = default;
+};
+
+// Ends the rule unless the key is in the set (`inverted`: if it is). Of a map, loads the value into
+// `to`; of a verdict map, gives the verdict (`verdict`). Counts in the element, where elements do,
+// but not when `inverted`.
+struct LookUp {
+  std::string set;
+  Register from = 0;
+  std::optional<Register> to = std::nullopt;
+  bool verdict = false;
+  bool inverted = false;
+  bool operator==(const LookUp&) const = default;
+};
+
+struct CountHere {  // In the rule: begins at 0 with each new version of the rule, unless given.
+  uint64_t packets = 0;
+  uint64_t bytes = 0;
+  bool operator==(const CountHere&) const = default;
+};
+
+struct CountIn {  // In the named counter.
+  std::string counter;
+  bool operator==(const CountIn&) const = default;
+};
+
+// Matches up to (`over`: above) so many a second.
+struct LimitRate {
+  uint64_t per_second = 0;
+  uint32_t burst = 0;  // Packets.
+  bool over = false;
+  bool operator==(const LimitRate&) const = default;
+};
+
+// Matches up to (`over`: above) so many tracked connections.
+struct LimitConnections {
+  uint32_t count = 0;
+  bool over = false;
+  bool operator==(const LimitConnections&) const = default;
+};
+
+// Puts the key into the dynamic set, or finds it there, and applies `each` to the element. Ends the
+// rule when the set is full, and when `each` does not match. `refresh` starts the timeout again
+// (nft's "update", not "add").
+struct PutInSet {
+  std::string set;
+  Register from = 0;
+  bool refresh = false;
+  absl::Duration timeout = absl::ZeroDuration();  // Zero: the set's.
+  std::vector<std::variant<CountHere, LimitRate, LimitConnections>> each;
+  bool operator==(const PutInSet&) const = default;
+};
+
+struct LoadImmediate {
+  Register to = 0;
+  Bytes value;
+  bool operator==(const LoadImmediate&) const = default;
+};
+
+enum class VerdictKind : uint8_t { kAccept, kDrop, kReturn, kJump, kGoto };
+
+struct Verdict {
+  VerdictKind kind = VerdictKind::kAccept;
+  std::string chain = {};  // Of jump and goto.
+  bool operator==(const Verdict&) const = default;
+};
+
+// In a netdev chain: sends the packet out by the device whose index `device` holds, to the
+// neighbour with the address in `address`; TTL or hop limit falls by one. The packet is gone.
+struct Forward {
+  Register device = 0;
+  Register address = 0;
+  bool ipv6 = false;
+  bool operator==(const Forward&) const = default;
+};
+
+enum class CtKey : uint8_t {
+  kState,   // Bits as the four constants below.
+  kStatus,  // Bits of enum ip_conntrack_status: IPS_DST_NAT is 32, IPS_SRC_NAT 16.
+  kMark,
+  kDirection,  // One byte; 0: original.
+};
+inline constexpr uint32_t kCtInvalid = 1;
+inline constexpr uint32_t kCtEstablished = 2;
+inline constexpr uint32_t kCtRelated = 4;
+inline constexpr uint32_t kCtNew = 8;
+
+struct LoadCt {
+  CtKey key;
+  Register to = 0;
+  bool operator==(const LoadCt&) const = default;
+};
+
+struct SetCtMark {
+  Register from = 0;
+  bool operator==(const SetCtMark&) const = default;
+};
+
+struct NoTrack {
+  bool operator==(const NoTrack&) const = default;
+};
+
+// to = jhash(from, length, seed) % modulus + offset
+struct HashOf {
+  Register from = 0;
+  uint8_t length = 0;  // Bytes.
+  Register to = 0;
+  uint32_t modulus = 1;
+  uint32_t seed = 0;
+  uint32_t offset = 0;
+  bool operator==(const HashOf&) const = default;
+};
+
+// Source translation to the address of the device the packet leaves by; ports at random.
+struct Masquerade {
+  bool fully_random = true;
+  bool operator==(const Masquerade&) const = default;
+};
+
+// To an address in `address_from`..`address_to` (the same for one), IPv4 or IPv6, chosen by the
+// kernel; `ports`: registers of the first and the last port.
+struct TranslateSource {
+  Register address_from = 0;
+  Register address_to = 0;
+  bool ipv6 = false;
+  bool fully_random = true;
+  std::optional<std::pair<Register, Register>> ports = std::nullopt;
+  bool operator==(const TranslateSource&) const = default;
+};
+
+struct TranslateDestination {
+  Register address = 0;
+  std::optional<Register> port = std::nullopt;
+  bool ipv6 = false;
+  bool operator==(const TranslateDestination&) const = default;
+};
+
+struct Reject {  // TCP reset for TCP, else ICMP port unreachable of the packet's family.
+  bool tcp_reset = false;
+  bool operator==(const Reject&) const = default;
+};
+
+using Expression = std::variant<LoadMeta, SetMeta, LoadPayload, MaskBits, Compare, LookUp,
+                                CountHere, CountIn, LimitRate, LimitConnections, PutInSet,
+                                LoadImmediate, Verdict, Forward, LoadCt, SetCtMark, NoTrack, HashOf,
+                                Masquerade, TranslateSource, TranslateDestination, Reject>;
+
+struct Rule {
+  std::string chain;
+  std::vector<Expression> expressions;
+  std::string comment = {};  // At most 127 bytes; nft and iptables-nft show it.
+  bool operator==(const Rule&) const = default;
+};
+
+// kIngress and kEgress (Linux 5.16) are those of a netdev table.
+enum class Hook : uint8_t {
+  kPrerouting,
+  kInput,
+  kForward,
+  kOutput,
+  kPostrouting,
+  kIngress,
+  kEgress
+};
+enum class ChainType : uint8_t { kFilter, kNat, kRoute };
+
+struct BaseHook {
+  ChainType type = ChainType::kFilter;
+  Hook hook = Hook::kForward;
+  int32_t priority = 0;
+  std::vector<std::string> devices = {};  // Of kIngress and kEgress.
+  bool operator==(const BaseHook&) const = default;
+};
+
+struct Chain {
+  std::string name;
+  std::optional<BaseHook> base = std::nullopt;  // Policy accept.
+  bool operator==(const Chain&) const = default;
+};
+
+// What one part of a key, or a value, is: only so that nft prints it well.
+enum class Field : uint8_t {
+  kIpv4,
+  kIpv6,
+  kMark,
+  kInterfaceIndex,
+  kInterfaceName,
+  kPort,
+  kProtocol,
+  kBytes4
+};
+
+struct Set {
+  std::string name;
+  std::vector<Field> key;
+  std::optional<Field> value = std::nullopt;  // A map's.
+  bool verdicts = false;                      // A verdict map.
+  // One key part only, an address or a number in network order; neither dynamic nor with a size.
+  bool intervals = false;
+  bool dynamic = false;  // Filled by PutInSet; has a size.
+  bool counts = false;   // Elements count.
+  uint32_t size = 0;     // The most elements; 0: as many as memory has room for.
+  absl::Duration timeout = absl::ZeroDuration();  // Zero: elements stay.
+  bool operator==(const Set&) const = default;
+};
+
+struct Element {
+  Bytes key;
+  // Of a set with intervals the last key of the interval, the same as `key` for one alone. Empty in
+  // all other sets.
+  Bytes last = {};
+  Bytes value = {};                               // A map's.
+  std::optional<Verdict> verdict = std::nullopt;  // A verdict map's.
+  CountHere seed = {};                            // What its counter begins with.
+  bool operator==(const Element&) const = default;
+};
+
+// Each as the kernel has it: adding what is there with the same description changes nothing,
+// elements and counters keep what they have counted, and a rule is always one more.
+struct AddTable {};
+// All in it goes as well. OK when there is none.
+struct DeleteTable {};
+// A netdev chain that is there gets the devices it lacks, and loses none.
+struct AddChain {
+  Chain chain;
+};
+// Its rules go; devices and elements stay.
+struct FlushChain {
+  std::string chain;
+};
+struct DeleteChain {
+  std::string chain;
+};
+struct AddRule {
+  Rule rule;
+};
+struct AddSet {
+  Set set;
+};
+struct DeleteSet {
+  std::string set;
+};
+// Refused as a whole when an element is there with another value.
+struct AddElements {
+  std::string set;
+  std::vector<Element> elements;
+};
+// Refused as a whole when one is not there.
+struct DeleteElements {
+  std::string set;
+  std::vector<Element> elements;
+};
+struct FlushSet {
+  std::string set;
+};
+struct AddCounter {
+  std::string name;
+  CountHere seed;
+};
+struct DeleteCounter {
+  std::string name;
+};
+// Devices of a netdev base chain that is there (Linux 6.5), whose type, hook and priority `chain`
+// repeats. Adding one that it has already changes nothing. Deleting one that it has not is refused,
+// and the whole transaction with it; so is deleting one that the same transaction adds.
+//
+// Before Linux 6.16 a device that goes leaves its chains by itself, and a name that no device bears
+// is refused; since then the chain keeps the name, and takes in whatever device comes to bear it.
+// Before Linux 6.5 DeleteDevices deletes the chain: probe first.
+struct AddDevices {
+  Chain chain;
+};
+struct DeleteDevices {
+  Chain chain;
+};
+
+using Change = std::variant<AddTable, DeleteTable, AddChain, FlushChain, DeleteChain, AddRule,
+                            AddSet, DeleteSet, AddElements, DeleteElements, FlushSet, AddCounter,
+                            DeleteCounter, AddDevices, DeleteDevices>;
+
+struct Step {
+  TableKey table;
+  Change change;
+};
+
+// All steps or none; packets see either the state before or the one after.
+struct Transaction {
+  std::vector<Step> steps;
+
+  void Add(const TableKey& table, Change change) { steps.push_back({table, std::move(change)}); }
+  bool empty() const { return steps.empty(); }
+};
+
+struct ElementReading {
+  Element element;  // Without a seed.
+  uint64_t packets = 0;
+  uint64_t bytes = 0;
+};
+
+struct CounterReading {
+  std::string name;
+  uint64_t packets = 0;
+  uint64_t bytes = 0;
+};
+
+struct RuleReading {
+  std::string chain;
+  uint64_t handle = 0;
+  std::string comment;
+  // Of the first counter in it.
+  uint64_t packets = 0;
+  uint64_t bytes = 0;
+};
+
+}  // namespace spoke::nft

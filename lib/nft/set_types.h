@@ -1,0 +1,18 @@
+// What the kernel and nft(8) are told about a set. For encode.cc and connection.cc. Pure.
+#pragma once
+
+#include <libnftnl/set.h>
+
+#include <cstdint>
+
+#include "lib/nft/ruleset.h"
+
+namespace spoke::nft {
+
+// The kernel's number (NFPROTO_INET).
+uint8_t FamilyNumber(Family family);
+
+// Fills in all but names.
+void Describe(const Set& set, nftnl_set& out);
+
+}  // namespace spoke::nft

@@ -4,11 +4,13 @@
 #include <prometheus/exposer.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -30,9 +32,14 @@ bool IsName(std::string_view text) {
 }
 
 // What a label must never be, since there are as many values as there are addresses or pods.
-bool IsUnbounded(std::string_view label) {
-  static constexpr std::string_view kBanned[] = {"address", "ip",  "pod",          "container",
-                                                 "uid",     "mac", "container_id", "vm_id"};
+bool IsUnbounded(const LabelSpec& spec, bool from_source) {
+  // A source may name a few pods, sorted out by what they use.
+  constexpr size_t kMostPods = 64;
+  const std::string_view label = spec.name;
+  if (label == "pod") return !from_source || spec.max_values > kMostPods;
+
+  static constexpr std::string_view kBanned[] = {"address", "ip",           "container", "uid",
+                                                 "mac",     "container_id", "vm_id"};
   return std::find(std::begin(kBanned), std::end(kBanned), label) != std::end(kBanned);
 }
 
@@ -47,7 +54,7 @@ void CheckSpec(const MetricSpec& spec) {
             std::is_sorted(spec.buckets.begin(), spec.buckets.end()),
         "histograms, and only they, have buckets");
   for (const LabelSpec& label : spec.labels) {
-    CHECK(IsName(label.name) && label.name != "le" && !IsUnbounded(label.name),
+    CHECK(IsName(label.name) && label.name != "le" && !IsUnbounded(label, spec.from_source),
           "a label has few values");
     CHECK(label.values.empty() != (label.max_values == 0), "a label's values are bounded");
   }
@@ -82,20 +89,8 @@ class Metrics::Impl final : public prometheus::Collectable {
     for (const MetricSpec& spec : table_) {
       CheckSpec(spec);
       Family family{.spec = &spec, .seen = std::vector<std::set<std::string>>(spec.labels.size())};
-      switch (spec.type) {
-        case MetricType::kCounter:
-          family.counters =
-              &prometheus::BuildCounter().Name(spec.name).Help(spec.help).Register(registry_);
-          break;
-        case MetricType::kGauge:
-          family.gauges =
-              &prometheus::BuildGauge().Name(spec.name).Help(spec.help).Register(registry_);
-          break;
-        case MetricType::kHistogram:
-          family.histograms =
-              &prometheus::BuildHistogram().Name(spec.name).Help(spec.help).Register(registry_);
-          break;
-      }
+      CHECK(!spec.from_source || spec.type != MetricType::kHistogram, "a sample is one number");
+      if (!spec.from_source) Register(spec, family);
       const bool is_new = families_.emplace(spec.name, std::move(family)).second;
       CHECK(is_new, "a metric stands in the table once");
     }
@@ -153,18 +148,32 @@ class Metrics::Impl final : public prometheus::Collectable {
     hooks_.push_back(std::move(update));
   }
 
+  void AddSource(std::function<std::vector<Samples>()> source) {
+    const absl::MutexLock lock(&hooks_mutex_);
+    sources_.push_back(std::move(source));
+  }
+
   // Waits for a scrape that is under way.
   void DropHooks() {
     const absl::MutexLock lock(&hooks_mutex_);
     hooks_.clear();
+    sources_.clear();
   }
 
   std::vector<prometheus::MetricFamily> Collect() const override {
+    std::vector<prometheus::MetricFamily> given;
     {
       const absl::MutexLock lock(&hooks_mutex_);
       for (const auto& update : hooks_) update();
+      for (const auto& source : sources_) {
+        for (const Samples& samples : source()) {
+          if (!samples.series.empty()) given.push_back(FamilyOf(samples));
+        }
+      }
     }
-    return registry_.Collect();
+    std::vector<prometheus::MetricFamily> all = registry_.Collect();
+    std::move(given.begin(), given.end(), std::back_inserter(all));
+    return all;
   }
 
   const std::vector<MetricSpec>& table() const { return table_; }
@@ -179,11 +188,52 @@ class Metrics::Impl final : public prometheus::Collectable {
     std::set<prometheus::Labels> series;      // Likewise.
   };
 
+  void Register(const MetricSpec& spec, Family& family) {
+    switch (spec.type) {
+      case MetricType::kCounter:
+        family.counters =
+            &prometheus::BuildCounter().Name(spec.name).Help(spec.help).Register(registry_);
+        break;
+      case MetricType::kGauge:
+        family.gauges =
+            &prometheus::BuildGauge().Name(spec.name).Help(spec.help).Register(registry_);
+        break;
+      case MetricType::kHistogram:
+        family.histograms =
+            &prometheus::BuildHistogram().Name(spec.name).Help(spec.help).Register(registry_);
+        break;
+    }
+  }
+
+  // The table does not change once it is made, so this takes no lock.
+  prometheus::MetricFamily FamilyOf(const Samples& samples) const {
+    const auto spec = std::find_if(table_.begin(), table_.end(), [&](const MetricSpec& metric) {
+      return metric.name == samples.metric;
+    });
+    CHECK(spec != table_.end() && spec->from_source, "a source's metric stands in the table");
+    prometheus::MetricFamily family;
+    family.name = spec->name;
+    family.help = spec->help;
+    const bool counts = spec->type == MetricType::kCounter;
+    family.type = counts ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
+    for (const Sample& sample : samples.series) {
+      CHECK(sample.labels.size() == spec->labels.size(), "a sample has its metric's labels");
+      prometheus::ClientMetric metric;
+      for (size_t i = 0; i < sample.labels.size(); ++i) {
+        metric.label.push_back({spec->labels[i].name, sample.labels[i]});
+      }
+      (counts ? metric.counter.value : metric.gauge.value) = sample.value;
+      family.metric.push_back(std::move(metric));
+    }
+    return family;
+  }
+
   Family& Find(std::string_view name, MetricType type, const std::vector<std::string>& labels)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto found = families_.find(name);
     CHECK(found != families_.end() && found->second.spec->type == type &&
-              found->second.spec->labels.size() == labels.size(),
+              found->second.spec->labels.size() == labels.size() &&
+              !found->second.spec->from_source,
           "a metric stands in the table with its type and labels");
     return found->second;
   }
@@ -218,6 +268,7 @@ class Metrics::Impl final : public prometheus::Collectable {
   std::map<std::string, Family, std::less<>> families_ ABSL_GUARDED_BY(mutex_);
   mutable absl::Mutex hooks_mutex_;
   std::vector<std::function<void()>> hooks_ ABSL_GUARDED_BY(hooks_mutex_);
+  std::vector<std::function<std::vector<Samples>()>> sources_ ABSL_GUARDED_BY(hooks_mutex_);
 };
 
 Metrics::Metrics(std::vector<MetricSpec> table) : impl_(std::make_shared<Impl>(std::move(table))) {}
@@ -236,6 +287,9 @@ void Metrics::Remove(std::string_view name, const std::vector<std::string>& labe
   impl_->Remove(name, labels);
 }
 void Metrics::BeforeScrape(std::function<void()> update) { impl_->BeforeScrape(std::move(update)); }
+void Metrics::AddSource(std::function<std::vector<Samples>()> source) {
+  impl_->AddSource(std::move(source));
+}
 const std::vector<MetricSpec>& Metrics::table() const { return impl_->table(); }
 
 std::string Metrics::Render() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/telemetry/samples.h"
 
 namespace prometheus {
 class Counter;
@@ -42,6 +43,9 @@ struct MetricSpec {
   std::string help;
   std::vector<LabelSpec> labels = {};
   std::vector<double> buckets = {};  // Upper bounds, rising; for histograms only.
+  // A source gives its samples at each scrape (Metrics::AddSource): it has no handles, and the
+  // source keeps to the caps. Only such a metric may have a pod's name as a label.
+  bool from_source = false;
 };
 
 // Handles are cheap to copy and to use (some 10 ns), thread-safe, and valid as long as their
@@ -104,6 +108,11 @@ class Metrics {
   // Called before every scrape, on the scraping thread, for what is cheaper to look up than to
   // keep: must be quick, and must not call Render(). Never called again once Metrics is gone.
   void BeforeScrape(std::function<void()> update);
+
+  // Gives, at every scrape and on its thread, the samples of metrics that the table has as
+  // `from_source`; a metric without samples is left out. What is said of BeforeScrape() holds here
+  // too.
+  void AddSource(std::function<std::vector<Samples>()> source);
 
   // The text of a scrape, in the Prometheus exposition format.
   std::string Render() const;

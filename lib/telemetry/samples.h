@@ -1,0 +1,24 @@
+// Values of a metric as of one scrape: for what others count and we only pass on. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace spoke::telemetry {
+
+struct Sample {
+  std::vector<std::string> labels;  // Values, in the order of the metric's table.
+  double value = 0;
+
+  bool operator==(const Sample&) const = default;
+};
+
+// All series of one metric; each set of labels once.
+struct Samples {
+  std::string metric;
+  std::vector<Sample> series;
+
+  bool operator==(const Samples&) const = default;
+};
+
+}  // namespace spoke::telemetry

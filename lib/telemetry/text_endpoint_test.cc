@@ -1,0 +1,96 @@
+#include "lib/telemetry/text_endpoint.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::telemetry {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+os::UniqueFd Connect(int port) {
+  os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+  return fd;
+}
+
+std::string Ask(int port, const std::string& request) {
+  const os::UniqueFd fd = Connect(port);
+  EXPECT_EQ(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(request.size()));
+  std::string answer;
+  std::array<char, 4096> buffer{};
+  for (ssize_t got = 0; (got = ::recv(fd.get(), buffer.data(), buffer.size(), 0)) > 0;) {
+    answer.append(buffer.data(), static_cast<size_t>(got));
+  }
+  return answer;
+}
+
+std::unique_ptr<TextEndpoint> Open(std::string text) {
+  auto opened = TextEndpoint::Open("127.0.0.1:0", [text = std::move(text)] { return text; });
+  EXPECT_TRUE(opened.ok()) << opened.status();
+  return *std::move(opened);
+}
+
+TEST(TextEndpoint, ServesWhatItIsGiven) {
+  const auto endpoint = Open("up 1\n");
+  for (const char* path : {"/metrics", "/metrics?collect=all"}) {
+    EXPECT_THAT(Ask(endpoint->port(), std::string("GET ") + path + " HTTP/1.1\r\nHost: a\r\n\r\n"),
+                AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("Content-Length: 5\r\n"),
+                      HasSubstr("text/plain; version=0.0.4"), EndsWith("\r\n\r\nup 1\n")));
+  }
+}
+
+TEST(TextEndpoint, ServesALongTextWhole) {
+  const std::string text(10'000'000, 'x');
+  const auto endpoint = Open(text);
+  EXPECT_THAT(Ask(endpoint->port(), "GET /metrics HTTP/1.0\r\n\r\n").size(),
+              testing::Gt(text.size()));
+}
+
+TEST(TextEndpoint, OtherRequestsAreRefused) {
+  const auto endpoint = Open("up 1\n");
+  EXPECT_THAT(Ask(endpoint->port(), "GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(Ask(endpoint->port(), "POST /metrics HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(Ask(endpoint->port(), "\r\n\r\n"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(Ask(endpoint->port(), "GET /metrics HTTP/1.1\r\n\r\n"), EndsWith("up 1\n"));
+}
+
+TEST(TextEndpoint, ItsEndWaitsForNoConnection) {
+  auto endpoint = Open("up 1\n");
+  Ask(endpoint->port(), "GET /metrics HTTP/1.1\r\n\r\n");
+  const os::UniqueFd silent = Connect(endpoint->port());
+  const absl::Time began = absl::Now();
+  endpoint.reset();
+  EXPECT_LT(absl::Now() - began, kRequestPatience);
+}
+
+TEST(TextEndpoint, AnAddressInUseIsAnErrorThatNamesIt) {
+  const auto endpoint = Open("");
+  const std::string address = "127.0.0.1:" + std::to_string(endpoint->port());
+  const auto second = TextEndpoint::Open(address, [] { return ""; });
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(address));
+  for (const char* wrong : {"localhost:1", "9465", "127.0.0.1", ":1", "127.0.0.1:x"}) {
+    EXPECT_EQ(TextEndpoint::Open(wrong, [] { return ""; }).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace spoke::telemetry

@@ -216,6 +216,14 @@ absl::StatusOr<v1::WhatIfResponse> Client::WhatIf(const v1::WhatIfRequest& reque
 absl::StatusOr<v1::GetTopResponse> Client::GetTop(const v1::GetTopRequest& request) const {
   return calls_->One(&Stub::GetTop, request);
 }
+absl::StatusOr<v1::GetTrafficResponse> Client::GetTraffic(
+    const v1::GetTrafficRequest& request) const {
+  return calls_->One(&Stub::GetTraffic, request);
+}
+absl::Status Client::VerifyPolicy(const v1::VerifyPolicyRequest& request,
+                                  const Each<v1::VerifyPolicyResponse>& each) const {
+  return calls_->Many(&Stub::AsyncVerifyPolicy, request, each, false);
+}
 absl::Status Client::ListEvents(const v1::ListEventsRequest& request,
                                 const Each<v1::ListEventsResponse>& each) const {
   return calls_->Many(&Stub::AsyncListEvents, request, each, request.follow());

@@ -290,6 +290,18 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     *response = state.what_if;
     return Begin("WhatIf", *request);
   }
+  grpc::Status GetTraffic(Context*, const v1::GetTrafficRequest* request,
+                          v1::GetTrafficResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.traffic;
+    return Begin("GetTraffic", *request);
+  }
+  grpc::Status VerifyPolicy(Context*, const v1::VerifyPolicyRequest* request,
+                            grpc::ServerWriter<v1::VerifyPolicyResponse>* writer) override {
+    absl::MutexLock lock(&mutex);
+    for (const v1::VerifyPolicyResponse& answer : state.verified) writer->Write(answer);
+    return Begin("VerifyPolicy", *request);
+  }
   grpc::Status GetTop(Context*, const v1::GetTopRequest* request,
                       v1::GetTopResponse* response) override {
     absl::MutexLock lock(&mutex);

@@ -28,6 +28,8 @@ struct FakeState {
   v1::ExplainResponse explain;
   v1::WhatIfResponse what_if;
   v1::GetTopResponse top;
+  v1::GetTrafficResponse traffic;
+  std::vector<v1::VerifyPolicyResponse> verified;
   std::vector<v1::EventInfo> events;
   std::vector<v1::BackupResponse> backup;
 

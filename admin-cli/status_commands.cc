@@ -1,4 +1,7 @@
+#include <memory>
+
 #include "admin-cli/list_form.h"
+#include "admin-cli/traffic_top.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
@@ -113,7 +116,8 @@ ListForm<v1::TopEntry> TopForm(std::string what, bool has_held) {
   return form;
 }
 
-absl::StatusOr<int> Top(Session& session) {
+absl::StatusOr<int> Top(Session& session, TrafficRates& rates) {
+  if (session.arguments.Has("what")) return TrafficTop(session, rates);
   v1::GetTopRequest request;
   request.set_limit(session.arguments.Count("limit"));
   ASSIGN_OR_RETURN(const v1::GetTopResponse top, session.client.GetTop(request));
@@ -188,16 +192,43 @@ std::vector<Command> StatusCommands() {
        .group = kGroupLook,
        .watchable = true},
       {.name = "top",
-       .summary = "Who uses most addresses, and how busy the server is",
-       .description = "The nodes and the namespaces with most lent addresses, and what happened "
-                      "each second of the last minute.",
-       .examples = {"spokectl top", "spokectl top --limit 5 --watch"},
+       .summary = "Who uses most addresses, who sends and receives most, how busy the server is",
+       .description =
+           "Without a word: the nodes and the namespaces with most lent addresses, and what "
+           "happened each second of the last minute.\n\n"
+           "With one, the traffic of namespaces, teams, nodes, or of the pods that agents name as "
+           "those with most of it outside the cluster: bytes since the server began, and each "
+           "second between two readings. Agents report every ten seconds. IN and RECEIVED are "
+           "what pods receive.",
+       .examples = {"spokectl top", "spokectl top --limit 5 --watch",
+                    "spokectl top namespaces --class internet",
+                    "spokectl top pods --namespace vision --sort out --watch"},
+       .positionals = {{.name = "what",
+                        .value = "WHAT",
+                        .help = "Whose traffic",
+                        .choices = {"namespaces", "teams", "pods", "nodes"}}},
        .options = {{.name = "limit",
                     .value = "N",
-                    .help = "How many nodes and namespaces",
+                    .help = "How many rows",
                     .values = Values::kCount,
-                    .fallback = "20"}},
-       .run = Top,
+                    .fallback = "20"},
+                   {.name = "class",
+                    .value = "CLASS",
+                    .help = "Traffic of one class: internet, cluster, hub, group:NAME"},
+                   {.name = "namespace", .value = "NAMESPACE", .help = "Pods of one namespace"},
+                   {.name = "sort",
+                    .value = "BY",
+                    .help = "What comes first",
+                    .choices = {"rate", "in", "out", "received", "sent", "name"},
+                    .fallback = "rate"},
+                   {.name = "over",
+                    .value = "TIME",
+                    .help = "How far apart the two readings are",
+                    .values = Values::kDuration,
+                    .fallback = "10s"}},
+       // Shared with each repetition of --watch, which knows a verb only as a function.
+       .run = [rates = std::make_shared<TrafficRates>()](
+                  Session& session) { return Top(session, *rates); },
        .group = kGroupLook,
        .watchable = true},
       {.name = "unfreeze",

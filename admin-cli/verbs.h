@@ -15,6 +15,7 @@ Command IpCommand();                     // ip list|show|history|release|quarant
 Command ReserveCommand();                // reserve create|list|release.
 std::vector<Command> ObjectCommands();   // apply, diff, get, delete.
 Command RolloutCommand();                // rollout status.
+Command PolicyCommand();                 // policy verify.
 Command AuditCommand();                  // audit.
 std::vector<Command> ExplainCommands();  // explain, whatif.
 Command AzureCommand();                  // azure plan-model.

@@ -9,15 +9,11 @@
 #include <cstring>
 #include <string_view>
 
+#include "lib/base/fnv1a.h"
 #include "lib/os/unique_fd.h"
 
 namespace spoke::cni {
 namespace {
-
-uint64_t Fnv1a(std::string_view text, uint64_t hash) {
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3ULL;
-  return hash;
-}
 
 std::string Hex(uint64_t number) {
   std::string text(16, '0');
@@ -49,9 +45,9 @@ bool WriteFile(const std::string& path, const std::string& bytes) {
 }  // namespace
 
 std::string TombstoneName(const std::string& container_id, const std::string& ifname) {
-  constexpr uint64_t kOffsetBasis = 0xCBF29CE484222325ULL;
   // The separator keeps ("ab", "c") apart from ("a", "bc").
-  return Hex(Fnv1a(ifname, Fnv1a(std::string_view("\0", 1), Fnv1a(container_id, kOffsetBasis))));
+  return Hex(
+      base::Fnv1a(ifname, base::Fnv1a(std::string_view("\0", 1), base::Fnv1a(container_id))));
 }
 
 std::string TombstoneFolder(const std::string& socket) {

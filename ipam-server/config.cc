@@ -30,6 +30,10 @@ void ReadListen(const ConfigMap& root, const CheckDirectory& check, ServerConfig
   const ConfigMap map = root.Map("listen", Need::kOptional);
   map.String("agents", &out.listen_agents, Need::kOptional);
   map.String("metrics", &out.listen_metrics, Need::kOptional);
+  map.CustomList("advertised", Need::kOptional, [&](std::string_view text) -> absl::Status {
+    ASSIGN_OR_RETURN(out.advertised.emplace_back(), ip::Address::Parse(text));
+    return absl::OkStatus();
+  });
   map.Custom("admin", Need::kOptional, [&](std::string_view text) {
     if (!text.starts_with("unix:/")) {
       return absl::InvalidArgumentError(

@@ -12,12 +12,15 @@
 #include "ipam-server/core/address_pool.h"
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/core/history.h"
+#include "lib/ip/address.h"
 #include "lib/rpc/credentials.h"
 
 namespace spoke::ipam {
 
 struct ServerConfig {
-  std::string listen_agents = "0.0.0.0:7443";                    // host:port
+  std::string listen_agents = "0.0.0.0:7443";  // host:port
+  // Where agents reach it, beside what it listens on: such as a load balancer's address.
+  std::vector<ip::Address> advertised;
   std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
   std::string listen_metrics = "127.0.0.1:9464";                 // host:port; "off": nowhere.
   rpc::TlsFiles tls;                                             // For agents.

@@ -32,7 +32,8 @@ TEST(ServerConfig, DefaultsStandWhereTheFileIsSilent) {
 
 TEST(ServerConfig, EverythingCanBeSaid) {
   const auto config = ParseServerConfig(
-      R"(listen: {agents: "10.0.0.1:7443", admin: "unix:/x/a.sock", metrics: "off"}
+      R"(listen: {agents: "10.0.0.1:7443", admin: "unix:/x/a.sock", metrics: "off",
+         advertised: [10.0.0.9, "fd00::9"]}
 tls: {ca: /c, certificate: /d, key: /k}
 store: {sqlite: /s/ipam.db}
 cloud: {static: {attachments_file: /run/att}}
@@ -49,6 +50,8 @@ debug: true
       "ipam.yaml", AllThere);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->pools.size(), 2U);
+  EXPECT_EQ(config->advertised, (std::vector<ip::Address>{*ip::Address::Parse("10.0.0.9"),
+                                                          *ip::Address::Parse("fd00::9")}));
   EXPECT_EQ(config->policy.target, (TargetPolicy{.min = 1, .batch = 2, .spare = 0.25, .max = 30}));
   EXPECT_EQ(config->policy.release, (ReleasePolicy{.idle_time = absl::Minutes(1),
                                                    .jitter_spread = absl::Minutes(2),

@@ -15,6 +15,8 @@
 #include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
 #include "ipam-server/jobs/history_job.h"
+#include "ipam-server/lifelines.h"
+#include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/node_service.h"
 #include "ipam-server/store/sqlite_store.h"
@@ -89,6 +91,16 @@ absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& 
   return servers;
 }
 
+void SayStarted(const ServerConfig& config, const std::string& store, const std::string& cloud,
+                telemetry::Log& log) {
+  log.Info("server_started", {{"version", base::kVersion},
+                              {"agents", config.listen_agents},
+                              {"admin", config.listen_admin},
+                              {"store", store},
+                              {"cloud", cloud},
+                              {"tls", config.tls.insecure ? "off" : "on"}});
+}
+
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
   grpc::EnableDefaultHealthCheckService(true);
@@ -102,7 +114,11 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
     ASSIGN_OR_RETURN(endpoint, telemetry::MetricsEndpoint::Open(config.listen_metrics, metrics));
   }
   EventRing events(log, clock);
-  const ServerSettings settings{.pools = config.pools, .fleet = config.policy};
+  ASSIGN_OR_RETURN(const std::vector<ip::Address> own, OwnAddresses());
+  const ServerSettings settings{
+      .pools = config.pools,
+      .fleet = config.policy,
+      .lifelines = LifelinesOf(config.listen_agents, own, config.advertised)};
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
@@ -120,31 +136,33 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                  {*store, node_service, cloud->requests(), clock, events, &server_metrics});
   answer_to = &loop;
   node_service.SetLoop(loop);
+  TrafficBook traffic(clock, &server_metrics);
+  node_service.SetTraffic(traffic);
+  loop.SetObjectsSink(
+      [&](const ObjectSet& objects) { traffic.SetTeams(TeamsByNamespace(objects)); });
   AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, *store, clock, events);
-  AdminService admin_service(
-      settings,
-      {.version = base::kVersion,
-       .store = store->Describe(),
-       .cloud = cloud->cloud().Describe(),
-       .started = clock.Now()},
-      os::DirectoryOf(config.sqlite),
-      {.loop = loop, .store = *store, .audit = audit, .events = events, .clock = clock});
+  AdminService admin_service(settings,
+                             {.version = base::kVersion,
+                              .store = store->Describe(),
+                              .cloud = cloud->cloud().Describe(),
+                              .started = clock.Now()},
+                             os::DirectoryOf(config.sqlite),
+                             {.loop = loop,
+                              .store = *store,
+                              .audit = audit,
+                              .events = events,
+                              .clock = clock,
+                              .traffic = traffic});
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, admin_service, node_service));
-  events.Info("server_started", {{"version", base::kVersion},
-                                 {"agents", config.listen_agents},
-                                 {"admin", config.listen_admin},
-                                 {"store", store->Describe()},
-                                 {"cloud", cloud->cloud().Describe()},
-                                 {"tls", config.tls.insecure ? "off" : "on"}});
+  SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
   loop.SetWritableSink([&](bool writable) { SetReady(*servers.admin, *servers.agents, writable); });
   SetReady(*servers.admin, *servers.agents, true);
   std::thread loop_thread([&] { loop.Run(); });
   audit.Start();
   history.Start();
-  const int signal = signals.Wait();
-  log.Info("server_stopping", {{"signal", signal}});
+  log.Info("server_stopping", {{"signal", signals.Wait()}});
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
   servers.agents->Shutdown(deadline);
   servers.admin->Shutdown(deadline);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "netagent/kernel/netlink_inspector.h"
@@ -26,6 +28,52 @@ std::optional<ConflistSettings> ConflistOf(const AgentConfig& config) {
 
 std::function<uint64_t()> RandomNumbers() {
   return [random = std::mt19937_64(std::random_device{}())]() mutable { return random(); };
+}
+
+// Whether the kernel tracks any connection. Where that cannot be read, nothing tracks.
+bool TracksConnections() {
+  const auto count = os::ReadFile("/proc/sys/net/netfilter/nf_conntrack_count");
+  return count.ok() && *count != "0\n";
+}
+
+// Ready before the parts that hold it.
+std::optional<Traffic> MakeTraffic(
+    const AgentConfig& config, const TrafficParts& parts, const os::Clock& clock,
+    telemetry::Log& log,
+    std::function<absl::Status(const std::map<uint32_t, ip::Address>&)> put_gateway_routes) {
+  if (parts.tables == nullptr || parts.routes == nullptr) return std::nullopt;
+  return std::optional<Traffic>(
+      std::in_place,
+      Traffic::Settings{
+          .egress = {},
+          .fast_path = {.uplink = config.nic, .wanted = config.traffic.fast_path},
+          .server_addresses = [addresses = parts.server_addresses] { return addresses; }},
+      Traffic::Edges{.tables = *parts.tables,
+                     .routes = *parts.routes,
+                     .clock = clock,
+                     .log = log,
+                     .put_gateway_routes = std::move(put_gateway_routes),
+                     .fast_path = parts.fast_path,
+                     .tracks_connections = &TracksConnections});
+}
+
+EgressParts::Settings EgressOf(const EgressConfig& config) {
+  EgressParts::Settings out{.platform = config.platform};
+  if (config.ip_masq) {
+    out.ip_masq_path = config.ip_masq->path;
+    out.ip_masq_ipv6 = config.ip_masq->ipv6;
+  }
+  if (config.gateway) {
+    out.gateway = {.health_port = config.gateway->health_port,
+                   .draining = config.gateway->draining,
+                   .drain_file = config.gateway->drain_file};
+    out.gateway_addresses = config.gateway->addresses;
+  }
+  if (config.nat_host) {
+    out.nat_host = {.endpoints = config.nat_host->endpoints, .max_age = config.nat_host->max_age};
+    out.nat_host_port = config.nat_host->health_port;
+  }
+  return out;
 }
 
 }  // namespace
@@ -48,13 +96,19 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                       });
                     }},
                log_),
+      traffic_(MakeTraffic(config, edges.traffic, clock_, log_,
+                           [this](const std::map<uint32_t, ip::Address>& marks) {
+                             return egress_ ? egress_->PrepareWays(marks) : absl::OkStatus();
+                           })),
+      traffic_parts_(std::move(edges.traffic)),
       attachments_({.node_name = identity.node_name,
                     .nic = config.nic,
                     .cooldown = config.cooldown,
                     .mtu = config.mtu,
                     .proof_required = cloud_.proves(),
                     .explain_unproven = [this] { return prover_ ? prover_->Explain() : ""; }},
-                   {router_, session_, clock_, log_}, std::move(edges.journal)),
+                   {router_, session_, clock_, log_, traffic_ ? &*traffic_ : nullptr},
+                   std::move(edges.journal)),
       nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
       repairer_({.repair_pods = config.repair_pods,
                  .spec_of = [this](const Lending& l) { return attachments_.SpecOf(l); },
@@ -63,7 +117,8 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                 {edges.inspector, router_, clock_, log_}, attachments_),
       check_([this](const Lending& l) { return attachments_.SpecOf(l); }, edges.inspector,
              attachments_, repairer_),
-      policy_(config.state_dir + "/policy", session_, log_),
+      policy_(config.state_dir + "/policy", session_, log_,
+              [this](const Policy& policy) { return PutInForce(policy); }),
       tombstones_(
           os::DirectoryOf(config.cni_socket) + "/tombstones",
           [this](const AttachmentKey& key, absl::Time written) {
@@ -85,7 +140,12 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                 .adds = adds_,
                 .checker = &check_,
                 .log = log_,
-                .strict_status = config.strict_status}) {}
+                .strict_status = config.strict_status}) {
+  if (traffic_) {
+    reporter_.emplace([this] { return traffic_->Read(/*is_scrape=*/false); }, session_, clock_,
+                      log_);
+  }
+}
 
 absl::Status Agent::Start(const std::vector<Event>& events) {
   ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
@@ -103,6 +163,9 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
         config_.azure->prove_deadline, attachments_);
   }
   policy_.Start();
+  RETURN_IF_ERROR(StartTraffic());
+  policy_prober_.emplace([this](std::function<void()> work) { loop_->Post(std::move(work)); },
+                         [this](const ProbeAnswer& answer) { session_.Answer(answer); });
   // Before anybody asks for an address that a DEL has freed.
   tombstones_.TakeUp(Tombstones::kFilesAtStart, clock_.Now());
   cni_.emplace(
@@ -113,6 +176,40 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
       log_);
   RETURN_IF_ERROR(cni_->Listen(config_.cni_socket));
   return session_.Start();
+}
+
+absl::Status Agent::StartTraffic() {
+  if (!traffic_) return absl::OkStatus();
+  if (traffic_parts_.gateway_routes != nullptr) {
+    egress_.emplace(EgressOf(config_.egress),
+                    EgressParts::Edges{.tables = *traffic_parts_.tables,
+                                       .routes = *traffic_parts_.gateway_routes,
+                                       .probe = gateway_probe_,
+                                       .loop = *loop_,
+                                       .clock = clock_,
+                                       .log = log_},
+                    EgressParts::Callbacks{.on_gateways =
+                                               [this](std::set<ip::Address> healthy) {
+                                                 return traffic_->OnGateways(std::move(healthy));
+                                               },
+                                           .on_ip_masq =
+                                               [this](std::optional<IpMasqConfig> files) {
+                                                 return traffic_->OnIpMasq(std::move(files));
+                                               }});
+    ASSIGN_OR_RETURN(EgressSettings settings, egress_->Start());
+    traffic_->UseEgress(std::move(settings));
+  }
+  ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
+  RETURN_IF_ERROR(base::Annotate(traffic_->Start(policy_.policy(), pods), "begin to count"));
+  if (egress_) egress_->OnRules(traffic_->egress(), traffic_->classes());
+  return absl::OkStatus();
+}
+
+absl::Status Agent::PutInForce(const Policy& policy) {
+  if (!traffic_) return absl::OkStatus();
+  RETURN_IF_ERROR(traffic_->OnPolicy(policy));
+  if (egress_) egress_->OnRules(traffic_->egress(), traffic_->classes());
+  return absl::OkStatus();
 }
 
 void Agent::Run(const os::SignalWaiter& signals) {
@@ -130,12 +227,39 @@ void Agent::Run(const os::SignalWaiter& signals) {
   stopper.join();
 }
 
+absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
+  struct Answer {
+    absl::Mutex mutex;
+    std::optional<AgentReading> reading ABSL_GUARDED_BY(mutex);
+  };
+  // Shared, since either side may give up first.
+  const auto answer = std::make_shared<Answer>();
+  loop_->Post([this, answer] {
+    AgentReading reading{.repairs = repairer_.counts()};
+    if (traffic_) reading.traffic = traffic_->Read(/*is_scrape=*/true);
+    const absl::MutexLock lock(&answer->mutex);
+    answer->reading = std::move(reading);
+  });
+  const absl::MutexLock lock(&answer->mutex);
+  const auto is_there = [&] {
+    answer->mutex.AssertHeld();
+    return answer->reading.has_value();
+  };
+  if (!answer->mutex.AwaitWithTimeout(absl::Condition(&is_there), within)) {
+    return absl::DeadlineExceededError("the agent is busy");
+  }
+  return *std::move(answer->reading);
+}
+
 void Agent::Tick() {
   attachments_.Tick();
   nic_check_.Tick();
   if (prover_) prover_->Tick();
   tombstones_.Tick(clock_.Now());
   repairer_.Tick();
+  if (egress_) egress_->Tick();
+  if (traffic_) traffic_->Tick();
+  if (reporter_) reporter_->Tick();
   // After all that may have made an address idle.
   adds_.Tick();
   if (conflist_.pending()) conflist_.Tick(CanServe(), clock_.Now());
@@ -143,10 +267,13 @@ void Agent::Tick() {
 
 absl::Duration Agent::UntilNextWake() const {
   absl::Time next = std::min({nic_check_.NextWake(), tombstones_.NextWake(), repairer_.NextWake()});
+  if (traffic_) next = std::min(next, traffic_->NextWake());
+  if (egress_) next = std::min(next, egress_->NextWake());
   if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
   if (prover_) {
     if (const auto wake = prover_->NextWake()) next = std::min(next, *wake);
   }
+  if (reporter_) next = std::min(next, reporter_->NextWake());
   absl::Duration wait = next - clock_.Now();
   if (const auto wake = adds_.NextWake()) {
     wait = std::min(wait, *wake - absl::Milliseconds(os::MonotonicMs()));

@@ -2,12 +2,14 @@
 // a signal.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/os/clock.h"
 #include "lib/os/event_loop.h"
@@ -20,17 +22,27 @@
 #include "netagent/cni/tombstones.h"
 #include "netagent/config.h"
 #include "netagent/journal/journal.h"
+#include "netagent/kernel/fast_path.h"
+#include "netagent/kernel/gateway_routes.h"
 #include "netagent/kernel/inspector.h"
+#include "netagent/kernel/nft_tables.h"
+#include "netagent/kernel/node_routes.h"
 #include "netagent/kernel/router.h"
+#include "netagent/kernel/tcp_probe.h"
 #include "netagent/kernel/wire_probe.h"
+#include "netagent/sync/agent_reading.h"
 #include "netagent/sync/attachment_check.h"
 #include "netagent/sync/attachments.h"
+#include "netagent/sync/egress_parts.h"
 #include "netagent/sync/host_list.h"
 #include "netagent/sync/nic_check.h"
 #include "netagent/sync/policy_keeper.h"
+#include "netagent/sync/policy_prober.h"
 #include "netagent/sync/prover.h"
 #include "netagent/sync/repairer.h"
 #include "netagent/sync/server_session.h"
+#include "netagent/sync/traffic.h"
+#include "netagent/sync/traffic_reporter.h"
 
 namespace spoke::netagent {
 
@@ -43,6 +55,15 @@ struct CloudParts {
   bool proves() const { return host != nullptr || wire != nullptr; }
 };
 
+// What counting, isolation and egress need of the kernel; null where they are switched off.
+struct TrafficParts {
+  NftTables* tables = nullptr;
+  NodeRoutes* routes = nullptr;
+  FastPath* fast_path = nullptr;                   // May be null: nothing is fast.
+  GatewayRoutes* gateway_routes = nullptr;         // May be null: no policy may have gateways.
+  std::vector<ip::Address> server_addresses = {};  // As they were when the agent started.
+};
+
 // Everything runs on the loop's thread but the two callbacks of the session, which only post to it.
 class Agent {
  public:
@@ -52,6 +73,7 @@ class Agent {
     std::unique_ptr<Journal> journal;
     telemetry::Log& log;
     CloudParts cloud;
+    TrafficParts traffic = {};
   };
   // Borrows `config` and the edges that are references.
   Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges);
@@ -65,12 +87,19 @@ class Agent {
   // agent.
   void Run(const os::SignalWaiter& signals);
 
+  // What metrics show of it, read on the loop's thread; waits for that, and so belongs to another
+  // thread. Once Start() has returned. Errors: kDeadlineExceeded (the loop had no time `within`).
+  absl::StatusOr<AgentReading> Read(absl::Duration within);
+
  private:
   // Looks after everything whose time may have come: after each round of the loop.
   void Tick();
   absl::Duration UntilNextWake() const;
   bool CanServe() const;
   void SayHello();
+  // Begins to count, with what pods there are, and to let them out.
+  absl::Status StartTraffic();
+  absl::Status PutInForce(const Policy& policy);
 
   void Take(const DesiredState& desired);
   void Take(const ReclaimRequest& request) { attachments_.OnReclaim(request); }
@@ -78,6 +107,7 @@ class Agent {
   void Take(const PolicyUpdate& update) { policy_.OnPolicy(update); }
   void Take(const Outlook& outlook) { adds_.OnOutlook(outlook); }
   void Take(const AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
+  void Take(const ProbeRequest& request) { policy_prober_->Probe(request); }
 
   const AgentConfig& config_;
   Router& router_;
@@ -86,12 +116,18 @@ class Agent {
   std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
   const CloudParts cloud_;
   ServerSession session_;
+  std::optional<Traffic> traffic_;  // Without it nobody counts.
+  const TrafficParts traffic_parts_;
+  SocketTcpProbe gateway_probe_;
+  std::optional<EgressParts> egress_;  // With traffic_.
   Attachments attachments_;
   NicCheck nic_check_;
   Repairer repairer_;
   AttachmentCheck check_;
   std::optional<Prover> prover_;  // With the cloud's parts only.
   PolicyKeeper policy_;
+  std::optional<TrafficReporter> reporter_;  // When somebody counts.
+  std::optional<PolicyProber> policy_prober_;
   Tombstones tombstones_;
   ConflistKeeper conflist_;
   std::optional<CniServer> cni_;  // Before those who hold its responders.

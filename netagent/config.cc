@@ -1,13 +1,15 @@
 #include "netagent/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <vector>
 
-#include "fmt/core.h"
+#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
 #include "lib/config/tls_fields.h"
 #include "lib/os/file.h"
+#include "netagent/core/iptables_rules.h"
 
 namespace spoke::netagent {
 namespace {
@@ -115,6 +117,66 @@ void ReadAzure(const ConfigMap& root, std::optional<AzureConfig>* azure) {
                {absl::Seconds(1), absl::Hours(1)});
 }
 
+absl::Status TakeFastPath(std::string_view text, bool* out) {
+  if (text != "auto" && text != "off") {
+    return absl::InvalidArgumentError(fmt::format("must be auto or off, not '{}'", text));
+  }
+  *out = text == "auto";
+  return absl::OkStatus();
+}
+
+void ReadTraffic(const ConfigMap& root, TrafficConfig* traffic) {
+  const ConfigMap map = root.Map("traffic", Need::kOptional);
+  map.Bool("enabled", &traffic->enabled, Need::kOptional);
+  map.Custom("fast_path", Need::kOptional,
+             [&](std::string_view text) { return TakeFastPath(text, &traffic->fast_path); });
+}
+
+void ReadPort(const ConfigMap& map, std::string_view key, uint16_t* port) {
+  uint32_t number = *port;
+  map.Uint32(key, &number, Need::kOptional, {1, 65'535});
+  *port = static_cast<uint16_t>(number);
+}
+
+void ReadEgressGateway(const ConfigMap& egress, std::optional<EgressGatewayRole>* role) {
+  if (!egress.Has("gateway")) return;
+  EgressGatewayRole& out = role->emplace();
+  const ConfigMap map = egress.Map("gateway", Need::kOptional);
+  map.CustomList("addresses", Need::kOptional, [&](std::string_view text) -> absl::Status {
+    ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(text));
+    out.addresses.push_back(address);
+    return absl::OkStatus();
+  });
+  ReadPort(map, "health_port", &out.health_port);
+  map.Bool("draining", &out.draining, Need::kOptional);
+  map.String("drain_file", &out.drain_file, Need::kOptional);
+}
+
+void ReadNatHost(const ConfigMap& egress, std::optional<NatHostConfig>* nat_host) {
+  if (!egress.Has("nat_host")) return;
+  NatHostConfig& out = nat_host->emplace();
+  const ConfigMap map = egress.Map("nat_host", Need::kOptional);
+  map.String("endpoints", &out.endpoints, Need::kOptional);
+  map.Duration("max_age", &out.max_age, Need::kOptional, {absl::Seconds(5), absl::Hours(1)});
+  ReadPort(map, "health_port", &out.health_port);
+}
+
+void ReadEgress(const ConfigMap& root, EgressConfig* out) {
+  // Azure's own addresses answer to a node's primary address only.
+  out->platform = root.Has("azure");
+  if (!root.Has("egress")) return;
+  const ConfigMap map = root.Map("egress", Need::kOptional);
+  map.Bool("platform", &out->platform, Need::kOptional);
+  if (map.Has("ip_masq")) {
+    IpMasqSource& source = out->ip_masq.emplace();
+    const ConfigMap ip_masq = map.Map("ip_masq", Need::kOptional);
+    ip_masq.String("path", &source.path, Need::kRequired);
+    ip_masq.Bool("ipv6", &source.ipv6, Need::kOptional);
+  }
+  ReadEgressGateway(map, &out->gateway);
+  ReadNatHost(map, &out->nat_host);
+}
+
 // A file's name that runtimes load, in the directory and nowhere else.
 absl::Status TakeConflistName(std::string_view text, std::string* out) {
   const auto ends_with = [&](std::string_view end) {
@@ -139,6 +201,68 @@ void ReadConflist(const ConfigMap& root, const CheckDirectory& check,
   map.Custom("conf_file", Need::kOptional,
              [&](std::string_view text) { return TakeConflistName(text, &out.conf_file); });
   map.String("content", &out.content, Need::kOptional);
+}
+
+// "127.0.0.1:9465", "[::1]:9465", or "off", which becomes empty.
+absl::Status TakeListener(std::string_view text, std::string* out) {
+  if (text == "off") {
+    out->clear();
+    return absl::OkStatus();
+  }
+  const size_t colon = text.rfind(':');
+  const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  uint16_t number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (colon == 0 || error != std::errc() || end != port.data() + port.size() ||
+      text.find_first_of(" /") != std::string_view::npos) {
+    return absl::InvalidArgumentError(
+        fmt::format("must be HOST:PORT, such as 127.0.0.1:9465, or off, not '{}'", text));
+  }
+  *out = std::string(text);
+  return absl::OkStatus();
+}
+
+// An IPv4 block that leaves something outside, or "off".
+absl::Status TakeCluster(std::string_view text, std::optional<ip::Prefix>* out) {
+  if (text == "off") {
+    out->reset();
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const ip::Prefix block, ip::Prefix::Parse(text));
+  if (block.family() != ip::Family::kV4 || block.length() == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("must be an IPv4 block such as 10.0.0.0/8, or off, not '{}'", text));
+  }
+  *out = block;
+  return absl::OkStatus();
+}
+
+void ReadMetrics(const ConfigMap& root, MetricsConfig* out) {
+  // More than a Prometheus wants of each of thousands of nodes.
+  constexpr uint32_t kMost = 64;
+  const ConfigMap map = root.Map("metrics", Need::kOptional);
+  map.Custom("address", Need::kOptional,
+             [&](std::string_view text) { return TakeListener(text, &out->address); });
+  map.Uint32("namespaces", &out->namespaces, Need::kOptional, {0, kMost});
+  map.Uint32("pods", &out->pods, Need::kOptional, {0, kMost - 1});
+  IptablesExporterConfig& iptables = out->iptables_exporter;
+  const ConfigMap exporter = map.Map("iptables_exporter", Need::kOptional);
+  exporter.Custom("address", Need::kOptional,
+                  [&](std::string_view text) { return TakeListener(text, &iptables.address); });
+  exporter.Custom("retailnext_address", Need::kOptional, [&](std::string_view text) {
+    return TakeListener(text, &iptables.retailnext_address);
+  });
+  if (exporter.Has("tables")) iptables.tables.clear();
+  exporter.CustomList("tables", Need::kOptional, [&](std::string_view text) -> absl::Status {
+    if (std::find(kIptablesTables.begin(), kIptablesTables.end(), text) == kIptablesTables.end()) {
+      return absl::InvalidArgumentError(
+          fmt::format("must be of {}, not '{}'", fmt::join(kIptablesTables, ", "), text));
+    }
+    iptables.tables.emplace_back(text);
+    return absl::OkStatus();
+  });
+  exporter.Custom("cluster", Need::kOptional,
+                  [&](std::string_view text) { return TakeCluster(text, &iptables.cluster); });
 }
 
 }  // namespace
@@ -169,7 +293,10 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.String("vnet", &out.vnet, Need::kOptional);
   root.Duration("connect_jitter", &out.connect_jitter, Need::kOptional,
                 {absl::ZeroDuration(), absl::Minutes(10)});
+  ReadTraffic(root, &out.traffic);
+  ReadMetrics(root, &out.metrics);
   ReadAzure(root, &out.azure);
+  ReadEgress(root, &out.egress);
   root.Bool("debug", &out.debug, Need::kOptional);
   RETURN_IF_ERROR(document.Finish());
   return out;

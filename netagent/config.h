@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
 #include "lib/rpc/credentials.h"
 
 namespace spoke::netagent {
@@ -35,6 +37,74 @@ struct ConflistConfig {
   bool operator==(const ConflistConfig&) const = default;
 };
 
+// Counting, isolation and egress.
+struct TrafficConfig {
+  bool enabled = true;
+  bool fast_path = true;  // Where the kernel can: `auto`.
+
+  bool operator==(const TrafficConfig&) const = default;
+};
+
+// ip-masq-agent's files, for pods that no egress policy selects.
+struct IpMasqSource {
+  std::string path;   // A file, or a directory whose files that begin with "ip-masq" count.
+  bool ipv6 = false;  // As the flag --enable-ipv6 there.
+
+  bool operator==(const IpMasqSource&) const = default;
+};
+
+// This node translates what other nodes' pods send through it.
+struct EgressGatewayRole {
+  std::vector<ip::Address> addresses;  // Which it translates to; empty: the NIC's.
+  uint16_t health_port = 9467;
+  bool draining = false;   // Gets no new flows.
+  std::string drain_file;  // As long as there is such a file, the same; empty: none.
+
+  bool operator==(const EgressGatewayRole&) const = default;
+};
+
+// This node translates what the hub sends to Services.
+struct NatHostConfig {
+  std::string endpoints;  // The file that says which there are; empty: kube-proxy chooses.
+  absl::Duration max_age = absl::Seconds(60);
+  uint16_t health_port = 9468;
+
+  bool operator==(const NatHostConfig&) const = default;
+};
+
+struct EgressConfig {
+  // Pods reach the platform's addresses from the node's own, whatever policies there are.
+  bool platform = false;
+  std::optional<IpMasqSource> ip_masq;
+  std::optional<EgressGatewayRole> gateway;
+  std::optional<NatHostConfig> nat_host;
+
+  bool operator==(const EgressConfig&) const = default;
+};
+
+// What iptables' rules have counted, and the rules that are laid down for it.
+struct IptablesExporterConfig {
+  std::string address = "127.0.0.1:9119";  // As madron/iptables-exporter; empty: not served.
+  std::string retailnext_address;          // As retailnext/iptables_exporter; empty: not served.
+  // What both serve. Not nat by default: kube-proxy has tens of thousands of rules and chains
+  // there.
+  std::vector<std::string> tables = {"filter", "mangle"};
+  // What the published rules take for the inside; nullopt: they are not laid down.
+  std::optional<ip::Prefix> cluster = ip::Prefix::Parse("10.0.0.0/8").value();
+
+  bool operator==(const IptablesExporterConfig&) const = default;
+};
+
+struct MetricsConfig {
+  std::string address = "127.0.0.1:9465";  // Of /metrics; empty: not served.
+  // With series of their own at most, on this node.
+  uint32_t namespaces = 4;
+  uint32_t pods = 6;
+  IptablesExporterConfig iptables_exporter;
+
+  bool operator==(const MetricsConfig&) const = default;
+};
+
 struct AgentConfig {
   std::string node_name;     // Empty: the host name.
   std::string vm_id;         // Empty: Azure's with `azure`, else the machine's DMI UUID.
@@ -57,7 +127,10 @@ struct AgentConfig {
   std::string vnet;                           // The NIC's virtual network; empty: unknown.
   // The first attempt to reach the server comes within this time, chosen at random.
   absl::Duration connect_jitter;
+  TrafficConfig traffic;
+  MetricsConfig metrics;
   std::optional<AzureConfig> azure;  // nullopt: Azure is not asked anything.
+  EgressConfig egress;
   bool debug = false;
 };
 

@@ -109,6 +109,30 @@ TEST(AgentConfig, AzureIsAskedExactlyIfItsMapIsThere) {
                                      .prove_deadline = absl::Seconds(30)}));
 }
 
+TEST(AgentConfig, EgressIsWhatItsMapSays) {
+  const std::string base = "server: a:1\ntls: {insecure: true}\n";
+  EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->egress, EgressConfig());
+  EXPECT_TRUE(ParseAgentConfig(base + "azure: {}\n", "f", AllThere)->egress.platform);
+  EXPECT_FALSE(ParseAgentConfig(base + "azure: {}\negress: {platform: false}\n", "f", AllThere)
+                   ->egress.platform);
+  const auto all = ParseAgentConfig(
+      base +
+          "egress:\n  ip_masq: {path: /etc/config, ipv6: true}\n"
+          "  gateway: {addresses: [10.1.0.100], health_port: 81, draining: true, drain_file: /d}\n"
+          "  nat_host: {endpoints: /e.json, max_age: 30s, health_port: 82}\n",
+      "f", AllThere);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->egress.ip_masq, (IpMasqSource{"/etc/config", true}));
+  EXPECT_EQ(all->egress.gateway,
+            (EgressGatewayRole{{ip::Address::V4(0x0A010064)}, 81, true, "/d"}));
+  EXPECT_EQ(all->egress.nat_host, (NatHostConfig{"/e.json", absl::Seconds(30), 82}));
+  const std::string text = Mistakes(
+      base + "egress:\n  ip_masq: {}\n  gateway: {addresses: [x]}\n  nat_host: {max_age: 1s}\n");
+  EXPECT_THAT(text, HasSubstr("egress.ip_masq.path"));
+  EXPECT_THAT(text, HasSubstr("egress.gateway.addresses[0]"));
+  EXPECT_THAT(text, HasSubstr("egress.nat_host.max_age"));
+}
+
 TEST(AgentConfig, WhatAzureCannotBeAskedWithIsAMistake) {
   const std::string text = Mistakes(
       "server: a:1\ntls: {insecure: true}\nazure:\n  imds: https://169.254.169.254\n"
@@ -119,6 +143,47 @@ TEST(AgentConfig, WhatAzureCannotBeAskedWithIsAMistake) {
   EXPECT_THAT(text, HasSubstr("agent.yaml:6: azure.reflector: must be an IPv4 address"));
   EXPECT_THAT(text, HasSubstr("agent.yaml:7: azure.prove_deadline"));
   EXPECT_THAT(text, HasSubstr("agent.yaml:8: azure.proof"));
+}
+
+TEST(AgentConfig, MetricsAreServedUnlessTurnedOff) {
+  const std::string text = "server: a:1\ntls: {insecure: true}\n";
+  EXPECT_EQ(ParseAgentConfig(text, "agent.yaml", AllThere)->metrics, MetricsConfig());
+  const auto off = ParseAgentConfig(
+      text + "metrics: {address: off, iptables_exporter: {address: off, cluster: off}}\n",
+      "agent.yaml", AllThere);
+  ASSERT_TRUE(off.ok()) << off.status();
+  EXPECT_EQ(off->metrics.address, "");
+  EXPECT_EQ(off->metrics.iptables_exporter.address, "");
+  EXPECT_EQ(off->metrics.iptables_exporter.cluster, std::nullopt);
+  const auto all = ParseAgentConfig(
+      text +
+          "metrics:\n  address: 0.0.0.0:9465\n  namespaces: 2\n  pods: 0\n"
+          "  iptables_exporter:\n    address: \"[::1]:9119\"\n    retailnext_address: "
+          "127.0.0.1:9455\n    tables: [mangle, nat]\n    cluster: 172.16.0.0/12\n",
+      "agent.yaml", AllThere);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->metrics,
+            (MetricsConfig{
+                .address = "0.0.0.0:9465",
+                .namespaces = 2,
+                .pods = 0,
+                .iptables_exporter = {.address = "[::1]:9119",
+                                      .retailnext_address = "127.0.0.1:9455",
+                                      .tables = {"mangle", "nat"},
+                                      .cluster = ip::Prefix::Parse("172.16.0.0/12").value()}}));
+}
+
+TEST(AgentConfig, WhatMetricsCannotBeServedWithIsAMistake) {
+  const std::string text = Mistakes(
+      "server: a:1\ntls: {insecure: true}\nmetrics:\n  address: localhost\n  pods: 64\n"
+      "  iptables_exporter:\n    address: :9119\n    tables: [mangel]\n    cluster: 0.0.0.0/0\n"
+      "    retailnext_address: a:70000\n");
+  EXPECT_THAT(text, HasSubstr("agent.yaml:4: metrics.address: must be HOST:PORT"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:5: metrics.pods"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:7: metrics.iptables_exporter.address: must be"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:8: metrics.iptables_exporter.tables"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:9: metrics.iptables_exporter.cluster: must be"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:10: metrics.iptables_exporter.retailnext_address"));
 }
 
 }  // namespace

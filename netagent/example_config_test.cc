@@ -21,9 +21,15 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->cooldown, defaults.cooldown);
   EXPECT_EQ(config->mtu, defaults.mtu);
   EXPECT_EQ(config->connect_jitter, defaults.connect_jitter);
+  EXPECT_EQ(config->metrics, defaults.metrics);
   AzureConfig azure;
   azure.reflector = ip::Address::V4(0x0A000009);  // An example: it has no default.
   EXPECT_EQ(config->azure, azure);
+  // The roles have no default either.
+  ASSERT_TRUE(config->egress.gateway && config->egress.nat_host && config->egress.ip_masq);
+  EXPECT_EQ(config->egress.gateway->health_port, EgressGatewayRole().health_port);
+  EXPECT_EQ(config->egress.nat_host->health_port, NatHostConfig().health_port);
+  EXPECT_EQ(config->egress.nat_host->max_age, NatHostConfig().max_age);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // spoke-netagent: reads the configuration, builds the edges, and hands them to the agent.
+#include <netdb.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "fmt/core.h"
@@ -17,16 +19,24 @@
 #include "lib/os/clock.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
+#include "lib/os/subprocess.h"
 #include "netagent/agent.h"
 #include "netagent/azure/cloud_init.h"
 #include "netagent/azure/kept_identity.h"
 #include "netagent/azure/wireserver.h"
 #include "netagent/claims_text.h"
 #include "netagent/config.h"
+#include "netagent/exporters/exporters.h"
+#include "netagent/fastpath/bpf_fast_path.h"
 #include "netagent/journal/faulty_journal.h"
 #include "netagent/kernel/fault_points.h"
+#include "netagent/kernel/kernel_nft_tables.h"
+#include "netagent/kernel/legacy_iptables.h"
+#include "netagent/kernel/netlink_gateway_routes.h"
 #include "netagent/kernel/netlink_inspector.h"
+#include "netagent/kernel/netlink_node_routes.h"
 #include "netagent/kernel/netlink_router.h"
+#include "netagent/kernel/nft_iptables.h"
 #include "netagent/kernel/node_setup.h"
 #include "netagent/kernel/packet_wire_probe.h"
 
@@ -134,6 +144,63 @@ absl::StatusOr<FaultPoint> FaultPointOfEnvironment() {
 #endif
 }
 
+struct KernelTraffic {
+  std::unique_ptr<KernelNftTables> tables;
+  std::unique_ptr<NetlinkNodeRoutes> routes;
+  std::unique_ptr<BpfFastPath> fast_path;
+  std::unique_ptr<NetlinkGatewayRoutes> gateway_routes;
+  TrafficParts parts;
+};
+
+// Where the server is now, so that no policy cuts the way there. May wait for a name server.
+std::vector<ip::Address> AddressesOf(const std::string& server) {
+  std::vector<ip::Address> addresses;
+  const size_t colon = server.rfind(':');
+  std::string host = server.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  addrinfo* list = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, nullptr, &list) != 0) return addresses;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    char text[NI_MAXHOST];
+    if (::getnameinfo(entry->ai_addr, entry->ai_addrlen, text, sizeof(text), nullptr, 0,
+                      NI_NUMERICHOST) != 0) {
+      continue;
+    }
+    const auto address = ip::Address::Parse(text);
+    if (address.ok()) addresses.push_back(*address);
+  }
+  ::freeaddrinfo(list);
+  return addresses;
+}
+
+absl::StatusOr<KernelTraffic> OpenTraffic(const AgentConfig& config) {
+  KernelTraffic traffic;
+  ASSIGN_OR_RETURN(traffic.tables, KernelNftTables::Open());
+  ASSIGN_OR_RETURN(traffic.routes, NetlinkNodeRoutes::Create());
+  ASSIGN_OR_RETURN(traffic.fast_path, BpfFastPath::Create());
+  ASSIGN_OR_RETURN(traffic.gateway_routes, NetlinkGatewayRoutes::Create(config.nic));
+  traffic.parts = {.tables = traffic.tables.get(),
+                   .routes = traffic.routes.get(),
+                   .fast_path = traffic.fast_path.get(),
+                   .gateway_routes = traffic.gateway_routes.get(),
+                   .server_addresses = AddressesOf(config.server)};
+  return traffic;
+}
+
+// Of an agent that was told to count: its rules would drop what pods send that it does not know.
+absl::Status RemoveTraffic() {
+  ASSIGN_OR_RETURN(const std::unique_ptr<BpfFastPath> fast_path, BpfFastPath::Create());
+  RETURN_IF_ERROR(base::Annotate(fast_path->Remove(), "remove the fast path"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<KernelNftTables> tables, KernelNftTables::Open());
+  nft::Transaction transaction;
+  transaction.Add(kSpokeTable, nft::DeleteTable{});
+  return base::Annotate(tables->Apply(transaction), "remove the table spoke");
+}
+
+absl::StatusOr<os::ProgramResult> RunProgram(const std::vector<std::string>& command) {
+  return os::RunProgram(command);
+}
+
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
   // The journal's lock first: nothing may be touched while another agent is alive.
@@ -156,6 +223,12 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
     // Before the signals are blocked, since it may wait for long.
     ASSIGN_OR_RETURN(in_azure, AskAzure(config, *nic, identity, log));
   }
+  KernelTraffic traffic;
+  if (config.traffic.enabled) {
+    ASSIGN_OR_RETURN(traffic, OpenTraffic(config));
+  } else {
+    RETURN_IF_ERROR(RemoveTraffic());
+  }
   const os::SignalWaiter signals({SIGINT, SIGTERM});
   const NodeSetupReport setup = PrepareNode();
   for (const ChangedSetting& setting : setup.changed) {
@@ -170,8 +243,26 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
        .inspector = *inspector,
        .journal = std::move(opened.journal),
        .log = log,
-       .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure, log) : CloudParts()});
+       .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure, log) : CloudParts(),
+       .traffic = traffic.parts});
   RETURN_IF_ERROR(agent.Start(opened.events));
+  NftIptables nft_iptables;
+  const auto legacy_programs = FindLegacyPrograms("", &RunProgram);
+  LegacyIptables legacy_iptables({.programs = legacy_programs, .run = &RunProgram});
+  const os::RealClock clock;
+  // After the agent, so that it goes first.
+  Exporters exporters(
+      {.config = config.metrics,
+       .legacy_command = legacy_programs.has_value(),
+       .legacy_is_default = legacy_programs && legacy_programs->is_default,
+       .state_file = config.state_dir + "/series",
+       .version = base::kVersion},
+      {.nft = nft_iptables,
+       .legacy = legacy_iptables,
+       .clock = clock,
+       .log = log,
+       .read_agent = [&agent](absl::Duration within) { return agent.Read(within); }});
+  exporters.Start();
   log.Info("agent_started", {{"version", base::kVersion},
                              {"node", identity.node_name},
                              {"vm", identity.vm_id},

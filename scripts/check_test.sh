@@ -142,7 +142,7 @@ test_events() {
 # A metric with a row and an alert, to which expect_metrics adds what is wrong.
 metrics_tree() {
   fresh_tree
-  mkdir -p "$tree/docs" "$tree/conf"
+  mkdir -p "$tree/docs" "$tree/conf/grafana"
   printf '  {.name = "a_total",\n   .type = MetricType::kCounter,\n   .labels = {OneOf("b", {"c"})}},\n' \
     >"$tree/lib/base/table.cc"
   printf '| \140a_total\140 | counter | \140b\140 | what | \140SpokeA\140 |\n' >"$tree/docs/METRICS.md"
@@ -173,6 +173,10 @@ test_metrics() {
   expect_metrics $page 2 '| `a_total` | counter | `b` | | |\n' 'say what it means'
   expect_metrics $page 2 'see `SpokeB`\n' 'has no alert SpokeB'
   expect_metrics conf/alerts.yaml 3 '  expr: spoke_x > 0\n' 'no program has the metric spoke_x'
+  local recordings=conf/recording-rules.yaml
+  expect_metrics $recordings 1 '  expr: spoke_x\n' 'no program has the metric spoke_x'
+  expect_metrics conf/grafana/a.json 1 '{"expr": "spoke_x / 2"}\n' 'no program has the metric spoke_x'
+  expect_metrics conf/grafana/a.json 1 '{"expr": "b:c:d"}\n' 'records no b:c:d'
 }
 
 # expect_tidy CODE WHAT: what check_tidy exits with, on the tree as it is.

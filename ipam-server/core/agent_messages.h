@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "ipam-server/core/probe.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 
@@ -100,6 +101,6 @@ struct PolicyUpdate {
 };
 
 using ToAgent = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest,
-                             Outlook, AttachTracesRequest, PolicyUpdate>;
+                             Outlook, AttachTracesRequest, ProbeRequest, PolicyUpdate>;
 
 }  // namespace spoke::ipam

@@ -6,6 +6,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/jobs/loop_metrics.h"
+#include "lib/base/fnv1a.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -22,9 +23,8 @@ constexpr size_t kPolicyPerTurn = 256;
 // The same for a node every time, and spread evenly over nodes: in [0, 1).
 double JitterOf(const NodeKey& key) {
   // Not absl::Hash, which differs from one start to the next.
-  uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a.
-  for (const char c : key.name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-  return static_cast<double>(hash >> 11U) / static_cast<double>(uint64_t{1} << 53U);
+  return static_cast<double>(base::Fnv1a(key.name) >> 11U) /
+         static_cast<double>(uint64_t{1} << 53U);
 }
 
 }  // namespace
@@ -68,12 +68,13 @@ void FleetLoop::Run() {
     const bool unseen = settings_.fleet.cloud_chooses && !record.nic_read;
     if (unseen || counts.attaching + counts.detaching > 0) cloud_.Request(NicOf(record));
   }
+  TellObjects();
   while (RunOnce(absl::Seconds(1))) {
   }
 }
 
 bool FleetLoop::RunOnce(absl::Duration wait) {
-  if (!policy_waiting_.empty() || !outlooks_.empty() || !traces_.empty()) {
+  if (!policy_waiting_.empty() || !outlooks_.empty() || !traces_.empty() || !probes_.empty()) {
     wait = std::min(wait, kTick);
   }
   auto taken = mailbox_.Take(wait, {.agents = writable_});
@@ -89,6 +90,7 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   for (HelloEvent& event : taken->hellos) Handle(std::move(event), batch);
   if (writable_) KeepTime(batch);
   traces_.Expire(batch.now);
+  probes_.Expire(batch.now);
   Commit(batch);
   if (metrics_ != nullptr && batch.now - last_published_ >= kPublishPeriod) {
     last_published_ = batch.now;
@@ -212,6 +214,7 @@ void FleetLoop::CarryOut(Batch& batch) {
   }
   SendOutlooks(batch.now);
   SpreadPolicy();
+  TellObjects();
   for (const SessionId session : batch.read_next) agents_.ReadNext(session);
   LogFindings(batch.effects.findings);
   SetProblem("releases", state_.fleet.breaker().frozen()
@@ -326,6 +329,12 @@ void FleetLoop::SpreadPolicy() {
       SendPolicy(key, session->second);
     }
   }
+}
+
+void FleetLoop::TellObjects() {
+  if (!objects_sink_ || objects_told_ == state_.objects.version()) return;
+  objects_told_ = state_.objects.version();
+  objects_sink_(state_.objects);
 }
 
 void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {

@@ -18,9 +18,9 @@
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/core/session.h"
 #include "ipam-server/jobs/mailbox.h"
+#include "ipam-server/jobs/pending_answers.h"
 #include "ipam-server/jobs/record_writer.h"
 #include "ipam-server/jobs/server_state.h"
-#include "ipam-server/jobs/trace_requests.h"
 #include "ipam-server/store/store.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/os/clock.h"
@@ -101,10 +101,18 @@ class FleetLoop {
   // kResourceExhausted (too many ask at once).
   void PostAskTraces(const std::string& node, const std::string& pod_namespace,
                      const std::string& pod_name, TracesDone done);
+  // Asks the agent of `node` what it can reach; the id of `request` is given here. Errors:
+  // likewise.
+  void PostAskProbe(const std::string& node, ProbeRequest request, ProbeDone done);
   // Called on the loop's thread whenever it changes whether anything can be stored. Call before
   // Run().
   void SetWritableSink(std::function<void(bool writable)> sink) {
     writable_sink_ = std::move(sink);
+  }
+  // Called on the loop's thread with the objects in force, at the beginning of Run() and after each
+  // change that was stored. Call before Run().
+  void SetObjectsSink(std::function<void(const ObjectSet&)> sink) {
+    objects_sink_ = std::move(sink);
   }
   // Called on the loop's thread with each answer. Call before Run().
   void SetInventorySink(std::function<void(const NodeKey&, Inventory)> sink) {
@@ -142,6 +150,8 @@ class FleetLoop {
   void Handle(DemandEvent event, Batch& batch);
   void Handle(AttachTracesEvent event, Batch& batch);
   void Handle(AskTracesEvent event, Batch& batch);
+  void Handle(ProbeAnswerEvent event, Batch& batch);
+  void Handle(AskProbeEvent event, Batch& batch);
   void Handle(AskInventoriesEvent event, Batch& batch);
   void Handle(ConflictEvent event, Batch& batch);
   void Handle(ClosedEvent event, Batch& batch);
@@ -167,6 +177,7 @@ class FleetLoop {
   CloudStanding StandingOf(const NodeKey& node) const;
   NicRequest RequestFor(const NodeRecord& record) const;
   void SpreadPolicy();
+  void TellObjects();
   void SendPolicy(const NodeKey& node, Session& session);
   void Fail(const absl::Status& why, Batch& batch);
   void Reload(absl::Time now);
@@ -195,7 +206,8 @@ class FleetLoop {
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
-  TraceRequests traces_;
+  TraceRequests traces_{std::string(kLacksTraces)};
+  ProbeRequests probes_{std::string(kLacksProbes)};
   std::set<std::pair<absl::Time, NodeKey>> outlooks_;  // When to look for a node's next outlook.
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   NodeKey reviewed_;                  // The last one; the next review goes on behind it.
@@ -209,6 +221,8 @@ class FleetLoop {
   std::deque<std::pair<absl::Time, LoopCounters>> past_counters_;  // One a second, for a minute.
   std::function<void(const NodeKey&, Inventory)> inventory_sink_;
   std::function<void(bool)> writable_sink_;
+  std::function<void(const ObjectSet&)> objects_sink_;
+  uint64_t objects_told_ = 0;  // The version the sink has; 0: none yet.
 
   Mailbox mailbox_;
 };

@@ -32,6 +32,7 @@ void FleetLoop::EndSession(SessionId session, const NodeKey& node, const absl::S
   nodes_by_session_.erase(session);
   state_.fleet.EndDemand(node);
   traces_.Drop(session, why);
+  probes_.Drop(session, why);
 }
 
 NicRequest FleetLoop::RequestFor(const NodeRecord& record) const {
@@ -117,13 +118,45 @@ void FleetLoop::Handle(AskTracesEvent event, Batch& batch) {
         absl::ResourceExhaustedError("too many operators ask for traces at once; try again"));
   }
   const uint64_t id = ++session->second.last_request;
-  traces_.Add(session->second.id, id, event.node, std::move(event.done), batch.now);
+  traces_.Add(session->second.id, id, std::move(event.done), event.node, batch.now, kTracePatience);
   agents_.Send(session->second.id, AttachTracesRequest{id, event.pod_namespace, event.pod_name});
 }
 
 void FleetLoop::Handle(AttachTracesEvent event, Batch& batch) {
   if (TouchSession(event.session, batch) == nullptr) return;
-  traces_.Answer(event.session, std::move(event.traces));
+  traces_.Take(event.session, std::move(event.traces));
+}
+
+// --- Probes. ---
+
+void FleetLoop::PostAskProbe(const std::string& node, ProbeRequest request, ProbeDone done) {
+  mailbox_.Post(OperatorEvent(AskProbeEvent{node, std::move(request), std::move(done)}));
+}
+
+void FleetLoop::Handle(AskProbeEvent event, Batch& batch) {
+  const NodeRecord* record = state_.fleet.FindByName(event.node);
+  if (record == nullptr) {
+    return event.done(absl::NotFoundError(
+        fmt::format("there is no node {}; see: spokectl node list", event.node)));
+  }
+  const auto session = sessions_.find(record->key);
+  if (session == sessions_.end()) {
+    return event.done(absl::FailedPreconditionError(
+        fmt::format("the agent of node {} is not connected", event.node)));
+  }
+  if (probes_.full()) {
+    return event.done(absl::ResourceExhaustedError("too many probes are under way; try again"));
+  }
+  event.request.id = ++session->second.last_request;
+  // The agent may have to wait for another one's probes.
+  probes_.Add(session->second.id, event.request.id, std::move(event.done), event.node, batch.now,
+              2 * event.request.timeout + kTracePatience);
+  agents_.Send(session->second.id, std::move(event.request));
+}
+
+void FleetLoop::Handle(ProbeAnswerEvent event, Batch& batch) {
+  if (TouchSession(event.session, batch) == nullptr) return;
+  probes_.Take(event.session, std::move(event.answer));
 }
 
 }  // namespace spoke::ipam

@@ -23,6 +23,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
     const absl::Status why = absl::AbortedError("another session of this node took over");
     nodes_by_session_.erase(it->second.id);
     traces_.Drop(it->second.id, why);
+    probes_.Drop(it->second.id, why);
     agents_.Close(it->second.id, why);
   }
   it->second = Session{.id = event.session,

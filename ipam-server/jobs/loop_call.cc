@@ -114,8 +114,45 @@ std::map<std::string, absl::StatusOr<AttachTraces>> AskTraces(FleetLoop& loop,
   };
   call->mutex.AwaitWithTimeout(absl::Condition(&all), std::min(patience, kTracePatience));
   std::map<std::string, absl::StatusOr<AttachTraces>> answers = call->answers;
-  for (const std::string& node : nodes) answers.try_emplace(node, NoTracesFrom(node));
+  for (const std::string& node : nodes) answers.try_emplace(node, NoAnswerFrom(node, kLacksTraces));
   return answers;
+}
+
+void AskProbes(
+    FleetLoop& loop, const std::set<std::string>& nodes, const ProbeRequest& request,
+    const std::function<void(const std::string& node, const absl::StatusOr<ProbeAnswer>&)>& take) {
+  using Answer = std::pair<std::string, absl::StatusOr<ProbeAnswer>>;
+  // Shared, since an answer that comes too late still has to find it.
+  struct Call {
+    absl::Mutex mutex;
+    std::vector<Answer> come ABSL_GUARDED_BY(mutex);
+  };
+  auto call = std::make_shared<Call>();
+  for (const std::string& node : nodes) {
+    loop.PostAskProbe(node, request, [call, node](absl::StatusOr<ProbeAnswer> answer) {
+      absl::MutexLock lock(&call->mutex);
+      call->come.emplace_back(node, std::move(answer));
+    });
+  }
+  std::set<std::string> missing = nodes;
+  // As long as the loop gives the agents, and a while for the loop itself.
+  const absl::Time until = absl::Now() + 2 * request.timeout + 2 * kTracePatience;
+  while (!missing.empty()) {
+    std::vector<Answer> come;
+    {
+      absl::MutexLock lock(&call->mutex);
+      const auto any = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call->mutex) {
+        return !call->come.empty();
+      };
+      if (!call->mutex.AwaitWithDeadline(absl::Condition(&any), until)) break;
+      come.swap(call->come);
+    }
+    for (const auto& [node, answer] : come) {
+      missing.erase(node);
+      take(node, answer);
+    }
+  }
+  for (const std::string& node : missing) take(node, NoAnswerFrom(node, kLacksProbes));
 }
 
 }  // namespace spoke::ipam

@@ -45,4 +45,11 @@ std::map<std::string, absl::StatusOr<AttachTraces>> AskTraces(FleetLoop& loop,
                                                               const std::string& pod_namespace,
                                                               const std::string& pod_name);
 
+// Asks the agents of all `nodes` at once what they can reach, and calls `take` with each answer as
+// it comes, on the caller's thread; errors: as FleetLoop::PostAskProbe(). Returns when all have
+// answered or were given up, which the loop does in time.
+void AskProbes(
+    FleetLoop& loop, const std::set<std::string>& nodes, const ProbeRequest& request,
+    const std::function<void(const std::string& node, const absl::StatusOr<ProbeAnswer>&)>& take);
+
 }  // namespace spoke::ipam

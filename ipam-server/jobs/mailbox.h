@@ -20,6 +20,7 @@
 #include "ipam-server/cloud/cloud.h"
 #include "ipam-server/core/attach_trace.h"
 #include "ipam-server/core/node_record.h"
+#include "ipam-server/core/probe.h"
 #include "ipam-server/core/session.h"
 
 namespace spoke::ipam {
@@ -68,6 +69,10 @@ struct AttachTracesEvent {
   SessionId session;
   AttachTraces traces;
 };
+struct ProbeAnswerEvent {
+  SessionId session;
+  ProbeAnswer answer;
+};
 // All connected agents are to say what they hold.
 struct AskInventoriesEvent {};
 struct ClosedEvent {
@@ -82,9 +87,10 @@ struct ListingEvent {
   // Whether a listing would have had the instance, if there were one.
   std::function<bool(const std::string& instance)> covers;
 };
-using AgentEvent = std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent,
-                                InventoryEvent, DemandEvent, AttachTracesEvent, AskInventoriesEvent,
-                                ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
+using AgentEvent =
+    std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent, InventoryEvent,
+                 DemandEvent, AttachTracesEvent, ProbeAnswerEvent, AskInventoriesEvent,
+                 ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
 
 // Looks and changes nothing.
 struct QueryEvent {
@@ -103,7 +109,14 @@ struct AskTracesEvent {
   std::string pod_name;
   TracesDone done;
 };
-using OperatorEvent = std::variant<QueryEvent, ChangeEvent, AskTracesEvent>;
+// Asks the agent of a node what it can reach.
+using ProbeDone = std::function<void(absl::StatusOr<ProbeAnswer>)>;
+struct AskProbeEvent {
+  std::string node;
+  ProbeRequest request;
+  ProbeDone done;
+};
+using OperatorEvent = std::variant<QueryEvent, ChangeEvent, AskTracesEvent, AskProbeEvent>;
 
 // Thread-safe. Bounded by its senders: an agent has one message in flight, an operator one call.
 class Mailbox {

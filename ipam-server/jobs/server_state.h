@@ -30,6 +30,7 @@ struct ServerState {
 struct ServerSettings {
   std::vector<PoolSpec> pools;  // Of the configuration file.
   FleetPolicy fleet;
+  std::vector<LifelineAddress> lifelines = {};  // At which agents reach this server.
 };
 
 // Revision of each record, by store key.

@@ -72,21 +72,47 @@ bool IsLabelKey(std::string_view text) {
   return IsLabelPart(text.substr(slash + 1));
 }
 
+// Labels of RFC 1123.
+std::vector<Listed<std::string>> ReadLabels(const ConfigMap& map, std::string_view key, Need need,
+                                            std::string_view what) {
+  return ReadSorted<std::string>(map, key, need,
+                                 [&](std::string_view text) -> absl::StatusOr<std::string> {
+                                   const absl::Status status = CheckLabel(text);
+                                   if (!status.ok()) return base::Annotate(status, what);
+                                   return std::string(text);
+                                 });
+}
+
 }  // namespace
 
-std::vector<Listed<ip::Prefix>> ReadBlocks(const ConfigMap& map, std::string_view key) {
+std::vector<Listed<ip::Prefix>> ReadBlocks(const ConfigMap& map, std::string_view key,
+                                           const CheckItem<ip::Prefix>& check) {
   return ReadSorted<ip::Prefix>(map, key, Need::kOptional,
-                                [](std::string_view text) { return ip::Prefix::Parse(text); });
+                                [&](std::string_view text) -> absl::StatusOr<ip::Prefix> {
+                                  ASSIGN_OR_RETURN(const ip::Prefix block, ip::Prefix::Parse(text));
+                                  if (check) RETURN_IF_ERROR(check(block));
+                                  return block;
+                                });
 }
 
 std::vector<Listed<std::string>> ReadNamespaces(const ConfigMap& map, std::string_view key,
                                                 Need need) {
-  return ReadSorted<std::string>(map, key, need,
-                                 [](std::string_view text) -> absl::StatusOr<std::string> {
-                                   const absl::Status status = CheckLabel(text);
-                                   if (!status.ok()) return base::Annotate(status, "a namespace");
-                                   return std::string(text);
-                                 });
+  return ReadLabels(map, key, need, "a namespace");
+}
+
+std::vector<Listed<std::string>> ReadNames(const ConfigMap& map, std::string_view key,
+                                           std::string_view what) {
+  return ReadLabels(map, key, Need::kOptional, what);
+}
+
+std::vector<Listed<ip::Address>> ReadAddresses(const ConfigMap& map, std::string_view key,
+                                               const CheckItem<ip::Address>& check) {
+  return ReadSorted<ip::Address>(
+      map, key, Need::kOptional, [&](std::string_view text) -> absl::StatusOr<ip::Address> {
+        ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(text));
+        if (check) RETURN_IF_ERROR(check(address));
+        return address;
+      });
 }
 
 NodeLabels ReadNodeLabels(const ConfigMap& map, std::string_view key) {

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "ipam-server/core/policy/object.h"
 #include "lib/config/config_text.h"
+#include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 
 namespace spoke::ipam {
@@ -22,12 +25,26 @@ struct Listed {
   int line = 0;
 };
 
+// What else an item must be; the message of an error becomes the item's mistake.
+template <typename T>
+using CheckItem = std::function<absl::Status(const T&)>;
+
 // CIDR blocks, sorted; a block that is listed twice is a mistake. Of an absent list: none.
-std::vector<Listed<ip::Prefix>> ReadBlocks(const config::ConfigMap& map, std::string_view key);
+std::vector<Listed<ip::Prefix>> ReadBlocks(const config::ConfigMap& map, std::string_view key,
+                                           const CheckItem<ip::Prefix>& check = nullptr);
 
 // Names of Kubernetes namespaces, sorted; one that is listed twice is a mistake.
 std::vector<Listed<std::string>> ReadNamespaces(const config::ConfigMap& map, std::string_view key,
                                                 config::Need need);
+
+// Names of other objects, `what` for messages ("a team"), sorted; one that is listed twice is a
+// mistake. Of an absent list: none.
+std::vector<Listed<std::string>> ReadNames(const config::ConfigMap& map, std::string_view key,
+                                           std::string_view what);
+
+// IP addresses, sorted; one that is listed twice is a mistake. Of an absent list: none.
+std::vector<Listed<ip::Address>> ReadAddresses(const config::ConfigMap& map, std::string_view key,
+                                               const CheckItem<ip::Address>& check = nullptr);
 
 // A map of node labels, in the syntax of Kubernetes; values are text and not empty.
 NodeLabels ReadNodeLabels(const config::ConfigMap& map, std::string_view key);

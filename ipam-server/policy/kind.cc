@@ -8,6 +8,10 @@ namespace spoke::ipam {
 // Each is defined in kinds/.
 std::shared_ptr<const Spec> ReadClusterNetwork(const config::ConfigMap& spec,
                                                const std::string& name);
+std::shared_ptr<const Spec> ReadDestinationGroup(const config::ConfigMap& spec,
+                                                 const std::string& name);
+std::shared_ptr<const Spec> ReadEgressPolicy(const config::ConfigMap& spec,
+                                             const std::string& name);
 std::shared_ptr<const Spec> ReadPool(const config::ConfigMap& spec, const std::string& name);
 std::shared_ptr<const Spec> ReadTeam(const config::ConfigMap& spec, const std::string& name);
 
@@ -15,6 +19,8 @@ namespace {
 
 constexpr std::array kKinds = {
     Kind{"ClusterNetwork", ReadClusterNetwork},
+    Kind{"DestinationGroup", ReadDestinationGroup},
+    Kind{"EgressPolicy", ReadEgressPolicy},
     Kind{"Pool", ReadPool},
     Kind{"Team", ReadTeam},
 };

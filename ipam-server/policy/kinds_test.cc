@@ -1,4 +1,5 @@
 // Each kind: what its files may say, what comes of it, and how it refuses the rest.
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/policy/kind.h"
 #include "ipam-server/policy/kinds/pool.h"
+#include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/policy/object_text.h"
 #include "ipam-server/policy/policy_file.h"
 #include "lib/base/status.h"
@@ -116,11 +118,11 @@ INSTANTIATE_TEST_SUITE_P(
     ClusterNetwork, RefusedSpecTest,
     testing::Values(
         Refused{"SaysNothing", "ClusterNetwork", "{}",
-                "f:4: spec: says nothing: list the blocks of cluster, hub, peerSpoke, platform or "
-                "storage"},
+                "f:4: spec: says nothing: list the blocks of cluster, hub, peerSpoke, platform, "
+                "storage or services"},
         Refused{"OnlyEmptyLists", "ClusterNetwork", "{hub: []}",
-                "f:4: spec: says nothing: list the blocks of cluster, hub, peerSpoke, platform or "
-                "storage"},
+                "f:4: spec: says nothing: list the blocks of cluster, hub, peerSpoke, platform, "
+                "storage or services"},
         Refused{"HostBits", "ClusterNetwork", "{hub: [10.1.0.0/16, 10.2.0.1/16]}",
                 "f:4: spec.hub[1]: \"10.2.0.1/16\" is not a CIDR block: bits are set behind the "
                 "length; did you mean 10.2.0.0/16?"},
@@ -155,7 +157,7 @@ TEST(Kinds, AreInOrderAndFound) {
     last = kind.name;
   }
   EXPECT_EQ(FindKind("pool"), nullptr);
-  EXPECT_EQ(KnownKinds(), "ClusterNetwork, Pool, Team");
+  EXPECT_EQ(KnownKinds(), "ClusterNetwork, DestinationGroup, EgressPolicy, Pool, Team");
 }
 
 TEST(Pool, ReadsEveryField) {
@@ -307,6 +309,13 @@ TEST(Team, GoesToNodesWhole) {
   EXPECT_EQ(message.key(), "Team/vision");
   EXPECT_THAT(message.team().namespaces(), ElementsAre("a", "b"));
   EXPECT_EQ(PoolOf(object), nullptr);
+}
+
+TEST(Team, IsFoundByItsNamespaces) {
+  const ObjectSet set = Applied(Document("Team", "vision", "{namespaces: [b, a]}") + "---\n" +
+                                Document("Team", "language", "{namespaces: [c]}"));
+  EXPECT_EQ(TeamsByNamespace(set), (std::map<std::string, std::string>{
+                                       {"a", "vision"}, {"b", "vision"}, {"c", "language"}}));
 }
 
 TEST(Team, ANamespaceBelongsToOne) {

@@ -161,7 +161,9 @@ absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
   absl::StatusOr<ApplyPlan> planned = absl::UnknownError("not planned");
   const absl::Status status =
       Do(context, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
-        const PolicyWorld world{.configured = state.configured, .used = PoolUses(state.fleet)};
+        const PolicyWorld world{.configured = state.configured,
+                                .used = PoolUses(state.fleet),
+                                .lifelines = settings_.lifelines};
         planned = plan(state.objects, world);
         RETURN_IF_ERROR(planned.status());
         if (!commit || planned->next.version() == state.objects.version()) return Effects();

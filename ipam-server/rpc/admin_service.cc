@@ -12,6 +12,7 @@
 #include "ipam-server/rpc/explain.h"
 #include "ipam-server/rpc/history_query.h"
 #include "ipam-server/rpc/pod_traces.h"
+#include "ipam-server/rpc/traffic_query.h"
 #include "lib/base/status.h"
 #include "lib/rpc/status.h"
 
@@ -310,6 +311,16 @@ grpc::Status AdminService::GetTop(Context* context, const v1::GetTopRequest* req
   response->set_releases_per_second(rates.releases);
   response->set_commits_per_second(rates.commits);
   return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::GetTraffic(Context*, const v1::GetTrafficRequest* request,
+                                      v1::GetTrafficResponse* response) {
+  absl::StatusOr<v1::GetTrafficResponse> answer = absl::UnknownError("not asked");
+  traffic_.Look(
+      [&](const TrafficSums& sums, absl::Time now) { answer = QueryTraffic(sums, now, *request); });
+  if (!answer.ok()) return rpc::ToGrpc(answer.status());
+  *response = *std::move(answer);
+  return grpc::Status::OK;
 }
 
 }  // namespace spoke::ipam

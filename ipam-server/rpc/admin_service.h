@@ -11,6 +11,7 @@
 #include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
 #include "ipam-server/jobs/loop_call.h"
+#include "ipam-server/jobs/traffic_book.h"
 #include "ipam-server/store/store.h"
 #include "proto/spoke/v1/admin.grpc.pb.h"
 
@@ -35,6 +36,7 @@ class AdminService final : public v1::AdminService::Service {
     AuditJob& audit;
     EventRing& events;
     const os::Clock& clock;
+    TrafficBook& traffic;
   };
   // Borrows the edges. `settings`: those of the loop. `scratch`: a directory for backups on their
   // way to the operator.
@@ -46,7 +48,8 @@ class AdminService final : public v1::AdminService::Service {
         store_(edges.store),
         audit_(edges.audit),
         events_(edges.events),
-        clock_(edges.clock) {}
+        clock_(edges.clock),
+        traffic_(edges.traffic) {}
 
   using Context = grpc::ServerContext;
   template <typename T>
@@ -79,6 +82,9 @@ class AdminService final : public v1::AdminService::Service {
   grpc::Status GetTop(Context* context, const v1::GetTopRequest* request,
                       v1::GetTopResponse* response) override;
 
+  grpc::Status GetTraffic(Context* context, const v1::GetTrafficRequest* request,
+                          v1::GetTrafficResponse* response) override;
+
   grpc::Status Unfreeze(Context* context, const v1::UnfreezeRequest* request,
                         v1::UnfreezeResponse* response) override;
   grpc::Status SetNodeMode(Context* context, const v1::SetNodeModeRequest* request,
@@ -98,6 +104,8 @@ class AdminService final : public v1::AdminService::Service {
 
   grpc::Status Audit(Context* context, const v1::AuditRequest* request,
                      Writer<v1::AuditResponse>* writer) override;
+  grpc::Status VerifyPolicy(Context* context, const v1::VerifyPolicyRequest* request,
+                            Writer<v1::VerifyPolicyResponse>* writer) override;
   grpc::Status ListEvents(Context* context, const v1::ListEventsRequest* request,
                           Writer<v1::ListEventsResponse>* writer) override;
   grpc::Status Backup(Context* context, const v1::BackupRequest* request,
@@ -125,6 +133,7 @@ class AdminService final : public v1::AdminService::Service {
   AuditJob& audit_;
   EventRing& events_;
   const os::Clock& clock_;
+  TrafficBook& traffic_;
 };
 
 }  // namespace spoke::ipam

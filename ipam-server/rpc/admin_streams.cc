@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "fmt/core.h"
 #include "ipam-server/rpc/admin_service.h"
+#include "ipam-server/rpc/policy_probe.h"
 #include "lib/base/status.h"
 #include "lib/os/unique_fd.h"
 #include "lib/rpc/status.h"
@@ -88,6 +90,37 @@ grpc::Status AdminService::Audit(Context* context, const v1::AuditRequest* reque
   last.set_nodes_total(nodes);
   DescribeReport(*report, last);
   writer->Write(last);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::VerifyPolicy(Context* context, const v1::VerifyPolicyRequest* request,
+                                        Writer<v1::VerifyPolicyResponse>* writer) {
+  absl::StatusOr<ProbePlan> plan = absl::UnknownError("not planned");
+  std::vector<std::string> nodes(request->nodes().begin(), request->nodes().end());
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    plan = PlanProbes(view.state.objects, *request);
+    for (const std::string& node : request->nodes()) {
+      if (view.fleet.FindByName(node) != nullptr || !plan.ok()) continue;
+      plan = absl::NotFoundError(fmt::format("there is no node {}; see: spokectl node list", node));
+    }
+    if (!nodes.empty()) return;
+    for (const auto& [key, session] : view.sessions) nodes.push_back(key.name);
+    nodes = ChooseNodes(nodes);
+  });
+  status.Update(plan.status());
+  if (status.ok() && nodes.empty()) {
+    status = absl::FailedPreconditionError("no agent is connected that could try");
+  }
+  if (status.ok() && nodes.size() > kMaxProbedNodes) {
+    status = absl::InvalidArgumentError(
+        fmt::format("at most {} nodes can try at once", kMaxProbedNodes));
+  }
+  if (!status.ok()) return rpc::ToGrpc(status);
+  const ProbeRequest probes{.targets = plan->targets, .timeout = plan->timeout};
+  AskProbes(loop_, std::set<std::string>(nodes.begin(), nodes.end()), probes,
+            [&](const std::string& node, const absl::StatusOr<ProbeAnswer>& answer) {
+              if (!context->IsCancelled()) writer->Write(DescribeProbes(node, *plan, answer));
+            });
   return grpc::Status::OK;
 }
 

@@ -97,6 +97,89 @@ TEST_F(AdminTest, AppliedPoolsServeNodesAndCannotBeTakenAwayUnderThem) {
             StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(AdminTest, ASpokeMayNotHoldTheAddressAtWhichAgentsReachTheServer) {
+  const std::string yaml =
+      "apiVersion: spoke/v1\nkind: ClusterNetwork\nmetadata: {name: main}\nspec: {peerSpoke: [";
+  const grpc::Status cut = ApplyYaml(yaml + "10.64.0.0/16]}\n");
+  EXPECT_EQ(cut.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(cut.error_message(), HasSubstr("pools.yaml:4: spec.peerSpoke: 10.64.0.0/16 holds "
+                                             "10.64.0.1, at which agents reach this server"));
+  EXPECT_TRUE(ApplyYaml(yaml + "10.65.0.0/16]}\n").ok());
+}
+
+TEST_F(AdminTest, TrafficIsSummedByTeamFromTheMomentOneIsApplied) {
+  ConnectNode();
+  ASSERT_TRUE(ApplyYaml("apiVersion: spoke/v1\nkind: Team\nmetadata: {name: vision}\nspec: "
+                        "{namespaces: [web]}\n")
+                  .ok());
+  v1::AgentMessage message;
+  v1::TrafficReport& report = *message.mutable_traffic();
+  report.set_epoch_unix_ms(absl::ToUnixMillis(clock_.Now()));
+  v1::TrafficReport::Namespace& web = *report.add_namespaces();
+  web.set_name("web");
+  v1::TrafficReport::Volume& volume = *web.add_volumes();
+  volume.set_traffic_class("internet");
+  volume.set_sent(10);
+  volume.set_received(20);
+  ASSERT_TRUE(stream_->Write(message));
+  Lend(0);  // What follows on the stream is dealt with after it.
+  v1::GetTrafficRequest request;
+  request.set_by(v1::GetTrafficRequest::TEAM);
+  v1::GetTrafficResponse answer;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetTraffic, request, answer).ok());
+  ASSERT_EQ(answer.entries_size(), 1);
+  EXPECT_EQ(answer.entries(0).name(), "vision");
+  EXPECT_EQ(answer.entries(0).sent(), 10U);
+  EXPECT_EQ(answer.entries(0).received(), 20U);
+  EXPECT_EQ(answer.nodes_reporting(), 1U);
+}
+
+TEST_F(AdminTest, AgentsAreAskedToVerifyPolicy) {
+  v1::VerifyPolicyRequest request;
+  const auto verify = [&](std::vector<v1::VerifyPolicyResponse>& answers) {
+    grpc::ClientContext context;
+    const auto reader = admin_stub_->VerifyPolicy(&context, request);
+    v1::VerifyPolicyResponse answer;
+    while (reader->Read(&answer)) answers.push_back(answer);
+    return reader->Finish();
+  };
+  std::vector<v1::VerifyPolicyResponse> answers;
+  EXPECT_EQ(verify(answers).error_code(), StatusCode::FAILED_PRECONDITION) << "nothing is promised";
+  ASSERT_TRUE(ApplyYaml("apiVersion: spoke/v1\nkind: ClusterNetwork\nmetadata: {name: main}\nspec: "
+                        "{hub: [10.8.0.0/16], peerSpoke: [10.32.0.0/16]}\n")
+                  .ok());
+  EXPECT_EQ(verify(answers).error_code(), StatusCode::FAILED_PRECONDITION) << "nobody is there";
+  request.add_nodes("nowhere");
+  EXPECT_EQ(verify(answers).error_code(), StatusCode::NOT_FOUND);
+  request.clear_nodes();
+  ConnectNode();
+  std::thread agent([&] {
+    v1::ServerMessage message;
+    while (stream_->Read(&message) && !message.has_probe_request()) {
+    }
+    const v1::ProbeRequest& asked = message.probe_request();
+    v1::AgentMessage said;
+    said.mutable_probe_results()->set_id(asked.id());
+    for (const auto& target : asked.targets()) {
+      v1::ProbeResults::Result& result = *said.mutable_probe_results()->add_results();
+      result.set_address(target.address());
+      result.set_port(target.port());
+      result.set_outcome(target.address() == "10.8.0.1" ? v1::ProbeResults::Result::REACHED
+                                                        : v1::ProbeResults::Result::TIMED_OUT);
+    }
+    stream_->Write(said);
+  });
+  EXPECT_TRUE(verify(answers).ok());
+  agent.join();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].node(), "node1");
+  ASSERT_EQ(answers[0].probes_size(), 2);
+  EXPECT_EQ(answers[0].probes(0).target(), "10.8.0.1");
+  EXPECT_TRUE(answers[0].probes(0).reached());
+  EXPECT_EQ(answers[0].probes(1).target(), "10.32.0.1");
+  EXPECT_FALSE(answers[0].probes(1).reached());
+}
+
 TEST_F(AdminTest, AnUnusedObjectIsDeletedByItsName) {
   ASSERT_TRUE(ApplyYaml(fmt::format(kPoolYaml, "b", "10.2.0.0/24")).ok());
   v1::DeleteObjectsRequest request;

@@ -1,6 +1,7 @@
 #include "ipam-server/rpc/convert.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -157,6 +158,31 @@ std::string Cut(std::string_view text, size_t most) {
   return std::string(text.substr(0, most));
 }
 
+TrafficByClass VolumesFromWire(
+    const google::protobuf::RepeatedPtrField<v1::TrafficReport::Volume>& in) {
+  TrafficByClass volumes;
+  for (int i = 0; i < std::min(in.size(), kMaxReportClasses); ++i) {
+    volumes.emplace(Cut(in[i].traffic_class(), kMaxNameLength),
+                    TrafficVolume{.sent = in[i].sent(), .received = in[i].received()});
+  }
+  return volumes;
+}
+
+ProbeOutcome OutcomeFromWire(v1::ProbeResults::Result::Outcome in) {
+  switch (in) {
+    case v1::ProbeResults::Result::REACHED:
+      return ProbeOutcome::kReached;
+    case v1::ProbeResults::Result::REFUSED:
+      return ProbeOutcome::kRefused;
+    case v1::ProbeResults::Result::UNREACHABLE:
+      return ProbeOutcome::kUnreachable;
+    case v1::ProbeResults::Result::TIMED_OUT:
+      return ProbeOutcome::kTimedOut;
+    default:
+      return ProbeOutcome::kNotTried;
+  }
+}
+
 absl::StatusOr<AttachTrace> FromWire(const v1::AttachTrace& in) {
   AttachTrace trace{.container_id = Cut(in.container_id(), kMaxIdLength),
                     .ifname = Cut(in.ifname(), kMaxNameLength),
@@ -254,6 +280,38 @@ absl::StatusOr<AttachTraces> FromWire(const v1::AttachTraces& in) {
   return traces;
 }
 
+TrafficReport FromWire(const v1::TrafficReport& in) {
+  TrafficReport report{.epoch_unix_ms = in.epoch_unix_ms()};
+  for (int i = 0; i < std::min(in.namespaces_size(), kMaxReportNamespaces); ++i) {
+    const v1::TrafficReport::Namespace& entry = in.namespaces(i);
+    report.namespaces.emplace(Cut(entry.name(), kMaxNameLength), VolumesFromWire(entry.volumes()));
+  }
+  for (int i = 0; i < std::min(in.pods_size(), kMaxReportPods); ++i) {
+    const v1::TrafficReport::Pod& pod = in.pods(i);
+    report.pods.push_back({.pod_namespace = Cut(pod.pod_namespace(), kMaxNameLength),
+                           .pod_name = Cut(pod.pod_name(), kMaxNameLength),
+                           .volumes = VolumesFromWire(pod.volumes())});
+  }
+  return report;
+}
+
+absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in) {
+  ProbeAnswer answer{.id = in.id(), .error = Cut(in.error(), kMaxErrorLength)};
+  for (int i = 0; i < std::min(in.results_size(), static_cast<int>(kMaxProbeTargets)); ++i) {
+    const v1::ProbeResults::Result& result = in.results(i);
+    ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(result.address()));
+    if (result.port() > std::numeric_limits<uint16_t>::max()) {
+      return absl::InvalidArgumentError(fmt::format("port {} of a probe", result.port()));
+    }
+    answer.results.push_back(
+        {.target = {.address = address, .port = static_cast<uint16_t>(result.port())},
+         .outcome = OutcomeFromWire(result.outcome()),
+         .took = absl::Microseconds(result.took_us()),
+         .detail = Cut(result.detail(), kMaxErrorLength)});
+  }
+  return answer;
+}
+
 absl::StatusOr<LendingReport> FromWire(const v1::LendingReport& in) {
   LendingReport report;
   report.sequence = in.sequence();
@@ -290,6 +348,15 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
     out.mutable_attach_traces_request()->set_id(traces->id);
     out.mutable_attach_traces_request()->set_pod_namespace(traces->pod_namespace);
     out.mutable_attach_traces_request()->set_pod_name(traces->pod_name);
+  } else if (const auto* probe = std::get_if<ProbeRequest>(&message)) {
+    v1::ProbeRequest& request = *out.mutable_probe_request();
+    request.set_id(probe->id);
+    request.set_timeout_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(probe->timeout)));
+    for (const ProbeTarget& target : probe->targets) {
+      v1::ProbeRequest::Target& to = *request.add_targets();
+      to.set_address(target.address.ToString());
+      to.set_port(target.port);
+    }
   } else {
     CHECK(!std::holds_alternative<PolicyUpdate>(message), "bundles are made by BundleMessages");
   }

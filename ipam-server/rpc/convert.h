@@ -10,6 +10,8 @@
 #include "ipam-server/core/agent_messages.h"
 #include "ipam-server/core/attach_trace.h"
 #include "ipam-server/core/node_record.h"
+#include "ipam-server/core/probe.h"
+#include "ipam-server/core/traffic_sums.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::ipam {
@@ -29,6 +31,15 @@ Demand FromWire(const v1::Demand& in);
 // part is taken.
 absl::StatusOr<AttachTraces> FromWire(const v1::AttachTraces& in);
 
+// Never fails. Of what is too long or too much, the first part is taken: kMaxReportNamespaces
+// namespaces, kMaxReportClasses classes of each, kMaxReportPods pods.
+TrafficReport FromWire(const v1::TrafficReport& in);
+// Errors: kInvalidArgument (an address or port that is none). Of too many results, the first part.
+absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in);
+
+inline constexpr int kMaxReportNamespaces = 2048;
+inline constexpr int kMaxReportClasses = 64;
+inline constexpr int kMaxReportPods = 20;
 inline constexpr uint32_t kMaxWaitingPods = 4096;
 inline constexpr size_t kMaxWaitingNamespaces = 256;
 

@@ -43,6 +43,48 @@ TEST(Convert, TheCloudsNameOfAVmIsKeptInLowerCaseBesideItsSubnets) {
                                         ip::Prefix::Parse("fd00::/64").value()}));
 }
 
+TEST(Convert, OfATrafficReportTheFirstPartIsTaken) {
+  v1::TrafficReport report;
+  report.set_epoch_unix_ms(7);
+  for (int i = 0; i < kMaxReportNamespaces + 5; ++i) {
+    v1::TrafficReport::Namespace& entry = *report.add_namespaces();
+    entry.set_name("ns" + std::to_string(i));
+    v1::TrafficReport::Volume& volume = *entry.add_volumes();
+    volume.set_traffic_class("internet");
+    volume.set_sent(1);
+    volume.set_received(2);
+  }
+  for (int i = 0; i < kMaxReportPods + 5; ++i)
+    report.add_pods()->set_pod_name(std::string(999, 'x'));
+  const TrafficReport taken = FromWire(report);
+  EXPECT_EQ(taken.epoch_unix_ms, 7);
+  EXPECT_EQ(taken.namespaces.size(), static_cast<size_t>(kMaxReportNamespaces));
+  EXPECT_EQ(taken.namespaces.at("ns0").at("internet"), (TrafficVolume{1, 2}));
+  EXPECT_EQ(taken.pods.size(), static_cast<size_t>(kMaxReportPods));
+  EXPECT_EQ(taken.pods[0].pod_name.size(), 253U);
+}
+
+TEST(Convert, ProbeResultsComeThroughAndImpossibleOnesAreRefused) {
+  v1::ProbeResults results;
+  results.set_id(4);
+  v1::ProbeResults::Result& result = *results.add_results();
+  result.set_address("10.8.0.1");
+  result.set_port(443);
+  result.set_outcome(v1::ProbeResults::Result::TIMED_OUT);
+  result.set_took_us(2'000'000);
+  const auto answer = FromWire(results);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->id, 4U);
+  EXPECT_EQ(answer->results.at(0), (ProbeResult{.target = {ip::Address::V4(0x0A080001), 443},
+                                                .outcome = ProbeOutcome::kTimedOut,
+                                                .took = absl::Seconds(2)}));
+  result.set_port(70'000);
+  EXPECT_FALSE(FromWire(results).ok());
+  result.set_port(443);
+  result.set_address("hub");
+  EXPECT_FALSE(FromWire(results).ok());
+}
+
 TEST(Convert, WhatAnAgentCannotMeanIsRefused) {
   const std::vector<std::function<void(v1::Hello&)>> breakages = {
       [](v1::Hello& hello) { hello.clear_node_name(); },

@@ -105,6 +105,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         ASSIGN_OR_RETURN(Hello hello, FromWire(incoming_.hello()));
         RETURN_IF_ERROR(CheckPeer(hello.key.name));
         greeted_ = true;
+        node_ = hello.key;
         loop.PostHello(id_, std::move(hello));
         return absl::OkStatus();
       }
@@ -144,6 +145,18 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         loop.PostFromAgent(AttachTracesEvent{id_, std::move(traces)});
         return absl::OkStatus();
       }
+      case v1::AgentMessage::kTraffic:
+        // Changes nothing that is stored, so the loop need not hear of it.
+        if (service_.traffic_ != nullptr) {
+          service_.traffic_->Take(*node_, FromWire(incoming_.traffic()));
+        }
+        Read();
+        return absl::OkStatus();
+      case v1::AgentMessage::kProbeResults: {
+        ASSIGN_OR_RETURN(ProbeAnswer answer, FromWire(incoming_.probe_results()));
+        loop.PostFromAgent(ProbeAnswerEvent{id_, std::move(answer)});
+        return absl::OkStatus();
+      }
       case v1::AgentMessage::MESSAGE_NOT_SET:
         // Something a newer agent says and this server does not know: pass over it.
         Read();
@@ -164,8 +177,9 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
   NodeService& service_;
   const SessionId id_;
   const std::vector<std::string> peer_names_;
-  bool greeted_ = false;       // Read and written by one read at a time.
-  v1::AgentMessage incoming_;  // Likewise.
+  bool greeted_ = false;         // Read and written by one read at a time.
+  std::optional<NodeKey> node_;  // Likewise; of the hello.
+  v1::AgentMessage incoming_;    // Likewise.
 
   absl::Mutex mutex_;
   std::deque<v1::ServerMessage> unsent_ ABSL_GUARDED_BY(mutex_);  // The front one is in flight.

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/cloud/fake_cloud.h"
 #include "ipam-server/jobs/attach_job.h"
+#include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/node_service.h"
 #include "ipam-server/store/memory_store.h"
@@ -27,6 +28,9 @@ class ServicesTest : public testing::Test {
  protected:
   ServicesTest() {
     nodes_.SetLoop(loop_);
+    nodes_.SetTraffic(traffic_);
+    loop_.SetObjectsSink(
+        [this](const ObjectSet& objects) { traffic_.SetTeams(TeamsByNamespace(objects)); });
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
     builder.RegisterService(&nodes_);
@@ -83,6 +87,7 @@ class ServicesTest : public testing::Test {
   MemoryStore store_;
   FakeCloud cloud_;
   os::SimClock clock_;
+  TrafficBook traffic_{clock_, nullptr};
   testing_support::RecordingLog log_;
   NodeService nodes_{{.server_version = "test", .check_peer_name = false}};
   std::unique_ptr<AttachJob> attach_job_ = std::make_unique<AttachJob>(
@@ -91,7 +96,8 @@ class ServicesTest : public testing::Test {
       });
   const ServerSettings settings_{
       .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
-      .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}}};
+      .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}},
+      .lifelines = {{ip::Address::V4(0x0A400001), "at which agents reach this server"}}};
   EventRing events_{log_, clock_};
   FleetLoop loop_{settings_,
                   LoadState(store_, settings_, clock_.Now()).value(),
@@ -100,7 +106,7 @@ class ServicesTest : public testing::Test {
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
                       dir_.path(),
-                      {loop_, store_, audit_, events_, clock_}};
+                      {loop_, store_, audit_, events_, clock_, traffic_}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;
   std::unique_ptr<v1::AdminService::Stub> admin_stub_;

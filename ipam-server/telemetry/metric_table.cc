@@ -15,6 +15,9 @@ using telemetry::UpTo;
 
 // Pools beyond this share the label "other".
 constexpr size_t kMaxPools = 256;
+// Namespaces and teams beyond this share the label "other", as do classes.
+constexpr size_t kMaxTrafficNames = 500;
+constexpr size_t kMaxTrafficClasses = 24;
 
 std::vector<std::string> AuditKinds() {
   std::vector<std::string> kinds;
@@ -177,9 +180,26 @@ std::vector<MetricSpec> CheckMetricSpecs() {
 
 }  // namespace
 
+namespace {
+
+std::vector<MetricSpec> TrafficMetricSpecs() {
+  return {{.name = "spoke_namespace_bytes_total",
+           .type = MetricType::kCounter,
+           .help = "Bytes that pods of each namespace have sent and received, by class",
+           .labels = {UpTo("namespace", kMaxTrafficNames), UpTo("class", kMaxTrafficClasses),
+                      OneOf("direction", {"sent", "received"})}},
+          {.name = "spoke_team_bytes_total",
+           .type = MetricType::kCounter,
+           .help = "Bytes that pods of each team have sent and received, by class",
+           .labels = {UpTo("team", kMaxTrafficNames), UpTo("class", kMaxTrafficClasses),
+                      OneOf("direction", {"sent", "received"})}}};
+}
+
+}  // namespace
+
 std::vector<MetricSpec> ServerMetricSpecs() {
   std::vector<MetricSpec> all = AddressMetrics();
-  for (auto part : {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(),
+  for (auto part : {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(), TrafficMetricSpecs(),
                     telemetry::ProcessMetricSpecs()}) {
     for (MetricSpec& spec : part) all.push_back(std::move(spec));
   }

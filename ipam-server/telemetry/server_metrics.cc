@@ -232,4 +232,12 @@ void ServerMetrics::CountAuditRepairs(uint64_t repairs) {
   metrics_.GetCounter("spoke_ipam_audit_repairs_total").Add(Number(repairs));
 }
 
+std::pair<telemetry::Counter, telemetry::Counter> ServerMetrics::TrafficBytes(
+    TrafficOf of, const std::string& name, const std::string& traffic_class) {
+  const std::string_view metric =
+      of == TrafficOf::kNamespace ? "spoke_namespace_bytes_total" : "spoke_team_bytes_total";
+  return {metrics_.GetCounter(metric, {name, traffic_class, "sent"}),
+          metrics_.GetCounter(metric, {name, traffic_class, "received"})};
+}
+
 }  // namespace spoke::ipam

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -60,6 +61,7 @@ struct BreakerMetrics {
 
 enum class HelloOutcome { kAdmitted, kDelayed, kRefused };
 enum class ReclaimOutcome { kAsked, kAgreed, kDenied, kNodeGone };
+enum class TrafficOf { kNamespace, kTeam };
 enum class CloudCall { kApply, kList, kHttp };
 
 // Metrics must outlive it. The calls that begin with Set replace what was said before and belong to
@@ -98,6 +100,11 @@ class ServerMetrics {
   void CountAudit(const std::map<std::string, uint64_t>& by_kind, absl::Time now);
   void CountAuditFailed();
   void CountAuditRepairs(uint64_t repairs);
+
+  // What pods of the namespace or team called `name` have sent and received. Costs a lookup.
+  std::pair<telemetry::Counter, telemetry::Counter> TrafficBytes(TrafficOf of,
+                                                                 const std::string& name,
+                                                                 const std::string& traffic_class);
 
  private:
   telemetry::Metrics& metrics_;

@@ -116,6 +116,9 @@ TEST_F(ServerMetricsTest, EverySeriesIsThereBeforeItsFirstEvent) {
   EXPECT_THAT(text, HasSubstr("spoke_ipam_cloud_calls_total{call=\"http\",result=\"failed\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("spoke_ipam_store_writable 1\n"));
   for (const auto& spec : metrics_.table()) {
+    // Of namespaces and teams, whose names agents tell.
+    if (spec.name == "spoke_namespace_bytes_total" || spec.name == "spoke_team_bytes_total")
+      continue;
     EXPECT_NE(text.find("# TYPE " + spec.name + " "), std::string::npos) << spec.name;
   }
 }
@@ -172,7 +175,7 @@ TEST(Alerts, PromtoolAcceptsTheRules) {
   const std::string output =
       RunPromtool(std::string("check rules ") + SPOKE_SOURCE_DIR + "/conf/alerts.yaml", ok);
   EXPECT_TRUE(ok) << output;
-  EXPECT_THAT(output, HasSubstr("13 rules found"));
+  EXPECT_THAT(output, HasSubstr("21 rules found"));
 }
 
 TEST(Alerts, FireWhenTheyShouldAndNotBefore) {

@@ -41,13 +41,13 @@ void AddService::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
   job.steps.Ended("receive", edges_.clock.Now());
   // Nobody overtakes those who have waited longer.
   if (!line_.empty()) ServeLine();
-  const absl::StatusOr<AttachSpec> result = Add(job);
+  const absl::StatusOr<AttachSpec> result = Add(job, edges_.attachments.Plan(job.request));
   if (absl::IsResourceExhausted(result.status()) && Wait(job)) return;
   Finish(std::move(job), result);
 }
 
-absl::StatusOr<AttachSpec> AddService::Add(Job& job) {
-  auto result = edges_.attachments.Add(job.request, job.netns.get(), &job.steps);
+absl::StatusOr<AttachSpec> AddService::Add(Job& job, const absl::StatusOr<Lending>& plan) {
+  auto result = edges_.attachments.AddPlanned(job.request, plan, job.netns.get(), &job.steps);
   // The DEL that would have made room may have come while no agent was there.
   if (absl::IsAlreadyExists(result.status()) && edges_.take_up_del(job.request.key)) {
     result = edges_.attachments.Add(job.request, job.netns.get(), &job.steps);
@@ -108,13 +108,14 @@ void AddService::ServeLine() {
   std::set<std::string> starved;
   for (const Waiter& waiter : line_.InOrder()) {
     if (!waiter.picky && starved.contains(waiter.pod_namespace)) continue;
-    if (edges_.attachments.LacksAddressesFor(jobs_.at(waiter.id).request)) {
+    const absl::StatusOr<Lending> plan = edges_.attachments.Plan(jobs_.at(waiter.id).request);
+    if (absl::IsResourceExhausted(plan.status())) {
       if (!waiter.picky) starved.insert(waiter.pod_namespace);
       continue;
     }
     Job job = TakeOut(waiter.id);
     job.steps.Ended("wait", edges_.clock.Now());
-    const absl::StatusOr<AttachSpec> result = Add(job);
+    const absl::StatusOr<AttachSpec> result = Add(job, plan);
     Finish(std::move(job), result);
   }
 }

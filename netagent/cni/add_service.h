@@ -89,7 +89,8 @@ class AddService {
   };
 
   absl::Duration Now() const { return absl::Milliseconds(edges_.monotonic_ms()); }
-  absl::StatusOr<AttachSpec> Add(Job& job);
+  // `plan`: Attachments::Plan() of the job's request, of this moment.
+  absl::StatusOr<AttachSpec> Add(Job& job, const absl::StatusOr<Lending>& plan);
   // Until when `job` may wait; nullopt: it may not.
   std::optional<absl::Duration> WaitUntil(const Job& job) const;
   bool Wait(Job& job);

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "netagent/cni/cni_errors.h"
 #include "netagent/journal/fake_journal.h"
 #include "netagent/kernel/fake_kernel.h"
 #include "netagent/sync/fake_server_link.h"
@@ -15,6 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::Pair;
 using testing::SizeIs;
 
@@ -127,6 +129,17 @@ TEST_F(AddServiceTest, WhoWaitsIsServedInTheOrderOfArrivalWhenAddressesCome) {
   EXPECT_EQ(AddressOf(1), "10.1.0.5/32");
   EXPECT_EQ(AddressOf(2), "10.1.0.6/32");
   EXPECT_EQ(adds_->waiting(), 1U);
+}
+
+TEST_F(AddServiceTest, AKernelThatIsOutOfMemoryIsSaidAtOnceAndNotTakenForAnEmptyPool) {
+  Grant({"10.1.0.5"});
+  kernel_.FailAttach(HostLinkName({"c1", "eth0"}), absl::ResourceExhaustedError("no memory"));
+  Add(1);
+  EXPECT_EQ(adds_->waiting(), 0U);
+  EXPECT_THAT(ErrorOf(1), HasSubstr("no memory"));
+  EXPECT_EQ(channel_.answers.at(1).error().code(), kCniTryAgainLater);
+  EXPECT_THAT(channel_.answers.at(1).error().details(), HasSubstr("see the agent's log"));
+  EXPECT_THAT(channel_.answers.at(1).error().details(), Not(HasSubstr("addresses come")));
 }
 
 TEST_F(AddServiceTest, ANewcomerDoesNotOvertakeWhoWaits) {

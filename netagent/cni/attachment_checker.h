@@ -34,7 +34,8 @@ class AttachmentChecker {
   virtual absl::Status Check(const AttachmentKey& key, const CheckExpectation& expected,
                              int pod_netns) = 0;
 
-  // What the last round of repairs found and could not mend; OK: nothing. From memory.
+  // What keeps the node from carrying its pods' traffic, as far as the last rounds of repairs know;
+  // OK: nothing that one pod would not have alone. From memory.
   virtual absl::Status DataPath() const { return absl::OkStatus(); }
 };
 

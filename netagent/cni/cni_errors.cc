@@ -1,6 +1,5 @@
 #include "netagent/cni/cni_errors.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "lib/base/status.h"
@@ -42,6 +41,9 @@ std::string_view RemedyOf(absl::StatusCode code, CniVerb verb) {
              "this "
              "node more: the runtime tries again; if it lasts, ask spokectl explain pod "
              "NAMESPACE/NAME";
+    case absl::StatusCode::kUnavailable:
+      return "the runtime tries again; if it lasts, see the agent's log on the node: journalctl -u "
+             "spoke-netagent";
     case absl::StatusCode::kPermissionDenied:
       return "give the namespace a pool that this node draws from, or run the pod on another node";
     case absl::StatusCode::kInvalidArgument:
@@ -63,19 +65,6 @@ std::string_view RemedyOf(absl::StatusCode code, CniVerb verb) {
   }
 }
 
-// Case does not matter: strerror() begins with a capital.
-void Replace(std::string& text, std::string_view from, std::string_view to) {
-  const auto same = [](char a, char b) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-    return lower(a) == lower(b);
-  };
-  auto found = std::search(text.begin(), text.end(), from.begin(), from.end(), same);
-  while (found != text.end()) {
-    text.replace(found, found + static_cast<std::ptrdiff_t>(from.size()), to);
-    found = std::search(text.begin(), text.end(), from.begin(), from.end(), same);
-  }
-}
-
 }  // namespace
 
 CniFailure FailureOf(const absl::Status& status, CniVerb verb) {
@@ -83,12 +72,6 @@ CniFailure FailureOf(const absl::Status& status, CniVerb verb) {
                      .message = std::string(base::MessageOf(status)),
                      .details = std::string(RemedyOf(status.code(), verb))};
   if (failure.message.empty()) failure.message = absl::StatusCodeToString(status.code());
-  if (verb == CniVerb::kDel) {
-    for (std::string* text : {&failure.message, &failure.details}) {
-      Replace(*text, "no such file or directory", "missing");
-      Replace(*text, "not found", "missing");
-    }
-  }
   return failure;
 }
 

@@ -36,9 +36,6 @@ struct CniFailure {
 // kResourceExhausted, kPermissionDenied, kUnavailable, kDeadlineExceeded and kAborted are 11;
 // kInvalidArgument 7; kFailedPrecondition (the namespace is none, or the node's own) 8;
 // kAlreadyExists 101; kDataLoss 102; the rest 100.
-//
-// The message of a DEL never has the words that make containerd take its failure for a success
-// ("not found", "no such file or directory"; go-cni, Remove()): the pod's address would stay lent.
 CniFailure FailureOf(const absl::Status& status, CniVerb verb);
 
 }  // namespace spoke::netagent

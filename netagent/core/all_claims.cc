@@ -6,6 +6,8 @@
 
 namespace spoke::netagent {
 
+// A table.
+// NOLINTNEXTLINE(readability-function-size)
 std::vector<Claim> AllClaims() {
   std::vector<Claim> all = {
       {"kLinkPrefix", "link name", fmt::format("{} and 12 hex digits", claims::kLinkPrefix),
@@ -39,8 +41,31 @@ std::vector<Claim> AllClaims() {
        "of the rule that lets what the main table has, but for its default routes, go first"},
       {"kSourcePriority", "rule priority", fmt::format("{}", claims::kSourcePriority),
        "of the rules that lead what comes from a pod's address into its NIC's table"},
+      {"kTranslatedMark", "packet mark", fmt::format("bit {:#x}", claims::kTranslatedMark),
+       "of packets whose destination somebody has translated"},
+      {"kFastPathPriority", "filter priority", fmt::format("{}", claims::kFastPathPriority),
+       "of the fast path's programs, on pods' links and on the uplink; their names begin with "
+       "spoke_"},
+      {"kFlowMarkMask", "mark bits", fmt::format("{:#x}", claims::kFlowMarkMask),
+       "of connections: what egress decided about the flow at its first packet"},
+      {"kFlowAsItIs", "mark", fmt::format("{}", claims::kFlowAsItIs), "not translated"},
+      {"kFlowMasqueraded", "mark", fmt::format("{}", claims::kFlowMasqueraded),
+       "leaves from the node's own address"},
+      {"kFlowOfNatHost", "mark", fmt::format("{}", claims::kFlowOfNatHost),
+       "comes from the hub for a service, and is translated both ways"},
+      {"kFirstGatewayMark", "marks", fmt::format("from {}", claims::kFirstGatewayMark),
+       "leaves by a gateway; of the flow's packets as well"},
+      {"kGatewayMarks", "marks", fmt::format("{} of them", claims::kGatewayMarks),
+       "one for each gateway"},
+      {"kFirstGatewayTable", "route table", fmt::format("{} + mark", claims::kFirstGatewayTable),
+       "the default route by way of a gateway"},
+      {"kGatewayPriority", "rule priority", fmt::format("{}", claims::kGatewayPriority),
+       "of the rules that lead packets with a gateway's mark into its table"},
+      {"", "tables", "inet spoke, netdev spoke", "of nf_tables: all in them is ours"},
       {"kShaperHandle", "qdisc handle", fmt::format("{:x}:", claims::kShaperHandle >> 16U),
        "of the token bucket at the root of either end of a pod's link"},
+      {"kProbeTable", "nf_tables table", fmt::format("inet and netdev {}", claims::kProbeTable),
+       "made and deleted within one transaction, to find out what the kernel can do"},
   };
   for (const HostLinkSetting& setting : kHostLinkSettings) {
     all.push_back(
@@ -51,6 +76,11 @@ std::vector<Claim> AllClaims() {
   for (const char* name : {"net.ipv4.ip_forward = 1", "net.ipv6.conf.all.forwarding = 1"}) {
     all.push_back({"", "setting", name, "of the node: it forwards its pods' packets"});
   }
+  all.push_back(
+      {"", "iptables rules",
+       "4 in mangle with the comment \"iptables-exporter openai traffic=internet-in\" or "
+       "\"-out\"",
+       "that count what comes from and goes to the Internet; they are added, never removed"});
   all.push_back({"", "setting", "net.ipv6.conf.DEVICE.accept_ra = 2",
                  "of devices that had 1: they listen to router advertisements though the node "
                  "forwards"});

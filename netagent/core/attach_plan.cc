@@ -4,18 +4,11 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "lib/base/fnv1a.h"
 #include "netagent/core/claims.h"
 
 namespace spoke::netagent {
 namespace {
-
-// FNV-1a, 64 bits: names must not change between builds or library versions, as std::hash may.
-uint64_t Fnv1a(std::string_view text, uint64_t hash = 0xCBF29CE484222325ULL) {
-  for (const char c : text) {
-    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3ULL;
-  }
-  return hash;
-}
 
 // Locally administered (bit 1) and unicast (bit 0 clear), IEEE 802-2014 section 8.4. `end` tells
 // the two ends of one pair apart.
@@ -37,7 +30,8 @@ constexpr uint32_t kMinMtuV6 = 1280;
 
 uint64_t StableHash(const AttachmentKey& key) {
   // The separator keeps ("ab", "c") apart from ("a", "bc").
-  return Fnv1a(key.ifname, Fnv1a(std::string_view("\0", 1), Fnv1a(key.container_id)));
+  return base::Fnv1a(key.ifname,
+                     base::Fnv1a(std::string_view("\0", 1), base::Fnv1a(key.container_id)));
 }
 
 std::string HostLinkName(const AttachmentKey& key) {

@@ -51,7 +51,36 @@ inline constexpr uint32_t kNicTables = 1'000'000;
 inline constexpr uint32_t kMainFirstPriority = 8'300;
 inline constexpr uint32_t kSourcePriority = 8'310;
 
+// Bit of a packet's mark: somebody has translated its destination. Set where nf_tables sees it,
+// read by the programs of the fast path when it leaves (kernel/fast_path.h).
+inline constexpr uint32_t kTranslatedMark = 0x1000'0000;
+
+// Priority of the filters, at ingress and egress, that run the programs of the fast path: on links
+// of pods and on the uplink. Their names begin with "spoke_".
+inline constexpr uint16_t kFastPathPriority = 8'320;
+
+// Bits of a connection's mark, and of its packets' marks on the way to a gateway, that say what was
+// decided about the flow when it began. The low six: kube-proxy has 0x4000 and 0x8000, Cilium
+// 0x0F00, Calico 0xFFFF0000, AWS's CNI 0x80, CNI's portmap 0x2000, Azure's network policies 0x1000
+// and up.
+inline constexpr uint32_t kFlowMarkMask = 0x3F;
+inline constexpr uint32_t kFlowAsItIs = 1;
+inline constexpr uint32_t kFlowMasqueraded = 2;
+inline constexpr uint32_t kFlowOfNatHost = 3;
+// The others are gateways', one each.
+inline constexpr uint32_t kFirstGatewayMark = 8;
+inline constexpr uint32_t kGatewayMarks = 56;
+
+// A gateway's table is this and its mark; the rule that leads into it comes before all others of
+// ours, since a flow that is to take a gateway shall not find a shorter way.
+inline constexpr uint32_t kFirstGatewayTable = 83'100;
+inline constexpr uint32_t kGatewayPriority = 8'290;
+
 // Handle of the token bucket at the root of either end of a pod link ("SP").
 inline constexpr uint32_t kShaperHandle = 0x5350'0000;
+
+// A table (inet and netdev) that is made and deleted within one transaction each time, to find out
+// what the kernel can do.
+inline constexpr std::string_view kProbeTable = "spoke-probe";
 
 }  // namespace spoke::netagent::claims

@@ -147,7 +147,7 @@ const ip::Address* Lendings::LongestIdle(ip::Family family,
 
 bool Lendings::IsLendable(const ip::Address& address, const Held& held) const {
   return held.listed && held.use == Use::kIdle && !held.withheld() && !LacksProof(address, held) &&
-         !on_nic_.contains(address);
+         !on_nic_.contains(address) && !IsUnroutable(held);
 }
 
 bool Lendings::LacksProof(const ip::Address& address, const Held& held) const {
@@ -180,11 +180,12 @@ void Lendings::Apply(const Event& event) {
 void Lendings::ApplyOne(const HoldingsReplaced& event) {
   for (auto& [address, held] : held_) held.listed = false;
   for (const Holding& holding : event.holdings) {
-    const auto [it, inserted] = held_.try_emplace(holding.address);
+    const bool is_new = !held_.contains(holding.address);
+    const HeldIterator it = Hold(holding.address);
     it->second.pool = holding.pool;
     it->second.nic = holding.nic;
     it->second.listed = true;
-    if (inserted) MakeIdle(it);
+    if (is_new) MakeIdle(it);
   }
   for (auto& [address, held] : held_) {
     if (held.listed) continue;
@@ -199,9 +200,10 @@ void Lendings::ApplyOne(const HoldingsReplaced& event) {
     rules_.insert_or_assign(rule.pool,
                             Rule{rule, cidr.ok() ? std::optional(cidr->family()) : std::nullopt});
   }
-  std::erase_if(held_, [](const auto& entry) {
+  const size_t gone = std::erase_if(held_, [](const auto& entry) {
     return !entry.second.listed && entry.second.use == Use::kIdle;
   });
+  if (gone > 0) ++attached_version_;
 }
 
 void Lendings::ApplyOne(const LendingBegun& event) {
@@ -215,8 +217,7 @@ void Lendings::ApplyOne(const LendingBegun& event) {
   if (taken || !entries_.emplace(lending.key, Entry{.lending = lending}).second) return;
   last_generation_ = std::max(last_generation_, lending.generation);
   for (const ip::Address& address : lending.addresses) {
-    const auto [it, inserted] = held_.try_emplace(address);
-    if (inserted) it->second.listed = false;
+    const HeldIterator it = Hold(address);
     it->second.use = Use::kLent;
     it->second.proven = true;
   }
@@ -236,10 +237,9 @@ void Lendings::ApplyOne(const LendingReleased& event) {
     it->second.proven = it->second.listed && !it->second.withdrawn;
     if (event.unused) {
       MakeIdle(it);
-      if (!it->second.listed) held_.erase(it);
+      if (!it->second.listed) Drop(it);
     } else {
-      it->second.use = Use::kCooling;
-      it->second.cool_until = event.at + cooldown_;
+      MakeCool(it, event.at + cooldown_);
     }
   }
   entries_.erase(entry);
@@ -248,11 +248,8 @@ void Lendings::ApplyOne(const LendingReleased& event) {
 void Lendings::ApplyOne(const CoolingSet& event) {
   // One that is not listed is kept as well: should the server list it again, it is not to be lent
   // before its time.
-  const auto [it, inserted] = held_.try_emplace(event.address);
-  if (inserted) it->second.listed = false;
-  if (it->second.use == Use::kLent) return;
-  it->second.use = Use::kCooling;
-  it->second.cool_until = event.until;
+  const HeldIterator it = Hold(event.address);
+  if (it->second.use != Use::kLent) MakeCool(it, event.until);
 }
 
 void Lendings::ApplyOne(const WithdrawnSet& event) {
@@ -276,30 +273,45 @@ void Lendings::ApplyOne(const AddressesProven& event) {
   }
 }
 
-void Lendings::MakeIdle(std::map<ip::Address, Held>::iterator it) {
+Lendings::HeldIterator Lendings::Hold(const ip::Address& address) {
+  const auto [it, inserted] = held_.try_emplace(address);
+  if (inserted) ++attached_version_;
+  return it;
+}
+
+void Lendings::Drop(HeldIterator it) {
+  held_.erase(it);
+  ++attached_version_;
+}
+
+void Lendings::MakeIdle(HeldIterator it) {
   it->second.use = Use::kIdle;
   it->second.idle_since = ++idle_counter_;
 }
 
-std::vector<ip::Address> Lendings::EndCooldowns(absl::Time now) {
-  std::vector<ip::Address> cooled;
-  for (auto it = held_.begin(); it != held_.end();) {
-    const auto current = it++;
-    if (current->second.use != Use::kCooling || current->second.cool_until > now) continue;
-    cooled.push_back(current->first);
-    MakeIdle(current);
-    if (!current->second.listed) held_.erase(current);
-  }
-  return cooled;
+void Lendings::MakeCool(HeldIterator it, absl::Time until) {
+  it->second.use = Use::kCooling;
+  it->second.cool_until = until;
+  next_cooldown_end_ = std::min(next_cooldown_end_.value_or(until), until);
 }
 
-std::optional<absl::Time> Lendings::NextCooldownEnd() const {
-  std::optional<absl::Time> next;
-  for (const auto& [address, held] : held_) {
+std::vector<ip::Address> Lendings::EndCooldowns(absl::Time now) {
+  std::vector<ip::Address> cooled;
+  if (!next_cooldown_end_ || *next_cooldown_end_ > now) return cooled;
+  next_cooldown_end_.reset();
+  for (auto it = held_.begin(); it != held_.end();) {
+    const auto current = it++;
+    const Held& held = current->second;
     if (held.use != Use::kCooling) continue;
-    next = next ? std::min(*next, held.cool_until) : held.cool_until;
+    if (held.cool_until > now) {
+      next_cooldown_end_ = std::min(next_cooldown_end_.value_or(held.cool_until), held.cool_until);
+      continue;
+    }
+    cooled.push_back(current->first);
+    MakeIdle(current);
+    if (!current->second.listed) Drop(current);
   }
-  return next;
+  return cooled;
 }
 
 const Lending* Lendings::Find(const AttachmentKey& key) const {
@@ -349,7 +361,7 @@ std::optional<ip::MacAddress> Lendings::NicOf(const ip::Address& address) const 
 
 uint32_t& Lendings::IdleCountOf(const ip::Address& address, const Held& held,
                                 UseCounts& counts) const {
-  if (held.withheld()) return counts.withheld;
+  if (held.withheld() || IsUnroutable(held)) return counts.withheld;
   if (on_nic_.contains(address)) return counts.on_nic;
   return LacksProof(address, held) ? counts.unproven : counts.idle;
 }

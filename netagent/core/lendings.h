@@ -144,7 +144,7 @@ struct UseCounts {
   uint32_t lent = 0;
   uint32_t cooling = 0;
   // Would be idle, but
-  uint32_t withheld = 0;  // are withdrawn or in conflict;
+  uint32_t withheld = 0;  // are withdrawn, in conflict, or on a NIC without a way out;
   uint32_t on_nic = 0;    // are on the node's device, so that the node would answer for them;
   uint32_t unproven = 0;  // wait for their proof.
 
@@ -194,10 +194,16 @@ class Lendings {
   // event: it is made anew after a restart.
   void SetOnNic(std::set<ip::Address> addresses) { on_nic_ = std::move(addresses); }
 
-  // Ends the cooldown of addresses whose time has come, and returns them.
+  // By which NICs nothing can leave now: their addresses are not lent, so that none of them stands
+  // in the way of another NIC's. An observation likewise.
+  void SetUnroutable(std::set<ip::MacAddress> nics) { unroutable_ = std::move(nics); }
+
+  // Ends the cooldown of addresses whose time has come, and returns them. Looks at them only once
+  // NextCooldownEnd() has come, since this is on the way of every request.
   std::vector<ip::Address> EndCooldowns(absl::Time now);
-  // When EndCooldowns() has something to do next; nullopt: nothing is cooling.
-  std::optional<absl::Time> NextCooldownEnd() const;
+  // When to call EndCooldowns() next: no cooldown ends before that, but the one that would have may
+  // have ended otherwise. nullopt: nothing is cooling.
+  std::optional<absl::Time> NextCooldownEnd() const { return next_cooldown_end_; }
 
   const Lending* Find(const AttachmentKey& key) const;
   bool IsBuilt(const AttachmentKey& key) const;
@@ -207,6 +213,8 @@ class Lendings {
   std::vector<ip::Address> Cooling() const;
   // Every address this node may see traffic for: what the server has listed, and what is lent.
   std::vector<ip::Address> Attached() const;
+  // Rises whenever Attached() changes: while it is the same, so are they.
+  uint64_t attached_version() const { return attached_version_; }
   // The NIC that has it; nullopt: unknown, or not an address of this node.
   std::optional<ip::MacAddress> NicOf(const ip::Address& address) const;
   std::map<std::string, UseCounts> CountByPool() const;
@@ -228,7 +236,7 @@ class Lendings {
     std::string pool;
     std::optional<ip::MacAddress> nic = std::nullopt;
     Use use = Use::kIdle;
-    bool listed = true;       // False: the server has taken it back, and it goes when idle.
+    bool listed = false;      // False: the server has taken it back, and it goes when idle.
     absl::Time cool_until;    // While cooling.
     uint64_t idle_since = 0;  // Order of becoming idle.
     bool withdrawn = false;
@@ -255,6 +263,7 @@ class Lendings {
   void ApplyOne(const ConflictNoted& event);
   void ApplyOne(const AddressesProven& event);
   bool LacksProof(const ip::Address& address, const Held& held) const;
+  bool IsUnroutable(const Held& held) const { return held.nic && unroutable_.contains(*held.nic); }
   // Where an idle address is counted.
   uint32_t& IdleCountOf(const ip::Address& address, const Held& held, UseCounts& counts) const;
   // The one of `pools` and `family` that has been idle the longest; nullptr: none is.
@@ -263,7 +272,13 @@ class Lendings {
   // OK: `wished` can be lent now to a pod that is lent from `pools`. Errors: as PlanLend().
   absl::Status CheckWish(const ip::Address& wished, const std::set<std::string>& pools) const;
   uint32_t FreeOrdinal(const std::string& container_id) const;
-  void MakeIdle(std::map<ip::Address, Held>::iterator it);
+  using HeldIterator = std::map<ip::Address, Held>::iterator;
+  // Adds the address, not listed, unless it is there; and takes it off. All that adds or takes off
+  // one address goes through these.
+  HeldIterator Hold(const ip::Address& address);
+  void Drop(HeldIterator it);
+  void MakeIdle(HeldIterator it);
+  void MakeCool(HeldIterator it, absl::Time until);
 
   absl::Duration cooldown_;
   bool proof_required_;
@@ -271,8 +286,11 @@ class Lendings {
   std::map<AttachmentKey, Entry> entries_;
   std::map<std::string, Rule> rules_;  // By pool.
   std::set<ip::Address> on_nic_;
+  std::set<ip::MacAddress> unroutable_;
   uint64_t last_generation_ = 0;
   uint64_t idle_counter_ = 0;
+  uint64_t attached_version_ = 0;
+  std::optional<absl::Time> next_cooldown_end_;  // As NextCooldownEnd() says.
 };
 
 }  // namespace spoke::netagent

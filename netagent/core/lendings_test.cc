@@ -480,5 +480,75 @@ TEST(Lendings, WhatIsOnTheNodesOwnDeviceIsNotLentForAsLong) {
   EXPECT_TRUE(lendings.PlanLend({.key = kPodA}, kNow).ok());
 }
 
+TEST(Lendings, WhatIsOnANicWithoutAWayOutIsPassedOverForAsLong) {
+  const ip::MacAddress stuck = ip::MacAddress::Parse("00:0d:3a:00:00:02").value();
+  Lendings lendings(kCooldown);
+  lendings.Apply(HoldingsReplaced{{{A("10.1.0.5"), "default", stuck}, {A("10.1.0.6"), "default"}}});
+  lendings.SetUnroutable({stuck});
+  EXPECT_EQ(CountsOf(lendings), (UseCounts{.idle = 1, .withheld = 1}));
+  EXPECT_THAT(lendings.PlanLend({.key = kPodA}, kNow)->addresses, ElementsAre(A("10.1.0.6")));
+  EXPECT_EQ(lendings.PlanLend({.key = kPodA, .addresses = {A("10.1.0.5")}}, kNow).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  lendings.SetUnroutable({});
+  EXPECT_THAT(lendings.PlanLend({.key = kPodA}, kNow)->addresses, ElementsAre(A("10.1.0.5")));
+}
+
+TEST(Lendings, TheVersionOfTheAttachedRisesWheneverTheyChangeAndOnlyThen) {
+  const std::vector<Holding> both = {{A("10.1.0.5"), "default"}, {A("10.1.0.6"), "default"}};
+  struct Step {
+    Event event;
+    bool changes;
+  };
+  const Lending lending{.key = kPodA, .addresses = {A("10.1.0.5")}, .generation = 1};
+  const Lending stray{.key = kPodB, .addresses = {A("10.1.0.9")}, .generation = 2};
+  const std::vector<Step> steps = {
+      {HoldingsReplaced{both}, true},
+      {HoldingsReplaced{both}, false},
+      {LendingBegun{lending}, false},
+      {LendingBuilt{kPodA}, false},
+      {HoldingsReplaced{{both[1]}}, false},  // What is lent stays.
+      {HoldingsReplaced{}, true},
+      {LendingReleased{kPodA, kNow, /*unused=*/true}, true},
+      {LendingBegun{stray}, true},
+      {LendingReleased{kPodB, kNow}, false},
+      {CoolingSet{A("10.1.0.9"), kNow}, false},
+      {CoolingSet{A("10.1.0.7"), kNow}, true},
+      {HoldingsReplaced{{{A("10.1.0.8"), "default"}}}, true},
+  };
+  Lendings lendings(kCooldown);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    SCOPED_TRACE(i);
+    const std::vector<ip::Address> before = lendings.Attached();
+    const uint64_t version = lendings.attached_version();
+    lendings.Apply(steps[i].event);
+    EXPECT_EQ(lendings.Attached() != before, steps[i].changes);
+    EXPECT_EQ(lendings.attached_version() != version, steps[i].changes);
+  }
+  const uint64_t version = lendings.attached_version();
+  EXPECT_THAT(lendings.EndCooldowns(kNow), ElementsAre(A("10.1.0.7"), A("10.1.0.9")));
+  EXPECT_NE(lendings.attached_version(), version) << "they were not listed, and are gone";
+}
+
+TEST(Lendings, NoCooldownEndsLateWhateverEndsOrMovesAnother) {
+  Lendings lendings = WithHoldings({"10.1.0.5", "10.1.0.6", "10.1.0.7"});
+  const auto at = [](int seconds) { return kNow + absl::Seconds(seconds); };
+  lendings.Apply(CoolingSet{A("10.1.0.6"), at(20)});
+  lendings.Apply(CoolingSet{A("10.1.0.5"), at(10)});
+  lendings.Apply(CoolingSet{A("10.1.0.7"), at(30)});
+  EXPECT_EQ(lendings.NextCooldownEnd(), at(10));
+  // The first is lent after all (an adopted link has it): nothing ends then, and the next is known.
+  lendings.Apply(LendingBegun{{.key = kPodA, .addresses = {A("10.1.0.5")}, .generation = 1}});
+  EXPECT_THAT(lendings.EndCooldowns(at(10)), ElementsAre());
+  EXPECT_EQ(lendings.NextCooldownEnd(), at(20));
+  // One that is put off, and one that is brought forward.
+  lendings.Apply(CoolingSet{A("10.1.0.6"), at(40)});
+  EXPECT_THAT(lendings.EndCooldowns(at(20)), ElementsAre());
+  EXPECT_EQ(lendings.NextCooldownEnd(), at(30));
+  lendings.Apply(CoolingSet{A("10.1.0.6"), at(25)});
+  EXPECT_THAT(lendings.EndCooldowns(at(25)), ElementsAre(A("10.1.0.6")));
+  EXPECT_THAT(lendings.EndCooldowns(at(30)), ElementsAre(A("10.1.0.7")));
+  EXPECT_EQ(lendings.NextCooldownEnd(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace spoke::netagent

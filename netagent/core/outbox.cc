@@ -52,11 +52,15 @@ bool Outbox::AddAnswer(const Answer& answer) {
 bool Outbox::Add(const ReclaimAnswer& answer) { return AddAnswer(answer); }
 bool Outbox::Add(const Inventory& inventory) { return AddAnswer(inventory); }
 bool Outbox::Add(const AttachTracesAnswer& answer) { return AddAnswer(answer); }
+bool Outbox::Add(const ProbeAnswer& answer) { return AddAnswer(answer); }
 
-bool Outbox::HasNext() const {
-  if (desired_ack_ || policy_ack_ || demand_ || !conflicts_.empty()) return true;
+bool Outbox::HasItem() const {
   if (items_.empty()) return false;
   return !unacknowledged_ || !std::holds_alternative<Gathered>(items_.front());
+}
+
+bool Outbox::HasNext() const {
+  return desired_ack_ || policy_ack_ || demand_ || !conflicts_.empty() || traffic_ || HasItem();
 }
 
 std::optional<AgentReply> Outbox::Next() {
@@ -65,6 +69,7 @@ std::optional<AgentReply> Outbox::Next() {
   if (policy_ack_) return *std::exchange(policy_ack_, std::nullopt);
   if (demand_) return *std::exchange(demand_, std::nullopt);
   if (!conflicts_.empty()) return conflicts_.extract(conflicts_.begin()).mapped();
+  if (!HasItem()) return *std::exchange(traffic_, std::nullopt);
   Item item = std::move(items_.front());
   items_.pop_front();
   if (auto* gathered = std::get_if<Gathered>(&item)) {
@@ -75,11 +80,12 @@ std::optional<AgentReply> Outbox::Next() {
   --waiting_answers_;
   if (auto* answer = std::get_if<ReclaimAnswer>(&item)) return std::move(*answer);
   if (auto* inventory = std::get_if<Inventory>(&item)) return std::move(*inventory);
+  if (auto* probes = std::get_if<ProbeAnswer>(&item)) return std::move(*probes);
   return std::move(std::get<AttachTracesAnswer>(item));
 }
 
 bool Outbox::HasOnlyAReport() const {
-  return HasNext() && !desired_ack_ && !policy_ack_ && !demand_ && conflicts_.empty() &&
+  return HasItem() && !desired_ack_ && !policy_ack_ && !demand_ && conflicts_.empty() &&
          items_.size() == 1 && std::holds_alternative<Gathered>(items_.front());
 }
 

@@ -37,11 +37,14 @@ class Outbox {
   [[nodiscard]] bool Add(const ReclaimAnswer& answer);
   [[nodiscard]] bool Add(const Inventory& inventory);
   [[nodiscard]] bool Add(const AttachTracesAnswer& answer);
+  [[nodiscard]] bool Add(const ProbeAnswer& answer);
 
   // The latest of each kind, and of each address, replaces the one that still waits.
   void Add(const DesiredAck& ack) { desired_ack_ = ack; }
   void Add(const PolicyAck& ack) { policy_ack_ = ack; }
   void Add(const Demand& demand) { demand_ = demand; }
+  // Goes last: nobody waits for it.
+  void Add(const TrafficReport& report) { traffic_ = report; }
   void Add(const ConflictNoted& conflict) {
     conflicts_.insert_or_assign(conflict.address, conflict);
   }
@@ -65,16 +68,19 @@ class Outbox {
     // What was said last of each address: 0 lent, 1 released, 2 cooled.
     std::map<ip::Address, int> last;
   };
-  using Item = std::variant<Gathered, ReclaimAnswer, Inventory, AttachTracesAnswer>;
+  using Item = std::variant<Gathered, ReclaimAnswer, Inventory, AttachTracesAnswer, ProbeAnswer>;
 
   // The report that an event of rank `rank` for `addresses` belongs into.
   LendingReport& Gather(const std::vector<ip::Address>& addresses, int rank);
   template <typename Answer>
   bool AddAnswer(const Answer& answer);
+  // Whether the first of `items_` may go.
+  bool HasItem() const;
 
   std::optional<DesiredAck> desired_ack_;
   std::optional<PolicyAck> policy_ack_;
   std::optional<Demand> demand_;
+  std::optional<TrafficReport> traffic_;
   std::map<ip::Address, ConflictNoted> conflicts_;
   std::deque<Item> items_;
   size_t waiting_entries_ = 0;

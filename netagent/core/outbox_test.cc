@@ -224,5 +224,39 @@ TEST(Outbox, KnowsWhetherAReportIsAllThatWaits) {
   EXPECT_TRUE(outbox.HasOnlyAReport());
 }
 
+TEST(Outbox, TrafficGoesLastAndOnlyTheLatest) {
+  Outbox outbox;
+  const auto report = [](uint64_t sent) {
+    return TrafficReport{.epoch = absl::UnixEpoch(),
+                         .namespaces = {{"a", {{"internet", {.sent = sent}}}}},
+                         .pods = {}};
+  };
+  outbox.Add(report(1));
+  ASSERT_TRUE(outbox.Add(Inventory{.id = 7}));
+  outbox.Add(report(2));
+  EXPECT_FALSE(outbox.HasOnlyAReport());
+  EXPECT_EQ(outbox.Next(), AgentReply(Inventory{.id = 7}));
+  EXPECT_EQ(outbox.Next(), AgentReply(report(2)));
+  EXPECT_FALSE(outbox.HasNext());
+}
+
+TEST(Outbox, TrafficDoesNotWaitForAnAcknowledgement) {
+  Outbox outbox;
+  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {ip::Address::V4(1)}}));
+  ASSERT_TRUE(outbox.Next().has_value());
+  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {ip::Address::V4(2)}}));
+  outbox.Add(TrafficReport{.epoch = absl::UnixEpoch()});
+  EXPECT_EQ(outbox.Next(), AgentReply(TrafficReport{.epoch = absl::UnixEpoch()}));
+  EXPECT_FALSE(outbox.HasNext());
+}
+
+TEST(Outbox, AnswersAboutProbesKeepTheirPlace) {
+  Outbox outbox;
+  ASSERT_TRUE(outbox.Add(Inventory{.id = 1}));
+  ASSERT_TRUE(outbox.Add(ProbeAnswer{.id = 2}));
+  EXPECT_EQ(outbox.Next(), AgentReply(Inventory{.id = 1}));
+  EXPECT_EQ(outbox.Next(), AgentReply(ProbeAnswer{.id = 2}));
+}
+
 }  // namespace
 }  // namespace spoke::netagent

@@ -53,11 +53,14 @@ absl::Status CheckValue(const ClusterNetwork& network) {
   RETURN_IF_ERROR(CheckBlocks("hub", network.hub));
   RETURN_IF_ERROR(CheckBlocks("peer_spoke", network.peer_spoke));
   RETURN_IF_ERROR(CheckBlocks("platform", network.platform));
-  return CheckBlocks("storage", network.storage);
+  RETURN_IF_ERROR(CheckBlocks("storage", network.storage));
+  return CheckBlocks("services", network.services);
 }
 
-absl::Status CheckValue(const Team& team) {
-  for (const std::string& name : team.namespaces) {
+absl::Status CheckValue(const DestinationGroup& group) { return CheckBlocks("cidrs", group.cidrs); }
+
+absl::Status CheckNamespaces(const std::vector<std::string>& namespaces) {
+  for (const std::string& name : namespaces) {
     if (!IsNamespace(name)) {
       return absl::InvalidArgumentError(fmt::format("namespaces: '{}' is no namespace", name));
     }
@@ -65,9 +68,38 @@ absl::Status CheckValue(const Team& team) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGateway(const EgressPolicy& policy) {
+  if (!policy.gateway || policy.gateway->addresses.empty()) {
+    return absl::InvalidArgumentError("mode Gateway without a gateway's address");
+  }
+  if (policy.fallback == EgressMode::kUnspecified || policy.fallback == EgressMode::kGateway) {
+    return absl::InvalidArgumentError("mode Gateway without a fallback");
+  }
+  for (const auto* addresses : {&policy.gateway->addresses, &policy.gateway->draining}) {
+    for (const std::string& address : *addresses) {
+      RETURN_IF_ERROR(base::Annotate(ip::Address::Parse(address).status(), "gateway"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckValue(const EgressPolicy& policy) {
+  RETURN_IF_ERROR(CheckNamespaces(policy.namespaces));
+  RETURN_IF_ERROR(CheckBlocks("destination_cidrs", policy.destination_cidrs));
+  RETURN_IF_ERROR(CheckBlocks("excluded_cidrs", policy.excluded_cidrs));
+  if (policy.mode == EgressMode::kUnspecified) {
+    return absl::InvalidArgumentError("no mode, or one that this agent does not know");
+  }
+  return policy.mode == EgressMode::kGateway ? CheckGateway(policy) : absl::OkStatus();
+}
+
+absl::Status CheckValue(const Team& team) { return CheckNamespaces(team.namespaces); }
+
 std::string_view KindOf(const PolicyEntry& entry) {
   if (std::holds_alternative<ClusterNetwork>(entry.value)) return "ClusterNetwork";
   if (std::holds_alternative<Team>(entry.value)) return "Team";
+  if (std::holds_alternative<DestinationGroup>(entry.value)) return "DestinationGroup";
+  if (std::holds_alternative<EgressPolicy>(entry.value)) return "EgressPolicy";
   return "";
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,6 +25,8 @@ struct ClusterNetwork {
   std::vector<std::string> peer_spoke;
   std::vector<std::string> platform;
   std::vector<std::string> storage;
+  // Addresses of Services: of the class cluster.
+  std::vector<std::string> services = {};
 
   bool operator==(const ClusterNetwork&) const = default;
 };
@@ -35,13 +38,56 @@ struct Team {
   bool operator==(const Team&) const = default;
 };
 
+// Destinations on the Internet that are counted by a name of their own.
+struct DestinationGroup {
+  std::vector<std::string> cidrs;
+
+  bool operator==(const DestinationGroup&) const = default;
+};
+
+enum class EgressMode : uint8_t { kUnspecified, kMasquerade, kRouted, kGateway, kDrop };
+
+struct EgressGateway {
+  std::vector<std::string> addresses;
+  uint16_t health_port = 0;
+  std::vector<std::string> draining;
+
+  bool operator==(const EgressGateway&) const = default;
+};
+
+// Of each pod; 0: none.
+struct EgressLimits {
+  uint32_t connections = 0;
+  uint32_t new_connections_per_second = 0;
+  uint32_t connections_per_destination = 0;
+  uint32_t new_connections_per_second_per_destination = 0;
+
+  bool operator==(const EgressLimits&) const = default;
+};
+
+// As policy.proto says.
+struct EgressPolicy {
+  std::vector<std::string> namespaces;
+  std::vector<std::string> teams;
+  std::vector<std::string> destination_cidrs;
+  std::vector<std::string> destination_groups;
+  std::vector<std::string> excluded_cidrs;
+  EgressMode mode = EgressMode::kUnspecified;
+  std::optional<EgressGateway> gateway = std::nullopt;
+  EgressMode fallback = EgressMode::kUnspecified;
+  EgressLimits limits = {};
+  int32_t priority = 0;
+
+  bool operator==(const EgressPolicy&) const = default;
+};
+
 // Of a kind that this agent does not know.
 using UnknownKind = std::monostate;
 
 struct PolicyEntry {
   std::string key;    // "ClusterNetwork/main"
   std::string bytes;  // As it came.
-  std::variant<UnknownKind, ClusterNetwork, Team> value;
+  std::variant<UnknownKind, ClusterNetwork, Team, DestinationGroup, EgressPolicy> value;
 
   bool operator==(const PolicyEntry&) const = default;
 };
@@ -71,7 +117,8 @@ inline constexpr size_t kMaxPolicyBytes = 8 << 20;  // Of all keys and entries t
 
 // Whether the agent could act upon `entry`: the key is "Kind/name", of the value's own kind where
 // that is known; every CIDR is one, without host bits; every namespace has a name that Kubernetes
-// allows (RFC 1123 label). Errors: kInvalidArgument, naming the entry and the text.
+// allows (RFC 1123 label); an egress policy has a mode, and gateways and a fallback when that says
+// so. Errors: kInvalidArgument, naming the entry and the text.
 absl::Status CheckPolicyEntry(const PolicyEntry& entry);
 
 // `current` with `update` applied, whole or not at all. The same update again gives the same.

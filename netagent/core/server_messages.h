@@ -14,6 +14,7 @@
 #include "netagent/core/attach_traces.h"
 #include "netagent/core/lendings.h"
 #include "netagent/core/policy_bundle.h"
+#include "netagent/core/traffic_totals.h"
 
 namespace spoke::netagent {
 
@@ -93,9 +94,25 @@ struct AttachTracesRequest {
   bool operator==(const AttachTracesRequest&) const = default;
 };
 
+struct ProbeTarget {
+  ip::Address address;
+  uint16_t port = 0;  // TCP; 0: ICMP echo.
+
+  bool operator==(const ProbeTarget&) const = default;
+};
+
+// For an operator: what can be reached from here.
+struct ProbeRequest {
+  uint64_t id = 0;
+  std::vector<ProbeTarget> targets;
+  absl::Duration timeout;  // For each.
+
+  bool operator==(const ProbeRequest&) const = default;
+};
+
 // All that a server says that an agent has to act upon.
 using ServerRequest = std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate,
-                                   Outlook, AttachTracesRequest>;
+                                   Outlook, AttachTracesRequest, ProbeRequest>;
 
 // How many pods of which namespace wait for addresses that are not here: all of them, not a change.
 struct Demand {
@@ -169,8 +186,37 @@ struct AttachTracesAnswer {
   bool operator==(const AttachTracesAnswer&) const = default;
 };
 
+// What this node's pods have sent and received since `epoch`: totals, so one may be lost.
+struct TrafficReport {
+  absl::Time epoch;
+  std::map<std::string, VolumeByClass> namespaces;
+  std::vector<PodTotals> pods;  // Those with most traffic outside the cluster.
+
+  bool operator==(const TrafficReport&) const = default;
+};
+
+enum class ProbeOutcome { kNotTried, kReached, kRefused, kUnreachable, kTimedOut };
+
+struct ProbeResult {
+  ProbeTarget target;
+  ProbeOutcome outcome = ProbeOutcome::kNotTried;
+  absl::Duration took;
+  std::string detail;
+
+  bool operator==(const ProbeResult&) const = default;
+};
+
+struct ProbeAnswer {
+  uint64_t id = 0;
+  std::vector<ProbeResult> results;  // In the order of the targets.
+  std::string error;                 // Why nothing was tried.
+
+  bool operator==(const ProbeAnswer&) const = default;
+};
+
 // All that an agent says after its hello.
-using AgentReply = std::variant<NumberedReport, DesiredAck, PolicyAck, ReclaimAnswer, Inventory,
-                                ConflictNoted, Demand, AttachTracesAnswer>;
+using AgentReply =
+    std::variant<NumberedReport, DesiredAck, PolicyAck, ReclaimAnswer, Inventory, ConflictNoted,
+                 Demand, AttachTracesAnswer, TrafficReport, ProbeAnswer>;
 
 }  // namespace spoke::netagent

@@ -16,6 +16,44 @@ std::vector<std::string> Texts(const google::protobuf::RepeatedPtrField<std::str
   return {in.begin(), in.end()};
 }
 
+EgressMode FromWire(v1::EgressPolicy::Mode mode) {
+  switch (mode) {
+    case v1::EgressPolicy::MASQUERADE:
+      return EgressMode::kMasquerade;
+    case v1::EgressPolicy::ROUTED:
+      return EgressMode::kRouted;
+    case v1::EgressPolicy::GATEWAY:
+      return EgressMode::kGateway;
+    case v1::EgressPolicy::DROP:
+      return EgressMode::kDrop;
+    default:  // Of a newer server.
+      return EgressMode::kUnspecified;
+  }
+}
+
+EgressPolicy FromWire(const v1::EgressPolicy& in) {
+  EgressPolicy policy{.namespaces = Texts(in.namespaces()),
+                      .teams = Texts(in.teams()),
+                      .destination_cidrs = Texts(in.destination_cidrs()),
+                      .destination_groups = Texts(in.destination_groups()),
+                      .excluded_cidrs = Texts(in.excluded_cidrs()),
+                      .mode = FromWire(in.mode()),
+                      .fallback = FromWire(in.fallback()),
+                      .priority = in.priority()};
+  if (in.has_gateway()) {
+    policy.gateway = {.addresses = Texts(in.gateway().addresses()),
+                      .health_port = static_cast<uint16_t>(in.gateway().health_port()),
+                      .draining = Texts(in.gateway().draining())};
+  }
+  const v1::EgressPolicy::Limits& limits = in.limits();
+  policy.limits = {.connections = limits.connections(),
+                   .new_connections_per_second = limits.new_connections_per_second(),
+                   .connections_per_destination = limits.connections_per_destination(),
+                   .new_connections_per_second_per_destination =
+                       limits.new_connections_per_second_per_destination()};
+  return policy;
+}
+
 PolicyEntry FromWire(const v1::PolicyEntry& in) {
   PolicyEntry entry{.key = in.key(), .bytes = in.SerializeAsString()};
   switch (in.value_case()) {
@@ -25,11 +63,18 @@ PolicyEntry FromWire(const v1::PolicyEntry& in) {
                                    .hub = Texts(network.hub()),
                                    .peer_spoke = Texts(network.peer_spoke()),
                                    .platform = Texts(network.platform()),
-                                   .storage = Texts(network.storage())};
+                                   .storage = Texts(network.storage()),
+                                   .services = Texts(network.services())};
       break;
     }
     case v1::PolicyEntry::kTeam:
       entry.value = Team{.namespaces = Texts(in.team().namespaces())};
+      break;
+    case v1::PolicyEntry::kDestinationGroup:
+      entry.value = DestinationGroup{.cidrs = Texts(in.destination_group().cidrs())};
+      break;
+    case v1::PolicyEntry::kEgress:
+      entry.value = FromWire(in.egress());
       break;
     case v1::PolicyEntry::VALUE_NOT_SET:
       break;

@@ -132,6 +132,15 @@ absl::StatusOr<uint32_t> FakeKernel::SetNicTable(const ip::MacAddress& mac) {
   return absl::NotFoundError(fmt::format("no NIC has the MAC {}", mac.ToString()));
 }
 
+absl::StatusOr<uint32_t> FakeKernel::HostIndex(const std::string& host_link) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
+  const auto link = links_.find(host_link);
+  if (link == links_.end()) return absl::NotFoundError(fmt::format("no link {}", host_link));
+  if (link->second.index == 0) link->second.index = next_index_++;
+  return link->second.index;
+}
+
 absl::StatusOr<Nic> FakeKernel::ReadNic(const std::string& name) {
   absl::MutexLock lock(&mutex_);
   if (absl::Status fault = Enter(); !fault.ok()) return fault;

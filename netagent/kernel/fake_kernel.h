@@ -33,6 +33,7 @@ class FakeKernel final : public Router {
   absl::StatusOr<std::vector<AttachedLink>> ListAttached() override;
   absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) override;
   absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override;
+  absl::StatusOr<uint32_t> HostIndex(const std::string& host_link) override;
   absl::StatusOr<Nic> ReadNic(const std::string& name) override;
 
   // A new pod namespace with nothing in it. It lives until DestroyPodNetns(), open or not.
@@ -77,6 +78,7 @@ class FakeKernel final : public Router {
   struct Link {
     AttachSpec spec;
     NetnsId netns;
+    uint32_t index = 0;
   };
 
   // Counts the call; the fault that is due, or OK.
@@ -102,6 +104,7 @@ class FakeKernel final : public Router {
   std::set<ip::Address> unreachable_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Nic> nics_ ABSL_GUARDED_BY(mutex_);
 
+  uint32_t next_index_ ABSL_GUARDED_BY(mutex_) = 100;
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<std::pair<int, absl::Status>> fail_call_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Status> fail_attach_ ABSL_GUARDED_BY(mutex_);

@@ -88,6 +88,17 @@ netlink::Route UnreachableRoute(const ip::Address& address) {
           .metric = claims::kUnreachableMetric};
 }
 
+// However many there are. One that is refused must not keep the others away, so it goes on and
+// reports the first refusal.
+absl::Status SendInBatches(netlink::Socket& socket, std::span<const netlink::Request> requests) {
+  absl::Status first_error;
+  for (size_t done = 0; done < requests.size(); done += netlink::kMaxBatch) {
+    const size_t count = std::min(netlink::kMaxBatch, requests.size() - done);
+    first_error.Update(netlink::SendBatch(socket, requests.subspan(done, count)).status);
+  }
+  return first_error;
+}
+
 }  // namespace
 
 NetlinkRouter::NetlinkRouter(Settings settings, netns::Netns node, netlink::Socket socket,
@@ -133,12 +144,12 @@ absl::Status NetlinkRouter::TakeStock() {
       const ip::Address& address = rule.from->base();
       if (held.contains(address)) {
         source_tables_[address] = rule.table;
-      } else if (orphans.size() < netlink::kMaxBatch) {
+      } else {
         orphans.push_back(netlink::DeleteRule(rule));
       }
     }
   }
-  return netlink::SendBatch(socket_, orphans).status;
+  return SendInBatches(socket_, orphans);
 }
 
 AttachIndexes NetlinkRouter::NextIndexes() {
@@ -377,13 +388,7 @@ absl::Status NetlinkRouter::SetUnreachable(const std::vector<ip::Address>& addre
     changes.push_back(netlink::ReplaceRoute(UnreachableRoute(address)));
   }
   RETURN_IF_ERROR(Reach(settings_.fault_point, "unreachable.set"));
-  // One refused route must not keep the others away, so go on and report the first.
-  absl::Status first_error;
-  for (size_t done = 0; done < changes.size(); done += netlink::kMaxBatch) {
-    const size_t count = std::min(netlink::kMaxBatch, changes.size() - done);
-    first_error.Update(netlink::SendBatch(socket_, std::span(changes).subspan(done, count)).status);
-  }
-  return Narrow(first_error, {kUnavailable});
+  return Narrow(SendInBatches(socket_, changes), {kUnavailable});
 }
 
 absl::StatusOr<uint32_t> NetlinkRouter::SetNicTable(const ip::MacAddress& nic) {
@@ -392,6 +397,20 @@ absl::StatusOr<uint32_t> NetlinkRouter::SetNicTable(const ip::MacAddress& nic) {
   if (table.ok()) return table;
   return Narrow(base::Annotate(table.status(), "NIC " + nic.ToString()),
                 {kNotFound, kFailedPrecondition, kUnavailable});
+}
+
+absl::StatusOr<uint32_t> NetlinkRouter::HostIndex(const std::string& host_link) {
+  const auto known = attached_.find(host_link);
+  if (known == attached_.end()) {
+    return absl::NotFoundError(fmt::format("no host link {} is attached", host_link));
+  }
+  // 0: of an agent before this one.
+  if (known->second.index == 0) {
+    const auto link = netlink::GetLink(socket_, host_link);
+    if (!link.ok()) return Narrow(link.status(), {kNotFound, kUnavailable});
+    known->second.index = link->index;
+  }
+  return static_cast<uint32_t>(known->second.index);
 }
 
 absl::StatusOr<Nic> NetlinkRouter::ReadNic(const std::string& name) {

@@ -44,6 +44,7 @@ class NetlinkRouter final : public Router {
   absl::StatusOr<std::vector<AttachedLink>> ListAttached() override;
   absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) override;
   absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override;
+  absl::StatusOr<uint32_t> HostIndex(const std::string& host_link) override;
   absl::StatusOr<Nic> ReadNic(const std::string& name) override;
 
  private:

@@ -88,6 +88,10 @@ class Router {
   // kFailedPrecondition (no gateway is known); kUnavailable (try again); kInternal.
   virtual absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) = 0;
 
+  // The index of a host link that is attached. Errors: kNotFound (there is none of that name);
+  // kUnavailable (try again); kInternal.
+  virtual absl::StatusOr<uint32_t> HostIndex(const std::string& host_link) = 0;
+
   // Errors: kNotFound (no device of that name); kUnavailable (try again); kInternal.
   virtual absl::StatusOr<Nic> ReadNic(const std::string& name) = 0;
 };

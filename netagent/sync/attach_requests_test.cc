@@ -1,11 +1,7 @@
 // Repeated, late and collected requests, and a kernel or journal that fails in the middle of one.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "netagent/journal/fake_journal.h"
-#include "netagent/kernel/fake_kernel.h"
-#include "netagent/sync/attachments.h"
-#include "netagent/sync/fake_server_link.h"
-#include "tests/support/recording_log.h"
+#include "netagent/sync/attachments_fixture.h"
 
 namespace spoke::netagent {
 namespace {
@@ -20,37 +16,15 @@ const AttachmentKey kPodC{"ccc", "eth0"};
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
 
-class AttachRequestsTest : public testing::Test {
+class AttachRequestsTest : public AttachmentsFixture {
  protected:
   AttachRequestsTest() {
-    kernel_.SetNic({.name = "eth0", .mtu = 1500});
-    Restart();
     DesiredState desired{.version = 1, .full = true};
     for (const char* address : {"10.1.0.5", "10.1.0.6", "10.1.0.7"}) {
       desired.added.push_back({A(address), "default"});
     }
     EXPECT_TRUE(attachments_->OnDesired(desired).ok());
   }
-  void Restart() {
-    const std::vector<Event> events = tmpfs_.events;
-    attachments_.emplace(Attachments::Settings{.node_name = "node1", .nic = "eth0"},
-                         Attachments::Edges{kernel_, server_, clock_, log_},
-                         std::make_unique<FakeJournal>(tmpfs_));
-    ASSERT_TRUE(attachments_->Start(events).ok());
-  }
-  absl::StatusOr<AttachSpec> Add(const LendRequest& request) {
-    pods_.push_back(kernel_.NewPodNetns());
-    return attachments_->Add(request, pods_.back().get());
-  }
-  bool HasLink(const AttachmentKey& key) { return kernel_.Attached(HostLinkName(key)).has_value(); }
-
-  FakeKernel kernel_;
-  FakeServerLink server_;
-  os::SimClock clock_;
-  testing_support::RecordingLog log_;
-  FakeTmpfs tmpfs_;
-  std::vector<os::UniqueFd> pods_;
-  std::optional<Attachments> attachments_;
 };
 
 TEST_F(AttachRequestsTest, TheSameAttemptAgainGetsTheSameAnswerAlsoFromTheNextAgent) {
@@ -88,6 +62,15 @@ TEST_F(AttachRequestsTest, WhatIsAskedForIsBuiltAndAWishThatFailsLeavesNothing) 
   EXPECT_EQ(tmpfs_.events.size(), journalled);
   EXPECT_THAT(std::string(Add({.key = kPodB, .addresses = {A("10.1.0.6")}}).status().message()),
               HasSubstr("lent to another pod: node node1, pool default: 3 attached here, 1 lent"));
+}
+
+TEST_F(AttachRequestsTest, AKernelThatIsOutOfMemoryIsNoWantOfAddresses) {
+  kernel_.FailAttach(HostLinkName(kPodA), absl::ResourceExhaustedError("create veth: no memory"));
+  const absl::Status refused = Add({.key = kPodA}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("the kernel has run out of something: create veth: no memory"));
+  EXPECT_THAT(attachments_->lendings().Unfinished(), IsEmpty());
 }
 
 TEST_F(AttachRequestsTest, ADelFromBeforeTheLendingDoesNotEndIt) {

@@ -29,8 +29,19 @@ std::string LinkOf(const AttachmentKey& key) {
 // Between two attempts to take down what the kernel would not take down.
 constexpr absl::Duration kUndoPause = absl::Seconds(5);
 
+// Between two attempts to make a NIC's table: the device may come up later than its addresses.
+constexpr absl::Duration kNicTablePause = absl::Seconds(10);
+
 // The journal is compacted when most of it is history.
 constexpr size_t kCompactAboveBytes = 1 << 20;
+
+// The kernel is short of something else than addresses: the same call may work later, but not
+// because an address has come.
+absl::Status WithoutExhaustion(const absl::Status& built) {
+  if (!absl::IsResourceExhausted(built)) return built;
+  return absl::UnavailableError(
+      fmt::format("the kernel has run out of something: {}", base::MessageOf(built)));
+}
 
 // Those of `sorted` that are in `block`.
 std::span<const ip::Address> AddressesIn(const ip::Prefix& block,
@@ -48,6 +59,7 @@ Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<
       server_(edges.server),
       clock_(edges.clock),
       log_(edges.log),
+      traffic_(edges.traffic),
       journal_(std::move(journal)),
       lendings_(settings_.cooldown, settings_.proof_required),
       nic_tables_(router_, log_) {}
@@ -57,13 +69,14 @@ absl::Status Attachments::Start(const std::vector<Event>& events) {
   mtu_ = settings_.mtu != 0 ? settings_.mtu : nic.mtu;
   nic_tables_.SetFirst(nic.mac);
   lendings_ = Lendings(settings_.cooldown, settings_.proof_required);
+  unreachable_version_.reset();
   for (const Event& event : events) {
     lendings_.Apply(event);
     if (const auto* replaced = std::get_if<HoldingsReplaced>(&event)) {
       listing_ = replaced->holdings;
     }
   }
-  nic_tables_.Prepare(listing_);
+  PrepareNicTables(listing_);
   RETURN_IF_ERROR(UndoUnfinished());
   RETURN_IF_ERROR(AdoptUnknownLinks());
   lendings_.EndCooldowns(clock_.Now());
@@ -77,7 +90,7 @@ absl::Status Attachments::Start(const std::vector<Event>& events) {
 absl::Status Attachments::UndoUnfinished() {
   for (const Lending& lending : lendings_.Unfinished()) {
     RETURN_IF_ERROR(
-        base::Annotate(router_.Detach(HostLinkName(lending.key)), "undo an unfinished attachment"));
+        base::Annotate(Undo(HostLinkName(lending.key)), "undo an unfinished attachment"));
     RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now(), /*unused=*/true}));
     log_.Info("attachment_undone",
               {{"container", lending.key.container_id}, {"ifname", lending.key.ifname}});
@@ -106,6 +119,16 @@ absl::Status Attachments::AdoptUnknownLinks() {
 
 absl::StatusOr<AttachSpec> Attachments::Add(const LendRequest& request, int pod_netns,
                                             StepTimes* steps) {
+  return AddPlanned(request, Plan(request), pod_netns, steps);
+}
+
+absl::StatusOr<Lending> Attachments::Plan(const LendRequest& request) const {
+  return lendings_.PlanLend(request, clock_.Now());
+}
+
+absl::StatusOr<AttachSpec> Attachments::AddPlanned(const LendRequest& request,
+                                                   const absl::StatusOr<Lending>& plan,
+                                                   int pod_netns, StepTimes* steps) {
   if (const Lending* known = lendings_.Find(request.key);
       known != nullptr && request.attempt != 0 && known->attempt == request.attempt &&
       lendings_.IsBuilt(request.key)) {
@@ -113,13 +136,12 @@ absl::StatusOr<AttachSpec> Attachments::Add(const LendRequest& request, int pod_
               {{"container", request.key.container_id}, {"ifname", request.key.ifname}});
     return SpecOf(*known);
   }
-  const absl::StatusOr<Lending> lending = lendings_.PlanLend(request, clock_.Now());
-  if (!lending.ok()) return Explain(lending.status());
-  ASSIGN_OR_RETURN(AttachSpec spec, SpecOf(*lending));
+  if (!plan.ok()) return Explain(plan.status());
+  ASSIGN_OR_RETURN(AttachSpec spec, SpecOf(*plan));
   if (steps != nullptr) steps->Ended("plan", clock_.Now());
-  RETURN_IF_ERROR(base::Annotate(Build(*lending, spec, pod_netns, steps),
+  RETURN_IF_ERROR(base::Annotate(Build(*plan, spec, pod_netns, steps),
                                  fmt::format("attach {}", request.key.ifname)));
-  news_.push_back({.lent = {*lending}});
+  news_.push_back({.lent = {*plan}});
   return spec;
 }
 
@@ -130,23 +152,65 @@ absl::Status Attachments::Build(const Lending& lending, const AttachSpec& spec, 
   };
   RETURN_IF_ERROR(Record(LendingBegun{lending}));
   ended("journal_intent");
-  const absl::Status built = router_.Attach(spec, pod_netns);
+  const absl::Status built = WithoutExhaustion(router_.Attach(spec, pod_netns));
   ended("kernel");
-  absl::Status recorded = absl::OkStatus();
+  absl::Status after = absl::OkStatus();
   if (built.ok()) {
-    recorded = Record(LendingBuilt{lending.key});
+    after = BeginCounting(lending, spec);
+    if (traffic_ != nullptr) ended("traffic");
+    if (after.ok()) after = Record(LendingBuilt{lending.key});
     ended("journal_built");
-    if (recorded.ok()) return recorded;
-    if (const absl::Status undone = router_.Detach(spec.host_link); !undone.ok()) {
+    if (after.ok()) return after;
+    if (const absl::Status undone = Undo(spec.host_link); !undone.ok()) {
       // The pod has the address still: it must not be lent to another.
       undo_at_ = clock_.Now() + kUndoPause;
-      return recorded;
+      return after;
     }
   }
   // If this cannot be written either, memory is right and a restart undoes it by the journal.
   const LendingReleased released{lending.key, clock_.Now(), /*unused=*/true};
   if (!Record(released).ok()) lendings_.Apply(released);
-  return built.ok() ? recorded : built;
+  return built.ok() ? after : built;
+}
+
+absl::StatusOr<TrafficPod> Attachments::TrafficPodOf(const Lending& lending,
+                                                     const std::string& host_link,
+                                                     const AttachSpec& spec) const {
+  ASSIGN_OR_RETURN(const uint32_t index, router_.HostIndex(host_link));
+  return TrafficPod{.host_link = host_link,
+                    .host_index = index,
+                    .addresses = lending.addresses,
+                    .pod_namespace = lending.pod.pod_namespace,
+                    .pod_name = lending.pod.name,
+                    .pod_uid = lending.pod.uid,
+                    .mtu = spec.mtu,
+                    .on_first_nic = spec.source_tables.empty(),
+                    .shaped = spec.bandwidth != Bandwidth{}};
+}
+
+absl::Status Attachments::BeginCounting(const Lending& lending, const AttachSpec& spec) {
+  if (traffic_ == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const TrafficPod pod, TrafficPodOf(lending, spec.host_link, spec));
+  return WithoutExhaustion(traffic_->Attach(pod));
+}
+
+absl::StatusOr<std::vector<TrafficPod>> Attachments::TrafficPods() const {
+  std::vector<TrafficPod> pods;
+  for (const Lending& lending : lendings_.Built()) {
+    // Of a link that was adopted neither addresses nor MTU may be known.
+    const auto spec = SpecOf(lending);
+    auto pod = TrafficPodOf(lending, LinkOf(lending.key), spec.value_or(AttachSpec{}));
+    // The pod's namespace has gone, and its link with it; the DEL is still to come.
+    if (absl::IsNotFound(pod.status())) continue;
+    if (!pod.ok()) return pod.status();
+    pods.push_back(*std::move(pod));
+  }
+  return pods;
+}
+
+absl::Status Attachments::Undo(const std::string& host_link) {
+  RETURN_IF_ERROR(router_.Detach(host_link));
+  return traffic_ == nullptr ? absl::OkStatus() : traffic_->Detach(host_link);
 }
 
 absl::StatusOr<AttachSpec> Attachments::SpecOf(const Lending& lending) const {
@@ -156,12 +220,8 @@ absl::StatusOr<AttachSpec> Attachments::SpecOf(const Lending& lending) const {
   return spec;
 }
 
-bool Attachments::LacksAddressesFor(const LendRequest& request) const {
-  return absl::IsResourceExhausted(lendings_.PlanLend(request, clock_.Now()).status());
-}
-
 absl::Status Attachments::CanAdd(const LendRequest& request) const {
-  return Explain(lendings_.PlanLend(request, clock_.Now()).status());
+  return Explain(Plan(request).status());
 }
 
 absl::Status Attachments::Del(const AttachmentKey& key) {
@@ -173,7 +233,7 @@ absl::Status Attachments::Del(const AttachmentKey& key) {
 }
 
 absl::Status Attachments::Release(const Lending& lending, const std::string& host_link) {
-  RETURN_IF_ERROR(base::Annotate(router_.Detach(host_link), "detach"));
+  RETURN_IF_ERROR(base::Annotate(Undo(host_link), "detach"));
   // Of one that was never built the server has not heard.
   const bool heard = lendings_.IsBuilt(lending.key);
   RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now()}));
@@ -264,7 +324,7 @@ absl::Status Attachments::OnDesired(const DesiredState& desired) {
   pools_ = desired.pools;
   std::vector<Holding> listing = NextListing(desired);
   std::vector<PoolRule> rules = NextRules(desired, listing);
-  nic_tables_.Prepare(listing);
+  PrepareNicTables(listing);
   if (listing != listing_ || rules != lendings_.Rules()) {
     RETURN_IF_ERROR(Record(HoldingsReplaced{listing, std::move(rules)}));
     listing_ = std::move(listing);
@@ -346,6 +406,7 @@ void Attachments::Tick() {
   std::vector<ip::Address> cooled = lendings_.EndCooldowns(clock_.Now());
   if (!cooled.empty()) news_.push_back({.cooled = std::move(cooled)});
   if (undo_at_ && *undo_at_ <= clock_.Now()) UndoLeftovers();
+  if (nic_tables_at_ && *nic_tables_at_ <= clock_.Now()) PrepareNicTables(listing_);
   SayNews();
   if (const absl::Status status = SyncUnreachable(); !status.ok()) {
     log_.Warn("unreachable_routes_failed", {{"error", status}});
@@ -353,9 +414,11 @@ void Attachments::Tick() {
 }
 
 std::optional<absl::Time> Attachments::NextWake() const {
-  const auto cooled = lendings_.NextCooldownEnd();
-  if (!undo_at_) return cooled;
-  return cooled ? std::min(*cooled, *undo_at_) : *undo_at_;
+  std::optional<absl::Time> next;
+  for (const auto& wake : {lendings_.NextCooldownEnd(), undo_at_, nic_tables_at_}) {
+    if (wake) next = next ? std::min(*next, *wake) : *wake;
+  }
+  return next;
 }
 
 void Attachments::SayNews() {
@@ -386,11 +449,19 @@ absl::Status Attachments::Record(const Event& event) {
 }
 
 absl::Status Attachments::SyncUnreachable() {
-  std::vector<ip::Address> attached = lendings_.Attached();
-  if (attached == unreachable_) return absl::OkStatus();
-  RETURN_IF_ERROR(router_.SetUnreachable(attached));
-  unreachable_ = std::move(attached);
+  const uint64_t version = lendings_.attached_version();
+  if (unreachable_version_ == version) return absl::OkStatus();
+  RETURN_IF_ERROR(router_.SetUnreachable(lendings_.Attached()));
+  unreachable_version_ = version;
   return absl::OkStatus();
+}
+
+void Attachments::PrepareNicTables(const std::vector<Holding>& listing) {
+  nic_tables_.Prepare(listing);
+  std::set<ip::MacAddress> missing = nic_tables_.Missing();
+  nic_tables_at_.reset();
+  if (!missing.empty()) nic_tables_at_ = clock_.Now() + kNicTablePause;
+  lendings_.SetUnroutable(std::move(missing));
 }
 
 absl::Status Attachments::Explain(const absl::Status& why) const {
@@ -414,6 +485,9 @@ absl::Status Attachments::Explain(const absl::Status& why) const {
   if (all.unproven > 0) {
     text += fmt::format("; {} of {} addresses wait for proof", all.unproven, all.attached);
     if (settings_.explain_unproven) text += fmt::format(": {}", settings_.explain_unproven());
+  }
+  if (const std::string missing = nic_tables_.ExplainMissing(); !missing.empty()) {
+    text += "; " + missing;
   }
   for (const PoolState& pool : pools_) {
     text += fmt::format("; server: pool {} ({}): {} usable, {} attached, {} free", pool.name,

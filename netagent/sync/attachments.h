@@ -19,6 +19,7 @@
 #include "netagent/journal/journal.h"
 #include "netagent/kernel/router.h"
 #include "netagent/sync/nic_tables.h"
+#include "netagent/sync/pod_traffic.h"
 #include "netagent/sync/server_link.h"
 
 namespace spoke::netagent {
@@ -50,6 +51,7 @@ class Attachments {
     ServerLink& server;
     const os::Clock& clock;
     telemetry::Log& log;
+    PodTraffic* traffic = nullptr;  // May be null: then nobody counts.
   };
   struct Settings {
     std::string node_name;
@@ -73,19 +75,25 @@ class Attachments {
   // refuses to take down what was built, the addresses stay lent until a DEL, a Tick() or the next
   // agent has done it.
   // Errors: as CanAdd(); kAlreadyExists (the key has a lending, or the interface is there);
-  // kFailedPrecondition and the rest as Router::Attach; kUnavailable (the journal cannot be
-  // written).
+  // kFailedPrecondition and the rest as Router::Attach, but for its kResourceExhausted, which is
+  // kUnavailable here: for want of addresses alone is there something to wait for; kUnavailable
+  // (the journal cannot be written).
   //
   // The same request again, with the same attempt (not 0), gives the same answer and changes
   // nothing: its plugin did not hear the first one. `steps` (may be null) gets the time of each.
   absl::StatusOr<AttachSpec> Add(const LendRequest& request, int pod_netns,
                                  StepTimes* steps = nullptr);
 
-  // Whether Add() would find addresses now. Errors: as Lendings::PlanLend(), with every pool and
-  // its counts in the message of kResourceExhausted and kPermissionDenied.
+  // What Add() would lend now. Changes nothing. Errors: as Lendings::PlanLend().
+  absl::StatusOr<Lending> Plan(const LendRequest& request) const;
+  // Add(), with what Plan() says of `request`, nothing having been changed in between.
+  absl::StatusOr<AttachSpec> AddPlanned(const LendRequest& request,
+                                        const absl::StatusOr<Lending>& plan, int pod_netns,
+                                        StepTimes* steps = nullptr);
+
+  // Whether Add() would find addresses now. Errors: as Plan(), with every pool and its counts in
+  // the message of kResourceExhausted and kPermissionDenied.
   absl::Status CanAdd(const LendRequest& request) const;
-  // Whether it is for want of addresses, which may come, that it would not; without the words.
-  bool LacksAddressesFor(const LendRequest& request) const;
 
   // Takes the link down and lets the addresses cool. OK when there is nothing to do.
   // Errors: kInternal and kUnavailable: nothing is freed, try again.
@@ -104,6 +112,9 @@ class Attachments {
 
   // How `lending` looks in the kernel. Errors: as PlanAttach().
   absl::StatusOr<AttachSpec> SpecOf(const Lending& lending) const;
+
+  // Every pod that has a link, for those who count. Errors: as Router::HostIndex().
+  absl::StatusOr<std::vector<TrafficPod>> TrafficPods() const;
 
   // The server's word on what this node has. Errors: kUnavailable (not journalled, and nothing is
   // acknowledged: what the server sends next would be relative to a list that is not here, so begin
@@ -134,8 +145,9 @@ class Attachments {
   // A new session begins: what to say first, but for the policy.
   Greeting BeginSession();
 
-  // Ends cooldowns that are over, and tells the server what has happened since: after the pods,
-  // who must not wait for it. Call after each round of the loop, and at NextWake().
+  // Ends cooldowns that are over, tries again what the kernel refused, and tells the server what
+  // has happened since: after the pods, who must not wait for it. Call after each round of the
+  // loop, and at NextWake().
   void Tick();
   std::optional<absl::Time> NextWake() const;
 
@@ -145,12 +157,18 @@ class Attachments {
   absl::Status Record(const Event& event);
   absl::Status Build(const Lending& lending, const AttachSpec& spec, int pod_netns,
                      StepTimes* steps);
+  absl::StatusOr<TrafficPod> TrafficPodOf(const Lending& lending, const std::string& host_link,
+                                          const AttachSpec& spec) const;
+  absl::Status BeginCounting(const Lending& lending, const AttachSpec& spec);
+  // Cuts the attachment off, and ends its counting.
+  absl::Status Undo(const std::string& host_link);
   absl::Status Release(const Lending& lending, const std::string& host_link);
   void UndoLeftovers();
   void SayNews();
   absl::Status UndoUnfinished();
   absl::Status AdoptUnknownLinks();
   absl::Status SyncUnreachable();
+  void PrepareNicTables(const std::vector<Holding>& listing);
   // `why` with every pool and its counts.
   absl::Status Explain(const absl::Status& why) const;
   std::vector<Holding> NextListing(const DesiredState& desired) const;
@@ -163,17 +181,21 @@ class Attachments {
   ServerLink& server_;
   const os::Clock& clock_;
   telemetry::Log& log_;
+  PodTraffic* const traffic_;
   const std::unique_ptr<Journal> journal_;
   Lendings lendings_;
-  std::vector<Holding> listing_;          // As the server last said.
-  std::vector<PoolState> pools_;          // Likewise.
-  std::set<ip::Address> agreed_;          // Given up in the present session.
-  std::vector<ip::Address> unreachable_;  // As the kernel was last told.
+  std::vector<Holding> listing_;  // As the server last said.
+  std::vector<PoolState> pools_;  // Likewise.
+  std::set<ip::Address> agreed_;  // Given up in the present session.
+  // Of Lendings::Attached(), as the kernel was last told; nullopt: it was not.
+  std::optional<uint64_t> unreachable_version_;
   NicTables nic_tables_;
   uint32_t mtu_ = 0;                 // Of pod links; known from Start() on.
   std::vector<LendingReport> news_;  // One thing each, in order; not said yet.
   // When to try again to undo what could not be undone; nullopt: there is nothing.
   std::optional<absl::Time> undo_at_;
+  // When to try again to make the tables that could not be made; likewise.
+  std::optional<absl::Time> nic_tables_at_;
 };
 
 }  // namespace spoke::netagent

@@ -2,10 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "netagent/journal/fake_journal.h"
-#include "netagent/kernel/fake_kernel.h"
-#include "netagent/sync/fake_server_link.h"
-#include "tests/support/recording_log.h"
+#include "netagent/sync/attachments_fixture.h"
 
 namespace spoke::netagent {
 namespace {
@@ -19,19 +16,8 @@ const AttachmentKey kPodB{"bbb", "eth0"};
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
 
-class AttachmentsTest : public testing::Test {
+class AttachmentsTest : public AttachmentsFixture {
  protected:
-  AttachmentsTest() {
-    kernel_.SetNic({.name = "eth0", .mtu = 1500});
-    Restart();
-  }
-  // A new agent on the same node.
-  void Restart() {
-    const std::vector<Event> events = tmpfs_.events;
-    attachments_.emplace(settings_, Attachments::Edges{kernel_, server_, clock_, log_},
-                         std::make_unique<FakeJournal>(tmpfs_));
-    ASSERT_TRUE(attachments_->Start(events).ok());
-  }
   void Grant(const std::vector<std::string>& addresses) {
     DesiredState desired{.version = 1, .full = true};
     for (const std::string& address : addresses) desired.added.push_back({A(address), "default"});
@@ -39,21 +25,8 @@ class AttachmentsTest : public testing::Test {
     ASSERT_TRUE(attachments_->OnDesired(desired).ok());
   }
   absl::StatusOr<AttachSpec> Add(const AttachmentKey& key) {
-    pods_.push_back(kernel_.NewPodNetns());
-    return attachments_->Add({.key = key, .pod = {"ns", "pod", "uid"}, .network = "spoke"},
-                             pods_.back().get());
+    return AttachmentsFixture::Add({.key = key, .pod = {"ns", "pod", "uid"}, .network = "spoke"});
   }
-  bool HasLink(const AttachmentKey& key) { return kernel_.Attached(HostLinkName(key)).has_value(); }
-
-  Attachments::Settings settings_{
-      .node_name = "node1", .nic = "eth0", .cooldown = absl::Seconds(30)};
-  FakeKernel kernel_;
-  FakeServerLink server_;
-  os::SimClock clock_;
-  testing_support::RecordingLog log_;
-  FakeTmpfs tmpfs_;
-  std::vector<os::UniqueFd> pods_;
-  std::optional<Attachments> attachments_;
 };
 
 TEST_F(AttachmentsTest, AddBuildsTheLinkAndReportsTheLending) {
@@ -358,6 +331,45 @@ TEST_F(AttachmentsTest, WhatIsOnTheNodesDeviceIsNotLentAndSaysSo) {
   EXPECT_THAT(std::string(Add(kPodA).status().message()), HasSubstr("0 idle, 1 on eth0 itself"));
   attachments_->OnNicAddresses({});
   EXPECT_TRUE(Add(kPodA).ok());
+}
+
+TEST_F(AttachmentsTest, ANicWithoutAWayOutDoesNotStandInTheWayOfAnother) {
+  const ip::MacAddress first = ip::MacAddress::Parse("00:0d:3a:00:00:01").value();
+  const ip::MacAddress second = ip::MacAddress::Parse("00:0d:3a:00:00:02").value();
+  kernel_.SetNic({.name = "eth0", .mac = first, .mtu = 1500, .addresses = {}});
+  Restart();
+  DesiredState desired{.version = 1, .full = true};
+  desired.added = {{.address = A("10.1.0.5"), .pool = "default", .nic = second},
+                   {.address = A("10.1.0.6"), .pool = "default", .nic = first}};
+  ASSERT_TRUE(attachments_->OnDesired(desired).ok());
+  // The other has been idle for longer.
+  EXPECT_THAT(Add(kPodA)->addresses, ElementsAre(A("10.1.0.6")));
+  const absl::Status refused = Add(kPodB).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << "so that it waits";
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("0 idle, 1 withheld; NIC 00:0d:3a:00:00:02 has no way out"));
+  // The device comes, and the server says nothing.
+  kernel_.SetNic({.name = "eth1", .mac = second, .mtu = 1500, .addresses = {}});
+  ASSERT_TRUE(attachments_->NextWake().has_value());
+  EXPECT_LE(*attachments_->NextWake() - clock_.Now(), absl::Seconds(10));
+  clock_.Advance(*attachments_->NextWake() - clock_.Now());
+  attachments_->Tick();
+  EXPECT_EQ(attachments_->NextWake(), std::nullopt);
+  EXPECT_THAT(Add(kPodB)->addresses, ElementsAre(A("10.1.0.5")));
+}
+
+TEST_F(AttachmentsTest, UnreachableRoutesAreSetOnlyWhenTheAddressesHaveChanged) {
+  Grant({"10.1.0.5"});
+  attachments_->Tick();
+  const int calls = kernel_.calls();
+  for (int i = 0; i < 5; ++i) attachments_->Tick();
+  EXPECT_EQ(kernel_.calls(), calls);
+  // What the kernel has refused is tried again.
+  kernel_.FailCall(1, absl::UnavailableError("later"));
+  Grant({"10.1.0.5", "10.1.0.6"});
+  EXPECT_THAT(kernel_.Unreachable(), ElementsAre(A("10.1.0.5")));
+  attachments_->Tick();
+  EXPECT_THAT(kernel_.Unreachable(), ElementsAre(A("10.1.0.5"), A("10.1.0.6")));
 }
 
 }  // namespace

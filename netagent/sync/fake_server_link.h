@@ -17,6 +17,8 @@ class FakeServerLink final : public ServerLink {
   void Answer(const ReclaimAnswer& answer) override { reclaim_answers.push_back(answer); }
   void Answer(const Inventory& inventory) override { inventories.push_back(inventory); }
   void Answer(const AttachTracesAnswer& traces) override { trace_answers.push_back(traces); }
+  void Answer(const ProbeAnswer& probes) override { probe_answers.push_back(probes); }
+  void ReportTraffic(const TrafficReport& report) override { traffic_reports.push_back(report); }
   void Ask(const Demand& demand) override { demands.push_back(demand); }
   void ReportConflict(const ip::Address& address,
                       const std::optional<ip::MacAddress>& other_mac) override {
@@ -30,6 +32,8 @@ class FakeServerLink final : public ServerLink {
   std::vector<ReclaimAnswer> reclaim_answers;
   std::vector<Inventory> inventories;
   std::vector<AttachTracesAnswer> trace_answers;
+  std::vector<ProbeAnswer> probe_answers;
+  std::vector<TrafficReport> traffic_reports;
   std::vector<Demand> demands;
   std::vector<ConflictNoted> conflicts;
   std::vector<std::string> begun_anew;

@@ -69,6 +69,9 @@ class FaultyRouter final : public Router {
     if (absl::Status fault = fault_.Reach("kernel.unreachable"); !fault.ok()) return fault;
     return router_.SetUnreachable(addresses);
   }
+  absl::StatusOr<uint32_t> HostIndex(const std::string& host_link) override {
+    return router_.HostIndex(host_link);
+  }
   absl::StatusOr<Nic> ReadNic(const std::string& name) override { return router_.ReadNic(name); }
   absl::Status FinishDetaching() override { return router_.FinishDetaching(); }
   absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override {

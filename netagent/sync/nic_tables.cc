@@ -43,4 +43,22 @@ absl::StatusOr<std::vector<SourceTable>> NicTables::Of(const std::vector<ip::Add
   return sources;
 }
 
+std::set<ip::MacAddress> NicTables::Missing() const {
+  std::set<ip::MacAddress> missing;
+  for (const auto& [nic, table] : tables_) {
+    if (!table.ok()) missing.insert(nic);
+  }
+  return missing;
+}
+
+std::string NicTables::ExplainMissing() const {
+  std::string text;
+  for (const auto& [nic, table] : tables_) {
+    if (table.ok()) continue;
+    text += fmt::format("{}NIC {} has no way out of its own yet: {}", text.empty() ? "" : ", ",
+                        nic.ToString(), base::MessageOf(table.status()));
+  }
+  return text;
+}
+
 }  // namespace spoke::netagent

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,13 +28,18 @@ class NicTables {
   void SetFirst(const ip::MacAddress& mac) { first_ = mac; }
 
   // Makes the tables for the NICs of `holdings`, and makes again those that have become wrong. One
-  // that cannot be made is warned of once; its addresses are refused until it can.
+  // that cannot be made is warned of once; its addresses are refused until a later call makes it.
   void Prepare(const std::vector<Holding>& holdings);
 
   // Those of `addresses` that need a table, with it. Errors: kUnavailable (one has none yet; the
   // message names the NIC and says why).
   absl::StatusOr<std::vector<SourceTable>> Of(const std::vector<ip::Address>& addresses,
                                               const Lendings& lendings) const;
+
+  // The NICs whose table could not be made.
+  std::set<ip::MacAddress> Missing() const;
+  // Each of them with why, in words; empty: none is missing.
+  std::string ExplainMissing() const;
 
  private:
   Router& router_;

@@ -55,9 +55,13 @@ TEST_F(NicTablesTest, ANicWithoutATableRefusesItsAddressesAndIsWarnedOfOnce) {
   ASSERT_TRUE(absl::IsUnavailable(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("00:0d:3a:00:00:02"));
   EXPECT_EQ(log_.Count("nic_table_failed"), 1);
+  EXPECT_THAT(tables_.Missing(), ElementsAre(second_));
+  EXPECT_THAT(tables_.ExplainMissing(), HasSubstr("NIC 00:0d:3a:00:00:02 has no way out"));
   kernel_.SetNic({.name = "eth1", .mac = second_, .mtu = 1500, .addresses = {}});
   tables_.Prepare(holdings_);
   EXPECT_TRUE(tables_.Of({kOnSecond}, lendings_).ok());
+  EXPECT_THAT(tables_.Missing(), IsEmpty());
+  EXPECT_EQ(tables_.ExplainMissing(), "");
 }
 
 }  // namespace

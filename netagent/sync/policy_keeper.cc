@@ -39,10 +39,16 @@ void PolicyKeeper::OnPolicy(const PolicyUpdate& update) {
 absl::Status PolicyKeeper::Take(const PolicyUpdate& update) {
   ASSIGN_OR_RETURN(Policy next, ApplyPolicy(policy_, update));
   if (next == policy_) return absl::OkStatus();
+  if (put_in_force_) RETURN_IF_ERROR(put_in_force_(next));
   // Visible is enough: after a reboot the server sends all of it.
-  RETURN_IF_ERROR(
+  const absl::Status kept =
       base::Annotate(os::WriteFileAtomic(path_, EncodePolicyFile(next), os::Durability::kVisible),
-                     "keep the policy"));
+                     "keep the policy");
+  if (!kept.ok()) {
+    // What is in force is what is acknowledged. If this fails too, the next policy puts it right.
+    if (put_in_force_) put_in_force_(policy_).IgnoreError();
+    return kept;
+  }
   policy_ = std::move(next);
   return absl::OkStatus();
 }

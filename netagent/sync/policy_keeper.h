@@ -1,7 +1,9 @@
 // Takes the node's policy from the server, keeps it across the agent's restarts, and says so.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "lib/telemetry/log.h"
@@ -12,13 +14,18 @@ namespace spoke::netagent {
 
 // Not thread-safe; the agent's one loop owns it.
 //
-// A policy is acknowledged only once it is written. One that cannot be taken or written is answered
-// with what is wrong, and the last good one stays: in memory and in the file.
+// A policy is acknowledged only once it is in force and written. One that cannot be taken or
+// written is answered with what is wrong, and the last good one stays: in memory and in the file.
 class PolicyKeeper {
  public:
   // Borrows `server` and `log`. `path` is on tmpfs; its directory must exist.
-  PolicyKeeper(std::string path, ServerLink& server, telemetry::Log& log)
-      : path_(std::move(path)), server_(server), log_(log) {}
+  // `put_in_force` may be empty; what it refuses is not taken.
+  PolicyKeeper(std::string path, ServerLink& server, telemetry::Log& log,
+               std::function<absl::Status(const Policy&)> put_in_force = {})
+      : path_(std::move(path)),
+        server_(server),
+        log_(log),
+        put_in_force_(std::move(put_in_force)) {}
 
   // Reads what the last agent kept. A file that is missing or cannot be read is no policy; the
   // latter is complained about, and the server asked for all of it.
@@ -40,6 +47,7 @@ class PolicyKeeper {
   const std::string path_;
   ServerLink& server_;
   telemetry::Log& log_;
+  const std::function<absl::Status(const Policy&)> put_in_force_;
   Policy policy_;
   bool ask_for_all_ = false;
 };

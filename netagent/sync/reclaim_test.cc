@@ -33,6 +33,7 @@ struct Stream {
 class StreamLink final : public ServerLink {
  public:
   void Report(const LendingReport&) override {}
+  void ReportTraffic(const TrafficReport&) override {}
   void Acknowledge(uint64_t) override {}
   void AcknowledgePolicy(const PolicyAck&) override {}
   void Answer(const ReclaimAnswer& answer) override {
@@ -40,6 +41,7 @@ class StreamLink final : public ServerLink {
   }
   void Answer(const Inventory&) override {}
   void Answer(const AttachTracesAnswer&) override {}
+  void Answer(const ProbeAnswer&) override {}
   void Ask(const Demand&) override {}
   void ReportConflict(const ip::Address&, const std::optional<ip::MacAddress>&) override {}
   void BeginAnew(std::string_view) override {}

@@ -63,9 +63,11 @@ void Repairer::Round() {
     ++counts_.failed_rounds;
     if (readable_.ok()) edges_.log.Warn("attachments_unreadable", {{"error", hosts.status()}});
     readable_ = hosts.status();
+    ++unread_rounds_;
     return;
   }
   readable_ = absl::OkStatus();
+  unread_rounds_ = 0;
   hosts_ = *std::move(hosts);
 
   const std::vector<Lending> lendings = attachments_.lendings().Built();
@@ -222,7 +224,7 @@ void Repairer::Mend(const Lending& lending, const AttachSpec& spec,
 }
 
 absl::Status Repairer::Health() const {
-  if (!readable_.ok()) {
+  if (unread_rounds_ >= kUnhealthyUnreadRounds) {
     return absl::UnavailableError(
         fmt::format("the attachments of this node cannot be read: {}", base::MessageOf(readable_)));
   }
@@ -230,13 +232,16 @@ absl::Status Repairer::Health() const {
     return absl::FailedPreconditionError(
         fmt::format("this node does not forward: {}", base::MessageOf(node_failures_.front())));
   }
-  const auto failing = std::count_if(known_.begin(), known_.end(), [](const auto& entry) {
-    return !entry.second.failing_on_node.empty();
-  });
-  if (failing == 0) return absl::OkStatus();
+  int there = 0;
+  int failing = 0;
+  for (const auto& [key, known] : known_) {
+    if (!known.gone) ++there;
+    if (!known.failing_on_node.empty()) ++failing;
+  }
+  if (failing * 100 <= there * kUnhealthyPercent) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      fmt::format("{} of {} attachments of this node cannot be mended, such as: {}", failing,
-                  known_.size(), first_failure_));
+      fmt::format("{} of {} attachments of this node cannot be mended, such as: {}", failing, there,
+                  first_failure_));
 }
 
 }  // namespace spoke::netagent

@@ -38,6 +38,12 @@ inline constexpr absl::Duration kRepairRound = absl::Seconds(10);
 inline constexpr absl::Duration kRepairSlice = absl::Milliseconds(3);
 inline constexpr int kMaxRepairsPerSlice = 16;
 inline constexpr absl::Duration kRepairSlicePause = absl::Milliseconds(100);
+// A node that is not healthy is not ready (STATUS), and Kubernetes evicts the pods of such a node
+// after five minutes: what fails for one pod, or once, must not do that to all. So unhealthy is a
+// node more than this share of whose attachments cannot be mended,
+inline constexpr int kUnhealthyPercent = 50;
+// or that could not read them in this many rounds in a row.
+inline constexpr int kUnhealthyUnreadRounds = 3;
 
 // Since the agent's start.
 struct RepairCounts {
@@ -85,7 +91,8 @@ class Repairer {
   // Makes a round due, as when a link is known to have changed.
   void LookNow() { next_round_ = absl::InfinitePast(); }
 
-  // OK, or what of the node's side was found broken and could not be mended, or not looked at.
+  // OK, or what keeps this node from carrying its pods' traffic: a setting of the node that cannot
+  // be made, and attachments that cannot be mended or read, as far as the limits above say.
   // What a pod does inside itself is not in it: no pod may make its node unfit for others.
   absl::Status Health() const;
   bool Healthy() const { return Health().ok(); }
@@ -130,6 +137,7 @@ class Repairer {
   std::deque<Job> to_mend_;                // On the node's side.
   std::deque<Job> pods_;                   // To look into; a job without differences.
   absl::Status readable_;                  // Whether the last round could look.
+  int unread_rounds_ = 0;                  // In a row, up to the last.
   std::vector<absl::Status> node_failures_;
   std::string first_failure_;  // On the node's side, of the last round; for Health().
   RepairCounts counts_;

@@ -23,10 +23,14 @@ class ServerLink {
   virtual void Answer(const ReclaimAnswer& answer) = 0;
   virtual void Answer(const Inventory& inventory) = 0;
   virtual void Answer(const AttachTracesAnswer& traces) = 0;
+  virtual void Answer(const ProbeAnswer& probes) = 0;
 
   // Who waits for addresses: what was said before, and has not been sent yet, is replaced. The
   // greeting of a session has it too.
   virtual void Ask(const Demand& demand) = 0;
+
+  // What pods have sent and received: what was said before, and has not been sent yet, is replaced.
+  virtual void ReportTraffic(const TrafficReport& report) = 0;
 
   // Another machine, `other_mac` if known, answers for `address`.
   virtual void ReportConflict(const ip::Address& address,

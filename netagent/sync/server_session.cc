@@ -242,6 +242,17 @@ void ServerSession::Answer(const AttachTracesAnswer& traces) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(traces); });
 }
 
+void ServerSession::Answer(const ProbeAnswer& probes) {
+  Enqueue([&](Outbox& outbox) { return outbox.Add(probes); });
+}
+
+void ServerSession::ReportTraffic(const TrafficReport& report) {
+  Enqueue([&](Outbox& outbox) {
+    outbox.Add(report);
+    return true;
+  });
+}
+
 void ServerSession::Ask(const Demand& demand) {
   Enqueue([&](Outbox& outbox) {
     outbox.Add(demand);

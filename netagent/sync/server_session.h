@@ -67,6 +67,8 @@ class ServerSession final : public ServerLink {
   void Answer(const ReclaimAnswer& answer) override;
   void Answer(const Inventory& inventory) override;
   void Answer(const AttachTracesAnswer& traces) override;
+  void Answer(const ProbeAnswer& probes) override;
+  void ReportTraffic(const TrafficReport& report) override;
   void Ask(const Demand& demand) override;
   void ReportConflict(const ip::Address& address,
                       const std::optional<ip::MacAddress>& other_mac) override;

@@ -1,6 +1,7 @@
 #include "netagent/sync/server_wire.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "fmt/core.h"
@@ -152,6 +153,66 @@ v1::AgentMessage MessageOf(const AttachTracesAnswer& answer) {
   return message;
 }
 
+template <typename To>
+void VolumesToWire(const VolumeByClass& volumes, To& to) {
+  for (const auto& [traffic_class, volume] : volumes) {
+    v1::TrafficReport::Volume& out = *to.add_volumes();
+    out.set_traffic_class(traffic_class);
+    out.set_sent(volume.sent);
+    out.set_received(volume.received);
+  }
+}
+
+v1::AgentMessage MessageOf(const TrafficReport& report) {
+  v1::AgentMessage message;
+  v1::TrafficReport& out = *message.mutable_traffic();
+  out.set_epoch_unix_ms(absl::ToUnixMillis(report.epoch));
+  for (const auto& [name, volumes] : report.namespaces) {
+    v1::TrafficReport::Namespace& entry = *out.add_namespaces();
+    entry.set_name(name);
+    VolumesToWire(volumes, entry);
+  }
+  for (const PodTotals& pod : report.pods) {
+    v1::TrafficReport::Pod& entry = *out.add_pods();
+    entry.set_pod_namespace(pod.pod_namespace);
+    entry.set_pod_name(pod.pod_name);
+    VolumesToWire(pod.volumes, entry);
+  }
+  return message;
+}
+
+v1::ProbeResults::Result::Outcome OutcomeToWire(ProbeOutcome outcome) {
+  switch (outcome) {
+    case ProbeOutcome::kNotTried:
+      return v1::ProbeResults::Result::NOT_TRIED;
+    case ProbeOutcome::kReached:
+      return v1::ProbeResults::Result::REACHED;
+    case ProbeOutcome::kRefused:
+      return v1::ProbeResults::Result::REFUSED;
+    case ProbeOutcome::kUnreachable:
+      return v1::ProbeResults::Result::UNREACHABLE;
+    case ProbeOutcome::kTimedOut:
+      return v1::ProbeResults::Result::TIMED_OUT;
+  }
+  return v1::ProbeResults::Result::OUTCOME_UNSPECIFIED;
+}
+
+v1::AgentMessage MessageOf(const ProbeAnswer& answer) {
+  v1::AgentMessage message;
+  v1::ProbeResults& out = *message.mutable_probe_results();
+  out.set_id(answer.id);
+  out.set_error(answer.error);
+  for (const ProbeResult& result : answer.results) {
+    v1::ProbeResults::Result& to = *out.add_results();
+    to.set_address(result.target.address.ToString());
+    to.set_port(result.target.port);
+    to.set_outcome(OutcomeToWire(result.outcome));
+    to.set_took_us(static_cast<uint32_t>(absl::ToInt64Microseconds(result.took)));
+    to.set_detail(result.detail);
+  }
+  return message;
+}
+
 }  // namespace
 
 v1::AgentMessage ToWire(const AgentReply& reply) {
@@ -241,6 +302,23 @@ Outlook FromWire(const v1::Outlook& in) {
           absl::Milliseconds(std::clamp<int64_t>(in.eta_ms(), 0, kMaxEtaMs))};
 }
 
+absl::StatusOr<ProbeRequest> FromWire(const v1::ProbeRequest& in) {
+  if (in.targets_size() > kMaxProbeTargets) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} targets to probe, more than {}", in.targets_size(), kMaxProbeTargets));
+  }
+  ProbeRequest request{.id = in.id(),
+                       .timeout = std::min(absl::Milliseconds(in.timeout_ms()), kMaxProbeTimeout)};
+  for (const v1::ProbeRequest::Target& target : in.targets()) {
+    ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(target.address()));
+    if (target.port() > std::numeric_limits<uint16_t>::max()) {
+      return absl::InvalidArgumentError(fmt::format("port {} to probe", target.port()));
+    }
+    request.targets.push_back({address, static_cast<uint16_t>(target.port())});
+  }
+  return request;
+}
+
 absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& in) {
   switch (in.message_case()) {
     case v1::ServerMessage::kDesired: {
@@ -261,6 +339,10 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
       const v1::AttachTracesRequest& request = in.attach_traces_request();
       return ServerRequest(AttachTracesRequest{
           request.id(), {request.pod_namespace(), request.pod_name(), request.container_id()}});
+    }
+    case v1::ServerMessage::kProbeRequest: {
+      ASSIGN_OR_RETURN(ProbeRequest request, FromWire(in.probe_request()));
+      return ServerRequest(std::move(request));
     }
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::kReportAck:

@@ -25,5 +25,10 @@ absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in);
 absl::StatusOr<ReclaimRequest> FromWire(const v1::ReclaimRequest& in);
 // Never fails: a reason that is too long is cut, an ETA is kept within a day.
 Outlook FromWire(const v1::Outlook& in);
+// Errors: kInvalidArgument (a target that is none, more than kMaxProbeTargets). A timeout is kept
+// within kMaxProbeTimeout.
+inline constexpr int kMaxProbeTargets = 64;
+inline constexpr absl::Duration kMaxProbeTimeout = absl::Seconds(5);
+absl::StatusOr<ProbeRequest> FromWire(const v1::ProbeRequest& in);
 
 }  // namespace spoke::netagent

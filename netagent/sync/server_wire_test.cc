@@ -17,6 +17,62 @@ Lending Sample() {
           .generation = 7};
 }
 
+TEST(ServerWire, TrafficIsToldByNamespaceClassAndPod) {
+  const v1::AgentMessage message = ToWire(
+      AgentReply(TrafficReport{.epoch = absl::FromUnixMillis(1234),
+                               .namespaces = {{"web",
+                                               {{"cluster", {.sent = 1, .received = 2}},
+                                                {"internet", {.sent = 3, .received = 4}}}}},
+                               .pods = {{.pod_namespace = "web",
+                                         .pod_name = "p",
+                                         .volumes = {{"internet", {.sent = 5, .received = 6}}}}}}));
+  const v1::TrafficReport& report = message.traffic();
+  EXPECT_EQ(report.epoch_unix_ms(), 1234);
+  ASSERT_EQ(report.namespaces_size(), 1);
+  EXPECT_EQ(report.namespaces(0).name(), "web");
+  ASSERT_EQ(report.namespaces(0).volumes_size(), 2);
+  EXPECT_EQ(report.namespaces(0).volumes(1).traffic_class(), "internet");
+  EXPECT_EQ(report.namespaces(0).volumes(1).sent(), 3U);
+  EXPECT_EQ(report.namespaces(0).volumes(1).received(), 4U);
+  ASSERT_EQ(report.pods_size(), 1);
+  EXPECT_EQ(report.pods(0).pod_name(), "p");
+  EXPECT_EQ(report.pods(0).volumes(0).received(), 6U);
+}
+
+TEST(ServerWire, ProbesAreAskedForAndAnswered) {
+  v1::ServerMessage message;
+  v1::ProbeRequest& asked = *message.mutable_probe_request();
+  asked.set_id(9);
+  asked.set_timeout_ms(60'000);
+  v1::ProbeRequest::Target& target = *asked.add_targets();
+  target.set_address("10.8.0.1");
+  target.set_port(443);
+  const ProbeTarget hub{A("10.8.0.1"), 443};
+  EXPECT_EQ(FromWire(message).value(), ServerRequest(ProbeRequest{9, {hub}, kMaxProbeTimeout}));
+  target.set_port(65536);
+  EXPECT_FALSE(FromWire(message).ok());
+  target.set_port(0);
+  target.set_address("hub.example");
+  EXPECT_FALSE(FromWire(message).ok());
+  target.set_address("fd00::1");
+  for (int i = 0; i < kMaxProbeTargets; ++i) *asked.add_targets() = asked.targets(0);
+  EXPECT_FALSE(FromWire(message).ok()) << "one too many";
+
+  const v1::AgentMessage answer =
+      ToWire(AgentReply(ProbeAnswer{.id = 9,
+                                    .results = {{.target = hub,
+                                                 .outcome = ProbeOutcome::kRefused,
+                                                 .took = absl::Milliseconds(2),
+                                                 .detail = "refused"}}}));
+  EXPECT_EQ(answer.probe_results().id(), 9U);
+  ASSERT_EQ(answer.probe_results().results_size(), 1);
+  const v1::ProbeResults::Result& result = answer.probe_results().results(0);
+  EXPECT_EQ(result.address(), "10.8.0.1");
+  EXPECT_EQ(result.port(), 443U);
+  EXPECT_EQ(result.outcome(), v1::ProbeResults::Result::REFUSED);
+  EXPECT_EQ(result.took_us(), 2000U);
+}
+
 TEST(ServerWire, WhatAServerCannotMeanIsRefused) {
   v1::DesiredState desired;
   desired.add_added()->set_base("123");

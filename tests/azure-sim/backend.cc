@@ -5,6 +5,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/check.h"
+#include "lib/base/fnv1a.h"
 
 namespace spoke::azure_sim {
 namespace {
@@ -32,11 +33,7 @@ std::string_view WordOf(Operation::Status status) {
 }
 
 // What makes the URL of an operation unguessable: a client has to use it as it is.
-std::string SignatureOf(std::string_view id) {
-  uint64_t hash = 0xCBF29CE484222325ULL;
-  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-  return fmt::format("{:016x}", hash);
-}
+std::string SignatureOf(std::string_view id) { return fmt::format("{:016x}", base::Fnv1a(id)); }
 
 std::string_view NameOf(Provider provider) {
   return provider == Provider::kNetwork ? "Microsoft.Network" : "Microsoft.Compute";

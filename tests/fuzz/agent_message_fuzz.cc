@@ -3,10 +3,34 @@
 #include <cstdint>
 
 #include "ipam-server/core/fleet.h"
+#include "ipam-server/core/traffic_sums.h"
 #include "ipam-server/rpc/convert.h"
 #include "lib/base/check.h"
 #include "netagent/sync/server_wire.h"
 #include "proto/spoke/v1/node.pb.h"
+
+namespace {
+
+uint64_t SumOf(const spoke::ipam::TrafficSums& sums) {
+  uint64_t sum = 0;
+  for (const auto& row : sums.Namespaces()) {
+    for (const auto& [name, volume] : row.volumes) sum += volume.sent >> 32U;
+  }
+  return sum;
+}
+
+void TakeTraffic(const spoke::ipam::TrafficReport& report) {
+  using Sums = spoke::ipam::TrafficSums;
+  Sums sums(absl::InfinitePast());
+  const spoke::ipam::NodeKey node{.name = "n", .vm_id = "v"};
+  sums.Take(node, report, absl::UnixEpoch());
+  const uint64_t once = SumOf(sums);
+  sums.Take(node, report, absl::UnixEpoch());
+  CHECK(SumOf(sums) == once, "what is reported twice counts once");
+  CHECK(sums.Namespaces().size() <= Sums::kMaxNamespaces, "an agent cannot make up namespaces");
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int length = static_cast<int>(size);
@@ -27,6 +51,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (const auto traces = spoke::ipam::FromWire(message.attach_traces()); traces.ok()) {
       CHECK(traces->traces.size() <= 64, "an agent cannot fill the server's memory");
     }
+    if (const auto probes = spoke::ipam::FromWire(message.probe_results()); probes.ok()) {
+      CHECK(probes->results.size() <= spoke::ipam::kMaxProbeTargets, "nor with probes");
+    }
+    TakeTraffic(spoke::ipam::FromWire(message.traffic()));
   }
   spoke::v1::DesiredState desired;
   if (desired.ParseFromArray(data, length)) {

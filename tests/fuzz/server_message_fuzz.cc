@@ -70,6 +70,12 @@ void Take(const InventoryRequest&) {}
 
 void Take(const AttachTracesRequest&) {}
 
+void Take(const ProbeRequest& request) {
+  CHECK(request.targets.size() <= static_cast<size_t>(kMaxProbeTargets),
+        "a server cannot make an agent open any number of connections");
+  CHECK(request.timeout <= kMaxProbeTimeout, "nor wait for ever");
+}
+
 void Take(const Outlook& outlook) {
   CHECK(outlook.eta >= absl::ZeroDuration() && outlook.eta <= absl::Hours(24),
         "an ETA is a time that can be waited for");

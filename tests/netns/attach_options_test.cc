@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -31,18 +30,8 @@ constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
 constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
 constexpr ip::Address kThirdV6 = ip::Address::V6(0xFD00'0000'0000'0001, 9);
 
-class AttachOptionsTest : public testing::Test {
+class AttachOptionsTest : public NodeRouterTest {
  protected:
-  void SetUp() override {
-    node_ = NodeWorld::Make();
-    if (node_ == nullptr) {
-      // A skip must not pass for a success.
-      ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr) << "cannot make network namespaces";
-      GTEST_SKIP() << "cannot make network namespaces";
-    }
-    router_ = NetlinkRouter::Create().value();
-  }
-
   static AttachSpec Spec(const std::string& ifname, std::vector<ip::Address> addresses,
                          const AttachOptions& options) {
     return PlanAttach({"pod", ifname}, std::move(addresses), 1450, options).value();
@@ -65,9 +54,6 @@ class AttachOptionsTest : public testing::Test {
     UdpSocket server(node_->node(), there);
     EXPECT_TRUE(CanTalk(client, server, there, 100));
   }
-
-  std::unique_ptr<NodeWorld> node_;
-  std::unique_ptr<NetlinkRouter> router_;
 };
 
 TEST_F(AttachOptionsTest, ALaterInterfaceHasItsOwnWayOutAndLeavesTheFirstItsDefault) {

@@ -2,7 +2,6 @@
 #include "netagent/kernel/graveyard.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,17 +39,8 @@ class CountingLog final : public telemetry::Log {
   std::vector<std::string> events_ ABSL_GUARDED_BY(mutex_);
 };
 
-class GraveyardTest : public testing::Test {
+class GraveyardTest : public NodeWorldTest {
  protected:
-  void SetUp() override {
-    node_ = NodeWorld::Make();
-    if (node_ == nullptr) {
-      // A skip must not pass for a success.
-      ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr) << "cannot make network namespaces";
-      GTEST_SKIP() << "cannot make network namespaces";
-    }
-  }
-
   static AttachSpec Spec(const std::string& container, std::vector<ip::Address> addresses) {
     return PlanAttach({container, "eth0"}, std::move(addresses), 1450).value();
   }
@@ -66,8 +56,6 @@ class GraveyardTest : public testing::Test {
                                   {"p" + std::to_string(index), index + 1, {{2, 0, 0, 0, 3, 2}}},
                                   node_->node().fd(), 1500)});
   }
-
-  std::unique_ptr<NodeWorld> node_;
 };
 
 TEST_F(GraveyardTest, ADetachedLinkIsCutOffAtOnceAndUnregisteredLater) {

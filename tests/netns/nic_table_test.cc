@@ -6,12 +6,12 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "lib/netlink/address.h"
+#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/neighbour.h"
 #include "lib/netlink/route.h"
@@ -61,16 +61,11 @@ class Tap {
   os::UniqueFd fd_;
 };
 
-class NicTableTest : public testing::Test {
+class NicTableTest : public NodeRouterTest {
  protected:
   void SetUp() override {
-    node_ = NodeWorld::Make();
-    if (node_ == nullptr) {
-      // A skip must not pass for a success.
-      ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr) << "cannot make network namespaces";
-      GTEST_SKIP() << "cannot make network namespaces";
-    }
-    router_ = NetlinkRouter::Create().value();
+    NodeRouterTest::SetUp();
+    if (node_ == nullptr) return;
     fabric_ = std::make_unique<PodNetns>();
     MustSend(fabric_->socket(),
              {netlink::CreateVeth({"fabric", 201, kSecondFabricMac},
@@ -102,9 +97,7 @@ class NicTableTest : public testing::Test {
     return PlanAttach({container, "eth0"}, {address}, 1450).value();
   }
 
-  std::unique_ptr<NodeWorld> node_;
   std::unique_ptr<PodNetns> fabric_;
-  std::unique_ptr<NetlinkRouter> router_;
 };
 
 TEST_F(NicTableTest, WithoutAGatewayTheNicIsNamed) {
@@ -169,13 +162,17 @@ TEST_F(NicTableTest, RulesWhoseAddressHasNoLinkAreRemovedWhenAnAgentStarts) {
   const PodNetns pod;
   ASSERT_TRUE(router_->Attach(second, pod.fd()).ok());
   const std::vector<std::string> before = Snapshot(node_->socket());
-  const netlink::Rule orphan{.family = ip::Family::kV4,
-                             .priority = claims::kSourcePriority,
-                             .from = ip::Prefix::Host(ip::Address::V4(0x0A000209)),
-                             .table = table,
-                             .protocol = claims::kRouteProtocol,
-                             .suppress_prefix_length = {}};
-  MustSend(node_->socket(), {netlink::AddRule(orphan)});
+  // More than go into one batch.
+  for (uint64_t i = 0; i <= netlink::kMaxBatch; ++i) {
+    const ip::Address address = ip::Advance(ip::Address::V4(0x0A000300), i);  // 10.0.3.0
+    const netlink::Rule orphan{.family = ip::Family::kV4,
+                               .priority = claims::kSourcePriority,
+                               .from = ip::Prefix::Host(address),
+                               .table = table,
+                               .protocol = claims::kRouteProtocol,
+                               .suppress_prefix_length = {}};
+    MustSend(node_->socket(), {netlink::AddRule(orphan)});
+  }
   router_ = NetlinkRouter::Create().value();
   EXPECT_EQ(Snapshot(node_->socket()), before);
   // And it knows the rule that is in use.

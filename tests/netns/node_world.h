@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "gtest/gtest.h"
 #include "lib/netlink/request.h"
 #include "lib/netlink/socket.h"
 #include "lib/netns/netns.h"
 #include "lib/os/unique_fd.h"
+#include "netagent/kernel/netlink_router.h"
 #include "netagent/kernel/router.h"
 #include "tests/support/netns_fixture.h"
 
@@ -56,6 +58,23 @@ class NodeWorld {
   std::unique_ptr<netlink::Socket> socket_;
 };
 
+// Each test has a node of its own. Where namespaces cannot be made it is skipped, and node_ is
+// null.
+class NodeWorldTest : public testing::Test {
+ protected:
+  void SetUp() override;
+
+  std::unique_ptr<NodeWorld> node_;
+};
+
+// And the agent's router on it.
+class NodeRouterTest : public NodeWorldTest {
+ protected:
+  void SetUp() override;
+
+  std::unique_ptr<NetlinkRouter> router_;
+};
+
 // A pod's namespace, with lo up as the runtime's loopback plugin leaves it.
 class PodNetns {
  public:
@@ -77,6 +96,7 @@ class UdpSocket {
   UdpSocket(const netns::Netns& netns, const ip::Address& address);
 
   uint16_t port() const { return port_; }
+  int fd() const { return fd_.get(); }
   // From now on only to and from there; ICMP errors then come back from the next call.
   void Connect(const ip::Address& address, uint16_t port);
   // 0 or errno.

@@ -1,7 +1,6 @@
 // The repairer with the real kernel under it: what was taken away by hand is back in time.
 #include <linux/rtnetlink.h>
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,16 +27,11 @@ namespace {
 constexpr ip::Address kV4 = ip::Address::V4(0x0A000107);  // 10.0.1.7
 constexpr ip::Address kV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
 
-class RepairTest : public testing::Test {
+class RepairTest : public NodeRouterTest {
  protected:
   void SetUp() override {
-    node_ = NodeWorld::Make();
-    if (node_ == nullptr) {
-      // A skip must not pass for a success.
-      ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr) << "cannot make network namespaces";
-      GTEST_SKIP() << "cannot make network namespaces";
-    }
-    router_ = NetlinkRouter::Create().value();
+    NodeRouterTest::SetUp();
+    if (node_ == nullptr) return;
     inspector_ = NetlinkInspector::Create().value();
     attachments_.emplace(Attachments::Settings{.node_name = "node1", .nic = kNodeDevice},
                          Attachments::Edges{*router_, server_, clock_, log_},
@@ -77,8 +71,6 @@ class RepairTest : public testing::Test {
     return Snapshot(socket);
   }
 
-  std::unique_ptr<NodeWorld> node_;
-  std::unique_ptr<NetlinkRouter> router_;
   std::unique_ptr<NetlinkInspector> inspector_;
   FakeServerLink server_;
   os::SimClock clock_;

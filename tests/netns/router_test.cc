@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <optional>
 #include <vector>
 
@@ -38,18 +37,8 @@ constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
 constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
 constexpr ip::Address kUnlentV6 = ip::Address::V6(0xFD00'0000'0000'0001, 9);
 
-class RouterTest : public testing::Test {
+class RouterTest : public NodeRouterTest {
  protected:
-  void SetUp() override {
-    node_ = NodeWorld::Make();
-    if (node_ == nullptr) {
-      // A skip must not pass for a success.
-      ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr) << "cannot make network namespaces";
-      GTEST_SKIP() << "cannot make network namespaces";
-    }
-    router_ = NetlinkRouter::Create().value();
-  }
-
   static AttachSpec Spec(const std::string& container, std::vector<ip::Address> addresses,
                          uint32_t mtu = 1450) {
     return PlanAttach({container, "eth0"}, std::move(addresses), mtu).value();
@@ -63,9 +52,6 @@ class RouterTest : public testing::Test {
     const os::UniqueFd fd(::open(("/proc/sys/net/" + path).c_str(), O_WRONLY | O_CLOEXEC));
     ASSERT_EQ(::write(fd.get(), value.data(), value.size()), static_cast<ssize_t>(value.size()));
   }
-
-  std::unique_ptr<NodeWorld> node_;
-  std::unique_ptr<NetlinkRouter> router_;
 };
 
 TEST_F(RouterTest, PodsReachEachOtherTheNodeAndTheFabricInBothFamilies) {

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -31,15 +30,11 @@ constexpr ip::Address kAlsoDelivered = ip::Address::V4(0x0A00010B);
 constexpr ip::Address kUnknown = ip::Address::V4(0x0A00010C);  // The fabric has never heard of it.
 constexpr absl::Duration kPatience = absl::Seconds(5);
 
-class WireProbeTest : public testing::Test {
+class WireProbeTest : public NodeWorldTest {
  protected:
   void SetUp() override {
-    node_ = NodeWorld::Make();
-    if (node_ == nullptr) {
-      // A skip must not pass for a success.
-      ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr) << "cannot make network namespaces";
-      GTEST_SKIP() << "cannot make network namespaces";
-    }
+    NodeWorldTest::SetUp();
+    if (node_ == nullptr) return;
     const absl::Status status = node_->fabric().Run([this] {
       fabric_ = std::make_unique<netlink::Socket>(netlink::Socket::Open().value());
       return absl::OkStatus();
@@ -86,7 +81,6 @@ class WireProbeTest : public testing::Test {
     return answered;
   }
 
-  std::unique_ptr<NodeWorld> node_;
   std::unique_ptr<netlink::Socket> fabric_;
   int32_t link_ = 0;
 };

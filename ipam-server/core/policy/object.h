@@ -51,6 +51,24 @@ struct Claim {
   int line = 0;      // Of the file the object was read from; means nothing once it is stored.
 };
 
+// Another object that has to be there.
+struct Reference {
+  ObjectKey key;
+  std::string path;  // Where the object says so: "spec.teams".
+  int line = 0;      // As that of a claim.
+};
+
+// A block that must not lie inside one that is claimed: it would have no effect there, or a bad
+// one. It may hold such a block: 0.0.0.0/0 holds them all.
+struct Avoidance {
+  ip::Prefix block;
+  std::string space;                // Of the claims to keep out of,
+  std::vector<std::string> shares;  // and their shares; none: any.
+  std::string why;                  // And what to do, for messages.
+  std::string path;
+  int line = 0;
+};
+
 // What of an object nodes get.
 struct NodeEntry {
   std::string value;  // A v1::PolicyEntry, serialized.
@@ -74,6 +92,8 @@ class Spec {
   virtual std::string ToJson() const = 0;
 
   virtual std::vector<Claim> Claims() const { return {}; }
+  virtual std::vector<Reference> References() const { return {}; }
+  virtual std::vector<Avoidance> Avoidances() const { return {}; }
 
   // nullopt: for the server only.
   virtual std::optional<NodeEntry> ForNodes(const ObjectKey& /*key*/) const { return std::nullopt; }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fmt/core.h"
-#include "ipam-server/core/policy/claims.h"
+#include "ipam-server/core/policy/party.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -13,58 +13,10 @@ namespace {
 
 using ObjectPointer = std::shared_ptr<const PolicyObject>;
 
-// An object that takes part in the rules across objects, and where it comes from.
-struct Party {
-  ObjectKey key;
-  std::vector<Claim> claims;
-  const SourcedObject* source = nullptr;  // nullptr: no file gave it.
-  bool configured = false;
-};
-
-std::string WhereIs(const Party& party, int line) {
-  if (party.source != nullptr) return fmt::format("{}:{}", party.source->file, line);
-  return party.configured ? "in the server's configuration" : "applied before";
-}
-
-std::string Describe(const Clash& clash, const Party& earlier) {
-  const Claim& claim = *clash.later.claim;
-  const Claim& other = *clash.earlier.claim;
-  const std::string whose = fmt::format("{} of {} ({})", other.role, earlier.key.ToString(),
-                                        WhereIs(earlier, other.line));
-  if (const auto* block = std::get_if<ip::Prefix>(&claim.what)) {
-    return fmt::format("{} overlaps {}, {}: change one of them", block->ToString(),
-                       std::get<ip::Prefix>(other.what).ToString(), whose);
-  }
-  return fmt::format("\"{}\" is {} already: remove it from one of them",
-                     std::get<std::string>(claim.what), whose);
-}
-
-std::vector<Problem> FindClashProblems(const std::vector<Party>& parties) {
-  std::vector<OwnedClaim> claims;
-  for (size_t i = 0; i < parties.size(); ++i) {
-    for (const Claim& claim : parties[i].claims) claims.push_back({&claim, i});
-  }
-  std::vector<Problem> problems;
-  for (const Clash& clash : FindClashes(claims)) {
-    const Party& earlier = parties[clash.earlier.owner];
-    const Party& later = parties[clash.later.owner];
-    Problem problem{.path = clash.later.claim->path, .message = Describe(clash, earlier)};
-    problem.conflict = earlier.source == nullptr || later.source == nullptr;
-    if (later.source != nullptr) {
-      problem.file = later.source->file;
-      problem.line = clash.later.claim->line;
-    } else {
-      problem.path = later.key.ToString() + ": " + problem.path;
-    }
-    problems.push_back(std::move(problem));
-  }
-  return problems;
-}
-
 std::vector<Party> PartiesOf(const PolicyWorld& world) {
   std::vector<Party> parties;
   for (const PolicyObject& object : world.configured) {
-    parties.push_back({.key = object.key, .claims = object.spec->Claims(), .configured = true});
+    parties.push_back({.key = object.key, .spec = object.spec.get(), .configured = true});
   }
   return parties;
 }
@@ -165,20 +117,44 @@ std::vector<Problem> CheckEach(const ObjectSet& set, const ParsedFiles& parsed,
 std::vector<Problem> CheckTogether(const ObjectSet& set, const ParsedFiles& parsed,
                                    const PolicyWorld& world) {
   std::set<ObjectKey> given;
-  for (const SourcedObject& object : parsed.objects) given.insert(object.key);
+  std::vector<ObjectKey> known;
+  for (const SourcedObject& object : parsed.objects) {
+    given.insert(object.key);
+    known.push_back(object.key);
+  }
   std::vector<Party> parties = PartiesOf(world);
+  for (const Party& party : parties) known.push_back(party.key);
   for (const auto& [key, object] : set.objects()) {
+    known.push_back(key);
     // What a file replaces no longer counts, even if what replaces it has mistakes: else a block
     // that moves would be called an overlap.
-    if (!given.contains(key)) parties.push_back({.key = key, .claims = object->spec->Claims()});
+    if (!given.contains(key)) parties.push_back({.key = key, .spec = object->spec.get()});
   }
   std::set<ObjectKey> seen;
   for (const SourcedObject& object : parsed.objects) {
     if (object.spec == nullptr || !seen.insert(object.key).second) continue;
     if (IsConfigured(world, object.key)) continue;  // Said already.
-    parties.push_back({.key = object.key, .claims = object.spec->Claims(), .source = &object});
+    parties.push_back({.key = object.key, .spec = object.spec.get(), .source = &object});
   }
-  return FindClashProblems(parties);
+  std::vector<Problem> problems = FindClashes(parties);
+  for (const auto& found : {FindMissing(parties, known), FindSwallowed(parties),
+                            FindCutLifelines(parties, world.lifelines)}) {
+    problems.insert(problems.end(), found.begin(), found.end());
+  }
+  return problems;
+}
+
+// Why `key` must stay: an object outside `going` names it. Empty: nothing does.
+std::string NamedBy(const ObjectSet& set, const ObjectKey& key, std::span<const ObjectKey> going) {
+  for (const auto& [other, object] : set.objects()) {
+    if (std::find(going.begin(), going.end(), other) != going.end()) continue;
+    for (const Reference& reference : object->spec->References()) {
+      if (reference.key != key) continue;
+      return fmt::format("{} names it ({}): change or delete that first", other.ToString(),
+                         reference.path);
+    }
+  }
+  return "";
 }
 
 absl::Status CheckSize(const ObjectSet& set) {
@@ -280,6 +256,8 @@ absl::StatusOr<ApplyPlan> PlanDelete(const ObjectSet& set, std::span<const Objec
       add(missing, ": there is no such object");
     } else if (const absl::Status status = CheckUse(world, *object, nullptr); !status.ok()) {
       add(used, fmt::format(": {}", base::MessageOf(status)));
+    } else if (const std::string named = NamedBy(set, key, keys); !named.empty()) {
+      add(used, ": " + named);
     } else {
       plan.changes.push_back(change.Delete(key));
     }
@@ -296,14 +274,14 @@ absl::Status CheckAgainst(const ObjectSet& set, const PolicyWorld& world) {
   std::vector<Problem> problems;
   std::vector<Party> parties = PartiesOf(world);
   for (const auto& [key, object] : set.objects()) {
-    parties.push_back({.key = key, .claims = object->spec->Claims()});
+    parties.push_back({.key = key, .spec = object->spec.get()});
     if (!IsConfigured(world, key)) continue;
     problems.push_back({.path = key.ToString(),
                         .message = "is applied, and in the server's configuration as well: take "
                                    "it out of the configuration, or give it another name there",
                         .conflict = true});
   }
-  std::vector<Problem> clashes = FindClashProblems(parties);
+  std::vector<Problem> clashes = FindClashes(parties);
   problems.insert(problems.end(), clashes.begin(), clashes.end());
   return ToStatus(std::move(problems), {});
 }

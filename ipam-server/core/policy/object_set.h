@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/core/policy/object.h"
+#include "ipam-server/core/policy/party.h"
 #include "ipam-server/core/policy/problem.h"
 
 namespace spoke::ipam {
@@ -87,6 +88,8 @@ struct PolicyWorld {
   // Fixed by the server's configuration: objects must agree with them and cannot replace them.
   std::vector<PolicyObject> configured;
   std::map<ObjectKey, ObjectUse> used;  // What is not in it is not used.
+  // No object may have nodes drop these.
+  std::vector<LifelineAddress> lifelines = {};
 };
 
 enum class ChangeAction { kCreated, kChanged, kUnchanged, kDeleted };
@@ -107,13 +110,14 @@ struct ApplyPlan {
 // Errors, with every problem on a line of its own ("FILE:LINE: PATH: what is wrong and what to
 // do"): kInvalidArgument (the files are wrong in themselves: the problems of `parsed`, an object
 // twice, clashes between objects of the files), kFailedPrecondition (they clash with what is in
-// force, with the configuration, or with addresses in use), kResourceExhausted (more than
+// force, with the configuration, or with addresses in use; they name what is not there; they would
+// cut a lifeline), kResourceExhausted (more than
 // kMaxObjects or kMaxBundleBytes).
 absl::StatusOr<ApplyPlan> PlanApply(const ObjectSet& set, const ParsedFiles& parsed,
                                     const PolicyWorld& world, absl::Time now);
 
 // Deletes what `keys` names; a key given twice counts once. Errors: kNotFound (one is not there),
-// kFailedPrecondition (one is in use, or is part of the configuration).
+// kFailedPrecondition (one is in use, named by an object that stays, or part of the configuration).
 absl::StatusOr<ApplyPlan> PlanDelete(const ObjectSet& set, std::span<const ObjectKey> keys,
                                      const PolicyWorld& world, absl::Time now);
 

@@ -9,7 +9,9 @@
 
 #include "fmt/core.h"
 #include "ipam-server/core/policy/object.h"
+#include "ipam-server/core/policy/party.h"
 #include "ipam-server/policy/fields.h"
+#include "ipam-server/policy/platform_blocks.h"
 #include "nlohmann/json.hpp"
 #include "proto/spoke/v1/policy.pb.h"
 
@@ -20,28 +22,34 @@ using config::ConfigMap;
 
 struct TrafficClass {
   std::string_view key;
+  std::string_view share;  // Blocks of one share may overlap.
   void (*add)(v1::ClusterNetworkPolicy& policy, std::string block);
 };
 
 using Policy = v1::ClusterNetworkPolicy;
+constexpr std::string_view kServices = "services";
+constexpr std::string_view kPlatform = "platform";
+// Services are of the class cluster: their block may lie in one of it, or beside it.
 constexpr std::array kClasses = {
-    TrafficClass{"cluster",
+    TrafficClass{"cluster", "cluster",
                  [](Policy& to, std::string block) { to.add_cluster(std::move(block)); }},
-    TrafficClass{"hub", [](Policy& to, std::string block) { to.add_hub(std::move(block)); }},
-    TrafficClass{"peerSpoke",
+    TrafficClass{"hub", "hub", [](Policy& to, std::string block) { to.add_hub(std::move(block)); }},
+    TrafficClass{"peerSpoke", "peerSpoke",
                  [](Policy& to, std::string block) { to.add_peer_spoke(std::move(block)); }},
-    TrafficClass{"platform",
+    TrafficClass{"platform", "platform",
                  [](Policy& to, std::string block) { to.add_platform(std::move(block)); }},
-    TrafficClass{"storage",
+    TrafficClass{"storage", "storage",
                  [](Policy& to, std::string block) { to.add_storage(std::move(block)); }},
+    TrafficClass{kServices, "cluster",
+                 [](Policy& to, std::string block) { to.add_services(std::move(block)); }},
 };
 
 using Blocks = std::vector<Listed<ip::Prefix>>;
 
 class ClusterNetworkObject : public Spec {
  public:
-  explicit ClusterNetworkObject(std::array<Blocks, kClasses.size()> blocks)
-      : blocks_(std::move(blocks)) {}
+  ClusterNetworkObject(std::string name, std::array<Blocks, kClasses.size()> blocks)
+      : name_(std::move(name)), blocks_(std::move(blocks)) {}
 
   std::string ToJson() const override {
     nlohmann::json json = nlohmann::json::object();
@@ -58,12 +66,24 @@ class ClusterNetworkObject : public Spec {
     for (size_t i = 0; i < kClasses.size(); ++i) {
       const std::string_view key = kClasses[i].key;
       for (const auto& block : blocks_[i]) {
-        claims.push_back({.space = "networks",
-                          .share = std::string(key),
-                          .what = block.value,
-                          .role = fmt::format("a block of {}", key),
-                          .path = fmt::format("spec.{}", key),
-                          .line = block.line});
+        Claim claim{.space = std::string(kNetworkSpace),
+                    .share = std::string(kClasses[i].share),
+                    .what = block.value,
+                    .role = fmt::format("a block of {}", key),
+                    .path = fmt::format("spec.{}", key),
+                    .line = block.line};
+        claims.push_back(claim);
+        if (key == kDroppedShare) {
+          // Two spokes that share addresses could not both be told from the hub.
+          claim.space = "spokes";
+          claim.share = name_;
+          claims.push_back(std::move(claim));
+        } else if (key == kServices) {
+          // No pod may have the address of a Service.
+          claim.space = "pools";
+          claim.share = kServices;
+          claims.push_back(std::move(claim));
+        }
       }
     }
     return claims;
@@ -80,23 +100,27 @@ class ClusterNetworkObject : public Spec {
   }
 
  private:
+  std::string name_;
   std::array<Blocks, kClasses.size()> blocks_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Spec> ReadClusterNetwork(const ConfigMap& spec, const std::string& /*name*/) {
+std::shared_ptr<const Spec> ReadClusterNetwork(const ConfigMap& spec, const std::string& name) {
   std::array<Blocks, kClasses.size()> blocks;
   bool given = false;
   for (size_t i = 0; i < kClasses.size(); ++i) {
-    blocks[i] = ReadBlocks(spec, kClasses[i].key);
+    const bool is_platform = kClasses[i].key == kPlatform;
+    blocks[i] = ReadBlocks(spec, kClasses[i].key, is_platform ? nullptr : CheckOutsidePlatform);
     // What stands there and could not be read is a mistake by itself.
     given = given || (spec.Has(kClasses[i].key) && !spec.IsEmptyList(kClasses[i].key));
   }
   if (!given) {
-    spec.Error("", "says nothing: list the blocks of cluster, hub, peerSpoke, platform or storage");
+    spec.Error("",
+               "says nothing: list the blocks of cluster, hub, peerSpoke, platform, storage or "
+               "services");
   }
-  return std::make_shared<const ClusterNetworkObject>(std::move(blocks));
+  return std::make_shared<const ClusterNetworkObject>(name, std::move(blocks));
 }
 
 }  // namespace spoke::ipam

@@ -1,4 +1,5 @@
-// The kind Team: which namespaces belong together, for accounting and budgets. All nodes get it.
+#include "ipam-server/policy/kinds/team.h"
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@ namespace {
 using config::ConfigMap;
 using config::Need;
 
+// All nodes get it.
 class TeamObject : public Spec {
  public:
   TeamObject(std::string name, std::vector<Listed<std::string>> namespaces)
@@ -47,12 +49,24 @@ class TeamObject : public Spec {
     return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
   }
 
+  const std::vector<Listed<std::string>>& namespaces() const { return namespaces_; }
+
  private:
   std::string name_;
   std::vector<Listed<std::string>> namespaces_;
 };
 
 }  // namespace
+
+std::map<std::string, std::string> TeamsByNamespace(const ObjectSet& set) {
+  std::map<std::string, std::string> teams;
+  for (const auto& [key, object] : set.objects()) {
+    const auto* team = SpecOf<TeamObject>(*object);
+    if (team == nullptr) continue;
+    for (const auto& item : team->namespaces()) teams.emplace(item.value, key.name);
+  }
+  return teams;
+}
 
 std::shared_ptr<const Spec> ReadTeam(const ConfigMap& spec, const std::string& name) {
   auto namespaces = ReadNamespaces(spec, "namespaces", Need::kRequired);

@@ -85,6 +85,7 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
       return TakeInventory(message.inventory_request().id(), out);
     case v1::ServerMessage::kOutlook:
     case v1::ServerMessage::kAttachTracesRequest:
+    case v1::ServerMessage::kProbeRequest:
       return;  // No pod of a simulated node waits, and nobody asks about one.
     case v1::ServerMessage::MESSAGE_NOT_SET:
       return;  // Of a newer server.

@@ -4,7 +4,6 @@ import time
 
 from checklist import row
 from lab import eventually, expect, expect_equal
-from private_node import sh
 
 # A lending younger than this may be of an ADD that the runtime has not written down yet.
 YOUNG = 60
@@ -20,11 +19,11 @@ def collect(node, valid, key="cni.dev/valid-attachments", **keys):
     return node.cni("GC", conf=conf)
 
 
-def age(node):
-    """Makes all lendings old: an agent that restarts with its journal an hour back."""
+def age(node, **environment):
+    """Makes all lendings old: an agent that restarts in `environment`, its journal an hour back."""
     node.stop_agent()
     node.tool("spoke-journal", "age", node.journal, str(YOUNG + 1))
-    node.start_agent()
+    node.start_agent(**environment)
 
 
 def two_pods(node):
@@ -97,12 +96,18 @@ def no_gc_in_version(node):
 
 @row("E7", "one that cannot be deleted does not keep the others from it")
 def one_fails(node):
-    pods = [node.pod() for _ in range(3)]
-    hosts = [node.add(pod)["interfaces"][0]["name"] for pod in pods]
-    age(node)
-    sh("ip", "link", "del", hosts[1])
+    for _ in range(3):
+        node.add(node.pod())
+    age(node, SPOKE_FAULT="fail detach.retire 1")
+    error = collect(node, []).failed()
+    expect(node.fault_reached(), "the kernel has refused one")
+    left = list(node.lent())
+    expect_equal(len(left), 1, "lendings: the others are collected")
+    expect(left[0][0] in error["msg"], f"{left[0]} is named in {error}")
+    eventually("its link stays, the others go", lambda: len(node.links()) == 1)
     collect(node, []).silent()
     expect_equal(node.lent(), {}, "lendings")
+    eventually("no link is left", lambda: not node.links())
 
 
 @row("E8", "a stale pod whose namespace is still there loses its interface all the same")

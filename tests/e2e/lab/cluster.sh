@@ -18,6 +18,7 @@ LAB_CLOUD=static  # Or azure: see lab_use_azure.
 LAB_POOL='{name: default, cidr: 10.20.64.0/24}'
 LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
 LAB_COOLDOWN=2s
+LAB_AGENT_EXTRA=     # More lines of the agent's configuration.
 LAB_AGENT_IDENTITY=  # Lines of the agent's configuration; empty: a VM id made from the node's name.
 
 # lab_cluster_network: the machines, plugged into the fabric, which then forwards.
@@ -146,6 +147,7 @@ tls: {ca: /etc/spoke/tls/ca.crt, certificate: /etc/spoke/tls/$node.crt, key: /et
 cni_socket: $LAB_CNI_SOCKET
 state_dir: /run/spoke/netagent
 cooldown: $LAB_COOLDOWN
+$LAB_AGENT_EXTRA
 CONFIG
   lab_node_spawn "$node" spoke-netagent "$program" --config /etc/spoke/netagent.yaml || return 1
   lab_wait 30 "the agent on $node to take requests" "$(lab_node_log "$node" spoke-netagent)" \

@@ -1,0 +1,386 @@
+#include "netagent/core/egress_chains.h"
+
+#include <utility>
+#include <vector>
+
+#include "fmt/core.h"
+#include "netagent/core/claims.h"
+#include "netagent/core/egress_limits.h"
+#include "netagent/core/egress_sets.h"
+#include "netagent/core/rule_parts.h"
+#include "netagent/core/traffic_pod.h"
+
+namespace spoke::netagent {
+namespace {
+
+using nft::MetaKey;
+using nft::Register;
+using rules::All;
+using rules::Expressions;
+
+constexpr char kDecide[] = "egress_decide";
+constexpr char kAsItIs[] = "egress_as_is";
+constexpr char kMasquerade[] = "egress_masquerade";
+
+// Base chains. Decisions fall behind translation of destinations (-100: kube-proxy), so that a
+// Service's endpoint is what a policy sees, and before the route is looked up.
+constexpr char kFirst[] = "egress_first";
+constexpr int32_t kFirstPriority = -90;
+// Before kube-proxy's, which is at 100: who comes first translates.
+constexpr char kTranslate[] = "egress_translate";
+constexpr int32_t kTranslatePriority = 90;
+// Behind all translation, so that it sees what the wire will see.
+constexpr char kGuard[] = "egress_guard";
+constexpr int32_t kGuardPriority = 300;
+
+constexpr uint32_t kIpsConfirmed = 8;  // enum ip_conntrack_status
+constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
+
+std::string PolicyChain(uint32_t policy) { return fmt::format("egress_policy_{}", policy); }
+std::string GatewayChain(uint32_t mark) { return fmt::format("egress_to_{}", mark); }
+
+bool HasLimits(const EgressLimits& limits) { return limits != EgressLimits(); }
+
+// Where a mode needs nothing of the policy's own, all have one chain together.
+std::string ChainOf(EgressMode mode) {
+  return mode == EgressMode::kMasquerade ? kMasquerade : kAsItIs;
+}
+
+bool HasChain(const ResolvedEgress& policy) {
+  return HasLimits(policy.limits) || policy.mode == EgressMode::kGateway ||
+         policy.mode == EgressMode::kDrop;
+}
+
+std::string ChainOf(const EgressPlan& plan, EgressAction action) {
+  if (action == kLeaveAlone) return kAsItIs;
+  if (action == kPlatformAction) return kMasquerade;
+  const uint32_t policy = action - kFirstPolicy;
+  const ResolvedEgress& resolved = plan.resolved.policies[policy];
+  return HasChain(resolved) ? PolicyChain(policy) : ChainOf(resolved.mode);
+}
+
+std::set<std::string> ChainNames(const EgressPlan& plan) {
+  std::set<std::string> names = {kFirst, kTranslate, kGuard, kDecide, kAsItIs, kMasquerade};
+  for (const auto& [mark, address] : plan.marks) names.insert(GatewayChain(mark));
+  for (uint32_t i = 0; i < plan.resolved.policies.size(); ++i) {
+    if (HasChain(plan.resolved.policies[i])) names.insert(PolicyChain(i));
+  }
+  return names;
+}
+
+class Writer {
+ public:
+  Writer(const EgressPlan& plan, nft::Transaction& transaction)
+      : plan_(plan), transaction_(transaction) {}
+
+  void Write(const std::set<std::string>& old) {
+    const std::set<std::string> names = ChainNames(plan_);
+    AddCounters();
+    for (const nft::Set& set : EgressSets()) Add(nft::AddSet{set});
+    for (const nft::Chain& chain : BaseChains()) Add(nft::AddChain{chain});
+    for (const std::string& name : names) {
+      if (!IsBase(name)) Add(nft::AddChain{{name}});
+    }
+    std::set<std::string> all = names;
+    all.insert(old.begin(), old.end());
+    for (const std::string& name : all) Add(nft::FlushChain{name});
+    for (const nft::Set& set : EgressSets()) {
+      if (!set.dynamic) Add(nft::FlushSet{set.name});
+    }
+    for (const std::string& name : old) {
+      if (!names.contains(name)) Add(nft::DeleteChain{name});
+    }
+    AddElements();
+    AddRules();
+  }
+
+  static std::vector<nft::Chain> BaseChains() {
+    return {
+        {kFirst,
+         nft::BaseHook{nft::ChainType::kFilter, nft::Hook::kPrerouting, kFirstPriority, {}}},
+        {kTranslate,
+         nft::BaseHook{nft::ChainType::kNat, nft::Hook::kPostrouting, kTranslatePriority, {}}},
+        {kGuard,
+         nft::BaseHook{nft::ChainType::kFilter, nft::Hook::kPostrouting, kGuardPriority, {}}},
+    };
+  }
+
+ private:
+  static bool IsBase(const std::string& name) {
+    return name == kFirst || name == kTranslate || name == kGuard;
+  }
+
+  void Add(nft::Change change) { transaction_.Add(kSpokeTable, std::move(change)); }
+
+  void AddRule(const std::string& chain, Expressions expressions, std::string comment = "") {
+    constexpr size_t kMaxComment = 127;
+    comment.resize(std::min(comment.size(), kMaxComment));
+    Add(nft::AddRule{{chain, std::move(expressions), std::move(comment)}});
+  }
+
+  void AddCounters() {
+    Add(nft::AddCounter{kLeakCounter, {}});
+    for (const ResolvedEgress& policy : plan_.resolved.policies) {
+      const bool falls =
+          policy.mode == EgressMode::kGateway && policy.fallback == EgressMode::kDrop;
+      if (policy.mode == EgressMode::kDrop || falls) {
+        Add(nft::AddCounter{DropCounterOf(policy.name), {}});
+      }
+      if (HasLimits(policy.limits)) Add(nft::AddCounter{LimitCounterOf(policy.name), {}});
+    }
+  }
+
+  void AddElements(const std::string& set, std::vector<nft::Element> elements) {
+    if (!elements.empty()) Add(nft::AddElements{set, std::move(elements)});
+  }
+
+  void AddElements() {
+    for (const ip::Family family : kFamilies) {
+      std::vector<nft::Element> cells;
+      for (const CellRange& range : family == ip::Family::kV4 ? plan_.cells.v4 : plan_.cells.v6) {
+        cells.push_back(rules::RangeElement(range.first, range.last));
+        cells.back().value = nft::HostOrder(range.cell);
+      }
+      AddElements(kEgressCells + rules::Suffix(family), std::move(cells));
+    }
+    std::vector<nft::Element> usual;
+    std::vector<nft::Element> exceptions;
+    for (uint32_t profile = 0; profile < plan_.actions.size(); ++profile) {
+      const ProfileActions& actions = plan_.actions[profile];
+      usual.push_back({.key = nft::HostOrder(profile), .verdict = To(actions.usual)});
+      for (const auto& [cell, action] : actions.exceptions) {
+        exceptions.push_back({.key = nft::Join({nft::HostOrder(profile), nft::HostOrder(cell)}),
+                              .verdict = To(action)});
+      }
+    }
+    AddElements(kEgressUsual, std::move(usual));
+    AddElements(kEgressActions, std::move(exceptions));
+    AddElements(kEgressSlots, SlotElements());
+    std::vector<nft::Element> kept;
+    for (const uint32_t mark :
+         {claims::kFlowAsItIs, claims::kFlowMasqueraded, claims::kFlowOfNatHost}) {
+      kept.push_back({.key = nft::HostOrder(mark), .verdict = nft::Verdict{}});
+    }
+    for (const auto& [mark, address] : plan_.marks) {
+      kept.push_back({.key = nft::HostOrder(mark), .verdict = To(GatewayChain(mark))});
+    }
+    AddElements(kEgressKept, std::move(kept));
+    AddGatewayElements();
+  }
+
+  void AddGatewayElements() {
+    if (!plan_.settings.is_gateway) return;
+    for (const ip::Family family : kFamilies) {
+      const auto ranges = [&](const std::vector<ClassRange>& all) {
+        std::vector<nft::Element> elements;
+        for (const ClassRange& range : all) {
+          if (range.first.family() != family) continue;
+          elements.push_back(rules::RangeElement(range.first, range.last));
+        }
+        return elements;
+      };
+      AddElements(kEgressCluster + rules::Suffix(family), ranges(plan_.cluster));
+      AddElements(kEgressInside + rules::Suffix(family), ranges(plan_.inside));
+      std::vector<nft::Element> own;
+      for (const ip::Address& address : plan_.settings.gateway_addresses) {
+        if (address.family() != family) continue;
+        own.push_back({.key = nft::HostOrder(static_cast<uint32_t>(own.size())),
+                       .value = nft::NetworkOrder(address)});
+      }
+      AddElements(kEgressOwn + rules::Suffix(family), std::move(own));
+    }
+  }
+
+  std::vector<nft::Element> SlotElements() const {
+    std::vector<nft::Element> elements;
+    for (uint32_t i = 0; i < plan_.resolved.policies.size(); ++i) {
+      for (const ip::Family family : kFamilies) {
+        const std::vector<ip::Address> open = plan_.Open(plan_.resolved.policies[i], family);
+        if (open.empty()) continue;
+        const std::vector<ip::Address> slots = EgressPlan::Slots(open);
+        for (uint32_t slot = 0; slot < slots.size(); ++slot) {
+          const auto mark = plan_.mark_of.find(slots[slot]);
+          // This node is the gateway.
+          const std::string chain =
+              mark == plan_.mark_of.end() ? kMasquerade : GatewayChain(mark->second);
+          elements.push_back(
+              {.key = nft::Join({nft::HostOrder(SlotKey(i, family)), nft::HostOrder(slot)}),
+               .verdict = To(chain)});
+        }
+      }
+    }
+    return elements;
+  }
+
+  static uint32_t SlotKey(uint32_t policy, ip::Family family) {
+    return policy * 2 + (family == ip::Family::kV6 ? 1 : 0);
+  }
+
+  static nft::Verdict To(const std::string& chain) { return {nft::VerdictKind::kGoto, chain}; }
+  nft::Verdict To(EgressAction action) const { return To(ChainOf(plan_, action)); }
+
+  void AddRules() {
+    AddFirst();
+    AddDecide();
+    AddRule(kAsItIs, All({rules::SetFlowMark(claims::kFlowAsItIs), rules::Accept()}));
+    // It could not be translated, and would leave with the pod's address.
+    AddRule(kMasquerade, All({rules::IsUntracked(), rules::Drop(kLeakCounter)}));
+    AddRule(kMasquerade, All({rules::SetFlowMark(claims::kFlowMasqueraded), rules::Accept()}));
+    for (const auto& [mark, address] : plan_.marks) {
+      const std::string chain = GatewayChain(mark);
+      AddRule(chain, All({rules::IsUntracked(), rules::Drop(kLeakCounter)}), address.ToString());
+      AddRule(chain, All({rules::SetFlowMark(mark), rules::SetPacketMark(mark), rules::Accept()}));
+    }
+    for (uint32_t i = 0; i < plan_.resolved.policies.size(); ++i) AddPolicy(i);
+    AddTranslation();
+    for (const ip::Family family : kFamilies) {
+      AddRule(kGuard,
+              All({rules::FlowMarkIs(claims::kFlowMasqueraded),
+                   rules::IsPodLink(MetaKey::kOutInterfaceName, false), rules::IsFamily(family),
+                   IsFromPod(family, 8, 0), rules::Drop(kLeakCounter)}));
+    }
+  }
+
+  // A map's lookup has to put the value somewhere: the profile, in `profile`.
+  static Expressions IsFromPod(ip::Family family, Register scratch, Register profile) {
+    return All({rules::LoadSource(family, scratch),
+                {nft::LookUp{
+                    .set = kEgressPods + rules::Suffix(family), .from = scratch, .to = profile}}});
+  }
+
+  void AddFirst() {
+    AddRule(kFirst, All({rules::IsPodLink(MetaKey::kInterfaceName, false), rules::Accept()}));
+    AddRule(kFirst, All({rules::IsReply(), rules::Accept()}));
+    constexpr Register kMark = 8;
+    AddRule(kFirst,
+            {nft::LoadCt{nft::CtKey::kMark, kMark},
+             nft::MaskBits{kMark, kMark, nft::HostOrder(claims::kFlowMarkMask), nft::HostOrder(0)},
+             nft::LookUp{.set = kEgressKept, .from = kMark, .verdict = true}});
+    // By a gateway that is forgotten: without it the flow would leave with the pod's address.
+    AddRule(kFirst, All({rules::FlowMarkIsSet(), rules::Drop(kLeakCounter)}));
+    // Began before there was any policy.
+    AddRule(kFirst, All({rules::CtStatusHas(kIpsConfirmed), rules::Accept()}));
+    AddRule(kFirst, rules::Goto(kDecide));
+  }
+
+  void AddDecide() {
+    constexpr Register kProfile = 0;
+    constexpr Register kCell = 1;  // Right behind, for the key of both.
+    constexpr Register kAddress = 4;
+    for (const ip::Family family : kFamilies) {
+      AddRule(kDecide,
+              All({rules::IsFamily(family),
+                   IsFromPod(family, kAddress, kProfile),
+                   rules::LoadDestination(family, kAddress),
+                   {nft::LookUp{
+                        .set = kEgressCells + rules::Suffix(family), .from = kAddress, .to = kCell},
+                    nft::LookUp{.set = kEgressActions, .from = kProfile, .verdict = true}}}));
+      AddRule(kDecide,
+              All({rules::IsFamily(family),
+                   IsFromPod(family, kAddress, kProfile),
+                   {nft::LookUp{.set = kEgressUsual, .from = kProfile, .verdict = true}}}));
+    }
+  }
+
+  void AddPolicy(uint32_t index) {
+    const ResolvedEgress& policy = plan_.resolved.policies[index];
+    if (!HasChain(policy)) return;
+    const std::string chain = PolicyChain(index);
+    for (Expressions& limit : LimitRules(policy, LimitCounterOf(policy.name))) {
+      AddRule(chain, std::move(limit), policy.name);
+    }
+    EgressMode mode = policy.mode;
+    if (mode == EgressMode::kGateway) {
+      for (const ip::Family family : kFamilies) {
+        constexpr Register kSlot = 1;
+        constexpr Register kPair = 4;
+        const Register width = rules::Width(family);
+        AddRule(chain,
+                All({rules::IsFamily(family),
+                     rules::LoadSource(family, kPair),
+                     rules::LoadDestination(family, static_cast<Register>(kPair + width)),
+                     rules::Number(SlotKey(index, family), 0),
+                     {nft::HashOf{.from = kPair,
+                                  .length = static_cast<uint8_t>(8 * width),
+                                  .to = kSlot,
+                                  .modulus = kGatewaySlots},
+                      nft::LookUp{.set = kEgressSlots, .from = 0, .verdict = true}}}),
+                policy.name);
+      }
+      mode = policy.fallback;
+    }
+    AddRule(chain,
+            mode == EgressMode::kDrop ? rules::Drop(DropCounterOf(policy.name))
+                                      : rules::Goto(ChainOf(mode)),
+            policy.name);
+  }
+
+  void AddTranslation() {
+    AddRule(kTranslate, All({rules::IsPodLink(MetaKey::kOutInterfaceName, false),
+                             rules::FlowMarkIs(claims::kFlowMasqueraded),
+                             {nft::Masquerade{}}}));
+    if (!plan_.settings.is_gateway) return;
+    for (const ip::Family family : kFamilies) {
+      constexpr Register kAddress = 4;
+      const std::string suffix = rules::Suffix(family);
+      const Expressions through =
+          All({rules::IsFamily(family),
+               rules::IsPodLink(MetaKey::kInterfaceName, false),
+               rules::IsPodLink(MetaKey::kOutInterfaceName, false),
+               rules::LoadSource(family, kAddress),
+               {nft::LookUp{.set = kEgressCluster + suffix, .from = kAddress}},
+               rules::LoadDestination(family, kAddress),
+               {nft::LookUp{.set = kEgressInside + suffix, .from = kAddress, .inverted = true}}});
+      uint32_t own = 0;
+      for (const ip::Address& address : plan_.settings.gateway_addresses) {
+        own += address.family() == family ? 1 : 0;
+      }
+      AddRule(kTranslate,
+              All({through, own == 0 ? Expressions{nft::Masquerade{}} : ToOwn(family, own)}));
+    }
+  }
+
+  // One of the gateway's addresses; a pod keeps the one it has.
+  static Expressions ToOwn(ip::Family family, uint32_t own) {
+    constexpr Register kNumber = 0;
+    constexpr Register kAddress = 4;
+    return All(
+        {rules::LoadSource(family, kAddress),
+         {nft::HashOf{.from = kAddress,
+                      .length = static_cast<uint8_t>(4 * rules::Width(family)),
+                      .to = kNumber,
+                      .modulus = own},
+          nft::LookUp{.set = kEgressOwn + rules::Suffix(family), .from = kNumber, .to = kAddress},
+          nft::TranslateSource{.address_from = kAddress,
+                               .address_to = kAddress,
+                               .ipv6 = family == ip::Family::kV6}}});
+  }
+
+  const EgressPlan& plan_;
+  nft::Transaction& transaction_;
+};
+
+}  // namespace
+
+void AppendEgress(const EgressPlan& plan, const std::set<std::string>& old,
+                  nft::Transaction& transaction) {
+  Writer(plan, transaction).Write(old);
+}
+
+void AppendNoEgress(const std::set<std::string>& old, nft::Transaction& transaction) {
+  const auto add = [&](nft::Change change) { transaction.Add(kSpokeTable, std::move(change)); };
+  // Adding first, since what is not there cannot be deleted.
+  for (const nft::Set& set : EgressSets()) add(nft::AddSet{set});
+  std::set<std::string> chains = old;
+  for (const nft::Chain& chain : Writer::BaseChains()) {
+    add(nft::AddChain{chain});
+    chains.insert(chain.name);
+  }
+  // What leads to what goes first: rules, then the elements of verdict maps.
+  for (const std::string& name : chains) add(nft::FlushChain{name});
+  for (const nft::Set& set : EgressSets()) add(nft::FlushSet{set.name});
+  for (const std::string& name : chains) add(nft::DeleteChain{name});
+  for (const nft::Set& set : EgressSets()) add(nft::DeleteSet{set.name});
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,91 @@
+#include "netagent/core/egress_rules.h"
+
+#include <utility>
+
+#include "netagent/core/egress_chains.h"
+#include "netagent/core/egress_plan.h"
+#include "netagent/core/rule_parts.h"
+
+namespace spoke::netagent {
+namespace {
+
+// nf_tables takes names of 255 bytes; a policy's may have 253.
+constexpr size_t kMaxNameInCounter = 200;
+
+std::string Shortened(const std::string& policy) { return policy.substr(0, kMaxNameInCounter); }
+
+nft::Element PodElement(const ip::Address& address, uint32_t profile) {
+  return {.key = nft::NetworkOrder(address), .value = nft::HostOrder(profile)};
+}
+
+}  // namespace
+
+std::string DropCounterOf(const std::string& policy) { return "drop/egress-" + Shortened(policy); }
+
+std::string LimitCounterOf(const std::string& policy) {
+  return "drop/egress-limit-" + Shortened(policy);
+}
+
+absl::StatusOr<EgressRules> EgressRules::Compile(const Policy& policy, const ClassMap& classes,
+                                                 const std::set<ip::Address>& healthy,
+                                                 const EgressSettings& settings) {
+  absl::StatusOr<EgressPlan> plan = PlanEgress(policy, classes, healthy, settings);
+  if (!plan.ok()) return plan.status();
+  return EgressRules(std::make_shared<const EgressPlan>(*std::move(plan)));
+}
+
+void EgressRules::AppendTables(const std::vector<nft::RuleReading>& seen,
+                               nft::Transaction& transaction) const {
+  std::set<std::string> old;
+  for (const nft::RuleReading& rule : seen) {
+    if (rule.chain.rfind(kEgressPrefix, 0) == 0) old.insert(rule.chain);
+  }
+  if (NeedsTracking()) {
+    AppendEgress(*plan_, old, transaction);
+  } else {
+    AppendNoEgress(old, transaction);
+  }
+}
+
+void EgressRules::AppendPod(const TrafficPod& pod, nft::Transaction& transaction) const {
+  if (!NeedsTracking()) return;
+  const uint32_t profile = plan_->resolved.ProfileOf(pod.pod_namespace);
+  for (const ip::Address& address : pod.addresses) {
+    transaction.Add(kSpokeTable, nft::AddElements{kEgressPods + rules::Suffix(address.family()),
+                                                  {PodElement(address, profile)}});
+  }
+}
+
+void EgressRules::AppendPodRemoval(const TrafficPod& pod, nft::Transaction& transaction) const {
+  if (!NeedsTracking()) return;
+  for (const ip::Address& address : pod.addresses) {
+    transaction.Add(kSpokeTable, nft::DeleteElements{kEgressPods + rules::Suffix(address.family()),
+                                                     {{.key = nft::NetworkOrder(address)}}});
+  }
+}
+
+bool EgressRules::KeepsFromFastPath(const TrafficPod& pod) const {
+  return plan_->actions[plan_->resolved.ProfileOf(pod.pod_namespace)].in_cluster;
+}
+
+std::map<ip::Address, uint16_t> EgressRules::Gateways() const {
+  std::map<ip::Address, uint16_t> all;
+  for (const ResolvedEgress& policy : plan_->resolved.policies) {
+    for (const ResolvedGateway& gateway : policy.gateways) {
+      if (!plan_->settings.own.contains(gateway.address)) {
+        all.emplace(gateway.address, gateway.health_port);
+      }
+    }
+  }
+  return all;
+}
+
+const std::map<uint32_t, ip::Address>& EgressRules::GatewayMarks() const { return plan_->marks; }
+
+bool EgressRules::NeedsTracking() const {
+  const EgressSettings& settings = plan_->settings;
+  return !plan_->resolved.policies.empty() || settings.platform || settings.is_gateway ||
+         settings.tracked;
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,91 @@
+// How pods' traffic leaves the node: egress policies as rules of the table spoke. Pure.
+//
+// A flow is decided upon once, at its first packet, before it is routed; the decision stays in bits
+// of its connection's mark (claims.h), so that whatever becomes of policy, gateways and agent, it
+// goes on as it began. The first packet finds the pod's profile by its source, the cell by its
+// destination, and both together what to do: three lookups, however many pods and policies.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/ip/address.h"
+#include "lib/nft/ruleset.h"
+#include "netagent/core/ip_masq.h"
+#include "netagent/core/policy_bundle.h"
+#include "netagent/core/traffic_class.h"
+#include "netagent/core/traffic_pod.h"
+
+namespace spoke::netagent {
+
+struct EgressPlan;  // egress_plan.h
+
+struct EgressSettings {
+  // What happens to pods that no policy selects: with it as ip-masq-agent does, without it nothing.
+  std::optional<IpMasqConfig> ip_masq = std::nullopt;
+  // Metadata service and wire server hear pods from the node's own address, also where there is no
+  // policy. Costs tracking connections.
+  bool platform = false;
+  // The node's own addresses: what pods send there is left alone, and a gateway that has one of
+  // them is this node.
+  std::set<ip::Address> own = {};
+  // This node is a gateway: it translates what other nodes' pods send through it.
+  bool is_gateway = false;
+  std::vector<ip::Address> gateway_addresses = {};  // Which it translates to; empty: the NIC's.
+  // NeedsTracking() was true before: flows go on that were translated then.
+  bool tracked = false;
+  // What GatewayMarks() gave last, this agent or the one before: those that are not needed any more
+  // stay as long as there is room, since flows may still go by them.
+  std::map<uint32_t, ip::Address> known_marks = {};
+
+  bool operator==(const EgressSettings&) const = default;
+};
+
+// What is in force; a value. Everything it makes in the kernel has a name that begins with
+// "egress_", in the table spoke, and hooks of its own behind those that count; the counters are
+// "drop/leak", "drop/egress-POLICY" and "drop/egress-limit-POLICY".
+class EgressRules {
+ public:
+  // `healthy`: the gateways that answer. Errors: kInvalidArgument, naming the policy and what is
+  // wrong with it.
+  static absl::StatusOr<EgressRules> Compile(const Policy& policy, const ClassMap& classes,
+                                             const std::set<ip::Address>& healthy,
+                                             const EgressSettings& settings);
+
+  // Declares counters, sets and chains, empties the chains, and fills them anew; where nothing is
+  // needed, takes all away but the counters. `seen`: the rules that the table has; chains that are
+  // not this policy's go. So do pods' elements: AppendPod() has to follow for each pod, in the same
+  // transaction. Flows that are established go on as they began, and what the limits have counted
+  // stays.
+  void AppendTables(const std::vector<nft::RuleReading>& seen, nft::Transaction& transaction) const;
+  // The pod's elements. In the same transaction as AppendTables() or a later one; a pod that was
+  // appended and not removed must not be appended again.
+  void AppendPod(const TrafficPod& pod, nft::Transaction& transaction) const;
+  void AppendPodRemoval(const TrafficPod& pod, nft::Transaction& transaction) const;
+
+  // Whether some policy has a say in the pod's traffic inside the cluster, so that no packet of it
+  // may pass by the rules.
+  bool KeepsFromFastPath(const TrafficPod& pod) const;
+
+  // Gateways of all policies but this node itself, with the TCP port of each's health check.
+  std::map<ip::Address, uint16_t> Gateways() const;
+  // Route tables and marks that the kernel needs beside the rules, before them: mark (under
+  // claims::kFlowMarkMask) to gateway.
+  const std::map<uint32_t, ip::Address>& GatewayMarks() const;
+  // Whether established flows are told from new ones, so that the kernel tracks connections.
+  bool NeedsTracking() const;
+
+ private:
+  explicit EgressRules(std::shared_ptr<const EgressPlan> plan) : plan_(std::move(plan)) {}
+
+  // Never changes, so that copies can have it together.
+  std::shared_ptr<const EgressPlan> plan_;
+};
+
+}  // namespace spoke::netagent

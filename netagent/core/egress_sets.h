@@ -1,0 +1,35 @@
+// The sets and maps of egress: their names do not depend on policy, so that none is ever left over.
+// Pure.
+#pragma once
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lib/nft/ruleset.h"
+#include "netagent/core/egress_chains.h"
+#include "netagent/core/rule_parts.h"
+
+namespace spoke::netagent {
+
+// With "4" or "6" behind them.
+inline constexpr char kEgressCells[] = "egress_cells";      // Destination to cell.
+inline constexpr char kEgressCluster[] = "egress_cluster";  // Of a gateway: where pods are.
+inline constexpr char kEgressInside[] = "egress_inside";    // What is not on the Internet.
+inline constexpr char kEgressOwn[] = "egress_own";          // Number to address, of a gateway.
+inline constexpr char kEgressPodRate[] = "egress_pod_rate";
+inline constexpr char kEgressPodConnections[] = "egress_pod_conns";
+inline constexpr char kEgressPairRate[] = "egress_pair_rate";
+inline constexpr char kEgressPairConnections[] = "egress_pair_conns";
+// As they are.
+inline constexpr char kEgressActions[] = "egress_actions";  // Profile and cell to chain.
+inline constexpr char kEgressUsual[] = "egress_usual";      // Profile to chain.
+inline constexpr char kEgressSlots[] = "egress_slots";      // Policy and slot to gateway's chain.
+inline constexpr char kEgressKept[] = "egress_kept";        // Mark of a flow to chain.
+
+// Of each dynamic set. When one is full, flows that it has no element for are not limited: one
+// pod's many destinations shall not keep all others from theirs.
+inline constexpr uint32_t kEgressDynamicSize = 65'536;
+
+std::vector<nft::Set> EgressSets();
+
+}  // namespace spoke::netagent

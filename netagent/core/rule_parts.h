@@ -1,0 +1,55 @@
+// Pieces of rules that several chains need. Pure.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/ip/address.h"
+#include "lib/nft/ruleset.h"
+#include "netagent/core/traffic_class.h"
+
+namespace spoke::netagent::rules {
+
+using Expressions = std::vector<nft::Expression>;
+
+// One after the other.
+Expressions All(std::initializer_list<Expressions> parts);
+
+// What ends the rule unless it holds. They use register 15, which nothing else may.
+Expressions IsFamily(ip::Family family);
+Expressions InterfaceIs(nft::MetaKey key, std::string_view name, bool equal = true);
+// Of the host ends of pod links: the name begins so.
+Expressions IsPodLink(nft::MetaKey key, bool is);
+// The connection's mark under claims::kFlowMarkMask.
+Expressions FlowMarkIs(uint32_t mark);
+Expressions FlowMarkIsSet();
+Expressions CtStateHas(uint32_t bits);
+// `bits` of enum ip_conntrack_status.
+Expressions CtStatusHas(uint32_t bits, bool has = true);
+Expressions IsReply();
+// Neither the connection tracking knows it, nor will a translation: its state is invalid, or it is
+// not tracked.
+Expressions IsUntracked();
+
+// The connection's mark becomes `mark` under claims::kFlowMarkMask; and the packet's.
+Expressions SetFlowMark(uint32_t mark);
+Expressions SetPacketMark(uint32_t mark);
+Expressions LoadSource(ip::Family family, nft::Register to);
+Expressions LoadDestination(ip::Family family, nft::Register to);
+Expressions Number(uint32_t value, nft::Register to);
+
+Expressions Accept();
+Expressions Drop(const std::string& counter);
+Expressions Goto(const std::string& chain);
+
+// "4" or "6".
+std::string Suffix(ip::Family family);
+nft::Field AddressField(ip::Family family);
+// Registers of 32 bits that an address takes.
+nft::Register Width(ip::Family family);
+nft::Element RangeElement(const ip::Address& first, const ip::Address& last);
+
+}  // namespace spoke::netagent::rules

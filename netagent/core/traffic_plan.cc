@@ -1,0 +1,374 @@
+#include "netagent/core/traffic_plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "fmt/core.h"
+#include "netagent/core/packet_match.h"
+#include "netagent/core/traffic_rules.h"
+
+namespace spoke::netagent {
+namespace {
+
+using Key = CountingSet::Key;
+
+constexpr uint32_t kMaxHostClasses = 256;
+constexpr size_t kBytesOfNumber = 4;
+constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
+// Counters that rules refer to.
+constexpr const char* kRuleCounters[] = {"drop/unknown-source", "drop/unknown-destination",
+                                         "drop/peer-spoke-sent", "drop/peer-spoke-received",
+                                         "uncounted"};
+
+nft::Bytes PodKey(uint32_t index, const ip::Address& address) {
+  return nft::Join({nft::HostOrder(index), nft::NetworkOrder(address)});
+}
+
+std::vector<nft::Set> SetsOf(const PacketLayout& layout) {
+  using nft::Field;
+  const auto named = [&](const char* name) { return layout.Named(name); };
+  const auto dynamic = [&](const char* name) {
+    return nft::Set{.name = named(name),
+                    .key = {layout.field, Field::kMark},
+                    .dynamic = true,
+                    .counts = true,
+                    .size = kMaxCounted};
+  };
+  return {{.name = named("class"), .key = {layout.field}, .value = Field::kMark, .intervals = true},
+          // A size, and no element that comes or goes by itself: the kernel's fastest set.
+          {.name = named("pods"),
+           .key = {Field::kInterfaceIndex, layout.field},
+           .size = kMaxPodAddresses},
+          {.name = named("cluster_sent"),
+           .key = {Field::kInterfaceIndex, layout.field},
+           .counts = true,
+           .size = kMaxPodAddresses},
+          {.name = named("cluster_received"),
+           .key = {layout.field},
+           .counts = true,
+           .size = kMaxPodAddresses},
+          dynamic("sent"),
+          dynamic("received")};
+}
+
+nft::Set HostSet(const char* name) {
+  return {.name = name,
+          .key = {nft::Field::kMark},
+          .dynamic = true,
+          .counts = true,
+          .size = kMaxHostClasses};
+}
+
+void AppendClasses(const ClassMap& classes, ip::Family family, nft::Transaction& transaction) {
+  const std::string set = LayoutOf(family).Named("class");
+  nft::AddElements elements{.set = set, .elements = {}};
+  for (const ClassRange& range : classes.ranges(family)) {
+    elements.elements.push_back({.key = nft::NetworkOrder(range.first),
+                                 .last = nft::NetworkOrder(range.last),
+                                 .value = nft::HostOrder(range.number)});
+  }
+  transaction.Add(kSpokeTable, nft::FlushSet{set});
+  transaction.Add(kSpokeTable, std::move(elements));
+}
+
+std::string PodLabel(const ip::Address& address, const std::string& pod_namespace) {
+  return fmt::format("pod/{}/{}", address.ToString(), pod_namespace);
+}
+
+template <typename T>
+std::optional<T> ParseNumber(std::string_view text) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// What follows `prefix` in `name`; nothing when it does not begin so.
+std::optional<std::string_view> After(std::string_view name, std::string_view prefix) {
+  if (name.substr(0, prefix.size()) != prefix) return std::nullopt;
+  return name.substr(prefix.size());
+}
+
+std::optional<ip::Address> AddressAt(const nft::Bytes& key, size_t offset, ip::Family family) {
+  const size_t length = family == ip::Family::kV4 ? 4 : 16;
+  if (key.size() < offset + length) return std::nullopt;
+  const auto address = ip::Address::FromBytes(std::span(key).subspan(offset, length));
+  return address.ok() ? std::optional(*address) : std::nullopt;
+}
+
+// The inverse of nft::HostOrder(); `key` is long enough.
+ClassNumber NumberAt(const nft::Bytes& key, size_t offset) {
+  ClassNumber number = 0;
+  std::memcpy(&number, key.data() + offset, sizeof(number));
+  return number;
+}
+
+}  // namespace
+
+void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& settings,
+                        nft::Transaction& transaction) {
+  transaction.Add(kSpokeTable, nft::AddTable{});
+  transaction.Add(kSpokeTable, nft::AddCounter{fmt::format("schema/{}", kTrafficSchema), {}});
+  for (const char* counter : kRuleCounters) {
+    transaction.Add(kSpokeTable, nft::AddCounter{counter, {}});
+  }
+  for (const auto& [name, number] : classes.groups()) {
+    transaction.Add(kSpokeTable, nft::AddCounter{fmt::format("class/{}/{}", number, name), {}});
+  }
+  for (const ip::Family family : kFamilies) {
+    for (nft::Set& set : SetsOf(LayoutOf(family))) {
+      transaction.Add(kSpokeTable, nft::AddSet{std::move(set)});
+    }
+  }
+  transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_in")});
+  transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_out")});
+  transaction.Add(kSpokeTable, nft::AddSet{{.name = kFolded, .key = {nft::Field::kMark}}});
+  for (nft::Chain& chain : TrafficChains()) {
+    transaction.Add(kSpokeTable, nft::AddChain{std::move(chain)});
+  }
+  for (const nft::Chain& chain : TrafficChains()) {
+    transaction.Add(kSpokeTable, nft::FlushChain{chain.name});
+  }
+  for (const ip::Family family : kFamilies) {
+    AppendClasses(classes, family, transaction);
+    transaction.Add(kSpokeTable, nft::FlushSet{LayoutOf(family).Named("pods")});
+  }
+  for (nft::Rule& rule : TrafficRules(classes, settings.mark_translated)) {
+    transaction.Add(kSpokeTable, nft::AddRule{std::move(rule)});
+  }
+}
+
+void AppendEpoch(absl::Time epoch, nft::Transaction& transaction) {
+  transaction.Add(kSpokeTable,
+                  nft::AddCounter{fmt::format("epoch/{}", absl::ToUnixSeconds(epoch)), {}});
+}
+
+void AppendTrafficPod(const TrafficPod& pod, nft::Transaction& transaction) {
+  for (const ip::Address& address : pod.addresses) {
+    const PacketLayout& layout = LayoutOf(address.family());
+    const nft::Bytes key = PodKey(pod.host_index, address);
+    const auto add = [&](const char* set, nft::Bytes bytes) {
+      transaction.Add(kSpokeTable, nft::AddElements{.set = layout.Named(set),
+                                                    .elements = {{.key = std::move(bytes)}}});
+    };
+    add("pods", key);
+    add("cluster_sent", key);
+    add("cluster_received", nft::NetworkOrder(address));
+    transaction.Add(kSpokeTable, nft::AddCounter{PodLabel(address, pod.pod_namespace), {}});
+  }
+}
+
+void AppendTrafficPodRemoval(const TrafficPod& pod, nft::Transaction& transaction) {
+  for (const ip::Address& address : pod.addresses) {
+    transaction.Add(kSpokeTable,
+                    nft::DeleteElements{.set = LayoutOf(address.family()).Named("pods"),
+                                        .elements = {{.key = PodKey(pod.host_index, address)}}});
+  }
+}
+
+std::vector<CountingSet> CountingSets() {
+  struct Named {
+    const char* name;
+    Key key;
+    Direction direction;
+  };
+  constexpr Named kAll[] = {
+      {"cluster_sent", Key::kIndexAddress, Direction::kSent},
+      {"cluster_received", Key::kAddress, Direction::kReceived},
+      {"sent", Key::kAddressClass, Direction::kSent},
+      {"received", Key::kAddressClass, Direction::kReceived},
+  };
+  std::vector<CountingSet> sets;
+  for (const ip::Family family : kFamilies) {
+    for (const Named& named : kAll) {
+      sets.push_back({.table = kSpokeTable,
+                      .name = LayoutOf(family).Named(named.name),
+                      .family = family,
+                      .key = named.key,
+                      .direction = named.direction});
+    }
+  }
+  return sets;
+}
+
+std::optional<Counted> DecodeCounted(const CountingSet& set, const nft::ElementReading& reading) {
+  const nft::Bytes& key = reading.element.key;
+  const size_t length = set.family == ip::Family::kV4 ? 4 : 16;
+  const size_t at = set.key == Key::kIndexAddress ? kBytesOfNumber : 0;
+  const size_t whole = at + length + (set.key == Key::kAddressClass ? kBytesOfNumber : 0);
+  const auto address = AddressAt(key, at, set.family);
+  if (!address || key.size() != whole) return std::nullopt;
+  return Counted{.address = *address,
+                 .number = set.key == Key::kAddressClass ? NumberAt(key, length) : kCluster,
+                 .direction = set.direction,
+                 .packets = reading.packets,
+                 .bytes = reading.bytes};
+}
+
+std::optional<ClassNumber> NumberOfKey(const nft::Bytes& key) {
+  if (key.size() != kBytesOfNumber) return std::nullopt;
+  return NumberAt(key, 0);
+}
+
+TrafficLabels ReadLabels(const std::vector<nft::CounterReading>& counters) {
+  TrafficLabels labels;
+  for (const nft::CounterReading& counter : counters) {
+    if (const auto schema = After(counter.name, "schema/")) {
+      labels.schema = ParseNumber<uint32_t>(*schema);
+    } else if (const auto epoch = After(counter.name, "epoch/")) {
+      const auto seconds = ParseNumber<int64_t>(*epoch);
+      if (seconds) labels.epoch = absl::FromUnixSeconds(*seconds);
+    } else if (const auto group = After(counter.name, "class/")) {
+      const size_t slash = group->find('/');
+      if (slash == std::string_view::npos) continue;
+      const auto number = ParseNumber<ClassNumber>(group->substr(0, slash));
+      if (number) labels.groups[std::string(group->substr(slash + 1))] = *number;
+    } else if (const auto pod = After(counter.name, "pod/")) {
+      const size_t slash = pod->find('/');
+      if (slash == std::string_view::npos) continue;
+      const auto address = ip::Address::Parse(pod->substr(0, slash));
+      if (address.ok()) labels.namespaces[*address] = std::string(pod->substr(slash + 1));
+    }
+  }
+  return labels;
+}
+
+std::optional<NamespaceCounter> ParseNamespaceCounter(std::string_view name) {
+  const auto rest = After(name, "ns/");
+  if (!rest) return std::nullopt;
+  const size_t first = rest->find('/');
+  const size_t last = rest->rfind('/');
+  if (first == std::string_view::npos || first == last) return std::nullopt;
+  const std::string_view direction = rest->substr(last + 1);
+  if (direction != "sent" && direction != "received") return std::nullopt;
+  return NamespaceCounter{
+      .pod_namespace = std::string(rest->substr(0, first)),
+      .class_text = std::string(rest->substr(first + 1, last - first - 1)),
+      .direction = direction == "sent" ? Direction::kSent : Direction::kReceived};
+}
+
+std::string ClassText(const ClassMap& classes, ClassNumber number) {
+  return number < kFirstGroup ? classes.NameOf(number) : fmt::format("{}", number);
+}
+
+std::map<std::string, std::set<nft::Bytes>> ExpectedKeys(const ClassMap& classes,
+                                                         const std::vector<TrafficPod>& pods) {
+  std::map<std::string, std::set<nft::Bytes>> keys;
+  for (const ip::Family family : kFamilies) {
+    const PacketLayout& layout = LayoutOf(family);
+    keys[layout.Named("pods")];
+    for (const ClassRange& range : classes.ranges(family)) {
+      keys[layout.Named("class")].insert(
+          nft::Join({nft::NetworkOrder(range.first), nft::NetworkOrder(range.last),
+                     nft::HostOrder(range.number)}));
+    }
+  }
+  for (const TrafficPod& pod : pods) {
+    for (const ip::Address& address : pod.addresses) {
+      keys[LayoutOf(address.family()).Named("pods")].insert(PodKey(pod.host_index, address));
+    }
+  }
+  return keys;
+}
+
+std::vector<uint64_t> AppendFold(const std::map<ip::Address, std::string>& addresses,
+                                 const TrafficReadings& readings, const ClassMap& classes,
+                                 nft::Transaction& transaction) {
+  std::map<std::string, nft::CountHere> sums;
+  for (const SetReading& reading : readings.pods) {
+    nft::DeleteElements gone{.set = reading.set.name, .elements = {}};
+    for (const nft::ElementReading& element : reading.elements) {
+      const auto counted = DecodeCounted(reading.set, element);
+      if (!counted) continue;
+      const auto pod = addresses.find(counted->address);
+      if (pod == addresses.end()) continue;
+      gone.elements.push_back({.key = element.element.key});
+      if (counted->packets == 0) continue;
+      nft::CountHere& sum =
+          sums[fmt::format("ns/{}/{}/{}", pod->second, ClassText(classes, counted->number),
+                           NameOf(counted->direction))];
+      sum.packets += counted->packets;
+      sum.bytes += counted->bytes;
+    }
+    if (!gone.elements.empty()) transaction.Add(reading.set.table, std::move(gone));
+  }
+  std::set<uint64_t> folded = readings.folded;
+  std::vector<uint64_t> ids;
+  for (const FastPodReading& pod : readings.fast) {
+    if (!pod.ended || pod.addresses.empty()) continue;
+    const auto owner = addresses.find(pod.addresses.front());
+    if (owner == addresses.end()) continue;
+    folded.insert(pod.id);
+    ids.push_back(pod.id);
+    const auto add = [&](Direction direction, uint64_t packets, uint64_t bytes) {
+      if (packets == 0) return;
+      nft::CountHere& sum = sums[fmt::format("ns/{}/{}/{}", owner->second,
+                                             ClassText(classes, kCluster), NameOf(direction))];
+      sum.packets += packets;
+      sum.bytes += bytes;
+    };
+    add(Direction::kSent, pod.counts.sent_packets, pod.counts.sent_bytes);
+    add(Direction::kReceived, pod.counts.received_packets, pod.counts.received_bytes);
+  }
+  transaction.Add(kSpokeTable, nft::FlushSet{kFolded});
+  nft::AddElements folded_elements{.set = kFolded, .elements = {}};
+  for (const uint64_t id : folded) {
+    folded_elements.elements.push_back({.key = nft::HostOrder(static_cast<uint32_t>(id))});
+  }
+  if (!folded.empty()) transaction.Add(kSpokeTable, std::move(folded_elements));
+  for (const nft::CounterReading& counter : readings.counters) {
+    const auto sum = sums.find(counter.name);
+    if (sum == sums.end()) continue;
+    sum->second.packets += counter.packets;
+    sum->second.bytes += counter.bytes;
+    transaction.Add(kSpokeTable, nft::DeleteCounter{counter.name});
+  }
+  for (const auto& [name, sum] : sums) transaction.Add(kSpokeTable, nft::AddCounter{name, sum});
+  const TrafficLabels labels = ReadLabels(readings.counters);
+  for (const auto& [address, pod_namespace] : labels.namespaces) {
+    if (!addresses.contains(address)) continue;
+    transaction.Add(kSpokeTable, nft::DeleteCounter{PodLabel(address, pod_namespace)});
+  }
+  return ids;
+}
+
+void AppendTakeOver(const TrafficReadings& readings, nft::Transaction& transaction) {
+  transaction.Add(kSpokeTable, nft::DeleteTable{});
+  transaction.Add(kSpokeTable, nft::AddTable{});
+  for (const nft::CounterReading& counter : readings.counters) {
+    if (After(counter.name, "schema/")) continue;
+    transaction.Add(kSpokeTable, nft::AddCounter{counter.name, {counter.packets, counter.bytes}});
+  }
+  const auto seed = [&](const std::string& set, const std::vector<nft::ElementReading>& elements,
+                        const auto& fits) {
+    nft::AddElements seeded{.set = set, .elements = {}};
+    for (const nft::ElementReading& reading : elements) {
+      if (!fits(reading)) continue;
+      seeded.elements.push_back(
+          {.key = reading.element.key, .seed = {reading.packets, reading.bytes}});
+    }
+    if (!seeded.elements.empty()) transaction.Add(kSpokeTable, std::move(seeded));
+  };
+  for (const SetReading& reading : readings.pods) {
+    if (reading.set.table != kSpokeTable) continue;
+    for (nft::Set& set : SetsOf(LayoutOf(reading.set.family))) {
+      if (set.name == reading.set.name) transaction.Add(kSpokeTable, nft::AddSet{std::move(set)});
+    }
+    seed(reading.set.name, reading.elements, [&](const nft::ElementReading& element) {
+      return DecodeCounted(reading.set, element).has_value();
+    });
+  }
+  const auto one_number = [](const nft::ElementReading& element) {
+    return NumberOfKey(element.element.key).has_value();
+  };
+  transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_in")});
+  seed("host_in", readings.host_in, one_number);
+  transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_out")});
+  seed("host_out", readings.host_out, one_number);
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,139 @@
+#include "netagent/core/traffic_plan.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/nft/text.h"
+#include "netagent/core/traffic_rules.h"
+
+namespace spoke::netagent {
+namespace {
+
+using testing::ElementsAre;
+
+ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
+ip::Prefix P(const std::string& text) { return ip::Prefix::Parse(text).value(); }
+
+ClassMap Classes(ClusterNetwork network) {
+  Policy policy{.version = 1};
+  policy.entries["ClusterNetwork/main"] = {
+      .key = "ClusterNetwork/main", .bytes = {}, .value = std::move(network)};
+  return ClassMap::Compile(policy, {}).value();
+}
+
+TEST(HotBlocksTest, AreTheLargestThatAreOfTheClusterAlone) {
+  EXPECT_THAT(HotBlocks(Classes({.cluster = {"10.0.0.0/8", "fd00::/16"}}), ip::Family::kV4),
+              ElementsAre(P("10.0.0.0/8")));
+  // Never one with something else inside.
+  EXPECT_THAT(
+      HotBlocks(Classes({.cluster = {"10.0.0.0/8"}, .hub = {"10.200.0.0/16"}}), ip::Family::kV4),
+      ElementsAre(P("10.0.0.0/9"), P("10.128.0.0/10"), P("10.224.0.0/11")));
+  EXPECT_TRUE(HotBlocks(Classes({}), ip::Family::kV6).empty());
+}
+
+TEST(NamespaceCounterTest, IsReadAsItIsWritten) {
+  const auto parsed = ParseNamespaceCounter("ns/web/peer-spoke/received");
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->pod_namespace, "web");
+  EXPECT_EQ(parsed->class_text, "peer-spoke");
+  EXPECT_EQ(parsed->direction, Direction::kReceived);
+  // Of a pod whose namespace nobody knows.
+  EXPECT_EQ(ParseNamespaceCounter("ns//17/sent")->pod_namespace, "");
+  for (const char* none : {"", "ns/", "ns/web/sent", "ns/web/x/other", "drop/unknown-source"}) {
+    EXPECT_FALSE(ParseNamespaceCounter(none)) << none;
+  }
+}
+
+TEST(LabelsTest, AreReadFromCountersAndStrangersArePassedOver) {
+  const TrafficLabels labels = ReadLabels({{"schema/1", 0, 0},
+                                           {"epoch/1000", 0, 0},
+                                           {"class/16/a/b", 0, 0},
+                                           {"class/x/a", 0, 0},
+                                           {"pod/10.0.1.7/web", 0, 0},
+                                           {"pod/fd00::7/db", 0, 0},
+                                           {"pod/nonsense/x", 0, 0},
+                                           {"pod/10.0.1.8", 0, 0}});
+  EXPECT_EQ(labels.schema, kTrafficSchema);
+  EXPECT_EQ(labels.epoch, absl::FromUnixSeconds(1000));
+  EXPECT_EQ(labels.groups, (std::map<std::string, ClassNumber>{{"a/b", 16}}));
+  EXPECT_EQ(labels.namespaces,
+            (std::map<ip::Address, std::string>{{A("10.0.1.7"), "web"}, {A("fd00::7"), "db"}}));
+}
+
+TEST(DecodeTest, TakesKeysOfTheSetsKindOnly) {
+  for (const CountingSet& set : CountingSets()) {
+    const bool v4 = set.family == ip::Family::kV4;
+    const ip::Address address = v4 ? A("10.0.1.7") : A("fd00::7");
+    const nft::Bytes bytes = nft::NetworkOrder(address);
+    nft::Bytes key = bytes;
+    if (set.key == CountingSet::Key::kIndexAddress) key = nft::Join({nft::HostOrder(9), bytes});
+    if (set.key == CountingSet::Key::kAddressClass) {
+      key = nft::Join({bytes, nft::HostOrder(kStorage)});
+    }
+    const auto counted = DecodeCounted(set, {.element = {.key = key}, .packets = 2, .bytes = 3});
+    ASSERT_TRUE(counted) << set.name;
+    EXPECT_EQ(counted->address, address);
+    EXPECT_EQ(counted->number, set.key == CountingSet::Key::kAddressClass ? kStorage : kCluster);
+    key.push_back(0);
+    EXPECT_FALSE(DecodeCounted(set, {.element = {.key = key}})) << set.name;
+    EXPECT_FALSE(DecodeCounted(set, {})) << set.name;
+  }
+}
+
+TEST(FoldTest, MovesElementsIntoCountersInOneTransaction) {
+  const ClassMap classes = Classes({.cluster = {"10.0.0.0/8"}});
+  TrafficReadings readings;
+  for (CountingSet& set : CountingSets()) {
+    readings.pods.push_back({std::move(set), {}});
+  }
+  const auto by_class = [](const char* address, ClassNumber number) {
+    return nft::Element{.key = nft::Join({nft::NetworkOrder(A(address)), nft::HostOrder(number)})};
+  };
+  for (SetReading& reading : readings.pods) {
+    if (reading.set.name != "sent4") continue;
+    reading.elements = {{by_class("10.0.1.7", kInternet), 1, 10},
+                        {by_class("10.0.1.8", kInternet), 2, 20},
+                        {by_class("10.0.1.9", kInternet), 4, 40}};
+  }
+  readings.counters = {{"ns/web/internet/sent", 100, 1000}, {"pod/10.0.1.7/web", 0, 0}};
+  nft::Transaction transaction;
+  AppendFold({{A("10.0.1.7"), "web"}, {A("10.0.1.8"), "web"}}, readings, classes, transaction);
+  uint64_t bytes = 0;
+  size_t deleted = 0;
+  std::vector<std::string> gone;
+  for (const nft::Step& step : transaction.steps) {
+    if (const auto* add = std::get_if<nft::AddCounter>(&step.change)) bytes += add->seed.bytes;
+    if (const auto* set = std::get_if<nft::DeleteElements>(&step.change)) {
+      deleted += set->elements.size();
+    }
+    if (const auto* counter = std::get_if<nft::DeleteCounter>(&step.change)) {
+      gone.push_back(counter->name);
+    }
+  }
+  EXPECT_EQ(bytes, 1030U);
+  EXPECT_EQ(deleted, 2U);
+  EXPECT_THAT(gone, ElementsAre("ns/web/internet/sent", "pod/10.0.1.7/web"));
+}
+
+TEST(TrafficTableTest, TracksConnectionsOnlyForTheFastPath) {
+  const ClassMap classes = Classes({.cluster = {"10.0.0.0/8"}});
+  for (const bool mark : {false, true}) {
+    bool tracks = false;
+    for (const nft::Rule& rule : TrafficRules(classes, mark)) {
+      for (const nft::Expression& expression : rule.expressions) {
+        tracks = tracks || std::holds_alternative<nft::LoadCt>(expression);
+      }
+    }
+    EXPECT_EQ(tracks, mark);
+  }
+}
+
+TEST(TrafficTableTest, EveryRuleHasACommentOfItsOwn) {
+  std::set<std::string> comments;
+  for (const nft::Rule& rule : TrafficRules(Classes({.cluster = {"10.0.0.0/8"}}), true)) {
+    EXPECT_TRUE(comments.insert(rule.comment).second) << rule.comment;
+    EXPECT_LE(rule.comment.size(), 127U);
+  }
+}
+
+}  // namespace
+}  // namespace spoke::netagent

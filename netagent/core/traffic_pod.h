@@ -1,0 +1,33 @@
+// A pod as far as its traffic goes. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/ip/address.h"
+#include "lib/nft/ruleset.h"
+
+namespace spoke::netagent {
+
+// One attachment. The addresses and the link are this pod's alone as long as it is attached.
+struct TrafficPod {
+  std::string host_link;
+  uint32_t host_index = 0;  // Of that device.
+  std::vector<ip::Address> addresses;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string pod_uid;
+  uint32_t mtu = 0;  // Bytes.
+  // Its packets leave by the node's first NIC, whose rules the fast path follows.
+  bool on_first_nic = true;
+  // What passes by its link is limited, so that none of it may pass by the link's queue.
+  bool shaped = false;
+
+  bool operator==(const TrafficPod&) const = default;
+};
+
+// Of all that is ours.
+inline const nft::TableKey kSpokeTable{nft::Family::kInet, "spoke"};
+
+}  // namespace spoke::netagent

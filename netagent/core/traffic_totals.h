@@ -1,0 +1,60 @@
+// What this node's traffic adds up to. Values. Bytes are those of IP packets, as the kernel
+// forwards them: a large packet that the device will cut later counts once, with one header.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace spoke::netagent {
+
+struct Volume {
+  uint64_t sent = 0;      // Bytes, from the pods' (or the node's own) view.
+  uint64_t received = 0;  // Bytes.
+  uint64_t sent_packets = 0;
+  uint64_t received_packets = 0;
+
+  bool operator==(const Volume&) const = default;
+};
+
+// By the class's name: "cluster", "internet", "group:NAME".
+using VolumeByClass = std::map<std::string, Volume>;
+
+struct PodTotals {
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string pod_uid;
+  bool ended = false;  // Kept a while after its end.
+  VolumeByClass volumes;
+
+  bool operator==(const PodTotals&) const = default;
+};
+
+// None of the sums ever falls while `epoch` is the same, whatever becomes of pods, policy and
+// agent.
+struct TrafficTotals {
+  std::map<std::string, VolumeByClass> namespaces;  // Pods that have ended included.
+  std::vector<PodTotals> pods;
+  // By hook: "forward" is what pods sent and received, "input" and "output" what the node itself
+  // did (there, only received or only sent).
+  std::map<std::string, VolumeByClass> node;
+  struct Dropped {
+    uint64_t packets = 0;
+    uint64_t bytes = 0;
+    bool operator==(const Dropped&) const = default;
+  };
+  std::map<std::string, Dropped> drops;  // By reason: "unknown-source", "peer-spoke-sent".
+  // Of packets that passed without being counted above, for want of room in the kernel's sets.
+  Dropped uncounted;
+  absl::Time epoch;  // When the counters began at 0.
+  bool fast_path = false;
+  std::string fast_path_state;  // In words: "on", or why not.
+  uint64_t drift_repaired = 0;  // Times that somebody else's change was undone.
+
+  bool operator==(const TrafficTotals&) const = default;
+};
+
+}  // namespace spoke::netagent

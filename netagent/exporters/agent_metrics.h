@@ -1,0 +1,35 @@
+// The agent's metrics: their table, and their samples as of one scrape. Pure.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/telemetry/metrics.h"
+#include "netagent/core/traffic_series.h"
+#include "netagent/exporters/conntrack.h"
+#include "netagent/exporters/published_rules_keeper.h"
+#include "netagent/sync/agent_reading.h"
+
+namespace spoke::netagent {
+
+// More than docs/METRICS.md promises is a bug: with the default SeriesLimits, whatever a node does.
+inline constexpr size_t kMaxAgentSeries = 200;
+
+std::vector<telemetry::MetricSpec> AgentMetricTable();
+
+struct ScrapeReading {
+  absl::StatusOr<AgentReading> agent = absl::UnavailableError("not read");
+  absl::StatusOr<ConntrackReading> conntrack = absl::UnavailableError("not read");
+  PublishedRulesState published;
+  absl::Duration took;
+};
+
+// What could not be read is left out, and spoke_scrape_success says so.
+std::vector<telemetry::Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& series);
+
+// The tables of the two compatible exporters, whose samples core/iptables_series.h makes.
+std::vector<telemetry::MetricSpec> CommentMetricTable();
+std::vector<telemetry::MetricSpec> RuleMetricTable();
+
+}  // namespace spoke::netagent

@@ -1,0 +1,103 @@
+#include <string>
+#include <utility>
+
+#include "netagent/core/attachment_state.h"
+#include "netagent/exporters/agent_metrics.h"
+
+namespace spoke::netagent {
+namespace {
+
+using telemetry::Samples;
+
+// The series of one metric, written down shortly.
+void Add(std::vector<Samples>& out, std::string metric, double value) {
+  out.push_back({.metric = std::move(metric), .series = {{{}, value}}});
+}
+
+// The reasons of the table; an egress policy's name is no label, there may be many.
+std::string ReasonOf(const std::string& counter) {
+  for (const char* reason : {"unknown-source", "unknown-destination", "peer-spoke-sent",
+                             "peer-spoke-received", "leak"}) {
+    if (counter == reason) return reason;
+  }
+  if (counter.starts_with("egress-limit-")) return "egress-limit";
+  if (counter.starts_with("egress-")) return "egress";
+  return "other";
+}
+
+void AddDrops(std::vector<Samples>& out, const TrafficTotals& totals) {
+  std::map<std::string, uint64_t> drops = {{"unknown-source", 0}, {"leak", 0}};
+  std::map<std::string, uint64_t> leaks = {{"peer-spoke", 0}, {"untranslated", 0}};
+  for (const auto& [counter, dropped] : totals.drops) {
+    const std::string reason = ReasonOf(counter);
+    drops[reason] += dropped.packets;
+    if (reason.starts_with("peer-spoke")) leaks["peer-spoke"] += dropped.packets;
+    if (reason == "leak") leaks["untranslated"] += dropped.packets;
+  }
+  Samples by_reason{.metric = "spoke_drops_total"};
+  for (const auto& [reason, packets] : drops) {
+    by_reason.series.push_back({{reason}, static_cast<double>(packets)});
+  }
+  Samples by_kind{.metric = "spoke_leak_packets_total"};
+  for (const auto& [kind, packets] : leaks) {
+    by_kind.series.push_back({{kind}, static_cast<double>(packets)});
+  }
+  out.push_back(std::move(by_reason));
+  out.push_back(std::move(by_kind));
+}
+
+void AddRepairs(std::vector<Samples>& out, const RepairCounts& counts) {
+  Samples repairs{.metric = "spoke_repairs_total",
+                  .series = {{{"node_setting"}, static_cast<double>(counts.node_settings)}}};
+  uint64_t failed = 0;
+  for (size_t i = 0; i < counts.parts.size(); ++i) {
+    failed += counts.parts[i].failed;
+    // Most parts are never lost; those that were once stay.
+    if (counts.parts[i].repaired == 0) continue;
+    repairs.series.push_back({{std::string(NameOf(static_cast<Part>(i)))},
+                              static_cast<double>(counts.parts[i].repaired)});
+  }
+  out.push_back(std::move(repairs));
+  Add(out, "spoke_failed_repairs_total", static_cast<double>(failed));
+}
+
+void AddTraffic(std::vector<Samples>& out, const TrafficTotals& totals, TrafficSeries& series) {
+  for (Samples& samples : series.Update(totals)) out.push_back(std::move(samples));
+  AddDrops(out, totals);
+  Add(out, "spoke_accounting_epoch_seconds",
+      absl::FDivDuration(totals.epoch - absl::UnixEpoch(), absl::Seconds(1)));
+  Add(out, "spoke_fast_path_on", totals.fast_path ? 1 : 0);
+}
+
+}  // namespace
+
+std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& series) {
+  std::vector<Samples> out;
+  const bool has_traffic = reading.agent.ok() && reading.agent->traffic.ok();
+  Samples drift{.metric = "spoke_rules_drift_total",
+                .series = {{{"published"}, static_cast<double>(reading.published.repaired)}}};
+  if (has_traffic) {
+    AddTraffic(out, *reading.agent->traffic, series);
+    drift.series.push_back(
+        {{"traffic"}, static_cast<double>(reading.agent->traffic->drift_repaired)});
+  }
+  out.push_back(std::move(drift));
+  if (reading.agent.ok()) AddRepairs(out, reading.agent->repairs);
+  if (reading.conntrack.ok()) {
+    Add(out, "spoke_conntrack_entries", static_cast<double>(reading.conntrack->entries));
+    Add(out, "spoke_conntrack_limit_entries", static_cast<double>(reading.conntrack->limit));
+    Add(out, "spoke_conntrack_insert_failed_total",
+        static_cast<double>(reading.conntrack->insert_failed));
+    Add(out, "spoke_conntrack_drops_total", static_cast<double>(reading.conntrack->dropped));
+  }
+  Add(out, "spoke_published_rules_missing", static_cast<double>(reading.published.missing));
+  Add(out, "spoke_iptables_backends_mixed", reading.published.both_backends ? 1 : 0);
+  out.push_back({.metric = "spoke_scrape_success",
+                 .series = {{{"agent"}, reading.agent.ok() ? 1.0 : 0.0},
+                            {{"traffic"}, has_traffic ? 1.0 : 0.0},
+                            {{"conntrack"}, reading.conntrack.ok() ? 1.0 : 0.0}}});
+  Add(out, "spoke_scrape_duration_seconds", absl::ToDoubleSeconds(reading.took));
+  return out;
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,144 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "netagent/exporters/agent_metrics.h"
+
+namespace spoke::netagent {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// The text of a scrape of these samples.
+std::string Scrape(const ScrapeReading& reading, TrafficSeries& series) {
+  telemetry::Metrics metrics(AgentMetricTable());
+  metrics.AddSource([&] { return AgentSamples(reading, series); });
+  return metrics.Render();
+}
+
+size_t SeriesIn(const std::string& text) {
+  size_t count = 0;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    if (text[start] != '#') ++count;
+    start = end + 1;
+  }
+  return count;
+}
+
+ScrapeReading WholeReading() {
+  ScrapeReading reading{
+      .agent = AgentReading(),
+      .conntrack =
+          ConntrackReading{.entries = 17, .limit = 262'144, .insert_failed = 26, .dropped = 3},
+      .took = absl::Milliseconds(2)};
+  TrafficTotals totals{.epoch = absl::FromUnixSeconds(1'700'000'000)};
+  totals.node["forward"]["internet"] = {
+      .sent = 1'000'000'000'001, .received = 2, .sent_packets = 3, .received_packets = 1};
+  totals.namespaces["team-a"]["internet"] = {.sent = 1'000'000'000'001, .received = 2};
+  totals.drops = {{"leak", {.packets = 5}},
+                  {"peer-spoke-sent", {.packets = 6}},
+                  {"peer-spoke-received", {.packets = 7}},
+                  {"egress-team-a", {.packets = 8}},
+                  {"egress-team-b", {.packets = 9}},
+                  {"egress-limit-team-a", {.packets = 10}},
+                  {"something-new", {.packets = 11}}};
+  totals.drift_repaired = 4;
+  totals.fast_path = true;
+  totals.pods = {{.pod_namespace = "team-a", .pod_name = "train-0", .pod_uid = "1"}};
+  reading.agent->traffic = totals;
+  reading.agent->repairs.parts[static_cast<size_t>(Part::kHostRoute)] = {.repaired = 2,
+                                                                         .failed = 1};
+  reading.published.repaired = 1;
+  return reading;
+}
+
+TEST(AgentSamples, AScrapeHasAllOfThem) {
+  TrafficSeries series({});
+  const std::string text = Scrape(WholeReading(), series);
+  for (const char* line :
+       {"spoke_node_bytes_total{class=\"internet\",direction=\"sent\",hook=\"forward\"} "
+        "1000000000001",
+        "spoke_node_packets_total{class=\"internet\",direction=\"received\",hook=\"forward\"} 1",
+        "spoke_namespace_bytes_total{namespace=\"team-a\",class=\"internet\",direction=\"sent\"} "
+        "1000000000001",
+        "spoke_pod_bytes_total{namespace=\"_other\",pod=\"_other\",class=\"internet\",direction="
+        "\"received\"} 2",
+        "spoke_drops_total{reason=\"egress\"} 17",
+        "spoke_drops_total{reason=\"egress-limit\"} 10",
+        "spoke_drops_total{reason=\"other\"} 11",
+        "spoke_leak_packets_total{kind=\"peer-spoke\"} 13",
+        "spoke_leak_packets_total{kind=\"untranslated\"} 5",
+        "spoke_fast_path_on 1",
+        "spoke_accounting_epoch_seconds 1700000000",
+        "spoke_conntrack_entries 17",
+        "spoke_conntrack_limit_entries 262144",
+        "spoke_conntrack_insert_failed_total 26",
+        "spoke_conntrack_drops_total 3",
+        "spoke_rules_drift_total{rules=\"published\"} 1",
+        "spoke_rules_drift_total{rules=\"traffic\"} 4",
+        "spoke_repairs_total{part=\"host_route\"} 2",
+        "spoke_failed_repairs_total 1",
+        "spoke_scrape_success{source=\"traffic\"} 1",
+        "spoke_scrape_duration_seconds 0.002"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_THAT(text, HasSubstr("# TYPE spoke_pod_bytes_total counter\n"));
+}
+
+TEST(AgentSamples, WhatCouldNotBeReadIsLeftOutAndSaid) {
+  TrafficSeries series({});
+  ScrapeReading reading = WholeReading();
+  reading.agent->traffic = absl::UnavailableError("tables keep changing");
+  EXPECT_THAT(Scrape(reading, series),
+              AllOf(HasSubstr("spoke_scrape_success{source=\"traffic\"} 0"),
+                    HasSubstr("spoke_scrape_success{source=\"agent\"} 1"),
+                    HasSubstr("spoke_repairs_total"), Not(HasSubstr("spoke_node_bytes_total"))));
+  reading.agent = absl::DeadlineExceededError("busy");
+  reading.conntrack = absl::NotFoundError("no such file");
+  EXPECT_THAT(
+      Scrape(reading, series),
+      AllOf(HasSubstr("spoke_scrape_success{source=\"agent\"} 0"),
+            HasSubstr("spoke_scrape_success{source=\"conntrack\"} 0"),
+            Not(HasSubstr("spoke_repairs_total")), Not(HasSubstr("spoke_conntrack_entries"))));
+}
+
+TEST(AgentSamples, ANodeWithEverythingHasNoMoreSeriesThanPromised) {
+  const SeriesLimits limits{.pod_bytes = 1};
+  TrafficSeries series(limits);
+  ScrapeReading reading = WholeReading();
+  TrafficTotals totals = *reading.agent->traffic;
+  const Volume volume{.sent = 1, .received = 1, .sent_packets = 1, .received_packets = 1};
+  for (const char* name : {"loopback", "platform", "cluster", "hub", "storage", "internet",
+                           "peer-spoke", "group:a", "group:b"}) {
+    for (const char* hook : {"forward", "input", "output"}) totals.node[hook][name] = volume;
+    for (int i = 0; i < 50; ++i) {
+      const std::string pod_namespace = "ns" + std::to_string(i);
+      totals.namespaces[pod_namespace][name] = volume;
+      totals.drops["egress-" + pod_namespace].packets = 1;
+    }
+  }
+  for (int i = 0; i < 50; ++i) {
+    const std::string pod_namespace = "ns" + std::to_string(i);
+    totals.pods.push_back({.pod_namespace = pod_namespace,
+                           .pod_name = "p",
+                           .volumes = totals.namespaces[pod_namespace]});
+  }
+  for (RepairCounts::OfPart& part : reading.agent->repairs.parts) part = {.repaired = 1};
+  reading.agent->traffic = totals;
+  Scrape(reading, series);
+  for (PodTotals& pod : totals.pods) {
+    for (auto& [name, moved] : pod.volumes) {
+      moved.sent += 1;
+      moved.received += 1;
+      totals.namespaces[pod.pod_namespace][name] = moved;
+    }
+  }
+  reading.agent->traffic = totals;
+  // Beside them, the process's own and the build's.
+  constexpr size_t kProcessSeries = 8;
+  EXPECT_LE(SeriesIn(Scrape(reading, series)) + kProcessSeries, kMaxAgentSeries);
+}
+
+}  // namespace
+}  // namespace spoke::netagent

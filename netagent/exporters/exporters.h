@@ -1,0 +1,104 @@
+// What Prometheus can ask of the agent: its own metrics, and what iptables' rules have counted, as
+// two widely used exporters serve it. All is read when it is asked for.
+//
+// Works on a thread of its own and on those of the endpoints: nothing here keeps the agent's loop
+// waiting, and nothing that fails here keeps pods from starting.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "lib/os/clock.h"
+#include "lib/telemetry/log.h"
+#include "lib/telemetry/metrics.h"
+#include "lib/telemetry/text_endpoint.h"
+#include "netagent/config.h"
+#include "netagent/core/traffic_series.h"
+#include "netagent/exporters/agent_metrics.h"
+#include "netagent/exporters/conntrack.h"
+#include "netagent/exporters/published_rules_keeper.h"
+#include "netagent/kernel/iptables.h"
+
+namespace spoke::netagent {
+
+// How long a scrape waits for the agent's loop; it goes without its values then.
+inline constexpr absl::Duration kLoopPatience = absl::Milliseconds(250);
+// An endpoint that could not be opened, as its port is in use, is tried again so often.
+inline constexpr absl::Duration kEndpointRetry = absl::Seconds(30);
+
+class Exporters {
+ public:
+  struct Edges {
+    Iptables& nft;
+    Iptables& legacy;
+    const os::Clock& clock;
+    telemetry::Log& log;
+    // From any thread; waits for so long at most.
+    std::function<absl::StatusOr<AgentReading>(absl::Duration)> read_agent;
+    std::function<absl::StatusOr<ConntrackReading>()> read_conntrack = [] {
+      return ReadConntrack();
+    };
+  };
+  struct Settings {
+    MetricsConfig config;
+    bool legacy_command = false;  // As BackendUse has them.
+    bool legacy_is_default = false;
+    std::string state_file;  // Of the traffic's series, on tmpfs.
+    std::string version;
+  };
+  // Borrows the edges.
+  Exporters(Settings settings, Edges edges);
+  // Waits for a scrape that is under way, or a look at the rules.
+  ~Exporters();
+
+  // Opens the endpoints, starts the thread. Call it once.
+  void Start();
+
+  // The ports that are open; 0: none. For tests, once Start() has returned.
+  int metrics_port() const { return PortOf(agent_endpoint_); }
+  int comments_port() const { return PortOf(comment_endpoint_); }
+  int rules_port() const { return PortOf(rule_endpoint_); }
+
+ private:
+  using Endpoint = std::unique_ptr<telemetry::TextEndpoint>;
+
+  static int PortOf(const Endpoint& endpoint) { return endpoint ? endpoint->port() : 0; }
+  void Run();
+  void Round();
+  void OpenEndpoints();
+  std::vector<telemetry::Samples> ScrapeAgent();
+  std::vector<telemetry::Samples> ScrapeComments();
+  std::vector<telemetry::Samples> ScrapeRules();
+  // What both back ends have.
+  absl::StatusOr<std::vector<IptablesTable>> ReadIptables(ip::Family family);
+
+  const Settings settings_;
+  const Edges edges_;
+  PublishedRulesKeeper keeper_;
+  ConntrackWatch conntrack_watch_;
+  std::optional<TrafficSeries> series_;  // Of the scrapes of the agent, one at a time.
+  SeriesState saved_;
+  telemetry::Metrics agent_metrics_;
+  telemetry::Metrics comment_metrics_;
+  telemetry::Metrics rule_metrics_;
+  absl::Time next_endpoints_ = absl::InfinitePast();
+  bool endpoint_missing_ = false;
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool iptables_readable_ ABSL_GUARDED_BY(mutex_) = true;
+  std::thread thread_;
+  // Last, so that no scrape outlives what it reads.
+  Endpoint agent_endpoint_;
+  Endpoint comment_endpoint_;
+  Endpoint rule_endpoint_;
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,435 @@
+#include "netagent/fastpath/bpf_fast_path.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <net/if.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "lib/netlink/exchange.h"
+#include "lib/netlink/filter.h"
+#include "lib/netlink/link.h"
+#include "netagent/core/claims.h"
+
+namespace spoke::netagent {
+namespace {
+
+static_assert(claims::kTranslatedMark == SPOKE_TRANSLATED_MARK);
+static_assert(kMaxFastHops == SPOKE_MAX_HOPS && kMaxFastPods == SPOKE_MAX_PODS);
+
+constexpr uint32_t kTurn = 0;
+constexpr uint32_t kLastId = 1;
+
+spoke_address ToLayout(const ip::Address& address) {
+  spoke_address out{};
+  const std::string bytes = address.ToBytes();
+  std::memcpy(&out, bytes.data(), bytes.size());
+  return out;
+}
+
+ip::Address FromLayout(const spoke_address& in, bool is_v4) {
+  std::array<uint8_t, sizeof(in)> bytes{};
+  std::memcpy(bytes.data(), &in, sizeof(in));
+  const auto span = std::span<const uint8_t>(bytes).first(is_v4 ? 4 : 16);
+  return ip::Address::FromBytes(span).value();
+}
+
+// Errors: as Configure().
+absl::Status AppendHop(const FastHop& in, spoke_table& out) {
+  const ip::Family family = in.first.family();
+  if (in.last.family() != family || (in.gateway && in.gateway->family() != family)) {
+    return absl::InvalidArgumentError(fmt::format("the fast path to {} - {}: two families in one",
+                                                  in.first.ToString(), in.last.ToString()));
+  }
+  uint32_t& count = family == ip::Family::kV4 ? out.count4 : out.count6;
+  if (count == SPOKE_MAX_HOPS) {
+    return absl::InvalidArgumentError(
+        fmt::format("the fast path has room for {} hops of a family", uint32_t{SPOKE_MAX_HOPS}));
+  }
+  if (family == ip::Family::kV4) {
+    spoke_hop4& hop = out.hop4[count++];
+    hop.first = static_cast<uint32_t>(in.first.low());
+    hop.last = static_cast<uint32_t>(in.last.low());
+    if (in.gateway) hop.via = ToLayout(*in.gateway).word[0];
+  } else {
+    spoke_hop6& hop = out.hop6[count++];
+    hop.first = {in.first.high(), in.first.low()};
+    hop.last = {in.last.high(), in.last.low()};
+    if (in.gateway) hop.via = ToLayout(*in.gateway);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<spoke_table> ToLayout(const FastPathTable& in, uint32_t uplink) {
+  spoke_table out{};
+  out.layout = SPOKE_LAYOUT;
+  out.uplink = uplink;
+  for (const FastHop& hop : in.hops) RETURN_IF_ERROR(AppendHop(hop, out));
+  return out;
+}
+
+absl::Status MapError(int error, std::string_view what) {
+  return absl::InternalError(fmt::format("fast path: {}: {}", what, std::strerror(error)));
+}
+
+template <typename Key, typename Value>
+absl::Status Put(int map, const Key& key, const Value& value, std::string_view what) {
+  if (bpf_map_update_elem(map, &key, &value, BPF_ANY) == 0) return absl::OkStatus();
+  return MapError(errno, what);
+}
+
+template <typename Key>
+absl::Status Erase(int map, const Key& key, std::string_view what) {
+  if (bpf_map_delete_elem(map, &key) == 0 || errno == ENOENT) return absl::OkStatus();
+  return MapError(errno, what);
+}
+
+// Deletes what was last written before `oldest`.
+template <typename Pair>
+absl::Status SweepPairs(int map, uint64_t oldest) {
+  std::vector<Pair> old;
+  Pair key{};
+  const Pair* previous = nullptr;
+  for (uint32_t seen = 0; seen < SPOKE_MAX_PAIRS; ++seen) {
+    Pair next{};
+    if (bpf_map_get_next_key(map, previous, &next) != 0) break;
+    uint64_t last = 0;
+    if (bpf_map_lookup_elem(map, &next, &last) == 0 && last < oldest) old.push_back(next);
+    key = next;
+    previous = &key;
+  }
+  for (const Pair& pair : old) RETURN_IF_ERROR(Erase(map, pair, "forget a pair"));
+  return absl::OkStatus();
+}
+
+uint64_t MonotonicNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BpfFastPath>> BpfFastPath::Create() {
+  ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::Open());
+  return std::unique_ptr<BpfFastPath>(new BpfFastPath(std::move(socket)));
+}
+
+absl::StatusOr<uint32_t> BpfFastPath::FindProgram() {
+  // The uplink is one of them, and each pod's link.
+  ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket_, ""));
+  for (const netlink::Link& link : links) {
+    ASSIGN_OR_RETURN(const auto filters,
+                     netlink::DumpBpfFilters(socket_, link.index, netlink::Direction::kIngress));
+    for (const netlink::BpfFilter& filter : filters) {
+      if (filter.priority == claims::kFastPathPriority) return filter.program_id;
+    }
+  }
+  return 0;
+}
+
+absl::StatusOr<bool> BpfFastPath::IsThere() {
+  if (programs_) return true;
+  ASSIGN_OR_RETURN(const uint32_t found, FindProgram());
+  return found != 0;
+}
+
+absl::Status BpfFastPath::Load() {
+  if (programs_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint32_t found, FindProgram());
+  auto loaded = Programs::Load(found);
+  // Nobody could change any more what those go by that an earlier agent has left.
+  if (!loaded.ok() && found != 0) RETURN_IF_ERROR(TakeOffAll());
+  if (!loaded.ok()) return loaded.status();
+  Programs programs = *std::move(loaded);
+  processors_ = libbpf_num_possible_cpus();
+  if (processors_ <= 0) return MapError(-processors_, "count the processors");
+  // Those that go by maps of another layout would go on by them, and count where nobody looks.
+  if (found != 0 && programs.fresh()) RETURN_IF_ERROR(TakeOffAll());
+  programs_ = std::move(programs);
+  const absl::Status status = ReadSlots();
+  if (!status.ok()) programs_.reset();
+  return status;
+}
+
+absl::Status BpfFastPath::ReadSlots() {
+  slots_.clear();
+  if (programs_->fresh()) return absl::OkStatus();
+  for (uint32_t slot = 0; slot < SPOKE_MAX_PODS; ++slot) {
+    spoke_slot content{};
+    if (bpf_map_lookup_elem(programs_->map("spoke_slots"), &slot, &content) != 0) {
+      return MapError(errno, "read the pods of an earlier agent");
+    }
+    if (content.id != 0) slots_.emplace(slot, content);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BpfFastPath::PutOnto(uint32_t link, const char* at_ingress) {
+  const auto index = static_cast<int32_t>(link);
+  const auto filter = [&](const char* name, netlink::Direction direction) {
+    return netlink::SetBpfFilter(
+        {.link = index, .priority = claims::kFastPathPriority, .name = name, .program_id = 0},
+        direction, programs_->program(name));
+  };
+  const std::array<netlink::Request, 3> batch = {netlink::AddClsact(index),
+                                                 filter(kLeaving, netlink::Direction::kEgress),
+                                                 filter(at_ingress, netlink::Direction::kIngress)};
+  return netlink::SendBatch(socket_, batch).status;
+}
+
+absl::Status BpfFastPath::TakeOff(uint32_t link) {
+  const auto index = static_cast<int32_t>(link);
+  absl::Status first;
+  for (const auto direction : {netlink::Direction::kIngress, netlink::Direction::kEgress}) {
+    const netlink::Request request =
+        netlink::DeleteBpfFilter(index, claims::kFastPathPriority, direction);
+    const absl::Status status = netlink::SendBatch(socket_, std::span(&request, 1)).status;
+    // The device is gone, or has no such filters.
+    const bool gone = absl::IsNotFound(status) || absl::IsInvalidArgument(status);
+    if (!gone) first.Update(status);
+  }
+  return first;
+}
+
+absl::Status BpfFastPath::TakeOffAll() {
+  ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket_, ""));
+  for (const netlink::Link& link : links) {
+    ASSIGN_OR_RETURN(const bool has, HasProgram(link.index, netlink::Direction::kIngress));
+    if (has) RETURN_IF_ERROR(TakeOff(static_cast<uint32_t>(link.index)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> BpfFastPath::HasProgram(int32_t link, netlink::Direction direction) {
+  ASSIGN_OR_RETURN(const auto filters, netlink::DumpBpfFilters(socket_, link, direction));
+  return std::any_of(filters.begin(), filters.end(), [](const netlink::BpfFilter& filter) {
+    return filter.priority == claims::kFastPathPriority;
+  });
+}
+
+absl::StatusOr<bool> BpfFastPath::RepairOne(uint32_t link, const char* at_ingress) {
+  bool whole = true;
+  for (const auto direction : {netlink::Direction::kIngress, netlink::Direction::kEgress}) {
+    const auto has = HasProgram(static_cast<int32_t>(link), direction);
+    // The device is going, or gone: its pod ends soon.
+    if (absl::IsNotFound(has.status())) return false;
+    // There is no place for filters any more.
+    whole = whole && has.ok() && *has;
+  }
+  if (whole) return false;
+  const absl::Status status = PutOnto(link, at_ingress);
+  if (absl::IsNotFound(status)) return false;
+  RETURN_IF_ERROR(status);
+  return true;
+}
+
+absl::StatusOr<size_t> BpfFastPath::Repair() {
+  if (!programs_ || uplink_ == 0) return size_t{0};
+  size_t repaired = 0;
+  ASSIGN_OR_RETURN(const bool uplink, RepairOne(uplink_, kFromWire));
+  repaired += uplink ? 1 : 0;
+  auto next = slots_.upper_bound(repaired_to_);
+  for (size_t i = 0; i < std::min(slots_.size(), kRepairedAtOnce); ++i, ++next) {
+    if (next == slots_.end()) next = slots_.begin();
+    repaired_to_ = next->first;
+    if (next->second.ended != 0) continue;
+    ASSIGN_OR_RETURN(const bool pod, RepairOne(next->second.link, kFromPod));
+    repaired += pod ? 1 : 0;
+  }
+  return repaired;
+}
+
+absl::Status BpfFastPath::RefreshPods() {
+  for (const auto& [slot, content] : slots_) {
+    if (content.ended != 0) continue;
+    const absl::Status status = PutOnto(content.link, kFromPod);
+    // A link that has gone meanwhile: its pod is ended by whoever knows that.
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BpfFastPath::Configure(const FastPathTable& table) {
+  const uint32_t uplink = ::if_nametoindex(table.uplink.c_str());
+  if (uplink == 0) {
+    return absl::NotFoundError(fmt::format("the fast path's uplink {} is not there", table.uplink));
+  }
+  ASSIGN_OR_RETURN(const spoke_table content, ToLayout(table, uplink));
+  const bool is_first = !programs_.has_value();
+  RETURN_IF_ERROR(Load());
+  const int turns = programs_->map("spoke_turn");
+  uint32_t turn = 0;
+  if (bpf_map_lookup_elem(turns, &kTurn, &turn) != 0) return MapError(errno, "read the turn");
+  const uint32_t other = (turn & 1U) ^ 1U;
+  RETURN_IF_ERROR(Put(programs_->map("spoke_tables"), other, content, "write the table"));
+  RETURN_IF_ERROR(Put(turns, kTurn, other, "turn to the new table"));
+  if (is_first) RETURN_IF_ERROR(RefreshPods());
+  if (uplink == uplink_) return absl::OkStatus();
+  RETURN_IF_ERROR(PutOnto(uplink, kFromWire));
+  if (uplink_ != 0) RETURN_IF_ERROR(TakeOff(uplink_));
+  uplink_ = uplink;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> BpfFastPath::NextId() {
+  const int map = programs_->map("spoke_turn");
+  uint32_t id = 0;
+  if (bpf_map_lookup_elem(map, &kLastId, &id) != 0) return MapError(errno, "read the last id");
+  ++id;
+  RETURN_IF_ERROR(Put(map, kLastId, id, "write the last id"));
+  return uint64_t{id};
+}
+
+absl::Status BpfFastPath::WriteSlot(uint32_t slot) {
+  return Put(programs_->map("spoke_slots"), slot, slots_.at(slot), "write a pod");
+}
+
+// What the pod may send, then where it is: a packet to it before that goes the ordinary way.
+absl::Status BpfFastPath::WritePod(uint32_t slot) {
+  const spoke_slot& pod = slots_.at(slot);
+  spoke_port port{};
+  port.v4 = pod.v4;
+  port.v6 = pod.v6;
+  port.has_v4 = pod.has_v4;
+  port.has_v6 = pod.has_v6;
+  port.slot = slot;
+  spoke_place place{};
+  place.link = pod.link;
+  place.slot = slot;
+  const std::vector<spoke_counts> none(static_cast<size_t>(processors_));
+  RETURN_IF_ERROR(WriteSlot(slot));
+  if (bpf_map_update_elem(programs_->map("spoke_count"), &slot, none.data(), BPF_ANY) != 0) {
+    return MapError(errno, "begin to count");
+  }
+  RETURN_IF_ERROR(Put(programs_->map("spoke_ports"), pod.link, port, "let a pod send"));
+  if (pod.has_v4 != 0) {
+    RETURN_IF_ERROR(
+        Put(programs_->map("spoke_places4"), pod.v4.word[0], place, "say where a pod is"));
+  }
+  if (pod.has_v6 != 0) {
+    RETURN_IF_ERROR(Put(programs_->map("spoke_places6"), pod.v6, place, "say where a pod is"));
+  }
+  return PutOnto(pod.link, kFromPod);
+}
+
+absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod) {
+  if (!programs_) return absl::FailedPreconditionError("the fast path has no table yet");
+  spoke_slot content{};
+  content.link = pod.host_index;
+  for (const ip::Address& address : pod.addresses) {
+    (address.is_v4() ? content.v4 : content.v6) = ToLayout(address);
+    (address.is_v4() ? content.has_v4 : content.has_v6) = 1;
+  }
+  uint32_t slot = 0;
+  for (const auto& [used, other] : slots_) {
+    if (used == slot) ++slot;  // In order: the first gap.
+    const bool same_v4 =
+        content.has_v4 != 0 && other.has_v4 != 0 && content.v4.word[0] == other.v4.word[0];
+    const bool same_v6 = content.has_v6 != 0 && other.has_v6 != 0 &&
+                         std::memcmp(&content.v6, &other.v6, sizeof(content.v6)) == 0;
+    if (other.ended == 0 && (same_v4 || same_v6)) {
+      return absl::AlreadyExistsError(
+          fmt::format("fast path: an address of {} is another pod's", pod.host_link));
+    }
+  }
+  if (slot >= SPOKE_MAX_PODS) {
+    return absl::ResourceExhaustedError(
+        fmt::format("the fast path has room for {} pods", uint32_t{SPOKE_MAX_PODS}));
+  }
+  ASSIGN_OR_RETURN(content.id, NextId());
+  slots_[slot] = content;
+  const absl::Status status = WritePod(slot);
+  if (status.ok()) return content.id;
+  ForgetPod(content.id).IgnoreError();
+  return status;
+}
+
+std::optional<uint32_t> BpfFastPath::SlotOf(uint64_t id) const {
+  for (const auto& [slot, content] : slots_) {
+    if (content.id == id) return slot;
+  }
+  return std::nullopt;
+}
+
+absl::Status BpfFastPath::EndPod(uint64_t id) {
+  const std::optional<uint32_t> slot = SlotOf(id);
+  if (!slot || slots_.at(*slot).ended != 0) return absl::OkStatus();
+  spoke_slot& pod = slots_.at(*slot);
+  if (pod.has_v4 != 0) {
+    RETURN_IF_ERROR(Erase(programs_->map("spoke_places4"), pod.v4.word[0], "forget an address"));
+  }
+  if (pod.has_v6 != 0) {
+    RETURN_IF_ERROR(Erase(programs_->map("spoke_places6"), pod.v6, "forget an address"));
+  }
+  RETURN_IF_ERROR(Erase(programs_->map("spoke_ports"), pod.link, "forget a link"));
+  pod.ended = 1;
+  return WriteSlot(*slot);
+}
+
+absl::Status BpfFastPath::ForgetPod(uint64_t id) {
+  const std::optional<uint32_t> slot = SlotOf(id);
+  if (!slot) return absl::OkStatus();
+  RETURN_IF_ERROR(EndPod(id));
+  const spoke_slot free{};
+  RETURN_IF_ERROR(Put(programs_->map("spoke_slots"), *slot, free, "forget a pod"));
+  slots_.erase(*slot);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FastCounts> BpfFastPath::CountsOf(uint32_t slot) const {
+  std::vector<spoke_counts> all(static_cast<size_t>(processors_));
+  if (bpf_map_lookup_elem(programs_->map("spoke_count"), &slot, all.data()) != 0) {
+    return MapError(errno, "read what a pod has sent");
+  }
+  FastCounts sum;
+  for (const spoke_counts& one : all) {
+    sum.sent_packets += one.sent_packets;
+    sum.sent_bytes += one.sent_bytes;
+    sum.received_packets += one.received_packets;
+    sum.received_bytes += one.received_bytes;
+  }
+  return sum;
+}
+
+absl::StatusOr<std::vector<FastPodReading>> BpfFastPath::Read() {
+  std::vector<FastPodReading> readings;
+  for (const auto& [slot, pod] : slots_) {
+    FastPodReading reading{.id = pod.id, .ended = pod.ended != 0, .host_index = pod.link};
+    if (pod.has_v4 != 0) reading.addresses.push_back(FromLayout(pod.v4, true));
+    if (pod.has_v6 != 0) reading.addresses.push_back(FromLayout(pod.v6, false));
+    ASSIGN_OR_RETURN(reading.counts, CountsOf(slot));
+    readings.push_back(std::move(reading));
+  }
+  std::sort(readings.begin(), readings.end(),
+            [](const FastPodReading& a, const FastPodReading& b) { return a.id < b.id; });
+  return readings;
+}
+
+absl::Status BpfFastPath::SweepTranslated() {
+  if (!programs_) return absl::OkStatus();
+  const uint64_t now = MonotonicNs();
+  const auto age = static_cast<uint64_t>(absl::ToInt64Nanoseconds(kTranslatedFor));
+  if (now < age) return absl::OkStatus();
+  RETURN_IF_ERROR(SweepPairs<spoke_pair4>(programs_->map("spoke_pairs4"), now - age));
+  return SweepPairs<spoke_pair6>(programs_->map("spoke_pairs6"), now - age);
+}
+
+absl::Status BpfFastPath::Remove() {
+  const absl::Status first = TakeOffAll();
+  uplink_ = 0;
+  slots_.clear();
+  programs_.reset();
+  return first;
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,70 @@
+// FastPath by BPF programs at tc's hooks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/netlink/filter.h"
+#include "lib/netlink/socket.h"
+#include "netagent/fastpath/layout.h"
+#include "netagent/fastpath/programs.h"
+#include "netagent/kernel/fast_path.h"
+
+namespace spoke::netagent {
+
+// Works in the network namespace it was made in. Not thread-safe. Needs CAP_NET_ADMIN and CAP_BPF;
+// Linux 5.10 for bpf_redirect_peer, 5.11 that maps are not charged to RLIMIT_MEMLOCK.
+class BpfFastPath final : public FastPath {
+ public:
+  // For the calling thread's network namespace. Loads nothing yet. Errors: kUnavailable,
+  // kPermissionDenied.
+  static absl::StatusOr<std::unique_ptr<BpfFastPath>> Create();
+
+  absl::StatusOr<bool> IsThere() override;
+  absl::Status Configure(const FastPathTable& table) override;
+  absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod) override;
+  absl::Status EndPod(uint64_t id) override;
+  absl::Status ForgetPod(uint64_t id) override;
+  absl::StatusOr<std::vector<FastPodReading>> Read() override;
+  absl::Status SweepTranslated() override;
+  absl::StatusOr<size_t> Repair() override;
+  absl::Status Remove() override;
+
+ private:
+  explicit BpfFastPath(netlink::Socket socket) : socket_(std::move(socket)) {}
+
+  // Programs and maps, those of an earlier agent where there are any.
+  absl::Status Load();
+  // The id of a program of ours that a device runs; 0: none.
+  absl::StatusOr<uint32_t> FindProgram();
+  absl::Status ReadSlots();
+  absl::Status PutOnto(uint32_t link, const char* at_ingress);
+  absl::Status TakeOff(uint32_t link);
+  absl::Status TakeOffAll();
+  absl::StatusOr<bool> HasProgram(int32_t link, netlink::Direction direction);
+  // Puts what is missing onto `link`. False when nothing was.
+  absl::StatusOr<bool> RepairOne(uint32_t link, const char* at_ingress);
+  // Lets the pods of an earlier agent run this agent's programs.
+  absl::Status RefreshPods();
+  absl::StatusOr<uint64_t> NextId();
+  absl::Status WritePod(uint32_t slot);
+  absl::Status WriteSlot(uint32_t slot);
+  // The slot of the pod with this id.
+  std::optional<uint32_t> SlotOf(uint64_t id) const;
+  absl::StatusOr<FastCounts> CountsOf(uint32_t slot) const;
+
+  netlink::Socket socket_;
+  std::optional<Programs> programs_;
+  uint32_t uplink_ = 0;
+  std::map<uint32_t, spoke_slot> slots_;  // Those in use; the maps have the same.
+  int processors_ = 0;                    // As many counts a slot has.
+  uint32_t repaired_to_ = 0;              // The slot that was looked at last.
+};
+
+}  // namespace spoke::netagent

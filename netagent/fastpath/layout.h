@@ -1,0 +1,103 @@
+/* What the programs of the fast path (programs.bpf.c) and the agent (bpf_fast_path.cc) share: the
+ * contents of the maps. C, since clang compiles it for the kernel's virtual machine too. A change
+ * of any of it needs another SPOKE_LAYOUT: an agent does not take over maps of another layout.
+ *
+ * Addresses are in network order where nothing else is said, all other numbers in the host's. */
+#ifndef SPOKE_NETAGENT_FASTPATH_LAYOUT_H
+#define SPOKE_NETAGENT_FASTPATH_LAYOUT_H
+
+#include <linux/types.h>
+
+/* Names as the kernel's own have them. */
+/* NOLINTBEGIN(readability-identifier-naming) */
+
+#define SPOKE_LAYOUT 1
+
+/* As claims.h has it. */
+#define SPOKE_TRANSLATED_MARK 0x10000000
+
+#define SPOKE_MAX_HOPS 32
+#define SPOKE_MAX_PODS 1024
+#define SPOKE_MAX_PAIRS 32768
+
+/* An IPv4 address stands in the first word, and the rest is 0. */
+struct spoke_address {
+  __u32 word[4];
+};
+
+/* `first` to `last`, in the host's order so that they can be compared; by `via`, or with none the
+ * destination itself. */
+struct spoke_hop4 {
+  __u32 first;
+  __u32 last;
+  __u32 via; /* Network order. 0: none. */
+};
+
+struct spoke_number6 {
+  __u64 high;
+  __u64 low;
+};
+
+struct spoke_hop6 {
+  struct spoke_number6 first;
+  struct spoke_number6 last;
+  struct spoke_address via; /* All 0: none. */
+};
+
+struct spoke_table {
+  __u32 layout;
+  __u32 uplink; /* Index of the device. */
+  __u32 count4;
+  __u32 count6;
+  struct spoke_hop4 hop4[SPOKE_MAX_HOPS];
+  struct spoke_hop6 hop6[SPOKE_MAX_HOPS];
+};
+
+/* By the index of the node's end of the pod's link: what may come by it. */
+struct spoke_port {
+  struct spoke_address v4;
+  struct spoke_address v6;
+  __u32 has_v4;
+  __u32 has_v6;
+  __u32 slot;
+};
+
+/* By address: where a pod is. */
+struct spoke_place {
+  __u32 link; /* Index of the node's end. */
+  __u32 slot;
+};
+
+/* By slot. */
+struct spoke_slot {
+  __u64 id; /* 0: free. */
+  __u32 link;
+  __u32 ended;
+  struct spoke_address v4;
+  struct spoke_address v6;
+  __u32 has_v4;
+  __u32 has_v6;
+};
+
+/* By slot, one for each processor. */
+struct spoke_counts {
+  __u64 sent_packets;
+  __u64 sent_bytes;
+  __u64 received_packets;
+  __u64 received_bytes;
+};
+
+/* Two addresses, the smaller first (as the host compares the words). The value is when something
+ * translated last passed between them: nanoseconds since boot. */
+struct spoke_pair4 {
+  __u32 low;
+  __u32 high;
+};
+struct spoke_pair6 {
+  struct spoke_address low;
+  struct spoke_address high;
+};
+
+/* NOLINTEND(readability-identifier-naming) */
+
+#endif

@@ -1,0 +1,328 @@
+/* The programs of the fast path: see netagent/kernel/fast_path.h for what it promises. They run at
+ * tc's ingress and egress (tc-bpf(8)); TC_ACT_UNSPEC lets a packet go the ordinary way. */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in6.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "netagent/fastpath/layout.h"
+
+/* sys/socket.h is not for this machine. */
+#define AF_INET 2
+#define AF_INET6 10
+
+/* Entry 0: which of the two entries of spoke_tables is in force. The agent fills the other one, then
+ * turns. Entry 1: the id of the pod that was added last; for the agent alone. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 2);
+  __type(key, __u32);
+  __type(value, __u32);
+} spoke_turn SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 2);
+  __type(key, __u32);
+  __type(value, struct spoke_table);
+} spoke_tables SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, SPOKE_MAX_PODS);
+  __type(key, __u32);
+  __type(value, struct spoke_port);
+} spoke_ports SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, SPOKE_MAX_PODS);
+  __type(key, __u32);
+  __type(value, struct spoke_place);
+} spoke_places4 SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, SPOKE_MAX_PODS);
+  __type(key, struct spoke_address);
+  __type(value, struct spoke_place);
+} spoke_places6 SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, SPOKE_MAX_PODS);
+  __type(key, __u32);
+  __type(value, struct spoke_slot);
+} spoke_slots SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, SPOKE_MAX_PODS);
+  __type(key, __u32);
+  __type(value, struct spoke_counts);
+} spoke_count SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, SPOKE_MAX_PAIRS);
+  __type(key, struct spoke_pair4);
+  __type(value, __u64);
+} spoke_pairs4 SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, SPOKE_MAX_PAIRS);
+  __type(key, struct spoke_pair6);
+  __type(value, __u64);
+} spoke_pairs6 SEC(".maps");
+
+#define INLINE static __always_inline
+
+INLINE const struct spoke_table* TableInForce(void) {
+  const __u32 zero = 0;
+  const __u32* turn = bpf_map_lookup_elem(&spoke_turn, &zero);
+  if (!turn) return 0;
+  const __u32 which = *turn & 1;
+  return bpf_map_lookup_elem(&spoke_tables, &which);
+}
+
+INLINE int Same(const struct spoke_address* a, const struct spoke_address* b) {
+  return a->word[0] == b->word[0] && a->word[1] == b->word[1] && a->word[2] == b->word[2] &&
+         a->word[3] == b->word[3];
+}
+
+/* The hop that holds the address, or null. */
+INLINE const struct spoke_hop4* Hop4(const struct spoke_table* table, __u32 address) {
+  const __u32 number = bpf_ntohl(address);
+  for (__u32 i = 0; i < SPOKE_MAX_HOPS; ++i) {
+    if (i >= table->count4) return 0;
+    const struct spoke_hop4* hop = &table->hop4[i];
+    if (number >= hop->first && number <= hop->last) return hop;
+  }
+  return 0;
+}
+
+INLINE int AtLeast(const struct spoke_number6* a, const struct spoke_number6* b) {
+  return a->high != b->high ? a->high > b->high : a->low >= b->low;
+}
+
+INLINE const struct spoke_hop6* Hop6(const struct spoke_table* table,
+                                     const struct spoke_address* address) {
+  const struct spoke_number6 number = {
+      (__u64)bpf_ntohl(address->word[0]) << 32 | bpf_ntohl(address->word[1]),
+      (__u64)bpf_ntohl(address->word[2]) << 32 | bpf_ntohl(address->word[3])};
+  for (__u32 i = 0; i < SPOKE_MAX_HOPS; ++i) {
+    if (i >= table->count6) return 0;
+    const struct spoke_hop6* hop = &table->hop6[i];
+    if (AtLeast(&number, &hop->first) && AtLeast(&hop->last, &number)) return hop;
+  }
+  return 0;
+}
+
+INLINE void CountSent(__u32 slot, __u64 packets, __u64 bytes) {
+  struct spoke_counts* counts = bpf_map_lookup_elem(&spoke_count, &slot);
+  if (!counts) return;
+  counts->sent_packets += packets;
+  counts->sent_bytes += bytes;
+}
+
+INLINE void CountReceived(__u32 slot, __u64 packets, __u64 bytes) {
+  struct spoke_counts* counts = bpf_map_lookup_elem(&spoke_count, &slot);
+  if (!counts) return;
+  counts->received_packets += packets;
+  counts->received_bytes += bytes;
+}
+
+INLINE struct spoke_pair4 Pair4(__u32 a, __u32 b) {
+  const struct spoke_pair4 pair = {a < b ? a : b, a < b ? b : a};
+  return pair;
+}
+
+INLINE int Less(const struct spoke_address* a, const struct spoke_address* b) {
+  for (int i = 0; i < 4; ++i) {
+    if (a->word[i] != b->word[i]) return a->word[i] < b->word[i];
+  }
+  return 0;
+}
+
+INLINE struct spoke_pair6 Pair6(const struct spoke_address* a, const struct spoke_address* b) {
+  struct spoke_pair6 pair;
+  if (Less(a, b)) {
+    pair.low = *a;
+    pair.high = *b;
+  } else {
+    pair.low = *b;
+    pair.high = *a;
+  }
+  return pair;
+}
+
+/* RFC 1624: the sum of the header changes by what the word with the TTL changes by. */
+INLINE void DecreaseTtl(struct iphdr* ip) {
+  __u32 check = ip->check;
+  check += bpf_htons(0x0100);
+  ip->check = (__u16)(check + (check >= 0xFFFF));
+  --ip->ttl;
+}
+
+/* Into the pod behind `place`: its end of the link receives it as if it had come by the link. The
+ * kernel takes the packet for the pod's own whatever its MAC addresses are, so they stay. */
+INLINE int Deliver(const struct spoke_place* place) { return bpf_redirect_peer(place->link, 0); }
+
+/* Makes the headers readable: a driver may leave them outside the part that programs see. */
+INLINE int Pull(struct __sk_buff* skb, __u32 bytes) {
+  if ((void*)(long)skb->data + bytes <= (void*)(long)skb->data_end) return 1;
+  return bpf_skb_pull_data(skb, bytes) == 0;
+}
+
+/* Null unless the whole header is there, without options, and the packet may go one hop more. */
+INLINE struct iphdr* Ipv4(struct __sk_buff* skb) {
+  if (!Pull(skb, ETH_HLEN + sizeof(struct iphdr))) return 0;
+  struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
+  if ((void*)(packet + 1) > (void*)(long)skb->data_end) return 0;
+  if (packet->version != 4 || packet->ihl != 5 || packet->ttl <= 1) return 0;
+  return packet;
+}
+
+INLINE struct ipv6hdr* Ipv6(struct __sk_buff* skb) {
+  if (!Pull(skb, ETH_HLEN + sizeof(struct ipv6hdr))) return 0;
+  struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;
+  if ((void*)(packet + 1) > (void*)(long)skb->data_end) return 0;
+  if (packet->version != 6 || packet->hop_limit <= 1) return 0;
+  return packet;
+}
+
+INLINE struct spoke_address Address6(const struct in6_addr* in) {
+  struct spoke_address address;
+  __builtin_memcpy(&address, in, sizeof(address));
+  return address;
+}
+
+INLINE __u64 IpBytes(const struct __sk_buff* skb) { return skb->len - ETH_HLEN; }
+
+INLINE int FromPod4(struct __sk_buff* skb, const struct spoke_port* port,
+                    const struct spoke_table* table) {
+  struct iphdr* packet = Ipv4(skb);
+  if (!packet || !port->has_v4 || packet->saddr != port->v4.word[0]) return TC_ACT_UNSPEC;
+  const __u32 to = packet->daddr;
+  const struct spoke_pair4 pair = Pair4(packet->saddr, to);
+  const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places4, &to);
+  const struct spoke_hop4* hop = place ? 0 : Hop4(table, to);
+  if (!place && !hop) return TC_ACT_UNSPEC;
+  if (bpf_map_lookup_elem(&spoke_pairs4, &pair)) return TC_ACT_UNSPEC;
+  CountSent(port->slot, 1, IpBytes(skb));
+  DecreaseTtl(packet);
+  if (place) {
+    CountReceived(place->slot, 1, IpBytes(skb));
+    return Deliver(place);
+  }
+  struct bpf_redir_neigh next = {.nh_family = AF_INET};
+  next.ipv4_nh = hop->via ? hop->via : to;
+  return bpf_redirect_neigh(table->uplink, &next, sizeof(next), 0);
+}
+
+INLINE int FromPod6(struct __sk_buff* skb, const struct spoke_port* port,
+                    const struct spoke_table* table) {
+  struct ipv6hdr* packet = Ipv6(skb);
+  if (!packet || !port->has_v6) return TC_ACT_UNSPEC;
+  const struct spoke_address from = Address6(&packet->saddr);
+  const struct spoke_address to = Address6(&packet->daddr);
+  if (!Same(&from, &port->v6)) return TC_ACT_UNSPEC;
+  const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places6, &to);
+  const struct spoke_hop6* hop = place ? 0 : Hop6(table, &to);
+  if (!place && !hop) return TC_ACT_UNSPEC;
+  const struct spoke_pair6 pair = Pair6(&from, &to);
+  if (bpf_map_lookup_elem(&spoke_pairs6, &pair)) return TC_ACT_UNSPEC;
+  CountSent(port->slot, 1, IpBytes(skb));
+  --packet->hop_limit;
+  if (place) {
+    CountReceived(place->slot, 1, IpBytes(skb));
+    return Deliver(place);
+  }
+  struct bpf_redir_neigh next = {.nh_family = AF_INET6};
+  const struct spoke_address none = {};
+  const struct spoke_address* by = Same(&hop->via, &none) ? &to : &hop->via;
+  __builtin_memcpy(next.ipv6_nh, by, sizeof(next.ipv6_nh));
+  return bpf_redirect_neigh(table->uplink, &next, sizeof(next), 0);
+}
+
+/* At the ingress of the node's end of a pod's link. */
+SEC("tc")
+int spoke_from_pod(struct __sk_buff* skb) {
+  const __u32 link = skb->ifindex;
+  const struct spoke_port* port = bpf_map_lookup_elem(&spoke_ports, &link);
+  if (!port) return TC_ACT_UNSPEC;
+  const struct spoke_table* table = TableInForce();
+  if (!table) return TC_ACT_UNSPEC;
+  if (skb->protocol == bpf_htons(ETH_P_IP)) return FromPod4(skb, port, table);
+  if (skb->protocol == bpf_htons(ETH_P_IPV6)) return FromPod6(skb, port, table);
+  return TC_ACT_UNSPEC;
+}
+
+INLINE int FromUplink4(struct __sk_buff* skb, const struct spoke_table* table) {
+  struct iphdr* packet = Ipv4(skb);
+  if (!packet) return TC_ACT_UNSPEC;
+  const __u32 to = packet->daddr;
+  const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places4, &to);
+  if (!place || !Hop4(table, packet->saddr)) return TC_ACT_UNSPEC;
+  const struct spoke_pair4 pair = Pair4(packet->saddr, to);
+  if (bpf_map_lookup_elem(&spoke_pairs4, &pair)) return TC_ACT_UNSPEC;
+  CountReceived(place->slot, 1, IpBytes(skb));
+  DecreaseTtl(packet);
+  return Deliver(place);
+}
+
+INLINE int FromUplink6(struct __sk_buff* skb, const struct spoke_table* table) {
+  struct ipv6hdr* packet = Ipv6(skb);
+  if (!packet) return TC_ACT_UNSPEC;
+  const struct spoke_address from = Address6(&packet->saddr);
+  const struct spoke_address to = Address6(&packet->daddr);
+  const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places6, &to);
+  if (!place || !Hop6(table, &from)) return TC_ACT_UNSPEC;
+  const struct spoke_pair6 pair = Pair6(&from, &to);
+  if (bpf_map_lookup_elem(&spoke_pairs6, &pair)) return TC_ACT_UNSPEC;
+  CountReceived(place->slot, 1, IpBytes(skb));
+  --packet->hop_limit;
+  return Deliver(place);
+}
+
+/* At the ingress of the uplink. */
+SEC("tc")
+int spoke_from_wire(struct __sk_buff* skb) {
+  /* To another host's MAC: seen because somebody listens to everything. */
+  if (skb->pkt_type != 0 /* PACKET_HOST */) return TC_ACT_UNSPEC;
+  const struct spoke_table* table = TableInForce();
+  if (!table) return TC_ACT_UNSPEC;
+  if (skb->protocol == bpf_htons(ETH_P_IP)) return FromUplink4(skb, table);
+  if (skb->protocol == bpf_htons(ETH_P_IPV6)) return FromUplink6(skb, table);
+  return TC_ACT_UNSPEC;
+}
+
+/* At the egress of the uplink and of pods' links: learns whose connections are translated. */
+SEC("tc")
+int spoke_leaving(struct __sk_buff* skb) {
+  if (!(skb->mark & SPOKE_TRANSLATED_MARK)) return TC_ACT_UNSPEC;
+  const __u64 now = bpf_ktime_get_coarse_ns();
+  if (skb->protocol == bpf_htons(ETH_P_IP)) {
+    const struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
+    if ((void*)(packet + 1) > (void*)(long)skb->data_end) return TC_ACT_UNSPEC;
+    const struct spoke_pair4 pair = Pair4(packet->saddr, packet->daddr);
+    bpf_map_update_elem(&spoke_pairs4, &pair, &now, BPF_ANY);
+  } else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+    const struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;
+    if ((void*)(packet + 1) > (void*)(long)skb->data_end) return TC_ACT_UNSPEC;
+    const struct spoke_address from = Address6(&packet->saddr);
+    const struct spoke_address to = Address6(&packet->daddr);
+    const struct spoke_pair6 pair = Pair6(&from, &to);
+    bpf_map_update_elem(&spoke_pairs6, &pair, &now, BPF_ANY);
+  }
+  return TC_ACT_UNSPEC;
+}
+
+/* The agent knows its own programs by this. None of the helpers used needs the GPL. */
+char spoke_license[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,49 @@
+// A FastPath in memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "netagent/kernel/fast_path.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe. It passes the same contract suite as the real one (fast_path_contract.h). What
+// the kernel would keep without an agent outlives the agent here if the same object is used again.
+class FakeFastPath final : public FastPath {
+ public:
+  explicit FakeFastPath(std::vector<std::string> devices) : devices_(std::move(devices)) {}
+
+  absl::StatusOr<bool> IsThere() override;
+  absl::Status Configure(const FastPathTable& table) override;
+  absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod) override;
+  absl::Status EndPod(uint64_t id) override;
+  absl::Status ForgetPod(uint64_t id) override;
+  absl::StatusOr<std::vector<FastPodReading>> Read() override;
+  absl::Status SweepTranslated() override { return broken_; }
+  absl::StatusOr<size_t> Repair() override;
+  absl::Status Remove() override;
+
+  // For tests: what has passed, what is in force, and how it fails from now on (OK: no more).
+  void Count(uint64_t id, const FastCounts& counts) { pods_.at(id).counts = counts; }
+  const std::optional<FastPathTable>& table() const { return table_; }
+  void Break(absl::Status status) { broken_ = std::move(status); }
+  // Somebody takes programs off so many devices.
+  void TakeOff(size_t devices) { missing_ = devices; }
+  // ForgetPod() fails.
+  void KeepAll(bool keep) { keep_ = keep; }
+
+ private:
+  const std::vector<std::string> devices_;
+  std::optional<FastPathTable> table_;
+  std::map<uint64_t, FastPodReading> pods_;
+  uint64_t last_id_ = 0;
+  absl::Status broken_;
+  bool keep_ = false;
+  size_t missing_ = 0;
+};
+
+}  // namespace spoke::netagent

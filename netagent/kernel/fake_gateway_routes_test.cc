@@ -1,0 +1,18 @@
+#include "netagent/kernel/fake_gateway_routes.h"
+
+#include "netagent/kernel/gateway_routes_contract.h"
+
+namespace spoke::netagent {
+namespace {
+
+struct Fake final : GatewayRoutesUnderTest {
+  GatewayRoutes& routes() override { return fake; }
+  FakeGatewayRoutes fake;
+};
+
+INSTANTIATE_TEST_SUITE_P(Fake, GatewayRoutesContract, testing::Values(MakeGatewayRoutes([] {
+                           return std::make_unique<Fake>();
+                         })));
+
+}  // namespace
+}  // namespace spoke::netagent

@@ -1,0 +1,78 @@
+// The fast path: packets between a pod here and an address inside the cluster pass from device to
+// device, by programs at the devices' ingress (tc-bpf(8)), and meet neither routing, nor nf_tables,
+// nor connection tracking. Everything that a program does not know for certain goes the ordinary
+// way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "netagent/core/fast_hop.h"
+#include "netagent/core/traffic_pod.h"
+
+namespace spoke::netagent {
+
+// Longer than connection tracking remembers one that is idle: kube-proxy sets a day.
+inline constexpr absl::Duration kTranslatedFor = absl::Hours(25);
+
+// More would take the one who repairs too long.
+inline constexpr size_t kRepairedAtOnce = 64;
+
+// The most pods, those included that have ended and are not forgotten yet.
+inline constexpr size_t kMaxFastPods = 1024;
+
+// Not thread-safe. What it has put into the kernel stays there, and works, without the agent; the
+// next agent takes it over with all counts.
+//
+// A packet is taken only if: both ends are in fast blocks or are fast pods, and at least one is a
+// pod here; its source is the address of the pod it comes from; TTL (hop limit) is above 1, and
+// falls by one; it has no IP options; and nobody has translated a connection between its two
+// addresses within kTranslatedFor: packets that bear kTranslatedMark (claims.h) when they leave a
+// pod's link or the uplink tell of one, and both directions of the pair then go the ordinary way.
+class FastPath {
+ public:
+  virtual ~FastPath() = default;
+
+  // Whether a device runs programs of an earlier agent. Errors: kUnavailable, kInternal.
+  virtual absl::StatusOr<bool> IsThere() = 0;
+
+  // Puts the programs onto the uplink, or changes what they go by; the pods stay. Errors:
+  // kNotFound (no such uplink); kInvalidArgument (too many hops; two families in one);
+  // kUnimplemented (the kernel lacks something, which is named); kPermissionDenied; kInternal.
+  virtual absl::Status Configure(const FastPathTable& table) = 0;
+
+  // The pod's packets go the fast way from now on. Returns the id under which it is counted, from
+  // 0: no id is ever used again. Errors: kFailedPrecondition (Configure() first);
+  // kResourceExhausted (kMaxFastPods); kAlreadyExists (an address is another fast pod's);
+  // kInternal.
+  virtual absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod) = 0;
+
+  // From now on they go the ordinary way; its counts stay readable. OK when it is not there, or has
+  // ended already.
+  virtual absl::Status EndPod(uint64_t id) = 0;
+
+  // Its counts are no longer wanted. OK when it is not there. Ends it, if it has not ended.
+  virtual absl::Status ForgetPod(uint64_t id) = 0;
+
+  // All pods that are not forgotten, those of earlier agents too; by id.
+  virtual absl::StatusOr<std::vector<FastPodReading>> Read() = 0;
+
+  // Forgets pairs of addresses of which nothing translated has passed for kTranslatedFor. Call
+  // every few minutes.
+  virtual absl::Status SweepTranslated() = 0;
+
+  // Puts back what somebody has taken off: of the uplink, and of kRepairedAtOnce pods in turn.
+  // Returns from how many devices something was missing. Call every few seconds.
+  virtual absl::StatusOr<size_t> Repair() = 0;
+
+  // Takes everything off again, also what an earlier agent has left: all packets go the ordinary
+  // way.
+  virtual absl::Status Remove() = 0;
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,33 @@
+// One back end of a host's iptables: where its rules are kept, and read and added by us.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/ip/address.h"
+#include "netagent/core/iptables_rules.h"
+#include "netagent/core/published_rules.h"
+
+namespace spoke::netagent {
+
+// Of the network namespace of the calling thread. Read() may be called from any thread, Append()
+// from one.
+class Iptables {
+ public:
+  virtual ~Iptables() = default;
+
+  // Those of the tables `names` that exist, with rules and counters; creates none. Errors:
+  // kUnavailable (others kept changing them: try again); kUnimplemented (there are some, and
+  // nothing on this host can read them); kDeadlineExceeded; kResourceExhausted; kInternal.
+  virtual absl::StatusOr<std::vector<IptablesTable>> Read(
+      ip::Family family, const std::vector<std::string>& names) = 0;
+
+  // Puts the rules behind what is in their chains, in order, and makes their table and chains where
+  // they are missing. What is there keeps its counters. Errors: as Read(); the first rules may have
+  // been added then.
+  virtual absl::Status Append(const std::vector<PublishedRule>& rules) = 0;
+};
+
+}  // namespace spoke::netagent

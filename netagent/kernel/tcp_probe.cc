@@ -1,0 +1,69 @@
+#include "netagent/kernel/tcp_probe.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace spoke::netagent {
+namespace {
+
+int ConnectTo(int fd, const ip::Address& address, uint16_t port) {
+  const std::string bytes = address.ToBytes();
+  if (address.is_v4()) {
+    sockaddr_in there{};
+    there.sin_family = AF_INET;
+    there.sin_port = htons(port);
+    std::memcpy(&there.sin_addr, bytes.data(), bytes.size());
+    return ::connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof(there));
+  }
+  sockaddr_in6 there{};
+  there.sin6_family = AF_INET6;
+  there.sin6_port = htons(port);
+  std::memcpy(&there.sin6_addr, bytes.data(), bytes.size());
+  return ::connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof(there));
+}
+
+}  // namespace
+
+void SocketTcpProbe::Begin(const ip::Address& address, uint16_t port, absl::Time now) {
+  os::UniqueFd fd(::socket(address.is_v4() ? AF_INET : AF_INET6,
+                           SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  // Closing resets: the other side need not keep what says nothing.
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  if (fd.valid()) {
+    (void)::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    if (ConnectTo(fd.get(), address, port) < 0 && errno != EINPROGRESS) fd = os::UniqueFd();
+  }
+  attempts_.insert_or_assign(address, Attempt{std::move(fd), now});
+}
+
+std::vector<std::pair<ip::Address, bool>> SocketTcpProbe::Collect(absl::Time now) {
+  std::vector<std::pair<ip::Address, bool>> ended;
+  for (auto at = attempts_.begin(); at != attempts_.end();) {
+    const Attempt& attempt = at->second;
+    pollfd ready{.fd = attempt.fd.get(), .events = POLLOUT, .revents = 0};
+    bool over = !attempt.fd.valid();
+    bool works = false;
+    if (!over && ::poll(&ready, 1, 0) > 0) {
+      int error = 0;
+      socklen_t size = sizeof(error);
+      over = true;
+      works =
+          ::getsockopt(attempt.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+    }
+    if (!over && now - attempt.began < kPatience) {
+      ++at;
+      continue;
+    }
+    ended.emplace_back(at->first, works);
+    at = attempts_.erase(at);
+  }
+  return ended;
+}
+
+}  // namespace spoke::netagent

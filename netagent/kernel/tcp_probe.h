@@ -1,0 +1,42 @@
+// Whether something listens at TCP ports: many at once, without waiting.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "lib/os/unique_fd.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe.
+class TcpProbe {
+ public:
+  virtual ~TcpProbe() = default;
+
+  // Begins to connect; one that is under way to the address is given up.
+  virtual void Begin(const ip::Address& address, uint16_t port, absl::Time now) = 0;
+  // Those that have ended, and whether they reached somebody. One that has not within kPatience has
+  // failed. Returns at once.
+  virtual std::vector<std::pair<ip::Address, bool>> Collect(absl::Time now) = 0;
+
+  static constexpr absl::Duration kPatience = absl::Seconds(1);
+};
+
+class SocketTcpProbe final : public TcpProbe {
+ public:
+  void Begin(const ip::Address& address, uint16_t port, absl::Time now) override;
+  std::vector<std::pair<ip::Address, bool>> Collect(absl::Time now) override;
+
+ private:
+  struct Attempt {
+    os::UniqueFd fd;  // Invalid: it has failed already.
+    absl::Time began;
+  };
+  std::map<ip::Address, Attempt> attempts_;
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,129 @@
+#include "netagent/sync/fast_pods.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/status.h"
+
+namespace spoke::netagent {
+namespace {
+
+// A sweep passes over all pairs, of which there may be tens of thousands.
+constexpr uint64_t kLooksPerSweep = 30;
+
+bool IsOf(const FastPodReading& reading, const TrafficPod& pod) {
+  return reading.host_index == pod.host_index &&
+         std::is_permutation(reading.addresses.begin(), reading.addresses.end(),
+                             pod.addresses.begin(), pod.addresses.end());
+}
+
+}  // namespace
+
+absl::Status FastPods::TakeOver(const FastPathTable& table, const Pods& live) {
+  ids_.clear();
+  if (path_ == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool is_there, path_->IsThere());
+  if (!is_there) return absl::OkStatus();
+  RETURN_IF_ERROR(path_->Configure(table));
+  loaded_ = true;
+  ASSIGN_OR_RETURN(const auto readings, path_->Read());
+  for (const FastPodReading& reading : readings) {
+    if (reading.ended) continue;
+    const auto pod = std::find_if(live.begin(), live.end(), [&](const auto& candidate) {
+      return IsOf(reading, candidate.second);
+    });
+    if (pod == live.end()) {
+      RETURN_IF_ERROR(path_->EndPod(reading.id));
+    } else {
+      ids_[pod->first] = reading.id;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FastPods::Prepare(const std::string& uplink) {
+  if (path_ == nullptr) return absl::UnimplementedError("nothing that could do it");
+  if (loaded_) return absl::OkStatus();
+  RETURN_IF_ERROR(path_->Configure({.uplink = uplink, .hops = {}}));
+  loaded_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status FastPods::Put(const FastPathTable& table, const Pods& live,
+                           const std::function<bool(const TrafficPod&)>& is_fast) {
+  if (path_ == nullptr) return absl::OkStatus();
+  if (!std::exchange(on_, true) && (!tracks_ || tracks_())) {
+    for (const auto& [link, pod] : live) {
+      if (!ids_.contains(link)) too_old_.insert(link);
+    }
+  }
+  RETURN_IF_ERROR(path_->Configure(table));
+  for (const auto& [link, pod] : live) {
+    if (!is_fast(pod)) {
+      RETURN_IF_ERROR(End(link));
+    } else if (!ids_.contains(link) && !too_old_.contains(link)) {
+      Add(pod);  // One that is refused does not keep the others from it.
+    }
+  }
+  return absl::OkStatus();
+}
+
+void FastPods::TurnOff() {
+  on_ = false;
+  if (path_ == nullptr) return;
+  for (const auto& [link, id] : ids_) {
+    if (const absl::Status status = path_->EndPod(id); !status.ok()) {
+      log_.Warn("fast_path_refused", {{"link", link}, {"error", status}});
+    }
+  }
+  ids_.clear();
+}
+
+void FastPods::Add(const TrafficPod& pod) {
+  if (path_ == nullptr || !on_) return;
+  const auto id = path_->AddPod(pod);
+  if (id.ok()) {
+    ids_[pod.host_link] = *id;
+  } else {
+    log_.Warn("fast_path_refused", {{"link", pod.host_link}, {"error", id.status()}});
+  }
+}
+
+absl::Status FastPods::End(const std::string& host_link) {
+  too_old_.erase(host_link);
+  const auto at = ids_.find(host_link);
+  if (at == ids_.end()) return absl::OkStatus();
+  RETURN_IF_ERROR(path_->EndPod(at->second));
+  ids_.erase(at);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<FastPodReading>> FastPods::Read(std::set<uint64_t>& folded) {
+  if (path_ == nullptr || !loaded_) {
+    folded.clear();
+    return std::vector<FastPodReading>();
+  }
+  ASSIGN_OR_RETURN(std::vector<FastPodReading> readings, path_->Read());
+  std::set<uint64_t> still;
+  const auto counted_elsewhere = [&](const FastPodReading& reading) {
+    if (!folded.contains(reading.id)) return false;
+    if (!path_->ForgetPod(reading.id).ok()) still.insert(reading.id);
+    return true;
+  };
+  readings.erase(std::remove_if(readings.begin(), readings.end(), counted_elsewhere),
+                 readings.end());
+  folded = std::move(still);
+  return readings;
+}
+
+void FastPods::Forget(const std::vector<uint64_t>& ids) {
+  for (const uint64_t id : ids) path_->ForgetPod(id).IgnoreError();  // Else at the next Read().
+}
+
+absl::StatusOr<size_t> FastPods::Look() {
+  if (path_ == nullptr || !loaded_) return size_t{0};
+  if (++looks_ % kLooksPerSweep == 0) RETURN_IF_ERROR(path_->SweepTranslated());
+  return path_->Repair();
+}
+
+}  // namespace spoke::netagent

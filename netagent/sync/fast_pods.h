@@ -1,0 +1,76 @@
+// Which pods go by the fast path: the one who tells it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/telemetry/log.h"
+#include "netagent/core/fast_hop.h"
+#include "netagent/core/traffic_pod.h"
+#include "netagent/kernel/fast_path.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe; Traffic owns it.
+//
+// A connection that somebody translates must not come here with one of its directions. The fast
+// path learns of it from its packets, but not of one that began before the fast path did. So, where
+// connections are tracked, a pod that is older than the fast path keeps to the ordinary way until
+// it ends.
+class FastPods {
+ public:
+  using Pods = std::map<std::string, TrafficPod>;  // By host link.
+
+  // Borrows; without a `path` nothing is ever fast. `tracks` says whether the kernel tracks any
+  // connection now.
+  FastPods(FastPath* path, std::function<bool()> tracks, telemetry::Log& log)
+      : path_(path), tracks_(std::move(tracks)), log_(log) {}
+
+  // Takes over what an earlier agent has left, if any: pods that are still there go on, the others
+  // end. Errors: as FastPath has them; nothing is taken over then.
+  absl::Status TakeOver(const FastPathTable& table, const Pods& live);
+
+  // Makes sure that the kernel can do it, before anything relies on it. Errors: as
+  // FastPath::Configure().
+  absl::Status Prepare(const std::string& uplink);
+
+  // Goes by `table` from now on, and lets those of `live` go by it that `is_fast` says and that
+  // may; one that the kernel refuses is as in Add(). Errors: as FastPath::Configure() and EndPod().
+  absl::Status Put(const FastPathTable& table, const Pods& live,
+                   const std::function<bool(const TrafficPod&)>& is_fast);
+  // All go the ordinary way from now on. Errors are only logged.
+  void TurnOff();
+
+  // One more. If the kernel refuses, it goes the ordinary way, and that is logged.
+  void Add(const TrafficPod& pod);
+  // OK when it was not fast.
+  absl::Status End(const std::string& host_link);
+
+  // All that was counted, and forgets those that are `folded`. Nothing without a path.
+  absl::StatusOr<std::vector<FastPodReading>> Read(std::set<uint64_t>& folded);
+  // Their counts are kept elsewhere. Those that cannot be forgotten now stay in `folded` of Read().
+  void Forget(const std::vector<uint64_t>& ids);
+  // Forgets what is old, and puts back what somebody has taken off: the number of devices, or why
+  // it could not be looked at.
+  absl::StatusOr<size_t> Look();
+
+  size_t size() const { return ids_.size(); }
+
+ private:
+  FastPath* const path_;
+  const std::function<bool()> tracks_;
+  telemetry::Log& log_;
+  std::map<std::string, uint64_t> ids_;  // Of those that are fast.
+  std::set<std::string> too_old_;
+  uint64_t looks_ = 0;
+  bool on_ = false;
+  bool loaded_ = false;
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,466 @@
+#include "netagent/sync/traffic.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr std::string_view kEgressPrefix = "egress_";
+constexpr std::string_view kNatHostPrefix = "nathost_";
+
+// Whether it is certain that a transaction that ended so did not happen.
+bool DidNotHappen(const absl::Status& status) {
+  return !absl::IsDeadlineExceeded(status) && !absl::IsDataLoss(status) &&
+         !absl::IsInternal(status);
+}
+
+// As PodTraffic promises.
+absl::Status Narrow(const absl::Status& status) {
+  if (status.ok() || absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) {
+    return status;
+  }
+  return absl::InternalError(status.message());
+}
+
+bool IsPolicysFault(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
+}
+
+bool SameRules(const std::vector<nft::RuleReading>& one,
+               const std::vector<nft::RuleReading>& other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](const nft::RuleReading& a, const nft::RuleReading& b) {
+                      return a.handle == b.handle && a.chain == b.chain && a.comment == b.comment;
+                    });
+}
+
+std::vector<TrafficPod> PodsOf(const TrafficLedger& ledger) {
+  std::vector<TrafficPod> pods;
+  for (const auto& [link, pod] : ledger.live()) pods.push_back(pod);
+  return pods;
+}
+
+}  // namespace
+
+struct Traffic::Found {
+  bool table = false;
+  bool other_schema = false;
+  TrafficReadings readings;
+  TrafficLabels labels;
+  std::vector<nft::RuleReading> rules;
+};
+
+Traffic::Traffic(Settings settings, const Edges& edges)
+    : settings_(std::move(settings)),
+      tables_(edges.tables),
+      routes_(edges.routes),
+      clock_(edges.clock),
+      log_(edges.log),
+      put_gateway_routes_(edges.put_gateway_routes),
+      fast_pods_(edges.fast_path, edges.tracks_connections, edges.log) {}
+
+absl::StatusOr<Traffic::Decision> Traffic::Decide(const Policy& policy) {
+  Decision next{.policy = policy};
+  ASSIGN_OR_RETURN(next.classes, ClassMap::Compile(policy, groups_));
+  RETURN_IF_ERROR(CheckWayToServer(next.classes));
+  ASSIGN_OR_RETURN(const NodeNetwork network, routes_.Read(settings_.fast_path.uplink));
+  EgressSettings egress = settings_.egress;
+  for (const NodeAddress& own : network.addresses) egress.own.insert(own.address);
+  ASSIGN_OR_RETURN(next.egress, EgressRules::Compile(policy, next.classes, healthy_, egress));
+  next.fast = FastPathPlan::Plan(settings_.fast_path, next.classes, network);
+  return next;
+}
+
+absl::Status Traffic::CheckWayToServer(const ClassMap& classes) const {
+  if (!settings_.server_addresses) return absl::OkStatus();
+  for (const ip::Address& server : settings_.server_addresses()) {
+    if (classes.ClassOf(server) != kPeerSpoke) continue;
+    return absl::FailedPreconditionError(
+        fmt::format("the server's address {} would be of the class peer-spoke: this node would cut "
+                    "its own way to it",
+                    server.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+bool Traffic::IsFast(const Decision& decision, const TrafficPod& pod) const {
+  // Everything that passes by it counts as the cluster's.
+  const auto in_cluster = [&](const ip::Address& address) {
+    return decision.classes.ClassOf(address) == kCluster;
+  };
+  return std::all_of(pod.addresses.begin(), pod.addresses.end(), in_cluster) &&
+         decision.fast.WhyNot(pod, decision.egress->KeepsFromFastPath(pod)).empty();
+}
+
+absl::Status Traffic::Commit(const nft::Transaction& transaction) {
+  if (transaction.empty()) return absl::OkStatus();
+  const absl::Status status = tables_.Apply(transaction);
+  if (status.ok()) {
+    if (generation_) ++*generation_;
+    return status;
+  }
+  if (!DidNotHappen(status)) {
+    suspect_ = true;
+    generation_.reset();
+  }
+  return status;
+}
+
+void Traffic::AppendAll(const Decision& decision, const std::vector<nft::RuleReading>& seen,
+                        nft::Transaction& transaction) {
+  AppendTrafficTable(decision.classes, {.mark_translated = decision.fast.on()}, transaction);
+  decision.egress->AppendTables(seen, transaction);
+  for (const auto& [link, pod] : ledger_.live()) {
+    AppendTrafficPod(pod, transaction);
+    decision.egress->AppendPod(pod, transaction);
+  }
+}
+
+void Traffic::PrepareFast(Decision& decision) {
+  if (!decision.fast.on()) return;
+  const absl::Status status = fast_pods_.Prepare(settings_.fast_path.uplink);
+  if (status.ok()) return;
+  settings_.fast_path.missing = base::MessageOf(status);
+  log_.Warn("fast_path_unavailable", {{"error", status}});
+  decision.fast =
+      FastPathPlan::Plan(settings_.fast_path, decision.classes, decision.fast.network());
+}
+
+void Traffic::PutFast(Decision& decision) {
+  if (!decision.fast.on()) return fast_pods_.TurnOff();
+  const absl::Status status =
+      fast_pods_.Put(decision.fast.Table(), ledger_.live(),
+                     [&](const TrafficPod& pod) { return IsFast(decision, pod); });
+  if (status.ok()) return;
+  settings_.fast_path.missing = base::MessageOf(status);
+  log_.Warn("fast_path_unavailable", {{"error", status}});
+  decision.fast =
+      FastPathPlan::Plan(settings_.fast_path, decision.classes, decision.fast.network());
+  fast_pods_.TurnOff();
+}
+
+absl::Status Traffic::Put(Decision decision) {
+  auto seen = tables_.ReadRules(kSpokeTable);
+  if (absl::IsNotFound(seen.status())) seen = std::vector<nft::RuleReading>();
+  RETURN_IF_ERROR(seen.status());
+  // Routes before the rules that lead there.
+  if (put_gateway_routes_) RETURN_IF_ERROR(put_gateway_routes_(decision.egress->GatewayMarks()));
+  PrepareFast(decision);
+  nft::Transaction transaction;
+  AppendAll(decision, *seen, transaction);
+  RETURN_IF_ERROR(Commit(transaction));
+  // Behind the rules that tell it of translated connections.
+  PutFast(decision);
+  if (decision.fast.state() != in_force_.fast.state()) {
+    log_.Info("fast_path", {{"state", decision.fast.state()}});
+  }
+  in_force_ = std::move(decision);
+  settings_.egress.tracked = settings_.egress.tracked || in_force_.egress->NeedsTracking();
+  settings_.egress.known_marks = in_force_.egress->GatewayMarks();
+  for (const auto& [name, number] : in_force_.classes.groups()) groups_[name] = number;
+  suspect_ = false;
+  // Where they cannot be read the next look does it.
+  auto rules = ReadOwnRules();
+  auto generation = tables_.Generation();
+  generation_ = rules.ok() && generation.ok() ? std::optional(*generation) : std::nullopt;
+  rules_ = rules.ok() ? *std::move(rules) : std::vector<nft::RuleReading>();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Traffic::Found> Traffic::FindTables() {
+  Found found;
+  const auto counters = tables_.ReadCounters(kSpokeTable);
+  if (absl::IsNotFound(counters.status())) return found;
+  if (!counters.ok()) return counters.status();
+  found.table = true;
+  found.labels = ReadLabels(*counters);
+  found.other_schema = found.labels.schema != kTrafficSchema;
+  ASSIGN_OR_RETURN(found.readings, ReadAll());
+  ASSIGN_OR_RETURN(found.rules, tables_.ReadRules(kSpokeTable));
+  return found;
+}
+
+// Before anything is read: what the fast path has counted is a part of it.
+absl::Status Traffic::TakeOverFast(const Policy& policy) {
+  auto decision = Decide(policy);
+  if (IsPolicysFault(decision.status())) decision = Decide(Policy{});
+  RETURN_IF_ERROR(decision.status());
+  const absl::Status status = fast_pods_.TakeOver(decision->fast.Table(), ledger_.live());
+  if (status.ok()) return status;
+  if (absl::IsUnavailable(status)) return Narrow(status);
+  settings_.fast_path.missing = base::MessageOf(status);
+  log_.Warn("fast_path_unavailable", {{"error", status}});
+  return absl::OkStatus();
+}
+
+absl::Status Traffic::Start(const Policy& policy, const std::vector<TrafficPod>& pods) {
+  ledger_ = TrafficLedger();
+  for (const TrafficPod& pod : pods) ledger_.Began(pod);
+  RETURN_IF_ERROR(TakeOverFast(policy));
+  ASSIGN_OR_RETURN(const Found found, FindTables());
+  groups_ = found.labels.groups;
+  // Rules of egress policies track connections, and these go on.
+  settings_.egress.tracked =
+      settings_.egress.tracked ||
+      std::any_of(found.rules.begin(), found.rules.end(), [](const nft::RuleReading& rule) {
+        return rule.chain.compare(0, kEgressPrefix.size(), kEgressPrefix) == 0;
+      });
+  epoch_ = found.labels.epoch.value_or(clock_.Now());
+  auto decision = Decide(policy);
+  if (IsPolicysFault(decision.status())) {
+    log_.Error("traffic_policy_refused",
+               {{"version", policy.version}, {"error", decision.status()}});
+    decision = Decide(Policy{});
+  }
+  RETURN_IF_ERROR(decision.status());
+
+  nft::Transaction before;
+  if (found.table && found.other_schema) AppendTakeOver(found.readings, before);
+  AppendAll(*decision, found.other_schema ? std::vector<nft::RuleReading>() : found.rules, before);
+  if (!found.labels.epoch) AppendEpoch(epoch_, before);
+  // Pods that went while no agent was there.
+  AddressOwners left;
+  for (const auto& [address, pod_namespace] : found.labels.namespaces) {
+    if (!ledger_.Knows(address)) left[address] = pod_namespace;
+  }
+  std::vector<uint64_t> folded;
+  if (!left.empty()) folded = AppendFold(left, found.readings, decision->classes, before);
+  RETURN_IF_ERROR(Narrow(base::Annotate(Commit(before), "take over the table spoke")));
+  fast_pods_.Forget(folded);
+  RETURN_IF_ERROR(Narrow(Put(*std::move(decision))));
+  started_ = true;
+  next_look_ = clock_.Now() + kLook;
+  log_.Info("traffic_started", {{"pods", pods.size()},
+                                {"taken_over", found.table},
+                                {"settled", left.size()},
+                                {"fast_path", in_force_.fast.state()}});
+  return absl::OkStatus();
+}
+
+absl::Status Traffic::Attach(const TrafficPod& pod) {
+  if (!started_) return absl::UnavailableError("traffic is not ready yet");
+  if (const TrafficPod* known = ledger_.Find(pod.host_link); known != nullptr) {
+    if (*known == pod) return absl::OkStatus();
+    RETURN_IF_ERROR(Detach(pod.host_link));
+  }
+  if (const AddressOwners owners = ledger_.InTheWayOf(pod); !owners.empty()) {
+    RETURN_IF_ERROR(Settle(owners));
+  }
+  nft::Transaction transaction;
+  AppendTrafficPod(pod, transaction);
+  in_force_.egress->AppendPod(pod, transaction);
+  const absl::Status status = Commit(transaction);
+  if (!status.ok()) {
+    // Somebody may have changed what the transaction builds upon.
+    generation_.reset();
+    next_look_ = clock_.Now();
+    return Narrow(base::Annotate(status, "count the pod's traffic"));
+  }
+  ledger_.Began(pod);
+  if (IsFast(in_force_, pod)) fast_pods_.Add(pod);
+  return absl::OkStatus();
+}
+
+absl::Status Traffic::Detach(const std::string& host_link) {
+  const TrafficPod* pod = ledger_.Find(host_link);
+  if (pod == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(Narrow(base::Annotate(fast_pods_.End(host_link), "end the pod's traffic")));
+  nft::Transaction transaction;
+  AppendTrafficPodRemoval(*pod, transaction);
+  in_force_.egress->AppendPodRemoval(*pod, transaction);
+  absl::Status status = Commit(transaction);
+  // Somebody has taken away what was to be removed: all is put anew, without this pod.
+  const bool anew = absl::IsNotFound(status);
+  if (!status.ok() && !anew) return Narrow(base::Annotate(status, "end the pod's traffic"));
+  const TrafficPod gone = *pod;
+  ledger_.Ended(host_link, clock_.Now());
+  if (!anew) return absl::OkStatus();
+  status = Put(in_force_);
+  if (status.ok()) {
+    ++drift_repaired_;
+    return status;
+  }
+  ledger_.Restore(gone);
+  return Narrow(base::Annotate(status, "end the pod's traffic"));
+}
+
+absl::Status Traffic::OnPolicy(const Policy& policy) {
+  auto decision = Decide(policy);
+  RETURN_IF_ERROR(decision.status());
+  const absl::Status status = Put(*std::move(decision));
+  // Not the policy's fault, unless the kernel says so.
+  return absl::IsInvalidArgument(status) ? absl::InternalError(status.message()) : Narrow(status);
+}
+
+absl::Status Traffic::OnGateways(std::set<ip::Address> healthy) {
+  if (healthy == healthy_) return absl::OkStatus();
+  std::swap(healthy, healthy_);
+  const absl::Status status = OnPolicy(in_force_.policy);
+  if (!status.ok()) std::swap(healthy, healthy_);
+  return status;
+}
+
+absl::Status Traffic::OnIpMasq(std::optional<IpMasqConfig> ip_masq) {
+  if (ip_masq == settings_.egress.ip_masq) return absl::OkStatus();
+  std::swap(ip_masq, settings_.egress.ip_masq);
+  const absl::Status status = OnPolicy(in_force_.policy);
+  if (!status.ok()) std::swap(ip_masq, settings_.egress.ip_masq);
+  return status;
+}
+
+absl::Status Traffic::Settle(const AddressOwners& owners) {
+  ASSIGN_OR_RETURN(const TrafficReadings readings, ReadAll());
+  nft::Transaction transaction;
+  const std::vector<uint64_t> ids = AppendFold(owners, readings, in_force_.classes, transaction);
+  RETURN_IF_ERROR(Narrow(base::Annotate(Commit(transaction), "settle pods that have gone")));
+  fast_pods_.Forget(ids);
+  ledger_.Settled(owners);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TrafficReadings> Traffic::ReadAll() {
+  TrafficReadings readings;
+  const auto read = [&](const nft::TableKey& table, const std::string& set,
+                        std::vector<nft::ElementReading>& out) -> absl::Status {
+    auto elements = tables_.ReadSet(table, set);
+    // A set of another schema, or one that somebody has deleted, which the next look will see.
+    if (absl::IsNotFound(elements.status())) return absl::OkStatus();
+    if (!elements.ok()) return elements.status();
+    out = *std::move(elements);
+    return absl::OkStatus();
+  };
+  for (CountingSet& set : CountingSets()) {
+    SetReading& reading = readings.pods.emplace_back(SetReading{std::move(set), {}});
+    RETURN_IF_ERROR(read(reading.set.table, reading.set.name, reading.elements));
+  }
+  RETURN_IF_ERROR(read(kSpokeTable, "host_in", readings.host_in));
+  RETURN_IF_ERROR(read(kSpokeTable, "host_out", readings.host_out));
+  ASSIGN_OR_RETURN(readings.counters, tables_.ReadCounters(kSpokeTable));
+  std::vector<nft::ElementReading> folded;
+  RETURN_IF_ERROR(read(kSpokeTable, kFolded, folded));
+  for (const nft::ElementReading& reading : folded) {
+    if (const auto id = NumberOfKey(reading.element.key)) readings.folded.insert(*id);
+  }
+  ASSIGN_OR_RETURN(readings.fast, fast_pods_.Read(readings.folded));
+  return readings;
+}
+
+absl::StatusOr<TrafficTotals> Traffic::Read(bool is_scrape) {
+  ASSIGN_OR_RETURN(const TrafficReadings readings, ReadAll());
+  TrafficTotals totals = ledger_.Total(readings, groups_, is_scrape);
+  totals.epoch = epoch_;
+  totals.fast_path = in_force_.fast.on();
+  totals.fast_path_state = in_force_.fast.state();
+  totals.drift_repaired = drift_repaired_;
+  return totals;
+}
+
+void Traffic::Tick() {
+  if (!started_ || clock_.Now() < NextWake()) return;
+  Look();
+}
+
+absl::Time Traffic::NextWake() const {
+  if (!started_) return absl::InfiniteFuture();
+  return next_look_;
+}
+
+void Traffic::Look() {
+  next_look_ = clock_.Now() + kLook;
+  LookAtRoutes();
+  if (const absl::Status status = LookForDrift(); !status.ok()) {
+    log_.Warn("traffic_look_failed", {{"error", status}});
+    return;
+  }
+  LookAtFastPath();
+  const AddressOwners due = ledger_.Due(clock_.Now());
+  if (due.empty()) return;
+  if (const absl::Status status = Settle(due); !status.ok()) {
+    log_.Warn("traffic_look_failed", {{"error", status}});
+  }
+}
+
+void Traffic::LookAtFastPath() {
+  const auto repaired = fast_pods_.Look();
+  if (!repaired.ok()) {
+    log_.Warn("traffic_look_failed", {{"error", repaired.status()}});
+  } else if (*repaired > 0) {
+    log_.Warn("traffic_rules_changed",
+              {{"what", fmt::format("programs of {} devices have been taken off", *repaired)}});
+    ++drift_repaired_;
+  }
+}
+
+void Traffic::LookAtRoutes() {
+  const auto network = routes_.Read(settings_.fast_path.uplink);
+  if (!network.ok()) {
+    log_.Warn("traffic_look_failed", {{"error", network.status()}});
+    return;
+  }
+  FastPathPlan plan = FastPathPlan::Plan(settings_.fast_path, in_force_.classes, *network);
+  if (plan == in_force_.fast) return;
+  Decision next = in_force_;
+  next.fast = std::move(plan);
+  if (const absl::Status status = Put(std::move(next)); !status.ok()) {
+    log_.Warn("traffic_look_failed", {{"error", status}});
+  }
+}
+
+absl::StatusOr<std::vector<nft::RuleReading>> Traffic::ReadOwnRules() {
+  ASSIGN_OR_RETURN(std::vector<nft::RuleReading> rules, tables_.ReadRules(kSpokeTable));
+  // The NAT host's role looks after its own.
+  const auto others = [](const nft::RuleReading& rule) {
+    return rule.chain.compare(0, kNatHostPrefix.size(), kNatHostPrefix) == 0;
+  };
+  rules.erase(std::remove_if(rules.begin(), rules.end(), others), rules.end());
+  return rules;
+}
+
+absl::Status Traffic::LookForDrift() {
+  ASSIGN_OR_RETURN(const uint32_t generation, tables_.Generation());
+  if (!suspect_ && generation_ == generation) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string drift, FindDrift());
+  if (!suspect_ && drift.empty()) {
+    generation_ = generation;  // Somebody changed tables of others.
+    return absl::OkStatus();
+  }
+  const bool others = !drift.empty() && !suspect_;
+  if (others) log_.Warn("traffic_rules_changed", {{"what", drift}});
+  RETURN_IF_ERROR(Put(in_force_));
+  if (others) ++drift_repaired_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Traffic::FindDrift() {
+  auto rules = ReadOwnRules();
+  if (absl::IsNotFound(rules.status())) return "the table spoke has been deleted";
+  if (!rules.ok()) return rules.status();
+  if (!SameRules(*rules, rules_)) {
+    for (const nft::RuleReading& rule : *rules) {
+      if (std::none_of(rules_.begin(), rules_.end(), [&](const nft::RuleReading& own) {
+            return own.handle == rule.handle && own.comment == rule.comment;
+          })) {
+        return fmt::format("a rule of somebody else in chain {} ({})", rule.chain, rule.comment);
+      }
+    }
+    return "rules of ours are missing";
+  }
+  for (const auto& [set, keys] : ExpectedKeys(in_force_.classes, PodsOf(ledger_))) {
+    const auto elements = tables_.ReadSet(kSpokeTable, set);
+    if (absl::IsNotFound(elements.status())) return fmt::format("set {} has been deleted", set);
+    if (!elements.ok()) return elements.status();
+    std::set<nft::Bytes> found;
+    for (const nft::ElementReading& reading : *elements) {
+      const nft::Element& element = reading.element;
+      found.insert(nft::Join({element.key, element.last, element.value}));
+    }
+    if (found != keys) return fmt::format("set {} has other elements", set);
+  }
+  return "";
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,146 @@
+// Counts, isolates and speeds up what pods send and receive: the one owner of the table "spoke" in
+// this node's nf_tables and of its fast path.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "lib/os/clock.h"
+#include "lib/telemetry/log.h"
+#include "netagent/core/egress_rules.h"
+#include "netagent/core/fast_path.h"
+#include "netagent/core/policy_bundle.h"
+#include "netagent/core/traffic_class.h"
+#include "netagent/core/traffic_ledger.h"
+#include "netagent/core/traffic_plan.h"
+#include "netagent/core/traffic_pod.h"
+#include "netagent/core/traffic_totals.h"
+#include "netagent/kernel/fast_path.h"
+#include "netagent/kernel/nft_tables.h"
+#include "netagent/kernel/node_routes.h"
+#include "netagent/sync/fast_pods.h"
+#include "netagent/sync/pod_traffic.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe; the agent's one loop owns it.
+class Traffic : public PodTraffic {
+ public:
+  struct Edges {
+    NftTables& tables;
+    NodeRoutes& routes;
+    const os::Clock& clock;
+    telemetry::Log& log;
+    // Makes the routes that packets with a gateway's mark take, before rules give any that mark.
+    std::function<absl::Status(const std::map<uint32_t, ip::Address>&)> put_gateway_routes = {};
+    FastPath* fast_path = nullptr;  // Without it nothing is fast.
+    // As FastPods has it; empty: some are.
+    std::function<bool()> tracks_connections = {};
+  };
+  struct Settings {
+    EgressSettings egress;
+    FastPathSettings fast_path;
+    // Where the server is, as far as it is known. A policy that would cut the way there is refused.
+    std::function<std::vector<ip::Address>()> server_addresses = {};
+  };
+  // Borrows the edges.
+  Traffic(Settings settings, const Edges& edges);
+
+  // What of egress the node's own configuration says. Before Start().
+  void UseEgress(EgressSettings settings) { settings_.egress = std::move(settings); }
+
+  // Takes over what the kernel has: counters go on. A policy that is refused is logged, and the one
+  // that says nothing put in its place. Errors: as Attach(); call it again.
+  absl::Status Start(const Policy& policy, const std::vector<TrafficPod>& pods);
+
+  absl::Status Attach(const TrafficPod& pod) override;
+  absl::Status Detach(const std::string& host_link) override;
+
+  // The whole of it or nothing; OK means that it is in force. Errors: kInvalidArgument (blocks that
+  // overlap, a broken egress policy); kFailedPrecondition (it would cut the way to the server);
+  // and as Attach().
+  absl::Status OnPolicy(const Policy& policy);
+  // The gateways that answer, or what pods without a policy do, have changed. Errors: as
+  // OnPolicy().
+  absl::Status OnGateways(std::set<ip::Address> healthy);
+  absl::Status OnIpMasq(std::optional<IpMasqConfig> ip_masq);
+
+  // Settles the counts of pods that have gone, and puts right what somebody else has changed, every
+  // kLook. Call after each round of the loop, and at NextWake().
+  static constexpr absl::Duration kLook = absl::Seconds(10);
+  void Tick();
+  absl::Time NextWake() const;
+
+  // Everything that was counted. A pod that has gone stays for two scrapes. Errors: kUnavailable
+  // (try again); kInternal.
+  absl::StatusOr<TrafficTotals> Read(bool is_scrape);
+
+  const ClassMap& classes() const { return in_force_.classes; }
+  const EgressRules& egress() const { return *in_force_.egress; }
+
+ private:
+  // What one policy comes to on this node.
+  struct Decision {
+    Policy policy;
+    ClassMap classes;
+    std::optional<EgressRules> egress;  // Always there.
+    FastPathPlan fast;
+  };
+  absl::StatusOr<Decision> Decide(const Policy& policy);
+  absl::Status CheckWayToServer(const ClassMap& classes) const;
+  bool IsFast(const Decision& decision, const TrafficPod& pod) const;
+
+  absl::Status Commit(const nft::Transaction& transaction);
+  // Everything that `decision` says about rules and pods; what has been counted stays.
+  void AppendAll(const Decision& decision, const std::vector<nft::RuleReading>& seen,
+                 nft::Transaction& transaction);
+  // The fast path as `decision` says; where the kernel refuses, it is off in it.
+  absl::Status TakeOverFast(const Policy& policy);
+  void PrepareFast(Decision& decision);
+  void PutFast(Decision& decision);
+  absl::Status Put(Decision decision);
+  // What an agent before this one has left.
+  struct Found;
+  absl::StatusOr<Found> FindTables();
+  absl::Status Settle(const AddressOwners& owners);
+  absl::StatusOr<TrafficReadings> ReadAll();
+
+  void Look();
+  absl::Status LookForDrift();
+  // "" when nothing of ours differs from what it should be.
+  absl::StatusOr<std::string> FindDrift();
+  void LookAtFastPath();
+  void LookAtRoutes();
+  absl::StatusOr<std::vector<nft::RuleReading>> ReadOwnRules();
+
+  Settings settings_;
+  NftTables& tables_;
+  NodeRoutes& routes_;
+  const os::Clock& clock_;
+  telemetry::Log& log_;
+  const std::function<absl::Status(const std::map<uint32_t, ip::Address>&)> put_gateway_routes_;
+
+  std::set<ip::Address> healthy_;  // Gateways.
+  Decision in_force_;
+  TrafficLedger ledger_;
+  std::map<std::string, ClassNumber> groups_;  // Of policies before this one, too.
+  FastPods fast_pods_;
+  absl::Time epoch_;
+  bool started_ = false;
+  bool suspect_ = false;  // A transaction may or may not have happened.
+  // What the kernel's should be if nobody else has changed anything; nothing: it is to be read.
+  std::optional<uint32_t> generation_;
+  std::vector<nft::RuleReading> rules_;  // As they were last put; without counts.
+  uint64_t drift_repaired_ = 0;
+  absl::Time next_look_ = absl::InfinitePast();
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,384 @@
+#include "netagent/sync/traffic.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "netagent/kernel/fake_fast_path.h"
+#include "netagent/kernel/fake_nft_tables.h"
+#include "netagent/kernel/fake_node_routes.h"
+#include "tests/support/recording_log.h"
+
+namespace spoke::netagent {
+namespace {
+
+using testing::HasSubstr;
+
+ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
+
+Policy WithNetwork(ClusterNetwork network, uint64_t version = 1) {
+  Policy policy{.version = version};
+  policy.entries["ClusterNetwork/main"] = {
+      .key = "ClusterNetwork/main", .bytes = {}, .value = std::move(network)};
+  return policy;
+}
+
+Policy Example() {
+  return WithNetwork({.cluster = {"10.0.0.0/16"}, .peer_spoke = {"10.9.0.0/16"}});
+}
+
+TrafficPod Pod(const std::string& name, uint32_t index, const std::string& address,
+               const std::string& pod_namespace = "web") {
+  return {.host_link = "spk" + name,
+          .host_index = index,
+          .addresses = {A(address)},
+          .pod_namespace = pod_namespace,
+          .pod_name = name,
+          .pod_uid = "uid-" + name,
+          .mtu = 1500};
+}
+
+class TrafficTest : public testing::Test {
+ protected:
+  TrafficTest() {
+    routes_.network = {
+        .uplink_index = 2,
+        .uplink_mtu = 1500,
+        .addresses = {{A("10.0.1.4"), 24}},
+        .routes = {{.destination = ip::Prefix(), .device = 2, .gateway = A("10.0.1.1")}}};
+    Begin();
+  }
+
+  void Begin(bool fast = false) {
+    traffic_.emplace(Traffic::Settings{.egress = {},
+                                       .fast_path = {.uplink = "nic0", .wanted = fast},
+                                       .server_addresses =
+                                           [] { return std::vector<ip::Address>{A("10.5.0.1")}; }},
+                     Traffic::Edges{.tables = tables_,
+                                    .routes = routes_,
+                                    .clock = clock_,
+                                    .log = log_,
+                                    .fast_path = &fast_path_,
+                                    .tracks_connections = [this] { return tracks_; }});
+  }
+  static nft::Bytes ByClass(const std::string& address, ClassNumber number) {
+    return nft::Join({nft::NetworkOrder(A(address)), nft::HostOrder(number)});
+  }
+  static nft::Bytes ByLink(uint32_t index, const std::string& address) {
+    return nft::Join({nft::HostOrder(index), nft::NetworkOrder(A(address))});
+  }
+  void Count(const std::string& set, const nft::Bytes& key, uint64_t bytes,
+             const nft::TableKey& table = kSpokeTable) {
+    ASSERT_TRUE(tables_.Count(table, set, key, 1, bytes)) << set;
+  }
+  TrafficTotals Read() {
+    auto totals = traffic_->Read(/*is_scrape=*/true);
+    EXPECT_TRUE(totals.ok()) << totals.status();
+    return totals.value_or(TrafficTotals());
+  }
+
+  FakeNftTables tables_;
+  FakeFastPath fast_path_{{"nic0"}};
+  bool tracks_ = false;
+  FakeNodeRoutes routes_;
+  os::SimClock clock_;
+  testing_support::RecordingLog log_;
+  std::optional<Traffic> traffic_;
+};
+
+TEST_F(TrafficTest, AddsUpWhatAPodAndItsNamespaceDid) {
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8")).ok());
+  Count("cluster_sent4", ByLink(7, "10.0.1.7"), 100);
+  Count("cluster_received4", nft::NetworkOrder(A("10.0.1.7")), 30);
+  Count("sent4", ByClass("10.0.1.7", kInternet), 5);
+  Count("sent4", ByClass("10.0.1.8", kCluster), 1000);
+  Count("host_in", nft::HostOrder(kHub), 77);
+  tables_.CountIn(kSpokeTable, "drop/unknown-source", 3, 300);
+  const TrafficTotals totals = Read();
+  EXPECT_EQ(totals.namespaces.at("web").at("cluster").sent, 1100U);
+  EXPECT_EQ(totals.namespaces.at("web").at("cluster").received, 30U);
+  EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 5U);
+  EXPECT_EQ(totals.pods.size(), 2U);
+  EXPECT_EQ(totals.pods[0].volumes.at("internet").sent, 5U);
+  EXPECT_EQ(totals.node.at("forward").at("cluster").sent, 1100U);
+  EXPECT_EQ(totals.node.at("input").at("hub").received, 77U);
+  EXPECT_EQ(totals.drops.at("unknown-source").packets, 3U);
+  EXPECT_EQ(totals.epoch, clock_.Now());
+}
+
+TEST_F(TrafficTest, APodThatHasGoneIsShownForTwoReadsAndNothingOfItIsLost) {
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  Count("sent4", ByClass("10.0.1.7", kInternet), 5);
+  Count("cluster_sent4", ByLink(7, "10.0.1.7"), 100);
+  ASSERT_TRUE(traffic_->Detach("spka").ok());
+  for (int read = 0; read < TrafficLedger::kReadsAfterEnd; ++read) {
+    clock_.Advance(Traffic::kLook);
+    traffic_->Tick();
+    const TrafficTotals totals = Read();
+    ASSERT_EQ(totals.pods.size(), 1U);
+    EXPECT_TRUE(totals.pods[0].ended);
+    EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 5U);
+  }
+  clock_.Advance(Traffic::kLook);
+  traffic_->Tick();
+  const TrafficTotals totals = Read();
+  EXPECT_TRUE(totals.pods.empty());
+  EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 5U);
+  EXPECT_EQ(totals.namespaces.at("web").at("cluster").sent, 100U);
+  EXPECT_TRUE(tables_.ReadSet(kSpokeTable, "sent4")->empty());
+}
+
+TEST_F(TrafficTest, APodThatNobodyReadsIsSettledAfterFiveMinutes) {
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  Count("sent4", ByClass("10.0.1.7", kInternet), 5);
+  ASSERT_TRUE(traffic_->Detach("spka").ok());
+  clock_.Advance(TrafficLedger::kKeptAfterEnd);
+  traffic_->Tick();
+  EXPECT_TRUE(tables_.ReadSet(kSpokeTable, "sent4")->empty());
+  EXPECT_EQ(Read().namespaces.at("web").at("internet").sent, 5U);
+}
+
+TEST_F(TrafficTest, AnAddressUsedAgainAtOnceIsCountedForEachPodAlone) {
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  Count("sent4", ByClass("10.0.1.7", kInternet), 5);
+  Count("cluster_received4", nft::NetworkOrder(A("10.0.1.7")), 9);
+  ASSERT_TRUE(traffic_->Detach("spka").ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.7", "db")).ok());
+  Count("sent4", ByClass("10.0.1.7", kInternet), 11);
+  const TrafficTotals totals = Read();
+  EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 5U);
+  EXPECT_EQ(totals.namespaces.at("web").at("cluster").received, 9U);
+  EXPECT_EQ(totals.namespaces.at("db").at("internet").sent, 11U);
+  EXPECT_FALSE(totals.namespaces.at("db").contains("cluster"));
+}
+
+TEST_F(TrafficTest, ANewAgentGoesOnWithTheCountsOfTheLast) {
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8", "db")).ok());
+  Count("sent4", ByClass("10.0.1.7", kInternet), 5);
+  Count("sent4", ByClass("10.0.1.8", kInternet), 6);
+  const absl::Time epoch = clock_.Now();
+  clock_.Advance(absl::Hours(1));
+  Begin();
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  const TrafficTotals totals = Read();
+  EXPECT_EQ(totals.epoch, epoch);
+  EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 5U);
+  // Gone meanwhile, and known by the namespace that its address bears in the kernel.
+  EXPECT_EQ(totals.namespaces.at("db").at("internet").sent, 6U);
+  EXPECT_EQ(totals.pods.size(), 1U);
+}
+
+TEST_F(TrafficTest, ATableThatLooksDifferentIsReplacedInOneTransactionWithItsCounts) {
+  nft::Transaction old;
+  old.Add(kSpokeTable, nft::AddTable{});
+  old.Add(kSpokeTable, nft::AddCounter{"schema/0", {}});
+  old.Add(kSpokeTable, nft::AddCounter{"epoch/1000", {}});
+  old.Add(kSpokeTable, nft::AddCounter{"ns/web/internet/sent", {2, 200}});
+  old.Add(kSpokeTable, nft::AddCounter{"drop/unknown-source", {1, 10}});
+  old.Add(kSpokeTable, nft::AddCounter{"pod/10.0.1.7/web", {}});
+  old.Add(kSpokeTable, nft::AddSet{{.name = "sent4",
+                                    .key = {nft::Field::kIpv4, nft::Field::kMark},
+                                    .dynamic = true,
+                                    .counts = true,
+                                    .size = 10}});
+  ASSERT_TRUE(tables_.Apply(old).ok());
+  Count("sent4", ByClass("10.0.1.7", kInternet), 40);
+  const size_t before = tables_.applied().size();
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  // The second only puts the same rules again.
+  EXPECT_LE(tables_.applied().size(), before + 2);
+  const TrafficTotals totals = Read();
+  EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 240U);
+  EXPECT_EQ(totals.pods.at(0).volumes.at("internet").sent, 40U);
+  EXPECT_EQ(totals.drops.at("unknown-source").bytes, 10U);
+  EXPECT_EQ(totals.epoch, absl::FromUnixSeconds(1000));
+  EXPECT_EQ(tables_.FindSet(kSpokeTable, "sent4")->size, kMaxCounted);
+}
+
+TEST_F(TrafficTest, APolicyIsInForceWholeOrNotAtAll) {
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  const ClassMap before = traffic_->classes();
+  EXPECT_EQ(
+      traffic_->OnPolicy(WithNetwork({.cluster = {"1.0.0.0/8"}, .hub = {"1.0.0.0/8"}})).code(),
+      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(traffic_->classes(), before);
+  tables_.FailApply(absl::UnavailableError("busy"));
+  EXPECT_EQ(traffic_->OnPolicy(WithNetwork({.cluster = {"1.0.0.0/8"}})).code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(traffic_->classes(), before);
+  tables_.FailApply(absl::OkStatus());
+  EXPECT_TRUE(traffic_->OnPolicy(WithNetwork({.cluster = {"1.0.0.0/8"}})).ok());
+  EXPECT_EQ(traffic_->classes().ClassOf(A("1.2.3.4")), kCluster);
+}
+
+TEST_F(TrafficTest, APolicyThatCutsTheWayToTheServerIsRefusedWithTheReason) {
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  const absl::Status status = traffic_->OnPolicy(WithNetwork({.peer_spoke = {"10.5.0.0/16"}}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("10.5.0.1"));
+  EXPECT_EQ(traffic_->classes().ClassOf(A("10.5.0.1")), kInternet);
+}
+
+TEST_F(TrafficTest, CountsOfAGroupStayItsOwnWhenThePolicyChanges) {
+  Policy policy = Example();
+  policy.entries["DestinationGroup/mirror"] = {
+      .key = "DestinationGroup/mirror", .bytes = {}, .value = DestinationGroup{{"1.0.0.0/8"}}};
+  ASSERT_TRUE(traffic_->Start(policy, {Pod("a", 7, "10.0.1.7")}).ok());
+  Count("sent4", ByClass("10.0.1.7", kFirstGroup), 5);
+  Policy other = Example();
+  other.entries["DestinationGroup/another"] = {
+      .key = "DestinationGroup/another", .bytes = {}, .value = DestinationGroup{{"2.0.0.0/8"}}};
+  ASSERT_TRUE(traffic_->OnPolicy(other).ok());
+  EXPECT_EQ(Read().namespaces.at("web").at("group:mirror").sent, 5U);
+  // Also for the next agent.
+  Begin();
+  ASSERT_TRUE(traffic_->Start(other, {Pod("a", 7, "10.0.1.7")}).ok());
+  EXPECT_EQ(Read().namespaces.at("web").at("group:mirror").sent, 5U);
+}
+
+TEST_F(TrafficTest, WhatSomebodyElseChangesIsPutRightAndCounted) {
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  const auto look = [&] {
+    clock_.Advance(Traffic::kLook);
+    traffic_->Tick();
+  };
+  look();
+  EXPECT_EQ(Read().drift_repaired, 0U);
+  nft::Transaction foreign;
+  foreign.Add(
+      kSpokeTable,
+      nft::AddRule{{.chain = "forward", .expressions = {nft::Verdict{}}, .comment = "mine"}});
+  ASSERT_TRUE(tables_.Apply(foreign).ok());
+  look();
+  EXPECT_EQ(Read().drift_repaired, 1U);
+  EXPECT_EQ(log_.Count("traffic_rules_changed"), 1);
+  for (const nft::Rule& rule : tables_.Rules(kSpokeTable, "forward")) {
+    EXPECT_NE(rule.comment, "mine");
+  }
+  nft::Transaction taken;
+  taken.Add(kSpokeTable, nft::DeleteElements{"pods4", {{.key = ByLink(7, "10.0.1.7")}}});
+  ASSERT_TRUE(tables_.Apply(taken).ok());
+  look();
+  EXPECT_EQ(Read().drift_repaired, 2U);
+  EXPECT_EQ(tables_.ReadSet(kSpokeTable, "pods4")->size(), 1U);
+  // Tables of others are nobody's business.
+  nft::Transaction others;
+  others.Add({nft::Family::kIp, "nat"}, nft::AddTable{});
+  ASSERT_TRUE(tables_.Apply(others).ok());
+  look();
+  tables_.Wipe();
+  look();
+  EXPECT_EQ(Read().drift_repaired, 3U);
+  EXPECT_EQ(tables_.ReadSet(kSpokeTable, "pods4")->size(), 1U);
+}
+
+TEST_F(TrafficTest, AnAttachThatFailsChangesNothing) {
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  tables_.FailApply(absl::UnavailableError("busy"));
+  EXPECT_EQ(traffic_->Attach(Pod("a", 7, "10.0.1.7")).code(), absl::StatusCode::kUnavailable);
+  tables_.FailApply(absl::OkStatus());
+  EXPECT_TRUE(Read().pods.empty());
+  EXPECT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  EXPECT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok()) << "again";
+  tables_.FailApply(absl::UnavailableError("busy"));
+  EXPECT_FALSE(traffic_->Detach("spka").ok());
+  tables_.FailApply(absl::OkStatus());
+  EXPECT_FALSE(Read().pods.at(0).ended);
+  EXPECT_TRUE(traffic_->Detach("spka").ok());
+  EXPECT_TRUE(traffic_->Detach("spka").ok()) << "again";
+}
+
+TEST_F(TrafficTest, TheFastPathCountsForItsPodsAndLeavesWithoutALoss) {
+  Begin(/*fast=*/true);
+  TrafficPod jumbo = Pod("j", 9, "10.0.1.9");
+  jumbo.mtu = 9000;
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7"), jumbo}).ok());
+  EXPECT_TRUE(Read().fast_path);
+  const auto fast = fast_path_.Read().value();
+  ASSERT_EQ(fast.size(), 1U);
+  EXPECT_EQ(fast[0].host_index, 7U);
+  fast_path_.Count(fast[0].id, {.sent_packets = 1, .sent_bytes = 50});
+  Count("cluster_sent4", ByLink(7, "10.0.1.7"), 1);
+  EXPECT_EQ(Read().namespaces.at("web").at("cluster").sent, 51U);
+  // Off for the next agent: what was counted stays.
+  Begin(/*fast=*/false);
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7"), jumbo}).ok());
+  EXPECT_FALSE(Read().fast_path);
+  EXPECT_TRUE(fast_path_.Read().value().at(0).ended);
+  EXPECT_EQ(Read().namespaces.at("web").at("cluster").sent, 51U);
+  ASSERT_TRUE(traffic_->Detach("spka").ok());
+}
+
+TEST_F(TrafficTest, AFastPodThatHasGoneIsFoldedOnceWhateverFails) {
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  const uint64_t id = fast_path_.Read().value().at(0).id;
+  fast_path_.Count(id, {.received_packets = 2, .received_bytes = 70});
+  ASSERT_TRUE(traffic_->Detach("spka").ok());
+  const auto received = [&] { return Read().namespaces.at("web").at("cluster").received; };
+  EXPECT_EQ(received(), 70U);
+  // The same address for another pod: the first is folded now, and the fast path does not forget
+  // it.
+  fast_path_.KeepAll(true);
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.7")).ok());
+  EXPECT_EQ(received(), 70U);
+  // Nor does a new agent count it twice.
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("b", 8, "10.0.1.7")}).ok());
+  EXPECT_EQ(received(), 70U);
+  fast_path_.KeepAll(false);
+  EXPECT_EQ(received(), 70U);
+  EXPECT_EQ(fast_path_.Read().value().size(), 1U);
+}
+
+TEST_F(TrafficTest, APodThatIsOlderThanTheFastPathStaysSlowWhereConnectionsAreTracked) {
+  tracks_ = true;
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8")).ok());
+  const auto fast = fast_path_.Read().value();
+  ASSERT_EQ(fast.size(), 1U);
+  EXPECT_EQ(fast[0].host_index, 8U);
+}
+
+TEST_F(TrafficTest, ProgramsThatSomebodyTakesOffAreCountedAsDrift) {
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  fast_path_.TakeOff(2);
+  clock_.Advance(Traffic::kLook);
+  traffic_->Tick();
+  EXPECT_EQ(Read().drift_repaired, 1U);
+  EXPECT_EQ(log_.Count("traffic_rules_changed"), 1);
+}
+
+TEST_F(TrafficTest, OnePodThatTheFastPathRefusesDoesNotKeepTheOthersFromIt) {
+  Begin(/*fast=*/true);
+  // Two that claim one address: the second is refused.
+  ASSERT_TRUE(fast_path_.Configure({.uplink = "nic0", .hops = {}}).ok());
+  ASSERT_TRUE(traffic_->Start(Policy{}, {Pod("a", 7, "10.0.1.7"), Pod("c", 9, "10.0.1.9")}).ok());
+  ASSERT_TRUE(fast_path_.AddPod(Pod("x", 5, "10.0.1.7")).ok());
+  ASSERT_TRUE(traffic_->OnPolicy(Example()).ok());
+  EXPECT_TRUE(Read().fast_path);
+  EXPECT_EQ(log_.Count("fast_path_refused"), 1);
+  const auto fast = fast_path_.Read().value();
+  ASSERT_EQ(fast.size(), 2U);
+  EXPECT_EQ(fast[1].host_index, 9U);
+}
+
+TEST_F(TrafficTest, AKernelThatRefusesTheFastPathIsNamedAndServedWithoutIt) {
+  fast_path_.Break(absl::UnimplementedError("no bpf here"));
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  EXPECT_FALSE(Read().fast_path);
+  EXPECT_THAT(Read().fast_path_state, testing::HasSubstr("no bpf here"));
+  EXPECT_EQ(log_.Count("fast_path_unavailable"), 1);
+}
+
+}  // namespace
+}  // namespace spoke::netagent

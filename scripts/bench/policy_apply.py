@@ -1,0 +1,215 @@
+"""A policy of 1,000 blocks reaches a node with 200 pods while traffic flows: how long until it is
+in force, and whether a packet was lost, or counted twice, or not at all."""
+
+import json
+import os
+import select
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+from harness import Failure, main, median, say, wait_until
+from path_node import AgentPair, Inside
+from path_rig import Path, bench_words, enter_private, ip, sh
+
+PODS = 200
+BLOCKS = 1000
+ROUNDS = 9
+RATE = 4000  # Packets a second of each flow.
+# Of a policy, all blocks in one message; everything else the server says meanwhile is shorter.
+LEAST_BUNDLE_BYTES = 400
+# From the first byte of a policy until nothing more is taken for its effect.
+PATIENCE = 2.0
+INTERNET = "203.0.113.10"
+ETHERNET_HEADER = 14
+
+NETLINK_NETFILTER = 12
+NFNLGRP_NFTABLES = 7
+NFT_MSG_NEWGEN = 15
+NFNL_SUBSYS_NFTABLES = 10
+SOL_NETLINK = 270
+NETLINK_ADD_MEMBERSHIP = 1
+ETH_P_ALL = 3
+
+
+class Watch(threading.Thread):
+    """From outside of the agent: when the server's messages arrive on lo, and when the kernel turns
+    to another generation of nf_tables."""
+
+    def __init__(self, namespace, port):
+        super().__init__(daemon=True)
+        self.port = port
+        self.arrived = []
+        self.turned = []
+        self.stopping = False
+        with Inside(namespace):
+            self.wire = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+            self.wire.bind(("lo", ETH_P_ALL))
+            self.tables = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
+            self.tables.bind((0, 0))
+            self.tables.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, NFNLGRP_NFTABLES)
+            # Elements are told of as well, a message each.
+            self.tables.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
+        self.start()
+
+    def run(self):
+        # It must not wait for its turn, or the agent would be taken for slow.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        while not self.stopping:
+            ready, _, _ = select.select([self.wire, self.tables], [], [], 0.2)
+            now = time.monotonic()
+            if self.wire in ready:
+                self.look_at_packet(self.wire.recvfrom(1 << 17), now)
+            if self.tables in ready:
+                self.look_at_messages(self.tables.recv(1 << 20), now)
+
+    def look_at_packet(self, received, now):
+        packet, (_, _, kind, *_) = received
+        if kind == socket.PACKET_OUTGOING or len(packet) < 40 or packet[9] != socket.IPPROTO_TCP:
+            return
+        header = (packet[0] & 15) * 4
+        source = struct.unpack_from("!H", packet, header)[0]
+        payload = len(packet) - header - (packet[header + 12] >> 4) * 4
+        if source == self.port and payload >= LEAST_BUNDLE_BYTES:
+            self.arrived.append(now)
+
+    def look_at_messages(self, messages, now):
+        at = 0
+        while at + 16 <= len(messages):
+            length, kind = struct.unpack_from("=IH", messages, at)
+            if kind == NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN:
+                self.turned.append(now)
+            at += max(16, (length + 3) & ~3)
+
+    def stop(self):
+        self.stopping = True
+        self.join()
+
+
+class Flow:
+    """A steady flow of numbered packets between two ends, until it has sent for so long."""
+
+    def __init__(self, path, seconds):
+        self.process = subprocess.Popen(bench_words("conserve", [path], seconds=seconds, rate=RATE),
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def result(self):
+        out, errors = self.process.communicate(timeout=180)
+        if self.process.returncode != 0:
+            raise Failure(f"a flow: {errors.strip()}")
+        return json.loads(out)
+
+
+def blocks(version, count):
+    """So many blocks of the Internet; half of them are in every version."""
+    chosen = ["203.0.113.0/24"] if version % 2 else ["203.0.114.0/24"]
+    for number in range(count - 1):
+        second = 0 if number % 2 else version % 2 * 64
+        chosen.append(f"60.{second + number // 250}.{number % 250}.0/25")
+    return chosen
+
+
+def policy(version, count):
+    listed = "\n".join(f"    - {block}" for block in blocks(version, count))
+    return ("apiVersion: spoke/v1\nkind: DestinationGroup\nmetadata: {name: far}\nspec:\n  cidrs:\n"
+            f"{listed}\n")
+
+
+def apply_once(node, watch, version, count):
+    """Applies a policy; milliseconds from its arrival at the agent until it was in force."""
+    watch.arrived.clear()
+    watch.turned.clear()
+    node.apply("policy", policy(version, count))
+    wait_until("the policy at the agent", 10, lambda: watch.arrived)
+    time.sleep(PATIENCE)
+    first = watch.arrived[0]
+    after = [turn for turn in watch.turned if first <= turn <= first + PATIENCE]
+    if not after:
+        raise Failure("the agent got a policy and did nothing to the kernel's tables")
+    marker = blocks(version, count)[0].split("/")[0]
+    if marker not in sh("ip", "netns", "exec", node.namespace, "nft", "list", "map", "inet",
+                        "spoke", "class4"):
+        raise Failure(f"{marker} is not in the kernel's tables")
+    return (after[-1] - first) * 1000
+
+
+def veth_bytes(nodes):
+    """Bytes and packets that all pods' own devices have sent and received, without link headers."""
+    total = {"sent": [0, 0], "received": [0, 0]}
+    for node in nodes:
+        for pod, _ in node.pods:
+            text = sh("ip", "-n", pod, "-j", "-s", "link", "show", "eth0")
+            stats = json.loads(text)[0]["stats64"]
+            for direction, key in (("sent", "tx"), ("received", "rx")):
+                total[direction][1] += stats[key]["packets"]
+                total[direction][0] += (stats[key]["bytes"]
+                                        - ETHERNET_HEADER * stats[key]["packets"])
+    return total
+
+
+def class_bytes(nodes):
+    """The same as all classes together have it."""
+    total = {"sent": [0, 0], "received": [0, 0]}
+    for node in nodes:
+        scraped = node.scrape()
+        for index, metric in enumerate(("spoke_node_bytes_total", "spoke_node_packets_total")):
+            for name, labels, value in scraped:
+                if name == metric and labels.get("hook") == "forward":
+                    total[labels["direction"]][index] += int(value)
+    return total
+
+
+def growth(after, before):
+    return {key: [now - then for now, then in zip(after[key], before[key])] for key in after}
+
+
+def run(bench):
+    quick = bench.quick
+    pods, count, rounds = (8, 50, 2) if quick else (PODS, BLOCKS, ROUNDS)
+    enter_private()
+    pair = AgentPair(bench, "o", {"a": pods, "b": 1})
+    near, far = pair.nodes["a"], pair.nodes["b"]
+    ip(far.namespace, f"address add {INTERNET}/32 dev lo")
+    near.apply("policy", policy(0, count))
+    watch = Watch(near.namespace, near.server.port)
+    time.sleep(1)
+
+    before = (veth_bytes([near]), class_bytes([near]))
+    # One flow keeps its class, the other's changes with every policy. Both ways of the wire.
+    seconds = rounds * (PATIENCE + 1.5) + 3
+    flows = [Flow(Path(near.pods[0], far.pods[0]), seconds),
+             Flow(Path(near.pods[-1], (far.namespace, INTERNET)), seconds),
+             Flow(Path(far.pods[0], near.pods[1]), seconds)]
+    time.sleep(1)
+    took = []
+    for version in range(1, rounds + 1):
+        took.append(apply_once(near, watch, version, count))
+        say(f"  policy {version} of {rounds}: {took[-1]:.1f} ms")
+    results = [flow.result() for flow in flows]
+    watch.stop()
+    veth, classes = (growth(after, start) for after, start in
+                     zip((veth_bytes([near]), class_bytes([near])), before))
+
+    sent = results[0]["sent"] + results[1]["sent"]
+    wrong = sum(result[key] for result in results for key in ("lost", "twice", "order"))
+    # Neighbour discovery and the like are beside what is numbered, so only what is missing counts.
+    missing = (max(0, sent - classes["sent"][1])
+               + max(0, results[2]["received"] - classes["received"][1]))
+    error = max(abs(classes[way][0] - veth[way][0]) / max(1, veth[way][0]) for way in veth)
+    bench.figures = {"ms": round(median(took), 2), "ms_worst": round(max(took), 2),
+                     "lost": wrong + missing, "conservation_error": round(error, 6)}
+    bench.row("ms", f"{median(took):.1f} ms", "<= 20", f"worst {max(took):.1f} ms, n={rounds}")
+    bench.row("lost", wrong + missing, "0",
+              f"of {sum(result['sent'] for result in results)}; {wrong} lost, doubled or out of "
+              f"order, {missing} not counted; longest gap "
+              f"{max(result['gap_us'] for result in results) / 1000:.1f} ms")
+    bench.row("conservation_error", f"{error:.6f}", "<= 0.001",
+              f"classes {classes} against devices {veth}, link headers of {ETHERNET_HEADER} bytes "
+              "a packet taken off")
+    bench.context.update(n=rounds, pods=pods, cidrs=count, peer="the pods' own devices")
+
+
+if __name__ == "__main__":
+    main("policy_apply", run)

@@ -1,0 +1,385 @@
+// The fast path's programs in a real kernel: which packets they take, and which not.
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "fmt/core.h"
+#include "lib/netlink/link.h"
+#include "lib/os/file.h"
+#include "netagent/core/claims.h"
+#include "netagent/fastpath/bpf_fast_path.h"
+#include "netagent/kernel/fast_path_contract.h"
+#include "netagent/kernel/netlink_router.h"
+#include "tests/netns/node_world.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr ip::Address kFirstV4 = ip::Address::V4(0x0A000107);   // 10.0.1.7
+constexpr ip::Address kSecondV4 = ip::Address::V4(0x0A000108);  // 10.0.1.8
+constexpr ip::Address kFabricV4 = ip::Address::V4(0x0A000101);  // 10.0.1.1
+constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
+constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
+constexpr ip::Address kFabricV6 = ip::Address::V6(0xFD00'0000'0000'0001, 1);
+constexpr size_t kPayload = 100;
+
+size_t HeadersOf(const ip::Address& address) { return address.is_v4() ? 28 : 48; }  // IP and UDP.
+
+// Packets that the node has forwarded the ordinary way.
+uint64_t Forwarded() {
+  uint64_t total = 0;
+  const std::string v4 = os::ReadFile("/proc/thread-self/net/snmp").value();
+  std::istringstream lines(v4);
+  std::string names, values;
+  std::getline(lines, names);
+  std::getline(lines, values);
+  std::istringstream name(names), value(values);
+  for (std::string key, number; name >> key && value >> number;) {
+    if (key == "ForwDatagrams") total += std::stoull(number);
+  }
+  std::istringstream v6(os::ReadFile("/proc/thread-self/net/snmp6").value());
+  for (std::string key, number; v6 >> key >> number;) {
+    if (key == "Ip6OutForwDatagrams") total += std::stoull(number);
+  }
+  return total;
+}
+
+// What nft(8) makes of `rules`, in the calling thread's namespace.
+void Nft(const std::string& rules) {
+  std::FILE* const pipe = ::popen("nft -f -", "w");  // NOLINT(cert-env33-c): a fixed command.
+  ASSERT_NE(pipe, nullptr);
+  std::fputs(rules.c_str(), pipe);
+  ASSERT_EQ(::pclose(pipe), 0);
+}
+
+struct Attached {
+  explicit Attached(std::vector<ip::Address> addresses) : pod{.addresses = std::move(addresses)} {}
+  PodNetns netns;
+  TrafficPod pod;
+  uint64_t id = 0;
+};
+
+class FastPathTest : public NodeRouterTest {
+ protected:
+  void SetUp() override {
+    NodeRouterTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    GiveTheFabricAddresses();
+    Begin();
+    one_ = Attach("one", {kFirstV4, kFirstV6});
+    two_ = Attach("two", {kSecondV4, kSecondV6});
+  }
+
+  // A host there, which reaches the pods by the node.
+  void GiveTheFabricAddresses() {
+    const absl::Status status = node_->fabric().Run([] {
+      for (const char* command :
+           {"ip address add 10.0.1.1/24 dev fabric",
+            "ip address add fd00:0:0:1::1/64 dev fabric nodad",
+            "ip route add 10.0.1.7 via 10.0.1.4", "ip route add fd00:0:0:1::7 via fd00:0:0:1::4"}) {
+        EXPECT_EQ(std::system(command), 0) << command;  // NOLINT(cert-env33-c): fixed commands.
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  // As a new agent does.
+  void Begin() {
+    fast_ = BpfFastPath::Create().value();
+    const absl::Status status = fast_->Configure({.uplink = kNodeDevice, .hops = Hops()});
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  // All of 10/8 but Services and the node itself, all of fd00::/8 but the node.
+  static std::vector<FastHop> Hops() {
+    const auto v4 = [](uint32_t number) { return ip::Address::V4(number); };
+    const ip::Address before = ip::Address::V6(kNodeV6.high(), kNodeV6.low() - 1);
+    const ip::Address after = ip::Address::V6(kNodeV6.high(), kNodeV6.low() + 1);
+    return {{v4(0x0A000000), v4(0x0A000103), std::nullopt},
+            {v4(0x0A000105), v4(0x0A62FFFF), std::nullopt},
+            {v4(0x0A640000), v4(0x0AFFFFFF), std::nullopt},
+            {ip::Address::V6(0xFD00'0000'0000'0000, 0), before, std::nullopt},
+            {after, ip::Address::V6(0xFDFF'FFFF'FFFF'FFFF, ~uint64_t{0}), std::nullopt}};
+  }
+
+  std::unique_ptr<Attached> Attach(const std::string& name, std::vector<ip::Address> addresses) {
+    auto attached = std::make_unique<Attached>(addresses);
+    const AttachSpec spec = PlanAttach({name, "eth0"}, std::move(addresses), 1500).value();
+    EXPECT_TRUE(router_->Attach(spec, attached->netns.fd()).ok());
+    attached->pod.host_link = spec.host_link;
+    attached->pod.host_index = ::if_nametoindex(spec.host_link.c_str());
+    const auto id = fast_->AddPod(attached->pod);
+    EXPECT_TRUE(id.ok()) << id.status();
+    attached->id = id.value_or(0);
+    for (const ip::Address& address : attached->pod.addresses) {
+      if (!address.is_v4()) AwaitLocal(attached->netns.socket(), address);
+    }
+    return attached;
+  }
+
+  FastCounts CountsOf(uint64_t id) {
+    const auto readings = fast_->Read().value();
+    for (const FastPodReading& reading : readings) {
+      if (reading.id == id) return reading.counts;
+    }
+    ADD_FAILURE() << "pod " << id << " is not read";
+    return {};
+  }
+
+  std::unique_ptr<BpfFastPath> fast_;
+  std::unique_ptr<Attached> one_, two_;
+};
+
+FastCounts OnePacketEachWay(const ip::Address& address) {
+  const uint64_t bytes = kPayload + HeadersOf(address);
+  return {.sent_packets = 1, .sent_bytes = bytes, .received_packets = 1, .received_bytes = bytes};
+}
+
+FastCounts Sum(const FastCounts& a, const FastCounts& b) {
+  return {.sent_packets = a.sent_packets + b.sent_packets,
+          .sent_bytes = a.sent_bytes + b.sent_bytes,
+          .received_packets = a.received_packets + b.received_packets,
+          .received_bytes = a.received_bytes + b.received_bytes};
+}
+
+TEST_F(FastPathTest, ClusterTrafficPassesByAndIsCounted) {
+  FastCounts expected;
+  for (const auto& [mine, far] : {std::pair{kFirstV4, kFabricV4}, std::pair{kFirstV6, kFabricV6}}) {
+    SCOPED_TRACE(far.ToString());
+    UdpSocket client(one_->netns.netns(), mine);
+    UdpSocket server(node_->fabric(), far);
+    const uint64_t before = Forwarded();
+    EXPECT_TRUE(CanTalk(client, server, far, kPayload));
+    EXPECT_EQ(Forwarded(), before);
+    expected = Sum(expected, OnePacketEachWay(mine));
+    EXPECT_EQ(CountsOf(one_->id), expected);
+  }
+  EXPECT_EQ(CountsOf(two_->id), FastCounts());
+}
+
+TEST_F(FastPathTest, PodsOfOneNodeReachEachOther) {
+  FastCounts expected;
+  for (const auto& [mine, far] : {std::pair{kFirstV4, kSecondV4}, std::pair{kFirstV6, kSecondV6}}) {
+    SCOPED_TRACE(far.ToString());
+    UdpSocket client(one_->netns.netns(), mine);
+    UdpSocket server(two_->netns.netns(), far);
+    const uint64_t before = Forwarded();
+    EXPECT_TRUE(CanTalk(client, server, far, kPayload));
+    EXPECT_EQ(Forwarded(), before);
+    expected = Sum(expected, OnePacketEachWay(mine));
+    EXPECT_EQ(CountsOf(one_->id), expected);
+    EXPECT_EQ(CountsOf(two_->id), expected);
+  }
+}
+
+TEST_F(FastPathTest, TheNodeItselfAndWhatIsInNoHopGoTheOrdinaryWay) {
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  UdpSocket server(node_->node(), kNodeV4);
+  EXPECT_TRUE(CanTalk(client, server, kNodeV4, kPayload));
+  ASSERT_TRUE(fast_->Configure({.uplink = kNodeDevice, .hops = {}}).ok());
+  UdpSocket far(node_->fabric(), kFabricV4);
+  const uint64_t before = Forwarded();
+  EXPECT_TRUE(CanTalk(client, far, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before + 2);
+  EXPECT_EQ(CountsOf(one_->id), FastCounts());
+}
+
+TEST_F(FastPathTest, ThePacketsOfAHopWithAGatewayGoThere) {
+  const absl::Status configured = fast_->Configure(
+      {.uplink = kNodeDevice,
+       .hops = {{ip::Address::V4(0x0A000000), ip::Address::V4(0x0AFFFFFF), kFabricV4}}});
+  ASSERT_TRUE(configured.ok()) << configured;
+  const absl::Status added = node_->fabric().Run([] {
+    EXPECT_EQ(std::system("ip address add 10.77.0.9/32 dev fabric"), 0);  // NOLINT(cert-env33-c)
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(added.ok()) << added;
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  UdpSocket far(node_->fabric(), ip::Address::V4(0x0A4D0009));
+  const uint64_t before = Forwarded();
+  EXPECT_TRUE(CanTalk(client, far, ip::Address::V4(0x0A4D0009), kPayload));
+  EXPECT_EQ(Forwarded(), before);
+}
+
+TEST_F(FastPathTest, AnotherSourceThanThePodsIsNotTaken) {
+  one_->netns.netns()
+      .Run([] {
+        EXPECT_EQ(std::system("ip address add 10.0.1.77/32 dev eth0"), 0);
+        return absl::OkStatus();
+      })
+      .IgnoreError();
+  UdpSocket liar(one_->netns.netns(), ip::Address::V4(0x0A00014D));
+  liar.Connect(kSecondV4, 9);
+  liar.Send("x");
+  EXPECT_EQ(CountsOf(one_->id), FastCounts());
+  EXPECT_EQ(CountsOf(two_->id), FastCounts());
+}
+
+TEST_F(FastPathTest, APacketWithoutHopsLeftGetsItsAnswerFromTheNode) {
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  client.Connect(kFabricV4, 9);
+  const int ttl = 1;
+  ASSERT_EQ(::setsockopt(client.fd(), IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl)), 0);
+  client.Send("x");
+  EXPECT_EQ(client.Receive(), "");
+  EXPECT_EQ(errno, EHOSTUNREACH);
+  EXPECT_EQ(CountsOf(one_->id), FastCounts());
+}
+
+TEST_F(FastPathTest, OfTwoHopsOneIsLeft) {
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  UdpSocket server(node_->fabric(), kFabricV4);
+  client.Connect(kFabricV4, server.port());
+  const int ttl = 2;
+  const int on = 1;
+  ASSERT_EQ(::setsockopt(client.fd(), IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl)), 0);
+  ASSERT_EQ(::setsockopt(server.fd(), IPPROTO_IP, IP_RECVTTL, &on, sizeof(on)), 0);
+  client.Send("x");
+  char data[8];
+  char control[64];
+  iovec part{data, sizeof(data)};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  // The checksum is right as well, or nothing would arrive.
+  ASSERT_EQ(::recvmsg(server.fd(), &message, 0), 1);
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  ASSERT_NE(header, nullptr);
+  EXPECT_EQ(*reinterpret_cast<const int*>(CMSG_DATA(header)), 1);
+  EXPECT_EQ(CountsOf(one_->id).sent_packets, 1U);
+}
+
+// As kube-proxy does it: a Service's address becomes an endpoint's, and whatever belongs to no
+// connection is dropped.
+TEST_F(FastPathTest, ConnectionsThatAreTranslatedWorkAndSoDoOthersOfTheSamePair) {
+  UdpSocket server(two_->netns.netns(), kSecondV4);
+  Nft(fmt::format(R"(
+table ip services {{
+  chain prerouting {{ type nat hook prerouting priority dstnat;
+    ip daddr 10.99.0.1 udp dport 53 dnat to {}:{}
+  }}
+  chain forward {{ type filter hook forward priority filter;
+    ct status dnat meta mark set meta mark or {:#x}
+    ct state invalid drop
+  }}
+}})",
+                  kSecondV4.ToString(), server.port(), claims::kTranslatedMark));
+  const ip::Address service = ip::Address::V4(0x0A630001);
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  client.Connect(service, 53);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(client.Send("question"), 0);
+    server.EchoOnce();
+    EXPECT_EQ(client.Receive(), "question");
+  }
+  // Directly, between the same two: the ordinary way, both ways.
+  UdpSocket direct(one_->netns.netns(), kFirstV4);
+  EXPECT_TRUE(CanTalk(direct, server, kSecondV4, kPayload));
+  EXPECT_EQ(CountsOf(one_->id), FastCounts());
+  EXPECT_EQ(CountsOf(two_->id), FastCounts());
+  // And others of theirs go fast as before.
+  UdpSocket far(node_->fabric(), kFabricV4);
+  EXPECT_TRUE(CanTalk(direct, far, kFabricV4, kPayload));
+  EXPECT_EQ(CountsOf(one_->id), OnePacketEachWay(kFirstV4));
+  EXPECT_TRUE(fast_->SweepTranslated().ok());
+}
+
+TEST_F(FastPathTest, WhoHasEndedIsStillReachedTheOrdinaryWay) {
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  UdpSocket server(node_->fabric(), kFabricV4);
+  ASSERT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  ASSERT_TRUE(fast_->EndPod(one_->id).ok());
+  const uint64_t before = Forwarded();
+  EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before + 2);
+  EXPECT_EQ(CountsOf(one_->id), OnePacketEachWay(kFirstV4));
+}
+
+TEST_F(FastPathTest, ItGoesOnWithoutAnAgentAndWithTheNext) {
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  UdpSocket server(node_->fabric(), kFabricV4);
+  ASSERT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  fast_.reset();
+  const uint64_t before = Forwarded();
+  EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before);
+  Begin();
+  EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before);
+  const FastCounts once = OnePacketEachWay(kFirstV4);
+  EXPECT_EQ(CountsOf(one_->id), Sum(once, Sum(once, once)));
+}
+
+TEST_F(FastPathTest, TakenOffItLeavesTheOrdinaryWay) {
+  ASSERT_TRUE(fast_->Remove().ok());
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  UdpSocket server(node_->fabric(), kFabricV4);
+  const uint64_t before = Forwarded();
+  EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before + 2);
+}
+
+TEST_F(FastPathTest, WhatSomebodyTakesOffComesBack) {
+  EXPECT_EQ(fast_->Repair().value(), 0U);
+  // NOLINTNEXTLINE(cert-env33-c): fixed commands.
+  ASSERT_EQ(std::system("tc qdisc del dev nic0 clsact"), 0);
+  const std::string pod = "tc filter del dev " + one_->pod.host_link + " egress";
+  ASSERT_EQ(std::system(pod.c_str()), 0);  // NOLINT(cert-env33-c)
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  UdpSocket server(node_->fabric(), kFabricV4);
+  const uint64_t before = Forwarded();
+  EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before + 1);
+  EXPECT_EQ(fast_->Repair().value(), 2U);
+  EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before + 1);
+  EXPECT_EQ(fast_->Repair().value(), 0U);
+}
+
+class KernelWorld final : public FastPathWorld {
+ public:
+  static std::unique_ptr<FastPathWorld> Make() {
+    auto world = std::make_unique<KernelWorld>();
+    world->node_ = NodeWorld::Make();
+    if (world->node_ == nullptr) return nullptr;
+    return world;
+  }
+  FastPath& Begin() override {
+    fast_.reset();
+    fast_ = BpfFastPath::Create().value();
+    return *fast_;
+  }
+  std::string uplink() const override { return kNodeDevice; }
+  TrafficPod Pod(std::vector<ip::Address> addresses) override {
+    const std::string name = fmt::format("spk{:012x}", ++links_);
+    const auto last = static_cast<uint8_t>(links_);
+    const int32_t index = 1000 + static_cast<int32_t>(links_);
+    MustSend(
+        node_->socket(),
+        {netlink::CreateVeth({fmt::format("peer{}", links_), index + 1000, {{2, 0, 0, 0, 1, last}}},
+                             {name, index, {{2, 0, 0, 0, 2, last}}}, node_->node().fd(), 1500)});
+    return {.host_link = name,
+            .host_index = static_cast<uint32_t>(index),
+            .addresses = std::move(addresses)};
+  }
+
+ private:
+  std::unique_ptr<NodeWorld> node_;
+  std::unique_ptr<BpfFastPath> fast_;
+  uint32_t links_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kernel, FastPathContract, ::testing::Values(&KernelWorld::Make));
+
+}  // namespace
+}  // namespace spoke::netagent

@@ -157,6 +157,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         loop.PostFromAgent(ProbeAnswerEvent{id_, std::move(answer)});
         return absl::OkStatus();
       }
+      case v1::AgentMessage::kBudgetReport:
       case v1::AgentMessage::MESSAGE_NOT_SET:
         // Something a newer agent says and this server does not know: pass over it.
         Read();

@@ -1,5 +1,6 @@
 #include "netagent/cni/cni_messages.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -59,6 +60,9 @@ absl::StatusOr<LendRequest> LendRequestOf(const v1::CniRequest& request) {
                            .ingress_burst = wish.bandwidth().ingress_burst(),
                            .egress_rate = wish.bandwidth().egress_rate(),
                            .egress_burst = wish.bandwidth().egress_burst()};
+  out.options.internet = {.ingress = wish.internet().ingress(),
+                          .egress = wish.internet().egress(),
+                          .weight = std::clamp(wish.internet().weight(), 1U, kMaxPodWeight)};
   if (wish.addresses_size() > kMaxWishes) {
     return absl::InvalidArgumentError(fmt::format(
         "{} addresses are asked for: an interface has one a family", wish.addresses_size()));

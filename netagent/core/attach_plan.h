@@ -32,6 +32,17 @@ struct Bandwidth {
   bool operator==(const Bandwidth&) const = default;
 };
 
+// Of payload exchanged with the Internet, as the pod's annotations have it. Ingress is towards the
+// pod.
+struct InternetWish {
+  uint64_t ingress = 0;  // Bits a second; 0: not limited.
+  uint64_t egress = 0;
+  uint32_t weight = 1;  // Where pods share a total; 1 to kMaxPodWeight.
+
+  bool operator==(const InternetWish&) const = default;
+};
+inline constexpr uint32_t kMaxPodWeight = 100;
+
 // What an attachment has beside its addresses.
 struct AttachOptions {
   std::optional<ip::MacAddress> pod_mac = std::nullopt;  // nullopt: derived from the key.
@@ -40,6 +51,7 @@ struct AttachOptions {
   // comes from a later one's address leaves by that one all the same.
   uint32_t ordinal = 0;
   Bandwidth bandwidth = {};
+  InternetWish internet = {};
 
   bool operator==(const AttachOptions&) const = default;
 };

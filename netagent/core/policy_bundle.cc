@@ -93,6 +93,20 @@ absl::Status CheckValue(const EgressPolicy& policy) {
   return policy.mode == EgressMode::kGateway ? CheckGateway(policy) : absl::OkStatus();
 }
 
+absl::Status CheckValue(const BandwidthLimit& limit) {
+  if (limit.pod_ingress + limit.pod_egress + limit.node_ingress + limit.node_egress == 0) {
+    return absl::InvalidArgumentError("no rate, or one that this agent does not know");
+  }
+  return CheckNamespaces(limit.namespaces);
+}
+
+absl::Status CheckValue(const BandwidthBudget& budget) {
+  if (budget.refresh <= absl::ZeroDuration() || budget.half_life <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("a refresh time or a half-life of 0");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckValue(const Team& team) { return CheckNamespaces(team.namespaces); }
 
 std::string_view KindOf(const PolicyEntry& entry) {
@@ -100,6 +114,8 @@ std::string_view KindOf(const PolicyEntry& entry) {
   if (std::holds_alternative<Team>(entry.value)) return "Team";
   if (std::holds_alternative<DestinationGroup>(entry.value)) return "DestinationGroup";
   if (std::holds_alternative<EgressPolicy>(entry.value)) return "EgressPolicy";
+  if (std::holds_alternative<BandwidthLimit>(entry.value)) return "BandwidthLimit";
+  if (std::holds_alternative<BandwidthBudget>(entry.value)) return "BandwidthBudget";
   return "";
 }
 

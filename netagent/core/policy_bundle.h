@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace spoke::netagent {
 
@@ -41,6 +42,7 @@ struct Team {
 // Destinations on the Internet that are counted by a name of their own.
 struct DestinationGroup {
   std::vector<std::string> cidrs;
+  std::vector<std::string> names = {};  // Of hosts; "*.example.org" is all below that.
 
   bool operator==(const DestinationGroup&) const = default;
 };
@@ -81,13 +83,43 @@ struct EgressPolicy {
   bool operator==(const EgressPolicy&) const = default;
 };
 
+// As policy.proto says. Bits of payload a second; 0: none.
+struct BandwidthLimit {
+  std::vector<std::string> namespaces;
+  std::vector<std::string> teams;
+  std::string destination_group;  // Empty: the Internet.
+  uint64_t pod_ingress = 0;
+  uint64_t pod_egress = 0;
+  uint64_t node_ingress = 0;
+  uint64_t node_egress = 0;
+  bool shadow = false;
+
+  bool operator==(const BandwidthLimit&) const = default;
+};
+
+// As policy.proto says.
+struct BandwidthBudget {
+  std::string destination_group;  // Empty: the Internet.
+  bool egress = false;
+  std::vector<std::string> teams;
+  uint64_t floor = 0;  // Bits of payload a second.
+  absl::Duration refresh;
+  absl::Duration hold;
+  absl::Duration half_life;
+  bool shadow = false;
+
+  bool operator==(const BandwidthBudget&) const = default;
+};
+
 // Of a kind that this agent does not know.
 using UnknownKind = std::monostate;
 
 struct PolicyEntry {
   std::string key;    // "ClusterNetwork/main"
   std::string bytes;  // As it came.
-  std::variant<UnknownKind, ClusterNetwork, Team, DestinationGroup, EgressPolicy> value;
+  std::variant<UnknownKind, ClusterNetwork, Team, DestinationGroup, EgressPolicy, BandwidthLimit,
+               BandwidthBudget>
+      value;
 
   bool operator==(const PolicyEntry&) const = default;
 };

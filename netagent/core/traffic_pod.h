@@ -7,6 +7,7 @@
 
 #include "lib/ip/address.h"
 #include "lib/nft/ruleset.h"
+#include "netagent/core/attach_plan.h"
 
 namespace spoke::netagent {
 
@@ -23,6 +24,7 @@ struct TrafficPod {
   bool on_first_nic = true;
   // What passes by its link is limited, so that none of it may pass by the link's queue.
   bool shaped = false;
+  InternetWish internet = {};
 
   bool operator==(const TrafficPod&) const = default;
 };

@@ -44,6 +44,9 @@ v1::JournalAttachOptions ToProto(const AttachOptions& options) {
   out.set_ingress_burst(options.bandwidth.ingress_burst);
   out.set_egress_rate(options.bandwidth.egress_rate);
   out.set_egress_burst(options.bandwidth.egress_burst);
+  out.set_internet_ingress(options.internet.ingress);
+  out.set_internet_egress(options.internet.egress);
+  out.set_internet_weight(options.internet.weight);
   return out;
 }
 
@@ -128,7 +131,10 @@ absl::StatusOr<AttachOptions> FromProto(const v1::JournalAttachOptions& in) {
                         .bandwidth = {.ingress_rate = in.ingress_rate(),
                                       .ingress_burst = in.ingress_burst(),
                                       .egress_rate = in.egress_rate(),
-                                      .egress_burst = in.egress_burst()}};
+                                      .egress_burst = in.egress_burst()},
+                        .internet = {.ingress = in.internet_ingress(),
+                                     .egress = in.internet_egress(),
+                                     .weight = std::max(in.internet_weight(), 1U)}};
   if (!in.pod_mac().empty()) {
     ASSIGN_OR_RETURN(options.pod_mac, MacFromBytes(in.pod_mac()));
   }

@@ -54,6 +54,28 @@ EgressPolicy FromWire(const v1::EgressPolicy& in) {
   return policy;
 }
 
+BandwidthLimit FromWire(const v1::BandwidthLimitPolicy& in) {
+  return {.namespaces = Texts(in.namespaces()),
+          .teams = Texts(in.teams()),
+          .destination_group = in.destination_group(),
+          .pod_ingress = in.pod_ingress(),
+          .pod_egress = in.pod_egress(),
+          .node_ingress = in.node_ingress(),
+          .node_egress = in.node_egress(),
+          .shadow = in.shadow()};
+}
+
+BandwidthBudget FromWire(const v1::BandwidthBudgetPolicy& in) {
+  return {.destination_group = in.destination_group(),
+          .egress = in.egress(),
+          .teams = Texts(in.teams()),
+          .floor = in.floor(),
+          .refresh = absl::Milliseconds(in.refresh_ms()),
+          .hold = absl::Milliseconds(in.hold_ms()),
+          .half_life = absl::Milliseconds(in.half_life_ms()),
+          .shadow = in.shadow()};
+}
+
 PolicyEntry FromWire(const v1::PolicyEntry& in) {
   PolicyEntry entry{.key = in.key(), .bytes = in.SerializeAsString()};
   switch (in.value_case()) {
@@ -71,10 +93,17 @@ PolicyEntry FromWire(const v1::PolicyEntry& in) {
       entry.value = Team{.namespaces = Texts(in.team().namespaces())};
       break;
     case v1::PolicyEntry::kDestinationGroup:
-      entry.value = DestinationGroup{.cidrs = Texts(in.destination_group().cidrs())};
+      entry.value = DestinationGroup{.cidrs = Texts(in.destination_group().cidrs()),
+                                     .names = Texts(in.destination_group().names())};
       break;
     case v1::PolicyEntry::kEgress:
       entry.value = FromWire(in.egress());
+      break;
+    case v1::PolicyEntry::kBandwidthLimit:
+      entry.value = FromWire(in.bandwidth_limit());
+      break;
+    case v1::PolicyEntry::kBandwidthBudget:
+      entry.value = FromWire(in.bandwidth_budget());
       break;
     case v1::PolicyEntry::VALUE_NOT_SET:
       break;

@@ -185,7 +185,8 @@ absl::StatusOr<TrafficPod> Attachments::TrafficPodOf(const Lending& lending,
                     .pod_uid = lending.pod.uid,
                     .mtu = spec.mtu,
                     .on_first_nic = spec.source_tables.empty(),
-                    .shaped = spec.bandwidth != Bandwidth{}};
+                    .shaped = spec.bandwidth != Bandwidth{},
+                    .internet = lending.options.internet};
 }
 
 absl::Status Attachments::BeginCounting(const Lending& lending, const AttachSpec& spec) {

@@ -344,6 +344,7 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
       ASSIGN_OR_RETURN(ProbeRequest request, FromWire(in.probe_request()));
       return ServerRequest(std::move(request));
     }
+    case v1::ServerMessage::kBudgetLeases:
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::kReportAck:
     case v1::ServerMessage::MESSAGE_NOT_SET:

@@ -86,6 +86,7 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
     case v1::ServerMessage::kOutlook:
     case v1::ServerMessage::kAttachTracesRequest:
     case v1::ServerMessage::kProbeRequest:
+    case v1::ServerMessage::kBudgetLeases:
       return;  // No pod of a simulated node waits, and nobody asks about one.
     case v1::ServerMessage::MESSAGE_NOT_SET:
       return;  // Of a newer server.

@@ -1,0 +1,49 @@
+// A bandwidth budget as its operator has written it: what all nodes together may exchange with one
+// destination, and how teams share it. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace spoke::ipam {
+
+// The teams that a budget does not name share as one, of this name. It may be named like any other.
+inline constexpr char kOtherTeams[] = "*";
+
+struct BudgetTeam {
+  std::string name;
+  double weight = 1;
+  uint64_t min = 0;  // Bits a second that come before any sharing, as far as they are needed.
+  uint64_t max = 0;  // 0: no such bound.
+
+  bool operator==(const BudgetTeam&) const = default;
+};
+
+struct BudgetSpec {
+  std::string name;
+  std::string destination_group;  // Empty: the Internet.
+  bool egress = false;            // Else towards the pods.
+  uint64_t capacity = 0;          // Bits of payload a second.
+  uint32_t connections = 0;       // New ones a second, shared as the capacity is; 0: not limited.
+  std::vector<BudgetTeam> teams;  // Sorted by name; "*" is always there (weight 1 unless named).
+  bool borrow = true;             // What a team leaves unused is lent to others.
+  absl::Duration lease = absl::Seconds(120);
+  absl::Duration refresh = absl::Seconds(5);
+  absl::Duration hold = absl::Seconds(300);
+  absl::Duration half_life = absl::Seconds(30);
+  // The part of the capacity that is set apart for nodes without a lease, and how many nodes it is
+  // for: each may always use as much of it.
+  double floor_part = 0.05;
+  uint64_t floor_nodes = 8192;
+  bool shadow = false;
+
+  bool operator==(const BudgetSpec&) const = default;
+};
+
+// What one node may use without a lease, all its teams together. Bits a second.
+uint64_t FloorOfNode(const BudgetSpec& spec);
+
+}  // namespace spoke::ipam

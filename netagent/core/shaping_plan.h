@@ -1,0 +1,82 @@
+// From rules, pods, leases and what pods use to what the kernel has to know. Pure.
+//
+// The tree of a direction: a class for each scope that has a limit of the node (its ceil), or none
+// (unlimited); below it one for each team that has a lease or a limit; below that a leaf for each
+// pod. A leaf's own rate is its weighted max-min share of what its nearest limited ancestor has,
+// its ceil the pod's limit; the quantum goes by the weight, and never below 64 KiB, one offloaded
+// packet, since less breaks the fairness. A leaf's queue holds what leaves it in kQueueTime at the
+// rate it can expect now, and never less than two packets. Rates are of payload; the queue charges
+// frames, so classes have a little more (1514 bytes of frame for 1448 of TCP payload).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "netagent/core/budget_holder.h"
+#include "netagent/core/shaping_rules.h"
+#include "netagent/core/shaping_tables.h"
+#include "netagent/core/traffic_class.h"
+#include "netagent/core/traffic_pod.h"
+
+namespace spoke::netagent {
+
+inline constexpr absl::Duration kQueueTime = absl::Milliseconds(50);
+inline constexpr uint32_t kMinQuantum = 65'536;
+inline constexpr uint64_t kUnlimitedRate = 100'000'000'000 / 8;  // Bytes a second.
+
+// Names a leaf over time, whatever number it has.
+struct ShapedFlowKey {
+  std::string host_link;
+  uint32_t host_index = 0;
+  ClassNumber scope = kInternet;
+  TrafficDirection direction = TrafficDirection::kIngress;
+
+  auto operator<=>(const ShapedFlowKey&) const = default;
+};
+
+struct PlannedFlow {
+  ShapedFlowKey key;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string team;     // As the budget calls it; "" and no budget: kNoTeam.
+  std::string budget;   // "": none.
+  uint64_t limit = 0;   // Of payload, bits a second: what holds for this pod alone; 0: nothing.
+  uint64_t shadow = 0;  // What would hold if it were enforced; 0: nothing.
+  ShapeClassId class_id = 0;
+
+  bool operator==(const PlannedFlow&) const = default;
+};
+
+struct ShapingPlan {
+  ShapingTables tables;
+  std::vector<PlannedFlow> flows;  // In the order of tables.flows.
+  // Numbers of classes that have names, kept from plan to plan: the same thing keeps its class. By
+  // direction and name.
+  std::map<std::string, ShapeClassId> ids;
+  std::map<std::string, uint16_t> buckets;  // By "budget/team".
+};
+
+struct ShapingInputs {
+  const ShapingRules& rules;
+  const ClassMap& classes;
+  const std::vector<TrafficPod>& pods;
+  const std::vector<LeaseInForce>& leases;
+  // Learned from DNS: the group of each address.
+  const std::map<ip::Address, ClassNumber>& learned;
+  // Payload that a flow has offered of late, bits a second; none: nothing.
+  const std::map<ShapedFlowKey, uint64_t>& demand;
+};
+
+// What of `inputs` has no limit, budget or wish has no flow. `before`: the plan in force, whose
+// numbers stay. Beyond kMaxShapedFlows pods are left out, the last ones first: see dropped_flows.
+ShapingPlan PlanShaping(const ShapingInputs& inputs, const ShapingPlan& before);
+
+// Frames for payload, and back: bytes a second for bits a second.
+uint64_t FrameRate(uint64_t payload_bits);
+uint64_t PayloadRate(uint64_t frame_bytes);
+
+}  // namespace spoke::netagent

@@ -1,49 +1,21 @@
 #include "netagent/kernel/health_port.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/ip/socket_address.h"
 
 namespace spoke::netagent {
 namespace {
 
 constexpr int kBacklog = 64;
-
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-};
-
-SocketAddress ToSocketAddress(const ip::Address& address, uint16_t port) {
-  SocketAddress out;
-  const std::string bytes = address.ToBytes();
-  if (address.is_v4()) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(port);
-    std::memcpy(&in.sin_addr, bytes.data(), bytes.size());
-    std::memcpy(&out.storage, &in, sizeof(in));
-    out.size = sizeof(in);
-  } else {
-    sockaddr_in6 in{};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(port);
-    std::memcpy(&in.sin6_addr, bytes.data(), bytes.size());
-    std::memcpy(&out.storage, &in, sizeof(in));
-    out.size = sizeof(in);
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -54,18 +26,15 @@ absl::Status HealthPort::Open(const ip::Address& address, uint16_t port) {
   if (!fd.valid()) return base::ErrnoToStatus(errno, "open the health port");
   const int on = 1;
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  SocketAddress here = ToSocketAddress(address, port);
-  auto* const raw = reinterpret_cast<sockaddr*>(&here.storage);
-  if (::bind(fd.get(), raw, here.size) < 0 || ::listen(fd.get(), kBacklog) < 0) {
+  ip::SocketAddress here = ip::ToSocketAddress(address, port);
+  if (::bind(fd.get(), here.get(), here.size) < 0 || ::listen(fd.get(), kBacklog) < 0) {
     const std::string what = fmt::format("listen at health port {}", port);
     if (errno == EADDRINUSE) return absl::UnavailableError(what + ": somebody else has it");
     return base::ErrnoToStatus(errno, what);
   }
-  ::getsockname(fd.get(), raw, &here.size);
-  // The port is in the same place in both families' structs.
-  sockaddr_in in{};
-  std::memcpy(&in, &here.storage, sizeof(in));
-  port_ = ntohs(in.sin_port);
+  ::getsockname(fd.get(), here.get(), &here.size);
+  ASSIGN_OR_RETURN(const auto bound, ip::FromSocketAddress(here));
+  port_ = bound.second;
   RETURN_IF_ERROR(loop_.AddReader(fd.get(), [this] { Accept(); }));
   listener_ = std::move(fd);
   return absl::OkStatus();

@@ -1,35 +1,14 @@
 #include "netagent/kernel/tcp_probe.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 
+#include "lib/ip/socket_address.h"
+
 namespace spoke::netagent {
-namespace {
-
-int ConnectTo(int fd, const ip::Address& address, uint16_t port) {
-  const std::string bytes = address.ToBytes();
-  if (address.is_v4()) {
-    sockaddr_in there{};
-    there.sin_family = AF_INET;
-    there.sin_port = htons(port);
-    std::memcpy(&there.sin_addr, bytes.data(), bytes.size());
-    return ::connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof(there));
-  }
-  sockaddr_in6 there{};
-  there.sin6_family = AF_INET6;
-  there.sin6_port = htons(port);
-  std::memcpy(&there.sin6_addr, bytes.data(), bytes.size());
-  return ::connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof(there));
-}
-
-}  // namespace
-
 void SocketTcpProbe::Begin(const ip::Address& address, uint16_t port, absl::Time now) {
   os::UniqueFd fd(::socket(address.is_v4() ? AF_INET : AF_INET6,
                            SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -37,7 +16,9 @@ void SocketTcpProbe::Begin(const ip::Address& address, uint16_t port, absl::Time
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   if (fd.valid()) {
     (void)::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    if (ConnectTo(fd.get(), address, port) < 0 && errno != EINPROGRESS) fd = os::UniqueFd();
+    const ip::SocketAddress there = ip::ToSocketAddress(address, port);
+    if (::connect(fd.get(), there.get(), there.size) < 0 && errno != EINPROGRESS)
+      fd = os::UniqueFd();
   }
   attempts_.insert_or_assign(address, Attempt{std::move(fd), now});
 }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/ip/socket_address.h"
 #include "lib/os/unique_fd.h"
 
 namespace spoke::netagent {
@@ -22,32 +23,6 @@ namespace {
 
 // How soon a stop is noticed.
 constexpr absl::Duration kStopLook = absl::Milliseconds(50);
-
-struct SocketAddress {
-  sockaddr_storage storage = {};
-  socklen_t size = 0;
-};
-
-SocketAddress ToSocketAddress(const ProbeTarget& target) {
-  SocketAddress out;
-  const std::string bytes = target.address.ToBytes();
-  if (target.address.is_v4()) {
-    sockaddr_in in = {};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(target.port);
-    std::memcpy(&in.sin_addr, bytes.data(), sizeof(in.sin_addr));
-    std::memcpy(&out.storage, &in, sizeof(in));
-    out.size = sizeof(in);
-  } else {
-    sockaddr_in6 in = {};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(target.port);
-    std::memcpy(&in.sin6_addr, bytes.data(), sizeof(in.sin6_addr));
-    std::memcpy(&out.storage, &in, sizeof(in));
-    out.size = sizeof(in);
-  }
-  return out;
-}
 
 // RFC 1071.
 uint16_t Checksum(const std::array<uint8_t, 8>& bytes) {
@@ -133,9 +108,8 @@ class Attempt {
   }
 
   void Connect() {
-    const SocketAddress to = ToSocketAddress(result_.target);
-    if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) < 0 &&
-        errno != EINPROGRESS) {
+    const ip::SocketAddress to = ip::ToSocketAddress(result_.target.address, result_.target.port);
+    if (::connect(fd_.get(), to.get(), to.size) < 0 && errno != EINPROGRESS) {
       End(errno);
     }
   }

@@ -1,7 +1,5 @@
 #include "tests/netns/egress_world.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include "fmt/core.h"
 #include "gtest/gtest.h"
 #include "lib/base/check.h"
+#include "lib/ip/socket_address.h"
 
 namespace spoke::netagent {
 namespace {
@@ -74,44 +73,6 @@ void Forwarding(const netns::Netns& netns) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-};
-
-SocketAddress ToSocketAddress(const ip::Address& address, uint16_t port) {
-  SocketAddress out;
-  const std::string bytes = address.ToBytes();
-  if (address.is_v4()) {
-    sockaddr_in in{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {}, .sin_zero = {}};
-    std::memcpy(&in.sin_addr, bytes.data(), bytes.size());
-    std::memcpy(&out.storage, &in, sizeof(in));
-    out.size = sizeof(in);
-  } else {
-    sockaddr_in6 in{};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(port);
-    std::memcpy(&in.sin6_addr, bytes.data(), bytes.size());
-    std::memcpy(&out.storage, &in, sizeof(in));
-    out.size = sizeof(in);
-  }
-  return out;
-}
-
-std::string TextOf(const sockaddr_storage& storage) {
-  char text[INET6_ADDRSTRLEN] = {};
-  if (storage.ss_family == AF_INET) {
-    sockaddr_in in{};
-    std::memcpy(&in, &storage, sizeof(in));
-    ::inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text));
-  } else {
-    sockaddr_in6 in{};
-    std::memcpy(&in, &storage, sizeof(in));
-    ::inet_ntop(AF_INET6, &in.sin6_addr, text, sizeof(text));
-  }
-  return text;
-}
-
 os::UniqueFd BoundSocket(const netns::Netns& netns, const ip::Address& address, uint16_t port) {
   os::UniqueFd fd;
   const absl::Status status = netns.Run([&] {
@@ -121,8 +82,8 @@ os::UniqueFd BoundSocket(const netns::Netns& netns, const ip::Address& address, 
   EXPECT_TRUE(status.ok()) << status;
   const timeval timeout{.tv_sec = 0, .tv_usec = kPatienceMs * 1000};
   EXPECT_EQ(::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)), 0);
-  SocketAddress here = ToSocketAddress(address, port);
-  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&here.storage), here.size), 0)
+  ip::SocketAddress here = ip::ToSocketAddress(address, port);
+  EXPECT_EQ(::bind(fd.get(), here.get(), here.size), 0)
       << address.ToString() << ": " << std::strerror(errno);
   return fd;
 }
@@ -162,21 +123,18 @@ UdpServer::UdpServer(const netns::Netns& netns, const ip::Address& address, uint
 
 std::string UdpServer::AnswerOne() {
   char text[64];
-  sockaddr_storage from{};
-  socklen_t size = sizeof(from);
-  auto* const raw = reinterpret_cast<sockaddr*>(&from);
-  const ssize_t got = ::recvfrom(fd_.get(), text, sizeof(text), 0, raw, &size);
+  ip::SocketAddress from;
+  const ssize_t got = ::recvfrom(fd_.get(), text, sizeof(text), 0, from.get(), &from.size);
   if (got < 0) return "";
-  EXPECT_EQ(::sendto(fd_.get(), text, static_cast<size_t>(got), 0, raw, size), got);
-  return TextOf(from);
+  EXPECT_EQ(::sendto(fd_.get(), text, static_cast<size_t>(got), 0, from.get(), from.size), got);
+  return ip::FromSocketAddress(from).value().first.ToString();
 }
 
 UdpFlow::UdpFlow(const netns::Netns& netns, const ip::Address& from, const ip::Address& to,
                  uint16_t port)
     : fd_(BoundSocket(netns, from, 0)) {
-  const SocketAddress there = ToSocketAddress(to, port);
-  EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&there.storage), there.size), 0)
-      << std::strerror(errno);
+  const ip::SocketAddress there = ip::ToSocketAddress(to, port);
+  EXPECT_EQ(::connect(fd_.get(), there.get(), there.size), 0) << std::strerror(errno);
 }
 
 bool UdpFlow::Send() { return ::send(fd_.get(), "ask", 3, 0) == 3; }

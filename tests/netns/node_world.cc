@@ -1,6 +1,5 @@
 #include "tests/netns/node_world.h"
 
-#include <arpa/inet.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
@@ -16,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fmt/core.h"
+#include "lib/ip/socket_address.h"
 #include "lib/netlink/address.h"
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
@@ -36,32 +36,6 @@ constexpr ip::MacAddress kNicMac{{2, 0, 0, 0, 0, 4}};
 constexpr ip::MacAddress kFabricMac{{2, 0, 0, 0, 0, 1}};
 constexpr ip::Address kFabricV4 = ip::Address::V4(0x0A000101);  // 10.0.1.1
 constexpr ip::Address kFabricV6 = ip::Address::V6(0xFD00'0000'0000'0001, 1);
-
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-};
-
-SocketAddress ToSocketAddress(const ip::Address& address, uint16_t port) {
-  SocketAddress result;
-  const std::string bytes = address.ToBytes();
-  if (address.is_v4()) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(port);
-    std::memcpy(&in.sin_addr, bytes.data(), bytes.size());
-    std::memcpy(&result.storage, &in, sizeof(in));
-    result.size = sizeof(in);
-  } else {
-    sockaddr_in6 in{};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(port);
-    std::memcpy(&in.sin6_addr, bytes.data(), bytes.size());
-    std::memcpy(&result.storage, &in, sizeof(in));
-    result.size = sizeof(in);
-  }
-  return result;
-}
 
 std::unique_ptr<netlink::Socket> OpenSocketIn(const netns::Netns& netns) {
   std::unique_ptr<netlink::Socket> socket;
@@ -218,20 +192,15 @@ UdpSocket::UdpSocket(const netns::Netns& netns, const ip::Address& address) : lo
   EXPECT_EQ(local_.is_v4() ? ::setsockopt(fd_.get(), IPPROTO_IP, IP_RECVERR, &on, sizeof(on))
                            : ::setsockopt(fd_.get(), IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on)),
             0);
-  SocketAddress here = ToSocketAddress(local_, 0);
-  auto* const raw = reinterpret_cast<sockaddr*>(&here.storage);
-  EXPECT_EQ(::bind(fd_.get(), raw, here.size), 0) << std::strerror(errno);
-  EXPECT_EQ(::getsockname(fd_.get(), raw, &here.size), 0);
-  // The port is in the same place in both families' structs.
-  sockaddr_in in{};
-  std::memcpy(&in, &here.storage, sizeof(in));
-  port_ = ntohs(in.sin_port);
+  ip::SocketAddress here = ip::ToSocketAddress(local_, 0);
+  EXPECT_EQ(::bind(fd_.get(), here.get(), here.size), 0) << std::strerror(errno);
+  EXPECT_EQ(::getsockname(fd_.get(), here.get(), &here.size), 0);
+  port_ = ip::FromSocketAddress(here).value().second;
 }
 
 void UdpSocket::Connect(const ip::Address& address, uint16_t port) {
-  const SocketAddress there = ToSocketAddress(address, port);
-  EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&there.storage), there.size), 0)
-      << std::strerror(errno);
+  const ip::SocketAddress there = ip::ToSocketAddress(address, port);
+  EXPECT_EQ(::connect(fd_.get(), there.get(), there.size), 0) << std::strerror(errno);
 }
 
 int UdpSocket::Send(const std::string& text) {
@@ -247,12 +216,11 @@ std::string UdpSocket::Receive() {
 
 void UdpSocket::EchoOnce() {
   std::string text(65536, '\0');
-  SocketAddress from;
-  from.size = sizeof(from.storage);
-  auto* const raw = reinterpret_cast<sockaddr*>(&from.storage);
-  const ssize_t got = ::recvfrom(fd_.get(), text.data(), text.size(), 0, raw, &from.size);
+  ip::SocketAddress from;
+  const ssize_t got = ::recvfrom(fd_.get(), text.data(), text.size(), 0, from.get(), &from.size);
   if (got < 0) return;
-  EXPECT_EQ(::sendto(fd_.get(), text.data(), static_cast<size_t>(got), 0, raw, from.size), got)
+  EXPECT_EQ(::sendto(fd_.get(), text.data(), static_cast<size_t>(got), 0, from.get(), from.size),
+            got)
       << std::strerror(errno);
 }
 

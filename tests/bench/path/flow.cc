@@ -12,39 +12,12 @@
 #include <string>
 
 #include "lib/base/status.h"
+#include "lib/ip/socket_address.h"
 
 namespace spoke::path_bench {
 namespace {
 
 constexpr int kConnectPatienceMs = 5'000;
-
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t length = 0;
-
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
-
-SocketAddress MakeAddress(const ip::Address& address, uint16_t port) {
-  SocketAddress made;
-  const std::string bytes = address.ToBytes();
-  if (address.is_v4()) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(port);
-    std::memcpy(&in.sin_addr, bytes.data(), bytes.size());
-    std::memcpy(&made.storage, &in, sizeof in);
-    made.length = sizeof in;
-  } else {
-    sockaddr_in6 in{};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(port);
-    std::memcpy(&in.sin6_addr, bytes.data(), bytes.size());
-    std::memcpy(&made.storage, &in, sizeof in);
-    made.length = sizeof in;
-  }
-  return made;
-}
 
 // Bound to `address` and a port; 0: one that the kernel chooses.
 absl::StatusOr<os::UniqueFd> OpenBound(const netns::Netns& where, int type,
@@ -56,8 +29,8 @@ absl::StatusOr<os::UniqueFd> OpenBound(const netns::Netns& where, int type,
     if (!fd.valid()) return base::ErrnoToStatus(errno, "open a socket");
     const int on = 1;
     ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    const SocketAddress self = MakeAddress(address, port);
-    if (::bind(fd.get(), self.get(), self.length) < 0) {
+    const ip::SocketAddress self = ip::ToSocketAddress(address, port);
+    if (::bind(fd.get(), self.get(), self.size) < 0) {
       return base::ErrnoToStatus(errno, "bind to " + address.ToString());
     }
     return absl::OkStatus();
@@ -68,18 +41,17 @@ absl::StatusOr<os::UniqueFd> OpenBound(const netns::Netns& where, int type,
 
 // The port the kernel chose.
 absl::StatusOr<uint16_t> PortOf(const os::UniqueFd& fd) {
-  sockaddr_storage self{};
-  socklen_t length = sizeof self;
-  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&self), &length) < 0) {
+  ip::SocketAddress self;
+  if (::getsockname(fd.get(), self.get(), &self.size) < 0) {
     return base::ErrnoToStatus(errno, "read a socket's address");
   }
-  // At the same place for both families.
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&self)->sin_port);
+  ASSIGN_OR_RETURN(const auto bound, ip::FromSocketAddress(self));
+  return bound.second;
 }
 
 absl::Status ConnectTo(const os::UniqueFd& fd, const ip::Address& address, uint16_t port) {
-  const SocketAddress peer = MakeAddress(address, port);
-  if (::connect(fd.get(), peer.get(), peer.length) < 0 && errno != EINPROGRESS) {
+  const ip::SocketAddress peer = ip::ToSocketAddress(address, port);
+  if (::connect(fd.get(), peer.get(), peer.size) < 0 && errno != EINPROGRESS) {
     return base::ErrnoToStatus(errno, "connect to " + address.ToString());
   }
   return absl::OkStatus();

@@ -45,6 +45,8 @@ uint32_t Number(MetaKey key) {
       return NFT_META_LEN;
     case MetaKey::kSkuid:
       return NFT_META_SKUID;
+    case MetaKey::kPriority:
+      return NFT_META_PRIORITY;
   }
   return NFT_META_MARK;
 }

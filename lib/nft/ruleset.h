@@ -55,6 +55,7 @@ enum class MetaKey : uint8_t {
   kTransport,  // l4proto: one byte.
   kLength,
   kSkuid,
+  kPriority,  // What the queues of devices go by.
 };
 
 struct LoadMeta {

@@ -31,9 +31,9 @@ std::string_view NameOf(ChainType type) {
 }
 
 std::string_view NameOf(MetaKey key) {
-  constexpr std::array<std::string_view, 10> kNames = {"mark",    "iif",     "oif",      "iifname",
+  constexpr std::array<std::string_view, 11> kNames = {"mark",    "iif",     "oif",      "iifname",
                                                        "oifname", "nfproto", "protocol", "l4proto",
-                                                       "length",  "skuid"};
+                                                       "length",  "skuid",   "priority"};
   return kNames[static_cast<size_t>(key)];
 }
 
@@ -144,6 +144,7 @@ constexpr std::array<PayloadName, 12> kPayloadNames = {{
 std::optional<Field> FieldOf(MetaKey key) {
   switch (key) {
     case MetaKey::kMark:
+    case MetaKey::kPriority:
       return Field::kMark;
     case MetaKey::kInterface:
     case MetaKey::kOutInterface:

@@ -40,6 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
     Cases, ExpressionTextTest,
     testing::Values(
         ExpressionCase{"SetMark", SetMeta{MetaKey::kMark, 3}, "mark = r3"},
+        ExpressionCase{"SetPriority", SetMeta{MetaKey::kPriority, 3}, "priority = r3"},
         ExpressionCase{"Mask", MaskBits{0, 1, {255, 0}, {0, 1}}, "r1 = r0 & 0xff00 ^ 0x0001"},
         ExpressionCase{"InSet", LookUp{.set = "s"}, "r0 in @s"},
         ExpressionCase{"NotInSet", LookUp{.set = "s", .inverted = true}, "r0 not in @s"},

@@ -18,7 +18,7 @@ using nft::Register;
 using rules::All;
 using rules::Expressions;
 
-constexpr char kDecide[] = "egress_decide";
+constexpr char kDecide[] = "egress_decide";  // And with "4" or "6", for pods of that family.
 constexpr char kAsItIs[] = "egress_as_is";
 constexpr char kMasquerade[] = "egress_masquerade";
 
@@ -33,11 +33,21 @@ constexpr int32_t kTranslatePriority = 90;
 constexpr char kGuard[] = "egress_guard";
 constexpr int32_t kGuardPriority = 300;
 
+constexpr Register kScratch = 0;
 constexpr uint32_t kIpsConfirmed = 8;  // enum ip_conntrack_status
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
 std::string PolicyChain(uint32_t policy) { return fmt::format("egress_policy_{}", policy); }
+std::string CellChain(uint32_t cell) { return fmt::format("egress_cell_{}", cell); }
 std::string GatewayChain(uint32_t mark) { return fmt::format("egress_to_{}", mark); }
+
+// A flow's profile and cell stand together in its first packet's priority while it is decided
+// about: a map's value must not be looked up in a set, since nft up to 1.0.6 cannot list a rule
+// that does. Zero is no cell in particular.
+constexpr uint32_t kCellBits = 0xFFFF;
+constexpr uint32_t kProfileShift = 16;
+
+uint32_t CellKey(uint32_t cell) { return cell + 1; }
 
 bool HasLimits(const EgressLimits& limits) { return limits != EgressLimits(); }
 
@@ -59,8 +69,19 @@ std::string ChainOf(const EgressPlan& plan, EgressAction action) {
   return HasChain(resolved) ? PolicyChain(policy) : ChainOf(resolved.mode);
 }
 
+// In all others each profile does its usual.
+std::set<uint32_t> ExceptedCells(const EgressPlan& plan) {
+  std::set<uint32_t> cells;
+  for (const ProfileActions& actions : plan.actions) {
+    for (const auto& [cell, action] : actions.exceptions) cells.insert(cell);
+  }
+  return cells;
+}
+
 std::set<std::string> ChainNames(const EgressPlan& plan) {
   std::set<std::string> names = {kFirst, kTranslate, kGuard, kDecide, kAsItIs, kMasquerade};
+  for (const ip::Family family : kFamilies) names.insert(kDecide + rules::Suffix(family));
+  for (const uint32_t cell : ExceptedCells(plan)) names.insert(CellChain(cell));
   for (const auto& [mark, address] : plan.marks) names.insert(GatewayChain(mark));
   for (uint32_t i = 0; i < plan.resolved.policies.size(); ++i) {
     if (HasChain(plan.resolved.policies[i])) names.insert(PolicyChain(i));
@@ -71,7 +92,7 @@ std::set<std::string> ChainNames(const EgressPlan& plan) {
 class Writer {
  public:
   Writer(const EgressPlan& plan, nft::Transaction& transaction)
-      : plan_(plan), transaction_(transaction) {}
+      : plan_(plan), excepted_(ExceptedCells(plan)), transaction_(transaction) {}
 
   void Write(const std::set<std::string>& old) {
     const std::set<std::string> names = ChainNames(plan_);
@@ -138,8 +159,9 @@ class Writer {
     for (const ip::Family family : kFamilies) {
       std::vector<nft::Element> cells;
       for (const CellRange& range : family == ip::Family::kV4 ? plan_.cells.v4 : plan_.cells.v6) {
+        if (!excepted_.contains(range.cell)) continue;
         cells.push_back(rules::RangeElement(range.first, range.last));
-        cells.back().value = nft::HostOrder(range.cell);
+        cells.back().verdict = nft::Verdict{nft::VerdictKind::kJump, CellChain(range.cell)};
       }
       AddElements(kEgressCells + rules::Suffix(family), std::move(cells));
     }
@@ -147,10 +169,10 @@ class Writer {
     std::vector<nft::Element> exceptions;
     for (uint32_t profile = 0; profile < plan_.actions.size(); ++profile) {
       const ProfileActions& actions = plan_.actions[profile];
-      usual.push_back({.key = nft::HostOrder(profile), .verdict = To(actions.usual)});
+      const uint32_t key = ProfileKey(profile);
+      usual.push_back({.key = nft::HostOrder(key), .verdict = To(actions.usual)});
       for (const auto& [cell, action] : actions.exceptions) {
-        exceptions.push_back({.key = nft::Join({nft::HostOrder(profile), nft::HostOrder(cell)}),
-                              .verdict = To(action)});
+        exceptions.push_back({.key = nft::HostOrder(key | CellKey(cell)), .verdict = To(action)});
       }
     }
     AddElements(kEgressUsual, std::move(usual));
@@ -222,10 +244,12 @@ class Writer {
   void AddRules() {
     AddFirst();
     AddDecide();
-    AddRule(kAsItIs, All({rules::SetFlowMark(claims::kFlowAsItIs), rules::Accept()}));
+    AddRule(kAsItIs, All({rules::SetPriority(0, kScratch), rules::SetFlowMark(claims::kFlowAsItIs),
+                          rules::Accept()}));
     // It could not be translated, and would leave with the pod's address.
     AddRule(kMasquerade, All({rules::IsUntracked(), rules::Drop(kLeakCounter)}));
-    AddRule(kMasquerade, All({rules::SetFlowMark(claims::kFlowMasqueraded), rules::Accept()}));
+    AddRule(kMasquerade, All({rules::SetPriority(0, kScratch),
+                              rules::SetFlowMark(claims::kFlowMasqueraded), rules::Accept()}));
     for (const auto& [mark, address] : plan_.marks) {
       const std::string chain = GatewayChain(mark);
       AddRule(chain, All({rules::IsUntracked(), rules::Drop(kLeakCounter)}), address.ToString());
@@ -265,20 +289,30 @@ class Writer {
 
   void AddDecide() {
     constexpr Register kProfile = 0;
-    constexpr Register kCell = 1;  // Right behind, for the key of both.
     constexpr Register kAddress = 4;
+    const nft::LoadMeta load_priority{MetaKey::kPriority, kScratch};
     for (const ip::Family family : kFamilies) {
-      AddRule(kDecide,
-              All({rules::IsFamily(family),
-                   IsFromPod(family, kAddress, kProfile),
-                   rules::LoadDestination(family, kAddress),
-                   {nft::LookUp{
-                        .set = kEgressCells + rules::Suffix(family), .from = kAddress, .to = kCell},
-                    nft::LookUp{.set = kEgressActions, .from = kProfile, .verdict = true}}}));
-      AddRule(kDecide,
-              All({rules::IsFamily(family),
-                   IsFromPod(family, kAddress, kProfile),
-                   {nft::LookUp{.set = kEgressUsual, .from = kProfile, .verdict = true}}}));
+      const std::string chain = kDecide + rules::Suffix(family);
+      AddRule(kDecide, All({rules::IsFamily(family),
+                            IsFromPod(family, kAddress, kProfile),
+                            {nft::SetMeta{MetaKey::kPriority, kProfile}},
+                            rules::Goto(chain)}));
+      AddRule(chain, All({rules::LoadDestination(family, kAddress),
+                          {nft::LookUp{.set = kEgressCells + rules::Suffix(family),
+                                       .from = kAddress,
+                                       .verdict = true}}}));
+      AddRule(chain, {load_priority,
+                      nft::LookUp{.set = kEgressActions, .from = kScratch, .verdict = true}});
+      AddRule(chain,
+              {load_priority,
+               nft::MaskBits{kScratch, kScratch, nft::HostOrder(~kCellBits), nft::HostOrder(0)},
+               nft::LookUp{.set = kEgressUsual, .from = kScratch, .verdict = true}});
+    }
+    for (const uint32_t cell : excepted_) {
+      AddRule(CellChain(cell), {nft::LoadMeta{MetaKey::kPriority, kScratch},
+                                nft::MaskBits{kScratch, kScratch, nft::HostOrder(~kCellBits),
+                                              nft::HostOrder(CellKey(cell))},
+                                nft::SetMeta{MetaKey::kPriority, kScratch}});
     }
   }
 
@@ -291,6 +325,7 @@ class Writer {
     }
     EgressMode mode = policy.mode;
     if (mode == EgressMode::kGateway) {
+      AddRule(chain, rules::SetPriority(0, kScratch), policy.name);
       for (const ip::Family family : kFamilies) {
         constexpr Register kSlot = 1;
         constexpr Register kPair = 4;
@@ -357,10 +392,13 @@ class Writer {
   }
 
   const EgressPlan& plan_;
+  const std::set<uint32_t> excepted_;
   nft::Transaction& transaction_;
 };
 
 }  // namespace
+
+uint32_t ProfileKey(uint32_t profile) { return (profile + 1) << kProfileShift; }
 
 void AppendEgress(const EgressPlan& plan, const std::set<std::string>& old,
                   nft::Transaction& transaction) {

@@ -12,6 +12,9 @@ namespace spoke::netagent {
 // Maps and sets that hold something for each pod.
 inline constexpr char kEgressPods[] = "egress_pods";  // And "4" or "6": address to profile.
 
+// What that map has for a profile.
+uint32_t ProfileKey(uint32_t profile);
+
 inline constexpr char kEgressPrefix[] = "egress_";
 
 // What a policy's flows that were dropped are counted in; and those beyond its limits.

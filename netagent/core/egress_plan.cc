@@ -12,6 +12,8 @@ namespace {
 
 // Exceptions of all profiles together; each is an element of a set.
 constexpr size_t kMaxExceptions = 65'536;
+// A cell's number has 16 bits in the rules, and one of them is none.
+constexpr size_t kMaxCells = 65'535;
 
 // FNV-1a over the address and the slot, and a last mix (of MurmurHash3), so that neighbours in
 // address and slot have nothing in common.
@@ -138,6 +140,11 @@ absl::StatusOr<EgressPlan> PlanEgress(const Policy& policy, const ClassMap& clas
     destinations.push_back(egress.destinations);
   }
   plan.cells = CutIntoCells(destinations, classes, settings.own);
+  if (plan.cells.cells.size() > kMaxCells) {
+    return absl::InvalidArgumentError(
+        fmt::format("egress policies cut destinations into {} kinds; at most {} are taken",
+                    plan.cells.cells.size(), kMaxCells));
+  }
   size_t exceptions = 0;
   for (const Profile& profile : plan.resolved.profiles) {
     plan.actions.push_back(ActionsOf(profile, plan.cells.cells));

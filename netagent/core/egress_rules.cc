@@ -15,7 +15,7 @@ constexpr size_t kMaxNameInCounter = 200;
 std::string Shortened(const std::string& policy) { return policy.substr(0, kMaxNameInCounter); }
 
 nft::Element PodElement(const ip::Address& address, uint32_t profile) {
-  return {.key = nft::NetworkOrder(address), .value = nft::HostOrder(profile)};
+  return {.key = nft::NetworkOrder(address), .value = nft::HostOrder(ProfileKey(profile))};
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // A flow is decided upon once, at its first packet, before it is routed; the decision stays in bits
 // of its connection's mark (claims.h), so that whatever becomes of policy, gateways and agent, it
 // goes on as it began. The first packet finds the pod's profile by its source, the cell by its
-// destination, and both together what to do: three lookups, however many pods and policies.
+// destination, and by both what to do: three or four lookups, however many pods and policies.
 #pragma once
 
 #include <cstdint>

@@ -83,7 +83,12 @@ class Node {
         .in = "spk1", .out = "eth0", .source = A(from), .destination = A(to), .flow = flow};
     const bool first = flow != nullptr && (flow->status & kConfirmed) == 0;
     packet.state = first ? nft::kCtNew : nft::kCtEstablished;
+    packet.priority = 6;
     machine.Run(nft::Hook::kPrerouting, packet);
+    // What the decision kept in it must not reach a device's queue.
+    const bool decided = flow != nullptr && first && flow->mark != 0;
+    EXPECT_TRUE(packet.dropped || packet.priority == 0 || (packet.priority == 6 && !decided))
+        << packet.priority;
     // Only a flow's first packet is translated by rules; the others as it was.
     TestPacket behind = packet;
     if (masqueraded_.contains(flow)) behind.source = kNodeAddressV4;
@@ -491,6 +496,24 @@ TEST(EgressRules, APodThatHasGoneLeavesNoElement) {
   node.machine.Apply(transaction);
   EXPECT_EQ(node.machine.SizeOf("egress_pods4"), 1U);
   EXPECT_EQ(node.machine.SizeOf("egress_pods6"), 0U);
+}
+
+TEST(EgressRules, WhatIsNoPodsIsNotDecidedAbout) {
+  Policy policy = Network();
+  Put(policy, "EgressPolicy/p", All(EgressMode::kDrop));
+  Node node;
+  ASSERT_TRUE(node.Set(policy).ok());
+  TestFlow flow;
+  TestPacket packet{.in = "spk1",
+                    .out = "eth0",
+                    .source = A("10.1.0.77"),
+                    .destination = A("8.8.8.8"),
+                    .flow = &flow,
+                    // As if it had a profile.
+                    .priority = 0x0001'0000};
+  node.machine.Run(nft::Hook::kPrerouting, packet);
+  EXPECT_FALSE(packet.dropped);
+  EXPECT_EQ(flow.mark, 0U);
 }
 
 struct Refused {

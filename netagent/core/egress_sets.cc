@@ -14,7 +14,7 @@ constexpr absl::Duration kRateTimeout = absl::Minutes(1);
 
 std::vector<nft::Set> EgressSets() {
   std::vector<nft::Set> sets = {
-      {.name = kEgressActions, .key = {Field::kMark, Field::kMark}, .verdicts = true},
+      {.name = kEgressActions, .key = {Field::kMark}, .verdicts = true},
       {.name = kEgressUsual, .key = {Field::kMark}, .verdicts = true},
       {.name = kEgressSlots, .key = {Field::kMark, Field::kMark}, .verdicts = true},
       {.name = kEgressKept, .key = {Field::kMark}, .verdicts = true},
@@ -23,10 +23,8 @@ std::vector<nft::Set> EgressSets() {
     const Field address = rules::AddressField(family);
     const std::string suffix = rules::Suffix(family);
     sets.push_back({.name = kEgressPods + suffix, .key = {address}, .value = Field::kMark});
-    sets.push_back({.name = kEgressCells + suffix,
-                    .key = {address},
-                    .value = Field::kMark,
-                    .intervals = true});
+    sets.push_back(
+        {.name = kEgressCells + suffix, .key = {address}, .verdicts = true, .intervals = true});
     sets.push_back({.name = kEgressCluster + suffix, .key = {address}, .intervals = true});
     sets.push_back({.name = kEgressInside + suffix, .key = {address}, .intervals = true});
     sets.push_back({.name = kEgressOwn + suffix, .key = {Field::kMark}, .value = address});

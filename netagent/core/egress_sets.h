@@ -12,7 +12,7 @@
 namespace spoke::netagent {
 
 // With "4" or "6" behind them.
-inline constexpr char kEgressCells[] = "egress_cells";      // Destination to cell.
+inline constexpr char kEgressCells[] = "egress_cells";      // Destination to the chain of its cell.
 inline constexpr char kEgressCluster[] = "egress_cluster";  // Of a gateway: where pods are.
 inline constexpr char kEgressInside[] = "egress_inside";    // What is not on the Internet.
 inline constexpr char kEgressOwn[] = "egress_own";          // Number to address, of a gateway.

@@ -28,8 +28,7 @@ constexpr char kRefuse[] = "nathost_refuse";
 constexpr char kFromHub[] = "nathost_hub";          // With "4" or "6" behind them.
 constexpr char kRange[] = "nathost_range";          // Addresses of Services.
 constexpr char kServices[] = "nathost_services";    // Address, protocol, port to chain.
-constexpr char kNumbers[] = "nathost_numbers";      // The same to the service's number.
-constexpr char kAddresses[] = "nathost_addresses";  // Number and slot to endpoint.
+constexpr char kAddresses[] = "nathost_addresses";  // The same and a slot to endpoint.
 constexpr char kPorts[] = "nathost_ports";
 
 constexpr uint32_t kIpsDestinationNat = 32;  // enum ip_conntrack_status
@@ -56,11 +55,10 @@ std::vector<nft::Set> Sets() {
     const Field address = rules::AddressField(family);
     const std::string suffix = rules::Suffix(family);
     const std::vector<Field> service = {address, Field::kProtocol, Field::kPort};
-    const std::vector<Field> slot = {Field::kMark, Field::kMark};
+    const std::vector<Field> slot = {address, Field::kProtocol, Field::kPort, Field::kMark};
     sets.push_back({.name = kFromHub + suffix, .key = {address}, .intervals = true});
     sets.push_back({.name = kRange + suffix, .key = {address}, .intervals = true});
     sets.push_back({.name = kServices + suffix, .key = service, .verdicts = true});
-    sets.push_back({.name = kNumbers + suffix, .key = service, .value = Field::kMark});
     sets.push_back({.name = kAddresses + suffix, .key = slot, .value = address});
     sets.push_back({.name = kPorts + suffix, .key = slot, .value = Field::kPort});
   }
@@ -137,11 +135,9 @@ class Writer {
   void AddServices(const EndpointTable& table) {
     for (const ip::Family family : kFamilies) {
       std::vector<nft::Element> services;
-      std::vector<nft::Element> numbers;
       std::vector<nft::Element> addresses;
       std::vector<nft::Element> ports;
-      for (uint32_t i = 0; i < table.services.size(); ++i) {
-        const NatService& service = table.services[i];
+      for (const NatService& service : table.services) {
         if (service.address.family() != family || service.endpoints.empty()) continue;
         const nft::Bytes key =
             nft::Join({nft::NetworkOrder(service.address), nft::Bytes{service.protocol},
@@ -149,17 +145,15 @@ class Writer {
         services.push_back(
             {.key = key,
              .verdict = nft::Verdict{nft::VerdictKind::kGoto, ChoiceOf(service.endpoints.size())}});
-        numbers.push_back({.key = key, .value = nft::HostOrder(i)});
         for (uint32_t slot = 0; slot < service.endpoints.size(); ++slot) {
           const NatEndpoint& endpoint = service.endpoints[slot];
-          const nft::Bytes place = nft::Join({nft::HostOrder(i), nft::HostOrder(slot)});
+          const nft::Bytes place = nft::Join({key, nft::HostOrder(slot)});
           addresses.push_back({.key = place, .value = nft::NetworkOrder(endpoint.address)});
           ports.push_back({.key = place, .value = nft::NetworkOrder(endpoint.port)});
         }
       }
       const std::string suffix = rules::Suffix(family);
       AddElements(kServices + suffix, std::move(services));
-      AddElements(kNumbers + suffix, std::move(numbers));
       AddElements(kAddresses + suffix, std::move(addresses));
       AddElements(kPorts + suffix, std::move(ports));
     }
@@ -180,7 +174,7 @@ class Writer {
       AddRule(kChoose, All({rules::FlowMarkIs(claims::kFlowOfNatHost),
                             rules::IsFamily(family),
                             LoadService(family),
-                            {nft::LookUp{.set = kServices + suffix, .from = 4, .verdict = true}}}));
+                            {nft::LookUp{.set = kServices + suffix, .from = 0, .verdict = true}}}));
     }
     std::set<size_t> counts;
     for (const NatService& service : table ? table->services : std::vector<NatService>()) {
@@ -205,37 +199,36 @@ class Writer {
   }
 
  private:
-  // Destination, protocol and port, from register 4 on.
+  // Destination, protocol and port, from the first register on.
   static Expressions LoadService(ip::Family family) {
-    const auto next = static_cast<Register>(4 + rules::Width(family));
+    const Register next = rules::Width(family);
     return All(
-        {rules::LoadDestination(family, 4),
+        {rules::LoadDestination(family, 0),
          {nft::LoadMeta{MetaKey::kTransport, next},
           nft::LoadPayload{nft::Header::kTransport, 2, 2, static_cast<Register>(next + 1)}}});
   }
 
+  // All of the key comes from the packet: nft up to 1.0.6 cannot list a rule that looks up what a
+  // map has given.
   static Expressions Choice(ip::Family family, size_t count) {
-    constexpr Register kNumber = 0;
-    constexpr Register kSlot = 1;  // Right behind, for the key of both.
-    constexpr Register kAddress = 4;
-    constexpr Register kPort = 8;
-    const std::string suffix = rules::Suffix(family);
     const Register width = rules::Width(family);
-    return All(
-        {rules::IsFamily(family),
-         LoadService(family),
-         {nft::LookUp{.set = kNumbers + suffix, .from = 4, .to = kNumber}},
-         rules::LoadSource(family, kAddress),
-         // Both ports, so that each flow is chosen for.
-         {nft::LoadPayload{nft::Header::kTransport, 0, 4, static_cast<Register>(kAddress + width)},
-          nft::HashOf{.from = kAddress,
-                      .length = static_cast<uint8_t>(4 * (width + 1)),
-                      .to = kSlot,
-                      .modulus = static_cast<uint32_t>(count)},
-          nft::LookUp{.set = kAddresses + suffix, .from = kNumber, .to = kAddress},
-          nft::LookUp{.set = kPorts + suffix, .from = kNumber, .to = kPort},
-          nft::TranslateDestination{
-              .address = kAddress, .port = kPort, .ipv6 = family == ip::Family::kV6}}});
+    const auto slot = static_cast<Register>(width + 2);  // Right behind the service.
+    constexpr Register kAddress = 8;
+    const auto behind = static_cast<Register>(kAddress + width);
+    const std::string suffix = rules::Suffix(family);
+    return All({rules::IsFamily(family),
+                LoadService(family),
+                rules::LoadSource(family, kAddress),
+                // Both ports, so that each flow is chosen for.
+                {nft::LoadPayload{nft::Header::kTransport, 0, 4, behind},
+                 nft::HashOf{.from = kAddress,
+                             .length = static_cast<uint8_t>(4 * (width + 1)),
+                             .to = slot,
+                             .modulus = static_cast<uint32_t>(count)},
+                 nft::LookUp{.set = kAddresses + suffix, .from = 0, .to = kAddress},
+                 nft::LookUp{.set = kPorts + suffix, .from = 0, .to = behind},
+                 nft::TranslateDestination{
+                     .address = kAddress, .port = behind, .ipv6 = family == ip::Family::kV6}}});
   }
 
   nft::Transaction& transaction_;

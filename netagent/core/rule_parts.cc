@@ -94,6 +94,11 @@ Expressions SetPacketMark(uint32_t mark) {
           nft::SetMeta{MetaKey::kMark, kScratch}};
 }
 
+Expressions SetPriority(uint32_t priority, Register scratch) {
+  return {nft::LoadImmediate{scratch, nft::HostOrder(priority)},
+          nft::SetMeta{MetaKey::kPriority, scratch}};
+}
+
 Expressions LoadSource(ip::Family family, Register to) { return LoadAddress(family, 12, 8, to); }
 
 Expressions LoadDestination(ip::Family family, Register to) {

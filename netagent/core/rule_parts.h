@@ -37,6 +37,8 @@ Expressions IsUntracked();
 // The connection's mark becomes `mark` under claims::kFlowMarkMask; and the packet's.
 Expressions SetFlowMark(uint32_t mark);
 Expressions SetPacketMark(uint32_t mark);
+// The packet's priority, by way of `scratch`. Forwarding sets that of IPv4 anew.
+Expressions SetPriority(uint32_t priority, nft::Register scratch);
 Expressions LoadSource(ip::Family family, nft::Register to);
 Expressions LoadDestination(ip::Family family, nft::Register to);
 Expressions Number(uint32_t value, nft::Register to);

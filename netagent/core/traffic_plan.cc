@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -14,6 +15,7 @@
 namespace spoke::netagent {
 namespace {
 
+using nft::VerdictKind;
 using Key = CountingSet::Key;
 
 constexpr uint32_t kMaxHostClasses = 256;
@@ -38,7 +40,15 @@ std::vector<nft::Set> SetsOf(const PacketLayout& layout) {
                     .counts = true,
                     .size = kMaxCounted};
   };
-  return {{.name = named("class"), .key = {layout.field}, .value = Field::kMark, .intervals = true},
+  const auto classes = [&](FarEnd end) {
+    return nft::Set{.name = ClassMapOf(end, layout.family),
+                    .key = {layout.field},
+                    .verdicts = true,
+                    .intervals = true};
+  };
+  return {classes(FarEnd::kDestination),
+          classes(FarEnd::kSource),
+          {.name = PeerSetOf(layout.family), .key = {layout.field}, .intervals = true},
           // A size, and no element that comes or goes by itself: the kernel's fastest set.
           {.name = named("pods"),
            .key = {Field::kInterfaceIndex, layout.field},
@@ -63,16 +73,53 @@ nft::Set HostSet(const char* name) {
           .size = kMaxHostClasses};
 }
 
-void AppendClasses(const ClassMap& classes, ip::Family family, nft::Transaction& transaction) {
-  const std::string set = LayoutOf(family).Named("class");
-  nft::AddElements elements{.set = set, .elements = {}};
+// What the sets of classes of one family hold, by name.
+std::map<std::string, std::vector<nft::Element>> ClassElements(const ClassMap& classes,
+                                                               ip::Family family) {
+  std::map<std::string, std::vector<nft::Element>> all = {{PeerSetOf(family), {}}};
+  for (const FarEnd end : {FarEnd::kDestination, FarEnd::kSource}) all[ClassMapOf(end, family)];
   for (const ClassRange& range : classes.ranges(family)) {
-    elements.elements.push_back({.key = nft::NetworkOrder(range.first),
-                                 .last = nft::NetworkOrder(range.last),
-                                 .value = nft::HostOrder(range.number)});
+    if (range.number == kInternet) continue;
+    const nft::Element element{.key = nft::NetworkOrder(range.first),
+                               .last = nft::NetworkOrder(range.last)};
+    for (const FarEnd end : {FarEnd::kDestination, FarEnd::kSource}) {
+      nft::Element& added = all[ClassMapOf(end, family)].emplace_back(element);
+      added.verdict = nft::Verdict{VerdictKind::kGoto,
+                                   ClassChainOf(end, family, ClassText(classes, range.number))};
+    }
+    if (range.number == kPeerSpoke) all[PeerSetOf(family)].push_back(element);
   }
-  transaction.Add(kSpokeTable, nft::FlushSet{set});
-  transaction.Add(kSpokeTable, std::move(elements));
+  return all;
+}
+
+void AppendClasses(const ClassMap& classes, ip::Family family, nft::Transaction& transaction) {
+  for (auto& [set, elements] : ClassElements(classes, family)) {
+    transaction.Add(kSpokeTable, nft::FlushSet{set});
+    if (elements.empty()) continue;
+    transaction.Add(kSpokeTable, nft::AddElements{set, std::move(elements)});
+  }
+}
+
+// The same where `before` is in the sets.
+void AppendOtherClasses(const ClassMap& classes, const ClassMap& before, ip::Family family,
+                        nft::Transaction& transaction) {
+  const auto old = ClassElements(before, family);
+  // Both are sorted by their keys.
+  const auto comes_first = [](const nft::Element& one, const nft::Element& other) {
+    return WholeKey(one) < WholeKey(other);
+  };
+  for (auto& [set, elements] : ClassElements(classes, family)) {
+    const std::vector<nft::Element>& of_old = old.at(set);
+    nft::DeleteElements gone{set, {}};
+    std::set_difference(of_old.begin(), of_old.end(), elements.begin(), elements.end(),
+                        std::back_inserter(gone.elements), comes_first);
+    nft::AddElements added{set, {}};
+    std::set_difference(elements.begin(), elements.end(), of_old.begin(), of_old.end(),
+                        std::back_inserter(added.elements), comes_first);
+    for (nft::Element& element : gone.elements) element.verdict.reset();
+    if (!gone.elements.empty()) transaction.Add(kSpokeTable, std::move(gone));
+    if (!added.elements.empty()) transaction.Add(kSpokeTable, std::move(added));
+  }
 }
 
 std::string PodLabel(const ip::Address& address, const std::string& pod_namespace) {
@@ -110,7 +157,7 @@ ClassNumber NumberAt(const nft::Bytes& key, size_t offset) {
 }  // namespace
 
 void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& settings,
-                        nft::Transaction& transaction) {
+                        const TrafficTableBefore& before, nft::Transaction& transaction) {
   transaction.Add(kSpokeTable, nft::AddTable{});
   transaction.Add(kSpokeTable, nft::AddCounter{fmt::format("schema/{}", kTrafficSchema), {}});
   for (const char* counter : kRuleCounters) {
@@ -127,16 +174,26 @@ void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& sett
   transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_in")});
   transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_out")});
   transaction.Add(kSpokeTable, nft::AddSet{{.name = kFolded, .key = {nft::Field::kMark}}});
-  for (nft::Chain& chain : TrafficChains()) {
+  std::set<std::string> names;
+  for (nft::Chain& chain : TrafficChains(classes)) {
+    names.insert(chain.name);
     transaction.Add(kSpokeTable, nft::AddChain{std::move(chain)});
   }
-  for (const nft::Chain& chain : TrafficChains()) {
-    transaction.Add(kSpokeTable, nft::FlushChain{chain.name});
+  std::set<std::string> gone;
+  for (const nft::RuleReading& rule : before.rules) {
+    if (IsClassChain(rule.chain) && !names.contains(rule.chain)) gone.insert(rule.chain);
   }
+  for (const std::string& name : names) transaction.Add(kSpokeTable, nft::FlushChain{name});
+  for (const std::string& name : gone) transaction.Add(kSpokeTable, nft::FlushChain{name});
   for (const ip::Family family : kFamilies) {
-    AppendClasses(classes, family, transaction);
-    transaction.Add(kSpokeTable, nft::FlushSet{LayoutOf(family).Named("pods")});
+    if (before.classes != nullptr) {
+      AppendOtherClasses(classes, *before.classes, family, transaction);
+    } else {
+      AppendClasses(classes, family, transaction);
+      transaction.Add(kSpokeTable, nft::FlushSet{LayoutOf(family).Named("pods")});
+    }
   }
+  for (const std::string& name : gone) transaction.Add(kSpokeTable, nft::DeleteChain{name});
   for (nft::Rule& rule : TrafficRules(classes, settings.mark_translated)) {
     transaction.Add(kSpokeTable, nft::AddRule{std::move(rule)});
   }
@@ -251,8 +308,10 @@ std::optional<NamespaceCounter> ParseNamespaceCounter(std::string_view name) {
       .direction = direction == "sent" ? Direction::kSent : Direction::kReceived};
 }
 
-std::string ClassText(const ClassMap& classes, ClassNumber number) {
-  return number < kFirstGroup ? classes.NameOf(number) : fmt::format("{}", number);
+nft::Bytes WholeKey(const nft::Element& element) {
+  nft::Bytes chain;
+  if (element.verdict) chain.assign(element.verdict->chain.begin(), element.verdict->chain.end());
+  return nft::Join({element.key, element.last, element.value, chain});
 }
 
 std::map<std::string, std::set<nft::Bytes>> ExpectedKeys(const ClassMap& classes,
@@ -261,10 +320,9 @@ std::map<std::string, std::set<nft::Bytes>> ExpectedKeys(const ClassMap& classes
   for (const ip::Family family : kFamilies) {
     const PacketLayout& layout = LayoutOf(family);
     keys[layout.Named("pods")];
-    for (const ClassRange& range : classes.ranges(family)) {
-      keys[layout.Named("class")].insert(
-          nft::Join({nft::NetworkOrder(range.first), nft::NetworkOrder(range.last),
-                     nft::HostOrder(range.number)}));
+    for (const auto& [set, elements] : ClassElements(classes, family)) {
+      std::set<nft::Bytes>& of_set = keys[set];
+      for (const nft::Element& element : elements) of_set.insert(WholeKey(element));
     }
   }
   for (const TrafficPod& pod : pods) {

@@ -29,7 +29,7 @@
 namespace spoke::netagent {
 
 // Raised whenever sets or counters mean something else than before.
-inline constexpr uint32_t kTrafficSchema = 1;
+inline constexpr uint32_t kTrafficSchema = 2;
 
 // The most addresses of pods in each family, and elements in each dynamic set.
 inline constexpr uint32_t kMaxPodAddresses = 4096;
@@ -46,11 +46,20 @@ struct TrafficPlanSettings {
   bool mark_translated = false;
 };
 
+// What is known of the table before.
+struct TrafficTableBefore {
+  std::vector<nft::RuleReading> rules = {};
+  // Where it is certain that the table holds these classes, and the pods that it should; else null.
+  const ClassMap* classes = nullptr;
+};
+
 // Declares everything, empties the chains and fills them anew, and puts the classes in place of the
-// old ones; what has been counted stays. No pod is known any more: AppendTrafficPod() comes next
-// for each, in the same transaction.
+// old ones; what has been counted stays, and chains of classes that there are no more go. Where the
+// classes before are known, only what differs between them is changed, and so the cost is that of
+// the difference; pods stay. Where they are not, no pod is known any more: AppendTrafficPod() comes
+// next for each, in the same transaction.
 void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& settings,
-                        nft::Transaction& transaction);
+                        const TrafficTableBefore& before, nft::Transaction& transaction);
 // For a table that does not say one yet.
 void AppendEpoch(absl::Time epoch, nft::Transaction& transaction);
 
@@ -117,10 +126,8 @@ struct NamespaceCounter {
 };
 // Nothing when it is no such counter.
 std::optional<NamespaceCounter> ParseNamespaceCounter(std::string_view name);
-// Of a class in counters' names: its name where that never changes, else the number.
-std::string ClassText(const ClassMap& classes, ClassNumber number);
-
 // What a set of ours must hold, but for counts: by its name in kSpokeTable.
+nft::Bytes WholeKey(const nft::Element& element);  // With its end, and what it leads to.
 std::map<std::string, std::set<nft::Bytes>> ExpectedKeys(const ClassMap& classes,
                                                          const std::vector<TrafficPod>& pods);
 

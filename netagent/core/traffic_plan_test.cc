@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/nft/text.h"
+#include "netagent/core/rule_machine_for_test.h"
 #include "netagent/core/traffic_rules.h"
 
 namespace spoke::netagent {
@@ -44,7 +45,7 @@ TEST(NamespaceCounterTest, IsReadAsItIsWritten) {
 }
 
 TEST(LabelsTest, AreReadFromCountersAndStrangersArePassedOver) {
-  const TrafficLabels labels = ReadLabels({{"schema/1", 0, 0},
+  const TrafficLabels labels = ReadLabels({{"schema/2", 0, 0},
                                            {"epoch/1000", 0, 0},
                                            {"class/16/a/b", 0, 0},
                                            {"class/x/a", 0, 0},
@@ -125,6 +126,51 @@ TEST(TrafficTableTest, TracksConnectionsOnlyForTheFastPath) {
     }
     EXPECT_EQ(tracks, mark);
   }
+}
+
+TEST(TrafficTableTest, ChainsOfClassesComeAndGoWithThem) {
+  const ClassMap with_hub = Classes({.cluster = {"10.0.0.0/8"}, .hub = {"10.2.0.0/16"}});
+  const ClassMap with_peer = Classes({.cluster = {"10.0.0.0/8"}, .peer_spoke = {"10.3.0.0/16"}});
+  for (const bool known : {false, true}) {
+    RuleMachine machine;
+    nft::Transaction transaction;
+    AppendTrafficTable(with_hub, {}, {}, transaction);
+    machine.Apply(transaction);
+    EXPECT_TRUE(machine.HasChain("destination4_hub"));
+    EXPECT_FALSE(machine.HasChain("destination4_peer-spoke"));
+    transaction.steps.clear();
+    AppendTrafficTable(with_peer, {},
+                       {.rules = machine.Rules(), .classes = known ? &with_hub : nullptr},
+                       transaction);
+    machine.Apply(transaction);
+    EXPECT_FALSE(machine.HasChain("destination4_hub"));
+    EXPECT_FALSE(machine.HasChain("source6_hub"));
+    EXPECT_TRUE(machine.HasChain("source4_peer-spoke"));
+    for (const auto& [set, keys] : ExpectedKeys(with_peer, {})) {
+      EXPECT_EQ(machine.SizeOf(set), keys.size()) << set << (known ? " known" : "");
+    }
+  }
+}
+
+TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
+  const ClassMap before = Classes({.cluster = {"10.0.0.0/8"}, .hub = {"11.2.0.0/16"}});
+  const ClassMap after = Classes({.cluster = {"10.0.0.0/8"}, .hub = {"11.3.0.0/16"}});
+  nft::Transaction transaction;
+  AppendTrafficTable(after, {}, {.classes = &before}, transaction);
+  size_t deleted = 0;
+  size_t added = 0;
+  for (const nft::Step& step : transaction.steps) {
+    EXPECT_FALSE(std::holds_alternative<nft::FlushSet>(step.change));
+    if (const auto* gone = std::get_if<nft::DeleteElements>(&step.change)) {
+      deleted += gone->elements.size();
+    }
+    if (const auto* more = std::get_if<nft::AddElements>(&step.change)) {
+      added += more->elements.size();
+    }
+  }
+  // By destination and by source.
+  EXPECT_EQ(deleted, 2U);
+  EXPECT_EQ(added, 2U);
 }
 
 TEST(TrafficTableTest, EveryRuleHasACommentOfItsOwn) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 #include <utility>
 
 #include "fmt/core.h"
@@ -32,15 +33,29 @@ Expressions IsPodLink(nft::MetaKey key) {
                        nft::Bytes(claims::kLinkPrefix.begin(), claims::kLinkPrefix.end())}};
 }
 
-// The class of the address at `offset`, in `to`.
-Expressions LoadClass(const PacketLayout& layout, uint8_t offset, nft::Register to) {
-  return {LoadAddress(layout, offset, kScratch),
-          nft::LookUp{.set = layout.Named("class"), .from = kScratch, .to = to}};
+constexpr FarEnd kFarEnds[] = {FarEnd::kDestination, FarEnd::kSource};
+
+const char* NameOf(FarEnd end) { return end == FarEnd::kDestination ? "destination" : "source"; }
+
+// The chain that finds the class.
+std::string EntryOf(FarEnd end, const PacketLayout& layout) {
+  return layout.Named(end == FarEnd::kDestination ? "by_destination" : "by_source");
 }
 
-nft::Expression CompareClass(Comparison comparison, nft::Register from, ClassNumber number) {
-  return nft::Compare{comparison, from, nft::HostOrder(number)};
+// Those that have a chain of their own.
+std::set<ClassNumber> ClassesIn(const ClassMap& classes, ip::Family family) {
+  std::set<ClassNumber> numbers;
+  for (const ClassRange& range : classes.ranges(family)) numbers.insert(range.number);
+  numbers.erase(kInternet);
+  return numbers;
 }
+
+Expressions IsPeer(const PacketLayout& layout, uint8_t offset) {
+  return {LoadAddress(layout, offset, kScratch),
+          nft::LookUp{.set = PeerSetOf(layout.family), .from = kScratch}};
+}
+
+nft::Expression Return() { return nft::Verdict{.kind = VerdictKind::kReturn}; }
 
 nft::Expression Count(const std::string& set) {
   return nft::PutInSet{.set = set, .from = 0, .each = {nft::CountHere{}}};
@@ -90,7 +105,6 @@ void AddFrom(const PacketLayout& layout, const ClassMap& classes, bool mark, Rul
   const Expressions leave = {Jump(VerdictKind::kGoto, layout.Named("out"))};
   const Expressions key = LoadPodKey(layout, nft::MetaKey::kInterface, layout.source);
   const uint8_t far = layout.destination;
-  const nft::Register number = layout.registers;  // Behind the address.
   list.Begin(layout.Named("from"));
   if (mark) AddTranslationMark(list);
   for (const ip::Prefix& block : HotBlocks(classes, layout.family)) {
@@ -110,14 +124,8 @@ void AddFrom(const PacketLayout& layout, const ClassMap& classes, bool mark, Rul
            {key,
             {nft::LookUp{.set = layout.Named("pods"), .from = 0, .inverted = true},
              nft::CountIn{"drop/unknown-source"}, Drop()}});
-  list.Add("others", {LoadClass(layout, far, number),
-                      {CompareClass(Comparison::kNotEqual, number, kPeerSpoke),
-                       LoadAddress(layout, layout.source, 0), Count(layout.Named("sent"))},
-                      leave});
-  list.Add("peer-spoke", {LoadClass(layout, far, number),
-                          {CompareClass(Comparison::kEqual, number, kPeerSpoke),
-                           nft::CountIn{"drop/peer-spoke-sent"}, Drop()}});
-  list.Add("uncounted", {{nft::CountIn{"uncounted"}}, leave});
+  list.Add("others", {{Jump(VerdictKind::kJump, EntryOf(FarEnd::kDestination, layout))}});
+  list.Add("counted", {leave});
   list.Begin(layout.Named("out"));
   list.Add("to-pod", {IsPodLink(nft::MetaKey::kOutInterfaceName),
                       {Jump(VerdictKind::kGoto, layout.Named("to"))}});
@@ -126,7 +134,6 @@ void AddFrom(const PacketLayout& layout, const ClassMap& classes, bool mark, Rul
 // What a pod receives.
 void AddTo(const PacketLayout& layout, const ClassMap& classes, bool mark, RuleList& list) {
   const uint8_t far = layout.source;
-  const nft::Register number = layout.registers;
   const Expressions load_own = {LoadAddress(layout, layout.destination, 0)};
   list.Begin(layout.Named("to"));
   if (mark) AddTranslationMark(list);
@@ -145,14 +152,46 @@ void AddTo(const PacketLayout& layout, const ClassMap& classes, bool mark, RuleL
            {LoadPodKey(layout, nft::MetaKey::kOutInterface, layout.destination),
             {nft::LookUp{.set = layout.Named("pods"), .from = 0, .inverted = true},
              nft::CountIn{"drop/unknown-destination"}, Drop()}});
-  list.Add("others", {LoadClass(layout, far, number),
-                      {CompareClass(Comparison::kNotEqual, number, kPeerSpoke)},
-                      load_own,
-                      {Count(layout.Named("received")), Accept()}});
-  list.Add("peer-spoke", {LoadClass(layout, far, number),
-                          {CompareClass(Comparison::kEqual, number, kPeerSpoke),
-                           nft::CountIn{"drop/peer-spoke-received"}, Drop()}});
-  list.Add("uncounted", {{nft::CountIn{"uncounted"}}});
+  list.Add("others", {{Jump(VerdictKind::kGoto, EntryOf(FarEnd::kSource, layout))}});
+}
+
+// Counts for a pod, or for the node itself where no pod's link is. Whoever jumped here goes on.
+void AddCounts(const PacketLayout& layout, FarEnd end, ClassNumber number, RuleList& list) {
+  const bool sent = end == FarEnd::kDestination;
+  const nft::Expression count_missed = nft::CountIn{"uncounted"};
+  const Expressions is_pods =
+      IsPodLink(sent ? nft::MetaKey::kInterfaceName : nft::MetaKey::kOutInterfaceName);
+  const nft::Register behind = layout.registers;
+  list.Add("pod", {is_pods,
+                   {LoadAddress(layout, sent ? layout.source : layout.destination, 0),
+                    nft::LoadImmediate{behind, nft::HostOrder(number)},
+                    Count(layout.Named(sent ? "sent" : "received")), Return()}});
+  list.Add("uncounted", {is_pods, {count_missed, Return()}});
+  list.Add("node", {{nft::LoadImmediate{0, nft::HostOrder(number)},
+                     Count(sent ? "host_out" : "host_in"), Return()}});
+  list.Add("uncounted", {{count_missed}});
+}
+
+// What the far end's class has to say. A map's value must not be looked up in a set: nft up to
+// 1.0.6 cannot list a rule that does. So each class has a chain, which names its number.
+void AddByClass(const PacketLayout& layout, FarEnd end, const ClassMap& classes, RuleList& list) {
+  const bool sent = end == FarEnd::kDestination;
+  list.Begin(EntryOf(end, layout));
+  list.Add(
+      "class",
+      {{LoadAddress(layout, sent ? layout.destination : layout.source, kScratch),
+        nft::LookUp{.set = ClassMapOf(end, layout.family), .from = kScratch, .verdict = true}}});
+  AddCounts(layout, end, kInternet, list);
+  for (const ClassNumber number : ClassesIn(classes, layout.family)) {
+    list.Begin(ClassChainOf(end, layout.family, ClassText(classes, number)));
+    if (number == kPeerSpoke) {
+      list.Add(
+          "peer-spoke",
+          {{nft::CountIn{sent ? "drop/peer-spoke-sent" : "drop/peer-spoke-received"}, Drop()}});
+    } else {
+      AddCounts(layout, end, number, list);
+    }
+  }
 }
 
 // What passes through without being a pod's.
@@ -161,34 +200,53 @@ void AddPassing(const PacketLayout& layout, RuleList& list) {
                         {Jump(VerdictKind::kGoto, layout.Named("from"))}});
   list.Add("to-pod", {IsPodLink(nft::MetaKey::kOutInterfaceName),
                       {Jump(VerdictKind::kGoto, layout.Named("to"))}});
-  list.Add("peer-spoke-source", {LoadClass(layout, layout.source, 0),
-                                 {CompareClass(Comparison::kEqual, 0, kPeerSpoke),
-                                  nft::CountIn{"drop/peer-spoke-received"}, Drop()}});
-  list.Add("peer-spoke-destination", {LoadClass(layout, layout.destination, 0),
-                                      {CompareClass(Comparison::kEqual, 0, kPeerSpoke),
-                                       nft::CountIn{"drop/peer-spoke-sent"}, Drop()}});
+  list.Add("peer-spoke-source",
+           {IsPeer(layout, layout.source), {nft::CountIn{"drop/peer-spoke-received"}, Drop()}});
+  list.Add("peer-spoke-destination",
+           {IsPeer(layout, layout.destination), {nft::CountIn{"drop/peer-spoke-sent"}, Drop()}});
 }
 
 // What the node itself receives (`in`) or sends.
 void AddHost(const PacketLayout& layout, bool in, RuleList& list) {
-  const Expressions pods = {Jump(VerdictKind::kGoto, layout.Named(in ? "in_pods" : "out"))};
-  const Expressions number = LoadClass(layout, in ? layout.source : layout.destination, 0);
-  list.Add("host", {number,
-                    {CompareClass(Comparison::kNotEqual, 0, kPeerSpoke),
-                     Count(in ? "host_in" : "host_out")},
-                    pods});
-  list.Add("peer-spoke",
-           {number,
-            {CompareClass(Comparison::kEqual, 0, kPeerSpoke),
-             nft::CountIn{in ? "drop/peer-spoke-received" : "drop/peer-spoke-sent"}, Drop()}});
-  list.Add("uncounted", {{nft::CountIn{"uncounted"}}, pods});
+  const FarEnd end = in ? FarEnd::kSource : FarEnd::kDestination;
+  list.Add("host", {{Jump(VerdictKind::kJump, EntryOf(end, layout))}});
+  list.Add("pods", {{Jump(VerdictKind::kGoto, layout.Named(in ? "in_pods" : "out"))}});
 }
 
 }  // namespace
 
-std::vector<nft::Chain> TrafficChains() {
+std::string ClassMapOf(FarEnd end, ip::Family family) {
+  return LayoutOf(family).Named(NameOf(end));
+}
+
+std::string ClassChainOf(FarEnd end, ip::Family family, const std::string& class_text) {
+  return fmt::format("{}_{}", ClassMapOf(end, family), class_text);
+}
+
+bool IsClassChain(const std::string& chain) {
+  for (const ip::Family family : kFamilies) {
+    for (const FarEnd end : kFarEnds) {
+      if (chain.rfind(ClassMapOf(end, family) + "_", 0) == 0) return true;
+    }
+  }
+  return false;
+}
+
+std::string PeerSetOf(ip::Family family) { return LayoutOf(family).Named("peer"); }
+
+std::string ClassText(const ClassMap& classes, ClassNumber number) {
+  return number < kFirstGroup ? classes.NameOf(number) : fmt::format("{}", number);
+}
+
+std::vector<nft::Chain> TrafficChains(const ClassMap& classes) {
   std::vector<nft::Chain> chains;
   for (const ip::Family family : kFamilies) {
+    for (const FarEnd end : kFarEnds) {
+      for (const ClassNumber number : ClassesIn(classes, family)) {
+        chains.push_back({.name = ClassChainOf(end, family, ClassText(classes, number))});
+      }
+      chains.push_back({.name = EntryOf(end, LayoutOf(family))});
+    }
     for (const char* name : {"to", "out", "from", "in_pods"}) {
       chains.push_back({.name = LayoutOf(family).Named(name)});
     }
@@ -207,6 +265,7 @@ std::vector<nft::Rule> TrafficRules(const ClassMap& classes, bool mark_translate
   RuleList list(rules);
   for (const ip::Family family : kFamilies) {
     const PacketLayout& layout = LayoutOf(family);
+    for (const FarEnd end : kFarEnds) AddByClass(layout, end, classes, list);
     AddFrom(layout, classes, mark_translated, list);
     AddTo(layout, classes, mark_translated, list);
     list.Begin(layout.Named("in_pods"));

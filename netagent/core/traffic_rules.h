@@ -1,6 +1,7 @@
 // The rules of the table "spoke" of family inet. Pure; traffic_plan.h puts them into the kernel.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,22 @@
 
 namespace spoke::netagent {
 
+// Of the address at the far end: what leaves by its destination, what comes by its source.
+enum class FarEnd : uint8_t { kDestination, kSource };
+// The verdict map from addresses to the chains of their classes, and the chain that looks into it.
+// What is not in the map is of the class internet.
+std::string ClassMapOf(FarEnd end, ip::Family family);
+// That of one class.
+std::string ClassChainOf(FarEnd end, ip::Family family, const std::string& class_text);
+// Whether the chain is one of a class, of this policy or another.
+bool IsClassChain(const std::string& chain);
+// The set of the peer spokes' addresses.
+std::string PeerSetOf(ip::Family family);
+// Of a class in the names of objects: its name where that never changes, else the number.
+std::string ClassText(const ClassMap& classes, ClassNumber number);
+
 // All chains, bases first after those they lead to.
-std::vector<nft::Chain> TrafficChains();
+std::vector<nft::Chain> TrafficChains(const ClassMap& classes);
 // All rules, chain by chain. `mark_translated` as in TrafficPlanSettings.
 std::vector<nft::Rule> TrafficRules(const ClassMap& classes, bool mark_translated);
 

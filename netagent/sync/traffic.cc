@@ -110,14 +110,21 @@ absl::Status Traffic::Commit(const nft::Transaction& transaction) {
   return status;
 }
 
-void Traffic::AppendAll(const Decision& decision, const std::vector<nft::RuleReading>& seen,
+void Traffic::AppendAll(const Decision& decision, const TrafficTableBefore& before,
                         nft::Transaction& transaction) {
-  AppendTrafficTable(decision.classes, {.mark_translated = decision.fast.on()}, transaction);
-  decision.egress->AppendTables(seen, transaction);
+  AppendTrafficTable(decision.classes, {.mark_translated = decision.fast.on()}, before,
+                     transaction);
+  decision.egress->AppendTables(before.rules, transaction);
   for (const auto& [link, pod] : ledger_.live()) {
-    AppendTrafficPod(pod, transaction);
+    if (before.classes == nullptr) AppendTrafficPod(pod, transaction);
     decision.egress->AppendPod(pod, transaction);
   }
+}
+
+bool Traffic::HoldsInForce() {
+  if (suspect_ || !generation_) return false;
+  const auto generation = tables_.Generation();
+  return generation.ok() && *generation == *generation_;
 }
 
 void Traffic::PrepareFast(Decision& decision) {
@@ -150,9 +157,19 @@ absl::Status Traffic::Put(Decision decision) {
   // Routes before the rules that lead there.
   if (put_gateway_routes_) RETURN_IF_ERROR(put_gateway_routes_(decision.egress->GatewayMarks()));
   PrepareFast(decision);
+  TrafficTableBefore before{.rules = *std::move(seen)};
+  if (HoldsInForce()) before.classes = &in_force_.classes;
   nft::Transaction transaction;
-  AppendAll(decision, *seen, transaction);
-  RETURN_IF_ERROR(Commit(transaction));
+  AppendAll(decision, before, transaction);
+  absl::Status status = Commit(transaction);
+  if (before.classes != nullptr && (absl::IsNotFound(status) || absl::IsAlreadyExists(status))) {
+    // Somebody has changed the sets just now.
+    before.classes = nullptr;
+    transaction.steps.clear();
+    AppendAll(decision, before, transaction);
+    status = Commit(transaction);
+  }
+  RETURN_IF_ERROR(status);
   // Behind the rules that tell it of translated connections.
   PutFast(decision);
   if (decision.fast.state() != in_force_.fast.state()) {
@@ -198,6 +215,7 @@ absl::Status Traffic::TakeOverFast(const Policy& policy) {
 }
 
 absl::Status Traffic::Start(const Policy& policy, const std::vector<TrafficPod>& pods) {
+  generation_.reset();
   ledger_ = TrafficLedger();
   for (const TrafficPod& pod : pods) ledger_.Began(pod);
   RETURN_IF_ERROR(TakeOverFast(policy));
@@ -220,7 +238,9 @@ absl::Status Traffic::Start(const Policy& policy, const std::vector<TrafficPod>&
 
   nft::Transaction before;
   if (found.table && found.other_schema) AppendTakeOver(found.readings, before);
-  AppendAll(*decision, found.other_schema ? std::vector<nft::RuleReading>() : found.rules, before);
+  TrafficTableBefore table;
+  if (!found.other_schema) table.rules = found.rules;
+  AppendAll(*decision, table, before);
   if (!found.labels.epoch) AppendEpoch(epoch_, before);
   // Pods that went while no agent was there.
   AddressOwners left;
@@ -279,6 +299,7 @@ absl::Status Traffic::Detach(const std::string& host_link) {
   const TrafficPod gone = *pod;
   ledger_.Ended(host_link, clock_.Now());
   if (!anew) return absl::OkStatus();
+  generation_.reset();
   status = Put(in_force_);
   if (status.ok()) {
     ++drift_repaired_;
@@ -455,8 +476,7 @@ absl::StatusOr<std::string> Traffic::FindDrift() {
     if (!elements.ok()) return elements.status();
     std::set<nft::Bytes> found;
     for (const nft::ElementReading& reading : *elements) {
-      const nft::Element& element = reading.element;
-      found.insert(nft::Join({element.key, element.last, element.value}));
+      found.insert(WholeKey(reading.element));
     }
     if (found != keys) return fmt::format("set {} has other elements", set);
   }

@@ -100,8 +100,10 @@ class Traffic : public PodTraffic {
 
   absl::Status Commit(const nft::Transaction& transaction);
   // Everything that `decision` says about rules and pods; what has been counted stays.
-  void AppendAll(const Decision& decision, const std::vector<nft::RuleReading>& seen,
+  void AppendAll(const Decision& decision, const TrafficTableBefore& before,
                  nft::Transaction& transaction);
+  // Whether the kernel has what is in force, and nobody else has changed anything since.
+  bool HoldsInForce();
   // The fast path as `decision` says; where the kernel refuses, it is off in it.
   absl::Status TakeOverFast(const Policy& policy);
   void PrepareFast(Decision& decision);

@@ -176,7 +176,7 @@ TEST_F(TrafficTest, ANewAgentGoesOnWithTheCountsOfTheLast) {
 TEST_F(TrafficTest, ATableThatLooksDifferentIsReplacedInOneTransactionWithItsCounts) {
   nft::Transaction old;
   old.Add(kSpokeTable, nft::AddTable{});
-  old.Add(kSpokeTable, nft::AddCounter{"schema/0", {}});
+  old.Add(kSpokeTable, nft::AddCounter{"schema/1", {}});
   old.Add(kSpokeTable, nft::AddCounter{"epoch/1000", {}});
   old.Add(kSpokeTable, nft::AddCounter{"ns/web/internet/sent", {2, 200}});
   old.Add(kSpokeTable, nft::AddCounter{"drop/unknown-source", {1, 10}});
@@ -186,6 +186,11 @@ TEST_F(TrafficTest, ATableThatLooksDifferentIsReplacedInOneTransactionWithItsCou
                                     .dynamic = true,
                                     .counts = true,
                                     .size = 10}});
+  // What that schema had, and this one has not.
+  old.Add(kSpokeTable, nft::AddSet{{.name = "class4",
+                                    .key = {nft::Field::kIpv4},
+                                    .value = nft::Field::kMark,
+                                    .intervals = true}});
   ASSERT_TRUE(tables_.Apply(old).ok());
   Count("sent4", ByClass("10.0.1.7", kInternet), 40);
   const size_t before = tables_.applied().size();
@@ -198,6 +203,7 @@ TEST_F(TrafficTest, ATableThatLooksDifferentIsReplacedInOneTransactionWithItsCou
   EXPECT_EQ(totals.drops.at("unknown-source").bytes, 10U);
   EXPECT_EQ(totals.epoch, absl::FromUnixSeconds(1000));
   EXPECT_EQ(tables_.FindSet(kSpokeTable, "sent4")->size, kMaxCounted);
+  EXPECT_FALSE(tables_.FindSet(kSpokeTable, "class4").has_value());
 }
 
 TEST_F(TrafficTest, APolicyIsInForceWholeOrNotAtAll) {
@@ -275,6 +281,37 @@ TEST_F(TrafficTest, WhatSomebodyElseChangesIsPutRightAndCounted) {
   look();
   EXPECT_EQ(Read().drift_repaired, 3U);
   EXPECT_EQ(tables_.ReadSet(kSpokeTable, "pods4")->size(), 1U);
+}
+
+TEST_F(TrafficTest, APolicyLeavesPodsAsTheyAreUnlessSomebodyElseChangedSomething) {
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8")).ok());
+  const auto touches_pods = [&] {
+    const std::vector<nft::Step>& steps = tables_.applied().back().steps;
+    return std::any_of(steps.begin(), steps.end(), [](const nft::Step& step) {
+      const auto* flush = std::get_if<nft::FlushSet>(&step.change);
+      return flush != nullptr && flush->set == "pods4";
+    });
+  };
+  const auto foreign = [&](nft::Change change) {
+    nft::Transaction transaction;
+    transaction.Add(kSpokeTable, std::move(change));
+    ASSERT_TRUE(tables_.Apply(transaction).ok());
+  };
+  const Policy other = WithNetwork({.cluster = {"10.0.0.0/16"}, .hub = {"11.0.0.0/8"}});
+  ASSERT_TRUE(traffic_->OnPolicy(other).ok());
+  EXPECT_FALSE(touches_pods());
+  // What the sets hold is looked at, and is as it should be.
+  foreign(nft::AddCounter{"somebody's", {}});
+  clock_.Advance(Traffic::kLook);
+  traffic_->Tick();
+  EXPECT_EQ(Read().drift_repaired, 0U);
+  EXPECT_EQ(tables_.ReadSet(kSpokeTable, "pods4")->size(), 2U);
+
+  foreign(nft::DeleteElements{"pods4", {{.key = ByLink(7, "10.0.1.7")}}});
+  ASSERT_TRUE(traffic_->OnPolicy(Example()).ok());
+  EXPECT_TRUE(touches_pods());
+  EXPECT_EQ(tables_.ReadSet(kSpokeTable, "pods4")->size(), 2U);
 }
 
 TEST_F(TrafficTest, AnAttachThatFailsChangesNothing) {

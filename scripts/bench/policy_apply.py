@@ -130,7 +130,7 @@ def apply_once(node, watch, version, count):
         raise Failure("the agent got a policy and did nothing to the kernel's tables")
     marker = blocks(version, count)[0].split("/")[0]
     if marker not in sh("ip", "netns", "exec", node.namespace, "nft", "list", "map", "inet",
-                        "spoke", "class4"):
+                        "spoke", "destination4"):
         raise Failure(f"{marker} is not in the kernel's tables")
     return (after[-1] - first) * 1000
 

@@ -283,8 +283,7 @@ def nothing_of_the_address(node):
 
     def traces():
         found = [line for line in node.objects() if address in line and "unreachable" not in line]
-        # Who may pass; what a pod has sent stays counted for two scrapes. Not "list ruleset": nft
-        # 1.0.6 ends with an assertion where a rule looks up what a map has given.
+        # Who may pass; what a pod has sent stays counted for two scrapes.
         members = sh("nft", "list", "set", "inet", "spoke", "pods4").splitlines()
         return found + [line for line in members if address in line]
     eventually(f"no trace of {address}", lambda: not traces())

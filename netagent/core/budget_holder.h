@@ -2,9 +2,9 @@
 // them when it falls silent. Pure: times are handed in, of one monotonic clock.
 //
 // A lease counts from when the report was sent that it answers, so that a node never holds it
-// longer than the server believes. After its end the rate is held for `hold`, then halved every
-// `half_life`, and never falls below the team's part of the budget's floor, which no lease is made
-// of.
+// longer than the server believes. After its end the rate is held for `hold`, then halved, at once
+// and again every `half_life`, and never falls below the team's part of the budget's floor, which
+// no lease is made of. New connections are halved alike, down to one a second.
 #pragma once
 
 #include <cstdint>
@@ -102,6 +102,9 @@ class BudgetHolder {
     absl::Time from;
     absl::Duration duration;
   };
+  // What is left of `held`, without names and the floor.
+  static LeaseInForce Left(const Held& held, const ResolvedBudget& budget, absl::Time now);
+
   uint64_t applied_ = 0;
   std::map<uint64_t, absl::Time> sent_;  // By sequence: when, of the last few.
   std::map<std::pair<std::string, std::string>, Held> held_;

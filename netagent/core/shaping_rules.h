@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "netagent/core/policy_bundle.h"
@@ -50,7 +52,8 @@ struct ResolvedBudget {
 class ShapingRules {
  public:
   // `groups` is ClassMap::groups(). Errors: kInvalidArgument, naming the object (a team or group
-  // that is not there, two budgets of one scope and direction, a namespace in two teams).
+  // that is not there, two budgets of one scope and direction, a namespace in two teams, a node's
+  // rate for namespaces, which could not be nested with those of teams).
   static absl::StatusOr<ShapingRules> Resolve(const Policy& policy,
                                               const std::map<std::string, ClassNumber>& groups);
 
@@ -79,6 +82,11 @@ class ShapingRules {
     ClassNumber scope = kInternet;
     bool operator==(const Limit&) const = default;
   };
+  // Of one object each. Errors: as Resolve()'s, without the object's name.
+  absl::Status AddTeam(const std::string& name, const Team& team);
+  absl::Status AddLimit(Limit limit);
+  absl::Status AddBudget(ResolvedBudget budget);
+
   std::vector<ClassNumber> scopes_;
   std::map<std::string, std::string> team_of_;  // By namespace.
   std::vector<Limit> limits_;

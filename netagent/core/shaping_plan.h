@@ -2,13 +2,19 @@
 //
 // The tree of a direction: a class for each scope that has a limit of the node (its ceil), or none
 // (unlimited); below it one for each team that has a lease or a limit; below that a leaf for each
-// pod. A leaf's own rate is its weighted max-min share of what its nearest limited ancestor has,
-// its ceil the pod's limit; the quantum goes by the weight, and never below 64 KiB, one offloaded
-// packet, since less breaks the fairness. A leaf's queue holds what leaves it in kQueueTime at the
-// rate it can expect now, and never less than two packets. Rates are of payload; the queue charges
-// frames, so classes have a little more (1514 bytes of frame for 1448 of TCP payload).
+// pod. A leaf's own rate is its weighted max-min share of what its nearest limited ancestor has
+// (shape_tree.h), its ceil the pod's limit; the quantum goes by the weight, and never below 64 KiB,
+// one offloaded packet, since less breaks the fairness. A leaf's queue holds what leaves it in
+// kQueueTime at the rate it can expect now, which is never less than its part by weight, and never
+// less than two packets. Rates are of payload; the queue charges frames, so classes have a little
+// more (1514 bytes of frame for 1448 of TCP payload).
+//
+// Without a limit, lease or budget in force, a flow has no class. A budget's limit of new
+// connections holds where these are opened, at egress, whatever the budget's direction.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -51,13 +57,29 @@ struct PlannedFlow {
   bool operator==(const PlannedFlow&) const = default;
 };
 
+// What flows together would be held to if it were enforced: a budget's lease, a limit of a team or
+// of the node.
+struct ShadowBound {
+  uint64_t rate = 0;          // Of payload, bits a second.
+  std::vector<size_t> flows;  // Places in ShapingPlan::flows.
+
+  bool operator==(const ShadowBound&) const = default;
+};
+
 struct ShapingPlan {
   ShapingTables tables;
   std::vector<PlannedFlow> flows;  // In the order of tables.flows.
-  // Numbers of classes that have names, kept from plan to plan: the same thing keeps its class. By
-  // direction and name.
+  // Those of teams before those of the node.
+  std::vector<ShadowBound> shadow_bounds;
+  size_t dropped_flows = 0;  // Of pods that were left out.
+  // Numbers of classes that have names, kept from plan to plan: the same thing keeps its class
+  // while its parent is the same. By direction and name.
   std::map<std::string, ShapeClassId> ids;
   std::map<std::string, uint16_t> buckets;  // By "budget/team".
+  // The numbers given last: the next ones are those after them, so that a number that has become
+  // free rests as long as it can.
+  std::array<ShapeClassId, 2> last_ids{};
+  uint16_t last_bucket = 0;
 };
 
 struct ShapingInputs {
@@ -71,11 +93,13 @@ struct ShapingInputs {
   const std::map<ShapedFlowKey, uint64_t>& demand;
 };
 
-// What of `inputs` has no limit, budget or wish has no flow. `before`: the plan in force, whose
-// numbers stay. Beyond kMaxShapedFlows pods are left out, the last ones first: see dropped_flows.
+// What of `inputs` has no limit, budget or wish has no flow; without any flow the tables are empty.
+// `before`: the plan in force, whose numbers stay. Beyond kMaxShapedFlows pods are left out, the
+// last ones first: see dropped_flows. A team of an enforced budget that `leases` does not have gets
+// next to nothing. Pods whose link has no index, or one that an earlier pod has, are passed over.
 ShapingPlan PlanShaping(const ShapingInputs& inputs, const ShapingPlan& before);
 
-// Frames for payload, and back: bytes a second for bits a second.
+// Frames for payload, rounded up, and back, rounded down: bytes a second for bits a second.
 uint64_t FrameRate(uint64_t payload_bits);
 uint64_t PayloadRate(uint64_t frame_bytes);
 

@@ -1,0 +1,53 @@
+// Which rates the classes of a tree have, so that pods get their weighted max-min shares. Pure.
+//
+// Only the ceils hold anybody back. A class's own rate is what it gets before others borrow, which
+// makes it quick; what is left (1 - kAssured, and what nobody uses) goes round by the quantum. So a
+// rate that lags a little behind does no harm, and stays as it was while it is right but for
+// kSlack.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "netagent/core/shaping_tables.h"
+
+namespace spoke::netagent {
+
+// Of what is shared, handed out as own rates.
+inline constexpr double kAssured = 0.95;
+// Of what is shared, the own rates of those who want nothing, all together.
+inline constexpr double kIdlePart = 0.01;
+inline constexpr double kSlack = 0.15;
+// Bytes a second. Less is next to nothing, and not even that for long bursts' clocks.
+inline constexpr uint64_t kMinLimit = 1000;
+inline constexpr uint64_t kMinLeafRate = 16;
+// More is a slip, and sums must not overflow.
+inline constexpr uint64_t kMaxLimit = 1'000'000'000'000;
+inline constexpr uint32_t kMinQueue = 2 * 1514;
+inline constexpr uint32_t kMaxQueue = 8U << 20U;
+inline constexpr uint32_t kMaxQuanta = 16;
+
+// Rates are of frames, bytes a second.
+struct ShapeNode {
+  std::string name;
+  size_t parent = 0;  // Its index + 1; 0: none. Comes before its children.
+  bool leaf = false;
+  uint64_t limit = 0;   // Of its own, at most kMaxLimit; 0: none.
+  uint32_t weight = 1;  // Of a leaf; at least 1.
+  uint64_t demand = 0;  // Of a leaf.
+};
+
+struct RatedClass {
+  ShapeClass shape;       // Without numbers.
+  uint64_t expected = 0;  // What it gets now if it wants it, at least.
+};
+
+// One for each of `nodes`, in the same order. `former`: the classes in force, by name. Of children
+// of a limited node own rates add up to at most the node's; no ceil is above the parent's.
+std::vector<RatedClass> RateTree(const std::vector<ShapeNode>& nodes,
+                                 const std::map<std::string, ShapeClass>& former);
+
+}  // namespace spoke::netagent

@@ -1,12 +1,15 @@
 // What flows use, could use and were refused, from two readings. Pure.
 //
-// A flow can use a little more than it did (kHeadroom), and several times that (kGrowth) while it
-// is held back: its class has dropped, or waits, or it fills nine tenths of what it may. Short:
-// when a flow ends, what it had shall be free within seconds.
+// A flow can use a little more than it did (kHeadroom), and several times that (kGrowth), but no
+// less than kLeastWanted, while it is held back: its class has dropped, or waits, or it fills nine
+// tenths of what it, or its team, may. Never more than the limit of the pod alone. Short: when a
+// flow ends, what it had shall be free within seconds.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +23,7 @@ namespace spoke::netagent {
 
 inline constexpr double kHeadroom = 1.1;
 inline constexpr double kGrowth = 4;
+inline constexpr uint64_t kLeastWanted = 1'000'000;
 inline constexpr absl::Duration kDemandWindow = absl::Seconds(3);
 
 // Of one flow over the last interval; bits of payload a second.
@@ -38,7 +42,7 @@ struct ShapingTotals {
   uint64_t dropped_packets = 0;
   absl::Duration throttled;      // How long some flow of it was held back.
   uint64_t passed_bytes = 0;     // Payload.
-  uint64_t throttled_bytes = 0;  // In Shadow: would have been.
+  uint64_t throttled_bytes = 0;  // Payload; in Shadow, would have been.
 
   bool operator==(const ShapingTotals&) const = default;
 };
@@ -46,8 +50,10 @@ struct ShapingTotals {
 // Not thread-safe.
 class ShapingMeter {
  public:
-  // `plan` is the one that was in force during the interval that ends at `now`. Readings that went
-  // back (a class was made anew) count from 0.
+  // `plan` is the one that was in force during the interval that ends at `now`. Totals that went
+  // back (a class was made anew) count from 0, as do those of flows that are new; the very first
+  // reading only says where to count from. One that is not later than the one before is passed
+  // over.
   void OnReading(const ShapingReading& reading, const ShapingPlan& plan,
                  const std::vector<LeaseInForce>& leases, absl::Time now);
 
@@ -57,7 +63,8 @@ class ShapingMeter {
   // A row for each of `leases`: flows of the same budget and team together.
   std::vector<BudgetUse> Uses(const ShapingPlan& plan,
                               const std::vector<LeaseInForce>& leases) const;
-  // Whether a team that was not held back at the reading before is now.
+  // Whether a team that was not held back at the reading before is now, and could use more than its
+  // lease.
   bool newly_held_back() const { return newly_held_back_; }
   // By budget ("": limits alone) and direction.
   const std::map<std::pair<std::string, TrafficDirection>, ShapingTotals>& totals() const {
@@ -74,10 +81,27 @@ class ShapingMeter {
     ShapeClassReading queue;
     std::vector<Sample> recent;  // Within kDemandWindow.
   };
-  absl::Time last_;
+  // What one flow did in the interval.
+  struct Step {
+    const PlannedFlow* flow = nullptr;
+    FlowUse use;
+    uint64_t dropped_packets = 0;
+    uint64_t ceil = 0;  // Of payload, of its class; 0: it has none.
+  };
+  // One for each flow of the plan, in its order.
+  std::vector<Step> Measure(const ShapingReading& reading, const ShapingPlan& plan,
+                            absl::Duration interval);
+  static void MarkFullTeams(std::vector<Step>& steps, const std::vector<LeaseInForce>& leases);
+  static void MarkShadow(std::vector<Step>& steps, const ShapingPlan& plan);
+  void EstimateDemand(Step& step, absl::Time now);
+  void AddToTotals(const std::vector<Step>& steps, absl::Duration interval);
+  void CompareTeams(const std::vector<Step>& steps, const std::vector<LeaseInForce>& leases);
+
+  std::optional<absl::Time> last_;
   std::map<ShapedFlowKey, Seen> seen_;
   std::map<ShapedFlowKey, FlowUse> flows_;
   std::map<std::pair<std::string, TrafficDirection>, ShapingTotals> totals_;
+  std::set<std::pair<std::string, std::string>> held_back_;  // Budgets and teams.
   bool newly_held_back_ = false;
 };
 

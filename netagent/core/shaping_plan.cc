@@ -146,6 +146,7 @@ class Planner {
                 .weight = std::max<uint32_t>(pod.internet.weight, 1)};
     if (place.budget != nullptr) {
       draft.flow.budget = place.budget->name;
+      draft.flow.shadow_budget = place.budget->shadow;
       draft.flow.team = std::string(place.budget->TeamIn(team));
     }
     draft.led = Enforced(limit) || Enforced(place.node) || Enforced(draft.team_limit) ||

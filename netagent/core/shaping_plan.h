@@ -50,6 +50,7 @@ struct PlannedFlow {
   std::string pod_name;
   std::string team;     // As the budget calls it; "" and no budget: kNoTeam.
   std::string budget;   // "": none.
+  bool shadow_budget = false;
   uint64_t limit = 0;   // Of payload, bits a second: what holds for this pod alone; 0: nothing.
   uint64_t shadow = 0;  // What would hold if it were enforced; 0: nothing.
   ShapeClassId class_id = 0;

@@ -20,7 +20,7 @@
 namespace spoke::netagent {
 
 // Of the pods that no team has.
-inline constexpr std::string_view kNoTeam = "";
+inline constexpr std::string_view kNoTeam;
 // What a budget calls the teams that it does not name, together.
 inline constexpr std::string_view kOtherTeams = "*";
 

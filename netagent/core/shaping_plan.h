@@ -48,8 +48,8 @@ struct PlannedFlow {
   ShapedFlowKey key;
   std::string pod_namespace;
   std::string pod_name;
-  std::string team;     // As the budget calls it; "" and no budget: kNoTeam.
-  std::string budget;   // "": none.
+  std::string team;    // As the budget calls it; "" and no budget: kNoTeam.
+  std::string budget;  // "": none.
   bool shadow_budget = false;
   uint64_t limit = 0;   // Of payload, bits a second: what holds for this pod alone; 0: nothing.
   uint64_t shadow = 0;  // What would hold if it were enforced; 0: nothing.

@@ -61,12 +61,21 @@ std::string Encode(const Bandwidth& bandwidth) {
   return out;
 }
 
+std::string Encode(const InternetWish& internet) {
+  std::string out;
+  PutNumber(1, internet.ingress, out);
+  PutNumber(2, internet.egress, out);
+  PutNumber(3, internet.weight, out);
+  return out;
+}
+
 std::string Encode(const Wish& wish) {
   std::string out;
   PutText(1, wish.mac, out);
   for (const std::string& address : wish.addresses) PutMessage(2, address, out);
   PutNumber(3, wish.mtu, out);
   PutIfAny(4, Encode(wish.bandwidth), out);
+  PutIfAny(5, Encode(wish.internet), out);
   return out;
 }
 

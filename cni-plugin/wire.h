@@ -35,11 +35,20 @@ struct Bandwidth {
   bool operator==(const Bandwidth&) const = default;
 };
 
+struct InternetWish {
+  uint64_t ingress = 0;  // Bits a second.
+  uint64_t egress = 0;
+  uint32_t weight = 0;
+
+  bool operator==(const InternetWish&) const = default;
+};
+
 struct Wish {
   std::string mac;
   std::vector<std::string> addresses;
   uint32_t mtu = 0;
   Bandwidth bandwidth;
+  InternetWish internet;
 
   bool operator==(const Wish&) const = default;
 };

@@ -18,7 +18,11 @@ AgentRequest FullRequest() {
   request.attempt = UINT64_MAX;
   request.netns_path = "/run/netns/é";
   request.trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-  request.wish = {"0e:11:22:33:44:55", {"10.1.0.5", "fd00::5/128"}, 9000, {1, 2, 3, UINT64_MAX}};
+  request.wish = {"0e:11:22:33:44:55",
+                  {"10.1.0.5", "fd00::5/128"},
+                  9000,
+                  {1, 2, 3, UINT64_MAX},
+                  {4, UINT64_MAX, 100}};
   request.expected = Attachment{
       "spk1", "0a:00:00:00:00:01", "0e:00:00:00:00:01", 1500, {{"10.1.0.5/32", "169.254.1.1"}, {}}};
   request.valid = {{"aaa", "eth0"}, {"bbb", "net1"}};
@@ -53,6 +57,9 @@ TEST(EncodeRequest, ProtobufReadsEachField) {
   want.mutable_wish()->mutable_bandwidth()->set_ingress_burst(2);
   want.mutable_wish()->mutable_bandwidth()->set_egress_rate(3);
   want.mutable_wish()->mutable_bandwidth()->set_egress_burst(UINT64_MAX);
+  want.mutable_wish()->mutable_internet()->set_ingress(4);
+  want.mutable_wish()->mutable_internet()->set_egress(UINT64_MAX);
+  want.mutable_wish()->mutable_internet()->set_weight(100);
   v1::CniAttachment& expected = *want.mutable_expected();
   expected.set_host_link("spk1");
   expected.set_host_mac("0a:00:00:00:00:01");

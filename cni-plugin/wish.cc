@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni-plugin/annotations.h"
 #include "cni-plugin/utf8.h"
 
 namespace spoke::cni {
@@ -227,7 +228,8 @@ std::optional<Error> ReadWish(const json::Value& config, Request& request) {
   if (const auto error = ReadMac(config, request)) return error;
   if (const auto error = ReadAddresses(config, request)) return error;
   if (const auto error = ReadMtu(config, request)) return error;
-  return ReadBandwidth(config, request);
+  if (const auto error = ReadBandwidth(config, request)) return error;
+  return ReadAnnotations(config, request);
 }
 
 }  // namespace spoke::cni

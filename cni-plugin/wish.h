@@ -1,4 +1,5 @@
-// What an ADD is asked for beyond "an address": MAC, addresses, MTU, bandwidth. Pure.
+// What an ADD is asked for beyond "an address": MAC, addresses, MTU, bandwidth, and what the pod's
+// annotations say (annotations.h). Pure.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@ namespace spoke::cni {
 // says something counts; for MAC and addresses runtimeConfig, args.cni and CNI_ARGS; for bandwidth
 // the configuration's own keys, then runtimeConfig (both as the reference plugins have it). Keys of
 // the last two levels match in any case.
-// Errors: code 7, naming key and value, and for bandwidth the rule and the pod.
+// Errors: code 7, naming key and value, and for bandwidth the rule and the pod; those of
+// ReadAnnotations().
 std::optional<Error> ReadWish(const json::Value& config, Request& request);
 
 }  // namespace spoke::cni

@@ -42,6 +42,11 @@ void CheckSendable(const Request& request) {
   CHECK(decoded.ParseFromString(EncodeRequest(message)), "a request can be decoded");
   CHECK(decoded.wish().addresses_size() <= 2, "at most one address a family is asked for");
   CHECK(decoded.wish().mtu() <= 65535, "an MTU is within its limits");
+  const auto& internet = decoded.wish().internet();
+  for (const uint64_t rate : {internet.ingress(), internet.egress()}) {
+    CHECK(rate == 0 || (rate >= 1'000'000 && rate <= 1'000'000'000'000), "a rate is within bounds");
+  }
+  CHECK(internet.weight() <= 100, "a weight is within its limits");
 }
 
 }  // namespace

@@ -560,3 +560,25 @@ def fifty_at_once(node):
     expect_equal(errors, [], "errors")
     addresses = [result["ips"][0]["address"] for result in results]
     expect_equal(len(set(addresses)), 50, "different addresses")
+
+
+INTERNET = "spoke.internal/internet-"
+
+
+@row("B38", "annotations of the pod limit it on the Internet; one that is wrong is refused, with the pod")
+def annotations(node):
+    def wished(**values):
+        return {"io.kubernetes.cri.pod-annotations": {
+            INTERNET + key.replace("_", "-"): value for key, value in values.items()}}
+    pod = node.pod()
+    result = node.add(pod, runtimeConfig=wished(ingress_bandwidth="100Mbit",
+                                                egress_bandwidth="1.5Gbit", weight="10"))
+    expect_equal(shapers(node, pod, result), ([], []), "shapers of all traffic")
+    lendings = node.lent()
+    for wrong in ({"ingress_bandwidth": "100M"}, {"egress_bandwidth": "-1Mbit"},
+                  {"ingress_bandwidth": "0.5Mbit"}, {"weight": "0"}, {"bandwidth": "100Mbit"}):
+        error = node.cni("ADD", node.pod(), node.conf(runtimeConfig=wished(**wrong)),
+                         CNI_ARGS="K8S_POD_NAMESPACE=prod;K8S_POD_NAME=web-0").failed(7)
+        expect("prod/web-0" in error["msg"] and INTERNET in error["msg"], f"who and what: {error}")
+        expect("such as" in error["details"], f"an example in {error}")
+    expect_equal(node.lent(), lendings, "lendings")

@@ -20,6 +20,8 @@ using config::Need;
 constexpr uint32_t kMinMtu = 576;     // RFC 791: every host takes that much.
 constexpr uint32_t kMaxMtu = 65'535;  // What an IPv4 length field holds.
 constexpr size_t kMaxLabels = 64;
+// Room is left for the node's own and for blocks of Services (DnsListener::kMaxResolvers).
+constexpr size_t kMaxResolvers = 16;
 constexpr size_t kMaxLabelBytes = 63;
 constexpr size_t kMaxLabelPrefixBytes = 253;
 
@@ -130,6 +132,20 @@ void ReadTraffic(const ConfigMap& root, TrafficConfig* traffic) {
   map.Bool("enabled", &traffic->enabled, Need::kOptional);
   map.Custom("fast_path", Need::kOptional,
              [&](std::string_view text) { return TakeFastPath(text, &traffic->fast_path); });
+}
+
+void ReadShaping(const ConfigMap& root, ShapingConfig* shaping) {
+  const ConfigMap map = root.Map("shaping", Need::kOptional);
+  map.Bool("enabled", &shaping->enabled, Need::kOptional);
+  map.CustomList("resolvers", Need::kOptional, [&](std::string_view text) -> absl::Status {
+    ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(text));
+    shaping->resolvers.push_back(address);
+    return absl::OkStatus();
+  });
+  if (shaping->resolvers.size() > kMaxResolvers) {
+    map.Error("resolvers", fmt::format("{} resolvers; at most {} are taken",
+                                       shaping->resolvers.size(), kMaxResolvers));
+  }
 }
 
 void ReadPort(const ConfigMap& map, std::string_view key, uint16_t* port) {
@@ -294,6 +310,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.Duration("connect_jitter", &out.connect_jitter, Need::kOptional,
                 {absl::ZeroDuration(), absl::Minutes(10)});
   ReadTraffic(root, &out.traffic);
+  ReadShaping(root, &out.shaping);
   ReadMetrics(root, &out.metrics);
   ReadAzure(root, &out.azure);
   ReadEgress(root, &out.egress);

@@ -45,6 +45,15 @@ struct TrafficConfig {
   bool operator==(const TrafficConfig&) const = default;
 };
 
+// Limits and budgets of traffic with the Internet and with destination groups.
+struct ShapingConfig {
+  bool enabled = true;
+  // Whose DNS answers are believed, beside those of the node's name servers and of Services.
+  std::vector<ip::Address> resolvers;
+
+  bool operator==(const ShapingConfig&) const = default;
+};
+
 // ip-masq-agent's files, for pods that no egress policy selects.
 struct IpMasqSource {
   std::string path;   // A file, or a directory whose files that begin with "ip-masq" count.
@@ -128,6 +137,7 @@ struct AgentConfig {
   // The first attempt to reach the server comes within this time, chosen at random.
   absl::Duration connect_jitter;
   TrafficConfig traffic;
+  ShapingConfig shaping;
   MetricsConfig metrics;
   std::optional<AzureConfig> azure;  // nullopt: Azure is not asked anything.
   EgressConfig egress;

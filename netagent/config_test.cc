@@ -133,6 +133,24 @@ TEST(AgentConfig, EgressIsWhatItsMapSays) {
   EXPECT_THAT(text, HasSubstr("egress.nat_host.max_age"));
 }
 
+TEST(AgentConfig, ShapingIsOnAndBelievesWhomItIsTold) {
+  const std::string base = "server: a:1\ntls: {insecure: true}\n";
+  EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->shaping, ShapingConfig());
+  const auto config = ParseAgentConfig(
+      base + "shaping: {enabled: false, resolvers: [169.254.20.10, fd00::53]}\n", "f", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->shaping,
+            (ShapingConfig{
+                false, {ip::Address::V4(0xA9FE140A), ip::Address::V6(0xFD00ULL << 48U, 0x53)}}));
+  EXPECT_THAT(Mistakes(base + "shaping: {resolvers: [dns.example.org]}\n"),
+              HasSubstr("dns.example.org"));
+  EXPECT_THAT(Mistakes(base + "shaping: {resolver: []}\n"), HasSubstr("resolver"));
+  std::string many;
+  for (int i = 0; i < 17; ++i) many += "10.0.0." + std::to_string(i) + ",";
+  EXPECT_THAT(Mistakes(base + "shaping: {resolvers: [" + many + "]}\n"),
+              HasSubstr("at most 16 are taken"));
+}
+
 TEST(AgentConfig, WhatAzureCannotBeAskedWithIsAMistake) {
   const std::string text = Mistakes(
       "server: a:1\ntls: {insecure: true}\nazure:\n  imds: https://169.254.169.254\n"

@@ -1,12 +1,11 @@
 // DestinationGroup, EgressPolicy, and what ClusterNetwork says of spokes and Services.
-#include <ostream>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ipam-server/policy/kinds_for_test.h"
 #include "ipam-server/policy/object_text.h"
-#include "ipam-server/policy/policy_file.h"
 #include "lib/base/status.h"
 #include "proto/spoke/v1/policy.pb.h"
 
@@ -17,46 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const absl::Time kNow = absl::FromUnixMillis(1'700'000'000'000);
-
-// One document; `spec` in flow style stands on line 4.
-std::string Document(const std::string& kind, const std::string& name, const std::string& spec) {
-  return "apiVersion: spoke/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec +
-         "\n";
-}
-
-absl::StatusOr<ApplyPlan> Plan(const ObjectSet& set, const std::string& text,
-                               const PolicyWorld& world = {}) {
-  return PlanApply(set, ParsePolicyFiles(std::vector<PolicyFileText>{{"f", text}}), world, kNow);
-}
-
-ObjectSet Applied(const std::string& text) {
-  const auto plan = Plan({}, text);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? plan->next : ObjectSet();
-}
-
-struct Refused {
-  const char* name;
-  const char* kind;
-  const char* spec;
-  const char* want;  // All mistakes.
-};
-std::ostream& operator<<(std::ostream& out, const Refused& c) { return out << c.name; }
-
-class RefusedEgressTest : public testing::TestWithParam<Refused> {};
-
-TEST_P(RefusedEgressTest, SaysWhereWhatAndWhatToDo) {
-  const Refused& c = GetParam();
-  const auto plan = Plan({}, Document(c.kind, "x", c.spec));
-  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(base::MessageOf(plan.status()), std::string_view(c.want));
-}
-
-std::string NameOfCase(const testing::TestParamInfo<Refused>& test) { return test.param.name; }
-
 INSTANTIATE_TEST_SUITE_P(
-    DestinationGroup, RefusedEgressTest,
+    DestinationGroup, RefusedSpecTest,
     testing::Values(
         Refused{"Nothing", "DestinationGroup", "{}",
                 "f:4: spec.cidrs: needs at least one block; delete the group if it has none"},
@@ -73,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(
     NameOfCase);
 
 INSTANTIATE_TEST_SUITE_P(
-    EgressPolicy, RefusedEgressTest,
+    EgressPolicy, RefusedSpecTest,
     testing::Values(
         Refused{"NoMode", "EgressPolicy", "{destinationCIDRs: [0.0.0.0/0]}",
                 "f:4: spec.mode: is required but missing"},
@@ -194,8 +155,7 @@ TEST(EgressPolicy, GoesToNodesWhole) {
   const ObjectSet set = Applied(WholeText());
   const auto object = set.Find({"EgressPolicy", "all"});
   ASSERT_NE(object, nullptr);
-  v1::PolicyEntry message;
-  ASSERT_TRUE(message.ParseFromString(object->spec->ForNodes(object->key)->value));
+  const v1::PolicyEntry message = EntryOf(set, object->key);
   EXPECT_EQ(message.key(), "EgressPolicy/all");
   const v1::EgressPolicy& policy = message.egress();
   EXPECT_THAT(policy.namespaces(), ElementsAre("a", "b"));
@@ -236,7 +196,7 @@ TEST(EgressPolicy, NamesTeamsAndGroupsThatAreThere) {
             "before, or with this one");
   const ObjectSet set = Applied(WholeText());
   const std::vector<ObjectKey> keys = {{"DestinationGroup", "mirrors"}};
-  EXPECT_EQ(base::MessageOf(PlanDelete(set, keys, {}, kNow).status()),
+  EXPECT_EQ(base::MessageOf(PlanDelete(set, keys, {}, KindsTime()).status()),
             "DestinationGroup \"mirrors\": EgressPolicy \"all\" names it (spec.destinationGroups): "
             "change or delete that first");
 }
@@ -271,8 +231,7 @@ TEST(DestinationGroup, GoesToNodesWhole) {
   const ObjectSet set =
       Applied(Document("DestinationGroup", "g", "{cidrs: [198.51.100.0/24, 192.0.2.0/24]}"));
   const auto object = set.Find({"DestinationGroup", "g"});
-  v1::PolicyEntry message;
-  ASSERT_TRUE(message.ParseFromString(object->spec->ForNodes(object->key)->value));
+  const v1::PolicyEntry message = EntryOf(set, object->key);
   EXPECT_EQ(message.key(), "DestinationGroup/g");
   EXPECT_THAT(message.destination_group().cidrs(), ElementsAre("192.0.2.0/24", "198.51.100.0/24"));
 }
@@ -338,8 +297,7 @@ TEST(Services, AreOfTheClusterAndOfNoPool) {
   const ObjectSet set =
       Applied(Document("ClusterNetwork", "x", "{cluster: [10.0.0.0/8], services: [10.96.0.0/12]}"));
   const auto object = set.Find({"ClusterNetwork", "x"});
-  v1::PolicyEntry message;
-  ASSERT_TRUE(message.ParseFromString(object->spec->ForNodes(object->key)->value));
+  const v1::PolicyEntry message = EntryOf(set, object->key);
   EXPECT_THAT(message.cluster_network().services(), ElementsAre("10.96.0.0/12"));
   EXPECT_EQ(object->spec->ToJson(), R"({"cluster":["10.0.0.0/8"],"services":["10.96.0.0/12"]})");
   const auto pool = Plan(set, Document("Pool", "p", "{cidr: 10.96.4.0/24}"));

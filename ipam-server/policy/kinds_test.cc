@@ -9,8 +9,8 @@
 #include "ipam-server/policy/kind.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/kinds/team.h"
+#include "ipam-server/policy/kinds_for_test.h"
 #include "ipam-server/policy/object_text.h"
-#include "ipam-server/policy/policy_file.h"
 #include "lib/base/status.h"
 #include "proto/spoke/v1/policy.pb.h"
 
@@ -20,43 +20,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const absl::Time kNow = absl::FromUnixMillis(1'700'000'000'000);
-
-// One document; `spec` in flow style stands on line 4.
-std::string Document(const std::string& kind, const std::string& name, const std::string& spec) {
-  return "apiVersion: spoke/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec +
-         "\n";
-}
-
-absl::StatusOr<ApplyPlan> Plan(const ObjectSet& set, const std::string& text,
-                               const PolicyWorld& world = {}) {
-  return PlanApply(set, ParsePolicyFiles(std::vector<PolicyFileText>{{"f", text}}), world, kNow);
-}
-
-ObjectSet Applied(const std::string& text) {
-  const auto plan = Plan({}, text);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? plan->next : ObjectSet();
-}
-
-struct Refused {
-  const char* name;
-  const char* kind;
-  const char* spec;
-  const char* want;  // All mistakes, "f:" left out.
-};
-std::ostream& operator<<(std::ostream& out, const Refused& c) { return out << c.name; }
-
-class RefusedSpecTest : public testing::TestWithParam<Refused> {};
-
 TEST_P(RefusedSpecTest, SaysWhereWhatAndWhatToDo) {
   const Refused& c = GetParam();
   const auto plan = Plan({}, Document(c.kind, "x", c.spec));
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(base::MessageOf(plan.status()), std::string_view(c.want));
 }
-
-std::string NameOfCase(const testing::TestParamInfo<Refused>& test) { return test.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(
     Pool, RefusedSpecTest,
@@ -256,9 +225,9 @@ TEST(Pool, CannotBeDeletedWhileUsed) {
   world.used[{"Pool", "p"}] = {
       .held = 3, .lowest = ip::Address::V4(0x0A010005), .highest = ip::Address::V4(0x0A010064)};
   const std::vector<ObjectKey> keys = {{"Pool", "p"}};
-  EXPECT_EQ(PlanDelete(set, keys, world, kNow).status().code(),
+  EXPECT_EQ(PlanDelete(set, keys, world, KindsTime()).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(PlanDelete(set, keys, {}, kNow).ok());
+  EXPECT_TRUE(PlanDelete(set, keys, {}, KindsTime()).ok());
 }
 
 TEST(Pool, OfTheConfigurationIsRespected) {
@@ -304,8 +273,7 @@ TEST(ClusterNetwork, ClassesAreApartAcrossObjects) {
 TEST(Team, GoesToNodesWhole) {
   const ObjectSet set = Applied(Document("Team", "vision", "{namespaces: [b, a]}"));
   const PolicyObject& object = *set.Find({"Team", "vision"});
-  v1::PolicyEntry message;
-  ASSERT_TRUE(message.ParseFromString(object.spec->ForNodes(object.key)->value));
+  const v1::PolicyEntry message = EntryOf(set, object.key);
   EXPECT_EQ(message.key(), "Team/vision");
   EXPECT_THAT(message.team().namespaces(), ElementsAre("a", "b"));
   EXPECT_EQ(PoolOf(object), nullptr);

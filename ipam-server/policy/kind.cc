@@ -6,6 +6,10 @@
 namespace spoke::ipam {
 
 // Each is defined in kinds/.
+std::shared_ptr<const Spec> ReadBandwidthBudget(const config::ConfigMap& spec,
+                                                const std::string& name);
+std::shared_ptr<const Spec> ReadBandwidthLimit(const config::ConfigMap& spec,
+                                               const std::string& name);
 std::shared_ptr<const Spec> ReadClusterNetwork(const config::ConfigMap& spec,
                                                const std::string& name);
 std::shared_ptr<const Spec> ReadDestinationGroup(const config::ConfigMap& spec,
@@ -18,6 +22,8 @@ std::shared_ptr<const Spec> ReadTeam(const config::ConfigMap& spec, const std::s
 namespace {
 
 constexpr std::array kKinds = {
+    Kind{"BandwidthBudget", ReadBandwidthBudget},
+    Kind{"BandwidthLimit", ReadBandwidthLimit},
     Kind{"ClusterNetwork", ReadClusterNetwork},
     Kind{"DestinationGroup", ReadDestinationGroup},
     Kind{"EgressPolicy", ReadEgressPolicy},

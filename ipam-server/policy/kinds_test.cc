@@ -126,7 +126,9 @@ TEST(Kinds, AreInOrderAndFound) {
     last = kind.name;
   }
   EXPECT_EQ(FindKind("pool"), nullptr);
-  EXPECT_EQ(KnownKinds(), "ClusterNetwork, DestinationGroup, EgressPolicy, Pool, Team");
+  EXPECT_EQ(KnownKinds(),
+            "BandwidthBudget, BandwidthLimit, ClusterNetwork, DestinationGroup, EgressPolicy, "
+            "Pool, Team");
 }
 
 TEST(Pool, ReadsEveryField) {

@@ -44,8 +44,14 @@ std::string Scalar(const Json& value) {
 void Emit(const Json& value, const std::string& indent, std::string& out) {
   if (value.is_array()) {
     for (const Json& item : value) {
-      CHECK(item.is_primitive(), "the lists of a spec hold single values");
-      out += indent + "- " + Scalar(item) + "\n";
+      if (item.is_primitive()) {
+        out += indent + "- " + Scalar(item) + "\n";
+        continue;
+      }
+      CHECK(item.is_object() && !item.empty(), "the lists of a spec hold single values or maps");
+      const size_t start = out.size();
+      Emit(item, indent + "  ", out);
+      out[start + indent.size()] = '-';
     }
     return;
   }

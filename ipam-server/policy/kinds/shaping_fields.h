@@ -1,0 +1,26 @@
+// The fields that the kinds of bandwidth have in common. Pure. What is wrong is taken down with its
+// line, as config_text.h says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ipam-server/core/policy/object.h"
+#include "ipam-server/policy/fields.h"
+#include "lib/config/config_text.h"
+
+namespace spoke::ipam {
+
+// A rate as rate_text.h has it. Absent: `out` stays.
+void ReadRate(const config::ConfigMap& map, std::string_view key, config::Need need, uint64_t& out);
+
+// `mode`: Enforce, which is the default, or Shadow. Whether it is Shadow.
+bool ReadShadow(const config::ConfigMap& spec);
+std::string ModeText(bool shadow);
+
+// `destinationGroup`: a name and its line; empty: the Internet.
+Listed<std::string> ReadScope(const config::ConfigMap& spec);
+Reference ReferenceTo(const Listed<std::string>& group);
+
+}  // namespace spoke::ipam

@@ -20,11 +20,28 @@ INSTANTIATE_TEST_SUITE_P(
     DestinationGroup, RefusedSpecTest,
     testing::Values(
         Refused{"Nothing", "DestinationGroup", "{}",
-                "f:4: spec.cidrs: needs at least one block; delete the group if it has none"},
+                "f:4: spec: needs at least one block (cidrs) or host (names); delete the group if "
+                "it has "
+                "none"},
         Refused{"Empty", "DestinationGroup", "{cidrs: []}",
-                "f:4: spec.cidrs: needs at least one block; delete the group if it has none"},
+                "f:4: spec: needs at least one block (cidrs) or host (names); delete the group if "
+                "it has "
+                "none"},
         Refused{"Twice", "DestinationGroup", "\n  cidrs:\n    - 192.0.2.0/24\n    - 192.0.2.0/24",
                 "f:7: spec.cidrs[1]: \"192.0.2.0/24\" is listed twice: line 6 has it already; "
+                "remove one"},
+        Refused{"NoNames", "DestinationGroup", "{cidrs: [], names: []}",
+                "f:4: spec: needs at least one block (cidrs) or host (names); delete the group if "
+                "it has none"},
+        Refused{"AddressAsName", "DestinationGroup",
+                "\n  names:\n    - data.example.org\n    - 192.0.2.1",
+                "f:7: spec.names[1]: \"192.0.2.1\" is an address: list its block in cidrs"},
+        Refused{"NameInside", "DestinationGroup", "{names: [registry.default.svc]}",
+                "f:4: spec.names[0]: \"registry.default.svc\" is inside the cluster or the pod: "
+                "groups are for the Internet; take it out"},
+        Refused{"NameTwice", "DestinationGroup",
+                "\n  names:\n    - data.example.org\n    - Data.Example.org",
+                "f:7: spec.names[1]: \"Data.Example.org\" is listed twice: line 6 has it already; "
                 "remove one"},
         Refused{"Platform", "DestinationGroup",
                 "\n  cidrs:\n    - 192.0.2.0/24\n    - 169.254.169.254/32",
@@ -234,6 +251,41 @@ TEST(DestinationGroup, GoesToNodesWhole) {
   const v1::PolicyEntry message = EntryOf(set, object->key);
   EXPECT_EQ(message.key(), "DestinationGroup/g");
   EXPECT_THAT(message.destination_group().cidrs(), ElementsAre("192.0.2.0/24", "198.51.100.0/24"));
+}
+
+TEST(DestinationGroup, HasNamesInsteadOfBlocksOrBesideThem) {
+  const ObjectSet set = Applied(
+      Document("DestinationGroup", "g",
+               "{cidrs: [192.0.2.0/24], names: [Data.example.org, \"*.cdn.example.org\"]}") +
+      "---\n" + Document("DestinationGroup", "h", "{names: [a.cdn.example.org]}"));
+  const v1::PolicyEntry entry = EntryOf(set, {"DestinationGroup", "g"});
+  EXPECT_THAT(entry.destination_group().cidrs(), ElementsAre("192.0.2.0/24"));
+  EXPECT_THAT(entry.destination_group().names(),
+              ElementsAre("*.cdn.example.org", "data.example.org"));
+  const auto object = set.Find({"DestinationGroup", "h"});
+  ASSERT_NE(object, nullptr);
+  EXPECT_EQ(object->spec->ToJson(), R"({"names":["a.cdn.example.org"]})");
+  const auto again = Plan(set, ObjectYaml(*set.Find({"DestinationGroup", "g"})));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->changes[0].action, ChangeAction::kUnchanged);
+}
+
+TEST(DestinationGroup, HasNoNameOfAnother) {
+  const auto plan =
+      Plan({}, Document("DestinationGroup", "a", "{names: [data.example.org]}") + "---\n" +
+                   Document("DestinationGroup", "b", "{names: [DATA.example.org]}"));
+  EXPECT_EQ(base::MessageOf(plan.status()),
+            "f:9: spec.names: \"data.example.org\" is a name of DestinationGroup \"a\" (f:4) "
+            "already: remove it from one of them");
+}
+
+TEST(DestinationGroup, HasNoMoreNamesThanNodesFollow) {
+  std::string names = "{names: [a.example.org";
+  for (int i = 1; i < 64; ++i) names += ", h" + std::to_string(i) + ".example.org";
+  EXPECT_TRUE(Plan({}, Document("DestinationGroup", "a", names + "]}")).ok());
+  const auto plan = Plan({}, Document("DestinationGroup", "a", names + ", b.example.org]}"));
+  EXPECT_THAT(base::MessageOf(plan.status()),
+              HasSubstr("f:4: spec.names: has 65 names, more than the 64 allowed"));
 }
 
 TEST(DestinationGroup, OverlapsNoOther) {

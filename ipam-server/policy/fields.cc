@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/policy/host_name.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -113,6 +114,10 @@ std::vector<Listed<ip::Address>> ReadAddresses(const ConfigMap& map, std::string
         if (check) RETURN_IF_ERROR(check(address));
         return address;
       });
+}
+
+std::vector<Listed<std::string>> ReadHostNames(const ConfigMap& map, std::string_view key) {
+  return ReadSorted<std::string>(map, key, Need::kOptional, ParseHostPattern);
 }
 
 NodeLabels ReadNodeLabels(const ConfigMap& map, std::string_view key) {

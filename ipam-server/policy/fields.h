@@ -46,6 +46,10 @@ std::vector<Listed<std::string>> ReadNames(const config::ConfigMap& map, std::st
 std::vector<Listed<ip::Address>> ReadAddresses(const config::ConfigMap& map, std::string_view key,
                                                const CheckItem<ip::Address>& check = nullptr);
 
+// Names of hosts and patterns of such (host_name.h), in lower case, sorted; one that is listed
+// twice is a mistake. Of an absent list: none.
+std::vector<Listed<std::string>> ReadHostNames(const config::ConfigMap& map, std::string_view key);
+
 // A map of node labels, in the syntax of Kubernetes; values are text and not empty.
 NodeLabels ReadNodeLabels(const config::ConfigMap& map, std::string_view key);
 

@@ -67,6 +67,19 @@ struct Avoidance {
   std::string why;                  // And what to do, for messages.
   std::string path;
   int line = 0;
+  // For messages, how the object has come to the block: "data.example.org resolves to 10.1.0.5".
+  // Empty: it lists it.
+  std::string origin = {};
+};
+
+// A host that an object names, and whose addresses must keep out of what the rest of the set
+// claims; who knows them gives them along (SourcedObject).
+struct HostName {
+  std::string name;   // In lower case, without '*'.
+  std::string space;  // As that of an avoidance, like the rest.
+  std::string why;
+  std::string path;
+  int line = 0;
 };
 
 // What of an object nodes get.
@@ -94,6 +107,7 @@ class Spec {
   virtual std::vector<Claim> Claims() const { return {}; }
   virtual std::vector<Reference> References() const { return {}; }
   virtual std::vector<Avoidance> Avoidances() const { return {}; }
+  virtual std::vector<HostName> HostNames() const { return {}; }
 
   // nullopt: for the server only.
   virtual std::optional<NodeEntry> ForNodes(const ObjectKey& /*key*/) const { return std::nullopt; }

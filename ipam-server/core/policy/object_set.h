@@ -75,6 +75,8 @@ struct SourcedObject {
   std::string file;
   int name_line = 0;
   int spec_line = 0;
+  // Beside those of the spec: of the addresses that its host names have.
+  std::vector<Avoidance> resolved = {};
 };
 
 struct ParsedFiles {

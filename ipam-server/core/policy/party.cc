@@ -84,6 +84,10 @@ const OwnedBlock* BlockAround(const Avoidance& avoidance, const BlocksBySpace& b
   return nullptr;
 }
 
+std::string SubjectOf(const Avoidance& avoidance) {
+  return avoidance.origin.empty() ? avoidance.block.ToString() : avoidance.origin + ", which";
+}
+
 }  // namespace
 
 std::vector<Problem> FindClashes(std::span<const Party> parties) {
@@ -130,13 +134,18 @@ std::vector<Problem> FindSwallowed(std::span<const Party> parties) {
   const BlocksBySpace blocks = ClaimedBlocks(parties, claims);
   std::vector<Problem> problems;
   for (const Party& party : parties) {
-    for (const Avoidance& avoidance : party.spec->Avoidances()) {
+    std::vector<Avoidance> avoidances = party.spec->Avoidances();
+    if (party.source != nullptr) {
+      const std::vector<Avoidance>& resolved = party.source->resolved;
+      avoidances.insert(avoidances.end(), resolved.begin(), resolved.end());
+    }
+    for (const Avoidance& avoidance : avoidances) {
       const OwnedBlock* around = BlockAround(avoidance, blocks);
       if (around == nullptr) continue;
       if (party.source == nullptr && around->party->source == nullptr) continue;
       Problem problem =
           ProblemAt(party, avoidance.path, avoidance.line,
-                    fmt::format("{} lies in {}, {}: {}", avoidance.block.ToString(),
+                    fmt::format("{} lies in {}, {}: {}", SubjectOf(avoidance),
                                 std::get<ip::Prefix>(around->claim->what).ToString(),
                                 OwnerOf(*around->claim, *around->party), avoidance.why));
       problem.conflict = party.source == nullptr || around->party->source == nullptr;

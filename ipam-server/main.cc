@@ -10,6 +10,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/config.h"
+#include "ipam-server/dns/system_resolver.h"
 #include "ipam-server/jobs/audit_job.h"
 #include "ipam-server/jobs/cloud_edge.h"
 #include "ipam-server/jobs/event_ring.h"
@@ -143,6 +144,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, *store, clock, events);
+  SystemResolver resolver;
   AdminService admin_service(settings,
                              {.version = base::kVersion,
                               .store = store->Describe(),
@@ -154,7 +156,8 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                               .audit = audit,
                               .events = events,
                               .clock = clock,
-                              .traffic = traffic});
+                              .traffic = traffic,
+                              .resolver = resolver});
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, admin_service, node_service));
   SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
   loop.SetWritableSink([&](bool writable) { SetReady(*servers.admin, *servers.agents, writable); });

@@ -6,6 +6,7 @@
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/policy/object_text.h"
 #include "ipam-server/policy/policy_file.h"
+#include "ipam-server/policy/resolved_names.h"
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/describe.h"
 #include "lib/base/status.h"
@@ -13,6 +14,10 @@
 
 namespace spoke::ipam {
 namespace {
+
+// For all names of hosts in the files of one call, on the caller's thread. What is not known by
+// then is taken as it is: an operator does not wait for somebody's name server.
+constexpr absl::Duration kResolveTime = absl::Seconds(2);
 
 absl::StatusOr<NodeMode> ModeOf(const std::string& text) {
   for (const NodeMode mode : {NodeMode::kActive, NodeMode::kDraining, NodeMode::kFrozen}) {
@@ -181,7 +186,8 @@ absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
 
 grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* request,
                                  v1::ApplyResponse* response) {
-  const ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
+  ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
+  AddResolved(resolver_.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
   const auto plan = ChangeObjects(
       *context,
       [&](const ObjectSet& set, const PolicyWorld& world) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "ipam-server/dns/host_resolver.h"
 #include "ipam-server/jobs/audit_job.h"
 #include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
@@ -37,6 +38,7 @@ class AdminService final : public v1::AdminService::Service {
     EventRing& events;
     const os::Clock& clock;
     TrafficBook& traffic;
+    HostResolver& resolver;
   };
   // Borrows the edges. `settings`: those of the loop. `scratch`: a directory for backups on their
   // way to the operator.
@@ -49,7 +51,8 @@ class AdminService final : public v1::AdminService::Service {
         audit_(edges.audit),
         events_(edges.events),
         clock_(edges.clock),
-        traffic_(edges.traffic) {}
+        traffic_(edges.traffic),
+        resolver_(edges.resolver) {}
 
   using Context = grpc::ServerContext;
   template <typename T>
@@ -134,6 +137,7 @@ class AdminService final : public v1::AdminService::Service {
   EventRing& events_;
   const os::Clock& clock_;
   TrafficBook& traffic_;
+  HostResolver& resolver_;
 };
 
 }  // namespace spoke::ipam

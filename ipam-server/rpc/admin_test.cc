@@ -107,6 +107,21 @@ TEST_F(AdminTest, ASpokeMayNotHoldTheAddressAtWhichAgentsReachTheServer) {
   EXPECT_TRUE(ApplyYaml(yaml + "10.65.0.0/16]}\n").ok());
 }
 
+TEST_F(AdminTest, AGroupHasNoNameOfAHostInsideTheCluster) {
+  const std::string yaml =
+      "apiVersion: spoke/v1\nkind: DestinationGroup\nmetadata: {name: g}\nspec: {names: "
+      "[data.example.org]}\n---\napiVersion: spoke/v1\nkind: ClusterNetwork\nmetadata: {name: "
+      "main}\nspec: {storage: [10.64.0.0/16]}\n";
+  resolver_.Set("data.example.org", {ip::Address::V4(0x0A400005)});
+  const grpc::Status inside = ApplyYaml(yaml);
+  EXPECT_EQ(inside.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(inside.error_message(),
+              HasSubstr("pools.yaml:4: spec.names: data.example.org resolves to 10.64.0.5, which "
+                        "lies in 10.64.0.0/16, a block of storage of ClusterNetwork \"main\""));
+  resolver_.Set("data.example.org", {});
+  EXPECT_TRUE(ApplyYaml(yaml).ok());
+}
+
 TEST_F(AdminTest, TrafficIsSummedByTeamFromTheMomentOneIsApplied) {
   ConnectNode();
   ASSERT_TRUE(ApplyYaml("apiVersion: spoke/v1\nkind: Team\nmetadata: {name: vision}\nspec: "

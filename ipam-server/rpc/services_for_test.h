@@ -14,6 +14,7 @@
 
 #include "gtest/gtest.h"
 #include "ipam-server/cloud/fake_cloud.h"
+#include "ipam-server/dns/fake_resolver.h"
 #include "ipam-server/jobs/attach_job.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/rpc/admin_service.h"
@@ -88,6 +89,7 @@ class ServicesTest : public testing::Test {
   FakeCloud cloud_;
   os::SimClock clock_;
   TrafficBook traffic_{clock_, nullptr};
+  FakeResolver resolver_;
   testing_support::RecordingLog log_;
   NodeService nodes_{{.server_version = "test", .check_peer_name = false}};
   std::unique_ptr<AttachJob> attach_job_ = std::make_unique<AttachJob>(
@@ -106,7 +108,7 @@ class ServicesTest : public testing::Test {
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
                       dir_.path(),
-                      {loop_, store_, audit_, events_, clock_, traffic_}};
+                      {loop_, store_, audit_, events_, clock_, traffic_, resolver_}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;
   std::unique_ptr<v1::AdminService::Stub> admin_stub_;

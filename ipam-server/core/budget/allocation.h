@@ -28,6 +28,9 @@ struct TeamAllocation {
 std::vector<TeamAllocation> Allocate(const BudgetSpec& spec, double pool,
                                      std::span<const TeamDemands> demands);
 
+// The most that each team can get of `pool`, in the order of `spec.teams`; infinity: no such bound.
+std::vector<double> TeamBounds(const BudgetSpec& spec, double pool);
+
 // The level at which Σ min(demand, level) is `share`, or the highest demand when all fit.
 double NodeLevel(double share, const std::vector<float>& demands);
 

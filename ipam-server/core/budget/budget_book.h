@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -102,6 +103,9 @@ struct NodeBudgetStanding {
   absl::Duration age;     // Of the last report.
 };
 
+class BudgetLedger;
+struct LedgerNode;
+
 // Not thread-safe.
 class BudgetBook {
  public:
@@ -109,45 +113,64 @@ class BudgetBook {
   using NodeNumber = uint64_t;
 
   // `started`: since when this server may give leases; the learning of what others gave begins
-  // then.
+  // then. Nobody may give leases any more who could before.
   explicit BudgetBook(absl::Time started);
   ~BudgetBook();
 
-  // The budgets there are now. One with the same name, destination and direction goes on with all
-  // its leases; a new one begins with nothing leased, since no node knows of it, unless the server
-  // is still learning; one that has gone has nothing leased once nodes have been told. A capacity
-  // that has become less holds as soon as leases have been taken back.
-  void SetBudgets(std::vector<BudgetSpec> specs, absl::Time now);
+  // All nodes that may hold leases from before `started`: those that the store knows. Once each has
+  // been heard or is gone, there is nothing left to learn. Call before SetBudgets(), or never: then
+  // only time ends the learning.
+  void ExpectNodes(std::vector<NodeNumber> nodes);
 
-  // A node has begun a stream: sequences begin anew; what it holds it will report.
-  void OnStream(NodeNumber node, absl::Time now);
+  // The budgets there are now, each valid. One with a name that is known goes on with all its
+  // leases, whatever else is new about it, since nodes know leases by that name; a new one begins
+  // with nothing leased, since no node knows of it, unless the server is still learning; one that
+  // has gone has nothing leased once nodes have been told. A capacity that has become less holds as
+  // soon as leases have been taken back. Times that have become shorter are not relied upon: nodes
+  // may go by an older policy.
+  void SetBudgets(std::vector<BudgetSpec> specs);
+
+  // A node has begun a stream: sequences begin anew; what it holds it will report. What it was sent
+  // before still counts until it applies something of this stream. From here on only reports of
+  // this stream may be handed in.
+  void OnStream(NodeNumber node);
   // `now`: when it came. A report whose sequence is not above the last one's is old, and nothing.
-  void OnReport(NodeNumber node, const BudgetReport& report, absl::Time now);
+  // Returns whether to decide soon, within kQuick: somebody is held back who was not before, or
+  // something has come back that others wait for.
+  bool OnReport(NodeNumber node, const BudgetReport& report, absl::Time now);
   // The cloud says the machine is gone: whatever it held is free. Not to be called for one that is
   // merely silent.
   void OnNodeGone(NodeNumber node);
 
-  // Decides anew. Returns what is to be sent, with sequences: to nodes whose leases change, and to
-  // those whose lease is 2/5 over. Call every kTick, and at once after a report with something
-  // throttled, but not more often than every kQuick.
+  // Decides anew. Returns what is to be sent, with sequences, in the order of nodes: to those whose
+  // leases change by more than a few hundredths, or whose smaller change others wait for; to those
+  // whose lease is 2/5 over (or a little earlier, so that not all come at once); and in answer to a
+  // stream's first report. Silent nodes are sent nothing. What is returned counts as sent, even
+  // if the stream has ended meanwhile. Call every kTick, and soon when OnReport() says so, but not
+  // more often than every kQuick.
   static constexpr absl::Duration kTick = absl::Seconds(1);
   static constexpr absl::Duration kQuick = absl::Milliseconds(100);
   std::vector<std::pair<NodeNumber, BudgetLeases>> Decide(absl::Time now);
 
   // Of what nodes may believe they have, with the floors, at most: the law's left side. Bits a
-  // second.
+  // second; 0: there is no such budget.
   uint64_t Committed(std::string_view budget, absl::Time now) const;
 
   std::vector<BudgetStanding> Standings(absl::Time now) const;
+  // In the order of nodes. Empty `team`: all teams. Nothing when there is no such budget.
   std::vector<NodeBudgetStanding> NodesOf(std::string_view budget, std::string_view team,
                                           absl::Time now) const;
 
  private:
-  class Budget;
+  BudgetLedger* Find(std::string_view budget) const;
+  LedgerNode& NodeOf(NodeNumber number);
+  bool MustHear(const LedgerNode& node, absl::Time now) const;
+  static BudgetLeases Send(LedgerNode& node, absl::Time now);
+
   absl::Time started_;
-  std::vector<std::unique_ptr<Budget>> budgets_;
-  struct Node;
-  std::map<NodeNumber, std::unique_ptr<Node>> nodes_;
+  std::optional<std::vector<NodeNumber>> expected_;
+  std::vector<std::unique_ptr<BudgetLedger>> ledgers_;
+  std::map<NodeNumber, std::unique_ptr<LedgerNode>> nodes_;
 };
 
 }  // namespace spoke::ipam

@@ -1,0 +1,24 @@
+// What everybody would use if all that may be leased were divided exactly, from what pods wish.
+#pragma once
+
+#include <vector>
+
+#include "ipam-server/core/budget/budget_spec.h"
+
+namespace spoke::budget_sim {
+
+struct Wish {
+  size_t team = 0;  // In the spec.
+  double rate = 0;
+};
+
+struct FairUse {
+  double all = 0;
+  std::vector<double> by_team;
+  std::vector<double> by_wish;
+};
+
+// By sorting, and so independent of how the server does it.
+FairUse ExactFairUse(const ipam::BudgetSpec& spec, double pool, const std::vector<Wish>& wishes);
+
+}  // namespace spoke::budget_sim

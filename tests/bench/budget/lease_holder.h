@@ -1,0 +1,47 @@
+// The node's side of a budget's leases, as the simulation needs it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ipam-server/core/budget/budget_book.h"
+
+namespace spoke::budget_sim {
+
+inline constexpr char kBudget[] = "internet";
+
+// What a node knows of the budget from its policy.
+struct NodePolicy {
+  uint64_t floor = 0;
+  absl::Duration hold;
+  absl::Duration half_life;
+};
+
+struct TeamHold {
+  std::string team;
+  uint64_t rate = 0;  // The lease, or the part of the floor if that is more.
+  uint64_t held = 0;  // The lease alone.
+  uint32_t connections = 0;
+};
+
+// Times are the node's. Not thread-safe.
+class LeaseHolder {
+ public:
+  virtual ~LeaseHolder() = default;
+  virtual void OnStream() = 0;
+  virtual void OnReportSent(uint64_t sequence, absl::Time now) = 0;
+  virtual bool OnLeases(const ipam::BudgetLeases& leases, absl::Time now) = 0;
+  virtual uint64_t applied() const = 0;
+  // For each team of `here`, and for each other that is held.
+  virtual std::vector<TeamHold> At(absl::Time now, const NodePolicy& policy,
+                                   const std::vector<std::string>& here) const = 0;
+  // When At() says something else; InfiniteFuture: never.
+  virtual absl::Time NextChange(absl::Time now, const NodePolicy& policy) const = 0;
+};
+
+std::unique_ptr<LeaseHolder> MakeSimHolder();
+
+}  // namespace spoke::budget_sim

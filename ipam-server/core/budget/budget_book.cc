@@ -77,7 +77,7 @@ void BudgetBook::OnStream(NodeNumber number) {
 bool BudgetBook::OnReport(NodeNumber number, const BudgetReport& report, absl::Time now) {
   LedgerNode& node = NodeOf(number);
   if (report.sequence <= node.reported) return false;
-  bool soon = node.reported == 0;
+  bool soon = false;
   node.reported = report.sequence;
   node.reported_at = now;
   // A number that we have not sent yet is nonsense.

@@ -11,6 +11,10 @@ namespace {
 // A node asks for several times of what it uses (four) only while it is held back. A queue that
 // waits without dropping shows in nothing else.
 constexpr uint64_t kHeldBackDemand = 3;
+// A demand that has become so many times what it was is growing still.
+constexpr uint64_t kMuchMore = 2;
+// A lease is much too large when so many-th of it is not needed.
+constexpr uint64_t kMuchLess = 5;
 // Learning is called over when so many halvings have left next to nothing. What is left still
 // counts.
 constexpr int kLearningHalvings = 10;
@@ -163,6 +167,7 @@ void BudgetLedger::TakeHeld(LedgerEntry& entry, uint64_t held, uint32_t connecti
 
 bool BudgetLedger::TakeUse(LedgerEntry& entry, const BudgetUse& use) {
   const bool was_held_back = entry.held_back;
+  const uint64_t demanded = entry.demand;
   entry.reported = true;
   entry.usage = std::min(use.usage, most_capacity_);
   entry.demand = std::min(use.demand, most_capacity_);
@@ -170,7 +175,10 @@ bool BudgetLedger::TakeUse(LedgerEntry& entry, const BudgetUse& use) {
   entry.connections = use.connections;
   entry.refused_connections = use.refused_connections;
   entry.held_back = use.throttled > 0 || use.demand / kHeldBackDemand > use.usage;
-  return entry.held_back && !was_held_back;
+  // What it has too much others may be waiting for.
+  const bool leaves = waited_for_ && entry.sent_rate / kMuchLess * (kMuchLess - 1) > entry.demand;
+  const bool grows = !was_held_back || entry.demand / kMuchMore > demanded;
+  return (entry.held_back && grows) || leaves;
 }
 
 bool BudgetLedger::OnReport(LedgerNode& node, const std::vector<BudgetUse>& uses, absl::Time now) {

@@ -15,10 +15,10 @@ constexpr int kMissedReports = 3;
 constexpr absl::Duration kReportGrace = absl::Seconds(2);
 // Nodes ask for a tenth more than they use. When not all get what they ask for, only so much of it
 // is left: the rest would be taken from others, and lie idle.
-constexpr double kTightened = 1.03 / 1.1;
+constexpr double kTightened = 1.01 / 1.1;
 // The part of what nobody has asked for that is lent to nodes that are held back, since their
 // demand is a guess. The rest is at hand for those that will be held back next.
-constexpr double kSlack = 0.9;
+constexpr double kSlack = 0.97;
 // Changes below this part of a lease are not worth a message,
 constexpr double kWorthwhile = 0.05;
 // unless the node is held back.

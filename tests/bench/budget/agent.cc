@@ -45,7 +45,8 @@ absl::Duration Agent::UntilChange(absl::Duration elapsed) const {
 }
 
 bool Agent::Look(const AgentHabits& habits) {
-  bool tell = false;
+  bool tell = grown_ && habits.tells_more;
+  grown_ = false;
   for (TeamLoad& load : loads_) {
     load.samples[load.next_sample] = load.Use();
     load.next_sample = (load.next_sample + 1) % load.samples.size();
@@ -82,15 +83,18 @@ void Agent::OnStream() {
   reports_ = 0;
 }
 
-bool Agent::OnLeases(const ipam::BudgetLeases& leases, absl::Duration elapsed) {
+bool Agent::OnLeases(const ipam::BudgetLeases& leases, const AgentHabits& habits,
+                     absl::Duration elapsed) {
   if (!holder_->OnLeases(leases, Local(elapsed))) return false;
   std::vector<uint64_t> before;
   for (const TeamLoad& load : loads_) before.push_back(load.held);
   Refresh(elapsed);
+  bool tell = false;
   for (size_t i = 0; i < loads_.size(); ++i) {
-    if (loads_[i].held < before[i]) return true;
+    if (loads_[i].held < before[i] && habits.tells_less) tell = true;
+    if (loads_[i].held > before[i]) grown_ = true;
   }
-  return false;
+  return tell;
 }
 
 }  // namespace spoke::budget_sim

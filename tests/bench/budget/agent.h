@@ -16,7 +16,8 @@ namespace spoke::budget_sim {
 
 // What an agent tells at once, not only each refresh.
 struct AgentHabits {
-  bool tells_less = true;    // It applies a lease that is less than it had.
+  bool tells_less = true;   // It applies a lease that is less than it had.
+  bool tells_more = true;   // Its leases have grown, when it has looked what that has changed.
   bool tells_falls = true;  // It needs less than half of what it has.
 };
 
@@ -62,8 +63,9 @@ class Agent {
   bool Look(const AgentHabits& habits);
   ipam::BudgetReport Report(absl::Duration elapsed);
   void OnStream();
-  // Returns whether some lease has become less.
-  bool OnLeases(const ipam::BudgetLeases& leases, absl::Duration elapsed);
+  // Returns whether to report at once.
+  bool OnLeases(const ipam::BudgetLeases& leases, const AgentHabits& habits,
+                absl::Duration elapsed);
 
  private:
   double drift_;
@@ -71,6 +73,7 @@ class Agent {
   NodePolicy policy_;
   std::unique_ptr<LeaseHolder> holder_;
   uint64_t reports_ = 0;
+  bool grown_ = false;  // Leases, since the last look.
   std::vector<TeamLoad> loads_;
   std::vector<std::string> here_;
   double use_ = 0;

@@ -11,7 +11,6 @@ namespace {
 constexpr double kLeastDelay = 0.02;
 constexpr double kMostDelay = 0.5;
 constexpr uint64_t kCapacityAnAgent = 20'000'000;
-// A capacity that has become less must hold when so much time has passed.
 constexpr absl::Duration kLook = absl::Seconds(1);
 
 bool Later(const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
@@ -80,8 +79,9 @@ void World::RunUntil(absl::Duration end, const std::function<void()>& each_tick)
       Handle(event);
     }
     elapsed_ = tick;
+    const uint64_t decisions = counts_.decisions;
     if (book_ != nullptr && (soon_ || elapsed_ - decided_ >= ipam::BudgetBook::kTick)) Decide();
-    Check();
+    Check(counts_.decisions > decisions);
     each_tick();
   }
 }
@@ -120,9 +120,9 @@ void World::HandleAt(Event& event, Agent& agent, Link& link) {
     Add(elapsed_ + Between(0.1, 1), event.agent, 0, Connect{});
   } else if (auto* leases = std::get_if<LeasesArrive>(&event.what)) {
     if (event.stream != link.streams || link.cut) return;
-    const bool less = agent.OnLeases(leases->leases, elapsed_);
+    const bool tell = agent.OnLeases(leases->leases, options_.habits, elapsed_);
     Refresh(event.agent);
-    if (less && options_.habits.tells_less) Report(event.agent);
+    if (tell) Report(event.agent);
   }
 }
 
@@ -169,7 +169,7 @@ void World::SendUp(size_t i, What what) {
   if (Pass(link, link.up_free, at)) {
     Add(at, i, link.streams, std::move(what));
   } else {
-    BreakStream(i, link.streams, link.cut ? Between(20, 25) : Between(0.2, 2));
+    BreakStream(i, link.streams, link.cut ? Between(20, 25) : Between(kLeastDelay, kMostDelay));
   }
 }
 
@@ -212,20 +212,17 @@ void World::Decide() {
     if (Pass(link, link.down_free, at)) {
       Add(at, node, link.at_server, LeasesArrive{std::move(leases)});
     } else if (!link.broken) {
-      BreakStream(node, link.at_server, link.cut ? Between(20, 25) : Between(0.2, 2));
+      BreakStream(node, link.at_server, link.cut ? Between(20, 25) : Between(kLeastDelay, kMostDelay));
     }
   }
 }
 
-void World::Check() {
+void World::Check(bool decided) {
   ++counts_.ticks;
-  if (book_ == nullptr) {
-    if (usable_ > bound_) ++counts_.over_capacity_ticks;
-    return;
-  }
+  if (usable_ > bound_) ++counts_.over_capacity_ticks;
+  if (book_ == nullptr || !decided) return;
   const uint64_t committed = book_->Committed(kBudget, Now());
   if (committed <= spec_.capacity) bound_ = spec_.capacity;
-  if (usable_ > bound_) ++counts_.over_capacity_ticks;
   if (committed > bound_) ++counts_.over_committed_ticks;
   if (usable_ > committed) ++counts_.below_usable_ticks;
 }

@@ -137,7 +137,8 @@ class World {
   void SendUp(size_t i, What what);
   void Refresh(size_t i);
   void Decide();
-  void Check();
+  // The book's own sum grows only when it decides.
+  void Check(bool decided);
 
   WorldOptions options_;
   std::function<double()> cpu_clock_;

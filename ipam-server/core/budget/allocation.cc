@@ -110,8 +110,8 @@ std::vector<double> TeamBounds(const BudgetSpec& spec, double pool) {
     const BudgetTeam& team = spec.teams[i];
     if (team.max > 0) bounds[i] = static_cast<double>(team.max);
     if (!spec.borrow) {
-      bounds[i] =
-          std::min(bounds[i], std::max(pool * team.weight / weights, static_cast<double>(team.min)));
+      bounds[i] = std::min(bounds[i],
+                           std::max(pool * team.weight / weights, static_cast<double>(team.min)));
     }
   }
   return bounds;

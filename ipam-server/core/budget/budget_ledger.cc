@@ -21,8 +21,7 @@ constexpr int kLearningHalvings = 10;
 
 }  // namespace
 
-BudgetLedger::BudgetLedger(BudgetSpec spec, Learning learning)
-    : learning_(std::move(learning)) {
+BudgetLedger::BudgetLedger(BudgetSpec spec, Learning learning) : learning_(std::move(learning)) {
   SetSpec(std::move(spec));
   unknown_ = Leasable();
   if (learning_.unheard && learning_.unheard->empty()) unknown_ = 0;
@@ -51,9 +50,8 @@ void BudgetLedger::SetSpec(BudgetSpec spec) {
   }
   for (auto& team : old) {
     if (team == nullptr) continue;
-    const bool held = std::any_of(entries_.begin(), entries_.end(), [&team](const auto& entry) {
-      return entry->team == team.get();
-    });
+    const bool held = std::any_of(entries_.begin(), entries_.end(),
+                                  [&team](const auto& entry) { return entry->team == team.get(); });
     if (!held) continue;
     team->retired = true;
     teams_.push_back(std::move(team));
@@ -94,9 +92,8 @@ uint64_t BudgetLedger::BelievedAt(absl::Time now) const {
 }
 
 LedgerTeam* BudgetLedger::FindTeam(std::string_view name) const {
-  const auto found = std::find_if(teams_.begin(), teams_.end(), [name](const auto& team) {
-    return team->spec.name == name;
-  });
+  const auto found = std::find_if(teams_.begin(), teams_.end(),
+                                  [name](const auto& team) { return team->spec.name == name; });
   return found == teams_.end() ? nullptr : found->get();
 }
 
@@ -134,12 +131,15 @@ void BudgetLedger::OnNodeGone(LedgerNode& node) {
   for (LedgerEntry* entry : entries) {
     if (entry->ledger == this) Remove(*entry);
   }
-  Learn(node, 0);
+  Learn(node, 0, absl::InfinitePast());
 }
 
-void BudgetLedger::Learn(const LedgerNode& node, uint64_t held) {
+void BudgetLedger::Learn(const LedgerNode& node, uint64_t held, absl::Time now) {
   if (unknown_ == 0 || !heard_.insert(node.number).second) return;
-  unknown_ -= std::min(unknown_, held);
+  // What it holds now was so many times as much at the start, if it has decayed meanwhile.
+  const int halvings = HalvingsAt(HeldUntil(learning_.started), half_life_, now);
+  const bool rest = held < UnknownAt(now);
+  if (held > 0) unknown_ = rest ? unknown_ - (held << static_cast<unsigned>(halvings)) : 0;
   if (!learning_.unheard) return;
   learning_.unheard->erase(node.number);
   if (learning_.unheard->empty()) unknown_ = 0;
@@ -213,7 +213,7 @@ bool BudgetLedger::OnReport(LedgerNode& node, const std::vector<BudgetUse>& uses
     entry->usage = entry->demand = entry->throttled = 0;
     entry->connections = entry->refused_connections = 0;
   }
-  Learn(node, held);
+  Learn(node, held, now);
   return soon;
 }
 

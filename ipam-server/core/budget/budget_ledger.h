@@ -98,7 +98,7 @@ class BudgetLedger {
   bool OnApplied(LedgerEntry& entry, uint64_t message, absl::Time now);
   // The message `sent` to the entry's node has its grant.
   void OnSent(LedgerEntry& entry);
-  void OnNodeGone(LedgerNode& node);
+  void OnNodeGone(LedgerNode& node);  // Whatever it held is free.
 
   // Sets the grants, and `due` of nodes that should hear of theirs. Removes what nobody holds.
   void Plan(absl::Time now);
@@ -124,7 +124,7 @@ class BudgetLedger {
   LedgerEntry* FindEntry(const LedgerNode& node, std::string_view team) const;
   LedgerEntry* EntryOf(LedgerNode& node, std::string_view team);
   void Remove(LedgerEntry& entry);
-  void Learn(const LedgerNode& node, uint64_t held);
+  void Learn(const LedgerNode& node, uint64_t held, absl::Time now);
   absl::Time HeldUntil(absl::Time from) const;
   bool TakeUse(LedgerEntry& entry, const BudgetUse& use);
   void TakeHeld(LedgerEntry& entry, uint64_t held, uint32_t connections, absl::Time now);
@@ -152,7 +152,8 @@ class BudgetLedger {
   uint64_t unknown_ = 0;  // As it was at the start, without what was heard of since.
   absl::flat_hash_set<uint64_t> heard_;
   bool waited_for_ = false;  // Something that is being taken back is wanted by others.
-  std::vector<std::unique_ptr<LedgerTeam>> teams_;  // The first are those of the spec, in its order.
+  std::vector<std::unique_ptr<LedgerTeam>>
+      teams_;  // The first are those of the spec, in its order.
   std::vector<std::unique_ptr<LedgerEntry>> entries_;
 };
 

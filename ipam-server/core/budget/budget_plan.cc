@@ -138,8 +138,7 @@ double BudgetLedger::RestoreHeadroom(double rest, std::vector<double>& room) {
   const double scale = total > rest ? rest / total : 1.0;
   for (const auto& entry : entries_) {
     if (entry->team->retired) continue;
-    entry->target +=
-        static_cast<uint64_t>(missing(*entry) * parts[entry->team->index] * scale);
+    entry->target += static_cast<uint64_t>(missing(*entry) * parts[entry->team->index] * scale);
   }
   for (size_t i = 0; i < room.size(); ++i) room[i] -= wanted[i] * parts[i] * scale;
   return rest - total * scale;

@@ -4,11 +4,17 @@
 
 namespace spoke::ipam {
 
+int HalvingsAt(absl::Time until, absl::Duration half_life, absl::Time now) {
+  if (now < until) return 0;
+  if (half_life <= absl::ZeroDuration()) return kHalvings;
+  const int64_t halvings = (now - until) / (half_life * kClockMargin);
+  return static_cast<int>(std::min<int64_t>(halvings, kHalvings));
+}
+
 uint64_t DecayedRate(uint64_t rate, absl::Time until, absl::Duration half_life, absl::Time now) {
   if (now < until) return rate;
-  if (half_life <= absl::ZeroDuration()) return 0;
-  const int64_t halvings = (now - until) / (half_life * kClockMargin);
-  if (halvings >= kHalvings) return 0;
+  const int halvings = HalvingsAt(until, half_life, now);
+  if (halvings == kHalvings) return 0;
   const uint64_t left = rate >> static_cast<unsigned>(halvings);
   return left << static_cast<unsigned>(halvings) == rate ? left : left + 1;
 }

@@ -16,6 +16,9 @@ namespace spoke::ipam {
 // The most by which a node's clock may be slower than ours.
 inline constexpr double kClockMargin = 1.01;
 
+// How often a rate has been halved by then, at least; from kHalvings on nothing is left.
+int HalvingsAt(absl::Time until, absl::Duration half_life, absl::Time now);
+
 // What the rules of a node leave of `rate`, whose halvings begin at `until`: at most. It rounds up;
 // after kHalvings nothing is left. `half_life` not above 0: nothing is left from `until` on.
 inline constexpr int kHalvings = 40;

@@ -49,7 +49,7 @@ bool Agent::Look(const AgentHabits& habits) {
   grown_ = false;
   for (TeamLoad& load : loads_) {
     load.samples[load.next_sample] = load.Use();
-    load.next_sample = (load.next_sample + 1) % load.samples.size();
+    load.next_sample = (load.next_sample + 1) % std::min(habits.window, load.samples.size());
     const bool held_back = load.HeldBack();
     const double most = *std::max_element(load.samples.begin(), load.samples.end());
     load.demand = held_back ? kGrowth * load.Use() : kHeadroom * most;

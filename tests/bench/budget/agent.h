@@ -19,13 +19,14 @@ struct AgentHabits {
   bool tells_less = true;   // It applies a lease that is less than it had.
   bool tells_more = true;   // Its leases have grown, when it has looked what that has changed.
   bool tells_falls = true;  // It needs less than half of what it has.
+  size_t window = 2;        // Seconds whose most counts as what it needs; 3 at most.
 };
 
 struct TeamLoad {
   std::string team;
-  size_t index = 0;       // Of the team in the spec.
-  double wish = 0;        // What its pods would use.
-  double rate = 0;        // What they may.
+  size_t index = 0;  // Of the team in the spec.
+  double wish = 0;   // What its pods would use.
+  double rate = 0;   // What they may.
   uint64_t held = 0;
   double Use() const { return wish < rate ? wish : rate; }
   bool HeldBack() const { return wish > rate; }

@@ -176,8 +176,9 @@ class Scenario {
     world_.OnWishes();
   }
 
-  void Observe(std::string name, double seconds, bool in_faults = false, bool starting = false,
-               const std::function<void()>& each_tick = [] {}) {
+  void Observe(
+      std::string name, double seconds, bool in_faults = false, bool starting = false,
+      const std::function<void()>& each_tick = [] {}) {
     const FairUse fair = world_.Fair();
     const absl::Duration begin = world_.elapsed();
     // The last moment at which too little was used.

@@ -11,12 +11,12 @@ namespace spoke::budget_sim {
 
 struct ShiftResult {
   std::string name;
-  double use95_s = 0;        // From the shift until 95 % of what could be used is, and stays so.
-  double use_at_rest = 0;    // Of what could be used, before the next shift.
-  double team_error = 0;     // The worst team's use against its exact share, likewise.
-  double node_error = 0;     // The worst of a team on a node, of those with a thousandth of a node's
-                             // average or more.
-  bool in_faults = false;    // Not all that could be used can be reached.
+  double use95_s = 0;      // From the shift until 95 % of what could be used is, and stays so.
+  double use_at_rest = 0;  // Of what could be used, before the next shift.
+  double team_error = 0;   // The worst team's use against its exact share, likewise.
+  double node_error = 0;   // The worst of a team on a node, of those with a thousandth of a node's
+                           // average or more.
+  bool in_faults = false;  // Not all that could be used can be reached.
 };
 
 struct ScenarioResult {

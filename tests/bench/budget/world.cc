@@ -212,7 +212,8 @@ void World::Decide() {
     if (Pass(link, link.down_free, at)) {
       Add(at, node, link.at_server, LeasesArrive{std::move(leases)});
     } else if (!link.broken) {
-      BreakStream(node, link.at_server, link.cut ? Between(20, 25) : Between(kLeastDelay, kMostDelay));
+      BreakStream(node, link.at_server,
+                  link.cut ? Between(20, 25) : Between(kLeastDelay, kMostDelay));
     }
   }
 }

@@ -35,9 +35,9 @@ struct WorldOptions {
 // What a run has shown so far.
 struct WorldCounts {
   uint64_t ticks = 0;
-  uint64_t over_capacity_ticks = 0;  // More was usable at nodes than the capacity.
+  uint64_t over_capacity_ticks = 0;   // More was usable at nodes than the capacity.
   uint64_t over_committed_ticks = 0;  // The book's own sum was more than that.
-  uint64_t below_usable_ticks = 0;   // Or less than what was usable.
+  uint64_t below_usable_ticks = 0;    // Or less than what was usable.
   uint64_t reports = 0;
   uint64_t messages = 0;
   uint64_t streams = 0;
@@ -95,8 +95,8 @@ class World {
   struct LeasesArrive {
     ipam::BudgetLeases leases;
   };
-  using What = std::variant<Look, Connect, Expire, Break, PolicyArrives, Hello, ReportArrives,
-                            LeasesArrive>;
+  using What =
+      std::variant<Look, Connect, Expire, Break, PolicyArrives, Hello, ReportArrives, LeasesArrive>;
   struct Event {
     absl::Duration at;
     uint64_t order = 0;

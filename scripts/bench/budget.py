@@ -1,0 +1,90 @@
+"""A budget is shared by 7,500 nodes and 100 teams: on a simulated clock with all that goes wrong, and
+with real gRPC, what it costs the server."""
+
+import json
+import os
+import subprocess
+import time
+
+from fleet import ADDRESSES_A_NODE, AGENTS, Server, Swarm
+from harness import BIN, Failure, cpu_seconds, main
+
+TEAMS = 100
+REFRESH_S = 5
+# Until all first reports have been answered.
+SETTLE_S = 15
+BUDGET = """\
+apiVersion: spoke/v1
+kind: BandwidthBudget
+metadata: {name: internet}
+spec:
+  direction: Ingress
+  capacity: 150Gbit
+"""
+
+
+def simulate(bench):
+    sizes = ["--agents", "200"] if bench.quick else ["--agents", str(AGENTS)]
+    process = bench.start([os.path.join(BIN, "spoke-bench-budget"), *sizes, "--teams", str(TEAMS)],
+                          stdout=subprocess.PIPE, text=True)
+    text, _ = process.communicate()
+    if process.returncode != 0:
+        raise Failure(f"spoke-bench-budget ended with code {process.returncode}")
+    return json.loads(text)
+
+
+def serve(bench):
+    """Cores that the server uses while all agents report and get leases."""
+    agents = 100 if bench.quick else AGENTS
+    seconds = 5 if bench.quick else 60
+    server = Server(bench)
+    server.start()
+    policy = bench.path("budget.yaml")
+    with open(policy, "w", encoding="utf-8") as out:
+        out.write(BUDGET)
+    server.ask("apply", "-f", policy)
+    swarm = Swarm(bench, server, "steady", agents=agents, addresses=ADDRESSES_A_NODE,
+                  seconds=seconds + SETTLE_S + 5, budget_refresh=f"{REFRESH_S}s")
+    swarm.event("ready")
+    time.sleep(SETTLE_S)
+    before, started = cpu_seconds(server.pid), time.monotonic()
+    time.sleep(seconds)
+    used, took = cpu_seconds(server.pid) - before, time.monotonic() - started
+    swarm.result()
+    server.stop()
+    return used / took, f"{agents} agents, {used:.2f} s of CPU in {took:.0f} s"
+
+
+def run(bench):
+    simulated = simulate(bench)
+    cores, how = serve(bench)
+    one = simulated["runs"][0]
+    alloc = simulated["alloc_ms"]
+    bench.figures = {
+        "over_capacity_ticks": simulated["over_capacity_ticks"],
+        "over_committed_ticks": simulated["over_committed_ticks"],
+        "use95_s": simulated["use95_s"],
+        "fairness_error": simulated["fairness_error"],
+        "alloc_ms": alloc["median"],
+        "decide_ms": one["decide_ms"],
+        "server_cores": cores,
+    }
+    bench.row("ticks with more usable than the capacity", simulated["over_capacity_ticks"], "0",
+              f"of {one['ticks']} of 100 ms; {one['streams']} streams, {one['reports']} reports, "
+              f"{one['messages']} answers; seed {simulated['seed']}")
+    bench.row("ticks with more given than the capacity", simulated["over_committed_ticks"], "0")
+    bench.row("95 % of what could be used is, s", f"{simulated['use95_s']:.1f}", "<= 10",
+              f"the worst of {sum(not shift['in_faults'] for shift in one['shifts'])} shifts")
+    bench.row("worst team against its exact share", f"{simulated['fairness_error']:.3f}", "<= 0.05")
+    bench.row("one allocation, ms", f"{alloc['median']:.2f}", "<= 5",
+              f"n={alloc['n']}, quartiles {alloc['lower_quartile']:.2f} and "
+              f"{alloc['upper_quartile']:.2f}")
+    bench.row("one decision in the simulation, ms", f"{one['decide_ms']:.2f}", "",
+              f"n={one['decisions']}, worst {one['decide_worst_ms']:.1f}")
+    bench.row(f"cores of the server, refresh {REFRESH_S} s", f"{cores:.3f}", "<= 0.3", how)
+    bench.context.update(n=1, agents=simulated["agents"], teams=TEAMS, tls=False,
+                         refresh_s=REFRESH_S)
+
+
+if __name__ == "__main__":
+    main("budget", run)

@@ -1,7 +1,6 @@
 #include "ipam-server/core/budget/allocation.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "lib/base/check.h"
@@ -20,36 +19,44 @@ struct Totals {
 };
 
 Totals TotalsOf(const std::vector<float>& demands) {
-  // Four sums side by side, since each addition would have to wait for the one before.
-  std::array<double, 4> sums{};
-  std::array<float, 4> highest{};
-  const size_t whole = demands.size() / 4 * 4;
-  for (size_t i = 0; i < whole; i += 4) {
-    for (size_t lane = 0; lane < 4; ++lane) {
-      sums[lane] += static_cast<double>(demands[i + lane]);
-      highest[lane] = std::max(highest[lane], demands[i + lane]);
-    }
+  // Sums side by side, since each addition would have to wait for the one before.
+  double even = 0;
+  double odd = 0;
+  float highest = 0;
+  size_t i = 0;
+  for (; i + 1 < demands.size(); i += 2) {
+    even += static_cast<double>(demands[i]);
+    odd += static_cast<double>(demands[i + 1]);
+    highest = std::max(highest, std::max(demands[i], demands[i + 1]));
   }
-  for (size_t i = whole; i < demands.size(); ++i) {
-    sums[0] += static_cast<double>(demands[i]);
-    highest[0] = std::max(highest[0], demands[i]);
+  if (i < demands.size()) {
+    even += static_cast<double>(demands[i]);
+    highest = std::max(highest, demands[i]);
   }
-  return {sums[0] + sums[1] + sums[2] + sums[3], *std::max_element(highest.begin(), highest.end())};
+  return {even + odd, highest};
 }
 
 // Moves those above `level` to `kept`, which may be where they are, and returns how many they are.
-// The others are added to `below`. Without a branch on what cannot be foretold.
+// `below`: the sum of the others. No branch depends on a demand: half of them would be foretold
+// wrong, which costs more than all the rest.
 size_t KeepAbove(double level, std::span<const float> demands, float* kept, double& below) {
-  std::array<double, 2> sums{};
+  double even = 0;
+  double odd = 0;
   size_t count = 0;
-  for (size_t i = 0; i < demands.size(); ++i) {
-    const float demand = demands[i];
-    const bool above = static_cast<double>(demand) > level;
+  size_t i = 0;
+  const auto keep = [&](float demand, double& sum) {
+    const auto exact = static_cast<double>(demand);
+    sum += std::min(exact, level);
     kept[count] = demand;
-    count += above ? 1 : 0;
-    sums[i % 2] += above ? 0.0 : static_cast<double>(demand);
+    count += static_cast<size_t>(exact > level);
+  };
+  for (; i + 1 < demands.size(); i += 2) {
+    const float second = demands[i + 1];
+    keep(demands[i], even);
+    keep(second, odd);
   }
-  below = sums[0] + sums[1];
+  if (i < demands.size()) keep(demands[i], even);
+  below = std::max(even + odd - static_cast<double>(count) * level, 0.0);
   return count;
 }
 

@@ -20,6 +20,8 @@ metadata: {name: internet}
 spec:
   direction: Ingress
   capacity: 150Gbit
+  teams:
+    - {name: "*", weight: 1}
 """
 
 

@@ -342,7 +342,7 @@ TEST_F(CommandTest, WhatABundleCannotHaveIsRecordedInIt) {
   const Outcome outcome = Run("support-bundle " + path + " -o json");
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err,
-            "spokectl: 1 of 12 parts could not be had; errors.txt in the bundle says why\n");
+            "spokectl: 1 of 13 parts could not be had; errors.txt in the bundle says why\n");
   EXPECT_EQ(nlohmann::json::parse(outcome.out)["parts_failed"], 1);
   EXPECT_THAT(Tar("xOzf " + path + " spoke-support/errors.txt"),
               HasSubstr("top.json (code 1): spokectl: a fault in top"));
@@ -352,7 +352,7 @@ TEST_F(CommandTest, ABundleIsMadeEvenWithoutAServer) {
   const std::string path = dir_.File("bundle.tar.gz");
   const Outcome outcome = Run("support-bundle " + path + " --server unix:/nonexistent");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("12 of 12 parts could not be had"));
+  EXPECT_THAT(outcome.err, HasSubstr("13 of 13 parts could not be had"));
   EXPECT_THAT(Tar("xOzf " + path + " spoke-support/errors.txt"), HasSubstr("no server answers"));
 }
 

@@ -220,6 +220,10 @@ absl::StatusOr<v1::GetTrafficResponse> Client::GetTraffic(
     const v1::GetTrafficRequest& request) const {
   return calls_->One(&Stub::GetTraffic, request);
 }
+absl::StatusOr<v1::GetBudgetsResponse> Client::GetBudgets(
+    const v1::GetBudgetsRequest& request) const {
+  return calls_->One(&Stub::GetBudgets, request);
+}
 absl::Status Client::VerifyPolicy(const v1::VerifyPolicyRequest& request,
                                   const Each<v1::VerifyPolicyResponse>& each) const {
   return calls_->Many(&Stub::AsyncVerifyPolicy, request, each, false);

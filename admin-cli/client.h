@@ -63,6 +63,7 @@ class Client {
   absl::StatusOr<v1::WhatIfResponse> WhatIf(const v1::WhatIfRequest& request) const;
   absl::StatusOr<v1::GetTopResponse> GetTop(const v1::GetTopRequest& request) const;
   absl::StatusOr<v1::GetTrafficResponse> GetTraffic(const v1::GetTrafficRequest& request) const;
+  absl::StatusOr<v1::GetBudgetsResponse> GetBudgets(const v1::GetBudgetsRequest& request) const;
   absl::Status VerifyPolicy(const v1::VerifyPolicyRequest& request,
                             const Each<v1::VerifyPolicyResponse>& each) const;
   // With follow, further messages may take as long as they like.

@@ -47,6 +47,8 @@ absl::Status CheckValue(const Parameter& parameter, const std::string& value) {
     case Values::kPool:
     case Values::kAddress:
     case Values::kReservation:
+    case Values::kBudget:
+    case Values::kBudgetTeam:
     case Values::kKind:
     case Values::kObject:
     case Values::kFile:

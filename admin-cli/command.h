@@ -26,6 +26,8 @@ enum class Values {
   kPool,
   kAddress,
   kReservation,
+  kBudget,
+  kBudgetTeam,  // Of the budget given before it.
   kKind,
   kObject,  // The name of a policy object of the kind given before it.
   kFile,

@@ -71,7 +71,7 @@ Command CommandTree() {
   };
   add(StatusCommands());
   add(ExplainCommands());
-  add({EventsCommand(), AuditCommand()});
+  add({BudgetCommand(), EventsCommand(), AuditCommand()});
   add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand(), PolicyCommand()});

@@ -296,6 +296,23 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     *response = state.traffic;
     return Begin("GetTraffic", *request);
   }
+  grpc::Status GetBudgets(Context*, const v1::GetBudgetsRequest* request,
+                          v1::GetBudgetsResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("GetBudgets", *request);
+    if (!status.ok()) return status;
+    if (!request->name().empty() && !state.budgets.contains(request->name())) {
+      return NotFound("there is no budget " + request->name());
+    }
+    for (const auto& [name, budget] : state.budgets) {
+      if (request->name().empty() || request->name() == name) *response->add_budgets() = budget;
+    }
+    for (const v1::NodeBudgetInfo& node : state.budget_nodes) {
+      if (node.budget() != request->name() || node.team() != request->team()) continue;
+      *response->add_nodes() = node;
+    }
+    return status;
+  }
   grpc::Status VerifyPolicy(Context*, const v1::VerifyPolicyRequest* request,
                             grpc::ServerWriter<v1::VerifyPolicyResponse>* writer) override {
     absl::MutexLock lock(&mutex);

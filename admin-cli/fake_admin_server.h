@@ -29,6 +29,8 @@ struct FakeState {
   v1::WhatIfResponse what_if;
   v1::GetTopResponse top;
   v1::GetTrafficResponse traffic;
+  std::map<std::string, v1::BudgetInfo> budgets;
+  std::vector<v1::NodeBudgetInfo> budget_nodes;
   std::vector<v1::VerifyPolicyResponse> verified;
   std::vector<v1::EventInfo> events;
   std::vector<v1::BackupResponse> backup;

@@ -79,7 +79,9 @@ absl::StatusOr<std::vector<v1::PolicyFile>> ReadPolicyFiles(const std::vector<st
 }
 
 const std::vector<std::string>& KnownKinds() {
-  static const std::vector<std::string> kinds = {"Pool", "ClusterNetwork", "Team"};
+  static const std::vector<std::string> kinds = {
+      "Pool",         "ClusterNetwork", "Team",           "DestinationGroup",
+      "EgressPolicy", "BandwidthLimit", "BandwidthBudget"};
   return kinds;
 }
 
@@ -88,6 +90,7 @@ std::string KindOf(std::string_view word) {
   for (const std::string& kind : KnownKinds()) {
     const std::string known = absl::AsciiStrToLower(kind);
     if (lower == known || lower == known + "s") return kind;
+    if (known.back() == 'y' && lower == known.substr(0, known.size() - 1) + "ies") return kind;
   }
   return std::string(word);
 }

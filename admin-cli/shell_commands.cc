@@ -97,6 +97,15 @@ std::vector<std::string> NamesOf(const Client& client, const Completion& complet
     if (const auto reservations = client.ListReservations(); reservations.ok()) {
       for (const auto& reservation : reservations->reservations()) add(reservation.name());
     }
+  } else if (values == Values::kBudget || values == Values::kBudgetTeam) {
+    const bool teams = values == Values::kBudgetTeam;
+    if (const auto answer = client.GetBudgets({}); answer.ok()) {
+      for (const v1::BudgetInfo& budget : answer->budgets()) {
+        if (!teams) add(budget.name());
+        if (!teams || budget.name() != completion.context) continue;
+        for (const v1::BudgetTeamInfo& team : budget.teams()) add(team.name());
+      }
+    }
   } else if (values == Values::kKind) {
     for (const std::string& kind : KnownKinds()) add(kind);
   } else if (values == Values::kObject) {

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "admin-cli/budget_top.h"
 #include "admin-cli/list_form.h"
 #include "admin-cli/traffic_top.h"
 #include "admin-cli/verbs.h"
@@ -116,8 +117,15 @@ ListForm<v1::TopEntry> TopForm(std::string what, bool has_held) {
   return form;
 }
 
-absl::StatusOr<int> Top(Session& session, TrafficRates& rates) {
-  if (session.arguments.Has("what")) return TrafficTop(session, rates);
+// What repetitions of --watch remember.
+struct TopMemory {
+  TrafficRates rates;
+  RateHistory budgets;
+};
+
+absl::StatusOr<int> Top(Session& session, TopMemory& memory) {
+  if (session.arguments.Text("what") == "budgets") return BudgetTop(session, memory.budgets);
+  if (session.arguments.Has("what")) return TrafficTop(session, memory.rates);
   v1::GetTopRequest request;
   request.set_limit(session.arguments.Count("limit"));
   ASSIGN_OR_RETURN(const v1::GetTopResponse top, session.client.GetTop(request));
@@ -199,17 +207,21 @@ std::vector<Command> StatusCommands() {
            "With one, the traffic of namespaces, teams, nodes, or of the pods that agents name as "
            "those with most of it outside the cluster: bytes since the server began, and each "
            "second between two readings. Agents report every ten seconds. IN and RECEIVED are "
-           "what pods receive.",
+           "what pods receive.\n\n"
+           "With budgets: what teams use, want and have of bandwidth that all nodes share, the "
+           "fullest budget first; FAIR of a whole budget is its capacity. With --watch, TREND is "
+           "usage over the capacity.",
        .examples = {"spokectl top", "spokectl top --limit 5 --watch",
                     "spokectl top namespaces --class internet",
-                    "spokectl top pods --namespace vision --sort out --watch"},
+                    "spokectl top pods --namespace vision --sort out --watch",
+                    "spokectl top budgets --watch --interval 5s"},
        .positionals = {{.name = "what",
                         .value = "WHAT",
-                        .help = "Whose traffic",
-                        .choices = {"namespaces", "teams", "pods", "nodes"}}},
+                        .help = "Whose traffic; or budgets",
+                        .choices = {"namespaces", "teams", "pods", "nodes", "budgets"}}},
        .options = {{.name = "limit",
                     .value = "N",
-                    .help = "How many rows",
+                    .help = "How many rows; of budgets, teams of each",
                     .values = Values::kCount,
                     .fallback = "20"},
                    {.name = "class",
@@ -227,8 +239,8 @@ std::vector<Command> StatusCommands() {
                     .values = Values::kDuration,
                     .fallback = "10s"}},
        // Shared with each repetition of --watch, which knows a verb only as a function.
-       .run = [rates = std::make_shared<TrafficRates>()](
-                  Session& session) { return Top(session, *rates); },
+       .run = [memory = std::make_shared<TopMemory>()](
+                  Session& session) { return Top(session, *memory); },
        .group = kGroupLook,
        .watchable = true},
       {.name = "unfreeze",

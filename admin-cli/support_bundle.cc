@@ -29,6 +29,7 @@ std::vector<Part> Parts() {
           {"objects.yaml", {"get", "all", "-o", "yaml"}},
           {"rollout.json", {"rollout", "status", "-o", "json"}},
           {"top.json", {"top", "-o", "json"}},
+          {"budgets.json", {"budget", "list", "-o", "json"}},
           {"events.txt", {"events", "--limit", "10000"}},
           {"quarantined.json", {"ip", "list", "--state", "quarantined", "-o", "json"}},
           {"audit.json", {"audit", "-o", "json"}, 1}};

@@ -60,10 +60,13 @@ std::vector<double> TrafficRates::TrendOf(const TrafficKey& key) const {
 }
 
 std::string Sparkline(const std::vector<double>& values) {
-  const double most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  return Sparkline(values, values.empty() ? 0 : *std::max_element(values.begin(), values.end()));
+}
+
+std::string Sparkline(const std::vector<double>& values, double full) {
   std::string out;
   for (const double value : values) {
-    const double share = most > 0 ? value / most : 0;
+    const double share = full > 0 ? std::clamp(value / full, 0.0, 1.0) : 0;
     const auto block = static_cast<size_t>(share * static_cast<double>(kBlocks.size()));
     out += kBlocks.at(std::min(block, kBlocks.size() - 1));
   }

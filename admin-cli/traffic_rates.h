@@ -60,6 +60,8 @@ class TrafficRates {
 
 // One character for each value, from the lowest block for 0 to the full one for the largest.
 std::string Sparkline(const std::vector<double>& values);
+// The full one for `full` and what is above it.
+std::string Sparkline(const std::vector<double>& values, double full);
 
 // "1.5 MiB/s".
 std::string FormatRate(double bytes_per_second);

@@ -68,5 +68,10 @@ TEST(FormatRate, IsInHumanUnits) {
   EXPECT_EQ(FormatRate(-1), "0 B/s");
 }
 
+TEST(Sparkline, OfAWholeIsFullAtTheWholeAndAbove) {
+  EXPECT_EQ(Sparkline({0, 50, 100, 200}, 100), "\u2581\u2585\u2588\u2588");
+  EXPECT_EQ(Sparkline({5}, 0), "\u2581");
+}
+
 }  // namespace
 }  // namespace spoke::ctl

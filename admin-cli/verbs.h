@@ -19,6 +19,7 @@ Command PolicyCommand();                 // policy verify.
 Command AuditCommand();                  // audit.
 std::vector<Command> ExplainCommands();  // explain, whatif.
 Command AzureCommand();                  // azure plan-model.
+Command BudgetCommand();                 // budget list|show|explain.
 Command EventsCommand();                 // events.
 Command BackupCommand();                 // backup.
 Command SupportBundleCommand();          // support-bundle.

@@ -1,0 +1,38 @@
+// Rates of bits, and how they went. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace spoke::ctl {
+
+// "640 bit/s", "1.25 Gbit/s": three digits that say something, in steps of 1000.
+std::string FormatBitRate(uint64_t bits_per_second);
+
+// "98 %"; "<1 %" for what is there and less; "-" of nothing.
+std::string FormatShare(uint64_t part, uint64_t whole);
+
+// How things that are rates by themselves went, reading by reading. Not thread-safe.
+class RateHistory {
+ public:
+  static constexpr size_t kReadings = 20;  // Remembered of each.
+
+  // A budget and a team, or whatever else the caller tells apart.
+  using Key = std::pair<std::string, std::string>;
+
+  // One reading. What is not in it is forgotten.
+  void Add(const std::map<Key, uint64_t>& reading);
+
+  // Oldest first; empty: not in the last reading.
+  std::vector<double> Of(const Key& key) const;
+
+ private:
+  std::map<Key, std::deque<double>> rates_;
+};
+
+}  // namespace spoke::ctl

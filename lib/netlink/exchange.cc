@@ -56,7 +56,7 @@ absl::StatusOr<bool> ReadDump(Socket& socket, const Request& request, uint32_t s
         if (message.type == NLMSG_ERROR) {
           const auto ack = ParseAcknowledgement(message);
           if (!ack.ok()) return ack.status();
-          if (ack->error != 0 && ack->error != request.tolerated()) {
+          if (ack->error != 0 && !request.Tolerates(ack->error)) {
             first_error.Update(Refusal(*ack, request.what()));
           }
           return true;
@@ -65,7 +65,7 @@ absl::StatusOr<bool> ReadDump(Socket& socket, const Request& request, uint32_t s
           // A dump that fails on the way ends with a negative errno.
           const auto error = ReadStruct<int32_t>(message.payload).value_or(0);
           if (error < 0 && error != std::numeric_limits<int32_t>::min() &&
-              -error != request.tolerated()) {
+              !request.Tolerates(-error)) {
             first_error.Update(base::ErrnoToStatus(-error, request.what()));
           }
           return true;
@@ -105,7 +105,7 @@ BatchResult SendBatch(Socket& socket, std::span<const Request> batch) {
           if (message.type != NLMSG_ERROR) return false;
           const auto ack = ParseAcknowledgement(message);
           if (!ack.ok()) return ack.status();
-          if (ack->error != 0 && ack->error != batch[index].tolerated() && !result.refused) {
+          if (ack->error != 0 && !batch[index].Tolerates(ack->error) && !result.refused) {
             result.refused = index;
             std::string what = batch[index].what();
             if (batch.size() > 1) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,11 @@ struct BpfFilter {
   uint16_t priority = 0;
   std::string name;
   uint32_t program_id = 0;
+  // The program decides by what it returns; else that is whether, or into which class, a packet
+  // goes.
+  bool direct = false;
+  // Index of the device that packets which the program takes go out by instead (tc-mirred(8)).
+  std::optional<int32_t> redirect_to;
 
   bool operator==(const BpfFilter&) const = default;
 };
@@ -28,12 +34,23 @@ struct BpfFilter {
 // Errors: kDataLoss (cut short, or a length that cannot be).
 absl::StatusOr<BpfFilter> ParseBpfFilter(std::span<const uint8_t> payload);
 
+// Where filters of a direction are: what SetClassifier() and DumpBpfFilters() take, beside the
+// handle of a queue that has classes.
+uint32_t HookOf(Direction direction);
+
 // Where filters of either direction go. It is there once a device: kAlreadyExists is tolerated.
 Request AddClsact(int32_t link);
+
+// With all filters of either direction, whoever put them there. None is tolerated.
+Request DeleteClsact(int32_t link);
 
 // Puts the filter there, or in the place of the one that was there with the same priority.
 // `program` is a descriptor; the program itself decides what becomes of a packet (direct action).
 Request SetBpfFilter(const BpfFilter& filter, Direction direction, int program);
+
+// The same for a program that tells which packets the filter is for: it returns 0 for none of its
+// own, -1 for one, or at a queue the id of the class. `filter.direct` is passed over.
+Request SetClassifier(const BpfFilter& filter, uint32_t parent, int program);
 
 // One that is not there, on a device without such filters or one that is gone, is tolerated.
 Request DeleteBpfFilter(int32_t link, uint16_t priority, Direction direction);
@@ -41,5 +58,7 @@ Request DeleteBpfFilter(int32_t link, uint16_t priority, Direction direction);
 // Of one device. Filters of other kinds are left out. Errors: as Dump().
 absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
                                                       Direction direction);
+absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
+                                                      uint32_t parent);
 
 }  // namespace spoke::netlink

@@ -17,9 +17,16 @@ constexpr std::string_view kFilter =
 
 TEST(ParseBpfFilter, ReadsWhatTheKernelSent) {
   const BpfFilter filter = ParseBpfFilter(FromHex(kFilter)).value();
-  EXPECT_EQ(
-      filter,
-      (BpfFilter{.link = 7, .priority = 8320, .name = "programs.bpf.o:[tc]", .program_id = 783}));
+  EXPECT_EQ(filter, (BpfFilter{.link = 7,
+                               .priority = 8320,
+                               .name = "programs.bpf.o:[tc]",
+                               .program_id = 783,
+                               .direct = true}));
+  const BpfFilter redirecting = ParseBpfFilter(FromHex(kRedirectingFilter)).value();
+  EXPECT_EQ(redirecting.link, 78);
+  EXPECT_EQ(redirecting.priority, 8331);
+  EXPECT_FALSE(redirecting.direct);
+  EXPECT_EQ(redirecting.redirect_to, 77);
 }
 
 TEST(ParseBpfFilter, ReadsWhatOneWasMadeOf) {
@@ -43,7 +50,30 @@ TEST(ParseBpfFilter, LeavesOtherKindsWithoutAName) {
   EXPECT_EQ(other.program_id, 0U);
 }
 
-TEST(ParseBpfFilter, SurvivesDamage) { ExpectSurvivesDamage(kFilter, &ParseBpfFilter); }
+TEST(ParseBpfFilter, SurvivesDamage) {
+  ExpectSurvivesDamage(kFilter, &ParseBpfFilter);
+  ExpectSurvivesDamage(kRedirectingFilter, &ParseBpfFilter);
+}
+
+TEST(SetClassifier, LeadsToAnotherDevice) {
+  const BpfFilter divert{
+      .link = 7, .priority = 8331, .name = "spoke_divert", .program_id = 0, .redirect_to = 77};
+  const Request request = SetClassifier(divert, HookOf(Direction::kEgress), 5);
+  const auto message = MessageReader(request.bytes()).Next();
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(ParseBpfFilter(message->payload).value(), divert);
+}
+
+TEST(SetClassifier, TellsTheClassAtAQueue) {
+  const Request request =
+      SetClassifier({.link = 7, .priority = 1, .name = "spoke_classify"}, 0x05B0'0000, 5);
+  const auto message = MessageReader(request.bytes()).Next();
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(ReadStruct<tcmsg>(message->payload)->tcm_parent, 0x05B0'0000U);
+  const BpfFilter filter = ParseBpfFilter(message->payload).value();
+  EXPECT_FALSE(filter.direct);
+  EXPECT_EQ(filter.redirect_to, std::nullopt);
+}
 
 }  // namespace
 }  // namespace spoke::netlink

@@ -116,6 +116,17 @@ Request CreateVeth(const VethEnd& outer, const VethEnd& peer, int peer_netns, ui
   return request;
 }
 
+Request CreateIfb(const std::string& name, uint32_t queue_length) {
+  Request request(fmt::format("create link {}", name), RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL,
+                  Fixed(0));
+  request.PutText(IFLA_IFNAME, name)
+      .PutU32(IFLA_TXQLEN, queue_length)
+      .BeginNest(IFLA_LINKINFO)
+      .PutText(IFLA_INFO_KIND, "ifb")
+      .EndNest();
+  return request;
+}
+
 Request ConfigureLink(int32_t index, const LinkSettings& settings) {
   Request request(fmt::format("configure link {}", index), RTM_SETLINK, 0, Fixed(index));
   request.BeginNest(IFLA_AF_SPEC);

@@ -59,6 +59,12 @@ struct VethEnd {
 Request CreateVeth(const VethEnd& outer, const VethEnd& peer, int peer_netns, uint32_t mtu,
                    bool outer_up = true);
 
+// Makes a device of kind ifb, down: what is redirected to it waits in its queues and then goes on
+// where it came from. `queue_length`: packets that a queue of it holds which has no limit of its
+// own. Refused with kAlreadyExists when the name is taken, with kUnimplemented by a kernel that
+// does not know the kind.
+Request CreateIfb(const std::string& name, uint32_t queue_length);
+
 // Per-device settings, by their number in the kernel's headers.
 struct LinkSettings {
   struct Value {

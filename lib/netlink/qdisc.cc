@@ -4,28 +4,24 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <limits>
 
 #include "fmt/core.h"
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/message.h"
+#include "lib/netlink/ticks.h"
 
 namespace spoke::netlink {
 namespace {
 
-constexpr uint64_t kTickNanoseconds = 64;  // PSCHED_SHIFT in the kernel's net/pkt_sched.h.
 constexpr uint32_t kMaxRate32 = std::numeric_limits<uint32_t>::max();
 
 absl::Status Malformed() { return absl::DataLossError("malformed netlink qdisc message"); }
 
-uint64_t BytesIn(uint64_t nanoseconds, uint64_t bytes_per_second) {
-  return static_cast<uint64_t>(
-      static_cast<double>(nanoseconds) * static_cast<double>(bytes_per_second) / 1e9 + 0.5);
-}
-
 std::optional<TokenBucket> ReadTokenBucket(std::span<const uint8_t> options) {
   TokenBucket bucket;
-  uint64_t ticks = 0;
+  uint32_t ticks = 0;
   AttributeReader reader(options);
   while (const auto attribute = reader.Next()) {
     if (attribute->type == TCA_TBF_PARMS) {
@@ -42,8 +38,7 @@ std::optional<TokenBucket> ReadTokenBucket(std::span<const uint8_t> options) {
     }
   }
   if (reader.malformed()) return std::nullopt;
-  const uint64_t burst = BytesIn(ticks * kTickNanoseconds, bucket.rate);
-  bucket.burst = burst > kMaxRate32 ? kMaxRate32 : static_cast<uint32_t>(burst);
+  bucket.burst = BytesOf(ticks, bucket.rate);
   return bucket;
 }
 
@@ -63,7 +58,8 @@ absl::StatusOr<Qdisc> ParseQdisc(std::span<const uint8_t> payload) {
               .handle = fixed->tcm_handle,
               .parent = fixed->tcm_parent,
               .kind = {},
-              .token_bucket = {}};
+              .token_bucket = {},
+              .fifo_limit = {}};
   std::span<const uint8_t> options;
   AttributeReader reader(payload, sizeof(tcmsg));
   while (const auto attribute = reader.Next()) {
@@ -74,6 +70,11 @@ absl::StatusOr<Qdisc> ParseQdisc(std::span<const uint8_t> payload) {
   if (qdisc.kind == "tbf") {
     qdisc.token_bucket = ReadTokenBucket(options);
     if (!qdisc.token_bucket) return Malformed();
+  }
+  if (qdisc.kind == "bfifo") {
+    const auto parameters = ReadStruct<tc_fifo_qopt>(options);
+    if (!parameters) return Malformed();
+    qdisc.fifo_limit = parameters->limit;
   }
   return qdisc;
 }
@@ -94,6 +95,26 @@ Request AddTokenBucket(int32_t link, uint32_t handle, const TokenBucket& bucket)
   request.PutText(TCA_KIND, "tbf").BeginNest(TCA_OPTIONS).PutValue(TCA_TBF_PARMS, parameters);
   if (wide) request.PutValue(TCA_TBF_RATE64, bucket.rate);
   request.PutU32(TCA_TBF_BURST, bucket.burst).EndNest();
+  return request;
+}
+
+Request SetByteFifo(int32_t link, uint32_t parent, uint32_t limit) {
+  tcmsg fixed = Fixed(link);
+  fixed.tcm_parent = parent;
+  tc_fifo_qopt parameters{};
+  parameters.limit = limit;
+  Request request(fmt::format("let {} bytes wait in class {:x}:{:x} of link {}", limit,
+                              TC_H_MAJ(parent) >> 16U, TC_H_MIN(parent), link),
+                  RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, fixed);
+  request.PutText(TCA_KIND, "bfifo").PutValue(TCA_OPTIONS, parameters);
+  return request;
+}
+
+Request DeleteRootQdisc(int32_t link) {
+  tcmsg fixed = Fixed(link);
+  fixed.tcm_parent = TC_H_ROOT;
+  Request request(fmt::format("delete the root queue of link {}", link), RTM_DELQDISC, 0, fixed);
+  request.Tolerate(ENOENT);
   return request;
 }
 

@@ -23,10 +23,17 @@ TEST(ParseQdisc, ReadsQdiscsAsTheKernelSentThem) {
   EXPECT_EQ(none.kind, "noqueue");
   EXPECT_EQ(none.handle, 0U);
   EXPECT_EQ(none.token_bucket, std::nullopt);
+  EXPECT_EQ(none.fifo_limit, std::nullopt);
+  const Qdisc tree = ParseQdisc(FromHex(kHtb)).value();
+  EXPECT_EQ(tree.kind, "htb");
+  EXPECT_EQ(tree.handle, 0x05B0'0000U);
+  const Qdisc queue = ParseQdisc(FromHex(kByteFifo)).value();
+  EXPECT_EQ(queue.parent, 0x05B0'0010U);
+  EXPECT_EQ(queue.fifo_limit, 625'000U);
 }
 
 TEST(ParseQdisc, SurvivesDamage) {
-  for (const auto recorded : {kTokenBucket, kFastTokenBucket, kNoQueue}) {
+  for (const auto recorded : {kTokenBucket, kFastTokenBucket, kNoQueue, kHtb, kByteFifo}) {
     ExpectSurvivesDamage(recorded, &ParseQdisc);
   }
 }
@@ -42,6 +49,18 @@ TEST(AddTokenBucket, HasTheRateInBothWidthsOnlyWhereItMust) {
     EXPECT_EQ(qdisc.token_bucket->rate, rate);
     EXPECT_EQ(qdisc.token_bucket->limit, 62'500U);
   }
+}
+
+TEST(SetByteFifo, IsReadAsMade) {
+  const Request request = SetByteFifo(7, 0x05B0'0010, 625'000);
+  const auto message = MessageReader(request.bytes()).Next();
+  EXPECT_EQ(message->type, RTM_NEWQDISC);
+  EXPECT_EQ(message->flags & (NLM_F_CREATE | NLM_F_REPLACE | NLM_F_EXCL),
+            NLM_F_CREATE | NLM_F_REPLACE);
+  EXPECT_EQ(
+      ParseQdisc(message->payload).value(),
+      (Qdisc{
+          .link = 7, .handle = 0, .parent = 0x05B0'0010, .kind = "bfifo", .fifo_limit = 625'000}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <linux/netlink.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "lib/ip/address.h"
 
 namespace spoke::netlink {
@@ -60,14 +62,16 @@ class Request {
   Request& BeginNest(uint16_t type);
   Request& EndNest();
 
-  // This errno is as good as success: removing what is gone already. One a request.
+  // This errno is as good as success: removing what is gone already.
   Request& Tolerate(int error) {
-    tolerated_ = error;
+    tolerated_.push_back(error);
     return *this;
   }
 
   const std::string& what() const { return what_; }
-  int tolerated() const { return tolerated_; }
+  bool Tolerates(int error) const {
+    return std::find(tolerated_.begin(), tolerated_.end(), error) != tolerated_.end();
+  }
   // The message, padded to the length the next one starts at. The sequence number is 0.
   std::span<const uint8_t> bytes() const;
 
@@ -78,7 +82,7 @@ class Request {
   Request& PutBytes(uint16_t type, std::span<const uint8_t> bytes);
 
   std::string what_;
-  int tolerated_ = 0;
+  absl::InlinedVector<int, 2> tolerated_;
   std::vector<size_t> nests_;  // Where each open nest begins in buffer_.
   alignas(nlmsghdr) std::array<uint8_t, kMaxBytes> buffer_{};
 };

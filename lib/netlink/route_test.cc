@@ -69,7 +69,7 @@ TEST(DeleteRoute, MatchesAnyScopeAndIsDoneWhenTheRouteIsGone) {
   const auto message = MessageReader(request.bytes()).Next();
   EXPECT_EQ(message->type, RTM_DELROUTE);
   EXPECT_EQ(ReadStruct<rtmsg>(message->payload)->rtm_scope, RT_SCOPE_NOWHERE);
-  EXPECT_EQ(request.tolerated(), ESRCH);
+  EXPECT_TRUE(request.Tolerates(ESRCH));
 }
 
 }  // namespace

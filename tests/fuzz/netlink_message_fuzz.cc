@@ -4,6 +4,8 @@
 #include <span>
 
 #include "lib/netlink/address.h"
+#include "lib/netlink/filter.h"
+#include "lib/netlink/htb.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/message.h"
 #include "lib/netlink/neighbour.h"
@@ -20,6 +22,8 @@ void ParseAll(std::span<const uint8_t> payload) {
   static_cast<void>(spoke::netlink::ParseNeighbour(payload));
   static_cast<void>(spoke::netlink::ParseRule(payload));
   static_cast<void>(spoke::netlink::ParseQdisc(payload));
+  static_cast<void>(spoke::netlink::ParseHtbClass(payload));
+  static_cast<void>(spoke::netlink::ParseBpfFilter(payload));
 }
 
 }  // namespace

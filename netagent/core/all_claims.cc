@@ -64,6 +64,18 @@ std::vector<Claim> AllClaims() {
       {"", "tables", "inet spoke, netdev spoke", "of nf_tables: all in them is ours"},
       {"kShaperHandle", "qdisc handle", fmt::format("{:x}:", claims::kShaperHandle >> 16U),
        "of the token bucket at the root of either end of a pod's link"},
+      {"kIngressQueues", "link name", std::string(claims::kIngressQueues),
+       "an ifb device, whose queues shape what goes to pods"},
+      {"kEgressQueues", "link name", std::string(claims::kEgressQueues),
+       "the same for what comes from pods"},
+      {"kTreeHandle", "qdisc handle", fmt::format("{:x}:", claims::kTreeHandle >> 16U),
+       "of the tree of classes at the root of either"},
+      {"kShapePriority", "filter priority", fmt::format("{}", claims::kShapePriority),
+       "of the programs spoke_shape_in and spoke_shape_out on links of shaped pods, and of "
+       "spoke_classify at either tree"},
+      {"kDivertPriority", "filter priority", fmt::format("{}", claims::kDivertPriority),
+       "of the program spoke_divert on links of shaped pods, which leads their packets to the "
+       "queues"},
       {"kProbeTable", "nf_tables table", fmt::format("inet and netdev {}", claims::kProbeTable),
        "made and deleted within one transaction, to find out what the kernel can do"},
   };

@@ -18,7 +18,9 @@
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/filter.h"
 #include "lib/netlink/link.h"
+#include "netagent/bpf/maps.h"
 #include "netagent/core/claims.h"
+#include "netagent/fastpath/fast_programs.h"
 
 namespace spoke::netagent {
 namespace {
@@ -28,20 +30,6 @@ static_assert(kMaxFastHops == SPOKE_MAX_HOPS && kMaxFastPods == SPOKE_MAX_PODS);
 
 constexpr uint32_t kTurn = 0;
 constexpr uint32_t kLastId = 1;
-
-spoke_address ToLayout(const ip::Address& address) {
-  spoke_address out{};
-  const std::string bytes = address.ToBytes();
-  std::memcpy(&out, bytes.data(), bytes.size());
-  return out;
-}
-
-ip::Address FromLayout(const spoke_address& in, bool is_v4) {
-  std::array<uint8_t, sizeof(in)> bytes{};
-  std::memcpy(bytes.data(), &in, sizeof(in));
-  const auto span = std::span<const uint8_t>(bytes).first(is_v4 ? 4 : 16);
-  return ip::Address::FromBytes(span).value();
-}
 
 // Errors: as Configure().
 absl::Status AppendHop(const FastHop& in, spoke_table& out) {
@@ -77,22 +65,6 @@ absl::StatusOr<spoke_table> ToLayout(const FastPathTable& in, uint32_t uplink) {
   return out;
 }
 
-absl::Status MapError(int error, std::string_view what) {
-  return absl::InternalError(fmt::format("fast path: {}: {}", what, std::strerror(error)));
-}
-
-template <typename Key, typename Value>
-absl::Status Put(int map, const Key& key, const Value& value, std::string_view what) {
-  if (bpf_map_update_elem(map, &key, &value, BPF_ANY) == 0) return absl::OkStatus();
-  return MapError(errno, what);
-}
-
-template <typename Key>
-absl::Status Erase(int map, const Key& key, std::string_view what) {
-  if (bpf_map_delete_elem(map, &key) == 0 || errno == ENOENT) return absl::OkStatus();
-  return MapError(errno, what);
-}
-
 // Deletes what was last written before `oldest`.
 template <typename Pair>
 absl::Status SweepPairs(int map, uint64_t oldest) {
@@ -107,7 +79,7 @@ absl::Status SweepPairs(int map, uint64_t oldest) {
     key = next;
     previous = &key;
   }
-  for (const Pair& pair : old) RETURN_IF_ERROR(Erase(map, pair, "forget a pair"));
+  for (const Pair& pair : old) RETURN_IF_ERROR(Erase(map, pair, "fast path: forget a pair"));
   return absl::OkStatus();
 }
 
@@ -146,13 +118,13 @@ absl::StatusOr<bool> BpfFastPath::IsThere() {
 absl::Status BpfFastPath::Load() {
   if (programs_) return absl::OkStatus();
   ASSIGN_OR_RETURN(const uint32_t found, FindProgram());
-  auto loaded = Programs::Load(found);
+  auto loaded = Programs::Load(FastPrograms(), found);
   // Nobody could change any more what those go by that an earlier agent has left.
   if (!loaded.ok() && found != 0) RETURN_IF_ERROR(TakeOffAll());
   if (!loaded.ok()) return loaded.status();
   Programs programs = *std::move(loaded);
   processors_ = libbpf_num_possible_cpus();
-  if (processors_ <= 0) return MapError(-processors_, "count the processors");
+  if (processors_ <= 0) return MapError(-processors_, "fast path: count the processors");
   // Those that go by maps of another layout would go on by them, and count where nobody looks.
   if (found != 0 && programs.fresh()) RETURN_IF_ERROR(TakeOffAll());
   programs_ = std::move(programs);
@@ -167,7 +139,7 @@ absl::Status BpfFastPath::ReadSlots() {
   for (uint32_t slot = 0; slot < SPOKE_MAX_PODS; ++slot) {
     spoke_slot content{};
     if (bpf_map_lookup_elem(programs_->map("spoke_slots"), &slot, &content) != 0) {
-      return MapError(errno, "read the pods of an earlier agent");
+      return MapError(errno, "fast path: read the pods of an earlier agent");
     }
     if (content.id != 0) slots_.emplace(slot, content);
   }
@@ -269,10 +241,12 @@ absl::Status BpfFastPath::Configure(const FastPathTable& table) {
   RETURN_IF_ERROR(Load());
   const int turns = programs_->map("spoke_turn");
   uint32_t turn = 0;
-  if (bpf_map_lookup_elem(turns, &kTurn, &turn) != 0) return MapError(errno, "read the turn");
+  if (bpf_map_lookup_elem(turns, &kTurn, &turn) != 0)
+    return MapError(errno, "fast path: read the turn");
   const uint32_t other = (turn & 1U) ^ 1U;
-  RETURN_IF_ERROR(Put(programs_->map("spoke_tables"), other, content, "write the table"));
-  RETURN_IF_ERROR(Put(turns, kTurn, other, "turn to the new table"));
+  RETURN_IF_ERROR(
+      Put(programs_->map("spoke_tables"), other, content, "fast path: write the table"));
+  RETURN_IF_ERROR(Put(turns, kTurn, other, "fast path: turn to the new table"));
   if (is_first) RETURN_IF_ERROR(RefreshPods());
   if (uplink == uplink_) return absl::OkStatus();
   RETURN_IF_ERROR(PutOnto(uplink, kFromWire));
@@ -284,14 +258,15 @@ absl::Status BpfFastPath::Configure(const FastPathTable& table) {
 absl::StatusOr<uint64_t> BpfFastPath::NextId() {
   const int map = programs_->map("spoke_turn");
   uint32_t id = 0;
-  if (bpf_map_lookup_elem(map, &kLastId, &id) != 0) return MapError(errno, "read the last id");
+  if (bpf_map_lookup_elem(map, &kLastId, &id) != 0)
+    return MapError(errno, "fast path: read the last id");
   ++id;
-  RETURN_IF_ERROR(Put(map, kLastId, id, "write the last id"));
+  RETURN_IF_ERROR(Put(map, kLastId, id, "fast path: write the last id"));
   return uint64_t{id};
 }
 
 absl::Status BpfFastPath::WriteSlot(uint32_t slot) {
-  return Put(programs_->map("spoke_slots"), slot, slots_.at(slot), "write a pod");
+  return Put(programs_->map("spoke_slots"), slot, slots_.at(slot), "fast path: write a pod");
 }
 
 // What the pod may send, then where it is: a packet to it before that goes the ordinary way.
@@ -309,15 +284,16 @@ absl::Status BpfFastPath::WritePod(uint32_t slot) {
   const std::vector<spoke_counts> none(static_cast<size_t>(processors_));
   RETURN_IF_ERROR(WriteSlot(slot));
   if (bpf_map_update_elem(programs_->map("spoke_count"), &slot, none.data(), BPF_ANY) != 0) {
-    return MapError(errno, "begin to count");
+    return MapError(errno, "fast path: begin to count");
   }
-  RETURN_IF_ERROR(Put(programs_->map("spoke_ports"), pod.link, port, "let a pod send"));
+  RETURN_IF_ERROR(Put(programs_->map("spoke_ports"), pod.link, port, "fast path: let a pod send"));
   if (pod.has_v4 != 0) {
-    RETURN_IF_ERROR(
-        Put(programs_->map("spoke_places4"), pod.v4.word[0], place, "say where a pod is"));
+    RETURN_IF_ERROR(Put(programs_->map("spoke_places4"), pod.v4.word[0], place,
+                        "fast path: say where a pod is"));
   }
   if (pod.has_v6 != 0) {
-    RETURN_IF_ERROR(Put(programs_->map("spoke_places6"), pod.v6, place, "say where a pod is"));
+    RETURN_IF_ERROR(
+        Put(programs_->map("spoke_places6"), pod.v6, place, "fast path: say where a pod is"));
   }
   return PutOnto(pod.link, kFromPod);
 }
@@ -366,12 +342,13 @@ absl::Status BpfFastPath::EndPod(uint64_t id) {
   if (!slot || slots_.at(*slot).ended != 0) return absl::OkStatus();
   spoke_slot& pod = slots_.at(*slot);
   if (pod.has_v4 != 0) {
-    RETURN_IF_ERROR(Erase(programs_->map("spoke_places4"), pod.v4.word[0], "forget an address"));
+    RETURN_IF_ERROR(
+        Erase(programs_->map("spoke_places4"), pod.v4.word[0], "fast path: forget an address"));
   }
   if (pod.has_v6 != 0) {
-    RETURN_IF_ERROR(Erase(programs_->map("spoke_places6"), pod.v6, "forget an address"));
+    RETURN_IF_ERROR(Erase(programs_->map("spoke_places6"), pod.v6, "fast path: forget an address"));
   }
-  RETURN_IF_ERROR(Erase(programs_->map("spoke_ports"), pod.link, "forget a link"));
+  RETURN_IF_ERROR(Erase(programs_->map("spoke_ports"), pod.link, "fast path: forget a link"));
   pod.ended = 1;
   return WriteSlot(*slot);
 }
@@ -381,7 +358,7 @@ absl::Status BpfFastPath::ForgetPod(uint64_t id) {
   if (!slot) return absl::OkStatus();
   RETURN_IF_ERROR(EndPod(id));
   const spoke_slot free{};
-  RETURN_IF_ERROR(Put(programs_->map("spoke_slots"), *slot, free, "forget a pod"));
+  RETURN_IF_ERROR(Put(programs_->map("spoke_slots"), *slot, free, "fast path: forget a pod"));
   slots_.erase(*slot);
   return absl::OkStatus();
 }
@@ -389,7 +366,7 @@ absl::Status BpfFastPath::ForgetPod(uint64_t id) {
 absl::StatusOr<FastCounts> BpfFastPath::CountsOf(uint32_t slot) const {
   std::vector<spoke_counts> all(static_cast<size_t>(processors_));
   if (bpf_map_lookup_elem(programs_->map("spoke_count"), &slot, all.data()) != 0) {
-    return MapError(errno, "read what a pod has sent");
+    return MapError(errno, "fast path: read what a pod has sent");
   }
   FastCounts sum;
   for (const spoke_counts& one : all) {

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "lib/netlink/filter.h"
 #include "lib/netlink/socket.h"
+#include "netagent/bpf/programs.h"
 #include "netagent/fastpath/layout.h"
-#include "netagent/fastpath/programs.h"
 #include "netagent/kernel/fast_path.h"
 
 namespace spoke::netagent {

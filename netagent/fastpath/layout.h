@@ -8,6 +8,8 @@
 
 #include <linux/types.h>
 
+#include "netagent/bpf/layout.h"
+
 /* Names as the kernel's own have them. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
@@ -19,11 +21,6 @@
 #define SPOKE_MAX_HOPS 32
 #define SPOKE_MAX_PODS 1024
 #define SPOKE_MAX_PAIRS 32768
-
-/* An IPv4 address stands in the first word, and the rest is 0. */
-struct spoke_address {
-  __u32 word[4];
-};
 
 /* `first` to `last`, in the host's order so that they can be compared; by `via`, or with none the
  * destination itself. */

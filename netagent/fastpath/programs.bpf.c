@@ -1,20 +1,9 @@
 /* The programs of the fast path: see netagent/kernel/fast_path.h for what it promises. They run at
  * tc's ingress and egress (tc-bpf(8)); TC_ACT_UNSPEC lets a packet go the ordinary way. */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in6.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
 
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-
+#include "netagent/bpf/packet.bpf.h"
 #include "netagent/fastpath/layout.h"
-
-/* sys/socket.h is not for this machine. */
-#define AF_INET 2
-#define AF_INET6 10
 
 /* Entry 0: which of the two entries of spoke_tables is in force. The agent fills the other one, then
  * turns. Entry 1: the id of the pod that was added last; for the agent alone. */
@@ -80,8 +69,6 @@ struct {
   __type(key, struct spoke_pair6);
   __type(value, __u64);
 } spoke_pairs6 SEC(".maps");
-
-#define INLINE static __always_inline
 
 INLINE const struct spoke_table* TableInForce(void) {
   const __u32 zero = 0;
@@ -174,12 +161,6 @@ INLINE void DecreaseTtl(struct iphdr* ip) {
  * kernel takes the packet for the pod's own whatever its MAC addresses are, so they stay. */
 INLINE int Deliver(const struct spoke_place* place) { return bpf_redirect_peer(place->link, 0); }
 
-/* Makes the headers readable: a driver may leave them outside the part that programs see. */
-INLINE int Pull(struct __sk_buff* skb, __u32 bytes) {
-  if ((void*)(long)skb->data + bytes <= (void*)(long)skb->data_end) return 1;
-  return bpf_skb_pull_data(skb, bytes) == 0;
-}
-
 /* Null unless the whole header is there, without options, and the packet may go one hop more. */
 INLINE struct iphdr* Ipv4(struct __sk_buff* skb) {
   if (!Pull(skb, ETH_HLEN + sizeof(struct iphdr))) return 0;
@@ -195,12 +176,6 @@ INLINE struct ipv6hdr* Ipv6(struct __sk_buff* skb) {
   if ((void*)(packet + 1) > (void*)(long)skb->data_end) return 0;
   if (packet->version != 6 || packet->hop_limit <= 1) return 0;
   return packet;
-}
-
-INLINE struct spoke_address Address6(const struct in6_addr* in) {
-  struct spoke_address address;
-  __builtin_memcpy(&address, in, sizeof(address));
-  return address;
 }
 
 INLINE __u64 IpBytes(const struct __sk_buff* skb) { return skb->len - ETH_HLEN; }

@@ -1,4 +1,4 @@
-#include "netagent/fastpath/programs.h"
+#include "netagent/bpf/programs.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -17,30 +17,12 @@
 #include "fmt/core.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "netagent/fastpath/layout.h"
-
-// What clang made of programs.bpf.c.
-// clang-format off
-__asm__(
-    ".section .rodata\n"
-    ".balign 16\n"
-    "spoke_fast_path_object:\n"
-    ".incbin \"" SPOKE_FAST_PATH_OBJECT "\"\n"
-    "spoke_fast_path_object_end:\n"
-    ".byte 0\n"
-    ".previous\n");
-// clang-format on
-// NOLINTBEGIN(readability-identifier-naming): as the assembler has them.
-extern const char spoke_fast_path_object[] __asm__("spoke_fast_path_object");
-extern const char spoke_fast_path_object_end[] __asm__("spoke_fast_path_object_end");
-// NOLINTEND(readability-identifier-naming)
+#include "lib/os/unique_fd.h"
 
 namespace spoke::netagent {
 namespace {
 
-constexpr std::array kMaps = {"spoke_turn",    "spoke_tables",  "spoke_ports",
-                              "spoke_places4", "spoke_places6", "spoke_slots",
-                              "spoke_count",   "spoke_pairs4",  "spoke_pairs6"};
+constexpr size_t kMaxMaps = 32;  // Of a program that was found.
 constexpr size_t kMaxWords = 600;
 
 // What libbpf says on the way, the kernel's verifier included; the last of it explains a refusal.
@@ -83,7 +65,7 @@ std::map<std::string, FoundMap> MapsOf(uint32_t program_id) {
   std::map<std::string, FoundMap> found;
   const os::UniqueFd program(bpf_prog_get_fd_by_id(program_id));
   if (!program.valid()) return found;
-  std::array<uint32_t, 2 * kMaps.size()> ids{};
+  std::array<uint32_t, kMaxMaps> ids{};
   bpf_prog_info info{};
   info.nr_map_ids = ids.size();
   info.map_ids = reinterpret_cast<uint64_t>(ids.data());
@@ -104,39 +86,27 @@ bool SameShape(const bpf_map* wanted, const bpf_map_info& found) {
          found.max_entries == bpf_map__max_entries(wanted);
 }
 
-// Whether the table in force was written by an agent with this layout.
-bool SameLayout(const FoundMap& tables) {
-  for (uint32_t which = 0; which < 2; ++which) {
-    spoke_table table{};
-    if (bpf_map_lookup_elem(tables.fd.get(), &which, &table) != 0) return false;
-    if (table.layout != 0 && table.layout != SPOKE_LAYOUT) return false;
-  }
-  return true;
-}
-
 // Lets the object use the maps that are there, all or none of them.
-bool TakeOverMaps(bpf_object* object, uint32_t program_id) {
+bool TakeOverMaps(const ProgramSet& set, bpf_object* object, uint32_t program_id) {
   if (program_id == 0) return false;
   const std::map<std::string, FoundMap> found = MapsOf(program_id);
-  for (const char* name : kMaps) {
+  for (const char* name : set.maps) {
     const auto at = found.find(name);
     if (at == found.end()) return false;
     if (!SameShape(bpf_object__find_map_by_name(object, name), at->second.info)) return false;
   }
-  if (!SameLayout(found.at("spoke_tables"))) return false;
-  return std::all_of(kMaps.begin(), kMaps.end(), [&](const char* name) {
+  if (!set.is_same_layout(found.at(set.layout_map).fd.get())) return false;
+  return std::all_of(set.maps.begin(), set.maps.end(), [&](const char* name) {
     return bpf_map__reuse_fd(bpf_object__find_map_by_name(object, name), found.at(name).fd.get()) ==
            0;
   });
 }
 
-// Lets the programs that sit at an ingress hold all maps, also those that only the agent uses: maps
-// live as long as the programs, without the agent, and the next one finds them by any of the two.
-absl::Status BindMaps(const Programs& programs) {
-  for (const char* program : {kFromPod, kFromWire}) {
-    for (const char* map : kMaps) {
+absl::Status BindMaps(const ProgramSet& set, const Programs& programs) {
+  for (const char* program : set.holders) {
+    for (const char* map : set.maps) {
       if (bpf_prog_bind_map(programs.program(program), programs.map(map), nullptr) == 0) continue;
-      if (errno != EEXIST) return Refusal(errno, "let the fast path's programs hold a map");
+      if (errno != EEXIST) return Refusal(errno, fmt::format("let {} hold a map", set.what));
     }
   }
   return absl::OkStatus();
@@ -144,20 +114,19 @@ absl::Status BindMaps(const Programs& programs) {
 
 }  // namespace
 
-absl::StatusOr<Programs> Programs::Load(uint32_t found) {
+absl::StatusOr<Programs> Programs::Load(const ProgramSet& set, uint32_t found) {
   libbpf_set_print(&KeepWords);
   last_words.clear();
   Programs programs;
   bpf_object_open_opts options{};
   options.sz = sizeof(options);
-  options.object_name = "spoke_fast_path";
-  const auto size = static_cast<size_t>(spoke_fast_path_object_end - spoke_fast_path_object);
-  programs.object_ = bpf_object__open_mem(spoke_fast_path_object, size, &options);
-  if (programs.object_ == nullptr) return Refusal(errno, "read the fast path's programs");
-  programs.fresh_ = !TakeOverMaps(programs.object_, found);
+  options.object_name = set.name;
+  programs.object_ = bpf_object__open_mem(set.object.data(), set.object.size(), &options);
+  if (programs.object_ == nullptr) return Refusal(errno, fmt::format("read {}", set.what));
+  programs.fresh_ = !TakeOverMaps(set, programs.object_, found);
   const int error = -bpf_object__load(programs.object_);
-  if (error != 0) return Refusal(error, "load the fast path's programs");
-  RETURN_IF_ERROR(BindMaps(programs));
+  if (error != 0) return Refusal(error, fmt::format("load {}", set.what));
+  RETURN_IF_ERROR(BindMaps(set, programs));
   return programs;
 }
 
@@ -182,6 +151,12 @@ int Programs::map(const char* name) const {
   const int fd = bpf_object__find_map_fd_by_name(object_, name);
   CHECK(fd >= 0, "the object has this map");
   return fd;
+}
+
+uint32_t Programs::program_id(const char* name) const {
+  bpf_prog_info info{};
+  uint32_t length = sizeof(info);
+  return bpf_obj_get_info_by_fd(program(name), &info, &length) == 0 ? info.id : 0;
 }
 
 }  // namespace spoke::netagent

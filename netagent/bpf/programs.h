@@ -1,23 +1,31 @@
-// The compiled programs of the fast path, loaded into the kernel or found there.
+// Programs for the kernel's virtual machine, loaded into it or found there.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
+#include <span>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lib/os/unique_fd.h"
 
 struct bpf_object;
 
 namespace spoke::netagent {
 
-// By name, of maps and programs both.
-inline constexpr const char* kFromPod = "spoke_from_pod";
-inline constexpr const char* kFromWire = "spoke_from_wire";
-inline constexpr const char* kLeaving = "spoke_leaving";
+// Programs that belong together, as clang made them, and the maps they share. All text lives as
+// long as the process.
+struct ProgramSet {
+  std::string_view object;  // The file.
+  const char* name;         // As tools show it.
+  const char* what;         // "the fast path's programs": for errors.
+  std::span<const char* const> maps;
+  // Those that hold all maps, also what only the agent uses: maps live as long as these programs,
+  // without the agent, and the next one finds them by any of these.
+  std::span<const char* const> holders;
+  // The map that says which layout the maps have, and whether it is this one.
+  const char* layout_map;
+  bool (*is_same_layout)(int map);
+};
 
 // Owns the programs and maps as descriptors. What filters refer to stays in the kernel without it.
 // Not thread-safe.
@@ -27,7 +35,7 @@ class Programs {
   // share its maps, and so go on where it is, unless those are of another layout (`fresh` then).
   // Errors: kUnimplemented (the kernel lacks something: its words); kPermissionDenied (bpf(2) is
   // not allowed); kInternal.
-  static absl::StatusOr<Programs> Load(uint32_t found);
+  static absl::StatusOr<Programs> Load(const ProgramSet& set, uint32_t found);
 
   ~Programs();
   Programs(Programs&&) noexcept;
@@ -39,6 +47,8 @@ class Programs {
   // A descriptor that lives as long as this. The name is one of the program's own (CHECK).
   int program(const char* name) const;
   int map(const char* name) const;
+  // As the kernel numbers them: what filters say they run. 0: it does not tell.
+  uint32_t program_id(const char* name) const;
 
  private:
   Programs() = default;

@@ -1,0 +1,219 @@
+/* The programs that lead packets of shaped pods by way of queues: see netagent/kernel/shaper.h for
+ * what they are for. On a pod's link spoke_shape_* says in tc_index, a field of the packet that
+ * nothing else uses, which class it is of; spoke_divert, behind it, lets those go to the queues'
+ * device; and at that device's root spoke_classify puts them into the class. The packet comes back
+ * from there as it was, and passes no tc hook of its link again.
+ *
+ * TC_ACT_UNSPEC lets a packet go the ordinary way. */
+#include <linux/pkt_cls.h>
+
+#include "netagent/bpf/packet.bpf.h"
+#include "netagent/shaper/layout.h"
+
+/* netinet/in.h is not for this machine. */
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+
+/* Entry 0: SPOKE_SHAPE_LAYOUT. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u32);
+} spoke_shape SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __uint(max_entries, SPOKE_MAX_BLOCKS);
+  __type(key, struct spoke_block4);
+  __type(value, __u32);
+} spoke_scopes4 SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __uint(max_entries, SPOKE_MAX_BLOCKS);
+  __type(key, struct spoke_block6);
+  __type(value, __u32);
+} spoke_scopes6 SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __uint(max_entries, SPOKE_MAX_FLOWS);
+  __type(key, struct spoke_flow_key);
+  __type(value, struct spoke_flow);
+} spoke_flows SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __uint(max_entries, SPOKE_MAX_FLOWS);
+  __type(key, struct spoke_flow_key);
+  __type(value, struct spoke_offered);
+} spoke_offered SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __uint(max_entries, SPOKE_MAX_BUCKETS);
+  __type(key, __u32);
+  __type(value, struct spoke_bucket);
+} spoke_buckets SEC(".maps");
+
+/* What is behind the IP header. */
+struct upper {
+  __u32 offset;
+  __u8 protocol;
+  __u8 is_later; /* A fragment that is not the first. */
+};
+
+INLINE const __u32* Scope4(struct __sk_buff* skb, int from_pod, struct upper* upper) {
+  if (!Pull(skb, ETH_HLEN + sizeof(struct iphdr))) return 0;
+  const struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
+  if ((void*)(packet + 1) > (void*)(long)skb->data_end) return 0;
+  upper->offset = ETH_HLEN + packet->ihl * 4;
+  upper->protocol = packet->protocol;
+  upper->is_later = (packet->frag_off & bpf_htons(0x1FFF)) != 0;
+  const struct spoke_block4 far = {32, from_pod ? packet->daddr : packet->saddr};
+  return bpf_map_lookup_elem(&spoke_scopes4, &far);
+}
+
+INLINE const __u32* Scope6(struct __sk_buff* skb, int from_pod, struct upper* upper) {
+  if (!Pull(skb, ETH_HLEN + sizeof(struct ipv6hdr))) return 0;
+  const struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;
+  if ((void*)(packet + 1) > (void*)(long)skb->data_end) return 0;
+  upper->offset = ETH_HLEN + sizeof(*packet);
+  upper->protocol = packet->nexthdr;
+  upper->is_later = 0;
+  struct spoke_block6 far = {.length = 128};
+  far.address = Address6(from_pod ? &packet->daddr : &packet->saddr);
+  return bpf_map_lookup_elem(&spoke_scopes6, &far);
+}
+
+/* Passes over IPv6's extension headers (RFC 8200, 4): behind them a pod could hide what it begins.
+ * One with more than these is no TCP that a host would take. */
+INLINE void FindUpper6(struct __sk_buff* skb, struct upper* upper) {
+#pragma unroll
+  for (int i = 0; i < 6; ++i) {
+    __u8 header[4] = {};
+    if (bpf_skb_load_bytes(skb, upper->offset, header, sizeof(header)) != 0) return;
+    switch (upper->protocol) {
+      case 44: /* Fragment. */
+        upper->is_later = ((header[2] << 8 | header[3]) & 0xFFF8) != 0;
+        if (upper->is_later) return;
+        upper->offset += 8;
+        break;
+      case 51: /* Authentication. */
+        upper->offset += (header[1] + 2) * 4;
+        break;
+      case 0:  /* Hop by hop. */
+      case 43: /* Routing. */
+      case 60: /* Destination options. */
+        upper->offset += (header[1] + 1) * 8;
+        break;
+      default:
+        return;
+    }
+    upper->protocol = header[0];
+  }
+}
+
+/* Asks for a connection, or is too short to tell. */
+INLINE int IsNewConnection(struct __sk_buff* skb, const struct upper* upper) {
+  if (upper->protocol != IPPROTO_TCP || upper->is_later) return 0;
+  __u8 flags = 0;
+  if (bpf_skb_load_bytes(skb, upper->offset + 13, &flags, 1) != 0) return 1;
+  return (flags & 0x12) == 0x02; /* SYN, and not ACK. */
+}
+
+/* As long as it will be on a wire, cut into packets with headers of their own. */
+INLINE __u64 WireBytes(struct __sk_buff* skb, const struct upper* upper, __u64 packets) {
+  if (packets <= 1) return skb->len;
+  __u32 headers = upper->offset + 8;
+  __u8 length = 0;
+  if (upper->protocol == IPPROTO_TCP &&
+      bpf_skb_load_bytes(skb, upper->offset + 12, &length, 1) == 0) {
+    headers = upper->offset + (length >> 4) * 4;
+  }
+  return skb->len + (packets - 1) * headers;
+}
+
+INLINE int MayBegin(__u32 id) {
+  struct spoke_bucket* bucket = bpf_map_lookup_elem(&spoke_buckets, &id);
+  if (!bucket) return 1;
+  const __u64 second = 1000000000;
+  const __u64 now = bpf_ktime_get_ns() + second; /* Also in the first second since boot. */
+  int may = 0;
+  bpf_spin_lock(&bucket->lock);
+  __u64 paid = bucket->paid_until;
+  if (paid < now - second) paid = now - second;
+  if (bucket->interval <= second && paid + bucket->interval <= now) {
+    bucket->paid_until = paid + bucket->interval;
+    may = 1;
+  }
+  bpf_spin_unlock(&bucket->lock);
+  return may;
+}
+
+/* The kernel takes one VLAN tag off before tc's hook sees a packet, and behind it more of them if
+ * they are of VLAN 0, which is none: a pod's way past the queues. No pod has a VLAN here. */
+INLINE int IsTagged(const struct __sk_buff* skb) {
+  return skb->protocol == bpf_htons(ETH_P_8021Q) || skb->protocol == bpf_htons(ETH_P_8021AD);
+}
+
+INLINE int Shape(struct __sk_buff* skb, __u32 direction) {
+  const int from_pod = direction == SPOKE_EGRESS;
+  struct upper upper = {};
+  const __u32* scope = 0;
+  skb->tc_index = 0; /* Whatever it was: of our own making on another link, maybe. */
+  if (skb->protocol == bpf_htons(ETH_P_IP)) {
+    scope = Scope4(skb, from_pod, &upper);
+  } else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+    scope = Scope6(skb, from_pod, &upper);
+  } else if (from_pod && IsTagged(skb)) {
+    return TC_ACT_SHOT;
+  }
+  if (!scope) return TC_ACT_UNSPEC;
+  const struct spoke_flow_key key = {skb->ifindex, *scope, direction};
+  const struct spoke_flow* flow = bpf_map_lookup_elem(&spoke_flows, &key);
+  if (!flow) return TC_ACT_UNSPEC;
+  const __u32 class_id = flow->class_id;
+  const __u32 bucket = flow->bucket;
+  if (skb->protocol == bpf_htons(ETH_P_IPV6)) FindUpper6(skb, &upper);
+  const int begins = IsNewConnection(skb, &upper);
+  const int refused = begins && from_pod && bucket && !MayBegin(bucket);
+  struct spoke_offered* offered = bpf_map_lookup_elem(&spoke_offered, &key);
+  if (offered) {
+    const __u64 packets = skb->gso_segs > 1 ? skb->gso_segs : 1;
+    offered->packets += packets;
+    offered->bytes += WireBytes(skb, &upper, packets);
+    offered->connections += begins && !refused;
+    offered->refused += refused;
+  }
+  if (refused) return TC_ACT_SHOT;
+  skb->tc_index = class_id;
+  return TC_ACT_UNSPEC;
+}
+
+/* At the ingress of the node's end of a pod's link. */
+SEC("tc")
+int spoke_shape_out(struct __sk_buff* skb) { return Shape(skb, SPOKE_EGRESS); }
+
+/* At its egress. */
+SEC("tc")
+int spoke_shape_in(struct __sk_buff* skb) { return Shape(skb, SPOKE_INGRESS); }
+
+/* Behind either, with an action that leads to the queues' device: -1 takes it, 0 does not. */
+SEC("tc")
+int spoke_divert(struct __sk_buff* skb) { return skb->tc_index ? -1 : 0; }
+
+/* At the root of the queues' device: the class. */
+SEC("tc")
+int spoke_classify(struct __sk_buff* skb) {
+  return skb->tc_index ? (int)(SPOKE_TREE_HANDLE | skb->tc_index) : 0;
+}
+
+/* The agent knows its own programs by this. None of the helpers used needs the GPL. */
+char spoke_license[] SEC("license") = "Apache-2.0";

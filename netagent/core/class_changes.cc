@@ -80,11 +80,10 @@ ClassChanges PlanClassChanges(const std::vector<ShapeClass>& there,
       changes.differences += (change.set_class ? 1U : 0U) + (change.set_queue ? 1U : 0U);
     }
   }
-  for (const ShapeClassId id : changes.removed) {
-    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
-                                       [id](const ShapeClass& one) { return one.id == id; });
-    changes.differences += is_wanted ? 0 : 1;
-  }
+  // What comes again is counted there.
+  std::set<ShapeClassId> again;
+  for (const ClassChange& change : changes.again) again.insert(change.wanted.id);
+  for (const ShapeClassId id : changes.removed) changes.differences += again.count(id) == 0 ? 1 : 0;
   return changes;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -61,12 +62,15 @@ absl::Status ReadTree(netlink::Socket& socket, QueueDevice& device) {
     return qdisc.parent == TC_H_ROOT && qdisc.kind == "htb" && qdisc.handle == claims::kTreeHandle;
   });
   if (!device.has_tree) return absl::OkStatus();
+  std::map<uint32_t, uint32_t> limits;  // By class.
+  for (const netlink::Qdisc& qdisc : qdiscs) {
+    if (qdisc.fifo_limit) limits[qdisc.parent] = *qdisc.fifo_limit;
+  }
   ASSIGN_OR_RETURN(const auto classes, netlink::DumpHtbClasses(socket, device.index));
   for (const netlink::HtbClassReading& reading : classes) {
     ShapeClass one = FromNetlink(reading.htb);
-    for (const netlink::Qdisc& qdisc : qdiscs) {
-      if (qdisc.parent == reading.htb.id) one.queue = qdisc.fifo_limit.value_or(0);
-    }
+    const auto limit = limits.find(reading.htb.id);
+    if (limit != limits.end()) one.queue = limit->second;
     device.classes.push_back(one);
   }
   ASSIGN_OR_RETURN(const auto filters,

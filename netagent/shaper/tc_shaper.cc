@@ -57,6 +57,17 @@ ShapedLinks::Ends TcShaper::ends() const {
           .to_pods = devices_[At(TrafficDirection::kIngress)].index};
 }
 
+absl::Status TcShaper::Load(uint32_t found) {
+  absl::StatusOr<ShapeMaps> maps = ShapeMaps::Load(found);
+  if (absl::IsUnimplemented(maps.status())) {
+    return base::Annotate(maps.status(),
+                          "the kernel lacks BPF (CONFIG_BPF_SYSCALL), or some of it");
+  }
+  if (!maps.ok()) return maps.status();
+  maps_ = *std::move(maps);
+  return absl::OkStatus();
+}
+
 absl::Status TcShaper::Observe(const ShapingTables& tables) {
   uint32_t found = 0;
   for (const TrafficDirection direction : kBothDirections) {
@@ -64,7 +75,7 @@ absl::Status TcShaper::Observe(const ShapingTables& tables) {
     if (found == 0) found = devices_.at(At(direction)).classifier;
   }
   if (!maps_ && found != 0) {
-    ASSIGN_OR_RETURN(maps_, ShapeMaps::Load(found));
+    RETURN_IF_ERROR(Load(found));
   } else if (maps_ && !maps_known_) {
     RETURN_IF_ERROR(maps_->Refresh());
   }
@@ -137,7 +148,7 @@ absl::StatusOr<size_t> TcShaper::Reconcile(const ShapingTables& tables, const Bl
   known_ = maps_known_ = false;  // Until all of it is done.
   size_t mended = 0;
   if (!IsThere() && !maps_) {
-    ASSIGN_OR_RETURN(maps_, ShapeMaps::Load(0));
+    RETURN_IF_ERROR(Load(0));
     const absl::StatusOr<size_t> begun = BeginDevices();
     if (!begun.ok()) {
       maps_.reset();
@@ -145,9 +156,7 @@ absl::StatusOr<size_t> TcShaper::Reconcile(const ShapingTables& tables, const Bl
     }
     mended = *begun;
   } else {
-    if (!maps_) {
-      ASSIGN_OR_RETURN(maps_, ShapeMaps::Load(0));
-    }
+    if (!maps_) RETURN_IF_ERROR(Load(0));
     ASSIGN_OR_RETURN(mended, MendDevices());
   }
   ASSIGN_OR_RETURN(const size_t changed, ChangeClasses(tables, blocks));
@@ -190,7 +199,7 @@ absl::StatusOr<ShapingReading> TcShaper::Read() {
 }
 
 absl::StatusOr<size_t> TcShaper::Repair() {
-  if (!applied_) return size_t{0};
+  if (!applied_ || (!maps_ && IsEmpty(*applied_))) return size_t{0};
   known_ = false;
   const absl::StatusOr<size_t> mended = Reconcile(*applied_, blocks_);
   if (!mended.ok()) return AsPromised(mended.status());

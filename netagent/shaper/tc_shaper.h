@@ -38,6 +38,8 @@ class TcShaper final : public Shaper {
 
   explicit TcShaper(netlink::Socket socket) : socket_(std::move(socket)) {}
 
+  // Programs and maps, those of an earlier agent where one of its programs was found.
+  absl::Status Load(uint32_t found);
   // Reads what the kernel has, and takes over the programs of an earlier agent.
   absl::Status Observe(const ShapingTables& tables);
   // Makes the kernel as `tables` says, from what is known of it; how many things were different.

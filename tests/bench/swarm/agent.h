@@ -55,6 +55,9 @@ class Agent {
   absl::Status Connect();
   void Cancel();
 
+  // Sends what the node says of budgets now; false when there is nothing to say.
+  bool ReportBudgets();
+
   // Runs `act` on the node and sends what follows from it.
   template <typename Act>
   auto WithNode(const Act& act) {

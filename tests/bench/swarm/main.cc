@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <string>
 
 #include "absl/synchronization/mutex.h"
@@ -34,6 +35,7 @@ struct CommandLine {
   double deadline_s = 180;
   double duration_s = 10;
   double warm_up_s = 2;
+  double budget_refresh_s = 0;
   bool coalesce = false;
   absl::StatusOr<Json> (*run)(Swarm&, const Plan&) = nullptr;
   std::string mode;
@@ -59,6 +61,11 @@ struct CommandLine {
     app.add_option("--agent-timeout", agent_timeout_s, "Seconds after which an agent has timed out")
         ->capture_default_str();
     app.add_option("--deadline", deadline_s, "Seconds each step may take")->capture_default_str();
+    app.add_option("--budget-refresh", budget_refresh_s,
+                   "How often each reports what it uses of the policy's budgets; 0: never")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"ms", 0.001}, {"s", 1}}))
+        ->type_name("DURATION")
+        ->capture_default_str();
     app.add_option("--ca", options.target.tls.ca, "PEM file; {} stands for the node's name")
         ->type_name("FILE");
     app.add_option("--certificate", options.target.tls.certificate, "As --ca")->type_name("FILE");
@@ -91,6 +98,7 @@ struct CommandLine {
     plan.deadline = absl::Seconds(deadline_s);
     plan.duration = absl::Seconds(duration_s);
     plan.warm_up = absl::Seconds(warm_up_s);
+    options.budget_refresh = absl::Seconds(budget_refresh_s);
     options.reconnect.first_connect = absl::Seconds(spread_s);
     options.target.tls.insecure = options.target.tls.ca.empty();
     // What is lent before anything is measured goes in one report in either case.

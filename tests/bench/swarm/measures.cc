@@ -81,6 +81,7 @@ Json DescribeSwarm(const Swarm& swarm) {
               {"attempts", swarm.attempts()},
               {"start_lag_s", Seconds(swarm.start_lag())},
               {"ends", swarm.ends()},
+              {"budget_reports", swarm.budget_reports()},
               {"violations", complaints.total},
               {"violations_by_kind", complaints.by_kind},
               {"first_violations", complaints.first},

@@ -41,6 +41,7 @@ std::string ContainerOf(uint32_t node, uint64_t generation) {
 
 void SimNode::Greet(v1::Hello& out) {
   welcomed_ = told_ = false;
+  budgets_.BeginStream();
   desired_version_ = last_sequence_ = acknowledged_ = 0;
   const NodeNames names = NamesOf(node_);
   out.set_node_name(names.name);
@@ -86,8 +87,12 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
     case v1::ServerMessage::kOutlook:
     case v1::ServerMessage::kAttachTracesRequest:
     case v1::ServerMessage::kProbeRequest:
-    case v1::ServerMessage::kBudgetLeases:
       return;  // No pod of a simulated node waits, and nobody asks about one.
+    case v1::ServerMessage::kBudgetLeases:
+      if (const std::string wrong = budgets_.TakeLeases(message.budget_leases()); !wrong.empty()) {
+        Complain("budget", wrong);
+      }
+      return;
     case v1::ServerMessage::MESSAGE_NOT_SET:
       return;  // Of a newer server.
   }
@@ -238,6 +243,7 @@ void SimNode::TakePolicy(const v1::PolicyBundle& policy, Outcome& out) {
     Complain("policy_back", fmt::format("version {} after {}", policy.version(), policy_version_));
   }
   policy_version_ = policy.version();
+  budgets_.TakePolicy(policy);
 }
 
 void SimNode::TakeInventory(uint64_t id, Outcome& out) const {

@@ -12,6 +12,7 @@
 #include "lib/ip/address.h"
 #include "proto/spoke/v1/node.pb.h"
 #include "tests/bench/swarm/ledger.h"
+#include "tests/bench/swarm/sim_budgets.h"
 
 namespace spoke::swarm {
 
@@ -50,7 +51,7 @@ class SimNode {
   };
 
   SimNode(uint32_t node, Reporting reporting, Ledger& ledger)
-      : node_(node), reporting_(reporting), ledger_(ledger) {}
+      : node_(node), reporting_(reporting), ledger_(ledger), budgets_(node) {}
 
   // A stream begins: everything that is lent or cooling is said, and what was not acknowledged
   // counts as said by this.
@@ -84,6 +85,9 @@ class SimNode {
   // The next report; `out` is overwritten. Addresses released by acknowledged reports are said to
   // be cooled along with it.
   void FillReport(v1::LendingReport& out, int64_t now, int64_t unix_ms);
+
+  // The next report about budgets; false when the policy has none, or nobody would hear it.
+  bool FillBudgetReport(v1::BudgetReport& out) { return welcomed_ && budgets_.FillReport(out); }
 
   bool welcomed() const { return welcomed_; }
   // Welcomed, and told the whole state.
@@ -137,6 +141,7 @@ class SimNode {
   const uint32_t node_;
   const Reporting reporting_;
   Ledger& ledger_;
+  SimBudgets budgets_;
 
   std::vector<Held> held_;
   size_t cursor_ = 0;  // Where Lend() looks next, so that reuse takes turns.

@@ -23,6 +23,7 @@ std::string KindOf(const grpc::Status& status) {
 Swarm::Swarm(const Options& options)
     : options_(options),
       ledger_(absl::ToInt64Nanoseconds(options_.cooldown)),
+      budget_reports_(options_.budget_refresh, options_.seed),
       random_(options_.seed) {
   for (uint32_t i = 0; i < options_.agents; ++i) {
     agents_.emplace_back(
@@ -32,6 +33,7 @@ Swarm::Swarm(const Options& options)
 }
 
 Swarm::~Swarm() {
+  budget_reports_.Stop();
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
@@ -50,6 +52,10 @@ void Swarm::Start() {
     }
   }
   thread_ = std::thread([this] { Run(); });
+  if (options_.budget_refresh == absl::ZeroDuration()) return;
+  std::vector<Agent*> agents;
+  for (Entry& entry : agents_) agents.push_back(entry.agent.get());
+  budget_reports_.Start(std::move(agents));
 }
 
 void Swarm::Hold() {

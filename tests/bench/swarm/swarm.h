@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "netagent/core/reconnect.h"
 #include "tests/bench/swarm/agent.h"
+#include "tests/bench/swarm/budget_reports.h"
 #include "tests/bench/swarm/latencies.h"
 #include "tests/bench/swarm/ledger.h"
 
@@ -33,6 +34,7 @@ class Swarm final : public AgentEvents {
     // The server's, to be watched; zero: not watched.
     absl::Duration cooldown;
     uint64_t seed = 0;
+    absl::Duration budget_refresh;  // How often each reports what it uses of budgets; zero: never.
   };
 
   explicit Swarm(const Options& options);
@@ -76,6 +78,9 @@ class Swarm final : public AgentEvents {
   // How streams ended, by gRPC's message, with what differs from stream to stream left out.
   std::map<std::string, uint64_t> ends() const;
 
+  // Reports about budgets that were sent.
+  uint64_t budget_reports() const { return budget_reports_.sent(); }
+
   Histogram& latencies() { return latencies_; }
 
   void OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::Status& why) override;
@@ -110,6 +115,7 @@ class Swarm final : public AgentEvents {
   Ledger ledger_;
   Histogram latencies_;
   std::deque<Entry> agents_;
+  BudgetReports budget_reports_;
   std::atomic<uint32_t> synced_{0};
   std::atomic<uint32_t> connected_{0};
   std::atomic<uint64_t> attempts_{0};

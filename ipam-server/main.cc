@@ -7,20 +7,24 @@
 
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "fmt/core.h"
 #include "ipam-server/config.h"
 #include "ipam-server/dns/system_resolver.h"
 #include "ipam-server/jobs/audit_job.h"
+#include "ipam-server/jobs/budget_keeper.h"
 #include "ipam-server/jobs/cloud_edge.h"
 #include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
 #include "ipam-server/jobs/history_job.h"
 #include "ipam-server/lifelines.h"
+#include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/node_service.h"
 #include "ipam-server/store/sqlite_store.h"
+#include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
@@ -102,13 +106,27 @@ void SayStarted(const ServerConfig& config, const std::string& store, const std:
                               {"tls", config.tls.insecure ? "off" : "on"}});
 }
 
+// With those that another has replaced: the cloud has not said that they are gone.
+std::vector<NodeKey> KnownNodes(const Fleet& fleet) {
+  std::vector<NodeKey> known;
+  for (const auto& [key, record] : fleet.nodes()) known.push_back(key);
+  return known;
+}
+
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
   grpc::EnableDefaultHealthCheckService(true);
   const os::RealClock clock;
+  const os::MonotonicClock uptime;
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
+  BudgetKeeper budgets(
+      uptime);  // Now that the store is ours; and before what reads it at a scrape.
 
   telemetry::Metrics metrics(ServerMetricSpecs());
+  metrics.AddSource([&budgets] {
+    const BudgetCounts counts = budgets.counts();
+    return BudgetSamples(budgets.Standings(), counts.reports, counts.leases);
+  });
   ServerMetrics server_metrics(metrics, base::kVersion);
   std::unique_ptr<telemetry::MetricsEndpoint> endpoint;
   if (config.listen_metrics != "off") {
@@ -121,6 +139,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
       .fleet = config.policy,
       .lifelines = LifelinesOf(config.listen_agents, own, config.advertised)};
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
+  budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
   // The loop needs the way to the cloud, and the cloud's answers need the loop.
@@ -139,8 +158,12 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   node_service.SetLoop(loop);
   TrafficBook traffic(clock, &server_metrics);
   node_service.SetTraffic(traffic);
-  loop.SetObjectsSink(
-      [&](const ObjectSet& objects) { traffic.SetTeams(TeamsByNamespace(objects)); });
+  node_service.SetBudgets(budgets);
+  loop.SetObjectsSink([&](const ObjectSet& objects) {
+    traffic.SetTeams(TeamsByNamespace(objects));
+    budgets.SetBudgets(BudgetsOf(objects));
+  });
+  loop.SetNodeGoneSink([&](const NodeKey& node) { budgets.OnNodeGone(node); });
   AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, *store, clock, events);
@@ -157,7 +180,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                               .events = events,
                               .clock = clock,
                               .traffic = traffic,
-                              .resolver = resolver});
+                              .budgets = budgets});
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, admin_service, node_service));
   SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
   loop.SetWritableSink([&](bool writable) { SetReady(*servers.admin, *servers.agents, writable); });
@@ -165,12 +188,14 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   std::thread loop_thread([&] { loop.Run(); });
   audit.Start();
   history.Start();
+  budgets.Start(node_service, events);
   log.Info("server_stopping", {{"signal", signals.Wait()}});
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
   servers.agents->Shutdown(deadline);
   servers.admin->Shutdown(deadline);
   loop.Stop();
   loop_thread.join();
+  budgets.Stop();
   cloud->Stop();  // Before the loop goes: it may have an answer on the way.
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "ipam-server/core/budget/budget_book.h"
 #include "ipam-server/core/probe.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
@@ -101,6 +102,6 @@ struct PolicyUpdate {
 };
 
 using ToAgent = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest,
-                             Outlook, AttachTracesRequest, ProbeRequest, PolicyUpdate>;
+                             Outlook, AttachTracesRequest, ProbeRequest, BudgetLeases, PolicyUpdate>;
 
 }  // namespace spoke::ipam

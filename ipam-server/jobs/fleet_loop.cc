@@ -185,6 +185,7 @@ void FleetLoop::CountEffects(const Effects& effects) const {
 }
 
 void FleetLoop::CarryOut(Batch& batch) {
+  TellNodesGone(batch.effects.findings);  // Before one of them that is back after all is welcomed.
   for (auto& [session, answer] : batch.answers) agents_.Send(session, std::move(answer));
   for (const NodeKey& key : batch.effects.resend) {
     // The next one is to be a full one.
@@ -335,6 +336,13 @@ void FleetLoop::TellObjects() {
   if (!objects_sink_ || objects_told_ == state_.objects.version()) return;
   objects_told_ = state_.objects.version();
   objects_sink_(state_.objects);
+}
+
+void FleetLoop::TellNodesGone(const std::vector<Finding>& findings) const {
+  if (!node_gone_sink_) return;
+  for (const Finding& finding : findings) {
+    if (finding.kind == Finding::Kind::kGone) node_gone_sink_(finding.node);
+  }
 }
 
 void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {

@@ -114,6 +114,11 @@ class FleetLoop {
   void SetObjectsSink(std::function<void(const ObjectSet&)> sink) {
     objects_sink_ = std::move(sink);
   }
+  // Called on the loop's thread with each node whose machine the cloud says is gone, once that is
+  // stored. Call before Run().
+  void SetNodeGoneSink(std::function<void(const NodeKey&)> sink) {
+    node_gone_sink_ = std::move(sink);
+  }
   // Called on the loop's thread with each answer. Call before Run().
   void SetInventorySink(std::function<void(const NodeKey&, Inventory)> sink) {
     inventory_sink_ = std::move(sink);
@@ -178,6 +183,7 @@ class FleetLoop {
   NicRequest RequestFor(const NodeRecord& record) const;
   void SpreadPolicy();
   void TellObjects();
+  void TellNodesGone(const std::vector<Finding>& findings) const;
   void SendPolicy(const NodeKey& node, Session& session);
   void Fail(const absl::Status& why, Batch& batch);
   void Reload(absl::Time now);
@@ -222,6 +228,7 @@ class FleetLoop {
   std::function<void(const NodeKey&, Inventory)> inventory_sink_;
   std::function<void(bool)> writable_sink_;
   std::function<void(const ObjectSet&)> objects_sink_;
+  std::function<void(const NodeKey&)> node_gone_sink_;
   uint64_t objects_told_ = 0;  // The version the sink has; 0: none yet.
 
   Mailbox mailbox_;

@@ -13,6 +13,7 @@ namespace spoke::ipam {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 TEST_F(FleetLoopTest, HelloIsWelcomedAndAttachedAddressesFollow) {
   Greet(1);
@@ -223,6 +224,34 @@ TEST_F(FleetLoopTest, PolicyReachesThoseThatAreThereAndThoseThatComeBack) {
   loop_ = NewLoop();
   Greet(2);
   EXPECT_TRUE(SentTo<PolicyUpdate>(2).at(0).to->entries.contains("Team/blue"));
+}
+
+TEST_F(FleetLoopTest, ANodeThatTheCloudSaysIsGoneIsToldOfOnceThatIsStored) {
+  const NodeKey other{"node2", "vm-2"};
+  std::vector<NodeKey> gone;
+  loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
+  Greet(1);
+  loop_->PostHello(2, {.key = other, .boot_id = "b", .instance = "/subscriptions/s/vm/2"});
+  Step();
+  AnswerCloud();
+  loop_->PostFromAgent(ClosedEvent{1});
+  const auto list = [&] {
+    loop_->PostListing({{.node = other}}, [](const std::string&) { return true; });
+    Step();
+  };
+  list();
+  EXPECT_THAT(gone, IsEmpty()) << "one list may lie";
+  store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+  list();
+  EXPECT_THAT(gone, IsEmpty());
+  store_.FailCommits(absl::OkStatus());
+  clock_.Advance(absl::Seconds(2));
+  Step();
+  list();
+  list();
+  EXPECT_THAT(gone, ElementsAre(kNode));
+  list();
+  EXPECT_THAT(gone, ElementsAre(kNode));
 }
 
 TEST_F(FleetLoopTest, TheNewerSessionOfANodeWinsAndTheOlderIsMute) {

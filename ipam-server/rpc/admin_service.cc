@@ -8,6 +8,7 @@
 #include "fmt/core.h"
 #include "ipam-server/core/policy/rollout.h"
 #include "ipam-server/policy/object_text.h"
+#include "ipam-server/rpc/budget_query.h"
 #include "ipam-server/rpc/describe.h"
 #include "ipam-server/rpc/explain.h"
 #include "ipam-server/rpc/history_query.h"
@@ -318,6 +319,18 @@ grpc::Status AdminService::GetTraffic(Context*, const v1::GetTrafficRequest* req
   absl::StatusOr<v1::GetTrafficResponse> answer = absl::UnknownError("not asked");
   traffic_.Look(
       [&](const TrafficSums& sums, absl::Time now) { answer = QueryTraffic(sums, now, *request); });
+  if (!answer.ok()) return rpc::ToGrpc(answer.status());
+  *response = *std::move(answer);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::GetBudgets(Context*, const v1::GetBudgetsRequest* request,
+                                      v1::GetBudgetsResponse* response) {
+  std::vector<std::pair<std::string, NodeBudgetStanding>> nodes;
+  if (!request->name().empty() && !request->team().empty()) {
+    nodes = budgets_.NodesOf(request->name(), request->team());
+  }
+  auto answer = QueryBudgets(budgets_.Standings(), std::move(nodes), *request);
   if (!answer.ok()) return rpc::ToGrpc(answer.status());
   *response = *std::move(answer);
   return grpc::Status::OK;

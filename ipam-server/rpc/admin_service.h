@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "ipam-server/dns/host_resolver.h"
 #include "ipam-server/jobs/audit_job.h"
+#include "ipam-server/jobs/budget_keeper.h"
 #include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
 #include "ipam-server/jobs/loop_call.h"
@@ -38,7 +39,7 @@ class AdminService final : public v1::AdminService::Service {
     EventRing& events;
     const os::Clock& clock;
     TrafficBook& traffic;
-    HostResolver& resolver;
+    BudgetKeeper& budgets;
   };
   // Borrows the edges. `settings`: those of the loop. `scratch`: a directory for backups on their
   // way to the operator.
@@ -52,7 +53,7 @@ class AdminService final : public v1::AdminService::Service {
         events_(edges.events),
         clock_(edges.clock),
         traffic_(edges.traffic),
-        resolver_(edges.resolver) {}
+        budgets_(edges.budgets) {}
 
   using Context = grpc::ServerContext;
   template <typename T>
@@ -87,6 +88,8 @@ class AdminService final : public v1::AdminService::Service {
 
   grpc::Status GetTraffic(Context* context, const v1::GetTrafficRequest* request,
                           v1::GetTrafficResponse* response) override;
+  grpc::Status GetBudgets(Context* context, const v1::GetBudgetsRequest* request,
+                          v1::GetBudgetsResponse* response) override;
 
   grpc::Status Unfreeze(Context* context, const v1::UnfreezeRequest* request,
                         v1::UnfreezeResponse* response) override;
@@ -137,7 +140,7 @@ class AdminService final : public v1::AdminService::Service {
   EventRing& events_;
   const os::Clock& clock_;
   TrafficBook& traffic_;
-  HostResolver& resolver_;
+  BudgetKeeper& budgets_;
 };
 
 }  // namespace spoke::ipam

@@ -113,6 +113,22 @@ void ToWire(const DesiredState& in, v1::DesiredState& out) {
   }
 }
 
+void ToWire(const BudgetLeases& in, v1::BudgetLeases& out) {
+  out.set_sequence(in.sequence);
+  out.set_answers(in.answers);
+  out.mutable_leases()->Reserve(static_cast<int>(in.leases.size()));
+  for (const BudgetLease& lease : in.leases) {
+    v1::BudgetLeases::Lease& to = *out.add_leases();
+    to.set_budget(lease.budget);
+    to.set_team(lease.team);
+    to.set_rate(lease.rate);
+    to.set_connections(lease.connections);
+    // Down, so that no node holds it longer than the server believes.
+    to.set_duration_ms(static_cast<uint32_t>(std::clamp<int64_t>(
+        absl::ToInt64Milliseconds(lease.duration), 0, std::numeric_limits<uint32_t>::max())));
+  }
+}
+
 // Labels go into records and indices, so a node may not bring any number of them.
 absl::Status CheckLabels(const v1::Hello& in) {
   if (in.labels().size() > kMaxLabels) {
@@ -295,6 +311,30 @@ TrafficReport FromWire(const v1::TrafficReport& in) {
   return report;
 }
 
+BudgetReport FromWire(const v1::BudgetReport& in) {
+  BudgetReport report{.sequence = in.sequence(), .applied = in.applied()};
+  const int uses = std::min(in.uses_size(), kMaxBudgetUses);
+  report.uses.reserve(static_cast<size_t>(uses));
+  for (int i = 0; i < uses; ++i) {
+    const v1::BudgetReport::Use& use = in.uses(i);
+    if (!CheckName("budget", use.budget(), kMaxNameLength).ok() ||
+        !CheckName("team", use.team(), kMaxNameLength).ok()) {
+      continue;  // No budget and no team is called that.
+    }
+    report.uses.push_back(
+        {.budget = use.budget(),
+         .team = use.team(),
+         .usage = std::min(use.usage(), kMaxBudgetRate),
+         .demand = std::min(use.demand(), kMaxBudgetRate),
+         .held = std::min(use.held(), kMaxBudgetRate),
+         .throttled = std::min(use.throttled(), kMaxBudgetRate),
+         .connections = std::min(use.connections(), kMaxBudgetConnections),
+         .held_connections = std::min(use.held_connections(), kMaxBudgetConnections),
+         .refused_connections = std::min(use.refused_connections(), kMaxBudgetConnections)});
+  }
+  return report;
+}
+
 absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in) {
   ProbeAnswer answer{.id = in.id(), .error = Cut(in.error(), kMaxErrorLength)};
   for (int i = 0; i < std::min(in.results_size(), static_cast<int>(kMaxProbeTargets)); ++i) {
@@ -357,6 +397,8 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
       to.set_address(target.address.ToString());
       to.set_port(target.port);
     }
+  } else if (const auto* leases = std::get_if<BudgetLeases>(&message)) {
+    ToWire(*leases, *out.mutable_budget_leases());
   } else {
     CHECK(!std::holds_alternative<PolicyUpdate>(message), "bundles are made by BundleMessages");
   }

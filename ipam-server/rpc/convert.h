@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ipam-server/core/agent_messages.h"
 #include "ipam-server/core/attach_trace.h"
+#include "ipam-server/core/budget/budget_book.h"
 #include "ipam-server/core/node_record.h"
 #include "ipam-server/core/probe.h"
 #include "ipam-server/core/traffic_sums.h"
@@ -37,9 +38,16 @@ TrafficReport FromWire(const v1::TrafficReport& in);
 // Errors: kInvalidArgument (an address or port that is none). Of too many results, the first part.
 absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in);
 
+// Never fails. The first kMaxBudgetUses uses are taken, without those whose budget or team is no
+// name; rates end at kMaxBudgetRate, so that those of all nodes together still fit.
+BudgetReport FromWire(const v1::BudgetReport& in);
+
 inline constexpr int kMaxReportNamespaces = 2048;
 inline constexpr int kMaxReportClasses = 64;
 inline constexpr int kMaxReportPods = 20;
+inline constexpr int kMaxBudgetUses = 1000;
+inline constexpr uint64_t kMaxBudgetRate = 10'000'000'000'000;  // Bits a second: 10 Tbit.
+inline constexpr uint32_t kMaxBudgetConnections = 100'000'000;  // A second.
 inline constexpr uint32_t kMaxWaitingPods = 4096;
 inline constexpr size_t kMaxWaitingNamespaces = 256;
 

@@ -64,6 +64,92 @@ TEST(Convert, OfATrafficReportTheFirstPartIsTaken) {
   EXPECT_EQ(taken.pods[0].pod_name.size(), 253U);
 }
 
+TEST(Convert, ABudgetReportComesThroughWhole) {
+  v1::BudgetReport report;
+  report.set_sequence(4);
+  report.set_applied(3);
+  v1::BudgetReport::Use& use = *report.add_uses();
+  use.set_budget("internet");
+  use.set_team("*");
+  use.set_usage(1);
+  use.set_demand(2);
+  use.set_held(3);
+  use.set_throttled(4);
+  use.set_connections(5);
+  use.set_held_connections(6);
+  use.set_refused_connections(7);
+  EXPECT_EQ(FromWire(report), (BudgetReport{.sequence = 4,
+                                            .applied = 3,
+                                            .uses = {{.budget = "internet",
+                                                      .team = "*",
+                                                      .usage = 1,
+                                                      .demand = 2,
+                                                      .held = 3,
+                                                      .throttled = 4,
+                                                      .connections = 5,
+                                                      .held_connections = 6,
+                                                      .refused_connections = 7}}}));
+}
+
+TEST(Convert, OfABudgetReportWhatCannotBeIsLeftOut) {
+  v1::BudgetReport report;
+  const auto add = [&](const std::string& budget, const std::string& team) -> auto& {
+    v1::BudgetReport::Use& use = *report.add_uses();
+    use.set_budget(budget);
+    use.set_team(team);
+    return use;
+  };
+  add(std::string(254, 'x'), "*");
+  add("internet", std::string(254, 'x'));
+  add("", "*");
+  add("internet", "");
+  add("inter\nnet", "*");
+  v1::BudgetReport::Use& most = add("internet", std::string(253, 'x'));
+  most.set_usage(UINT64_MAX);
+  most.set_demand(UINT64_MAX);
+  most.set_held(UINT64_MAX);
+  most.set_throttled(UINT64_MAX);
+  most.set_connections(UINT32_MAX);
+  most.set_held_connections(UINT32_MAX);
+  most.set_refused_connections(UINT32_MAX);
+  const BudgetReport taken = FromWire(report);
+  ASSERT_EQ(taken.uses.size(), 1U);
+  const BudgetUse& use = taken.uses[0];
+  EXPECT_EQ(use.team.size(), 253U);
+  for (const uint64_t rate : {use.usage, use.demand, use.held, use.throttled}) {
+    EXPECT_EQ(rate, kMaxBudgetRate);
+    EXPECT_LT(rate, UINT64_MAX / 1'000'000) << "a million nodes' still fit";
+  }
+  for (const uint32_t rate : {use.connections, use.held_connections, use.refused_connections}) {
+    EXPECT_EQ(rate, kMaxBudgetConnections);
+  }
+  for (int i = 0; i < 2 * kMaxBudgetUses; ++i) add("b" + std::to_string(i), "*");
+  EXPECT_LE(FromWire(report).uses.size(), static_cast<size_t>(kMaxBudgetUses));
+}
+
+TEST(Convert, LeasesGoOutAndNeverLongerThanTheyWereMeant) {
+  const BudgetLeases leases{
+      .sequence = 7,
+      .answers = 9,
+      .leases = {{.budget = "internet",
+                  .team = "vision",
+                  .rate = 5'000'000'000,
+                  .connections = 12,
+                  .duration = absl::Microseconds(1'999'999)},
+                 {.budget = "b", .team = "*", .duration = absl::InfiniteDuration()},
+                 {.budget = "b", .team = "*", .duration = absl::Seconds(-1)}}};
+  const v1::ServerMessage message = ToWire(leases, "test");
+  const v1::BudgetLeases& out = message.budget_leases();
+  EXPECT_EQ(out.sequence(), 7U);
+  EXPECT_EQ(out.answers(), 9U);
+  ASSERT_EQ(out.leases_size(), 3);
+  EXPECT_EQ(out.leases(0).ShortDebugString(),
+            "budget: \"internet\" team: \"vision\" rate: 5000000000 connections: 12 "
+            "duration_ms: 1999");
+  EXPECT_EQ(out.leases(1).duration_ms(), UINT32_MAX);
+  EXPECT_EQ(out.leases(2).duration_ms(), 0U);
+}
+
 TEST(Convert, ProbeResultsComeThroughAndImpossibleOnesAreRefused) {
   v1::ProbeResults results;
   results.set_id(4);

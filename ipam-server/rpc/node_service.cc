@@ -52,6 +52,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
   }
 
   void OnDone() override {
+    if (node_ && service_.budgets_ != nullptr) service_.budgets_->OnStreamEnd(*node_, id_);
     service_.Forget(id_);
     delete this;
   }
@@ -158,6 +159,12 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         return absl::OkStatus();
       }
       case v1::AgentMessage::kBudgetReport:
+        // Likewise.
+        if (service_.budgets_ != nullptr) {
+          service_.budgets_->OnReport(*node_, id_, FromWire(incoming_.budget_report()));
+        }
+        Read();
+        return absl::OkStatus();
       case v1::AgentMessage::MESSAGE_NOT_SET:
         // Something a newer agent says and this server does not know: pass over it.
         Read();

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "ipam-server/jobs/budget_keeper.h"
 #include "ipam-server/jobs/fleet_loop.h"
 #include "ipam-server/jobs/traffic_book.h"
 #include "ipam-server/policy/bundle_message.h"
@@ -46,6 +47,8 @@ class NodeService final : public v1::NodeService::CallbackService, public AgentL
   void SetLoop(FleetLoop& loop) { loop_ = &loop; }
   // Likewise. Without it, what agents say of traffic is passed over.
   void SetTraffic(TrafficBook& traffic) { traffic_ = &traffic; }
+  // Likewise, of budgets.
+  void SetBudgets(BudgetKeeper& budgets) { budgets_ = &budgets; }
 
   grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* Connect(
       grpc::CallbackServerContext* context) override;
@@ -76,6 +79,7 @@ class NodeService final : public v1::NodeService::CallbackService, public AgentL
   const Options options_;
   FleetLoop* loop_ = nullptr;
   TrafficBook* traffic_ = nullptr;
+  BudgetKeeper* budgets_ = nullptr;
   BundleMessages bundles_;  // Of the carrying thread.
   absl::Mutex mutex_;
   SessionId last_session_ ABSL_GUARDED_BY(mutex_) = 0;

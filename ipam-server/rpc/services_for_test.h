@@ -16,6 +16,7 @@
 #include "ipam-server/cloud/fake_cloud.h"
 #include "ipam-server/dns/fake_resolver.h"
 #include "ipam-server/jobs/attach_job.h"
+#include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/node_service.h"
@@ -30,8 +31,13 @@ class ServicesTest : public testing::Test {
   ServicesTest() {
     nodes_.SetLoop(loop_);
     nodes_.SetTraffic(traffic_);
-    loop_.SetObjectsSink(
-        [this](const ObjectSet& objects) { traffic_.SetTeams(TeamsByNamespace(objects)); });
+    loop_.SetObjectsSink([this](const ObjectSet& objects) {
+      traffic_.SetTeams(TeamsByNamespace(objects));
+      budgets_.SetBudgets(BudgetsOf(objects));
+    });
+    nodes_.SetBudgets(budgets_);
+    loop_.SetNodeGoneSink([this](const NodeKey& node) { budgets_.OnNodeGone(node); });
+    budgets_.Start(nodes_, log_);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
     builder.RegisterService(&nodes_);
@@ -46,6 +52,7 @@ class ServicesTest : public testing::Test {
     server_->Shutdown(std::chrono::system_clock::now());
     loop_.Stop();
     thread_.join();
+    budgets_.Stop();
     attach_job_.reset();  // Before the loop goes: it may have an answer on the way.
   }
 
@@ -89,7 +96,7 @@ class ServicesTest : public testing::Test {
   FakeCloud cloud_;
   os::SimClock clock_;
   TrafficBook traffic_{clock_, nullptr};
-  FakeResolver resolver_;
+  BudgetKeeper budgets_{clock_, {.tick = absl::Milliseconds(5), .quick = absl::Milliseconds(1)}};
   testing_support::RecordingLog log_;
   NodeService nodes_{{.server_version = "test", .check_peer_name = false}};
   std::unique_ptr<AttachJob> attach_job_ = std::make_unique<AttachJob>(
@@ -108,7 +115,7 @@ class ServicesTest : public testing::Test {
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
                       dir_.path(),
-                      {loop_, store_, audit_, events_, clock_, traffic_, resolver_}};
+                      {loop_, store_, audit_, events_, clock_, traffic_, budgets_}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;
   std::unique_ptr<v1::AdminService::Stub> admin_stub_;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ipam-server/core/audit.h"
+#include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/telemetry/process_metrics.h"
 
@@ -200,7 +201,7 @@ std::vector<MetricSpec> TrafficMetricSpecs() {
 std::vector<MetricSpec> ServerMetricSpecs() {
   std::vector<MetricSpec> all = AddressMetrics();
   for (auto part : {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(), TrafficMetricSpecs(),
-                    telemetry::ProcessMetricSpecs()}) {
+                    BudgetMetricSpecs(), telemetry::ProcessMetricSpecs()}) {
     for (MetricSpec& spec : part) all.push_back(std::move(spec));
   }
   return all;

@@ -92,6 +92,7 @@ ServerMetrics::ServerMetrics(telemetry::Metrics& metrics, std::string_view versi
   telemetry::AddProcessMetrics(metrics);
   metrics.GetGauge("spoke_build_info", {std::string(version)}).Set(1);
   for (const telemetry::MetricSpec& spec : ServerMetricSpecs()) {
+    if (spec.from_source) continue;  // Its source says which there are.
     std::vector<std::vector<std::string>> series{{}};
     for (const telemetry::LabelSpec& label : spec.labels) {
       std::vector<std::vector<std::string>> longer;

@@ -31,6 +31,17 @@ class RealClock final : public Clock {
   absl::Time Now() const override { return absl::Now(); }
 };
 
+// Of the machine's uptime, for differences of times only: it goes on evenly when the time of day is
+// set. Its times are not for people.
+class MonotonicClock final : public Clock {
+ public:
+  absl::Time Now() const override {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return absl::TimeFromTimespec(now);
+  }
+};
+
 // Stands still until a test moves it.
 class SimClock final : public Clock {
  public:

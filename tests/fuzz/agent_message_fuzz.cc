@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ipam-server/core/budget/budget_book.h"
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/core/traffic_sums.h"
 #include "ipam-server/rpc/convert.h"
@@ -30,6 +31,30 @@ void TakeTraffic(const spoke::ipam::TrafficReport& report) {
   CHECK(sums.Namespaces().size() <= Sums::kMaxNamespaces, "an agent cannot make up namespaces");
 }
 
+// Whatever a node claims, nobody is given more than there is.
+void TakeBudgets(const spoke::ipam::BudgetReport& report) {
+  CHECK(report.uses.size() <= spoke::ipam::kMaxBudgetUses, "nor with budgets");
+  spoke::ipam::BudgetSpec spec{.name = "b", .capacity = 1'000'000'000, .teams = {{.name = "*"}}};
+  spoke::ipam::BudgetBook book(absl::UnixEpoch());
+  const absl::Time start = absl::UnixEpoch() + absl::Hours(24);
+  book.SetBudgets({spec});
+  for (uint64_t node = 1; node <= 2; ++node) {
+    book.OnStream(node);
+    book.OnReport(node, report, start);
+  }
+  for (int i = 1; i <= 3; ++i) {
+    const absl::Time now = start + i * absl::Seconds(1);
+    uint64_t leased = 0;
+    for (const auto& [node, leases] : book.Decide(now)) {
+      for (const auto& lease : leases.leases) leased += lease.rate;
+    }
+    CHECK(leased <= spec.capacity, "leases are of the capacity");
+    book.OnReport(1, report, now);
+    book.Standings(now);
+    book.NodesOf("b", "*", now);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -55,6 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       CHECK(probes->results.size() <= spoke::ipam::kMaxProbeTargets, "nor with probes");
     }
     TakeTraffic(spoke::ipam::FromWire(message.traffic()));
+    TakeBudgets(spoke::ipam::FromWire(message.budget_report()));
   }
   spoke::v1::DesiredState desired;
   if (desired.ParseFromArray(data, length)) {

@@ -1,0 +1,131 @@
+#include "ipam-server/telemetry/budget_samples.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace spoke::ipam {
+namespace {
+
+using telemetry::MetricSpec;
+using telemetry::MetricType;
+using telemetry::OneOf;
+using telemetry::Samples;
+using telemetry::UpTo;
+
+constexpr const char* kOtherSeries = "_other";
+
+double Number(uint64_t count) { return static_cast<double>(count); }
+
+struct TeamSums {
+  std::string team;
+  uint64_t usage = 0;
+  uint64_t leased = 0;
+  uint64_t throttled = 0;
+};
+
+// By name, so that a team keeps its series while others come and go behind it.
+std::vector<TeamSums> TeamsOf(const BudgetStanding& standing) {
+  std::vector<TeamSums> teams;
+  for (const TeamStanding& team : standing.teams) {
+    teams.push_back({team.team, team.usage, team.leased, team.throttled});
+  }
+  std::sort(teams.begin(), teams.end(),
+            [](const TeamSums& left, const TeamSums& right) { return left.team < right.team; });
+  if (teams.size() <= kMaxBudgetTeamSeries) return teams;
+  TeamSums other{.team = kOtherSeries};
+  for (size_t i = kMaxBudgetTeamSeries; i < teams.size(); ++i) {
+    other.usage += teams[i].usage;
+    other.leased += teams[i].leased;
+    other.throttled += teams[i].throttled;
+  }
+  teams.resize(kMaxBudgetTeamSeries);
+  teams.push_back(std::move(other));
+  return teams;
+}
+
+}  // namespace
+
+std::vector<MetricSpec> BudgetMetricSpecs() {
+  return {
+      {.name = "spoke_budget_capacity_bits",
+       .type = MetricType::kGauge,
+       .help = "What all nodes together may exchange by each budget, in bits a second",
+       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_budget_usage_bits",
+       .type = MetricType::kGauge,
+       .help = "What pods of each team exchange by each budget, in bits a second",
+       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
+                  UpTo("team", kMaxBudgetTeamSeries + 1)},
+       .from_source = true},
+      {.name = "spoke_budget_leased_bits",
+       .type = MetricType::kGauge,
+       .help = "What nodes may use of each budget for each team, in bits a second",
+       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
+                  UpTo("team", kMaxBudgetTeamSeries + 1)},
+       .from_source = true},
+      {.name = "spoke_budget_throttled_bits",
+       .type = MetricType::kGauge,
+       .help = "What is held back of each team by each budget, in bits a second",
+       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
+                  UpTo("team", kMaxBudgetTeamSeries + 1)},
+       .from_source = true},
+      {.name = "spoke_budget_unknown_bits",
+       .type = MetricType::kGauge,
+       .help = "What nodes not heard since the start may hold of each budget, in bits a second",
+       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_budget_learning_seconds",
+       .type = MetricType::kGauge,
+       .help = "Time until nothing of each budget is unknown any more; 0: it is over",
+       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_budget_reports_total",
+       .type = MetricType::kCounter,
+       .help = "Reports of nodes about budgets that were taken",
+       .from_source = true},
+      {.name = "spoke_budget_leases_total",
+       .type = MetricType::kCounter,
+       .help = "Messages to nodes with their leases of budgets",
+       .from_source = true},
+  };
+}
+
+std::vector<Samples> BudgetSamples(const std::vector<BudgetStanding>& standings, uint64_t reports,
+                                   uint64_t leases) {
+  Samples capacity{.metric = "spoke_budget_capacity_bits", .series = {}};
+  Samples usage{.metric = "spoke_budget_usage_bits", .series = {}};
+  Samples leased{.metric = "spoke_budget_leased_bits", .series = {}};
+  Samples throttled{.metric = "spoke_budget_throttled_bits", .series = {}};
+  Samples unknown{.metric = "spoke_budget_unknown_bits", .series = {}};
+  Samples learning{.metric = "spoke_budget_learning_seconds", .series = {}};
+  std::vector<const BudgetStanding*> shown;
+  for (const BudgetStanding& standing : standings) shown.push_back(&standing);
+  std::sort(shown.begin(), shown.end(),
+            [](const auto* left, const auto* right) { return left->spec.name < right->spec.name; });
+  if (shown.size() > kMaxBudgetSeries) shown.resize(kMaxBudgetSeries);
+  for (const BudgetStanding* standing : shown) {
+    const std::string direction = standing->spec.egress ? "egress" : "ingress";
+    const std::vector<std::string> labels = {standing->spec.name, direction};
+    capacity.series.push_back({labels, Number(standing->spec.capacity)});
+    unknown.series.push_back({labels, Number(standing->unknown)});
+    learning.series.push_back({labels, absl::ToDoubleSeconds(standing->learning)});
+    for (const TeamSums& team : TeamsOf(*standing)) {
+      const std::vector<std::string> of_team = {standing->spec.name, direction, team.team};
+      usage.series.push_back({of_team, Number(team.usage)});
+      leased.series.push_back({of_team, Number(team.leased)});
+      throttled.series.push_back({of_team, Number(team.throttled)});
+    }
+  }
+  return {std::move(capacity),
+          std::move(usage),
+          std::move(leased),
+          std::move(throttled),
+          std::move(unknown),
+          std::move(learning),
+          {.metric = "spoke_budget_reports_total", .series = {{{}, Number(reports)}}},
+          {.metric = "spoke_budget_leases_total", .series = {{{}, Number(leases)}}}};
+}
+
+}  // namespace spoke::ipam

@@ -57,6 +57,25 @@ std::optional<Traffic> MakeTraffic(
                      .tracks_connections = &TracksConnections});
 }
 
+std::optional<Shaping> MakeShaping(const TrafficParts& parts, ServerLink& server,
+                                   const os::Clock& clock, telemetry::Log& log) {
+  if (parts.tables == nullptr || parts.shaper == nullptr) return std::nullopt;
+  return std::optional<Shaping>(
+      std::in_place,
+      Shaping::Edges{.shaper = *parts.shaper,
+                     .server = server,
+                     .clock = clock,
+                     .log = log,
+                     .monotonic = [] { return absl::FromUnixMillis(os::MonotonicMs()); },
+                     .random = RandomNumbers()});
+}
+
+std::optional<ShapedTraffic> MakeOfPods(std::optional<Traffic>& traffic,
+                                        std::optional<Shaping>& shaping) {
+  if (!traffic) return std::nullopt;
+  return std::optional<ShapedTraffic>(std::in_place, *traffic, shaping ? &*shaping : nullptr);
+}
+
 EgressParts::Settings EgressOf(const EgressConfig& config) {
   EgressParts::Settings out{.platform = config.platform};
   if (config.ip_masq) {
@@ -100,6 +119,8 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                            [this](const std::map<uint32_t, ip::Address>& marks) {
                              return egress_ ? egress_->PrepareWays(marks) : absl::OkStatus();
                            })),
+      shaping_(MakeShaping(edges.traffic, session_, clock_, log_)),
+      of_pods_(MakeOfPods(traffic_, shaping_)),
       traffic_parts_(std::move(edges.traffic)),
       attachments_({.node_name = identity.node_name,
                     .nic = config.nic,
@@ -107,7 +128,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                     .mtu = config.mtu,
                     .proof_required = cloud_.proves(),
                     .explain_unproven = [this] { return prover_ ? prover_->Explain() : ""; }},
-                   {router_, session_, clock_, log_, traffic_ ? &*traffic_ : nullptr},
+                   {router_, session_, clock_, log_, of_pods_ ? &*of_pods_ : nullptr},
                    std::move(edges.journal)),
       nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
       repairer_({.repair_pods = config.repair_pods,
@@ -201,15 +222,38 @@ absl::Status Agent::StartTraffic() {
   }
   ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
   RETURN_IF_ERROR(base::Annotate(traffic_->Start(policy_.policy(), pods), "begin to count"));
-  if (egress_) egress_->OnRules(traffic_->egress(), traffic_->classes());
+  if (shaping_ && traffic_parts_.dns != nullptr) {
+    dns_names_.emplace(DnsNames::Settings{.resolvers = config_.shaping.resolvers},
+                       DnsNames::Edges{.listener = *traffic_parts_.dns,
+                                       .loop = *loop_,
+                                       .clock = clock_,
+                                       .log = log_,
+                                       .on_learned = [this](auto learned) {
+                                         shaping_->OnLearned(std::move(learned));
+                                       }});
+  }
+  OnRules();
+  if (shaping_) shaping_->Start(pods);
   return absl::OkStatus();
 }
 
 absl::Status Agent::PutInForce(const Policy& policy) {
   if (!traffic_) return absl::OkStatus();
+  // First, so that a policy is refused whole.
+  if (shaping_) RETURN_IF_ERROR(Shaping::Check(policy));
   RETURN_IF_ERROR(traffic_->OnPolicy(policy));
-  if (egress_) egress_->OnRules(traffic_->egress(), traffic_->classes());
+  OnRules();
   return absl::OkStatus();
+}
+
+void Agent::OnRules() {
+  if (egress_) egress_->OnRules(traffic_->egress(), traffic_->classes());
+  if (!shaping_) return;
+  const absl::Status status = shaping_->OnPolicy(traffic_->policy(), traffic_->classes());
+  if (!status.ok()) log_.Error("shaping_policy_refused", {{"error", status}});
+  if (dns_names_) {
+    dns_names_->SetNames(shaping_->rules().host_names(), traffic_->classes().services());
+  }
 }
 
 void Agent::Run(const os::SignalWaiter& signals) {
@@ -237,6 +281,8 @@ absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
   loop_->Post([this, answer] {
     AgentReading reading{.repairs = repairer_.counts()};
     if (traffic_) reading.traffic = traffic_->Read(/*is_scrape=*/true);
+    if (shaping_) reading.shaping = shaping_->state();
+    if (dns_names_) reading.dns_names = dns_names_->state();
     const absl::MutexLock lock(&answer->mutex);
     answer->reading = std::move(reading);
   });
@@ -259,6 +305,8 @@ void Agent::Tick() {
   repairer_.Tick();
   if (egress_) egress_->Tick();
   if (traffic_) traffic_->Tick();
+  if (dns_names_) dns_names_->Tick();
+  if (shaping_) shaping_->Tick();
   if (reporter_) reporter_->Tick();
   // After all that may have made an address idle.
   adds_.Tick();
@@ -269,6 +317,8 @@ absl::Duration Agent::UntilNextWake() const {
   absl::Time next = std::min({nic_check_.NextWake(), tombstones_.NextWake(), repairer_.NextWake()});
   if (traffic_) next = std::min(next, traffic_->NextWake());
   if (egress_) next = std::min(next, egress_->NextWake());
+  if (shaping_) next = std::min(next, shaping_->NextWake());
+  if (dns_names_) next = std::min(next, dns_names_->NextWake());
   if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
   if (prover_) {
     if (const auto wake = prover_->NextWake()) next = std::min(next, *wake);
@@ -298,6 +348,7 @@ void Agent::SayHello() {
   greeting.policy_version = policy_.VersionForHello();
   greeting.demand = adds_.DemandForHello();
   session_.Begin(greeting, *nic);
+  if (shaping_) shaping_->OnStream();
 }
 
 void Agent::Take(const DesiredState& desired) {

@@ -22,17 +22,20 @@
 #include "netagent/cni/tombstones.h"
 #include "netagent/config.h"
 #include "netagent/journal/journal.h"
+#include "netagent/kernel/dns_listener.h"
 #include "netagent/kernel/fast_path.h"
 #include "netagent/kernel/gateway_routes.h"
 #include "netagent/kernel/inspector.h"
 #include "netagent/kernel/nft_tables.h"
 #include "netagent/kernel/node_routes.h"
 #include "netagent/kernel/router.h"
+#include "netagent/kernel/shaper.h"
 #include "netagent/kernel/tcp_probe.h"
 #include "netagent/kernel/wire_probe.h"
 #include "netagent/sync/agent_reading.h"
 #include "netagent/sync/attachment_check.h"
 #include "netagent/sync/attachments.h"
+#include "netagent/sync/dns_names.h"
 #include "netagent/sync/egress_parts.h"
 #include "netagent/sync/host_list.h"
 #include "netagent/sync/nic_check.h"
@@ -41,6 +44,8 @@
 #include "netagent/sync/prover.h"
 #include "netagent/sync/repairer.h"
 #include "netagent/sync/server_session.h"
+#include "netagent/sync/shaped_traffic.h"
+#include "netagent/sync/shaping.h"
 #include "netagent/sync/traffic.h"
 #include "netagent/sync/traffic_reporter.h"
 
@@ -61,6 +66,8 @@ struct TrafficParts {
   NodeRoutes* routes = nullptr;
   FastPath* fast_path = nullptr;                   // May be null: nothing is fast.
   GatewayRoutes* gateway_routes = nullptr;         // May be null: no policy may have gateways.
+  Shaper* shaper = nullptr;                        // May be null: nothing is shaped.
+  DnsListener* dns = nullptr;                      // May be null: no names are learned.
   std::vector<ip::Address> server_addresses = {};  // As they were when the agent started.
 };
 
@@ -100,6 +107,8 @@ class Agent {
   // Begins to count, with what pods there are, and to let them out.
   absl::Status StartTraffic();
   absl::Status PutInForce(const Policy& policy);
+  // What of shaping the policy in force says, and who its pods are.
+  void OnRules();
 
   void Take(const DesiredState& desired);
   void Take(const ReclaimRequest& request) { attachments_.OnReclaim(request); }
@@ -108,6 +117,9 @@ class Agent {
   void Take(const Outlook& outlook) { adds_.OnOutlook(outlook); }
   void Take(const AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
   void Take(const ProbeRequest& request) { policy_prober_->Probe(request); }
+  void Take(const BudgetLeases& leases) {
+    if (shaping_) shaping_->OnLeases(leases);
+  }
 
   const AgentConfig& config_;
   Router& router_;
@@ -116,10 +128,13 @@ class Agent {
   std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
   const CloudParts cloud_;
   ServerSession session_;
-  std::optional<Traffic> traffic_;  // Without it nobody counts.
+  std::optional<Traffic> traffic_;        // Without it nobody counts,
+  std::optional<Shaping> shaping_;        // and nobody shapes.
+  std::optional<ShapedTraffic> of_pods_;  // Both.
   const TrafficParts traffic_parts_;
   SocketTcpProbe gateway_probe_;
   std::optional<EgressParts> egress_;  // With traffic_.
+  std::optional<DnsNames> dns_names_;  // With shaping_.
   Attachments attachments_;
   NicCheck nic_check_;
   Repairer repairer_;

@@ -38,7 +38,9 @@
 #include "netagent/kernel/netlink_router.h"
 #include "netagent/kernel/nft_iptables.h"
 #include "netagent/kernel/node_setup.h"
+#include "netagent/kernel/packet_dns_listener.h"
 #include "netagent/kernel/packet_wire_probe.h"
+#include "netagent/shaper/tc_shaper.h"
 
 namespace spoke::netagent {
 namespace {
@@ -149,6 +151,8 @@ struct KernelTraffic {
   std::unique_ptr<NetlinkNodeRoutes> routes;
   std::unique_ptr<BpfFastPath> fast_path;
   std::unique_ptr<NetlinkGatewayRoutes> gateway_routes;
+  std::unique_ptr<TcShaper> shaper;
+  PacketDnsListener dns;
   TrafficParts parts;
 };
 
@@ -173,24 +177,31 @@ std::vector<ip::Address> AddressesOf(const std::string& server) {
   return addresses;
 }
 
-absl::StatusOr<KernelTraffic> OpenTraffic(const AgentConfig& config) {
-  KernelTraffic traffic;
+absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   ASSIGN_OR_RETURN(traffic.tables, KernelNftTables::Open());
   ASSIGN_OR_RETURN(traffic.routes, NetlinkNodeRoutes::Create());
   ASSIGN_OR_RETURN(traffic.fast_path, BpfFastPath::Create());
   ASSIGN_OR_RETURN(traffic.gateway_routes, NetlinkGatewayRoutes::Create(config.nic));
+  ASSIGN_OR_RETURN(traffic.shaper, TcShaper::Create());
+  if (!config.shaping.enabled) {
+    RETURN_IF_ERROR(base::Annotate(traffic.shaper->Remove(), "remove the queues"));
+  }
   traffic.parts = {.tables = traffic.tables.get(),
                    .routes = traffic.routes.get(),
                    .fast_path = traffic.fast_path.get(),
                    .gateway_routes = traffic.gateway_routes.get(),
+                   .shaper = config.shaping.enabled ? traffic.shaper.get() : nullptr,
+                   .dns = &traffic.dns,
                    .server_addresses = AddressesOf(config.server)};
-  return traffic;
+  return absl::OkStatus();
 }
 
 // Of an agent that was told to count: its rules would drop what pods send that it does not know.
 absl::Status RemoveTraffic() {
   ASSIGN_OR_RETURN(const std::unique_ptr<BpfFastPath> fast_path, BpfFastPath::Create());
   RETURN_IF_ERROR(base::Annotate(fast_path->Remove(), "remove the fast path"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TcShaper> shaper, TcShaper::Create());
+  RETURN_IF_ERROR(base::Annotate(shaper->Remove(), "remove the queues"));
   ASSIGN_OR_RETURN(const std::unique_ptr<KernelNftTables> tables, KernelNftTables::Open());
   nft::Transaction transaction;
   transaction.Add(kSpokeTable, nft::DeleteTable{});
@@ -225,7 +236,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   }
   KernelTraffic traffic;
   if (config.traffic.enabled) {
-    ASSIGN_OR_RETURN(traffic, OpenTraffic(config));
+    RETURN_IF_ERROR(OpenTraffic(config, traffic));
   } else {
     RETURN_IF_ERROR(RemoveTraffic());
   }

@@ -60,7 +60,8 @@ bool Outbox::HasItem() const {
 }
 
 bool Outbox::HasNext() const {
-  return desired_ack_ || policy_ack_ || demand_ || !conflicts_.empty() || traffic_ || HasItem();
+  return desired_ack_ || policy_ack_ || demand_ || !conflicts_.empty() || budgets_ || traffic_ ||
+         HasItem();
 }
 
 std::optional<AgentReply> Outbox::Next() {
@@ -69,6 +70,7 @@ std::optional<AgentReply> Outbox::Next() {
   if (policy_ack_) return *std::exchange(policy_ack_, std::nullopt);
   if (demand_) return *std::exchange(demand_, std::nullopt);
   if (!conflicts_.empty()) return conflicts_.extract(conflicts_.begin()).mapped();
+  if (budgets_) return *std::exchange(budgets_, std::nullopt);
   if (!HasItem()) return *std::exchange(traffic_, std::nullopt);
   Item item = std::move(items_.front());
   items_.pop_front();

@@ -43,6 +43,7 @@ class Outbox {
   void Add(const DesiredAck& ack) { desired_ack_ = ack; }
   void Add(const PolicyAck& ack) { policy_ack_ = ack; }
   void Add(const Demand& demand) { demand_ = demand; }
+  void Add(const BudgetReport& report) { budgets_ = report; }
   // Goes last: nobody waits for it.
   void Add(const TrafficReport& report) { traffic_ = report; }
   void Add(const ConflictNoted& conflict) {
@@ -80,6 +81,7 @@ class Outbox {
   std::optional<DesiredAck> desired_ack_;
   std::optional<PolicyAck> policy_ack_;
   std::optional<Demand> demand_;
+  std::optional<BudgetReport> budgets_;
   std::optional<TrafficReport> traffic_;
   std::map<ip::Address, ConflictNoted> conflicts_;
   std::deque<Item> items_;

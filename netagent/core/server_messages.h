@@ -12,6 +12,7 @@
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 #include "netagent/core/attach_traces.h"
+#include "netagent/core/budget_holder.h"
 #include "netagent/core/lendings.h"
 #include "netagent/core/policy_bundle.h"
 #include "netagent/core/traffic_totals.h"
@@ -112,7 +113,7 @@ struct ProbeRequest {
 
 // All that a server says that an agent has to act upon.
 using ServerRequest = std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate,
-                                   Outlook, AttachTracesRequest, ProbeRequest>;
+                                   Outlook, AttachTracesRequest, ProbeRequest, BudgetLeases>;
 
 // How many pods of which namespace wait for addresses that are not here: all of them, not a change.
 struct Demand {
@@ -217,6 +218,6 @@ struct ProbeAnswer {
 // All that an agent says after its hello.
 using AgentReply =
     std::variant<NumberedReport, DesiredAck, PolicyAck, ReclaimAnswer, Inventory, ConflictNoted,
-                 Demand, AttachTracesAnswer, TrafficReport, ProbeAnswer>;
+                 Demand, AttachTracesAnswer, TrafficReport, ProbeAnswer, BudgetReport>;
 
 }  // namespace spoke::netagent

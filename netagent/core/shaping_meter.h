@@ -1,8 +1,8 @@
 // What flows use, could use and were refused, from two readings. Pure.
 //
 // A flow can use a little more than it did (kHeadroom), and several times that (kGrowth), but no
-// less than kLeastWanted, while it is held back: its class has dropped, or waits, or it fills nine
-// tenths of what it, or its team, may. Never more than the limit of the pod alone. Short: when a
+// less than kLeastWanted, while it is held back: its class has dropped, or waits, or it
+// fills all of what it, or its team, may. Never more than the limit of the pod alone. Short: when a
 // flow ends, what it had shall be free within seconds.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace spoke::netagent {
 inline constexpr double kHeadroom = 1.1;
 inline constexpr double kGrowth = 4;
 inline constexpr uint64_t kLeastWanted = 1'000'000;
-inline constexpr absl::Duration kDemandWindow = absl::Seconds(3);
+inline constexpr absl::Duration kDemandWindow = absl::Seconds(2);
 
 // Of one flow over the last interval; bits of payload a second.
 struct FlowUse {

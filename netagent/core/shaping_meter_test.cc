@@ -131,7 +131,7 @@ TEST(ShapingMeter, FlowThatIsHeldBackCanUseMuchMore) {
     uint32_t backlog;
   } const cases[] = {{"dropped", 50 * kMbit, kMbit / 10, 0},
                      {"waits", 50 * kMbit, 0, 3000},
-                     {"fills its ceil", 95 * kMbit, 0, 0}};
+                     {"fills its ceil", 100 * kMbit, 0, 0}};
   for (const auto& c : cases) {
     Meter m;
     const size_t flow = m.Add(Flow(1, kIngress, 5), 100 * kMbit);
@@ -175,7 +175,7 @@ TEST(ShapingMeter, WhatAFlowHadIsFreeWithinSeconds) {
   m.Read();
   m.Pass(flow, 10 * kMbit);
   m.Read();
-  m.Read(absl::Seconds(2));
+  m.Read(absl::Seconds(1));
   EXPECT_THAT(m.Use(flow).demand, IsAbout(11 * kMbit)) << "it may have paused";
   m.Read(absl::Seconds(1));
   EXPECT_EQ(m.Use(flow).demand, 0U);
@@ -316,7 +316,7 @@ TEST(ShapingMeter, FlowsThatTogetherFillTheLeaseAreHeldBack) {
   m.leases = {Lease("vision", 100 * kMbit)};
   m.Read();
   m.Pass(one, 45 * kMbit);
-  m.Pass(other, 46 * kMbit);
+  m.Pass(other, 55 * kMbit);
   m.Pass(tiny, kMbit / 10);
   m.Read();
   EXPECT_TRUE(m.Use(one).held_back);
@@ -337,10 +337,10 @@ TEST(ShapingMeter, TeamIsNewlyHeldBackOnce) {
     return m.meter.newly_held_back();
   };
   EXPECT_FALSE(newly(10 * kMbit));
-  EXPECT_TRUE(newly(99 * kMbit));
-  EXPECT_FALSE(newly(99 * kMbit));
+  EXPECT_TRUE(newly(100 * kMbit));
+  EXPECT_FALSE(newly(100 * kMbit));
   EXPECT_FALSE(newly(10 * kMbit));
-  EXPECT_TRUE(newly(99 * kMbit));
+  EXPECT_TRUE(newly(100 * kMbit));
 }
 
 TEST(ShapingMeter, WhoIsHeldBackByItsOwnLimitNeedsNoLargerLease) {

@@ -69,6 +69,68 @@ void AddTraffic(std::vector<Samples>& out, const TrafficTotals& totals, TrafficS
   Add(out, "spoke_fast_path_on", totals.fast_path ? 1 : 0);
 }
 
+std::string NameOf(TrafficDirection direction) {
+  return direction == TrafficDirection::kIngress ? "ingress" : "egress";
+}
+
+std::string ModeOf(const ShapingState::Lease& row) {
+  if (row.shadow) return "shadow";
+  switch (row.lease.mode) {
+    case LeaseMode::kFloor:
+      return "floor";
+    case LeaseMode::kLeased:
+      return "leased";
+    case LeaseMode::kHolding:
+      return "holding";
+    case LeaseMode::kDecaying:
+      return "decaying";
+  }
+  return "floor";
+}
+
+void AddLeases(std::vector<Samples>& out, std::vector<ShapingState::Lease> leases) {
+  std::map<std::string, double> modes;
+  for (const auto& row : leases) ++modes[ModeOf(row)];
+  Samples by_mode{.metric = "spoke_shaper_mode"};
+  for (const auto& [mode, count] : modes) by_mode.series.push_back({{mode}, count});
+  out.push_back(std::move(by_mode));
+  std::stable_sort(leases.begin(), leases.end(),
+                   [](const auto& a, const auto& b) { return a.usage > b.usage; });
+  leases.resize(std::min(leases.size(), kMaxLeaseSeries));
+  Samples rate{.metric = "spoke_shaper_rate_bits"};
+  Samples demand{.metric = "spoke_shaper_demand_bits"};
+  Samples usage{.metric = "spoke_shaper_usage_bits"};
+  Samples age{.metric = "spoke_shaper_lease_age_seconds"};
+  for (const auto& row : leases) {
+    const std::vector<std::string> labels = {row.lease.budget, row.lease.team,
+                                             NameOf(row.direction)};
+    rate.series.push_back({labels, static_cast<double>(row.lease.rate)});
+    demand.series.push_back({labels, static_cast<double>(row.demand)});
+    usage.series.push_back({labels, static_cast<double>(row.usage)});
+    age.series.push_back({labels, absl::ToDoubleSeconds(row.lease.age)});
+  }
+  for (Samples* samples : {&rate, &demand, &usage, &age}) out.push_back(std::move(*samples));
+}
+
+void AddShaping(std::vector<Samples>& out, const ShapingState& state) {
+  AddLeases(out, state.leases);
+  Samples dropped{.metric = "spoke_shaper_dropped_packets_total"};
+  Samples seconds{.metric = "spoke_shaper_throttled_seconds_total"};
+  Samples bytes{.metric = "spoke_shaper_throttled_bytes_total"};
+  for (const auto& [of, totals] : state.totals) {
+    if (dropped.series.size() == kMaxLeaseSeries) break;
+    const std::vector<std::string> labels = {of.first, NameOf(of.second)};
+    dropped.series.push_back({labels, static_cast<double>(totals.dropped_packets)});
+    seconds.series.push_back({labels, absl::ToDoubleSeconds(totals.throttled)});
+    bytes.series.push_back({labels, static_cast<double>(totals.throttled_bytes)});
+  }
+  for (Samples* samples : {&dropped, &seconds, &bytes}) out.push_back(std::move(*samples));
+  Add(out, "spoke_shaper_flows", static_cast<double>(state.flows));
+  Add(out, "spoke_shaper_missing", state.missing.empty() ? 0 : 1);
+  Add(out, "spoke_shaper_repairs_total", static_cast<double>(state.repaired));
+  Add(out, "spoke_shaper_learned_addresses", static_cast<double>(state.learned_addresses));
+}
+
 }  // namespace
 
 std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& series) {
@@ -83,6 +145,11 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
   }
   out.push_back(std::move(drift));
   if (reading.agent.ok()) AddRepairs(out, reading.agent->repairs);
+  if (reading.agent.ok() && reading.agent->shaping) AddShaping(out, *reading.agent->shaping);
+  if (reading.agent.ok() && reading.agent->dns_names) {
+    Add(out, "spoke_shaper_shared_addresses",
+        static_cast<double>(reading.agent->dns_names->shared));
+  }
   if (reading.conntrack.ok()) {
     Add(out, "spoke_conntrack_entries", static_cast<double>(reading.conntrack->entries));
     Add(out, "spoke_conntrack_limit_entries", static_cast<double>(reading.conntrack->limit));

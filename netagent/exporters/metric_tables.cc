@@ -68,6 +68,75 @@ std::vector<MetricSpec> TrafficMetrics() {
   };
 }
 
+std::vector<MetricSpec> ShapingMetrics() {
+  return {
+      {.name = "spoke_shaper_rate_bits",
+       .type = MetricType::kGauge,
+       .help = "Bits a second that this node's pods of a team may use",
+       .labels = {UpTo("budget", kMaxLeaseSeries), UpTo("team", kMaxLeaseSeries),
+                  OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_shaper_demand_bits",
+       .type = MetricType::kGauge,
+       .help = "Bits a second that they could use",
+       .labels = {UpTo("budget", kMaxLeaseSeries), UpTo("team", kMaxLeaseSeries),
+                  OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_shaper_usage_bits",
+       .type = MetricType::kGauge,
+       .help = "Bits a second that they use",
+       .labels = {UpTo("budget", kMaxLeaseSeries), UpTo("team", kMaxLeaseSeries),
+                  OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_shaper_lease_age_seconds",
+       .type = MetricType::kGauge,
+       .help = "Since the lease was asked for",
+       .labels = {UpTo("budget", kMaxLeaseSeries), UpTo("team", kMaxLeaseSeries),
+                  OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_shaper_dropped_packets_total",
+       .type = MetricType::kCounter,
+       .help = "Packets that found the queue full",
+       .labels = {UpTo("budget", kMaxLeaseSeries + 1), OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_shaper_throttled_seconds_total",
+       .type = MetricType::kCounter,
+       .help = "Time in which some flow was held back",
+       .labels = {UpTo("budget", kMaxLeaseSeries + 1), OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_shaper_throttled_bytes_total",
+       .type = MetricType::kCounter,
+       .help = "Bytes that were held back or dropped; in Shadow, would have been",
+       .labels = {UpTo("budget", kMaxLeaseSeries + 1), OneOf("direction", {"ingress", "egress"})},
+       .from_source = true},
+      {.name = "spoke_shaper_mode",
+       .type = MetricType::kGauge,
+       .help = "Leases in each mode",
+       .labels = {OneOf("mode", {"leased", "holding", "decaying", "floor", "shadow"})},
+       .from_source = true},
+      {.name = "spoke_shaper_flows",
+       .type = MetricType::kGauge,
+       .help = "Pods with a limit, by destination and direction",
+       .from_source = true},
+      {.name = "spoke_shaper_missing",
+       .type = MetricType::kGauge,
+       .help = "1 while the kernel does not take what is to be shaped",
+       .from_source = true},
+      {.name = "spoke_shaper_repairs_total",
+       .type = MetricType::kCounter,
+       .help = "Classes, filters and devices that somebody changed and that were put back",
+       .from_source = true},
+      {.name = "spoke_shaper_learned_addresses",
+       .type = MetricType::kGauge,
+       .help = "Addresses learned of host names of destination groups",
+       .from_source = true},
+      {.name = "spoke_shaper_shared_addresses",
+       .type = MetricType::kGauge,
+       .help = "Of these, addresses that other names have too",
+       .from_source = true},
+  };
+}
+
 std::vector<MetricSpec> NodeMetrics() {
   return {
       {.name = "spoke_conntrack_entries",
@@ -128,6 +197,7 @@ std::vector<MetricSpec> NodeMetrics() {
 
 std::vector<MetricSpec> AgentMetricTable() {
   std::vector<MetricSpec> table = TrafficMetrics();
+  for (MetricSpec& metric : ShapingMetrics()) table.push_back(std::move(metric));
   for (MetricSpec& metric : NodeMetrics()) table.push_back(std::move(metric));
   for (MetricSpec& metric : telemetry::ProcessMetricSpecs()) table.push_back(std::move(metric));
   return table;

@@ -1,9 +1,13 @@
 // What the agent's loop knows that metrics show. Values.
 #pragma once
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "netagent/core/traffic_totals.h"
+#include "netagent/sync/dns_names.h"
 #include "netagent/sync/repairer.h"
+#include "netagent/sync/shaping.h"
 
 namespace spoke::netagent {
 
@@ -11,6 +15,8 @@ struct AgentReading {
   // Why not: the node's traffic could not be read, or nothing counts it.
   absl::StatusOr<TrafficTotals> traffic = absl::UnimplementedError("traffic is not counted");
   RepairCounts repairs;
+  std::optional<DnsNamesState> dns_names;  // Nothing: nobody listens.
+  std::optional<ShapingState> shaping;  // Nothing: shaping is switched off.
 };
 
 }  // namespace spoke::netagent

@@ -19,6 +19,7 @@ class FakeServerLink final : public ServerLink {
   void Answer(const AttachTracesAnswer& traces) override { trace_answers.push_back(traces); }
   void Answer(const ProbeAnswer& probes) override { probe_answers.push_back(probes); }
   void ReportTraffic(const TrafficReport& report) override { traffic_reports.push_back(report); }
+  void ReportBudgets(const BudgetReport& report) override { budget_reports.push_back(report); }
   void Ask(const Demand& demand) override { demands.push_back(demand); }
   void ReportConflict(const ip::Address& address,
                       const std::optional<ip::MacAddress>& other_mac) override {
@@ -34,6 +35,7 @@ class FakeServerLink final : public ServerLink {
   std::vector<AttachTracesAnswer> trace_answers;
   std::vector<ProbeAnswer> probe_answers;
   std::vector<TrafficReport> traffic_reports;
+  std::vector<BudgetReport> budget_reports;
   std::vector<Demand> demands;
   std::vector<ConflictNoted> conflicts;
   std::vector<std::string> begun_anew;

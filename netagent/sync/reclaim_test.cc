@@ -34,6 +34,7 @@ class StreamLink final : public ServerLink {
  public:
   void Report(const LendingReport&) override {}
   void ReportTraffic(const TrafficReport&) override {}
+  void ReportBudgets(const BudgetReport&) override {}
   void Acknowledge(uint64_t) override {}
   void AcknowledgePolicy(const PolicyAck&) override {}
   void Answer(const ReclaimAnswer& answer) override {

@@ -32,6 +32,9 @@ class ServerLink {
   // What pods have sent and received: what was said before, and has not been sent yet, is replaced.
   virtual void ReportTraffic(const TrafficReport& report) = 0;
 
+  // What pods use of budgets: as ReportTraffic(). Durations of leases count from this call.
+  virtual void ReportBudgets(const BudgetReport& report) = 0;
+
   // Another machine, `other_mac` if known, answers for `address`.
   virtual void ReportConflict(const ip::Address& address,
                               const std::optional<ip::MacAddress>& other_mac) = 0;

@@ -253,6 +253,13 @@ void ServerSession::ReportTraffic(const TrafficReport& report) {
   });
 }
 
+void ServerSession::ReportBudgets(const BudgetReport& report) {
+  Enqueue([&](Outbox& outbox) {
+    outbox.Add(report);
+    return true;
+  });
+}
+
 void ServerSession::Ask(const Demand& demand) {
   Enqueue([&](Outbox& outbox) {
     outbox.Add(demand);

@@ -69,6 +69,7 @@ class ServerSession final : public ServerLink {
   void Answer(const AttachTracesAnswer& traces) override;
   void Answer(const ProbeAnswer& probes) override;
   void ReportTraffic(const TrafficReport& report) override;
+  void ReportBudgets(const BudgetReport& report) override;
   void Ask(const Demand& demand) override;
   void ReportConflict(const ip::Address& address,
                       const std::optional<ip::MacAddress>& other_mac) override;

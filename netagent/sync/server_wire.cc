@@ -181,6 +181,26 @@ v1::AgentMessage MessageOf(const TrafficReport& report) {
   return message;
 }
 
+v1::AgentMessage MessageOf(const BudgetReport& report) {
+  v1::AgentMessage message;
+  v1::BudgetReport& out = *message.mutable_budget_report();
+  out.set_sequence(report.sequence);
+  out.set_applied(report.applied);
+  for (const BudgetUse& use : report.uses) {
+    v1::BudgetReport::Use& to = *out.add_uses();
+    to.set_budget(use.budget);
+    to.set_team(use.team);
+    to.set_usage(use.usage);
+    to.set_demand(use.demand);
+    to.set_held(use.held);
+    to.set_throttled(use.throttled);
+    to.set_connections(use.connections);
+    to.set_held_connections(use.held_connections);
+    to.set_refused_connections(use.refused_connections);
+  }
+  return message;
+}
+
 v1::ProbeResults::Result::Outcome OutcomeToWire(ProbeOutcome outcome) {
   switch (outcome) {
     case ProbeOutcome::kNotTried:
@@ -319,6 +339,18 @@ absl::StatusOr<ProbeRequest> FromWire(const v1::ProbeRequest& in) {
   return request;
 }
 
+BudgetLeases FromWire(const v1::BudgetLeases& in) {
+  BudgetLeases leases{.sequence = in.sequence(), .answers = in.answers(), .leases = {}};
+  for (const v1::BudgetLeases::Lease& lease : in.leases()) {
+    leases.leases.push_back({.budget = lease.budget(),
+                             .team = lease.team(),
+                             .rate = std::min(lease.rate(), kMaxLeasedRate),
+                             .connections = lease.connections(),
+                             .duration = absl::Milliseconds(lease.duration_ms())});
+  }
+  return leases;
+}
+
 absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& in) {
   switch (in.message_case()) {
     case v1::ServerMessage::kDesired: {
@@ -345,6 +377,7 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
       return ServerRequest(std::move(request));
     }
     case v1::ServerMessage::kBudgetLeases:
+      return ServerRequest(FromWire(in.budget_leases()));
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::kReportAck:
     case v1::ServerMessage::MESSAGE_NOT_SET:

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,6 +23,7 @@
 #include "netagent/core/traffic_class.h"
 #include "netagent/core/traffic_pod.h"
 #include "netagent/kernel/shaper.h"
+#include "netagent/sync/server_link.h"
 
 namespace spoke::netagent {
 
@@ -39,8 +41,7 @@ struct ShapingState {
   std::map<std::pair<std::string, TrafficDirection>, ShapingTotals> totals;
   uint64_t repaired = 0;
   size_t flows = 0;
-  size_t learned_addresses = 0;
-  size_t shared_addresses = 0;  // Learned for two groups, or for a group and the Internet's others.
+  size_t learned_addresses = 0;  // In force.
 };
 
 // Not thread-safe; the agent's one loop owns it.
@@ -48,36 +49,89 @@ class Shaping {
  public:
   struct Edges {
     Shaper& shaper;
+    ServerLink& server;
     const os::Clock& clock;
     telemetry::Log& log;
-    std::function<void(BudgetReport)> report;  // To the server, when there is a stream.
+    // Time that nobody sets: what leases are measured by.
+    std::function<absl::Time()> monotonic;
+    // Anything: so that not all nodes report at once.
+    std::function<uint64_t()> random;
   };
   explicit Shaping(const Edges& edges);
 
-  // A policy whose limits cannot be resolved is refused, and the one before stays in force. Errors:
-  // kInvalidArgument, naming the object. What the kernel refuses is no error of the policy: it is
-  // logged, shown in state().missing and tried again.
+  // Whether OnPolicy() would take it. Errors: kInvalidArgument, naming the object.
+  static absl::Status Check(const Policy& policy);
+
+  // What the policy says of limits and budgets is in force when this returns, as far as the kernel
+  // takes it: what it refuses is no error of the policy, but logged, shown in state().missing, and
+  // tried again. Errors: as Check(); the policy before stays in force.
   absl::Status OnPolicy(const Policy& policy, const ClassMap& classes);
 
-  // The pod's flows are shaped when this returns, as far as they are. Never fails an ADD: an error
-  // of the kernel is logged, and tried again.
+  // All pods that there are, at the start. Before that nothing is put into the kernel.
+  void Start(const std::vector<TrafficPod>& pods);
+  // The pod's flows are shaped when this returns, as far as the kernel takes it: that never fails
+  // an ADD. One with the same host link is replaced.
   void Attach(const TrafficPod& pod);
+  // Its link is down already. OK when there is none.
   void Detach(const std::string& host_link);
 
+  // A stream to the server begins.
   void OnStream();
   void OnLeases(const BudgetLeases& leases);
   // What DNS says now of names of groups: replaces what it said before.
   void OnLearned(std::map<ip::Address, ClassNumber> learned);
 
-  // Reads and replans every kLook while there are flows, reports each budget's refresh (with
-  // jitter) and repairs every kRepair. Call after each round of the loop, and at NextWake().
+  // Reads and plans anew every kLook while there is something to shape, repairs every kRepair, and
+  // reports as often as the budgets say; soon when a team begins to be held back, uses a lease that
+  // has grown, or could use far less than it holds; and at once when a lease has become less. Call
+  // after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(1);
   static constexpr absl::Duration kRepair = absl::Seconds(10);
+  static constexpr absl::Duration kRetry = absl::Minutes(1);            // What the kernel lacks.
+  static constexpr absl::Duration kEarliest = absl::Milliseconds(500);  // Between two reports.
   void Tick();
   absl::Time NextWake() const;
 
   const ShapingRules& rules() const { return rules_; }
   ShapingState state() const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> TeamsHere() const;
+  // Makes the kernel as everything together says now.
+  void PutInForce();
+  void OnRefusal(const absl::Status& status);
+  void Look();
+  void Report();
+  // Whether a team could use less than half of what it holds, and the server does not know.
+  bool WantsMuchLess() const;
+  void Repair();
+  bool Concerns(const TrafficPod& pod) const;
+
+  const Edges edges_;
+  ShapingRules rules_;
+  ClassMap classes_;
+  std::map<std::string, TrafficPod> pods_;  // By host link.
+  std::map<ip::Address, ClassNumber> learned_;
+  BudgetHolder holder_;
+  std::vector<LeaseInForce> leases_;  // As of the last plan.
+  ShapingMeter meter_;
+  ShapingPlan plan_;
+  // What the kernel has; nothing: that is not known, since an agent before this one may have left
+  // something, or the kernel has refused some of it.
+  std::optional<ShapingTables> in_kernel_;
+  bool started_ = false;
+  std::string missing_;
+  uint64_t repaired_ = 0;
+  uint64_t sequence_ = 0;  // Of the last report in this stream.
+  bool streaming_ = false;
+  absl::Time next_look_ = absl::InfiniteFuture();
+  absl::Time next_repair_ = absl::InfiniteFuture();
+  absl::Time next_report_ = absl::InfiniteFuture();
+  absl::Time last_report_ = absl::InfinitePast();
+  bool report_at_look_ = false;  // A lease has grown.
+  bool report_soon_ = false;
+  // The demand that was last reported, by budget and team.
+  std::map<std::pair<std::string, std::string>, uint64_t> told_;
 };
 
 }  // namespace spoke::netagent

@@ -83,6 +83,7 @@ class Traffic : public PodTraffic {
   // (try again); kInternal.
   absl::StatusOr<TrafficTotals> Read(bool is_scrape);
 
+  const Policy& policy() const { return in_force_.policy; }
   const ClassMap& classes() const { return in_force_.classes; }
   const EgressRules& egress() const { return *in_force_.egress; }
 

@@ -3,9 +3,13 @@
 // taken whole or not at all.
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "lib/base/check.h"
+#include "netagent/core/budget_holder.h"
 #include "netagent/core/lendings.h"
 #include "netagent/core/policy_bundle.h"
 #include "netagent/journal/policy_codec.h"
@@ -74,6 +78,28 @@ void Take(const ProbeRequest& request) {
   CHECK(request.targets.size() <= static_cast<size_t>(kMaxProbeTargets),
         "a server cannot make an agent open any number of connections");
   CHECK(request.timeout <= kMaxProbeTimeout, "nor wait for ever");
+}
+
+void Take(const BudgetLeases& leases) {
+  BudgetHolder holder;
+  const absl::Time sent = absl::UnixEpoch();
+  holder.OnReportSent(leases.answers, sent);
+  if (!holder.OnLeases(leases, sent)) return;
+  CHECK(holder.applied() == leases.sequence, "what was taken is told");
+  std::vector<ResolvedBudget> budgets;
+  std::vector<std::pair<std::string, std::string>> here;
+  for (const BudgetLease& lease : leases.leases) {
+    CHECK(lease.rate <= kMaxLeasedRate, "no lease is absurd");
+    budgets.push_back({.name = lease.budget,
+                       .teams = {},
+                       .floor = 1000,
+                       .hold = absl::Minutes(5),
+                       .half_life = absl::Seconds(30)});
+    here.emplace_back(lease.budget, lease.team);
+  }
+  for (const LeaseInForce& held : holder.At(sent + absl::Hours(24 * 365), budgets, here)) {
+    CHECK(held.rate <= 1000, "without the server a lease decays to the floor");
+  }
 }
 
 void Take(const Outlook& outlook) {

@@ -1,0 +1,298 @@
+#include "netagent/sync/shaping.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/os/clock.h"
+#include "netagent/kernel/fake_shaper.h"
+#include "netagent/sync/fake_server_link.h"
+#include "tests/support/recording_log.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr uint64_t kMbit = 1'000'000;
+constexpr uint32_t kLink = 11;
+
+PolicyEntry Entry(std::string key, decltype(PolicyEntry::value) value) {
+  return {.key = std::move(key), .bytes = {}, .value = std::move(value)};
+}
+
+Policy PolicyOf(std::vector<PolicyEntry> entries) {
+  Policy policy{.version = 1};
+  for (PolicyEntry& entry : entries) policy.entries.emplace(entry.key, std::move(entry));
+  return policy;
+}
+
+PolicyEntry Limit(uint64_t ingress) {
+  return Entry("BandwidthLimit/all", BandwidthLimit{.pod_ingress = ingress});
+}
+
+PolicyEntry Budget(bool shadow = false) {
+  return Entry("BandwidthBudget/web", BandwidthBudget{.teams = {},
+                                                      .floor = 2 * kMbit,
+                                                      .refresh = absl::Seconds(5),
+                                                      .hold = absl::Seconds(300),
+                                                      .half_life = absl::Seconds(30),
+                                                      .shadow = shadow});
+}
+
+TrafficPod Pod(uint32_t index = kLink) {
+  return {.host_link = "spk" + std::to_string(index),
+          .host_index = index,
+          .addresses = {ip::Address::V4(0x0A280000 + index)},
+          .pod_namespace = "default",
+          .pod_name = "p" + std::to_string(index),
+          .pod_uid = {},
+          .mtu = 1500};
+}
+
+class ShapingTest : public testing::Test {
+ protected:
+  ShapingTest() { Build(); }
+
+  // As a new agent does, with the kernel as it is.
+  void Build() {
+    shaping_ =
+        std::make_unique<Shaping>(Shaping::Edges{.shaper = shaper_,
+                                                 .server = server_,
+                                                 .clock = clock_,
+                                                 .log = log_,
+                                                 .monotonic = [this] { return clock_.Now(); },
+                                                 .random = [] { return uint64_t{500}; }});
+  }
+
+  absl::Status Put(std::vector<PolicyEntry> entries) {
+    const Policy policy = PolicyOf(std::move(entries));
+    auto classes = ClassMap::Compile(policy, {});
+    EXPECT_TRUE(classes.ok()) << classes.status();
+    return shaping_->OnPolicy(policy, *classes);
+  }
+
+  // Rounds of the agent's loop for so long.
+  void Run(absl::Duration time) {
+    const absl::Time end = clock_.Now() + time;
+    while (clock_.Now() < end) {
+      clock_.Advance(absl::Milliseconds(100));
+      shaping_->Tick();
+    }
+  }
+
+  // The rate of the only leaf towards the pod; 0: there is none.
+  uint64_t LeafRate() const {
+    for (const ShapedFlow& flow : shaper_.tables().flows) {
+      if (flow.direction != TrafficDirection::kIngress) continue;
+      for (const ShapeClass& one : shaper_.tables().trees[0]) {
+        if (one.id == flow.class_id) return one.ceil;
+      }
+    }
+    return 0;
+  }
+
+  void Lease(uint64_t rate, uint64_t sequence = 1) {
+    ASSERT_FALSE(server_.budget_reports.empty());
+    shaping_->OnLeases({.sequence = sequence,
+                        .answers = server_.budget_reports.back().sequence,
+                        .leases = {{.budget = "web",
+                                    .team = "*",
+                                    .rate = rate,
+                                    .connections = 0,
+                                    .duration = absl::Seconds(120)}}});
+  }
+
+  os::SimClock clock_;
+  FakeShaper shaper_;
+  FakeServerLink server_;
+  testing_support::RecordingLog log_;
+  std::unique_ptr<Shaping> shaping_;
+};
+
+TEST_F(ShapingTest, WithoutLimitsTheKernelHasNothingOfIt) {
+  shaping_->Start({Pod()});
+  shaping_->Attach(Pod(12));
+  Run(absl::Seconds(30));
+  EXPECT_EQ(shaper_.applied(), 0U);
+  EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
+}
+
+TEST_F(ShapingTest, APodIsShapedWhenItsAttachReturns) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({});
+  shaping_->Attach(Pod());
+  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+}
+
+TEST_F(ShapingTest, APodsOwnWishNeedsNoLimit) {
+  ASSERT_TRUE(Put({}).ok());
+  shaping_->Start({});
+  TrafficPod pod = Pod();
+  pod.internet.ingress = 30 * kMbit;
+  shaping_->Attach(pod);
+  EXPECT_EQ(LeafRate(), FrameRate(30 * kMbit));
+}
+
+TEST_F(ShapingTest, ALimitChangesAtOnceAndGoesWithItsPolicy) {
+  shaping_->Start({Pod()});
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+  ASSERT_TRUE(Put({Limit(20 * kMbit)}).ok());
+  EXPECT_EQ(LeafRate(), FrameRate(20 * kMbit));
+  ASSERT_TRUE(Put({}).ok());
+  EXPECT_TRUE(shaper_.tables().flows.empty());
+}
+
+TEST_F(ShapingTest, WhatAnAgentBeforeHasLeftGoesWhenNothingIsToBeShaped) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod()});
+  ASSERT_FALSE(shaper_.tables().flows.empty());
+  Build();
+  shaping_->Start({Pod()});
+  EXPECT_TRUE(shaper_.tables().flows.empty());
+}
+
+TEST_F(ShapingTest, APodThatHasGoneHasNoFlowSoonAfter) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod(), Pod(12)});
+  EXPECT_EQ(shaper_.tables().flows.size(), 2U);
+  shaping_->Detach("spk12");
+  Run(absl::Seconds(2));
+  EXPECT_EQ(shaper_.tables().flows.size(), 1U);
+}
+
+TEST_F(ShapingTest, ARefusalIsShownAndTriedAgain) {
+  shaper_.Break(absl::InternalError("no memory"));
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod()});
+  EXPECT_EQ(shaping_->state().missing, "no memory");
+  shaper_.Break(absl::OkStatus());
+  Run(absl::Seconds(2));
+  EXPECT_EQ(shaping_->state().missing, "");
+  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+}
+
+TEST_F(ShapingTest, AKernelThatLacksItIsAskedOnceAMinute) {
+  shaper_.Break(absl::UnimplementedError("the kernel lacks ifb"));
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod()});
+  Run(absl::Seconds(50));
+  shaper_.Break(absl::OkStatus());
+  EXPECT_EQ(shaping_->state().missing, "the kernel lacks ifb");
+  Run(absl::Seconds(15));
+  EXPECT_EQ(shaping_->state().missing, "");
+}
+
+TEST_F(ShapingTest, ABrokenPolicyIsRefusedAndTheOneBeforeStays) {
+  shaping_->Start({Pod()});
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  const absl::Status refused = Put({Entry(
+      "BandwidthLimit/all", BandwidthLimit{.teams = {"nobody"}, .pod_ingress = 10 * kMbit})});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+}
+
+TEST_F(ShapingTest, WithoutALeaseABudgetGivesItsFloor) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  EXPECT_EQ(LeafRate(), FrameRate(2 * kMbit));
+}
+
+TEST_F(ShapingTest, ReportsWithinASecondOfAStreamAndEachRefreshAndTakesLeases) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  Run(absl::Seconds(20));
+  EXPECT_TRUE(server_.budget_reports.empty()) << "there is no stream";
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  ASSERT_EQ(server_.budget_reports.size(), 1U);
+  EXPECT_EQ(server_.budget_reports[0].sequence, 1U);
+  ASSERT_EQ(server_.budget_reports[0].uses.size(), 1U);
+  EXPECT_EQ(server_.budget_reports[0].uses[0].team, "*");
+
+  Lease(50 * kMbit);
+  EXPECT_EQ(LeafRate(), FrameRate(50 * kMbit));
+  // When it has been used for a while.
+  EXPECT_EQ(server_.budget_reports.size(), 1U);
+  Run(absl::Seconds(1));
+  ASSERT_EQ(server_.budget_reports.size(), 2U);
+  EXPECT_EQ(server_.budget_reports[1].applied, 1U);
+  EXPECT_EQ(server_.budget_reports[1].uses[0].held, 50 * kMbit);
+  Run(absl::Seconds(10));
+  EXPECT_EQ(server_.budget_reports.size(), 4U);
+
+  Lease(10 * kMbit, 2);
+  // At once: others wait for it.
+  ASSERT_EQ(server_.budget_reports.size(), 5U);
+  EXPECT_EQ(server_.budget_reports[4].applied, 2U);
+}
+
+TEST_F(ShapingTest, ANodeWithoutBudgetsSaysSoOnceAStream) {
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Minutes(1));
+  ASSERT_EQ(server_.budget_reports.size(), 1U);
+  EXPECT_TRUE(server_.budget_reports[0].uses.empty());
+}
+
+TEST_F(ShapingTest, ALeaseThatTheKernelDoesNotTakeIsNotCalledApplied) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  shaper_.Break(absl::InternalError("no memory"));
+  Lease(1 * kMbit);
+  EXPECT_EQ(server_.budget_reports.back().applied, 0U);
+}
+
+TEST_F(ShapingTest, WithoutTheServerALeaseIsHeldThenHalvedDownToTheFloor) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  Lease(64 * kMbit);
+  Run(absl::Seconds(410));
+  EXPECT_EQ(LeafRate(), FrameRate(64 * kMbit));
+  Run(absl::Seconds(20));
+  EXPECT_EQ(LeafRate(), FrameRate(32 * kMbit));
+  Run(absl::Minutes(10));
+  EXPECT_EQ(LeafRate(), FrameRate(2 * kMbit));
+}
+
+TEST_F(ShapingTest, AShadowBudgetHoldsNothingBackAndReports) {
+  ASSERT_TRUE(Put({Budget(/*shadow=*/true)}).ok());
+  shaping_->Start({Pod()});
+  EXPECT_EQ(LeafRate(), 0U);
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  ASSERT_EQ(server_.budget_reports.size(), 1U);
+}
+
+TEST_F(ShapingTest, WhatSomebodyChangesIsPutBackAndCounted) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod()});
+  shaper_.Disturb(3);
+  Run(Shaping::kRepair + absl::Seconds(1));
+  EXPECT_EQ(shaping_->state().repaired, 3U);
+}
+
+TEST_F(ShapingTest, LearnedAddressesAreShapedAsTheirGroup) {
+  ASSERT_TRUE(Put({Entry("DestinationGroup/data",
+                         DestinationGroup{.cidrs = {"192.0.2.0/24"}, .names = {"data.example"}}),
+                   Entry("BandwidthLimit/data",
+                         BandwidthLimit{.destination_group = "data", .pod_ingress = 10 * kMbit})})
+                  .ok());
+  shaping_->Start({Pod()});
+  ASSERT_EQ(shaping_->rules().host_names().size(), 1U);
+  const ClassNumber group = shaping_->rules().host_names()[0].second;
+  shaping_->OnLearned({{ip::Address::V4(0x08080808), group}});
+  ASSERT_EQ(shaper_.tables().learned.size(), 1U);
+  EXPECT_EQ(shaper_.tables().learned[0].number, group);
+  EXPECT_EQ(shaping_->state().learned_addresses, 1U);
+}
+
+}  // namespace
+}  // namespace spoke::netagent

@@ -180,7 +180,8 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                               .events = events,
                               .clock = clock,
                               .traffic = traffic,
-                              .budgets = budgets});
+                              .budgets = budgets,
+                              .resolver = resolver});
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, admin_service, node_service));
   SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
   loop.SetWritableSink([&](bool writable) { SetReady(*servers.admin, *servers.agents, writable); });

@@ -141,10 +141,9 @@ TEST_F(BudgetKeeperTest, AReportOfSaturationIsAnsweredWithoutWaitingForTheTick) 
   keeper_.Start(agents_, log_);
   Report(kNode1, 1, 1, {.usage = kMbit, .demand = 40 * kMbit, .throttled = 5});
   agents_.AwaitAnswer(1, 1);
-  // Held back again, after it was not.
-  Report(kNode1, 1, 2, {.usage = kMbit, .demand = kMbit});
-  Report(kNode1, 1, 3, {.usage = 40 * kMbit, .demand = 90 * kMbit, .throttled = kMbit});
-  agents_.AwaitAnswer(1, 3);
+  // Another node; the first one has been given most of what there is.
+  Report(kNode2, 2, 1, {.usage = kMbit, .demand = 90 * kMbit, .throttled = kMbit});
+  agents_.AwaitAnswer(2, 1);
   keeper_.Stop();
   keeper_.Stop();  // Does nothing.
 }

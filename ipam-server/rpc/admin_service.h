@@ -40,6 +40,7 @@ class AdminService final : public v1::AdminService::Service {
     const os::Clock& clock;
     TrafficBook& traffic;
     BudgetKeeper& budgets;
+    HostResolver& resolver;
   };
   // Borrows the edges. `settings`: those of the loop. `scratch`: a directory for backups on their
   // way to the operator.
@@ -53,7 +54,8 @@ class AdminService final : public v1::AdminService::Service {
         events_(edges.events),
         clock_(edges.clock),
         traffic_(edges.traffic),
-        budgets_(edges.budgets) {}
+        budgets_(edges.budgets),
+        resolver_(edges.resolver) {}
 
   using Context = grpc::ServerContext;
   template <typename T>
@@ -141,6 +143,7 @@ class AdminService final : public v1::AdminService::Service {
   const os::Clock& clock_;
   TrafficBook& traffic_;
   BudgetKeeper& budgets_;
+  HostResolver& resolver_;
 };
 
 }  // namespace spoke::ipam

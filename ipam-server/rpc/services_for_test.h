@@ -96,6 +96,7 @@ class ServicesTest : public testing::Test {
   FakeCloud cloud_;
   os::SimClock clock_;
   TrafficBook traffic_{clock_, nullptr};
+  FakeResolver resolver_;
   BudgetKeeper budgets_{clock_, {.tick = absl::Milliseconds(5), .quick = absl::Milliseconds(1)}};
   testing_support::RecordingLog log_;
   NodeService nodes_{{.server_version = "test", .check_peer_name = false}};
@@ -115,7 +116,7 @@ class ServicesTest : public testing::Test {
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
                       dir_.path(),
-                      {loop_, store_, audit_, events_, clock_, traffic_, budgets_}};
+                      {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;
   std::unique_ptr<v1::AdminService::Stub> admin_stub_;

@@ -169,7 +169,8 @@ bool BudgetLedger::TakeUse(LedgerEntry& entry, const BudgetUse& use) {
   const bool was_held_back = entry.held_back;
   const uint64_t demanded = entry.demand;
   entry.reported = true;
-  entry.usage = std::min(use.usage, most_capacity_);
+  // In Shadow it may be above the capacity, and is to be seen.
+  entry.usage = use.usage;
   entry.demand = std::min(use.demand, most_capacity_);
   entry.throttled = use.throttled;
   entry.connections = use.connections;

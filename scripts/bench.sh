@@ -18,7 +18,8 @@ usage: scripts/bench.sh NAME|all [--quick]
   path_cost     what a packet costs from pod to pod, over plain routing, iptables rules and VXLAN
   acct_scrape   reading the counters of 250 pods, over iptables-save
   policy_apply  a policy of 1,000 blocks comes into force while packets flow
-  budget        a budget is shared by 7,500 nodes, simulated and over gRPC
+  shaping       how exact limits are, and whether anything else notices
+  budget        shares of a budget of the whole cluster, in simulation and over gRPC
   footprint     the agent at rest with 110 pods, and the size of an image
 
 Builds the release preset, measures, prints a table and, as the last line, one JSON object.
@@ -32,7 +33,7 @@ EOT
 }
 
 readonly names=(cni_add cni_churn ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale azure_coldstart azure_calls
-                path_cost acct_scrape policy_apply budget footprint)
+                path_cost acct_scrape policy_apply shaping budget footprint)
 child=
 
 # The benchmark cleans up after itself; it only has to be told, and waited for.

@@ -46,10 +46,10 @@ main() {
   source tests/e2e/lab/lab.sh
   lab_init "${LAB_IN:-}"
   # shellcheck disable=SC2034  # For lab_step.
-  LAB_STEPS=11
+  LAB_STEPS=13
   if [[ $cloud == azure ]]; then
     # shellcheck disable=SC2034
-    LAB_STEPS=13
+    LAB_STEPS=15
     lab_use_azure
   fi
   step_network
@@ -61,6 +61,8 @@ main() {
   step_pods
   step_pings
   step_show
+  step_dataset_host
+  step_budget
   if [[ $cloud == azure ]]; then step_azure_calls; fi
   step_delete
   step_no_traces
@@ -80,6 +82,8 @@ Done in $(lab_elapsed) seconds. What you saw:
   - one server that knows every address of the subnet, and had some attached to each node's NIC;
   - an agent on each node that lent them to pods, with no call to anyone while a pod starts;
   - pods that talk over the plain network: their own addresses on the wire, no overlay, no NAT;
+  - a budget for a dataset host that held for both nodes together, while training traffic did not
+    notice;
   - every address back, and nothing left, once the pods are gone.
 EOF
 }

@@ -46,7 +46,6 @@ spec:
   peerSpoke: [10.96.0.0/11]
   platform: [169.254.169.254/32, 168.63.129.16/32]
 """
-NETWORK = '{{"cniVersion": "1.0.0", "name": "spoke", "type": "spoke", "socket": "{socket}"}}'
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -123,8 +122,8 @@ class AgentNode:
         nodes = self.server.ask("node", "list", fail=False) or []
         return sum(int(node["attached"]) for node in nodes if node["connected"])
 
-    def attach(self, count):
-        """Attaches so many more pods."""
+    def attach(self, count, annotations=None):
+        """Attaches so many more pods, which have these annotations."""
         for _ in range(count):
             pod = f"{self.namespace}-p{len(self.pods)}"
             add_namespace(pod)
@@ -133,12 +132,19 @@ class AgentNode:
                                CNI_ARGS=f"IgnoreUnknown=1;K8S_POD_NAMESPACE={POD_NAMESPACE};"
                                f"K8S_POD_NAME={pod};K8S_POD_UID={pod}-uid")
             done = subprocess.run([os.path.join(BIN, "spoke")], env=environment, check=False,
-                                  input=NETWORK.format(socket=self.socket), capture_output=True,
+                                  input=self.network(annotations), capture_output=True,
                                   text=True)
             if done.returncode != 0:
                 raise Failure(f"ADD of {pod}: {done.stdout.strip()} {done.stderr.strip()}")
             address = json.loads(done.stdout)["ips"][0]["address"].split("/")[0]
             self.pods.append((pod, address))
+
+    def network(self, annotations):
+        """The network configuration for a pod with these annotations."""
+        network = {"cniVersion": "1.0.0", "name": "spoke", "type": "spoke", "socket": self.socket}
+        if annotations:
+            network["runtimeConfig"] = {"io.kubernetes.cri.pod-annotations": annotations}
+        return json.dumps(network)
 
     def scrape(self):
         """The agent's /metrics, parsed."""

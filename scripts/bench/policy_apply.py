@@ -2,90 +2,26 @@
 in force, and whether a packet was lost, or counted twice, or not at all."""
 
 import json
-import os
-import select
-import socket
-import struct
 import subprocess
-import threading
 import time
 
 from harness import Failure, main, median, say, wait_until
-from path_node import AgentPair, Inside
+from kernel_watch import NETLINK_NETFILTER, KernelWatch
+from path_node import AgentPair
 from path_rig import Path, bench_words, enter_private, ip, sh
 
 PODS = 200
 BLOCKS = 1000
 ROUNDS = 9
 RATE = 4000  # Packets a second of each flow.
-# Of a policy, all blocks in one message; everything else the server says meanwhile is shorter.
-LEAST_BUNDLE_BYTES = 400
 # From the first byte of a policy until nothing more is taken for its effect.
 PATIENCE = 2.0
 INTERNET = "203.0.113.10"
 ETHERNET_HEADER = 14
 
-NETLINK_NETFILTER = 12
 NFNLGRP_NFTABLES = 7
 NFT_MSG_NEWGEN = 15
 NFNL_SUBSYS_NFTABLES = 10
-SOL_NETLINK = 270
-NETLINK_ADD_MEMBERSHIP = 1
-ETH_P_ALL = 3
-
-
-class Watch(threading.Thread):
-    """From outside of the agent: when the server's messages arrive on lo, and when the kernel turns
-    to another generation of nf_tables."""
-
-    def __init__(self, namespace, port):
-        super().__init__(daemon=True)
-        self.port = port
-        self.arrived = []
-        self.turned = []
-        self.stopping = False
-        with Inside(namespace):
-            self.wire = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
-            self.wire.bind(("lo", ETH_P_ALL))
-            self.tables = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
-            self.tables.bind((0, 0))
-            self.tables.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, NFNLGRP_NFTABLES)
-            # Elements are told of as well, a message each.
-            self.tables.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
-        self.start()
-
-    def run(self):
-        # It must not wait for its turn, or the agent would be taken for slow.
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        while not self.stopping:
-            ready, _, _ = select.select([self.wire, self.tables], [], [], 0.2)
-            now = time.monotonic()
-            if self.wire in ready:
-                self.look_at_packet(self.wire.recvfrom(1 << 17), now)
-            if self.tables in ready:
-                self.look_at_messages(self.tables.recv(1 << 20), now)
-
-    def look_at_packet(self, received, now):
-        packet, (_, _, kind, *_) = received
-        if kind == socket.PACKET_OUTGOING or len(packet) < 40 or packet[9] != socket.IPPROTO_TCP:
-            return
-        header = (packet[0] & 15) * 4
-        source = struct.unpack_from("!H", packet, header)[0]
-        payload = len(packet) - header - (packet[header + 12] >> 4) * 4
-        if source == self.port and payload >= LEAST_BUNDLE_BYTES:
-            self.arrived.append(now)
-
-    def look_at_messages(self, messages, now):
-        at = 0
-        while at + 16 <= len(messages):
-            length, kind = struct.unpack_from("=IH", messages, at)
-            if kind == NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN:
-                self.turned.append(now)
-            at += max(16, (length + 3) & ~3)
-
-    def stop(self):
-        self.stopping = True
-        self.join()
 
 
 class Flow:
@@ -119,13 +55,12 @@ def policy(version, count):
 
 def apply_once(node, watch, version, count):
     """Applies a policy; milliseconds from its arrival at the agent until it was in force."""
-    watch.arrived.clear()
-    watch.turned.clear()
+    watch.forget()
     node.apply("policy", policy(version, count))
     wait_until("the policy at the agent", 10, lambda: watch.arrived)
     time.sleep(PATIENCE)
     first = watch.arrived[0]
-    after = [turn for turn in watch.turned if first <= turn <= first + PATIENCE]
+    after = [turn for turn in watch.changed if first <= turn <= first + PATIENCE]
     if not after:
         raise Failure("the agent got a policy and did nothing to the kernel's tables")
     marker = blocks(version, count)[0].split("/")[0]
@@ -173,7 +108,8 @@ def run(bench):
     near, far = pair.nodes["a"], pair.nodes["b"]
     ip(far.namespace, f"address add {INTERNET}/32 dev lo")
     near.apply("policy", policy(0, count))
-    watch = Watch(near.namespace, near.server.port)
+    watch = KernelWatch(near.namespace, near.server.port, NETLINK_NETFILTER, NFNLGRP_NFTABLES,
+                        NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN)
     time.sleep(1)
 
     before = (veth_bytes([near]), class_bytes([near]))

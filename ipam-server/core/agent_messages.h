@@ -101,7 +101,8 @@ struct PolicyUpdate {
   bool operator==(const PolicyUpdate&) const = default;
 };
 
-using ToAgent = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest,
-                             Outlook, AttachTracesRequest, ProbeRequest, BudgetLeases, PolicyUpdate>;
+using ToAgent =
+    std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest, Outlook,
+                 AttachTracesRequest, ProbeRequest, BudgetLeases, PolicyUpdate>;
 
 }  // namespace spoke::ipam

@@ -7,8 +7,8 @@
 namespace spoke::netagent {
 namespace {
 
-// Above 1 / kHeadroom, and above what the server leaves a team when all want more, or a flow that has
-// all it wants would want several times that.
+// Above 1 / kHeadroom, and above what the server leaves a team when all want more, or a flow that
+// has all it wants would want several times that.
 constexpr double kFull = 0.995;
 // Of a full total: who uses less of it than this is not who fills it.
 constexpr double kSmallPart = 0.01;

@@ -16,7 +16,7 @@ struct AgentReading {
   absl::StatusOr<TrafficTotals> traffic = absl::UnimplementedError("traffic is not counted");
   RepairCounts repairs;
   std::optional<DnsNamesState> dns_names;  // Nothing: nobody listens.
-  std::optional<ShapingState> shaping;  // Nothing: shaping is switched off.
+  std::optional<ShapingState> shaping;     // Nothing: shaping is switched off.
 };
 
 }  // namespace spoke::netagent

@@ -32,7 +32,7 @@ void LeaseBelief::Add(uint64_t message, uint64_t rate, uint32_t connections, abs
 }
 
 void LeaseBelief::OnApplied(uint64_t message) {
-  const auto over = std::remove_if(grants_.begin(), grants_.end(), [message](const Grant& grant) {
+  auto* const over = std::remove_if(grants_.begin(), grants_.end(), [message](const Grant& grant) {
     return grant.message < message;
   });
   grants_.erase(over, grants_.end());

@@ -113,31 +113,59 @@ std::vector<NodeKey> KnownNodes(const Fleet& fleet) {
   return known;
 }
 
+// Null: they are not to be served.
+absl::StatusOr<std::unique_ptr<telemetry::MetricsEndpoint>> ServeMetrics(
+    const ServerConfig& config, telemetry::Metrics& metrics) {
+  if (config.listen_metrics == "off") return nullptr;
+  return telemetry::MetricsEndpoint::Open(config.listen_metrics, metrics);
+}
+
+absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
+  ASSIGN_OR_RETURN(const std::vector<ip::Address> own, OwnAddresses());
+  return ServerSettings{.pools = config.pools,
+                        .fleet = config.policy,
+                        .lifelines = LifelinesOf(config.listen_agents, own, config.advertised)};
+}
+
+void AddBudgets(BudgetKeeper& budgets, telemetry::Metrics& metrics) {
+  metrics.AddSource([&budgets] {
+    const BudgetCounts counts = budgets.counts();
+    return BudgetSamples(budgets.Standings(), counts.reports, counts.leases);
+  });
+}
+
+// What the loop and the agents say that is not the fleet's.
+void TellBooks(FleetLoop& loop, NodeService& node_service, TrafficBook& traffic,
+               BudgetKeeper& budgets) {
+  node_service.SetTraffic(traffic);
+  node_service.SetBudgets(budgets);
+  loop.SetObjectsSink([&](const ObjectSet& objects) {
+    traffic.SetTeams(TeamsByNamespace(objects));
+    budgets.SetBudgets(BudgetsOf(objects));
+  });
+  loop.SetNodeGoneSink([&](const NodeKey& node) { budgets.OnNodeGone(node); });
+}
+
+void Shutdown(const Servers& servers) {
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
+  servers.agents->Shutdown(deadline);
+  servers.admin->Shutdown(deadline);
+}
+
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
   grpc::EnableDefaultHealthCheckService(true);
   const os::RealClock clock;
   const os::MonotonicClock uptime;
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
-  BudgetKeeper budgets(
-      uptime);  // Now that the store is ours; and before what reads it at a scrape.
-
+  // Now that the store is ours; and before what reads it at a scrape.
+  BudgetKeeper budgets(uptime);
   telemetry::Metrics metrics(ServerMetricSpecs());
-  metrics.AddSource([&budgets] {
-    const BudgetCounts counts = budgets.counts();
-    return BudgetSamples(budgets.Standings(), counts.reports, counts.leases);
-  });
+  AddBudgets(budgets, metrics);
   ServerMetrics server_metrics(metrics, base::kVersion);
-  std::unique_ptr<telemetry::MetricsEndpoint> endpoint;
-  if (config.listen_metrics != "off") {
-    ASSIGN_OR_RETURN(endpoint, telemetry::MetricsEndpoint::Open(config.listen_metrics, metrics));
-  }
+  ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
   EventRing events(log, clock);
-  ASSIGN_OR_RETURN(const std::vector<ip::Address> own, OwnAddresses());
-  const ServerSettings settings{
-      .pools = config.pools,
-      .fleet = config.policy,
-      .lifelines = LifelinesOf(config.listen_agents, own, config.advertised)};
+  ASSIGN_OR_RETURN(const ServerSettings settings, SettingsOf(config));
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
   NodeService node_service(
@@ -157,13 +185,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   answer_to = &loop;
   node_service.SetLoop(loop);
   TrafficBook traffic(clock, &server_metrics);
-  node_service.SetTraffic(traffic);
-  node_service.SetBudgets(budgets);
-  loop.SetObjectsSink([&](const ObjectSet& objects) {
-    traffic.SetTeams(TeamsByNamespace(objects));
-    budgets.SetBudgets(BudgetsOf(objects));
-  });
-  loop.SetNodeGoneSink([&](const NodeKey& node) { budgets.OnNodeGone(node); });
+  TellBooks(loop, node_service, traffic, budgets);
   AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, *store, clock, events);
@@ -191,9 +213,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   history.Start();
   budgets.Start(node_service, events);
   log.Info("server_stopping", {{"signal", signals.Wait()}});
-  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
-  servers.agents->Shutdown(deadline);
-  servers.admin->Shutdown(deadline);
+  Shutdown(servers);
   loop.Stop();
   loop_thread.join();
   budgets.Stop();

@@ -86,8 +86,8 @@ absl::StatusOr<uint64_t> ParseRate(std::string_view text) {
   }
   if (negative) return OutOfBounds(text);
   const uint64_t factor = PowerOfTen(unit->digits);
-  constexpr size_t most_digits = 13;  // Of kHighestRate in bits.
-  if (number.whole.size() > most_digits || ToNumber(number.whole) > kHighestRate / factor) {
+  constexpr size_t kMostDigits = 13;  // Of kHighestRate in bits.
+  if (number.whole.size() > kMostDigits || ToNumber(number.whole) > kHighestRate / factor) {
     return OutOfBounds(text);
   }
   if (number.fraction.size() > unit->digits) {

@@ -94,6 +94,17 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     }
   }
 
+  // What changes nothing that is stored, so that the loop need not hear of it; or what a newer
+  // agent says, and this server does not know.
+  void TakeAside() {
+    if (incoming_.has_traffic() && service_.traffic_ != nullptr) {
+      service_.traffic_->Take(*node_, FromWire(incoming_.traffic()));
+    }
+    if (incoming_.has_budget_report() && service_.budgets_ != nullptr) {
+      service_.budgets_->OnReport(*node_, id_, FromWire(incoming_.budget_report()));
+    }
+  }
+
   absl::Status Dispatch() {
     FleetLoop& loop = *service_.loop_;
     const bool is_hello = incoming_.message_case() == v1::AgentMessage::kHello;
@@ -146,27 +157,15 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         loop.PostFromAgent(AttachTracesEvent{id_, std::move(traces)});
         return absl::OkStatus();
       }
-      case v1::AgentMessage::kTraffic:
-        // Changes nothing that is stored, so the loop need not hear of it.
-        if (service_.traffic_ != nullptr) {
-          service_.traffic_->Take(*node_, FromWire(incoming_.traffic()));
-        }
-        Read();
-        return absl::OkStatus();
       case v1::AgentMessage::kProbeResults: {
         ASSIGN_OR_RETURN(ProbeAnswer answer, FromWire(incoming_.probe_results()));
         loop.PostFromAgent(ProbeAnswerEvent{id_, std::move(answer)});
         return absl::OkStatus();
       }
+      case v1::AgentMessage::kTraffic:
       case v1::AgentMessage::kBudgetReport:
-        // Likewise.
-        if (service_.budgets_ != nullptr) {
-          service_.budgets_->OnReport(*node_, id_, FromWire(incoming_.budget_report()));
-        }
-        Read();
-        return absl::OkStatus();
       case v1::AgentMessage::MESSAGE_NOT_SET:
-        // Something a newer agent says and this server does not know: pass over it.
+        TakeAside();
         Read();
         return absl::OkStatus();
     }

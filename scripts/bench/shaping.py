@@ -12,7 +12,7 @@ from harness import ROOT, Failure, main, median, say, wait_until
 from kernel_watch import NETLINK_ROUTE, KernelWatch
 from path_node import AgentNode
 from path_rig import (NAMESPACES, POD, Path, bench_words, enter_private, inside, ip, lower_quartile,
-                      make_plain, measure)
+                      make_plain, make_wire, measure)
 
 INTERNET = "203.0.113.10"
 RATES = (10, 100, 1000)  # Mbit/s.
@@ -41,8 +41,8 @@ class Listener:
     """An iperf3 that serves one test after the other."""
 
     def __init__(self, bench, namespace, address, port):
-        self.process = bench.start(["ip", "netns", "exec", namespace, "iperf3", "-s", "-B", address,
-                                    "-p", str(port)], log=f"iperf3-{port}.log")
+        self.process = bench.start(["ip", "netns", "exec", namespace, "iperf3", "-s", "-J", "-B",
+                                    address, "-p", str(port)], log=f"iperf3-{port}.log")
         wait_until("iperf3 to listen", 10, lambda: f":{port} " in inside(namespace, "ss", "-Hltn"),
                    0.05)
 

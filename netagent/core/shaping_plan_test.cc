@@ -159,7 +159,7 @@ TEST(ShapingPlan, NodesTotalIsSharedByAllPods) {
   World world;
   world.Put("BandwidthLimit/node", BandwidthLimit{.node_ingress = 1000 * kMbit});
   world.pods = {Pod(1), Pod(2, "web", {.ingress = 100 * kMbit}), Pod(3, "web", {.weight = 3})};
-  for (const uint32_t index : {1, 2, 3}) world.Want(index, 2000 * kMbit);
+  for (const uint32_t index : {1U, 2U, 3U}) world.Want(index, 2000 * kMbit);
   world.Plan();
   const ShapeClass small = world.ClassOf(2, kIngress);
   EXPECT_EQ(small.ceil, FrameRate(100 * kMbit));
@@ -224,7 +224,7 @@ TEST(ShapingPlan, LeaseOfNothingLeavesAClassThatTheKernelTakes) {
   world.pods = {Pod(1, "vision"), Pod(2, "speech")};
   world.leases = {LeaseFor("down", "vision", 0)};
   world.Plan();
-  for (const uint32_t index : {1, 2}) {
+  for (const uint32_t index : {1U, 2U}) {
     EXPECT_EQ(world.Class(kIngress, world.ClassOf(index, kIngress).parent).ceil, 1000U);
     EXPECT_GE(world.ClassOf(index, kIngress).rate, 1U);
   }

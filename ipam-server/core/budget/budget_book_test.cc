@@ -41,7 +41,7 @@ class BudgetBookTest : public ::testing::Test {
     book_ = std::make_unique<BudgetBook>(now_);
     book_->ExpectNodes(std::move(expected));
     book_->SetBudgets({spec_});
-    for (const uint64_t node : {1, 2, 3}) Connect(node);
+    for (const uint64_t node : {1U, 2U, 3U}) Connect(node);
   }
 
   void Connect(uint64_t node) {
@@ -95,7 +95,7 @@ class LearnedBookTest : public BudgetBookTest {
  protected:
   void SetUp() override {
     BudgetBookTest::SetUp();
-    for (const uint64_t node : {1, 2, 3}) Report(node, "", 0);
+    for (const uint64_t node : {1U, 2U, 3U}) Report(node, "", 0);
     Decide();
     EXPECT_EQ(book_->Standings(now_)[0].unknown, 0U);
   }
@@ -332,7 +332,7 @@ TEST_F(LearnedBookTest, ShowsNodesInTheirOrder) {
 
 TEST_F(BudgetBookTest, LeasesNothingThatSomebodyUnheardMayHave) {
   Start({1, 2, 3, kFar});
-  for (const uint64_t node : {1, 2, 3}) Report(node, "a", 100 * kMbit, 1);
+  for (const uint64_t node : {1U, 2U, 3U}) Report(node, "a", 100 * kMbit, 1);
   EXPECT_EQ(Decide(), 3U);  // Answers, so that nodes can say what they apply.
   EXPECT_EQ(Held(1, "a"), 0U);
   EXPECT_EQ(book_->Standings(now_)[0].unknown, 900 * kMbit - 1);
@@ -371,7 +371,7 @@ TEST_F(BudgetBookTest, WithoutKnowingWhoThereIsOnlyTimeEndsTheLearning) {
 }
 
 TEST_F(BudgetBookTest, AShorterHoldIsNotReliedUpon) {
-  for (const uint64_t node : {1, 2, 3}) Report(node, "", 0);
+  for (const uint64_t node : {1U, 2U, 3U}) Report(node, "", 0);
   Report(1, "a", 900 * kMbit, 1);
   Decide();
   spec_.hold = absl::Seconds(10);

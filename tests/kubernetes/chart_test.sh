@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The Helm chart renders, says what its values ask for, and installs the objects of the kustomize base.
+# usage: chart_test.sh
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$here/../..
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() {
+  printf 'chart_test.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+# differs SED-SCRIPT FILE WORDS: with that change to the chart's FILE, the comparison says WORDS.
+differs() {
+  local said
+  rm -rf "$scratch/chart"
+  cp -r "$root/conf/helm/spoke" "$scratch/chart"
+  sed -i "$1" "$scratch/chart/$2"
+  if said=$("$scratch/tool" compare "$scratch/chart" "$root/conf/kubernetes/base"); then
+    fail "the comparison does not see: $1"
+  fi
+  grep -qF -- "$3" <<<"$said" || fail "the comparison of \"$1\" says: $said"
+}
+
+GOPATH=/usr/share/gocode GO111MODULE=off GOFLAGS='' GOCACHE=${GOCACHE:-$scratch/cache} GOPROXY=off \
+  go build -o "$scratch/tool" "$here/chart/main.go"
+"$scratch/tool" compare "$root/conf/helm/spoke" "$root/conf/kubernetes/base" ||
+  fail "the chart and the kustomize base differ"
+
+differs 's/hostNetwork: true/hostNetwork: false/' templates/netagent.yaml 'DaemonSet spoke-netagent.spec'
+differs 's/verbs: \[create\]/verbs: [get]/' templates/ipam-server-access.yaml 'ClusterRole spoke-ipam-server.rules'
+differs 's/nic: eth0/nic: eth1/' values.yaml 'ConfigMap spoke-netagent-config netagent.yaml.nic'
+differs 's/^kind: Service$/kind: Endpoints/' templates/ipam-server.yaml 'Service spoke-ipam-server is not in the chart'
+
+cat >"$scratch/values.yaml" <<'VALUES'
+image: {repository: registry.example.com/spoke, tag: 9.9.9}
+pullSecrets: [{name: mine}]
+netagent: {maxUnavailable: 25%, nodeSelector: {gpu: h100}}
+ipamServer: {azureWorkloadIdentity: true, storage: {className: fast}}
+VALUES
+rendered=$("$scratch/tool" render "$root/conf/helm/spoke" "$scratch/values.yaml")
+for line in 'image: registry.example.com/spoke:9.9.9' 'maxUnavailable: 25%' 'gpu: h100' \
+  'storageClassName: fast' 'audience: api://AzureADTokenExchange' 'name: mine'; do
+  grep -qF -- "$line" <<<"$rendered" || fail "the chart does not render: $line"
+done
+printf 'netagent: [\n' >"$scratch/broken.yaml"
+if "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/broken.yaml" >/dev/null 2>&1; then
+  fail "values that are no YAML are taken"
+fi
+printf 'chart_test.sh: the chart and the base agree\n'

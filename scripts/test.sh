@@ -11,6 +11,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   netns  edges against a real kernel, in network namespaces of their own; needs root
   conformance  what a CNI plugin owes to its runtime, a test a behaviour; needs root
   e2e    real programs and a real container runtime on this machine; needs root
+  kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
+         hurt and removed; not in `all`; makes Kubernetes first, once, in some 10 minutes; needs root
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
 
@@ -32,6 +34,15 @@ require_serial_e2e() {
   fi
 }
 
+# kubernetes [CASE...]: with release programs, as users run them.
+test_kubernetes() {
+  KUBERNETES_BIN=$(scripts/kubernetes.sh)
+  export KUBERNETES_BIN
+  scripts/build.sh release programs
+  scripts/image.sh -o build/spoke.tar
+  exec tests/kubernetes/kubernetes_test.sh build/release/bin build/spoke.tar "$@"
+}
+
 main() {
   local group=all
   if (($# > 0)) && [[ $1 != -- ]]; then
@@ -49,6 +60,7 @@ main() {
 
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   scripts/setup.sh
+  if [[ $group == kubernetes ]]; then test_kubernetes "$@"; fi
   scripts/build.sh dev
 
   local arguments=(--output-on-failure -j2 --no-tests=error)

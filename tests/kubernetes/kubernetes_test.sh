@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Spoke on a real Kubernetes: installed by image and manifests alone, used, upgraded, hurt, removed.
+# usage: kubernetes_test.sh DIRECTORY_OF_PROGRAMS IMAGE.tar [CASE...]
+#
+# DIRECTORY_OF_PROGRAMS has spoke-fabric and spoke-cri; KUBERNETES_BIN names the directory of
+# Kubernetes' programs (scripts/kubernetes.sh). Each case needs those before it; with CASEs, only
+# those are run beside `install`. The last line is the sum: N passed, N failed.
+set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly HERE
+ROOT=$(cd "$HERE/../.." && pwd)
+readonly ROOT  # Of the sources: for the cases.
+# shellcheck source=../e2e/lab/lab.sh
+source "$HERE/../e2e/lab/lab.sh"
+# shellcheck source=cluster.sh
+source "$HERE/cluster.sh"
+# shellcheck source=cases.sh
+source "$HERE/cases.sh"
+# shellcheck source=failures.sh
+source "$HERE/failures.sh"
+
+readonly CASES=(manifests install dry_run hundred_pods pod_to_pod service host_port bandwidth egress
+  counters rolling_update foreign_network agent_killed server_killed node_killed uninstall)
+passed=0
+failed=()
+
+# run_case NAME: a case that fails is told, and the others are run all the same.
+run_case() {
+  local began=$SECONDS
+  lab_step "${1//_/ }"
+  if "case_$1"; then
+    passed=$((passed + 1))
+    lab_ok "$1 ($((SECONDS - began)) s)"
+  else
+    failed+=("$1")
+    printf '    FAILED  %s\n' "$1"
+  fi
+}
+
+main() {
+  if (($# < 2)) || [[ ! -f $2 ]]; then
+    printf 'usage: kubernetes_test.sh DIRECTORY_OF_PROGRAMS IMAGE.tar [CASE...]\n' >&2
+    exit 2
+  fi
+  local image=$2 node name wanted
+  image=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+  wanted=" ${*:3} "
+  lab_for_test "$1"
+  lab_step "A cluster of two nodes without any pod network"
+  lab_cluster_network
+  kube_control_up
+  for node in "${LAB_NODES[@]}"; do
+    kube_node_up "$node"
+    kube_image "$node" "$image"
+  done
+  for name in "${CASES[@]}"; do
+    if [[ $wanted != '  ' && $name != install && $wanted != *" $name "* ]]; then continue; fi
+    run_case "$name"
+  done
+  if ((${#failed[@]} > 0)); then
+    lab_show_logs
+    printf 'failed: %s\n' "${failed[*]}"
+  fi
+  printf '%d passed, %d failed\n' "$passed" "${#failed[@]}"
+  ((${#failed[@]} == 0))
+}
+
+main "$@"

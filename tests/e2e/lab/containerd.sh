@@ -32,6 +32,9 @@ disabled_plugins = [
 ]
 [grpc]
   address = "/run/containerd/containerd.sock"
+[metrics]
+  address = "127.0.0.1:1338"
+  grpc_histogram = true
 [plugins."io.containerd.internal.v1.opt"]
   path = "/var/lib/containerd/opt"
 [plugins."io.containerd.grpc.v1.cri"]

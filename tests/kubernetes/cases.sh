@@ -14,7 +14,7 @@ _overlay_make() {
   lab_node_exec node1 install -d -o 7443 -g 7443 /var/lib/spoke-data || return 1
   sed -e "s|attachments_file: .*|attachments_file: /run/fabric/attachments|" \
     -e 's|cidr: .*|cidr: 10.20.64.0/23|' \
-    -e 's|min: .*|min: 128|' "$ROOT/conf/kubernetes/overlays/static/ipam-server.yaml" \
+    -e 's|^  min: .*|  min: 128|' "$ROOT/conf/kubernetes/overlays/static/ipam-server.yaml" \
     >"$overlay/ipam-server.yaml" || return 1
   # The lab's nodes share one machine, so one DMI UUID. (The agent expands the name.)
   {

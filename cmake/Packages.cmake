@@ -76,8 +76,12 @@ macro(debian_package component)
   set(CPACK_DEBIAN_${upper}_PACKAGE_SHLIBDEPS ${ARG_SHLIBDEPS})
   set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${ARG_DEPENDS}")
   set(CPACK_DEBIAN_${upper}_PACKAGE_RECOMMENDS "${ARG_RECOMMENDS}")
-  file(GLOB CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA CONFIGURE_DEPENDS
-       ${PROJECT_SOURCE_DIR}/conf/debian/${component}/*)
+  foreach(file conffiles postinst prerm postrm)
+    if(EXISTS ${PROJECT_SOURCE_DIR}/conf/debian/${component}/${file})
+      list(APPEND CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA
+           ${PROJECT_SOURCE_DIR}/conf/debian/${component}/${file})
+    endif()
+  endforeach()
 endmacro()
 
 debian_package(spoke-cni

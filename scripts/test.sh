@@ -11,6 +11,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   netns  edges against a real kernel, in network namespaces of their own; needs root
   conformance  what a CNI plugin owes to its runtime, a test a behaviour; needs root
   e2e    real programs and a real container runtime on this machine; needs root
+  packages  the image and the Debian packages, of release programs; needs root, and a network the first
+         time. Only when asked for: not part of all
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
 
@@ -32,6 +34,12 @@ require_serial_e2e() {
   fi
 }
 
+# What users get is made of release programs, and none of those is needed by another group.
+exec_packages() {
+  scripts/build.sh release spoke spoke-netagent spoke-ipam-server spokectl spokectl_share
+  exec ctest --test-dir build/release -L '^packages$' "$@"
+}
+
 main() {
   local group=all
   if (($# > 0)) && [[ $1 != -- ]]; then
@@ -49,10 +57,10 @@ main() {
 
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   scripts/setup.sh
-  scripts/build.sh dev
-
   local arguments=(--output-on-failure -j2 --no-tests=error)
-  if [[ $group != all ]]; then arguments+=(-L "^$group\$"); fi
+  if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
+  scripts/build.sh dev
+  if [[ $group == all ]]; then arguments+=(-LE '^packages$'); else arguments+=(-L "^$group\$"); fi
   require_serial_e2e
   # A test that skips where it cannot run would pass for a success.
   export NETNS_TESTS_REQUIRED=1

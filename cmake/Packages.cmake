@@ -20,6 +20,8 @@ install(FILES conf/netagent.yaml DESTINATION share/doc/spoke-netagent/examples
 install(TARGETS spoke-ipam-server RUNTIME DESTINATION bin COMPONENT spoke-ipam-server)
 install(FILES conf/systemd/spoke-ipam-server.service DESTINATION ${unit_folder}
         COMPONENT spoke-ipam-server)
+install(FILES conf/systemd/spoke-ipam-server.tmpfiles DESTINATION lib/tmpfiles.d
+        RENAME spoke-ipam-server.conf COMPONENT spoke-ipam-server)
 install(FILES conf/ipam-server.yaml conf/ipam-server-azure.yaml
         DESTINATION share/doc/spoke-ipam-server/examples COMPONENT spoke-ipam-server)
 install(DIRECTORY conf/policies DESTINATION share/doc/spoke-ipam-server/examples

@@ -55,7 +55,7 @@ wait_for() {
 
 put() { in_machine sh -c "cat >$1"; }
 
-has_logged() { in_machine journalctl --no-pager -u spoke-netagent | grep -q "$1"; }
+has_logged() { in_machine journalctl --no-pager -u spoke-netagent | grep "$1" >/dev/null; }
 
 # cni COMMAND: for the one pod.
 cni() {
@@ -115,7 +115,7 @@ check_pod() {
   in_machine systemctl stop spoke-netagent
   in_machine test -e /run/spoke/netagent/journal || fail 'the journal went with the agent'
   # The root has no ip: this machine's, in the other's network.
-  nsenter --target "$init" --net ip -o link | grep -q ' spk' || fail 'the pod lost its link'
+  nsenter --target "$init" --net ip -o link | grep ' spk' >/dev/null || fail 'the pod lost its link'
   in_machine systemctl start spoke-netagent
   wait_for 'DEL' cni DEL
 }

@@ -174,7 +174,7 @@ adapt_units() {
 
 fill_stage() {
   stage=$work/stage
-  mkdir -p "$stage"
+  mkdir -p "$stage$prefix/share/spoke"
   if [[ -f $from ]]; then
     stage_image
   elif compgen -G "$from/*.deb" >/dev/null; then

@@ -91,6 +91,7 @@ in_copy() {
   mkdir "$work"/copy/{upper,overlay,root}
   mount -t overlay overlay -o "lowerdir=/,upperdir=$work/copy/upper,workdir=$work/copy/overlay" "$work/copy/root"
   mount -t proc proc "$work/copy/root/proc"
+  mount --bind /dev "$work/copy/root/dev"
   mount -t tmpfs -o mode=0755 tmpfs "$work/copy/root/run"
   # Another file system's contents are not in the copy.
   mkdir -p "$work/copy/root$here"

@@ -13,6 +13,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   e2e    real programs and a real container runtime on this machine; needs root
   kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
          hurt and removed; not in `all`; makes Kubernetes first, once, in some 10 minutes; needs root
+  packages  the image and the Debian packages, of release programs; needs root, and a network the first
+         time. Only when asked for: not part of all
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
 
@@ -43,6 +45,12 @@ test_kubernetes() {
   exec tests/kubernetes/kubernetes_test.sh build/release/bin build/spoke.tar "$@"
 }
 
+# What users get is made of release programs, and none of those is needed by another group.
+exec_packages() {
+  scripts/build.sh release spoke spoke-netagent spoke-ipam-server spokectl spokectl_share
+  exec ctest --test-dir build/release -L '^packages$' "$@"
+}
+
 main() {
   local group=all
   if (($# > 0)) && [[ $1 != -- ]]; then
@@ -61,10 +69,10 @@ main() {
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   scripts/setup.sh
   if [[ $group == kubernetes ]]; then test_kubernetes "$@"; fi
-  scripts/build.sh dev
-
   local arguments=(--output-on-failure -j2 --no-tests=error)
-  if [[ $group != all ]]; then arguments+=(-L "^$group\$"); fi
+  if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
+  scripts/build.sh dev
+  if [[ $group == all ]]; then arguments+=(-LE '^packages$'); else arguments+=(-L "^$group\$"); fi
   require_serial_e2e
   # A test that skips where it cannot run would pass for a success.
   export NETNS_TESTS_REQUIRED=1

@@ -1,0 +1,164 @@
+"""What the image holds: each path in it, with its bytes or where it points."""
+
+import glob
+import os
+import re
+import subprocess
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# The mode of a file that is not a program, of one that is, and of a folder that anybody writes to.
+PLAIN, EXECUTABLE, SHARED = 0o644, 0o755, 0o1777
+
+PROGRAMS = ("spoke-netagent", "spoke-ipam-server", "spokectl")
+PLUGIN = "spoke"
+# The agent talks to nft tables itself; for iptables-legacy it runs these.
+LEGACY_IPTABLES = "/usr/sbin/xtables-legacy-multi"
+LEGACY_NAMES = ("iptables-legacy", "iptables-legacy-save", "ip6tables-legacy-save")
+# The authorities that Debian ships, not those that this machine has added to them.
+AUTHORITIES = "/usr/share/ca-certificates/mozilla"
+
+# As ldd prints it: "libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)", and the loader's path alone.
+LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
+MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
+
+TEXTS = {
+    "etc/passwd": "root:x:0:0:root:/:/usr/sbin/nologin\n"
+                  "nonroot:x:65532:65532:nonroot:/:/usr/sbin/nologin\n"
+                  "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+    "etc/group": "root:x:0:\nnonroot:x:65532:\nnogroup:x:65534:\n",
+    "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+}
+FOLDERS = ("etc/spoke", "run/spoke", "usr/bin", "usr/lib", "usr/sbin", "var/lib/spoke", "proc", "sys",
+           "dev")
+# Where Debian has had its programs and libraries before, and where the loader's name still is.
+LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
+
+
+class Failure(Exception):
+    """The image cannot be made; says why and what to do."""
+
+
+class Entry:
+    """One path of the image: a folder, a link (`target`) or a file (`data`)."""
+
+    def __init__(self, mode, data=None, target=None):
+        self.mode = mode
+        self.data = data
+        self.target = target
+
+
+def read(path, remedy):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}; {remedy}") from error
+
+
+def output_of(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr.strip()
+
+
+def stripped(path, remedy):
+    """The program without its symbols, and with nothing of the machine that built it."""
+    read(path, remedy)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, os.path.basename(path))
+        code, _, errors = output_of("strip", "--strip-all", "-o", copy, path)
+        if code:
+            raise Failure(f"strip {path}: {errors}")
+        return read(copy, remedy)
+
+
+def refuse_sanitized(path, data):
+    """A build for tests runs nowhere else, and is slow."""
+    if b"libasan.so" in data or b"libtsan.so" in data:
+        raise Failure(f"{path} is built with a sanitizer: give a release build")
+
+
+def is_static(path):
+    """Whether a program needs no loader: it runs on any node, whatever is installed there."""
+    code, text, errors = output_of("readelf", "--wide", "--program-headers", path)
+    if code:
+        raise Failure(f"readelf {path}: {errors}")
+    return " INTERP " not in text
+
+
+def libraries(paths):
+    """The shared objects these are started with: name in the image to file on this machine."""
+    code, text, errors = output_of("ldd", *paths)
+    if code:
+        raise Failure(f"ldd {' '.join(paths)}: {errors}")
+    missing = sorted(set(MISSING.findall(text)))
+    if missing:
+        raise Failure(f"there is no {', '.join(missing)} on this machine: install the packages that "
+                      f"the programs were built with (scripts/setup.sh)")
+    found = {}
+    for library in LIBRARY.findall(text):
+        inside = library if library.startswith("/usr/") else "/usr" + library
+        found[inside.lstrip("/")] = library
+    return found
+
+
+def authorities():
+    """The bundle as update-ca-certificates would write it on an untouched machine."""
+    paths = sorted(glob.glob(AUTHORITIES + "/*.crt"))
+    if not paths:
+        raise Failure(f"{AUTHORITIES} holds no certificates: install ca-certificates")
+    return b"".join(read(path, "install ca-certificates") for path in paths)
+
+
+def add_legacy_iptables(entries, needed):
+    program = "usr/sbin/xtables-legacy-multi"
+    entries[program] = Entry(EXECUTABLE, read(LEGACY_IPTABLES, "install iptables"))
+    needed.append(LEGACY_IPTABLES)
+    for name in LEGACY_NAMES:
+        entries["usr/sbin/" + name] = Entry(0o777, target="xtables-legacy-multi")
+    extensions = glob.glob("/usr/lib/*/xtables/*.so")
+    if not extensions:
+        raise Failure("iptables has no extensions in /usr/lib/*/xtables: install iptables")
+    for path in extensions:
+        if os.path.islink(path):
+            entries[path.lstrip("/")] = Entry(0o777, target=os.readlink(path))
+        else:
+            entries[path.lstrip("/")] = Entry(PLAIN, read(path, "install iptables"))
+            needed.append(path)
+
+
+def add_parents(entries):
+    for path in list(entries):
+        while path := os.path.dirname(path):
+            entries.setdefault(path, Entry(EXECUTABLE))
+
+
+def collect(bin_folder):
+    """Path to Entry for everything in the image, folders too; raises Failure."""
+    entries = {path: Entry(EXECUTABLE) for path in FOLDERS}
+    entries["tmp"] = Entry(SHARED)
+    entries.update((path, Entry(0o777, target=target)) for path, target in LINKS.items())
+    entries.update((path, Entry(PLAIN, text.encode())) for path, text in TEXTS.items())
+    entries["etc/ssl/certs/ca-certificates.crt"] = Entry(PLAIN, authorities())
+    entries["usr/share/spoke/10-spoke.conflist"] = Entry(
+        PLAIN, read(os.path.join(ROOT, "conf/10-spoke.conflist"), "it belongs to the tree"))
+
+    needed = []
+    remedy = "build it: scripts/build.sh release"
+    for name in PROGRAMS:
+        path = os.path.join(bin_folder, name)
+        entries["usr/bin/" + name] = Entry(EXECUTABLE, stripped(path, remedy))
+        refuse_sanitized(path, entries["usr/bin/" + name].data)
+        needed.append(path)
+    path = os.path.join(bin_folder, PLUGIN)
+    read(path, remedy)
+    if not is_static(path):
+        raise Failure(f"{path} is not static, so it would not run on every node: give a release build")
+    entries["usr/lib/cni/spoke"] = Entry(EXECUTABLE, stripped(path, remedy))
+    add_legacy_iptables(entries, needed)
+
+    for inside, outside in libraries(needed).items():
+        mode = EXECUTABLE if os.path.basename(inside).startswith("ld-") else PLAIN
+        entries[inside] = Entry(mode, read(outside, "install its package"))
+    add_parents(entries)
+    return entries

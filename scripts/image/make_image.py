@@ -1,0 +1,181 @@
+"""Writes the image as an OCI layout in a tar file; scripts/image.sh is how it is run."""
+
+import argparse
+import gzip
+import hashlib
+import io
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+from image_files import ROOT, Failure, collect
+
+REPOSITORY = "docker.io/library/spoke"
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+MAX_MIB = 60
+MEBIBYTE = 1 << 20
+
+
+def digest(data):
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def to_json(value):
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def image_time():
+    text = os.environ.get("SOURCE_DATE_EPOCH") or "0"
+    if not re.fullmatch(r"\d{1,11}", text):
+        raise Failure(f'SOURCE_DATE_EPOCH is "{text}": it takes seconds since 1970')
+    return int(text)
+
+
+def read_version(bin_folder):
+    """What the programs say of themselves, so that the tag cannot lie."""
+    program = os.path.join(bin_folder, "spokectl")
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Failure(f"{program}: {error.strerror}; build it: scripts/build.sh release") from error
+    match = re.fullmatch(r"spokectl ([0-9][\w.-]*)\n", done.stdout)
+    if done.returncode or not match:
+        raise Failure(f'{program} --version prints "{done.stdout.strip()}", not a version')
+    return match.group(1)
+
+
+def add(archive, name, data=b"", **fields):
+    """Adds a member that belongs to root; `fields` are those of tarfile.TarInfo."""
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    member.mode = 0o644
+    for field, value in fields.items():
+        setattr(member, field, value)
+    archive.addfile(member, io.BytesIO(data))
+
+
+def make_layer(entries, when):
+    """A tar of the entries in order of their names: a folder comes before what is in it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as layer:
+        for path, entry in sorted(entries.items()):
+            fields = {"mode": entry.mode, "mtime": when}
+            if entry.target is not None:
+                add(layer, path, type=tarfile.SYMTYPE, linkname=entry.target, **fields)
+            elif entry.data is None:
+                add(layer, path, type=tarfile.DIRTYPE, **fields)
+            else:
+                add(layer, path, entry.data, **fields)
+    return buffer.getvalue()
+
+
+def descriptor(kind, data):
+    return {
+        "mediaType": f"application/vnd.oci.image.{kind}",
+        "digest": digest(data),
+        "size": len(data),
+    }
+
+
+def make_config(layer, version, when):
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
+    return to_json({
+        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "os": "linux",
+        "created": created,
+        "config": {
+            "Env": ["PATH=/usr/bin:/usr/sbin"],
+            "Cmd": ["/usr/bin/spokectl", "--help"],
+            "WorkingDir": "/",
+            "Labels": {"org.opencontainers.image.title": "spoke",
+                       "org.opencontainers.image.version": version},
+        },
+        "history": [{"created": created, "created_by": "scripts/image.sh"}],
+        "rootfs": {"type": "layers", "diff_ids": [digest(layer)]},
+    })
+
+
+def write_layout(out, blobs, entry, when):
+    """All or nothing: an image that is only half there would be imported by somebody."""
+    index = to_json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+                     "manifests": [entry]})
+    members = {"oci-layout": to_json({"imageLayoutVersion": "1.0.0"}), "index.json": index}
+    members.update(("blobs/" + digest(blob).replace(":", "/"), blob) for blob in blobs)
+    folder = os.path.dirname(out) or "."
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".image.", delete=False) as file:
+        try:
+            with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive:
+                for name, data in sorted(members.items()):
+                    add(archive, name, data, mtime=when)
+            os.fchmod(file.fileno(), 0o644)
+            file.close()
+            os.rename(file.name, out)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def make(bin_folder, out):
+    """Writes the image; what it is, for print_result()."""
+    when = image_time()
+    version = read_version(bin_folder)
+    out = out or os.path.join(ROOT, f"build/spoke-{version}.tar")
+    entries = collect(bin_folder)
+    unpacked = sum(len(entry.data) for entry in entries.values() if entry.data)
+    if unpacked > MAX_MIB * MEBIBYTE:
+        largest = sorted(((len(e.data), path) for path, e in entries.items() if e.data), reverse=True)
+        names = ", ".join(f"{path} {size / MEBIBYTE:.1f}" for size, path in largest[:5])
+        raise Failure(f"{unpacked / MEBIBYTE:.1f} MiB unpacked, and {MAX_MIB} is the limit; the largest "
+                      f"files, in MiB: {names}")
+    layer = make_layer(entries, when)
+    packed = gzip.compress(layer, compresslevel=6, mtime=0)
+    config = make_config(layer, version, when)
+    manifest = to_json({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": descriptor("config.v1+json", config),
+        "layers": [descriptor("layer.v1.tar+gzip", packed)],
+    })
+    entry = descriptor("manifest.v1+json", manifest)
+    entry["platform"] = {"architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
+                         "os": "linux"}
+    name = f"{REPOSITORY}:{version}"
+    entry["annotations"] = {"io.containerd.image.name": name,
+                            "org.opencontainers.image.ref.name": version}
+    write_layout(out, (packed, config, manifest), entry, when)
+    return {"name": name, "digest": digest(manifest), "file": out, "files": len(entries),
+            "file_bytes": os.path.getsize(out), "unpacked_bytes": unpacked}
+
+
+def print_result(made, as_json):
+    if as_json:
+        print(json.dumps(made))
+        return
+    print(f"image     {made['name']}")
+    print(f"digest    {made['digest']}")
+    print(f"file      {made['file']}")
+    print(f"size      {made['file_bytes'] / MEBIBYTE:.1f} MiB, "
+          f"{made['unpacked_bytes'] / MEBIBYTE:.1f} MiB unpacked (at most {MAX_MIB})")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True, help="the folder of the four programs")
+    parser.add_argument("--out", default="", help="the tar file")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        print_result(make(arguments.bin, arguments.out), arguments.json)
+    except (Failure, OSError) as failure:
+        sys.exit(f"image.sh: {failure}")
+
+
+if __name__ == "__main__":
+    main()

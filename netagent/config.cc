@@ -284,9 +284,10 @@ void ReadMetrics(const ConfigMap& root, MetricsConfig* out) {
 }  // namespace
 
 absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::string& file,
-                                             const CheckDirectory& check_directory) {
+                                             const CheckDirectory& check_directory,
+                                             const config::VariableLookup& variables) {
   AgentConfig out;
-  config::ConfigText document = config::ConfigText::Parse(text, file);
+  config::ConfigText document = config::ConfigText::Parse(text, file, variables);
   const ConfigMap root = document.Root();
   root.String("node_name", &out.node_name, Need::kOptional);
   root.String("vm_id", &out.vm_id, Need::kOptional);

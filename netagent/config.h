@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lib/config/variables.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 #include "lib/rpc/credentials.h"
@@ -146,9 +147,11 @@ struct AgentConfig {
 
 using CheckDirectory = std::function<absl::Status(const std::string& path)>;
 
+// Values may name `variables` (lib/config/variables.h).
 // Errors: kInvalidArgument with one line "FILE:LINE: KEY: what is wrong" for each mistake, all at
 // once; missing directories are mistakes too.
 absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::string& file,
-                                             const CheckDirectory& check_directory);
+                                             const CheckDirectory& check_directory,
+                                             const config::VariableLookup& variables = {});
 
 }  // namespace spoke::netagent

@@ -49,6 +49,22 @@ TEST(AgentConfig, TheNetworkConfigurationIsWrittenOnlyWhereItIsAskedFor) {
               HasSubstr("conf_dir: no directory /none; create it first"));
 }
 
+TEST(AgentConfig, ValuesMayNameEnvironmentVariables) {
+  const auto lookup = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "NODE_NAME") return "node7";
+    return name == "HOST" ? std::optional<std::string>("10.0.0.1") : std::nullopt;
+  };
+  const auto config =
+      ParseAgentConfig("node_name: ${NODE_NAME}\nserver: ${HOST}:7443\ntls: {insecure: true}\n",
+                       "f", AllThere, lookup);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->node_name, "node7");
+  EXPECT_EQ(config->server, "10.0.0.1:7443");
+  const auto unset =
+      ParseAgentConfig("server: ${NONE}\ntls: {insecure: true}\n", "f", AllThere, lookup);
+  EXPECT_THAT(std::string(unset.status().message()), HasSubstr("f:1: server: "));
+}
+
 TEST(AgentConfig, MistakesAreReportedTogetherWithTheirLines) {
   const std::string text = Mistakes("tls: {insecure: true}\nmtu: 100\ncooldown: 30\nnick: eth1\n");
   EXPECT_THAT(text, HasSubstr("server"));

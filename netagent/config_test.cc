@@ -29,18 +29,21 @@ TEST(AgentConfig, DefaultsStandWhereTheFileIsSilent) {
 TEST(AgentConfig, TheNetworkConfigurationIsWrittenOnlyWhereItIsAskedFor) {
   const std::string base = "server: a:1\ntls: {insecure: true}\n";
   EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->cni, std::nullopt);
-  EXPECT_EQ(ParseAgentConfig(base + "cni: {}\n", "f", AllThere)->cni, ConflistConfig());
-  const auto config = ParseAgentConfig(
-      base + "cni_wait: 0s\ncni: {conf_dir: /d, conf_file: 05-a.conflist, content: /c}\n", "f",
-      AllThere);
+  EXPECT_EQ(ParseAgentConfig(base + "cni: {}\n", "f", AllThere)->cni, CniFilesConfig());
+  const auto config =
+      ParseAgentConfig(base +
+                           "cni_wait: 0s\ncni: {conf_dir: /d, conf_file: 05-a.conflist, content: "
+                           "/c, bin_dir: /b, plugin: /p/spoke}\n",
+                       "f", AllThere);
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->cni, (ConflistConfig{"/d", "05-a.conflist", "/c"}));
+  EXPECT_EQ(config->cni, (CniFilesConfig{"/d", "05-a.conflist", "/c", "/b", "/p/spoke"}));
   EXPECT_EQ(config->cni_wait, absl::ZeroDuration());
   for (const char* name : {"a.conf", "../a.conflist", ".conflist", ".a.conflist"}) {
     EXPECT_THAT(Mistakes(base + "cni: {conf_file: " + name + "}\n"),
                 HasSubstr("must be a file's name that ends in .conflist"))
         << name;
   }
+  EXPECT_THAT(Mistakes(base + "cni: {plugin: spoke}\n"), HasSubstr("must be the path of a file"));
   EXPECT_THAT(Mistakes(base + "cni: {conf_dir: /none}\n",
                        [](const std::string& path) {
                          return path == "/none" ? absl::NotFoundError("no directory /none")

@@ -138,9 +138,10 @@ void ReadCloud(const ConfigMap& root, const CheckDirectory& check, ServerConfig&
 }  // namespace
 
 absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std::string& file,
-                                               const CheckDirectory& check_directory) {
+                                               const CheckDirectory& check_directory,
+                                               const config::VariableLookup& variables) {
   ServerConfig out;
-  config::ConfigText document = config::ConfigText::Parse(text, file);
+  config::ConfigText document = config::ConfigText::Parse(text, file, variables);
   const ConfigMap root = document.Root();
   ReadListen(root, check_directory, out);
   config::ReadTls(root, &out.tls);

@@ -12,6 +12,7 @@
 #include "ipam-server/core/address_pool.h"
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/core/history.h"
+#include "lib/config/variables.h"
 #include "lib/ip/address.h"
 #include "lib/rpc/credentials.h"
 
@@ -37,9 +38,11 @@ struct ServerConfig {
 // Tells whether a directory exists: os::CheckDirectory, or a test's own.
 using CheckDirectory = std::function<absl::Status(const std::string& path)>;
 
+// Values may name `variables` (lib/config/variables.h).
 // Errors: kInvalidArgument with one line "FILE:LINE: KEY: what is wrong" for each mistake: unknown
 // keys, unparsable or overlapping CIDRs, missing directories and the rest, all at once.
 absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std::string& file,
-                                               const CheckDirectory& check_directory);
+                                               const CheckDirectory& check_directory,
+                                               const config::VariableLookup& variables = {});
 
 }  // namespace spoke::ipam

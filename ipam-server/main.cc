@@ -28,6 +28,7 @@
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
+#include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
 #include "lib/telemetry/metrics.h"
@@ -230,7 +231,8 @@ int main(int argc, char** argv) {
       {.about = "spoke-ipam-server decides which node has which pod addresses.",
        .config_path = "/etc/spoke/ipam-server.yaml"},
       [](std::string_view text, const std::string& file) {
-        return spoke::ipam::ParseServerConfig(text, file, &spoke::os::CheckDirectory);
+        return spoke::ipam::ParseServerConfig(text, file, &spoke::os::CheckDirectory,
+                                              &spoke::os::EnvironmentVariable);
       },
       &spoke::ipam::Serve);
 }

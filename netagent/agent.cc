@@ -19,11 +19,13 @@ namespace {
 
 constexpr absl::Duration kLongestWait = absl::Seconds(5);
 
-std::optional<ConflistSettings> ConflistOf(const AgentConfig& config) {
+std::optional<CniInstallSettings> CniInstallOf(const AgentConfig& config) {
   if (!config.cni) return std::nullopt;
-  return ConflistSettings{.directory = config.cni->conf_dir,
-                          .file = config.cni->conf_file,
-                          .source = config.cni->content};
+  return CniInstallSettings{.plugin_source = config.cni->plugin,
+                            .plugin_directory = config.cni->bin_dir,
+                            .conf_source = config.cni->content,
+                            .conf_directory = config.cni->conf_dir,
+                            .conf_file = config.cni->conf_file};
 }
 
 std::function<uint64_t()> RandomNumbers() {
@@ -146,7 +148,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
             return attachments_.DelAskedAt(key, written);
           },
           log_),
-      conflist_(ConflistOf(config), log_),
+      cni_installer_(CniInstallOf(config), log_),
       adds_(config.cni_wait, {.attachments = attachments_,
                               .server = session_,
                               .clock = clock_,
@@ -310,7 +312,7 @@ void Agent::Tick() {
   if (reporter_) reporter_->Tick();
   // After all that may have made an address idle.
   adds_.Tick();
-  if (conflist_.pending()) conflist_.Tick(CanServe(), clock_.Now());
+  cni_installer_.Tick(CanServe(), clock_.Now());
 }
 
 absl::Duration Agent::UntilNextWake() const {

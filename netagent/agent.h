@@ -17,8 +17,8 @@
 #include "lib/telemetry/log.h"
 #include "netagent/cni/add_service.h"
 #include "netagent/cni/cni_handler.h"
+#include "netagent/cni/cni_installer.h"
 #include "netagent/cni/cni_server.h"
-#include "netagent/cni/conflist.h"
 #include "netagent/cni/tombstones.h"
 #include "netagent/config.h"
 #include "netagent/journal/journal.h"
@@ -144,7 +144,7 @@ class Agent {
   std::optional<TrafficReporter> reporter_;  // When somebody counts.
   std::optional<PolicyProber> policy_prober_;
   Tombstones tombstones_;
-  ConflistKeeper conflist_;
+  CniInstaller cni_installer_;
   std::optional<CniServer> cni_;  // Before those who hold its responders.
   AddService adds_;
   CniHandler handler_;

@@ -35,7 +35,7 @@ class AgentTest : public testing::Test {
     config_.cni_socket = dir_.File("cni.sock");
     config_.state_dir = dir_.path();
     config_.cooldown = absl::ZeroDuration();
-    config_.cni = ConflistConfig{.conf_dir = dir_.path(), .content = dir_.File("source")};
+    config_.cni = CniFilesConfig{.conf_dir = dir_.path(), .content = dir_.File("source")};
     EXPECT_TRUE(os::WriteFileAtomic(dir_.File("source"), "{}", os::Durability::kVisible).ok());
     // What a server has said to an earlier agent.
     auto opened = OpenJournal(JournalPath()).value();
@@ -178,7 +178,7 @@ TEST_F(AgentTest, TheNetworkConfigurationAppearsWithTheFirstAddress) {
   const std::string conflist = dir_.File("10-spoke.conflist");
   EXPECT_FALSE(os::ReadFile(conflist).ok());
   Start();
-  for (int i = 0; i < 1000 && log_.Count("conflist_written") == 0; ++i) {
+  for (int i = 0; i < 1000 && log_.Count("cni_in_place") == 0; ++i) {
     absl::SleepFor(absl::Milliseconds(1));
   }
   EXPECT_EQ(os::ReadFile(conflist).value(), "{}");

@@ -193,6 +193,16 @@ void ReadEgress(const ConfigMap& root, EgressConfig* out) {
   ReadNatHost(map, &out->nat_host);
 }
 
+// "/usr/lib/cni/spoke": the last part becomes the name of the copy.
+absl::Status TakeFilePath(std::string_view text, std::string* out) {
+  if (text.front() != '/' || text.back() == '/') {
+    return absl::InvalidArgumentError(
+        fmt::format("must be the path of a file, from /, not '{}'", text));
+  }
+  *out = std::string(text);
+  return absl::OkStatus();
+}
+
 // A file's name that runtimes load, in the directory and nowhere else.
 absl::Status TakeConflistName(std::string_view text, std::string* out) {
   const auto ends_with = [&](std::string_view end) {
@@ -207,16 +217,20 @@ absl::Status TakeConflistName(std::string_view text, std::string* out) {
   return absl::OkStatus();
 }
 
-void ReadConflist(const ConfigMap& root, const CheckDirectory& check,
-                  std::optional<ConflistConfig>* conflist) {
+void ReadCniFiles(const ConfigMap& root, const CheckDirectory& check,
+                  std::optional<CniFilesConfig>* files) {
   if (!root.Has("cni")) return;
-  ConflistConfig& out = conflist->emplace();
+  CniFilesConfig& out = files->emplace();
   const ConfigMap map = root.Map("cni", Need::kOptional);
   map.String("conf_dir", &out.conf_dir, Need::kOptional);
   RequireDirectory(map, "conf_dir", out.conf_dir, check);
   map.Custom("conf_file", Need::kOptional,
              [&](std::string_view text) { return TakeConflistName(text, &out.conf_file); });
   map.String("content", &out.content, Need::kOptional);
+  map.String("bin_dir", &out.bin_dir, Need::kOptional);
+  if (!out.bin_dir.empty()) RequireDirectory(map, "bin_dir", out.bin_dir, check);
+  map.Custom("plugin", Need::kOptional,
+             [&](std::string_view text) { return TakeFilePath(text, &out.plugin); });
 }
 
 // "127.0.0.1:9465", "[::1]:9465", or "off", which becomes empty.
@@ -284,9 +298,10 @@ void ReadMetrics(const ConfigMap& root, MetricsConfig* out) {
 }  // namespace
 
 absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::string& file,
-                                             const CheckDirectory& check_directory) {
+                                             const CheckDirectory& check_directory,
+                                             const config::VariableLookup& variables) {
   AgentConfig out;
-  config::ConfigText document = config::ConfigText::Parse(text, file);
+  config::ConfigText document = config::ConfigText::Parse(text, file, variables);
   const ConfigMap root = document.Root();
   root.String("node_name", &out.node_name, Need::kOptional);
   root.String("vm_id", &out.vm_id, Need::kOptional);
@@ -299,7 +314,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.Duration("cni_wait", &out.cni_wait, Need::kOptional,
                 {absl::ZeroDuration(), absl::Minutes(4)});
   root.Bool("strict_status", &out.strict_status, Need::kOptional);
-  ReadConflist(root, check_directory, &out.cni);
+  ReadCniFiles(root, check_directory, &out.cni);
   root.String("state_dir", &out.state_dir, Need::kOptional);
   RequireDirectory(root, "state_dir", out.state_dir, check_directory);
   root.Duration("cooldown", &out.cooldown, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});

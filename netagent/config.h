@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lib/config/variables.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 #include "lib/rpc/credentials.h"
@@ -28,13 +29,17 @@ struct AzureConfig {
   bool operator==(const AzureConfig&) const = default;
 };
 
-// The network configuration that the agent puts where the runtime looks for it, once it can serve.
-struct ConflistConfig {
+// The plugin and the network configuration that the agent puts where the runtime looks for them,
+// once it can serve.
+struct CniFilesConfig {
   std::string conf_dir = "/etc/cni/net.d";
   std::string conf_file = "10-spoke.conflist";
   std::string content = "/usr/share/spoke/10-spoke.conflist";  // The file it is a copy of.
 
-  bool operator==(const ConflistConfig&) const = default;
+  std::string bin_dir;                        // Empty: the plugin is not copied.
+  std::string plugin = "/usr/lib/cni/spoke";  // Which becomes bin_dir/spoke.
+
+  bool operator==(const CniFilesConfig&) const = default;
 };
 
 // Counting, isolation and egress.
@@ -127,7 +132,7 @@ struct AgentConfig {
   // STATUS fails also while pods have all addresses of the node. Kubernetes takes a node whose
   // network plugin is not ready for broken, and after five minutes evicts the pods that run there.
   bool strict_status = false;
-  std::optional<ConflistConfig> cni;  // nullopt: the agent writes no network configuration.
+  std::optional<CniFilesConfig> cni;              // nullopt: the agent installs neither.
   std::string state_dir = "/run/spoke/netagent";  // On tmpfs.
   absl::Duration cooldown = absl::Seconds(30);
   uint32_t mtu = 0;                           // Bytes; 0: the NIC's.
@@ -146,9 +151,11 @@ struct AgentConfig {
 
 using CheckDirectory = std::function<absl::Status(const std::string& path)>;
 
+// Values may name `variables` (lib/config/variables.h).
 // Errors: kInvalidArgument with one line "FILE:LINE: KEY: what is wrong" for each mistake, all at
 // once; missing directories are mistakes too.
 absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::string& file,
-                                             const CheckDirectory& check_directory);
+                                             const CheckDirectory& check_directory,
+                                             const config::VariableLookup& variables = {});
 
 }  // namespace spoke::netagent

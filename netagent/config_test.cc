@@ -29,24 +29,43 @@ TEST(AgentConfig, DefaultsStandWhereTheFileIsSilent) {
 TEST(AgentConfig, TheNetworkConfigurationIsWrittenOnlyWhereItIsAskedFor) {
   const std::string base = "server: a:1\ntls: {insecure: true}\n";
   EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->cni, std::nullopt);
-  EXPECT_EQ(ParseAgentConfig(base + "cni: {}\n", "f", AllThere)->cni, ConflistConfig());
-  const auto config = ParseAgentConfig(
-      base + "cni_wait: 0s\ncni: {conf_dir: /d, conf_file: 05-a.conflist, content: /c}\n", "f",
-      AllThere);
+  EXPECT_EQ(ParseAgentConfig(base + "cni: {}\n", "f", AllThere)->cni, CniFilesConfig());
+  const auto config =
+      ParseAgentConfig(base +
+                           "cni_wait: 0s\ncni: {conf_dir: /d, conf_file: 05-a.conflist, content: "
+                           "/c, bin_dir: /b, plugin: /p/spoke}\n",
+                       "f", AllThere);
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->cni, (ConflistConfig{"/d", "05-a.conflist", "/c"}));
+  EXPECT_EQ(config->cni, (CniFilesConfig{"/d", "05-a.conflist", "/c", "/b", "/p/spoke"}));
   EXPECT_EQ(config->cni_wait, absl::ZeroDuration());
   for (const char* name : {"a.conf", "../a.conflist", ".conflist", ".a.conflist"}) {
     EXPECT_THAT(Mistakes(base + "cni: {conf_file: " + name + "}\n"),
                 HasSubstr("must be a file's name that ends in .conflist"))
         << name;
   }
+  EXPECT_THAT(Mistakes(base + "cni: {plugin: spoke}\n"), HasSubstr("must be the path of a file"));
   EXPECT_THAT(Mistakes(base + "cni: {conf_dir: /none}\n",
                        [](const std::string& path) {
                          return path == "/none" ? absl::NotFoundError("no directory /none")
                                                 : absl::OkStatus();
                        }),
               HasSubstr("conf_dir: no directory /none; create it first"));
+}
+
+TEST(AgentConfig, ValuesMayNameEnvironmentVariables) {
+  const auto lookup = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "NODE_NAME") return "node7";
+    return name == "HOST" ? std::optional<std::string>("10.0.0.1") : std::nullopt;
+  };
+  const auto config =
+      ParseAgentConfig("node_name: ${NODE_NAME}\nserver: ${HOST}:7443\ntls: {insecure: true}\n",
+                       "f", AllThere, lookup);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->node_name, "node7");
+  EXPECT_EQ(config->server, "10.0.0.1:7443");
+  const auto unset =
+      ParseAgentConfig("server: ${NONE}\ntls: {insecure: true}\n", "f", AllThere, lookup);
+  EXPECT_THAT(std::string(unset.status().message()), HasSubstr("f:1: server: "));
 }
 
 TEST(AgentConfig, MistakesAreReportedTogetherWithTheirLines) {

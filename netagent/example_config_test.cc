@@ -16,7 +16,7 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->nic, defaults.nic);
   EXPECT_EQ(config->cni_socket, defaults.cni_socket);
   EXPECT_EQ(config->cni_wait, defaults.cni_wait);
-  EXPECT_EQ(config->cni, ConflistConfig());
+  EXPECT_EQ(config->cni, CniFilesConfig());
   EXPECT_EQ(config->state_dir, defaults.state_dir);
   EXPECT_EQ(config->cooldown, defaults.cooldown);
   EXPECT_EQ(config->mtu, defaults.mtu);

@@ -17,6 +17,7 @@
 #include "lib/daemon/daemon_main.h"
 #include "lib/http/curl_transport.h"
 #include "lib/os/clock.h"
+#include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
 #include "lib/os/subprocess.h"
@@ -295,7 +296,8 @@ int main(int argc, char** argv) {
        .statements = {{"--claims", "Print what of the kernel is the agent's own, and why",
                        &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}}},
       [](std::string_view text, const std::string& file) {
-        return spoke::netagent::ParseAgentConfig(text, file, &spoke::os::CheckDirectory);
+        return spoke::netagent::ParseAgentConfig(text, file, &spoke::os::CheckDirectory,
+                                                 &spoke::os::EnvironmentVariable);
       },
       &spoke::netagent::Run);
 }

@@ -148,6 +148,26 @@ void RequireMap(ConfigDocument& document, std::string_view what) {
            : fmt::format("the {} must be a map (key: value), not {}", what, NameOf(root.kind))});
 }
 
+// Puts values in place of variables, everywhere. Recursion ends at kMaxConfigDepth.
+// NOLINTNEXTLINE(misc-no-recursion)
+void Expand(YamlNode& node, const std::string& path, const VariableLookup& variables,
+            std::vector<Mistake>& mistakes) {
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    Expand(node.items[i], JoinPath(path, i), variables, mistakes);
+  }
+  for (YamlEntry& entry : node.entries) {
+    Expand(entry.value, JoinPath(path, entry.key), variables, mistakes);
+  }
+  if (node.kind != YamlKind::kText) return;
+  absl::StatusOr<std::string> expanded = ExpandVariables(node.text, variables);
+  if (expanded.ok()) {
+    node.text = *std::move(expanded);
+  } else {
+    node.refused = true;
+    mistakes.push_back({node.line, path, std::string(base::MessageOf(expanded.status()))});
+  }
+}
+
 std::string_view Wanted(YamlKind kind) { return kind == YamlKind::kText ? "text" : NameOf(kind); }
 
 }  // namespace
@@ -208,7 +228,7 @@ const YamlNode* ConfigMap::Value(std::string_view key, Need need, YamlKind kind)
     Note(entry->line, JoinPath(path_, key), WrongKind(entry->value, Wanted(kind)));
     return nullptr;
   }
-  return &entry->value;
+  return entry->value.refused ? nullptr : &entry->value;
 }
 
 const YamlNode* ConfigMap::PlainText(std::string_view key, Need need, std::string_view what) const {
@@ -342,11 +362,14 @@ void ConfigMap::CustomList(std::string_view key, Need need, const ParseText& par
 bool ConfigMap::ReadTexts(std::string_view key, Need need, const ParseText& parse) const {
   const YamlNode* list = Value(key, need, YamlKind::kList);
   if (list == nullptr) return false;
+  bool whole = true;
   const size_t mistakes_before = document_->mistakes.size();
   for (size_t i = 0; i < list->items.size(); ++i) {
     const YamlNode& item = list->items[i];
     std::string path = JoinPath(JoinPath(path_, key), i);
-    if (item.kind != YamlKind::kText) {
+    if (item.refused) {
+      whole = false;
+    } else if (item.kind != YamlKind::kText) {
       Note(item.line, std::move(path), WrongKind(item, "text"));
     } else if (item.text.empty()) {
       Note(item.line, std::move(path), "must not be empty text");
@@ -354,7 +377,7 @@ bool ConfigMap::ReadTexts(std::string_view key, Need need, const ParseText& pars
       Note(item.line, std::move(path), std::string(base::MessageOf(status)));
     }
   }
-  return document_->mistakes.size() == mistakes_before;
+  return whole && document_->mistakes.size() == mistakes_before;
 }
 
 void ConfigMap::Error(std::string_view key, std::string message) const {
@@ -367,11 +390,13 @@ ConfigText::ConfigText(ConfigText&&) noexcept = default;
 ConfigText& ConfigText::operator=(ConfigText&&) noexcept = default;
 ConfigText::~ConfigText() = default;
 
-ConfigText ConfigText::Parse(std::string_view text, std::string file) {
+ConfigText ConfigText::Parse(std::string_view text, std::string file,
+                             const VariableLookup& variables) {
   auto document = std::make_unique<ConfigDocument>();
   document->file = std::move(file);
   document->readable = ParseYaml(text, &document->root, &document->mistakes);
   if (document->readable) RequireMap(*document, "file");
+  if (document->readable && variables) Expand(document->root, "", variables, document->mistakes);
   return ConfigText(std::move(document));
 }
 

@@ -30,6 +30,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "lib/config/mistake.h"
+#include "lib/config/variables.h"
 
 namespace spoke::config {
 
@@ -133,7 +134,9 @@ class ConfigMap {
 class ConfigText {
  public:
   // Always gives an object; what is wrong with `text` is in Finish(). `file` is the name shown.
-  static ConfigText Parse(std::string_view text, std::string file);
+  // Values may name what `variables` knows (variables.h); without it they stand for themselves.
+  static ConfigText Parse(std::string_view text, std::string file,
+                          const VariableLookup& variables = {});
 
   // The same for each document of a file that may hold several, divided by "---"; those that hold
   // nothing are left out. Lines are those of the file. At least one; one that cannot be read is the

@@ -318,6 +318,17 @@ std::string Quoted(std::string_view text) {
   return quoted + "\"";
 }
 
+bool IsPlainText(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = Utf8SequenceLength(text, at);
+    if (length == 0 || IsForbiddenControl(text[at]) || text[at] == '\n' || text[at] == '\r') {
+      return false;
+    }
+    at += length;
+  }
+  return true;
+}
+
 std::string JoinPath(std::string_view map, std::string_view key) {
   const bool plain = !key.empty() && key.size() <= kMaxQuotedBytes &&
                      std::all_of(key.begin(), key.end(), [](char c) {

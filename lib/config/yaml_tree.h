@@ -32,6 +32,7 @@ struct YamlNode {
   YamlKind kind = YamlKind::kEmpty;
   int line = 1;  // 1 is the first.
   bool quoted = false;
+  bool refused = false;            // A mistake of it is on record: readers pass it over.
   std::string text;                // kText.
   std::vector<YamlNode> items;     // kList.
   std::vector<YamlEntry> entries;  // kMap, in the order of the file; keys are unique.
@@ -54,6 +55,9 @@ std::string JoinPath(std::string_view list, size_t item);
 
 // `text` in double quotes on one line: long text is cut, control characters are escaped.
 std::string Quoted(std::string_view text);
+
+// Whether `text` is UTF-8 without control characters, a tab excepted.
+bool IsPlainText(std::string_view text);
 
 // Parses `text`, appending to `mistakes`. True when `*root` is a whole tree, though it may lack
 // what was refused; false when the text has no readable shape, and then `*root` is not to be used.

@@ -23,8 +23,20 @@ bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) 
   for (const Statement& statement : line.statements) {
     asked.push_back(app.add_flag(statement.option, statement.help));
   }
-  if (!asked.empty()) {
-    app.add_option("-o,--output", format, "How that is printed")
+  std::vector<std::vector<const CLI::Option*>> flags(line.commands.size());
+  std::vector<CLI::Option*> commands;
+  for (size_t i = 0; i < line.commands.size(); ++i) {
+    const Command& command = line.commands[i];
+    commands.push_back(app.add_flag(command.option, command.help));
+    for (const CLI::Option* other : asked)
+      commands.back()->excludes(app.get_option(other->get_name()));
+    for (size_t j = 0; j < i; ++j) commands.back()->excludes(commands[j]);
+    for (const Command::Flag& flag : command.flags) {
+      flags[i].push_back(app.add_flag(flag.option, flag.help)->needs(commands.back()));
+    }
+  }
+  if (!asked.empty() || !commands.empty()) {
+    app.add_option("-o,--output", format, "How their answers are printed")
         ->check(CLI::IsMember({"table", "json"}))
         ->capture_default_str();
   }
@@ -40,6 +52,14 @@ bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) 
     const std::string text = format == "json" ? statement.json() : statement.table();
     exit_code = std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? kExitFailure : 0;
     return false;
+  }
+  line.request.json = format == "json";
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (commands[i]->count() == 0) continue;
+    line.asked = &line.commands[i];
+    for (const CLI::Option* flag : flags[i]) {
+      if (flag->count() > 0) line.request.flags.insert(flag->get_name());
+    }
   }
   return true;
 }

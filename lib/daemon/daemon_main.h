@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,19 +28,55 @@ struct Statement {
   std::function<std::string()> json;   // With -o json.
 };
 
+// What a command was asked with.
+struct CommandRequest {
+  std::set<std::string> flags;  // Those of its own that were given.
+  bool json = false;            // -o json.
+};
+
+// Something the program does instead of its work, with its configuration.
+struct Command {
+  struct Flag {
+    std::string option;  // "--with-pods"; an error without the command.
+    std::string help;
+  };
+  std::string option;  // "--cleanup"
+  std::string help;
+  std::vector<Flag> flags = {};
+  // Given the text and name of the configuration file; returns the exit code. See WithConfig().
+  std::function<int(std::string_view text, const std::string& file, const CommandRequest& request)>
+      run;
+};
+
 struct CommandLine {
   std::string about;          // One sentence, for --help.
   std::string config_path;    // In: the default; out: what --config says.
   bool check_config = false;  // Out: check the file and do nothing else.
   std::vector<Statement> statements = {};
+  std::vector<Command> commands = {};
+  const Command* asked = nullptr;  // Out: the one of `commands` that is asked for.
+  CommandRequest request = {};     // Out: how.
 };
 
-// Parses --config, --check-config, --help, --version and the statements' options, and prints what
-// the last three ask for. True: go on; false: end with `exit_code`.
+// Parses --config, --check-config, --help, --version, and the options of statements and commands,
+// and prints what help, version and statements ask for. True: go on; false: end with `exit_code`.
 bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code);
 
 // Calls `body` and makes what it throws, which nothing is meant to, a failure with a message.
 int Guarded(const std::function<int()>& body);
+
+// A command's `run` that parses the configuration with `parse` and goes on with `run(config,
+// request)`; a configuration that is wrong is usage that is wrong.
+template <typename Parse, typename Run>
+auto WithConfig(Parse parse, Run run) {
+  return [parse = std::move(parse), run = std::move(run)](
+             std::string_view text, const std::string& file, const CommandRequest& request) -> int {
+    const auto config = parse(text, file);
+    if (config.ok()) return run(*config, request);
+    fmt::print(stderr, "{}\n", base::MessageOf(config.status()));
+    return kExitUsage;
+  };
+}
 
 // `parse` is text and file name to absl::StatusOr<Config>, and Config has a bool `debug`; `serve`
 // works until a signal, and returns why it could not. Returns the exit code.
@@ -53,6 +90,7 @@ int Main(int argc, char** argv, CommandLine line, const Parse& parse, const Serv
       fmt::print(stderr, "{}\n", base::MessageOf(text.status()));
       return kExitUsage;
     }
+    if (line.asked != nullptr) return line.asked->run(*text, line.config_path, line.request);
     const auto config = parse(std::string_view(*text), line.config_path);
     if (!config.ok()) {
       fmt::print(stderr, "{}\n", base::MessageOf(config.status()));

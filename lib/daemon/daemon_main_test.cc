@@ -14,6 +14,11 @@ struct Config {
   bool debug = false;
 };
 
+absl::StatusOr<Config> Parse(std::string_view text, const std::string& file) {
+  if (text != "good") return absl::InvalidArgumentError(file + ":1: bad");
+  return Config{};
+}
+
 class DaemonMainTest : public testing::Test {
  protected:
   DaemonMainTest() { std::ofstream(path_) << "good"; }
@@ -34,12 +39,17 @@ class DaemonMainTest : public testing::Test {
                          [this] {
                            said_ += "json,";
                            return std::string();
-                         }}}},
-        [](std::string_view text, const std::string& file) -> absl::StatusOr<Config> {
-          if (text != "good") return absl::InvalidArgumentError(file + ":1: bad");
-          return Config{};
-        },
-        [this](const Config&, telemetry::Log&) {
+                         }}},
+         .commands = {{.option = "--do",
+                       .help = "Does it",
+                       .flags = {{"--more", "More of it"}},
+                       .run = WithConfig(&Parse,
+                                         [this](const Config&, const CommandRequest& request) {
+                                           did_ += request.flags.contains("--more") ? "more" : "do";
+                                           did_ += request.json ? ",json;" : ";";
+                                           return command_code_;
+                                         })}}},
+        &Parse, [this](const Config&, telemetry::Log&) {
           ++served_;
           if (throws_) throw std::runtime_error("a library's fault");
           return outcome_;
@@ -51,6 +61,8 @@ class DaemonMainTest : public testing::Test {
   absl::Status outcome_;
   bool throws_ = false;
   std::string said_;
+  std::string did_;
+  int command_code_ = 0;
   int served_ = 0;
 };
 
@@ -85,6 +97,20 @@ TEST_F(DaemonMainTest, AStatementNeedsNoConfigurationAndIsAllThatIsDone) {
   EXPECT_EQ(said_, "table,json,");
   EXPECT_EQ(Run({"--say", "-o", "poem"}), 2);
   EXPECT_EQ(said_, "table,json,");
+  EXPECT_EQ(served_, 0);
+}
+
+TEST_F(DaemonMainTest, ACommandHasTheConfigurationAndIsAllThatIsDone) {
+  EXPECT_EQ(Run({"--do"}), 0);
+  command_code_ = 1;
+  EXPECT_EQ(Run({"--do", "--more", "-o", "json"}), 1);
+  EXPECT_EQ(did_, "do;more,json;");
+  EXPECT_EQ(Run({"--more"}), 2);
+  EXPECT_EQ(Run({"--do", "--say"}), 2);
+  std::ofstream(path_) << "bad";
+  EXPECT_EQ(Run({"--do"}), 2);
+  EXPECT_EQ(Run({"--do", "--config", dir_.File("none.yaml")}), 2);
+  EXPECT_EQ(did_, "do;more,json;");
   EXPECT_EQ(served_, 0);
 }
 

@@ -172,6 +172,16 @@ class Encoder {
     return End();
   }
 
+  absl::Status Encode(const DeleteRule& change) {
+    RETURN_IF_ERROR(CheckName(change.chain));
+    // Without a handle the message would mean every rule of the chain.
+    if (change.handle == 0) return absl::InvalidArgumentError("a rule has no handle 0");
+    const OwnedRule doomed = NewRule(change.chain);
+    nftnl_rule_set_u64(doomed.get(), NFTNL_RULE_HANDLE, change.handle);
+    nftnl_rule_nlmsg_build_payload(Begin(NFT_MSG_DELRULE, 0), doomed.get());
+    return End();
+  }
+
   absl::Status Encode(const AddSet& change) {
     RETURN_IF_ERROR(CheckName(change.set.name));
     RETURN_IF_ERROR(CheckSet(change.set));

@@ -339,6 +339,11 @@ struct DeleteChain {
 struct AddRule {
   Rule rule;
 };
+// By the handle that RuleReading has of it: the kernel never gives one twice in a table.
+struct DeleteRule {
+  std::string chain;
+  uint64_t handle = 0;
+};
 struct AddSet {
   Set set;
 };
@@ -380,8 +385,8 @@ struct DeleteDevices {
 };
 
 using Change = std::variant<AddTable, DeleteTable, AddChain, FlushChain, DeleteChain, AddRule,
-                            AddSet, DeleteSet, AddElements, DeleteElements, FlushSet, AddCounter,
-                            DeleteCounter, AddDevices, DeleteDevices>;
+                            DeleteRule, AddSet, DeleteSet, AddElements, DeleteElements, FlushSet,
+                            AddCounter, DeleteCounter, AddDevices, DeleteDevices>;
 
 struct Step {
   TableKey table;

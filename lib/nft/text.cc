@@ -333,6 +333,7 @@ StepTitle TitleParts(const Change& change) {
     StepTitle operator()(const FlushChain& c) { return {"flush chain", c.chain}; }
     StepTitle operator()(const DeleteChain& c) { return {"delete chain", c.chain}; }
     StepTitle operator()(const AddRule& c) { return {"add rule", c.rule.chain}; }
+    StepTitle operator()(const DeleteRule& c) { return {"delete rule of", c.chain}; }
     StepTitle operator()(const AddSet& c) { return {"add set", c.set.name}; }
     StepTitle operator()(const DeleteSet& c) { return {"delete set", c.set}; }
     StepTitle operator()(const AddElements& c) { return {"add element", c.set}; }

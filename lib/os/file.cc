@@ -27,10 +27,14 @@ absl::Status WriteAll(int fd, std::string_view content, const std::string& path)
 }
 
 absl::Status WriteTemporary(const std::string& path, std::string_view content,
-                            Durability durability) {
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+                            Durability durability, mode_t mode) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "create " + path);
   RETURN_IF_ERROR(WriteAll(fd.get(), content, path));
+  // A program that others cannot run is of no use to them, whatever the umask.
+  if ((mode & S_IXUSR) != 0 && ::fchmod(fd.get(), mode) < 0) {
+    return base::ErrnoToStatus(errno, "make executable " + path);
+  }
   if (durability == Durability::kSurvivesPower && ::fsync(fd.get()) < 0) {
     return base::ErrnoToStatus(errno, "sync " + path);
   }
@@ -58,9 +62,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) 
 }
 
 absl::Status WriteFileAtomic(const std::string& path, std::string_view content,
-                             Durability durability) {
+                             Durability durability, mode_t mode) {
   const std::string temporary = path + ".tmp";
-  absl::Status status = WriteTemporary(temporary, content, durability);
+  absl::Status status = WriteTemporary(temporary, content, durability, mode);
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
     status = base::ErrnoToStatus(errno, "rename " + temporary + " to " + path);
   }

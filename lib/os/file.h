@@ -1,6 +1,8 @@
 // Whole files: read, and replace atomically. Thread-safe (no state).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -20,10 +22,11 @@ enum class Durability {
 // `max_bytes`), kInternal.
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes = 64UL << 20);
 
-// Replaces `path` by way of a temporary file in the same directory and rename(2). On error the old
-// file is as it was and the temporary one is gone. Errors: as errno says, with the path.
+// Replaces `path` by way of a temporary file in the same directory, PATH.tmp, and rename(2). On
+// error the old file is as it was and the temporary one is gone. `mode`: its permissions; those of
+// a program as they are, others less the umask. Errors: as errno says, with the path.
 absl::Status WriteFileAtomic(const std::string& path, std::string_view content,
-                             Durability durability);
+                             Durability durability, mode_t mode = 0644);
 
 // Whether `path` is an existing directory. Errors: kNotFound, kFailedPrecondition (not a
 // directory).

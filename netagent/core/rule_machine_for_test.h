@@ -123,6 +123,7 @@ class RuleMachine {
     CheckKeys(change.rule);
     rules_[change.rule.chain].push_back(change.rule);
   }
+  void Do(const nft::DeleteRule& change) { ADD_FAILURE() << "rules of " << change.chain; }
   void Do(const nft::AddSet& change) {
     const auto [at, fresh] = sets_.emplace(change.set.name, Held{.set = change.set});
     EXPECT_TRUE(fresh || at->second.set == change.set) << change.set.name;

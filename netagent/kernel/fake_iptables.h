@@ -36,6 +36,25 @@ class FakeIptables final : public Iptables {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<size_t> Erase(const std::vector<PublishedRule>& rules) override {
+    const absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+    size_t erased = 0;
+    for (const PublishedRule& rule : rules) {
+      for (IptablesTable& table : v4_) {
+        if (table.name != kPublishedTable) continue;
+        const auto found =
+            std::find_if(table.rules.begin(), table.rules.end(), [&](const IptablesRule& held) {
+              return held.chain == rule.chain && held.text == rule.Text();
+            });
+        if (found == table.rules.end()) continue;
+        table.rules.erase(found);
+        ++erased;
+      }
+    }
+    return erased;
+  }
+
   // As somebody else would.
   void Add(ip::Family family, const std::string& table, IptablesRule rule) {
     const absl::MutexLock lock(&mutex_);

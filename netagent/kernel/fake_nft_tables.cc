@@ -114,6 +114,15 @@ class FakeNftTables::Editor {
     return absl::OkStatus();
   }
 
+  absl::Status Do(const nft::DeleteRule& change) {
+    if (change.handle == 0) return absl::InvalidArgumentError("a rule has no handle 0");
+    const auto found = table_->chains.find(change.chain);
+    if (found == table_->chains.end()) return Missing("chain", change.chain);
+    const size_t erased = std::erase_if(
+        found->second.rules, [&](const RuleState& rule) { return rule.handle == change.handle; });
+    return erased == 0 ? Missing("rule of", change.chain) : absl::OkStatus();
+  }
+
   absl::Status Do(const nft::AddRule& change) {
     const nft::Rule& rule = change.rule;
     RETURN_IF_ERROR(nft::CheckRule(rule));

@@ -12,7 +12,7 @@
 
 namespace spoke::netagent {
 
-// Of the network namespace of the calling thread. Read() may be called from any thread, Append()
+// Of the network namespace of the calling thread. Read() may be called from any thread, the others
 // from one.
 class Iptables {
  public:
@@ -28,6 +28,12 @@ class Iptables {
   // they are missing. What is there keeps its counters. Errors: as Read(); the first rules may have
   // been added then.
   virtual absl::Status Append(const std::vector<PublishedRule>& rules) = 0;
+
+  // Takes each of the rules out of its chain, once where it stands there more than once; those that
+  // are not there are passed over. How many were taken out. What others have keeps its counters. A
+  // table that holds nothing then but chains as Append() makes them goes too, where tables can go.
+  // Errors: as Read(); the first rules may have been taken out then.
+  virtual absl::StatusOr<size_t> Erase(const std::vector<PublishedRule>& rules) = 0;
 };
 
 }  // namespace spoke::netagent

@@ -110,4 +110,25 @@ TEST_P(IptablesContract, WhatHasBeenCountedStaysCounted) {
   EXPECT_THAT(MissingRules(wanted, after), testing::IsEmpty());
 }
 
+TEST_P(IptablesContract, WhatIsErasedIsGoneAndWhatOthersHaveStays) {
+  EXPECT_EQ(iptables().Erase(Wanted()).value(), 0U);
+  ASSERT_TRUE(iptables().Append(Wanted()).ok());
+  world().AddTheirs();
+  ASSERT_TRUE(iptables().Append(Wanted("192.168.7.0/24")).ok());
+  EXPECT_EQ(iptables().Erase(Wanted()).value(), 4U);
+  EXPECT_EQ(iptables().Erase(Wanted()).value(), 0U);
+  EXPECT_EQ(MissingRules(Wanted(), Mangle()).size(), 4U);
+  EXPECT_THAT(MissingRules(Wanted("192.168.7.0/24"), Mangle()), testing::IsEmpty());
+  EXPECT_EQ(CountForeignRules({}, Mangle()), 5U);
+}
+
+TEST_P(IptablesContract, ARuleThatIsThereTwiceIsErasedOnce) {
+  const auto wanted = Wanted();
+  ASSERT_TRUE(iptables().Append({wanted[1], wanted[1]}).ok());
+  EXPECT_EQ(iptables().Erase({wanted[1]}).value(), 1U);
+  EXPECT_EQ(CountForeignRules({}, Mangle()), 1U);
+  EXPECT_EQ(iptables().Erase({wanted[1]}).value(), 1U);
+  EXPECT_EQ(CountForeignRules({}, Mangle()), 0U);
+}
+
 }  // namespace spoke::netagent

@@ -94,6 +94,22 @@ absl::StatusOr<std::vector<IptablesTable>> LegacyIptables::Read(
   return tables;
 }
 
+absl::StatusOr<size_t> LegacyIptables::Erase(const std::vector<PublishedRule>& rules) {
+  ASSIGN_OR_RETURN(const std::vector<IptablesTable> tables,
+                   Read(ip::Family::kV4, {std::string(kPublishedTable)}));
+  const std::vector<PublishedRule> missing = MissingRules(rules, tables);
+  size_t erased = 0;
+  for (const PublishedRule& rule : rules) {
+    if (std::find(missing.begin(), missing.end(), rule) != missing.end()) continue;
+    std::vector<std::string> command = {settings_.programs->iptables, "-w", kLockSeconds, "-t",
+                                        std::string(kPublishedTable), "-D", rule.chain};
+    for (std::string& argument : rule.Arguments()) command.push_back(std::move(argument));
+    RETURN_IF_ERROR(OutputOf(settings_.run, command).status());
+    ++erased;
+  }
+  return erased;
+}
+
 absl::Status LegacyIptables::Append(const std::vector<PublishedRule>& rules) {
   if (!settings_.programs) return absl::UnimplementedError("iptables-legacy is not installed");
   for (const PublishedRule& rule : rules) {

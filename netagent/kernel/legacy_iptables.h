@@ -43,6 +43,7 @@ class LegacyIptables final : public Iptables {
   absl::StatusOr<std::vector<IptablesTable>> Read(ip::Family family,
                                                   const std::vector<std::string>& names) override;
   absl::Status Append(const std::vector<PublishedRule>& rules) override;
+  absl::StatusOr<size_t> Erase(const std::vector<PublishedRule>& rules) override;
 
  private:
   const Settings settings_;

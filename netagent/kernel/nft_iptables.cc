@@ -55,15 +55,22 @@ absl::Status ReadChains(netlink::Socket& socket, ip::Family family,
       });
 }
 
-absl::Status ReadRules(netlink::Socket& socket, ip::Family family, IptablesTable& table) {
+// `handles`, where it is given, gets those of table.rules, in the same order.
+absl::Status ReadRules(netlink::Socket& socket, ip::Family family, IptablesTable& table,
+                       std::vector<uint64_t>* handles = nullptr) {
   return netlink::Dump(
       socket,
       DumpOf(fmt::format("list rules of {}", table.name), NFT_MSG_GETRULE, family, table.name),
-      [&] { table.rules.clear(); },
+      [&] {
+        table.rules.clear();
+        if (handles != nullptr) handles->clear();
+      },
       [&](const netlink::Message& message) -> absl::Status {
         if (message.type != MessageType(NFT_MSG_NEWRULE)) return absl::OkStatus();
         ASSIGN_OR_RETURN(NftRuleMessage read, ReadNftRule(message.payload));
-        if (read.table == table.name) table.rules.push_back(std::move(read.rule));
+        if (read.table != table.name) return absl::OkStatus();
+        table.rules.push_back(std::move(read.rule));
+        if (handles != nullptr) handles->push_back(read.handle);
         return absl::OkStatus();
       });
 }
@@ -78,6 +85,12 @@ nft::Chain BuiltIn(const std::string& chain) {
     base.type = nft::ChainType::kRoute;
   }
   return {.name = chain, .base = base};
+}
+
+// Whether Append() could have made it. iptables itself makes all five chains at once.
+bool IsAsAppended(const IptablesChain& chain) {
+  return chain.policy == "ACCEPT" &&
+         (chain.name == "INPUT" || chain.name == "FORWARD" || chain.name == "OUTPUT");
 }
 
 nft::Rule RuleFor(const PublishedRule& published) {
@@ -108,6 +121,26 @@ nft::Rule RuleFor(const PublishedRule& published) {
 }
 
 }  // namespace
+
+nft::Transaction PlanErase(const std::vector<PublishedRule>& rules, IptablesTable table,
+                           std::vector<uint64_t> handles) {
+  const nft::TableKey key{nft::Family::kIp, std::string(kPublishedTable)};
+  nft::Transaction transaction;
+  for (const PublishedRule& rule : rules) {
+    for (size_t i = 0; i < table.rules.size(); ++i) {
+      const IptablesRule& held = table.rules[i];
+      if (held.abridged || held.chain != rule.chain || held.text != rule.Text()) continue;
+      transaction.Add(key, nft::DeleteRule{held.chain, handles[i]});
+      table.rules.erase(table.rules.begin() + static_cast<ptrdiff_t>(i));
+      handles.erase(handles.begin() + static_cast<ptrdiff_t>(i));
+      break;
+    }
+  }
+  const bool bare =
+      table.rules.empty() && std::all_of(table.chains.begin(), table.chains.end(), &IsAsAppended);
+  if (bare && !transaction.empty()) transaction.Add(key, nft::DeleteTable{});
+  return transaction;
+}
 
 nft::Transaction PlanAppend(const std::vector<PublishedRule>& rules,
                             const std::vector<IptablesTable>& now) {
@@ -141,6 +174,21 @@ absl::StatusOr<std::vector<IptablesTable>> NftIptables::Read(
   std::erase_if(tables, [](const IptablesTable& table) { return table.chains.empty(); });
   for (IptablesTable& table : tables) RETURN_IF_ERROR(ReadRules(socket, family, table));
   return tables;
+}
+
+absl::StatusOr<size_t> NftIptables::Erase(const std::vector<PublishedRule>& rules) {
+  ASSIGN_OR_RETURN(std::vector<IptablesTable> now,
+                   Read(ip::Family::kV4, {std::string(kPublishedTable)}));
+  if (now.empty()) return 0;
+  ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::Open(netlink::Protocol::kNetfilter));
+  std::vector<uint64_t> handles;
+  RETURN_IF_ERROR(ReadRules(socket, ip::Family::kV4, now[0], &handles));
+  const nft::Transaction transaction = PlanErase(rules, now[0], handles);
+  ASSIGN_OR_RETURN(nft::Connection kernel, nft::Connection::Open());
+  RETURN_IF_ERROR(base::Annotate(kernel.Apply(transaction), "take rules out of the mangle table"));
+  return static_cast<size_t>(
+      std::count_if(rules.begin(), rules.end(),
+                    [&](const PublishedRule& rule) { return MissingRules({rule}, now).empty(); }));
 }
 
 absl::Status NftIptables::Append(const std::vector<PublishedRule>& rules) {

@@ -16,7 +16,13 @@ class NftIptables final : public Iptables {
   absl::StatusOr<std::vector<IptablesTable>> Read(ip::Family family,
                                                   const std::vector<std::string>& names) override;
   absl::Status Append(const std::vector<PublishedRule>& rules) override;
+  absl::StatusOr<size_t> Erase(const std::vector<PublishedRule>& rules) override;
 };
+
+// What takes `rules` out of `table`, as Iptables::Erase() says; `handles` are those of its rules,
+// in the same order. Pure.
+nft::Transaction PlanErase(const std::vector<PublishedRule>& rules, IptablesTable table,
+                           std::vector<uint64_t> handles);
 
 // What adds `rules`, given what the table is like now. Pure.
 nft::Transaction PlanAppend(const std::vector<PublishedRule>& rules,

@@ -333,7 +333,8 @@ absl::StatusOr<NftRuleMessage> ReadNftRule(std::span<const uint8_t> payload) {
     if (!comment.empty()) writer.SetComment(std::move(comment));
   }
   return NftRuleMessage{.table = Text(*attributes, NFTA_RULE_TABLE),
-                        .rule = writer.Finish(Text(*attributes, NFTA_RULE_CHAIN))};
+                        .rule = writer.Finish(Text(*attributes, NFTA_RULE_CHAIN)),
+                        .handle = LongNumber(*attributes, NFTA_RULE_HANDLE)};
 }
 
 absl::StatusOr<NftChainMessage> ReadNftChain(std::span<const uint8_t> payload) {

@@ -16,6 +16,7 @@ struct NftRuleMessage {
   // In words are addresses, devices, the protocol, the comment and the verdict; a rule with
   // anything else is abridged.
   IptablesRule rule;
+  uint64_t handle = 0;  // By which it is deleted.
 };
 
 struct NftChainMessage {

@@ -345,6 +345,27 @@ TEST_P(NftTablesContract, AVerdictMapLeadsToChainsThatAreThere) {
   EXPECT_CODE(Commit(), kNotFound);
 }
 
+TEST_P(NftTablesContract, OneRuleIsDeletedByItsHandle) {
+  Add(nft::AddChain{{.name = "pod"}});
+  for (const char* comment : {"a", "b", "c"}) {
+    Add(nft::AddRule{{.chain = "pod", .expressions = {nft::CountHere{}}, .comment = comment}});
+  }
+  ASSERT_TRUE(Commit().ok());
+  auto rules = tables().ReadRules(kTable);
+  ASSERT_TRUE(rules.ok() && rules->size() == 3) << rules.status();
+  const uint64_t handle = (*rules)[1].handle;
+  Add(nft::DeleteRule{"pod", handle});
+  EXPECT_CODE(Commit(), kOk);
+  rules = tables().ReadRules(kTable);
+  ASSERT_TRUE(rules.ok() && rules->size() == 2) << rules.status();
+  EXPECT_EQ((*rules)[0].comment, "a");
+  EXPECT_EQ((*rules)[1].comment, "c");
+  Add(nft::DeleteRule{"pod", handle});
+  EXPECT_CODE(Commit(), kNotFound);
+  Add(nft::DeleteRule{"pod", 0});
+  EXPECT_CODE(Commit(), kInvalidArgument);
+}
+
 TEST_P(NftTablesContract, WhatARuleUsesCannotBeDeletedBeforeTheRule) {
   Add(nft::AddSet{PodSet()});
   Add(nft::AddCounter{"drop/x", {}});

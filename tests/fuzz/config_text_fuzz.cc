@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -61,6 +62,12 @@ void ReadAll(const ConfigMap& root) {
   }
 }
 
+// Variables, of which one would be another if values were looked at again.
+std::optional<std::string> LookUp(const std::string& name) {
+  if (name.size() > 3) return std::nullopt;
+  return name.size() == 1 ? "1" : "${" + name + "}";
+}
+
 void CheckMessage(const std::string& message, long lines_in_file) {
   std::istringstream stream(message);
   std::string line;
@@ -84,9 +91,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   spoke::config::ReadAll(config.Root());
   const absl::Status status = config.Finish();
   CHECK(config.Finish() == status, "Finish() gives the same twice");
+  const ConfigText expanded =
+      ConfigText::Parse(text, std::string(spoke::config::kFile), &spoke::config::LookUp);
+  spoke::config::ReadAll(expanded.Root());
+  const absl::Status expanded_status = expanded.Finish();
+  const long lines_of_all = 1 + static_cast<long>(std::count(text.begin(), text.end(), '\n'));
+  if (!expanded_status.ok()) {
+    spoke::config::CheckMessage(std::string(spoke::base::MessageOf(expanded_status)), lines_of_all);
+  }
   if (status.ok()) return 0;
   CHECK(status.code() == absl::StatusCode::kInvalidArgument, "mistakes have one code");
-  const long lines = 1 + static_cast<long>(std::count(text.begin(), text.end(), '\n'));
-  spoke::config::CheckMessage(std::string(spoke::base::MessageOf(status)), lines);
+  spoke::config::CheckMessage(std::string(spoke::base::MessageOf(status)), lines_of_all);
   return 0;
 }

@@ -1,0 +1,72 @@
+// Puts the plugin, and the network configuration that tells a runtime to use it, where the runtime
+// looks for them: once the agent can serve, so that a node does not take pods before.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/telemetry/log.h"
+
+namespace spoke::netagent {
+
+struct CniInstallSettings {
+  std::string plugin_source;     // The program that is copied.
+  std::string plugin_directory;  // The runtime's, such as /opt/cni/bin; empty: it is not copied.
+  std::string conf_source;       // The file with the network configuration.
+  std::string conf_directory;    // The runtime's, such as /etc/cni/net.d.
+  std::string conf_file;         // Its name there, such as 10-spoke.conflist.
+
+  // Where the two end up; empty for a plugin that is not copied.
+  std::string PluginPath() const;
+  std::string ConfPath() const;
+
+  bool operator==(const CniInstallSettings&) const = default;
+};
+
+// What was found at the path before it was right.
+enum class CniFileFound { kRight, kNothing, kAnother };
+
+// Makes the path a copy of its source unless it is one: by content, and for the plugin by being
+// executable too. It appears, or changes, by a rename within the directory, which is what runtimes
+// watch for (a file that is moved in from elsewhere they do not notice), from PATH.tmp, which none
+// of them loads. On an error what was there is as it was.
+// Errors: what the files say, with the path; kInvalidArgument (the configuration is no JSON object,
+// or the plugin is empty).
+absl::StatusOr<CniFileFound> InstallPlugin(const CniInstallSettings& settings);
+absl::StatusOr<CniFileFound> InstallConflist(const CniInstallSettings& settings);
+
+// Installs the plugin, then the configuration, and tries again until both are there. Then looks
+// each minute whether they still are. They are never removed here: runtimes need them for DEL.
+// Not thread-safe.
+class CniInstaller {
+ public:
+  static constexpr absl::Duration kPause = absl::Seconds(10);     // After a failure.
+  static constexpr absl::Duration kLookAgain = absl::Minutes(1);  // Once they are there.
+
+  // Without settings it does nothing. Borrows `log`.
+  CniInstaller(std::optional<CniInstallSettings> settings, telemetry::Log& log)
+      : settings_(std::move(settings)), log_(log) {}
+
+  // `ready`: pods can be served. Only the first time waits for it.
+  void Tick(bool ready, absl::Time now);
+
+  // Why the two are not in place, as one line that says what to do; empty when they are, or are
+  // not the agent's to put there.
+  std::string Reason() const;
+
+ private:
+  // Logs what was found at `path` unless it was right already.
+  void Note(const std::string& path, CniFileFound found);
+  absl::Status Install();
+
+  const std::optional<CniInstallSettings> settings_;
+  telemetry::Log& log_;
+  bool installed_ = false;  // At least once.
+  std::string failure_;     // Of the last attempt.
+  absl::Time next_ = absl::InfinitePast();
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,171 @@
+#include "netagent/cni/cni_installer.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lib/os/file.h"
+#include "tests/support/recording_log.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::netagent {
+namespace {
+
+using ::testing::HasSubstr;
+
+const absl::Time kNow = absl::UnixEpoch() + absl::Hours(24);
+constexpr std::string_view kContent = R"({"cniVersion":"1.0.0","name":"spoke","plugins":[]})";
+
+struct stat InfoOf(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(::stat(path.c_str(), &info), 0) << path;
+  return info;
+}
+
+class CniInstallerTest : public testing::Test {
+ protected:
+  CniInstallerTest() {
+    EXPECT_EQ(::mkdir(settings_.plugin_directory.c_str(), 0755), 0);
+    EXPECT_EQ(::mkdir(settings_.conf_directory.c_str(), 0755), 0);
+    Write(settings_.conf_source, kContent);
+    Write(settings_.plugin_source, plugin_);
+  }
+  void Write(const std::string& path, std::string_view content) {
+    ASSERT_TRUE(os::WriteFileAtomic(path, content, os::Durability::kVisible).ok());
+  }
+  static bool IsThere(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+  const testing_support::TempDir dir_;
+  const std::string plugin_ = std::string(
+                                  "\x7f"
+                                  "ELF\0",
+                                  5) +
+                              std::string(100'000, 'x');
+  const CniInstallSettings settings_{.plugin_source = dir_.File("spoke"),
+                                     .plugin_directory = dir_.File("bin"),
+                                     .conf_source = dir_.File("source"),
+                                     .conf_directory = dir_.File("net.d"),
+                                     .conf_file = "10-spoke.conflist"};
+  const std::string program_ = settings_.PluginPath();
+  const std::string conf_ = settings_.ConfPath();
+  testing_support::RecordingLog log_;
+};
+
+TEST_F(CniInstallerTest, BothAreInstalledOnceThePodsCanBeServedAndNotBefore) {
+  CniInstaller installer(settings_, log_);
+  installer.Tick(false, kNow);
+  EXPECT_FALSE(IsThere(program_));
+  EXPECT_FALSE(IsThere(conf_));
+  EXPECT_THAT(installer.Reason(), HasSubstr("waits for the node to have addresses"));
+  installer.Tick(true, kNow);
+  EXPECT_EQ(os::ReadFile(program_).value(), plugin_);
+  EXPECT_EQ(InfoOf(program_).st_mode & 07777U, 0755U);
+  EXPECT_EQ(os::ReadFile(conf_).value(), kContent);
+  EXPECT_EQ(InfoOf(conf_).st_mode & 07777U, 0644U);
+  EXPECT_EQ(installer.Reason(), "");
+  EXPECT_EQ(log_.Count("cni_file_installed"), 2);
+  EXPECT_EQ(log_.Count("cni_in_place"), 1);
+}
+
+TEST_F(CniInstallerTest, WithoutADirectoryForItThePluginIsNotCopied) {
+  CniInstallSettings settings = settings_;
+  settings.plugin_directory = "";
+  settings.plugin_source = "/nowhere/spoke";
+  CniInstaller installer(settings, log_);
+  installer.Tick(true, kNow);
+  EXPECT_EQ(installer.Reason(), "");
+  EXPECT_FALSE(IsThere(program_));
+  EXPECT_TRUE(IsThere(conf_));
+}
+
+TEST_F(CniInstallerTest, TheSameContentIsLeftAloneAndOtherContentReplaced) {
+  EXPECT_EQ(InstallPlugin(settings_).value(), CniFileFound::kNothing);
+  EXPECT_EQ(InstallConflist(settings_).value(), CniFileFound::kNothing);
+  const ino_t program = InfoOf(program_).st_ino;
+  const ino_t conf = InfoOf(conf_).st_ino;
+  EXPECT_EQ(InstallPlugin(settings_).value(), CniFileFound::kRight);
+  EXPECT_EQ(InstallConflist(settings_).value(), CniFileFound::kRight);
+  EXPECT_EQ(InfoOf(program_).st_ino, program);
+  EXPECT_EQ(InfoOf(conf_).st_ino, conf);
+  // Of the same length.
+  std::string newer = plugin_;
+  newer.back() = 'y';
+  Write(settings_.plugin_source, newer);
+  Write(settings_.conf_source, R"({"name":"other"})");
+  EXPECT_EQ(InstallPlugin(settings_).value(), CniFileFound::kAnother);
+  EXPECT_EQ(InstallConflist(settings_).value(), CniFileFound::kAnother);
+  EXPECT_EQ(os::ReadFile(program_).value(), newer);
+  EXPECT_EQ(os::ReadFile(conf_).value(), R"({"name":"other"})");
+  ASSERT_EQ(::chmod(program_.c_str(), 0644), 0);
+  EXPECT_EQ(InstallPlugin(settings_).value(), CniFileFound::kAnother);
+  EXPECT_EQ(InfoOf(program_).st_mode & 07777U, 0755U);
+}
+
+TEST_F(CniInstallerTest, WhatSomebodyRemovesOrSpoilsIsPutBackWithinAMinute) {
+  CniInstaller installer(settings_, log_);
+  installer.Tick(true, kNow);
+  ASSERT_EQ(::unlink(program_.c_str()), 0);
+  Write(conf_, "{}");
+  installer.Tick(false, kNow + absl::Seconds(59));
+  EXPECT_FALSE(IsThere(program_));
+  // Whether or not it could serve just now: pods that are there need it to go.
+  installer.Tick(false, kNow + CniInstaller::kLookAgain);
+  EXPECT_EQ(os::ReadFile(program_).value(), plugin_);
+  EXPECT_EQ(os::ReadFile(conf_).value(), kContent);
+  EXPECT_EQ(log_.Count("cni_file_restored"), 2);
+}
+
+TEST_F(CniInstallerTest, TheConfigurationComesNoEarlierThanThePlugin) {
+  ASSERT_EQ(::rmdir(settings_.plugin_directory.c_str()), 0);
+  CniInstaller installer(settings_, log_);
+  installer.Tick(true, kNow);
+  EXPECT_FALSE(IsThere(conf_));
+  EXPECT_THAT(installer.Reason(), HasSubstr(program_ + ".tmp: No such file or directory; create"));
+  // Said once, tried every ten seconds.
+  installer.Tick(true, kNow + absl::Seconds(9));
+  installer.Tick(true, kNow + absl::Seconds(10));
+  EXPECT_EQ(log_.Count("cni_install_failed"), 1);
+  ASSERT_EQ(::mkdir(settings_.plugin_directory.c_str(), 0755), 0);
+  installer.Tick(true, kNow + absl::Seconds(19));
+  EXPECT_NE(installer.Reason(), "");
+  installer.Tick(true, kNow + absl::Seconds(20));
+  EXPECT_EQ(installer.Reason(), "");
+  EXPECT_TRUE(IsThere(conf_));
+}
+
+TEST_F(CniInstallerTest, SourcesThatAreWrongLeaveTheOldFiles) {
+  CniInstaller installer(settings_, log_);
+  installer.Tick(true, kNow);
+  Write(settings_.conf_source, "{ not json");
+  installer.Tick(true, kNow + absl::Minutes(1));
+  EXPECT_EQ(os::ReadFile(conf_).value(), kContent);
+  EXPECT_THAT(installer.Reason(), HasSubstr("is not a JSON object; put the package's file back"));
+  Write(settings_.plugin_source, "");
+  installer.Tick(true, kNow + absl::Minutes(2));
+  EXPECT_EQ(os::ReadFile(program_).value(), plugin_);
+  EXPECT_THAT(installer.Reason(), HasSubstr("spoke is empty"));
+}
+
+TEST_F(CniInstallerTest, ACopyThatWasInterruptedIsDoneAgain) {
+  Write(program_ + ".tmp", plugin_.substr(0, 1000) + std::string(200'000, 'z'));
+  Write(conf_ + ".tmp", "{\"na");
+  CniInstaller installer(settings_, log_);
+  installer.Tick(true, kNow);
+  EXPECT_EQ(os::ReadFile(program_).value(), plugin_);
+  EXPECT_EQ(os::ReadFile(conf_).value(), kContent);
+  EXPECT_FALSE(IsThere(program_ + ".tmp"));
+  EXPECT_FALSE(IsThere(conf_ + ".tmp"));
+}
+
+TEST_F(CniInstallerTest, WithoutSettingsNothingIsWritten) {
+  CniInstaller installer(std::nullopt, log_);
+  installer.Tick(true, kNow);
+  EXPECT_EQ(installer.Reason(), "");
+  EXPECT_TRUE(log_.lines().empty());
+}
+
+}  // namespace
+}  // namespace spoke::netagent

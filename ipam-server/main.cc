@@ -28,6 +28,7 @@
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
+#include "lib/daemon/probe.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
 #include "lib/telemetry/metrics.h"
@@ -225,12 +226,15 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
 }  // namespace spoke::ipam
 
 int main(int argc, char** argv) {
-  return spoke::daemon::Main(
+  using spoke::ipam::ServerConfig;
+  return spoke::daemon::Main<ServerConfig>(
       argc, argv,
       {.about = "spoke-ipam-server decides which node has which pod addresses.",
        .config_path = "/etc/spoke/ipam-server.yaml"},
-      [](std::string_view text, const std::string& file) {
-        return spoke::ipam::ParseServerConfig(text, file, &spoke::os::CheckDirectory);
-      },
-      &spoke::ipam::Serve);
+      {.parse =
+           [](std::string_view text, const std::string& file) {
+             return spoke::ipam::ParseServerConfig(text, file, &spoke::os::CheckDirectory);
+           },
+       .serve = &spoke::ipam::Serve,
+       .commands = {spoke::daemon::ProbeCommand<ServerConfig>("spoke-ipam-server")}});
 }

@@ -15,6 +15,7 @@
 #include "lib/base/status.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
+#include "lib/daemon/probe.h"
 #include "lib/http/curl_transport.h"
 #include "lib/os/clock.h"
 #include "lib/os/file.h"
@@ -288,14 +289,17 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
 }  // namespace spoke::netagent
 
 int main(int argc, char** argv) {
-  return spoke::daemon::Main(
+  using spoke::netagent::AgentConfig;
+  return spoke::daemon::Main<AgentConfig>(
       argc, argv,
       {.about = "spoke-netagent lends this node's addresses to pods and owns their links.",
        .config_path = "/etc/spoke/netagent.yaml",
        .statements = {{"--claims", "Print what of the kernel is the agent's own, and why",
                        &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}}},
-      [](std::string_view text, const std::string& file) {
-        return spoke::netagent::ParseAgentConfig(text, file, &spoke::os::CheckDirectory);
-      },
-      &spoke::netagent::Run);
+      {.parse =
+           [](std::string_view text, const std::string& file) {
+             return spoke::netagent::ParseAgentConfig(text, file, &spoke::os::CheckDirectory);
+           },
+       .serve = &spoke::netagent::Run,
+       .commands = {spoke::daemon::ProbeCommand<AgentConfig>("spoke-netagent")}});
 }

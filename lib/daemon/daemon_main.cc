@@ -8,6 +8,33 @@
 #include "lib/base/version.h"
 
 namespace spoke::daemon {
+namespace {
+
+// At most one of them may be given.
+void AddCommands(CLI::App& app, CommandLine& line) {
+  for (size_t i = 0; i < line.commands.size(); ++i) {
+    const CommandOption& command = line.commands[i];
+    const auto choose = [&line, i](const std::string& word) {
+      line.command = i;
+      line.asked.word = word;
+    };
+    if (command.words.empty()) {
+      app.add_flag_callback(
+          command.option, [choose] { choose(""); }, command.help);
+    } else {
+      app.add_option_function<std::string>(command.option, choose, command.help)
+          ->check(CLI::IsMember(command.words));
+    }
+  }
+  for (const CommandOption& one : line.commands) {
+    for (const CommandOption& other : line.commands) {
+      if (&one != &other) app.get_option(one.option)->excludes(app.get_option(other.option));
+    }
+    app.get_option(one.option)->excludes(app.get_option("--check-config"));
+  }
+}
+
+}  // namespace
 
 bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) {
   CLI::App app(
@@ -23,6 +50,7 @@ bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) 
   for (const Statement& statement : line.statements) {
     asked.push_back(app.add_flag(statement.option, statement.help));
   }
+  AddCommands(app, line);
   if (!asked.empty()) {
     app.add_option("-o,--output", format, "How that is printed")
         ->check(CLI::IsMember({"table", "json"}))
@@ -41,6 +69,7 @@ bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) 
     exit_code = std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? kExitFailure : 0;
     return false;
   }
+  line.asked.json = format == "json";
   return true;
 }
 

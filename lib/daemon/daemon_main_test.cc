@@ -12,6 +12,7 @@ namespace {
 
 struct Config {
   bool debug = false;
+  int number = 0;
 };
 
 class DaemonMainTest : public testing::Test {
@@ -22,28 +23,34 @@ class DaemonMainTest : public testing::Test {
     arguments.insert(arguments.begin(), "spoke-test");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
-    return Main(
+    const Statement say{"--say", "Says it",
+                        [this] {
+                          said_ += "table,";
+                          return std::string();
+                        },
+                        [this] {
+                          said_ += "json,";
+                          return std::string();
+                        }};
+    const auto note = [this](const Config& config, const Asked& asked) {
+      said_ += fmt::format("{} {} {},", config.number, asked.word, asked.json);
+      return exit_code_;
+    };
+    return Main<Config>(
         static_cast<int>(argv.size()), argv.data(),
-        {.about = "A test.",
-         .config_path = path_,
-         .statements = {{"--say", "Says it",
-                         [this] {
-                           said_ += "table,";
-                           return std::string();
-                         },
-                         [this] {
-                           said_ += "json,";
-                           return std::string();
-                         }}}},
-        [](std::string_view text, const std::string& file) -> absl::StatusOr<Config> {
-          if (text != "good") return absl::InvalidArgumentError(file + ":1: bad");
-          return Config{};
-        },
-        [this](const Config&, telemetry::Log&) {
-          ++served_;
-          if (throws_) throw std::runtime_error("a library's fault");
-          return outcome_;
-        });
+        {.about = "A test.", .config_path = path_, .statements = {say}},
+        {.parse = [](std::string_view text, const std::string& file) -> absl::StatusOr<Config> {
+           if (text != "good") return absl::InvalidArgumentError(file + ":1: bad");
+           return Config{.number = 7};
+         },
+         .serve =
+             [this](const Config&, telemetry::Log&) {
+               ++served_;
+               if (throws_) throw std::runtime_error("a library's fault");
+               return outcome_;
+             },
+         .commands = {{{"--probe", "Asks", {"readiness", "liveness"}}, note},
+                      {{"--sweep", "Sweeps"}, note}}});
   }
 
   const testing_support::TempDir dir_;
@@ -52,6 +59,7 @@ class DaemonMainTest : public testing::Test {
   bool throws_ = false;
   std::string said_;
   int served_ = 0;
+  int exit_code_ = 0;
 };
 
 TEST_F(DaemonMainTest, ServesWithAGoodFile) {
@@ -85,6 +93,26 @@ TEST_F(DaemonMainTest, AStatementNeedsNoConfigurationAndIsAllThatIsDone) {
   EXPECT_EQ(said_, "table,json,");
   EXPECT_EQ(Run({"--say", "-o", "poem"}), 2);
   EXPECT_EQ(said_, "table,json,");
+  EXPECT_EQ(served_, 0);
+}
+
+TEST_F(DaemonMainTest, ACommandHasTheConfigurationAndIsAllThatIsDone) {
+  EXPECT_EQ(Run({"--probe", "liveness"}), 0);
+  EXPECT_EQ(said_, "7 liveness false,");
+  exit_code_ = 1;
+  EXPECT_EQ(Run({"--sweep", "-o", "json", "--config", path_}), 1);
+  EXPECT_EQ(said_, "7 liveness false,7  true,");
+  EXPECT_EQ(served_, 0);
+}
+
+TEST_F(DaemonMainTest, ACommandThatIsWrongDoesNothing) {
+  EXPECT_EQ(Run({"--probe"}), 2);
+  EXPECT_EQ(Run({"--probe", "mood"}), 2);
+  EXPECT_EQ(Run({"--sweep", "--probe", "liveness"}), 2);
+  EXPECT_EQ(Run({"--check-config", "--sweep"}), 2);
+  std::ofstream(path_) << "bad";
+  EXPECT_EQ(Run({"--sweep"}), 2);
+  EXPECT_EQ(said_, "");
   EXPECT_EQ(served_, 0);
 }
 

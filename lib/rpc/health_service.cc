@@ -1,6 +1,5 @@
 #include "lib/rpc/health_service.h"
 
-#include <fcntl.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/ext/health_check_service_server_builder_option.h>
 #include <grpcpp/resource_quota.h>
@@ -22,6 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/os/file.h"
 #include "lib/os/unique_fd.h"
 #include "lib/rpc/health_text.h"
 #include "proto/grpc/health/v1/health.grpc.pb.h"
@@ -249,7 +249,7 @@ absl::Status HealthService::Server::Start() {
   if (!path.empty()) {
     RETURN_IF_ERROR(CheckHealthAddress(address_));
     RETURN_IF_ERROR(ClearSocket(path));
-    const std::string directory = path.substr(0, std::max<size_t>(path.rfind('/'), 1));
+    const std::string directory = os::DirectoryOf(path);
     if (::access(directory.c_str(), W_OK) < 0) {
       return base::ErrnoToStatus(errno, fmt::format("{}: directory {}", path, directory));
     }

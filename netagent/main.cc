@@ -16,6 +16,7 @@
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
 #include "lib/daemon/probe.h"
+#include "lib/daemon/served_health.h"
 #include "lib/http/curl_transport.h"
 #include "lib/os/clock.h"
 #include "lib/os/file.h"
@@ -45,6 +46,9 @@
 
 namespace spoke::netagent {
 namespace {
+
+// The loop turns every 5 s at least, and between two parts of its work.
+constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 
 std::string Trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -220,6 +224,9 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   if (opened.dropped_bytes > 0) {
     log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
   }
+  daemon::ServedHealth health(
+      {.address = config.health, .loops = {"the agent's loop"}, .longest_silence = kLongestSilence},
+      log);
   ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
   if (fault_point) {
     opened.journal = std::make_unique<FaultyJournal>(std::move(opened.journal), fault_point);
@@ -256,7 +263,10 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
        .journal = std::move(opened.journal),
        .log = log,
        .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure, log) : CloudParts(),
-       .traffic = traffic.parts});
+       .traffic = traffic.parts,
+       .health = {.heart = &health.heart(0), .say = [&health](std::vector<std::string> reasons) {
+                    health.Say(std::move(reasons));
+                  }}});
   RETURN_IF_ERROR(agent.Start(opened.events));
   NftIptables nft_iptables;
   const auto legacy_programs = FindLegacyPrograms("", &RunProgram);

@@ -6,6 +6,7 @@
 #include "ipam-server/config_azure.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
+#include "lib/config/health_field.h"
 #include "lib/config/tls_fields.h"
 #include "lib/os/file.h"
 
@@ -159,6 +160,7 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
       .Duration("period", &out.audit_period, Need::kOptional, {absl::ZeroDuration()});
   root.Duration("cooldown", &out.policy.cooldown, Need::kOptional,
                 {absl::ZeroDuration(), absl::Hours(1)});
+  config::ReadHealth(root, check_directory, &out.health);
   root.Bool("debug", &out.debug, Need::kOptional);
   RETURN_IF_ERROR(document.Finish());
   return out;

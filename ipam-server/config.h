@@ -32,6 +32,8 @@ struct ServerConfig {
   HistoryLimits history;
   absl::Duration audit_period = absl::Minutes(10);  // 0: only when an operator asks.
   FleetPolicy policy;
+  // Where it says whether it is ready and alive: unix:/path or host:port; empty: nowhere.
+  std::string health = "unix:/run/spoke/ipam-server-health.sock";
   bool debug = false;
 };
 

@@ -15,6 +15,7 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   const ServerConfig defaults;
   EXPECT_EQ(config->listen_agents, defaults.listen_agents);
   EXPECT_EQ(config->listen_admin, defaults.listen_admin);
+  EXPECT_EQ(config->health, defaults.health);
   EXPECT_EQ(config->sqlite, defaults.sqlite);
   EXPECT_EQ(config->policy.target, defaults.policy.target);
   EXPECT_EQ(config->policy.cooldown, defaults.policy.cooldown);

@@ -28,6 +28,8 @@
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
+#include "lib/daemon/probe.h"
+#include "lib/daemon/served_health.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
@@ -43,6 +45,9 @@ constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
 // A list of every lending of a full node is far below.
 constexpr int kMaxMessageBytes = 4 << 20;
+
+// Of a loop of the server's. A commit to a disk that is busy may take a while.
+constexpr absl::Duration kLongestSilence = absl::Seconds(60);
 
 struct Listener {
   std::string address;
@@ -71,15 +76,20 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(const Listener& listen
   return server;
 }
 
-void SetReady(grpc::Server& admin, grpc::Server& agents, bool ready) {
-  admin.GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService", ready);
-  agents.GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService", ready);
-}
-
 struct Servers {
   std::unique_ptr<grpc::Server> admin;
   std::unique_ptr<grpc::Server> agents;
 };
+
+// The standard service on both listeners, for those who ask there; and what probes ask.
+void SetReady(const Servers& servers, daemon::ServedHealth& health, bool writable) {
+  servers.admin->GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService", writable);
+  servers.agents->GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService", writable);
+  if (writable) return health.Say({});
+  health.Say(
+      {"the store cannot be written, so that no node gets another address; spokectl status "
+       "says why: free its disk, or make it writable"});
+}
 
 // Whoever can open the admin socket is an operator, so it is born for root only.
 absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& admin_service,
@@ -159,6 +169,10 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   const os::RealClock clock;
   const os::MonotonicClock uptime;
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
+  daemon::ServedHealth health({.address = config.health,
+                               .loops = {"the fleet's loop", "the loop of budgets"},
+                               .longest_silence = kLongestSilence},
+                              log);
   // Now that the store is ours; and before what reads it at a scrape.
   BudgetKeeper budgets(uptime);
   telemetry::Metrics metrics(ServerMetricSpecs());
@@ -169,6 +183,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(const ServerSettings settings, SettingsOf(config));
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
+  budgets.SetHeart(health.heart(1));
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
   // The loop needs the way to the cloud, and the cloud's answers need the loop.
@@ -184,6 +199,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   FleetLoop loop(settings, std::move(loaded),
                  {*store, node_service, cloud->requests(), clock, events, &server_metrics});
   answer_to = &loop;
+  loop.SetHeart(health.heart(0));
   node_service.SetLoop(loop);
   TrafficBook traffic(clock, &server_metrics);
   TellBooks(loop, node_service, traffic, budgets);
@@ -207,13 +223,14 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                               .resolver = resolver});
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, admin_service, node_service));
   SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
-  loop.SetWritableSink([&](bool writable) { SetReady(*servers.admin, *servers.agents, writable); });
-  SetReady(*servers.admin, *servers.agents, true);
+  loop.SetWritableSink([&](bool writable) { SetReady(servers, health, writable); });
+  SetReady(servers, health, true);
   std::thread loop_thread([&] { loop.Run(); });
   audit.Start();
   history.Start();
   budgets.Start(node_service, events);
   log.Info("server_stopping", {{"signal", signals.Wait()}});
+  health.Say({"it is stopping"});
   Shutdown(servers);
   loop.Stop();
   loop_thread.join();
@@ -226,13 +243,14 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
 }  // namespace spoke::ipam
 
 int main(int argc, char** argv) {
+  const auto parse = [](std::string_view text, const std::string& file) {
+    return spoke::ipam::ParseServerConfig(text, file, &spoke::os::CheckDirectory,
+                                          &spoke::os::EnvironmentVariable);
+  };
   return spoke::daemon::Main(
       argc, argv,
       {.about = "spoke-ipam-server decides which node has which pod addresses.",
-       .config_path = "/etc/spoke/ipam-server.yaml"},
-      [](std::string_view text, const std::string& file) {
-        return spoke::ipam::ParseServerConfig(text, file, &spoke::os::CheckDirectory,
-                                              &spoke::os::EnvironmentVariable);
-      },
-      &spoke::ipam::Serve);
+       .config_path = "/etc/spoke/ipam-server.yaml",
+       .commands = {spoke::daemon::ProbeCommand("spoke-ipam-server", parse)}},
+      parse, &spoke::ipam::Serve);
 }

@@ -103,18 +103,23 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
     : config_(config),
       router_(edges.router),
       log_(edges.log),
+      heart_(edges.health.heart),
       cloud_(std::move(edges.cloud)),
       session_({.server = config.server,
                 .server_name = config.server_name,
                 .tls = config.tls,
                 .identity = identity,
                 .reconnect = {.first_connect = config.connect_jitter}},
-               {.on_connecting = [this] { loop_->Post([this] { SayHello(); }); },
+               {.on_connecting = [this] { Post([this] { SayHello(); }); },
                 .on_request =
                     [this](ServerRequest request) {
-                      loop_->Post([this, request = std::move(request)] {
+                      Post([this, request = std::move(request)] {
                         std::visit([this](const auto& r) { Take(r); }, request);
                       });
+                    },
+                .on_outcome =
+                    [this](const absl::Status& outcome) {
+                      Post([this, outcome] { health_.OnSession(outcome); });
                     }},
                log_),
       traffic_(MakeTraffic(config, edges.traffic, clock_, log_,
@@ -149,6 +154,11 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
           },
           log_),
       cni_installer_(CniInstallOf(config), log_),
+      health_(config.server, config.nic,
+              {.clock = clock_,
+               .cni_reason = [this] { return CniReason(); },
+               .node_findings = std::move(edges.health.node_findings),
+               .say = std::move(edges.health.say)}),
       adds_(config.cni_wait, {.attachments = attachments_,
                               .server = session_,
                               .clock = clock_,
@@ -194,6 +204,7 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   cni_.emplace(
       *loop_,
       [this](const v1::CniRequest& request, os::UniqueFd pod_netns, Responder responder) {
+        Beat();
         handler_.Handle(request, std::move(pod_netns), std::move(responder));
       },
       log_);
@@ -299,20 +310,33 @@ absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
   return *std::move(answer->reading);
 }
 
+void Agent::Post(std::function<void()> work) {
+  loop_->Post([this, work = std::move(work)] {
+    Beat();
+    work();
+  });
+}
+
 void Agent::Tick() {
-  attachments_.Tick();
-  nic_check_.Tick();
-  if (prover_) prover_->Tick();
+  const auto tick = [this](auto& part) {
+    Beat();
+    part.Tick();
+  };
+  tick(attachments_);
+  tick(nic_check_);
+  if (prover_) tick(*prover_);
+  Beat();
   tombstones_.Tick(clock_.Now());
-  repairer_.Tick();
-  if (egress_) egress_->Tick();
-  if (traffic_) traffic_->Tick();
-  if (dns_names_) dns_names_->Tick();
-  if (shaping_) shaping_->Tick();
-  if (reporter_) reporter_->Tick();
+  tick(repairer_);
+  if (egress_) tick(*egress_);
+  if (traffic_) tick(*traffic_);
+  if (dns_names_) tick(*dns_names_);
+  if (shaping_) tick(*shaping_);
+  if (reporter_) tick(*reporter_);
   // After all that may have made an address idle.
-  adds_.Tick();
+  tick(adds_);
   cni_installer_.Tick(CanServe(), clock_.Now());
+  tick(health_);
 }
 
 absl::Duration Agent::UntilNextWake() const {
@@ -340,8 +364,16 @@ bool Agent::CanServe() const {
                      [](const auto& pool) { return pool.second.idle > 0 || pool.second.lent > 0; });
 }
 
+std::string Agent::CniReason() const {
+  const std::string reason = cni_installer_.Reason();
+  if (reason.empty() || CanServe()) return reason;
+  return "this node has no pod addresses yet, so that the network configuration is not in its "
+         "place";
+}
+
 void Agent::SayHello() {
   const auto nic = router_.ReadNic(config_.nic);
+  health_.OnNic(nic.status());
   if (!nic.ok()) {
     log_.Error("nic_unreadable", {{"nic", config_.nic}, {"error", nic.status()}});
     return;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "absl/time/time.h"
 #include "lib/os/clock.h"
 #include "lib/os/event_loop.h"
+#include "lib/os/heartbeat.h"
 #include "lib/os/signals.h"
 #include "lib/telemetry/log.h"
 #include "netagent/cni/add_service.h"
@@ -44,6 +46,7 @@
 #include "netagent/sync/prover.h"
 #include "netagent/sync/repairer.h"
 #include "netagent/sync/server_session.h"
+#include "netagent/sync/service_health.h"
 #include "netagent/sync/shaped_traffic.h"
 #include "netagent/sync/shaping.h"
 #include "netagent/sync/traffic.h"
@@ -71,7 +74,15 @@ struct TrafficParts {
   std::vector<ip::Address> server_addresses = {};  // As they were when the agent started.
 };
 
-// Everything runs on the loop's thread but the two callbacks of the session, which only post to it.
+// What readiness and liveness are told; empty where nobody asks for them.
+struct HealthParts {
+  os::Heartbeat* heart = nullptr;  // Of the loop.
+  // Both are called on the loop's thread, and must not block.
+  std::function<std::vector<std::string>()> node_findings = nullptr;  // That block pods.
+  std::function<void(std::vector<std::string>)> say = nullptr;  // Why it is not ready; none: it is.
+};
+
+// Everything runs on the loop's thread but the callbacks of the session, which only post to it.
 class Agent {
  public:
   struct Edges {
@@ -81,6 +92,7 @@ class Agent {
     telemetry::Log& log;
     CloudParts cloud;
     TrafficParts traffic = {};
+    HealthParts health = {};
   };
   // Borrows `config` and the edges that are references.
   Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges);
@@ -103,6 +115,14 @@ class Agent {
   void Tick();
   absl::Duration UntilNextWake() const;
   bool CanServe() const;
+  // What keeps the runtime from using us; empty: nothing.
+  std::string CniReason() const;
+  // The loop turns. Also between the parts of a long turn: kernel work that goes on is not stuck.
+  void Beat() const {
+    if (heart_ != nullptr) heart_->Beat();
+  }
+  // Runs `work` on the loop's thread.
+  void Post(std::function<void()> work);
   void SayHello();
   // Begins to count, with what pods there are, and to let them out.
   absl::Status StartTraffic();
@@ -126,6 +146,7 @@ class Agent {
   telemetry::Log& log_;
   const os::RealClock clock_;
   std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
+  os::Heartbeat* const heart_;
   const CloudParts cloud_;
   ServerSession session_;
   std::optional<Traffic> traffic_;        // Without it nobody counts,
@@ -145,6 +166,7 @@ class Agent {
   std::optional<PolicyProber> policy_prober_;
   Tombstones tombstones_;
   CniInstaller cni_installer_;
+  ServiceHealth health_;
   std::optional<CniServer> cni_;  // Before those who hold its responders.
   AddService adds_;
   CniHandler handler_;

@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
+#include "lib/config/health_field.h"
 #include "lib/config/tls_fields.h"
 #include "lib/os/file.h"
 #include "netagent/core/iptables_rules.h"
@@ -329,6 +330,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   ReadMetrics(root, &out.metrics);
   ReadAzure(root, &out.azure);
   ReadEgress(root, &out.egress);
+  config::ReadHealth(root, check_directory, &out.health);
   root.Bool("debug", &out.debug, Need::kOptional);
   RETURN_IF_ERROR(document.Finish());
   return out;

@@ -146,6 +146,8 @@ struct AgentConfig {
   MetricsConfig metrics;
   std::optional<AzureConfig> azure;  // nullopt: Azure is not asked anything.
   EgressConfig egress;
+  // Where it says whether it is ready and alive: unix:/path or host:port; empty: nowhere.
+  std::string health = "unix:/run/spoke/netagent-health.sock";
   bool debug = false;
 };
 

@@ -22,6 +22,7 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->mtu, defaults.mtu);
   EXPECT_EQ(config->connect_jitter, defaults.connect_jitter);
   EXPECT_EQ(config->metrics, defaults.metrics);
+  EXPECT_EQ(config->health, defaults.health);
   EXPECT_EQ(config->shaping.enabled, defaults.shaping.enabled);
   EXPECT_EQ(config->shaping.resolvers.size(), 1U);  // An example: there is no default.
   AzureConfig azure;

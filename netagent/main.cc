@@ -15,6 +15,8 @@
 #include "lib/base/status.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
+#include "lib/daemon/probe.h"
+#include "lib/daemon/served_health.h"
 #include "lib/http/curl_transport.h"
 #include "lib/os/clock.h"
 #include "lib/os/environment.h"
@@ -45,6 +47,9 @@
 
 namespace spoke::netagent {
 namespace {
+
+// The loop turns every 5 s at least, and between two parts of its work.
+constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 
 std::string Trimmed(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -220,6 +225,9 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   if (opened.dropped_bytes > 0) {
     log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
   }
+  daemon::ServedHealth health(
+      {.address = config.health, .loops = {"the agent's loop"}, .longest_silence = kLongestSilence},
+      log);
   ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
   if (fault_point) {
     opened.journal = std::make_unique<FaultyJournal>(std::move(opened.journal), fault_point);
@@ -256,7 +264,10 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
        .journal = std::move(opened.journal),
        .log = log,
        .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure, log) : CloudParts(),
-       .traffic = traffic.parts});
+       .traffic = traffic.parts,
+       .health = {.heart = &health.heart(0), .say = [&health](std::vector<std::string> reasons) {
+                    health.Say(std::move(reasons));
+                  }}});
   RETURN_IF_ERROR(agent.Start(opened.events));
   NftIptables nft_iptables;
   const auto legacy_programs = FindLegacyPrograms("", &RunProgram);
@@ -289,15 +300,16 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
 }  // namespace spoke::netagent
 
 int main(int argc, char** argv) {
+  const auto parse = [](std::string_view text, const std::string& file) {
+    return spoke::netagent::ParseAgentConfig(text, file, &spoke::os::CheckDirectory,
+                                             &spoke::os::EnvironmentVariable);
+  };
   return spoke::daemon::Main(
       argc, argv,
       {.about = "spoke-netagent lends this node's addresses to pods and owns their links.",
        .config_path = "/etc/spoke/netagent.yaml",
        .statements = {{"--claims", "Print what of the kernel is the agent's own, and why",
-                       &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}}},
-      [](std::string_view text, const std::string& file) {
-        return spoke::netagent::ParseAgentConfig(text, file, &spoke::os::CheckDirectory,
-                                                 &spoke::os::EnvironmentVariable);
-      },
-      &spoke::netagent::Run);
+                       &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}},
+       .commands = {spoke::daemon::ProbeCommand("spoke-netagent", parse)}},
+      parse, &spoke::netagent::Run);
 }

@@ -93,7 +93,10 @@ BudgetCounts BudgetKeeper::counts() const {
 }
 
 void BudgetKeeper::Run(AgentLink& agents, telemetry::Log& log) {
-  while (Wait()) Decide(agents, log);
+  while (Wait()) {
+    if (heart_ != nullptr) heart_->Beat();
+    Decide(agents, log);
+  }
 }
 
 // Until the next decision is due; false when it is time to go.

@@ -17,6 +17,7 @@
 #include "ipam-server/core/node_record.h"
 #include "ipam-server/jobs/fleet_loop.h"
 #include "lib/os/clock.h"
+#include "lib/os/heartbeat.h"
 #include "lib/telemetry/log.h"
 
 namespace spoke::ipam {
@@ -48,6 +49,8 @@ class BudgetKeeper {
   BudgetKeeper& operator=(const BudgetKeeper&) = delete;
   ~BudgetKeeper() { Stop(); }
 
+  // Beaten at each turn, once a tick at least. Call before Start().
+  void SetHeart(os::Heartbeat& heart) { heart_ = &heart; }
   // Begins to decide, on a thread of its own: every tick, and within `quick` of a report that
   // cannot wait, as of somebody who is held back and was not before. Borrows both until Stop().
   void Start(AgentLink& agents, telemetry::Log& log);
@@ -111,6 +114,7 @@ class BudgetKeeper {
   BudgetCounts counts_ ABSL_GUARDED_BY(mutex_);
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  os::Heartbeat* heart_ = nullptr;
   std::thread thread_;
 };
 

@@ -79,6 +79,7 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   }
   auto taken = mailbox_.Take(wait, {.agents = writable_});
   if (!taken) return false;
+  if (heart_ != nullptr) heart_->Beat();
   Batch batch{.now = clock_.Now()};
   if (!writable_) TryToRecover(batch);
   for (OperatorEvent& event : taken->operators) {

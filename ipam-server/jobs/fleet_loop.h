@@ -24,6 +24,7 @@
 #include "ipam-server/store/store.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/os/clock.h"
+#include "lib/os/heartbeat.h"
 #include "lib/telemetry/log.h"
 
 namespace spoke::ipam {
@@ -104,6 +105,8 @@ class FleetLoop {
   // Asks the agent of `node` what it can reach; the id of `request` is given here. Errors:
   // likewise.
   void PostAskProbe(const std::string& node, ProbeRequest request, ProbeDone done);
+  // Beaten at each turn, once a second at least. Call before Run().
+  void SetHeart(os::Heartbeat& heart) { heart_ = &heart; }
   // Called on the loop's thread whenever it changes whether anything can be stored. Call before
   // Run().
   void SetWritableSink(std::function<void(bool writable)> sink) {
@@ -203,6 +206,7 @@ class FleetLoop {
   const os::Clock& clock_;
   telemetry::Log& log_;
   ServerMetrics* const metrics_;
+  os::Heartbeat* heart_ = nullptr;
 
   // Owned by the loop's thread.
   ServerState state_;

@@ -8,6 +8,36 @@
 #include "lib/base/version.h"
 
 namespace spoke::daemon {
+namespace {
+
+// At most one of them may be given, and neither a statement nor --check-config beside it.
+void AddCommands(CLI::App& app, const std::vector<const CLI::Option*>& statements,
+                 CommandLine& line) {
+  std::vector<CLI::Option*> commands;
+  for (const Command& command : line.commands) {
+    const auto choose = [&line, &command](const std::string& word) {
+      line.asked = &command;
+      line.request.word = word;
+    };
+    CLI::Option* const option =
+        command.words.empty()
+            ? app.add_flag_callback(
+                  command.option, [choose] { choose(""); }, command.help)
+            : app.add_option_function<std::string>(command.option, choose, command.help)
+                  ->check(CLI::IsMember(command.words));
+    option->excludes(app.get_option("--check-config"));
+    for (const CLI::Option* other : statements) option->excludes(app.get_option(other->get_name()));
+    for (CLI::Option* other : commands) option->excludes(other);
+    for (const Command::Flag& flag : command.flags) {
+      app.add_flag_callback(
+             flag.option, [&line, &flag] { line.request.flags.insert(flag.option); }, flag.help)
+          ->needs(option);
+    }
+    commands.push_back(option);
+  }
+}
+
+}  // namespace
 
 bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) {
   CLI::App app(
@@ -23,19 +53,8 @@ bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) 
   for (const Statement& statement : line.statements) {
     asked.push_back(app.add_flag(statement.option, statement.help));
   }
-  std::vector<std::vector<const CLI::Option*>> flags(line.commands.size());
-  std::vector<CLI::Option*> commands;
-  for (size_t i = 0; i < line.commands.size(); ++i) {
-    const Command& command = line.commands[i];
-    commands.push_back(app.add_flag(command.option, command.help));
-    for (const CLI::Option* other : asked)
-      commands.back()->excludes(app.get_option(other->get_name()));
-    for (size_t j = 0; j < i; ++j) commands.back()->excludes(commands[j]);
-    for (const Command::Flag& flag : command.flags) {
-      flags[i].push_back(app.add_flag(flag.option, flag.help)->needs(commands.back()));
-    }
-  }
-  if (!asked.empty() || !commands.empty()) {
+  AddCommands(app, asked, line);
+  if (!asked.empty() || !line.commands.empty()) {
     app.add_option("-o,--output", format, "How their answers are printed")
         ->check(CLI::IsMember({"table", "json"}))
         ->capture_default_str();
@@ -54,13 +73,6 @@ bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) 
     return false;
   }
   line.request.json = format == "json";
-  for (size_t i = 0; i < commands.size(); ++i) {
-    if (commands[i]->count() == 0) continue;
-    line.asked = &line.commands[i];
-    for (const CLI::Option* flag : flags[i]) {
-      if (flag->count() > 0) line.request.flags.insert(flag->get_name());
-    }
-  }
   return true;
 }
 

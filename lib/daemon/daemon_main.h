@@ -30,6 +30,7 @@ struct Statement {
 
 // What a command was asked with.
 struct CommandRequest {
+  std::string word;             // Of its own words.
   std::set<std::string> flags;  // Those of its own that were given.
   bool json = false;            // -o json.
 };
@@ -42,6 +43,7 @@ struct Command {
   };
   std::string option;  // "--cleanup"
   std::string help;
+  std::vector<std::string> words = {};  // The option takes one of these; none: it takes nothing.
   std::vector<Flag> flags = {};
   // Given the text and name of the configuration file; returns the exit code. See WithConfig().
   std::function<int(std::string_view text, const std::string& file, const CommandRequest& request)>

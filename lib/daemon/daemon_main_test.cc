@@ -48,6 +48,14 @@ class DaemonMainTest : public testing::Test {
                                            did_ += request.flags.contains("--more") ? "more" : "do";
                                            did_ += request.json ? ",json;" : ";";
                                            return command_code_;
+                                         })},
+                      {.option = "--ask",
+                       .help = "Asks",
+                       .words = {"one", "other"},
+                       .run = WithConfig(&Parse,
+                                         [this](const Config&, const CommandRequest& request) {
+                                           did_ += request.word + ";";
+                                           return command_code_;
                                          })}}},
         &Parse, [this](const Config&, telemetry::Log&) {
           ++served_;
@@ -111,6 +119,18 @@ TEST_F(DaemonMainTest, ACommandHasTheConfigurationAndIsAllThatIsDone) {
   EXPECT_EQ(Run({"--do"}), 2);
   EXPECT_EQ(Run({"--do", "--config", dir_.File("none.yaml")}), 2);
   EXPECT_EQ(did_, "do;more,json;");
+  EXPECT_EQ(served_, 0);
+}
+
+TEST_F(DaemonMainTest, ACommandTakesOneOfItsWordsAndStandsAlone) {
+  EXPECT_EQ(Run({"--ask", "other"}), 0);
+  EXPECT_EQ(did_, "other;");
+  EXPECT_EQ(Run({"--ask"}), 2);
+  EXPECT_EQ(Run({"--ask", "third"}), 2);
+  EXPECT_EQ(Run({"--ask", "one", "--do"}), 2);
+  EXPECT_EQ(Run({"--ask", "one", "--more"}), 2);
+  EXPECT_EQ(Run({"--ask", "one", "--check-config"}), 2);
+  EXPECT_EQ(did_, "other;");
   EXPECT_EQ(served_, 0);
 }
 

@@ -22,6 +22,8 @@ struct ReconnectSettings {
 struct StreamEnd {
   bool welcomed = false;  // The server took the hello.
   absl::Duration lasted;
+  // Its version and ours do not work together: no attempt will do better before an upgrade.
+  bool skewed = false;
 };
 
 // Not thread-safe.
@@ -34,7 +36,8 @@ class Reconnect {
 
   // The wait after an attempt or session that ended so: uniform within `after_session` when a
   // session is lost, exponential with full jitter when attempts fail one after the other or
-  // sessions break as soon as they begin.
+  // sessions break as soon as they begin. A server of a version that does not fit is asked again
+  // after one to two times the longest of these.
   absl::Duration After(const StreamEnd& end, double jitter);
 
  private:

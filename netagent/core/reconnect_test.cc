@@ -36,6 +36,16 @@ TEST(Reconnect, AttemptsThatFailSpreadOutUpToThirtySeconds) {
   EXPECT_GT(reconnect.After(kRefused, 0.0), absl::ZeroDuration());
 }
 
+TEST(Reconnect, AServerOfAnotherVersionIsAskedNoFasterThanTheSlowestBackoff) {
+  const StreamEnd skewed{.welcomed = false, .lasted = absl::Milliseconds(1), .skewed = true};
+  EXPECT_EQ(Reconnect({}).After(skewed, 0.0), absl::Seconds(30));
+  EXPECT_EQ(Reconnect({}).After(skewed, 0.5), absl::Seconds(45));
+  Reconnect reconnect({});
+  reconnect.After(skewed, 0.5);
+  // Upgraded, it is a server like any other.
+  EXPECT_EQ(reconnect.After(kLost, 1.0), absl::Seconds(3));
+}
+
 TEST(Reconnect, ASessionThatHeldMakesTheNextLossTheFirstAgain) {
   Reconnect reconnect({});
   for (int i = 0; i < 10; ++i) reconnect.After(kRefused, 1.0);

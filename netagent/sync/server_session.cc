@@ -8,7 +8,9 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/base/version_skew.h"
 #include "lib/os/clock.h"
+#include "lib/rpc/version_key.h"
 #include "netagent/sync/server_wire.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 
@@ -72,16 +74,28 @@ void ServerSession::Run() {
   absl::Duration delay = reconnect.BeforeFirst(jitter(random));
   while (Wait(delay)) {
     welcomed_ = false;
+    skew_ = absl::OkStatus();
     const int64_t began_ms = os::MonotonicMs();
     const absl::Status ended = RunStream();
-    const StreamEnd end{welcomed_, absl::Milliseconds(os::MonotonicMs() - began_ms)};
-    if (absl::IsAborted(ended)) {
-      log_.Info("session_begun_anew", {{"why", base::MessageOf(ended)}});
-    } else if (!complained_) {
-      complained_ = true;
-      log_.Warn("server_unreachable", {{"server", settings_.server}, {"error", ended}});
-    }
+    const StreamEnd end{.welcomed = welcomed_,
+                        .lasted = absl::Milliseconds(os::MonotonicMs() - began_ms),
+                        .skewed = !skew_.ok()};
+    Complain(ended);
+    if (callbacks_.on_outcome) callbacks_.on_outcome(ended);
     delay = reconnect.After(end, jitter(random));
+  }
+}
+
+void ServerSession::Complain(const absl::Status& ended) {
+  if (!skew_.ok()) {
+    if (complained_skew_ == skew_.message()) return;
+    complained_skew_ = std::string(skew_.message());
+    log_.Error("server_version_skew", {{"server", settings_.server}, {"error", skew_}});
+  } else if (absl::IsAborted(ended)) {
+    log_.Info("session_begun_anew", {{"why", base::MessageOf(ended)}});
+  } else if (!complained_) {
+    complained_ = true;
+    log_.Warn("server_unreachable", {{"server", settings_.server}, {"error", ended}});
   }
 }
 
@@ -118,9 +132,15 @@ absl::Status ServerSession::RunStream() {
   }
   writer.join();
   const grpc::Status status = stream->Finish();
+  if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) {
+    const auto& metadata = context.GetServerTrailingMetadata();
+    const auto it = metadata.find(rpc::kVersionKey);
+    if (it != metadata.end()) JudgeVersion({it->second.data(), it->second.size()});
+  }
   {
     absl::MutexLock lock(&mutex_);
     context_ = nullptr;
+    if (!skew_.ok()) return skew_;
     if (!ending_.empty()) return absl::AbortedError(ending_);
   }
   if (status.ok()) return absl::UnavailableError("the server closed the stream");
@@ -171,12 +191,9 @@ void ServerSession::CancelUnlessItEnds() {
 }
 
 void ServerSession::Receive(const v1::ServerMessage& message) {
+  if (!skew_.ok()) return;  // What it means by it, who knows.
   if (message.has_welcome()) {
-    welcomed_ = true;
-    complained_ = false;
-    log_.Info("server_connected", {{"server", settings_.server},
-                                   {"epoch", message.welcome().session_epoch()},
-                                   {"version", message.welcome().server_version()}});
+    Welcomed(message.welcome());
   } else if (message.has_report_ack()) {
     absl::MutexLock lock(&mutex_);
     outbox_.OnReportAck(message.report_ack().sequence());
@@ -190,6 +207,29 @@ void ServerSession::Receive(const v1::ServerMessage& message) {
       callbacks_.on_request(**std::move(request));
     }
   }
+}
+
+void ServerSession::Welcomed(const v1::Welcome& welcome) {
+  JudgeVersion(welcome.server_version());
+  if (!skew_.ok()) {
+    // It has a rule of its own, and ours says no.
+    absl::MutexLock lock(&mutex_);
+    greeted_ = false;
+    if (context_ != nullptr) context_->TryCancel();
+    return;
+  }
+  welcomed_ = true;
+  complained_ = false;
+  complained_skew_.clear();
+  log_.Info("server_connected", {{"server", settings_.server},
+                                 {"epoch", welcome.session_epoch()},
+                                 {"version", welcome.server_version()}});
+  if (callbacks_.on_outcome) callbacks_.on_outcome(absl::OkStatus());
+}
+
+void ServerSession::JudgeVersion(std::string_view server_version) {
+  skew_ = base::CheckSkew({"spoke-netagent", settings_.identity.agent_version},
+                          {"spoke-ipam-server", server_version});
 }
 
 void ServerSession::Begin(const Greeting& greeting, const Nic& nic) {

@@ -6,9 +6,11 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "lib/rpc/credentials.h"
@@ -45,6 +47,9 @@ class ServerSession final : public ServerLink {
     std::function<void()> on_connecting;
     // In the order in which the server sent them; all of one stream before the next is opened.
     std::function<void(ServerRequest)> on_request;
+    // OK: the server has taken the hello. Else why an attempt or a session ended; a server whose
+    // version does not fit ours is kFailedPrecondition, with base::CheckSkew()'s text. May be null.
+    std::function<void(const absl::Status&)> on_outcome = nullptr;
   };
 
   // Borrows `log`.
@@ -55,7 +60,9 @@ class ServerSession final : public ServerLink {
   ~ServerSession() override;
 
   // Connects and goes on connecting, with jittered backoff; a server that cannot be reached is
-  // complained about once. Errors: what is wrong with the TLS files.
+  // complained about once, and one whose version does not work with ours (base/version_skew.h) once
+  // for each version of it; that one is asked no faster than the slowest backoff, and what it says
+  // is not acted upon. Errors: what is wrong with the TLS files.
   absl::Status Start();
 
   // Says hello on the stream that is being opened; what Report() says from now on follows it.
@@ -82,7 +89,11 @@ class ServerSession final : public ServerLink {
   std::optional<v1::AgentMessage> NextToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CancelUnlessItEnds();
   bool Wait(absl::Duration delay);
+  void Complain(const absl::Status& ended);
   void Receive(const v1::ServerMessage& message);
+  void Welcomed(const v1::Welcome& welcome);
+  // Notes whether a server of this version may go on with us.
+  void JudgeVersion(std::string_view server_version);
   // Lets `add` put something into the outbox, and gives the stream up when that is full.
   template <typename Add>
   void Enqueue(const Add& add);
@@ -103,6 +114,8 @@ class ServerSession final : public ServerLink {
 
   bool welcomed_ = false;  // Session thread only, as the next.
   bool complained_ = false;
+  absl::Status skew_;            // Not OK: the present server does not fit.
+  std::string complained_skew_;  // What was last said of that.
   std::thread thread_;
 };
 

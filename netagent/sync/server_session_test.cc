@@ -39,9 +39,14 @@ class SmallServer final : public v1::NodeService::Service {
         absl::MutexLock lock(&mutex_);
         heard_.push_back(message);
       }
+      if (!refuse_as.empty()) {
+        context->AddTrailingMetadata("spoke-version", refuse_as);
+        return {grpc::StatusCode::FAILED_PRECONDITION, "the hello is refused"};
+      }
       if (message.has_hello()) {
         v1::ServerMessage welcome;
         welcome.mutable_welcome()->set_session_epoch(1);
+        welcome.mutable_welcome()->set_server_version(version);
         stream->Write(welcome);
         v1::ServerMessage desired;
         desired.mutable_desired()->set_version(1);
@@ -77,6 +82,8 @@ class SmallServer final : public v1::NodeService::Service {
   bool hang_up_after_report = false;
   bool hold_after_end = false;
   bool slow = false;
+  std::string version;
+  std::string refuse_as;  // Not empty: refuses every hello, as a server of this version.
   std::vector<v1::ServerMessage> after_desired;
 
  private:
@@ -94,14 +101,16 @@ class ServerSessionTest : public testing::Test {
   }
   void StartSession() {
     session_ = std::make_unique<ServerSession>(
-        ServerSession::Settings{
-            .server = address_,
-            .tls = {.insecure = true},
-            .identity = {.node_name = "node1", .vm_id = "vm-1", .boot_id = "boot"},
-            .farewell = absl::Milliseconds(50),
-            .reconnect = {.after_session = absl::Milliseconds(20),
-                          .backoff = {.initial = absl::Milliseconds(20),
-                                      .max = absl::Milliseconds(50)}}},
+        ServerSession::Settings{.server = address_,
+                                .tls = {.insecure = true},
+                                .identity = {.node_name = "node1",
+                                             .vm_id = "vm-1",
+                                             .boot_id = "boot",
+                                             .agent_version = "1.4.0"},
+                                .farewell = absl::Milliseconds(50),
+                                .reconnect = {.after_session = absl::Milliseconds(20),
+                                              .backoff = {.initial = absl::Milliseconds(20),
+                                                          .max = absl::Milliseconds(50)}}},
         ServerSession::Callbacks{.on_connecting =
                                      [this] {
                                        if (before_begin) before_begin();
@@ -116,6 +125,11 @@ class ServerSessionTest : public testing::Test {
                                        } else {
                                          requests_.push_back(request);
                                        }
+                                     },
+                                 .on_outcome =
+                                     [this](const absl::Status& outcome) {
+                                       absl::MutexLock lock(&mutex_);
+                                       outcomes_.push_back(outcome);
                                      }},
         log_);
     ASSERT_TRUE(session_->Start().ok());
@@ -136,6 +150,18 @@ class ServerSessionTest : public testing::Test {
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20)));
     return requests_;
   }
+  std::vector<absl::Status> WaitForOutcomes(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return outcomes_.size() >= count;
+    };
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20)));
+    return outcomes_;
+  }
+  bool HasDesired() {
+    absl::MutexLock lock(&mutex_);
+    return !desired_.empty();
+  }
   ~ServerSessionTest() override {
     session_.reset();
     if (server_) server_->Shutdown(std::chrono::system_clock::now());
@@ -149,6 +175,7 @@ class ServerSessionTest : public testing::Test {
   absl::Mutex mutex_;
   std::vector<DesiredState> desired_ ABSL_GUARDED_BY(mutex_);
   std::vector<ServerRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  std::vector<absl::Status> outcomes_ ABSL_GUARDED_BY(mutex_);
   Greeting greeting_{.lent = {LendingOf("10.1.0.5")}};
   std::function<void()> before_begin;
   std::unique_ptr<ServerSession> session_;
@@ -198,6 +225,57 @@ TEST_F(ServerSessionTest, AServerThatIsNotThereIsComplainedAboutOnceAndFoundWhen
   StartServer();
   service_.WaitFor(1);
   WaitForDesired(1);
+  EXPECT_EQ(log_.Count("server_unreachable"), 1);
+}
+
+TEST_F(ServerSessionTest, WhatBecameOfAnAttemptIsTold) {
+  StartSession();
+  const absl::Status first = WaitForOutcomes(1).front();
+  EXPECT_EQ(first.code(), absl::StatusCode::kUnavailable);
+  StartServer();
+  WaitForDesired(1);
+  absl::MutexLock lock(&mutex_);
+  EXPECT_TRUE(outcomes_.back().ok()) << outcomes_.back();
+}
+
+TEST_F(ServerSessionTest, AServerOneMinorVersionAwayIsOneToWorkWith) {
+  service_.version = "1.5.9";
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  EXPECT_EQ(log_.Count("server_version_skew"), 0);
+}
+
+TEST_F(ServerSessionTest, AServerThatRefusesOurVersionIsSaidOnceWithWhatToUpgrade) {
+  service_.refuse_as = "1.6.0";
+  StartServer();
+  StartSession();
+  const auto outcomes = WaitForOutcomes(3);
+  EXPECT_EQ(outcomes[2],
+            absl::FailedPreconditionError(
+                "spoke-netagent 1.4.0 and spoke-ipam-server 1.6.0 do not work together, since they "
+                "are more than one minor version apart: upgrade spoke-netagent first, to 1.5 or "
+                "1.6"));
+  EXPECT_EQ(log_.Count("server_version_skew"), 1);
+  EXPECT_EQ(log_.Count("server_unreachable"), 0);
+}
+
+TEST_F(ServerSessionTest, AServerThatLetsUsInAllTheSameIsNotListenedTo) {
+  service_.version = "2.0.0";
+  StartServer();
+  StartSession();
+  EXPECT_EQ(WaitForOutcomes(2).back().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(log_.Count("server_version_skew"), 1);
+  EXPECT_EQ(log_.Count("server_connected"), 0);
+  EXPECT_FALSE(HasDesired());
+}
+
+TEST_F(ServerSessionTest, ARefusalForAnotherReasonIsNoSkew) {
+  service_.refuse_as = "1.4.0";
+  StartServer();
+  StartSession();
+  EXPECT_EQ(WaitForOutcomes(1).front(), absl::FailedPreconditionError("the hello is refused"));
+  EXPECT_EQ(log_.Count("server_version_skew"), 0);
   EXPECT_EQ(log_.Count("server_unreachable"), 1);
 }
 

@@ -19,6 +19,7 @@ vm_id: bench-vm
 nic: eth0
 server: 127.0.0.1:{port}
 tls: {{insecure: true}}
+health: off
 cni_socket: {socket}
 state_dir: {state}
 cooldown: {cooldown}

@@ -18,6 +18,7 @@ POOLS = ("10.16.0.0/14", "10.24.0.0/15")
 CONFIG = """\
 listen: {{agents: "127.0.0.1:{port}", admin: "unix:{admin}", metrics: "127.0.0.1:0"}}
 tls: {{insecure: true}}
+health: off
 store: {{sqlite: {database}}}
 cloud: {{static: {{}}}}
 pools:

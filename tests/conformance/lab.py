@@ -168,7 +168,7 @@ class Node:
         config = os.path.join(self.scratch, "agent.yaml")
         with open(config, "w", encoding="utf-8") as out:
             out.write(f"node_name: node1\nvm_id: vm1\nnic: eth0\nserver: 127.0.0.1:1\n"
-                      f"tls: {{insecure: true}}\ncni_socket: {self.socket}\n"
+                      f"tls: {{insecure: true}}\nhealth: off\ncni_socket: {self.socket}\n"
                       f"state_dir: {self.state}\ncooldown: {self.cooldown}\n{self.settings}\n")
         with open(self.log, "ab") as log:
             self.agent = subprocess.Popen(

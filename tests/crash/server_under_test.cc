@@ -62,7 +62,7 @@ ServerUnderTest::ServerUnderTest(std::string directory, std::string_view setting
     : directory_(std::move(directory)), port_(FreePort()) {
   const std::string config = fmt::format(
       "listen: {{agents: \"127.0.0.1:{}\", admin: \"{}\", metrics: \"off\"}}\n"
-      "tls: {{insecure: true}}\n"
+      "tls: {{insecure: true}}\nhealth: off\n"
       "store: {{sqlite: {}}}\n{}",
       port_, admin(), File("ipam.db"), settings);
   CHECK(os::WriteFileAtomic(File("server.yaml"), config, os::Durability::kVisible).ok(),

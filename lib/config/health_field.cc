@@ -1,0 +1,34 @@
+#include "lib/config/health_field.h"
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "lib/os/file.h"
+#include "lib/rpc/health_text.h"
+
+namespace spoke::config {
+
+void ReadHealth(const ConfigMap& root,
+                const std::function<absl::Status(const std::string&)>& check_directory,
+                std::string* address) {
+  root.Custom("health", Need::kOptional, [&](std::string_view text) -> absl::Status {
+    if (text == "off") {
+      address->clear();
+      return absl::OkStatus();
+    }
+    if (const absl::Status status = rpc::CheckHealthAddress(text); !status.ok()) {
+      return absl::InvalidArgumentError(fmt::format("{}; or off", base::MessageOf(status)));
+    }
+    const std::string path(rpc::SocketPathOf(text));
+    if (!path.empty()) {
+      const absl::Status status = check_directory(os::DirectoryOf(path));
+      if (!status.ok()) {
+        return absl::InvalidArgumentError(
+            fmt::format("{}; create it first", base::MessageOf(status)));
+      }
+    }
+    *address = std::string(text);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace spoke::config

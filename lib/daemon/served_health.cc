@@ -1,0 +1,53 @@
+#include "lib/daemon/served_health.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+#include "lib/base/status.h"
+
+namespace spoke::daemon {
+
+rpc::Reasons StuckLoops(const std::vector<std::string>& names,
+                        const std::vector<absl::Duration>& silences, absl::Duration longest) {
+  rpc::Reasons reasons;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (silences[i] <= longest) continue;
+    reasons.push_back(
+        fmt::format("{} has not turned for {}: it is stuck; a restart loses nothing", names[i],
+                    absl::FormatDuration(absl::Trunc(silences[i], absl::Seconds(1)))));
+  }
+  return reasons;
+}
+
+ServedHealth::ServedHealth(HealthSettings settings, telemetry::Log& log)
+    : log_(log), hearts_(std::make_shared<std::vector<os::Heartbeat>>(settings.loops.size())) {
+  if (settings.address.empty()) return;
+  auto service = rpc::HealthService::Listen(
+      {.address = settings.address,
+       .not_ready = {"it is starting"},
+       .liveness = [hearts = hearts_, names = settings.loops, longest = settings.longest_silence] {
+         std::vector<absl::Duration> silences;
+         for (const os::Heartbeat& heart : *hearts) silences.push_back(heart.SilentFor());
+         return StuckLoops(names, silences, longest);
+       }});
+  if (service.ok()) {
+    service_ = *std::move(service);
+  } else {
+    log_.Warn("health_not_served", {{"address", settings.address}, {"error", service.status()}});
+  }
+}
+
+void ServedHealth::Say(rpc::Reasons not_ready) {
+  const absl::MutexLock lock(&mutex_);
+  if (said_any_ && said_ == not_ready) return;
+  said_any_ = true;
+  if (not_ready.empty()) {
+    log_.Info("ready", {});
+  } else {
+    log_.Info("not_ready", {{"reasons", fmt::format("{}", fmt::join(not_ready, " | "))}});
+  }
+  said_ = not_ready;
+  if (service_ != nullptr) service_->SetReadiness(std::move(not_ready));
+}
+
+}  // namespace spoke::daemon

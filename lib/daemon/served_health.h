@@ -1,0 +1,50 @@
+// A daemon's health: serves what it says of itself, and watches whether its loops turn.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "lib/os/heartbeat.h"
+#include "lib/rpc/health_service.h"
+#include "lib/telemetry/log.h"
+
+namespace spoke::daemon {
+
+struct HealthSettings {
+  std::string address;             // As HealthService has it; empty: it is not served.
+  std::vector<std::string> loops;  // What they are called, in a reason.
+  absl::Duration longest_silence;  // Of a loop that is not stuck.
+};
+
+// Thread-safe. Make it early, when its lock says that this program is the only one, and before
+// other threads run; the loops that beat its hearts must end before it does.
+class ServedHealth {
+ public:
+  // That it cannot be served is a warning (health_not_served) and no more: a program that works and
+  // cannot say so is better than none. Borrows `log`.
+  ServedHealth(HealthSettings settings, telemetry::Log& log);
+
+  // Why not; none: it is ready. Until the first call it is starting. Each change is logged.
+  void Say(rpc::Reasons not_ready);
+
+  // The loop with this number among the settings' beats it at each turn.
+  os::Heartbeat& heart(size_t loop) { return (*hearts_)[loop]; }
+
+ private:
+  telemetry::Log& log_;
+  const std::shared_ptr<std::vector<os::Heartbeat>> hearts_;
+  std::unique_ptr<rpc::HealthService> service_;  // Null: not served.
+  absl::Mutex mutex_;
+  bool said_any_ ABSL_GUARDED_BY(mutex_) = false;
+  rpc::Reasons said_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A reason for each loop that has been silent for longer. Of as many hearts as names.
+rpc::Reasons StuckLoops(const std::vector<std::string>& names,
+                        const std::vector<absl::Duration>& silences, absl::Duration longest);
+
+}  // namespace spoke::daemon

@@ -26,6 +26,7 @@
 #include "netagent/azure/kept_identity.h"
 #include "netagent/azure/wireserver.h"
 #include "netagent/claims_text.h"
+#include "netagent/cleanup/command.h"
 #include "netagent/config.h"
 #include "netagent/exporters/exporters.h"
 #include "netagent/fastpath/bpf_fast_path.h"
@@ -294,7 +295,8 @@ int main(int argc, char** argv) {
       {.about = "spoke-netagent lends this node's addresses to pods and owns their links.",
        .config_path = "/etc/spoke/netagent.yaml",
        .statements = {{"--claims", "Print what of the kernel is the agent's own, and why",
-                       &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}}},
+                       &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}},
+       .commands = {spoke::netagent::CleanupCommand()}},
       [](std::string_view text, const std::string& file) {
         return spoke::netagent::ParseAgentConfig(text, file, &spoke::os::CheckDirectory,
                                                  &spoke::os::EnvironmentVariable);

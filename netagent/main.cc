@@ -28,6 +28,7 @@
 #include "netagent/azure/kept_identity.h"
 #include "netagent/azure/wireserver.h"
 #include "netagent/claims_text.h"
+#include "netagent/cleanup/command.h"
 #include "netagent/config.h"
 #include "netagent/exporters/exporters.h"
 #include "netagent/fastpath/bpf_fast_path.h"
@@ -310,6 +311,7 @@ int main(int argc, char** argv) {
        .config_path = "/etc/spoke/netagent.yaml",
        .statements = {{"--claims", "Print what of the kernel is the agent's own, and why",
                        &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}},
-       .commands = {spoke::daemon::ProbeCommand("spoke-netagent", parse)}},
+       .commands = {spoke::netagent::CleanupCommand(),
+                    spoke::daemon::ProbeCommand("spoke-netagent", parse)}},
       parse, &spoke::netagent::Run);
 }

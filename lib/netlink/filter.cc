@@ -98,6 +98,14 @@ Request SetFilter(const BpfFilter& filter, uint32_t parent, int program) {
   return request;
 }
 
+Request ListFilters(int32_t link, uint32_t parent) {
+  tcmsg fixed{};
+  fixed.tcm_family = AF_UNSPEC;
+  fixed.tcm_ifindex = link;
+  fixed.tcm_parent = parent;
+  return {fmt::format("list filters of link {}", link), RTM_GETTFILTER, 0, fixed};
+}
+
 }  // namespace
 
 uint32_t HookOf(Direction direction) {
@@ -176,15 +184,24 @@ absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t li
   return DumpBpfFilters(socket, link, HookOf(direction));
 }
 
+absl::StatusOr<std::vector<BpfFilter>> DumpFilters(Socket& socket, int32_t link,
+                                                   Direction direction) {
+  return DumpAs<BpfFilter>(
+      socket, ListFilters(link, HookOf(direction)), RTM_NEWTFILTER,
+      [=](std::span<const uint8_t> payload) -> absl::StatusOr<std::optional<BpfFilter>> {
+        absl::StatusOr<BpfFilter> filter = ParseBpfFilter(payload);
+        if (!filter.ok()) return filter.status();
+        const auto fixed = ReadStruct<tcmsg>(payload);
+        // A first message without a handle describes the priority, not a filter.
+        if (filter->link != link || !fixed || fixed->tcm_handle == 0) return std::nullopt;
+        return *std::move(filter);
+      });
+}
+
 absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
                                                       uint32_t parent) {
-  tcmsg fixed{};
-  fixed.tcm_family = AF_UNSPEC;
-  fixed.tcm_ifindex = link;
-  fixed.tcm_parent = parent;
-  const Request request(fmt::format("list filters of link {}", link), RTM_GETTFILTER, 0, fixed);
   return DumpAs<BpfFilter>(
-      socket, request, RTM_NEWTFILTER,
+      socket, ListFilters(link, parent), RTM_NEWTFILTER,
       [=](std::span<const uint8_t> payload) -> absl::StatusOr<std::optional<BpfFilter>> {
         absl::StatusOr<BpfFilter> filter = ParseBpfFilter(payload);
         if (!filter.ok()) return filter.status();

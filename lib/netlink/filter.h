@@ -1,4 +1,4 @@
-// Filters that run a BPF program on a device's packets (tc-bpf(8)). All but DumpBpfFilters() are
+// Filters that run a BPF program on a device's packets (tc-bpf(8)). All but the two dumps are
 // pure.
 #pragma once
 
@@ -54,6 +54,11 @@ Request SetClassifier(const BpfFilter& filter, uint32_t parent, int program);
 
 // One that is not there, on a device without such filters or one that is gone, is tolerated.
 Request DeleteBpfFilter(int32_t link, uint16_t priority, Direction direction);
+
+// All of one device's, of any kind: those that run no program have neither name nor id. Errors: as
+// Dump().
+absl::StatusOr<std::vector<BpfFilter>> DumpFilters(Socket& socket, int32_t link,
+                                                   Direction direction);
 
 // Of one device. Filters of other kinds are left out. Errors: as Dump().
 absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,

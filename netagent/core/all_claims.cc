@@ -92,7 +92,7 @@ std::vector<Claim> AllClaims() {
       {"", "iptables rules",
        "4 in mangle with the comment \"iptables-exporter openai traffic=internet-in\" or "
        "\"-out\"",
-       "that count what comes from and goes to the Internet; they are added, never removed"});
+       "that count what comes from and goes to the Internet; they are removed by --cleanup alone"});
   all.push_back({"", "setting", "net.ipv6.conf.DEVICE.accept_ra = 2",
                  "of devices that had 1: they listen to router advertisements though the node "
                  "forwards"});

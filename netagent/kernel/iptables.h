@@ -31,7 +31,7 @@ class Iptables {
 
   // Takes each of the rules out of its chain, once where it stands there more than once; those that
   // are not there are passed over. How many were taken out. What others have keeps its counters. A
-  // table that holds nothing then but chains as Append() makes them goes too, where tables can go.
+  // chain or table that is empty then, and as Append() makes it, goes too, where such can go.
   // Errors: as Read(); the first rules may have been taken out then.
   virtual absl::StatusOr<size_t> Erase(const std::vector<PublishedRule>& rules) = 0;
 };

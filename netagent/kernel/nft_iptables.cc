@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "fmt/core.h"
@@ -87,7 +88,8 @@ nft::Chain BuiltIn(const std::string& chain) {
   return {.name = chain, .base = base};
 }
 
-// Whether Append() could have made it. iptables itself makes all five chains at once.
+// Whether Append() could have made it. An empty one does nothing, and iptables makes it anew when
+// it needs it.
 bool IsAsAppended(const IptablesChain& chain) {
   return chain.policy == "ACCEPT" &&
          (chain.name == "INPUT" || chain.name == "FORWARD" || chain.name == "OUTPUT");
@@ -126,19 +128,29 @@ nft::Transaction PlanErase(const std::vector<PublishedRule>& rules, IptablesTabl
                            std::vector<uint64_t> handles) {
   const nft::TableKey key{nft::Family::kIp, std::string(kPublishedTable)};
   nft::Transaction transaction;
+  std::set<std::string> emptied;
   for (const PublishedRule& rule : rules) {
     for (size_t i = 0; i < table.rules.size(); ++i) {
       const IptablesRule& held = table.rules[i];
       if (held.abridged || held.chain != rule.chain || held.text != rule.Text()) continue;
       transaction.Add(key, nft::DeleteRule{held.chain, handles[i]});
+      emptied.insert(held.chain);
       table.rules.erase(table.rules.begin() + static_cast<ptrdiff_t>(i));
       handles.erase(handles.begin() + static_cast<ptrdiff_t>(i));
       break;
     }
   }
-  const bool bare =
-      table.rules.empty() && std::all_of(table.chains.begin(), table.chains.end(), &IsAsAppended);
-  if (bare && !transaction.empty()) transaction.Add(key, nft::DeleteTable{});
+  if (transaction.empty()) return transaction;
+  for (const IptablesRule& rule : table.rules) emptied.erase(rule.chain);
+  if (table.rules.empty() && std::all_of(table.chains.begin(), table.chains.end(), &IsAsAppended)) {
+    transaction.Add(key, nft::DeleteTable{});
+    return transaction;
+  }
+  for (const IptablesChain& chain : table.chains) {
+    if (emptied.contains(chain.name) && IsAsAppended(chain)) {
+      transaction.Add(key, nft::DeleteChain{chain.name});
+    }
+  }
   return transaction;
 }
 

@@ -1,0 +1,57 @@
+// Takes everything of the agent's off a node: what there is, what goes, what became of it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "netagent/core/cleanup_plan.h"
+
+namespace spoke::netagent {
+
+// The node. Implemented by NodeCleaner and, in tests, a fake. Not thread-safe.
+class CleanupEdge {
+ public:
+  virtual ~CleanupEdge() = default;
+
+  // All that is there. What could not be read is missing in `traces`, and its error is in the list.
+  virtual std::vector<absl::Status> Read(NodeTraces& traces) = 0;
+
+  // Removes an object of the last Read(). False: it is gone already, or it is a directory in which
+  // somebody else has something. Errors: as the kernel says, with the object and what to do where
+  // that is known.
+  virtual absl::StatusOr<bool> Remove(const Removal& removal) = 0;
+};
+
+struct CleanupOptions {
+  bool with_pods = false;  // Links that pods use go too, and those pods have no network then.
+  // Whose links are whose, for messages; as far as it is known.
+  std::map<std::string, std::string> pod_of_link = {};
+};
+
+struct CleanupFailure {
+  std::string what;   // Empty: `error` says it.
+  std::string error;  // One line.
+};
+
+struct CleanupReport {
+  std::string refused;            // Why nothing was done; empty: it was.
+  std::vector<std::string> pods;  // Links that pods use, and whose; where that is why.
+  std::vector<Removal> removed;
+  std::vector<CleanupFailure> failed;
+  std::vector<LeftAlone> left;
+
+  bool ok() const { return refused.empty() && failed.empty(); }
+};
+
+// Removes all there is, in order, whatever becomes of single steps. Does nothing while pods use
+// links of ours, unless it may.
+CleanupReport CleanUp(CleanupEdge& edge, const CleanupOptions& options);
+
+// The report for people, and as JSON. Pure.
+std::string CleanupTable(const CleanupReport& report);
+std::string CleanupJson(const CleanupReport& report);
+
+}  // namespace spoke::netagent

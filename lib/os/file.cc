@@ -27,8 +27,11 @@ absl::Status WriteAll(int fd, std::string_view content, const std::string& path)
 }
 
 absl::Status WriteTemporary(const std::string& path, std::string_view content,
-                            Durability durability) {
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+                            Durability durability, Readers readers) {
+  const mode_t mode = readers == Readers::kOwner ? 0600 : 0644;
+  // One that was left behind might have other readers.
+  if (readers == Readers::kOwner) ::unlink(path.c_str());
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "create " + path);
   RETURN_IF_ERROR(WriteAll(fd.get(), content, path));
   if (durability == Durability::kSurvivesPower && ::fsync(fd.get()) < 0) {
@@ -58,9 +61,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) 
 }
 
 absl::Status WriteFileAtomic(const std::string& path, std::string_view content,
-                             Durability durability) {
+                             Durability durability, Readers readers) {
   const std::string temporary = path + ".tmp";
-  absl::Status status = WriteTemporary(temporary, content, durability);
+  absl::Status status = WriteTemporary(temporary, content, durability, readers);
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
     status = base::ErrnoToStatus(errno, "rename " + temporary + " to " + path);
   }

@@ -16,6 +16,9 @@ enum class Durability {
   kSurvivesPower  // The file and its directory entry are synced.
 };
 
+// Who may read a file that is written: everyone (mode 0644), or its owner alone (0600).
+enum class Readers { kEveryone, kOwner };
+
 // The content of `path`. Errors: kNotFound, kPermissionDenied, kResourceExhausted (longer than
 // `max_bytes`), kInternal.
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes = 64UL << 20);
@@ -23,7 +26,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes =
 // Replaces `path` by way of a temporary file in the same directory and rename(2). On error the old
 // file is as it was and the temporary one is gone. Errors: as errno says, with the path.
 absl::Status WriteFileAtomic(const std::string& path, std::string_view content,
-                             Durability durability);
+                             Durability durability, Readers readers = Readers::kEveryone);
 
 // Whether `path` is an existing directory. Errors: kNotFound, kFailedPrecondition (not a
 // directory).

@@ -17,6 +17,17 @@ TEST(File, ReplacesAtomicallyAndLeavesNoTemporary) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
 }
 
+TEST(File, IsTheOwnersAloneFromItsFirstByte) {
+  namespace fs = std::filesystem;
+  const testing_support::TempDir dir;
+  const std::string path = dir.File("key");
+  // Left behind by one that was killed.
+  ASSERT_TRUE(WriteFileAtomic(path + ".tmp", "old", Durability::kVisible).ok());
+  ASSERT_TRUE(WriteFileAtomic(path, "new", Durability::kVisible, Readers::kOwner).ok());
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(*ReadFile(path), "new");
+}
+
 TEST(File, AFailedReplaceNamesThePathAndKeepsTheOldContent) {
   const testing_support::TempDir dir;
   const auto status = WriteFileAtomic(dir.File("gone/state"), "x", Durability::kVisible);

@@ -180,7 +180,8 @@ absl::StatusOr<std::string> IssueCertificate(const Authority& authority, const P
   RETURN_IF_ERROR(CheckSubject(subject));
   ASSIGN_OR_RETURN(const Signer signer, OpenAuthority(authority, validity.not_before));
   const auto* der = reinterpret_cast<const unsigned char*>(key.der.data());
-  const Key public_key(d2i_PUBKEY(nullptr, &der, static_cast<long>(key.der.size())));  // NOLINT
+  const auto size = static_cast<long>(key.der.size());  // NOLINT(google-runtime-int): OpenSSL's.
+  const Key public_key(d2i_PUBKEY(nullptr, &der, size));
   if (!IsP256(public_key.get())) {
     ERR_clear_error();
     return absl::InvalidArgumentError("not a public key on P-256");

@@ -37,6 +37,7 @@
 #include "netagent/sync/attachments.h"
 #include "netagent/sync/dns_names.h"
 #include "netagent/sync/egress_parts.h"
+#include "netagent/sync/enroller.h"
 #include "netagent/sync/host_list.h"
 #include "netagent/sync/nic_check.h"
 #include "netagent/sync/policy_keeper.h"
@@ -104,6 +105,8 @@ class Agent {
   absl::Duration UntilNextWake() const;
   bool CanServe() const;
   void SayHello();
+  // Connects to the server, as soon as there is a certificate to connect with.
+  absl::Status StartSession();
   // Begins to count, with what pods there are, and to let them out.
   absl::Status StartTraffic();
   absl::Status PutInForce(const Policy& policy);
@@ -122,14 +125,17 @@ class Agent {
   }
 
   const AgentConfig& config_;
+  const NodeIdentity identity_;
   Router& router_;
   telemetry::Log& log_;
   const os::RealClock clock_;
   std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
   const CloudParts cloud_;
   ServerSession session_;
-  std::optional<Traffic> traffic_;        // Without it nobody counts,
-  std::optional<Shaping> shaping_;        // and nobody shapes.
+  std::optional<EnrollCall> enroll_call_;
+  std::optional<Enroller> enroller_;  // With `enroll`: starts the session, so it goes before it.
+  std::optional<Traffic> traffic_;    // Without it nobody counts,
+  std::optional<Shaping> shaping_;    // and nobody shapes.
   std::optional<ShapedTraffic> of_pods_;  // Both.
   const TrafficParts traffic_parts_;
   SocketTcpProbe gateway_probe_;

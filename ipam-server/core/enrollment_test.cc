@@ -8,13 +8,13 @@ namespace {
 
 using testing::HasSubstr;
 
-const EnrollRules rules{"spoke-ipam-server", "spoke-system", "spoke-netagent"};
-const TokenFacts good_token{.authenticated = true,
+const EnrollRules kRules{"spoke-ipam-server", "spoke-system", "spoke-netagent"};
+const TokenFacts kGoodToken{.authenticated = true,
                             .user = "system:serviceaccount:spoke-system:spoke-netagent",
                             .audiences = {"spoke-ipam-server"},
                             .pod_name = "spoke-netagent-x7k2p",
                             .pod_uid = "uid-1"};
-const PodFacts good_pod{.k8s_namespace = "spoke-system",
+const PodFacts kGoodPod{.k8s_namespace = "spoke-system",
                         .name = "spoke-netagent-x7k2p",
                         .uid = "uid-1",
                         .node_name = "node-1",
@@ -28,8 +28,8 @@ void ExpectRefused(const absl::Status& status, absl::StatusCode code, std::strin
 TEST(Enrollment, TheAgentOfANodeGetsItsCertificate) {
   EXPECT_TRUE(CheckEnrollRequest("node-1", "8f2c1c5e-7d0b", "a.b.c").ok());
   EXPECT_TRUE(CheckEnrollRequest("node-1", "", "a.b.c").ok());
-  EXPECT_TRUE(CheckToken(good_token, rules).ok());
-  EXPECT_TRUE(CheckPod(good_token, good_pod, "node-1", rules).ok());
+  EXPECT_TRUE(CheckToken(kGoodToken, kRules).ok());
+  EXPECT_TRUE(CheckPod(kGoodToken, kGoodPod, "node-1", kRules).ok());
 }
 
 TEST(Enrollment, ARequestThatCannotBeIsRefusedBeforeAnybodyIsAsked) {
@@ -46,15 +46,15 @@ TEST(Enrollment, ARequestThatCannotBeIsRefusedBeforeAnybodyIsAsked) {
 
 TEST(Enrollment, ATokenThatIsNoGoodIsRefused) {
   const auto unauthenticated = absl::StatusCode::kUnauthenticated;
-  TokenFacts token = good_token;
+  TokenFacts token = kGoodToken;
   token.authenticated = false;
   token.error = "token has expired";
-  ExpectRefused(CheckToken(token, rules), unauthenticated, "no good: token has expired");
-  token = good_token;
+  ExpectRefused(CheckToken(token, kRules), unauthenticated, "no good: token has expired");
+  token = kGoodToken;
   token.audiences = {"https://kubernetes.default.svc"};
-  ExpectRefused(CheckToken(token, rules), unauthenticated, "not for the audience spoke-ipam-serv");
+  ExpectRefused(CheckToken(token, kRules), unauthenticated, "not for the audience spoke-ipam-serv");
   token.audiences = {};
-  ExpectRefused(CheckToken(token, rules), unauthenticated, "not for the audience");
+  ExpectRefused(CheckToken(token, kRules), unauthenticated, "not for the audience");
 }
 
 TEST(Enrollment, OthersThanAgentsAreRefused) {
@@ -62,33 +62,33 @@ TEST(Enrollment, OthersThanAgentsAreRefused) {
   for (const char* user :
        {"system:serviceaccount:default:spoke-netagent",
         "system:serviceaccount:spoke-system:default", "system:node:node-1", "admin", ""}) {
-    TokenFacts token = good_token;
+    TokenFacts token = kGoodToken;
     token.user = user;
-    ExpectRefused(CheckToken(token, rules), denied, "and agents are system:serviceaccount");
+    ExpectRefused(CheckToken(token, kRules), denied, "and agents are system:serviceaccount");
   }
-  TokenFacts token = good_token;
+  TokenFacts token = kGoodToken;
   token.pod_name = "";
-  ExpectRefused(CheckToken(token, rules), denied, "bound to no pod");
-  token = good_token;
+  ExpectRefused(CheckToken(token, kRules), denied, "bound to no pod");
+  token = kGoodToken;
   token.pod_uid = "";
-  ExpectRefused(CheckToken(token, rules), denied, "bound to no pod");
+  ExpectRefused(CheckToken(token, kRules), denied, "bound to no pod");
 }
 
 TEST(Enrollment, AnAgentGetsNoOtherNodesCertificate) {
   const auto denied = absl::StatusCode::kPermissionDenied;
-  ExpectRefused(CheckPod(good_token, good_pod, "node-2", rules), denied,
+  ExpectRefused(CheckPod(kGoodToken, kGoodPod, "node-2", kRules), denied,
                 "runs on node node-1, and asks for node node-2");
-  PodFacts pod = good_pod;
+  PodFacts pod = kGoodPod;
   pod.node_name = "";
-  ExpectRefused(CheckPod(good_token, pod, "node-1", rules), denied, "runs on no node");
+  ExpectRefused(CheckPod(kGoodToken, pod, "node-1", kRules), denied, "runs on no node");
   // An empty name in the request does not fit a pod that is nowhere.
   EXPECT_FALSE(CheckEnrollRequest("", "", "a").ok());
-  pod = good_pod;
+  pod = kGoodPod;
   pod.service_account = "default";
-  ExpectRefused(CheckPod(good_token, pod, "node-1", rules), denied, "runs as default");
-  pod = good_pod;
+  ExpectRefused(CheckPod(kGoodToken, pod, "node-1", kRules), denied, "runs as default");
+  pod = kGoodPod;
   pod.uid = "uid-2";
-  ExpectRefused(CheckPod(good_token, pod, "node-1", rules), absl::StatusCode::kUnauthenticated,
+  ExpectRefused(CheckPod(kGoodToken, pod, "node-1", kRules), absl::StatusCode::kUnauthenticated,
                 "of an earlier pod spoke-system/spoke-netagent-x7k2p");
 }
 

@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const absl::Time now = absl::FromUnixSeconds(1'800'000'000);
-const OwnCertificate server = ServerCertificate({"spoke-ipam-server", "10.96.0.10", "fd00::1"});
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+const OwnCertificate kServer = ServerCertificate({"spoke-ipam-server", "10.96.0.10", "fd00::1"});
 
 class AuthorityFiles : public testing::Test {
  protected:
@@ -33,14 +33,14 @@ class AuthorityFiles : public testing::Test {
 };
 
 TEST_F(AuthorityFiles, AreMadeOnceForTheirOwnerAlone) {
-  const auto made = OpenAuthority(directory_, now);
+  const auto made = OpenAuthority(directory_, kNow);
   ASSERT_TRUE(made.ok()) << made.status();
-  const auto again = OpenAuthority(directory_, now + absl::Hours(1));
+  const auto again = OpenAuthority(directory_, kNow + absl::Hours(1));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->certificate, made->certificate);
   EXPECT_EQ(again->key, made->key);
-  EXPECT_EQ(tls::ReadCertificate(made->certificate)->not_after, now + kAuthorityLife);
-  ASSERT_TRUE(KeepCertificate(directory_, server, *made, now).ok());
+  EXPECT_EQ(tls::ReadCertificate(made->certificate)->not_after, kNow + kAuthorityLife);
+  ASSERT_TRUE(KeepCertificate(directory_, kServer, *made, kNow).ok());
   EXPECT_EQ(fs::status(directory_).permissions(), fs::perms::owner_all);
   for (const auto& file : fs::directory_iterator(directory_)) {
     EXPECT_EQ(file.status().permissions(), fs::perms::owner_read | fs::perms::owner_write) << file;
@@ -48,12 +48,12 @@ TEST_F(AuthorityFiles, AreMadeOnceForTheirOwnerAlone) {
 }
 
 TEST_F(AuthorityFiles, AnAuthorityIsNeverOverwritten) {
-  ASSERT_TRUE(OpenAuthority(directory_, now).ok());
+  ASSERT_TRUE(OpenAuthority(directory_, kNow).ok());
   const std::string certificate = Read("ca.pem");
   const std::string key = Read("ca.key");
   // A key that is gone.
   fs::remove(directory_ + "/ca.key");
-  const auto refused = OpenAuthority(directory_, now);
+  const auto refused = OpenAuthority(directory_, kNow);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("put both back from a backup"));
   EXPECT_EQ(Read("ca.pem"), certificate);
@@ -61,21 +61,21 @@ TEST_F(AuthorityFiles, AnAuthorityIsNeverOverwritten) {
   // Another's key, and what is no key.
   for (const std::string& wrong : {tls::MakeKey().value(), std::string("?")}) {
     Put("ca.key", wrong);
-    EXPECT_TRUE(absl::IsFailedPrecondition(OpenAuthority(directory_, now).status()));
+    EXPECT_TRUE(absl::IsFailedPrecondition(OpenAuthority(directory_, kNow).status()));
     EXPECT_EQ(Read("ca.key"), wrong);
     EXPECT_EQ(Read("ca.pem"), certificate);
   }
   // Killed between the two files.
   Put("ca.key", key);
   fs::remove(directory_ + "/ca.pem");
-  const auto mended = OpenAuthority(directory_, now);
+  const auto mended = OpenAuthority(directory_, kNow);
   ASSERT_TRUE(mended.ok()) << mended.status();
   EXPECT_EQ(mended->key, key);
 }
 
 TEST_F(AuthorityFiles, OwnCertificatesAreRenewedBeforeTheyEnd) {
-  const tls::Authority authority = OpenAuthority(directory_, now).value();
-  EXPECT_TRUE(KeepCertificate(directory_, server, authority, now).value());
+  const tls::Authority authority = OpenAuthority(directory_, kNow).value();
+  EXPECT_TRUE(KeepCertificate(directory_, kServer, authority, kNow).value());
   const std::string first = Read("server.pem");
   const std::string key = Read("server.key");
   const auto facts = tls::ReadCertificate(first);
@@ -84,42 +84,42 @@ TEST_F(AuthorityFiles, OwnCertificatesAreRenewedBeforeTheyEnd) {
   EXPECT_THAT(facts->addresses, ElementsAre(ip::Address::Parse("10.96.0.10").value(),
                                             ip::Address::Parse("fd00::1").value()));
   EXPECT_TRUE(facts->for_servers);
-  EXPECT_FALSE(KeepCertificate(directory_, server, authority, now + absl::Hours(24)).value());
-  const absl::Time late = now + kOwnCertificateLife * 2 / 3 + absl::Hours(1);
-  EXPECT_TRUE(KeepCertificate(directory_, server, authority, late).value());
+  EXPECT_FALSE(KeepCertificate(directory_, kServer, authority, kNow + absl::Hours(24)).value());
+  const absl::Time late = kNow + kOwnCertificateLife * 2 / 3 + absl::Hours(1);
+  EXPECT_TRUE(KeepCertificate(directory_, kServer, authority, late).value());
   EXPECT_NE(Read("server.pem"), first);
   EXPECT_EQ(Read("server.key"), key);
   EXPECT_TRUE(tls::CheckKeyFits(Read("server.pem"), key).ok());
 }
 
 TEST_F(AuthorityFiles, OwnCertificatesAreIssuedAnewWhenTheyDoNotFit) {
-  const tls::Authority authority = OpenAuthority(directory_, now).value();
-  ASSERT_TRUE(KeepCertificate(directory_, server, authority, now).value());
+  const tls::Authority authority = OpenAuthority(directory_, kNow).value();
+  ASSERT_TRUE(KeepCertificate(directory_, kServer, authority, kNow).value());
   // Other names.
   const OwnCertificate renamed = ServerCertificate({"ipam"});
-  EXPECT_TRUE(KeepCertificate(directory_, renamed, authority, now).value());
+  EXPECT_TRUE(KeepCertificate(directory_, renamed, authority, kNow).value());
   EXPECT_THAT(tls::ReadCertificate(Read("server.pem"))->dns_names, ElementsAre("ipam"));
   // A key of somebody else's, or none.
   for (const std::string& wrong : {tls::MakeKey().value(), std::string("?")}) {
     Put("server.key", wrong);
-    EXPECT_TRUE(KeepCertificate(directory_, renamed, authority, now).value());
+    EXPECT_TRUE(KeepCertificate(directory_, renamed, authority, kNow).value());
     EXPECT_TRUE(tls::CheckKeyFits(Read("server.pem"), Read("server.key")).ok());
   }
   // Another authority.
   tls::Authority other{.certificate = "", .key = tls::MakeKey().value()};
   other.certificate =
-      tls::MakeAuthorityCertificate(other.key, "other", {now, now + kAuthorityLife}).value();
-  EXPECT_TRUE(KeepCertificate(directory_, renamed, other, now).value());
-  EXPECT_FALSE(KeepCertificate(directory_, renamed, other, now).value());
+      tls::MakeAuthorityCertificate(other.key, "other", {kNow, kNow + kAuthorityLife}).value();
+  EXPECT_TRUE(KeepCertificate(directory_, renamed, other, kNow).value());
+  EXPECT_FALSE(KeepCertificate(directory_, renamed, other, kNow).value());
   // Nothing is longer than the authority, and so nothing is tried again and again.
-  const absl::Time late = now + kAuthorityLife - absl::Hours(24);
+  const absl::Time late = kNow + kAuthorityLife - absl::Hours(24);
   EXPECT_TRUE(KeepCertificate(directory_, renamed, other, late).value());
   EXPECT_FALSE(KeepCertificate(directory_, renamed, other, late).value());
 }
 
 TEST_F(AuthorityFiles, AnOperatorIsNoNode) {
-  const tls::Authority authority = OpenAuthority(directory_, now).value();
-  ASSERT_TRUE(KeepCertificate(directory_, OperatorCertificate(), authority, now).value());
+  const tls::Authority authority = OpenAuthority(directory_, kNow).value();
+  ASSERT_TRUE(KeepCertificate(directory_, OperatorCertificate(), authority, kNow).value());
   const auto facts = tls::ReadCertificate(Read("operator.pem"));
   ASSERT_TRUE(facts.ok()) << facts.status();
   EXPECT_EQ(facts->common_name, "spoke:operator");
@@ -128,7 +128,7 @@ TEST_F(AuthorityFiles, AnOperatorIsNoNode) {
 }
 
 TEST_F(AuthorityFiles, SayWhichDirectoryCannotBeMade) {
-  const auto refused = OpenAuthority(dir_.File("none/ca"), now);
+  const auto refused = OpenAuthority(dir_.File("none/ca"), kNow);
   EXPECT_TRUE(absl::IsNotFound(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr(dir_.File("none/ca")));
 }

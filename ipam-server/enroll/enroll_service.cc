@@ -11,6 +11,8 @@
 namespace spoke::ipam {
 namespace {
 
+constexpr size_t kMaxLoggedBytes = 253;  // Of a DNS name.
+
 // "ipv4:10.0.0.1:4711" without the port, which is another one each time.
 std::string AddressOf(const std::string& peer) {
   const size_t colon = peer.rfind(':');
@@ -82,8 +84,9 @@ grpc::Status EnrollService::Enroll(grpc::ServerContext* context, const v1::Enrol
     gate_.Leave();
   }
   if (!status.ok()) {
-    edges_.log.Warn("enroll_refused",
-                    {{"peer", peer}, {"node", request->node_name()}, {"error", status}});
+    // Whoever asks chooses the name, its length too.
+    const std::string node = request->node_name().substr(0, kMaxLoggedBytes);
+    edges_.log.Warn("enroll_refused", {{"peer", peer}, {"node", node}, {"error", status}});
   }
   return ToGrpc(status);
 }

@@ -38,21 +38,21 @@ absl::Status OpensslError(absl::StatusCode code, std::string_view what) {
 int NoPassword(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*context*/) { return -1; }
 
 absl::StatusOr<Key> ParseKey(std::string_view pem) {
-  constexpr std::string_view what = "not a private key in PEM without a password";
-  auto bio = OpenText(pem, what);
+  constexpr std::string_view kWhat = "not a private key in PEM without a password";
+  auto bio = OpenText(pem, kWhat);
   if (!bio.ok()) return bio.status();
   Key key(PEM_read_bio_PrivateKey(bio->get(), nullptr, &NoPassword, nullptr));
-  if (key == nullptr) return OpensslError(absl::StatusCode::kInvalidArgument, what);
+  if (key == nullptr) return OpensslError(absl::StatusCode::kInvalidArgument, kWhat);
   ERR_clear_error();
   return key;
 }
 
 absl::StatusOr<Certificate> ParseCertificate(std::string_view pem) {
-  constexpr std::string_view what = "not a certificate in PEM";
-  auto bio = OpenText(pem, what);
+  constexpr std::string_view kWhat = "not a certificate in PEM";
+  auto bio = OpenText(pem, kWhat);
   if (!bio.ok()) return bio.status();
   Certificate certificate(PEM_read_bio_X509(bio->get(), nullptr, &NoPassword, nullptr));
-  if (certificate == nullptr) return OpensslError(absl::StatusCode::kInvalidArgument, what);
+  if (certificate == nullptr) return OpensslError(absl::StatusCode::kInvalidArgument, kWhat);
   ERR_clear_error();
   return certificate;
 }

@@ -12,13 +12,13 @@ namespace tls = spoke::tls;
 
 namespace {
 
-const absl::Time begin = absl::FromUnixSeconds(1'800'000'000);
-const tls::Validity validity{begin, begin + absl::Hours(1)};
+const absl::Time kBegin = absl::FromUnixSeconds(1'800'000'000);
+const tls::Validity kValidity{kBegin, kBegin + absl::Hours(1)};
 
 tls::Authority MakeAuthority() {
   tls::Authority authority;
   authority.key = tls::MakeKey().value();
-  authority.certificate = tls::MakeAuthorityCertificate(authority.key, "fuzz", validity).value();
+  authority.certificate = tls::MakeAuthorityCertificate(authority.key, "fuzz", kValidity).value();
   return authority;
 }
 
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(absl::IsInvalidArgument(key.status()), "a request is refused as one");
     return 0;
   }
-  const auto issued = tls::IssueCertificate(authority, *key, {.dns_names = {"node-1"}}, validity);
+  const auto issued = tls::IssueCertificate(authority, *key, {.dns_names = {"node-1"}}, kValidity);
   CHECK(issued.ok(), "what was read can be signed");
   const auto facts = tls::ReadCertificate(*issued);
   CHECK(facts.ok(), "what was signed can be read");

@@ -31,7 +31,7 @@ absl::StatusOr<ClusterAccess> InClusterAccess(
 // Thread-safe; each call is a connection of its own, and blocks.
 class KubernetesApi {
  public:
-  static constexpr absl::Duration kPatience = absl::Seconds(10);
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
   static constexpr size_t kMaxAnswerBytes = size_t{2} << 20U;
 
   explicit KubernetesApi(ClusterAccess access, absl::Duration patience = kPatience)

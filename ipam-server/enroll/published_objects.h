@@ -24,8 +24,8 @@ struct PublishedFiles {
 // Makes the two objects in `k8s_namespace` hold `files` and no other data: creates what is missing
 // and replaces what differs; labels and annotations of others stay. True: something was written.
 // Takes the rights to create configmaps and secrets, and to get and update these two. Errors: as
-// StatusOfAnswer() and KubernetesApi::Call(), of the first object that could not be written, after
-// the other was tried.
+// StatusOfAnswer() and KubernetesApi::Call(), of the first object that could not be written;
+// the other was tried too, unless nobody answers.
 absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_namespace,
                              const PublishedFiles& files);
 

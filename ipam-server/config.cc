@@ -4,6 +4,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/config_azure.h"
+#include "lib/base/dns_name.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
 #include "lib/config/health_field.h"
@@ -136,6 +137,49 @@ void ReadCloud(const ConfigMap& root, const CheckDirectory& check, ServerConfig&
   RequireDirectoryOf(fixed, "attachments_file", out.attachments_file, check);
 }
 
+absl::Status CheckServerName(std::string_view text) {
+  if (base::IsDnsName(text) || ip::Address::Parse(text).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("must be a DNS name in lower case, or an address, not \"{}\"", text));
+}
+
+absl::Status TakeDnsName(std::string_view text, std::string* out) {
+  if (!base::IsDnsName(text)) {
+    return absl::InvalidArgumentError(
+        fmt::format("must be a name of letters in lower case, digits, - and ., not \"{}\"", text));
+  }
+  *out = std::string(text);
+  return absl::OkStatus();
+}
+
+void ReadEnroll(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
+  // More makes a certificate that is sent with each handshake larger than it need be.
+  constexpr size_t kMaxServerNames = 32;
+  if (root.present() && root.Has("enroll")) {
+    EnrollConfig& enroll = out.enroll.emplace();
+    const ConfigMap map = root.Map("enroll", Need::kRequired);
+    map.String("address", &enroll.address, Need::kOptional);
+    map.String("directory", &enroll.directory, Need::kOptional);
+    RequireDirectoryOf(map, "directory", enroll.directory, check);
+    map.CustomList("server_names", Need::kRequired, [&](std::string_view text) {
+      enroll.server_names.emplace_back(text);
+      return CheckServerName(text);
+    });
+    if (map.present() && map.Has("server_names") &&
+        (enroll.server_names.empty() || enroll.server_names.size() > kMaxServerNames)) {
+      map.Error("server_names", fmt::format("needs 1 to {} names", kMaxServerNames));
+    }
+    map.String("audience", &enroll.audience, Need::kOptional);
+    map.Custom("service_account", Need::kOptional,
+               [&](std::string_view text) { return TakeDnsName(text, &enroll.service_account); });
+    map.Custom("namespace", Need::kOptional,
+               [&](std::string_view text) { return TakeDnsName(text, &enroll.k8s_namespace); });
+    map.Duration("certificate_life", &enroll.certificate_life, Need::kOptional,
+                 {absl::Hours(1), absl::Hours(24 * 365)});
+  }
+  config::ReadTlsOrEnrolled(root, out.enroll ? out.enroll->files() : rpc::TlsFiles(), &out.tls);
+}
+
 }  // namespace
 
 absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std::string& file,
@@ -145,7 +189,7 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   config::ConfigText document = config::ConfigText::Parse(text, file, variables);
   const ConfigMap root = document.Root();
   ReadListen(root, check_directory, out);
-  config::ReadTls(root, &out.tls);
+  ReadEnroll(root, check_directory, out);
 
   const ConfigMap store = root.Map("store", Need::kOptional);
   store.String("sqlite", &out.sqlite, Need::kOptional);

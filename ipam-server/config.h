@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "ipam-server/cloud/azure/settings.h"
 #include "ipam-server/core/address_pool.h"
 #include "ipam-server/core/fleet.h"
@@ -18,13 +19,36 @@
 
 namespace spoke::ipam {
 
+// Certificates for the agents of a Kubernetes cluster, in return for their pods' tokens.
+struct EnrollConfig {
+  std::string address = "0.0.0.0:7445";         // host:port
+  std::string directory = "/var/lib/spoke/ca";  // The authority's; made when it is missing.
+  // What the server's own certificate bears: DNS names and addresses by which agents reach it.
+  std::vector<std::string> server_names;
+  std::string audience = "spoke-ipam-server";      // Whom the tokens are for.
+  std::string service_account = "spoke-netagent";  // Of agents.
+  std::string
+      k8s_namespace;  // The agents', and where the authority is published; empty: our pod's.
+  absl::Duration certificate_life = absl::Hours(24 * 30);
+
+  // The files that the server uses itself.
+  rpc::TlsFiles files() const {
+    return {.ca = directory + "/ca.pem",
+            .certificate = directory + "/server.pem",
+            .key = directory + "/server.key"};
+  }
+
+  bool operator==(const EnrollConfig&) const = default;
+};
+
 struct ServerConfig {
   std::string listen_agents = "0.0.0.0:7443";  // host:port
   // Where agents reach it, beside what it listens on: such as a load balancer's address.
   std::vector<ip::Address> advertised;
   std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
   std::string listen_metrics = "127.0.0.1:9464";                 // host:port; "off": nowhere.
-  rpc::TlsFiles tls;                                             // For agents.
+  rpc::TlsFiles tls;                   // For agents; with `enroll`, files of its directory.
+  std::optional<EnrollConfig> enroll;  // nullopt: certificates come from elsewhere.
   std::string sqlite = "/var/lib/spoke/ipam.db";
   std::optional<azure::Settings> azure;  // Absent: the static cloud.
   std::string attachments_file;          // Of the static cloud; empty: none.

@@ -119,6 +119,48 @@ TEST(ServerConfig, PlainTextMustBeAskedFor) {
               HasSubstr("insecure: true"));
 }
 
+TEST(ServerConfig, WithEnrollTheFilesAreThoseOfItsDirectory) {
+  constexpr std::string_view kRest = "cloud: {static: {}}\n";
+  const auto config = ParseServerConfig(
+      std::string(kRest) + "enroll: {server_names: [spoke-ipam-server, 10.96.0.10, \"fd00::1\"]}\n",
+      "ipam.yaml", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EnrollConfig expected;
+  expected.server_names = {"spoke-ipam-server", "10.96.0.10", "fd00::1"};
+  EXPECT_EQ(config->enroll, expected);
+  EXPECT_EQ(config->tls.ca, "/var/lib/spoke/ca/ca.pem");
+  EXPECT_EQ(config->tls.certificate, "/var/lib/spoke/ca/server.pem");
+  EXPECT_EQ(config->tls.key, "/var/lib/spoke/ca/server.key");
+  EXPECT_FALSE(config->tls.insecure);
+
+  const auto all = ParseServerConfig(
+      std::string(kRest) +
+          "enroll: {address: \"0.0.0.0:1\", directory: /d/ca, server_names: [a], audience: b,\n"
+          "  service_account: c, namespace: d, certificate_life: 2h}\n",
+      "ipam.yaml", AllThere);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->enroll, (EnrollConfig{.address = "0.0.0.0:1",
+                                       .directory = "/d/ca",
+                                       .server_names = {"a"},
+                                       .audience = "b",
+                                       .service_account = "c",
+                                       .k8s_namespace = "d",
+                                       .certificate_life = absl::Hours(2)}));
+}
+
+TEST(ServerConfig, EnrollIsRefusedWithItsMistakes) {
+  const std::string text = Mistakes(
+      "tls: {insecure: true}\ncloud: {static: {}}\n"
+      "enroll:\n  server_names: [Up]\n  namespace: a/b\n  certificate_life: 1m\n");
+  EXPECT_THAT(text, HasSubstr("ipam.yaml:1: tls: give either tls or enroll"));
+  EXPECT_THAT(text, HasSubstr("must be a DNS name in lower case, or an address, not \"Up\""));
+  EXPECT_THAT(text, HasSubstr("ipam.yaml:5: enroll.namespace"));
+  EXPECT_THAT(text, HasSubstr("ipam.yaml:6: enroll.certificate_life"));
+  EXPECT_THAT(Mistakes("cloud: {static: {}}\nenroll: {}\n"), HasSubstr("server_names"));
+  EXPECT_THAT(Mistakes("cloud: {static: {}}\nenroll: {server_names: []}\n"),
+              HasSubstr("needs 1 to 32 names"));
+}
+
 TEST(ServerConfig, APoolWithoutUsableAddressesIsRefused) {
   EXPECT_THAT(Mistakes("tls: {insecure: true}\ncloud: {static: {}}\npools: [{name: a, cidr: "
                        "10.1.0.0/30}]\n"),

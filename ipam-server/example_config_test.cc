@@ -6,6 +6,19 @@
 namespace spoke::ipam {
 namespace {
 
+// `enroll` stands in comments, since it is in place of `tls`.
+std::string WithEnrollInPlaceOfTls(std::string text) {
+  const size_t tls = text.find("\ntls:\n") + 1;
+  text.erase(tls, text.find("\n\n", tls) - tls);
+  const size_t begin = text.find("# enroll:\n");
+  size_t end = text.find("\n\n", begin);
+  for (size_t line = begin; line < end; line = text.find('\n', line) + 1) {
+    text.erase(line, 2);
+    end -= 2;
+  }
+  return text;
+}
+
 TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   const auto text = os::ReadFile(SPOKE_SOURCE_DIR "/conf/ipam-server.yaml");
   ASSERT_TRUE(text.ok()) << text.status();
@@ -27,6 +40,19 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->listen_metrics, defaults.listen_metrics);
   EXPECT_EQ(config->pools.at(0).reserve_first, PoolSpec().reserve_first);
   EXPECT_EQ(config->pools.at(0).reserve_last, PoolSpec().reserve_last);
+}
+
+TEST(ExampleConfig, ShowsTheDefaultsOfEnrollToo) {
+  const auto text = os::ReadFile(SPOKE_SOURCE_DIR "/conf/ipam-server.yaml");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto config = ParseServerConfig(WithEnrollInPlaceOfTls(*text), "conf/ipam-server.yaml",
+                                        [](const std::string&) { return absl::OkStatus(); });
+  ASSERT_TRUE(config.ok()) << config.status();
+  EnrollConfig expected;
+  // Examples: they have no default.
+  expected.server_names = {"spoke-ipam-server", "spoke-ipam-server.spoke-system.svc", "10.96.0.10"};
+  expected.k8s_namespace = "spoke-system";
+  EXPECT_EQ(config->enroll, expected);
 }
 
 }  // namespace

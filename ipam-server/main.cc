@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "fmt/core.h"
 #include "ipam-server/config.h"
 #include "ipam-server/dns/system_resolver.h"
+#include "ipam-server/enroll/enrollment.h"
 #include "ipam-server/jobs/audit_job.h"
 #include "ipam-server/jobs/budget_keeper.h"
 #include "ipam-server/jobs/cloud_edge.h"
@@ -95,7 +97,11 @@ void SetReady(const Servers& servers, daemon::ServedHealth& health, bool writabl
 // Whoever can open the admin socket is an operator, so it is born for root only.
 absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& admin_service,
                                      grpc::Service& node_service) {
-  ASSIGN_OR_RETURN(const auto agent_credentials, rpc::ServerCredentials(config.tls));
+  // Those of enrollment are renewed while we run.
+  ASSIGN_OR_RETURN(
+      const auto agent_credentials,
+      config.enroll ? rpc::RenewedServerCredentials(config.tls, rpc::ClientCertificate::kRequired)
+                    : rpc::ServerCredentials(config.tls));
   ASSIGN_OR_RETURN(const auto admin_credentials, rpc::ServerCredentials({.insecure = true}));
   Servers servers;
   const mode_t old_mask = ::umask(0177);
@@ -139,6 +145,23 @@ absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
                         .lifelines = LifelinesOf(config.listen_agents, own, config.advertised)};
 }
 
+// Null: agents get their certificates by other means. Makes the files that the agents' port needs.
+absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(
+    const std::optional<EnrollConfig>& config, const os::Clock& clock, telemetry::Log& log) {
+  if (!config) return nullptr;
+  ASSIGN_OR_RETURN(const ClusterAccess access,
+                   InClusterAccess([](const char* name) { return std::getenv(name); }));
+  return Enrollment::Open({.address = config->address,
+                           .directory = config->directory,
+                           .server_names = config->server_names,
+                           .rules = {.audience = config->audience,
+                                     .k8s_namespace = config->k8s_namespace,
+                                     .service_account = config->service_account},
+                           .certificate_life = config->certificate_life,
+                           .access = access},
+                          clock, log);
+}
+
 void AddBudgets(BudgetKeeper& budgets, telemetry::Metrics& metrics) {
   metrics.AddSource([&budgets] {
     const BudgetCounts counts = budgets.counts();
@@ -174,7 +197,9 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                                .loops = {"the fleet's loop", "the loop of budgets"},
                                .longest_silence = kLongestSilence},
                               log);
-  // Now that the store is ours; and before what reads it at a scrape.
+  // Now that the store is ours, and so is what lies beside it.
+  ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clock, log));
+  // Before what reads it at a scrape.
   BudgetKeeper budgets(uptime);
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
@@ -224,6 +249,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                               .resolver = resolver});
   VersionGate gate(base::kVersion, admin_service);
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service));
+  if (enrollment != nullptr) RETURN_IF_ERROR(enrollment->Serve());
   SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
   loop.SetWritableSink([&](bool writable) { SetReady(servers, health, writable); });
   SetReady(servers, health, true);

@@ -101,6 +101,7 @@ EgressParts::Settings EgressOf(const EgressConfig& config) {
 
 Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges)
     : config_(config),
+      identity_(identity),
       router_(edges.router),
       log_(edges.log),
       heart_(edges.health.heart),
@@ -209,7 +210,26 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
       },
       log_);
   RETURN_IF_ERROR(cni_->Listen(config_.cni_socket));
-  return session_.Start();
+  return StartSession();
+}
+
+absl::Status Agent::StartSession() {
+  if (!config_.enroll) return session_.Start();
+  enroll_call_.emplace(EnrollServer{.server = config_.enroll->server,
+                                    .server_name = config_.enroll->server_name,
+                                    .ca_file = config_.enroll->ca_file});
+  enroller_.emplace(
+      Enroller::Settings{.files = config_.tls,
+                         .token_file = config_.enroll->token_file,
+                         .node_name = identity_.node_name,
+                         .vm_id = identity_.vm_id},
+      Enroller::Edges{.ask = [this](const EnrollAsk& a) { return enroll_call_->Ask(a); },
+                      .cancel = [this] { enroll_call_->Cancel(); },
+                      .on_ready = [this] { return session_.Start(); },
+                      .clock = clock_,
+                      .log = log_});
+  enroller_->Start();
+  return absl::OkStatus();
 }
 
 absl::Status Agent::StartTraffic() {

@@ -39,6 +39,7 @@
 #include "netagent/sync/attachments.h"
 #include "netagent/sync/dns_names.h"
 #include "netagent/sync/egress_parts.h"
+#include "netagent/sync/enroller.h"
 #include "netagent/sync/host_list.h"
 #include "netagent/sync/nic_check.h"
 #include "netagent/sync/policy_keeper.h"
@@ -124,6 +125,8 @@ class Agent {
   // Runs `work` on the loop's thread.
   void Post(std::function<void()> work);
   void SayHello();
+  // Connects to the server, as soon as there is a certificate to connect with.
+  absl::Status StartSession();
   // Begins to count, with what pods there are, and to let them out.
   absl::Status StartTraffic();
   absl::Status PutInForce(const Policy& policy);
@@ -142,6 +145,7 @@ class Agent {
   }
 
   const AgentConfig& config_;
+  const NodeIdentity identity_;
   Router& router_;
   telemetry::Log& log_;
   const os::RealClock clock_;
@@ -149,8 +153,10 @@ class Agent {
   os::Heartbeat* const heart_;
   const CloudParts cloud_;
   ServerSession session_;
-  std::optional<Traffic> traffic_;        // Without it nobody counts,
-  std::optional<Shaping> shaping_;        // and nobody shapes.
+  std::optional<EnrollCall> enroll_call_;
+  std::optional<Enroller> enroller_;  // With `enroll`: starts the session, so it goes before it.
+  std::optional<Traffic> traffic_;    // Without it nobody counts,
+  std::optional<Shaping> shaping_;    // and nobody shapes.
   std::optional<ShapedTraffic> of_pods_;  // Both.
   const TrafficParts traffic_parts_;
   SocketTcpProbe gateway_probe_;

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
+#include "lib/tls/authority.h"
 #include "netagent/kernel/fake_inspector.h"
 #include "netagent/kernel/fake_kernel.h"
 #include "proto/spoke/v1/cni.pb.h"
@@ -182,6 +183,45 @@ TEST_F(AgentTest, TheNetworkConfigurationAppearsWithTheFirstAddress) {
     absl::SleepFor(absl::Milliseconds(1));
   }
   EXPECT_EQ(os::ReadFile(conflist).value(), "{}");
+}
+
+TEST_F(AgentTest, PodsAreServedWhileTheNodeWaitsForItsCertificate) {
+  config_.enroll = EnrollConfig{.server = "unix:" + dir_.File("no-enroll.sock"),
+                                .token_file = dir_.File("token"),
+                                .ca_file = dir_.File("ca.pem")};
+  config_.tls = {.ca = dir_.File("ca.pem"),
+                 .certificate = dir_.File("tls/node.pem"),
+                 .key = dir_.File("tls/node.key")};
+  const auto wait_for = [this](std::string_view event) {
+    for (int i = 0; i < 20'000 && log_.Count(event) == 0; ++i) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return log_.Count(event);
+  };
+  Start();
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  const auto added = Ask(Request(v1::CniRequest::VERB_ADD, "aaa"), pod.get());
+  EXPECT_TRUE(added && added->has_attachment());
+  EXPECT_EQ(wait_for("enroll_failed"), 1);
+  EXPECT_EQ(log_.Count("server_unreachable"), 0) << "without a certificate nobody connects";
+  Stop();
+
+  // With the certificate that an earlier agent had, the next one connects.
+  const absl::Time now = absl::Now();
+  const tls::Validity month{now - absl::Hours(1), now + absl::Hours(24 * 30)};
+  tls::Authority authority{.certificate = "", .key = tls::MakeKey().value()};
+  authority.certificate = tls::MakeAuthorityCertificate(authority.key, "test", month).value();
+  const std::string key = os::ReadFile(config_.tls.key).value_or(tls::MakeKey().value());
+  const std::string certificate = tls::IssueCertificate(authority, tls::PublicKeyOf(key).value(),
+                                                        {.dns_names = {"node1"}}, month)
+                                      .value();
+  for (const auto& [file, text] :
+       {std::pair(config_.tls.ca, authority.certificate), std::pair(config_.tls.key, key),
+        std::pair(config_.tls.certificate, certificate)}) {
+    ASSERT_TRUE(os::WriteFileAtomic(file, text, os::Durability::kVisible).ok());
+  }
+  Start();
+  EXPECT_EQ(wait_for("server_unreachable"), 1);
 }
 
 }  // namespace

@@ -204,6 +204,24 @@ absl::Status TakeFilePath(std::string_view text, std::string* out) {
   return absl::OkStatus();
 }
 
+// After `server_name` and `state_dir` have been read.
+void ReadEnroll(const ConfigMap& root, AgentConfig* config) {
+  rpc::TlsFiles files;
+  if (root.present() && root.Has("enroll")) {
+    EnrollConfig& out = config->enroll.emplace();
+    out.server_name = config->server_name;
+    const ConfigMap map = root.Map("enroll", Need::kRequired);
+    map.String("server", &out.server, Need::kRequired);
+    map.String("token_file", &out.token_file, Need::kOptional);
+    map.String("ca_file", &out.ca_file, Need::kOptional);
+    map.String("server_name", &out.server_name, Need::kOptional);
+    files = {.ca = out.ca_file,
+             .certificate = config->state_dir + "/tls/node.pem",
+             .key = config->state_dir + "/tls/node.key"};
+  }
+  config::ReadTlsOrEnrolled(root, files, &config->tls);
+}
+
 // A file's name that runtimes load, in the directory and nowhere else.
 absl::Status TakeConflistName(std::string_view text, std::string* out) {
   const auto ends_with = [&](std::string_view end) {
@@ -309,7 +327,6 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.String("nic", &out.nic, Need::kOptional);
   root.String("server", &out.server, Need::kRequired);
   root.String("server_name", &out.server_name, Need::kOptional);
-  config::ReadTls(root, &out.tls);
   root.String("cni_socket", &out.cni_socket, Need::kOptional);
   RequireDirectory(root, "cni_socket", os::DirectoryOf(out.cni_socket), check_directory);
   root.Duration("cni_wait", &out.cni_wait, Need::kOptional,
@@ -317,7 +334,9 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.Bool("strict_status", &out.strict_status, Need::kOptional);
   ReadCniFiles(root, check_directory, &out.cni);
   root.String("state_dir", &out.state_dir, Need::kOptional);
-  RequireDirectory(root, "state_dir", out.state_dir, check_directory);
+  // The agent makes it, in one that is there.
+  RequireDirectory(root, "state_dir", os::DirectoryOf(out.state_dir), check_directory);
+  ReadEnroll(root, &out);
   root.Duration("cooldown", &out.cooldown, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});
   ReadMtu(root, &out.mtu);
   root.Bool("repair_pods", &out.repair_pods, Need::kOptional);

@@ -119,13 +119,24 @@ struct MetricsConfig {
   bool operator==(const MetricsConfig&) const = default;
 };
 
+// Where this node's certificate comes from, in return for the token of the agent's pod.
+struct EnrollConfig {
+  std::string server;  // host:port of the server's enroll port.
+  std::string token_file = "/var/run/secrets/spoke/token";  // Read anew each time.
+  std::string ca_file = "/var/run/spoke-ca/ca.pem";         // Whom to trust; may come later.
+  std::string server_name;  // In the server's certificate; empty: that of `server`.
+
+  bool operator==(const EnrollConfig&) const = default;
+};
+
 struct AgentConfig {
-  std::string node_name;     // Empty: the host name.
-  std::string vm_id;         // Empty: Azure's with `azure`, else the machine's DMI UUID.
-  std::string nic = "eth0";  // The device that has the addresses.
-  std::string server;        // host:port
-  std::string server_name;   // In its certificate.
-  rpc::TlsFiles tls;
+  std::string node_name;               // Empty: the host name.
+  std::string vm_id;                   // Empty: Azure's with `azure`, else the machine's DMI UUID.
+  std::string nic = "eth0";            // The device that has the addresses.
+  std::string server;                  // host:port
+  std::string server_name;             // In its certificate.
+  rpc::TlsFiles tls;                   // With `enroll`, what that gets.
+  std::optional<EnrollConfig> enroll;  // nullopt: certificates come from elsewhere.
   std::string cni_socket = "/run/spoke/cni.sock";
   // How long an ADD waits at most for an address; 0: not at all.
   absl::Duration cni_wait = absl::Seconds(20);

@@ -68,6 +68,27 @@ TEST(AgentConfig, ValuesMayNameEnvironmentVariables) {
   EXPECT_THAT(std::string(unset.status().message()), HasSubstr("f:1: server: "));
 }
 
+TEST(AgentConfig, WithEnrollTheFilesAreThoseThatItGets) {
+  const auto config = ParseAgentConfig(
+      "server: a:1\nserver_name: ipam\nstate_dir: /s\nenroll: {server: \"a:2\"}\n", "f", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EnrollConfig expected;
+  expected.server = "a:2";
+  expected.server_name = "ipam";
+  EXPECT_EQ(config->enroll, expected);
+  EXPECT_EQ(config->tls.ca, "/var/run/spoke-ca/ca.pem");
+  EXPECT_EQ(config->tls.certificate, "/s/tls/node.pem");
+  EXPECT_EQ(config->tls.key, "/s/tls/node.key");
+  const auto all = ParseAgentConfig(
+      "server: a:1\nenroll: {server: b, token_file: /t, ca_file: /c, server_name: n}\n", "f",
+      AllThere);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->enroll, (EnrollConfig{"b", "/t", "/c", "n"}));
+  EXPECT_THAT(Mistakes("server: a:1\ntls: {insecure: true}\nenroll: {server: b}\n"),
+              HasSubstr("agent.yaml:2: tls: give either tls or enroll"));
+  EXPECT_THAT(Mistakes("server: a:1\nenroll: {}\n"), HasSubstr("enroll.server"));
+}
+
 TEST(AgentConfig, MistakesAreReportedTogetherWithTheirLines) {
   const std::string text = Mistakes("tls: {insecure: true}\nmtu: 100\ncooldown: 30\nnick: eth1\n");
   EXPECT_THAT(text, HasSubstr("server"));

@@ -6,6 +6,19 @@
 namespace spoke::netagent {
 namespace {
 
+// `enroll` stands in comments, since it is in place of `tls`.
+std::string WithEnrollInPlaceOfTls(std::string text) {
+  const size_t tls = text.find("\ntls:\n") + 1;
+  text.erase(tls, text.find("\n\n", tls) - tls);
+  const size_t begin = text.find("# enroll:\n");
+  size_t end = text.find("\n\n", begin);
+  for (size_t line = begin; line < end; line = text.find('\n', line) + 1) {
+    text.erase(line, 2);
+    end -= 2;
+  }
+  return text;
+}
+
 TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   const auto text = os::ReadFile(SPOKE_SOURCE_DIR "/conf/netagent.yaml");
   ASSERT_TRUE(text.ok()) << text.status();
@@ -33,6 +46,18 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->egress.gateway->health_port, EgressGatewayRole().health_port);
   EXPECT_EQ(config->egress.nat_host->health_port, NatHostConfig().health_port);
   EXPECT_EQ(config->egress.nat_host->max_age, NatHostConfig().max_age);
+}
+
+TEST(ExampleConfig, ShowsTheDefaultsOfEnrollToo) {
+  const auto text = os::ReadFile(SPOKE_SOURCE_DIR "/conf/netagent.yaml");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto config = ParseAgentConfig(WithEnrollInPlaceOfTls(*text), "conf/netagent.yaml",
+                                       [](const std::string&) { return absl::OkStatus(); });
+  ASSERT_TRUE(config.ok()) << config.status();
+  EnrollConfig expected;
+  expected.server = "ipam.example.internal:7445";  // Examples: they have no default.
+  expected.server_name = "spoke-ipam-server";
+  EXPECT_EQ(config->enroll, expected);
 }
 
 }  // namespace

@@ -221,6 +221,7 @@ absl::StatusOr<os::ProgramResult> RunProgram(const std::vector<std::string>& com
 
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
+  RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
   // The journal's lock first: nothing may be touched while another agent is alive.
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(config.state_dir + "/journal"));
   if (opened.dropped_bytes > 0) {

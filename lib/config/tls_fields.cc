@@ -18,4 +18,13 @@ void ReadTls(const ConfigMap& root, rpc::TlsFiles* tls) {
   }
 }
 
+void ReadTlsOrEnrolled(const ConfigMap& root, const rpc::TlsFiles& enrolled, rpc::TlsFiles* tls) {
+  if (!root.present() || !root.Has("enroll")) return ReadTls(root, tls);
+  *tls = enrolled;
+  if (!root.Has("tls")) return;
+  rpc::TlsFiles ignored;
+  ReadTls(root, &ignored);
+  root.Error("tls", "give either tls or enroll, which gets the files itself; not both");
+}
+
 }  // namespace spoke::config

@@ -28,6 +28,8 @@ absl::Status WriteAll(int fd, std::string_view content, const std::string& path)
 
 absl::Status WriteTemporary(const std::string& path, std::string_view content,
                             Durability durability, mode_t mode) {
+  // One that was left behind might have other readers.
+  if ((mode & S_IROTH) == 0) ::unlink(path.c_str());
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "create " + path);
   RETURN_IF_ERROR(WriteAll(fd.get(), content, path));
@@ -87,6 +89,12 @@ absl::Status CheckDirectory(const std::string& path) {
   if (::stat(path.c_str(), &info) < 0) return base::ErrnoToStatus(errno, "directory " + path);
   if (!S_ISDIR(info.st_mode)) return absl::FailedPreconditionError(path + " is not a directory");
   return absl::OkStatus();
+}
+
+absl::Status MakeDirectory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return absl::OkStatus();
+  if (errno != EEXIST) return base::ErrnoToStatus(errno, "make the directory " + path);
+  return CheckDirectory(path);
 }
 
 std::string DirectoryOf(const std::string& path) {

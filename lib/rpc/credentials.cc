@@ -3,12 +3,16 @@
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 
 namespace spoke::rpc {
 namespace {
+
+constexpr size_t kMaxPemBytes = 1U << 20U;
 
 struct Pem {
   std::string ca;
@@ -17,7 +21,6 @@ struct Pem {
 };
 
 absl::StatusOr<Pem> ReadPem(const TlsFiles& files) {
-  constexpr size_t kMaxPemBytes = 1U << 20U;
   Pem pem;
   ASSIGN_OR_RETURN(pem.ca, os::ReadFile(files.ca, kMaxPemBytes));
   ASSIGN_OR_RETURN(pem.certificate, os::ReadFile(files.certificate, kMaxPemBytes));
@@ -61,6 +64,31 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const
   options.pem_root_certs = pem.ca;
   options.pem_key_cert_pairs.push_back({pem.key, pem.certificate});
   return grpc::SslServerCredentials(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RenewedServerCredentials(
+    const TlsFiles& files, ClientCertificate client, absl::Duration look) {
+  RETURN_IF_ERROR(files.Validate());
+  if (files.insecure) return grpc::InsecureServerCredentials();
+  // The watcher itself only logs what it cannot read.
+  RETURN_IF_ERROR(ReadPem(files).status());
+  const auto seconds = static_cast<unsigned int>(absl::ToInt64Seconds(look));
+  const bool verify = client == ClientCertificate::kRequired;
+  const auto watcher = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+      files.key, files.certificate, verify ? files.ca : "", seconds);
+  grpc::experimental::TlsServerCredentialsOptions options(watcher);
+  options.watch_identity_key_cert_pairs();
+  if (verify) options.watch_root_certs();
+  options.set_cert_request_type(verify ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                       : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> AnonymousCredentials(
+    const std::string& ca) {
+  grpc::SslCredentialsOptions options;
+  ASSIGN_OR_RETURN(options.pem_root_certs, os::ReadFile(ca, kMaxPemBytes));
+  return grpc::SslCredentials(options);
 }
 
 std::vector<std::string> PeerNames(const grpc::AuthContext& context) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace grpc {
 class AuthContext;
@@ -32,6 +33,20 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientCredentials(cons
 
 // Demands and verifies the client's certificate. Errors: as above.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsFiles& files);
+
+// What a server asks of its clients.
+enum class ClientCertificate { kRequired, kNone };
+
+// The same for files that are replaced while the server runs: each is read again every `look`, of
+// whole seconds, and connections from then on see it; the key and the certificate must fit at all
+// times. With kNone clients show no certificate, and `ca` is not read. Errors: as above.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RenewedServerCredentials(
+    const TlsFiles& files, ClientCertificate client, absl::Duration look = absl::Minutes(1));
+
+// For a client that has no certificate yet: verifies the server's by the PEM file `ca`. Errors: as
+// above.
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> AnonymousCredentials(
+    const std::string& ca);
 
 // The names in the peer's verified certificate: subject alternative names and the common name.
 // Empty when the peer showed none.

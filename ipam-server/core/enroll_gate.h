@@ -1,0 +1,69 @@
+// How many may enroll at once, and how often one of them: a flood of requests must not become one
+// of calls to the cluster's API server, nor of certificates. Pure: time is an argument.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace spoke::ipam {
+
+// So many at once, and then one every `refill`.
+struct EnrollRate {
+  uint32_t burst = 1;
+  absl::Duration refill = absl::Seconds(1);
+};
+
+// Who has used how much of a rate. Remembers at most `max_keys` of those whose share is not full
+// again; who comes beyond them is let through, since others must not be locked out by a flood.
+class EnrollRateBook {
+ public:
+  EnrollRateBook(EnrollRate rate, size_t max_keys) : rate_(rate), max_keys_(max_keys) {}
+
+  // How long `key` has to wait; zero: not at all, and this counts.
+  absl::Duration Take(std::string_view key, absl::Time now);
+  size_t size() const { return full_at_.size(); }
+
+ private:
+  const EnrollRate rate_;
+  const size_t max_keys_;
+  absl::flat_hash_map<std::string, absl::Time> full_at_;  // When its share is full again.
+  absl::Time next_sweep_ = absl::InfinitePast();
+};
+
+// Not thread-safe.
+class EnrollGate {
+ public:
+  struct Settings {
+    size_t at_once = 16;
+    // Of one address, before its token is looked at: an agent that tries again backs off further.
+    EnrollRate per_peer{.burst = 10, .refill = absl::Seconds(2)};
+    // Certificates of one node.
+    EnrollRate per_node{.burst = 6, .refill = absl::Minutes(1)};
+    size_t max_keys = 16'384;
+  };
+
+  explicit EnrollGate(const Settings& settings)
+      : settings_(settings),
+        peers_(settings.per_peer, settings.max_keys),
+        nodes_(settings.per_node, settings.max_keys) {}
+
+  // Lets one in, who must Leave(). Errors: kResourceExhausted (not let in; says when to come back).
+  absl::Status Enter(std::string_view peer, absl::Time now);
+  void Leave();
+  // Counts a certificate for a node whose agent has proved itself. Errors: kResourceExhausted.
+  absl::Status Sign(std::string_view node_name, absl::Time now);
+
+ private:
+  const Settings settings_;
+  size_t inside_ = 0;
+  EnrollRateBook peers_;
+  EnrollRateBook nodes_;
+};
+
+}  // namespace spoke::ipam

@@ -1,0 +1,51 @@
+// The directory of the server's own authority: makes what is missing, once, and keeps the server's
+// own certificates good. The key of the authority never leaves it.
+//
+//   ca.key, ca.pem              the authority; made at the first start and never written again
+//   server.key, server.pem      what agents see
+//   operator.key, operator.pem  for operators; no node can have its name
+//
+// All files have mode 0600, in a directory of mode 0700, and are replaced atomically.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/tls/authority.h"
+
+namespace spoke::ipam {
+
+inline constexpr absl::Duration kAuthorityLife = absl::Hours(24 * 3650);
+inline constexpr absl::Duration kOwnCertificateLife = absl::Hours(24 * 365);
+// Certificates begin so long before they are made: other machines' clocks may be behind.
+inline constexpr absl::Duration kClockSkew = absl::Minutes(5);
+// A colon is in no node's name, so that an operator's certificate is no node's.
+inline constexpr const char* kOperatorName = "spoke:operator";
+
+// The authority in `directory`, which is made, with mode 0700, when it is missing. Without files
+// there a new authority is made; one whose certificate was not written any more gets it now.
+// Errors: as errno says; kFailedPrecondition (ca.pem without ca.key, or files that are no
+// authority: nothing is overwritten, and the text says what an operator can do).
+absl::StatusOr<tls::Authority> OpenAuthority(const std::string& directory, absl::Time now);
+
+// A certificate of our own in the directory: NAME.key and NAME.pem.
+struct OwnCertificate {
+  std::string name;
+  tls::Subject subject;
+};
+
+// What agents see, with `names` (DNS names or addresses, each one of both); and the operators'.
+OwnCertificate ServerCertificate(const std::vector<std::string>& names);
+OwnCertificate OperatorCertificate();
+
+// Issues `own` anew unless it is there, fits its key, is `authority`'s, says what it shall, and has
+// more than a third of kOwnCertificateLife before it. True: it was issued. The key stays the same
+// as long as it can be read, so that no reader ever finds one that does not fit. Errors: as errno
+// says, and as tls::IssueCertificate().
+absl::StatusOr<bool> KeepCertificate(const std::string& directory, const OwnCertificate& own,
+                                     const tls::Authority& authority, absl::Time now);
+
+}  // namespace spoke::ipam

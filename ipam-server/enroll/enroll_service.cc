@@ -1,0 +1,94 @@
+#include "ipam-server/enroll/enroll_service.h"
+
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/enroll/authority_files.h"
+#include "lib/base/status.h"
+#include "lib/tls/certificate.h"
+#include "lib/tls/signing_request.h"
+
+namespace spoke::ipam {
+namespace {
+
+constexpr size_t kMaxLoggedBytes = 253;  // Of a DNS name.
+
+// "ipv4:10.0.0.1:4711" without the port, which is another one each time.
+std::string AddressOf(const std::string& peer) {
+  const size_t colon = peer.rfind(':');
+  return colon == std::string::npos ? peer : peer.substr(0, colon);
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(base::MessageOf(status))};
+}
+
+// The token may be anybody's, so that it says nothing about the pod that it names.
+absl::Status NoSuchPod(const absl::Status& status) {
+  if (!absl::IsNotFound(status) && !absl::IsInvalidArgument(status)) return status;
+  return absl::UnauthenticatedError(
+      fmt::format("the pod that the token is bound to is gone: {}", base::MessageOf(status)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> EnrollService::Authorize(const v1::EnrollRequest& request) {
+  const EnrollRules& rules = settings_.rules;
+  ASSIGN_OR_RETURN(const TokenFacts token, edges_.reviewer.Review(request.token(), rules.audience));
+  RETURN_IF_ERROR(CheckToken(token, rules));
+  const auto pod = edges_.reviewer.ReadPod(rules.k8s_namespace, token.pod_name);
+  if (!pod.ok()) return NoSuchPod(pod.status());
+  RETURN_IF_ERROR(CheckPod(token, *pod, request.node_name(), rules));
+  return token.pod_name;
+}
+
+absl::Status EnrollService::Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply) {
+  RETURN_IF_ERROR(CheckEnrollRequest(request.node_name(), request.vm_id(), request.token()));
+  ASSIGN_OR_RETURN(const tls::PublicKey key, tls::ReadSigningRequest(request.csr()));
+  ASSIGN_OR_RETURN(const std::string pod, Authorize(request));
+  const absl::Time now = edges_.clock.Now();
+  {
+    absl::MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(gate_.Sign(request.node_name(), now));
+  }
+  ASSIGN_OR_RETURN(const std::string certificate,
+                   tls::IssueCertificate(authority_, key,
+                                         {.common_name = request.node_name(),
+                                          .dns_names = {request.node_name()},
+                                          .addresses = {},
+                                          .purpose = tls::Purpose::kClient},
+                                         {now - kClockSkew, now + settings_.certificate_life}));
+  ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(certificate));
+  reply.set_certificate_chain(certificate);
+  reply.set_ca(authority_.certificate);
+  reply.set_not_after(absl::ToUnixSeconds(facts.not_after));
+  edges_.log.Info("node_enrolled", {{"node", request.node_name()},
+                                    {"vm", request.vm_id()},
+                                    {"pod", pod},
+                                    {"not_after", absl::FormatTime(facts.not_after)}});
+  return absl::OkStatus();
+}
+
+grpc::Status EnrollService::Enroll(grpc::ServerContext* context, const v1::EnrollRequest* request,
+                                   v1::EnrollReply* reply) {
+  const std::string peer = AddressOf(context->peer());
+  {
+    absl::MutexLock lock(&mutex_);
+    // Not logged: a flood would flood the log.
+    const absl::Status entered = gate_.Enter(peer, edges_.clock.Now());
+    if (!entered.ok()) return ToGrpc(entered);
+  }
+  const absl::Status status = Answer(*request, *reply);
+  {
+    absl::MutexLock lock(&mutex_);
+    gate_.Leave();
+  }
+  if (!status.ok()) {
+    // Whoever asks chooses the name, its length too.
+    const std::string node = request->node_name().substr(0, kMaxLoggedBytes);
+    edges_.log.Warn("enroll_refused", {{"peer", peer}, {"node", node}, {"error", status}});
+  }
+  return ToGrpc(status);
+}
+
+}  // namespace spoke::ipam

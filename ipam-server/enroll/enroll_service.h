@@ -1,0 +1,56 @@
+// Answers agents that ask for their certificate: asks the cluster who they are, lets the core
+// decide, and signs.
+#pragma once
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "ipam-server/core/enroll_gate.h"
+#include "ipam-server/core/enrollment.h"
+#include "ipam-server/enroll/token_reviewer.h"
+#include "lib/os/clock.h"
+#include "lib/telemetry/log.h"
+#include "lib/tls/authority.h"
+#include "proto/spoke/v1/enroll.grpc.pb.h"
+
+namespace spoke::ipam {
+
+// Thread-safe: gRPC's threads call it, each for one request.
+class EnrollService final : public v1::EnrollService::Service {
+ public:
+  struct Settings {
+    EnrollRules rules;
+    absl::Duration certificate_life = absl::Hours(24 * 30);
+    EnrollGate::Settings gate = {};
+  };
+  // Borrowed.
+  struct Edges {
+    TokenReviewer& reviewer;
+    const os::Clock& clock;
+    telemetry::Log& log;
+  };
+
+  EnrollService(Settings settings, tls::Authority authority, Edges edges)
+      : settings_(std::move(settings)),
+        authority_(std::move(authority)),
+        edges_(edges),
+        gate_(settings_.gate) {}
+
+  // Errors: as the proto file has them.
+  grpc::Status Enroll(grpc::ServerContext* context, const v1::EnrollRequest* request,
+                      v1::EnrollReply* reply) override;
+
+ private:
+  absl::Status Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply);
+  // Whose pod it is that asks, if it may.
+  absl::StatusOr<std::string> Authorize(const v1::EnrollRequest& request);
+
+  const Settings settings_;
+  const tls::Authority authority_;
+  const Edges edges_;
+  absl::Mutex mutex_;
+  EnrollGate gate_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spoke::ipam

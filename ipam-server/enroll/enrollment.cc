@@ -1,0 +1,164 @@
+#include "ipam-server/enroll/enrollment.h"
+
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/enroll/published_objects.h"
+#include "lib/base/status.h"
+#include "lib/os/file.h"
+#include "lib/tls/certificate.h"
+
+namespace spoke::ipam {
+namespace {
+
+// A token and a request for a key are far below.
+constexpr int kMaxMessageBytes = 64 << 10;
+// Somewhat more than the gate lets in, which says why it refuses.
+constexpr int kMaxThreads = 48;
+// Nobody has a reason to stay connected.
+constexpr int kMaxConnectionMs = 120'000;
+// An authority that ends takes the whole cluster with it, and replacing it takes planning.
+constexpr absl::Duration kWarnOfEnd = absl::Hours(24 * 180);
+
+rpc::TlsFiles OwnFiles(const std::string& directory) {
+  return {.ca = directory + "/ca.pem",
+          .certificate = directory + "/server.pem",
+          .key = directory + "/server.key"};
+}
+
+EnrollmentSettings WithNamespace(EnrollmentSettings settings) {
+  if (settings.rules.k8s_namespace.empty()) {
+    settings.rules.k8s_namespace = settings.access.k8s_namespace;
+  }
+  return settings;
+}
+
+}  // namespace
+
+Enrollment::Enrollment(EnrollmentSettings settings, tls::Authority authority,
+                       const os::Clock& clock, telemetry::Log& log)
+    : settings_(WithNamespace(std::move(settings))),
+      authority_(std::move(authority)),
+      clock_(clock),
+      log_(log),
+      api_(settings_.access),
+      reviewer_(api_),
+      service_({.rules = settings_.rules, .certificate_life = settings_.certificate_life},
+               authority_, {.reviewer = reviewer_, .clock = clock, .log = log}) {}
+
+absl::StatusOr<std::unique_ptr<Enrollment>> Enrollment::Open(EnrollmentSettings settings,
+                                                             const os::Clock& clock,
+                                                             telemetry::Log& log) {
+  if (settings.rules.k8s_namespace.empty() && settings.access.k8s_namespace.empty()) {
+    return absl::FailedPreconditionError(
+        "enroll: which namespace agents are in is not known; set enroll.namespace");
+  }
+  ASSIGN_OR_RETURN(tls::Authority authority, OpenAuthority(settings.directory, clock.Now()));
+  ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(authority.certificate));
+  log.Info("authority_opened", {{"directory", settings.directory},
+                                {"name", facts.common_name},
+                                {"not_after", absl::FormatTime(facts.not_after)}});
+  if (facts.not_after < clock.Now() + kWarnOfEnd) {
+    log.Warn("authority_ends_soon",
+             {{"directory", settings.directory}, {"not_after", absl::FormatTime(facts.not_after)}});
+  }
+  std::unique_ptr<Enrollment> enrollment(
+      new Enrollment(std::move(settings), std::move(authority), clock, log));
+  RETURN_IF_ERROR(enrollment->KeepCertificates());
+  return enrollment;
+}
+
+Enrollment::~Enrollment() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;
+  }
+  if (server_ != nullptr) {
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status Enrollment::Serve() {
+  ASSIGN_OR_RETURN(const auto credentials,
+                   rpc::RenewedServerCredentials(OwnFiles(settings_.directory),
+                                                 rpc::ClientCertificate::kNone, settings_.reload));
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(settings_.address, credentials, &port_);
+  builder.RegisterService(&service_);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetResourceQuota(grpc::ResourceQuota("enroll").SetMaxThreads(kMaxThreads));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kMaxConnectionMs);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) {
+    return absl::UnavailableError(
+        fmt::format("cannot listen on {} for enrollment: is it in use, or not an address of this "
+                    "machine? (enroll.address)",
+                    settings_.address));
+  }
+  thread_ = std::thread([this] { LookAfter(); });
+  log_.Info("enroll_serving",
+            {{"address", settings_.address},
+             {"agents", fmt::format("system:serviceaccount:{}:{}", settings_.rules.k8s_namespace,
+                                    settings_.rules.service_account)}});
+  return absl::OkStatus();
+}
+
+absl::Status Enrollment::KeepCertificates() {
+  for (const OwnCertificate& own :
+       {ServerCertificate(settings_.server_names), OperatorCertificate()}) {
+    const auto issued = KeepCertificate(settings_.directory, own, authority_, clock_.Now());
+    if (!issued.ok()) {
+      return base::Annotate(issued.status(), fmt::format("our own certificate {}/{}.pem",
+                                                         settings_.directory, own.name));
+    }
+    if (*issued) log_.Info("certificate_issued", {{"name", own.name}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Enrollment::PublishAll() {
+  PublishedFiles files{
+      .authority = authority_.certificate, .operator_certificate = "", .operator_key = ""};
+  ASSIGN_OR_RETURN(files.operator_certificate, os::ReadFile(settings_.directory + "/operator.pem"));
+  ASSIGN_OR_RETURN(files.operator_key, os::ReadFile(settings_.directory + "/operator.key"));
+  ASSIGN_OR_RETURN(const bool written, Publish(api_, settings_.rules.k8s_namespace, files));
+  if (written) {
+    log_.Info("authority_published", {{"namespace", settings_.rules.k8s_namespace},
+                                      {"config_map", kAuthorityConfigMap},
+                                      {"secret", kOperatorSecret}});
+  }
+  return absl::OkStatus();
+}
+
+void Enrollment::LookAfter() {
+  // What was said last, so that it is said once.
+  absl::Status kept;
+  absl::Status published;
+  while (true) {
+    const absl::Status keeping = KeepCertificates();
+    if (!keeping.ok() && keeping.code() != kept.code()) {
+      log_.Error("certificate_not_renewed", {{"error", keeping}});
+    }
+    kept = keeping;
+    const absl::Status publishing = PublishAll();
+    if (!publishing.ok() && publishing.code() != published.code()) {
+      log_.Warn("authority_not_published",
+                {{"namespace", settings_.rules.k8s_namespace}, {"error", publishing}});
+    }
+    published = publishing;
+    // An API server that is not there yet, at the start of a cluster, is soon.
+    const absl::Duration pause =
+        publishing.ok() ? settings_.look : std::min(settings_.look, absl::Seconds(5));
+    absl::MutexLock lock(&mutex_);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&stopped_), pause)) return;
+  }
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,79 @@
+// Enrollment as the server runs it: owns the authority, publishes it, serves agents that ask for
+// certificates, and keeps the server's own good.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "ipam-server/enroll/authority_files.h"
+#include "ipam-server/enroll/enroll_service.h"
+#include "ipam-server/enroll/kubernetes_api.h"
+#include "ipam-server/enroll/kubernetes_token_reviewer.h"
+#include "lib/os/clock.h"
+#include "lib/rpc/credentials.h"
+#include "lib/telemetry/log.h"
+
+namespace grpc {
+class Server;
+}
+
+namespace spoke::ipam {
+
+struct EnrollmentSettings {
+  std::string address;  // host:port of the port for agents without a certificate.
+  std::string directory;
+  std::vector<std::string> server_names;
+  EnrollRules rules;  // Without a namespace: that of `access`.
+  absl::Duration certificate_life = absl::Hours(24 * 30);
+  ClusterAccess access;
+  // How often the own certificates and the published objects are looked at.
+  absl::Duration look = absl::Minutes(1);
+  // How often files are read again by connections; whole seconds.
+  absl::Duration reload = absl::Minutes(1);
+};
+
+// Thread-safe. One thread of its own looks after files and objects.
+class Enrollment {
+ public:
+  // Makes the authority where there is none, and the server's certificate, so that `files` can be
+  // read from then on. Borrows clock and log. Errors: as OpenAuthority() and KeepCertificate();
+  // kFailedPrecondition (no namespace is known).
+  static absl::StatusOr<std::unique_ptr<Enrollment>> Open(EnrollmentSettings settings,
+                                                          const os::Clock& clock,
+                                                          telemetry::Log& log);
+  Enrollment(const Enrollment&) = delete;
+  Enrollment& operator=(const Enrollment&) = delete;
+  // Ends what is being served, and waits for the thread.
+  ~Enrollment();
+
+  // Listens, and begins to publish: until the cluster takes the objects, with a warning, again and
+  // again. Call once. Errors: kUnavailable (the address is in use, or none of this machine).
+  absl::Status Serve();
+  // Where it listens; 0 before Serve().
+  int port() const { return port_; }
+
+ private:
+  Enrollment(EnrollmentSettings settings, tls::Authority authority, const os::Clock& clock,
+             telemetry::Log& log);
+  absl::Status KeepCertificates();
+  absl::Status PublishAll();
+  void LookAfter();
+
+  const EnrollmentSettings settings_;
+  const tls::Authority authority_;
+  const os::Clock& clock_;
+  telemetry::Log& log_;
+  const KubernetesApi api_;
+  KubernetesTokenReviewer reviewer_;
+  EnrollService service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  absl::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace spoke::ipam

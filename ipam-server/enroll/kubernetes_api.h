@@ -1,0 +1,55 @@
+// Calls to the API server of the cluster that this process is a pod of. Decides nothing.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/http/message.h"
+
+namespace spoke::ipam {
+
+// How a pod reaches the API server and shows who it is.
+struct ClusterAccess {
+  std::string url;         // "https://10.96.0.1:443"
+  std::string ca_file;     // Whom to trust.
+  std::string token_file;  // Read for each call: the kubelet renews it.
+  // Of the pod itself; empty when it cannot be read.
+  std::string k8s_namespace;
+};
+
+// What Kubernetes gives every pod with a service account: the variables KUBERNETES_SERVICE_HOST and
+// _PORT, and the files in `directory`. `environment` gives a variable, or null. Errors:
+// kFailedPrecondition (not in a pod, or in one without a service account's token).
+absl::StatusOr<ClusterAccess> InClusterAccess(
+    const std::function<const char*(const char* name)>& environment,
+    const std::string& directory = "/var/run/secrets/kubernetes.io/serviceaccount");
+
+// Thread-safe; each call is a connection of its own, and blocks.
+class KubernetesApi {
+ public:
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
+  static constexpr size_t kMaxAnswerBytes = size_t{2} << 20U;
+
+  explicit KubernetesApi(ClusterAccess access, absl::Duration patience = kPatience)
+      : access_(std::move(access)), patience_(patience) {}
+
+  // Any answer of the API server. `path` begins with a slash; `body` is JSON, or empty. Errors: as
+  // http::Fetch(), and kFailedPrecondition (the token cannot be read).
+  absl::StatusOr<http::Response> Call(const std::string& method, const std::string& path,
+                                      std::string body = "") const;
+
+ private:
+  const ClusterAccess access_;
+  const absl::Duration patience_;
+};
+
+// OK for 2xx, else what the API server says of it, behind `what`. kNotFound: 404. kAborted: 409,
+// the object has changed meanwhile. kFailedPrecondition: 401 and 403, an operator has to give us
+// rights; 400 and 422, the object cannot be. kUnavailable: 429 and 5xx. kInternal: all else.
+absl::Status StatusOfAnswer(const http::Response& response, std::string_view what);
+
+}  // namespace spoke::ipam

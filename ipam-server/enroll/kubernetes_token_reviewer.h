@@ -1,0 +1,23 @@
+// TokenReviewer by the cluster's API server. Takes the rights to create tokenreviews
+// (authentication.k8s.io) and to get pods in the agents' namespace.
+#pragma once
+
+#include "ipam-server/enroll/kubernetes_api.h"
+#include "ipam-server/enroll/token_reviewer.h"
+
+namespace spoke::ipam {
+
+class KubernetesTokenReviewer final : public TokenReviewer {
+ public:
+  // Borrows `api`.
+  explicit KubernetesTokenReviewer(const KubernetesApi& api) : api_(api) {}
+
+  absl::StatusOr<TokenFacts> Review(const std::string& token, const std::string& audience) override;
+  absl::StatusOr<PodFacts> ReadPod(const std::string& k8s_namespace,
+                                   const std::string& name) override;
+
+ private:
+  const KubernetesApi& api_;
+};
+
+}  // namespace spoke::ipam

@@ -1,0 +1,83 @@
+#include "ipam-server/enroll/published_objects.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "fmt/core.h"
+#include "ipam-server/cloud/azure/json_text.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+using nlohmann::json;
+
+struct ClusterObject {
+  std::string path;  // Of its kind in its namespace: "/api/v1/namespaces/NS/configmaps".
+  std::string name;
+  json wanted;  // With "data".
+};
+
+std::string Base64(std::string_view text) {
+  return absl::Base64Escape(absl::string_view(text.data(), text.size()));
+}
+
+json NewObject(const char* kind, const char* name) {
+  return {{"apiVersion", "v1"},
+          {"kind", kind},
+          {"metadata",
+           {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "spoke-ipam-server"}}}}}};
+}
+
+// True: it was written.
+absl::StatusOr<bool> Put(const KubernetesApi& api, const ClusterObject& object) {
+  const std::string path = object.path + "/" + object.name;
+  ASSIGN_OR_RETURN(const http::Response found, api.Call("GET", path));
+  if (found.status == 404) {
+    ASSIGN_OR_RETURN(const http::Response made,
+                     api.Call("POST", object.path, azure::PrintJson(object.wanted)));
+    RETURN_IF_ERROR(StatusOfAnswer(made, "create " + object.name));
+    return true;
+  }
+  RETURN_IF_ERROR(StatusOfAnswer(found, "read " + object.name));
+  auto present = azure::ParseJsonObject(found.body);
+  // Not with the text, which may hold a key.
+  if (!present.ok()) return absl::InternalError("read " + object.name + ": no JSON object");
+  const json* data = azure::FindMember(*present, "data");
+  if (data != nullptr && *data == object.wanted["data"]) return false;
+  // With its resourceVersion, so that nobody's change in between is lost.
+  (*present)["data"] = object.wanted["data"];
+  ASSIGN_OR_RETURN(const http::Response put, api.Call("PUT", path, azure::PrintJson(*present)));
+  RETURN_IF_ERROR(StatusOfAnswer(put, "replace " + object.name));
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_namespace,
+                             const PublishedFiles& files) {
+  const std::string base = fmt::format("/api/v1/namespaces/{}", k8s_namespace);
+  ClusterObject authority{.path = base + "/configmaps",
+                          .name = kAuthorityConfigMap,
+                          .wanted = NewObject("ConfigMap", kAuthorityConfigMap)};
+  authority.wanted["data"] = {{"ca.pem", files.authority}};
+  ClusterObject operators{.path = base + "/secrets",
+                          .name = kOperatorSecret,
+                          .wanted = NewObject("Secret", kOperatorSecret)};
+  operators.wanted["type"] = "kubernetes.io/tls";
+  operators.wanted["data"] = {{"ca.crt", Base64(files.authority)},
+                              {"tls.crt", Base64(files.operator_certificate)},
+                              {"tls.key", Base64(files.operator_key)}};
+  const auto first = Put(api, authority);
+  // Nobody answers: the other would only take as long again.
+  if (absl::IsUnavailable(first.status()) || absl::IsDeadlineExceeded(first.status())) {
+    return first.status();
+  }
+  const auto second = Put(api, operators);
+  if (!first.ok()) return first.status();
+  if (!second.ok()) return second.status();
+  return *first || *second;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,32 @@
+// Puts objects of ours into the cluster: the authority, as the ConfigMap that agents mount, and the
+// operators' certificate, as a Secret.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ipam-server/enroll/kubernetes_api.h"
+
+namespace spoke::ipam {
+
+// Of the objects. Agents' manifests name the first, with its key ca.pem.
+inline constexpr const char* kAuthorityConfigMap = "spoke-ca";
+inline constexpr const char* kOperatorSecret = "spoke-operator";
+
+// All in PEM.
+struct PublishedFiles {
+  std::string authority;
+  std::string operator_certificate;
+  std::string operator_key;
+};
+
+// Makes the two objects in `k8s_namespace` hold `files` and no other data: creates what is missing
+// and replaces what differs; labels and annotations of others stay. True: something was written.
+// Takes the rights to create configmaps and secrets, and to get and update these two. Errors: as
+// StatusOfAnswer() and KubernetesApi::Call(), of the first object that could not be written;
+// the other was tried too, unless nobody answers.
+absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_namespace,
+                             const PublishedFiles& files);
+
+}  // namespace spoke::ipam

@@ -1,0 +1,123 @@
+#include "ipam-server/enroll/review_json.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "fmt/core.h"
+#include "ipam-server/cloud/azure/json_text.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxTextBytes = 4096;
+constexpr size_t kMaxItems = 64;
+constexpr const char* kPodName = "authentication.kubernetes.io/pod-name";
+constexpr const char* kPodUid = "authentication.kubernetes.io/pod-uid";
+
+absl::Status Strange(std::string_view where, std::string_view what) {
+  return absl::InvalidArgumentError(fmt::format("{}: {}", where, what));
+}
+
+absl::StatusOr<json> ParseKind(std::string_view text, std::string_view kind) {
+  auto parsed = azure::ParseJsonObject(text);
+  if (!parsed.ok()) return Strange(kind, "the API server's answer is no JSON object");
+  if (azure::StringMember(*parsed, "kind") != kind) {
+    return Strange(kind, "the API server's answer is of another kind");
+  }
+  return parsed;
+}
+
+// An object that must be there.
+absl::StatusOr<const json*> ObjectIn(const json& object, const char* name) {
+  const json* member = azure::FindMember(object, name);
+  if (member == nullptr || !member->is_object()) return Strange(name, "missing, or no object");
+  return member;
+}
+
+// A text; empty where there is none.
+absl::StatusOr<std::string> TextIn(const json& object, const char* name) {
+  const json* member = azure::FindMember(object, name);
+  if (member == nullptr) return "";
+  if (!member->is_string()) return Strange(name, "no text");
+  const auto& text = member->get_ref<const std::string&>();
+  if (text.size() > kMaxTextBytes) return Strange(name, "too long");
+  return text;
+}
+
+absl::StatusOr<std::vector<std::string>> TextsIn(const json& object, const char* name) {
+  std::vector<std::string> texts;
+  const json* member = azure::FindMember(object, name);
+  if (member == nullptr) return texts;
+  if (!member->is_array() || member->size() > kMaxItems) {
+    return Strange(name, "no list, or too long");
+  }
+  for (const json& item : *member) {
+    if (!item.is_string()) return Strange(name, "no list of texts");
+    texts.push_back(item.get<std::string>());
+    if (texts.back().size() > kMaxTextBytes) return Strange(name, "too long");
+  }
+  return texts;
+}
+
+// Of a token that is bound to one pod, "extra" has lists of one text.
+absl::StatusOr<std::string> OnlyTextIn(const json& object, const char* name) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> texts, TextsIn(object, name));
+  if (texts.size() > 1) return Strange(name, "more than one");
+  return texts.empty() ? "" : texts.front();
+}
+
+absl::Status TakeUser(const json& status, TokenFacts& out) {
+  ASSIGN_OR_RETURN(const json* user, ObjectIn(status, "user"));
+  ASSIGN_OR_RETURN(out.user, TextIn(*user, "username"));
+  if (azure::FindMember(*user, "extra") == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const json* extra, ObjectIn(*user, "extra"));
+  ASSIGN_OR_RETURN(out.pod_name, OnlyTextIn(*extra, kPodName));
+  ASSIGN_OR_RETURN(out.pod_uid, OnlyTextIn(*extra, kPodUid));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string TokenReviewRequest(std::string_view token, std::string_view audience) {
+  return azure::PrintJson({{"apiVersion", "authentication.k8s.io/v1"},
+                           {"kind", "TokenReview"},
+                           {"spec", {{"token", token}, {"audiences", {audience}}}}});
+}
+
+absl::StatusOr<TokenFacts> ParseTokenReview(std::string_view text) {
+  ASSIGN_OR_RETURN(const json review, ParseKind(text, "TokenReview"));
+  ASSIGN_OR_RETURN(const json* status, ObjectIn(review, "status"));
+  TokenFacts out;
+  if (const json* good = azure::FindMember(*status, "authenticated"); good != nullptr) {
+    if (!good->is_boolean()) return Strange("authenticated", "neither true nor false");
+    out.authenticated = good->get<bool>();
+  }
+  ASSIGN_OR_RETURN(const std::string error, TextIn(*status, "error"));
+  out.error = azure::Excerpt(error);
+  if (!out.authenticated) return out;
+  ASSIGN_OR_RETURN(out.audiences, TextsIn(*status, "audiences"));
+  RETURN_IF_ERROR(TakeUser(*status, out));
+  return out;
+}
+
+absl::StatusOr<PodFacts> ParsePod(std::string_view text) {
+  ASSIGN_OR_RETURN(const json pod, ParseKind(text, "Pod"));
+  ASSIGN_OR_RETURN(const json* metadata, ObjectIn(pod, "metadata"));
+  ASSIGN_OR_RETURN(const json* spec, ObjectIn(pod, "spec"));
+  PodFacts out;
+  ASSIGN_OR_RETURN(out.name, TextIn(*metadata, "name"));
+  ASSIGN_OR_RETURN(out.k8s_namespace, TextIn(*metadata, "namespace"));
+  ASSIGN_OR_RETURN(out.uid, TextIn(*metadata, "uid"));
+  if (out.name.empty() || out.k8s_namespace.empty() || out.uid.empty()) {
+    return Strange("metadata", "a pod without name, namespace or uid");
+  }
+  ASSIGN_OR_RETURN(out.node_name, TextIn(*spec, "nodeName"));
+  ASSIGN_OR_RETURN(out.service_account, TextIn(*spec, "serviceAccountName"));
+  return out;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,105 @@
+#include "ipam-server/enroll/fake_api_server_for_test.h"
+#include "ipam-server/enroll/kubernetes_token_reviewer.h"
+#include "ipam-server/enroll/token_reviewer_contract.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::HasSubstr;
+
+class InMemory final : public ReviewedCluster {
+ public:
+  TokenReviewer& reviewer() override { return fake_; }
+  FakeTokenReviewer& cluster() override { return fake_; }
+  void GoDown() override { fake_.FailWith(absl::UnavailableError("down")); }
+  void Forbid() override { fake_.FailWith(absl::FailedPreconditionError("forbidden")); }
+
+ private:
+  FakeTokenReviewer fake_;
+};
+
+class OverHttp final : public ReviewedCluster {
+ public:
+  TokenReviewer& reviewer() override { return reviewer_; }
+  FakeTokenReviewer& cluster() override { return server_.cluster(); }
+  void GoDown() override { server_.FailWith(503); }
+  void Forbid() override { server_.FailWith(403); }
+
+ private:
+  FakeApiServer server_;
+  const KubernetesApi api_{server_.access()};
+  KubernetesTokenReviewer reviewer_{api_};
+};
+
+INSTANTIATE_TEST_SUITE_P(Fake, TokenReviewerContract,
+                         testing::Values([] { return std::make_unique<InMemory>(); }));
+INSTANTIATE_TEST_SUITE_P(Kubernetes, TokenReviewerContract,
+                         testing::Values([] { return std::make_unique<OverHttp>(); }));
+
+TEST(KubernetesApi, ReadsItsTokenForEachCall) {
+  FakeApiServer server;
+  const KubernetesApi api(server.access());
+  KubernetesTokenReviewer reviewer(api);
+  EXPECT_TRUE(reviewer.Review("a", "b").ok());
+  server.SetToken("an old one");
+  const auto refused = reviewer.Review("a", "b");
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("review a token: the API server answers 401: Unauthorized"));
+  server.SetToken(FakeApiServer::kOwnToken);
+  EXPECT_TRUE(reviewer.Review("a", "b").ok());
+  ClusterAccess access = server.access();
+  access.token_file = "/nowhere/token";
+  EXPECT_TRUE(absl::IsFailedPrecondition(KubernetesApi(access).Call("GET", "/version").status()));
+}
+
+TEST(KubernetesApi, SaysThatNobodyAnswers) {
+  ClusterAccess access;
+  {
+    const FakeApiServer server;
+    access = server.access();
+  }
+  const testing_support::TempDir dir;
+  access.token_file = dir.File("token");
+  ASSERT_TRUE(os::WriteFileAtomic(access.token_file, "t", os::Durability::kVisible).ok());
+  const auto none = KubernetesApi(access).Call("GET", "/version");
+  EXPECT_TRUE(absl::IsUnavailable(none.status())) << none.status();
+  EXPECT_THAT(std::string(none.status().message()), HasSubstr("the cluster's API server"));
+}
+
+TEST(KubernetesApi, AnAnswerThatIsNoneIsNotTheAskersMistake) {
+  FakeApiServer server;
+  const KubernetesApi api(server.access());
+  KubernetesTokenReviewer reviewer(api);
+  server.FailWith(200, "<html>a proxy's page with the token secret-1</html>");
+  const auto review = reviewer.Review("secret-1", "b");
+  EXPECT_TRUE(absl::IsInternal(review.status())) << review.status();
+  EXPECT_THAT(std::string(review.status().message()), testing::Not(HasSubstr("secret-1")));
+  server.FailWith(418, "teapot");
+  EXPECT_TRUE(absl::IsInternal(reviewer.ReadPod("a", "b").status()));
+}
+
+TEST(InClusterAccess, IsWhatKubernetesGivesAPod) {
+  const testing_support::TempDir dir;
+  const auto in_pod = [](const char* name) -> const char* {
+    return std::string_view(name) == "KUBERNETES_SERVICE_HOST" ? "fd00::1" : "6443";
+  };
+  const auto without = InClusterAccess(in_pod, dir.path());
+  EXPECT_TRUE(absl::IsFailedPrecondition(without.status()));
+  EXPECT_THAT(std::string(without.status().message()), HasSubstr("automountServiceAccountToken"));
+  for (const auto& [name, text] : std::map<std::string, std::string>{
+           {"ca.crt", "pem"}, {"token", "t"}, {"namespace", "spoke-system\n"}}) {
+    ASSERT_TRUE(os::WriteFileAtomic(dir.File(name), text, os::Durability::kVisible).ok());
+  }
+  const auto access = InClusterAccess(in_pod, dir.path());
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->url, "https://[fd00::1]:6443");
+  EXPECT_EQ(access->token_file, dir.File("token"));
+  EXPECT_EQ(access->k8s_namespace, "spoke-system");
+  const auto outside = InClusterAccess([](const char*) { return nullptr; }, dir.path());
+  EXPECT_TRUE(absl::IsFailedPrecondition(outside.status()));
+  EXPECT_THAT(std::string(outside.status().message()), HasSubstr("tls in place of enroll"));
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,50 @@
+// A certificate authority of our own: makes its certificate, and signs those of others (X.509 v3 in
+// the profile of RFC 5280). Thread-safe (no state); draws serial numbers at random.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "lib/tls/signing_request.h"
+
+namespace spoke::tls {
+
+// Both in PEM.
+struct Authority {
+  std::string certificate;
+  std::string key;
+};
+
+struct Validity {
+  absl::Time not_before;
+  absl::Time not_after;  // Seconds are dropped below one.
+};
+
+enum class Purpose { kClient, kServer };
+
+// Whom a certificate is for.
+struct Subject {
+  std::string common_name;             // Left out where it is empty or above 64 bytes (RFC 5280).
+  std::vector<std::string> dns_names;  // Each as base::IsDnsName() has it.
+  std::vector<ip::Address> addresses;
+  Purpose purpose = Purpose::kClient;
+};
+
+// A certificate in PEM that `key` signs itself: it may sign others, which may not. The same key
+// makes another certificate of the same authority as long as `name` is the same. Errors:
+// kInvalidArgument (`key` is none, or `name` is empty or above 64 bytes), kInternal.
+absl::StatusOr<std::string> MakeAuthorityCertificate(std::string_view key, std::string_view name,
+                                                     const Validity& validity);
+
+// A certificate in PEM for `key` that says what `subject` does and no more. It ends with
+// `authority` at the latest. Errors: kInvalidArgument (a name that is none, no name at all, or a
+// key that is none), kFailedPrecondition (`authority` cannot be read, does not fit together, is
+// none, or ends before `validity` begins), kInternal.
+absl::StatusOr<std::string> IssueCertificate(const Authority& authority, const PublicKey& key,
+                                             const Subject& subject, const Validity& validity);
+
+}  // namespace spoke::tls

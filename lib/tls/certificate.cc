@@ -1,0 +1,90 @@
+#include "lib/tls/certificate.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <time.h>
+
+#include "lib/base/status.h"
+#include "lib/tls/openssl_objects.h"
+
+namespace spoke::tls {
+namespace {
+
+std::string_view TextOf(const ASN1_STRING* text) {
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+          static_cast<size_t>(ASN1_STRING_length(text))};
+}
+
+absl::StatusOr<absl::Time> TimeOf(const ASN1_TIME* time) {
+  tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) {
+    return OpensslError(absl::StatusCode::kInvalidArgument, "a certificate's dates");
+  }
+  return absl::FromTM(parts, absl::UTCTimeZone());
+}
+
+void TakeCommonName(const X509* certificate, CertificateFacts& out) {
+  const X509_NAME* name = X509_get_subject_name(certificate);
+  const int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
+  if (at < 0) return;
+  out.common_name = TextOf(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
+}
+
+void TakeNames(const X509* certificate, CertificateFacts& out) {
+  const Names names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  if (names == nullptr) return;
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type == GEN_DNS) out.dns_names.emplace_back(TextOf(name->d.dNSName));
+    if (name->type != GEN_IPADD) continue;
+    const auto address = ip::Address::FromBytes(TextOf(name->d.iPAddress));
+    if (address.ok()) out.addresses.push_back(*address);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<CertificateFacts> ReadCertificate(std::string_view pem) {
+  ASSIGN_OR_RETURN(const Certificate certificate, ParseCertificate(pem));
+  CertificateFacts out;
+  ASSIGN_OR_RETURN(out.not_before, TimeOf(X509_get0_notBefore(certificate.get())));
+  ASSIGN_OR_RETURN(out.not_after, TimeOf(X509_get0_notAfter(certificate.get())));
+  TakeCommonName(certificate.get(), out);
+  TakeNames(certificate.get(), out);
+  out.is_authority = X509_check_ca(certificate.get()) == 1;
+  const uint32_t usage = X509_get_extended_key_usage(certificate.get());
+  out.for_clients = usage != UINT32_MAX && (usage & XKU_SSL_CLIENT) != 0;
+  out.for_servers = usage != UINT32_MAX && (usage & XKU_SSL_SERVER) != 0;
+  ERR_clear_error();
+  return out;
+}
+
+absl::Status CheckKeyFits(std::string_view certificate, std::string_view key) {
+  ASSIGN_OR_RETURN(const Certificate parsed, ParseCertificate(certificate));
+  ASSIGN_OR_RETURN(const Key parsed_key, ParseKey(key));
+  const bool fits = X509_check_private_key(parsed.get(), parsed_key.get()) == 1;
+  ERR_clear_error();
+  if (!fits) return absl::FailedPreconditionError("the certificate is for another key");
+  return absl::OkStatus();
+}
+
+absl::Status CheckSignedBy(std::string_view certificate, std::string_view authorities) {
+  ASSIGN_OR_RETURN(const Certificate parsed, ParseCertificate(certificate));
+  RETURN_IF_ERROR(base::Annotate(ParseCertificate(authorities).status(), "the authority"));
+  const Bio bio(BIO_new_mem_buf(authorities.data(), static_cast<int>(authorities.size())));
+  bool found = false;
+  while (bio != nullptr && !found) {
+    const Certificate authority(PEM_read_bio_X509(bio.get(), nullptr, &NoPassword, nullptr));
+    if (authority == nullptr) break;
+    found = X509_check_issued(authority.get(), parsed.get()) == X509_V_OK &&
+            X509_verify(parsed.get(), X509_get0_pubkey(authority.get())) == 1;
+  }
+  ERR_clear_error();
+  if (!found) {
+    return absl::FailedPreconditionError("the certificate is signed by another authority");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace spoke::tls

@@ -1,0 +1,56 @@
+// Calls to the server's enroll port.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace grpc {
+class ClientContext;
+}
+
+namespace spoke::netagent {
+
+// Whom to ask, and whom to trust.
+struct EnrollServer {
+  std::string server;       // host:port
+  std::string server_name;  // Which name its certificate must bear; empty: that of `server`.
+  std::string ca_file;
+};
+
+struct EnrollAsk {
+  std::string csr;  // PEM
+  std::string node_name;
+  std::string vm_id;
+  std::string token;
+};
+
+// Thread-safe; one Ask() at a time.
+class EnrollCall {
+ public:
+  explicit EnrollCall(EnrollServer server) : server_(std::move(server)) {}
+  EnrollCall(const EnrollCall&) = delete;
+  EnrollCall& operator=(const EnrollCall&) = delete;
+
+  // Gives the certificate, and what follows it, in PEM. Blocks for `patience` at most. Errors: as
+  // proto/spoke/v1/enroll.proto has them; kNotFound and so on (the file with the authority cannot
+  // be read); kUnavailable, kDeadlineExceeded (no server answers, or it is not who it should be);
+  // kCancelled.
+  absl::StatusOr<std::string> Ask(const EnrollAsk& ask,
+                                  absl::Duration patience = absl::Seconds(30));
+
+  // Ends the Ask() that is under way, and all later ones.
+  void Cancel();
+
+ private:
+  const EnrollServer server_;
+  absl::Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace spoke::netagent

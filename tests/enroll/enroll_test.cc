@@ -1,0 +1,267 @@
+// An agent without a certificate gets its own from the server, and nobody else does: the real
+// authority, the real port, the real calls. Only the cluster's API server is a small one of ours.
+#include <grpcpp/create_channel.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/enroll/enrollment.h"
+#include "ipam-server/enroll/fake_api_server_for_test.h"
+#include "lib/rpc/credentials.h"
+#include "netagent/sync/enroll_call.h"
+#include "netagent/sync/enroller.h"
+#include "proto/spoke/v1/node.grpc.pb.h"
+#include "tests/support/recording_log.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr const char* kConfigMap = "/api/v1/namespaces/spoke-system/configmaps/spoke-ca";
+
+// The agents' port: takes whoever bears the name that it gives.
+class NodePort final : public v1::NodeService::Service {
+ public:
+  grpc::Status Connect(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>* stream) override {
+    v1::AgentMessage message;
+    if (!stream->Read(&message)) return grpc::Status::OK;
+    const auto names = rpc::PeerNames(*context->auth_context());
+    if (std::find(names.begin(), names.end(), message.hello().node_name()) == names.end()) {
+      return {grpc::StatusCode::PERMISSION_DENIED, "another name"};
+    }
+    v1::ServerMessage welcome;
+    welcome.mutable_welcome()->set_session_epoch(1);
+    stream->Write(welcome);
+    return grpc::Status::OK;
+  }
+};
+
+class EnrollTest : public testing::Test {
+ protected:
+  EnrollTest() {
+    cluster_.cluster().AddToken("good",
+                                {.authenticated = true,
+                                 .user = "system:serviceaccount:spoke-system:spoke-netagent",
+                                 .audiences = {"spoke-ipam-server"},
+                                 .pod_name = "agent-1",
+                                 .pod_uid = "uid-1"});
+    cluster_.cluster().AddToken("expired", {.error = "[invalid bearer token, token has expired]"});
+    cluster_.cluster().AddPod({.k8s_namespace = "spoke-system",
+                               .name = "agent-1",
+                               .uid = "uid-1",
+                               .node_name = "node-1",
+                               .service_account = "spoke-netagent"});
+    auto opened = ipam::Enrollment::Open({.address = "127.0.0.1:0",
+                                          .directory = dir_.File("ca"),
+                                          .server_names = {"spoke-ipam-server", "127.0.0.1"},
+                                          .rules = {.audience = "spoke-ipam-server",
+                                                    .k8s_namespace = "",
+                                                    .service_account = "spoke-netagent"},
+                                          .access = cluster_.access(),
+                                          .look = absl::Milliseconds(20),
+                                          .reload = absl::Seconds(1)},
+                                         clock_, log_);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    enrollment_ = *std::move(opened);
+    const absl::Status serving = enrollment_->Serve();
+    EXPECT_TRUE(serving.ok()) << serving;
+    ServeNodes();
+    Put(files_.ca, Read(dir_.File("ca/ca.pem")));
+  }
+  ~EnrollTest() override { nodes_->Shutdown(); }
+
+  static std::string Read(const std::string& path) { return os::ReadFile(path).value_or(""); }
+  static void Put(const std::string& path, const std::string& text) {
+    ASSERT_TRUE(os::WriteFileAtomic(path, text, os::Durability::kVisible).ok());
+  }
+
+  void ServeNodes() {
+    const auto credentials =
+        rpc::RenewedServerCredentials({.ca = dir_.File("ca/ca.pem"),
+                                       .certificate = dir_.File("ca/server.pem"),
+                                       .key = dir_.File("ca/server.key")},
+                                      rpc::ClientCertificate::kRequired, absl::Seconds(1));
+    ASSERT_TRUE(credentials.ok()) << credentials.status();
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", *credentials, &port_);
+    builder.RegisterService(&service_);
+    nodes_ = builder.BuildAndStart();
+  }
+
+  absl::StatusOr<bool> Enroll(const std::string& token, const std::string& node) {
+    Put(dir_.File("token"), token + "\n");
+    netagent::EnrollCall call({.server = fmt::format("127.0.0.1:{}", enrollment_->port()),
+                               .server_name = "spoke-ipam-server",
+                               .ca_file = files_.ca});
+    netagent::Enroller enroller(
+        {.files = files_, .token_file = dir_.File("token"), .node_name = node, .vm_id = "vm-1"},
+        {.ask = [&](const netagent::EnrollAsk& ask) { return call.Ask(ask); },
+         .cancel = nullptr,
+         .on_ready = [] { return absl::OkStatus(); },
+         .clock = clock_,
+         .log = log_});
+    return enroller.KeepCertificate();
+  }
+
+  // Says hello as `node`; gives the server's certificate in `server_pem`.
+  absl::Status Connect(const rpc::TlsFiles& files, const std::string& node,
+                       std::string* server_pem = nullptr) {
+    ASSIGN_OR_RETURN(const auto credentials, rpc::ClientCredentials(files));
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    const auto stub = v1::NodeService::NewStub(
+        grpc::CreateCustomChannel(fmt::format("127.0.0.1:{}", port_), credentials, arguments));
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+    const auto stream = stub->Connect(&context);
+    v1::AgentMessage hello;
+    hello.mutable_hello()->set_node_name(node);
+    stream->Write(hello);
+    v1::ServerMessage welcome;
+    const bool welcomed = stream->Read(&welcome);
+    const grpc::Status status = stream->Finish();
+    if (welcomed && server_pem != nullptr) {
+      const auto pem = context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+      *server_pem = std::string(pem.at(0).data(), pem.at(0).size());
+    }
+    return rpc::FromGrpc(static_cast<int>(status.error_code()), status.error_message());
+  }
+
+  const testing_support::TempDir dir_;
+  // TLS itself looks at the real time, so this is near it; and long enough before for a renewal.
+  static constexpr absl::Duration kBefore = absl::Hours(24 * 300);
+  os::SimClock clock_{absl::Now() - kBefore};
+  testing_support::RecordingLog log_;
+  ipam::FakeApiServer cluster_;
+  std::unique_ptr<ipam::Enrollment> enrollment_;
+  NodePort service_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> nodes_;
+  const rpc::TlsFiles files_{.ca = dir_.File("agent-ca.pem"),
+                             .certificate = dir_.File("tls/node.pem"),
+                             .key = dir_.File("tls/node.key")};
+};
+
+TEST_F(EnrollTest, AnAgentEnrollsAndConnectsWithItsCertificate) {
+  clock_.Advance(kBefore);
+  const auto enrolled = Enroll("good", "node-1");
+  ASSERT_TRUE(enrolled.ok()) << enrolled.status();
+  EXPECT_TRUE(*enrolled);
+  const absl::Status connected = Connect(files_, "node-1");
+  EXPECT_TRUE(connected.ok()) << connected;
+  EXPECT_TRUE(absl::IsPermissionDenied(Connect(files_, "node-2")));
+  EXPECT_EQ(log_.Count("node_enrolled"), 1);
+}
+
+TEST_F(EnrollTest, AnotherNodesNameIsRefused) {
+  clock_.Advance(kBefore);
+  const auto refused = Enroll("good", "node-2");
+  EXPECT_TRUE(absl::IsPermissionDenied(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("runs on node node-1, and asks for node node-2"));
+  EXPECT_EQ(log_.Count("enroll_refused"), 1);
+  EXPECT_THAT(log_.lines(), testing::Not(Contains(HasSubstr("token=good"))));
+}
+
+TEST_F(EnrollTest, AnExpiredTokenIsRefused) {
+  clock_.Advance(kBefore);
+  const auto refused = Enroll("expired", "node-1");
+  EXPECT_TRUE(absl::IsUnauthenticated(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("token has expired"));
+  EXPECT_TRUE(absl::IsUnauthenticated(Enroll("nobody's", "node-1").status()));
+}
+
+TEST_F(EnrollTest, AnotherAuthorityIsTrustedByNeitherSide) {
+  clock_.Advance(kBefore);
+  ASSERT_TRUE(Enroll("good", "node-1").ok());
+  const tls::Authority other = ipam::OpenAuthority(dir_.File("other"), clock_.Now()).value();
+  // A certificate that it has signed.
+  const rpc::TlsFiles foreign{
+      .ca = files_.ca, .certificate = dir_.File("foreign.pem"), .key = files_.key};
+  Put(foreign.certificate,
+      tls::IssueCertificate(other, tls::PublicKeyOf(Read(files_.key)).value(),
+                            {.common_name = "node-1", .dns_names = {"node-1"}},
+                            {clock_.Now() - absl::Hours(1), clock_.Now() + absl::Hours(1)})
+          .value());
+  EXPECT_TRUE(absl::IsUnavailable(Connect(foreign, "node-1")));
+  // The server's own certificate is for servers alone.
+  EXPECT_TRUE(absl::IsUnavailable(Connect({.ca = files_.ca,
+                                           .certificate = dir_.File("ca/server.pem"),
+                                           .key = dir_.File("ca/server.key")},
+                                          "spoke-ipam-server")));
+  // An agent that trusts it tells its token to nobody.
+  Put(files_.ca, other.certificate);
+  const size_t calls = cluster_.calls().size();
+  const auto refused = Enroll("good", "node-1");
+  EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
+  const auto after = cluster_.calls();
+  EXPECT_EQ(std::count(after.begin() + static_cast<ptrdiff_t>(calls), after.end(),
+                       "POST /apis/authentication.k8s.io/v1/tokenreviews"),
+            0);
+}
+
+TEST_F(EnrollTest, TooManyRequestsOfOneNodeAreRefused) {
+  clock_.Advance(kBefore);
+  absl::Status last;
+  for (int i = 0; i < 30 && last.ok(); ++i) {
+    std::filesystem::remove(files_.certificate);
+    last = Enroll("good", "node-1").status();
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(last)) << last;
+}
+
+TEST_F(EnrollTest, TheServerSaysThatItsClusterDoesNotAnswer) {
+  clock_.Advance(kBefore);
+  cluster_.FailWith(503);
+  EXPECT_TRUE(absl::IsUnavailable(Enroll("good", "node-1").status()));
+  cluster_.FailWith(403);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Enroll("good", "node-1").status()));
+  cluster_.FailWith(0);
+  EXPECT_TRUE(Enroll("good", "node-1").ok());
+}
+
+TEST_F(EnrollTest, TheAuthorityIsPublishedAndPutBack) {
+  const std::string authority = Read(dir_.File("ca/ca.pem"));
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const auto published = [&] {
+    while (absl::Now() < deadline) {
+      const auto object = cluster_.Object(kConfigMap);
+      if (!object.is_null() && object["data"] == nlohmann::json{{"ca.pem", authority}}) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  };
+  EXPECT_TRUE(published());
+  nlohmann::json changed = cluster_.Object(kConfigMap);
+  changed["data"] = {{"ca.pem", "somebody's"}};
+  cluster_.SetObject(kConfigMap, changed);
+  EXPECT_TRUE(published());
+}
+
+TEST_F(EnrollTest, TheServersCertificateIsRenewedWhileItServes) {
+  const std::string before = Read(dir_.File("ca/server.pem"));
+  clock_.Advance(kBefore);  // Past two thirds of a year.
+  ASSERT_TRUE(Enroll("good", "node-1").ok());
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  std::string seen = before;
+  while (seen == before && absl::Now() < deadline) {
+    const absl::Status connected = Connect(files_, "node-1", &seen);
+    ASSERT_TRUE(connected.ok()) << connected;
+  }
+  EXPECT_NE(seen, before);
+  EXPECT_EQ(seen, Read(dir_.File("ca/server.pem")));
+  EXPECT_EQ(log_.Count("certificate_not_renewed"), 0);
+}
+
+}  // namespace
+}  // namespace spoke

@@ -16,12 +16,12 @@
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
 #include "lib/http/curl_transport.h"
+#include "lib/node_checks/cloud_init.h"
 #include "lib/os/clock.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
 #include "lib/os/subprocess.h"
 #include "netagent/agent.h"
-#include "netagent/azure/cloud_init.h"
 #include "netagent/azure/kept_identity.h"
 #include "netagent/azure/wireserver.h"
 #include "netagent/claims_text.h"
@@ -108,11 +108,11 @@ CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Ide
 }
 
 void WarnOfCloudInit(telemetry::Log& log) {
-  const azure::CloudInitReading reading = azure::ReadCloudInit();
+  const node_checks::CloudInitReading reading = node_checks::ReadCloudInit();
   for (const absl::Status& file : reading.unreadable) {
     log.Warn("cloud_init_unreadable", {{"error", file}});
   }
-  if (reading.secondary_ips != azure::SecondaryIps::kOn) return;
+  if (reading.secondary_ips != node_checks::SecondaryIps::kOn) return;
   log.Warn("cloud_init_secondary_ips",
            {{"set_in", reading.decided_by.empty() ? "default" : reading.decided_by},
             {"remedy",

@@ -53,7 +53,11 @@ absl::StatusOr<std::vector<std::string>> NamesIn(
        !error && it != end && names.size() < kMaxForeignFiles; it.increment(error)) {
     std::string name = it->path().filename().string();
     std::error_code ignored;
-    if (wanted(name) && !it->is_directory(ignored)) names.push_back(std::move(name));
+    // What is read must end; a link to /dev/null does, and one to nowhere is said.
+    const fs::file_type type = it->status(ignored).type();
+    const bool ends = type == fs::file_type::regular || type == fs::file_type::character ||
+                      type == fs::file_type::not_found;
+    if (ends && wanted(name)) names.push_back(std::move(name));
   }
   if (error) return base::ErrnoToStatus(error.value(), directory);
   std::sort(names.begin(), names.end());

@@ -78,6 +78,8 @@ TEST_F(FactsReaderTest, WhatRuntimesLoadIsReadInTheirOrder) {
   Put("etc/cni/net.d/05-a.conf.off", "{");
   std::filesystem::create_directories(root_.File("etc/cni/net.d/01-directory.conf"));
   std::filesystem::create_symlink("nowhere", root_.File("etc/cni/net.d/99-gone.json"));
+  // Nobody would ever write into it.
+  ASSERT_EQ(::mkfifo(root_.File("etc/cni/net.d/02-pipe.conf").c_str(), 0600), 0);
   const NodeFacts facts = Read();
   ASSERT_THAT(facts.cni_files, ElementsAre(Field(&ForeignFile::name, "05-a.conf"),
                                            Field(&ForeignFile::name, "10-spoke.conflist"),

@@ -1,5 +1,6 @@
 // Whether others' rules at the hook forward let pods' packets pass.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -49,10 +50,21 @@ class Walk {
  public:
   explicit Walk(const std::vector<ChainGist>& chains) : chains_(chains) {}
 
-  // NOLINTNEXTLINE(misc-no-recursion): not deeper than kMaxJumps.
+  // Each chain once, however many rules lead to it; a loop, which only a dump that was taken while
+  // rules changed can have, ends. NOLINTNEXTLINE(misc-no-recursion): not deeper than kMaxJumps.
   Judgement Judge(const ChainGist& chain, int jumps) {
+    if (jumps > kMaxJumps) return {};
+    const auto [known, is_new] = known_.try_emplace(&chain);
+    if (!is_new) return known->second;
+    const Judgement judgement = JudgeAnew(chain, jumps);
+    known_[&chain] = judgement;
+    return judgement;
+  }
+
+ private:
+  // NOLINTNEXTLINE(misc-no-recursion): not deeper than kMaxJumps.
+  Judgement JudgeAnew(const ChainGist& chain, int jumps) {
     Judgement judgement;
-    if (jumps > kMaxJumps) return judgement;
     for (const RuleGist& rule : chain.rules) {
       if (!IsAboutPods(rule)) continue;
       const Judgement of_rule = JudgeRule(chain, rule, jumps);
@@ -60,14 +72,16 @@ class Walk {
       if (judgement.dropper == nullptr) judgement.dropper = of_rule.dropper;
       if (rule.conditional || of_rule.end == Fate::kNone) continue;
       judgement.end = of_rule.end;
-      if (judgement.end == Fate::kReturn) judgement.end = Fate::kNone;
-      return judgement;
+      break;
     }
-    if (chain.at_forward) judgement.end = chain.drops ? Fate::kDrop : Fate::kAccept;
+    // Who returns, or comes to the end, meets the policy of a chain at a hook.
+    if (judgement.end == Fate::kReturn) judgement.end = Fate::kNone;
+    if (judgement.end == Fate::kNone && chain.at_forward) {
+      judgement.end = chain.drops ? Fate::kDrop : Fate::kAccept;
+    }
     return judgement;
   }
 
- private:
   // `end`: of the packets that the rule is about.
   // NOLINTNEXTLINE(misc-no-recursion): not deeper than kMaxJumps.
   Judgement JudgeRule(const ChainGist& chain, const RuleGist& rule, int jumps) {
@@ -114,6 +128,7 @@ class Walk {
   }
 
   const std::vector<ChainGist>& chains_;
+  std::map<const ChainGist*, Judgement> known_;
 };
 
 std::string TitleOf(const ChainGist& chain) {

@@ -65,6 +65,24 @@ TEST(ForwardRules, ARuleForPodsLinksMakesItAWarning) {
               ElementsAre(Warning("ip filter FORWARD")));
 }
 
+TEST(ForwardRules, WhoReturnsMeetsThePolicy) {
+  EXPECT_THAT(FindingsWith({Forward(true, {Of(Fate::kReturn), Of(Fate::kAccept)})}),
+              ElementsAre(Blocking("ip filter FORWARD")));
+}
+
+// Each of 16 chains leads to the next 100 times: as many ways as no time would do for.
+TEST(ForwardRules, ManyWaysToOneChainAreJudgedOnce) {
+  std::vector<ChainGist> chains = {
+      Forward(true, std::vector<RuleGist>(100, If(Of(Fate::kJump, "C0"))))};
+  for (int i = 0; i < 15; ++i) {
+    const std::string next = "C" + std::to_string(i + 1);
+    chains.push_back(
+        Named("C" + std::to_string(i), std::vector<RuleGist>(100, If(Of(Fate::kJump, next)))));
+  }
+  chains.push_back(Named("C15", {OnDevice(Of(Fate::kAccept), "spk*")}));
+  EXPECT_THAT(FindingsWith(chains), ElementsAre(Warning("ip filter FORWARD")));
+}
+
 TEST(ForwardRules, WhatAcceptsAllEndsTheChain) {
   EXPECT_THAT(FindingsWith({Forward(true, {Of(Fate::kAccept)})}), IsEmpty());
   EXPECT_THAT(FindingsWith({Forward(true, {Of(Fate::kGoto, "ALL")}),

@@ -38,7 +38,7 @@ std::vector<Parameter> RootOptions() {
 constexpr const char* kExitCodes =
     "0 done; 1 failed; 2 wrong usage or invalid input; 3 no server answers; 4 no such thing; "
     "5 refused because of the present state, such as an address in use. For audit, diff, whatif, "
-    "policy verify and rollout status --watch, 1 is an answer: their help says which.";
+    "policy verify, doctor and rollout status --watch, 1 is an answer: their help says which.";
 
 size_t PlaceOf(const Command& command) {
   constexpr std::array<std::string_view, 5> kGroups = {kGroupLook, kGroupNouns, kGroupPolicy,
@@ -75,7 +75,7 @@ Command CommandTree() {
   add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand(), PolicyCommand()});
-  add({BackupCommand(), SupportBundleCommand(), AzureCommand()});
+  add({DoctorCommand(), BackupCommand(), SupportBundleCommand(), AzureCommand()});
   add(ShellCommands());
   // In the order of the first screen: a file's commands may belong under several headings.
   std::stable_sort(all.begin(), all.end(),

@@ -20,6 +20,7 @@ Command AuditCommand();                  // audit.
 std::vector<Command> ExplainCommands();  // explain, whatif.
 Command AzureCommand();                  // azure plan-model.
 Command BudgetCommand();                 // budget list|show|explain.
+Command DoctorCommand();                 // doctor.
 Command EventsCommand();                 // events.
 Command BackupCommand();                 // backup.
 Command SupportBundleCommand();          // support-bundle.

@@ -252,6 +252,22 @@ void ReadCniFiles(const ConfigMap& root, const CheckDirectory& check,
              [&](std::string_view text) { return TakeFilePath(text, &out.plugin); });
 }
 
+// Absolute. That it is there is not asked: without it the checks say less, and pods are served.
+absl::Status TakeHostRoot(std::string_view text, std::string* out) {
+  if (text.empty() || text.front() != '/') {
+    return absl::InvalidArgumentError(
+        fmt::format("must be an absolute path, such as /host, not '{}'", text));
+  }
+  while (text.size() > 1 && text.back() == '/') text.remove_suffix(1);
+  *out = std::string(text);
+  return absl::OkStatus();
+}
+
+void ReadHostRoot(const ConfigMap& root, std::string* out) {
+  root.Custom("host_root", Need::kOptional,
+              [&](std::string_view text) { return TakeHostRoot(text, out); });
+}
+
 // "127.0.0.1:9465", "[::1]:9465", or "off", which becomes empty.
 absl::Status TakeListener(std::string_view text, std::string* out) {
   if (text == "off") {
@@ -337,6 +353,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   // The agent makes it, in one that is there.
   RequireDirectory(root, "state_dir", os::DirectoryOf(out.state_dir), check_directory);
   ReadEnroll(root, &out);
+  ReadHostRoot(root, &out.host_root);
   root.Duration("cooldown", &out.cooldown, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});
   ReadMtu(root, &out.mtu);
   root.Bool("repair_pods", &out.repair_pods, Need::kOptional);

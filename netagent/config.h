@@ -145,6 +145,8 @@ struct AgentConfig {
   bool strict_status = false;
   std::optional<CniFilesConfig> cni;              // nullopt: the agent installs neither.
   std::string state_dir = "/run/spoke/netagent";  // On tmpfs.
+  // Where the node's root directory is, for the checks of the node; in a container not "/".
+  std::string host_root = "/";
   absl::Duration cooldown = absl::Seconds(30);
   uint32_t mtu = 0;                           // Bytes; 0: the NIC's.
   bool repair_pods = true;                    // Inside as well, not only on the node.

@@ -89,6 +89,13 @@ TEST(AgentConfig, WithEnrollTheFilesAreThoseThatItGets) {
   EXPECT_THAT(Mistakes("server: a:1\nenroll: {}\n"), HasSubstr("enroll.server"));
 }
 
+TEST(AgentConfig, TheNodesRootIsAnAbsolutePath) {
+  const std::string base = "server: a:1\ntls: {insecure: true}\n";
+  EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->host_root, "/");
+  EXPECT_EQ(ParseAgentConfig(base + "host_root: /host/\n", "f", AllThere)->host_root, "/host");
+  EXPECT_THAT(Mistakes(base + "host_root: host\n"), HasSubstr("host_root: must be an absolute"));
+}
+
 TEST(AgentConfig, MistakesAreReportedTogetherWithTheirLines) {
   const std::string text = Mistakes("tls: {insecure: true}\nmtu: 100\ncooldown: 30\nnick: eth1\n");
   EXPECT_THAT(text, HasSubstr("server"));

@@ -31,6 +31,7 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->cni_wait, defaults.cni_wait);
   EXPECT_EQ(config->cni, CniFilesConfig());
   EXPECT_EQ(config->state_dir, defaults.state_dir);
+  EXPECT_EQ(config->host_root, defaults.host_root);
   EXPECT_EQ(config->cooldown, defaults.cooldown);
   EXPECT_EQ(config->mtu, defaults.mtu);
   EXPECT_EQ(config->connect_jitter, defaults.connect_jitter);

@@ -18,13 +18,14 @@
 #include "lib/daemon/probe.h"
 #include "lib/daemon/served_health.h"
 #include "lib/http/curl_transport.h"
+#include "lib/node_checks/examine.h"
+#include "lib/node_checks/facts_reader.h"
 #include "lib/os/clock.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
 #include "lib/os/subprocess.h"
 #include "netagent/agent.h"
-#include "netagent/azure/cloud_init.h"
 #include "netagent/azure/kept_identity.h"
 #include "netagent/azure/wireserver.h"
 #include "netagent/claims_text.h"
@@ -45,6 +46,7 @@
 #include "netagent/kernel/packet_dns_listener.h"
 #include "netagent/kernel/packet_wire_probe.h"
 #include "netagent/shaper/tc_shaper.h"
+#include "netagent/sync/node_watch.h"
 
 namespace spoke::netagent {
 namespace {
@@ -114,17 +116,32 @@ CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Ide
   return parts;
 }
 
-void WarnOfCloudInit(telemetry::Log& log) {
-  const azure::CloudInitReading reading = azure::ReadCloudInit();
-  for (const absl::Status& file : reading.unreadable) {
-    log.Warn("cloud_init_unreadable", {{"error", file}});
+// What the checks of the node go by.
+node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
+  node_checks::NodeSettings settings;
+  settings.nic = config.nic;
+  settings.mtu = config.mtu;
+  settings.cni_socket = config.cni_socket;
+  settings.state_dir = config.state_dir;
+  settings.server = config.server;
+  settings.counts = config.traffic.enabled;
+  settings.shapes = config.shaping.enabled;
+  settings.azure = config.azure.has_value();
+  settings.bin_dir.clear();
+  settings.stage = node_checks::Stage::kAgent;
+  if (config.cni) {
+    settings.conf_dir = config.cni->conf_dir;
+    settings.conf_file = config.cni->conf_file;
+  } else {
+    settings.conf_dir.clear();  // Somebody else's task, who knows where the runtime looks.
   }
-  if (reading.secondary_ips != azure::SecondaryIps::kOn) return;
-  log.Warn("cloud_init_secondary_ips",
-           {{"set_in", reading.decided_by.empty() ? "default" : reading.decided_by},
-            {"remedy",
-             "datasource: {Azure: {apply_network_config_for_secondary_ips: false}} in a "
-             "file of /etc/cloud/cloud.cfg.d"}});
+  return settings;
+}
+
+NodeWatch::Examine ExamineNode(const AgentConfig& config) {
+  const auto reader = std::make_shared<node_checks::FactsReader>(
+      node_checks::NodeView{.root = config.host_root}, NodeSettingsOf(config));
+  return [reader] { return node_checks::Examine(reader->Read()); };
 }
 
 // Who this node is to Azure, also put into `node`. May take as long as azure::kImdsPatience.
@@ -241,7 +258,6 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
   azure::Identity in_azure;
   if (config.azure) {
-    WarnOfCloudInit(log);
     // Before the signals are blocked, since it may wait for long.
     ASSIGN_OR_RETURN(in_azure, AskAzure(config, *nic, identity, log));
   }
@@ -258,6 +274,9 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
              {{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
   }
   for (const absl::Status& failure : setup.failed) log.Error("sysctl_failed", {{"error", failure}});
+  // After forwarding is on; and from here on also while the agent below cannot start.
+  NodeWatch node_watch(ExamineNode(config), log);
+  node_watch.Start();
 
   Agent agent(
       config, identity,
@@ -276,17 +295,17 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   LegacyIptables legacy_iptables({.programs = legacy_programs, .run = &RunProgram});
   const os::RealClock clock;
   // After the agent, so that it goes first.
-  Exporters exporters(
-      {.config = config.metrics,
-       .legacy_command = legacy_programs.has_value(),
-       .legacy_is_default = legacy_programs && legacy_programs->is_default,
-       .state_file = config.state_dir + "/series",
-       .version = base::kVersion},
-      {.nft = nft_iptables,
-       .legacy = legacy_iptables,
-       .clock = clock,
-       .log = log,
-       .read_agent = [&agent](absl::Duration within) { return agent.Read(within); }});
+  Exporters exporters({.config = config.metrics,
+                       .legacy_command = legacy_programs.has_value(),
+                       .legacy_is_default = legacy_programs && legacy_programs->is_default,
+                       .state_file = config.state_dir + "/series",
+                       .version = base::kVersion},
+                      {.nft = nft_iptables,
+                       .legacy = legacy_iptables,
+                       .clock = clock,
+                       .log = log,
+                       .read_agent = [&agent](absl::Duration within) { return agent.Read(within); },
+                       .read_node = [&node_watch] { return node_watch.counts(); }});
   exporters.Start();
   log.Info("agent_started", {{"version", base::kVersion},
                              {"node", identity.node_name},

@@ -1,7 +1,5 @@
 #include "ipam-server/enroll/authority_files.h"
 
-#include <sys/stat.h>
-
 #include <random>
 
 #include "fmt/core.h"

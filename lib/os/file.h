@@ -32,8 +32,8 @@ absl::Status WriteFileAtomic(const std::string& path, std::string_view content,
 // directory).
 absl::Status CheckDirectory(const std::string& path);
 
-// Makes the directory, for its owner alone, unless it is there. Its parent must be. Errors: as errno
-// says, with the path; kFailedPrecondition (something else has that name).
+// Makes the directory, for its owner alone, unless it is there. Its parent must be. Errors: as
+// errno says, with the path; kFailedPrecondition (something else has that name).
 absl::Status MakeDirectory(const std::string& path);
 
 // The directory part of `path`: "/a/b" gives "/a", "b" gives ".".

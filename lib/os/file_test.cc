@@ -1,5 +1,7 @@
 #include "lib/os/file.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 
 #include "gtest/gtest.h"

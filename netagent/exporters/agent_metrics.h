@@ -10,6 +10,7 @@
 #include "netagent/exporters/conntrack.h"
 #include "netagent/exporters/published_rules_keeper.h"
 #include "netagent/sync/agent_reading.h"
+#include "netagent/sync/node_watch.h"
 
 namespace spoke::netagent {
 
@@ -25,6 +26,7 @@ struct ScrapeReading {
   absl::StatusOr<AgentReading> agent = absl::UnavailableError("not read");
   absl::StatusOr<ConntrackReading> conntrack = absl::UnavailableError("not read");
   PublishedRulesState published;
+  NodeFindingCounts node;
   absl::Duration took;
 };
 

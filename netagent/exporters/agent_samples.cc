@@ -157,6 +157,9 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
         static_cast<double>(reading.conntrack->insert_failed));
     Add(out, "spoke_conntrack_drops_total", static_cast<double>(reading.conntrack->dropped));
   }
+  out.push_back({.metric = "spoke_node_findings",
+                 .series = {{{"blocking"}, static_cast<double>(reading.node.blocking)},
+                            {{"warning"}, static_cast<double>(reading.node.warnings)}}});
   Add(out, "spoke_published_rules_missing", static_cast<double>(reading.published.missing));
   Add(out, "spoke_iptables_backends_mixed", reading.published.both_backends ? 1 : 0);
   out.push_back({.metric = "spoke_scrape_success",

@@ -102,7 +102,8 @@ std::vector<telemetry::Samples> Exporters::ScrapeAgent() {
   const absl::Time began = absl::Now();
   ScrapeReading reading{.agent = edges_.read_agent(kLoopPatience),
                         .conntrack = edges_.read_conntrack(),
-                        .published = keeper_.state()};
+                        .published = keeper_.state(),
+                        .node = edges_.read_node()};
   reading.took = absl::Now() - began;
   std::vector<telemetry::Samples> samples = AgentSamples(reading, *series_);
   if (series_->state() != saved_) {

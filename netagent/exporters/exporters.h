@@ -26,6 +26,7 @@
 #include "netagent/exporters/conntrack.h"
 #include "netagent/exporters/published_rules_keeper.h"
 #include "netagent/kernel/iptables.h"
+#include "netagent/sync/node_watch.h"
 
 namespace spoke::netagent {
 
@@ -46,6 +47,8 @@ class Exporters {
     std::function<absl::StatusOr<ConntrackReading>()> read_conntrack = [] {
       return ReadConntrack();
     };
+    // What the checks of the node find; from any thread.
+    std::function<NodeFindingCounts()> read_node = [] { return NodeFindingCounts(); };
   };
   struct Settings {
     MetricsConfig config;

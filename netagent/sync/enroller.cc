@@ -1,7 +1,5 @@
 #include "netagent/sync/enroller.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <random>
 #include <utility>

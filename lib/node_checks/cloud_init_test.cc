@@ -1,4 +1,4 @@
-#include "netagent/azure/cloud_init.h"
+#include "lib/node_checks/cloud_init.h"
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
 
-namespace spoke::netagent::azure {
+namespace spoke::node_checks {
 namespace {
 
 constexpr const char* kOffText =
@@ -105,4 +105,4 @@ TEST_F(CloudInitTest, AFileThatIsNoYamlIsNamedAndPassedOver) {
 }
 
 }  // namespace
-}  // namespace spoke::netagent::azure
+}  // namespace spoke::node_checks

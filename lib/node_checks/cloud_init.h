@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 
-namespace spoke::netagent::azure {
+namespace spoke::node_checks {
 
 enum class SecondaryIps {
   kNotInstalled,  // No cloud-init here, or it is switched off.
@@ -28,4 +28,4 @@ struct CloudInitReading {
 // names, where a later one overrides, as cloud-init does. `root` is "/" but for tests.
 CloudInitReading ReadCloudInit(const std::string& root = "/");
 
-}  // namespace spoke::netagent::azure
+}  // namespace spoke::node_checks

@@ -1,4 +1,4 @@
-#include "netagent/azure/cloud_init.h"
+#include "lib/node_checks/cloud_init.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,7 +12,7 @@
 #include "lib/os/file.h"
 #include "yaml-cpp/yaml.h"
 
-namespace spoke::netagent::azure {
+namespace spoke::node_checks {
 namespace {
 
 namespace fs = std::filesystem;
@@ -126,4 +126,4 @@ CloudInitReading ReadCloudInit(const std::string& root) {
   return reading;
 }
 
-}  // namespace spoke::netagent::azure
+}  // namespace spoke::node_checks

@@ -1,0 +1,22 @@
+// What the checks need of an agent's configuration, for who is not the agent. The agent itself
+// judges the rest: spoke-netagent --check-config.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "lib/node_checks/facts.h"
+
+namespace spoke::node_checks {
+
+// Puts what `text`, the content of `file`, says into `settings`; what it does not say stays. A
+// value that names an environment variable (${NAME}) has what `variable` gives for it; where that
+// is nothing, the value is passed over, since the agent may have other variables. Pure. Errors:
+// kInvalidArgument (one line a mistake, "FILE:LINE: KEY: ..."), and then what was right is used.
+absl::Status TakeAgentSettings(std::string_view text, const std::string& file,
+                               const std::function<std::string(const std::string&)>& variable,
+                               NodeSettings& settings);
+
+}  // namespace spoke::node_checks

@@ -1,0 +1,60 @@
+// The checks behind Examine(), by what they look at. Each appends what it finds. Pure.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/node_checks/examine.h"
+#include "lib/node_checks/facts.h"
+
+namespace spoke::node_checks {
+
+// Where a check puts what it finds, under its own id.
+class Findings {
+ public:
+  Findings(std::string id, std::vector<Finding>& into) : id_(std::move(id)), into_(into) {}
+
+  // `finding` without an id.
+  void Add(Finding finding) {
+    finding.id = id_;
+    into_.push_back(std::move(finding));
+  }
+  // What could not be looked at is said as well: silence would pass for health.
+  void AddUnknown(std::string object, const absl::Status& status);
+
+ private:
+  const std::string id_;
+  std::vector<Finding>& into_;
+};
+
+// kernel_checks.cc
+void CheckFeature(const NodeFacts& facts, KernelFeature feature, Findings& findings);
+void CheckForwarding(const NodeFacts& facts, Findings& findings);
+void CheckForwardingV6(const NodeFacts& facts, Findings& findings);
+void CheckReversePath(const NodeFacts& facts, Findings& findings);
+void CheckNeighbourTable(const NodeFacts& facts, Findings& findings);
+void CheckConnectionTable(const NodeFacts& facts, Findings& findings);
+void CheckNic(const NodeFacts& facts, Findings& findings);
+void CheckMtu(const NodeFacts& facts, Findings& findings);
+
+// firewall_checks.cc
+void CheckForwardRules(const NodeFacts& facts, Findings& findings);
+
+// cni_checks.cc
+void CheckConfiguration(const NodeFacts& facts, Findings& findings);
+void CheckNetworkConfigs(const NodeFacts& facts, Findings& findings);
+void CheckBinDirectory(const NodeFacts& facts, Findings& findings);
+void CheckPlugin(const NodeFacts& facts, Findings& findings);
+void CheckAgent(const NodeFacts& facts, Findings& findings);
+void CheckStateDirectory(const NodeFacts& facts, Findings& findings);
+void CheckServer(const NodeFacts& facts, Findings& findings);
+
+// host_checks.cc
+void CheckOtherNetworks(const NodeFacts& facts, Findings& findings);
+void CheckCloudInit(const NodeFacts& facts, Findings& findings);
+void CheckLinkFiles(const NodeFacts& facts, Findings& findings);
+void CheckNetworkFiles(const NodeFacts& facts, Findings& findings);
+void CheckNetworkd(const NodeFacts& facts, Findings& findings);
+
+}  // namespace spoke::node_checks

@@ -1,0 +1,64 @@
+// Whether the node is still one on which pods work: the checks of lib/node_checks, once a minute on
+// a thread of their own, since they read files and tables that may block. They change nothing, and
+// nothing that pods have depends on what they find.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "lib/node_checks/examine.h"
+#include "lib/telemetry/log.h"
+
+namespace spoke::netagent {
+
+struct NodeFindingCounts {
+  uint64_t blocking = 0;
+  uint64_t warnings = 0;
+};
+
+// Thread-safe, but for Start().
+class NodeWatch {
+ public:
+  static constexpr absl::Duration kPause = absl::Minutes(1);
+
+  using Examine = std::function<node_checks::Report()>;
+
+  // `examine` is called on one thread at a time, its own one from Start() on. Borrows `log`.
+  NodeWatch(Examine examine, telemetry::Log& log) : examine_(std::move(examine)), log_(log) {}
+  NodeWatch(const NodeWatch&) = delete;
+  NodeWatch& operator=(const NodeWatch&) = delete;
+  // Waits for a look that is under way.
+  ~NodeWatch();
+
+  // Looks, and then again after each kPause. Once.
+  void Start();
+
+  // Looks now, and logs each finding that is new, and each that is gone: Start()'s thread does.
+  void Look();
+
+  // Why pods will not work here, one line a blocking finding: what, where, and the remedy. Empty
+  // before the first look is over: what is not known does not make a node unready.
+  std::vector<std::string> Reasons() const;
+  NodeFindingCounts counts() const;
+
+ private:
+  void Log(const std::vector<node_checks::Finding>& before,
+           const std::vector<node_checks::Finding>& now);
+  void Run();
+
+  const Examine examine_;
+  telemetry::Log& log_;
+  mutable absl::Mutex mutex_;
+  std::vector<node_checks::Finding> findings_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace spoke::netagent

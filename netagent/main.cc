@@ -127,11 +127,13 @@ node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
   settings.counts = config.traffic.enabled;
   settings.shapes = config.shaping.enabled;
   settings.azure = config.azure.has_value();
-  settings.bin_dir.clear();
+  settings.bin_dir.clear();  // Somebody else's task, unless we are told to put the plugin there.
   settings.stage = node_checks::Stage::kAgent;
   if (config.cni) {
     settings.conf_dir = config.cni->conf_dir;
     settings.conf_file = config.cni->conf_file;
+    settings.bin_dir = config.cni->bin_dir;
+    settings.plugin = config.cni->plugin;
   } else {
     settings.conf_dir.clear();  // Somebody else's task, who knows where the runtime looks.
   }

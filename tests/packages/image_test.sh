@@ -4,11 +4,6 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-SPOKE_BIN=$(realpath "$1")
-export SPOKE_BIN
-unset SOURCE_DATE_EPOCH
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 
 fail() {
   printf 'FAILED: %s\n' "$*" >&2
@@ -90,6 +85,33 @@ test_contents() {
   [[ -z $found ]] || fail "links to nowhere: $found"
 }
 
+# A containerd of the test's own takes it by its name, and runs it.
+load_and_run() {
+  local folder=$1/containerd name=$2 i
+  mkdir "$folder"
+  printf 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n' >"$folder/config.toml"
+  containerd --config "$folder/config.toml" --root "$folder/root" --state "$folder/state" \
+    --address "$folder/socket" >"$folder/log" 2>&1 &
+  for ((i = 0; i < 100; ++i)); do
+    if ctr --address "$folder/socket" version >/dev/null 2>&1; then break; fi
+    sleep 0.1
+  done
+  local ctr=(ctr --address "$folder/socket" --namespace k8s.io)
+  "${ctr[@]}" images import "$1/first.tar" || cat "$folder/log"
+  "${ctr[@]}" images ls
+  "${ctr[@]}" run --rm "$name" one /usr/bin/spoke-netagent --version
+}
+
+test_containerd() {
+  local name output
+  name=$(jq -r .name "$work/first.json")
+  # It goes with its process namespace.
+  output=$(unshare --mount --net --pid --fork --mount-proc bash "${BASH_SOURCE[0]}" --load "$work" "$name" 2>&1) ||
+    fail "containerd: $output"
+  [[ $output == *"$name"*"$(jq -r .digest "$work/first.json")"* ]] || fail "containerd has another image: $output"
+  [[ $(tail -n 1 <<<"$output") == "${name##*:}" ]] || fail "containerd: $output"
+}
+
 expect_refusal() {
   local wanted=$1 output code=0
   shift
@@ -113,10 +135,20 @@ test_refusals() {
   expect_refusal '60 is the limit' env SPOKE_BIN="$work/bin" "$here/scripts/image.sh" -o "$work/refused.tar"
 }
 
-test_same_bytes
-unpack
-test_epoch
-test_programs_run
-test_iptables_extensions
-test_contents
-test_refusals
+main() {
+  SPOKE_BIN=$(realpath "$1")
+  export SPOKE_BIN
+  unset SOURCE_DATE_EPOCH
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  test_same_bytes
+  test_containerd
+  unpack
+  test_epoch
+  test_programs_run
+  test_iptables_extensions
+  test_contents
+  test_refusals
+}
+
+if [[ $1 == --load ]]; then load_and_run "${@:2}"; else main "$@"; fi

@@ -129,7 +129,7 @@ check_removal() {
   [[ -z $left ]] || fail "units are left: $left"
   left=$(in_machine sh -c 'ls -l /proc/[0-9]*/exe 2>/dev/null' | grep -F /usr/bin/spoke || true)
   [[ -z $left ]] || fail "processes are left: $left"
-  left=$(in_machine find /etc/spoke /run/spoke /run/spoke-ipam-server /var/lib/spoke 2>/dev/null || true)
+  left=$(in_machine find /etc/cni /etc/spoke /run/spoke /run/spoke-ipam-server /var/lib/spoke 2>/dev/null || true)
   [[ -z $left ]] || fail "files are left: $left"
 }
 

@@ -9,8 +9,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
+#include "netagent/core/enrollment.h"
 #include "netagent/kernel/netlink_inspector.h"
 #include "netagent/kernel/node_setup.h"
 
@@ -159,6 +161,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
               {.clock = clock_,
                .cni_reason = [this] { return CniReason(); },
                .node_findings = std::move(edges.health.node_findings),
+               .no_certificate = [this] { return EnrollReason(); },
                .say = std::move(edges.health.say)}),
       adds_(config.cni_wait, {.attachments = attachments_,
                               .server = session_,
@@ -389,6 +392,13 @@ std::string Agent::CniReason() const {
   if (reason.empty() || CanServe()) return reason;
   return "this node has no pod addresses yet, so that the network configuration is not in its "
          "place";
+}
+
+std::string Agent::EnrollReason() const {
+  if (!enroller_) return "";
+  const absl::Status standing = enroller_->standing();
+  if (standing.ok()) return "";
+  return fmt::format("{}; {}", base::MessageOf(standing), EnrollRemedy(standing));
 }
 
 void Agent::SayHello() {

@@ -118,6 +118,8 @@ class Agent {
   bool CanServe() const;
   // What keeps the runtime from using us; empty: nothing.
   std::string CniReason() const;
+  // What keeps this node from a certificate of its own; empty: nothing.
+  std::string EnrollReason() const;
   // The loop turns. Also between the parts of a long turn: kernel work that goes on is not stuck.
   void Beat() const {
     if (heart_ != nullptr) heart_->Beat();

@@ -238,6 +238,24 @@ absl::StatusOr<os::ProgramResult> RunProgram(const std::vector<std::string>& com
   return os::RunProgram(command);
 }
 
+void SetUpNode(telemetry::Log& log) {
+  const NodeSetupReport setup = PrepareNode();
+  for (const ChangedSetting& setting : setup.changed) {
+    log.Info("sysctl_set",
+             {{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
+  }
+  for (const absl::Status& failure : setup.failed) log.Error("sysctl_failed", {{"error", failure}});
+}
+
+void LogStarted(const AgentConfig& config, const NodeIdentity& identity, telemetry::Log& log) {
+  log.Info("agent_started", {{"version", base::kVersion},
+                             {"node", identity.node_name},
+                             {"vm", identity.vm_id},
+                             {"instance", identity.instance},
+                             {"nic", config.nic},
+                             {"socket", config.cni_socket}});
+}
+
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
   RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
@@ -264,18 +282,9 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
     ASSIGN_OR_RETURN(in_azure, AskAzure(config, *nic, identity, log));
   }
   KernelTraffic traffic;
-  if (config.traffic.enabled) {
-    RETURN_IF_ERROR(OpenTraffic(config, traffic));
-  } else {
-    RETURN_IF_ERROR(RemoveTraffic());
-  }
+  RETURN_IF_ERROR(config.traffic.enabled ? OpenTraffic(config, traffic) : RemoveTraffic());
   const os::SignalWaiter signals({SIGINT, SIGTERM});
-  const NodeSetupReport setup = PrepareNode();
-  for (const ChangedSetting& setting : setup.changed) {
-    log.Info("sysctl_set",
-             {{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
-  }
-  for (const absl::Status& failure : setup.failed) log.Error("sysctl_failed", {{"error", failure}});
+  SetUpNode(log);
   // After forwarding is on; and from here on also while the agent below cannot start.
   NodeWatch node_watch(ExamineNode(config), log);
   node_watch.Start();
@@ -288,9 +297,11 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
        .log = log,
        .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure, log) : CloudParts(),
        .traffic = traffic.parts,
-       .health = {.heart = &health.heart(0), .say = [&health](std::vector<std::string> reasons) {
-                    health.Say(std::move(reasons));
-                  }}});
+       .health = {
+           .heart = &health.heart(0),
+           .node_findings = [&node_watch] { return node_watch.Reasons(); },
+           .say =
+               [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }}});
   RETURN_IF_ERROR(agent.Start(opened.events));
   NftIptables nft_iptables;
   const auto legacy_programs = FindLegacyPrograms("", &RunProgram);
@@ -309,12 +320,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
                        .read_agent = [&agent](absl::Duration within) { return agent.Read(within); },
                        .read_node = [&node_watch] { return node_watch.counts(); }});
   exporters.Start();
-  log.Info("agent_started", {{"version", base::kVersion},
-                             {"node", identity.node_name},
-                             {"vm", identity.vm_id},
-                             {"instance", identity.instance},
-                             {"nic", config.nic},
-                             {"socket", config.cni_socket}});
+  LogStarted(config, identity, log);
   agent.Run(signals);
   return absl::OkStatus();
 }
@@ -333,7 +339,7 @@ int main(int argc, char** argv) {
        .config_path = "/etc/spoke/netagent.yaml",
        .statements = {{"--claims", "Print what of the kernel is the agent's own, and why",
                        &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}},
-       .commands = {spoke::netagent::CleanupCommand(),
+       .commands = {spoke::netagent::CleanupCommand(), spoke::netagent::HoldCommand(),
                     spoke::daemon::ProbeCommand("spoke-netagent", parse)}},
       parse, &spoke::netagent::Run);
 }

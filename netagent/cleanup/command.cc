@@ -1,5 +1,6 @@
 #include "netagent/cleanup/command.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/environment.h"
+#include "lib/os/signals.h"
 #include "lib/os/subprocess.h"
 #include "netagent/cleanup/cleanup.h"
 #include "netagent/cleanup/node_cleaner.h"
@@ -31,7 +33,9 @@ NodeCleaner::Settings SettingsOf(const AgentConfig& config) {
   CleanupPaths& paths = settings.paths;
   paths.state_dir = config.state_dir;
   paths.cni_socket = config.cni_socket;
-  paths.keep = {config.tls.ca, config.tls.certificate, config.tls.key};
+  // What an operator has put there, not what the server has signed.
+  if (!config.enroll) paths.keep = {config.tls.ca, config.tls.certificate, config.tls.key};
+  if (config.health.rfind("unix:", 0) == 0) paths.health_socket = config.health.substr(5);
   if (config.cni) {
     const CniInstallSettings installed{.plugin_source = config.cni->plugin,
                                        .plugin_directory = config.cni->bin_dir,
@@ -97,6 +101,12 @@ int Run(const AgentConfig& config, const daemon::CommandRequest& request) {
   return printed && report.ok() ? 0 : daemon::kExitFailure;
 }
 
+int Hold() {
+  const os::SignalWaiter signals({SIGINT, SIGTERM});
+  signals.Wait();
+  return 0;
+}
+
 // Directories that are gone already are no mistake.
 absl::StatusOr<AgentConfig> Parse(std::string_view text, const std::string& file) {
   return ParseAgentConfig(
@@ -112,6 +122,16 @@ daemon::Command CleanupCommand() {
               "an agent runs, and while pods use it",
           .flags = {{kWithPods, "With --cleanup: also while pods use it; they lose their network"}},
           .run = daemon::WithConfig(&Parse, &Run)};
+}
+
+daemon::Command HoldCommand() {
+  return {.option = "--hold",
+          .help =
+              "Wait for a signal and do nothing else: for the pods of a manifest whose work is "
+              "done before, as conf/kubernetes/cleanup has it",
+          .run = [](std::string_view, const std::string&, const daemon::CommandRequest&) {
+            return Hold();
+          }};
 }
 
 }  // namespace spoke::netagent

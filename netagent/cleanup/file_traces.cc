@@ -73,7 +73,7 @@ class Finder {
       if (IsTombstone(name)) Take(tombstones + "/" + name);
     }
     for (const char* ending : {"", ".new"}) Take(paths_.cni_socket + ending);
-    Take(run + "/netagent-health.sock");
+    if (!paths_.health_socket.empty()) Take(paths_.health_socket);
     Take(paths_.state_dir + "/journal.lock", FileRole::kLock);
     for (const std::string& directory : {tombstones, tls, paths_.state_dir}) TakeEmpty(directory);
     std::set<std::string> parents = {run, os::DirectoryOf(paths_.state_dir)};

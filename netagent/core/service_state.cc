@@ -16,6 +16,10 @@ bool HasAnyOf(std::string_view text, std::initializer_list<std::string_view> wor
 }
 
 std::string SessionReason(const ServiceFacts& facts) {
+  if (!facts.no_certificate.empty()) {
+    return fmt::format("no certificate for sessions with the server at {} yet: {}", facts.server,
+                       facts.no_certificate);
+  }
   if (facts.last_attempt.ok()) {
     return fmt::format("no session with the server at {} yet: it is being connected to",
                        facts.server);

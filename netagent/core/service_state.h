@@ -18,6 +18,8 @@ struct ServiceFacts {
   bool session_established = false;
   // Why the last attempt or session ended; OK: none has.
   absl::Status last_attempt;
+  // Why it has no certificate to begin one with, and the remedy; empty: it has one.
+  std::string no_certificate;
   std::string nic;
   absl::Status nic_state;                  // Not OK: the device cannot be read.
   std::string cni_reason;                  // What keeps plugin and conflist from their place.

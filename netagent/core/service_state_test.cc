@@ -47,6 +47,17 @@ TEST(ServiceState, AVersionSkewIsSaidAsItIs) {
                           "b: upgrade a first, to 0.2 or 0.3"));
 }
 
+TEST(ServiceState, WithoutACertificateThatIsTheReason) {
+  ServiceFacts facts = Well();
+  facts.session_established = false;
+  facts.no_certificate = "the token is of another pod; restart it";
+  EXPECT_THAT(ReasonsNotReady(facts),
+              ElementsAre("no certificate for sessions with the server at ipam:7443 yet: the token "
+                          "is of another pod; restart it"));
+  facts.session_established = true;
+  EXPECT_THAT(ReasonsNotReady(facts), IsEmpty());
+}
+
 TEST(ServiceState, AllReasonsAreThereWithWhatBlocksPodsFirst) {
   ServiceFacts facts = Well();
   facts.session_established = false;

@@ -25,6 +25,7 @@ void ServiceHealth::Tick() {
   next_ = now + kLook;
   if (!edges_.say) return;
   if (edges_.cni_reason) facts_.cni_reason = edges_.cni_reason();
+  if (edges_.no_certificate) facts_.no_certificate = edges_.no_certificate();
   if (edges_.node_findings) facts_.node_findings = edges_.node_findings();
   edges_.say(ReasonsNotReady(facts_));
 }

@@ -25,7 +25,9 @@ class ServiceHealth {
     std::function<std::string()>
         cni_reason;  // What keeps plugin and conflist away; empty: nothing.
     std::function<std::vector<std::string>()> node_findings;  // That block pods, with remedies.
-    std::function<void(std::vector<std::string>)> say;        // Why not; none: it is ready.
+    // Why there is no certificate yet, with the remedy; empty: there is one.
+    std::function<std::string()> no_certificate;
+    std::function<void(std::vector<std::string>)> say;  // Why not; none: it is ready.
   };
   ServiceHealth(std::string server, std::string nic, Edges edges);
 

@@ -10,6 +10,7 @@
 #include "cni-plugin/result.h"
 #include "cni-plugin/tombstone.h"
 #include "cni-plugin/utf8.h"
+#include "lib/base/version.h"
 
 namespace spoke::cni {
 namespace {
@@ -44,6 +45,7 @@ AgentRequest MessageFor(Process& process, const Request& request, Verb verb) {
   // The agent takes no text that is not UTF-8, and could not find such a path in its journal again.
   if (IsUtf8(request.netns)) message.netns_path = request.netns;
   message.trace_parent = request.trace_parent;
+  message.plugin_version = base::kVersion;
   return message;
 }
 

@@ -8,6 +8,7 @@
 #include "cni-plugin/fake_agent_test.h"
 #include "cni-plugin/tombstone.h"
 #include "gmock/gmock.h"
+#include "lib/base/version.h"
 
 namespace spoke::cni {
 namespace {
@@ -60,6 +61,7 @@ TEST_F(CommandsTest, AddAsksForWhatTheRuntimeSaysAndPrintsOneResult) {
   EXPECT_EQ(request.attempt(), 1U);
   EXPECT_EQ(request.netns_path(), "/proc/self/ns/net");
   EXPECT_EQ(request.trace_parent(), process_.variables["TRACEPARENT"]);
+  EXPECT_EQ(request.plugin_version(), base::kVersion);
   EXPECT_EQ(request.wish().mac(), "0e:11:22:33:44:55");
   EXPECT_EQ(request.wish().addresses(0), "10.1.0.5");
   EXPECT_EQ(request.wish().mtu(), 1400U);

@@ -221,6 +221,7 @@ std::string EncodeRequest(const AgentRequest& request) {
     PutText(2, ref.ifname, bytes);
     PutMessage(12, bytes, out);
   }
+  PutText(13, request.plugin_version, out);
   return out;
 }
 

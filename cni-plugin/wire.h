@@ -90,6 +90,7 @@ struct AgentRequest {
   Wish wish;
   std::optional<Attachment> expected;
   std::vector<AttachmentRef> valid;
+  std::string plugin_version;
 };
 
 struct AgentResponse {

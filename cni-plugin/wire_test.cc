@@ -17,6 +17,7 @@ AgentRequest FullRequest() {
   request.deadline_monotonic_ms = INT64_MAX;
   request.attempt = UINT64_MAX;
   request.netns_path = "/run/netns/é";
+  request.plugin_version = "1.2.3";
   request.trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   request.wish = {"0e:11:22:33:44:55",
                   {"10.1.0.5", "fd00::5/128"},
@@ -48,6 +49,7 @@ TEST(EncodeRequest, ProtobufReadsEachField) {
   want.set_deadline_monotonic_ms(INT64_MAX);
   want.set_attempt(UINT64_MAX);
   want.set_netns_path("/run/netns/é");
+  want.set_plugin_version("1.2.3");
   want.set_trace_parent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
   want.mutable_wish()->set_mac("0e:11:22:33:44:55");
   want.mutable_wish()->add_addresses("10.1.0.5");

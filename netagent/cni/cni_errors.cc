@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "lib/base/status.h"
+#include "lib/base/version_skew.h"
 
 namespace spoke::netagent {
 namespace {
@@ -73,6 +74,22 @@ CniFailure FailureOf(const absl::Status& status, CniVerb verb) {
                      .details = std::string(RemedyOf(status.code(), verb))};
   if (failure.message.empty()) failure.message = absl::StatusCodeToString(status.code());
   return failure;
+}
+
+std::optional<CniFailure> RefusalOfPlugin(std::string_view plugin_version,
+                                          std::string_view agent_version, CniVerb verb) {
+  const auto plugin = base::ParseVersion(plugin_version);
+  const auto agent = base::ParseVersion(agent_version);
+  if (verb != CniVerb::kAdd || !plugin.ok() || !agent.ok() || plugin->major == agent->major) {
+    return std::nullopt;
+  }
+  const absl::Status skew =
+      base::CheckSkew({"the plugin", plugin_version}, {"spoke-netagent", agent_version});
+  return CniFailure{.code = kCniVersionSkew,
+                    .message = std::string(base::MessageOf(skew)),
+                    .details =
+                        "install the plugin of the agent's version on this node; an agent "
+                        "with cni.bin_dir in its configuration does that itself"};
 }
 
 }  // namespace spoke::netagent

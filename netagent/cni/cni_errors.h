@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 
@@ -21,6 +23,7 @@ inline constexpr uint32_t kCniLimitedConnectivity = 51;
 inline constexpr uint32_t kCniInternal = 100;
 inline constexpr uint32_t kCniAlreadyExists = 101;
 inline constexpr uint32_t kCniCheckFailed = 102;
+inline constexpr uint32_t kCniVersionSkew = 103;
 
 enum class CniVerb { kAdd, kDel, kCheck, kGc, kStatus };
 
@@ -37,5 +40,12 @@ struct CniFailure {
 // kInvalidArgument 7; kFailedPrecondition (the namespace is none, or the node's own) 8;
 // kAlreadyExists 101; kDataLoss 102; the rest 100.
 CniFailure FailureOf(const absl::Status& status, CniVerb verb);
+
+// Why a request of a plugin of this version is not carried out: an ADD, when its major version is
+// not the agent's. Within one, what they say to each other only grows, and a pod that is to go or
+// to be looked at is never kept waiting for an upgrade. nullopt: it is carried out, as is one that
+// says no version that can be read.
+std::optional<CniFailure> RefusalOfPlugin(std::string_view plugin_version,
+                                          std::string_view agent_version, CniVerb verb);
 
 }  // namespace spoke::netagent

@@ -43,5 +43,20 @@ TEST(CniErrors, AnErrorWithoutWordsHasItsCodesName) {
             "INTERNAL");
 }
 
+TEST(RefusalOfPlugin, IsForAddsOfAnotherMajorVersionOnly) {
+  for (const CniVerb verb :
+       {CniVerb::kDel, CniVerb::kCheck, CniVerb::kGc, CniVerb::kStatus, CniVerb::kAdd}) {
+    EXPECT_EQ(RefusalOfPlugin("1.9.0", "1.2.0", verb), std::nullopt);
+    EXPECT_EQ(RefusalOfPlugin("", "1.2.0", verb), std::nullopt);
+    EXPECT_EQ(RefusalOfPlugin("nonsense", "1.2.0", verb), std::nullopt);
+    EXPECT_EQ(RefusalOfPlugin("2.0.0", "1.2.0", verb).has_value(), verb == CniVerb::kAdd);
+  }
+  const auto failure = RefusalOfPlugin("2.0.0", "1.2.0", CniVerb::kAdd);
+  EXPECT_EQ(failure->code, kCniVersionSkew);
+  EXPECT_EQ(failure->message,
+            "the plugin 2.0.0 and spoke-netagent 1.2.0 do not work together, since they are of "
+            "different major versions: upgrade spoke-netagent first, to 2.0");
+}
+
 }  // namespace
 }  // namespace spoke::netagent

@@ -6,6 +6,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/base/version_skew.h"
 #include "netagent/cni/cni_messages.h"
 
 namespace spoke::netagent {
@@ -48,6 +49,10 @@ void CniHandler::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
     return reply(ErrorResponse(
         Malformed("the request came without the pod's network namespace, CNI_NETNS")));
   }
+  WarnOfSkew(request.plugin_version());
+  if (const auto refusal = RefusalOfPlugin(request.plugin_version(), edges_.version, *verb)) {
+    return reply(ErrorResponse(*refusal));
+  }
   absl::Status status;
   switch (*verb) {
     case CniVerb::kAdd:
@@ -68,6 +73,15 @@ void CniHandler::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
   reply(status.ok() ? DoneResponse() : ErrorResponse(FailureOf(status, *verb)));
   // The runtime does not wait for the log.
   LogOutcome(request, *verb, status);
+}
+
+// Once a version: a plugin is exec'd for each pod.
+void CniHandler::WarnOfSkew(std::string_view plugin_version) {
+  const absl::Status skew =
+      base::CheckSkew({"the plugin", plugin_version}, {"spoke-netagent", edges_.version});
+  if (skew.ok() || warned_plugin_ == plugin_version) return;
+  warned_plugin_ = std::string(plugin_version);
+  edges_.log.Warn("plugin_version_skew", {{"error", skew}});
 }
 
 void CniHandler::LogOutcome(const v1::CniRequest& request, CniVerb verb,

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "lib/base/version.h"
 #include "lib/os/unique_fd.h"
 #include "lib/telemetry/log.h"
 #include "netagent/cni/add_service.h"
@@ -26,6 +29,7 @@ class CniHandler {
     // Whether STATUS fails while every address of a node with pods is in use, as the CNI spec has
     // it. See AgentConfig::strict_status for what that does to a node.
     bool strict_status = true;
+    std::string_view version = base::kVersion;  // This agent's, for plugins of another.
   };
   // Borrows the edges.
   explicit CniHandler(const Edges& edges) : edges_(edges) {}
@@ -34,6 +38,7 @@ class CniHandler {
   void Handle(const v1::CniRequest& request, os::UniqueFd pod_netns, Responder responder);
 
  private:
+  void WarnOfSkew(std::string_view plugin_version);
   absl::Status Del(const v1::CniRequest& request);
   absl::Status Check(const v1::CniRequest& request, const os::UniqueFd& pod_netns);
   absl::Status CollectGarbage(const v1::CniRequest& request);
@@ -42,6 +47,7 @@ class CniHandler {
 
   const Edges edges_;
   std::optional<absl::StatusCode> last_status_;  // What STATUS answered last.
+  std::string warned_plugin_;                    // The version that was last warned of.
 };
 
 }  // namespace spoke::netagent

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "lib/base/version.h"
 #include "lib/rpc/credentials.h"
+#include "lib/rpc/version_key.h"
 #include "proto/spoke/v1/admin.grpc.pb.h"
 
 namespace spoke::ctl {
@@ -71,6 +73,7 @@ struct Client::Calls {
                                                             Response*),
                                const Request& request) const {
     grpc::ClientContext context;
+    context.AddMetadata(rpc::kVersionKey, base::kVersion);
     context.set_deadline(In(timeout));
     Response response;
     const grpc::Status status = (stub.get()->*method)(&context, request, &response);
@@ -86,6 +89,7 @@ struct Client::Calls {
                         grpc::ClientContext*, const Request&, grpc::CompletionQueue*, void*),
                     const Request& request, const Each<Response>& each, bool patient) const {
     grpc::ClientContext context;
+    context.AddMetadata(rpc::kVersionKey, base::kVersion);
     grpc::CompletionQueue queue;
     absl::Status mine;  // An end that this side has made.
     bool silent_for_too_long = false;

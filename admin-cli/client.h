@@ -4,7 +4,8 @@
 // Errors of every method: kUnavailable (no server there, or one that has gone away: the message has
 // where it was looked for), kDeadlineExceeded (it did not answer in time; what was asked may have
 // happened), kAborted (the server itself says that it cannot now, such as with a full disk), and
-// what admin.proto says of the call, with the server's message.
+// what admin.proto says of the call, with the server's message. Beyond GetStatus(), a server whose
+// version does not work with ours answers kFailedPrecondition, and says which to upgrade first.
 #pragma once
 
 #include <functional>

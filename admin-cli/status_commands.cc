@@ -6,6 +6,7 @@
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
+#include "lib/base/version_skew.h"
 
 namespace spoke::ctl {
 namespace {
@@ -176,8 +177,13 @@ absl::StatusOr<int> Version(Session& session) {
     status = answer.status();
     if (answer.ok()) {
       value["server"] = answer->version();
-      if (session.is_table())
+      const absl::Status skew =
+          base::CheckSkew({"spokectl", base::kVersion}, {"spoke-ipam-server", answer->version()});
+      if (!skew.ok()) value["skew"] = base::MessageOf(skew);
+      if (session.is_table()) {
         session.Out(fmt::format("Server: {}\n", Printable(answer->version())));
+        if (!skew.ok()) session.Out(fmt::format("Skew: {}\n", base::MessageOf(skew)));
+      }
     }
   }
   if (!session.is_table()) RETURN_IF_ERROR(session.PrintValue(value));

@@ -1,5 +1,6 @@
 // status, top, unfreeze, version; and what all verbs have in common: forms, errors, exit codes.
 #include "admin-cli/command_fixture.h"
+#include "lib/base/version.h"
 
 namespace spoke::ctl {
 namespace {
@@ -70,6 +71,15 @@ TEST_F(CommandTest, VersionShowsBothAndTheClientEvenWithoutAServer) {
   const Outcome away = Run("version --server unix:/nonexistent/admin.sock");
   EXPECT_EQ(away.code, 3);
   EXPECT_THAT(away.out, HasSubstr("Client: "));
+}
+
+TEST_F(CommandTest, VersionSaysASkewAndWhatToUpgrade) {
+  Change([](FakeState& state) { state.status.set_version("99.0.0"); });
+  EXPECT_THAT(Run("version").out, HasSubstr("Skew: spokectl "));
+  EXPECT_THAT(Run("version").out, HasSubstr("upgrade spokectl first, to 99.0\n"));
+  EXPECT_THAT(Json("version")["skew"].get<std::string>(), HasSubstr("do not work together"));
+  Change([](FakeState& state) { state.status.set_version(base::kVersion); });
+  EXPECT_EQ(Json("version").count("skew"), 0U);
 }
 
 TEST_F(CommandTest, AnAbsentServerIsCode3AndTheMessageSaysWhere) {

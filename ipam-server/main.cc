@@ -23,6 +23,7 @@
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/node_service.h"
+#include "ipam-server/rpc/version_gate.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
@@ -220,7 +221,8 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                               .traffic = traffic,
                               .budgets = budgets,
                               .resolver = resolver});
-  ASSIGN_OR_RETURN(const Servers servers, StartServers(config, admin_service, node_service));
+  VersionGate gate(base::kVersion, admin_service);
+  ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service));
   SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
   loop.SetWritableSink([&](bool writable) { SetReady(servers, health, writable); });
   SetReady(servers, health, true);

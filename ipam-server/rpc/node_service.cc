@@ -9,8 +9,10 @@
 #include "fmt/core.h"
 #include "ipam-server/rpc/convert.h"
 #include "lib/base/status.h"
+#include "lib/base/version_skew.h"
 #include "lib/rpc/credentials.h"
 #include "lib/rpc/status.h"
+#include "lib/rpc/version_key.h"
 
 namespace spoke::ipam {
 namespace {
@@ -116,6 +118,9 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       case v1::AgentMessage::kHello: {
         ASSIGN_OR_RETURN(Hello hello, FromWire(incoming_.hello()));
         RETURN_IF_ERROR(CheckPeer(hello.key.name));
+        // The agent compares too; it hears our version at the end of the call.
+        RETURN_IF_ERROR(base::CheckSkew({"spoke-netagent", hello.agent_version},
+                                        {"spoke-ipam-server", service_.options_.server_version}));
         greeted_ = true;
         node_ = hello.key;
         loop.PostHello(id_, std::move(hello));
@@ -198,6 +203,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
 grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* NodeService::Connect(
     grpc::CallbackServerContext* context) {
   std::vector<std::string> names = rpc::PeerNames(*context->auth_context());
+  context->AddTrailingMetadata(rpc::kVersionKey, options_.server_version);
   AgentStream* stream = nullptr;
   {
     absl::MutexLock lock(&mutex_);

@@ -1,0 +1,185 @@
+#include "tests/compat/samples.h"
+
+#include "cni-plugin/wire.h"
+#include "ipam-server/core/agent_messages.h"
+#include "ipam-server/rpc/convert.h"
+#include "netagent/cni/cni_messages.h"
+#include "netagent/sync/server_wire.h"
+
+namespace spoke::compat {
+namespace {
+
+ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+ip::Prefix P(std::string_view text) { return ip::Prefix::Parse(text).value(); }
+ip::MacAddress Mac(std::string_view text) { return ip::MacAddress::Parse(text).value(); }
+
+netagent::Lending LendingSample() {
+  return {.key = {"c0ffee", "eth0"},
+          .pod = {"ns", "pod", "uid"},
+          .addresses = {A("10.1.0.5"), A("fd00::5")},
+          .generation = 42,
+          .since = kThen,
+          .attempt = 7,
+          .netns_path = "/run/netns/cni-1",
+          .network = "spoke",
+          .options = {.pod_mac = Mac("02:00:5e:00:53:01"),
+                      .mtu = 1400,
+                      .ordinal = 1,
+                      .bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000}}};
+}
+
+}  // namespace
+
+std::vector<netagent::Event> JournalSample() {
+  const ip::MacAddress mac = Mac("00:0d:3a:01:02:03");
+  return {netagent::HoldingsReplaced{{{A("10.1.0.5"), "default"}, {A("fd00::5"), "six", mac}},
+                                     {{"six", "fd00::/64", {"web", "batch"}}}},
+          netagent::LendingBegun{LendingSample()},
+          netagent::LendingBuilt{{"c0ffee", "eth0"}},
+          netagent::LendingReleased{{"c0ffee", "eth0"}, kThen},
+          netagent::LendingReleased{{"c0ffee", "net1"}, kThen, /*unused=*/true},
+          netagent::CoolingSet{A("10.1.0.5"), kThen},
+          netagent::WithdrawnSet{{A("10.1.0.5"), A("fd00::5")}},
+          netagent::WithdrawnSet{{A("10.1.0.5")}, /*withdrawn=*/false},
+          netagent::ConflictNoted{A("10.1.0.5"), mac},
+          netagent::ConflictNoted{A("10.1.0.5"), std::nullopt},
+          netagent::AddressesProven{{A("10.1.0.5"), A("fd00::5")}}};
+}
+
+ipam::NodeRecord NodeSample() {
+  ipam::NodeRecord record{.key = {"node1", "vm-1"},
+                          .boot_id = "boot",
+                          .session_epoch = 7,
+                          .nic_mac = Mac("00:0d:3a:00:00:01"),
+                          .next_configuration = 9,
+                          .mode = ipam::NodeMode::kDraining,
+                          .labels = {{"zone", "2"}, {"empty", ""}},
+                          .vnet = "west"};
+  const auto add = [&](std::string_view range, const char* pool, const char* name) -> auto& {
+    const ipam::Configuration made(P(range), pool, name, kThen);
+    return record.configurations.emplace(made.range.base(), made).first->second;
+  };
+  add("10.1.0.4/32", "p", "spoke-0").state = ipam::LeaseState::kAttaching;
+  ipam::Configuration& lent = add("10.1.0.5/32", "p", "spoke-1");
+  lent.state = ipam::LeaseState::kAttached;
+  lent.slots[0] = {.use = ipam::Use::kLent,
+                   .generation = 5,
+                   .since = kThen + absl::Seconds(1),
+                   .lessee = std::make_shared<const ipam::Lessee>(
+                       ipam::Lessee{"c1", "eth0", "ns", "pod", "uid"})};
+  ipam::Configuration& block = add("10.2.0.16/28", "blocks", "spoke-2");
+  block.state = ipam::LeaseState::kDetaching;
+  block.denied_until = kThen + absl::Minutes(5);
+  block.slots[3] = {.use = ipam::Use::kCooling, .generation = 9, .since = kThen};
+  record.released = {{P("10.1.0.9/32"), kThen}};
+  record.instance = "/subscriptions/s/resourcegroups/g/providers/vm/1";
+  record.subnets = {P("10.1.0.0/16"), P("fd00::/64")};
+  record.nic_read = true;
+  record.wanted = {{"spoke-7", {.pool = "blocks", .prefix_length = 28, .since = kThen}},
+                   {"spoke-9",
+                    {.pool = "p",
+                     .since = kThen,
+                     .given = P("10.9.0.4/32"),
+                     .problem = "is in none of the pools"}}};
+  return record;
+}
+
+std::pair<ip::Address, ipam::Quarantine> QuarantineSample() {
+  return {A("10.1.0.77"), {.reason = "another machine answers", .since = kThen}};
+}
+
+ipam::Reservation ReservationSample() {
+  return {.name = "job-1",
+          .by_count = true,
+          .addresses_per_node = 8,
+          .created = kThen,
+          .expires = kThen + absl::Hours(1),
+          .open_places = 3};
+}
+
+// What was refused is not stored, only since when and why.
+ipam::BreakerState BreakerSample() {
+  ipam::BreakerState state;
+  state.freeze = ipam::BreakerState::Freeze{.since = kThen, .reason = "too many would go"};
+  state.pardon = ipam::BreakerState::Freeze{.since = kThen - absl::Hours(1), .reason = "a node"};
+  state.freed = {{.at = kThen, .addresses = 32}};
+  state.trips = 4;
+  return state;
+}
+
+std::string HelloBytes() {
+  v1::AgentMessage message;
+  *message.mutable_hello() = netagent::HelloToWire(
+      {.node_name = "node1",
+       .vm_id = "vm-1",
+       .boot_id = "boot",
+       .agent_version = "0.1.0",
+       .labels = {{"zone", "2"}},
+       .vnet = "west",
+       .instance = "/subscriptions/s/vm/1",
+       .subnets = {P("10.1.0.0/16")}},
+      {.lent = {LendingSample()},
+       .cooling = {A("10.1.0.6")},
+       .conflicts = {},
+       .policy_version = 12},
+      {.name = "eth0", .mac = Mac("00:0d:3a:00:00:01"), .mtu = 1500, .addresses = {A("10.1.0.4")}});
+  return message.SerializeAsString();
+}
+
+std::string WelcomeBytes() {
+  return ipam::ToWire(ipam::Welcome{.session_epoch = 7}, "0.1.0").SerializeAsString();
+}
+
+std::string DesiredBytes() {
+  return ipam::ToWire(ipam::DesiredState{.version = 3,
+                                         .full = true,
+                                         .added = {{.range = P("10.1.0.16/31"),
+                                                    .name = "spoke-3",
+                                                    .pool = "default",
+                                                    .nic_mac = Mac("00:0d:3a:00:00:01"),
+                                                    .cooling = absl::Seconds(9)}},
+                                         .removed = {P("10.1.0.9/32")},
+                                         .pools = {{.name = "default",
+                                                    .cidr = "10.1.0.0/24",
+                                                    .usable = 251,
+                                                    .attached = 16,
+                                                    .free = 235,
+                                                    .namespaces = {"web"}}}},
+                      "0.1.0")
+      .SerializeAsString();
+}
+
+std::string CniRequestBytes() {
+  cni::AgentRequest request;
+  request.verb = cni::Verb::kAdd;
+  request.container_id = "c0ffee";
+  request.ifname = "eth0";
+  request.network_name = "spoke";
+  request.pod = {"ns", "pod", "uid"};
+  request.deadline_monotonic_ms = 123'456;
+  request.attempt = 7;
+  request.netns_path = "/run/netns/cni-1";
+  request.trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  request.wish.mac = "02:00:5e:00:53:01";
+  request.wish.addresses = {"10.1.0.5"};
+  request.wish.mtu = 1400;
+  request.wish.bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000};
+  request.wish.internet = {5'000'000, 6'000'000, 7};
+  request.plugin_version = "0.1.0";
+  return cni::EncodeRequest(request);
+}
+
+std::string CniResponseBytes() {
+  v1::CniResponse response;
+  v1::CniAttachment& attachment = *response.mutable_attachment();
+  attachment.set_host_link("spk1");
+  attachment.set_host_mac("0e:00:00:00:00:01");
+  attachment.set_pod_mac("02:00:5e:00:53:01");
+  attachment.set_mtu(1400);
+  v1::CniAddress& address = *attachment.add_addresses();
+  address.set_address("10.1.0.5/32");
+  address.set_gateway("169.254.1.1");
+  return response.SerializeAsString();
+}
+
+}  // namespace spoke::compat

@@ -1,0 +1,79 @@
+#include "tests/compat/schema_breaks.h"
+
+#include <map>
+
+#include "fmt/core.h"
+
+namespace spoke::compat {
+namespace {
+
+using google::protobuf::DescriptorProto;
+using google::protobuf::EnumDescriptorProto;
+using google::protobuf::FieldDescriptorProto;
+using google::protobuf::FileDescriptorSet;
+
+// "spoke.v1.Hello field 3" to what it is: everything that has to stay.
+using Schema = std::map<std::string, std::string>;
+
+void AddEnum(const std::string& scope, const EnumDescriptorProto& type, Schema& out) {
+  const std::string name = scope + "." + type.name();
+  out[name] = "an enum";
+  for (const auto& value : type.value()) {
+    out[fmt::format("{} value {}", name, value.number())] = value.name();
+  }
+}
+
+std::string Describe(const DescriptorProto& message, const FieldDescriptorProto& field) {
+  std::string text =
+      fmt::format("{} of type {}", field.name(), FieldDescriptorProto::Type_Name(field.type()));
+  if (!field.type_name().empty()) text += " " + field.type_name();
+  if (field.label() == FieldDescriptorProto::LABEL_REPEATED) text += ", repeated";
+  if (field.has_oneof_index()) text += ", in " + message.oneof_decl(field.oneof_index()).name();
+  return text;
+}
+
+void AddMessage(const std::string& scope, const DescriptorProto& message, Schema& out) {
+  const std::string name = scope + "." + message.name();
+  out[name] = "a message";
+  for (const FieldDescriptorProto& field : message.field()) {
+    out[fmt::format("{} field {}", name, field.number())] = Describe(message, field);
+  }
+  for (const DescriptorProto& nested : message.nested_type()) AddMessage(name, nested, out);
+  for (const EnumDescriptorProto& nested : message.enum_type()) AddEnum(name, nested, out);
+}
+
+Schema Flatten(const FileDescriptorSet& files) {
+  Schema out;
+  for (const auto& file : files.file()) {
+    for (const auto& message : file.message_type()) AddMessage(file.package(), message, out);
+    for (const auto& type : file.enum_type()) AddEnum(file.package(), type, out);
+    for (const auto& service : file.service()) {
+      for (const auto& method : service.method()) {
+        out[fmt::format("{}.{} method {}", file.package(), service.name(), method.name())] =
+            fmt::format("{}{} to {}{}", method.client_streaming() ? "stream " : "",
+                        method.input_type(), method.server_streaming() ? "stream " : "",
+                        method.output_type());
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> SchemaBreaks(const FileDescriptorSet& before,
+                                      const FileDescriptorSet& now) {
+  const Schema present = Flatten(now);
+  std::vector<std::string> breaks;
+  for (const auto& [what, was] : Flatten(before)) {
+    const auto it = present.find(what);
+    if (it == present.end()) {
+      breaks.push_back(fmt::format("{} is gone; it was {}", what, was));
+    } else if (it->second != was) {
+      breaks.push_back(fmt::format("{} is {} now; it was {}", what, it->second, was));
+    }
+  }
+  return breaks;
+}
+
+}  // namespace spoke::compat

@@ -99,7 +99,7 @@ class ServicesTest : public testing::Test {
   FakeResolver resolver_;
   BudgetKeeper budgets_{clock_, {.tick = absl::Milliseconds(5), .quick = absl::Milliseconds(1)}};
   testing_support::RecordingLog log_;
-  NodeService nodes_{{.server_version = "test", .check_peer_name = false}};
+  NodeService nodes_{{.server_version = "1.4.0", .check_peer_name = false}};
   std::unique_ptr<AttachJob> attach_job_ = std::make_unique<AttachJob>(
       cloud_, [this](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
         loop_.PostCloudResult(node, std::move(result));

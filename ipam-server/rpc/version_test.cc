@@ -8,19 +8,16 @@ namespace {
 
 using testing::HasSubstr;
 
-// Servers of version 1.4.0 over the loop of the fixture.
+// The fixture's node service has version 1.4.0; so has the gate before its admin service.
 class VersionTest : public ServicesTest {
  protected:
   VersionTest() {
-    versioned_nodes_.SetLoop(loop_);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(versioned_address_, grpc::InsecureServerCredentials());
-    builder.RegisterService(&versioned_nodes_);
     builder.RegisterService(&gate_);
     versioned_ = builder.BuildAndStart();
     const auto channel =
         grpc::CreateChannel(versioned_address_, grpc::InsecureChannelCredentials());
-    agents_ = v1::NodeService::NewStub(channel);
     operators_ = v1::AdminService::NewStub(channel);
   }
   ~VersionTest() override { versioned_->Shutdown(std::chrono::system_clock::now()); }
@@ -28,7 +25,7 @@ class VersionTest : public ServicesTest {
   // How an agent's stream ends, and which version the server says it has.
   std::pair<grpc::Status, std::string> SayHelloAs(const std::string& version) {
     grpc::ClientContext context;
-    const auto stream = agents_->Connect(&context);
+    const auto stream = node_stub_->Connect(&context);
     v1::AgentMessage hello = HelloMessage();
     hello.mutable_hello()->set_agent_version(version);
     stream->Write(hello);
@@ -53,10 +50,8 @@ class VersionTest : public ServicesTest {
   }
 
   const std::string versioned_address_ = "unix:" + dir_.File("versioned.sock");
-  NodeService versioned_nodes_{{.server_version = "1.4.0", .check_peer_name = false}};
   VersionGate gate_{"1.4.0", admin_};
   std::unique_ptr<grpc::Server> versioned_;
-  std::unique_ptr<v1::NodeService::Stub> agents_;
   std::unique_ptr<v1::AdminService::Stub> operators_;
 };
 

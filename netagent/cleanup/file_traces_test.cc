@@ -47,6 +47,7 @@ class FileTracesTest : public testing::Test {
                          .plugin_source = dir_.File("share/spoke"),
                          .state_dir = dir_.File("run/spoke/netagent"),
                          .cni_socket = dir_.File("run/spoke/cni.sock"),
+                         .health_socket = dir_.File("run/spoke/health.sock"),
                          .keep = {dir_.File("run/spoke/netagent/tls/operators.pem")}};
 };
 

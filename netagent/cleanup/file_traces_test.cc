@@ -58,7 +58,8 @@ TEST_F(FileTracesTest, WhatTheAgentMakesIsFoundAndNothingElse) {
         "run/spoke/netagent/policy.tmp", "run/spoke/netagent/notes",
         "run/spoke/netagent/tls/node.pem", "run/spoke/netagent/tls/operators.pem",
         "run/spoke/tombstones/0123456789abcdef", "run/spoke/tombstones/.1.tmp",
-        "run/spoke/tombstones/readme", "run/spoke/cni.sock", "run/spoke/ipam-admin.sock"}) {
+        "run/spoke/tombstones/readme", "run/spoke/cni.sock", "run/spoke/health.sock",
+        "run/spoke/ipam-admin.sock"}) {
     Write(name, kConflist);
   }
   Write("bin/spoke", "program");
@@ -67,8 +68,9 @@ TEST_F(FileTracesTest, WhatTheAgentMakesIsFoundAndNothingElse) {
                                   "run/spoke/netagent/journal", "run/spoke/netagent/policy.tmp",
                                   "run/spoke/netagent/tls/node.pem", "run/spoke/tombstones/.1.tmp",
                                   "run/spoke/tombstones/0123456789abcdef", "run/spoke/cni.sock",
-                                  "run/spoke/netagent/journal.lock", "run/spoke/tombstones",
-                                  "run/spoke/netagent/tls", "run/spoke/netagent", "run/spoke"));
+                                  "run/spoke/health.sock", "run/spoke/netagent/journal.lock",
+                                  "run/spoke/tombstones", "run/spoke/netagent/tls",
+                                  "run/spoke/netagent", "run/spoke"));
 }
 
 TEST_F(FileTracesTest, AnotherConfigurationOrPluginIsNotOurs) {

@@ -58,7 +58,8 @@ case_foreign_network() {
   lab_wait 120 "the agent to be ready again" "$(lab_node_log node2 kubelet)" _agent_ready node2
 }
 
-# _kill NODE PROGRAM: kills its one process there, as the kernel does when memory is short.
+# _kill NODE PROGRAM: kills its one process there, as the kernel does when memory is short. PROGRAM as
+# the kernel has it: 15 bytes.
 _kill() {
   local process
   process=$(lab_node_exec "$1" pgrep -x "$2" | head -n 1)
@@ -79,7 +80,7 @@ case_agent_killed() {
 _server_answers() { server_ctl status; }
 
 case_server_killed() {
-  _kill node1 spoke-ipam-ser || _kill node1 spoke-ipam-server || return 1
+  _kill node1 spoke-ipam-serv || return 1
   _deployed afterserver 2 node2 || return 1
   lab_wait 60 "the server to answer again" "$(lab_node_log node1 kubelet)" _server_answers || return 1
   kube -n "$SYSTEM" rollout status statefulset/spoke-ipam-server --timeout=60s
@@ -105,7 +106,8 @@ _no_pods() {
 _as_before() { diff "$LAB_DIR/before-node1" <(_listing node1); }
 
 case_uninstall() {
-  kube delete deployment --all >/dev/null && kube delete service web2 >/dev/null || return 1
+  kube delete deployment --all >/dev/null && kube delete service web2 --ignore-not-found >/dev/null ||
+    return 1
   if ! lab_node_running node2 kubelet 2>/dev/null; then
     kube delete pods --all --force --grace-period=0 --field-selector spec.nodeName=node2 >/dev/null 2>&1
     kube delete node node2 >/dev/null || return 1
@@ -114,7 +116,7 @@ case_uninstall() {
   kube delete -k "$LAB_DIR/overlay" --timeout=120s || return 1
   kube apply -k "$ROOT/conf/kubernetes/cleanup" || return 1
   kube -n spoke-cleanup rollout status daemonset/spoke-cleanup --timeout=60s ||
-    { kube -n spoke-cleanup logs --all-containers --selector app.kubernetes.io/name=spoke-cleanup && return 1; }
+    { kube -n spoke-cleanup describe pods | tail -n 40 && return 1; }
   lab_show kube -n spoke-cleanup logs --container cleanup --selector app.kubernetes.io/name=spoke-cleanup
   kube delete -k "$ROOT/conf/kubernetes/cleanup" --timeout=120s || return 1
   lab_wait 60 "node1 to be as before the installation" "" _as_before

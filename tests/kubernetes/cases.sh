@@ -69,7 +69,7 @@ _listing() {
     ip -o link | sed "s/^[0-9]*: //; s/@if[0-9]*//"
     ip -4 route show table all; ip -6 route show table all | grep -v "^fe80\|^multicast\|ff00::"
     ip rule; ip -6 rule; ip neighbour show nud permanent
-    nft list ruleset | sed "s/counter packets [0-9]* bytes [0-9]*/counter/"
+    nft list ruleset 2>/dev/null | sed "s/counter packets [0-9]* bytes [0-9]*/counter/"
     for device in $(ls /sys/class/net); do tc qdisc show dev "$device"; done | sed "s/ refcnt.*//"
     tc filter show dev eth0 ingress; tc filter show dev eth0 egress
     find /etc/cni /opt/cni /run/spoke /var/lib/spoke /run/netns /etc/spoke 2>/dev/null | sort'

@@ -128,7 +128,8 @@ CONFIG
 # registers and stays NotReady.
 kube_node_up() {
   local node=$1
-  lab_node_exec "$node" bash -c 'rm -f /opt/cni/bin/spoke' || return 1
+  # As bare as a new machine: what the lab has prepared for Spoke is not there.
+  lab_node_exec "$node" bash -c 'rm -f /opt/cni/bin/spoke; rmdir /run/spoke' || return 1
   _kube_hide_sysctls "$node" || return 1
   _kube_copy "$node" ca.crt || return 1
   _kube_config "$KUBE_ADMIN_TOKEN" | lab_node_write "$node" /etc/kubernetes/kubelet.conf || return 1

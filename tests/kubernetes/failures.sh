@@ -117,7 +117,8 @@ case_uninstall() {
   kube apply -k "$ROOT/conf/kubernetes/cleanup" || return 1
   kube -n spoke-cleanup rollout status daemonset/spoke-cleanup --timeout=60s ||
     { kube -n spoke-cleanup describe pods | tail -n 40 && return 1; }
-  lab_show kube -n spoke-cleanup logs --container cleanup --selector app.kubernetes.io/name=spoke-cleanup
+  lab_show kube -n spoke-cleanup logs --tail=-1 --container cleanup \
+    --selector app.kubernetes.io/name=spoke-cleanup
   kube delete -k "$ROOT/conf/kubernetes/cleanup" --timeout=120s || return 1
   lab_wait 60 "node1 to be as before the installation" "" _as_before
 }

@@ -13,6 +13,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   e2e    real programs and a real container runtime on this machine; needs root
   kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
          hurt and removed; not in `all`; makes Kubernetes first, once, in some 10 minutes; needs root
+  upgrade  programs of another commit against those of this tree: scripts/test.sh upgrade -- COMMIT; not
+         in `all`; needs root
   packages  the image and the Debian packages, of release programs; needs root, and a network the first
          time. Only when asked for: not part of all
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
@@ -45,6 +47,26 @@ test_kubernetes() {
   exec tests/kubernetes/kubernetes_test.sh build/release/bin build/spoke.tar "$@"
 }
 
+# upgrade COMMIT
+test_upgrade() {
+  if (($# != 1)); then
+    printf 'test.sh: say which version to upgrade from: scripts/test.sh upgrade -- COMMIT\n' >&2
+    exit 2
+  fi
+  local commit old
+  commit=$(git rev-parse --verify "$1^{commit}")
+  old=build/upgrade/$commit
+  if [[ ! -x $old/bin/spokectl ]]; then
+    mkdir -p "$old/source"
+    git archive "$commit" | tar -x -C "$old/source"
+    "$old/source/scripts/build.sh" release programs
+    cp -r "$old/source/build/release/bin" "$old/"
+    rm -rf "$old/source"
+  fi
+  scripts/build.sh release programs
+  exec tests/upgrade/versions_test.sh "$old/bin" build/release/bin
+}
+
 # What users get is made of release programs, and none of those is needed by another group.
 exec_packages() {
   scripts/build.sh release spoke spoke-netagent spoke-ipam-server spokectl spokectl_share
@@ -69,6 +91,7 @@ main() {
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   scripts/setup.sh
   if [[ $group == kubernetes ]]; then test_kubernetes "$@"; fi
+  if [[ $group == upgrade ]]; then test_upgrade "$@"; fi
   local arguments=(--output-on-failure -j2 --no-tests=error)
   if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
   scripts/build.sh dev

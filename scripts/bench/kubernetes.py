@@ -46,7 +46,8 @@ def run(bench):
         bench.figures[f"{name}_spoke"] = round(median(ours), 2)
         bench.figures[f"{name}_stock"] = round(median(stock), 2)
         bench.row(key, f"{bench.figures[key]:.3f}", f"<= {target}",
-                  f"{median(ours):.1f} ms ({spread(ours)}) over {median(stock):.1f} ms ({spread(stock)})")
+                  f"{median(ours):.0f} ms (spread {spread(ours):.0%}) over {median(stock):.0f} ms "
+                  f"(spread {spread(stock):.0%})")
     for key in ("lost_pings", "left_behind"):
         bench.figures[key] = int(figures[key][0])
         bench.row(key, str(bench.figures[key]), "0")

@@ -20,7 +20,7 @@ vm_id: {name}-vm
 nic: eth0
 server: 127.0.0.1:{port}
 tls: {{insecure: true}}
-health: off
+health: unix:{socket}.health
 cni_socket: {socket}
 state_dir: {state}
 cooldown: 1s

@@ -133,6 +133,9 @@ expect_kept() {
   [[ $(<"$root/etc/default/spoke-netagent") == NODE_NAME=node7 ]] || fail "$1: /etc/default changed"
   [[ -e $root/etc/spoke/netagent.yaml && -e $root/etc/spoke/ipam-server.yaml ]] || fail "$1: no configuration"
   [[ $(in_root stat -c %U:%a:%s /var/lib/spoke/ipam.db) == "$state_of_server" ]] || fail "$1: another store"
+}
+
+expect_journal() {
   [[ $(<"$root/run/spoke/netagent/journal") == 'what pods have' ]] || fail "$1: another journal"
 }
 
@@ -151,15 +154,19 @@ whole_life() {
   install_version b
   expect_installed "$version_b"
   expect_kept upgrade
+  expect_journal upgrade
   expect_enabled upgrade
   step "downgrade to $version_a"
   install_version a
   expect_installed "$version_a"
   expect_kept downgrade
+  expect_journal downgrade
   expect_enabled downgrade
   step 'remove: configuration and state stay'
   dpkg_run --remove "${packages[@]}"
   expect_kept removal
+  # No pod used the node, so the agent took off it what was its own.
+  [[ ! -e $root/run/spoke/netagent ]] || fail "removal: the agent's state is left"
   [[ ! -e $root/usr/bin/spoke-netagent && ! -e $root/usr/lib/cni/spoke ]] || fail 'programs are left'
   step 'install again, and purge'
   install_version b

@@ -131,6 +131,8 @@ check_removal() {
   [[ -z $left ]] || fail "processes are left: $left"
   left=$(in_machine find /etc/cni /etc/spoke /run/spoke /run/spoke-ipam-server /var/lib/spoke 2>/dev/null || true)
   [[ -z $left ]] || fail "files are left: $left"
+  left=$(in_machine ls /sys/class/net | grep -E '^(spk|spoke-)' || true)
+  [[ -z $left ]] || fail "links are left: $left"
 }
 
 clean_up() {

@@ -181,10 +181,24 @@ void TellBooks(FleetLoop& loop, NodeService& node_service, TrafficBook& traffic,
   loop.SetNodeGoneSink([&](const NodeKey& node) { budgets.OnNodeGone(node); });
 }
 
-void Shutdown(const Servers& servers) {
+void Shutdown(const Servers& servers, daemon::ServedHealth& health) {
+  health.Say({"it is stopping"});
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
   servers.agents->Shutdown(deadline);
   servers.admin->Shutdown(deadline);
+}
+
+daemon::HealthSettings HealthOf(const ServerConfig& config) {
+  return {.address = config.health,
+          .loops = {"the fleet's loop", "the loop of budgets"},
+          .longest_silence = kLongestSilence};
+}
+
+AdminService::About AboutUs(const Store& store, CloudEdge& cloud, const os::Clock& clock) {
+  return {.version = base::kVersion,
+          .store = store.Describe(),
+          .cloud = cloud.cloud().Describe(),
+          .started = clock.Now()};
 }
 
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
@@ -193,10 +207,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   const os::RealClock clock;
   const os::MonotonicClock uptime;
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
-  daemon::ServedHealth health({.address = config.health,
-                               .loops = {"the fleet's loop", "the loop of budgets"},
-                               .longest_silence = kLongestSilence},
-                              log);
+  daemon::ServedHealth health(HealthOf(config), log);
   // Now that the store is ours, and so is what lies beside it.
   ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clock, log));
   // Before what reads it at a scrape.
@@ -233,11 +244,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, *store, clock, events);
   SystemResolver resolver;
-  AdminService admin_service(settings,
-                             {.version = base::kVersion,
-                              .store = store->Describe(),
-                              .cloud = cloud->cloud().Describe(),
-                              .started = clock.Now()},
+  AdminService admin_service(settings, AboutUs(*store, *cloud, clock),
                              os::DirectoryOf(config.sqlite),
                              {.loop = loop,
                               .store = *store,
@@ -258,8 +265,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   history.Start();
   budgets.Start(node_service, events);
   log.Info("server_stopping", {{"signal", signals.Wait()}});
-  health.Say({"it is stopping"});
-  Shutdown(servers);
+  Shutdown(servers, health);
   loop.Stop();
   loop_thread.join();
   budgets.Stop();

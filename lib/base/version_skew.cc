@@ -22,8 +22,8 @@ bool IsSuffix(std::string_view text) {
 
 // Takes a number off the front of `text`.
 bool TakeNumber(std::string_view& text, uint32_t& number) {
-  const auto end = std::find_if_not(text.begin(), text.end(), &IsDigit);
-  const auto size = static_cast<size_t>(end - text.begin());
+  const auto size =
+      static_cast<size_t>(std::find_if_not(text.begin(), text.end(), &IsDigit) - text.begin());
   if (size == 0 || (size > 1 && text.front() == '0')) return false;
   const auto parsed = std::from_chars(text.data(), text.data() + size, number);
   if (parsed.ec != std::errc() || number > kMaxNumber) return false;

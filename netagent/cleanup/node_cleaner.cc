@@ -81,10 +81,10 @@ absl::Status NodeCleaner::ReadRules(NodeTraces& traces) {
     auto rules = netlink::DumpRules(socket_, family, claims::kRouteProtocol);
     if (IsLacking(rules.status())) continue;
     if (!rules.ok()) return rules.status();
-    for (netlink::Rule& rule : *rules) {
+    for (const netlink::Rule& rule : *rules) {
       traces.rules.push_back(
           {.text = TextOf(rule), .priority = rule.priority, .protocol = rule.protocol});
-      rules_.push_back(std::move(rule));
+      rules_.push_back(rule);
     }
   }
   return absl::OkStatus();
@@ -97,12 +97,12 @@ absl::Status NodeCleaner::ReadRoutes(NodeTraces& traces) {
     auto routes = netlink::DumpAllRoutes(socket_, family);
     if (IsLacking(routes.status())) continue;
     if (!routes.ok()) return routes.status();
-    for (netlink::Route& route : *routes) {
+    for (const netlink::Route& route : *routes) {
       if (route.protocol != claims::kRouteProtocol) continue;
       traces.routes.push_back({.text = TextOf(route, names[route.link]),
                                .protocol = route.protocol,
                                .link = route.link});
-      routes_.push_back(std::move(route));
+      routes_.push_back(route);
     }
   }
   return absl::OkStatus();

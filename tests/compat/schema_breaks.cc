@@ -1,6 +1,8 @@
 #include "tests/compat/schema_breaks.h"
 
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "fmt/core.h"
 
@@ -32,14 +34,20 @@ std::string Describe(const DescriptorProto& message, const FieldDescriptorProto&
   return text;
 }
 
-void AddMessage(const std::string& scope, const DescriptorProto& message, Schema& out) {
-  const std::string name = scope + "." + message.name();
-  out[name] = "a message";
-  for (const FieldDescriptorProto& field : message.field()) {
-    out[fmt::format("{} field {}", name, field.number())] = Describe(message, field);
+// With all that are defined in it.
+void AddMessage(const std::string& scope, const DescriptorProto& outermost, Schema& out) {
+  std::vector<std::pair<std::string, const DescriptorProto*>> todo = {{scope, &outermost}};
+  while (!todo.empty()) {
+    const DescriptorProto& message = *todo.back().second;
+    const std::string name = todo.back().first + "." + message.name();
+    todo.pop_back();
+    out[name] = "a message";
+    for (const FieldDescriptorProto& field : message.field()) {
+      out[fmt::format("{} field {}", name, field.number())] = Describe(message, field);
+    }
+    for (const DescriptorProto& nested : message.nested_type()) todo.emplace_back(name, &nested);
+    for (const EnumDescriptorProto& nested : message.enum_type()) AddEnum(name, nested, out);
   }
-  for (const DescriptorProto& nested : message.nested_type()) AddMessage(name, nested, out);
-  for (const EnumDescriptorProto& nested : message.enum_type()) AddEnum(name, nested, out);
 }
 
 Schema Flatten(const FileDescriptorSet& files) {

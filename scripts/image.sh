@@ -4,10 +4,11 @@ set -euo pipefail
 
 usage() {
   cat <<'EOT'
-usage: scripts/image.sh [-o FILE] [--json]
+usage: scripts/image.sh [--simulator] [-o FILE] [--json]
 
-  -o FILE   where the image goes; build/spoke-VERSION.tar without it
-  --json    print what has been made as one JSON object
+  -o FILE      where the image goes; build/spoke-VERSION.tar without it
+  --json       print what has been made as one JSON object
+  --simulator  the image spoke-azure-sim, of the simulated Azure alone, for trying Spoke out
 
 Builds the release preset and writes an OCI image layout with one layer as a tar file, without a
 container tool and without a network. Prints the image's name, digest and sizes. The same programs
@@ -23,7 +24,7 @@ EOT
 }
 
 main() {
-  local here out='' options=()
+  local here out='' options=() programs=(spoke spoke-netagent spoke-ipam-server spokectl)
   while (($# > 0)); do
     case $1 in
       -h | --help) usage && exit 0 ;;
@@ -33,6 +34,10 @@ main() {
         shift
         ;;
       --json) options+=(--json) ;;
+      --simulator)
+        options+=(--simulator)
+        programs=(spoke-azure-sim spokectl)
+        ;;
       *) usage >&2 && exit 2 ;;
     esac
     shift
@@ -43,7 +48,7 @@ main() {
   local bin=${SPOKE_BIN:-}
   if [[ -z $bin ]]; then
     bin=$here/build/release/bin
-    "$here/scripts/build.sh" release spoke spoke-netagent spoke-ipam-server spokectl >&2
+    "$here/scripts/build.sh" release "${programs[@]}" >&2
   fi
   exec python3 -B "$here/scripts/image/make_image.py" --bin "$bin" "${options[@]}"
 }

@@ -11,6 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PLAIN, EXECUTABLE, SHARED = 0o644, 0o755, 0o1777
 
 PROGRAMS = ("spoke-netagent", "spoke-ipam-server", "spokectl")
+SIMULATOR = "spoke-azure-sim"
 PLUGIN = "spoke"
 # The agent talks to nft tables itself; for iptables-legacy it runs these.
 LEGACY_IPTABLES = "/usr/sbin/xtables-legacy-multi"
@@ -133,8 +134,17 @@ def add_parents(entries):
             entries.setdefault(path, Entry(EXECUTABLE))
 
 
-def collect(bin_folder):
-    """Path to Entry for everything in the image, folders too; raises Failure."""
+def add_plugin(entries, bin_folder, remedy):
+    path = os.path.join(bin_folder, PLUGIN)
+    read(path, remedy)
+    if not is_static(path):
+        raise Failure(f"{path} is not static, so it would not run on every node: give a release build")
+    entries["usr/lib/cni/spoke"] = Entry(EXECUTABLE, stripped(path, remedy))
+
+
+def collect(bin_folder, simulator):
+    """Path to Entry for everything in the image, folders too; raises Failure. `simulator`: that
+    program's image, in place of the four's."""
     entries = {path: Entry(EXECUTABLE) for path in FOLDERS}
     entries["tmp"] = Entry(SHARED)
     entries.update((path, Entry(0o777, target=target)) for path, target in LINKS.items())
@@ -145,17 +155,14 @@ def collect(bin_folder):
 
     needed = []
     remedy = "build it: scripts/build.sh release"
-    for name in PROGRAMS:
+    for name in (SIMULATOR,) if simulator else PROGRAMS:
         path = os.path.join(bin_folder, name)
         entries["usr/bin/" + name] = Entry(EXECUTABLE, stripped(path, remedy))
         refuse_sanitized(path, entries["usr/bin/" + name].data)
         needed.append(path)
-    path = os.path.join(bin_folder, PLUGIN)
-    read(path, remedy)
-    if not is_static(path):
-        raise Failure(f"{path} is not static, so it would not run on every node: give a release build")
-    entries["usr/lib/cni/spoke"] = Entry(EXECUTABLE, stripped(path, remedy))
-    add_legacy_iptables(entries, needed)
+    if not simulator:
+        add_plugin(entries, bin_folder, remedy)
+        add_legacy_iptables(entries, needed)
 
     for inside, outside in libraries(needed).items():
         mode = EXECUTABLE if os.path.basename(inside).startswith("ld-") else PLAIN

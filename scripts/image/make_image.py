@@ -122,12 +122,13 @@ def write_layout(out, blobs, entry, when):
             raise
 
 
-def make(bin_folder, out):
+def make(bin_folder, out, simulator):
     """Writes the image; what it is, for print_result()."""
+    repository = f"{REPOSITORY}-azure-sim" if simulator else REPOSITORY
     when = image_time()
     version = read_version(bin_folder)
-    out = out or os.path.join(ROOT, f"build/spoke-{version}.tar")
-    entries = collect(bin_folder)
+    out = out or os.path.join(ROOT, f"build/{os.path.basename(repository)}-{version}.tar")
+    entries = collect(bin_folder, simulator)
     unpacked = sum(len(entry.data) for entry in entries.values() if entry.data)
     if unpacked > MAX_MIB * MEBIBYTE:
         largest = sorted(((len(e.data), path) for path, e in entries.items() if e.data), reverse=True)
@@ -146,7 +147,7 @@ def make(bin_folder, out):
     entry = descriptor("manifest.v1+json", manifest)
     entry["platform"] = {"architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
                          "os": "linux"}
-    name = f"{REPOSITORY}:{version}"
+    name = f"{repository}:{version}"
     entry["annotations"] = {"io.containerd.image.name": name,
                             "org.opencontainers.image.ref.name": version}
     write_layout(out, (packed, config, manifest), entry, when)
@@ -170,9 +171,11 @@ def main():
     parser.add_argument("--bin", required=True, help="the folder of the four programs")
     parser.add_argument("--out", default="", help="the tar file")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--simulator", action="store_true")
     arguments = parser.parse_args()
     try:
-        print_result(make(arguments.bin, arguments.out), arguments.json)
+        print_result(make(arguments.bin, arguments.out, arguments.simulator),
+                     arguments.json)
     except (Failure, OSError) as failure:
         sys.exit(f"image.sh: {failure}")
 

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/check.h"
 #include "lib/ip/socket_address.h"
+#include "tests/netns/local_address.h"
 
 namespace spoke::netagent {
 namespace {
@@ -85,6 +86,7 @@ os::UniqueFd BoundSocket(const netns::Netns& netns, const ip::Address& address, 
   ip::SocketAddress here = ip::ToSocketAddress(address, port);
   EXPECT_EQ(::bind(fd.get(), here.get(), here.size), 0)
       << address.ToString() << ": " << std::strerror(errno);
+  if (!address.is_v4()) AwaitLocal(netns, address);
   return fd;
 }
 

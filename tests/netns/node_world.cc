@@ -60,18 +60,6 @@ bool IsLinkLocal(const ip::Address& address) {
 
 }  // namespace
 
-void AwaitLocal(netlink::Socket& socket, const ip::Address& address) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(5);
-  while (absl::Now() < deadline) {
-    const auto routes = netlink::DumpAllRoutes(socket, address.family()).value();
-    for (const netlink::Route& route : routes) {
-      if (route.type == RTN_LOCAL && route.destination == ip::Prefix::Host(address)) return;
-    }
-    std::this_thread::yield();
-  }
-  ADD_FAILURE() << "the kernel does not take " << address.ToString() << " for its own";
-}
-
 std::vector<std::string> Snapshot(netlink::Socket& socket) {
   std::vector<std::string> lines;
   const std::vector<netlink::Link> links = netlink::DumpLinks(socket, "").value();
@@ -196,6 +184,7 @@ UdpSocket::UdpSocket(const netns::Netns& netns, const ip::Address& address) : lo
   EXPECT_EQ(::bind(fd_.get(), here.get(), here.size), 0) << std::strerror(errno);
   EXPECT_EQ(::getsockname(fd_.get(), here.get(), &here.size), 0);
   port_ = ip::FromSocketAddress(here).value().second;
+  if (!local_.is_v4()) AwaitLocal(netns, local_);
 }
 
 void UdpSocket::Connect(const ip::Address& address, uint16_t port) {

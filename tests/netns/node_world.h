@@ -15,6 +15,7 @@
 #include "lib/os/unique_fd.h"
 #include "netagent/kernel/netlink_router.h"
 #include "netagent/kernel/router.h"
+#include "tests/netns/local_address.h"
 #include "tests/support/netns_fixture.h"
 
 namespace spoke::netagent {
@@ -28,10 +29,6 @@ inline constexpr const char* kNodeDevice = "nic0";
 // links and their queues, all addresses, rules, routes of all tables and neighbours. But what is
 // multicast or link-local IPv6, since the kernel adds that in its own time.
 std::vector<std::string> Snapshot(netlink::Socket& socket);
-
-// Returns when the namespace takes packets to `address` for its own. The kernel adds that route for
-// a new IPv6 address a moment after the address itself, from a work queue.
-void AwaitLocal(netlink::Socket& socket, const ip::Address& address);
 
 // Sends the batch and expects it to be done.
 void MustSend(netlink::Socket& socket, const std::vector<netlink::Request>& batch);
@@ -89,8 +86,8 @@ class PodNetns {
   std::unique_ptr<netlink::Socket> socket_;
 };
 
-// A UDP socket in `netns`, bound to `address` and a port of the kernel's choice. Both calls on it
-// give up after two seconds.
+// A UDP socket in `netns`, bound to `address`, which takes packets by then, and a port of the
+// kernel's choice. Both calls on it give up after two seconds.
 class UdpSocket {
  public:
   UdpSocket(const netns::Netns& netns, const ip::Address& address);

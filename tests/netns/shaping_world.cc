@@ -89,6 +89,7 @@ void ShapingWorldTest::SetUp() {
                           fmt::format("ip address add {}/{} dev lo{}", address.ToString(),
                                       address.bits(), address.is_v4() ? "" : " nodad")),
               0);
+    if (!address.is_v4()) AwaitLocal(node_->fabric(), address);
   }
   Begin();
 }

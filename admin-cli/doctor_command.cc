@@ -1,5 +1,6 @@
 // doctor: will pods work on this node? No server is asked; nothing is changed.
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -56,7 +57,12 @@ absl::Status ReadConfiguration(const Session& session, const std::string& root,
     text = os::ReadFile(path, kMaxConfigBytes);
   }
   if (!text.ok()) return text.status();
-  return node_checks::TakeAgentSettings(*text, path, session.world.variable, settings);
+  const auto variable = [&session](const std::string& name) -> std::optional<std::string> {
+    std::string value = session.world.variable(name);
+    if (value.empty()) return std::nullopt;
+    return value;
+  };
+  return node_checks::TakeAgentSettings(*text, path, variable, settings);
 }
 
 absl::StatusOr<NodeFacts> Look(const Session& session) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/time/clock.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
@@ -54,11 +55,6 @@ namespace {
 // The loop turns every 5 s at least, and between two parts of its work.
 constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 
-std::string Trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
-
 absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
   NodeIdentity identity{.node_name = config.node_name,
                         .vm_id = config.vm_id,
@@ -77,10 +73,12 @@ absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
     if (!uuid.ok()) {
       return base::Annotate(uuid.status(), "this machine has no DMI UUID: set vm_id");
     }
-    identity.vm_id = Trimmed(*std::move(uuid));
+    absl::StripTrailingAsciiWhitespace(&*uuid);
+    identity.vm_id = *std::move(uuid);
   }
   ASSIGN_OR_RETURN(std::string boot_id, os::ReadFile("/proc/sys/kernel/random/boot_id"));
-  identity.boot_id = Trimmed(std::move(boot_id));
+  absl::StripTrailingAsciiWhitespace(&boot_id);
+  identity.boot_id = std::move(boot_id);
   return identity;
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "fmt/core.h"
 #include "ipam-server/cloud/azure/json_text.h"
 #include "lib/base/status.h"
@@ -12,11 +14,6 @@ namespace spoke::ipam {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 64U << 10U;
-
-std::string Trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
 
 // What a Status object (meta/v1) says; empty when it is none.
 std::string MessageOfAnswer(const http::Response& response) {
@@ -60,7 +57,8 @@ absl::StatusOr<ClusterAccess> InClusterAccess(
     }
   }
   if (auto own = os::ReadFile(directory + "/namespace"); own.ok()) {
-    access.k8s_namespace = Trimmed(*std::move(own));
+    absl::StripTrailingAsciiWhitespace(&*own);
+    access.k8s_namespace = *std::move(own);
   }
   return access;
 }
@@ -74,7 +72,8 @@ absl::StatusOr<http::Response> KubernetesApi::Call(const std::string& method,
         fmt::format("our own service account's token: {}", base::MessageOf(token.status())));
   }
   http::Request request{.method = method, .url = access_.url + path, .headers = {}, .body = ""};
-  request.headers.Add("Authorization", "Bearer " + Trimmed(*std::move(token)));
+  request.headers.Add("Authorization",
+                      absl::StrCat("Bearer ", absl::StripTrailingAsciiWhitespace(*token)));
   request.headers.Add("Accept", "application/json");
   if (!body.empty()) request.headers.Add("Content-Type", "application/json");
   request.body = std::move(body);

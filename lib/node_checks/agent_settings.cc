@@ -1,6 +1,6 @@
 #include "lib/node_checks/agent_settings.h"
 
-#include <optional>
+#include <utility>
 
 #include "lib/config/config_text.h"
 
@@ -9,21 +9,6 @@ namespace {
 
 using config::ConfigMap;
 using config::Need;
-using Variable = std::function<std::string(const std::string&)>;
-
-// Nothing: it names a variable that is not set.
-std::optional<std::string> Expanded(std::string_view text, const Variable& variable) {
-  std::string out;
-  while (true) {
-    const size_t begin = text.find("${");
-    const size_t end = begin == std::string_view::npos ? begin : text.find('}', begin);
-    if (end == std::string_view::npos) return out.append(text);
-    const std::string value = variable(std::string(text.substr(begin + 2, end - begin - 2)));
-    if (value.empty()) return std::nullopt;
-    out.append(text.substr(0, begin)).append(value);
-    text.remove_prefix(end + 1);
-  }
-}
 
 // What is not read here is the agent's to judge.
 void PassOver(const ConfigMap& map) {
@@ -31,39 +16,49 @@ void PassOver(const ConfigMap& map) {
   for (const std::string& key : map.Keys()) (void)map.Has(key);
 }
 
-void Take(const ConfigMap& map, const char* key, const Variable& variable, std::string& out) {
-  std::string text;
-  map.String(key, &text, Need::kOptional);
-  if (text.empty()) return;
-  if (auto expanded = Expanded(text, variable)) out = *std::move(expanded);
+// Whether there is a text in which every variable is known: the agent may have others.
+bool IsKnown(const ConfigMap& map, const char* key) {
+  bool known = false;
+  map.Custom(key, Need::kOptional, [&known](std::string_view text) {
+    known = text.find("${") == std::string_view::npos;
+    return absl::OkStatus();
+  });
+  return known;
+}
+
+void Take(const ConfigMap& map, const char* key, std::string& out) {
+  if (IsKnown(map, key)) map.String(key, &out, Need::kOptional);
 }
 
 }  // namespace
 
 absl::Status TakeAgentSettings(std::string_view text, const std::string& file,
-                               const Variable& variable, NodeSettings& settings) {
-  config::ConfigText document = config::ConfigText::Parse(text, file);
+                               const config::VariableLookup& variables, NodeSettings& settings) {
+  const auto known_or_itself = [&variables](const std::string& name) {
+    return variables(name).value_or("${" + name + "}");
+  };
+  config::ConfigText document = config::ConfigText::Parse(text, file, known_or_itself);
   const ConfigMap root = document.Root();
   PassOver(root);
-  Take(root, "nic", variable, settings.nic);
-  Take(root, "server", variable, settings.server);
-  Take(root, "cni_socket", variable, settings.cni_socket);
-  Take(root, "state_dir", variable, settings.state_dir);
-  root.Uint32("mtu", &settings.mtu, Need::kOptional);
+  Take(root, "nic", settings.nic);
+  Take(root, "server", settings.server);
+  Take(root, "cni_socket", settings.cni_socket);
+  Take(root, "state_dir", settings.state_dir);
+  if (IsKnown(root, "mtu")) root.Uint32("mtu", &settings.mtu, Need::kOptional);
   if (root.Has("cni")) {
     const ConfigMap cni = root.Map("cni", Need::kOptional);
     PassOver(cni);
-    Take(cni, "conf_dir", variable, settings.conf_dir);
-    Take(cni, "conf_file", variable, settings.conf_file);
-    Take(cni, "bin_dir", variable, settings.bin_dir);
-    Take(cni, "plugin", variable, settings.plugin);
+    Take(cni, "conf_dir", settings.conf_dir);
+    Take(cni, "conf_file", settings.conf_file);
+    Take(cni, "bin_dir", settings.bin_dir);
+    Take(cni, "plugin", settings.plugin);
   }
   for (const auto& [key, enabled] :
        {std::pair("traffic", &settings.counts), std::pair("shaping", &settings.shapes)}) {
     if (!root.Has(key)) continue;
     const ConfigMap map = root.Map(key, Need::kOptional);
     PassOver(map);
-    map.Bool("enabled", enabled, Need::kOptional);
+    if (IsKnown(map, "enabled")) map.Bool("enabled", enabled, Need::kOptional);
   }
   settings.azure = root.Has("azure");
   return document.Finish();

@@ -1,5 +1,7 @@
 #include "lib/node_checks/agent_settings.h"
 
+#include <optional>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
@@ -7,8 +9,10 @@
 namespace spoke::node_checks {
 namespace {
 
-std::string Variable(const std::string& name) {
-  return name == "SPOKE_IPAM_SERVER_SERVICE_HOST" ? "10.0.0.7" : "";
+std::optional<std::string> Variable(const std::string& name) {
+  if (name == "SPOKE_IPAM_SERVER_SERVICE_HOST") return "10.0.0.7";
+  if (name == "MTU") return "1400";
+  return std::nullopt;
 }
 
 TEST(AgentSettings, TheExampleIsRead) {
@@ -24,7 +28,7 @@ TEST(AgentSettings, TheExampleIsRead) {
 TEST(AgentSettings, WhatIsSaidOverridesAndTheRestStays) {
   NodeSettings settings;
   const absl::Status status = TakeAgentSettings(
-      "nic: ens3\nmtu: 1400\nserver: ${SPOKE_IPAM_SERVER_SERVICE_HOST}:7443\n"
+      "nic: ens3\nmtu: ${MTU}\nserver: ${SPOKE_IPAM_SERVER_SERVICE_HOST}:7443\n"
       "state_dir: ${ELSEWHERE}/x\nunknown: {a: 1}\ncni: {bin_dir: /x/bin, new: 1}\n"
       "traffic: {enabled: false}\n",
       "a.yaml", &Variable, settings);
@@ -36,6 +40,20 @@ TEST(AgentSettings, WhatIsSaidOverridesAndTheRestStays) {
   EXPECT_EQ(settings.bin_dir, "/x/bin");
   EXPECT_EQ(settings.conf_dir, "/etc/cni/net.d");
   EXPECT_FALSE(settings.counts || settings.azure);
+}
+
+TEST(AgentSettings, WhatNamesAnUnknownVariableIsPassedOver) {
+  NodeSettings settings;
+  EXPECT_EQ(
+      TakeAgentSettings("nic: ens3\nmtu: ${ELSEWHERE}\nshaping: {enabled: \"${ELSEWHERE}\"}\n",
+                        "a.yaml", &Variable, settings),
+      absl::OkStatus());
+  EXPECT_EQ(settings.nic, "ens3");
+  EXPECT_EQ(settings.mtu, NodeSettings().mtu);
+  EXPECT_EQ(settings.shapes, NodeSettings().shapes);
+  const absl::Status malformed =
+      TakeAgentSettings("nic: ${no-name}\n", "a.yaml", &Variable, settings);
+  EXPECT_THAT(std::string(malformed.message()), testing::HasSubstr("a.yaml:1: nic"));
 }
 
 TEST(AgentSettings, MistakesAreSaidWithTheirLines) {

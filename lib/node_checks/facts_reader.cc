@@ -39,11 +39,6 @@ bool Exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-std::string Trimmed(std::string text) {
-  absl::StripAsciiWhitespace(&text);
-  return text;
-}
-
 // The names in the directory that `wanted` takes, sorted. Errors: kNotFound, kPermissionDenied.
 absl::StatusOr<std::vector<std::string>> NamesIn(
     const std::string& directory, const std::function<bool(const std::string&)>& wanted) {
@@ -176,7 +171,7 @@ void FactsReader::ReadSysctls(NodeFacts& facts) const {
     for (char& c : name) {
       if (c == '/' || c == '.') c = c == '/' ? '.' : '/';
     }
-    facts.sysctls[name] = Trimmed(*value);
+    facts.sysctls[name] = std::string(absl::StripAsciiWhitespace(*value));
   }
   const auto count = facts.sysctls.find("net.netfilter.nf_conntrack_count");
   if (count != facts.sysctls.end()) {

@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
@@ -18,11 +19,6 @@ constexpr size_t kMaxPemBytes = 1U << 20U;
 constexpr size_t kMaxTokenBytes = 64U << 10U;
 // Of what is looked at by people only: the server puts the name in.
 constexpr const char* kRequestName = "spoke-netagent";
-
-std::string Trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
 
 double RandomJitter() {
   std::random_device device;
@@ -109,7 +105,8 @@ absl::StatusOr<bool> Enroller::KeepCertificate() {
   EnrollAsk ask{.csr = "", .node_name = settings_.node_name, .vm_id = settings_.vm_id, .token = ""};
   ASSIGN_OR_RETURN(ask.csr, tls::MakeSigningRequest(key, kRequestName));
   ASSIGN_OR_RETURN(std::string token, os::ReadFile(settings_.token_file, kMaxTokenBytes));
-  ask.token = Trimmed(std::move(token));
+  absl::StripTrailingAsciiWhitespace(&token);
+  ask.token = std::move(token);
   ASSIGN_OR_RETURN(const std::string certificate, edges_.ask(ask));
   // What would not work is not taken: the certificate that is there may do for some days.
   RETURN_IF_ERROR(base::Annotate(CheckIssued(certificate, key), "the server's answer"));

@@ -2,6 +2,7 @@
 // same facts give the same findings, each with a remedy. The first byte says what the rest is.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     default: {
       node_checks::NodeSettings settings;
       (void)node_checks::TakeAgentSettings(
-          text, "a.yaml", [](const std::string& name) { return name; }, settings);
+          text, "a.yaml", [](const std::string& name) { return std::optional(name); }, settings);
       break;
     }
   }

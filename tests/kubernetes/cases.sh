@@ -1,6 +1,15 @@
 # shellcheck shell=bash
-# What a cluster's users and operators expect of its pods' network, a function a case. To be sourced
-# by kubernetes_test.sh; each returns non-zero after saying why.
+# What a cluster's users and operators expect of its pods' network, a function a case. To be sourced;
+# each returns non-zero after saying why.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+readonly ROOT  # Of the sources.
+# shellcheck source=../e2e/lab/lab.sh
+source "$ROOT/tests/e2e/lab/lab.sh"
+# shellcheck source=cluster.sh
+source "$ROOT/tests/kubernetes/cluster.sh"
+# shellcheck source=failures.sh
+source "$ROOT/tests/kubernetes/failures.sh"
 
 readonly SYSTEM=spoke-system
 readonly WEB_PORT=8080
@@ -116,7 +125,7 @@ case_dry_run() {
       { lab_error "the API server refuses $overlay: $said" && return 1; }
   done
   GOPATH=/usr/share/gocode GO111MODULE=off GOFLAGS='' GOPROXY=off GOCACHE=$LAB_DIR/gocache \
-    go run "$HERE/chart/main.go" render "$ROOT/conf/helm/spoke" >"$LAB_DIR/chart.yaml" || return 1
+    go run "$ROOT/tests/kubernetes/chart/main.go" render "$ROOT/conf/helm/spoke" >"$LAB_DIR/chart.yaml" || return 1
   said=$(kube apply --dry-run=server -f "$LAB_DIR/chart.yaml" 2>&1) ||
     { lab_error "the API server refuses the chart: $said" && return 1; }
 }

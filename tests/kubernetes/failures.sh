@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What may happen to a cluster, and its end: a function a case. To be sourced by kubernetes_test.sh.
+# What may happen to a cluster, and its end: a function a case. To be sourced by cases.sh.
 
 # _ping_start POD ADDRESS: 20 pings a second until _ping_lost.
 _ping_start() {
@@ -103,9 +103,12 @@ _no_pods() {
   [[ -z $(kube get pods -o name) ]] && ! lab_pod_traces node1 | grep -v '^process'
 }
 
+# Says what differs. 1: something does; more: it could not be compared.
 _as_before() { diff "$LAB_DIR/before-node1" <(_listing node1); }
 
 case_uninstall() {
+  _as_before >/dev/null
+  [[ $? == 1 ]] || { lab_error "the listing of node1 does not show that we are there" && return 1; }
   kube delete deployment --all >/dev/null && kube delete service web2 --ignore-not-found >/dev/null ||
     return 1
   if ! lab_node_running node2 kubelet 2>/dev/null; then

@@ -6,18 +6,8 @@
 # Kubernetes' programs (scripts/kubernetes.sh). Each case needs those before it; with CASEs, only
 # those are run beside `install`. The last line is the sum: N passed, N failed.
 set -euo pipefail
-HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-readonly HERE
-ROOT=$(cd "$HERE/../.." && pwd)
-readonly ROOT  # Of the sources: for the cases.
-# shellcheck source=../e2e/lab/lab.sh
-source "$HERE/../e2e/lab/lab.sh"
-# shellcheck source=cluster.sh
-source "$HERE/cluster.sh"
 # shellcheck source=cases.sh
-source "$HERE/cases.sh"
-# shellcheck source=failures.sh
-source "$HERE/failures.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
 
 readonly CASES=(manifests install dry_run hundred_pods pod_to_pod service host_port bandwidth egress
   counters rolling_update foreign_network agent_killed server_killed node_killed uninstall)

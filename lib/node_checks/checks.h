@@ -45,6 +45,7 @@ void CheckForwardRules(const NodeFacts& facts, Findings& findings);
 void CheckConfiguration(const NodeFacts& facts, Findings& findings);
 void CheckNetworkConfigs(const NodeFacts& facts, Findings& findings);
 void CheckBinDirectory(const NodeFacts& facts, Findings& findings);
+void CheckChain(const NodeFacts& facts, Findings& findings);
 void CheckPlugin(const NodeFacts& facts, Findings& findings);
 void CheckAgent(const NodeFacts& facts, Findings& findings);
 void CheckStateDirectory(const NodeFacts& facts, Findings& findings);

@@ -40,7 +40,7 @@ void AddOther(const ForeignFile& file, const NetworkConfig& config, bool wins, F
     findings.Add({.severity = Severity::kBlocking,
                   .object = file.path,
                   .what = fmt::format("sorts before Spoke's and runs plugin {} (network {})",
-                                      config.plugin, config.network),
+                                      config.plugin(), config.network),
                   .why = "runtimes take the first file only: pods that start get its network",
                   .remedy = fmt::format("{}; first see that what wrote it does not come back",
                                         PutAside(file.path))});
@@ -69,7 +69,7 @@ const ForeignFile* FindOurs(const NodeFacts& facts) {
   for (const ForeignFile& file : facts.cni_files) {
     if (!file.status.ok()) continue;
     const NetworkConfig config = ReadNetworkConfig(file.name, file.text);
-    if (config.usable && config.plugin == kPluginName) return &file;
+    if (config.usable && config.plugin() == kPluginName) return &file;
   }
   return nullptr;
 }
@@ -108,7 +108,7 @@ void CheckNetworkConfigs(const NodeFacts& facts, Findings& findings) {
   for (const ForeignFile& file : facts.cni_files) {
     const NetworkConfig config =
         file.status.ok() ? ReadNetworkConfig(file.name, file.text) : NetworkConfig();
-    if (config.usable && config.plugin == kPluginName) continue;
+    if (config.usable && config.plugin() == kPluginName) continue;
     const bool wins = ours != nullptr ? file.name < ours->name : IsBeforeOurs(file, settings);
     // The agent writes over what has its name.
     if (file.name == settings.conf_file) continue;
@@ -154,6 +154,36 @@ void CheckBinDirectory(const NodeFacts& facts, Findings& findings) {
         fmt::format("free space: df -h {0}; du -xh {0} | sort -h | tail", Quoted(path)));
   } else if (place.free_files.value_or(kNeededFiles) < kNeededFiles) {
     add("has room for no more files", fmt::format("remove files: df -i {}", Quoted(path)));
+  }
+}
+
+void CheckChain(const NodeFacts& facts, Findings& findings) {
+  const ForeignFile* ours = FindOurs(facts);
+  if (ours == nullptr) return;
+  const NetworkConfig config = ReadNetworkConfig(ours->name, ours->text);
+  for (size_t i = 1; i < config.plugins.size(); ++i) {
+    const std::string& plugin = config.plugins[i];
+    const std::string& wanted = facts.settings.bin_dir;
+    const auto found = facts.cni_programs.find(plugin);
+    const bool elsewhere = found != facts.cni_programs.end();
+    if (elsewhere && found->second == wanted) continue;
+    const std::string copy =
+        elsewhere ? fmt::format("install -m 0755 {} {}", Quoted(found->second + "/" + plugin),
+                                Quoted(wanted + "/"))
+                  : fmt::format(
+                        "put it into {}: Debian's package "
+                        "containernetworking-plugins has the "
+                        "reference ones",
+                        Quoted(wanted));
+    findings.Add(
+        {.severity = elsewhere ? Severity::kWarning : Severity::kBlocking,
+         .object = fmt::format("{}/{}", wanted, plugin),
+         .what = fmt::format("is not there, or cannot be executed, and {} names it", ours->path),
+         .why = elsewhere ? fmt::format("it is in {}: runtimes that do not look there "
+                                        "start no pod",
+                                        found->second)
+                          : "the runtime runs the whole chain for each pod, or starts none",
+         .remedy = fmt::format("{}; or take it out of the chain", copy)});
   }
 }
 

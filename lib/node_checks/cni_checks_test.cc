@@ -1,4 +1,6 @@
 // Spoke's parts in their places, and what else a runtime finds there.
+#include <utility>
+
 #include "lib/node_checks/healthy_node.h"
 
 namespace spoke::node_checks {
@@ -111,6 +113,30 @@ TEST(BinDirectory, FullReadOnlyOrMissingBlocksWhereThereIsNoPlugin) {
     facts.settings.bin_dir.clear();
     EXPECT_EQ(severity_of(facts), "");
   }
+}
+
+TEST(Chain, WhatIsChainedMustBeThere) {
+  NodeFacts facts = HealthyNode();
+  facts.cni_files[0].text = R"({"name": "spoke", "plugins": [{"type": "spoke"}, {"type": "portmap"},
+                                {"type": "tuning"}]})";
+  facts.cni_programs = {{"portmap", "/opt/cni/bin"}, {"tuning", "/opt/cni/bin"}};
+  EXPECT_THAT(FindingsOf(facts, "cni-chain"), IsEmpty());
+  facts.cni_programs.erase("portmap");
+  const auto missing = FindingsOf(facts, "cni-chain");
+  ASSERT_THAT(missing, ElementsAre(Blocking("/opt/cni/bin/portmap")));
+  EXPECT_THAT(missing[0].what, HasSubstr("/etc/cni/net.d/10-spoke.conflist names it"));
+  // Another runtime may look there too.
+  facts.cni_programs["portmap"] = "/usr/lib/cni";
+  const auto elsewhere = FindingsOf(facts, "cni-chain");
+  ASSERT_THAT(elsewhere, ElementsAre(Warning("/opt/cni/bin/portmap")));
+  EXPECT_THAT(elsewhere[0].remedy, HasSubstr("install -m 0755 /usr/lib/cni/portmap /opt/cni/bin/"));
+  for (auto* const directory : {&facts.settings.conf_dir, &facts.settings.bin_dir}) {
+    const std::string before = std::exchange(*directory, "");
+    EXPECT_THAT(FindingsOf(facts, "cni-chain"), IsEmpty());
+    *directory = before;
+  }
+  facts.cni_files.clear();
+  EXPECT_THAT(FindingsOf(facts, "cni-chain"), IsEmpty());
 }
 
 TEST(Plugin, IsThereRunsAndIsTheAgents) {

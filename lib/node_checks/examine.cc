@@ -26,6 +26,7 @@ bool IsShaped(const NodeFacts& facts) { return facts.settings.counts && facts.se
 bool IsInstalled(const NodeFacts& facts) { return facts.settings.stage == Stage::kInstalled; }
 bool HasConfDirectory(const NodeFacts& facts) { return !facts.settings.conf_dir.empty(); }
 bool HasBinDirectory(const NodeFacts& facts) { return !facts.settings.bin_dir.empty(); }
+bool HasChain(const NodeFacts& facts) { return HasConfDirectory(facts) && HasBinDirectory(facts); }
 bool HasPlugin(const NodeFacts& facts) { return IsInstalled(facts) && HasBinDirectory(facts); }
 bool HasServer(const NodeFacts& facts) {
   return !facts.settings.server.empty() && facts.settings.stage != Stage::kAgent;
@@ -56,6 +57,7 @@ constexpr Entry kEntries[] = {
      &HasConfDirectory},
     {"cni-bin-dir", "the directory of plugins can be written", &CheckBinDirectory,
      &HasBinDirectory},
+    {"cni-chain", "the plugins behind Spoke's are there", &CheckChain, &HasChain},
     {"cni-plugin", "the plugin is in its place", &CheckPlugin, &HasPlugin},
     {"agent", "the agent answers", &CheckAgent, &IsInstalled},
     {"state-dir", "the agent's memory ends with the boot", &CheckStateDirectory},

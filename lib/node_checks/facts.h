@@ -2,6 +2,7 @@
 // reads them, examine.h judges them. Pure.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -117,6 +118,9 @@ struct NodeFacts {
   absl::Status cni_status;             // Not OK: the directory could not be read.
   std::vector<ForeignFile> cni_files;  // Of conf_dir that runtimes load, sorted by name.
   PlaceFacts bin_dir;
+  // What may be executed there, and in the other directories that runtimes look into
+  // (kPluginPaths), with the first of them that has it.
+  std::map<std::string, std::string> cni_programs;
   PluginFacts plugin;
   PlaceFacts state_dir;
   absl::Status agent;   // Whether it answers at its socket.
@@ -131,6 +135,9 @@ struct NodeFacts {
 
 // The shortest path of Spoke's plugin there.
 inline constexpr const char* kPluginName = "spoke";
+// Where runtimes and distributions have plugins: containerd's default, Debian's, and Fedora's.
+inline constexpr std::array<const char*, 3> kPluginPaths = {"/opt/cni/bin", "/usr/lib/cni",
+                                                            "/usr/libexec/cni"};
 // Host ends of pods' links begin so.
 inline constexpr const char* kPodLinkPrefix = "spk";
 

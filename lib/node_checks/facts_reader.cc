@@ -219,10 +219,28 @@ void FactsReader::ReadNetworkConfigs(NodeFacts& facts) const {
   }
 }
 
+void FactsReader::ReadPrograms(NodeFacts& facts) const {
+  std::vector<std::string> directories = {settings_.bin_dir};
+  directories.insert(directories.end(), kPluginPaths.begin(), kPluginPaths.end());
+  for (const std::string& directory : directories) {
+    const std::string rooted = Rooted(directory);
+    const auto names = NamesIn(rooted, [&](const std::string& name) {
+      const std::string path = fmt::format("{}/{}", rooted, name);
+      std::error_code ignored;
+      // Where the node's root is not ours, its links lead elsewhere for us.
+      const bool unseen = view_.root != "/" && fs::is_symlink(path, ignored);
+      return unseen || ::access(path.c_str(), X_OK) == 0;
+    });
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) facts.cni_programs.emplace(name, directory);
+  }
+}
+
 void FactsReader::ReadCni(NodeFacts& facts) const {
   if (!settings_.conf_dir.empty()) ReadNetworkConfigs(facts);
   if (settings_.bin_dir.empty()) return;
   facts.bin_dir = ReadPlace(settings_.bin_dir);
+  ReadPrograms(facts);
   const std::string plugin = Rooted(settings_.bin_dir + "/" + kPluginName);
   facts.plugin.exists = Exists(plugin);
   if (!facts.plugin.exists) return;

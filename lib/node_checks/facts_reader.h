@@ -43,6 +43,7 @@ class FactsReader {
   std::string Rooted(const std::string& path) const;
   void ReadSysctls(NodeFacts& facts) const;
   void ReadNetworkConfigs(NodeFacts& facts) const;
+  void ReadPrograms(NodeFacts& facts) const;
   void ReadCni(NodeFacts& facts) const;
   void ReadSystemd(NodeFacts& facts) const;
   PlaceFacts ReadPlace(const std::string& path) const;

@@ -107,6 +107,20 @@ TEST_F(FactsReaderTest, ThePluginIsComparedWithTheAgents) {
   EXPECT_FALSE(facts.bin_dir.exists);
 }
 
+TEST_F(FactsReaderTest, ProgramsAreThoseThatRunWithTheFirstDirectoryThatHasThem) {
+  for (const char* path : {"opt/cni/bin/portmap", "usr/lib/cni/portmap", "usr/lib/cni/tuning"}) {
+    Put(path, "x");
+    ASSERT_EQ(::chmod(root_.File(path).c_str(), 0755), 0);
+  }
+  Put("opt/cni/bin/README", "x");
+  // To where only the node's own root leads.
+  std::filesystem::create_symlink("/usr/bin/elsewhere", root_.File("opt/cni/bin/linked"));
+  EXPECT_EQ(Read().cni_programs, (std::map<std::string, std::string>{{"portmap", "/opt/cni/bin"},
+                                                                     {"linked", "/opt/cni/bin"},
+                                                                     {"tuning", "/usr/lib/cni"}}));
+  EXPECT_THAT(Read({.bin_dir = ""}).cni_programs, testing::IsEmpty());
+}
+
 // Of the node's first process, whose view is the node's and not a container's.
 TEST_F(FactsReaderTest, MountsAreTheNodesOwn) {
   Put("proc/1/mountinfo",

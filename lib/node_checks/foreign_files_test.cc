@@ -23,7 +23,7 @@ TEST(NetworkConfigName, IsOneThatRuntimesLoad) {
 TEST(NetworkConfig, ListAndSinglePluginAreToldByTheName) {
   const char* const list = R"({"name": "n", "plugins": [{"type": "a"}, {"type": "b"}]})";
   EXPECT_TRUE(ReadNetworkConfig("x.conflist", list).usable);
-  EXPECT_EQ(ReadNetworkConfig("x.conflist", list).plugin, "a");
+  EXPECT_THAT(ReadNetworkConfig("x.conflist", list).plugins, ElementsAre("a", "b"));
   EXPECT_FALSE(ReadNetworkConfig("x.conf", list).usable);
   EXPECT_TRUE(ReadNetworkConfig("x.json", R"({"type": "bridge"})").usable);
 }

@@ -36,8 +36,8 @@ NetworkConfig ReadNetworkConfig(std::string_view name, std::string_view text) {
   if (!value.is_object()) return Unusable(config, "is not a JSON object");
   config.network = TextOf(value, "name");
   if (!EndsIn(name, kList)) {
-    config.plugin = TextOf(value, "type");
-    if (config.plugin.empty()) return Unusable(config, "names no \"type\"");
+    config.plugins = {TextOf(value, "type")};
+    if (config.plugin().empty()) return Unusable(config, "names no \"type\"");
     config.usable = true;
     return config;
   }
@@ -46,9 +46,9 @@ NetworkConfig ReadNetworkConfig(std::string_view name, std::string_view text) {
     return Unusable(config, "has no \"plugins\"");
   }
   for (const Json& plugin : *plugins) {
-    const std::string type = plugin.is_object() ? TextOf(plugin, "type") : "";
+    std::string type = plugin.is_object() ? TextOf(plugin, "type") : "";
     if (type.empty()) return Unusable(config, "has a plugin without \"type\"");
-    if (config.plugin.empty()) config.plugin = type;
+    config.plugins.push_back(std::move(type));
   }
   if (config.network.empty()) return Unusable(config, "has no \"name\"");
   config.usable = true;

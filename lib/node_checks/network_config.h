@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace spoke::node_checks {
 
@@ -12,10 +13,13 @@ namespace spoke::node_checks {
 bool IsNetworkConfigName(std::string_view name);
 
 struct NetworkConfig {
-  bool usable = false;  // A runtime takes it.
-  std::string problem;  // Why not.
-  std::string network;  // Its "name".
-  std::string plugin;   // The type of its first plugin: "bridge".
+  bool usable = false;               // A runtime takes it.
+  std::string problem;               // Why not.
+  std::string network;               // Its "name".
+  std::vector<std::string> plugins;  // Their types, in the order of the chain: "bridge".
+
+  // The first one's, which makes the interface; empty when there is none.
+  std::string plugin() const { return plugins.empty() ? "" : plugins.front(); }
 };
 
 // `name`, the file's, decides: a .conflist has a list "plugins", the others are one plugin.

@@ -49,4 +49,16 @@ printf 'netagent: [\n' >"$scratch/broken.yaml"
 if "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/broken.yaml" >/dev/null 2>&1; then
   fail "values that are no YAML are taken"
 fi
+
+version=$(sed -n 's/^project(spoke VERSION \([0-9.]*\) .*/\1/p' "$root/CMakeLists.txt")
+[[ -n $version ]] || fail "CMakeLists.txt names no version"
+found=$(grep -rEoh '(newTag|^version|^appVersion): .*' "$root/conf/kubernetes" "$root/conf/helm/spoke/Chart.yaml")
+(($(wc -l <<<"$found") >= 5)) || fail "the versions that conf names are fewer than there were: $found"
+if grep -v ": $version\$" <<<"$found"; then fail "conf names other versions than CMakeLists.txt's $version"; fi
+
+# The agent's configuration on Azure is the base's and one thing more.
+without_comments() { grep -v '^#' "$1" | grep .; }
+[[ $(without_comments "$root/conf/kubernetes/azure/netagent.yaml") == \
+  "$(without_comments "$root/conf/kubernetes/base/config/netagent.yaml")"$'\nazure: {}' ]] ||
+  fail "conf/kubernetes/azure/netagent.yaml is not the base's configuration with azure: {}"
 printf 'chart_test.sh: the chart and the base agree\n'

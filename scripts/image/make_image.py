@@ -1,33 +1,21 @@
 """Writes the image as an OCI layout in a tar file; scripts/image.sh is how it is run."""
 
 import argparse
-import gzip
-import hashlib
 import io
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 
 from image_files import ROOT, Failure, collect
+from oci_layout import add, write_image
 
 REPOSITORY = "docker.io/library/spoke"
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 MAX_MIB = 60
 MEBIBYTE = 1 << 20
-
-
-def digest(data):
-    return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
-def to_json(value):
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def image_time():
@@ -50,16 +38,6 @@ def read_version(bin_folder):
     return match.group(1)
 
 
-def add(archive, name, data=b"", **fields):
-    """Adds a member that belongs to root; `fields` are those of tarfile.TarInfo."""
-    member = tarfile.TarInfo(name)
-    member.size = len(data)
-    member.mode = 0o644
-    for field, value in fields.items():
-        setattr(member, field, value)
-    archive.addfile(member, io.BytesIO(data))
-
-
 def make_layer(entries, when):
     """A tar of the entries in order of their names: a folder comes before what is in it."""
     buffer = io.BytesIO()
@@ -75,19 +53,9 @@ def make_layer(entries, when):
     return buffer.getvalue()
 
 
-def descriptor(kind, data):
-    return {
-        "mediaType": f"application/vnd.oci.image.{kind}",
-        "digest": digest(data),
-        "size": len(data),
-    }
-
-
-def make_config(layer, version, when):
+def describe(version, when):
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
-    return to_json({
-        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
-        "os": "linux",
+    return {
         "created": created,
         "config": {
             "Env": ["PATH=/usr/bin:/usr/sbin"],
@@ -97,29 +65,7 @@ def make_config(layer, version, when):
                        "org.opencontainers.image.version": version},
         },
         "history": [{"created": created, "created_by": "scripts/image.sh"}],
-        "rootfs": {"type": "layers", "diff_ids": [digest(layer)]},
-    })
-
-
-def write_layout(out, blobs, entry, when):
-    """All or nothing: an image that is only half there would be imported by somebody."""
-    index = to_json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
-                     "manifests": [entry]})
-    members = {"oci-layout": to_json({"imageLayoutVersion": "1.0.0"}), "index.json": index}
-    members.update(("blobs/" + digest(blob).replace(":", "/"), blob) for blob in blobs)
-    folder = os.path.dirname(out) or "."
-    os.makedirs(folder, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".image.", delete=False) as file:
-        try:
-            with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive:
-                for name, data in sorted(members.items()):
-                    add(archive, name, data, mtime=when)
-            os.fchmod(file.fileno(), 0o644)
-            file.close()
-            os.rename(file.name, out)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    }
 
 
 def make(bin_folder, out, simulator):
@@ -135,23 +81,9 @@ def make(bin_folder, out, simulator):
         names = ", ".join(f"{path} {size / MEBIBYTE:.1f}" for size, path in largest[:5])
         raise Failure(f"{unpacked / MEBIBYTE:.1f} MiB unpacked, and {MAX_MIB} is the limit; the largest "
                       f"files, in MiB: {names}")
-    layer = make_layer(entries, when)
-    packed = gzip.compress(layer, compresslevel=6, mtime=0)
-    config = make_config(layer, version, when)
-    manifest = to_json({
-        "schemaVersion": 2,
-        "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": descriptor("config.v1+json", config),
-        "layers": [descriptor("layer.v1.tar+gzip", packed)],
-    })
-    entry = descriptor("manifest.v1+json", manifest)
-    entry["platform"] = {"architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
-                         "os": "linux"}
     name = f"{repository}:{version}"
-    entry["annotations"] = {"io.containerd.image.name": name,
-                            "org.opencontainers.image.ref.name": version}
-    write_layout(out, (packed, config, manifest), entry, when)
-    return {"name": name, "digest": digest(manifest), "file": out, "files": len(entries),
+    digest = write_image(out, name, make_layer(entries, when), describe(version, when), when)
+    return {"name": name, "digest": digest, "file": out, "files": len(entries),
             "file_bytes": os.path.getsize(out), "unpacked_bytes": unpacked}
 
 

@@ -7,16 +7,17 @@ OUT.tar is an OCI image layout with one layer, for `ctr images import`. It runs 
 given no command, so it serves as a sandbox image too. The same busybox gives the same bytes.
 """
 
-import hashlib
 import io
-import json
-import platform
+import os
 import subprocess
 import sys
 import tarfile
 
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+sys.path.insert(0, os.path.join(ROOT, "scripts/image"))
+from oci_layout import add, write_image  # noqa: E402
+
 BUSYBOX = "/bin/busybox"
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 # The shell waits in the foreground for nothing, so it can take the signal that ends a sandbox: as
 # pid 1 it would not die of one that it does not handle.
@@ -31,24 +32,6 @@ FILES = {
     # A static glibc loads name service modules at run time, and crashes where there are none.
     "etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
 }
-
-
-def digest(data):
-    return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
-def to_json(value):
-    return json.dumps(value, sort_keys=True).encode()
-
-
-def add(archive, name, data=b"", **fields):
-    """Adds a member with no time and no owner but root, so that the bytes never differ."""
-    member = tarfile.TarInfo(name)
-    member.size = len(data)
-    member.mode = 0o644
-    for field, value in fields.items():
-        setattr(member, field, value)
-    archive.addfile(member, io.BytesIO(data))
 
 
 def read_busybox():
@@ -77,54 +60,13 @@ def make_layer():
     return buffer.getvalue()
 
 
-def descriptor(kind, data):
-    return {
-        "mediaType": f"application/vnd.oci.image.{kind}",
-        "digest": digest(data),
-        "size": len(data),
-    }
-
-
-def make_blobs(reference):
-    """The image's blobs, and the index that leads to them."""
-    layer = make_layer()
-    architecture = ARCHITECTURES.get(platform.machine(), platform.machine())
-    config = to_json(
-        {
-            "architecture": architecture,
-            "os": "linux",
-            "config": {"Env": ["PATH=/bin"], "Entrypoint": ["/pause"], "WorkingDir": "/"},
-            "rootfs": {"type": "layers", "diff_ids": [digest(layer)]},
-        }
-    )
-    manifest = to_json(
-        {
-            "schemaVersion": 2,
-            "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": descriptor("config.v1+json", config),
-            "layers": [descriptor("layer.v1.tar", layer)],
-        }
-    )
-    entry = descriptor("manifest.v1+json", manifest)
-    entry["platform"] = {"architecture": architecture, "os": "linux"}
-    entry["annotations"] = {
-        "io.containerd.image.name": reference,
-        "org.opencontainers.image.ref.name": reference.rsplit(":", 1)[-1],
-    }
-    return (layer, config, manifest), to_json({"schemaVersion": 2, "manifests": [entry]})
-
-
 def main():
     if len(sys.argv) != 3:
         print(__doc__, file=sys.stderr)
         sys.exit(2)
     out, reference = sys.argv[1:]
-    blobs, index = make_blobs(reference)
-    with tarfile.open(out, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        add(archive, "oci-layout", to_json({"imageLayoutVersion": "1.0.0"}))
-        add(archive, "index.json", index)
-        for blob in blobs:
-            add(archive, "blobs/" + digest(blob).replace(":", "/"), blob)
+    config = {"Env": ["PATH=/bin"], "Entrypoint": ["/pause"], "WorkingDir": "/"}
+    write_image(out, reference, make_layer(), {"config": config})
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "fmt/core.h"
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 #include "lib/http/curl_transport.h"
 #include "lib/os/file.h"
@@ -17,8 +17,8 @@ constexpr size_t kMaxTokenBytes = 64U << 10U;
 
 // What a Status object (meta/v1) says; empty when it is none.
 std::string MessageOfAnswer(const http::Response& response) {
-  const auto json = azure::ParseJsonObject(response.body);
-  return json.ok() ? azure::Excerpt(azure::StringMember(*json, "message")) : "";
+  const auto json = ParseJsonObject(response.body);
+  return json.ok() ? Excerpt(StringMember(*json, "message")) : "";
 }
 
 absl::StatusCode CodeOf(int status) {

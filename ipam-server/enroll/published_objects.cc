@@ -5,7 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "fmt/core.h"
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -36,19 +36,19 @@ absl::StatusOr<bool> Put(const KubernetesApi& api, const ClusterObject& object) 
   ASSIGN_OR_RETURN(const http::Response found, api.Call("GET", path));
   if (found.status == 404) {
     ASSIGN_OR_RETURN(const http::Response made,
-                     api.Call("POST", object.path, azure::PrintJson(object.wanted)));
+                     api.Call("POST", object.path, PrintJson(object.wanted)));
     RETURN_IF_ERROR(StatusOfAnswer(made, "create " + object.name));
     return true;
   }
   RETURN_IF_ERROR(StatusOfAnswer(found, "read " + object.name));
-  auto present = azure::ParseJsonObject(found.body);
+  auto present = ParseJsonObject(found.body);
   // Not with the text, which may hold a key.
   if (!present.ok()) return absl::InternalError("read " + object.name + ": no JSON object");
-  const json* data = azure::FindMember(*present, "data");
+  const json* data = FindMember(*present, "data");
   if (data != nullptr && *data == object.wanted["data"]) return false;
   // With its resourceVersion, so that nobody's change in between is lost.
   (*present)["data"] = object.wanted["data"];
-  ASSIGN_OR_RETURN(const http::Response put, api.Call("PUT", path, azure::PrintJson(*present)));
+  ASSIGN_OR_RETURN(const http::Response put, api.Call("PUT", path, PrintJson(*present)));
   RETURN_IF_ERROR(StatusOfAnswer(put, "replace " + object.name));
   return true;
 }

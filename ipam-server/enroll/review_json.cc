@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fmt/core.h"
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -23,9 +23,9 @@ absl::Status Strange(std::string_view where, std::string_view what) {
 }
 
 absl::StatusOr<json> ParseKind(std::string_view text, std::string_view kind) {
-  auto parsed = azure::ParseJsonObject(text);
+  auto parsed = ParseJsonObject(text);
   if (!parsed.ok()) return Strange(kind, "the API server's answer is no JSON object");
-  if (azure::StringMember(*parsed, "kind") != kind) {
+  if (StringMember(*parsed, "kind") != kind) {
     return Strange(kind, "the API server's answer is of another kind");
   }
   return parsed;
@@ -33,14 +33,14 @@ absl::StatusOr<json> ParseKind(std::string_view text, std::string_view kind) {
 
 // An object that must be there.
 absl::StatusOr<const json*> ObjectIn(const json& object, const char* name) {
-  const json* member = azure::FindMember(object, name);
+  const json* member = FindMember(object, name);
   if (member == nullptr || !member->is_object()) return Strange(name, "missing, or no object");
   return member;
 }
 
 // A text; empty where there is none.
 absl::StatusOr<std::string> TextIn(const json& object, const char* name) {
-  const json* member = azure::FindMember(object, name);
+  const json* member = FindMember(object, name);
   if (member == nullptr) return "";
   if (!member->is_string()) return Strange(name, "no text");
   const auto& text = member->get_ref<const std::string&>();
@@ -50,7 +50,7 @@ absl::StatusOr<std::string> TextIn(const json& object, const char* name) {
 
 absl::StatusOr<std::vector<std::string>> TextsIn(const json& object, const char* name) {
   std::vector<std::string> texts;
-  const json* member = azure::FindMember(object, name);
+  const json* member = FindMember(object, name);
   if (member == nullptr) return texts;
   if (!member->is_array() || member->size() > kMaxItems) {
     return Strange(name, "no list, or too long");
@@ -73,7 +73,7 @@ absl::StatusOr<std::string> OnlyTextIn(const json& object, const char* name) {
 absl::Status TakeUser(const json& status, TokenFacts& out) {
   ASSIGN_OR_RETURN(const json* user, ObjectIn(status, "user"));
   ASSIGN_OR_RETURN(out.user, TextIn(*user, "username"));
-  if (azure::FindMember(*user, "extra") == nullptr) return absl::OkStatus();
+  if (FindMember(*user, "extra") == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(const json* extra, ObjectIn(*user, "extra"));
   ASSIGN_OR_RETURN(out.pod_name, OnlyTextIn(*extra, kPodName));
   ASSIGN_OR_RETURN(out.pod_uid, OnlyTextIn(*extra, kPodUid));
@@ -83,21 +83,21 @@ absl::Status TakeUser(const json& status, TokenFacts& out) {
 }  // namespace
 
 std::string TokenReviewRequest(std::string_view token, std::string_view audience) {
-  return azure::PrintJson({{"apiVersion", "authentication.k8s.io/v1"},
-                           {"kind", "TokenReview"},
-                           {"spec", {{"token", token}, {"audiences", {audience}}}}});
+  return PrintJson({{"apiVersion", "authentication.k8s.io/v1"},
+                    {"kind", "TokenReview"},
+                    {"spec", {{"token", token}, {"audiences", {audience}}}}});
 }
 
 absl::StatusOr<TokenFacts> ParseTokenReview(std::string_view text) {
   ASSIGN_OR_RETURN(const json review, ParseKind(text, "TokenReview"));
   ASSIGN_OR_RETURN(const json* status, ObjectIn(review, "status"));
   TokenFacts out;
-  if (const json* good = azure::FindMember(*status, "authenticated"); good != nullptr) {
+  if (const json* good = FindMember(*status, "authenticated"); good != nullptr) {
     if (!good->is_boolean()) return Strange("authenticated", "neither true nor false");
     out.authenticated = good->get<bool>();
   }
   ASSIGN_OR_RETURN(const std::string error, TextIn(*status, "error"));
-  out.error = azure::Excerpt(error);
+  out.error = Excerpt(error);
   if (!out.authenticated) return out;
   ASSIGN_OR_RETURN(out.audiences, TextsIn(*status, "audiences"));
   RETURN_IF_ERROR(TakeUser(*status, out));

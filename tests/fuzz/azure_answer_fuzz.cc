@@ -11,12 +11,12 @@
 #include "ipam-server/cloud/azure/arm_error.h"
 #include "ipam-server/cloud/azure/arm_id.h"
 #include "ipam-server/cloud/azure/instance_model.h"
-#include "ipam-server/cloud/azure/json_text.h"
 #include "ipam-server/cloud/azure/list_page.h"
 #include "ipam-server/cloud/azure/nic_resource.h"
 #include "ipam-server/cloud/azure/operation.h"
 #include "ipam-server/cloud/azure/throttle_headers.h"
 #include "ipam-server/cloud/azure/token_request.h"
+#include "ipam-server/json/json_text.h"
 #include "lib/base/check.h"
 
 namespace spoke::ipam::azure {

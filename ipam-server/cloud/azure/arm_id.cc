@@ -8,7 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 
 namespace spoke::ipam::azure {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam::azure {

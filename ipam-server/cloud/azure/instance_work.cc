@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "ipam-server/cloud/azure/json_text.h"
 #include "ipam-server/cloud/azure/list_page.h"
 #include "ipam-server/cloud/azure/scale_set.h"
+#include "ipam-server/json/json_text.h"
 #include "lib/base/backoff.h"
 #include "lib/base/check.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "ipam-server/cloud/azure/arm_id.h"
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 #include "lib/http/retry_after.h"
 

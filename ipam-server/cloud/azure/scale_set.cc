@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam::azure {

@@ -6,9 +6,9 @@
 
 #include "fmt/format.h"
 #include "ipam-server/cloud/azure/instance_work.h"
-#include "ipam-server/cloud/azure/json_text.h"
 #include "ipam-server/cloud/azure/list_page.h"
 #include "ipam-server/cloud/azure/scale_set.h"
+#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam::azure {

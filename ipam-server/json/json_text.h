@@ -1,5 +1,5 @@
-// JSON as ARM sends it: parsed within limits, and read without an exception or a surprise when a
-// field is missing or of another type. Pure.
+// JSON that others send (ARM, Kubernetes' API server): parsed within limits, and read without an
+// exception or a surprise when a field is missing or of another type. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,10 @@
 
 #include "absl/status/statusor.h"
 
-namespace spoke::ipam::azure {
+namespace spoke::ipam {
 
-// What ARM sends is ten levels deep; nlohmann::json prints by recursion, so depth must be bounded.
+// What either sends is ten levels deep; nlohmann::json prints by recursion, so depth must be
+// bounded.
 inline constexpr size_t kMaxJsonDepth = 64;
 // ARM itself refuses to pass on responses of more than some megabytes.
 inline constexpr size_t kMaxJsonBytes = size_t{64} << 20U;
@@ -28,7 +29,7 @@ absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text);
 std::string PrintJson(const nlohmann::json& value);
 
 // The member of that name; nullptr when `object` is no object, has none, or has null there, which
-// ARM treats alike. Valid as long as `object` is not changed.
+// both treat alike. Valid as long as `object` is not changed.
 const nlohmann::json* FindMember(const nlohmann::json& object, std::string_view name);
 
 // As above, for members of one type; one of another type is as good as none.
@@ -40,4 +41,4 @@ std::optional<int> IntMember(const nlohmann::json& object, std::string_view name
 // `text` up to some length, without control characters, for an error or a log line.
 std::string Excerpt(std::string_view text);
 
-}  // namespace spoke::ipam::azure
+}  // namespace spoke::ipam

@@ -1,10 +1,10 @@
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 
 #include <string>
 
 #include "gtest/gtest.h"
 
-namespace spoke::ipam::azure {
+namespace spoke::ipam {
 namespace {
 
 using nlohmann::json;
@@ -47,4 +47,4 @@ TEST(Excerpt, IsOneBoundedLine) {
 }
 
 }  // namespace
-}  // namespace spoke::ipam::azure
+}  // namespace spoke::ipam

@@ -1,11 +1,11 @@
-#include "ipam-server/cloud/azure/json_text.h"
+#include "ipam-server/json/json_text.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>
 
-namespace spoke::ipam::azure {
+namespace spoke::ipam {
 namespace {
 
 using nlohmann::json;
@@ -104,4 +104,4 @@ std::string Excerpt(std::string_view text) {
   return excerpt;
 }
 
-}  // namespace spoke::ipam::azure
+}  // namespace spoke::ipam

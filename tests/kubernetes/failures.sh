@@ -58,6 +58,32 @@ case_foreign_network() {
   lab_wait 120 "the agent to be ready again" "$(lab_node_log node2 kubelet)" _agent_ready node2
 }
 
+_some_agent_told() { _agent_told node1 "$1" || _agent_told node2 "$1"; }
+
+_one_updated_one_ready() {
+  kube -n "$SYSTEM" get daemonset spoke-netagent -o json | jq -e '.status |
+    {updatedNumberScheduled, numberReady} == {updatedNumberScheduled: 1, numberReady: 1}'
+}
+
+# An address that nobody has: the first agent that gets it is not ready and says why, so the others keep
+# what works. No pod that runs notices.
+case_wrong_server() {
+  local right=$LAB_DIR/overlay/netagent.yaml from
+  from=$(_pod web1)
+  _ping_start "$from" "$(_pod web2 3)" || return 1
+  cp "$right" "$LAB_DIR/netagent-right.yaml" || return 1
+  sed -i 's|^server: .*|server: 10.20.9.9:7443|' "$right" || return 1
+  kube apply -k "$LAB_DIR/overlay" || return 1
+  lab_wait 120 "an agent's readiness to name the wrong address" "$(lab_node_log node1 kubelet)" \
+    _some_agent_told 10.20.9.9:7443 || return 1
+  lab_wait 30 "one agent to be updated, and the other to be ready" "" _one_updated_one_ready || return 1
+  _deployed afterwrong 2 node1 && _deployed afterwrong2 2 node2 || return 1
+  cp "$LAB_DIR/netagent-right.yaml" "$right" || return 1
+  kube apply -k "$LAB_DIR/overlay" || return 1
+  kube -n "$SYSTEM" rollout status daemonset/spoke-netagent --timeout=120s || return 1
+  _ping_lost "$from"
+}
+
 # _kill NODE PROGRAM: kills its one process there, as the kernel does when memory is short. PROGRAM as
 # the kernel has it: 15 bytes.
 _kill() {

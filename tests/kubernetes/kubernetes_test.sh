@@ -10,7 +10,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
 
 readonly CASES=(manifests install dry_run hundred_pods pod_to_pod service host_port bandwidth egress
-  counters rolling_update foreign_network agent_killed server_killed node_killed uninstall)
+  counters rolling_update foreign_network wrong_server agent_killed server_killed node_killed uninstall)
 passed=0
 failed=()
 

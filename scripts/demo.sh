@@ -9,10 +9,10 @@ usage: scripts/demo.sh [--cloud azure|static]
 
 Builds Spoke, then shows it at work: the server has a simulated Azure put addresses of the network on
 the NICs of two scale-set instances, pods get them through CNI, and reach each other untranslated.
-With --cloud static there is no cloud API: the network delivers addresses to the node we say.
- Everything runs in namespaces of its own: the
-network, files and settings of this machine stay as they are. Needs root. Takes less than a minute,
-once Spoke is built.
+With --cloud static there is no cloud API: the network delivers addresses to the node we say. Then a
+budget bounds what all nodes together download from a host outside.
+Everything runs in namespaces of its own: the network, files and settings of this machine stay as
+they are. Needs root. Takes about a minute, once Spoke is built.
 
 Environment:
   SPOKE_BIN=DIR  use the programs in DIR instead of building them
@@ -52,6 +52,7 @@ main() {
     LAB_STEPS=15
     lab_use_azure
   fi
+  lab_use_internet
   step_network
   step_certificates
   if [[ $cloud == azure ]]; then step_cloud; fi

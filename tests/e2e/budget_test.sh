@@ -50,6 +50,7 @@ _no_queues() {
 }
 
 lab_for_test "${1:-}"
+lab_use_internet
 lab_cluster_up
 step_pods
 step_dataset_host

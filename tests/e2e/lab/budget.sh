@@ -1,18 +1,12 @@
 # shellcheck shell=bash
 # A dataset host outside of the cluster, and a budget that all nodes share: what scripts/demo.sh shows
-# and the e2e test proves. Part of lab.sh; each step needs those before it.
+# and the e2e test proves. Part of lab.sh; each step needs those before it, and
+# lab_use_internet.
 
 readonly LAB_DATASET_PORT=8080
 readonly LAB_POD_PORT=8000
 readonly LAB_BUDGET_MBIT=80
 readonly LAB_BUDGET=datasets
-
-# Everything of the lab's subnet but the control machine and its seven neighbours, which no pod gets.
-_lab_cluster_blocks() {
-  printf '10.20.0.0/29, 10.20.0.16/28, 10.20.0.32/27, 10.20.0.64/26, 10.20.0.128/25, 10.20.1.0/24, '
-  printf '10.20.2.0/23, 10.20.4.0/22, 10.20.8.0/21, 10.20.16.0/20, 10.20.32.0/19, 10.20.64.0/18, '
-  printf '10.20.128.0/17'
-}
 
 # _lab_budget_objects MODE
 _lab_budget_objects() {
@@ -20,7 +14,7 @@ _lab_budget_objects() {
 apiVersion: spoke/v1
 kind: ClusterNetwork
 metadata: {name: main}
-spec: {cluster: [$(_lab_cluster_blocks)]}
+spec: {cluster: [10.20.0.0/$LAB_SUBNET_LENGTH]}
 ---
 apiVersion: spoke/v1
 kind: Team
@@ -30,7 +24,7 @@ spec: {namespaces: [$LAB_POD_NAMESPACE]}
 apiVersion: spoke/v1
 kind: DestinationGroup
 metadata: {name: $LAB_BUDGET}
-spec: {cidrs: [${LAB_ADDRESSES[$LAB_CONTROL]}/32]}
+spec: {cidrs: [${LAB_ADDRESSES[$LAB_INTERNET]}/32]}
 ---
 apiVersion: spoke/v1
 kind: BandwidthBudget
@@ -72,7 +66,7 @@ lab_budget_cluster_rate() {
 
 # Downloads that go on, on both nodes, until lab_budget_downloads_stop.
 lab_budget_downloads_start() {
-  local url=http://${LAB_ADDRESSES[$LAB_CONTROL]}:$LAB_DATASET_PORT/dataset pair node pod
+  local url=http://${LAB_ADDRESSES[$LAB_INTERNET]}:$LAB_DATASET_PORT/dataset pair node pod
   _lab_downloads=()
   for pair in 'node1 web-2' 'node1 web-3' 'node2 api-2'; do
     read -r node pod <<<"$pair"
@@ -101,10 +95,10 @@ _lab_usage_is() {
 
 step_dataset_host() {
   lab_step "Start a dataset host outside of the cluster; three pods on two nodes download from it"
-  lab_node_exec "$LAB_CONTROL" mkdir -p /run/datasets || return 1
-  lab_node_exec "$LAB_CONTROL" truncate -s 4G /run/datasets/dataset || return 1
-  lab_node_spawn "$LAB_CONTROL" dataset-host busybox httpd -f -h /run/datasets \
-    -p "${LAB_ADDRESSES[$LAB_CONTROL]}:$LAB_DATASET_PORT" || return 1
+  lab_node_exec "$LAB_INTERNET" mkdir -p /run/datasets || return 1
+  lab_node_exec "$LAB_INTERNET" truncate -s 4G /run/datasets/dataset || return 1
+  lab_node_spawn "$LAB_INTERNET" dataset-host busybox httpd -f -h /run/datasets \
+    -p "${LAB_ADDRESSES[$LAB_INTERNET]}:$LAB_DATASET_PORT" || return 1
   lab_pod_exec node1 web-1 sh -c "mkdir -p /tmp/www && truncate -s 256M /tmp/www/training &&
     httpd -p $LAB_POD_PORT -h /tmp/www" || return 1
   lab_budget_apply Shadow || return 1

@@ -5,7 +5,9 @@
 readonly LAB_CONTROL=control
 LAB_NODES=(node1 node2)
 readonly LAB_NODES
-declare -A LAB_ADDRESSES=([node1]=10.20.0.4 [node2]=10.20.0.5 [control]=10.20.0.10)
+readonly LAB_INTERNET=internet  # A host outside of the virtual network: see lab_use_internet.
+declare -A LAB_ADDRESSES=([node1]=10.20.0.4 [node2]=10.20.0.5 [control]=10.20.0.10
+  [internet]=198.51.100.10)
 readonly LAB_ADDRESSES
 readonly LAB_SUBNET_LENGTH=16
 readonly LAB_SERVER_NAME=spoke-ipam-server
@@ -19,13 +21,14 @@ LAB_POOL='{name: default, cidr: 10.20.64.0/24}'
 LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
 LAB_COOLDOWN=2s
 LAB_AGENT_EXTRA=     # More lines of the agent's configuration.
+LAB_MACHINES=("$LAB_CONTROL" "${LAB_NODES[@]}")
 LAB_AGENT_IDENTITY=  # Lines of the agent's configuration; empty: a VM id made from the node's name.
 
 # lab_cluster_network: the machines, plugged into the fabric, which then forwards.
 lab_cluster_network() {
   local machine
   lab_fabric_up || return 1
-  for machine in "$LAB_CONTROL" "${LAB_NODES[@]}"; do
+  for machine in "${LAB_MACHINES[@]}"; do
     lab_node_up "$machine" || return 1
     lab_nic_add "$machine" "$(lab_mac "$machine")" "${LAB_ADDRESSES[$machine]}/$LAB_SUBNET_LENGTH" ||
       return 1
@@ -33,6 +36,9 @@ lab_cluster_network() {
   mkdir -p "$LAB_DIR/cloud"
   lab_fabric_start "$(lab_attachments)"
 }
+
+# lab_use_internet: there is a host of the Internet too. Before the first step.
+lab_use_internet() { LAB_MACHINES+=("$LAB_INTERNET"); }
 
 # lab_attachments: the file in which the server tells the fabric what is attached where.
 lab_attachments() { printf '%s/cloud/attachments' "$LAB_DIR"; }

@@ -50,11 +50,11 @@ readonly LAB_SCENARIO_PODS=('node1 web-1' 'node1 web-2' 'node1 web-3' 'node2 api
   'node2 api-3')
 
 step_network() {
-  lab_step "Make three machines of namespaces, and a fabric between them that behaves as Azure's"
+  lab_step "Make ${#LAB_MACHINES[@]} machines of namespaces, and a fabric between them that behaves as Azure's"
   lab_cluster_network || return 1
   local machine
-  for machine in "$LAB_CONTROL" "${LAB_NODES[@]}"; do
-    lab_say "$(printf '%-8s NIC eth0  %-11s %s' "$machine" "${LAB_ADDRESSES[$machine]}" \
+  for machine in "${LAB_MACHINES[@]}"; do
+    lab_say "$(printf '%-8s NIC eth0  %-13s %s' "$machine" "${LAB_ADDRESSES[$machine]}" \
       "$(lab_mac "$machine")")"
   done
 }

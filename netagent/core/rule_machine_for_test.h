@@ -1,5 +1,5 @@
 // What nf_tables would do with a packet: takes transactions, and runs packets through the chains of
-// a hook. For tests of rules as values; only what egress and NAT host use. References are checked
+// a hook. For tests of rules as values; only what ours use. References are checked
 // as the kernel checks them: a transaction that names what is not there fails the test.
 #pragma once
 
@@ -41,6 +41,8 @@ struct TestPacket {
   TestFlow* flow = nullptr;  // Null: not tracked.
   uint32_t state = nft::kCtNew;
   bool reply = false;
+  uint32_t in_index = 0;
+  uint32_t out_index = 0;
 
   uint32_t mark = 0;
   uint32_t priority = 0;
@@ -84,6 +86,15 @@ class RuleMachine {
   }
   bool HasChain(const std::string& name) const { return chains_.contains(name); }
   bool HasSet(const std::string& name) const { return sets_.contains(name); }
+  // How often each key has been counted, in all sets that count.
+  std::map<std::pair<std::string, nft::Bytes>, uint64_t> Seen() const {
+    std::map<std::pair<std::string, nft::Bytes>, uint64_t> all;
+    for (const auto& [name, held] : sets_) {
+      for (const auto& [key, times] : held.seen) all[{name, key}] = times;
+    }
+    return all;
+  }
+  const std::map<std::string, uint64_t>& counters() const { return counters_; }
   size_t SizeOf(const std::string& set) const { return sets_.at(set).elements.size(); }
   std::vector<nft::RuleReading> Rules() const {
     std::vector<nft::RuleReading> all;
@@ -97,7 +108,7 @@ class RuleMachine {
   struct Held {
     nft::Set set;
     std::map<nft::Bytes, nft::Element> elements;
-    std::map<nft::Bytes, uint64_t> seen;  // Of a dynamic one: how often.
+    std::map<nft::Bytes, uint64_t> seen;  // Where elements count: how often.
   };
   enum class Outcome { kNextRule, kEndOfRule, kEndOfChain, kEnd };
 
@@ -299,6 +310,12 @@ class RuleMachine {
       case nft::MetaKey::kOutInterfaceName:
         Store(e.to, nft::DeviceName(packet.out));
         break;
+      case nft::MetaKey::kInterface:
+        Store(e.to, nft::HostOrder(packet.in_index));
+        break;
+      case nft::MetaKey::kOutInterface:
+        Store(e.to, nft::HostOrder(packet.out_index));
+        break;
       case nft::MetaKey::kFamily:
         Store(e.to, {static_cast<uint8_t>(packet.source.is_v4() ? 2 : 10)});
         break;
@@ -330,7 +347,8 @@ class RuleMachine {
     if (e.length > bytes.size()) {  // Both.
       for (const uint8_t byte : nft::NetworkOrder(packet.destination)) bytes.push_back(byte);
     }
-    EXPECT_EQ(bytes.size(), e.length);
+    EXPECT_LE(e.length, bytes.size());
+    bytes.resize(e.length);  // Of a block that ends with a byte, only these are looked at.
     Store(e.to, bytes);
     return Outcome::kNextRule;
   }
@@ -358,10 +376,12 @@ class RuleMachine {
     return key <= (element.last.empty() ? element.key : element.last) ? &element : nullptr;
   }
   Outcome Step(const nft::LookUp& e, TestPacket& packet) {
-    const Held& held = sets_.at(e.set);
-    const nft::Element* element = Find(held, Load(e.from, KeyBytes(held.set)));
+    Held& held = sets_.at(e.set);
+    const nft::Bytes key = Load(e.from, KeyBytes(held.set));
+    const nft::Element* element = Find(held, key);
     if ((element == nullptr) != e.inverted) return Outcome::kEndOfRule;
     if (element == nullptr) return Outcome::kNextRule;
+    if (held.set.counts) ++held.seen[key];
     if (e.to) Store(*e.to, element->value);
     return e.verdict ? Take(*element->verdict, packet) : Outcome::kNextRule;
   }

@@ -194,7 +194,7 @@ void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& sett
     }
   }
   for (const std::string& name : gone) transaction.Add(kSpokeTable, nft::DeleteChain{name});
-  for (nft::Rule& rule : TrafficRules(classes, settings.mark_translated)) {
+  for (nft::Rule& rule : TrafficRules(classes, settings)) {
     transaction.Add(kSpokeTable, nft::AddRule{std::move(rule)});
   }
 }

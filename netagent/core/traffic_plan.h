@@ -44,6 +44,9 @@ struct TrafficPlanSettings {
   // Marks packets whose destination was translated, so that the fast path learns of them. It costs
   // the tracking of every connection that does not go by the fast path.
   bool mark_translated = false;
+  // Index of the device by which most of the class cluster comes and goes, where the fast path does
+  // not carry it: its packets then meet the fewest rules that there can be. 0: there is none.
+  uint32_t uplink = 0;
 };
 
 // What is known of the table before.

@@ -1,5 +1,6 @@
 #include "netagent/core/traffic_plan.h"
 
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/nft/text.h"
@@ -13,6 +14,8 @@ using testing::ElementsAre;
 
 ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
 ip::Prefix P(const std::string& text) { return ip::Prefix::Parse(text).value(); }
+
+constexpr uint32_t kUplink = 2;
 
 ClassMap Classes(ClusterNetwork network) {
   Policy policy{.version = 1};
@@ -119,13 +122,92 @@ TEST(TrafficTableTest, TracksConnectionsOnlyForTheFastPath) {
   const ClassMap classes = Classes({.cluster = {"10.0.0.0/8"}});
   for (const bool mark : {false, true}) {
     bool tracks = false;
-    for (const nft::Rule& rule : TrafficRules(classes, mark)) {
+    for (const nft::Rule& rule :
+         TrafficRules(classes, {.mark_translated = mark, .uplink = kUplink})) {
       for (const nft::Expression& expression : rule.expressions) {
         tracks = tracks || std::holds_alternative<nft::LoadCt>(expression);
       }
     }
     EXPECT_EQ(tracks, mark);
   }
+}
+
+// A node with two pods, whose rules know of `uplink`.
+RuleMachine Node(const ClassMap& classes, uint32_t uplink) {
+  RuleMachine machine;
+  nft::Transaction transaction;
+  AppendTrafficTable(classes, {.uplink = uplink}, {}, transaction);
+  for (const uint32_t number : {7U, 8U}) {
+    const TrafficPod pod{.host_link = fmt::format("spk{}", number),
+                         .host_index = number,
+                         .addresses = {A(fmt::format("10.0.1.{}", number)),
+                                       A(fmt::format("fd00:0:0:1::{}", number))},
+                         .pod_namespace = "web"};
+    AppendTrafficPod(pod, transaction);
+  }
+  machine.Apply(transaction);
+  return machine;
+}
+
+TEST(TrafficTableTest, TheShortWayByTheUplinkSaysNothingElseThanTheLongOne) {
+  const ClassMap classes = Classes({.cluster = {"10.0.0.0/12", "20.1.0.0/24", "fd00::/16"},
+                                    .hub = {"10.200.0.0/16"},
+                                    .peer_spoke = {"10.96.0.0/11", "fc00::/16"}});
+  RuleMachine without = Node(classes, 0);
+  RuleMachine with = Node(classes, kUplink);
+  ASSERT_GT(with.Rules().size(), without.Rules().size());
+  struct Device {
+    const char* name;
+    uint32_t index;
+  };
+  constexpr Device kDevices[] = {
+      {"eth0", kUplink}, {"eth1", 3}, {"spk7", 7}, {"spk8", 8}, {"spk9", 9}};
+  const std::vector<ip::Address> v4 = {A("10.0.1.7"),  A("10.0.1.8"), A("10.0.1.9"),
+                                       A("10.3.0.1"),  A("20.1.0.5"), A("10.200.0.1"),
+                                       A("10.96.0.1"), A("8.8.8.8")};
+  const std::vector<ip::Address> v6 = {A("fd00:0:0:1::7"), A("fd00:0:0:1::8"), A("fd00:0:0:1::9"),
+                                       A("fd00:5::1"),     A("fc00::1"),       A("2001:db8::1"),
+                                       A("fe80::1")};
+  const auto run = [&](RuleMachine& machine, const TestPacket& packet) {
+    TestPacket copy = packet;
+    machine.Run(nft::Hook::kForward, copy);
+    return copy.dropped;
+  };
+  for (const std::vector<ip::Address>* addresses : {&v4, &v6}) {
+    for (const ip::Address& source : *addresses) {
+      for (const ip::Address& destination : *addresses) {
+        for (const Device& in : kDevices) {
+          for (const Device& out : kDevices) {
+            // Pods' addresses are routed to their links.
+            const bool to_pod = out.index >= 7;
+            const bool pods = destination == addresses->at(0) || destination == addresses->at(1);
+            if (pods && (!to_pod || destination != addresses->at(out.index == 8 ? 1 : 0))) continue;
+            const TestPacket packet{.in = in.name,
+                                    .out = out.name,
+                                    .source = source,
+                                    .destination = destination,
+                                    .in_index = in.index,
+                                    .out_index = out.index};
+            EXPECT_EQ(run(with, packet), run(without, packet))
+                << in.name << " " << source.ToString() << " to " << out.name << " "
+                << destination.ToString();
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(with.Seen(), without.Seen());
+  EXPECT_EQ(with.counters(), without.counters());
+  EXPECT_GT(with.Counted("drop/unknown-source"), 0U);
+}
+
+TEST(TrafficTableTest, ThereIsNoShortWayPastTheMarkOfWhatWasTranslated) {
+  const ClassMap classes = Classes({.cluster = {"10.0.0.0/8"}});
+  const auto count = [&](const TrafficPlanSettings& settings) {
+    return TrafficRules(classes, settings).size();
+  };
+  EXPECT_EQ(count({.mark_translated = true, .uplink = kUplink}), count({.mark_translated = true}));
+  EXPECT_GT(count({.uplink = kUplink}), count({}));
 }
 
 TEST(TrafficTableTest, ChainsOfClassesComeAndGoWithThem) {
@@ -175,7 +257,8 @@ TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
 
 TEST(TrafficTableTest, EveryRuleHasACommentOfItsOwn) {
   std::set<std::string> comments;
-  for (const nft::Rule& rule : TrafficRules(Classes({.cluster = {"10.0.0.0/8"}}), true)) {
+  for (const nft::Rule& rule :
+       TrafficRules(Classes({.cluster = {"10.0.0.0/8"}}), {.uplink = kUplink})) {
     EXPECT_TRUE(comments.insert(rule.comment).second) << rule.comment;
     EXPECT_LE(rule.comment.size(), 127U);
   }

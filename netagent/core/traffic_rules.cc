@@ -21,6 +21,7 @@ constexpr size_t kMaxHotBlocks = 3;
 // Behind mangle's -150 are nat's -100 and filter's 0: what comes here has its destination
 // translated already, and its source not yet.
 constexpr int32_t kPriority = -150;
+constexpr uint8_t kIpv4 = 2;   // AF_INET
 constexpr uint8_t kIpv6 = 10;  // AF_INET6
 constexpr nft::Register kScratch = 12;
 
@@ -194,6 +195,37 @@ void AddByClass(const PacketLayout& layout, FarEnd end, const ClassMap& classes,
   }
 }
 
+// Most packets: between a pod here and the largest block of the cluster, by the uplink. Nothing
+// that a later rule would say of them is left out. A look-up that hits says whose end this is: what
+// is sent has its device and its source in the key, and what is received comes by no pod's link and
+// is routed to the pod's, or nowhere (claims::kUnreachableMetric). To compare a device's index
+// costs less than half of what its name does; what is not of that block pays for it in vain, so
+// there is one block only.
+void AddHot(const PacketLayout& layout, const ClassMap& classes, uint32_t uplink, RuleList& list) {
+  const std::vector<ip::Prefix> blocks = HotBlocks(classes, layout.family);
+  if (blocks.empty()) return;
+  const auto is_uplink = [&](nft::MetaKey device) -> Expressions {
+    return {nft::LoadMeta{device, 0}, nft::Compare{Comparison::kEqual, 0, nft::HostOrder(uplink)}};
+  };
+  Expressions is_family;
+  if (layout.family == ip::Family::kV4) {  // Else the chain has no other.
+    is_family = {nft::LoadMeta{nft::MetaKey::kFamily, 0},
+                 nft::Compare{Comparison::kEqual, 0, {kIpv4}}};
+  }
+  list.Add("cluster-received",
+           {is_uplink(nft::MetaKey::kInterface),
+            is_family,
+            MatchBlock(layout.source, blocks.front(), kScratch),
+            {LoadAddress(layout, layout.destination, 0),
+             nft::LookUp{.set = layout.Named("cluster_received"), .from = 0}, Accept()}});
+  list.Add("cluster-sent",
+           {is_uplink(nft::MetaKey::kOutInterface),
+            is_family,
+            MatchBlock(layout.destination, blocks.front(), kScratch),
+            LoadPodKey(layout, nft::MetaKey::kInterface, layout.source),
+            {nft::LookUp{.set = layout.Named("cluster_sent"), .from = 0}, Accept()}});
+}
+
 // What passes through without being a pod's.
 void AddPassing(const PacketLayout& layout, RuleList& list) {
   list.Add("from-pod", {IsPodLink(nft::MetaKey::kInterfaceName),
@@ -260,14 +292,14 @@ std::vector<nft::Chain> TrafficChains(const ClassMap& classes) {
   return chains;
 }
 
-std::vector<nft::Rule> TrafficRules(const ClassMap& classes, bool mark_translated) {
+std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSettings& settings) {
   std::vector<nft::Rule> rules;
   RuleList list(rules);
   for (const ip::Family family : kFamilies) {
     const PacketLayout& layout = LayoutOf(family);
     for (const FarEnd end : kFarEnds) AddByClass(layout, end, classes, list);
-    AddFrom(layout, classes, mark_translated, list);
-    AddTo(layout, classes, mark_translated, list);
+    AddFrom(layout, classes, settings.mark_translated, list);
+    AddTo(layout, classes, settings.mark_translated, list);
     list.Begin(layout.Named("in_pods"));
     list.Add("from-pod", {IsPodLink(nft::MetaKey::kInterfaceName),
                           {Jump(VerdictKind::kGoto, layout.Named("from"))}});
@@ -277,12 +309,17 @@ std::vector<nft::Rule> TrafficRules(const ClassMap& classes, bool mark_translate
   for (const char* base : {"forward", "input", "output"}) {
     for (const ip::Family family : {ip::Family::kV6, ip::Family::kV4}) {
       const PacketLayout& layout = LayoutOf(family);
+      const bool passing = base == std::string_view("forward");
       list.Begin(family == ip::Family::kV4 ? base : layout.Named(base));
+      // Not past the mark of what was translated.
+      if (passing && settings.uplink != 0 && !settings.mark_translated) {
+        AddHot(layout, classes, settings.uplink, list);
+      }
       if (family == ip::Family::kV4) {
         list.Add("ipv6",
                  {is_ipv6, {Jump(VerdictKind::kGoto, LayoutOf(ip::Family::kV6).Named(base))}});
       }
-      if (base == std::string_view("forward")) {
+      if (passing) {
         AddPassing(layout, list);
       } else {
         AddHost(layout, base == std::string_view("input"), list);

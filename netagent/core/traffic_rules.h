@@ -7,6 +7,7 @@
 
 #include "lib/nft/ruleset.h"
 #include "netagent/core/traffic_class.h"
+#include "netagent/core/traffic_plan.h"
 
 namespace spoke::netagent {
 
@@ -26,8 +27,8 @@ std::string ClassText(const ClassMap& classes, ClassNumber number);
 
 // All chains, bases first after those they lead to.
 std::vector<nft::Chain> TrafficChains(const ClassMap& classes);
-// All rules, chain by chain. `mark_translated` as in TrafficPlanSettings.
-std::vector<nft::Rule> TrafficRules(const ClassMap& classes, bool mark_translated);
+// All rules, chain by chain.
+std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSettings& settings);
 
 // The largest blocks of the class cluster: most packets are of these, and a comparison with a mask
 // costs a fraction of a look-up among intervals.

@@ -112,8 +112,11 @@ absl::Status Traffic::Commit(const nft::Transaction& transaction) {
 
 void Traffic::AppendAll(const Decision& decision, const TrafficTableBefore& before,
                         nft::Transaction& transaction) {
-  AppendTrafficTable(decision.classes, {.mark_translated = decision.fast.on()}, before,
-                     transaction);
+  const bool fast = decision.fast.on();
+  AppendTrafficTable(
+      decision.classes,
+      {.mark_translated = fast, .uplink = fast ? 0 : decision.fast.network().uplink_index}, before,
+      transaction);
   decision.egress->AppendTables(before.rules, transaction);
   for (const auto& [link, pod] : ledger_.live()) {
     if (before.classes == nullptr) AppendTrafficPod(pod, transaction);

@@ -1,5 +1,7 @@
 #include "netagent/sync/traffic.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "netagent/kernel/fake_fast_path.h"
@@ -312,6 +314,31 @@ TEST_F(TrafficTest, APolicyLeavesPodsAsTheyAreUnlessSomebodyElseChangedSomething
   ASSERT_TRUE(traffic_->OnPolicy(Example()).ok());
   EXPECT_TRUE(touches_pods());
   EXPECT_EQ(tables_.ReadSet(kSpokeTable, "pods4")->size(), 2U);
+}
+
+TEST_F(TrafficTest, TheShortWayIsThatOfTheUplinkWhicheverItIs) {
+  const auto compares = [&](uint32_t index) {
+    const nft::Expression is_index =
+        nft::Compare{nft::Comparison::kEqual, 0, nft::HostOrder(index)};
+    const auto rules = tables_.Rules(kSpokeTable, "forward");
+    return std::count_if(rules.begin(), rules.end(), [&](const nft::Rule& rule) {
+      return std::count(rule.expressions.begin(), rule.expressions.end(), is_index) > 0;
+    });
+  };
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  EXPECT_EQ(compares(2), 2);
+  // The NIC has gone, and come as another device.
+  routes_.network.uplink_index = 9;
+  clock_.Advance(Traffic::kLook);
+  traffic_->Tick();
+  EXPECT_EQ(compares(2), 0);
+  EXPECT_EQ(compares(9), 2);
+  // Nothing is shorter than the fast path.
+  routes_.network.uplink_index = 2;
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  EXPECT_TRUE(Read().fast_path);
+  EXPECT_EQ(compares(2) + compares(9), 0);
 }
 
 TEST_F(TrafficTest, AnAttachThatFailsChangesNothing) {

@@ -74,12 +74,12 @@ Policy Everything() {
   return policy;
 }
 
-nft::Transaction WholeTable() {
+nft::Transaction WholeTable(const TrafficPlanSettings& settings) {
   const Policy policy = Everything();
   const ClassMap classes = ClassMap::Compile(policy, {}).value();
   const std::set<ip::Address> healthy = {A("10.1.0.100"), A("fd00:1::100")};
   nft::Transaction transaction;
-  AppendTrafficTable(classes, {.mark_translated = true}, {}, transaction);
+  AppendTrafficTable(classes, settings, {}, transaction);
   AppendEpoch(absl::FromUnixSeconds(1000), transaction);
   const EgressRules egress =
       EgressRules::Compile(policy, classes, healthy,
@@ -120,11 +120,16 @@ TEST_P(NftListTest, NftCanListTheTable) {
   }
   auto tables = nft::Connection::Open();
   ASSERT_TRUE(tables.ok()) << tables.status();
-  const absl::Status status = tables->Apply(WholeTable());
-  ASSERT_TRUE(status.ok()) << status;
-  const auto [output, code] = Command(GetParam());
-  EXPECT_EQ(code, 0) << output.substr(0, 2000);
-  EXPECT_THAT(output, HasSubstr("spoke"));
+  const TrafficPlanSettings with_fast_path{.mark_translated = true};
+  const TrafficPlanSettings without{.uplink = 1};
+  for (const TrafficPlanSettings& settings : {with_fast_path, without}) {
+    const absl::Status status = tables->Apply(WholeTable(settings));
+    ASSERT_TRUE(status.ok()) << status;
+    const auto [output, code] = Command(GetParam());
+    EXPECT_EQ(code, 0) << output.substr(0, 2000);
+    EXPECT_THAT(output, HasSubstr("spoke"));
+    EXPECT_EQ(Command("nft delete table inet spoke").second, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Commands, NftListTest,

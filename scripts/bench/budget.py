@@ -13,16 +13,32 @@ TEAMS = 100
 REFRESH_S = 5
 # Until all first reports have been answered.
 SETTLE_S = 15
+TEAM = """\
+apiVersion: spoke/v1
+kind: Team
+metadata: {{name: {name}}}
+spec: {{namespaces: [{name}]}}
+---
+"""
 BUDGET = """\
 apiVersion: spoke/v1
 kind: BandwidthBudget
-metadata: {name: internet}
+metadata: {{name: internet}}
 spec:
   direction: Ingress
   capacity: 150Gbit
   teams:
-    - {name: "*", weight: 1}
+    - {{name: "*", weight: 1}}
+{teams}
 """
+
+
+def policy_text():
+    """A budget of TEAMS teams; those that it does not name count as one of them."""
+    names = [f"team{number:02}" for number in range(1, TEAMS)]
+    rows = "\n".join(f"    - {{name: {name}, weight: {1 + number % 4}}}"
+                     for number, name in enumerate(names))
+    return "".join(TEAM.format(name=name) for name in names) + BUDGET.format(teams=rows)
 
 
 def simulate(bench):
@@ -43,7 +59,7 @@ def serve(bench):
     server.start()
     policy = bench.path("budget.yaml")
     with open(policy, "w", encoding="utf-8") as out:
-        out.write(BUDGET)
+        out.write(policy_text())
     server.ask("apply", "-f", policy)
     swarm = Swarm(bench, server, "steady", agents=agents, addresses=ADDRESSES_A_NODE,
                   seconds=seconds + SETTLE_S + 5, budget_refresh=f"{REFRESH_S}s")

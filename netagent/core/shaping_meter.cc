@@ -7,9 +7,9 @@
 namespace spoke::netagent {
 namespace {
 
-// Above 1 / kHeadroom, and above what the server leaves a team when all want more, or a flow that
-// has all it wants would want several times that.
-constexpr double kFull = 0.995;
+// Above 1 / kHeadroom, and above 1 / 1.005, which is what the server leaves a team when all want
+// more, or a flow that has all it wants would want several times that.
+constexpr double kFull = 0.997;
 // Of a full total: who uses less of it than this is not who fills it.
 constexpr double kSmallPart = 0.01;
 

@@ -12,7 +12,7 @@ constexpr int kLooksAtGrowth = 2;
 // What a team could use is told soon when it is below this part of what it holds,
 constexpr double kMuchLess = 0.5;
 // or of a lease that has just grown: it was a guess.
-constexpr double kLessOfGrowth = 0.8;
+constexpr double kLessOfGrowth = 0.95;
 
 // Groups as the class map would number them, for a policy that is not in force.
 std::map<std::string, ClassNumber> GroupsOf(const Policy& policy) {

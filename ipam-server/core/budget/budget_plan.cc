@@ -15,9 +15,9 @@ constexpr int kMissedReports = 3;
 constexpr absl::Duration kReportGrace = absl::Seconds(2);
 // Nodes ask for a tenth more than they use. When not all get what they ask for, only so much of it
 // is left: the rest would be taken from others, and lie idle. What is left lies idle too, at the
-// cost of the few teams that want more than their share; without any nodes would count as held
-// back.
-constexpr double kTightened = 1.007 / 1.1;
+// cost of the few teams that want more than their share; with less of it nodes would count as held
+// back, who call a lease full from 0.997 of it on.
+constexpr double kTightened = 1.005 / 1.1;
 // The part of what nobody has asked for that is lent to nodes that are held back, since their
 // demand is a guess. The rest is at hand for those that will be held back next.
 constexpr double kSlack = 0.97;

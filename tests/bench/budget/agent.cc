@@ -15,7 +15,7 @@ constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
 constexpr absl::Duration kSecondLook = absl::Milliseconds(400);
 constexpr int kLooksAtGrowth = 2;
 constexpr double kMuchLess = 0.5;
-constexpr double kLessOfGrowth = 0.8;
+constexpr double kLessOfGrowth = 0.95;
 
 }  // namespace
 

@@ -22,7 +22,7 @@ struct AgentHabits {
 };
 
 // Of a rate: from there on it counts as full. As in netagent/core/shaping_meter.cc.
-inline constexpr double kFull = 0.995;
+inline constexpr double kFull = 0.997;
 
 struct TeamLoad {
   std::string team;

@@ -7,9 +7,9 @@
 namespace spoke::netagent {
 namespace {
 
-// Above 1 / kHeadroom, and above what the server leaves a team when all want more, or a flow that
-// has all it wants would want several times that.
-constexpr double kFull = 0.995;
+// Above 1 / kHeadroom, and above 1 / 1.005, which is what the server leaves a team when all want
+// more, or a flow that has all it wants would want several times that.
+constexpr double kFull = 0.997;
 // Of a full total: who uses less of it than this is not who fills it.
 constexpr double kSmallPart = 0.01;
 
@@ -175,15 +175,24 @@ void ShapingMeter::MarkShadow(std::vector<Step>& steps, const ShapingPlan& plan)
 
 void ShapingMeter::EstimateDemand(Step& step, absl::Time now) {
   FlowUse& use = step.use;
-  uint64_t wanted = Times(kHeadroom, std::max(use.offered, use.passed));
-  if (use.held_back) wanted = std::max({wanted, Times(kGrowth, use.passed), kLeastWanted});
-  std::vector<Sample>& recent = seen_[step.flow->key].recent;
+  Seen& seen = seen_[step.flow->key];
+  const uint64_t used = std::max(use.offered, use.passed);
+  const uint64_t wanted = Times(kHeadroom, used);
+  std::vector<Sample>& recent = seen.recent;
   recent.erase(
       std::remove_if(recent.begin(), recent.end(),
                      [&](const Sample& sample) { return sample.at <= now - kDemandWindow; }),
       recent.end());
   recent.push_back({now, wanted});
   for (const Sample& sample : recent) use.demand = std::max(use.demand, sample.rate);
+  if (use.held_back) {
+    use.demand = std::max({use.demand, Times(kGrowth, use.passed), kLeastWanted});
+  } else if (seen.held_back && used > seen.used) {
+    // It has been let go, and TCP takes its time to use that.
+    use.demand = std::max(use.demand, wanted + (used - seen.used));
+  }
+  seen.used = used;
+  seen.held_back = use.held_back;
   if (step.flow->limit != 0) use.demand = std::min(use.demand, step.flow->limit);
 }
 

@@ -1,9 +1,10 @@
 // What flows use, could use and were refused, from two readings. Pure.
 //
-// A flow can use a little more than it did (kHeadroom), and several times that (kGrowth), but no
-// less than kLeastWanted, while it is held back: its class has dropped, or waits, or it
-// fills all of what it, or its team, may. Never more than the limit of the pod alone. Short: when a
-// flow ends, what it had shall be free within seconds.
+// A flow can use a little more than it did within kDemandWindow (kHeadroom), and several times what
+// it does (kGrowth), but no less than kLeastWanted, while it is held back: its class has dropped,
+// or waits, or it fills all of what it, or its team, may. Once it is not held back any more, it can
+// grow as much again as it just has. Never more than the limit of the pod alone. Short: what it had
+// or was given, and does not use, shall be free within seconds.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +80,9 @@ class ShapingMeter {
   struct Seen {
     ShapedFlowReading flow;
     ShapeClassReading queue;
-    std::vector<Sample> recent;  // Within kDemandWindow.
+    std::vector<Sample> recent;  // Within kDemandWindow, with headroom.
+    uint64_t used = 0;           // At the reading before.
+    bool held_back = false;      // Then.
   };
   // What one flow did in the interval.
   struct Step {

@@ -147,6 +147,23 @@ TEST(ShapingMeter, FlowThatIsHeldBackCanUseMuchMore) {
   }
 }
 
+TEST(ShapingMeter, FlowThatHasBeenLetGoIsLeftWhatItCanGrowInto) {
+  Meter m;
+  const size_t flow = m.Add(Flow(1, kIngress, 5), 100 * kMbit);
+  m.Read();
+  m.Pass(flow, 10 * kMbit);
+  m.reading.classes[flow].backlog_bytes = 3000;
+  m.Read();
+  EXPECT_THAT(m.Use(flow).demand, IsAbout(40 * kMbit));
+  m.reading.classes[flow].backlog_bytes = 0;
+  m.Pass(flow, 16 * kMbit);
+  m.Read();
+  EXPECT_THAT(m.Use(flow).demand, IsAbout(23'600'000)) << "and not 40 any more";
+  m.Pass(flow, 16 * kMbit);
+  m.Read();
+  EXPECT_THAT(m.Use(flow).demand, IsAbout(17'600'000)) << "it has all it wants";
+}
+
 TEST(ShapingMeter, HeldBackTooHardToGrowStillAsksForSomething) {
   Meter m;
   const size_t flow = m.Add(Flow(1, kIngress, 5));

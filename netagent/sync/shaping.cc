@@ -8,6 +8,12 @@
 namespace spoke::netagent {
 namespace {
 
+constexpr int kLooksAtGrowth = 2;
+// What a team could use is told soon when it is below this part of what it holds,
+constexpr double kMuchLess = 0.5;
+// or of a lease that has just grown: it was a guess.
+constexpr double kLessOfGrowth = 0.95;
+
 // Groups as the class map would number them, for a policy that is not in force.
 std::map<std::string, ClassNumber> GroupsOf(const Policy& policy) {
   constexpr std::string_view kPrefix = "DestinationGroup/";
@@ -80,10 +86,17 @@ void Shaping::OnLeases(const BudgetLeases& leases) {
   for (const LeaseInForce& lease : leases_) before[{lease.budget, lease.team}] = lease.held;
   PutInForce();
   bool less = false;
+  bool grown = false;
   for (const LeaseInForce& lease : leases_) {
     const uint64_t held = std::exchange(before[{lease.budget, lease.team}], 0);
     less = less || lease.held < held;
-    report_at_look_ = report_at_look_ || lease.held > held;
+    grown = grown || lease.held > held;
+  }
+  if (grown && in_kernel_) {
+    // What is read sooner is mostly of the time before. Put off once: what grows again and again
+    // must be looked at too.
+    if (looks_at_growth_ < kLooksAtGrowth) next_look_ = edges_.clock.Now() + kFirstLook;
+    looks_at_growth_ = kLooksAtGrowth;
   }
   // Others wait for what was taken away; what has been given is told of once it is used.
   if (less || std::any_of(before.begin(), before.end(), [](auto& b) { return b.second > 0; })) {
@@ -130,7 +143,9 @@ void Shaping::PutInForce() {
     in_kernel_ = plan_.tables;
     if (!std::exchange(missing_, "").empty()) edges_.log.Info("shaping_works_again", {});
   }
-  next_look_ = idle && rules_.budgets().empty() ? absl::InfiniteFuture() : now + kLook;
+  // A look that is due before is not put off, or whoever changes something often would prevent all.
+  next_look_ =
+      idle && rules_.budgets().empty() ? absl::InfiniteFuture() : std::min(next_look_, now + kLook);
   if (idle) {
     next_repair_ = absl::InfiniteFuture();
   } else if (next_repair_ == absl::InfiniteFuture()) {
@@ -148,6 +163,8 @@ void Shaping::OnRefusal(const absl::Status& status) {
 }
 
 void Shaping::Look() {
+  const int looks = std::exchange(looks_at_growth_, std::max(looks_at_growth_ - 1, 0));
+  next_look_ = edges_.clock.Now() + (looks_at_growth_ > 0 ? kSecondLook : kLook);
   if (in_kernel_) {
     const auto reading = edges_.shaper.Read();
     if (reading.ok()) {
@@ -157,16 +174,19 @@ void Shaping::Look() {
     }
   }
   PutInForce();
-  if (std::exchange(report_at_look_, false) || meter_.newly_held_back() || WantsMuchLess()) {
-    report_soon_ = true;
-  }
+  const double part = looks == 1 ? kLessOfGrowth : kMuchLess;
+  if (looks == kLooksAtGrowth || meter_.newly_held_back() || WantsLess(part)) report_soon_ = true;
 }
 
-bool Shaping::WantsMuchLess() const {
+bool Shaping::WantsLess(double part) const {
   const std::vector<BudgetUse> uses = meter_.Uses(plan_, leases_);
   return std::any_of(uses.begin(), uses.end(), [&](const BudgetUse& use) {
     const auto told = told_.find({use.budget, use.team});
-    return use.demand * 2 < use.held && told != told_.end() && use.demand * 2 < told->second;
+    if (told == told_.end()) return false;
+    const auto less_than = [&](uint64_t rate) {
+      return static_cast<double>(use.demand) < part * static_cast<double>(rate);
+    };
+    return less_than(use.held) && less_than(told->second);
   });
 }
 

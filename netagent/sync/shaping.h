@@ -81,11 +81,14 @@ class Shaping {
   // What DNS says now of names of groups: replaces what it said before.
   void OnLearned(std::map<ip::Address, ClassNumber> learned);
 
-  // Reads and plans anew every kLook while there is something to shape, repairs every kRepair, and
-  // reports as often as the budgets say; soon when a team begins to be held back, uses a lease that
-  // has grown, or could use far less than it holds; and at once when a lease has become less. Call
-  // after each round of the loop, and at NextWake().
+  // Reads and plans anew every kLook while there is something to shape, and sooner twice after a
+  // lease has grown: to see whether that is enough, and whether it was too much. Repairs every
+  // kRepair, and reports as often as the budgets say; soon when a team begins to be held back, when
+  // a lease has grown, or a team could use far less than it holds; and at once when a lease has
+  // become less. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(1);
+  static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);  // After a lease has grown,
+  static constexpr absl::Duration kSecondLook = absl::Milliseconds(400);  // and after that.
   static constexpr absl::Duration kRepair = absl::Seconds(10);
   static constexpr absl::Duration kRetry = absl::Minutes(1);            // What the kernel lacks.
   static constexpr absl::Duration kEarliest = absl::Milliseconds(500);  // Between two reports.
@@ -102,8 +105,8 @@ class Shaping {
   void OnRefusal(const absl::Status& status);
   void Look();
   void Report();
-  // Whether a team could use less than half of what it holds, and the server does not know.
-  bool WantsMuchLess() const;
+  // Whether a team could use less than `part` of what it holds, and the server does not know.
+  bool WantsLess(double part) const;
   void Repair();
   bool Concerns(const TrafficPod& pod) const;
 
@@ -128,7 +131,7 @@ class Shaping {
   absl::Time next_repair_ = absl::InfiniteFuture();
   absl::Time next_report_ = absl::InfiniteFuture();
   absl::Time last_report_ = absl::InfinitePast();
-  bool report_at_look_ = false;  // A lease has grown.
+  int looks_at_growth_ = 0;  // Still to come, since a lease has grown; 2 at most.
   bool report_soon_ = false;
   // The demand that was last reported, by budget and team.
   std::map<std::pair<std::string, std::string>, uint64_t> told_;

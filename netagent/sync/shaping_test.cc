@@ -105,7 +105,22 @@ class ShapingTest : public testing::Test {
                                     .duration = absl::Seconds(120)}}});
   }
 
+  // The first pod has got so many bits since it was last counted.
+  void Use(uint64_t bits) {
+    used_bytes_ += bits / 8;
+    for (const ShapedFlow& flow : shaper_.tables().flows) {
+      if (flow.direction != TrafficDirection::kIngress || flow.host_index != kLink) continue;
+      shaper_.Count(ShapedFlowReading{.host_index = flow.host_index,
+                                      .scope = flow.scope,
+                                      .direction = flow.direction,
+                                      .bytes = used_bytes_});
+      shaper_.Count(ShapeClassReading{
+          .direction = flow.direction, .id = flow.class_id, .sent_bytes = used_bytes_});
+    }
+  }
+
   os::SimClock clock_;
+  uint64_t used_bytes_ = 0;
   FakeShaper shaper_;
   FakeServerLink server_;
   testing_support::RecordingLog log_;
@@ -228,6 +243,36 @@ TEST_F(ShapingTest, ReportsWithinASecondOfAStreamAndEachRefreshAndTakesLeases) {
   // At once: others wait for it.
   ASSERT_EQ(server_.budget_reports.size(), 5U);
   EXPECT_EQ(server_.budget_reports[4].applied, 2U);
+}
+
+TEST_F(ShapingTest, LooksSoonAtWhatALargerLeaseHasChanged) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Seconds(3));
+  ASSERT_EQ(server_.budget_reports.size(), 1U);
+  Lease(50 * kMbit);
+  Use(20 * kMbit);
+  Run(absl::Milliseconds(300));
+  ASSERT_EQ(server_.budget_reports.size(), 2U);
+  EXPECT_GT(server_.budget_reports[1].uses[0].demand, 60 * kMbit) << "20 Mbit in 0.3 s";
+  // What it does not use of it is told as soon as it shows.
+  Run(absl::Seconds(4));
+  ASSERT_EQ(server_.budget_reports.size(), 3U);
+  EXPECT_EQ(server_.budget_reports[2].uses[0].demand, 0U);
+}
+
+TEST_F(ShapingTest, WhatChangesOftenDoesNotPutOffTheLooks) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  Use(100 * kMbit);
+  for (uint32_t i = 0; i < 4; ++i) {
+    shaping_->Attach(Pod(kLink + 1 + i));
+    Run(absl::Milliseconds(500));
+  }
+  EXPECT_GT(shaping_->state().leases[0].demand, 0U);
 }
 
 TEST_F(ShapingTest, ANodeWithoutBudgetsSaysSoOnceAStream) {

@@ -7,22 +7,39 @@ import subprocess
 import time
 
 from fleet import ADDRESSES_A_NODE, AGENTS, Server, Swarm
-from harness import BIN, Failure, cpu_seconds, main
+from harness import BIN, Failure, cpu_seconds, main, median
 
 TEAMS = 100
 REFRESH_S = 5
 # Until all first reports have been answered.
 SETTLE_S = 15
+WINDOWS = 3
+TEAM = """\
+apiVersion: spoke/v1
+kind: Team
+metadata: {{name: {name}}}
+spec: {{namespaces: [{name}]}}
+---
+"""
 BUDGET = """\
 apiVersion: spoke/v1
 kind: BandwidthBudget
-metadata: {name: internet}
+metadata: {{name: internet}}
 spec:
   direction: Ingress
   capacity: 150Gbit
   teams:
-    - {name: "*", weight: 1}
+    - {{name: "*", weight: 1}}
+{teams}
 """
+
+
+def policy_text():
+    """A budget of TEAMS teams; those that it does not name count as one of them."""
+    names = [f"team{number:02}" for number in range(1, TEAMS)]
+    rows = "\n".join(f"    - {{name: {name}, weight: {1 + number % 4}}}"
+                     for number, name in enumerate(names))
+    return "".join(TEAM.format(name=name) for name in names) + BUDGET.format(teams=rows)
 
 
 def simulate(bench):
@@ -36,25 +53,37 @@ def simulate(bench):
 
 
 def serve(bench):
-    """Cores that the server uses while all agents report and get leases."""
+    """Cores that the server uses while all agents report and get leases: one figure a window."""
     agents = 100 if bench.quick else AGENTS
     seconds = 5 if bench.quick else 60
     server = Server(bench)
     server.start()
     policy = bench.path("budget.yaml")
     with open(policy, "w", encoding="utf-8") as out:
-        out.write(BUDGET)
+        out.write(policy_text())
     server.ask("apply", "-f", policy)
+    whole = seconds * WINDOWS + SETTLE_S + 5
     swarm = Swarm(bench, server, "steady", agents=agents, addresses=ADDRESSES_A_NODE,
-                  seconds=seconds + SETTLE_S + 5, budget_refresh=f"{REFRESH_S}s")
+                  seconds=whole, budget_refresh=f"{REFRESH_S}s")
     swarm.event("ready")
     time.sleep(SETTLE_S)
-    before, started = cpu_seconds(server.pid), time.monotonic()
-    time.sleep(seconds)
-    used, took = cpu_seconds(server.pid) - before, time.monotonic() - started
-    swarm.result()
+    cores = []
+    for _ in range(WINDOWS):
+        before, started = cpu_seconds(server.pid), time.monotonic()
+        time.sleep(seconds)
+        cores.append((cpu_seconds(server.pid) - before) / (time.monotonic() - started))
+    status = server.ask("status")
+    if status["nodes_connected"] != agents:
+        raise Failure(f"{status['nodes_connected']} of {agents} agents are connected")
+    result = swarm.result()
+    if result["reconnects"]:
+        raise Failure(f"{result['reconnects']} streams were opened again")
+    # A server looks cheap that is asked less than it should be.
+    expected = agents * whole / REFRESH_S
+    if result["budget_reports"] < expected * 0.95:
+        raise Failure(f"the swarm sent {result['budget_reports']} reports, not {expected:.0f}")
     server.stop()
-    return used / took, f"{agents} agents, {used:.2f} s of CPU in {took:.0f} s"
+    return cores, f"{agents} agents, {result['budget_reports']} reports"
 
 
 def run(bench):
@@ -69,7 +98,7 @@ def run(bench):
         "fairness_error": simulated["fairness_error"],
         "alloc_ms": alloc["median"],
         "decide_ms": one["decide_ms"],
-        "server_cores": cores,
+        "server_cores": median(cores),
     }
     bench.row("ticks with more usable than the capacity", simulated["over_capacity_ticks"], "0",
               f"of {one['ticks']} of 100 ms; {one['streams']} streams, {one['reports']} reports, "
@@ -83,7 +112,8 @@ def run(bench):
               f"{alloc['upper_quartile']:.2f}")
     bench.row("one decision in the simulation, ms", f"{one['decide_ms']:.2f}", "",
               f"n={one['decisions']}, worst {one['decide_worst_ms']:.1f}")
-    bench.row(f"cores of the server, refresh {REFRESH_S} s", f"{cores:.3f}", "<= 0.3", how)
+    bench.row(f"cores of the server, refresh {REFRESH_S} s", f"{median(cores):.3f}", "<= 0.3",
+              f"n={len(cores)}, {min(cores):.3f} to {max(cores):.3f}; {how}")
     bench.context.update(n=1, agents=simulated["agents"], teams=TEAMS, tls=False,
                          refresh_s=REFRESH_S)
 

@@ -145,7 +145,9 @@ class BudgetBook {
   // Decides anew. Returns what is to be sent, with sequences, in the order of nodes: to those whose
   // leases change by more than a few hundredths, or whose smaller change others wait for; to those
   // whose lease is 2/5 over (or a little earlier, so that not all come at once); and in answer to a
-  // stream's first report. Silent nodes are sent nothing. What is returned counts as sent, even
+  // stream's first report. What is free goes to nodes that have reported since they were last told,
+  // or were told a tick ago; if that is not enough, first to those that have the least part of what
+  // they are to have. Silent nodes are sent nothing. What is returned counts as sent, even
   // if the stream has ended meanwhile. Call every kTick, and soon when OnReport() says so, but not
   // more often than every kQuick.
   static constexpr absl::Duration kTick = absl::Seconds(1);

@@ -137,6 +137,57 @@ TEST_F(LearnedBookTest, ALeaseGrowsOnlyOnceTheOtherIsAppliedAsLess) {
   EXPECT_NEAR(static_cast<double>(Held(2, "b")), 450e6, 1e3);
 }
 
+TEST_F(LearnedBookTest, WhatIsFreeGoesFirstToThoseThatHaveTheLeastOfTheirShare) {
+  Report(1, "a", 300 * kMbit);
+  Report(3, "b", 600 * kMbit);
+  Decide();
+  Report(3, "b", 540 * kMbit);
+  Decide();
+  Report(3, "b", 540 * kMbit);
+  // 60 are free, since what the third node has above its share it has not given back.
+  Report(1, "a", 400 * kMbit, 1);
+  Report(2, "a", 50 * kMbit, 1);
+  Decide();
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 320e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(2, "a")), 40e6, 1e5);
+}
+
+TEST_F(LearnedBookTest, WhatIsFreeDoesNotWaitForThoseThatHaveJustBeenTold) {
+  Connect(4);
+  Report(3, "b", 700 * kMbit);
+  Report(4, "b", 100 * kMbit);
+  Decide();
+  Report(1, "a", 200 * kMbit, 1);
+  Report(2, "a", 200 * kMbit, 1);
+  Decide(/*deaf=*/3);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 50e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(2, "a")), 50e6, 1e5);
+  book_->OnNodeGone(4);
+  Report(2, "a", 200 * kMbit, 1);
+  Pass(BudgetBook::kQuick);
+  Decide(/*deaf=*/3);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 50e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(2, "a")), 150e6, 1e5);
+}
+
+TEST_F(LearnedBookTest, ANodeThatConnectsAgainKeepsItsShareBeforeItReports) {
+  for (int round = 0; round < 3; ++round) {
+    Report(1, "a", 2000 * kMbit, 1);
+    Report(2, "a", 2000 * kMbit, 1);
+    Report(3, "b", 2000 * kMbit, 1);
+    Pass(absl::Seconds(1));
+    Decide();
+  }
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 225e6, 1e5);
+  Connect(2);
+  Report(1, "a", 2000 * kMbit, 1);
+  Report(3, "b", 2000 * kMbit, 1);
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(Decide(), 0U);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 225e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(3, "b")), 450e6, 1e5);
+}
+
 TEST_F(LearnedBookTest, ANodeThatIsSilentKeepsItsLeaseUntilItHasDecayed) {
   Report(1, "a", 900 * kMbit, 1);
   Decide();

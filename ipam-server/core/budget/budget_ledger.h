@@ -66,7 +66,8 @@ struct LedgerEntry {
   uint32_t sent_connections = 0;
 
   // Of the plan that is being made.
-  bool live = false;
+  bool live = false;         // Its node was heard lately,
+  bool can_be_told = false;  // and can be sent something now.
   uint64_t believed = 0;
   uint32_t believed_connections = 0;
   uint64_t target = 0;  // When all that has to be taken back has been.
@@ -116,7 +117,7 @@ class BudgetLedger {
  private:
   struct Sums {
     uint64_t believed = 0;
-    uint64_t stuck = 0;  // Of it by nodes that cannot be told anything.
+    uint64_t stuck = 0;  // Of it by nodes that are silent.
     uint64_t believed_connections = 0;
     uint64_t stuck_connections = 0;
   };
@@ -128,7 +129,8 @@ class BudgetLedger {
   absl::Time HeldUntil(absl::Time from) const;
   bool TakeUse(LedgerEntry& entry, const BudgetUse& use);
   void TakeHeld(LedgerEntry& entry, uint64_t held, uint32_t connections, absl::Time now);
-  bool CanBeTold(const LedgerNode& node, absl::Time now) const;
+  bool IsHeard(const LedgerNode& node, absl::Time now) const;
+  static bool CanBeTold(const LedgerNode& node, absl::Time now);
 
   // Steps of Plan(), in this order.
   Sums Look(absl::Time now);
@@ -137,6 +139,7 @@ class BudgetLedger {
   void LendRest(double rest, const std::vector<double>& room);
   void SetConnectionTargets(const Sums& sums, double unknown_part);
   void SetGrants(const Sums& sums, uint64_t unknown);
+  void GrantFree(uint64_t free);
   void ChooseDue(uint64_t free, absl::Time now);
   void TakeBack(uint64_t needed, absl::Time now);
   static void SetDue(LedgerNode& node, absl::Time now);

@@ -14,8 +14,10 @@ namespace {
 constexpr int kMissedReports = 3;
 constexpr absl::Duration kReportGrace = absl::Seconds(2);
 // Nodes ask for a tenth more than they use. When not all get what they ask for, only so much of it
-// is left: the rest would be taken from others, and lie idle.
-constexpr double kTightened = 1.01 / 1.1;
+// is left: the rest would be taken from others, and lie idle. What is left lies idle too, at the
+// cost of the few teams that want more than their share; with less of it nodes would count as held
+// back, who call a lease full from 0.997 of it on.
+constexpr double kTightened = 1.005 / 1.1;
 // The part of what nobody has asked for that is lent to nodes that are held back, since their
 // demand is a guess. The rest is at hand for those that will be held back next.
 constexpr double kSlack = 0.97;
@@ -46,6 +48,26 @@ uint64_t GrantOf(uint64_t target, uint64_t believed, double part) {
 
 uint64_t Above(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
+// The part of their targets up to which `free` lifts those that have less; at most 1. Only these
+// stay in `takers`.
+double EqualPart(double free, std::vector<LedgerEntry*>& takers) {
+  while (!takers.empty()) {
+    double all = free;
+    double targets = 0;
+    for (const LedgerEntry* entry : takers) {
+      all += static_cast<double>(entry->believed);
+      targets += static_cast<double>(entry->target);
+    }
+    const double part = std::min(all / targets, 1.0);
+    // Who has more than that already is not lifted, and what it has is not for the others.
+    const size_t over = std::erase_if(takers, [part](const LedgerEntry* entry) {
+      return static_cast<double>(entry->believed) > part * static_cast<double>(entry->target);
+    });
+    if (over == 0) return part;
+  }
+  return 0;
+}
+
 }  // namespace
 
 void BudgetLedger::Plan(absl::Time now) {
@@ -58,16 +80,24 @@ void BudgetLedger::Plan(absl::Time now) {
   ChooseDue(Above(Leasable(), unknown + sums.believed), now);
 }
 
-bool BudgetLedger::CanBeTold(const LedgerNode& node, absl::Time now) const {
-  return node.reported > 0 &&
-         now - node.reported_at <= spec_.refresh * kMissedReports + kReportGrace;
+// A node that has just begun another stream wants what it wanted before: its share is not for
+// others until it has reported again.
+bool BudgetLedger::IsHeard(const LedgerNode& node, absl::Time now) const {
+  return now - node.reported_at <= spec_.refresh * kMissedReports + kReportGrace;
+}
+
+bool BudgetLedger::CanBeTold(const LedgerNode& node, absl::Time now) {
+  if (node.reported == 0) return false;  // Nothing in this stream that could be answered.
+  // One message for each report, or a tick, is enough.
+  return node.reported > node.answered || now - node.sent_at >= BudgetBook::kTick;
 }
 
 BudgetLedger::Sums BudgetLedger::Look(absl::Time now) {
   Sums sums;
   for (size_t i = 0; i < entries_.size();) {
     LedgerEntry& entry = *entries_[i];
-    entry.live = CanBeTold(*entry.node, now);
+    entry.live = IsHeard(*entry.node, now);
+    entry.can_be_told = entry.live && CanBeTold(*entry.node, now);
     entry.believed = BelievedOf(entry, now);
     if (entry.believed == 0 && !(entry.live && entry.reported)) {
       Remove(entry);
@@ -186,18 +216,13 @@ void BudgetLedger::SetConnectionTargets(const Sums& sums, double unknown_part) {
 }
 
 void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
-  uint64_t wanted = 0;
   uint64_t wanted_connections = 0;
   for (const auto& entry : entries_) {
-    if (!entry->live) continue;
-    wanted += Above(entry->target, entry->believed);
+    if (!entry->can_be_told) continue;
     wanted_connections += Above(entry->target_connections, entry->believed_connections);
   }
-  const uint64_t free = Above(Leasable(), unknown + sums.believed);
-  const double part = PartOf(free, wanted);
   const double part_of_connections =
       PartOf(Above(spec_.connections, sums.believed_connections), wanted_connections);
-  waited_for_ = part < 1;
   for (const auto& entry : entries_) {
     if (!entry->live) {
       // It may be told of another budget, and what it is told is all.
@@ -205,13 +230,41 @@ void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
       entry->grant_connections = entry->sent_connections;
       continue;
     }
-    entry->grant = GrantOf(entry->target, entry->believed, part);
-    entry->grant_connections = static_cast<uint32_t>(
-        GrantOf(entry->target_connections, entry->believed_connections, part_of_connections));
+    // Up to what it is believed to have costs nothing.
+    entry->grant = std::min(entry->target, entry->believed);
+    entry->grant_connections =
+        static_cast<uint32_t>(GrantOf(entry->target_connections, entry->believed_connections,
+                                      entry->can_be_told ? part_of_connections : 0));
+  }
+  GrantFree(Above(Leasable(), unknown + sums.believed));
+  for (const auto& entry : entries_) {
+    if (!entry->live) continue;
     if (spec_.connections == 0 || entry->grant == 0) entry->grant_connections = 0;
     if (spec_.connections > 0 && entry->grant > 0 && entry->grant_connections == 0) {
       entry->grant_connections = 1;
     }
+  }
+}
+
+// To those that can be told now, since the others would only let it lie. Who has the least part of
+// what it is to have comes first, until all have the same part: who asks for several times a little
+// would else wait for those who ask for several times as much as they have already.
+void BudgetLedger::GrantFree(uint64_t free) {
+  uint64_t wanted = 0;
+  std::vector<LedgerEntry*> takers;
+  for (const auto& entry : entries_) {
+    if (!entry->live || entry->target <= entry->believed) continue;
+    wanted += entry->target - entry->believed;
+    if (entry->can_be_told) takers.push_back(entry.get());
+  }
+  waited_for_ = wanted > free;
+  const double part = EqualPart(static_cast<double>(free), takers);
+  for (LedgerEntry* entry : takers) {
+    const auto grant = static_cast<uint64_t>(part * static_cast<double>(entry->target));
+    // Never more than there is, however sums are rounded.
+    const uint64_t more = std::min(Above(std::min(grant, entry->target), entry->believed), free);
+    entry->grant = entry->believed + more;
+    free -= more;
   }
 }
 
@@ -257,8 +310,7 @@ void BudgetLedger::TakeBack(uint64_t needed, absl::Time now) {
 }
 
 void BudgetLedger::SetDue(LedgerNode& node, absl::Time now) {
-  // One message for each report, or a tick, is enough.
-  if (node.reported > node.answered || now - node.sent_at >= BudgetBook::kTick) node.due = true;
+  if (CanBeTold(node, now)) node.due = true;
 }
 
 }  // namespace spoke::ipam

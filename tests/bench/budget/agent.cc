@@ -6,8 +6,16 @@
 namespace spoke::budget_sim {
 namespace {
 
+// As in netagent/core/shaping_meter.h and netagent/sync/shaping.h.
 constexpr double kHeadroom = 1.1;
 constexpr double kGrowth = 4;
+constexpr double kLeastWanted = 1e6;
+constexpr absl::Duration kLook = absl::Seconds(1);
+constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
+constexpr absl::Duration kSecondLook = absl::Milliseconds(400);
+constexpr int kLooksAtGrowth = 2;
+constexpr double kMuchLess = 0.5;
+constexpr double kLessOfGrowth = 0.95;
 
 }  // namespace
 
@@ -44,22 +52,36 @@ absl::Duration Agent::UntilChange(absl::Duration elapsed) const {
   return (holder_->NextChange(now, policy_) - now) / (1 + drift_);
 }
 
-bool Agent::Look(const AgentHabits& habits) {
-  bool tell = grown_ && habits.tells_more;
-  grown_ = false;
+bool Agent::Look(const AgentHabits& habits, absl::Duration elapsed) {
+  const int looks = std::exchange(looks_at_growth_, std::max(looks_at_growth_ - 1, 0));
+  next_look_ = elapsed + (looks_at_growth_ > 0 ? kSecondLook : kLook);
+  const double part = looks == 1 ? kLessOfGrowth : kMuchLess;
+  bool tell = looks == kLooksAtGrowth && habits.tells_more;
   for (TeamLoad& load : loads_) {
-    load.samples[load.next_sample] = load.Use();
-    load.next_sample = (load.next_sample + 1) % std::min(habits.window, load.samples.size());
-    const bool held_back = load.HeldBack();
-    const double most = *std::max_element(load.samples.begin(), load.samples.end());
-    load.demand = held_back ? kGrowth * load.Use() : kHeadroom * most;
-    if (held_back && !load.was_held_back) tell = true;
-    load.was_held_back = held_back;
-    const bool fallen = load.demand < static_cast<double>(load.held) / 2;
-    if (habits.tells_falls && fallen && !load.told_fall) tell = true;
-    load.told_fall = fallen;
+    const bool was_held_back = load.was_held_back;
+    Estimate(load, habits.window, elapsed);
+    if (load.was_held_back && !was_held_back) tell = true;
+    const bool less = load.demand < part * std::min(static_cast<double>(load.held), load.told);
+    if (habits.tells_falls && less) tell = true;
   }
   return tell;
+}
+
+void Agent::Estimate(TeamLoad& load, absl::Duration window, absl::Duration elapsed) {
+  const double use = load.Use();
+  std::erase_if(load.samples, [&](const auto& sample) { return sample.at <= elapsed - window; });
+  load.samples.push_back({elapsed, use});
+  load.demand = 0;
+  for (const auto& sample : load.samples) {
+    load.demand = std::max(load.demand, kHeadroom * sample.use);
+  }
+  if (load.HeldBack()) {
+    load.demand = std::max({load.demand, kGrowth * use, kLeastWanted});
+  } else if (load.was_held_back && use > load.last_use) {
+    load.demand = std::max(load.demand, kHeadroom * use + (use - load.last_use));
+  }
+  load.last_use = use;
+  load.was_held_back = load.HeldBack();
 }
 
 ipam::BudgetReport Agent::Report(absl::Duration elapsed) {
@@ -69,6 +91,7 @@ ipam::BudgetReport Agent::Report(absl::Duration elapsed) {
     ipam::BudgetUse use{.budget = kBudget, .team = holds[i].team, .held = holds[i].held};
     if (i < loads_.size()) {
       use.usage = static_cast<uint64_t>(loads_[i].Use());
+      loads_[i].told = loads_[i].demand;
       use.demand = static_cast<uint64_t>(loads_[i].demand);
       use.throttled = static_cast<uint64_t>(loads_[i].wish - loads_[i].Use());
     }
@@ -92,7 +115,9 @@ bool Agent::OnLeases(const ipam::BudgetLeases& leases, const AgentHabits& habits
   bool tell = false;
   for (size_t i = 0; i < loads_.size(); ++i) {
     if (loads_[i].held < before[i] && habits.tells_less) tell = true;
-    if (loads_[i].held > before[i]) grown_ = true;
+    if (loads_[i].held <= before[i]) continue;
+    if (looks_at_growth_ < kLooksAtGrowth) next_look_ = elapsed + kFirstLook;
+    looks_at_growth_ = kLooksAtGrowth;
   }
   return tell;
 }

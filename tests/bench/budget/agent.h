@@ -2,7 +2,6 @@
 // measures and reports as the real one does.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,10 +16,13 @@ namespace spoke::budget_sim {
 // What an agent tells at once, not only each refresh.
 struct AgentHabits {
   bool tells_less = true;   // It applies a lease that is less than it had.
-  bool tells_more = true;   // Its leases have grown, when it has looked what that has changed.
-  bool tells_falls = true;  // It needs less than half of what it has.
-  size_t window = 2;        // Seconds whose most counts as what it needs; 3 at most.
+  bool tells_more = true;   // A lease has grown, and it has looked what that has changed.
+  bool tells_falls = true;  // It needs much less than it has.
+  absl::Duration window = absl::Seconds(2);  // Whose most counts as what it needs.
 };
+
+// Of a rate: from there on it counts as full. As in netagent/core/shaping_meter.cc.
+inline constexpr double kFull = 0.997;
 
 struct TeamLoad {
   std::string team;
@@ -29,14 +31,19 @@ struct TeamLoad {
   double rate = 0;   // What they may.
   uint64_t held = 0;
   double Use() const { return wish < rate ? wish : rate; }
-  bool HeldBack() const { return wish > rate; }
+  // As its agent can tell: also when next to nothing of the rate is left.
+  bool HeldBack() const { return wish > rate * kFull; }
 
   // As the agent has measured.
-  std::array<double, 3> samples{};  // One a second.
-  size_t next_sample = 0;
+  struct Sample {
+    absl::Duration at;
+    double use = 0;
+  };
+  std::vector<Sample> samples;
+  double last_use = 0;  // At the look before.
   double demand = 0;
+  double told = 0;  // The demand that was last reported.
   bool was_held_back = false;
-  bool told_fall = false;
 };
 
 // Not thread-safe.
@@ -60,8 +67,10 @@ class Agent {
   absl::Duration UntilChange(absl::Duration elapsed) const;
   double use() const { return use_; }
 
-  // Measures; called each second. Returns whether to report at once.
-  bool Look(const AgentHabits& habits);
+  // Measures. Returns whether to report soon.
+  bool Look(const AgentHabits& habits, absl::Duration elapsed);
+  // When to look again, after Look(), and after OnLeases(), which may have changed it.
+  absl::Duration next_look() const { return next_look_; }
   ipam::BudgetReport Report(absl::Duration elapsed);
   void OnStream();
   // Returns whether to report at once.
@@ -69,12 +78,15 @@ class Agent {
                 absl::Duration elapsed);
 
  private:
+  static void Estimate(TeamLoad& load, absl::Duration window, absl::Duration elapsed);
+
   double drift_;
   absl::Duration offset_;
   NodePolicy policy_;
   std::unique_ptr<LeaseHolder> holder_;
   uint64_t reports_ = 0;
-  bool grown_ = false;  // Leases, since the last look.
+  int looks_at_growth_ = 0;  // Still to come, since a lease has grown.
+  absl::Duration next_look_;
   std::vector<TeamLoad> loads_;
   std::vector<std::string> here_;
   double use_ = 0;

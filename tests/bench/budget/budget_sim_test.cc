@@ -25,8 +25,8 @@ TEST(BudgetSim, FollowsDemandAndEndsUpFair) {
   options.world.agents = 150;
   const ScenarioResult result = RunScenario(options);
   EXPECT_TRUE(result.Lawful());
-  EXPECT_LE(result.use95_s, 13);
-  EXPECT_LE(result.fairness_error, 0.08);
+  EXPECT_LE(result.use95_s, 10);
+  EXPECT_LE(result.fairness_error, 0.05);
   for (const ShiftResult& shift : result.shifts) {
     if (!shift.in_faults) {
       EXPECT_GE(shift.use_at_rest, 0.97) << shift.name;
@@ -41,7 +41,7 @@ TEST(BudgetSim, IsLawfulWithAgentsThatTellLittle) {
   options.world.agents = 40;
   options.world.teams = 20;
   options.world.seed = testing_support::RandomSeed();
-  options.world.habits = {false, false, false, 3};
+  options.world.habits = {false, false, false, absl::Seconds(3)};
   EXPECT_TRUE(RunScenario(options).Lawful());
 }
 

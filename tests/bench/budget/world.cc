@@ -11,7 +11,7 @@ namespace {
 constexpr double kLeastDelay = 0.02;
 constexpr double kMostDelay = 0.5;
 constexpr uint64_t kCapacityAnAgent = 20'000'000;
-constexpr absl::Duration kLook = absl::Seconds(1);
+constexpr absl::Duration kEarliest = absl::Milliseconds(500);  // Between two reports.
 
 bool Later(const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
 
@@ -52,7 +52,7 @@ World::World(const WorldOptions& options, std::function<double()> cpu_clock)
   }
   links_.resize(options.agents);
   for (size_t i = 0; i < options.agents; ++i) {
-    Add(Between(0, 1), i, 0, Look{});
+    LookAt(i, Between(0, 1));
     Add(Between(0, 5), i, 0, Connect{});
     Refresh(i);
   }
@@ -103,9 +103,12 @@ void World::Handle(Event& event) {
 // What happens at the node.
 void World::HandleAt(Event& event, Agent& agent, Link& link) {
   if (std::holds_alternative<Look>(event.what)) {
-    const bool tell = agent.Look(options_.habits);
-    if (tell || elapsed_ >= link.next_report) Report(event.agent);
-    Add(elapsed_ + kLook, event.agent, 0, Look{});
+    if (event.at != link.next_look) return;  // Has become another time.
+    if (agent.Look(options_.habits, elapsed_)) ReportSoon(event.agent);
+    if (elapsed_ >= link.next_report) Report(event.agent);
+    LookAt(event.agent, agent.next_look());
+  } else if (std::holds_alternative<ReportDue>(event.what)) {
+    if (elapsed_ >= link.next_report) Report(event.agent);
   } else if (std::holds_alternative<Connect>(event.what)) {
     OnConnect(event.agent);
   } else if (std::holds_alternative<Expire>(event.what)) {
@@ -122,6 +125,7 @@ void World::HandleAt(Event& event, Agent& agent, Link& link) {
     if (event.stream != link.streams || link.cut) return;
     const bool tell = agent.OnLeases(leases->leases, options_.habits, elapsed_);
     Refresh(event.agent);
+    LookAt(event.agent, agent.next_look());
     if (tell) Report(event.agent);
   }
 }
@@ -173,8 +177,21 @@ void World::SendUp(size_t i, What what) {
   }
 }
 
+void World::LookAt(size_t i, absl::Duration at) {
+  if (at == links_[i].next_look) return;
+  links_[i].next_look = at;
+  Add(at, i, 0, Look{});
+}
+
+void World::ReportSoon(size_t i) {
+  Link& link = links_[i];
+  link.next_report = std::min(link.next_report, std::max(elapsed_, link.last_report + kEarliest));
+  if (link.next_report > elapsed_) Add(link.next_report, i, 0, ReportDue{});
+}
+
 void World::Report(size_t i) {
   Link& link = links_[i];
+  link.last_report = elapsed_;
   link.next_report = elapsed_ + spec_.refresh * (0.9 + 0.2 * Fraction());
   if (link.broken) return;
   SendUp(i, ReportArrives{agents_[i].Report(elapsed_)});

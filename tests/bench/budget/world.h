@@ -82,6 +82,7 @@ class World {
 
  private:
   struct Look {};
+  struct ReportDue {};
   struct Connect {};
   struct Expire {};
   struct Break {};
@@ -95,8 +96,8 @@ class World {
   struct LeasesArrive {
     ipam::BudgetLeases leases;
   };
-  using What =
-      std::variant<Look, Connect, Expire, Break, PolicyArrives, Hello, ReportArrives, LeasesArrive>;
+  using What = std::variant<Look, ReportDue, Connect, Expire, Break, PolicyArrives, Hello,
+                            ReportArrives, LeasesArrive>;
   struct Event {
     absl::Duration at;
     uint64_t order = 0;
@@ -114,6 +115,8 @@ class World {
     absl::Duration up_free;  // No message overtakes another of its stream.
     absl::Duration down_free;
     absl::Duration next_report;
+    absl::Duration last_report = -absl::InfiniteDuration();
+    absl::Duration next_look = -absl::InfiniteDuration();
     uint64_t usable = 0;
     double use = 0;
     absl::Duration change = absl::InfiniteDuration();
@@ -133,6 +136,8 @@ class World {
   void BreakStream(size_t i, uint64_t stream, absl::Duration after);
   // Returns whether it is on its way.
   bool Pass(Link& link, absl::Duration& free, absl::Duration& at);
+  void LookAt(size_t i, absl::Duration at);
+  void ReportSoon(size_t i);  // But not too soon after the last one.
   void Report(size_t i);
   void SendUp(size_t i, What what);
   void Refresh(size_t i);

@@ -49,15 +49,17 @@ struct TrafficPlanSettings {
 // What is known of the table before.
 struct TrafficTableBefore {
   std::vector<nft::RuleReading> rules = {};
-  // Where it is certain that the table holds these classes, and the pods that it should; else null.
+  // Where it is certain that the table holds these classes, with rules made by `settings`, and the
+  // pods that it should; else null.
   const ClassMap* classes = nullptr;
+  TrafficPlanSettings settings = {};
 };
 
 // Declares everything, empties the chains and fills them anew, and puts the classes in place of the
 // old ones; what has been counted stays, and chains of classes that there are no more go. Where the
-// classes before are known, only what differs between them is changed, and so the cost is that of
-// the difference; pods stay. Where they are not, no pod is known any more: AppendTrafficPod() comes
-// next for each, in the same transaction.
+// classes before are known, only what differs between them is changed, the rules only if they would
+// be others, and so the cost is that of the difference; pods stay. Where they are not, no pod is
+// known any more: AppendTrafficPod() comes next for each, in the same transaction.
 void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& settings,
                         const TrafficTableBefore& before, nft::Transaction& transaction);
 // For a table that does not say one yet.

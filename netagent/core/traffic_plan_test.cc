@@ -1,5 +1,8 @@
 #include "netagent/core/traffic_plan.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/nft/text.h"
@@ -160,7 +163,9 @@ TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
   size_t deleted = 0;
   size_t added = 0;
   for (const nft::Step& step : transaction.steps) {
-    EXPECT_FALSE(std::holds_alternative<nft::FlushSet>(step.change));
+    // Elements and nothing else: the same classes have the same rules.
+    EXPECT_TRUE(std::holds_alternative<nft::DeleteElements>(step.change) ||
+                std::holds_alternative<nft::AddElements>(step.change));
     if (const auto* gone = std::get_if<nft::DeleteElements>(&step.change)) {
       deleted += gone->elements.size();
     }
@@ -171,6 +176,42 @@ TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
   // By destination and by source.
   EXPECT_EQ(deleted, 2U);
   EXPECT_EQ(added, 2U);
+}
+
+TEST(TrafficTableTest, RulesAreMadeAnewWhereTheyWouldBeOthers) {
+  const ClassMap before = Classes({.cluster = {"10.0.0.0/8"}});
+  const ClassMap with_hub = Classes({.cluster = {"10.0.0.0/8"}, .hub = {"11.2.0.0/16"}});
+  const ClassMap other_block = Classes({.cluster = {"10.0.0.0/9"}});
+  const TrafficPlanSettings marks{.mark_translated = true};
+  const auto rules = [&](const ClassMap& classes, const TrafficPlanSettings& settings) {
+    nft::Transaction transaction;
+    AppendTrafficTable(classes, settings, {.classes = &before}, transaction);
+    return std::count_if(transaction.steps.begin(), transaction.steps.end(), [](const auto& step) {
+      return std::holds_alternative<nft::AddRule>(step.change);
+    });
+  };
+  const auto all = [](const ClassMap& classes, bool mark) {
+    return static_cast<ptrdiff_t>(TrafficRules(classes, mark).size());
+  };
+  EXPECT_EQ(rules(before, {}), 0);
+  EXPECT_EQ(rules(before, marks), all(before, true));
+  EXPECT_EQ(rules(with_hub, {}), all(with_hub, false));
+  EXPECT_EQ(rules(other_block, {}), all(other_block, false));
+}
+
+TEST(TrafficTableTest, AGroupThatIsNewIsNamedEvenWhereItHasNoAddress) {
+  Policy policy{.version = 1};
+  const ClassMap before = ClassMap::Compile(policy, {}).value();
+  policy.entries["DestinationGroup/far"] = {
+      .key = "DestinationGroup/far", .bytes = {}, .value = DestinationGroup{}};
+  const ClassMap after = ClassMap::Compile(policy, {}).value();
+  nft::Transaction transaction;
+  AppendTrafficTable(after, {}, {.classes = &before}, transaction);
+  ASSERT_EQ(transaction.steps.size(), 1U);
+  EXPECT_EQ(std::get<nft::AddCounter>(transaction.steps[0].change).name, "class/16/far");
+  transaction.steps.clear();
+  AppendTrafficTable(after, {}, {.classes = &after}, transaction);
+  EXPECT_TRUE(transaction.empty());
 }
 
 TEST(TrafficTableTest, EveryRuleHasACommentOfItsOwn) {

@@ -110,10 +110,13 @@ absl::Status Traffic::Commit(const nft::Transaction& transaction) {
   return status;
 }
 
+TrafficPlanSettings Traffic::PlanSettingsOf(const Decision& decision) {
+  return {.mark_translated = decision.fast.on()};
+}
+
 void Traffic::AppendAll(const Decision& decision, const TrafficTableBefore& before,
                         nft::Transaction& transaction) {
-  AppendTrafficTable(decision.classes, {.mark_translated = decision.fast.on()}, before,
-                     transaction);
+  AppendTrafficTable(decision.classes, PlanSettingsOf(decision), before, transaction);
   decision.egress->AppendTables(before.rules, transaction);
   for (const auto& [link, pod] : ledger_.live()) {
     if (before.classes == nullptr) AppendTrafficPod(pod, transaction);
@@ -151,20 +154,23 @@ void Traffic::PutFast(Decision& decision) {
 }
 
 absl::Status Traffic::Put(Decision decision) {
-  auto seen = tables_.ReadRules(kSpokeTable);
-  if (absl::IsNotFound(seen.status())) seen = std::vector<nft::RuleReading>();
-  RETURN_IF_ERROR(seen.status());
+  TrafficTableBefore before;
+  if (HoldsInForce()) {
+    before = {.rules = rules_, .classes = &in_force_.classes, .settings = rules_made_with_};
+  } else {
+    ASSIGN_OR_RETURN(before.rules, ReadRulesIfThere());
+  }
   // Routes before the rules that lead there.
   if (put_gateway_routes_) RETURN_IF_ERROR(put_gateway_routes_(decision.egress->GatewayMarks()));
   PrepareFast(decision);
-  TrafficTableBefore before{.rules = *std::move(seen)};
-  if (HoldsInForce()) before.classes = &in_force_.classes;
+  const TrafficPlanSettings made_with = PlanSettingsOf(decision);
   nft::Transaction transaction;
   AppendAll(decision, before, transaction);
   absl::Status status = Commit(transaction);
   if (before.classes != nullptr && (absl::IsNotFound(status) || absl::IsAlreadyExists(status))) {
-    // Somebody has changed the sets just now.
+    // Somebody has changed the table just now.
     before.classes = nullptr;
+    ASSIGN_OR_RETURN(before.rules, ReadRulesIfThere());
     transaction.steps.clear();
     AppendAll(decision, before, transaction);
     status = Commit(transaction);
@@ -176,6 +182,7 @@ absl::Status Traffic::Put(Decision decision) {
     log_.Info("fast_path", {{"state", decision.fast.state()}});
   }
   in_force_ = std::move(decision);
+  rules_made_with_ = made_with;
   settings_.egress.tracked = settings_.egress.tracked || in_force_.egress->NeedsTracking();
   settings_.egress.known_marks = in_force_.egress->GatewayMarks();
   for (const auto& [name, number] : in_force_.classes.groups()) groups_[name] = number;
@@ -429,6 +436,12 @@ void Traffic::LookAtRoutes() {
   if (const absl::Status status = Put(std::move(next)); !status.ok()) {
     log_.Warn("traffic_look_failed", {{"error", status}});
   }
+}
+
+absl::StatusOr<std::vector<nft::RuleReading>> Traffic::ReadRulesIfThere() {
+  auto rules = tables_.ReadRules(kSpokeTable);
+  if (absl::IsNotFound(rules.status())) return std::vector<nft::RuleReading>();
+  return rules;
 }
 
 absl::StatusOr<std::vector<nft::RuleReading>> Traffic::ReadOwnRules() {

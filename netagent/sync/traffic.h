@@ -100,6 +100,7 @@ class Traffic : public PodTraffic {
   bool IsFast(const Decision& decision, const TrafficPod& pod) const;
 
   absl::Status Commit(const nft::Transaction& transaction);
+  static TrafficPlanSettings PlanSettingsOf(const Decision& decision);
   // Everything that `decision` says about rules and pods; what has been counted stays.
   void AppendAll(const Decision& decision, const TrafficTableBefore& before,
                  nft::Transaction& transaction);
@@ -122,6 +123,7 @@ class Traffic : public PodTraffic {
   absl::StatusOr<std::string> FindDrift();
   void LookAtFastPath();
   void LookAtRoutes();
+  absl::StatusOr<std::vector<nft::RuleReading>> ReadRulesIfThere();
   absl::StatusOr<std::vector<nft::RuleReading>> ReadOwnRules();
 
   Settings settings_;
@@ -142,6 +144,7 @@ class Traffic : public PodTraffic {
   // What the kernel's should be if nobody else has changed anything; nothing: it is to be read.
   std::optional<uint32_t> generation_;
   std::vector<nft::RuleReading> rules_;  // As they were last put; without counts.
+  TrafficPlanSettings rules_made_with_;
   uint64_t drift_repaired_ = 0;
   absl::Time next_look_ = absl::InfinitePast();
 };

@@ -144,6 +144,7 @@ void AppendOtherClasses(const ClassMap& classes, const ClassMap& before, ip::Fam
 
 // All that is there whatever the classes are.
 void AppendObjects(nft::Transaction& transaction) {
+  transaction.Add(kNamesTable, nft::AddTable{});
   transaction.Add(kSpokeTable, nft::AddTable{});
   transaction.Add(kSpokeTable, nft::AddCounter{fmt::format("schema/{}", kTrafficSchema), {}});
   for (const char* counter : kRuleCounters) {
@@ -255,7 +256,7 @@ void AppendTrafficPod(const TrafficPod& pod, nft::Transaction& transaction) {
     add("pods", key);
     add("cluster_sent", key);
     add("cluster_received", nft::NetworkOrder(address));
-    transaction.Add(kSpokeTable, nft::AddCounter{PodLabel(address, pod.pod_namespace), {}});
+    transaction.Add(kNamesTable, nft::AddCounter{PodLabel(address, pod.pod_namespace), {}});
   }
 }
 
@@ -309,6 +310,10 @@ std::optional<Counted> DecodeCounted(const CountingSet& set, const nft::ElementR
 std::optional<ClassNumber> NumberOfKey(const nft::Bytes& key) {
   if (key.size() != kBytesOfNumber) return std::nullopt;
   return NumberAt(key, 0);
+}
+
+bool IsPodLabel(const nft::CounterReading& counter) {
+  return After(counter.name, "pod/").has_value();
 }
 
 TrafficLabels ReadLabels(const std::vector<nft::CounterReading>& counters) {
@@ -426,19 +431,23 @@ std::vector<uint64_t> AppendFold(const std::map<ip::Address, std::string>& addre
     transaction.Add(kSpokeTable, nft::DeleteCounter{counter.name});
   }
   for (const auto& [name, sum] : sums) transaction.Add(kSpokeTable, nft::AddCounter{name, sum});
-  const TrafficLabels labels = ReadLabels(readings.counters);
+  const TrafficLabels labels = ReadLabels(readings.names);
   for (const auto& [address, pod_namespace] : labels.namespaces) {
     if (!addresses.contains(address)) continue;
-    transaction.Add(kSpokeTable, nft::DeleteCounter{PodLabel(address, pod_namespace)});
+    transaction.Add(kNamesTable, nft::DeleteCounter{PodLabel(address, pod_namespace)});
   }
   return ids;
 }
 
 void AppendTakeOver(const TrafficReadings& readings, nft::Transaction& transaction) {
+  transaction.Add(kNamesTable, nft::AddTable{});
+  for (const nft::CounterReading& name : readings.names) {
+    transaction.Add(kNamesTable, nft::AddCounter{name.name, {}});
+  }
   transaction.Add(kSpokeTable, nft::DeleteTable{});
   transaction.Add(kSpokeTable, nft::AddTable{});
   for (const nft::CounterReading& counter : readings.counters) {
-    if (After(counter.name, "schema/")) continue;
+    if (After(counter.name, "schema/") || IsPodLabel(counter)) continue;
     transaction.Add(kSpokeTable, nft::AddCounter{counter.name, {counter.packets, counter.bytes}});
   }
   const auto seed = [&](const std::string& set, const std::vector<nft::ElementReading>& elements,

@@ -48,7 +48,7 @@ TEST(NamespaceCounterTest, IsReadAsItIsWritten) {
 }
 
 TEST(LabelsTest, AreReadFromCountersAndStrangersArePassedOver) {
-  const TrafficLabels labels = ReadLabels({{"schema/2", 0, 0},
+  const TrafficLabels labels = ReadLabels({{"schema/3", 0, 0},
                                            {"epoch/1000", 0, 0},
                                            {"class/16/a/b", 0, 0},
                                            {"class/x/a", 0, 0},
@@ -98,7 +98,8 @@ TEST(FoldTest, MovesElementsIntoCountersInOneTransaction) {
                         {by_class("10.0.1.8", kInternet), 2, 20},
                         {by_class("10.0.1.9", kInternet), 4, 40}};
   }
-  readings.counters = {{"ns/web/internet/sent", 100, 1000}, {"pod/10.0.1.7/web", 0, 0}};
+  readings.counters = {{"ns/web/internet/sent", 100, 1000}};
+  readings.names = {{"pod/10.0.1.7/web", 0, 0}, {"pod/10.0.1.9/web", 0, 0}};
   nft::Transaction transaction;
   AppendFold({{A("10.0.1.7"), "web"}, {A("10.0.1.8"), "web"}}, readings, classes, transaction);
   uint64_t bytes = 0;

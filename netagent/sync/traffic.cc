@@ -1,6 +1,7 @@
 #include "netagent/sync/traffic.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "fmt/core.h"
@@ -204,6 +205,11 @@ absl::StatusOr<Traffic::Found> Traffic::FindTables() {
   found.labels = ReadLabels(*counters);
   found.other_schema = found.labels.schema != kTrafficSchema;
   ASSIGN_OR_RETURN(found.readings, ReadAll());
+  ASSIGN_OR_RETURN(found.readings.names, ReadNames());
+  // Where schema 2 had them.
+  std::copy_if(counters->begin(), counters->end(), std::back_inserter(found.readings.names),
+               IsPodLabel);
+  found.labels.namespaces = ReadLabels(found.readings.names).namespaces;
   ASSIGN_OR_RETURN(found.rules, tables_.ReadRules(kSpokeTable));
   return found;
 }
@@ -341,7 +347,8 @@ absl::Status Traffic::OnIpMasq(std::optional<IpMasqConfig> ip_masq) {
 }
 
 absl::Status Traffic::Settle(const AddressOwners& owners) {
-  ASSIGN_OR_RETURN(const TrafficReadings readings, ReadAll());
+  ASSIGN_OR_RETURN(TrafficReadings readings, ReadAll());
+  ASSIGN_OR_RETURN(readings.names, ReadNames());
   nft::Transaction transaction;
   const std::vector<uint64_t> ids = AppendFold(owners, readings, in_force_.classes, transaction);
   RETURN_IF_ERROR(Narrow(base::Annotate(Commit(transaction), "settle pods that have gone")));
@@ -375,6 +382,12 @@ absl::StatusOr<TrafficReadings> Traffic::ReadAll() {
   }
   ASSIGN_OR_RETURN(readings.fast, fast_pods_.Read(readings.folded));
   return readings;
+}
+
+absl::StatusOr<std::vector<nft::CounterReading>> Traffic::ReadNames() {
+  auto names = tables_.ReadCounters(kNamesTable);
+  if (absl::IsNotFound(names.status())) return std::vector<nft::CounterReading>();
+  return names;
 }
 
 absl::StatusOr<TrafficTotals> Traffic::Read(bool is_scrape) {
@@ -483,6 +496,9 @@ absl::StatusOr<std::string> Traffic::FindDrift() {
     }
     return "rules of ours are missing";
   }
+  const auto names = tables_.ReadCounters(kNamesTable);
+  if (absl::IsNotFound(names.status())) return "the table spoke-names has been deleted";
+  if (!names.ok()) return names.status();
   for (const auto& [set, keys] : ExpectedKeys(in_force_.classes, PodsOf(ledger_))) {
     const auto elements = tables_.ReadSet(kSpokeTable, set);
     if (absl::IsNotFound(elements.status())) return fmt::format("set {} has been deleted", set);

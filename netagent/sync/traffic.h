@@ -1,5 +1,5 @@
-// Counts, isolates and speeds up what pods send and receive: the one owner of the table "spoke" in
-// this node's nf_tables and of its fast path.
+// Counts, isolates and speeds up what pods send and receive: the one owner of the tables "spoke"
+// and "spoke-names" in this node's nf_tables and of its fast path.
 #pragma once
 
 #include <functional>
@@ -115,7 +115,9 @@ class Traffic : public PodTraffic {
   struct Found;
   absl::StatusOr<Found> FindTables();
   absl::Status Settle(const AddressOwners& owners);
+  // But for the names.
   absl::StatusOr<TrafficReadings> ReadAll();
+  absl::StatusOr<std::vector<nft::CounterReading>> ReadNames();
 
   void Look();
   absl::Status LookForDrift();

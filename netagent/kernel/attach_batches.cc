@@ -91,15 +91,16 @@ PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, const
   // before the link is up: after, the kernel would wait for all CPUs.
   batch.push_back(netlink::CreateVeth({spec.pod_link, indexes.pod, spec.pod_mac},
                                       {spec.host_link, indexes.host, spec.host_mac}, node.netns,
-                                      spec.mtu, /*outer_up=*/!egress && !quiet));
+                                      spec.mtu, /*outer_up=*/!egress));
   if (quiet) {
+    // In time: it would get the address with its carrier, when the host end comes up.
     batch.push_back(netlink::ConfigureLink(
         indexes.pod, {.ipv4 = {}, .address_generation = uint8_t{IN6_ADDR_GEN_MODE_NONE}}));
   }
   if (egress) {
     batch.push_back(netlink::AddTokenBucket(indexes.pod, claims::kShaperHandle, Bucket(*egress)));
+    batch.push_back(netlink::SetLinkUp(indexes.pod, true));
   }
-  if (egress || quiet) batch.push_back(netlink::SetLinkUp(indexes.pod, true));
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     if (family == ip::Family::kV6) pod.first_v6 = batch.size();
     for (const ip::Address& address : spec.addresses) {

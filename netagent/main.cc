@@ -229,7 +229,8 @@ absl::Status RemoveTraffic() {
   ASSIGN_OR_RETURN(const std::unique_ptr<KernelNftTables> tables, KernelNftTables::Open());
   nft::Transaction transaction;
   transaction.Add(kSpokeTable, nft::DeleteTable{});
-  return base::Annotate(tables->Apply(transaction), "remove the table spoke");
+  transaction.Add(kNamesTable, nft::DeleteTable{});
+  return base::Annotate(tables->Apply(transaction), "remove the tables spoke and spoke-names");
 }
 
 absl::StatusOr<os::ProgramResult> RunProgram(const std::vector<std::string>& command) {

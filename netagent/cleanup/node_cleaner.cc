@@ -13,6 +13,7 @@
 #include "lib/netlink/filter.h"
 #include "lib/netlink/link.h"
 #include "netagent/core/claims.h"
+#include "netagent/core/traffic_pod.h"
 
 namespace spoke::netagent {
 namespace {
@@ -109,7 +110,8 @@ absl::Status NodeCleaner::ReadRoutes(NodeTraces& traces) {
 }
 
 absl::Status NodeCleaner::ReadTables(NodeTraces& traces) {
-  for (const std::string& name : {std::string("spoke"), std::string(claims::kProbeTable)}) {
+  for (const std::string& name :
+       {kSpokeTable.name, kNamesTable.name, std::string(claims::kProbeTable)}) {
     for (const nft::Family family : {nft::Family::kInet, nft::Family::kNetdev}) {
       const nft::TableKey key{family, name};
       const absl::Status status = tables_.ReadCounters(key).status();

@@ -61,7 +61,7 @@ std::vector<Claim> AllClaims() {
        "the default route by way of a gateway"},
       {"kGatewayPriority", "rule priority", fmt::format("{}", claims::kGatewayPriority),
        "of the rules that lead packets with a gateway's mark into its table"},
-      {"", "tables", "inet spoke, netdev spoke", "of nf_tables: all in them is ours"},
+      {"", "tables", "inet and netdev spoke and spoke-names", "of nf_tables: all in them is ours"},
       {"kShaperHandle", "qdisc handle", fmt::format("{:x}:", claims::kShaperHandle >> 16U),
        "of the token bucket at the root of either end of a pod's link"},
       {"kIngressQueues", "link name", std::string(claims::kIngressQueues),

@@ -73,23 +73,38 @@ nft::Set HostSet(const char* name) {
           .size = kMaxHostClasses};
 }
 
-// What the sets of classes of one family hold, by name.
-std::map<std::string, std::vector<nft::Element>> ClassElements(const ClassMap& classes,
-                                                               ip::Family family) {
-  std::map<std::string, std::vector<nft::Element>> all = {{PeerSetOf(family), {}}};
-  for (const FarEnd end : {FarEnd::kDestination, FarEnd::kSource}) all[ClassMapOf(end, family)];
-  for (const ClassRange& range : classes.ranges(family)) {
-    if (range.number == kInternet) continue;
-    const nft::Element element{.key = nft::NetworkOrder(range.first),
-                               .last = nft::NetworkOrder(range.last)};
-    for (const FarEnd end : {FarEnd::kDestination, FarEnd::kSource}) {
-      nft::Element& added = all[ClassMapOf(end, family)].emplace_back(element);
-      added.verdict = nft::Verdict{VerdictKind::kGoto,
-                                   ClassChainOf(end, family, ClassText(classes, range.number))};
+using ElementsBySet = std::map<std::string, std::vector<nft::Element>>;
+
+// What the sets of classes of one family hold for `ranges` of `classes`, by name; every set is
+// there.
+ElementsBySet ElementsOf(const std::vector<ClassRange>& ranges, const ClassMap& classes,
+                         ip::Family family) {
+  ElementsBySet all;
+  std::vector<nft::Element>& peers = all[PeerSetOf(family)];
+  for (const FarEnd end : {FarEnd::kDestination, FarEnd::kSource}) {
+    std::vector<nft::Element>& of_end = all[ClassMapOf(end, family)];
+    of_end.reserve(ranges.size());
+    std::map<ClassNumber, nft::Verdict> verdicts;
+    for (const ClassRange& range : ranges) {
+      if (range.number == kInternet) continue;
+      nft::Verdict& verdict = verdicts[range.number];
+      if (verdict.chain.empty()) {
+        verdict = {VerdictKind::kGoto, ClassChainOf(end, family, ClassText(classes, range.number))};
+      }
+      of_end.push_back({.key = nft::NetworkOrder(range.first),
+                        .last = nft::NetworkOrder(range.last),
+                        .verdict = verdict});
     }
-    if (range.number == kPeerSpoke) all[PeerSetOf(family)].push_back(element);
+  }
+  for (const ClassRange& range : ranges) {
+    if (range.number != kPeerSpoke) continue;
+    peers.push_back({.key = nft::NetworkOrder(range.first), .last = nft::NetworkOrder(range.last)});
   }
   return all;
+}
+
+ElementsBySet ClassElements(const ClassMap& classes, ip::Family family) {
+  return ElementsOf(classes.ranges(family), classes, family);
 }
 
 void AppendClasses(const ClassMap& classes, ip::Family family, nft::Transaction& transaction) {
@@ -100,26 +115,67 @@ void AppendClasses(const ClassMap& classes, ip::Family family, nft::Transaction&
   }
 }
 
+// Ranges that are in `one` as they are, and not in `other`. A number always leads to the same
+// chain.
+std::vector<ClassRange> RangesOnlyIn(const std::vector<ClassRange>& one,
+                                     const std::vector<ClassRange>& other) {
+  std::vector<ClassRange> only;
+  std::set_difference(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(only),
+                      [](const ClassRange& a, const ClassRange& b) {
+                        return std::tie(a.first, a.last, a.number) <
+                               std::tie(b.first, b.last, b.number);
+                      });
+  return only;
+}
+
 // The same where `before` is in the sets.
 void AppendOtherClasses(const ClassMap& classes, const ClassMap& before, ip::Family family,
                         nft::Transaction& transaction) {
-  const auto old = ClassElements(before, family);
-  // Both are sorted by their keys.
-  const auto comes_first = [](const nft::Element& one, const nft::Element& other) {
-    return WholeKey(one) < WholeKey(other);
-  };
-  for (auto& [set, elements] : ClassElements(classes, family)) {
-    const std::vector<nft::Element>& of_old = old.at(set);
-    nft::DeleteElements gone{set, {}};
-    std::set_difference(of_old.begin(), of_old.end(), elements.begin(), elements.end(),
-                        std::back_inserter(gone.elements), comes_first);
-    nft::AddElements added{set, {}};
-    std::set_difference(elements.begin(), elements.end(), of_old.begin(), of_old.end(),
-                        std::back_inserter(added.elements), comes_first);
-    for (nft::Element& element : gone.elements) element.verdict.reset();
-    if (!gone.elements.empty()) transaction.Add(kSpokeTable, std::move(gone));
-    if (!added.elements.empty()) transaction.Add(kSpokeTable, std::move(added));
+  const auto& now = classes.ranges(family);
+  const auto& old = before.ranges(family);
+  ElementsBySet added = ElementsOf(RangesOnlyIn(now, old), classes, family);
+  for (auto& [set, gone] : ElementsOf(RangesOnlyIn(old, now), before, family)) {
+    for (nft::Element& element : gone) element.verdict.reset();
+    if (!gone.empty()) transaction.Add(kSpokeTable, nft::DeleteElements{set, std::move(gone)});
+    std::vector<nft::Element>& more = added[set];
+    if (!more.empty()) transaction.Add(kSpokeTable, nft::AddElements{set, std::move(more)});
   }
+}
+
+// All that is there whatever the classes are.
+void AppendObjects(nft::Transaction& transaction) {
+  transaction.Add(kNamesTable, nft::AddTable{});
+  transaction.Add(kSpokeTable, nft::AddTable{});
+  transaction.Add(kSpokeTable, nft::AddCounter{fmt::format("schema/{}", kTrafficSchema), {}});
+  for (const char* counter : kRuleCounters) {
+    transaction.Add(kSpokeTable, nft::AddCounter{counter, {}});
+  }
+  for (const ip::Family family : kFamilies) {
+    for (nft::Set& set : SetsOf(LayoutOf(family))) {
+      transaction.Add(kSpokeTable, nft::AddSet{std::move(set)});
+    }
+  }
+  transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_in")});
+  transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_out")});
+  transaction.Add(kSpokeTable, nft::AddSet{{.name = kFolded, .key = {nft::Field::kMark}}});
+}
+
+// Returns those of classes that there are no more, which are empty as well.
+std::set<std::string> AppendEmptyChains(std::vector<nft::Chain> chains,
+                                        const std::vector<nft::RuleReading>& seen,
+                                        nft::Transaction& transaction) {
+  std::set<std::string> names;
+  for (nft::Chain& chain : chains) {
+    names.insert(chain.name);
+    transaction.Add(kSpokeTable, nft::AddChain{std::move(chain)});
+  }
+  std::set<std::string> gone;
+  for (const nft::RuleReading& rule : seen) {
+    if (IsClassChain(rule.chain) && !names.contains(rule.chain)) gone.insert(rule.chain);
+  }
+  for (const std::string& name : names) transaction.Add(kSpokeTable, nft::FlushChain{name});
+  for (const std::string& name : gone) transaction.Add(kSpokeTable, nft::FlushChain{name});
+  return gone;
 }
 
 std::string PodLabel(const ip::Address& address, const std::string& pod_namespace) {
@@ -158,35 +214,21 @@ ClassNumber NumberAt(const nft::Bytes& key, size_t offset) {
 
 void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& settings,
                         const TrafficTableBefore& before, nft::Transaction& transaction) {
-  transaction.Add(kSpokeTable, nft::AddTable{});
-  transaction.Add(kSpokeTable, nft::AddCounter{fmt::format("schema/{}", kTrafficSchema), {}});
-  for (const char* counter : kRuleCounters) {
-    transaction.Add(kSpokeTable, nft::AddCounter{counter, {}});
-  }
+  const bool known = before.classes != nullptr;
+  std::vector<nft::Chain> chains = TrafficChains(classes);
+  std::vector<nft::Rule> rules = TrafficRules(classes, settings);
+  // A rule costs the kernel as much as several elements, and it takes all of a chain's or none.
+  const bool same_rules = known && chains == TrafficChains(*before.classes) &&
+                          rules == TrafficRules(*before.classes, before.settings);
+  if (!same_rules) AppendObjects(transaction);
   for (const auto& [name, number] : classes.groups()) {
+    if (known && before.classes->groups().contains(name)) continue;
     transaction.Add(kSpokeTable, nft::AddCounter{fmt::format("class/{}/{}", number, name), {}});
   }
-  for (const ip::Family family : kFamilies) {
-    for (nft::Set& set : SetsOf(LayoutOf(family))) {
-      transaction.Add(kSpokeTable, nft::AddSet{std::move(set)});
-    }
-  }
-  transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_in")});
-  transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_out")});
-  transaction.Add(kSpokeTable, nft::AddSet{{.name = kFolded, .key = {nft::Field::kMark}}});
-  std::set<std::string> names;
-  for (nft::Chain& chain : TrafficChains(classes)) {
-    names.insert(chain.name);
-    transaction.Add(kSpokeTable, nft::AddChain{std::move(chain)});
-  }
   std::set<std::string> gone;
-  for (const nft::RuleReading& rule : before.rules) {
-    if (IsClassChain(rule.chain) && !names.contains(rule.chain)) gone.insert(rule.chain);
-  }
-  for (const std::string& name : names) transaction.Add(kSpokeTable, nft::FlushChain{name});
-  for (const std::string& name : gone) transaction.Add(kSpokeTable, nft::FlushChain{name});
+  if (!same_rules) gone = AppendEmptyChains(std::move(chains), before.rules, transaction);
   for (const ip::Family family : kFamilies) {
-    if (before.classes != nullptr) {
+    if (known) {
       AppendOtherClasses(classes, *before.classes, family, transaction);
     } else {
       AppendClasses(classes, family, transaction);
@@ -194,9 +236,8 @@ void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& sett
     }
   }
   for (const std::string& name : gone) transaction.Add(kSpokeTable, nft::DeleteChain{name});
-  for (nft::Rule& rule : TrafficRules(classes, settings)) {
-    transaction.Add(kSpokeTable, nft::AddRule{std::move(rule)});
-  }
+  if (same_rules) return;
+  for (nft::Rule& rule : rules) transaction.Add(kSpokeTable, nft::AddRule{std::move(rule)});
 }
 
 void AppendEpoch(absl::Time epoch, nft::Transaction& transaction) {
@@ -215,7 +256,7 @@ void AppendTrafficPod(const TrafficPod& pod, nft::Transaction& transaction) {
     add("pods", key);
     add("cluster_sent", key);
     add("cluster_received", nft::NetworkOrder(address));
-    transaction.Add(kSpokeTable, nft::AddCounter{PodLabel(address, pod.pod_namespace), {}});
+    transaction.Add(kNamesTable, nft::AddCounter{PodLabel(address, pod.pod_namespace), {}});
   }
 }
 
@@ -269,6 +310,10 @@ std::optional<Counted> DecodeCounted(const CountingSet& set, const nft::ElementR
 std::optional<ClassNumber> NumberOfKey(const nft::Bytes& key) {
   if (key.size() != kBytesOfNumber) return std::nullopt;
   return NumberAt(key, 0);
+}
+
+bool IsPodLabel(const nft::CounterReading& counter) {
+  return After(counter.name, "pod/").has_value();
 }
 
 TrafficLabels ReadLabels(const std::vector<nft::CounterReading>& counters) {
@@ -386,19 +431,23 @@ std::vector<uint64_t> AppendFold(const std::map<ip::Address, std::string>& addre
     transaction.Add(kSpokeTable, nft::DeleteCounter{counter.name});
   }
   for (const auto& [name, sum] : sums) transaction.Add(kSpokeTable, nft::AddCounter{name, sum});
-  const TrafficLabels labels = ReadLabels(readings.counters);
+  const TrafficLabels labels = ReadLabels(readings.names);
   for (const auto& [address, pod_namespace] : labels.namespaces) {
     if (!addresses.contains(address)) continue;
-    transaction.Add(kSpokeTable, nft::DeleteCounter{PodLabel(address, pod_namespace)});
+    transaction.Add(kNamesTable, nft::DeleteCounter{PodLabel(address, pod_namespace)});
   }
   return ids;
 }
 
 void AppendTakeOver(const TrafficReadings& readings, nft::Transaction& transaction) {
+  transaction.Add(kNamesTable, nft::AddTable{});
+  for (const nft::CounterReading& name : readings.names) {
+    transaction.Add(kNamesTable, nft::AddCounter{name.name, {}});
+  }
   transaction.Add(kSpokeTable, nft::DeleteTable{});
   transaction.Add(kSpokeTable, nft::AddTable{});
   for (const nft::CounterReading& counter : readings.counters) {
-    if (After(counter.name, "schema/")) continue;
+    if (After(counter.name, "schema/") || IsPodLabel(counter)) continue;
     transaction.Add(kSpokeTable, nft::AddCounter{counter.name, {counter.packets, counter.bytes}});
   }
   const auto seed = [&](const std::string& set, const std::vector<nft::ElementReading>& elements,

@@ -7,8 +7,8 @@
 // counters, "ns/NAMESPACE/CLASS/sent" and ".../received"; the node's own in dynamic sets by class.
 //
 // Names of counters that say something by being there: "schema/N" (what the table looks like),
-// "epoch/SECONDS" (since when, in Unix time), "class/NUMBER/NAME" (of a destination group),
-// "pod/ADDRESS/NAMESPACE" (whose counters an address bears).
+// "epoch/SECONDS" (since when, in Unix time), "class/NUMBER/NAME" (of a destination group); and in
+// the table "spoke-names" "pod/ADDRESS/NAMESPACE" (whose counters an address bears).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@
 namespace spoke::netagent {
 
 // Raised whenever sets or counters mean something else than before.
-inline constexpr uint32_t kTrafficSchema = 2;
+inline constexpr uint32_t kTrafficSchema = 3;
 
 // The most addresses of pods in each family, and elements in each dynamic set.
 inline constexpr uint32_t kMaxPodAddresses = 4096;
@@ -52,15 +52,17 @@ struct TrafficPlanSettings {
 // What is known of the table before.
 struct TrafficTableBefore {
   std::vector<nft::RuleReading> rules = {};
-  // Where it is certain that the table holds these classes, and the pods that it should; else null.
+  // Where it is certain that the table holds these classes, with rules made by `settings`, and the
+  // pods that it should; else null.
   const ClassMap* classes = nullptr;
+  TrafficPlanSettings settings = {};
 };
 
 // Declares everything, empties the chains and fills them anew, and puts the classes in place of the
 // old ones; what has been counted stays, and chains of classes that there are no more go. Where the
-// classes before are known, only what differs between them is changed, and so the cost is that of
-// the difference; pods stay. Where they are not, no pod is known any more: AppendTrafficPod() comes
-// next for each, in the same transaction.
+// classes before are known, only what differs between them is changed, the rules only if they would
+// be others, and so the cost is that of the difference; pods stay. Where they are not, no pod is
+// known any more: AppendTrafficPod() comes next for each, in the same transaction.
 void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& settings,
                         const TrafficTableBefore& before, nft::Transaction& transaction);
 // For a table that does not say one yet.
@@ -109,8 +111,10 @@ struct TrafficReadings {
   std::vector<nft::ElementReading> host_in;
   std::vector<nft::ElementReading> host_out;
   std::vector<nft::CounterReading> counters;  // Of kSpokeTable.
-  std::vector<FastPodReading> fast;           // But for those that are folded already.
-  std::set<uint64_t> folded;                  // Still to be forgotten by the fast path.
+  // Of kNamesTable; not of every look, see AppendFold().
+  std::vector<nft::CounterReading> names = {};
+  std::vector<FastPodReading> fast;  // But for those that are folded already.
+  std::set<uint64_t> folded;         // Still to be forgotten by the fast path.
 };
 
 // What the names of counters say.
@@ -121,6 +125,8 @@ struct TrafficLabels {
   std::map<ip::Address, std::string> namespaces;  // Of addresses that bear counts.
 };
 TrafficLabels ReadLabels(const std::vector<nft::CounterReading>& counters);
+// Whether it says whose an address is.
+bool IsPodLabel(const nft::CounterReading& counter);
 
 struct NamespaceCounter {
   std::string pod_namespace;
@@ -135,16 +141,16 @@ std::map<std::string, std::set<nft::Bytes>> ExpectedKeys(const ClassMap& classes
                                                          const std::vector<TrafficPod>& pods);
 
 // Adds what `addresses` (with their namespaces) have counted to the counters of their namespaces
-// and takes their elements away, all at once. Nothing must be counted for them any more. Returns
-// which pods of the fast path are folded with them, to be forgotten once this is done: the set
-// "folded" has them until then.
+// and takes their elements away, all at once. Nothing must be counted for them any more. Of
+// `readings` the names are needed, too. Returns which pods of the fast path are folded with them,
+// to be forgotten once this is done: the set "folded" has them until then.
 std::vector<uint64_t> AppendFold(const std::map<ip::Address, std::string>& addresses,
                                  const TrafficReadings& readings, const ClassMap& classes,
                                  nft::Transaction& transaction);
 
 // Replaces a table that looks different by one of this schema: what is in counters, and in sets
-// that have the same names and keys, is carried over. AppendTrafficTable() comes next in the same
-// transaction.
+// that have the same names and keys, is carried over; names of pods, which schema 2 had in this
+// table, go into their own. AppendTrafficTable() comes next in the same transaction.
 void AppendTakeOver(const TrafficReadings& readings, nft::Transaction& transaction);
 
 }  // namespace spoke::netagent

@@ -1,5 +1,8 @@
 #include "netagent/core/traffic_plan.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,7 +51,7 @@ TEST(NamespaceCounterTest, IsReadAsItIsWritten) {
 }
 
 TEST(LabelsTest, AreReadFromCountersAndStrangersArePassedOver) {
-  const TrafficLabels labels = ReadLabels({{"schema/2", 0, 0},
+  const TrafficLabels labels = ReadLabels({{"schema/3", 0, 0},
                                            {"epoch/1000", 0, 0},
                                            {"class/16/a/b", 0, 0},
                                            {"class/x/a", 0, 0},
@@ -98,7 +101,8 @@ TEST(FoldTest, MovesElementsIntoCountersInOneTransaction) {
                         {by_class("10.0.1.8", kInternet), 2, 20},
                         {by_class("10.0.1.9", kInternet), 4, 40}};
   }
-  readings.counters = {{"ns/web/internet/sent", 100, 1000}, {"pod/10.0.1.7/web", 0, 0}};
+  readings.counters = {{"ns/web/internet/sent", 100, 1000}};
+  readings.names = {{"pod/10.0.1.7/web", 0, 0}, {"pod/10.0.1.9/web", 0, 0}};
   nft::Transaction transaction;
   AppendFold({{A("10.0.1.7"), "web"}, {A("10.0.1.8"), "web"}}, readings, classes, transaction);
   uint64_t bytes = 0;
@@ -242,7 +246,9 @@ TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
   size_t deleted = 0;
   size_t added = 0;
   for (const nft::Step& step : transaction.steps) {
-    EXPECT_FALSE(std::holds_alternative<nft::FlushSet>(step.change));
+    // Elements and nothing else: the same classes have the same rules.
+    EXPECT_TRUE(std::holds_alternative<nft::DeleteElements>(step.change) ||
+                std::holds_alternative<nft::AddElements>(step.change));
     if (const auto* gone = std::get_if<nft::DeleteElements>(&step.change)) {
       deleted += gone->elements.size();
     }
@@ -253,6 +259,45 @@ TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
   // By destination and by source.
   EXPECT_EQ(deleted, 2U);
   EXPECT_EQ(added, 2U);
+}
+
+TEST(TrafficTableTest, RulesAreMadeAnewWhereTheyWouldBeOthers) {
+  const ClassMap before = Classes({.cluster = {"10.0.0.0/8"}});
+  const ClassMap with_hub = Classes({.cluster = {"10.0.0.0/8"}, .hub = {"11.2.0.0/16"}});
+  const ClassMap other_block = Classes({.cluster = {"10.0.0.0/9"}});
+  const TrafficPlanSettings marks{.mark_translated = true};
+  const TrafficPlanSettings by_uplink{.uplink = kUplink};
+  const auto rules = [&](const ClassMap& classes, const TrafficPlanSettings& settings) {
+    nft::Transaction transaction;
+    AppendTrafficTable(classes, settings, {.classes = &before}, transaction);
+    return std::count_if(transaction.steps.begin(), transaction.steps.end(), [](const auto& step) {
+      return std::holds_alternative<nft::AddRule>(step.change);
+    });
+  };
+  const auto all = [](const ClassMap& classes, const TrafficPlanSettings& settings) {
+    return static_cast<ptrdiff_t>(TrafficRules(classes, settings).size());
+  };
+  EXPECT_EQ(rules(before, {}), 0);
+  for (const TrafficPlanSettings& settings : {marks, by_uplink}) {
+    EXPECT_EQ(rules(before, settings), all(before, settings));
+  }
+  EXPECT_EQ(rules(with_hub, {}), all(with_hub, {}));
+  EXPECT_EQ(rules(other_block, {}), all(other_block, {}));
+}
+
+TEST(TrafficTableTest, AGroupThatIsNewIsNamedEvenWhereItHasNoAddress) {
+  Policy policy{.version = 1};
+  const ClassMap before = ClassMap::Compile(policy, {}).value();
+  policy.entries["DestinationGroup/far"] = {
+      .key = "DestinationGroup/far", .bytes = {}, .value = DestinationGroup{}};
+  const ClassMap after = ClassMap::Compile(policy, {}).value();
+  nft::Transaction transaction;
+  AppendTrafficTable(after, {}, {.classes = &before}, transaction);
+  ASSERT_EQ(transaction.steps.size(), 1U);
+  EXPECT_EQ(std::get<nft::AddCounter>(transaction.steps[0].change).name, "class/16/far");
+  transaction.steps.clear();
+  AppendTrafficTable(after, {}, {.classes = &after}, transaction);
+  EXPECT_TRUE(transaction.empty());
 }
 
 TEST(TrafficTableTest, EveryRuleHasACommentOfItsOwn) {

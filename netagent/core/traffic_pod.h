@@ -29,7 +29,10 @@ struct TrafficPod {
   bool operator==(const TrafficPod&) const = default;
 };
 
-// Of all that is ours.
+// Of all that is ours, but for kNamesTable.
 inline const nft::TableKey kSpokeTable{nft::Family::kInet, "spoke"};
+// Of what only the next agent has to know, in names of counters that count nothing: a table of its
+// own, so that whoever reads the counts does not read these as well.
+inline const nft::TableKey kNamesTable{nft::Family::kInet, "spoke-names"};
 
 }  // namespace spoke::netagent

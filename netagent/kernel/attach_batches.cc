@@ -4,6 +4,7 @@
 #include <linux/ip.h>
 #include <linux/rtnetlink.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -49,6 +50,11 @@ static_assert(HasSetting(IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, "accept_source_route"
 static_assert(kHostLinkSettings.size() == 7);
 static_assert(kHostLinkAddressGeneration == IN6_ADDR_GEN_MODE_NONE);
 
+bool HasIpv6(const AttachSpec& spec) {
+  return std::any_of(spec.addresses.begin(), spec.addresses.end(),
+                     [](const ip::Address& address) { return !address.is_v4(); });
+}
+
 // What the pod needs to use `address`, appended to `batch`.
 void PutPodAddress(const AttachSpec& spec, int32_t link, const ip::Address& address,
                    std::vector<netlink::Request>& batch) {
@@ -74,17 +80,23 @@ netlink::LinkSettings HostLinkSettings(bool with_ipv6) {
   return settings;
 }
 
-PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, int node_netns) {
+PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, const AttachNode& node) {
   PodRequests pod;
   std::vector<netlink::Request>& batch = pod.requests;
-  batch.reserve(3 + 5 * spec.addresses.size());
+  batch.reserve(4 + 5 * spec.addresses.size());
+  const bool quiet = node.has_ipv6 && spec.mtu >= kMinMtuV6 && !HasIpv6(spec);
   const Bandwidth& bandwidth = spec.bandwidth;
   const auto egress = PlanLinkShaping(bandwidth.egress_rate, bandwidth.egress_burst, spec.mtu);
   // The outer end is the only one that can be born up, and it is the pod's. A shaper is placed
   // before the link is up: after, the kernel would wait for all CPUs.
   batch.push_back(netlink::CreateVeth({spec.pod_link, indexes.pod, spec.pod_mac},
-                                      {spec.host_link, indexes.host, spec.host_mac}, node_netns,
+                                      {spec.host_link, indexes.host, spec.host_mac}, node.netns,
                                       spec.mtu, /*outer_up=*/!egress));
+  if (quiet) {
+    // In time: it would get the address with its carrier, when the host end comes up.
+    batch.push_back(netlink::ConfigureLink(
+        indexes.pod, {.ipv4 = {}, .address_generation = uint8_t{IN6_ADDR_GEN_MODE_NONE}}));
+  }
   if (egress) {
     batch.push_back(netlink::AddTokenBucket(indexes.pod, claims::kShaperHandle, Bucket(*egress)));
     batch.push_back(netlink::SetLinkUp(indexes.pod, true));

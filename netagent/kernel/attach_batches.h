@@ -34,9 +34,16 @@ struct PodRequests {
   size_t first_v6 = 0;
 };
 
+struct AttachNode {
+  int netns = -1;        // A descriptor of its namespace.
+  bool has_ipv6 = true;  // This kernel speaks IPv6 at all.
+};
+
 // For a socket in the pod's namespace. The first request makes the pair, with the host end in the
-// namespace of the descriptor `node_netns`; when it is refused, nothing has been made.
-PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, int node_netns);
+// node's namespace; when it is refused, nothing has been made. A pod that has no IPv6 address gets
+// no link-local one either: with it the pod would ask for routers, which there are none of, again
+// and again, and nobody counts what a pod tells its link.
+PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, const AttachNode& node);
 
 // For a socket in the node's namespace, when PodBatch() is done. `node_has_ipv6`: this kernel
 // speaks IPv6 at all.

@@ -230,7 +230,7 @@ absl::Status NetlinkRouter::Build(const AttachSpec& spec, const AttachIndexes& i
   if (!pod_socket.ok()) return Narrow(pod_socket.status(), {kResourceExhausted});
 
   RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.pod"));
-  const PodRequests in_pod = PodBatch(spec, indexes, node_.fd());
+  const PodRequests in_pod = PodBatch(spec, indexes, {.netns = node_.fd(), .has_ipv6 = has_ipv6_});
   const netlink::BatchResult made = netlink::SendBatch(*pod_socket, in_pod.requests);
   // The first request makes the pair: refused, it has left nothing, and the kernel has refused all
   // the others as well, for want of a device.

@@ -1,6 +1,7 @@
 #include "netagent/sync/traffic.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "fmt/core.h"
@@ -110,13 +111,14 @@ absl::Status Traffic::Commit(const nft::Transaction& transaction) {
   return status;
 }
 
+TrafficPlanSettings Traffic::PlanSettingsOf(const Decision& decision) {
+  const bool fast = decision.fast.on();
+  return {.mark_translated = fast, .uplink = fast ? 0 : decision.fast.network().uplink_index};
+}
+
 void Traffic::AppendAll(const Decision& decision, const TrafficTableBefore& before,
                         nft::Transaction& transaction) {
-  const bool fast = decision.fast.on();
-  AppendTrafficTable(
-      decision.classes,
-      {.mark_translated = fast, .uplink = fast ? 0 : decision.fast.network().uplink_index}, before,
-      transaction);
+  AppendTrafficTable(decision.classes, PlanSettingsOf(decision), before, transaction);
   decision.egress->AppendTables(before.rules, transaction);
   for (const auto& [link, pod] : ledger_.live()) {
     if (before.classes == nullptr) AppendTrafficPod(pod, transaction);
@@ -154,20 +156,23 @@ void Traffic::PutFast(Decision& decision) {
 }
 
 absl::Status Traffic::Put(Decision decision) {
-  auto seen = tables_.ReadRules(kSpokeTable);
-  if (absl::IsNotFound(seen.status())) seen = std::vector<nft::RuleReading>();
-  RETURN_IF_ERROR(seen.status());
+  TrafficTableBefore before;
+  if (HoldsInForce()) {
+    before = {.rules = rules_, .classes = &in_force_.classes, .settings = rules_made_with_};
+  } else {
+    ASSIGN_OR_RETURN(before.rules, ReadRulesIfThere());
+  }
   // Routes before the rules that lead there.
   if (put_gateway_routes_) RETURN_IF_ERROR(put_gateway_routes_(decision.egress->GatewayMarks()));
   PrepareFast(decision);
-  TrafficTableBefore before{.rules = *std::move(seen)};
-  if (HoldsInForce()) before.classes = &in_force_.classes;
+  const TrafficPlanSettings made_with = PlanSettingsOf(decision);
   nft::Transaction transaction;
   AppendAll(decision, before, transaction);
   absl::Status status = Commit(transaction);
   if (before.classes != nullptr && (absl::IsNotFound(status) || absl::IsAlreadyExists(status))) {
-    // Somebody has changed the sets just now.
+    // Somebody has changed the table just now.
     before.classes = nullptr;
+    ASSIGN_OR_RETURN(before.rules, ReadRulesIfThere());
     transaction.steps.clear();
     AppendAll(decision, before, transaction);
     status = Commit(transaction);
@@ -179,6 +184,7 @@ absl::Status Traffic::Put(Decision decision) {
     log_.Info("fast_path", {{"state", decision.fast.state()}});
   }
   in_force_ = std::move(decision);
+  rules_made_with_ = made_with;
   settings_.egress.tracked = settings_.egress.tracked || in_force_.egress->NeedsTracking();
   settings_.egress.known_marks = in_force_.egress->GatewayMarks();
   for (const auto& [name, number] : in_force_.classes.groups()) groups_[name] = number;
@@ -200,6 +206,11 @@ absl::StatusOr<Traffic::Found> Traffic::FindTables() {
   found.labels = ReadLabels(*counters);
   found.other_schema = found.labels.schema != kTrafficSchema;
   ASSIGN_OR_RETURN(found.readings, ReadAll());
+  ASSIGN_OR_RETURN(found.readings.names, ReadNames());
+  // Where schema 2 had them.
+  std::copy_if(counters->begin(), counters->end(), std::back_inserter(found.readings.names),
+               IsPodLabel);
+  found.labels.namespaces = ReadLabels(found.readings.names).namespaces;
   ASSIGN_OR_RETURN(found.rules, tables_.ReadRules(kSpokeTable));
   return found;
 }
@@ -337,7 +348,8 @@ absl::Status Traffic::OnIpMasq(std::optional<IpMasqConfig> ip_masq) {
 }
 
 absl::Status Traffic::Settle(const AddressOwners& owners) {
-  ASSIGN_OR_RETURN(const TrafficReadings readings, ReadAll());
+  ASSIGN_OR_RETURN(TrafficReadings readings, ReadAll());
+  ASSIGN_OR_RETURN(readings.names, ReadNames());
   nft::Transaction transaction;
   const std::vector<uint64_t> ids = AppendFold(owners, readings, in_force_.classes, transaction);
   RETURN_IF_ERROR(Narrow(base::Annotate(Commit(transaction), "settle pods that have gone")));
@@ -371,6 +383,12 @@ absl::StatusOr<TrafficReadings> Traffic::ReadAll() {
   }
   ASSIGN_OR_RETURN(readings.fast, fast_pods_.Read(readings.folded));
   return readings;
+}
+
+absl::StatusOr<std::vector<nft::CounterReading>> Traffic::ReadNames() {
+  auto names = tables_.ReadCounters(kNamesTable);
+  if (absl::IsNotFound(names.status())) return std::vector<nft::CounterReading>();
+  return names;
 }
 
 absl::StatusOr<TrafficTotals> Traffic::Read(bool is_scrape) {
@@ -434,6 +452,12 @@ void Traffic::LookAtRoutes() {
   }
 }
 
+absl::StatusOr<std::vector<nft::RuleReading>> Traffic::ReadRulesIfThere() {
+  auto rules = tables_.ReadRules(kSpokeTable);
+  if (absl::IsNotFound(rules.status())) return std::vector<nft::RuleReading>();
+  return rules;
+}
+
 absl::StatusOr<std::vector<nft::RuleReading>> Traffic::ReadOwnRules() {
   ASSIGN_OR_RETURN(std::vector<nft::RuleReading> rules, tables_.ReadRules(kSpokeTable));
   // The NAT host's role looks after its own.
@@ -473,6 +497,9 @@ absl::StatusOr<std::string> Traffic::FindDrift() {
     }
     return "rules of ours are missing";
   }
+  const auto names = tables_.ReadCounters(kNamesTable);
+  if (absl::IsNotFound(names.status())) return "the table spoke-names has been deleted";
+  if (!names.ok()) return names.status();
   for (const auto& [set, keys] : ExpectedKeys(in_force_.classes, PodsOf(ledger_))) {
     const auto elements = tables_.ReadSet(kSpokeTable, set);
     if (absl::IsNotFound(elements.status())) return fmt::format("set {} has been deleted", set);

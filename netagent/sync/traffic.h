@@ -1,5 +1,5 @@
-// Counts, isolates and speeds up what pods send and receive: the one owner of the table "spoke" in
-// this node's nf_tables and of its fast path.
+// Counts, isolates and speeds up what pods send and receive: the one owner of the tables "spoke"
+// and "spoke-names" in this node's nf_tables and of its fast path.
 #pragma once
 
 #include <functional>
@@ -100,6 +100,7 @@ class Traffic : public PodTraffic {
   bool IsFast(const Decision& decision, const TrafficPod& pod) const;
 
   absl::Status Commit(const nft::Transaction& transaction);
+  static TrafficPlanSettings PlanSettingsOf(const Decision& decision);
   // Everything that `decision` says about rules and pods; what has been counted stays.
   void AppendAll(const Decision& decision, const TrafficTableBefore& before,
                  nft::Transaction& transaction);
@@ -114,7 +115,9 @@ class Traffic : public PodTraffic {
   struct Found;
   absl::StatusOr<Found> FindTables();
   absl::Status Settle(const AddressOwners& owners);
+  // But for the names.
   absl::StatusOr<TrafficReadings> ReadAll();
+  absl::StatusOr<std::vector<nft::CounterReading>> ReadNames();
 
   void Look();
   absl::Status LookForDrift();
@@ -122,6 +125,7 @@ class Traffic : public PodTraffic {
   absl::StatusOr<std::string> FindDrift();
   void LookAtFastPath();
   void LookAtRoutes();
+  absl::StatusOr<std::vector<nft::RuleReading>> ReadRulesIfThere();
   absl::StatusOr<std::vector<nft::RuleReading>> ReadOwnRules();
 
   Settings settings_;
@@ -142,6 +146,7 @@ class Traffic : public PodTraffic {
   // What the kernel's should be if nobody else has changed anything; nothing: it is to be read.
   std::optional<uint32_t> generation_;
   std::vector<nft::RuleReading> rules_;  // As they were last put; without counts.
+  TrafficPlanSettings rules_made_with_;
   uint64_t drift_repaired_ = 0;
   absl::Time next_look_ = absl::InfinitePast();
 };

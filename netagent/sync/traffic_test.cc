@@ -206,6 +206,11 @@ TEST_F(TrafficTest, ATableThatLooksDifferentIsReplacedInOneTransactionWithItsCou
   EXPECT_EQ(totals.epoch, absl::FromUnixSeconds(1000));
   EXPECT_EQ(tables_.FindSet(kSpokeTable, "sent4")->size, kMaxCounted);
   EXPECT_FALSE(tables_.FindSet(kSpokeTable, "class4").has_value());
+  // Schemas before 3 had names of pods among the counts.
+  ASSERT_EQ(tables_.ReadCounters(kNamesTable)->size(), 1U);
+  EXPECT_EQ(tables_.ReadCounters(kNamesTable)->at(0).name, "pod/10.0.1.7/web");
+  const auto counters = tables_.ReadCounters(kSpokeTable).value();
+  EXPECT_TRUE(std::none_of(counters.begin(), counters.end(), IsPodLabel));
 }
 
 TEST_F(TrafficTest, APolicyIsInForceWholeOrNotAtAll) {
@@ -339,6 +344,26 @@ TEST_F(TrafficTest, TheShortWayIsThatOfTheUplinkWhicheverItIs) {
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
   EXPECT_TRUE(Read().fast_path);
   EXPECT_EQ(compares(2) + compares(9), 0);
+}
+
+TEST_F(TrafficTest, WhoseAnAddressIsStandsBesideTheCounts) {
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  const auto of_pods = [&](const nft::TableKey& table) {
+    const auto counters = tables_.ReadCounters(table).value();
+    return std::count_if(counters.begin(), counters.end(), IsPodLabel);
+  };
+  EXPECT_EQ(of_pods(kSpokeTable), 0);
+  EXPECT_EQ(of_pods(kNamesTable), 1);
+  // Without the table no pod could be attached.
+  nft::Transaction taken;
+  taken.Add(kNamesTable, nft::DeleteTable{});
+  ASSERT_TRUE(tables_.Apply(taken).ok());
+  clock_.Advance(Traffic::kLook);
+  traffic_->Tick();
+  EXPECT_EQ(Read().drift_repaired, 1U);
+  EXPECT_EQ(of_pods(kNamesTable), 1);
+  EXPECT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8")).ok());
+  EXPECT_EQ(of_pods(kNamesTable), 2);
 }
 
 TEST_F(TrafficTest, AnAttachThatFailsChangesNothing) {

@@ -249,6 +249,23 @@ TEST_F(RouterTest, AnIpv4PodNeedsNoIpv6) {
   EXPECT_TRUE(CanTalk(client, server, kSecondV4, 500));
 }
 
+TEST_F(RouterTest, OnlyAPodWithAnIpv6AddressHasALinkLocalOne) {
+  PodNetns with;
+  PodNetns without;
+  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4, kFirstV6}), with.fd()).ok());
+  ASSERT_TRUE(router_->Attach(Spec("two", {kSecondV4}), without.fd()).ok());
+  const auto addresses = [](PodNetns& pod) {
+    const netlink::Link link = netlink::GetLink(pod.socket(), "eth0").value();
+    EXPECT_TRUE(link.up);
+    return netlink::DumpAddresses(pod.socket(), ip::Family::kV6, link.index).value();
+  };
+  const auto of_first = addresses(with);
+  EXPECT_TRUE(std::any_of(of_first.begin(), of_first.end(), [](const auto& own) {
+    return ip::Prefix::Parse("fe80::/10").value().Contains(own.address);
+  }));
+  EXPECT_TRUE(addresses(without).empty());
+}
+
 TEST_F(RouterTest, AHundredAttachmentsLeaveNoTrace) {
   PodNetns pod;
   const std::vector<std::string> node_before = Snapshot(node_->socket());

@@ -81,7 +81,7 @@ class Floor {
     const netagent::AttachIndexes indexes{.pod = next_index_, .host = next_index_ + 1};
     next_index_ += 2;
     const std::vector<uint8_t> in_pod =
-        Pack(netagent::PodBatch(spec, indexes, home_.get()).requests);
+        Pack(netagent::PodBatch(spec, indexes, {.netns = home_.get()}).requests);
     const std::vector<uint8_t> in_node = Pack(netagent::NodeBatch(spec, indexes, true));
     const absl::Time began = absl::Now();
     if (::setns(pod, CLONE_NEWNET) < 0) return base::ErrnoToStatus(errno, "enter the pod");

@@ -130,7 +130,7 @@ TEST(ShapingMeter, FlowThatIsHeldBackCanUseMuchMore) {
     uint64_t dropped;
     uint32_t backlog;
   } const cases[] = {{"dropped", 50 * kMbit, kMbit / 10, 0},
-                     {"waits", 50 * kMbit, 0, 3000},
+                     {"waits", 50 * kMbit, 0, 80'000},
                      {"fills its ceil", 100 * kMbit, 0, 0}};
   for (const auto& c : cases) {
     Meter m;
@@ -145,6 +145,21 @@ TEST(ShapingMeter, FlowThatIsHeldBackCanUseMuchMore) {
     EXPECT_THAT(m.Use(flow).throttled, IsAbout(c.dropped)) << c.why;
     EXPECT_EQ(m.Totals("", kIngress).throttled, absl::Seconds(1)) << c.why;
   }
+}
+
+TEST(ShapingMeter, WhatHasOnlyJustComeIsNotHeldBack) {
+  Meter m;
+  const size_t flow = m.Add(Flow(1, kIngress, 5));
+  m.Read();
+  m.Pass(flow, 2 * kMbit);
+  m.reading.classes[flow].backlog_bytes = 2000;  // Some 8 ms.
+  m.Read();
+  EXPECT_FALSE(m.Use(flow).held_back);
+  EXPECT_THAT(m.Use(flow).demand, IsAbout(kHeadroom * 2 * kMbit));
+  m.Pass(flow, 2 * kMbit);
+  m.reading.classes[flow].backlog_bytes = 3000;
+  m.Read();
+  EXPECT_TRUE(m.Use(flow).held_back);
 }
 
 TEST(ShapingMeter, HeldBackTooHardToGrowStillAsksForSomething) {

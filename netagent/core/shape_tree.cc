@@ -20,9 +20,9 @@ constexpr uint64_t kMaxBurst = 64UL << 20;
 // Of the same level: but for what rounding made of it.
 constexpr double kSameLevel = 1.02;
 
-bool Near(uint64_t fresh, uint64_t former) {
+bool Near(uint64_t fresh, uint64_t former, double slack = kSlack) {
   const auto before = static_cast<double>(former);
-  return former != 0 && std::abs(static_cast<double>(fresh) - before) < kSlack * before;
+  return former != 0 && std::abs(static_cast<double>(fresh) - before) < slack * before;
 }
 
 uint32_t BurstOf(uint64_t rate) {
@@ -30,8 +30,9 @@ uint32_t BurstOf(uint64_t rate) {
   return static_cast<uint32_t>(rate < kMinBurst ? std::min(burst, rate * kMaxBurstSeconds) : burst);
 }
 
-uint32_t QueueOf(uint64_t expected) {
-  const double bytes = static_cast<double>(expected) * absl::ToDoubleSeconds(kQueueTime);
+// What leaves a queue in that time.
+uint32_t BytesIn(absl::Duration time, uint64_t rate) {
+  const double bytes = static_cast<double>(rate) * absl::ToDoubleSeconds(time);
   return static_cast<uint32_t>(
       std::clamp<double>(bytes, static_cast<double>(kMinQueue), static_cast<double>(kMaxQueue)));
 }
@@ -144,7 +145,7 @@ class Rater {
     const auto expected = static_cast<double>(state.expected);
     const auto shares = base::WeightedMaxMin(std::max(kAssured * rate, least), claimants);
     SetRates(state, claimants, shares);
-    const auto hopes = base::WeightedMaxMin(expected, claimants);
+    const auto hopes = base::WeightedMaxMin(expected, HopesOf(state, claimants));
     for (size_t c = 0; c < claimants.size(); ++c) {
       State& child = states_[state.children[c]];
       // Whoever wants more than it did gets its part by weight, whatever the others want.
@@ -156,18 +157,28 @@ class Rater {
   }
 
   std::vector<base::Claimant> ClaimsOn(const State& state) const {
-    const double idle =
-        std::max(kIdlePart * static_cast<double>(state.rate) / static_cast<double>(state.leaves),
-                 static_cast<double>(kMinLeafRate));
+    const double part = static_cast<double>(state.rate) / state.weight;
     std::vector<base::Claimant> claimants;
     for (const size_t i : state.children) {
       const State& child = states_[i];
       const auto ceil = static_cast<double>(child.ceil);
-      const double least = std::min(idle * static_cast<double>(child.leaves), ceil);
+      const double idle = std::max(kIdlePart * part * child.weight,
+                                   static_cast<double>(child.leaves * kMinLeafRate));
+      const double least = std::min(idle, ceil);
       claimants.push_back({.demand = std::max(child.demand, least),
                            .weight = child.weight,
                            .min = least,
                            .max = ceil});
+    }
+    return claimants;
+  }
+
+  // Who wants little leaves to the others also what it has as its own.
+  std::vector<base::Claimant> HopesOf(const State& state,
+                                      std::vector<base::Claimant> claimants) const {
+    for (size_t c = 0; c < claimants.size(); ++c) {
+      claimants[c].demand = states_[state.children[c]].demand;
+      claimants[c].min = 0;
     }
     return claimants;
   }
@@ -208,7 +219,9 @@ class Rater {
     double highest = 0;
     for (const size_t c : sharing) {
       const State& child = states_[state.children[c]];
-      if (child.former == nullptr || !Near(child.rate, child.former->rate)) return false;
+      if (child.former == nullptr || !Near(child.rate, child.former->rate, kLevelSlack)) {
+        return false;
+      }
       const double level = static_cast<double>(child.former->rate) / child.weight;
       lowest = std::min(lowest, level);
       highest = std::max(highest, level);
@@ -237,13 +250,18 @@ class Rater {
                                .burst = BurstOf(state.rate),
                                .quantum = state.quantum},
                      .expected = state.expected};
-    if (nodes_[i].leaf) {
-      const uint32_t queue = QueueOf(state.expected);
-      const bool keep =
-          queue > kMinQueue && state.former != nullptr && Near(queue, state.former->queue);
-      rated.shape.queue = keep ? state.former->queue : queue;
-    }
+    if (nodes_[i].leaf) rated.shape.queue = QueueOf(state);
     return rated;
+  }
+
+  static uint32_t QueueOf(const State& state) {
+    const uint32_t most = BytesIn(kLongQueueTime, state.expected);
+    const bool shares = state.rate < state.ceil;
+    const uint32_t least = std::min(shares ? kInFlight * kOffloadedPacket : kMinQueue, most);
+    const uint32_t queue = std::max(BytesIn(kQueueTime, state.expected), least);
+    if (queue <= kMinQueue || state.former == nullptr) return queue;
+    const uint32_t former = state.former->queue;
+    return Near(queue, former) && former >= least && former <= most ? former : queue;
   }
 
   const std::vector<ShapeNode>& nodes_;

@@ -10,6 +10,8 @@ namespace {
 // Above 1 / kHeadroom, and above 1 / 1.005, which is what the server leaves a team when all want
 // more, or a flow that has all it wants would want several times that.
 constexpr double kFull = 0.997;
+// What waits no longer than this has only just come, and will leave at once.
+constexpr absl::Duration kPassing = absl::Milliseconds(10);
 // Of a full total: who uses less of it than this is not who fills it.
 constexpr double kSmallPart = 0.01;
 
@@ -126,7 +128,8 @@ std::vector<ShapingMeter::Step> ShapingMeter::Measure(const ShapingReading& read
         before.queue.id == queue->id ? before.queue : ShapeClassReading{.id = queue->id};
     step.use.passed = PayloadRate(PerSecond(Growth(queue->sent_bytes, old.sent_bytes), interval));
     step.dropped_packets = Growth(queue->dropped_packets, old.dropped_packets);
-    const bool late = step.dropped_packets != 0 || queue->backlog_bytes != 0;
+    const uint64_t passing = BytesOf(static_cast<double>(step.use.passed), kPassing);
+    const bool late = step.dropped_packets != 0 || queue->backlog_bytes > passing;
     // The two totals are not read at one instant, so a difference alone says nothing.
     if (late) step.use.throttled = step.use.offered - std::min(step.use.offered, step.use.passed);
     const bool full =

@@ -130,7 +130,7 @@ TEST(ShapingMeter, FlowThatIsHeldBackCanUseMuchMore) {
     uint64_t dropped;
     uint32_t backlog;
   } const cases[] = {{"dropped", 50 * kMbit, kMbit / 10, 0},
-                     {"waits", 50 * kMbit, 0, 3000},
+                     {"waits", 50 * kMbit, 0, 80'000},
                      {"fills its ceil", 100 * kMbit, 0, 0}};
   for (const auto& c : cases) {
     Meter m;
@@ -152,7 +152,7 @@ TEST(ShapingMeter, FlowThatHasBeenLetGoIsLeftWhatItCanGrowInto) {
   const size_t flow = m.Add(Flow(1, kIngress, 5), 100 * kMbit);
   m.Read();
   m.Pass(flow, 10 * kMbit);
-  m.reading.classes[flow].backlog_bytes = 3000;
+  m.reading.classes[flow].backlog_bytes = 30'000;
   m.Read();
   EXPECT_THAT(m.Use(flow).demand, IsAbout(40 * kMbit));
   m.reading.classes[flow].backlog_bytes = 0;
@@ -162,6 +162,21 @@ TEST(ShapingMeter, FlowThatHasBeenLetGoIsLeftWhatItCanGrowInto) {
   m.Pass(flow, 16 * kMbit);
   m.Read();
   EXPECT_THAT(m.Use(flow).demand, IsAbout(17'600'000)) << "it has all it wants";
+}
+
+TEST(ShapingMeter, WhatHasOnlyJustComeIsNotHeldBack) {
+  Meter m;
+  const size_t flow = m.Add(Flow(1, kIngress, 5));
+  m.Read();
+  m.Pass(flow, 2 * kMbit);
+  m.reading.classes[flow].backlog_bytes = 2000;  // Some 8 ms.
+  m.Read();
+  EXPECT_FALSE(m.Use(flow).held_back);
+  EXPECT_THAT(m.Use(flow).demand, IsAbout(kHeadroom * 2 * kMbit));
+  m.Pass(flow, 2 * kMbit);
+  m.reading.classes[flow].backlog_bytes = 3000;
+  m.Read();
+  EXPECT_TRUE(m.Use(flow).held_back);
 }
 
 TEST(ShapingMeter, HeldBackTooHardToGrowStillAsksForSomething) {

@@ -6,8 +6,11 @@
 // (shape_tree.h), its ceil the pod's limit; the quantum goes by the weight, and never below 64 KiB,
 // one offloaded packet, since less breaks the fairness. A leaf's queue holds what leaves it in
 // kQueueTime at the rate it can expect now, which is never less than its part by weight, and never
-// less than two packets. Rates are of payload; the queue charges frames, so classes have a little
-// more (1514 bytes of frame for 1448 of TCP payload).
+// less than two packets. That of a leaf that shares holds what TCP keeps on its way when it sends
+// 64 KiB at once, as far as that leaves it in kLongQueueTime: with room for one alone, TCP loses
+// every other and falls behind.
+// Rates are of payload; the queue charges frames, so classes have a little more (1514 bytes of
+// frame for 1448 of TCP payload).
 //
 // Without a limit, lease or budget in force, a flow has no class. A budget's limit of new
 // connections holds where these are opened, at egress, whatever the budget's direction.
@@ -31,6 +34,7 @@
 namespace spoke::netagent {
 
 inline constexpr absl::Duration kQueueTime = absl::Milliseconds(50);
+inline constexpr absl::Duration kLongQueueTime = absl::Milliseconds(100);
 inline constexpr uint32_t kMinQuantum = 65'536;
 inline constexpr uint64_t kUnlimitedRate = 100'000'000'000 / 8;  // Bytes a second.
 

@@ -16,6 +16,8 @@
 #include "fmt/core.h"
 #include "lib/netlink/link.h"
 #include "netagent/core/claims.h"
+#include "netagent/core/shape_tree.h"
+#include "netagent/core/shaping_plan.h"
 #include "netagent/kernel/shaper_contract.h"
 #include "tests/netns/shaping_world.h"
 
@@ -273,6 +275,48 @@ TEST_F(ShapingTest, TwoPodsShareATotalByWeight) {
   }
   // Alone it has all.
   ExpectAbout(Mbit(*other, kInternetV4, Way::kDownload), 40);
+}
+
+// As a plan has it: what the pods want, of a total of 10 Mbit/s.
+std::vector<RatedClass> Rated(std::array<bool, 2> wants) {
+  const uint64_t all = FrameRate(10'000'000);
+  std::vector<ShapeNode> nodes = {{.name = "all", .limit = all}};
+  for (size_t i = 0; i < wants.size(); ++i) {
+    nodes.push_back(
+        {.name = fmt::format("{}", i), .parent = 1, .leaf = true, .demand = wants.at(i) ? all : 0});
+  }
+  return RateTree(nodes, {});
+}
+
+// The kernel lets a class that has sent a long packet at a small rate of its own wait for as long
+// as that takes, also when the rate has been raised meanwhile.
+TEST_F(ShapingTest, WhoWasIdleHasItsShareOnceItsRateIsRaised) {
+  const auto other = Attach(8);
+  const auto tables_for = [&](std::array<bool, 2> wants) {
+    ShapingTables tables = Scopes(10);
+    const std::vector<RatedClass> rated = Rated(wants);
+    for (auto& tree : tables.trees) {
+      for (size_t i = 1; i < rated.size(); ++i) {
+        ShapeClass leaf = rated[i].shape;
+        leaf.id = static_cast<ShapeClassId>(0x10 + i);
+        leaf.parent = kTop;
+        leaf.ceil = tree.front().ceil;
+        tree.push_back(leaf);
+      }
+    }
+    AddFlows(*pod_, 0x11, tables);
+    AddFlows(*other, 0x12, tables);
+    return tables;
+  };
+  MustApply(tables_for({true, false}));
+  Stream busy(node_->fabric(), *pod_, kInternetV4, Way::kDownload, 5201);
+  Stream idle(node_->fabric(), *other, kInternetV4, Way::kDownload, 5202);
+  const uint64_t before = ClassRead(kIn, 0x12).sent_bytes;
+  while (ClassRead(kIn, 0x12).sent_bytes - before < 20'000) absl::SleepFor(absl::Milliseconds(1));
+  MustApply(tables_for({true, true}));
+  const double much = busy.Mbit();
+  const double little = idle.Mbit();
+  EXPECT_GT(little, much * 0.6);
 }
 
 class KernelWorld final : public ShaperWorld {

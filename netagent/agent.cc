@@ -350,29 +350,38 @@ void Agent::Tick() {
   if (prover_) tick(*prover_);
   Beat();
   tombstones_.Tick(clock_.Now());
-  tick(repairer_);
-  if (egress_) tick(*egress_);
-  if (traffic_) tick(*traffic_);
-  if (dns_names_) tick(*dns_names_);
-  if (shaping_) tick(*shaping_);
-  if (reporter_) tick(*reporter_);
+  Turn turn(clock_.Now(), NextRound());
+  const auto round = [&](auto& part) {
+    if (turn.Admits(part.NextWake())) tick(part);
+  };
+  round(repairer_);
+  if (egress_) round(*egress_);
+  if (traffic_) round(*traffic_);
+  if (dns_names_) round(*dns_names_);
+  if (shaping_) round(*shaping_);
+  if (reporter_) round(*reporter_);
   // After all that may have made an address idle.
   tick(adds_);
   cni_installer_.Tick(CanServe(), clock_.Now());
   tick(health_);
 }
 
-absl::Duration Agent::UntilNextWake() const {
-  absl::Time next = std::min({nic_check_.NextWake(), tombstones_.NextWake(), repairer_.NextWake()});
-  if (traffic_) next = std::min(next, traffic_->NextWake());
+absl::Time Agent::NextRound() const {
+  absl::Time next = repairer_.NextWake();
   if (egress_) next = std::min(next, egress_->NextWake());
-  if (shaping_) next = std::min(next, shaping_->NextWake());
+  if (traffic_) next = std::min(next, traffic_->NextWake());
   if (dns_names_) next = std::min(next, dns_names_->NextWake());
+  if (shaping_) next = std::min(next, shaping_->NextWake());
+  if (reporter_) next = std::min(next, reporter_->NextWake());
+  return next;
+}
+
+absl::Duration Agent::UntilNextWake() const {
+  absl::Time next = std::min({nic_check_.NextWake(), tombstones_.NextWake(), NextRound()});
   if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
   if (prover_) {
     if (const auto wake = prover_->NextWake()) next = std::min(next, *wake);
   }
-  if (reporter_) next = std::min(next, reporter_->NextWake());
   absl::Duration wait = next - clock_.Now();
   if (const auto wake = adds_.NextWake()) {
     wait = std::min(wait, *wake - absl::Milliseconds(os::MonotonicMs()));

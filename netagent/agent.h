@@ -52,6 +52,7 @@
 #include "netagent/sync/shaping.h"
 #include "netagent/sync/traffic.h"
 #include "netagent/sync/traffic_reporter.h"
+#include "netagent/sync/turn.h"
 
 namespace spoke::netagent {
 
@@ -114,6 +115,8 @@ class Agent {
  private:
   // Looks after everything whose time may have come: after each round of the loop.
   void Tick();
+  // When the first of the rounds wants to be called that take their turns (sync/turn.h).
+  absl::Time NextRound() const;
   absl::Duration UntilNextWake() const;
   bool CanServe() const;
   // What keeps the runtime from using us; empty: nothing.

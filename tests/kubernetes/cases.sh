@@ -234,30 +234,30 @@ case_bandwidth() {
 
 # The outside is a host that is no node of the cluster and in none of its networks.
 case_egress() {
-  local outside=${LAB_ADDRESSES[$LAB_CONTROL]} seen
-  lab_node_exec "$LAB_CONTROL" mkdir -p /run/outside || return 1
-  lab_node_spawn "$LAB_CONTROL" outside busybox httpd -f -vv -h /run/outside -p "$outside:8088" || return 1
+  local outside=${LAB_ADDRESSES[$LAB_INTERNET]} seen
+  lab_node_exec "$LAB_INTERNET" mkdir -p /run/outside || return 1
+  lab_node_spawn "$LAB_INTERNET" outside busybox httpd -f -vv -h /run/outside -p "$outside:8088" || return 1
   server_ctl apply -f - <<POLICY || return 1
 apiVersion: spoke/v1
 kind: ClusterNetwork
 metadata: {name: main}
-spec: {cluster: [$(_lab_cluster_blocks), $KUBE_SERVICES]}
+spec: {cluster: [10.20.0.0/$LAB_SUBNET_LENGTH, $KUBE_SERVICES]}
 ---
 apiVersion: spoke/v1
 kind: EgressPolicy
 metadata: {name: outside}
 spec: {destinationCIDRs: ["$outside/32"], mode: Masquerade, priority: 100}
 POLICY
-  lab_wait 20 "a translated request to reach the outside" "$(lab_node_log "$LAB_CONTROL" outside)" \
+  lab_wait 20 "a translated request to reach the outside" "$(lab_node_log "$LAB_INTERNET" outside)" \
     _outside_saw "$(_pod web1)" "http://$outside:8088/" "${LAB_ADDRESSES[node1]}"
   seen=$?
-  lab_node_kill "$LAB_CONTROL" outside KILL
+  lab_node_kill "$LAB_INTERNET" outside KILL
   return "$seen"
 }
 
 _outside_saw() {
   _fetch "$1" "$2" || true
-  grep -qF "$3" "$(lab_node_log "$LAB_CONTROL" outside)"
+  grep -qF "$3" "$(lab_node_log "$LAB_INTERNET" outside)"
 }
 
 _prometheus_has() {

@@ -73,6 +73,7 @@ _no_pods_anywhere() {
 main() {
   local rounds=$3 pods=$4 node i left
   lab_for_test "$1"
+  lab_use_internet
   lab_cluster_network
   kube_control_up
   for node in "${LAB_NODES[@]}"; do

@@ -37,6 +37,7 @@ main() {
   wanted=" ${*:3} "
   lab_for_test "$1"
   lab_step "A cluster of two nodes without any pod network"
+  lab_use_internet
   lab_cluster_network
   kube_control_up
   for node in "${LAB_NODES[@]}"; do

@@ -263,6 +263,9 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   if (opened.dropped_bytes > 0) {
     log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
   }
+  // Before the first thread: one that does not block them would get them, and be ended by them, or,
+  // in a container, lose them.
+  const os::SignalWaiter signals({SIGINT, SIGTERM});
   daemon::ServedHealth health(
       {.address = config.health, .loops = {"the agent's loop"}, .longest_silence = kLongestSilence},
       log);
@@ -277,12 +280,12 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
   azure::Identity in_azure;
   if (config.azure) {
-    // Before the signals are blocked, since it may wait for long.
+    // It may wait for long, and nobody waits for signals yet.
+    const os::SignalWaiter::LetThrough interruptible(signals);
     ASSIGN_OR_RETURN(in_azure, AskAzure(config, *nic, identity, log));
   }
   KernelTraffic traffic;
   RETURN_IF_ERROR(config.traffic.enabled ? OpenTraffic(config, traffic) : RemoveTraffic());
-  const os::SignalWaiter signals({SIGINT, SIGTERM});
   SetUpNode(log);
   // After forwarding is on; and from here on also while the agent below cannot start.
   NodeWatch node_watch(ExamineNode(config), log);

@@ -18,6 +18,21 @@ class SignalWaiter {
     ::signal(SIGPIPE, SIG_IGN);
   }
 
+  // As long as it lives they do on its thread what they do without a waiter: end the program,
+  // unless it is the first of its PID namespace.
+  class LetThrough {
+   public:
+    explicit LetThrough(const SignalWaiter& waiter) : set_(waiter.set_) {
+      pthread_sigmask(SIG_UNBLOCK, &set_, nullptr);
+    }
+    ~LetThrough() { pthread_sigmask(SIG_BLOCK, &set_, nullptr); }
+    LetThrough(const LetThrough&) = delete;
+    LetThrough& operator=(const LetThrough&) = delete;
+
+   private:
+    sigset_t set_;
+  };
+
   // The number of the first of them to arrive.
   int Wait() const {
     int signal = 0;

@@ -32,6 +32,8 @@ step_upgrade() {
   for ((i = 0; i < restarts; i++)); do
     sleep 0.7  # So that it has pods in hand.
     lab_node_kill node1 spoke-netagent TERM
+    grep -q 'event=agent_stopping' "$(lab_node_log node1 spoke-netagent)" ||
+      { lab_error "the signal ended the agent, not the agent itself" && return 1; }
     lab_agent_start node1
   done
   : >"$LAB_DIR/enough"

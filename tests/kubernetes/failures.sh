@@ -61,8 +61,8 @@ case_foreign_network() {
 _some_agent_told() { _agent_told node1 "$1" || _agent_told node2 "$1"; }
 
 _one_updated_one_ready() {
-  kube -n "$SYSTEM" get daemonset spoke-netagent -o json | jq -e '.status |
-    {updatedNumberScheduled, numberReady} == {updatedNumberScheduled: 1, numberReady: 1}'
+  kube -n "$SYSTEM" get daemonset spoke-netagent -o json | jq -ce '.status |
+    {updatedNumberScheduled, numberReady} | (., . == {updatedNumberScheduled: 1, numberReady: 1})'
 }
 
 # An address that nobody has: the first agent that gets it is not ready and says why, so the others keep
@@ -76,7 +76,7 @@ case_wrong_server() {
   kube apply -k "$LAB_DIR/overlay" || return 1
   lab_wait 120 "an agent's readiness to name the wrong address" "$(lab_node_log node1 kubelet)" \
     _some_agent_told 10.20.9.9:7443 || return 1
-  lab_wait 30 "one agent to be updated, and the other to be ready" "" _one_updated_one_ready || return 1
+  lab_wait 60 "one agent to be updated, and the other to be ready" "$(lab_node_log node1 kubelet)" _one_updated_one_ready || return 1
   _deployed afterwrong 2 node1 && _deployed afterwrong2 2 node2 || return 1
   cp "$LAB_DIR/netagent-right.yaml" "$right" || return 1
   kube apply -k "$LAB_DIR/overlay" || return 1

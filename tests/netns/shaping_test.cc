@@ -312,7 +312,11 @@ TEST_F(ShapingTest, WhoWasIdleHasItsShareOnceItsRateIsRaised) {
   Stream busy(node_->fabric(), *pod_, kInternetV4, Way::kDownload, 5201);
   Stream idle(node_->fabric(), *other, kInternetV4, Way::kDownload, 5202);
   const uint64_t before = ClassRead(kIn, 0x12).sent_bytes;
-  while (ClassRead(kIn, 0x12).sent_bytes - before < 20'000) absl::SleepFor(absl::Milliseconds(1));
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  while (ClassRead(kIn, 0x12).sent_bytes - before < 20'000) {
+    ASSERT_LT(absl::Now(), deadline) << "the stream does not begin";
+    absl::SleepFor(absl::Milliseconds(1));
+  }
   MustApply(tables_for({true, true}));
   const double much = busy.Mbit();
   const double little = idle.Mbit();

@@ -92,7 +92,7 @@ absl::StatusOr<std::string> Gzip(std::string_view data) {
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
   const int result = ::deflate(&stream, Z_FINISH);
-  out.resize(out.size() - stream.avail_out);
+  out.erase(out.size() - stream.avail_out);
   ::deflateEnd(&stream);
   if (result != Z_STREAM_END) return absl::InternalError(fmt::format("zlib says {}", result));
   return out;

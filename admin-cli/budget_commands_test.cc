@@ -1,4 +1,6 @@
 // budget list, show and explain; top budgets.
+#include <algorithm>
+
 #include "admin-cli/command_fixture.h"
 
 namespace spoke::ctl {

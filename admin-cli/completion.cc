@@ -1,5 +1,7 @@
 #include "admin-cli/completion.h"
 
+#include <algorithm>
+
 #include "admin-cli/help_text.h"
 #include "fmt/core.h"
 

@@ -1,6 +1,7 @@
 // A server for tests: real gRPC on a socket, with a state that calls read and change. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

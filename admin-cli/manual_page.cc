@@ -1,5 +1,6 @@
 #include "admin-cli/manual_page.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "absl/strings/str_join.h"

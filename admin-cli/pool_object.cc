@@ -1,5 +1,6 @@
 #include "admin-cli/pool_object.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "fmt/core.h"

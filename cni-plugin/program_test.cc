@@ -1,10 +1,11 @@
-// The program itself, as a runtime execs it: descriptors, environment, exit code. In a release
-// build this is the one that is linked with musl.
+// The program itself, as a runtime execs it: descriptors, environment, exit code. A build with
+// sanitizers tests its own and the one of the release build, which is linked with musl.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -51,10 +52,14 @@ class ProgramTest : public testing_support::NetnsTest,
     std::string program = GetParam();
     std::array<char*, 2> arguments = {program.data(), nullptr};
     pid_t child = -1;
-    EXPECT_EQ(::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(),
-                            environment.data()),
-              0);
+    const int refused = ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(),
+                                      environment.data());
     posix_spawn_file_actions_destroy(&actions);
+    if (refused != 0) {
+      ADD_FAILURE() << program << ": " << std::strerror(refused)
+                    << "; the one in build/release comes from scripts/build.sh release spoke";
+      return -1;
+    }
     int status = -1;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -1,5 +1,7 @@
 #include "netagent/claims_text.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "netagent/core/all_claims.h"

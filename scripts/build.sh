@@ -6,18 +6,19 @@ usage() {
   cat <<'EOF'
 usage: scripts/build.sh [dev|tsan|release|fuzz] [TARGET...]
 
-  dev      debug with the address and undefined behaviour sanitizers (the default, and CI's)
-  tsan     debug with the thread sanitizer
-  release  what users run
+  dev      with clang and the address and undefined behaviour sanitizers: what is tested (the default)
+  tsan     with the thread sanitizer
+  release  with GCC: what users run
   fuzz     with clang; scripts/fuzz.sh runs the fuzz targets it builds
 
-Installs missing packages, configures when needed, builds TARGETs or everything. The programs are
-in build/PRESET/bin.
+Installs missing packages, configures when needed, builds TARGETs or everything, and shows how far it
+is. The programs are in build/PRESET/bin. Exit status: 0 built, 1 not, 2 wrong usage.
 EOF
 }
 
 configure() {
   local preset=$1 log
+  printf 'build %s: configuring\n' "$preset"
   log=$(mktemp)
   if ! cmake --preset "$preset" >"$log" 2>&1; then
     cat "$log" >&2
@@ -25,6 +26,52 @@ configure() {
     return 1
   fi
   rm -f "$log"
+}
+
+# A compiler does not notice every change of its own precompiled headers, and what it then makes is
+# wrong. One that is not as the build left it is made again.
+drop_damaged() {
+  local build=$1 line
+  if [[ ! -f $build/precompiled.sha256 ]]; then return; fi
+  while IFS= read -r line; do
+    if [[ $line == *': FAILED'* ]]; then
+      line=${line%%: FAILED*}
+      printf 'build.sh: %s is damaged or was left unfinished; making it again\n' "$line" >&2
+      rm -f "$line"
+    fi
+  done < <(sha256sum --check --quiet "$build/precompiled.sha256" 2>/dev/null || true)
+}
+
+keep_sums() {
+  local build=$1 headers
+  mapfile -t headers < <(compgen -G "$build/CMakeFiles/precompiled_*.dir/cmake_pch.hxx.[gp]ch")
+  if ((${#headers[@]} > 0)); then
+    sha256sum "${headers[@]}" >"$build/precompiled.sha256.new"
+    mv "$build/precompiled.sha256.new" "$build/precompiled.sha256"
+  fi
+}
+
+# A compiler that could not write says so among a thousand lines, or in words of its own.
+explain_failure() {
+  local build=$1 free
+  free=$(df --output=avail -m "$build" | tail -n 1)
+  if ((free < 200)); then
+    printf 'build.sh: only %d MiB are free where %s is: make room and build again\n' \
+      "$free" "$build" >&2
+  fi
+}
+
+build() {
+  local preset=$1 build=build/$1 code=0
+  shift
+  drop_damaged "$build"
+  if [[ $(ninja -C "$build" -n "$@" 2>&1) == *'no work to do'* ]]; then return; fi
+  NINJA_STATUS='[%f/%t] ' ninja -C "$build" "$@" 2>&1 | scripts/build_progress "$preset" || code=1
+  if ((code != 0)); then
+    explain_failure "$build"
+    return 1
+  fi
+  keep_sums "$build"
 }
 
 main() {
@@ -38,12 +85,9 @@ main() {
 
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   scripts/setup.sh
-  local build=build/$preset
   # A configure that failed leaves no build.ninja; once there is one, ninja configures again itself.
-  if [[ ! -f $build/build.ninja ]]; then configure "$preset"; fi
-  if [[ $(ninja -C "$build" -n "$@" 2>&1) != *'no work to do'* ]]; then
-    ninja -C "$build" "$@"
-  fi
+  if [[ ! -f build/$preset/build.ninja ]]; then configure "$preset"; fi
+  build "$preset" "$@"
 }
 
 main "$@"

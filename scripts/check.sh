@@ -93,6 +93,7 @@ main() {
 
   run format check_format
   run layers scripts/check_layers
+  run includes scripts/check_includes
   run size scripts/check_size
   run words scripts/check_words
   run sources scripts/check_sources

@@ -122,6 +122,70 @@ test_sources() {
   fi
 }
 
+test_includes() {
+  fresh_tree
+  expect_clean check_includes
+  local use header
+  while read -r header use; do
+    expect_finding check_includes lib/base/a.cc 2 "\\n$use\\n" "add #include $header"
+    # The include may be a header's, and a comment or a string uses nothing.
+    printf '#include %s\n' "$header" >"$tree/lib/base/b.h"
+    printf '#include "lib/base/b.h"\n%s\n' "$use" >"$tree/lib/base/a.cc"
+    expect_clean check_includes
+    printf '// %s\nconst char* a = "%s";\n' "$use" "${use//\"/}" >"$tree/lib/base/a.cc"
+    expect_clean check_includes
+  done <<'EOF'
+<algorithm> auto a = std::min(1, 2);
+<array> std::array<int, 2> a;
+<cerrno> int a = errno;
+<charconv> auto a = std::from_chars(b, c, d);
+<cstdint> uint8_t a;
+<cstddef> size_t a;
+<cstdlib> auto a = std::getenv(b);
+<cstring> auto a = std::strerror(2);
+<deque> std::deque<int> a;
+<functional> std::function<int()> a;
+<limits> std::numeric_limits<int> a;
+<map> std::map<int, int> a;
+<memory> auto a = std::make_unique<int>();
+<optional> std::optional<int> a;
+<set> std::set<int> a;
+<span> std::span<int> a;
+<string> std::string a;
+<string_view> std::string_view a;
+<tuple> auto a = std::tie(b, c);
+<utility> auto a = std::move(b);
+<variant> std::variant<int> a;
+<vector> std::vector<int> a;
+<filesystem> std::filesystem::path a;
+<fstream> std::ifstream a;
+<random> std::mt19937 a;
+<thread> std::thread a;
+"absl/status/status.h" absl::Status a;
+"absl/status/statusor.h" absl::StatusOr<int> a;
+"absl/strings/ascii.h" absl::AsciiStrToLower(a);
+"absl/strings/match.h" absl::StrContains(a, b);
+"absl/synchronization/mutex.h" absl::Mutex a;
+"absl/time/clock.h" auto a = absl::Now();
+"absl/time/time.h" absl::Duration a;
+"fmt/core.h" auto a = fmt::format(b);
+"gtest/gtest.h" TEST(A, B) {}
+"gmock/gmock.h" EXPECT_THAT(a, b);
+EOF
+}
+
+# Each header that stands before every file is one that check_includes looks for.
+test_precompiled() {
+  local header
+  while read -r header; do
+    if ! grep -qF "\"$header\"" "$scripts/check_includes"; then
+      printf 'check_includes: does not know %s, which is in cmake/Precompiled.cmake\n' "$header" >&2
+      failures=$((failures + 1))
+    fi
+  done < <(awk '/^set\(PRECOMPILED/ {on = 1} on {print} /\)$/ {on = 0}' "$scripts/../cmake/Precompiled.cmake" |
+    grep -oE '<[a-z_]+>|[a-z_]+(/[a-z_]+)+\.h')
+}
+
 test_events() {
   fresh_tree
   mkdir -p "$tree/docs"
@@ -190,13 +254,25 @@ expect_tidy() {
   fi
 }
 
+# tidy_tree SOURCE...: a build directory that compiles these.
+tidy_tree() {
+  local source entries=()
+  for source in "$@"; do
+    entries+=("{\"directory\": \"$tree/build/x\", \"file\": \"$tree/$source\",
+      \"command\": \"env A=b ccache c++ -I$tree -std=c++20 -Winvalid-pch -include $tree/no/pch.hxx -o x.o -c $tree/$source\"}")
+  done
+  local IFS=,
+  printf '[%s]' "${entries[*]}" >"$tree/build/x/compile_commands.json"
+}
+
 test_tidy() {
   fresh_tree
   mkdir -p "$tree/scripts" "$tree/build/x"
   cp "$scripts/check_tidy" "$scripts/source_tree.py" "$tree/scripts/"
   cp "$scripts/../.clang-tidy" "$tree/"
-  printf '[{"directory": "%s", "file": "%s", "command": "c++ -I%s -c %s"}]' \
-    "$tree/build/x" "$tree/lib/a.cc" "$tree" "$tree/lib/a.cc" >"$tree/build/x/compile_commands.json"
+  tidy_tree
+  expect_tidy 1 'a build directory that compiles nothing'
+  tidy_tree lib/a.cc
   printf '#include "lib/inner.h"\n' >"$tree/lib/a.h"
   printf 'int Right();\n' >"$tree/lib/inner.h"
   printf '#include "lib/a.h"\nint Right() { return 1; }\n' >"$tree/lib/a.cc"
@@ -216,14 +292,48 @@ test_tidy() {
   expect_tidy 1 'a file that does not compile'
 }
 
+# Sources are looked at several as one: nothing may be lost by that, and those that do not compile as
+# one are still looked at.
+test_tidy_batches() {
+  local output want
+  printf 'int A();\nint A() { return 1; }\nstatic int Same(int a) { return a; }\n' >"$tree/lib/a.cc"
+  printf '#include <string>\n#include <utility>\n
+int B(const std::string& text);
+int B(const std::string& text) {
+  std::string taken = text;
+  const std::string moved = std::move(taken);
+  return static_cast<int>(taken.size() + moved.size());
+}\n' >"$tree/lib/b.cc"
+  printf 'struct C {\n  C(int value);\n  int a = 0;\n};\nC::C(int value) : a(value) {}\n' >"$tree/lib/c.cc"
+  printf 'namespace { int Same(char b) { return b; } }\nint D(int unused) { return Same(1); }\n' >"$tree/lib/d.cc"
+  printf 'static double Same(int a) { return a; }\nint badName = static_cast<int>(Same(1));\n' >"$tree/lib/e.cc"
+  tidy_tree lib/a.cc lib/b.cc lib/c.cc lib/d.cc lib/e.cc
+  output=$("$tree/scripts/check_tidy" "$tree/build/x" 2>&1 || true)
+  for want in lib/b.cc:8:*bugprone-use-after-move lib/c.cc:2:*google-explicit-constructor \
+    lib/d.cc:2:*misc-unused-parameters lib/e.cc:2:*readability-identifier-naming; do
+    # shellcheck disable=SC2053  # A pattern.
+    if [[ $output != *$want* ]]; then
+      printf 'check_tidy: wanted %s, got:\n%s\n' "$want" "$output" >&2
+      failures=$((failures + 1))
+    fi
+  done
+  if [[ $output == *'clang-diagnostic'* ]]; then
+    printf 'check_tidy: looked only together at what does not compile as one:\n%s\n' "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
 main() {
   test_layers
   test_size
   test_words
+  test_includes
+  test_precompiled
   test_sources
   test_events
   test_metrics
   test_tidy
+  test_tidy_batches
   if ((failures > 0)); then
     printf 'check_test.sh: %d expectations FAILED\n' "$failures" >&2
     exit 1

@@ -37,23 +37,28 @@ NicAddresses FakeCloud::Choose(const NicRequest& desired) {
   return nic;
 }
 
+namespace {
+
+bool IsTaken(const std::map<NodeKey, NicAddresses>& nics, const ip::Prefix& range) {
+  for (const auto& [node, nic] : nics) {
+    for (const IpConfiguration& entry : nic.configurations) {
+      if (entry.range.Overlaps(range)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 ip::Prefix FakeCloud::LowestFree(const WantedConfiguration& wanted) const {
   const int bits = subnet_->base().bits();
   const uint64_t size = uint64_t{1} << static_cast<unsigned>(bits - wanted.prefix_length);
-  const auto taken = [&](const ip::Prefix& range) {
-    for (const auto& [node, nic] : nics_) {
-      for (const IpConfiguration& entry : nic.configurations) {
-        if (entry.range.Overlaps(range)) return true;
-      }
-    }
-    return false;
-  };
   // As Azure does, the first four of a subnet are never given.
   for (uint64_t offset = size == 1 ? 4 : size;; offset += size) {
     const ip::Address base = ip::Advance(subnet_->base(), offset);
     CHECK(subnet_->Contains(base), "tests give a subnet that is large enough");
     const ip::Prefix range = ip::Prefix::Of(base, wanted.prefix_length).value();
-    if (!taken(range)) return range;
+    if (!IsTaken(nics_, range)) return range;
   }
 }
 

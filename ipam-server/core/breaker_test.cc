@@ -1,5 +1,7 @@
 #include "ipam-server/core/breaker.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"

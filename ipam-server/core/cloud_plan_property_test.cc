@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <tuple>
 
 #include "gtest/gtest.h"
 #include "ipam-server/core/cloud_plan.h"

@@ -1,6 +1,7 @@
 #include "ipam-server/core/history.h"
 
 #include <map>
+#include <utility>
 
 #include "fmt/core.h"
 #include "gmock/gmock.h"

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <deque>
 #include <random>
+#include <string>
 
 #include "gtest/gtest.h"
 

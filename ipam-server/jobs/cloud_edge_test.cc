@@ -1,5 +1,7 @@
 #include "ipam-server/jobs/cloud_edge.h"
 
+#include <thread>
+
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

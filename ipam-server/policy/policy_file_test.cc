@@ -1,6 +1,7 @@
 #include "ipam-server/policy/policy_file.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"

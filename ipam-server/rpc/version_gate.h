@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "proto/spoke/v1/admin.grpc.pb.h"
 

@@ -24,6 +24,10 @@ class Checkpointer {
   // Ends the thread; the log stays as it is.
   ~Checkpointer();
 
+  // Dies unless the caller holds `writing`. By this the compiler knows that the lock which the
+  // caller took is the one that the functions below require.
+  void AssertWriting() const ABSL_ASSERT_EXCLUSIVE_LOCK(writing_) { writing_.AssertHeld(); }
+
   // After each commit: how long the log is now.
   void OnLogLength(int64_t pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
 

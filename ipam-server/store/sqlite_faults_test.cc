@@ -11,6 +11,7 @@
 #include <functional>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

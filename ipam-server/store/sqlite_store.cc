@@ -188,6 +188,7 @@ absl::StatusOr<std::vector<int64_t>> SqliteStore::Commit(std::span<const Compare
 
 absl::StatusOr<std::vector<int64_t>> SqliteStore::CommitLocked(
     std::span<const CompareAndPut> batch) {
+  checkpointer_->AssertWriting();
   RETURN_IF_ERROR(EmptyDoubtfulLog());
   ASSIGN_OR_RETURN(const bool waited, checkpointer_->AwaitRoom());
   if (waited) ++stats_.waited_for_log;
@@ -202,6 +203,7 @@ absl::StatusOr<std::vector<int64_t>> SqliteStore::CommitLocked(
 }
 
 absl::StatusOr<std::vector<int64_t>> SqliteStore::Transact(std::span<const CompareAndPut> batch) {
+  checkpointer_->AssertWriting();
   sqlite::Transaction transaction(writer_.get());
   RETURN_IF_ERROR(transaction.BeginWriting());
   ASSIGN_OR_RETURN(const int64_t revision, NextRevision());
@@ -267,6 +269,7 @@ absl::Status SqliteStore::WhyRefused(const CompareAndPut& put) {
 // later syncs will not say so. Whatever counts of it is therefore written again, into the file,
 // before anything is built on it; then the log begins anew.
 absl::Status SqliteStore::EmptyDoubtfulLog() {
+  checkpointer_->AssertWriting();
   if (!log_doubtful_) return absl::OkStatus();
   errno = 0;
   const int result = sqlite3_wal_checkpoint_v2(writer_.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE,
@@ -307,6 +310,7 @@ absl::Status SqliteStore::CheckIntegrity() {
 
 StoreStats SqliteStore::Stats() const {
   absl::MutexLock lock(&writing_);
+  checkpointer_->AssertWriting();
   StoreStats stats = stats_;
   stats.file_bytes = FileBytes(path_);
   stats.log_bytes = checkpointer_->log_pages() * kPageBytes;

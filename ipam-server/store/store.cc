@@ -1,5 +1,7 @@
 #include "ipam-server/store/store.h"
 
+#include <utility>
+
 #include "absl/container/flat_hash_set.h"
 #include "fmt/core.h"
 

@@ -1,6 +1,7 @@
 #include "lib/base/backoff.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace spoke::base {
 

@@ -1,5 +1,7 @@
 #include "lib/daemon/probe.h"
 
+#include <utility>
+
 #include "lib/base/status.h"
 #include "lib/rpc/health_client.h"
 

@@ -1,5 +1,7 @@
 #include "lib/http/retry_after.h"
 
+#include <cstdint>
+
 #include "gtest/gtest.h"
 
 namespace spoke::http {

@@ -3,6 +3,8 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
+#include <cerrno>
+
 #include "gtest/gtest.h"
 #include "lib/netlink/message.h"
 #include "lib/netlink/recorded_messages.h"

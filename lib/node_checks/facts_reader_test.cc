@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,5 +1,7 @@
 #include "lib/node_checks/network_config.h"
 
+#include <utility>
+
 #include "nlohmann/json.hpp"
 
 namespace spoke::node_checks {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "absl/synchronization/notification.h"
 #include "fmt/core.h"

@@ -1,5 +1,8 @@
 #include "netagent/azure/imds.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"

@@ -1,6 +1,7 @@
 #include "netagent/azure/kept_identity.h"
 
 #include <optional>
+#include <utility>
 
 #include "lib/base/status.h"
 #include "lib/os/file.h"

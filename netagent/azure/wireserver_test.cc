@@ -1,5 +1,7 @@
 #include "netagent/azure/wireserver.h"
 
+#include <utility>
+
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 

@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <utility>
+
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"

@@ -1,5 +1,6 @@
 #include "netagent/core/egress_chains.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 

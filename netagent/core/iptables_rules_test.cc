@@ -1,5 +1,7 @@
 #include "netagent/core/iptables_rules.h"
 
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

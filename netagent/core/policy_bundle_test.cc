@@ -1,5 +1,7 @@
 #include "netagent/core/policy_bundle.h"
 
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

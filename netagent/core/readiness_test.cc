@@ -1,5 +1,7 @@
 #include "netagent/core/readiness.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,7 @@
 #include "netagent/core/service_state.h"
 
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,6 @@
 #include "netagent/core/traffic_series.h"
 
+#include <memory>
 #include <random>
 
 #include "absl/strings/str_join.h"

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "netagent/exporters/agent_metrics.h"

@@ -1,6 +1,7 @@
 // What each GatewayRoutes promises, as tests: instantiate with a factory.
 #pragma once
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 

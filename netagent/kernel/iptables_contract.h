@@ -2,10 +2,12 @@
 // factory for a world of its own: a fake, or a back end in a fresh network namespace.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"

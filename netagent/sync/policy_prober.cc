@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "lib/base/status.h"
 #include "lib/ip/socket_address.h"
 #include "lib/os/unique_fd.h"

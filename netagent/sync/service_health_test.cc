@@ -1,5 +1,7 @@
 #include "netagent/sync/service_health.h"
 
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

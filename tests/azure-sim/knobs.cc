@@ -1,6 +1,7 @@
 #include "tests/azure-sim/knobs.h"
 
 #include <type_traits>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "fmt/core.h"

@@ -1,5 +1,6 @@
 #include "tests/azure-sim/node_listeners.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "lib/base/status.h"

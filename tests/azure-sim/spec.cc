@@ -1,5 +1,6 @@
 #include "tests/azure-sim/spec.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fmt/core.h"

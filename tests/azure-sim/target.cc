@@ -1,5 +1,6 @@
 #include "tests/azure-sim/target.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "fmt/core.h"

@@ -1,6 +1,7 @@
 #include "tests/azure-sim/tokens.h"
 
 #include <charconv>
+#include <cstdint>
 #include <vector>
 
 #include "fmt/core.h"

@@ -2,6 +2,7 @@
 // little time each, and the clock jumps to whatever comes next.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>

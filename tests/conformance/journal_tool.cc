@@ -1,5 +1,6 @@
 // spoke-journal: writes an agent's journal as if a server had listed addresses, and shows one. With
 // it a test needs no server: an agent lends what its journal says it has.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>

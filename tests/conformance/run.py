@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs rows of the conformance checklist: what a CNI plugin owes to its runtime.
 
-usage: run.py --bin DIRECTORY [ROW...]     run.py --list
+usage: run.py --bin DIRECTORY [--released DIRECTORY] [ROW...]     run.py --list
 
 Each row runs on a node of its own, in namespaces that nobody else sees. Prints a line a row; exit
 status 0 when all passed.
@@ -22,11 +22,12 @@ from lab import Node  # noqa: E402
 from private_node import enter_node  # noqa: E402
 
 
-def run_here(row, programs):
+def run_here(row, programs, released):
     """In a child: enters namespaces of its own, so that one row cannot disturb another."""
     enter_node()
     with tempfile.TemporaryDirectory(dir="/run") as scratch, Node(programs, scratch,
                                                                   **row.options) as node:
+        node.released = released
         try:
             row.function(node)
         except BaseException:
@@ -36,13 +37,13 @@ def run_here(row, programs):
     return 0
 
 
-def run(row, programs):
+def run(row, programs, released):
     began = time.monotonic()
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            code = run_here(row, programs)
+            code = run_here(row, programs, released)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -59,6 +60,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", help="where the programs are")
+    parser.add_argument("--released", help="where those are that users get; default: the same")
     parser.add_argument("--list", action="store_true", help="the names of all rows, and no more")
     parser.add_argument("rows", nargs="*")
     arguments = parser.parse_args()
@@ -71,7 +73,9 @@ def main():
     if unknown or not arguments.bin:
         parser.error(f"no such row: {' '.join(unknown)}" if unknown else "--bin is needed")
     wanted = [known[name] for name in arguments.rows] or rows
-    failed = [row.name for row in wanted if not run(row, os.path.abspath(arguments.bin))]
+    programs = os.path.abspath(arguments.bin)
+    released = os.path.abspath(arguments.released or arguments.bin)
+    failed = [row.name for row in wanted if not run(row, programs, released)]
     if len(wanted) > 1:
         print(f"{len(wanted) - len(failed)} passed, {len(failed)} failed")
     if failed:

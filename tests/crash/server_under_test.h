@@ -1,6 +1,7 @@
 // spoke-ipam-server on one store and one port, started and killed as often as a test likes.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

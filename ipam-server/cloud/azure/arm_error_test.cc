@@ -1,6 +1,7 @@
 #include "ipam-server/cloud/azure/arm_error.h"
 
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 

@@ -1,6 +1,7 @@
 #include "ipam-server/cloud/azure/arm_id.h"
 
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 

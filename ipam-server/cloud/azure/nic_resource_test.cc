@@ -1,6 +1,7 @@
 #include "ipam-server/cloud/azure/nic_resource.h"
 
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 

@@ -6,6 +6,7 @@
 // largest of them counts, for as long as the node can have it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"

@@ -29,9 +29,9 @@ absl::Status CheckLabel(std::string_view name) {
       std::all_of(name.begin(), name.end(), IsLabelCharacter)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(fmt::format(
-      "must be 1 to {} of a-z, 0-9 and '-', with no '-' at either end, not \"{}\"", kMaxLabel,
-      name.size() <= kMaxLabel ? name : std::string(name.substr(0, kMaxLabel)) + "..."));
+  return absl::InvalidArgumentError(
+      fmt::format("must be 1 to {} of a-z, 0-9 and '-', with no '-' at either end, not \"{}{}\"",
+                  kMaxLabel, name.substr(0, kMaxLabel), name.size() <= kMaxLabel ? "" : "..."));
 }
 
 }  // namespace spoke::ipam

@@ -1,10 +1,12 @@
 // spoke-azure-bench: the server against a simulated Azure, on a simulated clock. Prints JSON.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "fmt/core.h"

@@ -1,5 +1,7 @@
 #include "tests/bench/azure/simulated_azure.h"
 
+#include <algorithm>
+
 #include "fmt/core.h"
 #include "tests/azure-sim/tokens.h"
 

@@ -1,5 +1,6 @@
 #include "tests/bench/swarm/modes.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <iostream>

@@ -1,5 +1,6 @@
 #include "tests/bench/swarm/swarm.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fmt/core.h"

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "lib/base/status.h"
 
 namespace spoke::cri {

@@ -1,19 +1,23 @@
-# add_component(<name> [PURE] SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [TESTS ...] [TEST_DEPS ...])
+# add_component(<name> [PURE] [COLD] SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [TESTS ...] [TEST_DEPS ...])
 #
 # One static library and one test binary a component; each GoogleTest case is a ctest test with the
 # label "unit". A PURE component holds decisions: it may depend only on PURE components and on
 # PURE_EXTERNAL_DEPS, so a decision that grows a netlink, gRPC or database dependency fails when
-# CMake configures, not in review.
+# CMake configures, not in review. COLD: see Precompiled.cmake.
 set(PURE_EXTERNAL_DEPS absl::status absl::statusor absl::strings absl::time absl::flat_hash_map absl::flat_hash_set absl::inlined_vector
     fmt::fmt nlohmann_json::nlohmann_json EXPAT::EXPAT)
 
 function(add_component name)
-  cmake_parse_arguments(ARG "PURE" "" "SOURCES;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "PURE;COLD" "" "SOURCES;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS} project_warnings)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   set_property(TARGET ${name} PROPERTY COMPONENT_PURE ${ARG_PURE})
-  use_precompiled(${name} code)
+  if(ARG_COLD)
+    use_precompiled(${name} cold)
+  else()
+    use_precompiled(${name} code)
+  endif()
   if(ARG_PURE)
     foreach(dep IN LISTS ARG_DEPS ARG_PRIVATE_DEPS)
       get_property(dep_pure TARGET ${dep} PROPERTY COMPONENT_PURE)

@@ -11,7 +11,15 @@ set(PRECOMPILED_code
     absl/status/status.h absl/status/statusor.h absl/strings/ascii.h absl/strings/match.h
     absl/synchronization/mutex.h absl/time/clock.h absl/time/time.h
     fmt/core.h fmt/format.h)
+set(PRECOMPILED_cold ${PRECOMPILED_code} nlohmann/json.hpp)
 set(PRECOMPILED_test ${PRECOMPILED_code} <filesystem> <fstream> <random> <thread> gmock/gmock.h gtest/gtest.h)
+
+# Compilers take a precompiled header only with the optimisation that it was made with.
+function(optimize_less target)
+  # With -O1 GCC follows too few values to know which of them were set.
+  target_compile_options(${target} PRIVATE
+    "$<$<CONFIG:Release>:-O1;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>>")
+endfunction()
 
 # add_precompiled(<kind> [DEPS ...]): the precompiled headers of a kind. DEPS are what the headers
 # belong to: a compiler takes them only where the same macros are defined as here.
@@ -24,12 +32,18 @@ function(add_precompiled kind)
   # Without times the same headers give the same bytes, so that what ccache has of another checkout fits.
   target_compile_options(precompiled_${kind} PRIVATE -pthread
     "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+  if(kind STREQUAL "cold")
+    optimize_less(precompiled_${kind})
+  endif()
   list(TRANSFORM PRECOMPILED_${kind} REPLACE "^([^<].*)$" "<\\1>" OUTPUT_VARIABLE headers)
   target_precompile_headers(precompiled_${kind} PRIVATE ${headers})
   set_target_properties(precompiled_${kind} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
 endfunction()
 
 function(use_precompiled target kind)
+  if(kind STREQUAL "cold")
+    optimize_less(${target})
+  endif()
   target_precompile_headers(${target} REUSE_FROM precompiled_${kind})
   target_compile_options(${target} PRIVATE -pthread)
   target_compile_definitions(${target} PRIVATE
@@ -40,3 +54,5 @@ add_precompiled(code DEPS absl::status absl::statusor absl::strings absl::synchr
                           fmt::fmt)
 add_precompiled(test DEPS absl::status absl::statusor absl::strings absl::synchronization absl::time
                           fmt::fmt GTest::gmock)
+add_precompiled(cold DEPS absl::status absl::statusor absl::strings absl::synchronization absl::time
+                          fmt::fmt nlohmann_json::nlohmann_json)

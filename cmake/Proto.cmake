@@ -1,9 +1,10 @@
-# add_proto(<name> PROTOS ... [GRPC] [LITE] [DEPS ...])
+# add_proto(<name> PROTOS ... [GRPC] [LITE] [COLD] [DEPS ...])
 #
 # Generated code is an OBJECT-like static library of its own, compiled as one unit without our
 # warnings: its headers are costly, so only edges (rpc/, store codecs, journal) may link it.
+# COLD: see Precompiled.cmake.
 function(add_proto name)
-  cmake_parse_arguments(ARG "GRPC;LITE" "" "PROTOS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GRPC;LITE;COLD" "" "PROTOS;DEPS" ${ARGN})
   set(out ${PROJECT_BINARY_DIR}/generated)
   file(MAKE_DIRECTORY ${out})
   set(sources)
@@ -27,6 +28,9 @@ function(add_proto name)
   endforeach()
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
+  if(ARG_COLD)
+    optimize_less(${name})
+  endif()
   # protoc's mistakes would not be ours. The thread sanitizer has to see each access, whoever wrote it.
   if(SPOKE_SANITIZE AND NOT SPOKE_SANITIZE STREQUAL "thread")
     target_compile_options(${name} PRIVATE -fno-sanitize=all)

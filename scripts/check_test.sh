@@ -169,6 +169,7 @@ test_includes() {
 "absl/time/clock.h" auto a = absl::Now();
 "absl/time/time.h" absl::Duration a;
 "fmt/core.h" auto a = fmt::format(b);
+"nlohmann/json.hpp" nlohmann::json a;
 "gtest/gtest.h" TEST(A, B) {}
 "gmock/gmock.h" EXPECT_THAT(a, b);
 EOF
@@ -183,7 +184,7 @@ test_precompiled() {
       failures=$((failures + 1))
     fi
   done < <(awk '/^set\(PRECOMPILED/ {on = 1} on {print} /\)$/ {on = 0}' "$scripts/../cmake/Precompiled.cmake" |
-    grep -oE '<[a-z_]+>|[a-z_]+(/[a-z_]+)+\.h')
+    grep -oE '<[a-z_]+>|[a-z_]+(/[a-z_]+)+\.h(pp)?')
 }
 
 test_events() {

@@ -94,10 +94,9 @@ main() {
   if [[ $group == upgrade ]]; then test_upgrade "$@"; fi
   local arguments=(--output-on-failure -j2 --no-tests=error)
   if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
-  # Some tests are of the programs that users get, as GCC makes them.
+  # Some tests are of the plugin that users get, as GCC makes it.
   case $group in
-    all | e2e) scripts/build.sh release programs ;;
-    netns | conformance) scripts/build.sh release spoke ;;
+    all | netns | conformance) scripts/build.sh release spoke ;;
   esac
   scripts/build.sh dev
   if [[ -t 1 ]]; then arguments+=(--progress); fi

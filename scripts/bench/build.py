@@ -1,7 +1,7 @@
 """What it costs to build from nothing: the demo's programs, what scripts/test.sh builds, and what users get.
 
-Each is built in a folder of its own, without a compiler cache, two steps at a time as on the machine that
-the targets are for. CPU time is that of all compilers and linkers; wall time counts only on an idle machine.
+Each is built in a copy of the tree, without a compiler cache, as many steps at a time as there are
+processors. CPU time is that of all compilers and linkers; wall time counts only on an idle machine.
 """
 
 import json

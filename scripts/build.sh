@@ -16,16 +16,20 @@ is. The programs are in build/PRESET/bin. Exit status: 0 built, 1 not, 2 wrong u
 EOF
 }
 
+# A build directory keeps what its preset said when it was configured, the compiler for one, so that a
+# changed preset needs a fresh one. Otherwise ninja configures again by itself.
 configure() {
-  local preset=$1 log
+  local preset=$1 build=build/$1 log
+  if [[ -f $build/build.ninja ]] && cmp -s CMakePresets.json "$build/presets.json"; then return; fi
   printf 'build %s: configuring\n' "$preset"
   log=$(mktemp)
-  if ! cmake --preset "$preset" >"$log" 2>&1; then
+  if ! cmake --fresh --preset "$preset" >"$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
     return 1
   fi
   rm -f "$log"
+  cp CMakePresets.json "$build/presets.json"
 }
 
 # A compiler does not notice every change of its own precompiled headers, and what it then makes is
@@ -85,8 +89,7 @@ main() {
 
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   scripts/setup.sh
-  # A configure that failed leaves no build.ninja; once there is one, ninja configures again itself.
-  if [[ ! -f build/$preset/build.ninja ]]; then configure "$preset"; fi
+  configure "$preset"
   build "$preset" "$@"
 }
 

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import time
 
-from harness import ROOT, Failure, main, say
+from harness import ROOT, Failure, main, say, wait_until
 
 # What is built: a preset and its targets. `everything` is ninja's default.
 BUILDS = {
@@ -21,6 +21,7 @@ BUILDS = {
 }
 TARGETS = {"demo_cpu_minutes": "≤ 10", "test_cpu_minutes": "≤ 40", "ci_minutes": "≤ 55"}
 DEAREST = 10
+IDLE_WAIT_S = 180
 
 
 def cpu_seconds():
@@ -73,10 +74,26 @@ def build(tree, parts, jobs):
     return (cpu_seconds() - used) / 60, (time.monotonic() - began) / 60, steps
 
 
+def measure_ci(bench, tree, jobs):
+    """The wall time of .ci/run in a tree where nothing was built; noise from outside would count as ours."""
+    try:
+        wait_until("an idle machine", IDLE_WAIT_S, lambda: os.getloadavg()[0] < jobs / 2, pause=5)
+    except Failure:
+        say("ci_minutes is left out: something else runs here")
+        return
+    began = time.monotonic()
+    run(["git", "init", "-q"], tree, os.environ)
+    run([".ci/run"], tree, dict(os.environ, CCACHE_DISABLE="1"))
+    bench.figures["ci_minutes"] = round((time.monotonic() - began) / 60, 2)
+    bench.row("ci_minutes", f"{bench.figures['ci_minutes']:.1f}", TARGETS["ci_minutes"])
+
+
 def measure(bench):
     tree = copy_tree(bench)
     jobs = os.cpu_count()
-    builds = {"demo": [("dev", ["spoke"])]} if bench.quick else BUILDS
+    if not bench.quick:
+        measure_ci(bench, tree, jobs)
+    builds = {"quick": [("dev", ["spoke"])]} if bench.quick else BUILDS
     for name, parts in builds.items():
         cpu, wall, steps = build(tree, parts, jobs)
         key = f"{name}_cpu_minutes"
@@ -86,15 +103,6 @@ def measure(bench):
         bench.context[f"{name}_steps"] = len(steps)
         for path, seconds in sorted(steps, key=lambda step: -step[1])[:DEAREST]:
             say(f"  {name}: {seconds:5.1f} s  {os.path.basename(path)}")
-    if not bench.quick and os.getloadavg()[0] > 1.5 * jobs + 1:
-        say("ci_minutes is left out: something else runs here")
-    elif not bench.quick:
-        shutil.rmtree(os.path.join(tree, "build"))
-        began = time.monotonic()
-        run(["git", "init", "-q"], tree, os.environ)
-        run([".ci/run"], tree, dict(os.environ, CCACHE_DISABLE="1"))
-        bench.figures["ci_minutes"] = round((time.monotonic() - began) / 60, 2)
-        bench.row("ci_minutes", f"{bench.figures['ci_minutes']:.1f}", TARGETS["ci_minutes"])
     bench.context["jobs"] = jobs
     bench.context["compilers"] = json.dumps([version(name) for name in ("g++", "clang++-14")])
 

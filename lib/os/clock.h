@@ -24,6 +24,8 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual absl::Time Now() const = 0;
+  // How far the time of day is ahead of Now(), because it was set; negative: behind.
+  virtual absl::Duration SetAhead() const { return absl::ZeroDuration(); }
 };
 
 class RealClock final : public Clock {
@@ -40,6 +42,28 @@ class MonotonicClock final : public Clock {
     ::clock_gettime(CLOCK_MONOTONIC, &now);
     return absl::TimeFromTimespec(now);
   }
+};
+
+// The time of day as it was when this was made, going on evenly from there: whoever measures
+// intervals by it is not misled when the time of day is set. What is stored by it and read by a
+// later process may lie ahead of that process's clock, and has to be clamped there.
+class SteadyClock final : public Clock {
+ public:
+  // Borrows both.
+  SteadyClock(const Clock& time_of_day, const Clock& uptime)
+      : time_of_day_(time_of_day),
+        uptime_(uptime),
+        begun_(time_of_day.Now()),
+        uptime_begun_(uptime.Now()) {}
+
+  absl::Time Now() const override { return begun_ + (uptime_.Now() - uptime_begun_); }
+  absl::Duration SetAhead() const override { return time_of_day_.Now() - Now(); }
+
+ private:
+  const Clock& time_of_day_;
+  const Clock& uptime_;
+  const absl::Time begun_;
+  const absl::Time uptime_begun_;
 };
 
 // Stands still until a test moves it.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "fmt/core.h"
+#include "lib/base/cut_text.h"
 
 namespace spoke::rpc {
 namespace {
@@ -15,15 +16,9 @@ constexpr size_t kMaxLineBytes = 1024;
 // "and 12345 more" and its line's end.
 constexpr size_t kCountBytes = 32;
 
-// One line of it: runtimes and terminals show it as it is. Cut between characters of UTF-8.
+// One line of it: runtimes and terminals show it as it is.
 std::string Line(std::string_view reason) {
-  std::string line(reason.substr(0, kMaxLineBytes));
-  if (line.size() < reason.size()) {
-    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xC0U) == 0x80U) {
-      line.pop_back();
-    }
-    if (!line.empty() && (static_cast<unsigned char>(line.back()) & 0x80U) != 0) line.pop_back();
-  }
+  std::string line = base::CutText(reason, kMaxLineBytes);
   std::replace_if(
       line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
   return line;

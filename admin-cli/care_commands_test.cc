@@ -357,5 +357,31 @@ TEST_F(CommandTest, ABundleIsMadeEvenWithoutAServer) {
   EXPECT_THAT(Tar("xOzf " + path + " spoke-support/errors.txt"), HasSubstr("no server answers"));
 }
 
+TEST_F(CommandTest, RecoverySaysWhatItWaitsForAndHowToEndIt) {
+  server_.With([](FakeState& state) { state.recovery.set_phase("open"); });
+  EXPECT_THAT(Run("recovery show").out, HasSubstr("No recovery is under way"));
+  server_.With([](FakeState& state) {
+    v1::RecoveryInfo& recovery = state.recovery;
+    recovery.set_phase("recovering");
+    recovery.set_reason("a backup was restored");
+    recovery.set_nodes_spoken(5);
+    recovery.set_nodes_silent(3);
+    recovery.add_silent("node7");
+    recovery.add_unverified("node9: signed by another key");
+  });
+  const std::string shown = Run("recovery show").out;
+  EXPECT_THAT(shown, HasSubstr("No node gets or gives back an address: a backup was restored."));
+  EXPECT_THAT(shown, HasSubstr("spoken: 5"));
+  EXPECT_THAT(shown, HasSubstr("3 (node7 and 2 more)"));
+  EXPECT_THAT(shown, HasSubstr("node9: signed by another key"));
+  EXPECT_THAT(shown, HasSubstr("spokectl recovery confirm --silent-nodes 3"));
+  EXPECT_EQ(Json("recovery show")["nodes_silent"], 3);
+  EXPECT_EQ(Run("recovery confirm").code, 2) << "never without the number";
+  EXPECT_THAT(Run("recovery confirm --silent-nodes 3").out, HasSubstr("No recovery is under way"));
+  EXPECT_EQ(server_.last_request(), "ConfirmRecovery nodes_silent: 3");
+  Refuse("ConfirmRecovery", absl::FailedPreconditionError("4 nodes have not spoken, not 3"));
+  EXPECT_EQ(Run("recovery confirm --silent-nodes 3").code, 5);
+}
+
 }  // namespace
 }  // namespace spoke::ctl

@@ -147,6 +147,15 @@ Client::~Client() = default;
 absl::StatusOr<v1::GetStatusResponse> Client::GetStatus() const {
   return calls_->One(&Stub::GetStatus, v1::GetStatusRequest());
 }
+absl::StatusOr<v1::RecoveryInfo> Client::GetRecovery() const {
+  return calls_->One(&Stub::GetRecovery, v1::GetRecoveryRequest());
+}
+
+absl::StatusOr<v1::RecoveryInfo> Client::ConfirmRecovery(
+    const v1::ConfirmRecoveryRequest& request) const {
+  return calls_->One(&Stub::ConfirmRecovery, request);
+}
+
 absl::StatusOr<v1::UnfreezeResponse> Client::Unfreeze() const {
   return calls_->One(&Stub::Unfreeze, v1::UnfreezeRequest());
 }

@@ -35,6 +35,8 @@ class Client {
   const std::string& server() const { return server_; }
 
   absl::StatusOr<v1::GetStatusResponse> GetStatus() const;
+  absl::StatusOr<v1::RecoveryInfo> GetRecovery() const;
+  absl::StatusOr<v1::RecoveryInfo> ConfirmRecovery(const v1::ConfirmRecoveryRequest& request) const;
   absl::StatusOr<v1::UnfreezeResponse> Unfreeze() const;
   absl::StatusOr<v1::ListPoolsResponse> ListPools(const v1::ListPoolsRequest& request) const;
   absl::Status ListNodes(const v1::ListNodesRequest& request,

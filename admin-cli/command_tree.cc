@@ -75,7 +75,8 @@ Command CommandTree() {
   add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand(), PolicyCommand()});
-  add({DoctorCommand(), BackupCommand(), SupportBundleCommand(), AzureCommand()});
+  add({DoctorCommand(), BackupCommand(), RecoveryCommand(), SupportBundleCommand(),
+       AzureCommand()});
   add(ShellCommands());
   // In the order of the first screen: a file's commands may belong under several headings.
   std::stable_sort(all.begin(), all.end(),

@@ -56,6 +56,20 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     response->set_releases_frozen(state.frozen);
     return Begin("GetStatus", *request);
   }
+  grpc::Status GetRecovery(Context*, const v1::GetRecoveryRequest* request,
+                           v1::RecoveryInfo* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.recovery;
+    return Begin("GetRecovery", *request);
+  }
+  grpc::Status ConfirmRecovery(Context*, const v1::ConfirmRecoveryRequest* request,
+                               v1::RecoveryInfo* response) override {
+    absl::MutexLock lock(&mutex);
+    state.recovery = v1::RecoveryInfo();
+    state.recovery.set_phase("open");
+    *response = state.recovery;
+    return Begin("ConfirmRecovery", *request);
+  }
   grpc::Status Unfreeze(Context*, const v1::UnfreezeRequest* request,
                         v1::UnfreezeResponse* response) override {
     absl::MutexLock lock(&mutex);

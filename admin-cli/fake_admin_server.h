@@ -17,6 +17,7 @@ namespace spoke::ctl {
 struct FakeState {
   v1::GetStatusResponse status;
   std::string frozen;
+  v1::RecoveryInfo recovery;
   std::map<std::string, v1::NodeInfo> nodes;
   std::map<std::string, v1::PoolInfo> pools;
   std::map<std::string, v1::AddressInfo> addresses;

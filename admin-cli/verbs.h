@@ -23,6 +23,7 @@ Command BudgetCommand();                 // budget list|show|explain.
 Command DoctorCommand();                 // doctor.
 Command EventsCommand();                 // events.
 Command BackupCommand();                 // backup.
+Command RecoveryCommand();               // recovery show|confirm.
 Command SupportBundleCommand();          // support-bundle.
 std::vector<Command> ShellCommands();    // completion, man, and the hidden __complete.
 

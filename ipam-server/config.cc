@@ -182,6 +182,10 @@ void ReadEnroll(const ConfigMap& root, const CheckDirectory& check, ServerConfig
 
 }  // namespace
 
+std::string ServerConfig::witness_directory() const {
+  return enroll ? enroll->directory : os::DirectoryOf(sqlite);
+}
+
 absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std::string& file,
                                                const CheckDirectory& check_directory,
                                                const config::VariableLookup& variables) {

@@ -59,6 +59,10 @@ struct ServerConfig {
   // Where it says whether it is ready and alive: unix:/path or host:port; empty: nowhere.
   std::string health = "unix:/run/spoke/ipam-server-health.sock";
   bool debug = false;
+
+  // Where the store's key and mark lie (jobs/store_witness.h): with the authority, or else beside
+  // the store, but not in it.
+  std::string witness_directory() const;
 };
 
 // Tells whether a directory exists: os::CheckDirectory, or a test's own.

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "fmt/core.h"
 #include "ipam-server/config.h"
 #include "ipam-server/dns/system_resolver.h"
@@ -20,6 +22,7 @@
 #include "ipam-server/jobs/event_ring.h"
 #include "ipam-server/jobs/fleet_loop.h"
 #include "ipam-server/jobs/history_job.h"
+#include "ipam-server/jobs/store_witness.h"
 #include "ipam-server/lifelines.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
@@ -37,6 +40,7 @@
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
 #include "lib/telemetry/metrics.h"
+#include "lib/tls/message_code.h"
 
 namespace spoke::ipam {
 namespace {
@@ -51,6 +55,10 @@ constexpr int kMaxMessageBytes = 4 << 20;
 
 // Of a loop of the server's. A commit to a disk that is busy may take a while.
 constexpr absl::Duration kLongestSilence = absl::Seconds(60);
+
+constexpr size_t kStoreIdBytes = 16;
+constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
+constexpr size_t kMaxBootIdBytes = 64;
 
 struct Listener {
   std::string address;
@@ -140,9 +148,17 @@ absl::StatusOr<std::unique_ptr<telemetry::MetricsEndpoint>> ServeMetrics(
 
 absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
   ASSIGN_OR_RETURN(const std::vector<ip::Address> own, OwnAddresses());
+  ASSIGN_OR_RETURN(const std::string id, tls::RandomBytes(kStoreIdBytes));
   return ServerSettings{.pools = config.pools,
                         .fleet = config.policy,
-                        .lifelines = LifelinesOf(config.listen_agents, own, config.advertised)};
+                        .lifelines = LifelinesOf(config.listen_agents, own, config.advertised),
+                        .new_store_id = absl::BytesToHexString(id)};
+}
+
+// Of this machine; empty: not known, so that no start is taken to be in the boot of another.
+std::string BootId() {
+  return std::string(
+      absl::StripAsciiWhitespace(os::ReadFile(kBootIdFile, kMaxBootIdBytes).value_or("")));
 }
 
 // Null: agents get their certificates by other means. Makes the files that the agents' port needs.
@@ -204,12 +220,13 @@ AdminService::About AboutUs(const Store& store, CloudEdge& cloud, const os::Cloc
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
   grpc::EnableDefaultHealthCheckService(true);
-  const os::RealClock clock;
+  const os::RealClock time_of_day;
   const os::MonotonicClock uptime;
+  const os::SteadyClock clock(time_of_day, uptime);
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
   daemon::ServedHealth health(HealthOf(config), log);
   // Now that the store is ours, and so is what lies beside it.
-  ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clock, log));
+  ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, time_of_day, log));
   // Before what reads it at a scrape.
   BudgetKeeper budgets(uptime);
   telemetry::Metrics metrics(ServerMetricSpecs());
@@ -218,6 +235,8 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
   EventRing events(log, clock);
   ASSIGN_OR_RETURN(const ServerSettings settings, SettingsOf(config));
+  ASSIGN_OR_RETURN(const StoreWitness witness,
+                   StoreWitness::Open(config.witness_directory(), BootId()));
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
   budgets.SetHeart(health.heart(1));
@@ -225,16 +244,16 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
   // The loop needs the way to the cloud, and the cloud's answers need the loop.
   FleetLoop* answer_to = nullptr;
-  ASSIGN_OR_RETURN(const std::unique_ptr<CloudEdge> cloud,
-                   CloudEdge::Open({.azure = config.azure,
-                                    .attachments_file = config.attachments_file,
-                                    .nics = AllNics(loaded.state.fleet)},
-                                   {.clock = clock, .log = events, .metrics = server_metrics},
-                                   [&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
-                                     answer_to->PostCloudResult(node, std::move(result));
-                                   }));
-  FleetLoop loop(settings, std::move(loaded),
-                 {*store, node_service, cloud->requests(), clock, events, &server_metrics});
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<CloudEdge> cloud,
+      CloudEdge::Open({.azure = config.azure, .attachments_file = config.attachments_file},
+                      {.clock = clock, .log = events, .metrics = server_metrics},
+                      [&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
+                        answer_to->PostCloudResult(node, std::move(result));
+                      }));
+  FleetLoop loop(
+      settings, std::move(loaded),
+      {*store, node_service, cloud->requests(), clock, events, &server_metrics, &witness});
   answer_to = &loop;
   loop.SetHeart(health.heart(0));
   node_service.SetLoop(loop);

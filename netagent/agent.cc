@@ -99,6 +99,12 @@ EgressParts::Settings EgressOf(const EgressConfig& config) {
   return out;
 }
 
+std::vector<std::string> TokenFiles(const AgentConfig& config) {
+  std::vector<std::string> files = {config.state_dir + "/store-token"};
+  if (!config.lasting_dir.empty()) files.push_back(config.lasting_dir + "/store-token");
+  return files;
+}
+
 }  // namespace
 
 Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges)
@@ -148,6 +154,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                 {edges.inspector, router_, clock_, log_}, attachments_),
       check_([this](const Lending& l) { return attachments_.SpecOf(l); }, edges.inspector,
              attachments_, repairer_),
+      store_token_(TokenFiles(config), log_),
       policy_(config.state_dir + "/policy", session_, log_,
               [this](const Policy& policy) { return PutInForce(policy); }),
       tombstones_(
@@ -420,6 +427,7 @@ void Agent::SayHello() {
   Greeting greeting = attachments_.BeginSession();
   greeting.policy_version = policy_.VersionForHello();
   greeting.demand = adds_.DemandForHello();
+  greeting.store_token = store_token_.token();
   session_.Begin(greeting, *nic);
   if (shaping_) shaping_->OnStream();
 }
@@ -429,7 +437,7 @@ void Agent::Take(const DesiredState& desired) {
   // Before anybody can be lent what has just come.
   nic_check_.Look();
   informed_ = informed_ || status.ok();
-  if (status.ok()) return;
+  if (status.ok()) return store_token_.Keep(desired.store_token);
   log_.Error("desired_state_not_taken", {{"error", status}});
   session_.BeginAnew("the desired state could not be taken");
 }

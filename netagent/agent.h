@@ -50,6 +50,7 @@
 #include "netagent/sync/service_health.h"
 #include "netagent/sync/shaped_traffic.h"
 #include "netagent/sync/shaping.h"
+#include "netagent/sync/store_token.h"
 #include "netagent/sync/traffic.h"
 #include "netagent/sync/traffic_reporter.h"
 #include "netagent/sync/turn.h"
@@ -153,7 +154,9 @@ class Agent {
   const NodeIdentity identity_;
   Router& router_;
   telemetry::Log& log_;
-  const os::RealClock clock_;
+  const os::RealClock time_of_day_;
+  const os::MonotonicClock uptime_;
+  const os::SteadyClock clock_{time_of_day_, uptime_};
   std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
   os::Heartbeat* const heart_;
   const CloudParts cloud_;
@@ -172,6 +175,7 @@ class Agent {
   Repairer repairer_;
   AttachmentCheck check_;
   std::optional<Prover> prover_;  // With the cloud's parts only.
+  StoreToken store_token_;
   PolicyKeeper policy_;
   std::optional<TrafficReporter> reporter_;  // When somebody counts.
   std::optional<PolicyProber> policy_prober_;

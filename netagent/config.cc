@@ -352,6 +352,10 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.String("state_dir", &out.state_dir, Need::kOptional);
   // The agent makes it, in one that is there.
   RequireDirectory(root, "state_dir", os::DirectoryOf(out.state_dir), check_directory);
+  root.String("lasting_dir", &out.lasting_dir, Need::kOptional);
+  if (!out.lasting_dir.empty()) {
+    RequireDirectory(root, "lasting_dir", os::DirectoryOf(out.lasting_dir), check_directory);
+  }
   ReadEnroll(root, &out);
   ReadHostRoot(root, &out.host_root);
   root.Duration("cooldown", &out.cooldown, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});

@@ -145,6 +145,8 @@ struct AgentConfig {
   bool strict_status = false;
   std::optional<CniFilesConfig> cni;              // nullopt: the agent installs neither.
   std::string state_dir = "/run/spoke/netagent";  // On tmpfs.
+  // For what has to outlive a reboot: what the server last said of its store. Empty: nothing does.
+  std::string lasting_dir;
   // Where the node's root directory is, for the checks of the node; in a container not "/".
   std::string host_root = "/";
   absl::Duration cooldown = absl::Seconds(30);

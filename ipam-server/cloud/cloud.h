@@ -92,6 +92,9 @@ class Cloud {
 class CloudRequests {
  public:
   virtual ~CloudRequests() = default;
+  // What the store says is on NICs may be believed from now on: called before the first request,
+  // with all of it. Errors: what keeps a cloud from beginning; to be called again.
+  virtual absl::Status Begin(const std::vector<NicAddresses>& /*nics*/) { return absl::OkStatus(); }
   virtual void Request(NicRequest desired) = 0;
   // Of the node's request that waits or is under way; nullopt: none, or nothing can be said.
   virtual std::optional<CloudForecast> ForecastOf(const NodeKey& /*node*/) const {

@@ -16,7 +16,7 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(
     Clouds, CloudContract,
     testing::Values(CloudFactory{"Fake", [] { return std::make_unique<FakeCloud>(); }},
-                    CloudFactory{"Static", [] { return StaticCloud::Open("", {}).value(); }}),
+                    CloudFactory{"Static", [] { return std::make_unique<StaticCloud>(""); }}),
     [](const auto& test) { return test.param.name; });
 
 NicAddresses Nic(const std::string& node, const std::string& mac, const std::string& address) {
@@ -62,10 +62,11 @@ INSTANTIATE_TEST_SUITE_P(Fake, ChoosingCloudContract,
 TEST(StaticCloud, PublishesEveryAttachmentInAddressOrder) {
   const testing_support::TempDir dir;
   const std::string file = dir.File("attachments");
-  const auto cloud =
-      StaticCloud::Open(file, {Nic("node2", "00:0d:3a:00:00:02", "10.1.0.9")}).value();
+  StaticCloud cloud(file);
+  EXPECT_FALSE(os::ReadFile(file).ok()) << "nothing is touched before it is told to begin";
+  ASSERT_TRUE(cloud.Begin({Nic("node2", "00:0d:3a:00:00:02", "10.1.0.9")}).ok());
   EXPECT_EQ(*os::ReadFile(file), "# address\tnic\tnode\n10.1.0.9/32\t00:0d:3a:00:00:02\tnode2\n");
-  ASSERT_TRUE(cloud->Apply(Ask("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
+  ASSERT_TRUE(cloud.Apply(Ask("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
   EXPECT_EQ(*os::ReadFile(file),
             "# address\tnic\tnode\n10.1.0.9/32\t00:0d:3a:00:00:02\tnode2\n"
             "10.1.0.10/32\t00:0d:3a:00:00:01\tnode1\n");
@@ -74,19 +75,21 @@ TEST(StaticCloud, PublishesEveryAttachmentInAddressOrder) {
 TEST(StaticCloud, WhatCannotBePublishedIsNotAttached) {
   const testing_support::TempDir dir;
   std::filesystem::create_directory(dir.File("sub"));
-  const auto cloud = StaticCloud::Open(dir.File("sub/attachments"), {}).value();
+  StaticCloud cloud(dir.File("sub/attachments"));
+  ASSERT_TRUE(cloud.Begin({}).ok());
   std::filesystem::remove_all(dir.File("sub"));
-  EXPECT_FALSE(cloud->Apply(Ask("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
-  EXPECT_TRUE(cloud->List()->empty());
+  EXPECT_FALSE(cloud.Apply(Ask("node1", "00:0d:3a:00:00:01", "10.1.0.10")).ok());
+  EXPECT_FALSE(cloud.Begin({Nic("node2", "00:0d:3a:00:00:02", "10.1.0.9")}).ok());
+  EXPECT_TRUE(cloud.List()->empty());
 }
 
 TEST(StaticCloud, AnotherVmUnderTheNameReplacesTheFirst) {
-  const auto cloud = StaticCloud::Open("", {}).value();
+  StaticCloud cloud("");
   NicRequest nic = Ask("node1", "00:0d:3a:00:00:01", "10.1.0.10");
-  ASSERT_TRUE(cloud->Apply(nic).ok());
+  ASSERT_TRUE(cloud.Apply(nic).ok());
   nic.node.vm_id = "vm-new";
-  ASSERT_TRUE(cloud->Apply(nic).ok());
-  EXPECT_EQ(*cloud->List(), std::vector<NicAddresses>{nic.Configured()});
+  ASSERT_TRUE(cloud.Apply(nic).ok());
+  EXPECT_EQ(*cloud.List(), std::vector<NicAddresses>{nic.Configured()});
 }
 
 TEST(FakeCloud, RefusesWhenTold) {

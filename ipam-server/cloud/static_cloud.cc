@@ -25,18 +25,16 @@ std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics) {
   return text;
 }
 
-absl::StatusOr<std::unique_ptr<StaticCloud>> StaticCloud::Open(
-    std::string attachments_file, const std::vector<NicAddresses>& initial) {
+absl::Status StaticCloud::Begin(const std::vector<NicAddresses>& initial) {
   std::map<NodeKey, NicAddresses> nics;
   for (const NicAddresses& nic : initial) {
     nics[nic.node] = nic;
     std::sort(nics[nic.node].configurations.begin(), nics[nic.node].configurations.end());
   }
-  std::unique_ptr<StaticCloud> cloud(new StaticCloud(std::move(attachments_file)));
-  RETURN_IF_ERROR(cloud->Publish(nics));
-  absl::MutexLock lock(&cloud->mutex_);
-  cloud->nics_ = std::move(nics);
-  return cloud;
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(Publish(nics));
+  nics_ = std::move(nics);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<NicAddresses> StaticCloud::Apply(const NicRequest& desired) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,18 +23,18 @@ class StaticCloud final : public Cloud {
  public:
   // `attachments_file`: rewritten whole, by rename, at each change; empty: none. Meant for networks
   // of up to some thousand addresses.
-  // `initial`: what the store says is attached; published at once.
-  // Errors: what the file system says about the file.
-  static absl::StatusOr<std::unique_ptr<StaticCloud>> Open(
-      std::string attachments_file, const std::vector<NicAddresses>& initial);
+  explicit StaticCloud(std::string attachments_file)
+      : attachments_file_(std::move(attachments_file)) {}
+
+  // What is attached to begin with is just this; published at once. Before, nothing is touched.
+  // Errors: what the file system says about the file; then nothing has changed.
+  absl::Status Begin(const std::vector<NicAddresses>& nics);
 
   absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override;
   absl::StatusOr<std::vector<NicAddresses>> List() override;
   std::string Describe() const override { return "static"; }
 
  private:
-  explicit StaticCloud(std::string attachments_file)
-      : attachments_file_(std::move(attachments_file)) {}
   std::map<NodeKey, NicAddresses> TakeVmsNamed(const NodeKey& node)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Publish(const std::map<NodeKey, NicAddresses>& nics) const;

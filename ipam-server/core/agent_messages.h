@@ -41,6 +41,7 @@ struct PoolState {
 
 struct Welcome {
   uint64_t session_epoch = 0;
+  std::string warning = {};  // For the log of the agent.
 
   bool operator==(const Welcome&) const = default;
 };
@@ -51,6 +52,7 @@ struct DesiredState {
   std::vector<DesiredConfiguration> added;
   std::vector<ip::Prefix> removed;
   std::vector<PoolState> pools;
+  std::string store_token = {};
 
   bool operator==(const DesiredState&) const = default;
 };

@@ -94,6 +94,8 @@ struct StoredAddress {
   uint64_t generation = 0;   // Of the last lending.
   std::string container_id;  // While lent.
   std::string ifname;
+
+  bool operator==(const StoredAddress&) const = default;
 };
 
 struct StoredNode {

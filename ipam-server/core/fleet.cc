@@ -30,9 +30,13 @@ void Effects::Merge(Effects other) {
   quarantined.merge(other.quarantined);
   reservations.merge(other.reservations);
   breaker = breaker || other.breaker;
+  recovery = recovery || other.recovery;
+  plan.merge(other.plan);
   attach.merge(other.attach);
   desired.merge(other.desired);
   resend.merge(other.resend);
+  greet_anew.merge(other.greet_anew);
+  renamed.merge(other.renamed);
   for (auto& [node, ranges] : other.reclaim) {
     auto& mine = reclaim[node];
     mine.insert(mine.end(), ranges.begin(), ranges.end());
@@ -60,7 +64,7 @@ HistoryEntry EntryOf(HistoryEvent event, const NodeKey& node, const ip::Address&
 }
 
 bool Effects::Stores() const {
-  return !changed.empty() || !quarantined.empty() || !reservations.empty() || breaker;
+  return !changed.empty() || !quarantined.empty() || !reservations.empty() || breaker || recovery;
 }
 
 Fleet::Fleet(const std::vector<PoolSpec>& pools, const FleetPolicy& policy)
@@ -75,8 +79,8 @@ absl::Status Fleet::Load(NodeRecord stored) {
   const auto [it, inserted] = nodes_.emplace(stored.key, std::move(stored));
   CHECK(inserted, "a store has one record a node");
   NodeRecord& record = it->second;
-  for (const auto& entry : record.configurations) {
-    const Configuration& configuration = entry.second;
+  for (auto& entry : record.configurations) {
+    Configuration& configuration = entry.second;
     const auto pool = std::find_if(pools_.begin(), pools_.end(), [&](const PoolEntry& candidate) {
       return candidate.pool.Owns(configuration.range);
     });
@@ -91,6 +95,7 @@ absl::Status Fleet::Load(NodeRecord stored) {
           "address {} is held by two nodes, {} and {}: the store is damaged, restore a backup",
           entry.first.ToString(), pool->pool.OwnerOf(entry.first)->key.name, record.key.name));
     }
+    configuration.pool = pool->pool.spec().name;  // It may have had another name when stored.
     pool->counts += CountAddresses(configuration);
   }
   for (const auto& [name, wanted] : record.wanted) {
@@ -107,10 +112,13 @@ void Fleet::LoadQuarantine(const ip::Address& address, Quarantine quarantine) {
   if (PoolEntry* entry = PoolEntryOf(address); entry != nullptr) {
     entry->pool.SetQuarantined(*entry->pool.UnitOf(address), true);
   }
+  if (quarantine.until) quarantine_ends_.emplace(*quarantine.until, address);
   quarantine_[address] = std::move(quarantine);
 }
 
-void Fleet::LoadReservation(Reservation reservation) { reservations_.Add(std::move(reservation)); }
+void Fleet::LoadReservation(Reservation reservation) {
+  reservations_.Add(std::move(reservation), {});
+}
 
 void Fleet::LoadBreaker(const BreakerState& state) {
   breaker_ = MassReleaseBreaker(policy_.breaker, state);
@@ -129,7 +137,7 @@ void Fleet::FinishLoading(absl::Time now) {
     if (entry != nullptr) entry->pool.Cool(range, std::min(at, now) + policy_.cooldown);
   }
   for (PoolEntry& entry : pools_) entry.pool.EndCooldowns(now);
-  if (!reservations_.all().empty()) reservations_.Recount(Capacity({}));
+  if (!reservations_.all().empty()) reservations_.Recount(Capacity(NodesWithPromises()));
 }
 
 const NodeRecord* Fleet::Find(const NodeKey& key) const {

@@ -29,9 +29,11 @@ namespace spoke::ipam {
 struct Finding {
   enum class Kind {
     kAdopted,        // Lent by its agent, unknown here, free: taken over as attached.
+    kRefused,        // Lent by its agent, free, and beyond what this node can have.
     kHeldElsewhere,  // Lent by this agent, but held by another node: two pods may share it.
     kForeign,        // Lent by this agent, but in none of our pools.
     kConflict,       // Another machine answers for it, says the agent.
+    kRenamed,        // The same machine has another VM id now.
     kReplaced,       // Another VM has the node's name now; this one is retired.
     kGone,           // The cloud says the VM is no more; its addresses are free.
     kFrozen,         // The breaker has stopped releases.
@@ -50,6 +52,9 @@ struct Finding {
 struct Quarantine {
   std::string reason;
   absl::Time since;
+  // Ends by itself then: an agent's report put it there, and may be mistaken. nullopt: an operator
+  // did, and only an operator ends it.
+  std::optional<absl::Time> until = {};
 
   bool operator==(const Quarantine&) const = default;
 };
@@ -60,9 +65,13 @@ struct Effects {
   std::set<ip::Address> quarantined;   // Quarantine entries to store or remove.
   std::set<std::string> reservations;  // Likewise.
   bool breaker = false;                // Its state is to be stored.
+  bool recovery = false;               // That of the recovery is.
+  std::set<NodeKey> plan;              // Nodes to call Plan() for soon, some at a time.
   std::set<NodeKey> attach;            // Nodes whose NIC the cloud must be asked to change.
   std::set<NodeKey> desired;           // Nodes whose agents must be told what they have,
   std::set<NodeKey> resend;            // and those that must be told all of it anew.
+  std::set<NodeKey> greet_anew;        // Nodes whose agents must say anew what they lend.
+  std::map<NodeKey, NodeKey> renamed;  // Records that have another key now, by the one before.
   std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for.
   std::vector<Finding> findings;
   std::vector<HistoryEntry> history;
@@ -77,6 +86,14 @@ struct Effects {
 HistoryEntry EntryOf(HistoryEvent event, const NodeKey& node, const ip::Address& address,
                      absl::Time at, const Slot* slot = nullptr);
 
+// How far agents' reports of conflicts put addresses into quarantine by themselves.
+struct ConflictPolicy {
+  absl::Duration quarantine = absl::Minutes(10);  // Anew with each report of it.
+  uint32_t per_node = 4;                          // Addresses, at a time.
+  double share = 0.02;                            // Of a pool, and
+  uint64_t floor = 8;                             // so many however small it is.
+};
+
 struct FleetPolicy {
   TargetPolicy target;
   absl::Duration cooldown = absl::Seconds(30);
@@ -84,6 +101,7 @@ struct FleetPolicy {
   // of reviews; what suddenly frees many at once does not.
   ReleasePolicy release{.jitter_spread = absl::Hours(1)};
   BreakerPolicy breaker{.window = absl::Minutes(1)};
+  ConflictPolicy conflict;
   // A NIC of Azure takes 256 IP configurations, the primary one included.
   uint32_t nic_configurations = 255;
   // The cloud says which address a new entry gets; otherwise we do.
@@ -159,7 +177,8 @@ class Fleet {
   // The caller has made sure that it answers a request of the present session.
   Effects OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, absl::Time now);
 
-  // Another machine answers for an address of this node: it is quarantined.
+  // Another machine answers for an address of this node: it is quarantined for a time, if not too
+  // many are.
   Effects OnConflict(const NodeKey& key, const ip::Address& address, const std::string& other,
                      absl::Time now);
 
@@ -174,21 +193,41 @@ class Fleet {
   Effects OnListedNic(const NodeKey& key, const std::vector<IpConfiguration>& on_nic) const;
 
   // A complete listing has just these nodes. One that is missing twice in a row, and has no session
-  // (`connected`), is gone: its addresses are free. Freezes instead when too many are missing.
+  // (`connected`), is gone: its addresses are free. Freezes instead when too many are missing; one
+  // whose name another VM has taken does not count there.
   Effects OnListing(const std::set<NodeKey>& present, const std::set<NodeKey>& connected,
                     absl::Time now);
+
+  // --- While the store may be older than what nodes were told (core/recovery.h). ---
+
+  // From now on nothing is assigned, asked for or freed, until EndRecovery().
+  void Hold() { held_ = true; }
+  // All that the node holds and lends. What it was told of by a store that knew more is its own,
+  // unless another node has it and has yet to speak.
+  Effects OnInventory(const NodeKey& key, const Inventory& inventory, absl::Time now);
+  // Decides what is left open, in favour of the nodes in `spoken`. What a silent node has, stays.
+  Effects EndRecovery(const std::set<NodeKey>& spoken, absl::Time now);
+  // The agent is refused; what it says its pods use is kept from others for a while.
+  void HoldClaims(const Hello& hello, Effects& effects, absl::Time now);
+  // Addresses, or blocks, that one node holds and another had, which is undecided.
+  uint64_t UndecidedClaims() const { return claims_.size(); }
+  // That have addresses, and that no other VM has replaced.
+  std::vector<NodeKey> NodesWithAddresses() const;
 
   // --- What operators want. On an error nothing has changed. ---
 
   // Errors: kNotFound; kFailedPrecondition (retired).
   absl::StatusOr<Effects> SetMode(const std::string& node, NodeMode mode, absl::Time now);
   // Asks for an idle address. Errors: kNotFound (in no pool, or free); kFailedPrecondition (lent,
-  // cooling, or held by another node than `node`, when that is not empty).
+  // cooling, or held by another node than `node`, when that is not empty; or a recovery is under
+  // way).
   absl::StatusOr<Effects> Release(const ip::Address& address, const std::string& node);
   // Errors: kNotFound (in no pool); kAlreadyExists, kFailedPrecondition (is, or is not, already).
   absl::StatusOr<Effects> SetQuarantine(const ip::Address& address,
                                         std::optional<Quarantine> quarantine, absl::Time now);
-  // Errors: as ReservationBook::Plan(). With `dry_run` nothing changes, whatever the answer.
+  // Errors: as ReservationBook::Plan(); kFailedPrecondition (a recovery is under way). With
+  // `dry_run` nothing changes, whatever the answer. The addresses are promised with this; Plan() of
+  // its nodes assigns them.
   absl::StatusOr<Effects> Reserve(const ReservationRequest& request, absl::Time now, bool dry_run);
   // Errors: kNotFound.
   absl::StatusOr<Effects> EndReservation(const std::string& name);
@@ -287,13 +326,21 @@ class Fleet {
   };
 
   CapacityView Capacity(const std::vector<std::string>& nodes) const;
+  std::vector<std::string> NodesWithPromises() const;
   NodeRoom RoomOf(const std::vector<PoolGroup>& groups, const NodeRecord* record) const;
-  uint64_t FreeFor(const NodeRecord& record, size_t pool);
+  uint64_t FreeFor(const NodeRecord& record, size_t pool) const;
   void ClaimReserved(const NodeRecord& record, Effects& effects);
+  void EndQuarantines(Effects& effects, absl::Time now);
   void EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects, absl::Time now);
+  void KeepRecordOf(const Hello& hello, Effects& effects);
+  void TakePlace(NodeRecord& record, const Hello& hello);
   void RetireOthers(const NodeKey& key, Effects& effects);
   void TakeLending(NodeRecord& record, const Lending& lending, Effects& effects);
+  void RecordLending(NodeRecord& record, Configuration& configuration, const Lending& lending,
+                     Effects& effects);
   bool Adopt(NodeRecord& record, const Lending& lending, Effects& effects);
+  std::string WhyNotAdopted(const NodeRecord& record, const PoolEntry& entry) const;
+  bool MayQuarantine(const NodeRecord& record, const ip::Address& address) const;
   struct UseChange {
     Use use;
     const Lending* lending;  // Exactly when lent.
@@ -307,6 +354,8 @@ class Fleet {
   void StopWanting(NodeRecord& record, const std::string& name);
   void StopWantingAll(NodeRecord& record, Effects& effects);
   void Attached(NodeRecord& record, Configuration& configuration, Effects& effects, absl::Time now);
+  bool IsDisproved(const NodeRecord& record, const Configuration& configuration, Effects& effects,
+                   absl::Time now);
   void TakeUnknown(NodeRecord& record, const std::vector<IpConfiguration>& on_nic, Effects& effects,
                    absl::Time now);
   void KeepUnusable(NodeRecord& record, const IpConfiguration& entry, std::string problem,
@@ -315,12 +364,16 @@ class Fleet {
                  absl::Time now);
   std::string WhyUnusable(const NodeRecord& record, const ip::Prefix& range, absl::Time now);
   void Settle(NodeRecord& record, Effects& effects, absl::Time now);
+  absl::Status CheckNotHeld() const;
+  void TakeOver(NodeRecord& record, const ip::Prefix& unit, Effects& effects, absl::Time now);
   void MissFromNic(const NodeRecord& record, const Configuration& configuration, Effects& effects,
                    absl::Time now);
   void Assign(NodeRecord& record, size_t pool, const ip::Prefix& range, Effects& effects,
               absl::Time now);
   void Free(NodeRecord& record, const ip::Address& base, Effects& effects, absl::Time now);
   void FreeAll(NodeRecord& record, Effects& effects, absl::Time now);
+  void FreeGone(NodeRecord& record, Effects& effects, absl::Time now);
+  bool IsSucceeded(const NodeRecord& record) const;
   void Count(const Configuration& configuration, bool add);
   void CountWanted(const WantedEntry& wanted, bool add);
   std::string ProblemOf(const NodeRecord& record) const;
@@ -344,16 +397,23 @@ class Fleet {
   std::map<NodeKey, NodeRecord> nodes_;
   std::map<NodeKey, StatedDemand> demands_;  // Of nodes where pods wait.
   std::map<ip::Address, Quarantine> quarantine_;
+  std::set<std::pair<absl::Time, ip::Address>> quarantine_ends_;  // Of those that end.
   ReservationBook reservations_;
-  std::optional<Promises> promises_;  // By `reservations_`, until something changes.
   MassReleaseBreaker breaker_;
-  std::set<NodeKey> missing_;      // From the last listing.
-  std::set<NodeKey> forgettable_;  // Nodes that hold nothing and wait for cooldowns only.
-  std::set<NodeKey> unsettled_;    // Nodes that were given what they cannot use (yet).
+  std::set<ip::Prefix> judged_;  // Asked for after the breaker had allowed it, and not answered.
+  bool held_ = false;
+  std::set<ip::Prefix> doubtful_;         // While held: their node does not have them.
+  std::set<NodeKey> greet_anew_;          // While held: what they lend was not taken.
+  std::map<ip::Prefix, NodeKey> claims_;  // While held: it has them, and so has another here.
+  std::set<NodeKey> conflicts_refused_;   // Nodes that reported more conflicts than are believed.
+  std::set<NodeKey> missing_;             // From the last listing.
+  std::set<NodeKey> forgettable_;         // Nodes that hold nothing and wait for cooldowns only.
+  std::set<NodeKey> unsettled_;           // Nodes that were given what they cannot use (yet).
   // Attached, but not on the NIC when it was looked at.
   struct OffNic {
     absl::Time since;
     bool reported = false;
+    absl::Time asked_until = absl::InfinitePast();  // Its agent was asked to give it up.
   };
   std::map<ip::Address, OffNic> off_nic_;
   absl::flat_hash_map<std::string, NodeKey> on_instance_;

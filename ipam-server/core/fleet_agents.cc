@@ -34,7 +34,37 @@ void Fleet::SetUse(NodeRecord& record, Configuration& configuration, const ip::A
   }
 }
 
+// A machine that says another VM id than before, but has not booted since, is the same: a
+// configuration or the way its id is found has changed. Its record goes with it.
+void Fleet::KeepRecordOf(const Hello& hello, Effects& effects) {
+  if (hello.boot_id.empty() || nodes_.contains(hello.key)) return;
+  for (auto it = nodes_.lower_bound({hello.key.name, ""});
+       it != nodes_.end() && it->first.name == hello.key.name; ++it) {
+    if (it->second.boot_id != hello.boot_id) continue;
+    const NodeKey former = it->first;
+    auto node = nodes_.extract(it);
+    node.key() = hello.key;
+    node.mapped().key = hello.key;
+    nodes_.insert(std::move(node));  // The record stays where it is: the pools point to it.
+    for (std::set<NodeKey>* keys : {&missing_, &forgettable_, &unsettled_, &conflicts_refused_}) {
+      if (keys->erase(former) > 0) keys->insert(hello.key);
+    }
+    demands_.erase(former);
+    for (auto& [instance, key] : on_instance_) {
+      if (key == former) key = hello.key;
+    }
+    effects.changed.insert(former);
+    effects.renamed.emplace(former, hello.key);
+    effects.findings.push_back(
+        {Finding::Kind::kRenamed, hello.key, ip::Address(),
+         fmt::format("was VM {} before, and has not booted since", former.vm_id)});
+    return;
+  }
+}
+
 Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
+  Effects effects;
+  KeepRecordOf(hello, effects);
   const auto [it, inserted] = nodes_.try_emplace(hello.key);
   NodeRecord& record = it->second;
   record.key = hello.key;
@@ -43,7 +73,6 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
   forgettable_.erase(hello.key);
   demands_.erase(hello.key);  // Of the session before.
 
-  Effects effects;
   effects.changed.insert(hello.key);
   if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;
   RetireOthers(hello.key, effects);
@@ -52,9 +81,7 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
     record.nic_mac = hello.nic_mac;
     if (!record.configurations.empty() || !record.wanted.empty()) effects.attach.insert(hello.key);
   }
-  record.labels = hello.labels;
-  record.vnet = hello.vnet;
-  if (!hello.subnets.empty()) record.subnets = hello.subnets;
+  TakePlace(record, hello);
   if (!hello.instance.empty()) {
     record.instance = hello.instance;
     on_instance_[hello.instance] = hello.key;
@@ -74,6 +101,15 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
   effects.Merge(record.mode == NodeMode::kDraining ? Review(hello.key, 0, now)
                                                    : Plan(hello.key, now));
   return effects;
+}
+
+// What decides which pools serve the node.
+void Fleet::TakePlace(NodeRecord& record, const Hello& hello) {
+  const std::vector<PoolGroup>* before = &GroupsFor(record);
+  record.labels = hello.labels;
+  record.vnet = hello.vnet;
+  if (!hello.subnets.empty()) record.subnets = hello.subnets;
+  if (&GroupsFor(record) != before) reservations_.OnPoolsChanged(Capacity({record.key.name}));
 }
 
 // The one that spoke last has the name. The others keep their addresses: only the cloud can say
@@ -123,12 +159,18 @@ void Fleet::TakeLending(NodeRecord& record, const Lending& lending, Effects& eff
     configuration = record.Holding(lending.address);
   }
   if (lending.generation < configuration->At(lending.address).generation) return;
-  const LeaseState next = Next(configuration->state, LeaseEvent::kAgentLends).value();
-  if (next != configuration->state) {
-    SetState(*configuration, next, lending.since);
+  RecordLending(record, *configuration, lending, effects);
+}
+
+// One that was being given up stays: its agent has a pod on it all the same.
+void Fleet::RecordLending(NodeRecord& record, Configuration& configuration, const Lending& lending,
+                          Effects& effects) {
+  const LeaseState next = Next(configuration.state, LeaseEvent::kAgentLends).value();
+  if (next != configuration.state) {
+    SetState(configuration, next, lending.since);
     effects.attach.insert(record.key);
   }
-  SetUse(record, *configuration, lending.address, {Use::kLent, &lending, lending.since}, effects);
+  SetUse(record, configuration, lending.address, {Use::kLent, &lending, lending.since}, effects);
 }
 
 bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) {
@@ -146,6 +188,10 @@ bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) 
     report(Finding::Kind::kForeign, "in none of the configured pools");
     return false;
   }
+  if (std::string why = WhyNotAdopted(record, *entry); !why.empty()) {
+    report(Finding::Kind::kRefused, std::move(why));
+    return false;
+  }
   const ip::Prefix unit = *entry->pool.UnitOf(address);
   CHECK(entry->pool.Hold(unit, &record), "a unit without a holder can be held");
   // Attaching until the cloud confirms; the pod is not disturbed.
@@ -153,6 +199,19 @@ bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) 
   effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, lending.since));
   report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
   return true;
+}
+
+// Empty: what its agent claims can be on the NIC of the node.
+std::string Fleet::WhyNotAdopted(const NodeRecord& record, const PoolEntry& entry) const {
+  if (record.configurations.size() + record.wanted.size() >= policy_.nic_configurations) {
+    return fmt::format("its NIC takes {} IP configurations, and has them",
+                       policy_.nic_configurations);
+  }
+  const auto index = static_cast<size_t>(&entry - pools_.data());
+  for (const PoolGroup& group : GroupsFor(record)) {
+    if (std::find(group.pools.begin(), group.pools.end(), index) != group.pools.end()) return "";
+  }
+  return fmt::format("pool {} does not serve this node", entry.pool.spec().name);
 }
 
 Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::Time now) {
@@ -165,7 +224,7 @@ Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::T
     Configuration* configuration = record.Holding(lending.address);
     if (configuration == nullptr) continue;
     if (lending.generation <= configuration->At(lending.address).generation) continue;
-    SetUse(record, *configuration, lending.address, {Use::kLent, &lending, lending.since}, effects);
+    RecordLending(record, *configuration, lending, effects);
     taken.push_back(&lending);
   }
   if (!taken.empty()) ServeWaiting(key, taken, now);
@@ -174,7 +233,12 @@ Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::T
   for (const spoke::ipam::Release& release : report.released) {
     Configuration* configuration = record.Holding(release.address);
     if (configuration == nullptr) continue;
-    const Slot& slot = configuration->At(release.address);
+    Slot& slot = configuration->At(release.address);
+    if (slot.use != Use::kLent && slot.generation < release.generation) {
+      // A lending that was never heard of has come and gone; whoever still speaks of it is late.
+      slot.generation = release.generation;
+      effects.changed.insert(key);
+    }
     if (slot.use != Use::kLent || slot.generation != release.generation) continue;
     SetUse(record, *configuration, release.address, {Use::kCooling, nullptr, now}, effects);
     changed = true;
@@ -207,6 +271,7 @@ Effects Fleet::OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, 
     const auto next = Next(configuration->state, LeaseEvent::kAgentAgreed);
     if (!next || *next == configuration->state) continue;
     SetState(*configuration, *next, now);
+    judged_.erase(range);
     effects.changed.insert(key);
     effects.attach.insert(key);
     effects.desired.insert(key);
@@ -216,7 +281,7 @@ Effects Fleet::OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, 
     if (configuration == nullptr) continue;
     configuration->denied_until = now + policy_.release.denial_backoff;
     effects.changed.insert(key);
-    if (record.mode != NodeMode::kDraining) {
+    if (judged_.erase(range) > 0) {
       breaker_.GiveBack(range.size());
       effects.breaker = true;
     }
@@ -230,12 +295,56 @@ Effects Fleet::OnConflict(const NodeKey& key, const ip::Address& address, const 
   const NodeRecord* record = Find(key);
   const Configuration* configuration = record == nullptr ? nullptr : record->Holding(address);
   if (configuration == nullptr) return effects;  // It speaks of what is not its own.
+  const absl::Time until = now + policy_.conflict.quarantine;
+  if (const auto known = quarantine_.find(address); known != quarantine_.end()) {
+    std::optional<absl::Time>& ends = known->second.until;
+    // Not stored each time that it is heard again.
+    if (!ends || until - *ends < policy_.conflict.quarantine / 4) return effects;
+    quarantine_ends_.erase({*ends, address});
+    ends = until;
+    quarantine_ends_.emplace(until, address);
+    effects.quarantined.insert(address);
+    return effects;
+  }
   const std::string reason =
       fmt::format("node {} saw {} answer for it", key.name, other.empty() ? "another NIC" : other);
+  if (!MayQuarantine(*record, address)) {
+    if (conflicts_refused_.insert(key).second) {
+      effects.findings.push_back(
+          {Finding::Kind::kConflict, key, address,
+           reason + "; not put into quarantine, since so many reports are not plausible"});
+    }
+    return effects;
+  }
   effects.findings.push_back({Finding::Kind::kConflict, key, address, reason});
-  auto quarantined = SetQuarantine(address, Quarantine{.reason = reason, .since = now}, now);
+  auto quarantined =
+      SetQuarantine(address, Quarantine{.reason = reason, .since = now, .until = until}, now);
   if (quarantined.ok()) effects.Merge(*std::move(quarantined));
   return effects;
+}
+
+// An agent that reports its whole network must not take it from the others.
+bool Fleet::MayQuarantine(const NodeRecord& record, const ip::Address& address) const {
+  const AddressPool& pool = *PoolOf(address);
+  uint64_t of_node = 0;
+  uint64_t of_pool = 0;
+  for (const auto& [until, quarantined] : quarantine_ends_) {
+    of_node += record.Holding(quarantined) != nullptr ? 1 : 0;
+    of_pool += pool.spec().cidr.Contains(quarantined) ? 1 : 0;
+  }
+  const auto share =
+      static_cast<uint64_t>(policy_.conflict.share * static_cast<double>(pool.usable()));
+  return of_node < policy_.conflict.per_node && of_pool < std::max(share, policy_.conflict.floor);
+}
+
+void Fleet::EndQuarantines(Effects& effects, absl::Time now) {
+  while (!quarantine_ends_.empty() && quarantine_ends_.begin()->first <= now) {
+    const ip::Address address = quarantine_ends_.begin()->second;
+    auto ended = SetQuarantine(address, std::nullopt, now);
+    CHECK(ended.ok(), "what ends is in quarantine");
+    effects.Merge(*std::move(ended));
+  }
+  if (quarantine_ends_.empty()) conflicts_refused_.clear();
 }
 
 }  // namespace spoke::ipam

@@ -197,12 +197,12 @@ std::string Fleet::WhyNotGrown(const NodeRecord& record, const GroupState& state
   if (entries >= policy_.nic_configurations) {
     return fmt::format("the node's NIC has {} IP configurations and takes no more", entries);
   }
+  const Promises promises = AllPromises();
   std::string text;
   for (const size_t index : state.group->pools) {
     Append(text, pools_[index].pool.Describe());
-    // As worked out when the node last asked; to work it out anew takes all nodes.
-    if (promises_ && index < promises_->by_pool.size() && promises_->by_pool[index] > 0) {
-      text += fmt::format(", {} promised to reservations", promises_->by_pool[index]);
+    if (index < promises.by_pool.size() && promises.by_pool[index] > 0) {
+      text += fmt::format(", {} promised to reservations", promises.by_pool[index]);
     }
   }
   if (breaker_.frozen()) {

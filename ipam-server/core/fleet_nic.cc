@@ -28,6 +28,10 @@ Effects Fleet::OnNic(const NodeKey& key, const std::vector<IpConfiguration>& on_
       }
     } else if (configuration.state == LeaseState::kAttached) {
       MissFromNic(record, configuration, effects, now);
+    } else if (configuration.state == LeaseState::kAttaching &&
+               IsDisproved(record, configuration, effects, now)) {
+      detached.push_back(base);
+      continue;
     }
     const auto next =
         Next(configuration.state,
@@ -75,7 +79,29 @@ void Fleet::MissFromNic(const NodeRecord& record, const Configuration& configura
                      configuration.IsIdle() ? "; its agent is asked to give it up"
                                             : "; a pod uses it, and is cut off")});
   }
-  if (configuration.IsIdle()) effects.reclaim[record.key].push_back(configuration.range);
+  // Readings of many NICs that are short together are one more way to free what is in use.
+  if (!configuration.IsIdle() || seen->second.asked_until > now ||
+      !MayFree(configuration.range.size(), record.key, effects, now)) {
+    return;
+  }
+  seen->second.asked_until = now + policy_.release.denial_backoff;
+  judged_.insert(configuration.range);
+  effects.reclaim[record.key].push_back(configuration.range);
+}
+
+// Where the cloud chooses, an address is attaching only because an agent claims it: what two looks
+// at the NIC do not find there is not so.
+bool Fleet::IsDisproved(const NodeRecord& record, const Configuration& configuration,
+                        Effects& effects, absl::Time now) {
+  if (!policy_.cloud_chooses) return false;
+  const ip::Address& base = configuration.range.base();
+  const auto [seen, first] = off_nic_.try_emplace(base, OffNic{.since = now});
+  if (first || now - seen->second.since < policy_.lost_after) return false;
+  effects.findings.push_back(
+      {Finding::Kind::kRefused, record.key, base,
+       fmt::format("its agent claims {}, and its NIC has it not; it is free after the cooldown",
+                   configuration.range.ToString())});
+  return true;
 }
 
 // --- Addresses that the cloud chose. ---
@@ -121,7 +147,6 @@ void Fleet::TakeGiven(NodeRecord& record, const IpConfiguration& entry, Effects&
   if (wanted == record.wanted.end() && !reservations_.all().empty()) {
     reservations_.OnDelivered(record.key.name, entry.range.family(),
                               static_cast<uint32_t>(entry.range.size()));
-    promises_.reset();
   }
   StopWanting(record, entry.name);
   PoolEntry* pool = PoolEntryOf(entry.range.base());
@@ -277,40 +302,55 @@ void Fleet::FreeAll(NodeRecord& record, Effects& effects, absl::Time now) {
   forgettable_.insert(record.key);
 }
 
+// Another VM has the name, and has booted: that the old one is missing from the list has a reason.
+bool Fleet::IsSucceeded(const NodeRecord& record) const {
+  if (record.mode != NodeMode::kRetired) return false;
+  const NodeRecord* successor = FindByName(record.key.name);
+  return successor != nullptr && !successor->boot_id.empty() &&
+         successor->boot_id != record.boot_id;
+}
+
 Effects Fleet::OnListing(const std::set<NodeKey>& present, const std::set<NodeKey>& connected,
                          absl::Time now) {
   Effects effects;
+  if (held_) return effects;
   std::set<NodeKey> missing;
   std::vector<NodeRecord*> gone;
+  std::vector<NodeRecord*> succeeded;
   uint64_t known = 0;
+  uint64_t lost = 0;
   uint64_t would_free = 0;
   for (auto& [key, record] : nodes_) {
     if (record.configurations.empty() && record.wanted.empty()) continue;
     ++known;
     if (present.contains(key)) continue;
     missing.insert(key);
+    const bool has_successor = IsSucceeded(record);
+    lost += has_successor ? 0 : 1;
     if (!missing_.contains(key) || connected.contains(key)) continue;
-    gone.push_back(&record);
-    would_free += CountAddresses(record).total();
+    (has_successor ? succeeded : gone).push_back(&record);
+    would_free += has_successor ? 0 : CountAddresses(record).total();
   }
   missing_ = std::move(missing);
+  for (NodeRecord* record : succeeded) FreeGone(*record, effects, now);
   if (gone.empty()) return effects;
   const bool was_frozen = breaker_.frozen();
-  const auto shrank =
-      breaker_.SourceShrank("the cloud's list of VMs", known, known - missing_.size(), now);
+  const auto shrank = breaker_.SourceShrank("the cloud's list of VMs", known, known - lost, now);
   if (breaker_.frozen() != was_frozen) {
     effects.breaker = true;
     effects.findings.push_back({Finding::Kind::kFrozen, NodeKey(), ip::Address(), shrank.reason});
   }
   if (!shrank.allowed || !MayFree(would_free, NodeKey(), effects, now)) return effects;
-  for (NodeRecord* record : gone) {
-    effects.findings.push_back(
-        {Finding::Kind::kGone, record->key, ip::Address(),
-         fmt::format("{} addresses are free after the cooldown", CountAddresses(*record).total())});
-    FreeAll(*record, effects, now);
-    record->mode = NodeMode::kRetired;
-  }
+  for (NodeRecord* record : gone) FreeGone(*record, effects, now);
   return effects;
+}
+
+void Fleet::FreeGone(NodeRecord& record, Effects& effects, absl::Time now) {
+  effects.findings.push_back(
+      {Finding::Kind::kGone, record.key, ip::Address(),
+       fmt::format("{} addresses are free after the cooldown", CountAddresses(record).total())});
+  FreeAll(record, effects, now);
+  record.mode = NodeMode::kRetired;
 }
 
 }  // namespace spoke::ipam

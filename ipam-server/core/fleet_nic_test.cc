@@ -20,7 +20,7 @@ FleetPolicy Choosing() {
 }
 
 Hello HelloFrom(const NodeKey& key, const std::string& subnet = "10.1.0.0/24") {
-  Hello hello = HelloOf(key);
+  Hello hello = HelloOf(key, "boot of " + key.vm_id);
   hello.instance = "/subscriptions/s/instances/" + key.vm_id;
   hello.subnets = {Block(subnet)};
   return hello;

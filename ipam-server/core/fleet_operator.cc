@@ -37,6 +37,7 @@ absl::StatusOr<Effects> Fleet::SetMode(const std::string& name, NodeMode mode, a
 }
 
 absl::StatusOr<Effects> Fleet::Release(const ip::Address& address, const std::string& node) {
+  RETURN_IF_ERROR(CheckNotHeld());
   const AddressPool* pool = PoolOf(address);
   if (pool == nullptr) return NoPoolFor(address);
   const NodeRecord* record = pool->OwnerOf(address);
@@ -70,7 +71,7 @@ absl::StatusOr<Effects> Fleet::SetQuarantine(const ip::Address& address,
   PoolEntry* entry = PoolEntryOf(address);
   if (entry == nullptr) return NoPoolFor(address);
   const bool is = quarantine_.contains(address);
-  if (is && quarantine) {
+  if (is && quarantine && !quarantine_.at(address).until) {
     return absl::AlreadyExistsError(fmt::format(
         "{} is in quarantine already: {}", address.ToString(), quarantine_.at(address).reason));
   }
@@ -84,7 +85,11 @@ absl::StatusOr<Effects> Fleet::SetQuarantine(const ip::Address& address,
   const NodeRecord* record = entry->pool.OwnerOf(address);
   effects.history.push_back(EntryOf(quarantine ? HistoryEvent::kQuarantined : HistoryEvent::kLifted,
                                     record == nullptr ? NodeKey() : record->key, address, now));
+  if (is && quarantine_.at(address).until) {
+    quarantine_ends_.erase({*quarantine_.at(address).until, address});
+  }
   if (quarantine) {
+    if (quarantine->until) quarantine_ends_.emplace(*quarantine->until, address);
     quarantine_[address] = *std::move(quarantine);
     entry->pool.SetQuarantined(unit, true);
     if (record != nullptr && record->Holding(address)->IsIdle()) {
@@ -144,6 +149,7 @@ absl::Status Fleet::SetPools(const std::vector<PoolSpec>& specs) {
     PoolEntry* entry = PoolEntryOf(range.base());
     if (entry != nullptr) entry->pool.Cool(range, at + policy_.cooldown);
   }
+  reservations_.OnPoolsChanged(Capacity(NodesWithPromises()));
   return absl::OkStatus();
 }
 

@@ -24,7 +24,6 @@ void Fleet::Assign(NodeRecord& record, size_t pool, const ip::Prefix& range, Eff
   if (!reservations_.all().empty()) {
     // Not stored: what is still missing is worked out anew at start.
     reservations_.OnDelivered(record.key.name, range.family(), static_cast<uint32_t>(range.size()));
-    promises_.reset();
   }
 }
 
@@ -44,14 +43,13 @@ void Fleet::Want(NodeRecord& record, size_t pool, Effects& effects, absl::Time n
   effects.attach.insert(record.key);
   if (!reservations_.all().empty()) {
     reservations_.OnDelivered(record.key.name, wanted.family, static_cast<uint32_t>(wanted.size()));
-    promises_.reset();
   }
 }
 
 Effects Fleet::Plan(const NodeKey& key, absl::Time now) {
   Effects effects;
   const auto node = nodes_.find(key);
-  if (node == nodes_.end() || node->second.mode != NodeMode::kActive) return effects;
+  if (held_ || node == nodes_.end() || node->second.mode != NodeMode::kActive) return effects;
   // What its NIC has already, from the scale set's model say, may be all it needs.
   if (policy_.cloud_chooses && !node->second.nic_read) return effects;
   for (const GroupState& state : GroupStatesOf(node->second)) {
@@ -64,10 +62,11 @@ Effects Fleet::Plan(const NodeKey& key, absl::Time now) {
 void Fleet::Grow(NodeRecord& record, const GroupState& state, Effects& effects, absl::Time now) {
   uint64_t have = state.counts.staying();
   for (const size_t index : state.group->pools) {
+    if (have >= state.target) return;
     AddressPool& pool = pools_[index].pool;
-    while (have < state.target) {
+    uint64_t left = FreeFor(record, index);
+    while (have < state.target && left >= pool.unit_size()) {
       if (record.configurations.size() + record.wanted.size() >= policy_.nic_configurations) return;
-      if (FreeFor(record, index) < pool.unit_size()) break;
       if (policy_.cloud_chooses) {
         Want(record, index, effects, now);
       } else {
@@ -76,6 +75,7 @@ void Fleet::Grow(NodeRecord& record, const GroupState& state, Effects& effects, 
         Assign(record, index, *taken, effects, now);
       }
       have += pool.unit_size();
+      left -= pool.unit_size();
     }
   }
 }
@@ -83,7 +83,7 @@ void Fleet::Grow(NodeRecord& record, const GroupState& state, Effects& effects, 
 Effects Fleet::Review(const NodeKey& key, double jitter, absl::Time now) {
   Effects effects = Plan(key, now);
   const auto node = nodes_.find(key);
-  if (node == nodes_.end() || node->second.mode == NodeMode::kFrozen ||
+  if (held_ || node == nodes_.end() || node->second.mode == NodeMode::kFrozen ||
       node->second.mode == NodeMode::kRetired) {
     return effects;
   }
@@ -129,7 +129,10 @@ void Fleet::Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Ti
   }
   if (asked.empty() || breaker_.frozen()) return;
   // Draining is what an operator wants of this node; the breaker guards against what nobody wants.
-  if (!draining && !MayFree(would_free, record.key, effects, now)) return;
+  if (!draining) {
+    if (!MayFree(would_free, record.key, effects, now)) return;
+    judged_.insert(asked.begin(), asked.end());
+  }
   effects.reclaim.emplace(record.key, std::move(asked));
 }
 
@@ -148,6 +151,7 @@ Effects Fleet::Expire(absl::Time now) {
   Effects effects;
   for (PoolEntry& entry : pools_) entry.pool.EndCooldowns(now);
   ForgetServed(effects, now);
+  EndQuarantines(effects, now);
   // What the cloud gave too early may have cooled by now.
   for (const NodeKey& key : std::set<NodeKey>(unsettled_)) {
     if (const auto node = nodes_.find(key); node != nodes_.end())
@@ -155,7 +159,6 @@ Effects Fleet::Expire(absl::Time now) {
   }
   for (const Reservation& ended : reservations_.Expire(now)) {
     effects.reservations.insert(ended.name);
-    promises_.reset();
   }
   std::erase_if(forgettable_, [&](const NodeKey& key) {
     const auto node = nodes_.find(key);
@@ -173,7 +176,6 @@ Effects Fleet::Expire(absl::Time now) {
       nodes_.erase(node);
       demands_.erase(key);
       if (FindByName(name) == nullptr) effects.reservations.merge(reservations_.OnNodeGone(name));
-      promises_.reset();
     } else if (!record.released.empty()) {
       record.released.clear();
     } else {

@@ -273,6 +273,9 @@ TEST(FleetReservations, AReservationIsHeldForItsNodesAndEndsWithItsTime) {
   const auto reserved = fleet.Reserve(job, kNow, /*dry_run=*/false);
   ASSERT_TRUE(reserved.ok()) << reserved.status();
   EXPECT_EQ(reserved->reservations, std::set<std::string>{"job"});
+  EXPECT_EQ(reserved->plan, std::set{kNode1});
+  EXPECT_EQ(fleet.PromisedOf("default"), 3U) << "promised at once, and assigned some at a time";
+  fleet.Plan(kNode1, kNow);
   EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).attaching, 7U);
   EXPECT_EQ(fleet.Reserve(job, kNow, false).status().code(), absl::StatusCode::kAlreadyExists);
   ReservationRequest more = job;

@@ -29,6 +29,9 @@ NodeRoom Fleet::RoomOf(const std::vector<PoolGroup>& groups, const NodeRecord* r
     family.target = TargetAddresses(group.target, static_cast<uint32_t>(counts.used()));
     const AddressPool& first = pools_[group.pools.front()].pool;
     family.cap = policy_.nic_configurations * static_cast<uint32_t>(first.unit_size());
+    for (const size_t pool : group.pools) {
+      family.unit = std::max(family.unit, static_cast<uint32_t>(pools_[pool].pool.unit_size()));
+    }
     room.push_back(std::move(family));
   }
   return room;
@@ -41,14 +44,10 @@ CapacityView Fleet::Capacity(const std::vector<std::string>& nodes) const {
                           .free = entry.free(),
                           .unit = static_cast<uint32_t>(entry.pool.unit_size())});
   }
-  const auto add = [&](const std::string& name) {
+  for (const std::string& name : nodes) {
     const NodeRecord* record = FindByName(name);
-    if (record == nullptr) return;
+    if (record == nullptr) continue;
     view.nodes.insert_or_assign(name, RoomOf(GroupsFor(*record), record));
-  };
-  for (const std::string& name : nodes) add(name);
-  for (const auto& [unused, reservation] : reservations_.all()) {
-    for (const auto& [node, missing] : reservation.missing) add(node);
   }
   view.joining = RoomOf(GroupsFor({}, "", {}), nullptr);
   if (view.joining.empty() && !nodes_.empty()) {
@@ -59,23 +58,24 @@ CapacityView Fleet::Capacity(const std::vector<std::string>& nodes) const {
   return view;
 }
 
-// What is promised to a reservation is only for the nodes it names.
-uint64_t Fleet::FreeFor(const NodeRecord& record, size_t pool) {
-  const uint64_t free = pools_[pool].free();
-  if (reservations_.all().empty()) return free;
-  if (!promises_) promises_ = reservations_.PromisesIn(Capacity({}));
-  uint64_t promised = promises_->by_pool.size() > pool ? promises_->by_pool[pool] : 0;
-  if (const auto own = promises_->by_node.find(record.key.name); own != promises_->by_node.end()) {
-    for (const PoolShare& share : own->second) {
-      if (share.pool == pool) promised -= std::min(promised, share.addresses);
-    }
+std::vector<std::string> Fleet::NodesWithPromises() const {
+  std::vector<std::string> nodes;
+  for (const auto& [name, reservation] : reservations_.all()) {
+    for (const auto& [node, missing] : reservation.missing) nodes.push_back(node);
   }
-  return free > promised ? free - promised : 0;
+  return nodes;
+}
+
+// What is promised to a reservation is only for the nodes it names.
+uint64_t Fleet::FreeFor(const NodeRecord& record, size_t pool) const {
+  if (reservations_.all().empty()) return pools_[pool].free();
+  return reservations_.LeftFor(record.key.name, pools_[pool].pool.spec().cidr.family(), pool,
+                               Capacity({}));
 }
 
 Promises Fleet::AllPromises() const {
   if (reservations_.all().empty()) return {};
-  return promises_ ? *promises_ : reservations_.PromisesIn(Capacity({}));
+  return reservations_.PromisesIn(Capacity({}));
 }
 
 uint64_t Fleet::PromisedOf(const std::string& pool) const {
@@ -87,25 +87,23 @@ uint64_t Fleet::PromisedOf(const std::string& pool) const {
 void Fleet::ClaimReserved(const NodeRecord& record, Effects& effects) {
   if (reservations_.all().empty()) return;
   const auto name = reservations_.OnNodeJoined(record.key.name, Capacity({record.key.name}));
-  if (!name) return;
-  effects.reservations.insert(*name);
-  promises_.reset();
+  if (name) effects.reservations.insert(*name);
 }
 
 absl::StatusOr<Effects> Fleet::Reserve(const ReservationRequest& request, absl::Time now,
                                        bool dry_run) {
-  ASSIGN_OR_RETURN(Reservation reservation,
-                   reservations_.Plan(request, Capacity(request.nodes), now));
+  RETURN_IF_ERROR(CheckNotHeld());
+  const CapacityView view = Capacity(request.nodes);
+  ASSIGN_OR_RETURN(Reservation reservation, reservations_.Plan(request, view, now));
   Effects effects;
   if (dry_run) return effects;
   std::vector<std::string> nodes;
   for (const auto& [node, missing] : reservation.missing) nodes.push_back(node);
   effects.reservations.insert(reservation.name);
-  reservations_.Add(std::move(reservation));
-  promises_.reset();
+  reservations_.Add(std::move(reservation), view);
   for (const std::string& name : nodes) {
     if (const NodeRecord* record = FindByName(name); record != nullptr) {
-      effects.Merge(Plan(record->key, now));
+      effects.plan.insert(record->key);
     }
   }
   return effects;
@@ -113,7 +111,6 @@ absl::StatusOr<Effects> Fleet::Reserve(const ReservationRequest& request, absl::
 
 absl::StatusOr<Effects> Fleet::EndReservation(const std::string& name) {
   RETURN_IF_ERROR(reservations_.Release(name).status());
-  promises_.reset();
   Effects effects;
   effects.reservations.insert(name);
   return effects;

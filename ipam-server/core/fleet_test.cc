@@ -51,7 +51,7 @@ TEST(Fleet, AStaleReportChangesNothing) {
   const NodeRecord before = *fleet.Find(kNode1);
   const LendingReport stale{
       .lent = {LendingOf(A("10.1.0.4"), 6, "old"), LendingOf(A("10.9.9.9"), 9)},
-      .released = {{A("10.1.0.4"), 6}, {A("10.1.0.5"), 1}},
+      .released = {{A("10.1.0.4"), 6}},
       .cooled = {A("10.1.0.4"), A("10.9.9.9")}};
   EXPECT_FALSE(fleet.OnReport(kNode1, stale, kNow + absl::Seconds(1)).Stores());
   EXPECT_EQ(*fleet.Find(kNode1), before);
@@ -102,7 +102,7 @@ TEST(Fleet, AnUnknownButFreeLendingIsAdoptedAndAnothersIsReported) {
 TEST(Fleet, ANewVmUnderAnOldNameRetiresTheOldOneWithoutTakingItsAddresses) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   const NodeKey replacement{"node1", "vm-new"};
-  const Effects effects = fleet.OnHello(HelloOf(replacement), kNow);
+  const Effects effects = fleet.OnHello(HelloOf(replacement, "boot-2"), kNow);
   EXPECT_EQ(effects.changed, (std::set{kNode1, replacement}));
   ASSERT_EQ(effects.findings.size(), 1U);
   EXPECT_EQ(effects.findings[0].kind, Finding::Kind::kReplaced);

@@ -152,6 +152,7 @@ struct Hello {
   uint64_t policy_version = 0;
   std::string instance;             // The cloud's own name of the VM, in lower case; empty: none.
   std::vector<ip::Prefix> subnets;  // Of the NIC; empty: not known.
+  std::string store_token = {};     // What a server last told it of its store; empty: nothing.
 };
 
 struct Release {

@@ -43,11 +43,11 @@ ReservationRequest AskForCount(std::string name, uint32_t count, uint32_t each) 
   return request;
 }
 
-void AddPlanned(ReservationBook& book, const ReservationRequest& request,
-                const CapacityView& view) {
-  auto planned = book.Plan(request, view, kNow);
+void AddPlanned(ReservationBook& book, const ReservationRequest& request, const CapacityView& view,
+                absl::Time now = kNow) {
+  auto planned = book.Plan(request, view, now);
   ASSERT_TRUE(planned.ok()) << planned.status();
-  book.Add(*std::move(planned));
+  book.Add(*std::move(planned), view);
 }
 
 TEST(ReservationBook, PromisesEachNodeWhatWasAskedFromThePoolsItMayUse) {
@@ -58,8 +58,18 @@ TEST(ReservationBook, PromisesEachNodeWhatWasAskedFromThePoolsItMayUse) {
   const Promises promises = book.PromisesIn(view);
   EXPECT_EQ(promises.short_by, 0U);
   EXPECT_THAT(promises.by_pool, ElementsAre(100, 50));
-  EXPECT_THAT(promises.by_node.at("n2"), ElementsAre(PoolShare{0, 50}));
-  EXPECT_THAT(promises.by_node.at("n3"), ElementsAre(PoolShare{1, 50}));
+  EXPECT_EQ(book.LeftFor("n2", kV4, 0, view), 50U) << "the other 50 are for n1";
+  EXPECT_EQ(book.LeftFor("n2", kV4, 1, view), 0U) << "all are for n3";
+  EXPECT_EQ(book.LeftFor("n3", kV4, 1, view), 50U);
+  EXPECT_EQ(book.LeftFor("stranger", kV4, 0, view), 0U);
+}
+
+TEST(ReservationBook, LeavesToOthersWhatCanComeFromAnotherPool) {
+  ReservationBook book;
+  const CapacityView view = TwoPools();
+  AddPlanned(book, Ask("job", {"n2"}, 40), view);
+  EXPECT_EQ(book.LeftFor("stranger", kV4, 0, view), 100U) << "b has enough for n2";
+  EXPECT_EQ(book.LeftFor("stranger", kV4, 1, view), 50U) << "a has enough for n2";
 }
 
 TEST(ReservationBook, PlanChangesNothing) {
@@ -144,8 +154,7 @@ TEST(ReservationBook, DeliveryRedeemsTheOldestPromiseFirst) {
   ReservationBook book;
   const CapacityView view = TwoPools();
   AddPlanned(book, Ask("b-first", {"n1"}, 20), view);
-  auto second = book.Plan(Ask("a-second", {"n1", "n2"}, 20), view, kNow + absl::Seconds(1));
-  book.Add(*second);
+  AddPlanned(book, Ask("a-second", {"n1", "n2"}, 20), view, kNow + absl::Seconds(1));
   EXPECT_THAT(book.OnDelivered("n1", kV4, 15), ElementsAre("b-first"));
   EXPECT_THAT(book.OnDelivered("n1", kV4, 15), ElementsAre("a-second", "b-first"));
   EXPECT_EQ(book.all().at("b-first").ReadyNodes(), 1U);
@@ -187,8 +196,7 @@ TEST(ReservationBook, NodesThatJoinTakeOnePlaceEachTheOldestFirst) {
   ReservationBook book;
   CapacityView view = TwoPools();
   AddPlanned(book, AskForCount("b-first", 2, 20), view);
-  auto second = book.Plan(AskForCount("a-second", 1, 20), view, kNow + absl::Seconds(1));
-  book.Add(*second);
+  AddPlanned(book, AskForCount("a-second", 1, 20), view, kNow + absl::Seconds(1));
   EXPECT_THAT(book.PromisesIn(view).by_pool, ElementsAre(60, 0));
   for (const char* node : {"m1", "m2", "m3", "m4"}) view.nodes[node] = RoomIn({0, 1}, 0);
   EXPECT_EQ(book.OnNodeJoined("m1", view), "b-first");
@@ -245,7 +253,7 @@ class World {
   }
 
   void Step() {
-    switch (random_.Between(0, 7)) {
+    switch (random_.Between(0, 8)) {
       case 0:
       case 1:
         return Reserve();
@@ -258,6 +266,8 @@ class World {
       case 5:
         return Release();
       case 6:
+        return Move();
+      case 7:
         now_ += absl::Minutes(random_.Between(0, 5));
         book_.Expire(now_);
         return;
@@ -294,7 +304,7 @@ class World {
       }
     }
     const Promises promises = book_.PromisesIn(view_);
-    ASSERT_TRUE(promises.by_node.empty() && promises.joining.empty());
+    ASSERT_EQ(promises.short_by, 0U);
     for (const uint64_t addresses : promises.by_pool) ASSERT_EQ(addresses, 0U);
     for (const auto& [node, room] : view_.nodes) ASSERT_EQ(book_.ReservedFor(node), 0U);
   }
@@ -310,8 +320,15 @@ class World {
       if (random_.OneIn(2)) room.pools.push_back(i);
     }
     if (room.pools.empty()) room.pools.push_back(0);
+    room.unit = UnitOf(room.pools);
     room.held = static_cast<uint32_t>(random_.Between(0, 12));
     return {room};
+  }
+
+  uint32_t UnitOf(const std::vector<size_t>& pools) const {
+    uint32_t unit = 1;
+    for (const size_t pool : pools) unit = std::max(unit, view_.pools[pool].unit);
+    return unit;
   }
 
   void Reserve() {
@@ -327,28 +344,50 @@ class World {
     }
     auto planned = book_.Plan(request, view_, now_);
     ++(planned.ok() ? granted_ : refused_);
-    if (planned.ok()) book_.Add(*std::move(planned));
+    if (planned.ok()) book_.Add(*std::move(planned), view_);
   }
 
+  // Some of what a node is still missing, from the pools it may draw from.
   void Deliver() {
-    for (const auto& [node, shares] : book_.PromisesIn(view_).by_node) {
-      for (const PoolShare& share : shares) {
+    std::map<std::string, uint64_t> missing;
+    for (const auto& [name, reservation] : book_.all()) {
+      for (const auto& [node, counts] : reservation.missing) missing[node] += counts.at(kV4);
+    }
+    for (const auto& [node, wanted] : missing) {
+      FamilyRoom& room = view_.nodes.find(node)->second[0];
+      for (const size_t pool : room.pools) {
         if (random_.OneIn(2)) continue;
-        const uint32_t unit = view_.pools[share.pool].unit;
-        const auto given = static_cast<uint32_t>(random_.Between(1, share.addresses / unit)) * unit;
-        view_.pools[share.pool].free -= given;
-        view_.nodes.find(node)->second[0].held += given;
+        const uint32_t unit = view_.pools[pool].unit;
+        const uint64_t left = book_.LeftFor(node, kV4, pool, view_);
+        ASSERT_LE(left, view_.pools[pool].free);
+        const uint64_t units = std::min((wanted + unit - 1) / unit, left / unit);
+        if (units == 0) continue;
+        const auto given = static_cast<uint32_t>(random_.Between(1, units) * unit);
+        view_.pools[pool].free -= given;
+        room.held += given;
         book_.OnDelivered(node, kV4, given);
       }
     }
   }
 
   void TakeForOthers() {
-    const Promises promises = book_.PromisesIn(view_);
     const size_t pool = random_.Between(0, view_.pools.size() - 1);
-    const uint64_t spare = view_.pools[pool].free - promises.by_pool[pool];
+    const uint64_t spare = book_.LeftFor("stranger", kV4, pool, view_);
     view_.pools[pool].free -= random_.Between(0, spare);
     if (random_.OneIn(2)) view_.pools[pool].free += random_.Between(0, 20);
+  }
+
+  // A node that may draw from other pools keeps its promises only if those can: else it stays.
+  void Move() {
+    const auto node = std::next(view_.nodes.begin(),
+                                static_cast<int64_t>(random_.Between(0, view_.nodes.size() - 1)));
+    const NodeRoom before = node->second;
+    node->second[0].pools = RandomRoom()[0].pools;
+    node->second[0].unit = UnitOf(node->second[0].pools);
+    book_.OnPoolsChanged({.nodes = {{node->first, node->second}}});
+    if (book_.PromisesIn(view_).short_by == 0) return;
+    node->second = before;
+    book_.OnPoolsChanged({.nodes = {{node->first, node->second}}});
   }
 
   void Join() {

@@ -26,6 +26,7 @@ struct Session {
   uint64_t policy_acked = 0;             // That it has in force.
   std::string policy_error;              // Why it refused `policy_sent`; empty: it has not.
   std::string agent_version;
+  std::string boot_id;
   absl::Time last_seen;
 
   // --- While pods wait there. ---

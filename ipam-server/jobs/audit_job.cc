@@ -119,14 +119,35 @@ const Lending* FindLending(const std::map<NodeKey, Inventory>& inventories, cons
   return nullptr;
 }
 
-// What carries the repair out. `lending`: what the agent says of the address, or nullptr.
-Effects Carry(Fleet& fleet, const AuditDifference& difference, const Lending* lending,
-              absl::Time now) {
+std::optional<StoredAddress> FindStored(const StoredNode& node, const ip::Address& address) {
+  for (const StoredAddress& stored : node.addresses) {
+    if (stored.address == address) return stored;
+  }
+  return std::nullopt;
+}
+
+// One address as it was compared.
+struct Compared {
+  std::optional<StoredAddress> stored;  // nullopt: it was not the node's.
+  std::optional<Lending> lending;       // What its agent said; nullopt: nothing.
+};
+
+// What carries the repair out. A lending that has moved on since it was compared is left alone:
+// whatever is wrong with it now, the next audit finds.
+std::optional<Effects> Carry(Fleet& fleet, const AuditDifference& difference,
+                             const Compared& compared, absl::Time now) {
   const NodeKey key = KeyOf(difference.node);
+  const bool of_lending = difference.repair == AuditRepair::kTakeLending ||
+                          difference.repair == AuditRepair::kEndLending;
+  if (of_lending) {
+    const NodeRecord* record = fleet.Find(key);
+    if (record == nullptr) return std::nullopt;
+    if (FindStored(Describe(*record), *difference.address) != compared.stored) return std::nullopt;
+  }
   Effects effects;
   switch (difference.repair) {
     case AuditRepair::kNone:
-      break;
+      return std::nullopt;
     case AuditRepair::kReattach:
     case AuditRepair::kDetach:
       // The NIC as the record has it: with the address, or without.
@@ -136,17 +157,13 @@ Effects Carry(Fleet& fleet, const AuditDifference& difference, const Lending* le
       effects.resend.insert(key);
       break;
     case AuditRepair::kTakeLending:
-      if (lending != nullptr) effects = fleet.TakeLending(key, *lending, now);
+      if (!compared.lending) return std::nullopt;
+      effects = fleet.TakeLending(key, *compared.lending, now);
       break;
-    case AuditRepair::kEndLending: {
-      const NodeRecord* record = fleet.Find(key);
-      const Configuration* held =
-          record == nullptr ? nullptr : record->Holding(*difference.address);
-      if (held == nullptr) break;
-      effects =
-          fleet.EndLending(key, *difference.address, held->At(*difference.address).generation, now);
+    case AuditRepair::kEndLending:
+      if (!compared.stored) return std::nullopt;
+      effects = fleet.EndLending(key, *difference.address, compared.stored->generation, now);
       break;
-    }
   }
   return effects;
 }
@@ -217,6 +234,7 @@ absl::Status AuditJob::TakeSnapshot(const Progress& progress, Snapshot& snapshot
     }
   }));
   const auto visit = [&](const FleetView&, const NodeRecord& record) {
+    snapshot.stored.emplace(record.key, snapshot.input.store.size());
     snapshot.input.store.push_back(Describe(record));
     if (!record.instance.empty()) snapshot.on_instance[record.instance] = record.key;
     for (const auto& [range, at] : record.released) {
@@ -295,20 +313,29 @@ absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progre
 
 absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference, const Snapshot& snapshot) {
   if (difference.repair == AuditRepair::kNone) return false;
-  const Lending* found =
-      difference.address
-          ? FindLending(snapshot.inventories, KeyOf(difference.node), *difference.address)
-          : nullptr;
-  RETURN_IF_ERROR(ChangeInLoop(
-      loop_, kLoopPatience,
-      [difference, lending = found == nullptr ? std::nullopt : std::optional<Lending>(*found),
-       now = clock_.Now()](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        return Carry(state.fleet, difference, lending ? &*lending : nullptr, now);
-      }));
-  log_.Info("audit_repaired", {{"kind", NameOf(difference.kind)},
-                               {"node", difference.node.name},
-                               {"repair", NameOf(difference.repair)}});
-  return true;
+  Compared compared;
+  if (difference.address) {
+    const NodeKey key = KeyOf(difference.node);
+    if (const auto stored = snapshot.stored.find(key); stored != snapshot.stored.end()) {
+      compared.stored = FindStored(snapshot.input.store[stored->second], *difference.address);
+    }
+    const Lending* lending = FindLending(snapshot.inventories, key, *difference.address);
+    if (lending != nullptr) compared.lending = *lending;
+  }
+  bool repaired = false;
+  RETURN_IF_ERROR(
+      ChangeInLoop(loop_, kLoopPatience,
+                   [&repaired, difference, compared = std::move(compared), now = clock_.Now()](
+                       ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+                     std::optional<Effects> effects = Carry(state.fleet, difference, compared, now);
+                     repaired = effects.has_value();
+                     return repaired ? *std::move(effects) : Effects();
+                   }));
+  log_.Info(repaired ? "audit_repaired" : "audit_repair_skipped",
+            {{"kind", NameOf(difference.kind)},
+             {"node", difference.node.name},
+             {"repair", NameOf(difference.repair)}});
+  return repaired;
 }
 
 std::optional<AuditReport> AuditJob::Last() const {

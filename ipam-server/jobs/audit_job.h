@@ -70,6 +70,7 @@ class AuditJob {
     AuditInput input;
     std::map<NodeKey, Inventory> inventories;
     std::map<std::string, NodeKey> on_instance;
+    std::map<NodeKey, size_t> stored;  // Index into input.store.
     uint64_t connected = 0;
   };
 

@@ -20,20 +20,22 @@ namespace {
 
 constexpr absl::Duration kStaticListing = absl::Seconds(60);
 
-class StaticEdge final : public CloudEdge {
+class StaticEdge final : public CloudEdge, public CloudRequests {
  public:
-  StaticEdge(std::unique_ptr<StaticCloud> cloud, const Edges& edges, Answer answer)
-      : cloud_(std::move(cloud)),
-        counted_(*cloud_, edges.metrics, edges.clock),
+  StaticEdge(std::string attachments_file, const Edges& edges, Answer answer)
+      : cloud_(std::move(attachments_file)),
+        counted_(cloud_, edges.metrics, edges.clock),
         job_(std::make_unique<AttachJob>(counted_, std::move(answer))) {}
 
   Cloud& cloud() override { return counted_; }
-  CloudRequests& requests() override { return *job_; }
+  CloudRequests& requests() override { return *this; }
+  absl::Status Begin(const std::vector<NicAddresses>& nics) override { return cloud_.Begin(nics); }
+  void Request(NicRequest desired) override { job_->Request(std::move(desired)); }
   absl::Duration listing_period() const override { return kStaticListing; }
   void Stop() override { job_.reset(); }
 
  private:
-  std::unique_ptr<StaticCloud> cloud_;
+  StaticCloud cloud_;
   CountedCloud counted_;
   std::unique_ptr<AttachJob> job_;
 };
@@ -109,9 +111,8 @@ absl::StatusOr<std::unique_ptr<CloudEdge>> CloudEdge::Open(Options options, cons
     }
     return std::make_unique<AzureEdge>(*options.azure, seed, edges, std::move(answer));
   }
-  ASSIGN_OR_RETURN(auto cloud,
-                   StaticCloud::Open(std::move(options.attachments_file), options.nics));
-  return std::make_unique<StaticEdge>(std::move(cloud), edges, std::move(answer));
+  return std::make_unique<StaticEdge>(std::move(options.attachments_file), edges,
+                                      std::move(answer));
 }
 
 }  // namespace spoke::ipam

@@ -22,7 +22,6 @@ class CloudEdge {
   struct Options {
     std::optional<azure::Settings> azure;  // Absent: the static cloud,
     std::string attachments_file;          // and where it publishes who has what; empty: nowhere.
-    std::vector<NicAddresses> nics;        // What the store says is attached.
   };
   struct Edges {
     const os::Clock& clock;
@@ -32,7 +31,7 @@ class CloudEdge {
   using Answer = std::function<void(const NodeKey&, absl::StatusOr<NicAddresses>)>;
 
   // Borrows the edges. `answer` is called on a thread of the cloud's own, until Stop().
-  // Errors: what the file system says about the file; kInternal (no random numbers).
+  // Errors: kInternal (no random numbers).
   static absl::StatusOr<std::unique_ptr<CloudEdge>> Open(Options options, const Edges& edges,
                                                          Answer answer);
   virtual ~CloudEdge() = default;

@@ -16,9 +16,14 @@ namespace {
 constexpr absl::Duration kReviewPeriod = absl::Seconds(60);
 constexpr absl::Duration kPublishPeriod = absl::Seconds(10);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
+// A time of day that was set by less is nothing to speak of.
+constexpr absl::Duration kClockTolerance = absl::Minutes(1);
 constexpr absl::Duration kProbePeriod = absl::Seconds(1);
+constexpr absl::Duration kLongestProbePeriod = absl::Seconds(30);
 // How many agents are sent a new policy in one turn, so that reports do not wait for all of them.
 constexpr size_t kPolicyPerTurn = 256;
+// How many nodes a reservation for many is carried out for in one turn; likewise.
+constexpr size_t kPlansPerTurn = 128;
 
 // The same for a node every time, and spread evenly over nodes: in [0, 1).
 double JitterOf(const NodeKey& key) {
@@ -37,10 +42,15 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
       clock_(edges.clock),
       log_(edges.log),
       metrics_(edges.metrics),
+      witness_(edges.witness),
       state_(std::move(loaded.state)),
       writer_(edges.store),
       last_tick_(edges.clock.Now()) {
   writer_.Reset(std::move(loaded.revisions), loaded.newest_chunk);
+  nodes_with_addresses_ = state_.fleet.NodesWithAddresses().size();
+  if (witness_ != nullptr) state_.recovery.Begin(witness_->found(), edges.clock.Now());
+  if (!state_.recovery.open()) state_.fleet.Hold();
+  TellRecovery();
 }
 
 void FleetLoop::PostHello(SessionId session, Hello hello) {
@@ -63,20 +73,22 @@ void FleetLoop::PostChange(std::function<absl::StatusOr<Effects>(ServerState&, R
 
 void FleetLoop::Run() {
   // What was on its way when the last process ended is asked for again.
-  for (const auto& [key, record] : state_.fleet.nodes()) {
-    const AddressCounts counts = CountAddresses(record);
-    const bool unseen = settings_.fleet.cloud_chooses && !record.nic_read;
-    if (unseen || counts.attaching + counts.detaching > 0) cloud_.Request(NicOf(record));
+  if (state_.recovery.open()) {
+    BeginCloud();
+    for (const NodeKey& key : NodesToAsk(state_.fleet))
+      cloud_.Request(NicOf(*state_.fleet.Find(key)));
   }
   TellObjects();
   while (RunOnce(absl::Seconds(1))) {
   }
+  RememberMark(clock_.Now(), /*at_once=*/true);
 }
 
 bool FleetLoop::RunOnce(absl::Duration wait) {
   if (!policy_waiting_.empty() || !outlooks_.empty() || !traces_.empty() || !probes_.empty()) {
     wait = std::min(wait, kTick);
   }
+  if (!plan_waiting_.empty() && writable_) wait = absl::ZeroDuration();
   auto taken = mailbox_.Take(wait, {.agents = writable_});
   if (!taken) return false;
   if (heart_ != nullptr) heart_->Beat();
@@ -107,8 +119,29 @@ void FleetLoop::KeepTime(Batch& batch) {
     batch.effects.attach.insert(retry.first);
     return true;
   });
+  TryToOpen(batch);
+  PlanSome(batch);
   ReviewSome(batch);
+  ForgetReplaced(batch.now);
   RememberCounters(batch.now);
+  const absl::Duration set = clock_.SetAhead();
+  SetProblem("clock",
+             absl::AbsDuration(set) < kClockTolerance
+                 ? std::string()
+                 : fmt::format("the clock of this machine was set {} by {} since the server began: "
+                               "nothing depends on it, but times that are shown are those of "
+                               "before until the server is started anew",
+                               set > absl::ZeroDuration() ? "ahead" : "back",
+                               absl::FormatDuration(
+                                   absl::Trunc(absl::AbsDuration(set), absl::Seconds(1)))));
+}
+
+void FleetLoop::PlanSome(Batch& batch) {
+  for (size_t i = 0; i < kPlansPerTurn && !plan_waiting_.empty(); ++i) {
+    const auto next = plan_waiting_.extract(plan_waiting_.begin());
+    batch.effects.Merge(state_.fleet.Plan(next.value(), batch.now));
+  }
+  plan_waiting_.merge(batch.effects.plan);
 }
 
 void FleetLoop::RememberCounters(absl::Time now) {
@@ -166,7 +199,8 @@ void FleetLoop::AskCloudAgain(const NodeKey& key, Batch& batch) {
 
 void FleetLoop::Commit(Batch& batch) {
   const absl::Time begin = clock_.Now();
-  const auto stored = writer_.Commit(batch.effects, batch.raw, state_.fleet, batch.now);
+  const RecoveryState next = state_.recovery.Next();
+  const auto stored = writer_.Commit({batch.effects, batch.raw, state_.fleet, next}, batch.now);
   const bool empty = stored.ok() && *stored == 0;
   if (metrics_ != nullptr && !empty) {
     metrics_->CountCommit(stored.status(), stored.value_or(0), clock_.Now() - begin);
@@ -175,7 +209,12 @@ void FleetLoop::Commit(Batch& batch) {
     Fail(stored.status(), batch);
     return;
   }
-  if (!empty) ++counters_.commits;
+  if (!empty) {
+    ++counters_.commits;
+    state_.recovery.Committed();
+    token_.clear();
+  }
+  RememberMark(batch.now, /*at_once=*/false);
   CountEffects(batch.effects);
   CarryOut(batch);
 }
@@ -186,8 +225,17 @@ void FleetLoop::CountEffects(const Effects& effects) const {
 }
 
 void FleetLoop::CarryOut(Batch& batch) {
+  if (state_.recovery.open() && !cloud_begun_) BeginCloud();
   TellNodesGone(batch.effects.findings);  // Before one of them that is back after all is welcomed.
   for (auto& [session, answer] : batch.answers) agents_.Send(session, std::move(answer));
+  if (!state_.recovery.open()) {
+    // Nobody is told, asked for, or given anything from a store that may be old.
+    batch.effects.resend.clear();
+    batch.effects.desired.clear();
+    batch.effects.reclaim.clear();
+    batch.effects.attach.clear();
+  }
+  for (const NodeKey& key : batch.effects.greet_anew) GreetAnew(key);
   for (const NodeKey& key : batch.effects.resend) {
     // The next one is to be a full one.
     if (const auto session = sessions_.find(key); session != sessions_.end()) {
@@ -199,8 +247,14 @@ void FleetLoop::CarryOut(Batch& batch) {
     const auto session = sessions_.find(key);
     const NodeRecord* record = state_.fleet.Find(key);
     if (session == sessions_.end() || record == nullptr) continue;
-    agents_.Send(session->second.id,
-                 NextDesired(state_.fleet, *record, batch.now, session->second));
+    DesiredState next = NextDesired(state_.fleet, *record, batch.now, session->second);
+    if (witness_ != nullptr) {
+      if (token_.empty()) {
+        token_ = witness_->Sign(state_.recovery.Mark(nodes_with_addresses_));
+      }
+      next.store_token = token_;
+    }
+    agents_.Send(session->second.id, std::move(next));
   }
   for (auto& [key, ranges] : batch.effects.reclaim) AskToReclaim(key, std::move(ranges));
   for (const NodeKey& key : batch.answered) {
@@ -219,6 +273,7 @@ void FleetLoop::CarryOut(Batch& batch) {
   TellObjects();
   for (const SessionId session : batch.read_next) agents_.ReadNext(session);
   LogFindings(batch.effects.findings);
+  TellRecovery();
   SetProblem("releases", state_.fleet.breaker().frozen()
                              ? state_.fleet.breaker().state().freeze->reason
                              : std::string());
@@ -263,7 +318,10 @@ void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
 void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
   if (writable_) log_.Error("store_commit_failed", {{"error", why}});
   SetWritable(false);
-  next_probe_ = batch.now + kProbePeriod;
+  // A store that fails soon after a probe went through is not asked for 7,500 sessions a second.
+  const bool again = batch.now - last_recovery_ < kLongestProbePeriod;
+  probe_period_ = again ? std::min(2 * probe_period_, kLongestProbePeriod) : kProbePeriod;
+  next_probe_ = batch.now + probe_period_;
   SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(why)));
   const absl::Status refused = absl::UnavailableError(
       fmt::format("nothing can be stored now, and nothing was changed: {}", base::MessageOf(why)));
@@ -293,14 +351,24 @@ void FleetLoop::Reload(absl::Time now) {
     return;
   }
   SetProblem("memory", "");
-  loaded->state.fleet.TakeDemands(state_.fleet);  // No agent of those says it again.
+  loaded->state.fleet.TakeDemands(state_.fleet);   // No agent of those says it again.
+  Recovery recovery = std::move(state_.recovery);  // How it stands is in no store.
+  recovery.OnReload(loaded->state.recovery.state().epoch);
   state_ = std::move(loaded->state);
+  state_.recovery = std::move(recovery);
+  token_.clear();
+  if (!state_.recovery.open()) {
+    state_.fleet.Hold();
+    for (auto& [key, session] : sessions_) {
+      agents_.Send(session.id, InventoryRequest{++session.last_request});
+    }
+  }
   writer_.Reset(std::move(loaded->revisions), loaded->newest_chunk);
 }
 
 void FleetLoop::TryToRecover(Batch& batch) {
   if (batch.now < next_probe_) return;
-  next_probe_ = batch.now + kProbePeriod;
+  next_probe_ = batch.now + probe_period_;
   if (const absl::Status probed = writer_.Probe(); !probed.ok()) {
     SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(probed)));
     return;
@@ -308,6 +376,7 @@ void FleetLoop::TryToRecover(Batch& batch) {
   if (reload_due_) Reload(batch.now);
   if (reload_due_) return;
   SetWritable(true);
+  last_recovery_ = batch.now;
   SetProblem("store", "");
   // Their pods cannot wait for the next review.
   for (const NodeKey& key : state_.fleet.NodesInDemand()) {

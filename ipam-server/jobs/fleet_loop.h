@@ -21,6 +21,7 @@
 #include "ipam-server/jobs/pending_answers.h"
 #include "ipam-server/jobs/record_writer.h"
 #include "ipam-server/jobs/server_state.h"
+#include "ipam-server/jobs/store_witness.h"
 #include "ipam-server/store/store.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/os/clock.h"
@@ -77,6 +78,8 @@ class FleetLoop {
     const os::Clock& clock;
     telemetry::Log& log;
     ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
+    // nullptr: nothing lies beside the store, and nodes are told nothing of it.
+    const StoreWitness* witness = nullptr;
   };
 
   // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
@@ -150,6 +153,7 @@ class FleetLoop {
   };
 
   void Handle(HelloEvent event, Batch& batch);
+  bool IsRefused(const HelloEvent& event, Batch& batch);
   void Handle(ReportEvent event, Batch& batch);
   void Handle(DesiredAckEvent event, Batch& batch);
   void Handle(ReclaimAnswerEvent event, Batch& batch);
@@ -168,8 +172,18 @@ class FleetLoop {
   void Handle(QueryEvent event, Batch& batch);
   void Handle(ChangeEvent event, Batch& batch);
 
+  // --- While the store may be older than what nodes were told. ---
+  void BeginRecovery(Batch& batch);
+  void TryToOpen(Batch& batch);
+  void BeginCloud();
+  void AskInventory(Session& session, Batch& batch);
+  void TellRecovery();
+  void GreetAnew(const NodeKey& node);
+  void RememberMark(absl::Time now, bool at_once);
+
   void KeepTime(Batch& batch);
   void ReviewSome(Batch& batch);
+  void PlanSome(Batch& batch);
   void AskCloudAgain(const NodeKey& key, Batch& batch);
   void RememberCounters(absl::Time now);
   void CountEffects(const Effects& effects) const;
@@ -178,6 +192,8 @@ class FleetLoop {
   void CarryOut(Batch& batch);
   void AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges);
   void AskForNext(const NodeKey& node, Session& session);
+  std::string ReplaceSession(const NodeKey& node, const Session& older, absl::Time now);
+  void ForgetReplaced(absl::Time now);
   void EndSession(SessionId session, const NodeKey& node, const absl::Status& why);
   void PlanOutlook(const NodeKey& node, Session& session);
   void SendOutlooks(absl::Time now);
@@ -206,27 +222,36 @@ class FleetLoop {
   const os::Clock& clock_;
   telemetry::Log& log_;
   ServerMetrics* const metrics_;
+  const StoreWitness* const witness_;
   os::Heartbeat* heart_ = nullptr;
 
   // Owned by the loop's thread.
   ServerState state_;
+  uint64_t nodes_with_addresses_ = 0;  // As last counted.
+  absl::Time mark_remembered_;
+  std::string token_;  // Of the last commit; empty: none was made since.
   RecordWriter writer_;
   std::map<NodeKey, Session> sessions_;
   absl::flat_hash_map<SessionId, NodeKey> nodes_by_session_;
+  std::map<NodeKey, std::deque<absl::Time>> replaced_;  // When sessions of it replaced another.
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};
   std::set<std::pair<absl::Time, NodeKey>> outlooks_;  // When to look for a node's next outlook.
+  std::set<NodeKey> plan_waiting_;                     // Nodes to plan for, some in each turn.
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
-  NodeKey reviewed_;                  // The last one; the next review goes on behind it.
+  bool cloud_begun_ = false;
+  NodeKey reviewed_;  // The last one; the next review goes on behind it.
   absl::Time last_tick_;
   absl::Time last_published_;
   double review_credit_ = 0;
   bool writable_ = true;     // The last commit went through.
   bool reload_due_ = false;  // Memory is ahead of the store, which could not be read either.
   absl::Time next_probe_;    // While not writable.
+  absl::Duration probe_period_;
+  absl::Time last_recovery_ = absl::InfinitePast();  // When a probe last went through.
   LoopCounters counters_;
   std::deque<std::pair<absl::Time, LoopCounters>> past_counters_;  // One a second, for a minute.
   std::function<void(const NodeKey&, Inventory)> inventory_sink_;

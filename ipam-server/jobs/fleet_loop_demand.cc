@@ -67,6 +67,9 @@ void FleetLoop::SendOutlook(const NodeKey& node, Session& session, absl::Time no
   Outlook outlook = state_.fleet.OutlookOf(*record, StandingOf(node), now);
   if (const auto store = problems_by_topic_.find("store"); store != problems_by_topic_.end()) {
     outlook = {.reason = fmt::format("the server can change nothing now: {}", store->second)};
+  } else if (!state_.recovery.open()) {
+    outlook = {.reason = fmt::format("the server gives nothing until its recovery is over: {}",
+                                     state_.recovery.Reason())};
   }
   const bool tells = outlook.eta > absl::ZeroDuration();
   const absl::Time ends = tells ? now + outlook.eta : absl::InfinitePast();

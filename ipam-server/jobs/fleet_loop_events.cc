@@ -10,37 +10,89 @@ namespace spoke::ipam {
 namespace {
 
 constexpr absl::Duration kCloudRetryDelay = absl::Seconds(5);
+// So many sessions that replace one another within this are no broken connections.
+constexpr size_t kRivalSessions = 3;
+constexpr absl::Duration kRivalWindow = absl::Minutes(10);
 
 }  // namespace
 
 void FleetLoop::Handle(HelloEvent event, Batch& batch) {
+  if (IsRefused(event, batch)) return;
   if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kAdmitted);
   const NodeKey key = event.hello.key;
-  const auto [it, inserted] = sessions_.try_emplace(key);
-  if (!inserted) {
-    // The newer session wins: the older is what a broken connection left behind, or a second agent.
-    log_.Warn("session_replaced", {{"node", key.name}, {"vm", key.vm_id}});
-    const absl::Status why = absl::AbortedError("another session of this node took over");
-    nodes_by_session_.erase(it->second.id);
-    traces_.Drop(it->second.id, why);
-    probes_.Drop(it->second.id, why);
-    agents_.Close(it->second.id, why);
+  Effects effects = state_.fleet.OnHello(event.hello, batch.now);
+  for (const auto& [former, present] : effects.renamed) {
+    const auto session = sessions_.find(former);
+    if (session == sessions_.end()) continue;
+    const SessionId id = session->second.id;
+    const absl::Status why = absl::AbortedError(fmt::format(
+        "the machine of node {} says VM {} now, not {}", key.name, present.vm_id, former.vm_id));
+    EndSession(id, former, why);
+    agents_.Close(id, why);
   }
+  batch.effects.Merge(std::move(effects));
+  const auto [it, inserted] = sessions_.try_emplace(key);
+  std::string warning;
+  if (!inserted) warning = ReplaceSession(key, it->second, batch.now);
   it->second = Session{.id = event.session,
                        .policy_acked = event.hello.policy_version,
                        .agent_version = event.hello.agent_version,
+                       .boot_id = event.hello.boot_id,
                        .last_seen = batch.now};
   nodes_by_session_[event.session] = key;
-  batch.effects.Merge(state_.fleet.OnHello(event.hello, batch.now));
   batch.effects.desired.insert(key);
   policy_waiting_.insert(key);
   batch.answers.emplace_back(event.session,
-                             Welcome{.session_epoch = state_.fleet.Find(key)->session_epoch});
+                             Welcome{.session_epoch = state_.fleet.Find(key)->session_epoch,
+                                     .warning = std::move(warning)});
+  if (state_.recovery.phase() == Recovery::Phase::kRecovering) {
+    AskInventory(it->second, batch);
+  } else if (!state_.recovery.open()) {
+    state_.recovery.OnSpoken(key);
+  }
   batch.read_next.push_back(event.session);
   log_.Info("agent_connected", {{"node", key.name},
                                 {"vm", key.vm_id},
                                 {"version", event.hello.agent_version},
                                 {"lent", event.hello.lent.size()}});
+}
+
+// The newer session wins: the older is what a broken connection left behind, or a second agent
+// under the same identity, which then comes back. Returns what the newer is told.
+std::string FleetLoop::ReplaceSession(const NodeKey& node, const Session& older, absl::Time now) {
+  log_.Warn("session_replaced", {{"node", node.name}, {"vm", node.vm_id}, {"boot", older.boot_id}});
+  if (metrics_ != nullptr) metrics_->CountSessionReplaced();
+  const absl::Status why = absl::AbortedError(fmt::format(
+      "another agent has connected as node {} (VM {}): if this one still runs, two machines use "
+      "one identity",
+      node.name, node.vm_id));
+  nodes_by_session_.erase(older.id);
+  traces_.Drop(older.id, why);
+  probes_.Drop(older.id, why);
+  agents_.Close(older.id, why);
+  std::deque<absl::Time>& replaced = replaced_[node];
+  replaced.push_back(now);
+  if (replaced.size() >= kRivalSessions) {
+    SetProblem(
+        "identity " + node.name,
+        fmt::format("{} sessions of node {} (VM {}) replaced one another within {}: two "
+                    "agents use one identity, and both use its addresses. Stop one of them, "
+                    "or give its machine a name and certificate of its own",
+                    replaced.size(), node.name, node.vm_id, absl::FormatDuration(kRivalWindow)));
+  }
+  return fmt::format(
+      "a session of this node, of boot {}, was open and is closed: if that agent still "
+      "runs, two machines use one identity",
+      older.boot_id);
+}
+
+void FleetLoop::ForgetReplaced(absl::Time now) {
+  for (auto it = replaced_.begin(); it != replaced_.end();) {
+    std::deque<absl::Time>& times = it->second;
+    while (!times.empty() && now - times.front() > kRivalWindow) times.pop_front();
+    if (times.size() < kRivalSessions) SetProblem("identity " + it->first.name, "");
+    it = times.empty() ? replaced_.erase(it) : std::next(it);
+  }
 }
 
 // The session of an agent that has just said something; nullptr: it is over.
@@ -100,8 +152,13 @@ void FleetLoop::Handle(PolicyAckEvent event, Batch& batch) {
 }
 
 void FleetLoop::Handle(InventoryEvent event, Batch& batch) {
-  if (TouchSession(event.session, batch) == nullptr || !inventory_sink_) return;
-  inventory_sink_(*NodeOf(event.session), std::move(event.inventory));
+  if (TouchSession(event.session, batch) == nullptr) return;
+  if (state_.recovery.phase() == Recovery::Phase::kRecovering) {
+    const NodeKey& key = *NodeOf(event.session);
+    batch.effects.Merge(state_.fleet.OnInventory(key, event.inventory, batch.now));
+    state_.recovery.OnSpoken(key);
+  }
+  if (inventory_sink_) inventory_sink_(*NodeOf(event.session), std::move(event.inventory));
 }
 
 void FleetLoop::Handle(AskInventoriesEvent /*event*/, Batch& /*batch*/) {
@@ -202,6 +259,9 @@ void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
       case Finding::Kind::kAdopted:
         write(telemetry::Level::kWarn, "address_adopted");
         break;
+      case Finding::Kind::kRefused:
+        write(telemetry::Level::kError, "address_refused");
+        break;
       case Finding::Kind::kHeldElsewhere:
         write(telemetry::Level::kError, "address_conflict");
         break;
@@ -210,6 +270,9 @@ void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
         break;
       case Finding::Kind::kConflict:
         write(telemetry::Level::kError, "address_doubled");
+        break;
+      case Finding::Kind::kRenamed:
+        write(telemetry::Level::kWarn, "node_renamed");
         break;
       case Finding::Kind::kReplaced:
         write(telemetry::Level::kWarn, "node_replaced");

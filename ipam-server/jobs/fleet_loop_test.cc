@@ -74,6 +74,122 @@ TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
   EXPECT_EQ(log_.Count("problem_over"), 1);
 }
 
+// A nearly full disk takes an empty record, and not what agents have to say.
+TEST_F(FleetLoopTest, ADiskWithRoomForLittleDoesNotLetAgentsInToThrowThemOutAgain) {
+  Greet(1);
+  AnswerCloud();
+  store_.LimitCommits(100);
+  Report(1, LendOne());
+  Step();
+  ASSERT_TRUE(agents_.closed.contains(1));
+  int welcomed = 0;
+  for (SessionId session = 2; session < 62; ++session) {
+    loop_->PostHello(session, {.key = kNode, .boot_id = "b", .lent = LendOne().lent});
+    clock_.Advance(absl::Seconds(1));
+    Step();
+    welcomed += SentTo<Welcome>(session).empty() ? 0 : 1;
+  }
+  EXPECT_EQ(welcomed, 0);
+  EXPECT_EQ(agents_.closed.size(), 1U) << "nobody else is thrown out";
+  store_.LimitCommits(0);
+  clock_.Advance(absl::Seconds(30));
+  Step();
+  Step();
+  EXPECT_FALSE(SentTo<Welcome>(61).empty());
+  bool probes_left = false;
+  ASSERT_TRUE(
+      store_.List("probe", [&](std::string_view, const StoredRecord&) { probes_left = true; })
+          .ok());
+  EXPECT_FALSE(probes_left);
+}
+
+// With the clock of the programs, the time of day may be set at will.
+TEST_F(FleetLoopTest, AClockThatIsSetByADayStopsNothing) {
+  for (const absl::Duration set : {-absl::Hours(24), absl::Hours(24)}) {
+    os::SimClock uptime;
+    const os::SteadyClock steady(clock_, uptime);
+    auto loaded = LoadState(store_, settings_, steady.Now());
+    ASSERT_TRUE(loaded.ok());
+    loop_ = std::make_unique<FleetLoop>(settings_, *std::move(loaded),
+                                        FleetLoop::Edges{store_, agents_, requests_, steady, log_});
+    requests_.waiting.clear();
+    Greet(1);
+    cloud_.FailApply(absl::UnavailableError("throttled"));
+    loop_->PostCloudResult(kNode, absl::UnavailableError("throttled"));
+    Step();
+    requests_.waiting.clear();
+    clock_.Advance(set);
+    uptime.Advance(absl::Seconds(4));
+    Step();
+    EXPECT_TRUE(requests_.waiting.empty()) << "not before its time";
+    uptime.Advance(absl::Seconds(2));
+    Step();
+    EXPECT_EQ(requests_.waiting.size(), 1U) << "the cloud is asked again";
+    store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+    Greet(2);
+    clock_.Advance(set);
+    store_.FailCommits(absl::OkStatus());
+    uptime.Advance(absl::Seconds(2));
+    Step();
+    Greet(3);
+    EXPECT_FALSE(SentTo<Welcome>(3).empty()) << "the store is tried again";
+    agents_.sent.clear();
+  }
+}
+
+TEST_F(FleetLoopTest, WhatIsStoredAheadOfTheClockIsClamped) {
+  Greet(1);
+  AnswerCloud();
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) {
+        return state.fleet.Reserve(
+            {.name = "job", .nodes = {"node1"}, .addresses_per_node = 1, .ttl = absl::Hours(1)},
+            clock_.Now(), false);
+      },
+      [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+  Step();
+  loop_->PostFromAgent(ConflictEvent{1, A("10.1.0.4"), ""});
+  Step();
+  clock_.Advance(-absl::Hours(24));
+  loop_ = NewLoop();
+  clock_.Advance(absl::Hours(1));
+  Step();
+  size_t reservations = 99;
+  size_t quarantined = 99;
+  absl::Time latest = absl::InfiniteFuture();
+  loop_->PostQuery([&](const FleetView& view) {
+    reservations = view.fleet.reservations().all().size();
+    quarantined = view.fleet.quarantine().size();
+    latest = view.fleet.Find(kNode)->Holding(A("10.1.0.4"))->IdleSince();
+  });
+  Step();
+  EXPECT_EQ(reservations, 0U) << "it lasts for an hour, not for a day and an hour";
+  EXPECT_EQ(quarantined, 0U);
+  EXPECT_LE(latest, clock_.Now());
+}
+
+TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
+  std::vector<std::string> problems;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    Step();
+  };
+  Greet(1);
+  Greet(2);
+  EXPECT_THAT(std::string(agents_.closed[1].message()), testing::HasSubstr("two machines use one"));
+  EXPECT_THAT(SentTo<Welcome>(2).at(0).warning, testing::HasSubstr("of boot b"));
+  look();
+  EXPECT_THAT(problems, testing::IsEmpty()) << "a broken connection looks like this";
+  Greet(3);
+  Greet(4);
+  look();
+  EXPECT_THAT(problems, ElementsAre(testing::HasSubstr("two agents use one identity")));
+  clock_.Advance(absl::Minutes(11));
+  Step();
+  look();
+  EXPECT_THAT(problems, testing::IsEmpty());
+}
+
 TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
   Greet(1);  // Stored as attaching; the process ends before the cloud answers.
   loop_ = NewLoop();

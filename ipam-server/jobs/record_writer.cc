@@ -1,7 +1,10 @@
 #include "ipam-server/jobs/record_writer.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
+#include "fmt/core.h"
 #include "ipam-server/core/history.h"
 #include "ipam-server/store/history_codec.h"
 #include "ipam-server/store/record_codec.h"
@@ -10,7 +13,10 @@
 namespace spoke::ipam {
 namespace {
 
-constexpr std::string_view kProbeKey = "probe";
+constexpr std::string_view kProbePrefix = "probe/";
+// A disk that has room for less is as good as full.
+constexpr size_t kLeastProbeBytes = size_t{256} << 10;
+constexpr size_t kBytesPerProbe = size_t{256} << 10;
 
 }  // namespace
 
@@ -19,8 +25,8 @@ void RecordWriter::Reset(Revisions revisions, const HistoryKeyParts& newest_chun
   history_ = HistoryBuffer(newest_chunk);
 }
 
-absl::StatusOr<size_t> RecordWriter::Commit(const Effects& effects, const RawRecords& raw,
-                                            const Fleet& fleet, absl::Time now) {
+absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time now) {
+  const auto& [effects, raw, fleet, next] = decided;
   std::vector<CompareAndPut> puts;
   puts.reserve(effects.changed.size() + raw.size() + 2);
   for (const NodeKey& key : effects.changed) {
@@ -48,12 +54,19 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Effects& effects, const RawRec
     Put(std::string(kBreakerKey), EncodeBreaker(fleet.breaker().state()), puts);
   }
   for (const auto& [key, value] : raw) Put(key, value, puts);
-  if (puts.empty()) return 0;
+  if (puts.empty() && !effects.recovery) return 0;
+  Put(std::string(kStoreKey), EncodeStore(next), puts);
   for (const HistoryEntry& entry : effects.history) history_.Append(entry);
   for (const HistoryBuffer::Chunk& chunk : history_.Take(now)) {
     puts.push_back({.key = chunk.key, .value = EncodeHistory(chunk.entries)});
   }
-  ASSIGN_OR_RETURN(const std::vector<int64_t> revisions, store_.Commit(puts));
+  absl::StatusOr<std::vector<int64_t>> committed = store_.Commit(puts);
+  if (!committed.ok()) {
+    failed_bytes_ = 0;
+    for (const CompareAndPut& put : puts) failed_bytes_ += put.value ? put.value->size() : 0;
+    return committed.status();
+  }
+  const std::vector<int64_t>& revisions = *committed;
   for (size_t i = 0; i < puts.size(); ++i) {
     if (revisions[i] == 0) {
       revisions_.erase(puts[i].key);
@@ -72,11 +85,29 @@ void RecordWriter::Put(std::string key, std::optional<std::string> value,
   puts.push_back({.key = std::move(key), .value = std::move(value), .expected = expected});
 }
 
+// An empty record fits on any disk: what is tried must be no smaller than what failed, or the next
+// commit fails again.
 absl::Status RecordWriter::Probe() {
-  ASSIGN_OR_RETURN(const auto stored, store_.Get(kProbeKey));
-  const std::vector<CompareAndPut> put = {
-      {.key = std::string(kProbeKey), .value = "", .expected = stored ? stored->revision : 0}};
-  return store_.Commit(put).status();
+  RETURN_IF_ERROR(WriteProbes(std::max(failed_bytes_, kLeastProbeBytes)));
+  return WriteProbes(0);
+}
+
+// Replaces the probe records by some of so many bytes together; 0 removes them.
+absl::Status RecordWriter::WriteProbes(size_t bytes) {
+  std::map<std::string, int64_t> stored;
+  RETURN_IF_ERROR(store_.List(kProbePrefix, [&](std::string_view key, const StoredRecord& record) {
+    stored.emplace(key, record.revision);
+  }));
+  std::vector<CompareAndPut> puts;
+  for (size_t i = 0; i * kBytesPerProbe < bytes; ++i) {
+    std::string key = fmt::format("{}{}", kProbePrefix, i);
+    const auto before = stored.extract(key);
+    puts.push_back({.key = std::move(key),
+                    .value = std::string(std::min(bytes - i * kBytesPerProbe, kBytesPerProbe), '.'),
+                    .expected = before.empty() ? 0 : before.mapped()});
+  }
+  for (const auto& [key, revision] : stored) puts.push_back({.key = key, .expected = revision});
+  return store_.Commit(puts).status();
 }
 
 }  // namespace spoke::ipam

@@ -24,19 +24,27 @@ class RecordWriter {
   // At start, and whenever the state was read anew.
   void Reset(Revisions revisions, const HistoryKeyParts& newest_chunk);
 
-  // Stores, in one commit, all that `effects` names as it now stands in `fleet`, `raw` as it is,
-  // and the history of `effects` in chunks of its own. Returns how many records that were.
-  // Errors: as Store::Commit(); what was known of revisions is then no longer to be trusted.
-  absl::StatusOr<size_t> Commit(const Effects& effects, const RawRecords& raw, const Fleet& fleet,
-                                absl::Time now);
+  struct Decided {
+    const Effects& effects;
+    const RawRecords& raw;
+    const Fleet& fleet;
+    const RecoveryState& next;  // What is stored of the store itself, if anything is stored.
+  };
+  // Stores, in one commit, all that the effects name as it now stands in the fleet, `raw` as it is,
+  // the history of the effects in chunks of its own, and `next`. Returns how many records that
+  // were. Errors: as Store::Commit(); what was known of revisions is then no longer to be trusted.
+  absl::StatusOr<size_t> Commit(const Decided& decided, absl::Time now);
 
-  // Whether a commit gets through, when the last one did not. Errors: as Store::Commit().
+  // Whether a commit as large as the last one that failed gets through. Errors: as Store::Commit().
   absl::Status Probe();
 
  private:
   void Put(std::string key, std::optional<std::string> value, std::vector<CompareAndPut>& puts);
 
+  absl::Status WriteProbes(size_t bytes);
+
   Store& store_;
+  size_t failed_bytes_ = 0;  // Of the last commit that failed.
   Revisions revisions_;
   HistoryBuffer history_;
 };

@@ -42,21 +42,51 @@ absl::StatusOr<ObjectSet> LoadObjects(Store& store, Revisions& revisions) {
   return ObjectSet::Restore(std::move(objects), version);
 }
 
-absl::Status LoadFleet(Store& store, Revisions& revisions, Fleet& fleet) {
+// What is stored may lie ahead of the clock, which was set back since, or is another machine's.
+// Times that began in the future began now; what ends, ends no later than its whole length from
+// now.
+void Clamp(NodeRecord& record, absl::Time now, const FleetPolicy& policy) {
+  for (auto& [base, configuration] : record.configurations) {
+    configuration.since = std::min(configuration.since, now);
+    configuration.denied_until =
+        std::min(configuration.denied_until, now + policy.release.denial_backoff);
+    for (Slot& slot : configuration.slots) slot.since = std::min(slot.since, now);
+  }
+  for (auto& [name, wanted] : record.wanted) wanted.since = std::min(wanted.since, now);
+  for (auto& [range, at] : record.released) at = std::min(at, now);
+}
+
+void Clamp(Reservation& reservation, absl::Time now) {
+  reservation.expires =
+      std::min(reservation.expires, now + (reservation.expires - reservation.created));
+  reservation.created = std::min(reservation.created, now);
+}
+
+void Clamp(Quarantine& quarantine, absl::Time now, const FleetPolicy& policy) {
+  quarantine.since = std::min(quarantine.since, now);
+  if (quarantine.until) {
+    quarantine.until = std::min(*quarantine.until, now + policy.conflict.quarantine);
+  }
+}
+
+absl::Status LoadFleet(Store& store, Revisions& revisions, absl::Time now, Fleet& fleet) {
   RETURN_IF_ERROR(
       ForEach(store, kNodeKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
         ASSIGN_OR_RETURN(NodeRecord record, DecodeNode(value));
+        Clamp(record, now, fleet.policy());
         return fleet.Load(std::move(record));
       }));
   RETURN_IF_ERROR(
       ForEach(store, kQuarantineKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
         ASSIGN_OR_RETURN(auto entry, DecodeQuarantine(value));
+        Clamp(entry.second, now, fleet.policy());
         fleet.LoadQuarantine(entry.first, std::move(entry.second));
         return absl::OkStatus();
       }));
   RETURN_IF_ERROR(
       ForEach(store, kReservationKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
         ASSIGN_OR_RETURN(Reservation reservation, DecodeReservation(value));
+        Clamp(reservation, now);
         fleet.LoadReservation(std::move(reservation));
         return absl::OkStatus();
       }));
@@ -87,16 +117,62 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
   for (const PoolSpec& pool : settings.pools) world.configured.push_back(ConfiguredPool(pool));
   RETURN_IF_ERROR(CheckAgainst(objects, world));
   Fleet fleet(PoolsOf(settings, objects), settings.fleet);
-  RETURN_IF_ERROR(LoadFleet(store, revisions, fleet));
+  RETURN_IF_ERROR(LoadFleet(store, revisions, now, fleet));
   fleet.FinishLoading(now);
+  RecoveryState recovery{.store_id = settings.new_store_id};
+  RETURN_IF_ERROR(ForEach(store, kStoreKey, revisions, [&](std::string_view value) -> absl::Status {
+    ASSIGN_OR_RETURN(recovery, DecodeStore(value));
+    return absl::OkStatus();
+  }));
   BundleHistory bundles(objects);
   ASSIGN_OR_RETURN(const HistoryKeyParts newest_chunk, NewestChunk(store));
   return LoadedState{.state = {.fleet = std::move(fleet),
                                .objects = std::move(objects),
                                .bundles = std::move(bundles),
-                               .configured = std::move(world.configured)},
+                               .configured = std::move(world.configured),
+                               .recovery = Recovery(std::move(recovery))},
                      .revisions = std::move(revisions),
                      .newest_chunk = newest_chunk};
+}
+
+std::set<NodeKey> NodesToAsk(const Fleet& fleet) {
+  std::set<NodeKey> nodes;
+  for (const auto& [key, record] : fleet.nodes()) {
+    const AddressCounts counts = CountAddresses(record);
+    const bool unseen = fleet.policy().cloud_chooses && !record.nic_read;
+    if (unseen || counts.attaching + counts.detaching > 0) nodes.insert(key);
+  }
+  return nodes;
+}
+
+Effects EndRecovery(ServerState& state, absl::Time now) {
+  const bool recovered = state.recovery.phase() == Recovery::Phase::kRecovering;
+  Effects effects = state.fleet.EndRecovery(state.recovery.spoken(), now);
+  // What is on NICs was not in doubt, and each look is a call.
+  if (!recovered) effects.attach = NodesToAsk(state.fleet);
+  state.recovery.Open();
+  effects.recovery = true;
+  return effects;
+}
+
+absl::StatusOr<Effects> ConfirmRecovery(ServerState& state, uint64_t silent, absl::Time now) {
+  Recovery& recovery = state.recovery;
+  Effects effects;
+  if (recovery.open() && recovery.refused().empty()) {
+    return absl::FailedPreconditionError("there is nothing to confirm: no recovery is under way");
+  }
+  const uint64_t are_silent =
+      recovery.open() ? 0 : recovery.Silent(state.fleet.NodesWithAddresses());
+  if (are_silent != silent) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} nodes have not spoken, not {}: look again with `spokectl recovery show`, "
+                    "and confirm that number",
+                    are_silent, silent));
+  }
+  if (!recovery.refused().empty()) recovery.AcceptUnverified(now);
+  effects.recovery = true;
+  if (!recovery.open()) effects.Merge(EndRecovery(state, now));
+  return effects;
 }
 
 NicRequest NicOf(const NodeRecord& record, bool pods_wait) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "ipam-server/core/history.h"
 #include "ipam-server/core/policy/bundle.h"
 #include "ipam-server/core/policy/object_set.h"
+#include "ipam-server/core/recovery.h"
 #include "ipam-server/store/store.h"
 
 namespace spoke::ipam {
@@ -25,12 +27,14 @@ struct ServerState {
   BundleHistory bundles;
   // The pools of the configuration file, as objects that cannot be replaced.
   std::vector<PolicyObject> configured;
+  Recovery recovery;
 };
 
 struct ServerSettings {
   std::vector<PoolSpec> pools;  // Of the configuration file.
   FleetPolicy fleet;
   std::vector<LifelineAddress> lifelines = {};  // At which agents reach this server.
+  std::string new_store_id = "new";             // For a store that has none yet; random.
 };
 
 // Revision of each record, by store key.
@@ -53,6 +57,15 @@ std::vector<NicAddresses> AllNics(const Fleet& fleet);
 
 // The pools in force: those of the file, then those that were applied, by name.
 std::vector<PoolSpec> PoolsOf(const ServerSettings& settings, const ObjectSet& objects);
+
+// The store is taken for the newest there is: what was held up goes on. Call when !recovery.open().
+Effects EndRecovery(ServerState& state, absl::Time now);
+// An operator decides so, though `silent` nodes have not spoken; nodes whose marks cannot be
+// verified are taken in for a while. Errors: kFailedPrecondition (another number is silent: the
+// message says which; or there is nothing to confirm).
+absl::StatusOr<Effects> ConfirmRecovery(ServerState& state, uint64_t silent, absl::Time now);
+// Whose NIC has not been seen, or was being changed.
+std::set<NodeKey> NodesToAsk(const Fleet& fleet);
 
 // How the pools are used, as PlanApply() has to know.
 std::map<ObjectKey, ObjectUse> PoolUses(const Fleet& fleet);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "lib/base/cut_text.h"
+
 namespace spoke::ipam {
 namespace {
 
@@ -97,7 +99,7 @@ std::optional<int> IntMember(const json& object, std::string_view name) {
 
 std::string Excerpt(std::string_view text) {
   constexpr size_t kMaxLength = 200;
-  std::string excerpt(text.substr(0, kMaxLength));
+  std::string excerpt = base::CutText(text, kMaxLength);
   std::replace_if(
       excerpt.begin(), excerpt.end(),
       [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7F; }, ' ');

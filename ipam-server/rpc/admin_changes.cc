@@ -53,6 +53,24 @@ absl::Status CheckName(std::string_view what, const std::string& name) {
 
 }  // namespace
 
+grpc::Status AdminService::GetRecovery(Context* context, const v1::GetRecoveryRequest*,
+                                       v1::RecoveryInfo* response) {
+  return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
+    *response = DescribeRecovery(view.fleet, view.state.recovery);
+  }));
+}
+
+grpc::Status AdminService::ConfirmRecovery(Context* context,
+                                           const v1::ConfirmRecoveryRequest* request,
+                                           v1::RecoveryInfo* response) {
+  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+    auto effects = ipam::ConfirmRecovery(state, request->nodes_silent(), clock_.Now());
+    *response = DescribeRecovery(state.fleet, state.recovery);
+    return effects;
+  });
+  return rpc::ToGrpc(status);
+}
+
 grpc::Status AdminService::Unfreeze(Context* context, const v1::UnfreezeRequest*,
                                     v1::UnfreezeResponse* response) {
   std::string reason;

@@ -93,6 +93,10 @@ class AdminService final : public v1::AdminService::Service {
   grpc::Status GetBudgets(Context* context, const v1::GetBudgetsRequest* request,
                           v1::GetBudgetsResponse* response) override;
 
+  grpc::Status GetRecovery(Context* context, const v1::GetRecoveryRequest* request,
+                           v1::RecoveryInfo* response) override;
+  grpc::Status ConfirmRecovery(Context* context, const v1::ConfirmRecoveryRequest* request,
+                               v1::RecoveryInfo* response) override;
   grpc::Status Unfreeze(Context* context, const v1::UnfreezeRequest* request,
                         v1::UnfreezeResponse* response) override;
   grpc::Status SetNodeMode(Context* context, const v1::SetNodeModeRequest* request,

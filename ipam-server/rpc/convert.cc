@@ -7,10 +7,13 @@
 #include "absl/strings/ascii.h"
 #include "fmt/core.h"
 #include "lib/base/check.h"
+#include "lib/base/cut_text.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
 namespace {
+
+using base::CutText;
 
 constexpr size_t kMaxNameLength = 253;  // RFC 1123 host names, and plenty for the rest.
 constexpr size_t kMaxIdLength = 512;    // A cloud's VM id is a path.
@@ -43,9 +46,9 @@ absl::StatusOr<Lending> FromWire(const v1::Lending& in) {
   lending.since = absl::FromUnixMillis(in.since_unix_ms());
   lending.lessee = {.container_id = in.container_id(),
                     .ifname = in.ifname(),
-                    .pod_namespace = in.pod_namespace().substr(0, kMaxNameLength),
-                    .pod_name = in.pod_name().substr(0, kMaxNameLength),
-                    .pod_uid = in.pod_uid().substr(0, kMaxNameLength)};
+                    .pod_namespace = CutText(in.pod_namespace(), kMaxNameLength),
+                    .pod_name = CutText(in.pod_name(), kMaxNameLength),
+                    .pod_uid = CutText(in.pod_uid(), kMaxNameLength)};
   return lending;
 }
 
@@ -102,6 +105,7 @@ void ToWire(const DesiredState& in, v1::DesiredState& out) {
     configuration.set_cooling_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(desired.cooling)));
   }
   for (const ip::Prefix& range : in.removed) ToWire(range, *out.add_removed());
+  out.set_store_token(in.store_token);
   for (const PoolState& pool : in.pools) {
     v1::PoolState& state = *out.add_pools();
     state.set_name(pool.name);
@@ -167,18 +171,11 @@ absl::Duration StepTime(uint64_t us) {
   return absl::Microseconds(static_cast<int64_t>(std::min(us, kMaxStepUs)));
 }
 
-// The beginning of `text`, without a character that is cut in two: those are not sent on.
-std::string Cut(std::string_view text, size_t most) {
-  if (text.size() <= most) return std::string(text);
-  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
-  return std::string(text.substr(0, most));
-}
-
 TrafficByClass VolumesFromWire(
     const google::protobuf::RepeatedPtrField<v1::TrafficReport::Volume>& in) {
   TrafficByClass volumes;
   for (int i = 0; i < std::min(in.size(), kMaxReportClasses); ++i) {
-    volumes.emplace(Cut(in[i].traffic_class(), kMaxNameLength),
+    volumes.emplace(CutText(in[i].traffic_class(), kMaxNameLength),
                     TrafficVolume{.sent = in[i].sent(), .received = in[i].received()});
   }
   return volumes;
@@ -200,16 +197,16 @@ ProbeOutcome OutcomeFromWire(v1::ProbeResults::Result::Outcome in) {
 }
 
 absl::StatusOr<AttachTrace> FromWire(const v1::AttachTrace& in) {
-  AttachTrace trace{.container_id = Cut(in.container_id(), kMaxIdLength),
-                    .ifname = Cut(in.ifname(), kMaxNameLength),
-                    .pod_namespace = Cut(in.pod_namespace(), kMaxNameLength),
-                    .pod_name = Cut(in.pod_name(), kMaxNameLength),
-                    .trace_id = Cut(in.trace_id(), kMaxNameLength),
+  AttachTrace trace{.container_id = CutText(in.container_id(), kMaxIdLength),
+                    .ifname = CutText(in.ifname(), kMaxNameLength),
+                    .pod_namespace = CutText(in.pod_namespace(), kMaxNameLength),
+                    .pod_name = CutText(in.pod_name(), kMaxNameLength),
+                    .trace_id = CutText(in.trace_id(), kMaxNameLength),
                     .since = absl::FromUnixMillis(in.since_unix_ms()),
-                    .error = Cut(in.error(), kMaxErrorLength)};
+                    .error = CutText(in.error(), kMaxErrorLength)};
   for (int i = 0; i < std::min(in.steps_size(), kMaxSteps); ++i) {
     const v1::AttachTrace::Step& step = in.steps(i);
-    trace.steps.push_back({.name = Cut(step.name(), kMaxNameLength),
+    trace.steps.push_back({.name = CutText(step.name(), kMaxNameLength),
                            .begin = StepTime(step.begin_us()),
                            .took = StepTime(step.took_us())});
   }
@@ -234,7 +231,7 @@ absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
   Hello hello;
   hello.key = {.name = in.node_name(), .vm_id = in.vm_id()};
   hello.boot_id = in.boot_id();
-  hello.agent_version = in.agent_version().substr(0, kMaxNameLength);
+  hello.agent_version = CutText(in.agent_version(), kMaxNameLength);
   ASSIGN_OR_RETURN(hello.nic_mac, ip::MacAddress::Parse(in.nics(0).mac()));
   ASSIGN_OR_RETURN(hello.lent, FromWire(in.lent()));
   ASSIGN_OR_RETURN(hello.cooling, AddressesFromWire(in.cooling()));
@@ -245,6 +242,7 @@ absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
   hello.policy_version = in.policy_version();
   ASSIGN_OR_RETURN(hello.instance, InstanceFromWire(in.instance()));
   ASSIGN_OR_RETURN(hello.subnets, SubnetsFromWire(in.subnets()));
+  hello.store_token = CutText(in.store_token(), kMaxIdLength);
   return hello;
 }
 
@@ -278,7 +276,7 @@ Demand FromWire(const v1::Demand& in) {
   for (const v1::Demand::Waiting& waiting : in.waiting()) {
     const uint32_t pods = std::min(waiting.pods(), left);
     if (pods == 0) continue;
-    const std::string pod_namespace = Cut(waiting.pod_namespace(), kMaxNameLength);
+    const std::string pod_namespace = CutText(waiting.pod_namespace(), kMaxNameLength);
     if (demand.waiting.size() >= kMaxWaitingNamespaces && !demand.waiting.contains(pod_namespace)) {
       continue;
     }
@@ -300,12 +298,13 @@ TrafficReport FromWire(const v1::TrafficReport& in) {
   TrafficReport report{.epoch_unix_ms = in.epoch_unix_ms()};
   for (int i = 0; i < std::min(in.namespaces_size(), kMaxReportNamespaces); ++i) {
     const v1::TrafficReport::Namespace& entry = in.namespaces(i);
-    report.namespaces.emplace(Cut(entry.name(), kMaxNameLength), VolumesFromWire(entry.volumes()));
+    report.namespaces.emplace(CutText(entry.name(), kMaxNameLength),
+                              VolumesFromWire(entry.volumes()));
   }
   for (int i = 0; i < std::min(in.pods_size(), kMaxReportPods); ++i) {
     const v1::TrafficReport::Pod& pod = in.pods(i);
-    report.pods.push_back({.pod_namespace = Cut(pod.pod_namespace(), kMaxNameLength),
-                           .pod_name = Cut(pod.pod_name(), kMaxNameLength),
+    report.pods.push_back({.pod_namespace = CutText(pod.pod_namespace(), kMaxNameLength),
+                           .pod_name = CutText(pod.pod_name(), kMaxNameLength),
                            .volumes = VolumesFromWire(pod.volumes())});
   }
   return report;
@@ -336,7 +335,7 @@ BudgetReport FromWire(const v1::BudgetReport& in) {
 }
 
 absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in) {
-  ProbeAnswer answer{.id = in.id(), .error = Cut(in.error(), kMaxErrorLength)};
+  ProbeAnswer answer{.id = in.id(), .error = CutText(in.error(), kMaxErrorLength)};
   for (int i = 0; i < std::min(in.results_size(), static_cast<int>(kMaxProbeTargets)); ++i) {
     const v1::ProbeResults::Result& result = in.results(i);
     ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(result.address()));
@@ -347,7 +346,7 @@ absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in) {
         {.target = {.address = address, .port = static_cast<uint16_t>(result.port())},
          .outcome = OutcomeFromWire(result.outcome()),
          .took = absl::Microseconds(result.took_us()),
-         .detail = Cut(result.detail(), kMaxErrorLength)});
+         .detail = CutText(result.detail(), kMaxErrorLength)});
   }
   return answer;
 }
@@ -369,6 +368,7 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
   if (const auto* welcome = std::get_if<Welcome>(&message)) {
     out.mutable_welcome()->set_session_epoch(welcome->session_epoch);
     out.mutable_welcome()->set_server_version(std::string(server_version));
+    out.mutable_welcome()->set_warning(CutText(welcome->warning, kMaxReasonLength));
   } else if (const auto* desired = std::get_if<DesiredState>(&message)) {
     ToWire(*desired, *out.mutable_desired());
   } else if (const auto* ack = std::get_if<ReportAck>(&message)) {
@@ -381,7 +381,7 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
   } else if (const auto* inventory = std::get_if<InventoryRequest>(&message)) {
     out.mutable_inventory_request()->set_id(inventory->id);
   } else if (const auto* outlook = std::get_if<Outlook>(&message)) {
-    out.mutable_outlook()->set_reason(Cut(outlook->reason, kMaxReasonLength));
+    out.mutable_outlook()->set_reason(CutText(outlook->reason, kMaxReasonLength));
     out.mutable_outlook()->set_eta_ms(
         absl::ToInt64Milliseconds(absl::Ceil(outlook->eta, absl::Milliseconds(1))));
   } else if (const auto* traces = std::get_if<AttachTracesRequest>(&message)) {

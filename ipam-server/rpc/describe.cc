@@ -7,6 +7,9 @@
 namespace spoke::ipam {
 namespace {
 
+// Of the nodes that a recovery waits for, so many are named.
+constexpr int kMostSilent = 20;
+
 std::string_view NameOf(AddressPool::State state) {
   switch (state) {
     case AddressPool::State::kExcluded:
@@ -199,6 +202,32 @@ v1::ReservationInfo DescribeReservation(const Reservation& reservation) {
   info.set_created_unix_ms(absl::ToUnixMillis(reservation.created));
   info.set_expires_unix_ms(absl::ToUnixMillis(reservation.expires));
   info.set_nodes_ready(reservation.ReadyNodes());
+  return info;
+}
+
+v1::RecoveryInfo DescribeRecovery(const Fleet& fleet, const Recovery& recovery) {
+  v1::RecoveryInfo info;
+  info.set_phase(std::string(NameOf(recovery.phase())));
+  info.set_reason(recovery.Reason());
+  if (const auto& cause = recovery.state().cause; cause) {
+    info.set_since_unix_ms(absl::ToUnixMillis(cause->since));
+  }
+  if (!recovery.open()) {
+    const std::vector<NodeKey> known = fleet.NodesWithAddresses();
+    info.set_nodes_spoken(recovery.spoken().size());
+    info.set_nodes_silent(recovery.Silent(known));
+    for (const NodeKey& key : known) {
+      if (info.silent_size() == kMostSilent) break;
+      if (!recovery.spoken().contains(key)) info.add_silent(key.name);
+    }
+  }
+  for (const auto& [node, why] : recovery.refused()) {
+    if (info.unverified_size() == kMostSilent) break;
+    info.add_unverified(fmt::format("{}: {}", node, why));
+  }
+  info.set_claimed(fleet.UndecidedClaims());
+  info.set_store_id(recovery.state().store_id);
+  info.set_epoch(recovery.state().epoch);
   return info;
 }
 

@@ -6,6 +6,7 @@
 
 #include "ipam-server/cloud/cloud.h"
 #include "ipam-server/core/fleet.h"
+#include "ipam-server/core/recovery.h"
 #include "ipam-server/core/session.h"
 #include "proto/spoke/v1/admin.pb.h"
 
@@ -26,5 +27,8 @@ std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Add
 std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRecord& record);
 
 v1::ReservationInfo DescribeReservation(const Reservation& reservation);
+
+// How a recovery stands (core/recovery.h).
+v1::RecoveryInfo DescribeRecovery(const Fleet& fleet, const Recovery& recovery);
 
 }  // namespace spoke::ipam

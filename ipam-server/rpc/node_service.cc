@@ -8,6 +8,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/rpc/convert.h"
+#include "lib/base/cut_text.h"
 #include "lib/base/status.h"
 #include "lib/base/version_skew.h"
 #include "lib/rpc/credentials.h"
@@ -142,7 +143,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       case v1::AgentMessage::kPolicyAck:
         loop.PostFromAgent(
             PolicyAckEvent{id_, incoming_.policy_ack().version(),
-                           incoming_.policy_ack().error().substr(0, kMaxErrorLength)});
+                           base::CutText(incoming_.policy_ack().error(), kMaxErrorLength)});
         return absl::OkStatus();
       case v1::AgentMessage::kInventory: {
         ASSIGN_OR_RETURN(Inventory inventory, FromWire(incoming_.inventory()));

@@ -22,6 +22,15 @@ class VersionGate final : public v1::AdminService::Service {
                          v1::GetStatusResponse* answer) override {
     return behind_.GetStatus(context, request, answer);
   }
+  grpc::Status GetRecovery(grpc::ServerContext* context, const v1::GetRecoveryRequest* request,
+                           v1::RecoveryInfo* answer) override {
+    return Pass(&Behind::GetRecovery, context, request, answer);
+  }
+  grpc::Status ConfirmRecovery(grpc::ServerContext* context,
+                               const v1::ConfirmRecoveryRequest* request,
+                               v1::RecoveryInfo* answer) override {
+    return Pass(&Behind::ConfirmRecovery, context, request, answer);
+  }
   grpc::Status Unfreeze(grpc::ServerContext* context, const v1::UnfreezeRequest* request,
                         v1::UnfreezeResponse* answer) override {
     return Pass(&Behind::Unfreeze, context, request, answer);

@@ -87,6 +87,12 @@ absl::StatusOr<std::vector<int64_t>> MemoryStore::Commit(std::span<const Compare
     ++stats_.failed_commits;
     return commit_fault_;
   }
+  size_t bytes = 0;
+  for (const CompareAndPut& put : batch) bytes += put.value ? put.value->size() : 0;
+  if (most_bytes_ > 0 && bytes > most_bytes_) {
+    ++stats_.failed_commits;
+    return absl::ResourceExhaustedError("the disk is full");
+  }
   ASSIGN_OR_RETURN(std::vector<int64_t> revisions, Apply(batch));
   if (lost_answers_ > 0) {
     --lost_answers_;
@@ -178,6 +184,11 @@ void MemoryStore::FailNextCommits(int count, absl::Status status) {
   absl::MutexLock lock(&mutex_);
   failing_commits_ = status.ok() ? 0 : count;
   commit_fault_ = std::move(status);
+}
+
+void MemoryStore::LimitCommits(size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  most_bytes_ = bytes;
 }
 
 void MemoryStore::LoseNextAnswers(int count) {

@@ -1,6 +1,7 @@
 // A store that forgets with its process: for tests. Fails when told to.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,6 +33,8 @@ class MemoryStore final : public Store {
   void FailCommits(absl::Status status) { FailNextCommits(-1, std::move(status)); }
   // The next `count` of them do.
   void FailNextCommits(int count, absl::Status status);
+  // Later commits that write more than this fail, as on a disk that is nearly full; 0: none does.
+  void LimitCommits(size_t bytes);
   // The next `count` commits happen, but answer kUnavailable, as after a lost connection.
   void LoseNextAnswers(int count);
   // Every later Get() and List() returns `status`, until an OK status is set.
@@ -52,6 +55,7 @@ class MemoryStore final : public Store {
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);
   int failing_commits_ ABSL_GUARDED_BY(mutex_) = 0;  // Below 0: all.
   absl::Status commit_fault_ ABSL_GUARDED_BY(mutex_);
+  size_t most_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int lost_answers_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status read_fault_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> before_commit_ ABSL_GUARDED_BY(mutex_);

@@ -342,6 +342,7 @@ std::string EncodeQuarantine(const ip::Address& address, const Quarantine& quara
   out.set_address(address.ToBytes());
   out.set_reason(quarantine.reason);
   out.set_since_unix_ms(absl::ToUnixMillis(quarantine.since));
+  if (quarantine.until) out.set_until_unix_ms(absl::ToUnixMillis(*quarantine.until));
   return out.SerializeAsString();
 }
 
@@ -350,8 +351,42 @@ absl::StatusOr<std::pair<ip::Address, Quarantine>> DecodeQuarantine(std::string_
                    Parse<v1::QuarantineRecord>(bytes, "quarantine record"));
   const auto address = ip::Address::FromBytes(in.address());
   if (!address.ok()) return absl::DataLossError("a quarantine record without an address");
-  return std::pair{*address, Quarantine{.reason = in.reason(),
-                                        .since = absl::FromUnixMillis(in.since_unix_ms())}};
+  Quarantine quarantine{.reason = in.reason(), .since = absl::FromUnixMillis(in.since_unix_ms())};
+  if (in.until_unix_ms() != 0) quarantine.until = absl::FromUnixMillis(in.until_unix_ms());
+  return std::pair{*address, std::move(quarantine)};
+}
+
+std::string EncodeStore(const RecoveryState& state) {
+  v1::StoreRecord out;
+  out.set_store_id(state.store_id);
+  out.set_epoch(state.epoch);
+  for (const std::string& former : state.former) out.add_former(former);
+  if (state.cause) {
+    out.mutable_cause()->set_reason(state.cause->reason);
+    out.mutable_cause()->set_since_unix_ms(absl::ToUnixMillis(state.cause->since));
+    out.mutable_cause()->set_nodes(state.cause->nodes);
+  }
+  if (state.unverified_until != absl::InfinitePast()) {
+    out.set_unverified_until_unix_ms(absl::ToUnixMillis(state.unverified_until));
+  }
+  return out.SerializeAsString();
+}
+
+absl::StatusOr<RecoveryState> DecodeStore(std::string_view bytes) {
+  ASSIGN_OR_RETURN(const v1::StoreRecord in, Parse<v1::StoreRecord>(bytes, "store record"));
+  if (in.store_id().empty()) return absl::DataLossError("a store record without an id");
+  RecoveryState state{.store_id = in.store_id(),
+                      .epoch = in.epoch(),
+                      .former = {in.former().begin(), in.former().end()}};
+  if (in.has_cause()) {
+    state.cause = {.reason = in.cause().reason(),
+                   .since = absl::FromUnixMillis(in.cause().since_unix_ms()),
+                   .nodes = in.cause().nodes()};
+  }
+  if (in.unverified_until_unix_ms() != 0) {
+    state.unverified_until = absl::FromUnixMillis(in.unverified_until_unix_ms());
+  }
+  return state;
 }
 
 std::string EncodeReservation(const Reservation& reservation) {

@@ -9,6 +9,7 @@
 #include "ipam-server/core/breaker.h"
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/core/node_record.h"
+#include "ipam-server/core/recovery.h"
 #include "ipam-server/core/reservation.h"
 
 namespace spoke::ipam {
@@ -17,6 +18,7 @@ inline constexpr std::string_view kNodeKeyPrefix = "node/";
 inline constexpr std::string_view kQuarantineKeyPrefix = "quarantine/";
 inline constexpr std::string_view kReservationKeyPrefix = "reservation/";
 inline constexpr std::string_view kBreakerKey = "breaker";
+inline constexpr std::string_view kStoreKey = "store";
 
 // "node/<name>/<vm id>", and so on.
 std::string StoreKeyOf(const NodeKey& key);
@@ -27,6 +29,7 @@ std::string EncodeNode(const NodeRecord& record);
 std::string EncodeQuarantine(const ip::Address& address, const Quarantine& quarantine);
 std::string EncodeReservation(const Reservation& reservation);
 std::string EncodeBreaker(const BreakerState& state);
+std::string EncodeStore(const RecoveryState& state);
 
 // Errors, for all: kDataLoss (not a record of ours, or one that breaks an invariant; the message
 // says which).
@@ -34,5 +37,6 @@ absl::StatusOr<NodeRecord> DecodeNode(std::string_view bytes);
 absl::StatusOr<std::pair<ip::Address, Quarantine>> DecodeQuarantine(std::string_view bytes);
 absl::StatusOr<Reservation> DecodeReservation(std::string_view bytes);
 absl::StatusOr<BreakerState> DecodeBreaker(std::string_view bytes);
+absl::StatusOr<RecoveryState> DecodeStore(std::string_view bytes);
 
 }  // namespace spoke::ipam

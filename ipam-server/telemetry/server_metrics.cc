@@ -183,6 +183,14 @@ void ServerMetrics::CountHello(HelloOutcome outcome) {
   metrics_.GetCounter("spoke_ipam_hellos_total", {OutcomeOf(outcome)}).Add();
 }
 
+void ServerMetrics::SetRecovery(bool under_way) {
+  metrics_.GetGauge("spoke_ipam_recovery").Set(under_way ? 1 : 0);
+}
+
+void ServerMetrics::CountSessionReplaced() {
+  metrics_.GetCounter("spoke_ipam_sessions_replaced_total").Add();
+}
+
 void ServerMetrics::CountReport(uint64_t lent, uint64_t released) {
   reports_.Add();
   lends_.Add(Number(lent));

@@ -84,6 +84,8 @@ class ServerMetrics {
   void SetStore(uint64_t bytes, bool writable);
 
   void CountHello(HelloOutcome outcome);
+  void CountSessionReplaced();
+  void SetRecovery(bool under_way);
   void CountReport(uint64_t lent, uint64_t released);
   // Messages that changed nothing: out of date, repeated, or of a session that was replaced.
   void CountStale();

@@ -32,6 +32,7 @@ NodeCleaner::Settings SettingsOf(const AgentConfig& config) {
   NodeCleaner::Settings settings;
   CleanupPaths& paths = settings.paths;
   paths.state_dir = config.state_dir;
+  paths.lasting_dir = config.lasting_dir;
   paths.cni_socket = config.cni_socket;
   // What an operator has put there, not what the server has signed.
   if (!config.enroll) paths.keep = {config.tls.ca, config.tls.certificate, config.tls.key};

@@ -17,9 +17,10 @@ namespace {
 
 constexpr size_t kMaxConflistBytes = 1 << 20;
 constexpr size_t kMaxPluginBytes = 64 << 20;
-constexpr const char* kStateFiles[] = {"journal", "policy", "series", "azure-instance.json"};
+constexpr const char* kStateFiles[] = {"journal", "policy", "series", "store-token",
+                                       "azure-instance.json"};
 constexpr const char* kBeingWritten = ".tmp";  // os::WriteFileAtomic().
-// The directory below /run that is nobody's but ours.
+// The directory below /run and /var/lib that is nobody's but ours.
 constexpr const char* kRunDirectory = "spoke";
 
 bool IsThere(const std::string& path) {
@@ -72,11 +73,16 @@ class Finder {
     for (const std::string& name : FilesIn(tombstones)) {
       if (IsTombstone(name)) Take(tombstones + "/" + name);
     }
+    if (!paths_.lasting_dir.empty()) {
+      FindWritten(paths_.lasting_dir + "/store-token");
+      TakeEmpty(paths_.lasting_dir);
+    }
     for (const char* ending : {"", ".new"}) Take(paths_.cni_socket + ending);
     if (!paths_.health_socket.empty()) Take(paths_.health_socket);
     Take(paths_.state_dir + "/journal.lock", FileRole::kLock);
     for (const std::string& directory : {tombstones, tls, paths_.state_dir}) TakeEmpty(directory);
     std::set<std::string> parents = {run, os::DirectoryOf(paths_.state_dir)};
+    if (!paths_.lasting_dir.empty()) parents.insert(os::DirectoryOf(paths_.lasting_dir));
     for (const std::string& parent : parents) {
       if (std::filesystem::path(parent).filename() == kRunDirectory) TakeEmpty(parent);
     }

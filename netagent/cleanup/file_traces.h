@@ -18,6 +18,7 @@ struct CleanupPaths {
   std::string plugin;
   std::string plugin_source;
   std::string state_dir;
+  std::string lasting_dir;  // Empty: nothing outlives a reboot.
   std::string cni_socket;
   std::string health_socket;  // Empty: health is served elsewhere, or nowhere.
   // Somebody else's, wherever they are: such as the certificate that the configuration names.

@@ -19,8 +19,8 @@ constexpr const char* kConflist =
 class FileTracesTest : public testing::Test {
  protected:
   FileTracesTest() {
-    for (const char* directory :
-         {"net.d", "bin", "share", "run/spoke/netagent/tls", "run/spoke/tombstones"}) {
+    for (const char* directory : {"net.d", "bin", "share", "run/spoke/netagent/tls",
+                                  "run/spoke/tombstones", "lib/spoke/netagent"}) {
       std::filesystem::create_directories(dir_.File(directory));
     }
     Write("share/conflist", kConflist);
@@ -46,6 +46,7 @@ class FileTracesTest : public testing::Test {
                          .plugin = dir_.File("bin/spoke"),
                          .plugin_source = dir_.File("share/spoke"),
                          .state_dir = dir_.File("run/spoke/netagent"),
+                         .lasting_dir = dir_.File("lib/spoke/netagent"),
                          .cni_socket = dir_.File("run/spoke/cni.sock"),
                          .health_socket = dir_.File("run/spoke/health.sock"),
                          .keep = {dir_.File("run/spoke/netagent/tls/operators.pem")}};
@@ -55,7 +56,8 @@ TEST_F(FileTracesTest, WhatTheAgentMakesIsFoundAndNothingElse) {
   for (const char* name :
        {"net.d/05-spoke.conflist", "net.d/10-other.conflist", "bin/bridge",
         "run/spoke/netagent/journal", "run/spoke/netagent/journal.lock",
-        "run/spoke/netagent/policy.tmp", "run/spoke/netagent/notes",
+        "run/spoke/netagent/policy.tmp", "run/spoke/netagent/store-token",
+        "lib/spoke/netagent/store-token", "lib/spoke/netagent/other", "run/spoke/netagent/notes",
         "run/spoke/netagent/tls/node.pem", "run/spoke/netagent/tls/operators.pem",
         "run/spoke/tombstones/0123456789abcdef", "run/spoke/tombstones/.1.tmp",
         "run/spoke/tombstones/readme", "run/spoke/cni.sock", "run/spoke/health.sock",
@@ -64,13 +66,16 @@ TEST_F(FileTracesTest, WhatTheAgentMakesIsFoundAndNothingElse) {
   }
   Write("bin/spoke", "program");
   Write("bin/spoke.tmp", "prog");
-  EXPECT_THAT(Ours(), ElementsAre("net.d/05-spoke.conflist", "bin/spoke", "bin/spoke.tmp",
-                                  "run/spoke/netagent/journal", "run/spoke/netagent/policy.tmp",
-                                  "run/spoke/netagent/tls/node.pem", "run/spoke/tombstones/.1.tmp",
-                                  "run/spoke/tombstones/0123456789abcdef", "run/spoke/cni.sock",
-                                  "run/spoke/health.sock", "run/spoke/netagent/journal.lock",
-                                  "run/spoke/tombstones", "run/spoke/netagent/tls",
-                                  "run/spoke/netagent", "run/spoke"));
+  EXPECT_THAT(
+      Ours(),
+      ElementsAre("net.d/05-spoke.conflist", "bin/spoke", "bin/spoke.tmp",
+                  "run/spoke/netagent/journal", "run/spoke/netagent/policy.tmp",
+                  "run/spoke/netagent/store-token", "run/spoke/netagent/tls/node.pem",
+                  "run/spoke/tombstones/.1.tmp", "run/spoke/tombstones/0123456789abcdef",
+                  "lib/spoke/netagent/store-token", "lib/spoke/netagent", "run/spoke/cni.sock",
+                  "run/spoke/health.sock", "run/spoke/netagent/journal.lock",
+                  "run/spoke/tombstones", "run/spoke/netagent/tls", "run/spoke/netagent",
+                  "lib/spoke", "run/spoke"));
 }
 
 TEST_F(FileTracesTest, AnotherConfigurationOrPluginIsNotOurs) {
@@ -85,6 +90,7 @@ TEST_F(FileTracesTest, AnotherConfigurationOrPluginIsNotOurs) {
 TEST_F(FileTracesTest, WhatIsNotInstalledIsNotLookedAt) {
   Write("net.d/05-spoke.conflist", kConflist);
   Write("bin/spoke", "program");
+  paths_.lasting_dir.clear();
   paths_.conflist = "";
   paths_.plugin = "";
   EXPECT_THAT(Ours(), ElementsAre("run/spoke/tombstones", "run/spoke/netagent/tls",

@@ -60,6 +60,7 @@ struct DesiredState {
   std::vector<DesiredAddress> added;
   std::vector<ip::Address> removed;
   std::vector<PoolState> pools;
+  std::string store_token = {};  // To be kept for the next hello; empty: nothing to keep.
 
   bool operator==(const DesiredState&) const = default;
 };
@@ -130,6 +131,7 @@ struct Greeting {
   std::vector<ConflictNoted> conflicts;
   uint64_t policy_version = 0;  // 0: send all of it.
   Demand demand = {};
+  std::string store_token = {};  // The last that a server told; empty: none yet.
 
   bool operator==(const Greeting&) const = default;
 };

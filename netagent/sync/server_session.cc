@@ -224,6 +224,7 @@ void ServerSession::Welcomed(const v1::Welcome& welcome) {
   log_.Info("server_connected", {{"server", settings_.server},
                                  {"epoch", welcome.session_epoch()},
                                  {"version", welcome.server_version()}});
+  if (!welcome.warning().empty()) log_.Warn("server_warning", {{"warning", welcome.warning()}});
   if (callbacks_.on_outcome) callbacks_.on_outcome(absl::OkStatus());
 }
 

@@ -257,13 +257,14 @@ v1::Hello HelloToWire(const NodeIdentity& identity, const Greeting& greeting, co
   for (const auto& [key, value] : identity.labels) (*hello.mutable_labels())[key] = value;
   hello.set_vnet(identity.vnet);
   hello.set_policy_version(greeting.policy_version);
+  hello.set_store_token(greeting.store_token);
   hello.set_instance(identity.instance);
   for (const ip::Prefix& subnet : identity.subnets) hello.add_subnets(subnet.ToString());
   return hello;
 }
 
 absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in) {
-  DesiredState desired{.version = in.version(), .full = in.full()};
+  DesiredState desired{.version = in.version(), .full = in.full(), .store_token = in.store_token()};
   uint64_t total = 0;
   const auto expand = [&](const v1::IpConfiguration& configuration,
                           const auto& take) -> absl::Status {

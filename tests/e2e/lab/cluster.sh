@@ -20,6 +20,7 @@ LAB_CLOUD=static  # Or azure: see lab_use_azure.
 LAB_POOL='{name: default, cidr: 10.20.64.0/24}'
 LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
 LAB_COOLDOWN=2s
+LAB_STORE=/var/lib/spoke/ipam.db  # On the server's machine.
 LAB_AGENT_EXTRA=     # More lines of the agent's configuration.
 LAB_MACHINES=("$LAB_CONTROL" "${LAB_NODES[@]}")
 LAB_AGENT_IDENTITY=  # Lines of the agent's configuration; empty: a VM id made from the node's name.
@@ -117,7 +118,7 @@ lab_server_start() {
   lab_node_write "$LAB_CONTROL" /etc/spoke/ipam-server.yaml <<CONFIG || return 1
 listen: {agents: "${LAB_ADDRESSES[$LAB_CONTROL]}:$LAB_SERVER_PORT", admin: "unix:$LAB_ADMIN_SOCKET"}
 tls: {ca: /etc/spoke/tls/ca.crt, certificate: /etc/spoke/tls/server.crt, key: /etc/spoke/tls/server.key}
-store: {sqlite: /var/lib/spoke/ipam.db}
+store: {sqlite: $LAB_STORE}
 $(_lab_cloud_config)
 pools:
   - $LAB_POOL

@@ -1,5 +1,8 @@
 #include "ipam-server/core/recovery.h"
 
+#include <string>
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

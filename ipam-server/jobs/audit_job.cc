@@ -331,10 +331,14 @@ absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference, const S
                      repaired = effects.has_value();
                      return repaired ? *std::move(effects) : Effects();
                    }));
-  log_.Info(repaired ? "audit_repaired" : "audit_repair_skipped",
-            {{"kind", NameOf(difference.kind)},
-             {"node", difference.node.name},
-             {"repair", NameOf(difference.repair)}});
+  const std::initializer_list<telemetry::Field> fields = {{"kind", NameOf(difference.kind)},
+                                                          {"node", difference.node.name},
+                                                          {"repair", NameOf(difference.repair)}};
+  if (repaired) {
+    log_.Info("audit_repaired", fields);
+  } else {
+    log_.Info("audit_repair_skipped", fields);
+  }
   return repaired;
 }
 

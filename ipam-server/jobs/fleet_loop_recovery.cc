@@ -77,9 +77,11 @@ void FleetLoop::TellRecovery() {
   const bool under_way = problems_by_topic_.contains("recovery");
   if (under_way == recovery.open()) {
     if (metrics_ != nullptr) metrics_->SetRecovery(!recovery.open());
-    log_.Write(recovery.open() ? telemetry::Level::kInfo : telemetry::Level::kError,
-               recovery.open() ? "recovery_over" : "recovery_began",
-               {{"reason", recovery.Reason()}, {"nodes", recovery.spoken().size()}});
+    if (recovery.open()) {
+      log_.Info("recovery_over", {{"nodes", recovery.spoken().size()}});
+    } else {
+      log_.Error("recovery_began", {{"reason", recovery.Reason()}});
+    }
   }
   SetProblem("recovery",
              recovery.open()

@@ -104,7 +104,7 @@ std::vector<MetricSpec> NodeMetricSpecs() {
        .help = "1 while nothing is decided since nodes were told more than the store knows"},
       {.name = "spoke_ipam_sessions_replaced_total",
        .type = MetricType::kCounter,
-       .help = "Sessions that another one of the same node has ended"},
+       .help = "Sessions that a newer one of the same node has ended"},
       {.name = "spoke_ipam_waiting_hellos",
        .type = MetricType::kGauge,
        .help = "Agents that wait to be admitted"},

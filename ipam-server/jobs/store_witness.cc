@@ -1,5 +1,7 @@
 #include "ipam-server/jobs/store_witness.h"
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,7 +16,7 @@
 namespace spoke::ipam {
 namespace {
 
-constexpr size_t kKeyBytes = 32;
+constexpr size_t kKeyBytes = std::tuple_size_v<StoreKey>;
 constexpr size_t kMaxFileBytes = 1024;
 constexpr size_t kMaxTokenBytes = 256;
 constexpr std::string_view kVersion = "1";
@@ -44,22 +46,29 @@ absl::StatusOr<std::optional<std::string>> ReadIfThere(const std::string& path) 
   return *std::move(text);
 }
 
-absl::StatusOr<std::string> ReadOrMakeKey(const std::string& path, bool* made) {
+struct Key {
+  StoreKey bytes = {};
+  bool made = false;
+};
+
+absl::StatusOr<Key> ReadOrMakeKey(const std::string& path) {
   ASSIGN_OR_RETURN(const std::optional<std::string> text, ReadIfThere(path));
-  if (text) {
-    std::string key = absl::HexStringToBytes(View(*text).substr(0, 2 * kKeyBytes));
-    if (text->size() < 2 * kKeyBytes || key.size() != kKeyBytes) {
-      return absl::FailedPreconditionError(fmt::format(
-          "{} is no key: restore it, or remove it and let `spokectl recovery confirm` take the "
-          "nodes in anew",
-          path));
-    }
-    return key;
+  std::string bytes;
+  if (!text) {
+    ASSIGN_OR_RETURN(bytes, tls::RandomBytes(kKeyBytes));
+    RETURN_IF_ERROR(os::WriteFileAtomic(path, absl::BytesToHexString(bytes) + "\n",
+                                        os::Durability::kSurvivesPower, 0600));
+  } else if (text->size() >= 2 * kKeyBytes) {
+    bytes = absl::HexStringToBytes(View(*text).substr(0, 2 * kKeyBytes));
   }
-  *made = true;
-  ASSIGN_OR_RETURN(std::string key, tls::RandomBytes(kKeyBytes));
-  RETURN_IF_ERROR(os::WriteFileAtomic(path, absl::BytesToHexString(key) + "\n",
-                                      os::Durability::kSurvivesPower, 0600));
+  if (bytes.size() != kKeyBytes) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is no key: restore it, or remove it and let `spokectl recovery confirm` "
+                    "take the nodes in anew",
+                    path));
+  }
+  Key key{.made = !text};
+  std::copy(bytes.begin(), bytes.end(), key.bytes.begin());
   return key;
 }
 
@@ -86,7 +95,8 @@ absl::StatusOr<StoreMark> VerifyMark(std::string_view token, std::string_view ke
 
 absl::StatusOr<StoreWitness> StoreWitness::Open(const std::string& directory, std::string boot_id) {
   Witness found;
-  ASSIGN_OR_RETURN(std::string key, ReadOrMakeKey(directory + "/store.key", &found.first_start));
+  ASSIGN_OR_RETURN(const Key key, ReadOrMakeKey(directory + "/store.key"));
+  found.first_start = key.made;
   ASSIGN_OR_RETURN(const std::optional<std::string> text, ReadIfThere(directory + "/store.mark"));
   if (text) {
     const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
@@ -101,7 +111,7 @@ absl::StatusOr<StoreWitness> StoreWitness::Open(const std::string& directory, st
     found.same_boot = !boot_id.empty() && lines[1] == boot_id;
     found.first_start = false;
   }
-  return StoreWitness(directory, std::move(boot_id), std::move(key), std::move(found));
+  return StoreWitness(directory, std::move(boot_id), key.bytes, std::move(found));
 }
 
 absl::Status StoreWitness::Remember(const StoreMark& mark) const {

@@ -2,6 +2,7 @@
 // key, the mark that was last written, and signed marks as nodes keep them.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@ std::string SignMark(const StoreMark& mark, std::string_view key);
 // Errors: kInvalidArgument (no such text); kUnauthenticated (signed with another key).
 absl::StatusOr<StoreMark> VerifyMark(std::string_view token, std::string_view key);
 
+using StoreKey = std::array<char, 32>;
+
 // Two files of mode 0600 in a directory that is not to be restored together with the store:
 //   store.key    made at the first start, and never written again
 //   store.mark   the mark that was last written, and the boot in which it was
@@ -30,22 +33,25 @@ class StoreWitness {
 
   // As it was found.
   const Witness& found() const { return found_; }
-  std::string Sign(const StoreMark& mark) const { return SignMark(mark, key_); }
-  absl::StatusOr<StoreMark> Verify(std::string_view token) const { return VerifyMark(token, key_); }
+  std::string Sign(const StoreMark& mark) const { return SignMark(mark, key()); }
+  absl::StatusOr<StoreMark> Verify(std::string_view token) const {
+    return VerifyMark(token, key());
+  }
   // Replaces the mark. Not synced: after a power cut the machine has booted, and nodes are asked.
   // Errors: as errno says.
   absl::Status Remember(const StoreMark& mark) const;
 
  private:
-  StoreWitness(std::string directory, std::string boot_id, std::string key, Witness found)
+  std::string_view key() const { return {key_.data(), key_.size()}; }
+  StoreWitness(std::string directory, std::string boot_id, const StoreKey& key, Witness found)
       : directory_(std::move(directory)),
         boot_id_(std::move(boot_id)),
-        key_(std::move(key)),
+        key_(key),
         found_(std::move(found)) {}
 
   std::string directory_;
   std::string boot_id_;
-  std::string key_;
+  StoreKey key_;
   Witness found_;
 };
 

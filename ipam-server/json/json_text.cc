@@ -97,13 +97,12 @@ std::optional<int> IntMember(const json& object, std::string_view name) {
   return static_cast<int>(value);
 }
 
-std::string Excerpt(std::string_view text) {
-  constexpr size_t kMaxLength = 200;
-  std::string excerpt = base::CutText(text, kMaxLength);
+std::string Excerpt(std::string_view text, size_t most) {
+  std::string excerpt = base::CutText(text, most);
   std::replace_if(
       excerpt.begin(), excerpt.end(),
       [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7F; }, ' ');
-  if (text.size() > kMaxLength) excerpt += "...";
+  if (text.size() > most) excerpt += "...";
   return excerpt;
 }
 

@@ -38,7 +38,7 @@ std::optional<bool> BoolMember(const nlohmann::json& object, std::string_view na
 // Within int; no fraction.
 std::optional<int> IntMember(const nlohmann::json& object, std::string_view name);
 
-// `text` up to some length, without control characters, for an error or a log line.
-std::string Excerpt(std::string_view text);
+// The first `most` bytes of `text`, without control characters, for an error or a log line.
+std::string Excerpt(std::string_view text, size_t most = 200);
 
 }  // namespace spoke::ipam

@@ -21,6 +21,9 @@ using nlohmann::json;
 // Errors come inside errors, and inside the text of errors.
 constexpr int kMaxNesting = 4;
 constexpr size_t kMaxDetails = 16;
+// Of what Azure says, for people.
+constexpr size_t kMostOfText = 200;
+constexpr size_t kMostOfForbidden = 4096;
 
 bool Holds(std::string_view text, std::string_view part) {
   const auto same = [](char a, char b) {
@@ -32,16 +35,12 @@ bool Holds(std::string_view text, std::string_view part) {
 
 // What kind of error a code is, whatever the HTTP status. The first row that matches one of the
 // error's codes counts, so the rows that say more come first.
-struct CodeRow {
-  std::string_view code;
-  bool whole;  // Else a part of the code is enough.
-  ErrorKind kind;
-};
-constexpr auto kCodes = std::to_array<CodeRow>({
+constexpr auto kCodes = std::to_array<CodeRule>({
     {"SubnetIsFull", true, ErrorKind::kSubnetFull},
     {"RetryableErrorDueToAnotherOperation", true, ErrorKind::kAnotherOperation},
     {"ReferencedResourceNotProvisioned", true, ErrorKind::kAnotherOperation},
     {"AnotherOperationInProgress", true, ErrorKind::kAnotherOperation},
+    {"Conflict", true, ErrorKind::kConflict},
     {"Superseded", false, ErrorKind::kPreempted},
     {"OperationPreempted", false, ErrorKind::kPreempted},
     {"TooManyRequests", true, ErrorKind::kThrottled},
@@ -53,10 +52,38 @@ constexpr auto kCodes = std::to_array<CodeRow>({
     {"AuthorizationFailed", false, ErrorKind::kForbidden},  // LinkedAuthorizationFailed as well.
     {"RequestDisallowedByPolicy", true, ErrorKind::kForbidden},
     {"ReadOnlyDisabledSubscription", true, ErrorKind::kForbidden},
+    {"DenyAssignment", false, ErrorKind::kForbidden},
     {"ScopeLocked", true, ErrorKind::kLocked},
     {"ResourceGroupNotFound", true, ErrorKind::kGroupGone},
     {"SubscriptionNotFound", true, ErrorKind::kGroupGone},
     {"InvalidResourceReference", true, ErrorKind::kResourceGone},
+    {"ParentResourceNotFound", true, ErrorKind::kResourceGone},
+    {"PropertyChangeNotAllowed", true, ErrorKind::kRefused},
+    {"MissingSubscriptionRegistration", true, ErrorKind::kRefused},
+    {"MissingRegistrationForLocation", true, ErrorKind::kRefused},
+    {"InvalidSubscriptionRegistrationState", true, ErrorKind::kRefused},
+    {"SubscriptionNotRegistered", true, ErrorKind::kRefused},
+    {"NoRegisteredProviderFound", true, ErrorKind::kRefused},
+    {"RegionDoesNotAllowProvisioning", true, ErrorKind::kRefused},
+    {"ResourceGroupBeingDeleted", true, ErrorKind::kRefused},
+    {"Allocation", false, ErrorKind::kRefused},  // Overconstrained..., Zonal..., ...Failed.
+    {"SkuNotAvailable", true, ErrorKind::kRefused},
+    {"InstanceProtected", false, ErrorKind::kRefused},
+    {"VMExtension", false, ErrorKind::kRefused},
+    {"VMAgent", false, ErrorKind::kRefused},
+    {"OSProvisioning", false, ErrorKind::kRefused},
+    {"ImageNotFound", true, ErrorKind::kRefused},
+    {"OutboundRule", false, ErrorKind::kRefused},
+    {"PrivateIPAddressIsAllocated", true, ErrorKind::kBadRequest},
+    {"PrivateIPAddressInReservedRange", true, ErrorKind::kBadRequest},
+    {"PrivateIPAddressNotInSubnet", true, ErrorKind::kBadRequest},
+    {"IpConfigDeleteNotSupported", true, ErrorKind::kBadRequest},
+    {"InvalidIPConfigCount", true, ErrorKind::kBadRequest},
+    {"InvalidParameter", true, ErrorKind::kBadRequest},
+    {"InvalidRequestContent", true, ErrorKind::kBadRequest},
+    {"InvalidRequestFormat", true, ErrorKind::kBadRequest},
+    {"LinkedInvalidPropertyId", true, ErrorKind::kBadRequest},
+    {"SubnetsNotInSameVnet", true, ErrorKind::kBadRequest},
     {"Exceeded", false, ErrorKind::kLimit},
     {"LimitReached", false, ErrorKind::kLimit},
     {"OutOfIpAddresses", false, ErrorKind::kLimit},
@@ -82,14 +109,14 @@ constexpr auto kTexts = std::to_array<TextRow>({
     {"conflict with a concurrent request", ErrorKind::kConflict},
 });
 
-bool Matches(std::string_view code, const CodeRow& row) {
+bool Matches(std::string_view code, const CodeRule& row) {
   return row.whole ? absl::EqualsIgnoreCase({code.data(), code.size()},
                                             {row.code.data(), row.code.size()})
                    : Holds(code, row.code);
 }
 
 std::optional<ErrorKind> KindOfCodes(const ArmError& error) {
-  for (const CodeRow& row : kCodes) {
+  for (const CodeRule& row : kCodes) {
     if (Matches(error.code, row) ||
         std::any_of(error.details.begin(), error.details.end(),
                     [&row](const std::string& code) { return Matches(code, row); })) {
@@ -129,7 +156,7 @@ ErrorKind KindOfStatus(const ArmError& error) {
     case 504:
       return ErrorKind::kTransient;
     case 409:
-      return ErrorKind::kConflict;
+      return ErrorKind::kRefused;  // Races say so; what else conflicts stays, however often tried.
     case 412:
       return ErrorKind::kPrecondition;
     case 429:
@@ -243,6 +270,8 @@ ArmError DecodeOperationError(const json& error) {
   return decoded;
 }
 
+std::span<const CodeRule> CodeRules() { return kCodes; }
+
 std::string_view ToString(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kThrottled:
@@ -273,6 +302,8 @@ std::string_view ToString(ErrorKind kind) {
       return "resource-gone";
     case ErrorKind::kGroupGone:
       return "group-gone";
+    case ErrorKind::kRefused:
+      return "refused";
     case ErrorKind::kBadRequest:
       return "bad-request";
     case ErrorKind::kTransient:
@@ -284,10 +315,13 @@ std::string_view ToString(ErrorKind kind) {
 }
 
 std::string Describe(const ArmError& error) {
+  const size_t most = error.kind == ErrorKind::kForbidden ? kMostOfForbidden : kMostOfText;
   std::string text = error.code.empty() ? std::string("an error") : Excerpt(error.code);
   if (!error.details.empty()) text += fmt::format(" ({})", Excerpt(error.details.back()));
-  if (!error.message.empty()) text += fmt::format(": {}", Excerpt(error.message));
-  if (!error.detail_message.empty()) text += fmt::format(" {}", Excerpt(error.detail_message));
+  if (!error.message.empty()) text += fmt::format(": {}", Excerpt(error.message, most));
+  if (!error.detail_message.empty()) {
+    text += fmt::format(" {}", Excerpt(error.detail_message, most));
+  }
   if (!error.target.empty()) text += fmt::format(" [{}]", Excerpt(error.target));
   std::string origin;
   if (error.status != 0) origin = fmt::format("HTTP {}", error.status);

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,9 @@ enum class ErrorKind {
   kInstanceGone,      // There is no such VM or NIC.
   kResourceGone,      // Something else that the call needs is not there.
   kGroupGone,         // Nor is the resource group or the subscription.
-  kBadRequest,        // Our request is wrong: not again as it is.
-  kTransient,         // Azure has a problem of its own: again, with backoff.
+  kRefused,     // Azure will not until something else has changed: seldom, and tell an operator.
+  kBadRequest,  // Our request is wrong: not again as it is.
+  kTransient,   // Azure has a problem of its own: again, with backoff.
   kUnknown,
 };
 
@@ -60,7 +62,17 @@ ArmError DecodeOperationError(const nlohmann::json& error);
 
 std::string_view ToString(ErrorKind kind);
 
-// For operators: "SubnetIsFull: Subnet Subnet1 ... (HTTP 400, request 1234)". One line, bounded.
+// What a published code means to us, for docs/AZURE_ERRORS.md.
+struct CodeRule {
+  std::string_view code;
+  bool whole;  // Else a part of the code is enough.
+  ErrorKind kind;
+};
+// The first that matches one of an error's codes counts.
+std::span<const CodeRule> CodeRules();
+
+// For operators: "SubnetIsFull: Subnet Subnet1 ... (HTTP 400, request 1234)". One line, bounded;
+// what is forbidden is said in full, since it names the right that is missing and where.
 std::string Describe(const ArmError& error);
 
 }  // namespace spoke::ipam::azure

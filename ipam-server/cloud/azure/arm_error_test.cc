@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "fmt/core.h"
 #include "gtest/gtest.h"
+#include "lib/os/file.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -49,7 +51,20 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Forbidden", 403, Body("AuthorizationFailed"), ErrorKind::kForbidden},
         Case{"ForbiddenByHtml", 403, "<html>no</html>", ErrorKind::kForbidden},
         Case{"Locked", 409, Body("ScopeLocked"), ErrorKind::kLocked},
-        Case{"OtherConflict", 409, Body("OperationNotAllowed"), ErrorKind::kConflict},
+        Case{"OtherConflict", 409, Body("OperationNotAllowed"), ErrorKind::kRefused},
+        Case{"ConflictOfAnUnknownKind", 409, Body("SomethingNew"), ErrorKind::kRefused},
+        Case{"ConflictWithoutBody", 409, "", ErrorKind::kRefused},
+        Case{"Race", 409,
+             Body("Conflict", "The request failed due to conflict with a concurrent request."),
+             ErrorKind::kConflict},
+        Case{"Property", 409, Body("PropertyChangeNotAllowed"), ErrorKind::kRefused},
+        Case{"Provider", 409, Body("MissingSubscriptionRegistration"), ErrorKind::kRefused},
+        Case{"NoProvider", 400, Body("NoRegisteredProviderFound"), ErrorKind::kRefused},
+        Case{"GroupGoes", 409, Body("ResourceGroupBeingDeleted"), ErrorKind::kRefused},
+        Case{"NoCapacity", 409, Body("OverconstrainedAllocationRequest"), ErrorKind::kRefused},
+        Case{"Protected", 409, Body("InstanceProtectedFromScaleSetActions"), ErrorKind::kRefused},
+        Case{"ExtensionInOperation", 0, Body("VMExtensionProvisioningError"), ErrorKind::kRefused},
+        Case{"Denied", 403, Body("DenyAssignmentAuthorizationFailed"), ErrorKind::kForbidden},
         Case{"Limit", 400, Body("SecondaryIpConfigurationCountPerVMSSVMExceeded"),
              ErrorKind::kLimit},
         Case{"Instance", 400,
@@ -135,6 +150,26 @@ TEST(Describe, IsALineForOperators) {
   EXPECT_LT(Describe(Decode(400, Body(std::string(9999, 'c'), std::string(9999, 'm')))).size(),
             600U);
   EXPECT_EQ(ToString(error.kind), "subnet-full");
+}
+
+TEST(ArmError, TheTableForOperatorsSaysWhatIsDone) {
+  const auto table = os::ReadFile(SPOKE_SOURCE_DIR "/docs/AZURE_ERRORS.md");
+  ASSERT_TRUE(table.ok()) << table.status();
+  size_t rows = 0;
+  for (const CodeRule& rule : CodeRules()) {
+    const std::string row =
+        fmt::format("| `{}{}` | {} |", rule.code, rule.whole ? "" : "…", ToString(rule.kind));
+    EXPECT_NE(table->find(row), std::string::npos) << row;
+    EXPECT_NE(table->find(fmt::format("\n| {} | ", ToString(rule.kind))), std::string::npos)
+        << "nothing says what is done about " << ToString(rule.kind);
+    ++rows;
+  }
+  size_t said = 0;
+  for (size_t at = table->find("\n| `"); at != std::string::npos;
+       at = table->find("\n| `", at + 1)) {
+    ++said;
+  }
+  EXPECT_EQ(said, rows) << "the table has codes that are not known";
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ namespace {
 // PUT: it is not used for long.
 constexpr absl::Duration kModelFresh = absl::Minutes(1);
 constexpr int kMostReadBacks = 10;
+constexpr absl::Duration kAfterFailureWait = absl::Seconds(10);
 constexpr base::Backoff kReadBackWait = {.initial = absl::Seconds(1), .max = absl::Seconds(30)};
 // How long a VM in a crowd waits for a list that serves all: one call a VM would be more than the
 // front door lets through (25 reads a second, where 8 writes a second need three reads each).
@@ -80,6 +81,7 @@ void InstanceWork::Begin(const WorkContext& context) {
   put_sent_ = false;
   model_failed_ = false;
   failure_.reset();
+  failure_park_.reset();
   if (is_flexible() && nics_.empty()) {
     stage_ = WorkStage::kReadVm;
     stage_since_ = context.now;
@@ -365,11 +367,12 @@ void InstanceWork::OnNic(const NicResource& nic, const WorkContext& context) {
     case Reading::kObserve:
       if (!Changes(request_)) {
         Finish(AddressesOf(nic), context);
-        return;
+      } else {
+        ReadModel(absl::InfinitePast());
       }
-      [[fallthrough]];
+      return;
     case Reading::kAfterFailure:
-      ReadModel(absl::InfinitePast());
+      OnNicAfterFailure(nic, context);
       return;
     case Reading::kFindNic:
       Plan(context);
@@ -392,6 +395,19 @@ void InstanceWork::OnNic(const NicResource& nic, const WorkContext& context) {
         OnIncomplete(context);
       }
       return;
+  }
+}
+
+// An operation fails for the VM's extension, and the NIC was written all the same; but it shows
+// that late. To take the addresses off at once would do so again each time they are asked for.
+void InstanceWork::OnNicAfterFailure(const NicResource& nic, const WorkContext& context) {
+  if (IsComplete(nic)) {
+    failure_.reset();
+    Finish(AddressesOf(nic), context);
+  } else if (context.now < believed_at_) {
+    ReadNic(Reading::kAfterFailure, context.now + kAfterFailureWait, context);
+  } else {
+    ReadModel(absl::InfinitePast());
   }
 }
 
@@ -435,7 +451,11 @@ void InstanceWork::OnIncomplete(const WorkContext& context) {
 
 void InstanceWork::AfterOperation(const WorkContext& context) {
   if (failure_.has_value()) {
-    Finish(*failure_, context);
+    if (failure_park_.has_value()) {
+      GiveUp(*failure_, *failure_park_, context);
+    } else {
+      Finish(*failure_, context);
+    }
     return;
   }
   const bool gather = context.crowded && request_.lane != CloudLane::kBlocking;

@@ -146,6 +146,7 @@ class InstanceWork {
   const NicResource* Choose(const std::vector<NicResource>& nics) const;
   void Learn(const NicResource& nic);
   void OnNic(const NicResource& nic, const WorkContext& context);
+  void OnNicAfterFailure(const NicResource& nic, const WorkContext& context);
   bool IsComplete(const NicResource& nic) const;
   void OnIncomplete(const WorkContext& context);
   void TryNextNic(const absl::Status& status, const WorkContext& context);
@@ -194,8 +195,11 @@ class InstanceWork {
   int read_backs_ = 0;
   int polls_ = 0;
   bool forced_ = false;
-  bool cleaning_ = false;                // The PUT takes off what never got an address.
-  std::optional<absl::Status> failure_;  // To be answered once that is done.
+  bool cleaning_ = false;                 // The PUT takes off what never got an address.
+  std::optional<absl::Status> failure_;   // To be answered once that is done,
+  std::optional<ParkTime> failure_park_;  // and for how long the VM is then left alone.
+  // The operation failed for something else, perhaps: until then the NIC may still show it all.
+  absl::Time believed_at_ = absl::InfinitePast();
   http::Request put_;
   std::string operation_url_;
   bool by_location_ = false;

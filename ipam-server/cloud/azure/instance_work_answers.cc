@@ -25,6 +25,9 @@ constexpr absl::Duration kUpdatingWait = absl::Seconds(10);
 // An operation that Azure says runs for longer than this is not asked about any more.
 constexpr absl::Duration kMostOperationTime = absl::Minutes(30);
 
+// For so long the NIC may not show yet what an operation that failed has done to it.
+constexpr absl::Duration kBelieved = absl::Minutes(1);
+
 constexpr int kAccepted = 202;
 constexpr int kNotFound = 404;
 
@@ -166,7 +169,7 @@ void InstanceWork::OnPollResponse(const http::Response& response, const WorkCont
 void InstanceWork::OnOperationFailed(const std::optional<ArmError>& error,
                                      const WorkContext& context) {
   if (failure_.has_value()) {
-    GiveUp(*failure_, kFailedPark, context);
+    GiveUp(*failure_, failure_park_.value_or(kFailedPark), context);
     return;
   }
   ArmError known = error.value_or(ArmError());
@@ -182,6 +185,13 @@ void InstanceWork::OnOperationFailed(const std::optional<ArmError>& error,
     return;
   }
   failure_ = FailureOf(known);
+  const bool elsewhere = known.kind == ErrorKind::kRefused || known.kind == ErrorKind::kUnknown;
+  believed_at_ = elsewhere ? context.now + kBelieved : absl::InfinitePast();
+  if (known.kind == ErrorKind::kTransient) {
+    failure_park_ = kFailedPark;
+  } else if (known.kind != ErrorKind::kSubnetFull) {  // Which has a gate of its own.
+    failure_park_ = kRefusedPark;
+  }
   cleaning_ = true;
   model_.reset();
   ReadNic(Reading::kAfterFailure, absl::InfinitePast(), context);
@@ -207,6 +217,7 @@ absl::Status InstanceWork::FailureOf(const ArmError& error) {
     case ErrorKind::kForbidden:
     case ErrorKind::kLocked:
       return absl::PermissionDeniedError(text);
+    case ErrorKind::kRefused:
     case ErrorKind::kBadRequest:
     case ErrorKind::kInstanceGone:
     case ErrorKind::kResourceGone:
@@ -293,8 +304,11 @@ void InstanceWork::OnError(const ArmError& error, const WorkContext& context) {
     case ErrorKind::kBadRequest:
       GiveUp(FailureOf(error), kRejectedPark, context);
       return;
+    case ErrorKind::kRefused:
+      GiveUp(FailureOf(error), kRefusedPark, context);
+      return;
     case ErrorKind::kGoingAway:
-      GiveUp(FailureOf(error), kFailedPark, context);
+      GiveUp(FailureOf(error), kRefusedPark, context);
       return;
     case ErrorKind::kInstanceGone:
     case ErrorKind::kResourceGone:

@@ -25,6 +25,10 @@ constexpr absl::Duration kUselessSweepPause = absl::Minutes(1);
 constexpr size_t kCrowd = 32;
 // So many VMs in a row may not be written: then the scale set may not.
 constexpr int kForbiddenVms = 3;
+// Writes to one VM within an hour, whatever they are for and whatever comes of them: a fault of
+// ours or of Azure's must not use up what the subscription may do.
+constexpr size_t kMostWrites = 60;
+constexpr absl::Duration kWritesWithin = absl::Hours(1);
 // What is known of a VM with nothing to do is kept for this long.
 constexpr absl::Duration kKeepIdle = absl::Minutes(1);
 constexpr base::Backoff kSweepRetry = {.initial = absl::Seconds(1), .max = absl::Seconds(20)};
@@ -50,6 +54,8 @@ Settings Normalized(Settings settings) {
 std::string ReadGate(std::string_view of) { return fmt::format("read:{}", of); }
 std::string WriteGate(std::string_view of) { return fmt::format("write:{}", of); }
 std::string SubnetGate(std::string_view of) { return fmt::format("subnet:{}", of); }
+
+bool IsWrite(CallKind kind) { return kind == CallKind::kPutInstance || kind == CallKind::kPutNic; }
 
 bool IsPoll(CallKind kind) {
   return kind == CallKind::kPollCompute || kind == CallKind::kPollNetwork;
@@ -274,6 +280,7 @@ std::vector<MachineCall> Machine::Next(absl::Time now) {
     auto request = BuildRequest(admitted.id, target);
     CHECK(request.has_value(), "every call has a request");
     Count(target.call);
+    if (IsWrite(target.call)) writes_[target.vm].push_back(now);
     calls.push_back({.id = admitted.id,
                      .request = *std::move(request),
                      .principal = admitted.principal,
@@ -353,7 +360,21 @@ void Machine::Settle(const std::string& vm, absl::Time now) {
   } else {
     work.set->working.insert(vm);
   }
+  LimitSpending(vm, now);
   Queue(vm, now);
+}
+
+void Machine::LimitSpending(const std::string& vm, absl::Time now) {
+  const auto found = writes_.find(vm);
+  if (found == writes_.end()) return;
+  std::deque<absl::Time>& writes = found->second;
+  while (!writes.empty() && now - writes.front() >= kWritesWithin) writes.pop_front();
+  if (writes.size() < kMostWrites || plan_.ParkedAt(WriteGate(vm), now) != nullptr) return;
+  const absl::Duration wait = writes.front() + kWritesWithin - now;
+  plan_.Park(WriteGate(vm), {.first = wait, .most = wait},
+             fmt::format("{} writes to VM {} within an hour, which is more than any work takes",
+                         writes.size(), vm),
+             now, Jitter());
 }
 
 void Machine::Park(const Work& work, const WorkPark& park, absl::Time now) {
@@ -512,6 +533,9 @@ void Machine::ForgetIdle(absl::Time now) {
     return work.idle() && now - work.idle_since() >= kKeepIdle;
   });
   std::erase_if(vm_of_, [&](const auto& entry) { return !works_.contains(entry.second); });
+  absl::erase_if(writes_, [&](const auto& entry) {
+    return entry.second.empty() || now - entry.second.back() >= kWritesWithin;
+  });
 }
 
 std::vector<MachineAnswer> Machine::TakeAnswers() { return std::exchange(answers_, {}); }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -129,6 +130,7 @@ class Machine {
   uint64_t NewCall(Target target);
 
   void Queue(const std::string& vm, absl::Time now);
+  void LimitSpending(const std::string& vm, absl::Time now);
   void Unqueue(Work& work);
   void QueueSweep(Set& set, absl::Time now);
   void QueueScaleSet(Set& set, absl::Time now);
@@ -165,6 +167,8 @@ class Machine {
   CloudPlan plan_;
   std::map<std::string, Set> sets_;  // By id.
   absl::flat_hash_map<std::string, Work> works_;
+  // Sent within the last hour, by VM. Outlives the works, or whoever pauses could go on.
+  absl::flat_hash_map<std::string, std::deque<absl::Time>> writes_;
   std::map<NodeKey, std::string> vm_of_;  // Of works.
   absl::flat_hash_map<uint64_t, Target> targets_;
   uint64_t last_call_ = 0;

@@ -1,0 +1,127 @@
+// What Azure refuses for good: how seldom it is tried, and what an operator is told.
+#include "gmock/gmock.h"
+#include "tests/azure/machine_world.h"
+
+namespace spoke::ipam::azure {
+namespace {
+
+using azure_sim::Json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int kMostWritesAnHour = 6;
+
+http::Response Refusal(int status, const std::string& code, const std::string& message) {
+  return {status, {}, Json{{"error", {{"code", code}, {"message", message}}}}.dump()};
+}
+
+// Asks for the same again each time it is told no, as the server does.
+void AskForAnHour(MachineWorld& world) {
+  const absl::Time end = world.now() + absl::Hours(1);
+  while (world.now() < end) {
+    const bool waits = world.machine().ForecastOf({VmId(0), "vm-id"}, world.now()).has_value();
+    if (!waits) world.Request(world.Ask(VmId(0), {"spoke-a"}));
+    world.RunFor(absl::Seconds(5));
+  }
+}
+
+struct Case {
+  const char* name;
+  int status;
+  const char* code;
+};
+
+class PermanentRefusal : public testing::TestWithParam<Case> {};
+
+TEST_P(PermanentRefusal, CostsFewWritesAndIsTold) {
+  MachineWorld world(azure_sim::SmallSpec(1));
+  world.set_intercept(
+      [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
+        if (request.method != "PUT") return std::nullopt;
+        return Refusal(GetParam().status, GetParam().code, "Azure says why.");
+      });
+  AskForAnHour(world);
+  EXPECT_LE(world.CountSent("PUT"), static_cast<size_t>(kMostWritesAnHour));
+  EXPECT_GE(world.CountSent("PUT"), 2U) << "it is tried again";
+  const auto forecast = world.machine().ForecastOf({VmId(0), "vm-id"}, world.now());
+  ASSERT_TRUE(forecast.has_value());
+  EXPECT_THAT(forecast->waits_for, HasSubstr("Azure says why."));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Codes, PermanentRefusal,
+    testing::Values(Case{"Property", 409, "PropertyChangeNotAllowed"},
+                    Case{"Registration", 409, "MissingSubscriptionRegistration"},
+                    Case{"Group", 409, "ResourceGroupBeingDeleted"},
+                    Case{"Capacity", 409, "OverconstrainedAllocationRequest"},
+                    Case{"Protected", 409, "InstanceProtected"},
+                    Case{"Provider", 400, "NoRegisteredProviderFound"},
+                    Case{"Unknown", 409, "SomethingNew"}, Case{"Request", 400, "InvalidParameter"},
+                    Case{"Right", 403, "AuthorizationFailed"}, Case{"Lock", 409, "ScopeLocked"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Refusals, AnOperationThatFailsForGoodCostsFewWrites) {
+  azure_sim::Knobs knobs;
+  knobs.failed_operations = 1;
+  knobs.failed_operation_code = "VMExtensionProvisioningError";
+  MachineWorld world(azure_sim::SmallSpec(1), knobs);
+  AskForAnHour(world);
+  EXPECT_LE(world.CountSent("PUT"), static_cast<size_t>(kMostWritesAnHour));
+}
+
+// The VM's extension failed, the NIC was written, and shows it late.
+TEST(Refusals, AnOperationThatFailsForSomethingElseIsBelievedByTheNic) {
+  azure_sim::Knobs knobs;
+  knobs.nic_lag = absl::Seconds(12);
+  MachineWorld world(azure_sim::SmallSpec(1), knobs);
+  world.set_intercept(
+      [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
+        if (request.url.find("perations/") == std::string::npos) return std::nullopt;
+        const http::Response truth = world.arm().Handle(request, world.now());
+        if (truth.body.find("Succeeded") == std::string::npos) return truth;
+        return http::Response{
+            200,
+            {},
+            Json{{"status", "Failed"},
+                 {"error", {{"code", "VMExtensionProvisioningError"}, {"message", "no"}}}}
+                .dump()};
+      });
+  const auto nic = world.AskAndWait(VmId(0), {"spoke-a"});
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_EQ(world.CountSent("PUT"), 1U) << "nothing is taken off again";
+  EXPECT_THAT(world.OnWire(VmId(0)), ElementsAre("spoke-a"));
+}
+
+// Whatever the reason, even if it looks like a race for ever.
+TEST(Refusals, NothingPassesTheLimitOfWritesToOneVm) {
+  MachineWorld world(azure_sim::SmallSpec(1));
+  world.set_intercept(
+      [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
+        if (request.method != "PUT") return std::nullopt;
+        return Refusal(409, "Conflict",
+                       "The request failed due to conflict with a concurrent request.");
+      });
+  for (int hour = 1; hour <= 3; ++hour) {
+    AskForAnHour(world);
+    EXPECT_LE(world.CountSent("PUT"), 61U * static_cast<size_t>(hour));
+  }
+  const auto forecast = world.machine().ForecastOf({VmId(0), "vm-id"}, world.now());
+  ASSERT_TRUE(forecast.has_value());
+  EXPECT_THAT(forecast->waits_for, HasSubstr("within an hour"));
+}
+
+TEST(Refusals, WhatIsForbiddenIsSaidInFull) {
+  const std::string scope(600, 's');
+  MachineWorld world(azure_sim::SmallSpec(1));
+  world.set_intercept(
+      [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
+        if (request.method != "PUT") return std::nullopt;
+        return Refusal(403, "LinkedAuthorizationFailed",
+                       "no right on " + scope + " to join/action");
+      });
+  world.Request(world.Ask(VmId(0), {"spoke-a"}));
+  EXPECT_THAT(std::string(world.Answer(VmId(0)).status().message()), HasSubstr("to join/action"));
+}
+
+}  // namespace
+}  // namespace spoke::ipam::azure

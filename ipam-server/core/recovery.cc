@@ -103,9 +103,12 @@ void Recovery::Open() {
   }
 }
 
-void Recovery::OnReload(uint64_t epoch) {
-  state_.epoch = epoch;
+void Recovery::OnReload(const RecoveryState& stored) {
+  state_.epoch = stored.epoch;
   spoken_.clear();
+  if (!stored.cause) return;
+  phase_ = Phase::kRecovering;
+  state_.cause = stored.cause;
 }
 
 std::string Recovery::Reason() const {

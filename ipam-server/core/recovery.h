@@ -96,8 +96,9 @@ class Recovery {
   uint64_t Silent(const std::vector<NodeKey>& known) const;
   // Ends proving or recovery.
   void Open();
-  // The store was read anew: `epoch` is in it, and nodes have to speak again.
-  void OnReload(uint64_t epoch);
+  // The store was read anew, and is behind what was decided: an end that it does not have has not
+  // been. Nodes have to speak again.
+  void OnReload(const RecoveryState& stored);
   // The store's mark; `nodes` have addresses.
   StoreMark Mark(uint64_t nodes) const { return {state_.store_id, state_.epoch, nodes}; }
   // An operator takes nodes in whose marks cannot be verified, for a while.

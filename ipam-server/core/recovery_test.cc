@@ -104,6 +104,27 @@ TEST(Recovery, GoesOnAfterARestart) {
   EXPECT_EQ(restarted.Silent({}), 7U);
 }
 
+TEST(Recovery, AnEndThatCouldNotBeStoredHasNotBeen) {
+  Recovery recovery = AtEpoch(10);
+  recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow);
+  const RecoveryState stored = recovery.Next();
+  recovery.OnSpoken(kNode1);
+  recovery.Open();
+  recovery.OnReload(stored);
+  EXPECT_EQ(recovery.phase(), Phase::kRecovering);
+  EXPECT_FALSE(recovery.MayOpen({}, kNow)) << "nodes have to speak again";
+  recovery.OnSpoken(kNode1);
+  recovery.Open();
+  EXPECT_GT(recovery.state().epoch, 12U);
+}
+
+TEST(Recovery, ABeginningThatCouldNotBeStoredHolds) {
+  Recovery recovery = AtEpoch(10);
+  recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow);
+  recovery.OnReload({.store_id = "ours", .epoch = 10});
+  EXPECT_EQ(recovery.phase(), Phase::kRecovering);
+}
+
 TEST(Recovery, UnverifiedMarksAreRefusedUntilAnOperatorTakesThemForAWhile) {
   Recovery recovery = AtEpoch(10);
   EXPECT_TRUE(recovery.Refuse("node1", "signed by another key", kNow));

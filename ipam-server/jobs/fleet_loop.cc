@@ -353,7 +353,7 @@ void FleetLoop::Reload(absl::Time now) {
   SetProblem("memory", "");
   loaded->state.fleet.TakeDemands(state_.fleet);   // No agent of those says it again.
   Recovery recovery = std::move(state_.recovery);  // How it stands is in no store.
-  recovery.OnReload(loaded->state.recovery.state().epoch);
+  recovery.OnReload(loaded->state.recovery.state());
   state_ = std::move(loaded->state);
   state_.recovery = std::move(recovery);
   token_.clear();

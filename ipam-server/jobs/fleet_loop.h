@@ -229,6 +229,7 @@ class FleetLoop {
   ServerState state_;
   uint64_t nodes_with_addresses_ = 0;  // As last counted.
   absl::Time mark_remembered_;
+  uint64_t epoch_remembered_ = 0;
   std::string token_;  // Of the last commit; empty: none was made since.
   RecordWriter writer_;
   std::map<NodeKey, Session> sessions_;

@@ -17,10 +17,12 @@ constexpr absl::Duration kMarkPeriod = absl::Seconds(1);
 // A mark that cannot be written only makes the next start ask nodes.
 void FleetLoop::RememberMark(absl::Time now, bool at_once) {
   if (witness_ == nullptr || !state_.recovery.open()) return;
+  if (state_.recovery.state().epoch == epoch_remembered_) return;
   const absl::Duration passed = now - mark_remembered_;
   if (!at_once && passed >= absl::ZeroDuration() && passed < kMarkPeriod) return;
   mark_remembered_ = now;
   nodes_with_addresses_ = state_.fleet.NodesWithAddresses().size();
+  epoch_remembered_ = state_.recovery.state().epoch;
   const absl::Status status = witness_->Remember(state_.recovery.Mark(nodes_with_addresses_));
   SetProblem("mark", status.ok() ? std::string()
                                  : fmt::format("the mark beside the store cannot be written: {}",

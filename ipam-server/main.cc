@@ -155,11 +155,19 @@ absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
                         .new_store_id = absl::BytesToHexString(id)};
 }
 
-// Of this machine; empty: not known, so that no start is taken to be in the boot of another.
-std::string BootId() {
-  return std::string(
-      absl::StripAsciiWhitespace(os::ReadFile(kBootIdFile, kMaxBootIdBytes).value_or("")));
+// Without a boot id, no start is taken to be in the boot of another.
+absl::StatusOr<StoreWitness> OpenWitness(const ServerConfig& config) {
+  return StoreWitness::Open(config.witness_directory(),
+                            std::string(absl::StripAsciiWhitespace(
+                                os::ReadFile(kBootIdFile, kMaxBootIdBytes).value_or(""))));
 }
+
+// Certificates are good by the time of day; all else is measured by what nobody sets.
+struct Clocks {
+  os::RealClock time_of_day;
+  os::MonotonicClock uptime;
+  os::SteadyClock steady{time_of_day, uptime};
+};
 
 // Null: agents get their certificates by other means. Makes the files that the agents' port needs.
 absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(
@@ -217,26 +225,35 @@ AdminService::About AboutUs(const Store& store, CloudEdge& cloud, const os::Cloc
           .started = clock.Now()};
 }
 
+// Answers go to the loop that `answer_to` points to by then.
+absl::StatusOr<std::unique_ptr<CloudEdge>> OpenCloud(const ServerConfig& config,
+                                                     const CloudEdge::Edges& edges,
+                                                     FleetLoop* const& answer_to) {
+  const auto answer = [&answer_to](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
+    answer_to->PostCloudResult(node, std::move(result));
+  };
+  return CloudEdge::Open({.azure = config.azure, .attachments_file = config.attachments_file},
+                         edges, answer);
+}
+
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
   grpc::EnableDefaultHealthCheckService(true);
-  const os::RealClock time_of_day;
-  const os::MonotonicClock uptime;
-  const os::SteadyClock clock(time_of_day, uptime);
+  const Clocks clocks;
+  const os::SteadyClock& clock = clocks.steady;
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
   daemon::ServedHealth health(HealthOf(config), log);
   // Now that the store is ours, and so is what lies beside it.
-  ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, time_of_day, log));
+  ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
   // Before what reads it at a scrape.
-  BudgetKeeper budgets(uptime);
+  BudgetKeeper budgets(clocks.uptime);
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
   ServerMetrics server_metrics(metrics, base::kVersion);
   ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
   EventRing events(log, clock);
   ASSIGN_OR_RETURN(const ServerSettings settings, SettingsOf(config));
-  ASSIGN_OR_RETURN(const StoreWitness witness,
-                   StoreWitness::Open(config.witness_directory(), BootId()));
+  ASSIGN_OR_RETURN(const StoreWitness witness, OpenWitness(config));
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
   budgets.SetHeart(health.heart(1));
@@ -246,11 +263,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   FleetLoop* answer_to = nullptr;
   ASSIGN_OR_RETURN(
       const std::unique_ptr<CloudEdge> cloud,
-      CloudEdge::Open({.azure = config.azure, .attachments_file = config.attachments_file},
-                      {.clock = clock, .log = events, .metrics = server_metrics},
-                      [&](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
-                        answer_to->PostCloudResult(node, std::move(result));
-                      }));
+      OpenCloud(config, {.clock = clock, .log = events, .metrics = server_metrics}, answer_to));
   FleetLoop loop(
       settings, std::move(loaded),
       {*store, node_service, cloud->requests(), clock, events, &server_metrics, &witness});

@@ -330,6 +330,7 @@ class Fleet {
   NodeRoom RoomOf(const std::vector<PoolGroup>& groups, const NodeRecord* record) const;
   uint64_t FreeFor(const NodeRecord& record, size_t pool) const;
   void ClaimReserved(const NodeRecord& record, Effects& effects);
+  void Prolong(const ip::Address& address, absl::Time until, Effects& effects);
   void EndQuarantines(Effects& effects, absl::Time now);
   void EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects, absl::Time now);
   void KeepRecordOf(const Hello& hello, Effects& effects);
@@ -401,6 +402,7 @@ class Fleet {
   ReservationBook reservations_;
   MassReleaseBreaker breaker_;
   std::set<ip::Prefix> judged_;  // Asked for after the breaker had allowed it, and not answered.
+  std::map<std::string, std::set<ip::Address>> refused_claims_;  // By node; in quarantine.
   bool held_ = false;
   std::set<ip::Prefix> doubtful_;         // While held: their node does not have them.
   std::set<NodeKey> greet_anew_;          // While held: what they lend was not taken.

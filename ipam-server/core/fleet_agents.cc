@@ -296,14 +296,8 @@ Effects Fleet::OnConflict(const NodeKey& key, const ip::Address& address, const 
   const Configuration* configuration = record == nullptr ? nullptr : record->Holding(address);
   if (configuration == nullptr) return effects;  // It speaks of what is not its own.
   const absl::Time until = now + policy_.conflict.quarantine;
-  if (const auto known = quarantine_.find(address); known != quarantine_.end()) {
-    std::optional<absl::Time>& ends = known->second.until;
-    // Not stored each time that it is heard again.
-    if (!ends || until - *ends < policy_.conflict.quarantine / 4) return effects;
-    quarantine_ends_.erase({*ends, address});
-    ends = until;
-    quarantine_ends_.emplace(until, address);
-    effects.quarantined.insert(address);
+  if (quarantine_.contains(address)) {
+    Prolong(address, until, effects);
     return effects;
   }
   const std::string reason =
@@ -321,6 +315,16 @@ Effects Fleet::OnConflict(const NodeKey& key, const ip::Address& address, const 
       SetQuarantine(address, Quarantine{.reason = reason, .since = now, .until = until}, now);
   if (quarantined.ok()) effects.Merge(*std::move(quarantined));
   return effects;
+}
+
+// One that an operator has put there has no end. Not stored each time that it is heard again.
+void Fleet::Prolong(const ip::Address& address, absl::Time until, Effects& effects) {
+  std::optional<absl::Time>& ends = quarantine_.at(address).until;
+  if (!ends || until - *ends < policy_.conflict.quarantine / 4) return;
+  quarantine_ends_.erase({*ends, address});
+  ends = until;
+  quarantine_ends_.emplace(until, address);
+  effects.quarantined.insert(address);
 }
 
 // An agent that reports its whole network must not take it from the others.

@@ -264,6 +264,7 @@ void Fleet::Free(NodeRecord& record, const ip::Address& base, Effects& effects, 
   const auto it = record.configurations.find(base);
   const ip::Prefix range = it->second.range;
   off_nic_.erase(range.base());
+  judged_.erase(range);
   const size_t pool = PoolIndexOf(it->second.pool);
   Count(it->second, false);
   for (size_t i = 0; i < it->second.slots.size(); ++i) {

@@ -143,22 +143,31 @@ Effects Fleet::EndRecovery(const std::set<NodeKey>& spoken, absl::Time now) {
 }
 
 void Fleet::HoldClaims(const Hello& hello, Effects& effects, absl::Time now) {
-  uint32_t held = 0;
+  std::set<ip::Address>& claimed = refused_claims_[hello.key.name];
+  std::erase_if(claimed,
+                [&](const ip::Address& address) { return !quarantine_.contains(address); });
+  const absl::Time until = now + policy_.conflict.quarantine;
   for (const Lending& lending : hello.lent) {
-    if (held == policy_.nic_configurations) return;
-    const AddressPool* pool = PoolOf(lending.address);
-    if (pool == nullptr || pool->StateOf(lending.address) != AddressPool::State::kFree) continue;
-    auto quarantined = SetQuarantine(
-        lending.address,
-        Quarantine{.reason = fmt::format("node {} says that a pod uses it, and was refused",
-                                         hello.key.name),
-                   .since = now,
-                   .until = now + policy_.conflict.quarantine},
-        now);
+    const ip::Address& address = lending.address;
+    if (claimed.contains(address)) {
+      Prolong(address, until, effects);
+      continue;
+    }
+    // Over all its attempts no more than a NIC takes, or it could name the whole pool bit by bit.
+    const AddressPool* pool = PoolOf(address);
+    if (claimed.size() >= policy_.nic_configurations || pool == nullptr ||
+        pool->StateOf(address) != AddressPool::State::kFree) {
+      continue;
+    }
+    const std::string reason =
+        fmt::format("node {} says that a pod uses it, and was refused", hello.key.name);
+    auto quarantined =
+        SetQuarantine(address, Quarantine{.reason = reason, .since = now, .until = until}, now);
     if (!quarantined.ok()) continue;
     effects.Merge(*std::move(quarantined));
-    ++held;
+    claimed.insert(address);
   }
+  if (claimed.empty()) refused_claims_.erase(hello.key.name);
 }
 
 }  // namespace spoke::ipam

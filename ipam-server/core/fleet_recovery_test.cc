@@ -143,6 +143,32 @@ TEST_F(FleetRecovery, WhatARefusedNodeUsesIsKeptFromOthersForAWhile) {
   EXPECT_TRUE(fleet_.quarantine().empty());
 }
 
+TEST_F(FleetRecovery, ARefusedNodeKeepsNoMoreThanANicTakesHoweverOftenItTries) {
+  Fleet fleet({Pool("default", "10.1.0.0/16")}, Policy());
+  absl::Time now = kNow;
+  for (uint64_t attempt = 0; attempt < 50; ++attempt) {
+    Hello hello = HelloOf(node3_);
+    for (uint64_t i = 0; i < 200; ++i) {
+      hello.lent.push_back(LendingOf(ip::Advance(A("10.1.1.0"), 200 * attempt + i), 1));
+    }
+    Effects effects;
+    fleet.HoldClaims(hello, effects, now);
+    now += absl::Seconds(1);
+  }
+  EXPECT_EQ(fleet.quarantine().size(), 255U);
+}
+
+TEST_F(FleetRecovery, WhatARefusedNodeSaysAgainIsKeptForAsLongAgain) {
+  Hello hello = HelloOf(node3_);
+  hello.lent = {LendingOf(A("10.1.0.30"), 1)};
+  for (int minutes = 0; minutes <= 60; minutes += 5) {
+    Effects effects;
+    fleet_.Expire(kNow + absl::Minutes(minutes));
+    EXPECT_EQ(fleet_.quarantine().contains(A("10.1.0.30")), minutes > 0) << "without a gap";
+    fleet_.HoldClaims(hello, effects, kNow + absl::Minutes(minutes));
+  }
+}
+
 // Whatever the old store says, and in whatever order nodes speak: once all have, each has just what
 // it has, and none has another's.
 TEST(FleetRecoveryProperty, OnceAllHaveSpokenTheRecordsAreWhatNodesHave) {

@@ -64,6 +64,7 @@ void Recovery::AcceptUnverified(absl::Time now) {
 }
 
 void Recovery::Recover(std::string reason, uint64_t nodes, absl::Time now) {
+  if (phase_ != Phase::kRecovering) spoken_.clear();  // A hello does not say all that a node holds.
   phase_ = Phase::kRecovering;
   if (!state_.cause) state_.cause = RecoveryState::Cause{.reason = std::move(reason), .since = now};
   state_.cause->nodes = std::max(state_.cause->nodes, nodes);

@@ -84,6 +84,17 @@ TEST(Recovery, WhatANodeWasToldBeyondTheStoreBeginsARecovery) {
   EXPECT_GT(recovery.state().epoch, 15U);
 }
 
+TEST(Recovery, WhoSpokeWhileItWasProvedHasToSayAllOnceItRecovers) {
+  Recovery recovery = AtEpoch(10);
+  recovery.Begin(Last("ours", 10, /*same_boot=*/false), kNow);
+  recovery.OnSpoken(kNode1);
+  EXPECT_TRUE(recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow));
+  EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow));
+  EXPECT_EQ(recovery.Silent({kNode1}), 1U);
+  recovery.OnSpoken(kNode1);
+  EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow));
+}
+
 TEST(Recovery, AMarkOfAnotherStoreBeginsOneAndIsSettledByIt) {
   Recovery recovery({.store_id = "made anew", .epoch = 3});
   EXPECT_TRUE(recovery.OnMark({.store_id = "ours", .epoch = 2, .nodes = 1}, kNow));

@@ -226,7 +226,7 @@ void FleetLoop::CountEffects(const Effects& effects) const {
 
 void FleetLoop::CarryOut(Batch& batch) {
   if (state_.recovery.open() && !cloud_begun_) BeginCloud();
-  TellNodesGone(batch.effects.findings);  // Before one of them that is back after all is welcomed.
+  TellNodesGone(batch.effects);  // Before one of them that is back after all is welcomed.
   for (auto& [session, answer] : batch.answers) agents_.Send(session, std::move(answer));
   if (!state_.recovery.open()) {
     // Nobody is told, asked for, or given anything from a store that may be old.
@@ -408,11 +408,13 @@ void FleetLoop::TellObjects() {
   objects_sink_(state_.objects);
 }
 
-void FleetLoop::TellNodesGone(const std::vector<Finding>& findings) const {
+// A machine that has another key now holds nothing under the one before.
+void FleetLoop::TellNodesGone(const Effects& effects) const {
   if (!node_gone_sink_) return;
-  for (const Finding& finding : findings) {
+  for (const Finding& finding : effects.findings) {
     if (finding.kind == Finding::Kind::kGone) node_gone_sink_(finding.node);
   }
+  for (const auto& [former, present] : effects.renamed) node_gone_sink_(former);
 }
 
 void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {

@@ -120,8 +120,8 @@ class FleetLoop {
   void SetObjectsSink(std::function<void(const ObjectSet&)> sink) {
     objects_sink_ = std::move(sink);
   }
-  // Called on the loop's thread with each node whose machine the cloud says is gone, once that is
-  // stored. Call before Run().
+  // Called on the loop's thread with each node whose machine the cloud says is gone, or has another
+  // VM id now, once that is stored. Call before Run().
   void SetNodeGoneSink(std::function<void(const NodeKey&)> sink) {
     node_gone_sink_ = std::move(sink);
   }
@@ -202,7 +202,7 @@ class FleetLoop {
   NicRequest RequestFor(const NodeRecord& record) const;
   void SpreadPolicy();
   void TellObjects();
-  void TellNodesGone(const std::vector<Finding>& findings) const;
+  void TellNodesGone(const Effects& effects) const;
   void SendPolicy(const NodeKey& node, Session& session);
   void Fail(const absl::Status& why, Batch& batch);
   void Reload(absl::Time now);

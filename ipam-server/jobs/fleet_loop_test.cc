@@ -168,6 +168,17 @@ TEST_F(FleetLoopTest, WhatIsStoredAheadOfTheClockIsClamped) {
   EXPECT_LE(latest, clock_.Now());
 }
 
+TEST_F(FleetLoopTest, AMachineWithAnotherVmIdIsToldOfAsGoneUnderTheOneBefore) {
+  std::vector<NodeKey> gone;
+  loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
+  Greet(1);
+  loop_->PostHello(2, {.key = {kNode.name, "vm-by-dmi"}, .boot_id = "b"});
+  Step();
+  EXPECT_THAT(gone, ElementsAre(kNode));
+  EXPECT_THAT(std::string(agents_.closed[1].message()), testing::HasSubstr("vm-by-dmi"));
+  EXPECT_FALSE(SentTo<Welcome>(2).empty());
+}
+
 TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
   std::vector<std::string> problems;
   const auto look = [&] {

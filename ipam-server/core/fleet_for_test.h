@@ -32,6 +32,13 @@ inline FleetPolicy Policy() {
           .idle_time = absl::Minutes(5), .jitter_spread = absl::ZeroDuration(), .hysteresis = 4}};
 }
 
+// Of a cloud that chooses the addresses itself.
+inline FleetPolicy Choosing() {
+  FleetPolicy policy = Policy();
+  policy.cloud_chooses = true;
+  return policy;
+}
+
 inline Hello HelloOf(const NodeKey& key, std::string boot = "boot-1") {
   return {.key = key, .boot_id = std::move(boot)};
 }

@@ -13,12 +13,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-FleetPolicy Choosing() {
-  FleetPolicy policy = Policy();
-  policy.cloud_chooses = true;
-  return policy;
-}
-
 Hello HelloWith(const NodeKey& key, const std::string& first, uint64_t lendings) {
   Hello hello = HelloOf(key);
   for (uint64_t i = 0; i < lendings; ++i) {

@@ -13,12 +13,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-FleetPolicy Choosing() {
-  FleetPolicy policy = Policy();
-  policy.cloud_chooses = true;
-  return policy;
-}
-
 Hello HelloFrom(const NodeKey& key, const std::string& subnet = "10.1.0.0/24") {
   Hello hello = HelloOf(key, "boot of " + key.vm_id);
   hello.instance = "/subscriptions/s/instances/" + key.vm_id;

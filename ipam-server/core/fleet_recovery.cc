@@ -149,6 +149,10 @@ void Fleet::HoldClaims(const Hello& hello, Effects& effects, absl::Time now) {
   const absl::Time until = now + policy_.conflict.quarantine;
   for (const Lending& lending : hello.lent) {
     const ip::Address& address = lending.address;
+    // After a restart nobody remembers whose claims they were.
+    const auto known = quarantine_.find(address);
+    const bool ends = known != quarantine_.end() && known->second.until;
+    if (ends && claimed.size() < policy_.nic_configurations) claimed.insert(address);
     if (claimed.contains(address)) {
       Prolong(address, until, effects);
       continue;

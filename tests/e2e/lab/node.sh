@@ -2,7 +2,7 @@
 # Nodes: machines made of namespaces. Part of lab.sh.
 #
 # A node has network, mount, pid, host name, IPC and cgroup namespaces of its own; private /run, /etc
-# and /opt; private /var/lib; an own root in each cgroup hierarchy. Its pid 1 reaps, and killing that
+# and /opt; private /var/lib and /var/log; an own root in each cgroup hierarchy. Its pid 1 reaps, and killing that
 # one process ends everything inside: daemons, containers, mounts, network namespaces.
 # `ip netns exec` would not do: it mounts a new /sys and so hides the cgroups from container runtimes.
 

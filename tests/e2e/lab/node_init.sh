@@ -61,7 +61,7 @@ done
 mount -t tmpfs -o mode=755 spoke-lab "$private"
 for directory in /etc /opt /var/lib; do mount_overlay "$directory"; done
 for directory in /run /etc/cni /etc/spoke /opt/cni /var/lib/cni /var/lib/containerd \
-  /var/lib/spoke; do
+  /var/lib/spoke /var/log; do
   mount_empty "$directory"
 done
 mkdir -p /run/netns /run/lock /run/spoke /etc/cni/net.d /opt/cni/bin

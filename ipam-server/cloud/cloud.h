@@ -43,6 +43,8 @@ struct NicRequest {
   std::vector<IpConfiguration> removing = {};    // and these no longer.
   std::string instance = {};
   CloudLane lane = CloudLane::kWarmUp;
+  // An operator has mended what the cloud refused: not to be waited for any longer.
+  bool mended = false;
 
   // The NIC that holds just `configurations`.
   NicAddresses Configured() const;

@@ -68,8 +68,16 @@ class MachineWorld {
     request.nic_mac = InstanceOf(id).nics.at(0)->mac;
     request.instance = id;
     for (const std::string& name : wanted) request.wanted.push_back({name});
-    for (const std::string& name : removing) request.removing.push_back({name, ip::Prefix()});
+    for (const std::string& name : removing) request.removing.push_back({name, RangeOf(id, name)});
     return request;
+  }
+  // What the fabric delivers to under that name now; if nothing, an address of nobody.
+  ip::Prefix RangeOf(const std::string& id, const std::string& name) {
+    model_->Advance(now_);
+    for (const azure_sim::NicEntry& entry : InstanceOf(id).nics.at(0)->entries) {
+      if (entry.name == name) return entry.range;
+    }
+    return ip::Prefix();
   }
   void Request(NicRequest request) { machine_->Request(std::move(request), now_); }
 

@@ -1,4 +1,5 @@
-// What Azure refuses for good: how seldom it is tried, and what an operator is told.
+// What Azure refuses for good: how seldom it is tried, and what an operator is told. And what we
+// refuse to do ourselves.
 #include "gmock/gmock.h"
 #include "tests/azure/machine_world.h"
 
@@ -121,6 +122,56 @@ TEST(Refusals, WhatIsForbiddenIsSaidInFull) {
       });
   world.Request(world.Ask(VmId(0), {"spoke-a"}));
   EXPECT_THAT(std::string(world.Answer(VmId(0)).status().message()), HasSubstr("to join/action"));
+}
+
+// A name alone may be of the machine that was there before.
+TEST(Removal, TakesOffOnlyWhatTheNicShowsWithThatRange) {
+  MachineWorld world(azure_sim::SmallSpec(1));
+  ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a", "spoke-b"}).ok());
+  NicRequest request = world.Ask(VmId(0), {}, {"spoke-a", "spoke-b"});
+  request.removing[0].range = ip::Prefix::Parse("10.9.9.9/32").value();
+  const size_t before = world.CountSent("PUT");
+  world.Request(request);
+  const auto nic = world.Answer(VmId(0));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_THAT(world.OnWire(VmId(0)), ElementsAre("spoke-a")) << "another machine's";
+  EXPECT_EQ(world.CountSent("PUT"), before + 1);
+
+  request.removing.pop_back();
+  world.Request(request);
+  ASSERT_TRUE(world.Answer(VmId(0)).ok()) << "it is not there, which is all that was asked for";
+  EXPECT_THAT(world.OnWire(VmId(0)), ElementsAre("spoke-a"));
+  EXPECT_EQ(world.CountSent("PUT"), before + 1);
+}
+
+TEST(Removal, FromAnotherMachinesNicIsRefused) {
+  MachineWorld world(azure_sim::SmallSpec(1));
+  ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a"}).ok());
+  NicRequest request = world.Ask(VmId(0), {}, {"spoke-a"});
+  request.nic_mac = ip::MacAddress::Parse("00:0d:3a:ff:ff:ff").value();
+  world.Request(request);
+  const auto nic = world.Answer(VmId(0));
+  EXPECT_FALSE(nic.ok());
+  EXPECT_THAT(world.OnWire(VmId(0)), ElementsAre("spoke-a"));
+}
+
+TEST(Mended, WhatAnOperatorHasMendedIsTriedAtOnce) {
+  MachineWorld world(azure_sim::SmallSpec(1));
+  bool locked = true;
+  world.set_intercept(
+      [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
+        if (request.method != "PUT" || !locked) return std::nullopt;
+        return Refusal(409, "ScopeLocked", "There is a lock.");
+      });
+  EXPECT_TRUE(absl::IsPermissionDenied(world.AskAndWait(VmId(0), {"spoke-a"}).status()));
+  locked = false;
+  NicRequest request = world.Ask(VmId(0), {"spoke-a"});
+  world.Request(request);
+  world.RunFor(absl::Minutes(1));
+  EXPECT_FALSE(world.has_answer(VmId(0))) << "it would wait";
+  request.mended = true;
+  world.Request(request);
+  EXPECT_TRUE(world.Answer(VmId(0), absl::Minutes(1)).ok());
 }
 
 }  // namespace

@@ -29,6 +29,16 @@ bool Contains(const std::vector<std::string>& names, std::string_view name) {
                      [&](const std::string& other) { return SameName(other, name); });
 }
 
+// Whether the NIC shows `entry`: by its name, and not with another range. What has no range yet, or
+// no longer, serves nobody.
+bool Shows(const NicResource& nic, const IpConfiguration& entry) {
+  return std::any_of(nic.configurations.begin(), nic.configurations.end(),
+                     [&](const NicConfiguration& there) {
+                       return SameName(there.name, entry.name) &&
+                              (!there.range.has_value() || *there.range == entry.range);
+                     });
+}
+
 bool IsSuccess(int status) { return status >= 200 && status < 300; }
 
 }  // namespace
@@ -55,6 +65,7 @@ void InstanceWork::Ask(NicRequest request, const WorkContext& context) {
   const bool changes = Changes(request);
   const bool changed = changes != Changes(request_);
   request_ = std::move(request);
+  removable_.reset();
   if (was_idle) {
     since_ = context.now;
     Begin(context);
@@ -126,6 +137,7 @@ std::optional<absl::StatusOr<NicAddresses>> InstanceWork::TakeAnswer() {
 void InstanceWork::StartNext(const WorkContext& context) {
   if (!idle() || !next_.has_value()) return;
   request_ = *std::exchange(next_, std::nullopt);
+  removable_.reset();
   since_ = next_since_;
   Begin(context);
 }
@@ -309,6 +321,10 @@ void InstanceWork::Learn(const NicResource& nic) {
     if (entry.primary || nic.configurations.size() == 1) subnet_ = entry.subnet;
     if (entry.IsUsable()) usable_.push_back(entry.name);
   }
+  removable_.emplace();
+  for (const IpConfiguration& entry : request_.removing) {
+    if (Shows(nic, entry)) removable_->push_back(entry.name);
+  }
 }
 
 void InstanceWork::OnNicResponse(const http::Response& response, const WorkContext& context) {
@@ -374,7 +390,7 @@ void InstanceWork::OnNic(const NicResource& nic, const WorkContext& context) {
     case Reading::kAfterFailure:
       OnNicAfterFailure(nic, context);
       return;
-    case Reading::kFindNic:
+    case Reading::kBeforePlan:
       Plan(context);
       return;
     case Reading::kInsteadOfPoll:
@@ -418,14 +434,10 @@ bool InstanceWork::IsComplete(const NicResource& nic) const {
                          return SameName(entry.name, name) && entry.IsUsable();
                        });
   };
-  const auto there = [&](std::string_view name) {
-    return std::any_of(nic.configurations.begin(), nic.configurations.end(),
-                       [&](const NicConfiguration& entry) { return SameName(entry.name, name); });
-  };
   return std::all_of(request_.wanted.begin(), request_.wanted.end(),
                      [&](const WantedConfiguration& wanted) { return usable(wanted.name); }) &&
          std::none_of(request_.removing.begin(), request_.removing.end(),
-                      [&](const IpConfiguration& entry) { return there(entry.name); });
+                      [&](const IpConfiguration& entry) { return Shows(nic, entry); });
 }
 
 // The NIC shows its operation late. A model whose last operation failed, though, never comes to the
@@ -496,11 +508,22 @@ absl::Status InstanceWork::CheckBlocks() const {
   return absl::OkStatus();
 }
 
+// The model has names without addresses.
+bool InstanceWork::MustSeeRemovals(const std::vector<std::string>& present) const {
+  return !removable_.has_value() &&
+         std::any_of(request_.removing.begin(), request_.removing.end(),
+                     [&](const IpConfiguration& entry) { return Contains(present, entry.name); });
+}
+
 NicChange InstanceWork::PlanChange(const std::vector<std::string>& present,
                                    const WorkContext& context) {
   NicChange change{.nic_name = nic_name_, .add = {}, .remove = {}, .prefix = settings_.name_prefix};
   for (const IpConfiguration& entry : request_.removing) {
-    if (Contains(present, entry.name)) change.remove.push_back(entry.name);
+    // Without a value it names none that is present.
+    if (removable_.has_value() && Contains(*removable_, entry.name) &&
+        Contains(present, entry.name)) {
+      change.remove.push_back(entry.name);
+    }
   }
   for (const WantedConfiguration& wanted : request_.wanted) {
     const bool there = Contains(present, wanted.name);
@@ -543,7 +566,7 @@ absl::StatusOr<http::Request> InstanceWork::BuildPut(const NicChange& change) co
 void InstanceWork::Plan(const WorkContext& context) {
   if (!is_flexible() && nic_name_.empty()) {
     if (!model_->nics.has_value() || model_->nics->size() != 1) {
-      ReadNic(Reading::kFindNic, absl::InfinitePast(), context);
+      ReadNic(Reading::kBeforePlan, absl::InfinitePast(), context);
       return;
     }
     nic_name_ = model_->nics->front().name;
@@ -556,6 +579,11 @@ void InstanceWork::Plan(const WorkContext& context) {
   }
   if (absl::Status blocks = CheckBlocks(); !blocks.ok()) {
     Finish(std::move(blocks), context);
+    return;
+  }
+  if (MustSeeRemovals(*present)) {
+    ReadNic(Reading::kBeforePlan,
+            context.crowded ? context.now + kGatherObserve : absl::InfinitePast(), context);
     return;
   }
   const NicChange change = PlanChange(*present, context);

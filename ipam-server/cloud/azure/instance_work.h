@@ -10,6 +10,9 @@
 // else writes is met by reading again (412). Nothing is believed but what the NIC shows: an answer
 // that was lost, a PUT without effect and an operation that failed half way all end in reading.
 // Names are in the server's store before they are asked for, so reading tells what became of them.
+//
+// An entry is taken off only when the NIC with the request's MAC has just shown that name with that
+// range: a name alone may be of the machine that was there before.
 #pragma once
 
 #include <cstdint>
@@ -124,7 +127,7 @@ class InstanceWork {
   const std::string& subnet() const { return subnet_; }
 
  private:
-  enum class Reading : uint8_t { kObserve, kFindNic, kInsteadOfPoll, kBack, kAfterFailure };
+  enum class Reading : uint8_t { kObserve, kBeforePlan, kInsteadOfPoll, kBack, kAfterFailure };
 
   static bool Changes(const NicRequest& request);
   void Begin(const WorkContext& context);
@@ -148,6 +151,7 @@ class InstanceWork {
   void OnNic(const NicResource& nic, const WorkContext& context);
   void OnNicAfterFailure(const NicResource& nic, const WorkContext& context);
   bool IsComplete(const NicResource& nic) const;
+  bool MustSeeRemovals(const std::vector<std::string>& present) const;
   void OnIncomplete(const WorkContext& context);
   void TryNextNic(const absl::Status& status, const WorkContext& context);
 
@@ -215,6 +219,9 @@ class InstanceWork {
   std::vector<ResourceId> nics_;  // Flexible.
   size_t nic_index_ = 0;
   std::vector<std::string> usable_;  // Names with an address, as last read.
+  // Of the present request's removals, those that the NIC has shown; nullopt: it was not read for
+  // that request.
+  std::optional<std::vector<std::string>> removable_;
   std::string subnet_;
 };
 

@@ -129,6 +129,14 @@ void Machine::Request(NicRequest request, absl::Time now) {
     work.set = set;
   }
   vm_of_[request.node] = vm;
+  if (request.mended) {
+    for (const std::string& scope : {vm, set->id.text()}) {
+      plan_.Unpark(ReadGate(scope));
+      plan_.Unpark(WriteGate(scope));
+    }
+    plan_.Unpark(SubnetGate(work.work->subnet()));
+    set->forbidden = 0;
+  }
   work.work->Ask(std::move(request), ContextOf(work, now));
   Settle(vm, now);
 }

@@ -82,6 +82,7 @@ absl::StatusOr<int> Audit(Session& session) {
       result.set_agents_asked(message.agents_asked());
       result.set_agents_silent(message.agents_silent());
       result.set_done(message.done());
+      result.set_releases_frozen(message.releases_frozen());
       result.mutable_differences()->MergeFrom(message.differences());
       return absl::OkStatus();
     }));
@@ -97,10 +98,16 @@ absl::StatusOr<int> Audit(Session& session) {
     session.Out(Coloured(Verdict(result), CountOpen(result) == 0 ? Tone::kGood : Tone::kBad,
                          session.colours) +
                 "\n");
+    if (!result.releases_frozen().empty()) {
+      session.Out(fmt::format(
+          "Releases are frozen, so that what they would mend stays: {}. See spokectl unfreeze\n",
+          Printable(result.releases_frozen())));
+    }
   } else {
     Json value = {{"nodes", result.nodes_total()},
                   {"agents_asked", result.agents_asked()},
                   {"agents_silent", result.agents_silent()},
+                  {"releases_frozen", result.releases_frozen()},
                   {"differences", Json::array()}};
     for (const Difference& one : result.differences()) value["differences"].push_back(ToJson(one));
     RETURN_IF_ERROR(session.PrintValue(value));

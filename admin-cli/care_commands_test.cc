@@ -60,6 +60,17 @@ TEST_F(CommandTest, AuditRepairLeavesWhatIsNotSafe) {
   EXPECT_EQ(Run("audit --repair").code, 0) << "all of them were repaired";
 }
 
+TEST_F(CommandTest, AuditSaysThatReleasesAreFrozen) {
+  Change([](FakeState& state) {
+    SetAudit(state, false);
+    state.audit[1].set_releases_frozen("it would free 96 addresses");
+  });
+  EXPECT_THAT(Run("audit").out,
+              HasSubstr("Releases are frozen, so that what they would mend stays: "
+                        "it would free 96 addresses. See spokectl unfreeze\n"));
+  EXPECT_EQ(Json("audit")["releases_frozen"], "it would free 96 addresses");
+}
+
 TEST_F(CommandTest, AuditThatCannotRunIs2WhateverTheReason) {
   EXPECT_EQ(Run("audit --server unix:/nonexistent").code, 2);
   Refuse("Audit", absl::FailedPreconditionError("one is running"));

@@ -172,6 +172,13 @@ absl::StatusOr<v1::GetNodeResponse> Client::GetNode(const v1::GetNodeRequest& re
 absl::StatusOr<v1::NodeInfo> Client::SetNodeMode(const v1::SetNodeModeRequest& request) const {
   return calls_->One(&Stub::SetNodeMode, request);
 }
+absl::StatusOr<v1::NodeInfo> Client::RetryNode(const v1::RetryNodeRequest& request) const {
+  return calls_->One(&Stub::RetryNode, request);
+}
+absl::StatusOr<v1::ForgetNodeResponse> Client::ForgetNode(
+    const v1::ForgetNodeRequest& request) const {
+  return calls_->One(&Stub::ForgetNode, request);
+}
 absl::Status Client::ListAddresses(const v1::ListAddressesRequest& request,
                                    const Each<v1::ListAddressesResponse>& each) const {
   return calls_->Many(&Stub::AsyncListAddresses, request, each, false);

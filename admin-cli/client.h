@@ -43,6 +43,8 @@ class Client {
                          const Each<v1::ListNodesResponse>& each) const;
   absl::StatusOr<v1::GetNodeResponse> GetNode(const v1::GetNodeRequest& request) const;
   absl::StatusOr<v1::NodeInfo> SetNodeMode(const v1::SetNodeModeRequest& request) const;
+  absl::StatusOr<v1::NodeInfo> RetryNode(const v1::RetryNodeRequest& request) const;
+  absl::StatusOr<v1::ForgetNodeResponse> ForgetNode(const v1::ForgetNodeRequest& request) const;
   absl::Status ListAddresses(const v1::ListAddressesRequest& request,
                              const Each<v1::ListAddressesResponse>& each) const;
   absl::StatusOr<v1::AddressInfo> GetAddress(const v1::GetAddressRequest& request) const;

@@ -15,11 +15,13 @@ namespace {
 constexpr uint32_t kMaxCount = 1'000'000;
 constexpr absl::Duration kLongest = absl::Hours(24 * 3653);
 
-absl::StatusOr<uint32_t> ParseCount(std::string_view text) {
+absl::StatusOr<uint32_t> ParseCount(std::string_view text, uint32_t least) {
   uint32_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count == 0 || count > kMaxCount) {
-    return absl::InvalidArgumentError(fmt::format("is not a number from 1 to {}", kMaxCount));
+  if (error != std::errc() || end != text.data() + text.size() || count < least ||
+      count > kMaxCount) {
+    return absl::InvalidArgumentError(
+        fmt::format("is not a number from {} to {}", least, kMaxCount));
   }
   return count;
 }
@@ -32,7 +34,9 @@ absl::Status CheckValue(const Parameter& parameter, const std::string& value) {
   }
   switch (parameter.values) {
     case Values::kCount:
-      return ParseCount(value).status();
+      return ParseCount(value, 1).status();
+    case Values::kCountOrNone:
+      return ParseCount(value, 0).status();
     case Values::kDuration:
       return ParseDuration(value).status();
     case Values::kTime:
@@ -81,7 +85,7 @@ const std::vector<std::string>& Arguments::All(const std::string& name) const {
 }
 
 uint32_t Arguments::Count(const std::string& name) const {
-  return Has(name) ? ParseCount(Text(name)).value_or(0) : 0;
+  return Has(name) ? ParseCount(Text(name), 0).value_or(0) : 0;
 }
 
 absl::Duration Arguments::Duration(const std::string& name) const {

@@ -32,8 +32,9 @@ enum class Values {
   kObject,  // The name of a policy object of the kind given before it.
   kFile,
   kDirectory,
-  kExplained,  // A pod, node or address: whatever the word before says.
-  kCount,      // 1 to 1,000,000.
+  kExplained,    // A pod, node or address: whatever the word before says.
+  kCount,        // 1 to 1,000,000.
+  kCountOrNone,  // 0 to 1,000,000.
   kDuration,
   kTime,
   kLabel  // KEY=VALUE.

@@ -119,6 +119,28 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     *response = node->second;
     return status;
   }
+  grpc::Status RetryNode(Context*, const v1::RetryNodeRequest* request,
+                         v1::NodeInfo* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("RetryNode", *request);
+    if (!status.ok()) return status;
+    const auto node = state.nodes.find(request->name());
+    if (node == state.nodes.end()) return NotFound("there is no node " + request->name());
+    *response = node->second;
+    return status;
+  }
+  grpc::Status ForgetNode(Context*, const v1::ForgetNodeRequest* request,
+                          v1::ForgetNodeResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("ForgetNode", *request);
+    if (!status.ok()) return status;
+    const auto node = state.nodes.find(request->name());
+    if (node == state.nodes.end()) return NotFound("there is no node " + request->name());
+    response->set_vm_id(node->second.vm_id());
+    response->set_addresses(node->second.attached());
+    state.nodes.erase(node);
+    return status;
+  }
   grpc::Status ListAddresses(Context*, const v1::ListAddressesRequest* request,
                              grpc::ServerWriter<v1::ListAddressesResponse>* writer) override {
     absl::MutexLock lock(&mutex);

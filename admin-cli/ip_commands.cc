@@ -122,9 +122,20 @@ absl::StatusOr<int> Release(Session& session) {
   v1::ReleaseAddressRequest request;
   request.set_address(session.arguments.Text("address"));
   request.set_node(session.arguments.Text("node"));
+  request.set_force(session.arguments.Has("force"));
+  request.set_reason(session.arguments.Text("reason"));
+  if (request.force() && request.reason().empty()) {
+    return absl::InvalidArgumentError(
+        "ip release: say why with --reason TEXT, since a pod that still runs loses its network");
+  }
   ASSIGN_OR_RETURN(const v1::AddressInfo address, session.client.ReleaseAddress(request));
   if (!session.is_table()) {
     RETURN_IF_ERROR(PrintAddress(session, address));
+  } else if (request.force()) {
+    session.Out(fmt::format("{} is {}: the agent on {} has been told to end the use by pod {}\n",
+                            Printable(address.address()), Printable(address.state()),
+                            Printable(address.node()),
+                            Printable(PodOf(address.pod_namespace(), address.pod_name()))));
   } else {
     session.Out(fmt::format("{} is {}: the agent on {} has been asked for it\n",
                             Printable(address.address()), Printable(address.state()),
@@ -220,14 +231,21 @@ Command IpCommand() {
                 .summary = "Ask the node's agent to give an idle address up",
                 .description =
                     "The agent may refuse; spokectl ip show then says why. An address that a "
-                    "pod has is refused at once, with code 5.",
+                    "pod has is refused at once, with code 5. With --force the agent first ends "
+                    "the pod's use of it, as the runtime's DEL would have: for an address whose "
+                    "pod is gone and whose DEL was lost. A pod that still runs loses its network.",
                 .examples = {"spokectl ip release 10.1.0.5",
-                             "spokectl ip release 10.1.0.5 --node node1"},
+                             "spokectl ip release 10.1.0.5 --node node1",
+                             "spokectl ip release 10.1.0.5 --force --reason 'containerd lost it'"},
                 .positionals = {kAddress},
                 .options = {{.name = "node",
                              .value = "NODE",
                              .help = "Only if this node holds it",
-                             .values = Values::kNode}},
+                             .values = Values::kNode},
+                            {.name = "force", .help = "End a pod's use of it first"},
+                            {.name = "reason",
+                             .value = "TEXT",
+                             .help = "Why, for the logs; needed with --force"}},
                 .run = Release},
                {.name = "quarantine",
                 .summary = "Keep an address from being used, or lift that",

@@ -1,3 +1,6 @@
+#include <functional>
+#include <utility>
+
 #include "admin-cli/verbs.h"
 #include "admin-cli/views.h"
 #include "lib/base/status.h"
@@ -87,17 +90,17 @@ absl::StatusOr<int> Show(Session& session) {
   return 0;
 }
 
-// Sets the mode of each node named, and goes on after one that cannot be set: the others should not
-// have to wait for it. The first error is the result.
-Verb SetMode(std::string mode, std::string done) {
-  return [mode, done](Session& session) -> absl::StatusOr<int> {
+// Does something with each node named, and goes on after one with which it cannot be done: the
+// others should not have to wait for it. The first error is the result.
+using Change =
+    std::function<absl::StatusOr<v1::NodeInfo>(const Client& client, const std::string& name)>;
+Verb ForEach(Change change, std::string done) {
+  return [change = std::move(change),
+          done = std::move(done)](Session& session) -> absl::StatusOr<int> {
     absl::Status first;
     Json values = Json::array();
     for (const std::string& name : session.arguments.All("node")) {
-      v1::SetNodeModeRequest request;
-      request.set_name(name);
-      request.set_mode(mode);
-      const auto node = session.client.SetNodeMode(request);
+      const auto node = change(session.client, name);
       if (!node.ok()) {
         if (!first.ok()) session.Note(base::MessageOf(node.status()));
         first.Update(node.status());
@@ -115,6 +118,67 @@ Verb SetMode(std::string mode, std::string done) {
     RETURN_IF_ERROR(first);
     return 0;
   };
+}
+
+Verb SetMode(std::string mode, std::string done) {
+  return ForEach(
+      [mode = std::move(mode)](const Client& client, const std::string& name) {
+        v1::SetNodeModeRequest request;
+        request.set_name(name);
+        request.set_mode(mode);
+        return client.SetNodeMode(request);
+      },
+      std::move(done));
+}
+
+absl::StatusOr<v1::NodeInfo> Retry(const Client& client, const std::string& name) {
+  v1::RetryNodeRequest request;
+  request.set_name(name);
+  return client.RetryNode(request);
+}
+
+absl::StatusOr<int> Forget(Session& session) {
+  v1::ForgetNodeRequest request;
+  request.set_name(session.arguments.Text("node"));
+  request.set_vm_id(session.arguments.Text("vm"));
+  request.set_in_use(session.arguments.Count("in-use"));
+  ASSIGN_OR_RETURN(const v1::ForgetNodeResponse response, session.client.ForgetNode(request));
+  if (session.format == Format::kName) {
+    session.Out(Printable(request.name()) + "\n");
+  } else if (session.is_table()) {
+    session.Out(
+        fmt::format("node {} (VM {}) is forgotten: {} addresses are free after the cooldown\n",
+                    Printable(request.name()), Printable(response.vm_id()), response.addresses()));
+  } else {
+    RETURN_IF_ERROR(session.PrintValue({{"name", request.name()},
+                                        {"vm_id", response.vm_id()},
+                                        {"addresses", response.addresses()}}));
+  }
+  return 0;
+}
+
+Command ForgetCommand() {
+  return {.name = "forget",
+          .summary = "End the record of a machine that is gone",
+          .description =
+              "For a machine that no longer exists and that the cloud does not report as gone. Its "
+              "addresses are given to other nodes after the cooldown: if it still runs, they are "
+              "then in two places. Refused while its agent is connected or the cloud still has it, "
+              "and unless --in-use says how many addresses its pods used last (spokectl node "
+              "show).",
+          .examples = {"spokectl node forget node1", "spokectl node forget node1 --in-use 12",
+                       "spokectl node forget node1 --vm 8f2c1c5e-7d0b"},
+          .positionals = {kNode},
+          .options = {{.name = "vm",
+                       .value = "ID",
+                       .help = "Which machine, where several had the name"},
+                      {.name = "in-use",
+                       .value = "N",
+                       .help = "How many addresses its pods used when it last spoke: another "
+                               "number is refused",
+                       .values = Values::kCountOrNone,
+                       .fallback = "0"}},
+          .run = Forget};
 }
 
 Command ModeCommand(std::string name, std::string summary, std::string description, Verb run) {
@@ -166,7 +230,12 @@ Command NodeCommand() {
            ModeCommand("unfreeze", "Let a frozen node's addresses change again",
                        "Sets the node active, as undrain does. (spokectl unfreeze, without node, "
                        "lifts the freeze of all releases.)",
-                       SetMode("active", "is active"))},
+                       SetMode("active", "is active")),
+           ModeCommand("retry", "Ask the cloud for the node's NIC now",
+                       "For what the cloud has refused, once it is mended: a right, a lock, a "
+                       "quota. It is tried again by itself too, after up to half an hour.",
+                       ForEach(Retry, "is tried again")),
+           ForgetCommand()},
       .group = kGroupNouns};
 }
 

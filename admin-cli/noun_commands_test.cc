@@ -108,6 +108,26 @@ TEST_F(NounTest, NodeShowHasTheAddressesToo) {
   EXPECT_EQ(none.err, "spokectl: there is no node node9; see: spokectl node list\n");
 }
 
+TEST_F(NounTest, ANodeIsForgottenWithItsNumbers) {
+  Refuse("ForgetNode", absl::FailedPreconditionError("pods of node node1 used 3 addresses"));
+  const Outcome refused = Run("node forget node1");
+  EXPECT_EQ(refused.code, 5);
+  EXPECT_THAT(refused.err, HasSubstr("used 3 addresses"));
+  Refuse("ForgetNode", absl::OkStatus());
+  EXPECT_EQ(Run("node forget node9").code, 4);
+  EXPECT_EQ(Run("node forget node1 --in-use many").code, 2);
+  EXPECT_THAT(Run("node forget node1 --vm vm-1 --in-use 3").out,
+              HasSubstr("node node1 (VM vm-1) is forgotten"));
+  EXPECT_EQ(Run("node show node1").code, 4);
+  EXPECT_EQ(Json("node forget node2")["name"], "node2");
+}
+
+TEST_F(NounTest, NodesAreTriedAgain) {
+  EXPECT_EQ(Run("node retry node1").out, "node node1 is tried again\n");
+  EXPECT_EQ(Run("node retry node1 node9").code, 4);
+  EXPECT_EQ(Json("node retry node1")[0]["name"], "node1");
+}
+
 TEST_F(NounTest, ModesAreSetAndLifted) {
   const auto mode = [&] { return Json("node show node1")["mode"]; };
   EXPECT_EQ(Run("node drain node1").out, "node node1 is draining\n");

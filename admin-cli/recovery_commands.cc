@@ -114,7 +114,7 @@ Command RecoveryCommand() {
                                  .value = "N",
                                  .help = "How many have not spoken, as recovery show says: another "
                                          "number is refused",
-                                 .values = Values::kCount,
+                                 .values = Values::kCountOrNone,
                                  .required = true}},
                     .run = Confirm}},
       .group = kGroupCare};

@@ -142,6 +142,7 @@ class Agent {
   void Take(const DesiredState& desired);
   void Take(const ReclaimRequest& request) { attachments_.OnReclaim(request); }
   void Take(const InventoryRequest& request) { attachments_.OnInventory(request); }
+  void Take(const EndLending& request) { attachments_.OnEndLending(request); }
   void Take(const PolicyUpdate& update) { policy_.OnPolicy(update); }
   void Take(const Outlook& outlook) { adds_.OnOutlook(outlook); }
   void Take(const AttachTracesRequest& request) { adds_.OnTracesRequest(request); }

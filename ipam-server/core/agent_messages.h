@@ -71,6 +71,15 @@ struct ReclaimRequest {
   bool operator==(const ReclaimRequest&) const = default;
 };
 
+// The lending is over, an operator says.
+struct EndLending {
+  ip::Address address;
+  uint64_t generation = 0;
+  std::string reason;
+
+  bool operator==(const EndLending&) const = default;
+};
+
 struct InventoryRequest {
   uint64_t id = 0;
 
@@ -105,6 +114,6 @@ struct PolicyUpdate {
 
 using ToAgent =
     std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest, Outlook,
-                 AttachTracesRequest, ProbeRequest, BudgetLeases, PolicyUpdate>;
+                 AttachTracesRequest, ProbeRequest, BudgetLeases, PolicyUpdate, EndLending>;
 
 }  // namespace spoke::ipam

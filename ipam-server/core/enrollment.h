@@ -5,6 +5,7 @@
 // gets that node's certificate and no other, and nothing else in the cluster gets any.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,18 @@ struct TokenFacts {
   std::string pod_uid;
 
   bool operator==(const TokenFacts&) const = default;
+};
+
+// What the API server says of a node (core/v1, Node).
+struct NodeFacts {
+  std::string name;
+  // Of its machine, as the cloud's controller has set it: "azure:///subscriptions/..."; empty:
+  // none has. Only signs that a URI may have.
+  std::string provider_id;
+  std::map<std::string, std::string> labels;  // As Kubernetes has them: no sign of them is one of
+                                              // those that divide a URI.
+
+  bool operator==(const NodeFacts&) const = default;
 };
 
 // What the API server says of a pod (core/v1, Pod).

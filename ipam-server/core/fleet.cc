@@ -35,6 +35,12 @@ void Effects::Merge(Effects other) {
   attach.merge(other.attach);
   desired.merge(other.desired);
   resend.merge(other.resend);
+  retry.merge(other.retry);
+  for (auto& [key, ends] : other.end_lendings) {
+    auto& mine = end_lendings[key];
+    mine.insert(mine.end(), std::make_move_iterator(ends.begin()),
+                std::make_move_iterator(ends.end()));
+  }
   greet_anew.merge(other.greet_anew);
   renamed.merge(other.renamed);
   for (auto& [node, ranges] : other.reclaim) {
@@ -102,7 +108,11 @@ absl::Status Fleet::Load(NodeRecord stored) {
     CountWanted(wanted, true);
     if (wanted.given) unsettled_.insert(record.key);
   }
-  if (!record.instance.empty() && record.mode != NodeMode::kRetired) {
+  if (record.instance.empty()) return absl::OkStatus();
+  // Of two under one name the newer has the place; a retired one has it while nobody else does.
+  if (record.mode == NodeMode::kRetired) {
+    on_instance_.try_emplace(record.instance, record.key);
+  } else {
     on_instance_[record.instance] = record.key;
   }
   return absl::OkStatus();
@@ -151,11 +161,6 @@ const NodeRecord* Fleet::FindByName(const std::string& name) const {
     if (it->second.mode != NodeMode::kRetired) return &it->second;
   }
   return nullptr;
-}
-
-const NodeRecord* Fleet::NodeOn(const std::string& instance) const {
-  const auto it = on_instance_.find(instance);
-  return it == on_instance_.end() ? nullptr : Find(it->second);
 }
 
 AddressCounts Fleet::Counts() const {

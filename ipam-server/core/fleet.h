@@ -35,6 +35,8 @@ struct Finding {
     kConflict,       // Another machine answers for it, says the agent.
     kRenamed,        // The same machine has another VM id now.
     kReplaced,       // Another VM has the node's name now; this one is retired.
+    kForced,         // An operator ends its lending.
+    kDisplaced,      // Another node has proved that it is on the instance this one claimed.
     kGone,           // The cloud says the VM is no more; its addresses are free.
     kFrozen,         // The breaker has stopped releases.
     kLost,           // Attached, but twice in a row not on the NIC: somebody else took it off.
@@ -67,12 +69,14 @@ struct Effects {
   bool breaker = false;                // Its state is to be stored.
   bool recovery = false;               // That of the recovery is.
   std::set<NodeKey> plan;              // Nodes to call Plan() for soon, some at a time.
-  std::set<NodeKey> attach;            // Nodes whose NIC the cloud must be asked to change.
+  std::set<NodeKey> attach;            // Nodes whose NIC the cloud must be asked to change,
+  std::set<NodeKey> retry;             // and those for which earlier refusals do not count.
   std::set<NodeKey> desired;           // Nodes whose agents must be told what they have,
   std::set<NodeKey> resend;            // and those that must be told all of it anew.
-  std::set<NodeKey> greet_anew;        // Nodes whose agents must say anew what they lend.
+  std::map<NodeKey, std::string> greet_anew;  // Nodes whose sessions must begin anew, and why.
   std::map<NodeKey, NodeKey> renamed;  // Records that have another key now, by the one before.
-  std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for.
+  std::map<NodeKey, std::vector<ip::Prefix>> reclaim;       // What agents are to be asked for,
+  std::map<NodeKey, std::vector<EndLending>> end_lendings;  // and told is over.
   std::vector<Finding> findings;
   std::vector<HistoryEntry> history;
   std::vector<absl::Duration> attach_times;  // From an assignment to the NIC, for metrics.
@@ -94,6 +98,20 @@ struct ConflictPolicy {
   uint64_t floor = 8;                             // so many however small it is.
 };
 
+// A machine that an operator takes for gone.
+struct Farewell {
+  std::string node;
+  std::string vm_id;    // Empty: the only one under the name.
+  uint64_t in_use = 0;  // Addresses that its pods used, as the operator has read.
+  // The machines under the name whose agents have no session, with the epoch of their last.
+  std::map<NodeKey, uint64_t> silent;
+};
+struct Forgotten {
+  NodeKey node;
+  uint64_t addresses = 0;  // That are free after the cooldown.
+  Effects effects;
+};
+
 struct FleetPolicy {
   TargetPolicy target;
   absl::Duration cooldown = absl::Seconds(30);
@@ -107,6 +125,8 @@ struct FleetPolicy {
   // The cloud says which address a new entry gets; otherwise we do.
   bool cloud_chooses = false;
   std::string name_prefix = "spoke-";  // Of the names of our entries.
+  // Under one name, with addresses: a replaced one has them until the cloud says it is gone.
+  uint32_t machines_per_name = 4;
   // How long an attached address must be off its NIC before that is believed.
   absl::Duration lost_after = absl::Minutes(1);
 };
@@ -155,6 +175,12 @@ class Fleet {
   void FinishLoading(absl::Time now);
 
   // --- What agents say. ---
+
+  // Whether the node may be who its agent says: to be asked before OnHello(). Errors:
+  // kPermissionDenied (on the instance of another node, or on another than it was before; what a
+  // certificate proves goes before what an agent only says), kResourceExhausted (too many machines
+  // under its name hold addresses). The message says which, and what to do.
+  absl::Status CheckIdentity(const Hello& hello) const;
 
   // An agent opened a session. The record's session_epoch is raised, a new boot ends the lendings
   // of the old one, an older VM under the name is retired, and the node is brought towards its
@@ -218,10 +244,23 @@ class Fleet {
 
   // Errors: kNotFound; kFailedPrecondition (retired).
   absl::StatusOr<Effects> SetMode(const std::string& node, NodeMode mode, absl::Time now);
+  // Ends the record of a machine that is gone: its addresses are free after the cooldown. Errors:
+  // kNotFound, kInvalidArgument (several machines have the name), kFailedPrecondition (its agent is
+  // connected; the cloud has not said that it is gone, where clouds know; another number of its
+  // addresses is in use than `farewell` says; or a recovery is under way).
+  absl::StatusOr<Forgotten> Forget(const Farewell& farewell, absl::Time now);
+  // Asks the cloud for the node's NIC at once, whatever it refused before. Errors: kNotFound,
+  // kFailedPrecondition (retired, or a recovery is under way).
+  absl::StatusOr<Effects> Retry(const std::string& node);
   // Asks for an idle address. Errors: kNotFound (in no pool, or free); kFailedPrecondition (lent,
   // cooling, or held by another node than `node`, when that is not empty; or a recovery is under
   // way).
   absl::StatusOr<Effects> Release(const ip::Address& address, const std::string& node);
+  // Has the agent end the lending of `address`, whose pod's end was lost. It is over once the agent
+  // reports so. Errors: kInvalidArgument (no reason); kNotFound, kFailedPrecondition (not lent;
+  // else as Release()).
+  absl::StatusOr<Effects> ForceRelease(const ip::Address& address, const std::string& node,
+                                       const std::string& reason);
   // Errors: kNotFound (in no pool); kAlreadyExists, kFailedPrecondition (is, or is not, already).
   absl::StatusOr<Effects> SetQuarantine(const ip::Address& address,
                                         std::optional<Quarantine> quarantine, absl::Time now);
@@ -267,6 +306,9 @@ class Fleet {
   AddressCounts Counts() const;
   // The node that runs on `instance` now; nullptr: none does.
   const NodeRecord* NodeOn(const std::string& instance) const;
+  // Whether the NIC of its instance is that of `record`: no other machine is in its place. Nothing
+  // may be changed there otherwise.
+  bool HasItsInstance(const NodeRecord& record) const;
 
   // The node that holds `address`, or nullptr.
   const NodeRecord* HolderOf(const ip::Address& address) const;
@@ -334,6 +376,12 @@ class Fleet {
   void EndQuarantines(Effects& effects, absl::Time now);
   void EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects, absl::Time now);
   void KeepRecordOf(const Hello& hello, Effects& effects);
+  absl::Status CheckPredecessors(const Hello& hello) const;
+  void TakeInstance(NodeRecord& record, const Hello& hello, Effects& effects);
+  absl::StatusOr<NodeRecord*> PresentNode(const std::string& name);
+  absl::StatusOr<const NodeRecord*> HolderToAsk(const ip::Address& address,
+                                                const std::string& node) const;
+  absl::StatusOr<NodeRecord*> RecordToForget(const Farewell& farewell);
   void TakePlace(NodeRecord& record, const Hello& hello);
   void RetireOthers(const NodeKey& key, Effects& effects);
   void TakeLending(NodeRecord& record, const Lending& lending, Effects& effects);
@@ -406,6 +454,7 @@ class Fleet {
   bool held_ = false;
   std::set<ip::Prefix> doubtful_;         // While held: their node does not have them.
   std::set<NodeKey> greet_anew_;          // While held: what they lend was not taken.
+  std::set<NodeKey> proved_;              // Their certificates name the instance; since the start.
   std::map<ip::Prefix, NodeKey> claims_;  // While held: it has them, and so has another here.
   std::set<NodeKey> conflicts_refused_;   // Nodes that reported more conflicts than are believed.
   std::set<NodeKey> missing_;             // From the last listing.

@@ -34,34 +34,6 @@ void Fleet::SetUse(NodeRecord& record, Configuration& configuration, const ip::A
   }
 }
 
-// A machine that says another VM id than before, but has not booted since, is the same: a
-// configuration or the way its id is found has changed. Its record goes with it.
-void Fleet::KeepRecordOf(const Hello& hello, Effects& effects) {
-  if (hello.boot_id.empty() || nodes_.contains(hello.key)) return;
-  for (auto it = nodes_.lower_bound({hello.key.name, ""});
-       it != nodes_.end() && it->first.name == hello.key.name; ++it) {
-    if (it->second.boot_id != hello.boot_id) continue;
-    const NodeKey former = it->first;
-    auto node = nodes_.extract(it);
-    node.key() = hello.key;
-    node.mapped().key = hello.key;
-    nodes_.insert(std::move(node));  // The record stays where it is: the pools point to it.
-    for (std::set<NodeKey>* keys : {&missing_, &forgettable_, &unsettled_, &conflicts_refused_}) {
-      if (keys->erase(former) > 0) keys->insert(hello.key);
-    }
-    demands_.erase(former);
-    for (auto& [instance, key] : on_instance_) {
-      if (key == former) key = hello.key;
-    }
-    effects.changed.insert(former);
-    effects.renamed.emplace(former, hello.key);
-    effects.findings.push_back(
-        {Finding::Kind::kRenamed, hello.key, ip::Address(),
-         fmt::format("was VM {} before, and has not booted since", former.vm_id)});
-    return;
-  }
-}
-
 Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
   Effects effects;
   KeepRecordOf(hello, effects);
@@ -82,10 +54,7 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
     if (!record.configurations.empty() || !record.wanted.empty()) effects.attach.insert(hello.key);
   }
   TakePlace(record, hello);
-  if (!hello.instance.empty()) {
-    record.instance = hello.instance;
-    on_instance_[hello.instance] = hello.key;
-  }
+  TakeInstance(record, hello, effects);
   EndLendingsOf(record, hello, effects, now);
   record.boot_id = hello.boot_id;
   for (const Lending& lending : hello.lent) TakeLending(record, lending, effects);
@@ -110,23 +79,6 @@ void Fleet::TakePlace(NodeRecord& record, const Hello& hello) {
   record.vnet = hello.vnet;
   if (!hello.subnets.empty()) record.subnets = hello.subnets;
   if (&GroupsFor(record) != before) reservations_.OnPoolsChanged(Capacity({record.key.name}));
-}
-
-// The one that spoke last has the name. The others keep their addresses: only the cloud can say
-// that a VM is gone.
-void Fleet::RetireOthers(const NodeKey& key, Effects& effects) {
-  for (auto it = nodes_.lower_bound({key.name, ""});
-       it != nodes_.end() && it->first.name == key.name; ++it) {
-    NodeRecord& other = it->second;
-    if (other.key == key || other.mode == NodeMode::kRetired) continue;
-    other.mode = NodeMode::kRetired;
-    // Nothing more is to be put on its NIC, whatever else is asked for it.
-    StopWantingAll(other, effects);
-    if (other.configurations.empty() && other.wanted.empty()) forgettable_.insert(other.key);
-    effects.changed.insert(other.key);
-    effects.findings.push_back({Finding::Kind::kReplaced, other.key, ip::Address(),
-                                fmt::format("VM {} has the name now", key.vm_id)});
-  }
 }
 
 // Whatever the agent does not say is lent, is not. After a reboot it cannot remember what to keep

@@ -17,17 +17,29 @@ absl::Status NoPoolFor(const ip::Address& address) {
 
 }  // namespace
 
-absl::StatusOr<Effects> Fleet::SetMode(const std::string& name, NodeMode mode, absl::Time now) {
+absl::StatusOr<NodeRecord*> Fleet::PresentNode(const std::string& name) {
   const NodeRecord* found = FindByName(name);
-  if (found == nullptr) {
-    const auto any = nodes_.lower_bound({name, ""});
-    if (any != nodes_.end() && any->first.name == name) {
-      return absl::FailedPreconditionError(fmt::format(
-          "node {} is retired: its VM {} was replaced or is gone", name, any->first.vm_id));
-    }
-    return absl::NotFoundError(fmt::format("there is no node {}; see: spokectl node list", name));
+  if (found != nullptr) return &nodes_.at(found->key);
+  const auto any = nodes_.lower_bound({name, ""});
+  if (any != nodes_.end() && any->first.name == name) {
+    return absl::FailedPreconditionError(fmt::format(
+        "node {} is retired: its VM {} was replaced or is gone", name, any->first.vm_id));
   }
-  NodeRecord& record = nodes_.at(found->key);
+  return absl::NotFoundError(fmt::format("there is no node {}; see: spokectl node list", name));
+}
+
+absl::StatusOr<Effects> Fleet::Retry(const std::string& node) {
+  RETURN_IF_ERROR(CheckNotHeld());
+  ASSIGN_OR_RETURN(const NodeRecord* const record, PresentNode(node));
+  Effects effects;
+  effects.attach.insert(record->key);
+  effects.retry.insert(record->key);
+  return effects;
+}
+
+absl::StatusOr<Effects> Fleet::SetMode(const std::string& name, NodeMode mode, absl::Time now) {
+  ASSIGN_OR_RETURN(NodeRecord* const found, PresentNode(name));
+  NodeRecord& record = *found;
   Effects effects;
   if (record.mode == mode) return effects;
   record.mode = mode;
@@ -36,7 +48,8 @@ absl::StatusOr<Effects> Fleet::SetMode(const std::string& name, NodeMode mode, a
   return effects;
 }
 
-absl::StatusOr<Effects> Fleet::Release(const ip::Address& address, const std::string& node) {
+absl::StatusOr<const NodeRecord*> Fleet::HolderToAsk(const ip::Address& address,
+                                                     const std::string& node) const {
   RETURN_IF_ERROR(CheckNotHeld());
   const AddressPool* pool = PoolOf(address);
   if (pool == nullptr) return NoPoolFor(address);
@@ -48,13 +61,40 @@ absl::StatusOr<Effects> Fleet::Release(const ip::Address& address, const std::st
     return absl::FailedPreconditionError(fmt::format("{} is held by node {}, not by {}",
                                                      address.ToString(), record->key.name, node));
   }
+  return record;
+}
+
+absl::StatusOr<Effects> Fleet::ForceRelease(const ip::Address& address, const std::string& node,
+                                            const std::string& reason) {
+  if (reason.empty()) {
+    return absl::InvalidArgumentError("say why, for whoever reads the log later");
+  }
+  ASSIGN_OR_RETURN(const NodeRecord* const record, HolderToAsk(address, node));
+  const Slot& slot = record->Holding(address)->At(address);
+  if (slot.lessee == nullptr) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} on node {} is {}: no pod's use of it is to be ended", address.ToString(),
+                    record->key.name, NameOf(record->Holding(address)->state, slot.use)));
+  }
+  Effects effects;
+  effects.end_lendings[record->key].push_back(
+      {.address = address, .generation = slot.generation, .reason = reason});
+  effects.findings.push_back({Finding::Kind::kForced, record->key, address,
+                              fmt::format("lent to pod {}/{}: {}", slot.lessee->pod_namespace,
+                                          slot.lessee->pod_name, reason)});
+  return effects;
+}
+
+absl::StatusOr<Effects> Fleet::Release(const ip::Address& address, const std::string& node) {
+  ASSIGN_OR_RETURN(const NodeRecord* const record, HolderToAsk(address, node));
   const Configuration& configuration = *record->Holding(address);
   if (configuration.state != LeaseState::kAttached || !configuration.IsIdle()) {
     const Slot& slot = configuration.At(address);
     std::string detail;
     if (slot.lessee != nullptr) {
-      detail = fmt::format(" to pod {}/{}: delete the pod first", slot.lessee->pod_namespace,
-                           slot.lessee->pod_name);
+      detail = fmt::format(
+          " to pod {}/{}: delete the pod first; if there is none, end its use with --force",
+          slot.lessee->pod_namespace, slot.lessee->pod_name);
     }
     return absl::FailedPreconditionError(
         fmt::format("{} on node {} is {}{}{}", address.ToString(), record->key.name,

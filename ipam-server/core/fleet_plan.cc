@@ -173,6 +173,11 @@ Effects Fleet::Expire(absl::Time now) {
     if (cooling) return false;
     if (record.mode == NodeMode::kRetired) {
       const std::string name = key.name;
+      proved_.erase(key);
+      if (const auto on = on_instance_.find(record.instance);
+          on != on_instance_.end() && on->second == key) {
+        on_instance_.erase(on);
+      }
       nodes_.erase(node);
       demands_.erase(key);
       if (FindByName(name) == nullptr) effects.reservations.merge(reservations_.OnNodeGone(name));

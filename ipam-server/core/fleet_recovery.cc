@@ -132,7 +132,9 @@ Effects Fleet::EndRecovery(const std::set<NodeKey>& spoken, absl::Time now) {
     }
     Free(nodes_.at(holder->key), range.base(), effects, now);
   }
-  effects.greet_anew = std::exchange(greet_anew_, {});
+  for (const NodeKey& key : std::exchange(greet_anew_, {})) {
+    effects.greet_anew.emplace(key, "the recovery is over: say anew what pods use");
+  }
   for (const auto& [key, record] : nodes_) {
     if (record.mode == NodeMode::kRetired) continue;
     effects.resend.insert(key);

@@ -9,7 +9,9 @@
 namespace spoke::ipam {
 namespace {
 
+using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Key;
 
 std::vector<ip::Address> HeldBy(const Fleet& fleet, const NodeKey& key) {
   std::vector<ip::Address> held;
@@ -82,7 +84,7 @@ TEST_F(FleetRecovery, WhatMovedSinceGoesToWhoHasItOnceTheOtherHasSpoken) {
   Speak(kNode1, {A("10.1.0.5"), A("10.1.0.6"), A("10.1.0.7")});
   const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
-  EXPECT_EQ(over.greet_anew, std::set{node3_}) << "what it lends was not taken";
+  EXPECT_THAT(over.greet_anew, ElementsAre(Key(node3_))) << "what it lends was not taken";
   fleet_.CheckInvariants();
 }
 
@@ -90,7 +92,7 @@ TEST_F(FleetRecovery, WhatMovedFromANodeThatHasSpokenGoesAtOnce) {
   Speak(kNode1, {A("10.1.0.5")});
   Speak(node3_, {A("10.1.0.4")}, {LendingOf(A("10.1.0.4"), 1)});
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
-  EXPECT_EQ(fleet_.EndRecovery({kNode1, node3_}, kNow).greet_anew, std::set{node3_});
+  EXPECT_THAT(fleet_.EndRecovery({kNode1, node3_}, kNow).greet_anew, ElementsAre(Key(node3_)));
 }
 
 TEST_F(FleetRecovery, WhatWasGivenBackSinceIsFreeAfterTheCooldown) {

@@ -153,6 +153,7 @@ struct Hello {
   std::string instance;             // The cloud's own name of the VM, in lower case; empty: none.
   std::vector<ip::Prefix> subnets;  // Of the NIC; empty: not known.
   std::string store_token = {};     // What a server last told it of its store; empty: nothing.
+  bool instance_proved = false;     // By its certificate; otherwise the agent only says so.
 };
 
 struct Release {

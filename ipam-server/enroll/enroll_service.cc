@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/core/node_identity.h"
 #include "ipam-server/enroll/authority_files.h"
 #include "lib/base/status.h"
 #include "lib/tls/certificate.h"
@@ -32,20 +33,21 @@ absl::Status NoSuchPod(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<std::string> EnrollService::Authorize(const v1::EnrollRequest& request) {
+absl::StatusOr<EnrollService::Asker> EnrollService::Authorize(const v1::EnrollRequest& request) {
   const EnrollRules& rules = settings_.rules;
   ASSIGN_OR_RETURN(const TokenFacts token, edges_.reviewer.Review(request.token(), rules.audience));
   RETURN_IF_ERROR(CheckToken(token, rules));
   const auto pod = edges_.reviewer.ReadPod(rules.k8s_namespace, token.pod_name);
   if (!pod.ok()) return NoSuchPod(pod.status());
   RETURN_IF_ERROR(CheckPod(token, *pod, request.node_name(), rules));
-  return token.pod_name;
+  ASSIGN_OR_RETURN(NodeFacts node, edges_.reviewer.ReadNode(request.node_name()));
+  return Asker{.pod = token.pod_name, .node = std::move(node)};
 }
 
 absl::Status EnrollService::Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply) {
   RETURN_IF_ERROR(CheckEnrollRequest(request.node_name(), request.vm_id(), request.token()));
   ASSIGN_OR_RETURN(const tls::PublicKey key, tls::ReadSigningRequest(request.csr()));
-  ASSIGN_OR_RETURN(const std::string pod, Authorize(request));
+  ASSIGN_OR_RETURN(const Asker asker, Authorize(request));
   const absl::Time now = edges_.clock.Now();
   {
     absl::MutexLock lock(&mutex_);
@@ -56,6 +58,7 @@ absl::Status EnrollService::Answer(const v1::EnrollRequest& request, v1::EnrollR
                                          {.common_name = request.node_name(),
                                           .dns_names = {request.node_name()},
                                           .addresses = {},
+                                          .uris = IdentityUris(asker.node),
                                           .purpose = tls::Purpose::kClient},
                                          {now - kClockSkew, now + settings_.certificate_life}));
   ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(certificate));
@@ -64,7 +67,8 @@ absl::Status EnrollService::Answer(const v1::EnrollRequest& request, v1::EnrollR
   reply.set_not_after(absl::ToUnixSeconds(facts.not_after));
   edges_.log.Info("node_enrolled", {{"node", request.node_name()},
                                     {"vm", request.vm_id()},
-                                    {"pod", pod},
+                                    {"pod", asker.pod},
+                                    {"provider_id", asker.node.provider_id},
                                     {"not_after", absl::FormatTime(facts.not_after)}});
   return absl::OkStatus();
 }

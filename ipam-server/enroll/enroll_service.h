@@ -44,8 +44,12 @@ class EnrollService final : public v1::EnrollService::Service {
 
  private:
   absl::Status Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply);
-  // Whose pod it is that asks, if it may.
-  absl::StatusOr<std::string> Authorize(const v1::EnrollRequest& request);
+  // Whose pod it is that asks, if it may, and what its node is.
+  struct Asker {
+    std::string pod;
+    NodeFacts node;
+  };
+  absl::StatusOr<Asker> Authorize(const v1::EnrollRequest& request);
 
   const Settings settings_;
   const tls::Authority authority_;

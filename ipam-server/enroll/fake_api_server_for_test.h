@@ -39,6 +39,10 @@ class FakeApiServer {
                 [this](const httplib::Request& request, httplib::Response& response) {
                   Answer(request, response, [&] { SendPod(request, response); });
                 });
+    server_.Get(R"(/api/v1/nodes/([^/]+))",
+                [this](const httplib::Request& request, httplib::Response& response) {
+                  Answer(request, response, [&] { SendNode(request, response); });
+                });
     const auto object = [this](const httplib::Request& request, httplib::Response& response) {
       Answer(request, response, [&] { TakeObject(request, response); });
     };
@@ -56,7 +60,7 @@ class FakeApiServer {
   FakeApiServer(const FakeApiServer&) = delete;
   FakeApiServer& operator=(const FakeApiServer&) = delete;
 
-  // Whose tokens and pods it serves.
+  // Whose tokens, pods and nodes it serves.
   FakeTokenReviewer& cluster() { return cluster_; }
   ClusterAccess access() const {
     return {.url = fmt::format("http://127.0.0.1:{}", port_),
@@ -145,6 +149,18 @@ class FakeApiServer {
         {"metadata", {{"name", pod->name}, {"namespace", pod->k8s_namespace}, {"uid", pod->uid}}},
         {"spec", {{"serviceAccountName", pod->service_account}, {"containers", {}}}}};
     if (!pod->node_name.empty()) object["spec"]["nodeName"] = pod->node_name;
+    response.set_content(object.dump(), "application/json");
+  }
+
+  void SendNode(const httplib::Request& request, httplib::Response& response) {
+    const auto node = cluster_.ReadNode(request.matches[1]);
+    if (!node.ok()) return Refuse(response, 404, "nodes not found");
+    nlohmann::json object = {{"kind", "Node"},
+                             {"apiVersion", "v1"},
+                             {"metadata", {{"name", node->name}, {"uid", "uid"}}},
+                             {"spec", nlohmann::json::object()}};
+    if (!node->labels.empty()) object["metadata"]["labels"] = node->labels;
+    if (!node->provider_id.empty()) object["spec"]["providerID"] = node->provider_id;
     response.set_content(object.dump(), "application/json");
   }
 

@@ -1,4 +1,4 @@
-// A cluster of tokens and pods in memory. Tests only.
+// A cluster of tokens, pods and nodes in memory. Tests only.
 #pragma once
 
 #include <map>
@@ -23,6 +23,10 @@ class FakeTokenReviewer final : public TokenReviewer {
   void AddPod(const PodFacts& pod) {
     absl::MutexLock lock(&mutex_);
     pods_[{pod.k8s_namespace, pod.name}] = pod;
+  }
+  void AddNode(const NodeFacts& node) {
+    absl::MutexLock lock(&mutex_);
+    nodes_[node.name] = node;
   }
   // All calls end with it until it is OK again.
   void FailWith(const absl::Status& failure) {
@@ -58,10 +62,20 @@ class FakeTokenReviewer final : public TokenReviewer {
     return it->second;
   }
 
+  absl::StatusOr<NodeFacts> ReadNode(const std::string& name) override {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+    if (!base::IsDnsName(name)) return absl::InvalidArgumentError("no node's name");
+    const auto it = nodes_.find(name);
+    if (it == nodes_.end()) return absl::NotFoundError("nodes \"" + name + "\" not found");
+    return it->second;
+  }
+
  private:
   absl::Mutex mutex_;
   std::map<std::string, TokenFacts> tokens_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, PodFacts> pods_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, NodeFacts> nodes_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -41,4 +41,14 @@ absl::StatusOr<PodFacts> KubernetesTokenReviewer::ReadPod(const std::string& k8s
   return OrInternal(ParsePod(response.body));
 }
 
+absl::StatusOr<NodeFacts> KubernetesTokenReviewer::ReadNode(const std::string& name) {
+  if (!base::IsDnsName(name)) {
+    return absl::InvalidArgumentError(fmt::format("\"{}\" is no node's name", name));
+  }
+  ASSIGN_OR_RETURN(const http::Response response,
+                   api_.Call("GET", fmt::format("/api/v1/nodes/{}", name)));
+  RETURN_IF_ERROR(StatusOfAnswer(response, fmt::format("node {}", name)));
+  return OrInternal(ParseNode(response.body));
+}
+
 }  // namespace spoke::ipam

@@ -15,6 +15,7 @@ class KubernetesTokenReviewer final : public TokenReviewer {
   absl::StatusOr<TokenFacts> Review(const std::string& token, const std::string& audience) override;
   absl::StatusOr<PodFacts> ReadPod(const std::string& k8s_namespace,
                                    const std::string& name) override;
+  absl::StatusOr<NodeFacts> ReadNode(const std::string& name) override;
 
  private:
   const KubernetesApi& api_;

@@ -1,10 +1,14 @@
 #include "ipam-server/enroll/review_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "fmt/core.h"
+#include "ipam-server/core/node_identity.h"
 #include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 
@@ -80,6 +84,32 @@ absl::Status TakeUser(const json& status, TokenFacts& out) {
   return absl::OkStatus();
 }
 
+// Signs that stand for themselves in a URI (RFC 3986, section 2.3), which is all that keys and
+// values of labels are made of, but for the '/' in keys.
+bool IsPlain(std::string_view text, std::string_view others) {
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || others.find(c) != others.npos;
+  });
+}
+
+absl::Status TakeLabels(const json& metadata, NodeFacts& out) {
+  const json* labels = FindMember(metadata, "labels");
+  if (labels == nullptr || labels->is_null()) return absl::OkStatus();
+  if (!labels->is_object()) return Strange("labels", "no object");
+  size_t bytes = 0;
+  for (const auto& [key, value] : labels->items()) {
+    if (!value.is_string()) return Strange("labels", "a value that is no text");
+    const auto& text = value.get_ref<const std::string&>();
+    if (key.empty() || !IsPlain(key, "-_./") || !IsPlain(text, "-_.")) {
+      return Strange("labels", "a key or value with signs that Kubernetes does not take");
+    }
+    bytes += key.size() + text.size() + 2;
+    if (bytes > kMaxLabelsBytes) return Strange("labels", "more than a certificate can bear");
+    out.labels.emplace(key, text);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string TokenReviewRequest(std::string_view token, std::string_view audience) {
@@ -117,6 +147,25 @@ absl::StatusOr<PodFacts> ParsePod(std::string_view text) {
   }
   ASSIGN_OR_RETURN(out.node_name, TextIn(*spec, "nodeName"));
   ASSIGN_OR_RETURN(out.service_account, TextIn(*spec, "serviceAccountName"));
+  return out;
+}
+
+absl::StatusOr<NodeFacts> ParseNode(std::string_view text) {
+  ASSIGN_OR_RETURN(const json node, ParseKind(text, "Node"));
+  ASSIGN_OR_RETURN(const json* metadata, ObjectIn(node, "metadata"));
+  ASSIGN_OR_RETURN(const json* spec, ObjectIn(node, "spec"));
+  NodeFacts out;
+  ASSIGN_OR_RETURN(out.name, TextIn(*metadata, "name"));
+  if (out.name.empty()) return Strange("metadata", "a node without name");
+  ASSIGN_OR_RETURN(out.provider_id, TextIn(*spec, "providerID"));
+  const bool has_scheme = out.provider_id.find("://") != std::string::npos;
+  const bool ours =
+      absl::StartsWithIgnoreCase(out.provider_id, {kNodeScheme.data(), kNodeScheme.size()});
+  if (!out.provider_id.empty() &&
+      (!has_scheme || ours || !IsPlain(out.provider_id, "-._~:/()%@+"))) {
+    return Strange("providerID", "no URI");
+  }
+  RETURN_IF_ERROR(TakeLabels(*metadata, out));
   return out;
 }
 

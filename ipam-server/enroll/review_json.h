@@ -1,7 +1,9 @@
-// TokenReview and Pod as the API server writes them, read within limits and strictly: what is not
-// as its API has it is refused, since a guess would be about who somebody is. Pure, thread-safe.
+// TokenReview, Pod and Node as the API server writes them, read within limits and strictly: what is
+// not as its API has it is refused, since a guess would be about who somebody is. Pure,
+// thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -20,5 +22,10 @@ absl::StatusOr<TokenFacts> ParseTokenReview(std::string_view text);
 // Errors: kInvalidArgument (not JSON, not a Pod with name, namespace and uid, or a field of another
 // type).
 absl::StatusOr<PodFacts> ParsePod(std::string_view text);
+
+// Errors: kInvalidArgument (not JSON, not a Node with a name, a field of another type, a provider
+// id that is no URI, a label that Kubernetes would not take, or more than kMaxLabelsBytes of them).
+inline constexpr size_t kMaxLabelsBytes = 12U << 10U;
+absl::StatusOr<NodeFacts> ParseNode(std::string_view text);
 
 }  // namespace spoke::ipam

@@ -22,6 +22,11 @@ constexpr const char* kPod = R"({"kind":"Pod","apiVersion":"v1","metadata":{"nam
 "namespace":"spoke-system","uid":"0c1d","labels":{"a":"b"}},"spec":{"nodeName":"node-1",
 "serviceAccountName":"spoke-netagent","containers":[{"name":"agent"}]},"status":{"phase":"Running"}})";
 
+constexpr const char* kNode = R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"node-1",
+"uid":"7a","labels":{"topology.kubernetes.io/zone":"eastus-1","agentpool":"gpu"}},"spec":{
+"providerID":"azure:///subscriptions/s/resourceGroups/mc_(a)/providers/Microsoft.Compute/virtualMachineScaleSets/gpu/virtualMachines/7",
+"podCIDR":"10.0.0.0/24"},"status":{}})";
+
 TEST(ReviewJson, AsksForOneAudience) {
   const json request = json::parse(TokenReviewRequest("a\"b", "spoke-ipam-server"));
   EXPECT_EQ(request, json::parse(R"({"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview",
@@ -47,6 +52,19 @@ TEST(ReviewJson, ReadsWhatTheApiServerSays) {
                             .uid = "0c1d",
                             .node_name = "node-1",
                             .service_account = "spoke-netagent"}));
+}
+
+TEST(ReviewJson, ReadsWhatANodeIs) {
+  const auto node = ParseNode(kNode);
+  ASSERT_TRUE(node.ok()) << node.status();
+  EXPECT_EQ(node->name, "node-1");
+  EXPECT_EQ(node->provider_id,
+            "azure:///subscriptions/s/resourceGroups/mc_(a)/providers/Microsoft.Compute/"
+            "virtualMachineScaleSets/gpu/virtualMachines/7");
+  EXPECT_EQ(node->labels, (std::map<std::string, std::string>{
+                              {"agentpool", "gpu"}, {"topology.kubernetes.io/zone", "eastus-1"}}));
+  EXPECT_EQ(ParseNode(R"({"kind":"Node","metadata":{"name":"n"},"spec":{}})").value(),
+            NodeFacts{.name = "n"});
 }
 
 // `text` with the value at `pointer` replaced.
@@ -76,6 +94,18 @@ TEST(ReviewJson, RefusesWhatIsNotAsItsApiHasIt) {
         With(kPod, "/metadata/uid", ""), With(kPod, "/metadata/name", 1), With(kPod, "/spec", {1}),
         With(kPod, "/spec/nodeName", {"node-1"}), With(kPod, "/spec/serviceAccountName", true)}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParsePod(text).status())) << text;
+  }
+  for (const std::string& text :
+       {std::string("{}"), With(kNode, "/kind", "NodeList"), With(kNode, "/metadata/name", ""),
+        With(kNode, "/spec", {1}), With(kNode, "/spec/providerID", 7),
+        With(kNode, "/spec/providerID", "no scheme"),
+        With(kNode, "/spec/providerID", "azure:///a?b"),
+        With(kNode, "/spec/providerID", "spoke-node://node-2"),
+        With(kNode, "/metadata/labels", {"a"}), With(kNode, "/metadata/labels/agentpool", 1),
+        With(kNode, "/metadata/labels/agentpool", "a&role=nat"),
+        With(kNode, "/metadata/labels", json{{"a=b", "c"}}),
+        With(kNode, "/metadata/labels", json{{"a", std::string(kMaxLabelsBytes, 'v')}})}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseNode(text).status())) << text.substr(0, 400);
   }
 }
 

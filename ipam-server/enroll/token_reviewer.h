@@ -1,4 +1,4 @@
-// Who holds a token, and what a pod is, as the cluster knows it. Implementations:
+// Who holds a token, and what a pod or a node is, as the cluster knows it. Implementations:
 // KubernetesTokenReviewer, and FakeTokenReviewer in tests; what they promise is in
 // token_reviewer_contract.h.
 #pragma once
@@ -12,7 +12,7 @@ namespace spoke::ipam {
 
 // Thread-safe; calls may block for KubernetesApi::kPatience.
 //
-// Errors of both: kUnavailable, kDeadlineExceeded (nobody could be asked; later),
+// Errors of all: kUnavailable, kDeadlineExceeded (nobody could be asked; later),
 // kFailedPrecondition (we may not ask; an operator has to let us), kInternal (an answer that is
 // none).
 class TokenReviewer {
@@ -26,6 +26,9 @@ class TokenReviewer {
   // Errors: kNotFound; kInvalidArgument (names that no pod can have).
   virtual absl::StatusOr<PodFacts> ReadPod(const std::string& k8s_namespace,
                                            const std::string& name) = 0;
+
+  // Errors: kNotFound; kInvalidArgument (a name that no node can have).
+  virtual absl::StatusOr<NodeFacts> ReadNode(const std::string& name) = 0;
 };
 
 }  // namespace spoke::ipam

@@ -78,11 +78,27 @@ TEST_P(TokenReviewerContract, TellsWhatAPodIs) {
   EXPECT_TRUE(absl::IsInvalidArgument(reviewer_.ReadPod("spoke-system", "?x=y").status()));
 }
 
+TEST_P(TokenReviewerContract, TellsWhatANodeIs) {
+  const NodeFacts node{.name = "node-1",
+                       .provider_id = "azure:///subscriptions/s/virtualMachines/1",
+                       .labels = {{"topology.kubernetes.io/zone", "eastus-1"}, {"empty", ""}}};
+  world_->cluster().AddNode(node);
+  world_->cluster().AddNode({.name = "node-2"});
+  const auto told = reviewer_.ReadNode("node-1");
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(*told, node);
+  EXPECT_EQ(reviewer_.ReadNode("node-2").value(), NodeFacts{.name = "node-2"});
+  EXPECT_TRUE(absl::IsNotFound(reviewer_.ReadNode("node-3").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(reviewer_.ReadNode("a/../b").status()));
+}
+
 TEST_P(TokenReviewerContract, SaysWhetherItIsWorthAskingAgain) {
   world_->GoDown();
   EXPECT_TRUE(absl::IsUnavailable(reviewer_.Review("good", "a").status()));
   EXPECT_TRUE(absl::IsUnavailable(reviewer_.ReadPod("spoke-system", "agent-1").status()));
+  EXPECT_TRUE(absl::IsUnavailable(reviewer_.ReadNode("node-1").status()));
   world_->Forbid();
+  EXPECT_TRUE(absl::IsFailedPrecondition(reviewer_.ReadNode("node-1").status()));
   EXPECT_TRUE(absl::IsFailedPrecondition(reviewer_.Review("good", "a").status()));
   EXPECT_TRUE(absl::IsFailedPrecondition(reviewer_.ReadPod("spoke-system", "agent-1").status()));
 }

@@ -122,7 +122,7 @@ void FleetLoop::KeepTime(Batch& batch) {
   TryToOpen(batch);
   PlanSome(batch);
   ReviewSome(batch);
-  ForgetReplaced(batch.now);
+  TellIdentities(batch.now);
   RememberCounters(batch.now);
   const absl::Duration set = clock_.SetAhead();
   SetProblem("clock",
@@ -233,9 +233,10 @@ void FleetLoop::CarryOut(Batch& batch) {
     batch.effects.resend.clear();
     batch.effects.desired.clear();
     batch.effects.reclaim.clear();
+    batch.effects.end_lendings.clear();
     batch.effects.attach.clear();
   }
-  for (const NodeKey& key : batch.effects.greet_anew) GreetAnew(key);
+  for (const auto& [key, why] : batch.effects.greet_anew) GreetAnew(key, why);
   for (const NodeKey& key : batch.effects.resend) {
     // The next one is to be a full one.
     if (const auto session = sessions_.find(key); session != sessions_.end()) {
@@ -257,6 +258,11 @@ void FleetLoop::CarryOut(Batch& batch) {
     agents_.Send(session->second.id, std::move(next));
   }
   for (auto& [key, ranges] : batch.effects.reclaim) AskToReclaim(key, std::move(ranges));
+  for (auto& [key, ends] : batch.effects.end_lendings) {
+    const auto session = sessions_.find(key);
+    if (session == sessions_.end()) continue;
+    for (EndLending& end : ends) agents_.Send(session->second.id, std::move(end));
+  }
   for (const NodeKey& key : batch.answered) {
     const auto session = sessions_.find(key);
     if (session != sessions_.end() && session->second.reclaim_pending == 0) {
@@ -264,9 +270,12 @@ void FleetLoop::CarryOut(Batch& batch) {
     }
   }
   for (const NodeKey& key : batch.effects.attach) {
-    if (const NodeRecord* record = state_.fleet.Find(key); record != nullptr) {
-      cloud_.Request(RequestFor(*record));
-    }
+    const NodeRecord* record = state_.fleet.Find(key);
+    if (record == nullptr || !state_.fleet.HasItsInstance(*record)) continue;
+    NicRequest request = RequestFor(*record);
+    request.mended = batch.effects.retry.contains(key);
+    if (request.mended) cloud_retries_.erase(key);
+    cloud_.Request(std::move(request));
   }
   SendOutlooks(batch.now);
   SpreadPolicy();

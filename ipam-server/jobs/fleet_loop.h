@@ -154,6 +154,7 @@ class FleetLoop {
 
   void Handle(HelloEvent event, Batch& batch);
   bool IsRefused(const HelloEvent& event, Batch& batch);
+  bool IsNotItself(const HelloEvent& event, Batch& batch);
   void Handle(ReportEvent event, Batch& batch);
   void Handle(DesiredAckEvent event, Batch& batch);
   void Handle(ReclaimAnswerEvent event, Batch& batch);
@@ -178,7 +179,7 @@ class FleetLoop {
   void BeginCloud();
   void AskInventory(Session& session, Batch& batch);
   void TellRecovery();
-  void GreetAnew(const NodeKey& node);
+  void GreetAnew(const NodeKey& node, const std::string& why);
   void RememberMark(absl::Time now, bool at_once);
 
   void KeepTime(Batch& batch);
@@ -192,8 +193,8 @@ class FleetLoop {
   void CarryOut(Batch& batch);
   void AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges);
   void AskForNext(const NodeKey& node, Session& session);
-  std::string ReplaceSession(const NodeKey& node, const Session& older, absl::Time now);
-  void ForgetReplaced(absl::Time now);
+  std::string EndOlderSessions(const NodeKey& newer, absl::Time now);
+  void TellIdentities(absl::Time now);
   void EndSession(SessionId session, const NodeKey& node, const absl::Status& why);
   void PlanOutlook(const NodeKey& node, Session& session);
   void SendOutlooks(absl::Time now);
@@ -234,7 +235,13 @@ class FleetLoop {
   RecordWriter writer_;
   std::map<NodeKey, Session> sessions_;
   absl::flat_hash_map<SessionId, NodeKey> nodes_by_session_;
-  std::map<NodeKey, std::deque<absl::Time>> replaced_;  // When sessions of it replaced another.
+  // When sessions of it replaced one another, by node.
+  std::map<std::string, std::deque<absl::Time>> replaced_;
+  struct RefusedIdentity {
+    absl::Time at;
+    std::string why;
+  };
+  std::map<std::string, RefusedIdentity> not_themselves_;  // By node.
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;

@@ -10,35 +10,21 @@ namespace spoke::ipam {
 namespace {
 
 constexpr absl::Duration kCloudRetryDelay = absl::Seconds(5);
-// So many sessions that replace one another within this are no broken connections.
-constexpr size_t kRivalSessions = 3;
-constexpr absl::Duration kRivalWindow = absl::Minutes(10);
 
 }  // namespace
 
 void FleetLoop::Handle(HelloEvent event, Batch& batch) {
-  if (IsRefused(event, batch)) return;
+  if (IsRefused(event, batch) || IsNotItself(event, batch)) return;
   if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kAdmitted);
   const NodeKey key = event.hello.key;
-  Effects effects = state_.fleet.OnHello(event.hello, batch.now);
-  for (const auto& [former, present] : effects.renamed) {
-    const auto session = sessions_.find(former);
-    if (session == sessions_.end()) continue;
-    const SessionId id = session->second.id;
-    const absl::Status why = absl::AbortedError(fmt::format(
-        "the machine of node {} says VM {} now, not {}", key.name, present.vm_id, former.vm_id));
-    EndSession(id, former, why);
-    agents_.Close(id, why);
-  }
-  batch.effects.Merge(std::move(effects));
-  const auto [it, inserted] = sessions_.try_emplace(key);
-  std::string warning;
-  if (!inserted) warning = ReplaceSession(key, it->second, batch.now);
-  it->second = Session{.id = event.session,
-                       .policy_acked = event.hello.policy_version,
-                       .agent_version = event.hello.agent_version,
-                       .boot_id = event.hello.boot_id,
-                       .last_seen = batch.now};
+  batch.effects.Merge(state_.fleet.OnHello(event.hello, batch.now));
+  std::string warning = EndOlderSessions(key, batch.now);
+  Session& session = sessions_[key];
+  session = Session{.id = event.session,
+                    .policy_acked = event.hello.policy_version,
+                    .agent_version = event.hello.agent_version,
+                    .boot_id = event.hello.boot_id,
+                    .last_seen = batch.now};
   nodes_by_session_[event.session] = key;
   batch.effects.desired.insert(key);
   policy_waiting_.insert(key);
@@ -46,7 +32,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
                              Welcome{.session_epoch = state_.fleet.Find(key)->session_epoch,
                                      .warning = std::move(warning)});
   if (state_.recovery.phase() == Recovery::Phase::kRecovering) {
-    AskInventory(it->second, batch);
+    AskInventory(session, batch);
   } else if (!state_.recovery.open()) {
     state_.recovery.OnSpoken(key);
   }
@@ -55,44 +41,6 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
                                 {"vm", key.vm_id},
                                 {"version", event.hello.agent_version},
                                 {"lent", event.hello.lent.size()}});
-}
-
-// The newer session wins: the older is what a broken connection left behind, or a second agent
-// under the same identity, which then comes back. Returns what the newer is told.
-std::string FleetLoop::ReplaceSession(const NodeKey& node, const Session& older, absl::Time now) {
-  log_.Warn("session_replaced", {{"node", node.name}, {"vm", node.vm_id}, {"boot", older.boot_id}});
-  if (metrics_ != nullptr) metrics_->CountSessionReplaced();
-  const absl::Status why = absl::AbortedError(fmt::format(
-      "another agent has connected as node {} (VM {}): if this one still runs, two machines use "
-      "one identity",
-      node.name, node.vm_id));
-  nodes_by_session_.erase(older.id);
-  traces_.Drop(older.id, why);
-  probes_.Drop(older.id, why);
-  agents_.Close(older.id, why);
-  std::deque<absl::Time>& replaced = replaced_[node];
-  replaced.push_back(now);
-  if (replaced.size() >= kRivalSessions) {
-    SetProblem(
-        "identity " + node.name,
-        fmt::format("{} sessions of node {} (VM {}) replaced one another within {}: two "
-                    "agents use one identity, and both use its addresses. Stop one of them, "
-                    "or give its machine a name and certificate of its own",
-                    replaced.size(), node.name, node.vm_id, absl::FormatDuration(kRivalWindow)));
-  }
-  return fmt::format(
-      "a session of this node, of boot {}, was open and is closed: if that agent still "
-      "runs, two machines use one identity",
-      older.boot_id);
-}
-
-void FleetLoop::ForgetReplaced(absl::Time now) {
-  for (auto it = replaced_.begin(); it != replaced_.end();) {
-    std::deque<absl::Time>& times = it->second;
-    while (!times.empty() && now - times.front() > kRivalWindow) times.pop_front();
-    if (times.size() < kRivalSessions) SetProblem("identity " + it->first.name, "");
-    it = times.empty() ? replaced_.erase(it) : std::next(it);
-  }
 }
 
 // The session of an agent that has just said something; nullptr: it is over.
@@ -276,6 +224,12 @@ void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
         break;
       case Finding::Kind::kReplaced:
         write(telemetry::Level::kWarn, "node_replaced");
+        break;
+      case Finding::Kind::kForced:
+        write(telemetry::Level::kWarn, "address_forced");
+        break;
+      case Finding::Kind::kDisplaced:
+        write(telemetry::Level::kError, "node_displaced");
         break;
       case Finding::Kind::kGone:
         write(telemetry::Level::kWarn, "node_gone");

@@ -100,11 +100,11 @@ void FleetLoop::TellRecovery() {
                                refused, recovery.refused().begin()->first));
 }
 
-void FleetLoop::GreetAnew(const NodeKey& node) {
+void FleetLoop::GreetAnew(const NodeKey& node, const std::string& reason) {
   const auto session = sessions_.find(node);
   if (session == sessions_.end()) return;
   const SessionId id = session->second.id;
-  const absl::Status why = absl::AbortedError("the recovery is over: say anew what pods use");
+  const absl::Status why = absl::AbortedError(reason);
   EndSession(id, NodeKey(node), why);
   agents_.Close(id, why);
 }

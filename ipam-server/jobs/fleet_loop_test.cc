@@ -179,6 +179,49 @@ TEST_F(FleetLoopTest, AMachineWithAnotherVmIdIsToldOfAsGoneUnderTheOneBefore) {
   EXPECT_FALSE(SentTo<Welcome>(2).empty());
 }
 
+TEST_F(FleetLoopTest, AnAgentOnAnothersInstanceIsRefusedAndAnOperatorIsTold) {
+  Hello owner{.key = kNode, .boot_id = "b"};
+  owner.instance = "/subscriptions/s/instances/1";
+  loop_->PostHello(1, owner);
+  Step();
+  Hello impostor = owner;
+  impostor.key = {"node2", "vm-2"};
+  impostor.lent = {{.address = A("10.1.0.9"), .generation = 1}};
+  loop_->PostHello(2, impostor);
+  Step();
+  EXPECT_TRUE(absl::IsPermissionDenied(agents_.closed[2])) << agents_.closed[2];
+  EXPECT_TRUE(SentTo<Welcome>(2).empty());
+  EXPECT_TRUE(agents_.closed.find(1) == agents_.closed.end());
+  std::vector<std::string> problems;
+  bool kept = false;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) {
+      problems = view.problems;
+      kept = view.fleet.quarantine().contains(A("10.1.0.9"));
+    });
+    Step();
+  };
+  look();
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0], testing::HasSubstr("node node2 says that it is on instance"));
+  EXPECT_TRUE(kept) << "a pod may use it all the same";
+  EXPECT_EQ(log_.Count("node_identity_refused"), 1);
+  impostor.instance = "";
+  loop_->PostHello(3, impostor);
+  Step();
+  look();
+  EXPECT_THAT(problems, testing::IsEmpty());
+}
+
+TEST_F(FleetLoopTest, AnotherMachineUnderTheNameEndsTheSessionOfTheOlder) {
+  Greet(1);
+  loop_->PostHello(2, {.key = {kNode.name, "vm-2"}, .boot_id = "b2"});
+  Step();
+  EXPECT_THAT(std::string(agents_.closed[1].message()),
+              testing::HasSubstr("if this one, of VM vm-1, still runs"));
+  EXPECT_THAT(SentTo<Welcome>(2).at(0).warning, testing::HasSubstr("of VM vm-1 and boot b"));
+}
+
 TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
   std::vector<std::string> problems;
   const auto look = [&] {
@@ -188,7 +231,7 @@ TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
   Greet(1);
   Greet(2);
   EXPECT_THAT(std::string(agents_.closed[1].message()), testing::HasSubstr("two machines use one"));
-  EXPECT_THAT(SentTo<Welcome>(2).at(0).warning, testing::HasSubstr("of boot b"));
+  EXPECT_THAT(SentTo<Welcome>(2).at(0).warning, testing::HasSubstr("and boot b"));
   look();
   EXPECT_THAT(problems, testing::IsEmpty()) << "a broken connection looks like this";
   Greet(3);

@@ -140,6 +140,7 @@ std::set<NodeKey> NodesToAsk(const Fleet& fleet) {
   for (const auto& [key, record] : fleet.nodes()) {
     const AddressCounts counts = CountAddresses(record);
     const bool unseen = fleet.policy().cloud_chooses && !record.nic_read;
+    if (!fleet.HasItsInstance(record)) continue;
     if (unseen || counts.attaching + counts.detaching > 0) nodes.insert(key);
   }
   return nodes;

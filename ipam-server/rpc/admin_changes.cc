@@ -92,13 +92,50 @@ grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRe
     return state.fleet.SetMode(request->name(), *mode, clock_.Now());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
-  return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
-    const NodeRecord* record = view.fleet.FindByName(request->name());
+  return rpc::ToGrpc(Describe(*context, request->name(), response));
+}
+
+absl::Status AdminService::Describe(const Context& context, const std::string& node,
+                                    v1::NodeInfo* response) {
+  return Ask(context, [&](const FleetView& view) {
+    const NodeRecord* record = view.fleet.FindByName(node);
     if (record == nullptr) return;
     const auto session = view.sessions.find(record->key);
     *response = DescribeNode(view.fleet, *record,
                              session == view.sessions.end() ? nullptr : &session->second);
-  }));
+  });
+}
+
+grpc::Status AdminService::RetryNode(Context* context, const v1::RetryNodeRequest* request,
+                                     v1::NodeInfo* response) {
+  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+    return state.fleet.Retry(request->name());
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Describe(*context, request->name(), response));
+}
+
+grpc::Status AdminService::ForgetNode(Context* context, const v1::ForgetNodeRequest* request,
+                                      v1::ForgetNodeResponse* response) {
+  Farewell farewell{
+      .node = request->name(), .vm_id = request->vm_id(), .in_use = request->in_use()};
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    const auto& nodes = view.fleet.nodes();
+    for (auto it = nodes.lower_bound({farewell.node, ""});
+         it != nodes.end() && it->first.name == farewell.node; ++it) {
+      if (view.sessions.contains(it->first)) continue;
+      farewell.silent.emplace(it->first, it->second.session_epoch);
+    }
+  });
+  if (status.ok()) {
+    status = Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+      ASSIGN_OR_RETURN(Forgotten forgotten, state.fleet.Forget(farewell, clock_.Now()));
+      response->set_vm_id(forgotten.node.vm_id);
+      response->set_addresses(forgotten.addresses);
+      return std::move(forgotten.effects);
+    });
+  }
+  return rpc::ToGrpc(status);
 }
 
 grpc::Status AdminService::ReleaseAddress(Context* context,
@@ -118,7 +155,9 @@ grpc::Status AdminService::ReleaseAddress(Context* context,
   }
   if (status.ok()) {
     status = Do(*context, [&](ServerState& state, RawRecords&) {
-      return state.fleet.Release(*address, request->node());
+      return request->force()
+                 ? state.fleet.ForceRelease(*address, request->node(), request->reason())
+                 : state.fleet.Release(*address, request->node());
     });
   }
   if (!status.ok()) return rpc::ToGrpc(status);

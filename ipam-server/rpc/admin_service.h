@@ -101,6 +101,10 @@ class AdminService final : public v1::AdminService::Service {
                         v1::UnfreezeResponse* response) override;
   grpc::Status SetNodeMode(Context* context, const v1::SetNodeModeRequest* request,
                            v1::NodeInfo* response) override;
+  grpc::Status RetryNode(Context* context, const v1::RetryNodeRequest* request,
+                         v1::NodeInfo* response) override;
+  grpc::Status ForgetNode(Context* context, const v1::ForgetNodeRequest* request,
+                          v1::ForgetNodeResponse* response) override;
   grpc::Status ReleaseAddress(Context* context, const v1::ReleaseAddressRequest* request,
                               v1::AddressInfo* response) override;
   grpc::Status QuarantineAddress(Context* context, const v1::QuarantineAddressRequest* request,
@@ -131,6 +135,7 @@ class AdminService final : public v1::AdminService::Service {
                            const std::function<void(const FleetView&, const NodeRecord&)>& visit);
   absl::Status Describe(const Context& context, const ip::Address& address,
                         v1::AddressInfo* response);
+  absl::Status Describe(const Context& context, const std::string& node, v1::NodeInfo* response);
   // Judges `plan` against the present state; with `commit`, puts it into force.
   using PlanObjects =
       std::function<absl::StatusOr<ApplyPlan>(const ObjectSet&, const PolicyWorld&)>;

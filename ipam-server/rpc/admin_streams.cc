@@ -90,6 +90,11 @@ grpc::Status AdminService::Audit(Context* context, const v1::AuditRequest* reque
   last.set_nodes_done(nodes);
   last.set_nodes_total(nodes);
   DescribeReport(*report, last);
+  const absl::Status asked = Ask(*context, [&](const FleetView& view) {
+    const BreakerState& breaker = view.fleet.breaker().state();
+    if (breaker.freeze) last.set_releases_frozen(breaker.freeze->reason);
+  });
+  if (!asked.ok()) return rpc::ToGrpc(asked);
   writer->Write(last);
   return grpc::Status::OK;
 }

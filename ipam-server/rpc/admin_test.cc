@@ -1,5 +1,8 @@
 // What operators ask over gRPC: that it is done, and that what cannot be is refused with its own
 // code and a sentence, and changes nothing.
+#include <chrono>
+#include <thread>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/rpc/services_for_test.h"
@@ -256,6 +259,49 @@ TEST_F(AdminTest, AReleaseOfWhatIsLentOrAnothersIsRefused) {
   while (stream_->Read(&asked) && !asked.has_reclaim()) {
   }
   EXPECT_EQ(asked.reclaim().configurations(0).base(), addresses_[1]);
+}
+
+TEST_F(AdminTest, AnOperatorEndsALendingWithAReason) {
+  ConnectNode();
+  Lend(0);
+  v1::ReleaseAddressRequest request;
+  request.set_address(TextOf(0));
+  request.set_force(true);
+  v1::AddressInfo info;
+  const auto release = [&] { return Ask(&v1::AdminService::Stub::ReleaseAddress, request, info); };
+  EXPECT_EQ(release().error_code(), StatusCode::INVALID_ARGUMENT) << "without a reason";
+  request.set_reason("its DEL was lost");
+  request.set_address(TextOf(1));
+  EXPECT_EQ(release().error_code(), StatusCode::FAILED_PRECONDITION) << "nobody uses it";
+  request.set_address(TextOf(0));
+  ASSERT_TRUE(release().ok());
+  v1::ServerMessage told;
+  while (stream_->Read(&told) && !told.has_end_lending()) {
+  }
+  EXPECT_EQ(told.end_lending().address(), addresses_[0]);
+  EXPECT_EQ(told.end_lending().generation(), 1U);
+  EXPECT_EQ(told.end_lending().reason(), "its DEL was lost");
+}
+
+TEST_F(AdminTest, AMachineThatIsGoneIsForgotten) {
+  ConnectNode();
+  Lend(0);
+  v1::ForgetNodeRequest request;
+  request.set_name("node1");
+  request.set_in_use(1);
+  v1::ForgetNodeResponse forgotten;
+  const auto forget = [&] { return Ask(&v1::AdminService::Stub::ForgetNode, request, forgotten); };
+  EXPECT_THAT(forget().error_message(), HasSubstr("is connected"));
+  stream_->WritesDone();
+  grpc::Status status;
+  for (int i = 0; i < 200; ++i) {
+    status = forget();
+    if (status.ok()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(forgotten.vm_id(), "vm-1");
+  EXPECT_EQ(forgotten.addresses(), 2U);
 }
 
 TEST_F(AdminTest, NodesAreDrainedByNameAndUnknownOnesAreNamed) {

@@ -399,6 +399,10 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
     }
   } else if (const auto* leases = std::get_if<BudgetLeases>(&message)) {
     ToWire(*leases, *out.mutable_budget_leases());
+  } else if (const auto* end = std::get_if<EndLending>(&message)) {
+    out.mutable_end_lending()->set_address(end->address.ToBytes());
+    out.mutable_end_lending()->set_generation(end->generation);
+    out.mutable_end_lending()->set_reason(CutText(end->reason, kMaxReasonLength));
   } else {
     CHECK(!std::holds_alternative<PolicyUpdate>(message), "bundles are made by BundleMessages");
   }

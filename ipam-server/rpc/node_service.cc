@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fmt/core.h"
+#include "ipam-server/core/node_identity.h"
 #include "ipam-server/rpc/convert.h"
 #include "lib/base/cut_text.h"
 #include "lib/base/status.h"
@@ -29,8 +30,8 @@ constexpr size_t kMaxErrorLength = 1024;
 // One stream. gRPC deletes nothing: OnDone() ends the object's life.
 class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage> {
  public:
-  AgentStream(NodeService& service, SessionId id, std::vector<std::string> peer_names)
-      : service_(service), id_(id), peer_names_(std::move(peer_names)) {}
+  AgentStream(NodeService& service, SessionId id, rpc::PeerCertificate peer)
+      : service_(service), id_(id), peer_(std::move(peer)) {}
 
   void Start() { StartRead(&incoming_); }
 
@@ -118,7 +119,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     switch (incoming_.message_case()) {
       case v1::AgentMessage::kHello: {
         ASSIGN_OR_RETURN(Hello hello, FromWire(incoming_.hello()));
-        RETURN_IF_ERROR(CheckPeer(hello.key.name));
+        RETURN_IF_ERROR(CheckPeer(hello));
         // The agent compares too; it hears our version at the end of the call.
         RETURN_IF_ERROR(base::CheckSkew({"spoke-netagent", hello.agent_version},
                                         {"spoke-ipam-server", service_.options_.server_version}));
@@ -178,18 +179,21 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     return absl::OkStatus();
   }
 
-  absl::Status CheckPeer(const std::string& node_name) const {
+  // What the certificate proves counts, whatever the agent says.
+  absl::Status CheckPeer(Hello& hello) const {
     if (!service_.options_.check_peer_name) return absl::OkStatus();
-    if (std::find(peer_names_.begin(), peer_names_.end(), node_name) != peer_names_.end()) {
-      return absl::OkStatus();
+    const std::string& name = hello.key.name;
+    if (std::find(peer_.names.begin(), peer_.names.end(), name) == peer_.names.end()) {
+      return absl::PermissionDeniedError(
+          fmt::format("the certificate does not bear the node name {}", name));
     }
-    return absl::PermissionDeniedError(
-        fmt::format("the certificate does not bear the node name {}", node_name));
+    ASSIGN_OR_RETURN(const NodeIdentity proved, IdentityIn(peer_.uris, name));
+    return TakeIdentity(proved, hello);
   }
 
   NodeService& service_;
   const SessionId id_;
-  const std::vector<std::string> peer_names_;
+  const rpc::PeerCertificate peer_;
   bool greeted_ = false;         // Read and written by one read at a time.
   std::optional<NodeKey> node_;  // Likewise; of the hello.
   v1::AgentMessage incoming_;    // Likewise.
@@ -203,13 +207,13 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* NodeService::Connect(
     grpc::CallbackServerContext* context) {
-  std::vector<std::string> names = rpc::PeerNames(*context->auth_context());
+  rpc::PeerCertificate peer = rpc::PeerCertificateOf(*context->auth_context());
   context->AddTrailingMetadata(rpc::kVersionKey, options_.server_version);
   AgentStream* stream = nullptr;
   {
     absl::MutexLock lock(&mutex_);
     const SessionId id = ++last_session_;
-    stream = new AgentStream(*this, id, std::move(names));
+    stream = new AgentStream(*this, id, std::move(peer));
     streams_.emplace(id, stream);
   }
   stream->Start();

@@ -30,8 +30,9 @@ class AgentStream;
 // meanwhile.
 //
 // With TLS an agent must bear its node's name in its certificate, so that no node can speak for
-// another. An agent whose version does not work with ours (ADR 20) is refused at its hello with
-// FAILED_PRECONDITION; every call ends with our version in the metadata `spoke-version`.
+// another; what else the certificate proves of the node (core/node_identity.h) counts in place of
+// what the agent says. An agent whose version does not work with ours (ADR 20) is refused at its
+// hello with FAILED_PRECONDITION; every call ends with our version in the metadata `spoke-version`.
 class NodeService final : public v1::NodeService::CallbackService, public AgentLink {
  public:
   struct Options {

@@ -51,6 +51,14 @@ class VersionGate final : public v1::AdminService::Service {
                            v1::NodeInfo* answer) override {
     return Pass(&Behind::SetNodeMode, context, request, answer);
   }
+  grpc::Status RetryNode(grpc::ServerContext* context, const v1::RetryNodeRequest* request,
+                         v1::NodeInfo* answer) override {
+    return Pass(&Behind::RetryNode, context, request, answer);
+  }
+  grpc::Status ForgetNode(grpc::ServerContext* context, const v1::ForgetNodeRequest* request,
+                          v1::ForgetNodeResponse* answer) override {
+    return Pass(&Behind::ForgetNode, context, request, answer);
+  }
   grpc::Status ListAddresses(grpc::ServerContext* context, const v1::ListAddressesRequest* request,
                              grpc::ServerWriter<v1::ListAddressesResponse>* answer) override {
     return Pass(&Behind::ListAddresses, context, request, answer);

@@ -91,14 +91,17 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> AnonymousCredentials(
   return grpc::SslCredentials(options);
 }
 
-std::vector<std::string> PeerNames(const grpc::AuthContext& context) {
-  std::vector<std::string> names;
-  for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
-    for (const grpc::string_ref& name : context.FindPropertyValues(property)) {
-      names.emplace_back(name.data(), name.size());
+PeerCertificate PeerCertificateOf(const grpc::AuthContext& context) {
+  const auto take = [&](const char* property, std::vector<std::string>& into) {
+    for (const grpc::string_ref& value : context.FindPropertyValues(property)) {
+      into.emplace_back(value.data(), value.size());
     }
-  }
-  return names;
+  };
+  PeerCertificate out;
+  take(GRPC_PEER_DNS_PROPERTY_NAME, out.names);
+  take(GRPC_X509_CN_PROPERTY_NAME, out.names);
+  take(GRPC_PEER_URI_PROPERTY_NAME, out.uris);
+  return out;
 }
 
 absl::Status FromGrpc(int code, const std::string& message) {

@@ -48,9 +48,12 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RenewedServerCredential
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> AnonymousCredentials(
     const std::string& ca);
 
-// The names in the peer's verified certificate: subject alternative names and the common name.
-// Empty when the peer showed none.
-std::vector<std::string> PeerNames(const grpc::AuthContext& context);
+// What the peer's verified certificate says of it. Empty when the peer showed none.
+struct PeerCertificate {
+  std::vector<std::string> names;  // DNS names of the subject's alternative names; the common name.
+  std::vector<std::string> uris;   // Of the subject's alternative names.
+};
+PeerCertificate PeerCertificateOf(const grpc::AuthContext& context);
 
 // gRPC's code and message as a Status of ours; the numbers are the same by design.
 absl::Status FromGrpc(int code, const std::string& message);

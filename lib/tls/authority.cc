@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "fmt/core.h"
 #include "lib/base/dns_name.h"
 #include "lib/base/status.h"
@@ -66,7 +67,7 @@ absl::Status AddExtension(X509* certificate, X509* issuer, int nid, const char* 
 
 absl::Status AddName(GENERAL_NAMES* names, int type, std::string_view bytes) {
   Name name(GENERAL_NAME_new());
-  ASN1_STRING* text = type == GEN_DNS ? ASN1_IA5STRING_new() : ASN1_OCTET_STRING_new();
+  ASN1_STRING* text = type == GEN_IPADD ? ASN1_OCTET_STRING_new() : ASN1_IA5STRING_new();
   if (name == nullptr || text == nullptr ||
       ASN1_STRING_set(text, bytes.data(), static_cast<int>(bytes.size())) != 1) {
     ASN1_STRING_free(text);
@@ -79,7 +80,9 @@ absl::Status AddName(GENERAL_NAMES* names, int type, std::string_view bytes) {
 }
 
 absl::Status AddAlternativeNames(X509* certificate, const Subject& subject) {
-  if (subject.dns_names.empty() && subject.addresses.empty()) return absl::OkStatus();
+  if (subject.dns_names.empty() && subject.addresses.empty() && subject.uris.empty()) {
+    return absl::OkStatus();
+  }
   const Names names(GENERAL_NAMES_new());
   if (names == nullptr) return Failed("add names to a certificate");
   for (const std::string& name : subject.dns_names) {
@@ -87,6 +90,9 @@ absl::Status AddAlternativeNames(X509* certificate, const Subject& subject) {
   }
   for (const ip::Address& address : subject.addresses) {
     RETURN_IF_ERROR(AddName(names.get(), GEN_IPADD, address.ToBytes()));
+  }
+  for (const std::string& uri : subject.uris) {
+    RETURN_IF_ERROR(AddName(names.get(), GEN_URI, uri));
   }
   if (X509_add1_ext_i2d(certificate, NID_subject_alt_name, names.get(), 0, X509V3_ADD_DEFAULT) !=
       1) {
@@ -111,11 +117,28 @@ absl::StatusOr<std::string> SignedPem(X509* certificate, EVP_PKEY* key) {
                     [&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
 }
 
+// What RFC 3986 lets stand in a URI behind the scheme, which it must have.
+bool IsUri(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (text.size() > kMaxUriBytes || colon == 0 || colon == std::string_view::npos) return false;
+  constexpr std::string_view kOtherSigns = "-._~:/?#[]@!$&'()*+,;=%";
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           kOtherSigns.find(c) != std::string_view::npos;
+  });
+}
+
 absl::Status CheckSubject(const Subject& subject) {
   for (const std::string& name : subject.dns_names) {
     if (!base::IsDnsName(name)) {
       return absl::InvalidArgumentError(
           fmt::format("\"{}\" is no DNS name in lower case; a certificate cannot bear it", name));
+    }
+  }
+  for (const std::string& uri : subject.uris) {
+    if (!IsUri(uri)) {
+      return absl::InvalidArgumentError(
+          fmt::format("\"{}\" is no URI; a certificate cannot bear it", uri.substr(0, 256)));
     }
   }
   if (subject.common_name.empty() && subject.dns_names.empty() && subject.addresses.empty()) {

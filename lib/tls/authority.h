@@ -2,6 +2,7 @@
 // the profile of RFC 5280). Thread-safe (no state); draws serial numbers at random.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ struct Validity {
   absl::Time not_after;  // Seconds are dropped below one.
 };
 
+// Longer than any URI that we write, and far below what a TLS handshake takes.
+inline constexpr size_t kMaxUriBytes = 16U << 10U;
+
 enum class Purpose { kClient, kServer };
 
 // Whom a certificate is for.
@@ -31,6 +35,7 @@ struct Subject {
   std::string common_name;             // Left out where it is empty or above 64 bytes (RFC 5280).
   std::vector<std::string> dns_names;  // Each as base::IsDnsName() has it.
   std::vector<ip::Address> addresses;
+  std::vector<std::string> uris = {};  // RFC 3986, with a scheme; at most kMaxUriBytes each.
   Purpose purpose = Purpose::kClient;
 };
 
@@ -41,9 +46,9 @@ absl::StatusOr<std::string> MakeAuthorityCertificate(std::string_view key, std::
                                                      const Validity& validity);
 
 // A certificate in PEM for `key` that says what `subject` does and no more. It ends with
-// `authority` at the latest. Errors: kInvalidArgument (a name that is none, no name at all, or a
-// key that is none), kFailedPrecondition (`authority` cannot be read, does not fit together, is
-// none, or ends before `validity` begins), kInternal.
+// `authority` at the latest. Errors: kInvalidArgument (a name or URI that is none, no name at all,
+// or a key that is none), kFailedPrecondition (`authority` cannot be read, does not fit together,
+// is none, or ends before `validity` begins), kInternal.
 absl::StatusOr<std::string> IssueCertificate(const Authority& authority, const PublicKey& key,
                                              const Subject& subject, const Validity& validity);
 

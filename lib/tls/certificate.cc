@@ -37,6 +37,9 @@ void TakeNames(const X509* certificate, CertificateFacts& out) {
   for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
     if (name->type == GEN_DNS) out.dns_names.emplace_back(TextOf(name->d.dNSName));
+    if (name->type == GEN_URI) {
+      out.uris.emplace_back(TextOf(name->d.uniformResourceIdentifier));
+    }
     if (name->type != GEN_IPADD) continue;
     const auto address = ip::Address::FromBytes(TextOf(name->d.iPAddress));
     if (address.ok()) out.addresses.push_back(*address);

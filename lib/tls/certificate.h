@@ -16,6 +16,7 @@ struct CertificateFacts {
   std::string common_name;             // Empty: none.
   std::vector<std::string> dns_names;  // Of the subject's alternative names, as these.
   std::vector<ip::Address> addresses;
+  std::vector<std::string> uris;
   absl::Time not_before;
   absl::Time not_after;
   bool is_authority = false;

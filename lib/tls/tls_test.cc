@@ -114,6 +114,23 @@ TEST(Authority, SignsForServersByNameAndAddress) {
   EXPECT_FALSE(facts->for_clients);
 }
 
+TEST(Authority, SignsUrisAsTheyAre) {
+  const Authority authority = MakeTestAuthority();
+  const PublicKey key = PublicKeyOf(MakeKey().value()).value();
+  const std::vector<std::string> uris = {"azure:///subscriptions/S/mc_(a)/7",
+                                         "spoke-node:n?a=b&c="};
+  const auto chain = IssueCertificate(authority, key, {.dns_names = {"n"}, .uris = uris}, kMonth);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_EQ(ReadCertificate(*chain)->uris, uris);
+  for (const std::string& uri :
+       {std::string("no scheme"), std::string(":"), std::string("a:b c"), std::string("a:\n"),
+        std::string("a:\0b", 4), "a:" + std::string(kMaxUriBytes, 'b')}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        IssueCertificate(authority, key, {.dns_names = {"n"}, .uris = {uri}}, kMonth).status()))
+        << uri.substr(0, 10);
+  }
+}
+
 TEST(Authority, IsToldFromOthersOfTheSameName) {
   const Authority one = MakeTestAuthority();
   const Authority other = MakeTestAuthority();

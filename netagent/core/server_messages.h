@@ -73,6 +73,15 @@ struct ReclaimRequest {
   bool operator==(const ReclaimRequest&) const = default;
 };
 
+// An operator has decided that this lending is over.
+struct EndLending {
+  ip::Address address;
+  uint64_t generation = 0;
+  std::string reason;
+
+  bool operator==(const EndLending&) const = default;
+};
+
 // For an audit: say what you hold.
 struct InventoryRequest {
   uint64_t id = 0;
@@ -113,8 +122,9 @@ struct ProbeRequest {
 };
 
 // All that a server says that an agent has to act upon.
-using ServerRequest = std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate,
-                                   Outlook, AttachTracesRequest, ProbeRequest, BudgetLeases>;
+using ServerRequest =
+    std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate, Outlook,
+                 AttachTracesRequest, ProbeRequest, BudgetLeases, EndLending>;
 
 // How many pods of which namespace wait for addresses that are not here: all of them, not a change.
 struct Demand {

@@ -367,6 +367,26 @@ void Attachments::OnReclaim(const ReclaimRequest& request) {
   server_.Answer(ReclaimAnswer{request.id, std::move(plan.agreed), std::move(plan.denied)});
 }
 
+void Attachments::OnEndLending(const EndLending& request) {
+  for (const Lending& lending : lendings_.Built()) {
+    const auto& addresses = lending.addresses;
+    if (lending.generation != request.generation ||
+        std::find(addresses.begin(), addresses.end(), request.address) == addresses.end()) {
+      continue;
+    }
+    const absl::Status status = Release(lending, LinkOf(lending.key));
+    const telemetry::Level level = status.ok() ? telemetry::Level::kWarn : telemetry::Level::kError;
+    log_.Write(level, status.ok() ? "lending_ended" : "lending_not_ended",
+               {{"address", request.address.ToString()},
+                {"namespace", lending.pod.pod_namespace},
+                {"pod", lending.pod.name},
+                {"container", lending.key.container_id},
+                {"reason", request.reason},
+                {"error", status}});
+    return;
+  }
+}
+
 void Attachments::OnInventory(const InventoryRequest& request) {
   SayNews();
   server_.Answer(Inventory{request.id, lendings_.Attached(), lendings_.Built()});

@@ -125,6 +125,9 @@ class Attachments {
   // long as nothing has been lent in between. What cannot be journalled is denied.
   void OnReclaim(const ReclaimRequest& request);
 
+  // Del() of the attachment that has the address, if it is the same lending still.
+  void OnEndLending(const EndLending& request);
+
   // Answers at once, from memory.
   void OnInventory(const InventoryRequest& request);
 

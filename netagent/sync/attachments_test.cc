@@ -66,6 +66,26 @@ TEST_F(AttachmentsTest, DelIsRepeatableAndOfTheUnknownIsFine) {
   EXPECT_EQ(server_.reports.size(), 2U);
 }
 
+TEST_F(AttachmentsTest, AnOperatorEndsTheLendingItMeansAndNoLaterOne) {
+  Grant({"10.1.0.5"});
+  ASSERT_TRUE(Add(kPodA).ok());
+  const Lending lending = attachments_->lendings().Built().at(0);
+  const ip::Address address = lending.addresses.at(0);
+  attachments_->OnEndLending({address, lending.generation + 1, "why"});
+  attachments_->OnEndLending({A("10.1.0.6"), lending.generation, "why"});
+  EXPECT_TRUE(HasLink(lending.key));
+  kernel_.FailCall(1, absl::UnavailableError("busy"));
+  attachments_->OnEndLending({address, lending.generation, "why"});
+  EXPECT_EQ(log_.Count("lending_not_ended"), 1);
+  EXPECT_EQ(attachments_->lendings().Built().size(), 1U);
+  attachments_->OnEndLending({address, lending.generation, "why"});
+  EXPECT_FALSE(HasLink(lending.key));
+  EXPECT_TRUE(attachments_->lendings().Built().empty());
+  EXPECT_EQ(log_.Count("lending_ended"), 1);
+  attachments_->Tick();
+  EXPECT_EQ(server_.reports.back().released.size(), 1U) << "the server hears of it";
+}
+
 TEST_F(AttachmentsTest, AnEmptyPoolIsNamedWithItsCounts) {
   const auto never = Add(kPodA);
   EXPECT_EQ(never.status().code(), absl::StatusCode::kResourceExhausted);

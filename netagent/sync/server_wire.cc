@@ -5,12 +5,16 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "lib/base/cut_text.h"
 #include "lib/base/status.h"
 #include "lib/ip/prefix.h"
 #include "netagent/journal/policy_codec.h"
 
 namespace spoke::netagent {
 namespace {
+
+// Of what ends up in an error that a person reads, or in a log line.
+constexpr size_t kMaxReasonBytes = 512;
 
 // The wire has one entry an address, the agent one lending of one or two.
 template <typename AddLending>
@@ -310,16 +314,8 @@ absl::StatusOr<ReclaimRequest> FromWire(const v1::ReclaimRequest& in) {
 }
 
 Outlook FromWire(const v1::Outlook& in) {
-  // It ends up in an error that a person reads, and in a log line.
-  constexpr size_t kMaxReasonBytes = 512;
   constexpr int64_t kMaxEtaMs = 24LL * 3600 * 1000;
-  size_t length = std::min(in.reason().size(), kMaxReasonBytes);
-  // Not in the middle of a character: what follows its first byte has 10 as its highest bits.
-  while (length > 0 && length < in.reason().size() &&
-         (static_cast<uint8_t>(in.reason()[length]) & 0xC0U) == 0x80U) {
-    --length;
-  }
-  return {in.reason().substr(0, length),
+  return {base::CutText(in.reason(), kMaxReasonBytes),
           absl::Milliseconds(std::clamp<int64_t>(in.eta_ms(), 0, kMaxEtaMs))};
 }
 
@@ -379,6 +375,12 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
     }
     case v1::ServerMessage::kBudgetLeases:
       return ServerRequest(FromWire(in.budget_leases()));
+    case v1::ServerMessage::kEndLending: {
+      ASSIGN_OR_RETURN(const ip::Address address,
+                       ip::Address::FromBytes(in.end_lending().address()));
+      return ServerRequest(EndLending{address, in.end_lending().generation(),
+                                      base::CutText(in.end_lending().reason(), kMaxReasonBytes)});
+    }
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::kReportAck:
     case v1::ServerMessage::MESSAGE_NOT_SET:

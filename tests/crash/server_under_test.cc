@@ -59,13 +59,14 @@ uint16_t FreePort() {
 
 }  // namespace
 
-ServerUnderTest::ServerUnderTest(std::string directory, std::string_view settings)
+ServerUnderTest::ServerUnderTest(std::string directory, std::string_view settings,
+                                 std::string_view tls)
     : directory_(std::move(directory)), port_(FreePort()) {
   const std::string config = fmt::format(
       "listen: {{agents: \"127.0.0.1:{}\", admin: \"{}\", metrics: \"off\"}}\n"
-      "tls: {{insecure: true}}\nhealth: off\n"
+      "{}\nhealth: off\n"
       "store: {{sqlite: {}}}\n{}",
-      port_, admin(), File("ipam.db"), settings);
+      port_, admin(), tls, File("ipam.db"), settings);
   CHECK(os::WriteFileAtomic(File("server.yaml"), config, os::Durability::kVisible).ok(),
         "a test can write to its own directory");
 }

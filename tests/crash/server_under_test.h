@@ -18,7 +18,8 @@ class ServerUnderTest {
  public:
   // `directory` must exist; the configuration, the store, the socket and the log live in it.
   // `settings`: the configuration's part that matters to the test: cloud, pools and so on.
-  ServerUnderTest(std::string directory, std::string_view settings);
+  ServerUnderTest(std::string directory, std::string_view settings,
+                  std::string_view tls = "tls: {insecure: true}");
 
   // Does not wait for anything. There must be no server running.
   absl::Status Exec();

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,7 +36,12 @@ class NodePort final : public v1::NodeService::Service {
       grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
     if (!stream->Read(&message)) return grpc::Status::OK;
-    const auto names = rpc::PeerNames(*context->auth_context());
+    const rpc::PeerCertificate peer = rpc::PeerCertificateOf(*context->auth_context());
+    const std::vector<std::string>& names = peer.names;
+    {
+      absl::MutexLock lock(&mutex_);
+      uris_ = peer.uris;
+    }
     if (std::find(names.begin(), names.end(), message.hello().node_name()) == names.end()) {
       return {grpc::StatusCode::PERMISSION_DENIED, "another name"};
     }
@@ -43,6 +50,16 @@ class NodePort final : public v1::NodeService::Service {
     stream->Write(welcome);
     return grpc::Status::OK;
   }
+
+  // In the certificate of who spoke last.
+  std::vector<std::string> uris() {
+    absl::MutexLock lock(&mutex_);
+    return uris_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<std::string> uris_ ABSL_GUARDED_BY(mutex_);
 };
 
 class EnrollTest : public testing::Test {
@@ -60,6 +77,9 @@ class EnrollTest : public testing::Test {
                                .uid = "uid-1",
                                .node_name = "node-1",
                                .service_account = "spoke-netagent"});
+    cluster_.cluster().AddNode({.name = "node-1",
+                                .provider_id = "azure:///subscriptions/s/machines/7",
+                                .labels = {{"topology.kubernetes.io/zone", "eastus-1"}}});
     auto opened = ipam::Enrollment::Open({.address = "127.0.0.1:0",
                                           .directory = dir_.File("ca"),
                                           .server_names = {"spoke-ipam-server", "127.0.0.1"},
@@ -159,6 +179,9 @@ TEST_F(EnrollTest, AnAgentEnrollsAndConnectsWithItsCertificate) {
   EXPECT_TRUE(*enrolled);
   const absl::Status connected = Connect(files_, "node-1");
   EXPECT_TRUE(connected.ok()) << connected;
+  EXPECT_THAT(service_.uris(), testing::UnorderedElementsAre(
+                                   "azure:///subscriptions/s/machines/7",
+                                   "spoke-node:node-1?topology.kubernetes.io/zone=eastus-1"));
   EXPECT_TRUE(absl::IsPermissionDenied(Connect(files_, "node-2")));
   EXPECT_EQ(log_.Count("node_enrolled"), 1);
 }

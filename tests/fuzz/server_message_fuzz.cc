@@ -72,6 +72,10 @@ void Take(const ReclaimRequest& request) {
 
 void Take(const InventoryRequest&) {}
 
+void Take(const EndLending& request) {
+  CHECK(request.reason.size() <= 512, "a server cannot fill the log");
+}
+
 void Take(const AttachTracesRequest&) {}
 
 void Take(const ProbeRequest& request) {

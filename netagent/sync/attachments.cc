@@ -375,14 +375,14 @@ void Attachments::OnEndLending(const EndLending& request) {
       continue;
     }
     const absl::Status status = Release(lending, LinkOf(lending.key));
-    const telemetry::Level level = status.ok() ? telemetry::Level::kWarn : telemetry::Level::kError;
-    log_.Write(level, status.ok() ? "lending_ended" : "lending_not_ended",
-               {{"address", request.address.ToString()},
-                {"namespace", lending.pod.pod_namespace},
-                {"pod", lending.pod.name},
-                {"container", lending.key.container_id},
-                {"reason", request.reason},
-                {"error", status}});
+    const std::string what =
+        fmt::format("{} of pod {}/{}, container {}", request.address.ToString(),
+                    lending.pod.pod_namespace, lending.pod.name, lending.key.container_id);
+    if (status.ok()) {
+      log_.Warn("lending_ended", {{"lending", what}, {"reason", request.reason}});
+    } else {
+      log_.Error("lending_not_ended", {{"lending", what}, {"error", status}});
+    }
     return;
   }
 }

@@ -24,11 +24,6 @@ constexpr base::Backoff kReadBackWait = {.initial = absl::Seconds(1), .max = abs
 constexpr absl::Duration kGather = absl::Seconds(30);
 constexpr absl::Duration kGatherObserve = absl::Seconds(5);
 
-bool Contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::any_of(names.begin(), names.end(),
-                     [&](const std::string& other) { return SameName(other, name); });
-}
-
 // Whether the NIC shows `entry`: by its name, and not with another range. What has no range yet, or
 // no longer, serves nobody.
 bool Shows(const NicResource& nic, const IpConfiguration& entry) {
@@ -98,8 +93,7 @@ void InstanceWork::Begin(const WorkContext& context) {
     stage_since_ = context.now;
     not_before_ = absl::InfinitePast();
   } else if (!Changes(request_)) {
-    ReadNic(Reading::kObserve,
-            context.crowded ? context.now + kGatherObserve : absl::InfinitePast(), context);
+    ReadNicWithOthers(Reading::kObserve, context);
   } else if (model_.has_value() && context.now - model_at_ < kModelFresh) {
     Plan(context);
   } else {
@@ -112,6 +106,11 @@ void InstanceWork::ReadNic(Reading reading, absl::Time not_before, const WorkCon
   reading_ = reading;
   stage_since_ = context.now;
   not_before_ = not_before;
+}
+
+// In a crowd it waits until one list serves all.
+void InstanceWork::ReadNicWithOthers(Reading reading, const WorkContext& context) {
+  ReadNic(reading, context.crowded ? context.now + kGatherObserve : absl::InfinitePast(), context);
 }
 
 void InstanceWork::ReadModel(absl::Time not_before) {
@@ -472,141 +471,6 @@ void InstanceWork::AfterOperation(const WorkContext& context) {
   }
   const bool gather = context.crowded && request_.lane != CloudLane::kBlocking;
   ReadNic(Reading::kBack, gather ? context.now + kGather : absl::InfinitePast(), context);
-}
-
-// --- Writing.
-
-std::optional<std::vector<std::string>> InstanceWork::NamesInModel() {
-  std::vector<std::string> names;
-  if (is_flexible()) {
-    const auto nic = DecodeNic(nic_body_);
-    if (!nic.ok()) return std::nullopt;
-    for (const NicConfiguration& entry : nic->configurations) names.push_back(entry.name);
-    return names;
-  }
-  if (!model_->nics.has_value()) return std::nullopt;
-  for (const ModelNic& nic : *model_->nics) {
-    if (!SameName(nic.name, nic_name_)) continue;
-    for (const ModelConfiguration& entry : nic.configurations) {
-      names.push_back(entry.name);
-      if (entry.primary) subnet_ = entry.subnet;
-    }
-    return names;
-  }
-  return std::nullopt;
-}
-
-absl::Status InstanceWork::CheckBlocks() const {
-  const bool allowed = is_flexible() ? settings_.blocks_on_nics : settings_.blocks_on_scale_sets;
-  for (const WantedConfiguration& wanted : request_.wanted) {
-    const int host = wanted.family == ip::Family::kV4 ? 32 : 128;
-    if (wanted.prefix_length != host && !allowed) {
-      return absl::FailedPreconditionError("blocks are not enabled for NICs such as that of VM " +
-                                           id_.text());
-    }
-  }
-  return absl::OkStatus();
-}
-
-// The model has names without addresses.
-bool InstanceWork::MustSeeRemovals(const std::vector<std::string>& present) const {
-  return !removable_.has_value() &&
-         std::any_of(request_.removing.begin(), request_.removing.end(),
-                     [&](const IpConfiguration& entry) { return Contains(present, entry.name); });
-}
-
-NicChange InstanceWork::PlanChange(const std::vector<std::string>& present,
-                                   const WorkContext& context) {
-  NicChange change{.nic_name = nic_name_, .add = {}, .remove = {}, .prefix = settings_.name_prefix};
-  for (const IpConfiguration& entry : request_.removing) {
-    // Without a value it names none that is present.
-    if (removable_.has_value() && Contains(*removable_, entry.name) &&
-        Contains(present, entry.name)) {
-      change.remove.push_back(entry.name);
-    }
-  }
-  for (const WantedConfiguration& wanted : request_.wanted) {
-    const bool there = Contains(present, wanted.name);
-    if (cleaning_) {
-      if (there && !Contains(usable_, wanted.name)) change.remove.push_back(wanted.name);
-    } else if (!there) {
-      change.add.push_back({wanted.name, wanted.family, wanted.prefix_length});
-    }
-  }
-  // A full subnet has room again once something is taken off: that is not held up by what waits.
-  if (!context.full_subnet.empty() && !change.add.empty() && !change.remove.empty()) {
-    change.add.clear();
-    failure_ = absl::ResourceExhaustedError(context.full_subnet);
-  }
-  return change;
-}
-
-absl::StatusOr<http::Request> InstanceWork::BuildPut(const NicChange& change) const {
-  http::Request put;
-  put.method = "PUT";
-  const std::string& base = settings_.endpoints.resource_manager;
-  if (is_flexible()) {
-    put.url = ResourceUrl(base, nics_.at(nic_index_));
-    auto body = BuildNicPut(nic_body_, change);
-    if (!body.ok()) return body.status();
-    put.body = *std::move(body);
-  } else {
-    put.url = ResourceUrl(base, id_,
-                          settings_.blocks_on_scale_sets ? kComputeBlocksVersion
-                                                         : InstancePutVersion(*model_, change));
-    auto body = BuildInstancePut(*model_, change);
-    if (!body.ok()) return body.status();
-    put.body = *std::move(body);
-  }
-  put.headers.Add("Content-Type", "application/json");
-  if (!etag_.empty()) put.headers.Add("If-Match", etag_);
-  return put;
-}
-
-void InstanceWork::Plan(const WorkContext& context) {
-  if (!is_flexible() && nic_name_.empty()) {
-    if (!model_->nics.has_value() || model_->nics->size() != 1) {
-      ReadNic(Reading::kBeforePlan, absl::InfinitePast(), context);
-      return;
-    }
-    nic_name_ = model_->nics->front().name;
-  }
-  const auto present = NamesInModel();
-  if (!present.has_value()) {
-    nic_name_.clear();
-    Retry(absl::UnavailableError("the model of VM " + id_.text() + " lacks the NIC"), context);
-    return;
-  }
-  if (absl::Status blocks = CheckBlocks(); !blocks.ok()) {
-    Finish(std::move(blocks), context);
-    return;
-  }
-  if (MustSeeRemovals(*present)) {
-    ReadNic(Reading::kBeforePlan,
-            context.crowded ? context.now + kGatherObserve : absl::InfinitePast(), context);
-    return;
-  }
-  const NicChange change = PlanChange(*present, context);
-  const bool nothing = change.add.empty() && change.remove.empty();
-  if (nothing && !model_failed_ && !forced_) {
-    AfterOperation(context);
-    return;
-  }
-  if (nothing && !cleaning_ && !forced_) {
-    // It failed, but perhaps not with what is ours: the NIC tells.
-    ReadNic(Reading::kBack, absl::InfinitePast(), context);
-    return;
-  }
-  auto put = BuildPut(change);
-  if (!put.ok()) {
-    const bool limit = absl::IsResourceExhausted(put.status());
-    GiveUp(limit ? put.status() : absl::FailedPreconditionError(put.status().message()),
-           kRejectedPark, context);
-    return;
-  }
-  put_ = *std::move(put);
-  stage_ = WorkStage::kPut;
-  not_before_ = absl::InfinitePast();
 }
 
 }  // namespace spoke::ipam::azure

@@ -132,6 +132,7 @@ class InstanceWork {
   static bool Changes(const NicRequest& request);
   void Begin(const WorkContext& context);
   void ReadNic(Reading reading, absl::Time not_before, const WorkContext& context);
+  void ReadNicWithOthers(Reading reading, const WorkContext& context);
   void ReadModel(absl::Time not_before);
   void Poll(absl::Time not_before);
   void Finish(absl::StatusOr<NicAddresses> answer, const WorkContext& context);

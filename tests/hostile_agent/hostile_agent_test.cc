@@ -5,8 +5,10 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -3,6 +3,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include "absl/time/clock.h"
 #include "lib/base/check.h"
 #include "lib/rpc/credentials.h"
 #include "lib/tls/signing_request.h"

@@ -131,6 +131,7 @@ std::optional<http::Response> ArmModel::Admit(Call& call) {
 
 http::Response ArmModel::Route(Call& call) {
   const Target& target = call.target;
+  const std::string version = target.api_version();
   ResourceGroup* group = nullptr;
   size_t provider = 2;
   if (target.Key(2) == "resourcegroups") {
@@ -138,20 +139,54 @@ http::Response ArmModel::Route(Call& call) {
     if (group == nullptr) return GroupNotFound(target.Segment(3));
     provider = 4;
   }
+  const Knobs& knobs = backend_.knobs();
   if (target.Key(provider) != "providers" || target.size() < provider + 3) {
-    return ErrorResponse(404, "InvalidResourceType", "The path is not one that is known here.");
+    if (!HasVersion(Api::kResourceManager, version, knobs)) return InvalidVersion(version, knobs);
+    return ErrorResponse(501, "NotSimulated",
+                         "Subscriptions and resource groups can only be in the path of what they "
+                         "contain: their own operations are not simulated.");
   }
   const std::string_view name = target.Key(provider + 1);
-  if (name == "microsoft.compute") {
-    if (group != nullptr && Network::IsBelowScaleSet(target)) {
-      return network_.HandleBelowScaleSet(call, *group);
-    }
-    return compute_.Handle(call, group, provider + 2);
+  if (name != "microsoft.compute" && name != "microsoft.network") {
+    return ErrorResponse(404, "InvalidResourceNamespace",
+                         fmt::format("The resource namespace '{}' is invalid. The simulator has "
+                                     "Microsoft.Compute and Microsoft.Network.",
+                                     target.Segment(provider + 1)));
   }
+  if (!IsVersionForm(version)) return InvalidVersion(version, knobs);
+  const PathOperations& path =
+      OperationsAt(target, provider + 1, group == nullptr ? Scope::kSubscription : Scope::kGroup);
+  if (auto refused = RefuseOperation(call, path, group)) return *std::move(refused);
   if (name == "microsoft.network") return network_.Handle(call, group, provider + 2);
-  return ErrorResponse(
-      404, "InvalidResourceNamespace",
-      fmt::format("The resource namespace '{}' is invalid.", target.Segment(provider + 1)));
+  if (path.operations.front()->api == Api::kScaleSetNics) {
+    return network_.HandleBelowScaleSet(call, *group);
+  }
+  return compute_.Handle(call, group, provider + 2);
+}
+
+std::optional<http::Response> ArmModel::RefuseOperation(Call& call, const PathOperations& path,
+                                                        const ResourceGroup* group) {
+  const Target& target = call.target;
+  const std::string version = target.api_version();
+  const Knobs& knobs = backend_.knobs();
+  call.kind = "refused";
+  if (path.empty()) {
+    const size_t provider = group == nullptr ? 3 : 5;
+    const Api api = target.Key(provider) == "microsoft.network" ? Api::kNetwork : Api::kCompute;
+    return UnknownResourceType(target.Segment(provider + 1), api, version, knobs);
+  }
+  const ApiOperation& any = *path.operations.front();
+  if (!HasVersion(any.api, version, knobs)) {
+    if (group == nullptr || !NamesResource(any)) {
+      return UnknownResourceType(TypeOf(any), any.api, version, knobs);
+    }
+    return UnsupportedVersion(any, group->location, version, knobs);
+  }
+  call.provider = any.api == Api::kCompute ? Provider::kCompute : Provider::kNetwork;
+  call.operation = path.Of(call.request.method);
+  if (call.operation == nullptr) return MethodNotAllowed(call.request.method, path);
+  if (call.operation->simulated == Simulated::kNo) return NotSimulated(*call.operation);
+  return std::nullopt;
 }
 
 void ArmModel::Decorate(const Call& call, http::Response* response) {
@@ -167,6 +202,8 @@ void ArmModel::Decorate(const Call& call, http::Response* response) {
   }
   if (!knobs.expose_throttle_headers) return;
   for (const auto& [limit, left] : front_door_) {
+    const bool global = limit.find("-global-") != std::string::npos;
+    if (global && call.provider == Provider::kNetwork && !knobs.network_global_limits) continue;
     headers.Add(fmt::format("x-ms-ratelimit-remaining-{}", limit), fmt::format("{}", left));
   }
   if (call.provider != Provider::kCompute || call.remaining.empty()) return;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "tests/azure-sim/compute.h"
 #include "tests/azure-sim/knobs.h"
 #include "tests/azure-sim/network.h"
+#include "tests/azure-sim/operations.h"
 #include "tests/azure-sim/spec.h"
 
 namespace spoke::azure_sim {
@@ -65,6 +67,10 @@ class ArmModel {
   // Tokens, API versions and the front door. A response: refused.
   std::optional<http::Response> Admit(Call& call);
   http::Response Route(Call& call);
+  // What is asked of no resource: unknown paths and versions, methods that the path has not, and
+  // operations that are not simulated.
+  std::optional<http::Response> RefuseOperation(Call& call, const PathOperations& path,
+                                                const ResourceGroup* group);
   void Decorate(const Call& call, http::Response* response);
   void Count(const Call& call, int status);
 

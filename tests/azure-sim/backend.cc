@@ -50,6 +50,8 @@ std::string_view Call::if_match() const {
   return request.headers.Find("If-Match").value_or(std::string_view());
 }
 
+bool Call::wants_new() const { return request.headers.Find("If-None-Match") == "*"; }
+
 uint64_t Counters::Total() const {
   uint64_t total = 0;
   for (const auto& [key, count] : calls) total += count;
@@ -102,6 +104,7 @@ Operation& Backend::Start(const Call& call, Provider provider, std::string_view 
   operation.subscription = std::string(subscription);
   operation.location = std::string(location);
   operation.started = call.now;
+  if (call.request.method == "DELETE") operation.end_status = 204;
   const std::string id = operation.id;
   return operations_.emplace(id, std::move(operation)).first->second;
 }
@@ -129,6 +132,7 @@ Backend::Fate Backend::Draw(const Latency& latency, absl::Time now) {
   fate.when = now + random_.Of(latency);
   if (random_.Chance(knobs_.failed_operations)) {
     fate.status = Operation::Status::kFailed;
+    fate.nic_written = random_.Chance(knobs_.failed_after_write);
   } else if (random_.Chance(knobs_.canceled_operations)) {
     fate.status = Operation::Status::kCanceled;
   }
@@ -147,7 +151,9 @@ void Backend::AddAsyncHeaders(const Call& call, const Operation& operation, bool
   const std::string base =
       fmt::format("{}/subscriptions/{}/providers/{}/locations/{}", call.target.host,
                   operation.subscription, NameOf(operation.provider), operation.location);
-  response->headers.Add("Azure-AsyncNotification", "Enabled");
+  if (operation.provider == Provider::kCompute || knobs_.network_async_notification) {
+    response->headers.Add("Azure-AsyncNotification", "Enabled");
+  }
   response->headers.Add("Azure-AsyncOperation",
                         fmt::format("{}/operations/{}?{}", base, operation.id, tail));
   if (!with_location) return;
@@ -201,7 +207,7 @@ http::Response Backend::OperationResult(Call& call) {
     return ErrorResponse(404, "NotFound",
                          fmt::format("The operation '{}' was not found.", call.target.Segment(7)));
   }
-  if (!operation->running()) return EmptyResponse(204);
+  if (!operation->running()) return EmptyResponse(operation->end_status);
   http::Response response = EmptyResponse(202);
   response.headers.Add("Location", call.request.url);
   AddRetryAfter(absl::Seconds(10), knobs_.retry_after, call.now, &response);
@@ -300,6 +306,24 @@ void Backend::TakeDown(Nic& nic, absl::Time when) {
   nic.before.clear();
   nic.shown_from = absl::InfinitePast();
   world_->WireChanged();
+}
+
+http::Response Backend::Page(const Call& call, size_t size,
+                             const std::function<Json(size_t)>& show) {
+  const std::optional<uint64_t> cursor = CursorOf(call);
+  if (!cursor.has_value()) {
+    return ErrorResponse(400, "InvalidSkipToken", "The skip token is invalid.", Details::kNone,
+                         "$skiptoken");
+  }
+  // A list may have become shorter since the page before.
+  const auto begin = static_cast<size_t>(std::min<uint64_t>(*cursor, size));
+  const size_t end = std::min(size, begin + static_cast<size_t>(std::max(knobs_.page_size, 1)));
+  Json page = {{"value", Json::array()}};
+  for (size_t at = begin; at < end; ++at) {
+    if (!random_.Chance(knobs_.list_omits)) page["value"].push_back(show(at));
+  }
+  if (end < size) page["nextLink"] = NextLink(call, end);
+  return JsonResponse(200, page);
 }
 
 std::optional<uint64_t> Backend::CursorOf(const Call& call) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "absl/time/time.h"
 #include "lib/http/message.h"
 #include "tests/azure-sim/knobs.h"
+#include "tests/azure-sim/operations.h"
 #include "tests/azure-sim/render.h"
 #include "tests/azure-sim/responses.h"
 #include "tests/azure-sim/target.h"
@@ -34,12 +36,15 @@ struct Call {
   std::string principal = "anonymous";
   std::string_view kind = "gateway";  // For counters: "instance.put".
   Provider provider = Provider::kGateway;
+  const ApiOperation* operation = nullptr;                      // What is asked for.
   std::vector<std::pair<std::string, int64_t>> remaining = {};  // Of the provider's limits.
   std::optional<int64_t> charge = {};                           // x-ms-request-charge
 
   Direction direction() const;
   // Without "etag" parameters and the like: the header If-Match; empty: none.
   std::string_view if_match() const;
+  // "If-None-Match: *": what is there shall stay as it is.
+  bool wants_new() const;
 };
 
 struct Operation {
@@ -54,6 +59,8 @@ struct Operation {
   absl::Time ended;
   std::string code;
   std::string message;
+  // What the URL under Location answers at the end. The SDKs take 204 for a DELETE only.
+  int end_status = 200;
 
   bool running() const { return status == Status::kInProgress; }
 };
@@ -104,6 +111,7 @@ class Backend {
   struct Fate {
     Operation::Status status = Operation::Status::kSucceeded;
     absl::Time when;
+    bool nic_written = false;  // Though the operation fails.
   };
   Fate Draw(const Latency& latency, absl::Time now);
   // Azure-AsyncOperation, with or without Location beside it.
@@ -131,6 +139,9 @@ class Backend {
   void TakeDown(Nic& nic, absl::Time when);
 
   // -- Paging: "{value, nextLink}".
+  // The page that the request asks for of a list of `size` entries; `show` gives one of them.
+  http::Response Page(const Call& call, size_t size, const std::function<Json(size_t)>& show);
+  // For lists whose pages are cut otherwise.
   // The cursor of the request's $skiptoken: 0 for the first page; nullopt: not one of ours.
   static std::optional<uint64_t> CursorOf(const Call& call);
   static std::string NextLink(const Call& call, uint64_t cursor);

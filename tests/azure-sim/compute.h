@@ -39,12 +39,13 @@ class Compute {
   http::Response OneSet(Call& call, ResourceGroup& group);
   http::Response GetSet(Call& call, ScaleSet& set);
   http::Response PutSet(Call& call, ResourceGroup& group, ScaleSet* set);
+  static std::optional<http::Response> RefuseSetWrite(const Call& call, const ResourceGroup& group,
+                                                      const ScaleSet* set, const Json& body);
   http::Response DeleteSet(Call& call, ScaleSet& set);
   http::Response UpgradeInstances(Call& call, ScaleSet& set);
   Parsed<ScaleSet*> CreateSet(const Json& body, const Call& call, ResourceGroup& group);
   // Response: the body does not fit. `changed`: whether it says anything new.
-  std::optional<http::Response> ApplyToSet(const Json& body, const Call& call, ScaleSet& set,
-                                           bool* changed);
+  std::optional<http::Response> ApplyToSet(const Json& body, ScaleSet& set, bool* changed);
   void FinishSet(ScaleSet& set, const std::string& operation, absl::Time when);
 
   // -- Instances (compute_instances.cc).
@@ -58,7 +59,7 @@ class Compute {
   std::optional<http::Response> RefuseWrite(Call& call, Instance& instance, const Json& body);
   // Whether something else runs on it; a knob decides who yields.
   std::optional<http::Response> Preempt(Instance& instance, absl::Time now);
-  std::optional<http::Response> TakeProfile(const Json& properties, Call& call, Instance& instance,
+  std::optional<http::Response> TakeProfile(const Json& properties, Instance& instance,
                                             bool* changed);
   // The instance gets what its profile says; `fate` is how that ends.
   void Carry(Instance& instance, const std::string& operation, const Backend::Fate& fate);
@@ -70,6 +71,10 @@ class Compute {
   http::Response Machines(Call& call, ResourceGroup* group, size_t rest);
   http::Response ListMachines(Call& call, ResourceGroup* group);
   http::Response OneMachine(Call& call, ResourceGroup& group);
+  http::Response GetMachine(Call& call, Instance& instance);
+  http::Response WriteMachine(Call& call, Instance& instance);
+  // What the request's etags say against it.
+  static std::optional<http::Response> RefuseStale(const Call& call, const Instance& instance);
 
   // 202, with an operation that succeeds at `end`. Its id goes to `id`, unless that is null.
   http::Response Accept(Call& call, const ScaleSet& set, absl::Time end, std::string* id = nullptr);
@@ -78,15 +83,11 @@ class Compute {
 
   Throttle::Scope ScopeOf(const ScaleSet& set) const;
   Throttle::Scope ScopeOf(const Instance& instance) const;
-  Json ListPage(Call& call, Json value, std::optional<uint64_t> next);
 
   Backend& backend_;
 };
 
-// The body as JSON. A response: it is none, or not an object.
-std::optional<http::Response> ParseBody(const Call& call, Json* body);
-
-// Whether `pattern`, an If-Match header, allows to write a resource with this etag.
+// Whether `if_match`, an If-Match header, allows to write a resource with this etag.
 bool EtagMatches(std::string_view if_match, std::string_view etag);
 
 }  // namespace spoke::azure_sim

@@ -5,6 +5,7 @@
 
 #include "fmt/core.h"
 #include "tests/azure-sim/compute.h"
+#include "tests/azure-sim/request_body.h"
 
 namespace spoke::azure_sim {
 namespace {
@@ -24,19 +25,66 @@ Json OtherProperties(const Json& properties) {
   return kept;
 }
 
+http::Response BadQuery(std::string_view option, std::string_view value) {
+  return ErrorResponse(
+      400, "InvalidParameter",  // Unverified words.
+      fmt::format("The value '{}' of query parameter '{}' is invalid.", value, option),
+      Details::kNone, option);
+}
+
+constexpr std::string_view kInstanceView = "instanceView";
+
+std::optional<http::Response> CheckExpand(std::string_view expand) {
+  // The last two show what is not simulated, and change nothing.
+  if (expand.empty() || expand == kInstanceView || expand == "userData" ||
+      expand == "resiliencyView") {
+    return std::nullopt;
+  }
+  return BadQuery("$expand", expand);
+}
+
+// How a list of instances is narrowed.
+struct InstanceQuery {
+  bool with_view = false;
+  bool view_alone = false;
+  std::optional<bool> latest_model;
+
+  Json Select(Json instance) const {
+    if (!view_alone) return instance;
+    Json view = std::move(instance["properties"][std::string(kInstanceView)]);
+    instance["properties"] = {{kInstanceView, std::move(view)}};
+    return instance;
+  }
+};
+
+// https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/list
+std::optional<http::Response> ReadQuery(const Target& target, InstanceQuery* query) {
+  const std::string expand = target.Query("$expand");
+  if (auto error = CheckExpand(expand)) return error;
+  query->with_view = expand == kInstanceView;
+  const std::string select = target.Query("$select");
+  query->view_alone = select == kInstanceView || select == "instanceView/statuses";
+  if (!select.empty() && !(query->view_alone && query->with_view)) {
+    return BadQuery("$select", select);
+  }
+  const std::string filter = target.Query("$filter");
+  const std::string lower = Lower(filter);
+  constexpr std::string_view kLatest = "properties/latestmodelapplied eq ";
+  constexpr std::string_view kPower = "startswith(instanceview/statuses/code, 'powerstate";
+  if (filter.empty() || lower.substr(0, kPower.size()) == kPower) return std::nullopt;
+  const std::string value =
+      lower.substr(0, kLatest.size()) == kLatest ? lower.substr(kLatest.size()) : std::string();
+  if (value != "true" && value != "false") return BadQuery("$filter", filter);
+  query->latest_model = value == "true";
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool EtagMatches(std::string_view if_match, std::string_view etag) {
   if (if_match.empty() || if_match == "*" || if_match == etag) return true;
   // Some clients strip the quotes.
   return etag.size() > 2 && etag.front() == '"' && if_match == etag.substr(1, etag.size() - 2);
-}
-
-std::optional<http::Response> ParseBody(const Call& call, Json* body) {
-  *body = Json::parse(call.request.body, nullptr, false);
-  if (body->is_object()) return std::nullopt;
-  return ErrorResponse(400, "InvalidRequestContent",
-                       "The request content was invalid and could not be deserialized.");
 }
 
 Throttle::Scope Compute::ScopeOf(const ScaleSet& set) const {
@@ -66,21 +114,8 @@ http::Response Compute::AcceptDeletion(Call& call, const ScaleSet& set, std::str
 }
 
 http::Response Compute::BelowSet(Call& call, ScaleSet& set) {
-  const std::string_view what = call.target.Key(8);
-  if (what == "virtualmachines") {
-    return call.target.size() == 9 ? ListInstances(call, set) : OneInstance(call, set);
-  }
-  if (what == "manualupgrade" && call.request.method == "POST") {
-    return UpgradeInstances(call, set);
-  }
-  return ErrorResponse(404, "InvalidResourceType",
-                       fmt::format("There is no {} below scale sets.", what));
-}
-
-Json Compute::ListPage(Call& call, Json value, std::optional<uint64_t> next) {
-  Json page = {{"value", std::move(value)}};
-  if (next.has_value()) page["nextLink"] = Backend::NextLink(call, *next);
-  return page;
+  if (call.target.Key(8) == "manualupgrade") return UpgradeInstances(call, set);
+  return call.target.size() == 9 ? ListInstances(call, set) : OneInstance(call, set);
 }
 
 http::Response Compute::ListInstances(Call& call, ScaleSet& set) {
@@ -93,29 +128,34 @@ http::Response Compute::ListInstances(Call& call, ScaleSet& set) {
     return ErrorResponse(400, "InvalidParameter", "The skip token is invalid.", Details::kNone,
                          "$skiptoken");
   }
+  InstanceQuery query;
+  if (auto error = ReadQuery(call.target, &query)) return *error;
   const bool uniform = set.spec.orchestration == Orchestration::kUniform;
-  const bool with_view = call.target.Query("$expand") == "instanceView";
   const auto page_size = static_cast<size_t>(std::max(backend_.knobs().page_size, 1));
   Renderer renderer = backend_.RendererFor(call);
   Json value = Json::array();
-  std::optional<uint64_t> next;
+  std::optional<std::string> next;
   for (auto it = set.instances.lower_bound(static_cast<int64_t>(*cursor));
        it != set.instances.end(); ++it) {
     const Instance& instance = *it->second;
     if (call.now < instance.listed_from) continue;
+    if (query.latest_model.has_value() && *query.latest_model != instance.latest_model) continue;
     if (value.size() == page_size) {
-      next = static_cast<uint64_t>(it->first);
+      next = Backend::NextLink(call, static_cast<uint64_t>(it->first));
       break;
     }
     if (backend_.random().Chance(backend_.knobs().list_omits)) continue;
-    value.push_back(uniform ? renderer.Of(instance, with_view) : renderer.FlexibleMember(instance));
+    value.push_back(uniform ? query.Select(renderer.Of(instance, query.with_view))
+                            : renderer.FlexibleMember(instance));
   }
   // One unit for each VM that was looked at.
   if (auto refused = backend_.Ask(call, Policy::kScaleSetVmViews, scope,
                                   std::max<double>(1, static_cast<double>(value.size())))) {
     return *refused;
   }
-  return JsonResponse(200, ListPage(call, std::move(value), next));
+  Json page = {{"value", std::move(value)}};
+  if (next.has_value()) page["nextLink"] = *next;
+  return JsonResponse(200, page);
 }
 
 http::Response Compute::OneInstance(Call& call, ScaleSet& set) {
@@ -133,6 +173,7 @@ http::Response Compute::OneInstance(Call& call, ScaleSet& set) {
   if (instance == nullptr) {
     call.kind = call.request.method == "PUT" ? "instance.put" : "instance.get";
     if (auto refused = backend_.Ask(call, Policy::kGetScaleSetVms, ScopeOf(set))) return *refused;
+    if (call.request.method == "DELETE") return EmptyResponse(204);
     return ErrorResponse(
         backend_.knobs().unknown_instance_status, "InvalidParameter",
         fmt::format("The provided instanceId {} is not an active Virtual Machine Scale Set VM "
@@ -141,14 +182,12 @@ http::Response Compute::OneInstance(Call& call, ScaleSet& set) {
         Details::kNone, "instanceIds");
   }
   const std::string& method = call.request.method;
-  const bool view = call.target.Key(10) == "instanceview";
-  if (method == "GET" && (call.target.size() == 10 || view)) {
-    return GetInstance(call, *instance, view);
+  if (method == "GET") {
+    return GetInstance(call, *instance, call.target.Key(10) == "instanceview");
   }
-  if (method == "PUT" && call.target.size() == 10) return PutInstance(call, *instance);
-  if (method == "DELETE" && call.target.size() == 10) return DeleteInstanceRequest(call, *instance);
-  if (method == "POST" && call.target.Key(10) == "reimage") return ReimageRequest(call, *instance);
-  return ErrorResponse(405, "HttpMethodNotAllowed", "The method is not allowed here.");
+  if (method == "PUT") return PutInstance(call, *instance);
+  return method == "DELETE" ? DeleteInstanceRequest(call, *instance)
+                            : ReimageRequest(call, *instance);
 }
 
 http::Response Compute::GetInstance(Call& call, Instance& instance, bool view_only) {
@@ -158,9 +197,10 @@ http::Response Compute::GetInstance(Call& call, Instance& instance, bool view_on
   }
   Renderer renderer = backend_.RendererFor(call);
   if (view_only) return JsonResponse(200, renderer.InstanceView(instance));
-  http::Response response =
-      JsonResponse(200, renderer.Of(instance, call.target.Query("$expand") == "instanceView"));
-  if (Renderer::HasComputeEtags(call.target.api_version())) {
+  const std::string expand = call.target.Query("$expand");
+  if (auto error = CheckExpand(expand)) return *error;
+  http::Response response = JsonResponse(200, renderer.Of(instance, expand == kInstanceView));
+  if (HasComputeEtags(call.target.api_version())) {
     response.headers.Add("ETag", ComputeEtag(instance.etag));
   }
   // Behind the answer, so that who read this writes something stale.
@@ -242,26 +282,23 @@ std::optional<http::Response> Compute::RefuseWrite(Call& call, Instance& instanc
                     "Virtual Machine Scale Set VM '{}' since it is marked for deletion.",
                     instance.name));
   }
-  if (!Renderer::HasComputeEtags(call.target.api_version())) return std::nullopt;
+  if (!HasComputeEtags(call.target.api_version())) return std::nullopt;
   const std::string etag = ComputeEtag(instance.etag);
   if (!EtagMatches(call.if_match(), etag)) {
     return ComputePreconditionFailed(call.if_match(), etag);
   }
-  if (call.request.headers.Find("If-None-Match") == "*") {
-    return ComputePreconditionFailed("*", etag);
-  }
+  if (call.wants_new()) return AlreadyThere(instance.id);
   return std::nullopt;
 }
 
-std::optional<http::Response> Compute::TakeProfile(const Json& properties, Call& call,
-                                                   Instance& instance, bool* changed) {
+std::optional<http::Response> Compute::TakeProfile(const Json& properties, Instance& instance,
+                                                   bool* changed) {
   const Json* network = Member(properties, "networkProfileConfiguration");
   if (network == nullptr) return std::nullopt;
   static const Json none;
   const Json* list = Member(*network, "networkInterfaceConfigurations");
-  const std::string version = call.target.api_version();
   auto parsed = ParseProfile(list == nullptr ? none : *list,
-                             {backend_.world(), backend_.knobs(), version, instance.set->id});
+                             {backend_.world(), backend_.knobs(), instance.set->id});
   if (parsed.error.has_value()) return parsed.error;
   if (auto error = CheckSuccessor(instance.profile, parsed.value)) return error;
   if (backend_.knobs().full_subnet == FullSubnet::kSync) {
@@ -301,13 +338,15 @@ http::Response Compute::PutInstance(Call& call, Instance& instance) {
   }
   if (backend_.random().Chance(backend_.knobs().foreign_writes_at_put)) WriteAsForeigner(instance);
   Json body;
-  if (auto error = ParseBody(call, &body)) return *error;
+  if (auto error = ParseBody(call, BodyOf::kInstance, backend_.knobs(), &body)) return *error;
+  const Placed place{instance.name, instance.set->group->name, instance.set->spec.location};
+  if (auto error = CheckLocation(body, place, Location::kOptional)) return *error;
   if (auto error = RefuseWrite(call, instance, body)) return *error;
   // Checked before the body is taken: what loses to another write leaves no trace.
   if (auto error = Preempt(instance, call.now)) return *error;
   bool changed = false;
   if (const Json* properties = Member(body, "properties"); properties != nullptr) {
-    if (auto error = TakeProfile(*properties, call, instance, &changed)) return *error;
+    if (auto error = TakeProfile(*properties, instance, &changed)) return *error;
     if (Json other = OtherProperties(*properties); !other.empty()) {
       Json merged = instance.properties == nullptr ? Json::object() : *instance.properties;
       for (const auto& [key, value] : other.items()) merged[key] = value;
@@ -326,7 +365,7 @@ http::Response Compute::PutInstance(Call& call, Instance& instance) {
   for (Nic* nic : instance.nics) nic->state = State::kUpdating;
   Renderer renderer = backend_.RendererFor(call);
   http::Response response = JsonResponse(200, renderer.Of(instance, false));
-  if (Renderer::HasComputeEtags(call.target.api_version())) {
+  if (HasComputeEtags(call.target.api_version())) {
     response.headers.Add("ETag", ComputeEtag(instance.etag));
   }
   backend_.AddAsyncHeaders(call, operation, false, &response);
@@ -352,10 +391,10 @@ void Compute::Carry(Instance& instance, const std::string& operation, const Back
                                "An unexpected error occured while processing the network profile "
                                "of the VM. Please retry later."};
     Operation::Status status = fate.status;
-    // Whatever goes wrong, the model keeps what was asked for, and the NIC what it had.
-    if (status == Operation::Status::kSucceeded && !Realize(*target, when, &error)) {
-      status = Operation::Status::kFailed;
-    }
+    // Whatever goes wrong, the model keeps what was asked for. The NIC keeps what it had, unless
+    // what failed is something else of the VM.
+    const bool writes = status == Operation::Status::kSucceeded || fate.nic_written;
+    if (writes && !Realize(*target, when, &error)) status = Operation::Status::kFailed;
     if (status == Operation::Status::kSucceeded) {
       target->state = State::kSucceeded;
       return backend_.End(*running, when, status);
@@ -434,6 +473,8 @@ http::Response Compute::ReimageRequest(Call& call, Instance& instance) {
   if (auto refused = backend_.Ask(call, Policy::kUpdateScaleSetVms, ScopeOf(instance))) {
     return *refused;
   }
+  Json body;
+  if (auto error = ParseBody(call, BodyOf::kReimage, backend_.knobs(), &body)) return *error;
   if (auto error = Preempt(instance, call.now)) return *error;
   http::Response response = EmptyResponse(202);
   Reimage(instance, call.now);

@@ -4,6 +4,7 @@
 
 #include "fmt/core.h"
 #include "tests/azure-sim/compute.h"
+#include "tests/azure-sim/request_body.h"
 
 namespace spoke::azure_sim {
 namespace {
@@ -21,9 +22,7 @@ std::optional<std::string> FilteredSet(const std::string& filter) {
 }  // namespace
 
 http::Response Compute::Machines(Call& call, ResourceGroup* group, size_t rest) {
-  if (call.target.size() == rest + 1) return ListMachines(call, group);
-  if (group != nullptr) return OneMachine(call, *group);
-  return ErrorResponse(404, "InvalidResourceType", "Virtual machines are in groups.");
+  return call.target.size() == rest + 1 ? ListMachines(call, group) : OneMachine(call, *group);
 }
 
 http::Response Compute::ListMachines(Call& call, ResourceGroup* group) {
@@ -33,10 +32,7 @@ http::Response Compute::ListMachines(Call& call, ResourceGroup* group) {
   }
   call.charge.reset();
   const std::optional<std::string> wanted = FilteredSet(call.target.Query("$filter"));
-  const std::optional<uint64_t> cursor = Backend::CursorOf(call);
-  if (!wanted.has_value() || !cursor.has_value()) {
-    return ErrorResponse(400, "BadRequest", "The filter or skip token is invalid.");
-  }
+  if (!wanted.has_value()) return ErrorResponse(400, "BadRequest", "The filter is invalid.");
   std::vector<const Instance*> all;
   const auto add = [&](const ResourceGroup& each) {
     for (const auto& [key, set] : each.sets) {
@@ -56,16 +52,13 @@ http::Response Compute::ListMachines(Call& call, ResourceGroup* group) {
     }
   }
   const bool with_view = call.target.Query("$expand") == "instanceView";
-  const auto page = static_cast<uint64_t>(std::max(backend_.knobs().page_size, 1));
+  // Only the list of a whole subscription takes it.
+  const bool status_only = group == nullptr && Lower(call.target.Query("statusonly")) == "true";
   Renderer renderer = backend_.RendererFor(call);
-  Json value = Json::array();
-  uint64_t at = *cursor;
-  for (; at < all.size() && at < *cursor + page; ++at) {
-    if (backend_.random().Chance(backend_.knobs().list_omits)) continue;
-    value.push_back(renderer.VirtualMachine(*all[at], with_view));
-  }
-  const std::optional<uint64_t> next = at < all.size() ? std::optional<uint64_t>(at) : std::nullopt;
-  return JsonResponse(200, ListPage(call, std::move(value), next));
+  return backend_.Page(call, all.size(), [&](size_t at) {
+    return status_only ? renderer.RunStatus(*all[at])
+                       : renderer.VirtualMachine(*all[at], with_view);
+  });
 }
 
 http::Response Compute::OneMachine(Call& call, ResourceGroup& group) {
@@ -73,50 +66,81 @@ http::Response Compute::OneMachine(Call& call, ResourceGroup& group) {
   call.kind = method == "GET" ? "vm.get" : method == "DELETE" ? "vm.delete" : "vm.put";
   const auto found = group.vms.find(call.target.keys[7]);
   if (found == group.vms.end() || found->second->gone) {
+    if (method == "DELETE") return EmptyResponse(204);
+    if (method == "PUT") return NotSimulated(*call.operation, "machines come with their scale set");
     return ResourceNotFound("Microsoft.Compute/virtualMachines/" + call.target.segments[7],
                             group.name);
   }
   Instance& instance = *found->second;
-  Renderer renderer = backend_.RendererFor(call);
-  const bool etags = Renderer::HasComputeEtags(call.target.api_version());
-  if (method == "GET") {
-    if (auto refused = backend_.Ask(call, Policy::kLowCostGetVm, ScopeOf(instance))) {
-      return *refused;
-    }
-    if (call.target.Key(8) == "instanceview") {
-      return JsonResponse(200, renderer.InstanceView(instance));
-    }
-    http::Response response = JsonResponse(
-        200, renderer.VirtualMachine(instance, call.target.Query("$expand") == "instanceView"));
-    if (etags) response.headers.Add("ETag", ComputeEtag(instance.etag));
-    return response;
-  }
+  if (method == "GET") return GetMachine(call, instance);
   const bool deletes = method == "DELETE";
-  if (!deletes && method != "PUT" && method != "PATCH") {
-    return ErrorResponse(405, "HttpMethodNotAllowed", "The method is not allowed here.");
-  }
   if (auto refused =
           backend_.Ask(call, deletes ? Policy::kDeleteVm : Policy::kUpdateVm, ScopeOf(instance))) {
     return *refused;
   }
-  if (etags && !EtagMatches(call.if_match(), ComputeEtag(instance.etag))) {
-    call.charge.reset();
-    return ComputePreconditionFailed(call.if_match(), ComputeEtag(instance.etag));
+  if (!deletes) return WriteMachine(call, instance);
+  if (auto error = RefuseStale(call, instance)) return *error;
+  http::Response response = AcceptDeletion(call, *instance.set);
+  DeleteInstance(instance, call.now);
+  return response;
+}
+
+http::Response Compute::GetMachine(Call& call, Instance& instance) {
+  if (auto refused = backend_.Ask(call, Policy::kLowCostGetVm, ScopeOf(instance))) {
+    return *refused;
   }
-  if (deletes) {
-    http::Response response = AcceptDeletion(call, *instance.set);
-    DeleteInstance(instance, call.now);
-    return response;
+  Renderer renderer = backend_.RendererFor(call);
+  if (call.target.Key(8) == "instanceview") {
+    return JsonResponse(200, renderer.InstanceView(instance));
   }
-  // What a write changes on a machine besides its NICs, which are resources of their own, is of no
-  // interest here: it runs and changes nothing.
+  http::Response response = JsonResponse(
+      200, renderer.VirtualMachine(instance, call.target.Query("$expand") == "instanceView"));
+  if (HasComputeEtags(call.target.api_version())) {
+    response.headers.Add("ETag", ComputeEtag(instance.etag));
+  }
+  return response;
+}
+
+std::optional<http::Response> Compute::RefuseStale(const Call& call, const Instance& instance) {
+  if (!HasComputeEtags(call.target.api_version())) return std::nullopt;
+  const std::string etag = ComputeEtag(instance.etag);
+  if (!EtagMatches(call.if_match(), etag)) {
+    return ComputePreconditionFailed(call.if_match(), etag);
+  }
+  if (call.wants_new()) return AlreadyThere(instance.id);
+  return std::nullopt;
+}
+
+// Of what a write can change on a machine only its tags are of interest here: its NICs are
+// resources of their own. It runs all the same.
+http::Response Compute::WriteMachine(Call& call, Instance& instance) {
+  Json body;
+  const bool whole = call.request.method == "PUT";
+  if (auto error = ParseBody(call, whole ? BodyOf::kMachine : BodyOf::kMachineUpdate,
+                             backend_.knobs(), &body)) {
+    return *error;
+  }
+  const ResourceGroup& group = *instance.set->group;
+  const Placed place{instance.name, group.name, instance.set->spec.location};
+  if (whole) {
+    if (auto error = CheckLocation(body, place, Location::kRequired)) return *error;
+  }
+  if (auto error = RefuseStale(call, instance)) return *error;
   if (auto error = Preempt(instance, call.now)) return *error;
+  if (const auto tags = body.find("tags"); tags != body.end() && tags->is_object()) {
+    const Extra made = MakeExtra(*tags);
+    if (!SameExtra(instance.tags, made)) ++instance.etag;
+    instance.tags = made;
+  }
   Operation& operation =
       backend_.Start(call, Provider::kCompute, group.subscription, instance.set->spec.location);
   instance.operation = operation.id;
   instance.state = State::kUpdating;
-  http::Response response = JsonResponse(200, renderer.VirtualMachine(instance, false));
-  if (etags) response.headers.Add("ETag", ComputeEtag(instance.etag));
+  http::Response response =
+      JsonResponse(200, backend_.RendererFor(call).VirtualMachine(instance, false));
+  if (HasComputeEtags(call.target.api_version())) {
+    response.headers.Add("ETag", ComputeEtag(instance.etag));
+  }
   backend_.AddAsyncHeaders(call, operation, false, &response);
   Carry(instance, operation.id, backend_.Draw(backend_.knobs().latency, call.now));
   return response;

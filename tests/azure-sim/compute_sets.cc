@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "tests/azure-sim/compute.h"
+#include "tests/azure-sim/request_body.h"
 
 namespace spoke::azure_sim {
 namespace {
@@ -32,17 +33,11 @@ constexpr int64_t kMostInstances = 1000;
 http::Response Compute::Handle(Call& call, ResourceGroup* group, size_t rest) {
   const std::string_view type = call.target.Key(rest);
   if (type == "locations") {
-    if (call.target.Key(rest + 2) == "operations" && call.request.method == "GET") {
-      return backend_.OperationStatus(call);
-    }
-    if (call.target.Key(rest + 2) == "virtualmachinescalesets") return ListSets(call, nullptr);
-  }
-  if (type == "virtualmachinescalesets") {
-    if (call.target.size() == rest + 1) return ListSets(call, group);
-    if (group != nullptr) return OneSet(call, *group);
+    if (call.target.Key(rest + 2) == "operations") return backend_.OperationStatus(call);
+    return ListSets(call, nullptr);
   }
   if (type == "virtualmachines") return Machines(call, group, rest);
-  return UnknownResourceType(type, "Microsoft.Compute", call.target.api_version());
+  return call.target.size() == rest + 1 ? ListSets(call, group) : OneSet(call, *group);
 }
 
 http::Response Compute::ListSets(Call& call, ResourceGroup* group) {
@@ -53,13 +48,11 @@ http::Response Compute::ListSets(Call& call, ResourceGroup* group) {
     return *refused;
   }
   call.charge.reset();
-  Renderer renderer = backend_.RendererFor(call);
-  Json value = Json::array();
+  std::vector<const ScaleSet*> all;
   const auto add = [&](const ResourceGroup& each) {
     for (const auto& [key, set] : each.sets) {
       if (by_location && Lower(set->spec.location) != call.target.Key(5)) continue;
-      if (backend_.random().Chance(backend_.knobs().list_omits)) continue;
-      value.push_back(renderer.Of(*set));
+      all.push_back(set.get());
     }
   };
   if (group != nullptr) {
@@ -70,24 +63,25 @@ http::Response Compute::ListSets(Call& call, ResourceGroup* group) {
       for (const auto& [key, each] : found->second) add(*each);
     }
   }
-  return JsonResponse(200, {{"value", std::move(value)}});
+  Renderer renderer = backend_.RendererFor(call);
+  return backend_.Page(call, all.size(), [&](size_t at) { return renderer.Of(*all[at]); });
 }
 
 http::Response Compute::OneSet(Call& call, ResourceGroup& group) {
   const auto found = group.sets.find(call.target.keys[7]);
   ScaleSet* const set = found == group.sets.end() ? nullptr : found->second.get();
   const std::string& method = call.request.method;
-  if (set == nullptr && (method != "PUT" || call.target.size() > 8)) {
+  const bool below = call.target.size() > 8;
+  if (set == nullptr && (method != "PUT" || below)) {
     call.kind = "set.get";
-    // Below a set that is not there, ARM answers with the id of the innermost resource.
-    std::string type = "Microsoft.Compute/virtualMachineScaleSets/" + call.target.segments[7];
-    return ResourceNotFound(type, group.name);
+    if (call.target.Key(8) == "virtualmachines") return ParentNotFound(call.target.segments[7]);
+    if (method == "DELETE") return EmptyResponse(204);
+    return ResourceNotFound("Microsoft.Compute/virtualMachineScaleSets/" + call.target.segments[7],
+                            group.name);
   }
-  if (call.target.size() > 8) return BelowSet(call, *set);
+  if (below) return BelowSet(call, *set);
   if (method == "GET") return GetSet(call, *set);
-  if (method == "PUT" || method == "PATCH") return PutSet(call, group, set);
-  if (method == "DELETE") return DeleteSet(call, *set);
-  return ErrorResponse(405, "HttpMethodNotAllowed", "The method is not allowed here.");
+  return method == "DELETE" ? DeleteSet(call, *set) : PutSet(call, group, set);
 }
 
 http::Response Compute::GetSet(Call& call, ScaleSet& set) {
@@ -97,7 +91,7 @@ http::Response Compute::GetSet(Call& call, ScaleSet& set) {
   }
   call.charge.reset();
   http::Response response = JsonResponse(200, backend_.RendererFor(call).Of(set));
-  if (Renderer::HasComputeEtags(call.target.api_version())) {
+  if (HasComputeEtags(call.target.api_version())) {
     response.headers.Add("ETag", ComputeEtag(set.etag));
   }
   return response;
@@ -109,14 +103,10 @@ Parsed<ScaleSet*> Compute::CreateSet(const Json& body, const Call& call, Resourc
   spec.subscription = group.subscription;
   spec.resource_group = group.name;
   spec.name = call.target.segments[7];
-  if (const Json* location = Member(body, "location");
-      location != nullptr && location->is_string()) {
-    spec.location = location->get<std::string>();
-  }
+  spec.location = body["location"].get<std::string>();
   const Json* list = NicList(body);
-  const std::string version = call.target.api_version();
   auto parsed = ParseProfile(list == nullptr ? Json() : *list,
-                             {backend_.world(), backend_.knobs(), version, spec.id()});
+                             {backend_.world(), backend_.knobs(), spec.id()});
   if (parsed.error.has_value()) {
     created.error = std::move(parsed.error);
     return created;
@@ -132,11 +122,9 @@ Parsed<ScaleSet*> Compute::CreateSet(const Json& body, const Call& call, Resourc
   return created;
 }
 
-std::optional<http::Response> Compute::ApplyToSet(const Json& body, const Call& call, ScaleSet& set,
-                                                  bool* changed) {
+std::optional<http::Response> Compute::ApplyToSet(const Json& body, ScaleSet& set, bool* changed) {
   if (const Json* list = NicList(body); list != nullptr) {
-    const std::string version = call.target.api_version();
-    auto parsed = ParseProfile(*list, {backend_.world(), backend_.knobs(), version, set.id});
+    auto parsed = ParseProfile(*list, {backend_.world(), backend_.knobs(), set.id});
     if (parsed.error.has_value()) return parsed.error;
     if (!(set.model == parsed.value)) {
       set.model = std::move(parsed.value);
@@ -146,6 +134,11 @@ std::optional<http::Response> Compute::ApplyToSet(const Json& body, const Call& 
         if (backend_.knobs().set_writes_bump_instance_etags) ++instance->etag;
       }
     }
+  }
+  if (const Json* tags = Member(body, "tags"); tags != nullptr) {
+    const Extra made = MakeExtra(*tags);
+    *changed = *changed || !SameExtra(set.tags, made);
+    set.tags = made;
   }
   const Json* sku = Member(body, "sku");
   const Json* capacity = sku == nullptr ? nullptr : Member(*sku, "capacity");
@@ -172,12 +165,12 @@ http::Response Compute::PutSet(Call& call, ResourceGroup& group, ScaleSet* set) 
     return *refused;
   }
   Json body;
-  if (auto error = ParseBody(call, &body)) return *error;
-  if (!creates && Renderer::HasComputeEtags(call.target.api_version()) &&
-      !EtagMatches(call.if_match(), ComputeEtag(set->etag))) {
-    call.charge.reset();
-    return ComputePreconditionFailed(call.if_match(), ComputeEtag(set->etag));
+  const bool updates = call.request.method == "PATCH";
+  if (auto error = ParseBody(call, updates ? BodyOf::kScaleSetUpdate : BodyOf::kScaleSet,
+                             backend_.knobs(), &body)) {
+    return *error;
   }
+  if (auto error = RefuseSetWrite(call, group, set, body)) return *error;
   bool changed = creates;
   if (creates) {
     auto created = CreateSet(body, call, group);
@@ -188,7 +181,7 @@ http::Response Compute::PutSet(Call& call, ResourceGroup& group, ScaleSet* set) 
     return ErrorResponse(409, "Conflict",
                          "The request failed due to conflict with a concurrent request.");
   }
-  if (auto error = ApplyToSet(body, call, *set, &changed)) return *error;
+  if (auto error = ApplyToSet(body, *set, &changed)) return *error;
   if (changed && !creates) ++set->etag;
   if (!changed) call.charge = 0;
   set->state = creates ? State::kCreating : State::kUpdating;
@@ -196,7 +189,7 @@ http::Response Compute::PutSet(Call& call, ResourceGroup& group, ScaleSet* set) 
       backend_.Start(call, Provider::kCompute, group.subscription, set->spec.location);
   set->operation = operation.id;
   http::Response response = JsonResponse(creates ? 201 : 200, backend_.RendererFor(call).Of(*set));
-  if (Renderer::HasComputeEtags(call.target.api_version())) {
+  if (HasComputeEtags(call.target.api_version())) {
     response.headers.Add("ETag", ComputeEtag(set->etag));
   }
   backend_.AddAsyncHeaders(call, operation, false, &response);
@@ -206,6 +199,23 @@ http::Response Compute::PutSet(Call& call, ResourceGroup& group, ScaleSet* set) 
                            if (target != nullptr) FinishSet(*target, id, when);
                          });
   return response;
+}
+
+std::optional<http::Response> Compute::RefuseSetWrite(const Call& call, const ResourceGroup& group,
+                                                      const ScaleSet* set, const Json& body) {
+  if (call.request.method == "PUT") {
+    const Placed place{call.target.segments[7], group.name,
+                       set == nullptr ? std::string_view() : set->spec.location};
+    if (auto error = CheckLocation(body, place, Location::kRequired)) return error;
+  }
+  if (!HasComputeEtags(call.target.api_version())) return std::nullopt;
+  // What is not there matches no etag (RFC 9110, section 13.1.1).
+  const std::string etag = set == nullptr ? "" : ComputeEtag(set->etag);
+  if (set == nullptr ? !call.if_match().empty() : !EtagMatches(call.if_match(), etag)) {
+    return ComputePreconditionFailed(call.if_match(), etag);
+  }
+  if (set != nullptr && call.wants_new()) return AlreadyThere(set->id);
+  return std::nullopt;
 }
 
 void Compute::FinishSet(ScaleSet& set, const std::string& operation, absl::Time when) {
@@ -257,7 +267,7 @@ http::Response Compute::UpgradeInstances(Call& call, ScaleSet& set) {
     return *refused;
   }
   Json body;
-  if (auto error = ParseBody(call, &body)) return *error;
+  if (auto error = ParseBody(call, BodyOf::kInstanceIds, backend_.knobs(), &body)) return *error;
   const Json* ids = Member(body, "instanceIds");
   std::vector<Instance*> instances;
   for (const Json& id : ids == nullptr || !ids->is_array() ? Json::array() : *ids) {

@@ -48,6 +48,7 @@ SimSpec RecordedWorld() {
   subnet("aks-cit-Interface", "testVnet", "testSubnet");
   subnet("aks-cit-Subnet", "testParentResource", "testResource");
   subnet("aks-cit-VirtualNetwork", "testResource", "one");
+  spec.subnets.back().location = "westus";
   return spec;
 }
 

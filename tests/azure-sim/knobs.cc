@@ -56,6 +56,8 @@ void VisitShape(K& k, V& visit) {
   visit("page_size", k.page_size);
   visit("expose_throttle_headers", k.expose_throttle_headers);
   visit("repeat_headers", k.repeat_headers);
+  visit("network_global_limits", k.network_global_limits);
+  visit("network_async_notification", k.network_async_notification);
   visit("throttle_without_error", k.throttle_without_error);
   visit("retry_after", k.retry_after);
   visit("unknown_instance_status", k.unknown_instance_status);
@@ -75,11 +77,13 @@ void VisitShape(K& k, V& visit) {
   visit("set_writes_bump_instance_etags", k.set_writes_bump_instance_etags);
   visit("reimage_keeps_addresses", k.reimage_keeps_addresses);
   visit("most_nics", k.most_nics);
+  visit("compute_blocks", k.compute_blocks);
 }
 
 template <typename K, typename V>
 void VisitFaults(K& k, V& visit) {
   visit("failed_operations", k.failed_operations);
+  visit("failed_after_write", k.failed_after_write);
   visit("canceled_operations", k.canceled_operations);
   visit("failed_operation_code", k.failed_operation_code);
   visit("server_errors", k.server_errors);
@@ -133,6 +137,7 @@ void VisitAll(K& k, V& visit) {
 constexpr std::array<std::string_view, 3> kRetryAfters = {"seconds", "http-date", "absent"};
 constexpr std::array<std::string_view, 2> kConcurrent = {"conflict", "preempt"};
 constexpr std::array<std::string_view, 2> kFull = {"sync", "async"};
+constexpr std::array<std::string_view, 3> kBlocks = {"present", "no-version", "no-field"};
 
 template <typename E>
 constexpr const auto& WordsOf() {
@@ -140,6 +145,8 @@ constexpr const auto& WordsOf() {
     return kRetryAfters;
   } else if constexpr (std::is_same_v<E, OnConcurrentWrite>) {
     return kConcurrent;
+  } else if constexpr (std::is_same_v<E, ComputeBlocks>) {
+    return kBlocks;
   } else {
     return kFull;
   }

@@ -84,6 +84,9 @@ enum class RetryAfter : uint8_t { kSeconds, kHttpDate, kAbsent };
 enum class OnConcurrentWrite : uint8_t { kConflict, kPreempt };
 // How a full subnet shows: in the answer to the write, or as an operation that fails.
 enum class FullSubnet : uint8_t { kSync, kAsync };
+// What a cloud's Compute knows of blocks of addresses on a NIC: it may not have the version that
+// brought them yet, or have the version without the field.
+enum class ComputeBlocks : uint8_t { kPresent, kNoVersion, kNoField };
 
 struct Latency {
   absl::Duration least = absl::Seconds(10);
@@ -101,6 +104,9 @@ struct Knobs {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered for
   int page_size = 120;                  // Unverified: Azure publishes none.
   bool expose_throttle_headers = true;  // x-ms-ratelimit-*
   bool repeat_headers = false;          // One x-ms-ratelimit-remaining-resource for each limit.
+  // x-ms-ratelimit-remaining-subscription-global-* on Network's answers: not in every cloud.
+  bool network_global_limits = true;
+  bool network_async_notification = true;  // The same of Azure-AsyncNotification.
   bool throttle_without_error = false;  // 429 bodies without the outer "error", as documented once.
   RetryAfter retry_after = RetryAfter::kSeconds;
   int unknown_instance_status = 404;  // Unverified: 400 or 404.
@@ -132,9 +138,13 @@ struct Knobs {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered for
   bool set_writes_bump_instance_etags = false;  // Unverified.
   bool reimage_keeps_addresses = true;          // Unverified.
   int most_nics = 8;
+  ComputeBlocks compute_blocks = ComputeBlocks::kPresent;
 
   // -- Faults. Shares are of calls or operations, in [0, 1].
   double failed_operations = 0;
+  // Of the operations that fail, those that had written the NIC by then: something else of the VM
+  // failed, as an extension does.
+  double failed_after_write = 0;
   double canceled_operations = 0;
   std::string failed_operation_code = "NetworkingInternalOperationError";
   double server_errors = 0;  // Before anything is done.

@@ -18,8 +18,7 @@ class Network {
   // Paths below "/providers/Microsoft.Network"; as Compute::Handle().
   http::Response Handle(Call& call, ResourceGroup* group, size_t rest);
 
-  // Whether it is a path below a scale set that Network answers, though Compute's name is in it.
-  static bool IsBelowScaleSet(const Target& target);
+  // Paths below a scale set that Network answers, though Compute's name is in them.
   http::Response HandleBelowScaleSet(Call& call, ResourceGroup& group);
 
   // Another writer adds a backend pool to the NIC's primary IP configuration.
@@ -36,6 +35,7 @@ class Network {
   http::Response OneNic(Call& call, ResourceGroup& group);
   http::Response GetNic(Call& call, Nic& nic, size_t below);
   http::Response PutNic(Call& call, ResourceGroup& group, Nic* nic);
+  http::Response PatchNic(Call& call, Nic& nic);
   http::Response DeleteNic(Call& call, ResourceGroup& group, Nic& nic);
   std::optional<http::Response> RefuseWrite(Call& call, const Nic* nic);
   std::optional<http::Response> Preempt(Nic& nic, absl::Time now);
@@ -47,6 +47,7 @@ class Network {
   // -- VNets and subnets (network_subnets.cc).
   http::Response Networks(Call& call, ResourceGroup* group, size_t rest);
   http::Response OneNetwork(Call& call, ResourceGroup& group, VirtualNetwork& network);
+  http::Response WriteNetwork(Call& call, const ResourceGroup& group, VirtualNetwork& network);
   http::Response Subnets(Call& call, ResourceGroup& group, VirtualNetwork& network);
   http::Response PutSubnet(Call& call, ResourceGroup& group, VirtualNetwork& network);
   http::Response Usages(Call& call, VirtualNetwork& network);

@@ -6,6 +6,7 @@
 #include "tests/azure-sim/compute.h"
 #include "tests/azure-sim/network.h"
 #include "tests/azure-sim/profile.h"
+#include "tests/azure-sim/request_body.h"
 
 namespace spoke::azure_sim {
 
@@ -20,15 +21,11 @@ http::Response Network::Handle(Call& call, ResourceGroup* group, size_t rest) {
   call.provider = Provider::kNetwork;
   const std::string_view type = call.target.Key(rest);
   if (type == "locations") {
-    if (call.target.Key(rest + 2) == "operations") return backend_.OperationStatus(call);
-    if (call.target.Key(rest + 2) == "operationresults") return backend_.OperationResult(call);
-  }
-  if (type == "networkinterfaces") {
-    if (call.target.size() == rest + 1) return ListNics(call, group);
-    if (group != nullptr) return OneNic(call, *group);
+    return call.target.Key(rest + 2) == "operations" ? backend_.OperationStatus(call)
+                                                     : backend_.OperationResult(call);
   }
   if (type == "virtualnetworks") return Networks(call, group, rest);
-  return UnknownResourceType(type, "Microsoft.Network", call.target.api_version());
+  return call.target.size() == rest + 1 ? ListNics(call, group) : OneNic(call, *group);
 }
 
 http::Response Network::ListNics(Call& call, ResourceGroup* group) {
@@ -36,8 +33,6 @@ http::Response Network::ListNics(Call& call, ResourceGroup* group) {
   if (auto refused = Ask(call, call.target.Key(1), group == nullptr ? "" : group->location)) {
     return *refused;
   }
-  const std::optional<uint64_t> cursor = Backend::CursorOf(call);
-  if (!cursor.has_value()) return ErrorResponse(400, "InvalidSkipToken", "Not a skip token.");
   if (backend_.random().Chance(backend_.knobs().nic_list_empty)) {
     return JsonResponse(200, {{"value", Json::array()}});
   }
@@ -57,25 +52,20 @@ http::Response Network::ListNics(Call& call, ResourceGroup* group) {
       for (const auto& [key, each] : found->second) add(*each);
     }
   }
-  const auto page = static_cast<uint64_t>(std::max(backend_.knobs().page_size, 1));
   Renderer renderer = backend_.RendererFor(call);
-  Json value = Json::array();
-  uint64_t at = *cursor;
-  for (; at < all.size() && at < *cursor + page; ++at) {
-    if (backend_.random().Chance(backend_.knobs().list_omits)) continue;
-    value.push_back(NicJson(renderer, *all[at]));
-  }
-  Json body = {{"value", std::move(value)}};
-  if (at < all.size()) body["nextLink"] = Backend::NextLink(call, at);
-  return JsonResponse(200, body);
+  return backend_.Page(call, all.size(), [&](size_t at) { return NicJson(renderer, *all[at]); });
 }
 
 http::Response Network::OneNic(Call& call, ResourceGroup& group) {
   const std::string& method = call.request.method;
-  call.kind = method == "GET" ? "nic.get" : method == "DELETE" ? "nic.delete" : "nic.put";
+  call.kind = method == "GET"      ? "nic.get"
+              : method == "DELETE" ? "nic.delete"
+              : method == "PATCH"  ? "nic.patch"
+                                   : "nic.put";
   const auto found = group.nics.find(call.target.keys[7]);
   Nic* nic = found == group.nics.end() ? nullptr : found->second.get();
   if (nic != nullptr && nic->vm != nullptr && nic->vm->gone) nic = nullptr;
+  if (nic == nullptr && method == "DELETE") return EmptyResponse(204);
   if (nic == nullptr && method != "PUT") {
     return ResourceNotFound("Microsoft.Network/networkInterfaces/" + call.target.segments[7],
                             group.name);
@@ -86,8 +76,7 @@ http::Response Network::OneNic(Call& call, ResourceGroup& group) {
   }
   if (method == "GET") return GetNic(call, *nic, 8);
   if (method == "PUT") return PutNic(call, group, nic);
-  if (method == "DELETE") return DeleteNic(call, group, *nic);
-  return ErrorResponse(405, "HttpMethodNotAllowed", "The method is not allowed here.");
+  return method == "DELETE" ? DeleteNic(call, group, *nic) : PatchNic(call, *nic);
 }
 
 http::Response Network::GetNic(Call& call, Nic& nic, size_t below) {
@@ -163,11 +152,13 @@ std::optional<http::Response> Network::RefuseWrite(Call& call, const Nic* nic) {
     AddRetryAfter(absl::Seconds(10), knobs.retry_after, call.now, &response);
     return response;
   }
-  if (nic == nullptr) return std::nullopt;
-  const std::string etag = NetworkEtag(nic->serial, nic->version);
-  if (!EtagMatches(call.if_match(), etag)) {
-    return NetworkPreconditionFailed(call.if_match(), etag, nic->id);
+  // What is not there matches no etag (RFC 9110, section 13.1.1).
+  const std::string etag = nic == nullptr ? "" : NetworkEtag(nic->serial, nic->version);
+  if (nic == nullptr ? !call.if_match().empty() : !EtagMatches(call.if_match(), etag)) {
+    return NetworkPreconditionFailed(call.if_match(), etag,
+                                     nic == nullptr ? call.target.path : nic->id);
   }
+  if (nic != nullptr && call.wants_new()) return AlreadyThere(nic->id);
   return std::nullopt;
 }
 
@@ -195,25 +186,22 @@ http::Response Network::PutNic(Call& call, ResourceGroup& group, Nic* nic) {
     WriteAsForeigner(*nic);
   }
   Json body;
-  if (auto error = ParseBody(call, &body)) return *error;
+  if (auto error = ParseBody(call, BodyOf::kNic, backend_.knobs(), &body)) return *error;
+  const Placed place{call.target.segments[7], group.name,
+                     nic == nullptr ? std::string_view() : nic->location};
+  if (auto error = CheckLocation(body, place, Location::kRequired)) return *error;
   if (auto error = RefuseWrite(call, nic)) return *error;
   const Json properties =
       body.contains("properties") && body["properties"].is_object() ? body["properties"] : Json();
   const Json list = properties.is_object() && properties.contains("ipConfigurations")
                         ? properties["ipConfigurations"]
                         : Json();
-  const std::string version = call.target.api_version();
   const std::string& name = nic == nullptr ? call.target.segments[7] : nic->name;
-  auto parsed =
-      ParseNicEntries(list, name, {backend_.world(), backend_.knobs(), version, call.target.path});
+  auto parsed = ParseNicEntries(list, name, {backend_.world(), backend_.knobs(), call.target.path});
   if (parsed.error.has_value()) return *parsed.error;
   const bool created = nic == nullptr;
   if (created) {
-    std::string location = group.location;
-    if (body.contains("location") && body["location"].is_string()) {
-      location = body["location"].get<std::string>();
-    }
-    nic = &backend_.world().AddNic(group, name, location);
+    nic = &backend_.world().AddNic(group, name, body["location"].get<std::string>());
   } else {
     for (const NicEntry& entry : nic->entries) {
       if (!entry.primary || nic->vm == nullptr) continue;
@@ -227,7 +215,22 @@ http::Response Network::PutNic(Call& call, ResourceGroup& group, Nic* nic) {
     if (properties.is_object() && properties.contains(key)) extra[key] = properties[key];
   }
   nic->extra = MakeExtra(extra);
+  // The whole NIC is put: tags that are left out are gone.
+  nic->tags = body.contains("tags") && body["tags"].is_object() ? MakeExtra(body["tags"]) : nullptr;
   return Write(call, *nic, std::move(parsed.value), created);
+}
+
+http::Response Network::PatchNic(Call& call, Nic& nic) {
+  Json body;
+  if (auto error = ParseBody(call, BodyOf::kTags, backend_.knobs(), &body)) return *error;
+  if (auto error = RefuseWrite(call, &nic)) return *error;
+  if (body.contains("tags") && body["tags"].is_object()) {
+    nic.tags = MakeExtra(body["tags"]);
+    ++nic.version;
+  }
+  http::Response response = JsonResponse(200, backend_.RendererFor(call).Of(nic));
+  response.headers.Add("ETag", NetworkEtag(nic.serial, nic.version));
+  return response;
 }
 
 http::Response Network::Write(Call& call, Nic& nic, std::vector<IpConfig> wanted, bool created) {
@@ -267,33 +270,30 @@ http::Response Network::Write(Call& call, Nic& nic, std::vector<IpConfig> wanted
 void Network::Carry(Nic& nic, std::vector<IpConfig> wanted, const std::string& operation,
                     const Backend::Fate& fate) {
   const std::string id = nic.id;
-  backend_.timeline().At(fate.when, [this, id, operation, fate,
-                                     wanted = std::move(wanted)](absl::Time when) {
-    Operation* running = backend_.Find(operation);
-    if (running == nullptr || !running->running()) return;
-    const Target target = ParseTarget(id);
-    ResourceGroup* group = backend_.world().FindGroup(target.Key(1), target.Key(3));
-    const auto found = group->nics.find(target.keys[7]);
-    if (found == group->nics.end() || found->second->vm == nullptr || found->second->vm->gone) {
-      return backend_.End(*running, when, Operation::Status::kFailed, "NotFound",
-                          "The network interface was deleted.");
-    }
-    Nic& written = *found->second;
-    if (fate.status != Operation::Status::kSucceeded) {
-      written.state = State::kFailed;
-      return backend_.End(*running, when, fate.status, backend_.knobs().failed_operation_code,
-                          "An unexpected error occured.");
-    }
-    Backend::AssignError error;
-    auto planned = backend_.Plan(written, wanted, &error);
-    if (!planned.has_value()) {
-      written.state = State::kFailed;
-      return backend_.End(*running, when, Operation::Status::kFailed, error.code, error.message);
-    }
-    written.state = State::kSucceeded;
-    backend_.Commit(written, *std::move(planned), when);
-    backend_.End(*running, when, Operation::Status::kSucceeded);
-  });
+  backend_.timeline().At(
+      fate.when, [this, id, operation, fate, wanted = std::move(wanted)](absl::Time when) {
+        Operation* running = backend_.Find(operation);
+        if (running == nullptr || !running->running()) return;
+        const Target target = ParseTarget(id);
+        ResourceGroup* group = backend_.world().FindGroup(target.Key(1), target.Key(3));
+        const auto found = group->nics.find(target.keys[7]);
+        if (found == group->nics.end() || found->second->vm == nullptr || found->second->vm->gone) {
+          return backend_.End(*running, when, Operation::Status::kFailed, "NotFound",
+                              "The network interface was deleted.");
+        }
+        Nic& written = *found->second;
+        const bool succeeds = fate.status == Operation::Status::kSucceeded;
+        Backend::AssignError error{backend_.knobs().failed_operation_code,
+                                   "An unexpected error occured."};
+        std::optional<std::vector<NicEntry>> planned;
+        if (succeeds || fate.nic_written) planned = backend_.Plan(written, wanted, &error);
+        if (planned.has_value()) backend_.Commit(written, *std::move(planned), when);
+        const bool done = succeeds && planned.has_value();
+        written.state = done ? State::kSucceeded : State::kFailed;
+        if (done) return backend_.End(*running, when, Operation::Status::kSucceeded);
+        backend_.End(*running, when, succeeds ? Operation::Status::kFailed : fate.status,
+                     error.code, error.message);
+      });
 }
 
 http::Response Network::DeleteNic(Call& call, ResourceGroup& group, Nic& nic) {

@@ -8,12 +8,6 @@
 
 namespace spoke::azure_sim {
 
-bool Network::IsBelowScaleSet(const Target& target) {
-  return target.Key(6) == "virtualmachinescalesets" &&
-         (target.Key(8) == "networkinterfaces" ||
-          (target.Key(8) == "virtualmachines" && target.Key(10) == "networkinterfaces"));
-}
-
 Json Network::NicJson(Renderer& renderer, const Nic& nic) {
   return renderer.Of(nic, backend_.random().Chance(backend_.knobs().nic_list_null));
 }
@@ -22,23 +16,9 @@ http::Response Network::HandleBelowScaleSet(Call& call, ResourceGroup& group) {
   call.provider = Provider::kNetwork;
   const bool of_set = call.target.Key(8) == "networkinterfaces";
   call.kind = of_set ? "set.nics" : call.target.size() > 11 ? "instance.nic" : "instance.nics";
-  const std::string version = call.target.api_version();
-  if (version != "2018-10-01" && version != "2017-03-30") {
-    return ErrorResponse(
-        400, "NoRegisteredProviderFound",
-        fmt::format("No registered resource provider found for location '{}' and API version '{}' "
-                    "for type 'virtualMachineScaleSets/networkInterfaces'. The supported "
-                    "api-versions are '2017-03-30, 2018-10-01'.",
-                    group.location, version));
-  }
-  if (call.request.method != "GET") {
-    return ErrorResponse(405, "HttpMethodNotAllowed",
-                         "Network interfaces of scale sets can only be read.");
-  }
   const auto found = group.sets.find(call.target.keys[7]);
   if (found == group.sets.end()) {
-    return ResourceNotFound("Microsoft.Compute/virtualMachineScaleSets/" + call.target.segments[7],
-                            group.name);
+    return ParentNotFound(call.target.segments[7]);
   }
   ScaleSet& set = *found->second;
   if (auto refused = Ask(call, group.subscription, set.spec.location)) return *refused;

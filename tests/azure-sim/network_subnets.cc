@@ -6,51 +6,76 @@
 #include "lib/base/status.h"
 #include "tests/azure-sim/compute.h"
 #include "tests/azure-sim/network.h"
+#include "tests/azure-sim/profile.h"
+#include "tests/azure-sim/request_body.h"
 
 namespace spoke::azure_sim {
 
 http::Response Network::Networks(Call& call, ResourceGroup* group, size_t rest) {
-  Renderer renderer = backend_.RendererFor(call);
   if (call.target.size() == rest + 1) {
     call.kind = "vnet.list";
     if (auto refused = Ask(call, call.target.Key(1), group == nullptr ? "" : group->location)) {
       return *refused;
     }
-    Json value = Json::array();
+    std::vector<const VirtualNetwork*> all;
     const auto found = backend_.world().groups().find(std::string(call.target.Key(1)));
     if (found != backend_.world().groups().end()) {
       for (const auto& [key, each] : found->second) {
         if (group != nullptr && each.get() != group) continue;
-        for (const auto& [name, network] : each->networks) value.push_back(renderer.Of(*network));
+        for (const auto& [name, network] : each->networks) all.push_back(network.get());
       }
     }
-    return JsonResponse(200, {{"value", std::move(value)}});
+    Renderer renderer = backend_.RendererFor(call);
+    return backend_.Page(call, all.size(), [&](size_t at) { return renderer.Of(*all[at]); });
   }
   call.kind = "vnet.get";
   const std::string name(call.target.Segment(rest + 1));
-  const auto found =
-      group == nullptr ? decltype(group->networks.end())() : group->networks.find(Lower(name));
-  if (group == nullptr || found == group->networks.end()) {
-    return ResourceNotFound("Microsoft.Network/virtualNetworks/" + name,
-                            group == nullptr ? "" : group->name);
+  const auto found = group->networks.find(Lower(name));
+  if (found == group->networks.end()) {
+    if (call.target.size() > rest + 2) return ParentNotFound(name);
+    if (call.request.method == "PUT") {
+      return NotSimulated(*call.operation, "virtual networks come with the specification");
+    }
+    return ResourceNotFound("Microsoft.Network/virtualNetworks/" + name, group->name);
   }
   if (auto refused = Ask(call, group->subscription, found->second->location)) return *refused;
   return OneNetwork(call, *group, *found->second);
 }
 
 http::Response Network::OneNetwork(Call& call, ResourceGroup& group, VirtualNetwork& network) {
-  const std::string etag = NetworkEtag(network.serial, network.version);
   if (call.target.Key(8) == "subnets") return Subnets(call, group, network);
   if (call.target.Key(8) == "usages") return Usages(call, network);
-  if (call.request.method == "PUT") {
-    call.kind = "vnet.put";
-    if (!EtagMatches(call.if_match(), etag)) {
-      return NetworkPreconditionFailed(call.if_match(), etag, network.id);
-    }
-    return ErrorResponse(405, "HttpMethodNotAllowed", "Virtual networks do not change here.");
+  if (call.request.method != "GET") return WriteNetwork(call, group, network);
+  http::Response response = JsonResponse(200, backend_.RendererFor(call).Of(network));
+  response.headers.Add("ETag", NetworkEtag(network.serial, network.version));
+  return response;
+}
+
+http::Response Network::WriteNetwork(Call& call, const ResourceGroup& group,
+                                     VirtualNetwork& network) {
+  const bool whole = call.request.method == "PUT";
+  call.kind = whole ? "vnet.put" : "vnet.patch";
+  Json body;
+  if (auto error =
+          ParseBody(call, whole ? BodyOf::kNetwork : BodyOf::kTags, backend_.knobs(), &body)) {
+    return *error;
+  }
+  const Placed place{network.name, group.name, network.location};
+  if (whole) {
+    if (auto error = CheckLocation(body, place, Location::kRequired)) return *error;
+  }
+  const std::string etag = NetworkEtag(network.serial, network.version);
+  if (!EtagMatches(call.if_match(), etag)) {
+    return NetworkPreconditionFailed(call.if_match(), etag, network.id);
+  }
+  if (call.wants_new()) return AlreadyThere(network.id);
+  if (whole) return NotSimulated(*call.operation, "address spaces do not change");
+  if (body.contains("tags") && body["tags"].is_object()) {
+    network.tags = MakeExtra(body["tags"]);
+    ++network.version;
   }
   http::Response response = JsonResponse(200, backend_.RendererFor(call).Of(network));
-  response.headers.Add("ETag", etag);
+  response.headers.Add("ETag", NetworkEtag(network.serial, network.version));
   return response;
 }
 
@@ -67,9 +92,9 @@ http::Response Network::Subnets(Call& call, ResourceGroup& group, VirtualNetwork
   };
   if (call.target.size() == 9) {
     call.kind = "subnet.list";
-    Json value = Json::array();
-    for (const auto& [key, subnet] : network.subnets) value.push_back(show(*subnet));
-    return JsonResponse(200, {{"value", std::move(value)}});
+    std::vector<const Subnet*> all;
+    for (const auto& [key, subnet] : network.subnets) all.push_back(subnet.get());
+    return backend_.Page(call, all.size(), [&](size_t at) { return show(*all[at]); });
   }
   if (call.request.method == "PUT") return PutSubnet(call, group, network);
   const auto found = network.subnets.find(call.target.keys[9]);
@@ -84,7 +109,7 @@ http::Response Network::Subnets(Call& call, ResourceGroup& group, VirtualNetwork
 http::Response Network::PutSubnet(Call& call, ResourceGroup& group, VirtualNetwork& network) {
   call.kind = "subnet.put";
   Json body;
-  if (auto error = ParseBody(call, &body)) return *error;
+  if (auto error = ParseBody(call, BodyOf::kSubnet, backend_.knobs(), &body)) return *error;
   const Json* prefix = nullptr;
   if (body.contains("properties") && body["properties"].is_object() &&
       body["properties"].contains("addressPrefix")) {
@@ -101,11 +126,16 @@ http::Response Network::PutSubnet(Call& call, ResourceGroup& group, VirtualNetwo
   Subnet* subnet = created ? nullptr : found->second.get();
   if (created) {
     const std::string id = fmt::format("{}/subnets/{}", network.id, call.target.segments[9]);
-    const auto added = backend_.world().AddSubnet({id, *parsed, std::nullopt}, network.location);
+    const auto added = backend_.world().AddSubnet({id, *parsed, std::nullopt, network.location});
     if (!added.ok()) {
       return ErrorResponse(400, "InvalidParameter", base::MessageOf(added.status()));
     }
     subnet = *added;
+  } else if (call.wants_new()) {
+    return AlreadyThere(subnet->id);
+  } else if (const std::string etag = NetworkEtag(subnet->serial, subnet->version);
+             !EtagMatches(call.if_match(), etag)) {
+    return NetworkPreconditionFailed(call.if_match(), etag, subnet->id);
   } else if (subnet->v4.prefix() != *parsed) {
     return ErrorResponse(400, "InUsePrefixCannotBeDeleted", "The subnet is in use.",
                          Details::kEmpty);
@@ -122,17 +152,17 @@ http::Response Network::PutSubnet(Call& call, ResourceGroup& group, VirtualNetwo
 
 http::Response Network::Usages(Call& call, VirtualNetwork& network) {
   call.kind = "vnet.usages";
-  Json value = Json::array();
-  for (const auto& [key, subnet] : network.subnets) {
-    const auto usable = static_cast<int64_t>(subnet->v4.prefix().size()) - 5;
-    value.push_back(
-        {{"currentValue", usable - static_cast<int64_t>(subnet->v4.free())},
-         {"id", subnet->id},
-         {"limit", usable},
-         {"name", {{"localizedValue", "Subnet size and usage"}, {"value", "SubnetSpace"}}},
-         {"unit", "Count"}});
-  }
-  return JsonResponse(200, {{"value", std::move(value)}});
+  std::vector<const Subnet*> all;
+  for (const auto& [key, subnet] : network.subnets) all.push_back(subnet.get());
+  return backend_.Page(call, all.size(), [&](size_t at) {
+    const Subnet& subnet = *all[at];
+    const auto usable = static_cast<int64_t>(subnet.v4.prefix().size()) - 5;
+    return Json{{"currentValue", usable - static_cast<int64_t>(subnet.v4.free())},
+                {"id", subnet.id},
+                {"limit", usable},
+                {"name", {{"localizedValue", "Subnet size and usage"}, {"value", "SubnetSpace"}}},
+                {"unit", "Count"}};
+  });
 }
 
 std::vector<std::string> Network::IpConfigurationsOf(const Subnet& subnet, size_t most) {

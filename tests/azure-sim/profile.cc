@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "fmt/core.h"
-#include "tests/azure-sim/render.h"
 #include "tests/azure-sim/responses.h"
 #include "tests/azure-sim/target.h"
 
@@ -38,13 +37,6 @@ const Json* Find(const Json& object, const char* key) {
 std::string Text(const Json& object, const char* key) {
   const Json* found = Find(object, key);
   return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-http::Response Unknown(std::string_view member) {
-  return ErrorResponse(
-      400, "BadRequest",
-      fmt::format("Could not find member '{}' on object of type 'Properties'.", member),
-      Details::kNone, "properties");
 }
 
 http::Response Invalid(std::string_view target, std::string_view message) {
@@ -119,13 +111,11 @@ class EntryReader {
     } else if (key == "privateIPAddressVersion") {
       config->family = value == "IPv6" ? ip::Family::kV6 : ip::Family::kV4;
     } else if (key == "privateIPAddressPrefixLength") {
-      if (!standalone_ && !Renderer::HasBlocks(rules_.api_version)) return Unknown(key);
       if (value != 28) return Invalid(key, "The prefix length has to be 28.");
       config->block_length = 28;
     } else if (key == "privateIPAddress") {
       return ReadAddress(value, config);
     } else if (key == "privateIPAllocationMethod") {
-      if (!standalone_) return Unknown(key);
       static_ = value == "Static";
     } else if (key != "provisioningState") {
       (*extra)[key] = value;
@@ -134,7 +124,6 @@ class EntryReader {
   }
 
   std::optional<http::Response> ReadAddress(const Json& value, IpConfig* config) {
-    if (!standalone_) return Unknown("privateIPAddress");
     const std::string text = value.is_string() ? value.get<std::string>() : "";
     const auto address = ip::Address::Parse(text.substr(0, text.find('/')));
     if (!address.ok()) {

@@ -21,7 +21,6 @@ struct Parsed {
 struct ProfileRules {
   World& world;
   const Knobs& knobs;
-  std::string_view api_version;
   std::string_view owner;  // The id that errors name.
 };
 

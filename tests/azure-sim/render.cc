@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "tests/azure-sim/api_versions.h"
 #include "tests/azure-sim/responses.h"
 #include "tests/azure-sim/target.h"
 
@@ -118,7 +119,7 @@ Json Renderer::Profile(const NetworkProfile& profile) {
       if (config.primary.has_value()) inner["primary"] = *config.primary;
       inner["subnet"] = Reference(config.subnet->id);
       inner["privateIPAddressVersion"] = config.family == ip::Family::kV6 ? "IPv6" : "IPv4";
-      if (config.block_length != 0 && HasBlocks(api_version_)) {
+      if (config.block_length != 0 && HasComputeBlocks(api_version_, knobs_)) {
         inner["privateIPAddressPrefixLength"] = config.block_length;
       }
       Merge(config.extra, &inner);
@@ -161,6 +162,7 @@ Json Renderer::Of(const ScaleSet& set) {
                {"sku", {{"name", set.sku}, {"tier", "Standard"}, {"capacity", set.capacity}}}};
   if (HasComputeEtags(api_version_)) json["etag"] = ComputeEtag(set.etag);
   if (!set.spec.zones.empty()) json["zones"] = set.spec.zones;
+  if (set.tags != nullptr) json["tags"] = *set.tags;
   json["properties"] = {
       {"singlePlacementGroup", set.capacity <= 100 && uniform},
       {"orchestrationMode", uniform ? "Uniform" : "Flexible"},
@@ -279,8 +281,20 @@ Json Renderer::VirtualMachine(const Instance& instance, bool with_view) {
                {"type", "Microsoft.Compute/virtualMachines"},
                {"location", set.spec.location},
                {"properties", std::move(properties)}};
+  if (instance.tags != nullptr) json["tags"] = *instance.tags;
   if (HasComputeEtags(api_version_)) json["etag"] = ComputeEtag(instance.etag);
   return json;
+}
+
+Json Renderer::RunStatus(const Instance& instance) {
+  return {{"name", instance.name},
+          {"id", Id(instance.id)},
+          {"type", "Microsoft.Compute/virtualMachines"},
+          {"location", instance.set->spec.location},
+          {"properties",
+           {{"vmId", instance.vm_id},
+            {"provisioningState", NameOf(instance.state)},
+            {"instanceView", InstanceView(instance)}}}};
 }
 
 }  // namespace spoke::azure_sim

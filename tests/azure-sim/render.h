@@ -22,6 +22,8 @@ class Renderer {
   Json InstanceView(const Instance& instance) const;
   // Of a Flexible set.
   Json VirtualMachine(const Instance& instance, bool with_view);
+  // What a list with "statusOnly" shows of a machine.
+  Json RunStatus(const Instance& instance);
   // What the list of a Flexible set's instances shows: little more than ids.
   Json FlexibleMember(const Instance& instance);
   // `null_entries`: a NIC whose ipConfigurations are null.
@@ -30,11 +32,6 @@ class Renderer {
   Json Of(const Subnet& subnet, const std::vector<std::string>* ip_configuration_ids);
   Json Of(const VirtualNetwork& network);
   Json Profile(const NetworkProfile& profile);
-
-  // Whether this API version has etags on Compute's resources.
-  static bool HasComputeEtags(std::string_view api_version) { return api_version >= "2024-03-01"; }
-  // Whether Compute knows blocks of addresses in it.
-  static bool HasBlocks(std::string_view api_version) { return api_version >= "2026-07-02"; }
 
   // `id` as Azure might spell it this time.
   std::string Id(const std::string& id);

@@ -77,6 +77,7 @@ Json Renderer::Of(const Nic& nic, bool null_entries) {
   if (nic.standalone) {
     json["type"] = "Microsoft.Network/networkInterfaces";
     json["location"] = nic.location;
+    if (nic.tags != nullptr) json["tags"] = *nic.tags;
     json["kind"] = "Regular";
   }
   return json;
@@ -107,19 +108,21 @@ Json Renderer::Of(const Subnet& subnet, const std::vector<std::string>* ip_confi
 Json Renderer::Of(const VirtualNetwork& network) {
   Json subnets = Json::array();
   for (const auto& [name, subnet] : network.subnets) subnets.push_back(Of(*subnet, nullptr));
-  return {{"name", network.name},
-          {"id", Id(network.id)},
-          {"etag", NetworkEtag(network.serial, network.version)},
-          {"type", "Microsoft.Network/virtualNetworks"},
-          {"location", network.location},
-          {"properties",
-           {{"provisioningState", "Succeeded"},
-            {"resourceGuid", GuidOf(network.serial, 0)},
-            {"addressSpace", {{"addressPrefixes", network.prefixes}}},
-            {"privateEndpointVNetPolicies", "Disabled"},
-            {"subnets", std::move(subnets)},
-            {"virtualNetworkPeerings", Json::array()},
-            {"enableDdosProtection", false}}}};
+  Json json = {{"name", network.name},
+               {"id", Id(network.id)},
+               {"etag", NetworkEtag(network.serial, network.version)},
+               {"type", "Microsoft.Network/virtualNetworks"},
+               {"location", network.location},
+               {"properties",
+                {{"provisioningState", "Succeeded"},
+                 {"resourceGuid", GuidOf(network.serial, 0)},
+                 {"addressSpace", {{"addressPrefixes", network.prefixes}}},
+                 {"privateEndpointVNetPolicies", "Disabled"},
+                 {"subnets", std::move(subnets)},
+                 {"virtualNetworkPeerings", Json::array()},
+                 {"enableDdosProtection", false}}}};
+  if (network.tags != nullptr) json["tags"] = *network.tags;
+  return json;
 }
 
 }  // namespace spoke::azure_sim

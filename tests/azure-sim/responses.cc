@@ -8,6 +8,7 @@ namespace spoke::azure_sim {
 namespace {
 
 constexpr const char* kJson = "application/json; charset=utf-8";
+constexpr std::string_view kOperationsPage = "docs/AZURE_SIMULATOR.md";
 
 std::string Quoted(std::string_view text) {
   // What a client sends as "\"7\"" is shown with its own quotes, not with two pairs.
@@ -91,12 +92,56 @@ http::Response NestedNotFound(std::string_view id) {
   return ErrorResponse(404, "NotFound", fmt::format("Resource {} not found.", id), Details::kEmpty);
 }
 
-http::Response UnknownResourceType(std::string_view type, std::string_view provider,
-                                   std::string_view api_version) {
-  return ErrorResponse(404, "InvalidResourceType",
-                       fmt::format("The resource type '{}' could not be found in the namespace "
-                                   "'{}' for api version '{}'.",
-                                   type, provider, api_version));
+http::Response ParentNotFound(std::string_view parent) {
+  return GatewayError(404, "ParentResourceNotFound",
+                      fmt::format("Can not perform requested operation on nested resource. Parent "
+                                  "resource '{}' not found.",
+                                  parent));
+}
+
+http::Response UnknownResourceType(std::string_view type, Api api, std::string_view api_version,
+                                   const Knobs& knobs) {
+  return GatewayError(
+      404, "InvalidResourceType",
+      fmt::format("The resource type '{}' could not be found in the namespace '{}' for api version "
+                  "'{}'. The supported api-versions are '{}'. The simulator has what {} lists.",
+                  type, NamespaceOf(api), api_version, VersionsText(api, knobs), kOperationsPage));
+}
+
+http::Response UnsupportedVersion(const ApiOperation& operation, std::string_view location,
+                                  std::string_view api_version, const Knobs& knobs) {
+  return GatewayError(
+      400, "NoRegisteredProviderFound",
+      fmt::format("No registered resource provider found for location '{}' and API version '{}' "
+                  "for type '{}'. The supported api-versions are '{}'. The supported locations are "
+                  "'{}'.",
+                  location, api_version, TypeOf(operation), VersionsText(operation.api, knobs),
+                  location));
+}
+
+http::Response InvalidVersion(std::string_view api_version, const Knobs& knobs) {
+  return GatewayError(400, "InvalidApiVersionParameter",
+                      fmt::format("The api-version '{}' is invalid. The supported versions are "
+                                  "'{}'.",
+                                  api_version, VersionsText(Api::kResourceManager, knobs)));
+}
+
+http::Response MethodNotAllowed(std::string_view method, const PathOperations& path) {
+  // The code is unverified; the sentence is what ASP.NET says.
+  http::Response response = ErrorResponse(
+      405, "MethodNotAllowed",
+      fmt::format("The requested resource does not support http method '{}'.", method));
+  response.headers.Add("Allow", path.Methods());
+  return response;
+}
+
+http::Response NotSimulated(const ApiOperation& operation, std::string_view what) {
+  return ErrorResponse(
+      501, "NotSimulated",
+      fmt::format("{} ({} {}) is an operation of Azure that this simulator does not have{}{}. {} "
+                  "lists those it has.",
+                  operation.name, operation.method, operation.path, what.empty() ? "" : ": ", what,
+                  kOperationsPage));
 }
 
 http::Response ComputePreconditionFailed(std::string_view given, std::string_view actual) {
@@ -117,6 +162,12 @@ http::Response NetworkPreconditionFailed(std::string_view given, std::string_vie
                                 "resource {} in NRP data store.",
                                 shown, actual, id)}}});
   return JsonResponse(412, {{"error", std::move(error)}});
+}
+
+http::Response AlreadyThere(std::string_view id) {
+  return ErrorResponse(  // Unverified words.
+      412, "PreconditionFailed",
+      fmt::format("The header if-none-match is *, and the resource {} is there already.", id));
 }
 
 http::Response Throttled(const Grant& grant, ThrottledBy by, std::string_view subscription,

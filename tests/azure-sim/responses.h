@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "lib/http/message.h"
 #include "tests/azure-sim/knobs.h"
+#include "tests/azure-sim/operations.h"
 #include "tests/azure-sim/throttle.h"
 #include "tests/azure-sim/world.h"
 
@@ -30,13 +31,27 @@ http::Response SubscriptionNotFound(std::string_view subscription);
 http::Response MissingApiVersion();
 // What a provider answers for what is nested in a resource.
 http::Response NestedNotFound(std::string_view id);
-// And for a path that is none of its own: `provider` is its namespace.
-http::Response UnknownResourceType(std::string_view type, std::string_view provider,
-                                   std::string_view api_version);
+// And for what is nested in a resource that is not there itself.
+http::Response ParentNotFound(std::string_view parent);
+
+// -- What cannot be asked at all.
+// A path that is none of the provider's, or that its API has in other versions only.
+http::Response UnknownResourceType(std::string_view type, Api api, std::string_view api_version,
+                                   const Knobs& knobs);
+// A resource whose API does not have this version; `location` is the resource's.
+http::Response UnsupportedVersion(const ApiOperation& operation, std::string_view location,
+                                  std::string_view api_version, const Knobs& knobs);
+// What is no version at all, or asked of Resource Manager itself.
+http::Response InvalidVersion(std::string_view api_version, const Knobs& knobs);
+http::Response MethodNotAllowed(std::string_view method, const PathOperations& path);
+// Azure has it, and the simulator has not. `what` follows the operation's name: why not.
+http::Response NotSimulated(const ApiOperation& operation, std::string_view what = {});
 
 http::Response ComputePreconditionFailed(std::string_view given, std::string_view actual);
 http::Response NetworkPreconditionFailed(std::string_view given, std::string_view actual,
                                          std::string_view id);
+// "If-None-Match: *" for what is there.
+http::Response AlreadyThere(std::string_view id);
 
 enum class ThrottledBy : uint8_t { kCompute, kNetwork, kFrontDoor };
 http::Response Throttled(const Grant& grant, ThrottledBy by, std::string_view subscription,

@@ -107,6 +107,7 @@ void ReadSubnet(Fields& fields, SubnetSpec* subnet) {
   fields.Read("id", &subnet->id);
   fields.ReadParsed("prefix", &prefix, ip::Prefix::Parse);
   fields.ReadParsed("prefix_v6", &subnet->prefix_v6, ip::Prefix::Parse);
+  fields.Read("location", &subnet->location);
   if (!prefix.has_value() || !prefix->base().is_v4() || prefix->length() > 29) {
     return fields.Fail("prefix", "has to be an IPv4 block of at least a /29");
   }

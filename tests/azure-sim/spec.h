@@ -18,6 +18,7 @@ struct SubnetSpec {
   std::string id;  // /subscriptions/S/resourceGroups/G/providers/Microsoft.Network/...
   ip::Prefix prefix;
   std::optional<ip::Prefix> prefix_v6;
+  std::string location = "eastus2";  // Of its virtual network, if this is the first subnet of it.
 };
 
 // What one instance shall be like; for tests that wire it to a machine of their own.

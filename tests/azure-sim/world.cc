@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::string_view kComputerDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
 
-bool SameExtra(const Extra& a, const Extra& b) {
-  return a == b || (a != nullptr && b != nullptr && *a == *b);
-}
-
 // Instance ids end computer names in base 36: 36 is "000010". Unverified beyond "000000".
 std::string ComputerName(std::string_view prefix, int64_t number) {
   std::string digits(6, '0');
@@ -53,6 +49,10 @@ Extra Share(Json value) {
 }
 
 }  // namespace
+
+bool SameExtra(const Extra& a, const Extra& b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
+}
 
 std::string GuidOf(uint64_t serial, uint64_t version) {
   SeededRandom random(serial * 0x9E3779B97F4A7C15ULL + version);
@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<World>> World::Build(const SimSpec& spec, absl::T
     world->AddGroup(target.Segment(1), target.Segment(3), "eastus2");
   }
   for (const SubnetSpec& subnet : spec.subnets) {
-    RETURN_IF_ERROR(world->AddSubnet(subnet, "eastus2").status());
+    RETURN_IF_ERROR(world->AddSubnet(subnet).status());
   }
   for (const ScaleSetSpec& set_spec : spec.scale_sets) {
     ASSIGN_OR_RETURN(ScaleSet * set, world->AddSet(set_spec, now));
@@ -165,7 +165,7 @@ ResourceGroup& World::AddGroup(std::string_view subscription, std::string_view n
   return *group;
 }
 
-absl::StatusOr<Subnet*> World::AddSubnet(const SubnetSpec& spec, std::string_view location) {
+absl::StatusOr<Subnet*> World::AddSubnet(const SubnetSpec& spec) {
   const Target id = ParseTarget(spec.id);
   if (id.size() != 10 || id.Key(0) != "subscriptions" || id.Key(6) != "virtualnetworks" ||
       id.Key(8) != "subnets") {
@@ -174,13 +174,13 @@ absl::StatusOr<Subnet*> World::AddSubnet(const SubnetSpec& spec, std::string_vie
   if (FindSubnet(spec.id) != nullptr) {
     return absl::InvalidArgumentError(fmt::format("{}: there twice", spec.id));
   }
-  ResourceGroup& group = AddGroup(id.Segment(1), id.Segment(3), location);
+  ResourceGroup& group = AddGroup(id.Segment(1), id.Segment(3), spec.location);
   std::unique_ptr<VirtualNetwork>& network = group.networks[id.keys[7]];
   if (network == nullptr) {
     network = std::make_unique<VirtualNetwork>();
     network->id = spec.id.substr(0, spec.id.rfind("/subnets/"));
     network->name = id.segments[7];
-    network->location = std::string(location);
+    network->location = spec.location;
     network->serial = NextSerial();
   }
   network->prefixes.push_back(spec.prefix.ToString());

@@ -46,6 +46,7 @@ struct VirtualNetwork {
   std::string name;
   std::string location;
   std::vector<std::string> prefixes;
+  Extra tags;
   uint64_t version = 1;
   uint64_t serial = 0;
   std::map<std::string, std::unique_ptr<Subnet>> subnets;  // By name in lower case.
@@ -99,6 +100,7 @@ struct Nic {
   bool primary = true;
   State state = State::kSucceeded;
   Extra extra;
+  Extra tags;                     // Only NICs of their own have them.
   std::vector<NicEntry> entries;  // What is on the wire.
   // What readers still see, until `shown_from`.
   std::vector<NicEntry> before;
@@ -131,6 +133,7 @@ struct Instance {
   bool own_model = false;  // Its network profile was written for it alone.
   NetworkProfile profile;  // Empty in a Flexible set.
   Extra properties;        // Others that were written: protectionPolicy and the like.
+  Extra tags;              // Only machines of Flexible sets have them.
   std::vector<Nic*> nics;
   std::vector<std::unique_ptr<Nic>> owned_nics;  // In a Uniform set.
   std::string operation;                         // That runs on it; empty: none.
@@ -155,6 +158,7 @@ struct ScaleSet {
   int64_t capacity = 0;
   bool overprovision = false;
   std::string upgrade_mode = "Manual";
+  Extra tags;
   NetworkProfile model;
   std::string operation;
   std::map<int64_t, std::unique_ptr<Instance>> instances;
@@ -200,7 +204,7 @@ class World {
   ResourceGroup& AddGroup(std::string_view subscription, std::string_view name,
                           std::string_view location);
   // Errors: kInvalidArgument (the id is none, or there already).
-  absl::StatusOr<Subnet*> AddSubnet(const SubnetSpec& spec, std::string_view location);
+  absl::StatusOr<Subnet*> AddSubnet(const SubnetSpec& spec);
   absl::StatusOr<ScaleSet*> AddSet(const ScaleSetSpec& spec, absl::Time now);
   // One more, with the set's model. Errors: kResourceExhausted (the subnet is full: nothing has
   // been made); kInvalidArgument (a wanted address is taken).
@@ -234,6 +238,8 @@ class World {
   uint64_t serial_ = 0;
   uint64_t wire_version_ = 0;
 };
+
+bool SameExtra(const Extra& a, const Extra& b);
 
 // A GUID that is a function of both.
 std::string GuidOf(uint64_t serial, uint64_t version);

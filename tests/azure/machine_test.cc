@@ -251,6 +251,31 @@ TEST_F(FlexibleTest, NamesGetAddressesAndGoAgain) {
   EXPECT_THAT(NamesOf(*nic), ElementsAre("spoke-a0", "spoke-a2"));
 }
 
+TEST_F(FlexibleTest, WhatOthersPutOnTheNicStays) {
+  const azure_sim::Nic& nic = *world_->InstanceOf(ids_[0]).nics.at(0);
+  const http::Request tag{
+      .method = "PATCH",
+      .url = "https://management.azure.com" + nic.id + "?api-version=2025-05-01",
+      .headers = {},
+      .body = R"({"tags": {"team": "a"}})"};
+  ASSERT_EQ(world_->arm().Handle(tag, world_->now()).status, 200);
+  ASSERT_TRUE(world_->AskAndWait(ids_[0], {"spoke-a"}).ok());
+  ASSERT_NE(nic.tags, nullptr);
+  EXPECT_EQ(nic.tags->dump(), R"({"team":"a"})");
+}
+
+TEST_F(FlexibleTest, ACloudWhoseNetworkSaysLessIsServedAsWell) {
+  azure_sim::Knobs knobs;
+  knobs.network_global_limits = false;
+  knobs.network_async_notification = false;
+  world_ = std::make_unique<MachineWorld>(spec_, knobs);
+  ids_.assign(
+      1, azure_sim::Lower(world_->arm().world().FindGroup("sub", "rg")->vms.begin()->second->id));
+  const auto nic = world_->AskAndWait(ids_[0], Names("a", 3));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_EQ(nic->configurations.size(), 3U);
+}
+
 TEST_F(FlexibleTest, ListsItsVms) {
   ASSERT_TRUE(world_->AskAndWait(ids_[1], {"spoke-a"}).ok());
   const auto nics = world_->List();

@@ -17,14 +17,15 @@ http::Response Refusal(int status, const std::string& code, const std::string& m
 }
 
 // Asks for the same again each time it is told no, as the server does.
-void AskForAnHour(MachineWorld& world) {
+void AskForAnHour(MachineWorld& world, const NicRequest& request) {
   const absl::Time end = world.now() + absl::Hours(1);
   while (world.now() < end) {
-    const bool waits = world.machine().ForecastOf({VmId(0), "vm-id"}, world.now()).has_value();
-    if (!waits) world.Request(world.Ask(VmId(0), {"spoke-a"}));
+    const bool waits = world.machine().ForecastOf(request.node, world.now()).has_value();
+    if (!waits) world.Request(request);
     world.RunFor(absl::Seconds(5));
   }
 }
+void AskForAnHour(MachineWorld& world) { AskForAnHour(world, world.Ask(VmId(0), {"spoke-a"})); }
 
 struct Case {
   const char* name;
@@ -74,24 +75,45 @@ TEST(Refusals, AnOperationThatFailsForGoodCostsFewWrites) {
 TEST(Refusals, AnOperationThatFailsForSomethingElseIsBelievedByTheNic) {
   azure_sim::Knobs knobs;
   knobs.nic_lag = absl::Seconds(12);
+  knobs.failed_operations = 1;
+  knobs.failed_after_write = 1;
+  knobs.failed_operation_code = "VMExtensionProvisioningError";
   MachineWorld world(azure_sim::SmallSpec(1), knobs);
-  world.set_intercept(
-      [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
-        if (request.url.find("perations/") == std::string::npos) return std::nullopt;
-        const http::Response truth = world.arm().Handle(request, world.now());
-        if (truth.body.find("Succeeded") == std::string::npos) return truth;
-        return http::Response{
-            200,
-            {},
-            Json{{"status", "Failed"},
-                 {"error", {{"code", "VMExtensionProvisioningError"}, {"message", "no"}}}}
-                .dump()};
-      });
   const auto nic = world.AskAndWait(VmId(0), {"spoke-a"});
   ASSERT_TRUE(nic.ok()) << nic.status();
   EXPECT_EQ(world.CountSent("PUT"), 1U) << "nothing is taken off again";
   EXPECT_THAT(world.OnWire(VmId(0)), ElementsAre("spoke-a"));
 }
+
+// A cloud without the API version that has blocks, or without the field in it.
+class ComputeWithoutBlocks : public testing::TestWithParam<azure_sim::ComputeBlocks> {};
+
+TEST_P(ComputeWithoutBlocks, CostsFewCallsAndIsTold) {
+  azure_sim::Knobs knobs;
+  knobs.compute_blocks = GetParam();
+  Settings settings;
+  settings.blocks_on_scale_sets = true;
+  MachineWorld world(azure_sim::SmallSpec(1), knobs, settings);
+  NicRequest request = world.Ask(VmId(0), {});
+  request.wanted.push_back({"spoke-b", ip::Family::kV4, 28});
+  AskForAnHour(world, request);
+  EXPECT_LE(world.CountSent("PUT"), static_cast<size_t>(kMostWritesAnHour));
+  EXPECT_LE(world.sent().size(), 4U * static_cast<size_t>(kMostWritesAnHour));
+  EXPECT_GE(world.sent().size(), 2U) << "it is tried again";
+  const auto forecast = world.machine().ForecastOf(request.node, world.now());
+  ASSERT_TRUE(forecast.has_value());
+  EXPECT_THAT(forecast->waits_for, HasSubstr(GetParam() == azure_sim::ComputeBlocks::kNoVersion
+                                                 ? "2026-07-02"
+                                                 : "privateIPAddressPrefixLength"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Clouds, ComputeWithoutBlocks,
+                         testing::Values(azure_sim::ComputeBlocks::kNoVersion,
+                                         azure_sim::ComputeBlocks::kNoField),
+                         [](const auto& test) {
+                           return test.param == azure_sim::ComputeBlocks::kNoVersion ? "Version"
+                                                                                     : "Field";
+                         });
 
 // Whatever the reason, even if it looks like a race for ever.
 TEST(Refusals, NothingPassesTheLimitOfWritesToOneVm) {

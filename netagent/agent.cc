@@ -143,7 +143,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                     .cooldown = config.cooldown,
                     .mtu = config.mtu,
                     .proof_required = cloud_.proves(),
-                    .explain_unproven = [this] { return prover_ ? prover_->Explain() : ""; }},
+                    .explain_unproven = [this] { return ExplainUnproven(); }},
                    {router_, session_, clock_, log_, of_pods_ ? &*of_pods_ : nullptr},
                    std::move(edges.journal)),
       nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
@@ -197,15 +197,18 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   RETURN_IF_ERROR(base::Annotate(attachments_.Start(events), "restore attachments"));
   informed_ = !attachments_.lendings().Attached().empty();
   nic_check_.Look();
-  if (cloud_.proves()) {
-    prover_.emplace(
-        Prover::Edges{.host = cloud_.host.get(),
-                      .wire = cloud_.wire.get(),
+  const auto prove = [this](ip::Family family, HostList* host, WireProbe* wire) {
+    provers_.push_back(std::make_unique<Prover>(
+        Prover::Edges{.host = host,
+                      .wire = wire,
                       .clock = clock_,
                       .log = log_,
                       .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }},
-        config_.azure->prove_deadline, attachments_);
-  }
+        family, config_.azure->prove_deadline, attachments_));
+  };
+  const ProofRequired proves = cloud_.proves();
+  if (proves.ipv4) prove(ip::Family::kV4, cloud_.host.get(), cloud_.wire.get());
+  if (proves.ipv6) prove(ip::Family::kV6, cloud_.host_ipv6.get(), nullptr);
   policy_.Start();
   RETURN_IF_ERROR(StartTraffic());
   policy_prober_.emplace([this](std::function<void()> work) { loop_->Post(std::move(work)); },
@@ -354,7 +357,7 @@ void Agent::Tick() {
   };
   tick(attachments_);
   tick(nic_check_);
-  if (prover_) tick(*prover_);
+  for (const auto& prover : provers_) tick(*prover);
   Beat();
   tombstones_.Tick(clock_.Now());
   Turn turn(clock_.Now(), NextRound());
@@ -373,6 +376,16 @@ void Agent::Tick() {
   tick(health_);
 }
 
+std::string Agent::ExplainUnproven() const {
+  std::string text;
+  for (const auto& prover : provers_) {
+    const std::string more = prover->Explain();
+    if (!text.empty() && !more.empty()) text += ", ";
+    text += more;
+  }
+  return text;
+}
+
 absl::Time Agent::NextRound() const {
   absl::Time next = repairer_.NextWake();
   if (egress_) next = std::min(next, egress_->NextWake());
@@ -386,8 +399,8 @@ absl::Time Agent::NextRound() const {
 absl::Duration Agent::UntilNextWake() const {
   absl::Time next = std::min({nic_check_.NextWake(), tombstones_.NextWake(), NextRound()});
   if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
-  if (prover_) {
-    if (const auto wake = prover_->NextWake()) next = std::min(next, *wake);
+  for (const auto& prover : provers_) {
+    if (const auto wake = prover->NextWake()) next = std::min(next, *wake);
   }
   absl::Duration wait = next - clock_.Now();
   if (const auto wake = adds_.NextWake()) {

@@ -60,10 +60,13 @@ namespace spoke::netagent {
 // What a cloud adds to an agent; empty where no cloud is asked.
 struct CloudParts {
   std::set<ip::Address> secondaries;  // Of the NIC, beside its primary address.
-  std::unique_ptr<HostList> host;
+  std::unique_ptr<HostList> host;     // Of IPv4; likewise `wire`.
   std::unique_ptr<WireProbe> wire;
+  std::unique_ptr<HostList> host_ipv6;
 
-  bool proves() const { return host != nullptr || wire != nullptr; }
+  ProofRequired proves() const {
+    return {.ipv4 = host != nullptr || wire != nullptr, .ipv6 = host_ipv6 != nullptr};
+  }
 };
 
 // What counting, isolation and egress need of the kernel; null where they are switched off.
@@ -119,6 +122,8 @@ class Agent {
   // When the first of the rounds wants to be called that take their turns (sync/turn.h).
   absl::Time NextRound() const;
   absl::Duration UntilNextWake() const;
+  // What the addresses that have not been proven wait for; empty: none does.
+  std::string ExplainUnproven() const;
   bool CanServe() const;
   // What keeps the runtime from using us; empty: nothing.
   std::string CniReason() const;
@@ -175,7 +180,7 @@ class Agent {
   NicCheck nic_check_;
   Repairer repairer_;
   AttachmentCheck check_;
-  std::optional<Prover> prover_;  // With the cloud's parts only.
+  std::vector<std::unique_ptr<Prover>> provers_;  // One a family; with the cloud's parts only.
   StoreToken store_token_;
   PolicyKeeper policy_;
   std::optional<TrafficReporter> reporter_;  // When somebody counts.

@@ -29,6 +29,7 @@
 #include "lib/os/subprocess.h"
 #include "netagent/agent.h"
 #include "netagent/azure/kept_identity.h"
+#include "netagent/azure/threaded_host_list.h"
 #include "netagent/azure/wireserver.h"
 #include "netagent/claims_text.h"
 #include "netagent/cleanup/command.h"
@@ -88,7 +89,7 @@ absl::StatusOr<http::Response> FetchFromAzure(const http::Request& request,
   return http::Fetch(request, timeout, {.max_response_bytes = azure::kMaxImdsBytes});
 }
 
-// Starts a thread, so after the signals have been blocked.
+// Starts threads, so after the signals have been blocked.
 CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Identity& identity,
                       telemetry::Log& log) {
   CloudParts parts;
@@ -96,7 +97,12 @@ CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Ide
     parts.secondaries.insert(identity.addresses.begin() + 1, identity.addresses.end());
   }
   if (!azure.prove) return parts;
-  parts.host = std::make_unique<azure::WireserverList>(azure.wireserver, &FetchFromAzure, nic.mac);
+  parts.host = std::make_unique<azure::ThreadedHostList>([url = azure.wireserver, mac = nic.mac] {
+    return azure::ReadHostAddresses(url, &FetchFromAzure, mac);
+  });
+  // The wire server does not list them.
+  parts.host_ipv6 = std::make_unique<azure::ThreadedHostList>(
+      [url = azure.imds] { return azure::ReadImdsIpv6(url, &FetchFromAzure); });
   if (!azure.reflector || identity.addresses.empty()) return parts;
   if (identity.addresses.front() == *azure.reflector) {
     // A fleet has one configuration, and its reflector may be one of its nodes.

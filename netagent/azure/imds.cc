@@ -18,20 +18,13 @@ constexpr size_t kShownBytes = 200;  // Of an error's body.
 
 bool IsWorthAnother(int status) { return status == 410 || status == 429 || status >= 500; }
 
-}  // namespace
-
-Imds::Imds(std::string url, Fetch fetch, const os::Clock& clock, Sleep sleep)
-    : url_(std::move(url)), fetch_(std::move(fetch)), clock_(clock), sleep_(std::move(sleep)) {}
-
-void Imds::KeepPace() {
-  const absl::Time next = last_request_ + kPace;
-  if (const absl::Time now = clock_.Now(); next > now) sleep_(next - now);
-  last_request_ = clock_.Now();
+http::Request InstanceRequest(const std::string& url) {
+  return {.url = fmt::format("{}{}", url, kInstancePath), .headers = {{"Metadata", "true"}}};
 }
 
-absl::StatusOr<std::string> Imds::Ask(const http::Request& request) {
-  KeepPace();
-  auto response = fetch_(request, kImdsTimeout);
+// One request. kUnavailable: worth another.
+absl::StatusOr<std::string> Ask(const Fetch& fetch, const http::Request& request) {
+  auto response = fetch(request, kImdsTimeout);
   if (!response.ok()) {
     const bool passes =
         absl::IsUnavailable(response.status()) || absl::IsDeadlineExceeded(response.status());
@@ -46,13 +39,39 @@ absl::StatusOr<std::string> Imds::Ask(const http::Request& request) {
   return absl::FailedPreconditionError(answer);
 }
 
+}  // namespace
+
+absl::StatusOr<std::set<ip::Address>> ReadImdsIpv6(const std::string& url, const Fetch& fetch) {
+  const http::Request request = InstanceRequest(url);
+  const auto text = Ask(fetch, request);
+  if (!text.ok()) return base::Annotate(text.status(), request.url);
+  const auto instance = ParseImdsInstance(*text);
+  if (!instance.ok()) return base::Annotate(instance.status(), request.url);
+  std::set<ip::Address> listed;
+  for (const ImdsNic& nic : instance->nics) {
+    for (const ip::Address& address : nic.addresses) {
+      if (!address.is_v4()) listed.insert(address);
+    }
+  }
+  return listed;
+}
+
+Imds::Imds(std::string url, Fetch fetch, const os::Clock& clock, Sleep sleep)
+    : url_(std::move(url)), fetch_(std::move(fetch)), clock_(clock), sleep_(std::move(sleep)) {}
+
+void Imds::KeepPace() {
+  const absl::Time next = last_request_ + kPace;
+  if (const absl::Time now = clock_.Now(); next > now) sleep_(next - now);
+  last_request_ = clock_.Now();
+}
+
 absl::StatusOr<ImdsReading> Imds::ReadInstance() {
-  const http::Request request{.url = fmt::format("{}{}", url_, kInstancePath),
-                              .headers = {{"Metadata", "true"}}};
+  const http::Request request = InstanceRequest(url_);
   const absl::Time give_up = clock_.Now() + kImdsPatience;
   absl::Duration pause = kFirstPause;
   while (true) {
-    auto text = Ask(request);
+    KeepPace();
+    auto text = Ask(fetch_, request);
     if (text.ok()) {
       auto instance = ParseImdsInstance(*text);
       if (!instance.ok()) return base::Annotate(instance.status(), request.url);

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lib/ip/address.h"
 #include "lib/os/clock.h"
 #include "netagent/azure/fetch.h"
 #include "netagent/azure/imds_document.h"
@@ -25,6 +27,12 @@ struct ImdsReading {
   std::string text;  // The document as it came.
 };
 
+// The IPv6 addresses that the service lists for the VM's NICs, whichever has them: they follow the
+// cloud's API some seconds later. Asks once and waits. `url` as below. Errors, which name the URL:
+// kUnavailable (no answer, or one that says to try again), kInvalidArgument (an answer that cannot
+// be read), kFailedPrecondition (any other HTTP status).
+absl::StatusOr<std::set<ip::Address>> ReadImdsIpv6(const std::string& url, const Fetch& fetch);
+
 // Blocks the calling thread. Not thread-safe.
 class Imds {
  public:
@@ -39,8 +47,6 @@ class Imds {
   absl::StatusOr<ImdsReading> ReadInstance();
 
  private:
-  // One request. kUnavailable: worth another.
-  absl::StatusOr<std::string> Ask(const http::Request& request);
   // Sleeps until five requests a second allow one more.
   void KeepPace();
 

@@ -107,6 +107,36 @@ TEST_F(ImdsTest, AnAnswerThatCannotBeReadIsNamed) {
   EXPECT_THAT(requests_, SizeIs(1));
 }
 
+TEST(ImdsIpv6, TheAddressesOfAllNicsAreListedFromOneAnswer) {
+  int requests = 0;
+  std::string body = R"({"network": {"interface": [
+      {"macAddress": "000D3A314548",
+       "ipv4": {"ipAddress": [{"privateIpAddress": "10.0.0.4", "publicIpAddress": ""}]},
+       "ipv6": {"ipAddress": [{"privateIpAddress": "fd00::5"}, {"privateIpAddress": "fd00::6"}]}},
+      {"macAddress": "000D3A314549", "ipv6": {"ipAddress": [{"privateIpAddress": "fd00::7"}]}}]}})";
+  int status = 200;
+  const auto read = [&] {
+    return ReadImdsIpv6(
+        "http://imds", [&](const http::Request&, absl::Duration) -> absl::StatusOr<http::Response> {
+          ++requests;
+          return http::Response{.status = status, .body = body};
+        });
+  };
+  const auto listed = read();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_EQ(*listed,
+            (std::set{ip::Address::Parse("fd00::5").value(), ip::Address::Parse("fd00::6").value(),
+                      ip::Address::Parse("fd00::7").value()}));
+  status = 410;
+  EXPECT_EQ(read().status().code(), absl::StatusCode::kUnavailable);
+  status = 404;
+  EXPECT_EQ(read().status().code(), absl::StatusCode::kFailedPrecondition);
+  status = 200;
+  body = "no JSON";
+  EXPECT_THAT(std::string(read().status().message()), HasSubstr("http://imds/metadata/instance"));
+  EXPECT_EQ(requests, 4) << "the caller decides when to ask again";
+}
+
 TEST_F(ImdsTest, NoMoreThanFiveRequestsASecondAreMade) {
   Answer(200, GoodDocument());
   for (int i = 0; i < 11; ++i) ASSERT_TRUE(Read().ok());

@@ -60,45 +60,10 @@ absl::StatusOr<std::set<ip::Address>> AddressesOf(const std::vector<HostInterfac
   return addresses;
 }
 
-WireserverList::WireserverList(std::string url, Fetch fetch, const ip::MacAddress& mac)
-    : url_(std::move(url)), fetch_(std::move(fetch)), mac_(mac), thread_([this] { Run(); }) {}
-
-WireserverList::~WireserverList() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopped_ = true;
-  }
-  thread_.join();
-}
-
-bool WireserverList::Read(Done done) {
-  absl::MutexLock lock(&mutex_);
-  if (stopped_ || wanted_) return false;
-  wanted_ = std::move(done);
-  return true;
-}
-
-void WireserverList::Run() {
-  while (true) {
-    Done done;
-    {
-      absl::MutexLock lock(&mutex_);
-      const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stopped_ || wanted_ != nullptr;
-      };
-      mutex_.Await(absl::Condition(&ready));
-      if (stopped_) return;
-      done = wanted_;
-    }
-    const auto interfaces = ReadWireserver(url_, fetch_);
-    auto addresses = interfaces.ok() ? AddressesOf(*interfaces, mac_) : interfaces.status();
-    {
-      // Before `done`, so that whoever hears of the outcome can ask again.
-      absl::MutexLock lock(&mutex_);
-      wanted_ = nullptr;
-    }
-    done(std::move(addresses));
-  }
+absl::StatusOr<std::set<ip::Address>> ReadHostAddresses(const std::string& url, const Fetch& fetch,
+                                                        const ip::MacAddress& mac) {
+  ASSIGN_OR_RETURN(const std::vector<HostInterface> interfaces, ReadWireserver(url, fetch));
+  return AddressesOf(interfaces, mac);
 }
 
 }  // namespace spoke::netagent::azure

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
@@ -24,61 +23,20 @@ http::Response Good() {
                       .value()};
 }
 
-using Outcome = absl::StatusOr<std::set<ip::Address>>;
-
-// Asks, and waits for the outcome.
-Outcome ReadNow(HostList& list) {
-  Outcome outcome = absl::UnknownError("none");
-  absl::Notification done;
-  EXPECT_TRUE(list.Read([&](Outcome result) {
-    outcome = std::move(result);
-    done.Notify();
-  }));
-  done.WaitForNotification();
-  return outcome;
-}
-
-TEST(Wireserver, TheAddressesOfOurNicAreListedOnAThreadOfItsOwn) {
+TEST(Wireserver, TheAddressesOfOurNicAreListed) {
   std::vector<http::Request> requests;
-  std::thread::id asked_on;
-  WireserverList list(
+  const auto addresses = ReadHostAddresses(
       "http://168.63.129.16",
       [&](const http::Request& request, absl::Duration) -> absl::StatusOr<http::Response> {
         requests.push_back(request);
-        asked_on = std::this_thread::get_id();
         return Good();
       },
       kMac);
-  for (int i = 0; i < 2; ++i) {
-    const Outcome outcome = ReadNow(list);
-    ASSERT_TRUE(outcome.ok()) << outcome.status();
-    EXPECT_THAT(*outcome, ElementsAre(A("10.0.0.4"), A("10.0.0.5")));
-  }
-  ASSERT_EQ(requests.size(), 2U);
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  EXPECT_THAT(*addresses, ElementsAre(A("10.0.0.4"), A("10.0.0.5")));
+  ASSERT_EQ(requests.size(), 1U);
   EXPECT_EQ(requests[0].url,
             "http://168.63.129.16/machine/plugins?comp=nmagent&type=getinterfaceinfov1");
-  EXPECT_NE(asked_on, std::this_thread::get_id());
-}
-
-TEST(Wireserver, OneReadingIsUnderWayAtATimeAndIsWaitedForAtTheEnd) {
-  absl::Notification asked;
-  absl::Notification answer;
-  int outcomes = 0;
-  {
-    WireserverList list(
-        "http://168.63.129.16",
-        [&](const http::Request&, absl::Duration) -> absl::StatusOr<http::Response> {
-          asked.Notify();
-          answer.WaitForNotification();
-          return Good();
-        },
-        kMac);
-    ASSERT_TRUE(list.Read([&](const Outcome&) { ++outcomes; }));
-    asked.WaitForNotification();
-    EXPECT_FALSE(list.Read([&](const Outcome&) { ++outcomes; }));
-    answer.Notify();
-  }
-  EXPECT_EQ(outcomes, 1);
 }
 
 TEST(Wireserver, BlocksAreTakenApartUnlessNoNicCouldHaveThem) {
@@ -103,10 +61,9 @@ struct Trouble {
 class WireserverTrouble : public testing::TestWithParam<Trouble> {};
 
 TEST_P(WireserverTrouble, IsAnErrorThatSaysWhere) {
-  WireserverList list(
+  const auto outcome = ReadHostAddresses(
       "http://168.63.129.16",
       [](const http::Request&, absl::Duration) { return GetParam().answer; }, kMac);
-  const Outcome outcome = ReadNow(list);
   EXPECT_EQ(outcome.status().code(), GetParam().code);
   EXPECT_THAT(std::string(outcome.status().message()), HasSubstr(GetParam().message));
 }

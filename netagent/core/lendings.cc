@@ -151,7 +151,7 @@ bool Lendings::IsLendable(const ip::Address& address, const Held& held) const {
 }
 
 bool Lendings::LacksProof(const ip::Address& address, const Held& held) const {
-  return proof_required_ && address.is_v4() && !held.proven;
+  return (address.is_v4() ? proof_required_.ipv4 : proof_required_.ipv6) && !held.proven;
 }
 
 WithdrawPlan Lendings::PlanWithdraw(const std::vector<ip::Prefix>& blocks) const {

@@ -16,7 +16,7 @@
 // A list of the same session says nothing: it may have been sent before the agreement arrived.
 // sync/attachments.h knows the sessions and records the end (WithdrawnSet).
 //
-// Proof. Where it is required, an IPv4 address is not lent before it has been proven to work
+// Proof. Where its family requires it, an address is not lent before it has been proven to work
 // (core/readiness.h); one that a pod has had counts as proven. An address that leaves the list or
 // is withdrawn has to be proven anew.
 #pragma once
@@ -73,6 +73,12 @@ struct Lending {
   AttachOptions options = {};
 
   bool operator==(const Lending&) const = default;
+};
+
+// Which addresses have to be proven before they are first lent.
+struct ProofRequired {
+  bool ipv4 = false;
+  bool ipv6 = false;
 };
 
 // An attached address that the server has given this node.
@@ -164,7 +170,7 @@ struct WithdrawPlan {
 // Not thread-safe; the agent's one loop owns it.
 class Lendings {
  public:
-  explicit Lendings(absl::Duration cooldown, bool proof_required = false)
+  explicit Lendings(absl::Duration cooldown, ProofRequired proof_required = {})
       : cooldown_(cooldown), proof_required_(proof_required) {}
 
   // One address of each family that PoolsFor() has pools for: the one that is wished, else the one
@@ -281,7 +287,7 @@ class Lendings {
   void MakeCool(HeldIterator it, absl::Time until);
 
   absl::Duration cooldown_;
-  bool proof_required_;
+  ProofRequired proof_required_;
   std::map<ip::Address, Held> held_;
   std::map<AttachmentKey, Entry> entries_;
   std::map<std::string, Rule> rules_;  // By pool.

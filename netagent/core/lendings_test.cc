@@ -401,7 +401,7 @@ class LendingsWithProof : public testing::Test {
     return lendings_.PlanLend({.key = key}, kNow).ok();
   }
 
-  Lendings lendings_{kCooldown, /*proof_required=*/true};
+  Lendings lendings_{kCooldown, {.ipv4 = true}};
 };
 
 TEST_F(LendingsWithProof, AnAddressIsLentOnceItIsProven) {
@@ -460,10 +460,20 @@ TEST_F(LendingsWithProof, OtherFamiliesAndOtherNodesNeedNone) {
   EXPECT_THAT(without.Unproven(), IsEmpty());
 }
 
+TEST_F(LendingsWithProof, EachFamilyHasAProofOfItsOwn) {
+  lendings_ = Lendings(kCooldown, {.ipv4 = true, .ipv6 = true});
+  lendings_.Apply(Holdings({"10.1.0.5", "fd00::5", "fd00::6"}));
+  lendings_.Apply(AddressesProven{{A("10.1.0.5")}});
+  EXPECT_FALSE(CanLend()) << "a pod gets both families or none";
+  EXPECT_THAT(lendings_.Unproven(), ElementsAre(A("fd00::5"), A("fd00::6")));
+  lendings_.Apply(AddressesProven{{A("fd00::6")}});
+  EXPECT_THAT(Lend(lendings_, kPodA).addresses, ElementsAre(A("10.1.0.5"), A("fd00::6")));
+}
+
 TEST_F(LendingsWithProof, ASnapshotKeepsWhatIsProven) {
   lendings_.Apply(Holdings({"10.1.0.5", "10.1.0.6", "10.1.0.7"}));
   lendings_.Apply(AddressesProven{{A("10.1.0.6"), A("10.9.9.9")}});
-  Lendings replayed(kCooldown, /*proof_required=*/true);
+  Lendings replayed(kCooldown, {.ipv4 = true});
   for (const Event& event : lendings_.Snapshot()) replayed.Apply(event);
   EXPECT_EQ(replayed.Proven(), lendings_.Proven());
   EXPECT_THAT(replayed.Proven(), ElementsAre(A("10.1.0.6")));

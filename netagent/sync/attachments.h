@@ -58,9 +58,9 @@ class Attachments {
     std::string nic;
     absl::Duration cooldown = absl::Seconds(30);
     uint32_t mtu = 0;  // Of pod links, in bytes; 0: what the NIC has at Start().
-    // Whether an address has to be proven before it is lent, and what those that wait are waiting
+    // Which addresses have to be proven before they are lent, and what those that wait are waiting
     // for, in words.
-    bool proof_required = false;
+    ProofRequired proof_required = {};
     std::function<std::string()> explain_unproven = {};
   };
   // Borrows the edges.

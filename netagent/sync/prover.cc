@@ -26,8 +26,10 @@ std::string_view NameOf(Missing missing) {
 
 }  // namespace
 
-Prover::Prover(const Edges& edges, absl::Duration deadline, Attachments& attachments)
+Prover::Prover(const Edges& edges, ip::Family family, absl::Duration deadline,
+               Attachments& attachments)
     : edges_(edges),
+      family_(family),
       attachments_(attachments),
       readiness_({.want_listing = edges.host != nullptr,
                   .want_answer = edges.wire != nullptr,
@@ -50,6 +52,8 @@ void Prover::Tick() {
 
 void Prover::UpdateWanted(absl::Time now) {
   std::vector<ip::Address> unproven = attachments_.lendings().Unproven();
+  std::erase_if(unproven,
+                [this](const ip::Address& address) { return address.family() != family_; });
   std::erase_if(unkept_, [&](const ip::Address& address) {
     return !std::binary_search(unproven.begin(), unproven.end(), address);
   });

@@ -37,8 +37,8 @@ class Prover {
     // Runs work on the loop's thread, later. Thread-safe.
     std::function<void(std::function<void()>)> post;
   };
-  // Borrows all.
-  Prover(const Edges& edges, absl::Duration deadline, Attachments& attachments);
+  // Proves addresses of one family. Borrows all.
+  Prover(const Edges& edges, ip::Family family, absl::Duration deadline, Attachments& attachments);
   Prover(const Prover&) = delete;
   Prover& operator=(const Prover&) = delete;
   // Outcomes of readings that arrive later are passed over.
@@ -63,6 +63,7 @@ class Prover {
   void NoteWire(const absl::Status& status);
 
   const Edges edges_;
+  const ip::Family family_;
   Attachments& attachments_;
   Readiness readiness_;
   std::set<ip::Address> unkept_;  // Proven and not journalled yet.

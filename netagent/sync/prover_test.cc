@@ -24,11 +24,12 @@ class ProverTest : public testing::Test {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
     Begin(&host_, &wire_);
   }
-  void Begin(HostList* host, WireProbe* wire) {
+  void Begin(HostList* host, WireProbe* wire, ip::Family family = ip::Family::kV4) {
     prover_.reset();
     const std::vector<Event> events = tmpfs_.events;
     attachments_.emplace(
-        Attachments::Settings{.node_name = "node1", .nic = "eth0", .proof_required = true},
+        Attachments::Settings{
+            .node_name = "node1", .nic = "eth0", .proof_required = {.ipv4 = true, .ipv6 = true}},
         Attachments::Edges{kernel_, server_, clock_, log_}, std::make_unique<FakeJournal>(tmpfs_));
     ASSERT_TRUE(attachments_->Start(events).ok());
     prover_.emplace(
@@ -38,7 +39,7 @@ class ProverTest : public testing::Test {
             .clock = clock_,
             .log = log_,
             .post = [this](std::function<void()> work) { posted_.push_back(std::move(work)); }},
-        absl::Minutes(2), *attachments_);
+        family, absl::Minutes(2), *attachments_);
   }
   void Grant(const std::vector<std::string>& addresses) {
     DesiredState desired{.version = 1, .full = true};
@@ -136,6 +137,32 @@ TEST_F(ProverTest, WithoutAHostToAskTheAnswerProves) {
   Grant({"10.1.0.5"});
   Step();
   EXPECT_THAT(Unproven(), IsEmpty());
+}
+
+TEST_F(ProverTest, EachFamilyIsProvenByItself) {
+  Begin(&host_, nullptr, ip::Family::kV6);
+  Grant({"10.1.0.5"});
+  EXPECT_FALSE(host_.reading()) << "nothing of its family waits";
+  EXPECT_EQ(prover_->NextWake(), std::nullopt);
+  Grant({"10.1.0.5", "fd00::5", "fd00::6"});
+  Host(std::set{A("10.1.0.5"), A("fd00::6")});
+  EXPECT_THAT(Unproven(), ElementsAre(A("10.1.0.5"), A("fd00::5")));
+  EXPECT_EQ(prover_->Explain(), "1 not listed by the host");
+}
+
+// After a restore the server may list what the NIC has not any more.
+TEST_F(ProverTest, AnIpv6AddressThatTheNicDoesNotHaveIsNeverLent) {
+  Begin(&host_, nullptr, ip::Family::kV6);
+  Grant({"fd00::5"});
+  Host(std::set<ip::Address>());
+  const absl::Time until = clock_.Now() + absl::Hours(1);
+  while (clock_.Now() < until) {
+    Step();
+    if (host_.reading()) Host(std::set<ip::Address>());
+  }
+  EXPECT_THAT(Unproven(), ElementsAre(A("fd00::5")));
+  EXPECT_THAT(log_.lines(),
+              testing::Contains(HasSubstr("address=fd00::5 missing=host_listing waited_s=120")));
 }
 
 TEST_F(ProverTest, WhatStaysUnprovenIsSaidOnceAndTriedOn) {

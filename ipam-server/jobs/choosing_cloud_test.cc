@@ -138,5 +138,52 @@ TEST_F(ChoosingCloudTest, WhatTheCloudForgotIsAskedAgain) {
   EXPECT_THAT(requests_.waiting, testing::Not(IsEmpty()));
 }
 
+// IPv6, which no server can see on the wire: the NIC's reading is all there is.
+class ChoosingIpv6Test : public FleetLoopTest {
+ protected:
+  ChoosingIpv6Test() {
+    settings_.fleet.cloud_chooses = true;
+    settings_.pools = {{.name = "six", .cidr = ip::Prefix::Parse("fd00:10::/120").value()}};
+    cloud_.ChooseFrom(settings_.pools[0].cidr);
+    loop_ = NewLoop();
+  }
+  std::vector<ip::Prefix> AssignedIn(SessionId session) {
+    std::vector<ip::Prefix> ranges;
+    for (const DesiredState& desired : SentTo<DesiredState>(session)) {
+      for (const auto& unit : desired.added) ranges.push_back(unit.range);
+    }
+    return ranges;
+  }
+  static Lending Claim(std::string_view address) {
+    return {.address = A(address),
+            .generation = 1,
+            .since = absl::UnixEpoch(),
+            .lessee = {.container_id = "c", .ifname = "eth0"}};
+  }
+};
+
+TEST_F(ChoosingIpv6Test, AnAddressIsAssignedOnceTheNicShowsIt) {
+  Greet(1);
+  AnswerCloud();
+  ASSERT_THAT(Stored().wanted, SizeIs(2));
+  EXPECT_THAT(AssignedIn(1), IsEmpty()) << "asked for, and not there yet";
+  loop_ = NewLoop();
+  Greet(2);
+  EXPECT_THAT(AssignedIn(2), IsEmpty()) << "nor after a restart";
+  AnswerCloud();
+  EXPECT_THAT(AssignedIn(2), SizeIs(2));
+}
+
+TEST_F(ChoosingIpv6Test, WhatAnAgentClaimsIsNotAssignedBeforeTheNicShowsIt) {
+  Greet(1, {Claim("fd00:10::77")});
+  EXPECT_THAT(AssignedIn(1), IsEmpty());
+  loop_ = NewLoop();
+  Greet(2, {Claim("fd00:10::77")});
+  EXPECT_THAT(AssignedIn(2), IsEmpty()) << "nor after a restart";
+  cloud_.Plant(NicOf(Stored()), {"spoke-x", ip::Prefix::Host(A("fd00:10::77"))});
+  AnswerCloud();
+  EXPECT_THAT(AssignedIn(2), testing::Contains(ip::Prefix::Host(A("fd00:10::77"))));
+}
+
 }  // namespace
 }  // namespace spoke::ipam

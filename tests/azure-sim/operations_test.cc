@@ -1,6 +1,7 @@
 // The table of operations: what it finds, and that the page for readers says the same.
 #include "tests/azure-sim/operations.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 

@@ -11,6 +11,8 @@ namespace {
 
 // Far above any subnet that is in use at once, and low enough for arithmetic without overflow.
 constexpr uint64_t kMostAddresses = uint64_t{1} << 62U;
+// A job of thousands of pods may end at one moment.
+constexpr size_t kMostCooldowns = 8192;
 
 }  // namespace
 
@@ -119,7 +121,8 @@ bool AddressPool::SetQuarantined(const ip::Prefix& unit, bool quarantined) {
 }
 
 void AddressPool::EndCooldowns(absl::Time now) {
-  while (!cooling_.empty() && cooling_.front().second <= now) {
+  for (size_t i = 0; i < kMostCooldowns; ++i) {
+    if (cooling_.empty() || cooling_.front().second > now) return;
     const auto [index, usable_from] = cooling_.front();
     cooling_.pop_front();
     Unit& unit = units_.at(index);
@@ -128,6 +131,76 @@ void AddressPool::EndCooldowns(absl::Time now) {
     --cooling_count_;
     ready_.emplace_back(index, usable_from);
   }
+}
+
+// --- Another specification. ---
+
+// Whether every unit keeps its place, and only more units come.
+bool AddressPool::GrowsTo(const AddressPool& next) const {
+  return next.spec_.cidr.base() == spec_.cidr.base() && next.unit_length_ == unit_length_ &&
+         next.first_unit_ <= first_unit_ && next.last_unit_ >= last_unit_;
+}
+
+std::optional<ip::Prefix> AddressPool::InUseOutside(const PoolSpec* spec) const {
+  std::optional<AddressPool> next;
+  if (spec != nullptr) next.emplace(*spec);
+  if (next && GrowsTo(*next)) return std::nullopt;
+  std::optional<uint64_t> first;
+  for (const auto& [index, unit] : units_) {
+    if (!unit.in_use() || (first && *first < index)) continue;
+    if (!next || !next->Owns(UnitAt(index))) first = index;
+  }
+  return first ? std::optional(UnitAt(*first)) : std::nullopt;
+}
+
+void AddressPool::Respecify(PoolSpec spec) {
+  AddressPool next(std::move(spec));
+  if (GrowsTo(next)) {
+    // Those before the first one come first now; the others are skipped.
+    if (next.first_unit_ < first_unit_) never_used_ = next.first_unit_;
+    first_unit_ = next.first_unit_;
+    last_unit_ = next.last_unit_;
+    spec_ = std::move(next.spec_);
+    return;
+  }
+  // What is free and not of the next pool is forgotten. Units that it has keep their order.
+  for (const auto& [index, unit] : units_) {
+    const ip::Prefix range = UnitAt(index);
+    if (next.Owns(range)) {
+      next.units_.emplace(next.IndexOf(range.base()), unit);
+    } else {
+      CHECK(!unit.in_use(), "what is in use was looked for");
+    }
+  }
+  next.CarryOver(cooling_, next.cooling_, *this);
+  next.CarryOver(ready_, next.ready_, *this);
+  next.held_ = held_;
+  next.cooling_count_ = cooling_count_;
+  next.quarantined_ = quarantined_;
+  *this = std::move(next);
+}
+
+void AddressPool::CarryOver(const Queue& from, Queue& to, const AddressPool& former) const {
+  for (const auto& [index, at] : from) {
+    const ip::Prefix range = former.UnitAt(index);
+    if (Owns(range)) to.emplace_back(IndexOf(range.base()), at);
+  }
+}
+
+AddressPool::InUse AddressPool::Used() const {
+  uint64_t lowest = last_unit_;
+  uint64_t highest = first_unit_;
+  uint64_t units = 0;
+  for (const auto& [index, unit] : units_) {
+    if (!unit.in_use()) continue;
+    ++units;
+    lowest = std::min(lowest, index);
+    highest = std::max(highest, index);
+  }
+  if (units == 0) return {};
+  return {.addresses = Addresses(units),
+          .lowest = UnitAt(lowest).base(),
+          .highest = UnitAt(highest).last()};
 }
 
 std::optional<ip::Prefix> AddressPool::UnitOf(const ip::Address& address) const {

@@ -69,8 +69,17 @@ class AddressPool {
   // withheld once it is released. False, and nothing changes, when nothing had to change.
   bool SetQuarantined(const ip::Prefix& unit, bool quarantined);
 
-  // Ends cooldowns that are over at `now`; Take() does so too. For counts that are up to date.
+  // Ends cooldowns that are over at `now`, some thousands in one call; Take() does so too. For
+  // counts that are up to date.
   void EndCooldowns(absl::Time now);
+
+  // The first unit that is not free and would be none of a pool like `spec`; nullptr: of no pool at
+  // all. nullopt: there is none, and Respecify() may be called.
+  std::optional<ip::Prefix> InUseOutside(const PoolSpec* spec) const;
+  // Becomes a pool like `spec`, in which every unit is as it was. Ends the program when
+  // InUseOutside() names one. A pool that only grows costs next to nothing, another as much as has
+  // units in use.
+  void Respecify(PoolSpec spec);
 
   // The unit that `address` belongs to; nullopt when the pool never hands it out.
   std::optional<ip::Prefix> UnitOf(const ip::Address& address) const;
@@ -83,6 +92,14 @@ class AddressPool {
   State StateOf(const ip::Address& address) const;
   // When `address`, which is cooling, is free again.
   absl::Time UsableFrom(const ip::Address& address) const;
+
+  // All that is not free: how many addresses, and between which two they lie.
+  struct InUse {
+    uint64_t addresses = 0;
+    ip::Address lowest;  // Mean nothing when there are none.
+    ip::Address highest;
+  };
+  InUse Used() const;
 
   const PoolSpec& spec() const { return spec_; }
   uint64_t unit_size() const { return unit_size_; }
@@ -101,6 +118,8 @@ class AddressPool {
     bool quarantined = false;
     bool cooling = false;
     absl::Time usable_from;  // Which entry of the two queues is meant, too.
+
+    bool in_use() const { return owner != nullptr || quarantined || cooling; }
   };
   using Queue = std::deque<std::pair<uint64_t, absl::Time>>;
 
@@ -108,6 +127,8 @@ class AddressPool {
   uint64_t IndexOf(const ip::Address& address) const;
   ip::Prefix UnitAt(uint64_t index) const;
   void Leave(Unit& unit);
+  bool GrowsTo(const AddressPool& next) const;
+  void CarryOver(const Queue& from, Queue& to, const AddressPool& former) const;
 
   PoolSpec spec_;
   int unit_length_;     // Prefix length of a unit.

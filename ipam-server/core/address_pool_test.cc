@@ -174,5 +174,113 @@ TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldCoolingOrQuarantined) {
   }
 }
 
+// --- Another specification. ---
+
+TEST(AddressPool, APoolThatGrowsKeepsAllAndGoesOnWhereItWas) {
+  AddressPool pool(Spec("10.1.0.0/29"));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.Take(&kNode, kNow).ok());
+  const PoolSpec larger = Spec("10.1.0.0/28");
+  EXPECT_EQ(pool.InUseOutside(&larger), std::nullopt);
+  pool.Respecify(larger);
+  EXPECT_EQ(pool.usable(), 11U);
+  EXPECT_EQ(pool.held(), 3U);
+  EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.7"));
+  PoolSpec earlier = larger;
+  earlier.reserve_first = 1;
+  pool.Respecify(earlier);
+  EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.1"));
+  EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.2"));
+  EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.3"));
+  EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.8"));
+}
+
+TEST(AddressPool, WhatIsInUseOutsideIsNamedWhateverItsUse) {
+  AddressPool pool(Spec("10.1.0.0/28"));
+  const PoolSpec smaller = Spec("10.1.0.0/29");
+  const PoolSpec elsewhere = Spec("10.2.0.0/28");
+  EXPECT_EQ(pool.InUseOutside(nullptr), std::nullopt);
+  EXPECT_EQ(pool.InUseOutside(&elsewhere), std::nullopt);
+  EXPECT_EQ(pool.Used().addresses, 0U);
+  ASSERT_TRUE(pool.Hold(One("10.1.0.5"), &kNode));
+  ASSERT_TRUE(pool.SetQuarantined(One("10.1.0.12"), true));
+  ASSERT_TRUE(pool.Cool(One("10.1.0.9"), kNow));
+  EXPECT_EQ(pool.InUseOutside(&smaller), One("10.1.0.9"));
+  EXPECT_EQ(pool.InUseOutside(&elsewhere), One("10.1.0.5"));
+  EXPECT_EQ(pool.InUseOutside(nullptr), One("10.1.0.5"));
+  EXPECT_EQ(pool.Used().addresses, 3U);
+  EXPECT_EQ(pool.Used().lowest, A("10.1.0.5"));
+  EXPECT_EQ(pool.Used().highest, A("10.1.0.12"));
+  pool.EndCooldowns(kNow);
+  EXPECT_EQ(pool.InUseOutside(&smaller), One("10.1.0.12"));
+  ASSERT_TRUE(pool.SetQuarantined(One("10.1.0.12"), false));
+  EXPECT_EQ(pool.InUseOutside(&smaller), std::nullopt);
+  const PoolSpec blocks = Spec("10.1.0.0/24", 28);
+  EXPECT_EQ(pool.InUseOutside(&blocks), One("10.1.0.5")) << "it is no block";
+}
+
+// Whatever a pool becomes, an address is in the state that it was in, and each can be taken once.
+TEST(AddressPool, AnotherSpecificationChangesNoAddressThatBothHave) {
+  testing_support::Random random;
+  const std::vector<PoolSpec> specs = {Spec("10.1.0.0/27"), Spec("10.1.0.0/26"),
+                                       Spec("10.1.0.0/25"), Spec("10.1.0.32/27")};
+  for (int round = 0; round < 2'000; ++round) {
+    PoolSpec spec = specs[random.Between(0, specs.size() - 1)];
+    AddressPool pool(spec);
+    absl::Time now = kNow;
+    for (int step = 0; step < 12; ++step) {
+      now += absl::Seconds(1);
+      const ip::Prefix any = ip::Prefix::Host(ip::Advance(A("10.1.0.0"), random.Between(0, 127)));
+      switch (random.Between(0, 5)) {
+        case 0:
+        case 1:
+          (void)pool.Take(&kNode, now);
+          break;
+        case 2:
+          pool.Release(any, now + absl::Seconds(3));
+          break;
+        case 3:
+          pool.SetQuarantined(any, random.OneIn(2));
+          break;
+        case 4:
+          pool.EndCooldowns(now);
+          break;
+        default: {
+          PoolSpec next = specs[random.Between(0, specs.size() - 1)];
+          next.reserve_first = static_cast<uint32_t>(random.Between(0, 7));
+          if (pool.InUseOutside(&next)) break;
+          const AddressPool before = pool;
+          pool.Respecify(next);
+          ASSERT_EQ(pool.spec(), next);
+          for (uint64_t i = 0; i < 128; ++i) {
+            const ip::Address address = ip::Advance(A("10.1.0.0"), i);
+            const State was = before.StateOf(address);
+            const State is = pool.StateOf(address);
+            if (!pool.UnitOf(address)) {
+              ASSERT_EQ(is, State::kExcluded);
+            } else {
+              ASSERT_EQ(is, was == State::kExcluded ? State::kFree : was) << address.ToString();
+            }
+          }
+          ASSERT_EQ(pool.held(), before.held());
+          ASSERT_EQ(pool.cooling(), before.cooling());
+          ASSERT_EQ(pool.quarantined(), before.quarantined());
+        }
+      }
+    }
+    // All that is free can be had, and nothing else.
+    const uint64_t held = pool.held();
+    const uint64_t free = pool.free() + pool.cooling();
+    std::set<ip::Prefix> taken;
+    for (auto unit = pool.Take(&kNode, absl::InfiniteFuture()); unit.ok();
+         unit = pool.Take(&kNode, absl::InfiniteFuture())) {
+      ASSERT_TRUE(taken.insert(*unit).second);
+      ASSERT_TRUE(pool.Owns(*unit));
+    }
+    ASSERT_EQ(taken.size(), free);
+    ASSERT_EQ(pool.held(), held + free);
+    ASSERT_EQ(pool.free(), 0U);
+  }
+}
+
 }  // namespace
 }  // namespace spoke::ipam

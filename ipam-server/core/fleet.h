@@ -270,7 +270,9 @@ class Fleet {
   absl::StatusOr<Effects> Reserve(const ReservationRequest& request, absl::Time now, bool dry_run);
   // Errors: kNotFound.
   absl::StatusOr<Effects> EndReservation(const std::string& name);
-  // Replaces the pools. Errors: kFailedPrecondition (an address in use would be in none of them).
+  // Replaces the pools, of which those that stay keep what is known of their addresses. Errors:
+  // kFailedPrecondition (an address that is held, cooling or in quarantine would be in another
+  // pool than now, or in none).
   absl::Status SetPools(const std::vector<PoolSpec>& specs);
   // Lifts the breaker's freeze, if there is one.
   Effects Unfreeze(absl::Time now);
@@ -287,8 +289,8 @@ class Fleet {
   // As Plan(), and asks for what the node has too much of. To be called for each node about once a
   // review period; `jitter` in [0, 1) spreads what becomes due at once.
   Effects Review(const NodeKey& key, double jitter, absl::Time now);
-  // Ends reservations and cooldowns whose time is over, and forgets nodes that left nothing. To be
-  // called some times a second.
+  // Ends reservations and cooldowns whose time is over, and forgets nodes that left nothing; of
+  // what may be due for many nodes at once, a part. To be called some times a second.
   Effects Expire(absl::Time now);
 
   // --- What is known. ---
@@ -413,6 +415,7 @@ class Fleet {
                  absl::Time now);
   std::string WhyUnusable(const NodeRecord& record, const ip::Prefix& range, absl::Time now);
   void Settle(NodeRecord& record, Effects& effects, absl::Time now);
+  void SettleSome(Effects& effects, absl::Time now);
   absl::Status CheckNotHeld() const;
   void TakeOver(NodeRecord& record, const ip::Prefix& unit, Effects& effects, absl::Time now);
   void MissFromNic(const NodeRecord& record, const Configuration& configuration, Effects& effects,
@@ -437,6 +440,8 @@ class Fleet {
   void Grow(NodeRecord& record, const GroupState& state, Effects& effects, absl::Time now);
   void Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Time now);
   bool MayFree(uint64_t would_free, const NodeKey& node, Effects& effects, absl::Time now);
+  absl::Status CheckFits(const AddressPool& pool, const PoolSpec* spec) const;
+  void FillPool(size_t index, bool is_new);
   size_t PoolIndexOf(const std::string& name) const;
   PoolEntry* PoolEntryOf(const ip::Address& address);
 
@@ -460,6 +465,7 @@ class Fleet {
   std::set<NodeKey> missing_;             // From the last listing.
   std::set<NodeKey> forgettable_;         // Nodes that hold nothing and wait for cooldowns only.
   std::set<NodeKey> unsettled_;           // Nodes that were given what they cannot use (yet).
+  NodeKey settled_;                       // Of these, the one that was looked at last.
   // Attached, but not on the NIC when it was looked at.
   struct OffNic {
     absl::Time since;

@@ -145,52 +145,79 @@ absl::StatusOr<Effects> Fleet::SetQuarantine(const ip::Address& address,
 }
 
 absl::Status Fleet::SetPools(const std::vector<PoolSpec>& specs) {
-  std::vector<PoolEntry> pools;
+  const bool same = std::equal(
+      specs.begin(), specs.end(), pools_.begin(), pools_.end(),
+      [](const PoolSpec& spec, const PoolEntry& entry) { return spec == entry.pool.spec(); });
+  if (same) return absl::OkStatus();
   absl::flat_hash_map<std::string, size_t> index;
-  for (const PoolSpec& spec : specs) {
-    index.emplace(spec.name, pools.size());
-    pools.push_back({AddressPool(spec), {}});
-  }
+  for (size_t i = 0; i < specs.size(); ++i) index.emplace(specs[i].name, i);
   // Everything is looked at first, so that a refusal changes nothing.
-  for (const auto& [key, record] : nodes_) {
-    for (const auto& [base, configuration] : record.configurations) {
-      const auto it = index.find(configuration.pool);
-      if (it != index.end() && pools[it->second].pool.Owns(configuration.range)) continue;
-      return absl::FailedPreconditionError(fmt::format(
-          "pool {}: {} is on node {} and would be outside; drain the nodes that use it first (see: "
-          "spokectl ip list --pool {})",
-          configuration.pool, configuration.range.ToString(), key.name, configuration.pool));
-    }
+  for (const PoolEntry& entry : pools_) {
+    const auto next = index.find(entry.pool.spec().name);
+    RETURN_IF_ERROR(CheckFits(entry.pool, next == index.end() ? nullptr : &specs[next->second]));
   }
-  for (auto& [key, record] : nodes_) {
-    for (const auto& [base, configuration] : record.configurations) {
-      PoolEntry& entry = pools[index.at(configuration.pool)];
-      CHECK(entry.pool.Hold(configuration.range, &record), "no unit was held twice before");
-      entry.counts.Add(configuration);
+  std::vector<PoolEntry> pools;
+  std::vector<size_t> other;  // Those that are new, or cover something else than before.
+  for (const PoolSpec& spec : specs) {
+    const size_t before = PoolIndexOf(spec.name);
+    if (before == pools_.size() || pools_[before].pool.spec().cidr != spec.cidr) {
+      other.push_back(pools.size());
     }
+    if (before == pools_.size()) {
+      pools.push_back({AddressPool(spec), {}});
+      continue;
+    }
+    pools.push_back(std::move(pools_[before]));
+    if (pools.back().pool.spec() != spec) pools.back().pool.Respecify(spec);
   }
+  const absl::flat_hash_map<std::string, size_t> former = std::exchange(pool_index_, index);
   pools_ = std::move(pools);
-  pool_index_ = std::move(index);
   groups_.clear();
-  for (const auto& [key, record] : nodes_) {
-    for (const auto& [name, wanted] : record.wanted) CountWanted(wanted, true);
-  }
-  for (const auto& [address, quarantine] : quarantine_) {
-    if (PoolEntry* entry = PoolEntryOf(address); entry != nullptr) {
-      entry->pool.SetQuarantined(*entry->pool.UnitOf(address), true);
-    }
-  }
-  std::vector<std::pair<absl::Time, ip::Prefix>> released;
-  for (const auto& [key, record] : nodes_) {
-    for (const auto& [range, at] : record.released) released.emplace_back(at, range);
-  }
-  std::sort(released.begin(), released.end());
-  for (const auto& [at, range] : released) {
-    PoolEntry* entry = PoolEntryOf(range.base());
-    if (entry != nullptr) entry->pool.Cool(range, at + policy_.cooldown);
+  for (const size_t pool : other) {
+    FillPool(pool, /*is_new=*/!former.contains(pools_[pool].pool.spec().name));
   }
   reservations_.OnPoolsChanged(Capacity(NodesWithPromises()));
   return absl::OkStatus();
+}
+
+// `spec`: what the pool is to become; nullptr: it is to go.
+absl::Status Fleet::CheckFits(const AddressPool& pool, const PoolSpec* spec) const {
+  const auto outside = pool.InUseOutside(spec);
+  if (!outside) return absl::OkStatus();
+  const std::string& name = pool.spec().name;
+  const NodeRecord* holder = pool.OwnerOf(outside->base());
+  if (holder == nullptr) {
+    return absl::FailedPreconditionError(fmt::format(
+        "pool {}: {} is cooling down or in quarantine and would be outside; wait, or lift the "
+        "quarantine (see: spokectl ip show {})",
+        name, outside->ToString(), outside->base().ToString()));
+  }
+  return absl::FailedPreconditionError(fmt::format(
+      "pool {}: {} is on node {} and would be outside; drain the nodes that use it first (see: "
+      "spokectl ip list --pool {})",
+      name, outside->ToString(), holder->key.name, name));
+}
+
+// What is known of addresses that were in no pool, or in another, before. None of them is held.
+void Fleet::FillPool(size_t index, bool is_new) {
+  AddressPool& pool = pools_[index].pool;
+  const auto is_free = [&](const ip::Address& address) {
+    return pool.StateOf(address) == AddressPool::State::kFree;
+  };
+  for (const auto& [address, quarantine] : quarantine_) {
+    if (is_free(address)) pool.SetQuarantined(*pool.UnitOf(address), true);
+  }
+  std::vector<std::pair<absl::Time, ip::Prefix>> released;
+  for (const auto& [key, record] : nodes_) {
+    for (const auto& [range, at] : record.released) {
+      if (is_free(range.base())) released.emplace_back(at, range);
+    }
+    for (const auto& [name, wanted] : record.wanted) {
+      if (is_new && wanted.pool == pool.spec().name) CountWanted(wanted, true);
+    }
+  }
+  std::sort(released.begin(), released.end());
+  for (const auto& [at, range] : released) pool.Cool(range, at + policy_.cooldown);
 }
 
 Effects Fleet::TakeLending(const NodeKey& key, const Lending& lending, absl::Time now) {

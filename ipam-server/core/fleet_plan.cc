@@ -7,6 +7,11 @@
 #include "lib/base/check.h"
 
 namespace spoke::ipam {
+namespace {
+
+constexpr size_t kSettledAtOnce = 128;
+
+}  // namespace
 
 std::string Fleet::NextName(NodeRecord& record) const {
   return fmt::format("{}{}", policy_.name_prefix, record.next_configuration++);
@@ -147,16 +152,28 @@ bool Fleet::MayFree(uint64_t would_free, const NodeKey& node, Effects& effects, 
   return verdict.allowed;
 }
 
+// What the cloud gave too early may have cooled by now. Some nodes at a time, in turn.
+void Fleet::SettleSome(Effects& effects, absl::Time now) {
+  std::vector<NodeKey> some;
+  for (size_t i = 0; i < std::min(kSettledAtOnce, unsettled_.size()); ++i) {
+    auto next = unsettled_.upper_bound(some.empty() ? settled_ : some.back());
+    if (next == unsettled_.end()) next = unsettled_.begin();
+    some.push_back(*next);
+  }
+  for (const NodeKey& key : some) {
+    settled_ = key;
+    if (const auto node = nodes_.find(key); node != nodes_.end()) {
+      Settle(node->second, effects, now);
+    }
+  }
+}
+
 Effects Fleet::Expire(absl::Time now) {
   Effects effects;
   for (PoolEntry& entry : pools_) entry.pool.EndCooldowns(now);
   ForgetServed(effects, now);
   EndQuarantines(effects, now);
-  // What the cloud gave too early may have cooled by now.
-  for (const NodeKey& key : std::set<NodeKey>(unsettled_)) {
-    if (const auto node = nodes_.find(key); node != nodes_.end())
-      Settle(node->second, effects, now);
-  }
+  SettleSome(effects, now);
   for (const Reservation& ended : reservations_.Expire(now)) {
     effects.reservations.insert(ended.name);
   }

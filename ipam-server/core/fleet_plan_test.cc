@@ -312,5 +312,37 @@ TEST(FleetReservations, WhatIsPromisedToNodesStillToComeIsNotGivenToOthers) {
   fleet.CheckInvariants();
 }
 
+TEST(FleetPools, SettingTheSamePoolsTouchesNothing) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  const PoolEntry* before = fleet.pools().data();
+  ASSERT_TRUE(fleet.SetPools({Pool("default", "10.1.0.0/24")}).ok());
+  EXPECT_EQ(fleet.pools().data(), before);
+}
+
+TEST(FleetPools, ReplacingPoolsKeepsWhatCoolsAndWhatIsInQuarantine) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24"), Pool("other", "10.2.0.0/24")});
+  ASSERT_TRUE(fleet.SetQuarantine(A("10.1.0.200"), Quarantine{.reason = "broken"}, kNow).ok());
+  const std::set<ip::Prefix> held = RangesOf(fleet, kNode1);
+  fleet.OnReclaimAnswer(kNode1, {.agreed = {held.begin(), held.end()}}, kNow);
+  fleet.OnNic(kNode1, {}, kNow);
+  ASSERT_EQ(fleet.PoolNamed("default")->pool.cooling(), 4U);
+  const absl::Status cut =
+      fleet.SetPools({Pool("default", "10.1.0.0/25"), Pool("other", "10.2.0.0/24")});
+  EXPECT_EQ(cut.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(cut.message().find("10.1.0.200/32 is cooling down or in quarantine"),
+            absl::string_view::npos)
+      << cut;
+  EXPECT_FALSE(fleet.SetPools({Pool("other", "10.2.0.0/24")}).ok());
+  ASSERT_TRUE(fleet.SetPools({Pool("new", "10.3.0.0/24"), Pool("default", "10.1.0.0/23")}).ok());
+  fleet.CheckInvariants();
+  const AddressPool& pool = fleet.PoolNamed("default")->pool;
+  EXPECT_EQ(pool.cooling(), 4U);
+  EXPECT_EQ(pool.quarantined(), 1U);
+  EXPECT_EQ(pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooling);
+  EXPECT_EQ(fleet.PoolNamed("other"), nullptr);
+  fleet.Expire(kNow + absl::Minutes(1));
+  EXPECT_EQ(pool.cooling(), 0U);
+}
+
 }  // namespace
 }  // namespace spoke::ipam

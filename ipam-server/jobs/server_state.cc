@@ -220,28 +220,11 @@ std::vector<PoolSpec> PoolsOf(const ServerSettings& settings, const ObjectSet& o
 
 std::map<ObjectKey, ObjectUse> PoolUses(const Fleet& fleet) {
   std::map<ObjectKey, ObjectUse> uses;
-  const auto add = [&](const std::string& pool, const ip::Prefix& range) {
-    ObjectUse& use = uses[{"Pool", pool}];
-    use.lowest = use.held == 0 ? range.base() : std::min(use.lowest, range.base());
-    use.highest = use.held == 0 ? range.last() : std::max(use.highest, range.last());
-    use.held += range.size();
-  };
-  for (const auto& [key, record] : fleet.nodes()) {
-    for (const auto& [base, configuration] : record.configurations) {
-      add(configuration.pool, configuration.range);
-    }
-    for (const auto& [range, at] : record.released) {
-      const AddressPool* pool = fleet.PoolOf(range.base());
-      if (pool != nullptr && pool->StateOf(range.base()) == AddressPool::State::kCooling) {
-        add(pool->spec().name, range);
-      }
-    }
-  }
-  for (const auto& [address, quarantine] : fleet.quarantine()) {
-    const AddressPool* pool = fleet.PoolOf(address);
-    if (pool != nullptr && pool->StateOf(address) == AddressPool::State::kQuarantined) {
-      add(pool->spec().name, ip::Prefix::Host(address));
-    }
+  for (const PoolEntry& entry : fleet.pools()) {
+    const AddressPool::InUse used = entry.pool.Used();
+    if (used.addresses == 0) continue;
+    uses[{"Pool", entry.pool.spec().name}] = {
+        .held = used.addresses, .lowest = used.lowest, .highest = used.highest};
   }
   return uses;
 }

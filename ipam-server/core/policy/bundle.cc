@@ -10,6 +10,13 @@ namespace {
 
 std::string EntryKey(const ObjectKey& key) { return key.kind + "/" + key.name; }
 
+size_t BytesOf(const BundleDelta& delta) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : delta.changed) bytes += value.size() + kEntryOverhead;
+  for (const std::string& key : delta.removed) bytes += key.size() + kEntryOverhead;
+  return bytes;
+}
+
 }  // namespace
 
 Bundle CompileBundle(const ObjectSet& set, const NodeLabels& labels) {
@@ -36,8 +43,7 @@ BundleDelta DeltaFrom(const Bundle* from, const Bundle& to) {
   for (const auto& [key, value] : from->entries) {
     if (!to.entries.contains(key)) relative.removed.push_back(key);
   }
-  const size_t steps = relative.changed.size() + relative.removed.size();
-  return steps <= to.entries.size() ? relative : delta;
+  return BytesOf(relative) <= BytesOf(delta) ? relative : delta;
 }
 
 std::optional<Bundle> ApplyDelta(const Bundle* from, const BundleDelta& delta) {
@@ -50,54 +56,52 @@ std::optional<Bundle> ApplyDelta(const Bundle* from, const BundleDelta& delta) {
   return bundle;
 }
 
-BundleHistory::BundleHistory(const ObjectSet& set) { kept_.push_back(Compile(set)); }
+CompiledPolicy::CompiledPolicy(const ObjectSet& set) : version_(set.node_version()) {
+  for (const auto& [key, object] : set.objects()) {
+    std::optional<NodeEntry> entry = object->spec->ForNodes(key);
+    if (!entry) continue;
+    if (!entry->wanted.empty()) choices_.push_back(entries_.size());
+    entries_.push_back({EntryKey(key), *std::move(entry)});
+  }
+}
 
-bool BundleHistory::Advance(const ObjectSet& set) {
-  if (set.node_version() == version()) return false;
-  CHECK(set.node_version() > version(), "policy versions only rise");
-  kept_.push_back(Compile(set));
+std::shared_ptr<const Bundle> CompiledPolicy::Select(const NodeLabels& labels) {
+  std::vector<bool> selection;
+  selection.reserve(choices_.size());
+  for (const size_t index : choices_) {
+    selection.push_back(BearsLabels(labels, entries_[index].entry.wanted));
+  }
+  std::shared_ptr<const Bundle>& bundle = by_selection_[selection];
+  if (bundle != nullptr) return bundle;
+  Bundle made{.version = version_, .entries = {}};
+  auto chosen = selection.begin();
+  for (const Entry& entry : entries_) {
+    const bool is_for_it = entry.entry.wanted.empty() || *chosen++;
+    if (is_for_it) made.entries.emplace(entry.key, entry.entry.value);
+  }
+  bundle = std::make_shared<const Bundle>(std::move(made));
+  return bundle;
+}
+
+BundleHistory::BundleHistory(const ObjectSet& set) { kept_.emplace_back(set); }
+
+bool BundleHistory::Advance(CompiledPolicy next) {
+  if (next.version() == version()) return false;
+  CHECK(next.version() > version(), "policy versions only rise");
+  kept_.push_back(std::move(next));
   if (kept_.size() > kKept) kept_.pop_front();
   return true;
 }
 
 std::shared_ptr<const Bundle> BundleHistory::For(const NodeLabels& labels) {
-  return Select(kept_.back(), labels);
+  return kept_.back().Select(labels);
 }
 
 std::shared_ptr<const Bundle> BundleHistory::KnownTo(uint64_t version, const NodeLabels& labels) {
-  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Compiled& compiled) {
-    return compiled.version == version;
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const CompiledPolicy& compiled) {
+    return compiled.version() == version;
   });
-  return found == kept_.end() || !found->uniform ? nullptr : Select(*found, labels);
-}
-
-BundleHistory::Compiled BundleHistory::Compile(const ObjectSet& set) {
-  Compiled compiled;
-  compiled.version = set.node_version();
-  for (const auto& [key, object] : set.objects()) {
-    std::optional<NodeEntry> entry = object->spec->ForNodes(key);
-    if (!entry) continue;
-    compiled.uniform = compiled.uniform && entry->wanted.empty();
-    compiled.entries.push_back({EntryKey(key), *std::move(entry)});
-  }
-  return compiled;
-}
-
-std::shared_ptr<const Bundle> BundleHistory::Select(Compiled& compiled, const NodeLabels& labels) {
-  std::vector<bool> selection;
-  selection.reserve(compiled.entries.size());
-  for (const Entry& entry : compiled.entries) {
-    selection.push_back(BearsLabels(labels, entry.entry.wanted));
-  }
-  std::shared_ptr<const Bundle>& bundle = compiled.by_selection[selection];
-  if (bundle != nullptr) return bundle;
-  Bundle made{.version = compiled.version, .entries = {}};
-  for (size_t i = 0; i < selection.size(); ++i) {
-    if (selection[i])
-      made.entries.emplace(compiled.entries[i].key, compiled.entries[i].entry.value);
-  }
-  bundle = std::make_shared<const Bundle>(std::move(made));
-  return bundle;
+  return found == kept_.end() || !found->uniform() ? nullptr : found->Select(labels);
 }
 
 }  // namespace spoke::ipam

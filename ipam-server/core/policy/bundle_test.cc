@@ -148,5 +148,21 @@ TEST(BundleHistory, AServerWithoutPolicyStillHasABundle) {
   EXPECT_EQ(*history.For({}), (Bundle{1, {}}));
 }
 
+// Bytes decide, not how many there are: a delta is never more than the full bundle, which has a
+// limit.
+TEST(DeltaFrom, IsNeverLargerThanAFullBundle) {
+  Bundle from{6, {}};
+  Bundle to{7, {}};
+  for (int i = 0; i < 100; ++i) {
+    from.entries[std::to_string(i) + std::string(200, 'x')] = "1";
+    to.entries[std::to_string(i)] = "1";
+  }
+  EXPECT_TRUE(DeltaFrom(&from, to).full);
+  Bundle next = to;
+  next.version = 8;
+  next.entries["0"] = "2";
+  EXPECT_FALSE(DeltaFrom(&to, next).full);
+}
+
 }  // namespace
 }  // namespace spoke::ipam

@@ -164,14 +164,23 @@ absl::Status CheckSize(const ObjectSet& set) {
                     set.objects().size(), kMaxObjects));
   }
   size_t bytes = 0;
+  size_t most = 0;
+  const ObjectKey* largest = nullptr;
   for (const auto& [key, object] : set.objects()) {
-    if (const auto entry = object->spec->ForNodes(key)) bytes += entry->value.size();
+    const auto entry = object->spec->ForNodes(key);
+    if (!entry) continue;
+    const size_t takes = entry->value.size() + kEntryOverhead;
+    bytes += takes;
+    if (takes > most) {
+      most = takes;
+      largest = &key;
+    }
   }
   if (bytes > kMaxBundleBytes) {
-    return absl::ResourceExhaustedError(
-        fmt::format("nodes would get {} bytes of policy, more than the {} allowed: shorten the "
-                    "lists, or delete some objects first",
-                    bytes, kMaxBundleBytes));
+    return absl::ResourceExhaustedError(fmt::format(
+        "nodes would get {} bytes of policy, more than the {} that an agent takes in one message; "
+        "{} has {} of them: shorten its lists, or delete some objects first",
+        bytes, kMaxBundleBytes, largest->ToString(), most));
   }
   return absl::OkStatus();
 }

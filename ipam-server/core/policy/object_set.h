@@ -28,8 +28,11 @@
 namespace spoke::ipam {
 
 inline constexpr size_t kMaxObjects = 10000;  // In a set.
-// Of what one node gets: half of what gRPC lets a message have.
+// Of what one node gets, as one message: half of what an agent's gRPC receives (4 MiB, its
+// default).
 inline constexpr size_t kMaxBundleBytes = 2UL << 20;
+// What an entry of a bundle takes there beside its value, at most: tag and length.
+inline constexpr size_t kEntryOverhead = 8;
 
 // The version of a set is the time of its last change in milliseconds since 1970, or one more than
 // the version before, if that is later. So versions only rise, and none is ever given twice: also
@@ -113,8 +116,8 @@ struct ApplyPlan {
 // do"): kInvalidArgument (the files are wrong in themselves: the problems of `parsed`, an object
 // twice, clashes between objects of the files), kFailedPrecondition (they clash with what is in
 // force, with the configuration, or with addresses in use; they name what is not there; they would
-// cut a lifeline), kResourceExhausted (more than
-// kMaxObjects or kMaxBundleBytes).
+// cut a lifeline), kResourceExhausted (more than kMaxObjects or kMaxBundleBytes; the message names
+// the limit, and the object that takes most of it).
 absl::StatusOr<ApplyPlan> PlanApply(const ObjectSet& set, const ParsedFiles& parsed,
                                     const PolicyWorld& world, absl::Time now);
 

@@ -151,9 +151,18 @@ TEST(PlanApply, TheNumberOfObjectsAndTheirSizeAreCapped) {
     many.push_back(FromFile(std::to_string(i), MakeSpec("")));
   const auto plan = PlanApply({}, Files(std::move(many)), {}, kNow);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted);
-  const auto large = PlanApply(
-      {}, Files({FromFile("a", MakeSpec(std::string(kMaxBundleBytes + 1, 'x')))}), {}, kNow);
+  const auto large =
+      PlanApply({},
+                Files({FromFile("small", MakeSpec("x")),
+                       FromFile("large", MakeSpec(std::string(kMaxBundleBytes - 100, 'x'))),
+                       FromFile("other", MakeSpec(std::string(200, 'x')))}),
+                {}, kNow);
   EXPECT_EQ(large.status().code(), absl::StatusCode::kResourceExhausted);
+  const std::string message(base::MessageOf(large.status()));
+  EXPECT_NE(message.find(fmt::format("more than the {} that an agent takes", kMaxBundleBytes)),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find(Key("large").ToString() + " has"), std::string::npos) << message;
 }
 
 TEST(PlanDelete, DeletesEachOnce) {

@@ -1,5 +1,5 @@
-// A backup on its way: a temporary file beside the place it will have, which gets its name only
-// when it is whole. Not thread-safe.
+// Backups on their way: a temporary file beside the place it will have, which gets its name only
+// when it is whole; and one beside the store that is sent to somebody and removed. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace spoke::ipam {
 
@@ -41,5 +42,15 @@ class BackupFile {
   std::string path_;
   std::string temporary_;  // Empty once published or moved from.
 };
+
+// Where a backup of the store in the file `store` lies while it is sent to somebody: beside it,
+// under a name that has this process's id and `now` in it.
+std::string ScratchBackupPath(const std::string& store, absl::Time now);
+
+// Removes what a server that was killed has left of such backups: regular files with such a name,
+// whole or temporary, of this store and of no other. For who holds the store's lock, before it
+// makes the first one. Returns how many there were. Errors: as errno says; the message names the
+// file, and the others are removed.
+absl::StatusOr<int> RemoveScratchBackups(const std::string& store);
 
 }  // namespace spoke::ipam

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/core/policy/fake_spec.h"

@@ -17,8 +17,10 @@ using base::CutText;
 
 constexpr size_t kMaxNameLength = 253;  // RFC 1123 host names, and plenty for the rest.
 constexpr size_t kMaxIdLength = 512;    // A cloud's VM id is a path.
-constexpr int kMaxLendings = 8192;      // Far above what one node can hold.
-constexpr size_t kMaxLabels = 64;
+constexpr int kMaxLendings = 8192;      // Far above what one node can hold,
+constexpr int kMaxAddresses = 8192;     // and so is this of addresses and of ranges.
+constexpr int kMaxNics = 64;
+constexpr int kMaxLabels = 64;
 constexpr int kMaxSubnets = 16;  // A NIC has one of each family.
 // Of the answer about one pod, which an agent gives from its last few hundred ADDs.
 constexpr int kMaxTraces = 64;
@@ -37,6 +39,17 @@ absl::Status CheckName(std::string_view field, std::string_view text, size_t max
       fmt::format("{} must be 1 to {} printable characters without blanks", field, max_length));
 }
 
+absl::Status CheckCount(std::string_view field, int count, int most) {
+  if (count <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{} has {} entries, and {} at most are taken", field, count, most));
+}
+
+// The error of one of many, with its place.
+absl::Status At(std::string_view field, int index, const absl::Status& status) {
+  return base::Annotate(status, fmt::format("{} {}", field, index));
+}
+
 absl::StatusOr<Lending> FromWire(const v1::Lending& in) {
   Lending lending;
   ASSIGN_OR_RETURN(lending.address, ip::Address::FromBytes(in.address()));
@@ -53,22 +66,25 @@ absl::StatusOr<Lending> FromWire(const v1::Lending& in) {
 }
 
 absl::StatusOr<std::vector<Lending>> FromWire(
-    const google::protobuf::RepeatedPtrField<v1::Lending>& in) {
-  if (in.size() > kMaxLendings) {
-    return absl::InvalidArgumentError(fmt::format("more than {} lendings", kMaxLendings));
-  }
+    std::string_view field, const google::protobuf::RepeatedPtrField<v1::Lending>& in) {
+  RETURN_IF_ERROR(CheckCount(field, in.size(), kMaxLendings));
   std::vector<Lending> lendings;
-  for (const v1::Lending& lending : in) {
-    ASSIGN_OR_RETURN(lendings.emplace_back(), FromWire(lending));
+  for (int i = 0; i < in.size(); ++i) {
+    auto lending = FromWire(in[i]);
+    if (!lending.ok()) return At(field, i, lending.status());
+    lendings.push_back(*std::move(lending));
   }
   return lendings;
 }
 
 absl::StatusOr<std::vector<ip::Address>> AddressesFromWire(
-    const google::protobuf::RepeatedPtrField<std::string>& in) {
+    std::string_view field, const google::protobuf::RepeatedPtrField<std::string>& in) {
+  RETURN_IF_ERROR(CheckCount(field, in.size(), kMaxAddresses));
   std::vector<ip::Address> addresses;
-  for (const std::string& bytes : in) {
-    ASSIGN_OR_RETURN(addresses.emplace_back(), ip::Address::FromBytes(bytes));
+  for (int i = 0; i < in.size(); ++i) {
+    const auto address = ip::Address::FromBytes(in[i]);
+    if (!address.ok()) return At(field, i, address.status());
+    addresses.push_back(*address);
   }
   return addresses;
 }
@@ -78,17 +94,23 @@ void ToWire(const ip::Prefix& range, v1::IpConfiguration& out) {
   out.set_prefix_length(static_cast<uint32_t>(range.length()));
 }
 
+absl::StatusOr<ip::Prefix> RangeFromWire(const v1::IpConfiguration& in) {
+  ASSIGN_OR_RETURN(const ip::Address base, ip::Address::FromBytes(in.base()));
+  if (in.prefix_length() > static_cast<uint32_t>(base.bits())) {
+    return absl::InvalidArgumentError(
+        fmt::format("prefix length {} of {}", in.prefix_length(), base.ToString()));
+  }
+  return ip::Prefix::Of(base, static_cast<int>(in.prefix_length()));
+}
+
 absl::StatusOr<std::vector<ip::Prefix>> RangesFromWire(
-    const google::protobuf::RepeatedPtrField<v1::IpConfiguration>& in) {
+    std::string_view field, const google::protobuf::RepeatedPtrField<v1::IpConfiguration>& in) {
+  RETURN_IF_ERROR(CheckCount(field, in.size(), kMaxAddresses));
   std::vector<ip::Prefix> ranges;
-  for (const v1::IpConfiguration& configuration : in) {
-    ASSIGN_OR_RETURN(const ip::Address base, ip::Address::FromBytes(configuration.base()));
-    if (configuration.prefix_length() > static_cast<uint32_t>(base.bits())) {
-      return absl::InvalidArgumentError(
-          fmt::format("prefix length {} of {}", configuration.prefix_length(), base.ToString()));
-    }
-    ASSIGN_OR_RETURN(ranges.emplace_back(),
-                     ip::Prefix::Of(base, static_cast<int>(configuration.prefix_length())));
+  for (int i = 0; i < in.size(); ++i) {
+    const auto range = RangeFromWire(in[i]);
+    if (!range.ok()) return At(field, i, range.status());
+    ranges.push_back(*range);
   }
   return ranges;
 }
@@ -135,10 +157,7 @@ void ToWire(const BudgetLeases& in, v1::BudgetLeases& out) {
 
 // Labels go into records and indices, so a node may not bring any number of them.
 absl::Status CheckLabels(const v1::Hello& in) {
-  if (in.labels().size() > kMaxLabels) {
-    return absl::InvalidArgumentError(
-        fmt::format("node {} has more than {} labels", in.node_name(), kMaxLabels));
-  }
+  RETURN_IF_ERROR(CheckCount("labels", static_cast<int>(in.labels().size()), kMaxLabels));
   for (const auto& [key, value] : in.labels()) {
     RETURN_IF_ERROR(CheckName("a label", key, kMaxNameLength));
     if (!value.empty()) RETURN_IF_ERROR(CheckName("label " + key, value, kMaxNameLength));
@@ -155,9 +174,7 @@ absl::StatusOr<std::string> InstanceFromWire(const std::string& in) {
 
 absl::StatusOr<std::vector<ip::Prefix>> SubnetsFromWire(
     const google::protobuf::RepeatedPtrField<std::string>& in) {
-  if (in.size() > kMaxSubnets) {
-    return absl::InvalidArgumentError(fmt::format("more than {} subnets", kMaxSubnets));
-  }
+  RETURN_IF_ERROR(CheckCount("subnets", in.size(), kMaxSubnets));
   std::vector<ip::Prefix> subnets;
   for (const std::string& text : in) {
     auto subnet = ip::Prefix::Parse(text);
@@ -216,25 +233,19 @@ absl::StatusOr<AttachTrace> FromWire(const v1::AttachTrace& in) {
   return trace;
 }
 
-}  // namespace
-
-absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
-  RETURN_IF_ERROR(CheckName("node_name", in.node_name(), kMaxNameLength));
-  if (in.node_name().find('/') != std::string::npos) {
-    return absl::InvalidArgumentError("node_name must not hold a slash");
-  }
+// But for the node's name, which has been checked.
+absl::StatusOr<Hello> HelloFromWire(const v1::Hello& in) {
   RETURN_IF_ERROR(CheckName("vm_id", in.vm_id(), kMaxIdLength));
   RETURN_IF_ERROR(CheckName("boot_id", in.boot_id(), kMaxNameLength));
-  if (in.nics().empty()) {
-    return absl::InvalidArgumentError(fmt::format("node {} names no NIC", in.node_name()));
-  }
+  if (in.nics().empty()) return absl::InvalidArgumentError("nics names no NIC");
+  RETURN_IF_ERROR(CheckCount("nics", in.nics_size(), kMaxNics));
   Hello hello;
   hello.key = {.name = in.node_name(), .vm_id = in.vm_id()};
   hello.boot_id = in.boot_id();
   hello.agent_version = CutText(in.agent_version(), kMaxNameLength);
   ASSIGN_OR_RETURN(hello.nic_mac, ip::MacAddress::Parse(in.nics(0).mac()));
-  ASSIGN_OR_RETURN(hello.lent, FromWire(in.lent()));
-  ASSIGN_OR_RETURN(hello.cooling, AddressesFromWire(in.cooling()));
+  ASSIGN_OR_RETURN(hello.lent, FromWire("lent", in.lent()));
+  ASSIGN_OR_RETURN(hello.cooling, AddressesFromWire("cooling", in.cooling()));
   RETURN_IF_ERROR(CheckLabels(in));
   hello.labels.insert(in.labels().begin(), in.labels().end());
   if (!in.vnet().empty()) RETURN_IF_ERROR(CheckName("vnet", in.vnet(), kMaxIdLength));
@@ -246,17 +257,29 @@ absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
   return hello;
 }
 
+}  // namespace
+
+absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
+  RETURN_IF_ERROR(CheckName("node_name", in.node_name(), kMaxNameLength));
+  if (in.node_name().find('/') != std::string::npos) {
+    return absl::InvalidArgumentError("node_name must not hold a slash");
+  }
+  auto hello = HelloFromWire(in);
+  if (!hello.ok()) return base::Annotate(hello.status(), "node " + in.node_name());
+  return hello;
+}
+
 absl::StatusOr<ReclaimAnswer> FromWire(const v1::ReclaimAnswer& in) {
   ReclaimAnswer answer{.id = in.id()};
-  ASSIGN_OR_RETURN(answer.agreed, RangesFromWire(in.agreed()));
-  ASSIGN_OR_RETURN(answer.denied, RangesFromWire(in.denied()));
+  ASSIGN_OR_RETURN(answer.agreed, RangesFromWire("agreed", in.agreed()));
+  ASSIGN_OR_RETURN(answer.denied, RangesFromWire("denied", in.denied()));
   return answer;
 }
 
 absl::StatusOr<Inventory> FromWire(const v1::Inventory& in) {
   Inventory inventory{.id = in.id()};
-  ASSIGN_OR_RETURN(inventory.held, AddressesFromWire(in.held()));
-  ASSIGN_OR_RETURN(inventory.lent, FromWire(in.lent()));
+  ASSIGN_OR_RETURN(inventory.held, AddressesFromWire("held", in.held()));
+  ASSIGN_OR_RETURN(inventory.lent, FromWire("lent", in.lent()));
   return inventory;
 }
 
@@ -354,12 +377,14 @@ absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in) {
 absl::StatusOr<LendingReport> FromWire(const v1::LendingReport& in) {
   LendingReport report;
   report.sequence = in.sequence();
-  ASSIGN_OR_RETURN(report.lent, FromWire(in.lent()));
-  for (const v1::Release& release : in.released()) {
-    ASSIGN_OR_RETURN(const ip::Address address, ip::Address::FromBytes(release.address()));
-    report.released.push_back({.address = address, .generation = release.generation()});
+  ASSIGN_OR_RETURN(report.lent, FromWire("lent", in.lent()));
+  RETURN_IF_ERROR(CheckCount("released", in.released_size(), kMaxLendings));
+  for (int i = 0; i < in.released_size(); ++i) {
+    const auto address = ip::Address::FromBytes(in.released(i).address());
+    if (!address.ok()) return At("released", i, address.status());
+    report.released.push_back({.address = *address, .generation = in.released(i).generation()});
   }
-  ASSIGN_OR_RETURN(report.cooled, AddressesFromWire(in.cooled()));
+  ASSIGN_OR_RETURN(report.cooled, AddressesFromWire("cooled", in.cooled()));
   return report;
 }
 

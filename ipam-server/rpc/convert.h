@@ -17,7 +17,10 @@
 
 namespace spoke::ipam {
 
-// Errors: kInvalidArgument; the message names the field and the node.
+// Errors: kInvalidArgument; the message names the field, and its place among many. Every field has
+// a bound: of many values their count, of texts their length; names and ids beyond it are errors,
+// and texts for people are cut. What a whole message may have is gRPC's to bound
+// (kMaxAgentMessageBytes in node_service.h). Of a Hello, the message names the node as well.
 absl::StatusOr<Hello> FromWire(const v1::Hello& in);
 absl::StatusOr<LendingReport> FromWire(const v1::LendingReport& in);
 absl::StatusOr<ReclaimAnswer> FromWire(const v1::ReclaimAnswer& in);

@@ -1,6 +1,7 @@
 #include "ipam-server/rpc/convert.h"
 
 #include "gtest/gtest.h"
+#include "lib/base/status.h"
 
 namespace spoke::ipam {
 namespace {
@@ -318,6 +319,39 @@ TEST(Convert, AnAgentsAnswersAreReadAndCheckedLikeItsHello) {
   EXPECT_EQ(FromWire(conflict)->second, "");
   conflict.set_other_mac("nonsense");
   EXPECT_FALSE(FromWire(conflict).ok());
+}
+
+TEST(Convert, WhatIsTooMuchIsRefusedWithNodeAndField) {
+  v1::Hello hello = GoodHello();
+  for (int i = 0; i < 9000; ++i) hello.add_cooling(std::string("\x0a\x01\x00\x04", 4));
+  EXPECT_EQ(FromWire(hello).status().message(),
+            "node node1: cooling has 9000 entries, and 8192 at most are taken");
+  hello = GoodHello();
+  hello.add_lent()->set_address("12345");
+  EXPECT_TRUE(base::MessageOf(FromWire(hello).status()).starts_with("node node1: lent 1: "))
+      << FromWire(hello).status();
+  hello = GoodHello();
+  for (int i = 0; i < 99; ++i) hello.add_nics()->set_mac("00:0d:3a:00:00:01");
+  EXPECT_FALSE(FromWire(hello).ok());
+
+  v1::LendingReport report;
+  for (int i = 0; i < 9000; ++i) {
+    report.add_released()->set_address(std::string("\x0a\x01\x00\x04", 4));
+  }
+  EXPECT_EQ(FromWire(report).status().message(),
+            "released has 9000 entries, and 8192 at most are taken");
+  report.clear_released();
+  report.add_cooled("1");
+  EXPECT_TRUE(base::MessageOf(FromWire(report).status()).starts_with("cooled 0: "));
+
+  v1::ReclaimAnswer answer;
+  v1::Inventory inventory;
+  for (int i = 0; i < 9000; ++i) {
+    answer.add_denied()->set_base(std::string("\x0a\x01\x00\x04", 4));
+    inventory.add_held(std::string("\x0a\x01\x00\x04", 4));
+  }
+  EXPECT_FALSE(FromWire(answer).ok());
+  EXPECT_FALSE(FromWire(inventory).ok());
 }
 
 }  // namespace

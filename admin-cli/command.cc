@@ -26,6 +26,16 @@ absl::StatusOr<uint32_t> ParseCount(std::string_view text, uint32_t least) {
   return count;
 }
 
+absl::StatusOr<uint64_t> ParseVersion(std::string_view text) {
+  uint64_t version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error != std::errc() || end != text.data() + text.size() || version == 0) {
+    return absl::InvalidArgumentError(
+        "is not a version of the policy, as spokectl status shows it");
+  }
+  return version;
+}
+
 absl::Status CheckValue(const Parameter& parameter, const std::string& value) {
   if (!parameter.choices.empty() && std::find(parameter.choices.begin(), parameter.choices.end(),
                                               value) == parameter.choices.end()) {
@@ -37,6 +47,8 @@ absl::Status CheckValue(const Parameter& parameter, const std::string& value) {
       return ParseCount(value, 1).status();
     case Values::kCountOrNone:
       return ParseCount(value, 0).status();
+    case Values::kVersion:
+      return ParseVersion(value).status();
     case Values::kDuration:
       return ParseDuration(value).status();
     case Values::kTime:
@@ -86,6 +98,10 @@ const std::vector<std::string>& Arguments::All(const std::string& name) const {
 
 uint32_t Arguments::Count(const std::string& name) const {
   return Has(name) ? ParseCount(Text(name), 0).value_or(0) : 0;
+}
+
+uint64_t Arguments::Version(const std::string& name) const {
+  return Has(name) ? ParseVersion(Text(name)).value_or(0) : 0;
 }
 
 absl::Duration Arguments::Duration(const std::string& name) const {

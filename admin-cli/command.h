@@ -35,6 +35,7 @@ enum class Values {
   kExplained,    // A pod, node or address: whatever the word before says.
   kCount,        // 1 to 1,000,000.
   kCountOrNone,  // 0 to 1,000,000.
+  kVersion,      // Of all policy objects: 1 or more.
   kDuration,
   kTime,
   kLabel  // KEY=VALUE.
@@ -66,6 +67,7 @@ class Arguments {
   const std::vector<std::string>& All(const std::string& name) const;
   // Of a value that Check() took; 0 when there is none.
   uint32_t Count(const std::string& name) const;
+  uint64_t Version(const std::string& name) const;
   absl::Duration Duration(const std::string& name) const;
   // KEY=VALUE pairs as a map.
   std::map<std::string, std::string> Labels(const std::string& name) const;

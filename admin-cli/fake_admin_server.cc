@@ -19,6 +19,9 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(base::MessageOf(status))};
 }
 
+// Of the objects, whatever was applied.
+constexpr uint64_t kPolicyVersion = 1'789'034'112'345;
+
 grpc::Status NotFound(const std::string& message) { return {grpc::StatusCode::NOT_FOUND, message}; }
 
 // What stands behind `key` in a line of `text`, without quotes; empty when there is no such line.
@@ -235,6 +238,11 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     absl::MutexLock lock(&mutex);
     const grpc::Status status = Begin("Apply", *request);
     if (!status.ok()) return status;
+    if (request->expected_version() != 0 && request->expected_version() != kPolicyVersion) {
+      return {grpc::StatusCode::FAILED_PRECONDITION,
+              fmt::format("the policy objects are of version {} now, not of version {}",
+                          kPolicyVersion, request->expected_version())};
+    }
     auto objects = state.objects;
     for (const v1::PolicyFile& file : request->files()) {
       const std::string kind = ValueOf(file.text(), "kind: ");

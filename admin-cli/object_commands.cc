@@ -36,6 +36,7 @@ absl::StatusOr<v1::ApplyRequest> RequestOf(const Session& session) {
 absl::StatusOr<int> Apply(Session& session) {
   ASSIGN_OR_RETURN(v1::ApplyRequest request, RequestOf(session));
   request.set_dry_run(session.arguments.Has("dry-run"));
+  request.set_expected_version(session.arguments.Version("expect-version"));
   ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Apply(request));
   RETURN_IF_ERROR(PrintChanges(session, response.changes(), request.dry_run()));
   return 0;
@@ -138,13 +139,20 @@ Command ApplyCommand() {
       .description =
           "Creates and changes objects, all or nothing. Each mistake is printed with "
           "its file and line, and then nothing is changed (code 2). Nodes get what "
-          "concerns them at once; spokectl rollout status says which have it.",
+          "concerns them at once; spokectl rollout status says which have it. With "
+          "--expect-version, nothing is changed when somebody else has changed objects since "
+          "(code 5).",
       .examples = {"spokectl apply -f policies/ --dry-run",
+                   "spokectl apply -f policies/ --expect-version 1789034112345",
                    "spokectl apply -f pool.yaml -f team.yaml",
                    "spokectl get Pool default -o yaml | sed s/16/15/ | spokectl apply -f -"},
       .options = {RequiredFiles(),
                   kRecursive,
-                  {.name = "dry-run", .help = "Check all, say what would change, change nothing"}},
+                  {.name = "dry-run", .help = "Check all, say what would change, change nothing"},
+                  {.name = "expect-version",
+                   .value = "N",
+                   .help = "Only if the objects are of this version, as spokectl status shows it",
+                   .values = Values::kVersion}},
       .run = Apply,
       .group = kGroupPolicy};
 }

@@ -57,6 +57,16 @@ TEST_F(CommandTest, ApplyNamesWhatItCannotRead) {
   EXPECT_THAT(large.err, HasSubstr("do it in parts"));
 }
 
+TEST_F(CommandTest, ApplyOfAnotherVersionThanThePresentOneIsRefusedWithBoth) {
+  const std::string file = WriteFile("team.yaml", Team("a", "one"));
+  const Outcome stale = Run("apply --expect-version 7 -f " + file);
+  EXPECT_EQ(stale.code, 5);
+  EXPECT_THAT(stale.err, HasSubstr("of version 1789034112345 now, not of version 7"));
+  EXPECT_EQ(Run("apply --expect-version 1789034112345 -f " + file).out, "Team/a created\n");
+  EXPECT_EQ(Run("apply --expect-version 0 -f " + file).code, 2);
+  EXPECT_EQ(Run("apply --expect-version new -f " + file).code, 2);
+}
+
 TEST_F(CommandTest, DiffIsAUnifiedDiffAndSaysByItsCodeWhetherThereIsOne) {
   const std::string file = WriteFile("team.yaml", Team("a", "one"));
   const Outcome created = Run("diff -f " + file);

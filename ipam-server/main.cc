@@ -29,6 +29,7 @@
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/node_service.h"
 #include "ipam-server/rpc/version_gate.h"
+#include "ipam-server/store/backup_file.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
@@ -236,12 +237,23 @@ absl::StatusOr<std::unique_ptr<CloudEdge>> OpenCloud(const ServerConfig& config,
                          edges, answer);
 }
 
+// Of a server that was killed. The store is ours by now.
+void RemoveLeftovers(const ServerConfig& config, telemetry::Log& log) {
+  const auto removed = RemoveScratchBackups(config.sqlite);
+  if (!removed.ok()) {
+    log.Warn("backup_scratch_kept", {{"error", removed.status()}});
+  } else if (*removed > 0) {
+    log.Info("backup_scratch_removed", {{"files", *removed}});
+  }
+}
+
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
   grpc::EnableDefaultHealthCheckService(true);
   const Clocks clocks;
   const os::SteadyClock& clock = clocks.steady;
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
+  RemoveLeftovers(config, log);
   daemon::ServedHealth health(HealthOf(config), log);
   // Now that the store is ours, and so is what lies beside it.
   ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
@@ -277,7 +289,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   HistoryJob history(config.history, *store, clock, events);
   SystemResolver resolver;
   AdminService admin_service(settings, AboutUs(*store, *cloud, clock),
-                             os::DirectoryOf(config.sqlite),
+                             config.sqlite,
                              {.loop = loop,
                               .store = *store,
                               .audit = audit,

@@ -18,6 +18,8 @@ namespace {
 // For all names of hosts in the files of one call, on the caller's thread. What is not known by
 // then is taken as it is: an operator does not wait for somebody's name server.
 constexpr absl::Duration kResolveTime = absl::Seconds(2);
+// How often a change of the objects is judged anew because another one came between.
+constexpr int kMostPlans = 10;
 
 absl::StatusOr<NodeMode> ModeOf(const std::string& text) {
   for (const NodeMode mode : {NodeMode::kActive, NodeMode::kDraining, NodeMode::kFrozen}) {
@@ -45,6 +47,15 @@ void Describe(const ApplyPlan& plan, Response& response) {
     if (change.after != nullptr) out.set_after_yaml(ObjectYaml(*change.after));
   }
   response.set_policy_version(plan.next.version());
+}
+
+// `expected`: 0: any.
+absl::Status CheckVersion(const ObjectSet& set, uint64_t expected) {
+  if (expected == 0 || expected == set.version()) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "the policy objects are of version {} now, not of version {}: somebody has changed them "
+      "since. Look at what there is (spokectl diff), and apply anew with that version",
+      set.version(), expected));
 }
 
 absl::Status CheckName(std::string_view what, const std::string& name) {
@@ -218,27 +229,48 @@ grpc::Status AdminService::DeleteReservation(Context* context,
   }));
 }
 
+// Planned and compiled here, on the caller's thread, from what the loop has at one moment; the loop
+// only puts it into force, if nothing was changed since. Otherwise all is judged anew.
 absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
                                                       const PlanObjects& plan, bool commit) {
-  absl::StatusOr<ApplyPlan> planned = absl::UnknownError("not planned");
+  for (int i = 0; i < kMostPlans; ++i) {
+    ObjectSet set;
+    PolicyWorld world{.lifelines = settings_.lifelines};
+    RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
+      set = view.state.objects;
+      world.configured = view.state.configured;
+      world.used = PoolUses(view.fleet);
+    }));
+    ASSIGN_OR_RETURN(ApplyPlan planned, plan(set, world));
+    if (!commit || planned.next.version() == set.version()) return planned;
+    ASSIGN_OR_RETURN(const bool in_force, PutIntoForce(context, set.version(), planned));
+    if (in_force) return planned;
+  }
+  return absl::AbortedError(
+      "others change the policy objects all the time; nothing was changed, try again");
+}
+
+// False, and nothing happens, when the objects are no longer of the version `from`.
+absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, uint64_t from,
+                                                const ApplyPlan& plan) {
+  const std::vector<PoolSpec> pools = PoolsOf(settings_, plan.next);
+  std::vector<PolicyWrite> writes = EncodePlan(plan);
+  CompiledPolicy compiled(plan.next);
+  bool in_force = false;
   const absl::Status status =
       Do(context, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
-        const PolicyWorld world{.configured = state.configured,
-                                .used = PoolUses(state.fleet),
-                                .lifelines = settings_.lifelines};
-        planned = plan(state.objects, world);
-        RETURN_IF_ERROR(planned.status());
-        if (!commit || planned->next.version() == state.objects.version()) return Effects();
-        RETURN_IF_ERROR(state.fleet.SetPools(PoolsOf(settings_, planned->next)));
-        state.objects = planned->next;
-        state.bundles.Advance(state.objects);
-        for (PolicyWrite& write : EncodePlan(*planned)) {
+        if (state.objects.version() != from) return Effects();
+        RETURN_IF_ERROR(state.fleet.SetPools(pools));
+        state.objects = plan.next;
+        state.bundles.Advance(std::move(compiled));
+        for (PolicyWrite& write : writes) {
           raw.insert_or_assign(std::move(write.key), std::move(write.value));
         }
+        in_force = true;
         return Effects();
       });
   RETURN_IF_ERROR(status);
-  return planned;
+  return in_force;
 }
 
 grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* request,
@@ -247,7 +279,8 @@ grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* reque
   AddResolved(resolver_.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
   const auto plan = ChangeObjects(
       *context,
-      [&](const ObjectSet& set, const PolicyWorld& world) {
+      [&](const ObjectSet& set, const PolicyWorld& world) -> absl::StatusOr<ApplyPlan> {
+        RETURN_IF_ERROR(CheckVersion(set, request->expected_version()));
         return PlanApply(set, parsed, world, clock_.Now());
       },
       !request->dry_run());

@@ -22,6 +22,8 @@ namespace {
 
 constexpr absl::Duration kLoopPatience = absl::Seconds(10);
 constexpr int kRowsPerMessage = 1000;
+constexpr int kQuarantinedPerQuery = 512;
+constexpr size_t kNamesPerQuery = 4096;  // Of nodes, in reservations.
 
 const Session* SessionOf(const FleetView& view, const NodeKey& key) {
   const auto it = view.sessions.find(key);
@@ -143,34 +145,44 @@ grpc::Status AdminService::GetNode(Context* context, const v1::GetNodeRequest* r
   return rpc::ToGrpc(status);
 }
 
+// As VisitNodes() sees them; those in quarantine that no node holds come after all others.
+absl::Status AdminService::CollectAddresses(const Context& context,
+                                            const v1::ListAddressesRequest& request,
+                                            std::deque<v1::AddressInfo>& rows) {
+  const auto add = [&](v1::AddressInfo info) {
+    if (!request.node().empty() && request.node() != info.node()) return;
+    if (!request.pool().empty() && request.pool() != info.pool()) return;
+    if (!request.state().empty() && request.state() != info.state()) return;
+    rows.push_back(std::move(info));
+  };
+  RETURN_IF_ERROR(AskForNodes(context, [&](const FleetView& view, const NodeRecord& record) {
+    if (!request.node().empty() && request.node() != record.key.name) return;
+    for (v1::AddressInfo& info : DescribeAddresses(view.fleet, record)) add(std::move(info));
+  }));
+  std::optional<ip::Address> last;
+  for (bool more = true; more;) {
+    RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
+      const auto& all = view.fleet.quarantine();
+      auto it = last ? all.upper_bound(*last) : all.begin();
+      for (int i = 0; i < kQuarantinedPerQuery && it != all.end(); ++i, ++it) {
+        last = it->first;
+        if (view.fleet.HolderOf(it->first) != nullptr) continue;  // Listed with its node.
+        if (auto info = DescribeAddress(view.fleet, it->first)) add(*std::move(info));
+      }
+      more = it != all.end();
+    }));
+  }
+  return absl::OkStatus();
+}
+
 grpc::Status AdminService::ListAddresses(Context* context, const v1::ListAddressesRequest* request,
                                          Writer<v1::ListAddressesResponse>* writer) {
-  std::vector<std::pair<ip::Address, v1::AddressInfo>> rows;
-  const auto wanted = [&](const v1::AddressInfo& info) {
-    return (request->node().empty() || request->node() == info.node()) &&
-           (request->pool().empty() || request->pool() == info.pool()) &&
-           (request->state().empty() || request->state() == info.state());
-  };
-  absl::Status status = AskForNodes(*context, [&](const FleetView& view, const NodeRecord& record) {
-    for (v1::AddressInfo& info : DescribeAddresses(view.fleet, record)) {
-      if (!wanted(info)) continue;
-      const ip::Address address = *ip::Address::Parse(info.address());
-      rows.emplace_back(address, std::move(info));
-    }
-  });
-  status.Update(Ask(*context, [&](const FleetView& view) {
-    for (const auto& [address, quarantine] : view.fleet.quarantine()) {
-      if (view.fleet.HolderOf(address) != nullptr) continue;  // Listed with its node.
-      v1::AddressInfo info = *DescribeAddress(view.fleet, address);
-      if (wanted(info)) rows.emplace_back(address, std::move(info));
-    }
-  }));
+  std::deque<v1::AddressInfo> rows;
+  const absl::Status status = CollectAddresses(*context, *request, rows);
   if (!status.ok()) return rpc::ToGrpc(status);
-  std::sort(rows.begin(), rows.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
   v1::ListAddressesResponse batch;
-  for (auto& [unused, row] : rows) {
-    *batch.add_addresses() = std::move(row);
+  for (const size_t row : RowsByAddress(rows)) {
+    *batch.add_addresses() = std::move(rows[row]);
     if (batch.addresses_size() < kRowsPerMessage) continue;
     writer->Write(batch);
     batch.Clear();
@@ -206,35 +218,53 @@ grpc::Status AdminService::GetAddressHistory(Context*, const v1::GetAddressHisto
 
 grpc::Status AdminService::ListReservations(Context* context, const v1::ListReservationsRequest*,
                                             v1::ListReservationsResponse* response) {
-  return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
-    for (const auto& [name, reservation] : view.fleet.reservations().all()) {
-      *response->add_reservations() = DescribeReservation(reservation);
-    }
-  }));
-}
-
-grpc::Status AdminService::GetObjects(Context* context, const v1::GetObjectsRequest* request,
-                                      v1::GetObjectsResponse* response) {
-  absl::Status status = Ask(*context, [&](const FleetView& view) {
-    const auto add = [&](const PolicyObject& object) {
-      if (!request->kind().empty() && request->kind() != object.key.kind) return;
-      if (!request->name().empty() && request->name() != object.key.name) return;
-      v1::PolicyObjectInfo& info = *response->add_objects();
-      info.set_kind(object.key.kind);
-      info.set_name(object.key.name);
-      info.set_yaml(ObjectYaml(object));
-      info.set_json(ObjectJson(object));
-      info.set_version(object.version);
-      info.set_changed_unix_ms(absl::ToUnixMillis(object.changed));
-    };
-    for (const PolicyObject& object : view.state.configured) add(object);
-    for (const auto& [key, object] : view.state.objects.objects()) add(*object);
-  });
-  if (status.ok() && !request->name().empty() && response->objects().empty()) {
-    status = absl::NotFoundError(fmt::format("there is no {} \"{}\"; see: spokectl get {}",
-                                             request->kind(), request->name(), request->kind()));
+  absl::Status status;
+  std::string last;
+  for (bool more = true; more && status.ok();) {
+    status = Ask(*context, [&](const FleetView& view) {
+      const auto& all = view.fleet.reservations().all();
+      auto it = all.upper_bound(last);
+      for (size_t names = 0; names < kNamesPerQuery && it != all.end(); ++it) {
+        names += 1 + it->second.missing.size();
+        *response->add_reservations() = DescribeReservation(it->second);
+        last = it->first;
+      }
+      more = it != all.end();
+    });
   }
   return rpc::ToGrpc(status);
+}
+
+// Written here, on the caller's thread: the loop only hands out the set.
+grpc::Status AdminService::GetObjects(Context* context, const v1::GetObjectsRequest* request,
+                                      v1::GetObjectsResponse* response) {
+  ObjectSet set;
+  std::vector<PolicyObject> configured;
+  const absl::Status status = Ask(*context, [&](const FleetView& view) {
+    set = view.state.objects;
+    configured = view.state.configured;
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  const auto add = [&](const PolicyObject& object) {
+    if (!request->kind().empty() && request->kind() != object.key.kind) return;
+    if (!request->name().empty() && request->name() != object.key.name) return;
+    v1::PolicyObjectInfo& info = *response->add_objects();
+    info.set_kind(object.key.kind);
+    info.set_name(object.key.name);
+    info.set_yaml(ObjectYaml(object));
+    info.set_json(ObjectJson(object));
+    info.set_version(object.version);
+    info.set_changed_unix_ms(absl::ToUnixMillis(object.changed));
+  };
+  response->set_policy_version(set.version());
+  for (const PolicyObject& object : configured) add(object);
+  for (const auto& [key, object] : set.objects()) add(*object);
+  if (!request->name().empty() && response->objects().empty()) {
+    return rpc::ToGrpc(
+        absl::NotFoundError(fmt::format("there is no {} \"{}\"; see: spokectl get {}",
+                                        request->kind(), request->name(), request->kind())));
+  }
+  return grpc::Status::OK;
 }
 
 grpc::Status AdminService::GetRollout(Context* context, const v1::GetRolloutRequest*,

@@ -2,6 +2,7 @@
 // long lists are taken node by node; a change is answered once it is durable.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <string>
 
@@ -42,12 +43,12 @@ class AdminService final : public v1::AdminService::Service {
     BudgetKeeper& budgets;
     HostResolver& resolver;
   };
-  // Borrows the edges. `settings`: those of the loop. `scratch`: a directory for backups on their
-  // way to the operator.
-  AdminService(ServerSettings settings, About about, std::string scratch, const Edges& edges)
+  // Borrows the edges. `settings`: those of the loop. `store_path`: the store's file, beside which
+  // backups lie on their way to the operator.
+  AdminService(ServerSettings settings, About about, std::string store_path, const Edges& edges)
       : settings_(std::move(settings)),
         about_(std::move(about)),
-        scratch_(std::move(scratch)),
+        store_path_(std::move(store_path)),
         loop_(edges.loop),
         store_(edges.store),
         audit_(edges.audit),
@@ -133,6 +134,8 @@ class AdminService final : public v1::AdminService::Service {
   absl::Status Do(const Context& context, LoopChange change);
   absl::Status AskForNodes(const Context& context,
                            const std::function<void(const FleetView&, const NodeRecord&)>& visit);
+  absl::Status CollectAddresses(const Context& context, const v1::ListAddressesRequest& request,
+                                std::deque<v1::AddressInfo>& rows);
   absl::Status Describe(const Context& context, const ip::Address& address,
                         v1::AddressInfo* response);
   absl::Status Describe(const Context& context, const std::string& node, v1::NodeInfo* response);
@@ -141,10 +144,11 @@ class AdminService final : public v1::AdminService::Service {
       std::function<absl::StatusOr<ApplyPlan>(const ObjectSet&, const PolicyWorld&)>;
   absl::StatusOr<ApplyPlan> ChangeObjects(const Context& context, const PlanObjects& plan,
                                           bool commit);
+  absl::StatusOr<bool> PutIntoForce(const Context& context, uint64_t from, const ApplyPlan& plan);
 
   const ServerSettings settings_;
   const About about_;
-  const std::string scratch_;
+  const std::string store_path_;
   FleetLoop& loop_;
   Store& store_;
   AuditJob& audit_;

@@ -10,6 +10,7 @@
 #include "fmt/core.h"
 #include "ipam-server/rpc/admin_service.h"
 #include "ipam-server/rpc/policy_probe.h"
+#include "ipam-server/store/backup_file.h"
 #include "lib/base/status.h"
 #include "lib/os/unique_fd.h"
 #include "lib/rpc/status.h"
@@ -166,8 +167,7 @@ grpc::Status AdminService::ListEvents(Context* context, const v1::ListEventsRequ
 
 grpc::Status AdminService::Backup(Context* context, const v1::BackupRequest*,
                                   Writer<v1::BackupResponse>* writer) {
-  const ScratchFile file(
-      fmt::format("{}/backup-{}-{}", scratch_, ::getpid(), absl::ToUnixNanos(absl::Now())));
+  const ScratchFile file(ScratchBackupPath(store_path_, absl::Now()));
   const auto made = store_.Backup(file.path());
   if (!made.ok()) return rpc::ToGrpc(base::Annotate(made.status(), "back up the store"));
   const os::UniqueFd in(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));

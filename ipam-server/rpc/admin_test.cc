@@ -1,6 +1,7 @@
 // What operators ask over gRPC: that it is done, and that what cannot be is refused with its own
 // code and a sentence, and changes nothing.
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -480,6 +481,9 @@ TEST_F(AdminTest, ABackupIsAWholeStore) {
   }
   ASSERT_TRUE(reader->Finish().ok());
   EXPECT_EQ(data.size(), piece.total());
+  for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) {
+    EXPECT_EQ(entry.path().filename().string().find("backup"), std::string::npos) << entry.path();
+  }
   EXPECT_THAT(data, HasSubstr("node/node1/vm-1"));
 }
 
@@ -520,6 +524,53 @@ TEST_F(AdminTest, TopCountsWhoLendsMost) {
   ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetTop, v1::GetTopRequest(), top).ok());
   EXPECT_EQ(top.nodes(0).lent(), 1U);
   EXPECT_EQ(top.namespaces(0).name(), "ns");
+}
+
+TEST_F(AdminTest, ApplyOfAnOlderVersionThanThePresentIsRefusedWithBoth) {
+  v1::GetStatusResponse before;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetStatus, v1::GetStatusRequest(), before).ok());
+  v1::ApplyRequest request;
+  request.set_expected_version(before.policy_version());
+  v1::PolicyFile& file = *request.add_files();
+  file.set_text(fmt::format(kPoolYaml, "b", "10.2.0.0/24"));
+  v1::ApplyResponse applied;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::Apply, request, applied).ok());
+  EXPECT_GT(applied.policy_version(), before.policy_version());
+
+  file.set_text(fmt::format(kPoolYaml, "c", "10.3.0.0/24"));
+  v1::ApplyResponse ignored;
+  const grpc::Status stale = Ask(&v1::AdminService::Stub::Apply, request, ignored);
+  EXPECT_EQ(stale.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(stale.error_message(),
+              HasSubstr(fmt::format("version {} now, not of version {}", applied.policy_version(),
+                                    before.policy_version())));
+  EXPECT_EQ(PoolNames(), (std::vector<std::string>{"default 10.1.0.0/24", "b 10.2.0.0/24"}));
+  v1::GetObjectsResponse objects;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetObjects, v1::GetObjectsRequest(), objects).ok());
+  request.set_expected_version(objects.policy_version());
+  EXPECT_TRUE(Ask(&v1::AdminService::Stub::Apply, request, ignored).ok());
+}
+
+// Each is judged against what the others have done, and none is lost.
+TEST_F(AdminTest, MayApplyAtTheSameTime) {
+  std::vector<std::thread> operators;
+  std::vector<grpc::Status> results(8);
+  for (size_t i = 0; i < results.size(); ++i) {
+    operators.emplace_back([&, i] {
+      results[i] = ApplyYaml(fmt::format(
+          "apiVersion: spoke/v1\nkind: Team\nmetadata:\n  name: t{}\nspec:\n  namespaces: [n{}]\n",
+          i, i / 2));
+    });
+  }
+  for (std::thread& thread : operators) thread.join();
+  size_t applied = 0;
+  for (const grpc::Status& result : results) applied += result.ok() ? 1 : 0;
+  EXPECT_EQ(applied, results.size() / 2) << "a namespace is of one team";
+  v1::GetObjectsRequest teams;
+  teams.set_kind("Team");
+  v1::GetObjectsResponse objects;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetObjects, teams, objects).ok());
+  EXPECT_EQ(objects.objects_size(), 4);
 }
 
 }  // namespace

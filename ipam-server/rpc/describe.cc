@@ -1,6 +1,8 @@
 #include "ipam-server/rpc/describe.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "fmt/core.h"
 
@@ -60,6 +62,9 @@ v1::AddressInfo Withheld(const NodeRecord& record, const std::string& name,
   info.set_note(wanted.problem);
   return info;
 }
+
+// Such an address may be held, or cool, elsewhere: both rows are true.
+bool IsWithheld(const v1::AddressInfo& info) { return info.state() == "withheld"; }
 
 }  // namespace
 
@@ -189,6 +194,24 @@ std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRec
     }
   }
   return infos;
+}
+
+std::vector<size_t> RowsByAddress(const std::deque<v1::AddressInfo>& rows) {
+  std::vector<std::pair<ip::Address, size_t>> order;
+  order.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    order.emplace_back(*ip::Address::Parse(rows[i].address()), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<size_t> kept;
+  kept.reserve(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto& [address, row] = order[i];
+    const bool moved = i + 1 < order.size() && order[i + 1].first == address &&
+                       !IsWithheld(rows[row]) && !IsWithheld(rows[order[i + 1].second]);
+    if (!moved) kept.push_back(row);
+  }
+  return kept;
 }
 
 v1::ReservationInfo DescribeReservation(const Reservation& reservation) {

@@ -1,6 +1,8 @@
 // The state as operators see it. Pure.
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -25,6 +27,11 @@ v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
 std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Address& address);
 // What the node holds, and what left it and is still cooling.
 std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRecord& record);
+
+// The order in which rows of DescribeAddresses(), of all nodes one after the other, are shown: by
+// address. A deque, since they are added on the loop's thread and must not have to move. Of an
+// address that moved to another node meanwhile, and is in two rows, only the later.
+std::vector<size_t> RowsByAddress(const std::deque<v1::AddressInfo>& rows);
 
 v1::ReservationInfo DescribeReservation(const Reservation& reservation);
 

@@ -115,7 +115,7 @@ class ServicesTest : public testing::Test {
   AuditJob audit_{{.period = absl::ZeroDuration()}, {loop_, cloud_, clock_, events_}};
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
-                      dir_.path(),
+                      dir_.File("store.db"),
                       {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;

@@ -17,6 +17,7 @@
 #include "ipam-server/dns/system_resolver.h"
 #include "ipam-server/enroll/enrollment.h"
 #include "ipam-server/jobs/audit_job.h"
+#include "ipam-server/jobs/background.h"
 #include "ipam-server/jobs/budget_keeper.h"
 #include "ipam-server/jobs/cloud_edge.h"
 #include "ipam-server/jobs/event_ring.h"
@@ -51,8 +52,8 @@ constexpr int kMinPingIntervalMs = 10'000;
 // How soon a node that vanished without a word counts as away.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
-// A list of every lending of a full node is far below.
-constexpr int kMaxMessageBytes = 4 << 20;
+// Of operators: spokectl sends no more than 3 MiB of files.
+constexpr int kMaxAdminMessageBytes = 4 << 20;
 
 // Of a loop of the server's. A commit to a disk that is busy may take a while.
 constexpr absl::Duration kLongestSilence = absl::Seconds(60);
@@ -64,6 +65,7 @@ constexpr size_t kMaxBootIdBytes = 64;
 struct Listener {
   std::string address;
   std::shared_ptr<grpc::ServerCredentials> credentials;
+  int max_message_bytes;  // That it receives.
 };
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(const Listener& listener,
@@ -72,7 +74,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(const Listener& listen
   int port = 0;
   builder.AddListeningPort(listener.address, listener.credentials, &port);
   builder.RegisterService(&service);
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(listener.max_message_bytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // A third of memory and CPU an agent.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinPingIntervalMs);
@@ -114,12 +116,14 @@ absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& 
   ASSIGN_OR_RETURN(const auto admin_credentials, rpc::ServerCredentials({.insecure = true}));
   Servers servers;
   const mode_t old_mask = ::umask(0177);
-  auto admin = StartServer({config.listen_admin, admin_credentials}, admin_service);
+  auto admin =
+      StartServer({config.listen_admin, admin_credentials, kMaxAdminMessageBytes}, admin_service);
   ::umask(old_mask);
   if (!admin.ok()) return admin.status();
   servers.admin = *std::move(admin);
-  ASSIGN_OR_RETURN(servers.agents,
-                   StartServer({config.listen_agents, agent_credentials}, node_service));
+  ASSIGN_OR_RETURN(
+      servers.agents,
+      StartServer({config.listen_agents, agent_credentials, kMaxAgentMessageBytes}, node_service));
   return servers;
 }
 
@@ -276,9 +280,10 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<CloudEdge> cloud,
       OpenCloud(config, {.clock = clock, .log = events, .metrics = server_metrics}, answer_to));
-  FleetLoop loop(
-      settings, std::move(loaded),
-      {*store, node_service, cloud->requests(), clock, events, &server_metrics, &witness});
+  Background background;
+  FleetLoop loop(settings, std::move(loaded),
+                 {*store, node_service, cloud->requests(), clock, events, &server_metrics, &witness,
+                  &background});
   answer_to = &loop;
   loop.SetHeart(health.heart(0));
   node_service.SetLoop(loop);
@@ -288,8 +293,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, *store, clock, events);
   SystemResolver resolver;
-  AdminService admin_service(settings, AboutUs(*store, *cloud, clock),
-                             config.sqlite,
+  AdminService admin_service(settings, AboutUs(*store, *cloud, clock), config.sqlite,
                              {.loop = loop,
                               .store = *store,
                               .audit = audit,

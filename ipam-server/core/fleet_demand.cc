@@ -111,7 +111,7 @@ void Fleet::ForgetServed(Effects& effects, absl::Time now) {
     const absl::Duration passed = now - demand.served_at;
     if (demand.served.empty() || (passed >= absl::ZeroDuration() && passed < kServedFor)) continue;
     demand.served.clear();
-    effects.Merge(Plan(key, now));
+    effects.plan.insert(key);
   }
 }
 

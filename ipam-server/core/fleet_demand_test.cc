@@ -111,9 +111,10 @@ TEST(FleetDemand, APodThatIsServedDoesNotCountAsUsedAndWaiting) {
   // The report comes before the agent has said that nobody waits any more.
   EXPECT_TRUE(fleet.OnReport(kNode1, served, kNow).attach.empty());
   EXPECT_EQ(TargetOf(fleet), 8U);
-  EXPECT_TRUE(fleet.Expire(kNow + absl::Seconds(1)).attach.empty());
+  EXPECT_TRUE(fleet.Expire(kNow + absl::Seconds(1)).plan.empty());
   // It never says so: others have come, as many as were served.
-  EXPECT_EQ(fleet.Expire(kNow + absl::Seconds(3)).attach, std::set{kNode1});
+  EXPECT_EQ(fleet.Expire(kNow + absl::Seconds(3)).plan, std::set{kNode1});
+  EXPECT_EQ(fleet.Plan(kNode1, kNow + absl::Seconds(3)).attach, std::set{kNode1});
   EXPECT_EQ(TargetOf(fleet), 12U);
 }
 

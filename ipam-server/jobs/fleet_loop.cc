@@ -1,36 +1,21 @@
-// The turn of the loop; what each event does is in fleet_loop_events.cc.
+// The turn of the loop. What each event does is in fleet_loop_events.cc, what is done some in each
+// turn in fleet_loop_slices.cc, and what happens when nothing can be stored in fleet_loop_store.cc.
 #include "ipam-server/jobs/fleet_loop.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "fmt/core.h"
-#include "ipam-server/jobs/loop_metrics.h"
-#include "lib/base/fnv1a.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
 namespace {
 
-// Within it, every node is looked at once for what it should give back.
-constexpr absl::Duration kReviewPeriod = absl::Seconds(60);
-constexpr absl::Duration kPublishPeriod = absl::Seconds(10);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-// A time of day that was set by less is nothing to speak of.
-constexpr absl::Duration kClockTolerance = absl::Minutes(1);
-constexpr absl::Duration kProbePeriod = absl::Seconds(1);
-constexpr absl::Duration kLongestProbePeriod = absl::Seconds(30);
-// How many agents are sent a new policy in one turn, so that reports do not wait for all of them.
-constexpr size_t kPolicyPerTurn = 256;
-// How many nodes a reservation for many is carried out for in one turn; likewise.
-constexpr size_t kPlansPerTurn = 128;
-
-// The same for a node every time, and spread evenly over nodes: in [0, 1).
-double JitterOf(const NodeKey& key) {
-  // Not absl::Hash, which differs from one start to the next.
-  return static_cast<double>(base::Fnv1a(key.name) >> 11U) /
-         static_cast<double>(uint64_t{1} << 53U);
-}
+// How long changes, and queries, of operators are dealt with in one turn, if there are several.
+constexpr absl::Duration kOperatorTime = absl::Milliseconds(5);
+// How soon it is looked whether the store has been read anew.
+constexpr absl::Duration kReloadTick = absl::Milliseconds(5);
 
 }  // namespace
 
@@ -43,6 +28,7 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
       log_(edges.log),
       metrics_(edges.metrics),
       witness_(edges.witness),
+      background_(edges.background),
       state_(std::move(loaded.state)),
       writer_(edges.store),
       last_tick_(edges.clock.Now()) {
@@ -64,7 +50,7 @@ void FleetLoop::PostListing(std::vector<NicAddresses> nics,
   mailbox_.Post(AgentEvent(ListingEvent{std::move(nics), std::move(covers)}));
 }
 void FleetLoop::PostQuery(std::function<void(const FleetView&)> query) {
-  mailbox_.Post(OperatorEvent(QueryEvent{std::move(query)}));
+  mailbox_.Post(QueryEvent{std::move(query)});
 }
 void FleetLoop::PostChange(std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)> change,
                            std::function<void(const absl::Status&)> done) {
@@ -75,8 +61,7 @@ void FleetLoop::Run() {
   // What was on its way when the last process ended is asked for again.
   if (state_.recovery.open()) {
     BeginCloud();
-    for (const NodeKey& key : NodesToAsk(state_.fleet))
-      cloud_.Request(NicOf(*state_.fleet.Find(key)));
+    attach_waiting_.merge(NodesToAsk(state_.fleet));
   }
   TellObjects();
   while (RunOnce(absl::Seconds(1))) {
@@ -84,19 +69,26 @@ void FleetLoop::Run() {
   RememberMark(clock_.Now(), /*at_once=*/true);
 }
 
+// Until when there is nothing to do, if nobody says anything.
+absl::Duration FleetLoop::Patience(absl::Duration wait) const {
+  if (reloading_ != nullptr) return std::min(wait, kReloadTick);
+  const bool goes_on = !plan_waiting_.empty() || listed_.has_value() ||
+                       (state_.recovery.open() && !attach_waiting_.empty());
+  if ((writable_ && goes_on) || publisher_.counting()) return absl::ZeroDuration();
+  const bool ticks = !policy_waiting_.empty() || !outlooks_.empty() || !traces_.empty() ||
+                     !probes_.empty() || review_credit_ >= 1;
+  return ticks ? std::min(wait, kTick) : wait;
+}
+
 bool FleetLoop::RunOnce(absl::Duration wait) {
-  if (!policy_waiting_.empty() || !outlooks_.empty() || !traces_.empty() || !probes_.empty()) {
-    wait = std::min(wait, kTick);
-  }
-  if (!plan_waiting_.empty() && writable_) wait = absl::ZeroDuration();
-  auto taken = mailbox_.Take(wait, {.agents = writable_});
+  auto taken =
+      mailbox_.Take(Patience(wait), {.agents = writable_, .queries = reloading_ == nullptr});
   if (!taken) return false;
   if (heart_ != nullptr) heart_->Beat();
   Batch batch{.now = clock_.Now()};
+  FinishReload();
   if (!writable_) TryToRecover(batch);
-  for (OperatorEvent& event : taken->operators) {
-    std::visit([&](auto& e) { Handle(std::move(e), batch); }, event);
-  }
+  HandleChanges(batch);
   for (AgentEvent& event : taken->agents) {
     std::visit([&](auto& e) { Handle(std::move(e), batch); }, event);
   }
@@ -105,43 +97,19 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   traces_.Expire(batch.now);
   probes_.Expire(batch.now);
   Commit(batch);
-  if (metrics_ != nullptr && batch.now - last_published_ >= kPublishPeriod) {
-    last_published_ = batch.now;
-    PublishState({state_, sessions_, mailbox_, store_, writable_}, batch.now, *metrics_);
+  if (metrics_ != nullptr) {
+    publisher_.Step({state_, sessions_, mailbox_, store_, writable_}, batch.now, *metrics_);
+    metrics_->CountTurn(clock_.Now() - batch.now);
   }
   return true;
 }
 
-// What time alone makes due.
-void FleetLoop::KeepTime(Batch& batch) {
-  std::erase_if(cloud_retries_, [&](const auto& retry) {
-    if (retry.second > batch.now) return false;
-    batch.effects.attach.insert(retry.first);
-    return true;
-  });
-  TryToOpen(batch);
-  PlanSome(batch);
-  ReviewSome(batch);
-  TellIdentities(batch.now);
-  RememberCounters(batch.now);
-  const absl::Duration set = clock_.SetAhead();
-  SetProblem("clock",
-             absl::AbsDuration(set) < kClockTolerance
-                 ? std::string()
-                 : fmt::format("the clock of this machine was set {} by {} since the server began: "
-                               "nothing depends on it, but times that are shown are those of "
-                               "before until the server is started anew",
-                               set > absl::ZeroDuration() ? "ahead" : "back",
-                               absl::FormatDuration(
-                                   absl::Trunc(absl::AbsDuration(set), absl::Seconds(1)))));
-}
-
-void FleetLoop::PlanSome(Batch& batch) {
-  for (size_t i = 0; i < kPlansPerTurn && !plan_waiting_.empty(); ++i) {
-    const auto next = plan_waiting_.extract(plan_waiting_.begin());
-    batch.effects.Merge(state_.fleet.Plan(next.value(), batch.now));
-  }
-  plan_waiting_.merge(batch.effects.plan);
+void FleetLoop::HandleChanges(Batch& batch) {
+  do {
+    auto event = mailbox_.NextChange();
+    if (!event) return;
+    std::visit([&](auto& e) { Handle(std::move(e), batch); }, *event);
+  } while (clock_.Now() - batch.now < kOperatorTime);
 }
 
 void FleetLoop::RememberCounters(absl::Time now) {
@@ -160,41 +128,6 @@ LoopRates FleetLoop::Rates(absl::Time now) const {
   return {.lends = rate(counters_.lends, then.lends),
           .releases = rate(counters_.releases, then.releases),
           .commits = rate(counters_.commits, then.commits)};
-}
-
-void FleetLoop::ReviewSome(Batch& batch) {
-  const absl::Duration passed = batch.now - last_tick_;
-  if (passed >= absl::ZeroDuration() && passed < kTick) return;
-  last_tick_ = batch.now;
-  batch.effects.Merge(state_.fleet.Expire(batch.now));
-
-  const auto& nodes = state_.fleet.nodes();
-  const auto count = static_cast<double>(nodes.size());
-  const double share = absl::FDivDuration(std::max(passed, absl::ZeroDuration()), kReviewPeriod);
-  review_credit_ = std::min(count, review_credit_ + count * share);
-  std::vector<NodeKey> due;
-  for (auto it = nodes.upper_bound(reviewed_); review_credit_ >= 1; review_credit_ -= 1, ++it) {
-    if (it == nodes.end()) it = nodes.begin();
-    due.push_back(it->first);
-  }
-  for (const NodeKey& key : due) {
-    reviewed_ = key;
-    batch.effects.Merge(state_.fleet.Review(key, JitterOf(key), batch.now));
-    AskCloudAgain(key, batch);
-  }
-}
-
-// What the cloud granted in part only, or forgot.
-void FleetLoop::AskCloudAgain(const NodeKey& key, Batch& batch) {
-  const NodeRecord* record = state_.fleet.Find(key);
-  if (record == nullptr || cloud_retries_.contains(key)) return;
-  const bool waits = std::any_of(record->wanted.begin(), record->wanted.end(),
-                                 [](const auto& e) { return !e.second.given.has_value(); });
-  const bool on_its_way =
-      std::any_of(record->configurations.begin(), record->configurations.end(),
-                  [](const auto& e) { return e.second.state != LeaseState::kAttached; });
-  if (!waits && !on_its_way) return;
-  if (!cloud_.ForecastOf(key)) batch.effects.attach.insert(key);
 }
 
 void FleetLoop::Commit(Batch& batch) {
@@ -269,14 +202,9 @@ void FleetLoop::CarryOut(Batch& batch) {
       AskForNext(key, session->second);
     }
   }
-  for (const NodeKey& key : batch.effects.attach) {
-    const NodeRecord* record = state_.fleet.Find(key);
-    if (record == nullptr || !state_.fleet.HasItsInstance(*record)) continue;
-    NicRequest request = RequestFor(*record);
-    request.mended = batch.effects.retry.contains(key);
-    if (request.mended) cloud_retries_.erase(key);
-    cloud_.Request(std::move(request));
-  }
+  retry_waiting_.merge(batch.effects.retry);
+  attach_waiting_.merge(batch.effects.attach);
+  RequestSome();
   SendOutlooks(batch.now);
   SpreadPolicy();
   TellObjects();
@@ -290,9 +218,16 @@ void FleetLoop::CarryOut(Batch& batch) {
   Answer(batch);
 }
 
-void FleetLoop::Answer(Batch& batch) {
-  const FleetView view = View(batch.now);
-  for (const auto& query : batch.queries) query(view);
+// Those that wait by now, as long as there is time: what they see is stored. While the store is
+// read anew they wait, since memory may be ahead of it.
+void FleetLoop::Answer(const Batch& batch) {
+  const absl::Time begin = clock_.Now();
+  while (reloading_ == nullptr) {
+    const auto event = mailbox_.NextQuery();
+    if (!event) return;
+    event->query(View(batch.now));
+    if (clock_.Now() - begin >= kOperatorTime) return;
+  }
 }
 
 // One request at a time, so that an answer is always about what has not moved since it was asked.
@@ -319,97 +254,7 @@ void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
   agents_.Send(session.id, ReclaimRequest{session.reclaim_pending, std::move(ranges)});
 }
 
-// --- When nothing can be stored. ---
-
-// Memory is ahead of the store now, so it goes back to what the store says, and every agent whose
-// message was not answered begins again. Until a commit goes through, agents wait and operators can
-// only look.
-void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
-  if (writable_) log_.Error("store_commit_failed", {{"error", why}});
-  SetWritable(false);
-  // A store that fails soon after a probe went through is not asked for 7,500 sessions a second.
-  const bool again = batch.now - last_recovery_ < kLongestProbePeriod;
-  probe_period_ = again ? std::min(2 * probe_period_, kLongestProbePeriod) : kProbePeriod;
-  next_probe_ = batch.now + probe_period_;
-  SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(why)));
-  const absl::Status refused = absl::UnavailableError(
-      fmt::format("nothing can be stored now, and nothing was changed: {}", base::MessageOf(why)));
-  for (const auto& done : batch.done) done(refused);
-  std::set<SessionId> unanswered(batch.read_next.begin(), batch.read_next.end());
-  for (const auto& [session, answer] : batch.answers) unanswered.insert(session);
-  for (const SessionId session : unanswered) {
-    const auto node = nodes_by_session_.find(session);
-    if (node == nodes_by_session_.end()) continue;
-    EndSession(session, NodeKey(node->second), refused);
-    agents_.Close(session, refused);
-  }
-  // What the cloud was to be asked, or has answered, is asked again once that can be stored.
-  for (const NodeKey& key : batch.effects.attach) cloud_retries_[key] = batch.now;
-  for (const NodeKey& key : batch.effects.changed) cloud_retries_[key] = batch.now;
-  Reload(batch.now);
-  Answer(batch);
-}
-
-void FleetLoop::Reload(absl::Time now) {
-  auto loaded = LoadState(store_, settings_, now);
-  reload_due_ = !loaded.ok();
-  if (!loaded.ok()) {
-    log_.Error("store_reload_failed", {{"error", loaded.status()}});
-    SetProblem("memory", fmt::format("what is shown may never have been stored: {}",
-                                     base::MessageOf(loaded.status())));
-    return;
-  }
-  SetProblem("memory", "");
-  loaded->state.fleet.TakeDemands(state_.fleet);   // No agent of those says it again.
-  Recovery recovery = std::move(state_.recovery);  // How it stands is in no store.
-  recovery.OnReload(loaded->state.recovery.state());
-  state_ = std::move(loaded->state);
-  state_.recovery = std::move(recovery);
-  token_.clear();
-  if (!state_.recovery.open()) {
-    state_.fleet.Hold();
-    for (auto& [key, session] : sessions_) {
-      agents_.Send(session.id, InventoryRequest{++session.last_request});
-    }
-  }
-  writer_.Reset(std::move(loaded->revisions), loaded->newest_chunk);
-}
-
-void FleetLoop::TryToRecover(Batch& batch) {
-  if (batch.now < next_probe_) return;
-  next_probe_ = batch.now + probe_period_;
-  if (const absl::Status probed = writer_.Probe(); !probed.ok()) {
-    SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(probed)));
-    return;
-  }
-  if (reload_due_) Reload(batch.now);
-  if (reload_due_) return;
-  SetWritable(true);
-  last_recovery_ = batch.now;
-  SetProblem("store", "");
-  // Their pods cannot wait for the next review.
-  for (const NodeKey& key : state_.fleet.NodesInDemand()) {
-    batch.effects.Merge(state_.fleet.Plan(key, batch.now));
-  }
-}
-
-void FleetLoop::SetWritable(bool writable) {
-  if (writable_ == writable) return;
-  writable_ = writable;
-  if (writable_sink_) writable_sink_(writable);
-}
-
-// --- Policy. ---
-
-void FleetLoop::SpreadPolicy() {
-  for (size_t i = 0; i < kPolicyPerTurn && !policy_waiting_.empty(); ++i) {
-    const NodeKey key = *policy_waiting_.begin();
-    policy_waiting_.erase(policy_waiting_.begin());
-    if (const auto session = sessions_.find(key); session != sessions_.end()) {
-      SendPolicy(key, session->second);
-    }
-  }
-}
+// --- What is told to others of this program. ---
 
 void FleetLoop::TellObjects() {
   if (!objects_sink_ || objects_told_ == state_.objects.version()) return;
@@ -437,11 +282,16 @@ void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {
   } else {
     problems_by_topic_[topic] = text;
   }
-  problems_.clear();
-  for (const auto& [unused, problem] : problems_by_topic_) problems_.push_back(problem);
+  problems_listed_ = false;
 }
 
-FleetView FleetLoop::View(absl::Time now) const {
+// Lists the problems only when somebody looks: with a cloud that is away there is one a node.
+FleetView FleetLoop::View(absl::Time now) {
+  if (!problems_listed_) {
+    problems_.clear();
+    for (const auto& [unused, problem] : problems_by_topic_) problems_.push_back(problem);
+    problems_listed_ = true;
+  }
   return {state_, state_.fleet, sessions_, problems_, cloud_retries_, cloud_, Rates(now), now};
 }
 

@@ -1,5 +1,10 @@
 // The one brain: takes what agents, cloud and operators say, lets core/ decide, stores it, and only
-// then answers. One thread owns all state; everything that waits when it wakes becomes one commit.
+// then answers. One thread owns all state; what it takes in one turn becomes one commit.
+//
+// A turn is short, some tens of milliseconds with 7,500 nodes, since everybody else waits for its
+// end: it takes a bounded amount of work from each lane of the mailbox, and what is due for all
+// nodes at once (plans, reviews, requests to the cloud, listings, policies, metrics) is done for
+// some of them in each. What takes long as a whole is prepared on another thread and swapped in.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +12,21 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "ipam-server/cloud/cloud.h"
 #include "ipam-server/core/fleet.h"
 #include "ipam-server/core/session.h"
+#include "ipam-server/jobs/background.h"
+#include "ipam-server/jobs/loop_metrics.h"
 #include "ipam-server/jobs/mailbox.h"
 #include "ipam-server/jobs/pending_answers.h"
 #include "ipam-server/jobs/record_writer.h"
@@ -80,6 +90,9 @@ class FleetLoop {
     ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
     // nullptr: nothing lies beside the store, and nodes are told nothing of it.
     const StoreWitness* witness = nullptr;
+    // Where the store is read anew after it has failed; nullptr: on the loop's own thread, which
+    // holds it for as long as that takes.
+    Background* background = nullptr;
   };
 
   // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
@@ -87,7 +100,10 @@ class FleetLoop {
 
   void PostHello(SessionId session, Hello hello);
   void PostFromAgent(AgentEvent event) { mailbox_.Post(std::move(event)); }
-  void PostClosed(SessionId session) { mailbox_.PostClosed(session); }
+  // `refused`: why the session was ended, when that was for what its agent said; else empty.
+  void PostClosed(SessionId session, std::string refused = "") {
+    mailbox_.PostClosed(session, std::move(refused));
+  }
   void PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result);
   void PostListing(std::vector<NicAddresses> nics,
                    std::function<bool(const std::string& instance)> covers);
@@ -140,6 +156,18 @@ class FleetLoop {
   const Mailbox& mailbox() const { return mailbox_; }
 
  private:
+  // A listing of the cloud's, of which some NICs are compared in each turn.
+  struct Listed {
+    std::vector<NicAddresses> nics;
+    std::function<bool(const std::string& instance)> covers;
+    size_t next = 0;
+    std::set<NodeKey> present = {};  // Of the NICs before `next`.
+  };
+  // The store as it is read on another thread.
+  struct Reloading {
+    absl::Mutex mutex;
+    std::unique_ptr<absl::StatusOr<LoadedState>> loaded ABSL_GUARDED_BY(mutex);
+  };
   // What has been decided but not yet stored.
   struct Batch {
     Effects effects;
@@ -147,7 +175,6 @@ class FleetLoop {
     std::vector<std::pair<SessionId, ToAgent>> answers;
     std::vector<SessionId> read_next;
     std::vector<NodeKey> answered;  // Their agents can be asked for the next.
-    std::vector<std::function<void(const FleetView&)>> queries;
     std::vector<std::function<void(const absl::Status&)>> done;
     absl::Time now;
   };
@@ -170,7 +197,6 @@ class FleetLoop {
   void Handle(ClosedEvent event, Batch& batch);
   void Handle(CloudEvent event, Batch& batch);
   void Handle(ListingEvent event, Batch& batch);
-  void Handle(QueryEvent event, Batch& batch);
   void Handle(ChangeEvent event, Batch& batch);
 
   // --- While the store may be older than what nodes were told. ---
@@ -182,9 +208,14 @@ class FleetLoop {
   void GreetAnew(const NodeKey& node, const std::string& why);
   void RememberMark(absl::Time now, bool at_once);
 
+  absl::Duration Patience(absl::Duration wait) const;
+  void HandleChanges(Batch& batch);
   void KeepTime(Batch& batch);
   void ReviewSome(Batch& batch);
   void PlanSome(Batch& batch);
+  void CompareSome(Batch& batch);
+  void FinishListing(Batch& batch);
+  void RequestSome();
   void AskCloudAgain(const NodeKey& key, Batch& batch);
   void RememberCounters(absl::Time now);
   void CountEffects(const Effects& effects) const;
@@ -206,13 +237,15 @@ class FleetLoop {
   void TellNodesGone(const Effects& effects) const;
   void SendPolicy(const NodeKey& node, Session& session);
   void Fail(const absl::Status& why, Batch& batch);
-  void Reload(absl::Time now);
+  void BeginReload(absl::Time now);
+  void FinishReload();
+  void InBackground(std::function<void()> work);
   void TryToRecover(Batch& batch);
   void LogFindings(const std::vector<Finding>& findings);
-  void Answer(Batch& batch);
+  void Answer(const Batch& batch);
   void SetWritable(bool writable);
   void SetProblem(const std::string& topic, const std::string& text);
-  FleetView View(absl::Time now) const;
+  FleetView View(absl::Time now);
   const NodeKey* NodeOf(SessionId session) const;
   Session* TouchSession(SessionId session, Batch& batch);
 
@@ -224,6 +257,7 @@ class FleetLoop {
   telemetry::Log& log_;
   ServerMetrics* const metrics_;
   const StoreWitness* const witness_;
+  Background* const background_;
   os::Heartbeat* heart_ = nullptr;
 
   // Owned by the loop's thread.
@@ -245,19 +279,25 @@ class FleetLoop {
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
+  bool problems_listed_ = true;  // As they are by topic.
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};
   std::set<std::pair<absl::Time, NodeKey>> outlooks_;  // When to look for a node's next outlook.
   std::set<NodeKey> plan_waiting_;                     // Nodes to plan for, some in each turn.
+  std::set<NodeKey> attach_waiting_;                   // Likewise to ask the cloud for.
+  std::set<NodeKey> retry_waiting_;  // Of those, the ones whose earlier refusals do not count.
+  std::optional<Listed> listed_;
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   bool cloud_begun_ = false;
   NodeKey reviewed_;  // The last one; the next review goes on behind it.
   absl::Time last_tick_;
-  absl::Time last_published_;
+  StatePublisher publisher_;
   double review_credit_ = 0;
-  bool writable_ = true;     // The last commit went through.
-  bool reload_due_ = false;  // Memory is ahead of the store, which could not be read either.
-  absl::Time next_probe_;    // While not writable.
+  bool writable_ = true;                  // The last commit went through.
+  bool reload_due_ = false;               // Memory is ahead of the store, which was not read since.
+  std::shared_ptr<Reloading> reloading_;  // Shared with who reads it; nullptr: nobody does.
+  bool probed_ = false;                   // The store takes writes, and is being read anew.
+  absl::Time next_probe_;                 // While not writable.
   absl::Duration probe_period_;
   absl::Time last_recovery_ = absl::InfinitePast();  // When a probe last went through.
   LoopCounters counters_;

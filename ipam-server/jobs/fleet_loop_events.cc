@@ -122,6 +122,7 @@ void FleetLoop::Handle(ConflictEvent event, Batch& batch) {
 }
 
 void FleetLoop::Handle(ClosedEvent event, Batch& /*batch*/) {
+  if (!event.refused.empty()) log_.Warn("agent_refused", {{"error", event.refused}});
   const auto it = nodes_by_session_.find(event.session);
   if (it == nodes_by_session_.end()) return;
   log_.Info("agent_disconnected", {{"node", it->second.name}, {"vm", it->second.vm_id}});
@@ -142,28 +143,6 @@ void FleetLoop::Handle(CloudEvent event, Batch& batch) {
   }
   SetProblem(topic, "");
   batch.effects.Merge(state_.fleet.OnNic(event.node, event.result->configurations, batch.now));
-}
-
-void FleetLoop::Handle(ListingEvent event, Batch& batch) {
-  std::set<NodeKey> connected;
-  for (const auto& [key, session] : sessions_) connected.insert(key);
-  std::set<NodeKey> present;
-  for (const NicAddresses& nic : event.nics) {
-    const NodeRecord* record =
-        nic.node.name.empty() ? state_.fleet.NodeOn(nic.instance) : state_.fleet.Find(nic.node);
-    if (record == nullptr) continue;
-    present.insert(record->key);
-    batch.effects.Merge(state_.fleet.OnListedNic(record->key, nic.configurations));
-  }
-  for (const auto& [key, record] : state_.fleet.nodes()) {
-    const bool unnamed = settings_.fleet.cloud_chooses && record.instance.empty();
-    if (unnamed || !event.covers(record.instance)) present.insert(key);
-  }
-  batch.effects.Merge(state_.fleet.OnListing(present, connected, batch.now));
-}
-
-void FleetLoop::Handle(QueryEvent event, Batch& batch) {
-  batch.queries.push_back(std::move(event.query));
 }
 
 void FleetLoop::Handle(ChangeEvent event, Batch& batch) {

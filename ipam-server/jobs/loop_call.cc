@@ -11,7 +11,19 @@
 namespace spoke::ipam {
 namespace {
 
-constexpr int kNodesPerQuery = 256;  // Keeps one query well under a millisecond.
+// Of one query, which then takes a few milliseconds at most: so many addresses, and a node counts
+// as some.
+constexpr size_t kWorkPerQuery = 1024;
+constexpr size_t kWorkOfNode = 4;
+
+size_t WorkOf(const NodeRecord& record) {
+  size_t work = kWorkOfNode + record.wanted.size();
+  for (const auto& [base, configuration] : record.configurations) {
+    work += configuration.slots.size();
+  }
+  for (const auto& [range, at] : record.released) work += range.size();
+  return work;
+}
 
 }  // namespace
 
@@ -77,7 +89,8 @@ absl::Status VisitNodes(FleetLoop& loop, absl::Duration patience,
     RETURN_IF_ERROR(AskLoop(loop, patience, [&](const FleetView& view) {
       const auto& nodes = view.fleet.nodes();
       auto it = last ? nodes.upper_bound(*last) : nodes.begin();
-      for (int i = 0; i < kNodesPerQuery && it != nodes.end(); ++i, ++it) {
+      for (size_t work = 0; work < kWorkPerQuery && it != nodes.end(); ++it) {
+        work += WorkOf(it->second);
         visit(view, it->second);
         last = it->first;
         ++done;

@@ -30,8 +30,13 @@ absl::Status ChangeInLoop(FleetLoop& loop, absl::Duration patience, LoopChange c
 // How far something is: so many of so many.
 using Progress = std::function<void(uint64_t done, uint64_t total)>;
 
-// Visits every node, a bounded number a query; `progress` is called between them, on the caller's
-// thread. Errors: as AskLoop(); then it has visited some.
+// Visits every node by its key, in queries of bounded work; `progress` is called between them, on
+// the caller's thread. Each node is seen whole and as it is at one moment, and those of one query
+// at the same; what changes between two queries is seen of the nodes that come later only. A node
+// that is there from the beginning to the end is visited once. One that comes, goes, or says
+// another VM id meanwhile may be visited or not, and an address that moves from one node to another
+// may be seen at both, at its present holder last or not at all: whoever lists addresses takes the
+// later one. Errors: as AskLoop(); then it has visited some.
 absl::Status VisitNodes(
     FleetLoop& loop, absl::Duration patience,
     const std::function<void(const FleetView&, const NodeRecord&)>& visit,

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "absl/time/time.h"
 #include "ipam-server/core/node_record.h"
 #include "ipam-server/core/session.h"
 #include "ipam-server/jobs/mailbox.h"
@@ -20,7 +21,23 @@ struct LoopState {
   bool writable = true;
 };
 
-// Sets every gauge. Looks at all nodes: some milliseconds at 7,500. For the loop's thread.
-void PublishState(const LoopState& loop, absl::Time now, ServerMetrics& metrics);
+// Sets every gauge, every ten seconds. What is counted over all nodes is counted for some of them
+// at a time, so these figures are not of one moment. For the loop's thread.
+class StatePublisher {
+ public:
+  // To be called in each turn.
+  void Step(const LoopState& loop, absl::Time now, ServerMetrics& metrics);
+
+  // There are nodes left to count: the next turn should not wait.
+  bool counting() const { return counting_; }
+
+ private:
+  bool CountSome(const Fleet& fleet);
+
+  absl::Time begun_ = absl::InfinitePast();
+  bool counting_ = false;
+  NodeKey counted_;  // The last one; the next step goes on behind it.
+  NodeMetrics nodes_;
+};
 
 }  // namespace spoke::ipam

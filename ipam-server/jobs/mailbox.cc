@@ -2,13 +2,86 @@
 
 #include <algorithm>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 namespace spoke::ipam {
+namespace {
+
+constexpr size_t kOfMessage = 4;  // The message, and its record's part of the commit.
+constexpr size_t kOfPlan = 16;    // The node is brought towards its target.
+constexpr size_t kOfHello = 24;   // As above, and the whole state is told.
+
+size_t Work(const ReportEvent& event) {
+  const LendingReport& report = event.report;
+  return kOfMessage + report.lent.size() + report.released.size() + report.cooled.size();
+}
+size_t Work(const ReclaimAnswerEvent& event) {
+  return kOfMessage + event.answer.agreed.size() + event.answer.denied.size();
+}
+size_t Work(const InventoryEvent& event) {
+  return kOfMessage + event.inventory.held.size() + event.inventory.lent.size();
+}
+size_t Work(const CloudEvent& event) {
+  return 2 * kOfMessage + (event.result.ok() ? event.result->configurations.size() : 0);
+}
+size_t Work(const DemandEvent& event) { return kOfPlan + event.demand.waiting.size(); }
+template <typename Event>
+size_t Work(const Event& /*event*/) {
+  return kOfMessage;
+}
+
+// 0: it is of no session.
+SessionId SessionOf(const AgentEvent& event) {
+  return std::visit(
+      [](const auto& e) -> SessionId {
+        using Event = std::decay_t<decltype(e)>;
+        if constexpr (std::is_same_v<Event, CloudEvent> || std::is_same_v<Event, ListingEvent> ||
+                      std::is_same_v<Event, AskInventoriesEvent>) {
+          return 0;
+        } else {
+          return e.session;
+        }
+      },
+      event);
+}
+
+// Moves the first ones of `from` to `to` until they come to `most` work.
+template <typename Event>
+void TakeSome(std::deque<Event>& from, size_t most, std::vector<Event>& to) {
+  for (size_t work = 0; !from.empty(); from.pop_front()) {
+    work += WorkOf(from.front());
+    if (work > most && !to.empty()) return;
+    to.push_back(std::move(from.front()));
+  }
+}
+
+template <typename Event>
+std::optional<Event> TakeFirst(std::deque<Event>& from) {
+  if (from.empty()) return std::nullopt;
+  std::optional<Event> first = std::move(from.front());
+  from.pop_front();
+  return first;
+}
+
+}  // namespace
+
+size_t WorkOf(const AgentEvent& event) {
+  return std::visit([](const auto& e) { return Work(e); }, event);
+}
+
+size_t WorkOf(const HelloEvent& event) {
+  return kOfHello + event.hello.lent.size() + event.hello.cooling.size();
+}
+
+void Mailbox::Post(QueryEvent event) {
+  absl::MutexLock lock(&mutex_);
+  queries_.push_back(std::move(event));
+}
 
 void Mailbox::Post(OperatorEvent event) {
   absl::MutexLock lock(&mutex_);
-  operators_.push_back(std::move(event));
+  changes_.push_back(std::move(event));
 }
 
 void Mailbox::Post(AgentEvent event) {
@@ -21,7 +94,7 @@ void Mailbox::Post(HelloEvent event) {
   hellos_.push_back(std::move(event));
 }
 
-void Mailbox::PostClosed(SessionId session) {
+void Mailbox::PostClosed(SessionId session, std::string refused) {
   absl::MutexLock lock(&mutex_);
   const auto waiting = std::find_if(hellos_.begin(), hellos_.end(), [&](const HelloEvent& hello) {
     return hello.session == session;
@@ -30,26 +103,46 @@ void Mailbox::PostClosed(SessionId session) {
     hellos_.erase(waiting);
     return;
   }
-  agents_.emplace_back(ClosedEvent{session});
+  const bool unread = std::any_of(agents_.begin(), agents_.end(), [&](const AgentEvent& event) {
+    return SessionOf(event) == session;
+  });
+  if (unread) {
+    agents_.emplace_back(ClosedEvent{session, std::move(refused)});
+  } else {
+    closed_.emplace_back(ClosedEvent{session, std::move(refused)});
+  }
 }
 
 std::optional<Mailbox::Taken> Mailbox::Take(absl::Duration wait, const Lanes& lanes) {
   absl::MutexLock lock(&mutex_);
   const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopped_ || !operators_.empty() ||
-           (lanes.agents && (!agents_.empty() || !hellos_.empty()));
+    return stopped_ || !changes_.empty() || (lanes.queries && !queries_.empty()) ||
+           (lanes.agents && (!agents_.empty() || !hellos_.empty() || !closed_.empty()));
   };
   mutex_.AwaitWithTimeout(absl::Condition(&ready), wait);
   if (stopped_) return std::nullopt;
   Taken taken;
-  taken.operators.swap(operators_);
   if (!lanes.agents) return taken;
-  taken.agents.swap(agents_);
-  const auto count = static_cast<ptrdiff_t>(std::min(lanes.most_hellos, hellos_.size()));
-  taken.hellos.assign(std::make_move_iterator(hellos_.begin()),
-                      std::make_move_iterator(hellos_.begin() + count));
-  hellos_.erase(hellos_.begin(), hellos_.begin() + count);
+  const bool both = !agents_.empty() && !hellos_.empty();
+  const size_t work = both ? lanes.work / 2 : lanes.work;
+  TakeSome(agents_, work, taken.agents);
+  std::vector<AgentEvent> closed;
+  TakeSome(closed_, work, closed);
+  taken.agents.insert(taken.agents.end(), std::make_move_iterator(closed.begin()),
+                      std::make_move_iterator(closed.end()));
+  // A Hello never overtakes the end of a session before it.
+  if (closed_.empty()) TakeSome(hellos_, work, taken.hellos);
   return taken;
+}
+
+std::optional<OperatorEvent> Mailbox::NextChange() {
+  absl::MutexLock lock(&mutex_);
+  return TakeFirst(changes_);
+}
+
+std::optional<QueryEvent> Mailbox::NextQuery() {
+  absl::MutexLock lock(&mutex_);
+  return TakeFirst(queries_);
 }
 
 void Mailbox::Stop() {
@@ -59,7 +152,7 @@ void Mailbox::Stop() {
 
 size_t Mailbox::waiting_agents() const {
   absl::MutexLock lock(&mutex_);
-  return agents_.size();
+  return agents_.size() + closed_.size();
 }
 
 size_t Mailbox::waiting_hellos() const {

@@ -1,5 +1,6 @@
-// What waits for the loop, in three lanes, so that 7,500 agents that come back at once neither keep
-// operators waiting nor those agents that are at work.
+// What waits for the loop, in lanes of their own: what agents say, agents that come back, changes
+// and queries of operators. A turn of the loop takes so much work of each, so that nobody waits
+// for all of the others, and no turn is long because many have something to say.
 #pragma once
 
 #include <cstddef>
@@ -77,6 +78,7 @@ struct ProbeAnswerEvent {
 struct AskInventoriesEvent {};
 struct ClosedEvent {
   SessionId session;
+  std::string refused = {};  // What was wrong with what its agent said; empty: nothing.
 };
 struct CloudEvent {
   NodeKey node;
@@ -116,29 +118,44 @@ struct AskProbeEvent {
   ProbeRequest request;
   ProbeDone done;
 };
-using OperatorEvent = std::variant<QueryEvent, ChangeEvent, AskTracesEvent, AskProbeEvent>;
+using OperatorEvent = std::variant<ChangeEvent, AskTracesEvent, AskProbeEvent>;
+
+// How much there is to do for an event, in units of very roughly five microseconds: so many for the
+// message and for the record that it changes, and some for each address that it is about.
+size_t WorkOf(const AgentEvent& event);
+size_t WorkOf(const HelloEvent& event);
 
 // Thread-safe. Bounded by its senders: an agent has one message in flight, an operator one call.
+// Within a lane the order is that of posting; so what one agent says keeps its order.
 class Mailbox {
  public:
   struct Taken {
-    std::vector<OperatorEvent> operators;
     std::vector<AgentEvent> agents;
     std::vector<HelloEvent> hellos;
   };
   struct Lanes {
-    bool agents = true;        // Else only operators.
-    size_t most_hellos = 256;  // The others wait for the next turn.
+    bool agents = true;   // Else what agents say stays here, and is not waited for.
+    bool queries = true;  // Else they are not waited for.
+    // Of what agents say, and of Hellos; half of it for each when both wait. What goes beyond waits
+    // for the next turn. One of each is taken whatever its work is.
+    size_t work = 2500;
   };
 
+  void Post(QueryEvent event);
   void Post(OperatorEvent event);
   void Post(AgentEvent event);
   void Post(HelloEvent event);
   // The session is over: a Hello of it that still waits is dropped, since nobody is there any more.
-  void PostClosed(SessionId session);
+  // Otherwise the loop hears of it in its next turn, or behind what the session said and nobody has
+  // read: a Hello that follows must not find the former session open for no other reason than that
+  // other agents have much to say.
+  void PostClosed(SessionId session, std::string refused = "");
 
-  // Waits up to `wait` for something in `lanes` and takes it. nullopt after Stop().
+  // Waits up to `wait` for something in any lane, and takes what agents say. nullopt after Stop().
   std::optional<Taken> Take(absl::Duration wait, const Lanes& lanes);
+  // The next one of its lane; nullopt: none waits. They do not wait themselves.
+  std::optional<OperatorEvent> NextChange();
+  std::optional<QueryEvent> NextQuery();
   void Stop();
 
   // How many messages wait: agents' and Hellos, for metrics.
@@ -147,8 +164,10 @@ class Mailbox {
 
  private:
   mutable absl::Mutex mutex_;
-  std::vector<OperatorEvent> operators_ ABSL_GUARDED_BY(mutex_);
-  std::vector<AgentEvent> agents_ ABSL_GUARDED_BY(mutex_);
+  std::deque<QueryEvent> queries_ ABSL_GUARDED_BY(mutex_);
+  std::deque<OperatorEvent> changes_ ABSL_GUARDED_BY(mutex_);
+  std::deque<AgentEvent> closed_ ABSL_GUARDED_BY(mutex_);
+  std::deque<AgentEvent> agents_ ABSL_GUARDED_BY(mutex_);
   std::deque<HelloEvent> hellos_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };

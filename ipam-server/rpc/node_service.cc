@@ -25,6 +25,9 @@ constexpr size_t kMaxUnsent = 1024;
 // What of an agent's complaint is kept.
 constexpr size_t kMaxErrorLength = 1024;
 
+// Agents receive what gRPC takes by default; no delta of a policy is longer than a full bundle.
+static_assert(2 * kMaxBundleBytes <= GRPC_DEFAULT_MAX_RECV_MESSAGE_LENGTH);
+
 }  // namespace
 
 // One stream. gRPC deletes nothing: OnDone() ends the object's life.
@@ -41,8 +44,9 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       FinishWith(absl::OkStatus());
       return;
     }
-    if (const absl::Status status = Dispatch(); !status.ok()) {
-      service_.loop_->PostClosed(id_);
+    if (absl::Status status = Dispatch(); !status.ok()) {
+      if (node_) status = base::Annotate(status, "node " + node_->name);
+      service_.loop_->PostClosed(id_, std::string(base::MessageOf(status)));
       FinishWith(status);
     }
   }

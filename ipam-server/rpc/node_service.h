@@ -23,6 +23,10 @@ namespace spoke::ipam {
 
 class AgentStream;
 
+// What the server takes of an agent in one message: 4,096 lendings, more than a node has addresses,
+// whose texts have 512 bytes each. A longer one ends its stream.
+inline constexpr int kMaxAgentMessageBytes = 2 << 20;
+
 // Thread-safe. One reactor object a stream; gRPC's threads call them.
 //
 // What the loop says is carried out by a thread of its own, in the order it was said: gRPC writes
@@ -33,6 +37,8 @@ class AgentStream;
 // another; what else the certificate proves of the node (core/node_identity.h) counts in place of
 // what the agent says. An agent whose version does not work with ours (ADR 20) is refused at its
 // hello with FAILED_PRECONDITION; every call ends with our version in the metadata `spoke-version`.
+// What cannot be ends its stream with INVALID_ARGUMENT; the message names node and field, and is
+// logged too.
 class NodeService final : public v1::NodeService::CallbackService, public AgentLink {
  public:
   struct Options {

@@ -126,5 +126,26 @@ TEST_F(ServicesTest, AskingForWhatIsNotThereSaysSo) {
   EXPECT_EQ(ask("10.1.0.0").second, "excluded");
 }
 
+TEST_F(ServicesTest, AnAgentThatSaysTooMuchIsRefusedAndAnOperatorSeesWhoAndWhat) {
+  grpc::ClientContext context;
+  const auto stream = node_stub_->Connect(&context);
+  ASSERT_TRUE(stream->Write(HelloMessage()));
+  ASSERT_EQ(ReadAddresses(*stream, 2).size(), 2U);
+  v1::AgentMessage flood;
+  for (int i = 0; i < 9000; ++i) {
+    flood.mutable_report()->add_cooled(std::string("\x0a\x01\x00\x04", 4));
+  }
+  stream->Write(flood);
+  v1::ServerMessage ignored;
+  while (stream->Read(&ignored)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(),
+            "node node1: cooled has 9000 entries, and 8192 at most are taken");
+  while (log_.Count("agent_refused") == 0) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(ListAddresses().size(), 2U) << "its node keeps what it has";
+}
+
 }  // namespace
 }  // namespace spoke::ipam

@@ -88,7 +88,8 @@ ServerMetrics::ServerMetrics(telemetry::Metrics& metrics, std::string_view versi
       mailbox_(metrics.GetGauge("spoke_ipam_mailbox_messages")),
       attach_duration_(metrics.GetHistogram("spoke_ipam_attach_duration_seconds")),
       commit_duration_(metrics.GetHistogram("spoke_ipam_commit_duration_seconds")),
-      commit_records_(metrics.GetHistogram("spoke_ipam_commit_batch_records")) {
+      commit_records_(metrics.GetHistogram("spoke_ipam_commit_batch_records")),
+      turn_duration_(metrics.GetHistogram("spoke_ipam_loop_turn_duration_seconds")) {
   telemetry::AddProcessMetrics(metrics);
   metrics.GetGauge("spoke_build_info", {std::string(version)}).Set(1);
   for (const telemetry::MetricSpec& spec : ServerMetricSpecs()) {
@@ -205,6 +206,10 @@ void ServerMetrics::CountReclaim(ReclaimOutcome outcome, uint64_t addresses) {
 
 void ServerMetrics::CountAttached(absl::Duration took) {
   attach_duration_.Observe(absl::ToDoubleSeconds(took));
+}
+
+void ServerMetrics::CountTurn(absl::Duration took) {
+  turn_duration_.Observe(absl::ToDoubleSeconds(took));
 }
 
 void ServerMetrics::CountCommit(const absl::Status& result, uint64_t records, absl::Duration took) {

@@ -95,6 +95,8 @@ class ServerMetrics {
 
   // One batch, whatever became of it.
   void CountCommit(const absl::Status& result, uint64_t records, absl::Duration took);
+  // One turn of the loop.
+  void CountTurn(absl::Duration took);
   void CountCloudCall(CloudCall call, const absl::Status& result, absl::Duration took);
 
   // An audit that ran: how many differences of each kind (AuditKind's words) it left. Kinds that
@@ -119,6 +121,7 @@ class ServerMetrics {
   telemetry::Histogram attach_duration_;
   telemetry::Histogram commit_duration_;
   telemetry::Histogram commit_records_;
+  telemetry::Histogram turn_duration_;
 };
 
 }  // namespace spoke::ipam

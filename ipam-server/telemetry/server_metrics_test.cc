@@ -55,6 +55,7 @@ void SetEverything(ServerMetrics& server) {
   server.CountReclaim(ReclaimOutcome::kDenied, 16);
   server.CountAttached(absl::Seconds(3));
   server.CountCommit(absl::ResourceExhaustedError("disk full"), 40, absl::Milliseconds(3));
+  server.CountTurn(absl::Milliseconds(30));
   server.CountCloudCall(CloudCall::kList, absl::PermissionDeniedError("403"), absl::Seconds(1));
   server.CountAudit({{"not_on_nic", 4}}, kNow);
   server.CountAuditFailed();
@@ -97,6 +98,7 @@ TEST_F(ServerMetricsTest, EveryCallShowsInAScrape) {
         "spoke_ipam_commits_total{result=\"full\"} 1\n",
         "spoke_ipam_commit_duration_seconds_bucket{le=\"0.005\"} 1\n",
         "spoke_ipam_commit_batch_records_bucket{le=\"50\"} 1\n",
+        "spoke_ipam_loop_turn_duration_seconds_bucket{le=\"0.05\"} 1\n",
         "spoke_ipam_cloud_calls_total{call=\"list\",result=\"denied\"} 1\n",
         "spoke_ipam_cloud_call_duration_seconds_bucket{call=\"list\",le=\"1\"} 1\n",
         "spoke_ipam_audit_differences{kind=\"not_on_nic\"} 4\n",

@@ -11,60 +11,18 @@
 #include "ipam-server/jobs/fleet_loop.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "lib/base/status.h"
+#include "tests/bench/scale/loop_edges.h"
 
 namespace spoke::scale {
 namespace {
 
 constexpr uint32_t kAddressesANode = 27;
-constexpr uint32_t kNodesAtOnce = 256;  // While the fleet is set up: as many as a turn admits.
+constexpr uint32_t kNodesAtOnce = 256;  // While the fleet is set up.
 
 double SecondsOf(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
-
-// Remembers the addresses a node was told, and counts acknowledgements.
-class Listener final : public ipam::AgentLink {
- public:
-  explicit Listener(size_t nodes) : told_(nodes) {}
-
-  void Send(ipam::SessionId session, ipam::ToAgent message) override {
-    if (std::holds_alternative<ipam::ReportAck>(message)) ++acknowledged;
-    if (const auto* desired = std::get_if<ipam::DesiredState>(&message); desired != nullptr) {
-      for (const ipam::DesiredConfiguration& added : desired->added) {
-        told_[session - 1].push_back(added.range.base());
-      }
-    }
-  }
-  void ReadNext(ipam::SessionId) override {}
-  void Close(ipam::SessionId, absl::Status) override { ++closed; }
-
-  const std::vector<ip::Address>& told(size_t node) const { return told_[node]; }
-
-  uint64_t acknowledged = 0;
-  uint64_t closed = 0;
-
- private:
-  std::vector<std::vector<ip::Address>> told_;
-};
-
-// Attaches whatever is asked for, at the next step.
-class Fabric final : public ipam::CloudRequests {
- public:
-  void Request(ipam::NicRequest desired) override { waiting.push_back(std::move(desired)); }
-  std::vector<ipam::NicRequest> waiting;
-};
-
-// The benchmark reads no log.
-class NoLog final : public telemetry::Log {
- public:
-  void Write(telemetry::Level, std::string_view, std::initializer_list<telemetry::Field>) override {
-  }
-};
-
-ipam::NodeKey KeyOf(size_t node) {
-  return {fmt::format("sim-{:05}", node), fmt::format("{:08x}-51a0-4000-8000-{:012x}", node, node)};
 }
 
 ipam::ServerSettings Settings() {
@@ -90,11 +48,10 @@ class LoopServer final : public LoadedServer {
       for (size_t node = from; node < to; ++node) {
         loop_.PostHello(node + 1, {.key = KeyOf(node), .boot_id = "boot"});
       }
-      loop_.RunOnce(absl::ZeroDuration());
-      for (const ipam::NicRequest& nic : std::exchange(fabric_.waiting, {})) {
-        loop_.PostCloudResult(nic.node, nic.Configured());
-      }
-      loop_.RunOnce(absl::ZeroDuration());
+      do {
+        loop_.RunOnce(absl::ZeroDuration());
+      } while (fabric_.Answer(loop_) ||
+               loop_.mailbox().waiting_hellos() + loop_.mailbox().waiting_agents() > 0);
     }
     for (size_t node = 0; node < sequences_.size(); ++node) {
       if (listener_.told(node).size() != kAddressesANode) {
@@ -132,18 +89,10 @@ class LoopServer final : public LoadedServer {
 
   void PostLending(size_t node, const ip::Address& address) {
     const uint64_t generation = ++generations_[node];
-    loop_.PostFromAgent(ipam::ReportEvent{
-        node + 1,
-        {.sequence = ++sequences_[node],
-         .lent = {{.address = address,
-                   .generation = generation,
-                   .since = clock_.Now(),
-                   .lessee = {.container_id = fmt::format("{:048x}{:016x}", node, generation),
-                              .ifname = "eth0",
-                              .pod_namespace = "team-1",
-                              .pod_name = fmt::format("trainer-{:05}-worker-{}", node, generation),
-                              .pod_uid = fmt::format("{:08x}-90d0-4000-8000-{:012x}", node,
-                                                     generation)}}}}});
+    loop_.PostFromAgent(
+        ipam::ReportEvent{node + 1,
+                          {.sequence = ++sequences_[node],
+                           .lent = {LendingOf(node, address, generation, clock_.Now())}}});
   }
 
   // What is given back is usable at once, so that no run finds other addresses than the first.

@@ -45,6 +45,8 @@ class Request {
     static_assert(std::is_trivially_copyable_v<T>);
     return PutBytes(type, {reinterpret_cast<const uint8_t*>(&value), sizeof(T)});
   }
+  // As they are: what the kernel said, sent back.
+  Request& PutBytes(uint16_t type, std::span<const uint8_t> bytes);
   // With the NUL behind it, as the kernel wants names.
   Request& PutText(uint16_t type, std::string_view text);
   Request& PutAddress(uint16_t type, const ip::Address& address);
@@ -79,7 +81,6 @@ class Request {
   Request(std::string what, uint16_t type, uint16_t flags);
   nlmsghdr* header();
   void PutFixed(std::span<const uint8_t> fixed);
-  Request& PutBytes(uint16_t type, std::span<const uint8_t> bytes);
 
   std::string what_;
   absl::InlinedVector<int, 2> tolerated_;

@@ -1,9 +1,15 @@
 // Any bytes as a netlink datagram, and as the payload of each message we parse.
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "lib/base/check.h"
 #include "lib/netlink/address.h"
+#include "lib/netlink/conntrack.h"
 #include "lib/netlink/filter.h"
 #include "lib/netlink/htb.h"
 #include "lib/netlink/link.h"
@@ -15,6 +21,20 @@
 
 namespace {
 
+// What deletes an entry of the kernel's table names it: without a tuple it would empty the table.
+void CheckDeletion(std::span<const uint8_t> payload) {
+  const auto connection = spoke::netlink::ParseTrackedConnection(payload);
+  if (!connection.ok()) return;
+  const spoke::netlink::Request request = spoke::netlink::DeleteTrackedConnection(*connection);
+  const auto message = spoke::netlink::MessageReader(request.bytes()).Next();
+  spoke::netlink::AttributeReader reader(message->payload, sizeof(nfgenmsg));
+  const auto first = reader.Next();
+  CHECK(first && first->type == CTA_TUPLE_ORIG &&
+            std::equal(first->payload.begin(), first->payload.end(), connection->original.begin(),
+                       connection->original.end()),
+        "a deletion names the connection as the kernel did");
+}
+
 void ParseAll(std::span<const uint8_t> payload) {
   static_cast<void>(spoke::netlink::ParseLink(payload));
   static_cast<void>(spoke::netlink::ParseAddress(payload));
@@ -24,6 +44,7 @@ void ParseAll(std::span<const uint8_t> payload) {
   static_cast<void>(spoke::netlink::ParseQdisc(payload));
   static_cast<void>(spoke::netlink::ParseHtbClass(payload));
   static_cast<void>(spoke::netlink::ParseBpfFilter(payload));
+  CheckDeletion(payload);
 }
 
 }  // namespace

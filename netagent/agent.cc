@@ -138,12 +138,14 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
       shaping_(MakeShaping(edges.traffic, session_, clock_, log_)),
       of_pods_(MakeOfPods(traffic_, shaping_)),
       traffic_parts_(std::move(edges.traffic)),
+      conntrack_(edges.conntrack),
       attachments_({.node_name = identity.node_name,
                     .nic = config.nic,
                     .cooldown = config.cooldown,
                     .mtu = config.mtu,
                     .proof_required = cloud_.proves(),
-                    .explain_unproven = [this] { return ExplainUnproven(); }},
+                    .explain_unproven = [this] { return ExplainUnproven(); },
+                    .clearing_required = conntrack_ != nullptr},
                    {router_, session_, clock_, log_, of_pods_ ? &*of_pods_ : nullptr},
                    std::move(edges.journal)),
       nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
@@ -196,6 +198,15 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   loop_.emplace(std::move(loop));
   RETURN_IF_ERROR(base::Annotate(attachments_.Start(events), "restore attachments"));
   informed_ = !attachments_.lendings().Attached().empty();
+  if (conntrack_ != nullptr) {
+    clearing_.emplace(
+        ConnectionClearing::Edges{
+            .table = *conntrack_,
+            .clock = clock_,
+            .log = log_,
+            .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }},
+        attachments_);
+  }
   nic_check_.Look();
   const auto prove = [this](ip::Family family, HostList* host, WireProbe* wire) {
     provers_.push_back(std::make_unique<Prover>(
@@ -326,6 +337,7 @@ absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
   const auto answer = std::make_shared<Answer>();
   loop_->Post([this, answer] {
     AgentReading reading{.repairs = repairer_.counts()};
+    if (clearing_) reading.clearing = clearing_->counts();
     if (traffic_) reading.traffic = traffic_->Read(/*is_scrape=*/true);
     if (shaping_) reading.shaping = shaping_->state();
     if (dns_names_) reading.dns_names = dns_names_->state();
@@ -356,6 +368,7 @@ void Agent::Tick() {
     part.Tick();
   };
   tick(attachments_);
+  if (clearing_) tick(*clearing_);
   tick(nic_check_);
   for (const auto& prover : provers_) tick(*prover);
   Beat();
@@ -401,6 +414,9 @@ absl::Duration Agent::UntilNextWake() const {
   if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
   for (const auto& prover : provers_) {
     if (const auto wake = prover->NextWake()) next = std::min(next, *wake);
+  }
+  if (clearing_) {
+    if (const auto wake = clearing_->NextWake()) next = std::min(next, *wake);
   }
   absl::Duration wait = next - clock_.Now();
   if (const auto wake = adds_.NextWake()) {

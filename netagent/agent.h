@@ -24,6 +24,7 @@
 #include "netagent/cni/tombstones.h"
 #include "netagent/config.h"
 #include "netagent/journal/journal.h"
+#include "netagent/kernel/conntrack_table.h"
 #include "netagent/kernel/dns_listener.h"
 #include "netagent/kernel/fast_path.h"
 #include "netagent/kernel/gateway_routes.h"
@@ -37,6 +38,7 @@
 #include "netagent/sync/agent_reading.h"
 #include "netagent/sync/attachment_check.h"
 #include "netagent/sync/attachments.h"
+#include "netagent/sync/connection_clearing.h"
 #include "netagent/sync/dns_names.h"
 #include "netagent/sync/egress_parts.h"
 #include "netagent/sync/enroller.h"
@@ -99,6 +101,8 @@ class Agent {
     CloudParts cloud;
     TrafficParts traffic = {};
     HealthParts health = {};
+    // Null: where the kernel cannot do it, a cooldown is a time and nothing else.
+    ConntrackTable* conntrack = nullptr;
   };
   // Borrows `config` and the edges that are references.
   Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges);
@@ -176,7 +180,9 @@ class Agent {
   SocketTcpProbe gateway_probe_;
   std::optional<EgressParts> egress_;  // With traffic_.
   std::optional<DnsNames> dns_names_;  // With shaping_.
+  ConntrackTable* const conntrack_;
   Attachments attachments_;
+  std::optional<ConnectionClearing> clearing_;  // With conntrack_.
   NicCheck nic_check_;
   Repairer repairer_;
   AttachmentCheck check_;

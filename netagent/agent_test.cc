@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
 #include "lib/tls/authority.h"
+#include "netagent/kernel/fake_conntrack_table.h"
 #include "netagent/kernel/fake_inspector.h"
 #include "netagent/kernel/fake_kernel.h"
 #include "proto/spoke/v1/cni.pb.h"
@@ -56,7 +57,8 @@ class AgentTest : public testing::Test {
                                                   .inspector = inspector_,
                                                   .journal = std::move(opened.journal),
                                                   .log = log_,
-                                                  .cloud = {}});
+                                                  .cloud = {},
+                                                  .conntrack = clears_ ? &table_ : nullptr});
     ASSERT_TRUE(agent_->Start(opened.events).ok());
     thread_ = std::thread([this] { agent_->Run(signals_); });
   }
@@ -122,9 +124,30 @@ class AgentTest : public testing::Test {
   FakeKernel kernel_;
   FakeInspector inspector_;
   testing_support::RecordingLog log_;
+  FakeConntrackTable table_;
+  bool clears_ = false;  // Whether the kernel can.
   std::unique_ptr<Agent> agent_;
   std::thread thread_;
 };
+
+TEST_F(AgentTest, TheNextPodWithAnAddressMeetsNoConnectionOfTheLast) {
+  clears_ = true;
+  Start();
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD, "aaa"), pod.get())->has_attachment());
+  const os::UniqueFd other = kernel_.NewPodNetns();
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD, "bbb"), other.get())->has_attachment());
+  const FakeConntrackTable::Connection kept = {A("10.1.0.6"), A("192.0.2.1"), A("192.0.2.1"),
+                                               A("10.1.0.6")};
+  table_.Add({A("10.1.0.5"), A("192.0.2.1"), A("192.0.2.1"), A("10.1.0.5")});
+  table_.Add(kept);
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "aaa"), pod.get()));
+  // There is no other address: it waits for this one.
+  const os::UniqueFd next = kernel_.NewPodNetns();
+  const auto answer = Ask(Request(v1::CniRequest::VERB_ADD, "ccc"), next.get());
+  ASSERT_TRUE(answer && answer->has_attachment());
+  EXPECT_THAT(table_.connections(), testing::ElementsAre(kept));
+}
 
 TEST_F(AgentTest, APodThatComesWhileOneAgentFollowsAnotherNoticesNothing) {
   Start();

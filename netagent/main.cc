@@ -40,6 +40,7 @@
 #include "netagent/kernel/fault_points.h"
 #include "netagent/kernel/kernel_nft_tables.h"
 #include "netagent/kernel/legacy_iptables.h"
+#include "netagent/kernel/netlink_conntrack_table.h"
 #include "netagent/kernel/netlink_gateway_routes.h"
 #include "netagent/kernel/netlink_inspector.h"
 #include "netagent/kernel/netlink_node_routes.h"
@@ -240,6 +241,15 @@ absl::Status RemoveTraffic() {
   return base::Annotate(tables->Apply(transaction), "remove the tables spoke and spoke-names");
 }
 
+// Null where this kernel cannot delete tracked connections: a released address then cools down for
+// a time, and that is all.
+std::unique_ptr<ConntrackTable> OpenConntrack(telemetry::Log& log) {
+  auto table = NetlinkConntrackTable::Open();
+  if (table.ok()) return *std::move(table);
+  log.Warn("connections_not_deletable", {{"error", table.status()}});
+  return nullptr;
+}
+
 absl::StatusOr<os::ProgramResult> RunProgram(const std::vector<std::string>& command) {
   return os::RunProgram(command);
 }
@@ -293,6 +303,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   }
   KernelTraffic traffic;
   RETURN_IF_ERROR(config.traffic.enabled ? OpenTraffic(config, traffic) : RemoveTraffic());
+  const std::unique_ptr<ConntrackTable> conntrack = OpenConntrack(log);
   SetUpNode(log);
   // After forwarding is on; and from here on also while the agent below cannot start.
   NodeWatch node_watch(ExamineNode(config), log);
@@ -309,8 +320,8 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
        .health = {
            .heart = &health.heart(0),
            .node_findings = [&node_watch] { return node_watch.Reasons(); },
-           .say =
-               [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }}});
+           .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }},
+       .conntrack = conntrack.get()});
   RETURN_IF_ERROR(agent.Start(opened.events));
   NftIptables nft_iptables;
   const auto legacy_programs = FindLegacyPrograms("", &RunProgram);

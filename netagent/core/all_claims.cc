@@ -62,6 +62,8 @@ std::vector<Claim> AllClaims() {
       {"kGatewayPriority", "rule priority", fmt::format("{}", claims::kGatewayPriority),
        "of the rules that lead packets with a gateway's mark into its table"},
       {"", "tables", "inet and netdev spoke and spoke-names", "of nf_tables: all in them is ours"},
+      {"", "tracked connections", "with an address of this node's pods at an end, in any zone",
+       "deleted when the pod has ended, before the next one gets the address"},
       {"kShaperHandle", "qdisc handle", fmt::format("{:x}:", claims::kShaperHandle >> 16U),
        "of the token bucket at the root of either end of a pod's link"},
       {"kIngressQueues", "link name", std::string(claims::kIngressQueues),

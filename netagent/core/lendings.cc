@@ -220,6 +220,7 @@ void Lendings::ApplyOne(const LendingBegun& event) {
     const HeldIterator it = Hold(address);
     it->second.use = Use::kLent;
     it->second.proven = true;
+    uncleared_.erase(address);
   }
 }
 
@@ -285,14 +286,32 @@ void Lendings::Drop(HeldIterator it) {
 }
 
 void Lendings::MakeIdle(HeldIterator it) {
+  uncleared_.erase(it->first);
   it->second.use = Use::kIdle;
   it->second.idle_since = ++idle_counter_;
 }
 
 void Lendings::MakeCool(HeldIterator it, absl::Time until) {
+  // One that cools already has had no new connections.
+  if (clearing_required_ && it->second.use != Use::kCooling) uncleared_.insert(it->first);
   it->second.use = Use::kCooling;
   it->second.cool_until = until;
   next_cooldown_end_ = std::min(next_cooldown_end_.value_or(until), until);
+}
+
+void Lendings::ClampCooldowns(absl::Time now) {
+  const absl::Time latest = now + cooldown_;
+  for (auto it = held_.begin(); it != held_.end(); ++it) {
+    if (it->second.use == Use::kCooling && it->second.cool_until > latest) MakeCool(it, latest);
+  }
+}
+
+void Lendings::SetCleared(const std::set<ip::Address>& addresses) {
+  for (const ip::Address& address : addresses) {
+    if (uncleared_.erase(address) == 0) continue;
+    const absl::Time until = held_.at(address).cool_until;
+    next_cooldown_end_ = std::min(next_cooldown_end_.value_or(until), until);
+  }
 }
 
 std::vector<ip::Address> Lendings::EndCooldowns(absl::Time now) {
@@ -302,7 +321,7 @@ std::vector<ip::Address> Lendings::EndCooldowns(absl::Time now) {
   for (auto it = held_.begin(); it != held_.end();) {
     const auto current = it++;
     const Held& held = current->second;
-    if (held.use != Use::kCooling) continue;
+    if (held.use != Use::kCooling || uncleared_.contains(current->first)) continue;
     if (held.cool_until > now) {
       next_cooldown_end_ = std::min(next_cooldown_end_.value_or(held.cool_until), held.cool_until);
       continue;

@@ -19,6 +19,11 @@
 // Proof. Where its family requires it, an address is not lent before it has been proven to work
 // (core/readiness.h); one that a pod has had counts as proven. An address that leaves the list or
 // is withdrawn has to be proven anew.
+//
+// Clearing. Where it is required, a cooldown ends only after the kernel's tracked connections of
+// the address have been deleted (core/connection_passes.h), however long that takes: the address
+// that came to cool is uncleared until SetCleared(). Not journalled: after a restart all that cool
+// are uncleared again.
 #pragma once
 
 #include <cstdint>
@@ -170,8 +175,11 @@ struct WithdrawPlan {
 // Not thread-safe; the agent's one loop owns it.
 class Lendings {
  public:
-  explicit Lendings(absl::Duration cooldown, ProofRequired proof_required = {})
-      : cooldown_(cooldown), proof_required_(proof_required) {}
+  explicit Lendings(absl::Duration cooldown, ProofRequired proof_required = {},
+                    bool clearing_required = false)
+      : cooldown_(cooldown),
+        proof_required_(proof_required),
+        clearing_required_(clearing_required) {}
 
   // One address of each family that PoolsFor() has pools for: the one that is wished, else the one
   // that has been idle the longest. The ordinal is the lowest that no other attachment of the
@@ -204,12 +212,21 @@ class Lendings {
   // in the way of another NIC's. An observation likewise.
   void SetUnroutable(std::set<ip::MacAddress> nics) { unroutable_ = std::move(nics); }
 
-  // Ends the cooldown of addresses whose time has come, and returns them. Looks at them only once
-  // NextCooldownEnd() has come, since this is on the way of every request.
+  // Lets no cooldown end later than one that begins now: the clock by which the journal has its
+  // ends may have been ahead. For the end of a replay.
+  void ClampCooldowns(absl::Time now);
+  // Ends the cooldown of addresses whose time has come and that are not uncleared, and returns
+  // them. Looks at them only once NextCooldownEnd() has come, since this is on the way of every
+  // request.
   std::vector<ip::Address> EndCooldowns(absl::Time now);
   // When to call EndCooldowns() next: no cooldown ends before that, but the one that would have may
-  // have ended otherwise. nullopt: nothing is cooling.
+  // have ended otherwise. nullopt: nothing is cooling, or SetCleared() comes first.
   std::optional<absl::Time> NextCooldownEnd() const { return next_cooldown_end_; }
+
+  // Those that cool and whose connections the kernel may still track.
+  const std::set<ip::Address>& Uncleared() const { return uncleared_; }
+  // Their connections have been deleted, after they were released. Others are passed over.
+  void SetCleared(const std::set<ip::Address>& addresses);
 
   const Lending* Find(const AttachmentKey& key) const;
   bool IsBuilt(const AttachmentKey& key) const;
@@ -288,7 +305,9 @@ class Lendings {
 
   absl::Duration cooldown_;
   ProofRequired proof_required_;
+  bool clearing_required_;
   std::map<ip::Address, Held> held_;
+  std::set<ip::Address> uncleared_;  // All of them cool.
   std::map<AttachmentKey, Entry> entries_;
   std::map<std::string, Rule> rules_;  // By pool.
   std::set<ip::Address> on_nic_;

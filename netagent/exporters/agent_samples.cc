@@ -62,6 +62,14 @@ void AddRepairs(std::vector<Samples>& out, const RepairCounts& counts) {
   Add(out, "spoke_failed_repairs_total", static_cast<double>(failed));
 }
 
+void AddClearing(std::vector<Samples>& out, const ConnectionClearingCounts& counts) {
+  Add(out, "spoke_conntrack_passes_total", static_cast<double>(counts.passes));
+  Add(out, "spoke_conntrack_failed_passes_total", static_cast<double>(counts.failed));
+  Add(out, "spoke_conntrack_pass_seconds_total", absl::ToDoubleSeconds(counts.took));
+  Add(out, "spoke_conntrack_deleted_entries_total", static_cast<double>(counts.deleted));
+  Add(out, "spoke_conntrack_waiting_addresses", static_cast<double>(counts.waiting));
+}
+
 void AddTraffic(std::vector<Samples>& out, const TrafficTotals& totals, TrafficSeries& series) {
   for (Samples& samples : series.Update(totals)) out.push_back(std::move(samples));
   AddDrops(out, totals);
@@ -146,6 +154,7 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
   }
   out.push_back(std::move(drift));
   if (reading.agent.ok()) AddRepairs(out, reading.agent->repairs);
+  if (reading.agent.ok() && reading.agent->clearing) AddClearing(out, *reading.agent->clearing);
   if (reading.agent.ok() && reading.agent->shaping) AddShaping(out, *reading.agent->shaping);
   if (reading.agent.ok() && reading.agent->dns_names) {
     Add(out, "spoke_shaper_shared_addresses",

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "netagent/core/traffic_totals.h"
+#include "netagent/sync/connection_clearing.h"
 #include "netagent/sync/dns_names.h"
 #include "netagent/sync/repairer.h"
 #include "netagent/sync/shaping.h"
@@ -15,6 +16,8 @@ struct AgentReading {
   // Why not: the node's traffic could not be read, or nothing counts it.
   absl::StatusOr<TrafficTotals> traffic = absl::UnimplementedError("traffic is not counted");
   RepairCounts repairs;
+  // Nothing: the kernel cannot delete tracked connections.
+  std::optional<ConnectionClearingCounts> clearing;
   std::optional<DnsNamesState> dns_names;  // Nothing: nobody listens.
   std::optional<ShapingState> shaping;     // Nothing: shaping is switched off.
 };

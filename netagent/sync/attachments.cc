@@ -61,14 +61,14 @@ Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<
       log_(edges.log),
       traffic_(edges.traffic),
       journal_(std::move(journal)),
-      lendings_(settings_.cooldown, settings_.proof_required),
+      lendings_(settings_.cooldown, settings_.proof_required, settings_.clearing_required),
       nic_tables_(router_, log_) {}
 
 absl::Status Attachments::Start(const std::vector<Event>& events) {
   ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
   mtu_ = settings_.mtu != 0 ? settings_.mtu : nic.mtu;
   nic_tables_.SetFirst(nic.mac);
-  lendings_ = Lendings(settings_.cooldown, settings_.proof_required);
+  lendings_ = Lendings(settings_.cooldown, settings_.proof_required, settings_.clearing_required);
   unreachable_version_.reset();
   for (const Event& event : events) {
     lendings_.Apply(event);
@@ -76,6 +76,7 @@ absl::Status Attachments::Start(const std::vector<Event>& events) {
       listing_ = replaced->holdings;
     }
   }
+  lendings_.ClampCooldowns(clock_.Now());
   PrepareNicTables(listing_);
   RETURN_IF_ERROR(UndoUnfinished());
   RETURN_IF_ERROR(AdoptUnknownLinks());

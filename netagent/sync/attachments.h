@@ -62,13 +62,15 @@ class Attachments {
     // for, in words.
     ProofRequired proof_required = {};
     std::function<std::string()> explain_unproven = {};
+    // Whether a cooldown ends only after OnConnectionsDeleted().
+    bool clearing_required = false;
   };
   // Borrows the edges.
   Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal);
 
-  // Replays `events`, undoes what was begun and not finished, and withholds every address that is
-  // routed to a link of ours which the journal does not know: a pod may be using it.
-  // Errors: what the kernel says; call it again.
+  // Replays `events`, lets no cooldown among them end later than one that begins now, undoes what
+  // was begun and not finished, and withholds every address that is routed to a link of ours which
+  // the journal does not know: a pod may be using it. Errors: what the kernel says; call it again.
   absl::Status Start(const std::vector<Event>& events);
 
   // Lends addresses and builds the link. On an error nothing is left behind; where the kernel
@@ -141,6 +143,11 @@ class Attachments {
   // These work, and may be lent from now on. Errors: kUnavailable (not journalled, and so not
   // done).
   absl::Status OnProven(const std::vector<ip::Address>& addresses);
+
+  // The kernel tracks no connections any more that these had when they were released.
+  void OnConnectionsDeleted(const std::set<ip::Address>& addresses) {
+    lendings_.SetCleared(addresses);
+  }
 
   // Which addresses are on the node's own device: none of them is lent.
   void OnNicAddresses(std::set<ip::Address> addresses) { lendings_.SetOnNic(std::move(addresses)); }

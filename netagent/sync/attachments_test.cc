@@ -148,6 +148,19 @@ TEST_F(AttachmentsTest, ARestartKeepsWhatIsLentAndCooling) {
   EXPECT_TRUE(attachments_->Del(kPodA).ok());
 }
 
+TEST_F(AttachmentsTest, ACooldownThatAClockAheadHasWrittenEndsWithinTheCooldownOfTheRestart) {
+  Grant({"10.1.0.5"});
+  ASSERT_TRUE(Add(kPodA).ok());
+  tmpfs_.events.push_back(LendingReleased{kPodA, clock_.Now() + absl::Hours(24)});
+  kernel_.Detach(HostLinkName(kPodA)).IgnoreError();
+  Restart();
+  EXPECT_EQ(attachments_->NextWake(), clock_.Now() + settings_.cooldown);
+  Restart();  // And so it is in the journal.
+  clock_.Advance(settings_.cooldown);
+  attachments_->Tick();
+  EXPECT_TRUE(Add(kPodB).ok());
+}
+
 TEST_F(AttachmentsTest, ARestartUndoesWhatWasBegunAndNotFinished) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(Add(kPodA).ok());

@@ -276,6 +276,11 @@ class Node:
         return sorted(re.sub(r"qlen \d+|\s+$", "", line) for line in lines
                       if "fe80:" not in line and "ff00::" not in line)
 
+    def connections(self, address):
+        """What the node's kernel tracks of an address."""
+        with open("/proc/thread-self/net/nf_conntrack", encoding="ascii") as table:
+            return [line for line in table if f"={address} " in line]
+
     def settles_to(self, before, what="what was there before"):
         """Waits until the kernel holds exactly `before` (of objects()) again."""
         last = []

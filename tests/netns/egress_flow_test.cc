@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "netagent/core/claims.h"
 #include "netagent/core/egress_rules.h"
+#include "netagent/kernel/netlink_conntrack_table.h"
 #include "tests/netns/egress_world.h"
 
 namespace spoke::netagent {
@@ -260,6 +261,28 @@ TEST_P(EgressFlowTest, LimitsEndWhatIsBeyondThem) {
   // A burst of four, and what the time for twelve packets allows.
   EXPECT_GE(passed, 4);
   EXPECT_LT(passed, 12);
+}
+
+TEST_P(EgressFlowTest, OnceItsConnectionsAreDeletedTheNextPodMeetsNeitherAnswersNorLimits) {
+  EgressPolicy egress = All(EgressMode::kMasquerade);
+  egress.limits = {.connections = 2};
+  Set(With(egress));
+  UdpServer server = world_->Serve(at().internet);
+  UdpFlow last = world_->Flow(at().internet);
+  UdpFlow too = world_->Flow(at().internet);
+  EXPECT_EQ(Ask(last, server), Node());
+  EXPECT_EQ(Ask(too, server), Node());
+  UdpFlow next = world_->Flow(at().internet);
+  EXPECT_EQ(Ask(next, server), "nothing") << "two connections are there already";
+  EXPECT_TRUE(last.Send());
+  const auto table = NetlinkConntrackTable::Open();
+  ASSERT_TRUE(table.ok()) << table.status();
+  const auto outcome = (*table)->DeleteConnectionsOf({at().pod});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.deleted, 2U);
+  EXPECT_EQ(server.AnswerOne(), Node()) << "to what was sent before";
+  EXPECT_FALSE(last.Receive()) << "nobody translates it back";
+  EXPECT_EQ(Ask(next, server), Node());
 }
 
 TEST_P(EgressFlowTest, WithoutPolicyNothingIsLeftInTheKernel) {

@@ -274,19 +274,27 @@ def namespace_race(node):
     gone(node, before)
 
 
-@row("C23", "nothing of the address stays: no veth, route, rule, neighbour or set element")
+@row("C23", "nothing of the address stays: veth, route, rule, neighbour, set element, connection")
 def nothing_of_the_address(node):
-    pod = node.pod()
+    # Somebody's rules that look at connections, as kube-proxy's do: without any the kernel tracks none.
+    sh("nft", "add", "table", "inet", "others")
+    sh("nft", "add", "chain", "inet", "others", "any", "{ type filter hook forward priority 0 ; }")
+    sh("nft", "add", "rule", "inet", "others", "any", "ct", "state", "new", "counter")
+    pod, other = node.pod(), node.pod()
     address = node.add(pod)["ips"][0]["address"].split("/")[0]
+    stays = node.add(other)["ips"][0]["address"].split("/")[0]
     node.ping(pod)
+    node.ping(other)
+    expect(node.connections(address), "the kernel tracks what the pod has sent")
     node.delete(pod)
 
     def traces():
         found = [line for line in node.objects() if address in line and "unreachable" not in line]
         # Who may pass; what a pod has sent stays counted for two scrapes.
         members = sh("nft", "list", "set", "inet", "spoke", "pods4").splitlines()
-        return found + [line for line in members if address in line]
+        return found + [line for line in members if address in line] + node.connections(address)
     eventually(f"no trace of {address}", lambda: not traces())
+    expect(node.connections(stays), "another pod's connections stay")
 
 
 @row("C24", "CNI_ARGS that an ADD would refuse")

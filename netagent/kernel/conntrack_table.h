@@ -1,0 +1,46 @@
+// The kernel's table of tracked connections, as far as released addresses are concerned.
+// Implemented by NetlinkConntrackTable and, in tests, FakeConntrackTable;
+// conntrack_table_contract.h holds the promises below as tests for both.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+
+#include "absl/status/status.h"
+#include "lib/ip/address.h"
+#include "netagent/core/connection_passes.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe; may be used by another thread than the one it was made on.
+class ConntrackTable {
+ public:
+  // In one call at most: who has more has the rest deleted by the next. A deletion takes some
+  // microseconds, in which the table's other users are served.
+  static constexpr size_t kMaxDeletions = 65'536;
+
+  // What became of a call.
+  struct Outcome {
+    // OK: no connection of any of the addresses is left, of those that were there at the beginning.
+    // Else why not. Errors: kUnavailable and kResourceExhausted (try again; so when there are more
+    // than kMaxDeletions); kPermissionDenied; kInternal; kDataLoss.
+    absl::Status status;
+    uint64_t seen = 0;     // Entries of the whole table.
+    uint64_t deleted = 0;  // Also by others, meanwhile.
+    // The addresses that may still have connections: none when OK, all when the table could not be
+    // listed.
+    std::set<ip::Address> left;
+
+    bool operator==(const Outcome&) const = default;
+  };
+
+  virtual ~ConntrackTable() = default;
+
+  // Deletes every connection of which one of `addresses` is an end in either direction, in all
+  // zones, and no other. One list of the table, however many addresses. Blocks: some 0.1 s for a
+  // table of 100,000 entries, and up to 5 s when the kernel does not answer.
+  virtual Outcome DeleteConnectionsOf(const AddressSet& addresses) = 0;
+};
+
+}  // namespace spoke::netagent

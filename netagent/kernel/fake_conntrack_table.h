@@ -1,0 +1,79 @@
+// A ConntrackTable for tests: a list of connections.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "netagent/kernel/conntrack_table.h"
+
+namespace spoke::netagent {
+
+// Thread-safe.
+class FakeConntrackTable final : public ConntrackTable {
+ public:
+  using Connection = std::array<ip::Address, 4>;
+
+  Outcome DeleteConnectionsOf(const AddressSet& addresses) override {
+    const absl::MutexLock lock(&mutex_);
+    asked_.push_back({addresses.begin(), addresses.end()});
+    Outcome outcome;
+    if (!failure_.ok()) {
+      outcome.status = failure_;
+      outcome.left = {addresses.begin(), addresses.end()};
+      return outcome;
+    }
+    outcome.seen = connections_.size();
+    const AddressSet undeletable(undeletable_.begin(), undeletable_.end());
+    std::erase_if(connections_, [&](const Connection& connection) {
+      if (!IsOfAny(connection, addresses)) return false;
+      if (!IsOfAny(connection, undeletable)) {
+        ++outcome.deleted;
+        return true;
+      }
+      outcome.status = absl::UnavailableError("the connection is forwarded by hardware");
+      for (const ip::Address& end : connection) {
+        if (addresses.contains(end)) outcome.left.insert(end);
+      }
+      return false;
+    });
+    return outcome;
+  }
+
+  void Add(const Connection& connection) {
+    const absl::MutexLock lock(&mutex_);
+    connections_.push_back(connection);
+  }
+  // Of every call from now on.
+  void Fail(absl::Status failure) {
+    const absl::MutexLock lock(&mutex_);
+    failure_ = std::move(failure);
+  }
+  // Connections of these stay from now on.
+  void Keep(std::set<ip::Address> addresses) {
+    const absl::MutexLock lock(&mutex_);
+    undeletable_ = std::move(addresses);
+  }
+  std::vector<Connection> connections() const {
+    const absl::MutexLock lock(&mutex_);
+    return connections_;
+  }
+  // The addresses of each call.
+  std::vector<std::set<ip::Address>> asked() const {
+    const absl::MutexLock lock(&mutex_);
+    return asked_;
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::set<ip::Address> undeletable_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::set<ip::Address>> asked_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spoke::netagent

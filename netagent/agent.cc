@@ -14,6 +14,7 @@
 #include "lib/os/file.h"
 #include "netagent/core/enrollment.h"
 #include "netagent/kernel/netlink_inspector.h"
+#include "netagent/kernel/netns_trace.h"
 #include "netagent/kernel/node_setup.h"
 
 namespace spoke::netagent {
@@ -145,7 +146,8 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                     .mtu = config.mtu,
                     .proof_required = cloud_.proves(),
                     .explain_unproven = [this] { return ExplainUnproven(); },
-                    .clearing_required = conntrack_ != nullptr},
+                    .clearing_required = conntrack_ != nullptr,
+                    .trace_netns = &TraceNetns},
                    {router_, session_, clock_, log_, of_pods_ ? &*of_pods_ : nullptr},
                    std::move(edges.journal)),
       nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
@@ -154,6 +156,8 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                  .open_netns = &OpenPodNetns,
                  .prepare_node = [] { return PrepareNode(); }},
                 {edges.inspector, router_, clock_, log_}, attachments_),
+      lost_dels_({.after = config.lost_del_after, .look_at_netns = &LookAtNetns}, {clock_, log_},
+                 repairer_, attachments_),
       check_([this](const Lending& l) { return attachments_.SpecOf(l); }, edges.inspector,
              attachments_, repairer_),
       store_token_(TokenFiles(config), log_),
@@ -336,7 +340,7 @@ absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
   // Shared, since either side may give up first.
   const auto answer = std::make_shared<Answer>();
   loop_->Post([this, answer] {
-    AgentReading reading{.repairs = repairer_.counts()};
+    AgentReading reading{.repairs = repairer_.counts(), .lost_dels = lost_dels_.counts()};
     if (clearing_) reading.clearing = clearing_->counts();
     if (traffic_) reading.traffic = traffic_->Read(/*is_scrape=*/true);
     if (shaping_) reading.shaping = shaping_->state();
@@ -378,6 +382,7 @@ void Agent::Tick() {
     if (turn.Admits(part.NextWake())) tick(part);
   };
   round(repairer_);
+  tick(lost_dels_);
   if (egress_) round(*egress_);
   if (traffic_) round(*traffic_);
   if (dns_names_) round(*dns_names_);

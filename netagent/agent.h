@@ -43,6 +43,7 @@
 #include "netagent/sync/egress_parts.h"
 #include "netagent/sync/enroller.h"
 #include "netagent/sync/host_list.h"
+#include "netagent/sync/lost_del_release.h"
 #include "netagent/sync/nic_check.h"
 #include "netagent/sync/policy_keeper.h"
 #include "netagent/sync/policy_prober.h"
@@ -185,6 +186,7 @@ class Agent {
   std::optional<ConnectionClearing> clearing_;  // With conntrack_.
   NicCheck nic_check_;
   Repairer repairer_;
+  LostDelRelease lost_dels_;
   AttachmentCheck check_;
   std::vector<std::unique_ptr<Prover>> provers_;  // One a family; with the cloud's parts only.
   StoreToken store_token_;

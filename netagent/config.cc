@@ -359,6 +359,8 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   ReadEnroll(root, &out);
   ReadHostRoot(root, &out.host_root);
   root.Duration("cooldown", &out.cooldown, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});
+  root.Duration("lost_del_after", &out.lost_del_after, Need::kOptional,
+                {absl::ZeroDuration(), absl::Hours(24)});
   ReadMtu(root, &out.mtu);
   root.Bool("repair_pods", &out.repair_pods, Need::kOptional);
   ReadLabels(root, &out.labels);

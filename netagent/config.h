@@ -150,6 +150,9 @@ struct AgentConfig {
   // Where the node's root directory is, for the checks of the node; in a container not "/".
   std::string host_root = "/";
   absl::Duration cooldown = absl::Seconds(30);
+  // How long the link and the network namespace of a pod are gone before its addresses are released
+  // without a DEL; 0: never.
+  absl::Duration lost_del_after = absl::Minutes(5);
   uint32_t mtu = 0;                           // Bytes; 0: the NIC's.
   bool repair_pods = true;                    // Inside as well, not only on the node.
   std::map<std::string, std::string> labels;  // What pools and policy choose nodes by.

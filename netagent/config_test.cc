@@ -22,6 +22,7 @@ TEST(AgentConfig, DefaultsStandWhereTheFileIsSilent) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->nic, "eth0");
   EXPECT_EQ(config->cooldown, absl::Seconds(30));
+  EXPECT_EQ(config->lost_del_after, absl::Minutes(5));
   EXPECT_EQ(config->mtu, 0U);
   EXPECT_TRUE(config->repair_pods);
 }
@@ -87,6 +88,14 @@ TEST(AgentConfig, WithEnrollTheFilesAreThoseThatItGets) {
   EXPECT_THAT(Mistakes("server: a:1\ntls: {insecure: true}\nenroll: {server: b}\n"),
               HasSubstr("agent.yaml:2: tls: give either tls or enroll"));
   EXPECT_THAT(Mistakes("server: a:1\nenroll: {}\n"), HasSubstr("enroll.server"));
+}
+
+TEST(AgentConfig, TheReleaseOfLostDelsCanBeTurnedOffAndHasALimit) {
+  const std::string base = "server: a:1\ntls: {insecure: true}\n";
+  EXPECT_EQ(ParseAgentConfig(base + "lost_del_after: 0s\n", "f", AllThere)->lost_del_after,
+            absl::ZeroDuration());
+  EXPECT_THAT(Mistakes(base + "lost_del_after: 25h\n"), HasSubstr("lost_del_after"));
+  EXPECT_THAT(Mistakes(base + "lost_del_after: -1s\n"), HasSubstr("lost_del_after"));
 }
 
 TEST(AgentConfig, TheNodesRootIsAnAbsolutePath) {

@@ -33,6 +33,7 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->state_dir, defaults.state_dir);
   EXPECT_EQ(config->host_root, defaults.host_root);
   EXPECT_EQ(config->cooldown, defaults.cooldown);
+  EXPECT_EQ(config->lost_del_after, defaults.lost_del_after);
   EXPECT_EQ(config->mtu, defaults.mtu);
   EXPECT_EQ(config->connect_jitter, defaults.connect_jitter);
   EXPECT_EQ(config->metrics, defaults.metrics);

@@ -5,6 +5,7 @@
 #include <linux/nsfs.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -15,6 +16,8 @@
 
 namespace spoke::netns {
 namespace {
+
+constexpr int kNetnsCookie = 71;  // SO_NETNS_COOKIE, which not every C library has.
 
 // The thread's own: /proc/self is the main thread's.
 constexpr const char* kCurrent = "/proc/thread-self/ns/net";
@@ -64,6 +67,23 @@ absl::StatusOr<Netns> Netns::FromDescriptor(int fd) {
     return base::ErrnoToStatus(errno, "copy a namespace's descriptor");
   }
   return Verify(std::move(copy), "the descriptor");
+}
+
+absl::StatusOr<uint64_t> Netns::Cookie() const {
+  uint64_t cookie = 0;
+  RETURN_IF_ERROR(Run([&cookie]() -> absl::Status {
+    const os::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket.valid()) return base::ErrnoToStatus(errno, "open a socket in a network namespace");
+    socklen_t size = sizeof(cookie);
+    if (::getsockopt(socket.get(), SOL_SOCKET, kNetnsCookie, &cookie, &size) == 0) {
+      return absl::OkStatus();
+    }
+    if (errno == ENOPROTOOPT) {
+      return absl::UnimplementedError("this kernel has no cookies of network namespaces");
+    }
+    return base::ErrnoToStatus(errno, "read the cookie of a network namespace");
+  }));
+  return cookie;
 }
 
 absl::Status Netns::Run(absl::FunctionRef<absl::Status()> inside) const {

@@ -41,6 +41,10 @@ class Netns {
   // Borrowed.
   int fd() const { return fd_.get(); }
 
+  // The number that the kernel gives to no other namespace before it boots (SO_NETNS_COOKIE), never
+  // 0. Errors: kUnimplemented (before Linux 5.14); as Run() and errno say.
+  absl::StatusOr<uint64_t> Cookie() const;
+
   // Runs `inside` in this namespace, on the calling thread, and comes back: afterwards the thread
   // is where it was, or the program has ended (CHECK), since what it does next would be done to a
   // pod. Other threads do not notice. Sockets opened inside stay bound to it; /proc/sys/net is the

@@ -64,6 +64,18 @@ struct LendRequest {
   std::vector<ip::Address> addresses = {};
 };
 
+// By what the network namespace of a pod is known again, and told from others. All 0: by nothing.
+struct NetnsTrace {
+  uint64_t inode = 0;  // Once the namespace is gone, the kernel gives the number to another.
+  // SO_NETNS_COOKIE, which it never gives again until it boots; 0: it has none (before Linux 5.14).
+  uint64_t cookie = 0;
+  // Of the directory in which the path of the namespace ends.
+  uint64_t directory_device = 0;
+  uint64_t directory_inode = 0;
+
+  bool operator==(const NetnsTrace&) const = default;
+};
+
 struct Lending {
   AttachmentKey key;
   PodReference pod;
@@ -76,6 +88,7 @@ struct Lending {
   std::string netns_path = {};  // Where the pod's namespace is found again; empty: nowhere.
   std::string network = {};     // CNI's network name, for GC.
   AttachOptions options = {};
+  NetnsTrace netns_trace = {};
 
   bool operator==(const Lending&) const = default;
 };

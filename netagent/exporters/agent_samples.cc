@@ -153,7 +153,10 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
         {{"traffic"}, static_cast<double>(reading.agent->traffic->drift_repaired)});
   }
   out.push_back(std::move(drift));
-  if (reading.agent.ok()) AddRepairs(out, reading.agent->repairs);
+  if (reading.agent.ok()) {
+    AddRepairs(out, reading.agent->repairs);
+    Add(out, "spoke_lost_dels_total", static_cast<double>(reading.agent->lost_dels.released));
+  }
   if (reading.agent.ok() && reading.agent->clearing) AddClearing(out, *reading.agent->clearing);
   if (reading.agent.ok() && reading.agent->shaping) AddShaping(out, *reading.agent->shaping);
   if (reading.agent.ok() && reading.agent->dns_names) {

@@ -51,6 +51,7 @@ ScrapeReading WholeReading() {
   reading.agent->traffic = totals;
   reading.agent->repairs.parts[static_cast<size_t>(Part::kHostRoute)] = {.repaired = 2,
                                                                          .failed = 1};
+  reading.agent->lost_dels.released = 12;
   reading.agent->clearing = ConnectionClearingCounts{
       .passes = 20, .failed = 2, .deleted = 300, .took = absl::Milliseconds(1'500), .waiting = 4};
   reading.published.repaired = 1;
@@ -84,6 +85,7 @@ TEST(AgentSamples, AScrapeHasAllOfThem) {
         "spoke_conntrack_pass_seconds_total 1.5",
         "spoke_conntrack_deleted_entries_total 300",
         "spoke_conntrack_waiting_addresses 4",
+        "spoke_lost_dels_total 12",
         "spoke_rules_drift_total{rules=\"published\"} 1",
         "spoke_rules_drift_total{rules=\"traffic\"} 4",
         "spoke_repairs_total{part=\"host_route\"} 2",

@@ -65,6 +65,13 @@ v1::JournalEntry ToProto(const LendingBegun& event) {
   out.set_netns_path(event.lending.netns_path);
   out.set_network(event.lending.network);
   *out.mutable_options() = ToProto(event.lending.options);
+  if (const NetnsTrace& trace = event.lending.netns_trace; trace != NetnsTrace()) {
+    v1::JournalNetnsTrace& netns = *out.mutable_netns_trace();
+    netns.set_inode(trace.inode);
+    netns.set_cookie(trace.cookie);
+    netns.set_directory_device(trace.directory_device);
+    netns.set_directory_inode(trace.directory_inode);
+  }
   return entry;
 }
 
@@ -164,7 +171,11 @@ absl::StatusOr<Event> FromProto(const v1::JournalLending& in) {
                   .since = absl::FromUnixMillis(in.since_unix_ms()),
                   .attempt = in.attempt(),
                   .netns_path = in.netns_path(),
-                  .network = in.network()};
+                  .network = in.network(),
+                  .netns_trace = {.inode = in.netns_trace().inode(),
+                                  .cookie = in.netns_trace().cookie(),
+                                  .directory_device = in.netns_trace().directory_device(),
+                                  .directory_inode = in.netns_trace().directory_inode()}};
   ASSIGN_OR_RETURN(lending.options, FromProto(in.options()));
   for (const std::string& bytes : in.addresses()) {
     ASSIGN_OR_RETURN(lending.addresses.emplace_back(), ip::Address::FromBytes(bytes));

@@ -17,18 +17,21 @@ const AttachmentKey kKey{"c0ffee", "eth0"};
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
 
 Lending Sample() {
-  return {.key = kKey,
-          .pod = {"ns", "pod", "uid"},
-          .addresses = {A("10.1.0.5"), A("fd00::5")},
-          .generation = 42,
-          .since = kNow,
-          .attempt = 7,
-          .netns_path = "/run/netns/cni-1",
-          .network = "spoke",
-          .options = {.pod_mac = ip::MacAddress::Parse("02:00:5e:00:53:01").value(),
-                      .mtu = 1400,
-                      .ordinal = 1,
-                      .bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000}}};
+  return {
+      .key = kKey,
+      .pod = {"ns", "pod", "uid"},
+      .addresses = {A("10.1.0.5"), A("fd00::5")},
+      .generation = 42,
+      .since = kNow,
+      .attempt = 7,
+      .netns_path = "/run/netns/cni-1",
+      .network = "spoke",
+      .options = {.pod_mac = ip::MacAddress::Parse("02:00:5e:00:53:01").value(),
+                  .mtu = 1400,
+                  .ordinal = 1,
+                  .bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000}},
+      .netns_trace = {
+          .inode = 4'026'532'000, .cookie = 17, .directory_device = 24, .directory_inode = 1'234}};
 }
 
 std::vector<Event> SampleEvents() {

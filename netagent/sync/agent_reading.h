@@ -7,6 +7,7 @@
 #include "netagent/core/traffic_totals.h"
 #include "netagent/sync/connection_clearing.h"
 #include "netagent/sync/dns_names.h"
+#include "netagent/sync/lost_del_release.h"
 #include "netagent/sync/repairer.h"
 #include "netagent/sync/shaping.h"
 
@@ -16,6 +17,7 @@ struct AgentReading {
   // Why not: the node's traffic could not be read, or nothing counts it.
   absl::StatusOr<TrafficTotals> traffic = absl::UnimplementedError("traffic is not counted");
   RepairCounts repairs;
+  LostDelCounts lost_dels;
   // Nothing: the kernel cannot delete tracked connections.
   std::optional<ConnectionClearingCounts> clearing;
   std::optional<DnsNamesState> dns_names;  // Nothing: nobody listens.

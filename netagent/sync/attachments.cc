@@ -138,11 +138,15 @@ absl::StatusOr<AttachSpec> Attachments::AddPlanned(const LendRequest& request,
     return SpecOf(*known);
   }
   if (!plan.ok()) return Explain(plan.status());
-  ASSIGN_OR_RETURN(AttachSpec spec, SpecOf(*plan));
+  Lending lending = *plan;
+  ASSIGN_OR_RETURN(AttachSpec spec, SpecOf(lending));
+  if (settings_.trace_netns) {
+    lending.netns_trace = settings_.trace_netns(lending.netns_path, pod_netns);
+  }
   if (steps != nullptr) steps->Ended("plan", clock_.Now());
-  RETURN_IF_ERROR(base::Annotate(Build(*plan, spec, pod_netns, steps),
+  RETURN_IF_ERROR(base::Annotate(Build(lending, spec, pod_netns, steps),
                                  fmt::format("attach {}", request.key.ifname)));
-  news_.push_back({.lent = {*plan}});
+  news_.push_back({.lent = {std::move(lending)}});
   return spec;
 }
 

@@ -64,6 +64,9 @@ class Attachments {
     std::function<std::string()> explain_unproven = {};
     // Whether a cooldown ends only after OnConnectionsDeleted().
     bool clearing_required = false;
+    // By what the namespace that a descriptor leads to is known again at its path; none: by
+    // nothing.
+    std::function<NetnsTrace(const std::string& path, int netns)> trace_netns = {};
   };
   // Borrows the edges.
   Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal);

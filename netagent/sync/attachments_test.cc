@@ -161,6 +161,21 @@ TEST_F(AttachmentsTest, ACooldownThatAClockAheadHasWrittenEndsWithinTheCooldownO
   EXPECT_TRUE(Add(kPodB).ok());
 }
 
+TEST_F(AttachmentsTest, ALendingKnowsItsPodsNamespaceAgain) {
+  const NetnsTrace trace{.inode = 100, .cookie = 7, .directory_device = 24, .directory_inode = 5};
+  settings_.trace_netns = [&](const std::string& path, int netns) {
+    EXPECT_EQ(path, "/run/netns/a");
+    EXPECT_EQ(netns, pods_.back().get());
+    return trace;
+  };
+  Restart();
+  Grant({"10.1.0.5"});
+  ASSERT_TRUE(AttachmentsFixture::Add({.key = kPodA, .netns_path = "/run/netns/a"}).ok());
+  Restart();
+  ASSERT_EQ(attachments_->lendings().Built().size(), 1U);
+  EXPECT_EQ(attachments_->lendings().Built()[0].netns_trace, trace);
+}
+
 TEST_F(AttachmentsTest, ARestartUndoesWhatWasBegunAndNotFinished) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(Add(kPodA).ok());

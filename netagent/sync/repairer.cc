@@ -223,6 +223,15 @@ void Repairer::Mend(const Lending& lending, const AttachSpec& spec,
   failing = std::move(still_failing);
 }
 
+std::vector<Lending> Repairer::Gone() const {
+  std::vector<Lending> gone;
+  for (const auto& [key, known] : known_) {
+    const Lending* const lending = known.gone ? attachments_.lendings().Find(key) : nullptr;
+    if (lending != nullptr) gone.push_back(*lending);
+  }
+  return gone;
+}
+
 absl::Status Repairer::Health() const {
   if (unread_rounds_ >= kUnhealthyUnreadRounds) {
     return absl::UnavailableError(

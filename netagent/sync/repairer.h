@@ -99,6 +99,10 @@ class Repairer {
 
   const RepairCounts& counts() const { return counts_; }
 
+  // The attachments whose host link was not there in the last round that could read them. Without
+  // those that the journal does not know.
+  std::vector<Lending> Gone() const;
+
  private:
   // What is remembered of an attachment from one look to the next.
   struct Known {

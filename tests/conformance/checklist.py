@@ -11,7 +11,7 @@ and `agent` say what node it wants.
 import importlib
 
 SECTIONS = {
-    "A": ("protocol", 20), "B": ("add", 38), "C": ("delete", 24), "D": ("check", 19),
+    "A": ("protocol", 20), "B": ("add", 38), "C": ("delete", 25), "D": ("check", 19),
     "E": ("garbage", 12), "F": ("status", 9), "G": ("stack", 9),
 }
 # Enough for a handful of pods of both families.

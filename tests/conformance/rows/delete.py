@@ -305,3 +305,28 @@ def odd_args(node):
                                     "bandwidth": {"ingressBurst": 1}}, mtu=-5)
     node.cni("DEL", pod, conf, CNI_ARGS="FOO;MAC=xx;IP=nonsense;=;;").silent()
     expect_equal(node.lent(), {}, "lendings")
+
+
+LOST = {"settings": "lost_del_after: 1s"}
+TWO_ROUNDS = 40  # Seconds in which the agent has looked at all links twice, on a busy machine.
+
+
+@row("C25", "a DEL that never comes: what has lost link and namespace for a while is freed", **LOST)
+def lost_delete(node):
+    ended, before, cut_off, running = (node.pod() for _ in range(4))
+    for pod in (ended, before, cut_off, running):
+        node.add(pod)
+    # The runtime is killed, and with it all that it knew. One pod ends while no agent is there.
+    node.stop_agent(signal.SIGKILL)
+    before.destroy()
+    node.start_agent()
+    ended.destroy()
+    # This one has done it to itself, and is still there.
+    cut_off.run("ip", "link", "del", "eth0")
+    kept = {(pod.id, "eth0") for pod in (cut_off, running)}
+    eventually("those that have ended are released", lambda: set(node.lent()) == kept, TWO_ROUNDS)
+    node.ping(running)
+    # Should the DEL come after all, it is one too many, and as good as any.
+    for pod in (ended, before, cut_off):
+        node.cni("DEL", pod, CNI_NETNS="").silent()
+    expect_equal(set(node.lent()), {(running.id, "eth0")}, "lendings")

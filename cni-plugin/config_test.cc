@@ -1,7 +1,10 @@
 #include "cni-plugin/config.h"
 
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -49,18 +52,24 @@ TEST(ReadConfig, TakesOurConfigurationAndPassesOverTheRest) {
   }
 }
 
-TEST(ReadConfig, TakesTheFileThatUsersInstall) {
-  std::ifstream file(SPOKE_SOURCE_DIR "/conf/10-spoke.conflist");
-  const auto list = nlohmann::json::parse(file);
-  auto versions = list["cniVersions"].get<std::vector<std::string>>();
-  versions.push_back(list["cniVersion"]);
-  for (const std::string& version : versions) {
-    auto plugin = list["plugins"][0];
-    plugin["name"] = list["name"];
-    plugin["cniVersion"] = version;
-    const Outcome outcome = Configure(plugin.dump());
-    ASSERT_FALSE(outcome.error) << outcome.error->message;
-    EXPECT_EQ(outcome.request.socket, Request().socket);
+TEST(ReadConfig, TakesTheFilesThatUsersInstallAndTheyDeclareWhatItSpeaks) {
+  for (const char* path :
+       {"/conf/10-spoke.conflist", "/conf/kubernetes/base/config/spoke.conflist"}) {
+    std::ifstream file(std::string(SPOKE_SOURCE_DIR) + path);
+    const auto list = nlohmann::json::parse(file);
+    const auto versions = list["cniVersions"].get<std::vector<std::string>>();
+    EXPECT_EQ(versions, std::vector<std::string>(std::begin(kSupportedVersions),
+                                                 std::end(kSupportedVersions)));
+    // What older runtimes take; they know no 1.1.0.
+    EXPECT_EQ(list["cniVersion"], "1.0.0");
+    for (const std::string& version : versions) {
+      auto plugin = list["plugins"][0];
+      plugin["name"] = list["name"];
+      plugin["cniVersion"] = version;
+      const Outcome outcome = Configure(plugin.dump());
+      ASSERT_FALSE(outcome.error) << outcome.error->message;
+      EXPECT_EQ(outcome.request.socket, Request().socket);
+    }
   }
 }
 

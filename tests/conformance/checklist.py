@@ -12,7 +12,7 @@ import importlib
 
 SECTIONS = {
     "A": ("protocol", 20), "B": ("add", 38), "C": ("delete", 25), "D": ("check", 19),
-    "E": ("garbage", 12), "F": ("status", 9), "G": ("stack", 9),
+    "E": ("garbage", 13), "F": ("status", 9), "G": ("stack", 9),
 }
 # Enough for a handful of pods of both families.
 DEFAULT_ADDRESSES = tuple(f"10.250.1.{i}" for i in range(1, 9))

@@ -1,9 +1,12 @@
 """E: GC. What is not in the list of attachments in use goes; without a list, nothing does."""
 
+import json
+import os
+import re
 import time
 
 from checklist import row
-from lab import eventually, expect, expect_equal
+from lab import VERSIONS, eventually, expect, expect_equal
 
 # A lending younger than this may be of an ADD that the runtime has not written down yet.
 YOUNG = 60
@@ -156,3 +159,42 @@ def young_ones(node):
     collect(node, []).silent()
     expect_equal(list(node.lent()), [(pod.id, "eth0")], "lendings")
     node.ping(pod)
+
+
+CONF = os.path.join(os.path.dirname(__file__), "..", "..", "..", "conf")
+SHIPPED = ("10-spoke.conflist", "kubernetes/base/config/spoke.conflist")
+CHART = "helm/spoke/values.yaml"
+OLD = VERSIONS[:-1]  # What libcni before 1.2 speaks; it passes over cniVersions.
+
+
+def read(name):
+    with open(os.path.join(CONF, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def negotiated(network, known):
+    """The version that a runtime takes (CNI specification 1.1.0, section 1, cniVersions)."""
+    offered = [network["cniVersion"]]
+    if "1.1.0" in known:
+        offered += network["cniVersions"]
+    return max((version for version in offered if version in known),
+               key=lambda version: [int(part) for part in version.split(".")])
+
+
+@row("E13", "the configurations that are shipped: runtimes of 1.1.0 may ask for GC and STATUS")
+def shipped(node):
+    declared = re.search(r"\n    cniVersion: (\S+)\n    cniVersions: (\[.*\])\n", read(CHART))
+    networks = [json.loads(read(name)) for name in SHIPPED]
+    networks.append({**networks[-1], "cniVersion": declared[1], "cniVersions": json.loads(declared[2])})
+    for network in networks:
+        expect_equal(sorted(network["cniVersions"]), sorted(VERSIONS), "cniVersions")
+        old, new = negotiated(network, OLD), negotiated(network, VERSIONS)
+        expect_equal((old, new), ("1.0.0", "1.1.0"), "what runtimes take")
+        pod = node.pod()
+        plugin = {**network["plugins"][0], "name": network["name"], "socket": node.socket}
+        result = node.cni("ADD", pod, {**plugin, "cniVersion": old}).succeeded().json
+        expect_equal(result["cniVersion"], old, "an older runtime reads the result")
+        node.cni("STATUS", conf={**plugin, "cniVersion": new}).silent()
+        age(node)
+        node.cni("GC", conf={**plugin, "cniVersion": new, "cni.dev/valid-attachments": []}).silent()
+        expect_equal(node.lent(), {}, "lendings")

@@ -204,6 +204,7 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   informed_ = !attachments_.lendings().Attached().empty();
   if (conntrack_ != nullptr) {
     clearing_.emplace(
+        config_.cooldown,
         ConnectionClearing::Edges{
             .table = *conntrack_,
             .clock = clock_,

@@ -9,6 +9,9 @@ bool IsOfAny(std::span<const ip::Address> ends, const AddressSet& released) {
                      [&](const ip::Address& end) { return released.contains(end); });
 }
 
+ConnectionPasses::ConnectionPasses(absl::Duration cooldown)
+    : pause_(std::clamp(cooldown / 4, kShortestPause, kLongestPause)) {}
+
 std::optional<absl::Time> ConnectionPasses::NextPass(const std::set<ip::Address>& waiting) const {
   if (waiting.empty() || under_way()) return std::nullopt;
   absl::Time first = absl::InfiniteFuture();
@@ -23,7 +26,7 @@ std::optional<absl::Time> ConnectionPasses::NextPass(const std::set<ip::Address>
 void ConnectionPasses::OnBegun(absl::Time now) { begun_ = now; }
 
 void ConnectionPasses::OnEnded(absl::Time now, const std::set<ip::Address>& failed) {
-  not_before_ = now + std::max(kPause, begun_ ? now - *begun_ : absl::ZeroDuration());
+  not_before_ = now + std::max(pause_, begun_ ? now - *begun_ : absl::ZeroDuration());
   begun_.reset();
   retry_at_.clear();
   for (const ip::Address& address : failed) retry_at_[address] = now + kRetryPause;

@@ -4,7 +4,7 @@
 // The next pod that has an address must not meet its predecessor's connections: the kernel would
 // translate by them, let through by them, and count them against the pod's limits. So they are
 // deleted while the address cools down (core/lendings.h). The table can be listed only as a whole,
-// which takes 0.1 s of a processor for 100,000 entries: so one pass serves every address that
+// which takes 0.2 s of a processor for 100,000 entries: so one pass serves every address that
 // waits, and there are bounds on how often.
 #pragma once
 
@@ -29,12 +29,16 @@ bool IsOfAny(std::span<const ip::Address> ends, const AddressSet& released);
 // When to begin passes. Not thread-safe.
 class ConnectionPasses {
  public:
-  // From the end of one to the beginning of the next; longer, if the last one took longer than
-  // this: then as long as that.
-  static constexpr absl::Duration kPause = absl::Seconds(1);
+  // From the end of one to the beginning of the next: a quarter of the cooldown, within these
+  // limits, so that whatever is released meanwhile is done in time; and as long as the last one
+  // took, if that is longer.
+  static constexpr absl::Duration kShortestPause = absl::Seconds(1);
+  static constexpr absl::Duration kLongestPause = absl::Seconds(10);
   // Before an address whose connections could not be deleted makes another pass necessary. A pass
   // that others make necessary tries it as well.
   static constexpr absl::Duration kRetryPause = absl::Seconds(10);
+
+  explicit ConnectionPasses(absl::Duration cooldown);
 
   // When to begin the next for the addresses that wait; nullopt: nothing waits, or one is under
   // way.
@@ -48,6 +52,7 @@ class ConnectionPasses {
   bool under_way() const { return begun_.has_value(); }
 
  private:
+  absl::Duration pause_;
   std::optional<absl::Time> begun_;
   absl::Time not_before_ = absl::InfinitePast();
   std::map<ip::Address, absl::Time> retry_at_;

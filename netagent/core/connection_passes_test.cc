@@ -12,6 +12,8 @@ constexpr ip::Address kOther = ip::Address::V4(0x0A010006);
 constexpr ip::Address kFar = ip::Address::V4(0xC0000201);
 constexpr ip::Address kNode = ip::Address::V4(0x0A000004);
 constexpr ip::Address kPod6 = ip::Address::V6(0xFD00'0000'0000'0000, 5);
+constexpr absl::Duration kCooldown = absl::Seconds(4);
+constexpr absl::Duration kPause = absl::Seconds(1);
 constexpr absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 
 TEST(IsOfAny, FindsTheAddressAtEachEndOfEachDirection) {
@@ -34,12 +36,12 @@ TEST(IsOfAny, AnIpv4AddressIsNotTheIpv6AddressOfTheSameNumber) {
 }
 
 TEST(ConnectionPasses, NothingWaitsNothingIsDue) {
-  ConnectionPasses passes;
+  ConnectionPasses passes(kCooldown);
   EXPECT_EQ(passes.NextPass({}), std::nullopt);
 }
 
 TEST(ConnectionPasses, TheFirstIsDueAtOnceAndOneRunsAtATime) {
-  ConnectionPasses passes;
+  ConnectionPasses passes(kCooldown);
   EXPECT_LE(passes.NextPass({kPod}), kNow);
   passes.OnBegun(kNow);
   EXPECT_TRUE(passes.under_way());
@@ -49,7 +51,7 @@ TEST(ConnectionPasses, TheFirstIsDueAtOnceAndOneRunsAtATime) {
 }
 
 TEST(ConnectionPasses, OneASecondHoweverManyAddressesCome) {
-  ConnectionPasses passes;
+  ConnectionPasses passes(kCooldown);
   absl::Time now = kNow;
   int begun = 0;
   // An address is released every 10 ms, for a minute.
@@ -64,23 +66,35 @@ TEST(ConnectionPasses, OneASecondHoweverManyAddressesCome) {
   EXPECT_GE(begun, 55);
 }
 
+TEST(ConnectionPasses, ALongerCooldownLeavesMoreTimeBetweenThem) {
+  const auto pause = [](absl::Duration cooldown) {
+    ConnectionPasses passes(cooldown);
+    passes.OnBegun(kNow);
+    passes.OnEnded(kNow, {});
+    return *passes.NextPass({kPod}) - kNow;
+  };
+  EXPECT_EQ(pause(absl::ZeroDuration()), absl::Seconds(1)) << "never more than one a second";
+  EXPECT_EQ(pause(absl::Seconds(30)), absl::Milliseconds(7'500));
+  EXPECT_EQ(pause(absl::Hours(1)), absl::Seconds(10));
+}
+
 TEST(ConnectionPasses, WhatTookLongRestsAsLong) {
-  ConnectionPasses passes;
+  ConnectionPasses passes(kCooldown);
   passes.OnBegun(kNow);
   passes.OnEnded(kNow + absl::Seconds(7), {});
   EXPECT_EQ(passes.NextPass({kPod}), kNow + absl::Seconds(14));
 }
 
 TEST(ConnectionPasses, WhatFailedWaitsLongerAndKeepsNobodyElse) {
-  ConnectionPasses passes;
+  ConnectionPasses passes(kCooldown);
   passes.OnBegun(kNow);
   passes.OnEnded(kNow, {kPod});
   EXPECT_EQ(passes.NextPass({kPod}), kNow + ConnectionPasses::kRetryPause);
-  EXPECT_EQ(passes.NextPass({kPod, kOther}), kNow + ConnectionPasses::kPause);
+  EXPECT_EQ(passes.NextPass({kPod, kOther}), kNow + kPause);
   // Done at last: should it be released once more, it is new.
   passes.OnBegun(kNow + absl::Seconds(1));
   passes.OnEnded(kNow + absl::Seconds(1), {});
-  EXPECT_EQ(passes.NextPass({kPod}), kNow + absl::Seconds(1) + ConnectionPasses::kPause);
+  EXPECT_EQ(passes.NextPass({kPod}), kNow + absl::Seconds(1) + kPause);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class ConntrackTable {
   virtual ~ConntrackTable() = default;
 
   // Deletes every connection of which one of `addresses` is an end in either direction, in all
-  // zones, and no other. One list of the table, however many addresses. Blocks: some 0.1 s for a
+  // zones, and no other. One list of the table, however many addresses. Blocks: some 0.2 s for a
   // table of 100,000 entries, and up to 5 s when the kernel does not answer.
   virtual Outcome DeleteConnectionsOf(const AddressSet& addresses) = 0;
 };

@@ -7,8 +7,9 @@
 
 namespace spoke::netagent {
 
-ConnectionClearing::ConnectionClearing(const Edges& edges, Attachments& attachments)
-    : edges_(edges), attachments_(attachments) {}
+ConnectionClearing::ConnectionClearing(absl::Duration cooldown, const Edges& edges,
+                                       Attachments& attachments)
+    : edges_(edges), attachments_(attachments), passes_(cooldown) {}
 
 ConnectionClearing::~ConnectionClearing() {
   if (thread_.joinable()) thread_.join();

@@ -38,8 +38,8 @@ class ConnectionClearing {
     // that is gone.
     std::function<void(std::function<void()>)> post;
   };
-  // Borrows all. `attachments` has to have been made with clearing_required.
-  ConnectionClearing(const Edges& edges, Attachments& attachments);
+  // Borrows all. `attachments` has to have been made with `cooldown` and clearing_required.
+  ConnectionClearing(absl::Duration cooldown, const Edges& edges, Attachments& attachments);
   ConnectionClearing(const ConnectionClearing&) = delete;
   ConnectionClearing& operator=(const ConnectionClearing&) = delete;
   // Waits for the pass that is under way, as long as the kernel takes for it.

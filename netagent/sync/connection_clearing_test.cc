@@ -60,7 +60,8 @@ class ConnectionClearingTest : public AttachmentsFixture {
   void Begin() {
     clearing_.reset();
     Restart();
-    clearing_.emplace(ConnectionClearing::Edges{.table = table_,
+    clearing_.emplace(settings_.cooldown,
+                      ConnectionClearing::Edges{.table = table_,
                                                 .clock = clock_,
                                                 .log = log_,
                                                 .post =
@@ -158,7 +159,7 @@ TEST_F(ConnectionClearingTest, OnePassServesAllThatEndMeanwhile) {
   clearing_->Tick();
   EXPECT_EQ(table_.fake.asked().size(), 1U);
   Step();
-  EXPECT_GE(clock_.Now() - ended, ConnectionPasses::kPause);
+  EXPECT_GE(clock_.Now() - ended, ConnectionPasses::kShortestPause);
   EndPass();
   EXPECT_THAT(table_.fake.asked(), ElementsAre(ElementsAre(kFirst), ElementsAre(kSecond)));
   EXPECT_EQ(clearing_->NextWake(), std::nullopt);

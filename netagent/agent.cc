@@ -191,6 +191,11 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                 .checker = &check_,
                 .log = log_,
                 .strict_status = config.strict_status}) {
+  if (cloud_.neighbours != nullptr) {
+    conflicts_.emplace(
+        ConflictDetector::Edges{.neighbours = *cloud_.neighbours, .clock = clock_, .log = log_},
+        attachments_);
+  }
   if (traffic_) {
     reporter_.emplace([this] { return traffic_->Read(/*is_scrape=*/false); }, session_, clock_,
                       log_);
@@ -375,6 +380,7 @@ void Agent::Tick() {
   tick(attachments_);
   if (clearing_) tick(*clearing_);
   tick(nic_check_);
+  if (conflicts_) tick(*conflicts_);
   for (const auto& prover : provers_) tick(*prover);
   Beat();
   tombstones_.Tick(clock_.Now());
@@ -418,6 +424,7 @@ absl::Time Agent::NextRound() const {
 absl::Duration Agent::UntilNextWake() const {
   absl::Time next = std::min({nic_check_.NextWake(), tombstones_.NextWake(), NextRound()});
   if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
+  if (conflicts_) next = std::min(next, conflicts_->NextWake());
   for (const auto& prover : provers_) {
     if (const auto wake = prover->NextWake()) next = std::min(next, *wake);
   }
@@ -471,6 +478,7 @@ void Agent::Take(const DesiredState& desired) {
   const absl::Status status = attachments_.OnDesired(desired);
   // Before anybody can be lent what has just come.
   nic_check_.Look();
+  if (conflicts_) conflicts_->Tick();
   informed_ = informed_ || status.ok();
   if (status.ok()) return store_token_.Keep(desired.store_token);
   log_.Error("desired_state_not_taken", {{"error", status}});

@@ -29,6 +29,7 @@
 #include "netagent/kernel/fast_path.h"
 #include "netagent/kernel/gateway_routes.h"
 #include "netagent/kernel/inspector.h"
+#include "netagent/kernel/neighbour_watch.h"
 #include "netagent/kernel/nft_tables.h"
 #include "netagent/kernel/node_routes.h"
 #include "netagent/kernel/router.h"
@@ -38,6 +39,7 @@
 #include "netagent/sync/agent_reading.h"
 #include "netagent/sync/attachment_check.h"
 #include "netagent/sync/attachments.h"
+#include "netagent/sync/conflict_detector.h"
 #include "netagent/sync/connection_clearing.h"
 #include "netagent/sync/dns_names.h"
 #include "netagent/sync/egress_parts.h"
@@ -60,12 +62,13 @@
 
 namespace spoke::netagent {
 
-// What a cloud adds to an agent; empty where no cloud is asked.
+// What the cloud, or its absence, adds to an agent.
 struct CloudParts {
   std::set<ip::Address> secondaries;  // Of the NIC, beside its primary address.
   std::unique_ptr<HostList> host;     // Of IPv4; likewise `wire`.
   std::unique_ptr<WireProbe> wire;
   std::unique_ptr<HostList> host_ipv6;
+  std::unique_ptr<NeighbourWatch> neighbours;  // Null: nobody looks for conflicts.
 
   ProofRequired proves() const {
     return {.ipv4 = host != nullptr || wire != nullptr, .ipv6 = host_ipv6 != nullptr};
@@ -184,6 +187,7 @@ class Agent {
   ConntrackTable* const conntrack_;
   Attachments attachments_;
   std::optional<ConnectionClearing> clearing_;  // With conntrack_.
+  std::optional<ConflictDetector> conflicts_;  // With an edge for it only.
   NicCheck nic_check_;
   Repairer repairer_;
   LostDelRelease lost_dels_;

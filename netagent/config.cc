@@ -363,6 +363,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
                 {absl::ZeroDuration(), absl::Hours(24)});
   ReadMtu(root, &out.mtu);
   root.Bool("repair_pods", &out.repair_pods, Need::kOptional);
+  root.Bool("detect_conflicts", &out.detect_conflicts, Need::kOptional);
   ReadLabels(root, &out.labels);
   root.String("vnet", &out.vnet, Need::kOptional);
   root.Duration("connect_jitter", &out.connect_jitter, Need::kOptional,

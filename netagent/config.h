@@ -155,6 +155,9 @@ struct AgentConfig {
   absl::Duration lost_del_after = absl::Minutes(5);
   uint32_t mtu = 0;                           // Bytes; 0: the NIC's.
   bool repair_pods = true;                    // Inside as well, not only on the node.
+  // Whether the network is asked and heard, should another machine have an address of this node. On
+  // Azure it never is: the fabric answers for every address.
+  bool detect_conflicts = true;
   std::map<std::string, std::string> labels;  // What pools and policy choose nodes by.
   std::string vnet;                           // The NIC's virtual network; empty: unknown.
   // The first attempt to reach the server comes within this time, chosen at random.

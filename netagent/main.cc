@@ -48,6 +48,7 @@
 #include "netagent/kernel/nft_iptables.h"
 #include "netagent/kernel/node_setup.h"
 #include "netagent/kernel/packet_dns_listener.h"
+#include "netagent/kernel/packet_neighbour_watch.h"
 #include "netagent/kernel/packet_wire_probe.h"
 #include "netagent/shaper/tc_shaper.h"
 #include "netagent/sync/node_watch.h"
@@ -119,6 +120,17 @@ CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Ide
                                 .next_hop = NextHopTo(*azure.reflector, identity.subnets),
                                 .identifier = static_cast<uint16_t>(random()),
                                 .nonce = (uint64_t{random()} << 32U) | random()});
+  return parts;
+}
+
+// Without a cloud whose fabric answers for every address, the node's neighbours do.
+CloudParts CloudPartsOf(const AgentConfig& config, const Nic& nic, const azure::Identity& identity,
+                        telemetry::Log& log) {
+  if (config.azure) return AzureParts(*config.azure, nic, identity, log);
+  CloudParts parts;
+  if (config.detect_conflicts) {
+    parts.neighbours = std::make_unique<PacketNeighbourWatch>(config.nic);
+  }
   return parts;
 }
 
@@ -315,7 +327,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
        .inspector = *inspector,
        .journal = std::move(opened.journal),
        .log = log,
-       .cloud = config.azure ? AzureParts(*config.azure, *nic, in_azure, log) : CloudParts(),
+       .cloud = CloudPartsOf(config, *nic, in_azure, log),
        .traffic = traffic.parts,
        .health = {
            .heart = &health.heart(0),

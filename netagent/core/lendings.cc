@@ -50,7 +50,7 @@ absl::StatusOr<Lending> Lendings::PlanLend(const LendRequest& request, absl::Tim
     const std::set<std::string> pools = PoolsFor(family, request.pod.pod_namespace);
     if (wish != nullptr) RETURN_IF_ERROR(CheckWish(*wish, pools));
     if (pools.empty()) continue;
-    const ip::Address* address = wish != nullptr ? wish : LongestIdle(family, pools);
+    const ip::Address* address = wish != nullptr ? wish : NextIdle(family, pools);
     if (address == nullptr) {
       return absl::ResourceExhaustedError(
           fmt::format("no {} address is free on this node{} (considered: pool {})",
@@ -130,19 +130,17 @@ std::set<std::string> Lendings::PoolsFor(ip::Family family,
   return meant.empty() ? open : meant;
 }
 
-const ip::Address* Lendings::LongestIdle(ip::Family family,
-                                         const std::set<std::string>& pools) const {
-  const std::pair<const ip::Address, Held>* oldest = nullptr;
-  for (const auto& candidate : held_) {
-    const auto& [address, held] = candidate;
-    if (address.family() != family || !IsLendable(address, held) ||
-        (oldest != nullptr && held.idle_since >= oldest->second.idle_since) ||
-        !pools.contains(held.pool)) {
-      continue;
-    }
-    oldest = &candidate;
+const ip::Address* Lendings::NextIdle(ip::Family family, const std::set<std::string>& pools) const {
+  const ip::Address* best = nullptr;
+  std::pair<bool, uint64_t> best_order;
+  for (const auto& [address, held] : held_) {
+    if (address.family() != family || !IsLendable(address, held)) continue;
+    const std::pair<bool, uint64_t> order = {unasked_.contains(address), held.idle_since};
+    if ((best != nullptr && order >= best_order) || !pools.contains(held.pool)) continue;
+    best = &address;
+    best_order = order;
   }
-  return oldest == nullptr ? nullptr : &oldest->first;
+  return best;
 }
 
 bool Lendings::IsLendable(const ip::Address& address, const Held& held) const {
@@ -267,6 +265,11 @@ void Lendings::ApplyOne(const ConflictNoted& event) {
   if (it != held_.end() && it->second.listed) it->second.conflict = event;
 }
 
+void Lendings::ApplyOne(const ConflictOver& event) {
+  const auto it = held_.find(event.address);
+  if (it != held_.end()) it->second.conflict.reset();
+}
+
 void Lendings::ApplyOne(const AddressesProven& event) {
   for (const ip::Address& address : event.addresses) {
     const auto it = held_.find(address);
@@ -371,6 +374,24 @@ std::vector<ip::Address> Lendings::Attached() const {
   std::vector<ip::Address> attached;
   for (const auto& [address, held] : held_) attached.push_back(address);
   return attached;
+}
+
+std::vector<ip::Address> Lendings::Own() const {
+  std::vector<ip::Address> own;
+  for (const auto& [address, held] : held_) {
+    if (held.use == Use::kLent || (held.listed && !held.withdrawn)) own.push_back(address);
+  }
+  return own;
+}
+
+bool Lendings::IsLent(const ip::Address& address) const {
+  const auto it = held_.find(address);
+  return it != held_.end() && it->second.use == Use::kLent;
+}
+
+std::string Lendings::PoolOf(const ip::Address& address) const {
+  const auto it = held_.find(address);
+  return it == held_.end() ? "" : it->second.pool;
 }
 
 std::optional<ip::MacAddress> Lendings::NicOf(const ip::Address& address) const {

@@ -155,12 +155,16 @@ struct ConflictNoted {
 
   bool operator==(const ConflictNoted&) const = default;
 };
+// It does not any more: the address is as good as any other.
+struct ConflictOver {
+  ip::Address address;
+};
 // These have been proven to work.
 struct AddressesProven {
   std::vector<ip::Address> addresses;
 };
 using Event = std::variant<HoldingsReplaced, LendingBegun, LendingBuilt, LendingReleased,
-                           CoolingSet, WithdrawnSet, ConflictNoted, AddressesProven>;
+                           CoolingSet, WithdrawnSet, ConflictNoted, AddressesProven, ConflictOver>;
 
 // How many addresses are in which use.
 struct UseCounts {
@@ -195,7 +199,8 @@ class Lendings {
         clearing_required_(clearing_required) {}
 
   // One address of each family that PoolsFor() has pools for: the one that is wished, else the one
-  // that has been idle the longest. The ordinal is the lowest that no other attachment of the
+  // that has been idle the longest, among those that nobody is asked about as long as there are
+  // any. The ordinal is the lowest that no other attachment of the
   // container has. Errors: kAlreadyExists (the key has a lending); kResourceExhausted (none is
   // idle, or the one that is wished is not: it may come; the message names the pools that were
   // considered); kPermissionDenied (this node has addresses, but all of pools that are meant for
@@ -220,6 +225,10 @@ class Lendings {
   // Which addresses are on the node's own device now: those are not lent. An observation and no
   // event: it is made anew after a restart.
   void SetOnNic(std::set<ip::Address> addresses) { on_nic_ = std::move(addresses); }
+
+  // About which addresses the network is being asked, whether another machine has them: those are
+  // lent only when there are no others. An observation likewise.
+  void SetUnasked(std::set<ip::Address> addresses) { unasked_ = std::move(addresses); }
 
   // By which NICs nothing can leave now: their addresses are not lent, so that none of them stands
   // in the way of another NIC's. An observation likewise.
@@ -249,6 +258,12 @@ class Lendings {
   std::vector<ip::Address> Cooling() const;
   // Every address this node may see traffic for: what the server has listed, and what is lent.
   std::vector<ip::Address> Attached() const;
+  // Of Attached(), what nobody else may have: not what this node has agreed to give up, which the
+  // server may have given to another node by now, nor what it took back and nobody uses.
+  std::vector<ip::Address> Own() const;
+  bool IsLent(const ip::Address& address) const;
+  // The pool that it is of; empty: not an address of this node.
+  std::string PoolOf(const ip::Address& address) const;
   // Rises whenever Attached() changes: while it is the same, so are they.
   uint64_t attached_version() const { return attached_version_; }
   // The NIC that has it; nullopt: unknown, or not an address of this node.
@@ -298,12 +313,13 @@ class Lendings {
   void ApplyOne(const WithdrawnSet& event);
   void ApplyOne(const ConflictNoted& event);
   void ApplyOne(const AddressesProven& event);
+  void ApplyOne(const ConflictOver& event);
   bool LacksProof(const ip::Address& address, const Held& held) const;
   bool IsUnroutable(const Held& held) const { return held.nic && unroutable_.contains(*held.nic); }
   // Where an idle address is counted.
   uint32_t& IdleCountOf(const ip::Address& address, const Held& held, UseCounts& counts) const;
-  // The one of `pools` and `family` that has been idle the longest; nullptr: none is.
-  const ip::Address* LongestIdle(ip::Family family, const std::set<std::string>& pools) const;
+  // The one of `pools` and `family` to lend next, as PlanLend() says; nullptr: none is idle.
+  const ip::Address* NextIdle(ip::Family family, const std::set<std::string>& pools) const;
   bool IsLendable(const ip::Address& address, const Held& held) const;
   // OK: `wished` can be lent now to a pod that is lent from `pools`. Errors: as PlanLend().
   absl::Status CheckWish(const ip::Address& wished, const std::set<std::string>& pools) const;
@@ -324,6 +340,7 @@ class Lendings {
   std::map<AttachmentKey, Entry> entries_;
   std::map<std::string, Rule> rules_;  // By pool.
   std::set<ip::Address> on_nic_;
+  std::set<ip::Address> unasked_;
   std::set<ip::MacAddress> unroutable_;
   uint64_t last_generation_ = 0;
   uint64_t idle_counter_ = 0;

@@ -200,6 +200,38 @@ TEST(Lendings, AnAddressInConflictStaysWithItsPodAndIsNotLentAgain) {
   EXPECT_EQ(lendings.Conflicts().size(), 1U);
 }
 
+TEST(Lendings, WhenAConflictIsOverTheAddressIsLentAgain) {
+  Lendings lendings = WithHoldings({"10.1.0.5"});
+  lendings.Apply(ConflictNoted{A("10.1.0.5"), std::nullopt});
+  EXPECT_FALSE(lendings.PlanLend({.key = kPodA}, kNow).ok());
+  lendings.Apply(ConflictOver{A("10.1.0.5")});
+  lendings.Apply(ConflictOver{A("10.1.0.9")});
+  EXPECT_TRUE(lendings.PlanLend({.key = kPodA}, kNow).ok());
+  EXPECT_TRUE(lendings.Conflicts().empty());
+}
+
+TEST(Lendings, WhatTheNetworkIsAskedAboutIsLentLast) {
+  Lendings lendings = WithHoldings({"10.1.0.5", "10.1.0.6"});
+  lendings.SetUnasked({A("10.1.0.5")});
+  EXPECT_EQ(lendings.PlanLend({.key = kPodA}, kNow)->addresses[0], A("10.1.0.6"));
+  Lend(lendings, kPodA);
+  EXPECT_EQ(lendings.PlanLend({.key = kPodB}, kNow)->addresses[0], A("10.1.0.5"));
+  lendings.SetUnasked({});
+  EXPECT_TRUE(lendings.PlanLend({.key = kPodB}, kNow).ok());
+}
+
+TEST(Lendings, OwnIsWhatNobodyElseMayHave) {
+  Lendings lendings = WithHoldings({"10.1.0.5", "10.1.0.6", "10.1.0.7"});
+  Lend(lendings, kPodA);
+  Withdraw(lendings, {P("10.1.0.6/32")});
+  lendings.Apply(Holdings({"10.1.0.6", "10.1.0.7"}));
+  EXPECT_EQ(lendings.Own(), (std::vector{A("10.1.0.5"), A("10.1.0.7")}))
+      << "the pod has it, listed or not";
+  EXPECT_TRUE(lendings.IsLent(A("10.1.0.5")));
+  EXPECT_FALSE(lendings.IsLent(A("10.1.0.7")));
+  EXPECT_EQ(lendings.PoolOf(A("10.1.0.9")), "");
+}
+
 // One IPv4 pool for everybody, one for `web` and `batch`, and an IPv6 pool for `web` alone.
 Lendings WithPools() {
   Lendings lendings(kCooldown);

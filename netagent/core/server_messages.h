@@ -50,6 +50,7 @@ struct PoolState {
   uint64_t attached = 0;
   uint64_t free = 0;
   std::vector<std::string> namespaces = {};  // Empty: for every pod no other pool is meant for.
+  std::optional<ip::Address> unused = {};    // Given to no node, ever; nullopt: none is known.
 
   bool operator==(const PoolState&) const = default;
 };

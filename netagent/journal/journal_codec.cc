@@ -116,6 +116,13 @@ v1::JournalEntry ToProto(const ConflictNoted& event) {
   return entry;
 }
 
+v1::JournalEntry ToProto(const ConflictOver& event) {
+  v1::JournalEntry entry;
+  entry.mutable_conflict()->set_address(event.address.ToBytes());
+  entry.mutable_conflict()->set_over(true);
+  return entry;
+}
+
 v1::JournalEntry ToProto(const AddressesProven& event) {
   v1::JournalEntry entry;
   v1::JournalProven& out = *entry.mutable_proven();
@@ -202,6 +209,7 @@ absl::StatusOr<Event> FromProto(const v1::JournalProven& in) {
 absl::StatusOr<Event> FromProto(const v1::JournalConflict& in) {
   ConflictNoted event;
   ASSIGN_OR_RETURN(event.address, ip::Address::FromBytes(in.address()));
+  if (in.over()) return ConflictOver{event.address};
   if (in.other_mac().empty()) return event;
   ASSIGN_OR_RETURN(event.other_mac, MacFromBytes(in.other_mac()));
   return event;

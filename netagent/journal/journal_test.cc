@@ -46,7 +46,8 @@ std::vector<Event> SampleEvents() {
           WithdrawnSet{{A("10.1.0.5")}, /*withdrawn=*/false},
           ConflictNoted{A("10.1.0.5"), mac},
           ConflictNoted{A("10.1.0.5"), std::nullopt},
-          AddressesProven{{A("10.1.0.5"), A("fd00::5")}}};
+          AddressesProven{{A("10.1.0.5"), A("fd00::5")}},
+          ConflictOver{A("10.1.0.5")}};
 }
 
 Lendings Replay(const std::vector<Event>& events) {
@@ -99,6 +100,8 @@ TEST(Journal, PoolsWithdrawalsAndConflictsAreReplayed) {
   EXPECT_EQ(replayed.Withdrawn().size(), 2U);
   EXPECT_EQ(replayed.Conflicts(), lendings.Conflicts());
   EXPECT_EQ(replayed.Conflicts().size(), 1U);
+  lendings.Apply(SampleEvents()[10]);
+  EXPECT_TRUE(lendings.Conflicts().empty());
 }
 
 TEST(Journal, ATornTailIsCutOffWhereverItWasTorn) {

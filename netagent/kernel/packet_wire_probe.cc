@@ -1,10 +1,7 @@
 #include "netagent/kernel/packet_wire_probe.h"
 
-#include <arpa/inet.h>
 #include <linux/filter.h>
 #include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -13,6 +10,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "netagent/kernel/packet_socket.h"
 #include "netagent/kernel/probe_frame.h"
 
 namespace spoke::netagent {
@@ -20,24 +18,6 @@ namespace {
 
 // Of one call: whatever else arrives, the loop goes on.
 constexpr int kMaxFramesACall = 256;
-
-// Errors in the words of wire_probe.h.
-absl::Status IoError(int error, const std::string& what) {
-  const absl::Status status = base::ErrnoToStatus(error, what);
-  switch (error) {
-    case ENETDOWN:
-    case ENXIO:
-    case ENODEV:
-    case ENOBUFS:
-    case EAGAIN:
-      return absl::UnavailableError(status.message());
-    case EPERM:
-    case EACCES:
-      return absl::PermissionDeniedError(status.message());
-    default:
-      return absl::InternalError(status.message());
-  }
-}
 
 // Echo replies of `answerer` with our identifier, whole and not fragmented. Offsets are those of
 // the frame: 14 bytes of Ethernet and then IPv4.
@@ -59,29 +39,6 @@ std::array<sock_filter, 14> EchoReplyFilter(const ip::Address& answerer, uint16_
            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, identifier, 0, 2),
            BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0), BPF_STMT(BPF_RET | BPF_A, 0),
            BPF_STMT(BPF_RET | BPF_K, 0)}};
-}
-
-// A socket that hears what arrives at `device` with that ethertype and passes `filter`, if any.
-absl::StatusOr<os::UniqueFd> OpenPacketSocket(const std::string& device, uint16_t ethertype,
-                                              std::span<sock_filter> filter) {
-  const unsigned index = ::if_nametoindex(device.c_str());
-  if (index == 0) return absl::UnavailableError(fmt::format("no network device {}", device));
-  // Protocol 0: nothing arrives before the filter is there and bind() has said from which device.
-  os::UniqueFd fd(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return IoError(errno, "open packet socket");
-  const sock_fprog program{.len = static_cast<uint16_t>(filter.size()), .filter = filter.data()};
-  if (!filter.empty() &&
-      ::setsockopt(fd.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0) {
-    return IoError(errno, "set the packet socket's filter");
-  }
-  sockaddr_ll address{};
-  address.sll_family = AF_PACKET;
-  address.sll_protocol = htons(ethertype);
-  address.sll_ifindex = static_cast<int>(index);
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) < 0) {
-    return IoError(errno, "bind packet socket to " + device);
-  }
-  return fd;
 }
 
 }  // namespace
@@ -115,12 +72,12 @@ absl::Status PacketWireProbe::Send(const ip::Address& address) {
   RETURN_IF_ERROR(Open());
   if (next_hop_mac_) return SendEcho(address);
   held_back_.insert(address);
-  return SendFrame(arp_, BuildArpRequest(settings_.mac, settings_.address, settings_.next_hop));
+  return SendProbe(arp_, BuildArpRequest(settings_.mac, settings_.address, settings_.next_hop));
 }
 
 absl::Status PacketWireProbe::SendEcho(const ip::Address& address) {
   sent_.insert(address);
-  return SendFrame(ipv4_, BuildEchoRequest({.nic_mac = settings_.mac,
+  return SendProbe(ipv4_, BuildEchoRequest({.nic_mac = settings_.mac,
                                             .next_hop_mac = *next_hop_mac_,
                                             .from = address,
                                             .to = settings_.answerer,
@@ -129,12 +86,9 @@ absl::Status PacketWireProbe::SendEcho(const ip::Address& address) {
                                             .nonce = settings_.nonce}));
 }
 
-absl::Status PacketWireProbe::SendFrame(const os::UniqueFd& socket,
+absl::Status PacketWireProbe::SendProbe(const os::UniqueFd& socket,
                                         const std::vector<uint8_t>& frame) const {
-  while (::send(socket.get(), frame.data(), frame.size(), 0) < 0) {
-    if (errno != EINTR) return IoError(errno, "send a probe on " + settings_.device);
-  }
-  return absl::OkStatus();
+  return SendFrame(socket, frame, "send a probe on " + settings_.device);
 }
 
 absl::StatusOr<std::optional<size_t>> PacketWireProbe::Receive(const os::UniqueFd& socket) {
@@ -142,7 +96,7 @@ absl::StatusOr<std::optional<size_t>> PacketWireProbe::Receive(const os::UniqueF
     const ssize_t got = ::recv(socket.get(), buffer_.data(), buffer_.size(), 0);
     if (got >= 0) return static_cast<size_t>(got);
     if (errno == EAGAIN) return std::nullopt;
-    if (errno != EINTR) return IoError(errno, "hear probes on " + settings_.device);
+    if (errno != EINTR) return PacketError(errno, "hear probes on " + settings_.device);
   }
 }
 

@@ -50,7 +50,7 @@ class PacketWireProbe final : public WireProbe {
  private:
   absl::Status Open();
   absl::Status SendEcho(const ip::Address& address);
-  absl::Status SendFrame(const os::UniqueFd& socket, const std::vector<uint8_t>& frame) const;
+  absl::Status SendProbe(const os::UniqueFd& socket, const std::vector<uint8_t>& frame) const;
   // The next frame's length in `buffer_`; nullopt: none waits.
   absl::StatusOr<std::optional<size_t>> Receive(const os::UniqueFd& socket);
   absl::Status LearnNextHop();

@@ -1,25 +1,10 @@
 #include "netagent/kernel/probe_frame.h"
 
-#include <algorithm>
-#include <string>
-
 #include "lib/base/check.h"
+#include "netagent/core/frame_bytes.h"
 
 namespace spoke::netagent {
 namespace {
-
-using Bytes = std::span<const uint8_t>;
-
-constexpr uint16_t kIpv4 = 0x0800;
-constexpr uint16_t kArp = 0x0806;
-constexpr size_t kMacBytes = 6;
-constexpr size_t kEthernetBytes = 14;
-constexpr size_t kMinFrameBytes = 60;  // Without the checksum, which the device adds.
-
-constexpr size_t kArpBytes = 28;
-constexpr uint16_t kArpHardwareEthernet = 1;
-constexpr uint16_t kArpRequest = 1;
-constexpr uint16_t kArpReply = 2;
 
 constexpr size_t kIpv4Bytes = 20;  // Without options.
 constexpr uint8_t kTimeToLive = 64;
@@ -33,58 +18,6 @@ constexpr uint8_t kEchoRequest = 8;
 constexpr size_t kNonceBytes = 8;
 constexpr size_t kPayloadBytes = 32;  // The nonce first; makes the frame long enough.
 
-constexpr ip::MacAddress kBroadcast{{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}};
-
-void Append16(std::vector<uint8_t>& out, uint16_t value) {
-  out.push_back(static_cast<uint8_t>(value >> 8U));
-  out.push_back(static_cast<uint8_t>(value & 0xFFU));
-}
-
-void AppendMac(std::vector<uint8_t>& out, const ip::MacAddress& mac) {
-  out.insert(out.end(), mac.octets.begin(), mac.octets.end());
-}
-
-void AppendAddress(std::vector<uint8_t>& out, const ip::Address& address) {
-  CHECK(address.is_v4(), "probes are IPv4");
-  const std::string bytes = address.ToBytes();
-  out.insert(out.end(), bytes.begin(), bytes.end());
-}
-
-void AppendEthernet(std::vector<uint8_t>& out, const ip::MacAddress& to, const ip::MacAddress& from,
-                    uint16_t ethertype) {
-  AppendMac(out, to);
-  AppendMac(out, from);
-  Append16(out, ethertype);
-}
-
-uint16_t Load16(Bytes bytes, size_t at) {
-  return static_cast<uint16_t>((bytes[at] << 8U) | bytes[at + 1]);
-}
-
-ip::Address LoadAddress(Bytes bytes, size_t at) {
-  return ip::Address::FromBytes(bytes.subspan(at, 4)).value();
-}
-
-ip::MacAddress LoadMac(Bytes bytes, size_t at) {
-  ip::MacAddress mac;
-  std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), kMacBytes, mac.octets.begin());
-  return mac;
-}
-
-// RFC 1071; over bytes that hold their checksum it is zero.
-uint16_t InternetChecksum(Bytes bytes) {
-  uint32_t sum = 0;
-  for (size_t i = 0; i + 1 < bytes.size(); i += 2) sum += Load16(bytes, i);
-  if (bytes.size() % 2 == 1) sum += static_cast<uint32_t>(bytes.back()) << 8U;
-  while (sum > 0xFFFF) sum = (sum & 0xFFFFU) + (sum >> 16U);
-  return static_cast<uint16_t>(~sum & 0xFFFFU);
-}
-
-void Store16(std::vector<uint8_t>& out, size_t at, uint16_t value) {
-  out.at(at) = static_cast<uint8_t>(value >> 8U);
-  out.at(at + 1) = static_cast<uint8_t>(value & 0xFFU);
-}
-
 void AppendIpv4(std::vector<uint8_t>& out, const EchoRequest& request) {
   const size_t begin = out.size();
   out.push_back(0x45);  // Version 4, five words.
@@ -95,6 +28,7 @@ void AppendIpv4(std::vector<uint8_t>& out, const EchoRequest& request) {
   out.push_back(kTimeToLive);
   out.push_back(kIcmp);
   Append16(out, 0);
+  CHECK(request.from.is_v4() && request.to.is_v4(), "probes are IPv4");
   AppendAddress(out, request.from);
   AppendAddress(out, request.to);
   Store16(out, begin + 10, InternetChecksum(Bytes(out).subspan(begin)));
@@ -104,7 +38,7 @@ void AppendIpv4(std::vector<uint8_t>& out, const EchoRequest& request) {
 
 std::vector<uint8_t> BuildEchoRequest(const EchoRequest& request) {
   std::vector<uint8_t> out;
-  AppendEthernet(out, request.next_hop_mac, request.nic_mac, kIpv4);
+  AppendEthernet(out, request.next_hop_mac, request.nic_mac, kEthertypeIpv4);
   AppendIpv4(out, request);
   const size_t begin = out.size();
   out.push_back(kEchoRequest);
@@ -121,7 +55,8 @@ std::vector<uint8_t> BuildEchoRequest(const EchoRequest& request) {
 }
 
 std::optional<EchoReply> ParseEchoReply(Bytes frame) {
-  if (frame.size() < kEthernetBytes + kIpv4Bytes || Load16(frame, 2 * kMacBytes) != kIpv4) {
+  if (frame.size() < kEthernetBytes + kIpv4Bytes ||
+      Load16(frame, 2 * kMacBytes) != kEthertypeIpv4) {
     return std::nullopt;
   }
   const Bytes packet = frame.subspan(kEthernetBytes);
@@ -135,8 +70,8 @@ std::optional<EchoReply> ParseEchoReply(Bytes frame) {
   const Bytes icmp = packet.subspan(header, total - header);
   if (icmp[0] != kEchoReply || icmp[1] != 0 || InternetChecksum(icmp) != 0) return std::nullopt;
   EchoReply reply{.nic_mac = LoadMac(frame, 0),
-                  .from = LoadAddress(packet, 12),
-                  .to = LoadAddress(packet, 16),
+                  .from = LoadAddress(packet, 12, 4),
+                  .to = LoadAddress(packet, 16, 4),
                   .identifier = Load16(icmp, 4)};
   for (size_t i = 0; i < kNonceBytes; ++i) {
     reply.nonce = (reply.nonce << 8U) | icmp[kIcmpBytes + i];
@@ -146,31 +81,15 @@ std::optional<EchoReply> ParseEchoReply(Bytes frame) {
 
 std::vector<uint8_t> BuildArpRequest(const ip::MacAddress& nic_mac, const ip::Address& address,
                                      const ip::Address& target) {
-  std::vector<uint8_t> out;
-  AppendEthernet(out, kBroadcast, nic_mac, kArp);
-  Append16(out, kArpHardwareEthernet);
-  Append16(out, kIpv4);
-  out.push_back(kMacBytes);
-  out.push_back(4);
-  Append16(out, kArpRequest);
-  AppendMac(out, nic_mac);
-  AppendAddress(out, address);
-  AppendMac(out, {});
-  AppendAddress(out, target);
-  out.resize(kMinFrameBytes);
-  return out;
+  CHECK(address.is_v4() && target.is_v4(), "ARP is for IPv4");
+  return BuildArp(kBroadcastMac, {.from = nic_mac, .sender = address, .target = target});
 }
 
 std::optional<ArpReply> ParseArpReply(Bytes frame) {
-  if (frame.size() < kEthernetBytes + kArpBytes || Load16(frame, 2 * kMacBytes) != kArp) {
-    return std::nullopt;
-  }
+  if (!IsArp(frame)) return std::nullopt;
   const Bytes arp = frame.subspan(kEthernetBytes);
-  if (Load16(arp, 0) != kArpHardwareEthernet || Load16(arp, 2) != kIpv4 || arp[4] != kMacBytes ||
-      arp[5] != 4 || Load16(arp, 6) != kArpReply) {
-    return std::nullopt;
-  }
-  return ArpReply{.address = LoadAddress(arp, 14), .mac = LoadMac(arp, 8)};
+  if (Load16(arp, 6) != kArpReply) return std::nullopt;
+  return ArpReply{.address = LoadAddress(arp, 14, 4), .mac = LoadMac(arp, 8)};
 }
 
 }  // namespace spoke::netagent

@@ -404,9 +404,13 @@ absl::Status Attachments::OnConflict(const ip::Address& address,
     return absl::NotFoundError(
         fmt::format("{} is not an address of this node", address.ToString()));
   }
-  const ConflictNoted conflict{address, other_mac};
   const std::vector<ConflictNoted> known = lendings_.Conflicts();
-  if (std::find(known.begin(), known.end(), conflict) != known.end()) return absl::OkStatus();
+  if (std::any_of(known.begin(), known.end(),
+                  [&](const ConflictNoted& other) { return other.address == address; })) {
+    server_.ReportConflict(address, other_mac);
+    return absl::OkStatus();
+  }
+  const ConflictNoted conflict{address, other_mac};
   log_.Error("address_in_conflict", {{"address", address.ToString()},
                                      {"mac", other_mac ? other_mac->ToString() : "unknown"}});
   const absl::Status recorded = Record(conflict);
@@ -414,6 +418,17 @@ absl::Status Attachments::OnConflict(const ip::Address& address,
   if (!recorded.ok()) lendings_.Apply(conflict);
   server_.ReportConflict(address, other_mac);
   return recorded;
+}
+
+absl::Status Attachments::OnConflictOver(const ip::Address& address) {
+  const std::vector<ConflictNoted> known = lendings_.Conflicts();
+  if (std::none_of(known.begin(), known.end(),
+                   [&](const ConflictNoted& conflict) { return conflict.address == address; })) {
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(Record(ConflictOver{address}));
+  log_.Info("address_conflict_over", {{"address", address.ToString()}});
+  return absl::OkStatus();
 }
 
 absl::Status Attachments::OnProven(const std::vector<ip::Address>& addresses) {

@@ -136,12 +136,15 @@ class Attachments {
   // Answers at once, from memory.
   void OnInventory(const InventoryRequest& request);
 
-  // Another machine answers for `address`: it is not lent again before it has left the server's
-  // list, and the server is told, in this session and at the beginning of each. A pod that has it
-  // keeps it. Errors: kNotFound (not an address of this node); kUnavailable (not journalled: a
-  // restart forgets it).
+  // Another machine answers for `address`: it is not lent again before that is over, or the address
+  // has left the server's list; and the server is told, now, with each repetition, and at the
+  // beginning of each session. A pod that has it keeps it. Errors: kNotFound (not an address of
+  // this node); kUnavailable (not journalled: a restart forgets it).
   absl::Status OnConflict(const ip::Address& address,
                           const std::optional<ip::MacAddress>& other_mac);
+  // None does any more. Nothing to do for one that was not in conflict. Errors: kUnavailable (not
+  // journalled, and so not done).
+  absl::Status OnConflictOver(const ip::Address& address);
 
   // These work, and may be lent from now on. Errors: kUnavailable (not journalled, and so not
   // done).
@@ -155,6 +158,9 @@ class Attachments {
   // Which addresses are on the node's own device: none of them is lent.
   void OnNicAddresses(std::set<ip::Address> addresses) { lendings_.SetOnNic(std::move(addresses)); }
 
+  // About which addresses the network is being asked: they are lent after all others.
+  void OnQuestions(std::set<ip::Address> open) { lendings_.SetUnasked(std::move(open)); }
+
   // A new session begins: what to say first, but for the policy.
   Greeting BeginSession();
 
@@ -165,6 +171,8 @@ class Attachments {
   std::optional<absl::Time> NextWake() const;
 
   const Lendings& lendings() const { return lendings_; }
+  // The pools that this node draws from, as the server last said; empty: it has not yet.
+  const std::vector<PoolState>& pools() const { return pools_; }
 
  private:
   absl::Status Record(const Event& event);

@@ -315,7 +315,10 @@ TEST_F(AttachmentsTest, AConflictIsToldInEachSessionAndTheAddressNotLent) {
   EXPECT_EQ(attachments_->OnConflict(A("10.1.0.9"), mac).code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(attachments_->OnConflict(A("10.1.0.5"), mac).ok());
   ASSERT_TRUE(attachments_->OnConflict(A("10.1.0.5"), mac).ok());
-  EXPECT_THAT(server_.conflicts, ElementsAre(ConflictNoted{A("10.1.0.5"), mac}));
+  EXPECT_THAT(server_.conflicts,
+              ElementsAre(ConflictNoted{A("10.1.0.5"), mac}, ConflictNoted{A("10.1.0.5"), mac}))
+      << "the server ends a conflict that it does not hear of";
+  EXPECT_EQ(log_.Count("address_in_conflict"), 1);
   EXPECT_FALSE(Add(kPodA).ok());
   Restart();
   EXPECT_THAT(attachments_->BeginSession().conflicts,
@@ -326,6 +329,18 @@ TEST_F(AttachmentsTest, AConflictIsToldInEachSessionAndTheAddressNotLent) {
   Grant({"10.1.0.5"});
   EXPECT_TRUE(Add(kPodA).ok());
   EXPECT_THAT(attachments_->BeginSession().conflicts, IsEmpty());
+}
+
+TEST_F(AttachmentsTest, WhenAConflictIsOverTheAddressIsLentAgainAlsoAfterARestart) {
+  Grant({"10.1.0.5"});
+  ASSERT_TRUE(attachments_->OnConflictOver(A("10.1.0.5")).ok());
+  ASSERT_TRUE(attachments_->OnConflict(A("10.1.0.5"), std::nullopt).ok());
+  EXPECT_FALSE(Add(kPodA).ok());
+  ASSERT_TRUE(attachments_->OnConflictOver(A("10.1.0.5")).ok());
+  EXPECT_EQ(log_.Count("address_conflict_over"), 1);
+  Restart();
+  EXPECT_THAT(attachments_->BeginSession().conflicts, IsEmpty());
+  EXPECT_TRUE(Add(kPodA).ok());
 }
 
 TEST_F(AttachmentsTest, AConflictThatCannotBeWrittenIsHeededNevertheless) {

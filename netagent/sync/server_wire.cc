@@ -292,12 +292,14 @@ absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in) {
         expand(removed, [&](const ip::Address& address) { desired.removed.push_back(address); }));
   }
   for (const v1::PoolState& pool : in.pools()) {
+    const auto unused = ip::Address::FromBytes(pool.unused());
     desired.pools.push_back({pool.name(),
                              pool.cidr(),
                              pool.usable(),
                              pool.attached(),
                              pool.free(),
-                             {pool.namespaces().begin(), pool.namespaces().end()}});
+                             {pool.namespaces().begin(), pool.namespaces().end()},
+                             unused.ok() ? std::optional(*unused) : std::nullopt});
   }
   return desired;
 }

@@ -162,6 +162,9 @@ TEST(ServerWire, PoolsComeWithTheirNamespaces) {
   pool.add_namespaces("web");
   const auto request = FromWire(message).value();
   EXPECT_THAT(std::get<DesiredState>(*request).pools.at(0).namespaces, ElementsAre("web"));
+  EXPECT_EQ(std::get<DesiredState>(*request).pools.at(0).unused, std::nullopt);
+  pool.set_unused(A("10.1.0.255").ToBytes());
+  EXPECT_EQ(std::get<DesiredState>(*FromWire(message).value()).pools.at(0).unused, A("10.1.0.255"));
 }
 
 TEST(ServerWire, AnOutlookIsKeptWithinWhatAPersonReads) {

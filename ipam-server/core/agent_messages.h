@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -35,6 +36,7 @@ struct PoolState {
   uint64_t attached = 0;
   uint64_t free = 0;
   std::vector<std::string> namespaces;
+  std::optional<ip::Address> unused = {};  // Given to no node, ever; nullopt: there is none.
 
   bool operator==(const PoolState&) const = default;
 };

@@ -123,6 +123,10 @@ void Fleet::LoadQuarantine(const ip::Address& address, Quarantine quarantine) {
     entry->pool.SetQuarantined(*entry->pool.UnitOf(address), true);
   }
   if (quarantine.until) quarantine_ends_.emplace(*quarantine.until, address);
+  if (quarantine.doubled && quarantine.until) {
+    doubled_[address] = {
+        .holders = quarantine.reason, .holder = NodeKey(), .until = *quarantine.until};
+  }
   quarantine_[address] = std::move(quarantine);
 }
 

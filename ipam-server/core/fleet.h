@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,8 +58,21 @@ struct Quarantine {
   // Ends by itself then: an agent's report put it there, and may be mistaken. nullopt: an operator
   // did, and only an operator ends it.
   std::optional<absl::Time> until = {};
+  bool doubled = false;  // `reason` names two that have it.
 
   bool operator==(const Quarantine&) const = default;
+};
+
+// An address that two have at once.
+struct DoubledAddress {
+  std::string holders;  // Both of them, a clause: "node a holds it, and ... answers for it".
+  NodeKey holder;       // Whose agent reported it, or who has it here.
+  // Whose agent says that it has what `holder` holds, until it says otherwise; nullopt: another
+  // machine was heard.
+  std::optional<NodeKey> claimant = {};
+  absl::Time until = absl::InfiniteFuture();  // Over then, unless it is reported again.
+
+  bool operator==(const DoubledAddress&) const = default;
 };
 
 // What follows from an event. Nothing of it may be said or done before the records are stored.
@@ -197,14 +211,15 @@ class Fleet {
 
   // The session in which it was said is over.
   void EndDemand(const NodeKey& key) { demands_.erase(key); }
-  // Of sessions that go on, when what was loaded replaces `former`.
-  void TakeDemands(const Fleet& former);
+  // What agents said in sessions that go on and nobody stores, when what was loaded replaces
+  // `former`.
+  void TakeUnstored(const Fleet& former);
 
   // The caller has made sure that it answers a request of the present session.
   Effects OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, absl::Time now);
 
-  // Another machine answers for an address of this node: it is quarantined for a time, if not too
-  // many are.
+  // Another machine answers for an address of this node: it is doubled(), and quarantined for a
+  // time, if not too many are.
   Effects OnConflict(const NodeKey& key, const ip::Address& address, const std::string& other,
                      absl::Time now);
 
@@ -302,6 +317,8 @@ class Fleet {
   const std::vector<PoolEntry>& pools() const { return pools_; }
   const FleetPolicy& policy() const { return policy_; }
   const std::map<ip::Address, Quarantine>& quarantine() const { return quarantine_; }
+  // Not all are in quarantine: an agent's reports put only so many away.
+  const std::map<ip::Address, DoubledAddress>& doubled() const { return doubled_; }
   const ReservationBook& reservations() const { return reservations_; }
   const MassReleaseBreaker& breaker() const { return breaker_; }
   // Over all nodes and pools.
@@ -376,6 +393,13 @@ class Fleet {
   void ClaimReserved(const NodeRecord& record, Effects& effects);
   void Prolong(const ip::Address& address, absl::Time until, Effects& effects);
   void EndQuarantines(Effects& effects, absl::Time now);
+  const std::string& NoteHeard(const NodeRecord& holder, const ip::Address& address,
+                               const std::string& mac, absl::Time until);
+  bool NoteClaim(const NodeKey& claimant, const NodeRecord& holder, const ip::Address& address,
+                 std::string_view claim);
+  void EndClaim(const NodeKey& claimant, const ip::Address& address);
+  void EndClaimsOf(const std::string& node);
+  void EndDoubled(absl::Time now);
   void EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects, absl::Time now);
   void KeepRecordOf(const Hello& hello, Effects& effects);
   absl::Status CheckPredecessors(const Hello& hello) const;
@@ -452,6 +476,7 @@ class Fleet {
   std::map<NodeKey, StatedDemand> demands_;  // Of nodes where pods wait.
   std::map<ip::Address, Quarantine> quarantine_;
   std::set<std::pair<absl::Time, ip::Address>> quarantine_ends_;  // Of those that end.
+  std::map<ip::Address, DoubledAddress> doubled_;
   ReservationBook reservations_;
   MassReleaseBreaker breaker_;
   std::set<ip::Prefix> judged_;  // Asked for after the breaker had allowed it, and not answered.

@@ -56,6 +56,7 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
   TakePlace(record, hello);
   TakeInstance(record, hello, effects);
   EndLendingsOf(record, hello, effects, now);
+  EndClaimsOf(hello.key.name);
   record.boot_id = hello.boot_id;
   for (const Lending& lending : hello.lent) TakeLending(record, lending, effects);
   for (const ip::Address& address : hello.cooling) {
@@ -133,6 +134,7 @@ bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) 
   if (const NodeRecord* holder = HolderOf(address); holder != nullptr) {
     report(Finding::Kind::kHeldElsewhere,
            fmt::format("held by node {} ({})", holder->key.name, holder->key.vm_id));
+    NoteClaim(record.key, *holder, address, "has a pod that uses it");
     return false;
   }
   PoolEntry* entry = PoolEntryOf(address);
@@ -174,7 +176,17 @@ Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::T
   std::vector<const Lending*> taken;
   for (const Lending& lending : report.lent) {
     Configuration* configuration = record.Holding(lending.address);
-    if (configuration == nullptr) continue;
+    if (configuration == nullptr) {
+      const NodeRecord* holder = HolderOf(lending.address);
+      if (holder == nullptr ||
+          !NoteClaim(key, *holder, lending.address, "has a pod that uses it")) {
+        continue;
+      }
+      effects.findings.push_back(
+          {Finding::Kind::kHeldElsewhere, key, lending.address,
+           fmt::format("held by node {} ({})", holder->key.name, holder->key.vm_id)});
+      continue;
+    }
     if (lending.generation <= configuration->At(lending.address).generation) continue;
     RecordLending(record, *configuration, lending, effects);
     taken.push_back(&lending);
@@ -184,7 +196,10 @@ Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::T
   bool changed = !taken.empty();
   for (const spoke::ipam::Release& release : report.released) {
     Configuration* configuration = record.Holding(release.address);
-    if (configuration == nullptr) continue;
+    if (configuration == nullptr) {
+      EndClaim(key, release.address);
+      continue;
+    }
     Slot& slot = configuration->At(release.address);
     if (slot.use != Use::kLent && slot.generation < release.generation) {
       // A lending that was never heard of has come and gone; whoever still speaks of it is late.
@@ -239,68 +254,6 @@ Effects Fleet::OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, 
     }
   }
   return effects;
-}
-
-Effects Fleet::OnConflict(const NodeKey& key, const ip::Address& address, const std::string& other,
-                          absl::Time now) {
-  Effects effects;
-  const NodeRecord* record = Find(key);
-  const Configuration* configuration = record == nullptr ? nullptr : record->Holding(address);
-  if (configuration == nullptr) return effects;  // It speaks of what is not its own.
-  const absl::Time until = now + policy_.conflict.quarantine;
-  if (quarantine_.contains(address)) {
-    Prolong(address, until, effects);
-    return effects;
-  }
-  const std::string reason =
-      fmt::format("node {} saw {} answer for it", key.name, other.empty() ? "another NIC" : other);
-  if (!MayQuarantine(*record, address)) {
-    if (conflicts_refused_.insert(key).second) {
-      effects.findings.push_back(
-          {Finding::Kind::kConflict, key, address,
-           reason + "; not put into quarantine, since so many reports are not plausible"});
-    }
-    return effects;
-  }
-  effects.findings.push_back({Finding::Kind::kConflict, key, address, reason});
-  auto quarantined =
-      SetQuarantine(address, Quarantine{.reason = reason, .since = now, .until = until}, now);
-  if (quarantined.ok()) effects.Merge(*std::move(quarantined));
-  return effects;
-}
-
-// One that an operator has put there has no end. Not stored each time that it is heard again.
-void Fleet::Prolong(const ip::Address& address, absl::Time until, Effects& effects) {
-  std::optional<absl::Time>& ends = quarantine_.at(address).until;
-  if (!ends || until - *ends < policy_.conflict.quarantine / 4) return;
-  quarantine_ends_.erase({*ends, address});
-  ends = until;
-  quarantine_ends_.emplace(until, address);
-  effects.quarantined.insert(address);
-}
-
-// An agent that reports its whole network must not take it from the others.
-bool Fleet::MayQuarantine(const NodeRecord& record, const ip::Address& address) const {
-  const AddressPool& pool = *PoolOf(address);
-  uint64_t of_node = 0;
-  uint64_t of_pool = 0;
-  for (const auto& [until, quarantined] : quarantine_ends_) {
-    of_node += record.Holding(quarantined) != nullptr ? 1 : 0;
-    of_pool += pool.spec().cidr.Contains(quarantined) ? 1 : 0;
-  }
-  const auto share =
-      static_cast<uint64_t>(policy_.conflict.share * static_cast<double>(pool.usable()));
-  return of_node < policy_.conflict.per_node && of_pool < std::max(share, policy_.conflict.floor);
-}
-
-void Fleet::EndQuarantines(Effects& effects, absl::Time now) {
-  while (!quarantine_ends_.empty() && quarantine_ends_.begin()->first <= now) {
-    const ip::Address address = quarantine_ends_.begin()->second;
-    auto ended = SetQuarantine(address, std::nullopt, now);
-    CHECK(ended.ok(), "what ends is in quarantine");
-    effects.Merge(*std::move(ended));
-  }
-  if (quarantine_ends_.empty()) conflicts_refused_.clear();
 }
 
 }  // namespace spoke::ipam

@@ -49,7 +49,8 @@ Effects Fleet::OnDemand(const NodeKey& key, Demand demand, absl::Time now) {
   return effects;
 }
 
-void Fleet::TakeDemands(const Fleet& former) {
+void Fleet::TakeUnstored(const Fleet& former) {
+  doubled_ = former.doubled_;
   demands_ = former.demands_;
   std::erase_if(demands_, [this](const auto& entry) { return !nodes_.contains(entry.first); });
 }

@@ -137,6 +137,8 @@ absl::StatusOr<Effects> Fleet::SetQuarantine(const ip::Address& address,
     }
   } else {
     quarantine_.erase(address);
+    const auto doubled = doubled_.find(address);
+    if (doubled != doubled_.end() && !doubled->second.claimant) doubled_.erase(doubled);
     const bool others = std::any_of(quarantine_.begin(), quarantine_.end(),
                                     [&](const auto& other) { return unit.Contains(other.first); });
     if (!others) entry->pool.SetQuarantined(unit, false);

@@ -173,6 +173,7 @@ Effects Fleet::Expire(absl::Time now) {
   for (PoolEntry& entry : pools_) entry.pool.EndCooldowns(now);
   ForgetServed(effects, now);
   EndQuarantines(effects, now);
+  EndDoubled(now);
   SettleSome(effects, now);
   for (const Reservation& ended : reservations_.Expire(now)) {
     effects.reservations.insert(ended.name);

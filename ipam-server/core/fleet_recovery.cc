@@ -117,6 +117,7 @@ Effects Fleet::EndRecovery(const std::set<NodeKey>& spoken, absl::Time now) {
       effects.findings.push_back(
           {Finding::Kind::kHeldElsewhere, key, unit.base(),
            fmt::format("held by node {} ({})", holder->key.name, holder->key.vm_id)});
+      NoteClaim(key, *holder, unit.base(), "was told that it has it as well");
       continue;
     }
     TakeOver(node->second, unit, effects, now);

@@ -16,6 +16,13 @@ absl::Duration CoolingOf(const Configuration& configuration, absl::Duration cool
   return longest;
 }
 
+// One of the reserved ones. The first of an IPv6 subnet is every router's (RFC 4291 section 2.6.1).
+std::optional<ip::Address> UnusedOf(const PoolSpec& spec) {
+  if (spec.reserve_last > 0) return spec.cidr.last();
+  if (spec.reserve_first > 0 && spec.cidr.base().is_v4()) return spec.cidr.base();
+  return std::nullopt;
+}
+
 void AddPools(const Fleet& fleet, const NodeRecord& record, DesiredState& desired) {
   for (const PoolGroup& group : fleet.GroupsFor(record)) {
     for (const size_t index : group.pools) {
@@ -25,7 +32,8 @@ void AddPools(const Fleet& fleet, const NodeRecord& record, DesiredState& desire
                                .usable = pool.usable(),
                                .attached = pool.held(),
                                .free = fleet.pools()[index].free(),
-                               .namespaces = pool.spec().namespaces});
+                               .namespaces = pool.spec().namespaces,
+                               .unused = UnusedOf(pool.spec())});
     }
   }
 }

@@ -33,7 +33,8 @@ TEST_F(NextDesiredTest, TheFirstIsFullAndHoldsWhatIsAttachedOnly) {
   EXPECT_EQ(desired.version, 1U);
   ASSERT_EQ(desired.added.size(), 2U);
   EXPECT_EQ(desired.added[0].range, One("10.1.0.4"));
-  EXPECT_EQ(desired.pools, (std::vector<PoolState>{{"default", "10.1.0.0/28", 11, 4, 7, {}}}));
+  EXPECT_EQ(desired.pools,
+            (std::vector<PoolState>{{"default", "10.1.0.0/28", 11, 4, 7, {}, A("10.1.0.15")}}));
 }
 
 TEST_F(NextDesiredTest, LaterOnesHoldTheDifference) {

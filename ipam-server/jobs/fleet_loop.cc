@@ -211,6 +211,7 @@ void FleetLoop::CarryOut(Batch& batch) {
   for (const SessionId session : batch.read_next) agents_.ReadNext(session);
   LogFindings(batch.effects.findings);
   TellRecovery();
+  TellDoubled();
   SetProblem("releases", state_.fleet.breaker().frozen()
                              ? state_.fleet.breaker().state().freeze->reason
                              : std::string());

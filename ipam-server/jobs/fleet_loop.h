@@ -205,6 +205,7 @@ class FleetLoop {
   void BeginCloud();
   void AskInventory(Session& session, Batch& batch);
   void TellRecovery();
+  void TellDoubled();
   void GreetAnew(const NodeKey& node, const std::string& why);
   void RememberMark(absl::Time now, bool at_once);
 
@@ -280,6 +281,7 @@ class FleetLoop {
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
   bool problems_listed_ = true;  // As they are by topic.
+  std::set<ip::Address> doubled_told_;  // Those with a problem of their own.
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};
   std::set<std::pair<absl::Time, NodeKey>> outlooks_;  // When to look for a node's next outlook.

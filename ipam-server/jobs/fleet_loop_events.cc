@@ -10,6 +10,8 @@ namespace spoke::ipam {
 namespace {
 
 constexpr absl::Duration kCloudRetryDelay = absl::Seconds(5);
+// Addresses in two places that are told one by one.
+constexpr size_t kDoubledShown = 8;
 
 }  // namespace
 
@@ -224,6 +226,30 @@ void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
         break;
     }
   }
+}
+
+// A problem for each of the first, in the order of addresses, and one for the others.
+void FleetLoop::TellDoubled() {
+  const std::map<ip::Address, DoubledAddress>& doubled = state_.fleet.doubled();
+  if (doubled.empty() && doubled_told_.empty()) return;
+  std::set<ip::Address> told;
+  for (const auto& [address, two] : doubled) {
+    if (told.size() == kDoubledShown) break;
+    told.insert(address);
+    const std::string text = address.ToString();
+    SetProblem("doubled " + text, fmt::format("{} is in two places: {}. Delete the pod that uses "
+                                              "it on one of them; see: spokectl explain ip {}",
+                                              text, two.holders, text));
+  }
+  for (const ip::Address& address : doubled_told_) {
+    if (!told.contains(address)) SetProblem("doubled " + address.ToString(), "");
+  }
+  const size_t others = doubled.size() - told.size();
+  SetProblem("doubled", others == 0 ? std::string()
+                                    : fmt::format("{} more addresses are in two places: the log "
+                                                  "names them (address_doubled, address_conflict)",
+                                                  others));
+  doubled_told_ = std::move(told);
 }
 
 }  // namespace spoke::ipam

@@ -79,7 +79,7 @@ void FleetLoop::FinishReload() {
   reload_due_ = false;
   SetProblem("memory", "");
   LoadedState& found = **loaded;
-  found.state.fleet.TakeDemands(state_.fleet);     // No agent of those says it again.
+  found.state.fleet.TakeUnstored(state_.fleet);    // No agent of those says it again.
   Recovery recovery = std::move(state_.recovery);  // How it stands is in no store.
   recovery.OnReload(found.state.recovery.state());
   std::swap(state_, found.state);

@@ -244,6 +244,48 @@ TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
   EXPECT_THAT(problems, testing::IsEmpty());
 }
 
+TEST_F(FleetLoopTest, ADoubledAddressIsAProblemThatNamesBothUntilItIsOver) {
+  std::vector<std::string> problems;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    Step();
+  };
+  Greet(1);
+  AnswerCloud();
+  loop_->PostFromAgent(ConflictEvent{1, A("10.1.0.4"), "02:00:00:00:00:99"});
+  look();
+  EXPECT_THAT(problems,
+              ElementsAre("10.1.0.4 is in two places: node node1 holds it, and 02:00:00:00:00:99 "
+                          "answers for it. Delete the pod that uses it on one of them; see: "
+                          "spokectl explain ip 10.1.0.4"));
+  EXPECT_EQ(log_.Count("address_doubled"), 1);
+  clock_.Advance(absl::Minutes(11));
+  Step();
+  look();
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_EQ(log_.Count("problem_over"), 1);
+}
+
+TEST_F(FleetLoopTest, ManyDoubledAddressesAreAFewProblems) {
+  LendingReport all{.sequence = 1};
+  for (uint64_t i = 0; i < 20; ++i) {
+    all.lent.push_back({.address = ip::Advance(A("10.1.0.4"), i),
+                        .generation = i + 1,
+                        .since = clock_.Now(),
+                        .lessee = {.container_id = "c" + std::to_string(i), .ifname = "eth0"}});
+  }
+  Greet(1, all.lent);
+  AnswerCloud();
+  for (const Lending& lending : all.lent) {
+    loop_->PostFromAgent(ConflictEvent{1, lending.address, "02:00:00:00:00:99"});
+  }
+  std::vector<std::string> problems;
+  loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+  Step();
+  EXPECT_THAT(problems, testing::SizeIs(9));
+  EXPECT_THAT(problems, testing::Contains(testing::HasSubstr("12 more addresses are in two")));
+}
+
 TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
   Greet(1);  // Stored as attaching; the process ends before the cloud answers.
   loop_ = NewLoop();

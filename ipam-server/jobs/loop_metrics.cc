@@ -79,6 +79,7 @@ void StatePublisher::Step(const LoopState& loop, absl::Time now, ServerMetrics& 
   metrics.SetBreaker({.frozen = fleet.breaker().frozen(),
                       .trips = fleet.breaker().state().trips,
                       .headroom = fleet.breaker().Headroom(fleet.Counts().total(), now)});
+  metrics.SetDoubled(fleet.doubled().size());
   metrics.SetSessions(loop.sessions.size());
   metrics.SetHellosWaiting(loop.mailbox.waiting_hellos());
   metrics.SetMailbox(loop.mailbox.waiting_agents());

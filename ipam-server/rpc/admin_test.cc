@@ -101,6 +101,29 @@ TEST_F(AdminTest, AppliedPoolsServeNodesAndCannotBeTakenAwayUnderThem) {
             StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(AdminTest, StatusNamesBothThatHaveAnAddress) {
+  ConnectNode();
+  grpc::ClientContext other_context;
+  const std::unique_ptr<Stream> other = node_stub_->Connect(&other_context);
+  v1::AgentMessage hello = HelloMessage("node2");
+  hello.mutable_hello()->set_vm_id("vm-2");
+  hello.mutable_hello()->mutable_nics(0)->set_mac("00:0d:3a:00:00:02");
+  ASSERT_TRUE(other->Write(hello));
+  ASSERT_EQ(ReadAddresses(*other, 2).size(), 2U);
+  v1::AgentMessage conflict;
+  conflict.mutable_conflict()->set_address(addresses_[0]);
+  conflict.mutable_conflict()->set_other_mac("00:0d:3a:00:00:02");
+  ASSERT_TRUE(stream_->Write(conflict));
+  Lend(1);  // Acknowledged: what was said before it has been taken.
+  v1::GetStatusResponse status;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetStatus, v1::GetStatusRequest(), status).ok());
+  EXPECT_THAT(status.problems(),
+              testing::ElementsAre(testing::AllOf(
+                  HasSubstr(TextOf(0) + " is in two places"), HasSubstr("node node1 holds it"),
+                  HasSubstr("00:0d:3a:00:00:02 (the NIC of node node2) answers for it"))));
+  other_context.TryCancel();
+}
+
 TEST_F(AdminTest, ASpokeMayNotHoldTheAddressAtWhichAgentsReachTheServer) {
   const std::string yaml =
       "apiVersion: spoke/v1\nkind: ClusterNetwork\nmetadata: {name: main}\nspec: {peerSpoke: [";

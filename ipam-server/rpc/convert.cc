@@ -136,6 +136,7 @@ void ToWire(const DesiredState& in, v1::DesiredState& out) {
     state.set_attached(pool.attached);
     state.set_free(pool.free);
     for (const std::string& name : pool.namespaces) state.add_namespaces(name);
+    if (pool.unused) state.set_unused(pool.unused->ToBytes());
   }
 }
 

@@ -217,7 +217,7 @@ TEST(Convert, DesiredStateKeepsEveryField) {
                  .nic_mac = ip::MacAddress::Parse("00:0d:3a:00:00:01").value(),
                  .cooling = absl::Seconds(2)}},
       .removed = {ip::Prefix::Parse("10.1.0.16/28").value()},
-      .pools = {{"six", "fd00::/64", 9, 8, 1, {"blue"}}}};
+      .pools = {{"six", "fd00::/64", 9, 8, 1, {"blue"}, ip::Address::V6(0xFD00ULL << 48U, 0xFF)}}};
   const v1::DesiredState wire = ToWire(ToAgent(desired), "1").desired();
   EXPECT_EQ(wire.version(), 3U);
   EXPECT_TRUE(wire.full());
@@ -227,6 +227,7 @@ TEST(Convert, DesiredStateKeepsEveryField) {
   EXPECT_EQ(wire.removed(0).prefix_length(), 28U);
   EXPECT_EQ(wire.pools(0).namespaces(0), "blue");
   EXPECT_EQ(wire.pools(0).free(), 1U);
+  EXPECT_EQ(wire.pools(0).unused(), ip::Address::V6(0xFD00ULL << 48U, 0xFF).ToBytes());
   EXPECT_EQ(ToWire(ToAgent(Welcome{7}), "1.2").welcome().server_version(), "1.2");
   EXPECT_EQ(ToWire(ToAgent(ReportAck{7}), "1.2").report_ack().sequence(), 7U);
   const ToAgent reclaim = ReclaimRequest{7, {ip::Prefix::Parse("10.1.0.16/28").value()}};

@@ -343,6 +343,7 @@ std::string EncodeQuarantine(const ip::Address& address, const Quarantine& quara
   out.set_reason(quarantine.reason);
   out.set_since_unix_ms(absl::ToUnixMillis(quarantine.since));
   if (quarantine.until) out.set_until_unix_ms(absl::ToUnixMillis(*quarantine.until));
+  out.set_doubled(quarantine.doubled);
   return out.SerializeAsString();
 }
 
@@ -351,7 +352,9 @@ absl::StatusOr<std::pair<ip::Address, Quarantine>> DecodeQuarantine(std::string_
                    Parse<v1::QuarantineRecord>(bytes, "quarantine record"));
   const auto address = ip::Address::FromBytes(in.address());
   if (!address.ok()) return absl::DataLossError("a quarantine record without an address");
-  Quarantine quarantine{.reason = in.reason(), .since = absl::FromUnixMillis(in.since_unix_ms())};
+  Quarantine quarantine{.reason = in.reason(),
+                        .since = absl::FromUnixMillis(in.since_unix_ms()),
+                        .doubled = in.doubled()};
   if (in.until_unix_ms() != 0) quarantine.until = absl::FromUnixMillis(in.until_unix_ms());
   return std::pair{*address, std::move(quarantine)};
 }

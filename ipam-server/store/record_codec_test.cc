@@ -93,7 +93,8 @@ TEST(RecordCodec, OverlappingRangesAreDamage) {
 
 TEST(RecordCodec, TheOtherRecordsComeThroughWhole) {
   const absl::Time since = absl::FromUnixMillis(1'700'000'000'123);
-  const Quarantine quarantine{.reason = "doubled", .since = since};
+  const Quarantine quarantine{
+      .reason = "doubled", .since = since, .until = since + absl::Minutes(10), .doubled = true};
   EXPECT_EQ(*DecodeQuarantine(EncodeQuarantine(A("10.1.0.4"), quarantine)),
             (std::pair{A("10.1.0.4"), quarantine}));
   const BreakerState breaker{.freeze = BreakerState::Freeze{.since = since, .reason = "too much"},

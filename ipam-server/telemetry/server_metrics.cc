@@ -188,6 +188,10 @@ void ServerMetrics::SetRecovery(bool under_way) {
   metrics_.GetGauge("spoke_ipam_recovery").Set(under_way ? 1 : 0);
 }
 
+void ServerMetrics::SetDoubled(uint64_t addresses) {
+  metrics_.GetGauge("spoke_ipam_doubled_addresses").Set(Number(addresses));
+}
+
 void ServerMetrics::CountSessionReplaced() {
   metrics_.GetCounter("spoke_ipam_sessions_replaced_total").Add();
 }

@@ -78,6 +78,7 @@ class ServerMetrics {
   void SetPolicy(const PolicyMetrics& policy);
   void SetReservations(const ReservationMetrics& reservations);
   void SetBreaker(const BreakerMetrics& breaker);
+  void SetDoubled(uint64_t addresses);
   void SetSessions(uint64_t open);
   void SetHellosWaiting(uint64_t waiting);
   void SetMailbox(uint64_t messages);

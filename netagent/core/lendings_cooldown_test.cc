@@ -36,7 +36,7 @@ class LendingsWithClearing : public testing::Test {
     lendings_.Apply(LendingBuilt{key});
   }
 
-  Lendings lendings_{kCooldown, /*proof_required=*/false, /*clearing_required=*/true};
+  Lendings lendings_{kCooldown, /*proof_required=*/{}, /*clearing_required=*/true};
 };
 
 TEST_F(LendingsWithClearing, TheCooldownEndsOnlyAfterTheConnectionsAreDeleted) {
@@ -107,7 +107,7 @@ TEST_F(LendingsWithClearing, AReplayHasAllThatCoolClearedOnceMore) {
   Lend(kPodA);
   lendings_.Apply(LendingReleased{kPodA, kNow});
   lendings_.SetCleared({kFirst});
-  Lendings replayed(kCooldown, false, true);
+  Lendings replayed(kCooldown, {}, true);
   for (const Event& event : lendings_.Snapshot()) replayed.Apply(event);
   EXPECT_THAT(replayed.Uncleared(), ElementsAre(kFirst));
   EXPECT_THAT(replayed.EndCooldowns(kNow + kCooldown), IsEmpty());

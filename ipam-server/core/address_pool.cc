@@ -145,25 +145,48 @@ std::optional<ip::Prefix> AddressPool::InUseOutside(const PoolSpec* spec) const 
   std::optional<AddressPool> next;
   if (spec != nullptr) next.emplace(*spec);
   if (next && GrowsTo(*next)) return std::nullopt;
+  const bool in_place =
+      next && next->spec_.cidr.base() == spec_.cidr.base() && next->unit_length_ == unit_length_;
+  const auto keeps = [&](uint64_t index) {
+    if (in_place) return index >= next->first_unit_ && index < next->last_unit_;
+    return next && next->Owns(UnitAt(index));
+  };
   std::optional<uint64_t> first;
   for (const auto& [index, unit] : units_) {
     if (!unit.in_use() || (first && *first < index)) continue;
-    if (!next || !next->Owns(UnitAt(index))) first = index;
+    if (!keeps(index)) first = index;
   }
   return first ? std::optional(UnitAt(*first)) : std::nullopt;
 }
 
 void AddressPool::Respecify(PoolSpec spec) {
   AddressPool next(std::move(spec));
-  if (GrowsTo(next)) {
+  const bool in_place =
+      next.spec_.cidr.base() == spec_.cidr.base() && next.unit_length_ == unit_length_;
+  if (in_place) {
+    // What is free and outside is forgotten, and comes anew should the pool grow again.
+    const auto outside = [&](uint64_t index) {
+      return index < next.first_unit_ || index >= next.last_unit_;
+    };
+    if (!GrowsTo(next)) {
+      absl::erase_if(units_, [&](const auto& entry) {
+        CHECK(!outside(entry.first) || !entry.second.in_use(), "what is in use was looked for");
+        return outside(entry.first);
+      });
+      for (Queue* queue : {&cooling_, &ready_}) {
+        std::erase_if(*queue, [&](const auto& entry) { return outside(entry.first); });
+      }
+    }
     // Those before the first one come first now; the others are skipped.
-    if (next.first_unit_ < first_unit_) never_used_ = next.first_unit_;
+    never_used_ = next.first_unit_ < first_unit_
+                      ? next.first_unit_
+                      : std::clamp(never_used_, next.first_unit_, next.last_unit_);
     first_unit_ = next.first_unit_;
     last_unit_ = next.last_unit_;
     spec_ = std::move(next.spec_);
     return;
   }
-  // What is free and not of the next pool is forgotten. Units that it has keep their order.
+  // Units that the next pool has keep their order.
   for (const auto& [index, unit] : units_) {
     const ip::Prefix range = UnitAt(index);
     if (next.Owns(range)) {

@@ -178,7 +178,16 @@ absl::Status Fleet::SetPools(const std::vector<PoolSpec>& specs) {
   for (const size_t pool : other) {
     FillPool(pool, /*is_new=*/!former.contains(pools_[pool].pool.spec().name));
   }
-  reservations_.OnPoolsChanged(Capacity(NodesWithPromises()));
+  // Whoever has all that was promised to it draws from no pool, until more is.
+  std::vector<std::string> owed;
+  for (const auto& [name, reservation] : reservations_.all()) {
+    for (const auto& [node, missing] : reservation.missing) {
+      const bool some = std::any_of(missing.begin(), missing.end(),
+                                    [](const auto& entry) { return entry.second > 0; });
+      if (some) owed.push_back(node);
+    }
+  }
+  reservations_.OnPoolsChanged(Capacity(owed));
   return absl::OkStatus();
 }
 

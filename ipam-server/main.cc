@@ -2,6 +2,7 @@
 // for a signal.
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -325,6 +326,10 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
 }  // namespace spoke::ipam
 
 int main(int argc, char** argv) {
+  // What the loop makes for operators is freed on their threads. By default the allocator keeps
+  // such small pieces apart and joins them all at once, on whatever thread: a listing of 200,000
+  // addresses then held the loop for 130 ms.
+  ::mallopt(M_MXFAST, 0);
   const auto parse = [](std::string_view text, const std::string& file) {
     return spoke::ipam::ParseServerConfig(text, file, &spoke::os::CheckDirectory,
                                           &spoke::os::EnvironmentVariable);

@@ -1,5 +1,7 @@
 // spoke-stalls: how long the turns of the server's loop are while a large fleet and its operators
 // want something of it. Prints JSON.
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
@@ -234,6 +236,7 @@ int RunMain(int argc, char** argv) {
 }  // namespace spoke::stalls
 
 int main(int argc, char** argv) {
+  ::mallopt(M_MXFAST, 0);  // As the server does.
   try {
     return spoke::stalls::RunMain(argc, argv);
   } catch (const std::exception& error) {  // Out of memory, or a bug.

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# An address that another machine claims: the operator is told of both, the pod that has it goes on, and
+# nobody gets it as long as the claim lasts.
+# usage: conflict_test.sh DIRECTORY_OF_PROGRAMS
+set -euo pipefail
+# shellcheck source=lab/lab.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
+
+# _claim NODE MAC ADDRESS: an ARP announcement reaches NODE's NIC that ADDRESS is at MAC.
+_claim() {
+  lab_fabric_exec python3 -c '
+import socket, sys
+device, mac, address = sys.argv[1], bytes.fromhex(sys.argv[2].replace(":", "")), socket.inet_aton(sys.argv[3])
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+wire.bind((device, 0))
+arp = bytes.fromhex("0001080006040001") + mac + address + bytes(6) + address
+wire.send((b"\xff" * 6 + mac + b"\x08\x06" + arp).ljust(60, b"\0"))
+' "$(lab_fabric_port "$1")" "$2" "$3"
+}
+
+_status_says() {
+  lab_spokectl status >"$LAB_DIR/status" || return 1
+  grep -qF "$1" "$LAB_DIR/status"
+}
+
+step_quiet() {
+  lab_step "Nobody else has what the nodes were given"
+  lab_pod_run node1 web-1
+  lab_pod_run node2 api-1
+  if grep -h 'address_in_conflict\|proxy_on_network' "$(lab_node_log node1 spoke-netagent)" \
+    "$(lab_node_log node2 spoke-netagent)"; then
+    lab_error "an agent takes the fabric, or itself, for another machine"
+    return 1
+  fi
+  lab_ok "the agents have asked, and found nobody"
+}
+
+step_claimed() {
+  lab_step "node2's NIC claims the address of a pod on node1"
+  local address
+  address=$(lab_pod_address node1 web-1)
+  _claim node1 "$(lab_mac node2)" "$address"
+  lab_wait 15 "status to say so" "$(lab_node_log node1 spoke-netagent)" _status_says \
+    "$address is in two places: node node1 holds it, and $(lab_mac node2) (the NIC of node node2) answers for it"
+  lab_ok "status names both: $(grep -F "$address" "$LAB_DIR/status")"
+  lab_pod_ping node2 api-1 "$address"
+  lab_ok "the pod goes on"
+  lab_pod_delete node1 web-1
+  lab_spokectl ip show "$address" >"$LAB_DIR/shown"
+  grep -qF 'in quarantine' "$LAB_DIR/shown"
+  lab_ok "its address is in quarantine"
+}
+
+lab_for_test "${1:-}"
+lab_cluster_up
+step_quiet
+step_claimed

@@ -187,7 +187,7 @@ class Agent {
   ConntrackTable* const conntrack_;
   Attachments attachments_;
   std::optional<ConnectionClearing> clearing_;  // With conntrack_.
-  std::optional<ConflictDetector> conflicts_;  // With an edge for it only.
+  std::optional<ConflictDetector> conflicts_;   // With an edge for it only.
   NicCheck nic_check_;
   Repairer repairer_;
   LostDelRelease lost_dels_;

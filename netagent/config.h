@@ -153,8 +153,8 @@ struct AgentConfig {
   // How long the link and the network namespace of a pod are gone before its addresses are released
   // without a DEL; 0: never.
   absl::Duration lost_del_after = absl::Minutes(5);
-  uint32_t mtu = 0;                           // Bytes; 0: the NIC's.
-  bool repair_pods = true;                    // Inside as well, not only on the node.
+  uint32_t mtu = 0;         // Bytes; 0: the NIC's.
+  bool repair_pods = true;  // Inside as well, not only on the node.
   // Whether the network is asked and heard, should another machine have an address of this node. On
   // Azure it never is: the fabric answers for every address.
   bool detect_conflicts = true;

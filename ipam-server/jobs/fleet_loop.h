@@ -280,7 +280,7 @@ class FleetLoop {
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
-  bool problems_listed_ = true;  // As they are by topic.
+  bool problems_listed_ = true;         // As they are by topic.
   std::set<ip::Address> doubled_told_;  // Those with a problem of their own.
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};

@@ -317,10 +317,8 @@ TEST_F(AdminTest, AMachineThatIsGoneIsForgotten) {
   const auto forget = [&] { return Ask(&v1::AdminService::Stub::ForgetNode, request, forgotten); };
   EXPECT_THAT(forget().error_message(), HasSubstr("is connected"));
   stream_->WritesDone();
-  grpc::Status status;
-  for (int i = 0; i < 200; ++i) {
-    status = forget();
-    if (status.ok()) break;
+  grpc::Status status = forget();
+  for (int i = 0; i < 200 && !status.ok(); ++i, status = forget()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   ASSERT_TRUE(status.ok()) << status.error_message();

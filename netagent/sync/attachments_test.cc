@@ -363,7 +363,7 @@ TEST_F(AttachmentsTest, AnInventorySaysWhatIsHeldAndLent) {
 }
 
 TEST_F(AttachmentsTest, WhatWaitsForProofIsNotLentAndSaysSo) {
-  settings_.proof_required = true;
+  settings_.proof_required = {.ipv4 = true, .ipv6 = true};
   settings_.explain_unproven = [] { return "2 not listed by the host"; };
   Restart();
   Grant({"10.1.0.5", "10.1.0.6", "10.1.0.7"});
@@ -380,7 +380,7 @@ TEST_F(AttachmentsTest, WhatWaitsForProofIsNotLentAndSaysSo) {
 }
 
 TEST_F(AttachmentsTest, AProofThatCannotBeKeptIsNone) {
-  settings_.proof_required = true;
+  settings_.proof_required = {.ipv4 = true, .ipv6 = true};
   Restart();
   Grant({"10.1.0.5"});
   tmpfs_.fail_after = 0;

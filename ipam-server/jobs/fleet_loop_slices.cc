@@ -54,6 +54,7 @@ void FleetLoop::KeepTime(Batch& batch) {
   ReviewSome(batch);
   CompareSome(batch);
   PlanSome(batch);
+  TellIdentities(batch.now);
   RememberCounters(batch.now);
   const absl::Duration set = clock_.SetAhead();
   SetProblem("clock",
@@ -85,7 +86,6 @@ void FleetLoop::ReviewSome(Batch& batch) {
   if (passed >= absl::ZeroDuration() && passed < kTick) return;
   last_tick_ = batch.now;
   batch.effects.Merge(state_.fleet.Expire(batch.now));
-  TellIdentities(batch.now);
 
   const auto& nodes = state_.fleet.nodes();
   const auto count = static_cast<double>(nodes.size());

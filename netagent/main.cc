@@ -284,14 +284,19 @@ void LogStarted(const AgentConfig& config, const NodeIdentity& identity, telemet
                              {"socket", config.cni_socket}});
 }
 
-absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
-  ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
-  RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
-  // The journal's lock first: nothing may be touched while another agent is alive.
+absl::StatusOr<OpenedJournal> OpenNodesJournal(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(config.state_dir + "/journal"));
   if (opened.dropped_bytes > 0) {
     log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
   }
+  return opened;
+}
+
+absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
+  ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
+  RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
+  // The journal's lock first: nothing may be touched while another agent is alive.
+  ASSIGN_OR_RETURN(OpenedJournal opened, OpenNodesJournal(config, log));
   // Before the first thread: one that does not block them would get them, and be ended by them, or,
   // in a container, lose them.
   const os::SignalWaiter signals({SIGINT, SIGTERM});

@@ -137,7 +137,7 @@ std::vector<MetricSpec> ShapingMetrics() {
   };
 }
 
-std::vector<MetricSpec> NodeMetrics() {
+std::vector<MetricSpec> ConntrackMetrics() {
   return {
       {.name = "spoke_conntrack_entries",
        .type = MetricType::kGauge,
@@ -175,6 +175,11 @@ std::vector<MetricSpec> NodeMetrics() {
        .type = MetricType::kGauge,
        .help = "Released addresses whose tracked connections are still to be deleted",
        .from_source = true},
+  };
+}
+
+std::vector<MetricSpec> NodeMetrics() {
+  return {
       {.name = "spoke_lost_dels_total",
        .type = MetricType::kCounter,
        .help = "Attachments that were released because link and network namespace were gone",
@@ -227,6 +232,7 @@ std::vector<MetricSpec> NodeMetrics() {
 std::vector<MetricSpec> AgentMetricTable() {
   std::vector<MetricSpec> table = TrafficMetrics();
   for (MetricSpec& metric : ShapingMetrics()) table.push_back(std::move(metric));
+  for (MetricSpec& metric : ConntrackMetrics()) table.push_back(std::move(metric));
   for (MetricSpec& metric : NodeMetrics()) table.push_back(std::move(metric));
   for (MetricSpec& metric : telemetry::ProcessMetricSpecs()) table.push_back(std::move(metric));
   return table;

@@ -287,8 +287,8 @@ void Network::Carry(Nic& nic, std::vector<IpConfig> wanted, const std::string& o
                                    "An unexpected error occured."};
         std::optional<std::vector<NicEntry>> planned;
         if (succeeds || fate.nic_written) planned = backend_.Plan(written, wanted, &error);
-        if (planned.has_value()) backend_.Commit(written, *std::move(planned), when);
         const bool done = succeeds && planned.has_value();
+        if (planned.has_value()) backend_.Commit(written, *std::move(planned), when);
         written.state = done ? State::kSucceeded : State::kFailed;
         if (done) return backend_.End(*running, when, Operation::Status::kSucceeded);
         backend_.End(*running, when, succeeds ? Operation::Status::kFailed : fate.status,

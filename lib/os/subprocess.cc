@@ -33,7 +33,17 @@ absl::StatusOr<Pipe> OpenPipe() {
   return Pipe{.read = UniqueFd(ends[0]), .write = UniqueFd(ends[1])};
 }
 
-absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& command, int out, int err) {
+// As exec() wants them. Valid as long as `words` are, which it does not change: its type is older
+// than const.
+std::vector<char*> Pointers(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  return pointers;
+}
+
+absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& command,
+                            const std::vector<std::string>& variables, int out, int err) {
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -46,14 +56,16 @@ absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& command, int out, in
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  // posix_spawn() changes none of them; its type is older than const.
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  std::vector<char*> arguments = Pointers(command);
   arguments.push_back(nullptr);
+  std::vector<char*> environment = Pointers(variables);
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    environment.push_back(*variable);
+  }
+  environment.push_back(nullptr);
   pid_t child = -1;
   const int error = ::posix_spawn(&child, command.front().c_str(), &files, &attributes,
-                                  arguments.data(), environ);
+                                  arguments.data(), environment.data());
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);
   if (error != 0) return base::ErrnoToStatus(error, fmt::format("run {}", command.front()));
@@ -103,7 +115,8 @@ absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& command
                                          const ProgramLimits& limits) {
   ASSIGN_OR_RETURN(Pipe out, OpenPipe());
   ASSIGN_OR_RETURN(Pipe err, OpenPipe());
-  ASSIGN_OR_RETURN(const pid_t child, Spawn(command, out.write.get(), err.write.get()));
+  ASSIGN_OR_RETURN(const pid_t child,
+                   Spawn(command, limits.variables, out.write.get(), err.write.get()));
   // Else the pipes would never end.
   out.write = UniqueFd();
   err.write = UniqueFd();

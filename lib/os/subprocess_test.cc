@@ -24,6 +24,14 @@ TEST(RunProgram, ArgumentsAreNotWordsOfAShell) {
   EXPECT_EQ(result->output, "a b $HOME; \"c\"\n");
 }
 
+TEST(RunProgram, VariablesAreAddedToTheCallers) {
+  const auto result = RunProgram({"/bin/sh", "-c", "echo $CNI_COMMAND; test -n \"$PATH\""},
+                                 {.variables = {"CNI_COMMAND=VERSION"}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->output, "VERSION\n");
+  EXPECT_EQ(result->exit_code, 0);
+}
+
 TEST(RunProgram, ASignalsDeathIsToldAsShellsTellIt) {
   const auto result = RunProgram({"/bin/sh", "-c", "kill -KILL $$"});
   ASSERT_TRUE(result.ok()) << result.status();

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <map>
 #include <utility>
 
 #include "fmt/core.h"
@@ -70,14 +71,19 @@ absl::StatusOr<CniFileFound> InstallPlugin(const CniInstallSettings& settings) {
   return PutInPlace(settings.PluginPath(), content, kPluginMode);
 }
 
-absl::StatusOr<CniFileFound> InstallConflist(const CniInstallSettings& settings) {
+absl::StatusOr<CniFileFound> InstallConflist(const CniInstallSettings& settings,
+                                             ChainedVersions& chained) {
   ASSIGN_OR_RETURN(const std::string content,
                    os::ReadFile(settings.conf_source, kMaxConflistBytes));
   // A runtime that finds the first file broken uses none of the others either.
   if (!nlohmann::json::parse(content, nullptr, false).is_object()) {
     return absl::InvalidArgumentError(settings.conf_source + " is not a JSON object");
   }
-  return PutInPlace(settings.ConfPath(), content, kConflistMode);
+  std::map<std::string, std::optional<CniVersions>> spoken;
+  for (const std::string& plugin : ChainedPlugins(content)) {
+    spoken[plugin] = chained.Ask(settings.plugin_directory, plugin);
+  }
+  return PutInPlace(settings.ConfPath(), WithVersionsOfAll(content, spoken), kConflistMode);
 }
 
 void CniInstaller::Note(const std::string& path, CniFileFound found) {
@@ -96,7 +102,7 @@ absl::Status CniInstaller::Install() {
     ASSIGN_OR_RETURN(const CniFileFound plugin, InstallPlugin(*settings_));
     Note(settings_->PluginPath(), plugin);
   }
-  ASSIGN_OR_RETURN(const CniFileFound conf, InstallConflist(*settings_));
+  ASSIGN_OR_RETURN(const CniFileFound conf, InstallConflist(*settings_, chained_));
   Note(settings_->ConfPath(), conf);
   return absl::OkStatus();
 }

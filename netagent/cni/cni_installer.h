@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/telemetry/log.h"
+#include "netagent/cni/chained_versions.h"
 
 namespace spoke::netagent {
 
@@ -31,13 +32,15 @@ struct CniInstallSettings {
 enum class CniFileFound { kRight, kNothing, kAnother };
 
 // Makes the path a copy of its source unless it is one: by content, and for the plugin by being
-// executable too. It appears, or changes, by a rename within the directory, which is what runtimes
-// watch for (a file that is moved in from elsewhere they do not notice), from PATH.tmp, which none
-// of them loads. On an error what was there is as it was.
-// Errors: what the files say, with the path; kInvalidArgument (the configuration is no JSON object,
-// or the plugin is empty).
+// executable too. The configuration's copy has only the versions that all plugins of the chain
+// speak: those behind Spoke's are asked, in the plugin's directory. It appears, or changes, by a
+// rename within the directory, which is what runtimes watch for (a file that is moved in from
+// elsewhere they do not notice), from PATH.tmp, which none of them loads. On an error what was
+// there is as it was. Errors: what the files say, with the path; kInvalidArgument (the
+// configuration is no JSON object, or the plugin is empty).
 absl::StatusOr<CniFileFound> InstallPlugin(const CniInstallSettings& settings);
-absl::StatusOr<CniFileFound> InstallConflist(const CniInstallSettings& settings);
+absl::StatusOr<CniFileFound> InstallConflist(const CniInstallSettings& settings,
+                                             ChainedVersions& chained);
 
 // Installs the plugin, then the configuration, and tries again until both are there. Then looks
 // each minute whether they still are. They are never removed here: runtimes need them for DEL.
@@ -65,6 +68,7 @@ class CniInstaller {
 
   const std::optional<CniInstallSettings> settings_;
   telemetry::Log& log_;
+  ChainedVersions chained_;
   bool installed_ = false;  // At least once.
   std::string failure_;     // Of the last attempt.
   absl::Time next_ = absl::InfinitePast();

@@ -5,9 +5,11 @@
 
 #include <filesystem>
 
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
+#include "nlohmann/json.hpp"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 
@@ -51,7 +53,25 @@ class CniInstallerTest : public testing::Test {
                                      .conf_file = "10-spoke.conflist"};
   const std::string program_ = settings_.PluginPath();
   const std::string conf_ = settings_.ConfPath();
+  // A plugin of the directory that says which versions it speaks, and counts how often.
+  void WriteChained(const std::string& name, std::string_view versions) {
+    const std::string path = settings_.plugin_directory + "/" + name;
+    ASSERT_TRUE(
+        os::WriteFileAtomic(path,
+                            fmt::format("#!/bin/sh\n[ \"$CNI_COMMAND\" = VERSION ] || exit 1\n"
+                                        "echo >>{}\necho '{{\"supportedVersions\":{}}}'\n",
+                                        asked_, versions),
+                            os::Durability::kVisible, 0755)
+            .ok());
+  }
+  size_t TimesAsked() const {
+    const auto asked = os::ReadFile(asked_);
+    return asked.ok() ? asked->size() : 0;
+  }
+
+  const std::string asked_ = dir_.File("asked");
   testing_support::RecordingLog log_;
+  ChainedVersions chained_;
 };
 
 TEST_F(CniInstallerTest, BothAreInstalledOnceThePodsCanBeServedAndNotBefore) {
@@ -83,11 +103,11 @@ TEST_F(CniInstallerTest, WithoutADirectoryForItThePluginIsNotCopied) {
 
 TEST_F(CniInstallerTest, TheSameContentIsLeftAloneAndOtherContentReplaced) {
   EXPECT_EQ(InstallPlugin(settings_).value(), CniFileFound::kNothing);
-  EXPECT_EQ(InstallConflist(settings_).value(), CniFileFound::kNothing);
+  EXPECT_EQ(InstallConflist(settings_, chained_).value(), CniFileFound::kNothing);
   const ino_t program = InfoOf(program_).st_ino;
   const ino_t conf = InfoOf(conf_).st_ino;
   EXPECT_EQ(InstallPlugin(settings_).value(), CniFileFound::kRight);
-  EXPECT_EQ(InstallConflist(settings_).value(), CniFileFound::kRight);
+  EXPECT_EQ(InstallConflist(settings_, chained_).value(), CniFileFound::kRight);
   EXPECT_EQ(InfoOf(program_).st_ino, program);
   EXPECT_EQ(InfoOf(conf_).st_ino, conf);
   // Of the same length.
@@ -96,7 +116,7 @@ TEST_F(CniInstallerTest, TheSameContentIsLeftAloneAndOtherContentReplaced) {
   Write(settings_.plugin_source, newer);
   Write(settings_.conf_source, R"({"name":"other"})");
   EXPECT_EQ(InstallPlugin(settings_).value(), CniFileFound::kAnother);
-  EXPECT_EQ(InstallConflist(settings_).value(), CniFileFound::kAnother);
+  EXPECT_EQ(InstallConflist(settings_, chained_).value(), CniFileFound::kAnother);
   EXPECT_EQ(os::ReadFile(program_).value(), newer);
   EXPECT_EQ(os::ReadFile(conf_).value(), R"({"name":"other"})");
   ASSERT_EQ(::chmod(program_.c_str(), 0644), 0);
@@ -158,6 +178,47 @@ TEST_F(CniInstallerTest, ACopyThatWasInterruptedIsDoneAgain) {
   EXPECT_EQ(os::ReadFile(conf_).value(), kContent);
   EXPECT_FALSE(IsThere(program_ + ".tmp"));
   EXPECT_FALSE(IsThere(conf_ + ".tmp"));
+}
+
+constexpr std::string_view kChain =
+    R"({"cniVersion":"1.0.0","cniVersions":["0.4.0","1.0.0","1.1.0"],"name":"spoke",)"
+    R"("plugins":[{"type":"spoke"},{"type":"portmap"}]})";
+
+TEST_F(CniInstallerTest, AChainSpeaksTheVersionsThatAllItsPluginsSpeak) {
+  Write(settings_.conf_source, kChain);
+  CniInstaller installer(settings_, log_);
+  WriteChained("portmap", R"(["0.4.0","1.0.0"])");
+  installer.Tick(true, kNow);
+  const auto json = nlohmann::json::parse(os::ReadFile(conf_).value());
+  EXPECT_EQ(json["cniVersions"], nlohmann::json({"0.4.0", "1.0.0"}));
+  EXPECT_EQ(json["cniVersion"], "1.0.0");
+  EXPECT_EQ(json["plugins"].size(), 2U);
+  // It is right, and the plugin need not be asked again.
+  installer.Tick(true, kNow + absl::Minutes(1));
+  EXPECT_EQ(log_.Count("cni_file_restored"), 0);
+  EXPECT_EQ(TimesAsked(), 1U);
+  // A newer one.
+  WriteChained("portmap", R"(["0.4.0","1.0.0","1.1.0"])");
+  installer.Tick(true, kNow + absl::Minutes(2));
+  EXPECT_EQ(os::ReadFile(conf_).value(), kChain);
+  EXPECT_EQ(TimesAsked(), 2U);
+}
+
+TEST_F(CniInstallerTest, WithAPluginThatSaysNothingTheChainOffersNoChoiceOfVersions) {
+  Write(settings_.conf_source, kChain);
+  CniInstaller installer(settings_, log_);
+  installer.Tick(true, kNow);
+  auto json = nlohmann::json::parse(os::ReadFile(conf_).value());
+  EXPECT_FALSE(json.contains("cniVersions")) << "portmap is not there";
+  EXPECT_EQ(json["cniVersion"], "1.0.0");
+  EXPECT_EQ(installer.Reason(), "");
+  WriteChained("portmap", "7");
+  installer.Tick(true, kNow + absl::Minutes(1));
+  json = nlohmann::json::parse(os::ReadFile(conf_).value());
+  EXPECT_FALSE(json.contains("cniVersions")) << "portmap's answer has no list";
+  WriteChained("portmap", R"(["1.1.0","1.0.0","0.4.0","9.9.9"])");
+  installer.Tick(true, kNow + absl::Minutes(2));
+  EXPECT_EQ(os::ReadFile(conf_).value(), kChain);
 }
 
 TEST_F(CniInstallerTest, WithoutSettingsNothingIsWritten) {

@@ -352,7 +352,7 @@ TEST(Audit, FindsAndNamesEveryCorruptionAndItsRepairMendsIt) {
   testing_support::Random random;
   const std::vector<Corruption> corruptions = Corruptions();
   std::set<AuditKind> kinds;
-  for (int i = 0; i < testing_support::kRandomCases / 10; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases / 2; ++i) {
     const Corruption& corruption = corruptions[static_cast<size_t>(i) % corruptions.size()];
     World world = ConsistentWorld(random);
     const ip::Address address = corruption.inject(world);
@@ -389,7 +389,7 @@ TEST(Audit, FindsAndNamesEveryCorruptionAndItsRepairMendsIt) {
 TEST(Audit, NothingIsTakenOffANicWhileItsAgentLendsIt) {
   testing_support::Random random;
   const std::vector<Corruption> corruptions = Corruptions();
-  for (int i = 0; i < testing_support::kRandomCases / 20; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases / 2; ++i) {
     World world = ConsistentWorld(random);
     std::set<ip::Address> lent;
     for (int j = 0; j < 3; ++j) {  // Several at once, whatever comes of it.

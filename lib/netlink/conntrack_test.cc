@@ -88,7 +88,9 @@ TEST(DeleteTrackedConnection, NamesTheTupleTheZoneAndTheEntryAsTheKernelDid) {
         EXPECT_TRUE(std::equal(attribute->payload.begin(), attribute->payload.end(),
                                connection.original.begin(), connection.original.end()));
       }
-      if (attribute->type == CTA_ID) EXPECT_EQ(attribute->U32(), connection.id);
+      if (attribute->type == CTA_ID) {
+        EXPECT_EQ(attribute->U32(), connection.id);
+      }
     }
     EXPECT_FALSE(reader.malformed());
     const std::vector<uint16_t> without = {CTA_TUPLE_ORIG, CTA_ID};

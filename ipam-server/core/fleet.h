@@ -386,7 +386,11 @@ class Fleet {
     absl::Time served_at = {};
   };
 
-  CapacityView Capacity(const std::vector<std::string>& nodes) const;
+  // Whether a view says what each node holds, for which its addresses are gone through. Without it
+  // the view is enough for ReservationBook::OnPoolsChanged().
+  enum class Holdings { kCounted, kLeftOut };
+  CapacityView Capacity(const std::vector<std::string>& nodes,
+                        Holdings holdings = Holdings::kCounted) const;
   std::vector<std::string> NodesWithPromises() const;
   NodeRoom RoomOf(const std::vector<PoolGroup>& groups, const NodeRecord* record) const;
   uint64_t FreeFor(const NodeRecord& record, size_t pool) const;

@@ -79,7 +79,9 @@ void Fleet::TakePlace(NodeRecord& record, const Hello& hello) {
   record.labels = hello.labels;
   record.vnet = hello.vnet;
   if (!hello.subnets.empty()) record.subnets = hello.subnets;
-  if (&GroupsFor(record) != before) reservations_.OnPoolsChanged(Capacity({record.key.name}));
+  if (&GroupsFor(record) != before) {
+    reservations_.OnPoolsChanged(Capacity({record.key.name}, Holdings::kLeftOut));
+  }
 }
 
 // Whatever the agent does not say is lent, is not. After a reboot it cannot remember what to keep

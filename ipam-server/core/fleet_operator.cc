@@ -187,7 +187,7 @@ absl::Status Fleet::SetPools(const std::vector<PoolSpec>& specs) {
       if (some) owed.push_back(node);
     }
   }
-  reservations_.OnPoolsChanged(Capacity(owed));
+  reservations_.OnPoolsChanged(Capacity(owed, Holdings::kLeftOut));
   return absl::OkStatus();
 }
 

@@ -37,7 +37,7 @@ NodeRoom Fleet::RoomOf(const std::vector<PoolGroup>& groups, const NodeRecord* r
   return room;
 }
 
-CapacityView Fleet::Capacity(const std::vector<std::string>& nodes) const {
+CapacityView Fleet::Capacity(const std::vector<std::string>& nodes, Holdings holdings) const {
   CapacityView view;
   for (const PoolEntry& entry : pools_) {
     view.pools.push_back({.name = entry.pool.spec().name,
@@ -47,7 +47,8 @@ CapacityView Fleet::Capacity(const std::vector<std::string>& nodes) const {
   for (const std::string& name : nodes) {
     const NodeRecord* record = FindByName(name);
     if (record == nullptr) continue;
-    view.nodes.insert_or_assign(name, RoomOf(GroupsFor(*record), record));
+    const NodeRecord* counted = holdings == Holdings::kCounted ? record : nullptr;
+    view.nodes.insert_or_assign(name, RoomOf(GroupsFor(*record), counted));
   }
   view.joining = RoomOf(GroupsFor({}, "", {}), nullptr);
   if (view.joining.empty() && !nodes_.empty()) {

@@ -131,7 +131,7 @@ class ReservationBook {
   // The node has been given so many addresses: promises to it are redeemed, the oldest first.
   std::set<std::string> OnDelivered(std::string_view node, ip::Family family, uint32_t addresses);
 
-  // The nodes of `view` may draw from other pools than before.
+  // The nodes of `view` may draw from other pools than before. What they hold does not matter.
   void OnPoolsChanged(const CapacityView& view);
 
   // The node is no more: its places go with it, and the others stay.

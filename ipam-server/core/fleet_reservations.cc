@@ -16,11 +16,17 @@ NodeRoom Fleet::RoomOf(const std::vector<PoolGroup>& groups, const NodeRecord* r
     FamilyRoom family{.family = group.family, .pools = group.pools};
     AddressCounts counts;
     if (record != nullptr) {
+      // A node's addresses are mostly of one pool.
+      std::string_view last;
+      bool counts_here = false;
       const auto add = [&](const auto& entry) {
-        const size_t pool = PoolIndexOf(entry.pool);
-        if (std::find(group.pools.begin(), group.pools.end(), pool) != group.pools.end()) {
-          counts.Add(entry);
+        if (last != entry.pool) {
+          last = entry.pool;
+          const size_t pool = PoolIndexOf(entry.pool);
+          counts_here =
+              std::find(group.pools.begin(), group.pools.end(), pool) != group.pools.end();
         }
+        if (counts_here) counts.Add(entry);
       };
       for (const auto& [base, configuration] : record->configurations) add(configuration);
       for (const auto& [name, wanted] : record->wanted) add(wanted);

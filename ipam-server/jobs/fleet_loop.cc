@@ -13,7 +13,10 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // Of what agents say, in one turn: well below 50 ms, its commit included.
-constexpr size_t kWorkPerTurn = 1500;
+constexpr size_t kWorkPerTurn = 1000;
+// More agents are not welcomed while as many nodes wait for their addresses: else the first would
+// have all of theirs only with the last.
+constexpr size_t kMostWaitingForPlan = 32;
 // How long changes, and queries, of operators are dealt with in one turn, if there are several.
 constexpr absl::Duration kOperatorTime = absl::Milliseconds(5);
 // How soon it is looked whether the store has been read anew.
@@ -83,9 +86,10 @@ absl::Duration FleetLoop::Patience(absl::Duration wait) const {
 }
 
 bool FleetLoop::RunOnce(absl::Duration wait) {
-  auto taken =
-      mailbox_.Take(Patience(wait),
-                    {.agents = writable_, .queries = reloading_ == nullptr, .work = kWorkPerTurn});
+  auto taken = mailbox_.Take(Patience(wait), {.agents = writable_,
+                                              .hellos = plan_waiting_.size() < kMostWaitingForPlan,
+                                              .queries = reloading_ == nullptr,
+                                              .work = kWorkPerTurn});
   if (!taken) return false;
   if (heart_ != nullptr) heart_->Beat();
   Batch batch{.now = clock_.Now()};

@@ -20,11 +20,11 @@ constexpr absl::Duration kClockTolerance = absl::Minutes(1);
 constexpr size_t kReviewsPerTurn = 128;
 // nodes that a reservation for many is carried out for, or addresses that they get by that,
 constexpr size_t kPlansPerTurn = 128;
-constexpr size_t kAssignmentsPerTurn = 1024;
+constexpr size_t kAssignmentsPerTurn = 768;
 // nodes whose NIC the cloud is asked to change,
-constexpr size_t kRequestsPerTurn = 256;
+constexpr size_t kRequestsPerTurn = 128;
 // NICs of a listing that are compared,
-constexpr size_t kListedPerTurn = 256;
+constexpr size_t kListedPerTurn = 128;
 // and agents that are sent a new policy; fewer, when it takes much to find out what each gets.
 constexpr size_t kPolicyPerTurn = 256;
 constexpr size_t kPolicyChoicesPerTurn = 65'536;

@@ -8,6 +8,10 @@
 namespace spoke::ipam {
 namespace {
 
+// Of the work of a turn, a fourth is for agents that come back while others wait as well: what is
+// begun for one agent is ended before many more are let in.
+constexpr size_t kHellosShare = 4;
+
 constexpr size_t kOfMessage = 4;  // The message, and its record's part of the commit.
 constexpr size_t kOfPlan = 16;    // The node is brought towards its target.
 constexpr size_t kOfHello = 24;   // As above, and the whole state is told.
@@ -46,14 +50,17 @@ SessionId SessionOf(const AgentEvent& event) {
       event);
 }
 
-// Moves the first ones of `from` to `to` until they come to `most` work.
+// Moves the first ones of `from` to `to` until they come to `most` work. Returns what they are.
 template <typename Event>
-void TakeSome(std::deque<Event>& from, size_t most, std::vector<Event>& to) {
-  for (size_t work = 0; !from.empty(); from.pop_front()) {
-    work += WorkOf(from.front());
-    if (work > most && !to.empty()) return;
+size_t TakeSome(std::deque<Event>& from, size_t most, std::vector<Event>& to) {
+  size_t work = 0;
+  for (; !from.empty(); from.pop_front()) {
+    const size_t more = WorkOf(from.front());
+    if (work + more > most && !to.empty()) return work;
+    work += more;
     to.push_back(std::move(from.front()));
   }
+  return work;
 }
 
 template <typename Event>
@@ -117,21 +124,25 @@ std::optional<Mailbox::Taken> Mailbox::Take(absl::Duration wait, const Lanes& la
   absl::MutexLock lock(&mutex_);
   const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopped_ || !changes_.empty() || (lanes.queries && !queries_.empty()) ||
-           (lanes.agents && (!agents_.empty() || !hellos_.empty() || !closed_.empty()));
+           (lanes.agents &&
+            (!agents_.empty() || (lanes.hellos && !hellos_.empty()) || !closed_.empty()));
   };
   mutex_.AwaitWithTimeout(absl::Condition(&ready), wait);
   if (stopped_) return std::nullopt;
   Taken taken;
   if (!lanes.agents) return taken;
-  const bool both = !agents_.empty() && !hellos_.empty();
-  const size_t work = both ? lanes.work / 2 : lanes.work;
-  TakeSome(agents_, work, taken.agents);
+  const bool both = lanes.hellos && !agents_.empty() && !hellos_.empty();
+  const size_t kept = both ? lanes.work / kHellosShare : 0;
+  const size_t work = lanes.work - kept;
+  size_t used = TakeSome(agents_, work, taken.agents);
   std::vector<AgentEvent> closed;
-  TakeSome(closed_, work, closed);
+  used += TakeSome(closed_, work, closed);
   taken.agents.insert(taken.agents.end(), std::make_move_iterator(closed.begin()),
                       std::make_move_iterator(closed.end()));
   // A Hello never overtakes the end of a session before it.
-  if (closed_.empty()) TakeSome(hellos_, work, taken.hellos);
+  if (lanes.hellos && closed_.empty()) {
+    TakeSome(hellos_, std::max(kept, lanes.work - std::min(used, lanes.work)), taken.hellos);
+  }
   return taken;
 }
 

@@ -135,9 +135,10 @@ class Mailbox {
   };
   struct Lanes {
     bool agents = true;   // Else what agents say stays here, and is not waited for.
+    bool hellos = true;   // Else agents that come back stay here, and are not waited for.
     bool queries = true;  // Else they are not waited for.
-    // Of what agents say, and of Hellos; half of it for each when both wait. What goes beyond waits
-    // for the next turn. One of each is taken whatever its work is.
+    // Of what agents say, and of Hellos; three fourths are for the former when both wait. What goes
+    // beyond waits for the next turn. One of each is taken whatever its work is.
     size_t work = 2500;
   };
 

@@ -53,7 +53,7 @@ TEST(Mailbox, WhatIsTakenAtOnceIsBoundedByItsWorkAndKeepsItsOrder) {
   EXPECT_EQ(mailbox.waiting_agents(), 0U);
 }
 
-TEST(Mailbox, AgentsThatAreAtWorkAndThoseThatComeBackEachGetHalf) {
+TEST(Mailbox, AgentsThatComeBackGetAFourthWhileOthersAreAtWorkAndElseWhatIsLeft) {
   Mailbox mailbox;
   for (SessionId session = 1; session <= 10; ++session) {
     mailbox.Post(AgentEvent(ReportOf(session, 96)));
@@ -61,12 +61,26 @@ TEST(Mailbox, AgentsThatAreAtWorkAndThoseThatComeBackEachGetHalf) {
   }
   const size_t of_hello = WorkOf(HelloOf(1));
   auto taken = mailbox.Take(absl::ZeroDuration(), {.work = 400});
-  EXPECT_EQ(taken->agents.size(), 2U);
-  EXPECT_EQ(taken->hellos.size(), 200 / of_hello);
+  EXPECT_EQ(taken->agents.size(), 3U);
+  EXPECT_EQ(taken->hellos.size(), 100 / of_hello);
   mailbox.Take(absl::ZeroDuration(), {.work = 100'000});
   mailbox.Post(AgentEvent(ReportOf(1, 196)));
   mailbox.Post(AgentEvent(ReportOf(2, 196)));
   EXPECT_EQ(mailbox.Take(absl::ZeroDuration(), {.work = 400})->agents.size(), 2U);
+  mailbox.Post(AgentEvent(ReportOf(1, 96)));
+  for (SessionId session = 101; session <= 120; ++session) mailbox.Post(HelloOf(session));
+  taken = mailbox.Take(absl::ZeroDuration(), {.work = 400});
+  EXPECT_EQ(taken->hellos.size(), 300 / of_hello);
+}
+
+TEST(Mailbox, AgentsThatComeBackWaitWhereTheyAreNotLetIn) {
+  Mailbox mailbox;
+  mailbox.Post(HelloOf(1));
+  mailbox.Post(AgentEvent(ReportOf(2, 1)));
+  auto taken = mailbox.Take(absl::ZeroDuration(), {.hellos = false});
+  EXPECT_TRUE(taken->hellos.empty());
+  EXPECT_EQ(taken->agents.size(), 1U);
+  EXPECT_EQ(mailbox.Take(absl::ZeroDuration(), {})->hellos.size(), 1U);
 }
 
 TEST(Mailbox, OperatorsAreServedWhileAgentsWait) {
@@ -94,7 +108,7 @@ TEST(Mailbox, AHelloDoesNotOvertakeTheEndOfTheSessionBeforeIt) {
   }
   for (SessionId session = 1; session <= 3; ++session) mailbox.PostClosed(session);
   mailbox.Post(HelloOf(30));
-  const Mailbox::Lanes lanes{.work = 4 * WorkOf(AgentEvent(ClosedEvent{1}))};
+  const Mailbox::Lanes lanes{.work = 3 * WorkOf(AgentEvent(ClosedEvent{1}))};
   auto taken = mailbox.Take(absl::ZeroDuration(), lanes);
   EXPECT_EQ(taken->agents.size(), 3U) << "a report, and two that ended";
   EXPECT_TRUE(taken->hellos.empty());

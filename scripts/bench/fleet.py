@@ -54,7 +54,10 @@ class Server:
         self.admin = bench.path(f"{name}.sock")
         if len(self.admin) > 100:  # Of 107 that a unix socket's path may have.
             raise Failure(f"{self.admin} is too long for a socket: check out in a shorter path")
-        self.database = bench.path(f"{name}.db")
+        # Of its own: beside another server's store it would look for what that one knew.
+        directory = bench.path(f"{name}.store")
+        os.makedirs(directory, exist_ok=True)
+        self.database = os.path.join(directory, "server.db")
         self.config = bench.path(f"{name}.yaml")
         pools = "\n".join(f"  - {{name: pool{i}, cidr: {cidr}}}" for i, cidr in enumerate(POOLS))
         with open(self.config, "w", encoding="utf-8") as out:

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,9 @@ class FastPathPlan {
 
   // Empty if the pod is in it; else why not. `kept_by_policy`: EgressRules::KeepsFromFastPath().
   std::string WhyNot(const TrafficPod& pod, bool kept_by_policy) const;
+
+  // This node's own addresses, those of its pods, and those that no pod has: never beyond a hop.
+  std::set<ip::Address> Local() const;
 
   // What the kernel goes by; nothing in it when it is off.
   FastPathTable Table() const;

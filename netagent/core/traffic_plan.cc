@@ -22,9 +22,9 @@ constexpr uint32_t kMaxHostClasses = 256;
 constexpr size_t kBytesOfNumber = 4;
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 // Counters that rules refer to.
-constexpr const char* kRuleCounters[] = {"drop/unknown-source", "drop/unknown-destination",
-                                         "drop/peer-spoke-sent", "drop/peer-spoke-received",
-                                         "uncounted"};
+constexpr const char* kRuleCounters[] = {"drop/unknown-source",      "drop/unknown-destination",
+                                         "drop/router-message",      "drop/peer-spoke-sent",
+                                         "drop/peer-spoke-received", "uncounted"};
 
 nft::Bytes PodKey(uint32_t index, const ip::Address& address) {
   return nft::Join({nft::HostOrder(index), nft::NetworkOrder(address)});

@@ -101,6 +101,18 @@ void AddTranslationMark(RuleList& list) {
              nft::SetMeta{nft::MetaKey::kMark, 0}}});
 }
 
+// Router solicitations and advertisements, and redirects (RFC 4861, section 4): no pod is a router,
+// and a node that listens would route by what it says.
+void AddRouterMessages(RuleList& list) {
+  for (const uint8_t type : {uint8_t{133}, uint8_t{134}, uint8_t{137}}) {
+    list.Add("router-message", {{nft::LoadMeta{nft::MetaKey::kTransport, 0},
+                                 nft::Compare{Comparison::kEqual, 0, {58 /* ICMPv6 */}},
+                                 nft::LoadPayload{nft::Header::kTransport, 0, 1, 0},
+                                 nft::Compare{Comparison::kEqual, 0, {type}},
+                                 nft::CountIn{"drop/router-message"}, Drop()}});
+  }
+}
+
 // What a pod sends.
 void AddFrom(const PacketLayout& layout, const ClassMap& classes, bool mark, RuleList& list) {
   const Expressions leave = {Jump(VerdictKind::kGoto, layout.Named("out"))};
@@ -115,6 +127,7 @@ void AddFrom(const PacketLayout& layout, const ClassMap& classes, bool mark, Rul
                          leave});
   }
   if (layout.family == ip::Family::kV6) {
+    AddRouterMessages(list);
     // Neighbour and multicast-listener messages, which are nobody's traffic.
     for (const char* own : {"fe80::/10", "::/128"}) {
       list.Add("link-local",

@@ -49,8 +49,9 @@ std::vector<MetricSpec> TrafficMetrics() {
       {.name = "spoke_drops_total",
        .type = MetricType::kCounter,
        .help = "Packets that the agent's rules dropped",
-       .labels = {OneOf("reason", {"unknown-source", "unknown-destination", "peer-spoke-sent",
-                                   "peer-spoke-received", "leak", "egress", "egress-limit"})},
+       .labels = {OneOf(
+           "reason", {"unknown-source", "unknown-destination", "router-message", "peer-spoke-sent",
+                      "peer-spoke-received", "leak", "egress", "egress-limit"})},
        .from_source = true},
       {.name = "spoke_leak_packets_total",
        .type = MetricType::kCounter,

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -83,6 +84,23 @@ absl::Status SweepPairs(int map, uint64_t oldest) {
   return absl::OkStatus();
 }
 
+// The keys of `map` whose packets go the ordinary way.
+template <typename Key>
+std::vector<Key> OrdinaryKeys(int map) {
+  std::vector<Key> keys;
+  Key key{};
+  const Key* previous = nullptr;
+  for (uint32_t seen = 0; seen < SPOKE_MAX_PODS; ++seen) {
+    Key next{};
+    if (bpf_map_get_next_key(map, previous, &next) != 0) break;
+    spoke_place place{};
+    if (bpf_map_lookup_elem(map, &next, &place) == 0 && place.link == 0) keys.push_back(next);
+    key = next;
+    previous = &key;
+  }
+  return keys;
+}
+
 uint64_t MonotonicNs() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -135,6 +153,7 @@ absl::Status BpfFastPath::Load() {
 
 absl::Status BpfFastPath::ReadSlots() {
   slots_.clear();
+  ordinary_.clear();
   if (programs_->fresh()) return absl::OkStatus();
   for (uint32_t slot = 0; slot < SPOKE_MAX_PODS; ++slot) {
     spoke_slot content{};
@@ -143,7 +162,17 @@ absl::Status BpfFastPath::ReadSlots() {
     }
     if (content.id != 0) slots_.emplace(slot, content);
   }
+  ReadOrdinary();
   return absl::OkStatus();
+}
+
+void BpfFastPath::ReadOrdinary() {
+  for (const uint32_t word : OrdinaryKeys<uint32_t>(programs_->map("spoke_places4"))) {
+    ordinary_.insert(FromLayout(spoke_address{.word = {word}}, true));
+  }
+  for (const auto& address : OrdinaryKeys<spoke_address>(programs_->map("spoke_places6"))) {
+    ordinary_.insert(FromLayout(address, false));
+  }
 }
 
 absl::Status BpfFastPath::PutOnto(uint32_t link, const char* at_ingress) {
@@ -325,6 +354,7 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod) {
   ASSIGN_OR_RETURN(content.id, NextId());
   slots_[slot] = content;
   const absl::Status status = WritePod(slot);
+  for (const ip::Address& address : pod.addresses) ordinary_.erase(address);
   if (status.ok()) return content.id;
   ForgetPod(content.id).IgnoreError();
   return status;
@@ -337,17 +367,67 @@ std::optional<uint32_t> BpfFastPath::SlotOf(uint64_t id) const {
   return std::nullopt;
 }
 
+std::set<ip::Address> BpfFastPath::FastAddresses() const {
+  std::set<ip::Address> addresses;
+  for (const auto& [slot, pod] : slots_) {
+    if (pod.ended != 0) continue;
+    if (pod.has_v4 != 0) addresses.insert(FromLayout(pod.v4, true));
+    if (pod.has_v6 != 0) addresses.insert(FromLayout(pod.v6, false));
+  }
+  return addresses;
+}
+
+absl::Status BpfFastPath::WriteOrdinary(const ip::Address& address) {
+  const spoke_place place{};
+  const spoke_address key = ToLayout(address);
+  constexpr std::string_view kWhat = "fast path: leave an address to the ordinary way";
+  RETURN_IF_ERROR(address.is_v4() ? Put(programs_->map("spoke_places4"), key.word[0], place, kWhat)
+                                  : Put(programs_->map("spoke_places6"), key, place, kWhat));
+  ordinary_.insert(address);
+  return absl::OkStatus();
+}
+
+absl::Status BpfFastPath::EraseOrdinary(const ip::Address& address) {
+  const spoke_address key = ToLayout(address);
+  constexpr std::string_view kWhat = "fast path: forget an address";
+  RETURN_IF_ERROR(address.is_v4() ? Erase(programs_->map("spoke_places4"), key.word[0], kWhat)
+                                  : Erase(programs_->map("spoke_places6"), key, kWhat));
+  ordinary_.erase(address);
+  return absl::OkStatus();
+}
+
+absl::Status BpfFastPath::SetLocal(const std::set<ip::Address>& addresses) {
+  if (!programs_) return absl::FailedPreconditionError("the fast path has no table yet");
+  const std::set<ip::Address> fast = FastAddresses();
+  std::set<ip::Address> wanted;
+  std::set_difference(addresses.begin(), addresses.end(), fast.begin(), fast.end(),
+                      std::inserter(wanted, wanted.end()));
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    const auto is = [&](const ip::Address& address) { return address.family() == family; };
+    const auto count = std::count_if(wanted.begin(), wanted.end(), is) +
+                       std::count_if(fast.begin(), fast.end(), is);
+    if (count > SPOKE_MAX_PODS) {
+      return absl::ResourceExhaustedError(
+          fmt::format("this node has {} addresses of a family; the fast path has room for {}",
+                      count, uint32_t{SPOKE_MAX_PODS}));
+    }
+  }
+  const std::set<ip::Address> before = ordinary_;
+  for (const ip::Address& address : before) {
+    if (!wanted.contains(address)) RETURN_IF_ERROR(EraseOrdinary(address));
+  }
+  for (const ip::Address& address : wanted) {
+    if (!before.contains(address)) RETURN_IF_ERROR(WriteOrdinary(address));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status BpfFastPath::EndPod(uint64_t id) {
   const std::optional<uint32_t> slot = SlotOf(id);
   if (!slot || slots_.at(*slot).ended != 0) return absl::OkStatus();
   spoke_slot& pod = slots_.at(*slot);
-  if (pod.has_v4 != 0) {
-    RETURN_IF_ERROR(
-        Erase(programs_->map("spoke_places4"), pod.v4.word[0], "fast path: forget an address"));
-  }
-  if (pod.has_v6 != 0) {
-    RETURN_IF_ERROR(Erase(programs_->map("spoke_places6"), pod.v6, "fast path: forget an address"));
-  }
+  if (pod.has_v4 != 0) RETURN_IF_ERROR(WriteOrdinary(FromLayout(pod.v4, true)));
+  if (pod.has_v6 != 0) RETURN_IF_ERROR(WriteOrdinary(FromLayout(pod.v6, false)));
   RETURN_IF_ERROR(Erase(programs_->map("spoke_ports"), pod.link, "fast path: forget a link"));
   pod.ended = 1;
   return WriteSlot(*slot);
@@ -405,6 +485,7 @@ absl::Status BpfFastPath::Remove() {
   const absl::Status first = TakeOffAll();
   uplink_ = 0;
   slots_.clear();
+  ordinary_.clear();
   programs_.reset();
   return first;
 }

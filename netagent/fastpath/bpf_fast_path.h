@@ -29,6 +29,7 @@ class BpfFastPath final : public FastPath {
   absl::StatusOr<bool> IsThere() override;
   absl::Status Configure(const FastPathTable& table) override;
   absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod) override;
+  absl::Status SetLocal(const std::set<ip::Address>& addresses) override;
   absl::Status EndPod(uint64_t id) override;
   absl::Status ForgetPod(uint64_t id) override;
   absl::StatusOr<std::vector<FastPodReading>> Read() override;
@@ -44,6 +45,10 @@ class BpfFastPath final : public FastPath {
   // The id of a program of ours that a device runs; 0: none.
   absl::StatusOr<uint32_t> FindProgram();
   absl::Status ReadSlots();
+  void ReadOrdinary();
+  std::set<ip::Address> FastAddresses() const;
+  absl::Status WriteOrdinary(const ip::Address& address);
+  absl::Status EraseOrdinary(const ip::Address& address);
   absl::Status PutOnto(uint32_t link, const char* at_ingress);
   absl::Status TakeOff(uint32_t link);
   absl::Status TakeOffAll();
@@ -63,8 +68,10 @@ class BpfFastPath final : public FastPath {
   std::optional<Programs> programs_;
   uint32_t uplink_ = 0;
   std::map<uint32_t, spoke_slot> slots_;  // Those in use; the maps have the same.
-  int processors_ = 0;                    // As many counts a slot has.
-  uint32_t repaired_to_ = 0;              // The slot that was looked at last.
+  // Of this node, and no fast pod's; the maps have the same.
+  std::set<ip::Address> ordinary_;
+  int processors_ = 0;        // As many counts a slot has.
+  uint32_t repaired_to_ = 0;  // The slot that was looked at last.
 };
 
 }  // namespace spoke::netagent

@@ -59,9 +59,10 @@ struct spoke_port {
   __u32 slot;
 };
 
-/* By address: where a pod is. */
+/* By address, of all that are this node's: where a pod is, or that its packets go the ordinary way.
+ */
 struct spoke_place {
-  __u32 link; /* Index of the node's end. */
+  __u32 link; /* Index of the node's end. 0: the ordinary way. */
   __u32 slot;
 };
 

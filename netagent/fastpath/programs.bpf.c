@@ -161,21 +161,71 @@ INLINE void DecreaseTtl(struct iphdr* ip) {
  * kernel takes the packet for the pod's own whatever its MAC addresses are, so they stay. */
 INLINE int Deliver(const struct spoke_place* place) { return bpf_redirect_peer(place->link, 0); }
 
-/* Null unless the whole header is there, without options, and the packet may go one hop more. */
+/* Whether routing would see the frame too: sent to this host, and without a VLAN tag, which the kernel
+ * keeps beside the packet and bpf_redirect_neigh() would send on. */
+INLINE int IsPlainFrame(const struct __sk_buff* skb) {
+  return skb->pkt_type == 0 /* PACKET_HOST */ && !skb->vlan_present;
+}
+
+/* RFC 1071, over a header without options. */
+INLINE int HasRightSum(const struct iphdr* packet) {
+  const __u16* words = (const __u16*)packet;
+  __u32 sum = 0;
+  for (int i = 0; i < 10; ++i) sum += words[i];
+  sum = (sum & 0xFFFF) + (sum >> 16);
+  return (__u16)(sum + (sum >> 16)) == 0xFFFF;
+}
+
+/* Errors are about a packet inside, whose addresses may have been translated: connection tracking has
+ * to see them. RFC 792; RFC 4443 section 2.1: below 128. `at`: where the type is. */
+INLINE int IsIcmpError4(struct __sk_buff* skb, __u32 at) {
+  __u8 type = 0;
+  if (bpf_skb_load_bytes(skb, at, &type, 1) != 0) return 1;
+  return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+}
+INLINE int IsIcmpError6(struct __sk_buff* skb, __u32 at) {
+  __u8 type = 0;
+  return bpf_skb_load_bytes(skb, at, &type, 1) != 0 || type < 128;
+}
+
+/* Null unless it is proven plain: the whole header is there, right, without options, of a packet that is
+ * whole and no fragment, may go one hop more, and is no error. */
 INLINE struct iphdr* Ipv4(struct __sk_buff* skb) {
   if (!Pull(skb, ETH_HLEN + sizeof(struct iphdr))) return 0;
   struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
   if ((void*)(packet + 1) > (void*)(long)skb->data_end) return 0;
   if (packet->version != 4 || packet->ihl != 5 || packet->ttl <= 1) return 0;
+  if (packet->frag_off & bpf_htons(0x3FFF /* More fragments, or an offset. */)) return 0;
+  const __u32 length = bpf_ntohs(packet->tot_len);
+  if (length < sizeof(*packet) || length > skb->len - ETH_HLEN) return 0;
+  if (!HasRightSum(packet)) return 0;
+  if (packet->protocol == IPPROTO_ICMP && IsIcmpError4(skb, ETH_HLEN + sizeof(*packet))) return 0;
   return packet;
 }
 
+/* The same. Extension headers stand where options do: hop by hop, routing, fragment, destination, and
+ * mobility, HIP, shim6 (RFC 7045). A length of 0 is a jumbogram's, which has one of them. */
 INLINE struct ipv6hdr* Ipv6(struct __sk_buff* skb) {
   if (!Pull(skb, ETH_HLEN + sizeof(struct ipv6hdr))) return 0;
   struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;
   if ((void*)(packet + 1) > (void*)(long)skb->data_end) return 0;
   if (packet->version != 6 || packet->hop_limit <= 1) return 0;
-  return packet;
+  const __u32 length = bpf_ntohs(packet->payload_len);
+  if (length == 0 || length > skb->len - ETH_HLEN - sizeof(*packet)) return 0;
+  switch (packet->nexthdr) {
+    case 0:
+    case 43:
+    case 44:
+    case 60:
+    case 135:
+    case 139:
+    case 140:
+      return 0;
+    case IPPROTO_ICMPV6:
+      return IsIcmpError6(skb, ETH_HLEN + sizeof(*packet)) ? 0 : packet;
+    default:
+      return packet;
+  }
 }
 
 INLINE __u64 IpBytes(const struct __sk_buff* skb) { return skb->len - ETH_HLEN; }
@@ -187,6 +237,7 @@ INLINE int FromPod4(struct __sk_buff* skb, const struct spoke_port* port,
   const __u32 to = packet->daddr;
   const struct spoke_pair4 pair = Pair4(packet->saddr, to);
   const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places4, &to);
+  if (place && !place->link) return TC_ACT_UNSPEC;
   const struct spoke_hop4* hop = place ? 0 : Hop4(table, to);
   if (!place && !hop) return TC_ACT_UNSPEC;
   if (bpf_map_lookup_elem(&spoke_pairs4, &pair)) return TC_ACT_UNSPEC;
@@ -209,6 +260,7 @@ INLINE int FromPod6(struct __sk_buff* skb, const struct spoke_port* port,
   const struct spoke_address to = Address6(&packet->daddr);
   if (!Same(&from, &port->v6)) return TC_ACT_UNSPEC;
   const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places6, &to);
+  if (place && !place->link) return TC_ACT_UNSPEC;
   const struct spoke_hop6* hop = place ? 0 : Hop6(table, &to);
   if (!place && !hop) return TC_ACT_UNSPEC;
   const struct spoke_pair6 pair = Pair6(&from, &to);
@@ -229,6 +281,7 @@ INLINE int FromPod6(struct __sk_buff* skb, const struct spoke_port* port,
 /* At the ingress of the node's end of a pod's link. */
 SEC("tc")
 int spoke_from_pod(struct __sk_buff* skb) {
+  if (!IsPlainFrame(skb)) return TC_ACT_UNSPEC;
   const __u32 link = skb->ifindex;
   const struct spoke_port* port = bpf_map_lookup_elem(&spoke_ports, &link);
   if (!port) return TC_ACT_UNSPEC;
@@ -244,7 +297,7 @@ INLINE int FromUplink4(struct __sk_buff* skb, const struct spoke_table* table) {
   if (!packet) return TC_ACT_UNSPEC;
   const __u32 to = packet->daddr;
   const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places4, &to);
-  if (!place || !Hop4(table, packet->saddr)) return TC_ACT_UNSPEC;
+  if (!place || !place->link || !Hop4(table, packet->saddr)) return TC_ACT_UNSPEC;
   const struct spoke_pair4 pair = Pair4(packet->saddr, to);
   if (bpf_map_lookup_elem(&spoke_pairs4, &pair)) return TC_ACT_UNSPEC;
   CountReceived(place->slot, 1, IpBytes(skb));
@@ -258,7 +311,7 @@ INLINE int FromUplink6(struct __sk_buff* skb, const struct spoke_table* table) {
   const struct spoke_address from = Address6(&packet->saddr);
   const struct spoke_address to = Address6(&packet->daddr);
   const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places6, &to);
-  if (!place || !Hop6(table, &from)) return TC_ACT_UNSPEC;
+  if (!place || !place->link || !Hop6(table, &from)) return TC_ACT_UNSPEC;
   const struct spoke_pair6 pair = Pair6(&from, &to);
   if (bpf_map_lookup_elem(&spoke_pairs6, &pair)) return TC_ACT_UNSPEC;
   CountReceived(place->slot, 1, IpBytes(skb));
@@ -269,8 +322,7 @@ INLINE int FromUplink6(struct __sk_buff* skb, const struct spoke_table* table) {
 /* At the ingress of the uplink. */
 SEC("tc")
 int spoke_from_wire(struct __sk_buff* skb) {
-  /* To another host's MAC: seen because somebody listens to everything. */
-  if (skb->pkt_type != 0 /* PACKET_HOST */) return TC_ACT_UNSPEC;
+  if (!IsPlainFrame(skb)) return TC_ACT_UNSPEC;
   const struct spoke_table* table = TableInForce();
   if (!table) return TC_ACT_UNSPEC;
   if (skb->protocol == bpf_htons(ETH_P_IP)) return FromUplink4(skb, table);

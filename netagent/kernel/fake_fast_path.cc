@@ -1,6 +1,7 @@
 #include "netagent/kernel/fake_fast_path.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -41,6 +42,7 @@ absl::StatusOr<uint64_t> FakeFastPath::AddPod(const TrafficPod& pod) {
     if (!other.ended && shared) return absl::AlreadyExistsError("an address is another pod's");
   }
   if (pods_.size() >= kMaxFastPods) return absl::ResourceExhaustedError("too many pods");
+  for (const ip::Address& address : pod.addresses) ordinary_.erase(address);
   const uint64_t id = ++last_id_;
   std::vector<ip::Address> addresses = pod.addresses;
   std::sort(addresses.begin(), addresses.end());
@@ -51,16 +53,40 @@ absl::StatusOr<uint64_t> FakeFastPath::AddPod(const TrafficPod& pod) {
   return id;
 }
 
+absl::Status FakeFastPath::SetLocal(const std::set<ip::Address>& addresses) {
+  RETURN_IF_ERROR(broken_);
+  if (!table_) return absl::FailedPreconditionError("no table yet");
+  std::map<ip::Family, size_t> count;
+  std::set<ip::Address> fast;
+  for (const auto& [id, pod] : pods_) {
+    if (!pod.ended) fast.insert(pod.addresses.begin(), pod.addresses.end());
+  }
+  std::set<ip::Address> all = fast;
+  all.insert(addresses.begin(), addresses.end());
+  for (const ip::Address& address : all) {
+    if (++count[address.family()] > kMaxFastPods) {
+      return absl::ResourceExhaustedError("too many addresses");
+    }
+  }
+  ordinary_.clear();
+  std::set_difference(addresses.begin(), addresses.end(), fast.begin(), fast.end(),
+                      std::inserter(ordinary_, ordinary_.end()));
+  return absl::OkStatus();
+}
+
 absl::Status FakeFastPath::EndPod(uint64_t id) {
   RETURN_IF_ERROR(broken_);
   const auto at = pods_.find(id);
-  if (at != pods_.end()) at->second.ended = true;
+  if (at == pods_.end() || at->second.ended) return absl::OkStatus();
+  at->second.ended = true;
+  ordinary_.insert(at->second.addresses.begin(), at->second.addresses.end());
   return absl::OkStatus();
 }
 
 absl::Status FakeFastPath::ForgetPod(uint64_t id) {
   RETURN_IF_ERROR(broken_);
   if (keep_) return absl::InternalError("not now");
+  RETURN_IF_ERROR(EndPod(id));
   pods_.erase(id);
   return absl::OkStatus();
 }
@@ -80,6 +106,7 @@ absl::StatusOr<size_t> FakeFastPath::Repair() {
 absl::Status FakeFastPath::Remove() {
   RETURN_IF_ERROR(broken_);
   pods_.clear();
+  ordinary_.clear();
   table_.reset();
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ class FakeFastPath final : public FastPath {
   absl::StatusOr<bool> IsThere() override;
   absl::Status Configure(const FastPathTable& table) override;
   absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod) override;
+  absl::Status SetLocal(const std::set<ip::Address>& addresses) override;
   absl::Status EndPod(uint64_t id) override;
   absl::Status ForgetPod(uint64_t id) override;
   absl::StatusOr<std::vector<FastPodReading>> Read() override;
@@ -30,6 +32,8 @@ class FakeFastPath final : public FastPath {
   // For tests: what has passed, what is in force, and how it fails from now on (OK: no more).
   void Count(uint64_t id, const FastCounts& counts) { pods_.at(id).counts = counts; }
   const std::optional<FastPathTable>& table() const { return table_; }
+  // To which packets go the ordinary way.
+  const std::set<ip::Address>& ordinary() const { return ordinary_; }
   void Break(absl::Status status) { broken_ = std::move(status); }
   // Somebody takes programs off so many devices.
   void TakeOff(size_t devices) { missing_ = devices; }
@@ -40,6 +44,7 @@ class FakeFastPath final : public FastPath {
   const std::vector<std::string> devices_;
   std::optional<FastPathTable> table_;
   std::map<uint64_t, FastPodReading> pods_;
+  std::set<ip::Address> ordinary_;
   uint64_t last_id_ = 0;
   absl::Status broken_;
   bool keep_ = false;

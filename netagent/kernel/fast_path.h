@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,17 +24,21 @@ inline constexpr absl::Duration kTranslatedFor = absl::Hours(25);
 // More would take the one who repairs too long.
 inline constexpr size_t kRepairedAtOnce = 64;
 
-// The most pods, those included that have ended and are not forgotten yet.
+// The most pods, those included that have ended and are not forgotten yet; and the most addresses
+// of one family that are this node's.
 inline constexpr size_t kMaxFastPods = 1024;
 
 // Not thread-safe. What it has put into the kernel stays there, and works, without the agent; the
 // next agent takes it over with all counts.
 //
 // A packet is taken only if: both ends are in fast blocks or are fast pods, and at least one is a
-// pod here; its source is the address of the pod it comes from; TTL (hop limit) is above 1, and
-// falls by one; it has no IP options; and nobody has translated a connection between its two
-// addresses within kTranslatedFor: packets that bear kTranslatedMark (claims.h) when they leave a
-// pod's link or the uplink tell of one, and both directions of the pair then go the ordinary way.
+// pod here; it is not sent to an address of this node that is no fast pod's (SetLocal()); its
+// source is the address of the pod it comes from; it is proven plain: a frame to this host without
+// a VLAN tag, lengths and checksum of the IP header right, no options or extension headers, no
+// fragment, no ICMP error, TTL (hop limit) above 1, which falls by one; and nobody has translated a
+// connection between its two addresses within kTranslatedFor: packets that bear kTranslatedMark
+// (claims.h) when they leave a pod's link or the uplink tell of one, and both directions of the
+// pair then go the ordinary way.
 class FastPath {
  public:
   virtual ~FastPath() = default;
@@ -52,7 +57,14 @@ class FastPath {
   // kInternal.
   virtual absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod) = 0;
 
-  // From now on they go the ordinary way; its counts stay readable. OK when it is not there, or has
+  // All addresses that are this node's, with pods or without: to one that is no fast pod's packets
+  // go the ordinary way, also where a hop has it. What was named before and is not now is no longer
+  // this node's. Errors: kFailedPrecondition (Configure() first); kResourceExhausted (more than
+  // kMaxFastPods of a family; what was named before stays); kInternal.
+  virtual absl::Status SetLocal(const std::set<ip::Address>& addresses) = 0;
+
+  // From now on they go the ordinary way, and its addresses are this node's until SetLocal() says
+  // otherwise; its counts stay readable. OK when it is not there, or has
   // ended already.
   virtual absl::Status EndPod(uint64_t id) = 0;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -104,6 +105,33 @@ TEST_P(FastPathContract, AnAddressIsOnePods) {
   ASSERT_TRUE(fast_->ForgetPod(id).ok());
   ASSERT_EQ(fast_->Read().value().size(), 1U);
   EXPECT_FALSE(fast_->Read().value()[0].ended);
+}
+
+TEST_P(FastPathContract, LocalAddressesAreOrdinaryOrPods) {
+  EXPECT_EQ(fast_->SetLocal({}).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(fast_->Configure(Table()).ok());
+  const TrafficPod pod = Pod(1);
+  const std::set<ip::Address> local(pod.addresses.begin(), pod.addresses.end());
+  ASSERT_TRUE(fast_->SetLocal(local).ok());
+  const auto id = fast_->AddPod(pod);
+  ASSERT_TRUE(id.ok()) << id.status();
+  EXPECT_TRUE(fast_->SetLocal(local).ok());
+  EXPECT_TRUE(fast_->SetLocal({}).ok());
+  EXPECT_FALSE(fast_->Read().value()[0].ended);
+  ASSERT_TRUE(fast_->EndPod(*id).ok());
+  EXPECT_TRUE(fast_->AddPod(pod).ok());
+}
+
+TEST_P(FastPathContract, MoreLocalAddressesThanThereIsRoomForAreRefused) {
+  ASSERT_TRUE(fast_->Configure(Table()).ok());
+  ASSERT_TRUE(fast_->AddPod(Pod(1)).ok());
+  std::set<ip::Address> local;
+  for (uint32_t i = 0; i < kMaxFastPods - 1; ++i) local.insert(ip::Address::V4(0x0A010000 + i));
+  EXPECT_TRUE(fast_->SetLocal(local).ok());
+  local.insert(ip::Address::V4(0x0A020000));
+  EXPECT_EQ(fast_->SetLocal(local).code(), absl::StatusCode::kResourceExhausted);
+  local.erase(ip::Address::V4(0x0A020000));
+  EXPECT_TRUE(fast_->SetLocal(local).ok());
 }
 
 TEST_P(FastPathContract, TheNextAgentTakesOver) {

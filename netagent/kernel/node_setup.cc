@@ -13,6 +13,7 @@
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "lib/os/unique_fd.h"
+#include "netagent/kernel/host_link_name.h"
 
 namespace spoke::netagent {
 namespace {
@@ -91,6 +92,16 @@ std::vector<std::string> DevicesIn(const std::string& directory) {
   return devices;
 }
 
+// No pod advertises itself as the node's router, whatever the node does by default.
+void StopListeningToPods(Settings& settings) {
+  const std::string conf = "net/ipv6/conf/";
+  for (const std::string& device : DevicesIn(settings.root() + "/" + conf)) {
+    if (!IsHostLinkName(device)) continue;
+    const std::string path = conf + device + "/accept_ra";
+    if (!absl::IsNotFound(settings.Read(path).status())) settings.Ensure(path, "0");
+  }
+}
+
 void ForwardIpv6(Settings& settings) {
   const std::string conf = "net/ipv6/conf/";
   const absl::StatusOr<std::string> forwarding = settings.Read(conf + "all/forwarding");
@@ -102,6 +113,7 @@ void ForwardIpv6(Settings& settings) {
   if (*forwarding == "1") return;
   bool keeps_listening = true;
   for (const std::string& device : DevicesIn(settings.root() + "/" + conf)) {
+    if (IsHostLinkName(device)) continue;
     const std::string path = conf + device + "/accept_ra";
     const absl::StatusOr<std::string> accept = settings.Read(path);
     if (absl::IsNotFound(accept.status())) continue;  // The device has gone.
@@ -124,6 +136,7 @@ void ForwardIpv6(Settings& settings) {
 NodeSetupReport PrepareNode(const std::string& sysctl_root) {
   Settings settings(sysctl_root);
   settings.Ensure("net/ipv4/ip_forward", "1");
+  StopListeningToPods(settings);
   ForwardIpv6(settings);
   return settings.TakeReport();
 }

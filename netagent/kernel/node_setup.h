@@ -26,8 +26,9 @@ struct NodeSetupReport {
 //
 // A node that forwards IPv6 stops listening to router advertisements, and many a cloud's default
 // route comes that way. So each device that listens now (accept_ra 1) is first told to go on all
-// the same (2); if that fails, IPv6 forwarding stays off. New devices, the pods' links among them,
-// are not told: no pod may advertise itself as the node's router.
+// the same (2); if that fails, IPv6 forwarding stays off. New devices are not told. Pods' links
+// that are there are told to listen to nobody (0): no pod may advertise itself as the node's
+// router.
 //
 // `sysctl_root` is /proc/sys, but for tests.
 NodeSetupReport PrepareNode(const std::string& sysctl_root = "/proc/sys");

@@ -56,6 +56,20 @@ TEST_F(NodeSetupTest, KeepsTheDefaultRouteThatRouterAdvertisementsBring) {
   EXPECT_EQ(Get("net/ipv6/conf/default/accept_ra"), "1\n");
 }
 
+TEST_F(NodeSetupTest, NoPodIsListenedTo) {
+  Set("net/ipv4/ip_forward", "1");
+  for (const char* forwarding : {"0", "1"}) {
+    Set("net/ipv6/conf/all/forwarding", forwarding);
+    // As it is by default, and as an agent of before has left it.
+    Set("net/ipv6/conf/spk0123456789ab/accept_ra", "1");
+    Set("net/ipv6/conf/spkfedcba987654/accept_ra", "2");
+    EXPECT_TRUE(Prepare().failed.empty());
+    EXPECT_EQ(Get("net/ipv6/conf/spk0123456789ab/accept_ra"), "0\n");
+    EXPECT_EQ(Get("net/ipv6/conf/spkfedcba987654/accept_ra"), "0\n");
+    EXPECT_TRUE(Prepare().changed.empty());
+  }
+}
+
 TEST_F(NodeSetupTest, LeavesDevicesAloneWhereTheNodeForwardsAlready) {
   Set("net/ipv4/ip_forward", "1");
   Set("net/ipv6/conf/all/forwarding", "1");

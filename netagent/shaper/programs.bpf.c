@@ -10,10 +10,6 @@
 #include "netagent/bpf/packet.bpf.h"
 #include "netagent/shaper/layout.h"
 
-/* netinet/in.h is not for this machine. */
-#define IPPROTO_TCP 6
-#define IPPROTO_UDP 17
-
 /* Entry 0: SPOKE_SHAPE_LAYOUT. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);

@@ -49,7 +49,15 @@ absl::Status FastPods::Prepare(const std::string& uplink) {
   return absl::OkStatus();
 }
 
-absl::Status FastPods::Put(const FastPathTable& table, const Pods& live,
+absl::Status FastPods::SetLocal(std::set<ip::Address> local, const Pods& live) {
+  for (const auto& [link, pod] : live) local.insert(pod.addresses.begin(), pod.addresses.end());
+  RETURN_IF_ERROR(path_->SetLocal(local));
+  local_ = std::move(local);
+  return absl::OkStatus();
+}
+
+absl::Status FastPods::Put(const FastPathTable& table, const std::set<ip::Address>& local,
+                           const Pods& live,
                            const std::function<bool(const TrafficPod&)>& is_fast) {
   if (path_ == nullptr) return absl::OkStatus();
   if (!std::exchange(on_, true) && (!tracks_ || tracks_())) {
@@ -57,12 +65,15 @@ absl::Status FastPods::Put(const FastPathTable& table, const Pods& live,
       if (!ids_.contains(link)) too_old_.insert(link);
     }
   }
+  // Before the hops: no packet for one of these is to leave by them.
+  if (loaded_) RETURN_IF_ERROR(SetLocal(local, live));
   RETURN_IF_ERROR(path_->Configure(table));
+  if (!std::exchange(loaded_, true)) RETURN_IF_ERROR(SetLocal(local, live));
   for (const auto& [link, pod] : live) {
     if (!is_fast(pod)) {
       RETURN_IF_ERROR(End(link));
     } else if (!ids_.contains(link) && !too_old_.contains(link)) {
-      Add(pod);  // One that is refused does not keep the others from it.
+      Add(pod, true);  // One that is refused does not keep the others from it.
     }
   }
   return absl::OkStatus();
@@ -79,13 +90,17 @@ void FastPods::TurnOff() {
   ids_.clear();
 }
 
-void FastPods::Add(const TrafficPod& pod) {
+void FastPods::Add(const TrafficPod& pod, bool is_fast) {
   if (path_ == nullptr || !on_) return;
-  const auto id = path_->AddPod(pod);
-  if (id.ok()) {
-    ids_[pod.host_link] = *id;
-  } else {
-    log_.Warn("fast_path_refused", {{"link", pod.host_link}, {"error", id.status()}});
+  absl::Status status;
+  if (is_fast) {
+    const auto id = path_->AddPod(pod);
+    if (id.ok()) ids_[pod.host_link] = *id;
+    status = id.status();
+  }
+  if (!is_fast || !status.ok()) status.Update(SetLocal(local_, {{pod.host_link, pod}}));
+  if (!status.ok()) {
+    log_.Warn("fast_path_refused", {{"link", pod.host_link}, {"error", status}});
   }
 }
 
@@ -120,8 +135,9 @@ void FastPods::Forget(const std::vector<uint64_t>& ids) {
   for (const uint64_t id : ids) path_->ForgetPod(id).IgnoreError();  // Else at the next Read().
 }
 
-absl::StatusOr<size_t> FastPods::Look() {
+absl::StatusOr<size_t> FastPods::Look(const std::set<ip::Address>& local, const Pods& live) {
   if (path_ == nullptr || !loaded_) return size_t{0};
+  if (on_) RETURN_IF_ERROR(SetLocal(local, live));
   if (++looks_ % kLooksPerSweep == 0) RETURN_IF_ERROR(path_->SweepTranslated());
   return path_->Repair();
 }

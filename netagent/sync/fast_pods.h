@@ -41,14 +41,16 @@ class FastPods {
   absl::Status Prepare(const std::string& uplink);
 
   // Goes by `table` from now on, and lets those of `live` go by it that `is_fast` says and that
-  // may; one that the kernel refuses is as in Add(). Errors: as FastPath::Configure() and EndPod().
-  absl::Status Put(const FastPathTable& table, const Pods& live,
+  // may; one that the kernel refuses is as in Add(). To the others, and to `local`, packets of pods
+  // go the ordinary way. Errors: as FastPath::Configure(), SetLocal() and EndPod().
+  absl::Status Put(const FastPathTable& table, const std::set<ip::Address>& local, const Pods& live,
                    const std::function<bool(const TrafficPod&)>& is_fast);
   // All go the ordinary way from now on. Errors are only logged.
   void TurnOff();
 
-  // One more. If the kernel refuses, it goes the ordinary way, and that is logged.
-  void Add(const TrafficPod& pod);
+  // One more, which is fast, or is not. If the kernel refuses, it goes the ordinary way, and that
+  // is logged.
+  void Add(const TrafficPod& pod, bool is_fast);
   // OK when it was not fast.
   absl::Status End(const std::string& host_link);
 
@@ -56,18 +58,21 @@ class FastPods {
   absl::StatusOr<std::vector<FastPodReading>> Read(std::set<uint64_t>& folded);
   // Their counts are kept elsewhere. Those that cannot be forgotten now stay in `folded` of Read().
   void Forget(const std::vector<uint64_t>& ids);
-  // Forgets what is old, and puts back what somebody has taken off: the number of devices, or why
-  // it could not be looked at.
-  absl::StatusOr<size_t> Look();
+  // Forgets what is old, says anew which addresses are this node's, and puts back what somebody has
+  // taken off: the number of devices, or why it could not be looked at.
+  absl::StatusOr<size_t> Look(const std::set<ip::Address>& local, const Pods& live);
 
   size_t size() const { return ids_.size(); }
 
  private:
+  absl::Status SetLocal(std::set<ip::Address> local, const Pods& live);
+
   FastPath* const path_;
   const std::function<bool()> tracks_;
   telemetry::Log& log_;
   std::map<std::string, uint64_t> ids_;  // Of those that are fast.
   std::set<std::string> too_old_;
+  std::set<ip::Address> local_;  // As the kernel has been told.
   uint64_t looks_ = 0;
   bool on_ = false;
   bool loaded_ = false;

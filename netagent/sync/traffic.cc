@@ -145,7 +145,7 @@ void Traffic::PrepareFast(Decision& decision) {
 void Traffic::PutFast(Decision& decision) {
   if (!decision.fast.on()) return fast_pods_.TurnOff();
   const absl::Status status =
-      fast_pods_.Put(decision.fast.Table(), ledger_.live(),
+      fast_pods_.Put(decision.fast.Table(), decision.fast.Local(), ledger_.live(),
                      [&](const TrafficPod& pod) { return IsFast(decision, pod); });
   if (status.ok()) return;
   settings_.fast_path.missing = base::MessageOf(status);
@@ -295,7 +295,7 @@ absl::Status Traffic::Attach(const TrafficPod& pod) {
     return Narrow(base::Annotate(status, "count the pod's traffic"));
   }
   ledger_.Began(pod);
-  if (IsFast(in_force_, pod)) fast_pods_.Add(pod);
+  fast_pods_.Add(pod, IsFast(in_force_, pod));
   return absl::OkStatus();
 }
 
@@ -427,7 +427,7 @@ void Traffic::Look() {
 }
 
 void Traffic::LookAtFastPath() {
-  const auto repaired = fast_pods_.Look();
+  const auto repaired = fast_pods_.Look(in_force_.fast.Local(), ledger_.live());
   if (!repaired.ok()) {
     log_.Warn("traffic_look_failed", {{"error", repaired.status()}});
   } else if (*repaired > 0) {
@@ -444,7 +444,10 @@ void Traffic::LookAtRoutes() {
     return;
   }
   FastPathPlan plan = FastPathPlan::Plan(settings_.fast_path, in_force_.classes, *network);
-  if (plan == in_force_.fast) return;
+  if (plan == in_force_.fast) {
+    in_force_.fast = std::move(plan);  // With the routes of today, which say what is this node's.
+    return;
+  }
   Decision next = in_force_;
   next.fast = std::move(plan);
   if (const absl::Status status = Put(std::move(next)); !status.ok()) {

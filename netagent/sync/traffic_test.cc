@@ -403,6 +403,44 @@ TEST_F(TrafficTest, TheFastPathCountsForItsPodsAndLeavesWithoutALoss) {
   ASSERT_TRUE(traffic_->Detach("spka").ok());
 }
 
+TEST_F(TrafficTest, FastPodsReachAllOthersOfTheNodeTheOrdinaryWay) {
+  const auto are = [](const std::vector<std::string>& pods) {
+    std::set<ip::Address> addresses = {A("10.0.1.4")};  // The node's own.
+    for (const std::string& pod : pods) addresses.insert(A(pod));
+    return addresses;
+  };
+  tracks_ = true;
+  TrafficPod jumbo = Pod("j", 9, "10.0.1.9");
+  jumbo.mtu = 9000;
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {jumbo}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  EXPECT_EQ(fast_path_.ordinary(), are({"10.0.1.9"}));
+  // At once, not with the next look.
+  TrafficPod shaped = Pod("s", 10, "10.0.1.10");
+  shaped.shaped = true;
+  ASSERT_TRUE(traffic_->Attach(shaped).ok());
+  EXPECT_EQ(fast_path_.ordinary(), are({"10.0.1.9", "10.0.1.10"}));
+  // Somebody's rule turns it off for a while: the pods that were there keep to the ordinary way.
+  for (const bool foreign : {true, false}) {
+    routes_.network.foreign_rules = foreign;
+    clock_.Advance(Traffic::kLook);
+    traffic_->Tick();
+  }
+  ASSERT_TRUE(traffic_->Attach(Pod("n", 11, "10.0.1.11")).ok());
+  EXPECT_EQ(fast_path_.ordinary(), are({"10.0.1.7", "10.0.1.9", "10.0.1.10"}));
+  // An address that no pod has any more is this node's as long as there is a route that says so.
+  routes_.network.routes.push_back({.destination = ip::Prefix::Host(A("10.0.1.10")), .ours = true});
+  ASSERT_TRUE(traffic_->Detach("spks").ok());
+  for (const bool still : {true, false}) {
+    if (!still) routes_.network.routes.pop_back();
+    clock_.Advance(Traffic::kLook);
+    traffic_->Tick();
+    EXPECT_EQ(fast_path_.ordinary(),
+              still ? are({"10.0.1.7", "10.0.1.9", "10.0.1.10"}) : are({"10.0.1.7", "10.0.1.9"}));
+  }
+}
+
 TEST_F(TrafficTest, AFastPodThatHasGoneIsFoldedOnceWhateverFails) {
   Begin(/*fast=*/true);
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());

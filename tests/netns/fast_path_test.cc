@@ -1,5 +1,4 @@
 // The fast path's programs in a real kernel: which packets they take, and which not.
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -14,20 +13,12 @@
 #include "lib/netlink/link.h"
 #include "lib/os/file.h"
 #include "netagent/core/claims.h"
-#include "netagent/fastpath/bpf_fast_path.h"
 #include "netagent/kernel/fast_path_contract.h"
-#include "netagent/kernel/netlink_router.h"
-#include "tests/netns/node_world.h"
+#include "tests/netns/fast_path_world.h"
 
 namespace spoke::netagent {
 namespace {
 
-constexpr ip::Address kFirstV4 = ip::Address::V4(0x0A000107);   // 10.0.1.7
-constexpr ip::Address kSecondV4 = ip::Address::V4(0x0A000108);  // 10.0.1.8
-constexpr ip::Address kFabricV4 = ip::Address::V4(0x0A000101);  // 10.0.1.1
-constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
-constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
-constexpr ip::Address kFabricV6 = ip::Address::V6(0xFD00'0000'0000'0001, 1);
 constexpr size_t kPayload = 100;
 
 size_t HeadersOf(const ip::Address& address) { return address.is_v4() ? 28 : 48; }  // IP and UDP.
@@ -58,85 +49,6 @@ void Nft(const std::string& rules) {
   std::fputs(rules.c_str(), pipe);
   ASSERT_EQ(::pclose(pipe), 0);
 }
-
-struct Attached {
-  explicit Attached(std::vector<ip::Address> addresses) : pod{.addresses = std::move(addresses)} {}
-  PodNetns netns;
-  TrafficPod pod;
-  uint64_t id = 0;
-};
-
-class FastPathTest : public NodeRouterTest {
- protected:
-  void SetUp() override {
-    NodeRouterTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    GiveTheFabricAddresses();
-    Begin();
-    one_ = Attach("one", {kFirstV4, kFirstV6});
-    two_ = Attach("two", {kSecondV4, kSecondV6});
-  }
-
-  // A host there, which reaches the pods by the node.
-  void GiveTheFabricAddresses() {
-    const absl::Status status = node_->fabric().Run([] {
-      for (const char* command :
-           {"ip address add 10.0.1.1/24 dev fabric",
-            "ip address add fd00:0:0:1::1/64 dev fabric nodad",
-            "ip route add 10.0.1.7 via 10.0.1.4", "ip route add fd00:0:0:1::7 via fd00:0:0:1::4"}) {
-        EXPECT_EQ(std::system(command), 0) << command;  // NOLINT(cert-env33-c): fixed commands.
-      }
-      return absl::OkStatus();
-    });
-    ASSERT_TRUE(status.ok()) << status;
-  }
-
-  // As a new agent does.
-  void Begin() {
-    fast_ = BpfFastPath::Create().value();
-    const absl::Status status = fast_->Configure({.uplink = kNodeDevice, .hops = Hops()});
-    ASSERT_TRUE(status.ok()) << status;
-  }
-
-  // All of 10/8 but Services and the node itself, all of fd00::/8 but the node.
-  static std::vector<FastHop> Hops() {
-    const auto v4 = [](uint32_t number) { return ip::Address::V4(number); };
-    const ip::Address before = ip::Address::V6(kNodeV6.high(), kNodeV6.low() - 1);
-    const ip::Address after = ip::Address::V6(kNodeV6.high(), kNodeV6.low() + 1);
-    return {{v4(0x0A000000), v4(0x0A000103), std::nullopt},
-            {v4(0x0A000105), v4(0x0A62FFFF), std::nullopt},
-            {v4(0x0A640000), v4(0x0AFFFFFF), std::nullopt},
-            {ip::Address::V6(0xFD00'0000'0000'0000, 0), before, std::nullopt},
-            {after, ip::Address::V6(0xFDFF'FFFF'FFFF'FFFF, ~uint64_t{0}), std::nullopt}};
-  }
-
-  std::unique_ptr<Attached> Attach(const std::string& name, std::vector<ip::Address> addresses) {
-    auto attached = std::make_unique<Attached>(addresses);
-    const AttachSpec spec = PlanAttach({name, "eth0"}, std::move(addresses), 1500).value();
-    EXPECT_TRUE(router_->Attach(spec, attached->netns.fd()).ok());
-    attached->pod.host_link = spec.host_link;
-    attached->pod.host_index = ::if_nametoindex(spec.host_link.c_str());
-    const auto id = fast_->AddPod(attached->pod);
-    EXPECT_TRUE(id.ok()) << id.status();
-    attached->id = id.value_or(0);
-    for (const ip::Address& address : attached->pod.addresses) {
-      if (!address.is_v4()) AwaitLocal(attached->netns.socket(), address);
-    }
-    return attached;
-  }
-
-  FastCounts CountsOf(uint64_t id) {
-    const auto readings = fast_->Read().value();
-    for (const FastPodReading& reading : readings) {
-      if (reading.id == id) return reading.counts;
-    }
-    ADD_FAILURE() << "pod " << id << " is not read";
-    return {};
-  }
-
-  std::unique_ptr<BpfFastPath> fast_;
-  std::unique_ptr<Attached> one_, two_;
-};
 
 FastCounts OnePacketEachWay(const ip::Address& address) {
   const uint64_t bytes = kPayload + HeadersOf(address);
@@ -303,6 +215,43 @@ TEST_F(FastPathTest, WhoHasEndedIsStillReachedTheOrdinaryWay) {
   EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
   EXPECT_EQ(Forwarded(), before + 2);
   EXPECT_EQ(CountsOf(one_->id), OnePacketEachWay(kFirstV4));
+}
+
+// A limit, an MTU of its own, an egress policy, or rules of others that were there for a while.
+TEST_F(FastPathTest, AFastPodReachesPodsHereThatAreNot) {
+  ASSERT_TRUE(fast_->EndPod(two_->id).ok());
+  for (const bool anew : {false, true}) {
+    if (anew) {
+      // As the next agent is told.
+      Begin();
+      ASSERT_TRUE(fast_->SetLocal({kNodeV4, kSecondV4, kSecondV6}).ok());
+    }
+    for (const auto& [mine, near] :
+         {std::pair{kFirstV4, kSecondV4}, std::pair{kFirstV6, kSecondV6}}) {
+      SCOPED_TRACE(near.ToString());
+      UdpSocket client(one_->netns.netns(), mine);
+      UdpSocket server(two_->netns.netns(), near);
+      const uint64_t before = Forwarded();
+      EXPECT_TRUE(CanTalk(client, server, near, kPayload));
+      EXPECT_EQ(Forwarded(), before + 2);
+    }
+  }
+  EXPECT_EQ(CountsOf(one_->id), FastCounts());
+}
+
+TEST_F(FastPathTest, AnAddressThatIsNoLongerThisNodesIsReachedByTheHop) {
+  // Which it is not in truth, so that the answer comes from the wire, and fast.
+  ASSERT_TRUE(fast_->SetLocal({kFabricV4}).ok());
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  UdpSocket server(node_->fabric(), kFabricV4);
+  const uint64_t before = Forwarded();
+  ASSERT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before + 1);
+  EXPECT_EQ(CountsOf(one_->id).sent_packets, 0U);
+  ASSERT_TRUE(fast_->SetLocal({}).ok());
+  ASSERT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before + 1);
+  EXPECT_EQ(CountsOf(one_->id).sent_packets, 1U);
 }
 
 TEST_F(FastPathTest, ItGoesOnWithoutAnAgentAndWithTheNext) {

@@ -1,10 +1,17 @@
 // Counting, isolation and the fast path in a real kernel.
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
+#include <sstream>
+#include <thread>
 
 #include "fmt/core.h"
+#include "lib/os/file.h"
 #include "tests/netns/traffic_world.h"
 
 namespace spoke::netagent {
@@ -240,6 +247,58 @@ TEST_F(FastPathNetnsTest, EachNodeTakesOneHop) {
   UdpSocket again(one.netns(), kPodV4);
   EXPECT_TRUE(Passes(again, server, kOtherV4));
   EXPECT_EQ(FastPackets(), 1U);
+}
+
+// A router advertisement from the pod behind `link`, which the node is set to listen to. Whether
+// the node has a default route by that link afterwards.
+bool BecomesRouter(const PodNetns& pod, const netns::Netns& node, const std::string& link) {
+  Shell(node, "sysctl -qw net.ipv6.conf." + link + ".accept_ra=2");
+  const absl::Status sent = pod.netns().Run([] {
+    const os::UniqueFd fd(::socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMPV6));
+    const int hops = 255;
+    EXPECT_EQ(::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &hops, sizeof(hops)), 0);
+    nd_router_advert message{};
+    message.nd_ra_type = ND_ROUTER_ADVERT;
+    message.nd_ra_curhoplimit = 64;
+    message.nd_ra_router_lifetime = htons(1800);
+    sockaddr_in6 to{};
+    to.sin6_family = AF_INET6;
+    to.sin6_scope_id = ::if_nametoindex("eth0");
+    EXPECT_EQ(::inet_pton(AF_INET6, "ff02::1", &to.sin6_addr), 1);
+    // A link-local address may still be tentative.
+    for (int i = 0; i < 30; ++i) {
+      EXPECT_EQ(::sendto(fd.get(), &message, sizeof(message), 0,
+                         reinterpret_cast<const sockaddr*>(&to), sizeof(to)),
+                static_cast<ssize_t>(sizeof(message)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(sent.ok()) << sent;
+  const absl::StatusOr<std::string> routes = os::ReadFile("/proc/thread-self/net/ipv6_route");
+  EXPECT_TRUE(routes.ok()) << routes.status();
+  std::istringstream lines(routes.value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_default = line.rfind(std::string(32, '0') + " 00 ", 0) == 0;
+    if (is_default && line.find(link) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_F(FastPathNetnsTest, NoPodBecomesTheNodesRouter) {
+  for (const bool fast : {true, false}) {
+    Begin(fast, Example());
+    PodNetns pod;
+    AddPod(pod, "a", {kPodV4, kPodV6});
+    EXPECT_FALSE(BecomesRouter(pod, node_->node(), pods_.at("a").host_link));
+    EXPECT_GT(Read().drops.at("router-message").packets, 0U);
+    if (!fast) {
+      // It is our rules that it fails by.
+      Shell(node_->node(), "nft delete table inet spoke");
+      EXPECT_TRUE(BecomesRouter(pod, node_->node(), pods_.at("a").host_link));
+    }
+    RemovePod("a");
+  }
 }
 
 TEST_F(FastPathNetnsTest, ALargePacketOfAJumboPodGetsItsAnswer) {

@@ -11,8 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
+#include <limits>
+#include <list>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
@@ -23,6 +27,8 @@ namespace {
 
 constexpr size_t kMaxRequestBytes = 8192;
 constexpr int kBacklog = 16;
+// Each may hold the text of a scrape.
+constexpr size_t kMaxConnections = 16;
 
 struct AddressList {
   addrinfo* first = nullptr;
@@ -72,47 +78,76 @@ int PortOf(int socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&self)->sin_port);
 }
 
-// Whether `fd` becomes ready before `deadline`, and before `wake` does.
-bool Await(int fd, short events, int wake, int64_t deadline) {
-  const int64_t left = deadline - os::MonotonicMs();
-  if (left <= 0) return false;
-  std::array<pollfd, 2> waiting{{{.fd = fd, .events = events}, {.fd = wake, .events = POLLIN}}};
-  const int ready = ::poll(waiting.data(), waiting.size(), static_cast<int>(left));
-  if (ready < 0) return errno == EINTR;
-  return waiting[1].revents == 0 && waiting[0].revents != 0;
-}
-
-// The request's head; empty when it does not come, or is too long.
-std::string ReadHead(int connection, int wake, int64_t deadline) {
-  std::string head;
-  std::array<char, 2048> buffer{};
-  while (head.find("\r\n\r\n") == std::string::npos) {
-    if (head.size() > kMaxRequestBytes || !Await(connection, POLLIN, wake, deadline)) return "";
-    const ssize_t got = ::recv(connection, buffer.data(), buffer.size(), 0);
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return "";
-    if (got > 0) head.append(buffer.data(), static_cast<size_t>(got));
-  }
-  return head;
-}
-
-void SendAll(int connection, std::string_view text, int wake, int64_t deadline) {
-  while (!text.empty()) {
-    const ssize_t sent = ::send(connection, text.data(), text.size(), MSG_NOSIGNAL);
-    if (sent > 0) {
-      text.remove_prefix(static_cast<size_t>(sent));
-    } else if ((errno != EAGAIN && errno != EINTR) || !Await(connection, POLLOUT, wake, deadline)) {
-      return;
-    }
-  }
-}
-
 std::string Answer(std::string_view status, std::string_view type, std::string_view body) {
   return fmt::format(
       "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
       status, type, body.size(), body);
 }
 
+std::string AnswerTo(std::string_view head, const TextEndpoint::Render& render) {
+  const std::string_view line = head.substr(0, head.find("\r\n"));
+  const std::string_view target = line.substr(std::min(line.size(), line.find(' ') + 1));
+  const std::string_view path = target.substr(0, target.find_first_of(" ?"));
+  if (!line.starts_with("GET ")) {
+    return Answer("405 Method Not Allowed", "text/plain", "only GET\n");
+  }
+  if (path != "/metrics") return Answer("404 Not Found", "text/plain", "see /metrics\n");
+  return Answer("200 OK", "text/plain; version=0.0.4; charset=utf-8", render());
+}
+
+int64_t NewDeadline() { return os::MonotonicMs() + absl::ToInt64Milliseconds(kRequestPatience); }
+
 }  // namespace
+
+// One connection: its request is read, then its answer written, and neither waits for the other
+// connections. It is over at its deadline.
+class TextEndpoint::Connection {
+ public:
+  explicit Connection(os::UniqueFd fd) : fd_(std::move(fd)), deadline_(NewDeadline()) {}
+
+  int fd() const { return fd_.get(); }
+  short events() const { return answering_ ? POLLOUT : POLLIN; }
+  int64_t deadline() const { return deadline_; }
+  bool answering() const { return answering_; }
+
+  // Goes on as far as it can without waiting. False when it is over.
+  bool GoOn(const Render& render) {
+    if (!answering_ && !ReadHead(render)) return false;
+    return !answering_ || Send();
+  }
+
+ private:
+  // False when no whole head can come any more.
+  bool ReadHead(const Render& render) {
+    std::array<char, 2048> buffer{};
+    const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    if (got == 0) return false;
+    text_.append(buffer.data(), static_cast<size_t>(got));
+    if (text_.find("\r\n\r\n") == std::string::npos) return text_.size() <= kMaxRequestBytes;
+    text_ = AnswerTo(text_, render);
+    answering_ = true;
+    // Rendering has had its time; a reader has one of its own.
+    deadline_ = NewDeadline();
+    return true;
+  }
+
+  bool Send() {
+    while (sent_ < text_.size()) {
+      const ssize_t sent =
+          ::send(fd_.get(), text_.data() + sent_, text_.size() - sent_, MSG_NOSIGNAL);
+      if (sent < 0) return errno == EAGAIN || errno == EINTR;
+      sent_ += static_cast<size_t>(sent);
+    }
+    return false;
+  }
+
+  os::UniqueFd fd_;
+  int64_t deadline_;  // As os::MonotonicMs() has it.
+  bool answering_ = false;
+  std::string text_;  // The request, then the answer.
+  size_t sent_ = 0;
+};
 
 TextEndpoint::TextEndpoint(os::UniqueFd listener, os::UniqueFd wake, int port, Render render)
     : listener_(std::move(listener)),
@@ -139,42 +174,46 @@ TextEndpoint::~TextEndpoint() {
 }
 
 void TextEndpoint::Run() {
+  std::list<Connection> connections;
   while (true) {
-    std::array<pollfd, 2> waiting{
-        {{.fd = listener_.get(), .events = POLLIN}, {.fd = wake_.get(), .events = POLLIN}}};
-    if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) return;
-    if (waiting[1].revents != 0) return;
-    if (waiting[0].revents == 0) continue;
-    const os::UniqueFd connection(
-        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (connection.valid()) {
-      Serve(connection.get());
-    } else if (errno == EMFILE || errno == ENFILE) {
-      // It stays readable: without a pause this would spin until a descriptor is free.
-      static_cast<void>(::poll(&waiting[1], 1, 100));
+    std::vector<pollfd> waiting = {{.fd = listener_.get(), .events = POLLIN},
+                                   {.fd = wake_.get(), .events = POLLIN}};
+    int64_t next = std::numeric_limits<int64_t>::max();
+    for (const Connection& connection : connections) {
+      waiting.push_back({.fd = connection.fd(), .events = connection.events()});
+      next = std::min(next, connection.deadline());
     }
+    const int64_t wait = connections.empty() ? -1 : std::max<int64_t>(0, next - os::MonotonicMs());
+    if (::poll(waiting.data(), waiting.size(), static_cast<int>(wait)) < 0 && errno != EINTR) {
+      return;
+    }
+    if (waiting[1].revents != 0) return;
+    size_t at = 2;
+    for (auto connection = connections.begin(); connection != connections.end(); ++at) {
+      const bool over = (waiting[at].revents != 0 && !connection->GoOn(render_)) ||
+                        connection->deadline() <= os::MonotonicMs();
+      connection = over ? connections.erase(connection) : std::next(connection);
+    }
+    if (waiting[0].revents != 0) Accept(connections);
   }
 }
 
-void TextEndpoint::Serve(int connection) {
-  const int64_t deadline = os::MonotonicMs() + absl::ToInt64Milliseconds(kRequestPatience);
-  const std::string head = ReadHead(connection, wake_.get(), deadline);
-  if (head.empty()) return;
-  const std::string_view line = std::string_view(head).substr(0, head.find("\r\n"));
-  const bool is_get = line.starts_with("GET ");
-  const std::string_view target = line.substr(std::min(line.size(), line.find(' ') + 1));
-  const std::string_view path = target.substr(0, target.find_first_of(" ?"));
-  std::string answer;
-  if (!is_get) {
-    answer = Answer("405 Method Not Allowed", "text/plain", "only GET\n");
-  } else if (path != "/metrics") {
-    answer = Answer("404 Not Found", "text/plain", "see /metrics\n");
-  } else {
-    answer = Answer("200 OK", "text/plain; version=0.0.4; charset=utf-8", render_());
+// When there are too many, one that has asked for nothing yet gives way, the oldest first.
+void TextEndpoint::Accept(std::list<Connection>& connections) {
+  os::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (fd.valid()) {
+    if (connections.size() >= kMaxConnections) {
+      const auto silent =
+          std::find_if(connections.begin(), connections.end(),
+                       [](const Connection& connection) { return !connection.answering(); });
+      connections.erase(silent == connections.end() ? connections.begin() : silent);
+    }
+    connections.emplace_back(std::move(fd));
+  } else if (errno == EMFILE || errno == ENFILE) {
+    // It stays readable: without a pause this would spin until a descriptor is free.
+    pollfd wake{.fd = wake_.get(), .events = POLLIN, .revents = 0};
+    static_cast<void>(::poll(&wake, 1, 100));
   }
-  // Rendering has had its time; a reader has one of its own.
-  SendAll(connection, answer, wake_.get(),
-          os::MonotonicMs() + absl::ToInt64Milliseconds(kRequestPatience));
 }
 
 }  // namespace spoke::telemetry

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,7 +15,8 @@
 
 namespace spoke::telemetry {
 
-// Somebody who connects and says nothing keeps the others waiting for so long.
+// So long somebody may take to ask, and then to read the answer. Nobody else waits for that; when
+// too many do it, those who have asked for nothing are cut off first, the oldest before the others.
 inline constexpr absl::Duration kRequestPatience = absl::Seconds(1);
 
 class TextEndpoint {
@@ -34,8 +36,9 @@ class TextEndpoint {
 
  private:
   TextEndpoint(os::UniqueFd listener, os::UniqueFd wake, int port, Render render);
+  class Connection;
   void Run();
-  void Serve(int connection);
+  void Accept(std::list<Connection>& connections);
 
   const os::UniqueFd listener_;
   const os::UniqueFd wake_;  // An eventfd: the end has come.

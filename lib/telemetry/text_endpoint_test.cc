@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
@@ -68,6 +70,40 @@ TEST(TextEndpoint, OtherRequestsAreRefused) {
   EXPECT_THAT(Ask(endpoint->port(), "POST /metrics HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405 "));
   EXPECT_THAT(Ask(endpoint->port(), "\r\n\r\n"), StartsWith("HTTP/1.1 405 "));
   EXPECT_THAT(Ask(endpoint->port(), "GET /metrics HTTP/1.1\r\n\r\n"), EndsWith("up 1\n"));
+}
+
+// Whether the other side has not closed it.
+bool IsOpen(const os::UniqueFd& fd) {
+  char byte = 0;
+  return ::recv(fd.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
+}
+
+TEST(TextEndpoint, NobodyWaitsForThoseWhoSayNothing) {
+  const auto endpoint = Open("up 1\n");
+  std::vector<os::UniqueFd> silent;
+  for (int i = 0; i < 40; ++i) silent.push_back(Connect(endpoint->port()));
+  EXPECT_THAT(Ask(endpoint->port(), "GET /metrics HTTP/1.1\r\n\r\n"), EndsWith("up 1\n"));
+  // It was not their end that the scrape waited for; of the forty only so many were kept.
+  EXPECT_TRUE(IsOpen(silent.back()));
+  EXPECT_FALSE(IsOpen(silent.front()));
+}
+
+TEST(TextEndpoint, NobodyWaitsForThoseWhoDoNotRead) {
+  const auto endpoint = Open(std::string(10'000'000, 'x'));
+  const std::string request = "GET /metrics HTTP/1.1\r\n\r\n";
+  std::vector<os::UniqueFd> readers;
+  for (int i = 0; i < 5; ++i) {
+    readers.push_back(Connect(endpoint->port()));
+    ASSERT_EQ(::send(readers.back().get(), request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+  }
+  EXPECT_THAT(Ask(endpoint->port(), request).size(), testing::Gt(10'000'000U));
+}
+
+TEST(TextEndpoint, AHeadWithoutAnEndIsCutOff) {
+  const auto endpoint = Open("up 1\n");
+  EXPECT_EQ(Ask(endpoint->port(), "GET /metrics HTTP/1.1\r\nX: " + std::string(20'000, 'a')), "");
+  EXPECT_EQ(Ask(endpoint->port(), "GET /metrics"), "");
 }
 
 TEST(TextEndpoint, ItsEndWaitsForNoConnection) {

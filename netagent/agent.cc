@@ -289,6 +289,11 @@ absl::Status Agent::StartTraffic() {
   }
   ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
   RETURN_IF_ERROR(base::Annotate(traffic_->Start(policy_.policy(), pods), "begin to count"));
+  if (NftWatch* const watch = traffic_parts_.watch; watch != nullptr) {
+    RETURN_IF_ERROR(loop_->AddReader(watch->fd(), [this, watch] {
+      if (watch->Drain()) traffic_->OnTablesChanged();
+    }));
+  }
   if (shaping_ && traffic_parts_.dns != nullptr) {
     dns_names_.emplace(DnsNames::Settings{.resolvers = config_.shaping.resolvers},
                        DnsNames::Edges{.listener = *traffic_parts_.dns,

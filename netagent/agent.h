@@ -31,6 +31,7 @@
 #include "netagent/kernel/inspector.h"
 #include "netagent/kernel/neighbour_watch.h"
 #include "netagent/kernel/nft_tables.h"
+#include "netagent/kernel/nft_watch.h"
 #include "netagent/kernel/node_routes.h"
 #include "netagent/kernel/router.h"
 #include "netagent/kernel/shaper.h"
@@ -79,10 +80,11 @@ struct CloudParts {
 struct TrafficParts {
   NftTables* tables = nullptr;
   NodeRoutes* routes = nullptr;
-  FastPath* fast_path = nullptr;                   // May be null: nothing is fast.
-  GatewayRoutes* gateway_routes = nullptr;         // May be null: no policy may have gateways.
-  Shaper* shaper = nullptr;                        // May be null: nothing is shaped.
-  DnsListener* dns = nullptr;                      // May be null: no names are learned.
+  FastPath* fast_path = nullptr;            // May be null: nothing is fast.
+  GatewayRoutes* gateway_routes = nullptr;  // May be null: no policy may have gateways.
+  Shaper* shaper = nullptr;                 // May be null: nothing is shaped.
+  DnsListener* dns = nullptr;               // May be null: no names are learned.
+  NftWatch* watch = nullptr;                // May be null: changes by others are only looked for.
   std::vector<ip::Address> server_addresses = {};  // As they were when the agent started.
 };
 

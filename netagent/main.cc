@@ -46,6 +46,7 @@
 #include "netagent/kernel/netlink_node_routes.h"
 #include "netagent/kernel/netlink_router.h"
 #include "netagent/kernel/nft_iptables.h"
+#include "netagent/kernel/nft_watch.h"
 #include "netagent/kernel/node_setup.h"
 #include "netagent/kernel/packet_dns_listener.h"
 #include "netagent/kernel/packet_neighbour_watch.h"
@@ -197,6 +198,7 @@ struct KernelTraffic {
   std::unique_ptr<NetlinkGatewayRoutes> gateway_routes;
   std::unique_ptr<TcShaper> shaper;
   PacketDnsListener dns;
+  std::unique_ptr<NftWatch> watch;
   TrafficParts parts;
 };
 
@@ -227,6 +229,7 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   ASSIGN_OR_RETURN(traffic.fast_path, BpfFastPath::Create());
   ASSIGN_OR_RETURN(traffic.gateway_routes, NetlinkGatewayRoutes::Create(config.nic));
   ASSIGN_OR_RETURN(traffic.shaper, TcShaper::Create());
+  ASSIGN_OR_RETURN(traffic.watch, NftWatch::Open());
   if (!config.shaping.enabled) {
     RETURN_IF_ERROR(base::Annotate(traffic.shaper->Remove(), "remove the queues"));
   }
@@ -236,6 +239,7 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
                    .gateway_routes = traffic.gateway_routes.get(),
                    .shaper = config.shaping.enabled ? traffic.shaper.get() : nullptr,
                    .dns = &traffic.dns,
+                   .watch = traffic.watch.get(),
                    .server_addresses = AddressesOf(config.server)};
   return absl::OkStatus();
 }

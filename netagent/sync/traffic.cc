@@ -10,6 +10,8 @@
 namespace spoke::netagent {
 namespace {
 
+// Between two looks: somebody may change our tables again and again.
+constexpr absl::Duration kShortestPause = absl::Milliseconds(50);
 constexpr std::string_view kEgressPrefix = "egress_";
 constexpr std::string_view kNatHostPrefix = "nathost_";
 
@@ -411,8 +413,14 @@ absl::Time Traffic::NextWake() const {
   return next_look_;
 }
 
+void Traffic::OnTablesChanged() {
+  if (!started_ || HoldsInForce()) return;
+  next_look_ = std::min(next_look_, std::max(clock_.Now(), looked_ + kShortestPause));
+}
+
 void Traffic::Look() {
-  next_look_ = clock_.Now() + kLook;
+  looked_ = clock_.Now();
+  next_look_ = looked_ + kLook;
   LookAtRoutes();
   if (const absl::Status status = LookForDrift(); !status.ok()) {
     log_.Warn("traffic_look_failed", {{"error", status}});
@@ -481,9 +489,26 @@ absl::Status Traffic::LookForDrift() {
   }
   const bool others = !drift.empty() && !suspect_;
   if (others) log_.Warn("traffic_rules_changed", {{"what", drift}});
+  ASSIGN_OR_RETURN(const bool counts_lost, HasNoEpoch());
   RETURN_IF_ERROR(Put(in_force_));
+  if (counts_lost) RETURN_IF_ERROR(BeginEpoch());
   if (others) ++drift_repaired_;
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Traffic::HasNoEpoch() {
+  const auto counters = tables_.ReadCounters(kSpokeTable);
+  if (absl::IsNotFound(counters.status())) return true;
+  if (!counters.ok()) return counters.status();
+  return !ReadLabels(*counters).epoch.has_value();
+}
+
+// Counts that went with their table begin anew: whoever reads them is to know.
+absl::Status Traffic::BeginEpoch() {
+  epoch_ = clock_.Now();
+  nft::Transaction transaction;
+  AppendEpoch(epoch_, transaction);
+  return Commit(transaction);
 }
 
 absl::StatusOr<std::string> Traffic::FindDrift() {

@@ -78,6 +78,9 @@ class Traffic : public PodTraffic {
   static constexpr absl::Duration kLook = absl::Seconds(10);
   void Tick();
   absl::Time NextWake() const;
+  // Somebody may have changed our tables just now: if it was not this object, a Tick() looks within
+  // some 50 ms.
+  void OnTablesChanged();
 
   // Everything that was counted. A pod that has gone stays for two scrapes. Errors: kUnavailable
   // (try again); kInternal.
@@ -121,6 +124,8 @@ class Traffic : public PodTraffic {
 
   void Look();
   absl::Status LookForDrift();
+  absl::StatusOr<bool> HasNoEpoch();
+  absl::Status BeginEpoch();
   // "" when nothing of ours differs from what it should be.
   absl::StatusOr<std::string> FindDrift();
   void LookAtFastPath();
@@ -149,6 +154,7 @@ class Traffic : public PodTraffic {
   TrafficPlanSettings rules_made_with_;
   uint64_t drift_repaired_ = 0;
   absl::Time next_look_ = absl::InfinitePast();
+  absl::Time looked_ = absl::InfinitePast();
 };
 
 }  // namespace spoke::netagent

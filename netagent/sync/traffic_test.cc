@@ -474,6 +474,35 @@ TEST_F(TrafficTest, APodThatIsOlderThanTheFastPathStaysSlowWhereConnectionsAreTr
   EXPECT_EQ(fast[0].host_index, 8U);
 }
 
+TEST_F(TrafficTest, WhatSomebodyDeletesIsPutBackAtOnceAndTheEpochSaysThatCountsAreGone) {
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  const absl::Time began = Read().epoch;
+  clock_.Advance(absl::Seconds(1));
+  // What it does itself is no reason to look.
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8")).ok());
+  const absl::Time next = traffic_->NextWake();
+  traffic_->OnTablesChanged();
+  EXPECT_EQ(traffic_->NextWake(), next);
+  for (int times = 1; times <= 2; ++times) {
+    nft::Transaction flush;
+    flush.Add(kSpokeTable, nft::DeleteTable{});
+    flush.Add(kNamesTable, nft::DeleteTable{});
+    ASSERT_TRUE(tables_.Apply(flush).ok());
+    traffic_->OnTablesChanged();
+    EXPECT_LE(traffic_->NextWake(), clock_.Now() + absl::Milliseconds(50));
+    clock_.Advance(absl::Milliseconds(50));
+    traffic_->Tick();
+    EXPECT_EQ(Read().drift_repaired, static_cast<uint64_t>(times));
+    EXPECT_GT(Read().epoch, began);
+    EXPECT_EQ(Read().epoch, clock_.Now());
+  }
+  // The next agent knows it too.
+  const absl::Time epoch = absl::FromUnixSeconds(absl::ToUnixSeconds(Read().epoch));
+  Begin();
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  EXPECT_EQ(Read().epoch, epoch);
+}
+
 TEST_F(TrafficTest, ProgramsThatSomebodyTakesOffAreCountedAsDrift) {
   Begin(/*fast=*/true);
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());

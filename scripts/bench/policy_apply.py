@@ -1,18 +1,22 @@
 """A policy of 1,000 blocks reaches a node with 200 pods while traffic flows: how long until it is
-in force, and whether a packet was lost, or counted twice, or not at all."""
+in force, and whether a packet was lost, or counted twice, or not at all. And how long a node with 250
+pods is without rules when somebody else flushes all of them."""
 
 import json
+import re
 import subprocess
 import time
 
 from harness import Failure, main, median, say, wait_until
 from kernel_watch import NETLINK_NETFILTER, KernelWatch
-from path_node import AgentPair
+from path_node import NO_PUBLISHED_RULES, AgentPair
 from path_rig import Path, bench_words, enter_private, ip, sh
 
 PODS = 200
 BLOCKS = 1000
 ROUNDS = 9
+REPAIRED_PODS = 250
+REPAIRS = 9
 RATE = 4000  # Packets a second of each flow.
 # From the first byte of a policy until nothing more is taken for its effect.
 PATIENCE = 2.0
@@ -100,6 +104,41 @@ def growth(after, before):
     return {key: [now - then for now, then in zip(after[key], before[key])] for key in after}
 
 
+def rules_of(node):
+    """The agent's rules and its pods, as nft lists them; without what packets leave there."""
+    text = sh("ip", "netns", "exec", node.namespace, "nft", "-s", "list", "table", "inet", "spoke")
+    counted = re.compile(r"epoch/|0x[0-9a-f]{8} counter")
+    return sorted(line.strip() for line in text.splitlines() if not counted.search(line))
+
+
+def repair_once(node, watch):
+    """Flushes what nf_tables has; milliseconds from the flush until the agent had put all back."""
+    before = rules_of(node)
+    watch.forget()
+    sh("ip", "netns", "exec", node.namespace, "nft", "flush", "ruleset")
+    time.sleep(PATIENCE)
+    after = rules_of(node)
+    if after != before:
+        other = sorted(set(before) ^ set(after))
+        raise Failure(f"a flush was not repaired within {PATIENCE} s: {len(after)} lines of "
+                      f"{len(before)} are there; others than before: {other[:5]}")
+    return (watch.changed[-1] - watch.changed[0]) * 1000
+
+
+def measure_repair(bench, pods, rounds):
+    """Each flush's time without rules, in milliseconds."""
+    node = AgentPair(bench, "r", {"a": pods, "b": 1}, more=NO_PUBLISHED_RULES).nodes["a"]
+    watch = KernelWatch(node.namespace, node.server.port, NETLINK_NETFILTER, NFNLGRP_NFTABLES,
+                        NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN)
+    time.sleep(1)
+    took = []
+    for number in range(rounds):
+        took.append(repair_once(node, watch))
+        say(f"  flush {number + 1} of {rounds}: {took[-1]:.1f} ms")
+    watch.stop()
+    return took
+
+
 def run(bench):
     quick = bench.quick
     pods, count, rounds = (8, 50, 2) if quick else (PODS, BLOCKS, ROUNDS)
@@ -144,7 +183,14 @@ def run(bench):
     bench.row("conservation_error", f"{error:.6f}", "<= 0.001",
               f"classes {classes} against devices {veth}, link headers of {ETHERNET_HEADER} bytes "
               "a packet taken off")
-    bench.context.update(n=rounds, pods=pods, cidrs=count, peer="the pods' own devices")
+    repaired_pods, repairs = (8, 2) if quick else (REPAIRED_PODS, REPAIRS)
+    repair = measure_repair(bench, repaired_pods, repairs)
+    bench.figures["repair_ms"] = round(median(repair), 2)
+    bench.figures["repair_ms_worst"] = round(max(repair), 2)
+    bench.row("repair_ms", f"{median(repair):.1f} ms", "<= 100",
+              f"worst {max(repair):.1f} ms, n={repairs}, {repaired_pods} pods, nft flush ruleset")
+    bench.context.update(n=rounds, pods=pods, cidrs=count, repaired_pods=repaired_pods,
+                         repairs=repairs, peer="the pods' own devices")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 
 #include "fmt/core.h"
 #include "lib/os/file.h"
+#include "netagent/kernel/nft_watch.h"
 #include "tests/netns/traffic_world.h"
 
 namespace spoke::netagent {
@@ -221,6 +222,31 @@ TEST_P(TrafficNetnsTest, PutsBackWhatSomebodyElseHasChanged) {
   UdpSocket client(pod.netns(), kPodV4);
   UdpSocket server(node_->fabric(), remote);
   EXPECT_TRUE(CanTalk(client, server, remote, kPayload));
+}
+
+TEST_P(TrafficNetnsTest, AFlushIsHeardAndPutBack) {
+  const auto watch = NftWatch::Open();
+  ASSERT_TRUE(watch.ok()) << watch.status();
+  Begin(GetParam(), Example());
+  PodNetns pod;
+  AddPod(pod, "a", {kPodV4, kPodV6});
+  EXPECT_TRUE((*watch)->Drain());
+  EXPECT_FALSE((*watch)->Drain());
+  Shell(node_->node(), "nft add table inet other; nft add chain inet other spoke");
+  EXPECT_FALSE((*watch)->Drain());
+  for (const char* harm :
+       {"nft flush ruleset", "nft delete table inet spoke-names",
+        "nft insert rule inet spoke forward accept", "nft flush set inet spoke pods4"}) {
+    SCOPED_TRACE(harm);
+    const uint64_t before = Read().drift_repaired;
+    Shell(node_->node(), harm);
+    EXPECT_TRUE((*watch)->Drain());
+    traffic_->OnTablesChanged();
+    clock_.Advance(absl::Milliseconds(50));
+    traffic_->Tick();
+    EXPECT_EQ(Read().drift_repaired, before + 1);
+    (*watch)->Drain();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Path, TrafficNetnsTest, testing::Bool(),

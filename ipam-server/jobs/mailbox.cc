@@ -11,6 +11,8 @@ namespace {
 // Of the work of a turn, a fourth is for agents that come back while others wait as well: what is
 // begun for one agent is ended before many more are let in.
 constexpr size_t kHellosShare = 4;
+// An operator's change may take most of a turn by itself: agents then get a fourth of theirs.
+constexpr size_t kShareBesideChange = 4;
 
 constexpr size_t kOfMessage = 4;  // The message, and its record's part of the commit.
 constexpr size_t kOfPlan = 16;    // The node is brought towards its target.
@@ -132,8 +134,9 @@ std::optional<Mailbox::Taken> Mailbox::Take(absl::Duration wait, const Lanes& la
   Taken taken;
   if (!lanes.agents) return taken;
   const bool both = lanes.hellos && !agents_.empty() && !hellos_.empty();
-  const size_t kept = both ? lanes.work / kHellosShare : 0;
-  const size_t work = lanes.work - kept;
+  const size_t most = changes_.empty() ? lanes.work : lanes.work / kShareBesideChange;
+  const size_t kept = both ? most / kHellosShare : 0;
+  const size_t work = most - kept;
   size_t used = TakeSome(agents_, work, taken.agents);
   std::vector<AgentEvent> closed;
   used += TakeSome(closed_, work, closed);
@@ -141,7 +144,7 @@ std::optional<Mailbox::Taken> Mailbox::Take(absl::Duration wait, const Lanes& la
                       std::make_move_iterator(closed.end()));
   // A Hello never overtakes the end of a session before it.
   if (lanes.hellos && closed_.empty()) {
-    TakeSome(hellos_, std::max(kept, lanes.work - std::min(used, lanes.work)), taken.hellos);
+    TakeSome(hellos_, std::max(kept, most - std::min(used, most)), taken.hellos);
   }
   return taken;
 }

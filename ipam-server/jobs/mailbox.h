@@ -137,8 +137,9 @@ class Mailbox {
     bool agents = true;   // Else what agents say stays here, and is not waited for.
     bool hellos = true;   // Else agents that come back stay here, and are not waited for.
     bool queries = true;  // Else they are not waited for.
-    // Of what agents say, and of Hellos; three fourths are for the former when both wait. What goes
-    // beyond waits for the next turn. One of each is taken whatever its work is.
+    // Of what agents say, and of Hellos; three fourths are for the former when both wait. A fourth
+    // of all while an operator's change waits. What goes beyond waits for the next turn. One of
+    // each is taken whatever its work is.
     size_t work = 2500;
   };
 

@@ -73,6 +73,17 @@ TEST(Mailbox, AgentsThatComeBackGetAFourthWhileOthersAreAtWorkAndElseWhatIsLeft)
   EXPECT_EQ(taken->hellos.size(), 300 / of_hello);
 }
 
+TEST(Mailbox, AgentsGetLessOfATurnInWhichAnOperatorChangesSomething) {
+  Mailbox mailbox;
+  for (SessionId session = 1; session <= 10; ++session) {
+    mailbox.Post(AgentEvent(ReportOf(session, 96)));
+  }
+  mailbox.Post(OperatorEvent(ChangeEvent{}));
+  EXPECT_EQ(mailbox.Take(absl::ZeroDuration(), {.work = 800})->agents.size(), 2U);
+  ASSERT_TRUE(mailbox.NextChange().has_value());
+  EXPECT_EQ(mailbox.Take(absl::ZeroDuration(), {.work = 800})->agents.size(), 8U);
+}
+
 TEST(Mailbox, AgentsThatComeBackWaitWhereTheyAreNotLetIn) {
   Mailbox mailbox;
   mailbox.Post(HelloOf(1));

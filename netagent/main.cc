@@ -229,7 +229,7 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   ASSIGN_OR_RETURN(traffic.fast_path, BpfFastPath::Create());
   ASSIGN_OR_RETURN(traffic.gateway_routes, NetlinkGatewayRoutes::Create(config.nic));
   ASSIGN_OR_RETURN(traffic.shaper, TcShaper::Create());
-  ASSIGN_OR_RETURN(traffic.watch, NftWatch::Open());
+  ASSIGN_OR_RETURN(traffic.watch, NftWatch::Open(traffic.tables->port_id()));
   if (!config.shaping.enabled) {
     RETURN_IF_ERROR(base::Annotate(traffic.shaper->Remove(), "remove the queues"));
   }

@@ -49,6 +49,9 @@ class Connection {
   // kDeadlineExceeded; kDataLoss.
   absl::StatusOr<uint32_t> Generation();
 
+  // The socket's: whom notifications name as the one who made a change.
+  uint32_t port_id() const { return socket_.port_id(); }
+
  private:
   // Errors: kNotFound.
   absl::Status FindTable(const TableKey& table);

@@ -85,8 +85,8 @@ bool ReadSome(int fd, size_t limit, std::string& out, bool& too_much) {
 }
 
 // Until both ends are closed. Errors: kDeadlineExceeded, kResourceExhausted.
-absl::Status Collect(UniqueFd out, UniqueFd err, const ProgramLimits& limits, ProgramResult& to) {
-  const int64_t deadline = MonotonicMs() + absl::ToInt64Milliseconds(limits.time);
+absl::Status Collect(UniqueFd out, UniqueFd err, const ProgramOptions& options, ProgramResult& to) {
+  const int64_t deadline = MonotonicMs() + absl::ToInt64Milliseconds(options.time);
   bool too_much = false;
   bool too_many_errors = false;
   while (out.valid() || err.valid()) {
@@ -97,7 +97,8 @@ absl::Status Collect(UniqueFd out, UniqueFd err, const ProgramLimits& limits, Pr
     if (::poll(waiting.data(), waiting.size(), static_cast<int>(left)) < 0 && errno != EINTR) {
       return base::ErrnoToStatus(errno, "poll");
     }
-    if (waiting[0].revents != 0 && !ReadSome(out.get(), limits.output_bytes, to.output, too_much)) {
+    if (waiting[0].revents != 0 &&
+        !ReadSome(out.get(), options.output_bytes, to.output, too_much)) {
       out = UniqueFd();
     }
     if (waiting[1].revents != 0 &&
@@ -112,16 +113,16 @@ absl::Status Collect(UniqueFd out, UniqueFd err, const ProgramLimits& limits, Pr
 }  // namespace
 
 absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& command,
-                                         const ProgramLimits& limits) {
+                                         const ProgramOptions& options) {
   ASSIGN_OR_RETURN(Pipe out, OpenPipe());
   ASSIGN_OR_RETURN(Pipe err, OpenPipe());
   ASSIGN_OR_RETURN(const pid_t child,
-                   Spawn(command, limits.variables, out.write.get(), err.write.get()));
+                   Spawn(command, options.variables, out.write.get(), err.write.get()));
   // Else the pipes would never end.
   out.write = UniqueFd();
   err.write = UniqueFd();
   ProgramResult result;
-  const absl::Status read = Collect(std::move(out.read), std::move(err.read), limits, result);
+  const absl::Status read = Collect(std::move(out.read), std::move(err.read), options, result);
   if (!read.ok()) ::kill(child, SIGKILL);
   int state = 0;
   while (::waitpid(child, &state, 0) < 0) {

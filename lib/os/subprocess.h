@@ -15,7 +15,7 @@ struct ProgramResult {
   std::string errors;  // Of its standard error, the first bytes of it.
 };
 
-struct ProgramLimits {
+struct ProgramOptions {
   absl::Duration time = absl::Seconds(5);
   size_t output_bytes = size_t{64} << 20U;
   // "NAME=value", before the caller's variables: it has no others of these names.
@@ -27,6 +27,6 @@ struct ProgramLimits {
 // says too much. Errors: kNotFound (no such program); kDeadlineExceeded; kResourceExhausted (too
 // much output, or no process can be had); as errno says.
 absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& command,
-                                         const ProgramLimits& limits = {});
+                                         const ProgramOptions& options = {});
 
 }  // namespace spoke::os

@@ -27,7 +27,8 @@ ip::Address FromLayout(const spoke_address& in, bool is_v4) {
 }
 
 absl::Status MapError(int error, std::string_view what) {
-  return absl::InternalError(fmt::format("{}: {}", what, std::strerror(error)));
+  const std::string text = fmt::format("{}: {}", what, std::strerror(error));
+  return error == E2BIG ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
 absl::Status PutElement(int map, const void* key, const void* value, std::string_view what) {

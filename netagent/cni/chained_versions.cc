@@ -15,6 +15,7 @@ namespace {
 constexpr absl::Duration kLongestAnswer = absl::Seconds(1);
 constexpr size_t kMaxAnswerBytes = 64 << 10;
 constexpr const char* kVersions = "cniVersions";
+constexpr const char* kOwnType = "spoke";
 
 template <typename Json>
 CniVersions Texts(const Json& list) {
@@ -41,11 +42,11 @@ std::vector<std::string> ChainedPlugins(std::string_view conflist) {
   if (!json.is_object()) return types;
   const auto plugins = json.find("plugins");
   if (plugins == json.end() || !plugins->is_array()) return types;
-  for (size_t i = 1; i < plugins->size(); ++i) {
-    const auto& plugin = (*plugins)[i];
+  for (const auto& plugin : *plugins) {
     if (!plugin.is_object()) continue;
     const auto type = plugin.find("type");
-    if (type != plugin.end() && type->is_string()) types.push_back(type->get<std::string>());
+    if (type == plugin.end() || !type->is_string() || *type == kOwnType) continue;
+    types.push_back(type->get<std::string>());
   }
   return types;
 }

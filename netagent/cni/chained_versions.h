@@ -15,7 +15,8 @@ namespace spoke::netagent {
 
 using CniVersions = std::vector<std::string>;
 
-// The types of the plugins behind the first, in their order. Empty for what is no conflist. Pure.
+// The types of the plugins but Spoke's own, wherever that stands, in their order. Empty for what is
+// no conflist. Pure.
 std::vector<std::string> ChainedPlugins(std::string_view conflist);
 
 // From a plugin's answer to VERSION (CNI specification, section 4). Pure, safe on any input.

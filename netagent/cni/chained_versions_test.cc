@@ -14,9 +14,11 @@ constexpr std::string_view kTwo =
     R"({"cniVersion":"1.0.0","cniVersions":["0.4.0","1.0.0","1.1.0"],)"
     R"("plugins":[{"type":"spoke"},{"type":"portmap"},{"type":"tuning"}]})";
 
-TEST(ChainedPlugins, AreThoseBehindTheFirst) {
+TEST(ChainedPlugins, AreAllButSpoke) {
   EXPECT_THAT(ChainedPlugins(kTwo), ElementsAre("portmap", "tuning"));
   EXPECT_THAT(ChainedPlugins(R"({"plugins":[{"type":"spoke"}]})"), IsEmpty());
+  EXPECT_THAT(ChainedPlugins(R"({"plugins":[{"type":"tuning"},{"type":"spoke"}]})"),
+              ElementsAre("tuning"));
   EXPECT_THAT(ChainedPlugins(R"({"plugins":[{"type":"spoke"},{"type":7},8,{}]})"), IsEmpty());
   EXPECT_THAT(ChainedPlugins(R"({"plugins":7})"), IsEmpty());
   EXPECT_THAT(ChainedPlugins("{ not json"), IsEmpty());

@@ -29,12 +29,6 @@ std::vector<AddressBlock<bool>> Excluded(const ClassMap& classes, const NodeNetw
   return blocks;
 }
 
-// In no packet that comes to, or leaves, a host.
-bool IsOfTheMachineAlone(const ip::Address& address) {
-  return ip::Prefix::Parse("127.0.0.0/8").value().Contains(address) ||
-         address == ip::Address::V6(0, 1);
-}
-
 // A range's way out: nothing is none.
 using Way = std::optional<std::optional<ip::Address>>;
 
@@ -116,9 +110,7 @@ std::string FastPathPlan::WhyNot(const TrafficPod& pod, bool kept_by_policy) con
 
 std::set<ip::Address> FastPathPlan::Local() const {
   std::set<ip::Address> local;
-  for (const NodeAddress& own : network_.addresses) {
-    if (!IsOfTheMachineAlone(own.address)) local.insert(own.address);
-  }
+  for (const NodeAddress& own : network_.addresses) local.insert(own.address);
   for (const NodeRoute& route : network_.routes) {
     const ip::Address address = route.destination.base();
     if (route.ours && route.destination == ip::Prefix::Host(address)) local.insert(address);

@@ -90,8 +90,8 @@ TEST(FastPathPlanTest, KnowsWhichAddressesAreThisNodes) {
   network.routes.push_back({.destination = P("fd00::7/128"), .device = 77, .ours = true});
   network.routes.push_back({.destination = P("10.0.9.9/32"), .device = 9});
   const auto plan = FastPathPlan::Plan({}, Classes({.cluster = {"10.0.0.0/8"}}), network);
-  EXPECT_THAT(plan.Local(),
-              ElementsAre(A("10.0.1.4"), A("10.0.1.7"), A("10.0.1.8"), A("fd00::4"), A("fd00::7")));
+  EXPECT_THAT(plan.Local(), ElementsAre(A("10.0.1.4"), A("10.0.1.7"), A("10.0.1.8"), A("127.0.0.1"),
+                                        A("fd00::4"), A("fd00::7")));
 }
 
 TEST(FastPathPlanTest, SaysWhyItIsOff) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <span>
 #include <utility>
@@ -66,39 +67,38 @@ absl::StatusOr<spoke_table> ToLayout(const FastPathTable& in, uint32_t uplink) {
   return out;
 }
 
-// Deletes what was last written before `oldest`.
-template <typename Pair>
-absl::Status SweepPairs(int map, uint64_t oldest) {
-  std::vector<Pair> old;
-  Pair key{};
-  const Pair* previous = nullptr;
-  for (uint32_t seen = 0; seen < SPOKE_MAX_PAIRS; ++seen) {
-    Pair next{};
-    if (bpf_map_get_next_key(map, previous, &next) != 0) break;
-    uint64_t last = 0;
-    if (bpf_map_lookup_elem(map, &next, &last) == 0 && last < oldest) old.push_back(next);
-    key = next;
-    previous = &key;
-  }
-  for (const Pair& pair : old) RETURN_IF_ERROR(Erase(map, pair, "fast path: forget a pair"));
-  return absl::OkStatus();
-}
-
-// The keys of `map` whose packets go the ordinary way.
-template <typename Key>
-std::vector<Key> OrdinaryKeys(int map) {
+// The keys of `map`, of `most` at most, whose values are as `wanted` says.
+template <typename Key, typename Value>
+std::vector<Key> KeysOf(int map, uint32_t most, const std::function<bool(const Value&)>& wanted) {
   std::vector<Key> keys;
   Key key{};
   const Key* previous = nullptr;
-  for (uint32_t seen = 0; seen < SPOKE_MAX_PODS; ++seen) {
+  for (uint32_t seen = 0; seen < most; ++seen) {
     Key next{};
     if (bpf_map_get_next_key(map, previous, &next) != 0) break;
-    spoke_place place{};
-    if (bpf_map_lookup_elem(map, &next, &place) == 0 && place.link == 0) keys.push_back(next);
+    Value value{};
+    if (bpf_map_lookup_elem(map, &next, &value) == 0 && wanted(value)) keys.push_back(next);
     key = next;
     previous = &key;
   }
   return keys;
+}
+
+// Deletes what was last written before `oldest`.
+template <typename Pair>
+absl::Status SweepPairs(int map, uint64_t oldest) {
+  const auto is_old = [&](const uint64_t& last) { return last < oldest; };
+  for (const Pair& pair : KeysOf<Pair, uint64_t>(map, SPOKE_MAX_PAIRS, is_old)) {
+    RETURN_IF_ERROR(Erase(map, pair, "fast path: forget a pair"));
+  }
+  return absl::OkStatus();
+}
+
+// The addresses to which packets go the ordinary way.
+template <typename Key>
+std::vector<Key> OrdinaryKeys(int map) {
+  return KeysOf<Key, spoke_place>(map, SPOKE_MAX_PODS,
+                                  [](const spoke_place& place) { return place.link == 0; });
 }
 
 uint64_t MonotonicNs() {
@@ -398,14 +398,11 @@ absl::Status BpfFastPath::EraseOrdinary(const ip::Address& address) {
 
 absl::Status BpfFastPath::SetLocal(const std::set<ip::Address>& addresses) {
   if (!programs_) return absl::FailedPreconditionError("the fast path has no table yet");
-  const std::set<ip::Address> fast = FastAddresses();
-  std::set<ip::Address> wanted;
-  std::set_difference(addresses.begin(), addresses.end(), fast.begin(), fast.end(),
-                      std::inserter(wanted, wanted.end()));
+  std::set<ip::Address> all = FastAddresses();
+  all.insert(addresses.begin(), addresses.end());
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     const auto is = [&](const ip::Address& address) { return address.family() == family; };
-    const auto count = std::count_if(wanted.begin(), wanted.end(), is) +
-                       std::count_if(fast.begin(), fast.end(), is);
+    const auto count = std::count_if(all.begin(), all.end(), is);
     if (count > SPOKE_MAX_PODS) {
       return absl::ResourceExhaustedError(
           fmt::format("this node has {} addresses of a family; the fast path has room for {}",
@@ -414,10 +411,17 @@ absl::Status BpfFastPath::SetLocal(const std::set<ip::Address>& addresses) {
   }
   const std::set<ip::Address> before = ordinary_;
   for (const ip::Address& address : before) {
-    if (!wanted.contains(address)) RETURN_IF_ERROR(EraseOrdinary(address));
+    if (!addresses.contains(address)) RETURN_IF_ERROR(EraseOrdinary(address));
   }
-  for (const ip::Address& address : wanted) {
-    if (!before.contains(address)) RETURN_IF_ERROR(WriteOrdinary(address));
+  return AddLocal({addresses.begin(), addresses.end()});
+}
+
+absl::Status BpfFastPath::AddLocal(const std::vector<ip::Address>& addresses) {
+  if (!programs_) return absl::FailedPreconditionError("the fast path has no table yet");
+  const std::set<ip::Address> fast = FastAddresses();
+  for (const ip::Address& address : addresses) {
+    if (fast.contains(address) || ordinary_.contains(address)) continue;
+    RETURN_IF_ERROR(WriteOrdinary(address));
   }
   return absl::OkStatus();
 }

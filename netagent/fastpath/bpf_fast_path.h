@@ -30,6 +30,7 @@ class BpfFastPath final : public FastPath {
   absl::Status Configure(const FastPathTable& table) override;
   absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod) override;
   absl::Status SetLocal(const std::set<ip::Address>& addresses) override;
+  absl::Status AddLocal(const std::vector<ip::Address>& addresses) override;
   absl::Status EndPod(uint64_t id) override;
   absl::Status ForgetPod(uint64_t id) override;
   absl::StatusOr<std::vector<FastPodReading>> Read() override;

@@ -74,6 +74,12 @@ absl::Status FakeFastPath::SetLocal(const std::set<ip::Address>& addresses) {
   return absl::OkStatus();
 }
 
+absl::Status FakeFastPath::AddLocal(const std::vector<ip::Address>& addresses) {
+  std::set<ip::Address> all = ordinary_;
+  all.insert(addresses.begin(), addresses.end());
+  return SetLocal(all);
+}
+
 absl::Status FakeFastPath::EndPod(uint64_t id) {
   RETURN_IF_ERROR(broken_);
   const auto at = pods_.find(id);

@@ -63,6 +63,9 @@ class FastPath {
   // kMaxFastPods of a family; what was named before stays); kInternal.
   virtual absl::Status SetLocal(const std::set<ip::Address>& addresses) = 0;
 
+  // These as well: what was named before stays. Errors: as SetLocal().
+  virtual absl::Status AddLocal(const std::vector<ip::Address>& addresses) = 0;
+
   // From now on they go the ordinary way, and its addresses are this node's until SetLocal() says
   // otherwise; its counts stay readable. OK when it is not there, or has
   // ended already.

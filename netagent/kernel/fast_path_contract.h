@@ -109,6 +109,7 @@ TEST_P(FastPathContract, AnAddressIsOnePods) {
 
 TEST_P(FastPathContract, LocalAddressesAreOrdinaryOrPods) {
   EXPECT_EQ(fast_->SetLocal({}).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fast_->AddLocal({}).code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(fast_->Configure(Table()).ok());
   const TrafficPod pod = Pod(1);
   const std::set<ip::Address> local(pod.addresses.begin(), pod.addresses.end());
@@ -130,6 +131,9 @@ TEST_P(FastPathContract, MoreLocalAddressesThanThereIsRoomForAreRefused) {
   EXPECT_TRUE(fast_->SetLocal(local).ok());
   local.insert(ip::Address::V4(0x0A020000));
   EXPECT_EQ(fast_->SetLocal(local).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(fast_->AddLocal({ip::Address::V4(0x0A010000)}).ok());
+  EXPECT_EQ(fast_->AddLocal({ip::Address::V4(0x0A020000)}).code(),
+            absl::StatusCode::kResourceExhausted);
   local.erase(ip::Address::V4(0x0A020000));
   EXPECT_TRUE(fast_->SetLocal(local).ok());
 }

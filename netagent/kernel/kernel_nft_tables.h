@@ -25,6 +25,9 @@ class KernelNftTables final : public NftTables {
   absl::StatusOr<std::vector<nft::RuleReading>> ReadRules(const nft::TableKey& table) override;
   absl::StatusOr<uint32_t> Generation() override;
 
+  // Whom the kernel names as the one who made a change of Apply() (nft_watch.h).
+  uint32_t port_id() const { return connection_.port_id(); }
+
  private:
   explicit KernelNftTables(nft::Connection connection) : connection_(std::move(connection)) {}
 

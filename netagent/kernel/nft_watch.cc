@@ -35,15 +35,15 @@ bool IsOfOurs(const netlink::Message& message) {
 
 }  // namespace
 
-bool SpeaksOfOurTables(std::span<const uint8_t> datagram) {
+bool OthersChangedOurTables(std::span<const uint8_t> datagram, uint32_t own_port) {
   netlink::MessageReader reader(datagram);
   while (const auto message = reader.Next()) {
-    if (IsOfOurs(*message)) return true;
+    if (message->port_id != own_port && IsOfOurs(*message)) return true;
   }
   return reader.malformed();
 }
 
-absl::StatusOr<std::unique_ptr<NftWatch>> NftWatch::Open() {
+absl::StatusOr<std::unique_ptr<NftWatch>> NftWatch::Open(uint32_t own_port) {
   os::UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "open a netlink socket for nf_tables");
   sockaddr_nl self{};
@@ -52,22 +52,23 @@ absl::StatusOr<std::unique_ptr<NftWatch>> NftWatch::Open() {
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&self), sizeof(self)) < 0) {
     return base::ErrnoToStatus(errno, "listen to changes of nf_tables");
   }
-  return std::unique_ptr<NftWatch>(new NftWatch(std::move(fd)));
+  return std::unique_ptr<NftWatch>(new NftWatch(std::move(fd), own_port));
 }
 
 bool NftWatch::Drain() {
-  bool ours = false;
+  bool changed = false;
   std::array<uint8_t, kDatagramBytes> buffer{};
   while (true) {
     const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_TRUNC);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == ENOBUFS) {
-      ours = true;
+      changed = true;
       continue;
     }
-    if (got <= 0) return ours;
+    if (got <= 0) return changed;
     const auto size = static_cast<size_t>(got);
-    ours = ours || size > buffer.size() || SpeaksOfOurTables(std::span(buffer.data(), size));
+    changed = changed || size > buffer.size() ||
+              OthersChangedOurTables(std::span(buffer.data(), size), own_port_);
   }
 }
 

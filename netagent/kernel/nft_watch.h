@@ -13,26 +13,29 @@
 
 namespace spoke::netagent {
 
-// Whether the messages of a datagram speak of kSpokeTable or kNamesTable: of anything in it, or of
+// Whether the messages of a datagram tell that somebody else than `own_port`, the requester that
+// every message names (netlink(7)), has changed kSpokeTable or kNamesTable: anything in it, or
 // itself. True as well for what cannot be read. Pure, safe on any input.
-bool SpeaksOfOurTables(std::span<const uint8_t> datagram);
+bool OthersChangedOurTables(std::span<const uint8_t> datagram, uint32_t own_port);
 
 // Of the network namespace it was opened in. Not thread-safe.
 class NftWatch {
  public:
-  // Errors: as socket(2) and bind(2).
-  static absl::StatusOr<std::unique_ptr<NftWatch>> Open();
+  // `own_port`: KernelNftTables::port_id() of the one who changes our tables. Errors: as socket(2)
+  // and bind(2).
+  static absl::StatusOr<std::unique_ptr<NftWatch>> Open(uint32_t own_port);
 
   // Readable when something has changed in any table.
   int fd() const { return fd_.get(); }
-  // Takes all that has been said. Whether our tables may have changed: also when so much was said
-  // that some of it was lost.
+  // Takes all that has been said. Whether others may have changed our tables: also when so much was
+  // said that some of it was lost.
   bool Drain();
 
  private:
-  explicit NftWatch(os::UniqueFd fd) : fd_(std::move(fd)) {}
+  NftWatch(os::UniqueFd fd, uint32_t own_port) : fd_(std::move(fd)), own_port_(own_port) {}
 
   os::UniqueFd fd_;
+  uint32_t own_port_;
 };
 
 }  // namespace spoke::netagent

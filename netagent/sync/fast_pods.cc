@@ -51,9 +51,7 @@ absl::Status FastPods::Prepare(const std::string& uplink) {
 
 absl::Status FastPods::SetLocal(std::set<ip::Address> local, const Pods& live) {
   for (const auto& [link, pod] : live) local.insert(pod.addresses.begin(), pod.addresses.end());
-  RETURN_IF_ERROR(path_->SetLocal(local));
-  local_ = std::move(local);
-  return absl::OkStatus();
+  return path_->SetLocal(local);
 }
 
 absl::Status FastPods::Put(const FastPathTable& table, const std::set<ip::Address>& local,
@@ -66,9 +64,8 @@ absl::Status FastPods::Put(const FastPathTable& table, const std::set<ip::Addres
     }
   }
   // Before the hops: no packet for one of these is to leave by them.
-  if (loaded_) RETURN_IF_ERROR(SetLocal(local, live));
+  RETURN_IF_ERROR(SetLocal(local, live));
   RETURN_IF_ERROR(path_->Configure(table));
-  if (!std::exchange(loaded_, true)) RETURN_IF_ERROR(SetLocal(local, live));
   for (const auto& [link, pod] : live) {
     if (!is_fast(pod)) {
       RETURN_IF_ERROR(End(link));
@@ -98,7 +95,7 @@ void FastPods::Add(const TrafficPod& pod, bool is_fast) {
     if (id.ok()) ids_[pod.host_link] = *id;
     status = id.status();
   }
-  if (!is_fast || !status.ok()) status.Update(SetLocal(local_, {{pod.host_link, pod}}));
+  if (!is_fast || !status.ok()) status.Update(path_->AddLocal(pod.addresses));
   if (!status.ok()) {
     log_.Warn("fast_path_refused", {{"link", pod.host_link}, {"error", status}});
   }

@@ -40,9 +40,9 @@ class FastPods {
   // FastPath::Configure().
   absl::Status Prepare(const std::string& uplink);
 
-  // Goes by `table` from now on, and lets those of `live` go by it that `is_fast` says and that
-  // may; one that the kernel refuses is as in Add(). To the others, and to `local`, packets of pods
-  // go the ordinary way. Errors: as FastPath::Configure(), SetLocal() and EndPod().
+  // After Prepare(). Goes by `table` from now on, and lets those of `live` go by it that `is_fast`
+  // says and that may; one that the kernel refuses is as in Add(). To the others, and to `local`,
+  // packets of pods go the ordinary way. Errors: as FastPath::Configure(), SetLocal() and EndPod().
   absl::Status Put(const FastPathTable& table, const std::set<ip::Address>& local, const Pods& live,
                    const std::function<bool(const TrafficPod&)>& is_fast);
   // All go the ordinary way from now on. Errors are only logged.
@@ -72,7 +72,6 @@ class FastPods {
   telemetry::Log& log_;
   std::map<std::string, uint64_t> ids_;  // Of those that are fast.
   std::set<std::string> too_old_;
-  std::set<ip::Address> local_;  // As the kernel has been told.
   uint64_t looks_ = 0;
   bool on_ = false;
   bool loaded_ = false;

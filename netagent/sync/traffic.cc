@@ -157,29 +157,36 @@ void Traffic::PutFast(Decision& decision) {
   fast_pods_.TurnOff();
 }
 
-absl::Status Traffic::Put(Decision decision) {
+absl::Status Traffic::CommitAllRules(const Decision& decision) {
   TrafficTableBefore before;
-  if (HoldsInForce()) {
-    before = {.rules = rules_, .classes = &in_force_.classes, .settings = rules_made_with_};
-  } else {
-    ASSIGN_OR_RETURN(before.rules, ReadRulesIfThere());
-  }
+  ASSIGN_OR_RETURN(before.rules, ReadRulesIfThere());
+  ASSIGN_OR_RETURN(const bool counts_lost, HasNoEpoch());
+  const absl::Time epoch = counts_lost ? clock_.Now() : epoch_;
+  nft::Transaction transaction;
+  AppendAll(decision, before, transaction);
+  if (counts_lost) AppendEpoch(epoch, transaction);
+  RETURN_IF_ERROR(Commit(transaction));
+  epoch_ = epoch;
+  return absl::OkStatus();
+}
+
+absl::Status Traffic::CommitRules(const Decision& decision) {
+  if (!HoldsInForce()) return CommitAllRules(decision);
+  nft::Transaction transaction;
+  AppendAll(decision,
+            {.rules = rules_, .classes = &in_force_.classes, .settings = rules_made_with_},
+            transaction);
+  absl::Status status = Commit(transaction);
+  const bool changed_just_now = absl::IsNotFound(status) || absl::IsAlreadyExists(status);
+  return changed_just_now ? CommitAllRules(decision) : status;
+}
+
+absl::Status Traffic::Put(Decision decision) {
   // Routes before the rules that lead there.
   if (put_gateway_routes_) RETURN_IF_ERROR(put_gateway_routes_(decision.egress->GatewayMarks()));
   PrepareFast(decision);
   const TrafficPlanSettings made_with = PlanSettingsOf(decision);
-  nft::Transaction transaction;
-  AppendAll(decision, before, transaction);
-  absl::Status status = Commit(transaction);
-  if (before.classes != nullptr && (absl::IsNotFound(status) || absl::IsAlreadyExists(status))) {
-    // Somebody has changed the table just now.
-    before.classes = nullptr;
-    ASSIGN_OR_RETURN(before.rules, ReadRulesIfThere());
-    transaction.steps.clear();
-    AppendAll(decision, before, transaction);
-    status = Commit(transaction);
-  }
-  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(CommitRules(decision));
   // Behind the rules that tell it of translated connections.
   PutFast(decision);
   if (decision.fast.state() != in_force_.fast.state()) {
@@ -414,7 +421,7 @@ absl::Time Traffic::NextWake() const {
 }
 
 void Traffic::OnTablesChanged() {
-  if (!started_ || HoldsInForce()) return;
+  if (!started_) return;
   next_look_ = std::min(next_look_, std::max(clock_.Now(), looked_ + kShortestPause));
 }
 
@@ -489,9 +496,7 @@ absl::Status Traffic::LookForDrift() {
   }
   const bool others = !drift.empty() && !suspect_;
   if (others) log_.Warn("traffic_rules_changed", {{"what", drift}});
-  ASSIGN_OR_RETURN(const bool counts_lost, HasNoEpoch());
   RETURN_IF_ERROR(Put(in_force_));
-  if (counts_lost) RETURN_IF_ERROR(BeginEpoch());
   if (others) ++drift_repaired_;
   return absl::OkStatus();
 }
@@ -501,14 +506,6 @@ absl::StatusOr<bool> Traffic::HasNoEpoch() {
   if (absl::IsNotFound(counters.status())) return true;
   if (!counters.ok()) return counters.status();
   return !ReadLabels(*counters).epoch.has_value();
-}
-
-// Counts that went with their table begin anew: whoever reads them is to know.
-absl::Status Traffic::BeginEpoch() {
-  epoch_ = clock_.Now();
-  nft::Transaction transaction;
-  AppendEpoch(epoch_, transaction);
-  return Commit(transaction);
 }
 
 absl::StatusOr<std::string> Traffic::FindDrift() {

@@ -78,8 +78,7 @@ class Traffic : public PodTraffic {
   static constexpr absl::Duration kLook = absl::Seconds(10);
   void Tick();
   absl::Time NextWake() const;
-  // Somebody may have changed our tables just now: if it was not this object, a Tick() looks within
-  // some 50 ms.
+  // Somebody else has changed our tables just now: a Tick() looks within some 50 ms.
   void OnTablesChanged();
 
   // Everything that was counted. A pod that has gone stays for two scrapes. Errors: kUnavailable
@@ -113,6 +112,10 @@ class Traffic : public PodTraffic {
   absl::Status TakeOverFast(const Policy& policy);
   void PrepareFast(Decision& decision);
   void PutFast(Decision& decision);
+  // The rules and pods of `decision`: what differs from what is in force, or all of it, where
+  // somebody else has changed something. Counts that went with their table begin a new epoch.
+  absl::Status CommitRules(const Decision& decision);
+  absl::Status CommitAllRules(const Decision& decision);
   absl::Status Put(Decision decision);
   // What an agent before this one has left.
   struct Found;
@@ -125,7 +128,6 @@ class Traffic : public PodTraffic {
   void Look();
   absl::Status LookForDrift();
   absl::StatusOr<bool> HasNoEpoch();
-  absl::Status BeginEpoch();
   // "" when nothing of ours differs from what it should be.
   absl::StatusOr<std::string> FindDrift();
   void LookAtFastPath();

@@ -1,6 +1,6 @@
 """A policy of 1,000 blocks reaches a node with 200 pods while traffic flows: how long until it is
-in force, and whether a packet was lost, or counted twice, or not at all. And how long a node with 250
-pods is without rules when somebody else flushes all of them."""
+in force, and whether a packet was lost, or counted twice, or not at all. And how long a node with
+250 pods is without rules when somebody else flushes all of them."""
 
 import json
 import re

@@ -14,10 +14,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <functional>
-#include <thread>
 
 #include "lib/netlink/link.h"
 #include "tests/netns/fast_path_world.h"

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -53,7 +54,11 @@ constexpr Far kFar[] = {
     {"8.8.8.8", "internet"},   {"2001:db8::8", "internet"}, {"151.101.0.5", "group:mirror"},
 };
 
-class TrafficNetnsTest : public TrafficWorldTest, public testing::WithParamInterface<bool> {};
+class TrafficNetnsTest : public TrafficWorldTest, public testing::WithParamInterface<bool> {
+ protected:
+  void ExpectRepairAfter(const char* harm, absl::Duration pause,
+                         const std::function<void()>& then = {});
+};
 
 TEST_P(TrafficNetnsTest, CountsEveryClassInBothDirectionsAndFamilies) {
   Begin(GetParam(), Example());
@@ -200,6 +205,18 @@ TEST_P(TrafficNetnsTest, CountersOnlyRiseWhateverHappensToPolicyAndAgent) {
   expect();
 }
 
+// Somebody does `harm`, `then` happens, and the traffic object repairs it once within `pause`.
+void TrafficNetnsTest::ExpectRepairAfter(const char* harm, absl::Duration pause,
+                                         const std::function<void()>& then) {
+  SCOPED_TRACE(harm);
+  const uint64_t before = Read().drift_repaired;
+  Shell(node_->node(), harm);
+  if (then) then();
+  clock_.Advance(pause);
+  traffic_->Tick();
+  EXPECT_EQ(Read().drift_repaired, before + 1);
+}
+
 TEST_P(TrafficNetnsTest, PutsBackWhatSomebodyElseHasChanged) {
   Begin(GetParam(), Example());
   PodNetns pod;
@@ -210,12 +227,7 @@ TEST_P(TrafficNetnsTest, PutsBackWhatSomebodyElseHasChanged) {
   for (const char* harm :
        {"nft insert rule inet spoke forward accept", "nft flush chain inet spoke from4",
         "nft flush set inet spoke pods4", "nft delete table inet spoke"}) {
-    SCOPED_TRACE(harm);
-    const uint64_t before = Read().drift_repaired;
-    Shell(node_->node(), harm);
-    clock_.Advance(Traffic::kLook);
-    traffic_->Tick();
-    EXPECT_EQ(Read().drift_repaired, before + 1);
+    ExpectRepairAfter(harm, Traffic::kLook);
   }
   const ip::Address remote = A("8.8.8.8");
   AddRemote(remote);
@@ -225,27 +237,22 @@ TEST_P(TrafficNetnsTest, PutsBackWhatSomebodyElseHasChanged) {
 }
 
 TEST_P(TrafficNetnsTest, AFlushIsHeardAndPutBack) {
-  const auto watch = NftWatch::Open();
-  ASSERT_TRUE(watch.ok()) << watch.status();
   Begin(GetParam(), Example());
+  const auto watch = NftWatch::Open(tables_->port_id());
+  ASSERT_TRUE(watch.ok()) << watch.status();
   PodNetns pod;
   AddPod(pod, "a", {kPodV4, kPodV6});
-  EXPECT_TRUE((*watch)->Drain());
-  EXPECT_FALSE((*watch)->Drain());
+  EXPECT_FALSE((*watch)->Drain());  // Its own.
   Shell(node_->node(), "nft add table inet other; nft add chain inet other spoke");
   EXPECT_FALSE((*watch)->Drain());
   for (const char* harm :
        {"nft flush ruleset", "nft delete table inet spoke-names",
         "nft insert rule inet spoke forward accept", "nft flush set inet spoke pods4"}) {
-    SCOPED_TRACE(harm);
-    const uint64_t before = Read().drift_repaired;
-    Shell(node_->node(), harm);
-    EXPECT_TRUE((*watch)->Drain());
-    traffic_->OnTablesChanged();
-    clock_.Advance(absl::Milliseconds(50));
-    traffic_->Tick();
-    EXPECT_EQ(Read().drift_repaired, before + 1);
-    (*watch)->Drain();
+    ExpectRepairAfter(harm, absl::Milliseconds(50), [&] {
+      EXPECT_TRUE((*watch)->Drain());
+      traffic_->OnTablesChanged();
+    });
+    EXPECT_FALSE((*watch)->Drain());
   }
 }
 

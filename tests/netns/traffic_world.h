@@ -22,7 +22,7 @@ namespace spoke::netagent {
 // An NftTables that fails when told to.
 class BreakableTables : public NftTables {
  public:
-  explicit BreakableTables(std::unique_ptr<NftTables> inner) : inner_(std::move(inner)) {}
+  explicit BreakableTables(std::unique_ptr<KernelNftTables> inner) : inner_(std::move(inner)) {}
 
   absl::Status Apply(const nft::Transaction& transaction) override {
     if (!broken.ok()) return broken;
@@ -41,10 +41,12 @@ class BreakableTables : public NftTables {
   }
   absl::StatusOr<uint32_t> Generation() override { return inner_->Generation(); }
 
+  uint32_t port_id() const { return inner_->port_id(); }
+
   absl::Status broken;
 
  private:
-  std::unique_ptr<NftTables> inner_;
+  std::unique_ptr<KernelNftTables> inner_;
 };
 
 // Runs `command` with a shell in the namespace, and expects it to succeed.

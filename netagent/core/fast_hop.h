@@ -1,10 +1,12 @@
 // What the fast path goes by, and what it counts. Values.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/ip/address.h"
@@ -25,7 +27,7 @@ struct FastHop {
 inline constexpr size_t kMaxFastHops = 32;
 
 struct FastPathTable {
-  std::string uplink;
+  std::string uplink;         // Empty: nothing comes or goes by the fast path.
   std::vector<FastHop> hops;  // Disjoint; at most kMaxFastHops a family.
 
   bool operator==(const FastPathTable&) const = default;
@@ -41,8 +43,12 @@ struct FastCounts {
   bool operator==(const FastCounts&) const = default;
 };
 
+// Which way the packets of a pod go.
+enum class PodWay : uint8_t { kOrdinary, kFast };
+
 struct FastPodReading {
   uint64_t id = 0;
+  PodWay way = PodWay::kFast;
   bool ended = false;
   uint32_t host_index = 0;
   std::vector<ip::Address> addresses;
@@ -50,5 +56,19 @@ struct FastPodReading {
 
   bool operator==(const FastPodReading&) const = default;
 };
+
+// Packets that pods sent and that ended at their links.
+struct RefusedCount {
+  std::string reason;  // One of kRefusedReasons.
+  uint64_t packets = 0;
+  uint64_t bytes = 0;  // Of frames.
+
+  bool operator==(const RefusedCount&) const = default;
+};
+
+// Another address or MAC than the pod's own; a VLAN tag; what only a router says; neither IP nor
+// ARP, or not even its header.
+inline constexpr std::array<std::string_view, 4> kRefusedReasons = {"unknown-source", "vlan-tag",
+                                                                    "router-message", "protocol"};
 
 }  // namespace spoke::netagent

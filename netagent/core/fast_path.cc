@@ -119,8 +119,8 @@ std::set<ip::Address> FastPathPlan::Local() const {
 }
 
 FastPathTable FastPathPlan::Table() const {
+  if (!on_) return {};
   FastPathTable table{.uplink = network_.uplink, .hops = {}};
-  if (!on_) return table;
   table.hops = hops_v4_;
   table.hops.insert(table.hops.end(), hops_v6_.begin(), hops_v6_.end());
   return table;

@@ -14,13 +14,15 @@ struct HostLinkSetting {
   uint32_t value = 0;
 };
 
-inline constexpr std::array<HostLinkSetting, 7> kHostLinkSettings = {{
+inline constexpr std::array<HostLinkSetting, 8> kHostLinkSettings = {{
     {1, "forwarding", 1},
     // Strict: what the pod sends from an address that is not routed to it is dropped.
     {8, "rp_filter", 1},
     // The node speaks for nobody on this link, and learns no routes or neighbours from a pod.
     {3, "proxy_arp", 0},
     {21, "arp_accept", 0},
+    // It answers no question either: the gateway's neighbour entry in the pod is permanent.
+    {19, "arp_ignore", 8},
     {4, "accept_redirects", 0},
     {6, "send_redirects", 0},
     {9, "accept_source_route", 0},

@@ -194,6 +194,12 @@ TrafficTotals TrafficLedger::Total(const TrafficReadings& readings,
   totals.node["input"] = HostVolumes(readings.host_in, Direction::kReceived, groups);
   totals.node["output"] = HostVolumes(readings.host_out, Direction::kSent, groups);
   AddDrops(readings.counters, totals);
+  for (const RefusedCount& refused : readings.refused) {
+    if (refused.packets == 0) continue;
+    TrafficTotals::Dropped& dropped = totals.drops[refused.reason];
+    dropped.packets += refused.packets;
+    dropped.bytes += refused.bytes;
+  }
   return totals;
 }
 

@@ -115,6 +115,7 @@ struct TrafficReadings {
   std::vector<nft::CounterReading> names = {};
   std::vector<FastPodReading> fast;  // But for those that are folded already.
   std::set<uint64_t> folded;         // Still to be forgotten by the fast path.
+  std::vector<RefusedCount> refused = {};
 };
 
 // What the names of counters say.

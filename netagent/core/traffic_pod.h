@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct TrafficPod {
   std::string host_link;
   uint32_t host_index = 0;  // Of that device.
   std::vector<ip::Address> addresses;
+  std::optional<ip::MacAddress> pod_mac = std::nullopt;  // nullopt: it is not known.
   std::string pod_namespace;
   std::string pod_name;
   std::string pod_uid;

@@ -173,6 +173,8 @@ void BpfFastPath::ReadOrdinary() {
   for (const auto& address : OrdinaryKeys<spoke_address>(programs_->map("spoke_places6"))) {
     ordinary_.insert(FromLayout(address, false));
   }
+  // Pods that are not fast have the same entries.
+  for (const ip::Address& address : PodAddresses()) ordinary_.erase(address);
 }
 
 absl::Status BpfFastPath::PutOnto(uint32_t link, const char* at_ingress) {
@@ -235,10 +237,12 @@ absl::StatusOr<bool> BpfFastPath::RepairOne(uint32_t link, const char* at_ingres
 }
 
 absl::StatusOr<size_t> BpfFastPath::Repair() {
-  if (!programs_ || uplink_ == 0) return size_t{0};
+  if (!programs_) return size_t{0};
   size_t repaired = 0;
-  ASSIGN_OR_RETURN(const bool uplink, RepairOne(uplink_, kFromWire));
-  repaired += uplink ? 1 : 0;
+  if (uplink_ != 0) {
+    ASSIGN_OR_RETURN(const bool uplink, RepairOne(uplink_, kFromWire));
+    repaired += uplink ? 1 : 0;
+  }
   auto next = slots_.upper_bound(repaired_to_);
   for (size_t i = 0; i < std::min(slots_.size(), kRepairedAtOnce); ++i, ++next) {
     if (next == slots_.end()) next = slots_.begin();
@@ -262,24 +266,29 @@ absl::Status BpfFastPath::RefreshPods() {
 
 absl::Status BpfFastPath::Configure(const FastPathTable& table) {
   const uint32_t uplink = ::if_nametoindex(table.uplink.c_str());
-  if (uplink == 0) {
+  if (uplink == 0 && !table.uplink.empty()) {
     return absl::NotFoundError(fmt::format("the fast path's uplink {} is not there", table.uplink));
   }
   ASSIGN_OR_RETURN(const spoke_table content, ToLayout(table, uplink));
   const bool is_first = !programs_.has_value();
   RETURN_IF_ERROR(Load());
   const int turns = programs_->map("spoke_turn");
+  const int tables = programs_->map("spoke_tables");
   uint32_t turn = 0;
   if (bpf_map_lookup_elem(turns, &kTurn, &turn) != 0)
     return MapError(errno, "fast path: read the turn");
-  const uint32_t other = (turn & 1U) ^ 1U;
-  RETURN_IF_ERROR(
-      Put(programs_->map("spoke_tables"), other, content, "fast path: write the table"));
+  const uint32_t now = turn & 1U;
+  spoke_table before{};
+  if (bpf_map_lookup_elem(tables, &now, &before) != 0)
+    return MapError(errno, "fast path: read the table");
+  const uint32_t other = now ^ 1U;
+  RETURN_IF_ERROR(Put(tables, other, content, "fast path: write the table"));
   RETURN_IF_ERROR(Put(turns, kTurn, other, "fast path: turn to the new table"));
   if (is_first) RETURN_IF_ERROR(RefreshPods());
-  if (uplink == uplink_) return absl::OkStatus();
-  RETURN_IF_ERROR(PutOnto(uplink, kFromWire));
-  if (uplink_ != 0) RETURN_IF_ERROR(TakeOff(uplink_));
+  // Of this agent, or of the one before.
+  const uint32_t left = uplink_ != 0 ? uplink_ : before.uplink;
+  if (uplink != 0 && uplink != uplink_) RETURN_IF_ERROR(PutOnto(uplink, kFromWire));
+  if (left != 0 && left != uplink) RETURN_IF_ERROR(TakeOff(left));
   uplink_ = uplink;
   return absl::OkStatus();
 }
@@ -298,39 +307,57 @@ absl::Status BpfFastPath::WriteSlot(uint32_t slot) {
   return Put(programs_->map("spoke_slots"), slot, slots_.at(slot), "fast path: write a pod");
 }
 
-// What the pod may send, then where it is: a packet to it before that goes the ordinary way.
-absl::Status BpfFastPath::WritePod(uint32_t slot) {
+absl::Status BpfFastPath::WritePort(uint32_t slot) {
   const spoke_slot& pod = slots_.at(slot);
   spoke_port port{};
   port.v4 = pod.v4;
   port.v6 = pod.v6;
   port.has_v4 = pod.has_v4;
   port.has_v6 = pod.has_v6;
+  port.has_mac = pod.has_mac;
+  std::copy(std::begin(pod.mac), std::end(pod.mac), std::begin(port.mac));
+  port.fast = pod.fast;
   port.slot = slot;
+  return Put(programs_->map("spoke_ports"), pod.link, port, "fast path: let a pod send");
+}
+
+absl::Status BpfFastPath::WritePlaces(uint32_t slot) {
+  const spoke_slot& pod = slots_.at(slot);
   spoke_place place{};
-  place.link = pod.link;
+  place.link = pod.fast != 0 ? pod.link : 0;
   place.slot = slot;
+  constexpr std::string_view kWhat = "fast path: say where a pod is";
+  if (pod.has_v4 != 0) {
+    RETURN_IF_ERROR(Put(programs_->map("spoke_places4"), pod.v4.word[0], place, kWhat));
+  }
+  if (pod.has_v6 == 0) return absl::OkStatus();
+  return Put(programs_->map("spoke_places6"), pod.v6, place, kWhat);
+}
+
+// What the pod may send, then where it is: a packet to it before that goes the ordinary way.
+absl::Status BpfFastPath::WritePod(uint32_t slot) {
   const std::vector<spoke_counts> none(static_cast<size_t>(processors_));
   RETURN_IF_ERROR(WriteSlot(slot));
   if (bpf_map_update_elem(programs_->map("spoke_count"), &slot, none.data(), BPF_ANY) != 0) {
     return MapError(errno, "fast path: begin to count");
   }
-  RETURN_IF_ERROR(Put(programs_->map("spoke_ports"), pod.link, port, "fast path: let a pod send"));
-  if (pod.has_v4 != 0) {
-    RETURN_IF_ERROR(Put(programs_->map("spoke_places4"), pod.v4.word[0], place,
-                        "fast path: say where a pod is"));
-  }
-  if (pod.has_v6 != 0) {
-    RETURN_IF_ERROR(
-        Put(programs_->map("spoke_places6"), pod.v6, place, "fast path: say where a pod is"));
-  }
-  return PutOnto(pod.link, kFromPod);
+  RETURN_IF_ERROR(WritePort(slot));
+  RETURN_IF_ERROR(WritePlaces(slot));
+  return PutOnto(slots_.at(slot).link, kFromPod);
 }
 
-absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod) {
+absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod, PodWay way) {
   if (!programs_) return absl::FailedPreconditionError("the fast path has no table yet");
+  if (pod.addresses.empty()) {
+    return absl::InvalidArgumentError(fmt::format("fast path: {} has no address", pod.host_link));
+  }
   spoke_slot content{};
   content.link = pod.host_index;
+  content.fast = way == PodWay::kFast ? 1 : 0;
+  if (pod.pod_mac) {
+    content.has_mac = 1;
+    std::memcpy(content.mac, pod.pod_mac->octets.data(), sizeof(content.mac));
+  }
   for (const ip::Address& address : pod.addresses) {
     (address.is_v4() ? content.v4 : content.v6) = ToLayout(address);
     (address.is_v4() ? content.has_v4 : content.has_v6) = 1;
@@ -360,6 +387,17 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod) {
   return status;
 }
 
+absl::Status BpfFastPath::SetWay(uint64_t id, PodWay way) {
+  const std::optional<uint32_t> slot = SlotOf(id);
+  if (!slot || slots_.at(*slot).ended != 0) {
+    return absl::NotFoundError(fmt::format("fast path: there is no pod {}", id));
+  }
+  slots_.at(*slot).fast = way == PodWay::kFast ? 1 : 0;
+  RETURN_IF_ERROR(WritePlaces(*slot));
+  RETURN_IF_ERROR(WritePort(*slot));
+  return WriteSlot(*slot);
+}
+
 std::optional<uint32_t> BpfFastPath::SlotOf(uint64_t id) const {
   for (const auto& [slot, content] : slots_) {
     if (content.id == id) return slot;
@@ -367,7 +405,7 @@ std::optional<uint32_t> BpfFastPath::SlotOf(uint64_t id) const {
   return std::nullopt;
 }
 
-std::set<ip::Address> BpfFastPath::FastAddresses() const {
+std::set<ip::Address> BpfFastPath::PodAddresses() const {
   std::set<ip::Address> addresses;
   for (const auto& [slot, pod] : slots_) {
     if (pod.ended != 0) continue;
@@ -398,7 +436,7 @@ absl::Status BpfFastPath::EraseOrdinary(const ip::Address& address) {
 
 absl::Status BpfFastPath::SetLocal(const std::set<ip::Address>& addresses) {
   if (!programs_) return absl::FailedPreconditionError("the fast path has no table yet");
-  std::set<ip::Address> all = FastAddresses();
+  std::set<ip::Address> all = PodAddresses();
   all.insert(addresses.begin(), addresses.end());
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     const auto is = [&](const ip::Address& address) { return address.family() == family; };
@@ -418,7 +456,7 @@ absl::Status BpfFastPath::SetLocal(const std::set<ip::Address>& addresses) {
 
 absl::Status BpfFastPath::AddLocal(const std::vector<ip::Address>& addresses) {
   if (!programs_) return absl::FailedPreconditionError("the fast path has no table yet");
-  const std::set<ip::Address> fast = FastAddresses();
+  const std::set<ip::Address> fast = PodAddresses();
   for (const ip::Address& address : addresses) {
     if (fast.contains(address) || ordinary_.contains(address)) continue;
     RETURN_IF_ERROR(WriteOrdinary(address));
@@ -465,7 +503,10 @@ absl::StatusOr<FastCounts> BpfFastPath::CountsOf(uint32_t slot) const {
 absl::StatusOr<std::vector<FastPodReading>> BpfFastPath::Read() {
   std::vector<FastPodReading> readings;
   for (const auto& [slot, pod] : slots_) {
-    FastPodReading reading{.id = pod.id, .ended = pod.ended != 0, .host_index = pod.link};
+    FastPodReading reading{.id = pod.id,
+                           .way = pod.fast != 0 ? PodWay::kFast : PodWay::kOrdinary,
+                           .ended = pod.ended != 0,
+                           .host_index = pod.link};
     if (pod.has_v4 != 0) reading.addresses.push_back(FromLayout(pod.v4, true));
     if (pod.has_v6 != 0) reading.addresses.push_back(FromLayout(pod.v6, false));
     ASSIGN_OR_RETURN(reading.counts, CountsOf(slot));
@@ -474,6 +515,25 @@ absl::StatusOr<std::vector<FastPodReading>> BpfFastPath::Read() {
   std::sort(readings.begin(), readings.end(),
             [](const FastPodReading& a, const FastPodReading& b) { return a.id < b.id; });
   return readings;
+}
+
+absl::StatusOr<std::vector<RefusedCount>> BpfFastPath::ReadRefused() {
+  static_assert(kRefusedReasons.size() == SPOKE_REFUSED_REASONS);
+  std::vector<RefusedCount> refused;
+  for (uint32_t reason = 0; reason < SPOKE_REFUSED_REASONS; ++reason) {
+    RefusedCount& sum = refused.emplace_back();
+    sum.reason = kRefusedReasons.at(reason);
+    if (!programs_) continue;
+    std::vector<spoke_refused_count> all(static_cast<size_t>(processors_));
+    if (bpf_map_lookup_elem(programs_->map("spoke_refused"), &reason, all.data()) != 0) {
+      return MapError(errno, "fast path: read what was refused");
+    }
+    for (const spoke_refused_count& one : all) {
+      sum.packets += one.packets;
+      sum.bytes += one.bytes;
+    }
+  }
+  return refused;
 }
 
 absl::Status BpfFastPath::SweepTranslated() {

@@ -28,12 +28,14 @@ class BpfFastPath final : public FastPath {
 
   absl::StatusOr<bool> IsThere() override;
   absl::Status Configure(const FastPathTable& table) override;
-  absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod) override;
+  absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod, PodWay way) override;
+  absl::Status SetWay(uint64_t id, PodWay way) override;
   absl::Status SetLocal(const std::set<ip::Address>& addresses) override;
   absl::Status AddLocal(const std::vector<ip::Address>& addresses) override;
   absl::Status EndPod(uint64_t id) override;
   absl::Status ForgetPod(uint64_t id) override;
   absl::StatusOr<std::vector<FastPodReading>> Read() override;
+  absl::StatusOr<std::vector<RefusedCount>> ReadRefused() override;
   absl::Status SweepTranslated() override;
   absl::StatusOr<size_t> Repair() override;
   absl::Status Remove() override;
@@ -47,7 +49,8 @@ class BpfFastPath final : public FastPath {
   absl::StatusOr<uint32_t> FindProgram();
   absl::Status ReadSlots();
   void ReadOrdinary();
-  std::set<ip::Address> FastAddresses() const;
+  // Of all pods that have not ended.
+  std::set<ip::Address> PodAddresses() const;
   absl::Status WriteOrdinary(const ip::Address& address);
   absl::Status EraseOrdinary(const ip::Address& address);
   absl::Status PutOnto(uint32_t link, const char* at_ingress);
@@ -60,6 +63,8 @@ class BpfFastPath final : public FastPath {
   absl::Status RefreshPods();
   absl::StatusOr<uint64_t> NextId();
   absl::Status WritePod(uint32_t slot);
+  absl::Status WritePort(uint32_t slot);
+  absl::Status WritePlaces(uint32_t slot);
   absl::Status WriteSlot(uint32_t slot);
   // The slot of the pod with this id.
   std::optional<uint32_t> SlotOf(uint64_t id) const;
@@ -69,7 +74,7 @@ class BpfFastPath final : public FastPath {
   std::optional<Programs> programs_;
   uint32_t uplink_ = 0;
   std::map<uint32_t, spoke_slot> slots_;  // Those in use; the maps have the same.
-  // Of this node, and no fast pod's; the maps have the same.
+  // Of this node, and no pod's; the maps have the same.
   std::set<ip::Address> ordinary_;
   int processors_ = 0;        // As many counts a slot has.
   uint32_t repaired_to_ = 0;  // The slot that was looked at last.

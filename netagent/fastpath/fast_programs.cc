@@ -14,9 +14,9 @@ SPOKE_EMBED_OBJECT(spoke_fast_path_object, SPOKE_FAST_PATH_OBJECT);
 namespace spoke::netagent {
 namespace {
 
-constexpr std::array kMaps = {"spoke_turn",    "spoke_tables",  "spoke_ports",
-                              "spoke_places4", "spoke_places6", "spoke_slots",
-                              "spoke_count",   "spoke_pairs4",  "spoke_pairs6"};
+constexpr std::array kMaps = {"spoke_turn",    "spoke_tables", "spoke_ports", "spoke_places4",
+                              "spoke_places6", "spoke_slots",  "spoke_count", "spoke_pairs4",
+                              "spoke_pairs6",  "spoke_refused"};
 constexpr std::array kHolders = {kFromPod, kFromWire};
 
 // Whether the table in force was written by an agent with this layout.

@@ -13,7 +13,7 @@
 /* Names as the kernel's own have them. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
-#define SPOKE_LAYOUT 1
+#define SPOKE_LAYOUT 2
 
 /* As claims.h has it. */
 #define SPOKE_TRANSLATED_MARK 0x10000000
@@ -50,17 +50,33 @@ struct spoke_table {
   struct spoke_hop6 hop6[SPOKE_MAX_HOPS];
 };
 
+/* Why a packet was refused at the link by which it came: indexes of spoke_refused. */
+#define SPOKE_REFUSED_SOURCE 0
+#define SPOKE_REFUSED_VLAN_TAG 1
+#define SPOKE_REFUSED_ROUTER_MESSAGE 2
+#define SPOKE_REFUSED_PROTOCOL 3
+#define SPOKE_REFUSED_REASONS 4
+
+struct spoke_refused_count {
+  __u64 packets;
+  __u64 bytes;
+};
+
 /* By the index of the node's end of the pod's link: what may come by it. */
 struct spoke_port {
   struct spoke_address v4;
   struct spoke_address v6;
   __u32 has_v4;
   __u32 has_v6;
+  __u32 has_mac;
+  __u32 fast; /* 0: all of it goes the ordinary way. */
+  __u16 mac[3];
+  __u16 unused;
   __u32 slot;
 };
 
-/* By address, of all that are this node's: where a pod is, or that its packets go the ordinary way.
- */
+/* By address, of all that are this node's: where a fast pod is, or that packets to it go the
+ * ordinary way. */
 struct spoke_place {
   __u32 link; /* Index of the node's end. 0: the ordinary way. */
   __u32 slot;
@@ -75,6 +91,10 @@ struct spoke_slot {
   struct spoke_address v6;
   __u32 has_v4;
   __u32 has_v6;
+  __u32 has_mac;
+  __u32 fast;
+  __u16 mac[3];
+  __u16 unused;
 };
 
 /* By slot, one for each processor. */

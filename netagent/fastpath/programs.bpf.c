@@ -3,10 +3,11 @@
 #include <linux/pkt_cls.h>
 
 #include "netagent/bpf/packet.bpf.h"
+#include "netagent/fastpath/guard.bpf.h"
 #include "netagent/fastpath/layout.h"
 
-/* Entry 0: which of the two entries of spoke_tables is in force. The agent fills the other one, then
- * turns. Entry 1: the id of the pod that was added last; for the agent alone. */
+/* Entry 0: which of the two entries of spoke_tables is in force. The agent fills the other one,
+ * then turns. Entry 1: the id of the pod that was added last; for the agent alone. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 2);
@@ -76,11 +77,6 @@ INLINE const struct spoke_table* TableInForce(void) {
   if (!turn) return 0;
   const __u32 which = *turn & 1;
   return bpf_map_lookup_elem(&spoke_tables, &which);
-}
-
-INLINE int Same(const struct spoke_address* a, const struct spoke_address* b) {
-  return a->word[0] == b->word[0] && a->word[1] == b->word[1] && a->word[2] == b->word[2] &&
-         a->word[3] == b->word[3];
 }
 
 /* The hop that holds the address, or null. */
@@ -161,8 +157,8 @@ INLINE void DecreaseTtl(struct iphdr* ip) {
  * kernel takes the packet for the pod's own whatever its MAC addresses are, so they stay. */
 INLINE int Deliver(const struct spoke_place* place) { return bpf_redirect_peer(place->link, 0); }
 
-/* Whether routing would see the frame too: sent to this host, and without a VLAN tag, which the kernel
- * keeps beside the packet and bpf_redirect_neigh() would send on. */
+/* Whether routing would see the frame too: sent to this host, and without a VLAN tag, which the
+ * kernel keeps beside the packet and bpf_redirect_neigh() would send on. */
 INLINE int IsPlainFrame(const struct __sk_buff* skb) {
   return skb->pkt_type == 0 /* PACKET_HOST */ && !skb->vlan_present;
 }
@@ -176,8 +172,8 @@ INLINE int HasRightSum(const struct iphdr* packet) {
   return (__u16)(sum + (sum >> 16)) == 0xFFFF;
 }
 
-/* Errors are about a packet inside, whose addresses may have been translated: connection tracking has
- * to see them. RFC 792; RFC 4443 section 2.1: below 128. `at`: where the type is. */
+/* Errors are about a packet inside, whose addresses may have been translated: connection tracking
+ * has to see them. RFC 792; RFC 4443 section 2.1: below 128. `at`: where the type is. */
 INLINE int IsIcmpError4(struct __sk_buff* skb, __u32 at) {
   __u8 type = 0;
   if (bpf_skb_load_bytes(skb, at, &type, 1) != 0) return 1;
@@ -188,8 +184,8 @@ INLINE int IsIcmpError6(struct __sk_buff* skb, __u32 at) {
   return bpf_skb_load_bytes(skb, at, &type, 1) != 0 || type < 128;
 }
 
-/* Null unless it is proven plain: the whole header is there, right, without options, of a packet that is
- * whole and no fragment, may go one hop more, and is no error. */
+/* Null unless it is proven plain: the whole header is there, right, without options, of a packet
+ * that is whole and no fragment, may go one hop more, and is no error. */
 INLINE struct iphdr* Ipv4(struct __sk_buff* skb) {
   if (!Pull(skb, ETH_HLEN + sizeof(struct iphdr))) return 0;
   struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
@@ -203,8 +199,8 @@ INLINE struct iphdr* Ipv4(struct __sk_buff* skb) {
   return packet;
 }
 
-/* The same. Extension headers stand where options do: hop by hop, routing, fragment, destination, and
- * mobility, HIP, shim6 (RFC 7045). A length of 0 is a jumbogram's, which has one of them. */
+/* The same. Extension headers stand where options do: hop by hop, routing, fragment, destination,
+ * and mobility, HIP, shim6 (RFC 7045). A length of 0 is a jumbogram's, which has one of them. */
 INLINE struct ipv6hdr* Ipv6(struct __sk_buff* skb) {
   if (!Pull(skb, ETH_HLEN + sizeof(struct ipv6hdr))) return 0;
   struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;
@@ -278,18 +274,36 @@ INLINE int FromPod6(struct __sk_buff* skb, const struct spoke_port* port,
   return bpf_redirect_neigh(table->uplink, &next, sizeof(next), 0);
 }
 
-/* At the ingress of the node's end of a pod's link. */
+INLINE int HasMac(const struct ethhdr* frame, const struct spoke_port* port) {
+  const __u16* from = (const __u16*)frame->h_source;
+  return !port->has_mac ||
+         (from[0] == port->mac[0] && from[1] == port->mac[1] && from[2] == port->mac[2]);
+}
+
+/* At the ingress of the node's end of a pod's link. It does not depend on anybody's rules: what is
+ * not the pod's own ends here. */
 SEC("tc")
 int spoke_from_pod(struct __sk_buff* skb) {
-  if (!IsPlainFrame(skb)) return TC_ACT_UNSPEC;
   const __u32 link = skb->ifindex;
   const struct spoke_port* port = bpf_map_lookup_elem(&spoke_ports, &link);
-  if (!port) return TC_ACT_UNSPEC;
-  const struct spoke_table* table = TableInForce();
-  if (!table) return TC_ACT_UNSPEC;
-  if (skb->protocol == bpf_htons(ETH_P_IP)) return FromPod4(skb, port, table);
-  if (skb->protocol == bpf_htons(ETH_P_IPV6)) return FromPod6(skb, port, table);
-  return TC_ACT_UNSPEC;
+  if (!port) return Refuse(skb, SPOKE_REFUSED_SOURCE);
+  if (skb->vlan_present) return Refuse(skb, SPOKE_REFUSED_VLAN_TAG);
+  if (!Pull(skb, ETH_HLEN)) return Refuse(skb, SPOKE_REFUSED_PROTOCOL);
+  const struct ethhdr* frame = (void*)(long)skb->data;
+  if ((void*)(frame + 1) > (void*)(long)skb->data_end) return Refuse(skb, SPOKE_REFUSED_PROTOCOL);
+  if (!HasMac(frame, port)) return Refuse(skb, SPOKE_REFUSED_SOURCE);
+  const __u16 protocol = frame->h_proto;
+  if (port->fast && IsPlainFrame(skb)) {
+    const struct spoke_table* table = TableInForce();
+    int verdict = TC_ACT_UNSPEC;
+    if (table && protocol == bpf_htons(ETH_P_IP)) verdict = FromPod4(skb, port, table);
+    if (table && protocol == bpf_htons(ETH_P_IPV6)) verdict = FromPod6(skb, port, table);
+    if (verdict != TC_ACT_UNSPEC) return verdict;
+  }
+  if (protocol == bpf_htons(ETH_P_IP)) return Guard4(skb, port);
+  if (protocol == bpf_htons(ETH_P_IPV6)) return Guard6(skb, port);
+  if (protocol == bpf_htons(ETH_P_ARP)) return GuardArp(skb, port);
+  return Refuse(skb, SPOKE_REFUSED_PROTOCOL);
 }
 
 INLINE int FromUplink4(struct __sk_buff* skb, const struct spoke_table* table) {

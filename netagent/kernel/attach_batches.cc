@@ -44,10 +44,11 @@ static_assert(HasSetting(IPV4_DEVCONF_FORWARDING, "forwarding"));
 static_assert(HasSetting(IPV4_DEVCONF_RP_FILTER, "rp_filter"));
 static_assert(HasSetting(IPV4_DEVCONF_PROXY_ARP, "proxy_arp"));
 static_assert(HasSetting(IPV4_DEVCONF_ARP_ACCEPT, "arp_accept"));
+static_assert(HasSetting(IPV4_DEVCONF_ARP_IGNORE, "arp_ignore"));
 static_assert(HasSetting(IPV4_DEVCONF_ACCEPT_REDIRECTS, "accept_redirects"));
 static_assert(HasSetting(IPV4_DEVCONF_SEND_REDIRECTS, "send_redirects"));
 static_assert(HasSetting(IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, "accept_source_route"));
-static_assert(kHostLinkSettings.size() == 7);
+static_assert(kHostLinkSettings.size() == 8);
 static_assert(kHostLinkAddressGeneration == IN6_ADDR_GEN_MODE_NONE);
 
 bool HasIpv6(const AttachSpec& spec) {

@@ -15,7 +15,8 @@ absl::StatusOr<bool> FakeFastPath::IsThere() {
 
 absl::Status FakeFastPath::Configure(const FastPathTable& table) {
   RETURN_IF_ERROR(broken_);
-  if (std::find(devices_.begin(), devices_.end(), table.uplink) == devices_.end()) {
+  if (!table.uplink.empty() &&
+      std::find(devices_.begin(), devices_.end(), table.uplink) == devices_.end()) {
     return absl::NotFoundError("no such uplink");
   }
   std::map<ip::Family, size_t> count;
@@ -30,9 +31,10 @@ absl::Status FakeFastPath::Configure(const FastPathTable& table) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> FakeFastPath::AddPod(const TrafficPod& pod) {
+absl::StatusOr<uint64_t> FakeFastPath::AddPod(const TrafficPod& pod, PodWay way) {
   RETURN_IF_ERROR(broken_);
   if (!table_) return absl::FailedPreconditionError("no table yet");
+  if (pod.addresses.empty()) return absl::InvalidArgumentError("no address");
   for (const auto& [id, other] : pods_) {
     const bool shared = std::any_of(
         pod.addresses.begin(), pod.addresses.end(), [&other = other](const ip::Address& address) {
@@ -46,11 +48,29 @@ absl::StatusOr<uint64_t> FakeFastPath::AddPod(const TrafficPod& pod) {
   const uint64_t id = ++last_id_;
   std::vector<ip::Address> addresses = pod.addresses;
   std::sort(addresses.begin(), addresses.end());
-  pods_.emplace(
-      id,
-      FastPodReading{
-          .id = id, .host_index = pod.host_index, .addresses = std::move(addresses), .counts = {}});
+  pods_.emplace(id, FastPodReading{.id = id,
+                                   .way = way,
+                                   .host_index = pod.host_index,
+                                   .addresses = std::move(addresses),
+                                   .counts = {}});
   return id;
+}
+
+absl::Status FakeFastPath::SetWay(uint64_t id, PodWay way) {
+  RETURN_IF_ERROR(broken_);
+  const auto at = pods_.find(id);
+  if (at == pods_.end() || at->second.ended) return absl::NotFoundError("no such pod");
+  at->second.way = way;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<RefusedCount>> FakeFastPath::ReadRefused() {
+  RETURN_IF_ERROR(broken_);
+  std::vector<RefusedCount> counts;
+  for (size_t i = 0; i < refused_.size(); ++i) {
+    counts.push_back({.reason = std::string(kRefusedReasons[i]), .packets = refused_[i]});
+  }
+  return counts;
 }
 
 absl::Status FakeFastPath::SetLocal(const std::set<ip::Address>& addresses) {
@@ -78,6 +98,15 @@ absl::Status FakeFastPath::AddLocal(const std::vector<ip::Address>& addresses) {
   std::set<ip::Address> all = ordinary_;
   all.insert(addresses.begin(), addresses.end());
   return SetLocal(all);
+}
+
+std::set<ip::Address> FakeFastPath::ordinary() const {
+  std::set<ip::Address> addresses = ordinary_;
+  for (const auto& [id, pod] : pods_) {
+    if (pod.ended || pod.way == PodWay::kFast) continue;
+    addresses.insert(pod.addresses.begin(), pod.addresses.end());
+  }
+  return addresses;
 }
 
 absl::Status FakeFastPath::EndPod(uint64_t id) {

@@ -1,6 +1,7 @@
 // A FastPath in memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,12 +21,14 @@ class FakeFastPath final : public FastPath {
 
   absl::StatusOr<bool> IsThere() override;
   absl::Status Configure(const FastPathTable& table) override;
-  absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod) override;
+  absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod, PodWay way) override;
+  absl::Status SetWay(uint64_t id, PodWay way) override;
   absl::Status SetLocal(const std::set<ip::Address>& addresses) override;
   absl::Status AddLocal(const std::vector<ip::Address>& addresses) override;
   absl::Status EndPod(uint64_t id) override;
   absl::Status ForgetPod(uint64_t id) override;
   absl::StatusOr<std::vector<FastPodReading>> Read() override;
+  absl::StatusOr<std::vector<RefusedCount>> ReadRefused() override;
   absl::Status SweepTranslated() override { return broken_; }
   absl::StatusOr<size_t> Repair() override;
   absl::Status Remove() override;
@@ -34,8 +37,10 @@ class FakeFastPath final : public FastPath {
   void Count(uint64_t id, const FastCounts& counts) { pods_.at(id).counts = counts; }
   const std::optional<FastPathTable>& table() const { return table_; }
   // To which packets go the ordinary way.
-  const std::set<ip::Address>& ordinary() const { return ordinary_; }
+  std::set<ip::Address> ordinary() const;
   void Break(absl::Status status) { broken_ = std::move(status); }
+  // Pods' links have refused packets, for the reason of this index.
+  void Refuse(size_t reason, uint64_t packets) { refused_.at(reason) += packets; }
   // Somebody takes programs off so many devices.
   void TakeOff(size_t devices) { missing_ = devices; }
   // ForgetPod() fails.
@@ -46,6 +51,7 @@ class FakeFastPath final : public FastPath {
   std::optional<FastPathTable> table_;
   std::map<uint64_t, FastPodReading> pods_;
   std::set<ip::Address> ordinary_;
+  std::array<uint64_t, kRefusedReasons.size()> refused_{};
   uint64_t last_id_ = 0;
   absl::Status broken_;
   bool keep_ = false;

@@ -48,9 +48,10 @@ class FastPathContract : public ::testing::TestWithParam<MakeFastPathWorld> {
 
 TEST_P(FastPathContract, APodNeedsATable) {
   EXPECT_FALSE(fast_->IsThere().value());
-  EXPECT_EQ(fast_->AddPod(Pod(1)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fast_->AddPod(Pod(1), PodWay::kFast).status().code(),
+            absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(fast_->Configure(Table()).ok());
-  EXPECT_TRUE(fast_->AddPod(Pod(1)).ok());
+  EXPECT_TRUE(fast_->AddPod(Pod(1), PodWay::kFast).ok());
 }
 
 TEST_P(FastPathContract, ATableThatCannotBeIsRefused) {
@@ -71,7 +72,7 @@ TEST_P(FastPathContract, ATableThatCannotBeIsRefused) {
 TEST_P(FastPathContract, PodsAreReadUntilTheyAreForgotten) {
   ASSERT_TRUE(fast_->Configure(Table()).ok());
   const TrafficPod pod = Pod(1);
-  const uint64_t id = fast_->AddPod(pod).value();
+  const uint64_t id = fast_->AddPod(pod, PodWay::kFast).value();
   auto readings = fast_->Read().value();
   ASSERT_EQ(readings.size(), 1U);
   EXPECT_EQ(readings[0].id, id);
@@ -92,13 +93,13 @@ TEST_P(FastPathContract, PodsAreReadUntilTheyAreForgotten) {
 TEST_P(FastPathContract, AnAddressIsOnePods) {
   ASSERT_TRUE(fast_->Configure(Table()).ok());
   const TrafficPod first = Pod(1);
-  const uint64_t id = fast_->AddPod(first).value();
+  const uint64_t id = fast_->AddPod(first, PodWay::kFast).value();
   TrafficPod second = Pod(2);
   second.addresses[0] = first.addresses[0];
-  EXPECT_TRUE(absl::IsAlreadyExists(fast_->AddPod(second).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(fast_->AddPod(second, PodWay::kFast).status()));
   EXPECT_EQ(fast_->Read().value().size(), 1U);
   ASSERT_TRUE(fast_->EndPod(id).ok());
-  const auto next = fast_->AddPod(second);
+  const auto next = fast_->AddPod(second, PodWay::kFast);
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_NE(*next, id);
   // The end of the old one is not the end of the new one.
@@ -114,18 +115,18 @@ TEST_P(FastPathContract, LocalAddressesAreOrdinaryOrPods) {
   const TrafficPod pod = Pod(1);
   const std::set<ip::Address> local(pod.addresses.begin(), pod.addresses.end());
   ASSERT_TRUE(fast_->SetLocal(local).ok());
-  const auto id = fast_->AddPod(pod);
+  const auto id = fast_->AddPod(pod, PodWay::kFast);
   ASSERT_TRUE(id.ok()) << id.status();
   EXPECT_TRUE(fast_->SetLocal(local).ok());
   EXPECT_TRUE(fast_->SetLocal({}).ok());
   EXPECT_FALSE(fast_->Read().value()[0].ended);
   ASSERT_TRUE(fast_->EndPod(*id).ok());
-  EXPECT_TRUE(fast_->AddPod(pod).ok());
+  EXPECT_TRUE(fast_->AddPod(pod, PodWay::kFast).ok());
 }
 
 TEST_P(FastPathContract, MoreLocalAddressesThanThereIsRoomForAreRefused) {
   ASSERT_TRUE(fast_->Configure(Table()).ok());
-  ASSERT_TRUE(fast_->AddPod(Pod(1)).ok());
+  ASSERT_TRUE(fast_->AddPod(Pod(1), PodWay::kFast).ok());
   std::set<ip::Address> local;
   for (uint32_t i = 0; i < kMaxFastPods - 1; ++i) local.insert(ip::Address::V4(0x0A010000 + i));
   EXPECT_TRUE(fast_->SetLocal(local).ok());
@@ -138,10 +139,37 @@ TEST_P(FastPathContract, MoreLocalAddressesThanThereIsRoomForAreRefused) {
   EXPECT_TRUE(fast_->SetLocal(local).ok());
 }
 
+TEST_P(FastPathContract, APodsWayChanges) {
+  ASSERT_TRUE(fast_->Configure(Table()).ok());
+  TrafficPod nameless = Pod(2);
+  nameless.addresses.clear();
+  EXPECT_TRUE(absl::IsInvalidArgument(fast_->AddPod(nameless, PodWay::kOrdinary).status()));
+  const uint64_t id = fast_->AddPod(Pod(1), PodWay::kOrdinary).value();
+  EXPECT_EQ(fast_->Read().value().at(0).way, PodWay::kOrdinary);
+  EXPECT_TRUE(fast_->SetWay(id, PodWay::kFast).ok());
+  EXPECT_EQ(fast_->Read().value().at(0).way, PodWay::kFast);
+  fast_ = &world_->Begin();
+  ASSERT_TRUE(fast_->Configure({}).ok());
+  EXPECT_EQ(fast_->Read().value().at(0).way, PodWay::kFast);
+  ASSERT_TRUE(fast_->EndPod(id).ok());
+  EXPECT_TRUE(absl::IsNotFound(fast_->SetWay(id, PodWay::kOrdinary)));
+  EXPECT_TRUE(absl::IsNotFound(fast_->SetWay(id + 1, PodWay::kOrdinary)));
+}
+
+TEST_P(FastPathContract, EveryReasonIsReadOnce) {
+  ASSERT_TRUE(fast_->Configure({}).ok());
+  const auto refused = fast_->ReadRefused().value();
+  ASSERT_EQ(refused.size(), kRefusedReasons.size());
+  for (size_t i = 0; i < refused.size(); ++i) {
+    EXPECT_EQ(refused[i].reason, kRefusedReasons.at(i));
+    EXPECT_EQ(refused[i].packets, 0U);
+  }
+}
+
 TEST_P(FastPathContract, TheNextAgentTakesOver) {
   ASSERT_TRUE(fast_->Configure(Table()).ok());
-  const uint64_t kept = fast_->AddPod(Pod(1)).value();
-  const uint64_t ended = fast_->AddPod(Pod(2)).value();
+  const uint64_t kept = fast_->AddPod(Pod(1), PodWay::kFast).value();
+  const uint64_t ended = fast_->AddPod(Pod(2), PodWay::kFast).value();
   ASSERT_TRUE(fast_->EndPod(ended).ok());
   fast_ = &world_->Begin();
   EXPECT_TRUE(fast_->IsThere().value());
@@ -151,23 +179,24 @@ TEST_P(FastPathContract, TheNextAgentTakesOver) {
   EXPECT_EQ(readings[0].id, kept);
   EXPECT_FALSE(readings[0].ended);
   EXPECT_TRUE(readings[1].ended);
-  EXPECT_GT(fast_->AddPod(Pod(3)).value(), ended);
+  EXPECT_GT(fast_->AddPod(Pod(3), PodWay::kFast).value(), ended);
   EXPECT_TRUE(fast_->SweepTranslated().ok());
 }
 
 TEST_P(FastPathContract, RemovedItIsGone) {
   ASSERT_TRUE(fast_->Configure(Table()).ok());
-  ASSERT_TRUE(fast_->AddPod(Pod(1)).ok());
+  ASSERT_TRUE(fast_->AddPod(Pod(1), PodWay::kFast).ok());
   ASSERT_TRUE(fast_->Remove().ok());
   EXPECT_THAT(fast_->Read().value(), ::testing::IsEmpty());
-  EXPECT_EQ(fast_->AddPod(Pod(2)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fast_->AddPod(Pod(2), PodWay::kFast).status().code(),
+            absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(fast_->Configure(Table()).ok());
   EXPECT_THAT(fast_->Read().value(), ::testing::IsEmpty());
 }
 
 TEST_P(FastPathContract, WhatAnEarlierAgentLeftCanBeRemoved) {
   ASSERT_TRUE(fast_->Configure(Table()).ok());
-  ASSERT_TRUE(fast_->AddPod(Pod(1)).ok());
+  ASSERT_TRUE(fast_->AddPod(Pod(1), PodWay::kFast).ok());
   fast_ = &world_->Begin();
   ASSERT_TRUE(fast_->Remove().ok());
   EXPECT_FALSE(fast_->IsThere().value());

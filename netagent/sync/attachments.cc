@@ -182,16 +182,19 @@ absl::StatusOr<TrafficPod> Attachments::TrafficPodOf(const Lending& lending,
                                                      const std::string& host_link,
                                                      const AttachSpec& spec) const {
   ASSIGN_OR_RETURN(const uint32_t index, router_.HostIndex(host_link));
-  return TrafficPod{.host_link = host_link,
-                    .host_index = index,
-                    .addresses = lending.addresses,
-                    .pod_namespace = lending.pod.pod_namespace,
-                    .pod_name = lending.pod.name,
-                    .pod_uid = lending.pod.uid,
-                    .mtu = spec.mtu,
-                    .on_first_nic = spec.source_tables.empty(),
-                    .shaped = spec.bandwidth != Bandwidth{},
-                    .internet = lending.options.internet};
+  return TrafficPod{
+      .host_link = host_link,
+      .host_index = index,
+      .addresses = lending.addresses,
+      // One that was adopted had another key, of which its MAC was made.
+      .pod_mac = spec.host_link == host_link ? std::optional(spec.pod_mac) : std::nullopt,
+      .pod_namespace = lending.pod.pod_namespace,
+      .pod_name = lending.pod.name,
+      .pod_uid = lending.pod.uid,
+      .mtu = spec.mtu,
+      .on_first_nic = spec.source_tables.empty(),
+      .shaped = spec.bandwidth != Bandwidth{},
+      .internet = lending.options.internet};
 }
 
 absl::Status Attachments::BeginCounting(const Lending& lending, const AttachSpec& spec) {

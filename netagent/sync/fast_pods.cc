@@ -19,8 +19,13 @@ bool IsOf(const FastPodReading& reading, const TrafficPod& pod) {
 
 }  // namespace
 
+bool FastPods::IsFast(const std::string& link) const {
+  const auto at = known_.find(link);
+  return at != known_.end() && at->second.way == PodWay::kFast;
+}
+
 absl::Status FastPods::TakeOver(const FastPathTable& table, const Pods& live) {
-  ids_.clear();
+  known_.clear();
   if (path_ == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(const bool is_there, path_->IsThere());
   if (!is_there) return absl::OkStatus();
@@ -35,7 +40,7 @@ absl::Status FastPods::TakeOver(const FastPathTable& table, const Pods& live) {
     if (pod == live.end()) {
       RETURN_IF_ERROR(path_->EndPod(reading.id));
     } else {
-      ids_[pod->first] = reading.id;
+      known_[pod->first] = {.id = reading.id, .way = reading.way};
     }
   }
   return absl::OkStatus();
@@ -57,45 +62,46 @@ absl::Status FastPods::SetLocal(std::set<ip::Address> local, const Pods& live) {
 absl::Status FastPods::Put(const FastPathTable& table, const std::set<ip::Address>& local,
                            const Pods& live,
                            const std::function<bool(const TrafficPod&)>& is_fast) {
-  if (path_ == nullptr) return absl::OkStatus();
-  if (!std::exchange(on_, true) && (!tracks_ || tracks_())) {
+  if (path_ == nullptr || !loaded_) return absl::OkStatus();
+  const bool was_on = std::exchange(on_, !table.uplink.empty());
+  if (on_ && !was_on && (!tracks_ || tracks_())) {
     for (const auto& [link, pod] : live) {
-      if (!ids_.contains(link)) too_old_.insert(link);
+      if (!IsFast(link)) too_old_.insert(link);
     }
   }
   // Before the hops: no packet for one of these is to leave by them.
   RETURN_IF_ERROR(SetLocal(local, live));
   RETURN_IF_ERROR(path_->Configure(table));
   for (const auto& [link, pod] : live) {
-    if (!is_fast(pod)) {
-      RETURN_IF_ERROR(End(link));
-    } else if (!ids_.contains(link) && !too_old_.contains(link)) {
-      Add(pod, true);  // One that is refused does not keep the others from it.
-    }
+    const bool fast = on_ && !too_old_.contains(link) && is_fast(pod);
+    RETURN_IF_ERROR(PutPod(pod, fast ? PodWay::kFast : PodWay::kOrdinary));
   }
   return absl::OkStatus();
 }
 
-void FastPods::TurnOff() {
-  on_ = false;
-  if (path_ == nullptr) return;
-  for (const auto& [link, id] : ids_) {
-    if (const absl::Status status = path_->EndPod(id); !status.ok()) {
-      log_.Warn("fast_path_refused", {{"link", link}, {"error", status}});
-    }
+absl::Status FastPods::PutPod(const TrafficPod& pod, PodWay way) {
+  const auto at = known_.find(pod.host_link);
+  if (at != known_.end()) {
+    if (at->second.way == way) return absl::OkStatus();
+    RETURN_IF_ERROR(path_->SetWay(at->second.id, way));
+    at->second.way = way;
+    return absl::OkStatus();
   }
-  ids_.clear();
+  if (pod.addresses.empty()) return absl::OkStatus();  // Of a link that was adopted.
+  const auto id = path_->AddPod(pod, way);
+  if (id.ok()) {
+    known_[pod.host_link] = {.id = *id, .way = way};
+    return absl::OkStatus();
+  }
+  absl::Status status = id.status();
+  status.Update(path_->AddLocal(pod.addresses));
+  log_.Warn("fast_path_refused", {{"link", pod.host_link}, {"error", status}});
+  return absl::OkStatus();  // It does not keep the others from it.
 }
 
 void FastPods::Add(const TrafficPod& pod, bool is_fast) {
-  if (path_ == nullptr || !on_) return;
-  absl::Status status;
-  if (is_fast) {
-    const auto id = path_->AddPod(pod);
-    if (id.ok()) ids_[pod.host_link] = *id;
-    status = id.status();
-  }
-  if (!is_fast || !status.ok()) status.Update(path_->AddLocal(pod.addresses));
+  if (path_ == nullptr || !loaded_) return;
+  const absl::Status status = PutPod(pod, on_ && is_fast ? PodWay::kFast : PodWay::kOrdinary);
   if (!status.ok()) {
     log_.Warn("fast_path_refused", {{"link", pod.host_link}, {"error", status}});
   }
@@ -103,11 +109,16 @@ void FastPods::Add(const TrafficPod& pod, bool is_fast) {
 
 absl::Status FastPods::End(const std::string& host_link) {
   too_old_.erase(host_link);
-  const auto at = ids_.find(host_link);
-  if (at == ids_.end()) return absl::OkStatus();
-  RETURN_IF_ERROR(path_->EndPod(at->second));
-  ids_.erase(at);
+  const auto at = known_.find(host_link);
+  if (at == known_.end()) return absl::OkStatus();
+  RETURN_IF_ERROR(path_->EndPod(at->second.id));
+  known_.erase(at);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<RefusedCount>> FastPods::ReadRefused() {
+  if (path_ == nullptr || !loaded_) return std::vector<RefusedCount>();
+  return path_->ReadRefused();
 }
 
 absl::StatusOr<std::vector<FastPodReading>> FastPods::Read(std::set<uint64_t>& folded) {
@@ -134,7 +145,7 @@ void FastPods::Forget(const std::vector<uint64_t>& ids) {
 
 absl::StatusOr<size_t> FastPods::Look(const std::set<ip::Address>& local, const Pods& live) {
   if (path_ == nullptr || !loaded_) return size_t{0};
-  if (on_) RETURN_IF_ERROR(SetLocal(local, live));
+  RETURN_IF_ERROR(SetLocal(local, live));
   if (++looks_ % kLooksPerSweep == 0) RETURN_IF_ERROR(path_->SweepTranslated());
   return path_->Repair();
 }

@@ -1,4 +1,5 @@
-// Which pods go by the fast path: the one who tells it.
+// Guards the links of all pods, and decides which of them go by the fast path: the one who tells
+// it.
 #pragma once
 
 #include <cstdint>
@@ -36,41 +37,50 @@ class FastPods {
   // end. Errors: as FastPath has them; nothing is taken over then.
   absl::Status TakeOver(const FastPathTable& table, const Pods& live);
 
-  // Makes sure that the kernel can do it, before anything relies on it. Errors: as
-  // FastPath::Configure().
+  // Makes sure that the kernel can do it, before anything relies on it. Without an uplink only that
+  // it can guard. Errors: as FastPath::Configure().
   absl::Status Prepare(const std::string& uplink);
 
-  // After Prepare(). Goes by `table` from now on, and lets those of `live` go by it that `is_fast`
-  // says and that may; one that the kernel refuses is as in Add(). To the others, and to `local`,
-  // packets of pods go the ordinary way. Errors: as FastPath::Configure(), SetLocal() and EndPod().
+  // Goes by `table` from now on, guards all of `live`, and lets those go by it that `is_fast` says
+  // and that may, none without an uplink; one that the kernel refuses is as in Add(). To the
+  // others, and to `local`, packets of pods go the ordinary way. Nothing before Prepare(). Errors:
+  // as FastPath::Configure(), SetLocal() and SetWay().
   absl::Status Put(const FastPathTable& table, const std::set<ip::Address>& local, const Pods& live,
                    const std::function<bool(const TrafficPod&)>& is_fast);
-  // All go the ordinary way from now on. Errors are only logged.
-  void TurnOff();
 
-  // One more, which is fast, or is not. If the kernel refuses, it goes the ordinary way, and that
-  // is logged.
+  // One more, which is fast, or is not. If the kernel refuses, it goes the ordinary way unguarded,
+  // and that is logged.
   void Add(const TrafficPod& pod, bool is_fast);
-  // OK when it was not fast.
+  // OK when it is not known.
   absl::Status End(const std::string& host_link);
 
   // All that was counted, and forgets those that are `folded`. Nothing without a path.
   absl::StatusOr<std::vector<FastPodReading>> Read(std::set<uint64_t>& folded);
+  // What was refused at pods' links. Nothing without a path.
+  absl::StatusOr<std::vector<RefusedCount>> ReadRefused();
   // Their counts are kept elsewhere. Those that cannot be forgotten now stay in `folded` of Read().
   void Forget(const std::vector<uint64_t>& ids);
   // Forgets what is old, says anew which addresses are this node's, and puts back what somebody has
   // taken off: the number of devices, or why it could not be looked at.
   absl::StatusOr<size_t> Look(const std::set<ip::Address>& local, const Pods& live);
 
-  size_t size() const { return ids_.size(); }
+  // How many links are guarded.
+  size_t size() const { return known_.size(); }
 
  private:
+  struct Known {
+    uint64_t id = 0;
+    PodWay way = PodWay::kOrdinary;
+  };
+  bool IsFast(const std::string& link) const;
   absl::Status SetLocal(std::set<ip::Address> local, const Pods& live);
+  // Errors: as FastPath::SetWay(); a new one that is refused is logged.
+  absl::Status PutPod(const TrafficPod& pod, PodWay way);
 
   FastPath* const path_;
   const std::function<bool()> tracks_;
   telemetry::Log& log_;
-  std::map<std::string, uint64_t> ids_;  // Of those that are fast.
+  std::map<std::string, Known> known_;  // By host link.
   std::set<std::string> too_old_;
   uint64_t looks_ = 0;
   bool on_ = false;

@@ -134,27 +134,35 @@ bool Traffic::HoldsInForce() {
   return generation.ok() && *generation == *generation_;
 }
 
-void Traffic::PrepareFast(Decision& decision) {
+void Traffic::FastPathIsMissing(const absl::Status& why, Decision& decision) {
+  const std::string message(base::MessageOf(why));
+  if (std::exchange(fast_missing_, message) != message) {
+    log_.Warn("fast_path_unavailable", {{"error", why}});
+  }
   if (!decision.fast.on()) return;
-  const absl::Status status = fast_pods_.Prepare(settings_.fast_path.uplink);
-  if (status.ok()) return;
-  settings_.fast_path.missing = base::MessageOf(status);
-  log_.Warn("fast_path_unavailable", {{"error", status}});
+  settings_.fast_path.missing = message;
   decision.fast =
       FastPathPlan::Plan(settings_.fast_path, decision.classes, decision.fast.network());
 }
 
+void Traffic::PrepareFast(Decision& decision) {
+  const absl::Status status = fast_pods_.Prepare(decision.fast.Table().uplink);
+  if (!status.ok()) FastPathIsMissing(status, decision);
+}
+
+absl::Status Traffic::TryPutFast(const Decision& decision) {
+  return fast_pods_.Put(decision.fast.Table(), decision.fast.Local(), ledger_.live(),
+                        [&](const TrafficPod& pod) { return IsFast(decision, pod); });
+}
+
 void Traffic::PutFast(Decision& decision) {
-  if (!decision.fast.on()) return fast_pods_.TurnOff();
-  const absl::Status status =
-      fast_pods_.Put(decision.fast.Table(), decision.fast.Local(), ledger_.live(),
-                     [&](const TrafficPod& pod) { return IsFast(decision, pod); });
+  absl::Status status = TryPutFast(decision);
   if (status.ok()) return;
-  settings_.fast_path.missing = base::MessageOf(status);
-  log_.Warn("fast_path_unavailable", {{"error", status}});
-  decision.fast =
-      FastPathPlan::Plan(settings_.fast_path, decision.classes, decision.fast.network());
-  fast_pods_.TurnOff();
+  const bool was_on = decision.fast.on();
+  FastPathIsMissing(status, decision);
+  if (!was_on) return;
+  status = TryPutFast(decision);
+  if (!status.ok()) FastPathIsMissing(status, decision);
 }
 
 absl::Status Traffic::CommitAllRules(const Decision& decision) {
@@ -232,8 +240,7 @@ absl::Status Traffic::TakeOverFast(const Policy& policy) {
   const absl::Status status = fast_pods_.TakeOver(decision->fast.Table(), ledger_.live());
   if (status.ok()) return status;
   if (absl::IsUnavailable(status)) return Narrow(status);
-  settings_.fast_path.missing = base::MessageOf(status);
-  log_.Warn("fast_path_unavailable", {{"error", status}});
+  FastPathIsMissing(status, *decision);
   return absl::OkStatus();
 }
 
@@ -391,6 +398,7 @@ absl::StatusOr<TrafficReadings> Traffic::ReadAll() {
     if (const auto id = NumberOfKey(reading.element.key)) readings.folded.insert(*id);
   }
   ASSIGN_OR_RETURN(readings.fast, fast_pods_.Read(readings.folded));
+  ASSIGN_OR_RETURN(readings.refused, fast_pods_.ReadRefused());
   return readings;
 }
 

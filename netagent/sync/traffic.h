@@ -110,7 +110,9 @@ class Traffic : public PodTraffic {
   bool HoldsInForce();
   // The fast path as `decision` says; where the kernel refuses, it is off in it.
   absl::Status TakeOverFast(const Policy& policy);
+  void FastPathIsMissing(const absl::Status& why, Decision& decision);
   void PrepareFast(Decision& decision);
+  absl::Status TryPutFast(const Decision& decision);
   void PutFast(Decision& decision);
   // The rules and pods of `decision`: what differs from what is in force, or all of it, where
   // somebody else has changed something. Counts that went with their table begin a new epoch.
@@ -148,6 +150,7 @@ class Traffic : public PodTraffic {
   std::map<std::string, ClassNumber> groups_;  // Of policies before this one, too.
   FastPods fast_pods_;
   absl::Time epoch_;
+  std::string fast_missing_;  // Why the kernel refused last, so that it is said once.
   bool started_ = false;
   bool suspect_ = false;  // A transaction may or may not have happened.
   // What the kernel's should be if nobody else has changed anything; nothing: it is to be read.

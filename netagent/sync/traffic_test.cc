@@ -77,6 +77,14 @@ class TrafficTest : public testing::Test {
     return totals.value_or(TrafficTotals());
   }
 
+  // Those of the fast path that have not ended.
+  std::vector<FastPodReading> FastPodsNow() {
+    std::vector<FastPodReading> pods = fast_path_.Read().value();
+    std::erase_if(pods,
+                  [](const FastPodReading& pod) { return pod.ended || pod.way != PodWay::kFast; });
+    return pods;
+  }
+
   FakeNftTables tables_;
   FakeFastPath fast_path_{{"nic0"}};
   bool tracks_ = false;
@@ -388,7 +396,7 @@ TEST_F(TrafficTest, TheFastPathCountsForItsPodsAndLeavesWithoutALoss) {
   jumbo.mtu = 9000;
   ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7"), jumbo}).ok());
   EXPECT_TRUE(Read().fast_path);
-  const auto fast = fast_path_.Read().value();
+  const auto fast = FastPodsNow();
   ASSERT_EQ(fast.size(), 1U);
   EXPECT_EQ(fast[0].host_index, 7U);
   fast_path_.Count(fast[0].id, {.sent_packets = 1, .sent_bytes = 50});
@@ -398,7 +406,8 @@ TEST_F(TrafficTest, TheFastPathCountsForItsPodsAndLeavesWithoutALoss) {
   Begin(/*fast=*/false);
   ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7"), jumbo}).ok());
   EXPECT_FALSE(Read().fast_path);
-  EXPECT_TRUE(fast_path_.Read().value().at(0).ended);
+  EXPECT_EQ(FastPodsNow().size(), 0U);
+  EXPECT_EQ(fast_path_.Read().value().size(), 2U);
   EXPECT_EQ(Read().namespaces.at("web").at("cluster").sent, 51U);
   ASSERT_TRUE(traffic_->Detach("spka").ok());
 }
@@ -469,7 +478,7 @@ TEST_F(TrafficTest, APodThatIsOlderThanTheFastPathStaysSlowWhereConnectionsAreTr
   Begin(/*fast=*/true);
   ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
   ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8")).ok());
-  const auto fast = fast_path_.Read().value();
+  const auto fast = FastPodsNow();
   ASSERT_EQ(fast.size(), 1U);
   EXPECT_EQ(fast[0].host_index, 8U);
 }
@@ -498,6 +507,21 @@ TEST_F(TrafficTest, WhatSomebodyDeletesIsPutBackAtOnceAndTheEpochSaysThatCountsA
   EXPECT_EQ(Read().epoch, epoch);
 }
 
+TEST_F(TrafficTest, LinksAreGuardedWithoutTheFastPathToo) {
+  Begin(/*fast=*/false);
+  TrafficPod adopted = Pod("x", 9, "10.0.1.9");
+  adopted.addresses.clear();
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7"), adopted}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8")).ok());
+  EXPECT_EQ(FastPodsNow().size(), 0U);
+  ASSERT_EQ(fast_path_.Read().value().size(), 2U);
+  fast_path_.Refuse(/*vlan-tag=*/1, 3);
+  EXPECT_EQ(Read().drops.at("vlan-tag").packets, 3U);
+  ASSERT_TRUE(traffic_->Detach("spkb").ok());
+  EXPECT_TRUE(fast_path_.Read().value().at(1).ended);
+  EXPECT_EQ(log_.Count("fast_path_unavailable"), 0);
+}
+
 TEST_F(TrafficTest, ProgramsThatSomebodyTakesOffAreCountedAsDrift) {
   Begin(/*fast=*/true);
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
@@ -511,10 +535,11 @@ TEST_F(TrafficTest, ProgramsThatSomebodyTakesOffAreCountedAsDrift) {
 TEST_F(TrafficTest, OnePodThatTheFastPathRefusesDoesNotKeepTheOthersFromIt) {
   Begin(/*fast=*/true);
   // Two that claim one address: the second is refused.
-  ASSERT_TRUE(fast_path_.Configure({.uplink = "nic0", .hops = {}}).ok());
-  ASSERT_TRUE(traffic_->Start(Policy{}, {Pod("a", 7, "10.0.1.7"), Pod("c", 9, "10.0.1.9")}).ok());
-  ASSERT_TRUE(fast_path_.AddPod(Pod("x", 5, "10.0.1.7")).ok());
+  ASSERT_TRUE(traffic_->Start(Policy{}, {}).ok());
+  ASSERT_TRUE(fast_path_.AddPod(Pod("x", 5, "10.0.1.7"), PodWay::kFast).ok());
   ASSERT_TRUE(traffic_->OnPolicy(Example()).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("c", 9, "10.0.1.9")).ok());
   EXPECT_TRUE(Read().fast_path);
   EXPECT_EQ(log_.Count("fast_path_refused"), 1);
   const auto fast = fast_path_.Read().value();

@@ -206,11 +206,11 @@ table ip services {{
   EXPECT_TRUE(fast_->SweepTranslated().ok());
 }
 
-TEST_F(FastPathTest, WhoHasEndedIsStillReachedTheOrdinaryWay) {
+TEST_F(FastPathTest, WhoIsNoLongerFastGoesOnTheOrdinaryWay) {
   UdpSocket client(one_->netns.netns(), kFirstV4);
   UdpSocket server(node_->fabric(), kFabricV4);
   ASSERT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
-  ASSERT_TRUE(fast_->EndPod(one_->id).ok());
+  ASSERT_TRUE(fast_->SetWay(one_->id, PodWay::kOrdinary).ok());
   const uint64_t before = Forwarded();
   EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
   EXPECT_EQ(Forwarded(), before + 2);
@@ -219,12 +219,12 @@ TEST_F(FastPathTest, WhoHasEndedIsStillReachedTheOrdinaryWay) {
 
 // A limit, an MTU of its own, an egress policy, or rules of others that were there for a while.
 TEST_F(FastPathTest, AFastPodReachesPodsHereThatAreNot) {
-  ASSERT_TRUE(fast_->EndPod(two_->id).ok());
+  ASSERT_TRUE(fast_->SetWay(two_->id, PodWay::kOrdinary).ok());
   for (const bool anew : {false, true}) {
     if (anew) {
       // As the next agent is told.
       Begin();
-      ASSERT_TRUE(fast_->SetLocal({kNodeV4, kSecondV4, kSecondV6}).ok());
+      ASSERT_TRUE(fast_->SetLocal({kNodeV4}).ok());
     }
     for (const auto& [mine, near] :
          {std::pair{kFirstV4, kSecondV4}, std::pair{kFirstV6, kSecondV6}}) {

@@ -53,8 +53,9 @@ std::unique_ptr<Attached> FastPathTest::Attach(const std::string& name,
   const AttachSpec spec = PlanAttach({name, "eth0"}, std::move(addresses), 1500).value();
   EXPECT_TRUE(router_->Attach(spec, attached->netns.fd()).ok());
   attached->pod.host_link = spec.host_link;
+  attached->pod.pod_mac = spec.pod_mac;
   attached->pod.host_index = ::if_nametoindex(spec.host_link.c_str());
-  const auto id = fast_->AddPod(attached->pod);
+  const auto id = fast_->AddPod(attached->pod, PodWay::kFast);
   EXPECT_TRUE(id.ok()) << id.status();
   attached->id = id.value_or(0);
   for (const ip::Address& address : attached->pod.addresses) {

@@ -52,6 +52,8 @@ std::optional<Traffic> MakeTraffic(
       Traffic::Settings{
           .egress = {},
           .fast_path = {.uplink = config.nic, .wanted = config.traffic.fast_path},
+          .platform_access = config.traffic.platform_access,
+          .require_policy = config.traffic.require_policy,
           .server_addresses = [addresses = parts.server_addresses] { return addresses; }},
       Traffic::Edges{.tables = *parts.tables,
                      .routes = *parts.routes,
@@ -288,7 +290,9 @@ absl::Status Agent::StartTraffic() {
     traffic_->UseEgress(std::move(settings));
   }
   ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
-  RETURN_IF_ERROR(base::Annotate(traffic_->Start(policy_.policy(), pods), "begin to count"));
+  const auto kept = policy_.lost() ? std::nullopt : std::optional(policy_.policy());
+  RETURN_IF_ERROR(base::Annotate(traffic_->Start(kept, pods), "begin to count"));
+  if (traffic_->holds_unknown_rules()) policy_.NotInForce();
   if (NftWatch* const watch = traffic_parts_.watch; watch != nullptr) {
     RETURN_IF_ERROR(loop_->AddReader(watch->fd(), [this, watch] {
       if (watch->Drain()) traffic_->OnTablesChanged();

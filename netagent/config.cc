@@ -128,11 +128,28 @@ absl::Status TakeFastPath(std::string_view text, bool* out) {
   return absl::OkStatus();
 }
 
+absl::Status TakePlatformAccess(std::string_view text, PlatformAccess* out) {
+  if (text == "closed") {
+    *out = PlatformAccess::kClosed;
+  } else if (text == "audit") {
+    *out = PlatformAccess::kAudit;
+  } else if (text == "open") {
+    *out = PlatformAccess::kOpen;
+  } else {
+    return absl::InvalidArgumentError(fmt::format("must be closed, audit or open, not '{}'", text));
+  }
+  return absl::OkStatus();
+}
+
 void ReadTraffic(const ConfigMap& root, TrafficConfig* traffic) {
   const ConfigMap map = root.Map("traffic", Need::kOptional);
   map.Bool("enabled", &traffic->enabled, Need::kOptional);
   map.Custom("fast_path", Need::kOptional,
              [&](std::string_view text) { return TakeFastPath(text, &traffic->fast_path); });
+  map.Bool("require_policy", &traffic->require_policy, Need::kOptional);
+  map.Custom("platform_access", Need::kOptional, [&](std::string_view text) {
+    return TakePlatformAccess(text, &traffic->platform_access);
+  });
 }
 
 void ReadShaping(const ConfigMap& root, ShapingConfig* shaping) {

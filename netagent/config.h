@@ -15,6 +15,7 @@
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 #include "lib/rpc/credentials.h"
+#include "netagent/core/traffic_plan.h"
 
 namespace spoke::netagent {
 
@@ -46,6 +47,11 @@ struct CniFilesConfig {
 struct TrafficConfig {
   bool enabled = true;
   bool fast_path = true;  // Where the kernel can: `auto`.
+  // Whether pods reach the cloud's metadata service and wireserver without an egress policy that
+  // lets them.
+  PlatformAccess platform_access = PlatformAccess::kClosed;
+  // A node that has never heard of any policy attaches no pod. A server without policies says so.
+  bool require_policy = true;
 
   bool operator==(const TrafficConfig&) const = default;
 };

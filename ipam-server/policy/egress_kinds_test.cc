@@ -61,8 +61,16 @@ INSTANTIATE_TEST_SUITE_P(
                 "{destinationCIDRs: [0.0.0.0/0], mode: Drop, namespace: a}",
                 "f:4: spec.namespace: unknown key; did you mean \"namespaces\"?"},
         Refused{"NoDestination", "EgressPolicy", "{mode: Drop}",
-                "f:4: spec: names no destination: list destinationCIDRs or destinationGroups; for "
-                "all of them write destinationCIDRs: [0.0.0.0/0, \"::/0\"]"},
+                "f:4: spec: names no destination: list destinationCIDRs or destinationGroups, or "
+                "write platform: true; for all of them write destinationCIDRs: [0.0.0.0/0, "
+                "\"::/0\"]"},
+        Refused{"Metadata", "EgressPolicy", "{mode: Drop, destinationCIDRs: [169.254.169.254/32]}",
+                "f:4: spec.destinationCIDRs[0]: 169.254.169.254/32 is the platform's metadata "
+                "service: write platform: true"},
+        Refused{"PlatformRouted", "EgressPolicy", "{mode: Routed, platform: true}",
+                "f:4: spec.platform: cannot be reached with mode Routed, since the platform's "
+                "services answer the node alone: write mode: Masquerade (or Drop) in a policy of "
+                "its own"},
         Refused{"DestinationTwice", "EgressPolicy",
                 "\n  mode: Drop\n  destinationCIDRs:\n    - 192.0.2.0/24\n    - 192.0.2.0/24",
                 "f:8: spec.destinationCIDRs[1]: \"192.0.2.0/24\" is listed twice: line 7 has it "
@@ -192,6 +200,17 @@ TEST(EgressPolicy, GoesToNodesWhole) {
   EXPECT_EQ(policy.priority(), -5);
 }
 
+TEST(EgressPolicy, NamesThePlatformAlsoForAgentsThatDoNotKnowThat) {
+  const ObjectSet set = Applied(
+      Document("EgressPolicy", "certs", "{namespaces: [certs], platform: true, mode: Masquerade}"));
+  const auto object = set.Find({"EgressPolicy", "certs"});
+  ASSERT_NE(object, nullptr);
+  const v1::EgressPolicy policy = EntryOf(set, object->key).egress();
+  EXPECT_TRUE(policy.platform());
+  EXPECT_THAT(policy.destination_cidrs(), ElementsAre("169.254.169.254/32", "168.63.129.16/32"));
+  EXPECT_THAT(ObjectYaml(*object), HasSubstr("  platform: true\n"));
+}
+
 TEST(EgressPolicy, IsShownAsItWasApplied) {
   const ObjectSet set = Applied(WholeText());
   const std::string shown = ObjectYaml(*set.Find({"EgressPolicy", "all"}));
@@ -227,8 +246,8 @@ TEST(EgressPolicy, DoesNotReachForWhatClusterNetworksKeep) {
               Document("EgressPolicy", "x", "{mode: Drop, destinationCIDRs: [168.63.129.16/32]}"));
   EXPECT_EQ(base::MessageOf(platform.status()),
             "f:9: spec.destinationCIDRs: 168.63.129.16/32 lies in 168.63.129.16/32, a block of "
-            "platform of ClusterNetwork \"main\" (f:4): the platform's addresses come before any "
-            "policy; take it out");
+            "platform of ClusterNetwork \"main\" (f:4): the platform's addresses are named by "
+            "platform: true alone; take it out");
   const auto gateway =
       Plan(Applied(network),
            Document("EgressPolicy", "x",

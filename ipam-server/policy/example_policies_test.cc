@@ -28,7 +28,7 @@ TEST(ExamplePolicies, AreAcceptedTogetherAndShowTheDefaults) {
   const auto plan =
       PlanApply({}, ParsePolicyFiles(files), world, absl::FromUnixMillis(1'700'000'000'000));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->changes.size(), 16U);
+  EXPECT_EQ(plan->changes.size(), 17U);
   const PoolSpec* shared = PoolOf(*plan->next.Find({"Pool", "shared"}));
   ASSERT_NE(shared, nullptr);
   EXPECT_EQ(shared->reserve_first, PoolSpec().reserve_first);

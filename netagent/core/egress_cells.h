@@ -56,9 +56,9 @@ struct Cells {
 
 // Azure's metadata service and its wire server, which is DNS as well. They answer to the node's
 // primary address only (github.com/Azure/azure-container-networking issues 988 and 807).
-inline constexpr ip::Address kPlatformAddresses[] = {
-    ip::Address::V4(0xA9FEA9FE),   // 169.254.169.254
-    ip::Address::V4(0xA83F8110)};  // 168.63.129.16
+inline constexpr ip::Address kMetadataService = ip::Address::V4(0xA9FEA9FE);  // 169.254.169.254
+inline constexpr ip::Address kWireserver = ip::Address::V4(0xA83F8110);       // 168.63.129.16
+inline constexpr ip::Address kPlatformAddresses[] = {kMetadataService, kWireserver};
 
 // `own`: addresses of the node itself, about which no policy has a say.
 Cells CutIntoCells(const std::vector<Destinations>& policies, const ClassMap& classes,

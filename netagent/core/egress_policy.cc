@@ -36,6 +36,17 @@ const std::vector<ip::Prefix>& Everything() {
   return *both;
 }
 
+// By its address, as policies did before they had a field for it.
+bool NamesPlatformService(const EgressPolicy& policy) {
+  return std::any_of(std::begin(kPlatformAddresses), std::end(kPlatformAddresses),
+                     [&](const ip::Address& service) {
+                       const std::string text = ip::Prefix::Host(service).ToString();
+                       return std::find(policy.destination_cidrs.begin(),
+                                        policy.destination_cidrs.end(),
+                                        text) != policy.destination_cidrs.end();
+                     });
+}
+
 // Reads policies one after the other; the errors do not name the policy yet.
 class Resolver {
  public:
@@ -43,7 +54,10 @@ class Resolver {
       : teams_(ByName<Team>(policy)), groups_(ByName<DestinationGroup>(policy)) {}
 
   absl::StatusOr<ResolvedEgress> Resolve(const std::string& name, const EgressPolicy& policy) {
-    ResolvedEgress out{.name = name, .mode = policy.mode, .limits = policy.limits};
+    ResolvedEgress out{.name = name,
+                       .platform = policy.platform || NamesPlatformService(policy),
+                       .mode = policy.mode,
+                       .limits = policy.limits};
     RETURN_IF_ERROR(ResolveDestinations(policy, out.destinations));
     if (policy.mode == EgressMode::kUnspecified) return absl::InvalidArgumentError("has no mode");
     if (policy.mode != EgressMode::kGateway) return out;
@@ -173,6 +187,18 @@ absl::Status MakeProfiles(const std::vector<std::set<std::string>>& selected,
 uint32_t ResolvedPolicies::ProfileOf(const std::string& pod_namespace) const {
   const auto found = profile_of.find(pod_namespace);
   return found == profile_of.end() ? 0 : found->second;
+}
+
+std::optional<bool> ResolvedPolicies::OpensPlatform(uint32_t profile) const {
+  for (const uint32_t index : profiles.at(profile)) {
+    if (policies[index].platform) return policies[index].mode != EgressMode::kDrop;
+  }
+  return std::nullopt;
+}
+
+bool ResolvedPolicies::NamesPlatform() const {
+  return std::any_of(policies.begin(), policies.end(),
+                     [](const ResolvedEgress& policy) { return policy.platform; });
 }
 
 absl::StatusOr<ResolvedPolicies> ResolveEgress(const Policy& policy,

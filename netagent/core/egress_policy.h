@@ -33,6 +33,7 @@ struct ResolvedGateway {
 struct ResolvedEgress {
   std::string name;
   Destinations destinations;
+  bool platform = false;  // The platform's services are among them.
   EgressMode mode = EgressMode::kRouted;
   std::vector<ResolvedGateway> gateways;
   EgressMode fallback = EgressMode::kDrop;
@@ -50,6 +51,10 @@ struct ResolvedPolicies {
   std::map<std::string, uint32_t> profile_of;  // By namespace: an index into `profiles`.
 
   uint32_t ProfileOf(const std::string& pod_namespace) const;
+  // What the first policy that selects the profile's pods and names the platform says: whether they
+  // reach it. Nothing where none does.
+  std::optional<bool> OpensPlatform(uint32_t profile) const;
+  bool NamesPlatform() const;
 };
 
 // What ip-masq-agent does counts as a policy that is asked last; it is named so.

@@ -40,6 +40,8 @@ void EgressRules::AppendTables(const std::vector<nft::RuleReading>& seen,
   for (const nft::RuleReading& rule : seen) {
     if (rule.chain.rfind(kEgressPrefix, 0) == 0) old.insert(rule.chain);
   }
+  transaction.Add(kSpokeTable, nft::AddSet{PlatformPodsSet()});
+  transaction.Add(kSpokeTable, nft::FlushSet{kPlatformPods});
   if (NeedsTracking()) {
     AppendEgress(*plan_, old, transaction);
   } else {
@@ -50,19 +52,37 @@ void EgressRules::AppendTables(const std::vector<nft::RuleReading>& seen,
 void EgressRules::AppendPod(const TrafficPod& pod, nft::Transaction& transaction) const {
   if (!NeedsTracking()) return;
   const uint32_t profile = plan_->resolved.ProfileOf(pod.pod_namespace);
+  const bool platform = ReachesPlatform(pod);
   for (const ip::Address& address : pod.addresses) {
     transaction.Add(kSpokeTable, nft::AddElements{kEgressPods + rules::Suffix(address.family()),
                                                   {PodElement(address, profile)}});
+    if (!platform || !address.is_v4()) continue;
+    transaction.Add(kSpokeTable,
+                    nft::AddElements{kPlatformPods, {{.key = nft::NetworkOrder(address)}}});
   }
 }
 
 void EgressRules::AppendPodRemoval(const TrafficPod& pod, nft::Transaction& transaction) const {
   if (!NeedsTracking()) return;
+  const bool platform = ReachesPlatform(pod);
   for (const ip::Address& address : pod.addresses) {
+    if (platform && address.is_v4()) {
+      transaction.Add(kSpokeTable,
+                      nft::DeleteElements{kPlatformPods, {{.key = nft::NetworkOrder(address)}}});
+    }
     transaction.Add(kSpokeTable, nft::DeleteElements{kEgressPods + rules::Suffix(address.family()),
                                                      {{.key = nft::NetworkOrder(address)}}});
   }
 }
+
+bool EgressRules::ReachesPlatform(const TrafficPod& pod) const {
+  const ResolvedPolicies& resolved = plan_->resolved;
+  if (!resolved.NamesPlatform()) return false;  // No rule asks.
+  return resolved.OpensPlatform(resolved.ProfileOf(pod.pod_namespace))
+      .value_or(plan_->settings.platform_access == PlatformAccess::kOpen);
+}
+
+bool EgressRules::NamesPlatform() const { return plan_->resolved.NamesPlatform(); }
 
 bool EgressRules::KeepsFromFastPath(const TrafficPod& pod) const {
   return plan_->actions[plan_->resolved.ProfileOf(pod.pod_namespace)].in_cluster;

@@ -20,6 +20,7 @@
 #include "netagent/core/ip_masq.h"
 #include "netagent/core/policy_bundle.h"
 #include "netagent/core/traffic_class.h"
+#include "netagent/core/traffic_plan.h"
 #include "netagent/core/traffic_pod.h"
 
 namespace spoke::netagent {
@@ -32,6 +33,8 @@ struct EgressSettings {
   // Metadata service and wire server hear pods from the node's own address, also where there is no
   // policy. Costs tracking connections.
   bool platform = false;
+  // For pods of which no policy says whether they reach them at all.
+  PlatformAccess platform_access = PlatformAccess::kOpen;
   // The node's own addresses: what pods send there is left alone, and a gateway that has one of
   // them is this node.
   std::set<ip::Address> own = {};
@@ -69,6 +72,9 @@ class EgressRules {
   void AppendPod(const TrafficPod& pod, nft::Transaction& transaction) const;
   void AppendPodRemoval(const TrafficPod& pod, nft::Transaction& transaction) const;
 
+  // Whether some policy says who reaches the platform's services.
+  bool NamesPlatform() const;
+
   // Whether some policy has a say in the pod's traffic inside the cluster, so that no packet of it
   // may pass by the rules.
   bool KeepsFromFastPath(const TrafficPod& pod) const;
@@ -82,6 +88,7 @@ class EgressRules {
   bool NeedsTracking() const;
 
  private:
+  bool ReachesPlatform(const TrafficPod& pod) const;
   explicit EgressRules(std::shared_ptr<const EgressPlan> plan) : plan_(std::move(plan)) {}
 
   // Never changes, so that copies can have it together.

@@ -74,6 +74,7 @@ struct EgressPolicy {
   std::vector<std::string> destination_cidrs;
   std::vector<std::string> destination_groups;
   std::vector<std::string> excluded_cidrs;
+  bool platform = false;
   EgressMode mode = EgressMode::kUnspecified;
   std::optional<EgressGateway> gateway = std::nullopt;
   EgressMode fallback = EgressMode::kUnspecified;

@@ -22,8 +22,10 @@ struct NamedClass {
   const char* name;
 };
 constexpr NamedClass kNames[] = {
-    {kLoopback, "loopback"},    {kPlatform, "platform"}, {kCluster, "cluster"},   {kHub, "hub"},
-    {kPeerSpoke, "peer-spoke"}, {kStorage, "storage"},   {kInternet, "internet"},
+    {kLoopback, "loopback"},    {kPlatform, "platform"},
+    {kCluster, "cluster"},      {kHub, "hub"},
+    {kPeerSpoke, "peer-spoke"}, {kStorage, "storage"},
+    {kInternet, "internet"},    {kPlatformDenied, "platform-denied"},
 };
 
 // What no policy has to say. RFC 6890 and RFC 4291: loopback; "this network", link-local,
@@ -33,9 +35,10 @@ struct BuiltIn {
   ClassNumber number;
 };
 constexpr BuiltIn kBuiltIn[] = {
-    {"127.0.0.0/8", kLoopback},    {"::1/128", kLoopback},     {"0.0.0.0/8", kPlatform},
-    {"169.254.0.0/16", kPlatform}, {"224.0.0.0/4", kPlatform}, {"255.255.255.255/32", kPlatform},
-    {"::/128", kPlatform},         {"fe80::/10", kPlatform},   {"ff00::/8", kPlatform},
+    {"127.0.0.0/8", kLoopback},      {"::1/128", kLoopback},     {"0.0.0.0/8", kPlatform},
+    {"169.254.0.0/16", kPlatform},   {"224.0.0.0/4", kPlatform}, {"255.255.255.255/32", kPlatform},
+    {"168.63.129.16/32", kPlatform},  // Azure's wireserver.
+    {"::/128", kPlatform},           {"fe80::/10", kPlatform},   {"ff00::/8", kPlatform},
 };
 
 struct Block {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,6 +24,9 @@ inline constexpr ClassNumber kHub = 4;
 inline constexpr ClassNumber kPeerSpoke = 5;
 inline constexpr ClassNumber kStorage = 6;
 inline constexpr ClassNumber kInternet = 7;
+// Of no address: what pods sent to the platform's services without being allowed to.
+inline constexpr ClassNumber kPlatformDenied = 8;
+inline constexpr std::string_view kPlatformDeniedName = "platform-denied";
 // Of the first destination group in the order in which they were first seen.
 inline constexpr ClassNumber kFirstGroup = 16;
 inline constexpr size_t kMaxGroups = 48;

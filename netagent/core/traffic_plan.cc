@@ -22,9 +22,13 @@ constexpr uint32_t kMaxHostClasses = 256;
 constexpr size_t kBytesOfNumber = 4;
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 // Counters that rules refer to.
-constexpr const char* kRuleCounters[] = {"drop/unknown-source",      "drop/unknown-destination",
-                                         "drop/router-message",      "drop/peer-spoke-sent",
-                                         "drop/peer-spoke-received", "uncounted"};
+constexpr const char* kRuleCounters[] = {"drop/unknown-source",
+                                         "drop/unknown-destination",
+                                         "drop/router-message",
+                                         "drop/platform",
+                                         "drop/peer-spoke-sent",
+                                         "drop/peer-spoke-received",
+                                         "uncounted"};
 
 nft::Bytes PodKey(uint32_t index, const ip::Address& address) {
   return nft::Join({nft::HostOrder(index), nft::NetworkOrder(address)});
@@ -155,6 +159,7 @@ void AppendObjects(nft::Transaction& transaction) {
       transaction.Add(kSpokeTable, nft::AddSet{std::move(set)});
     }
   }
+  transaction.Add(kSpokeTable, nft::AddSet{PlatformPodsSet()});
   transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_in")});
   transaction.Add(kSpokeTable, nft::AddSet{HostSet("host_out")});
   transaction.Add(kSpokeTable, nft::AddSet{{.name = kFolded, .key = {nft::Field::kMark}}});
@@ -211,6 +216,10 @@ ClassNumber NumberAt(const nft::Bytes& key, size_t offset) {
 }
 
 }  // namespace
+
+nft::Set PlatformPodsSet() {
+  return {.name = kPlatformPods, .key = {nft::Field::kIpv4}, .size = kMaxPodAddresses};
+}
 
 void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& settings,
                         const TrafficTableBefore& before, nft::Transaction& transaction) {

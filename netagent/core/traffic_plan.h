@@ -40,6 +40,18 @@ inline constexpr std::string_view NameOf(Direction direction) {
   return direction == Direction::kSent ? "sent" : "received";
 }
 
+// Whether pods reach the platform's services (kMetadataService, kWireserver) that no egress policy
+// lets them reach; DNS at the wireserver they always do.
+enum class PlatformAccess : uint8_t {
+  kOpen,
+  kAudit,   // What would be dropped passes, and is counted as kPlatformDenied.
+  kClosed,  // It is counted so, and dropped.
+};
+
+// The pods, by address, that reach the platform's services: a set that EgressRules fills.
+inline constexpr const char* kPlatformPods = "platform_pods4";
+nft::Set PlatformPodsSet();
+
 struct TrafficPlanSettings {
   // Marks packets whose destination was translated, so that the fast path learns of them. It costs
   // the tracking of every connection that does not go by the fast path.
@@ -47,6 +59,9 @@ struct TrafficPlanSettings {
   // Index of the device by which most of the class cluster comes and goes, where the fast path does
   // not carry it: its packets then meet the fewest rules that there can be. 0: there is none.
   uint32_t uplink = 0;
+  PlatformAccess platform = PlatformAccess::kOpen;
+
+  bool operator==(const TrafficPlanSettings&) const = default;
 };
 
 // What is known of the table before.

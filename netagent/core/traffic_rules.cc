@@ -8,6 +8,7 @@
 #include "fmt/core.h"
 #include "netagent/core/address_ranges.h"
 #include "netagent/core/claims.h"
+#include "netagent/core/egress_cells.h"
 #include "netagent/core/packet_match.h"
 
 namespace spoke::netagent {
@@ -113,8 +114,34 @@ void AddRouterMessages(RuleList& list) {
   }
 }
 
+constexpr const char* kPlatformChain = "platform4";
+
+// What a pod sends to the platform's services, with what they hand out: the node's identity, keys,
+// and the secrets of its extensions. Whoever jumped here goes on where it is allowed.
+void AddPlatform(PlatformAccess access, RuleList& list) {
+  if (access == PlatformAccess::kOpen) return;
+  const PacketLayout& layout = LayoutOf(ip::Family::kV4);
+  list.Begin(kPlatformChain);
+  for (const uint8_t protocol : {uint8_t{6 /* TCP */}, uint8_t{17 /* UDP */}}) {
+    list.Add("dns", {MatchBlock(layout.destination, ip::Prefix::Host(kWireserver), kScratch),
+                     {nft::LoadMeta{nft::MetaKey::kTransport, 0},
+                      nft::Compare{Comparison::kEqual, 0, {protocol}},
+                      nft::LoadPayload{nft::Header::kTransport, 2, 2, 0},
+                      nft::Compare{Comparison::kEqual, 0, {0, 53}}, Return()}});
+  }
+  list.Add("allowed", {{LoadAddress(layout, layout.source, 0),
+                        nft::LookUp{.set = kPlatformPods, .from = 0}, Return()}});
+  list.Add("denied", {{LoadAddress(layout, layout.source, 0),
+                       nft::LoadImmediate{layout.registers, nft::HostOrder(kPlatformDenied)},
+                       Count(layout.Named("sent"))}});
+  if (access != PlatformAccess::kClosed) return;
+  list.Add("denied", {{nft::CountIn{"drop/platform"}, Drop()}});
+}
+
 // What a pod sends.
-void AddFrom(const PacketLayout& layout, const ClassMap& classes, bool mark, RuleList& list) {
+void AddFrom(const PacketLayout& layout, const ClassMap& classes,
+             const TrafficPlanSettings& settings, RuleList& list) {
+  const bool mark = settings.mark_translated;
   const Expressions leave = {Jump(VerdictKind::kGoto, layout.Named("out"))};
   const Expressions key = LoadPodKey(layout, nft::MetaKey::kInterface, layout.source);
   const uint8_t far = layout.destination;
@@ -138,6 +165,12 @@ void AddFrom(const PacketLayout& layout, const ClassMap& classes, bool mark, Rul
            {key,
             {nft::LookUp{.set = layout.Named("pods"), .from = 0, .inverted = true},
              nft::CountIn{"drop/unknown-source"}, Drop()}});
+  if (layout.family == ip::Family::kV4 && settings.platform != PlatformAccess::kOpen) {
+    for (const ip::Address& service : kPlatformAddresses) {
+      list.Add("platform", {MatchBlock(far, ip::Prefix::Host(service), kScratch),
+                            {Jump(VerdictKind::kJump, kPlatformChain)}});
+    }
+  }
   list.Add("others", {{Jump(VerdictKind::kJump, EntryOf(FarEnd::kDestination, layout))}});
   list.Add("counted", {leave});
   list.Begin(layout.Named("out"));
@@ -277,6 +310,13 @@ bool IsClassChain(const std::string& chain) {
   return false;
 }
 
+bool TellsOfAPolicy(const std::string& chain) {
+  const auto ends_with = [&](ClassNumber number) {
+    return chain.ends_with("_" + ClassMap().NameOf(number));
+  };
+  return IsClassChain(chain) && !ends_with(kLoopback) && !ends_with(kPlatform);
+}
+
 std::string PeerSetOf(ip::Family family) { return LayoutOf(family).Named("peer"); }
 
 std::string ClassText(const ClassMap& classes, ClassNumber number) {
@@ -296,7 +336,9 @@ std::vector<nft::Chain> TrafficChains(const ClassMap& classes) {
       chains.push_back({.name = LayoutOf(family).Named(name)});
     }
   }
-  for (const char* name : {"forward6", "input6", "output6"}) chains.push_back({.name = name});
+  for (const char* name : {kPlatformChain, "forward6", "input6", "output6"}) {
+    chains.push_back({.name = name});
+  }
   for (const auto& [name, hook] :
        {std::pair{"forward", nft::Hook::kForward}, std::pair{"input", nft::Hook::kInput},
         std::pair{"output", nft::Hook::kOutput}}) {
@@ -311,12 +353,13 @@ std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSe
   for (const ip::Family family : kFamilies) {
     const PacketLayout& layout = LayoutOf(family);
     for (const FarEnd end : kFarEnds) AddByClass(layout, end, classes, list);
-    AddFrom(layout, classes, settings.mark_translated, list);
+    AddFrom(layout, classes, settings, list);
     AddTo(layout, classes, settings.mark_translated, list);
     list.Begin(layout.Named("in_pods"));
     list.Add("from-pod", {IsPodLink(nft::MetaKey::kInterfaceName),
                           {Jump(VerdictKind::kGoto, layout.Named("from"))}});
   }
+  AddPlatform(settings.platform, list);
   const Expressions is_ipv6 = {nft::LoadMeta{nft::MetaKey::kFamily, 0},
                                nft::Compare{Comparison::kEqual, 0, {kIpv6}}};
   for (const char* base : {"forward", "input", "output"}) {

@@ -20,6 +20,8 @@ std::string ClassMapOf(FarEnd end, ip::Family family);
 std::string ClassChainOf(FarEnd end, ip::Family family, const std::string& class_text);
 // Whether the chain is one of a class, of this policy or another.
 bool IsClassChain(const std::string& chain);
+// Whether such a chain is one that only a policy makes.
+bool TellsOfAPolicy(const std::string& chain);
 // The set of the peer spokes' addresses.
 std::string PeerSetOf(ip::Family family);
 // Of a class in the names of objects: its name where that never changes, else the number.

@@ -15,9 +15,10 @@ using Items = std::map<Key, Flows>;
 
 // Classes that have series of their own, by what is told of: the others are "_other".
 using Classes = std::span<const std::string_view>;
-constexpr std::string_view kNodeClasses[] = {"loopback", "platform", "cluster",
-                                             "hub",      "storage",  "internet"};
-constexpr std::string_view kNamespaceClasses[] = {"cluster", "storage", "internet"};
+constexpr std::string_view kNodeClasses[] = {"loopback", "platform", "cluster",        "hub",
+                                             "storage",  "internet", "platform-denied"};
+constexpr std::string_view kNamespaceClasses[] = {"cluster", "storage", "internet",
+                                                  "platform-denied"};
 constexpr std::string_view kPodClasses[] = {"cluster", "internet"};
 
 bool Has(Classes classes, std::string_view name) {

@@ -17,8 +17,9 @@ void Add(std::vector<Samples>& out, std::string metric, double value) {
 
 // The reasons of the table; an egress policy's name is no label, there may be many.
 std::string ReasonOf(const std::string& counter) {
-  for (const char* reason : {"unknown-source", "unknown-destination", "router-message", "vlan-tag",
-                             "protocol", "peer-spoke-sent", "peer-spoke-received", "leak"}) {
+  for (const char* reason :
+       {"unknown-source", "unknown-destination", "router-message", "vlan-tag", "protocol",
+        "platform", "peer-spoke-sent", "peer-spoke-received", "leak"}) {
     if (counter == reason) return reason;
   }
   if (counter.starts_with("egress-limit-")) return "egress-limit";

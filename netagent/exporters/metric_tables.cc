@@ -16,7 +16,7 @@ using telemetry::UpTo;
 constexpr size_t kMaxNamespaces = 65;
 constexpr size_t kMaxPods = 64;
 // Classes with series of their own, and "_other".
-constexpr size_t kMaxClasses = 7;
+constexpr size_t kMaxClasses = 8;
 
 std::vector<MetricSpec> TrafficMetrics() {
   return {
@@ -50,8 +50,8 @@ std::vector<MetricSpec> TrafficMetrics() {
        .type = MetricType::kCounter,
        .help = "Packets that the agent's rules and the guard of pods' links dropped",
        .labels = {OneOf("reason", {"unknown-source", "unknown-destination", "router-message",
-                                   "vlan-tag", "protocol", "peer-spoke-sent", "peer-spoke-received",
-                                   "leak", "egress", "egress-limit"})},
+                                   "vlan-tag", "protocol", "platform", "peer-spoke-sent",
+                                   "peer-spoke-received", "leak", "egress", "egress-limit"})},
        .from_source = true},
       {.name = "spoke_leak_packets_total",
        .type = MetricType::kCounter,

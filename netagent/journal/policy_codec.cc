@@ -37,6 +37,7 @@ EgressPolicy FromWire(const v1::EgressPolicy& in) {
                       .destination_cidrs = Texts(in.destination_cidrs()),
                       .destination_groups = Texts(in.destination_groups()),
                       .excluded_cidrs = Texts(in.excluded_cidrs()),
+                      .platform = in.platform(),
                       .mode = FromWire(in.mode()),
                       .fallback = FromWire(in.fallback()),
                       .priority = in.priority()};

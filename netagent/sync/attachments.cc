@@ -124,6 +124,7 @@ absl::StatusOr<AttachSpec> Attachments::Add(const LendRequest& request, int pod_
 }
 
 absl::StatusOr<Lending> Attachments::Plan(const LendRequest& request) const {
+  if (traffic_ != nullptr) RETURN_IF_ERROR(traffic_->Ready());
   return lendings_.PlanLend(request, clock_.Now());
 }
 

@@ -13,6 +13,10 @@ class PodTraffic {
  public:
   virtual ~PodTraffic() = default;
 
+  // Whether pods can be attached. Errors: kResourceExhausted (it is not known yet by which policy;
+  // the message says what is waited for).
+  virtual absl::Status Ready() const { return absl::OkStatus(); }
+
   // The pod's traffic is counted, and its policy in force, when this returns. What it sent before
   // was dropped. A pod with the same host link is replaced; one that has gone and whose address
   // this is has its counts settled first. Errors: kUnavailable (try again), kResourceExhausted,

@@ -14,6 +14,7 @@ void PolicyKeeper::Start() {
   auto policy = bytes.ok() ? DecodePolicyFile(*bytes) : bytes.status();
   if (!policy.ok()) {
     log_.Error("policy_unreadable", {{"file", path_}, {"error", policy.status()}});
+    lost_ = true;
     return;
   }
   policy_ = *std::move(policy);
@@ -25,6 +26,7 @@ void PolicyKeeper::OnPolicy(const PolicyUpdate& update) {
   server_.AcknowledgePolicy({update.version, std::string(taken.message())});
   if (taken.ok()) {
     ask_for_all_ = false;
+    lost_ = false;
     log_.Info("policy_taken", {{"version", policy_.version}, {"objects", policy_.entries.size()}});
     return;
   }
@@ -38,8 +40,9 @@ void PolicyKeeper::OnPolicy(const PolicyUpdate& update) {
 
 absl::Status PolicyKeeper::Take(const PolicyUpdate& update) {
   ASSIGN_OR_RETURN(Policy next, ApplyPolicy(policy_, update));
-  if (next == policy_) return absl::OkStatus();
+  if (next == policy_ && in_force_) return absl::OkStatus();
   if (put_in_force_) RETURN_IF_ERROR(put_in_force_(next));
+  in_force_ = true;
   // Visible is enough: after a reboot the server sends all of it.
   const absl::Status kept =
       base::Annotate(os::WriteFileAtomic(path_, EncodePolicyFile(next), os::Durability::kVisible),

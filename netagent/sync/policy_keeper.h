@@ -38,6 +38,15 @@ class PolicyKeeper {
   // What is in force.
   const Policy& policy() const { return policy_; }
 
+  // What was in force is not known: it was kept, and cannot be read.
+  bool lost() const { return lost_; }
+  // What is here could not be put in force: the next hello asks for all of it, and the server hears
+  // why it is refused.
+  void NotInForce() {
+    ask_for_all_ = true;
+    in_force_ = false;
+  }
+
   // For the hello: 0 when all of it has to be sent.
   uint64_t VersionForHello() const { return ask_for_all_ ? 0 : policy_.version; }
 
@@ -50,6 +59,8 @@ class PolicyKeeper {
   const std::function<absl::Status(const Policy&)> put_in_force_;
   Policy policy_;
   bool ask_for_all_ = false;
+  bool lost_ = false;
+  bool in_force_ = true;  // What is in policy_.
 };
 
 }  // namespace spoke::netagent

@@ -6,14 +6,16 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "netagent/core/traffic_rules.h"
 
 namespace spoke::netagent {
 namespace {
 
 // Between two looks: somebody may change our tables again and again.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(50);
+// Namespaces that are named in the log.
+constexpr size_t kMostDenied = 1000;
 constexpr std::string_view kEgressPrefix = "egress_";
-constexpr std::string_view kNatHostPrefix = "nathost_";
 
 // Whether it is certain that a transaction that ended so did not happen.
 bool DidNotHappen(const absl::Status& status) {
@@ -31,20 +33,6 @@ absl::Status Narrow(const absl::Status& status) {
 
 bool IsPolicysFault(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
-}
-
-bool SameRules(const std::vector<nft::RuleReading>& one,
-               const std::vector<nft::RuleReading>& other) {
-  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
-                    [](const nft::RuleReading& a, const nft::RuleReading& b) {
-                      return a.handle == b.handle && a.chain == b.chain && a.comment == b.comment;
-                    });
-}
-
-std::vector<TrafficPod> PodsOf(const TrafficLedger& ledger) {
-  std::vector<TrafficPod> pods;
-  for (const auto& [link, pod] : ledger.live()) pods.push_back(pod);
-  return pods;
 }
 
 }  // namespace
@@ -73,6 +61,7 @@ absl::StatusOr<Traffic::Decision> Traffic::Decide(const Policy& policy) {
   ASSIGN_OR_RETURN(const NodeNetwork network, routes_.Read(settings_.fast_path.uplink));
   EgressSettings egress = settings_.egress;
   for (const NodeAddress& own : network.addresses) egress.own.insert(own.address);
+  egress.platform_access = settings_.platform_access;
   ASSIGN_OR_RETURN(next.egress, EgressRules::Compile(policy, next.classes, healthy_, egress));
   next.fast = FastPathPlan::Plan(settings_.fast_path, next.classes, network);
   return next;
@@ -113,9 +102,16 @@ absl::Status Traffic::Commit(const nft::Transaction& transaction) {
   return status;
 }
 
-TrafficPlanSettings Traffic::PlanSettingsOf(const Decision& decision) {
+TrafficPlanSettings Traffic::PlanSettingsOf(const Decision& decision) const {
   const bool fast = decision.fast.on();
-  return {.mark_translated = fast, .uplink = fast ? 0 : decision.fast.network().uplink_index};
+  const bool open =
+      settings_.platform_access == PlatformAccess::kOpen && !decision.egress->NamesPlatform();
+  const bool audit = settings_.platform_access == PlatformAccess::kAudit;
+  return {.mark_translated = fast,
+          .uplink = fast ? 0 : decision.fast.network().uplink_index,
+          .platform = open    ? PlatformAccess::kOpen
+                      : audit ? PlatformAccess::kAudit
+                              : PlatformAccess::kClosed};
 }
 
 void Traffic::AppendAll(const Decision& decision, const TrafficTableBefore& before,
@@ -244,11 +240,23 @@ absl::Status Traffic::TakeOverFast(const Policy& policy) {
   return absl::OkStatus();
 }
 
-absl::Status Traffic::Start(const Policy& policy, const std::vector<TrafficPod>& pods) {
+std::string Traffic::WhyHold(const std::optional<Policy>& policy, const absl::Status& decided,
+                             const Found& found) {
+  if (found.other_schema || found.rules.empty()) return "";
+  if (!policy) return "the policy that was kept cannot be read";
+  if (IsPolicysFault(decided)) return std::string(decided.message());
+  const bool of_a_policy =
+      std::any_of(found.rules.begin(), found.rules.end(),
+                  [](const nft::RuleReading& rule) { return TellsOfAPolicy(rule.chain); });
+  return policy->version == 0 && of_a_policy ? "the policy that was kept is gone" : "";
+}
+
+absl::Status Traffic::Start(const std::optional<Policy>& policy,
+                            const std::vector<TrafficPod>& pods) {
   generation_.reset();
   ledger_ = TrafficLedger();
   for (const TrafficPod& pod : pods) ledger_.Began(pod);
-  RETURN_IF_ERROR(TakeOverFast(policy));
+  RETURN_IF_ERROR(TakeOverFast(policy.value_or(Policy())));
   ASSIGN_OR_RETURN(const Found found, FindTables());
   groups_ = found.labels.groups;
   // Rules of egress policies track connections, and these go on.
@@ -258,19 +266,33 @@ absl::Status Traffic::Start(const Policy& policy, const std::vector<TrafficPod>&
         return rule.chain.compare(0, kEgressPrefix.size(), kEgressPrefix) == 0;
       });
   epoch_ = found.labels.epoch.value_or(clock_.Now());
-  auto decision = Decide(policy);
+  auto decision = Decide(policy.value_or(Policy()));
+  if (std::string why = WhyHold(policy, decision.status(), found); !why.empty()) {
+    return Hold(std::move(why), found);
+  }
   if (IsPolicysFault(decision.status())) {
     log_.Error("traffic_policy_refused",
-               {{"version", policy.version}, {"error", decision.status()}});
+               {{"version", policy->version}, {"error", decision.status()}});
     decision = Decide(Policy{});
   }
   RETURN_IF_ERROR(decision.status());
+  return Begin(*std::move(decision), found);
+}
 
+absl::Status Traffic::Hold(std::string why, const Found& found) {
+  ASSIGN_OR_RETURN(in_force_, Decide(Policy{}));
+  held_ = std::move(why);
+  started_ = true;
+  log_.Error("traffic_rules_held", {{"rules", found.rules.size()}, {"why", held_}});
+  return absl::OkStatus();
+}
+
+absl::Status Traffic::Begin(Decision decision, const Found& found) {
   nft::Transaction before;
   if (found.table && found.other_schema) AppendTakeOver(found.readings, before);
   TrafficTableBefore table;
   if (!found.other_schema) table.rules = found.rules;
-  AppendAll(*decision, table, before);
+  AppendAll(decision, table, before);
   if (!found.labels.epoch) AppendEpoch(epoch_, before);
   // Pods that went while no agent was there.
   AddressOwners left;
@@ -278,21 +300,35 @@ absl::Status Traffic::Start(const Policy& policy, const std::vector<TrafficPod>&
     if (!ledger_.Knows(address)) left[address] = pod_namespace;
   }
   std::vector<uint64_t> folded;
-  if (!left.empty()) folded = AppendFold(left, found.readings, decision->classes, before);
+  if (!left.empty()) folded = AppendFold(left, found.readings, decision.classes, before);
   RETURN_IF_ERROR(Narrow(base::Annotate(Commit(before), "take over the table spoke")));
   fast_pods_.Forget(folded);
-  RETURN_IF_ERROR(Narrow(Put(*std::move(decision))));
+  RETURN_IF_ERROR(Narrow(Put(std::move(decision))));
+  held_.clear();
   started_ = true;
   next_look_ = clock_.Now() + kLook;
-  log_.Info("traffic_started", {{"pods", pods.size()},
+  log_.Info("traffic_started", {{"pods", ledger_.live().size()},
                                 {"taken_over", found.table},
                                 {"settled", left.size()},
                                 {"fast_path", in_force_.fast.state()}});
   return absl::OkStatus();
 }
 
+absl::Status Traffic::Ready() const {
+  if (!held_.empty() && settings_.egress.tracked) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "the egress policy that is in force is not known ({}): waiting for the server's", held_));
+  }
+  if (started_ && held_.empty() && settings_.require_policy && in_force_.policy.version == 0) {
+    return absl::ResourceExhaustedError(
+        "no policy is known yet: waiting for the server's (traffic.require_policy)");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Traffic::Attach(const TrafficPod& pod) {
   if (!started_) return absl::UnavailableError("traffic is not ready yet");
+  if (const absl::Status ready = Ready(); !ready.ok()) return ready;
   if (const TrafficPod* known = ledger_.Find(pod.host_link); known != nullptr) {
     if (*known == pod) return absl::OkStatus();
     RETURN_IF_ERROR(Detach(pod.host_link));
@@ -342,7 +378,13 @@ absl::Status Traffic::Detach(const std::string& host_link) {
 absl::Status Traffic::OnPolicy(const Policy& policy) {
   auto decision = Decide(policy);
   RETURN_IF_ERROR(decision.status());
-  const absl::Status status = Put(*std::move(decision));
+  absl::Status status;
+  if (held_.empty()) {
+    status = Put(*std::move(decision));
+  } else {
+    ASSIGN_OR_RETURN(const Found found, FindTables());
+    status = Begin(*std::move(decision), found);
+  }
   // Not the policy's fault, unless the kernel says so.
   return absl::IsInvalidArgument(status) ? absl::InternalError(status.message()) : Narrow(status);
 }
@@ -350,6 +392,7 @@ absl::Status Traffic::OnPolicy(const Policy& policy) {
 absl::Status Traffic::OnGateways(std::set<ip::Address> healthy) {
   if (healthy == healthy_) return absl::OkStatus();
   std::swap(healthy, healthy_);
+  if (!held_.empty()) return absl::OkStatus();
   const absl::Status status = OnPolicy(in_force_.policy);
   if (!status.ok()) std::swap(healthy, healthy_);
   return status;
@@ -358,6 +401,7 @@ absl::Status Traffic::OnGateways(std::set<ip::Address> healthy) {
 absl::Status Traffic::OnIpMasq(std::optional<IpMasqConfig> ip_masq) {
   if (ip_masq == settings_.egress.ip_masq) return absl::OkStatus();
   std::swap(ip_masq, settings_.egress.ip_masq);
+  if (!held_.empty()) return absl::OkStatus();
   const absl::Status status = OnPolicy(in_force_.policy);
   if (!status.ok()) std::swap(ip_masq, settings_.egress.ip_masq);
   return status;
@@ -413,9 +457,22 @@ absl::StatusOr<TrafficTotals> Traffic::Read(bool is_scrape) {
   TrafficTotals totals = ledger_.Total(readings, groups_, is_scrape);
   totals.epoch = epoch_;
   totals.fast_path = in_force_.fast.on();
-  totals.fast_path_state = in_force_.fast.state();
+  totals.fast_path_state =
+      held_.empty() ? in_force_.fast.state() : "rules of a policy that is not known are in force";
   totals.drift_repaired = drift_repaired_;
+  SayWhoIsDenied(totals);
   return totals;
+}
+
+void Traffic::SayWhoIsDenied(const TrafficTotals& totals) {
+  for (const auto& [name, volumes] : totals.namespaces) {
+    if (!volumes.contains(std::string(kPlatformDeniedName)) || denied_.size() >= kMostDenied) {
+      continue;
+    }
+    if (!denied_.insert(name).second) continue;
+    const bool passes = settings_.platform_access == PlatformAccess::kAudit;
+    log_.Warn("platform_denied", {{"namespace", name}, {"passed", passes}});
+  }
 }
 
 void Traffic::Tick() {
@@ -431,119 +488,6 @@ absl::Time Traffic::NextWake() const {
 void Traffic::OnTablesChanged() {
   if (!started_) return;
   next_look_ = std::min(next_look_, std::max(clock_.Now(), looked_ + kShortestPause));
-}
-
-void Traffic::Look() {
-  looked_ = clock_.Now();
-  next_look_ = looked_ + kLook;
-  LookAtRoutes();
-  if (const absl::Status status = LookForDrift(); !status.ok()) {
-    log_.Warn("traffic_look_failed", {{"error", status}});
-    return;
-  }
-  LookAtFastPath();
-  const AddressOwners due = ledger_.Due(clock_.Now());
-  if (due.empty()) return;
-  if (const absl::Status status = Settle(due); !status.ok()) {
-    log_.Warn("traffic_look_failed", {{"error", status}});
-  }
-}
-
-void Traffic::LookAtFastPath() {
-  const auto repaired = fast_pods_.Look(in_force_.fast.Local(), ledger_.live());
-  if (!repaired.ok()) {
-    log_.Warn("traffic_look_failed", {{"error", repaired.status()}});
-  } else if (*repaired > 0) {
-    log_.Warn("traffic_rules_changed",
-              {{"what", fmt::format("programs of {} devices have been taken off", *repaired)}});
-    ++drift_repaired_;
-  }
-}
-
-void Traffic::LookAtRoutes() {
-  const auto network = routes_.Read(settings_.fast_path.uplink);
-  if (!network.ok()) {
-    log_.Warn("traffic_look_failed", {{"error", network.status()}});
-    return;
-  }
-  FastPathPlan plan = FastPathPlan::Plan(settings_.fast_path, in_force_.classes, *network);
-  if (plan == in_force_.fast) {
-    in_force_.fast = std::move(plan);  // With the routes of today, which say what is this node's.
-    return;
-  }
-  Decision next = in_force_;
-  next.fast = std::move(plan);
-  if (const absl::Status status = Put(std::move(next)); !status.ok()) {
-    log_.Warn("traffic_look_failed", {{"error", status}});
-  }
-}
-
-absl::StatusOr<std::vector<nft::RuleReading>> Traffic::ReadRulesIfThere() {
-  auto rules = tables_.ReadRules(kSpokeTable);
-  if (absl::IsNotFound(rules.status())) return std::vector<nft::RuleReading>();
-  return rules;
-}
-
-absl::StatusOr<std::vector<nft::RuleReading>> Traffic::ReadOwnRules() {
-  ASSIGN_OR_RETURN(std::vector<nft::RuleReading> rules, tables_.ReadRules(kSpokeTable));
-  // The NAT host's role looks after its own.
-  const auto others = [](const nft::RuleReading& rule) {
-    return rule.chain.compare(0, kNatHostPrefix.size(), kNatHostPrefix) == 0;
-  };
-  rules.erase(std::remove_if(rules.begin(), rules.end(), others), rules.end());
-  return rules;
-}
-
-absl::Status Traffic::LookForDrift() {
-  ASSIGN_OR_RETURN(const uint32_t generation, tables_.Generation());
-  if (!suspect_ && generation_ == generation) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string drift, FindDrift());
-  if (!suspect_ && drift.empty()) {
-    generation_ = generation;  // Somebody changed tables of others.
-    return absl::OkStatus();
-  }
-  const bool others = !drift.empty() && !suspect_;
-  if (others) log_.Warn("traffic_rules_changed", {{"what", drift}});
-  RETURN_IF_ERROR(Put(in_force_));
-  if (others) ++drift_repaired_;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> Traffic::HasNoEpoch() {
-  const auto counters = tables_.ReadCounters(kSpokeTable);
-  if (absl::IsNotFound(counters.status())) return true;
-  if (!counters.ok()) return counters.status();
-  return !ReadLabels(*counters).epoch.has_value();
-}
-
-absl::StatusOr<std::string> Traffic::FindDrift() {
-  auto rules = ReadOwnRules();
-  if (absl::IsNotFound(rules.status())) return "the table spoke has been deleted";
-  if (!rules.ok()) return rules.status();
-  if (!SameRules(*rules, rules_)) {
-    for (const nft::RuleReading& rule : *rules) {
-      if (std::none_of(rules_.begin(), rules_.end(), [&](const nft::RuleReading& own) {
-            return own.handle == rule.handle && own.comment == rule.comment;
-          })) {
-        return fmt::format("a rule of somebody else in chain {} ({})", rule.chain, rule.comment);
-      }
-    }
-    return "rules of ours are missing";
-  }
-  const auto names = tables_.ReadCounters(kNamesTable);
-  if (absl::IsNotFound(names.status())) return "the table spoke-names has been deleted";
-  if (!names.ok()) return names.status();
-  for (const auto& [set, keys] : ExpectedKeys(in_force_.classes, PodsOf(ledger_))) {
-    const auto elements = tables_.ReadSet(kSpokeTable, set);
-    if (absl::IsNotFound(elements.status())) return fmt::format("set {} has been deleted", set);
-    if (!elements.ok()) return elements.status();
-    std::set<nft::Bytes> found;
-    for (const nft::ElementReading& reading : *elements) {
-      found.insert(WholeKey(reading.element));
-    }
-    if (found != keys) return fmt::format("set {} has other elements", set);
-  }
-  return "";
 }
 
 }  // namespace spoke::netagent

@@ -48,6 +48,8 @@ class Traffic : public PodTraffic {
   struct Settings {
     EgressSettings egress;
     FastPathSettings fast_path;
+    PlatformAccess platform_access = PlatformAccess::kClosed;
+    bool require_policy = false;  // No pod is attached before any policy was known.
     // Where the server is, as far as it is known. A policy that would cut the way there is refused.
     std::function<std::vector<ip::Address>()> server_addresses = {};
   };
@@ -57,10 +59,16 @@ class Traffic : public PodTraffic {
   // What of egress the node's own configuration says. Before Start().
   void UseEgress(EgressSettings settings) { settings_.egress = std::move(settings); }
 
-  // Takes over what the kernel has: counters go on. A policy that is refused is logged, and the one
-  // that says nothing put in its place. Errors: as Attach(); call it again.
-  absl::Status Start(const Policy& policy, const std::vector<TrafficPod>& pods);
+  // Takes over what the kernel has: counters go on. Where `policy` is not known (nothing: it cannot
+  // be read; version 0 although the rules in force are some policy's) or is refused, the rules that
+  // are in force stay as they are until OnPolicy() brings one that compiles; where no rules are in
+  // force, those of no policy are put in place. Errors: as Attach(); call it again.
+  absl::Status Start(const std::optional<Policy>& policy, const std::vector<TrafficPod>& pods);
+  // Whether the rules of a policy that is not known are in force.
+  bool holds_unknown_rules() const { return !held_.empty(); }
 
+  // Errors: as PodTraffic has it. Also where an egress policy that is not known is in force.
+  absl::Status Ready() const override;
   absl::Status Attach(const TrafficPod& pod) override;
   absl::Status Detach(const std::string& host_link) override;
 
@@ -102,7 +110,7 @@ class Traffic : public PodTraffic {
   bool IsFast(const Decision& decision, const TrafficPod& pod) const;
 
   absl::Status Commit(const nft::Transaction& transaction);
-  static TrafficPlanSettings PlanSettingsOf(const Decision& decision);
+  TrafficPlanSettings PlanSettingsOf(const Decision& decision) const;
   // Everything that `decision` says about rules and pods; what has been counted stays.
   void AppendAll(const Decision& decision, const TrafficTableBefore& before,
                  nft::Transaction& transaction);
@@ -122,11 +130,17 @@ class Traffic : public PodTraffic {
   // What an agent before this one has left.
   struct Found;
   absl::StatusOr<Found> FindTables();
+  // Why the rules that are in force are to be left alone; empty: they are not.
+  static std::string WhyHold(const std::optional<Policy>& policy, const absl::Status& decided,
+                             const Found& found);
+  absl::Status Hold(std::string why, const Found& found);
+  absl::Status Begin(Decision decision, const Found& found);
   absl::Status Settle(const AddressOwners& owners);
   // But for the names.
   absl::StatusOr<TrafficReadings> ReadAll();
   absl::StatusOr<std::vector<nft::CounterReading>> ReadNames();
 
+  void SayWhoIsDenied(const TrafficTotals& totals);
   void Look();
   absl::Status LookForDrift();
   absl::StatusOr<bool> HasNoEpoch();
@@ -151,6 +165,8 @@ class Traffic : public PodTraffic {
   FastPods fast_pods_;
   absl::Time epoch_;
   std::string fast_missing_;  // Why the kernel refused last, so that it is said once.
+  std::string held_;  // Why the rules in force are left alone; empty: they are ours to change.
+  std::set<std::string> denied_;  // Namespaces whose pods were denied the platform.
   bool started_ = false;
   bool suspect_ = false;  // A transaction may or may not have happened.
   // What the kernel's should be if nobody else has changed anything; nothing: it is to be read.

@@ -4,95 +4,12 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "netagent/kernel/fake_fast_path.h"
-#include "netagent/kernel/fake_nft_tables.h"
-#include "netagent/kernel/fake_node_routes.h"
-#include "tests/support/recording_log.h"
+#include "netagent/sync/traffic_fixture.h"
 
 namespace spoke::netagent {
 namespace {
 
 using testing::HasSubstr;
-
-ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
-
-Policy WithNetwork(ClusterNetwork network, uint64_t version = 1) {
-  Policy policy{.version = version};
-  policy.entries["ClusterNetwork/main"] = {
-      .key = "ClusterNetwork/main", .bytes = {}, .value = std::move(network)};
-  return policy;
-}
-
-Policy Example() {
-  return WithNetwork({.cluster = {"10.0.0.0/16"}, .peer_spoke = {"10.9.0.0/16"}});
-}
-
-TrafficPod Pod(const std::string& name, uint32_t index, const std::string& address,
-               const std::string& pod_namespace = "web") {
-  return {.host_link = "spk" + name,
-          .host_index = index,
-          .addresses = {A(address)},
-          .pod_namespace = pod_namespace,
-          .pod_name = name,
-          .pod_uid = "uid-" + name,
-          .mtu = 1500};
-}
-
-class TrafficTest : public testing::Test {
- protected:
-  TrafficTest() {
-    routes_.network = {
-        .uplink_index = 2,
-        .uplink_mtu = 1500,
-        .addresses = {{A("10.0.1.4"), 24}},
-        .routes = {{.destination = ip::Prefix(), .device = 2, .gateway = A("10.0.1.1")}}};
-    Begin();
-  }
-
-  void Begin(bool fast = false) {
-    traffic_.emplace(Traffic::Settings{.egress = {},
-                                       .fast_path = {.uplink = "nic0", .wanted = fast},
-                                       .server_addresses =
-                                           [] { return std::vector<ip::Address>{A("10.5.0.1")}; }},
-                     Traffic::Edges{.tables = tables_,
-                                    .routes = routes_,
-                                    .clock = clock_,
-                                    .log = log_,
-                                    .fast_path = &fast_path_,
-                                    .tracks_connections = [this] { return tracks_; }});
-  }
-  static nft::Bytes ByClass(const std::string& address, ClassNumber number) {
-    return nft::Join({nft::NetworkOrder(A(address)), nft::HostOrder(number)});
-  }
-  static nft::Bytes ByLink(uint32_t index, const std::string& address) {
-    return nft::Join({nft::HostOrder(index), nft::NetworkOrder(A(address))});
-  }
-  void Count(const std::string& set, const nft::Bytes& key, uint64_t bytes,
-             const nft::TableKey& table = kSpokeTable) {
-    ASSERT_TRUE(tables_.Count(table, set, key, 1, bytes)) << set;
-  }
-  TrafficTotals Read() {
-    auto totals = traffic_->Read(/*is_scrape=*/true);
-    EXPECT_TRUE(totals.ok()) << totals.status();
-    return totals.value_or(TrafficTotals());
-  }
-
-  // Those of the fast path that have not ended.
-  std::vector<FastPodReading> FastPodsNow() {
-    std::vector<FastPodReading> pods = fast_path_.Read().value();
-    std::erase_if(pods,
-                  [](const FastPodReading& pod) { return pod.ended || pod.way != PodWay::kFast; });
-    return pods;
-  }
-
-  FakeNftTables tables_;
-  FakeFastPath fast_path_{{"nic0"}};
-  bool tracks_ = false;
-  FakeNodeRoutes routes_;
-  os::SimClock clock_;
-  testing_support::RecordingLog log_;
-  std::optional<Traffic> traffic_;
-};
 
 TEST_F(TrafficTest, AddsUpWhatAPodAndItsNamespaceDid) {
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());

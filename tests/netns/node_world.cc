@@ -168,7 +168,8 @@ PodNetns::PodNetns() {
   MustSend(*socket_, {netlink::SetLinkUp(kLoopback, true)});
 }
 
-UdpSocket::UdpSocket(const netns::Netns& netns, const ip::Address& address) : local_(address) {
+UdpSocket::UdpSocket(const netns::Netns& netns, const ip::Address& address, uint16_t port)
+    : local_(address) {
   const absl::Status status = netns.Run([this] {
     fd_ = os::UniqueFd(::socket(local_.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     return absl::OkStatus();
@@ -180,7 +181,7 @@ UdpSocket::UdpSocket(const netns::Netns& netns, const ip::Address& address) : lo
   EXPECT_EQ(local_.is_v4() ? ::setsockopt(fd_.get(), IPPROTO_IP, IP_RECVERR, &on, sizeof(on))
                            : ::setsockopt(fd_.get(), IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on)),
             0);
-  ip::SocketAddress here = ip::ToSocketAddress(local_, 0);
+  ip::SocketAddress here = ip::ToSocketAddress(local_, port);
   EXPECT_EQ(::bind(fd_.get(), here.get(), here.size), 0) << std::strerror(errno);
   EXPECT_EQ(::getsockname(fd_.get(), here.get(), &here.size), 0);
   port_ = ip::FromSocketAddress(here).value().second;

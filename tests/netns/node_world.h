@@ -90,7 +90,8 @@ class PodNetns {
 // kernel's choice. Both calls on it give up after two seconds.
 class UdpSocket {
  public:
-  UdpSocket(const netns::Netns& netns, const ip::Address& address);
+  // At a port of the kernel's choice with 0.
+  UdpSocket(const netns::Netns& netns, const ip::Address& address, uint16_t port = 0);
 
   uint16_t port() const { return port_; }
   int fd() const { return fd_.get(); }

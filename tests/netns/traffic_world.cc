@@ -67,14 +67,15 @@ void TrafficWorldTest::RemovePod(const std::string& name) {
 
 void TrafficWorldTest::Begin(bool fast, const Policy& policy) {
   fast_path_ = BpfFastPath::Create().value();
-  traffic_.emplace(
-      Traffic::Settings{.egress = {}, .fast_path = {.uplink = kNodeDevice, .wanted = fast}},
-      Traffic::Edges{.tables = *tables_,
-                     .routes = *routes_,
-                     .clock = clock_,
-                     .log = log_,
-                     .fast_path = fast_path_.get(),
-                     .tracks_connections = [] { return false; }});
+  traffic_.emplace(Traffic::Settings{.egress = {},
+                                     .fast_path = {.uplink = kNodeDevice, .wanted = fast},
+                                     .platform_access = platform_access_},
+                   Traffic::Edges{.tables = *tables_,
+                                  .routes = *routes_,
+                                  .clock = clock_,
+                                  .log = log_,
+                                  .fast_path = fast_path_.get(),
+                                  .tracks_connections = [] { return false; }});
   std::vector<TrafficPod> pods;
   for (const auto& [name, pod] : pods_) pods.push_back(pod);
   const absl::Status status = traffic_->Start(policy, pods);

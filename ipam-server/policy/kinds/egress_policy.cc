@@ -49,6 +49,7 @@ struct EgressSpec {
   Blocks destinations;
   Names groups;
   Blocks excluded;
+  bool platform = false;
   v1::EgressPolicy::Mode mode = v1::EgressPolicy::MODE_UNSPECIFIED;
   std::optional<EgressGateways> gateways;
   v1::EgressPolicy::Mode fallback = v1::EgressPolicy::MODE_UNSPECIFIED;
@@ -82,6 +83,7 @@ class EgressPolicyObject : public Spec {
     set("destinationCIDRs", spec_.destinations);
     set("destinationGroups", spec_.groups);
     set("excludedCIDRs", spec_.excluded);
+    if (spec_.platform) json["platform"] = true;
     if (spec_.gateways) json["gateway"] = ipam::ToJson(*spec_.gateways);
     if (spec_.fallback != v1::EgressPolicy::MODE_UNSPECIFIED) {
       json["fallback"] = NameOf(spec_.fallback);
@@ -108,7 +110,8 @@ class EgressPolicyObject : public Spec {
       avoidances.push_back({.block = block.value,
                             .space = std::string(kNetworkSpace),
                             .shares = {"platform"},
-                            .why = "the platform's addresses come before any policy; take it out",
+                            .why = "the platform's addresses are named by platform: true alone; "
+                                   "take it out",
                             .path = "spec.destinationCIDRs",
                             .line = block.line});
     }
@@ -132,6 +135,12 @@ class EgressPolicyObject : public Spec {
     for (std::string& name : Texts(spec_.teams)) egress.add_teams(std::move(name));
     for (std::string& cidr : Texts(spec_.destinations)) {
       egress.add_destination_cidrs(std::move(cidr));
+    }
+    if (spec_.platform) {
+      egress.set_platform(true);
+      for (const std::string_view address : kPlatformServices) {
+        egress.add_destination_cidrs(fmt::format("{}/32", address));
+      }
     }
     for (std::string& name : Texts(spec_.groups)) egress.add_destination_groups(std::move(name));
     for (std::string& cidr : Texts(spec_.excluded)) egress.add_excluded_cidrs(std::move(cidr));
@@ -187,8 +196,16 @@ Names ReadSelected(const ConfigMap& spec) {
   return all;
 }
 
+absl::Status CheckDestination(const ip::Prefix& block) {
+  if (block.ToString() == fmt::format("{}/32", kPlatformServices.front())) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{} is the platform's metadata service: write platform: true", block.ToString()));
+  }
+  return CheckOutsidePlatform(block);
+}
+
 void ReadDestinations(const ConfigMap& spec, EgressSpec& out) {
-  out.destinations = ReadBlocks(spec, "destinationCIDRs", CheckOutsidePlatform);
+  out.destinations = ReadBlocks(spec, "destinationCIDRs", CheckDestination);
   out.groups = ReadNames(spec, "destinationGroups", "a destination group");
   out.excluded = ReadBlocks(spec, "excludedCIDRs", [&](const ip::Prefix& excluded) {
     for (const auto& destination : out.destinations) {
@@ -199,11 +216,12 @@ void ReadDestinations(const ConfigMap& spec, EgressSpec& out) {
     }
     return absl::OkStatus();
   });
+  spec.Bool("platform", &out.platform, Need::kOptional);
   const auto given = [&](std::string_view key) { return spec.Has(key) && !spec.IsEmptyList(key); };
-  if (!given("destinationCIDRs") && !given("destinationGroups")) {
+  if (!given("destinationCIDRs") && !given("destinationGroups") && !out.platform) {
     spec.Error("",
-               "names no destination: list destinationCIDRs or destinationGroups; for all of "
-               "them write destinationCIDRs: [0.0.0.0/0, \"::/0\"]");
+               "names no destination: list destinationCIDRs or destinationGroups, or write "
+               "platform: true; for all of them write destinationCIDRs: [0.0.0.0/0, \"::/0\"]");
   }
 }
 
@@ -229,6 +247,14 @@ void CheckMode(const ConfigMap& spec, const EgressSpec& read) {
       spec.Error(key, fmt::format("means nothing with mode {}: remove it, or write mode: Gateway",
                                   NameOf(read.mode)));
     }
+  }
+  if (read.platform && read.mode != v1::EgressPolicy::MASQUERADE &&
+      read.mode != v1::EgressPolicy::DROP && read.mode != v1::EgressPolicy::MODE_UNSPECIFIED) {
+    spec.Error(
+        "platform",
+        fmt::format("cannot be reached with mode {}, since the platform's services answer "
+                    "the node alone: write mode: Masquerade (or Drop) in a policy of its own",
+                    NameOf(read.mode)));
   }
   if (read.mode == v1::EgressPolicy::DROP && spec.Has("limits")) {
     spec.Error("limits", "means nothing with mode Drop, which lets no connection through");

@@ -61,6 +61,7 @@ std::optional<Traffic> MakeTraffic(
                      .log = log,
                      .put_gateway_routes = std::move(put_gateway_routes),
                      .fast_path = parts.fast_path,
+                     .read_obstacles = config.traffic.yields ? parts.read_obstacles : nullptr,
                      .tracks_connections = &TracksConnections});
 }
 

@@ -84,7 +84,9 @@ struct TrafficParts {
   GatewayRoutes* gateway_routes = nullptr;  // May be null: no policy may have gateways.
   Shaper* shaper = nullptr;                 // May be null: nothing is shaped.
   DnsListener* dns = nullptr;               // May be null: no names are learned.
-  NftWatch* watch = nullptr;                // May be null: changes by others are only looked for.
+  // As Traffic::Edges has it.
+  std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles = {};
+  NftWatch* watch = nullptr;  // May be null: changes by others are only looked for.
   std::vector<ip::Address> server_addresses = {};  // As they were when the agent started.
 };
 

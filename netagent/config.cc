@@ -120,11 +120,12 @@ void ReadAzure(const ConfigMap& root, std::optional<AzureConfig>* azure) {
                {absl::Seconds(1), absl::Hours(1)});
 }
 
-absl::Status TakeFastPath(std::string_view text, bool* out) {
-  if (text != "auto" && text != "off") {
-    return absl::InvalidArgumentError(fmt::format("must be auto or off, not '{}'", text));
+absl::Status TakeFastPath(std::string_view text, TrafficConfig* out) {
+  if (text != "auto" && text != "always" && text != "off") {
+    return absl::InvalidArgumentError(fmt::format("must be auto, always or off, not '{}'", text));
   }
-  *out = text == "auto";
+  out->fast_path = text != "off";
+  out->yields = text != "always";
   return absl::OkStatus();
 }
 
@@ -145,7 +146,7 @@ void ReadTraffic(const ConfigMap& root, TrafficConfig* traffic) {
   const ConfigMap map = root.Map("traffic", Need::kOptional);
   map.Bool("enabled", &traffic->enabled, Need::kOptional);
   map.Custom("fast_path", Need::kOptional,
-             [&](std::string_view text) { return TakeFastPath(text, &traffic->fast_path); });
+             [&](std::string_view text) { return TakeFastPath(text, traffic); });
   map.Bool("require_policy", &traffic->require_policy, Need::kOptional);
   map.Custom("platform_access", Need::kOptional, [&](std::string_view text) {
     return TakePlatformAccess(text, &traffic->platform_access);

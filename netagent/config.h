@@ -46,7 +46,8 @@ struct CniFilesConfig {
 // Counting, isolation and egress.
 struct TrafficConfig {
   bool enabled = true;
-  bool fast_path = true;  // Where the kernel can: `auto`.
+  bool fast_path = true;  // Where the kernel can: `auto` and `always`.
+  bool yields = true;  // Not where others filter between pods, or translate unseen: not `always`.
   // Whether pods reach the cloud's metadata service and wireserver without an egress policy that
   // lets them.
   PlatformAccess platform_access = PlatformAccess::kClosed;

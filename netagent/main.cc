@@ -22,6 +22,7 @@
 #include "lib/http/curl_transport.h"
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts_reader.h"
+#include "lib/node_checks/network_facts.h"
 #include "lib/os/clock.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
@@ -223,6 +224,18 @@ std::vector<ip::Address> AddressesOf(const std::string& server) {
   return addresses;
 }
 
+// What others have on this node that forbids the fast path.
+absl::StatusOr<FastPathObstacles> ReadObstacles() {
+  node_checks::NodeFacts facts;
+  node_checks::ReadFirewall("/proc", facts);
+  RETURN_IF_ERROR(facts.firewall_status);
+  // Neither is there where the kernel has not loaded what it belongs to.
+  const auto text = [](const char* path) { return os::ReadFile(path).value_or(""); };
+  return ObstaclesIn({.chains = std::move(facts.chains),
+                      .ip_vs = text("/proc/net/ip_vs"),
+                      .tcp_loose = text("/proc/sys/net/netfilter/nf_conntrack_tcp_loose")});
+}
+
 absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   ASSIGN_OR_RETURN(traffic.tables, KernelNftTables::Open());
   ASSIGN_OR_RETURN(traffic.routes, NetlinkNodeRoutes::Create());
@@ -239,6 +252,7 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
                    .gateway_routes = traffic.gateway_routes.get(),
                    .shaper = config.shaping.enabled ? traffic.shaper.get() : nullptr,
                    .dns = &traffic.dns,
+                   .read_obstacles = &ReadObstacles,
                    .watch = traffic.watch.get(),
                    .server_addresses = AddressesOf(config.server)};
   return absl::OkStatus();

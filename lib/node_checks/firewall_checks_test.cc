@@ -48,7 +48,7 @@ TEST(ForwardRules, DockersPolicyBlocksThoughItLetsItsOwnPass) {
                     Named("DOCKER-USER", {Of(Fate::kReturn)}),
                     Named("KUBE-FORWARD", {OnState(Of(Fate::kDrop)), OnState(Of(Fate::kAccept))})});
   ASSERT_THAT(found, ElementsAre(Blocking("ip filter FORWARD")));
-  EXPECT_THAT(found[0].remedy, HasSubstr("iptables -I FORWARD -i spk+ -j ACCEPT"));
+  EXPECT_THAT(found[0].remedy, HasSubstr("iptables -A FORWARD -i spk+ -j ACCEPT"));
 }
 
 TEST(ForwardRules, ARuleForPodsLinksMakesItAWarning) {
@@ -110,10 +110,15 @@ TEST(ForwardRules, RulesThatDropSomeAreAWarningThatNamesTheirChain) {
 }
 
 TEST(ForwardRules, DropsThatArePlainlyNotAboutPodsAreNotNamed) {
-  EXPECT_THAT(FindingsWith({Forward(false, {OnDevice(Of(Fate::kDrop), "docker0"),
-                                            OnState(Of(Fate::kDrop)), Of(Fate::kJump, "KUBE-X")}),
-                            Named("KUBE-X", {If(Of(Fate::kDrop))})}),
-              IsEmpty());
+  EXPECT_THAT(
+      FindingsWith({Forward(false, {OnDevice(Of(Fate::kDrop), "docker0"), OnState(Of(Fate::kDrop)),
+                                    Of(Fate::kJump, "KUBE-FORWARD")}),
+                    Named("KUBE-FORWARD", {If(Of(Fate::kDrop))})}),
+      IsEmpty());
+  // kube-router's begin like kube-proxy's.
+  EXPECT_THAT(FindingsWith({Forward(false, {Of(Fate::kJump, "KUBE-ROUTER-FORWARD")}),
+                            Named("KUBE-ROUTER-FORWARD", {If(Of(Fate::kDrop))})}),
+              ElementsAre(Warning("ip filter KUBE-ROUTER-FORWARD")));
   // Only the agent's own.
   EXPECT_THAT(FindingsWith({{"inet", "spoke", "forward", true, false, {If(Of(Fate::kDrop))}}}),
               IsEmpty());
@@ -132,7 +137,7 @@ TEST(ForwardRules, LegacyTablesAreChangedWithTheirOwnProgram) {
   chain.table = "filter (legacy)";
   const auto found = FindingsWith({chain});
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_THAT(found[0].remedy, HasSubstr("iptables-legacy -I FORWARD"));
+  EXPECT_THAT(found[0].remedy, HasSubstr("iptables-legacy -A FORWARD"));
 }
 
 // The kernel has no loops; what was read while it changed may.

@@ -82,6 +82,8 @@ FastPathPlan FastPathPlan::Plan(const FastPathSettings& settings, const ClassMap
     plan.state_ = "the kernel lacks " + settings.missing;
   } else if (network.uplink_index == 0) {
     plan.state_ = fmt::format("the NIC {} is not there", network.uplink);
+  } else if (!settings.obstacles.all.empty()) {
+    plan.state_ = settings.obstacles.all;
   } else if (network.foreign_rules) {
     plan.state_ = "routing rules of others are in the kernel";
   } else if (plan.hops_v4_.empty() && plan.hops_v6_.empty()) {
@@ -91,7 +93,8 @@ FastPathPlan FastPathPlan::Plan(const FastPathSettings& settings, const ClassMap
                               std::max(plan.hops_v4_.size(), plan.hops_v6_.size()), kMaxFastHops);
   } else {
     plan.on_ = true;
-    plan.state_ = "on";
+    plan.takes_new_pods_ = settings.obstacles.new_pods.empty();
+    plan.state_ = plan.takes_new_pods_ ? "on" : "not for new pods: " + settings.obstacles.new_pods;
   }
   return plan;
 }

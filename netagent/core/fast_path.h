@@ -19,15 +19,17 @@
 #include "lib/ip/prefix.h"
 #include "netagent/core/address_ranges.h"
 #include "netagent/core/fast_hop.h"
+#include "netagent/core/fast_path_obstacles.h"
 #include "netagent/core/traffic_class.h"
 #include "netagent/core/traffic_pod.h"
 
 namespace spoke::netagent {
 
 struct FastPathSettings {
-  std::string uplink = {};   // The node's first NIC.
-  bool wanted = true;        // `traffic.fast_path: auto`
-  std::string missing = {};  // What this kernel lacks for it, in words; empty: nothing.
+  std::string uplink = {};           // The node's first NIC.
+  bool wanted = true;                // Not `traffic.fast_path: off`.
+  std::string missing = {};          // What this kernel lacks for it, in words; empty: nothing.
+  FastPathObstacles obstacles = {};  // What forbids it.
 };
 
 // Of the main table. One by an unreachable route, by several next hops or by none has device 0.
@@ -72,7 +74,9 @@ class FastPathPlan {
                            const NodeNetwork& network);
 
   bool on() const { return on_; }
-  const std::string& state() const { return state_; }  // "on", or why not.
+  const std::string& state() const { return state_; }  // "on", or why not, or not for new pods.
+  // Whether pods become fast that are not.
+  bool takes_new_pods() const { return on_ && takes_new_pods_; }
   const NodeNetwork& network() const { return network_; }
 
   // Empty if the pod is in it; else why not. `kept_by_policy`: EgressRules::KeepsFromFastPath().
@@ -85,14 +89,16 @@ class FastPathPlan {
   FastPathTable Table() const;
 
   bool operator==(const FastPathPlan& other) const {
-    return on_ == other.on_ && state_ == other.state_ && hops_v4_ == other.hops_v4_ &&
-           hops_v6_ == other.hops_v6_ && network_.uplink_index == other.network_.uplink_index &&
+    return on_ == other.on_ && takes_new_pods_ == other.takes_new_pods_ && state_ == other.state_ &&
+           hops_v4_ == other.hops_v4_ && hops_v6_ == other.hops_v6_ &&
+           network_.uplink_index == other.network_.uplink_index &&
            network_.uplink == other.network_.uplink &&
            network_.uplink_mtu == other.network_.uplink_mtu;
   }
 
  private:
   bool on_ = false;
+  bool takes_new_pods_ = true;
   std::string state_;
   NodeNetwork network_;
   std::vector<FastHop> hops_v4_;

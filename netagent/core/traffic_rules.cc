@@ -35,6 +35,10 @@ Expressions IsPodLink(nft::MetaKey key) {
                        nft::Bytes(claims::kLinkPrefix.begin(), claims::kLinkPrefix.end())}};
 }
 
+// Behind the translation of what the node sends, whose priority is -100.
+constexpr const char* kTranslatedOutput = "output_translated";
+constexpr int32_t kBehindTranslation = -90;
+
 constexpr FarEnd kFarEnds[] = {FarEnd::kDestination, FarEnd::kSource};
 
 const char* NameOf(FarEnd end) { return end == FarEnd::kDestination ? "destination" : "source"; }
@@ -136,6 +140,28 @@ void AddPlatform(PlatformAccess access, RuleList& list) {
                        Count(layout.Named("sent"))}});
   if (access != PlatformAccess::kClosed) return;
   list.Add("denied", {{nft::CountIn{"drop/platform"}, Drop()}});
+}
+
+// What the node itself sends to a Service whose endpoint is a pod here: at the hook output's usual
+// place it still goes to the Service, by another device; what the pod receives is told by the
+// address that it was translated to. Of the class cluster alone, which the node's address is in.
+void AddTranslatedOutput(const ClassMap& classes, RuleList& list) {
+  list.Begin(kTranslatedOutput);
+  for (const ip::Family family : kFamilies) {
+    const PacketLayout& layout = LayoutOf(family);
+    for (const ip::Prefix& block : HotBlocks(classes, family)) {
+      list.Add("cluster",
+               {{nft::LoadMeta{nft::MetaKey::kFamily, 0},
+                 nft::Compare{Comparison::kEqual, 0, {family == ip::Family::kV4 ? kIpv4 : kIpv6}},
+                 nft::LoadCt{nft::CtKey::kDirection, 0}, nft::Compare{Comparison::kEqual, 0, {0}},
+                 nft::LoadCt{nft::CtKey::kStatus, 0},
+                 nft::MaskBits{0, 0, nft::HostOrder(32 /* IPS_DST_NAT */), nft::HostOrder(0)},
+                 nft::Compare{Comparison::kNotEqual, 0, nft::HostOrder(0)}},
+                MatchBlock(layout.source, block, kScratch),
+                {LoadAddress(layout, layout.destination, 0),
+                 nft::LookUp{.set = layout.Named("cluster_received"), .from = 0}, Accept()}});
+    }
+  }
 }
 
 // What a pod sends.
@@ -344,6 +370,9 @@ std::vector<nft::Chain> TrafficChains(const ClassMap& classes) {
         std::pair{"output", nft::Hook::kOutput}}) {
     chains.push_back({.name = name, .base = nft::BaseHook{.hook = hook, .priority = kPriority}});
   }
+  chains.push_back(
+      {.name = kTranslatedOutput,
+       .base = nft::BaseHook{.hook = nft::Hook::kOutput, .priority = kBehindTranslation}});
   return chains;
 }
 
@@ -360,6 +389,8 @@ std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSe
                           {Jump(VerdictKind::kGoto, layout.Named("from"))}});
   }
   AddPlatform(settings.platform, list);
+  // Where connections are tracked anyway.
+  if (settings.mark_translated) AddTranslatedOutput(classes, list);
   const Expressions is_ipv6 = {nft::LoadMeta{nft::MetaKey::kFamily, 0},
                                nft::Compare{Comparison::kEqual, 0, {kIpv6}}};
   for (const char* base : {"forward", "input", "output"}) {

@@ -46,6 +46,7 @@ absl::StatusOr<ConntrackReading> ParseConntrackStat(std::string_view text) {
   ConntrackReading sum;
   bool has_failed = false;
   bool has_drop = false;
+  uint64_t too_long = 0;
   for (size_t start = 0; start < text.size();) {
     const size_t end = std::min(text.find('\n', start), text.size());
     const std::vector<std::string_view> words = Words(text.substr(start, end - start));
@@ -64,10 +65,16 @@ absl::StatusOr<ConntrackReading> ParseConntrackStat(std::string_view text) {
       } else if (names[i] == "drop") {
         sum.dropped += *value;
         has_drop = true;
+      } else if (names[i] == "chainlength") {
+        too_long += *value;
       }
     }
   }
   if (!has_failed || !has_drop) return wrong();
+  // nf_conntrack_core.c counts a connection whose translation is taken as both, and one in a list
+  // that is too long as failed alone: what is left found the table full.
+  const uint64_t taken = sum.insert_failed - std::min(too_long, sum.insert_failed);
+  sum.dropped -= std::min(taken, sum.dropped);
   return sum;
 }
 

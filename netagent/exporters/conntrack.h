@@ -12,8 +12,8 @@ namespace spoke::netagent {
 struct ConntrackReading {
   uint64_t entries = 0;
   uint64_t limit = 0;
-  uint64_t insert_failed = 0;  // Since boot, as the next one.
-  uint64_t dropped = 0;        // Packets whose connection found no room.
+  uint64_t insert_failed = 0;  // Since boot, as the next one: no port was left to translate to.
+  uint64_t dropped = 0;        // Packets whose connection found the table full.
 
   bool operator==(const ConntrackReading&) const = default;
 };

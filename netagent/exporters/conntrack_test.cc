@@ -12,13 +12,21 @@ constexpr std::string_view kStat =
     "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop "
     "early_drop icmp_error  expect_new expect_create expect_delete search_restart\n"
     "00000011  00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 0000000a "
-    "00000001 00000000 00000000  00000000 00000000 00000000 00000000\n"
+    "0000000b 00000000 00000000  00000000 00000000 00000000 00000000\n"
     "00000011  00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000010 "
-    "00000002 00000000 00000000  00000000 00000000 00000000 00000000\n";
+    "00000012 00000000 00000000  00000000 00000000 00000000 00000000\n";
 
 TEST(ParseConntrackStat, AddsUpTheProcessors) {
   EXPECT_EQ(ParseConntrackStat(kStat).value(),
             (ConntrackReading{.insert_failed = 26, .dropped = 3}));
+}
+
+// Six connections more than there are ports to translate to, as Linux 6.18 counts them.
+TEST(ParseConntrackStat, TellsAFullRangeOfPortsFromAFullTable) {
+  EXPECT_EQ(ParseConntrackStat("chainlength insert_failed drop\n0 6 6\n").value(),
+            (ConntrackReading{.insert_failed = 6, .dropped = 0}));
+  EXPECT_EQ(ParseConntrackStat("chainlength insert_failed drop\n2 2 4\n").value(),
+            (ConntrackReading{.insert_failed = 2, .dropped = 4}));
 }
 
 TEST(ParseConntrackStat, OtherTextIsRefused) {

@@ -21,6 +21,7 @@ namespace {
 constexpr uint16_t kTableName = 1;
 constexpr uint16_t kNewGeneration = NFNL_SUBSYS_NFTABLES << 8U | 15U;  // NFT_MSG_NEWGEN
 constexpr size_t kDatagramBytes = 32 << 10;
+constexpr int kRoomBytes = 4 << 20;
 
 bool IsOfOurs(const netlink::Message& message) {
   if (message.type == kNewGeneration) return false;
@@ -46,6 +47,10 @@ bool OthersChangedOurTables(std::span<const uint8_t> datagram, uint32_t own_port
 absl::StatusOr<std::unique_ptr<NftWatch>> NftWatch::Open(uint32_t own_port) {
   os::UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "open a netlink socket for nf_tables");
+  // A large policy is some thousand messages; what does not fit would be taken for others'.
+  if (::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUFFORCE, &kRoomBytes, sizeof(kRoomBytes)) < 0) {
+    return base::ErrnoToStatus(errno, "make room for changes of nf_tables");
+  }
   sockaddr_nl self{};
   self.nl_family = AF_NETLINK;
   self.nl_groups = 1U << (NFNLGRP_NFTABLES - 1U);

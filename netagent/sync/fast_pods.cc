@@ -19,8 +19,8 @@ bool IsOf(const FastPodReading& reading, const TrafficPod& pod) {
 
 }  // namespace
 
-bool FastPods::IsFast(const std::string& link) const {
-  const auto at = known_.find(link);
+bool FastPods::IsFast(const std::string& host_link) const {
+  const auto at = known_.find(host_link);
   return at != known_.end() && at->second.way == PodWay::kFast;
 }
 

@@ -41,6 +41,9 @@ class FastPods {
   // it can guard. Errors: as FastPath::Configure().
   absl::Status Prepare(const std::string& uplink);
 
+  // Whether it goes by the fast path now.
+  bool IsFast(const std::string& host_link) const;
+
   // Goes by `table` from now on, guards all of `live`, and lets those go by it that `is_fast` says
   // and that may, none without an uplink; one that the kernel refuses is as in Add(). To the
   // others, and to `local`, packets of pods go the ordinary way. Nothing before Prepare(). Errors:
@@ -72,7 +75,6 @@ class FastPods {
     uint64_t id = 0;
     PodWay way = PodWay::kOrdinary;
   };
-  bool IsFast(const std::string& link) const;
   absl::Status SetLocal(std::set<ip::Address> local, const Pods& live);
   // Errors: as FastPath::SetWay(); a new one that is refused is logged.
   absl::Status PutPod(const TrafficPod& pod, PodWay way);

@@ -52,6 +52,7 @@ Traffic::Traffic(Settings settings, const Edges& edges)
       clock_(edges.clock),
       log_(edges.log),
       put_gateway_routes_(edges.put_gateway_routes),
+      read_obstacles_(edges.read_obstacles),
       fast_pods_(edges.fast_path, edges.tracks_connections, edges.log) {}
 
 absl::StatusOr<Traffic::Decision> Traffic::Decide(const Policy& policy) {
@@ -80,6 +81,7 @@ absl::Status Traffic::CheckWayToServer(const ClassMap& classes) const {
 }
 
 bool Traffic::IsFast(const Decision& decision, const TrafficPod& pod) const {
+  if (!decision.fast.takes_new_pods() && !fast_pods_.IsFast(pod.host_link)) return false;
   // Everything that passes by it counts as the cluster's.
   const auto in_cluster = [&](const ip::Address& address) {
     return decision.classes.ClassOf(address) == kCluster;
@@ -254,6 +256,7 @@ std::string Traffic::WhyHold(const std::optional<Policy>& policy, const absl::St
 absl::Status Traffic::Start(const std::optional<Policy>& policy,
                             const std::vector<TrafficPod>& pods) {
   generation_.reset();
+  LookForObstacles();
   ledger_ = TrafficLedger();
   for (const TrafficPod& pod : pods) ledger_.Began(pod);
   RETURN_IF_ERROR(TakeOverFast(policy.value_or(Policy())));

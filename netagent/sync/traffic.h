@@ -42,6 +42,8 @@ class Traffic : public PodTraffic {
     // Makes the routes that packets with a gateway's mark take, before rules give any that mark.
     std::function<absl::Status(const std::map<uint32_t, ip::Address>&)> put_gateway_routes = {};
     FastPath* fast_path = nullptr;  // Without it nothing is fast.
+    // What others have on this node that forbids it; empty: nothing ever does.
+    std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles = {};
     // As FastPods has it; empty: some are.
     std::function<bool()> tracks_connections = {};
   };
@@ -84,6 +86,8 @@ class Traffic : public PodTraffic {
   // Settles the counts of pods that have gone, and puts right what somebody else has changed, every
   // kLook. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(10);
+  // Between two readings of what others have, which takes long where they have much.
+  static constexpr absl::Duration kLookForObstacles = absl::Seconds(30);
   void Tick();
   absl::Time NextWake() const;
   // Somebody else has changed our tables just now: a Tick() looks within some 50 ms.
@@ -147,6 +151,7 @@ class Traffic : public PodTraffic {
   // "" when nothing of ours differs from what it should be.
   absl::StatusOr<std::string> FindDrift();
   void LookAtFastPath();
+  void LookForObstacles();
   void LookAtRoutes();
   absl::StatusOr<std::vector<nft::RuleReading>> ReadRulesIfThere();
   absl::StatusOr<std::vector<nft::RuleReading>> ReadOwnRules();
@@ -157,6 +162,8 @@ class Traffic : public PodTraffic {
   const os::Clock& clock_;
   telemetry::Log& log_;
   const std::function<absl::Status(const std::map<uint32_t, ip::Address>&)> put_gateway_routes_;
+  const std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles_;
+  absl::Time next_obstacles_ = absl::InfinitePast();
 
   std::set<ip::Address> healthy_;  // Gateways.
   Decision in_force_;

@@ -31,6 +31,7 @@ void Traffic::Look() {
   looked_ = clock_.Now();
   next_look_ = looked_ + kLook;
   if (!held_.empty()) return;  // Nobody knows what should be there.
+  if (clock_.Now() >= next_obstacles_) LookForObstacles();
   LookAtRoutes();
   if (const absl::Status status = LookForDrift(); !status.ok()) {
     log_.Warn("traffic_look_failed", {{"error", status}});
@@ -52,6 +53,17 @@ void Traffic::LookAtFastPath() {
     log_.Warn("traffic_rules_changed",
               {{"what", fmt::format("programs of {} devices have been taken off", *repaired)}});
     ++drift_repaired_;
+  }
+}
+
+void Traffic::LookForObstacles() {
+  next_obstacles_ = clock_.Now() + kLookForObstacles;
+  if (!read_obstacles_ || !settings_.fast_path.wanted) return;
+  auto obstacles = read_obstacles_();
+  if (obstacles.ok()) {
+    settings_.fast_path.obstacles = *std::move(obstacles);  // LookAtRoutes() goes by it.
+  } else {
+    log_.Warn("traffic_look_failed", {{"error", obstacles.status()}});
   }
 }
 

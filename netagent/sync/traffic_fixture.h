@@ -63,6 +63,7 @@ class TrafficTest : public testing::Test {
                                     .clock = clock_,
                                     .log = log_,
                                     .fast_path = &fast_path_,
+                                    .read_obstacles = [this] { return obstacles_; },
                                     .tracks_connections = [this] { return tracks_; }});
   }
   static nft::Bytes ByClass(const std::string& address, ClassNumber number) {
@@ -92,6 +93,7 @@ class TrafficTest : public testing::Test {
   FakeNftTables tables_;
   FakeFastPath fast_path_{{"nic0"}};
   bool tracks_ = false;
+  absl::StatusOr<FastPathObstacles> obstacles_ = FastPathObstacles();
   FakeNodeRoutes routes_;
   os::SimClock clock_;
   testing_support::RecordingLog log_;

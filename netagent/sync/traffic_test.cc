@@ -424,6 +424,48 @@ TEST_F(TrafficTest, WhatSomebodyDeletesIsPutBackAtOnceAndTheEpochSaysThatCountsA
   EXPECT_EQ(Read().epoch, epoch);
 }
 
+TEST_F(TrafficTest, AFilterOfOthersTurnsTheFastPathOffUntilItIsGone) {
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  EXPECT_EQ(FastPodsNow().size(), 1U);
+  const auto look = [&] {
+    clock_.Advance(Traffic::kLookForObstacles);
+    traffic_->Tick();
+  };
+  obstacles_ = FastPathObstacles{.all = "the chain ip filter KUBE-ROUTER-FORWARD", .new_pods = {}};
+  look();
+  EXPECT_FALSE(Read().fast_path);
+  EXPECT_THAT(Read().fast_path_state, HasSubstr("KUBE-ROUTER-FORWARD"));
+  EXPECT_EQ(FastPodsNow().size(), 0U);
+  // What cannot be read changes nothing.
+  obstacles_ = absl::UnavailableError("the rules change all the time");
+  look();
+  EXPECT_FALSE(Read().fast_path);
+  obstacles_ = FastPathObstacles();
+  look();
+  EXPECT_TRUE(Read().fast_path);
+  EXPECT_EQ(FastPodsNow().size(), 1U);
+}
+
+TEST_F(TrafficTest, StrictTrackingLeavesPodsFastThatAreAndTakesNoOthers) {
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  obstacles_ = FastPathObstacles{.all = {}, .new_pods = "strict"};
+  clock_.Advance(Traffic::kLookForObstacles);
+  traffic_->Tick();
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8")).ok());
+  ASSERT_EQ(FastPodsNow().size(), 1U);
+  EXPECT_EQ(FastPodsNow()[0].host_index, 7U);
+  EXPECT_TRUE(Read().fast_path);
+  EXPECT_THAT(Read().fast_path_state, HasSubstr("strict"));
+  // So it is for the next agent.
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7"), Pod("b", 8, "10.0.1.8")}).ok());
+  EXPECT_EQ(FastPodsNow().size(), 1U);
+}
+
 TEST_F(TrafficTest, LinksAreGuardedWithoutTheFastPathToo) {
   Begin(/*fast=*/false);
   TrafficPod adopted = Pod("x", 9, "10.0.1.9");

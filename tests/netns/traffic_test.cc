@@ -360,6 +360,29 @@ TEST_F(FastPathNetnsTest, ALargePacketOfAJumboPodGetsItsAnswer) {
 
 // kube-proxy's part is played by one rule, and by the one that drops what the connection tracking
 // calls invalid.
+TEST_F(FastPathNetnsTest, WhatTheNodeSendsToAServiceIsCountedForThePodThatGetsIt) {
+  Begin(/*fast=*/true, Example());
+  PodNetns pod;
+  AddPod(pod, "a", {kPodV4});
+  const ip::Address service = A("10.0.96.10");
+  Shell(node_->node(),
+        "nft 'add table ip proxy; "
+        "add chain ip proxy out { type nat hook output priority -100; }; "
+        "add rule ip proxy out ip daddr 10.0.96.10 dnat to 10.0.1.7'");
+  const Volume before = InClass("cluster");
+  UdpSocket client(node_->node(), kNodeV4);
+  UdpSocket server(pod.netns(), kPodV4);
+  client.Connect(service, server.port());
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(client.Send(std::string(1000, 'x')), 0);
+    server.EchoOnce();
+    EXPECT_EQ(client.Receive().size(), 1000U);
+  }
+  const Volume after = InClass("cluster");
+  EXPECT_EQ(after.received - before.received, 10U * 1028);
+  EXPECT_EQ(after.sent - before.sent, 10U * 1028);
+}
+
 TEST_F(FastPathNetnsTest, AServiceWorksBesideDirectConnectionsOfTheSamePair) {
   Begin(/*fast=*/true, Example());
   PodNetns pod;

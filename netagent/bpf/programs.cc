@@ -87,20 +87,26 @@ bool SameShape(const bpf_map* wanted, const bpf_map_info& found) {
          found.max_entries == bpf_map__max_entries(wanted);
 }
 
-// Lets the object use the maps that are there, all or none of them.
+// Lets the object use the maps that are there: all of them, or, where they are of another layout,
+// those that last. Whether it was all.
 bool TakeOverMaps(const ProgramSet& set, bpf_object* object, uint32_t program_id) {
   if (program_id == 0) return false;
   const std::map<std::string, FoundMap> found = MapsOf(program_id);
-  for (const char* name : set.maps) {
+  const auto fits = [&](const char* name) {
     const auto at = found.find(name);
-    if (at == found.end()) return false;
-    if (!SameShape(bpf_object__find_map_by_name(object, name), at->second.info)) return false;
+    return at != found.end() &&
+           SameShape(bpf_object__find_map_by_name(object, name), at->second.info);
+  };
+  const auto reuse = [&](const char* name) {
+    return fits(name) && bpf_map__reuse_fd(bpf_object__find_map_by_name(object, name),
+                                           found.at(name).fd.get()) == 0;
+  };
+  if (std::all_of(set.maps.begin(), set.maps.end(), fits) &&
+      set.is_same_layout(found.at(set.layout_map).fd.get())) {
+    return std::all_of(set.maps.begin(), set.maps.end(), reuse);
   }
-  if (!set.is_same_layout(found.at(set.layout_map).fd.get())) return false;
-  return std::all_of(set.maps.begin(), set.maps.end(), [&](const char* name) {
-    return bpf_map__reuse_fd(bpf_object__find_map_by_name(object, name), found.at(name).fd.get()) ==
-           0;
-  });
+  std::for_each(set.lasting_maps.begin(), set.lasting_maps.end(), reuse);
+  return false;
 }
 
 absl::Status BindMaps(const ProgramSet& set, const Programs& programs) {
@@ -114,6 +120,13 @@ absl::Status BindMaps(const ProgramSet& set, const Programs& programs) {
 }
 
 }  // namespace
+
+os::UniqueFd FindMap(uint32_t program_id, const std::string& name, uint32_t value_size) {
+  auto found = MapsOf(program_id);
+  const auto at = found.find(name);
+  if (at == found.end() || at->second.info.value_size != value_size) return {};
+  return std::move(at->second.fd);
+}
 
 absl::StatusOr<Programs> Programs::Load(const ProgramSet& set, uint32_t found) {
   libbpf_set_print(&KeepWords);

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/os/unique_fd.h"
 
 struct bpf_object;
 
@@ -19,6 +21,8 @@ struct ProgramSet {
   const char* name;         // As tools show it.
   const char* what;         // "the fast path's programs": for errors.
   std::span<const char* const> maps;
+  // Those of them that mean the same in every layout.
+  std::span<const char* const> lasting_maps;
   // Those that hold all maps, also what only the agent uses: maps live as long as these programs,
   // without the agent, and the next one finds them by any of these.
   std::span<const char* const> holders;
@@ -27,12 +31,17 @@ struct ProgramSet {
   bool (*is_same_layout)(int map);
 };
 
+// What a program that a device runs has in the map of this name and this size of values, whatever
+// its layout; invalid: there is none.
+os::UniqueFd FindMap(uint32_t program_id, const std::string& name, uint32_t value_size);
+
 // Owns the programs and maps as descriptors. What filters refer to stays in the kernel without it.
 // Not thread-safe.
 class Programs {
  public:
   // Loads the programs. With `found` (the id of a program of ours that a device runs; 0: none) they
-  // share its maps, and so go on where it is, unless those are of another layout (`fresh` then).
+  // share its maps, and so go on where it is, unless those are of another layout (`fresh` then):
+  // then only the lasting ones.
   // Errors: kUnimplemented (the kernel lacks something: its words); kPermissionDenied (bpf(2) is
   // not allowed); kInternal.
   static absl::StatusOr<Programs> Load(const ProgramSet& set, uint32_t found);

@@ -52,6 +52,7 @@ struct FastPodReading {
   bool ended = false;
   uint32_t host_index = 0;
   std::vector<ip::Address> addresses;
+  std::optional<ip::MacAddress> pod_mac = std::nullopt;
   FastCounts counts;
 
   bool operator==(const FastPodReading&) const = default;

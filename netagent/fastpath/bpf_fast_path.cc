@@ -101,6 +101,12 @@ std::vector<Key> OrdinaryKeys(int map) {
                                   [](const spoke_place& place) { return place.link == 0; });
 }
 
+void SetWayAndMac(PodWay way, const std::optional<ip::MacAddress>& mac, spoke_slot& slot) {
+  slot.fast = way == PodWay::kFast ? 1 : 0;
+  slot.has_mac = mac ? 1 : 0;
+  if (mac) std::memcpy(slot.mac, mac->octets.data(), sizeof(slot.mac));
+}
+
 uint64_t MonotonicNs() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -143,12 +149,43 @@ absl::Status BpfFastPath::Load() {
   Programs programs = *std::move(loaded);
   processors_ = libbpf_num_possible_cpus();
   if (processors_ <= 0) return MapError(-processors_, "fast path: count the processors");
-  // Those that go by maps of another layout would go on by them, and count where nobody looks.
-  if (found != 0 && programs.fresh()) RETURN_IF_ERROR(TakeOffAll());
   programs_ = std::move(programs);
-  const absl::Status status = ReadSlots();
+  absl::Status status;
+  if (found != 0 && programs_->fresh()) {
+    const os::UniqueFd slots = FindMap(found, "spoke_slots", sizeof(spoke_slot1));
+    // Those that go by maps that nobody knows would go on by them, and count where nobody looks.
+    status = slots.valid() ? CarryOver(slots.get()) : TakeOffAll();
+  } else {
+    status = ReadSlots();
+  }
   if (!status.ok()) programs_.reset();
   return status;
+}
+
+absl::Status BpfFastPath::CarryOver(int slots) {
+  slots_.clear();
+  ordinary_.clear();
+  for (uint32_t slot = 0; slot < SPOKE_MAX_PODS; ++slot) {
+    spoke_slot1 former{};
+    if (bpf_map_lookup_elem(slots, &slot, &former) != 0) {
+      return MapError(errno, "fast path: read the pods of an agent before");
+    }
+    if (former.id == 0) continue;
+    spoke_slot& content = slots_[slot];
+    content.id = former.id;
+    content.link = former.link;
+    content.ended = former.ended;
+    content.v4 = former.v4;
+    content.v6 = former.v6;
+    content.has_v4 = former.has_v4;
+    content.has_v6 = former.has_v6;
+    content.fast = 1;
+    RETURN_IF_ERROR(WriteSlot(slot));
+    if (former.ended != 0) continue;
+    RETURN_IF_ERROR(WritePort(slot));
+    RETURN_IF_ERROR(WritePlaces(slot));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status BpfFastPath::ReadSlots() {
@@ -353,11 +390,7 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod, PodWay way) 
   }
   spoke_slot content{};
   content.link = pod.host_index;
-  content.fast = way == PodWay::kFast ? 1 : 0;
-  if (pod.pod_mac) {
-    content.has_mac = 1;
-    std::memcpy(content.mac, pod.pod_mac->octets.data(), sizeof(content.mac));
-  }
+  SetWayAndMac(way, pod.pod_mac, content);
   for (const ip::Address& address : pod.addresses) {
     (address.is_v4() ? content.v4 : content.v6) = ToLayout(address);
     (address.is_v4() ? content.has_v4 : content.has_v6) = 1;
@@ -387,12 +420,13 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod, PodWay way) 
   return status;
 }
 
-absl::Status BpfFastPath::SetWay(uint64_t id, PodWay way) {
+absl::Status BpfFastPath::Change(uint64_t id, PodWay way,
+                                 const std::optional<ip::MacAddress>& pod_mac) {
   const std::optional<uint32_t> slot = SlotOf(id);
   if (!slot || slots_.at(*slot).ended != 0) {
     return absl::NotFoundError(fmt::format("fast path: there is no pod {}", id));
   }
-  slots_.at(*slot).fast = way == PodWay::kFast ? 1 : 0;
+  SetWayAndMac(way, pod_mac, slots_.at(*slot));
   RETURN_IF_ERROR(WritePlaces(*slot));
   RETURN_IF_ERROR(WritePort(*slot));
   return WriteSlot(*slot);
@@ -507,6 +541,9 @@ absl::StatusOr<std::vector<FastPodReading>> BpfFastPath::Read() {
                            .way = pod.fast != 0 ? PodWay::kFast : PodWay::kOrdinary,
                            .ended = pod.ended != 0,
                            .host_index = pod.link};
+    if (pod.has_mac != 0) {
+      std::memcpy(reading.pod_mac.emplace().octets.data(), pod.mac, sizeof(pod.mac));
+    }
     if (pod.has_v4 != 0) reading.addresses.push_back(FromLayout(pod.v4, true));
     if (pod.has_v6 != 0) reading.addresses.push_back(FromLayout(pod.v6, false));
     ASSIGN_OR_RETURN(reading.counts, CountsOf(slot));

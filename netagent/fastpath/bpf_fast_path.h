@@ -29,7 +29,8 @@ class BpfFastPath final : public FastPath {
   absl::StatusOr<bool> IsThere() override;
   absl::Status Configure(const FastPathTable& table) override;
   absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod, PodWay way) override;
-  absl::Status SetWay(uint64_t id, PodWay way) override;
+  absl::Status Change(uint64_t id, PodWay way,
+                      const std::optional<ip::MacAddress>& pod_mac) override;
   absl::Status SetLocal(const std::set<ip::Address>& addresses) override;
   absl::Status AddLocal(const std::vector<ip::Address>& addresses) override;
   absl::Status EndPod(uint64_t id) override;
@@ -48,6 +49,9 @@ class BpfFastPath final : public FastPath {
   // The id of a program of ours that a device runs; 0: none.
   absl::StatusOr<uint32_t> FindProgram();
   absl::Status ReadSlots();
+  // Carries over the pods of an agent of layout 1, whose programs have the map `slots`: they stay
+  // fast, and their counts stay.
+  absl::Status CarryOver(int slots);
   void ReadOrdinary();
   // Of all pods that have not ended.
   std::set<ip::Address> PodAddresses() const;

@@ -17,6 +17,8 @@ namespace {
 constexpr std::array kMaps = {"spoke_turn",    "spoke_tables", "spoke_ports", "spoke_places4",
                               "spoke_places6", "spoke_slots",  "spoke_count", "spoke_pairs4",
                               "spoke_pairs6",  "spoke_refused"};
+// Counts, by slot; the last id; and what was translated.
+constexpr std::array kLastingMaps = {"spoke_turn", "spoke_count", "spoke_pairs4", "spoke_pairs6"};
 constexpr std::array kHolders = {kFromPod, kFromWire};
 
 // Whether the table in force was written by an agent with this layout.
@@ -37,6 +39,7 @@ ProgramSet FastPrograms() {
           .name = "spoke_fast_path",
           .what = "the fast path's programs",
           .maps = kMaps,
+          .lasting_maps = kLastingMaps,
           .holders = kHolders,
           .layout_map = "spoke_tables",
           .is_same_layout = &IsSameLayout};

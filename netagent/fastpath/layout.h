@@ -97,6 +97,17 @@ struct spoke_slot {
   __u16 unused;
 };
 
+/* What layout 1 had: its beginning. All of its pods were fast. */
+struct spoke_slot1 {
+  __u64 id;
+  __u32 link;
+  __u32 ended;
+  struct spoke_address v4;
+  struct spoke_address v6;
+  __u32 has_v4;
+  __u32 has_v6;
+};
+
 /* By slot, one for each processor. */
 struct spoke_counts {
   __u64 sent_packets;

@@ -52,15 +52,18 @@ absl::StatusOr<uint64_t> FakeFastPath::AddPod(const TrafficPod& pod, PodWay way)
                                    .way = way,
                                    .host_index = pod.host_index,
                                    .addresses = std::move(addresses),
+                                   .pod_mac = pod.pod_mac,
                                    .counts = {}});
   return id;
 }
 
-absl::Status FakeFastPath::SetWay(uint64_t id, PodWay way) {
+absl::Status FakeFastPath::Change(uint64_t id, PodWay way,
+                                  const std::optional<ip::MacAddress>& pod_mac) {
   RETURN_IF_ERROR(broken_);
   const auto at = pods_.find(id);
   if (at == pods_.end() || at->second.ended) return absl::NotFoundError("no such pod");
   at->second.way = way;
+  at->second.pod_mac = pod_mac;
   return absl::OkStatus();
 }
 

@@ -22,7 +22,8 @@ class FakeFastPath final : public FastPath {
   absl::StatusOr<bool> IsThere() override;
   absl::Status Configure(const FastPathTable& table) override;
   absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod, PodWay way) override;
-  absl::Status SetWay(uint64_t id, PodWay way) override;
+  absl::Status Change(uint64_t id, PodWay way,
+                      const std::optional<ip::MacAddress>& pod_mac) override;
   absl::Status SetLocal(const std::set<ip::Address>& addresses) override;
   absl::Status AddLocal(const std::vector<ip::Address>& addresses) override;
   absl::Status EndPod(uint64_t id) override;

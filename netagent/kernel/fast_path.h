@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -67,9 +68,10 @@ class FastPath {
   // kAlreadyExists (an address is another pod's); kInternal.
   virtual absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod, PodWay way) = 0;
 
-  // Its packets go this way from now on. Errors: kNotFound (it is not there, or has ended);
-  // kInternal.
-  virtual absl::Status SetWay(uint64_t id, PodWay way) = 0;
+  // Its packets go this way from now on, and come from this MAC. Errors: kNotFound (it is not
+  // there, or has ended); kInternal.
+  virtual absl::Status Change(uint64_t id, PodWay way,
+                              const std::optional<ip::MacAddress>& pod_mac) = 0;
 
   // All addresses that are this node's, with pods or without: to one that is no fast pod's packets
   // go the ordinary way, also where a hop has it. What was named before and is not now is no longer

@@ -146,14 +146,16 @@ TEST_P(FastPathContract, APodsWayChanges) {
   EXPECT_TRUE(absl::IsInvalidArgument(fast_->AddPod(nameless, PodWay::kOrdinary).status()));
   const uint64_t id = fast_->AddPod(Pod(1), PodWay::kOrdinary).value();
   EXPECT_EQ(fast_->Read().value().at(0).way, PodWay::kOrdinary);
-  EXPECT_TRUE(fast_->SetWay(id, PodWay::kFast).ok());
+  const ip::MacAddress mac{{0x0E, 1, 2, 3, 4, 5}};
+  EXPECT_TRUE(fast_->Change(id, PodWay::kFast, mac).ok());
+  EXPECT_EQ(fast_->Read().value().at(0).pod_mac, mac);
   EXPECT_EQ(fast_->Read().value().at(0).way, PodWay::kFast);
   fast_ = &world_->Begin();
   ASSERT_TRUE(fast_->Configure({}).ok());
   EXPECT_EQ(fast_->Read().value().at(0).way, PodWay::kFast);
   ASSERT_TRUE(fast_->EndPod(id).ok());
-  EXPECT_TRUE(absl::IsNotFound(fast_->SetWay(id, PodWay::kOrdinary)));
-  EXPECT_TRUE(absl::IsNotFound(fast_->SetWay(id + 1, PodWay::kOrdinary)));
+  EXPECT_TRUE(absl::IsNotFound(fast_->Change(id, PodWay::kOrdinary, mac)));
+  EXPECT_TRUE(absl::IsNotFound(fast_->Change(id + 1, PodWay::kOrdinary, mac)));
 }
 
 TEST_P(FastPathContract, EveryReasonIsReadOnce) {

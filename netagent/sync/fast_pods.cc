@@ -40,6 +40,9 @@ absl::Status FastPods::TakeOver(const FastPathTable& table, const Pods& live) {
     if (pod == live.end()) {
       RETURN_IF_ERROR(path_->EndPod(reading.id));
     } else {
+      if (reading.pod_mac != pod->second.pod_mac) {
+        RETURN_IF_ERROR(path_->Change(reading.id, reading.way, pod->second.pod_mac));
+      }
       known_[pod->first] = {.id = reading.id, .way = reading.way};
     }
   }
@@ -83,7 +86,7 @@ absl::Status FastPods::PutPod(const TrafficPod& pod, PodWay way) {
   const auto at = known_.find(pod.host_link);
   if (at != known_.end()) {
     if (at->second.way == way) return absl::OkStatus();
-    RETURN_IF_ERROR(path_->SetWay(at->second.id, way));
+    RETURN_IF_ERROR(path_->Change(at->second.id, way, pod.pod_mac));
     at->second.way = way;
     return absl::OkStatus();
   }

@@ -47,7 +47,7 @@ class FastPods {
   // Goes by `table` from now on, guards all of `live`, and lets those go by it that `is_fast` says
   // and that may, none without an uplink; one that the kernel refuses is as in Add(). To the
   // others, and to `local`, packets of pods go the ordinary way. Nothing before Prepare(). Errors:
-  // as FastPath::Configure(), SetLocal() and SetWay().
+  // as FastPath::Configure(), SetLocal() and Change().
   absl::Status Put(const FastPathTable& table, const std::set<ip::Address>& local, const Pods& live,
                    const std::function<bool(const TrafficPod&)>& is_fast);
 
@@ -76,7 +76,7 @@ class FastPods {
     PodWay way = PodWay::kOrdinary;
   };
   absl::Status SetLocal(std::set<ip::Address> local, const Pods& live);
-  // Errors: as FastPath::SetWay(); a new one that is refused is logged.
+  // Errors: as FastPath::Change(); a new one that is refused is logged.
   absl::Status PutPod(const TrafficPod& pod, PodWay way);
 
   FastPath* const path_;

@@ -210,7 +210,7 @@ TEST_F(FastPathTest, WhoIsNoLongerFastGoesOnTheOrdinaryWay) {
   UdpSocket client(one_->netns.netns(), kFirstV4);
   UdpSocket server(node_->fabric(), kFabricV4);
   ASSERT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
-  ASSERT_TRUE(fast_->SetWay(one_->id, PodWay::kOrdinary).ok());
+  ASSERT_TRUE(fast_->Change(one_->id, PodWay::kOrdinary, one_->pod.pod_mac).ok());
   const uint64_t before = Forwarded();
   EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
   EXPECT_EQ(Forwarded(), before + 2);
@@ -219,7 +219,7 @@ TEST_F(FastPathTest, WhoIsNoLongerFastGoesOnTheOrdinaryWay) {
 
 // A limit, an MTU of its own, an egress policy, or rules of others that were there for a while.
 TEST_F(FastPathTest, AFastPodReachesPodsHereThatAreNot) {
-  ASSERT_TRUE(fast_->SetWay(two_->id, PodWay::kOrdinary).ok());
+  ASSERT_TRUE(fast_->Change(two_->id, PodWay::kOrdinary, two_->pod.pod_mac).ok());
   for (const bool anew : {false, true}) {
     if (anew) {
       // As the next agent is told.

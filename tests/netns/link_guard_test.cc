@@ -24,7 +24,7 @@ class LinkGuard : public HostileWorld, public testing::WithParamInterface<PodWay
   void SetUp() override {
     HostileWorld::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    ASSERT_TRUE(fast_->SetWay(one_->id, GetParam()).ok());
+    ASSERT_TRUE(fast_->Change(one_->id, GetParam(), one_->pod.pod_mac).ok());
     // The pod's own are behind it.
     ExpectNothingHeard();
   }

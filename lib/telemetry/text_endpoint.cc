@@ -169,7 +169,7 @@ absl::StatusOr<std::unique_ptr<TextEndpoint>> TextEndpoint::Open(const std::stri
 TextEndpoint::~TextEndpoint() {
   // Never read: who waits for it sees it for good.
   const uint64_t one = 1;
-  static_cast<void>(::write(wake_.get(), &one, sizeof(one)));
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
   thread_.join();
 }
 

@@ -102,6 +102,7 @@ main() {
   run metrics scripts/check_metrics
   run shell check_shell
   run release scripts/build.sh release programs
+  run hardening scripts/check_hardening build/release/bin
   run tidy check_tidy
 
   if ((failed > 0)); then

@@ -1,5 +1,8 @@
 #include "lib/daemon/daemon_main.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -74,6 +77,14 @@ bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) 
   }
   line.request.json = format == "json";
   return true;
+}
+
+void ProtectProcess() {
+  // The limit is for what is executed later: that is dumpable again.
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  [[maybe_unused]] int refused = ::setrlimit(RLIMIT_CORE, &none);
+  refused = ::prctl(PR_SET_DUMPABLE, 0);
+  refused = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 int Guarded(const std::function<int()>& body) {

@@ -65,6 +65,13 @@ struct CommandLine {
 // and prints what help, version and statements ask for. True: go on; false: end with `exit_code`.
 bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code);
 
+// What systemd's LimitCORE=0 and NoNewPrivileges=yes do, for where there is no unit. Nothing of
+// this process's memory, in which there are private keys, becomes a file or is another process's to
+// read, unless that has CAP_SYS_PTRACE: no core dump, also none that is piped to a program. What it
+// executes gains no privileges and has no core dumps either. Where the kernel refuses, it stays as
+// it was. A second call changes nothing.
+void ProtectProcess();
+
 // Calls `body` and makes what it throws, which nothing is meant to, a failure with a message.
 int Guarded(const std::function<int()>& body);
 
@@ -88,6 +95,7 @@ int Main(int argc, char** argv, CommandLine line, const Parse& parse, const Serv
   return Guarded([&] {
     int exit_code = 0;
     if (!ParseCommandLine(argc, argv, line, exit_code)) return exit_code;
+    ProtectProcess();
     const auto text = os::ReadFile(line.config_path);
     if (!text.ok()) {
       fmt::print(stderr, "{}\n", base::MessageOf(text.status()));

@@ -1,5 +1,8 @@
 #include "lib/daemon/daemon_main.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
 #include <fstream>
 #include <stdexcept>
 #include <vector>
@@ -137,6 +140,17 @@ TEST_F(DaemonMainTest, ACommandTakesOneOfItsWordsAndStandsAlone) {
 TEST_F(DaemonMainTest, WhatIsThrownIsAFailure) {
   throws_ = true;
   EXPECT_EQ(Run({}), 1);
+}
+
+// Before the configuration is read, and with it the keys.
+TEST_F(DaemonMainTest, NoKeyComesIntoACoreDumpAndNoPrivilegeIsGained) {
+  ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 1), 0);
+  EXPECT_EQ(Run({"--check-config"}), 0);
+  EXPECT_EQ(::prctl(PR_GET_DUMPABLE), 0);
+  rlimit core{};
+  ASSERT_EQ(::getrlimit(RLIMIT_CORE, &core), 0);
+  EXPECT_EQ(core.rlim_max, 0U);
+  EXPECT_EQ(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 1);
 }
 
 }  // namespace

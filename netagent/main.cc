@@ -284,8 +284,8 @@ absl::StatusOr<os::ProgramResult> RunProgram(const std::vector<std::string>& com
   return os::RunProgram(command);
 }
 
-void SetUpNode(telemetry::Log& log) {
-  const NodeSetupReport setup = PrepareNode();
+void SetUpNode(const std::string& sysctl_root, telemetry::Log& log) {
+  const NodeSetupReport setup = PrepareNode(sysctl_root);
   for (const ChangedSetting& setting : setup.changed) {
     log.Info("sysctl_set",
              {{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
@@ -325,8 +325,10 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   if (fault_point) {
     opened.journal = std::make_unique<FaultyJournal>(std::move(opened.journal), fault_point);
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkRouter> router,
-                   NetlinkRouter::Create({.log = &log, .fault_point = fault_point}));
+  const std::string sysctl_root = SysctlRoot(config.host_root);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<NetlinkRouter> router,
+      NetlinkRouter::Create({.log = &log, .fault_point = fault_point, .sysctl_root = sysctl_root}));
   ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkInspector> inspector, NetlinkInspector::Create());
   const auto nic = router->ReadNic(config.nic);
   if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
@@ -339,7 +341,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   KernelTraffic traffic;
   RETURN_IF_ERROR(config.traffic.enabled ? OpenTraffic(config, traffic) : RemoveTraffic());
   const std::unique_ptr<ConntrackTable> conntrack = OpenConntrack(log);
-  SetUpNode(log);
+  SetUpNode(sysctl_root, log);
   // After forwarding is on; and from here on also while the agent below cannot start.
   NodeWatch node_watch(ExamineNode(config), log);
   node_watch.Start();

@@ -100,7 +100,10 @@ absl::StatusOr<Switches> ReadSwitches(const std::string& file) {
 
 CloudInitReading ReadCloudInit(const std::string& root) {
   CloudInitReading reading;
-  if (!Exists(root + "/usr/bin/cloud-init") || Exists(root + "/etc/cloud/cloud-init.disabled")) {
+  // Where the node's programs are not to be seen, what it is configured with tells of it.
+  const bool installed = Exists(root + "/usr/bin") ? Exists(root + "/usr/bin/cloud-init")
+                                                   : Exists(root + "/etc/cloud/cloud.cfg");
+  if (!installed || Exists(root + "/etc/cloud/cloud-init.disabled")) {
     return reading;
   }
   Switches merged;

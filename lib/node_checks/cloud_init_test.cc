@@ -43,6 +43,14 @@ TEST_P(CloudInitTest, TheOptionIsFoundWhereverItIsSet) {
   EXPECT_EQ(reading.decided_by, file.empty() ? "" : root_.path() + "/" + file);
 }
 
+// A container may have the node's configuration, and not its programs.
+TEST_F(CloudInitTest, ItsConfigurationTellsOfItWhereProgramsAreNotSeen) {
+  Write("etc/cloud/cloud.cfg", "users:\n - default\n");
+  EXPECT_EQ(ReadCloudInit(root_.path()).secondary_ips, SecondaryIps::kOn);
+  Write("usr/bin/true", "");
+  EXPECT_EQ(ReadCloudInit(root_.path()).secondary_ips, SecondaryIps::kNotInstalled);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Cases, CloudInitTest,
     testing::Values(
@@ -90,6 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 TEST_F(CloudInitTest, ConfigurationThatItsProgramHasLeftBehindSaysNothing) {
+  Write("usr/bin/true", "");
   Write("etc/cloud/cloud.cfg", kOnText);
   EXPECT_EQ(ReadCloudInit(root_.path()).secondary_ips, SecondaryIps::kNotInstalled);
 }

@@ -82,11 +82,18 @@ bool AllPresent(const std::map<KernelFeature, FeatureState>& kernel) {
   });
 }
 
-// A container's /host may be the node's root without what is mounted below.
+// A container's /host may be the node's root without what is mounted below, or have parts of it
+// only.
 std::string ProcOf(const NodeView& view) {
   if (!view.proc.empty()) return view.proc;
   const std::string below = (view.root == "/" ? "" : view.root) + "/proc";
-  return Exists(below + "/sys/net") ? below : "/proc";
+  return Exists(below + "/1/mountinfo") ? below : "/proc";
+}
+
+// Whose mounts are the node's: those of its first process, not the container's, in which its root
+// may be read-only. A container that has only parts of the node has these as mounts of its own.
+std::string MountsOf(const std::string& proc, const std::string& root) {
+  return proc + (root == "/" || proc == "/proc" ? "/self/mountinfo" : "/1/mountinfo");
 }
 
 }  // namespace
@@ -189,9 +196,7 @@ PlaceFacts FactsReader::ReadPlace(const std::string& path) const {
   PlaceFacts place;
   const std::string rooted = Rooted(path);
   place.exists = Exists(rooted);
-  // The node's own mounts, not the container's, in which its root may be read-only.
-  const auto mounts = os::ReadFile(
-      fmt::format("{}/{}/mountinfo", proc_, view_.root == "/" ? "self" : "1"), kMaxMountBytes);
+  const auto mounts = os::ReadFile(MountsOf(proc_, view_.root), kMaxMountBytes);
   const auto mount = mounts.ok() ? FindMount(*mounts, path) : std::nullopt;
   if (mount) {
     place.file_system = mount->file_system;

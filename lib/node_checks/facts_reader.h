@@ -15,7 +15,7 @@ namespace spoke::node_checks {
 struct NodeView {
   // Its root directory: "/", or where a container has it mounted ("/host").
   std::string root = "/";
-  // Its /proc. Empty: `root`/proc if something is mounted there, else /proc. What is below
+  // Its /proc. Empty: `root`/proc if the whole of it is mounted there, else /proc. What is below
   // /proc/sys/net, and all that netlink says, is of the calling thread's network namespace.
   std::string proc;
   // Tries the kernel's features. ProbeKernel(), but for tests.

@@ -134,6 +134,17 @@ TEST_F(FactsReaderTest, MountsAreTheNodesOwn) {
   EXPECT_EQ(facts.state_dir.file_system, "tmpfs");
 }
 
+// A container that has only parts of the node has these as mounts of its own; what is mounted of
+// the node's /proc is not the whole of it.
+TEST_F(FactsReaderTest, WithoutTheNodesProcMountsAreTheContainersOwn) {
+  Put("proc/sys/net/ipv4/ip_forward", "no number");
+  FactsReader reader({.root = root_.path(), .probe_kernel = [this] { return kernel_; }},
+                     {.state_dir = "/proc"});
+  const NodeFacts facts = reader.Read();
+  EXPECT_EQ(facts.state_dir.file_system, "proc");
+  EXPECT_NE(facts.sysctls.at("net.ipv4.ip_forward"), "no number");
+}
+
 TEST_F(FactsReaderTest, SystemdsFilesComeInItsOrder) {
   Put("usr/lib/systemd/network/99-default.link", "default");
   Put("usr/lib/systemd/network/10-a.link", "hidden");

@@ -241,7 +241,7 @@ absl::Status NetlinkRouter::Build(const AttachSpec& spec, const AttachIndexes& i
   if (absl::IsPermissionDenied(status) && made.refused == in_pod.first_v6) {
     // The runtime has switched IPv6 off, as some do for all pods, and this one has an address.
     status = Reach(settings_.fault_point, "attach.ipv6");
-    if (status.ok()) status = SwitchOnIpv6(pod, spec.pod_link);
+    if (status.ok()) status = SwitchOnIpv6(pod, spec.pod_link, settings_.sysctl_root);
     if (status.ok()) {
       const auto v6 = std::span(in_pod.requests).subspan(in_pod.first_v6);
       status = netlink::SendBatch(*pod_socket, v6).status;

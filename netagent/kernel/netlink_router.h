@@ -32,6 +32,7 @@ class NetlinkRouter final : public Router {
   struct Settings {
     telemetry::Log* log = nullptr;  // Borrowed; may be null.
     FaultPoint fault_point = {};
+    std::string sysctl_root = "/proc/sys";  // See SysctlRoot().
   };
   // For the calling thread's network namespace. Unregisters what an agent that died had detached.
   // Errors: kUnavailable (try again); kPermissionDenied; as errno says.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -139,6 +140,15 @@ NodeSetupReport PrepareNode(const std::string& sysctl_root) {
   StopListeningToPods(settings);
   ForwardIpv6(settings);
   return settings.TakeReport();
+}
+
+std::string SysctlRoot(const std::string& host_root, const std::string& own) {
+  constexpr std::string_view kAlwaysThere = "/net/ipv4/ip_forward";
+  const auto writable = [&](const std::string& root) {
+    return ::access((root + std::string(kAlwaysThere)).c_str(), W_OK) == 0;
+  };
+  const std::string of_node = (host_root == "/" ? "" : host_root) + "/proc/sys";
+  return !writable(own) && writable(of_node) ? of_node : own;
 }
 
 }  // namespace spoke::netagent

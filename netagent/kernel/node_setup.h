@@ -30,7 +30,13 @@ struct NodeSetupReport {
 // that are there are told to listen to nobody (0): no pod may advertise itself as the node's
 // router.
 //
-// `sysctl_root` is /proc/sys, but for tests.
+// `sysctl_root` is what SysctlRoot() says.
 NodeSetupReport PrepareNode(const std::string& sysctl_root = "/proc/sys");
+
+// Where sysctls can be set. A container that is not privileged has /proc/sys read-only, so the
+// node's /proc/sys/net is mounted below `host_root` for it: the result is then
+// `host_root`/proc/sys. Either way a thread sees the settings of the network namespace it is in.
+// `own` is /proc/sys, but for tests.
+std::string SysctlRoot(const std::string& host_root, const std::string& own = "/proc/sys");
 
 }  // namespace spoke::netagent

@@ -22,7 +22,6 @@ class NodeSetupTest : public testing::Test {
   std::string Get(const std::string& path) { return os::ReadFile(dir_.File(path)).value(); }
   NodeSetupReport Prepare() { return PrepareNode(dir_.path()); }
 
- private:
   const testing_support::TempDir dir_;
 };
 
@@ -54,6 +53,18 @@ TEST_F(NodeSetupTest, KeepsTheDefaultRouteThatRouterAdvertisementsBring) {
                                          {"net.ipv6.conf.eth0/7.accept_ra", "1", "2"},
                                          {"net.ipv6.conf.all.forwarding", "0", "1"}}));
   EXPECT_EQ(Get("net/ipv6/conf/default/accept_ra"), "1\n");
+}
+
+// A container that is not privileged has /proc/sys read-only, and the node's below /host.
+TEST_F(NodeSetupTest, SysctlsAreSetWhereTheyCanBe) {
+  const testing_support::TempDir host;
+  EXPECT_EQ(SysctlRoot(host.path(), dir_.path()), dir_.path());
+  std::filesystem::create_directories(host.File("proc/sys/net/ipv4"));
+  std::ofstream(host.File("proc/sys/net/ipv4/ip_forward")) << "0\n";
+  EXPECT_EQ(SysctlRoot(host.path(), dir_.path()), host.path() + "/proc/sys");
+  Set("net/ipv4/ip_forward", "0");
+  EXPECT_EQ(SysctlRoot(host.path(), dir_.path()), dir_.path());
+  EXPECT_EQ(SysctlRoot("/"), "/proc/sys");
 }
 
 TEST_F(NodeSetupTest, NoPodIsListenedTo) {

@@ -11,8 +11,8 @@
 namespace spoke::netagent {
 namespace {
 
-absl::Status SwitchOnHere(const std::string& link) {
-  const std::string path = "/proc/sys/net/ipv6/conf/" + link + "/disable_ipv6";
+absl::Status SwitchOnHere(const std::string& link, const std::string& sysctl_root) {
+  const std::string path = sysctl_root + "/net/ipv6/conf/" + link + "/disable_ipv6";
   const os::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "open " + path);
   // The kernel asks for another try when it could not have its network lock at once.
@@ -25,10 +25,11 @@ absl::Status SwitchOnHere(const std::string& link) {
 
 }  // namespace
 
-absl::Status SwitchOnIpv6(const netns::Netns& pod, const std::string& link) {
-  return pod.Run([&link]() -> absl::Status {
-    RETURN_IF_ERROR(SwitchOnHere("lo"));
-    return SwitchOnHere(link);
+absl::Status SwitchOnIpv6(const netns::Netns& pod, const std::string& link,
+                          const std::string& sysctl_root) {
+  return pod.Run([&]() -> absl::Status {
+    RETURN_IF_ERROR(SwitchOnHere("lo", sysctl_root));
+    return SwitchOnHere(link, sysctl_root);
   });
 }
 

@@ -22,6 +22,7 @@ LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
 LAB_COOLDOWN=2s
 LAB_STORE=/var/lib/spoke/ipam.db  # On the server's machine.
 LAB_AGENT_EXTRA=     # More lines of the agent's configuration.
+LAB_AGENT_UNDER=()   # What executes the agent, with its arguments; see contained.sh.
 LAB_MACHINES=("$LAB_CONTROL" "${LAB_NODES[@]}")
 LAB_AGENT_IDENTITY=  # Lines of the agent's configuration; empty: a VM id made from the node's name.
 
@@ -156,7 +157,8 @@ state_dir: /run/spoke/netagent
 cooldown: $LAB_COOLDOWN
 $LAB_AGENT_EXTRA
 CONFIG
-  lab_node_spawn "$node" spoke-netagent "$program" --config /etc/spoke/netagent.yaml || return 1
+  lab_node_spawn "$node" spoke-netagent "${LAB_AGENT_UNDER[@]}" "$program" \
+    --config /etc/spoke/netagent.yaml || return 1
   lab_wait 30 "the agent on $node to take requests" "$(lab_node_log "$node" spoke-netagent)" \
     _lab_listening "$node" "$LAB_CNI_SOCKET"
 }

@@ -4,10 +4,12 @@
 // usage: chart render CHART [VALUES.yaml]     prints the objects as YAML
 //
 //	chart compare CHART BASE             exit 1 and a line for each difference
+//	chart objects FILE.yaml...           prints the objects as one list of JSON
 package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -314,8 +316,30 @@ func compare(chart, base string) ([]string, error) {
 	return found, nil
 }
 
+func printObjects(files []string) error {
+	objects := map[string]object{}
+	for _, path := range files {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		err = parseObjects(file, objects)
+		file.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	list := []object{}
+	for _, one := range objects {
+		list = append(list, one)
+	}
+	return json.NewEncoder(os.Stdout).Encode(list)
+}
+
 func run(arguments []string) (int, error) {
 	switch {
+	case len(arguments) >= 2 && arguments[0] == "objects":
+		return 0, printObjects(arguments[1:])
 	case len(arguments) >= 2 && len(arguments) <= 3 && arguments[0] == "render":
 		text, err := render(arguments[1], strings.Join(arguments[2:], ""))
 		fmt.Print(text)
@@ -330,7 +354,7 @@ func run(arguments []string) (int, error) {
 		}
 		return 0, err
 	}
-	return 2, errors.New("usage: chart render CHART [VALUES.yaml] | chart compare CHART BASE")
+	return 2, errors.New("usage: chart render CHART [VALUES.yaml] | chart compare CHART BASE | chart objects FILE.yaml...")
 }
 
 func main() {

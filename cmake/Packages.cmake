@@ -37,6 +37,10 @@ install(DIRECTORY ${PROJECT_BINARY_DIR}/share/fish/vendor_completions.d
 
 foreach(package IN LISTS packages)
   install(FILES LICENSE DESTINATION share/doc/${package} RENAME copyright COMPONENT ${package})
+  # scripts/packages.sh writes it, as only a finished build can tell what is in it.
+  string(REGEX REPLACE "-cni$" "" program ${package})
+  install(FILES ${PROJECT_BINARY_DIR}/sbom/${program}.cdx.json DESTINATION share/doc/${package}
+          RENAME sbom.cdx.json COMPONENT ${package} OPTIONAL)
 endforeach()
 
 foreach(daemon spoke-netagent spoke-ipam-server)

@@ -10,7 +10,8 @@ usage: scripts/packages.sh [-o FOLDER] [--version VERSION]
   --version VERSION  the packages' version, where it is not that of the programs (1.2.3~rc1, say)
 
 Builds the release preset and prints the path of each package. What the programs need of the
-machine is found by dpkg-shlibdeps, so the packages fit the Debian release they are made on.
+machine is found by dpkg-shlibdeps, so the packages fit the Debian release they are made on. Each has
+a bill of its materials beside its licence: /usr/share/doc/PACKAGE/sbom.cdx.json (scripts/sbom).
 EOT
 }
 
@@ -36,6 +37,11 @@ main() {
   out=${out:-$here/build/packages}
 
   "$here/scripts/build.sh" release spoke spoke-netagent spoke-ipam-server spokectl spokectl_share >&2
+  local program
+  mkdir -p "$here/build/release/sbom"
+  for program in spoke spoke-netagent spoke-ipam-server spokectl; do
+    "$here/scripts/sbom" "$here/build/release" "$program" >"$here/build/release/sbom/$program.cdx.json"
+  done
   mkdir -p "$out"
   folder=$(mktemp -d "$out/.making.XXXXXX")
   # shellcheck disable=SC2064  # The folder of now.

@@ -109,6 +109,27 @@ case_install() {
   lab_show server_ctl node list
 }
 
+# The runtime filters the agent's calls, it has the manifest's capabilities, and it finds nothing that it
+# cannot do or see. NET_ADMIN, NET_RAW and SYS_ADMIN are the bits 12, 13 and 21.
+case_rights() {
+  local node status agent
+  for node in "${LAB_NODES[@]}"; do
+    # shellcheck disable=SC2016  # Expanded by the inner shell.
+    status=$(lab_node_exec "$node" sh -c 'cat "/proc/$(pgrep -o -x spoke-netagent)/status"') || return 1
+    if [[ $(grep -cE '^(Cap(Prm|Eff|Bnd):.0*203000|Seccomp:.2|NoNewPrivs:.1)$' <<<"$status") != 5 ]]; then
+      lab_error "the agent on $node: $(grep -E '^(Cap|Secc|NoNew)' <<<"$status")"
+      return 1
+    fi
+    agent=$(kube -n "$SYSTEM" get pods --selector app.kubernetes.io/name=spoke-netagent \
+      --field-selector "spec.nodeName=$node" -o jsonpath='{.items[0].metadata.name}')
+    if kube -n "$SYSTEM" logs "$agent" | grep -iE 'not permitted|permission denied|read-only|_unavailable|sysctl_failed'; then
+      lab_error "something is refused to the agent on $node"
+      return 1
+    fi
+    lab_show kube -n "$SYSTEM" exec "$agent" -- /usr/bin/spokectl doctor || return 1
+  done
+}
+
 lab_fabric_started() { lab_node_running "$LAB_FABRIC" spoke-fabric; }
 
 # Why the installation does not get on, as an operator would look.

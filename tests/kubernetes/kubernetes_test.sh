@@ -9,7 +9,7 @@ set -euo pipefail
 # shellcheck source=cases.sh
 source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
 
-readonly CASES=(manifests install dry_run hundred_pods pod_to_pod service host_port bandwidth egress
+readonly CASES=(manifests install rights dry_run hundred_pods pod_to_pod service host_port bandwidth egress
   counters rolling_update foreign_network wrong_server agent_killed server_killed node_killed uninstall)
 passed=0
 failed=()

@@ -77,6 +77,7 @@ check_package spokectl spokectl usr/bin/spokectl
 expect_part "$work/spoke-cni.json" musl-dev static
 expect_part "$work/spoke-cni.json" rapidjson-dev headers
 expect_part "$work/spoke-netagent.json" libbpf1 shared
+expect_part "$work/spoke-netagent.json" libc6-dev static
 expect_part "$work/spoke-ipam-server.json" libsqlite3-0 shared
 expect_part "$work/spokectl.json" nlohmann-json3-dev headers
 cmp <("$here/scripts/sbom" "$release" spokectl) "$work/spokectl.json" || fail 'the same build gives another bill'

@@ -65,7 +65,7 @@ std::vector<Claim> AllClaims() {
       {"", "tracked connections", "with an address of this node's pods at an end, in any zone",
        "deleted when the pod has ended, before the next one gets the address"},
       {"kShaperHandle", "qdisc handle", fmt::format("{:x}:", claims::kShaperHandle >> 16U),
-       "of the token bucket at the root of either end of a pod's link"},
+       "of the token bucket at the root of the node's end of a pod's link"},
       {"kIngressQueues", "link name", std::string(claims::kIngressQueues),
        "an ifb device, whose queues shape what goes to pods"},
       {"kEgressQueues", "link name", std::string(claims::kEgressQueues),
@@ -73,10 +73,11 @@ std::vector<Claim> AllClaims() {
       {"kTreeHandle", "qdisc handle", fmt::format("{:x}:", claims::kTreeHandle >> 16U),
        "of the tree of classes at the root of either"},
       {"kShapePriority", "filter priority", fmt::format("{}", claims::kShapePriority),
-       "of the programs spoke_shape_in and spoke_shape_out on links of shaped pods, and of "
+       "of the programs spoke_shape_in and spoke_shape_out on links of shaped pods, of "
+       "spoke_enters_node and spoke_leaves_node on the links of default routes, and of "
        "spoke_classify at either tree"},
       {"kDivertPriority", "filter priority", fmt::format("{}", claims::kDivertPriority),
-       "of the program spoke_divert on links of shaped pods, which leads their packets to the "
+       "of the program spoke_divert on the same links, which leads shaped pods' packets to the "
        "queues"},
       {"kProbeTable", "nf_tables table", fmt::format("inet and netdev {}", claims::kProbeTable),
        "made and deleted within one transaction, to find out what the kernel can do"},

@@ -76,7 +76,8 @@ inline constexpr uint32_t kGatewayMarks = 56;
 inline constexpr uint32_t kFirstGatewayTable = 83'100;
 inline constexpr uint32_t kGatewayPriority = 8'290;
 
-// Handle of the token bucket at the root of either end of a pod link ("SP").
+// Handle of the token bucket at the root of the node's end of a pod link ("SP"). Earlier
+// versions put one at a pod's own end as well, which stays until the pod ends.
 inline constexpr uint32_t kShaperHandle = 0x5350'0000;
 
 // Devices of kind ifb by way of which packets of shaped pods go: towards pods, and from them.
@@ -86,9 +87,10 @@ inline constexpr std::string_view kEgressQueues = "spoke-out";
 // Handle of the tree of classes at the root of either.
 inline constexpr uint32_t kTreeHandle = 0x05B0'0000;
 
-// Priorities of the filters of shaped pods' links, at ingress and egress, behind the fast path's:
-// the first says which class a packet is of, the second leads it to the queues. The first is also
-// that of the filter at the root of either tree. Their names begin with "spoke_".
+// Priorities of the filters of shaped pods' links and of the links of default routes, at ingress
+// and egress, behind the fast path's: the first says which class a packet is of, the second leads
+// it to the queues. The first is also that of the filter at the root of either tree. Their names
+// begin with "spoke_".
 inline constexpr uint16_t kShapePriority = 8'330;
 inline constexpr uint16_t kDivertPriority = 8'331;
 

@@ -28,6 +28,7 @@ absl::Status CheckClass(const ShapeClass& wanted, const char* tree, ClassPlaces&
         fmt::format("{} class {:x} (parent {:x}): {}", tree, wanted.id, wanted.parent, why));
   };
   if (wanted.id == 0) return refuse("0 is no number of a class");
+  if (wanted.id > kMaxShapeClassId) return refuse("its number is too high");
   if (wanted.rate == 0) return refuse("has no rate");
   if (wanted.ceil < wanted.rate) return refuse("may have less than its own rate");
   int depth = 1;
@@ -119,6 +120,9 @@ absl::Status CheckShapingTables(const ShapingTables& tables) {
       return refuse(fmt::format("is of bucket {}, which is not there", flow.bucket));
     }
     if (flow.host_index == 0) return refuse("has no link");
+    if (flow.scope == kWholeLink && flow.direction == TrafficDirection::kIngress) {
+      return refuse("cannot be: the limit of what a pod gets is at its link");
+    }
     if (!seen.insert({flow.host_index, flow.scope, flow.direction}).second) {
       return refuse("is there twice");
     }

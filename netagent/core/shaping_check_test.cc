@@ -77,6 +77,22 @@ TEST(CheckShapingTables, RefusesAFlowOfNothing) {
   EXPECT_TRUE(IsRefused(tables)) << "twice";
 }
 
+TEST(CheckShapingTables, AWholeLinkIsOfWhatThePodSends) {
+  ShapingTables tables = Whole();
+  tables.flows.push_back({.host_index = 99, .scope = kWholeLink});
+  EXPECT_TRUE(IsRefused(tables));
+  tables.flows.back().direction = TrafficDirection::kEgress;
+  EXPECT_FALSE(IsRefused(tables));
+}
+
+TEST(CheckShapingTables, RefusesNumbersThatNoPacketCanName) {
+  ShapingTables tables;
+  tables.trees[1] = {{.id = kMaxShapeClassId, .rate = 1, .ceil = 1, .queue = 1}};
+  EXPECT_FALSE(IsRefused(tables));
+  ++tables.trees[1].front().id;
+  EXPECT_TRUE(IsRefused(tables));
+}
+
 TEST(CheckShapingTables, RefusesTooMany) {
   ShapingTables tables;
   for (uint32_t i = 0; i <= kMaxShapedFlows; ++i) tables.flows.push_back({.host_index = i + 1});

@@ -1,8 +1,10 @@
 // What the kernel has to know to shape: values that kernel/shaper.h puts there. Pure.
 //
 // Packets between a pod and the Internet, or a destination group, are led by way of one of two
-// devices of the node, one a direction, whose queues are a tree of classes (tc-htb(8)); everything
-// else never sees a queue of ours.
+// devices of the node, one a direction, whose queues are a tree of classes (tc-htb(8)), and so is
+// all that a pod sends whose whole link is limited; everything else never sees a queue of ours.
+// Which scope a packet is of is said by the address that it has outside of the node, also where the
+// pod knows a Service's address instead.
 #pragma once
 
 #include <array>
@@ -19,8 +21,14 @@ enum class TrafficDirection : uint8_t { kIngress, kEgress };
 inline constexpr std::array kBothDirections = {TrafficDirection::kIngress,
                                                TrafficDirection::kEgress};
 
-// The minor number of a class; 0: none.
+// The minor number of a class, at most kMaxShapeClassId; 0: none.
 using ShapeClassId = uint16_t;
+// 0xffff means the root elsewhere (tc-htb(8)).
+inline constexpr ShapeClassId kMaxShapeClassId = 0xFFFE;
+
+// As a flow's scope: all that the pod sends, wherever to, is of the flow. Egress only. What the
+// pod sends into one of its other scopes is of that flow too, and waits in both queues.
+inline constexpr ClassNumber kWholeLink = 0xFFFF'FFFF;
 
 // Rates in bytes a second of what the queue charges: whole frames (tc-htb(8)).
 struct ShapeClass {
@@ -38,7 +46,7 @@ struct ShapeClass {
 // Of one pod, with one destination, in one direction.
 struct ShapedFlow {
   uint32_t host_index = 0;        // Of the node's end of the pod's link.
-  ClassNumber scope = kInternet;  // kInternet, or a group's number.
+  ClassNumber scope = kInternet;  // kInternet, a group's number, or kWholeLink.
   TrafficDirection direction = TrafficDirection::kIngress;
   ShapeClassId class_id = 0;  // 0: it is only counted, and not led by way of any queue.
   uint16_t bucket = 0;        // Of new connections; 0: none. Egress only.

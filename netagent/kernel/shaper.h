@@ -1,8 +1,10 @@
-// Puts queues between pods and the Internet. Two devices of kind ifb, one a direction, have a tree
-// of HTB classes each; programs at the ingress and egress of the links of pods that have flows tell
-// by the far end's address which packets go by way of them, and into which class (tc-htb(8),
-// tc-mirred(8), tc-bpf(8)). No other packet meets a queue or a lock of ours, and links of pods
-// without flows have nothing of it.
+// Puts queues between pods and the Internet, or everything. Two devices of kind ifb, one a
+// direction, have a tree of HTB classes each; programs at the ingress and egress of the links of
+// pods that have flows tell by the far end's address which packets go by way of them, and into
+// which class (tc-htb(8), tc-mirred(8), tc-bpf(8)). What is sent to a Service has its far end's
+// address only outside, so programs at the links of default routes tell what those at pods' links
+// could not. No other packet meets a queue or a lock of ours, and links of pods without flows have
+// nothing of it.
 #pragma once
 
 #include "absl/status/status.h"

@@ -194,6 +194,29 @@ TEST_P(ShaperContract, WhatSomebodyDeletesComesBack) {
   EXPECT_EQ(shaper_->Repair().value(), 0U);
 }
 
+TEST_P(ShaperContract, AWholeLinkHasAFlowBesideThoseOfItsScopes) {
+  ShapingTables tables = Tables();
+  tables.trees[1].push_back(Leaf(0x20, 0));
+  tables.flows.push_back({.host_index = one_,
+                          .scope = kWholeLink,
+                          .direction = TrafficDirection::kEgress,
+                          .class_id = 0x20});
+  ExpectApplied(tables);
+  world_->Disturb(TrafficDirection::kEgress, 0x20);
+  EXPECT_GT(shaper_->Repair().value(), 0U);
+  EXPECT_EQ(ClassesRead().size(), 7U);
+  shaper_ = &world_->Begin();
+  ExpectApplied(tables);
+  // And alone.
+  ShapingTables alone;
+  alone.trees[1] = {tables.trees[1].back()};
+  alone.flows = {tables.flows.back()};
+  ExpectApplied(alone);
+  alone.flows.back().direction = TrafficDirection::kIngress;
+  EXPECT_TRUE(absl::IsInvalidArgument(shaper_->Apply(alone)));
+  ExpectApplied(Tables());
+}
+
 TEST_P(ShaperContract, TheNextAgentTakesOver) {
   ExpectApplied(Tables());
   shaper_ = &world_->Begin();

@@ -12,10 +12,19 @@
 /* Names as the kernel's own have them. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
-#define SPOKE_SHAPE_LAYOUT 1
+#define SPOKE_SHAPE_LAYOUT 2
 
 /* As claims.h has it: of the trees of classes. */
 #define SPOKE_TREE_HANDLE 0x05B00000
+
+/* What tc_index says while a packet is on its way through the node: nothing (0); the number of its
+ * class; that its flow has counted it, and has no class; or, between an outer link by which it came
+ * in and the link of a pod, the scope of the far end. */
+#define SPOKE_MAX_CLASS 0xFFFE
+#define SPOKE_COUNTED 0xFFFF
+
+/* As a flow's scope: whatever the pod sends, wherever to. */
+#define SPOKE_WHOLE_LINK 0xFFFFFFFF
 
 #define SPOKE_MAX_FLOWS 16384
 #define SPOKE_MAX_BUCKETS 1024
@@ -31,6 +40,12 @@ struct spoke_block6 {
   __u32 length;
   struct spoke_address address;
 };
+
+/* By a link's index. */
+#define SPOKE_MAX_LINKS 32768
+#define SPOKE_OUTER_LINK 1  /* Leads out of the node. */
+#define SPOKE_SCOPED_LINK 2 /* A pod's, with flows of scopes. */
+#define SPOKE_QUEUES 3      /* A device of queues. */
 
 /* As the pod sees it. */
 #define SPOKE_INGRESS 0

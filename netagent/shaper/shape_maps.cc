@@ -22,6 +22,9 @@ namespace {
 static_assert(claims::kTreeHandle == SPOKE_TREE_HANDLE);
 static_assert(kMaxShapedFlows == SPOKE_MAX_FLOWS && kMaxConnectionBuckets == SPOKE_MAX_BUCKETS);
 static_assert(2 * kMaxShapedPrefixes <= SPOKE_MAX_BLOCKS);
+static_assert(2 * kMaxShapedFlows <= SPOKE_MAX_LINKS);
+static_assert(kMaxShapeClassId == SPOKE_MAX_CLASS && kWholeLink == SPOKE_WHOLE_LINK);
+static_assert(kFirstGroup + kMaxGroups < SPOKE_COUNTED);
 
 constexpr uint64_t kSecond = 1'000'000'000;  // Nanoseconds.
 
@@ -174,6 +177,10 @@ absl::Status ShapeMaps::Refresh() {
             key.direction == SPOKE_INGRESS ? TrafficDirection::kIngress : TrafficDirection::kEgress;
         flows_[{key.link, key.scope, direction}] = {flow.class_id, flow.bucket};
       })));
+  links_.clear();
+  RETURN_IF_ERROR(
+      (ReadMap<uint32_t, uint32_t>(programs_.map("spoke_links"), "read the links",
+                                   [this](uint32_t link, uint32_t kind) { links_[link] = kind; })));
   buckets_.clear();
   return ReadMap<uint32_t, spoke_bucket>(
       programs_.map("spoke_buckets"), "read the buckets",
@@ -274,6 +281,25 @@ absl::Status ShapeMaps::SetScopes(const std::vector<ScopeBlock>& wanted) {
   RETURN_IF_ERROR(PutScopes(fresh));
   RETURN_IF_ERROR(EraseScopes(old));
   scopes_ = wanted;
+  return absl::OkStatus();
+}
+
+absl::Status ShapeMaps::SetLinks(const std::map<uint32_t, uint32_t>& wanted) {
+  const int map = programs_.map("spoke_links");
+  for (const auto& [link, kind] : wanted) {
+    const auto at = links_.find(link);
+    if (at != links_.end() && at->second == kind) continue;
+    RETURN_IF_ERROR(Put(map, link, kind, "write a link"));
+    links_[link] = kind;
+  }
+  for (auto at = links_.begin(); at != links_.end();) {
+    if (wanted.count(at->first) != 0) {
+      ++at;
+      continue;
+    }
+    RETURN_IF_ERROR(Erase(map, at->first, "erase a link"));
+    at = links_.erase(at);
+  }
   return absl::OkStatus();
 }
 

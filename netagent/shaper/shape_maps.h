@@ -42,6 +42,9 @@ class ShapeMaps {
   // Sorted, each once. What is new is there before what is old has gone.
   absl::Status SetScopes(const std::vector<ScopeBlock>& wanted);
 
+  // By index: SPOKE_OUTER_LINK, SPOKE_SCOPED_LINK or SPOKE_QUEUES. Exactly these.
+  absl::Status SetLinks(const std::map<uint32_t, uint32_t>& wanted);
+
   absl::StatusOr<std::vector<ShapedFlowReading>> ReadFlows() const;
 
  private:
@@ -71,6 +74,7 @@ class ShapeMaps {
   std::vector<ScopeBlock> scopes_;
   std::map<FlowKey, FlowValue> flows_;
   std::map<uint16_t, uint32_t> buckets_;  // How many a second.
+  std::map<uint32_t, uint32_t> links_;    // Of which kind.
 };
 
 }  // namespace spoke::netagent

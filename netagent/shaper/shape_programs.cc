@@ -14,8 +14,8 @@ SPOKE_EMBED_OBJECT(spoke_shaper_object, SPOKE_SHAPER_OBJECT);
 namespace spoke::netagent {
 namespace {
 
-constexpr std::array kMaps = {"spoke_shape", "spoke_scopes4", "spoke_scopes6",
-                              "spoke_flows", "spoke_offered", "spoke_buckets"};
+constexpr std::array kMaps = {"spoke_shape",   "spoke_scopes4", "spoke_scopes6", "spoke_flows",
+                              "spoke_offered", "spoke_buckets", "spoke_links"};
 constexpr std::array kHolders = {kClassify};
 
 bool IsSameLayout(int map) {

@@ -6,9 +6,12 @@
 namespace spoke::netagent {
 
 // By name: at the ingress of the node's end of a pod's link (what comes from the pod), at its
-// egress, behind either, and at the root of the queues' devices.
+// egress, at the ingress and the egress of a link that leads out of the node, behind any of these,
+// and at the root of the queues' devices.
 inline constexpr const char* kShapeOut = "spoke_shape_out";
 inline constexpr const char* kShapeIn = "spoke_shape_in";
+inline constexpr const char* kEntersNode = "spoke_enters_node";
+inline constexpr const char* kLeavesNode = "spoke_leaves_node";
 inline constexpr const char* kDivert = "spoke_divert";
 inline constexpr const char* kClassify = "spoke_classify";
 

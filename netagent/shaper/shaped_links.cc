@@ -1,6 +1,9 @@
 #include "netagent/shaper/shaped_links.h"
 
+#include <linux/rtnetlink.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <vector>
 
@@ -8,6 +11,7 @@
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/filter.h"
 #include "lib/netlink/link.h"
+#include "lib/netlink/route.h"
 #include "netagent/core/claims.h"
 #include "netagent/shaper/queue_device.h"
 #include "netagent/shaper/shape_programs.h"
@@ -17,63 +21,83 @@ namespace {
 
 using netlink::Direction;
 
-// What one hook of a link has.
+constexpr std::array kKinds = {LinkKind::kPod, LinkKind::kOuter};
+// A tunnel takes all by two routes of half the addresses each, so that the default route stays.
+constexpr int kShortPrefix = 8;
+
+// What a hook of a link of ours has.
+struct HookPlan {
+  Direction direction = Direction::kIngress;
+  const char* shape = nullptr;
+  int32_t to = 0;  // Index of the device that is led to; 0: none is.
+};
+
+// In order: each time that the first filter of a hook becomes another one, the kernel waits.
+std::array<HookPlan, 2> HooksOf(LinkKind kind, const ShapedLinks::Ends& ends) {
+  if (kind == LinkKind::kOuter) {
+    return {HookPlan{Direction::kIngress, kEntersNode, 0},
+            HookPlan{Direction::kEgress, kLeavesNode, ends.from_pods}};
+  }
+  // What comes in by the node's end is what the pod sends.
+  return {HookPlan{Direction::kIngress, kShapeOut, ends.from_pods},
+          HookPlan{Direction::kEgress, kShapeIn, ends.to_pods}};
+}
+
+// Our filters of one hook.
 struct Hook {
-  bool has_any = false;
-  bool is_whole = false;
+  std::vector<netlink::BpfFilter> filters;
+
+  bool Is(const HookPlan& plan, const Programs& programs) const {
+    const size_t expected = plan.to == 0 ? 1 : 2;
+    return filters.size() == expected &&
+           std::all_of(filters.begin(), filters.end(), [&](const netlink::BpfFilter& filter) {
+             if (filter.priority == claims::kShapePriority) {
+               return filter.direct && filter.program_id == programs.program_id(plan.shape);
+             }
+             return plan.to != 0 && !filter.direct &&
+                    filter.program_id == programs.program_id(kDivert) &&
+                    filter.redirect_to == plan.to;
+           });
+  }
 };
 
-struct WantedHook {
-  uint32_t shape = 0;   // Id of the program.
-  uint32_t divert = 0;  // The same.
-  int32_t to = 0;       // Index of the device.
-};
-
-absl::StatusOr<Hook> ReadHook(netlink::Socket& socket, uint32_t link, Direction direction,
-                              const WantedHook& wanted) {
-  const auto filters = netlink::DumpBpfFilters(socket, static_cast<int32_t>(link), direction);
+absl::StatusOr<Hook> ReadHook(netlink::Socket& socket, uint32_t link, Direction direction) {
+  auto filters = netlink::DumpBpfFilters(socket, static_cast<int32_t>(link), direction);
   // Gone meanwhile, or without a place for filters.
   if (absl::IsNotFound(filters.status()) || absl::IsInvalidArgument(filters.status())) {
     return Hook{};
   }
   if (!filters.ok()) return filters.status();
-  bool shapes = false;
-  bool diverts = false;
-  size_t ours = 0;
-  for (const netlink::BpfFilter& filter : *filters) {
-    const bool is_shape = filter.priority == claims::kShapePriority;
-    const bool is_divert = filter.priority == claims::kDivertPriority;
-    if (!is_shape && !is_divert) continue;
-    ++ours;
-    shapes |= is_shape && filter.direct && filter.program_id == wanted.shape;
-    diverts |= is_divert && !filter.direct && filter.program_id == wanted.divert &&
-               filter.redirect_to == wanted.to;
-  }
-  return Hook{.has_any = ours != 0, .is_whole = shapes && diverts && ours == 2};
+  std::erase_if(*filters, [](const netlink::BpfFilter& filter) {
+    const bool is_ours =
+        filter.priority == claims::kShapePriority || filter.priority == claims::kDivertPriority;
+    return !is_ours || !filter.name.starts_with("spoke_");
+  });
+  return Hook{*std::move(filters)};
 }
 
-void AppendPut(uint32_t link, const Programs& programs, const ShapedLinks::Ends& ends,
-               std::vector<netlink::Request>& requests) {
+void AppendPut(uint32_t link, LinkKind kind, const Programs& programs,
+               const ShapedLinks::Ends& ends, std::vector<netlink::Request>& requests) {
   const auto index = static_cast<int32_t>(link);
   const auto put = [&](netlink::Request request) {
     // The link is gone, or its filters' place is going with it.
     requests.push_back(std::move(request.Tolerate(ENODEV).Tolerate(EINVAL)));
   };
   put(netlink::AddClsact(index));
-  for (const Direction direction : {Direction::kIngress, Direction::kEgress}) {
-    // What comes in by the node's end is what the pod sends.
-    const bool from_pod = direction == Direction::kIngress;
-    const char* const shape = from_pod ? kShapeOut : kShapeIn;
-    const int32_t to = from_pod ? ends.from_pods : ends.to_pods;
-    // In order: each time that the first filter of a hook becomes another one, the kernel waits.
-    put(netlink::SetBpfFilter({.link = index, .priority = claims::kShapePriority, .name = shape},
-                              direction, programs.program(shape)));
+  for (const HookPlan& hook : HooksOf(kind, ends)) {
+    put(netlink::SetBpfFilter(
+        {.link = index, .priority = claims::kShapePriority, .name = hook.shape}, hook.direction,
+        programs.program(hook.shape)));
+    if (hook.to == 0) {
+      put(netlink::DeleteBpfFilter(index, claims::kDivertPriority, hook.direction));
+      continue;
+    }
     put(netlink::SetClassifier({.link = index,
                                 .priority = claims::kDivertPriority,
                                 .name = kDivert,
                                 .program_id = 0,
-                                .redirect_to = to},
-                               netlink::HookOf(direction), programs.program(kDivert)));
+                                .redirect_to = hook.to},
+                               netlink::HookOf(hook.direction), programs.program(kDivert)));
   }
 }
 
@@ -87,28 +111,49 @@ void AppendTakeOff(uint32_t link, std::vector<netlink::Request>& requests) {
 
 }  // namespace
 
+absl::StatusOr<std::set<uint32_t>> ReadOuterLinks(netlink::Socket& socket) {
+  std::set<uint32_t> by_route;
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    const auto routes = netlink::DumpAllRoutes(socket, family);
+    // The kernel has no IPv6.
+    if (absl::IsUnimplemented(routes.status())) continue;
+    if (!routes.ok()) return routes.status();
+    for (const netlink::Route& route : *routes) {
+      if (route.type != RTN_UNICAST || route.destination.length() >= kShortPrefix) continue;
+      if (route.link > 0) by_route.insert(static_cast<uint32_t>(route.link));
+    }
+  }
+  ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket, ""));
+  std::set<uint32_t> outer;
+  for (const netlink::Link& link : links) {
+    const auto index = static_cast<uint32_t>(link.index);
+    if (by_route.count(index) == 0 || link.name.starts_with(claims::kLinkPrefix)) continue;
+    if (link.mac != ip::MacAddress{}) outer.insert(index);
+  }
+  return outer;
+}
+
 absl::Status ShapedLinks::Read(netlink::Socket& socket, const Programs* programs, const Ends& ends,
                                const std::set<uint32_t>& also) {
   whole_.clear();
   others_.clear();
   gone_ = also;
-  WantedHook ingress{.to = ends.from_pods};
-  WantedHook egress{.to = ends.to_pods};
-  if (programs != nullptr) {
-    ingress.divert = egress.divert = programs->program_id(kDivert);
-    ingress.shape = programs->program_id(kShapeOut);
-    egress.shape = programs->program_id(kShapeIn);
-  }
   ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket, ""));
   for (const netlink::Link& link : links) {
     const auto index = static_cast<uint32_t>(link.index);
     gone_.erase(index);
-    if (link.name.rfind(claims::kLinkPrefix, 0) != 0 && also.count(index) == 0) continue;
-    ASSIGN_OR_RETURN(const Hook in, ReadHook(socket, index, Direction::kIngress, ingress));
-    ASSIGN_OR_RETURN(const Hook out, ReadHook(socket, index, Direction::kEgress, egress));
-    if (in.is_whole && out.is_whole) {
-      whole_.insert(index);
-    } else if (in.has_any || out.has_any) {
+    // Those of the queues' own devices are at a class's place, not at a hook.
+    if (link.index == ends.from_pods || link.index == ends.to_pods) continue;
+    ASSIGN_OR_RETURN(const Hook in, ReadHook(socket, index, Direction::kIngress));
+    ASSIGN_OR_RETURN(const Hook out, ReadHook(socket, index, Direction::kEgress));
+    if (in.filters.empty() && out.filters.empty()) continue;
+    const auto* const kind = std::find_if(kKinds.begin(), kKinds.end(), [&](LinkKind one) {
+      const std::array<HookPlan, 2> hooks = HooksOf(one, ends);
+      return programs != nullptr && in.Is(hooks[0], *programs) && out.Is(hooks[1], *programs);
+    });
+    if (kind != kKinds.end()) {
+      whole_.emplace(index, *kind);
+    } else {
       others_.insert(index);
     }
   }
@@ -116,20 +161,21 @@ absl::Status ShapedLinks::Read(netlink::Socket& socket, const Programs* programs
 }
 
 absl::StatusOr<size_t> ShapedLinks::Set(netlink::Socket& socket, const Programs& programs,
-                                        const Ends& ends, const std::set<uint32_t>& wanted) {
+                                        const Ends& ends, const Wanted& wanted) {
   std::vector<netlink::Request> requests;
   size_t changed = 0;
-  for (const uint32_t link : wanted) {
-    if (whole_.count(link) != 0 || gone_.count(link) != 0) continue;
-    AppendPut(link, programs, ends, requests);
+  for (const auto& [link, kind] : wanted) {
+    const auto at = whole_.find(link);
+    if ((at != whole_.end() && at->second == kind) || gone_.count(link) != 0) continue;
+    AppendPut(link, kind, programs, ends, requests);
     ++changed;
   }
-  for (const auto* list : {&whole_, &others_}) {
-    for (const uint32_t link : *list) {
-      if (wanted.count(link) != 0) continue;
-      AppendTakeOff(link, requests);
-      ++changed;
-    }
+  std::set<uint32_t> old = others_;
+  for (const auto& [link, kind] : whole_) old.insert(link);
+  for (const uint32_t link : old) {
+    if (wanted.count(link) != 0) continue;
+    AppendTakeOff(link, requests);
+    ++changed;
   }
   RETURN_IF_ERROR(SendAll(socket, requests));
   whole_ = wanted;
@@ -144,9 +190,8 @@ absl::StatusOr<size_t> ShapedLinks::Set(netlink::Socket& socket, const Programs&
 
 absl::Status ShapedLinks::Clear(netlink::Socket& socket) {
   std::vector<netlink::Request> requests;
-  for (const auto* list : {&whole_, &others_}) {
-    for (const uint32_t link : *list) AppendTakeOff(link, requests);
-  }
+  for (const auto& [link, kind] : whole_) AppendTakeOff(link, requests);
+  for (const uint32_t link : others_) AppendTakeOff(link, requests);
   RETURN_IF_ERROR(SendAll(socket, requests));
   *this = {};
   return absl::OkStatus();

@@ -1,8 +1,9 @@
-// The filters of shaped pods' links, which lead their packets to the queues.
+// The filters of links that lead shaped pods' packets to the queues.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 
 #include "absl/status/status.h"
@@ -11,6 +12,16 @@
 #include "netagent/bpf/programs.h"
 
 namespace spoke::netagent {
+
+enum class LinkKind : uint8_t {
+  kPod,    // The node's end of a pod's link.
+  kOuter,  // Leads out of the node: packets have the far end's own address there.
+};
+
+// The links by which a default route of any table leads, or one that is nearly that (shorter than
+// /8), of both families: by index. Those without Ethernet headers are left out, and so are pods'
+// links and routes with several next hops. Errors: as netlink::Dump().
+absl::StatusOr<std::set<uint32_t>> ReadOuterLinks(netlink::Socket& socket);
 
 // Not thread-safe. What the kernel has is read once, and then known; after an error Read() is due.
 // Errors: as the kernel says. Links that are gone, or are going, are passed over.
@@ -21,21 +32,23 @@ class ShapedLinks {
     int32_t to_pods = 0;    // and of the other one.
     bool operator==(const Ends&) const = default;
   };
+  using Wanted = std::map<uint32_t, LinkKind>;
 
-  // Looks at pods' links and at `also`. Those that have exactly the filters of these programs, to
-  // these devices, need nothing. `programs` may be null: then none has.
+  // Looks at all links. Those that have exactly the filters of one kind of link, of these programs
+  // and to these devices, need nothing. `also` is what will be wanted. `programs` may be null: then
+  // none has.
   absl::Status Read(netlink::Socket& socket, const Programs* programs, const Ends& ends,
                     const std::set<uint32_t>& also);
 
   // Lets exactly these links have the filters. How many did not have them, or not those alone.
   absl::StatusOr<size_t> Set(netlink::Socket& socket, const Programs& programs, const Ends& ends,
-                             const std::set<uint32_t>& wanted);
+                             const Wanted& wanted);
 
   // Takes the filters off all links.
   absl::Status Clear(netlink::Socket& socket);
 
  private:
-  std::set<uint32_t> whole_;
+  Wanted whole_;
   std::set<uint32_t> others_;  // Have some, or other programs'.
   std::set<uint32_t> gone_;    // Of those that were looked at.
 };

@@ -1,5 +1,6 @@
 #include "netagent/shaper/tc_shaper.h"
 
+#include <map>
 #include <set>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "lib/netlink/link.h"
 #include "netagent/core/class_changes.h"
 #include "netagent/core/shaping_check.h"
+#include "netagent/shaper/layout.h"
 
 namespace spoke::netagent {
 namespace {
@@ -24,10 +26,33 @@ absl::Status AsPromised(const absl::Status& status) {
   }
 }
 
-std::set<uint32_t> LinksOf(const ShapingTables& tables) {
+std::set<uint32_t> PodLinksOf(const ShapingTables& tables) {
   std::set<uint32_t> links;
   for (const ShapedFlow& flow : tables.flows) links.insert(flow.host_index);
   return links;
+}
+
+std::set<uint32_t> ScopedLinksOf(const ShapingTables& tables) {
+  std::set<uint32_t> links;
+  for (const ShapedFlow& flow : tables.flows) {
+    if (flow.scope != kWholeLink) links.insert(flow.host_index);
+  }
+  return links;
+}
+
+// As the programs know links.
+std::map<uint32_t, uint32_t> KindsOf(const ShapedLinks::Wanted& links,
+                                     const std::set<uint32_t>& scoped,
+                                     const ShapedLinks::Ends& ends) {
+  std::map<uint32_t, uint32_t> kinds;
+  for (const int32_t queues : {ends.from_pods, ends.to_pods}) {
+    kinds[static_cast<uint32_t>(queues)] = SPOKE_QUEUES;
+  }
+  for (const auto& [link, kind] : links) {
+    if (kind == LinkKind::kOuter) kinds[link] = SPOKE_OUTER_LINK;
+  }
+  for (const uint32_t link : scoped) kinds[link] = SPOKE_SCOPED_LINK;
+  return kinds;
 }
 
 std::vector<ShapeClass> AsKept(const std::vector<ShapeClass>& tree) {
@@ -57,6 +82,15 @@ ShapedLinks::Ends TcShaper::ends() const {
           .to_pods = devices_[At(TrafficDirection::kIngress)].index};
 }
 
+ShapedLinks::Wanted TcShaper::LinksFor(const ShapingTables& tables) const {
+  ShapedLinks::Wanted links;
+  for (const uint32_t link : PodLinksOf(tables)) links.emplace(link, LinkKind::kPod);
+  // Where the whole link is limited, it does not matter what addresses become of those in a packet.
+  if (ScopedLinksOf(tables).empty()) return links;
+  for (const uint32_t link : outer_) links.emplace(link, LinkKind::kOuter);
+  return links;
+}
+
 absl::Status TcShaper::Load(uint32_t found) {
   absl::StatusOr<ShapeMaps> maps = ShapeMaps::Load(found);
   if (absl::IsUnimplemented(maps.status())) {
@@ -81,7 +115,8 @@ absl::Status TcShaper::Observe(const ShapingTables& tables) {
   }
   maps_known_ = true;
   RETURN_IF_ERROR(
-      links_.Read(socket_, maps_ ? &maps_->programs() : nullptr, ends(), LinksOf(tables)));
+      links_.Read(socket_, maps_ ? &maps_->programs() : nullptr, ends(), PodLinksOf(tables)));
+  ASSIGN_OR_RETURN(outer_, ReadOuterLinks(socket_));
   known_ = true;
   return absl::OkStatus();
 }
@@ -129,8 +164,9 @@ absl::StatusOr<size_t> TcShaper::ChangeClasses(const ShapingTables& tables, cons
     RETURN_IF_ERROR(maps_->PutFlow(flow));
   }
   RETURN_IF_ERROR(maps_->SetScopes(blocks));
-  ASSIGN_OR_RETURN(const size_t links,
-                   links_.Set(socket_, maps_->programs(), ends(), LinksOf(tables)));
+  const ShapedLinks::Wanted wanted = LinksFor(tables);
+  RETURN_IF_ERROR(maps_->SetLinks(KindsOf(wanted, ScopedLinksOf(tables), ends())));
+  ASSIGN_OR_RETURN(const size_t links, links_.Set(socket_, maps_->programs(), ends(), wanted));
   RETURN_IF_ERROR(maps_->KeepFlows(tables.flows));
   for (size_t i = 0; i < changes.size(); ++i) {
     RETURN_IF_ERROR(RemoveClasses(socket_, devices_.at(i), changes.at(i).removed));

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -52,13 +54,16 @@ class TcShaper final : public Shaper {
   absl::Status DoRemove();
   bool IsThere() const;
   ShapedLinks::Ends ends() const;
+  // Which links the tables need, and as what.
+  ShapedLinks::Wanted LinksFor(const ShapingTables& tables) const;
 
   netlink::Socket socket_;
   std::optional<ShapeMaps> maps_;
   std::array<QueueDevice, 2> devices_;  // By direction.
   ShapedLinks links_;
-  bool known_ = false;       // What is above is what the kernel has,
-  bool maps_known_ = false;  // but for the maps, which nobody else changes.
+  std::set<uint32_t> outer_;  // Links that lead out of the node.
+  bool known_ = false;        // What is above is what the kernel has,
+  bool maps_known_ = false;   // but for the maps, which nobody else changes.
   std::optional<ShapingTables> applied_;
   Blocks blocks_;  // Of `applied_`.
 };

@@ -1,11 +1,18 @@
 #include "tests/netns/shaping_world.h"
 
+#include <arpa/inet.h>
 #include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
+#include "absl/time/clock.h"
 #include "fmt/core.h"
+#include "lib/os/unique_fd.h"
 #include "nlohmann/json.hpp"
 
 namespace spoke::netagent {
@@ -71,6 +78,82 @@ double Stream::Mbit() {
   return report.at(rate).get<double>() / 1e6;
 }
 
+namespace {
+
+// A TCP socket of the namespace that does not block.
+os::UniqueFd TcpIn(const netns::Netns& netns, ip::Family family) {
+  os::UniqueFd fd;
+  const absl::Status status = netns.Run([&] {
+    fd = os::UniqueFd(::socket(family == ip::Family::kV4 ? AF_INET : AF_INET6,
+                               SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok() && fd.valid()) << status;
+  return fd;
+}
+
+// A socket address of either family.
+struct Endpoint {
+  Endpoint(const ip::Address& address, uint16_t port) {
+    v6.sin6_family = address.is_v4() ? AF_INET : AF_INET6;
+    v6.sin6_port = htons(port);
+    if (address.is_v4()) {
+      v4.sin_addr.s_addr = htonl(static_cast<uint32_t>(address.low()));
+      size = sizeof(v4);
+    } else {
+      ::inet_pton(AF_INET6, address.ToString().c_str(), &v6.sin6_addr);
+    }
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&v6); }
+
+  union {
+    sockaddr_in v4;
+    sockaddr_in6 v6 = {};
+  };
+  socklen_t size = sizeof(sockaddr_in6);
+};
+
+}  // namespace
+
+double BulkMbit(const Bulk& bulk) {
+  constexpr uint16_t kPort = 5300;
+  constexpr absl::Duration kPatience = absl::Seconds(3);
+  const int one = 1;
+  const os::UniqueFd listener = TcpIn(bulk.fabric, bulk.listen.family());
+  ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  const Endpoint here(bulk.listen, kPort);
+  EXPECT_EQ(::bind(listener.get(), here.get(), here.size), 0) << std::strerror(errno);
+  EXPECT_EQ(::listen(listener.get(), 1), 0);
+  const os::UniqueFd client = TcpIn(bulk.pod, bulk.target.family());
+  const Endpoint there(bulk.target, kPort);
+  EXPECT_TRUE(::connect(client.get(), there.get(), there.size) == 0 || errno == EINPROGRESS)
+      << std::strerror(errno);
+  os::UniqueFd server;
+  for (const absl::Time end = absl::Now() + kPatience; !server.valid() && absl::Now() < end;) {
+    server =
+        os::UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  }
+  EXPECT_TRUE(server.valid()) << "nobody connects to " << bulk.target.ToString();
+  if (!server.valid()) return 0;
+  const bool up = bulk.way == Way::kUpload;
+  const int from = up ? client.get() : server.get();
+  const int to = up ? server.get() : client.get();
+  std::vector<char> buffer(1U << 18);
+  double bytes = 0;
+  const absl::Time begin = absl::Now();
+  while (absl::Now() < begin + bulk.window) {
+    static_cast<void>(::send(from, buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+    const ssize_t got = ::recv(to, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got > 0) bytes += static_cast<double>(got);
+  }
+  // What waits goes with the connection, so that it is not in the way of the next one.
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  for (const int fd : {from, to}) {
+    ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  }
+  return bytes * 8 / 1e6 / absl::ToDoubleSeconds(absl::Now() - begin);
+}
+
 void ShapingWorldTest::SetUp() {
   NodeRouterTest::SetUp();
   if (node_ == nullptr) return;
@@ -99,12 +182,12 @@ void ShapingWorldTest::Begin() {
   shaper_ = TcShaper::Create().value();
 }
 
-std::unique_ptr<ShapedPod> ShapingWorldTest::Attach(uint8_t number) {
+std::unique_ptr<ShapedPod> ShapingWorldTest::Attach(uint8_t number, const AttachOptions& options) {
   auto pod = std::make_unique<ShapedPod>();
   pod->v4 = ip::Address::V4(0x0A000100 + uint32_t{number});
   pod->v6 = ip::Address::V6(0xFD00'0000'0000'0001, number);
   const AttachSpec spec =
-      PlanAttach({fmt::format("pod{}", number), "eth0"}, {pod->v4, pod->v6}, 1500).value();
+      PlanAttach({fmt::format("pod{}", number), "eth0"}, {pod->v4, pod->v6}, 1500, options).value();
   const absl::Status status = router_->Attach(spec, pod->netns.fd());
   EXPECT_TRUE(status.ok()) << status;
   pod->host_link = spec.host_link;

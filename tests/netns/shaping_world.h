@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "netagent/shaper/tc_shaper.h"
 #include "tests/netns/node_world.h"
 
@@ -60,6 +61,18 @@ class Stream {
   std::unique_ptr<Child> client_;
 };
 
+// Payload of one TCP connection between the fabric and a pod.
+struct Bulk {
+  const netns::Netns& fabric;
+  const netns::Netns& pod;
+  ip::Address listen;  // Of the fabric.
+  ip::Address target;  // What the pod connects to.
+  Way way = Way::kDownload;
+  absl::Duration window;
+};
+// What has arrived in the window, which begins when the connection is there, Mbit/s.
+double BulkMbit(const Bulk& bulk);
+
 class ShapingWorldTest : public NodeRouterTest {
  protected:
   static constexpr ShapeClassId kTop = 1;
@@ -68,7 +81,7 @@ class ShapingWorldTest : public NodeRouterTest {
 
   // As a new agent does.
   void Begin();
-  std::unique_ptr<ShapedPod> Attach(uint8_t number);
+  std::unique_ptr<ShapedPod> Attach(uint8_t number, const AttachOptions& options = {});
   double Mbit(const ShapedPod& pod, const ip::Address& far, Way way);
   void MustApply(const ShapingTables& tables);
 

@@ -67,7 +67,7 @@ std::optional<Traffic> MakeTraffic(
 
 std::optional<Shaping> MakeShaping(const TrafficParts& parts, ServerLink& server,
                                    const os::Clock& clock, telemetry::Log& log) {
-  if (parts.tables == nullptr || parts.shaper == nullptr) return std::nullopt;
+  if (parts.shaper == nullptr) return std::nullopt;
   return std::optional<Shaping>(
       std::in_place,
       Shaping::Edges{.shaper = *parts.shaper,
@@ -80,8 +80,9 @@ std::optional<Shaping> MakeShaping(const TrafficParts& parts, ServerLink& server
 
 std::optional<ShapedTraffic> MakeOfPods(std::optional<Traffic>& traffic,
                                         std::optional<Shaping>& shaping) {
-  if (!traffic) return std::nullopt;
-  return std::optional<ShapedTraffic>(std::in_place, *traffic, shaping ? &*shaping : nullptr);
+  if (!traffic && !shaping) return std::nullopt;
+  return std::optional<ShapedTraffic>(std::in_place, traffic ? &*traffic : nullptr,
+                                      shaping ? &*shaping : nullptr);
 }
 
 EgressParts::Settings EgressOf(const EgressConfig& config) {
@@ -271,7 +272,13 @@ absl::Status Agent::StartSession() {
 }
 
 absl::Status Agent::StartTraffic() {
-  if (!traffic_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
+  if (traffic_) RETURN_IF_ERROR(StartCounting(pods));
+  if (shaping_) shaping_->Start(pods);
+  return absl::OkStatus();
+}
+
+absl::Status Agent::StartCounting(const std::vector<TrafficPod>& pods) {
   if (traffic_parts_.gateway_routes != nullptr) {
     egress_.emplace(EgressOf(config_.egress),
                     EgressParts::Edges{.tables = *traffic_parts_.tables,
@@ -291,7 +298,6 @@ absl::Status Agent::StartTraffic() {
     ASSIGN_OR_RETURN(EgressSettings settings, egress_->Start());
     traffic_->UseEgress(std::move(settings));
   }
-  ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
   const auto kept = policy_.lost() ? std::nullopt : std::optional(policy_.policy());
   RETURN_IF_ERROR(base::Annotate(traffic_->Start(kept, pods), "begin to count"));
   if (traffic_->holds_unknown_rules()) policy_.NotInForce();
@@ -300,7 +306,7 @@ absl::Status Agent::StartTraffic() {
       if (watch->Drain()) traffic_->OnTablesChanged();
     }));
   }
-  if (shaping_ && traffic_parts_.dns != nullptr) {
+  if (ShapesByPolicy() && traffic_parts_.dns != nullptr) {
     dns_names_.emplace(DnsNames::Settings{.resolvers = config_.shaping.resolvers},
                        DnsNames::Edges{.listener = *traffic_parts_.dns,
                                        .loop = *loop_,
@@ -311,14 +317,13 @@ absl::Status Agent::StartTraffic() {
                                        }});
   }
   OnRules();
-  if (shaping_) shaping_->Start(pods);
   return absl::OkStatus();
 }
 
 absl::Status Agent::PutInForce(const Policy& policy) {
   if (!traffic_) return absl::OkStatus();
   // First, so that a policy is refused whole.
-  if (shaping_) RETURN_IF_ERROR(Shaping::Check(policy));
+  if (ShapesByPolicy()) RETURN_IF_ERROR(Shaping::Check(policy));
   RETURN_IF_ERROR(traffic_->OnPolicy(policy));
   OnRules();
   return absl::OkStatus();
@@ -326,7 +331,7 @@ absl::Status Agent::PutInForce(const Policy& policy) {
 
 void Agent::OnRules() {
   if (egress_) egress_->OnRules(traffic_->egress(), traffic_->classes());
-  if (!shaping_) return;
+  if (!ShapesByPolicy()) return;
   const absl::Status status = shaping_->OnPolicy(traffic_->policy(), traffic_->classes());
   if (!status.ok()) log_.Error("shaping_policy_refused", {{"error", status}});
   if (dns_names_) {
@@ -482,7 +487,7 @@ void Agent::SayHello() {
   greeting.demand = adds_.DemandForHello();
   greeting.store_token = store_token_.token();
   session_.Begin(greeting, *nic);
-  if (shaping_) shaping_->OnStream();
+  if (ShapesByPolicy()) shaping_->OnStream();
 }
 
 void Agent::Take(const DesiredState& desired) {

@@ -152,6 +152,7 @@ class Agent {
   absl::Status StartSession();
   // Begins to count, with what pods there are, and to let them out.
   absl::Status StartTraffic();
+  absl::Status StartCounting(const std::vector<TrafficPod>& pods);
   absl::Status PutInForce(const Policy& policy);
   // What of shaping the policy in force says, and who its pods are.
   void OnRules();
@@ -165,8 +166,10 @@ class Agent {
   void Take(const AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
   void Take(const ProbeRequest& request) { policy_prober_->Probe(request); }
   void Take(const BudgetLeases& leases) {
-    if (shaping_) shaping_->OnLeases(leases);
+    if (ShapesByPolicy()) shaping_->OnLeases(leases);
   }
+  // Without it only what was asked for with a pod's ADD is shaped.
+  bool ShapesByPolicy() const { return shaping_ && traffic_ && config_.shaping.enabled; }
 
   const AgentConfig& config_;
   const NodeIdentity identity_;
@@ -183,11 +186,11 @@ class Agent {
   std::optional<Enroller> enroller_;  // With `enroll`: starts the session, so it goes before it.
   std::optional<Traffic> traffic_;    // Without it nobody counts,
   std::optional<Shaping> shaping_;    // and nobody shapes.
-  std::optional<ShapedTraffic> of_pods_;  // Both.
+  std::optional<ShapedTraffic> of_pods_;  // Those that there are.
   const TrafficParts traffic_parts_;
   SocketTcpProbe gateway_probe_;
   std::optional<EgressParts> egress_;  // With traffic_.
-  std::optional<DnsNames> dns_names_;  // With shaping_.
+  std::optional<DnsNames> dns_names_;  // Where policy shapes.
   ConntrackTable* const conntrack_;
   Attachments attachments_;
   std::optional<ConnectionClearing> clearing_;  // With conntrack_.

@@ -145,7 +145,6 @@ node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
   settings.state_dir = config.state_dir;
   settings.server = config.server;
   settings.counts = config.traffic.enabled;
-  settings.shapes = config.shaping.enabled;
   settings.azure = config.azure.has_value();
   settings.bin_dir.clear();  // Somebody else's task, unless we are told to put the plugin there.
   settings.stage = node_checks::Stage::kAgent;
@@ -241,16 +240,11 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   ASSIGN_OR_RETURN(traffic.routes, NetlinkNodeRoutes::Create());
   ASSIGN_OR_RETURN(traffic.fast_path, BpfFastPath::Create());
   ASSIGN_OR_RETURN(traffic.gateway_routes, NetlinkGatewayRoutes::Create(config.nic));
-  ASSIGN_OR_RETURN(traffic.shaper, TcShaper::Create());
   ASSIGN_OR_RETURN(traffic.watch, NftWatch::Open(traffic.tables->port_id()));
-  if (!config.shaping.enabled) {
-    RETURN_IF_ERROR(base::Annotate(traffic.shaper->Remove(), "remove the queues"));
-  }
   traffic.parts = {.tables = traffic.tables.get(),
                    .routes = traffic.routes.get(),
                    .fast_path = traffic.fast_path.get(),
                    .gateway_routes = traffic.gateway_routes.get(),
-                   .shaper = config.shaping.enabled ? traffic.shaper.get() : nullptr,
                    .dns = &traffic.dns,
                    .read_obstacles = &ReadObstacles,
                    .watch = traffic.watch.get(),
@@ -262,8 +256,6 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
 absl::Status RemoveTraffic() {
   ASSIGN_OR_RETURN(const std::unique_ptr<BpfFastPath> fast_path, BpfFastPath::Create());
   RETURN_IF_ERROR(base::Annotate(fast_path->Remove(), "remove the fast path"));
-  ASSIGN_OR_RETURN(const std::unique_ptr<TcShaper> shaper, TcShaper::Create());
-  RETURN_IF_ERROR(base::Annotate(shaper->Remove(), "remove the queues"));
   ASSIGN_OR_RETURN(const std::unique_ptr<KernelNftTables> tables, KernelNftTables::Open());
   nft::Transaction transaction;
   transaction.Add(kSpokeTable, nft::DeleteTable{});
@@ -340,6 +332,9 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   }
   KernelTraffic traffic;
   RETURN_IF_ERROR(config.traffic.enabled ? OpenTraffic(config, traffic) : RemoveTraffic());
+  // Also where policy shapes nothing: limits that pods are attached with hold on every node.
+  ASSIGN_OR_RETURN(traffic.shaper, TcShaper::Create());
+  traffic.parts.shaper = traffic.shaper.get();
   const std::unique_ptr<ConntrackTable> conntrack = OpenConntrack(log);
   SetUpNode(sysctl_root, log);
   // After forwarding is on; and from here on also while the agent below cannot start.

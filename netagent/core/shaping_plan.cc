@@ -9,6 +9,7 @@
 #include "fmt/core.h"
 #include "lib/ip/prefix.h"
 #include "netagent/core/address_ranges.h"
+#include "netagent/core/link_shaping.h"
 #include "netagent/core/shape_tree.h"
 
 namespace spoke::netagent {
@@ -17,8 +18,6 @@ namespace {
 // Of TCP over Ethernet with an MTU of 1,500 and time stamps; less is lost to headers with more.
 constexpr uint64_t kFrame = 1514;
 constexpr uint64_t kPayloadBits = 1448UL * 8;
-// tc-htb(8): minor numbers; 0xffff means the root elsewhere.
-constexpr uint32_t kMaxClassId = 0xFFFE;
 // Number 0 is none.
 constexpr uint32_t kMaxBucketId = kMaxConnectionBuckets - 1;
 
@@ -60,6 +59,24 @@ std::map<std::string, Number> Numbered(const std::vector<std::string>& names,
   return numbers;
 }
 
+// The kernel keeps a burst as the time that it takes, up to 274 s, and what a class owes up to 60
+// s.
+constexpr uint64_t kMinLinkRate = 125;
+// From here on a class has paid for an offloaded packet in seconds, so that its queue can take one.
+// Below, packets must be short.
+constexpr uint64_t kOffloadingRate = 16'384;
+
+// Without a number.
+ShapeClass ClassOf(const LinkShaping& shaping) {
+  const uint64_t rate = std::max(shaping.bytes_per_second, kMinLinkRate);
+  return {.rate = rate,
+          .ceil = rate,
+          .burst = shaping.burst_bytes,
+          .quantum = kMinQuantum,
+          .queue = rate < kOffloadingRate ? shaping.limit_bytes
+                                          : std::max(shaping.limit_bytes, kOffloadedPacket)};
+}
+
 // What holds for all pods in one scope and direction.
 struct Place {
   ClassNumber scope = kInternet;
@@ -80,6 +97,13 @@ struct Draft {
   uint32_t per_second = 0;
   uint32_t weight = 1;
   bool led = false;  // By way of a class.
+};
+
+// A pod's whole link, in the tree of what pods send.
+struct LinkDraft {
+  std::string name;
+  uint32_t host_index = 0;
+  LinkShaping shaping;
 };
 
 class Planner {
@@ -117,15 +141,27 @@ class Planner {
     std::set<uint32_t> seen = {0};
     for (const TrafficPod& pod : inputs_.pods) {
       if (!seen.insert(pod.host_index).second) continue;
+      AddLink(pod);
       std::vector<Draft> drafts;
       const std::string team = inputs_.rules.TeamOf(pod.pod_namespace);
       for (const Place& place : places_) AppendDraft(pod, team, place, drafts);
-      if (plan_.dropped_flows != 0 || drafts_.size() + drafts.size() > kMaxShapedFlows) {
+      const size_t flows = links_.size() + drafts_.size() + drafts.size();
+      if (plan_.dropped_flows != 0 || flows > kMaxShapedFlows) {
         plan_.dropped_flows += drafts.size();
         continue;
       }
       for (Draft& draft : drafts) drafts_.push_back(std::move(draft));
     }
+  }
+
+  // Never left out: there are far fewer pods on a node than there is room for flows.
+  void AddLink(const TrafficPod& pod) {
+    const Bandwidth& wish = pod.bandwidth;
+    const auto shaping = PlanLinkShaping(wish.egress_rate, wish.egress_burst, pod.mtu);
+    if (!shaping) return;
+    links_.push_back({.name = fmt::format("link/{}/{}", pod.host_link, pod.host_index),
+                      .host_index = pod.host_index,
+                      .shaping = *shaping});
   }
 
   void AppendDraft(const TrafficPod& pod, const std::string& team, const Place& place,
@@ -235,6 +271,12 @@ class Planner {
                                     .direction = flow.key.direction,
                                     .class_id = flow.class_id});
     }
+    for (const LinkDraft& link : links_) {
+      plan_.tables.flows.push_back({.host_index = link.host_index,
+                                    .scope = kWholeLink,
+                                    .direction = TrafficDirection::kEgress,
+                                    .class_id = plan_.ids.at(link.name)});
+    }
   }
 
   // A leaf's name holds its parent's: the kernel cannot give a class another parent.
@@ -266,7 +308,10 @@ class Planner {
         former.emplace(node.name, *found->second);
       }
     }
-    const auto ids = Numbered(names, before_.ids, plan_.last_ids[At(direction)], kMaxClassId);
+    if (direction == TrafficDirection::kEgress) {
+      for (const LinkDraft& link : links_) names.push_back(link.name);
+    }
+    const auto ids = Numbered(names, before_.ids, plan_.last_ids[At(direction)], kMaxShapeClassId);
     const std::vector<RatedClass> rated = RateTree(tree.nodes, former);
     for (size_t i = 0; i < tree.nodes.size(); ++i) {
       ShapeClass shape = rated[i].shape;
@@ -274,6 +319,11 @@ class Planner {
       shape.id = ids.at(tree.nodes[i].name);
       shape.parent = parent == 0 ? 0 : ids.at(tree.nodes[parent - 1].name);
       plan_.tables.trees[At(direction)].push_back(shape);
+    }
+    for (const LinkDraft& link : links_) {
+      if (direction == TrafficDirection::kIngress) break;
+      ShapeClass& shape = plan_.tables.trees[At(direction)].emplace_back(ClassOf(link.shaping));
+      shape.id = ids.at(link.name);
     }
     plan_.ids.insert(ids.begin(), ids.end());
   }
@@ -340,6 +390,7 @@ class Planner {
   std::vector<Place> places_;
   std::map<std::pair<std::string, std::string>, const LeaseInForce*> leases_;
   std::vector<Draft> drafts_;
+  std::vector<LinkDraft> links_;
   ShapingPlan plan_;
 };
 

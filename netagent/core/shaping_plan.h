@@ -12,6 +12,9 @@
 // Rates are of payload; the queue charges frames, so classes have a little more (1514 bytes of
 // frame for 1448 of TCP payload).
 //
+// A pod whose whole link is limited (CNI's capability "bandwidth") has, beside all that, a class of
+// its own at the top of the tree of what pods send, as core/link_shaping.h makes it of the wish.
+//
 // Without a limit, lease or budget in force, a flow has no class. A budget's limit of new
 // connections holds where these are opened, at egress, whatever the budget's direction.
 #pragma once
@@ -73,12 +76,13 @@ struct ShadowBound {
 
 struct ShapingPlan {
   ShapingTables tables;
-  std::vector<PlannedFlow> flows;  // In the order of tables.flows.
+  // In the order of tables.flows, which has those of whole links behind them.
+  std::vector<PlannedFlow> flows;
   // Those of teams before those of the node.
   std::vector<ShadowBound> shadow_bounds;
   size_t dropped_flows = 0;  // Of pods that were left out.
   // Numbers of classes that have names, kept from plan to plan: the same thing keeps its class
-  // while its parent is the same. By direction and name.
+  // while its parent is the same. By name, which has the direction in it.
   std::map<std::string, ShapeClassId> ids;
   std::map<std::string, uint16_t> buckets;  // By "budget/team".
   // The numbers given last: the next ones are those after them, so that a number that has become

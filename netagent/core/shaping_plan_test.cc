@@ -1,11 +1,14 @@
 #include "netagent/core/shaping_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "netagent/core/shape_tree.h"
+#include "netagent/core/shaping_check.h"
 #include "tests/support/random_seed.h"
 
 namespace spoke::netagent {
@@ -349,7 +352,7 @@ TEST(ShapingPlan, NumbersStayAndFreeOnesRest) {
   world.Plan();
   EXPECT_EQ(world.Flow(1, kIngress).class_id, first);
   EXPECT_GT(world.Flow(3, kIngress).class_id, second);
-  world.plan.last_ids[0] = 0xFFFE;
+  world.plan.last_ids[0] = kMaxShapeClassId;
   world.pods.push_back(Pod(4, "web", {.ingress = kMbit}));
   world.Plan();
   EXPECT_EQ(world.Flow(4, kIngress).class_id, second) << "from the start again, past those in use";
@@ -384,6 +387,53 @@ TEST(ShapingPlan, LeavesOutTheLastPodsWhenThereAreTooMany) {
   EXPECT_THAT(plan.flows, SizeIs(kMaxShapedFlows));
   EXPECT_EQ(plan.dropped_flows, 4U);
   EXPECT_EQ(plan.flows.back().key.host_index, kMaxShapedFlows / 2);
+}
+
+TEST(ShapingPlan, AWholeLinkHasAClassOfItsOwnBesideItsScopes) {
+  World world;
+  world.pods = {Pod(1, "web", {.egress = kMbit}), Pod(2)};
+  world.pods[0].bandwidth = {.ingress_rate = kMbit, .egress_rate = 80 * kMbit};
+  world.pods[0].mtu = 1500;
+  const ShapingTables& tables = world.Plan().tables;
+  ASSERT_THAT(world.plan.flows, SizeIs(1));
+  ASSERT_THAT(tables.flows, SizeIs(2));
+  const ShapedFlow whole = tables.flows[1];
+  EXPECT_EQ(
+      whole,
+      (ShapedFlow{
+          .host_index = 1, .scope = kWholeLink, .direction = kEgress, .class_id = whole.class_id}));
+  EXPECT_EQ(world.Class(kEgress, whole.class_id), (ShapeClass{.id = whole.class_id,
+                                                              .rate = 10'000'000,
+                                                              .ceil = 10'000'000,
+                                                              .burst = 16'384,
+                                                              .quantum = kMinQuantum,
+                                                              .queue = 500'000}));
+  EXPECT_NE(world.Flow(1, kEgress).class_id, whole.class_id);
+  EXPECT_TRUE(CheckShapingTables(tables).ok());
+  // The number stays, and goes with the pod.
+  world.pods.insert(world.pods.begin(), Pod(3));
+  world.pods[0].bandwidth = {.egress_rate = 1000};
+  EXPECT_EQ(world.Plan().tables.flows[2].class_id, whole.class_id);
+  world.pods = {Pod(2)};
+  EXPECT_EQ(world.Plan().tables.flows.size(), 0U);
+  EXPECT_THAT(world.plan.tables.trees[1], IsEmpty());
+}
+
+// The kernel keeps bursts and debts as times, which end somewhere.
+TEST(ShapingPlan, WholeLinksOfAnyRateHaveAClassThatTheKernelKeeps) {
+  World world;
+  constexpr uint64_t kRates[] = {1, 1000, 100'000, kMbit, 1'000'000 * kMbit};
+  for (uint32_t i = 0; i < std::size(kRates); ++i) {
+    world.pods.push_back(Pod(i + 1));
+    world.pods.back().bandwidth = {.egress_rate = kRates[i], .egress_burst = ~uint64_t{0}};
+    world.pods.back().mtu = 9000;
+  }
+  for (const ShapeClass& one : world.Plan().tables.trees[1]) {
+    EXPECT_GE(one.queue, one.burst);
+    EXPECT_LT(one.burst / one.rate, 274U);
+    EXPECT_LT(std::min(one.queue, kOffloadedPacket) / one.rate, one.rate == 125 ? 600U : 60U);
+  }
+  EXPECT_THAT(world.plan.tables.trees[1], SizeIs(std::size(kRates)));
 }
 
 TEST(ShapingPlan, LinksWithoutAnIndexOfTheirOwnArePassedOver) {

@@ -26,6 +26,7 @@ struct TrafficPod {
   bool on_first_nic = true;
   // What passes by its link is limited, so that none of it may pass by the link's queue.
   bool shaped = false;
+  Bandwidth bandwidth = {};  // Of the whole link: what it sends is shaped by a class.
   InternetWish internet = {};
 
   bool operator==(const TrafficPod&) const = default;

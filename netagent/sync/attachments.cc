@@ -195,6 +195,7 @@ absl::StatusOr<TrafficPod> Attachments::TrafficPodOf(const Lending& lending,
       .mtu = spec.mtu,
       .on_first_nic = spec.source_tables.empty(),
       .shaped = spec.bandwidth != Bandwidth{},
+      .bandwidth = spec.bandwidth,
       .internet = lending.options.internet};
 }
 

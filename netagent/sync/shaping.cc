@@ -55,12 +55,16 @@ void Shaping::Start(const std::vector<TrafficPod>& pods) {
 }
 
 bool Shaping::Concerns(const TrafficPod& pod) const {
-  return !rules_.scopes().empty() || pod.internet != InternetWish{};
+  return !rules_.scopes().empty() || pod.internet != InternetWish{} ||
+         pod.bandwidth.egress_rate != 0;
 }
 
-void Shaping::Attach(const TrafficPod& pod) {
+absl::Status Shaping::Attach(const TrafficPod& pod) {
   pods_.insert_or_assign(pod.host_link, pod);
-  if (started_ && Concerns(pod)) PutInForce();
+  if (!started_ || !Concerns(pod)) return absl::OkStatus();
+  PutInForce();
+  if (in_kernel_ || pod.bandwidth.egress_rate == 0) return absl::OkStatus();
+  return absl::UnavailableError("the limit of what the pod sends is not in force: " + missing_);
 }
 
 void Shaping::Detach(const std::string& host_link) {

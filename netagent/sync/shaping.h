@@ -69,9 +69,11 @@ class Shaping {
 
   // All pods that there are, at the start. Before that nothing is put into the kernel.
   void Start(const std::vector<TrafficPod>& pods);
-  // The pod's flows are shaped when this returns, as far as the kernel takes it: that never fails
-  // an ADD. One with the same host link is replaced.
-  void Attach(const TrafficPod& pod);
+  // The pod's flows are shaped when this returns, as far as the kernel takes it. One with the same
+  // host link is replaced. What policy and annotations say of the Internet never fails an ADD; a
+  // limit of all that the pod sends does, since it was asked for with the ADD. Errors: kUnavailable
+  // (that limit is not in force, and why).
+  absl::Status Attach(const TrafficPod& pod);
   // Its link is down already. OK when there is none.
   void Detach(const std::string& host_link);
 

@@ -83,6 +83,23 @@ class ShapingTest : public testing::Test {
     }
   }
 
+  TrafficPod LimitedPod(uint32_t index = kLink) {
+    TrafficPod pod = Pod(index);
+    pod.bandwidth = {.egress_rate = 80 * kMbit};
+    return pod;
+  }
+  // Rates of the classes of pods' whole links, in the order of their links.
+  std::vector<uint64_t> LinkRates() const {
+    std::vector<uint64_t> rates;
+    for (const ShapedFlow& flow : shaper_.tables().flows) {
+      if (flow.scope != kWholeLink) continue;
+      for (const ShapeClass& one : shaper_.tables().trees[1]) {
+        if (one.id == flow.class_id) rates.push_back(one.ceil);
+      }
+    }
+    return rates;
+  }
+
   // The rate of the only leaf towards the pod; 0: there is none.
   uint64_t LeafRate() const {
     for (const ShapedFlow& flow : shaper_.tables().flows) {
@@ -129,7 +146,7 @@ class ShapingTest : public testing::Test {
 
 TEST_F(ShapingTest, WithoutLimitsTheKernelHasNothingOfIt) {
   shaping_->Start({Pod()});
-  shaping_->Attach(Pod(12));
+  EXPECT_TRUE(shaping_->Attach(Pod(12)).ok());
   Run(absl::Seconds(30));
   EXPECT_EQ(shaper_.applied(), 0U);
   EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
@@ -138,7 +155,7 @@ TEST_F(ShapingTest, WithoutLimitsTheKernelHasNothingOfIt) {
 TEST_F(ShapingTest, APodIsShapedWhenItsAttachReturns) {
   ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
   shaping_->Start({});
-  shaping_->Attach(Pod());
+  EXPECT_TRUE(shaping_->Attach(Pod()).ok());
   EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
 }
 
@@ -147,7 +164,7 @@ TEST_F(ShapingTest, APodsOwnWishNeedsNoLimit) {
   shaping_->Start({});
   TrafficPod pod = Pod();
   pod.internet.ingress = 30 * kMbit;
-  shaping_->Attach(pod);
+  EXPECT_TRUE(shaping_->Attach(pod).ok());
   EXPECT_EQ(LeafRate(), FrameRate(30 * kMbit));
 }
 
@@ -269,7 +286,7 @@ TEST_F(ShapingTest, WhatChangesOftenDoesNotPutOffTheLooks) {
   Run(absl::Seconds(1));
   Use(100 * kMbit);
   for (uint32_t i = 0; i < 4; ++i) {
-    shaping_->Attach(Pod(kLink + 1 + i));
+    EXPECT_TRUE(shaping_->Attach(Pod(kLink + 1 + i)).ok());
     Run(absl::Milliseconds(500));
   }
   EXPECT_GT(shaping_->state().leases[0].demand, 0U);
@@ -337,6 +354,36 @@ TEST_F(ShapingTest, LearnedAddressesAreShapedAsTheirGroup) {
   ASSERT_EQ(shaper_.tables().learned.size(), 1U);
   EXPECT_EQ(shaper_.tables().learned[0].number, group);
   EXPECT_EQ(shaping_->state().learned_addresses, 1U);
+}
+
+TEST_F(ShapingTest, AWholeLinkIsLimitedWithoutAnyPolicy) {
+  shaping_->Start({});
+  EXPECT_TRUE(shaping_->Attach(Pod(kLink + 1)).ok());
+  EXPECT_EQ(shaper_.applied(), 0U);
+  EXPECT_TRUE(shaping_->Attach(LimitedPod()).ok());
+  EXPECT_EQ(LinkRates(), std::vector<uint64_t>{10 * kMbit});
+  // It is as it was for the next agent, who has the pods from the journal.
+  Build();
+  shaping_->Start({LimitedPod(), Pod(kLink + 1)});
+  EXPECT_EQ(LinkRates(), std::vector<uint64_t>{10 * kMbit});
+  shaping_->Detach(LimitedPod().host_link);
+  Run(absl::Seconds(2));
+  EXPECT_TRUE(shaper_.tables().flows.empty());
+}
+
+TEST_F(ShapingTest, AnAddFailsWhoseLinkCannotBeLimited) {
+  shaping_->Start({});
+  shaper_.Break(absl::UnimplementedError("the kernel lacks devices of kind ifb"));
+  const absl::Status status = shaping_->Attach(LimitedPod());
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.message().find("the kernel lacks devices of kind ifb"), std::string::npos);
+  shaping_->Detach(LimitedPod().host_link);
+  // What only policy or an annotation says never fails one.
+  ASSERT_TRUE(Put({Limit(kMbit)}).ok());
+  EXPECT_TRUE(shaping_->Attach(Pod()).ok());
+  shaper_.Break(absl::OkStatus());
+  EXPECT_TRUE(shaping_->Attach(LimitedPod(kLink + 1)).ok());
+  EXPECT_EQ(LinkRates(), std::vector<uint64_t>{10 * kMbit});
 }
 
 }  // namespace

@@ -39,7 +39,6 @@ constexpr std::array<PartTraits, static_cast<size_t>(kLastPart) + 1> kParts = {{
     {Part::kPodNeighbour, "pod_neighbour", true},
     {Part::kPodRoute, "pod_route", true},
     {Part::kPodRule, "pod_rule", true},
-    {Part::kEgressLimit, "egress_limit", true},
 }};
 
 constexpr bool PartsAreInOrder() {
@@ -77,13 +76,13 @@ std::string RateText(const std::optional<uint64_t>& bps) {
   return bps ? fmt::format("{} bit/s", *bps) : "not limited";
 }
 
-// The traffic one way: nothing is looked at where nobody asked for a limit, so that a plugin of the
-// chain can have set one.
-void CompareLimit(Part part, const std::string& link, const std::optional<uint64_t>& wanted,
+// What the pod gets: nothing is looked at where nobody asked for a limit, so that a plugin of the
+// chain can have set one. That of what it sends is no part of the link (kernel/shaper.h).
+void CompareLimit(const std::string& link, const std::optional<uint64_t>& wanted,
                   const std::optional<uint64_t>& found, std::vector<Difference>& out) {
   if (!wanted || wanted == found) return;
-  out.push_back({part, fmt::format("the limit of link {} is {}, not {}", link, RateText(found),
-                                   RateText(wanted))});
+  out.push_back({Part::kIngressLimit, fmt::format("the limit of link {} is {}, not {}", link,
+                                                  RateText(found), RateText(wanted))});
 }
 
 void CompareSettings(const AttachSpec& spec, const HostSide& host, std::vector<Difference>& out) {
@@ -142,7 +141,7 @@ void CompareHost(const AttachSpec& spec, const HostSide& host, const std::option
                                source.address.ToString(), source.table),
                    source.address});
   }
-  CompareLimit(Part::kIngressLimit, link, RatesOf(spec).ingress, host.limit_bps, out);
+  CompareLimit(link, IngressRateOf(spec), host.limit_bps, out);
 }
 
 uint32_t PodTableOf(const AttachSpec& spec) { return claims::kFirstPodTable + spec.ordinal; }
@@ -227,7 +226,6 @@ void ComparePod(const AttachSpec& spec, const PodSide& pod, const PodExpectation
                    address});
   }
   for (const ip::Address& address : spec.addresses) ComparePodRoutes(spec, pod, address, out);
-  CompareLimit(Part::kEgressLimit, pod.name, RatesOf(spec).egress, pod.limit_bps, out);
 }
 
 }  // namespace
@@ -236,14 +234,11 @@ std::string_view NameOf(Part part) { return TraitsOf(part).name; }
 bool IsInPod(Part part) { return part >= Part::kPodLink; }
 bool IsMendable(Part part) { return TraitsOf(part).mendable; }
 
-LimitRates RatesOf(const AttachSpec& spec) {
-  LimitRates rates;
+std::optional<uint64_t> IngressRateOf(const AttachSpec& spec) {
   const Bandwidth& asked = spec.bandwidth;
   const auto ingress = PlanLinkShaping(asked.ingress_rate, asked.ingress_burst, spec.mtu);
-  const auto egress = PlanLinkShaping(asked.egress_rate, asked.egress_burst, spec.mtu);
-  if (ingress) rates.ingress = ingress->bytes_per_second * kBitsPerByte;
-  if (egress) rates.egress = egress->bytes_per_second * kBitsPerByte;
-  return rates;
+  if (!ingress) return std::nullopt;
+  return ingress->bytes_per_second * kBitsPerByte;
 }
 
 std::vector<Difference> Compare(const AttachSpec& spec, const HostSide& host,
@@ -272,7 +267,7 @@ HostSide BuiltHostSide(const AttachSpec& spec) {
   }
   host.rules = spec.source_tables;
   host.routes = spec.addresses;
-  host.limit_bps = RatesOf(spec).ingress;
+  host.limit_bps = IngressRateOf(spec);
   return host;
 }
 
@@ -289,7 +284,6 @@ PodSide BuiltPodSide(const AttachSpec& spec) {
     pod.routes.push_back({EverythingOf(address.family()), gateway, table});
     if (spec.ordinal > 0) pod.rules.push_back({ip::Prefix::Host(address), table});
   }
-  pod.limit_bps = RatesOf(spec).egress;
   return pod;
 }
 

@@ -70,7 +70,6 @@ struct PodSide {
   std::vector<PermanentNeighbour> neighbours;
   std::vector<PodRoute> routes;  // By this link, of all tables.
   std::vector<PodSourceRule> rules;
-  std::optional<uint64_t> limit_bps;
 
   bool operator==(const PodSide&) const = default;
 };
@@ -94,9 +93,8 @@ enum class Part {
   kPodNeighbour,
   kPodRoute,
   kPodRule,
-  kEgressLimit,
 };
-inline constexpr Part kLastPart = Part::kEgressLimit;
+inline constexpr Part kLastPart = Part::kPodRule;
 
 // "host_route": for logs and metrics.
 std::string_view NameOf(Part part);
@@ -120,13 +118,9 @@ struct PodExpectation {
   uint32_t mtu = 0;  // Bytes; 0: nothing.
 };
 
-// The rates that the links' token buckets should have, in bits a second, as core/link_shaping.h
-// makes them of what was asked for; nullopt: not limited.
-struct LimitRates {
-  std::optional<uint64_t> ingress;
-  std::optional<uint64_t> egress;
-};
-LimitRates RatesOf(const AttachSpec& spec);
+// The rate that the host link's token bucket should have, in bits a second, as core/link_shaping.h
+// makes it of what was asked for; nullopt: not limited.
+std::optional<uint64_t> IngressRateOf(const AttachSpec& spec);
 
 // In the order in which they are to be mended. Without `pod` only the node's side is looked at;
 // which MAC a neighbour entry should have and how long the pod's packets are is then not known, and

@@ -109,9 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
              [](HostSide&, PodSide& p) { p.routes[1].gateway = A("192.0.2.1"); }, Part::kPodRoute,
              "default route by 169.254.1.1", A("10.1.0.5")},
         Case{"PodGatewayRoute", [](HostSide&, PodSide& p) { p.routes.erase(p.routes.begin()); },
-             Part::kPodRoute, "route to the gateway 169.254.1.1", A("10.1.0.5")},
-        Case{"EgressLimit", [](HostSide&, PodSide& p) { p.limit_bps = 2; }, Part::kEgressLimit,
-             "limit of link eth0 is 2 bit/s, not 4000000 bit/s"}),
+             Part::kPodRoute, "route to the gateway 169.254.1.1", A("10.1.0.5")}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Compare, WhatOthersAddedIsNoDifference) {
@@ -125,7 +123,6 @@ TEST(Compare, WhatOthersAddedIsNoDifference) {
   pod.neighbours.push_back({A("192.0.2.1"), {}});
   pod.routes.push_back({ip::Prefix::Parse("192.0.2.0/24").value(), std::nullopt, 254});
   pod.rules.push_back({ip::Prefix::Parse("192.0.2.0/24").value(), 7});
-  pod.limit_bps = 1;
   EXPECT_EQ(Texts(Compare(spec, host, pod)), "");
 }
 

@@ -86,21 +86,14 @@ PodRequests PodBatch(const AttachSpec& spec, const AttachIndexes& indexes, const
   std::vector<netlink::Request>& batch = pod.requests;
   batch.reserve(4 + 5 * spec.addresses.size());
   const bool quiet = node.has_ipv6 && spec.mtu >= kMinMtuV6 && !HasIpv6(spec);
-  const Bandwidth& bandwidth = spec.bandwidth;
-  const auto egress = PlanLinkShaping(bandwidth.egress_rate, bandwidth.egress_burst, spec.mtu);
-  // The outer end is the only one that can be born up, and it is the pod's. A shaper is placed
-  // before the link is up: after, the kernel would wait for all CPUs.
+  // The outer end is the only one that can be born up, and it is the pod's.
   batch.push_back(netlink::CreateVeth({spec.pod_link, indexes.pod, spec.pod_mac},
                                       {spec.host_link, indexes.host, spec.host_mac}, node.netns,
-                                      spec.mtu, /*outer_up=*/!egress));
+                                      spec.mtu));
   if (quiet) {
     // In time: it would get the address with its carrier, when the host end comes up.
     batch.push_back(netlink::ConfigureLink(
         indexes.pod, {.ipv4 = {}, .address_generation = uint8_t{IN6_ADDR_GEN_MODE_NONE}}));
-  }
-  if (egress) {
-    batch.push_back(netlink::AddTokenBucket(indexes.pod, claims::kShaperHandle, Bucket(*egress)));
-    batch.push_back(netlink::SetLinkUp(indexes.pod, true));
   }
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     if (family == ip::Family::kV6) pod.first_v6 = batch.size();
@@ -123,6 +116,8 @@ std::vector<netlink::Request> NodeBatch(const AttachSpec& spec, const AttachInde
   const Bandwidth& bandwidth = spec.bandwidth;
   if (const auto ingress =
           PlanLinkShaping(bandwidth.ingress_rate, bandwidth.ingress_burst, spec.mtu)) {
+    // Before the link is up: after, the kernel would wait for all CPUs. What the pod sends is held
+    // by a class of kernel/shaper.h, since at its own end of the link the pod has a say.
     batch.push_back(netlink::AddTokenBucket(indexes.host, claims::kShaperHandle, Bucket(*ingress)));
   }
   batch.push_back(netlink::SetLinkUp(indexes.host, true));

@@ -204,9 +204,6 @@ void FakeInspector::MendInPod(const AttachSpec& wanted, const Difference& differ
     case Part::kPodRule:
       AddMissing(BuiltPodSide(For(wanted, *difference.address)).rules, pod.rules);
       break;
-    case Part::kEgressLimit:
-      pod.limit_bps = BuiltPodSide(wanted).limit_bps;
-      break;
     default:
       break;  // Refused by Mend().
   }

@@ -103,9 +103,8 @@ TEST_P(InspectorContract, EachPartThatBreaksIsNamedAndMendedAndNothingElseChange
     const Part part = static_cast<Part>(i);
     // Limits need a bandwidth, rules a second link. A link that is down has lost all that led by
     // it, so that is more than one part.
-    if (!IsMendable(part) || part == Part::kIngressLimit || part == Part::kEgressLimit ||
-        part == Part::kPodRule || part == Part::kHostRule || part == Part::kHostUp ||
-        part == Part::kPodUp) {
+    if (!IsMendable(part) || part == Part::kIngressLimit || part == Part::kPodRule ||
+        part == Part::kHostRule || part == Part::kHostUp || part == Part::kPodUp) {
       continue;
     }
     for (const ip::Address& address : spec.addresses) {

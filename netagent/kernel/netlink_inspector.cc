@@ -191,10 +191,6 @@ absl::Status MendInPod(const AttachSpec& spec, const Difference& difference,
       return MendPodRoutes(spec, *difference.address, socket, link);
     case Part::kPodRule:
       return Send(socket, netlink::AddRule(*PodRule(spec, *difference.address)));
-    case Part::kEgressLimit:
-      return MendLimit(
-          socket, link,
-          *PlanLinkShaping(spec.bandwidth.egress_rate, spec.bandwidth.egress_burst, spec.mtu));
     default:
       return absl::InvalidArgumentError(
           fmt::format("{} cannot be mended here", NameOf(difference.part)));
@@ -324,13 +320,6 @@ absl::StatusOr<PodSide> NetlinkInspector::ReadPodSide(const AttachSpec& spec, in
     if (!rules.ok()) return Narrow(rules.status());
     for (const netlink::Rule& rule : *rules) {
       if (rule.from) side.rules.push_back({*rule.from, rule.table});
-    }
-  }
-  if (IsLimited(pod.link)) {
-    const auto qdiscs = netlink::DumpQdiscs(pod.socket, link.index);
-    if (!qdiscs.ok()) return Narrow(qdiscs.status());
-    for (const netlink::Qdisc& qdisc : *qdiscs) {
-      if (const auto limit = LimitOf(qdisc)) side.limit_bps = limit;
     }
   }
   return side;

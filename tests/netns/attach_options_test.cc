@@ -104,7 +104,7 @@ TEST_F(AttachOptionsTest, TheLaterInterfaceIsTheWayOutWhenTheFirstIsGone) {
   EXPECT_TRUE(CanTalk(any, server, kNodeV4, 100));
 }
 
-TEST_F(AttachOptionsTest, ARateIsLimitedAtTheEndThatSends) {
+TEST_F(AttachOptionsTest, NothingLimitsAPodAtItsOwnEnd) {
   PodNetns pod;
   AttachOptions options;
   options.bandwidth = {.ingress_rate = 10'000'000, .ingress_burst = 2'147'483'647};
@@ -122,8 +122,7 @@ TEST_F(AttachOptionsTest, ARateIsLimitedAtTheEndThatSends) {
   const AttachSpec from = Spec("net1", {kSecondV4, kSecondV6}, options);
   ASSERT_TRUE(router_->Attach(from, pod.fd()).ok());
   EXPECT_TRUE(QdiscsOf(node_->socket(), from.host_link).empty());
-  ASSERT_EQ(QdiscsOf(pod.socket(), "net1").size(), 1U);
-  EXPECT_EQ(QdiscsOf(pod.socket(), "net1").front().token_bucket->rate, 12'500'000'000U);
+  EXPECT_TRUE(QdiscsOf(pod.socket(), "net1").empty());
   for (const ip::Address& own : {kFirstV4, kSecondV4, kSecondV6}) ExpectReachesNode(pod, own);
 }
 

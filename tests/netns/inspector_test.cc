@@ -280,13 +280,12 @@ TEST_F(InspectorTest, RulesTablesAndLimitsAreMended) {
   MustSend(node(),
            {netlink::AddTokenBucket(host, claims::kShaperHandle,
                                     {.rate = 1'000'000, .burst = 20'000, .limit = 20'000})});
-  MustSend(socket,
-           {netlink::DeleteRule(*PodRule(spec, spec.addresses[0])),
-            netlink::DeleteRoute(PodRoutes(spec, eth0, spec.addresses[1])[1]), delete_root(eth0)});
+  MustSend(socket, {netlink::DeleteRule(*PodRule(spec, spec.addresses[0])),
+                    netlink::DeleteRoute(PodRoutes(spec, eth0, spec.addresses[1])[1])});
   std::set<Part> parts;
   for (const Difference& found : Look(spec, pod.get())) parts.insert(found.part);
   EXPECT_EQ(parts, (std::set<Part>{Part::kHostRule, Part::kIngressLimit, Part::kPodRule,
-                                   Part::kPodRoute, Part::kEgressLimit}));
+                                   Part::kPodRoute}));
   MendAll(spec, pod.get());
   EXPECT_EQ(world_->Snapshot(pod.get()), before);
 }

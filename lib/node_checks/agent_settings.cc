@@ -53,12 +53,10 @@ absl::Status TakeAgentSettings(std::string_view text, const std::string& file,
     Take(cni, "bin_dir", settings.bin_dir);
     Take(cni, "plugin", settings.plugin);
   }
-  for (const auto& [key, enabled] :
-       {std::pair("traffic", &settings.counts), std::pair("shaping", &settings.shapes)}) {
-    if (!root.Has(key)) continue;
-    const ConfigMap map = root.Map(key, Need::kOptional);
-    PassOver(map);
-    if (IsKnown(map, "enabled")) map.Bool("enabled", enabled, Need::kOptional);
+  if (root.Has("traffic")) {
+    const ConfigMap traffic = root.Map("traffic", Need::kOptional);
+    PassOver(traffic);
+    if (IsKnown(traffic, "enabled")) traffic.Bool("enabled", &settings.counts, Need::kOptional);
   }
   settings.azure = root.Has("azure");
   return document.Finish();

@@ -22,7 +22,7 @@ TEST(AgentSettings, TheExampleIsRead) {
   EXPECT_EQ(TakeAgentSettings(*text, "netagent.yaml", &Variable, settings), absl::OkStatus());
   EXPECT_EQ(settings.server, "ipam.example.internal:7443");
   EXPECT_EQ(settings.conf_file, "10-spoke.conflist");
-  EXPECT_TRUE(settings.azure && settings.counts && settings.shapes);
+  EXPECT_TRUE(settings.azure && settings.counts);
 }
 
 TEST(AgentSettings, WhatIsSaidOverridesAndTheRestStays) {
@@ -45,12 +45,12 @@ TEST(AgentSettings, WhatIsSaidOverridesAndTheRestStays) {
 TEST(AgentSettings, WhatNamesAnUnknownVariableIsPassedOver) {
   NodeSettings settings;
   EXPECT_EQ(
-      TakeAgentSettings("nic: ens3\nmtu: ${ELSEWHERE}\nshaping: {enabled: \"${ELSEWHERE}\"}\n",
+      TakeAgentSettings("nic: ens3\nmtu: ${ELSEWHERE}\ntraffic: {enabled: \"${ELSEWHERE}\"}\n",
                         "a.yaml", &Variable, settings),
       absl::OkStatus());
   EXPECT_EQ(settings.nic, "ens3");
   EXPECT_EQ(settings.mtu, NodeSettings().mtu);
-  EXPECT_EQ(settings.shapes, NodeSettings().shapes);
+  EXPECT_EQ(settings.counts, NodeSettings().counts);
   const absl::Status malformed =
       TakeAgentSettings("nic: ${no-name}\n", "a.yaml", &Variable, settings);
   EXPECT_THAT(std::string(malformed.message()), testing::HasSubstr("a.yaml:1: nic"));

@@ -22,7 +22,6 @@ void OfFeature(const NodeFacts& facts, Findings& findings) {
 }
 
 bool IsCounted(const NodeFacts& facts) { return facts.settings.counts; }
-bool IsShaped(const NodeFacts& facts) { return facts.settings.counts && facts.settings.shapes; }
 bool IsInstalled(const NodeFacts& facts) { return facts.settings.stage == Stage::kInstalled; }
 bool HasConfDirectory(const NodeFacts& facts) { return !facts.settings.conf_dir.empty(); }
 bool HasBinDirectory(const NodeFacts& facts) { return !facts.settings.bin_dir.empty(); }
@@ -38,11 +37,11 @@ constexpr Entry kEntries[] = {
     {"kernel-nftables", "the kernel counts and isolates with nf_tables",
      &OfFeature<KernelFeature::kNftables>, &IsCounted},
     {"kernel-tbf", "the kernel can limit a pod's link", &OfFeature<KernelFeature::kTokenBucket>},
+    // Limits that a pod is attached with hold on every node, whatever is switched off there.
     {"kernel-bpf", "the kernel runs programs at tc's hooks",
-     &OfFeature<KernelFeature::kClassifiers>, &IsCounted},
-    {"kernel-ifb", "the kernel has devices to queue at", &OfFeature<KernelFeature::kIfb>,
-     &IsShaped},
-    {"kernel-htb", "the kernel has trees of classes", &OfFeature<KernelFeature::kHtb>, &IsShaped},
+     &OfFeature<KernelFeature::kClassifiers>},
+    {"kernel-ifb", "the kernel has devices to queue at", &OfFeature<KernelFeature::kIfb>},
+    {"kernel-htb", "the kernel has trees of classes", &OfFeature<KernelFeature::kHtb>},
     {"nic", "the device with the addresses is there and up", &CheckNic},
     {"mtu", "pods' packets fit through the NIC", &CheckMtu},
     {"forwarding", "the node forwards IPv4", &CheckForwarding},

@@ -34,7 +34,6 @@ struct NodeSettings {
   std::string state_dir = "/run/spoke/netagent";
   std::string server;   // HOST:PORT; empty: not looked at.
   bool counts = true;   // traffic.enabled
-  bool shapes = true;   // shaping.enabled
   bool azure = false;   // On an Azure VM.
   uint32_t pods = 110;  // That the node has at most.
   Stage stage = Stage::kInstalled;

@@ -27,13 +27,15 @@ constexpr FeatureWords kFeatures[] = {
      "traffic.enabled: false in its configuration goes without",
      "nf_tables"},
     {KernelFeature::kTokenBucket, Severity::kWarning, "tbf",
-     "pods with bandwidth annotations cannot start", "sch_tbf"},
+     "pods with ingress bandwidth cannot start", "sch_tbf"},
     {KernelFeature::kClassifiers, Severity::kWarning, "clsact, cls_bpf",
-     "traffic of the cluster is routed, which costs more, and limits and budgets are not in force",
+     "traffic of the cluster is routed, which costs more, limits and budgets are not in force, and "
+     "pods with egress bandwidth cannot start",
      "sch_ingress cls_bpf"},
-    {KernelFeature::kIfb, Severity::kWarning, "ifb", "limits and budgets are not in force", "ifb"},
-    {KernelFeature::kHtb, Severity::kWarning, "htb", "limits and budgets are not in force",
-     "sch_htb"},
+    {KernelFeature::kIfb, Severity::kWarning, "ifb",
+     "limits and budgets are not in force, and pods with egress bandwidth cannot start", "ifb"},
+    {KernelFeature::kHtb, Severity::kWarning, "htb",
+     "limits and budgets are not in force, and pods with egress bandwidth cannot start", "sch_htb"},
 };
 
 std::optional<uint64_t> Number(const NodeFacts& facts, const std::string& name) {

@@ -49,8 +49,14 @@ TEST(KernelChecks, WhatIsSwitchedOffIsNotLookedAt) {
   NodeFacts facts = HealthyNode();
   facts.settings.counts = false;
   facts.kernel[KernelFeature::kNftables] = {FeatureState::Answer::kMissing, "no"};
-  facts.kernel[KernelFeature::kIfb] = {FeatureState::Answer::kMissing, "no"};
   EXPECT_THAT(Examine(facts).findings, IsEmpty());
+}
+
+TEST(KernelChecks, QueuesAreForPodsWithLimitsOfTheirOwnToo) {
+  NodeFacts facts = HealthyNode();
+  facts.settings.counts = false;
+  facts.kernel[KernelFeature::kIfb] = {FeatureState::Answer::kMissing, "no"};
+  EXPECT_THAT(FindingsOf(facts, "kernel-ifb"), ElementsAre(Warning("ifb")));
 }
 
 TEST(KernelChecks, ForwardingBlocksUnlessTheAgentHasYetToStart) {

@@ -341,10 +341,14 @@ def tbf(text):
 
 
 def shapers(node, pod, result):
-    """The rates towards the pod and from it, as tc prints them."""
+    """The rates towards the pod, and from the node's only pod, as tc prints them."""
     host = result["interfaces"][0]["name"]
-    return (tbf(sh("tc", "qdisc", "show", "dev", host)),
-            tbf(pod.run("tc", "qdisc", "show", "dev", "eth0")))
+    expect_equal(tbf(pod.run("tc", "qdisc", "show", "dev", "eth0")), [], "queues in the pod")
+    up = []
+    if "spoke-out" in sh("ip", "-br", "link"):
+        up = [line for line in sh("tc", "class", "show", "dev", "spoke-out").splitlines()
+              if "rate" in line]
+    return tbf(sh("tc", "qdisc", "show", "dev", host)), up
 
 
 LOWER = {"ingressRate": 10_000_000, "ingressBurst": 800_000, "egressRate": 20_000_000,
@@ -432,12 +436,14 @@ def send_for(pod, target, seconds):
     return received / seconds
 
 
-@row("B30", "a limited pod is clearly slower than one that is not, and slows no other")
+@row("B30", "a limited pod is clearly slower than one that is not, slows no other, and cannot lift it")
 def throughput(node):
     limited, free = node.pod(), node.pod()
     node.add(limited, runtimeConfig={"bandwidth": {"egressRate": 20_000_000,
                                                    "egressBurst": 800_000}})
     node.add(free)
+    limited.run("tc", "qdisc", "replace", "dev", "eth0", "root", "pfifo", "limit", "10000")
+    limited.run("tc", "qdisc", "del", "dev", "eth0", "root")
     slow = send_for(limited, "10.250.0.4", 2) * 8
     fast = send_for(free, "10.250.0.4", 1) * 8
     expect(10_000_000 < slow < 26_000_000, f"limited to 20 Mbit/s: {slow / 1e6:.1f}")

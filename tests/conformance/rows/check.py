@@ -158,9 +158,6 @@ RATES = {"runtimeConfig": {"bandwidth": {"ingressRate": 10**7, "ingressBurst": 1
 def shaper_changed(node):
     must_notice(node, "gone", lambda pod, host: sh("tc", "qdisc", "del", "dev", host, "root"),
                 ["shap", "rate", "limit"], **RATES)
-    must_notice(node, "gone inside",
-                lambda pod, host: pod.run("tc", "qdisc", "del", "dev", "eth0", "root"),
-                ["shap", "rate", "limit"], **RATES)
     must_notice(node, "faster",
                 lambda pod, host: sh("tc", "qdisc", "change", "dev", host, "root", "tbf", "rate",
                                      "99mbit", "burst", "64k", "latency", "50ms"),

@@ -19,6 +19,7 @@
 #include "netagent/kernel/fake_conntrack_table.h"
 #include "netagent/kernel/fake_inspector.h"
 #include "netagent/kernel/fake_kernel.h"
+#include "netagent/kernel/fake_shaper.h"
 #include "proto/spoke/v1/cni.pb.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
@@ -58,6 +59,7 @@ class AgentTest : public testing::Test {
                                                   .journal = std::move(opened.journal),
                                                   .log = log_,
                                                   .cloud = {},
+                                                  .traffic = {.shaper = &shaper_},
                                                   .conntrack = clears_ ? &table_ : nullptr});
     ASSERT_TRUE(agent_->Start(opened.events).ok());
     thread_ = std::thread([this] { agent_->Run(signals_); });
@@ -123,6 +125,7 @@ class AgentTest : public testing::Test {
   AgentConfig config_;
   FakeKernel kernel_;
   FakeInspector inspector_;
+  FakeShaper shaper_;
   testing_support::RecordingLog log_;
   FakeConntrackTable table_;
   bool clears_ = false;  // Whether the kernel can.
@@ -147,6 +150,36 @@ TEST_F(AgentTest, TheNextPodWithAnAddressMeetsNoConnectionOfTheLast) {
   const auto answer = Ask(Request(v1::CniRequest::VERB_ADD, "ccc"), next.get());
   ASSERT_TRUE(answer && answer->has_attachment());
   EXPECT_THAT(table_.connections(), testing::ElementsAre(kept));
+}
+
+TEST_F(AgentTest, ALimitOfAPodsLinkHoldsWhereNothingElseIsCountedOrShaped) {
+  config_.shaping.enabled = false;
+  Start();
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  v1::CniRequest request = Request(v1::CniRequest::VERB_ADD, "aaa");
+  request.mutable_wish()->mutable_bandwidth()->set_egress_rate(80'000'000);
+  request.mutable_wish()->mutable_bandwidth()->set_egress_burst(800'000);
+  const auto added = Ask(request, pod.get());
+  ASSERT_TRUE(added && added->has_attachment());
+  Stop();
+  ASSERT_EQ(shaper_.tables().flows.size(), 1U);
+  EXPECT_EQ(shaper_.tables().flows[0].scope, kWholeLink);
+  EXPECT_EQ(shaper_.tables().trees[1].front().ceil, 10'000'000U);
+  // The next agent keeps it, until the pod goes.
+  const ShapingTables before = shaper_.tables();
+  Start();
+  Stop();
+  EXPECT_EQ(shaper_.tables(), before);
+  Start();
+  ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "aaa"), pod.get()));
+  Stop();
+  // Without what would hold it nobody is attached.
+  shaper_.Break(absl::UnimplementedError("the kernel lacks devices of kind ifb"));
+  Start();
+  request.set_container_id("bbb");
+  const auto refused = Ask(request, pod.get());
+  ASSERT_TRUE(refused && refused->has_error());
+  EXPECT_FALSE(kernel_.Attached(HostLinkName({"bbb", "eth0"})).has_value());
 }
 
 TEST_F(AgentTest, APodThatComesWhileOneAgentFollowsAnotherNoticesNothing) {

@@ -163,7 +163,7 @@ void Shaping::OnRefusal(const absl::Status& status) {
   next_look_ = edges_.clock.Now() + (lacks ? kRetry : kLook);
   const std::string why(status.message());
   if (std::exchange(missing_, why) == why) return;
-  edges_.log.Warn("shaping_refused", {{"error", status}, {"flows", plan_.flows.size()}});
+  edges_.log.Warn("shaping_refused", {{"error", status}, {"flows", plan_.tables.flows.size()}});
 }
 
 void Shaping::Look() {
@@ -253,7 +253,7 @@ ShapingState Shaping::state() const {
                      .leases = {},
                      .totals = meter_.totals(),
                      .repaired = repaired_,
-                     .flows = plan_.flows.size(),
+                     .flows = plan_.tables.flows.size(),
                      .learned_addresses = learned_.size()};
   const std::vector<BudgetUse> uses = meter_.Uses(plan_, leases_);
   for (size_t i = 0; i < leases_.size(); ++i) {

@@ -190,6 +190,29 @@ TEST_F(ShapingEscapeTest, AServiceWithAnOutsideEndpointIsOfTheInternet) {
   }
 }
 
+// A filter of tc sets the field by which packets name their class here, and it crosses the link.
+TEST_F(ShapingEscapeTest, AClassThatThePodHasChosenIsForgotten) {
+  AddService(/*masquerade=*/true);
+  MustApply(Limit(*pod_, 20));
+  ASSERT_EQ(RunInPod("tc qdisc add dev eth0 clsact && "
+                     "tc filter add dev eth0 egress protocol all u32 match u32 0 0 classid 5b0:10"),
+            0);
+  for (const ip::Address& target : {kServiceV4, kInternetV4}) ExpectHeld(target, 20);
+  // Nor is one pod's choice charged to another, or taken for a note of what came from outside.
+  const auto other = Attach(8);
+  ASSERT_EQ(ShellStatus(other->netns.netns(),
+                        "tc qdisc add dev eth0 clsact && "
+                        "tc filter add dev eth0 egress protocol all u32 match u32 0 0 classid 1:7"),
+            0);
+  const uint64_t before = ClassRead(kIn, 0x10).sent_bytes;
+  UdpSocket server(pod_->netns.netns(), pod_->v4);
+  UdpSocket client(other->netns.netns(), other->v4);
+  client.Connect(pod_->v4, server.port());
+  ASSERT_EQ(client.Send("from a neighbour"), 0);
+  EXPECT_EQ(server.Receive(), "from a neighbour");
+  EXPECT_EQ(ClassRead(kIn, 0x10).sent_bytes, before);
+}
+
 TEST_F(ShapingEscapeTest, WhatIsSentWithoutAnAnswerWaitsToo) {
   AddService(/*masquerade=*/true);
   MustApply(Limit(*pod_, 20));

@@ -1,7 +1,5 @@
 #include "ipam-server/enroll/enrollment.h"
 
-#include <grpcpp/resource_quota.h>
-#include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
@@ -18,11 +16,7 @@ namespace spoke::ipam {
 namespace {
 
 // A token and a request for a key are far below.
-constexpr int kMaxMessageBytes = 64 << 10;
-// Somewhat more than the gate lets in, which says why it refuses.
-constexpr int kMaxThreads = 48;
-// Nobody has a reason to stay connected.
-constexpr int kMaxConnectionMs = 120'000;
+constexpr int kMaxMessageBytes = 16 << 10;
 // An authority that ends takes the whole cluster with it, and replacing it takes planning.
 constexpr absl::Duration kWarnOfEnd = absl::Hours(24 * 180);
 
@@ -90,19 +84,16 @@ absl::Status Enrollment::Serve() {
                    rpc::RenewedServerCredentials(OwnFiles(settings_.directory),
                                                  rpc::ClientCertificate::kNone, settings_.reload));
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(settings_.address, credentials, &port_);
   builder.RegisterService(&service_);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  builder.SetResourceQuota(grpc::ResourceQuota("enroll").SetMaxThreads(kMaxThreads));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kMaxConnectionMs);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr) {
-    return absl::UnavailableError(
-        fmt::format("cannot listen on {} for enrollment: is it in use, or not an address of this "
-                    "machine? (enroll.address)",
-                    settings_.address));
-  }
+  auto server = rpc::BoundedServer::Start(builder,
+                                          {.name = "enroll",
+                                           .address = settings_.address,
+                                           .credentials = credentials,
+                                           .limits = rpc::kEnrollLimits},
+                                          log_);
+  if (!server.ok()) return base::Annotate(server.status(), "enrollment (enroll.address)");
+  server_ = *std::move(server);
   thread_ = std::thread([this] { LookAfter(); });
   log_.Info("enroll_serving",
             {{"address", settings_.address},

@@ -13,12 +13,9 @@
 #include "ipam-server/enroll/kubernetes_api.h"
 #include "ipam-server/enroll/kubernetes_token_reviewer.h"
 #include "lib/os/clock.h"
+#include "lib/rpc/bounded_server.h"
 #include "lib/rpc/credentials.h"
 #include "lib/telemetry/log.h"
-
-namespace grpc {
-class Server;
-}
 
 namespace spoke::ipam {
 
@@ -50,10 +47,11 @@ class Enrollment {
   ~Enrollment();
 
   // Listens, and begins to publish: until the cluster takes the objects, with a warning, again and
-  // again. Call once. Errors: kUnavailable (the address is in use, or none of this machine).
+  // again. Call once. Errors: as rpc::BoundedServer::Start() and rpc::RenewedServerCredentials().
   absl::Status Serve();
-  // Where it listens; 0 before Serve().
-  int port() const { return port_; }
+  // Once it serves: where it listens, and whom it has refused.
+  int port() const { return server_->port(); }
+  rpc::RefusalCounts refusals() const { return server_->refusals(); }
 
  private:
   Enrollment(EnrollmentSettings settings, tls::Authority authority, const os::Clock& clock,
@@ -69,8 +67,7 @@ class Enrollment {
   const KubernetesApi api_;
   KubernetesTokenReviewer reviewer_;
   EnrollService service_;
-  std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  std::unique_ptr<rpc::BoundedServer> server_;
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

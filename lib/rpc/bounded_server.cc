@@ -1,0 +1,327 @@
+#include "lib/rpc/bounded_server.h"
+
+#include <fcntl.h>
+#include <grpcpp/resource_quota.h>
+// The C library's own tcp_info ends before tcpi_bytes_received.
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "lib/ip/socket_address.h"
+#include "lib/os/clock.h"
+#include "lib/rpc/listening_sockets.h"
+
+namespace spoke::rpc {
+namespace {
+
+constexpr int64_t kLogMs = 60'000;
+constexpr int kAcceptsARound = 64;  // Then who is connected is looked at.
+constexpr int kNoDescriptorsMs = 100;
+// What epoll says of us; connections have numbers from kFirstConnection on.
+constexpr uint64_t kWake = 0;
+constexpr uint64_t kFirstSocket = 1;
+constexpr uint64_t kFirstConnection = 1U << 16U;
+
+absl::Time TimeOf(int64_t monotonic_ms) {
+  return absl::UnixEpoch() + absl::Milliseconds(monotonic_ms);
+}
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(
+      std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
+}
+
+// Who has connected; whoever comes through a socket of files is one peer.
+ip::Address PeerOf(const ip::SocketAddress& from) {
+  constexpr uint64_t kMapped = 0xFFFF;  // ::ffff:a.b.c.d is IPv4, at a port for both families.
+  const auto peer = ip::FromSocketAddress(from);
+  if (!peer.ok()) return {};
+  const ip::Address& address = peer->first;
+  if (address.is_v4() || address.high() != 0 || address.low() >> 32U != kMapped) return address;
+  return ip::Address::V4(static_cast<uint32_t>(address.low()));
+}
+
+// Its end is a reset: nothing of it stays behind, not even for a peer that does not read.
+void ResetAtEnd(int fd) {
+  const linger none{.l_onoff = 1, .l_linger = 0};
+  static_cast<void>(::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)));
+}
+
+void Prepare(int fd, absl::Duration unread) {
+  const int on = 1;
+  static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
+  const int patience = Milliseconds(unread);
+  static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof(patience)));
+}
+
+// Since it began. nullopt: it is not of TCP.
+std::optional<uint64_t> BytesReceived(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) return std::nullopt;
+  return info.tcpi_bytes_received;
+}
+
+void Apply(const ListenerLimits& limits, const std::string& name, grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.max_streams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, limits.max_header_bytes);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(limits.handshake));
+  if (limits.idle != absl::InfiniteDuration()) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(limits.idle));
+  }
+  if (limits.lifetime != absl::InfiniteDuration()) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(limits.lifetime));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(limits.unread));
+  }
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // A third of memory and CPU a peer.
+  grpc::ResourceQuota quota(name);
+  quota.Resize(limits.memory_bytes);
+  if (limits.max_threads > 0) quota.SetMaxThreads(limits.max_threads);
+  builder.SetResourceQuota(quota);
+}
+
+}  // namespace
+
+// Takes connections and looks after them, on the server's thread.
+class BoundedServer::Watch {
+ public:
+  explicit Watch(BoundedServer& server)
+      : server_(server), limits_(server.listener_.limits), gate_(limits_.peers) {}
+
+  void Run() {
+    epoll_ = os::UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+    Add(server_.wake_.get(), EPOLLIN, kWake);
+    for (size_t i = 0; i < server_.sockets_.size(); ++i) {
+      Add(server_.sockets_[i].get(), EPOLLIN, kFirstSocket + i);
+    }
+    while (Turn()) {
+    }
+  }
+
+ private:
+  struct Connection {
+    os::UniqueFd fd;  // A second one: gRPC has its own.
+    ip::Address peer;
+    double allowance = 0;  // Bytes that it may send now.
+    uint64_t received = 0;
+    int64_t looked_ms = 0;
+  };
+
+  void Add(int fd, uint32_t events, uint64_t number) {
+    epoll_event event{.events = events, .data = {.u64 = number}};
+    static_cast<void>(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event));
+  }
+
+  // False: the end has come.
+  bool Turn() {
+    std::array<epoll_event, 64> events{};
+    const int count =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+    if (count < 0 && errno != EINTR) return false;
+    for (int i = 0; i < count; ++i) {
+      // A copy: the kernel packs these, so that nothing may refer to their members.
+      const uint64_t number = events[static_cast<size_t>(i)].data.u64;
+      if (number == kWake) return false;
+      if (number < kFirstConnection) {
+        Accept(server_.sockets_[number - kFirstSocket].get());
+      } else {
+        Look(number, (events[static_cast<size_t>(i)].events & (EPOLLHUP | EPOLLERR)) != 0);
+      }
+    }
+    return true;
+  }
+
+  void Accept(int socket) {
+    for (int i = 0; i < kAcceptsARound; ++i) {
+      ip::SocketAddress from;
+      os::UniqueFd fd(::accept4(socket, from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (fd.valid()) {
+        Take(std::move(fd), PeerOf(from));
+      } else if (errno == EMFILE || errno == ENFILE) {
+        // It stays readable: without a pause this would spin until a descriptor is free.
+        pollfd wake{.fd = server_.wake_.get(), .events = POLLIN, .revents = 0};
+        static_cast<void>(::poll(&wake, 1, kNoDescriptorsMs));
+        return;
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        return;
+      }
+    }
+  }
+
+  void Take(os::UniqueFd fd, const ip::Address& peer) {
+    const int64_t now = os::MonotonicMs();
+    const PeerGate::Verdict verdict = gate_.Enter(peer, TimeOf(now));
+    if (verdict.refused) {
+      ResetAtEnd(fd.get());
+      return Count(*verdict.refused, peer);
+    }
+    if (verdict.evict) Evict(*verdict.evict);
+    Prepare(fd.get(), limits_.unread);
+    os::UniqueFd second(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+    if (!second.valid()) {
+      gate_.Leave(peer);
+      return Count(Refusal::kFull, peer);
+    }
+    const uint64_t number = next_++;
+    const Connection& connection =
+        connections_
+            .emplace(number, Connection{.fd = std::move(second),
+                                        .peer = peer,
+                                        .allowance = static_cast<double>(limits_.burst_bytes),
+                                        .looked_ms = now})
+            .first->second;
+    // Each arrival is told once. Its end is told without being asked for.
+    Add(connection.fd.get(), limits_.burst_bytes > 0 ? uint32_t{EPOLLIN} | uint32_t{EPOLLET} : 0,
+        number);
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = fd.Release();
+    server_.acceptor_->HandleNewConnection(&parameters);
+  }
+
+  // It has sent something, or has ended, perhaps with too much.
+  void Look(uint64_t number, bool ended) {
+    const auto found = connections_.find(number);
+    if (found == connections_.end()) return;
+    const int64_t now = os::MonotonicMs();
+    const ip::Address peer = found->second.peer;
+    const bool within = limits_.burst_bytes == 0 || IsWithin(found->second, now);
+    if (!within) Cut(number);
+    if (within && ended) Drop(number);
+    if (within) return;
+    gate_.Punish(peer, TimeOf(now));
+    Count(Refusal::kBytes, peer);
+  }
+
+  bool IsWithin(Connection& connection, int64_t now) const {
+    const std::optional<uint64_t> received = BytesReceived(connection.fd.get());
+    if (!received) return true;
+    const double refill = static_cast<double>(limits_.bytes_per_second) *
+                          static_cast<double>(now - connection.looked_ms) / 1000.0;
+    connection.allowance =
+        std::min(static_cast<double>(limits_.burst_bytes), connection.allowance + refill) -
+        static_cast<double>(*received - connection.received);
+    connection.received = *received;
+    connection.looked_ms = now;
+    return connection.allowance >= 0;
+  }
+
+  // The oldest connection of `peer` gives way.
+  void Evict(const ip::Address& peer) {
+    for (const auto& [number, connection] : connections_) {
+      if (connection.peer != peer) continue;
+      Count(Refusal::kFull, peer);
+      return Cut(number);
+    }
+  }
+
+  // gRPC sees its end, and closes it.
+  void Cut(uint64_t number) {
+    const int fd = connections_.at(number).fd.get();
+    ResetAtEnd(fd);
+    static_cast<void>(::shutdown(fd, SHUT_RDWR));
+    Drop(number);
+  }
+
+  void Drop(uint64_t number) {
+    const auto found = connections_.find(number);
+    if (found == connections_.end()) return;
+    // While gRPC has the socket, epoll would keep it too.
+    static_cast<void>(::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.fd.get(), nullptr));
+    gate_.Leave(found->second.peer);
+    connections_.erase(found);
+  }
+
+  void Count(Refusal refusal, const ip::Address& peer) {
+    server_.refusals_[static_cast<size_t>(refusal)].fetch_add(1, std::memory_order_relaxed);
+    ++untold_;
+    const int64_t now = os::MonotonicMs();
+    if (now < log_ms_) return;
+    server_.log_.Warn("connections_refused", {{"listener", server_.listener_.name},
+                                              {"peer", peer.ToString()},
+                                              {"reason", NameOf(refusal)},
+                                              {"count", untold_}});
+    log_ms_ = now + kLogMs;
+    untold_ = 0;
+  }
+
+  BoundedServer& server_;
+  const ListenerLimits& limits_;
+  PeerGate gate_;
+  os::UniqueFd epoll_;
+  std::map<uint64_t, Connection> connections_;  // By number: the oldest first.
+  uint64_t next_ = kFirstConnection;
+  int64_t log_ms_ = 0;  // Nothing is told before.
+  uint64_t untold_ = 0;
+};
+
+BoundedServer::BoundedServer(telemetry::Log& log, Listener listener)
+    : log_(log), listener_(std::move(listener)) {}
+
+absl::Status BoundedServer::Open() {
+  ASSIGN_OR_RETURN(ListeningSockets listening,
+                   ListenAt(listener_.address, listener_.limits.receive_buffer_bytes));
+  sockets_ = std::move(listening.sockets);
+  path_ = std::move(listening.path);
+  port_ = listening.port;
+  wake_ = os::UniqueFd(::eventfd(0, EFD_CLOEXEC));
+  if (!wake_.valid()) return base::ErrnoToStatus(errno, "open an eventfd");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<BoundedServer>> BoundedServer::Start(grpc::ServerBuilder& builder,
+                                                                    Listener listener,
+                                                                    telemetry::Log& log) {
+  std::unique_ptr<BoundedServer> server(new BoundedServer(log, std::move(listener)));
+  RETURN_IF_ERROR(server->Open());
+  const Listener& own = server->listener_;
+  Apply(own.limits, own.name, builder);
+  server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, own.credentials);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr) {
+    return absl::UnavailableError(fmt::format("cannot serve gRPC on {}", own.address));
+  }
+  server->thread_ = std::thread([raw = server.get()] { Watch(*raw).Run(); });
+  return server;
+}
+
+// Before gRPC ends, which does not close what it is handed then.
+void BoundedServer::Stop() {
+  if (!thread_.joinable()) return;
+  const uint64_t one = 1;
+  static_cast<void>(::write(wake_.get(), &one, sizeof(one)));
+  thread_.join();
+  sockets_.clear();
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void BoundedServer::Shutdown(std::chrono::system_clock::time_point deadline) {
+  Stop();
+  server_->Shutdown(deadline);
+}
+
+BoundedServer::~BoundedServer() {
+  if (thread_.joinable()) Shutdown(std::chrono::system_clock::now());
+}
+
+RefusalCounts BoundedServer::refusals() const {
+  RefusalCounts counts{};
+  for (size_t i = 0; i < kRefusals; ++i) counts[i] = refusals_[i].load(std::memory_order_relaxed);
+  return counts;
+}
+
+}  // namespace spoke::rpc

@@ -1,0 +1,74 @@
+// A gRPC server that takes connections itself, so that it can bound what gRPC cannot: how many one
+// peer has and how often it opens them (PeerGate), and how many bytes each sends. What gRPC can
+// bound, it is told to: streams, headers, memory, handshakes, and connections that nobody uses.
+//
+// Each connection is watched by a second descriptor of it, without a copy of what passes: when it
+// has sent too much, it is reset at once. Its peer then has to stay away for some seconds.
+#pragma once
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/os/unique_fd.h"
+#include "lib/rpc/listener_limits.h"
+#include "lib/telemetry/log.h"
+
+namespace spoke::rpc {
+
+// Thread-safe.
+class BoundedServer {
+ public:
+  struct Listener {
+    std::string name;     // For the log: "agents".
+    std::string address;  // host:port (port 0: any free one), or unix:/an/absolute/path.
+    std::shared_ptr<grpc::ServerCredentials> credentials;
+    ListenerLimits limits;
+  };
+  // Serves what `builder` has registered, which gets `limits` and no port of its own. A socket that
+  // a program has left behind is replaced, and has the mode that the process's umask leaves.
+  // Borrows the log: it hears of refusals (connections_refused), at most once a minute. Errors:
+  // kInvalidArgument (no such address); kUnavailable (in use, not of this machine, or gRPC would
+  // not start).
+  static absl::StatusOr<std::unique_ptr<BoundedServer>> Start(grpc::ServerBuilder& builder,
+                                                              Listener listener,
+                                                              telemetry::Log& log);
+  // As Shutdown() with no time to spare, if nobody has called that.
+  ~BoundedServer();
+  BoundedServer(const BoundedServer&) = delete;
+  BoundedServer& operator=(const BoundedServer&) = delete;
+
+  // Takes no more connections, and ends calls at the deadline. Call it once.
+  void Shutdown(std::chrono::system_clock::time_point deadline);
+
+  grpc::Server& server() { return *server_; }
+  int port() const { return port_; }  // 0: a socket.
+  // Since the start. Rises only.
+  RefusalCounts refusals() const;
+
+ private:
+  class Watch;
+  BoundedServer(telemetry::Log& log, Listener listener);
+  absl::Status Open();
+  void Stop();
+
+  telemetry::Log& log_;
+  const Listener listener_;
+  std::vector<os::UniqueFd> sockets_;  // That listen.
+  std::string path_;                   // Of the socket, which is removed at the end; else empty.
+  int port_ = 0;
+  os::UniqueFd wake_;  // An eventfd: the end has come.
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;
+  std::array<std::atomic<uint64_t>, kRefusals> refusals_{};
+  std::thread thread_;
+};
+
+}  // namespace spoke::rpc

@@ -1,0 +1,180 @@
+#include "lib/rpc/bounded_server.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "fmt/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/grpc/health/v1/health.grpc.pb.h"
+#include "tests/support/recording_log.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::rpc {
+namespace {
+
+namespace health = grpc::health::v1;
+
+constexpr ListenerLimits kLimits{
+    .peers = {.connections = 6, .connections_per_address = 4, .burst = 50, .per_second = 50},
+    .burst_bytes = 16 << 10,
+    .bytes_per_second = 1 << 10,
+    .max_streams = 4,
+    .memory_bytes = 16U << 20U,
+    .max_threads = 8};
+
+class Answers final : public health::Health::Service {
+ public:
+  grpc::Status Check(grpc::ServerContext* context, const health::HealthCheckRequest*,
+                     health::HealthCheckResponse* response) override {
+    response->set_status(health::HealthCheckResponse::SERVING);
+    context->AddTrailingMetadata("peer", context->peer());
+    return grpc::Status::OK;
+  }
+};
+
+class BoundedServerTest : public testing::Test {
+ protected:
+  std::unique_ptr<BoundedServer> Start(const std::string& address) {
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    auto server = BoundedServer::Start(builder,
+                                       {.name = "test",
+                                        .address = address,
+                                        .credentials = grpc::InsecureServerCredentials(),
+                                        .limits = kLimits},
+                                       log_);
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+
+  // What a client of its own connection hears; the peer that the server takes it for.
+  static std::pair<grpc::Status, std::string> Ask(const std::string& target,
+                                                  const std::string& text = "") {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    const auto stub = health::Health::NewStub(
+        grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments));
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+    health::HealthCheckRequest request;
+    request.set_service(text);
+    health::HealthCheckResponse response;
+    const grpc::Status status = stub->Check(&context, request, &response);
+    const auto& trailing = context.GetServerTrailingMetadata();
+    const auto peer = trailing.find("peer");
+    return {status,
+            peer == trailing.end() ? "" : std::string(peer->second.data(), peer->second.size())};
+  }
+
+  static os::UniqueFd Connect(int port, const std::string& from = "127.0.0.1") {
+    os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    ::inet_pton(AF_INET, from.c_str(), &at.sin_addr);
+    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
+    at.sin_port = htons(static_cast<uint16_t>(port));
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
+    return fd;
+  }
+
+  // Whether the other side closes it within some seconds.
+  static bool IsClosed(const os::UniqueFd& fd) {
+    const timeval patience{.tv_sec = 5, .tv_usec = 0};
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    char bytes[4096];
+    ssize_t got = 0;
+    while ((got = ::recv(fd.get(), bytes, sizeof(bytes), 0)) > 0) {
+    }
+    return got == 0 || errno == ECONNRESET;
+  }
+
+  static uint64_t CountOf(const BoundedServer& server, Refusal refusal) {
+    return server.refusals()[static_cast<size_t>(refusal)];
+  }
+
+  const testing_support::TempDir dir_;
+  testing_support::RecordingLog log_;
+  Answers service_;
+};
+
+TEST_F(BoundedServerTest, ServesAndKnowsItsPeers) {
+  const auto server = Start("127.0.0.1:0");
+  const auto [status, peer] = Ask(fmt::format("127.0.0.1:{}", server->port()));
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_THAT(peer, testing::StartsWith("ipv4:127.0.0.1:"));
+}
+
+TEST_F(BoundedServerTest, ServesASocketOfFilesAndRemovesIt) {
+  const std::string path = dir_.File("s.sock");
+  auto server = Start("unix:" + path);
+  EXPECT_TRUE(Ask("unix:" + path).first.ok());
+  EXPECT_EQ(server->port(), 0);
+  server->Shutdown(std::chrono::system_clock::now());
+  server.reset();
+  EXPECT_NE(::access(path.c_str(), F_OK), 0);
+  // What a program that was killed has left behind is in nobody's way.
+  const auto second = Start("unix:" + path);
+  EXPECT_TRUE(Ask("unix:" + path).first.ok());
+}
+
+TEST_F(BoundedServerTest, OnePeerHasSoManyConnectionsAndOthersHaveRoom) {
+  const auto server = Start("127.0.0.1:0");
+  std::vector<os::UniqueFd> crowd;
+  for (int i = 0; i < 5; ++i) crowd.push_back(Connect(server->port(), "127.0.0.9"));
+  EXPECT_TRUE(IsClosed(crowd.back()));
+  EXPECT_EQ(CountOf(*server, Refusal::kPeerConnections), 1U);
+  const std::string target = fmt::format("127.0.0.1:{}", server->port());
+  EXPECT_TRUE(Ask(target).first.ok());
+  // A peer with one more than its share makes room for others when all places are taken.
+  for (int i = 0; i < 2; ++i) crowd.push_back(Connect(server->port(), "127.0.0.8"));
+  EXPECT_TRUE(Ask(target).first.ok());
+  EXPECT_TRUE(IsClosed(crowd.front()));
+  EXPECT_EQ(log_.Count("connections_refused"), 1);
+}
+
+TEST_F(BoundedServerTest, APlaceIsFreeOnceItsConnectionHasEnded) {
+  const auto server = Start("127.0.0.1:0");
+  const std::string target = fmt::format("127.0.0.1:{}", server->port());
+  for (int i = 0; i < 20; ++i) {
+    const auto [status, peer] = Ask(target);
+    EXPECT_TRUE(status.ok()) << i << ": " << status.error_message();
+  }
+}
+
+TEST_F(BoundedServerTest, WhoSendsTooMuchIsCutAndStaysOut) {
+  const auto server = Start("127.0.0.1:0");
+  const std::string target = fmt::format("127.0.0.1:{}", server->port());
+  EXPECT_TRUE(Ask(target, std::string(8 << 10, 'x')).first.ok());
+  EXPECT_FALSE(Ask(target, std::string(64 << 10, 'x')).first.ok());
+  EXPECT_GE(CountOf(*server, Refusal::kBytes), 1U);
+  EXPECT_FALSE(Ask(target).first.ok());
+  EXPECT_GE(CountOf(*server, Refusal::kPeerRate), 1U);
+}
+
+TEST_F(BoundedServerTest, AnAddressInUseIsAnErrorThatNamesIt) {
+  const auto first = Start("127.0.0.1:0");
+  const std::string taken = fmt::format("127.0.0.1:{}", first->port());
+  grpc::ServerBuilder builder;
+  const auto second = BoundedServer::Start(builder,
+                                           {.name = "test",
+                                            .address = taken,
+                                            .credentials = grpc::InsecureServerCredentials(),
+                                            .limits = kLimits},
+                                           log_);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()), testing::HasSubstr(taken));
+}
+
+}  // namespace
+}  // namespace spoke::rpc

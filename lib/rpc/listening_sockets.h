@@ -1,0 +1,26 @@
+// Sockets that listen where a configuration says, as gRPC takes such addresses.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/os/unique_fd.h"
+
+namespace spoke::rpc {
+
+struct ListeningSockets {
+  std::vector<os::UniqueFd> sockets;  // Non-blocking.
+  int port = 0;                       // 0: a socket of files.
+  std::string path;                   // Of that; else empty.
+};
+
+// `address` is "host:port" or "unix:/an/absolute/path". All addresses of a host's name are listened
+// at; 0.0.0.0 and [::] are all of this machine, of both families. Port 0 is any free one. The
+// socket of a program that is gone is replaced. With `receive_buffer_bytes` the kernel keeps no
+// more than some twice that of what a connection has sent; 0: as it likes. Errors: kInvalidArgument
+// (no such address); kUnavailable (in use, or not of this machine; the message names it).
+absl::StatusOr<ListeningSockets> ListenAt(const std::string& address, int receive_buffer_bytes = 0);
+
+}  // namespace spoke::rpc

@@ -51,7 +51,7 @@ class Enrollment {
   absl::Status Serve();
   // Once it serves: where it listens, and whom it has refused.
   int port() const { return server_->port(); }
-  rpc::RefusalCounts refusals() const { return server_->refusals(); }
+  std::shared_ptr<const rpc::RefusalCounter> refusals() const { return server_->refusals(); }
 
  private:
   Enrollment(EnrollmentSettings settings, tls::Authority authority, const os::Clock& clock,

@@ -56,4 +56,18 @@ absl::StatusOr<std::pair<Address, uint16_t>> FromSocketAddress(const SocketAddre
   return std::pair(address, port);
 }
 
+bool IsLoopback(const Address& address) {
+  constexpr uint64_t kLoopbackNet = 127;
+  return address.is_v4() ? address.low() >> 24U == kLoopbackNet : address == Address::V6(0, 1);
+}
+
+Address PeerAddress(const SocketAddress& from) {
+  constexpr uint64_t kMapped = 0xFFFF;
+  const auto peer = FromSocketAddress(from);
+  if (!peer.ok()) return {};
+  const Address& address = peer->first;
+  if (address.is_v4() || address.high() != 0 || address.low() >> 32U != kMapped) return address;
+  return Address::V4(static_cast<uint32_t>(address.low()));
+}
+
 }  // namespace spoke::ip

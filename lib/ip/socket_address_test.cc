@@ -21,5 +21,24 @@ TEST(SocketAddress, OfNeitherFamilyIsNone) {
   EXPECT_EQ(FromSocketAddress({}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(IsLoopback, KnowsBothFamilies) {
+  for (const char* text : {"127.0.0.1", "127.255.0.9", "::1"}) {
+    EXPECT_TRUE(IsLoopback(Address::Parse(text).value())) << text;
+  }
+  for (const char* text : {"10.0.0.1", "128.0.0.1", "::", "::2", "fd00::1"}) {
+    EXPECT_FALSE(IsLoopback(Address::Parse(text).value())) << text;
+  }
+}
+
+TEST(PeerAddress, IsThePlainOne) {
+  for (const char* text : {"10.0.0.1", "fd00::1", "::1"}) {
+    const Address address = Address::Parse(text).value();
+    EXPECT_EQ(PeerAddress(ToSocketAddress(address, 1)), address);
+  }
+  const Address mapped = Address::Parse("::ffff:10.0.0.1").value();
+  EXPECT_EQ(PeerAddress(ToSocketAddress(mapped, 1)), Address::Parse("10.0.0.1").value());
+  EXPECT_EQ(PeerAddress(SocketAddress()), Address());
+}
+
 }  // namespace
 }  // namespace spoke::ip

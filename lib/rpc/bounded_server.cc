@@ -45,16 +45,6 @@ int Milliseconds(absl::Duration duration) {
       std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
 }
 
-// Who has connected; whoever comes through a socket of files is one peer.
-ip::Address PeerOf(const ip::SocketAddress& from) {
-  constexpr uint64_t kMapped = 0xFFFF;  // ::ffff:a.b.c.d is IPv4, at a port for both families.
-  const auto peer = ip::FromSocketAddress(from);
-  if (!peer.ok()) return {};
-  const ip::Address& address = peer->first;
-  if (address.is_v4() || address.high() != 0 || address.low() >> 32U != kMapped) return address;
-  return ip::Address::V4(static_cast<uint32_t>(address.low()));
-}
-
 // Its end is a reset: nothing of it stays behind, not even for a peer that does not read.
 void ResetAtEnd(int fd) {
   const linger none{.l_onoff = 1, .l_linger = 0};
@@ -150,7 +140,8 @@ class BoundedServer::Watch {
       ip::SocketAddress from;
       os::UniqueFd fd(::accept4(socket, from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (fd.valid()) {
-        Take(std::move(fd), PeerOf(from));
+        // Whoever comes through a socket of files is one peer.
+        Take(std::move(fd), ip::PeerAddress(from));
       } else if (errno == EMFILE || errno == ENFILE) {
         // It stays readable: without a pause this would spin until a descriptor is free.
         pollfd wake{.fd = server_.wake_.get(), .events = POLLIN, .revents = 0};
@@ -246,7 +237,7 @@ class BoundedServer::Watch {
   }
 
   void Count(Refusal refusal, const ip::Address& peer) {
-    server_.refusals_[static_cast<size_t>(refusal)].fetch_add(1, std::memory_order_relaxed);
+    server_.refusals_->Add(refusal);
     ++untold_;
     const int64_t now = os::MonotonicMs();
     if (now < log_ms_) return;
@@ -316,12 +307,6 @@ void BoundedServer::Shutdown(std::chrono::system_clock::time_point deadline) {
 
 BoundedServer::~BoundedServer() {
   if (thread_.joinable()) Shutdown(std::chrono::system_clock::now());
-}
-
-RefusalCounts BoundedServer::refusals() const {
-  RefusalCounts counts{};
-  for (size_t i = 0; i < kRefusals; ++i) counts[i] = refusals_[i].load(std::memory_order_relaxed);
-  return counts;
 }
 
 }  // namespace spoke::rpc

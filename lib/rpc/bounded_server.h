@@ -9,7 +9,6 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -19,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "lib/os/unique_fd.h"
 #include "lib/rpc/listener_limits.h"
+#include "lib/rpc/refusal_counter.h"
 #include "lib/telemetry/log.h"
 
 namespace spoke::rpc {
@@ -50,8 +50,7 @@ class BoundedServer {
 
   grpc::Server& server() { return *server_; }
   int port() const { return port_; }  // 0: a socket.
-  // Since the start. Rises only.
-  RefusalCounts refusals() const;
+  std::shared_ptr<const RefusalCounter> refusals() const { return refusals_; }
 
  private:
   class Watch;
@@ -67,7 +66,7 @@ class BoundedServer {
   os::UniqueFd wake_;  // An eventfd: the end has come.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  std::array<std::atomic<uint64_t>, kRefusals> refusals_{};
+  const std::shared_ptr<RefusalCounter> refusals_ = std::make_shared<RefusalCounter>();
   std::thread thread_;
 };
 

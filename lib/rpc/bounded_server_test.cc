@@ -29,7 +29,8 @@ constexpr ListenerLimits kLimits{
     .bytes_per_second = 1 << 10,
     .max_streams = 4,
     .memory_bytes = 16U << 20U,
-    .max_threads = 8};
+    .max_threads = 8,
+    .handshake = absl::Seconds(1)};
 
 class Answers final : public health::Health::Service {
  public:
@@ -100,7 +101,7 @@ class BoundedServerTest : public testing::Test {
   }
 
   static uint64_t CountOf(const BoundedServer& server, Refusal refusal) {
-    return server.refusals()[static_cast<size_t>(refusal)];
+    return server.refusals()->counts()[static_cast<size_t>(refusal)];
   }
 
   const testing_support::TempDir dir_;
@@ -150,6 +151,14 @@ TEST_F(BoundedServerTest, APlaceIsFreeOnceItsConnectionHasEnded) {
     const auto [status, peer] = Ask(target);
     EXPECT_TRUE(status.ok()) << i << ": " << status.error_message();
   }
+}
+
+TEST_F(BoundedServerTest, AHandshakeThatNeverEndsIsCutAndItsPlaceFree) {
+  const auto server = Start("127.0.0.1:0");
+  std::vector<os::UniqueFd> silent;
+  for (int i = 0; i < 4; ++i) silent.push_back(Connect(server->port()));
+  for (const os::UniqueFd& fd : silent) EXPECT_TRUE(IsClosed(fd));
+  EXPECT_TRUE(Ask(fmt::format("127.0.0.1:{}", server->port())).first.ok());
 }
 
 TEST_F(BoundedServerTest, WhoSendsTooMuchIsCutAndStaysOut) {

@@ -38,6 +38,8 @@ constexpr int kMaxMessageBytes = 4096;
 constexpr size_t kQuotaBytes = 4U << 20U;
 constexpr int kMaxThreads = 4;
 constexpr int kMaxStreams = 64;  // Of one connection.
+constexpr int kMaxHeaderBytes = 4096;
+constexpr int kHandshakeMs = 5'000;
 constexpr int kIdleMs = 60'000;
 constexpr int kKeepaliveMs = 60'000;
 constexpr std::chrono::seconds kLivenessPeriod(1);
@@ -264,6 +266,8 @@ absl::Status HealthService::Server::Start() {
   builder.SetOption(std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxHeaderBytes);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/ip/socket_address.h"
+
 namespace spoke::rpc {
 namespace {
 
@@ -25,6 +27,8 @@ std::string_view NameOf(Refusal refusal) {
       return "full";
     case Refusal::kBytes:
       return "bytes";
+    case Refusal::kUnauthorized:
+      return "unauthorized";
   }
   return "full";
 }
@@ -48,8 +52,17 @@ std::optional<Refusal> PeerGate::Check(const Peer& peer, size_t share) const {
   return std::nullopt;
 }
 
+bool PeerGate::IsFree(const ip::Address& peer) const {
+  return limits_.loopback_is_free && ip::IsLoopback(peer);
+}
+
 PeerGate::Verdict PeerGate::Enter(const ip::Address& peer, absl::Time now) {
   if (peers_.size() >= forget_at_) Forget(now);
+  if (IsFree(peer)) {
+    if (open_ >= limits_.connections) return {Refusal::kFull, std::nullopt};
+    ++open_;
+    return {};
+  }
   Peer& host = Find(ip::Prefix::Host(peer), 1, now);
   const std::optional<ip::Prefix> network = NetworkOf(peer);
   Peer* const all = network ? &Find(*network, kShare, now) : nullptr;
@@ -64,7 +77,9 @@ PeerGate::Verdict PeerGate::Enter(const ip::Address& peer, absl::Time now) {
           };
           return open(left) < open(right);
         });
-    if (greatest->second.open <= host.open + 1) return {Refusal::kFull, std::nullopt};
+    if (greatest == peers_.end() || greatest->second.open <= host.open + 1) {
+      return {Refusal::kFull, std::nullopt};
+    }
     verdict.evict = greatest->first.base();
   }
   for (Peer* const one : {&host, all}) {
@@ -87,8 +102,8 @@ void PeerGate::Leave(const ip::Address& peer) {
 }
 
 void PeerGate::Punish(const ip::Address& peer, absl::Time now) {
-  Peer& host = Find(ip::Prefix::Host(peer), 1, now);
-  host.tokens = -limits_.burst;
+  if (IsFree(peer)) return;
+  Find(ip::Prefix::Host(peer), 1, now).tokens = -limits_.burst;
 }
 
 // Forgets those that have no connection and all their tokens. Those that remain have used some in

@@ -26,6 +26,8 @@ struct PeerLimits {
   // handshake.
   double burst = 0;
   double per_second = 0;
+  // Programs of this machine, which come from its loopback addresses, have only the limit of all.
+  bool loopback_is_free = false;
 };
 
 enum class Refusal : uint8_t {
@@ -33,8 +35,9 @@ enum class Refusal : uint8_t {
   kPeerRate,         // It opened too many in too little time.
   kFull,             // All places are taken, by peers that have no more than this one.
   kBytes,            // It sent more than a connection may.
+  kUnauthorized,     // It did not show what this port asks of strangers.
 };
-inline constexpr size_t kRefusals = 4;
+inline constexpr size_t kRefusals = 5;
 std::string_view NameOf(Refusal refusal);
 
 // By Refusal.
@@ -70,6 +73,7 @@ class PeerGate {
 
   Peer& Find(const ip::Prefix& key, double share, absl::Time now);
   std::optional<Refusal> Check(const Peer& peer, size_t share) const;
+  bool IsFree(const ip::Address& peer) const;
   void Forget(absl::Time now);
 
   const PeerLimits limits_;

@@ -77,10 +77,23 @@ TEST(PeerGate, WhoBreaksALimitStaysOutForATime) {
   EXPECT_EQ(Enter(gate, "10.0.0.1", 1, kStart + absl::Seconds(4)), 1U);
 }
 
-TEST(PeerGate, MillionsOfAddressesDoNotFillItsMemory) {
+TEST(PeerGate, ThisMachineMayBeFree) {
+  PeerGate gate({.connections = 100,
+                 .connections_per_address = 4,
+                 .burst = 6,
+                 .per_second = 2,
+                 .loopback_is_free = true});
+  EXPECT_EQ(Enter(gate, "127.0.0.1", 50), 50U);
+  EXPECT_EQ(Enter(gate, "::1", 60), 50U);
+  EXPECT_EQ(gate.Enter(At("10.0.0.1"), kStart).refused, Refusal::kFull);
+  gate.Leave(At("127.0.0.1"));
+  EXPECT_EQ(Enter(gate, "10.0.0.1", 2), 1U);
+}
+
+TEST(PeerGate, ThousandsOfAddressesDoNotFillItsMemory) {
   PeerGate gate({.connections = 64, .connections_per_address = 4, .burst = 6, .per_second = 2});
   absl::Time now = kStart;
-  for (uint32_t i = 0; i < 100'000; ++i) {
+  for (uint32_t i = 0; i < 20'000; ++i) {
     const ip::Address peer = ip::Address::V4(0x0A000000 + i);
     now += absl::Milliseconds(1);
     if (!gate.Enter(peer, now).refused) gate.Leave(peer);

@@ -137,7 +137,7 @@ class Abuse : public testing::Test {
                told);
     EXPECT_LT(grown, kMostGrowth) << told;
     EXPECT_LT(spent, most_cpu_seconds) << told;
-    const rpc::RefusalCounts refusals = enrollment_->refusals();
+    const rpc::RefusalCounts refusals = enrollment_->refusals()->counts();
     EXPECT_GT(std::accumulate(refusals.begin(), refusals.end(), uint64_t{0}), 0U);
     EXPECT_LE(log_.Count("connections_refused"), 1);
     EXPECT_TRUE(Enroll().ok());

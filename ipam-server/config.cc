@@ -18,6 +18,7 @@ using config::ConfigMap;
 using config::Need;
 
 constexpr uint32_t kMaxAddressesPerNode = 4096;
+constexpr uint32_t kMaxAgentsPerAddress = 16'384;
 
 void RequireDirectoryOf(const ConfigMap& map, std::string_view key, const std::string& path,
                         const CheckDirectory& check) {
@@ -32,6 +33,9 @@ void ReadListen(const ConfigMap& root, const CheckDirectory& check, ServerConfig
   const ConfigMap map = root.Map("listen", Need::kOptional);
   map.String("agents", &out.listen_agents, Need::kOptional);
   map.String("metrics", &out.listen_metrics, Need::kOptional);
+  map.String("metrics_token_file", &out.metrics_token_file, Need::kOptional);
+  map.Uint32("agents_per_address", &out.agents_per_address, Need::kOptional,
+             {2, kMaxAgentsPerAddress});
   map.CustomList("advertised", Need::kOptional, [&](std::string_view text) -> absl::Status {
     ASSIGN_OR_RETURN(out.advertised.emplace_back(), ip::Address::Parse(text));
     return absl::OkStatus();

@@ -47,6 +47,9 @@ struct ServerConfig {
   std::vector<ip::Address> advertised;
   std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
   std::string listen_metrics = "127.0.0.1:9464";                 // host:port; "off": nowhere.
+  std::string metrics_token_file;  // What others than this machine show; empty: none can.
+  // Connections of agents that one address may have at once.
+  uint32_t agents_per_address = 64;
   rpc::TlsFiles tls;                   // For agents; with `enroll`, files of its directory.
   std::optional<EnrollConfig> enroll;  // nullopt: certificates come from elsewhere.
   std::string sqlite = "/var/lib/spoke/ipam.db";

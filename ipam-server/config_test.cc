@@ -33,7 +33,7 @@ TEST(ServerConfig, DefaultsStandWhereTheFileIsSilent) {
 TEST(ServerConfig, EverythingCanBeSaid) {
   const auto config = ParseServerConfig(
       R"(listen: {agents: "10.0.0.1:7443", admin: "unix:/x/a.sock", metrics: "off",
-         advertised: [10.0.0.9, "fd00::9"]}
+         metrics_token_file: /t/token, agents_per_address: 500, advertised: [10.0.0.9, "fd00::9"]}
 tls: {ca: /c, certificate: /d, key: /k}
 store: {sqlite: /s/ipam.db}
 cloud: {static: {attachments_file: /run/att}}
@@ -63,6 +63,8 @@ debug: true
   EXPECT_EQ(config->history.max_bytes, 16U << 20U);
   EXPECT_EQ(config->audit_period, absl::ZeroDuration());
   EXPECT_EQ(config->listen_metrics, "off");
+  EXPECT_EQ(config->metrics_token_file, "/t/token");
+  EXPECT_EQ(config->agents_per_address, 500U);
 }
 
 TEST(ServerConfig, PoolsMayAllComeAsPolicyObjects) {

@@ -38,6 +38,7 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->history.max_bytes, defaults.history.max_bytes);
   EXPECT_EQ(config->audit_period, defaults.audit_period);
   EXPECT_EQ(config->listen_metrics, defaults.listen_metrics);
+  EXPECT_EQ(config->agents_per_address, defaults.agents_per_address);
   EXPECT_EQ(config->pools.at(0).reserve_first, PoolSpec().reserve_first);
   EXPECT_EQ(config->pools.at(0).reserve_last, PoolSpec().reserve_last);
 }

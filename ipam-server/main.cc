@@ -34,6 +34,7 @@
 #include "ipam-server/store/backup_file.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "ipam-server/telemetry/budget_samples.h"
+#include "ipam-server/telemetry/refusal_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
@@ -42,7 +43,9 @@
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
+#include "lib/rpc/bounded_server.h"
 #include "lib/telemetry/metrics.h"
+#include "lib/telemetry/text_endpoint.h"
 #include "lib/tls/message_code.h"
 
 namespace spoke::ipam {
@@ -63,43 +66,31 @@ constexpr size_t kStoreIdBytes = 16;
 constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
 constexpr size_t kMaxBootIdBytes = 64;
 
-struct Listener {
-  std::string address;
-  std::shared_ptr<grpc::ServerCredentials> credentials;
-  int max_message_bytes;  // That it receives.
-};
-
-absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(const Listener& listener,
-                                                          grpc::Service& service) {
+absl::StatusOr<std::unique_ptr<rpc::BoundedServer>> StartServer(
+    rpc::BoundedServer::Listener listener, int max_message_bytes, grpc::Service& service,
+    telemetry::Log& log) {
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(listener.address, listener.credentials, &port);
   builder.RegisterService(&service);
-  builder.SetMaxReceiveMessageSize(listener.max_message_bytes);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // A third of memory and CPU an agent.
+  builder.SetMaxReceiveMessageSize(max_message_bytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinPingIntervalMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // Two servers must not share a port.
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) {
-    return absl::UnavailableError(fmt::format(
-        "cannot listen on {}: is it in use, or not an address of this machine?", listener.address));
-  }
-  return server;
+  return rpc::BoundedServer::Start(builder, std::move(listener), log);
 }
 
 struct Servers {
-  std::unique_ptr<grpc::Server> admin;
-  std::unique_ptr<grpc::Server> agents;
+  std::unique_ptr<rpc::BoundedServer> admin;
+  std::unique_ptr<rpc::BoundedServer> agents;
 };
 
 // The standard service on both listeners, for those who ask there; and what probes ask.
 void SetReady(const Servers& servers, daemon::ServedHealth& health, bool writable) {
-  servers.admin->GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService", writable);
-  servers.agents->GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService", writable);
+  servers.admin->server().GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService",
+                                                                    writable);
+  servers.agents->server().GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService",
+                                                                     writable);
   if (writable) return health.Say({});
   health.Say(
       {"the store cannot be written, so that no node gets another address; spokectl status "
@@ -108,7 +99,7 @@ void SetReady(const Servers& servers, daemon::ServedHealth& health, bool writabl
 
 // Whoever can open the admin socket is an operator, so it is born for root only.
 absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& admin_service,
-                                     grpc::Service& node_service) {
+                                     grpc::Service& node_service, telemetry::Log& log) {
   // Those of enrollment are renewed while we run.
   ASSIGN_OR_RETURN(
       const auto agent_credentials,
@@ -117,14 +108,20 @@ absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& 
   ASSIGN_OR_RETURN(const auto admin_credentials, rpc::ServerCredentials({.insecure = true}));
   Servers servers;
   const mode_t old_mask = ::umask(0177);
-  auto admin =
-      StartServer({config.listen_admin, admin_credentials, kMaxAdminMessageBytes}, admin_service);
+  auto admin = StartServer({.name = "admin",
+                            .address = config.listen_admin,
+                            .credentials = admin_credentials,
+                            .limits = rpc::kAdminLimits},
+                           kMaxAdminMessageBytes, admin_service, log);
   ::umask(old_mask);
   if (!admin.ok()) return admin.status();
   servers.admin = *std::move(admin);
-  ASSIGN_OR_RETURN(
-      servers.agents,
-      StartServer({config.listen_agents, agent_credentials, kMaxAgentMessageBytes}, node_service));
+  ASSIGN_OR_RETURN(servers.agents,
+                   StartServer({.name = "agents",
+                                .address = config.listen_agents,
+                                .credentials = agent_credentials,
+                                .limits = rpc::AgentLimits(config.agents_per_address)},
+                               kMaxAgentMessageBytes, node_service, log));
   return servers;
 }
 
@@ -146,10 +143,21 @@ std::vector<NodeKey> KnownNodes(const Fleet& fleet) {
 }
 
 // Null: they are not to be served.
-absl::StatusOr<std::unique_ptr<telemetry::MetricsEndpoint>> ServeMetrics(
-    const ServerConfig& config, telemetry::Metrics& metrics) {
+absl::StatusOr<std::unique_ptr<telemetry::TextEndpoint>> ServeMetrics(
+    const ServerConfig& config, const telemetry::Metrics& metrics) {
   if (config.listen_metrics == "off") return nullptr;
-  return telemetry::MetricsEndpoint::Open(config.listen_metrics, metrics);
+  return telemetry::TextEndpoint::Open(
+      {.address = config.listen_metrics, .token_file = config.metrics_token_file},
+      [&metrics] { return metrics.Render(); });
+}
+
+void AddRefusals(const Servers& servers, const Enrollment* enrollment,
+                 const telemetry::TextEndpoint* endpoint, telemetry::Metrics& metrics) {
+  std::vector<ListenerRefusals> listeners = {{"agents", servers.agents->refusals()},
+                                             {"admin", servers.admin->refusals()}};
+  if (enrollment != nullptr) listeners.push_back({"enroll", enrollment->refusals()});
+  if (endpoint != nullptr) listeners.push_back({"metrics", endpoint->refusals()});
+  metrics.AddSource([listeners = std::move(listeners)] { return RefusalSamples(listeners); });
 }
 
 absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
@@ -304,8 +312,9 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                               .budgets = budgets,
                               .resolver = resolver});
   VersionGate gate(base::kVersion, admin_service);
-  ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service));
+  ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
   if (enrollment != nullptr) RETURN_IF_ERROR(enrollment->Serve());
+  AddRefusals(servers, enrollment.get(), endpoint.get(), metrics);
   SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
   loop.SetWritableSink([&](bool writable) { SetReady(servers, health, writable); });
   SetReady(servers, health, true);

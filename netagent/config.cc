@@ -326,6 +326,7 @@ void ReadMetrics(const ConfigMap& root, MetricsConfig* out) {
   const ConfigMap map = root.Map("metrics", Need::kOptional);
   map.Custom("address", Need::kOptional,
              [&](std::string_view text) { return TakeListener(text, &out->address); });
+  map.String("token_file", &out->token_file, Need::kOptional);
   map.Uint32("namespaces", &out->namespaces, Need::kOptional, {0, kMost});
   map.Uint32("pods", &out->pods, Need::kOptional, {0, kMost - 1});
   IptablesExporterConfig& iptables = out->iptables_exporter;

@@ -118,6 +118,8 @@ struct IptablesExporterConfig {
 
 struct MetricsConfig {
   std::string address = "127.0.0.1:9465";  // Of /metrics; empty: not served.
+  // What others than this node show to all endpoints; empty: none can.
+  std::string token_file;
   // With series of their own at most, on this node.
   uint32_t namespaces = 4;
   uint32_t pods = 6;

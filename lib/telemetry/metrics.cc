@@ -1,7 +1,7 @@
 #include "lib/telemetry/metrics.h"
 
+#include <prometheus/collectable.h>
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/metric_family.h>
@@ -153,13 +153,6 @@ class Metrics::Impl final : public prometheus::Collectable {
     sources_.push_back(std::move(source));
   }
 
-  // Waits for a scrape that is under way.
-  void DropHooks() {
-    const absl::MutexLock lock(&hooks_mutex_);
-    hooks_.clear();
-    sources_.clear();
-  }
-
   std::vector<prometheus::MetricFamily> Collect() const override {
     std::vector<prometheus::MetricFamily> given;
     {
@@ -271,8 +264,8 @@ class Metrics::Impl final : public prometheus::Collectable {
   std::vector<std::function<std::vector<Samples>()>> sources_ ABSL_GUARDED_BY(hooks_mutex_);
 };
 
-Metrics::Metrics(std::vector<MetricSpec> table) : impl_(std::make_shared<Impl>(std::move(table))) {}
-Metrics::~Metrics() { impl_->DropHooks(); }
+Metrics::Metrics(std::vector<MetricSpec> table) : impl_(std::make_unique<Impl>(std::move(table))) {}
+Metrics::~Metrics() = default;
 
 Counter Metrics::GetCounter(std::string_view name, const std::vector<std::string>& labels) {
   return Counter(impl_->GetCounter(name, labels));
@@ -296,39 +289,6 @@ std::string Metrics::Render() const {
   std::ostringstream text;
   prometheus::TextSerializer().Serialize(text, impl_->Collect());
   return std::move(text).str();
-}
-
-class MetricsEndpoint::Impl {
- public:
-  Impl(const std::string& address, std::shared_ptr<Metrics::Impl> metrics)
-      : metrics_(std::move(metrics)), exposer_(address, 1) {
-    exposer_.RegisterCollectable(metrics_);
-  }
-
-  int port() const {
-    const std::vector<int> ports = exposer_.GetListeningPorts();
-    return ports.empty() ? 0 : ports.front();
-  }
-
- private:
-  std::shared_ptr<Metrics::Impl> metrics_;  // The library keeps weak ones.
-  prometheus::Exposer exposer_;
-};
-
-MetricsEndpoint::MetricsEndpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-MetricsEndpoint::~MetricsEndpoint() = default;
-int MetricsEndpoint::port() const { return impl_->port(); }
-
-absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(const std::string& address,
-                                                                       Metrics& metrics) {
-  try {
-    return std::unique_ptr<MetricsEndpoint>(
-        new MetricsEndpoint(std::make_unique<Impl>(address, metrics.impl_)));
-  } catch (const std::exception&) {
-    // What the library throws says only that something failed.
-    return absl::UnavailableError(fmt::format(
-        "cannot serve metrics on {}: is it in use, or not an address of this machine?", address));
-  }
 }
 
 }  // namespace spoke::telemetry

@@ -120,29 +120,8 @@ class Metrics {
   const std::vector<MetricSpec>& table() const;
 
  private:
-  friend class MetricsEndpoint;
   class Impl;
-  std::shared_ptr<Impl> impl_;  // Shared with a scrape that is under way.
-};
-
-// Serves GET /metrics over plain HTTP until it is destroyed.
-class MetricsEndpoint {
- public:
-  // `address` is "host:port" ("127.0.0.1:9464"; port 0: any free one). There is neither TLS nor a
-  // password: bind it to loopback, or to a network that may know how many addresses there are.
-  // Errors: kUnavailable (cannot listen there: in use, or not an address of this machine).
-  static absl::StatusOr<std::unique_ptr<MetricsEndpoint>> Open(const std::string& address,
-                                                               Metrics& metrics);
-  // Waits up to 2 s for the library's thread, once there was a scrape: let it be the last to go.
-  ~MetricsEndpoint();
-
-  int port() const;
-
- private:
-  class Impl;
-  explicit MetricsEndpoint(std::unique_ptr<Impl> impl);
-
-  std::unique_ptr<Impl> impl_;
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace spoke::telemetry

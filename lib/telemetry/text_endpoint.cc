@@ -14,21 +14,37 @@
 #include <iterator>
 #include <limits>
 #include <list>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/ip/socket_address.h"
 #include "lib/os/clock.h"
+#include "lib/os/file.h"
+#include "lib/telemetry/scrape_request.h"
 
 namespace spoke::telemetry {
 namespace {
 
 constexpr size_t kMaxRequestBytes = 8192;
-constexpr int kBacklog = 16;
+constexpr int kBacklog = 128;
 // Each may hold the text of a scrape.
 constexpr size_t kMaxConnections = 16;
+constexpr size_t kMaxTokenFileBytes = 4096;
+// Of strangers: two Prometheus servers behind one address ask every second or less often. All of
+// them together are bounded by kMaxConnections.
+constexpr rpc::PeerLimits kStrangers{
+    .connections = 2 * kMaxConnections, .connections_per_address = 4, .burst = 16, .per_second = 2};
+constexpr std::string_view kHowToAsk =
+    "From another machine, or from a pod, /metrics needs the header \"Authorization: Bearer "
+    "TOKEN\".\n"
+    "TOKEN is a line of the file that the configuration names: metrics.token_file of the agent's,\n"
+    "listen.metrics_token_file of the server's. In Kubernetes it is the key \"token\" of the "
+    "Secret\n"
+    "spoke-metrics. docs/METRICS.md says how to give it to Prometheus.\n";
 
 struct AddressList {
   addrinfo* first = nullptr;
@@ -78,22 +94,18 @@ int PortOf(int socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&self)->sin_port);
 }
 
-std::string Answer(std::string_view status, std::string_view type, std::string_view body) {
-  return fmt::format(
-      "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-      status, type, body.size(), body);
+std::string Answer(std::string_view status, std::string_view fields, std::string_view body) {
+  return fmt::format("HTTP/1.1 {}\r\n{}Content-Length: {}\r\nConnection: close\r\n\r\n{}", status,
+                     fields, body.size(), body);
 }
 
-std::string AnswerTo(std::string_view head, const TextEndpoint::Render& render) {
-  const std::string_view line = head.substr(0, head.find("\r\n"));
-  const std::string_view target = line.substr(std::min(line.size(), line.find(' ') + 1));
-  const std::string_view path = target.substr(0, target.find_first_of(" ?"));
-  if (!line.starts_with("GET ")) {
-    return Answer("405 Method Not Allowed", "text/plain", "only GET\n");
-  }
-  if (path != "/metrics") return Answer("404 Not Found", "text/plain", "see /metrics\n");
-  return Answer("200 OK", "text/plain; version=0.0.4; charset=utf-8", render());
-}
+constexpr std::string_view kPlain = "Content-Type: text/plain\r\n";
+constexpr std::string_view kMetricsText =
+    "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n";
+constexpr std::string_view kWantsToken =
+    "Content-Type: text/plain\r\nWWW-Authenticate: Bearer realm=\"spoke\"\r\n";
+
+absl::Time Now() { return absl::UnixEpoch() + absl::Milliseconds(os::MonotonicMs()); }
 
 int64_t NewDeadline() { return os::MonotonicMs() + absl::ToInt64Milliseconds(kRequestPatience); }
 
@@ -103,29 +115,32 @@ int64_t NewDeadline() { return os::MonotonicMs() + absl::ToInt64Milliseconds(kRe
 // connections. It is over at its deadline.
 class TextEndpoint::Connection {
  public:
-  explicit Connection(os::UniqueFd fd) : fd_(std::move(fd)), deadline_(NewDeadline()) {}
+  // `stranger`: whose it is, unless it is this machine's.
+  Connection(os::UniqueFd fd, std::optional<ip::Address> stranger)
+      : fd_(std::move(fd)), stranger_(stranger), deadline_(NewDeadline()) {}
 
   int fd() const { return fd_.get(); }
   short events() const { return answering_ ? POLLOUT : POLLIN; }
   int64_t deadline() const { return deadline_; }
   bool answering() const { return answering_; }
+  const std::optional<ip::Address>& stranger() const { return stranger_; }
 
   // Goes on as far as it can without waiting. False when it is over.
-  bool GoOn(const Render& render) {
-    if (!answering_ && !ReadHead(render)) return false;
+  bool GoOn(TextEndpoint& endpoint) {
+    if (!answering_ && !ReadHead(endpoint)) return false;
     return !answering_ || Send();
   }
 
  private:
   // False when no whole head can come any more.
-  bool ReadHead(const Render& render) {
+  bool ReadHead(TextEndpoint& endpoint) {
     std::array<char, 2048> buffer{};
     const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) return false;
     text_.append(buffer.data(), static_cast<size_t>(got));
     if (text_.find("\r\n\r\n") == std::string::npos) return text_.size() <= kMaxRequestBytes;
-    text_ = AnswerTo(text_, render);
+    text_ = endpoint.AnswerTo(text_, stranger_.has_value());
     answering_ = true;
     // Rendering has had its time; a reader has one of its own.
     deadline_ = NewDeadline();
@@ -143,27 +158,29 @@ class TextEndpoint::Connection {
   }
 
   os::UniqueFd fd_;
+  std::optional<ip::Address> stranger_;
   int64_t deadline_;  // As os::MonotonicMs() has it.
   bool answering_ = false;
   std::string text_;  // The request, then the answer.
   size_t sent_ = 0;
 };
 
-TextEndpoint::TextEndpoint(os::UniqueFd listener, os::UniqueFd wake, int port, Render render)
-    : listener_(std::move(listener)),
+TextEndpoint::TextEndpoint(Settings settings, os::UniqueFd listener, os::UniqueFd wake,
+                           Render render)
+    : settings_(std::move(settings)),
+      listener_(std::move(listener)),
       wake_(std::move(wake)),
-      port_(port),
+      port_(PortOf(listener_.get())),
       render_(std::move(render)),
+      gate_(kStrangers),
       thread_([this] { Run(); }) {}
 
-absl::StatusOr<std::unique_ptr<TextEndpoint>> TextEndpoint::Open(const std::string& address,
-                                                                 Render render) {
-  ASSIGN_OR_RETURN(os::UniqueFd listener, Listen(address));
+absl::StatusOr<std::unique_ptr<TextEndpoint>> TextEndpoint::Open(Settings settings, Render render) {
+  ASSIGN_OR_RETURN(os::UniqueFd listener, Listen(settings.address));
   os::UniqueFd wake(::eventfd(0, EFD_CLOEXEC));
   if (!wake.valid()) return base::ErrnoToStatus(errno, "open an eventfd");
-  const int port = PortOf(listener.get());
-  return std::unique_ptr<TextEndpoint>(
-      new TextEndpoint(std::move(listener), std::move(wake), port, std::move(render)));
+  return std::unique_ptr<TextEndpoint>(new TextEndpoint(std::move(settings), std::move(listener),
+                                                        std::move(wake), std::move(render)));
 }
 
 TextEndpoint::~TextEndpoint() {
@@ -174,7 +191,7 @@ TextEndpoint::~TextEndpoint() {
 }
 
 void TextEndpoint::Run() {
-  std::list<Connection> connections;
+  Connections connections;
   while (true) {
     std::vector<pollfd> waiting = {{.fd = listener_.get(), .events = POLLIN},
                                    {.fd = wake_.get(), .events = POLLIN}};
@@ -190,25 +207,85 @@ void TextEndpoint::Run() {
     if (waiting[1].revents != 0) return;
     size_t at = 2;
     for (auto connection = connections.begin(); connection != connections.end(); ++at) {
-      const bool over = (waiting[at].revents != 0 && !connection->GoOn(render_)) ||
+      const bool over = (waiting[at].revents != 0 && !connection->GoOn(*this)) ||
                         connection->deadline() <= os::MonotonicMs();
-      connection = over ? connections.erase(connection) : std::next(connection);
+      connection = over ? Erase(connections, connection) : std::next(connection);
     }
     if (waiting[0].revents != 0) Accept(connections);
   }
 }
 
-// When there are too many, one that has asked for nothing yet gives way, the oldest first.
-void TextEndpoint::Accept(std::list<Connection>& connections) {
-  os::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (fd.valid()) {
-    if (connections.size() >= kMaxConnections) {
-      const auto silent =
-          std::find_if(connections.begin(), connections.end(),
-                       [](const Connection& connection) { return !connection.answering(); });
-      connections.erase(silent == connections.end() ? connections.begin() : silent);
+// The kernel drops what comes from elsewhere in the name of an address of its own, and takes the
+// address that is connected to for a connection of its own, so that the two are equal.
+bool TextEndpoint::IsStranger(int fd, const ip::Address& peer) const {
+  if (!settings_.trust_this_machine) return true;
+  ip::SocketAddress self;
+  if (::getsockname(fd, self.get(), &self.size) < 0) return true;
+  return !ip::IsLoopback(peer) && peer != ip::PeerAddress(self);
+}
+
+std::string TextEndpoint::AnswerTo(std::string_view head, bool stranger) {
+  const ScrapeRequest request = ParseScrapeRequest(head);
+  if (stranger) {
+    const auto tokens = request.token.empty() || settings_.token_file.empty()
+                            ? absl::StatusOr<std::string>("")
+                            : os::ReadFile(settings_.token_file, kMaxTokenFileBytes);
+    if (!tokens.ok() || !IsTokenOf(*tokens, request.token)) {
+      refusals_->Add(rpc::Refusal::kUnauthorized);
+      return Answer("401 Unauthorized", kWantsToken, kHowToAsk);
     }
-    connections.emplace_back(std::move(fd));
+  }
+  switch (request.target) {
+    case ScrapeTarget::kOtherMethod:
+      return Answer("405 Method Not Allowed", kPlain, "only GET\n");
+    case ScrapeTarget::kOtherPath:
+      return Answer("404 Not Found", kPlain, "see /metrics\n");
+    case ScrapeTarget::kMetrics:
+      break;
+  }
+  return Answer("200 OK", kMetricsText, render_());
+}
+
+TextEndpoint::Connections::iterator TextEndpoint::Erase(Connections& connections,
+                                                        Connections::iterator connection) {
+  if (connection->stranger()) gate_.Leave(*connection->stranger());
+  return connections.erase(connection);
+}
+
+// Who gives way when there are too many: the oldest stranger that has asked for nothing yet, or
+// such a one of this machine, or the oldest that is being answered. Strangers have no one else give
+// way.
+TextEndpoint::Connections::iterator TextEndpoint::Victim(Connections& connections,
+                                                         bool for_stranger) {
+  const auto oldest = [&](bool stranger, bool answering) {
+    return std::find_if(connections.begin(), connections.end(), [&](const Connection& connection) {
+      return connection.stranger().has_value() == stranger && connection.answering() == answering;
+    });
+  };
+  auto victim = oldest(/*stranger=*/true, /*answering=*/false);
+  if (victim != connections.end() || for_stranger) return victim;
+  victim = oldest(/*stranger=*/false, /*answering=*/false);
+  return victim == connections.end() ? connections.begin() : victim;
+}
+
+void TextEndpoint::Accept(Connections& connections) {
+  ip::SocketAddress from;
+  os::UniqueFd fd(::accept4(listener_.get(), from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (fd.valid()) {
+    std::optional<ip::Address> stranger = ip::PeerAddress(from);
+    if (!IsStranger(fd.get(), *stranger)) stranger.reset();
+    if (stranger) {
+      if (const auto refused = gate_.Enter(*stranger, Now()).refused) {
+        return refusals_->Add(*refused);
+      }
+    }
+    if (connections.size() >= kMaxConnections) {
+      refusals_->Add(rpc::Refusal::kFull);
+      const auto victim = Victim(connections, stranger.has_value());
+      if (victim == connections.end()) return gate_.Leave(*stranger);
+      Erase(connections, victim);
+    }
+    connections.emplace_back(std::move(fd), stranger);
   } else if (errno == EMFILE || errno == ENFILE) {
     // It stays readable: without a pause this would spin until a descriptor is free.
     pollfd wake{.fd = wake_.get(), .events = POLLIN, .revents = 0};

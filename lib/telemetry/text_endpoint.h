@@ -1,5 +1,9 @@
 // GET /metrics over plain HTTP/1.1, one request a connection, and an end that waits for nobody: for
 // a program that has to be gone at once when it is told to go.
+//
+// This machine itself asks without more. Everybody else, a pod too, has to show a token, since
+// metrics name namespaces; without one, and while there is none, the answer is 401. Strangers have
+// limits: four connections at once and two new ones a second an address.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +11,14 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/os/unique_fd.h"
+#include "lib/rpc/peer_gate.h"
+#include "lib/rpc/refusal_counter.h"
 
 namespace spoke::telemetry {
 
@@ -24,26 +31,42 @@ class TextEndpoint {
   // Gives the text of a scrape, on the endpoint's own thread.
   using Render = std::function<std::string()>;
 
-  // `address` is "HOST:PORT" with a numeric host ("127.0.0.1:9465", "[::1]:9465"; port 0: any free
-  // one). There is neither TLS nor a password. Errors: kInvalidArgument (no such address),
-  // kUnavailable (cannot listen there: in use, or not an address of this machine).
-  static absl::StatusOr<std::unique_ptr<TextEndpoint>> Open(const std::string& address,
-                                                            Render render);
+  struct Settings {
+    // "HOST:PORT" with a numeric host ("127.0.0.1:9465", "[::1]:9465"; port 0: any free one).
+    std::string address;
+    // With tokens, one a line, of which any will do; read at each request that shows one. Empty:
+    // nobody from elsewhere gets in.
+    std::string token_file;
+    // False: whoever asks is a stranger. For tests, which have no other machine.
+    bool trust_this_machine = true;
+  };
+  // There is no TLS. Errors: kInvalidArgument (no such address), kUnavailable (cannot listen there:
+  // in use, or not an address of this machine).
+  static absl::StatusOr<std::unique_ptr<TextEndpoint>> Open(Settings settings, Render render);
   // Waits for a scrape that is under way, not for its reader.
   ~TextEndpoint();
 
   int port() const { return port_; }
+  std::shared_ptr<const rpc::RefusalCounter> refusals() const { return refusals_; }
 
  private:
-  TextEndpoint(os::UniqueFd listener, os::UniqueFd wake, int port, Render render);
+  TextEndpoint(Settings settings, os::UniqueFd listener, os::UniqueFd wake, Render render);
   class Connection;
+  using Connections = std::list<Connection>;
   void Run();
-  void Accept(std::list<Connection>& connections);
+  void Accept(Connections& connections);
+  Connections::iterator Erase(Connections& connections, Connections::iterator connection);
+  static Connections::iterator Victim(Connections& connections, bool for_stranger);
+  bool IsStranger(int fd, const ip::Address& peer) const;
+  std::string AnswerTo(std::string_view head, bool stranger);
 
+  const Settings settings_;
   const os::UniqueFd listener_;
   const os::UniqueFd wake_;  // An eventfd: the end has come.
   const int port_;
   const Render render_;
+  const std::shared_ptr<rpc::RefusalCounter> refusals_ = std::make_shared<rpc::RefusalCounter>();
+  rpc::PeerGate gate_;  // For strangers, on the thread.
   std::thread thread_;
 };
 

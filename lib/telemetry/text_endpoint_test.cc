@@ -6,11 +6,15 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/os/file.h"
+#include "tests/support/temp_dir.h"
 
 namespace spoke::telemetry {
 namespace {
@@ -43,7 +47,8 @@ std::string Ask(int port, const std::string& request) {
 }
 
 std::unique_ptr<TextEndpoint> Open(std::string text) {
-  auto opened = TextEndpoint::Open("127.0.0.1:0", [text = std::move(text)] { return text; });
+  auto opened =
+      TextEndpoint::Open({.address = "127.0.0.1:0"}, [text = std::move(text)] { return text; });
   EXPECT_TRUE(opened.ok()) << opened.status();
   return *std::move(opened);
 }
@@ -106,6 +111,33 @@ TEST(TextEndpoint, AHeadWithoutAnEndIsCutOff) {
   EXPECT_EQ(Ask(endpoint->port(), "GET /metrics"), "");
 }
 
+TEST(TextEndpoint, AHeadThatComesByteByByteIsCutOff) {
+  const auto endpoint = Open("up 1\n");
+  const os::UniqueFd slow = Connect(endpoint->port());
+  const absl::Time began = absl::Now();
+  while (absl::Now() - began < 5 * kRequestPatience &&
+         ::send(slow.get(), "G", 1, MSG_NOSIGNAL) == 1 && IsOpen(slow)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_LT(absl::Now() - began, 3 * kRequestPatience);
+}
+
+TEST(TextEndpoint, WhoReadsSlowlyIsCutOff) {
+  const std::string text(20'000'000, 'x');
+  const auto endpoint = Open(text);
+  const os::UniqueFd slow = Connect(endpoint->port());
+  const std::string request = "GET /metrics HTTP/1.1\r\n\r\n";
+  ASSERT_EQ(::send(slow.get(), request.data(), request.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(request.size()));
+  std::this_thread::sleep_for(absl::ToChronoMilliseconds(2 * kRequestPatience));
+  size_t read = 0;
+  std::array<char, 65536> buffer{};
+  for (ssize_t got = 0; (got = ::recv(slow.get(), buffer.data(), buffer.size(), 0)) > 0;) {
+    read += static_cast<size_t>(got);
+  }
+  EXPECT_LT(read, text.size());
+}
+
 TEST(TextEndpoint, ItsEndWaitsForNoConnection) {
   auto endpoint = Open("up 1\n");
   Ask(endpoint->port(), "GET /metrics HTTP/1.1\r\n\r\n");
@@ -115,14 +147,71 @@ TEST(TextEndpoint, ItsEndWaitsForNoConnection) {
   EXPECT_LT(absl::Now() - began, kRequestPatience);
 }
 
+// Takes everybody for a stranger.
+class Strangers : public testing::Test {
+ protected:
+  Strangers() {
+    auto opened = TextEndpoint::Open(
+        {.address = "127.0.0.1:0", .token_file = dir_.File("token"), .trust_this_machine = false},
+        [] { return "up 1\n"; });
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    endpoint_ = *std::move(opened);
+  }
+
+  void Put(const std::string& tokens) {
+    ASSERT_TRUE(os::WriteFileAtomic(dir_.File("token"), tokens, os::Durability::kVisible).ok());
+  }
+  std::string AskWith(const std::string& token) const {
+    return Ask(endpoint_->port(),
+               "GET /metrics HTTP/1.1\r\nAuthorization: Bearer " + token + "\r\n\r\n");
+  }
+  uint64_t CountOf(rpc::Refusal refusal) const {
+    return endpoint_->refusals()->counts()[static_cast<size_t>(refusal)];
+  }
+
+  const testing_support::TempDir dir_;
+  std::unique_ptr<TextEndpoint> endpoint_;
+};
+
+TEST_F(Strangers, AreToldHowToAsk) {
+  for (const char* request : {"GET /metrics HTTP/1.1\r\n\r\n", "GET /other HTTP/1.1\r\n\r\n"}) {
+    EXPECT_THAT(Ask(endpoint_->port(), request),
+                AllOf(StartsWith("HTTP/1.1 401 "), HasSubstr("WWW-Authenticate: Bearer"),
+                      HasSubstr("Authorization: Bearer TOKEN"), HasSubstr("metrics.token_file"),
+                      testing::Not(HasSubstr("up 1"))));
+  }
+  // Closed while there is no token.
+  EXPECT_THAT(AskWith(""), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(AskWith("0123456789abcdef"), StartsWith("HTTP/1.1 401 "));
+  EXPECT_EQ(CountOf(rpc::Refusal::kUnauthorized), 4U);
+}
+
+TEST_F(Strangers, WithTheTokenAreServedAndANewOneCountsAtOnce) {
+  Put("0123456789abcdef\n");
+  EXPECT_THAT(AskWith("0123456789abcdef"), EndsWith("up 1\n"));
+  EXPECT_THAT(AskWith("0123456789abcdeF"), StartsWith("HTTP/1.1 401 "));
+  Put("fedcba9876543210\n");
+  EXPECT_THAT(AskWith("0123456789abcdef"), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(AskWith("fedcba9876543210"), EndsWith("up 1\n"));
+}
+
+TEST_F(Strangers, HaveFewConnectionsEach) {
+  std::vector<os::UniqueFd> silent;
+  for (int i = 0; i < 40; ++i) silent.push_back(Connect(endpoint_->port()));
+  Ask(endpoint_->port(), "GET /metrics HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(IsOpen(silent.front()));
+  EXPECT_FALSE(IsOpen(silent[4]));
+  EXPECT_GE(CountOf(rpc::Refusal::kPeerConnections), 36U);
+}
+
 TEST(TextEndpoint, AnAddressInUseIsAnErrorThatNamesIt) {
   const auto endpoint = Open("");
   const std::string address = "127.0.0.1:" + std::to_string(endpoint->port());
-  const auto second = TextEndpoint::Open(address, [] { return ""; });
+  const auto second = TextEndpoint::Open({.address = address}, [] { return ""; });
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(address));
   for (const char* wrong : {"localhost:1", "9465", "127.0.0.1", ":1", "127.0.0.1:x"}) {
-    EXPECT_EQ(TextEndpoint::Open(wrong, [] { return ""; }).status().code(),
+    EXPECT_EQ(TextEndpoint::Open({.address = wrong}, [] { return ""; }).status().code(),
               absl::StatusCode::kInvalidArgument)
         << wrong;
   }

@@ -1,6 +1,7 @@
 // The agent's metrics: their table, and their samples as of one scrape. Pure.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,11 +23,18 @@ inline constexpr size_t kMaxAgentSeries = 200;
 
 std::vector<telemetry::MetricSpec> AgentMetricTable();
 
+// Requests of strangers that the endpoints have not answered.
+struct RefusedScrapes {
+  uint64_t unauthorized = 0;
+  uint64_t limit = 0;  // Too many connections, or too often.
+};
+
 struct ScrapeReading {
   absl::StatusOr<AgentReading> agent = absl::UnavailableError("not read");
   absl::StatusOr<ConntrackReading> conntrack = absl::UnavailableError("not read");
   PublishedRulesState published;
   NodeFindingCounts node;
+  RefusedScrapes refused;
   absl::Duration took;
 };
 

@@ -174,6 +174,9 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
   out.push_back({.metric = "spoke_node_findings",
                  .series = {{{"blocking"}, static_cast<double>(reading.node.blocking)},
                             {{"warning"}, static_cast<double>(reading.node.warnings)}}});
+  out.push_back({.metric = "spoke_scrapes_refused_total",
+                 .series = {{{"unauthorized"}, static_cast<double>(reading.refused.unauthorized)},
+                            {{"limit"}, static_cast<double>(reading.refused.limit)}}});
   Add(out, "spoke_published_rules_missing", static_cast<double>(reading.published.missing));
   Add(out, "spoke_iptables_backends_mixed", reading.published.both_backends ? 1 : 0);
   out.push_back({.metric = "spoke_scrape_success",

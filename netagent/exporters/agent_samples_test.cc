@@ -55,6 +55,7 @@ ScrapeReading WholeReading() {
   reading.agent->clearing = ConnectionClearingCounts{
       .passes = 20, .failed = 2, .deleted = 300, .took = absl::Milliseconds(1'500), .waiting = 4};
   reading.published.repaired = 1;
+  reading.refused = {.unauthorized = 13, .limit = 14};
   return reading;
 }
 
@@ -86,6 +87,8 @@ TEST(AgentSamples, AScrapeHasAllOfThem) {
         "spoke_conntrack_deleted_entries_total 300",
         "spoke_conntrack_waiting_addresses 4",
         "spoke_lost_dels_total 12",
+        "spoke_scrapes_refused_total{reason=\"unauthorized\"} 13",
+        "spoke_scrapes_refused_total{reason=\"limit\"} 14",
         "spoke_rules_drift_total{rules=\"published\"} 1",
         "spoke_rules_drift_total{rules=\"traffic\"} 4",
         "spoke_repairs_total{part=\"host_route\"} 2",

@@ -86,9 +86,12 @@ void Exporters::OpenEndpoints() {
       {&iptables.retailnext_address, {&rule_metrics_, &rule_endpoint_}}};
   for (const auto& [address, to] : wanted) {
     if (address->empty() || *to.second != nullptr) continue;
-    auto opened =
-        telemetry::TextEndpoint::Open(*address, [metrics = to.first] { return metrics->Render(); });
+    auto opened = telemetry::TextEndpoint::Open(
+        {.address = *address, .token_file = settings_.config.token_file},
+        [metrics = to.first] { return metrics->Render(); });
     if (opened.ok()) {
+      const absl::MutexLock lock(&mutex_);
+      refusals_.push_back((*opened)->refusals());
       *to.second = *std::move(opened);
       edges_.log.Info("metrics_served", {{"address", *address}});
       continue;
@@ -103,7 +106,8 @@ std::vector<telemetry::Samples> Exporters::ScrapeAgent() {
   ScrapeReading reading{.agent = edges_.read_agent(kLoopPatience),
                         .conntrack = edges_.read_conntrack(),
                         .published = keeper_.state(),
-                        .node = edges_.read_node()};
+                        .node = edges_.read_node(),
+                        .refused = CountRefused()};
   reading.took = absl::Now() - began;
   std::vector<telemetry::Samples> samples = AgentSamples(reading, *series_);
   if (series_->state() != saved_) {
@@ -113,6 +117,19 @@ std::vector<telemetry::Samples> Exporters::ScrapeAgent() {
                                           os::Durability::kVisible));
   }
   return samples;
+}
+
+RefusedScrapes Exporters::CountRefused() {
+  const absl::MutexLock lock(&mutex_);
+  RefusedScrapes out;
+  for (const auto& endpoint : refusals_) {
+    const rpc::RefusalCounts counts = endpoint->counts();
+    for (size_t i = 0; i < counts.size(); ++i) {
+      (static_cast<rpc::Refusal>(i) == rpc::Refusal::kUnauthorized ? out.unauthorized
+                                                                   : out.limit) += counts[i];
+    }
+  }
+  return out;
 }
 
 absl::StatusOr<std::vector<IptablesTable>> Exporters::ReadIptables(ip::Family family) {

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "lib/os/clock.h"
+#include "lib/rpc/refusal_counter.h"
 #include "lib/telemetry/log.h"
 #include "lib/telemetry/metrics.h"
 #include "lib/telemetry/text_endpoint.h"
@@ -80,6 +81,8 @@ class Exporters {
   std::vector<telemetry::Samples> ScrapeAgent();
   std::vector<telemetry::Samples> ScrapeComments();
   std::vector<telemetry::Samples> ScrapeRules();
+  // By all endpoints.
+  RefusedScrapes CountRefused();
   // What both back ends have.
   absl::StatusOr<std::vector<IptablesTable>> ReadIptables(ip::Family family);
 
@@ -97,6 +100,8 @@ class Exporters {
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool iptables_readable_ ABSL_GUARDED_BY(mutex_) = true;
+  // Of each endpoint that is open; a scrape reads them while another endpoint is opened.
+  std::vector<std::shared_ptr<const rpc::RefusalCounter>> refusals_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
   // Last, so that no scrape outlives what it reads.
   Endpoint agent_endpoint_;

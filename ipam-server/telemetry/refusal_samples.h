@@ -1,0 +1,21 @@
+// Whom the server's ports have refused, as metrics.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/rpc/refusal_counter.h"
+#include "lib/telemetry/samples.h"
+
+namespace spoke::ipam {
+
+struct ListenerRefusals {
+  std::string listener;  // As the table of metrics has it.
+  std::shared_ptr<const rpc::RefusalCounter> refusals;
+};
+
+// Thread-safe, as the counters are.
+std::vector<telemetry::Samples> RefusalSamples(const std::vector<ListenerRefusals>& listeners);
+
+}  // namespace spoke::ipam

@@ -1,0 +1,27 @@
+// What somebody asks of an endpoint for metrics, and whether the token that they show is ours.
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace spoke::telemetry {
+
+// A shorter line is no token: it could be guessed, or left over from an editor.
+inline constexpr size_t kMinTokenBytes = 16;
+
+enum class ScrapeTarget { kMetrics, kOtherPath, kOtherMethod };
+
+struct ScrapeRequest {
+  ScrapeTarget target = ScrapeTarget::kOtherMethod;
+  std::string_view token;  // Of "Authorization: Bearer TOKEN", within the head; empty: none.
+};
+
+// `head` is an HTTP/1 request up to the empty line. Whatever it is, there is an answer to it.
+ScrapeRequest ParseScrapeRequest(std::string_view head);
+
+// Whether `token` is one of the lines of `file`, without the blanks around them. Takes as long for
+// a wrong token as for one that is almost right.
+bool IsTokenOf(std::string_view file, std::string_view token);
+
+}  // namespace spoke::telemetry

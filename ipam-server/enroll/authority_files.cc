@@ -2,16 +2,19 @@
 
 #include <random>
 
+#include "absl/strings/escaping.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "lib/tls/certificate.h"
+#include "lib/tls/message_code.h"
 #include "lib/tls/signing_request.h"
 
 namespace spoke::ipam {
 namespace {
 
 constexpr size_t kMaxPemBytes = 1U << 20U;
+constexpr size_t kTokenBytes = 32;
 
 absl::Status Write(const std::string& path, std::string_view content) {
   return os::WriteFileAtomic(path, content, os::Durability::kSurvivesPower, 0600);
@@ -130,6 +133,17 @@ absl::StatusOr<bool> KeepCertificate(const std::string& directory, const OwnCert
                                          {now - kClockSkew, now + kOwnCertificateLife}));
   RETURN_IF_ERROR(Write(certificate_file, issued));
   return true;
+}
+
+absl::StatusOr<std::string> KeepMetricsToken(const std::string& directory) {
+  const std::string file = directory + "/metrics.token";
+  ASSIGN_OR_RETURN(std::string text, ReadIfThere(file));
+  text = text.substr(0, text.find_first_of("\r\n"));
+  if (!text.empty()) return text;
+  ASSIGN_OR_RETURN(const std::string random, tls::RandomBytes(kTokenBytes));
+  text = absl::BytesToHexString(random);
+  RETURN_IF_ERROR(Write(file, text + "\n"));
+  return text;
 }
 
 }  // namespace spoke::ipam

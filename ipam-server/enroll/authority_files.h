@@ -4,6 +4,8 @@
 //   ca.key, ca.pem              the authority; made at the first start and never written again
 //   server.key, server.pem      what agents see
 //   operator.key, operator.pem  for operators; no node can have its name
+//   metrics.token               what Prometheus shows to server and agents; the first line is
+//   published
 //
 // All files have mode 0600, in a directory of mode 0700, and are replaced atomically.
 #pragma once
@@ -47,5 +49,9 @@ OwnCertificate OperatorCertificate();
 // says, and as tls::IssueCertificate().
 absl::StatusOr<bool> KeepCertificate(const std::string& directory, const OwnCertificate& own,
                                      const tls::Authority& authority, absl::Time now);
+
+// The first line of the directory's metrics.token, which is made, of 32 random bytes, when it is
+// missing or empty. Errors: as errno says; kInternal (no randomness).
+absl::StatusOr<std::string> KeepMetricsToken(const std::string& directory);
 
 }  // namespace spoke::ipam

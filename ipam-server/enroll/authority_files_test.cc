@@ -133,5 +133,17 @@ TEST_F(AuthorityFiles, SayWhichDirectoryCannotBeMade) {
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr(dir_.File("none/ca")));
 }
 
+TEST(MetricsToken, IsMadeOnceAndItsFirstLineCounts) {
+  const testing_support::TempDir dir;
+  const std::string made = KeepMetricsToken(dir.path()).value();
+  EXPECT_EQ(made.size(), 64U);
+  EXPECT_EQ(KeepMetricsToken(dir.path()).value(), made);
+  const testing_support::TempDir other;
+  EXPECT_NE(KeepMetricsToken(other.path()).value(), made);
+  ASSERT_TRUE(
+      os::WriteFileAtomic(dir.File("metrics.token"), "new\nold\n", os::Durability::kVisible).ok());
+  EXPECT_EQ(KeepMetricsToken(dir.path()).value(), "new");
+}
+
 }  // namespace
 }  // namespace spoke::ipam

@@ -116,15 +116,19 @@ absl::Status Enrollment::KeepCertificates() {
 }
 
 absl::Status Enrollment::PublishAll() {
-  PublishedFiles files{
-      .authority = authority_.certificate, .operator_certificate = "", .operator_key = ""};
+  PublishedFiles files{.authority = authority_.certificate,
+                       .operator_certificate = "",
+                       .operator_key = "",
+                       .metrics_token = ""};
   ASSIGN_OR_RETURN(files.operator_certificate, os::ReadFile(settings_.directory + "/operator.pem"));
   ASSIGN_OR_RETURN(files.operator_key, os::ReadFile(settings_.directory + "/operator.key"));
+  ASSIGN_OR_RETURN(files.metrics_token, KeepMetricsToken(settings_.directory));
   ASSIGN_OR_RETURN(const bool written, Publish(api_, settings_.rules.k8s_namespace, files));
   if (written) {
-    log_.Info("authority_published", {{"namespace", settings_.rules.k8s_namespace},
-                                      {"config_map", kAuthorityConfigMap},
-                                      {"secret", kOperatorSecret}});
+    log_.Info("authority_published",
+              {{"namespace", settings_.rules.k8s_namespace},
+               {"config_map", kAuthorityConfigMap},
+               {"secrets", fmt::format("{},{}", kOperatorSecret, kMetricsSecret)}});
   }
   return absl::OkStatus();
 }

@@ -69,15 +69,24 @@ absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_na
   operators.wanted["data"] = {{"ca.crt", Base64(files.authority)},
                               {"tls.crt", Base64(files.operator_certificate)},
                               {"tls.key", Base64(files.operator_key)}};
-  const auto first = Put(api, authority);
-  // Nobody answers: the other would only take as long again.
-  if (absl::IsUnavailable(first.status()) || absl::IsDeadlineExceeded(first.status())) {
-    return first.status();
+  ClusterObject metrics{.path = base + "/secrets",
+                        .name = kMetricsSecret,
+                        .wanted = NewObject("Secret", kMetricsSecret)};
+  metrics.wanted["data"] = {{"token", Base64(files.metrics_token)}};
+  bool written = false;
+  absl::Status failed;
+  // Agents' pods wait for the authority alone, so that they find the token beside it.
+  for (const ClusterObject* object : {&metrics, &authority, &operators}) {
+    const auto put = Put(api, *object);
+    // Nobody answers: the others would only take as long again.
+    if (absl::IsUnavailable(put.status()) || absl::IsDeadlineExceeded(put.status())) {
+      return put.status();
+    }
+    failed.Update(put.status());
+    written = written || put.value_or(false);
   }
-  const auto second = Put(api, operators);
-  if (!first.ok()) return first.status();
-  if (!second.ok()) return second.status();
-  return *first || *second;
+  RETURN_IF_ERROR(failed);
+  return written;
 }
 
 }  // namespace spoke::ipam

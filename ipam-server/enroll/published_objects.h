@@ -1,5 +1,5 @@
-// Puts objects of ours into the cluster: the authority, as the ConfigMap that agents mount, and the
-// operators' certificate, as a Secret.
+// Puts objects of ours into the cluster: the authority, as the ConfigMap that agents mount, and as
+// Secrets the operators' certificate and the token with which Prometheus asks for metrics.
 #pragma once
 
 #include <string>
@@ -13,19 +13,22 @@ namespace spoke::ipam {
 // Of the objects. Agents' manifests name the first, with its key ca.pem.
 inline constexpr const char* kAuthorityConfigMap = "spoke-ca";
 inline constexpr const char* kOperatorSecret = "spoke-operator";
+inline constexpr const char* kMetricsSecret =
+    "spoke-metrics";  // Agents mount it: its key is token.
 
-// All in PEM.
+// All in PEM, but for the token.
 struct PublishedFiles {
   std::string authority;
   std::string operator_certificate;
   std::string operator_key;
+  std::string metrics_token;
 };
 
-// Makes the two objects in `k8s_namespace` hold `files` and no other data: creates what is missing
-// and replaces what differs; labels and annotations of others stay. True: something was written.
-// Takes the rights to create configmaps and secrets, and to get and update these two. Errors: as
-// StatusOfAnswer() and KubernetesApi::Call(), of the first object that could not be written;
-// the other was tried too, unless nobody answers.
+// Makes the three objects in `k8s_namespace` hold `files` and no other data: creates what is
+// missing and replaces what differs; labels and annotations of others stay. True: something was
+// written. Takes the rights to create configmaps and secrets, and to get and update these three.
+// Errors: as StatusOfAnswer() and KubernetesApi::Call(), of the first object that could not be
+// written; the others were tried too, unless nobody answers.
 absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_namespace,
                              const PublishedFiles& files);
 

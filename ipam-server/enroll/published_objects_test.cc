@@ -16,17 +16,19 @@ using testing::StartsWith;
 
 constexpr const char* kConfigMap = "/api/v1/namespaces/spoke-system/configmaps/spoke-ca";
 constexpr const char* kSecret = "/api/v1/namespaces/spoke-system/secrets/spoke-operator";
+constexpr const char* kTokenSecret = "/api/v1/namespaces/spoke-system/secrets/spoke-metrics";
 
 TEST(PublishedObjects, AreCreatedOnceAndReplacedWhenTheyDiffer) {
   FakeApiServer server;
   const KubernetesApi api(server.access());
-  PublishedFiles files{"authority", "certificate", "key"};
+  PublishedFiles files{"authority", "certificate", "key", "token"};
   EXPECT_TRUE(Publish(api, "spoke-system", files).value());
   EXPECT_EQ(server.Object(kConfigMap)["data"], (nlohmann::json{{"ca.pem", "authority"}}));
   EXPECT_EQ(server.Object(kSecret)["type"], "kubernetes.io/tls");
   EXPECT_EQ(server.Object(kSecret)["data"]["tls.crt"], "Y2VydGlmaWNhdGU=");
   EXPECT_EQ(server.Object(kSecret)["data"]["tls.key"], "a2V5");
   EXPECT_EQ(server.Object(kSecret)["data"]["ca.crt"], "YXV0aG9yaXR5");
+  EXPECT_EQ(server.Object(kTokenSecret)["data"], (nlohmann::json{{"token", "dG9rZW4="}}));
 
   EXPECT_FALSE(Publish(api, "spoke-system", files).value());
   EXPECT_THAT(server.calls(), Not(Contains(StartsWith("PUT"))));
@@ -46,17 +48,17 @@ TEST(PublishedObjects, SayWhichRightIsMissing) {
   FakeApiServer server;
   const KubernetesApi api(server.access());
   server.FailWith(403, R"({"kind":"Status","message":"configmaps \"spoke-ca\" is forbidden"})");
-  const auto refused = Publish(api, "spoke-system", {"a", "b", "c"});
+  const auto refused = Publish(api, "spoke-system", {"a", "b", "c", "d"});
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr("read spoke-ca: the API server answers 403: configmaps \"spoke-ca\" is"));
+              HasSubstr("read spoke-metrics: the API server answers 403: configmaps \"spoke-ca\" is"));
   EXPECT_THAT(server.calls(), Contains(std::string("GET ") + kSecret));
   server.FailWith(200, "not json: a-key");
-  const auto strange = Publish(api, "spoke-system", {"a", "b", "c"});
+  const auto strange = Publish(api, "spoke-system", {"a", "b", "c", "d"});
   EXPECT_TRUE(absl::IsInternal(strange.status()));
   EXPECT_THAT(std::string(strange.status().message()), Not(HasSubstr("a-key")));
   server.FailWith(0);
-  EXPECT_TRUE(Publish(api, "spoke-system", {"a", "b", "c"}).value());
+  EXPECT_TRUE(Publish(api, "spoke-system", {"a", "b", "c", "d"}).value());
 }
 
 }  // namespace

@@ -287,17 +287,22 @@ _prometheus_has() {
 }
 
 case_counters() {
+  local token
+  token=$(kube -n "$SYSTEM" get secret spoke-metrics -o 'jsonpath={.data.token}' | base64 -d) || return 1
   lab_node_write "$LAB_CONTROL" /etc/prometheus.yaml <<CONFIG || return 1
 global: {scrape_interval: 1s}
 scrape_configs:
   - job_name: spoke-netagent
+    authorization: {credentials: $token}
     static_configs: [{targets: ["${LAB_ADDRESSES[node1]}:9465", "${LAB_ADDRESSES[node2]}:9465"]}]
   - job_name: spoke-ipam-server
+    authorization: {credentials: $token}
     static_configs: [{targets: ["${LAB_ADDRESSES[node1]}:9464"]}]
 CONFIG
   lab_node_spawn "$LAB_CONTROL" prometheus prometheus --config.file=/etc/prometheus.yaml \
     --storage.tsdb.path=/run/prometheus --web.listen-address=127.0.0.1:9090 || return 1
-  lab_wait 30 "Prometheus to read server and agents" "$(lab_node_log "$LAB_CONTROL" prometheus)" \
+  # Kubelets may take more than a minute to give agents a Secret that is newer than their pods.
+  lab_wait 150 "Prometheus to read server and agents" "$(lab_node_log "$LAB_CONTROL" prometheus)" \
     _prometheus_has 'sum(up) == 3' || return 1
   kube exec "$(_pod web1)" -- wget -q -O /dev/null "http://$(_pod web2 3):$WEB_PORT/file" || return 1
   lab_wait 30 "the namespace's bytes" "$(lab_node_log "$LAB_CONTROL" prometheus)" \

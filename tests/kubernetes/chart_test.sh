@@ -45,6 +45,15 @@ for line in 'image: registry.example.com/spoke:9.9.9' 'maxUnavailable: 25%' 'gpu
   'storageClassName: fast' 'audience: api://AzureADTokenExchange' 'name: mine'; do
   grep -qF -- "$line" <<<"$rendered" || fail "the chart does not render: $line"
 done
+# Prometheus shows the token that the server publishes, and only where it is asked for.
+printf 'podMonitor: {enabled: true, labels: {release: mine}}\n' >"$scratch/monitored.yaml"
+monitored=$("$scratch/tool" render "$root/conf/helm/spoke" "$scratch/monitored.yaml")
+for text in "$monitored" "$(cat "$root/conf/kubernetes/monitoring/pod-monitors.yaml")"; do
+  (($(grep -c '^kind: PodMonitor$' <<<"$text") == 2)) || fail "not two objects PodMonitor"
+  (($(grep -A 1 'name: spoke-metrics$' <<<"$text" | grep -c 'key: token') == 2)) || fail "a PodMonitor shows no token"
+done
+grep -qF 'release: mine' <<<"$monitored" || fail "PodMonitors do not have the labels of the values"
+if grep -q PodMonitor <<<"$rendered"; then fail "there is a PodMonitor without being asked for"; fi
 printf 'netagent: [\n' >"$scratch/broken.yaml"
 if "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/broken.yaml" >/dev/null 2>&1; then
   fail "values that are no YAML are taken"

@@ -7,6 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
 
 readonly NODE=node1
 readonly WEB=127.0.0.1:9090
+readonly TOKEN=0123456789abcdef0123456789abcdef
 CONF=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../conf" && pwd)
 readonly CONF
 
@@ -77,6 +78,41 @@ step_counters() {
 $(value 'spoke_scrape_duration_seconds') s"
 }
 
+# of_pod WGET-ARGUMENT...: the status that a pod gets from the agent, at the node's address.
+of_pod() {
+  { lab_pod_exec "$NODE" web-1 wget -S -T 5 -O /dev/null "$@" \
+    "http://${LAB_ADDRESSES[$NODE]}:9465/metrics" 2>&1 || true; } |
+    sed -n 's/.*HTTP\/1\.1 \([0-9]*\).*/\1/p' | head -n 1
+}
+
+expect_of_pod() {
+  local wanted=$1 got
+  shift
+  got=$(of_pod "$@") || true
+  if [[ $got != "$wanted" ]]; then
+    lab_error "a pod gets $got instead of $wanted"
+    return 1
+  fi
+}
+
+step_from_a_pod() {
+  lab_step "A pod asks for metrics, as Prometheus in a pod does"
+  expect_of_pod 401
+  expect_of_pod 401 --header "Authorization: Bearer 0000000000000000"
+  expect_of_pod 200 --header "Authorization: Bearer $TOKEN"
+  lab_ok "401 without the token, 200 with it"
+  # The next token counts at once, and the old one no more.
+  printf 'fedcba9876543210\n' | lab_node_write "$NODE" /etc/spoke/metrics.token
+  expect_of_pod 401 --header "Authorization: Bearer $TOKEN"
+  expect_of_pod 200 --header "Authorization: Bearer fedcba9876543210"
+  lab_ok "a new token replaces it without a restart"
+  # The node itself needs none, also not at its own address.
+  local plain
+  plain=$(lab_node_exec "$NODE" curl --silent --max-time 5 "http://${LAB_ADDRESSES[$NODE]}:9465/metrics")
+  grep -q '^spoke_scrapes_refused_total{reason="unauthorized"} 3$' <<<"$plain"
+  lab_ok "the node asks without one, and the three refusals are counted"
+}
+
 step_same_numbers() {
   lab_step "iptables shows the same rules, with comment and counters"
   local listed chain
@@ -137,10 +173,13 @@ step_no_errors() {
 
 lab_for_test "${1:-}"
 # shellcheck disable=SC2034  # Read by the lab.
-LAB_AGENT_EXTRA='metrics: {iptables_exporter: {retailnext_address: "127.0.0.1:9455"}}'
+LAB_AGENT_EXTRA='metrics: {address: "0.0.0.0:9465", token_file: /etc/spoke/metrics.token,
+  iptables_exporter: {retailnext_address: "127.0.0.1:9455"}}'
 lab_cluster_up
+printf '%s\n' "$TOKEN" | lab_node_write "$NODE" /etc/spoke/metrics.token
 step_prometheus
 step_counters
+step_from_a_pod
 step_same_numbers
 step_repair
 step_restart

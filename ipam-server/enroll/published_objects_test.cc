@@ -50,8 +50,9 @@ TEST(PublishedObjects, SayWhichRightIsMissing) {
   server.FailWith(403, R"({"kind":"Status","message":"configmaps \"spoke-ca\" is forbidden"})");
   const auto refused = Publish(api, "spoke-system", {"a", "b", "c", "d"});
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
-  EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr("read spoke-metrics: the API server answers 403: configmaps \"spoke-ca\" is"));
+  EXPECT_THAT(
+      std::string(refused.status().message()),
+      HasSubstr("read spoke-metrics: the API server answers 403: configmaps \"spoke-ca\" is"));
   EXPECT_THAT(server.calls(), Contains(std::string("GET ") + kSecret));
   server.FailWith(200, "not json: a-key");
   const auto strange = Publish(api, "spoke-system", {"a", "b", "c", "d"});

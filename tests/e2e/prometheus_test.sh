@@ -78,11 +78,12 @@ step_counters() {
 $(value 'spoke_scrape_duration_seconds') s"
 }
 
-# of_pod WGET-ARGUMENT...: the status that a pod gets from the agent, at the node's address.
+# of_pod [FIELD]: the status that a pod gets from the agent, at the node's address.
 of_pod() {
-  { lab_pod_exec "$NODE" web-1 wget -S -T 5 -O /dev/null "$@" \
-    "http://${LAB_ADDRESSES[$NODE]}:9465/metrics" 2>&1 || true; } |
-    sed -n 's/.*HTTP\/1\.1 \([0-9]*\).*/\1/p' | head -n 1
+  # shellcheck disable=SC2016  # The pod's shell has the arguments.
+  lab_pod_exec "$NODE" web-1 sh -c \
+    'printf "GET /metrics HTTP/1.0\r\n%s\r\n\r\n" "$2" | nc -w 5 "$1" 9465 | head -n 1 || true' \
+    sh "${LAB_ADDRESSES[$NODE]}" "${1:-Host: agent}" | sed -n 's/^HTTP\/1\.1 \([0-9]*\).*/\1/p'
 }
 
 expect_of_pod() {
@@ -98,13 +99,13 @@ expect_of_pod() {
 step_from_a_pod() {
   lab_step "A pod asks for metrics, as Prometheus in a pod does"
   expect_of_pod 401
-  expect_of_pod 401 --header "Authorization: Bearer 0000000000000000"
-  expect_of_pod 200 --header "Authorization: Bearer $TOKEN"
+  expect_of_pod 401 "Authorization: Bearer 0000000000000000"
+  expect_of_pod 200 "Authorization: Bearer $TOKEN"
   lab_ok "401 without the token, 200 with it"
   # The next token counts at once, and the old one no more.
   printf 'fedcba9876543210\n' | lab_node_write "$NODE" /etc/spoke/metrics.token
-  expect_of_pod 401 --header "Authorization: Bearer $TOKEN"
-  expect_of_pod 200 --header "Authorization: Bearer fedcba9876543210"
+  expect_of_pod 401 "Authorization: Bearer $TOKEN"
+  expect_of_pod 200 "Authorization: Bearer fedcba9876543210"
   lab_ok "a new token replaces it without a restart"
   # The node itself needs none, also not at its own address.
   local plain

@@ -274,7 +274,8 @@ absl::Status Agent::StartSession() {
 absl::Status Agent::StartTraffic() {
   ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
   if (traffic_) RETURN_IF_ERROR(StartCounting(pods));
-  if (shaping_) shaping_->Start(pods);
+  // Limits of a policy that is not known stay as they are, too.
+  if (shaping_ && !(traffic_ && traffic_->holds_unknown_rules())) shaping_->Start(pods);
   return absl::OkStatus();
 }
 
@@ -324,12 +325,17 @@ absl::Status Agent::PutInForce(const Policy& policy) {
   if (!traffic_) return absl::OkStatus();
   // First, so that a policy is refused whole.
   if (ShapesByPolicy()) RETURN_IF_ERROR(Shaping::Check(policy));
+  const bool held = traffic_->holds_unknown_rules();
   RETURN_IF_ERROR(traffic_->OnPolicy(policy));
   OnRules();
+  if (!held || !shaping_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
+  shaping_->Start(pods);
   return absl::OkStatus();
 }
 
 void Agent::OnRules() {
+  if (traffic_->holds_unknown_rules()) return;
   if (egress_) egress_->OnRules(traffic_->egress(), traffic_->classes());
   if (!ShapesByPolicy()) return;
   const absl::Status status = shaping_->OnPolicy(traffic_->policy(), traffic_->classes());

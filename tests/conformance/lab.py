@@ -169,7 +169,9 @@ class Node:
         with open(config, "w", encoding="utf-8") as out:
             out.write(f"node_name: node1\nvm_id: vm1\nnic: eth0\nserver: 127.0.0.1:1\n"
                       f"tls: {{insecure: true}}\nhealth: off\ncni_socket: {self.socket}\n"
-                      f"state_dir: {self.state}\ncooldown: {self.cooldown}\n{self.settings}\n")
+                      f"state_dir: {self.state}\ncooldown: {self.cooldown}\n"
+                      # There is no server that could say that there is no policy.
+                      f"traffic: {{require_policy: false}}\n{self.settings}\n")
         with open(self.log, "ab") as log:
             self.agent = subprocess.Popen(
                 [os.path.join(self.programs, "spoke-netagent"), "--config", config], stdout=log,

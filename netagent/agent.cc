@@ -159,7 +159,11 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
           {.repair_pods = config.repair_pods,
            .spec_of = [this](const Lending& l) { return attachments_.SpecOf(l); },
            .open_netns = &OpenPodNetns,
-           .prepare_node = [root = SysctlRoot(config.host_root)] { return PrepareNode(root); }},
+           .prepare_node = [root = SysctlRoot(config.host_root)] { return PrepareNode(root); },
+           .on_pod_mac =
+               [this](const std::string& link, const ip::MacAddress& mac) {
+                 if (traffic_) traffic_->OnPodMac(link, mac);
+               }},
           {edges.inspector, router_, clock_, log_}, attachments_),
       lost_dels_({.after = config.lost_del_after, .look_at_netns = &LookAtNetns}, {clock_, log_},
                  repairer_, attachments_),

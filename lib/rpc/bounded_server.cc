@@ -294,7 +294,7 @@ absl::StatusOr<std::unique_ptr<BoundedServer>> BoundedServer::Start(grpc::Server
 void BoundedServer::Stop() {
   if (!thread_.joinable()) return;
   const uint64_t one = 1;
-  static_cast<void>(::write(wake_.get(), &one, sizeof(one)));
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
   thread_.join();
   sockets_.clear();
   if (!path_.empty()) ::unlink(path_.c_str());

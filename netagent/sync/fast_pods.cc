@@ -40,10 +40,13 @@ absl::Status FastPods::TakeOver(const FastPathTable& table, const Pods& live) {
     if (pod == live.end()) {
       RETURN_IF_ERROR(path_->EndPod(reading.id));
     } else {
-      if (reading.pod_mac != pod->second.pod_mac) {
-        RETURN_IF_ERROR(path_->Change(reading.id, reading.way, pod->second.pod_mac));
+      Known& known = known_[pod->first];
+      known = {.id = reading.id, .way = reading.way, .mac = reading.pod_mac};
+      // Else the agent before has seen it, whatever it was at first.
+      if (!known.mac && pod->second.pod_mac) {
+        RETURN_IF_ERROR(path_->Change(known.id, known.way, pod->second.pod_mac));
+        known.mac = pod->second.pod_mac;
       }
-      known_[pod->first] = {.id = reading.id, .way = reading.way};
     }
   }
   return absl::OkStatus();
@@ -86,14 +89,14 @@ absl::Status FastPods::PutPod(const TrafficPod& pod, PodWay way) {
   const auto at = known_.find(pod.host_link);
   if (at != known_.end()) {
     if (at->second.way == way) return absl::OkStatus();
-    RETURN_IF_ERROR(path_->Change(at->second.id, way, pod.pod_mac));
+    RETURN_IF_ERROR(path_->Change(at->second.id, way, at->second.mac));
     at->second.way = way;
     return absl::OkStatus();
   }
   if (pod.addresses.empty()) return absl::OkStatus();  // Of a link that was adopted.
   const auto id = path_->AddPod(pod, way);
   if (id.ok()) {
-    known_[pod.host_link] = {.id = *id, .way = way};
+    known_[pod.host_link] = {.id = *id, .way = way, .mac = pod.pod_mac};
     return absl::OkStatus();
   }
   absl::Status status = id.status();
@@ -107,6 +110,16 @@ void FastPods::Add(const TrafficPod& pod, bool is_fast) {
   const absl::Status status = PutPod(pod, on_ && is_fast ? PodWay::kFast : PodWay::kOrdinary);
   if (!status.ok()) {
     log_.Warn("fast_path_refused", {{"link", pod.host_link}, {"error", status}});
+  }
+}
+
+void FastPods::SetMac(const std::string& host_link, const ip::MacAddress& mac) {
+  const auto at = known_.find(host_link);
+  if (at == known_.end() || at->second.mac == mac) return;
+  if (const absl::Status status = path_->Change(at->second.id, at->second.way, mac); status.ok()) {
+    at->second.mac = mac;
+  } else {
+    log_.Warn("fast_path_refused", {{"link", host_link}, {"error", status}});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,6 +55,9 @@ class FastPods {
   // One more, which is fast, or is not. If the kernel refuses, it goes the ordinary way unguarded,
   // and that is logged.
   void Add(const TrafficPod& pod, bool is_fast);
+  // The guard goes by this MAC from now on. Nothing where the pod is not known or has it already;
+  // errors are logged.
+  void SetMac(const std::string& host_link, const ip::MacAddress& mac);
   // OK when it is not known.
   absl::Status End(const std::string& host_link);
 
@@ -74,6 +78,7 @@ class FastPods {
   struct Known {
     uint64_t id = 0;
     PodWay way = PodWay::kOrdinary;
+    std::optional<ip::MacAddress> mac = std::nullopt;
   };
   absl::Status SetLocal(std::set<ip::Address> local, const Pods& live);
   // Errors: as FastPath::Change(); a new one that is refused is logged.

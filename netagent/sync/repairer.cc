@@ -183,6 +183,7 @@ void Repairer::LookInto(const Lending& lending) {
   if (!pod.ok()) return;
   Known& known = known_[lending.key];
   known.pod_mac = pod->mac;
+  if (settings_.on_pod_mac) settings_.on_pod_mac(spec->host_link, pod->mac);
   AttachSpec seen = *spec;
   seen.pod_mac = pod->mac;
   // What shows without the pod has had its turn in this round.

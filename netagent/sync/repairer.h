@@ -81,6 +81,8 @@ class Repairer {
     std::function<absl::StatusOr<os::UniqueFd>(const std::string& path)> open_netns;
     // Makes the settings of the node as a whole.
     std::function<NodeSetupReport()> prepare_node;
+    // Hears the MAC that the pod behind a host link has now, at each look into it; may be empty.
+    std::function<void(const std::string&, const ip::MacAddress&)> on_pod_mac = {};
   };
   // Borrows the edges and `attachments`.
   Repairer(Settings settings, const Edges& edges, const Attachments& attachments);

@@ -378,6 +378,10 @@ absl::Status Traffic::Detach(const std::string& host_link) {
   return Narrow(base::Annotate(status, "end the pod's traffic"));
 }
 
+void Traffic::OnPodMac(const std::string& host_link, const ip::MacAddress& mac) {
+  if (started_) fast_pods_.SetMac(host_link, mac);
+}
+
 absl::Status Traffic::OnPolicy(const Policy& policy) {
   auto decision = Decide(policy);
   RETURN_IF_ERROR(decision.status());

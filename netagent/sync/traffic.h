@@ -74,6 +74,10 @@ class Traffic : public PodTraffic {
   absl::Status Attach(const TrafficPod& pod) override;
   absl::Status Detach(const std::string& host_link) override;
 
+  // The pod's MAC is another now, as a plugin that is chained behind ours may have it. Errors are
+  // logged.
+  void OnPodMac(const std::string& host_link, const ip::MacAddress& mac);
+
   // The whole of it or nothing; OK means that it is in force. Errors: kInvalidArgument (blocks that
   // overlap, a broken egress policy); kFailedPrecondition (it would cut the way to the server);
   // and as Attach().

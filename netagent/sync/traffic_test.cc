@@ -481,6 +481,23 @@ TEST_F(TrafficTest, LinksAreGuardedWithoutTheFastPathToo) {
   EXPECT_EQ(log_.Count("fast_path_unavailable"), 0);
 }
 
+TEST_F(TrafficTest, TheGuardGoesByTheMacThatThePodHasNow) {
+  Begin(/*fast=*/true);
+  TrafficPod pod = Pod("a", 7, "10.0.1.7");
+  pod.pod_mac = ip::MacAddress{{0x0E, 0, 0, 0, 0, 1}};
+  ASSERT_TRUE(traffic_->Start(Example(), {pod}).ok());
+  const auto mac = [&] { return fast_path_.Read().value().at(0).pod_mac; };
+  EXPECT_EQ(mac(), pod.pod_mac);
+  const ip::MacAddress other{{2, 0, 0, 0, 0, 0x77}};
+  traffic_->OnPodMac("spka", other);
+  traffic_->OnPodMac("spkunknown", other);
+  EXPECT_EQ(mac(), other);
+  // Also for the next agent, which is told what it was at first, and whatever its way is.
+  Begin(/*fast=*/false);
+  ASSERT_TRUE(traffic_->Start(Example(), {pod}).ok());
+  EXPECT_EQ(mac(), other);
+}
+
 TEST_F(TrafficTest, ProgramsThatSomebodyTakesOffAreCountedAsDrift) {
   Begin(/*fast=*/true);
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());

@@ -34,7 +34,9 @@ class LinkGuard : public HostileWorld, public testing::WithParamInterface<PodWay
     SCOPED_TRACE(reason);
     const uint64_t before = Refused(reason);
     Send(frame, kFrames);
-    EXPECT_EQ(Refused(reason), before + kFrames);
+    // And perhaps a router solicitation of the pod's own kernel.
+    EXPECT_GE(Refused(reason), before + kFrames);
+    EXPECT_LE(Refused(reason), before + kFrames + 3);
     ExpectNothingHeard();
   }
 

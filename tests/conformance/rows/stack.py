@@ -46,8 +46,6 @@ class Chain:
 
 
 OURS = {"type": "spoke"}
-BANDWIDTH = {"type": "bandwidth", "runtimeConfig": {"bandwidth": {
-    "ingressRate": 10**7, "ingressBurst": 10**6, "egressRate": 10**7, "egressBurst": 10**6}}}
 PORTMAP = {"type": "portmap", "snat": True, "runtimeConfig": {"portMappings": [
     {"hostPort": 8080, "containerPort": 80, "protocol": "tcp"},
     {"hostPort": 8053, "containerPort": 53, "protocol": "udp"}]}}
@@ -56,9 +54,9 @@ TUNING = {"type": "tuning", "mac": "02:00:00:00:00:77",
 FIREWALL = {"type": "firewall", "backend": "iptables"}
 
 
-@row("G1", "in a list with bandwidth, portmap, tuning or firewall: ADD, CHECK and DEL")
+@row("G1", "in a list with portmap, tuning or firewall: ADD, CHECK and DEL")
 def chains(node):
-    for other in (BANDWIDTH, PORTMAP, TUNING, FIREWALL):
+    for other in (PORTMAP, TUNING, FIREWALL):
         pod = node.pod()
         chain = Chain(node, OURS, other)
         chain.add(pod)

@@ -387,6 +387,15 @@ std::map<std::string, std::set<nft::Bytes>> ExpectedKeys(const ClassMap& classes
   return keys;
 }
 
+void AppendFolded(const std::set<uint64_t>& ids, nft::Transaction& transaction) {
+  transaction.Add(kSpokeTable, nft::FlushSet{kFolded});
+  nft::AddElements elements{.set = kFolded, .elements = {}};
+  for (const uint64_t id : ids) {
+    elements.elements.push_back({.key = nft::HostOrder(static_cast<uint32_t>(id))});
+  }
+  if (!ids.empty()) transaction.Add(kSpokeTable, std::move(elements));
+}
+
 std::vector<uint64_t> AppendFold(const std::map<ip::Address, std::string>& addresses,
                                  const TrafficReadings& readings, const ClassMap& classes,
                                  nft::Transaction& transaction) {
@@ -426,12 +435,7 @@ std::vector<uint64_t> AppendFold(const std::map<ip::Address, std::string>& addre
     add(Direction::kSent, pod.counts.sent_packets, pod.counts.sent_bytes);
     add(Direction::kReceived, pod.counts.received_packets, pod.counts.received_bytes);
   }
-  transaction.Add(kSpokeTable, nft::FlushSet{kFolded});
-  nft::AddElements folded_elements{.set = kFolded, .elements = {}};
-  for (const uint64_t id : folded) {
-    folded_elements.elements.push_back({.key = nft::HostOrder(static_cast<uint32_t>(id))});
-  }
-  if (!folded.empty()) transaction.Add(kSpokeTable, std::move(folded_elements));
+  AppendFolded(folded, transaction);
   for (const nft::CounterReading& counter : readings.counters) {
     const auto sum = sums.find(counter.name);
     if (sum == sums.end()) continue;

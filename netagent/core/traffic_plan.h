@@ -115,6 +115,8 @@ std::optional<ClassNumber> NumberOfKey(const nft::Bytes& key);
 
 // The set of ids of the fast path's pods whose counts are in their namespaces' counters.
 inline constexpr const char* kFolded = "folded";
+// Makes it these ids.
+void AppendFolded(const std::set<uint64_t>& ids, nft::Transaction& transaction);
 
 struct SetReading {
   CountingSet set;

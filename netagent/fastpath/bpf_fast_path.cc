@@ -22,50 +22,17 @@
 #include "lib/netlink/link.h"
 #include "netagent/bpf/maps.h"
 #include "netagent/core/claims.h"
+#include "netagent/fastpath/fast_layout.h"
 #include "netagent/fastpath/fast_programs.h"
 
 namespace spoke::netagent {
 namespace {
 
 static_assert(claims::kTranslatedMark == SPOKE_TRANSLATED_MARK);
-static_assert(kMaxFastHops == SPOKE_MAX_HOPS && kMaxFastPods == SPOKE_MAX_PODS);
+static_assert(kMaxFastPods == SPOKE_MAX_PODS);
 
 constexpr uint32_t kTurn = 0;
 constexpr uint32_t kLastId = 1;
-
-// Errors: as Configure().
-absl::Status AppendHop(const FastHop& in, spoke_table& out) {
-  const ip::Family family = in.first.family();
-  if (in.last.family() != family || (in.gateway && in.gateway->family() != family)) {
-    return absl::InvalidArgumentError(fmt::format("the fast path to {} - {}: two families in one",
-                                                  in.first.ToString(), in.last.ToString()));
-  }
-  uint32_t& count = family == ip::Family::kV4 ? out.count4 : out.count6;
-  if (count == SPOKE_MAX_HOPS) {
-    return absl::InvalidArgumentError(
-        fmt::format("the fast path has room for {} hops of a family", uint32_t{SPOKE_MAX_HOPS}));
-  }
-  if (family == ip::Family::kV4) {
-    spoke_hop4& hop = out.hop4[count++];
-    hop.first = static_cast<uint32_t>(in.first.low());
-    hop.last = static_cast<uint32_t>(in.last.low());
-    if (in.gateway) hop.via = ToLayout(*in.gateway).word[0];
-  } else {
-    spoke_hop6& hop = out.hop6[count++];
-    hop.first = {in.first.high(), in.first.low()};
-    hop.last = {in.last.high(), in.last.low()};
-    if (in.gateway) hop.via = ToLayout(*in.gateway);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<spoke_table> ToLayout(const FastPathTable& in, uint32_t uplink) {
-  spoke_table out{};
-  out.layout = SPOKE_LAYOUT;
-  out.uplink = uplink;
-  for (const FastHop& hop : in.hops) RETURN_IF_ERROR(AppendHop(hop, out));
-  return out;
-}
 
 // The keys of `map`, of `most` at most, whose values are as `wanted` says.
 template <typename Key, typename Value>
@@ -99,12 +66,6 @@ template <typename Key>
 std::vector<Key> OrdinaryKeys(int map) {
   return KeysOf<Key, spoke_place>(map, SPOKE_MAX_PODS,
                                   [](const spoke_place& place) { return place.link == 0; });
-}
-
-void SetWayAndMac(PodWay way, const std::optional<ip::MacAddress>& mac, spoke_slot& slot) {
-  slot.fast = way == PodWay::kFast ? 1 : 0;
-  slot.has_mac = mac ? 1 : 0;
-  if (mac) std::memcpy(slot.mac, mac->octets.data(), sizeof(slot.mac));
 }
 
 uint64_t MonotonicNs() {
@@ -388,6 +349,7 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod, PodWay way) 
   if (pod.addresses.empty()) {
     return absl::InvalidArgumentError(fmt::format("fast path: {} has no address", pod.host_link));
   }
+  RETURN_IF_ERROR(EndPodsOf(pod.host_index));
   spoke_slot content{};
   content.link = pod.host_index;
   SetWayAndMac(way, pod.pod_mac, content);
@@ -443,8 +405,7 @@ std::set<ip::Address> BpfFastPath::PodAddresses() const {
   std::set<ip::Address> addresses;
   for (const auto& [slot, pod] : slots_) {
     if (pod.ended != 0) continue;
-    if (pod.has_v4 != 0) addresses.insert(FromLayout(pod.v4, true));
-    if (pod.has_v6 != 0) addresses.insert(FromLayout(pod.v6, false));
+    for (const ip::Address& address : AddressesOf(pod)) addresses.insert(address);
   }
   return addresses;
 }
@@ -502,11 +463,28 @@ absl::Status BpfFastPath::EndPod(uint64_t id) {
   const std::optional<uint32_t> slot = SlotOf(id);
   if (!slot || slots_.at(*slot).ended != 0) return absl::OkStatus();
   spoke_slot& pod = slots_.at(*slot);
-  if (pod.has_v4 != 0) RETURN_IF_ERROR(WriteOrdinary(FromLayout(pod.v4, true)));
-  if (pod.has_v6 != 0) RETURN_IF_ERROR(WriteOrdinary(FromLayout(pod.v6, false)));
-  RETURN_IF_ERROR(Erase(programs_->map("spoke_ports"), pod.link, "fast path: forget a link"));
   pod.ended = 1;
+  // What an agent that was killed has left may be another pod's by now.
+  const std::set<ip::Address> others = PodAddresses();
+  for (const ip::Address& address : AddressesOf(pod)) {
+    if (!others.contains(address)) RETURN_IF_ERROR(WriteOrdinary(address));
+  }
+  const bool is_others = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+    return entry.second.ended == 0 && entry.second.link == pod.link;
+  });
+  if (!is_others) {
+    RETURN_IF_ERROR(Erase(programs_->map("spoke_ports"), pod.link, "fast path: forget a link"));
+  }
   return WriteSlot(*slot);
+}
+
+absl::Status BpfFastPath::EndPodsOf(uint32_t link) {
+  std::vector<uint64_t> ids;
+  for (const auto& [slot, pod] : slots_) {
+    if (pod.ended == 0 && pod.link == link) ids.push_back(pod.id);
+  }
+  for (const uint64_t id : ids) RETURN_IF_ERROR(EndPod(id));
+  return absl::OkStatus();
 }
 
 absl::Status BpfFastPath::ForgetPod(uint64_t id) {
@@ -544,8 +522,7 @@ absl::StatusOr<std::vector<FastPodReading>> BpfFastPath::Read() {
     if (pod.has_mac != 0) {
       std::memcpy(reading.pod_mac.emplace().octets.data(), pod.mac, sizeof(pod.mac));
     }
-    if (pod.has_v4 != 0) reading.addresses.push_back(FromLayout(pod.v4, true));
-    if (pod.has_v6 != 0) reading.addresses.push_back(FromLayout(pod.v6, false));
+    reading.addresses = AddressesOf(pod);
     ASSIGN_OR_RETURN(reading.counts, CountsOf(slot));
     readings.push_back(std::move(reading));
   }

@@ -66,6 +66,8 @@ class BpfFastPath final : public FastPath {
   // Lets the pods of an earlier agent run this agent's programs.
   absl::Status RefreshPods();
   absl::StatusOr<uint64_t> NextId();
+  // Of this link: the device that they were behind has gone, and its index is another's now.
+  absl::Status EndPodsOf(uint32_t link);
   absl::Status WritePod(uint32_t slot);
   absl::Status WritePort(uint32_t slot);
   absl::Status WritePlaces(uint32_t slot);

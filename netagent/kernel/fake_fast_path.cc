@@ -35,6 +35,9 @@ absl::StatusOr<uint64_t> FakeFastPath::AddPod(const TrafficPod& pod, PodWay way)
   RETURN_IF_ERROR(broken_);
   if (!table_) return absl::FailedPreconditionError("no table yet");
   if (pod.addresses.empty()) return absl::InvalidArgumentError("no address");
+  for (auto& [id, other] : pods_) {
+    if (!other.ended && other.host_index == pod.host_index) RETURN_IF_ERROR(EndPod(id));
+  }
   for (const auto& [id, other] : pods_) {
     const bool shared = std::any_of(
         pod.addresses.begin(), pod.addresses.end(), [&other = other](const ip::Address& address) {

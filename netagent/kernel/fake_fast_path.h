@@ -48,7 +48,7 @@ class FakeFastPath final : public FastPath {
   void KeepAll(bool keep) { keep_ = keep; }
 
  private:
-  const std::vector<std::string> devices_;
+  std::vector<std::string> devices_;
   std::optional<FastPathTable> table_;
   std::map<uint64_t, FastPodReading> pods_;
   std::set<ip::Address> ordinary_;

@@ -62,7 +62,8 @@ class FastPath {
   // kUnimplemented (the kernel lacks something, which is named); kPermissionDenied; kInternal.
   virtual absl::Status Configure(const FastPathTable& table) = 0;
 
-  // The pod's link is guarded and its packets go this way from now on. Returns the id under which
+  // The pod's link is guarded and its packets go this way from now on. Another that has not ended
+  // and is said to be behind the same link ends: that device has gone. Returns the id under which
   // it is counted, from 0: no id is ever used again. Errors: kFailedPrecondition (Configure()
   // first); kInvalidArgument (a pod without an address); kResourceExhausted (kMaxFastPods);
   // kAlreadyExists (an address is another pod's); kInternal.

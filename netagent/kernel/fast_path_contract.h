@@ -158,6 +158,24 @@ TEST_P(FastPathContract, APodsWayChanges) {
   EXPECT_TRUE(absl::IsNotFound(fast_->Change(id + 1, PodWay::kOrdinary, mac)));
 }
 
+// The agent was killed before it could end the former pod, whose device has gone.
+TEST_P(FastPathContract, AnotherPodBehindTheSameLinkEndsTheFormer) {
+  ASSERT_TRUE(fast_->Configure(Table()).ok());
+  const TrafficPod former = Pod(1);
+  TrafficPod next = former;
+  next.addresses = {ip::Address::V4(0x0A000202)};
+  const uint64_t old_id = fast_->AddPod(former, PodWay::kFast).value();
+  const uint64_t id = fast_->AddPod(next, PodWay::kFast).value();
+  EXPECT_TRUE(fast_->EndPod(old_id).ok());
+  const auto readings = fast_->Read().value();
+  ASSERT_EQ(readings.size(), 2U);
+  EXPECT_TRUE(readings[0].ended);
+  EXPECT_EQ(readings[1].id, id);
+  EXPECT_FALSE(readings[1].ended);
+  // Also with its address.
+  EXPECT_TRUE(fast_->AddPod(former, PodWay::kOrdinary).ok());
+}
+
 TEST_P(FastPathContract, EveryReasonIsReadOnce) {
   ASSERT_TRUE(fast_->Configure({}).ok());
   const auto refused = fast_->ReadRefused().value();

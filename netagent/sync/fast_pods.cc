@@ -42,11 +42,11 @@ absl::Status FastPods::TakeOver(const FastPathTable& table, const Pods& live) {
     } else {
       Known& known = known_[pod->first];
       known = {.id = reading.id, .way = reading.way, .mac = reading.pod_mac};
-      // Else the agent before has seen it, whatever it was at first.
-      if (!known.mac && pod->second.pod_mac) {
-        RETURN_IF_ERROR(path_->Change(known.id, known.way, pod->second.pod_mac));
-        known.mac = pod->second.pod_mac;
-      }
+      if (known.mac == pod->second.pod_mac) continue;
+      // It may have changed, or the link is another pod's of the same index: any will do until
+      // SetMac().
+      known.mac = known.mac ? std::nullopt : pod->second.pod_mac;
+      RETURN_IF_ERROR(path_->Change(known.id, known.way, known.mac));
     }
   }
   return absl::OkStatus();
@@ -145,7 +145,7 @@ absl::StatusOr<std::vector<FastPodReading>> FastPods::Read(std::set<uint64_t>& f
   ASSIGN_OR_RETURN(std::vector<FastPodReading> readings, path_->Read());
   std::set<uint64_t> still;
   const auto counted_elsewhere = [&](const FastPodReading& reading) {
-    if (!folded.contains(reading.id)) return false;
+    if (!reading.ended || !folded.contains(reading.id)) return false;
     if (!path_->ForgetPod(reading.id).ok()) still.insert(reading.id);
     return true;
   };

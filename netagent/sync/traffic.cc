@@ -297,6 +297,8 @@ absl::Status Traffic::Begin(Decision decision, const Found& found) {
   if (!found.other_schema) table.rules = found.rules;
   AppendAll(decision, table, before);
   if (!found.labels.epoch) AppendEpoch(epoch_, before);
+  // Where the fast path begins anew, so do its ids: none of a pod before may be in the set.
+  AppendFolded(found.readings.folded, before);
   // Pods that went while no agent was there.
   AddressOwners left;
   for (const auto& [address, pod_namespace] : found.labels.namespaces) {

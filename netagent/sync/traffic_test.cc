@@ -390,6 +390,30 @@ TEST_F(TrafficTest, AFastPodThatHasGoneIsFoldedOnceWhateverFails) {
   EXPECT_EQ(fast_path_.Read().value().size(), 1U);
 }
 
+// As where the fast path is off and no pod is left to hold its programs.
+TEST_F(TrafficTest, IdsThatBeginAnewAreNotTakenForPodsThatWereFolded) {
+  Begin(/*fast=*/false);
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
+  fast_path_.KeepAll(true);  // So that its id stays in the set.
+  ASSERT_TRUE(traffic_->Detach("spka").ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.7")).ok());
+  ASSERT_TRUE(traffic_->Detach("spkb").ok());
+  fast_path_ = FakeFastPath({"nic0"});
+  Begin(/*fast=*/false);
+  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
+  ASSERT_TRUE(traffic_->Attach(Pod("c", 9, "10.0.1.9")).ok());
+  Begin(/*fast=*/false);
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("c", 9, "10.0.1.9")}).ok());
+  Read();
+  ASSERT_EQ(fast_path_.Read().value().size(), 1U);
+  EXPECT_FALSE(fast_path_.Read().value()[0].ended);
+  // Nor is what it has counted lost when it ends.
+  fast_path_.Count(fast_path_.Read().value()[0].id, {.sent_packets = 1, .sent_bytes = 50});
+  ASSERT_TRUE(traffic_->Detach("spkc").ok());
+  EXPECT_EQ(Read().namespaces.at("web").at("cluster").sent, 50U);
+}
+
 TEST_F(TrafficTest, APodThatIsOlderThanTheFastPathStaysSlowWhereConnectionsAreTracked) {
   tracks_ = true;
   Begin(/*fast=*/true);
@@ -492,9 +516,11 @@ TEST_F(TrafficTest, TheGuardGoesByTheMacThatThePodHasNow) {
   traffic_->OnPodMac("spka", other);
   traffic_->OnPodMac("spkunknown", other);
   EXPECT_EQ(mac(), other);
-  // Also for the next agent, which is told what it was at first, and whatever its way is.
+  // The next agent is told what it was at first: any will do until it has looked.
   Begin(/*fast=*/false);
   ASSERT_TRUE(traffic_->Start(Example(), {pod}).ok());
+  EXPECT_EQ(mac(), std::nullopt);
+  traffic_->OnPodMac("spka", other);
   EXPECT_EQ(mac(), other);
 }
 

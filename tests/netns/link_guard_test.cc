@@ -182,6 +182,23 @@ TEST_P(LinkGuard, WhatAPodHasToSayPasses) {
   EXPECT_EQ(all(), before);
 }
 
+// Two agents were killed on the way: the kernel's map has a pod of this link that has gone.
+TEST_P(LinkGuard, TheEndOfAFormerPodOfTheSameLinkLeavesThePodAlone) {
+  TrafficPod former = one_->pod;
+  former.addresses = {ip::Address::V4(0x0A000163)};
+  const uint64_t former_id = fast_->AddPod(former, GetParam()).value();
+  one_->id = fast_->AddPod(one_->pod, GetParam()).value();
+  ASSERT_TRUE(fast_->EndPod(former_id).ok());
+  Begin();
+  const auto pods = fast_->Read().value();
+  for (const FastPodReading& pod : pods) {
+    if (pod.id != one_->id && pod.id != two_->id) ASSERT_TRUE(fast_->EndPod(pod.id).ok());
+  }
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  UdpSocket server(node_->fabric(), kFabricV4);
+  EXPECT_TRUE(CanTalk(client, server, kFabricV4, 10));
+}
+
 TEST_P(LinkGuard, NothingComesFromAPodThatHasEnded) {
   ASSERT_TRUE(fast_->EndPod(one_->id).ok());
   IsRefused(Packet(kFabricV4), "unknown-source");

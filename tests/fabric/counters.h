@@ -13,7 +13,9 @@ struct Counters {
   uint64_t received = 0;
   uint64_t forwarded = 0;
   uint64_t replied = 0;
-  uint64_t send_failed = 0;     // Forwarded or replied, and refused by the kernel.
+  uint64_t icmp_errors = 0;     // Sent for packets that were dropped.
+  uint64_t tagged = 0;          // Delivered with VLAN tags; forwarded counts them as well.
+  uint64_t send_failed = 0;     // Forwarded or answered, and refused by the kernel.
   uint64_t overflowed = 0;      // Lost before we read them: the socket was full.
   uint64_t tables_loaded = 0;   // Attachment files taken into use.
   uint64_t tables_refused = 0;  // Attachment files with mistakes.

@@ -1,21 +1,22 @@
 #include "tests/fabric/frame.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 
 #include "fmt/core.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
+#include "tests/fabric/wire_bytes.h"
 
 namespace spoke::fabric {
 namespace {
 
-using Bytes = std::span<const uint8_t>;
-
-constexpr uint16_t kIpv4 = 0x0800;
-constexpr uint16_t kArp = 0x0806;
-constexpr uint16_t kIpv6 = 0x86DD;
+constexpr uint16_t kTag = 0x8100;         // IEEE 802.1Q.
+constexpr uint16_t kServiceTag = 0x88A8;  // IEEE 802.1ad.
+constexpr size_t kTagBytes = 4;
+constexpr size_t kMaxTags = 2;
 
 constexpr size_t kArpBytes = 28;  // For Ethernet and IPv4 (RFC 826).
 constexpr uint16_t kArpRequest = 1;
@@ -23,15 +24,14 @@ constexpr uint16_t kArpReply = 2;
 
 constexpr size_t kIpv4HeaderBytes = 20;  // Without options.
 constexpr size_t kIpv6HeaderBytes = 40;
-constexpr uint8_t kIcmpv6 = 58;
+constexpr uint8_t kFragmentHeader = 44;  // Of IPv6.
+constexpr uint16_t kDontFragment = 0x4000;
+constexpr uint16_t kFragmentOffset = 0x1FFF;
 constexpr uint8_t kSolicitation = 135;
 constexpr uint8_t kAdvertisement = 136;
+constexpr uint8_t kRedirect = 137;
 constexpr size_t kSolicitationBytes = 24;   // Without options.
 constexpr size_t kAdvertisementBytes = 32;  // With the target link-layer address option.
-
-uint16_t Load16(Bytes bytes, size_t at) {
-  return static_cast<uint16_t>((bytes[at] << 8U) | bytes[at + 1]);
-}
 
 ip::Address LoadAddress(Bytes bytes, size_t at, size_t length) {
   return ip::Address::FromBytes(bytes.subspan(at, length)).value();
@@ -42,20 +42,6 @@ ip::MacAddress LoadMac(Bytes bytes, size_t at) {
   std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), mac.octets.size(),
               mac.octets.begin());
   return mac;
-}
-
-void Append16(std::vector<uint8_t>& out, uint16_t value) {
-  out.push_back(static_cast<uint8_t>(value >> 8U));
-  out.push_back(static_cast<uint8_t>(value & 0xFFU));
-}
-
-void AppendMac(std::vector<uint8_t>& out, const ip::MacAddress& mac) {
-  out.insert(out.end(), mac.octets.begin(), mac.octets.end());
-}
-
-void AppendAddress(std::vector<uint8_t>& out, const ip::Address& address) {
-  const std::string bytes = address.ToBytes();
-  out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 absl::Status Malformed(std::string_view what) {
@@ -74,20 +60,48 @@ absl::StatusOr<ArpMessage> ParseArp(Bytes body) {
                     LoadAddress(body, 24, 4)};
 }
 
+// A fragment or a message that is cut short counts as an error: nothing is to be answered.
+bool IsIcmpv4Error(uint8_t protocol, Bytes payload) {
+  if (protocol != kIcmpv4) return false;
+  if (payload.empty()) return true;
+  constexpr std::array<uint8_t, 5> kErrors{3, 4, 5, 11, 12};  // RFC 1122, section 3.2.2.
+  return std::find(kErrors.begin(), kErrors.end(), payload[0]) != kErrors.end();
+}
+
+// Errors are below 128; a redirect is no question either (RFC 4443, section 2.4).
+bool IsIcmpv6Error(uint8_t next_header, Bytes payload) {
+  if (next_header != kIcmpv6) return false;
+  return payload.empty() || payload[0] < 128 || payload[0] == kRedirect;
+}
+
+bool IsLaterFragment(uint8_t next_header, Bytes payload) {
+  return next_header == kFragmentHeader && (payload.size() < 4 || Load16(payload, 2) >> 3U != 0);
+}
+
 absl::StatusOr<IpPacket> ParseIpv4(Bytes body) {
   if (body.size() < kIpv4HeaderBytes) return Malformed("IPv4 header cut short");
   const size_t header_bytes = (body[0] & 0x0FU) * size_t{4};
   if (body[0] >> 4U != 4 || header_bytes < kIpv4HeaderBytes) return Malformed("IPv4 header");
   const size_t total_bytes = Load16(body, 2);
   if (total_bytes < header_bytes || total_bytes > body.size()) return Malformed("IPv4 length");
-  return IpPacket{LoadAddress(body, 12, 4), LoadAddress(body, 16, 4)};
+  const uint16_t fragment = Load16(body, 6);
+  IpPacket packet{LoadAddress(body, 12, 4), LoadAddress(body, 16, 4), body[8], total_bytes};
+  packet.may_be_fragmented = (fragment & kDontFragment) == 0;
+  packet.may_be_answered =
+      (fragment & kFragmentOffset) == 0 && !IsIcmpv4Error(body[9], body.subspan(header_bytes));
+  return packet;
 }
 
 absl::StatusOr<IpPacket> ParseIpv6(Bytes body) {
   if (body.size() < kIpv6HeaderBytes) return Malformed("IPv6 header cut short");
   if (body[0] >> 4U != 6) return Malformed("IPv6 version");
   if (kIpv6HeaderBytes + Load16(body, 4) > body.size()) return Malformed("IPv6 length");
-  return IpPacket{LoadAddress(body, 8, 16), LoadAddress(body, 24, 16)};
+  const Bytes payload = body.subspan(kIpv6HeaderBytes, Load16(body, 4));
+  IpPacket packet{LoadAddress(body, 8, 16), LoadAddress(body, 24, 16), body[7],
+                  kIpv6HeaderBytes + payload.size()};
+  packet.may_be_fragmented = false;
+  packet.may_be_answered = !IsIcmpv6Error(body[6], payload) && !IsLaterFragment(body[6], payload);
+  return packet;
 }
 
 // Nothing when `body`, an IPv6 packet that ParseIpv6() accepted, is no neighbour solicitation.
@@ -101,29 +115,27 @@ absl::StatusOr<std::optional<NeighbourSolicitation>> ParseSolicitation(Bytes bod
   return NeighbourSolicitation{LoadAddress(body, 8, 16), LoadAddress(message, 8, 16)};
 }
 
-// The checksum of RFC 4443, section 2.3, over `message`, whose checksum field is zero.
-uint16_t Icmpv6Checksum(const ip::Address& source, const ip::Address& destination, Bytes message) {
-  std::vector<uint8_t> covered;
-  AppendAddress(covered, source);
-  AppendAddress(covered, destination);
-  Append16(covered, 0);
-  Append16(covered, static_cast<uint16_t>(message.size()));
-  Append16(covered, 0);
-  Append16(covered, kIcmpv6);
-  covered.insert(covered.end(), message.begin(), message.end());
-  uint32_t sum = 0;
-  for (size_t at = 0; at + 1 < covered.size(); at += 2) sum += Load16(covered, at);
-  while (sum > 0xFFFFU) sum = (sum & 0xFFFFU) + (sum >> 16U);
-  return static_cast<uint16_t>(~sum & 0xFFFFU);
-}
-
 }  // namespace
 
+size_t CountTags(Bytes frame) {
+  size_t tags = 0;
+  for (size_t at = kEthernetHeaderBytes - 2; tags < kMaxTags && at + 2 <= frame.size();
+       at += kTagBytes) {
+    const uint16_t ethertype = Load16(frame, at);
+    if (ethertype != kTag && ethertype != kServiceTag) break;
+    ++tags;
+  }
+  return tags;
+}
+
 absl::StatusOr<Frame> ParseFrame(Bytes bytes) {
-  if (bytes.size() < kEthernetHeaderBytes) return Malformed("Ethernet header cut short");
-  Frame frame{LoadMac(bytes, 0), LoadMac(bytes, 6), OtherPayload{Load16(bytes, 12)}};
-  const Bytes body = bytes.subspan(kEthernetHeaderBytes);
-  switch (Load16(bytes, 12)) {
+  const size_t tags = CountTags(bytes);
+  const size_t header_bytes = kEthernetHeaderBytes + tags * kTagBytes;
+  if (bytes.size() < header_bytes) return Malformed("Ethernet header cut short");
+  const uint16_t ethertype = Load16(bytes, header_bytes - 2);
+  Frame frame{LoadMac(bytes, 0), LoadMac(bytes, 6), OtherPayload{ethertype}, tags};
+  const Bytes body = bytes.subspan(header_bytes);
+  switch (ethertype) {
     case kArp: {
       ASSIGN_OR_RETURN(frame.payload, ParseArp(body));
       return frame;
@@ -150,6 +162,21 @@ std::vector<uint8_t> Readdress(Bytes bytes, const ip::MacAddress& destination,
   std::copy(destination.octets.begin(), destination.octets.end(), out.begin());
   std::copy(source.octets.begin(), source.octets.end(), out.begin() + 6);
   return out;
+}
+
+void DecrementHops(std::vector<uint8_t>& frame) {
+  constexpr size_t kHopLimitAt = kEthernetHeaderBytes + 7;
+  constexpr size_t kTtlAt = kEthernetHeaderBytes + 8;
+  constexpr size_t kChecksumAt = kEthernetHeaderBytes + 10;
+  if (Load16(frame, kEthernetHeaderBytes - 2) == kIpv6) {
+    --frame[kHopLimitAt];
+    return;
+  }
+  --frame[kTtlAt];
+  // RFC 1624: one less in the high byte of a word is 0x100 more in the sum's complement. A checksum
+  // that was wrong stays so.
+  const uint32_t sum = Load16(frame, kChecksumAt) + 0x100U;
+  Store16(frame, kChecksumAt, static_cast<uint16_t>((sum & 0xFFFFU) + (sum >> 16U)));
 }
 
 std::vector<uint8_t> BuildArpReply(const ArpMessage& request, const ip::MacAddress& mac) {
@@ -179,8 +206,7 @@ std::vector<uint8_t> BuildAdvertisement(const NeighbourSolicitation& solicitatio
   CHECK(message.size() == kAdvertisementBytes, "the length written below is right");
   const uint16_t checksum =
       Icmpv6Checksum(solicitation.target, solicitation.source, Bytes(message));
-  message[2] = static_cast<uint8_t>(checksum >> 8U);
-  message[3] = static_cast<uint8_t>(checksum & 0xFFU);
+  Store16(message, 2, checksum);
 
   std::vector<uint8_t> out;
   AppendMac(out, asker);

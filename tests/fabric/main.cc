@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "tests/fabric/gateways.h"
 #include "tests/fabric/nic_table.h"
 #include "tests/fabric/switch.h"
 
@@ -21,6 +22,7 @@ constexpr const char* kFooter =
     R"(Example: two hosts, in a namespace that holds the far ends of their links
   spoke-fabric --nic node1=port1,02:00:00:00:00:01,10.20.0.4 \
                --nic node2=port2,02:00:00:00:00:02,10.20.0.5,10.20.64.7 \
+               --gateway 10.20.0.1/16 \
                --attachments /run/fabric/attachments --stats /run/fabric/stats
 
 The attachments file has a line for each address or block that is on a NIC besides its own:
@@ -34,9 +36,19 @@ int Fail(int code, const absl::Status& status) {
   return code;
 }
 
+absl::StatusOr<Gateways> ReadGateways(const std::vector<std::string>& texts) {
+  std::vector<Gateway> all;
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(const Gateway gateway, ParseGateway(text));
+    all.push_back(gateway);
+  }
+  return Gateways::Build(std::move(all));
+}
+
 int RunMain(int argc, char** argv) {
   SwitchOptions options;
   std::vector<std::string> nic_texts;
+  std::vector<std::string> gateway_texts;
   CLI::App app("Behaves as the network of a cloud between the network devices it is given.",
                "spoke-fabric");
   app.footer(kFooter);
@@ -49,6 +61,16 @@ int RunMain(int argc, char** argv) {
       ->type_name("FILE");
   app.add_option("--stats", options.stats_path, "Where the counters are written, as key=value")
       ->type_name("FILE");
+  app.add_option("--gateway", gateway_texts,
+                 "The router of a subnet: it answers with ICMP errors, and packets between subnets "
+                 "lose a hop")
+      ->type_name("ADDRESS/LENGTH")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--mtu", options.rules.mtu, "The largest IP packet that passes; 0: any")
+      ->type_name("BYTES");
+  app.add_flag("--deliver-tags", options.rules.delivers_tags,
+               "Frames with VLAN tags reach the NIC they are for, as they are");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -60,6 +82,9 @@ int RunMain(int argc, char** argv) {
     if (!nic.ok()) return Fail(kBadArguments, nic.status());
     options.nics.push_back(*std::move(nic));
   }
+  absl::StatusOr<Gateways> gateways = ReadGateways(gateway_texts);
+  if (!gateways.ok()) return Fail(kBadArguments, gateways.status());
+  options.rules.gateways = *std::move(gateways);
   absl::StatusOr<Switch> fabric = Switch::Open(std::move(options));
   if (!fabric.ok()) {
     return Fail(absl::IsInvalidArgument(fabric.status()) ? kBadArguments : 1, fabric.status());

@@ -20,6 +20,8 @@ namespace {
 
 // A device makes no frame longer than 64 KiB and its headers (GSO_LEGACY_MAX_SIZE).
 constexpr size_t kMaxFrameBytes = (64UL << 10) + 256;
+constexpr size_t kTagBytes = 4;
+constexpr size_t kMacsBytes = 12;
 // Room for a burst of 64 KiB segments while another process has the processor.
 constexpr int kSocketBufferBytes = 16 << 20;
 
@@ -37,15 +39,33 @@ absl::Status Configure(int fd) {
   return SetOption(fd, SOL_SOCKET, SO_SNDBUFFORCE, kSocketBufferBytes, "set SO_SNDBUF");
 }
 
-// The kernel takes a VLAN tag out of the frame and puts it here.
-bool HasVlanTag(msghdr& message) {
+struct VlanTag {
+  uint16_t protocol = 0;
+  uint16_t control = 0;
+};
+
+// The kernel takes the outer VLAN tag out of the frame and puts it here.
+std::optional<VlanTag> TagOf(msghdr& message) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_PACKET || c->cmsg_type != PACKET_AUXDATA) continue;
     tpacket_auxdata auxiliary{};
     std::memcpy(&auxiliary, CMSG_DATA(c), sizeof(auxiliary));
-    return (auxiliary.tp_status & TP_STATUS_VLAN_VALID) != 0;
+    if ((auxiliary.tp_status & TP_STATUS_VLAN_VALID) == 0) return std::nullopt;
+    const bool named = (auxiliary.tp_status & TP_STATUS_VLAN_TPID_VALID) != 0;
+    return VlanTag{named ? auxiliary.tp_vlan_tpid : static_cast<uint16_t>(ETH_P_8021Q),
+                   auxiliary.tp_vlan_tci};
   }
-  return false;
+  return std::nullopt;
+}
+
+// Puts `tag` behind the MAC addresses of a frame that begins kTagBytes into `buffer`, so that it
+// then begins at its start.
+void PutTagBack(const VlanTag& tag, std::vector<uint8_t>& buffer) {
+  std::memmove(buffer.data(), buffer.data() + kTagBytes, kMacsBytes);
+  const uint16_t protocol = htons(tag.protocol);
+  const uint16_t control = htons(tag.control);
+  std::memcpy(buffer.data() + kMacsBytes, &protocol, sizeof(protocol));
+  std::memcpy(buffer.data() + kMacsBytes + sizeof(protocol), &control, sizeof(control));
 }
 
 absl::Status IoError(int error, const std::string& what) {
@@ -59,7 +79,7 @@ absl::Status IoError(int error, const std::string& what) {
 }  // namespace
 
 PacketPort::PacketPort(std::string device, os::UniqueFd fd)
-    : device_(std::move(device)), fd_(std::move(fd)), buffer_(kMaxFrameBytes) {}
+    : device_(std::move(device)), fd_(std::move(fd)), buffer_(kTagBytes + kMaxFrameBytes) {}
 
 absl::StatusOr<PacketPort> PacketPort::Open(const std::string& device) {
   const unsigned index = ::if_nametoindex(device.c_str());
@@ -81,7 +101,7 @@ absl::StatusOr<PacketPort> PacketPort::Open(const std::string& device) {
 absl::StatusOr<std::optional<PacketPort::Received>> PacketPort::Receive() {
   Received received{};
   std::array<iovec, 2> parts{iovec{received.offload.data(), received.offload.size()},
-                             iovec{buffer_.data(), buffer_.size()}};
+                             iovec{buffer_.data() + kTagBytes, kMaxFrameBytes}};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(tpacket_auxdata))> control{};
   sockaddr_ll from{};
   msghdr message{};
@@ -98,11 +118,16 @@ absl::StatusOr<std::optional<PacketPort::Received>> PacketPort::Receive() {
   }
   const bool ours = from.sll_pkttype == PACKET_OUTGOING;
   const bool truncated = (message.msg_flags & MSG_TRUNC) != 0;
-  if (ours || truncated || HasVlanTag(message) ||
-      static_cast<size_t>(got) < received.offload.size()) {
-    return std::nullopt;
+  if (ours || truncated || static_cast<size_t>(got) < received.offload.size()) return std::nullopt;
+  const size_t frame_bytes = static_cast<size_t>(got) - received.offload.size();
+  const std::optional<VlanTag> tag = TagOf(message);
+  if (tag.has_value() && frame_bytes >= kMacsBytes) {
+    PutTagBack(*tag, buffer_);
+    received.offload = ShiftedBy(received.offload, kTagBytes);
+    received.frame = std::span(buffer_).first(kTagBytes + frame_bytes);
+  } else {
+    received.frame = std::span(buffer_).subspan(kTagBytes, frame_bytes);
   }
-  received.frame = std::span(buffer_).first(static_cast<size_t>(got) - received.offload.size());
   return received;
 }
 

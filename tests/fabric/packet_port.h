@@ -6,7 +6,6 @@
 // the other link see what a veth would have given it, at no cost per byte.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,12 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/os/unique_fd.h"
+#include "tests/fabric/offload.h"
 
 namespace spoke::fabric {
-
-// How the frame it goes with was offloaded: struct virtio_net_hdr of linux/virtio_net.h, which C++
-// cannot read and we need not. All zero for a plain frame.
-using Offload = std::array<uint8_t, 10>;
 
 // Not thread-safe.
 class PacketPort {
@@ -39,8 +35,8 @@ class PacketPort {
     std::span<const uint8_t> frame;  // Valid until the next call.
   };
 
-  // The next frame; nothing when none waits, or when the one that did is not for the fabric (one
-  // that we sent ourselves, one with a VLAN tag, one longer than any that a device can make).
+  // The next frame, with its VLAN tags; nothing when none waits, or when the one that did is not
+  // for the fabric (one that we sent ourselves, one longer than any that a device can make).
   // Errors: kUnavailable (the device is down: later frames may still come); kInternal.
   absl::StatusOr<std::optional<Received>> Receive();
 
@@ -55,7 +51,7 @@ class PacketPort {
 
   std::string device_;
   os::UniqueFd fd_;
-  std::vector<uint8_t> buffer_;
+  std::vector<uint8_t> buffer_;  // With room in front for a tag.
 };
 
 }  // namespace spoke::fabric

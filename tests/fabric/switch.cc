@@ -16,7 +16,6 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
-#include "tests/fabric/decide.h"
 
 namespace spoke::fabric {
 namespace {
@@ -141,16 +140,26 @@ void Switch::DrainPort(size_t nic) {
     }
     if (!received->has_value()) return;
     ++counters_.received;
-    Decision decision = Decide(table_, nic, (*received)->frame);
-    if (const auto* drop = std::get_if<Drop>(&decision)) {
-      ++counters_.DroppedFor(drop->reason);
-    } else if (const auto* reply = std::get_if<Reply>(&decision)) {
-      ++counters_.replied;
-      Send(nic, Offload{}, reply->frame);
-    } else if (const auto* forward = std::get_if<Forward>(&decision)) {
-      ++counters_.forwarded;
-      Send(forward->nic, (*received)->offload, forward->frame);
-    }
+    const auto& [offload, frame] = **received;
+    Apply(nic, offload,
+          Decide(table_, options_.rules, Arrival{nic, frame, SegmentBytes(offload, frame)}));
+  }
+}
+
+void Switch::Apply(size_t from, const Offload& offload, const Decision& decision) {
+  if (const auto* drop = std::get_if<Drop>(&decision)) {
+    ++counters_.DroppedFor(drop->reason);
+  } else if (const auto* refuse = std::get_if<Refuse>(&decision)) {
+    ++counters_.DroppedFor(refuse->reason);
+    ++counters_.icmp_errors;
+    Send(from, Offload{}, refuse->error);
+  } else if (const auto* reply = std::get_if<Reply>(&decision)) {
+    ++counters_.replied;
+    Send(from, Offload{}, reply->frame);
+  } else if (const auto* forward = std::get_if<Forward>(&decision)) {
+    ++counters_.forwarded;
+    if (forward->tagged) ++counters_.tagged;
+    Send(forward->nic, offload, forward->frame);
   }
 }
 

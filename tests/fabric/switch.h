@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "lib/os/unique_fd.h"
 #include "tests/fabric/counters.h"
+#include "tests/fabric/decide.h"
 #include "tests/fabric/nic_table.h"
 #include "tests/fabric/packet_port.h"
 
@@ -15,6 +16,7 @@ namespace spoke::fabric {
 
 struct SwitchOptions {
   std::vector<Nic> nics;
+  Rules rules;
   std::string attachments_path;  // Empty: none.
   std::string stats_path;        // Empty: none.
 };
@@ -39,6 +41,7 @@ class Switch {
   absl::Status OpenSignals();
   void LoadAttachments();
   void DrainPort(size_t nic);
+  void Apply(size_t from, const Offload& offload, const Decision& decision);
   void Send(size_t nic, const Offload& offload, const std::vector<uint8_t>& frame);
   // Whether the signals that wait ask to end.
   absl::StatusOr<bool> HandleSignals();

@@ -8,8 +8,8 @@ readonly LAB_NODES
 readonly LAB_INTERNET=internet  # A host outside of the virtual network: see lab_use_internet.
 declare -A LAB_ADDRESSES=([node1]=10.20.0.4 [node2]=10.20.0.5 [control]=10.20.0.10
   [internet]=198.51.100.10)
-readonly LAB_ADDRESSES
-readonly LAB_SUBNET_LENGTH=16
+LAB_NETWORK=fabric    # Or routers: see lab_use_routers.
+LAB_SUBNET_LENGTH=16  # Of the machines' addresses.
 readonly LAB_SERVER_NAME=spoke-ipam-server
 readonly LAB_SERVER_PORT=7443
 readonly LAB_ADMIN_SOCKET=/run/spoke/ipam-admin.sock
@@ -26,9 +26,13 @@ LAB_AGENT_UNDER=()   # What executes the agent, with its arguments; see containe
 LAB_MACHINES=("$LAB_CONTROL" "${LAB_NODES[@]}")
 LAB_AGENT_IDENTITY=  # Lines of the agent's configuration; empty: a VM id made from the node's name.
 
-# lab_cluster_network: the machines, plugged into the fabric, which then forwards.
+# lab_cluster_network: the machines, plugged into the fabric or into routers, which then forward.
 lab_cluster_network() {
   local machine
+  if [[ $LAB_NETWORK == routers ]]; then
+    lab_routers_network
+    return
+  fi
   lab_fabric_up || return 1
   for machine in "${LAB_MACHINES[@]}"; do
     lab_node_up "$machine" || return 1
@@ -41,6 +45,14 @@ lab_cluster_network() {
 
 # lab_use_internet: there is a host of the Internet too. Before the first step.
 lab_use_internet() { LAB_MACHINES+=("$LAB_INTERNET"); }
+
+# lab_use_routers: Linux routers are in place of the fabric, and each machine is in a subnet of its
+# own: see routers.sh. Before the first step.
+lab_use_routers() {
+  LAB_NETWORK=routers
+  LAB_SUBNET_LENGTH=24
+  LAB_ADDRESSES=([node1]=10.20.1.4 [node2]=10.20.2.4 [control]=10.20.3.4)
+}
 
 # lab_attachments: the file in which the server tells the fabric what is attached where.
 lab_attachments() { printf '%s/cloud/attachments' "$LAB_DIR"; }

@@ -22,10 +22,12 @@ _lab_dir_is_ours=no
 
 source "$LAB_HOME/node.sh"
 source "$LAB_HOME/fabric.sh"
+source "$LAB_HOME/routers.sh"
 source "$LAB_HOME/containerd.sh"
 source "$LAB_HOME/cluster.sh"
 source "$LAB_HOME/azure.sh"
 source "$LAB_HOME/pods.sh"
+source "$LAB_HOME/bare_pods.sh"
 source "$LAB_HOME/scenario.sh"
 source "$LAB_HOME/budget.sh"
 

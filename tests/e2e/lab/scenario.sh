@@ -50,7 +50,9 @@ readonly LAB_SCENARIO_PODS=('node1 web-1' 'node1 web-2' 'node1 web-3' 'node2 api
   'node2 api-3')
 
 step_network() {
-  lab_step "Make ${#LAB_MACHINES[@]} machines of namespaces, and a fabric between them that behaves as Azure's"
+  local between="a fabric between them that behaves as Azure's"
+  if [[ $LAB_NETWORK == routers ]]; then between="Linux routers between them"; fi
+  lab_step "Make ${#LAB_MACHINES[@]} machines of namespaces, and $between"
   lab_cluster_network || return 1
   local machine
   for machine in "${LAB_MACHINES[@]}"; do

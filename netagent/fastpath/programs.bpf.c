@@ -172,8 +172,9 @@ INLINE int HasRightSum(const struct iphdr* packet) {
   return (__u16)(sum + (sum >> 16)) == 0xFFFF;
 }
 
-/* Errors are about a packet inside, whose addresses may have been translated: connection tracking
- * has to see them. RFC 792; RFC 4443 section 2.1: below 128. `at`: where the type is. */
+/* Errors are about a packet inside, whose addresses may have been translated: then connection
+ * tracking has to see them. Of packets that passed by it, it would take them for invalid. RFC 792;
+ * RFC 4443 section 2.1: below 128. `at`: where the type is. */
 INLINE int IsIcmpError4(struct __sk_buff* skb, __u32 at) {
   __u8 type = 0;
   if (bpf_skb_load_bytes(skb, at, &type, 1) != 0) return 1;
@@ -185,7 +186,7 @@ INLINE int IsIcmpError6(struct __sk_buff* skb, __u32 at) {
 }
 
 /* Null unless it is proven plain: the whole header is there, right, without options, of a packet
- * that is whole and no fragment, may go one hop more, and is no error. */
+ * that is whole and no fragment, and may go one hop more. */
 INLINE struct iphdr* Ipv4(struct __sk_buff* skb) {
   if (!Pull(skb, ETH_HLEN + sizeof(struct iphdr))) return 0;
   struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
@@ -194,9 +195,7 @@ INLINE struct iphdr* Ipv4(struct __sk_buff* skb) {
   if (packet->frag_off & bpf_htons(0x3FFF /* More fragments, or an offset. */)) return 0;
   const __u32 length = bpf_ntohs(packet->tot_len);
   if (length < sizeof(*packet) || length > skb->len - ETH_HLEN) return 0;
-  if (!HasRightSum(packet)) return 0;
-  if (packet->protocol == IPPROTO_ICMP && IsIcmpError4(skb, ETH_HLEN + sizeof(*packet))) return 0;
-  return packet;
+  return HasRightSum(packet) ? packet : 0;
 }
 
 /* The same. Extension headers stand where options do: hop by hop, routing, fragment, destination,
@@ -217,11 +216,33 @@ INLINE struct ipv6hdr* Ipv6(struct __sk_buff* skb) {
     case 139:
     case 140:
       return 0;
-    case IPPROTO_ICMPV6:
-      return IsIcmpError6(skb, ETH_HLEN + sizeof(*packet)) ? 0 : packet;
     default:
       return packet;
   }
+}
+
+/* The addresses that an ICMP error says its packet had, behind eight bytes (RFC 792, RFC 4443). */
+struct quoted4 {
+  __u32 from;
+  __u32 to;
+};
+struct quoted6 {
+  struct spoke_address from;
+  struct spoke_address to;
+};
+
+/* Whether the packet is an error, and about which. One whose packet cannot be read quotes none. */
+INLINE int IsError4(struct __sk_buff* skb, const struct iphdr* packet, struct quoted4* quoted) {
+  const __u32 at = ETH_HLEN + sizeof(struct iphdr);
+  if (packet->protocol != IPPROTO_ICMP || !IsIcmpError4(skb, at)) return 0;
+  if (bpf_skb_load_bytes(skb, at + 8 + 12, quoted, sizeof(*quoted)) != 0) quoted->from = 0;
+  return 1;
+}
+INLINE int IsError6(struct __sk_buff* skb, const struct ipv6hdr* packet, struct quoted6* quoted) {
+  const __u32 at = ETH_HLEN + sizeof(struct ipv6hdr);
+  if (packet->nexthdr != IPPROTO_ICMPV6 || !IsIcmpError6(skb, at)) return 0;
+  if (bpf_skb_load_bytes(skb, at + 8 + 8, quoted, sizeof(*quoted)) != 0) quoted->from.word[0] = 0;
+  return 1;
 }
 
 INLINE __u64 IpBytes(const struct __sk_buff* skb) { return skb->len - ETH_HLEN; }
@@ -231,6 +252,10 @@ INLINE int FromPod4(struct __sk_buff* skb, const struct spoke_port* port,
   struct iphdr* packet = Ipv4(skb);
   if (!packet || !port->has_v4 || packet->saddr != port->v4.word[0]) return TC_ACT_UNSPEC;
   const __u32 to = packet->daddr;
+  struct quoted4 quoted = {};
+  if (IsError4(skb, packet, &quoted) && (quoted.from != to || quoted.to != packet->saddr)) {
+    return TC_ACT_UNSPEC;
+  }
   const struct spoke_pair4 pair = Pair4(packet->saddr, to);
   const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places4, &to);
   if (place && !place->link) return TC_ACT_UNSPEC;
@@ -255,6 +280,10 @@ INLINE int FromPod6(struct __sk_buff* skb, const struct spoke_port* port,
   const struct spoke_address from = Address6(&packet->saddr);
   const struct spoke_address to = Address6(&packet->daddr);
   if (!Same(&from, &port->v6)) return TC_ACT_UNSPEC;
+  struct quoted6 quoted = {};
+  if (IsError6(skb, packet, &quoted) && (!Same(&quoted.from, &to) || !Same(&quoted.to, &from))) {
+    return TC_ACT_UNSPEC;
+  }
   const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places6, &to);
   if (place && !place->link) return TC_ACT_UNSPEC;
   const struct spoke_hop6* hop = place ? 0 : Hop6(table, &to);
@@ -314,6 +343,12 @@ INLINE int FromUplink4(struct __sk_buff* skb, const struct spoke_table* table) {
   if (!place || !place->link || !Hop4(table, packet->saddr)) return TC_ACT_UNSPEC;
   const struct spoke_pair4 pair = Pair4(packet->saddr, to);
   if (bpf_map_lookup_elem(&spoke_pairs4, &pair)) return TC_ACT_UNSPEC;
+  struct quoted4 quoted = {};
+  if (IsError4(skb, packet, &quoted)) {
+    if (quoted.from != to || !Hop4(table, quoted.to)) return TC_ACT_UNSPEC;
+    const struct spoke_pair4 about = Pair4(quoted.from, quoted.to);
+    if (bpf_map_lookup_elem(&spoke_pairs4, &about)) return TC_ACT_UNSPEC;
+  }
   CountReceived(place->slot, 1, IpBytes(skb));
   DecreaseTtl(packet);
   return Deliver(place);
@@ -328,6 +363,12 @@ INLINE int FromUplink6(struct __sk_buff* skb, const struct spoke_table* table) {
   if (!place || !place->link || !Hop6(table, &from)) return TC_ACT_UNSPEC;
   const struct spoke_pair6 pair = Pair6(&from, &to);
   if (bpf_map_lookup_elem(&spoke_pairs6, &pair)) return TC_ACT_UNSPEC;
+  struct quoted6 quoted = {};
+  if (IsError6(skb, packet, &quoted)) {
+    if (!Same(&quoted.from, &to) || !Hop6(table, &quoted.to)) return TC_ACT_UNSPEC;
+    const struct spoke_pair6 about = Pair6(&quoted.from, &quoted.to);
+    if (bpf_map_lookup_elem(&spoke_pairs6, &about)) return TC_ACT_UNSPEC;
+  }
   CountReceived(place->slot, 1, IpBytes(skb));
   --packet->hop_limit;
   return Deliver(place);

@@ -45,10 +45,10 @@ inline constexpr size_t kMaxFastPods = 1024;
 // least one is a pod here; it is not sent to an address of this node that is no fast pod's
 // (SetLocal()); its source is the address of the pod it comes from; it is proven plain: a frame to
 // this host without a VLAN tag, lengths and checksum of the IP header right, no options or
-// extension headers, no fragment, no ICMP error, TTL (hop limit) above 1, which falls by one; and
-// nobody has translated a connection between its two addresses within kTranslatedFor: packets that
-// bear kTranslatedMark (claims.h) when they leave a pod's link or the uplink tell of one, and both
-// directions of the pair then go the ordinary way.
+// extension headers, no fragment, no ICMP error but about a packet that was taken itself, TTL (hop
+// limit) above 1, which falls by one; and nobody has translated a connection between its two
+// addresses within kTranslatedFor: packets that bear kTranslatedMark (claims.h) when they leave a
+// pod's link or the uplink tell of one, and both directions of the pair then go the ordinary way.
 class FastPath {
  public:
   virtual ~FastPath() = default;

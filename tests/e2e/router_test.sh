@@ -267,7 +267,7 @@ step_network && step_certificates && step_server && step_agents
 step_pods
 step_direct
 step_kube_proxy
-if [[ ${ROUTER_TEST_DIRECT_ERRORS:-no} == yes ]]; then step_direct_errors; fi
+step_direct_errors
 step_services
 step_host_port
 step_small_mtu

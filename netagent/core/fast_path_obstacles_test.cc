@@ -1,5 +1,7 @@
 #include "netagent/core/fast_path_obstacles.h"
 
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -127,10 +127,10 @@ hears_errors() {
   transfer_through "by the pod's address" "$far" 5000 "$MEBIBYTES" "$MEBIBYTES"
 }
 
-# What fails so far, and so runs only if asked for. Connections that nothing on a node translates are
-# on its fast path, and connection tracking there does not know them: what a router says about them
-# goes the ordinary way, counts as invalid, and kube-proxy's rule drops it. A pair of addresses that was
-# translated once is tracked for an hour, so this comes before host ports are used.
+# Connections that nothing on a node translates are on its fast path, and connection tracking there does
+# not know them: what a router says about them has to take that path too, or it counts as invalid, and
+# kube-proxy's rule drops it. A pair of addresses that was translated once is tracked for an hour, so this
+# comes before host ports are used.
 step_direct_errors() {
   lab_step "With kube-proxy's rules, where nothing on the sender's node translates"
   transfer_through "answers by a Service" "$FAR_SERVICE" 80 0 "$MEBIBYTES"

@@ -144,7 +144,6 @@ without_agent() {
   lab_node_kill node1 spoke-netagent KILL && lab_node_exec node1 nft flush ruleset && sleep 3
 }
 
-# What the rules alone hold back is not held by a pod's link: routing forwards it.
 step_attacks() {
   lab_step "Frames of every kind, while one thing after the other goes wrong"
   attack "while all is well" true || return 1
@@ -156,8 +155,6 @@ step_attacks() {
 # The platform's services are closed by rules: a flush opens them until it is repaired.
 step_flushes() {
   lab_step "The same while the rules are flushed, but for what rules alone hold back"
-  local rules=(metadata\ service wireserver)
-  readonly rules
   attack_without_rules "while somebody flushes the rules" flush_often || return 1
   attack_without_rules "without an agent and without rules" without_agent || return 1
   lab_agent_start node1 || return 1

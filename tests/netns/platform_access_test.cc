@@ -23,13 +23,13 @@ class PlatformAccessTest : public TrafficWorldTest {
   static Policy Names(const std::vector<std::pair<std::string, EgressMode>>& namespaces) {
     Policy policy{.version = 1, .entries = {}};
     for (const auto& [name, mode] : namespaces) {
-      PolicyEntry entry{.key = "EgressPolicy/" + name,
-                        .bytes = {},
-                        .value = EgressPolicy{.namespaces = {name},
-                                              .destination_cidrs = {"169.254.169.254/32",
-                                                                    "168.63.129.16/32"},
-                                              .platform = true,
-                                              .mode = mode}};
+      PolicyEntry entry{
+          .key = "EgressPolicy/" + name,
+          .bytes = {},
+          .value = EgressPolicy{.namespaces = {name},
+                                .destination_cidrs = {"169.254.169.254/32", "168.63.129.16/32"},
+                                .platform = true,
+                                .mode = mode}};
       policy.entries[entry.key] = entry;
     }
     return policy;

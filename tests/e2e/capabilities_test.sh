@@ -46,7 +46,7 @@ step_rights() {
 
 step_nothing_refused() {
   lab_step "Nothing was refused to the agents, and isolation and the fast path are there"
-  local node log
+  local node log filters
   for node in "${LAB_NODES[@]}"; do
     log=$(lab_node_log "$node" spoke-netagent)
     if grep -iE 'not permitted|permission denied|_unavailable|sysctl_failed|not_deletable' "$log" >&2; then
@@ -54,7 +54,9 @@ step_nothing_refused() {
       return 1
     fi
     lab_node_exec "$node" nft list table inet spoke >/dev/null || return 1
-    if ! lab_node_exec "$node" tc filter show dev eth0 ingress | grep -q bpf; then
+    # Read whole: a pipe that is closed early would be tc's failure.
+    filters=$(lab_node_exec "$node" tc filter show dev eth0 ingress) || return 1
+    if [[ $filters != *bpf* ]]; then
       lab_error "$node has no fast path"
       return 1
     fi

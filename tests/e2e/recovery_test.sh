@@ -55,7 +55,7 @@ _fill() {
 
 _expect_held() {
   lab_wait 15 "the server to notice" "$(_server_log)" _in_phase recovering
-  if ! lab_spokectl status | grep -q 'spokectl recovery show'; then
+  if ! grep -q 'spokectl recovery show' <<<"$(lab_spokectl status)"; then
     lab_error "status does not say so: $(lab_spokectl status)"
     return 1
   fi

@@ -294,29 +294,38 @@ void LogStarted(const AgentConfig& config, const NodeIdentity& identity, telemet
                              {"socket", config.cni_socket}});
 }
 
-absl::StatusOr<OpenedJournal> OpenNodesJournal(const AgentConfig& config, telemetry::Log& log) {
+absl::StatusOr<OpenedJournal> OpenNodesJournal(const AgentConfig& config,
+                                               const FaultPoint& fault_point, telemetry::Log& log) {
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(config.state_dir + "/journal"));
   if (opened.dropped_bytes > 0) {
     log.Error("journal_damaged", {{"dropped_bytes", opened.dropped_bytes}});
   }
+  if (fault_point) {
+    opened.journal = std::make_unique<FaultyJournal>(std::move(opened.journal), fault_point);
+  }
   return opened;
+}
+
+absl::Status OpenKernelTraffic(const AgentConfig& config, KernelTraffic& traffic) {
+  RETURN_IF_ERROR(config.traffic.enabled ? OpenTraffic(config, traffic) : RemoveTraffic());
+  // Also where policy shapes nothing: limits that pods are attached with hold on every node.
+  ASSIGN_OR_RETURN(traffic.shaper, TcShaper::Create());
+  traffic.parts.shaper = traffic.shaper.get();
+  return absl::OkStatus();
 }
 
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
   RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
+  ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
   // The journal's lock first: nothing may be touched while another agent is alive.
-  ASSIGN_OR_RETURN(OpenedJournal opened, OpenNodesJournal(config, log));
+  ASSIGN_OR_RETURN(OpenedJournal opened, OpenNodesJournal(config, fault_point, log));
   // Before the first thread: one that does not block them would get them, and be ended by them, or,
   // in a container, lose them.
   const os::SignalWaiter signals({SIGINT, SIGTERM});
   daemon::ServedHealth health(
       {.address = config.health, .loops = {"the agent's loop"}, .longest_silence = kLongestSilence},
       log);
-  ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
-  if (fault_point) {
-    opened.journal = std::make_unique<FaultyJournal>(std::move(opened.journal), fault_point);
-  }
   const std::string sysctl_root = SysctlRoot(config.host_root);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<NetlinkRouter> router,
@@ -331,10 +340,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
     ASSIGN_OR_RETURN(in_azure, AskAzure(config, *nic, identity, log));
   }
   KernelTraffic traffic;
-  RETURN_IF_ERROR(config.traffic.enabled ? OpenTraffic(config, traffic) : RemoveTraffic());
-  // Also where policy shapes nothing: limits that pods are attached with hold on every node.
-  ASSIGN_OR_RETURN(traffic.shaper, TcShaper::Create());
-  traffic.parts.shaper = traffic.shaper.get();
+  RETURN_IF_ERROR(OpenKernelTraffic(config, traffic));
   const std::unique_ptr<ConntrackTable> conntrack = OpenConntrack(log);
   SetUpNode(sysctl_root, log);
   // After forwarding is on; and from here on also while the agent below cannot start.

@@ -369,7 +369,8 @@ absl::Status Traffic::Detach(const std::string& host_link) {
   if (!status.ok() && !anew) return Narrow(base::Annotate(status, "end the pod's traffic"));
   const TrafficPod gone = *pod;
   ledger_.Ended(host_link, clock_.Now());
-  if (!anew) return absl::OkStatus();
+  // Rules that nobody knows are not put anew: what is missing of this pod was to go anyway.
+  if (!anew || !held_.empty()) return absl::OkStatus();
   generation_.reset();
   status = Put(in_force_);
   if (status.ok()) {

@@ -64,6 +64,19 @@ TEST_F(TrafficHoldTest, RulesStayWhereThePolicyCannotBeReadOrIsGoneOrRefused) {
   EXPECT_EQ(Read().drift_repaired, 0U);
 }
 
+// Somebody has taken the pod's element away: what nobody knows must not be put anew.
+TEST_F(TrafficHoldTest, APodThatGoesLeavesTheRulesWhateverItMissesOfItsOwn) {
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
+  const auto before = Rules();
+  Begin();
+  ASSERT_TRUE(traffic_->Start(std::nullopt, {Pod("a", 7, "10.0.1.7")}).ok());
+  nft::Transaction harm;
+  harm.Add(kSpokeTable, nft::FlushSet{"pods4"});
+  ASSERT_TRUE(tables_.Apply(harm).ok());
+  EXPECT_TRUE(traffic_->Detach("spka").ok());
+  EXPECT_EQ(Rules(), before);
+}
+
 TEST_F(TrafficHoldTest, CountsGoOnAcrossIt) {
   ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
   Count("cluster_sent4", ByLink(7, "10.0.1.7"), 40);

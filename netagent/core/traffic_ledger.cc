@@ -30,6 +30,47 @@ void PutOwners(const TrafficPod& pod, AddressOwners& owners) {
   for (const ip::Address& address : pod.addresses) owners[address] = pod.pod_namespace;
 }
 
+void AddAll(const VolumeByClass& more, VolumeByClass& sum) {
+  for (const auto& [name, volume] : more) Add(volume, sum[name]);
+}
+
+using VolumesByAddress = std::map<ip::Address, VolumeByClass>;
+
+// What the sets and the fast path have counted.
+VolumesByAddress CountedByAddress(const TrafficReadings& readings,
+                                  const std::map<std::string, ClassNumber>& groups) {
+  VolumesByAddress by_address;
+  for (const SetReading& set : readings.pods) {
+    for (const nft::ElementReading& element : set.elements) {
+      const auto counted = DecodeCounted(set.set, element);
+      if (!counted || counted->packets == 0) continue;
+      Add(VolumeOf(counted->direction, counted->packets, counted->bytes),
+          by_address[counted->address][ClassName(counted->number, groups)]);
+    }
+  }
+  for (const FastPodReading& fast : readings.fast) {
+    if (fast.addresses.empty() || fast.counts == FastCounts()) continue;
+    Add({.sent = fast.counts.sent_bytes,
+         .received = fast.counts.received_bytes,
+         .sent_packets = fast.counts.sent_packets,
+         .received_packets = fast.counts.received_packets},
+        by_address[fast.addresses.front()][ClassName(kCluster, groups)]);
+  }
+  return by_address;
+}
+
+// What was counted for all addresses of the pod, which are gone from `counted` then.
+VolumeByClass TakeVolumes(const TrafficPod& pod, VolumesByAddress& counted) {
+  VolumeByClass volumes;
+  for (const ip::Address& address : pod.addresses) {
+    const auto at = counted.find(address);
+    if (at == counted.end()) continue;
+    AddAll(at->second, volumes);
+    counted.erase(at);
+  }
+  return volumes;
+}
+
 // Of the text in a counter's name: a number is a group's.
 std::string NameOfText(const std::string& text, const std::map<std::string, ClassNumber>& groups) {
   ClassNumber number = 0;
@@ -92,35 +133,42 @@ const TrafficPod* TrafficLedger::Find(const std::string& host_link) const {
   return found == live_.end() ? nullptr : &found->second;
 }
 
-bool TrafficLedger::IsDue(const Gone& gone, absl::Time now) const {
-  return gone.reads >= kReadsAfterEnd || gone.at + kKeptAfterEnd <= now;
-}
-
-AddressOwners TrafficLedger::Due(absl::Time now) const {
-  AddressOwners due;
-  const size_t too_many = gone_.size() > kMaxEnded ? gone_.size() - kMaxEnded : 0;
-  for (size_t i = 0; i < gone_.size(); ++i) {
-    if (i < too_many || IsDue(gone_[i], now)) PutOwners(gone_[i].pod, due);
+AddressOwners TrafficLedger::Unsettled() const {
+  AddressOwners owners;
+  for (const Gone& gone : gone_) {
+    if (!gone.settled) PutOwners(gone.pod, owners);
   }
-  return due;
+  return owners;
 }
 
 AddressOwners TrafficLedger::InTheWayOf(const TrafficPod& pod) const {
   AddressOwners owners;
   for (const Gone& gone : gone_) {
-    if (Shares(gone.pod, pod)) PutOwners(gone.pod, owners);
+    if (!gone.settled && Shares(gone.pod, pod)) PutOwners(gone.pod, owners);
   }
   return owners;
 }
 
-void TrafficLedger::Settled(const AddressOwners& addresses) {
-  gone_.erase(std::remove_if(gone_.begin(), gone_.end(),
-                             [&](const Gone& gone) {
-                               return std::all_of(
-                                   gone.pod.addresses.begin(), gone.pod.addresses.end(),
-                                   [&](const ip::Address& a) { return addresses.contains(a); });
-                             }),
-              gone_.end());
+void TrafficLedger::Settled(const AddressOwners& addresses, const TrafficReadings& readings,
+                            const std::map<std::string, ClassNumber>& groups) {
+  VolumesByAddress counted = CountedByAddress(readings, groups);
+  for (Gone& gone : gone_) {
+    const bool is_whole =
+        std::all_of(gone.pod.addresses.begin(), gone.pod.addresses.end(),
+                    [&](const ip::Address& address) { return addresses.contains(address); });
+    if (!gone.settled && is_whole) gone.settled = TakeVolumes(gone.pod, counted);
+  }
+}
+
+void TrafficLedger::Forget(absl::Time now) {
+  size_t too_many = gone_.size() > kMaxEnded ? gone_.size() - kMaxEnded : 0;
+  const auto is_done = [&](const Gone& gone) {
+    const bool is_old = too_many > 0;
+    if (is_old) --too_many;
+    const bool was_shown = gone.reads >= kReadsAfterEnd || gone.at + kKeptAfterEnd <= now;
+    return gone.settled.has_value() && (is_old || was_shown);
+  };
+  gone_.erase(std::remove_if(gone_.begin(), gone_.end(), is_done), gone_.end());
 }
 
 bool TrafficLedger::Knows(const ip::Address& address) const {
@@ -133,52 +181,36 @@ bool TrafficLedger::Knows(const ip::Address& address) const {
 }
 
 absl::Time TrafficLedger::NextDue() const {
-  absl::Time next = absl::InfiniteFuture();
   for (const Gone& gone : gone_) {
-    next = std::min(next, gone.reads >= kReadsAfterEnd ? gone.at : gone.at + kKeptAfterEnd);
+    if (!gone.settled) return gone.at + kSettleAfter;
   }
-  return next;
+  return absl::InfiniteFuture();
 }
 
 TrafficTotals TrafficLedger::Total(const TrafficReadings& readings,
                                    const std::map<std::string, ClassNumber>& groups,
                                    bool is_scrape) {
   TrafficTotals totals;
-  std::map<ip::Address, VolumeByClass> by_address;
-  for (const SetReading& set : readings.pods) {
-    for (const nft::ElementReading& element : set.elements) {
-      const auto counted = DecodeCounted(set.set, element);
-      if (!counted || counted->packets == 0) continue;
-      Add(VolumeOf(counted->direction, counted->packets, counted->bytes),
-          by_address[counted->address][ClassName(counted->number, groups)]);
-    }
-  }
-  for (const FastPodReading& fast : readings.fast) {
-    if (fast.addresses.empty() || fast.counts == FastCounts()) continue;
-    Add({.sent = fast.counts.sent_bytes,
-         .received = fast.counts.received_bytes,
-         .sent_packets = fast.counts.sent_packets,
-         .received_packets = fast.counts.received_packets},
-        by_address[fast.addresses.front()][ClassName(kCluster, groups)]);
-  }
-  const auto add_pod = [&](const TrafficPod& pod, bool ended) {
-    PodTotals& sum = totals.pods.emplace_back(PodTotals{.pod_namespace = pod.pod_namespace,
-                                                        .pod_name = pod.pod_name,
-                                                        .pod_uid = pod.pod_uid,
-                                                        .ended = ended,
-                                                        .volumes = {}});
-    VolumeByClass& all = totals.namespaces[pod.pod_namespace];
-    for (const ip::Address& address : pod.addresses) {
-      for (const auto& [name, volume] : by_address[address]) {
-        Add(volume, sum.volumes[name]);
-        Add(volume, all[name]);
-      }
-      by_address.erase(address);
-    }
+  VolumesByAddress counted = CountedByAddress(readings, groups);
+  const auto add_pod = [&](const TrafficPod& pod, bool ended, VolumeByClass volumes) {
+    totals.pods.push_back({.pod_namespace = pod.pod_namespace,
+                           .pod_name = pod.pod_name,
+                           .pod_uid = pod.pod_uid,
+                           .ended = ended,
+                           .volumes = std::move(volumes)});
   };
-  for (const auto& [link, pod] : live_) add_pod(pod, /*ended=*/false);
+  const auto add_counting = [&](const TrafficPod& pod, bool ended) {
+    VolumeByClass volumes = TakeVolumes(pod, counted);
+    AddAll(volumes, totals.namespaces[pod.pod_namespace]);
+    add_pod(pod, ended, std::move(volumes));
+  };
+  for (const auto& [link, pod] : live_) add_counting(pod, /*ended=*/false);
   for (Gone& gone : gone_) {
-    add_pod(gone.pod, /*ended=*/true);
+    if (gone.settled) {
+      add_pod(gone.pod, /*ended=*/true, *gone.settled);
+    } else {
+      add_counting(gone.pod, /*ended=*/true);
+    }
     if (is_scrape) ++gone.reads;
   }
   for (const nft::CounterReading& counter : readings.counters) {

@@ -1,10 +1,15 @@
-// Who was who: pods that are here and pods that have gone but not yet been settled, and what all
-// that was counted adds up to. Pure.
+// Who was who: pods that are here and pods that have gone, and what all that was counted adds up
+// to. Pure.
 //
-// Not thread-safe; Traffic owns it. The counts themselves are in the kernel.
+// A pod that has gone is settled: what the kernel's sets counted for its addresses is added to the
+// counters of its namespace, so that the addresses can be another pod's. Its own figures stay here
+// until they have been read.
+//
+// Not thread-safe; Traffic owns it. All other counts are in the kernel.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +30,11 @@ class TrafficLedger {
   // A pod that has gone keeps its own figures for so many reads, and no longer than this.
   static constexpr int kReadsAfterEnd = 2;
   static constexpr absl::Duration kKeptAfterEnd = absl::Minutes(5);
-  // More that have gone are settled at once, the oldest first.
+  // More than these are not kept, the oldest first.
   static constexpr size_t kMaxEnded = 1024;
+  // Those that end within it are settled together: to settle is to read all that the kernel has
+  // counted. Much less than an address rests, since a pod that gets one before has to wait for it.
+  static constexpr absl::Duration kSettleAfter = absl::Milliseconds(500);
 
   void Began(const TrafficPod& pod);
   // OK when there is none.
@@ -37,15 +45,18 @@ class TrafficLedger {
   const TrafficPod* Find(const std::string& host_link) const;
   const std::map<std::string, TrafficPod>& live() const { return live_; }
 
-  // Addresses of pods that have gone and whose counts are to be settled now; and those that must be
-  // before `pod` can begin, together with all other addresses of the same pods.
-  AddressOwners Due(absl::Time now) const;
+  // Addresses of all pods that have gone and are not settled; and those that must be settled before
+  // `pod` can begin, together with all other addresses of the same pods.
+  AddressOwners Unsettled() const;
   AddressOwners InTheWayOf(const TrafficPod& pod) const;
-  // Their counts are in the counters of their namespaces.
-  void Settled(const AddressOwners& addresses);
+  // The counts of these, as `readings` had them, are in the counters of their namespaces.
+  void Settled(const AddressOwners& addresses, const TrafficReadings& readings,
+               const std::map<std::string, ClassNumber>& groups);
+  // Drops the figures of pods that have been shown enough.
+  void Forget(absl::Time now);
   // Whether `address` is of a pod that is here or not settled yet.
   bool Knows(const ip::Address& address) const;
-  // When Due() has something next; the future without end when nothing waits.
+  // When the first of Unsettled() is to be settled; the future without end when there is none.
   absl::Time NextDue() const;
 
   // What `readings` add up to; the fields that are not sums are the caller's. With `groups` of old
@@ -58,8 +69,9 @@ class TrafficLedger {
     TrafficPod pod;
     absl::Time at;
     int reads = 0;
+    // What it counted, once it is settled.
+    std::optional<VolumeByClass> settled = std::nullopt;
   };
-  bool IsDue(const Gone& gone, absl::Time now) const;
 
   std::map<std::string, TrafficPod> live_;
   std::vector<Gone> gone_;  // The oldest first.

@@ -424,7 +424,7 @@ absl::Status Traffic::Settle(const AddressOwners& owners) {
   const std::vector<uint64_t> ids = AppendFold(owners, readings, in_force_.classes, transaction);
   RETURN_IF_ERROR(Narrow(base::Annotate(Commit(transaction), "settle pods that have gone")));
   fast_pods_.Forget(ids);
-  ledger_.Settled(owners);
+  ledger_.Settled(owners, readings, groups_);
   return absl::OkStatus();
 }
 
@@ -487,12 +487,17 @@ void Traffic::SayWhoIsDenied(const TrafficTotals& totals) {
 
 void Traffic::Tick() {
   if (!started_ || clock_.Now() < NextWake()) return;
-  Look();
+  if (clock_.Now() >= next_look_) {
+    Look();
+  } else {
+    SettleThoseThatWent();
+  }
 }
 
 absl::Time Traffic::NextWake() const {
   if (!started_) return absl::InfiniteFuture();
-  return next_look_;
+  if (!held_.empty()) return next_look_;
+  return std::min(next_look_, std::max(ledger_.NextDue(), next_settling_));
 }
 
 void Traffic::OnTablesChanged() {

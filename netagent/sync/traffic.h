@@ -87,8 +87,8 @@ class Traffic : public PodTraffic {
   absl::Status OnGateways(std::set<ip::Address> healthy);
   absl::Status OnIpMasq(std::optional<IpMasqConfig> ip_masq);
 
-  // Settles the counts of pods that have gone, and puts right what somebody else has changed, every
-  // kLook. Call after each round of the loop, and at NextWake().
+  // Settles the counts of pods that have gone, soon after, and every kLook puts right what somebody
+  // else has changed. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(10);
   // Between two readings of what others have, which takes long where they have much.
   static constexpr absl::Duration kLookForObstacles = absl::Seconds(30);
@@ -157,6 +157,7 @@ class Traffic : public PodTraffic {
   void LookAtFastPath();
   void LookForObstacles();
   void LookAtRoutes();
+  void SettleThoseThatWent();
   absl::StatusOr<std::vector<nft::RuleReading>> ReadRulesIfThere();
   absl::StatusOr<std::vector<nft::RuleReading>> ReadOwnRules();
 
@@ -187,6 +188,7 @@ class Traffic : public PodTraffic {
   uint64_t drift_repaired_ = 0;
   absl::Time next_look_ = absl::InfinitePast();
   absl::Time looked_ = absl::InfinitePast();
+  absl::Time next_settling_ = absl::InfinitePast();  // After one that failed.
 };
 
 }  // namespace spoke::netagent

@@ -38,9 +38,15 @@ void Traffic::Look() {
     return;
   }
   LookAtFastPath();
-  const AddressOwners due = ledger_.Due(clock_.Now());
-  if (due.empty()) return;
-  if (const absl::Status status = Settle(due); !status.ok()) {
+  SettleThoseThatWent();
+  ledger_.Forget(clock_.Now());
+}
+
+void Traffic::SettleThoseThatWent() {
+  const AddressOwners gone = ledger_.Unsettled();
+  if (gone.empty()) return;
+  if (const absl::Status status = Settle(gone); !status.ok()) {
+    next_settling_ = clock_.Now() + kLook;
     log_.Warn("traffic_look_failed", {{"error", status}});
   }
 }

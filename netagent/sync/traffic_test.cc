@@ -33,55 +33,6 @@ TEST_F(TrafficTest, AddsUpWhatAPodAndItsNamespaceDid) {
   EXPECT_EQ(totals.epoch, clock_.Now());
 }
 
-TEST_F(TrafficTest, APodThatHasGoneIsShownForTwoReadsAndNothingOfItIsLost) {
-  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
-  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
-  Count("sent4", ByClass("10.0.1.7", kInternet), 5);
-  Count("cluster_sent4", ByLink(7, "10.0.1.7"), 100);
-  ASSERT_TRUE(traffic_->Detach("spka").ok());
-  for (int read = 0; read < TrafficLedger::kReadsAfterEnd; ++read) {
-    clock_.Advance(Traffic::kLook);
-    traffic_->Tick();
-    const TrafficTotals totals = Read();
-    ASSERT_EQ(totals.pods.size(), 1U);
-    EXPECT_TRUE(totals.pods[0].ended);
-    EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 5U);
-  }
-  clock_.Advance(Traffic::kLook);
-  traffic_->Tick();
-  const TrafficTotals totals = Read();
-  EXPECT_TRUE(totals.pods.empty());
-  EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 5U);
-  EXPECT_EQ(totals.namespaces.at("web").at("cluster").sent, 100U);
-  EXPECT_TRUE(tables_.ReadSet(kSpokeTable, "sent4")->empty());
-}
-
-TEST_F(TrafficTest, APodThatNobodyReadsIsSettledAfterFiveMinutes) {
-  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
-  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
-  Count("sent4", ByClass("10.0.1.7", kInternet), 5);
-  ASSERT_TRUE(traffic_->Detach("spka").ok());
-  clock_.Advance(TrafficLedger::kKeptAfterEnd);
-  traffic_->Tick();
-  EXPECT_TRUE(tables_.ReadSet(kSpokeTable, "sent4")->empty());
-  EXPECT_EQ(Read().namespaces.at("web").at("internet").sent, 5U);
-}
-
-TEST_F(TrafficTest, AnAddressUsedAgainAtOnceIsCountedForEachPodAlone) {
-  ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
-  ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
-  Count("sent4", ByClass("10.0.1.7", kInternet), 5);
-  Count("cluster_received4", nft::NetworkOrder(A("10.0.1.7")), 9);
-  ASSERT_TRUE(traffic_->Detach("spka").ok());
-  ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.7", "db")).ok());
-  Count("sent4", ByClass("10.0.1.7", kInternet), 11);
-  const TrafficTotals totals = Read();
-  EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 5U);
-  EXPECT_EQ(totals.namespaces.at("web").at("cluster").received, 9U);
-  EXPECT_EQ(totals.namespaces.at("db").at("internet").sent, 11U);
-  EXPECT_FALSE(totals.namespaces.at("db").contains("cluster"));
-}
-
 TEST_F(TrafficTest, ANewAgentGoesOnWithTheCountsOfTheLast) {
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
   ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());

@@ -33,6 +33,8 @@ static_assert(kMaxFastPods == SPOKE_MAX_PODS);
 
 constexpr uint32_t kTurn = 0;
 constexpr uint32_t kLastId = 1;
+constexpr std::initializer_list<netlink::Direction> kBothDirections = {netlink::Direction::kIngress,
+                                                                       netlink::Direction::kEgress};
 
 // The keys of `map`, of `most` at most, whose values are as `wanted` says.
 template <typename Key, typename Value>
@@ -182,16 +184,17 @@ absl::Status BpfFastPath::PutOnto(uint32_t link, const char* at_ingress) {
         {.link = index, .priority = claims::kFastPathPriority, .name = name, .program_id = 0},
         direction, programs_->program(name));
   };
-  const std::array<netlink::Request, 3> batch = {netlink::AddClsact(index),
-                                                 filter(kLeaving, netlink::Direction::kEgress),
-                                                 filter(at_ingress, netlink::Direction::kIngress)};
+  std::vector<netlink::Request> batch = {netlink::AddClsact(index)};
+  if (learns_) batch.push_back(filter(kLeaving, netlink::Direction::kEgress));
+  batch.push_back(filter(at_ingress, netlink::Direction::kIngress));
   return netlink::SendBatch(socket_, batch).status;
 }
 
-absl::Status BpfFastPath::TakeOff(uint32_t link) {
+absl::Status BpfFastPath::TakeOff(uint32_t link,
+                                  std::initializer_list<netlink::Direction> directions) {
   const auto index = static_cast<int32_t>(link);
   absl::Status first;
-  for (const auto direction : {netlink::Direction::kIngress, netlink::Direction::kEgress}) {
+  for (const auto direction : directions) {
     const netlink::Request request =
         netlink::DeleteBpfFilter(index, claims::kFastPathPriority, direction);
     const absl::Status status = netlink::SendBatch(socket_, std::span(&request, 1)).status;
@@ -206,7 +209,7 @@ absl::Status BpfFastPath::TakeOffAll() {
   ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket_, ""));
   for (const netlink::Link& link : links) {
     ASSIGN_OR_RETURN(const bool has, HasProgram(link.index, netlink::Direction::kIngress));
-    if (has) RETURN_IF_ERROR(TakeOff(static_cast<uint32_t>(link.index)));
+    if (has) RETURN_IF_ERROR(TakeOff(static_cast<uint32_t>(link.index), kBothDirections));
   }
   return absl::OkStatus();
 }
@@ -221,6 +224,7 @@ absl::StatusOr<bool> BpfFastPath::HasProgram(int32_t link, netlink::Direction di
 absl::StatusOr<bool> BpfFastPath::RepairOne(uint32_t link, const char* at_ingress) {
   bool whole = true;
   for (const auto direction : {netlink::Direction::kIngress, netlink::Direction::kEgress}) {
+    if (direction == netlink::Direction::kEgress && !learns_) continue;
     const auto has = HasProgram(static_cast<int32_t>(link), direction);
     // The device is going, or gone: its pod ends soon.
     if (absl::IsNotFound(has.status())) return false;
@@ -255,7 +259,8 @@ absl::StatusOr<size_t> BpfFastPath::Repair() {
 absl::Status BpfFastPath::RefreshPods() {
   for (const auto& [slot, content] : slots_) {
     if (content.ended != 0) continue;
-    const absl::Status status = PutOnto(content.link, kFromPod);
+    absl::Status status = PutOnto(content.link, kFromPod);
+    if (status.ok() && !learns_) status = TakeOff(content.link, {netlink::Direction::kEgress});
     // A link that has gone meanwhile: its pod is ended by whoever knows that.
     if (!status.ok() && !absl::IsNotFound(status)) return status;
   }
@@ -282,11 +287,12 @@ absl::Status BpfFastPath::Configure(const FastPathTable& table) {
   const uint32_t other = now ^ 1U;
   RETURN_IF_ERROR(Put(tables, other, content, "fast path: write the table"));
   RETURN_IF_ERROR(Put(turns, kTurn, other, "fast path: turn to the new table"));
-  if (is_first) RETURN_IF_ERROR(RefreshPods());
+  const bool learned = std::exchange(learns_, uplink != 0);
+  if (is_first || learns_ != learned) RETURN_IF_ERROR(RefreshPods());
   // Of this agent, or of the one before.
   const uint32_t left = uplink_ != 0 ? uplink_ : before.uplink;
   if (uplink != 0 && uplink != uplink_) RETURN_IF_ERROR(PutOnto(uplink, kFromWire));
-  if (left != 0 && left != uplink) RETURN_IF_ERROR(TakeOff(left));
+  if (left != 0 && left != uplink) RETURN_IF_ERROR(TakeOff(left, kBothDirections));
   uplink_ = uplink;
   return absl::OkStatus();
 }
@@ -562,6 +568,7 @@ absl::Status BpfFastPath::SweepTranslated() {
 absl::Status BpfFastPath::Remove() {
   const absl::Status first = TakeOffAll();
   uplink_ = 0;
+  learns_ = false;
   slots_.clear();
   ordinary_.clear();
   programs_.reset();

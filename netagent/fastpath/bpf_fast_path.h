@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -58,12 +59,12 @@ class BpfFastPath final : public FastPath {
   absl::Status WriteOrdinary(const ip::Address& address);
   absl::Status EraseOrdinary(const ip::Address& address);
   absl::Status PutOnto(uint32_t link, const char* at_ingress);
-  absl::Status TakeOff(uint32_t link);
+  absl::Status TakeOff(uint32_t link, std::initializer_list<netlink::Direction> directions);
   absl::Status TakeOffAll();
   absl::StatusOr<bool> HasProgram(int32_t link, netlink::Direction direction);
   // Puts what is missing onto `link`. False when nothing was.
   absl::StatusOr<bool> RepairOne(uint32_t link, const char* at_ingress);
-  // Lets the pods of an earlier agent run this agent's programs.
+  // Lets the pods' links, those of an earlier agent too, run just this agent's programs.
   absl::Status RefreshPods();
   absl::StatusOr<uint64_t> NextId();
   // Of this link: the device that they were behind has gone, and its index is another's now.
@@ -79,6 +80,9 @@ class BpfFastPath final : public FastPath {
   netlink::Socket socket_;
   std::optional<Programs> programs_;
   uint32_t uplink_ = 0;
+  // Whether programs at the egress learn whose connections are translated: there is an uplink, so
+  // that pods may be fast.
+  bool learns_ = false;
   std::map<uint32_t, spoke_slot> slots_;  // Those in use; the maps have the same.
   // Of this node, and no pod's; the maps have the same.
   std::set<ip::Address> ordinary_;

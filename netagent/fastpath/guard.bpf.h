@@ -75,13 +75,14 @@ INLINE int IsRouterMessage4(struct __sk_buff* skb, __u8 protocol, __u32 at) {
 }
 
 INLINE int Guard4(struct __sk_buff* skb, const struct spoke_port* port) {
-  struct iphdr packet;
-  if (bpf_skb_load_bytes(skb, ETH_HLEN, &packet, sizeof(packet)) != 0 || packet.version != 4) {
+  if (!Pull(skb, ETH_HLEN + sizeof(struct iphdr))) return Refuse(skb, SPOKE_REFUSED_PROTOCOL);
+  const struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
+  if ((void*)(packet + 1) > (void*)(long)skb->data_end || packet->version != 4) {
     return Refuse(skb, SPOKE_REFUSED_PROTOCOL);
   }
-  if (!port->has_v4 || packet.saddr != port->v4.word[0]) return Refuse(skb, SPOKE_REFUSED_SOURCE);
-  if (packet.frag_off & bpf_htons(0x1FFF)) return TC_ACT_UNSPEC;
-  return IsRouterMessage4(skb, packet.protocol, ETH_HLEN + 4 * packet.ihl)
+  if (!port->has_v4 || packet->saddr != port->v4.word[0]) return Refuse(skb, SPOKE_REFUSED_SOURCE);
+  if (packet->frag_off & bpf_htons(0x1FFF)) return TC_ACT_UNSPEC;
+  return IsRouterMessage4(skb, packet->protocol, ETH_HLEN + 4 * packet->ihl)
              ? Refuse(skb, SPOKE_REFUSED_ROUTER_MESSAGE)
              : TC_ACT_UNSPEC;
 }
@@ -112,16 +113,17 @@ INLINE int AdvertisesItself(struct __sk_buff* skb, const struct spoke_port* port
 /* From a link-local address, or none, a pod has to say only that it is a neighbour and that it
  * listens to a group. */
 INLINE int Guard6(struct __sk_buff* skb, const struct spoke_port* port) {
-  struct ipv6hdr packet;
-  if (bpf_skb_load_bytes(skb, ETH_HLEN, &packet, sizeof(packet)) != 0 || packet.version != 6) {
+  if (!Pull(skb, ETH_HLEN + sizeof(struct ipv6hdr))) return Refuse(skb, SPOKE_REFUSED_PROTOCOL);
+  const struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;
+  if ((void*)(packet + 1) > (void*)(long)skb->data_end || packet->version != 6) {
     return Refuse(skb, SPOKE_REFUSED_PROTOCOL);
   }
-  const struct spoke_address from = Address6(&packet.saddr);
+  const struct spoke_address from = Address6(&packet->saddr);
   const struct spoke_address none = {};
   const int own = port->has_v6 && Same(&from, &port->v6);
   if (!own && !IsLinkLocal(&from) && !Same(&from, &none)) return Refuse(skb, SPOKE_REFUSED_SOURCE);
-  __u32 at = ETH_HLEN + sizeof(packet);
-  __u8 next = packet.nexthdr;
+  __u32 at = ETH_HLEN + sizeof(*packet);
+  __u8 next = packet->nexthdr;
   __u8 option[2] = {0, 0};
   if (next == 0 /* Hop-by-hop options, which messages about listeners have. */) {
     if (bpf_skb_load_bytes(skb, at, option, sizeof(option)) != 0) {

@@ -165,9 +165,11 @@ INLINE int IsPlainFrame(const struct __sk_buff* skb) {
 
 /* RFC 1071, over a header without options. */
 INLINE int HasRightSum(const struct iphdr* packet) {
-  const __u16* words = (const __u16*)packet;
-  __u32 sum = 0;
-  for (int i = 0; i < 10; ++i) sum += words[i];
+  const __u32* words = (const __u32*)packet;
+  __u64 sum = 0;
+  for (int i = 0; i < 5; ++i) sum += words[i];
+  sum = (sum & 0xFFFFFFFF) + (sum >> 32);
+  sum = (sum & 0xFFFF) + (sum >> 16);
   sum = (sum & 0xFFFF) + (sum >> 16);
   return (__u16)(sum + (sum >> 16)) == 0xFFFF;
 }

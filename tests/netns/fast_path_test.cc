@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fmt/core.h"
+#include "lib/netlink/filter.h"
 #include "lib/netlink/link.h"
 #include "lib/os/file.h"
 #include "netagent/core/claims.h"
@@ -293,6 +294,23 @@ TEST_F(FastPathTest, WhatSomebodyTakesOffComesBack) {
   EXPECT_TRUE(CanTalk(client, server, kFabricV4, kPayload));
   EXPECT_EQ(Forwarded(), before + 1);
   EXPECT_EQ(fast_->Repair().value(), 0U);
+}
+
+// Without an uplink no pod can become fast, and nobody has to know whose connections are
+// translated.
+TEST_F(FastPathTest, ProgramsLearnWhereThereIsAnUplinkAndGuardEverywhere) {
+  const auto programs = [&](netlink::Direction direction) {
+    const auto link = static_cast<int32_t>(one_->pod.host_index);
+    return netlink::DumpBpfFilters(node_->socket(), link, direction).value().size();
+  };
+  for (const bool has_uplink : {true, false, true}) {
+    SCOPED_TRACE(has_uplink);
+    const std::string uplink = has_uplink ? kNodeDevice : "";
+    ASSERT_TRUE(fast_->Configure({.uplink = uplink, .hops = {}}).ok());
+    EXPECT_EQ(programs(netlink::Direction::kIngress), 1U);
+    EXPECT_EQ(programs(netlink::Direction::kEgress), has_uplink ? 1U : 0U);
+    EXPECT_EQ(fast_->Repair().value(), 0U);
+  }
 }
 
 class KernelWorld final : public FastPathWorld {

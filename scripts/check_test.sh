@@ -324,6 +324,25 @@ int B(const std::string& text) {
   fi
 }
 
+# Names inside of functions do not keep sources apart, or most of them would be looked at alone.
+test_tidy_batches_are_whole() {
+  local real name
+  real=$(command -v clang-tidy-14)
+  mkdir -p "$tree/bin"
+  printf '#!/bin/sh\necho "$*" >>%q\nexec %q "$@"\n' "$tree/runs" "$real" >"$tree/bin/clang-tidy-14"
+  chmod +x "$tree/bin/clang-tidy-14"
+  for name in One Two Three; do
+    printf 'namespace words { struct %s {}; }\nusing words::%s;\nint %s();\nint %s() {\n  int same = 1;\n  return same;\n}\n' \
+      "Of$name" "Of$name" "$name" "$name" >"$tree/lib/$name.cc"
+  done
+  tidy_tree lib/One.cc lib/Two.cc lib/Three.cc
+  PATH=$tree/bin:$PATH expect_tidy 0 'three files that fit together'
+  if (($(grep -c -- --checks "$tree/runs") != 1)); then
+    printf 'check_tidy: wanted one run for three files that fit together, got:\n%s\n' "$(<"$tree/runs")" >&2
+    failures=$((failures + 1))
+  fi
+}
+
 readonly hardened_compile=(-fstack-protector-strong -fstack-clash-protection -U_FORTIFY_SOURCE
   -D_FORTIFY_SOURCE=2 -fPIE -fcf-protection=full)
 readonly hardened_link=(-pie "-Wl,-z,relro" "-Wl,-z,now" "-Wl,-z,noexecstack")
@@ -404,6 +423,7 @@ main() {
   test_metrics
   test_tidy
   test_tidy_batches
+  test_tidy_batches_are_whole
   test_hardening
   if ((failures > 0)); then
     printf 'check_test.sh: %d expectations FAILED\n' "$failures" >&2

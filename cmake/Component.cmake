@@ -32,7 +32,7 @@ function(add_component name)
 endfunction()
 
 # add_spoke_test(<name> LABEL <group> SOURCES ... [DEPS ...]): one test binary; `scripts/test.sh
-# <group>` runs it. Groups that touch the kernel set RUN_SERIAL through LABEL netns.
+# <group>` runs it. Those that touch the kernel do it in namespaces of their own.
 function(add_spoke_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -26,14 +26,14 @@ EOF
 }
 
 # ctest runs its tests side by side; those that use the one machine there is must say so.
-require_serial_e2e() {
+require_lock_of_e2e() {
   local loose
   loose=$(ctest --test-dir build/dev --show-only=json-v1 | jq -r '
     .tests[] | (.properties // []) as $p
     | select(any($p[]; .name == "LABELS" and (.value | index("e2e"))))
-    | select(any($p[]; .name == "RUN_SERIAL" and .value == true) | not) | .name')
+    | select(any($p[]; .name == "RESOURCE_LOCK" and (.value | index("machine"))) | not) | .name')
   if [[ -n $loose ]]; then
-    printf 'test.sh: give these e2e tests the property RUN_SERIAL TRUE:\n%s\n' "$loose" >&2
+    printf 'test.sh: give these e2e tests the property RESOURCE_LOCK machine:\n%s\n' "$loose" >&2
     return 1
   fi
 }
@@ -101,7 +101,7 @@ main() {
   scripts/build.sh dev
   if [[ -t 1 ]]; then arguments+=(--progress); fi
   if [[ $group == all ]]; then arguments+=(-LE '^packages$'); else arguments+=(-L "^$group\$"); fi
-  require_serial_e2e
+  require_lock_of_e2e
   # A test that skips where it cannot run would pass for a success.
   export NETNS_TESTS_REQUIRED=1
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}

@@ -59,6 +59,8 @@ class ShapingRules {
 
   // The scopes that some limit or budget has, sorted; kInternet also when a pod may wish.
   const std::vector<ClassNumber>& scopes() const { return scopes_; }
+  // Whether some limit or budget is there, so that pods have flows that do not wish for any.
+  bool limits_pods() const { return !limits_.empty() || !budgets_.empty(); }
   std::string TeamOf(const std::string& pod_namespace) const;  // kNoTeam: in none.
   // The lowest limit of the pod alone, its own wish included; rate 0: there is none. One in Shadow
   // counts only when no enforced one is there.

@@ -70,6 +70,13 @@ std::vector<Key> OrdinaryKeys(int map) {
                                   [](const spoke_place& place) { return place.link == 0; });
 }
 
+bool HasAddress(const spoke_slot& pod, const ip::Address& address) {
+  const spoke_address key = ToLayout(address);
+  const bool v4 = address.is_v4();
+  return (v4 ? pod.has_v4 : pod.has_v6) != 0 &&
+         std::memcmp(v4 ? &pod.v4 : &pod.v6, &key, sizeof(key)) == 0;
+}
+
 uint64_t MonotonicNs() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -366,11 +373,10 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod, PodWay way) 
   uint32_t slot = 0;
   for (const auto& [used, other] : slots_) {
     if (used == slot) ++slot;  // In order: the first gap.
-    const bool same_v4 =
-        content.has_v4 != 0 && other.has_v4 != 0 && content.v4.word[0] == other.v4.word[0];
-    const bool same_v6 = content.has_v6 != 0 && other.has_v6 != 0 &&
-                         std::memcmp(&content.v6, &other.v6, sizeof(content.v6)) == 0;
-    if (other.ended == 0 && (same_v4 || same_v6)) {
+    const auto has = [&pod = other](const ip::Address& address) {
+      return HasAddress(pod, address);
+    };
+    if (other.ended == 0 && std::any_of(pod.addresses.begin(), pod.addresses.end(), has)) {
       return absl::AlreadyExistsError(
           fmt::format("fast path: an address of {} is another pod's", pod.host_link));
     }
@@ -471,9 +477,11 @@ absl::Status BpfFastPath::EndPod(uint64_t id) {
   spoke_slot& pod = slots_.at(*slot);
   pod.ended = 1;
   // What an agent that was killed has left may be another pod's by now.
-  const std::set<ip::Address> others = PodAddresses();
   for (const ip::Address& address : AddressesOf(pod)) {
-    if (!others.contains(address)) RETURN_IF_ERROR(WriteOrdinary(address));
+    const bool is_anothers = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
+      return entry.second.ended == 0 && HasAddress(entry.second, address);
+    });
+    if (!is_anothers) RETURN_IF_ERROR(WriteOrdinary(address));
   }
   const bool is_others = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
     return entry.second.ended == 0 && entry.second.link == pod.link;

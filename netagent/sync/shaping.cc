@@ -55,7 +55,7 @@ void Shaping::Start(const std::vector<TrafficPod>& pods) {
 }
 
 bool Shaping::Concerns(const TrafficPod& pod) const {
-  return !rules_.scopes().empty() || pod.internet != InternetWish{} ||
+  return rules_.limits_pods() || pod.internet != InternetWish{} ||
          pod.bandwidth.egress_rate != 0;
 }
 

@@ -152,6 +152,14 @@ TEST_F(ShapingTest, WithoutLimitsTheKernelHasNothingOfIt) {
   EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
 }
 
+TEST_F(ShapingTest, PodsThatNothingLimitsMakeNoWork) {
+  ASSERT_TRUE(Put({}).ok());
+  shaping_->Start({});
+  EXPECT_TRUE(shaping_->Attach(Pod()).ok());
+  shaping_->Detach(Pod().host_link);
+  EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
+}
+
 TEST_F(ShapingTest, APodIsShapedWhenItsAttachReturns) {
   ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
   shaping_->Start({});

@@ -44,12 +44,12 @@ absl::StatusOr<LinkAddress> ParseAddress(std::span<const uint8_t> payload) {
   return result;
 }
 
-Request AddAddress(int32_t link, const ip::Address& address) {
+Request AddAddress(int32_t link, const ip::Address& address, uint8_t scope) {
   ifaddrmsg fixed{};
   fixed.ifa_family = FamilyNumber(address.family());
   fixed.ifa_prefixlen = static_cast<uint8_t>(address.bits());
   fixed.ifa_flags = address.is_v4() ? 0 : IFA_F_NODAD;
-  fixed.ifa_scope = RT_SCOPE_UNIVERSE;
+  fixed.ifa_scope = scope;
   fixed.ifa_index = static_cast<uint32_t>(link);
   Request request(fmt::format("add address {}", address.ToString()), RTM_NEWADDR,
                   NLM_F_CREATE | NLM_F_EXCL, fixed);

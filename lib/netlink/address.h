@@ -26,9 +26,9 @@ struct LinkAddress {
 // be, no address, or a family that is neither IPv4 nor IPv6).
 absl::StatusOr<LinkAddress> ParseAddress(std::span<const uint8_t> payload);
 
-// Puts `address` alone (/32 or /128, global scope) on the device. IPv6 without duplicate address
+// Puts `address` alone (/32 or /128) on the device. IPv6 without duplicate address
 // detection: it can be used at once. Refused with kAlreadyExists when it is there.
-Request AddAddress(int32_t link, const ip::Address& address);
+Request AddAddress(int32_t link, const ip::Address& address, uint8_t scope = 0);
 
 // The addresses of one device, or of all with index 0. Errors: as Dump().
 absl::StatusOr<std::vector<LinkAddress>> DumpAddresses(Socket& socket, ip::Family family,

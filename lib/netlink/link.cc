@@ -1,5 +1,6 @@
 #include "lib/netlink/link.h"
 
+#include <arpa/inet.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
@@ -14,6 +15,8 @@
 namespace spoke::netlink {
 namespace {
 
+constexpr std::string_view kVxlan = "vxlan";
+
 ifinfomsg Fixed(int32_t index) {
   ifinfomsg fixed{};
   fixed.ifi_family = AF_UNSPEC;
@@ -23,14 +26,28 @@ ifinfomsg Fixed(int32_t index) {
 
 absl::Status Malformed() { return absl::DataLossError("malformed netlink link message"); }
 
-std::optional<std::string> KindOf(std::span<const uint8_t> info) {
-  std::string kind;
+// False: malformed.
+bool ReadVxlan(std::span<const uint8_t> data, Link& link) {
+  AttributeReader reader(data);
+  while (const auto attribute = reader.Next()) {
+    if (attribute->type != IFLA_VXLAN_PORT) continue;
+    const auto port = ReadStruct<uint16_t>(attribute->payload);
+    if (!port) return false;
+    link.udp_port = ntohs(*port);
+  }
+  return !reader.malformed();
+}
+
+// False: malformed.
+bool ReadInfo(std::span<const uint8_t> info, Link& link) {
+  std::span<const uint8_t> data;
   AttributeReader reader(info);
   while (const auto attribute = reader.Next()) {
-    if (attribute->type == IFLA_INFO_KIND) kind = attribute->Text();
+    if (attribute->type == IFLA_INFO_KIND) link.kind = attribute->Text();
+    if (attribute->type == IFLA_INFO_DATA) data = attribute->payload;
   }
-  if (reader.malformed()) return std::nullopt;
-  return kind;
+  if (reader.malformed()) return false;
+  return link.kind != kVxlan || ReadVxlan(data, link);
 }
 
 // False: malformed.
@@ -61,11 +78,8 @@ bool ReadAttribute(const Attribute& attribute, Link& link) {
     case IFLA_LINK:
       link.peer_index = attribute.I32().value_or(0);
       return attribute.I32().has_value();
-    case IFLA_LINKINFO: {
-      const std::optional<std::string> kind = KindOf(attribute.payload);
-      link.kind = kind.value_or("");
-      return kind.has_value();
-    }
+    case IFLA_LINKINFO:
+      return ReadInfo(attribute.payload, link);
     default:
       return true;
   }
@@ -123,6 +137,25 @@ Request CreateIfb(const std::string& name, uint32_t queue_length) {
       .PutU32(IFLA_TXQLEN, queue_length)
       .BeginNest(IFLA_LINKINFO)
       .PutText(IFLA_INFO_KIND, "ifb")
+      .EndNest();
+  return request;
+}
+
+Request CreateVxlan(const Vxlan& vxlan) {
+  Request request(fmt::format("create link {} at UDP port {}", vxlan.name, vxlan.port), RTM_NEWLINK,
+                  NLM_F_CREATE | NLM_F_EXCL, Fixed(0));
+  request.PutText(IFLA_IFNAME, vxlan.name)
+      .PutU32(IFLA_MTU, vxlan.mtu)
+      .BeginNest(IFLA_LINKINFO)
+      .PutText(IFLA_INFO_KIND, kVxlan)
+      .BeginNest(IFLA_INFO_DATA)
+      .PutValue(IFLA_VXLAN_PORT, htons(vxlan.port))
+      .PutU8(IFLA_VXLAN_LEARNING, 0)
+      .PutU8(IFLA_VXLAN_COLLECT_METADATA, 1)
+      .PutBytes(IFLA_VXLAN_GPE, {})
+      .PutValue(IFLA_VXLAN_PORT_RANGE, ifla_vxlan_port_range{.low = htons(vxlan.first_source_port),
+                                                             .high = htons(vxlan.last_source_port)})
+      .EndNest()
       .EndNest();
   return request;
 }

@@ -31,6 +31,7 @@ struct Link {
   int32_t peer_index = 0;  // Of a veth: its peer's index, in the peer's namespace. 0: none.
   int32_t master = 0;      // Index of the device that this one is a part of (bond, netvsc).
   uint32_t group = 0;      // IFLA_GROUP: what DeleteLinkGroup() goes by.
+  uint16_t udp_port = 0;   // Of a vxlan: where it listens.
 
   bool operator==(const Link&) const = default;
 };
@@ -64,6 +65,22 @@ Request CreateVeth(const VethEnd& outer, const VethEnd& peer, int peer_netns, ui
 // own. Refused with kAlreadyExists when the name is taken, with kUnimplemented by a kernel that
 // does not know the kind.
 Request CreateIfb(const std::string& name, uint32_t queue_length);
+
+struct Vxlan {
+  std::string name;
+  uint16_t port = 0;  // UDP: of packets that are sent, and at which the device listens.
+  uint32_t mtu = 0;   // Bytes of the packets inside.
+  // Source ports of the packets outside, one for each flow inside.
+  uint16_t first_source_port = 32'768;
+  uint16_t last_source_port = 60'999;
+};
+
+// Makes a device of kind vxlan, down, whose packets' far ends routes name (Route::encapsulation),
+// and by which packets come in from whoever sends them to the port. What it carries is IP without
+// Ethernet (VXLAN-GPE, draft-ietf-nvo3-vxlan-gpe), so that there are neither MACs nor neighbours.
+// Refused with kAlreadyExists when the name is taken, or another device of the kind has the port.
+// Refused with kUnimplemented by a kernel that does not know the kind.
+Request CreateVxlan(const Vxlan& vxlan);
 
 // Per-device settings, by their number in the kernel's headers.
 struct LinkSettings {

@@ -105,5 +105,19 @@ TEST(SetLinkUp, ChangesNoOtherFlag) {
   EXPECT_EQ(down->ifi_change, unsigned{IFF_UP});
 }
 
+TEST(CreateVxlan, NamesThePortInNetworkOrderAndIsReadBack) {
+  const Request request = CreateVxlan({.name = "tunnel", .port = 0x12B5, .mtu = 1464});
+  const Message message = Only(request);
+  EXPECT_EQ(message.flags, NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL);
+  EXPECT_EQ(ReadStruct<ifinfomsg>(message.payload)->ifi_flags, 0U) << "down";
+  const auto link = ParseLink(message.payload);
+  ASSERT_TRUE(link.ok()) << link.status();
+  EXPECT_EQ(*link, (Link{.name = "tunnel", .kind = "vxlan", .mtu = 1464, .udp_port = 0x12B5}));
+  const auto info = Read(Read(message.payload, sizeof(ifinfomsg)).at(IFLA_LINKINFO).payload);
+  const auto data = Read(info.at(IFLA_INFO_DATA).payload);
+  EXPECT_EQ(data.at(IFLA_VXLAN_PORT).payload[0], 0x12);
+  EXPECT_TRUE(data.contains(IFLA_VXLAN_GPE) && data.contains(IFLA_VXLAN_COLLECT_METADATA));
+}
+
 }  // namespace
 }  // namespace spoke::netlink

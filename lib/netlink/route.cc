@@ -1,5 +1,8 @@
 #include "lib/netlink/route.h"
 
+#include <endian.h>
+#include <linux/if_tunnel.h>
+#include <linux/lwtunnel.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -13,6 +16,53 @@ namespace spoke::netlink {
 namespace {
 
 absl::Status Malformed() { return absl::DataLossError("malformed netlink route message"); }
+
+// The attributes of lwtunnel.h have the same numbers for both families.
+static_assert(static_cast<int>(LWTUNNEL_IP_ID) == static_cast<int>(LWTUNNEL_IP6_ID) &&
+              static_cast<int>(LWTUNNEL_IP_DST) == static_cast<int>(LWTUNNEL_IP6_DST) &&
+              static_cast<int>(LWTUNNEL_IP_FLAGS) == static_cast<int>(LWTUNNEL_IP6_FLAGS));
+
+constexpr uint8_t kHopLimit = 64;
+
+void PutEncapsulation(Request& request, const Encapsulation& encapsulation) {
+  const bool v4 = encapsulation.remote.is_v4();
+  request
+      .PutValue(RTA_ENCAP_TYPE, static_cast<uint16_t>(v4 ? LWTUNNEL_ENCAP_IP : LWTUNNEL_ENCAP_IP6))
+      .BeginNest(RTA_ENCAP)
+      .PutValue(LWTUNNEL_IP_ID, htobe64(encapsulation.id))
+      .PutAddress(LWTUNNEL_IP_DST, encapsulation.remote)
+      .PutU8(static_cast<uint16_t>(v4 ? int{LWTUNNEL_IP_TTL} : int{LWTUNNEL_IP6_HOPLIMIT}),
+             kHopLimit);
+  // UDP over IPv6 has a checksum (RFC 8200, 8.1), and who gets one without drops it.
+  if (!v4) request.PutValue(LWTUNNEL_IP6_FLAGS, TUNNEL_CSUM);
+  request.EndNest();
+}
+
+// Nothing: malformed, or a tunnel of another kind.
+std::optional<Encapsulation> ReadEncapsulation(uint16_t type, std::span<const uint8_t> payload) {
+  if (type != LWTUNNEL_ENCAP_IP && type != LWTUNNEL_ENCAP_IP6) return std::nullopt;
+  const ip::Family family = type == LWTUNNEL_ENCAP_IP ? ip::Family::kV4 : ip::Family::kV6;
+  std::optional<ip::Address> remote;
+  uint32_t id = 0;
+  AttributeReader reader(payload);
+  while (const auto attribute = reader.Next()) {
+    if (attribute->type == LWTUNNEL_IP_DST) remote = attribute->Address(family);
+    if (attribute->type == LWTUNNEL_IP_ID) {
+      id = static_cast<uint32_t>(be64toh(ReadStruct<uint64_t>(attribute->payload).value_or(0)));
+    }
+  }
+  if (reader.malformed() || !remote) return std::nullopt;
+  return Encapsulation{*remote, id};
+}
+
+uint32_t ReadMtu(std::span<const uint8_t> metrics) {
+  uint32_t mtu = 0;
+  AttributeReader reader(metrics);
+  while (const auto attribute = reader.Next()) {
+    if (attribute->type == RTAX_MTU) mtu = attribute->U32().value_or(0);
+  }
+  return mtu;
+}
 
 Request RouteRequest(std::string_view verb, uint16_t type, uint16_t flags, const Route& route) {
   rtmsg fixed{};
@@ -33,6 +83,14 @@ Request RouteRequest(std::string_view verb, uint16_t type, uint16_t flags, const
   if (route.gateway) request.PutAddress(RTA_GATEWAY, *route.gateway);
   if (route.metric != 0) request.PutU32(RTA_PRIORITY, route.metric);
   request.PutU32(RTA_TABLE, route.table);
+  if (route.mtu != 0) {
+    // IPv6 heeds no other when it forwards.
+    request.BeginNest(RTA_METRICS)
+        .PutU32(RTAX_LOCK, uint32_t{1} << RTAX_MTU)
+        .PutU32(RTAX_MTU, route.mtu)
+        .EndNest();
+  }
+  if (route.encapsulation) PutEncapsulation(request, *route.encapsulation);
   return request;
 }
 
@@ -79,9 +137,20 @@ absl::StatusOr<Route> ParseRoute(std::span<const uint8_t> payload) {
   route.on_link = (fixed->rtm_flags & RTNH_F_ONLINK) != 0;
   ip::Address destination = family == ip::Family::kV4 ? ip::Address::V4(0) : ip::Address::V6(0, 0);
 
+  uint16_t tunnel = LWTUNNEL_ENCAP_NONE;
+  std::span<const uint8_t> tunnel_data;
   AttributeReader reader(payload, sizeof(rtmsg));
   while (const auto attribute = reader.Next()) {
     switch (attribute->type) {
+      case RTA_ENCAP_TYPE:
+        tunnel = ReadStruct<uint16_t>(attribute->payload).value_or(LWTUNNEL_ENCAP_NONE);
+        break;
+      case RTA_ENCAP:
+        tunnel_data = attribute->payload;
+        break;
+      case RTA_METRICS:
+        route.mtu = ReadMtu(attribute->payload);
+        break;
       case RTA_DST: {
         const auto address = attribute->Address(family);
         if (!address) return Malformed();
@@ -112,6 +181,7 @@ absl::StatusOr<Route> ParseRoute(std::span<const uint8_t> payload) {
   const auto prefix = ip::Prefix::Of(destination, fixed->rtm_dst_len);
   if (!prefix.ok()) return Malformed();
   route.destination = *prefix;
+  route.encapsulation = ReadEncapsulation(tunnel, tunnel_data);
   return route;
 }
 

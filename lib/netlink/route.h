@@ -16,6 +16,15 @@
 
 namespace spoke::netlink {
 
+// A tunnel that packets of a route are put into (lwtunnel; ip-route(8), ENCAP_IP). The route's
+// device is one that takes its far end from the route.
+struct Encapsulation {
+  ip::Address remote;  // The far end; of either family.
+  uint32_t id = 0;     // VXLAN's network identifier.
+
+  bool operator==(const Encapsulation&) const = default;
+};
+
 // A route with at most one next hop. The constants are those of linux/rtnetlink.h.
 struct Route {
   ip::Prefix destination;
@@ -28,6 +37,8 @@ struct Route {
   uint32_t metric = 0;                 // Lower wins. IPv6 makes 1024 of 0.
   // The gateway is on the link, whatever the kernel's routes to it say.
   bool on_link = false;
+  std::optional<Encapsulation> encapsulation = std::nullopt;
+  uint32_t mtu = 0;  // Bytes, also for what is forwarded; 0: the device's.
 
   bool operator==(const Route&) const = default;
 };

@@ -21,6 +21,15 @@ Route DefaultV4() {
 Route HostV4() {
   return {.destination = ip::Prefix::Host(kV4), .protocol = 83, .scope = RT_SCOPE_LINK, .link = 77};
 }
+Route InATunnel(const ip::Address& remote) {
+  return {.destination =
+              remote.is_v4() ? ip::Prefix() : ip::Prefix::Of(ip::Address::V6(0, 0), 0).value(),
+          .table = 83'108,
+          .protocol = 83,
+          .link = 77,
+          .encapsulation = Encapsulation{remote, 83},
+          .mtu = 1464};
+}
 Route Unreachable(const ip::Address& address) {
   return {.destination = ip::Prefix::Host(address),
           .protocol = 83,
@@ -52,8 +61,8 @@ TEST(ParseRoute, RefusesALengthTheFamilyDoesNotHave) {
 TEST(RouteRequests, AreReadBackAsTheyWereAsked) {
   Route far_table = HostV4();
   far_table.table = 1000;
-  for (const Route& route :
-       {DefaultV4(), HostV4(), Unreachable(kV4), Unreachable(kV6), far_table}) {
+  for (const Route& route : {DefaultV4(), HostV4(), Unreachable(kV4), Unreachable(kV6), far_table,
+                             InATunnel(kV4), InATunnel(kV6)}) {
     const Request add = AddRoute(route);
     const auto message = MessageReader(add.bytes()).Next();
     EXPECT_EQ(message->flags, NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL);
@@ -61,6 +70,18 @@ TEST(RouteRequests, AreReadBackAsTheyWereAsked) {
     const Request replace = ReplaceRoute(route);
     EXPECT_EQ(MessageReader(replace.bytes()).Next()->flags,
               NLM_F_REQUEST | NLM_F_CREATE | NLM_F_REPLACE);
+  }
+}
+
+TEST(ParseRoute, ATunnelThatIsCutShortIsNone) {
+  const Request whole = AddRoute(InATunnel(kV4));
+  const auto message = MessageReader(whole.bytes()).Next();
+  std::vector<uint8_t> bytes(message->payload.begin(), message->payload.end());
+  for (; bytes.size() > sizeof(rtmsg); bytes.pop_back()) {
+    const auto route = ParseRoute(bytes);
+    if (route.ok() && bytes.size() < message->payload.size()) {
+      EXPECT_FALSE(route->encapsulation.has_value()) << bytes.size();
+    }
   }
 }
 

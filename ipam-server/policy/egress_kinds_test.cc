@@ -89,6 +89,22 @@ INSTANTIATE_TEST_SUITE_P(
                 "f:4: spec.mode: Gateway needs the gateways: write gateway: {addresses: [...]}\n"
                 "f:4: spec.mode: Gateway needs a fallback for when no gateway is healthy: write "
                 "fallback: Drop, Masquerade or Routed"},
+        Refused{"Transport", "EgressPolicy",
+                "{mode: Gateway, destinationCIDRs: [0.0.0.0/0], fallback: Drop, gateway: "
+                "{addresses: [10.0.0.9], transport: ipip}}",
+                "f:4: spec.gateway.transport: must be direct (gateways are next hops: not on "
+                "Azure) or vxlan, not \"ipip\""},
+        Refused{"TunnelPortOfNoTunnel", "EgressPolicy",
+                "{mode: Gateway, destinationCIDRs: [0.0.0.0/0], fallback: Drop, gateway: "
+                "{addresses: [10.0.0.9], tunnelPort: 4789}}",
+                "f:4: spec.gateway.tunnelPort: means nothing with transport direct: remove it, or "
+                "write transport: vxlan"},
+        Refused{"TunnelOfAnotherFamily", "EgressPolicy",
+                "{mode: Gateway, destinationCIDRs: [0.0.0.0/0], fallback: Drop, gateway: "
+                "{addresses: [\"fd00::9\"], transport: vxlan}}",
+                "f:4: spec.gateway: has no IPv4 address, but destinationCIDRs has 0.0.0.0/0, and a "
+                "tunnel carries IPv4 to IPv4 addresses of gateways alone: add those, or take "
+                "0.0.0.0/0 out"},
         Refused{"FallbackGateway", "EgressPolicy",
                 "{mode: Gateway, destinationCIDRs: [0.0.0.0/0], gateway: {addresses: [10.0.0.9]}, "
                 "fallback: Gateway}",
@@ -219,6 +235,27 @@ TEST(EgressPolicy, IsShownAsItWasApplied) {
   const auto again = Plan(set, shown);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->changes[0].action, ChangeAction::kUnchanged);
+}
+
+TEST(EgressPolicy, AGatewayIsReachedAsNextHopUnlessItSaysOtherwise) {
+  const auto gateway = [](const std::string& more) {
+    const ObjectSet set =
+        Applied(Document("EgressPolicy", "x",
+                         "{mode: Gateway, destinationCIDRs: [0.0.0.0/0], fallback: Drop, gateway: "
+                         "{addresses: [10.0.0.9]" +
+                             more + "}}"));
+    const auto object = set.Find({"EgressPolicy", "x"});
+    return std::pair(EntryOf(set, object->key).egress().gateway(), ObjectYaml(*object));
+  };
+  const auto [direct, direct_text] = gateway("");
+  EXPECT_EQ(direct.transport(), v1::EgressPolicy::Gateway::DIRECT);
+  EXPECT_EQ(direct.tunnel_port(), 0U);
+  EXPECT_THAT(direct_text, testing::Not(HasSubstr("transport")));
+  const auto [vxlan, vxlan_text] = gateway(", transport: vxlan");
+  EXPECT_EQ(vxlan.transport(), v1::EgressPolicy::Gateway::VXLAN);
+  EXPECT_EQ(vxlan.tunnel_port(), 4789U);
+  EXPECT_THAT(vxlan_text, HasSubstr("    transport: vxlan\n    tunnelPort: 4789\n"));
+  EXPECT_EQ(gateway(", transport: vxlan, tunnelPort: 8473").first.tunnel_port(), 8473U);
 }
 
 TEST(EgressPolicy, NamesTeamsAndGroupsThatAreThere) {

@@ -39,6 +39,26 @@ std::vector<std::string> Texts(const std::vector<Listed<ip::Address>>& addresses
   return out;
 }
 
+void ReadTransport(const ConfigMap& map, EgressGateways& out) {
+  map.Custom("transport", Need::kOptional, [&](std::string_view text) {
+    if (text == "vxlan") {
+      out.transport = v1::EgressPolicy::Gateway::VXLAN;
+    } else if (text != "direct") {
+      return absl::InvalidArgumentError(
+          fmt::format("must be direct (gateways are next hops: not on Azure) or vxlan, not \"{}\"",
+                      text.substr(0, 64)));
+    }
+    return absl::OkStatus();
+  });
+  const bool tunnel = out.transport == v1::EgressPolicy::Gateway::VXLAN;
+  map.Uint32("tunnelPort", &out.tunnel_port, Need::kOptional, {1, kMaxPort});
+  if (map.Has("tunnelPort") && !tunnel) {
+    map.Error("tunnelPort",
+              "means nothing with transport direct: remove it, or write "
+              "transport: vxlan");
+  }
+}
+
 void ReadSelector(const ConfigMap& selector, std::vector<Listed<std::string>>& out) {
   const ConfigMap pod = selector.Map("podSelector", Need::kRequired);
   const ConfigMap labels = pod.Map("matchLabels", Need::kRequired);
@@ -88,6 +108,7 @@ EgressGateways ReadGateways(const ConfigMap& spec) {
         "{} is not among addresses: a gateway that drains stays listed until its flows are over",
         draining.ToString()));
   });
+  ReadTransport(map, out);
   if (!map.Has("addresses") || map.IsEmptyList("addresses")) {
     map.Error("addresses", "needs at least one address of a gateway");
   }
@@ -122,6 +143,10 @@ nlohmann::json ToJson(const EgressGateways& gateways) {
   nlohmann::json json = {{"addresses", Texts(gateways.addresses)},
                          {"healthPort", gateways.health_port}};
   if (!gateways.draining.empty()) json["draining"] = Texts(gateways.draining);
+  if (gateways.transport == v1::EgressPolicy::Gateway::VXLAN) {
+    json["transport"] = "vxlan";
+    json["tunnelPort"] = gateways.tunnel_port;
+  }
   return json;
 }
 
@@ -143,6 +168,10 @@ void ToPolicy(const EgressGateways& gateways, v1::EgressPolicy::Gateway& out) {
   for (const std::string& address : Texts(gateways.addresses)) out.add_addresses(address);
   out.set_health_port(gateways.health_port);
   for (const std::string& address : Texts(gateways.draining)) out.add_draining(address);
+  out.set_transport(gateways.transport);
+  if (gateways.transport == v1::EgressPolicy::Gateway::VXLAN) {
+    out.set_tunnel_port(gateways.tunnel_port);
+  }
 }
 
 void ToPolicy(const EgressLimits& limits, v1::EgressPolicy::Limits& out) {

@@ -17,6 +17,8 @@ struct EgressGateways {
   std::vector<Listed<ip::Address>> addresses;
   uint32_t health_port = 9467;
   std::vector<Listed<ip::Address>> draining;  // Some of `addresses`.
+  v1::EgressPolicy::Gateway::Transport transport = v1::EgressPolicy::Gateway::DIRECT;
+  uint32_t tunnel_port = 4789;  // With VXLAN.
 };
 
 // Of each pod; 0: none.

@@ -1,4 +1,5 @@
 // The kind EgressPolicy: how pods' traffic leaves the cluster. All nodes get it.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <memory>
@@ -225,6 +226,25 @@ void ReadDestinations(const ConfigMap& spec, EgressSpec& out) {
   }
 }
 
+// Gateways behind a tunnel take packets of their own family alone. What has none of its family
+// would always fall back, which nobody means who has named the destination.
+void CheckFamilies(const ConfigMap& spec, const EgressSpec& read) {
+  if (!read.gateways || read.gateways->transport != v1::EgressPolicy::Gateway::VXLAN) return;
+  for (const bool v4 : {true, false}) {
+    const auto destination =
+        std::find_if(read.destinations.begin(), read.destinations.end(),
+                     [&](const auto& block) { return block.value.base().is_v4() == v4; });
+    const auto& gateways = read.gateways->addresses;
+    const bool has_gateway = std::any_of(gateways.begin(), gateways.end(),
+                                         [&](const auto& one) { return one.value.is_v4() == v4; });
+    if (destination == read.destinations.end() || gateways.empty() || has_gateway) continue;
+    spec.Error("gateway",
+               fmt::format("has no {0} address, but destinationCIDRs has {1}, and a tunnel carries "
+                           "{0} to {0} addresses of gateways alone: add those, or take {1} out",
+                           v4 ? "IPv4" : "IPv6", destination->value.ToString()));
+  }
+}
+
 // What only the mode and the rest together tell.
 void CheckMode(const ConfigMap& spec, const EgressSpec& read) {
   const bool is_gateway = read.mode == v1::EgressPolicy::GATEWAY;
@@ -274,6 +294,7 @@ std::shared_ptr<const Spec> ReadEgressPolicy(const ConfigMap& spec, const std::s
   if (spec.Has("limits")) read.limits = ReadLimits(spec);
   ReadPriority(spec, read.priority);
   CheckMode(spec, read);
+  CheckFamilies(spec, read);
   return std::make_shared<const EgressPolicyObject>(std::move(read));
 }
 

@@ -44,8 +44,7 @@ bool TracksConnections() {
 // Ready before the parts that hold it.
 std::optional<Traffic> MakeTraffic(
     const AgentConfig& config, const TrafficParts& parts, const os::Clock& clock,
-    telemetry::Log& log,
-    std::function<absl::Status(const std::map<uint32_t, ip::Address>&)> put_gateway_routes) {
+    telemetry::Log& log, std::function<absl::Status(const EgressRules&)> put_gateway_routes) {
   if (parts.tables == nullptr || parts.routes == nullptr) return std::nullopt;
   return std::optional<Traffic>(
       std::in_place,
@@ -137,8 +136,8 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
                     }},
                log_),
       traffic_(MakeTraffic(config, edges.traffic, clock_, log_,
-                           [this](const std::map<uint32_t, ip::Address>& marks) {
-                             return egress_ ? egress_->PrepareWays(marks) : absl::OkStatus();
+                           [this](const EgressRules& rules) {
+                             return egress_ ? egress_->PrepareWays(rules) : absl::OkStatus();
                            })),
       shaping_(MakeShaping(edges.traffic, session_, clock_, log_)),
       of_pods_(MakeOfPods(traffic_, shaping_)),
@@ -293,7 +292,7 @@ absl::Status Agent::StartCounting(const std::vector<TrafficPod>& pods) {
                                        .clock = clock_,
                                        .log = log_},
                     EgressParts::Callbacks{.on_gateways =
-                                               [this](std::set<ip::Address> healthy) {
+                                               [this](std::set<GatewayEndpoint> healthy) {
                                                  return traffic_->OnGateways(std::move(healthy));
                                                },
                                            .on_ip_masq =

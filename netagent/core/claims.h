@@ -67,6 +67,7 @@ inline constexpr uint32_t kFlowMarkMask = 0x3F;
 inline constexpr uint32_t kFlowAsItIs = 1;
 inline constexpr uint32_t kFlowMasqueraded = 2;
 inline constexpr uint32_t kFlowOfNatHost = 3;
+inline constexpr uint32_t kFlowOfProbe = 4;  // Of a gateway: asks whether it works.
 // The others are gateways', one each.
 inline constexpr uint32_t kFirstGatewayMark = 8;
 inline constexpr uint32_t kGatewayMarks = 56;
@@ -75,6 +76,19 @@ inline constexpr uint32_t kGatewayMarks = 56;
 // ours, since a flow that is to take a gateway shall not find a shorter way.
 inline constexpr uint32_t kFirstGatewayTable = 83'100;
 inline constexpr uint32_t kGatewayPriority = 8'290;
+
+// The device of kind vxlan by which packets go to gateways and come from other nodes, its network
+// identifier, and its address: the kernel's loose check of sources (rp_filter) lets nothing in by a
+// device that has none. Of the host's scope, so that nothing is ever sent from it.
+inline constexpr std::string_view kTunnelLink = "spoke-tunnel";
+inline constexpr uint32_t kTunnelId = 83;
+inline constexpr ip::Address kTunnelAddress = ip::Address::V4(0xA9FE0102);  // 169.254.1.2
+
+// Where nodes ask a gateway behind its tunnel and its translation. Of the blocks for documentation
+// (RFC 5737, RFC 3849), which nobody else has: to the network in between the answers come from
+// outside, as those of the Internet do.
+inline constexpr ip::Address kProbeV4 = ip::Address::V4(0xC6336453);  // 198.51.100.83
+inline constexpr ip::Address kProbeV6 = ip::Address::V6(0x2001'0DB8'0000'0000, 0x83);
 
 // Handle of the token bucket at the root of the node's end of a pod link ("SP"). Earlier
 // versions put one at a pod's own end as well, which stays until the pod ends.

@@ -23,6 +23,10 @@ bool IsQueueDevice(const TraceLink& link) {
          (link.name == claims::kIngressQueues || link.name == claims::kEgressQueues);
 }
 
+bool IsTunnel(const TraceLink& link) {
+  return link.kind == "vxlan" && link.name == claims::kTunnelLink;
+}
+
 bool IsOurs(const TraceFilter& filter) {
   const bool priority = filter.priority == claims::kFastPathPriority ||
                         filter.priority == claims::kShapePriority ||
@@ -40,7 +44,7 @@ class Planner {
  public:
   explicit Planner(const NodeTraces& traces) : traces_(traces) {
     for (const TraceLink& link : traces_.links) {
-      if (IsPodLink(link) || IsQueueDevice(link)) going_.insert(link.index);
+      if (IsPodLink(link) || IsQueueDevice(link) || IsTunnel(link)) going_.insert(link.index);
     }
   }
 
@@ -54,6 +58,10 @@ class Planner {
     }
     for (size_t i = 0; i < traces_.rules.size(); ++i) {
       if (IsOurs(traces_.rules[i])) Add(RemovalKind::kRule, i, traces_.rules[i].text);
+    }
+    // After the rules that lead into it: what they lead nowhere goes past it.
+    for (size_t i = 0; i < traces_.links.size(); ++i) {
+      if (IsTunnel(traces_.links[i])) Add(RemovalKind::kLink, i, traces_.links[i].name);
     }
     AddRoutes();
     for (size_t i = 0; i < traces_.tables.size(); ++i) {

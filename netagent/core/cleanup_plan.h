@@ -15,7 +15,7 @@ namespace spoke::netagent {
 struct TraceLink {
   int32_t index = 0;
   std::string name;
-  std::string kind;  // "veth", "ifb".
+  std::string kind;  // "veth", "ifb", "vxlan".
   uint32_t group = 0;
 };
 

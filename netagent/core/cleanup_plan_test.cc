@@ -30,6 +30,7 @@ TEST(PlanCleanup, ANodeWithNothingOfOursNeedsNothing) {
                 {5, kPod, "bridge", 0},                                   // Of another kind.
                 {6, "spoke-in", "dummy", 0},                              // Likewise.
                 {7, "spoke-in2", "ifb", 0},                               // Another name.
+                {9, "spoke-tunnel", "bridge", 0},                         // Of another kind.
                 {8, "veth0", "veth", claims::kFirstBurialGroup}},         // Not our name.
       .filters = {{2, true, claims::kFastPathPriority, "their_program"},  // Another name.
                   {2, true, 1, "spoke_fast"},                             // Another priority.
@@ -49,6 +50,7 @@ TEST(PlanCleanup, EverythingGoesInOrder) {
       .links = {{2, "eth0", "", 0},
                 {3, "spoke-in", "ifb", 0},
                 {4, "spoke-out", "ifb", 0},
+                {7, "spoke-tunnel", "vxlan", 0},
                 {5, kPod, "veth", 0},
                 {6, "spkffffffffffff", "veth", claims::kFirstBurialGroup + 3}},
       .filters = {{2, true, claims::kFastPathPriority, "spoke_fast"},
@@ -57,7 +59,10 @@ TEST(PlanCleanup, EverythingGoesInOrder) {
       .rules = {{"r1", claims::kGatewayPriority, ours},
                 {"r2", claims::kMainFirstPriority, ours},
                 {"r3", claims::kSourcePriority, ours}},
-      .routes = {{"to the pod", ours, 5}, {"unreachable", ours, 0}, {"by eth0", ours, 2}},
+      .routes = {{"to the pod", ours, 5},
+                 {"unreachable", ours, 0},
+                 {"by eth0", ours, 2},
+                 {"by the tunnel", ours, 7}},
       .tables = {"inet spoke"},
       .published = {"nft INPUT"},
       .files = {{"/run", FileRole::kDirectory, ""},
@@ -66,17 +71,18 @@ TEST(PlanCleanup, EverythingGoesInOrder) {
                 {"/bin/spoke", FileRole::kPlugin, ""},
                 {"/conf", FileRole::kConflist, ""}}};
   const CleanupPlan plan = PlanCleanup(traces);
-  EXPECT_THAT(Lines(plan),
-              ElementsAre("file /conf", "filter eth0 ingress spoke_fast",
-                          "filter eth0 egress spoke_fast", "qdisc clsact eth0",
-                          std::string("link ") + kPod, "link spkffffffffffff", "link spoke-in",
-                          "link spoke-out", "rule r1", "rule r2", "rule r3", "route unreachable",
-                          "route by eth0", "table inet spoke", "iptables rule nft INPUT",
-                          "file /bin/spoke", "file /run/state", "file /run/lock", "file /run"));
+  EXPECT_THAT(
+      Lines(plan),
+      ElementsAre("file /conf", "filter eth0 ingress spoke_fast", "filter eth0 egress spoke_fast",
+                  "qdisc clsact eth0", std::string("link ") + kPod, "link spkffffffffffff",
+                  "link spoke-in", "link spoke-out", "rule r1", "rule r2", "rule r3",
+                  "link spoke-tunnel", "route unreachable", "route by eth0", "table inet spoke",
+                  "iptables rule nft INPUT", "file /bin/spoke", "file /run/state", "file /run/lock",
+                  "file /run"));
   // One that is buried is no pod's any more.
   EXPECT_THAT(plan.pods_links, ElementsAre(kPod));
   EXPECT_EQ(plan.removals[3].object, 0U);
-  EXPECT_EQ(plan.removals[11].object, 1U);
+  EXPECT_EQ(plan.removals[12].object, 1U);
 }
 
 TEST(PlanCleanup, WhereOthersHaveFiltersTheirPlaceStays) {

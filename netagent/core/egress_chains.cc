@@ -8,6 +8,7 @@
 #include "netagent/core/claims.h"
 #include "netagent/core/egress_limits.h"
 #include "netagent/core/egress_sets.h"
+#include "netagent/core/egress_tunnel.h"
 #include "netagent/core/rule_parts.h"
 #include "netagent/core/traffic_pod.h"
 
@@ -36,6 +37,7 @@ constexpr int32_t kGuardPriority = 300;
 
 constexpr Register kScratch = 0;
 constexpr uint32_t kIpsConfirmed = 8;  // enum ip_conntrack_status
+constexpr uint32_t kIpsSourceNat = 16;
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
 std::string PolicyChain(uint32_t policy) { return fmt::format("egress_policy_{}", policy); }
@@ -87,6 +89,8 @@ std::set<std::string> ChainNames(const EgressPlan& plan) {
   for (uint32_t i = 0; i < plan.resolved.policies.size(); ++i) {
     if (HasChain(plan.resolved.policies[i])) names.insert(PolicyChain(i));
   }
+  if (!plan.tunnel_port) return names;
+  for (const nft::Chain& chain : TunnelChains()) names.insert(chain.name);
   return names;
 }
 
@@ -99,9 +103,14 @@ class Writer {
     const std::set<std::string> names = ChainNames(plan_);
     AddCounters();
     for (const nft::Set& set : EgressSets()) Add(nft::AddSet{set});
-    for (const nft::Chain& chain : BaseChains()) Add(nft::AddChain{chain});
+    std::set<std::string> bases;
+    for (const nft::Chain& chain : BaseChains()) {
+      if (!names.contains(chain.name)) continue;
+      bases.insert(chain.name);
+      Add(nft::AddChain{chain});
+    }
     for (const std::string& name : names) {
-      if (!IsBase(name)) Add(nft::AddChain{{name}});
+      if (!bases.contains(name)) Add(nft::AddChain{{name}});
     }
     std::set<std::string> all = names;
     all.insert(old.begin(), old.end());
@@ -116,8 +125,9 @@ class Writer {
     AddRules();
   }
 
+  // Those of the tunnel, where the plan has none, are not among its names.
   static std::vector<nft::Chain> BaseChains() {
-    return {
+    std::vector<nft::Chain> chains = {
         {kFirst,
          nft::BaseHook{nft::ChainType::kFilter, nft::Hook::kPrerouting, kFirstPriority, {}}},
         {kTranslate,
@@ -125,13 +135,13 @@ class Writer {
         {kGuard,
          nft::BaseHook{nft::ChainType::kFilter, nft::Hook::kPostrouting, kGuardPriority, {}}},
     };
+    for (nft::Chain& chain : TunnelChains()) {
+      if (chain.base) chains.push_back(std::move(chain));
+    }
+    return chains;
   }
 
  private:
-  static bool IsBase(const std::string& name) {
-    return name == kFirst || name == kTranslate || name == kGuard;
-  }
-
   void Add(nft::Change change) { transaction_.Add(kSpokeTable, std::move(change)); }
 
   void AddRule(const std::string& chain, Expressions expressions, std::string comment = "") {
@@ -142,6 +152,7 @@ class Writer {
 
   void AddCounters() {
     Add(nft::AddCounter{kLeakCounter, {}});
+    if (plan_.tunnel_port) Add(nft::AddCounter{kTunnelCounter, {}});
     for (const ResolvedEgress& policy : plan_.resolved.policies) {
       const bool falls =
           policy.mode == EgressMode::kGateway && policy.fallback == EgressMode::kDrop;
@@ -188,6 +199,7 @@ class Writer {
       kept.push_back({.key = nft::HostOrder(mark), .verdict = To(GatewayChain(mark))});
     }
     AddElements(kEgressKept, std::move(kept));
+    for (auto& [set, elements] : TunnelElements(plan_)) AddElements(set, std::move(elements));
     AddGatewayElements();
   }
 
@@ -218,9 +230,9 @@ class Writer {
     std::vector<nft::Element> elements;
     for (uint32_t i = 0; i < plan_.resolved.policies.size(); ++i) {
       for (const ip::Family family : kFamilies) {
-        const std::vector<ip::Address> open = plan_.Open(plan_.resolved.policies[i], family);
+        const auto open = plan_.Open(plan_.resolved.policies[i], family);
         if (open.empty()) continue;
-        const std::vector<ip::Address> slots = EgressPlan::Slots(open);
+        const std::vector<GatewayEndpoint> slots = EgressPlan::Slots(open);
         for (uint32_t slot = 0; slot < slots.size(); ++slot) {
           const auto mark = plan_.mark_of.find(slots[slot]);
           // This node is the gateway.
@@ -264,6 +276,35 @@ class Writer {
                    rules::IsPodLink(MetaKey::kOutInterfaceName, false), rules::IsFamily(family),
                    IsFromPod(family, 8, 0), rules::Drop(kLeakCounter)}));
     }
+    for (nft::Rule& rule : TunnelRules(plan_)) AddRule(rule.chain, std::move(rule.expressions));
+    for (Expressions& rule : TunnelGuard(plan_)) AddRule(kGuard, std::move(rule));
+    AddGatewayGuard();
+  }
+
+  // What other nodes sent through this gateway and what it has not translated would leave with a
+  // pod's address. The node's own packets come by no device.
+  void AddGatewayGuard() {
+    if (!plan_.settings.is_gateway) return;
+    for (const ip::Family family : kFamilies) {
+      const Expressions through =
+          All({rules::InterfaceIs(MetaKey::kInterfaceName, "", false), ThroughGateway(family)});
+      AddRule(kGuard, All({through, rules::IsUntracked(), rules::Drop(kLeakCounter)}));
+      AddRule(kGuard, All({through, rules::IsReply(false), rules::CtStatusHas(kIpsSourceNat, false),
+                           rules::Drop(kLeakCounter)}));
+    }
+  }
+
+  // From other nodes' pods to the Internet.
+  static Expressions ThroughGateway(ip::Family family) {
+    constexpr Register kAddress = 4;
+    const std::string suffix = rules::Suffix(family);
+    return All({rules::IsFamily(family),
+                rules::IsPodLink(MetaKey::kInterfaceName, false),
+                rules::IsPodLink(MetaKey::kOutInterfaceName, false),
+                rules::LoadSource(family, kAddress),
+                {nft::LookUp{.set = kEgressCluster + suffix, .from = kAddress}},
+                rules::LoadDestination(family, kAddress),
+                {nft::LookUp{.set = kEgressInside + suffix, .from = kAddress, .inverted = true}}});
   }
 
   // A map's lookup has to put the value somewhere: the profile, in `profile`.
@@ -274,6 +315,7 @@ class Writer {
   }
 
   void AddFirst() {
+    for (Expressions& rule : TunnelArrivals(plan_)) AddRule(kFirst, std::move(rule));
     AddRule(kFirst, All({rules::IsPodLink(MetaKey::kInterfaceName, false), rules::Accept()}));
     AddRule(kFirst, All({rules::IsReply(), rules::Accept()}));
     constexpr Register kMark = 8;
@@ -357,22 +399,12 @@ class Writer {
                              {nft::Masquerade{}}}));
     if (!plan_.settings.is_gateway) return;
     for (const ip::Family family : kFamilies) {
-      constexpr Register kAddress = 4;
-      const std::string suffix = rules::Suffix(family);
-      const Expressions through =
-          All({rules::IsFamily(family),
-               rules::IsPodLink(MetaKey::kInterfaceName, false),
-               rules::IsPodLink(MetaKey::kOutInterfaceName, false),
-               rules::LoadSource(family, kAddress),
-               {nft::LookUp{.set = kEgressCluster + suffix, .from = kAddress}},
-               rules::LoadDestination(family, kAddress),
-               {nft::LookUp{.set = kEgressInside + suffix, .from = kAddress, .inverted = true}}});
       uint32_t own = 0;
       for (const ip::Address& address : plan_.settings.gateway_addresses) {
         own += address.family() == family ? 1 : 0;
       }
-      AddRule(kTranslate,
-              All({through, own == 0 ? Expressions{nft::Masquerade{}} : ToOwn(family, own)}));
+      AddRule(kTranslate, All({ThroughGateway(family),
+                               own == 0 ? Expressions{nft::Masquerade{}} : ToOwn(family, own)}));
     }
   }
 

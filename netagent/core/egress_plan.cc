@@ -55,11 +55,11 @@ ProfileActions ActionsOf(const Profile& profile, const std::vector<Cell>& cells)
   return out;
 }
 
-std::set<ip::Address> AllGateways(const EgressPlan& plan) {
-  std::set<ip::Address> all;
+std::set<GatewayEndpoint> AllGateways(const EgressPlan& plan) {
+  std::set<GatewayEndpoint> all;
   for (const ResolvedEgress& policy : plan.resolved.policies) {
     for (const ResolvedGateway& gateway : policy.gateways) {
-      if (!plan.settings.own.contains(gateway.address)) all.insert(gateway.address);
+      if (!plan.settings.own.contains(gateway.endpoint.address)) all.insert(gateway.endpoint);
     }
   }
   return all;
@@ -67,15 +67,15 @@ std::set<ip::Address> AllGateways(const EgressPlan& plan) {
 
 // A mark is a gateway's for as long as there is room: a flow of it may go on for days.
 absl::Status GiveMarks(EgressPlan& plan) {
-  const std::set<ip::Address> needed = AllGateways(plan);
+  const std::set<GatewayEndpoint> needed = AllGateways(plan);
   if (needed.size() > claims::kGatewayMarks) {
     return absl::InvalidArgumentError(
         fmt::format("EgressPolicy/{} and the others name {} gateways; at most {} are taken",
                     plan.resolved.policies.front().name, needed.size(), claims::kGatewayMarks));
   }
-  for (const auto& [mark, address] : plan.settings.known_marks) {
+  for (const auto& [mark, endpoint] : plan.settings.known_marks) {
     if (mark - claims::kFirstGatewayMark >= claims::kGatewayMarks) continue;
-    if (plan.mark_of.emplace(address, mark).second) plan.marks.emplace(mark, address);
+    if (plan.mark_of.emplace(endpoint, mark).second) plan.marks.emplace(mark, endpoint);
   }
   const auto evict = [&] {
     for (auto mark = plan.marks.begin(); mark != plan.marks.end(); ++mark) {
@@ -85,15 +85,29 @@ absl::Status GiveMarks(EgressPlan& plan) {
       return;
     }
   };
-  for (const ip::Address& address : needed) {
-    if (plan.mark_of.contains(address)) continue;
+  for (const GatewayEndpoint& endpoint : needed) {
+    if (plan.mark_of.contains(endpoint)) continue;
     if (plan.marks.size() == claims::kGatewayMarks) evict();
     uint32_t mark = claims::kFirstGatewayMark;
     while (plan.marks.contains(mark)) ++mark;
-    plan.marks.emplace(mark, address);
-    plan.mark_of.emplace(address, mark);
+    plan.marks.emplace(mark, endpoint);
+    plan.mark_of.emplace(endpoint, mark);
   }
   return absl::OkStatus();
+}
+
+void FindTunnels(EgressPlan& plan) {
+  plan.tunnel_port = plan.resolved.tunnel_port;
+  // Flows that began by it go on.
+  if (!plan.tunnel_port) plan.tunnel_port = plan.settings.known_tunnel_port;
+  for (const ResolvedEgress& policy : plan.resolved.policies) {
+    for (const ResolvedGateway& gateway : policy.gateways) {
+      if (gateway.endpoint.is_tunnel()) plan.tunnel_gateways.insert(gateway.endpoint.address);
+    }
+  }
+  for (const auto& [mark, endpoint] : plan.marks) {
+    if (endpoint.is_tunnel()) plan.tunnel_gateways.insert(endpoint.address);
+  }
 }
 
 void FindInside(const ClassMap& classes, EgressPlan& plan) {
@@ -107,29 +121,30 @@ void FindInside(const ClassMap& classes, EgressPlan& plan) {
 
 }  // namespace
 
-std::vector<ip::Address> EgressPlan::Open(const ResolvedEgress& policy, ip::Family family) const {
-  std::vector<ip::Address> open;
+std::vector<GatewayEndpoint> EgressPlan::Open(const ResolvedEgress& policy,
+                                              ip::Family family) const {
+  std::vector<GatewayEndpoint> open;
   for (const ResolvedGateway& gateway : policy.gateways) {
-    if (gateway.address.family() != family || gateway.draining) continue;
-    const bool self = settings.own.contains(gateway.address);
-    if (self || healthy.contains(gateway.address)) open.push_back(gateway.address);
+    if (gateway.endpoint.address.family() != family || gateway.draining) continue;
+    const bool self = settings.own.contains(gateway.endpoint.address);
+    if (self || healthy.contains(gateway.endpoint)) open.push_back(gateway.endpoint);
   }
   return open;
 }
 
-std::vector<ip::Address> EgressPlan::Slots(const std::vector<ip::Address>& open) {
-  std::vector<ip::Address> slots;
+std::vector<GatewayEndpoint> EgressPlan::Slots(const std::vector<GatewayEndpoint>& open) {
+  std::vector<GatewayEndpoint> slots;
   for (uint32_t slot = 0; slot < kGatewaySlots; ++slot) {
     slots.push_back(*std::max_element(
-        open.begin(), open.end(), [&](const ip::Address& a, const ip::Address& b) {
-          return std::pair(Weight(a, slot), a) < std::pair(Weight(b, slot), b);
+        open.begin(), open.end(), [&](const GatewayEndpoint& a, const GatewayEndpoint& b) {
+          return std::pair(Weight(a.address, slot), a) < std::pair(Weight(b.address, slot), b);
         }));
   }
   return slots;
 }
 
 absl::StatusOr<EgressPlan> PlanEgress(const Policy& policy, const ClassMap& classes,
-                                      const std::set<ip::Address>& healthy,
+                                      const std::set<GatewayEndpoint>& healthy,
                                       const EgressSettings& settings) {
   EgressPlan plan;
   plan.settings = settings;
@@ -157,6 +172,7 @@ absl::StatusOr<EgressPlan> PlanEgress(const Policy& policy, const ClassMap& clas
                     exceptions, kMaxExceptions));
   }
   RETURN_IF_ERROR(GiveMarks(plan));
+  FindTunnels(plan);
   if (settings.is_gateway) FindInside(classes, plan);
   return plan;
 }

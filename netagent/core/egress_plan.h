@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -40,22 +41,26 @@ struct EgressPlan {
   ResolvedPolicies resolved;
   Cells cells;
   std::vector<ProfileActions> actions;  // By profile.
-  std::map<uint32_t, ip::Address> marks;
-  std::map<ip::Address, uint32_t> mark_of;  // The same the other way round.
-  std::set<ip::Address> healthy;
+  std::map<uint32_t, GatewayEndpoint> marks;
+  std::map<GatewayEndpoint, uint32_t> mark_of;  // The same the other way round.
+  std::set<GatewayEndpoint> healthy;
+  // Of UDP; nothing: this node has no tunnel.
+  std::optional<uint16_t> tunnel_port;
+  // All that policies reach by a tunnel, this node itself included.
+  std::set<ip::Address> tunnel_gateways;
   // For a gateway: where pods of other nodes are, and where nothing is translated on the way to.
   std::vector<ClassRange> cluster;
   std::vector<ClassRange> inside;
 
   // The gateways that may get new flows of the policy now.
-  std::vector<ip::Address> Open(const ResolvedEgress& policy, ip::Family family) const;
+  std::vector<GatewayEndpoint> Open(const ResolvedEgress& policy, ip::Family family) const;
   // Which of `open` has each slot; `open` is not empty.
-  static std::vector<ip::Address> Slots(const std::vector<ip::Address>& open);
+  static std::vector<GatewayEndpoint> Slots(const std::vector<GatewayEndpoint>& open);
 };
 
 // Errors: as EgressRules::Compile().
 absl::StatusOr<EgressPlan> PlanEgress(const Policy& policy, const ClassMap& classes,
-                                      const std::set<ip::Address>& healthy,
+                                      const std::set<GatewayEndpoint>& healthy,
                                       const EgressSettings& settings);
 
 }  // namespace spoke::netagent

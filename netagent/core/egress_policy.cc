@@ -87,6 +87,8 @@ class Resolver {
     return names;
   }
 
+  std::optional<uint16_t> tunnel_port() const { return tunnel_port_; }
+
  private:
   absl::Status ResolveDestinations(const EgressPolicy& policy, Destinations& out) const {
     RETURN_IF_ERROR(AppendBlocks(policy.destination_cidrs, out.blocks));
@@ -105,7 +107,21 @@ class Resolver {
     return absl::OkStatus();
   }
 
+  absl::Status ResolveTunnel(const EgressGateway& gateway) {
+    if (gateway.transport != GatewayTransport::kVxlan) return absl::OkStatus();
+    const uint16_t port = gateway.tunnel_port == 0 ? kTunnelPort : gateway.tunnel_port;
+    if (tunnel_port_.value_or(port) != port) {
+      return absl::InvalidArgumentError(
+          fmt::format("has tunnelPort {}, another policy {}: a node listens at one, so write the "
+                      "same in all",
+                      port, *tunnel_port_));
+    }
+    tunnel_port_ = port;
+    return absl::OkStatus();
+  }
+
   absl::Status ResolveGateways(const EgressGateway& gateway, std::vector<ResolvedGateway>& out) {
+    RETURN_IF_ERROR(ResolveTunnel(gateway));
     const uint16_t port = gateway.health_port == 0 ? kGatewayHealthPort : gateway.health_port;
     std::set<ip::Address> draining;
     for (const std::string& text : gateway.draining) {
@@ -122,9 +138,10 @@ class Resolver {
             fmt::format("asks gateway {} for its health at port {}, another policy at {}", text,
                         port, known->second));
       }
+      const GatewayEndpoint endpoint(*address, gateway.transport);
       const bool twice = std::any_of(out.begin(), out.end(),
-                                     [&](const auto& other) { return other.address == *address; });
-      if (!twice) out.push_back({*address, port, draining.contains(*address)});
+                                     [&](const auto& other) { return other.endpoint == endpoint; });
+      if (!twice) out.push_back({endpoint, port, draining.contains(*address)});
     }
     return absl::OkStatus();
   }
@@ -132,6 +149,7 @@ class Resolver {
   const std::map<std::string, const Team*> teams_;
   const std::map<std::string, const DestinationGroup*> groups_;
   std::map<ip::Address, uint16_t> ports_;
+  std::optional<uint16_t> tunnel_port_;
 };
 
 ResolvedEgress LikeIpMasqAgent(const IpMasqConfig& config) {
@@ -227,6 +245,7 @@ absl::StatusOr<ResolvedPolicies> ResolveEgress(const Policy& policy,
     out.policies.push_back(*std::move(resolved));
     selected.push_back(*std::move(names));
   }
+  out.tunnel_port = resolver.tunnel_port();
   if (ip_masq) {
     out.policies.push_back(LikeIpMasqAgent(*ip_masq));
     selected.emplace_back();

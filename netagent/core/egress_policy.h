@@ -14,16 +14,14 @@
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 #include "netagent/core/egress_cells.h"
+#include "netagent/core/gateway_endpoint.h"
 #include "netagent/core/ip_masq.h"
 #include "netagent/core/policy_bundle.h"
 
 namespace spoke::netagent {
 
-// Where a gateway's health is asked for, when the policy says nothing else.
-inline constexpr uint16_t kGatewayHealthPort = 9467;
-
 struct ResolvedGateway {
-  ip::Address address;
+  GatewayEndpoint endpoint;
   uint16_t health_port = kGatewayHealthPort;
   bool draining = false;  // Gets no new flows.
 
@@ -49,6 +47,8 @@ struct ResolvedPolicies {
   std::vector<ResolvedEgress> policies;  // In the order in which they are asked.
   std::vector<Profile> profiles;         // The first is of all namespaces that are not listed.
   std::map<std::string, uint32_t> profile_of;  // By namespace: an index into `profiles`.
+  // Of UDP, by which gateways are reached; nothing: no policy has a tunnel.
+  std::optional<uint16_t> tunnel_port = std::nullopt;
 
   uint32_t ProfileOf(const std::string& pod_namespace) const;
   // What the first policy that selects the profile's pods and names the platform says: whether they
@@ -65,7 +65,7 @@ inline constexpr size_t kMaxEgressPolicies = 1000;
 inline constexpr size_t kMaxEgressProfiles = 1000;
 
 // Errors: kInvalidArgument, naming the policy (a team or group that is not in the bundle, a gateway
-// that is no address, two health ports for one gateway, too many).
+// that is no address, two health ports for one gateway, two ports for tunnels, too many).
 absl::StatusOr<ResolvedPolicies> ResolveEgress(const Policy& policy,
                                                const std::optional<IpMasqConfig>& ip_masq);
 

@@ -27,7 +27,7 @@ std::string LimitCounterOf(const std::string& policy) {
 }
 
 absl::StatusOr<EgressRules> EgressRules::Compile(const Policy& policy, const ClassMap& classes,
-                                                 const std::set<ip::Address>& healthy,
+                                                 const std::set<GatewayEndpoint>& healthy,
                                                  const EgressSettings& settings) {
   absl::StatusOr<EgressPlan> plan = PlanEgress(policy, classes, healthy, settings);
   if (!plan.ok()) return plan.status();
@@ -88,19 +88,25 @@ bool EgressRules::KeepsFromFastPath(const TrafficPod& pod) const {
   return plan_->actions[plan_->resolved.ProfileOf(pod.pod_namespace)].in_cluster;
 }
 
-std::map<ip::Address, uint16_t> EgressRules::Gateways() const {
-  std::map<ip::Address, uint16_t> all;
+std::map<GatewayEndpoint, uint16_t> EgressRules::Gateways() const {
+  std::map<GatewayEndpoint, uint16_t> all;
   for (const ResolvedEgress& policy : plan_->resolved.policies) {
     for (const ResolvedGateway& gateway : policy.gateways) {
-      if (!plan_->settings.own.contains(gateway.address)) {
-        all.emplace(gateway.address, gateway.health_port);
+      if (!plan_->settings.own.contains(gateway.endpoint.address)) {
+        all.emplace(gateway.endpoint, gateway.health_port);
       }
     }
   }
   return all;
 }
 
-const std::map<uint32_t, ip::Address>& EgressRules::GatewayMarks() const { return plan_->marks; }
+const std::map<uint32_t, GatewayEndpoint>& EgressRules::GatewayMarks() const {
+  return plan_->marks;
+}
+
+std::optional<uint16_t> EgressRules::TunnelPort() const { return plan_->tunnel_port; }
+
+const std::set<ip::Address>& EgressRules::TunnelGateways() const { return plan_->tunnel_gateways; }
 
 bool EgressRules::NeedsTracking() const {
   const EgressSettings& settings = plan_->settings;

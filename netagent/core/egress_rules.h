@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "lib/ip/address.h"
 #include "lib/nft/ruleset.h"
+#include "netagent/core/gateway_endpoint.h"
 #include "netagent/core/ip_masq.h"
 #include "netagent/core/policy_bundle.h"
 #include "netagent/core/traffic_class.h"
@@ -45,20 +46,24 @@ struct EgressSettings {
   bool tracked = false;
   // What GatewayMarks() gave last, this agent or the one before: those that are not needed any more
   // stay as long as there is room, since flows may still go by them.
-  std::map<uint32_t, ip::Address> known_marks = {};
+  std::map<uint32_t, GatewayEndpoint> known_marks = {};
+  // What TunnelPort() gave last, in the same way.
+  std::optional<uint16_t> known_tunnel_port = std::nullopt;
+  // Of a gateway: the TCP port where it answers, while it works.
+  uint16_t gateway_health_port = kGatewayHealthPort;
 
   bool operator==(const EgressSettings&) const = default;
 };
 
 // What is in force; a value. Everything it makes in the kernel has a name that begins with
 // "egress_", in the table spoke, and hooks of its own behind those that count; the counters are
-// "drop/leak", "drop/egress-POLICY" and "drop/egress-limit-POLICY".
+// "drop/leak", "drop/tunnel", "drop/egress-POLICY" and "drop/egress-limit-POLICY".
 class EgressRules {
  public:
   // `healthy`: the gateways that answer. Errors: kInvalidArgument, naming the policy and what is
   // wrong with it.
   static absl::StatusOr<EgressRules> Compile(const Policy& policy, const ClassMap& classes,
-                                             const std::set<ip::Address>& healthy,
+                                             const std::set<GatewayEndpoint>& healthy,
                                              const EgressSettings& settings);
 
   // Declares counters, sets and chains, empties the chains, and fills them anew; where nothing is
@@ -80,10 +85,15 @@ class EgressRules {
   bool KeepsFromFastPath(const TrafficPod& pod) const;
 
   // Gateways of all policies but this node itself, with the TCP port of each's health check.
-  std::map<ip::Address, uint16_t> Gateways() const;
+  std::map<GatewayEndpoint, uint16_t> Gateways() const;
   // Route tables and marks that the kernel needs beside the rules, before them: mark (under
   // claims::kFlowMarkMask) to gateway.
-  const std::map<uint32_t, ip::Address>& GatewayMarks() const;
+  const std::map<uint32_t, GatewayEndpoint>& GatewayMarks() const;
+  // The UDP port of the device claims::kTunnelLink, which they and a gateway need; nothing: none.
+  std::optional<uint16_t> TunnelPort() const;
+  // Gateways that are reached by it. What pods send to them must not pass by the rules, which keep
+  // pods from putting packets into the tunnel themselves.
+  const std::set<ip::Address>& TunnelGateways() const;
   // Whether established flows are told from new ones, so that the kernel tracks connections.
   bool NeedsTracking() const;
 

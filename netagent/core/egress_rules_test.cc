@@ -62,7 +62,7 @@ const TrafficPod kOther = {
 class Node {
  public:
   // The counters and what the gateways are stay, as they do on a node.
-  absl::Status Set(const Policy& policy, const std::set<ip::Address>& healthy = {}) {
+  absl::Status Set(const Policy& policy, const std::set<GatewayEndpoint>& healthy = {}) {
     const ClassMap classes = ClassMap::Compile(policy, {}).value();
     auto rules = EgressRules::Compile(policy, classes, healthy, settings);
     if (!rules.ok()) return rules.status();
@@ -297,7 +297,7 @@ std::map<std::string, int> WhereTo(Node& node, int flows) {
 }
 
 TEST(EgressGateways, ShareFlowsAndADeadOneMovesOnlyNewOnes) {
-  const std::set<ip::Address> all = {A("10.1.0.100"), A("10.1.0.101"), A("10.1.0.102")};
+  const std::set<GatewayEndpoint> all = {A("10.1.0.100"), A("10.1.0.101"), A("10.1.0.102")};
   Policy policy = Network();
   Put(policy, "EgressPolicy/p",
       ByGateways({"10.1.0.100", "10.1.0.101", "10.1.0.102"}, EgressMode::kDrop));
@@ -335,7 +335,7 @@ TEST(EgressGateways, ADrainingOneGetsNoNewFlows) {
   Policy policy = Network();
   EgressPolicy egress = ByGateways({"10.1.0.100", "10.1.0.101"}, EgressMode::kDrop);
   Put(policy, "EgressPolicy/p", egress);
-  const std::set<ip::Address> healthy = {A("10.1.0.100"), A("10.1.0.101")};
+  const std::set<GatewayEndpoint> healthy = {A("10.1.0.100"), A("10.1.0.101")};
   Node node;
   ASSERT_TRUE(node.Set(policy, healthy).ok());
   EXPECT_EQ(WhereTo(node, 100).size(), 2U);
@@ -382,7 +382,7 @@ TEST(EgressGateways, KeepTheirMarks) {
   Put(policy, "EgressPolicy/p", ByGateways({"10.1.0.101"}, EgressMode::kDrop));
   Node node;
   ASSERT_TRUE(node.Set(policy).ok());
-  const std::map<uint32_t, ip::Address> before = node.current->GatewayMarks();
+  const std::map<uint32_t, GatewayEndpoint> before = node.current->GatewayMarks();
   ASSERT_THAT(before, ElementsAre(Pair(claims::kFirstGatewayMark, A("10.1.0.101"))));
   Put(policy, "EgressPolicy/p", ByGateways({"10.1.0.100"}, EgressMode::kDrop));
   ASSERT_TRUE(node.Set(policy).ok());
@@ -527,6 +527,9 @@ class EgressRefusedTest : public testing::TestWithParam<Refused> {};
 TEST_P(EgressRefusedTest, NamesThePolicyAndTheReason) {
   Policy policy = Network();
   Put(policy, "EgressPolicy/good", ByGateways({"10.1.0.100"}, EgressMode::kDrop));
+  EgressPolicy tunnel = ByGateways({"10.1.0.101"}, EgressMode::kDrop);
+  tunnel.gateway->transport = GatewayTransport::kVxlan;
+  Put(policy, "EgressPolicy/good-too", tunnel);
   Put(policy, "EgressPolicy/off", GetParam().policy);
   Node node;
   const absl::Status status = node.Set(policy);
@@ -541,6 +544,13 @@ EgressPolicy OtherPort() {
   return policy;
 }
 
+EgressPolicy OtherTunnelPort() {
+  EgressPolicy policy = ByGateways({"10.1.0.100"}, EgressMode::kDrop);
+  policy.gateway->transport = GatewayTransport::kVxlan;
+  policy.gateway->tunnel_port = 8473;
+  return policy;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Cases, EgressRefusedTest,
     testing::Values(
@@ -552,7 +562,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"NoGateway", {.mode = EgressMode::kGateway}, "no gateway"},
         Refused{"FallsBackOnItself", ByGateways({"10.1.0.9"}, EgressMode::kGateway), "falls back"},
         Refused{"NoAddress", ByGateways({"nat.example"}, EgressMode::kDrop), "nat.example"},
-        Refused{"TwoPorts", OtherPort(), "another policy at 9467"}),
+        Refused{"TwoPorts", OtherPort(), "another policy at 9467"},
+        Refused{"TwoTunnelPorts", OtherTunnelPort(),
+                "tunnelPort 8473, another policy 4789: a node listens at one"}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

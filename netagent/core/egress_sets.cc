@@ -18,6 +18,7 @@ std::vector<nft::Set> EgressSets() {
       {.name = kEgressUsual, .key = {Field::kMark}, .verdicts = true},
       {.name = kEgressSlots, .key = {Field::kMark, Field::kMark}, .verdicts = true},
       {.name = kEgressKept, .key = {Field::kMark}, .verdicts = true},
+      {.name = kEgressTunnelled, .key = {Field::kMark}},
   };
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     const Field address = rules::AddressField(family);
@@ -27,6 +28,7 @@ std::vector<nft::Set> EgressSets() {
         {.name = kEgressCells + suffix, .key = {address}, .verdicts = true, .intervals = true});
     sets.push_back({.name = kEgressCluster + suffix, .key = {address}, .intervals = true});
     sets.push_back({.name = kEgressInside + suffix, .key = {address}, .intervals = true});
+    sets.push_back({.name = kEgressGateways + suffix, .key = {address}});
     sets.push_back({.name = kEgressOwn + suffix, .key = {Field::kMark}, .value = address});
     const std::vector<Field> pod = {Field::kMark, address};
     const std::vector<Field> pair = {Field::kMark, address, address};

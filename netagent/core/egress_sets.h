@@ -16,6 +16,7 @@ inline constexpr char kEgressCells[] = "egress_cells";      // Destination to th
 inline constexpr char kEgressCluster[] = "egress_cluster";  // Of a gateway: where pods are.
 inline constexpr char kEgressInside[] = "egress_inside";    // What is not on the Internet.
 inline constexpr char kEgressOwn[] = "egress_own";          // Number to address, of a gateway.
+inline constexpr char kEgressGateways[] = "egress_gateways";  // That are reached by a tunnel.
 inline constexpr char kEgressPodRate[] = "egress_pod_rate";
 inline constexpr char kEgressPodConnections[] = "egress_pod_conns";
 inline constexpr char kEgressPairRate[] = "egress_pair_rate";
@@ -25,6 +26,7 @@ inline constexpr char kEgressActions[] = "egress_actions";  // Profile and cell 
 inline constexpr char kEgressUsual[] = "egress_usual";      // Profile to chain.
 inline constexpr char kEgressSlots[] = "egress_slots";      // Policy and slot to gateway's chain.
 inline constexpr char kEgressKept[] = "egress_kept";        // Mark of a flow to chain.
+inline constexpr char kEgressTunnelled[] = "egress_tunnelled";  // Marks of flows in a tunnel.
 
 // Of each dynamic set. When one is full, flows that it has no element for are not limited: one
 // pod's many destinations shall not keep all others from theirs.

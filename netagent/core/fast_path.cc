@@ -9,10 +9,12 @@ namespace spoke::netagent {
 namespace {
 
 // What is never forwarded the short way, whatever its class.
-std::vector<AddressBlock<bool>> Excluded(const ClassMap& classes, const NodeNetwork& network) {
+std::vector<AddressBlock<bool>> Excluded(const ClassMap& classes, const NodeNetwork& network,
+                                         const std::set<ip::Address>& ordinary) {
   std::vector<AddressBlock<bool>> blocks;
   const auto put = [&](const ip::Prefix& block) { blocks.push_back({block, true}); };
   for (const ip::Prefix& services : classes.services()) put(services);
+  for (const ip::Address& address : ordinary) put(ip::Prefix::Host(address));
   for (const NodeAddress& own : network.addresses) {
     put(ip::Prefix::Host(own.address));
     const auto subnet = ip::Prefix::Of(own.address, own.prefix_length);
@@ -49,12 +51,12 @@ std::vector<AddressRange<Way>> Ways(const NodeNetwork& network, ip::Family famil
 }  // namespace
 
 std::vector<FastHop> PlanHops(const ClassMap& classes, const NodeNetwork& network,
-                              ip::Family family) {
+                              ip::Family family, const std::set<ip::Address>& ordinary) {
   std::vector<AddressRange<ClassNumber>> numbers;
   for (const ClassRange& range : classes.ranges(family)) {
     numbers.push_back({range.first, range.last, range.number});
   }
-  auto excluded = Excluded(classes, network);
+  auto excluded = Excluded(classes, network, ordinary);
   const auto allowed = Merge<bool>(
       numbers,
       [&] {
@@ -74,8 +76,8 @@ FastPathPlan FastPathPlan::Plan(const FastPathSettings& settings, const ClassMap
                                 const NodeNetwork& network) {
   FastPathPlan plan;
   plan.network_ = network;
-  plan.hops_v4_ = PlanHops(classes, network, ip::Family::kV4);
-  plan.hops_v6_ = PlanHops(classes, network, ip::Family::kV6);
+  plan.hops_v4_ = PlanHops(classes, network, ip::Family::kV4, settings.ordinary);
+  plan.hops_v6_ = PlanHops(classes, network, ip::Family::kV6, settings.ordinary);
   if (!settings.wanted) {
     plan.state_ = "off by configuration";
   } else if (!settings.missing.empty()) {

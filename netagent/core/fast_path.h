@@ -30,6 +30,8 @@ struct FastPathSettings {
   bool wanted = true;                // Not `traffic.fast_path: off`.
   std::string missing = {};          // What this kernel lacks for it, in words; empty: nothing.
   FastPathObstacles obstacles = {};  // What forbids it.
+  // What goes to these and comes from them takes the ordinary way, though the cluster has them.
+  std::set<ip::Address> ordinary = {};
 };
 
 // Of the main table. One by an unreachable route, by several next hops or by none has device 0.
@@ -63,9 +65,9 @@ struct NodeNetwork {
 };
 
 // Sorted, disjoint, neighbours differ: of the class cluster, routed by the uplink, neither a
-// Service's nor the node's own nor a broadcast address.
+// Service's nor the node's own nor a broadcast address, nor one of `ordinary`.
 std::vector<FastHop> PlanHops(const ClassMap& classes, const NodeNetwork& network,
-                              ip::Family family);
+                              ip::Family family, const std::set<ip::Address>& ordinary = {});
 
 class FastPathPlan {
  public:

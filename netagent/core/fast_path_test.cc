@@ -44,6 +44,15 @@ TEST(PlanHopsTest, FollowsTheMainTableInsideTheCluster) {
                   FastHop{A("fd00:0:0:1::"), A("fd00:0:0:3:ffff:ffff:ffff:ffff"), A("fe80::1")}));
 }
 
+TEST(PlanHops, WhatMustMeetTheRulesIsInNone) {
+  const auto all = PlanHops(Classes({.cluster = {"10.0.0.0/16"}}), Network(), ip::Family::kV4);
+  const ip::Address gateway = A("10.0.7.7");
+  const auto hops =
+      PlanHops(Classes({.cluster = {"10.0.0.0/16"}}), Network(), ip::Family::kV4, {gateway});
+  EXPECT_EQ(hops.size(), all.size() + 1);
+  for (const FastHop& hop : hops) EXPECT_FALSE(hop.first <= gateway && gateway <= hop.last);
+}
+
 TEST(PlanHopsTest, LeavesServicesAndOtherClassesAlone) {
   EXPECT_THAT(PlanHops(Classes({.cluster = {"10.8.0.0/13"},
                                 .hub = {"10.9.0.0/16"},

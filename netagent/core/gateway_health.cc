@@ -4,12 +4,12 @@
 
 namespace spoke::netagent {
 
-void GatewayHealth::SetTargets(const std::set<ip::Address>& targets) {
+void GatewayHealth::SetTargets(const std::set<GatewayEndpoint>& targets) {
   std::erase_if(states_, [&](const auto& entry) { return !targets.contains(entry.first); });
-  for (const ip::Address& target : targets) states_[target];
+  for (const GatewayEndpoint& target : targets) states_[target];
 }
 
-bool GatewayHealth::OnResult(const ip::Address& gateway, bool works) {
+bool GatewayHealth::OnResult(const GatewayEndpoint& gateway, bool works) {
   const auto found = states_.find(gateway);
   if (found == states_.end()) return false;
   State& state = found->second;
@@ -26,10 +26,10 @@ bool GatewayHealth::OnResult(const ip::Address& gateway, bool works) {
   return true;
 }
 
-std::set<ip::Address> GatewayHealth::Healthy() const {
-  std::set<ip::Address> healthy;
-  for (const auto& [address, state] : states_) {
-    if (state.healthy) healthy.insert(address);
+std::set<GatewayEndpoint> GatewayHealth::Healthy() const {
+  std::set<GatewayEndpoint> healthy;
+  for (const auto& [gateway, state] : states_) {
+    if (state.healthy) healthy.insert(gateway);
   }
   return healthy;
 }

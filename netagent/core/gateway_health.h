@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "lib/ip/address.h"
+#include "netagent/core/gateway_endpoint.h"
 
 namespace spoke::netagent {
 
@@ -16,13 +16,13 @@ class GatewayHealth {
  public:
   // Those that are checked from now on. A new one counts as healthy until its first answer: an
   // agent that starts must not send everything the other way.
-  void SetTargets(const std::set<ip::Address>& targets);
+  void SetTargets(const std::set<GatewayEndpoint>& targets);
 
   // What a check found. The first answer of a new one decides at once. True when the gateway has
   // changed sides. One that is no target is ignored.
-  bool OnResult(const ip::Address& gateway, bool works);
+  bool OnResult(const GatewayEndpoint& gateway, bool works);
 
-  std::set<ip::Address> Healthy() const;
+  std::set<GatewayEndpoint> Healthy() const;
 
  private:
   struct State {
@@ -30,7 +30,7 @@ class GatewayHealth {
     bool known = false;
     int against = 0;  // Answers in a row that speak against `healthy`.
   };
-  std::map<ip::Address, State> states_;
+  std::map<GatewayEndpoint, State> states_;
 };
 
 }  // namespace spoke::netagent

@@ -75,6 +75,9 @@ absl::Status CheckGateway(const EgressPolicy& policy) {
   if (policy.fallback == EgressMode::kUnspecified || policy.fallback == EgressMode::kGateway) {
     return absl::InvalidArgumentError("mode Gateway without a fallback");
   }
+  if (policy.gateway->transport == GatewayTransport::kUnknown) {
+    return absl::InvalidArgumentError("a transport to gateways that this agent does not know");
+  }
   for (const auto* addresses : {&policy.gateway->addresses, &policy.gateway->draining}) {
     for (const std::string& address : *addresses) {
       RETURN_IF_ERROR(base::Annotate(ip::Address::Parse(address).status(), "gateway"));

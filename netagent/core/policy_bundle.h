@@ -49,10 +49,19 @@ struct DestinationGroup {
 
 enum class EgressMode : uint8_t { kUnspecified, kMasquerade, kRouted, kGateway, kDrop };
 
+// How packets get to a gateway.
+enum class GatewayTransport : uint8_t {
+  kDirect,  // As next hop: where the network between delivers by next hop.
+  kVxlan,   // In a tunnel: where it looks at nothing but the destination.
+  kUnknown
+};
+
 struct EgressGateway {
   std::vector<std::string> addresses;
   uint16_t health_port = 0;
   std::vector<std::string> draining;
+  GatewayTransport transport = GatewayTransport::kDirect;
+  uint16_t tunnel_port = 0;
 
   bool operator==(const EgressGateway&) const = default;
 };

@@ -105,6 +105,7 @@ class RuleMachine {
   }
 
  private:
+  static constexpr uint32_t kIpsSourceNat = 16;  // enum ip_conntrack_status
   struct Held {
     nft::Set set;
     std::map<nft::Bytes, nft::Element> elements;
@@ -430,15 +431,21 @@ class RuleMachine {
     Store(e.to, nft::HostOrder((hash ^ (hash >> 15U)) % e.modulus + e.offset));
     return Outcome::kNextRule;
   }
+  Outcome Step(const nft::NoTrack&, TestPacket& packet) {
+    packet.flow = nullptr;
+    return Outcome::kNextRule;
+  }
   Outcome Step(const nft::Masquerade& e, TestPacket& packet) {
     EXPECT_TRUE(e.fully_random);
     packet.masqueraded = true;
+    if (packet.flow != nullptr) packet.flow->status |= kIpsSourceNat;
     packet.source = packet.source.is_v4() ? kNodeAddressV4 : kNodeAddressV6;
     return Outcome::kEnd;
   }
   Outcome Step(const nft::TranslateSource& e, TestPacket& packet) {
     const nft::Bytes bytes = Load(e.address_from, e.ipv6 ? 16 : 4);
     packet.source_to = ip::Address::FromBytes(std::span<const uint8_t>(bytes)).value();
+    if (packet.flow != nullptr) packet.flow->status |= kIpsSourceNat;
     return Outcome::kEnd;
   }
   Outcome Step(const nft::TranslateDestination& e, TestPacket& packet) {

@@ -79,8 +79,16 @@ Expressions CtStateHas(uint32_t bits) { return HasBits({CtKey::kState}, bits, tr
 
 Expressions CtStatusHas(uint32_t bits, bool has) { return HasBits({CtKey::kStatus}, bits, has); }
 
-Expressions IsReply() {
-  return {LoadCt{CtKey::kDirection, kScratch}, Compare{Comparison::kEqual, kScratch, {1}}};
+Expressions IsReply(bool is) {
+  return {LoadCt{CtKey::kDirection, kScratch},
+          Compare{is ? Comparison::kEqual : Comparison::kNotEqual, kScratch, {1}}};
+}
+
+Expressions DestinationPortIs(uint8_t protocol, uint16_t port) {
+  return {LoadMeta{MetaKey::kTransport, kScratch},
+          Compare{Comparison::kEqual, kScratch, {protocol}},
+          nft::LoadPayload{nft::Header::kTransport, 2, 2, kScratch},
+          Compare{Comparison::kEqual, kScratch, nft::NetworkOrder(port)}};
 }
 
 Expressions IsUntracked() { return CtStateHas(nft::kCtInvalid | kCtUntracked); }

@@ -29,10 +29,12 @@ Expressions FlowMarkIsSet();
 Expressions CtStateHas(uint32_t bits);
 // `bits` of enum ip_conntrack_status.
 Expressions CtStatusHas(uint32_t bits, bool has = true);
-Expressions IsReply();
+Expressions IsReply(bool is = true);
 // Neither the connection tracking knows it, nor will a translation: its state is invalid, or it is
 // not tracked.
 Expressions IsUntracked();
+// Of the protocol's number, with that port at the other end; never a later fragment.
+Expressions DestinationPortIs(uint8_t protocol, uint16_t port);
 
 // The connection's mark becomes `mark` under claims::kFlowMarkMask; and the packet's.
 Expressions SetFlowMark(uint32_t mark);

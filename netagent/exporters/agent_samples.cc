@@ -19,7 +19,7 @@ void Add(std::vector<Samples>& out, std::string metric, double value) {
 std::string ReasonOf(const std::string& counter) {
   for (const char* reason :
        {"unknown-source", "unknown-destination", "router-message", "vlan-tag", "protocol",
-        "platform", "peer-spoke-sent", "peer-spoke-received", "leak"}) {
+        "platform", "peer-spoke-sent", "peer-spoke-received", "leak", "tunnel"}) {
     if (counter == reason) return reason;
   }
   if (counter.starts_with("egress-limit-")) return "egress-limit";

@@ -31,6 +31,17 @@ EgressMode FromWire(v1::EgressPolicy::Mode mode) {
   }
 }
 
+GatewayTransport TransportOf(v1::EgressPolicy::Gateway::Transport transport) {
+  switch (transport) {
+    case v1::EgressPolicy::Gateway::DIRECT:
+      return GatewayTransport::kDirect;
+    case v1::EgressPolicy::Gateway::VXLAN:
+      return GatewayTransport::kVxlan;
+    default:  // Of a newer server.
+      return GatewayTransport::kUnknown;
+  }
+}
+
 EgressPolicy FromWire(const v1::EgressPolicy& in) {
   EgressPolicy policy{.namespaces = Texts(in.namespaces()),
                       .teams = Texts(in.teams()),
@@ -44,7 +55,9 @@ EgressPolicy FromWire(const v1::EgressPolicy& in) {
   if (in.has_gateway()) {
     policy.gateway = {.addresses = Texts(in.gateway().addresses()),
                       .health_port = static_cast<uint16_t>(in.gateway().health_port()),
-                      .draining = Texts(in.gateway().draining())};
+                      .draining = Texts(in.gateway().draining()),
+                      .transport = TransportOf(in.gateway().transport()),
+                      .tunnel_port = static_cast<uint16_t>(in.gateway().tunnel_port())};
   }
   const v1::EgressPolicy::Limits& limits = in.limits();
   policy.limits = {.connections = limits.connections(),

@@ -7,6 +7,8 @@ namespace {
 
 struct Fake final : GatewayRoutesUnderTest {
   GatewayRoutes& routes() override { return fake; }
+  uint16_t TakenPort() override { return fake.taken_port = 8472; }
+  void DeleteTunnel() override { fake.DeleteTunnel(); }
   FakeGatewayRoutes fake;
 };
 

@@ -16,6 +16,10 @@ namespace spoke::netagent {
 struct GatewayRoutesUnderTest {
   virtual ~GatewayRoutesUnderTest() = default;
   virtual GatewayRoutes& routes() = 0;
+  // A UDP port at which somebody else listens.
+  virtual uint16_t TakenPort() = 0;
+  // As somebody else does.
+  virtual void DeleteTunnel() = 0;
 };
 using MakeGatewayRoutes = std::function<std::unique_ptr<GatewayRoutesUnderTest>()>;
 
@@ -29,7 +33,12 @@ class GatewayRoutesContract : public testing::TestWithParam<MakeGatewayRoutes> {
     }
   }
   GatewayRoutes& routes() { return made_->routes(); }
-  std::map<uint32_t, ip::Address> Ways() { return routes().Read().value(); }
+  std::map<uint32_t, GatewayEndpoint> Ways() { return routes().Read().value(); }
+  uint16_t TakenPort() { return made_->TakenPort(); }
+  void DeleteTunnel() { made_->DeleteTunnel(); }
+  static GatewayEndpoint ByTunnel(const ip::Address& address) {
+    return {address, GatewayTransport::kVxlan};
+  }
 
   static constexpr uint32_t kFirst = claims::kFirstGatewayMark;
   static constexpr uint32_t kLast = claims::kFirstGatewayMark + claims::kGatewayMarks - 1;
@@ -67,6 +76,48 @@ TEST_P(GatewayRoutesContract, OtherMarksAreRefused) {
   EXPECT_FALSE(routes().Lead(0, a_).ok());
   EXPECT_FALSE(routes().Lead(claims::kFlowMasqueraded, a_).ok());
   EXPECT_FALSE(routes().Lead(kLast + 1, a_).ok());
+}
+
+TEST_P(GatewayRoutesContract, LeadsIntoATunnelOnceThereIsOne) {
+  EXPECT_EQ(routes().TunnelPort().value(), std::nullopt);
+  EXPECT_TRUE(absl::IsFailedPrecondition(routes().Lead(kFirst, ByTunnel(a_))));
+  EXPECT_TRUE(Ways().empty());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(routes().PutTunnel(4789).ok());
+  EXPECT_EQ(routes().TunnelPort().value(), 4789);
+  ASSERT_TRUE(routes().Lead(kFirst, ByTunnel(a_)).ok());
+  ASSERT_TRUE(routes().Lead(kLast, ByTunnel(six_)).ok());
+  // The same gateway both ways.
+  ASSERT_TRUE(routes().Lead(kFirst + 1, a_).ok());
+  EXPECT_THAT(Ways(), testing::ElementsAre(testing::Pair(kFirst, ByTunnel(a_)),
+                                           testing::Pair(kFirst + 1, a_),
+                                           testing::Pair(kLast, ByTunnel(six_))));
+  ASSERT_TRUE(routes().Lead(kFirst, b_).ok());
+  ASSERT_TRUE(routes().Forget(kLast).ok());
+  EXPECT_THAT(Ways(),
+              testing::ElementsAre(testing::Pair(kFirst, b_), testing::Pair(kFirst + 1, a_)));
+}
+
+TEST_P(GatewayRoutesContract, ATunnelThatIsGoneTakesItsWaysAlong) {
+  ASSERT_TRUE(routes().PutTunnel(4789).ok());
+  ASSERT_TRUE(routes().Lead(kFirst, ByTunnel(a_)).ok());
+  DeleteTunnel();
+  EXPECT_EQ(routes().TunnelPort().value(), std::nullopt);
+  EXPECT_TRUE(Ways().empty());
+  ASSERT_TRUE(routes().PutTunnel(4789).ok());
+  ASSERT_TRUE(routes().Lead(kFirst, ByTunnel(a_)).ok());
+  EXPECT_THAT(Ways(), testing::ElementsAre(testing::Pair(kFirst, ByTunnel(a_))));
+  ASSERT_TRUE(routes().PutTunnel(4790).ok());
+  EXPECT_EQ(routes().TunnelPort().value(), 4790);
+  EXPECT_TRUE(Ways().empty()) << "they led to the other device";
+}
+
+TEST_P(GatewayRoutesContract, APortThatSomebodyElseHasIsRefused) {
+  const uint16_t taken = TakenPort();
+  const absl::Status status = routes().PutTunnel(taken);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(std::to_string(taken)));
+  EXPECT_EQ(routes().TunnelPort().value(), std::nullopt);
+  EXPECT_TRUE(routes().PutTunnel(4789).ok());
 }
 
 }  // namespace spoke::netagent

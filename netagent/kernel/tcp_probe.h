@@ -12,31 +12,39 @@
 
 namespace spoke::netagent {
 
+struct TcpProbeTarget {
+  ip::Address address;
+  uint16_t port = 0;
+  uint32_t mark = 0;  // Of the packets, so that they take the route that it leads to; 0: none.
+
+  auto operator<=>(const TcpProbeTarget&) const = default;
+};
+
 // Not thread-safe.
 class TcpProbe {
  public:
   virtual ~TcpProbe() = default;
 
-  // Begins to connect; one that is under way to the address is given up.
-  virtual void Begin(const ip::Address& address, uint16_t port, absl::Time now) = 0;
+  // Begins to connect; one that is under way to the target is given up.
+  virtual void Begin(const TcpProbeTarget& target, absl::Time now) = 0;
   // Those that have ended, and whether they reached somebody. One that has not within kPatience has
   // failed. Returns at once.
-  virtual std::vector<std::pair<ip::Address, bool>> Collect(absl::Time now) = 0;
+  virtual std::vector<std::pair<TcpProbeTarget, bool>> Collect(absl::Time now) = 0;
 
   static constexpr absl::Duration kPatience = absl::Seconds(1);
 };
 
 class SocketTcpProbe final : public TcpProbe {
  public:
-  void Begin(const ip::Address& address, uint16_t port, absl::Time now) override;
-  std::vector<std::pair<ip::Address, bool>> Collect(absl::Time now) override;
+  void Begin(const TcpProbeTarget& target, absl::Time now) override;
+  std::vector<std::pair<TcpProbeTarget, bool>> Collect(absl::Time now) override;
 
  private:
   struct Attempt {
     os::UniqueFd fd;  // Invalid: it has failed already.
     absl::Time began;
   };
-  std::map<ip::Address, Attempt> attempts_;
+  std::map<TcpProbeTarget, Attempt> attempts_;
 };
 
 }  // namespace spoke::netagent

@@ -31,11 +31,13 @@ absl::StatusOr<EgressSettings> EgressParts::Start() {
   EgressSettings out{.platform = settings_.platform,
                      .is_gateway = settings_.gateway.has_value(),
                      .gateway_addresses = settings_.gateway_addresses};
-  auto marks = gateways_.Start();
-  if (!marks.ok()) return base::Annotate(marks.status(), "read the ways to gateways");
-  out.known_marks = *std::move(marks);
+  if (settings_.gateway) out.gateway_health_port = settings_.gateway->health_port;
+  auto found = gateways_.Start();
+  if (!found.ok()) return base::Annotate(found.status(), "read the ways to gateways");
+  out.known_marks = std::move(found->known_marks);
+  out.known_tunnel_port = found->known_tunnel_port;
   // Flows may go by them still.
-  out.tracked = !out.known_marks.empty();
+  out.tracked = !out.known_marks.empty() || out.known_tunnel_port.has_value();
   if (ip_masq_) out.ip_masq = ip_masq_->Start(edges_.clock.Now());
   return out;
 }
@@ -64,7 +66,7 @@ void EgressParts::Tick() {
   tell_ = gateways_.Tick() || tell_;
   if (tell_) {
     // One that fails is tried again at the next tick.
-    const std::set<ip::Address> healthy = gateways_.healthy();
+    const std::set<GatewayEndpoint> healthy = gateways_.healthy();
     tell_ = false;  // Before, since the rules that come of it may ask for more.
     const absl::Status status = callbacks_.on_gateways(healthy);
     if (status.ok()) {

@@ -47,7 +47,7 @@ class EgressParts {
   };
   // How what has changed gets into the rules: Traffic's functions of these names.
   struct Callbacks {
-    std::function<absl::Status(std::set<ip::Address>)> on_gateways;
+    std::function<absl::Status(std::set<GatewayEndpoint>)> on_gateways;
     std::function<absl::Status(std::optional<IpMasqConfig>)> on_ip_masq;
   };
   // Borrows the edges.
@@ -57,8 +57,8 @@ class EgressParts {
   // anything else. Errors: as GatewayRoutes::Read().
   absl::StatusOr<EgressSettings> Start();
   // Gateways::Prepare().
-  absl::Status PrepareWays(const std::map<uint32_t, ip::Address>& marks) {
-    return gateways_.Prepare(marks);
+  absl::Status PrepareWays(const EgressRules& rules) {
+    return gateways_.Prepare(rules.GatewayMarks(), rules.TunnelPort());
   }
   // After each change of policy: `rules` are in force.
   void OnRules(const EgressRules& rules, const ClassMap& classes);
@@ -73,7 +73,7 @@ class EgressParts {
   const Edges edges_;
   const Callbacks callbacks_;
   Gateways gateways_;
-  std::set<ip::Address> told_;  // Of the healthy ones.
+  std::set<GatewayEndpoint> told_;  // Of the healthy ones.
   bool tell_ = false;
   std::optional<IpMasqFilesWatch> ip_masq_;
   std::optional<GatewayRole> gateway_;

@@ -19,16 +19,16 @@ constexpr ip::Address kGateway = ip::Address::V4(0x0A010064);
 // Nobody answers.
 class DeadProbe final : public TcpProbe {
  public:
-  void Begin(const ip::Address& address, uint16_t, absl::Time) override { begun_.insert(address); }
-  std::vector<std::pair<ip::Address, bool>> Collect(absl::Time) override {
-    std::vector<std::pair<ip::Address, bool>> ended;
-    for (const ip::Address& address : begun_) ended.emplace_back(address, false);
+  void Begin(const TcpProbeTarget& target, absl::Time) override { begun_.insert(target); }
+  std::vector<std::pair<TcpProbeTarget, bool>> Collect(absl::Time) override {
+    std::vector<std::pair<TcpProbeTarget, bool>> ended;
+    for (const TcpProbeTarget& target : begun_) ended.emplace_back(target, false);
     begun_.clear();
     return ended;
   }
 
  private:
-  std::set<ip::Address> begun_;
+  std::set<TcpProbeTarget> begun_;
 };
 
 class NoTables final : public NftTables {
@@ -52,7 +52,7 @@ class EgressPartsTest : public testing::Test {
   EgressParts Make(EgressParts::Settings settings) {
     return EgressParts(std::move(settings), {tables_, routes_, probe_, loop_, clock_, log_},
                        {.on_gateways =
-                            [this](std::set<ip::Address> healthy) {
+                            [this](std::set<GatewayEndpoint> healthy) {
                               if (answer_.ok()) told_.push_back(std::move(healthy));
                               return answer_;
                             },
@@ -83,7 +83,7 @@ class EgressPartsTest : public testing::Test {
   testing_support::RecordingLog log_;
   testing_support::TempDir directory_;
   absl::Status answer_;
-  std::vector<std::set<ip::Address>> told_;
+  std::vector<std::set<GatewayEndpoint>> told_;
   std::optional<IpMasqConfig> ip_masq_;
 };
 
@@ -91,7 +91,7 @@ TEST_F(EgressPartsTest, ANewGatewayCountsAndADeadOneDoesNot) {
   EgressParts parts = Make({});
   const EgressSettings settings = parts.Start().value();
   const auto rules = EgressRules::Compile(WithGateway(), {}, {}, settings).value();
-  ASSERT_TRUE(parts.PrepareWays(rules.GatewayMarks()).ok());
+  ASSERT_TRUE(parts.PrepareWays(rules).ok());
   parts.OnRules(rules, {});
   Tick(parts);
   EXPECT_THAT(told_, ElementsAre(ElementsAre(kGateway)));

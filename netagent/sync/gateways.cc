@@ -3,22 +3,47 @@
 #include <algorithm>
 
 #include "lib/base/status.h"
+#include "netagent/core/claims.h"
 
 namespace spoke::netagent {
 
-absl::StatusOr<std::map<uint32_t, ip::Address>> Gateways::Start() {
-  auto ways = edges_.routes.Read();
-  if (ways.ok()) ways_ = *ways;
-  return ways;
+absl::StatusOr<Gateways::Found> Gateways::Start() {
+  Found found;
+  ASSIGN_OR_RETURN(found.known_marks, edges_.routes.Read());
+  ASSIGN_OR_RETURN(found.known_tunnel_port, edges_.routes.TunnelPort());
+  ways_ = found.known_marks;
+  return found;
 }
 
-absl::Status Gateways::Prepare(const std::map<uint32_t, ip::Address>& marks) {
-  for (const auto& [mark, address] : marks) {
+bool Gateways::PutTunnel() {
+  if (!tunnel_port_) return false;
+  const absl::Status status = edges_.routes.PutTunnel(*tunnel_port_);
+  if (!status.ok() && tunnel_failed_ != status.message()) {
+    edges_.log.Warn("gateway_tunnel_failed", {{"port", *tunnel_port_}, {"error", status}});
+  }
+  tunnel_failed_ = status.ok() ? std::string() : std::string(status.message());
+  return status.ok();
+}
+
+absl::Status Gateways::Prepare(const std::map<uint32_t, GatewayEndpoint>& marks,
+                               std::optional<uint16_t> tunnel_port) {
+  if (tunnel_port != tunnel_port_) {
+    tunnel_port_ = tunnel_port;
+    PutTunnel();
+    // With another port it is another device.
+    std::erase_if(ways_, [](const auto& way) { return way.second.is_tunnel(); });
+  }
+  for (const auto& [mark, gateway] : marks) {
     const auto known = ways_.find(mark);
-    if (known != ways_.end() && known->second == address) continue;
-    RETURN_IF_ERROR(
-        base::Annotate(edges_.routes.Lead(mark, address), "lead to gateway " + address.ToString()));
-    ways_.insert_or_assign(mark, address);
+    if (known != ways_.end() && known->second == gateway) continue;
+    const absl::Status status = edges_.routes.Lead(mark, gateway);
+    if (!status.ok() && gateway.is_tunnel() && absl::IsFailedPrecondition(status)) {
+      edges_.log.Warn("gateway_tunnel_failed",
+                      {{"gateway", gateway.ToString()}, {"error", status}});
+    } else {
+      RETURN_IF_ERROR(base::Annotate(status, "lead to gateway " + gateway.ToString()));
+    }
+    ways_.insert_or_assign(mark, gateway);
   }
   absl::Status first_error;
   for (auto way = ways_.begin(); way != ways_.end();) {
@@ -33,48 +58,67 @@ absl::Status Gateways::Prepare(const std::map<uint32_t, ip::Address>& marks) {
   return first_error;
 }
 
-void Gateways::SetTargets(const std::map<ip::Address, uint16_t>& targets) {
+void Gateways::SetTargets(const std::map<GatewayEndpoint, uint16_t>& targets) {
   if (targets == targets_) return;
   targets_ = targets;
-  std::set<ip::Address> addresses;
-  for (const auto& [address, port] : targets) addresses.insert(address);
-  health_.SetTargets(addresses);
+  std::set<GatewayEndpoint> gateways;
+  for (const auto& [gateway, port] : targets) gateways.insert(gateway);
+  health_.SetTargets(gateways);
   next_check_ = edges_.clock.Now();
 }
 
 void Gateways::RepairWays() {
+  const bool has_tunnel = PutTunnel();
   const auto ways = edges_.routes.Read();
   if (!ways.ok()) return;  // Looked at again soon.
-  for (const auto& [mark, address] : ways_) {
+  for (const auto& [mark, gateway] : ways_) {
+    if (gateway.is_tunnel() && !has_tunnel) continue;
     const auto found = ways->find(mark);
-    if (found != ways->end() && found->second == address) continue;
-    const absl::Status status = edges_.routes.Lead(mark, address);
+    if (found != ways->end() && found->second == gateway) continue;
+    const absl::Status status = edges_.routes.Lead(mark, gateway);
     edges_.log.Warn("gateway_way_repaired",
-                    {{"gateway", address.ToString()}, {"mark", mark}, {"status", status}});
+                    {{"gateway", gateway.ToString()}, {"mark", mark}, {"status", status}});
+  }
+}
+
+void Gateways::Ask(absl::Time now) {
+  waiting_.clear();
+  std::map<GatewayEndpoint, uint32_t> marks;
+  for (const auto& [mark, gateway] : ways_) marks.emplace(gateway, mark);
+  for (const auto& [gateway, port] : targets_) {
+    TcpProbeTarget target{.address = gateway.address, .port = port};
+    if (gateway.is_tunnel()) {
+      target.address = gateway.address.is_v4() ? claims::kProbeV4 : claims::kProbeV6;
+      target.mark = marks[gateway];
+    }
+    edges_.probe.Begin(target, now);
+    waiting_.emplace(target, gateway);
   }
 }
 
 bool Gateways::Tick() {
   const absl::Time now = edges_.clock.Now();
   bool changed = false;
-  for (const auto& [address, works] : edges_.probe.Collect(now)) {
-    waiting_ -= std::min<size_t>(waiting_, 1);
-    if (!health_.OnResult(address, works)) continue;
+  for (const auto& [target, works] : edges_.probe.Collect(now)) {
+    const auto asked = waiting_.find(target);
+    if (asked == waiting_.end()) continue;
+    const GatewayEndpoint gateway = asked->second;
+    waiting_.erase(asked);
+    if (!health_.OnResult(gateway, works)) continue;
     changed = true;
     if (works) {
-      edges_.log.Info("gateway_healthy", {{"gateway", address.ToString()}});
+      edges_.log.Info("gateway_healthy", {{"gateway", gateway.ToString()}});
     } else {
-      edges_.log.Warn("gateway_unhealthy", {{"gateway", address.ToString()}});
+      edges_.log.Warn("gateway_unhealthy", {{"gateway", gateway.ToString()}});
     }
   }
   if (now >= next_check_) {
-    for (const auto& [address, port] : targets_) edges_.probe.Begin(address, port, now);
-    waiting_ = targets_.size();
+    Ask(now);
     next_check_ = targets_.empty() ? absl::InfiniteFuture() : now + kPeriod;
   }
-  next_listen_ = waiting_ > 0 ? now + kListen : absl::InfiniteFuture();
+  next_listen_ = !waiting_.empty() ? now + kListen : absl::InfiniteFuture();
   if (now >= next_look_) {
-    if (!ways_.empty()) RepairWays();
+    if (!ways_.empty() || tunnel_port_) RepairWays();
     next_look_ = now + kLook;
   }
   return changed;

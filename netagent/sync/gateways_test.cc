@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "netagent/core/claims.h"
 #include "netagent/kernel/fake_gateway_routes.h"
 #include "tests/support/recording_log.h"
 
@@ -22,17 +23,18 @@ constexpr ip::Address kB = ip::Address::V4(0x0A010065);
 
 class FakeTcpProbe final : public TcpProbe {
  public:
-  void Begin(const ip::Address& address, uint16_t port, absl::Time) override {
-    begun.emplace_back(address, port);
-  }
-  std::vector<std::pair<ip::Address, bool>> Collect(absl::Time) override {
-    std::vector<std::pair<ip::Address, bool>> ended;
-    for (const auto& [address, port] : begun) ended.emplace_back(address, up.contains(address));
+  void Begin(const TcpProbeTarget& target, absl::Time) override { begun.push_back(target); }
+  std::vector<std::pair<TcpProbeTarget, bool>> Collect(absl::Time) override {
+    std::vector<std::pair<TcpProbeTarget, bool>> ended;
+    for (const TcpProbeTarget& target : begun) {
+      ended.emplace_back(target, up.contains(target.address) || up_marks.contains(target.mark));
+    }
     begun.clear();
     return ended;
   }
   std::set<ip::Address> up;
-  std::vector<std::pair<ip::Address, uint16_t>> begun;
+  std::set<uint32_t> up_marks;  // Of gateways behind a tunnel.
+  std::vector<TcpProbeTarget> begun;
 };
 
 class GatewaysTest : public testing::Test {
@@ -57,7 +59,7 @@ class GatewaysTest : public testing::Test {
 TEST_F(GatewaysTest, AsksEachAtItsPortEveryTwoSeconds) {
   gateways_.SetTargets({{kA, 9467}, {kB, 80}});
   gateways_.Tick();
-  EXPECT_THAT(probe_.begun, ElementsAre(Pair(kA, 9467), Pair(kB, 80)));
+  EXPECT_THAT(probe_.begun, ElementsAre(TcpProbeTarget{kA, 9467}, TcpProbeTarget{kB, 80}));
   probe_.up = {kA, kB};
   const absl::Time began = clock_.Now();
   TicksWithChange(2);  // The answers; then the next round.
@@ -80,29 +82,76 @@ TEST_F(GatewaysTest, OneThatStopsAnsweringIsTakenOutAndComesBack) {
 }
 
 TEST_F(GatewaysTest, PutsWaysUpAndTakesThemAway) {
-  ASSERT_TRUE(gateways_.Prepare({{8, kA}, {9, kB}}).ok());
+  ASSERT_TRUE(gateways_.Prepare({{8, kA}, {9, kB}}, std::nullopt).ok());
   EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(8, kA), Pair(9, kB)));
-  ASSERT_TRUE(gateways_.Prepare({{9, kB}}).ok());
+  ASSERT_TRUE(gateways_.Prepare({{9, kB}}, std::nullopt).ok());
   EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(9, kB)));
   routes_.fails = absl::UnavailableError("busy");
-  EXPECT_FALSE(gateways_.Prepare({{9, kB}, {10, kA}}).ok());
+  EXPECT_FALSE(gateways_.Prepare({{9, kB}, {10, kA}}, std::nullopt).ok());
   routes_.fails = absl::OkStatus();
-  EXPECT_TRUE(gateways_.Prepare({{9, kB}, {10, kA}}).ok());
+  EXPECT_TRUE(gateways_.Prepare({{9, kB}, {10, kA}}, std::nullopt).ok());
   EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(9, kB), Pair(10, kA)));
 }
 
 TEST_F(GatewaysTest, ANewAgentFindsTheWaysOfTheLast) {
-  ASSERT_TRUE(gateways_.Prepare({{12, kA}}).ok());
+  ASSERT_TRUE(gateways_.Prepare({{12, kA}}, std::nullopt).ok());
   Gateways next({routes_, probe_, clock_, log_});
-  EXPECT_THAT(next.Start().value(), ElementsAre(Pair(12, kA)));
+  EXPECT_THAT(next.Start()->known_marks, ElementsAre(Pair(12, kA)));
 }
 
 TEST_F(GatewaysTest, WhatSomebodyTookAwayComesBack) {
-  ASSERT_TRUE(gateways_.Prepare({{12, kA}}).ok());
+  ASSERT_TRUE(gateways_.Prepare({{12, kA}}, std::nullopt).ok());
   ASSERT_TRUE(routes_.Forget(12).ok());
   TicksWithChange(2);
   EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(12, kA)));
   EXPECT_EQ(log_.Count("gateway_way_repaired"), 1);
+}
+
+const GatewayEndpoint kTunnelA(kA, GatewayTransport::kVxlan);
+const GatewayEndpoint kTunnelB(kB, GatewayTransport::kVxlan);
+
+TEST_F(GatewaysTest, AsksBehindTheTunnelWithTheMarkThatLeadsThere) {
+  ASSERT_TRUE(gateways_.Prepare({{8, kTunnelA}, {9, kTunnelB}, {10, kA}}, 4789).ok());
+  EXPECT_EQ(routes_.TunnelPort().value(), 4789);
+  gateways_.SetTargets({{kTunnelA, 9467}, {kTunnelB, 81}, {kA, 9467}});
+  gateways_.Tick();
+  EXPECT_THAT(probe_.begun, testing::UnorderedElementsAre(TcpProbeTarget{claims::kProbeV4, 9467, 8},
+                                                          TcpProbeTarget{claims::kProbeV4, 81, 9},
+                                                          TcpProbeTarget{kA, 9467}));
+  // Its port answers, the way behind the tunnel does not.
+  probe_.up = {kA};
+  probe_.up_marks = {9};
+  TicksWithChange(4);
+  EXPECT_THAT(gateways_.healthy(), testing::UnorderedElementsAre(kA, kTunnelB));
+}
+
+TEST_F(GatewaysTest, ATunnelThatCannotBeIsSaidOnceAndTriedAgain) {
+  routes_.taken_port = 4789;
+  ASSERT_TRUE(gateways_.Prepare({{8, kTunnelA}, {9, kB}}, 4789).ok());
+  EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(9, kB))) << "the others do not wait for it";
+  TicksWithChange(3);
+  EXPECT_GE(log_.Count("gateway_tunnel_failed"), 1);
+  const auto said = log_.Count("gateway_tunnel_failed");
+  TicksWithChange(3);
+  EXPECT_EQ(log_.Count("gateway_tunnel_failed"), said);
+  routes_.taken_port = 0;
+  clock_.Advance(Gateways::kLook);
+  gateways_.Tick();
+  EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(8, kTunnelA), Pair(9, kB)));
+}
+
+TEST_F(GatewaysTest, ADeletedTunnelComesBackWithItsWays) {
+  ASSERT_TRUE(gateways_.Prepare({{8, kTunnelA}}, 4789).ok());
+  routes_.DeleteTunnel();
+  clock_.Advance(Gateways::kLook);
+  gateways_.Tick();
+  EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(8, kTunnelA)));
+  // So it does with another port, and for the next agent.
+  ASSERT_TRUE(gateways_.Prepare({{8, kTunnelA}}, 4790).ok());
+  EXPECT_EQ(routes_.TunnelPort().value(), 4790);
+  EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(8, kTunnelA)));
+  Gateways next({routes_, probe_, clock_, log_});
+  EXPECT_EQ(next.Start()->known_tunnel_port, 4790);
 }
 
 TEST(SocketTcpProbe, TellsWhoListens) {
@@ -117,16 +166,16 @@ TEST(SocketTcpProbe, TellsWhoListens) {
   SocketTcpProbe probe;
   const absl::Time began = absl::UnixEpoch();
   const auto result = [&] {
-    probe.Begin(loopback, ntohs(here.sin_port), began);
+    probe.Begin({loopback, ntohs(here.sin_port)}, began);
     for (;;) {
       const auto ended = probe.Collect(began);
-      if (!ended.empty()) return ended.front();
+      if (!ended.empty()) return ended.front().second;
       std::this_thread::yield();
     }
   };
-  EXPECT_EQ(result(), std::pair(loopback, false)) << "nobody listens yet";
+  EXPECT_FALSE(result()) << "nobody listens yet";
   ASSERT_EQ(::listen(listener.get(), 1), 0);
-  EXPECT_EQ(result(), std::pair(loopback, true));
+  EXPECT_TRUE(result());
 }
 
 }  // namespace

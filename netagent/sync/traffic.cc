@@ -64,7 +64,9 @@ absl::StatusOr<Traffic::Decision> Traffic::Decide(const Policy& policy) {
   for (const NodeAddress& own : network.addresses) egress.own.insert(own.address);
   egress.platform_access = settings_.platform_access;
   ASSIGN_OR_RETURN(next.egress, EgressRules::Compile(policy, next.classes, healthy_, egress));
-  next.fast = FastPathPlan::Plan(settings_.fast_path, next.classes, network);
+  FastPathSettings fast = settings_.fast_path;
+  fast.ordinary = next.egress->TunnelGateways();
+  next.fast = FastPathPlan::Plan(fast, next.classes, network);
   return next;
 }
 
@@ -189,7 +191,7 @@ absl::Status Traffic::CommitRules(const Decision& decision) {
 
 absl::Status Traffic::Put(Decision decision) {
   // Routes before the rules that lead there.
-  if (put_gateway_routes_) RETURN_IF_ERROR(put_gateway_routes_(decision.egress->GatewayMarks()));
+  if (put_gateway_routes_) RETURN_IF_ERROR(put_gateway_routes_(*decision.egress));
   PrepareFast(decision);
   const TrafficPlanSettings made_with = PlanSettingsOf(decision);
   RETURN_IF_ERROR(CommitRules(decision));
@@ -202,6 +204,7 @@ absl::Status Traffic::Put(Decision decision) {
   rules_made_with_ = made_with;
   settings_.egress.tracked = settings_.egress.tracked || in_force_.egress->NeedsTracking();
   settings_.egress.known_marks = in_force_.egress->GatewayMarks();
+  settings_.egress.known_tunnel_port = in_force_.egress->TunnelPort();
   for (const auto& [name, number] : in_force_.classes.groups()) groups_[name] = number;
   suspect_ = false;
   // Where they cannot be read the next look does it.
@@ -399,7 +402,7 @@ absl::Status Traffic::OnPolicy(const Policy& policy) {
   return absl::IsInvalidArgument(status) ? absl::InternalError(status.message()) : Narrow(status);
 }
 
-absl::Status Traffic::OnGateways(std::set<ip::Address> healthy) {
+absl::Status Traffic::OnGateways(std::set<GatewayEndpoint> healthy) {
   if (healthy == healthy_) return absl::OkStatus();
   std::swap(healthy, healthy_);
   if (!held_.empty()) return absl::OkStatus();

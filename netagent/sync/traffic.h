@@ -40,7 +40,7 @@ class Traffic : public PodTraffic {
     const os::Clock& clock;
     telemetry::Log& log;
     // Makes the routes that packets with a gateway's mark take, before rules give any that mark.
-    std::function<absl::Status(const std::map<uint32_t, ip::Address>&)> put_gateway_routes = {};
+    std::function<absl::Status(const EgressRules&)> put_gateway_routes = {};
     FastPath* fast_path = nullptr;  // Without it nothing is fast.
     // What others have on this node that forbids it; empty: nothing ever does.
     std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles = {};
@@ -84,7 +84,7 @@ class Traffic : public PodTraffic {
   absl::Status OnPolicy(const Policy& policy);
   // The gateways that answer, or what pods without a policy do, have changed. Errors: as
   // OnPolicy().
-  absl::Status OnGateways(std::set<ip::Address> healthy);
+  absl::Status OnGateways(std::set<GatewayEndpoint> healthy);
   absl::Status OnIpMasq(std::optional<IpMasqConfig> ip_masq);
 
   // Settles the counts of pods that have gone, soon after, and every kLook puts right what somebody
@@ -166,11 +166,11 @@ class Traffic : public PodTraffic {
   NodeRoutes& routes_;
   const os::Clock& clock_;
   telemetry::Log& log_;
-  const std::function<absl::Status(const std::map<uint32_t, ip::Address>&)> put_gateway_routes_;
+  const std::function<absl::Status(const EgressRules&)> put_gateway_routes_;
   const std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles_;
   absl::Time next_obstacles_ = absl::InfinitePast();
 
-  std::set<ip::Address> healthy_;  // Gateways.
+  std::set<GatewayEndpoint> healthy_;
   Decision in_force_;
   TrafficLedger ledger_;
   std::map<std::string, ClassNumber> groups_;  // Of policies before this one, too.

@@ -54,8 +54,8 @@ EgressPolicy ByGateways(EgressMode fallback) {
   return policy;
 }
 
-std::set<ip::Address> AllGateways() {
-  std::set<ip::Address> all;
+std::set<GatewayEndpoint> AllGateways() {
+  std::set<GatewayEndpoint> all;
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     all.insert(AddressesOf(family).gateways.begin(), AddressesOf(family).gateways.end());
   }
@@ -88,7 +88,7 @@ class EgressFlowTest : public testing::TestWithParam<ip::Family> {
     ASSERT_TRUE(status.ok()) << status;
   }
 
-  void Set(const Policy& policy, const std::set<ip::Address>& healthy = AllGateways()) {
+  void Set(const Policy& policy, const std::set<GatewayEndpoint>& healthy = AllGateways()) {
     const ClassMap classes = ClassMap::Compile(policy, {}).value();
     const auto rules = EgressRules::Compile(policy, classes, healthy, settings_);
     ASSERT_TRUE(rules.ok()) << rules.status();
@@ -98,9 +98,10 @@ class EgressFlowTest : public testing::TestWithParam<ip::Family> {
     settings_.tracked = rules->NeedsTracking();
   }
 
-  void RouteMarks(const std::map<uint32_t, ip::Address>& marks) {
-    for (const auto& [mark, address] : marks) {
+  void RouteMarks(const std::map<uint32_t, GatewayEndpoint>& marks) {
+    for (const auto& [mark, gateway] : marks) {
       if (settings_.known_marks.contains(mark)) continue;
+      const ip::Address& address = gateway.address;
       const char* family = address.is_v4() ? "" : "-6 ";
       const uint32_t table = claims::kFirstGatewayTable + mark;
       Ip(world_->node(), fmt::format("{}route add default via {} dev {} onlink table {}", family,
@@ -213,7 +214,7 @@ TEST_P(EgressFlowTest, AGatewaysEndMovesNewFlowsOnly) {
   ASSERT_TRUE(IsGateway(first)) << first;
   const ip::Address gone = ip::Address::Parse(first).value();
   // It answers no health check any more, but the flow it has goes on.
-  std::set<ip::Address> healthy = AllGateways();
+  std::set<GatewayEndpoint> healthy = AllGateways();
   healthy.erase(gone);
   Set(With(ByGateways(EgressMode::kDrop)), healthy);
   EXPECT_EQ(Ask(flow, server), first);

@@ -9,8 +9,16 @@ namespace {
 
 struct Real final : GatewayRoutesUnderTest {
   GatewayRoutes& routes() override { return *real; }
+  uint16_t TakenPort() override {
+    other.emplace(world->node(), ip::Address::V4(0), 8472);
+    return 8472;
+  }
+  void DeleteTunnel() override {
+    Ip(world->node(), "link del " + std::string(claims::kTunnelLink));
+  }
   std::unique_ptr<EgressWorld> world;
   std::unique_ptr<NetlinkGatewayRoutes> real;
+  std::optional<UdpServer> other;
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernel, GatewayRoutesContract, testing::Values(MakeGatewayRoutes([] {

@@ -153,7 +153,7 @@ std::string Ask(UdpFlow& flow, UdpServer& server) {
   return flow.Receive() ? from : "no answer";
 }
 
-std::unique_ptr<EgressWorld> EgressWorld::Make() {
+std::unique_ptr<EgressWorld> EgressWorld::Make(EgressNetwork kind) {
   auto world = std::unique_ptr<EgressWorld>(new EgressWorld());
   world->fresh_ = testing_support::FreshNetns::Enter();
   if (world->fresh_ == nullptr) return nullptr;
@@ -161,44 +161,15 @@ std::unique_ptr<EgressWorld> EgressWorld::Make() {
   world->network_ = New();
   Ip(*world->node_, "link set lo up");
   WithoutDuplicateDetection(*world->node_);
-  const netns::Netns& network = *world->network_;
-  Ip(network, "link add br0 type bridge");
-  Ip(network, "link set br0 up");
   Forwarding(*world->node_);
-  for (size_t i = 0; i <= kGateways; ++i) {
-    const netns::Netns* netns = world->node_.get();
-    if (i > 0) {
-      world->gateways_.push_back(New());
-      netns = world->gateways_.back().get();
-      Forwarding(*netns);
-    }
-    Ip(network,
-       fmt::format("link add port{} type veth peer name {} netns {}", i, kNic, PathOf(*netns)));
-    Ip(network, fmt::format("link set port{} master br0 up", i));
-    Ip(*netns, fmt::format("link set {} up", kNic));
+  for (size_t i = 0; i < kGateways; ++i) {
+    world->gateways_.push_back(New());
+    Forwarding(*world->gateways_.back());
   }
+  world->AddLinks(kind);
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
-    const WorldAddresses& all = AddressesOf(family);
-    const bool v4 = family == ip::Family::kV4;
-    const int bits = v4 ? 32 : 128;
-    const std::string nodad = v4 ? "" : " nodad";
-    const std::string route = v4 ? "route" : "-6 route";
-    for (const ip::Address& server : {all.internet, all.internet_too, all.peer, all.hub}) {
-      Ip(network, fmt::format("addr add {}/{} dev br0{}", server.ToString(), bits, nodad));
-    }
-    for (size_t i = 0; i <= kGateways; ++i) {
-      const netns::Netns& netns = i == 0 ? *world->node_ : *world->gateways_[i - 1];
-      const ip::Address own = i == 0 ? all.node : all.gateways[i - 1];
-      Ip(netns, fmt::format("addr add {}/{} dev {}{}", own.ToString(), bits, kNic, nodad));
-      Ip(netns, fmt::format("{} add default dev {}", route, kNic));
-      Ip(network, fmt::format("{} add {}/{} dev br0", route, own.ToString(), bits));
-      // Where the fabric delivers the pod's address.
-      if (i == 0) continue;
-      Ip(netns, fmt::format("{} add {}/{} via {} dev {} onlink", route, all.pod.ToString(), bits,
-                            all.node.ToString(), kNic));
-    }
-    Ip(network, fmt::format("{} add {}/{} via {} dev br0", route, all.pod.ToString(), bits,
-                            all.node.ToString()));
+    if (kind == EgressNetwork::kOneLink) world->AddOneLink(family);
+    if (kind == EgressNetwork::kRouted) world->AddRouter(family);
   }
   world->AddPod();
   world->tables_ = OpenTables(*world->node_);
@@ -206,6 +177,78 @@ std::unique_ptr<EgressWorld> EgressWorld::Make() {
     world->gateway_tables_.push_back(OpenTables(*gateway));
   }
   return world;
+}
+
+void EgressWorld::AddLinks(EgressNetwork kind) {
+  const netns::Netns& network = *network_;
+  if (kind == EgressNetwork::kOneLink) {
+    Ip(network, "link add br0 type bridge");
+    Ip(network, "link set br0 up");
+  } else {
+    Forwarding(network);
+    outside_ = New();
+    Ip(network,
+       fmt::format("link add outside type veth peer name {} netns {}", kNic, PathOf(*outside_)));
+    Ip(network, "link set outside up");
+    Ip(*outside_, fmt::format("link set {} up", kNic));
+  }
+  for (size_t i = 0; i <= kGateways; ++i) {
+    const netns::Netns& netns = Host(i);
+    Ip(network,
+       fmt::format("link add port{} type veth peer name {} netns {}", i, kNic, PathOf(netns)));
+    const char* master = kind == EgressNetwork::kOneLink ? " master br0" : "";
+    Ip(network, fmt::format("link set port{}{} up", i, master));
+    Ip(netns, fmt::format("link set {} up", kNic));
+  }
+}
+
+void EgressWorld::AddOneLink(ip::Family family) {
+  const netns::Netns& network = *network_;
+  const WorldAddresses& all = AddressesOf(family);
+  const bool v4 = family == ip::Family::kV4;
+  const int bits = v4 ? 32 : 128;
+  const std::string nodad = v4 ? "" : " nodad";
+  const std::string route = v4 ? "route" : "-6 route";
+  for (const ip::Address& server : {all.internet, all.internet_too, all.peer, all.hub}) {
+    Ip(network, fmt::format("addr add {}/{} dev br0{}", server.ToString(), bits, nodad));
+  }
+  for (size_t i = 0; i <= kGateways; ++i) {
+    const netns::Netns& netns = Host(i);
+    const ip::Address own = i == 0 ? all.node : all.gateways[i - 1];
+    Ip(netns, fmt::format("addr add {}/{} dev {}{}", own.ToString(), bits, kNic, nodad));
+    Ip(netns, fmt::format("{} add default dev {}", route, kNic));
+    Ip(network, fmt::format("{} add {}/{} dev br0", route, own.ToString(), bits));
+    // Where the fabric delivers the pod's address.
+    if (i == 0) continue;
+    Ip(netns, fmt::format("{} add {}/{} via {} dev {} onlink", route, all.pod.ToString(), bits,
+                          all.node.ToString(), kNic));
+  }
+  Ip(network, fmt::format("{} add {}/{} via {} dev br0", route, all.pod.ToString(), bits,
+                          all.node.ToString()));
+}
+
+void EgressWorld::AddRouter(ip::Family family) {
+  const WorldAddresses& all = AddressesOf(family);
+  const bool v4 = family == ip::Family::kV4;
+  const int bits = v4 ? 32 : 128;
+  const std::string nodad = v4 ? "" : " nodad";
+  const std::string route = v4 ? "route" : "-6 route";
+  const std::string router = v4 ? "10.1.255.254" : "fe80::77";
+  const auto add = [&](const netns::Netns& host, const std::string& port,
+                       const std::vector<ip::Address>& own) {
+    Ip(*network_, fmt::format("addr add {}/{} dev {}{}", router, v4 ? 32 : 64, port, nodad));
+    for (const ip::Address& address : own) {
+      Ip(host, fmt::format("addr add {}/{} dev {}{}", address.ToString(), bits, kNic, nodad));
+      Ip(*network_, fmt::format("{} add {}/{} dev {}", route, address.ToString(), bits, port));
+    }
+    Ip(host, fmt::format("{} add default via {} dev {} onlink", route, router, kNic));
+  };
+  for (size_t i = 0; i <= kGateways; ++i) {
+    add(Host(i), fmt::format("port{}", i), {i == 0 ? all.node : all.gateways[i - 1]});
+  }
+  add(*outside_, "outside", {all.internet, all.internet_too, all.peer, all.hub});
+  Ip(*network_, fmt::format("{} add {}/{} via {} dev port0 onlink", route, all.pod.ToString(), bits,
+                            all.node.ToString()));
 }
 
 void EgressWorld::AddPod() {

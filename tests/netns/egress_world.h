@@ -54,21 +54,30 @@ class UdpFlow {
 // answer" when that did not come back.
 std::string Ask(UdpFlow& flow, UdpServer& server);
 
+// What is between the node, the gateways and the servers.
+enum class EgressNetwork : uint8_t {
+  kOneLink,  // All are neighbours on one link.
+  kRouted    // A router that looks at nothing but the destination, as a virtual network does.
+};
+
 // As long as it lives the calling thread is in the node's namespace.
 class EgressWorld {
  public:
   // Null where namespaces cannot be made.
-  static std::unique_ptr<EgressWorld> Make();
+  static std::unique_ptr<EgressWorld> Make(EgressNetwork kind = EgressNetwork::kOneLink);
 
   const netns::Netns& node() const { return *node_; }
   const netns::Netns& pod() const { return *pod_; }
   const netns::Netns& network() const { return *network_; }
+  const netns::Netns& outside() const { return *outside_; }
   const netns::Netns& gateway(size_t i) const { return *gateways_.at(i); }
 
   nft::Connection& tables() { return *tables_; }
   nft::Connection& gateway_tables(size_t i) { return *gateway_tables_.at(i); }
 
-  UdpServer Serve(const ip::Address& address) const { return {*network_, address, kPort}; }
+  UdpServer Serve(const ip::Address& address) const {
+    return {outside_ == nullptr ? *network_ : *outside_, address, kPort};
+  }
   UdpFlow Flow(const ip::Address& to) const;
 
   static constexpr uint16_t kPort = 443;
@@ -77,13 +86,18 @@ class EgressWorld {
 
  private:
   EgressWorld() = default;
+  void AddLinks(EgressNetwork kind);
+  void AddOneLink(ip::Family family);
+  void AddRouter(ip::Family family);
   void AddPod();
-  void AddNode(const netns::Netns& netns, const std::string& port, ip::Family family);
+  // The node, and then the gateways.
+  const netns::Netns& Host(size_t i) const { return i == 0 ? *node_ : *gateways_.at(i - 1); }
 
   std::unique_ptr<testing_support::FreshNetns> fresh_;
   std::unique_ptr<netns::Netns> node_;
   std::unique_ptr<netns::Netns> pod_;
   std::unique_ptr<netns::Netns> network_;
+  std::unique_ptr<netns::Netns> outside_;  // Where the servers are; none: in the network.
   std::vector<std::unique_ptr<netns::Netns>> gateways_;
   std::unique_ptr<nft::Connection> tables_;
   std::vector<std::unique_ptr<nft::Connection>> gateway_tables_;

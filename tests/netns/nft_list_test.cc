@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "lib/nft/connection.h"
 #include "netagent/core/egress_rules.h"
+#include "netagent/core/gateway_endpoint.h"
 #include "netagent/core/nat_host.h"
 #include "netagent/core/traffic_plan.h"
 #include "tests/support/netns_fixture.h"
@@ -77,7 +78,7 @@ Policy Everything() {
 nft::Transaction WholeTable(const TrafficPlanSettings& settings) {
   const Policy policy = Everything();
   const ClassMap classes = ClassMap::Compile(policy, {}).value();
-  const std::set<ip::Address> healthy = {A("10.1.0.100"), A("fd00:1::100")};
+  const std::set<GatewayEndpoint> healthy = {A("10.1.0.100"), A("fd00:1::100")};
   nft::Transaction transaction;
   AppendTrafficTable(classes, settings, {}, transaction);
   AppendEpoch(absl::FromUnixSeconds(1000), transaction);

@@ -1,5 +1,6 @@
 #include "lib/netlink/conntrack.h"
 
+#include <arpa/inet.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <sys/socket.h>
@@ -50,6 +51,25 @@ std::optional<std::array<ip::Address, 2>> EndsOf(std::span<const uint8_t> tuple,
   return std::array{*source, *destination};
 }
 
+// Whether what the kernel says of the protocol could be read; `connection` gets it.
+bool ReadProtocol(std::span<const uint8_t> tuple, TrackedConnection& connection) {
+  AttributeReader parts(tuple);
+  while (const auto part = parts.Next()) {
+    if (part->type != CTA_TUPLE_PROTO) continue;
+    AttributeReader fields(part->payload);
+    while (const auto field = fields.Next()) {
+      if (field->type == CTA_PROTO_NUM) {
+        connection.protocol = field->U8().value_or(0);
+      }
+      if (field->type == CTA_PROTO_SRC_PORT) {
+        connection.answering_port = ntohs(ReadStruct<uint16_t>(field->payload).value_or(0));
+      }
+    }
+    if (fields.malformed()) return false;
+  }
+  return !parts.malformed();
+}
+
 }  // namespace
 
 absl::StatusOr<TrackedConnection> ParseTrackedConnection(std::span<const uint8_t> payload) {
@@ -68,7 +88,10 @@ absl::StatusOr<TrackedConnection> ParseTrackedConnection(std::span<const uint8_t
       connection.original.assign(attribute->payload.begin(), attribute->payload.end());
       original = EndsOf(attribute->payload, family);
     }
-    if (attribute->type == CTA_TUPLE_REPLY) reply = EndsOf(attribute->payload, family);
+    if (attribute->type == CTA_TUPLE_REPLY) {
+      reply = EndsOf(attribute->payload, family);
+      if (!ReadProtocol(attribute->payload, connection)) return Malformed();
+    }
     if (attribute->type == CTA_ZONE) connection.zone = ReadStruct<uint16_t>(attribute->payload);
     if (attribute->type == CTA_ID) connection.id = attribute->U32();
   }

@@ -2,6 +2,7 @@
 
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -29,6 +30,8 @@ TEST(ParseTrackedConnection, ReadsBothDirectionsAsTheKernelSentThem) {
   EXPECT_EQ(connection.ends, (Ends{kPod4, kFar4, kFar4, kNode4}));
   EXPECT_EQ(connection.zone, std::nullopt);
   EXPECT_NE(connection.id, std::nullopt);
+  EXPECT_EQ(connection.protocol, IPPROTO_UDP);
+  EXPECT_EQ(connection.answering_port, 53);
   const std::vector<uint8_t> v6 = FromHex(kConnectionV6);
   EXPECT_EQ(ParseTrackedConnection(v6).value().ends, (Ends{kPod6, kFar6, kFar6, kNode6}));
 }

@@ -10,6 +10,7 @@
 
 #include "fmt/core.h"
 #include "netagent/core/packet_match.h"
+#include "netagent/core/share_rules.h"
 #include "netagent/core/traffic_rules.h"
 
 namespace spoke::netagent {
@@ -29,6 +30,7 @@ constexpr const char* kRuleCounters[] = {"drop/unknown-source",
                                          "drop/peer-spoke-sent",
                                          "drop/peer-spoke-received",
                                          "uncounted"};
+constexpr const char* kShareCounters[] = {kOverConnections, kOverPorts, kOverRate};
 
 nft::Bytes PodKey(uint32_t index, const ip::Address& address) {
   return nft::Join({nft::HostOrder(index), nft::NetworkOrder(address)});
@@ -165,7 +167,15 @@ void AppendObjects(nft::Transaction& transaction) {
   transaction.Add(kSpokeTable, nft::AddSet{{.name = kFolded, .key = {nft::Field::kMark}}});
 }
 
-// Returns those of classes that there are no more, which are empty as well.
+void AppendShareObjects(nft::Transaction& transaction) {
+  for (const char* counter : kShareCounters) {
+    transaction.Add(kSpokeTable, nft::AddCounter{counter, {}});
+  }
+  for (nft::Set& set : ShareSets()) transaction.Add(kSpokeTable, nft::AddSet{std::move(set)});
+  AppendFreshRates(transaction);
+}
+
+// Returns those that come and go of which there are no more, which are empty as well.
 std::set<std::string> AppendEmptyChains(std::vector<nft::Chain> chains,
                                         const std::vector<nft::RuleReading>& seen,
                                         nft::Transaction& transaction) {
@@ -176,7 +186,8 @@ std::set<std::string> AppendEmptyChains(std::vector<nft::Chain> chains,
   }
   std::set<std::string> gone;
   for (const nft::RuleReading& rule : seen) {
-    if (IsClassChain(rule.chain) && !names.contains(rule.chain)) gone.insert(rule.chain);
+    const bool comes_and_goes = IsClassChain(rule.chain) || rule.chain == kShareChain;
+    if (comes_and_goes && !names.contains(rule.chain)) gone.insert(rule.chain);
   }
   for (const std::string& name : names) transaction.Add(kSpokeTable, nft::FlushChain{name});
   for (const std::string& name : gone) transaction.Add(kSpokeTable, nft::FlushChain{name});
@@ -224,12 +235,13 @@ nft::Set PlatformPodsSet() {
 void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& settings,
                         const TrafficTableBefore& before, nft::Transaction& transaction) {
   const bool known = before.classes != nullptr;
-  std::vector<nft::Chain> chains = TrafficChains(classes);
+  std::vector<nft::Chain> chains = TrafficChains(classes, settings);
   std::vector<nft::Rule> rules = TrafficRules(classes, settings);
   // A rule costs the kernel as much as several elements, and it takes all of a chain's or none.
-  const bool same_rules = known && chains == TrafficChains(*before.classes) &&
+  const bool same_rules = known && chains == TrafficChains(*before.classes, before.settings) &&
                           rules == TrafficRules(*before.classes, before.settings);
   if (!same_rules) AppendObjects(transaction);
+  if (!same_rules && settings.shares) AppendShareObjects(transaction);
   for (const auto& [name, number] : classes.groups()) {
     if (known && before.classes->groups().contains(name)) continue;
     transaction.Add(kSpokeTable, nft::AddCounter{fmt::format("class/{}/{}", number, name), {}});

@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
 #include "lib/nft/ruleset.h"
+#include "netagent/core/connection_shares.h"
 #include "netagent/core/fast_hop.h"
 #include "netagent/core/traffic_class.h"
 #include "netagent/core/traffic_pod.h"
@@ -60,6 +61,9 @@ struct TrafficPlanSettings {
   // not carry it: its packets then meet the fewest rules that there can be. 0: there is none.
   uint32_t uplink = 0;
   PlatformAccess platform = PlatformAccess::kOpen;
+  // What each pod may have of the connections that the kernel tracks. Nothing: no rule asks, so that
+  // they need not be tracked.
+  std::optional<ConnectionShares> shares = std::nullopt;
 
   bool operator==(const TrafficPlanSettings&) const = default;
 };

@@ -10,6 +10,7 @@
 #include "netagent/core/claims.h"
 #include "netagent/core/egress_cells.h"
 #include "netagent/core/packet_match.h"
+#include "netagent/core/share_rules.h"
 
 namespace spoke::netagent {
 namespace {
@@ -349,7 +350,8 @@ std::string ClassText(const ClassMap& classes, ClassNumber number) {
   return number < kFirstGroup ? classes.NameOf(number) : fmt::format("{}", number);
 }
 
-std::vector<nft::Chain> TrafficChains(const ClassMap& classes) {
+std::vector<nft::Chain> TrafficChains(const ClassMap& classes,
+                                      const TrafficPlanSettings& settings) {
   std::vector<nft::Chain> chains;
   for (const ip::Family family : kFamilies) {
     for (const FarEnd end : kFarEnds) {
@@ -373,6 +375,7 @@ std::vector<nft::Chain> TrafficChains(const ClassMap& classes) {
   chains.push_back(
       {.name = kTranslatedOutput,
        .base = nft::BaseHook{.hook = nft::Hook::kOutput, .priority = kBehindTranslation}});
+  if (settings.shares) chains.push_back(ShareBaseChain());
   return chains;
 }
 
@@ -389,6 +392,9 @@ std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSe
                           {Jump(VerdictKind::kGoto, layout.Named("from"))}});
   }
   AddPlatform(settings.platform, list);
+  if (settings.shares) {
+    for (nft::Rule& rule : ShareRules(*settings.shares)) rules.push_back(std::move(rule));
+  }
   // Where connections are tracked anyway.
   if (settings.mark_translated) AddTranslatedOutput(classes, list);
   const Expressions is_ipv6 = {nft::LoadMeta{nft::MetaKey::kFamily, 0},

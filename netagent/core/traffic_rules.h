@@ -28,7 +28,7 @@ std::string PeerSetOf(ip::Family family);
 std::string ClassText(const ClassMap& classes, ClassNumber number);
 
 // All chains, bases first after those they lead to.
-std::vector<nft::Chain> TrafficChains(const ClassMap& classes);
+std::vector<nft::Chain> TrafficChains(const ClassMap& classes, const TrafficPlanSettings& settings);
 // All rules, chain by chain.
 std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSettings& settings);
 

@@ -1,4 +1,5 @@
-// The kernel's table of tracked connections, as far as released addresses are concerned.
+// The kernel's table of tracked connections: who has how many, and an end to those of released
+// addresses.
 // Implemented by NetlinkConntrackTable and, in tests, FakeConntrackTable;
 // conntrack_table_contract.h holds the promises below as tests for both.
 #pragma once
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "lib/ip/address.h"
 #include "netagent/core/connection_passes.h"
+#include "netagent/core/connection_tally.h"
 
 namespace spoke::netagent {
 
@@ -41,6 +43,11 @@ class ConntrackTable {
   // zones, and no other. One list of the table, however many addresses. Blocks: some 0.2 s for a
   // table of 100,000 entries, and up to 5 s when the kernel does not answer.
   virtual Outcome DeleteConnectionsOf(const AddressSet& addresses) = 0;
+
+  // Puts into `tally`, in place of what it has, every connection of the table, in all zones. Blocks
+  // as a list for DeleteConnectionsOf() does. Errors: kUnavailable (try again); kPermissionDenied;
+  // kInternal; kDataLoss. Then the tally holds a part of the table.
+  virtual absl::Status Count(ConnectionTally& tally) = 0;
 };
 
 }  // namespace spoke::netagent

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "lib/base/status.h"
 #include "netagent/kernel/conntrack_table.h"
 
 namespace spoke::netagent {
@@ -44,6 +45,17 @@ class FakeConntrackTable final : public ConntrackTable {
     return outcome;
   }
 
+  // All are UDP, answered from port 0.
+  absl::Status Count(ConnectionTally& tally) override {
+    const absl::MutexLock lock(&mutex_);
+    tally.Reset();
+    ++counts_;
+    RETURN_IF_ERROR(failure_);
+    constexpr uint8_t kUdp = 17;
+    for (const Connection& connection : connections_) tally.Add(connection, kUdp, 0);
+    return absl::OkStatus();
+  }
+
   void Add(const Connection& connection) {
     const absl::MutexLock lock(&mutex_);
     connections_.push_back(connection);
@@ -62,6 +74,11 @@ class FakeConntrackTable final : public ConntrackTable {
     const absl::MutexLock lock(&mutex_);
     return connections_;
   }
+  // How often Count() was called.
+  size_t counts() const {
+    const absl::MutexLock lock(&mutex_);
+    return counts_;
+  }
   // The addresses of each call.
   std::vector<std::set<ip::Address>> asked() const {
     const absl::MutexLock lock(&mutex_);
@@ -74,6 +91,7 @@ class FakeConntrackTable final : public ConntrackTable {
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::set<ip::Address> undeletable_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::set<ip::Address>> asked_ ABSL_GUARDED_BY(mutex_);
+  size_t counts_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace spoke::netagent

@@ -85,4 +85,13 @@ ConntrackTable::Outcome NetlinkConntrackTable::DeleteConnectionsOf(const Address
   return outcome;
 }
 
+absl::Status NetlinkConntrackTable::Count(ConnectionTally& tally) {
+  return netlink::DumpTrackedConnections(
+      socket_, [&] { tally.Reset(); },
+      [&](const TrackedConnection& connection) {
+        tally.Add(connection.ends, connection.protocol, connection.answering_port);
+        return absl::OkStatus();
+      });
+}
+
 }  // namespace spoke::netagent

@@ -21,6 +21,7 @@ class NetlinkConntrackTable final : public ConntrackTable {
   static absl::StatusOr<std::unique_ptr<NetlinkConntrackTable>> Open();
 
   Outcome DeleteConnectionsOf(const AddressSet& addresses) override;
+  absl::Status Count(ConnectionTally& tally) override;
 
  private:
   explicit NetlinkConntrackTable(netlink::Socket socket) : socket_(std::move(socket)) {}

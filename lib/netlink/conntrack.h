@@ -27,8 +27,8 @@ struct TrackedConnection {
   // Source and destination in the direction of its first packet, then of the packets that answer.
   // Where the connection is translated these are not the same two the other way round.
   std::array<ip::Address, 4> ends;
-  // IPPROTO_*, and where the answers come from: a port in the host's order; 0 where the protocol has
-  // none (ICMP). Both 0 where the kernel did not say.
+  // IPPROTO_*, and where the answers come from: a port in the host's order; 0 where the protocol
+  // has none (ICMP). Both 0 where the kernel did not say.
   uint8_t protocol = 0;
   uint16_t answering_port = 0;
   // The content of CTA_TUPLE_ORIG as the kernel wrote it: addresses, protocol, its ports or ids,

@@ -44,8 +44,8 @@ struct ConnectionShares {
   bool operator==(const ConnectionShares&) const = default;
 };
 
-// A quarter of the table, and half of the ports that the kernel chooses from. Nothing where the
-// settings bound nothing.
+// A quarter of the table, but not more than 131,072, and half of the ports that the kernel chooses
+// from. Nothing where the settings bound nothing.
 std::optional<ConnectionShares> SharesOf(const ShareSettings& settings, const TableUse& table);
 
 // Who begins no more connections.

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "netagent/core/egress_sets.h"
 
 namespace spoke::netagent {
 namespace {
@@ -26,17 +27,33 @@ TEST(SharesOf, AreAQuarterOfTheTableAndHalfOfThePortsUnlessTheSettingsSayOtherwi
   EXPECT_EQ(SharesOf({}, {.limit = 0}), (ConnectionShares{.connections = 65'536, .ports = 32'256}));
   EXPECT_EQ(SharesOf({.connections = 100, .ports = 10}, {.limit = 262'144}),
             (ConnectionShares{.connections = 100, .ports = 10}));
+  EXPECT_EQ(SharesOf({}, {.limit = 4'194'304})->connections, 131'072U);
   EXPECT_EQ(SharesOf({.bounded = false}, {.limit = 262'144}), std::nullopt);
 }
 
 // With the usual shares, from the moment at which a pod has just not more than them.
 TEST(SharesOf, WhatIsBegunBetweenTwoListsTakesNeitherAllOfTheTableNorAllPorts) {
-  const TableUse table = {.limit = 262'144};
-  const ConnectionShares shares = SharesOf({}, table).value();
-  const auto seconds = static_cast<uint64_t>(absl::ToInt64Seconds(TallyPasses::kLongestPause));
-  const uint64_t more = shares.burst() + shares.per_second() * seconds;
-  EXPECT_LT(shares.connections + more, table.limit / 2);
-  EXPECT_LT(shares.ports + more, 65'536U - 1'024U);
+  for (const uint64_t limit : {65'536U, 262'144U, 4'194'304U}) {
+    const ConnectionShares shares = SharesOf({}, {.limit = limit}).value();
+    const auto seconds = static_cast<uint64_t>(absl::ToInt64Seconds(TallyPasses::kLongestPause));
+    const uint64_t more = shares.burst() + shares.per_second() * seconds;
+    EXPECT_LE(shares.connections + more, limit / 2) << limit;
+    EXPECT_LT(shares.ports + more, 65'536U - 1'024U) << limit;
+  }
+}
+
+// What counts by pod and destination has to have room for others beside one pod.
+TEST(SharesOf, OnePodsDestinationsFillNoSetOfTheLimits) {
+  const ConnectionShares shares = SharesOf({}, {.limit = 4'194'304}).value();
+  const auto begun = [&](absl::Duration time) {
+    return shares.burst() + shares.per_second() * static_cast<uint64_t>(absl::ToInt64Seconds(time));
+  };
+  EXPECT_LT(shares.connections + begun(TallyPasses::kLongestPause), kEgressPairSize * 3 / 4);
+  for (const nft::Set& set : EgressSets()) {
+    if (!set.name.starts_with(kEgressPairRate)) continue;
+    // And the second that the kernel takes to see that the time is over.
+    EXPECT_LT(begun(set.timeout + absl::Seconds(1)), set.size / 2) << set.name;
+  }
 }
 
 TEST(FindOver, NamesWhoHasMoreThanAShareAndNobodyElse) {
@@ -62,8 +79,7 @@ TEST(FindOver, WhoWasOverHasToComeWellBelow) {
 TEST(FindOver, WhoIsOverWithManyTargetsBeginsNothing) {
   std::vector<PodConnections::AtTarget> targets;
   for (uint32_t i = 0; i <= kMaxTargetsOver; ++i) targets.push_back({{Far(i), kTcp, 443}, 20});
-  const OverShare over =
-      FindOver({Pod(1, 400, targets)}, {.connections = 1'000, .ports = 10}, {});
+  const OverShare over = FindOver({Pod(1, 400, targets)}, {.connections = 1'000, .ports = 10}, {});
   EXPECT_THAT(over.links, ElementsAre(1));
   EXPECT_THAT(over.with_target, IsEmpty());
 }

@@ -7,8 +7,8 @@ namespace {
 
 using nft::Field;
 
-// A rate forgets what is a minute old anyway.
-constexpr absl::Duration kRateTimeout = absl::Minutes(1);
+// A rate has forgotten everything after a second without a packet: its burst is a second's worth.
+constexpr absl::Duration kRateTimeout = absl::Seconds(5);
 
 }  // namespace
 
@@ -36,7 +36,7 @@ std::vector<nft::Set> EgressSets() {
       sets.push_back({.name = name + suffix,
                       .key = name == kEgressPodRate ? pod : pair,
                       .dynamic = true,
-                      .size = kEgressDynamicSize,
+                      .size = name == kEgressPodRate ? kEgressPodSize : kEgressPairSize,
                       .timeout = kRateTimeout});
     }
     // An element goes when its last connection has.
@@ -44,7 +44,7 @@ std::vector<nft::Set> EgressSets() {
       sets.push_back({.name = name + suffix,
                       .key = name == kEgressPodConnections ? pod : pair,
                       .dynamic = true,
-                      .size = kEgressDynamicSize});
+                      .size = name == kEgressPodConnections ? kEgressPodSize : kEgressPairSize});
     }
   }
   return sets;

@@ -28,9 +28,12 @@ inline constexpr char kEgressSlots[] = "egress_slots";      // Policy and slot t
 inline constexpr char kEgressKept[] = "egress_kept";        // Mark of a flow to chain.
 inline constexpr char kEgressTunnelled[] = "egress_tunnelled";  // Marks of flows in a tunnel.
 
-// Of each dynamic set. When one is full, flows that it has no element for are not limited: one
-// pod's many destinations shall not keep all others from theirs.
-inline constexpr uint32_t kEgressDynamicSize = 65'536;
+// The most elements of those that count by pod, and by pod and destination. When one is full, flows
+// that it has no element for are not limited. One pod's destinations do not fill it: it has no more
+// of them than connections, of which it has its share (connection_shares.h), and what it asked for
+// at a rate is soon forgotten.
+inline constexpr uint32_t kEgressPodSize = 65'536;
+inline constexpr uint32_t kEgressPairSize = 262'144;
 
 std::vector<nft::Set> EgressSets();
 

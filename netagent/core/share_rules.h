@@ -21,13 +21,14 @@ inline constexpr char kOverConnections[] = "drop/pod-share-connections";
 inline constexpr char kOverPorts[] = "drop/pod-share-ports";
 inline constexpr char kOverRate[] = "drop/pod-share-rate";
 
-// All that is there whatever the shares are. Elements are by the link that a packet came by, which a
-// pod cannot forge, so that there are no more than there are pods.
+// All that is there whatever the shares are. Elements are by the link that a packet came by, which
+// a pod cannot forge, so that there are no more than there are pods.
 std::vector<nft::Set> ShareSets();
 nft::Chain ShareBaseChain();
 std::vector<nft::Rule> ShareRules(const ConnectionShares& shares);
 
-// Gives every pod what it may begin at once anew: rates that are there do not change with the rules.
+// Gives every pod what it may begin at once anew: rates that are there do not change with the
+// rules.
 void AppendFreshRates(nft::Transaction& transaction);
 // From now on these are over, and no others.
 void AppendOver(const OverShare& over, nft::Transaction& transaction);

@@ -61,8 +61,8 @@ struct TrafficPlanSettings {
   // not carry it: its packets then meet the fewest rules that there can be. 0: there is none.
   uint32_t uplink = 0;
   PlatformAccess platform = PlatformAccess::kOpen;
-  // What each pod may have of the connections that the kernel tracks. Nothing: no rule asks, so that
-  // they need not be tracked.
+  // What each pod may have of the connections that the kernel tracks. Nothing: no rule asks, so
+  // that they need not be tracked.
   std::optional<ConnectionShares> shares = std::nullopt;
 
   bool operator==(const TrafficPlanSettings&) const = default;

@@ -140,9 +140,9 @@ TEST_P(ConntrackTableContract, CountsForEachPodWhatItHasBegun) {
   for (int i = 0; i < 3; ++i) world_->Track({kPod4, kFar4, kFar4, kNode4});
   world_->Track({kPod6, kFar6, kFar6, kNode6}, 7);
   world_->Track(Plain(kPod4, kFar4));
-  world_->Track(Plain(kFar4, kPod4));                     // It was reached,
-  world_->Track({kFar4, kService4, kPod4, kFar4});        // also by way of a Service.
-  world_->Track({kOther4, kService4, kPod4, kOther4});    // Who goes to one has its own address.
+  world_->Track(Plain(kFar4, kPod4));                   // It was reached,
+  world_->Track({kFar4, kService4, kPod4, kFar4});      // also by way of a Service.
+  world_->Track({kOther4, kService4, kPod4, kOther4});  // Who goes to one has its own address.
   world_->Track(Plain(kNode4, kFar4));
   EXPECT_EQ(world_->table().Count(tally), absl::OkStatus());
   EXPECT_EQ(tally.seen(), 9U);
@@ -150,9 +150,9 @@ TEST_P(ConntrackTableContract, CountsForEachPodWhatItHasBegun) {
   EXPECT_EQ(pod.connections, 5U);
   EXPECT_EQ(pod.translated_ports, 4U);
   constexpr uint8_t kUdp = 17;
-  EXPECT_THAT(pod.targets, testing::UnorderedElementsAre(
-                               PodConnections::AtTarget{{kFar4, kUdp, 0}, 3},
-                               PodConnections::AtTarget{{kFar6, kUdp, 0}, 1}));
+  EXPECT_THAT(pod.targets,
+              testing::UnorderedElementsAre(PodConnections::AtTarget{{kFar4, kUdp, 0}, 3},
+                                            PodConnections::AtTarget{{kFar6, kUdp, 0}, 1}));
   EXPECT_EQ(tally.pods()[1].connections, 1U);
   EXPECT_EQ(tally.pods()[1].translated_ports, 0U);
 }

@@ -41,6 +41,17 @@ bool TracksConnections() {
   return count.ok() && *count != "0\n";
 }
 
+// What pods may have of the connections that the kernel tracks, as long as it tracks any.
+std::function<std::optional<ConnectionShares>()> SharesReader(const ShareSettings& settings,
+                                                              const TrafficParts& parts) {
+  if (parts.connections == nullptr || !parts.read_table_use) return {};
+  return [settings, read = parts.read_table_use]() -> std::optional<ConnectionShares> {
+    const auto use = read();
+    if (!use.ok() || use->entries == 0) return std::nullopt;
+    return SharesOf(settings, *use);
+  };
+}
+
 // Ready before the parts that hold it.
 std::optional<Traffic> MakeTraffic(
     const AgentConfig& config, const TrafficParts& parts, const os::Clock& clock,
@@ -61,7 +72,8 @@ std::optional<Traffic> MakeTraffic(
                      .put_gateway_routes = std::move(put_gateway_routes),
                      .fast_path = parts.fast_path,
                      .read_obstacles = config.traffic.yields ? parts.read_obstacles : nullptr,
-                     .tracks_connections = &TracksConnections});
+                     .tracks_connections = &TracksConnections,
+                     .read_shares = SharesReader(config.traffic.shares, parts)});
 }
 
 std::optional<Shaping> MakeShaping(const TrafficParts& parts, ServerLink& server,
@@ -320,8 +332,32 @@ absl::Status Agent::StartCounting(const std::vector<TrafficPod>& pods) {
                                          shaping_->OnLearned(std::move(learned));
                                        }});
   }
+  StartCountingConnections();
   OnRules();
   return absl::OkStatus();
+}
+
+void Agent::StartCountingConnections() {
+  if (traffic_parts_.connections == nullptr || !traffic_parts_.read_table_use) return;
+  counting_.emplace(ConnectionCounting::Edges{
+      .table = *traffic_parts_.connections,
+      .clock = clock_,
+      .log = log_,
+      .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); },
+      .read_use = traffic_parts_.read_table_use,
+      .pods =
+          [this] {
+            std::vector<PodConnections> pods;
+            for (const auto& [link, pod] : traffic_->pods()) {
+              pods.push_back({.link = pod.host_index,
+                              .addresses = pod.addresses,
+                              .pod_namespace = pod.pod_namespace,
+                              .pod_name = pod.pod_name});
+            }
+            return pods;
+          },
+      .shares = [this] { return traffic_->shares(); },
+      .on_over = [this](const OverShare& over) { traffic_->OnOverShare(over); }});
 }
 
 absl::Status Agent::PutInForce(const Policy& policy) {
@@ -374,6 +410,7 @@ absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
     AgentReading reading{.repairs = repairer_.counts(), .lost_dels = lost_dels_.counts()};
     if (clearing_) reading.clearing = clearing_->counts();
     if (traffic_) reading.traffic = traffic_->Read(/*is_scrape=*/true);
+    if (counting_) reading.connections = counting_->pods();
     if (shaping_) reading.shaping = shaping_->state();
     if (dns_names_) reading.dns_names = dns_names_->state();
     const absl::MutexLock lock(&answer->mutex);
@@ -417,6 +454,7 @@ void Agent::Tick() {
   tick(lost_dels_);
   if (egress_) round(*egress_);
   if (traffic_) round(*traffic_);
+  if (counting_) round(*counting_);
   if (dns_names_) round(*dns_names_);
   if (shaping_) round(*shaping_);
   if (reporter_) round(*reporter_);
@@ -440,6 +478,7 @@ absl::Time Agent::NextRound() const {
   absl::Time next = repairer_.NextWake();
   if (egress_) next = std::min(next, egress_->NextWake());
   if (traffic_) next = std::min(next, traffic_->NextWake());
+  if (counting_) next = std::min(next, counting_->NextWake());
   if (dns_names_) next = std::min(next, dns_names_->NextWake());
   if (shaping_) next = std::min(next, shaping_->NextWake());
   if (reporter_) next = std::min(next, reporter_->NextWake());

@@ -42,6 +42,7 @@
 #include "netagent/sync/attachments.h"
 #include "netagent/sync/conflict_detector.h"
 #include "netagent/sync/connection_clearing.h"
+#include "netagent/sync/connection_counting.h"
 #include "netagent/sync/dns_names.h"
 #include "netagent/sync/egress_parts.h"
 #include "netagent/sync/enroller.h"
@@ -87,6 +88,10 @@ struct TrafficParts {
   // As Traffic::Edges has it.
   std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles = {};
   NftWatch* watch = nullptr;  // May be null: changes by others are only looked for.
+  // Both or neither: who counts pods' connections, another one than Edges::conntrack, since either
+  // works on a thread of its own; and how full the kernel's table is.
+  ConntrackTable* connections = nullptr;
+  std::function<absl::StatusOr<TableUse>()> read_table_use = {};
   std::vector<ip::Address> server_addresses = {};  // As they were when the agent started.
 };
 
@@ -153,6 +158,7 @@ class Agent {
   // Begins to count, with what pods there are, and to let them out.
   absl::Status StartTraffic();
   absl::Status StartCounting(const std::vector<TrafficPod>& pods);
+  void StartCountingConnections();
   absl::Status PutInForce(const Policy& policy);
   // What of shaping the policy in force says, and who its pods are.
   void OnRules();
@@ -189,8 +195,9 @@ class Agent {
   std::optional<ShapedTraffic> of_pods_;  // Those that there are.
   const TrafficParts traffic_parts_;
   SocketTcpProbe gateway_probe_;
-  std::optional<EgressParts> egress_;  // With traffic_.
-  std::optional<DnsNames> dns_names_;  // Where policy shapes.
+  std::optional<EgressParts> egress_;           // With traffic_.
+  std::optional<ConnectionCounting> counting_;  // With traffic_, where the kernel can be asked.
+  std::optional<DnsNames> dns_names_;           // Where policy shapes.
   ConntrackTable* const conntrack_;
   Attachments attachments_;
   std::optional<ConnectionClearing> clearing_;  // With conntrack_.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <vector>
 
 #include "fmt/format.h"
@@ -142,6 +143,30 @@ absl::Status TakePlatformAccess(std::string_view text, PlatformAccess* out) {
   return absl::OkStatus();
 }
 
+// Fewer than these, and a pod could not even ask for names.
+constexpr uint32_t kFewestConnections = 16;
+
+// Nothing for "auto".
+absl::Status TakeShare(std::string_view text, uint32_t most, std::optional<uint32_t>* out) {
+  if (text == "auto") return absl::OkStatus();
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < kFewestConnections ||
+      number > most) {
+    return absl::InvalidArgumentError(
+        fmt::format("must be auto, or from {} to {}, not '{}'", kFewestConnections, most, text));
+  }
+  *out = number;
+  return absl::OkStatus();
+}
+
+absl::Status TakePodConnections(std::string_view text, ShareSettings* out) {
+  // As many as the kernel can be told to track.
+  constexpr uint32_t kMost = std::numeric_limits<int32_t>::max();
+  out->bounded = text != "off";
+  return out->bounded ? TakeShare(text, kMost, &out->connections) : absl::OkStatus();
+}
+
 void ReadTraffic(const ConfigMap& root, TrafficConfig* traffic) {
   const ConfigMap map = root.Map("traffic", Need::kOptional);
   map.Bool("enabled", &traffic->enabled, Need::kOptional);
@@ -150,6 +175,12 @@ void ReadTraffic(const ConfigMap& root, TrafficConfig* traffic) {
   map.Bool("require_policy", &traffic->require_policy, Need::kOptional);
   map.Custom("platform_access", Need::kOptional, [&](std::string_view text) {
     return TakePlatformAccess(text, &traffic->platform_access);
+  });
+  map.Custom("pod_connections", Need::kOptional,
+             [&](std::string_view text) { return TakePodConnections(text, &traffic->shares); });
+  map.Custom("pod_ports", Need::kOptional, [&](std::string_view text) {
+    constexpr uint32_t kMost = 64'512;  // Which the kernel translates to.
+    return TakeShare(text, kMost, &traffic->shares.ports);
   });
 }
 

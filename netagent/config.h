@@ -15,6 +15,7 @@
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 #include "lib/rpc/credentials.h"
+#include "netagent/core/connection_shares.h"
 #include "netagent/core/traffic_plan.h"
 
 namespace spoke::netagent {
@@ -53,6 +54,8 @@ struct TrafficConfig {
   PlatformAccess platform_access = PlatformAccess::kClosed;
   // A node that has never heard of any policy attaches no pod. A server without policies says so.
   bool require_policy = true;
+  // What each pod may have of the node's connections: `pod_connections` and `pod_ports`.
+  ShareSettings shares;
 
   bool operator==(const TrafficConfig&) const = default;
 };

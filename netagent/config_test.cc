@@ -189,6 +189,26 @@ TEST(AgentConfig, EgressIsWhatItsMapSays) {
   EXPECT_THAT(text, HasSubstr("egress.nat_host.max_age"));
 }
 
+TEST(AgentConfig, WhatAPodMayHaveOfConnectionsIsANumberOrAsMuchAsIsUsual) {
+  const std::string base = "server: a:1\ntls: {insecure: true}\n";
+  const auto shares = [&](const std::string& traffic) {
+    const auto config = ParseAgentConfig(base + "traffic: {" + traffic + "}\n", "f", AllThere);
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? config->traffic.shares : ShareSettings();
+  };
+  EXPECT_EQ(shares("enabled: true"), ShareSettings());
+  EXPECT_EQ(shares("pod_connections: auto, pod_ports: auto"), ShareSettings());
+  EXPECT_EQ(shares("pod_connections: off"), (ShareSettings{.bounded = false}));
+  EXPECT_EQ(shares("pod_connections: 5000, pod_ports: 64512"),
+            (ShareSettings{.connections = 5000, .ports = 64'512}));
+  for (const char* wrong : {"pod_connections: 15", "pod_connections: many", "pod_connections: 1e4",
+                            "pod_ports: off", "pod_ports: 64513", "pod_connections: 4294967296"}) {
+    EXPECT_THAT(Mistakes(base + "traffic: {" + wrong + "}\n"),
+                HasSubstr("must be auto, or from 16"))
+        << wrong;
+  }
+}
+
 TEST(AgentConfig, ShapingIsOnAndBelievesWhomItIsTold) {
   const std::string base = "server: a:1\ntls: {insecure: true}\n";
   EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->shaping, ShapingConfig());

@@ -199,6 +199,7 @@ struct KernelTraffic {
   std::unique_ptr<TcShaper> shaper;
   PacketDnsListener dns;
   std::unique_ptr<NftWatch> watch;
+  std::unique_ptr<ConntrackTable> connections;
   TrafficParts parts;
 };
 
@@ -235,12 +236,21 @@ absl::StatusOr<FastPathObstacles> ReadObstacles() {
                       .tcp_loose = text("/proc/sys/net/netfilter/nf_conntrack_tcp_loose")});
 }
 
+absl::StatusOr<TableUse> ReadTableUse() {
+  ASSIGN_OR_RETURN(const ConntrackReading reading, ReadConntrack());
+  return TableUse{.entries = reading.entries, .limit = reading.limit};
+}
+
 absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   ASSIGN_OR_RETURN(traffic.tables, KernelNftTables::Open());
   ASSIGN_OR_RETURN(traffic.routes, NetlinkNodeRoutes::Create());
   ASSIGN_OR_RETURN(traffic.fast_path, BpfFastPath::Create());
   ASSIGN_OR_RETURN(traffic.gateway_routes, NetlinkGatewayRoutes::Create(config.nic));
   ASSIGN_OR_RETURN(traffic.watch, NftWatch::Open(traffic.tables->port_id()));
+  // Where it cannot be had, who deletes connections says so.
+  if (auto connections = NetlinkConntrackTable::Open(); connections.ok()) {
+    traffic.connections = *std::move(connections);
+  }
   traffic.parts = {.tables = traffic.tables.get(),
                    .routes = traffic.routes.get(),
                    .fast_path = traffic.fast_path.get(),
@@ -248,6 +258,8 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
                    .dns = &traffic.dns,
                    .read_obstacles = &ReadObstacles,
                    .watch = traffic.watch.get(),
+                   .connections = traffic.connections.get(),
+                   .read_table_use = &ReadTableUse,
                    .server_addresses = AddressesOf(config.server)};
   return absl::OkStatus();
 }

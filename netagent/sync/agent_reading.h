@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "netagent/core/connection_tally.h"
 #include "netagent/core/traffic_totals.h"
 #include "netagent/sync/connection_clearing.h"
 #include "netagent/sync/dns_names.h"
@@ -20,6 +22,8 @@ struct AgentReading {
   LostDelCounts lost_dels;
   // Nothing: the kernel cannot delete tracked connections.
   std::optional<ConnectionClearingCounts> clearing;
+  // Of each pod. Nothing: nobody counts.
+  std::optional<std::vector<PodConnections>> connections;
   std::optional<DnsNamesState> dns_names;  // Nothing: nobody listens.
   std::optional<ShapingState> shaping;     // Nothing: shaping is switched off.
 };

@@ -33,6 +33,7 @@ class SlowTable final : public ConntrackTable {
                                             this));
     return fake.DeleteConnectionsOf(addresses);
   }
+  absl::Status Count(ConnectionTally& tally) override { return fake.Count(tally); }
   void Hold(bool held) {
     const absl::MutexLock lock(&mutex_);
     held_ = held;

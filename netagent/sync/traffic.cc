@@ -6,6 +6,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "netagent/core/share_rules.h"
 #include "netagent/core/traffic_rules.h"
 
 namespace spoke::netagent {
@@ -53,6 +54,7 @@ Traffic::Traffic(Settings settings, const Edges& edges)
       log_(edges.log),
       put_gateway_routes_(edges.put_gateway_routes),
       read_obstacles_(edges.read_obstacles),
+      read_shares_(edges.read_shares),
       fast_pods_(edges.fast_path, edges.tracks_connections, edges.log) {}
 
 absl::StatusOr<Traffic::Decision> Traffic::Decide(const Policy& policy) {
@@ -115,12 +117,14 @@ TrafficPlanSettings Traffic::PlanSettingsOf(const Decision& decision) const {
           .uplink = fast ? 0 : decision.fast.network().uplink_index,
           .platform = open    ? PlatformAccess::kOpen
                       : audit ? PlatformAccess::kAudit
-                              : PlatformAccess::kClosed};
+                              : PlatformAccess::kClosed,
+          .shares = shares_};
 }
 
 void Traffic::AppendAll(const Decision& decision, const TrafficTableBefore& before,
                         nft::Transaction& transaction) {
   AppendTrafficTable(decision.classes, PlanSettingsOf(decision), before, transaction);
+  if (shares_ && before.classes == nullptr) AppendOver(over_, transaction);
   decision.egress->AppendTables(before.rules, transaction);
   for (const auto& [link, pod] : ledger_.live()) {
     if (before.classes == nullptr) AppendTrafficPod(pod, transaction);
@@ -260,6 +264,7 @@ absl::Status Traffic::Start(const std::optional<Policy>& policy,
                             const std::vector<TrafficPod>& pods) {
   generation_.reset();
   LookForObstacles();
+  ReadShares();
   ledger_ = TrafficLedger();
   for (const TrafficPod& pod : pods) ledger_.Began(pod);
   RETURN_IF_ERROR(TakeOverFast(policy.value_or(Policy())));

@@ -15,6 +15,7 @@
 #include "lib/ip/address.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
+#include "netagent/core/connection_shares.h"
 #include "netagent/core/egress_rules.h"
 #include "netagent/core/fast_path.h"
 #include "netagent/core/policy_bundle.h"
@@ -46,6 +47,9 @@ class Traffic : public PodTraffic {
     std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles = {};
     // As FastPods has it; empty: some are.
     std::function<bool()> tracks_connections = {};
+    // What each pod may have of the connections that the kernel tracks; nothing: it tracks none, or
+    // pods may have all. Empty: they may.
+    std::function<std::optional<ConnectionShares>()> read_shares = {};
   };
   struct Settings {
     EgressSettings egress;
@@ -87,6 +91,11 @@ class Traffic : public PodTraffic {
   absl::Status OnGateways(std::set<GatewayEndpoint> healthy);
   absl::Status OnIpMasq(std::optional<IpMasqConfig> ip_masq);
 
+  // In force since the kernel tracks connections, until the agent ends.
+  const std::optional<ConnectionShares>& shares() const { return shares_; }
+  // From now on these begin no connections, and no others. What fails is put right by a look.
+  void OnOverShare(OverShare over);
+
   // Settles the counts of pods that have gone, soon after, and every kLook puts right what somebody
   // else has changed. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(10);
@@ -102,6 +111,8 @@ class Traffic : public PodTraffic {
   absl::StatusOr<TrafficTotals> Read(bool is_scrape);
 
   const Policy& policy() const { return in_force_.policy; }
+  // By the node's ends of their links.
+  const std::map<std::string, TrafficPod>& pods() const { return ledger_.live(); }
   const ClassMap& classes() const { return in_force_.classes; }
   const EgressRules& egress() const { return *in_force_.egress; }
 
@@ -155,6 +166,9 @@ class Traffic : public PodTraffic {
   // "" when nothing of ours differs from what it should be.
   absl::StatusOr<std::string> FindDrift();
   void LookAtFastPath();
+  // Whether they are others now.
+  bool ReadShares();
+  void LookAtShares();
   void LookForObstacles();
   void LookAtRoutes();
   void SettleThoseThatWent();
@@ -169,6 +183,9 @@ class Traffic : public PodTraffic {
   const std::function<absl::Status(const EgressRules&)> put_gateway_routes_;
   const std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles_;
   absl::Time next_obstacles_ = absl::InfinitePast();
+  const std::function<std::optional<ConnectionShares>()> read_shares_;
+  std::optional<ConnectionShares> shares_;
+  OverShare over_;
 
   std::set<GatewayEndpoint> healthy_;
   Decision in_force_;

@@ -33,6 +33,7 @@ void Traffic::Look() {
   if (!held_.empty()) return;  // Nobody knows what should be there.
   if (clock_.Now() >= next_obstacles_) LookForObstacles();
   LookAtRoutes();
+  LookAtShares();
   if (const absl::Status status = LookForDrift(); !status.ok()) {
     log_.Warn("traffic_look_failed", {{"error", status}});
     return;

@@ -64,7 +64,8 @@ class TrafficTest : public testing::Test {
                                     .log = log_,
                                     .fast_path = &fast_path_,
                                     .read_obstacles = [this] { return obstacles_; },
-                                    .tracks_connections = [this] { return tracks_; }});
+                                    .tracks_connections = [this] { return tracks_; },
+                                    .read_shares = [this] { return shares_; }});
   }
   static nft::Bytes ByClass(const std::string& address, ClassNumber number) {
     return nft::Join({nft::NetworkOrder(A(address)), nft::HostOrder(number)});
@@ -93,6 +94,7 @@ class TrafficTest : public testing::Test {
   FakeNftTables tables_;
   FakeFastPath fast_path_{{"nic0"}};
   bool tracks_ = false;
+  std::optional<ConnectionShares> shares_;
   absl::StatusOr<FastPathObstacles> obstacles_ = FastPathObstacles();
   FakeNodeRoutes routes_;
   os::SimClock clock_;

@@ -122,7 +122,8 @@ TEST_P(NftListTest, NftCanListTheTable) {
   auto tables = nft::Connection::Open();
   ASSERT_TRUE(tables.ok()) << tables.status();
   const TrafficPlanSettings with_fast_path{.mark_translated = true};
-  const TrafficPlanSettings without{.uplink = 1};
+  const TrafficPlanSettings without{.uplink = 1,
+                                    .shares = ConnectionShares{.connections = 100, .ports = 50}};
   for (const TrafficPlanSettings& settings : {with_fast_path, without}) {
     const absl::Status status = tables->Apply(WholeTable(settings));
     ASSERT_TRUE(status.ok()) << status;

@@ -75,7 +75,8 @@ void TrafficWorldTest::Begin(bool fast, const Policy& policy) {
                                   .clock = clock_,
                                   .log = log_,
                                   .fast_path = fast_path_.get(),
-                                  .tracks_connections = [] { return false; }});
+                                  .tracks_connections = [] { return false; },
+                                  .read_shares = [this] { return shares_; }});
   std::vector<TrafficPod> pods;
   for (const auto& [name, pod] : pods_) pods.push_back(pod);
   const absl::Status status = traffic_->Start(policy, pods);

@@ -69,6 +69,7 @@ class TrafficWorldTest : public NodeRouterTest {
   // What the fast path has counted: packets sent by pods.
   uint64_t FastPackets();
 
+  std::optional<ConnectionShares> shares_;                    // As the kernel's table says.
   PlatformAccess platform_access_ = PlatformAccess::kClosed;  // For the next Begin().
   os::SimClock clock_;
   testing_support::RecordingLog log_;

@@ -83,6 +83,7 @@ class TrafficSeries {
   std::vector<telemetry::Samples> Update(const TrafficTotals& totals);
 
   const SeriesState& state() const { return state_; }
+  const SeriesLimits& limits() const { return limits_; }
 
  private:
   void UpdateNamespaces(const TrafficTotals& totals);

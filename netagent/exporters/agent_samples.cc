@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "netagent/core/attachment_state.h"
+#include "netagent/core/connection_series.h"
 #include "netagent/exporters/agent_metrics.h"
 
 namespace spoke::netagent {
@@ -22,6 +23,7 @@ std::string ReasonOf(const std::string& counter) {
         "platform", "peer-spoke-sent", "peer-spoke-received", "leak", "tunnel"}) {
     if (counter == reason) return reason;
   }
+  if (counter.starts_with("pod-share-")) return "pod-share";
   if (counter.starts_with("egress-limit-")) return "egress-limit";
   if (counter.starts_with("egress-")) return "egress";
   return "other";
@@ -159,6 +161,11 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
     Add(out, "spoke_lost_dels_total", static_cast<double>(reading.agent->lost_dels.released));
   }
   if (reading.agent.ok() && reading.agent->clearing) AddClearing(out, *reading.agent->clearing);
+  if (reading.agent.ok() && reading.agent->connections) {
+    for (Samples& samples : ConnectionSeries(*reading.agent->connections, series.limits().pods)) {
+      out.push_back(std::move(samples));
+    }
+  }
   if (reading.agent.ok() && reading.agent->shaping) AddShaping(out, *reading.agent->shaping);
   if (reading.agent.ok() && reading.agent->dns_names) {
     Add(out, "spoke_shaper_shared_addresses",

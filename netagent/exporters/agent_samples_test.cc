@@ -44,6 +44,8 @@ ScrapeReading WholeReading() {
                   {"egress-team-a", {.packets = 8}},
                   {"egress-team-b", {.packets = 9}},
                   {"egress-limit-team-a", {.packets = 10}},
+                  {"pod-share-ports", {.packets = 12}},
+                  {"pod-share-rate", {.packets = 13}},
                   {"something-new", {.packets = 11}}};
   totals.drift_repaired = 4;
   totals.fast_path = true;
@@ -54,6 +56,11 @@ ScrapeReading WholeReading() {
   reading.agent->lost_dels.released = 12;
   reading.agent->clearing = ConnectionClearingCounts{
       .passes = 20, .failed = 2, .deleted = 300, .took = absl::Milliseconds(1'500), .waiting = 4};
+  reading.agent->connections = {{.pod_namespace = "team-a",
+                                 .pod_name = "train-0",
+                                 .connections = 1'500,
+                                 .translated_ports = 1'200},
+                                {.pod_namespace = "team-b", .pod_name = "x", .connections = 15}};
   reading.published.repaired = 1;
   reading.refused = {.unauthorized = 13, .limit = 14};
   return reading;
@@ -72,7 +79,11 @@ TEST(AgentSamples, AScrapeHasAllOfThem) {
         "\"received\"} 2",
         "spoke_drops_total{reason=\"egress\"} 17",
         "spoke_drops_total{reason=\"egress-limit\"} 10",
+        "spoke_drops_total{reason=\"pod-share\"} 25",
         "spoke_drops_total{reason=\"other\"} 11",
+        "spoke_pod_connections{namespace=\"team-a\",pod=\"train-0\"} 1500",
+        "spoke_pod_connections{namespace=\"_other\",pod=\"_other\"} 15",
+        "spoke_pod_translated_ports{namespace=\"team-a\",pod=\"train-0\"} 1200",
         "spoke_leak_packets_total{kind=\"peer-spoke\"} 13",
         "spoke_leak_packets_total{kind=\"untranslated\"} 5",
         "spoke_fast_path_on 1",
@@ -137,6 +148,10 @@ TEST(AgentSamples, ANodeWithEverythingHasNoMoreSeriesThanPromised) {
     totals.pods.push_back({.pod_namespace = pod_namespace,
                            .pod_name = "p",
                            .volumes = totals.namespaces[pod_namespace]});
+  }
+  for (const PodTotals& pod : totals.pods) {
+    reading.agent->connections->push_back(
+        {.pod_namespace = pod.pod_namespace, .pod_name = pod.pod_name, .connections = 5'000});
   }
   for (RepairCounts::OfPart& part : reading.agent->repairs.parts) part = {.repaired = 1};
   reading.agent->traffic = totals;

@@ -23,6 +23,7 @@
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts_reader.h"
 #include "lib/node_checks/network_facts.h"
+#include "lib/node_checks/virtual_services.h"
 #include "lib/os/clock.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
@@ -145,6 +146,7 @@ node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
   settings.state_dir = config.state_dir;
   settings.server = config.server;
   settings.counts = config.traffic.enabled;
+  settings.fast_path = config.traffic.fast_path && config.traffic.yields;
   settings.azure = config.azure.has_value();
   settings.bin_dir.clear();  // Somebody else's task, unless we are told to put the plugin there.
   settings.stage = node_checks::Stage::kAgent;
@@ -232,7 +234,7 @@ absl::StatusOr<FastPathObstacles> ReadObstacles() {
   // Neither is there where the kernel has not loaded what it belongs to.
   const auto text = [](const char* path) { return os::ReadFile(path).value_or(""); };
   return ObstaclesIn({.chains = std::move(facts.chains),
-                      .ip_vs = text("/proc/net/ip_vs"),
+                      .virtual_services = node_checks::HasVirtualServices(text("/proc/net/ip_vs")),
                       .tcp_loose = text("/proc/sys/net/netfilter/nf_conntrack_tcp_loose")});
 }
 

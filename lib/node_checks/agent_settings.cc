@@ -57,6 +57,9 @@ absl::Status TakeAgentSettings(std::string_view text, const std::string& file,
     const ConfigMap traffic = root.Map("traffic", Need::kOptional);
     PassOver(traffic);
     if (IsKnown(traffic, "enabled")) traffic.Bool("enabled", &settings.counts, Need::kOptional);
+    std::string fast_path = "auto";
+    Take(traffic, "fast_path", fast_path);
+    settings.fast_path = fast_path == "auto";
   }
   settings.azure = root.Has("azure");
   return document.Finish();

@@ -22,7 +22,7 @@ TEST(AgentSettings, TheExampleIsRead) {
   EXPECT_EQ(TakeAgentSettings(*text, "netagent.yaml", &Variable, settings), absl::OkStatus());
   EXPECT_EQ(settings.server, "ipam.example.internal:7443");
   EXPECT_EQ(settings.conf_file, "10-spoke.conflist");
-  EXPECT_TRUE(settings.azure && settings.counts);
+  EXPECT_TRUE(settings.azure && settings.counts && settings.fast_path);
 }
 
 TEST(AgentSettings, WhatIsSaidOverridesAndTheRestStays) {
@@ -30,7 +30,7 @@ TEST(AgentSettings, WhatIsSaidOverridesAndTheRestStays) {
   const absl::Status status = TakeAgentSettings(
       "nic: ens3\nmtu: ${MTU}\nserver: ${SPOKE_IPAM_SERVER_SERVICE_HOST}:7443\n"
       "state_dir: ${ELSEWHERE}/x\nunknown: {a: 1}\ncni: {bin_dir: /x/bin, new: 1}\n"
-      "traffic: {enabled: false}\n",
+      "traffic: {enabled: false, fast_path: off}\n",
       "a.yaml", &Variable, settings);
   EXPECT_EQ(status, absl::OkStatus());
   EXPECT_EQ(settings.nic, "ens3");
@@ -39,7 +39,7 @@ TEST(AgentSettings, WhatIsSaidOverridesAndTheRestStays) {
   EXPECT_EQ(settings.state_dir, "/run/spoke/netagent");
   EXPECT_EQ(settings.bin_dir, "/x/bin");
   EXPECT_EQ(settings.conf_dir, "/etc/cni/net.d");
-  EXPECT_FALSE(settings.counts || settings.azure);
+  EXPECT_FALSE(settings.counts || settings.fast_path || settings.azure);
 }
 
 TEST(AgentSettings, WhatNamesAnUnknownVariableIsPassedOver) {

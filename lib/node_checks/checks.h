@@ -35,6 +35,8 @@ void CheckForwardingV6(const NodeFacts& facts, Findings& findings);
 void CheckReversePath(const NodeFacts& facts, Findings& findings);
 void CheckNeighbourTable(const NodeFacts& facts, Findings& findings);
 void CheckConnectionTable(const NodeFacts& facts, Findings& findings);
+void CheckStrictTracking(const NodeFacts& facts, Findings& findings);
+void CheckVirtualServices(const NodeFacts& facts, Findings& findings);
 void CheckNic(const NodeFacts& facts, Findings& findings);
 void CheckMtu(const NodeFacts& facts, Findings& findings);
 

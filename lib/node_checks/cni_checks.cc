@@ -163,6 +163,17 @@ void CheckChain(const NodeFacts& facts, Findings& findings) {
   const NetworkConfig config = ReadNetworkConfig(ours->name, ours->text);
   for (size_t i = 1; i < config.plugins.size(); ++i) {
     const std::string& plugin = config.plugins[i];
+    if (plugin == "bandwidth") {
+      findings.Add({.severity = Severity::kWarning,
+                    .object = ours->path,
+                    .what = "chains the plugin bandwidth behind Spoke's",
+                    .why =
+                        "it wants the hook at pods' links where Spoke's guard is (\"create ingress "
+                        "qdisc: file exists\"): pods with bandwidth annotations cannot start",
+                    .remedy = "take it out of the chain, and give Spoke's own entry its capability "
+                              "(\"capabilities\": {\"bandwidth\": true}): Spoke holds the same "
+                              "limits by itself"});
+    }
     const std::string& wanted = facts.settings.bin_dir;
     const auto found = facts.cni_programs.find(plugin);
     const bool elsewhere = found != facts.cni_programs.end();

@@ -139,6 +139,16 @@ TEST(Chain, WhatIsChainedMustBeThere) {
   EXPECT_THAT(FindingsOf(facts, "cni-chain"), IsEmpty());
 }
 
+TEST(Chain, TheBandwidthPluginDoesNotWorkInIt) {
+  NodeFacts facts = HealthyNode();
+  facts.cni_files[0].text =
+      R"({"name": "spoke", "plugins": [{"type": "spoke"}, {"type": "bandwidth"}]})";
+  facts.cni_programs = {{"bandwidth", "/opt/cni/bin"}};
+  const auto found = FindingsOf(facts, "cni-chain");
+  ASSERT_THAT(found, ElementsAre(Warning("/etc/cni/net.d/10-spoke.conflist")));
+  EXPECT_THAT(found[0].remedy, HasSubstr("take it out of the chain"));
+}
+
 TEST(Plugin, IsThereRunsAndIsTheAgents) {
   NodeFacts facts = HealthyNode();
   facts.plugin.same_as_own = false;

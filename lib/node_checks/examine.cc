@@ -22,6 +22,7 @@ void OfFeature(const NodeFacts& facts, Findings& findings) {
 }
 
 bool IsCounted(const NodeFacts& facts) { return facts.settings.counts; }
+bool FastPathYields(const NodeFacts& facts) { return IsCounted(facts) && facts.settings.fast_path; }
 bool IsInstalled(const NodeFacts& facts) { return facts.settings.stage == Stage::kInstalled; }
 bool HasConfDirectory(const NodeFacts& facts) { return !facts.settings.conf_dir.empty(); }
 bool HasBinDirectory(const NodeFacts& facts) { return !facts.settings.bin_dir.empty(); }
@@ -49,6 +50,9 @@ constexpr Entry kEntries[] = {
     {"rp-filter", "answers may come another way", &CheckReversePath},
     {"neighbour-table", "the neighbour table holds the network", &CheckNeighbourTable},
     {"connection-table", "the table of connections has room", &CheckConnectionTable},
+    {"strict-tracking", "connections may change their way", &CheckStrictTracking, &FastPathYields},
+    {"ipvs", "Services are translated where the agent sees it", &CheckVirtualServices,
+     &FastPathYields},
     {"forward-rules", "no firewall drops what pods send and get", &CheckForwardRules},
     {"other-networks", "no other network plugin has left devices", &CheckOtherNetworks},
     {"agent-config", "the agent's configuration can be read", &CheckConfiguration, &IsInstalled},

@@ -32,10 +32,11 @@ struct NodeSettings {
   std::string plugin = "/usr/lib/cni/spoke";  // What bin_dir/spoke is a copy of.
   std::string cni_socket = "/run/spoke/cni.sock";
   std::string state_dir = "/run/spoke/netagent";
-  std::string server;   // HOST:PORT; empty: not looked at.
-  bool counts = true;   // traffic.enabled
-  bool azure = false;   // On an Azure VM.
-  uint32_t pods = 110;  // That the node has at most.
+  std::string server;     // HOST:PORT; empty: not looked at.
+  bool counts = true;     // traffic.enabled
+  bool fast_path = true;  // traffic.fast_path is auto.
+  bool azure = false;     // On an Azure VM.
+  uint32_t pods = 110;    // That the node has at most.
   Stage stage = Stage::kInstalled;
 };
 
@@ -113,6 +114,7 @@ struct NodeFacts {
 
   absl::Status firewall_status;  // Not OK: `chains` lacks some or all.
   std::vector<nft::ChainGist> chains;
+  bool virtual_services = false;  // IPVS translates some (virtual_services.h).
 
   absl::Status cni_status;             // Not OK: the directory could not be read.
   std::vector<ForeignFile> cni_files;  // Of conf_dir that runtimes load, sorted by name.

@@ -22,6 +22,7 @@
 #include "lib/node_checks/network_config.h"
 #include "lib/node_checks/network_facts.h"
 #include "lib/node_checks/server_probe.h"
+#include "lib/node_checks/virtual_services.h"
 #include "lib/os/file.h"
 
 namespace spoke::node_checks {
@@ -157,7 +158,7 @@ NodeFacts FactsReader::Read() {
 
 void FactsReader::ReadSysctls(NodeFacts& facts) const {
   const std::string& nic = settings_.nic;
-  const std::array<std::string, 11> paths = {
+  const std::array<std::string, 12> paths = {
       "net/ipv4/ip_forward",
       "net/ipv4/conf/" + nic + "/forwarding",
       "net/ipv6/conf/all/forwarding",
@@ -169,6 +170,7 @@ void FactsReader::ReadSysctls(NodeFacts& facts) const {
       "net/ipv4/neigh/default/gc_thresh3",
       "net/netfilter/nf_conntrack_max",
       "net/netfilter/nf_conntrack_count",
+      "net/netfilter/nf_conntrack_tcp_loose",
   };
   for (const std::string& path : paths) {
     const auto value = os::ReadFile(proc_ + "/sys/" + path, 4096);
@@ -187,6 +189,10 @@ void FactsReader::ReadSysctls(NodeFacts& facts) const {
     const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
     if (read.ec == std::errc()) facts.connections = number;
   }
+  // Of any length: a line for each service, and one for each of its servers.
+  const auto ip_vs = os::ReadFile(proc_ + "/net/ip_vs", kMaxForeignBytes);
+  facts.virtual_services =
+      ip_vs.ok() ? HasVirtualServices(*ip_vs) : absl::IsResourceExhausted(ip_vs.status());
   // One line a processor; entries are counted once for all.
   const auto neighbours = os::ReadFile(proc_ + "/net/stat/arp_cache", kMaxForeignBytes);
   if (neighbours.ok()) facts.neighbours = FirstHex(*neighbours, 1, 0);

@@ -73,6 +73,19 @@ TEST_F(FactsReaderTest, SysctlsAreNamedAsSysctlNamesThem) {
   EXPECT_EQ(facts.neighbours, 31U);
 }
 
+TEST_F(FactsReaderTest, VirtualServicesAreThoseOfIpvs) {
+  EXPECT_FALSE(Read().virtual_services);
+  // As the kernel prints it: net/netfilter/ipvs/ip_vs_ctl.c.
+  const std::string idle =
+      "IP Virtual Server version 1.2.1 (size=4096)\n"
+      "Prot LocalAddress:Port Scheduler Flags\n"
+      "  -> RemoteAddress:Port Forward Weight ActiveConn InActConn\n";
+  Put("proc/net/ip_vs", idle);
+  EXPECT_FALSE(Read().virtual_services);
+  Put("proc/net/ip_vs", idle + "UDP  0A60000A:0035 rr\n");
+  EXPECT_TRUE(Read().virtual_services);
+}
+
 TEST_F(FactsReaderTest, WhatRuntimesLoadIsReadInTheirOrder) {
   Put("etc/cni/net.d/10-spoke.conflist", "{}");
   Put("etc/cni/net.d/05-a.conf", "{");

@@ -188,6 +188,30 @@ void CheckConnectionTable(const NodeFacts& facts, Findings& findings) {
                 .remedy = SetTo(name, std::max<uint64_t>(*most * 2, 4 * kFewest))});
 }
 
+void CheckStrictTracking(const NodeFacts& facts, Findings& findings) {
+  const std::string name = "net.netfilter.nf_conntrack_tcp_loose";
+  if (Number(facts, name) != 0) return;
+  findings.Add({.severity = Severity::kWarning,
+                .object = name,
+                .what = "is 0",
+                .why =
+                    "a connection that the kernel has not seen begin is invalid to it, so none can "
+                    "change between the fast path and the ordinary way: pods that start do not "
+                    "take the fast path",
+                .remedy = SetTo(name, 1) + "; or traffic.fast_path: off"});
+}
+
+void CheckVirtualServices(const NodeFacts& facts, Findings& findings) {
+  if (!facts.virtual_services) return;
+  findings.Add({.severity = Severity::kWarning,
+                .object = "IPVS",
+                .what = "translates Services (kube-proxy's mode ipvs)",
+                .why = "nf_tables does not see what it translates, so the fast path is off and all "
+                       "traffic of the cluster is routed",
+                .remedy = "kube-proxy --proxy-mode=nftables, or iptables, then ipvsadm --clear; or "
+                          "traffic.fast_path: off, which says that it is meant so"});
+}
+
 void CheckNic(const NodeFacts& facts, Findings& findings) {
   const std::string& nic = facts.settings.nic;
   if (!facts.links_status.ok()) {

@@ -131,6 +131,21 @@ TEST(KernelChecks, TheTableOfConnectionsIsLargeAndNotFull) {
   EXPECT_THAT(FindingsOf(facts, "connection-table"), IsEmpty());
 }
 
+TEST(KernelChecks, WhatKeepsTheFastPathOffIsSaidWhereItYields) {
+  const std::string loose = "net.netfilter.nf_conntrack_tcp_loose";
+  NodeFacts facts = HealthyNode();
+  facts.sysctls[loose] = "1";
+  EXPECT_THAT(FindingsOf(facts, "strict-tracking"), IsEmpty());
+  EXPECT_THAT(FindingsOf(facts, "ipvs"), IsEmpty());
+  facts.sysctls[loose] = "0";
+  facts.virtual_services = true;
+  EXPECT_THAT(FindingsOf(facts, "strict-tracking"), ElementsAre(Warning(loose)));
+  EXPECT_THAT(FindingsOf(facts, "ipvs"), ElementsAre(Warning("IPVS")));
+  facts.settings.fast_path = false;
+  EXPECT_THAT(FindingsOf(facts, "strict-tracking"), IsEmpty());
+  EXPECT_THAT(FindingsOf(facts, "ipvs"), IsEmpty());
+}
+
 TEST(KernelChecks, TheNicIsThereAndUp) {
   NodeFacts facts = HealthyNode();
   facts.nic->link.up = false;

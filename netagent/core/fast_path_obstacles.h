@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/nft/firewall.h"
@@ -23,13 +22,9 @@ struct FastPathObstacles {
 
 struct ObstacleFacts {
   std::vector<nft::ChainGist> chains;  // At the hook forward, and those they lead to.
-  std::string ip_vs;                   // /proc/net/ip_vs; empty: it is not there.
+  bool virtual_services = false;       // IPVS has some (kube-proxy's mode ipvs).
   std::string tcp_loose;  // /proc/sys/net/netfilter/nf_conntrack_tcp_loose; empty: it is not there.
 };
-
-// Whether the table of IP virtual servers has a service (kube-proxy's mode ipvs). Safe on any
-// input.
-bool HasVirtualServices(std::string_view ip_vs);
 
 FastPathObstacles ObstaclesIn(const ObstacleFacts& facts);
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <string_view>
 
 #include "fmt/core.h"
 #include "lib/base/check.h"
@@ -70,6 +71,38 @@ bool ReadProtocol(std::span<const uint8_t> tuple, TrackedConnection& connection)
   return !parts.malformed();
 }
 
+// enum tcp_conntrack in linux/netfilter/nf_conntrack_tcp.h.
+constexpr uint8_t kTimeWait = 7;
+constexpr uint8_t kClose = 8;
+
+// Whether CTA_PROTOINFO says that a TCP connection is over. What cannot be read is no reason to
+// take one for that.
+bool IsClosed(std::span<const uint8_t> info) {
+  AttributeReader protocols(info);
+  while (const auto protocol = protocols.Next()) {
+    if (protocol->type != CTA_PROTOINFO_TCP) continue;
+    AttributeReader parts(protocol->payload);
+    while (const auto part = parts.Next()) {
+      if (part->type != CTA_PROTOINFO_TCP_STATE || part->payload.empty()) continue;
+      const uint8_t state = part->payload.front();
+      return state == kTimeWait || state == kClose;
+    }
+  }
+  return false;
+}
+
+// The entry, by its tuple and zone.
+Request AboutConnection(std::string_view act, uint16_t type, const TrackedConnection& connection) {
+  CHECK(!connection.original.empty(), "a change of a tracked connection names which");
+  Request request(fmt::format("{} the tracked connection of {} and {}", act,
+                              connection.ends[0].ToString(), connection.ends[1].ToString()),
+                  TypeOf(type), 0, Fixed(FamilyNumber(connection.ends[0].family())));
+  request.PutBytes(NLA_F_NESTED | CTA_TUPLE_ORIG, connection.original);
+  if (connection.zone) request.PutValue(CTA_ZONE, *connection.zone);
+  request.Tolerate(ENOENT);
+  return request;
+}
+
 }  // namespace
 
 absl::StatusOr<TrackedConnection> ParseTrackedConnection(std::span<const uint8_t> payload) {
@@ -94,6 +127,11 @@ absl::StatusOr<TrackedConnection> ParseTrackedConnection(std::span<const uint8_t
     }
     if (attribute->type == CTA_ZONE) connection.zone = ReadStruct<uint16_t>(attribute->payload);
     if (attribute->type == CTA_ID) connection.id = attribute->U32();
+    if (attribute->type == CTA_MARK) {
+      const auto mark = ReadStruct<uint32_t>(attribute->payload);
+      if (mark) connection.mark = ntohl(*mark);
+    }
+    if (attribute->type == CTA_PROTOINFO) connection.closed = IsClosed(attribute->payload);
   }
   if (reader.malformed() || !original || !reply) return Malformed();
   connection.ends = {original->at(0), original->at(1), reply->at(0), reply->at(1)};
@@ -101,15 +139,15 @@ absl::StatusOr<TrackedConnection> ParseTrackedConnection(std::span<const uint8_t
 }
 
 Request DeleteTrackedConnection(const TrackedConnection& connection) {
-  CHECK(!connection.original.empty(), "a deletion of a tracked connection names which");
-  Request request(fmt::format("delete the tracked connection of {} and {}",
-                              connection.ends[0].ToString(), connection.ends[1].ToString()),
-                  TypeOf(IPCTNL_MSG_CT_DELETE), 0,
-                  Fixed(FamilyNumber(connection.ends[0].family())));
-  request.PutBytes(NLA_F_NESTED | CTA_TUPLE_ORIG, connection.original);
-  if (connection.zone) request.PutValue(CTA_ZONE, *connection.zone);
+  Request request = AboutConnection("delete", IPCTNL_MSG_CT_DELETE, connection);
   if (connection.id) request.PutU32(CTA_ID, *connection.id);
-  request.Tolerate(ENOENT);
+  return request;
+}
+
+Request MarkTrackedConnection(const TrackedConnection& connection, uint32_t value, uint32_t mask) {
+  Request request = AboutConnection("mark", IPCTNL_MSG_CT_NEW, connection);
+  request.PutValue(CTA_MARK, htonl(value));
+  request.PutValue(CTA_MARK_MASK, htonl(mask));
   return request;
 }
 

@@ -1,6 +1,6 @@
 // Tracked connections (ctnetlink): which addresses the kernel's connection tracking has at the ends
-// of each, and how one entry is deleted. All but the probe and the dump are pure. Formats:
-// linux/netfilter/nfnetlink_conntrack.h.
+// of each, and how one entry is deleted or marked. All but the probe and the dump are pure.
+// Formats: linux/netfilter/nfnetlink_conntrack.h.
 #pragma once
 
 #include <array>
@@ -36,6 +36,9 @@ struct TrackedConnection {
   absl::InlinedVector<uint8_t, 80> original;
   std::optional<uint16_t> zone;  // Network order; nullopt: none, or of one direction.
   std::optional<uint32_t> id;  // The kernel's; as a rule another than that of a later one like it.
+  uint32_t mark = 0;
+  // Both its ends are done with it (TCP's TIME_WAIT and CLOSE): the entry only waits to expire.
+  bool closed = false;
 };
 
 // From the payload of an IPCTNL_MSG_CT_NEW message. Errors: kDataLoss (cut short, a length that
@@ -46,6 +49,11 @@ absl::StatusOr<TrackedConnection> ParseTrackedConnection(std::span<const uint8_t
 // deletion without a tuple would empty the table, so `connection` must come from
 // ParseTrackedConnection() (CHECK: it has a tuple).
 Request DeleteTrackedConnection(const TrackedConnection& connection);
+
+// Puts `value` into the bits `mask` of the entry's mark; the others stay. It creates none: one that
+// is gone is tolerated. Of two that follow each other with one tuple it may be the later one, since
+// the kernel compares no id here. `connection` as above (CHECK).
+Request MarkTrackedConnection(const TrackedConnection& connection, uint32_t value, uint32_t mask);
 
 // Whether this kernel can list and delete entries; `socket` is one of Protocol::kNetfilter. Loads
 // the kernel's module. Errors: kPermissionDenied (no CAP_NET_ADMIN); kUnimplemented (no ctnetlink).

@@ -1,5 +1,6 @@
 #include "lib/netlink/conntrack.h"
 
+#include <arpa/inet.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <netinet/in.h>
@@ -100,6 +101,58 @@ TEST(DeleteTrackedConnection, NamesTheTupleTheZoneAndTheEntryAsTheKernelDid) {
     const std::vector<uint16_t> with = {CTA_TUPLE_ORIG, CTA_ZONE, CTA_ID};
     EXPECT_EQ(types, connection.zone ? with : without);
   }
+}
+
+TEST(MarkTrackedConnection, NamesTheTupleAndChangesNothingButTheBitsOfTheMask) {
+  for (const auto hex : {kConnectionV4, kZonedConnectionV4, kConnectionV6}) {
+    const std::vector<uint8_t> bytes = FromHex(hex);
+    const TrackedConnection connection = ParseTrackedConnection(bytes).value();
+    const Request request = MarkTrackedConnection(connection, 4, 0x3F);
+    EXPECT_TRUE(request.Tolerates(ENOENT));
+    const auto message = MessageReader(request.bytes()).Next();
+    EXPECT_EQ(message->type, (NFNL_SUBSYS_CTNETLINK << 8) | IPCTNL_MSG_CT_NEW);
+    std::vector<uint16_t> types;
+    AttributeReader reader(message->payload, sizeof(nfgenmsg));
+    while (const auto attribute = reader.Next()) {
+      types.push_back(attribute->type);
+      if (attribute->type == CTA_MARK) {
+        EXPECT_EQ(ReadStruct<uint32_t>(attribute->payload), htonl(4));
+      }
+      if (attribute->type == CTA_MARK_MASK) {
+        EXPECT_EQ(ReadStruct<uint32_t>(attribute->payload), htonl(0x3F));
+      }
+    }
+    EXPECT_FALSE(reader.malformed());
+    const std::vector<uint16_t> without = {CTA_TUPLE_ORIG, CTA_MARK, CTA_MARK_MASK};
+    const std::vector<uint16_t> with = {CTA_TUPLE_ORIG, CTA_ZONE, CTA_MARK, CTA_MARK_MASK};
+    EXPECT_EQ(types, connection.zone ? with : without);
+  }
+}
+
+TEST(ParseTrackedConnection, ReadsTheMarkAndWhetherItIsOver) {
+  const auto parse = [](int state) {
+    nfgenmsg fixed{};
+    fixed.nfgen_family = AF_INET;
+    Request request("try", 256, 0, fixed);
+    for (const uint16_t type : {CTA_TUPLE_ORIG, CTA_TUPLE_REPLY}) {
+      request.BeginNest(type)
+          .BeginNest(CTA_TUPLE_IP)
+          .PutAddress(CTA_IP_V4_SRC, kPod4)
+          .PutAddress(CTA_IP_V4_DST, kFar4)
+          .EndNest()
+          .EndNest();
+    }
+    request.PutValue(CTA_MARK, htonl(0x8000'0004));
+    request.BeginNest(CTA_PROTOINFO)
+        .BeginNest(CTA_PROTOINFO_TCP)
+        .PutValue(CTA_PROTOINFO_TCP_STATE, static_cast<uint8_t>(state))
+        .EndNest()
+        .EndNest();
+    return ParseTrackedConnection(MessageReader(request.bytes()).Next()->payload).value();
+  };
+  EXPECT_EQ(parse(3).mark, 0x8000'0004U);
+  for (const int open : {1, 2, 3, 4, 5, 6}) EXPECT_FALSE(parse(open).closed) << open;
+  for (const int over : {7, 8}) EXPECT_TRUE(parse(over).closed) << over;
 }
 
 TEST(DeleteTrackedConnectionDeathTest, NeverEmptiesTheTable) {

@@ -21,18 +21,22 @@
 
 namespace {
 
-// What deletes an entry of the kernel's table names it: without a tuple it would empty the table.
-void CheckDeletion(std::span<const uint8_t> payload) {
+// What deletes or marks an entry of the kernel's table names it: without a tuple it would empty the
+// table.
+void CheckChanges(std::span<const uint8_t> payload) {
   const auto connection = spoke::netlink::ParseTrackedConnection(payload);
   if (!connection.ok()) return;
-  const spoke::netlink::Request request = spoke::netlink::DeleteTrackedConnection(*connection);
-  const auto message = spoke::netlink::MessageReader(request.bytes()).Next();
-  spoke::netlink::AttributeReader reader(message->payload, sizeof(nfgenmsg));
-  const auto first = reader.Next();
-  CHECK(first && first->type == CTA_TUPLE_ORIG &&
-            std::equal(first->payload.begin(), first->payload.end(), connection->original.begin(),
-                       connection->original.end()),
-        "a deletion names the connection as the kernel did");
+  for (const spoke::netlink::Request& request :
+       {spoke::netlink::DeleteTrackedConnection(*connection),
+        spoke::netlink::MarkTrackedConnection(*connection, 4, 0x3F)}) {
+    const auto message = spoke::netlink::MessageReader(request.bytes()).Next();
+    spoke::netlink::AttributeReader reader(message->payload, sizeof(nfgenmsg));
+    const auto first = reader.Next();
+    CHECK(first && first->type == CTA_TUPLE_ORIG &&
+              std::equal(first->payload.begin(), first->payload.end(), connection->original.begin(),
+                         connection->original.end()),
+          "a change names the connection as the kernel did");
+  }
 }
 
 void ParseAll(std::span<const uint8_t> payload) {
@@ -44,7 +48,7 @@ void ParseAll(std::span<const uint8_t> payload) {
   static_cast<void>(spoke::netlink::ParseQdisc(payload));
   static_cast<void>(spoke::netlink::ParseHtbClass(payload));
   static_cast<void>(spoke::netlink::ParseBpfFilter(payload));
-  CheckDeletion(payload);
+  CheckChanges(payload);
 }
 
 }  // namespace

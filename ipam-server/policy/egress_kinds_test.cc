@@ -146,6 +146,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "perDestination: {connections: 20}}}",
                 "f:4: spec.limits.perDestination.connections: 20 to one destination is more than "
                 "10 to all together: lower it, or raise limits.connections"},
+        Refused{"EstablishedOfOthers", "EgressPolicy",
+                "{mode: Routed, destinationCIDRs: [0.0.0.0/0], established: cut}",
+                "f:4: spec.established: means nothing with mode Routed, which lets connections "
+                "begin: remove it, or write mode: Drop"},
+        Refused{"EstablishedAsOther", "EgressPolicy",
+                "{mode: Drop, destinationCIDRs: [0.0.0.0/0], established: drop}",
+                "f:4: spec.established: must be cut or keep, not \"drop\""},
         Refused{"LimitsOfDrop", "EgressPolicy",
                 "{mode: Drop, destinationCIDRs: [0.0.0.0/0], limits: {connections: 1}}",
                 "f:4: spec.limits: means nothing with mode Drop, which lets no connection through"},
@@ -214,6 +221,19 @@ TEST(EgressPolicy, GoesToNodesWhole) {
   EXPECT_EQ(policy.limits().connections_per_destination(), 100U);
   EXPECT_EQ(policy.limits().new_connections_per_second_per_destination(), 10U);
   EXPECT_EQ(policy.priority(), -5);
+}
+
+TEST(EgressPolicy, MayCutWhatItDrops) {
+  const auto said = [](const std::string& text) {
+    const ObjectSet set = Applied(
+        Document("EgressPolicy", "x", "{mode: Drop, destinationCIDRs: [0.0.0.0/0]" + text + "}"));
+    const auto object = set.Find({"EgressPolicy", "x"});
+    EXPECT_EQ(ObjectYaml(*object).find("established") != std::string::npos, !text.empty());
+    return EntryOf(set, object->key).egress().established();
+  };
+  EXPECT_EQ(said(""), v1::ESTABLISHED_UNSPECIFIED);
+  EXPECT_EQ(said(", established: cut"), v1::CUT);
+  EXPECT_EQ(said(", established: keep"), v1::KEEP);
 }
 
 TEST(EgressPolicy, NamesThePlatformAlsoForAgentsThatDoNotKnowThat) {

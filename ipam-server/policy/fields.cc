@@ -145,4 +145,21 @@ NodeLabels ReadNodeLabels(const ConfigMap& map, std::string_view key) {
   return labels;
 }
 
+v1::Established ReadEstablished(const config::ConfigMap& map) {
+  v1::Established read = v1::ESTABLISHED_UNSPECIFIED;
+  map.Custom("established", config::Need::kOptional, [&](std::string_view text) {
+    for (const v1::Established known : {v1::CUT, v1::KEEP}) {
+      if (NameOf(known) == text) read = known;
+    }
+    if (read != v1::ESTABLISHED_UNSPECIFIED) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        fmt::format("must be cut or keep, not \"{}\"", text.substr(0, 64)));
+  });
+  return read;
+}
+
+std::string_view NameOf(v1::Established established) {
+  return established == v1::CUT ? "cut" : "keep";
+}
+
 }  // namespace spoke::ipam

@@ -13,6 +13,7 @@
 #include "lib/config/config_text.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
+#include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::ipam {
 
@@ -32,6 +33,12 @@ using CheckItem = std::function<absl::Status(const T&)>;
 // CIDR blocks, sorted; a block that is listed twice is a mistake. Of an absent list: none.
 std::vector<Listed<ip::Prefix>> ReadBlocks(const config::ConfigMap& map, std::string_view key,
                                            const CheckItem<ip::Prefix>& check = nullptr);
+
+// What becomes of connections that are there before the object: "cut" or "keep", under the key
+// "established"; ESTABLISHED_UNSPECIFIED when it is absent.
+v1::Established ReadEstablished(const config::ConfigMap& map);
+// As the files have it; not of ESTABLISHED_UNSPECIFIED.
+std::string_view NameOf(v1::Established established);
 
 // Names of Kubernetes namespaces, sorted; one that is listed twice is a mistake.
 std::vector<Listed<std::string>> ReadNamespaces(const config::ConfigMap& map, std::string_view key,

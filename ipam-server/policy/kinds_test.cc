@@ -103,7 +103,14 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"OwnClassesOverlap", "ClusterNetwork",
                 "{hub: [10.0.0.0/8], storage: [10.9.0.0/20]}",
                 "f:4: spec.storage: 10.9.0.0/20 overlaps 10.0.0.0/8, a block of hub of "
-                "ClusterNetwork \"x\" (f:4): change one of them"}),
+                "ClusterNetwork \"x\" (f:4): change one of them"},
+        Refused{"EstablishedWithoutPeers", "ClusterNetwork",
+                "{hub: [10.1.0.0/16], established: keep}",
+                "f:4: spec.established: means nothing without peerSpoke, with which alone nothing "
+                "may be connected: remove it, or list peerSpoke"},
+        Refused{"EstablishedAsOther", "ClusterNetwork",
+                "{peerSpoke: [10.1.0.0/16], established: yes}",
+                "f:4: spec.established: must be cut or keep, not \"yes\""}),
     NameOfCase);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -261,6 +268,19 @@ TEST(ClusterNetwork, GoesToNodesWhole) {
   EXPECT_THAT(policy.peer_spoke(), ElementsAre("10.3.0.0/16"));
   EXPECT_THAT(policy.platform(), ElementsAre("169.254.169.254/32"));
   EXPECT_THAT(policy.storage(), ElementsAre("10.4.0.0/16"));
+}
+
+TEST(ClusterNetwork, SaysWhatBecomesOfConnectionsOnlyWhereItWasSaid) {
+  const auto said = [](const std::string& text) {
+    const ObjectSet set =
+        Applied(Document("ClusterNetwork", "main", "{peerSpoke: [10.32.0.0/11]" + text + "}"));
+    const PolicyObject& object = *set.Find({"ClusterNetwork", "main"});
+    EXPECT_EQ(ObjectYaml(object).find("established") != std::string::npos, !text.empty());
+    return EntryOf(set, object.key).cluster_network().established();
+  };
+  EXPECT_EQ(said(""), v1::ESTABLISHED_UNSPECIFIED);
+  EXPECT_EQ(said(", established: cut"), v1::CUT);
+  EXPECT_EQ(said(", established: keep"), v1::KEEP);
 }
 
 TEST(ClusterNetwork, ClassesAreApartAcrossObjects) {

@@ -48,8 +48,9 @@ using Blocks = std::vector<Listed<ip::Prefix>>;
 
 class ClusterNetworkObject : public Spec {
  public:
-  ClusterNetworkObject(std::string name, std::array<Blocks, kClasses.size()> blocks)
-      : name_(std::move(name)), blocks_(std::move(blocks)) {}
+  ClusterNetworkObject(std::string name, std::array<Blocks, kClasses.size()> blocks,
+                       v1::Established established)
+      : name_(std::move(name)), blocks_(std::move(blocks)), established_(established) {}
 
   std::string ToJson() const override {
     nlohmann::json json = nlohmann::json::object();
@@ -58,6 +59,8 @@ class ClusterNetworkObject : public Spec {
         json[std::string(kClasses[i].key)].push_back(block.value.ToString());
       }
     }
+    // Where nobody has said it, a server of an earlier version reads the object as well.
+    if (established_ != v1::ESTABLISHED_UNSPECIFIED) json["established"] = NameOf(established_);
     return json.dump();
   }
 
@@ -96,12 +99,14 @@ class ClusterNetworkObject : public Spec {
     for (size_t i = 0; i < kClasses.size(); ++i) {
       for (const auto& block : blocks_[i]) kClasses[i].add(policy, block.value.ToString());
     }
+    policy.set_established(established_);
     return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
   }
 
  private:
   std::string name_;
   std::array<Blocks, kClasses.size()> blocks_;
+  v1::Established established_;  // Of connections with peer spokes.
 };
 
 }  // namespace
@@ -120,7 +125,13 @@ std::shared_ptr<const Spec> ReadClusterNetwork(const ConfigMap& spec, const std:
                "says nothing: list the blocks of cluster, hub, peerSpoke, platform, storage or "
                "services");
   }
-  return std::make_shared<const ClusterNetworkObject>(name, std::move(blocks));
+  const v1::Established established = ReadEstablished(spec);
+  if (spec.Has("established") && !spec.Has(kDroppedShare)) {
+    spec.Error("established",
+               "means nothing without peerSpoke, with which alone nothing may be connected: remove "
+               "it, or list peerSpoke");
+  }
+  return std::make_shared<const ClusterNetworkObject>(name, std::move(blocks), established);
 }
 
 }  // namespace spoke::ipam

@@ -56,6 +56,7 @@ struct EgressSpec {
   v1::EgressPolicy::Mode fallback = v1::EgressPolicy::MODE_UNSPECIFIED;
   std::optional<EgressLimits> limits;
   int32_t priority = 0;
+  v1::Established established = v1::ESTABLISHED_UNSPECIFIED;
 };
 
 std::vector<std::string> Texts(const Names& names) {
@@ -90,6 +91,10 @@ class EgressPolicyObject : public Spec {
       json["fallback"] = NameOf(spec_.fallback);
     }
     if (spec_.limits) json["limits"] = ipam::ToJson(*spec_.limits);
+    // Where nobody has said it, a server of an earlier version reads the object as well.
+    if (spec_.established != v1::ESTABLISHED_UNSPECIFIED) {
+      json["established"] = ipam::NameOf(spec_.established);
+    }
     return json.dump();
   }
 
@@ -150,6 +155,7 @@ class EgressPolicyObject : public Spec {
     egress.set_fallback(spec_.fallback);
     if (spec_.limits) ToPolicy(*spec_.limits, *egress.mutable_limits());
     egress.set_priority(spec_.priority);
+    egress.set_established(spec_.established);
     return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
   }
 
@@ -276,6 +282,14 @@ void CheckMode(const ConfigMap& spec, const EgressSpec& read) {
                     "the node alone: write mode: Masquerade (or Drop) in a policy of its own",
                     NameOf(read.mode)));
   }
+  if (read.mode != v1::EgressPolicy::DROP && read.mode != v1::EgressPolicy::MODE_UNSPECIFIED &&
+      spec.Has("established")) {
+    spec.Error(
+        "established",
+        fmt::format("means nothing with mode {}, which lets connections begin: remove it, or "
+                    "write mode: Drop",
+                    NameOf(read.mode)));
+  }
   if (read.mode == v1::EgressPolicy::DROP && spec.Has("limits")) {
     spec.Error("limits", "means nothing with mode Drop, which lets no connection through");
   }
@@ -293,6 +307,7 @@ std::shared_ptr<const Spec> ReadEgressPolicy(const ConfigMap& spec, const std::s
   read.fallback = ReadMode(spec, "fallback", Need::kOptional);
   if (spec.Has("limits")) read.limits = ReadLimits(spec);
   ReadPriority(spec, read.priority);
+  read.established = ReadEstablished(spec);
   CheckMode(spec, read);
   CheckFamilies(spec, read);
   return std::make_shared<const EgressPolicyObject>(std::move(read));

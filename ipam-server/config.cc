@@ -114,6 +114,11 @@ void ReadRelease(const ConfigMap& root, FleetPolicy& out) {
                {absl::Seconds(1), absl::Hours(24)});
 }
 
+void ReadPolicy(const ConfigMap& root, ServerConfig& out) {
+  const ConfigMap map = root.Map("policy", Need::kOptional);
+  map.Double("max_cut_share", &out.max_cut_share, Need::kOptional, {0.0, 1.0});
+}
+
 void ReadHistory(const ConfigMap& root, HistoryLimits& out) {
   const ConfigMap map = root.Map("history", Need::kOptional);
   map.Duration("keep", &out.keep, Need::kOptional, {absl::Hours(1)});
@@ -207,6 +212,7 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   ReadPools(root, out);
   ReadTarget(root, out.policy.target);
   ReadRelease(root, out.policy);
+  ReadPolicy(root, out);
   ReadHistory(root, out.history);
   root.Map("audit", Need::kOptional)
       .Duration("period", &out.audit_period, Need::kOptional, {absl::ZeroDuration()});

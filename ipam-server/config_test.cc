@@ -43,6 +43,7 @@ pools:
 node_addresses: {min: 1, batch: 2, spare: 0.25, max: 30}
 cooldown: 10s
 release: {idle: 1m, jitter: 2m, hysteresis: 3, denied: 4m, freeze_share: 0.1, freeze_window: 5m}
+policy: {max_cut_share: 0.2}
 history: {keep: 48h, max_mib: 16}
 audit: {period: 0s}
 debug: true
@@ -59,6 +60,7 @@ debug: true
                                                    .denial_backoff = absl::Minutes(4)}));
   EXPECT_EQ(config->policy.breaker.share, 0.1);
   EXPECT_EQ(config->policy.breaker.window, absl::Minutes(5));
+  EXPECT_EQ(config->max_cut_share, 0.2);
   EXPECT_EQ(config->history.keep, absl::Hours(48));
   EXPECT_EQ(config->history.max_bytes, 16U << 20U);
   EXPECT_EQ(config->audit_period, absl::ZeroDuration());

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -163,10 +164,12 @@ void AddRefusals(const Servers& servers, const Enrollment* enrollment,
 absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
   ASSIGN_OR_RETURN(const std::vector<ip::Address> own, OwnAddresses());
   ASSIGN_OR_RETURN(const std::string id, tls::RandomBytes(kStoreIdBytes));
-  return ServerSettings{.pools = config.pools,
-                        .fleet = config.policy,
-                        .lifelines = LifelinesOf(config.listen_agents, own, config.advertised),
-                        .new_store_id = absl::BytesToHexString(id)};
+  return ServerSettings{
+      .pools = config.pools,
+      .fleet = config.policy,
+      .lifelines = LifelinesOf(config.listen_agents, own, config.advertised),
+      .new_store_id = absl::BytesToHexString(id),
+      .max_cut_permille = static_cast<uint32_t>(std::lround(config.max_cut_share * 1000))};
 }
 
 // Without a boot id, no start is taken to be in the boot of another.

@@ -155,6 +155,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
       of_pods_(MakeOfPods(traffic_, shaping_)),
       traffic_parts_(std::move(edges.traffic)),
       conntrack_(edges.conntrack),
+      cut_table_(edges.cuts),
       attachments_({.node_name = identity.node_name,
                     .nic = config.nic,
                     .cooldown = config.cooldown,
@@ -182,7 +183,11 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
              attachments_, repairer_),
       store_token_(TokenFiles(config), log_),
       policy_(config.state_dir + "/policy", session_, log_,
-              [this](const Policy& policy) { return PutInForce(policy); }),
+              {.put_in_force = [this](const Policy& policy) { return PutInForce(policy); },
+               .count_cuts =
+                   [this](const Policy& policy, PolicyKeeper::CountDone done) {
+                     CountCuts(policy, std::move(done));
+                   }}),
       tombstones_(
           os::DirectoryOf(config.cni_socket) + "/tombstones",
           [this](const AttachmentKey& key, absl::Time written) {
@@ -236,6 +241,13 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
             .log = log_,
             .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }},
         attachments_);
+  }
+  if (cut_table_ != nullptr && traffic_) {
+    cuts_.emplace(EstablishedCuts::Edges{
+        .table = *cut_table_,
+        .clock = clock_,
+        .log = log_,
+        .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }});
   }
   nic_check_.Look();
   const auto prove = [this](ip::Family family, HostList* host, WireProbe* wire) {
@@ -334,6 +346,8 @@ absl::Status Agent::StartCounting(const std::vector<TrafficPod>& pods) {
   }
   StartCountingConnections();
   OnRules();
+  // What began while no agent was there, too.
+  if (cuts_ && !traffic_->holds_unknown_rules()) cuts_->Cut(traffic_->Cuts());
   return absl::OkStatus();
 }
 
@@ -366,11 +380,37 @@ absl::Status Agent::PutInForce(const Policy& policy) {
   if (ShapesByPolicy()) RETURN_IF_ERROR(Shaping::Check(policy));
   const bool held = traffic_->holds_unknown_rules();
   RETURN_IF_ERROR(traffic_->OnPolicy(policy));
+  if (cuts_) cuts_->Cut(traffic_->Cuts());
   OnRules();
   if (!held || !shaping_) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
   shaping_->Start(pods);
   return absl::OkStatus();
+}
+
+void Agent::CountCuts(const Policy& policy, EstablishedCuts::CountDone done) {
+  if (!traffic_) return done(CutCount());  // It would not be put in force.
+  auto rules = traffic_->CutsOf(policy);
+  // What is wrong with a policy is said when it is put in force.
+  if (!rules.ok()) return done(CutCount());
+  if (cuts_) return cuts_->Count(*std::move(rules), std::move(done));
+  done(rules->empty() ? absl::StatusOr<CutCount>(CutCount())
+                      : absl::UnimplementedError("this kernel cannot list tracked connections"));
+}
+
+void Agent::Take(const PolicyTrial& trial) {
+  const auto answer = [this, id = trial.id](const absl::StatusOr<CutCount>& count) {
+    session_.Answer(PolicyTrialAnswer{.id = id,
+                                      .cut = count.value_or(CutCount()),
+                                      .error = std::string(count.status().message())});
+  };
+  const auto policy = ApplyPolicy({}, trial.policy);
+  if (!policy.ok()) return answer(policy.status());
+  if (traffic_) {
+    const auto rules = traffic_->CutsOf(*policy);
+    if (!rules.ok()) return answer(rules.status());
+  }
+  CountCuts(*policy, answer);
 }
 
 void Agent::OnRules() {
@@ -409,6 +449,7 @@ absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
   loop_->Post([this, answer] {
     AgentReading reading{.repairs = repairer_.counts(), .lost_dels = lost_dels_.counts()};
     if (clearing_) reading.clearing = clearing_->counts();
+    if (cuts_) reading.cuts = cuts_->counts();
     if (traffic_) reading.traffic = traffic_->Read(/*is_scrape=*/true);
     if (counting_) reading.connections = counting_->pods();
     if (shaping_) reading.shaping = shaping_->state();
@@ -441,6 +482,7 @@ void Agent::Tick() {
   };
   tick(attachments_);
   if (clearing_) tick(*clearing_);
+  if (cuts_) tick(*cuts_);
   tick(nic_check_);
   if (conflicts_) tick(*conflicts_);
   for (const auto& prover : provers_) tick(*prover);
@@ -494,6 +536,9 @@ absl::Duration Agent::UntilNextWake() const {
   }
   if (clearing_) {
     if (const auto wake = clearing_->NextWake()) next = std::min(next, *wake);
+  }
+  if (cuts_) {
+    if (const auto wake = cuts_->NextWake()) next = std::min(next, *wake);
   }
   absl::Duration wait = next - clock_.Now();
   if (const auto wake = adds_.NextWake()) {

@@ -46,6 +46,7 @@
 #include "netagent/sync/dns_names.h"
 #include "netagent/sync/egress_parts.h"
 #include "netagent/sync/enroller.h"
+#include "netagent/sync/established_cuts.h"
 #include "netagent/sync/host_list.h"
 #include "netagent/sync/lost_del_release.h"
 #include "netagent/sync/nic_check.h"
@@ -114,8 +115,10 @@ class Agent {
     CloudParts cloud;
     TrafficParts traffic = {};
     HealthParts health = {};
-    // Null: where the kernel cannot do it, a cooldown is a time and nothing else.
+    // Null: where the kernel cannot do it, a cooldown is a time and nothing else,
     ConntrackTable* conntrack = nullptr;
+    // and policies cut what their rules drop, and count nothing beforehand. Another one than that.
+    ConntrackTable* cuts = nullptr;
   };
   // Borrows `config` and the edges that are references.
   Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges);
@@ -160,6 +163,8 @@ class Agent {
   absl::Status StartCounting(const std::vector<TrafficPod>& pods);
   void StartCountingConnections();
   absl::Status PutInForce(const Policy& policy);
+  // How many connections the policy would end: as PolicyKeeper has it.
+  void CountCuts(const Policy& policy, EstablishedCuts::CountDone done);
   // What of shaping the policy in force says, and who its pods are.
   void OnRules();
 
@@ -170,6 +175,7 @@ class Agent {
   void Take(const PolicyUpdate& update) { policy_.OnPolicy(update); }
   void Take(const Outlook& outlook) { adds_.OnOutlook(outlook); }
   void Take(const AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
+  void Take(const PolicyTrial& trial);
   void Take(const ProbeRequest& request) { policy_prober_->Probe(request); }
   void Take(const BudgetLeases& leases) {
     if (ShapesByPolicy()) shaping_->OnLeases(leases);
@@ -199,8 +205,10 @@ class Agent {
   std::optional<ConnectionCounting> counting_;  // With traffic_, where the kernel can be asked.
   std::optional<DnsNames> dns_names_;           // Where policy shapes.
   ConntrackTable* const conntrack_;
+  ConntrackTable* const cut_table_;
   Attachments attachments_;
   std::optional<ConnectionClearing> clearing_;  // With conntrack_.
+  std::optional<EstablishedCuts> cuts_;         // With traffic_ and cut_table_.
   std::optional<ConflictDetector> conflicts_;   // With an edge for it only.
   NicCheck nic_check_;
   Repairer repairer_;

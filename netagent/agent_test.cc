@@ -16,9 +16,12 @@
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
 #include "lib/tls/authority.h"
+#include "netagent/journal/policy_codec.h"
 #include "netagent/kernel/fake_conntrack_table.h"
 #include "netagent/kernel/fake_inspector.h"
 #include "netagent/kernel/fake_kernel.h"
+#include "netagent/kernel/fake_nft_tables.h"
+#include "netagent/kernel/fake_node_routes.h"
 #include "netagent/kernel/fake_shaper.h"
 #include "proto/spoke/v1/cni.pb.h"
 #include "tests/support/recording_log.h"
@@ -53,14 +56,18 @@ class AgentTest : public testing::Test {
 
   void Start() {
     OpenedJournal opened = OpenJournal(JournalPath()).value();
-    agent_ = std::make_unique<Agent>(config_, NodeIdentity{.node_name = "node1"},
-                                     Agent::Edges{.router = kernel_,
-                                                  .inspector = inspector_,
-                                                  .journal = std::move(opened.journal),
-                                                  .log = log_,
-                                                  .cloud = {},
-                                                  .traffic = {.shaper = &shaper_},
-                                                  .conntrack = clears_ ? &table_ : nullptr});
+    agent_ =
+        std::make_unique<Agent>(config_, NodeIdentity{.node_name = "node1"},
+                                Agent::Edges{.router = kernel_,
+                                             .inspector = inspector_,
+                                             .journal = std::move(opened.journal),
+                                             .log = log_,
+                                             .cloud = {},
+                                             .traffic = {.tables = counts_ ? &nft_ : nullptr,
+                                                         .routes = counts_ ? &routes_ : nullptr,
+                                                         .shaper = &shaper_},
+                                             .conntrack = clears_ ? &table_ : nullptr,
+                                             .cuts = &cuts_});
     ASSERT_TRUE(agent_->Start(opened.events).ok());
     thread_ = std::thread([this] { agent_->Run(signals_); });
   }
@@ -128,7 +135,11 @@ class AgentTest : public testing::Test {
   FakeShaper shaper_;
   testing_support::RecordingLog log_;
   FakeConntrackTable table_;
+  FakeConntrackTable cuts_;
+  FakeNftTables nft_;
+  FakeNodeRoutes routes_;
   bool clears_ = false;  // Whether the kernel can.
+  bool counts_ = false;  // Whether it is to count and isolate.
   std::unique_ptr<Agent> agent_;
   std::thread thread_;
 };
@@ -150,6 +161,32 @@ TEST_F(AgentTest, TheNextPodWithAnAddressMeetsNoConnectionOfTheLast) {
   const auto answer = Ask(Request(v1::CniRequest::VERB_ADD, "ccc"), next.get());
   ASSERT_TRUE(answer && answer->has_attachment());
   EXPECT_THAT(table_.connections(), testing::ElementsAre(kept));
+}
+
+TEST_F(AgentTest, ConnectionsThatThePolicyForbidsEndAlsoWhenTheyBeganWithoutAnAgent) {
+  v1::PolicyBundle bundle;
+  bundle.set_version(3);
+  bundle.set_full(true);
+  v1::PolicyEntry& entry = *bundle.add_changed();
+  entry.set_key("ClusterNetwork/main");
+  entry.mutable_cluster_network()->add_peer_spoke("10.9.0.0/16");
+  const Policy policy = ApplyPolicy({}, FromWire(bundle)).value();
+  ASSERT_TRUE(
+      os::WriteFileAtomic(dir_.File("policy"), EncodePolicyFile(policy), os::Durability::kVisible)
+          .ok());
+  const FakeConntrackTable::Connection kept = {A("10.1.0.5"), A("192.0.2.1"), A("192.0.2.1"),
+                                               A("10.1.0.5")};
+  cuts_.Add(kept);
+  cuts_.Add({A("10.1.0.5"), A("10.9.0.1"), A("10.9.0.1"), A("10.1.0.5")});
+  counts_ = true;
+  Start();
+  for (int i = 0; i < 5000 && cuts_.connections().size() > 1; ++i) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_THAT(cuts_.connections(), testing::ElementsAre(kept));
+  const auto reading = agent_->Read(absl::Seconds(5));
+  ASSERT_TRUE(reading.ok()) << reading.status();
+  EXPECT_EQ(reading->cuts->peer_spoke, 1U);
 }
 
 TEST_F(AgentTest, ALimitOfAPodsLinkHoldsWhereNothingElseIsCountedOrShaped) {

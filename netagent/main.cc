@@ -356,6 +356,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   KernelTraffic traffic;
   RETURN_IF_ERROR(OpenKernelTraffic(config, traffic));
   const std::unique_ptr<ConntrackTable> conntrack = OpenConntrack(log);
+  const std::unique_ptr<ConntrackTable> cuts = conntrack != nullptr ? OpenConntrack(log) : nullptr;
   SetUpNode(sysctl_root, log);
   // After forwarding is on; and from here on also while the agent below cannot start.
   NodeWatch node_watch(ExamineNode(config), log);
@@ -373,7 +374,8 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
            .heart = &health.heart(0),
            .node_findings = [&node_watch] { return node_watch.Reasons(); },
            .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }},
-       .conntrack = conntrack.get()});
+       .conntrack = conntrack.get(),
+       .cuts = cuts.get()});
   RETURN_IF_ERROR(agent.Start(opened.events));
   NftIptables nft_iptables;
   const auto legacy_programs = FindLegacyPrograms("", &RunProgram);

@@ -110,12 +110,22 @@ struct AttachTracesRequest {
 struct PolicyUpdate {
   std::shared_ptr<const Bundle> from;
   std::shared_ptr<const Bundle> to;
+  // How many of its connections the node may end by it, of a thousand; nullopt: all.
+  std::optional<uint32_t> max_cut_permille = std::nullopt;
 
   bool operator==(const PolicyUpdate&) const = default;
 };
 
-using ToAgent =
-    std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest, Outlook,
-                 AttachTracesRequest, ProbeRequest, BudgetLeases, PolicyUpdate, EndLending>;
+// What would this policy end on the node? It is not put in force.
+struct PolicyTrial {
+  uint64_t id = 0;
+  std::shared_ptr<const Bundle> policy;
+
+  bool operator==(const PolicyTrial&) const = default;
+};
+
+using ToAgent = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest,
+                             Outlook, AttachTracesRequest, ProbeRequest, BudgetLeases, PolicyUpdate,
+                             EndLending, PolicyTrial>;
 
 }  // namespace spoke::ipam

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "ipam-server/core/agent_messages.h"
 #include "ipam-server/core/fleet.h"
+#include "ipam-server/core/policy/rollout.h"
 
 namespace spoke::ipam {
 
@@ -25,6 +26,9 @@ struct Session {
   uint64_t policy_sent = 0;              // Version of the bundle the agent has or is being sent.
   uint64_t policy_acked = 0;             // That it has in force.
   std::string policy_error;              // Why it refused `policy_sent`; empty: it has not.
+  bool policy_limited = false;           // `policy_sent` may end only so many connections.
+  bool policy_held = false;              // It was refused since it would end more.
+  ConnectionCut policy_cut;              // What the last one that it answered ends.
   std::string agent_version;
   std::string boot_id;
   absl::Time last_seen;

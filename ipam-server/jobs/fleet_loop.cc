@@ -81,7 +81,7 @@ absl::Duration FleetLoop::Patience(absl::Duration wait) const {
                        (state_.recovery.open() && !attach_waiting_.empty());
   if ((writable_ && goes_on) || publisher_.counting()) return absl::ZeroDuration();
   const bool ticks = !policy_waiting_.empty() || !outlooks_.empty() || !traces_.empty() ||
-                     !probes_.empty() || review_credit_ >= 1;
+                     !probes_.empty() || !trials_.empty() || review_credit_ >= 1;
   return ticks ? std::min(wait, kTick) : wait;
 }
 
@@ -103,6 +103,7 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   if (writable_) KeepTime(batch);
   traces_.Expire(batch.now);
   probes_.Expire(batch.now);
+  trials_.Expire(batch.now);
   Commit(batch);
   if (metrics_ != nullptr) {
     publisher_.Step({state_, sessions_, mailbox_, store_, writable_}, batch.now, *metrics_);

@@ -124,6 +124,8 @@ class FleetLoop {
   // Asks the agent of `node` what it can reach; the id of `request` is given here. Errors:
   // likewise.
   void PostAskProbe(const std::string& node, ProbeRequest request, ProbeDone done);
+  // Asks the agent of `node` what `policy` would end there. Errors: likewise.
+  void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
   // Beaten at each turn, once a second at least. Call before Run().
   void SetHeart(os::Heartbeat& heart) { heart_ = &heart; }
   // Called on the loop's thread whenever it changes whether anything can be stored. Call before
@@ -192,6 +194,10 @@ class FleetLoop {
   void Handle(AskTracesEvent event, Batch& batch);
   void Handle(ProbeAnswerEvent event, Batch& batch);
   void Handle(AskProbeEvent event, Batch& batch);
+  void Handle(PolicyTrialEvent event, Batch& batch);
+  void Handle(AskTrialEvent event, Batch& batch);
+  // Of the node that an operator asks about. Errors: kNotFound, kFailedPrecondition (it is away).
+  absl::StatusOr<Session*> SessionToAsk(const std::string& node);
   void Handle(AskInventoriesEvent event, Batch& batch);
   void Handle(ConflictEvent event, Batch& batch);
   void Handle(ClosedEvent event, Batch& batch);
@@ -237,6 +243,7 @@ class FleetLoop {
   void TellObjects();
   void TellNodesGone(const Effects& effects) const;
   void SendPolicy(const NodeKey& node, Session& session);
+  void SendPolicyAnew(const NodeKey& node, Session& session);  // In one of the next turns.
   void Fail(const absl::Status& why, Batch& batch);
   void BeginReload(absl::Time now);
   void FinishReload();
@@ -284,6 +291,7 @@ class FleetLoop {
   std::set<ip::Address> doubled_told_;  // Those with a problem of their own.
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};
+  TrialRequests trials_{std::string(kLacksTrials)};
   std::set<std::pair<absl::Time, NodeKey>> outlooks_;  // When to look for a node's next outlook.
   std::set<NodeKey> plan_waiting_;                     // Nodes to plan for, some in each turn.
   std::set<NodeKey> attach_waiting_;                   // Likewise to ask the cloud for.

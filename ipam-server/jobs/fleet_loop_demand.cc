@@ -33,6 +33,7 @@ void FleetLoop::EndSession(SessionId session, const NodeKey& node, const absl::S
   state_.fleet.EndDemand(node);
   traces_.Drop(session, why);
   probes_.Drop(session, why);
+  trials_.Drop(session, why);
 }
 
 NicRequest FleetLoop::RequestFor(const NodeRecord& record) const {
@@ -136,30 +137,55 @@ void FleetLoop::PostAskProbe(const std::string& node, ProbeRequest request, Prob
   mailbox_.Post(OperatorEvent(AskProbeEvent{node, std::move(request), std::move(done)}));
 }
 
-void FleetLoop::Handle(AskProbeEvent event, Batch& batch) {
-  const NodeRecord* record = state_.fleet.FindByName(event.node);
+absl::StatusOr<Session*> FleetLoop::SessionToAsk(const std::string& node) {
+  const NodeRecord* record = state_.fleet.FindByName(node);
   if (record == nullptr) {
-    return event.done(absl::NotFoundError(
-        fmt::format("there is no node {}; see: spokectl node list", event.node)));
+    return absl::NotFoundError(fmt::format("there is no node {}; see: spokectl node list", node));
   }
   const auto session = sessions_.find(record->key);
-  if (session == sessions_.end()) {
-    return event.done(absl::FailedPreconditionError(
-        fmt::format("the agent of node {} is not connected", event.node)));
-  }
+  if (session != sessions_.end()) return &session->second;
+  return absl::FailedPreconditionError(fmt::format("the agent of node {} is not connected", node));
+}
+
+void FleetLoop::Handle(AskProbeEvent event, Batch& batch) {
+  const auto session = SessionToAsk(event.node);
+  if (!session.ok()) return event.done(session.status());
   if (probes_.full()) {
     return event.done(absl::ResourceExhaustedError("too many probes are under way; try again"));
   }
-  event.request.id = ++session->second.last_request;
+  event.request.id = ++(*session)->last_request;
   // The agent may have to wait for another one's probes.
-  probes_.Add(session->second.id, event.request.id, std::move(event.done), event.node, batch.now,
+  probes_.Add((*session)->id, event.request.id, std::move(event.done), event.node, batch.now,
               2 * event.request.timeout + kTracePatience);
-  agents_.Send(session->second.id, std::move(event.request));
+  agents_.Send((*session)->id, std::move(event.request));
 }
 
 void FleetLoop::Handle(ProbeAnswerEvent event, Batch& batch) {
   if (TouchSession(event.session, batch) == nullptr) return;
   probes_.Take(event.session, std::move(event.answer));
+}
+
+// --- What a policy would end. ---
+
+void FleetLoop::PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy,
+                             TrialDone done) {
+  mailbox_.Post(OperatorEvent(AskTrialEvent{node, std::move(policy), std::move(done)}));
+}
+
+void FleetLoop::Handle(AskTrialEvent event, Batch& batch) {
+  const auto session = SessionToAsk(event.node);
+  if (!session.ok()) return event.done(session.status());
+  if (trials_.full()) {
+    return event.done(absl::ResourceExhaustedError("too many counts are under way; try again"));
+  }
+  const uint64_t id = ++(*session)->last_request;
+  trials_.Add((*session)->id, id, std::move(event.done), event.node, batch.now, kTrialPatience);
+  agents_.Send((*session)->id, PolicyTrial{id, std::move(event.policy)});
+}
+
+void FleetLoop::Handle(PolicyTrialEvent event, Batch& batch) {
+  if (TouchSession(event.session, batch) == nullptr) return;
+  trials_.Take(event.session, std::move(event.answer));
 }
 
 }  // namespace spoke::ipam

@@ -93,12 +93,22 @@ void FleetLoop::Handle(PolicyAckEvent event, Batch& batch) {
   Session* session = TouchSession(event.session, batch);
   if (session == nullptr || event.version != session->policy_sent) return;
   if (!event.error.empty() && session->policy_error != event.error) {
-    log_.Warn("policy_refused", {{"node", NodeOf(event.session)->name},
-                                 {"version", event.version},
-                                 {"error", event.error}});
+    const std::string& node = NodeOf(event.session)->name;
+    const uint64_t version = event.version;
+    if (event.held) {
+      log_.Warn("policy_held", {{"node", node}, {"version", version}, {"error", event.error}});
+    } else {
+      log_.Warn("policy_refused", {{"node", node}, {"version", version}, {"error", event.error}});
+    }
   }
   session->policy_error = std::move(event.error);
+  session->policy_held = event.held && !session->policy_error.empty();
+  session->policy_cut = event.cut;
   if (session->policy_error.empty()) session->policy_acked = event.version;
+  // An operator has spoken while the agent counted.
+  if (session->policy_held && session->policy_limited && event.version == state_.cuts_accepted) {
+    SendPolicyAnew(*NodeOf(event.session), *session);
+  }
 }
 
 void FleetLoop::Handle(InventoryEvent event, Batch& batch) {
@@ -155,6 +165,7 @@ void FleetLoop::Handle(ChangeEvent event, Batch& batch) {
     return;
   }
   const uint64_t policy_before = state_.bundles.version();
+  const uint64_t cuts_before = state_.cuts_accepted;
   absl::StatusOr<Effects> effects = event.change(state_, batch.raw);
   if (!effects.ok()) {
     event.done(effects.status());
@@ -162,8 +173,19 @@ void FleetLoop::Handle(ChangeEvent event, Batch& batch) {
   }
   batch.effects.Merge(*std::move(effects));
   batch.done.push_back(std::move(event.done));
+  if (state_.cuts_accepted != cuts_before) {
+    for (auto& [key, session] : sessions_) {
+      if (!session.policy_held || session.policy_sent != state_.cuts_accepted) continue;
+      SendPolicyAnew(key, session);
+    }
+  }
   if (state_.bundles.version() == policy_before) return;
   for (const auto& [key, session] : sessions_) policy_waiting_.insert(key);
+}
+
+void FleetLoop::SendPolicyAnew(const NodeKey& node, Session& session) {
+  session.policy_sent = 0;
+  policy_waiting_.insert(node);
 }
 
 void FleetLoop::SendPolicy(const NodeKey& node, Session& session) {
@@ -173,7 +195,12 @@ void FleetLoop::SendPolicy(const NodeKey& node, Session& session) {
   if (session.policy_acked == bundle->version || session.policy_sent == bundle->version) return;
   auto known = state_.bundles.KnownTo(session.policy_acked, record->labels);
   session.policy_sent = bundle->version;
-  agents_.Send(session.id, PolicyUpdate{.from = std::move(known), .to = std::move(bundle)});
+  std::optional<uint32_t> limit;
+  if (state_.cuts_accepted != bundle->version) limit = settings_.max_cut_permille;
+  session.policy_limited = limit.has_value();
+  agents_.Send(
+      session.id,
+      PolicyUpdate{.from = std::move(known), .to = std::move(bundle), .max_cut_permille = limit});
 }
 
 void FleetLoop::LogFindings(const std::vector<Finding>& findings) {

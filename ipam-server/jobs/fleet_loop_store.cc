@@ -79,11 +79,13 @@ void FleetLoop::FinishReload() {
   reload_due_ = false;
   SetProblem("memory", "");
   LoadedState& found = **loaded;
-  found.state.fleet.TakeUnstored(state_.fleet);    // No agent of those says it again.
-  Recovery recovery = std::move(state_.recovery);  // How it stands is in no store.
+  found.state.fleet.TakeUnstored(state_.fleet);         // No agent of those says it again.
+  Recovery recovery = std::move(state_.recovery);       // How it stands is in no store.
+  const uint64_t cuts_accepted = state_.cuts_accepted;  // Likewise.
   recovery.OnReload(found.state.recovery.state());
   std::swap(state_, found.state);
   state_.recovery = std::move(recovery);
+  state_.cuts_accepted = cuts_accepted;
   token_.clear();
   if (!state_.recovery.open()) {
     state_.fleet.Hold();

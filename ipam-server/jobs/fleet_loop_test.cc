@@ -437,6 +437,72 @@ TEST_F(FleetLoopTest, PolicyReachesThoseThatAreThereAndThoseThatComeBack) {
   EXPECT_TRUE(SentTo<PolicyUpdate>(2).at(0).to->entries.contains("Team/blue"));
 }
 
+TEST_F(FleetLoopTest, APolicyThatANodeHoldsBackIsSentAnewOnceAnOperatorSaysSo) {
+  Greet(1);
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 1U);
+  const PolicyUpdate first = SentTo<PolicyUpdate>(1)[0];
+  EXPECT_EQ(first.max_cut_permille, std::optional<uint32_t>(50));
+  loop_->PostFromAgent(PolicyAckEvent{.session = 1,
+                                      .version = first.to->version,
+                                      .error = "would end 40 of 90",
+                                      .held = true,
+                                      .cut = {90, 40}});
+  Step();
+  bool held = false;
+  loop_->PostQuery([&](const FleetView& view) {
+    const Session& session = view.sessions.at(kNode);
+    held = session.policy_held && session.policy_cut == ConnectionCut{90, 40};
+  });
+  Step();
+  EXPECT_TRUE(held);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1).size(), 1U) << "nobody has said anything yet";
+  const auto accept = [&](uint64_t version) {
+    loop_->PostChange(
+        [&, version](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+          state.cuts_accepted = version;
+          return Effects();
+        },
+        [](const absl::Status&) {});
+    Step();
+    Step();
+  };
+  accept(first.to->version + 1);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1).size(), 1U) << "of another version";
+  accept(first.to->version);
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 2U);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1)[1].to->version, first.to->version);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1)[1].max_cut_permille, std::nullopt);
+  loop_->PostFromAgent(
+      PolicyAckEvent{.session = 1, .version = first.to->version, .error = "", .cut = {90, 40}});
+  Step();
+  // Who comes back is not limited by it either.
+  Greet(2);
+  EXPECT_EQ(SentTo<PolicyUpdate>(2).at(0).max_cut_permille, std::nullopt);
+}
+
+TEST_F(FleetLoopTest, AnAgentThatStillCountedWhenAnOperatorSpokeIsNotLeftWaiting) {
+  Greet(1);
+  const uint64_t version = SentTo<PolicyUpdate>(1).at(0).to->version;
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        state.cuts_accepted = version;
+        return Effects();
+      },
+      [](const absl::Status&) {});
+  Step();
+  const auto hold = [&] {
+    loop_->PostFromAgent(PolicyAckEvent{
+        .session = 1, .version = version, .error = "would end 40 of 90", .held = true});
+    Step();
+    Step();
+  };
+  hold();
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 2U);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1)[1].max_cut_permille, std::nullopt);
+  hold();
+  EXPECT_EQ(SentTo<PolicyUpdate>(1).size(), 2U) << "one that holds back without a limit is broken";
+}
+
 TEST_F(FleetLoopTest, ANodeThatTheCloudSaysIsGoneIsToldOfOnceThatIsStored) {
   const NodeKey other{"node2", "vm-2"};
   std::vector<NodeKey> gone;

@@ -131,10 +131,16 @@ std::map<std::string, absl::StatusOr<AttachTraces>> AskTraces(FleetLoop& loop,
   return answers;
 }
 
-void AskProbes(
-    FleetLoop& loop, const std::set<std::string>& nodes, const ProbeRequest& request,
-    const std::function<void(const std::string& node, const absl::StatusOr<ProbeAnswer>&)>& take) {
-  using Answer = std::pair<std::string, absl::StatusOr<ProbeAnswer>>;
+namespace {
+
+template <typename Reply>
+using TakeReply = std::function<void(const std::string& node, const absl::StatusOr<Reply>&)>;
+
+// `post` asks the agent of a node; `patience`: as long as the loop gives the agents.
+template <typename Reply, typename Post>
+void AskEach(std::set<std::string> nodes, const Post& post, absl::Duration patience,
+             std::string_view lacks, const TakeReply<Reply>& take) {
+  using Answer = std::pair<std::string, absl::StatusOr<Reply>>;
   // Shared, since an answer that comes too late still has to find it.
   struct Call {
     absl::Mutex mutex;
@@ -142,15 +148,14 @@ void AskProbes(
   };
   auto call = std::make_shared<Call>();
   for (const std::string& node : nodes) {
-    loop.PostAskProbe(node, request, [call, node](absl::StatusOr<ProbeAnswer> answer) {
+    post(node, [call, node](absl::StatusOr<Reply> answer) {
       absl::MutexLock lock(&call->mutex);
       call->come.emplace_back(node, std::move(answer));
     });
   }
-  std::set<std::string> missing = nodes;
-  // As long as the loop gives the agents, and a while for the loop itself.
-  const absl::Time until = absl::Now() + 2 * request.timeout + 2 * kTracePatience;
-  while (!missing.empty()) {
+  // And a while for the loop itself.
+  const absl::Time until = absl::Now() + patience + kTracePatience;
+  while (!nodes.empty()) {
     std::vector<Answer> come;
     {
       absl::MutexLock lock(&call->mutex);
@@ -161,11 +166,38 @@ void AskProbes(
       come.swap(call->come);
     }
     for (const auto& [node, answer] : come) {
-      missing.erase(node);
+      nodes.erase(node);
       take(node, answer);
     }
   }
-  for (const std::string& node : missing) take(node, NoAnswerFrom(node, kLacksProbes));
+  for (const std::string& node : nodes) take(node, NoAnswerFrom(node, lacks));
+}
+
+}  // namespace
+
+void AskProbes(
+    FleetLoop& loop, const std::set<std::string>& nodes, const ProbeRequest& request,
+    const std::function<void(const std::string& node, const absl::StatusOr<ProbeAnswer>&)>& take) {
+  AskEach<ProbeAnswer>(
+      nodes,
+      [&](const std::string& node, ProbeDone done) {
+        loop.PostAskProbe(node, request, std::move(done));
+      },
+      2 * request.timeout + kTracePatience, kLacksProbes, take);
+}
+
+void AskTrials(FleetLoop& loop,
+               const std::map<std::string, std::shared_ptr<const Bundle>>& policies,
+               const std::function<void(const std::string& node,
+                                        const absl::StatusOr<PolicyTrialAnswer>&)>& take) {
+  std::set<std::string> nodes;
+  for (const auto& [node, policy] : policies) nodes.insert(node);
+  AskEach<PolicyTrialAnswer>(
+      nodes,
+      [&](const std::string& node, TrialDone done) {
+        loop.PostAskTrial(node, policies.at(node), std::move(done));
+      },
+      kTrialPatience, kLacksTrials, take);
 }
 
 }  // namespace spoke::ipam

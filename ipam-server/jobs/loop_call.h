@@ -57,4 +57,10 @@ void AskProbes(
     FleetLoop& loop, const std::set<std::string>& nodes, const ProbeRequest& request,
     const std::function<void(const std::string& node, const absl::StatusOr<ProbeAnswer>&)>& take);
 
+// Likewise what the policy of each would end there.
+void AskTrials(FleetLoop& loop,
+               const std::map<std::string, std::shared_ptr<const Bundle>>& policies,
+               const std::function<void(const std::string& node,
+                                        const absl::StatusOr<PolicyTrialAnswer>&)>& take);
+
 }  // namespace spoke::ipam

@@ -21,6 +21,7 @@
 #include "ipam-server/cloud/cloud.h"
 #include "ipam-server/core/attach_trace.h"
 #include "ipam-server/core/node_record.h"
+#include "ipam-server/core/policy/rollout.h"
 #include "ipam-server/core/probe.h"
 #include "ipam-server/core/session.h"
 
@@ -52,6 +53,8 @@ struct PolicyAckEvent {
   SessionId session;
   uint64_t version;
   std::string error;
+  bool held = false;
+  ConnectionCut cut = {};
 };
 struct InventoryEvent {
   SessionId session;
@@ -74,6 +77,10 @@ struct ProbeAnswerEvent {
   SessionId session;
   ProbeAnswer answer;
 };
+struct PolicyTrialEvent {
+  SessionId session;
+  PolicyTrialAnswer answer;
+};
 // All connected agents are to say what they hold.
 struct AskInventoriesEvent {};
 struct ClosedEvent {
@@ -91,8 +98,8 @@ struct ListingEvent {
 };
 using AgentEvent =
     std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent, InventoryEvent,
-                 DemandEvent, AttachTracesEvent, ProbeAnswerEvent, AskInventoriesEvent,
-                 ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
+                 DemandEvent, AttachTracesEvent, ProbeAnswerEvent, PolicyTrialEvent,
+                 AskInventoriesEvent, ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
 
 // Looks and changes nothing.
 struct QueryEvent {
@@ -118,7 +125,14 @@ struct AskProbeEvent {
   ProbeRequest request;
   ProbeDone done;
 };
-using OperatorEvent = std::variant<ChangeEvent, AskTracesEvent, AskProbeEvent>;
+// Asks the agent of a node what a policy would end there.
+using TrialDone = std::function<void(absl::StatusOr<PolicyTrialAnswer>)>;
+struct AskTrialEvent {
+  std::string node;
+  std::shared_ptr<const Bundle> policy;
+  TrialDone done;
+};
+using OperatorEvent = std::variant<ChangeEvent, AskTracesEvent, AskProbeEvent, AskTrialEvent>;
 
 // How much there is to do for an event, in units of very roughly five microseconds: so many for the
 // message and for the record that it changes, and some for each address that it is about.

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "fmt/core.h"
 #include "ipam-server/core/attach_trace.h"
+#include "ipam-server/core/policy/rollout.h"
 #include "ipam-server/core/probe.h"
 #include "ipam-server/core/session.h"
 #include "lib/base/status.h"
@@ -99,7 +100,11 @@ class PendingAnswers {
 
 inline constexpr std::string_view kLacksTraces = "keeps no traces";
 inline constexpr std::string_view kLacksProbes = "does not probe";
+inline constexpr std::string_view kLacksTrials = "does not count connections";
+// A node's table of connections may be large, and others may have asked before.
+inline constexpr absl::Duration kTrialPatience = absl::Seconds(10);
 using TraceRequests = PendingAnswers<AttachTraces>;
 using ProbeRequests = PendingAnswers<ProbeAnswer>;
+using TrialRequests = PendingAnswers<PolicyTrialAnswer>;
 
 }  // namespace spoke::ipam

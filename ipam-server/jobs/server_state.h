@@ -28,6 +28,9 @@ struct ServerState {
   // The pools of the configuration file, as objects that cannot be replaced.
   std::vector<PolicyObject> configured;
   Recovery recovery;
+  // The version of the bundles that may end any number of connections, an operator says; 0: none.
+  // In no store: after the server's start nodes that still hold it back do so anew.
+  uint64_t cuts_accepted = 0;
 };
 
 struct ServerSettings {
@@ -35,6 +38,8 @@ struct ServerSettings {
   FleetPolicy fleet;
   std::vector<LifelineAddress> lifelines = {};  // At which agents reach this server.
   std::string new_store_id = "new";             // For a store that has none yet; random.
+  // How many of its connections a policy may end on a node without an operator's word, of 1000.
+  uint32_t max_cut_permille = 50;
 };
 
 // Revision of each record, by store key.

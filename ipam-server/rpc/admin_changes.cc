@@ -1,7 +1,10 @@
 // The calls that change something.
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/jobs/loop_call.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/policy/object_text.h"
@@ -20,6 +23,8 @@ namespace {
 constexpr absl::Duration kResolveTime = absl::Seconds(2);
 // How often a change of the objects is judged anew because another one came between.
 constexpr int kMostPlans = 10;
+// Whose agents are asked at once what a policy would end: a sample, however many nodes there are.
+constexpr size_t kMaxTrialNodes = 20;
 
 absl::StatusOr<NodeMode> ModeOf(const std::string& text) {
   for (const NodeMode mode : {NodeMode::kActive, NodeMode::kDraining, NodeMode::kFrozen}) {
@@ -309,6 +314,76 @@ grpc::Status AdminService::DeleteObjects(Context* context, const v1::DeleteObjec
       !request->dry_run());
   if (!plan.ok()) return rpc::ToGrpc(plan.status());
   ipam::Describe(*plan, *response);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ResumeRollout(Context* context, const v1::ResumeRolloutRequest* request,
+                                         v1::ResumeRolloutResponse* response) {
+  // Of the loop's sessions, which a change does not see: who holds it back now.
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    ConnectionCut cut;
+    for (const auto& [key, session] : view.sessions) {
+      if (!session.policy_held || session.policy_sent != request->version()) continue;
+      response->set_nodes(response->nodes() + 1);
+      cut.connections += session.policy_cut.connections;
+      cut.cut += session.policy_cut.cut;
+    }
+    response->set_connections(cut.connections);
+    response->set_connections_cut(cut.cut);
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+    if (state.bundles.version() != request->version()) {
+      return absl::FailedPreconditionError(
+          fmt::format("the newest version is {} by now, not {}; see: spokectl rollout status",
+                      state.bundles.version(), request->version()));
+    }
+    state.cuts_accepted = request->version();
+    return Effects();
+  }));
+}
+
+grpc::Status AdminService::EstimateCuts(Context* context, const v1::ApplyRequest* request,
+                                        v1::EstimateCutsResponse* response) {
+  ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
+  AddResolved(resolver_.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
+  const auto plan = ChangeObjects(
+      *context,
+      [&](const ObjectSet& set, const PolicyWorld& world) {
+        return PlanApply(set, parsed, world, clock_.Now());
+      },
+      /*commit=*/false);
+  if (!plan.ok()) return rpc::ToGrpc(plan.status());
+  std::map<std::string, NodeLabels> connected;
+  const absl::Status status =
+      AskForNodes(*context, [&](const FleetView& view, const NodeRecord& record) {
+        if (view.sessions.contains(record.key)) connected[record.key.name] = record.labels;
+      });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  CompiledPolicy compiled(plan->next);
+  std::map<std::string, std::shared_ptr<const Bundle>> asked;
+  size_t position = 0;
+  for (const auto& [node, labels] : connected) {
+    // Every so many-th, so that the names of those that are asked lie far apart.
+    const size_t before = position * kMaxTrialNodes / connected.size();
+    const size_t after = ++position * kMaxTrialNodes / connected.size();
+    const bool all = connected.size() <= kMaxTrialNodes;
+    if (all || before != after) asked[node] = compiled.Select(labels);
+  }
+  response->set_nodes(connected.size());
+  response->set_nodes_asked(asked.size());
+  AskTrials(loop_, asked,
+            [&](const std::string& node, const absl::StatusOr<PolicyTrialAnswer>& answer) {
+              const std::string error =
+                  answer.ok() ? answer->error : std::string(base::MessageOf(answer.status()));
+              if (!error.empty()) {
+                if (response->error().empty()) response->set_error(node + ": " + error);
+                return;
+              }
+              response->set_nodes_answered(response->nodes_answered() + 1);
+              response->set_connections(response->connections() + answer->cut.connections);
+              response->set_connections_cut(response->connections_cut() + answer->cut.cut);
+            });
   return grpc::Status::OK;
 }
 

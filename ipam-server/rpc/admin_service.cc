@@ -280,7 +280,9 @@ grpc::Status AdminService::GetRollout(Context* context, const v1::GetRolloutRequ
         nodes.push_back({.node = record.key.name,
                          .connected = session != nullptr,
                          .acked = session == nullptr ? 0 : session->policy_acked,
-                         .error = session == nullptr ? "" : session->policy_error});
+                         .error = session == nullptr ? "" : session->policy_error,
+                         .held = session != nullptr && session->policy_held,
+                         .cut = session == nullptr ? ConnectionCut() : session->policy_cut});
         v1::NodeInfo& info = infos.emplace_back();
         info.set_name(record.key.name);
         info.set_vm_id(record.key.vm_id);
@@ -296,6 +298,11 @@ grpc::Status AdminService::GetRollout(Context* context, const v1::GetRolloutRequ
   response->set_nodes_current(rollout.current);
   response->set_nodes_refused(rollout.refused);
   response->set_nodes_away(rollout.away);
+  response->set_nodes_held(rollout.held);
+  response->set_connections(rollout.done.connections);
+  response->set_connections_cut(rollout.done.cut);
+  response->set_held_connections(rollout.waiting.connections);
+  response->set_held_connections_cut(rollout.waiting.cut);
   for (const size_t index : rollout.behind) *response->add_behind() = infos[index];
   return grpc::Status::OK;
 }

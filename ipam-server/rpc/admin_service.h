@@ -82,6 +82,8 @@ class AdminService final : public v1::AdminService::Service {
                           v1::GetObjectsResponse* response) override;
   grpc::Status GetRollout(Context* context, const v1::GetRolloutRequest* request,
                           v1::GetRolloutResponse* response) override;
+  grpc::Status EstimateCuts(Context* context, const v1::ApplyRequest* request,
+                            v1::EstimateCutsResponse* response) override;
   grpc::Status Explain(Context* context, const v1::ExplainRequest* request,
                        v1::ExplainResponse* response) override;
   grpc::Status WhatIf(Context* context, const v1::WhatIfRequest* request,
@@ -118,6 +120,8 @@ class AdminService final : public v1::AdminService::Service {
                      v1::ApplyResponse* response) override;
   grpc::Status DeleteObjects(Context* context, const v1::DeleteObjectsRequest* request,
                              v1::DeleteObjectsResponse* response) override;
+  grpc::Status ResumeRollout(Context* context, const v1::ResumeRolloutRequest* request,
+                             v1::ResumeRolloutResponse* response) override;
 
   grpc::Status Audit(Context* context, const v1::AuditRequest* request,
                      Writer<v1::AuditResponse>* writer) override;

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/rpc/services_for_test.h"
+#include "ipam-server/rpc/admin_fixture.h"
 
 namespace spoke::ipam {
 namespace {
@@ -16,67 +16,6 @@ using testing::HasSubstr;
 
 constexpr const char* kPoolYaml =
     "apiVersion: spoke/v1\nkind: Pool\nmetadata:\n  name: {}\nspec:\n  cidr: {}\n";
-
-class AdminTest : public ServicesTest {
- protected:
-  // A node with two addresses; the stream stays open.
-  void ConnectNode(size_t count = 2) {
-    stream_ = node_stub_->Connect(&stream_context_);
-    ASSERT_TRUE(stream_->Write(HelloMessage()));
-    addresses_ = ReadAddresses(*stream_, count);
-    ASSERT_EQ(addresses_.size(), count);
-  }
-  ~AdminTest() override { stream_context_.TryCancel(); }
-
-  std::string TextOf(size_t i) const { return ip::Address::FromBytes(addresses_[i])->ToString(); }
-
-  void Lend(size_t i) {
-    v1::AgentMessage report;
-    report.mutable_report()->set_sequence(++sequence_);
-    v1::Lending& lending = *report.mutable_report()->add_lent();
-    lending.set_address(addresses_[i]);
-    lending.set_container_id("c0ffee");
-    lending.set_ifname("eth0");
-    lending.set_pod_namespace("ns");
-    lending.set_pod_name("pod-a");
-    lending.set_generation(sequence_);
-    ASSERT_TRUE(stream_->Write(report));
-    v1::ServerMessage answer;
-    while (stream_->Read(&answer) && !answer.has_report_ack()) {
-    }
-  }
-
-  template <typename Call, typename Request, typename Response>
-  grpc::Status Ask(Call call, const Request& request, Response& response) {
-    grpc::ClientContext context;
-    return (admin_stub_.get()->*call)(&context, request, &response);
-  }
-  grpc::Status ApplyYaml(const std::string& yaml, v1::ApplyResponse* out = nullptr,
-                         bool dry_run = false) {
-    v1::ApplyRequest request;
-    request.set_dry_run(dry_run);
-    v1::PolicyFile& file = *request.add_files();
-    file.set_name("pools.yaml");
-    file.set_text(yaml);
-    v1::ApplyResponse ignored;
-    return Ask(&v1::AdminService::Stub::Apply, request, out == nullptr ? ignored : *out);
-  }
-  std::vector<std::string> PoolNames() {
-    v1::ListPoolsResponse pools;
-    EXPECT_TRUE(Ask(&v1::AdminService::Stub::ListPools, v1::ListPoolsRequest(), pools).ok());
-    std::vector<std::string> names;
-    for (const auto& pool : pools.pools()) names.push_back(pool.name() + " " + pool.cidr());
-    return names;
-  }
-  grpc::Status ExplainSubject(const v1::ExplainRequest& request, v1::ExplainResponse& out) {
-    return Ask(&v1::AdminService::Stub::Explain, request, out);
-  }
-
-  grpc::ClientContext stream_context_;
-  std::unique_ptr<Stream> stream_;
-  std::vector<std::string> addresses_;
-  uint64_t sequence_ = 0;
-};
 
 TEST_F(AdminTest, AppliedPoolsServeNodesAndCannotBeTakenAwayUnderThem) {
   v1::ApplyResponse applied;
@@ -174,52 +113,6 @@ TEST_F(AdminTest, TrafficIsSummedByTeamFromTheMomentOneIsApplied) {
   EXPECT_EQ(answer.entries(0).sent(), 10U);
   EXPECT_EQ(answer.entries(0).received(), 20U);
   EXPECT_EQ(answer.nodes_reporting(), 1U);
-}
-
-TEST_F(AdminTest, AgentsAreAskedToVerifyPolicy) {
-  v1::VerifyPolicyRequest request;
-  const auto verify = [&](std::vector<v1::VerifyPolicyResponse>& answers) {
-    grpc::ClientContext context;
-    const auto reader = admin_stub_->VerifyPolicy(&context, request);
-    v1::VerifyPolicyResponse answer;
-    while (reader->Read(&answer)) answers.push_back(answer);
-    return reader->Finish();
-  };
-  std::vector<v1::VerifyPolicyResponse> answers;
-  EXPECT_EQ(verify(answers).error_code(), StatusCode::FAILED_PRECONDITION) << "nothing is promised";
-  ASSERT_TRUE(ApplyYaml("apiVersion: spoke/v1\nkind: ClusterNetwork\nmetadata: {name: main}\nspec: "
-                        "{hub: [10.8.0.0/16], peerSpoke: [10.32.0.0/16]}\n")
-                  .ok());
-  EXPECT_EQ(verify(answers).error_code(), StatusCode::FAILED_PRECONDITION) << "nobody is there";
-  request.add_nodes("nowhere");
-  EXPECT_EQ(verify(answers).error_code(), StatusCode::NOT_FOUND);
-  request.clear_nodes();
-  ConnectNode();
-  std::thread agent([&] {
-    v1::ServerMessage message;
-    while (stream_->Read(&message) && !message.has_probe_request()) {
-    }
-    const v1::ProbeRequest& asked = message.probe_request();
-    v1::AgentMessage said;
-    said.mutable_probe_results()->set_id(asked.id());
-    for (const auto& target : asked.targets()) {
-      v1::ProbeResults::Result& result = *said.mutable_probe_results()->add_results();
-      result.set_address(target.address());
-      result.set_port(target.port());
-      result.set_outcome(target.address() == "10.8.0.1" ? v1::ProbeResults::Result::REACHED
-                                                        : v1::ProbeResults::Result::TIMED_OUT);
-    }
-    stream_->Write(said);
-  });
-  EXPECT_TRUE(verify(answers).ok());
-  agent.join();
-  ASSERT_EQ(answers.size(), 1U);
-  EXPECT_EQ(answers[0].node(), "node1");
-  ASSERT_EQ(answers[0].probes_size(), 2);
-  EXPECT_EQ(answers[0].probes(0).target(), "10.8.0.1");
-  EXPECT_TRUE(answers[0].probes(0).reached());
-  EXPECT_EQ(answers[0].probes(1).target(), "10.32.0.1");
-  EXPECT_FALSE(answers[0].probes(1).reached());
 }
 
 TEST_F(AdminTest, AnUnusedObjectIsDeletedByItsName) {

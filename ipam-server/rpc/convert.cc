@@ -375,6 +375,16 @@ absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in) {
   return answer;
 }
 
+ConnectionCut FromWire(const v1::CutCount& in) {
+  // More than any kernel tracks; so the sum of all nodes fits.
+  const uint64_t connections = std::min(in.connections(), kMaxTrackedConnections);
+  return {.connections = connections, .cut = std::min(in.cut(), connections)};
+}
+
+PolicyTrialAnswer FromWire(const v1::PolicyTrialResult& in) {
+  return {.id = in.id(), .cut = FromWire(in.cut()), .error = CutText(in.error(), kMaxErrorLength)};
+}
+
 absl::StatusOr<LendingReport> FromWire(const v1::LendingReport& in) {
   LendingReport report;
   report.sequence = in.sequence();
@@ -430,7 +440,9 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
     out.mutable_end_lending()->set_generation(end->generation);
     out.mutable_end_lending()->set_reason(CutText(end->reason, kMaxReasonLength));
   } else {
-    CHECK(!std::holds_alternative<PolicyUpdate>(message), "bundles are made by BundleMessages");
+    CHECK(!std::holds_alternative<PolicyUpdate>(message) &&
+              !std::holds_alternative<PolicyTrial>(message),
+          "bundles are made by BundleMessages");
   }
   return out;
 }

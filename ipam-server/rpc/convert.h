@@ -11,6 +11,7 @@
 #include "ipam-server/core/attach_trace.h"
 #include "ipam-server/core/budget/budget_book.h"
 #include "ipam-server/core/node_record.h"
+#include "ipam-server/core/policy/rollout.h"
 #include "ipam-server/core/probe.h"
 #include "ipam-server/core/traffic_sums.h"
 #include "proto/spoke/v1/node.pb.h"
@@ -41,10 +42,15 @@ TrafficReport FromWire(const v1::TrafficReport& in);
 // Errors: kInvalidArgument (an address or port that is none). Of too many results, the first part.
 absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in);
 
+// Never fails: no more connections are cut than there are.
+ConnectionCut FromWire(const v1::CutCount& in);
+PolicyTrialAnswer FromWire(const v1::PolicyTrialResult& in);
+
 // Never fails. The first kMaxBudgetUses uses are taken, without those whose budget or team is no
 // name; rates end at kMaxBudgetRate, so that those of all nodes together still fit.
 BudgetReport FromWire(const v1::BudgetReport& in);
 
+inline constexpr uint64_t kMaxTrackedConnections = uint64_t{1} << 32U;  // Of a node.
 inline constexpr int kMaxReportNamespaces = 2048;
 inline constexpr int kMaxReportClasses = 64;
 inline constexpr int kMaxReportPods = 20;
@@ -54,7 +60,7 @@ inline constexpr uint32_t kMaxBudgetConnections = 100'000'000;  // A second.
 inline constexpr uint32_t kMaxWaitingPods = 4096;
 inline constexpr size_t kMaxWaitingNamespaces = 256;
 
-// All but a PolicyUpdate, which BundleMessages makes.
+// All but what has a bundle in it (PolicyUpdate, PolicyTrial), which BundleMessages makes.
 v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version);
 
 }  // namespace spoke::ipam

@@ -145,10 +145,17 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         loop.PostFromAgent(ReclaimAnswerEvent{id_, std::move(answer)});
         return absl::OkStatus();
       }
-      case v1::AgentMessage::kPolicyAck:
-        loop.PostFromAgent(
-            PolicyAckEvent{id_, incoming_.policy_ack().version(),
-                           base::CutText(incoming_.policy_ack().error(), kMaxErrorLength)});
+      case v1::AgentMessage::kPolicyAck: {
+        const v1::PolicyAck& ack = incoming_.policy_ack();
+        loop.PostFromAgent(PolicyAckEvent{.session = id_,
+                                          .version = ack.version(),
+                                          .error = base::CutText(ack.error(), kMaxErrorLength),
+                                          .held = ack.held(),
+                                          .cut = FromWire(ack.cut())});
+        return absl::OkStatus();
+      }
+      case v1::AgentMessage::kPolicyTrialResult:
+        loop.PostFromAgent(PolicyTrialEvent{id_, FromWire(incoming_.policy_trial_result())});
         return absl::OkStatus();
       case v1::AgentMessage::kInventory: {
         ASSIGN_OR_RETURN(Inventory inventory, FromWire(incoming_.inventory()));
@@ -283,11 +290,20 @@ void NodeService::CarryOut() {
 }
 
 v1::ServerMessage NodeService::Wire(const ToAgent& message) {
-  const auto* update = std::get_if<PolicyUpdate>(&message);
-  if (update == nullptr) return ToWire(message, options_.server_version);
   v1::ServerMessage wire;
-  *wire.mutable_policy() = *bundles_.Get(update->from, update->to);
-  return wire;
+  if (const auto* update = std::get_if<PolicyUpdate>(&message)) {
+    *wire.mutable_policy() = *bundles_.Get(update->from, update->to);
+    if (update->max_cut_permille) {
+      wire.mutable_policy()->mutable_cut_limit()->set_permille(*update->max_cut_permille);
+    }
+    return wire;
+  }
+  if (const auto* trial = std::get_if<PolicyTrial>(&message)) {
+    wire.mutable_policy_trial()->set_id(trial->id);
+    *wire.mutable_policy_trial()->mutable_policy() = *bundles_.Get(nullptr, trial->policy);
+    return wire;
+  }
+  return ToWire(message, options_.server_version);
 }
 
 void NodeService::Forget(SessionId session) {

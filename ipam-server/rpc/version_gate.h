@@ -113,6 +113,14 @@ class VersionGate final : public v1::AdminService::Service {
                           v1::GetRolloutResponse* answer) override {
     return Pass(&Behind::GetRollout, context, request, answer);
   }
+  grpc::Status ResumeRollout(grpc::ServerContext* context, const v1::ResumeRolloutRequest* request,
+                             v1::ResumeRolloutResponse* answer) override {
+    return Pass(&Behind::ResumeRollout, context, request, answer);
+  }
+  grpc::Status EstimateCuts(grpc::ServerContext* context, const v1::ApplyRequest* request,
+                            v1::EstimateCutsResponse* answer) override {
+    return Pass(&Behind::EstimateCuts, context, request, answer);
+  }
   grpc::Status Audit(grpc::ServerContext* context, const v1::AuditRequest* request,
                      grpc::ServerWriter<v1::AuditResponse>* answer) override {
     return Pass(&Behind::Audit, context, request, answer);

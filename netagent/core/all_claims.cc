@@ -65,6 +65,8 @@ std::vector<Claim> AllClaims() {
       {"kProbeV4", "address", claims::kProbeV4.ToString(),
        "where nodes ask a gateway, through the tunnel, whether it works; no device has it"},
       {"kProbeV6", "address", claims::kProbeV6.ToString(), "the same for IPv6"},
+      {"kFlowCut", "mark", fmt::format("{}", claims::kFlowCut),
+       "a policy has ended it while it lasted: dropped in both directions"},
       {"kFirstGatewayMark", "marks", fmt::format("from {}", claims::kFirstGatewayMark),
        "leaves by a gateway; of the flow's packets as well"},
       {"kGatewayMarks", "marks", fmt::format("{} of them", claims::kGatewayMarks),

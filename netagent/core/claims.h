@@ -68,6 +68,8 @@ inline constexpr uint32_t kFlowAsItIs = 1;
 inline constexpr uint32_t kFlowMasqueraded = 2;
 inline constexpr uint32_t kFlowOfNatHost = 3;
 inline constexpr uint32_t kFlowOfProbe = 4;  // Of a gateway: asks whether it works.
+// A policy has ended it while it lasted: its packets are dropped in both directions.
+inline constexpr uint32_t kFlowCut = 5;
 // The others are gateways', one each.
 inline constexpr uint32_t kFirstGatewayMark = 8;
 inline constexpr uint32_t kGatewayMarks = 56;

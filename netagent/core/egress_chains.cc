@@ -23,6 +23,7 @@ using rules::Expressions;
 constexpr char kDecide[] = "egress_decide";  // And with "4" or "6", for pods of that family.
 constexpr char kAsItIs[] = "egress_as_is";
 constexpr char kMasquerade[] = "egress_masquerade";
+constexpr char kCut[] = "egress_cut";
 
 // Base chains. Decisions fall behind translation of destinations (-100: kube-proxy), so that a
 // Service's endpoint is what a policy sees, and before the route is looked up.
@@ -82,7 +83,7 @@ std::set<uint32_t> ExceptedCells(const EgressPlan& plan) {
 }
 
 std::set<std::string> ChainNames(const EgressPlan& plan) {
-  std::set<std::string> names = {kFirst, kTranslate, kGuard, kDecide, kAsItIs, kMasquerade};
+  std::set<std::string> names = {kFirst, kTranslate, kGuard, kDecide, kAsItIs, kMasquerade, kCut};
   for (const ip::Family family : kFamilies) names.insert(kDecide + rules::Suffix(family));
   for (const uint32_t cell : ExceptedCells(plan)) names.insert(CellChain(cell));
   for (const auto& [mark, address] : plan.marks) names.insert(GatewayChain(mark));
@@ -153,6 +154,7 @@ class Writer {
   void AddCounters() {
     Add(nft::AddCounter{kLeakCounter, {}});
     if (plan_.tunnel_port) Add(nft::AddCounter{kTunnelCounter, {}});
+    Add(nft::AddCounter{kCutCounter, {}});
     for (const ResolvedEgress& policy : plan_.resolved.policies) {
       const bool falls =
           policy.mode == EgressMode::kGateway && policy.fallback == EgressMode::kDrop;
@@ -195,6 +197,7 @@ class Writer {
          {claims::kFlowAsItIs, claims::kFlowMasqueraded, claims::kFlowOfNatHost}) {
       kept.push_back({.key = nft::HostOrder(mark), .verdict = nft::Verdict{}});
     }
+    kept.push_back({.key = nft::HostOrder(claims::kFlowCut), .verdict = To(kCut)});
     for (const auto& [mark, address] : plan_.marks) {
       kept.push_back({.key = nft::HostOrder(mark), .verdict = To(GatewayChain(mark))});
     }
@@ -259,6 +262,7 @@ class Writer {
     AddDecide();
     AddRule(kAsItIs, All({rules::SetPriority(0, kScratch), rules::SetFlowMark(claims::kFlowAsItIs),
                           rules::Accept()}));
+    AddRule(kCut, rules::Drop(kCutCounter));
     // It could not be translated, and would leave with the pod's address.
     AddRule(kMasquerade, All({rules::IsUntracked(), rules::Drop(kLeakCounter)}));
     AddRule(kMasquerade, All({rules::SetPriority(0, kScratch),
@@ -315,6 +319,10 @@ class Writer {
   }
 
   void AddFirst() {
+    // What comes back to a pod as well: it would not come by a pod's link.
+    if (plan_.Cuts()) {
+      AddRule(kFirst, All({rules::FlowMarkIs(claims::kFlowCut), rules::Drop(kCutCounter)}));
+    }
     for (Expressions& rule : TunnelArrivals(plan_)) AddRule(kFirst, std::move(rule));
     AddRule(kFirst, All({rules::IsPodLink(MetaKey::kInterfaceName, false), rules::Accept()}));
     AddRule(kFirst, All({rules::IsReply(), rules::Accept()}));

@@ -21,6 +21,8 @@ inline constexpr char kEgressPrefix[] = "egress_";
 std::string DropCounterOf(const std::string& policy);
 std::string LimitCounterOf(const std::string& policy);
 inline constexpr char kLeakCounter[] = "drop/leak";
+// Packets of flows that a policy has ended while they lasted.
+inline constexpr char kCutCounter[] = "drop/cut";
 
 // As EgressRules::AppendTables(), for a plan that does something; and for one that does nothing.
 // `old`: the chains of ours that there are.

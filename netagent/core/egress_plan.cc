@@ -121,6 +121,17 @@ void FindInside(const ClassMap& classes, EgressPlan& plan) {
 
 }  // namespace
 
+bool EgressPlan::Cuts() const {
+  return std::any_of(resolved.policies.begin(), resolved.policies.end(),
+                     [](const ResolvedEgress& policy) { return policy.cuts; });
+}
+
+EgressAction EgressPlan::ActionOf(uint32_t profile, const ip::Address& far) const {
+  const ProfileActions& does = actions.at(profile);
+  const auto exception = does.exceptions.find(cells.CellOf(far));
+  return exception == does.exceptions.end() ? does.usual : exception->second;
+}
+
 std::vector<GatewayEndpoint> EgressPlan::Open(const ResolvedEgress& policy,
                                               ip::Family family) const {
   std::vector<GatewayEndpoint> open;

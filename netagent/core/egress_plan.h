@@ -52,6 +52,10 @@ struct EgressPlan {
   std::vector<ClassRange> cluster;
   std::vector<ClassRange> inside;
 
+  // Whether some policy ends flows that began before it.
+  bool Cuts() const;
+  // What a pod of the profile does with a flow to `far`.
+  EgressAction ActionOf(uint32_t profile, const ip::Address& far) const;
   // The gateways that may get new flows of the policy now.
   std::vector<GatewayEndpoint> Open(const ResolvedEgress& policy, ip::Family family) const;
   // Which of `open` has each slot; `open` is not empty.

@@ -57,7 +57,8 @@ class Resolver {
     ResolvedEgress out{.name = name,
                        .platform = policy.platform || NamesPlatformService(policy),
                        .mode = policy.mode,
-                       .limits = policy.limits};
+                       .limits = policy.limits,
+                       .cuts = policy.cut_established && policy.mode == EgressMode::kDrop};
     RETURN_IF_ERROR(ResolveDestinations(policy, out.destinations));
     if (policy.mode == EgressMode::kUnspecified) return absl::InvalidArgumentError("has no mode");
     if (policy.mode != EgressMode::kGateway) return out;

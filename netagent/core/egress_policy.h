@@ -36,6 +36,7 @@ struct ResolvedEgress {
   std::vector<ResolvedGateway> gateways;
   EgressMode fallback = EgressMode::kDrop;
   EgressLimits limits;
+  bool cuts = false;  // Flows that began before it end; with the mode kDrop only.
 
   bool operator==(const ResolvedEgress&) const = default;
 };

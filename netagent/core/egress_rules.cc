@@ -108,6 +108,13 @@ std::optional<uint16_t> EgressRules::TunnelPort() const { return plan_->tunnel_p
 
 const std::set<ip::Address>& EgressRules::TunnelGateways() const { return plan_->tunnel_gateways; }
 
+bool EgressRules::Cuts() const { return plan_->Cuts(); }
+
+bool EgressRules::CutsFlow(const std::string& pod_namespace, const ip::Address& far) const {
+  const EgressAction action = plan_->ActionOf(plan_->resolved.ProfileOf(pod_namespace), far);
+  return action >= kFirstPolicy && plan_->resolved.policies[action - kFirstPolicy].cuts;
+}
+
 bool EgressRules::NeedsTracking() const {
   const EgressSettings& settings = plan_->settings;
   return !plan_->resolved.policies.empty() || settings.platform || settings.is_gateway ||

@@ -57,7 +57,7 @@ struct EgressSettings {
 
 // What is in force; a value. Everything it makes in the kernel has a name that begins with
 // "egress_", in the table spoke, and hooks of its own behind those that count; the counters are
-// "drop/leak", "drop/tunnel", "drop/egress-POLICY" and "drop/egress-limit-POLICY".
+// "drop/leak", "drop/tunnel", "drop/cut", "drop/egress-POLICY" and "drop/egress-limit-POLICY".
 class EgressRules {
  public:
   // `healthy`: the gateways that answer. Errors: kInvalidArgument, naming the policy and what is
@@ -96,6 +96,11 @@ class EgressRules {
   const std::set<ip::Address>& TunnelGateways() const;
   // Whether established flows are told from new ones, so that the kernel tracks connections.
   bool NeedsTracking() const;
+
+  // Whether some policy ends flows that began before it, and whether it ends that of a pod of this
+  // namespace to `far`, as translated.
+  bool Cuts() const;
+  bool CutsFlow(const std::string& pod_namespace, const ip::Address& far) const;
 
  private:
   bool ReachesPlatform(const TrafficPod& pod) const;

@@ -54,6 +54,8 @@ bool Outbox::Add(const Inventory& inventory) { return AddAnswer(inventory); }
 bool Outbox::Add(const AttachTracesAnswer& answer) { return AddAnswer(answer); }
 bool Outbox::Add(const ProbeAnswer& answer) { return AddAnswer(answer); }
 
+bool Outbox::Add(const PolicyTrialAnswer& answer) { return AddAnswer(answer); }
+
 bool Outbox::HasItem() const {
   if (items_.empty()) return false;
   return !unacknowledged_ || !std::holds_alternative<Gathered>(items_.front());
@@ -83,6 +85,7 @@ std::optional<AgentReply> Outbox::Next() {
   if (auto* answer = std::get_if<ReclaimAnswer>(&item)) return std::move(*answer);
   if (auto* inventory = std::get_if<Inventory>(&item)) return std::move(*inventory);
   if (auto* probes = std::get_if<ProbeAnswer>(&item)) return std::move(*probes);
+  if (auto* trial = std::get_if<PolicyTrialAnswer>(&item)) return std::move(*trial);
   return std::move(std::get<AttachTracesAnswer>(item));
 }
 

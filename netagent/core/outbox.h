@@ -38,6 +38,7 @@ class Outbox {
   [[nodiscard]] bool Add(const Inventory& inventory);
   [[nodiscard]] bool Add(const AttachTracesAnswer& answer);
   [[nodiscard]] bool Add(const ProbeAnswer& answer);
+  [[nodiscard]] bool Add(const PolicyTrialAnswer& answer);
 
   // The latest of each kind, and of each address, replaces the one that still waits.
   void Add(const DesiredAck& ack) { desired_ack_ = ack; }
@@ -69,7 +70,8 @@ class Outbox {
     // What was said last of each address: 0 lent, 1 released, 2 cooled.
     std::map<ip::Address, int> last;
   };
-  using Item = std::variant<Gathered, ReclaimAnswer, Inventory, AttachTracesAnswer, ProbeAnswer>;
+  using Item = std::variant<Gathered, ReclaimAnswer, Inventory, AttachTracesAnswer, ProbeAnswer,
+                            PolicyTrialAnswer>;
 
   // The report that an event of rank `rank` for `addresses` belongs into.
   LendingReport& Gather(const std::vector<ip::Address>& addresses, int rank);

@@ -28,6 +28,8 @@ struct ClusterNetwork {
   std::vector<std::string> storage;
   // Addresses of Services: of the class cluster.
   std::vector<std::string> services = {};
+  // What is connected with a peer spoke when it becomes one stays so.
+  bool keep_established = false;
 
   bool operator==(const ClusterNetwork&) const = default;
 };
@@ -89,6 +91,7 @@ struct EgressPolicy {
   EgressMode fallback = EgressMode::kUnspecified;
   EgressLimits limits = {};
   int32_t priority = 0;
+  bool cut_established = false;  // With the mode kDrop: ends what is connected already.
 
   bool operator==(const EgressPolicy&) const = default;
 };
@@ -149,6 +152,8 @@ struct PolicyUpdate {
   uint64_t base_version = 0;
   std::vector<PolicyEntry> changed;
   std::vector<std::string> removed;  // Keys; one that is not there is no mistake.
+  // Of the node's connections it may end so many without an operator's word; nullopt: all.
+  std::optional<uint32_t> max_cut_permille = std::nullopt;
 
   bool operator==(const PolicyUpdate&) const = default;
 };

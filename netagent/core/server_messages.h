@@ -13,6 +13,7 @@
 #include "lib/ip/prefix.h"
 #include "netagent/core/attach_traces.h"
 #include "netagent/core/budget_holder.h"
+#include "netagent/core/cut_count.h"
 #include "netagent/core/lendings.h"
 #include "netagent/core/policy_bundle.h"
 #include "netagent/core/traffic_totals.h"
@@ -122,10 +123,18 @@ struct ProbeRequest {
   bool operator==(const ProbeRequest&) const = default;
 };
 
+// For an operator: what would this policy, which is not put in force, end here?
+struct PolicyTrial {
+  uint64_t id = 0;
+  PolicyUpdate policy;  // All of it.
+
+  bool operator==(const PolicyTrial&) const = default;
+};
+
 // All that a server says that an agent has to act upon.
 using ServerRequest =
     std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate, Outlook,
-                 AttachTracesRequest, ProbeRequest, BudgetLeases, EndLending>;
+                 AttachTracesRequest, ProbeRequest, BudgetLeases, EndLending, PolicyTrial>;
 
 // How many pods of which namespace wait for addresses that are not here: all of them, not a change.
 struct Demand {
@@ -172,7 +181,9 @@ struct DesiredAck {
 
 struct PolicyAck {
   uint64_t version = 0;
-  std::string error;  // Empty: kept and in force.
+  std::string error;                           // Empty: kept and in force.
+  std::optional<CutCount> cut = std::nullopt;  // What it ends, or would end; nullopt: not counted.
+  bool held = false;                           // It would end more than it may.
 
   bool operator==(const PolicyAck&) const = default;
 };
@@ -228,9 +239,17 @@ struct ProbeAnswer {
   bool operator==(const ProbeAnswer&) const = default;
 };
 
+struct PolicyTrialAnswer {
+  uint64_t id = 0;
+  CutCount cut;
+  std::string error;  // Why it is not known.
+
+  bool operator==(const PolicyTrialAnswer&) const = default;
+};
+
 // All that an agent says after its hello.
-using AgentReply =
-    std::variant<NumberedReport, DesiredAck, PolicyAck, ReclaimAnswer, Inventory, ConflictNoted,
-                 Demand, AttachTracesAnswer, TrafficReport, ProbeAnswer, BudgetReport>;
+using AgentReply = std::variant<NumberedReport, DesiredAck, PolicyAck, ReclaimAnswer, Inventory,
+                                ConflictNoted, Demand, AttachTracesAnswer, TrafficReport,
+                                ProbeAnswer, BudgetReport, PolicyTrialAnswer>;
 
 }  // namespace spoke::netagent

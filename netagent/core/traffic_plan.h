@@ -64,6 +64,8 @@ struct TrafficPlanSettings {
   // What each pod may have of the connections that the kernel tracks. Nothing: no rule asks, so
   // that they need not be tracked.
   std::optional<ConnectionShares> shares = std::nullopt;
+  // What connection tracking knows as established with a peer spoke goes on.
+  bool keep_peer_spokes = false;
 
   bool operator==(const TrafficPlanSettings&) const = default;
 };

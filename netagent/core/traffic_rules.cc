@@ -62,6 +62,16 @@ Expressions IsPeer(const PacketLayout& layout, uint8_t offset) {
           nft::LookUp{.set = PeerSetOf(layout.family), .from = kScratch}};
 }
 
+// Unless what is established goes on: nothing becomes so with a peer spoke, since both directions
+// of what is new end here.
+Expressions UnlessKept(bool keeps_established) {
+  if (!keeps_established) return {};
+  return {
+      nft::LoadCt{nft::CtKey::kState, 0},
+      nft::MaskBits{0, 0, nft::HostOrder(nft::kCtEstablished | nft::kCtRelated), nft::HostOrder(0)},
+      nft::Compare{Comparison::kEqual, 0, nft::HostOrder(0)}};
+}
+
 nft::Expression Return() { return nft::Verdict{.kind = VerdictKind::kReturn}; }
 
 nft::Expression Count(const std::string& set) {
@@ -248,7 +258,8 @@ void AddCounts(const PacketLayout& layout, FarEnd end, ClassNumber number, RuleL
 
 // What the far end's class has to say. A map's value must not be looked up in a set: nft up to
 // 1.0.6 cannot list a rule that does. So each class has a chain, which names its number.
-void AddByClass(const PacketLayout& layout, FarEnd end, const ClassMap& classes, RuleList& list) {
+void AddByClass(const PacketLayout& layout, FarEnd end, const ClassMap& classes, bool keep_peers,
+                RuleList& list) {
   const bool sent = end == FarEnd::kDestination;
   list.Begin(EntryOf(end, layout));
   list.Add(
@@ -261,10 +272,10 @@ void AddByClass(const PacketLayout& layout, FarEnd end, const ClassMap& classes,
     if (number == kPeerSpoke) {
       list.Add(
           "peer-spoke",
-          {{nft::CountIn{sent ? "drop/peer-spoke-sent" : "drop/peer-spoke-received"}, Drop()}});
-    } else {
-      AddCounts(layout, end, number, list);
+          {UnlessKept(keep_peers),
+           {nft::CountIn{sent ? "drop/peer-spoke-sent" : "drop/peer-spoke-received"}, Drop()}});
     }
+    if (number != kPeerSpoke || keep_peers) AddCounts(layout, end, number, list);
   }
 }
 
@@ -300,15 +311,17 @@ void AddHot(const PacketLayout& layout, const ClassMap& classes, uint32_t uplink
 }
 
 // What passes through without being a pod's.
-void AddPassing(const PacketLayout& layout, RuleList& list) {
+void AddPassing(const PacketLayout& layout, bool keep_peers, RuleList& list) {
   list.Add("from-pod", {IsPodLink(nft::MetaKey::kInterfaceName),
                         {Jump(VerdictKind::kGoto, layout.Named("from"))}});
   list.Add("to-pod", {IsPodLink(nft::MetaKey::kOutInterfaceName),
                       {Jump(VerdictKind::kGoto, layout.Named("to"))}});
-  list.Add("peer-spoke-source",
-           {IsPeer(layout, layout.source), {nft::CountIn{"drop/peer-spoke-received"}, Drop()}});
-  list.Add("peer-spoke-destination",
-           {IsPeer(layout, layout.destination), {nft::CountIn{"drop/peer-spoke-sent"}, Drop()}});
+  list.Add("peer-spoke-source", {IsPeer(layout, layout.source),
+                                 UnlessKept(keep_peers),
+                                 {nft::CountIn{"drop/peer-spoke-received"}, Drop()}});
+  list.Add("peer-spoke-destination", {IsPeer(layout, layout.destination),
+                                      UnlessKept(keep_peers),
+                                      {nft::CountIn{"drop/peer-spoke-sent"}, Drop()}});
 }
 
 // What the node itself receives (`in`) or sends.
@@ -384,7 +397,9 @@ std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSe
   RuleList list(rules);
   for (const ip::Family family : kFamilies) {
     const PacketLayout& layout = LayoutOf(family);
-    for (const FarEnd end : kFarEnds) AddByClass(layout, end, classes, list);
+    for (const FarEnd end : kFarEnds) {
+      AddByClass(layout, end, classes, settings.keep_peer_spokes, list);
+    }
     AddFrom(layout, classes, settings, list);
     AddTo(layout, classes, settings.mark_translated, list);
     list.Begin(layout.Named("in_pods"));
@@ -413,7 +428,7 @@ std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSe
                  {is_ipv6, {Jump(VerdictKind::kGoto, LayoutOf(ip::Family::kV6).Named(base))}});
       }
       if (passing) {
-        AddPassing(layout, list);
+        AddPassing(layout, settings.keep_peer_spokes, list);
       } else {
         AddHost(layout, base == std::string_view("input"), list);
       }

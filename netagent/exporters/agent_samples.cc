@@ -20,7 +20,7 @@ void Add(std::vector<Samples>& out, std::string metric, double value) {
 std::string ReasonOf(const std::string& counter) {
   for (const char* reason :
        {"unknown-source", "unknown-destination", "router-message", "vlan-tag", "protocol",
-        "platform", "peer-spoke-sent", "peer-spoke-received", "leak", "tunnel"}) {
+        "platform", "peer-spoke-sent", "peer-spoke-received", "leak", "tunnel", "cut"}) {
     if (counter == reason) return reason;
   }
   if (counter.starts_with("pod-share-")) return "pod-share";
@@ -71,6 +71,13 @@ void AddClearing(std::vector<Samples>& out, const ConnectionClearingCounts& coun
   Add(out, "spoke_conntrack_pass_seconds_total", absl::ToDoubleSeconds(counts.took));
   Add(out, "spoke_conntrack_deleted_entries_total", static_cast<double>(counts.deleted));
   Add(out, "spoke_conntrack_waiting_addresses", static_cast<double>(counts.waiting));
+}
+
+void AddCuts(std::vector<Samples>& out, const EstablishedCutCounts& counts) {
+  out.push_back({.metric = "spoke_connections_cut_total",
+                 .series = {{{"peer-spoke"}, static_cast<double>(counts.peer_spoke)},
+                            {{"egress"}, static_cast<double>(counts.egress)}}});
+  Add(out, "spoke_connection_cut_failures_total", static_cast<double>(counts.failed));
 }
 
 void AddTraffic(std::vector<Samples>& out, const TrafficTotals& totals, TrafficSeries& series) {
@@ -166,6 +173,7 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
       out.push_back(std::move(samples));
     }
   }
+  if (reading.agent.ok() && reading.agent->cuts) AddCuts(out, *reading.agent->cuts);
   if (reading.agent.ok() && reading.agent->shaping) AddShaping(out, *reading.agent->shaping);
   if (reading.agent.ok() && reading.agent->dns_names) {
     Add(out, "spoke_shaper_shared_addresses",

@@ -61,6 +61,7 @@ ScrapeReading WholeReading() {
                                  .connections = 1'500,
                                  .translated_ports = 1'200},
                                 {.pod_namespace = "team-b", .pod_name = "x", .connections = 15}};
+  reading.agent->cuts = EstablishedCutCounts{.peer_spoke = 5, .egress = 6, .failed = 7};
   reading.published.repaired = 1;
   reading.refused = {.unauthorized = 13, .limit = 14};
   return reading;
@@ -97,6 +98,9 @@ TEST(AgentSamples, AScrapeHasAllOfThem) {
         "spoke_conntrack_pass_seconds_total 1.5",
         "spoke_conntrack_deleted_entries_total 300",
         "spoke_conntrack_waiting_addresses 4",
+        "spoke_connections_cut_total{by=\"peer-spoke\"} 5",
+        "spoke_connections_cut_total{by=\"egress\"} 6",
+        "spoke_connection_cut_failures_total 7",
         "spoke_lost_dels_total 12",
         "spoke_scrapes_refused_total{reason=\"unauthorized\"} 13",
         "spoke_scrapes_refused_total{reason=\"limit\"} 14",

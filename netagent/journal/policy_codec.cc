@@ -1,5 +1,6 @@
 #include "netagent/journal/policy_codec.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fmt/core.h"
@@ -51,7 +52,8 @@ EgressPolicy FromWire(const v1::EgressPolicy& in) {
                       .platform = in.platform(),
                       .mode = FromWire(in.mode()),
                       .fallback = FromWire(in.fallback()),
-                      .priority = in.priority()};
+                      .priority = in.priority(),
+                      .cut_established = in.established() == v1::CUT};
   if (in.has_gateway()) {
     policy.gateway = {.addresses = Texts(in.gateway().addresses()),
                       .health_port = static_cast<uint16_t>(in.gateway().health_port()),
@@ -100,7 +102,8 @@ PolicyEntry FromWire(const v1::PolicyEntry& in) {
                                    .peer_spoke = Texts(network.peer_spoke()),
                                    .platform = Texts(network.platform()),
                                    .storage = Texts(network.storage()),
-                                   .services = Texts(network.services())};
+                                   .services = Texts(network.services()),
+                                   .keep_established = network.established() == v1::KEEP};
       break;
     }
     case v1::PolicyEntry::kTeam:
@@ -132,6 +135,10 @@ PolicyUpdate FromWire(const v1::PolicyBundle& in) {
       .version = in.version(), .full = in.full(), .base_version = in.base_version()};
   for (const v1::PolicyEntry& entry : in.changed()) update.changed.push_back(FromWire(entry));
   update.removed = Texts(in.removed());
+  if (in.has_cut_limit()) {
+    constexpr uint32_t kAll = 1000;
+    update.max_cut_permille = std::min(in.cut_limit().permille(), kAll);
+  }
   return update;
 }
 

@@ -1,5 +1,8 @@
 #include "netagent/journal/policy_codec.h"
 
+#include <optional>
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,6 +30,36 @@ TEST(PolicyCodec, KnownKindsAreDecoded) {
   EXPECT_EQ(std::get<ClusterNetwork>(policy.entries.at("ClusterNetwork/main").value),
             (ClusterNetwork{.cluster = {"10.0.0.0/8"}, .storage = {"fd00::/64"}}));
   EXPECT_EQ(std::get<Team>(policy.entries.at("Team/ml").value), Team{{"train"}});
+}
+
+TEST(PolicyCodec, WhatBecomesOfConnectionsIsTheKindsUnlessItIsSaid) {
+  const auto read = [](v1::Established established) {
+    v1::PolicyBundle bundle = SampleBundle();
+    bundle.mutable_changed(0)->mutable_cluster_network()->set_established(established);
+    v1::PolicyEntry& egress = *bundle.add_changed();
+    egress.set_key("EgressPolicy/x");
+    egress.mutable_egress()->set_mode(v1::EgressPolicy::DROP);
+    egress.mutable_egress()->set_established(established);
+    const Policy policy = ApplyPolicy({}, FromWire(bundle)).value();
+    EXPECT_EQ(DecodePolicyFile(EncodePolicyFile(policy)).value(), policy);
+    const auto& network = std::get<ClusterNetwork>(policy.entries.at("ClusterNetwork/main").value);
+    const auto& closed = std::get<EgressPolicy>(policy.entries.at("EgressPolicy/x").value);
+    return std::pair(network.keep_established, closed.cut_established);
+  };
+  EXPECT_EQ(read(v1::ESTABLISHED_UNSPECIFIED), std::pair(false, false));
+  EXPECT_EQ(read(v1::CUT), std::pair(false, true));
+  EXPECT_EQ(read(v1::KEEP), std::pair(true, false));
+  EXPECT_EQ(read(static_cast<v1::Established>(77)), std::pair(false, false)) << "a newer server's";
+}
+
+TEST(PolicyCodec, ALimitOfCutsIsAShareAndInNoFile) {
+  v1::PolicyBundle bundle = SampleBundle();
+  EXPECT_EQ(FromWire(bundle).max_cut_permille, std::nullopt);
+  bundle.mutable_cut_limit();
+  EXPECT_EQ(FromWire(bundle).max_cut_permille, std::optional<uint32_t>(0));
+  bundle.mutable_cut_limit()->set_permille(5000);
+  EXPECT_EQ(FromWire(bundle).max_cut_permille, std::optional<uint32_t>(1000));
+  EXPECT_EQ(ApplyPolicy({}, FromWire(bundle)).value(), Sample());
 }
 
 TEST(PolicyCodec, TheFileGivesThePolicyBack) {

@@ -1,6 +1,5 @@
-// The kernel's table of tracked connections: who has how many, and an end to those of released
-// addresses.
-// Implemented by NetlinkConntrackTable and, in tests, FakeConntrackTable;
+// The kernel's table of tracked connections: who has how many; those of released addresses go, and
+// those that a policy cuts. Implemented by NetlinkConntrackTable and, in tests, FakeConntrackTable;
 // conntrack_table_contract.h holds the promises below as tests for both.
 #pragma once
 
@@ -12,6 +11,7 @@
 #include "lib/ip/address.h"
 #include "netagent/core/connection_passes.h"
 #include "netagent/core/connection_tally.h"
+#include "netagent/core/cut_rules.h"
 
 namespace spoke::netagent {
 
@@ -48,6 +48,30 @@ class ConntrackTable {
   // as a list for DeleteConnectionsOf() does. Errors: kUnavailable (try again); kPermissionDenied;
   // kInternal; kDataLoss. Then the tally holds a part of the table.
   virtual absl::Status Count(ConnectionTally& tally) = 0;
+
+  // What became of a cut.
+  struct CutOutcome {
+    // Errors: as in Outcome; what was done before it stays done. OK: every connection that was
+    // there at the beginning is what the rules make of it.
+    absl::Status status;
+    CutCount found;         // Before anything was done; all 0 when the table could not be listed.
+    uint64_t ended = 0;     // Entries deleted: FlowFate::kEnded,
+    uint64_t marked = 0;    // marked: FlowFate::kCut,
+    uint64_t released = 0;  // and deleted: FlowFate::kReleased.
+
+    void Add(FlowFate fate) {
+      ended += fate == FlowFate::kEnded ? 1 : 0;
+      marked += fate == FlowFate::kCut ? 1 : 0;
+      released += fate == FlowFate::kReleased ? 1 : 0;
+    }
+    bool operator==(const CutOutcome&) const = default;
+  };
+  // Whether to do it, or to find out what it would be.
+  enum class Act : uint8_t { kCount, kCut };
+
+  // Makes of every connection, in all zones, what `rules` say. At most kMaxDeletions are changed in
+  // one call. Blocks as DeleteConnectionsOf() does.
+  virtual CutOutcome Cut(const CutRules& rules, Act act) = 0;
 };
 
 }  // namespace spoke::netagent

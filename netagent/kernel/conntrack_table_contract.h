@@ -26,6 +26,8 @@ class ConntrackWorld {
   virtual void Track(const Connection& connection, uint16_t zone = 0) = 0;
   // In any order.
   virtual std::vector<Connection> Tracked() = 0;
+  // Of these, the ones that bear claims::kFlowCut.
+  virtual std::vector<Connection> TrackedAsCut() = 0;
 };
 
 struct ConntrackWorldFactory {
@@ -63,6 +65,48 @@ class ConntrackTableContract : public testing::TestWithParam<ConntrackWorldFacto
   Outcome Delete(const AddressSet& addresses) {
     return world_->table().DeleteConnectionsOf(addresses);
   }
+
+  // What a policy cuts that keeps 198.18.0.0/16 and fd18::/16 apart, and does not let `sinners`
+  // reach 192.0.2.0/24 any more. kPod4 and kPod6 are one of these; kOther4 and kOther6 are not.
+  static CutRules Cuts(const std::string& sinners = "sinners") {
+    Policy policy{.version = 1};
+    policy.entries["ClusterNetwork/main"] = {
+        .key = "ClusterNetwork/main",
+        .bytes = "",
+        .value = ClusterNetwork{.cluster = {"10.0.0.0/8"},
+                                .hub = {},
+                                .peer_spoke = {"198.18.0.0/16", "fd18::/16"},
+                                .platform = {},
+                                .storage = {}}};
+    policy.entries["EgressPolicy/closed"] = {
+        .key = "EgressPolicy/closed",
+        .bytes = "",
+        .value = EgressPolicy{.namespaces = {sinners},
+                              .teams = {},
+                              .destination_cidrs = {"192.0.2.0/24"},
+                              .destination_groups = {},
+                              .excluded_cidrs = {},
+                              .mode = EgressMode::kDrop,
+                              .cut_established = true}};
+    const ClassMap classes = ClassMap::Compile(policy, {}).value();
+    const EgressRules egress = EgressRules::Compile(policy, classes, {}, {}).value();
+    const auto pod = [](const char* link, const char* name, std::vector<ip::Address> addresses) {
+      return TrafficPod{.host_link = link,
+                        .host_index = 1,
+                        .addresses = std::move(addresses),
+                        .pod_namespace = name,
+                        .pod_name = link,
+                        .pod_uid = link};
+    };
+    return {policy,
+            classes,
+            egress,
+            {{"spk1", pod("spk1", "sinners", {kPod4, kPod6})},
+             {"spk2", pod("spk2", "others", {kOther4, kOther6})}}};
+  }
+
+  static constexpr ip::Address kPeer4 = ip::Address::V4(0xC6120007);
+  static constexpr ip::Address kPeer6 = ip::Address::V6(0xFD18'0000'0000'0000, 7);
 
   std::unique_ptr<ConntrackWorld> world_;
 };
@@ -155,6 +199,59 @@ TEST_P(ConntrackTableContract, CountsForEachPodWhatItHasBegun) {
                                             PodConnections::AtTarget{{kFar6, kUdp, 0}, 1}));
   EXPECT_EQ(tally.pods()[1].connections, 1U);
   EXPECT_EQ(tally.pods()[1].translated_ports, 0U);
+}
+
+TEST_P(ConntrackTableContract, CutsWhatThePolicyDoesNotAdmitAndNothingElse) {
+  const std::vector<Connection> of_peers = {Plain(kOther4, kPeer4),
+                                            Plain(kPeer4, kOther4),
+                                            {kPod4, kService4, kPeer4, kPod4},
+                                            {kPeer4, kNode4, kOther4, kPeer4},
+                                            {kOther6, kPeer6, kPeer6, kNode6}};
+  const std::vector<Connection> dropped = {Plain(kPod4, kFar4), {kPod4, kFar4, kFar4, kNode4}};
+  const std::vector<Connection> others = {Plain(kFar4, kPod4),  // The policy is about egress.
+                                          Plain(kOther4, kFar4), Plain(kPod4, kOther4),
+                                          Plain(kPod6, kFar6), Plain(kNode4, kFar4)};
+  std::vector<Connection> stay = others;
+  stay.insert(stay.end(), dropped.begin(), dropped.end());
+  for (const auto* const list : {&of_peers, &dropped, &others}) {
+    for (const Connection& connection : *list) world_->Track(connection);
+  }
+  const CutCount found{.connections = 11, .peer_spoke = 5, .egress = 2};
+  EXPECT_EQ(world_->table().Cut(Cuts(), ConntrackTable::Act::kCount),
+            (ConntrackTable::CutOutcome{.found = found}));
+  EXPECT_EQ(world_->Tracked().size(), 12U) << "counting cuts nothing";
+
+  EXPECT_EQ(world_->table().Cut(Cuts(), ConntrackTable::Act::kCut),
+            (ConntrackTable::CutOutcome{.found = found, .ended = 5, .marked = 2}));
+  EXPECT_THAT(world_->Tracked(), testing::UnorderedElementsAreArray(stay));
+  EXPECT_THAT(world_->TrackedAsCut(), testing::UnorderedElementsAreArray(dropped));
+
+  // A second time there is nothing to do, and what is cut is no connection any more.
+  EXPECT_EQ(world_->table().Cut(Cuts(), ConntrackTable::Act::kCut),
+            (ConntrackTable::CutOutcome{.found = {.connections = 4}}));
+}
+
+TEST_P(ConntrackTableContract, WhatNoPolicyCutsAnyMoreIsReleased) {
+  world_->Track(Plain(kPod4, kFar4));
+  world_->Track(Plain(kOther4, kFar4));
+  EXPECT_EQ(world_->table().Cut(Cuts(), ConntrackTable::Act::kCut).marked, 1U);
+  EXPECT_EQ(world_->table().Cut(Cuts("nobody"), ConntrackTable::Act::kCut),
+            (ConntrackTable::CutOutcome{.found = {.connections = 1}, .released = 1}));
+  EXPECT_THAT(world_->Tracked(), testing::ElementsAre(Plain(kOther4, kFar4)));
+  world_->Track(Plain(kPod4, kFar4));
+  EXPECT_EQ(world_->table().Cut(Cuts(), ConntrackTable::Act::kCut).marked, 1U);
+  EXPECT_EQ(world_->table().Cut(CutRules(), ConntrackTable::Act::kCut).released, 1U);
+}
+
+TEST_P(ConntrackTableContract, CutsInEveryZoneAndMoreThanFitsIntoOneRequest) {
+  constexpr size_t kMany = 700;
+  for (size_t i = 0; i < kMany; ++i) world_->Track(Plain(kOther4, kPeer4));
+  world_->Track(Plain(kPod4, kFar4), 7);
+  const auto outcome = world_->table().Cut(Cuts(), ConntrackTable::Act::kCut);
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.ended, kMany);
+  EXPECT_EQ(outcome.marked, 1U);
+  EXPECT_THAT(world_->TrackedAsCut(), testing::ElementsAre(Plain(kPod4, kFar4)));
 }
 
 }  // namespace spoke::netagent

@@ -56,6 +56,33 @@ class FakeConntrackTable final : public ConntrackTable {
     return absl::OkStatus();
   }
 
+  CutOutcome Cut(const CutRules& rules, Act act) override {
+    const absl::MutexLock lock(&mutex_);
+    ++(act == Act::kCut ? cuts_ : forecasts_);
+    CutOutcome outcome;
+    outcome.status = failure_;
+    if (!failure_.ok()) return outcome;
+    const AddressSet undeletable(undeletable_.begin(), undeletable_.end());
+    std::vector<Connection> left;
+    for (const Connection& connection : connections_) {
+      const TrackedFlow flow{.ends = connection,
+                             .mark = cut_.contains(connection) ? claims::kFlowCut : 0};
+      FlowFate fate = rules.FateOf(flow);
+      rules.Count(flow, fate, outcome.found);
+      if (act == Act::kCount) fate = FlowFate::kStays;
+      if (fate != FlowFate::kStays && IsOfAny(connection, undeletable)) {
+        outcome.status = absl::UnavailableError("the connection is forwarded by hardware");
+        fate = FlowFate::kStays;
+      }
+      outcome.Add(fate);
+      if (fate == FlowFate::kCut) cut_.insert(connection);
+      if (fate == FlowFate::kReleased) cut_.erase(connection);
+      if (fate == FlowFate::kStays || fate == FlowFate::kCut) left.push_back(connection);
+    }
+    connections_ = std::move(left);
+    return outcome;
+  }
+
   void Add(const Connection& connection) {
     const absl::MutexLock lock(&mutex_);
     connections_.push_back(connection);
@@ -79,6 +106,21 @@ class FakeConntrackTable final : public ConntrackTable {
     const absl::MutexLock lock(&mutex_);
     return counts_;
   }
+  // Those of connections() that bear claims::kFlowCut.
+  std::set<Connection> cut() const {
+    const absl::MutexLock lock(&mutex_);
+    return cut_;
+  }
+  // Calls of Cut() that cut.
+  int cuts() const {
+    const absl::MutexLock lock(&mutex_);
+    return cuts_;
+  }
+  // And that only counted.
+  int forecasts() const {
+    const absl::MutexLock lock(&mutex_);
+    return forecasts_;
+  }
   // The addresses of each call.
   std::vector<std::set<ip::Address>> asked() const {
     const absl::MutexLock lock(&mutex_);
@@ -88,6 +130,9 @@ class FakeConntrackTable final : public ConntrackTable {
  private:
   mutable absl::Mutex mutex_;
   std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  std::set<Connection> cut_ ABSL_GUARDED_BY(mutex_);
+  int cuts_ ABSL_GUARDED_BY(mutex_) = 0;
+  int forecasts_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::set<ip::Address> undeletable_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::set<ip::Address>> asked_ ABSL_GUARDED_BY(mutex_);

@@ -10,6 +10,10 @@ class FakeWorld final : public ConntrackWorld {
   ConntrackTable& table() override { return table_; }
   void Track(const Connection& connection, uint16_t /*zone*/) override { table_.Add(connection); }
   std::vector<Connection> Tracked() override { return table_.connections(); }
+  std::vector<Connection> TrackedAsCut() override {
+    const std::set<Connection> cut = table_.cut();
+    return {cut.begin(), cut.end()};
+  }
 
  private:
   FakeConntrackTable table_;

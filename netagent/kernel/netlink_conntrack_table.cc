@@ -32,6 +32,23 @@ absl::Status DeleteBatch(netlink::Socket& socket, std::span<const TrackedConnect
   return netlink::SendBatch(socket, batch).status;
 }
 
+struct Fated {
+  TrackedConnection connection;
+  FlowFate fate = FlowFate::kStays;
+};
+
+absl::Status ChangeBatch(netlink::Socket& socket, std::span<const Fated> connections) {
+  std::vector<netlink::Request> batch;
+  batch.reserve(connections.size());
+  for (const auto& [connection, fate] : connections) {
+    batch.push_back(
+        fate == FlowFate::kCut
+            ? netlink::MarkTrackedConnection(connection, claims::kFlowCut, claims::kFlowMarkMask)
+            : netlink::DeleteTrackedConnection(connection));
+  }
+  return netlink::SendBatch(socket, batch).status;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<NetlinkConntrackTable>> NetlinkConntrackTable::Open() {
@@ -92,6 +109,44 @@ absl::Status NetlinkConntrackTable::Count(ConnectionTally& tally) {
         tally.Add(connection.ends, connection.protocol, connection.answering_port);
         return absl::OkStatus();
       });
+}
+
+ConntrackTable::CutOutcome NetlinkConntrackTable::Cut(const CutRules& rules, Act act) {
+  CutOutcome outcome;
+  std::vector<Fated> fated;
+  bool more = false;
+  const absl::Status listed = netlink::DumpTrackedConnections(
+      socket_,
+      [&] {
+        outcome = CutOutcome();
+        fated.clear();
+        more = false;
+      },
+      [&](const TrackedConnection& connection) {
+        const TrackedFlow flow{.ends = connection.ends,
+                               .mark = connection.mark & claims::kFlowMarkMask,
+                               .closed = connection.closed};
+        const FlowFate fate = rules.FateOf(flow);
+        rules.Count(flow, fate, outcome.found);
+        if (fate == FlowFate::kStays || act == Act::kCount) return absl::OkStatus();
+        more = more || fated.size() == kMaxDeletions;
+        if (!more) fated.push_back({connection, fate});
+        return absl::OkStatus();
+      });
+  if (!listed.ok()) return {.status = listed};
+  if (more) {
+    outcome.status = absl::ResourceExhaustedError(
+        fmt::format("more than {} connections are to be cut at once", kMaxDeletions));
+  }
+  for (size_t begin = 0; begin < fated.size(); begin += netlink::kMaxBatch) {
+    const auto batch =
+        std::span(fated).subspan(begin, std::min(netlink::kMaxBatch, fated.size() - begin));
+    const absl::Status changed = ChangeBatch(socket_, batch);
+    outcome.status.Update(changed);
+    if (!changed.ok()) continue;  // Which of them are left, the next call finds out.
+    for (const Fated& done : batch) outcome.Add(done.fate);
+  }
+  return outcome;
 }
 
 }  // namespace spoke::netagent

@@ -1,4 +1,4 @@
-// ConntrackTable over ctnetlink: one dump, filtered here, then deletions in batches. The kernel has
+// ConntrackTable over ctnetlink: one dump, filtered here, then changes in batches. The kernel has
 // no filter for a set of addresses (CTA_FILTER, Linux 5.8, knows one tuple).
 #pragma once
 
@@ -22,6 +22,7 @@ class NetlinkConntrackTable final : public ConntrackTable {
 
   Outcome DeleteConnectionsOf(const AddressSet& addresses) override;
   absl::Status Count(ConnectionTally& tally) override;
+  CutOutcome Cut(const CutRules& rules, Act act) override;
 
  private:
   explicit NetlinkConntrackTable(netlink::Socket socket) : socket_(std::move(socket)) {}

@@ -9,6 +9,7 @@
 #include "netagent/core/traffic_totals.h"
 #include "netagent/sync/connection_clearing.h"
 #include "netagent/sync/dns_names.h"
+#include "netagent/sync/established_cuts.h"
 #include "netagent/sync/lost_del_release.h"
 #include "netagent/sync/repairer.h"
 #include "netagent/sync/shaping.h"
@@ -24,8 +25,9 @@ struct AgentReading {
   std::optional<ConnectionClearingCounts> clearing;
   // Of each pod. Nothing: nobody counts.
   std::optional<std::vector<PodConnections>> connections;
-  std::optional<DnsNamesState> dns_names;  // Nothing: nobody listens.
-  std::optional<ShapingState> shaping;     // Nothing: shaping is switched off.
+  std::optional<EstablishedCutCounts> cuts;  // Nothing: as above, or nothing is counted.
+  std::optional<DnsNamesState> dns_names;    // Nothing: nobody listens.
+  std::optional<ShapingState> shaping;       // Nothing: shaping is switched off.
 };
 
 }  // namespace spoke::netagent

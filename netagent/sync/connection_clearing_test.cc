@@ -34,6 +34,7 @@ class SlowTable final : public ConntrackTable {
     return fake.DeleteConnectionsOf(addresses);
   }
   absl::Status Count(ConnectionTally& tally) override { return fake.Count(tally); }
+  CutOutcome Cut(const CutRules& rules, Act act) override { return fake.Cut(rules, act); }
   void Hold(bool held) {
     const absl::MutexLock lock(&mutex_);
     held_ = held;

@@ -18,6 +18,7 @@ class FakeServerLink final : public ServerLink {
   void Answer(const Inventory& inventory) override { inventories.push_back(inventory); }
   void Answer(const AttachTracesAnswer& traces) override { trace_answers.push_back(traces); }
   void Answer(const ProbeAnswer& probes) override { probe_answers.push_back(probes); }
+  void Answer(const PolicyTrialAnswer& trial) override { trial_answers.push_back(trial); }
   void ReportTraffic(const TrafficReport& report) override { traffic_reports.push_back(report); }
   void ReportBudgets(const BudgetReport& report) override { budget_reports.push_back(report); }
   void Ask(const Demand& demand) override { demands.push_back(demand); }
@@ -34,6 +35,7 @@ class FakeServerLink final : public ServerLink {
   std::vector<Inventory> inventories;
   std::vector<AttachTracesAnswer> trace_answers;
   std::vector<ProbeAnswer> probe_answers;
+  std::vector<PolicyTrialAnswer> trial_answers;
   std::vector<TrafficReport> traffic_reports;
   std::vector<BudgetReport> budget_reports;
   std::vector<Demand> demands;

@@ -108,5 +108,88 @@ TEST_F(PolicyKeeperTest, ADamagedFileIsSaidAndIsNoPolicy) {
   EXPECT_EQ(InForce(), "web");
 }
 
+// An update that may end five in a hundred connections.
+PolicyUpdate Limited(uint64_t version, const std::string& pod_namespace) {
+  PolicyUpdate update = TeamUpdate(version, 0, pod_namespace);
+  update.max_cut_permille = 50;
+  return update;
+}
+
+class CountedPolicyTest : public PolicyKeeperTest {
+ protected:
+  CountedPolicyTest() {
+    keeper_.emplace(
+        path_, server_, log_,
+        PolicyKeeper::Callbacks{.put_in_force =
+                                    [this](const Policy& policy) {
+                                      in_force_.push_back(policy.version);
+                                      return absl::OkStatus();
+                                    },
+                                .count_cuts =
+                                    [this](const Policy&, PolicyKeeper::CountDone done) {
+                                      asked_.push_back(std::move(done));
+                                    }});
+    keeper_->Start();
+  }
+
+  std::vector<uint64_t> in_force_;
+  std::vector<PolicyKeeper::CountDone> asked_;
+};
+
+TEST_F(CountedPolicyTest, IsNotInForceBeforeItsConnectionsAreCounted) {
+  keeper_->OnPolicy(Limited(3, "web"));
+  EXPECT_THAT(in_force_, IsEmpty());
+  EXPECT_THAT(server_.policy_acks, IsEmpty());
+  const CutCount count{.connections = 400, .peer_spoke = 20};
+  asked_.at(0)(count);
+  EXPECT_THAT(in_force_, ElementsAre(3));
+  EXPECT_THAT(server_.policy_acks, ElementsAre(PolicyAck{.version = 3, .error = "", .cut = count}));
+}
+
+TEST_F(CountedPolicyTest, ThatEndsMoreThanItMayIsRefusedUntilItComesWithoutALimit) {
+  keeper_->OnPolicy(TeamUpdate(3, 0, "web"));
+  asked_.at(0)(CutCount());
+  keeper_->OnPolicy(Limited(4, "batch"));
+  const CutCount count{.connections = 400, .peer_spoke = 20, .egress = 1};
+  asked_.at(1)(count);
+  EXPECT_THAT(in_force_, ElementsAre(3));
+  EXPECT_EQ(InForce(), "web");
+  const PolicyAck& held = server_.policy_acks.back();
+  EXPECT_TRUE(held.held);
+  EXPECT_EQ(held.cut, count);
+  EXPECT_THAT(held.error, HasSubstr("would end 21 of the node's 400 connections, more than 5 %"));
+  EXPECT_EQ(keeper_->VersionForHello(), 3U);
+
+  keeper_->OnPolicy(TeamUpdate(4, 3, "batch"));
+  asked_.at(2)(count);
+  EXPECT_THAT(in_force_, ElementsAre(3, 4));
+  EXPECT_EQ(server_.policy_acks.back(), (PolicyAck{.version = 4, .error = "", .cut = count}));
+}
+
+TEST_F(CountedPolicyTest, IsForgottenWhenAnotherComesMeanwhile) {
+  keeper_->OnPolicy(Limited(3, "web"));
+  keeper_->OnPolicy(Limited(4, "batch"));
+  asked_.at(0)(CutCount());
+  EXPECT_THAT(in_force_, IsEmpty());
+  asked_.at(1)(CutCount());
+  EXPECT_THAT(in_force_, ElementsAre(4));
+  EXPECT_EQ(server_.policy_acks.size(), 1U);
+}
+
+TEST_F(CountedPolicyTest, IsHeldWhenNobodyCouldCountButNotWhereNobodyCan) {
+  keeper_->OnPolicy(Limited(3, "web"));
+  asked_.at(0)(absl::UnavailableError("busy"));
+  EXPECT_TRUE(server_.policy_acks.back().held);
+  EXPECT_THAT(server_.policy_acks.back().error, HasSubstr("busy"));
+  EXPECT_THAT(in_force_, IsEmpty());
+  keeper_->OnPolicy(TeamUpdate(3, 0, "web"));
+  asked_.at(1)(absl::UnavailableError("busy"));
+  EXPECT_THAT(in_force_, ElementsAre(3)) << "without a limit it does not matter";
+  keeper_->OnPolicy(Limited(4, "batch"));
+  asked_.at(2)(absl::UnimplementedError("no ctnetlink"));
+  EXPECT_THAT(in_force_, ElementsAre(3, 4));
+  EXPECT_EQ(server_.policy_acks.back(), (PolicyAck{.version = 4, .error = ""}));
+}
+
 }  // namespace
 }  // namespace spoke::netagent

@@ -43,6 +43,7 @@ class StreamLink final : public ServerLink {
   void Answer(const Inventory&) override {}
   void Answer(const AttachTracesAnswer&) override {}
   void Answer(const ProbeAnswer&) override {}
+  void Answer(const PolicyTrialAnswer&) override {}
   void Ask(const Demand&) override {}
   void ReportConflict(const ip::Address&, const std::optional<ip::MacAddress>&) override {}
   void BeginAnew(std::string_view) override {}

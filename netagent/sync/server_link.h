@@ -24,6 +24,7 @@ class ServerLink {
   virtual void Answer(const Inventory& inventory) = 0;
   virtual void Answer(const AttachTracesAnswer& traces) = 0;
   virtual void Answer(const ProbeAnswer& probes) = 0;
+  virtual void Answer(const PolicyTrialAnswer& trial) = 0;
 
   // Who waits for addresses: what was said before, and has not been sent yet, is replaced. The
   // greeting of a session has it too.

@@ -287,6 +287,10 @@ void ServerSession::Answer(const ProbeAnswer& probes) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(probes); });
 }
 
+void ServerSession::Answer(const PolicyTrialAnswer& trial) {
+  Enqueue([&](Outbox& outbox) { return outbox.Add(trial); });
+}
+
 void ServerSession::ReportTraffic(const TrafficReport& report) {
   Enqueue([&](Outbox& outbox) {
     outbox.Add(report);

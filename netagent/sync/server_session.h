@@ -75,6 +75,7 @@ class ServerSession final : public ServerLink {
   void Answer(const Inventory& inventory) override;
   void Answer(const AttachTracesAnswer& traces) override;
   void Answer(const ProbeAnswer& probes) override;
+  void Answer(const PolicyTrialAnswer& trial) override;
   void ReportTraffic(const TrafficReport& report) override;
   void ReportBudgets(const BudgetReport& report) override;
   void Ask(const Demand& demand) override;

@@ -83,10 +83,26 @@ v1::AgentMessage MessageOf(const DesiredAck& ack) {
   return message;
 }
 
+void CountToWire(const CutCount& count, v1::CutCount& out) {
+  out.set_connections(count.connections);
+  out.set_cut(count.cut());
+}
+
 v1::AgentMessage MessageOf(const PolicyAck& ack) {
   v1::AgentMessage message;
   message.mutable_policy_ack()->set_version(ack.version);
   message.mutable_policy_ack()->set_error(ack.error);
+  if (ack.cut) CountToWire(*ack.cut, *message.mutable_policy_ack()->mutable_cut());
+  message.mutable_policy_ack()->set_held(ack.held);
+  return message;
+}
+
+v1::AgentMessage MessageOf(const PolicyTrialAnswer& answer) {
+  v1::AgentMessage message;
+  v1::PolicyTrialResult& out = *message.mutable_policy_trial_result();
+  out.set_id(answer.id);
+  CountToWire(answer.cut, *out.mutable_cut());
+  out.set_error(answer.error);
   return message;
 }
 
@@ -383,6 +399,9 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
       return ServerRequest(EndLending{address, in.end_lending().generation(),
                                       base::CutText(in.end_lending().reason(), kMaxReasonBytes)});
     }
+    case v1::ServerMessage::kPolicyTrial:
+      return ServerRequest(
+          PolicyTrial{in.policy_trial().id(), FromWire(in.policy_trial().policy())});
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::kReportAck:
     case v1::ServerMessage::MESSAGE_NOT_SET:

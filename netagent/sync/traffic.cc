@@ -118,7 +118,8 @@ TrafficPlanSettings Traffic::PlanSettingsOf(const Decision& decision) const {
           .platform = open    ? PlatformAccess::kOpen
                       : audit ? PlatformAccess::kAudit
                               : PlatformAccess::kClosed,
-          .shares = shares_};
+          .shares = shares_,
+          .keep_peer_spokes = KeepsPeerSpokes(decision.policy)};
 }
 
 void Traffic::AppendAll(const Decision& decision, const TrafficTableBefore& before,
@@ -391,6 +392,16 @@ absl::Status Traffic::Detach(const std::string& host_link) {
 
 void Traffic::OnPodMac(const std::string& host_link, const ip::MacAddress& mac) {
   if (started_) fast_pods_.SetMac(host_link, mac);
+}
+
+absl::StatusOr<CutRules> Traffic::CutsOf(const Policy& policy) {
+  ASSIGN_OR_RETURN(const Decision next, Decide(policy));
+  return CutRules(policy, next.classes, *next.egress, ledger_.live());
+}
+
+CutRules Traffic::Cuts() const {
+  if (!started_ || !held_.empty()) return {};
+  return {in_force_.policy, in_force_.classes, *in_force_.egress, ledger_.live()};
 }
 
 absl::Status Traffic::OnPolicy(const Policy& policy) {

@@ -16,6 +16,7 @@
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
 #include "netagent/core/connection_shares.h"
+#include "netagent/core/cut_rules.h"
 #include "netagent/core/egress_rules.h"
 #include "netagent/core/fast_path.h"
 #include "netagent/core/policy_bundle.h"
@@ -81,6 +82,12 @@ class Traffic : public PodTraffic {
   // The pod's MAC is another now, as a plugin that is chained behind ours may have it. Errors are
   // logged.
   void OnPodMac(const std::string& host_link, const ip::MacAddress& mac);
+
+  // What `policy` would cut of the connections that are there, were it in force. Errors: as
+  // OnPolicy() before it changes anything.
+  absl::StatusOr<CutRules> CutsOf(const Policy& policy);
+  // What the policy in force does; nothing while that is not known.
+  CutRules Cuts() const;
 
   // The whole of it or nothing; OK means that it is in force. Errors: kInvalidArgument (blocks that
   // overlap, a broken egress policy); kFailedPrecondition (it would cut the way to the server);

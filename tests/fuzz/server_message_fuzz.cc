@@ -112,6 +112,8 @@ void Take(const Outlook& outlook) {
 }
 
 void Take(const PolicyUpdate& update) {
+  CHECK(!update.max_cut_permille || *update.max_cut_permille <= 1000,
+        "a share is one of the whole");
   const Policy current = ApplyPolicy({}, {.version = 1, .full = true}).value();
   const auto next = ApplyPolicy(current, update);
   if (!next.ok()) return;
@@ -119,6 +121,8 @@ void Take(const PolicyUpdate& update) {
   const auto kept = DecodePolicyFile(EncodePolicyFile(*next));
   CHECK(kept.ok() && *kept == *next, "a policy that is taken can be kept");
 }
+
+void Take(const PolicyTrial& trial) { Take(trial.policy); }
 
 }  // namespace
 }  // namespace spoke::netagent

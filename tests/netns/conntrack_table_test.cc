@@ -29,18 +29,28 @@ class KernelWorld final : public ConntrackWorld {
     ASSERT_TRUE(status.ok()) << status;
   }
   std::vector<Connection> Tracked() override {
+    return List([](const netlink::TrackedConnection&) { return true; });
+  }
+  std::vector<Connection> TrackedAsCut() override {
+    return List([](const netlink::TrackedConnection& connection) {
+      return connection.mark == claims::kFlowCut;
+    });
+  }
+
+ private:
+  std::vector<Connection> List(
+      const std::function<bool(const netlink::TrackedConnection&)>& wanted) {
     std::vector<Connection> all;
     const absl::Status status = netlink::DumpTrackedConnections(
         socket_, [&] { all.clear(); },
         [&](const netlink::TrackedConnection& connection) {
-          all.push_back(connection.ends);
+          if (wanted(connection)) all.push_back(connection.ends);
           return absl::OkStatus();
         });
     EXPECT_TRUE(status.ok()) << status;
     return all;
   }
 
- private:
   explicit KernelWorld(std::unique_ptr<testing_support::FreshNetns> netns)
       : netns_(std::move(netns)),
         table_(NetlinkConntrackTable::Open().value()),

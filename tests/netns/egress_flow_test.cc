@@ -286,6 +286,54 @@ TEST_P(EgressFlowTest, OnceItsConnectionsAreDeletedTheNextPodMeetsNeitherAnswers
   EXPECT_EQ(Ask(next, server), Node());
 }
 
+TEST_P(EgressFlowTest, APolicyThatCutsEndsFlowsThatBeganBeforeIt) {
+  UdpServer server = world_->Serve(at().internet);
+  UdpServer other = world_->Serve(at().internet_too);
+  const auto table = NetlinkConntrackTable::Open();
+  ASSERT_TRUE(table.ok()) << table.status();
+  const auto cut = [&](const Policy& policy) {
+    const ClassMap classes = ClassMap::Compile(policy, {}).value();
+    const EgressRules rules =
+        EgressRules::Compile(policy, classes, AllGateways(), settings_).value();
+    return (*table)->Cut({policy, classes, rules, {{pod_.host_link, pod_}}},
+                         ConntrackTable::Act::kCut);
+  };
+  const bool v4 = GetParam() == ip::Family::kV4;
+  for (const EgressMode mode : {EgressMode::kMasquerade, EgressMode::kRouted}) {
+    SCOPED_TRACE(static_cast<int>(mode));
+    ASSERT_TRUE((*table)->DeleteConnectionsOf({at().pod}).status.ok()) << "of the mode before";
+    Set(With(All(mode)));
+    UdpFlow flow = world_->Flow(at().internet);
+    UdpFlow admitted = world_->Flow(at().internet_too);
+    const std::string from = Ask(flow, server);
+    ASSERT_NE(from, "nothing");
+    ASSERT_EQ(Ask(admitted, other), from);
+    EgressPolicy closed = All(EgressMode::kDrop);
+    closed.destination_cidrs = {fmt::format("{}/{}", at().internet.ToString(), v4 ? 32 : 128)};
+    Set(With(closed));
+    EXPECT_EQ(cut(With(closed)).marked, 0U);
+    EXPECT_EQ(Ask(flow, server), from) << "it keeps, unless it says otherwise";
+
+    ASSERT_TRUE(flow.Send());  // What the server answers once the flow is cut.
+    closed.cut_established = true;
+    Set(With(closed));
+    const auto outcome = cut(With(closed));
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.marked, 1U);
+    EXPECT_EQ(server.AnswerOne(), from);
+    EXPECT_FALSE(flow.Receive()) << "from outside";
+    EXPECT_EQ(Ask(flow, server), "nothing") << "from the pod";
+    EXPECT_EQ(Ask(admitted, other), from) << "what the policy admits goes on";
+    EXPECT_EQ(cut(With(closed)).found.egress, 0U) << "what is cut is cut";
+
+    Set(With(All(mode)));
+    EXPECT_EQ(cut(With(All(mode))).released, 1U);
+    EXPECT_EQ(Ask(flow, server), from) << "decided about anew";
+  }
+  EXPECT_EQ(Counted("drop/cut"), 4U);
+  EXPECT_EQ(Counted("drop/leak"), 0U);
+}
+
 TEST_P(EgressFlowTest, WithoutPolicyNothingIsLeftInTheKernel) {
   Set(With(ByGateways(EgressMode::kDrop)));
   settings_ = {};

@@ -8,15 +8,23 @@ namespace spoke::ipam {
 
 Rollout SummarizeRollout(uint64_t version, std::span<const NodePolicy> nodes) {
   Rollout rollout{.version = version, .nodes = nodes.size(), .behind = {}};
+  const auto add = [](const ConnectionCut& cut, ConnectionCut& sum) {
+    sum.connections += cut.connections;
+    sum.cut += cut.cut;
+  };
   for (size_t i = 0; i < nodes.size(); ++i) {
     const NodePolicy& node = nodes[i];
     if (!node.connected) {
       ++rollout.away;
     } else if (node.acked == version) {
       ++rollout.current;
+      add(node.cut, rollout.done);
     } else {
       ++(node.error.empty() ? rollout.pending : rollout.refused);
       rollout.behind.push_back(i);
+      if (!node.held) continue;
+      ++rollout.held;
+      add(node.cut, rollout.waiting);
     }
   }
   std::sort(rollout.behind.begin(), rollout.behind.end(), [&](size_t a, size_t b) {

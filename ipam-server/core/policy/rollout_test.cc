@@ -31,6 +31,26 @@ TEST(SummarizeRollout, CountsEachNodeOnceAndListsTheRefusedFirst) {
   EXPECT_THAT(rollout.behind, ElementsAre(4, 3, 0));
 }
 
+TEST(SummarizeRollout, AddsUpWhatIsCutAndWhatWaitsForAWord) {
+  const std::vector<NodePolicy> nodes = {
+      {.node = "a", .connected = true, .acked = 7, .error = "", .cut = {100, 3}},
+      {.node = "b", .connected = true, .acked = 7, .error = "", .cut = {50, 0}},
+      {.node = "c",
+       .connected = true,
+       .acked = 6,
+       .error = "40 of 90",
+       .held = true,
+       .cut = {90, 40}},
+      {.node = "d", .connected = true, .acked = 6, .error = "broken"},
+      {.node = "e", .connected = false, .acked = 7, .error = "", .cut = {9, 9}},
+  };
+  const Rollout rollout = SummarizeRollout(7, nodes);
+  EXPECT_EQ(rollout.refused, 2U);
+  EXPECT_EQ(rollout.held, 1U);
+  EXPECT_EQ(rollout.done, (ConnectionCut{150, 3}));
+  EXPECT_EQ(rollout.waiting, (ConnectionCut{90, 40}));
+}
+
 TEST(SummarizeRollout, ListsABoundedNumberAndCountsAll) {
   const std::vector<NodePolicy> nodes(7500,
                                       {.node = "n", .connected = true, .acked = 1, .error = ""});

@@ -223,6 +223,14 @@ absl::StatusOr<v1::GetObjectsResponse> Client::GetObjects(
 absl::StatusOr<v1::GetRolloutResponse> Client::GetRollout() const {
   return calls_->One(&Stub::GetRollout, v1::GetRolloutRequest());
 }
+absl::StatusOr<v1::ResumeRolloutResponse> Client::ResumeRollout(
+    const v1::ResumeRolloutRequest& request) const {
+  return calls_->One(&Stub::ResumeRollout, request);
+}
+absl::StatusOr<v1::EstimateCutsResponse> Client::EstimateCuts(
+    const v1::ApplyRequest& request) const {
+  return calls_->One(&Stub::EstimateCuts, request);
+}
 absl::Status Client::Audit(const v1::AuditRequest& request,
                            const Each<v1::AuditResponse>& each) const {
   return calls_->Many(&Stub::AsyncAudit, request, each, false);

@@ -63,6 +63,9 @@ class Client {
       const v1::DeleteObjectsRequest& request) const;
   absl::StatusOr<v1::GetObjectsResponse> GetObjects(const v1::GetObjectsRequest& request) const;
   absl::StatusOr<v1::GetRolloutResponse> GetRollout() const;
+  absl::StatusOr<v1::ResumeRolloutResponse> ResumeRollout(
+      const v1::ResumeRolloutRequest& request) const;
+  absl::StatusOr<v1::EstimateCutsResponse> EstimateCuts(const v1::ApplyRequest& request) const;
   absl::Status Audit(const v1::AuditRequest& request, const Each<v1::AuditResponse>& each) const;
   absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request) const;
   absl::StatusOr<v1::WhatIfResponse> WhatIf(const v1::WhatIfRequest& request) const;

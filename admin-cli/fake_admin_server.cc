@@ -313,6 +313,18 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     *response = state.rollout;
     return Begin("GetRollout", *request);
   }
+  grpc::Status ResumeRollout(Context*, const v1::ResumeRolloutRequest* request,
+                             v1::ResumeRolloutResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.resumed;
+    return Begin("ResumeRollout", *request);
+  }
+  grpc::Status EstimateCuts(Context*, const v1::ApplyRequest* request,
+                            v1::EstimateCutsResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.cuts;
+    return Begin("EstimateCuts", *request);
+  }
   grpc::Status Audit(Context*, const v1::AuditRequest* request,
                      grpc::ServerWriter<v1::AuditResponse>* writer) override {
     absl::MutexLock lock(&mutex);

@@ -26,6 +26,8 @@ struct FakeState {
   uint64_t policy_version = 1;
   v1::GetAddressHistoryResponse history;
   v1::GetRolloutResponse rollout;
+  v1::ResumeRolloutResponse resumed;
+  v1::EstimateCutsResponse cuts;
   std::vector<v1::AuditResponse> audit;  // Its messages; --repair repairs what has a repair.
   v1::ExplainResponse explain;
   v1::WhatIfResponse what_if;

@@ -42,6 +42,23 @@ absl::StatusOr<int> Apply(Session& session) {
   return 0;
 }
 
+// What the change would end. A server or agents that cannot tell do not make the diff fail.
+void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
+  const auto cuts = session.client.EstimateCuts(request);
+  if (!cuts.ok()) {
+    session.Note(fmt::format("diff: it is not known how many connections this would cut: {}",
+                             base::MessageOf(cuts.status())));
+    return;
+  }
+  session.Note(fmt::format("would cut {} of {} connections on {} nodes that were asked, of {}",
+                           cuts->connections_cut(), cuts->connections(), cuts->nodes_answered(),
+                           cuts->nodes()));
+  if (cuts->nodes_answered() < cuts->nodes_asked()) {
+    session.Note(fmt::format("diff: {} nodes did not say; the first: {}",
+                             cuts->nodes_asked() - cuts->nodes_answered(), cuts->error()));
+  }
+}
+
 absl::StatusOr<int> Diff(Session& session) {
   ASSIGN_OR_RETURN(v1::ApplyRequest request, RequestOf(session));
   request.set_dry_run(true);
@@ -60,6 +77,7 @@ absl::StatusOr<int> Diff(Session& session) {
     }
   }
   if (!session.is_table()) RETURN_IF_ERROR(PrintChanges(session, response.changes(), true));
+  if (differs) PrintCuts(session, request);
   return differs ? 1 : 0;
 }
 
@@ -163,7 +181,9 @@ Command DiffCommand() {
       .summary = "What apply would change, as a unified diff",
       .description =
           "Compares whole objects as the server writes them, so that order and "
-          "spelling in the files make no difference.",
+          "spelling in the files make no difference. Where something differs, up to 20 agents are "
+          "asked how many of the connections that their nodes track it would cut; that goes to "
+          "standard error.",
       .examples = {"spokectl diff -f policies/", "spokectl diff -f policies/ && echo up to date"},
       .options = {RequiredFiles(), kRecursive},
       .run = Diff,

@@ -176,5 +176,50 @@ TEST_F(CommandTest, RolloutWatchShowsItsProgressOnATerminal) {
   EXPECT_TRUE(outcome.err.ends_with("\r\x1b[K")) << "the line goes away";
 }
 
+TEST_F(CommandTest, RolloutStatusSaysWhereItHasStoppedAndHowItGoesOn) {
+  Change([](FakeState& state) {
+    SetRollout(state, 1, 1);
+    state.rollout.set_nodes_held(1);
+    state.rollout.set_connections(500);
+    state.rollout.set_connections_cut(3);
+    state.rollout.set_held_connections(90);
+    state.rollout.set_held_connections_cut(40);
+    state.resumed.set_nodes(1);
+    state.resumed.set_connections(90);
+    state.resumed.set_connections_cut(40);
+  });
+  const Outcome status = Run("rollout status");
+  EXPECT_THAT(status.out, HasSubstr("it has cut 3 of 500 connections\n"));
+  EXPECT_THAT(status.out,
+              HasSubstr("stopped on 1 nodes, of whose 90 connections it would cut 40; to go on "
+                        "there: spokectl rollout resume 4\n"));
+  EXPECT_EQ(Json("rollout status")["nodes_held"], 1);
+  const Outcome resumed = Run("rollout resume 4");
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("1 nodes take version 4 now; it ends 40 of their 90"));
+  EXPECT_EQ(Run("rollout resume").code, 2) << "which version is not guessed";
+}
+
+TEST_F(CommandTest, DiffSaysHowManyConnectionsItWouldCut) {
+  const std::string file = WriteFile("team.yaml", Team("a", "one"));
+  Change([](FakeState& state) {
+    state.cuts.set_nodes(7500);
+    state.cuts.set_nodes_asked(20);
+    state.cuts.set_nodes_answered(19);
+    state.cuts.set_connections(4310);
+    state.cuts.set_connections_cut(12);
+    state.cuts.set_error("n3: busy");
+  });
+  const Outcome outcome = Run("diff -f " + file);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("would cut 12 of 4310 connections on 19 nodes that were "
+                                     "asked, of 7500"));
+  EXPECT_THAT(outcome.err, HasSubstr("1 nodes did not say; the first: n3: busy"));
+  Refuse("EstimateCuts", absl::UnimplementedError("an earlier version"));
+  const Outcome older = Run("diff -f " + file);
+  EXPECT_EQ(older.code, 1);
+  EXPECT_THAT(older.err, HasSubstr("it is not known how many connections this would cut"));
+}
+
 }  // namespace
 }  // namespace spoke::ctl

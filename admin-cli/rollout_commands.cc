@@ -12,6 +12,11 @@ Json ToJson(const v1::GetRolloutResponse& rollout) {
                 {"nodes_current", rollout.nodes_current()},
                 {"nodes_refused", rollout.nodes_refused()},
                 {"nodes_away", rollout.nodes_away()},
+                {"nodes_held", rollout.nodes_held()},
+                {"connections", rollout.connections()},
+                {"connections_cut", rollout.connections_cut()},
+                {"held_connections", rollout.held_connections()},
+                {"held_connections_cut", rollout.held_connections_cut()},
                 {"behind", Json::array()}};
   for (const v1::NodeInfo& node : rollout.behind()) {
     value["behind"].push_back({{"name", node.name()},
@@ -34,11 +39,33 @@ std::string CountsOf(const v1::GetRolloutResponse& rollout) {
                      rollout.nodes_refused(), rollout.nodes_away());
 }
 
+// What it does to connections, a line each; empty: nothing that anybody has counted.
+std::string CutsOf(const v1::GetRolloutResponse& rollout) {
+  std::string text;
+  if (rollout.connections_cut() > 0) {
+    text += fmt::format("it has cut {} of {} connections\n", rollout.connections_cut(),
+                        rollout.connections());
+  }
+  if (rollout.nodes_held() > 0) {
+    text += fmt::format(
+        "stopped on {} nodes, of whose {} connections it would cut {}; to go on there: spokectl "
+        "rollout resume {}\n",
+        rollout.nodes_held(), rollout.held_connections(), rollout.held_connections_cut(),
+        rollout.version());
+  }
+  return text;
+}
+
 absl::Status PrintRollout(const Session& session, const v1::GetRolloutResponse& rollout) {
   if (!session.is_table()) return session.PrintValue(ToJson(rollout));
   const bool well = IsOver(rollout) && rollout.nodes_refused() == 0;
   session.Out(Coloured(CountsOf(rollout), well ? Tone::kGood : Tone::kWarning, session.colours) +
               "\n");
+  const std::string cuts = CutsOf(rollout);
+  if (!cuts.empty()) {
+    const Tone tone = rollout.nodes_held() > 0 ? Tone::kBad : Tone::kWarning;
+    session.Out(Coloured(cuts, tone, session.colours));
+  }
   if (rollout.behind().empty()) return absl::OkStatus();
   session.Out("\n");
   using Node = v1::NodeInfo;
@@ -87,6 +114,23 @@ absl::StatusOr<int> Status(Session& session) {
   return rollout.nodes_refused() == 0 ? 0 : 1;
 }
 
+absl::StatusOr<int> Resume(Session& session) {
+  v1::ResumeRolloutRequest request;
+  request.set_version(session.arguments.Version("policy-version"));
+  ASSIGN_OR_RETURN(const v1::ResumeRolloutResponse response, session.client.ResumeRollout(request));
+  if (!session.is_table()) {
+    RETURN_IF_ERROR(session.PrintValue({{"version", request.version()},
+                                        {"nodes", response.nodes()},
+                                        {"connections", response.connections()},
+                                        {"connections_cut", response.connections_cut()}}));
+    return 0;
+  }
+  session.Out(fmt::format("{} nodes take version {} now; it ends {} of their {} connections\n",
+                          response.nodes(), request.version(), response.connections_cut(),
+                          response.connections()));
+  return 0;
+}
+
 }  // namespace
 
 Command RolloutCommand() {
@@ -94,27 +138,41 @@ Command RolloutCommand() {
       .name = "rollout",
       .summary = "Which nodes have the newest policy",
       .description = "Policy reaches nodes as one bundle a version.",
-      .commands = {{.name = "status",
-                    .summary = "How many nodes have the newest policy, and which have not",
-                    .description =
-                        "With --watch, waits until each connected node has it or has refused "
-                        "it. A node that is away is not waited for: it gets the policy when "
-                        "it comes back.",
-                    .examples = {"spokectl rollout status",
-                                 "spokectl apply -f policies/ && spokectl rollout status --watch",
-                                 "spokectl rollout status --watch --timeout 5m"},
-                    .options = {{.name = "watch", .help = "Wait until it is over", .letter = 'w'},
-                                {.name = "timeout",
-                                 .value = "TIME",
-                                 .help = "How long to wait for that",
-                                 .values = Values::kDuration,
-                                 .fallback = "10m"}},
-                    .run = Status,
-                    .exit_codes =
-                        "with --watch 0 when every connected node has it, 1 when one has "
-                        "refused it or the time is over; 2 could not ask or wrong usage; else "
-                        "as everywhere.",
-                    .failure_code = 2}},
+      .commands =
+          {{.name = "status",
+            .summary = "How many nodes have the newest policy, and which have not",
+            .description = "With --watch, waits until each connected node has it or has refused "
+                           "it. A node that is away is not waited for: it gets the policy when "
+                           "it comes back.",
+            .examples = {"spokectl rollout status",
+                         "spokectl apply -f policies/ && spokectl rollout status --watch",
+                         "spokectl rollout status --watch --timeout 5m"},
+            .options = {{.name = "watch", .help = "Wait until it is over", .letter = 'w'},
+                        {.name = "timeout",
+                         .value = "TIME",
+                         .help = "How long to wait for that",
+                         .values = Values::kDuration,
+                         .fallback = "10m"}},
+            .run = Status,
+            .exit_codes = "with --watch 0 when every connected node has it, 1 when one has "
+                          "refused it or the time is over; 2 could not ask or wrong usage; else "
+                          "as everywhere.",
+            .failure_code = 2},
+           {.name = "resume",
+            .summary = "Let nodes take a policy that ends many of their connections",
+            .description =
+                "A node does not take a policy that ends more of its connections than the "
+                "server's policy.max_cut_share, nor does it end any of them, until an "
+                "operator says so: for this version of the policy, on all nodes. Names the "
+                "version that spokectl rollout status shows, so that it means what was "
+                "looked at.",
+            .examples = {"spokectl rollout status", "spokectl rollout resume 1789034112345"},
+            .positionals = {{.name = "policy-version",
+                             .value = "VERSION",
+                             .help = "Of the policy, as spokectl rollout status shows it",
+                             .values = Values::kVersion,
+                             .required = true}},
+            .run = Resume}},
       .group = kGroupPolicy};
 }
 

@@ -88,6 +88,7 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
     case v1::ServerMessage::kAttachTracesRequest:
     case v1::ServerMessage::kProbeRequest:
     case v1::ServerMessage::kEndLending:
+    case v1::ServerMessage::kPolicyTrial:
       return;  // No pod of a simulated node waits, and nobody asks about one.
     case v1::ServerMessage::kBudgetLeases:
       if (const std::string wrong = budgets_.TakeLeases(message.budget_leases()); !wrong.empty()) {

@@ -165,7 +165,12 @@ TEST_F(BoundedServerTest, WhoSendsTooMuchIsCutAndStaysOut) {
   const auto server = Start("127.0.0.1:0");
   const std::string target = fmt::format("127.0.0.1:{}", server->port());
   EXPECT_TRUE(Ask(target, std::string(8 << 10, 'x')).first.ok());
-  EXPECT_FALSE(Ask(target, std::string(64 << 10, 'x')).first.ok());
+  // It may be answered before it is looked at, and is cut then all the same.
+  static_cast<void>(Ask(target, std::string(64 << 10, 'x')));
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (CountOf(*server, Refusal::kBytes) == 0 && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
   EXPECT_GE(CountOf(*server, Refusal::kBytes), 1U);
   EXPECT_FALSE(Ask(target).first.ok());
   EXPECT_GE(CountOf(*server, Refusal::kPeerRate), 1U);

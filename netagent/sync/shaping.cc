@@ -55,8 +55,7 @@ void Shaping::Start(const std::vector<TrafficPod>& pods) {
 }
 
 bool Shaping::Concerns(const TrafficPod& pod) const {
-  return rules_.limits_pods() || pod.internet != InternetWish{} ||
-         pod.bandwidth.egress_rate != 0;
+  return rules_.limits_pods() || pod.internet != InternetWish{} || pod.bandwidth.egress_rate != 0;
 }
 
 absl::Status Shaping::Attach(const TrafficPod& pod) {

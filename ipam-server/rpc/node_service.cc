@@ -113,6 +113,18 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     }
   }
 
+  absl::Status TakeHello() {
+    ASSIGN_OR_RETURN(Hello hello, FromWire(incoming_.hello()));
+    RETURN_IF_ERROR(CheckPeer(hello));
+    // The agent compares too; it hears our version at the end of the call.
+    RETURN_IF_ERROR(base::CheckSkew({"spoke-netagent", hello.agent_version},
+                                    {"spoke-ipam-server", service_.options_.server_version}));
+    greeted_ = true;
+    node_ = hello.key;
+    service_.loop_->PostHello(id_, std::move(hello));
+    return absl::OkStatus();
+  }
+
   absl::Status Dispatch() {
     FleetLoop& loop = *service_.loop_;
     const bool is_hello = incoming_.message_case() == v1::AgentMessage::kHello;
@@ -121,17 +133,8 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
                                                  : "the first message must be Hello");
     }
     switch (incoming_.message_case()) {
-      case v1::AgentMessage::kHello: {
-        ASSIGN_OR_RETURN(Hello hello, FromWire(incoming_.hello()));
-        RETURN_IF_ERROR(CheckPeer(hello));
-        // The agent compares too; it hears our version at the end of the call.
-        RETURN_IF_ERROR(base::CheckSkew({"spoke-netagent", hello.agent_version},
-                                        {"spoke-ipam-server", service_.options_.server_version}));
-        greeted_ = true;
-        node_ = hello.key;
-        loop.PostHello(id_, std::move(hello));
-        return absl::OkStatus();
-      }
+      case v1::AgentMessage::kHello:
+        return TakeHello();
       case v1::AgentMessage::kReport: {
         ASSIGN_OR_RETURN(LendingReport report, FromWire(incoming_.report()));
         loop.PostFromAgent(ReportEvent{id_, std::move(report)});

@@ -2,6 +2,8 @@
 // tried. Errors: kInternal.
 #pragma once
 
+#include <bpf/bpf.h>
+
 #include <cstdint>
 #include <string_view>
 
@@ -25,6 +27,22 @@ absl::Status EraseElement(int map, const void* key, std::string_view what);
 template <typename Key, typename Value>
 absl::Status Put(int map, const Key& key, const Value& value, std::string_view what) {
   return PutElement(map, &key, &value, what);
+}
+
+// Calls `each` with every key and its value, of `most` at most. Elements that come or go meanwhile
+// may be missed.
+template <typename Key, typename Value, typename Each>
+void ForEachElement(int map, uint32_t most, const Each& each) {
+  Key key{};
+  const Key* previous = nullptr;
+  for (uint32_t seen = 0; seen < most; ++seen) {
+    Key next{};
+    if (bpf_map_get_next_key(map, previous, &next) != 0) return;
+    Value value{};
+    if (bpf_map_lookup_elem(map, &next, &value) == 0) each(next, value);
+    key = next;
+    previous = &key;
+  }
 }
 
 template <typename Key>

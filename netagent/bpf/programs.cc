@@ -90,6 +90,10 @@ bool SameShape(const bpf_map* wanted, const bpf_map_info& found) {
 // Lets the object use the maps that are there: all of them, or, where they are of another layout,
 // those that last. Whether it was all.
 bool TakeOverMaps(const ProgramSet& set, bpf_object* object, uint32_t program_id) {
+  // The kernel cuts longer names off, under which none would be found.
+  CHECK(std::all_of(set.maps.begin(), set.maps.end(),
+                    [](std::string_view name) { return name.size() < BPF_OBJ_NAME_LEN; }),
+        "names of maps are as long as the kernel keeps them");
   if (program_id == 0) return false;
   const std::map<std::string, FoundMap> found = MapsOf(program_id);
   const auto fits = [&](const char* name) {

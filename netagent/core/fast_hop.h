@@ -50,6 +50,8 @@ struct FastPodReading {
   uint64_t id = 0;
   PodWay way = PodWay::kFast;
   bool ended = false;
+  // It has more translated pairs than are remembered: whatever its way, it goes the ordinary one.
+  bool over_share = false;
   uint32_t host_index = 0;
   std::vector<ip::Address> addresses;
   std::optional<ip::MacAddress> pod_mac = std::nullopt;

@@ -52,6 +52,8 @@ struct TrafficTotals {
   absl::Time epoch;  // When the counters began at 0.
   bool fast_path = false;
   std::string fast_path_state;  // In words: "on", or why not.
+  // Pods that left the fast path, since more of their connections are translated than it remembers.
+  uint64_t over_share_pods = 0;
   uint64_t drift_repaired = 0;  // Times that somebody else's change was undone.
 
   bool operator==(const TrafficTotals&) const = default;

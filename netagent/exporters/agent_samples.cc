@@ -86,6 +86,7 @@ void AddTraffic(std::vector<Samples>& out, const TrafficTotals& totals, TrafficS
   Add(out, "spoke_accounting_epoch_seconds",
       absl::FDivDuration(totals.epoch - absl::UnixEpoch(), absl::Seconds(1)));
   Add(out, "spoke_fast_path_on", totals.fast_path ? 1 : 0);
+  Add(out, "spoke_fast_path_over_share_pods", static_cast<double>(totals.over_share_pods));
 }
 
 std::string NameOf(TrafficDirection direction) {

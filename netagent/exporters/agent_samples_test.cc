@@ -49,6 +49,7 @@ ScrapeReading WholeReading() {
                   {"something-new", {.packets = 11}}};
   totals.drift_repaired = 4;
   totals.fast_path = true;
+  totals.over_share_pods = 3;
   totals.pods = {{.pod_namespace = "team-a", .pod_name = "train-0", .pod_uid = "1"}};
   reading.agent->traffic = totals;
   reading.agent->repairs.parts[static_cast<size_t>(Part::kHostRoute)] = {.repaired = 2,
@@ -88,6 +89,7 @@ TEST(AgentSamples, AScrapeHasAllOfThem) {
         "spoke_leak_packets_total{kind=\"peer-spoke\"} 13",
         "spoke_leak_packets_total{kind=\"untranslated\"} 5",
         "spoke_fast_path_on 1",
+        "spoke_fast_path_over_share_pods 3",
         "spoke_accounting_epoch_seconds 1700000000",
         "spoke_conntrack_entries 17",
         "spoke_conntrack_limit_entries 262144",

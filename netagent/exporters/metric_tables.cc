@@ -78,6 +78,10 @@ std::vector<MetricSpec> TrafficMetrics() {
        .type = MetricType::kGauge,
        .help = "1 while packets of the cluster take the fast path",
        .from_source = true},
+      {.name = "spoke_fast_path_over_share_pods",
+       .type = MetricType::kGauge,
+       .help = "Pods that left the fast path: they reach too many endpoints through Services",
+       .from_source = true},
   };
 }
 

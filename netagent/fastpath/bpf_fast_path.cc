@@ -3,18 +3,15 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <net/if.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <iterator>
 #include <span>
 #include <utility>
 
-#include "absl/time/time.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/netlink/exchange.h"
@@ -36,38 +33,14 @@ constexpr uint32_t kLastId = 1;
 constexpr std::initializer_list<netlink::Direction> kBothDirections = {netlink::Direction::kIngress,
                                                                        netlink::Direction::kEgress};
 
-// The keys of `map`, of `most` at most, whose values are as `wanted` says.
-template <typename Key, typename Value>
-std::vector<Key> KeysOf(int map, uint32_t most, const std::function<bool(const Value&)>& wanted) {
-  std::vector<Key> keys;
-  Key key{};
-  const Key* previous = nullptr;
-  for (uint32_t seen = 0; seen < most; ++seen) {
-    Key next{};
-    if (bpf_map_get_next_key(map, previous, &next) != 0) break;
-    Value value{};
-    if (bpf_map_lookup_elem(map, &next, &value) == 0 && wanted(value)) keys.push_back(next);
-    key = next;
-    previous = &key;
-  }
-  return keys;
-}
-
-// Deletes what was last written before `oldest`.
-template <typename Pair>
-absl::Status SweepPairs(int map, uint64_t oldest) {
-  const auto is_old = [&](const uint64_t& last) { return last < oldest; };
-  for (const Pair& pair : KeysOf<Pair, uint64_t>(map, SPOKE_MAX_PAIRS, is_old)) {
-    RETURN_IF_ERROR(Erase(map, pair, "fast path: forget a pair"));
-  }
-  return absl::OkStatus();
-}
-
 // The addresses to which packets go the ordinary way.
 template <typename Key>
 std::vector<Key> OrdinaryKeys(int map) {
-  return KeysOf<Key, spoke_place>(map, SPOKE_MAX_PODS,
-                                  [](const spoke_place& place) { return place.link == 0; });
+  std::vector<Key> keys;
+  ForEachElement<Key, spoke_place>(map, SPOKE_MAX_PODS, [&](const Key& key, const auto& place) {
+    if (place.link == 0) keys.push_back(key);
+  });
+  return keys;
 }
 
 bool HasAddress(const spoke_slot& pod, const ip::Address& address) {
@@ -75,12 +48,6 @@ bool HasAddress(const spoke_slot& pod, const ip::Address& address) {
   const bool v4 = address.is_v4();
   return (v4 ? pod.has_v4 : pod.has_v6) != 0 &&
          std::memcmp(v4 ? &pod.v4 : &pod.v6, &key, sizeof(key)) == 0;
-}
-
-uint64_t MonotonicNs() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 }  // namespace
@@ -125,6 +92,7 @@ absl::Status BpfFastPath::Load() {
     const os::UniqueFd slots = FindMap(found, "spoke_slots", sizeof(spoke_slot1));
     // Those that go by maps that nobody knows would go on by them, and count where nobody looks.
     status = slots.valid() ? CarryOver(slots.get()) : TakeOffAll();
+    if (status.ok() && slots.valid()) status = pairs().TakeOver(found, slots_);
   } else {
     status = ReadSlots();
   }
@@ -318,6 +286,17 @@ absl::Status BpfFastPath::WriteSlot(uint32_t slot) {
   return Put(programs_->map("spoke_slots"), slot, slots_.at(slot), "fast path: write a pod");
 }
 
+TranslatedPairs BpfFastPath::pairs() const {
+  return {.v4 = programs_->map("spoke_pairs4"),
+          .v6 = programs_->map("spoke_pairs6"),
+          .counts = programs_->map("spoke_pairs_of"),
+          .over_share = programs_->map("spoke_excluded")};
+}
+
+bool BpfFastPath::IsFast(uint32_t slot) const {
+  return slots_.at(slot).fast != 0 && !pairs().IsOverShare(slot);
+}
+
 absl::Status BpfFastPath::WritePort(uint32_t slot) {
   const spoke_slot& pod = slots_.at(slot);
   spoke_port port{};
@@ -327,7 +306,7 @@ absl::Status BpfFastPath::WritePort(uint32_t slot) {
   port.has_v6 = pod.has_v6;
   port.has_mac = pod.has_mac;
   std::copy(std::begin(pod.mac), std::end(pod.mac), std::begin(port.mac));
-  port.fast = pod.fast;
+  port.fast = IsFast(slot) ? 1 : 0;
   port.slot = slot;
   return Put(programs_->map("spoke_ports"), pod.link, port, "fast path: let a pod send");
 }
@@ -335,7 +314,7 @@ absl::Status BpfFastPath::WritePort(uint32_t slot) {
 absl::Status BpfFastPath::WritePlaces(uint32_t slot) {
   const spoke_slot& pod = slots_.at(slot);
   spoke_place place{};
-  place.link = pod.fast != 0 ? pod.link : 0;
+  place.link = IsFast(slot) ? pod.link : 0;
   place.slot = slot;
   constexpr std::string_view kWhat = "fast path: say where a pod is";
   if (pod.has_v4 != 0) {
@@ -349,6 +328,7 @@ absl::Status BpfFastPath::WritePlaces(uint32_t slot) {
 absl::Status BpfFastPath::WritePod(uint32_t slot) {
   const std::vector<spoke_counts> none(static_cast<size_t>(processors_));
   RETURN_IF_ERROR(WriteSlot(slot));
+  RETURN_IF_ERROR(pairs().Begin(slot));
   if (bpf_map_update_elem(programs_->map("spoke_count"), &slot, none.data(), BPF_ANY) != 0) {
     return MapError(errno, "fast path: begin to count");
   }
@@ -423,7 +403,7 @@ std::set<ip::Address> BpfFastPath::PodAddresses() const {
 }
 
 absl::Status BpfFastPath::WriteOrdinary(const ip::Address& address) {
-  const spoke_place place{};
+  const spoke_place place{.link = 0, .slot = SPOKE_MAX_PODS};
   const spoke_address key = ToLayout(address);
   constexpr std::string_view kWhat = "fast path: leave an address to the ordinary way";
   RETURN_IF_ERROR(address.is_v4() ? Put(programs_->map("spoke_places4"), key.word[0], place, kWhat)
@@ -532,6 +512,7 @@ absl::StatusOr<std::vector<FastPodReading>> BpfFastPath::Read() {
     FastPodReading reading{.id = pod.id,
                            .way = pod.fast != 0 ? PodWay::kFast : PodWay::kOrdinary,
                            .ended = pod.ended != 0,
+                           .over_share = pairs().IsOverShare(slot),
                            .host_index = pod.link};
     if (pod.has_mac != 0) {
       std::memcpy(reading.pod_mac.emplace().octets.data(), pod.mac, sizeof(pod.mac));
@@ -566,11 +547,7 @@ absl::StatusOr<std::vector<RefusedCount>> BpfFastPath::ReadRefused() {
 
 absl::Status BpfFastPath::SweepTranslated() {
   if (!programs_) return absl::OkStatus();
-  const uint64_t now = MonotonicNs();
-  const auto age = static_cast<uint64_t>(absl::ToInt64Nanoseconds(kTranslatedFor));
-  if (now < age) return absl::OkStatus();
-  RETURN_IF_ERROR(SweepPairs<spoke_pair4>(programs_->map("spoke_pairs4"), now - age));
-  return SweepPairs<spoke_pair6>(programs_->map("spoke_pairs6"), now - age);
+  return pairs().Sweep(kTranslatedFor, slots_);
 }
 
 absl::Status BpfFastPath::Remove() {

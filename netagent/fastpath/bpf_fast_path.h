@@ -15,6 +15,7 @@
 #include "lib/netlink/socket.h"
 #include "netagent/bpf/programs.h"
 #include "netagent/fastpath/layout.h"
+#include "netagent/fastpath/translated_pairs.h"
 #include "netagent/kernel/fast_path.h"
 
 namespace spoke::netagent {
@@ -76,6 +77,10 @@ class BpfFastPath final : public FastPath {
   // The slot of the pod with this id.
   std::optional<uint32_t> SlotOf(uint64_t id) const;
   absl::StatusOr<FastCounts> CountsOf(uint32_t slot) const;
+  // Once loaded.
+  TranslatedPairs pairs() const;
+  // Whether packets of the pod in `slot` go by the fast path: it should, and may.
+  bool IsFast(uint32_t slot) const;
 
   netlink::Socket socket_;
   std::optional<Programs> programs_;

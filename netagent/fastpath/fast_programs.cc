@@ -14,11 +14,11 @@ SPOKE_EMBED_OBJECT(spoke_fast_path_object, SPOKE_FAST_PATH_OBJECT);
 namespace spoke::netagent {
 namespace {
 
-constexpr std::array kMaps = {"spoke_turn",    "spoke_tables", "spoke_ports", "spoke_places4",
-                              "spoke_places6", "spoke_slots",  "spoke_count", "spoke_pairs4",
-                              "spoke_pairs6",  "spoke_refused"};
-// Counts, by slot; the last id; and what was translated.
-constexpr std::array kLastingMaps = {"spoke_turn", "spoke_count", "spoke_pairs4", "spoke_pairs6"};
+constexpr std::array kMaps = {"spoke_turn",    "spoke_tables",   "spoke_ports",    "spoke_places4",
+                              "spoke_places6", "spoke_slots",    "spoke_count",    "spoke_pairs4",
+                              "spoke_pairs6",  "spoke_pairs_of", "spoke_excluded", "spoke_refused"};
+// Counts, by slot, and the last id.
+constexpr std::array kLastingMaps = {"spoke_turn", "spoke_count"};
 constexpr std::array kHolders = {kFromPod, kFromWire};
 
 // Whether the table in force was written by an agent with this layout.

@@ -13,14 +13,17 @@
 /* Names as the kernel's own have them. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
-#define SPOKE_LAYOUT 2
+#define SPOKE_LAYOUT 3
 
 /* As claims.h has it. */
 #define SPOKE_TRANSLATED_MARK 0x10000000
 
 #define SPOKE_MAX_HOPS 32
 #define SPOKE_MAX_PODS 1024
-#define SPOKE_MAX_PAIRS 32768
+/* Of a family; and those with one pod, of both families: so many that no pod of ordinary use comes
+ * near it, and so few that one pod leaves nearly all to the others. */
+#define SPOKE_MAX_PAIRS 65536
+#define SPOKE_MAX_PAIRS_OF_POD 2048
 
 /* `first` to `last`, in the host's order so that they can be compared; by `via`, or with none the
  * destination itself. */
@@ -79,7 +82,7 @@ struct spoke_port {
  * ordinary way. */
 struct spoke_place {
   __u32 link; /* Index of the node's end. 0: the ordinary way. */
-  __u32 slot;
+  __u32 slot; /* SPOKE_MAX_PODS: the address is no pod's. */
 };
 
 /* By slot. */

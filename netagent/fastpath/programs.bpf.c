@@ -57,19 +57,38 @@ struct {
   __type(value, struct spoke_counts);
 } spoke_count SEC(".maps");
 
+/* Full, they take no other pair: what they would forget is somebody's connection. */
 struct {
-  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, SPOKE_MAX_PAIRS);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, struct spoke_pair4);
   __type(value, __u64);
 } spoke_pairs4 SEC(".maps");
 
 struct {
-  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, SPOKE_MAX_PAIRS);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
   __type(key, struct spoke_pair6);
   __type(value, __u64);
 } spoke_pairs6 SEC(".maps");
+
+/* By slot: of how many pairs the pod is one side. The agent counts anew from time to time. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, SPOKE_MAX_PODS);
+  __type(key, __u32);
+  __type(value, __u32);
+} spoke_pairs_of SEC(".maps");
+
+/* By slot: 1 once a pair of the pod was not remembered, until it ends. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, SPOKE_MAX_PODS);
+  __type(key, __u32);
+  __type(value, __u32);
+} spoke_excluded SEC(".maps");
 
 INLINE const struct spoke_table* TableInForce(void) {
   const __u32 zero = 0;
@@ -387,24 +406,86 @@ int spoke_from_wire(struct __sk_buff* skb) {
   return TC_ACT_UNSPEC;
 }
 
+/* Lets the pod keep to the ordinary way until it ends: a connection of which nobody remembers that it
+ * is translated must not pass by any other. */
+INLINE void LeaveTheFastPath(__u32 slot, struct spoke_port* port) {
+  __u32* over_share = bpf_map_lookup_elem(&spoke_excluded, &slot);
+  if (over_share) *over_share = 1;
+  if (!port) return;
+  port->fast = 0;
+  const __u32 v4 = port->v4.word[0];
+  const struct spoke_address v6 = port->v6;
+  struct spoke_place* place4 = port->has_v4 ? bpf_map_lookup_elem(&spoke_places4, &v4) : 0;
+  struct spoke_place* place6 = port->has_v6 ? bpf_map_lookup_elem(&spoke_places6, &v6) : 0;
+  if (place4) place4->link = 0;
+  if (place6) place6->link = 0;
+}
+
+/* The slot of the pod that the packet goes to (by its link) or comes from (`place`, by the uplink);
+ * SPOKE_MAX_PODS: it is no pod's. */
+INLINE __u32 SlotOf(const struct spoke_port* port, const struct spoke_place* place) {
+  if (port) return port->slot;
+  return place ? place->slot : SPOKE_MAX_PODS;
+}
+
+/* One more pair of the pod in `slot`, which has one more to spare, or leaves the fast path. */
+INLINE void Remember(void* pairs, const void* pair, __u32 slot, struct spoke_port* port) {
+  __u32* count = bpf_map_lookup_elem(&spoke_pairs_of, &slot);
+  if (!count) return; /* No pod's. */
+  const __u64 now = bpf_ktime_get_coarse_ns();
+  if (*count < SPOKE_MAX_PAIRS_OF_POD && bpf_map_update_elem(pairs, pair, &now, BPF_ANY) == 0) {
+    __sync_fetch_and_add(count, 1);
+  } else {
+    LeaveTheFastPath(slot, port);
+  }
+}
+
+INLINE void Learn4(struct __sk_buff* skb) {
+  const struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
+  if ((void*)(packet + 1) > (void*)(long)skb->data_end) return;
+  const __u32 from = packet->saddr;
+  const __u32 to = packet->daddr;
+  const struct spoke_pair4 pair = Pair4(from, to);
+  __u64* last = bpf_map_lookup_elem(&spoke_pairs4, &pair);
+  if (last) {
+    *last = bpf_ktime_get_coarse_ns();
+    return;
+  }
+  const __u32 link = skb->ifindex;
+  struct spoke_port* port = bpf_map_lookup_elem(&spoke_ports, &link);
+  const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places4, &from);
+  const __u32 slot = SlotOf(port, place);
+  const __u32 out = place ? place->link : 0;
+  if (!port) port = bpf_map_lookup_elem(&spoke_ports, &out);
+  Remember(&spoke_pairs4, &pair, slot, port);
+}
+
+INLINE void Learn6(struct __sk_buff* skb) {
+  const struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;
+  if ((void*)(packet + 1) > (void*)(long)skb->data_end) return;
+  const struct spoke_address from = Address6(&packet->saddr);
+  const struct spoke_address to = Address6(&packet->daddr);
+  const struct spoke_pair6 pair = Pair6(&from, &to);
+  __u64* last = bpf_map_lookup_elem(&spoke_pairs6, &pair);
+  if (last) {
+    *last = bpf_ktime_get_coarse_ns();
+    return;
+  }
+  const __u32 link = skb->ifindex;
+  struct spoke_port* port = bpf_map_lookup_elem(&spoke_ports, &link);
+  const struct spoke_place* place = bpf_map_lookup_elem(&spoke_places6, &from);
+  const __u32 slot = SlotOf(port, place);
+  const __u32 out = place ? place->link : 0;
+  if (!port) port = bpf_map_lookup_elem(&spoke_ports, &out);
+  Remember(&spoke_pairs6, &pair, slot, port);
+}
+
 /* At the egress of the uplink and of pods' links: learns whose connections are translated. */
 SEC("tc")
 int spoke_leaving(struct __sk_buff* skb) {
   if (!(skb->mark & SPOKE_TRANSLATED_MARK)) return TC_ACT_UNSPEC;
-  const __u64 now = bpf_ktime_get_coarse_ns();
-  if (skb->protocol == bpf_htons(ETH_P_IP)) {
-    const struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
-    if ((void*)(packet + 1) > (void*)(long)skb->data_end) return TC_ACT_UNSPEC;
-    const struct spoke_pair4 pair = Pair4(packet->saddr, packet->daddr);
-    bpf_map_update_elem(&spoke_pairs4, &pair, &now, BPF_ANY);
-  } else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
-    const struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;
-    if ((void*)(packet + 1) > (void*)(long)skb->data_end) return TC_ACT_UNSPEC;
-    const struct spoke_address from = Address6(&packet->saddr);
-    const struct spoke_address to = Address6(&packet->daddr);
-    const struct spoke_pair6 pair = Pair6(&from, &to);
-    bpf_map_update_elem(&spoke_pairs6, &pair, &now, BPF_ANY);
-  }
+  if (skb->protocol == bpf_htons(ETH_P_IP)) Learn4(skb);
+  if (skb->protocol == bpf_htons(ETH_P_IPV6)) Learn6(skb);
   return TC_ACT_UNSPEC;
 }
 

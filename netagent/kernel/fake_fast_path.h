@@ -40,6 +40,8 @@ class FakeFastPath final : public FastPath {
   // To which packets go the ordinary way.
   std::set<ip::Address> ordinary() const;
   void Break(absl::Status status) { broken_ = std::move(status); }
+  // More of the pod's connections are translated than is remembered.
+  void ExceedShare(uint64_t id) { pods_.at(id).over_share = true; }
   // Pods' links have refused packets, for the reason of this index.
   void Refuse(size_t reason, uint64_t packets) { refused_.at(reason) += packets; }
   // Somebody takes programs off so many devices.

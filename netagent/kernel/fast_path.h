@@ -49,6 +49,8 @@ inline constexpr size_t kMaxFastPods = 1024;
 // limit) above 1, which falls by one; and nobody has translated a connection between its two
 // addresses within kTranslatedFor: packets that bear kTranslatedMark (claims.h) when they leave a
 // pod's link or the uplink tell of one, and both directions of the pair then go the ordinary way.
+// Room for pairs is bounded, in all and for each pod: a pod that has one too many goes the ordinary
+// way with all that it sends and receives, until it ends.
 class FastPath {
  public:
   virtual ~FastPath() = default;

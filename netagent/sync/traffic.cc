@@ -488,6 +488,9 @@ absl::StatusOr<TrafficTotals> Traffic::Read(bool is_scrape) {
   totals.fast_path = in_force_.fast.on();
   totals.fast_path_state =
       held_.empty() ? in_force_.fast.state() : "rules of a policy that is not known are in force";
+  const auto is_over = [](const FastPodReading& pod) { return !pod.ended && pod.over_share; };
+  totals.over_share_pods =
+      static_cast<uint64_t>(std::count_if(readings.fast.begin(), readings.fast.end(), is_over));
   totals.drift_repaired = drift_repaired_;
   SayWhoIsDenied(totals);
   return totals;

@@ -280,6 +280,16 @@ TEST_F(TrafficTest, TheFastPathCountsForItsPodsAndLeavesWithoutALoss) {
   ASSERT_TRUE(traffic_->Detach("spka").ok());
 }
 
+TEST_F(TrafficTest, PodsThatLeftTheFastPathAreCountedUntilTheyEnd) {
+  Begin(/*fast=*/true);
+  ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7"), Pod("b", 8, "10.0.1.8")}).ok());
+  EXPECT_EQ(Read().over_share_pods, 0U);
+  fast_path_.ExceedShare(FastPodsNow().at(0).id);
+  EXPECT_EQ(Read().over_share_pods, 1U);
+  ASSERT_TRUE(traffic_->Detach("spka").ok());
+  EXPECT_EQ(Read().over_share_pods, 0U);
+}
+
 TEST_F(TrafficTest, FastPodsReachAllOthersOfTheNodeTheOrdinaryWay) {
   const auto are = [](const std::vector<std::string>& pods) {
     std::set<ip::Address> addresses = {A("10.0.1.4")};  // The node's own.

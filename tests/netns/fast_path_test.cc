@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fmt/core.h"
+#include "gmock/gmock.h"
 #include "lib/netlink/filter.h"
 #include "lib/netlink/link.h"
 #include "lib/os/file.h"
@@ -205,6 +206,74 @@ table ip services {{
   EXPECT_TRUE(CanTalk(direct, far, kFabricV4, kPayload));
   EXPECT_EQ(CountsOf(one_->id), OnePacketEachWay(kFirstV4));
   EXPECT_TRUE(fast_->SweepTranslated().ok());
+}
+
+// Marks what the first pod sends to this address as translated, which is what the rules of the node
+// do with the first direction of such a connection.
+void MarkAsTranslated(const std::string& to) {
+  Nft(fmt::format(R"(
+table ip marks {{
+  chain forward {{ type filter hook forward priority filter;
+    ip saddr {} ip daddr {} meta mark set meta mark or {:#x}
+  }}
+}})",
+                  kFirstV4.ToString(), to, claims::kTranslatedMark));
+}
+
+TEST_F(FastPathTest, APodWithTooManyTranslatedPairsLeavesTheFastPathAlone) {
+  // Addresses of the fabric's network that no host has: that the packets leave is enough.
+  ASSERT_TRUE(fast_->Configure({.uplink = kNodeDevice, .hops = {}}).ok());
+  MarkAsTranslated("10.1.0.0/16");
+  const auto in = [](const netns::Netns& netns, const char* command) {
+    const absl::Status status = netns.Run([&] {
+      EXPECT_EQ(std::system(command), 0) << command;  // NOLINT(cert-env33-c): fixed commands.
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(status.ok()) << status;
+  };
+  in(node_->node(), "ip route add 10.1.0.0/16 via 10.0.1.1 dev nic0");
+  in(node_->fabric(), "ip route add blackhole 10.1.0.0/16");
+  in(node_->fabric(), "ip route add 10.0.1.8 via 10.0.1.4");
+  UdpSocket client(one_->netns.netns(), kFirstV4);
+  const auto reach = [&](uint32_t from, uint32_t to) {
+    for (uint32_t i = from; i < to; ++i) {
+      client.Connect(ip::Address::V4(0x0A010000 + i), 9);
+      ASSERT_EQ(client.Send("x"), 0);
+    }
+  };
+  reach(0, SPOKE_MAX_PAIRS_OF_POD);
+  reach(0, SPOKE_MAX_PAIRS_OF_POD);  // No more of them than there are.
+  EXPECT_THAT(OverShare(), ::testing::IsEmpty());
+  reach(SPOKE_MAX_PAIRS_OF_POD, SPOKE_MAX_PAIRS_OF_POD + 1);
+  EXPECT_THAT(OverShare(), ::testing::ElementsAre(one_->id));
+
+  // Both directions of both families go the ordinary way, under the next agent as well.
+  for (const bool anew : {false, true}) {
+    if (anew) Begin();
+    ASSERT_TRUE(fast_->Configure({.uplink = kNodeDevice, .hops = Hops()}).ok());
+    ASSERT_TRUE(fast_->SweepTranslated().ok());
+    ASSERT_TRUE(fast_->Change(one_->id, PodWay::kFast, one_->pod.pod_mac).ok());
+    EXPECT_THAT(OverShare(), ::testing::ElementsAre(one_->id));
+    for (const auto& [mine, far] :
+         {std::pair{kFirstV4, kFabricV4}, std::pair{kFirstV6, kFabricV6}}) {
+      SCOPED_TRACE(far.ToString());
+      UdpSocket pod(one_->netns.netns(), mine);
+      UdpSocket server(node_->fabric(), far);
+      const uint64_t before = Forwarded();
+      EXPECT_TRUE(CanTalk(pod, server, far, kPayload));
+      EXPECT_EQ(Forwarded(), before + 2);
+    }
+  }
+  UdpSocket other(two_->netns.netns(), kSecondV4);
+  UdpSocket server(node_->fabric(), kFabricV4);
+  const uint64_t before = Forwarded();
+  EXPECT_TRUE(CanTalk(other, server, kFabricV4, kPayload));
+  EXPECT_EQ(Forwarded(), before);
+
+  // The pod that has its slot next begins anew.
+  ASSERT_TRUE(fast_->ForgetPod(one_->id).ok());
+  one_ = Attach("next", {kFirstV4, kFirstV6});
+  EXPECT_THAT(OverShare(), ::testing::IsEmpty());
 }
 
 TEST_F(FastPathTest, WhoIsNoLongerFastGoesOnTheOrdinaryWay) {

@@ -73,4 +73,13 @@ FastCounts FastPathTest::CountsOf(uint64_t id) {
   return {};
 }
 
+std::vector<uint64_t> FastPathTest::OverShare() {
+  std::vector<uint64_t> ids;
+  const auto readings = fast_->Read().value();
+  for (const FastPodReading& reading : readings) {
+    if (reading.over_share) ids.push_back(reading.id);
+  }
+  return ids;
+}
+
 }  // namespace spoke::netagent

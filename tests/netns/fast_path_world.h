@@ -36,6 +36,8 @@ class FastPathTest : public NodeRouterTest {
   // A pod that is fast.
   std::unique_ptr<Attached> Attach(const std::string& name, std::vector<ip::Address> addresses);
   FastCounts CountsOf(uint64_t id);
+  // The pods that left the fast path for their pairs.
+  std::vector<uint64_t> OverShare();
 
   std::unique_ptr<BpfFastPath> fast_;
   std::unique_ptr<Attached> one_, two_;

@@ -59,7 +59,8 @@ struct ServerConfig {
   HistoryLimits history;
   absl::Duration audit_period = absl::Minutes(10);  // 0: only when an operator asks.
   FleetPolicy policy;
-  // Of a node's connections, a policy may end so many without an operator's word.
+  // Of a node's connections, a policy may end so many without an operator's word. In steps of
+  // 0.001.
   double max_cut_share = 0.05;
   // Where it says whether it is ready and alive: unix:/path or host:port; empty: nowhere.
   std::string health = "unix:/run/spoke/ipam-server-health.sock";

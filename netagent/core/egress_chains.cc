@@ -37,8 +37,6 @@ constexpr char kGuard[] = "egress_guard";
 constexpr int32_t kGuardPriority = 300;
 
 constexpr Register kScratch = 0;
-constexpr uint32_t kIpsConfirmed = 8;  // enum ip_conntrack_status
-constexpr uint32_t kIpsSourceNat = 16;
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
 std::string PolicyChain(uint32_t policy) { return fmt::format("egress_policy_{}", policy); }
@@ -293,8 +291,9 @@ class Writer {
       const Expressions through =
           All({rules::InterfaceIs(MetaKey::kInterfaceName, "", false), ThroughGateway(family)});
       AddRule(kGuard, All({through, rules::IsUntracked(), rules::Drop(kLeakCounter)}));
-      AddRule(kGuard, All({through, rules::IsReply(false), rules::CtStatusHas(kIpsSourceNat, false),
-                           rules::Drop(kLeakCounter)}));
+      AddRule(kGuard,
+              All({through, rules::IsReply(false), rules::CtStatusHas(rules::kSourceNat, false),
+                   rules::Drop(kLeakCounter)}));
     }
   }
 
@@ -334,7 +333,7 @@ class Writer {
     // By a gateway that is forgotten: without it the flow would leave with the pod's address.
     AddRule(kFirst, All({rules::FlowMarkIsSet(), rules::Drop(kLeakCounter)}));
     // Began before there was any policy.
-    AddRule(kFirst, All({rules::CtStatusHas(kIpsConfirmed), rules::Accept()}));
+    AddRule(kFirst, All({rules::CtStatusHas(rules::kConfirmed), rules::Accept()}));
     AddRule(kFirst, rules::Goto(kDecide));
   }
 

@@ -25,7 +25,6 @@ constexpr int32_t kProbedPriority = 90;
 constexpr char kArrived[] = "egress_arrived";
 constexpr int32_t kArrivedPriority = 300;  // Behind the translation of sources.
 
-constexpr uint32_t kIpsSourceNat = 16;  // enum ip_conntrack_status
 constexpr uint8_t kTcp = 6;
 constexpr uint8_t kUdp = 17;
 constexpr Register kAddress = 4;
@@ -112,7 +111,7 @@ class Writer {
   // To this node itself: what the tunnel is made of, and questions that came out of it.
   void AddArrived() {
     Add(kArrived, All({rules::FlowMarkIs(claims::kFlowOfProbe),
-                       rules::CtStatusHas(kIpsSourceNat, false), rules::Drop(kTunnelCounter)}));
+                       rules::CtStatusHas(rules::kSourceNat, false), rules::Drop(kTunnelCounter)}));
     if (plan_.settings.is_gateway) {
       for (const ip::Family family : kFamilies) {
         Add(kArrived, All({rules::IsFamily(family), rules::DestinationPortIs(kUdp, port_),

@@ -31,7 +31,6 @@ constexpr char kServices[] = "nathost_services";    // Address, protocol, port t
 constexpr char kAddresses[] = "nathost_addresses";  // The same and a slot to endpoint.
 constexpr char kPorts[] = "nathost_ports";
 
-constexpr uint32_t kIpsDestinationNat = 32;  // enum ip_conntrack_status
 constexpr uint8_t kTcp = 6;
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
@@ -186,11 +185,11 @@ class Writer {
     // A pod of this very node answers by way of it anyhow.
     AddRule(kSource, All({rules::IsPodLink(MetaKey::kOutInterfaceName, false),
                           rules::FlowMarkIs(claims::kFlowOfNatHost),
-                          rules::CtStatusHas(kIpsDestinationNat),
+                          rules::CtStatusHas(rules::kDestinationNat),
                           {nft::Masquerade{}}}));
     // It would go out as it came, and come back: the network takes it here.
-    const Expressions unanswered = All(
-        {rules::FlowMarkIs(claims::kFlowOfNatHost), rules::CtStatusHas(kIpsDestinationNat, false)});
+    const Expressions unanswered = All({rules::FlowMarkIs(claims::kFlowOfNatHost),
+                                        rules::CtStatusHas(rules::kDestinationNat, false)});
     AddRule(kRefuse, All({unanswered,
                           {nft::LoadMeta{MetaKey::kTransport, 0},
                            nft::Compare{nft::Comparison::kEqual, 0, {kTcp}},

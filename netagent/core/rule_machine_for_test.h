@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "lib/ip/address.h"
 #include "lib/nft/ruleset.h"
+#include "netagent/core/rule_parts.h"
 
 namespace spoke::netagent {
 
@@ -105,7 +106,6 @@ class RuleMachine {
   }
 
  private:
-  static constexpr uint32_t kIpsSourceNat = 16;  // enum ip_conntrack_status
   struct Held {
     nft::Set set;
     std::map<nft::Bytes, nft::Element> elements;
@@ -438,14 +438,14 @@ class RuleMachine {
   Outcome Step(const nft::Masquerade& e, TestPacket& packet) {
     EXPECT_TRUE(e.fully_random);
     packet.masqueraded = true;
-    if (packet.flow != nullptr) packet.flow->status |= kIpsSourceNat;
+    if (packet.flow != nullptr) packet.flow->status |= rules::kSourceNat;
     packet.source = packet.source.is_v4() ? kNodeAddressV4 : kNodeAddressV6;
     return Outcome::kEnd;
   }
   Outcome Step(const nft::TranslateSource& e, TestPacket& packet) {
     const nft::Bytes bytes = Load(e.address_from, e.ipv6 ? 16 : 4);
     packet.source_to = ip::Address::FromBytes(std::span<const uint8_t>(bytes)).value();
-    if (packet.flow != nullptr) packet.flow->status |= kIpsSourceNat;
+    if (packet.flow != nullptr) packet.flow->status |= rules::kSourceNat;
     return Outcome::kEnd;
   }
   Outcome Step(const nft::TranslateDestination& e, TestPacket& packet) {

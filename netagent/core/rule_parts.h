@@ -15,6 +15,12 @@ namespace spoke::netagent::rules {
 
 using Expressions = std::vector<nft::Expression>;
 
+// Bits of enum ip_conntrack_status (linux/netfilter/nf_conntrack_common.h): the connection is in
+// the table; its source, its destination is translated.
+inline constexpr uint32_t kConfirmed = 8;
+inline constexpr uint32_t kSourceNat = 16;
+inline constexpr uint32_t kDestinationNat = 32;
+
 // One after the other.
 Expressions All(std::initializer_list<Expressions> parts);
 
@@ -27,7 +33,7 @@ Expressions IsPodLink(nft::MetaKey key, bool is);
 Expressions FlowMarkIs(uint32_t mark);
 Expressions FlowMarkIsSet();
 Expressions CtStateHas(uint32_t bits);
-// `bits` of enum ip_conntrack_status.
+// `bits`: kConfirmed and so on.
 Expressions CtStatusHas(uint32_t bits, bool has = true);
 Expressions IsReply(bool is = true);
 // Neither the connection tracking knows it, nor will a translation: its state is invalid, or it is

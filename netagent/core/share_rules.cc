@@ -25,7 +25,6 @@ constexpr absl::Duration kRateTimeout = absl::Minutes(1);
 // Behind the translation of destinations (-100: kube-proxy), which says where a connection leads,
 // and before the decision about egress (-90), which a dropped packet need not have.
 constexpr int32_t kPriority = -95;
-constexpr uint32_t kIpsConfirmed = 8;  // enum ip_conntrack_status: it is in the table.
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
 nft::LoadMeta LoadLink() { return {MetaKey::kInterface, 0}; }
@@ -74,7 +73,7 @@ std::vector<nft::Rule> ShareRules(const ConnectionShares& shares) {
                    .expressions = std::move(expressions),
                    .comment = fmt::format("spoke {}/{} {}", kShareChain, all.size() + 1, what)});
   };
-  add("known", All({rules::CtStatusHas(kIpsConfirmed), rules::Accept()}));
+  add("known", All({rules::CtStatusHas(rules::kConfirmed), rules::Accept()}));
   add("others", All({rules::IsPodLink(MetaKey::kInterfaceName, false), rules::Accept()}));
   add("untracked", All({rules::IsUntracked(), rules::Accept()}));
   add("connections",

@@ -10,6 +10,7 @@
 #include "netagent/core/claims.h"
 #include "netagent/core/egress_cells.h"
 #include "netagent/core/packet_match.h"
+#include "netagent/core/rule_parts.h"
 #include "netagent/core/share_rules.h"
 
 namespace spoke::netagent {
@@ -110,7 +111,7 @@ void AddTranslationMark(RuleList& list) {
   list.Add("mark-translated",
            {{nft::LoadCt{nft::CtKey::kDirection, 0}, nft::Compare{Comparison::kEqual, 0, {0}},
              nft::LoadCt{nft::CtKey::kStatus, 0},
-             nft::MaskBits{0, 0, nft::HostOrder(32 /* IPS_DST_NAT */), nft::HostOrder(0)},
+             nft::MaskBits{0, 0, nft::HostOrder(rules::kDestinationNat), nft::HostOrder(0)},
              nft::Compare{Comparison::kNotEqual, 0, nft::HostOrder(0)},
              nft::LoadMeta{nft::MetaKey::kMark, 0},
              nft::MaskBits{0, 0, nft::HostOrder(~bit), nft::HostOrder(bit)},
@@ -166,7 +167,7 @@ void AddTranslatedOutput(const ClassMap& classes, RuleList& list) {
                  nft::Compare{Comparison::kEqual, 0, {family == ip::Family::kV4 ? kIpv4 : kIpv6}},
                  nft::LoadCt{nft::CtKey::kDirection, 0}, nft::Compare{Comparison::kEqual, 0, {0}},
                  nft::LoadCt{nft::CtKey::kStatus, 0},
-                 nft::MaskBits{0, 0, nft::HostOrder(32 /* IPS_DST_NAT */), nft::HostOrder(0)},
+                 nft::MaskBits{0, 0, nft::HostOrder(rules::kDestinationNat), nft::HostOrder(0)},
                  nft::Compare{Comparison::kNotEqual, 0, nft::HostOrder(0)}},
                 MatchBlock(layout.source, block, kScratch),
                 {LoadAddress(layout, layout.destination, 0),

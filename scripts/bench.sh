@@ -17,6 +17,7 @@ usage: scripts/bench.sh NAME|all [--quick]
   ipam_scale    the cost of an operation with 20,000, 200,000 and 2,000,000 addresses
   ipam_stalls   the longest turn of the server's loop with 202,500 addresses, whatever is wanted of it
   conntrack_pass  deleting the connections of released addresses from a table of 100,000
+  gateway_failover  new connections through an egress gateway that is cut off, and those by another
   path_cost     what a packet costs from pod to pod, over plain routing, iptables rules and VXLAN
   acct_scrape   reading the counters of 250 pods, over iptables-save
   policy_apply  a policy of 1,000 blocks comes into force while packets flow
@@ -39,7 +40,7 @@ EOT
 }
 
 readonly names=(cni_add cni_churn ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale ipam_stalls azure_coldstart azure_calls
-                conntrack_pass path_cost acct_scrape policy_apply shaping budget footprint)
+                conntrack_pass gateway_failover path_cost acct_scrape policy_apply shaping budget footprint)
 child=
 
 # The benchmark cleans up after itself; it only has to be told, and waited for.
@@ -55,7 +56,7 @@ pass_on() {
 
 build() {
   if [[ -n ${SPOKE_BIN:-} ]]; then return; fi
-  scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-stalls spoke-azure-bench spoke-bench-budget spoke-path-bench spoke-conntrack-bench spoke-fabric spoke-cri >&2
+  scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-stalls spoke-azure-bench spoke-bench-budget spoke-path-bench spoke-conntrack-bench spoke-gateway-bench spoke-fabric spoke-cri >&2
 }
 
 # What a peer is measured with: installed for those benchmarks only, and never started as a service.

@@ -15,25 +15,8 @@
 namespace spoke::netagent {
 namespace {
 
-template <typename T>
-void Put(Policy& policy, const std::string& key, T value) {
-  policy.entries[key] = {.key = key, .bytes = {}, .value = std::move(value)};
-}
-
-Policy Network() {
-  Policy policy{.version = 1};
-  Put(policy, "ClusterNetwork/main",
-      ClusterNetwork{.cluster = {"10.1.0.0/16", "fd00:1::/32"},
-                     .hub = {"10.2.0.0/16", "fd00:2::/32"},
-                     .peer_spoke = {},
-                     .platform = {},
-                     .storage = {},
-                     .services = {}});
-  return policy;
-}
-
 Policy With(const EgressPolicy& egress) {
-  Policy policy = Network();
+  Policy policy = NetworkPolicy();
   Put(policy, "EgressPolicy/p", egress);
   return policy;
 }
@@ -72,9 +55,9 @@ class EgressFlowTest : public testing::TestWithParam<ip::Family> {
     }
     for (size_t i = 0; i < 2; ++i) {
       EgressSettings settings{.is_gateway = true};
-      const ClassMap classes = ClassMap::Compile(Network(), {}).value();
+      const ClassMap classes = ClassMap::Compile(NetworkPolicy(), {}).value();
       Apply(world_->gateway_tables(i),
-            EgressRules::Compile(Network(), classes, {}, settings).value(), false);
+            EgressRules::Compile(NetworkPolicy(), classes, {}, settings).value(), false);
     }
   }
 
@@ -173,7 +156,7 @@ TEST_P(EgressFlowTest, EstablishedFlowsSurviveEachChange) {
       {"routed", With(All(EgressMode::kRouted))},
       {"gateway", With(ByGateways(EgressMode::kDrop))},
       {"drop", With(All(EgressMode::kDrop))},
-      {"none", Network()},
+      {"none", NetworkPolicy()},
   };
   std::list<std::pair<UdpFlow, std::string>> began;
   for (const auto& [before, first] : policies) {
@@ -337,7 +320,7 @@ TEST_P(EgressFlowTest, APolicyThatCutsEndsFlowsThatBeganBeforeIt) {
 TEST_P(EgressFlowTest, WithoutPolicyNothingIsLeftInTheKernel) {
   Set(With(ByGateways(EgressMode::kDrop)));
   settings_ = {};
-  Set(Network());
+  Set(NetworkPolicy());
   EXPECT_TRUE(world_->tables().ReadRules(kSpokeTable).value().empty());
   EXPECT_EQ(world_->tables().ReadSet(kSpokeTable, "egress_pods4").status().code(),
             absl::StatusCode::kNotFound);

@@ -16,12 +16,7 @@
 #include "gtest/gtest.h"
 #include "lib/ip/socket_address.h"
 #include "netagent/core/claims.h"
-#include "netagent/core/egress_rules.h"
-#include "netagent/kernel/netlink_gateway_routes.h"
-#include "netagent/kernel/tcp_probe.h"
-#include "netagent/sync/gateways.h"
-#include "tests/netns/egress_world.h"
-#include "tests/support/recording_log.h"
+#include "tests/netns/egress_tunnel_world.h"
 
 namespace spoke::netagent {
 namespace {
@@ -29,160 +24,33 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr uint16_t kHealth = 9467;
-
-template <typename T>
-void Put(Policy& policy, const std::string& key, T value) {
-  policy.entries[key] = {.key = key, .bytes = {}, .value = std::move(value)};
-}
-
-Policy Network() {
-  Policy policy{.version = 1};
-  Put(policy, "ClusterNetwork/main",
-      ClusterNetwork{.cluster = {"10.1.0.0/16", "fd00:1::/32"},
-                     .hub = {"10.2.0.0/16", "fd00:2::/32"},
-                     .peer_spoke = {},
-                     .platform = {},
-                     .storage = {},
-                     .services = {}});
-  return policy;
-}
-
-Policy ByGateways(GatewayTransport transport, uint16_t port = kTunnelPort) {
-  EgressPolicy egress{.destination_cidrs = {"0.0.0.0/0", "::/0"}, .mode = EgressMode::kGateway};
-  egress.gateway = EgressGateway{.addresses = {}, .health_port = kHealth};
-  egress.gateway->transport = transport;
-  egress.gateway->tunnel_port = transport == GatewayTransport::kVxlan ? port : uint16_t{0};
-  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
-    for (const ip::Address& address : AddressesOf(family).gateways) {
-      egress.gateway->addresses.push_back(address.ToString());
-    }
-  }
-  egress.fallback = EgressMode::kDrop;
-  Policy policy = Network();
-  Put(policy, "EgressPolicy/p", egress);
-  return policy;
-}
-
-template <typename F>
-void In(const netns::Netns& netns, F act) {
-  const absl::Status status = netns.Run([&] {
-    act();
-    return absl::OkStatus();
-  });
-  ASSERT_TRUE(status.ok()) << status;
-}
-
-void Nft(const netns::Netns& netns, const std::string& command) {
-  In(netns, [&] {
-    // A test's own words, no input of anybody's.
-    EXPECT_EQ(std::system(("nft '" + command + "'").c_str()), 0)  // NOLINT(cert-env33-c)
-        << command;
-  });
-}
-
-// What an agent has at a gateway's health port.
-os::UniqueFd Listen(const netns::Netns& netns) {
-  os::UniqueFd fd;
-  In(netns, [&] {
-    fd = os::UniqueFd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const ip::SocketAddress here = ip::ToSocketAddress(ip::Address::V6(0, 0), kHealth);
-    ASSERT_EQ(::bind(fd.get(), here.get(), here.size), 0);
-    ASSERT_EQ(::listen(fd.get(), 64), 0);
-  });
-  return fd;
-}
-
-// A gateway's agent, as far as packets meet it.
-struct GatewayNode {
-  std::unique_ptr<NetlinkGatewayRoutes> routes;
-  os::UniqueFd health;
-};
-
 class EgressTunnelTest : public testing::TestWithParam<ip::Family> {
  protected:
   void SetUp() override {
-    world_ = EgressWorld::Make(EgressNetwork::kRouted);
-    if (world_ == nullptr) {
+    tunnel_ = EgressTunnelWorld::Make(clock_);
+    if (tunnel_ == nullptr) {
       ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr);
       GTEST_SKIP() << "needs CAP_SYS_ADMIN";
     }
-    routes_ = NetlinkGatewayRoutes::Create(EgressWorld::kNic).value();
-    gateways_.emplace(Gateways::Edges{*routes_, probe_, clock_, log_});
-    for (size_t i = 0; i < 2; ++i) {
-      GatewayNode& node = nodes_.emplace_back();
-      In(world_->gateway(i), [&] {
-        node.routes = NetlinkGatewayRoutes::Create(EgressWorld::kNic).value();
-        const absl::Status status = node.routes->PutTunnel(kTunnelPort);
-        ASSERT_TRUE(status.ok()) << status;
-      });
-      node.health = Listen(world_->gateway(i));
-      PutGatewayRules(i);
-    }
+    world_ = &tunnel_->net();
   }
 
-  void PutGatewayRules(size_t i) {
-    EgressSettings settings{.is_gateway = true};
-    settings.own = {AddressesOf(ip::Family::kV4).gateways[i],
-                    AddressesOf(ip::Family::kV6).gateways[i]};
-    const Policy policy = ByGateways(GatewayTransport::kVxlan);
-    const ClassMap classes = ClassMap::Compile(policy, {}).value();
-    Apply(world_->gateway_tables(i), EgressRules::Compile(policy, classes, {}, settings).value(),
-          false);
-  }
-
-  void Apply(nft::Connection& tables, const EgressRules& rules, bool pods) {
-    nft::Transaction transaction;
-    transaction.Add(kSpokeTable, nft::AddTable{});
-    const auto seen = tables.ReadRules(kSpokeTable);
-    rules.AppendTables(seen.value_or(std::vector<nft::RuleReading>()), transaction);
-    if (pods) rules.AppendPod(pod_, transaction);
-    const absl::Status status = tables.Apply(transaction);
-    ASSERT_TRUE(status.ok()) << status;
-  }
-
-  // As the agent does when the policy, or what works, has changed.
-  void Set(const Policy& policy) {
-    policy_ = policy;
-    const ClassMap classes = ClassMap::Compile(policy, {}).value();
-    const auto rules = EgressRules::Compile(policy, classes, gateways_->healthy(), settings_);
-    ASSERT_TRUE(rules.ok()) << rules.status();
-    const absl::Status status = gateways_->Prepare(rules->GatewayMarks(), rules->TunnelPort());
-    ASSERT_TRUE(status.ok()) << status;
-    Apply(world_->tables(), *rules, true);
-    settings_.known_marks = rules->GatewayMarks();
-    settings_.known_tunnel_port = rules->TunnelPort();
-    settings_.tracked = rules->NeedsTracking();
-    gateways_->SetTargets(rules->Gateways());
-  }
-
-  // New gateways count until they have been asked, which the rules learn.
-  void SetTunnel() {
-    Set(ByGateways(GatewayTransport::kVxlan));
-    Set(policy_);
-  }
-
+  Gateways& gateways() { return tunnel_->gateways(); }
   // Rounds of questions to the gateways; each waits for its answers, or as long as it must.
   void AskGateways(int rounds) {
     for (int i = 0; i < rounds; ++i) {
-      gateways_->Tick();
+      gateways().Tick();
       for (int wait = 0; wait < 200; ++wait) {
         ::usleep(1000);  // What the kernel does needs no more, and tells nobody.
-        gateways_->Tick();
+        gateways().Tick();
       }
       clock_.Advance(TcpProbe::kPatience);
-      gateways_->Tick();
+      gateways().Tick();
       clock_.Advance(Gateways::kPeriod - TcpProbe::kPatience);
     }
-    Set(policy_);
+    tunnel_->SetAgain();
   }
-  std::set<std::string> Healthy() const {
-    std::set<std::string> all;
-    for (const GatewayEndpoint& gateway : gateways_->healthy()) {
-      if (gateway.address.family() == GetParam()) all.insert(gateway.address.ToString());
-    }
-    return all;
-  }
+  std::set<std::string> Healthy() const { return tunnel_->Healthy(GetParam()); }
 
   static uint64_t Counted(nft::Connection& tables, const std::string& name) {
     const auto counters = tables.ReadCounters(kSpokeTable);
@@ -200,24 +68,14 @@ class EgressTunnelTest : public testing::TestWithParam<ip::Family> {
   bool IsGateway(const std::string& address) const {
     return address == Gateway(0) || address == Gateway(1);
   }
-  std::unique_ptr<EgressWorld> world_;
-  std::unique_ptr<NetlinkGatewayRoutes> routes_;
-  SocketTcpProbe probe_;
   os::SimClock clock_;
-  testing_support::RecordingLog log_;
-  std::optional<Gateways> gateways_;
-  std::vector<GatewayNode> nodes_;
-  EgressSettings settings_;
-  Policy policy_;
-  const TrafficPod pod_ = {
-      .host_link = EgressWorld::kPodLink,
-      .addresses = {AddressesOf(ip::Family::kV4).pod, AddressesOf(ip::Family::kV6).pod},
-      .pod_namespace = "team-a"};
+  std::unique_ptr<EgressTunnelWorld> tunnel_;
+  EgressWorld* world_ = nullptr;  // Of `tunnel_`.
 };
 
 TEST_P(EgressTunnelTest, AsNextHopAGatewayIsNotReachedAcrossARouter) {
   UdpServer server = world_->Serve(at().internet);
-  Set(ByGateways(GatewayTransport::kDirect));
+  tunnel_->Set(ByGateways(GatewayTransport::kDirect));
   AskGateways(1);
   EXPECT_EQ(Healthy().size(), 2U) << "their ports answer";
   UdpFlow flow = world_->Flow(at().internet);
@@ -227,7 +85,7 @@ TEST_P(EgressTunnelTest, AsNextHopAGatewayIsNotReachedAcrossARouter) {
 TEST_P(EgressTunnelTest, TheInternetSeesTheGatewayAndThePodItsAnswer) {
   UdpServer server = world_->Serve(at().internet);
   UdpServer peer = world_->Serve(at().peer);
-  SetTunnel();
+  tunnel_->SetTunnel();
   UdpFlow flow = world_->Flow(at().internet);
   const std::string from = Ask(flow, server);
   EXPECT_TRUE(IsGateway(from)) << from;
@@ -243,7 +101,7 @@ TEST_P(EgressTunnelTest, TheInternetSeesTheGatewayAndThePodItsAnswer) {
 TEST_P(EgressTunnelTest, ABrokenTunnelTakesItsGatewayOutThoughThePortAnswers) {
   UdpServer server = world_->Serve(at().internet);
   UdpServer other = world_->Serve(at().internet_too);
-  SetTunnel();
+  tunnel_->SetTunnel();
   AskGateways(1);
   ASSERT_EQ(Healthy().size(), 2U);
   UdpFlow flow = world_->Flow(at().internet);
@@ -260,13 +118,14 @@ TEST_P(EgressTunnelTest, ABrokenTunnelTakesItsGatewayOutThoughThePortAnswers) {
   EXPECT_EQ(Healthy().size(), 2U) << "twice is not thrice";
   AskGateways(1);
   EXPECT_EQ(Healthy(), std::set<std::string>{whole});
-  EXPECT_EQ(log_.Count("gateway_unhealthy"), 2) << "of both families";
+  EXPECT_EQ(tunnel_->log().Count("gateway_unhealthy"), 2) << "of both families";
   // Its port answers all the while.
   SocketTcpProbe direct;
-  direct.Begin({at().gateways[at_gateway], kHealth}, clock_.Now());
+  direct.Begin({at().gateways[at_gateway], kGatewayHealthPort}, clock_.Now());
   ::usleep(100'000);
-  EXPECT_THAT(direct.Collect(clock_.Now()),
-              Contains(testing::Pair(TcpProbeTarget{at().gateways[at_gateway], kHealth}, true)));
+  EXPECT_THAT(
+      direct.Collect(clock_.Now()),
+      Contains(testing::Pair(TcpProbeTarget{at().gateways[at_gateway], kGatewayHealthPort}, true)));
 
   UdpFlow next = world_->Flow(at().internet);
   EXPECT_EQ(Ask(next, server), whole);
@@ -287,7 +146,7 @@ TEST_P(EgressTunnelTest, ABrokenTunnelTakesItsGatewayOutThoughThePortAnswers) {
 }
 
 TEST_P(EgressTunnelTest, ABrokenTranslationTakesItsGatewayOut) {
-  SetTunnel();
+  tunnel_->SetTunnel();
   AskGateways(1);
   ASSERT_EQ(Healthy().size(), 2U);
   nft::Transaction transaction;
@@ -296,7 +155,7 @@ TEST_P(EgressTunnelTest, ABrokenTranslationTakesItsGatewayOut) {
   AskGateways(3);
   EXPECT_EQ(Healthy(), std::set<std::string>{Gateway(1)});
   EXPECT_GT(Counted(world_->gateway_tables(0), "drop/tunnel"), 0U);
-  PutGatewayRules(0);
+  tunnel_->PutGatewayRules(0);
   AskGateways(2);
   EXPECT_EQ(Healthy().size(), 2U);
   Nft(world_->gateway(1), "delete table inet spoke");
@@ -306,12 +165,12 @@ TEST_P(EgressTunnelTest, ABrokenTranslationTakesItsGatewayOut) {
 
 TEST_P(EgressTunnelTest, AGatewayThatDrainsIsTakenOutAndKeepsItsFlows) {
   UdpServer server = world_->Serve(at().internet);
-  SetTunnel();
+  tunnel_->SetTunnel();
   UdpFlow flow = world_->Flow(at().internet);
   const std::string first = Ask(flow, server);
   ASSERT_TRUE(IsGateway(first)) << first;
   const size_t drains = first == Gateway(0) ? 0 : 1;
-  nodes_[drains].health = os::UniqueFd();
+  tunnel_->Drain(drains);
   AskGateways(3);
   EXPECT_EQ(Healthy(), std::set<std::string>{Gateway(1 - drains)});
   EXPECT_EQ(Ask(flow, server), first);
@@ -321,13 +180,13 @@ TEST_P(EgressTunnelTest, AGatewayThatDrainsIsTakenOutAndKeepsItsFlows) {
 
 TEST_P(EgressTunnelTest, WhatCannotGoByTheTunnelIsDroppedAndCounted) {
   UdpServer server = world_->Serve(at().internet);
-  SetTunnel();
+  tunnel_->SetTunnel();
   UdpFlow flow = world_->Flow(at().internet);
   const std::string from = Ask(flow, server);
   ASSERT_TRUE(IsGateway(from)) << from;
   // Somebody takes the rules away that lead into it.
   const char* family = GetParam() == ip::Family::kV4 ? "" : "-6 ";
-  for (const auto& [mark, gateway] : settings_.known_marks) {
+  for (const auto& [mark, gateway] : tunnel_->settings().known_marks) {
     if (gateway.address.family() != GetParam()) continue;
     Ip(world_->node(), fmt::format("{}rule del fwmark {}/{}", family, mark, claims::kFlowMarkMask));
   }
@@ -337,20 +196,20 @@ TEST_P(EgressTunnelTest, WhatCannotGoByTheTunnelIsDroppedAndCounted) {
   EXPECT_EQ(Ask(next, server), "nothing");
   EXPECT_EQ(Counted("drop/leak"), 2U);
   clock_.Advance(Gateways::kLook);
-  gateways_->Tick();
+  gateways().Tick();
   EXPECT_EQ(Ask(flow, server), from) << "put back";
   // The same with the device.
   Ip(world_->node(), "link del " + std::string(claims::kTunnelLink));
   EXPECT_EQ(Ask(flow, server), "nothing");
   EXPECT_EQ(Counted("drop/leak"), 3U);
   clock_.Advance(Gateways::kLook);
-  gateways_->Tick();
+  gateways().Tick();
   EXPECT_EQ(Ask(flow, server), from);
 }
 
 TEST_P(EgressTunnelTest, AGatewayForwardsNothingUntranslated) {
   UdpServer server = world_->Serve(at().internet);
-  SetTunnel();
+  tunnel_->SetTunnel();
   for (size_t i = 0; i < 2; ++i) {
     nft::Transaction transaction;
     transaction.Add(kSpokeTable, nft::FlushChain{"egress_translate"});
@@ -416,7 +275,7 @@ bool SendTunnelled(const netns::Netns& netns, const ip::Address& outer, const ip
 TEST_P(EgressTunnelTest, NobodyButNodesGetsIntoTheTunnel) {
   UdpServer server = world_->Serve(at().internet);
   UdpServer hub = world_->Serve(at().hub);
-  SetTunnel();
+  tunnel_->SetTunnel();
   const auto packet = Tunnelled(at().pod, at().internet);
   ASSERT_TRUE(SendTunnelled(world_->node(), at().node, at().gateways[0], packet));
   EXPECT_EQ(server.AnswerOne(), Gateway(0)) << "the test's packet is as the tunnel's";
@@ -445,7 +304,7 @@ TEST_P(EgressTunnelTest, NobodyButNodesGetsIntoTheTunnel) {
 }
 
 TEST_P(EgressTunnelTest, APodLearnsHowMuchFitsIntoTheTunnel) {
-  SetTunnel();
+  tunnel_->SetTunnel();
   int path_mtu = 0;
   In(world_->pod(), [&] {
     const bool v4 = GetParam() == ip::Family::kV4;

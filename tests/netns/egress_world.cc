@@ -273,4 +273,16 @@ UdpFlow EgressWorld::Flow(const ip::Address& to) const {
   return {*pod_, AddressesOf(family).pod, to, kPort};
 }
 
+Policy NetworkPolicy() {
+  Policy policy{.version = 1};
+  Put(policy, "ClusterNetwork/main",
+      ClusterNetwork{.cluster = {"10.1.0.0/16", "fd00:1::/32"},
+                     .hub = {"10.2.0.0/16", "fd00:2::/32"},
+                     .peer_spoke = {},
+                     .platform = {},
+                     .storage = {},
+                     .services = {}});
+  return policy;
+}
+
 }  // namespace spoke::netagent

@@ -4,12 +4,14 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/ip/address.h"
 #include "lib/netns/netns.h"
 #include "lib/nft/connection.h"
 #include "lib/os/unique_fd.h"
+#include "netagent/core/policy_bundle.h"
 #include "tests/support/netns_fixture.h"
 
 namespace spoke::netagent {
@@ -25,6 +27,14 @@ struct WorldAddresses {
   ip::Address hub;
 };
 const WorldAddresses& AddressesOf(ip::Family family);
+
+template <typename T>
+void Put(Policy& policy, const std::string& key, T value) {
+  policy.entries[key] = {.key = key, .bytes = {}, .value = std::move(value)};
+}
+
+// A policy that says what the cluster and the hub are.
+Policy NetworkPolicy();
 
 // A UDP socket that answers all it gets, and says who asked.
 class UdpServer {

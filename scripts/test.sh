@@ -92,7 +92,8 @@ main() {
   scripts/setup.sh
   if [[ $group == kubernetes ]]; then test_kubernetes "$@"; fi
   if [[ $group == upgrade ]]; then test_upgrade "$@"; fi
-  local arguments=(--output-on-failure -j2 --no-tests=error)
+  # Tests wait a third of their time: for timers, for the kernel, for other processes.
+  local arguments=(--output-on-failure "-j$(($(nproc) + 1))" --no-tests=error)
   if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
   # Some tests are of the plugin that users get, as GCC makes it.
   case $group in

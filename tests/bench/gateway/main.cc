@@ -37,10 +37,8 @@ class AgentLoop {
   explicit AgentLoop(EgressTunnelWorld& world)
       : thread_([this, &world] {
           while (!stop_) {
-            if (world.gateways().Tick()) {
-              world.SetAgain();
-              healthy_ = world.Healthy(ip::Family::kV4).size();
-            }
+            if (world.gateways().Tick()) world.SetAgain();
+            healthy_ = world.Healthy(ip::Family::kV4).size();
             ::usleep(5'000);
           }
         }) {}
@@ -138,7 +136,8 @@ int Run(int rounds) {
   for (uint32_t i = 0; i < kDestinations; ++i) {
     const std::string address = Destination(i).ToString();
     if (address == AddressesOf(ip::Family::kV4).internet.ToString()) continue;
-    Ip(world->net().outside(), fmt::format("address add {}/32 dev lo", address));
+    Ip(world->net().outside(), fmt::format("address add {}/32 dev {}", address, EgressWorld::kNic));
+    Ip(world->net().network(), fmt::format("route add {}/32 dev outside", address));
   }
   world->SetTunnel();
   const AgentLoop agent(*world);

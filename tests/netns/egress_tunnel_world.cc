@@ -15,7 +15,7 @@ namespace {
 os::UniqueFd Listen(const netns::Netns& netns) {
   os::UniqueFd fd;
   In(netns, [&] {
-    fd = os::UniqueFd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    fd = os::UniqueFd(::socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const ip::SocketAddress here = ip::ToSocketAddress(ip::Address::V6(0, 0), kGatewayHealthPort);
     ASSERT_EQ(::bind(fd.get(), here.get(), here.size), 0);
     ASSERT_EQ(::listen(fd.get(), 64), 0);
@@ -108,6 +108,13 @@ void EgressTunnelWorld::Set(const Policy& policy) {
 void EgressTunnelWorld::SetTunnel() {
   Set(ByGateways(GatewayTransport::kVxlan));
   SetAgain();
+}
+
+void EgressTunnelWorld::TakeConnections() {
+  for (const GatewayNode& node : nodes_) {
+    while (os::UniqueFd(::accept4(node.health.get(), nullptr, nullptr, SOCK_CLOEXEC)).valid()) {
+    }
+  }
 }
 
 std::set<std::string> EgressTunnelWorld::Healthy(ip::Family family) const {

@@ -37,6 +37,7 @@ class AgentLoop {
   explicit AgentLoop(EgressTunnelWorld& world)
       : thread_([this, &world] {
           while (!stop_) {
+            world.TakeConnections();
             if (world.gateways().Tick()) world.SetAgain();
             healthy_ = world.Healthy(ip::Family::kV4).size();
             ::usleep(5'000);
@@ -93,7 +94,11 @@ std::optional<Round> RunRound(const EgressWorld& net, const AgentLoop& agent, si
   const std::string broken = AddressesOf(ip::Family::kV4).gateways[cut].ToString();
   std::vector<Destined*> moved, others;
   for (Destined& one : all) (one.from == broken ? moved : others).push_back(&one);
-  if (moved.empty() || others.empty()) return std::nullopt;
+  if (moved.empty() || others.empty()) {
+    std::cerr << fmt::format("spoke-gateway-bench: {} of {} destinations by {}\n", moved.size(),
+                             all.size(), broken);
+    return std::nullopt;
+  }
 
   Round round;
   Nft(net.gateway(cut),
@@ -104,7 +109,10 @@ std::optional<Round> RunRound(const EgressWorld& net, const AgentLoop& agent, si
   // Until new connections to every destination of the gateway have been answered once.
   for (size_t answered = 0, i = 0; answered < moved.size(); ++i) {
     const absl::Time now = absl::Now();
-    if (now - begun > kGiveUp) return std::nullopt;
+    if (now - begun > kGiveUp) {
+      std::cerr << "spoke-gateway-bench: new connections found no other gateway\n";
+      return std::nullopt;
+    }
     UdpFlow fresh = net.Flow(moved[i % moved.size()]->to);
     const bool ok = Ask(fresh, moved[i % moved.size()]->server) == others[0]->from;
     answered = ok ? answered + 1 : 0;

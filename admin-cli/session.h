@@ -12,8 +12,8 @@
 #include "absl/time/time.h"
 #include "admin-cli/client.h"
 #include "admin-cli/command.h"
-#include "admin-cli/console.h"
-#include "admin-cli/table.h"
+#include "admin-cli/output/console.h"
+#include "admin-cli/output/table.h"
 #include "lib/os/clock.h"
 
 namespace spoke::ctl {

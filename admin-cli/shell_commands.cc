@@ -5,7 +5,7 @@
 
 #include "admin-cli/completion.h"
 #include "admin-cli/manual_page.h"
-#include "admin-cli/objects.h"
+#include "admin-cli/policy/objects.h"
 #include "admin-cli/shell.h"
 #include "admin-cli/verbs.h"
 #include "fmt/core.h"

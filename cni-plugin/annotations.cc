@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "cni-plugin/utf8.h"
+#include "cni-plugin/json/utf8.h"
 
 namespace spoke::cni {
 namespace {

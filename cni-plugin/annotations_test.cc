@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "cni-plugin/wish.h"
+#include "cni-plugin/agent/options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -3,13 +3,13 @@
 #include <string>
 #include <utility>
 
-#include "cni-plugin/agent_client.h"
+#include "cni-plugin/agent/agent_client.h"
+#include "cni-plugin/agent/request.h"
+#include "cni-plugin/agent/tombstone.h"
 #include "cni-plugin/config.h"
+#include "cni-plugin/json/utf8.h"
 #include "cni-plugin/netns.h"
-#include "cni-plugin/request.h"
 #include "cni-plugin/result.h"
-#include "cni-plugin/tombstone.h"
-#include "cni-plugin/utf8.h"
 #include "lib/base/version.h"
 
 namespace spoke::cni {

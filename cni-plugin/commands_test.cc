@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cni-plugin/agent_client.h"
-#include "cni-plugin/fake_agent_test.h"
-#include "cni-plugin/tombstone.h"
+#include "cni-plugin/agent/agent_client.h"
+#include "cni-plugin/agent/fake_agent_test.h"
+#include "cni-plugin/agent/tombstone.h"
 #include "gmock/gmock.h"
 #include "lib/base/version.h"
 

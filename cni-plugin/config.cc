@@ -3,10 +3,10 @@
 #include <string>
 #include <utility>
 
-#include "cni-plugin/json.h"
+#include "cni-plugin/agent/options.h"
+#include "cni-plugin/json/json.h"
+#include "cni-plugin/json/utf8.h"
 #include "cni-plugin/prev_result.h"
-#include "cni-plugin/utf8.h"
-#include "cni-plugin/wish.h"
 
 namespace spoke::cni {
 namespace {

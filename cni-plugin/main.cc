@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "cni-plugin/agent_client.h"
+#include "cni-plugin/agent/agent_client.h"
+#include "cni-plugin/agent/descriptors.h"
 #include "cni-plugin/commands.h"
-#include "cni-plugin/descriptors.h"
 
 namespace {
 

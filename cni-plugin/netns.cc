@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cni-plugin/utf8.h"
+#include "cni-plugin/json/utf8.h"
 
 namespace spoke::cni {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <optional>
 
+#include "cni-plugin/agent/request.h"
 #include "cni-plugin/cni_error.h"
-#include "cni-plugin/json.h"
-#include "cni-plugin/request.h"
+#include "cni-plugin/json/json.h"
 
 namespace spoke::cni {
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "cni-plugin/fake_agent_test.h"
+#include "cni-plugin/agent/fake_agent_test.h"
 #include "gmock/gmock.h"
 #include "tests/support/netns_fixture.h"
 

@@ -1,6 +1,6 @@
 #include "cni-plugin/result.h"
 
-#include "cni-plugin/json.h"
+#include "cni-plugin/json/json.h"
 
 namespace spoke::cni {
 namespace {

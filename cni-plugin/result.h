@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "cni-plugin/agent/request.h"
 #include "cni-plugin/cni_error.h"
-#include "cni-plugin/request.h"
 
 namespace spoke::cni {
 

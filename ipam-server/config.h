@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/cloud/azure/settings.h"
-#include "ipam-server/core/address_pool.h"
-#include "ipam-server/core/fleet.h"
-#include "ipam-server/core/history.h"
+#include "ipam-server/history/history.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/pools/address_pool.h"
 #include "lib/config/variables.h"
 #include "lib/ip/address.h"
 #include "lib/rpc/credentials.h"
@@ -66,7 +66,7 @@ struct ServerConfig {
   std::string health = "unix:/run/spoke/ipam-server-health.sock";
   bool debug = false;
 
-  // Where the store's key and mark lie (jobs/store_witness.h): with the authority, or else beside
+  // Where the store's key and mark lie (loop/store_witness.h): with the authority, or else beside
   // the store, but not in it.
   std::string witness_directory() const;
 };

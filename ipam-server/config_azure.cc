@@ -7,8 +7,8 @@
 
 #include "absl/strings/ascii.h"
 #include "fmt/core.h"
-#include "ipam-server/cloud/azure/arm_id.h"
 #include "ipam-server/cloud/azure/endpoints.h"
+#include "ipam-server/cloud/azure/resources/arm_id.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {

@@ -12,10 +12,10 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
-#include "netagent/core/enrollment.h"
-#include "netagent/kernel/netlink_inspector.h"
-#include "netagent/kernel/netns_trace.h"
-#include "netagent/kernel/node_setup.h"
+#include "netagent/enroll/enrollment.h"
+#include "netagent/links/netlink_inspector.h"
+#include "netagent/links/netns_trace.h"
+#include "netagent/node/node_setup.h"
 
 namespace spoke::netagent {
 namespace {

@@ -11,7 +11,7 @@
 #include "lib/config/health_field.h"
 #include "lib/config/tls_fields.h"
 #include "lib/os/file.h"
-#include "netagent/core/iptables_rules.h"
+#include "netagent/iptables/iptables_rules.h"
 
 namespace spoke::netagent {
 namespace {

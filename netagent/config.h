@@ -15,8 +15,8 @@
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 #include "lib/rpc/credentials.h"
-#include "netagent/core/connection_shares.h"
-#include "netagent/core/traffic_plan.h"
+#include "netagent/connections/connection_shares.h"
+#include "netagent/traffic/traffic_plan.h"
 
 namespace spoke::netagent {
 

@@ -12,12 +12,16 @@ failures=0
 # A tree with nothing wrong in it.
 fresh_tree() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree"/{lib/base,netagent/core,netagent/kernel,ipam-server/core}
-  printf '#include "lib/ip/address.h"\nint A();\n' >"$tree/netagent/core/plan.h"
-  printf '#include "netagent/core/plan.h"\n\n#include <vector>\n' >"$tree/netagent/core/plan.cc"
-  printf '#include <random>\n#include "gtest/gtest.h"\n' >"$tree/netagent/core/plan_test.cc"
-  printf 'add_component(netagent_core PURE\n  SOURCES core/plan.cc\n  TESTS core/plan_test.cc)\n' \
-    >"$tree/netagent/CMakeLists.txt"
+  mkdir -p "$tree"/{lib/base,lib/ip,netagent/attach,ipam-server/ledger}
+  printf 'int B();\n' >"$tree/lib/ip/address.h"
+  printf '#include "lib/ip/address.h"\nint A();\n' >"$tree/netagent/attach/plan.h"
+  printf '#include "netagent/attach/plan.h"\n\n#include <vector>\n' >"$tree/netagent/attach/plan.cc"
+  printf '#include <random>\n#include "gtest/gtest.h"\n' >"$tree/netagent/attach/plan_test.cc"
+  printf '#include <thread>\n#include "netagent/attach/plan.h"\n' >"$tree/netagent/attach/loop.cc"
+  printf '#include <thread>\n' >"$tree/netagent/attach/loop.h"
+  printf 'add_component(attach_plan PURE\n  SOURCES plan.cc\n  TESTS plan_test.cc)\n%s\n' \
+    'add_component(attach  # The edge.
+       SOURCES loop.cc DEPS attach_plan)' >"$tree/netagent/attach/CMakeLists.txt"
 }
 
 # expect_finding CHECK FILE LINE CONTENT MESSAGE_PART: with CONTENT appended to FILE, CHECK fails
@@ -47,20 +51,25 @@ expect_clean() {
 test_layers() {
   fresh_tree
   expect_clean check_layers
-  local core=netagent/core/plan.h name
+  local pure=netagent/attach/plan.h name
   for name in fstream thread mutex random chrono iostream unistd.h sys/socket.h linux/netlink.h \
     grpcpp/grpcpp.h google/protobuf/message.h; do
-    expect_finding check_layers "$core" 3 "#include <$name>\n" 'core/ may not include'
+    expect_finding check_layers "$pure" 3 "#include <$name>\n" 'a PURE component may not include'
   done
-  for name in absl/time/clock.h absl/synchronization/mutex.h spdlog/spdlog.h CLI/CLI.hpp sqlite3.h \
-    yaml-cpp/yaml.h lib/os/file.h proto/spoke/v1/node.pb.h netagent/kernel/router.h; do
-    expect_finding check_layers "$core" 3 "#include \"$name\"\n" "core/ may not include $name"
+  for name in absl/time/clock.h absl/synchronization/mutex.h spdlog/spdlog.h sqlite3.h yaml-cpp/yaml.h \
+    proto/spoke/v1/node.pb.h netagent/attach/loop.h; do
+    expect_finding check_layers "$pure" 3 "#include \"$name\"\n" "may not include $name"
   done
-  expect_finding check_layers "$core" 3 'auto t = absl::Now();\n' 'core/ may not call absl::Now('
-  expect_finding check_layers "$core" 3 'int r = std::rand();\n' 'core/ may not call std::rand'
-  expect_finding check_layers netagent/kernel/x.cc 1 '#include "ipam-server/core/fleet.h"\n' \
+  # A header without a source is as pure as what includes it.
+  expect_finding check_layers lib/ip/address.h 2 '#include <mutex>\n' 'a PURE component may not include'
+  expect_finding check_layers lib/ip/address.h 2 'struct E { virtual void Act(); };\n' 'take values'
+  expect_finding check_layers "$pure" 3 'auto t = absl::Now();\n' 'may not call absl::Now('
+  expect_finding check_layers "$pure" 3 'int r = std::rand();\n' 'may not call std::rand'
+  expect_finding check_layers netagent/attach/x.cc 1 '#include "ipam-server/ledger/fleet.h"\n' \
     'programs meet in proto/ and lib/'
-  expect_finding check_layers lib/base/x.h 1 '#include "netagent/core/plan.h"\n' 'lib/ may not'
+  expect_finding check_layers lib/base/x.h 1 '#include "netagent/attach/plan.h"\n' 'lib/ may not'
+  expect_finding check_layers netagent/attach/x.cc 1 '#include "netagent/attach/testing/fake.h"\n' \
+    'that is for tests'
   for name in tests/support/temp_dir.h gtest/gtest.h; do
     expect_finding check_layers lib/base/x.cc 1 "#include \"$name\"\n" 'that is for tests'
     # A header may, but then no code that ships may include the header.
@@ -75,7 +84,7 @@ test_layers() {
       failures=$((failures + 1))
     fi
   done
-  expect_finding check_layers netagent/kernel/x.cc 1 '#include "../core/plan.h"\n' 'not by ..'
+  expect_finding check_layers netagent/attach/x.cc 1 '#include "../attach/plan.h"\n' 'not by ..'
 }
 
 test_size() {
@@ -85,6 +94,12 @@ test_size() {
   long=$(printf 'x\\n%.0s' {1..600})
   expect_finding check_size lib/base/long.cc 600 "$long" 'split it'
   expect_finding check_size lib/run 601 "#!/bin/sh\n$long" 'split it'
+  fresh_tree
+  for long in {1..35}; do touch "$tree/netagent/attach/f$long"; done
+  if [[ $("$scripts/check_size" "$tree" || true) != netagent/attach:1:*41\ files* ]]; then
+    printf 'check_size: a folder of 41 files passes\n' >&2
+    failures=$((failures + 1))
+  fi
   expect_finding check_size lib/string_util.h 1 'int A();\n' 'says nothing'
   expect_finding check_size netagent/common/a.h 1 'int A();\n' 'says nothing'
   expect_finding check_size lib/base/a.h 2 '\nclass PodManager {\n' '"PodManager" says nothing'
@@ -111,12 +126,12 @@ test_words() {
 test_sources() {
   fresh_tree
   expect_clean check_sources
-  expect_finding check_sources netagent/core/dead.cc 1 'int a;\n' 'in no CMakeLists.txt'
+  expect_finding check_sources netagent/attach/dead.cc 1 'int a;\n' 'in no CMakeLists.txt'
   # The same name in another folder, or in a comment, is not this file.
-  expect_finding check_sources netagent/kernel/plan.cc 1 'int a;\n' 'in no CMakeLists.txt'
-  printf '# core/gone.cc\n' >>"$tree/netagent/CMakeLists.txt"
-  printf 'int a;\n' >"$tree/netagent/core/gone.cc"
-  if [[ $("$scripts/check_sources" "$tree" || true) != *netagent/core/gone.cc:1:* ]]; then
+  expect_finding check_sources netagent/session/plan.cc 1 'int a;\n' 'in no CMakeLists.txt'
+  printf '# gone.cc\n' >>"$tree/netagent/attach/CMakeLists.txt"
+  printf 'int a;\n' >"$tree/netagent/attach/gone.cc"
+  if [[ $("$scripts/check_sources" "$tree" || true) != *netagent/attach/gone.cc:1:* ]]; then
     printf 'check_sources: a comment passes for a listing\n' >&2
     failures=$((failures + 1))
   fi

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "ipam-server/cloud/choosing_cloud_contract.h"
-#include "ipam-server/cloud/cloud_contract.h"
-#include "ipam-server/cloud/fake_cloud.h"
 #include "ipam-server/cloud/static_cloud.h"
+#include "ipam-server/cloud/testing/choosing_cloud_contract.h"
+#include "ipam-server/cloud/testing/cloud_contract.h"
+#include "ipam-server/cloud/testing/fake_cloud.h"
 #include "lib/os/file.h"
 #include "tests/support/temp_dir.h"
 

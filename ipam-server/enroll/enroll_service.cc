@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "fmt/core.h"
-#include "ipam-server/core/node_identity.h"
 #include "ipam-server/enroll/authority_files.h"
+#include "ipam-server/enroll/node_identity.h"
 #include "lib/base/status.h"
 #include "lib/tls/certificate.h"
 #include "lib/tls/signing_request.h"

@@ -7,8 +7,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "ipam-server/core/enroll_gate.h"
-#include "ipam-server/core/enrollment.h"
+#include "ipam-server/enroll/enroll_gate.h"
+#include "ipam-server/enroll/enrollment_decision.h"
 #include "ipam-server/enroll/token_reviewer.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"

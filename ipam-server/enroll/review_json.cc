@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "fmt/core.h"
-#include "ipam-server/core/node_identity.h"
+#include "ipam-server/enroll/node_identity.h"
 #include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 

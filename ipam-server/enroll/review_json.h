@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "ipam-server/core/enrollment.h"
+#include "ipam-server/enroll/enrollment_decision.h"
 
 namespace spoke::ipam {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "ipam-server/core/enrollment.h"
+#include "ipam-server/enroll/enrollment_decision.h"
 
 namespace spoke::ipam {
 

@@ -5,7 +5,7 @@
 #include <deque>
 #include <memory>
 
-#include "ipam-server/core/policy/bundle.h"
+#include "ipam-server/policy/objects/bundle.h"
 #include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::ipam {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ipam-server/core/policy/object.h"
+#include "ipam-server/policy/objects/object.h"
 #include "lib/config/config_text.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "fmt/core.h"
-#include "ipam-server/core/policy/object.h"
+#include "ipam-server/policy/objects/object.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 

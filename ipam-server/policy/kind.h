@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "ipam-server/core/policy/object.h"
+#include "ipam-server/policy/objects/object.h"
 #include "lib/config/config_text.h"
 
 namespace spoke::ipam {

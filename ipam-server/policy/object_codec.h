@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ipam-server/core/policy/object.h"
-#include "ipam-server/core/policy/object_set.h"
+#include "ipam-server/policy/objects/object.h"
+#include "ipam-server/policy/objects/object_set.h"
 
 namespace spoke::ipam {
 

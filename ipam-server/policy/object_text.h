@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ipam-server/core/policy/object.h"
+#include "ipam-server/policy/objects/object.h"
 
 namespace spoke::ipam {
 

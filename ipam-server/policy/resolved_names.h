@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam-server/core/policy/object_set.h"
+#include "ipam-server/policy/objects/object_set.h"
 #include "lib/ip/address.h"
 
 namespace spoke::ipam {

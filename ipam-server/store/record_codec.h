@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "ipam-server/core/breaker.h"
-#include "ipam-server/core/fleet.h"
-#include "ipam-server/core/node_record.h"
-#include "ipam-server/core/recovery.h"
-#include "ipam-server/core/reservation.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/node_record.h"
+#include "ipam-server/ledger/recovery.h"
+#include "ipam-server/release/breaker.h"
+#include "ipam-server/reservations/reservation.h"
 
 namespace spoke::ipam {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ipam-server/core/budget/budget_book.h"
+#include "ipam-server/budget/budget_book.h"
 #include "lib/telemetry/metrics.h"
 #include "lib/telemetry/samples.h"
 

@@ -1,7 +1,7 @@
 // The table of the server's metrics.
 #include <utility>
 
-#include "ipam-server/core/audit.h"
+#include "ipam-server/audit/audit.h"
 #include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/telemetry/process_metrics.h"

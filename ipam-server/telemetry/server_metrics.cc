@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ipam-server/core/audit.h"
+#include "ipam-server/audit/audit.h"
 #include "lib/telemetry/process_metrics.h"
 
 namespace spoke::ipam {

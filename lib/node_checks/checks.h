@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/node_checks/examine.h"
-#include "lib/node_checks/facts.h"
+#include "lib/node_checks/facts/facts.h"
 
 namespace spoke::node_checks {
 

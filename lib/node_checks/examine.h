@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/node_checks/facts.h"
+#include "lib/node_checks/facts/facts.h"
 
 namespace spoke::node_checks {
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "lib/ip/address.h"
-#include "netagent/sync/host_list.h"
+#include "netagent/verification/host_list.h"
 
 namespace spoke::netagent::azure {
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "netagent/core/cleanup_plan.h"
+#include "netagent/cleanup/cleanup_plan.h"
 
 namespace spoke::netagent {
 

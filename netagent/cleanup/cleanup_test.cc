@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "netagent/core/claims.h"
+#include "netagent/claims.h"
 #include "nlohmann/json.hpp"
 
 namespace spoke::netagent {

@@ -15,9 +15,9 @@
 #include "netagent/cleanup/cleanup.h"
 #include "netagent/cleanup/node_cleaner.h"
 #include "netagent/cni/cni_installer.h"
+#include "netagent/iptables/legacy_iptables.h"
+#include "netagent/iptables/nft_iptables.h"
 #include "netagent/journal/journal.h"
-#include "netagent/kernel/legacy_iptables.h"
-#include "netagent/kernel/nft_iptables.h"
 
 namespace spoke::netagent {
 namespace {

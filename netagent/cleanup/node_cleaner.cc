@@ -10,10 +10,10 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/netlink/exchange.h"
-#include "lib/netlink/filter.h"
 #include "lib/netlink/link.h"
-#include "netagent/core/claims.h"
-#include "netagent/core/traffic_pod.h"
+#include "lib/netlink/queueing/filter.h"
+#include "netagent/claims.h"
+#include "netagent/classes/traffic_pod.h"
 
 namespace spoke::netagent {
 namespace {

@@ -10,7 +10,7 @@
 #include "lib/nft/connection.h"
 #include "netagent/cleanup/cleanup.h"
 #include "netagent/cleanup/file_traces.h"
-#include "netagent/kernel/iptables.h"
+#include "netagent/iptables/iptables.h"
 
 namespace spoke::netagent {
 

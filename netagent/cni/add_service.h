@@ -15,12 +15,12 @@
 #include "lib/os/clock.h"
 #include "lib/os/unique_fd.h"
 #include "lib/telemetry/log.h"
+#include "netagent/attach/attach_traces.h"
+#include "netagent/attach/attachments.h"
+#include "netagent/attach/waiting_line.h"
 #include "netagent/cni/responder.h"
-#include "netagent/core/attach_traces.h"
-#include "netagent/core/server_messages.h"
-#include "netagent/core/waiting_line.h"
-#include "netagent/sync/attachments.h"
-#include "netagent/sync/server_link.h"
+#include "netagent/session/server_link.h"
+#include "netagent/session/server_messages.h"
 #include "proto/spoke/v1/cni.pb.h"
 
 namespace spoke::netagent {

@@ -6,8 +6,8 @@
 #include "gtest/gtest.h"
 #include "netagent/cni/cni_errors.h"
 #include "netagent/journal/fake_journal.h"
-#include "netagent/kernel/fake_kernel.h"
-#include "netagent/sync/fake_server_link.h"
+#include "netagent/links/testing/fake_kernel.h"
+#include "netagent/session/testing/fake_server_link.h"
 #include "tests/support/recording_log.h"
 
 namespace spoke::netagent {

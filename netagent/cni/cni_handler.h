@@ -9,11 +9,11 @@
 #include "lib/base/version.h"
 #include "lib/os/unique_fd.h"
 #include "lib/telemetry/log.h"
+#include "netagent/attach/attachment_checker.h"
+#include "netagent/attach/attachments.h"
 #include "netagent/cni/add_service.h"
-#include "netagent/cni/attachment_checker.h"
 #include "netagent/cni/cni_errors.h"
 #include "netagent/cni/responder.h"
-#include "netagent/sync/attachments.h"
 #include "proto/spoke/v1/cni.pb.h"
 
 namespace spoke::netagent {

@@ -7,7 +7,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/ip/prefix.h"
-#include "netagent/core/claims.h"
+#include "netagent/claims.h"
 
 namespace spoke::netagent {
 namespace {

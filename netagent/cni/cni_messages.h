@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "netagent/cni/attachment_checker.h"
+#include "netagent/attach/assignments.h"
+#include "netagent/attach/attachment_checker.h"
 #include "netagent/cni/cni_errors.h"
-#include "netagent/core/lendings.h"
 #include "proto/spoke/v1/cni.pb.h"
 
 namespace spoke::netagent {

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/telemetry/log.h"
-#include "netagent/core/attach_plan.h"
+#include "netagent/links/attach_plan.h"
 
 namespace spoke::netagent {
 

@@ -7,11 +7,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/telemetry/metrics.h"
-#include "netagent/core/traffic_series.h"
+#include "netagent/exporters/agent_reading.h"
 #include "netagent/exporters/conntrack.h"
-#include "netagent/exporters/published_rules_keeper.h"
-#include "netagent/sync/agent_reading.h"
-#include "netagent/sync/node_watch.h"
+#include "netagent/exporters/traffic_series.h"
+#include "netagent/iptables/published_rules_keeper.h"
+#include "netagent/node/node_watch.h"
 
 namespace spoke::netagent {
 
@@ -41,7 +41,7 @@ struct ScrapeReading {
 // What could not be read is left out, and spoke_scrape_success says so.
 std::vector<telemetry::Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& series);
 
-// The tables of the two compatible exporters, whose samples core/iptables_series.h makes.
+// The tables of the two compatible exporters, whose samples exporters/iptables_series.h makes.
 std::vector<telemetry::MetricSpec> CommentMetricTable();
 std::vector<telemetry::MetricSpec> RuleMetricTable();
 

@@ -2,9 +2,9 @@
 #include <string>
 #include <utility>
 
-#include "netagent/core/attachment_state.h"
-#include "netagent/core/connection_series.h"
 #include "netagent/exporters/agent_metrics.h"
+#include "netagent/exporters/connection_series.h"
+#include "netagent/links/attachment_state.h"
 
 namespace spoke::netagent {
 namespace {

@@ -6,7 +6,7 @@
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "lib/telemetry/process_metrics.h"
-#include "netagent/core/iptables_series.h"
+#include "netagent/exporters/iptables_series.h"
 #include "netagent/exporters/series_state.h"
 
 namespace spoke::netagent {

@@ -22,12 +22,12 @@
 #include "lib/telemetry/metrics.h"
 #include "lib/telemetry/text_endpoint.h"
 #include "netagent/config.h"
-#include "netagent/core/traffic_series.h"
 #include "netagent/exporters/agent_metrics.h"
 #include "netagent/exporters/conntrack.h"
-#include "netagent/exporters/published_rules_keeper.h"
-#include "netagent/kernel/iptables.h"
-#include "netagent/sync/node_watch.h"
+#include "netagent/exporters/traffic_series.h"
+#include "netagent/iptables/iptables.h"
+#include "netagent/iptables/published_rules_keeper.h"
+#include "netagent/node/node_watch.h"
 
 namespace spoke::netagent {
 

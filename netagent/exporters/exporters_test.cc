@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
-#include "netagent/kernel/fake_iptables.h"
+#include "netagent/iptables/testing/fake_iptables.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "lib/telemetry/process_metrics.h"
-#include "netagent/core/iptables_series.h"
 #include "netagent/exporters/agent_metrics.h"
+#include "netagent/exporters/iptables_series.h"
 
 namespace spoke::netagent {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "netagent/core/traffic_series.h"
+#include "netagent/exporters/traffic_series.h"
 
 namespace spoke::netagent {
 

@@ -15,10 +15,10 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/netlink/exchange.h"
-#include "lib/netlink/filter.h"
 #include "lib/netlink/link.h"
+#include "lib/netlink/queueing/filter.h"
 #include "netagent/bpf/maps.h"
-#include "netagent/core/claims.h"
+#include "netagent/claims.h"
 #include "netagent/fastpath/fast_layout.h"
 #include "netagent/fastpath/fast_programs.h"
 

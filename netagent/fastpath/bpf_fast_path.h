@@ -11,12 +11,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lib/netlink/filter.h"
+#include "lib/netlink/queueing/filter.h"
 #include "lib/netlink/socket.h"
 #include "netagent/bpf/programs.h"
+#include "netagent/fastpath/fast_path.h"
 #include "netagent/fastpath/layout.h"
 #include "netagent/fastpath/translated_pairs.h"
-#include "netagent/kernel/fast_path.h"
 
 namespace spoke::netagent {
 

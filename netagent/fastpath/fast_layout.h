@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/ip/address.h"
-#include "netagent/core/fast_hop.h"
+#include "netagent/fastpath/fast_hop.h"
 #include "netagent/fastpath/layout.h"
 
 namespace spoke::netagent {

@@ -1,4 +1,4 @@
-/* The programs of the fast path: see netagent/kernel/fast_path.h for what it promises. They run at
+/* The programs of the fast path: see netagent/fastpath/fast_path.h for what it promises. They run at
  * tc's ingress and egress (tc-bpf(8)); TC_ACT_UNSPEC lets a packet go the ordinary way. */
 #include <linux/pkt_cls.h>
 

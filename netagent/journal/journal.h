@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/os/unique_fd.h"
-#include "netagent/core/lendings.h"
+#include "netagent/attach/assignments.h"
 
 namespace spoke::netagent {
 

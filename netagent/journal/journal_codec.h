@@ -1,4 +1,4 @@
-// Events of core/lendings to bytes and back (proto/spoke/v1/journal.proto). Pure.
+// Events of attach/assignments to bytes and back (proto/spoke/v1/journal.proto). Pure.
 //
 // A journal is a sequence of frames: payload length and CRC-32 of the payload, both 32 bits little
 // endian, and the payload, one JournalEntry.
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "netagent/core/lendings.h"
+#include "netagent/attach/assignments.h"
 
 namespace spoke::netagent {
 

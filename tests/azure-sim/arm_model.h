@@ -17,11 +17,11 @@
 #include "absl/time/time.h"
 #include "lib/http/message.h"
 #include "tests/azure-sim/backend.h"
-#include "tests/azure-sim/compute.h"
 #include "tests/azure-sim/knobs.h"
-#include "tests/azure-sim/network.h"
-#include "tests/azure-sim/operations.h"
-#include "tests/azure-sim/spec.h"
+#include "tests/azure-sim/resources/compute.h"
+#include "tests/azure-sim/resources/network.h"
+#include "tests/azure-sim/resources/operations.h"
+#include "tests/azure-sim/resources/spec.h"
 
 namespace spoke::azure_sim {
 

@@ -1,7 +1,7 @@
 #include "tests/azure-sim/wireserver_model.h"
 
 #include "fmt/core.h"
-#include "tests/azure-sim/render.h"
+#include "tests/azure-sim/resources/render.h"
 
 namespace spoke::azure_sim {
 namespace {

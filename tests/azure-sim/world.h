@@ -18,8 +18,8 @@
 #include "absl/time/time.h"
 #include "nlohmann/json.hpp"
 #include "tests/azure-sim/knobs.h"
-#include "tests/azure-sim/spec.h"
-#include "tests/azure-sim/subnet_pool.h"
+#include "tests/azure-sim/resources/spec.h"
+#include "tests/azure-sim/resources/subnet_pool.h"
 
 namespace spoke::azure_sim {
 

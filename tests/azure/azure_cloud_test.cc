@@ -11,7 +11,7 @@
 
 #include "absl/synchronization/blocking_counter.h"
 #include "gmock/gmock.h"
-#include "ipam-server/cloud/choosing_cloud_contract.h"
+#include "ipam-server/cloud/testing/choosing_cloud_contract.h"
 #include "tests/azure-sim/arm_model.h"
 #include "tests/azure/machine_world.h"
 

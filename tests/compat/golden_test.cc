@@ -1,14 +1,14 @@
 // What version 0.1.0 has written is read by the programs as they are now: journals and stores
 // outlive an upgrade, and during one old and new programs talk to each other.
-#include "cni-plugin/wire.h"
+#include "cni-plugin/agent/wire.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/rpc/convert.h"
+#include "ipam-server/session/node_convert.h"
 #include "ipam-server/store/record_codec.h"
 #include "lib/os/file.h"
 #include "netagent/cni/cni_messages.h"
 #include "netagent/journal/journal_codec.h"
-#include "netagent/sync/server_wire.h"
+#include "netagent/session/server_wire.h"
 #include "tests/compat/samples.h"
 
 namespace spoke::compat {

@@ -1,10 +1,10 @@
 #include "tests/compat/samples.h"
 
-#include "cni-plugin/wire.h"
-#include "ipam-server/core/agent_messages.h"
-#include "ipam-server/rpc/convert.h"
+#include "cni-plugin/agent/wire.h"
+#include "ipam-server/ledger/agent_messages.h"
+#include "ipam-server/session/node_convert.h"
 #include "netagent/cni/cni_messages.h"
-#include "netagent/sync/server_wire.h"
+#include "netagent/session/server_wire.h"
 
 namespace spoke::compat {
 namespace {

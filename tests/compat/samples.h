@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "ipam-server/core/breaker.h"
-#include "ipam-server/core/fleet.h"
-#include "ipam-server/core/node_record.h"
-#include "ipam-server/core/reservation.h"
-#include "netagent/core/lendings.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/node_record.h"
+#include "ipam-server/release/breaker.h"
+#include "ipam-server/reservations/reservation.h"
+#include "netagent/attach/assignments.h"
 
 namespace spoke::compat {
 

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
-#include "netagent/core/lendings.h"
+#include "netagent/attach/assignments.h"
 #include "netagent/journal/journal.h"
 #include "netagent/journal/journal_codec.h"
 #include "nlohmann/json.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ipam-server/core/node_record.h"
+#include "ipam-server/ledger/node_record.h"
 #include "tests/bench/swarm/swarm.h"
 
 namespace spoke::crash {

@@ -2,12 +2,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ipam-server/core/budget/budget_book.h"
-#include "ipam-server/core/fleet.h"
-#include "ipam-server/core/traffic_sums.h"
-#include "ipam-server/rpc/convert.h"
+#include "ipam-server/budget/budget_book.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/session/node_convert.h"
+#include "ipam-server/traffic/traffic_sums.h"
 #include "lib/base/check.h"
-#include "netagent/sync/server_wire.h"
+#include "netagent/session/server_wire.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace {

@@ -8,13 +8,13 @@
 #include <string>
 #include <string_view>
 
-#include "ipam-server/cloud/azure/arm_error.h"
-#include "ipam-server/cloud/azure/arm_id.h"
-#include "ipam-server/cloud/azure/instance_model.h"
-#include "ipam-server/cloud/azure/list_page.h"
-#include "ipam-server/cloud/azure/nic_resource.h"
-#include "ipam-server/cloud/azure/operation.h"
-#include "ipam-server/cloud/azure/throttle_headers.h"
+#include "ipam-server/cloud/azure/resources/arm_error.h"
+#include "ipam-server/cloud/azure/resources/arm_id.h"
+#include "ipam-server/cloud/azure/resources/instance_model.h"
+#include "ipam-server/cloud/azure/resources/list_page.h"
+#include "ipam-server/cloud/azure/resources/nic_resource.h"
+#include "ipam-server/cloud/azure/resources/operation.h"
+#include "ipam-server/cloud/azure/resources/throttle_headers.h"
 #include "ipam-server/cloud/azure/token_request.h"
 #include "ipam-server/json/json_text.h"
 #include "lib/base/check.h"

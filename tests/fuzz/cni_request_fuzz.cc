@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cni-plugin/agent/request.h"
 #include "cni-plugin/config.h"
-#include "cni-plugin/request.h"
+#include "cni-plugin/json/utf8.h"
 #include "cni-plugin/result.h"
-#include "cni-plugin/utf8.h"
 #include "lib/base/check.h"
 #include "proto/spoke/v1/cni.pb.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cni-plugin/wire.h"
+#include "cni-plugin/agent/wire.h"
 #include "lib/base/check.h"
 #include "proto/spoke/v1/cni.pb.h"
 

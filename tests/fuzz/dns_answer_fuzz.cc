@@ -6,8 +6,8 @@
 #include <string>
 
 #include "lib/base/check.h"
-#include "netagent/core/dns_answer.h"
-#include "netagent/core/learned_names.h"
+#include "netagent/dns/dns_answer.h"
+#include "netagent/dns/learned_names.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "lib/base/check.h"
-#include "netagent/core/nat_host.h"
-#include "netagent/sync/endpoint_text.h"
+#include "netagent/egress/endpoint_text.h"
+#include "netagent/egress/nat_host.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using spoke::netagent::EndpointTable;

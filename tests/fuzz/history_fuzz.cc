@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ipam-server/store/history_codec.h"
+#include "ipam-server/history/history_codec.h"
 #include "lib/base/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/base/check.h"
-#include "netagent/sync/ip_masq_text.h"
+#include "netagent/egress/ip_masq_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

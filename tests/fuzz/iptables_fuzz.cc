@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "lib/base/check.h"
-#include "netagent/core/iptables_series.h"
-#include "netagent/core/label_text.h"
-#include "netagent/kernel/nft_rule_text.h"
+#include "netagent/exporters/iptables_series.h"
+#include "netagent/exporters/label_text.h"
+#include "netagent/iptables/nft_rule_text.h"
 
 namespace {
 

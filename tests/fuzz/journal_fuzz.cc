@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lib/base/check.h"
-#include "netagent/core/lendings.h"
+#include "netagent/attach/assignments.h"
 #include "netagent/journal/journal_codec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "lib/base/check.h"
-#include "netagent/core/policy_bundle.h"
 #include "netagent/journal/frame.h"
-#include "netagent/journal/policy_codec.h"
+#include "netagent/policy/policy_bundle.h"
+#include "netagent/policy/policy_codec.h"
 
 namespace {
 

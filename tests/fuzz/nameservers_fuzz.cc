@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "lib/base/check.h"
-#include "netagent/core/nameservers.h"
+#include "netagent/dns/nameservers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

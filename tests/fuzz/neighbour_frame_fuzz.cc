@@ -5,7 +5,7 @@
 #include <span>
 
 #include "lib/base/check.h"
-#include "netagent/core/neighbour_frame.h"
+#include "netagent/packets/neighbour_frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using spoke::netagent::NeighbourClaim;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/base/check.h"
-#include "netagent/kernel/nft_watch.h"
+#include "netagent/nftables/nft_watch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr uint32_t kOwnPort = 7;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "ipam-server/core/node_identity.h"
+#include "ipam-server/enroll/node_identity.h"
 #include "lib/base/check.h"
 
 namespace ipam = spoke::ipam;

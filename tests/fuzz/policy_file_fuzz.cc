@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "ipam-server/core/policy/bundle.h"
-#include "ipam-server/core/policy/object_set.h"
 #include "ipam-server/policy/bundle_message.h"
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/policy/object_text.h"
+#include "ipam-server/policy/objects/bundle.h"
+#include "ipam-server/policy/objects/object_set.h"
 #include "ipam-server/policy/policy_file.h"
 #include "lib/base/check.h"
 

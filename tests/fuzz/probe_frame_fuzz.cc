@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "lib/base/check.h"
-#include "netagent/kernel/probe_frame.h"
+#include "netagent/packets/probe_frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto echo = spoke::netagent::ParseEchoReply({data, size});

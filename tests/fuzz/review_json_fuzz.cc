@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ipam-server/core/node_identity.h"
+#include "ipam-server/enroll/node_identity.h"
 #include "ipam-server/enroll/review_json.h"
 #include "lib/base/check.h"
 

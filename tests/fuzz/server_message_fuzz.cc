@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "lib/base/check.h"
-#include "netagent/core/budget_holder.h"
-#include "netagent/core/lendings.h"
-#include "netagent/core/policy_bundle.h"
-#include "netagent/journal/policy_codec.h"
-#include "netagent/sync/server_wire.h"
+#include "netagent/attach/assignments.h"
+#include "netagent/policy/policy_bundle.h"
+#include "netagent/policy/policy_codec.h"
+#include "netagent/session/server_wire.h"
+#include "netagent/shaping/budget_holder.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::netagent {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/strings/escaping.h"
-#include "ipam-server/jobs/store_witness.h"
+#include "ipam-server/loop/store_witness.h"
 #include "lib/base/check.h"
 #include "lib/tls/message_code.h"
 

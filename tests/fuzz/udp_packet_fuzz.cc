@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "lib/base/check.h"
-#include "netagent/kernel/udp_packet.h"
+#include "netagent/packets/udp_packet.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto packet = spoke::netagent::ParseUdpPacket({data, size});

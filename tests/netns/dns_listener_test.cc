@@ -11,8 +11,8 @@
 
 #include "fmt/core.h"
 #include "lib/netns/netns.h"
-#include "netagent/kernel/dns_listener_contract.h"
-#include "netagent/kernel/packet_dns_listener.h"
+#include "netagent/dns/packet_dns_listener.h"
+#include "netagent/dns/testing/dns_listener_contract.h"
 #include "tests/support/netns_fixture.h"
 
 namespace spoke::netagent {

@@ -10,10 +10,10 @@
 
 #include "gmock/gmock.h"
 #include "lib/os/subprocess.h"
-#include "netagent/core/iptables_series.h"
-#include "netagent/kernel/iptables_contract.h"
-#include "netagent/kernel/legacy_iptables.h"
-#include "netagent/kernel/nft_iptables.h"
+#include "netagent/exporters/iptables_series.h"
+#include "netagent/iptables/legacy_iptables.h"
+#include "netagent/iptables/nft_iptables.h"
+#include "netagent/iptables/testing/iptables_contract.h"
 #include "tests/support/netns_fixture.h"
 
 namespace spoke::netagent {

@@ -16,12 +16,12 @@
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/socket.h"
-#include "netagent/core/frame_bytes.h"
-#include "netagent/kernel/neighbour_watch_contract.h"
-#include "netagent/kernel/packet_neighbour_watch.h"
-#include "netagent/kernel/packet_socket.h"
-#include "tests/netns/local_address.h"
-#include "tests/netns/node_world.h"
+#include "netagent/packets/frame_bytes.h"
+#include "netagent/packets/packet_socket.h"
+#include "netagent/verification/packet_neighbour_watch.h"
+#include "netagent/verification/testing/neighbour_watch_contract.h"
+#include "tests/netns/links/local_address.h"
+#include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
 namespace {

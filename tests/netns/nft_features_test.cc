@@ -1,9 +1,9 @@
 // What this machine's kernel says to each trial, and that nothing stays of it.
-#include "netagent/kernel/nft_features.h"
+#include "netagent/nftables/nft_features.h"
 
 #include "gmock/gmock.h"
-#include "netagent/core/claims.h"
-#include "netagent/kernel/kernel_nft_tables.h"
+#include "netagent/claims.h"
+#include "netagent/nftables/kernel_nft_tables.h"
 #include "tests/support/netns_fixture.h"
 
 namespace spoke::netagent {

@@ -14,10 +14,10 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "lib/netlink/link.h"
-#include "netagent/core/traffic_pod.h"
-#include "netagent/kernel/kernel_nft_tables.h"
-#include "netagent/kernel/netlink_router.h"
-#include "tests/netns/node_world.h"
+#include "netagent/classes/traffic_pod.h"
+#include "netagent/links/netlink_router.h"
+#include "netagent/nftables/kernel_nft_tables.h"
+#include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
 

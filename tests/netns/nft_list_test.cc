@@ -10,10 +10,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/nft/connection.h"
-#include "netagent/core/egress_rules.h"
-#include "netagent/core/gateway_endpoint.h"
-#include "netagent/core/nat_host.h"
-#include "netagent/core/traffic_plan.h"
+#include "netagent/egress/egress_rules.h"
+#include "netagent/egress/gateways/gateway_endpoint.h"
+#include "netagent/egress/nat_host.h"
+#include "netagent/traffic/traffic_plan.h"
 #include "tests/support/netns_fixture.h"
 
 namespace spoke::netagent {

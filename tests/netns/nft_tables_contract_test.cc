@@ -1,10 +1,10 @@
-#include "netagent/kernel/nft_tables_contract.h"
+#include "netagent/nftables/testing/nft_tables_contract.h"
 
 #include <array>
 #include <cstdio>
 
 #include "fmt/core.h"
-#include "netagent/kernel/kernel_nft_tables.h"
+#include "netagent/nftables/kernel_nft_tables.h"
 #include "tests/support/netns_fixture.h"
 
 namespace spoke::netagent {

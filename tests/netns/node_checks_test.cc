@@ -6,8 +6,8 @@
 #include "lib/nft/connection.h"
 #include "lib/nft/firewall_dump.h"
 #include "lib/node_checks/examine.h"
-#include "lib/node_checks/kernel_probe.h"
-#include "lib/node_checks/network_facts.h"
+#include "lib/node_checks/facts/kernel_probe.h"
+#include "lib/node_checks/facts/network_facts.h"
 #include "lib/os/subprocess.h"
 #include "tests/support/netns_fixture.h"
 

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "lib/netlink/filter.h"
 #include "lib/netlink/link.h"
+#include "lib/netlink/queueing/filter.h"
 #include "netagent/fastpath/bpf_fast_path.h"
-#include "netagent/kernel/fake_iptables.h"
-#include "tests/netns/node_world.h"
+#include "netagent/iptables/testing/fake_iptables.h"
+#include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
 namespace {

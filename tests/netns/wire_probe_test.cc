@@ -14,8 +14,8 @@
 #include "lib/netlink/link.h"
 #include "lib/netlink/neighbour.h"
 #include "lib/netlink/route.h"
-#include "netagent/kernel/packet_wire_probe.h"
-#include "tests/netns/node_world.h"
+#include "netagent/verification/packet_wire_probe.h"
+#include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "ipam-server/cloud/azure/arm_id.h"
-#include "ipam-server/cloud/azure/ip_configurations.h"
+#include "ipam-server/cloud/azure/resources/arm_id.h"
+#include "ipam-server/cloud/azure/resources/ip_configurations.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "ipam-server/cloud/azure/throttle_headers.h"
+#include "ipam-server/cloud/azure/resources/throttle_headers.h"
 
 namespace spoke::ipam::azure {
 namespace {

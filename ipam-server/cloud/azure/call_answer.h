@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "ipam-server/cloud/azure/arm_error.h"
-#include "ipam-server/core/cloud_plan.h"
+#include "ipam-server/cloud/azure/resources/arm_error.h"
+#include "ipam-server/cloud/calls/cloud_plan.h"
 #include "lib/http/message.h"
 
 namespace spoke::ipam::azure {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "ipam-server/cloud/azure/list_page.h"
+#include "ipam-server/cloud/azure/resources/list_page.h"
 #include "ipam-server/cloud/azure/scale_set.h"
 #include "ipam-server/json/json_text.h"
 #include "lib/base/backoff.h"

@@ -22,15 +22,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ipam-server/cloud/azure/arm_error.h"
-#include "ipam-server/cloud/azure/arm_id.h"
-#include "ipam-server/cloud/azure/instance_model.h"
-#include "ipam-server/cloud/azure/nic_resource.h"
 #include "ipam-server/cloud/azure/operation_pace.h"
+#include "ipam-server/cloud/azure/resources/arm_error.h"
+#include "ipam-server/cloud/azure/resources/arm_id.h"
+#include "ipam-server/cloud/azure/resources/instance_model.h"
+#include "ipam-server/cloud/azure/resources/nic_resource.h"
 #include "ipam-server/cloud/azure/settings.h"
-#include "ipam-server/cloud/cloud.h"
-#include "ipam-server/core/call_limits.h"
-#include "ipam-server/core/cloud_gates.h"
+#include "ipam-server/cloud/calls/call_limits.h"
+#include "ipam-server/cloud/calls/cloud_gates.h"
+#include "ipam-server/cloud/nic_request.h"
 #include "lib/http/message.h"
 
 namespace spoke::ipam::azure {

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "fmt/format.h"
 #include "ipam-server/cloud/azure/instance_work.h"
-#include "ipam-server/cloud/azure/operation.h"
+#include "ipam-server/cloud/azure/resources/operation.h"
 #include "ipam-server/json/json_text.h"
 #include "lib/base/backoff.h"
 #include "lib/base/status.h"

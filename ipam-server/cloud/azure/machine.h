@@ -28,9 +28,9 @@
 #include "ipam-server/cloud/azure/scale_set.h"
 #include "ipam-server/cloud/azure/settings.h"
 #include "ipam-server/cloud/azure/sweep.h"
-#include "ipam-server/cloud/cloud.h"
-#include "ipam-server/core/cloud_forecast.h"
-#include "ipam-server/core/cloud_plan.h"
+#include "ipam-server/cloud/calls/cloud_forecast.h"
+#include "ipam-server/cloud/calls/cloud_plan.h"
+#include "ipam-server/cloud/nic_request.h"
 #include "lib/http/message.h"
 
 namespace spoke::ipam::azure {

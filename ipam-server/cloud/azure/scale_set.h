@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ipam-server/cloud/azure/arm_id.h"
+#include "ipam-server/cloud/azure/resources/arm_id.h"
 
 namespace spoke::ipam::azure {
 

@@ -6,7 +6,7 @@
 
 #include "fmt/format.h"
 #include "ipam-server/cloud/azure/instance_work.h"
-#include "ipam-server/cloud/azure/list_page.h"
+#include "ipam-server/cloud/azure/resources/list_page.h"
 #include "ipam-server/cloud/azure/scale_set.h"
 #include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"

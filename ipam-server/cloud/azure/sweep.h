@@ -12,11 +12,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "ipam-server/cloud/azure/arm_error.h"
-#include "ipam-server/cloud/azure/arm_id.h"
-#include "ipam-server/cloud/azure/nic_resource.h"
+#include "ipam-server/cloud/azure/resources/arm_error.h"
+#include "ipam-server/cloud/azure/resources/arm_id.h"
+#include "ipam-server/cloud/azure/resources/nic_resource.h"
 #include "ipam-server/cloud/azure/settings.h"
-#include "ipam-server/core/call_limits.h"
+#include "ipam-server/cloud/calls/call_limits.h"
 #include "lib/http/message.h"
 
 namespace spoke::ipam::azure {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "fmt/core.h"
-#include "ipam-server/core/policy/object.h"
 #include "ipam-server/policy/fields.h"
 #include "ipam-server/policy/kinds/shaping_fields.h"
+#include "ipam-server/policy/objects/object.h"
 #include "ipam-server/policy/rate_text.h"
 #include "nlohmann/json.hpp"
 #include "proto/spoke/v1/policy.pb.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "ipam-server/core/budget/budget_spec.h"
+#include "ipam-server/budget/budget_spec.h"
 #include "lib/config/config_text.h"
 #include "nlohmann/json_fwd.hpp"
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "fmt/core.h"
-#include "ipam-server/core/policy/object.h"
-#include "ipam-server/core/policy/party.h"
 #include "ipam-server/policy/fields.h"
 #include "ipam-server/policy/host_name.h"
+#include "ipam-server/policy/objects/object.h"
+#include "ipam-server/policy/objects/selector.h"
 #include "ipam-server/policy/platform_blocks.h"
 #include "nlohmann/json.hpp"
 #include "proto/spoke/v1/policy.pb.h"

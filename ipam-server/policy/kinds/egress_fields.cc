@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fmt/core.h"
-#include "ipam-server/core/policy/object.h"
+#include "ipam-server/policy/objects/object.h"
 #include "lib/base/status.h"
 #include "nlohmann/json.hpp"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "fmt/core.h"
-#include "ipam-server/core/policy/pool_range.h"
 #include "ipam-server/policy/fields.h"
+#include "ipam-server/policy/objects/pool_range.h"
 #include "lib/base/status.h"
 #include "nlohmann/json.hpp"
 

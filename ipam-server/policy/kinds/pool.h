@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "ipam-server/core/address_pool.h"
-#include "ipam-server/core/policy/object.h"
-#include "ipam-server/core/policy/object_set.h"
+#include "ipam-server/policy/objects/object.h"
+#include "ipam-server/policy/objects/object_set.h"
+#include "ipam-server/pools/address_pool.h"
 
 namespace spoke::ipam {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "ipam-server/core/policy/object.h"
 #include "ipam-server/policy/fields.h"
+#include "ipam-server/policy/objects/object.h"
 #include "nlohmann/json.hpp"
 #include "proto/spoke/v1/policy.pb.h"
 

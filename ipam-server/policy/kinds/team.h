@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "ipam-server/core/policy/object_set.h"
+#include "ipam-server/policy/objects/object_set.h"
 
 namespace spoke::ipam {
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/cloud/azure/machine.h"
+#include "ipam-server/cloud/cloud.h"
 #include "lib/os/clock.h"
 #include "tests/azure-sim/arm_model.h"
 

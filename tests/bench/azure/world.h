@@ -10,7 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/store/memory_store.h"
 #include "tests/bench/azure/simulated_azure.h"
 

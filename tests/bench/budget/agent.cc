@@ -6,7 +6,7 @@
 namespace spoke::budget_sim {
 namespace {
 
-// As in netagent/core/shaping_meter.h and netagent/sync/shaping.h.
+// As in netagent/shaping/shaping_meter.h and netagent/shaping/shaping.h.
 constexpr double kHeadroom = 1.1;
 constexpr double kGrowth = 4;
 constexpr double kLeastWanted = 1e6;

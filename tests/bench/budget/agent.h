@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ipam-server/core/budget/budget_book.h"
+#include "ipam-server/budget/budget_book.h"
 #include "tests/bench/budget/lease_holder.h"
 
 namespace spoke::budget_sim {
@@ -21,7 +21,7 @@ struct AgentHabits {
   absl::Duration window = absl::Seconds(2);  // Whose most counts as what it needs.
 };
 
-// Of a rate: from there on it counts as full. As in netagent/core/shaping_meter.cc.
+// Of a rate: from there on it counts as full. As in netagent/shaping/shaping_meter.cc.
 inline constexpr double kFull = 0.997;
 
 struct TeamLoad {

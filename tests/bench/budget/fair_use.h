@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ipam-server/core/budget/budget_spec.h"
+#include "ipam-server/budget/budget_spec.h"
 
 namespace spoke::budget_sim {
 

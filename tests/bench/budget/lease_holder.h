@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ipam-server/core/budget/budget_book.h"
+#include "ipam-server/budget/budget_book.h"
 
 namespace spoke::budget_sim {
 

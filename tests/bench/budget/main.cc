@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fmt/core.h"
-#include "ipam-server/core/budget/allocation.h"
+#include "ipam-server/budget/allocation.h"
 #include "tests/bench/budget/scenario.h"
 
 namespace spoke::budget_sim {

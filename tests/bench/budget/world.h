@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ipam-server/core/budget/budget_book.h"
+#include "ipam-server/budget/budget_book.h"
 #include "tests/bench/budget/agent.h"
 #include "tests/bench/budget/fair_use.h"
 

@@ -19,8 +19,8 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/os/unique_fd.h"
-#include "netagent/kernel/attach_batches.h"
-#include "netagent/kernel/netlink_router.h"
+#include "netagent/links/attach_batches.h"
+#include "netagent/links/netlink_router.h"
 
 namespace spoke::cni_bench {
 namespace {

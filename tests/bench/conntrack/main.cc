@@ -22,9 +22,9 @@
 #include "lib/netlink/conntrack.h"
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/socket.h"
-#include "netagent/kernel/netlink_conntrack_table.h"
+#include "netagent/connections/netlink_conntrack_table.h"
 #include "nlohmann/json.hpp"
-#include "tests/netns/tracked_connections.h"
+#include "tests/netns/traffic/tracked_connections.h"
 
 namespace spoke {
 namespace {

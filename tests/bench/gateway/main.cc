@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 #include "lib/os/clock.h"
 #include "nlohmann/json.hpp"
-#include "tests/netns/egress_tunnel_world.h"
+#include "tests/netns/egress/egress_tunnel_world.h"
 
 namespace spoke::netagent {
 namespace {

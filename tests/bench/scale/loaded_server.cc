@@ -8,7 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/core.h"
-#include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "lib/base/status.h"
 #include "tests/bench/scale/loop_edges.h"

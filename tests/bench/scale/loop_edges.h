@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fmt/core.h"
-#include "ipam-server/jobs/fleet_loop.h"
+#include "ipam-server/loop/fleet_loop.h"
 #include "lib/telemetry/log.h"
 
 namespace spoke::scale {

@@ -11,7 +11,7 @@
 namespace spoke::swarm {
 namespace {
 
-// As netagent/sync/server_session.cc has them: what the server sees is the same.
+// As netagent/session/server_session.cc has them: what the server sees is the same.
 constexpr int kConnectDeadlineMs = 20'000;
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;

@@ -15,7 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "netagent/core/reconnect.h"
+#include "netagent/session/reconnect.h"
 #include "tests/bench/swarm/agent.h"
 #include "tests/bench/swarm/budget_reports.h"
 #include "tests/bench/swarm/latencies.h"

@@ -1,0 +1,170 @@
+#include "admin-cli/budget/budget_top.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "admin-cli/budget/budget_views.h"
+#include "admin-cli/traffic/traffic_rates.h"
+#include "lib/base/status.h"
+
+namespace spoke::ctl {
+namespace {
+
+// A budget, or a team of one.
+struct BudgetRow {
+  RateHistory::Key key;  // The team is empty for the whole budget.
+  const v1::BudgetInfo* budget = nullptr;
+  uint64_t usage = 0;
+  uint64_t demand = 0;
+  uint64_t leased = 0;
+  uint64_t fair = 0;
+  uint64_t throttled = 0;
+  std::vector<double> trend;
+};
+
+bool IsWhole(const BudgetRow& row) { return row.key.second.empty(); }
+
+double Fullness(const v1::BudgetInfo& budget) {
+  return budget.capacity() == 0
+             ? 0
+             : static_cast<double>(budget.usage()) / static_cast<double>(budget.capacity());
+}
+
+absl::Status CheckOptions(const Arguments& arguments) {
+  for (const char* option : {"class", "namespace"}) {
+    if (arguments.Has(option)) {
+      return absl::InvalidArgumentError(
+          fmt::format("top budgets: --{} is about traffic; leave it out", option));
+    }
+  }
+  const std::string& sort = arguments.Text("sort");
+  if (sort != "rate" && sort != "name") {
+    return absl::InvalidArgumentError(
+        fmt::format("top budgets: --sort {} is about traffic; rate and name are possible", sort));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<BudgetRow> TeamRowsOf(const v1::BudgetInfo& budget, bool by_name, size_t limit) {
+  std::vector<BudgetRow> rows;
+  for (const v1::BudgetTeamInfo& team : budget.teams()) {
+    rows.push_back({.key = {budget.name(), team.name()},
+                    .budget = &budget,
+                    .usage = team.usage(),
+                    .demand = team.demand(),
+                    .leased = team.leased(),
+                    .fair = team.fair(),
+                    .throttled = team.throttled()});
+  }
+  if (!by_name) {
+    std::stable_sort(rows.begin(), rows.end(), [](const BudgetRow& a, const BudgetRow& b) {
+      return std::pair(b.usage, b.demand) < std::pair(a.usage, a.demand);
+    });
+  }
+  rows.resize(std::min(rows.size(), limit));
+  return rows;
+}
+
+std::vector<BudgetRow> RowsOf(const v1::GetBudgetsResponse& response, const Arguments& arguments) {
+  const bool by_name = arguments.Text("sort") == "name";
+  std::vector<const v1::BudgetInfo*> budgets;
+  for (const v1::BudgetInfo& budget : response.budgets()) budgets.push_back(&budget);
+  if (!by_name) {
+    std::stable_sort(budgets.begin(), budgets.end(),
+                     [](const auto* a, const auto* b) { return Fullness(*b) < Fullness(*a); });
+  }
+  std::vector<BudgetRow> rows;
+  for (const v1::BudgetInfo* budget : budgets) {
+    const size_t whole = rows.size();
+    rows.push_back({.key = {budget->name(), ""},
+                    .budget = budget,
+                    .usage = budget->usage(),
+                    .leased = budget->leased(),
+                    .fair = budget->capacity()});
+    for (const v1::BudgetTeamInfo& team : budget->teams()) {
+      rows[whole].demand += team.demand();
+      rows[whole].throttled += team.throttled();
+    }
+    for (BudgetRow& row : TeamRowsOf(*budget, by_name, arguments.Count("limit"))) {
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+// Of all teams, also those that are not shown: who comes into view has a past.
+void Remember(const v1::GetBudgetsResponse& response, RateHistory& history) {
+  std::map<RateHistory::Key, uint64_t> reading;
+  for (const v1::BudgetInfo& budget : response.budgets()) {
+    reading[{budget.name(), ""}] = budget.usage();
+    for (const auto& team : budget.teams()) reading[{budget.name(), team.name()}] = team.usage();
+  }
+  history.Add(reading);
+}
+
+Json ToJson(const BudgetRow& row) {
+  Json value = {{"budget", row.key.first}};
+  if (!IsWhole(row)) value["team"] = row.key.second;
+  value["capacity_bits"] = row.budget->capacity();
+  value["usage_bits"] = row.usage;
+  value["demand_bits"] = row.demand;
+  value["leased_bits"] = row.leased;
+  if (!IsWhole(row)) value["fair_bits"] = row.fair;
+  value["throttled_bits"] = row.throttled;
+  value["mode"] = ModeOf(*row.budget);
+  return value;
+}
+
+Cell HeldBackCell(const BudgetRow& row) {
+  if (row.throttled == 0) return BitRateCell(0);
+  return {FormatBitRate(row.throttled) + (row.budget->shadow() ? " (would be)" : ""),
+          Tone::kWarning};
+}
+
+ListForm<BudgetRow> FormOf(const Session& session) {
+  ListForm<BudgetRow> form = {
+      .what = "bandwidth budgets",
+      .name =
+          [](const BudgetRow& row) {
+            return row.key.first + (IsWhole(row) ? "" : "/" + row.key.second);
+          },
+      .json = [](const BudgetRow& row) { return ToJson(row); },
+      .columns = {{"BUDGET", [](const BudgetRow& row) { return Cell{row.key.first}; }},
+                  {"TEAM",
+                   [](const BudgetRow& row) {
+                     return IsWhole(row) ? Cell{"(all)", Tone::kBold} : Cell{row.key.second};
+                   }},
+                  {"USED", [](const BudgetRow& row) { return BitRateCell(row.usage); }},
+                  {"WANTS", [](const BudgetRow& row) { return BitRateCell(row.demand); }},
+                  {"LEASED", [](const BudgetRow& row) { return BitRateCell(row.leased); }},
+                  {"FAIR", [](const BudgetRow& row) { return BitRateCell(row.fair); }},
+                  {"HELD-BACK", HeldBackCell},
+                  {"FULL", [](const BudgetRow& row) {
+                     return Cell{
+                         FormatShare(row.usage, row.budget->capacity()),
+                         IsWhole(row) && IsSaturated(*row.budget) ? Tone::kWarning : Tone::kPlain};
+                   }}}};
+  if (session.arguments.Has("watch")) {
+    form.columns.push_back({"TREND", [](const BudgetRow& row) {
+                              const auto full = static_cast<double>(row.budget->capacity());
+                              return Cell{Sparkline(row.trend, full), Tone::kNote};
+                            }});
+  }
+  return form;
+}
+
+}  // namespace
+
+absl::StatusOr<int> BudgetTop(Session& session, RateHistory& history) {
+  RETURN_IF_ERROR(CheckOptions(session.arguments));
+  ASSIGN_OR_RETURN(const v1::GetBudgetsResponse response, ReadBudgets(session, "", ""));
+  Remember(response, history);
+  std::vector<BudgetRow> rows = RowsOf(response, session.arguments);
+  for (BudgetRow& row : rows) row.trend = history.Of(row.key);
+  RETURN_IF_ERROR(PrintList(session, FormOf(session), rows));
+  return 0;
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,237 @@
+#include "admin-cli/budget/budget_views.h"
+
+#include <algorithm>
+
+#include "absl/time/time.h"
+#include "admin-cli/budget/bit_rate.h"
+#include "lib/base/status.h"
+
+namespace spoke::ctl {
+namespace {
+
+absl::Status CheckTeam(const v1::BudgetInfo& budget, const std::string& team) {
+  std::string names;
+  for (const v1::BudgetTeamInfo& one : budget.teams()) {
+    if (one.name() == team) return absl::OkStatus();
+    names += (names.empty() ? "" : ", ") + one.name();
+  }
+  return absl::NotFoundError(
+      fmt::format("budget {} has no share for team {}: teams that it does not name share \"{}\"; "
+                  "there are: {}",
+                  budget.name(), team, kOtherTeams, names));
+}
+
+// Why the server found nothing, with what there is.
+absl::Status NothingFound(const Session& session, const std::string& name,
+                          const std::string& team) {
+  std::string names;
+  if (const auto all = session.client.GetBudgets({}); all.ok()) {
+    for (const v1::BudgetInfo& budget : all->budgets()) {
+      if (budget.name() == name && !team.empty()) return CheckTeam(budget, team);
+      names += (names.empty() ? "" : ", ") + budget.name();
+    }
+  }
+  if (names.empty()) {
+    return absl::NotFoundError(
+        fmt::format("there is no budget {}, nor any other; a BandwidthBudget makes one", name));
+  }
+  return absl::NotFoundError(fmt::format("there is no budget {}; there are: {}", name, names));
+}
+
+std::string LossOf(const v1::BudgetInfo& budget) {
+  return fmt::format("held for {}, then halved every {}",
+                     absl::FormatDuration(absl::Seconds(budget.hold_s())),
+                     absl::FormatDuration(absl::Seconds(budget.half_life_s())));
+}
+
+// Of bounds, where 0 is none.
+Cell BoundCell(uint64_t rate) {
+  return rate == 0 ? Cell{"-", Tone::kFaint} : Cell{FormatBitRate(rate)};
+}
+
+Cell ConnectionsCell(uint32_t number) {
+  return {fmt::format("{}/s", number), number == 0 ? Tone::kFaint : Tone::kPlain};
+}
+
+}  // namespace
+
+absl::StatusOr<v1::GetBudgetsResponse> ReadBudgets(const Session& session, const std::string& name,
+                                                   const std::string& team) {
+  v1::GetBudgetsRequest request;
+  request.set_name(name);
+  request.set_team(team);
+  auto response = session.client.GetBudgets(request);
+  if (!absl::IsNotFound(response.status())) RETURN_IF_ERROR(response.status());
+  if (!response.ok() || (!name.empty() && response->budgets().empty())) {
+    RETURN_IF_ERROR(NothingFound(session, name, team));
+    return response.ok() ? absl::NotFoundError("no such budget") : response.status();
+  }
+  if (!team.empty()) RETURN_IF_ERROR(CheckTeam(response->budgets(0), team));
+  return response;
+}
+
+std::string DestinationOf(const v1::BudgetInfo& budget) {
+  return budget.destination_group().empty() ? "Internet" : "group:" + budget.destination_group();
+}
+
+const char* DirectionOf(const v1::BudgetInfo& budget) {
+  return budget.egress() ? "Egress" : "Ingress";
+}
+
+const char* ModeOf(const v1::BudgetInfo& budget) { return budget.shadow() ? "Shadow" : "Enforce"; }
+
+uint64_t LeasableOf(const v1::BudgetInfo& budget) {
+  return budget.capacity() - std::min(budget.floors(), budget.capacity());
+}
+
+bool IsSaturated(const v1::BudgetInfo& budget) {
+  return budget.usage() > 0 &&
+         static_cast<double>(budget.usage()) >= 0.95 * static_cast<double>(LeasableOf(budget));
+}
+
+Cell StateCell(const v1::BudgetInfo& budget) {
+  if (budget.learning_s() > 0) {
+    return {"learning " + absl::FormatDuration(absl::Seconds(budget.learning_s())), Tone::kNote};
+  }
+  if (IsSaturated(budget)) return {"saturated", Tone::kWarning};
+  return {"ok", Tone::kGood};
+}
+
+Json ToJson(const v1::BudgetTeamInfo& team) {
+  return {{"name", team.name()},
+          {"weight", team.weight()},
+          {"min_bits", team.min()},
+          {"max_bits", team.max()},
+          {"usage_bits", team.usage()},
+          {"demand_bits", team.demand()},
+          {"leased_bits", team.leased()},
+          {"fair_bits", team.fair()},
+          {"throttled_bits", team.throttled()},
+          {"connections", team.connections()},
+          {"refused_connections", team.refused_connections()},
+          {"nodes", team.nodes()}};
+}
+
+Json ToJson(const v1::BudgetInfo& budget) {
+  Json value = {{"name", budget.name()},
+                {"destination_group", budget.destination_group()},
+                {"direction", DirectionOf(budget)},
+                {"mode", ModeOf(budget)},
+                {"state", StateCell(budget).text},
+                {"capacity_bits", budget.capacity()},
+                {"usage_bits", budget.usage()},
+                {"leased_bits", budget.leased()},
+                {"unknown_bits", budget.unknown()},
+                {"floors_bits", budget.floors()},
+                {"connections_per_second", budget.connections()},
+                {"borrow", budget.borrow()},
+                {"learning_seconds", budget.learning_s()},
+                {"lease_seconds", budget.lease_s()},
+                {"refresh_seconds", budget.refresh_s()},
+                {"hold_seconds", budget.hold_s()},
+                {"half_life_seconds", budget.half_life_s()},
+                {"teams", Json::array()}};
+  for (const v1::BudgetTeamInfo& team : budget.teams()) value["teams"].push_back(ToJson(team));
+  return value;
+}
+
+Cell BitRateCell(uint64_t bits_per_second) {
+  return {FormatBitRate(bits_per_second), bits_per_second == 0 ? Tone::kFaint : Tone::kPlain};
+}
+
+ListForm<v1::BudgetInfo> BudgetForm() {
+  using Budget = v1::BudgetInfo;
+  return {
+      .what = "bandwidth budgets",
+      .name = [](const Budget& budget) { return budget.name(); },
+      .json = [](const Budget& budget) { return ToJson(budget); },
+      .columns = {{"NAME", [](const Budget& budget) { return Cell{budget.name()}; }},
+                  {"DESTINATION", [](const Budget& budget) { return Cell{DestinationOf(budget)}; }},
+                  {"DIRECTION", [](const Budget& budget) { return Cell{DirectionOf(budget)}; }},
+                  {"MODE",
+                   [](const Budget& budget) {
+                     return Cell{ModeOf(budget), budget.shadow() ? Tone::kNote : Tone::kPlain};
+                   }},
+                  {"CAPACITY", [](const Budget& budget) { return BitRateCell(budget.capacity()); }},
+                  {"USED", [](const Budget& budget) { return BitRateCell(budget.usage()); }},
+                  {"LEASED", [](const Budget& budget) { return BitRateCell(budget.leased()); }},
+                  {"UNKNOWN", [](const Budget& budget) { return BitRateCell(budget.unknown()); },
+                   true},
+                  {"FLOORS", [](const Budget& budget) { return BitRateCell(budget.floors()); },
+                   true},
+                  {"CONNECTIONS",
+                   [](const Budget& budget) {
+                     return budget.connections() == 0 ? Cell{"-", Tone::kFaint}
+                                                      : ConnectionsCell(budget.connections());
+                   },
+                   true},
+                  {"BORROW",
+                   [](const Budget& budget) { return Cell{budget.borrow() ? "yes" : "no"}; }, true},
+                  {"LEASE",
+                   [](const Budget& budget) {
+                     return Cell{absl::FormatDuration(absl::Seconds(budget.lease_s()))};
+                   },
+                   true},
+                  {"ON-LOSS", [](const Budget& budget) { return Cell{LossOf(budget)}; }, true},
+                  {"TEAMS",
+                   [](const Budget& budget) {
+                     return NumberCell(static_cast<uint64_t>(budget.teams_size()));
+                   }},
+                  {"STATE", StateCell}}};
+}
+
+ListForm<v1::BudgetTeamInfo> BudgetTeamForm(const v1::BudgetInfo& budget) {
+  using Team = v1::BudgetTeamInfo;
+  return {.what = "teams",
+          .name = [](const Team& team) { return team.name(); },
+          .json = [](const Team& team) { return ToJson(team); },
+          .columns = {{"TEAM", [](const Team& team) { return Cell{team.name()}; }},
+                      {"WEIGHT",
+                       [](const Team& team) { return Cell{fmt::format("{:g}", team.weight())}; }},
+                      {"MIN", [](const Team& team) { return BoundCell(team.min()); }},
+                      {"MAX", [](const Team& team) { return BoundCell(team.max()); }},
+                      {"USED", [](const Team& team) { return BitRateCell(team.usage()); }},
+                      {"WANTS", [](const Team& team) { return BitRateCell(team.demand()); }},
+                      {"LEASED", [](const Team& team) { return BitRateCell(team.leased()); }},
+                      {"FAIR", [](const Team& team) { return BitRateCell(team.fair()); }},
+                      {budget.shadow() ? "WOULD-BE-HELD-BACK" : "HELD-BACK",
+                       [](const Team& team) {
+                         return Cell{FormatBitRate(team.throttled()),
+                                     team.throttled() == 0 ? Tone::kFaint : Tone::kWarning};
+                       }},
+                      {"CONNECTIONS",
+                       [](const Team& team) { return ConnectionsCell(team.connections()); }, true},
+                      {"REFUSED",
+                       [](const Team& team) {
+                         return Cell{
+                             fmt::format("{}/s", team.refused_connections()),
+                             team.refused_connections() == 0 ? Tone::kFaint : Tone::kWarning};
+                       },
+                       true},
+                      {"NODES", [](const Team& team) { return NumberCell(team.nodes()); }}}};
+}
+
+ListForm<v1::NodeBudgetInfo> BudgetNodeForm() {
+  using Node = v1::NodeBudgetInfo;
+  return {.what = "nodes with pods of the team",
+          .name = [](const Node& node) { return node.node(); },
+          .json =
+              [](const Node& node) {
+                return Json{{"node", node.node()},
+                            {"usage_bits", node.usage()},
+                            {"demand_bits", node.demand()},
+                            {"leased_bits", node.leased()},
+                            {"believed_bits", node.believed()},
+                            {"age_ms", node.age_ms()}};
+              },
+          .columns = {{"NODE", [](const Node& node) { return Cell{node.node()}; }},
+                      {"USED", [](const Node& node) { return BitRateCell(node.usage()); }},
+                      {"WANTS", [](const Node& node) { return BitRateCell(node.demand()); }},
+                      {"LEASED", [](const Node& node) { return BitRateCell(node.leased()); }},
+                      {"BELIEVED", [](const Node& node) { return BitRateCell(node.believed()); }},
+                      {"HEARD", [](const Node& node) {
+                         return Cell{FormatAge(node.age_ms() / 1000) + " ago"};
+                       }}}};
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,46 @@
+// How bandwidth budgets look, wherever they are printed, and how they are asked for. Pure but for
+// the asking.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "admin-cli/output/list_form.h"
+#include "admin-cli/session.h"
+#include "proto/spoke/v1/admin.pb.h"
+
+namespace spoke::ctl {
+
+// What the teams share that a budget does not name.
+inline constexpr const char* kOtherTeams = "*";
+
+// All budgets (`name` empty), or one. Errors: kNotFound with the names that there are, also when
+// the budget has no team of its own of that name; those of Client.
+absl::StatusOr<v1::GetBudgetsResponse> ReadBudgets(const Session& session, const std::string& name,
+                                                   const std::string& team);
+
+// "Internet", or "group:NAME" as traffic classes are called.
+std::string DestinationOf(const v1::BudgetInfo& budget);
+// "Ingress" and "Enforce", as policy has them.
+const char* DirectionOf(const v1::BudgetInfo& budget);
+const char* ModeOf(const v1::BudgetInfo& budget);
+
+// The capacity without what is set apart for nodes that have no lease.
+uint64_t LeasableOf(const v1::BudgetInfo& budget);
+// Whether as good as all that can be leased is in use.
+bool IsSaturated(const v1::BudgetInfo& budget);
+// "learning 1m20s", "saturated" or "ok".
+Cell StateCell(const v1::BudgetInfo& budget);
+
+// Rates are whole bits a second.
+Json ToJson(const v1::BudgetInfo& budget);
+Json ToJson(const v1::BudgetTeamInfo& team);
+
+ListForm<v1::BudgetInfo> BudgetForm();
+ListForm<v1::BudgetTeamInfo> BudgetTeamForm(const v1::BudgetInfo& budget);
+ListForm<v1::NodeBudgetInfo> BudgetNodeForm();
+
+// A cell that holds a rate; 0 is faint.
+Cell BitRateCell(uint64_t bits_per_second);
+
+}  // namespace spoke::ctl

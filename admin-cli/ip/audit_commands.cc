@@ -1,0 +1,141 @@
+#include "admin-cli/output/list_form.h"
+#include "admin-cli/output/progress.h"
+#include "admin-cli/verbs.h"
+#include "lib/base/status.h"
+
+namespace spoke::ctl {
+namespace {
+
+using Difference = v1::AuditDifference;
+
+Json ToJson(const Difference& difference) {
+  return {{"kind", difference.kind()},
+          {"node", difference.node()},
+          {"vm_id", difference.vm_id()},
+          {"address", difference.address()},
+          {"first_seen", TimeOf(difference.first_seen_unix_ms())},
+          {"cause", difference.cause()},
+          {"repair", difference.repair()},
+          {"repaired", difference.repaired()}};
+}
+
+Cell RepairCell(const Difference& difference) {
+  if (difference.repaired()) return {"done: " + difference.repair(), Tone::kGood};
+  if (difference.repair().empty()) return {"none is safe", Tone::kBad};
+  return {difference.repair()};
+}
+
+ListForm<Difference> DifferenceForm(const Session& session) {
+  return {.what = "differences",
+          .name = [](const Difference& difference) { return difference.address(); },
+          .json = [](const Difference& difference) { return ToJson(difference); },
+          .columns = {{"DIFFERENCE",
+                       [](const Difference& one) {
+                         return Cell{one.kind(), one.repaired() ? Tone::kGood : Tone::kWarning};
+                       }},
+                      {"NODE", [](const Difference& one) { return Cell{one.node()}; }},
+                      {"ADDRESS", [](const Difference& one) { return Cell{one.address()}; }},
+                      {"AGE",
+                       [&](const Difference& one) {
+                         return Cell{session.AgeOf(one.first_seen_unix_ms())};
+                       }},
+                      {"VM", [](const Difference& one) { return Cell{one.vm_id()}; }, true},
+                      {"CAUSE", [](const Difference& one) { return Cell{one.cause()}; }},
+                      {"REPAIR", RepairCell}}};
+}
+
+int CountOpen(const v1::AuditResponse& result) {
+  int open = 0;
+  for (const Difference& difference : result.differences()) open += difference.repaired() ? 0 : 1;
+  return open;
+}
+
+std::string Verdict(const v1::AuditResponse& result) {
+  const int all = result.differences_size();
+  std::string text = fmt::format("{} nodes compared: ", result.nodes_total());
+  if (all == 0) {
+    text += "no differences";
+  } else {
+    text += fmt::format("{} {}, {} repaired", all, all == 1 ? "difference" : "differences",
+                        all - CountOpen(result));
+  }
+  if (result.agents_silent() > 0) {
+    text +=
+        fmt::format("; {} of {} agents did not answer, so their nodes were compared without them",
+                    result.agents_silent(), result.agents_asked());
+  }
+  return text;
+}
+
+absl::StatusOr<int> Audit(Session& session) {
+  v1::AuditRequest request;
+  request.set_repair(session.arguments.Has("repair"));
+  // The last message has the count of nodes too, and all the differences; they may come in pieces.
+  v1::AuditResponse result;
+  {
+    Progress progress(session.world.console, "audit");
+    RETURN_IF_ERROR(session.client.Audit(request, [&](const v1::AuditResponse& message) {
+      progress.Show(message.nodes_done(), message.nodes_total(),
+                    fmt::format("{} of {} nodes", message.nodes_done(), message.nodes_total()));
+      result.set_nodes_total(message.nodes_total());
+      result.set_nodes_done(message.nodes_done());
+      result.set_agents_asked(message.agents_asked());
+      result.set_agents_silent(message.agents_silent());
+      result.set_done(message.done());
+      result.set_releases_frozen(message.releases_frozen());
+      result.mutable_differences()->MergeFrom(message.differences());
+      return absl::OkStatus();
+    }));
+  }
+  if (!result.done()) {
+    return absl::InternalError("the server ended the audit early; see its log");
+  }
+  if (session.is_table()) {
+    if (!result.differences().empty()) {
+      RETURN_IF_ERROR(PrintList(session, DifferenceForm(session), result.differences()));
+      session.Out("\n");
+    }
+    session.Out(Coloured(Verdict(result), CountOpen(result) == 0 ? Tone::kGood : Tone::kBad,
+                         session.colours) +
+                "\n");
+    if (!result.releases_frozen().empty()) {
+      session.Out(fmt::format(
+          "Releases are frozen, so that what they would mend stays: {}. See spokectl unfreeze\n",
+          Printable(result.releases_frozen())));
+    }
+  } else {
+    Json value = {{"nodes", result.nodes_total()},
+                  {"agents_asked", result.agents_asked()},
+                  {"agents_silent", result.agents_silent()},
+                  {"releases_frozen", result.releases_frozen()},
+                  {"differences", Json::array()}};
+    for (const Difference& one : result.differences()) value["differences"].push_back(ToJson(one));
+    RETURN_IF_ERROR(session.PrintValue(value));
+  }
+  return CountOpen(result) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+Command AuditCommand() {
+  return {
+      .name = "audit",
+      .summary = "Compare the store, the cloud and the agents",
+      .description =
+          "Finds where the server's store, the cloud and the agents differ, with the "
+          "age and the cause of each difference and its safe repair. Takes no lock; "
+          "what changes meanwhile is looked at again before it counts.",
+      .examples = {"spokectl audit", "spokectl audit --repair",
+                   "spokectl audit -o json | jq '.differences[] | select(.repair == \"\")'"},
+      .options = {{.name = "repair",
+                   .help = "Make the repairs that are safe; those that are not stay differences"}},
+      .run = Audit,
+      .group = kGroupLook,
+      .exit_codes =
+          "0 clean (or all repaired), 1 differences, 2 could not run, whatever the "
+          "reason.",
+      .failure_code = 2,
+      .failure_code_for_all = true};
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,242 @@
+#include <functional>
+#include <utility>
+
+#include "admin-cli/output/views.h"
+#include "admin-cli/verbs.h"
+#include "lib/base/status.h"
+
+namespace spoke::ctl {
+namespace {
+
+const Parameter kNode = {.name = "node",
+                         .value = "NODE",
+                         .help = "Name of a node",
+                         .values = Values::kNode,
+                         .required = true};
+
+absl::StatusOr<int> List(Session& session) {
+  ListPrinter<v1::NodeInfo> printer(session, NodeForm(session));
+  RETURN_IF_ERROR(session.client.ListNodes({}, [&](const v1::ListNodesResponse& batch) {
+    for (const v1::NodeInfo& node : batch.nodes()) printer.Add(node);
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(printer.Print());
+  return 0;
+}
+
+std::string NodeText(const v1::NodeInfo& node, bool colours) {
+  const bool synced = node.desired_version() == node.acked_version();
+  return FormatFields(
+      {{"Name", {node.name(), Tone::kBold}},
+       {"VM", {node.vm_id()}},
+       {"Boot", {node.boot_id()}},
+       {"Mode", {node.mode(), node.mode() == "active" ? Tone::kPlain : Tone::kWarning}},
+       {"Agent",
+        {fmt::format("{} (version {}, last seen {})", node.connected() ? "connected" : "away",
+                     node.agent_version().empty() ? "unknown" : node.agent_version(),
+                     node.last_seen_unix_ms() == 0 ? "never" : TimeOf(node.last_seen_unix_ms())),
+         node.connected() ? Tone::kGood : Tone::kBad}},
+       {"Addresses",
+        {fmt::format("{} wanted, {} attached, {} lent, {} cooling, {} attaching, {} "
+                     "detaching, {} reserved",
+                     node.target(), node.attached(), node.lent(), node.cooling(), node.attaching(),
+                     node.detaching(), node.reserved())}},
+       {"Shortage", {node.shortage(), Tone::kWarning}},
+       {"Cloud",
+        {node.cloud_lane().empty() ? ""
+                                   : fmt::format("changes its NIC, done at about {} (lane {}): {}",
+                                                 TimeOf(node.cloud_eta_unix_ms()),
+                                                 node.cloud_lane(), node.cloud_waits_for())}},
+       {"Instance", {node.instance()}},
+       {"Synced",
+        {fmt::format("{} (has version {} of {})", synced ? "yes" : "no", node.acked_version(),
+                     node.desired_version()),
+         synced ? Tone::kPlain : Tone::kWarning}},
+       {"Policy", {fmt::format("version {}", node.policy_version())}},
+       {"Policy error", {node.policy_error(), Tone::kBad}},
+       {"NIC", {node.nic_mac()}},
+       {"VNet", {node.vnet()}},
+       {"Labels", {LabelsOf(node.labels())}}},
+      colours);
+}
+
+absl::StatusOr<int> Show(Session& session) {
+  v1::GetNodeRequest request;
+  request.set_name(session.arguments.Text("node"));
+  ASSIGN_OR_RETURN(const v1::GetNodeResponse response, session.client.GetNode(request));
+  if (session.format == Format::kName) {
+    session.Out(response.node().name() + "\n");
+    return 0;
+  }
+  if (!session.is_table()) {
+    Json value = ToJson(response.node());
+    value["addresses"] = Json::array();
+    for (const auto& address : response.addresses()) value["addresses"].push_back(ToJson(address));
+    value["retired"] = Json::array();
+    for (const v1::NodeInfo& retired : response.retired())
+      value["retired"].push_back(ToJson(retired));
+    RETURN_IF_ERROR(session.PrintValue(value));
+    return 0;
+  }
+  session.Out(NodeText(response.node(), session.colours));
+  if (!response.addresses().empty()) {
+    session.Out("\n");
+    RETURN_IF_ERROR(PrintList(session, AddressForm(session), response.addresses()));
+  }
+  if (!response.retired().empty()) {
+    session.Out("\nEarlier VMs of that name that still hold addresses:\n");
+    RETURN_IF_ERROR(PrintList(session, NodeForm(session), response.retired()));
+  }
+  return 0;
+}
+
+// Does something with each node named, and goes on after one with which it cannot be done: the
+// others should not have to wait for it. The first error is the result.
+using Change =
+    std::function<absl::StatusOr<v1::NodeInfo>(const Client& client, const std::string& name)>;
+Verb ForEach(Change change, std::string done) {
+  return [change = std::move(change),
+          done = std::move(done)](Session& session) -> absl::StatusOr<int> {
+    absl::Status first;
+    Json values = Json::array();
+    for (const std::string& name : session.arguments.All("node")) {
+      const auto node = change(session.client, name);
+      if (!node.ok()) {
+        if (!first.ok()) session.Note(base::MessageOf(node.status()));
+        first.Update(node.status());
+      } else if (session.format == Format::kName) {
+        session.Out(Printable(name) + "\n");
+      } else if (session.is_table()) {
+        session.Out(fmt::format("node {} {}\n", Printable(name), done));
+      } else {
+        values.push_back(ToJson(*node));
+      }
+    }
+    if (!session.is_table() && session.format != Format::kName) {
+      RETURN_IF_ERROR(session.PrintValue(values));
+    }
+    RETURN_IF_ERROR(first);
+    return 0;
+  };
+}
+
+Verb SetMode(std::string mode, std::string done) {
+  return ForEach(
+      [mode = std::move(mode)](const Client& client, const std::string& name) {
+        v1::SetNodeModeRequest request;
+        request.set_name(name);
+        request.set_mode(mode);
+        return client.SetNodeMode(request);
+      },
+      std::move(done));
+}
+
+absl::StatusOr<v1::NodeInfo> Retry(const Client& client, const std::string& name) {
+  v1::RetryNodeRequest request;
+  request.set_name(name);
+  return client.RetryNode(request);
+}
+
+absl::StatusOr<int> Forget(Session& session) {
+  v1::ForgetNodeRequest request;
+  request.set_name(session.arguments.Text("node"));
+  request.set_vm_id(session.arguments.Text("vm"));
+  request.set_in_use(session.arguments.Count("in-use"));
+  ASSIGN_OR_RETURN(const v1::ForgetNodeResponse response, session.client.ForgetNode(request));
+  if (session.format == Format::kName) {
+    session.Out(Printable(request.name()) + "\n");
+  } else if (session.is_table()) {
+    session.Out(
+        fmt::format("node {} (VM {}) is forgotten: {} addresses are free after the cooldown\n",
+                    Printable(request.name()), Printable(response.vm_id()), response.addresses()));
+  } else {
+    RETURN_IF_ERROR(session.PrintValue({{"name", request.name()},
+                                        {"vm_id", response.vm_id()},
+                                        {"addresses", response.addresses()}}));
+  }
+  return 0;
+}
+
+Command ForgetCommand() {
+  return {.name = "forget",
+          .summary = "End the record of a machine that is gone",
+          .description =
+              "For a machine that no longer exists and that the cloud does not report as gone. Its "
+              "addresses are given to other nodes after the cooldown: if it still runs, they are "
+              "then in two places. Refused while its agent is connected or the cloud still has it, "
+              "and unless --in-use says how many addresses its pods used last (spokectl node "
+              "show).",
+          .examples = {"spokectl node forget node1", "spokectl node forget node1 --in-use 12",
+                       "spokectl node forget node1 --vm 8f2c1c5e-7d0b"},
+          .positionals = {kNode},
+          .options = {{.name = "vm",
+                       .value = "ID",
+                       .help = "Which machine, where several had the name"},
+                      {.name = "in-use",
+                       .value = "N",
+                       .help = "How many addresses its pods used when it last spoke: another "
+                               "number is refused",
+                       .values = Values::kCountOrNone,
+                       .fallback = "0"}},
+          .run = Forget};
+}
+
+Command ModeCommand(std::string name, std::string summary, std::string description, Verb run) {
+  Parameter nodes = kNode;
+  nodes.repeated = true;
+  nodes.help = "Names of nodes";
+  const std::string example = fmt::format("spokectl node {} node1", name);
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .description = std::move(description),
+          .examples = {example, example + " node2 node3"},
+          .positionals = {nodes},
+          .run = std::move(run)};
+}
+
+}  // namespace
+
+Command NodeCommand() {
+  return {
+      .name = "node",
+      .summary = "Nodes",
+      .description = "The nodes that agents have spoken for, with the addresses they hold.",
+      .commands =
+          {{.name = "list",
+            .summary = "Nodes with their agents and addresses",
+            .description = "SYNCED says whether the agent has what the server last sent it; "
+                           "SHORTAGE why the node has fewer addresses than it should.",
+            .examples =
+                {"spokectl node list", "spokectl node list -o wide --watch",
+                 "spokectl node list -o json | jq '.[] | select(.connected | not) | .name'"},
+            .run = List,
+            .watchable = true},
+           {.name = "show",
+            .summary = "All about one node, with its addresses",
+            .examples = {"spokectl node show node1", "spokectl node show node1 -o yaml"},
+            .positionals = {kNode},
+            .run = Show,
+            .watchable = true},
+           ModeCommand("drain", "Give the node no new addresses, and take back what is idle",
+                       "What is lent stays with its pods; it is taken back as they end. The node "
+                       "keeps its mode when the server or the agent restarts.",
+                       SetMode("draining", "is draining")),
+           ModeCommand("undrain", "Let a drained node have addresses again",
+                       "Sets the node active, as unfreeze does.", SetMode("active", "is active")),
+           ModeCommand("freeze", "Neither give the node addresses nor take any back",
+                       "For looking at a node while nothing changes. Pods start and end on it with "
+                       "the addresses it has.",
+                       SetMode("frozen", "is frozen")),
+           ModeCommand("unfreeze", "Let a frozen node's addresses change again",
+                       "Sets the node active, as undrain does. (spokectl unfreeze, without node, "
+                       "lifts the freeze of all releases.)",
+                       SetMode("active", "is active")),
+           ModeCommand("retry", "Ask the cloud for the node's NIC now",
+                       "For what the cloud has refused, once it is mended: a right, a lock, a "
+                       "quota. It is tried again by itself too, after up to half an hour.",
+                       ForEach(Retry, "is tried again")),
+           ForgetCommand()},
+      .group = kGroupNouns};
+}
+
+}  // namespace spoke::ctl

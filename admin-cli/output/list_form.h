@@ -1,0 +1,98 @@
+// One way to print lists, so that every noun has the same forms: a table, a wider one, JSON, YAML,
+// and bare names. Not thread-safe.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "admin-cli/output/table.h"
+#include "admin-cli/session.h"
+#include "fmt/core.h"
+
+namespace spoke::ctl {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Item>
+struct Column {
+  const char* title;
+  std::function<Cell(const Item&)> cell;
+  bool wide = false;  // Only with -o wide.
+};
+
+template <typename Item>
+struct ListForm {
+  std::string what;                              // "nodes", for the note that there are none.
+  std::function<std::string(const Item&)> name;  // What -o name prints.
+  std::function<Json(const Item&)> json;
+  std::vector<Column<Item>> columns;
+};
+
+// A list that is made item by item, since a cluster has 200,000 addresses and only what its form
+// needs is kept of each.
+template <typename Item>
+class ListPrinter {
+ public:
+  ListPrinter(const Session& session, ListForm<Item> form)
+      : session_(session), form_(std::move(form)) {
+    if (session.format != Format::kWide) {
+      std::erase_if(form_.columns, [](const Column<Item>& column) { return column.wide; });
+    }
+  }
+
+  void Add(const Item& item) {
+    empty_ = false;
+    if (session_.format == Format::kName) {
+      names_ += Printable(form_.name(item)) + "\n";
+    } else if (session_.is_table()) {
+      Row& row = rows_.emplace_back();
+      for (const Column<Item>& column : form_.columns) row.push_back(column.cell(item));
+    } else {
+      values_.push_back(form_.json(item));
+    }
+  }
+
+  // An empty list is a note on standard error, and with JSON or YAML an empty list as well.
+  absl::Status Print() const {
+    if (session_.format == Format::kName) {
+      session_.Out(names_);
+      return absl::OkStatus();
+    }
+    if (!session_.is_table()) return session_.PrintValue(values_);
+    if (empty_) {
+      session_.Note(fmt::format("there are no {}", form_.what));
+      return absl::OkStatus();
+    }
+    std::vector<std::string> titles;
+    for (const Column<Item>& column : form_.columns) titles.emplace_back(column.title);
+    session_.Out(
+        FormatTable(titles, rows_, {.colours = session_.colours, .header = session_.header}));
+    return absl::OkStatus();
+  }
+
+ private:
+  const Session& session_;
+  ListForm<Item> form_;
+  bool empty_ = true;
+  std::vector<Row> rows_;
+  Json values_ = Json::array();
+  std::string names_;
+};
+
+template <typename Item, typename Items>
+absl::Status PrintList(const Session& session, ListForm<Item> form, const Items& items) {
+  ListPrinter<Item> printer(session, std::move(form));
+  for (const Item& item : items) printer.Add(item);
+  return printer.Print();
+}
+
+// A cell that holds a number; 0 is faint.
+inline Cell NumberCell(uint64_t number) {
+  return {std::to_string(number), number == 0 ? Tone::kFaint : Tone::kPlain};
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,217 @@
+#include "admin-cli/output/table.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "fmt/core.h"
+
+namespace spoke::ctl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The length of the UTF-8 character at the start of `text`, 0 when there is none: overlong forms,
+// surrogates and what lies beyond Unicode are none.
+size_t CharacterAt(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  size_t length = 0;
+  if (first >= 0xC2 && first <= 0xDF) length = 2;
+  if (first >= 0xE0 && first <= 0xEF) length = 3;
+  if (first >= 0xF0 && first <= 0xF4) length = 4;
+  if (length == 0 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  const unsigned char second = byte(1);
+  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
+  if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
+  return length;
+}
+
+std::string MakePrintable(std::string_view text, bool keep_layout) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = CharacterAt(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    const bool layout = keep_layout && (first == '\n' || first == '\t');
+    // U+0080 to U+009F are controls as well.
+    const bool control =
+        (length == 1 && (first < 0x20 || first == 0x7F)) ||
+        (length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
+    if (length == 0 || (control && !layout)) {
+      out += '?';
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+std::string_view EscapeOf(Tone tone) {
+  switch (tone) {
+    case Tone::kPlain:
+      break;
+    case Tone::kGood:
+      return "\x1b[32m";
+    case Tone::kWarning:
+      return "\x1b[33m";
+    case Tone::kBad:
+      return "\x1b[31m";
+    case Tone::kFaint:
+      return "\x1b[2m";
+    case Tone::kBold:
+      return "\x1b[1m";
+    case Tone::kNote:
+      return "\x1b[36m";
+  }
+  return "";
+}
+
+std::string Scalar(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void AppendYaml(const Json& value, int indent, std::string& out);
+
+// As deep as our own messages, which are a few levels.
+// NOLINTNEXTLINE(misc-no-recursion)
+void AppendMember(const Json& value, int indent, std::string& out) {
+  if (value.is_structured() && !value.empty()) {
+    out += '\n';
+    AppendYaml(value, indent, out);
+  } else {
+    out += ' ' + Scalar(value) + '\n';
+  }
+}
+
+// NOLINTNEXTLINE(misc-no-recursion)
+void AppendYaml(const Json& value, int indent, std::string& out) {
+  const std::string margin(static_cast<size_t>(indent), ' ');
+  if (value.is_object() && !value.empty()) {
+    for (const auto& [key, member] : value.items()) {
+      out += margin + key + ":";
+      AppendMember(member, indent + 2, out);
+    }
+  } else if (value.is_array() && !value.empty()) {
+    for (const Json& item : value) {
+      if (!item.is_structured() || item.empty()) {
+        out += margin + "- " + Scalar(item) + '\n';
+        continue;
+      }
+      std::string nested;
+      AppendYaml(item, indent + 2, nested);
+      // The first line of the item goes behind its dash.
+      out += margin + "- " + nested.substr(static_cast<size_t>(indent) + 2);
+    }
+  } else {
+    out += margin + Scalar(value) + '\n';
+  }
+}
+
+}  // namespace
+
+std::string Printable(std::string_view text) { return MakePrintable(text, false); }
+
+std::string PrintableLines(std::string_view text) { return MakePrintable(text, true); }
+
+size_t WidthOf(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+std::string Coloured(std::string_view text, Tone tone, bool colours) {
+  const std::string_view escape = EscapeOf(tone);
+  if (!colours || escape.empty() || text.empty()) return std::string(text);
+  return fmt::format("{}{}\x1b[0m", escape, text);
+}
+
+std::string FormatTable(const std::vector<std::string>& header, const std::vector<Row>& rows,
+                        TableStyle style) {
+  std::vector<Row> lines;
+  lines.reserve(rows.size() + 1);
+  if (style.header) {
+    Row& titles = lines.emplace_back();
+    for (const std::string& title : header) titles.push_back({title, Tone::kBold});
+  }
+  for (const Row& row : rows) {
+    Row& line = lines.emplace_back();
+    for (const Cell& cell : row) line.push_back({Printable(cell.text), cell.tone});
+  }
+  std::vector<size_t> widths(header.size());
+  for (const Row& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths.at(i) = std::max(widths.at(i), WidthOf(line[i].text));
+    }
+  }
+  std::string out;
+  for (const Row& line : lines) {
+    size_t blanks = 0;  // Due before the next text, so that none stand at the end.
+    for (size_t i = 0; i < line.size(); ++i) {
+      const std::string& text = line[i].text;
+      if (!text.empty()) {
+        out.append(blanks, ' ');
+        out += Coloured(text, line[i].tone, style.colours);
+        blanks = 0;
+      }
+      blanks += widths[i] - WidthOf(text) + 2;
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::string FormatFields(const std::vector<std::pair<std::string, Cell>>& fields, bool colours) {
+  size_t width = 0;
+  for (const auto& [name, value] : fields) {
+    if (!value.text.empty()) width = std::max(width, name.size());
+  }
+  std::string out;
+  for (const auto& [name, value] : fields) {
+    if (value.text.empty()) continue;
+    out += fmt::format("{:<{}}  {}\n", name + ":", width + 1,
+                       Coloured(Printable(value.text), value.tone, colours));
+  }
+  return out;
+}
+
+std::string FormatYaml(const Json& value) {
+  std::string out;
+  AppendYaml(value, 0, out);
+  return out;
+}
+
+std::string FormatJson(const Json& value) {
+  return value.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string FormatAge(int64_t seconds) {
+  constexpr int64_t kMinute = 60;
+  constexpr int64_t kHour = 60 * kMinute;
+  constexpr int64_t kDay = 24 * kHour;
+  const int64_t age = std::max<int64_t>(seconds, 0);
+  if (age < 2 * kMinute) return fmt::format("{}s", age);
+  if (age < 2 * kHour) return fmt::format("{}m", age / kMinute);
+  if (age < 2 * kDay) return fmt::format("{}h", age / kHour);
+  return fmt::format("{}d", age / kDay);
+}
+
+std::string FormatBytes(uint64_t bytes) {
+  constexpr std::array<const char*, 4> kUnits = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 10 ? 1 : 0, kUnits.at(unit));
+}
+
+}  // namespace spoke::ctl

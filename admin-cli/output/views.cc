@@ -1,0 +1,216 @@
+#include "admin-cli/output/views.h"
+
+#include <map>
+
+#include "absl/strings/str_join.h"
+
+namespace spoke::ctl {
+namespace {
+
+Json ToJson(const google::protobuf::Map<std::string, std::string>& labels) {
+  Json value = Json::object();
+  for (const auto& [key, label] :
+       std::map<std::string, std::string>(labels.begin(), labels.end())) {
+    value[key] = label;
+  }
+  return value;
+}
+
+Cell StateCell(const std::string& state) {
+  if (state == "lent") return {state, Tone::kGood};
+  if (state == "quarantined" || state == "withheld") return {state, Tone::kBad};
+  if (state == "attaching" || state == "detaching") return {state, Tone::kWarning};
+  return {state};
+}
+
+Cell AgentCell(const v1::NodeInfo& node) {
+  return node.connected() ? Cell{"connected", Tone::kGood} : Cell{"away", Tone::kBad};
+}
+
+}  // namespace
+
+std::string LabelsOf(const google::protobuf::Map<std::string, std::string>& labels) {
+  std::vector<std::string> pairs;
+  for (const auto& [key, label] :
+       std::map<std::string, std::string>(labels.begin(), labels.end())) {
+    pairs.push_back(fmt::format("{}={}", key, label));
+  }
+  return absl::StrJoin(pairs, ",");
+}
+
+std::string PodOf(const std::string& pod_namespace, const std::string& name) {
+  return pod_namespace.empty() ? name : pod_namespace + "/" + name;
+}
+
+Json ToJson(const v1::NodeInfo& node) {
+  return {{"name", node.name()},
+          {"vm_id", node.vm_id()},
+          {"boot_id", node.boot_id()},
+          {"mode", node.mode()},
+          {"connected", node.connected()},
+          {"session_epoch", node.session_epoch()},
+          {"target", node.target()},
+          {"attaching", node.attaching()},
+          {"attached", node.attached()},
+          {"lent", node.lent()},
+          {"cooling", node.cooling()},
+          {"detaching", node.detaching()},
+          {"reserved", node.reserved()},
+          {"desired_version", node.desired_version()},
+          {"acked_version", node.acked_version()},
+          {"policy_version", node.policy_version()},
+          {"policy_error", node.policy_error()},
+          {"shortage", node.shortage()},
+          {"labels", ToJson(node.labels())},
+          {"vnet", node.vnet()},
+          {"nic_mac", node.nic_mac()},
+          {"instance", node.instance()},
+          {"cloud_lane", node.cloud_lane()},
+          {"cloud_eta", TimeOf(node.cloud_eta_unix_ms())},
+          {"cloud_waits_for", node.cloud_waits_for()},
+          {"agent_version", node.agent_version()},
+          {"last_seen", TimeOf(node.last_seen_unix_ms())}};
+}
+
+Json ToJson(const v1::AddressInfo& address) {
+  return {{"address", address.address()},
+          {"state", address.state()},
+          {"pool", address.pool()},
+          {"block", address.block()},
+          {"node", address.node()},
+          {"vm_id", address.vm_id()},
+          {"nic_mac", address.nic_mac()},
+          {"ip_configuration", address.ip_configuration()},
+          {"pod_namespace", address.pod_namespace()},
+          {"pod_name", address.pod_name()},
+          {"container_id", address.container_id()},
+          {"ifname", address.ifname()},
+          {"since", TimeOf(address.since_unix_ms())},
+          {"note", address.note()}};
+}
+
+Json ToJson(const v1::PoolInfo& pool) {
+  Json value = {{"name", pool.name()},
+                {"cidr", pool.cidr()},
+                {"vnet", pool.vnet()},
+                {"source", pool.source()},
+                {"block_prefix_length", pool.block_prefix_length()},
+                {"usable", pool.usable()},
+                {"free", pool.free()},
+                {"reserved", pool.reserved()},
+                {"attaching", pool.attaching()},
+                {"idle", pool.idle()},
+                {"lent", pool.lent()},
+                {"cooling", pool.cooling()},
+                {"detaching", pool.detaching()},
+                {"released", pool.released()},
+                {"quarantined", pool.quarantined()},
+                {"node_labels", ToJson(pool.node_labels())},
+                {"namespaces", Json::array()}};
+  for (const std::string& name : pool.namespaces()) value["namespaces"].push_back(name);
+  return value;
+}
+
+ListForm<v1::NodeInfo> NodeForm(const Session& session) {
+  using Node = v1::NodeInfo;
+  return {
+      .what = "nodes",
+      .name = [](const Node& node) { return node.name(); },
+      .json = [](const Node& node) { return ToJson(node); },
+      .columns =
+          {{"NAME", [](const Node& node) { return Cell{node.name()}; }},
+           {"VM", [](const Node& node) { return Cell{node.vm_id()}; }},
+           {"AGENT", AgentCell},
+           {"MODE",
+            [](const Node& node) {
+              return Cell{node.mode(), node.mode() == "active" ? Tone::kPlain : Tone::kWarning};
+            }},
+           {"TARGET", [](const Node& node) { return NumberCell(node.target()); }},
+           {"ATTACHING", [](const Node& node) { return NumberCell(node.attaching()); }},
+           {"ATTACHED", [](const Node& node) { return NumberCell(node.attached()); }},
+           {"LENT", [](const Node& node) { return NumberCell(node.lent()); }},
+           {"COOLING", [](const Node& node) { return NumberCell(node.cooling()); }},
+           {"DETACHING", [](const Node& node) { return NumberCell(node.detaching()); }, true},
+           {"RESERVED", [](const Node& node) { return NumberCell(node.reserved()); }, true},
+           {"SYNCED",
+            [](const Node& node) {
+              return node.desired_version() == node.acked_version() ? Cell{"yes"}
+                                                                    : Cell{"no", Tone::kWarning};
+            }},
+           {"ETA",
+            [&](const Node& node) { return Cell{session.UntilOf(node.cloud_eta_unix_ms())}; }},
+           {"LANE", [](const Node& node) { return Cell{node.cloud_lane()}; }, true},
+           {"POLICY", [](const Node& node) { return NumberCell(node.policy_version()); }, true},
+           {"VNET", [](const Node& node) { return Cell{node.vnet()}; }, true},
+           {"SEEN", [&](const Node& node) { return Cell{session.AgeOf(node.last_seen_unix_ms())}; },
+            true},
+           {"VERSION", [](const Node& node) { return Cell{node.agent_version()}; }, true},
+           {"LABELS", [](const Node& node) { return Cell{LabelsOf(node.labels())}; }, true},
+           {"SHORTAGE", [](const Node& node) {
+              return Cell{node.shortage(), Tone::kWarning};
+            }}}};
+}
+
+ListForm<v1::AddressInfo> AddressForm(const Session& session) {
+  using Address = v1::AddressInfo;
+  return {
+      .what = "such addresses",
+      .name = [](const Address& address) { return address.address(); },
+      .json = [](const Address& address) { return ToJson(address); },
+      .columns =
+          {{"ADDRESS", [](const Address& address) { return Cell{address.address()}; }},
+           {"STATE", [](const Address& address) { return StateCell(address.state()); }},
+           {"POOL", [](const Address& address) { return Cell{address.pool()}; }},
+           {"NODE", [](const Address& address) { return Cell{address.node()}; }},
+           {"POD",
+            [](const Address& address) {
+              return Cell{PodOf(address.pod_namespace(), address.pod_name())};
+            }},
+           {"CONTAINER",
+            [](const Address& address) { return Cell{address.container_id().substr(0, 12)}; }},
+           {"SINCE",
+            [&](const Address& address) { return Cell{session.AgeOf(address.since_unix_ms())}; }},
+           {"BLOCK", [](const Address& address) { return Cell{address.block()}; }, true},
+           {"VM", [](const Address& address) { return Cell{address.vm_id()}; }, true},
+           {"NIC", [](const Address& address) { return Cell{address.nic_mac()}; }, true},
+           {"IFNAME", [](const Address& address) { return Cell{address.ifname()}; }, true},
+           {"NOTE", [](const Address& address) { return Cell{address.note()}; }, true}}};
+}
+
+ListForm<v1::PoolInfo> PoolForm() {
+  using Pool = v1::PoolInfo;
+  return {
+      .what = "pools",
+      .name = [](const Pool& pool) { return pool.name(); },
+      .json = [](const Pool& pool) { return ToJson(pool); },
+      .columns =
+          {{"NAME", [](const Pool& pool) { return Cell{pool.name()}; }},
+           {"CIDR", [](const Pool& pool) { return Cell{pool.cidr()}; }},
+           {"USABLE", [](const Pool& pool) { return NumberCell(pool.usable()); }},
+           {"FREE",
+            [](const Pool& pool) {
+              return Cell{std::to_string(pool.free()),
+                          pool.free() == 0 ? Tone::kBad : Tone::kPlain};
+            }},
+           {"ATTACHING", [](const Pool& pool) { return NumberCell(pool.attaching()); }},
+           {"IDLE", [](const Pool& pool) { return NumberCell(pool.idle()); }},
+           {"LENT", [](const Pool& pool) { return NumberCell(pool.lent()); }},
+           {"COOLING", [](const Pool& pool) { return NumberCell(pool.cooling()); }},
+           {"DETACHING", [](const Pool& pool) { return NumberCell(pool.detaching()); }, true},
+           {"RELEASED", [](const Pool& pool) { return NumberCell(pool.released()); }, true},
+           {"QUARANTINED", [](const Pool& pool) { return NumberCell(pool.quarantined()); }, true},
+           {"RESERVED", [](const Pool& pool) { return NumberCell(pool.reserved()); }, true},
+           {"BLOCKS",
+            [](const Pool& pool) {
+              const auto length = pool.block_prefix_length();
+              return Cell{length == 0 ? "" : fmt::format("/{}", length)};
+            },
+            true},
+           {"VNET", [](const Pool& pool) { return Cell{pool.vnet()}; }, true},
+           {"SOURCE", [](const Pool& pool) { return Cell{pool.source()}; }, true},
+           {"NODES", [](const Pool& pool) { return Cell{LabelsOf(pool.node_labels())}; }, true},
+           {"NAMESPACES",
+            [](const Pool& pool) { return Cell{absl::StrJoin(pool.namespaces(), ",")}; }, true}}};
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,175 @@
+#include "admin-cli/output/list_form.h"
+#include "admin-cli/pod/add_traces.h"
+#include "admin-cli/verbs.h"
+#include "lib/base/status.h"
+
+namespace spoke::ctl {
+namespace {
+
+absl::StatusOr<v1::ExplainRequest> RequestOf(const Arguments& arguments) {
+  const std::string& what = arguments.Text("what");
+  const std::string& name = arguments.Text("name");
+  if (what != "pod" && arguments.Has("node")) {
+    return absl::InvalidArgumentError(
+        fmt::format("explain {}: --node says where to look for a pod", what));
+  }
+  v1::ExplainRequest request;
+  if (what == "node") {
+    request.set_node(name);
+  } else if (what == "ip") {
+    request.set_address(name);
+  } else {
+    const size_t slash = name.find('/');
+    if (slash == 0 || slash == std::string::npos || slash + 1 == name.size() ||
+        name.find('/', slash + 1) != std::string::npos) {
+      return absl::InvalidArgumentError(
+          fmt::format("explain pod: \"{}\" is not NAMESPACE/NAME", name));
+    }
+    request.set_pod(name);
+    request.set_on_node(arguments.Text("node"));
+  }
+  return request;
+}
+
+absl::StatusOr<int> Explain(Session& session) {
+  ASSIGN_OR_RETURN(const v1::ExplainRequest request, RequestOf(session.arguments));
+  ASSIGN_OR_RETURN(const v1::ExplainResponse response, session.client.Explain(request));
+  if (!session.is_table()) {
+    Json value = {{"summary", response.summary()},
+                  {"details", Json::array()},
+                  {"expected", TimeOf(response.eta_unix_ms())}};
+    for (const std::string& detail : response.details()) value["details"].push_back(detail);
+    if (!request.pod().empty()) {
+      value["adds"] = Json::array();
+      value["without_adds"] = Json::array();
+    }
+    for (const v1::AddTrace& add : response.adds()) value["adds"].push_back(ToJson(add));
+    for (const std::string& why : response.without_adds()) value["without_adds"].push_back(why);
+    RETURN_IF_ERROR(session.PrintValue(value));
+    return 0;
+  }
+  std::string text = Coloured(Printable(response.summary()), Tone::kBold, session.colours) + "\n";
+  for (const std::string& detail : response.details()) text += "  " + Printable(detail) + "\n";
+  if (response.eta_unix_ms() != 0) {
+    const int64_t left = response.eta_unix_ms() / 1000 - absl::ToUnixSeconds(session.now());
+    text += fmt::format("Expected to be well in {}, at {}\n", FormatAge(left),
+                        TimeOf(response.eta_unix_ms()));
+  }
+  for (const v1::AddTrace& add : response.adds()) text += "\n" + TextOf(session, add);
+  for (const std::string& why : response.without_adds()) {
+    text += "\nNo steps of an ADD: " + Printable(why) + "\n";
+  }
+  session.Out(text);
+  return 0;
+}
+
+absl::StatusOr<int> WhatIf(Session& session) {
+  const Arguments& arguments = session.arguments;
+  v1::WhatIfRequest request;
+  request.set_nodes(arguments.Count("nodes"));
+  request.set_pods_per_node(arguments.Count("pods-per-node"));
+  request.set_vnet(arguments.Text("vnet"));
+  for (const auto& [key, label] : arguments.Labels("label")) {
+    (*request.mutable_labels())[key] = label;
+  }
+  ASSIGN_OR_RETURN(const v1::WhatIfResponse response, session.client.WhatIf(request));
+  using Limit = v1::WhatIfLimit;
+  const ListForm<Limit> form = {
+      .what = "limits",
+      .name = [](const Limit& limit) { return limit.what(); },
+      .json =
+          [](const Limit& limit) {
+            return Json{{"what", limit.what()},
+                        {"needed", limit.needed()},
+                        {"available", limit.available()},
+                        {"ok", limit.ok()},
+                        {"remedy", limit.remedy()}};
+          },
+      .columns = {{"LIMIT", [](const Limit& limit) { return Cell{limit.what()}; }},
+                  {"NEEDED", [](const Limit& limit) { return NumberCell(limit.needed()); }},
+                  {"AVAILABLE", [](const Limit& limit) { return NumberCell(limit.available()); }},
+                  {"FITS",
+                   [](const Limit& limit) {
+                     return limit.ok() ? Cell{"yes", Tone::kGood} : Cell{"no", Tone::kBad};
+                   }},
+                  {"REMEDY", [](const Limit& limit) { return Cell{limit.remedy()}; }}}};
+  if (session.is_table()) {
+    session.Out(
+        Coloured(fmt::format("{} nodes with {} pods each {}: {} more addresses needed",
+                             request.nodes(), request.pods_per_node(),
+                             response.fits() ? "fit" : "do not fit", response.addresses_needed()),
+                 response.fits() ? Tone::kGood : Tone::kBad, session.colours) +
+        "\n\n");
+    RETURN_IF_ERROR(PrintList(session, form, response.limits()));
+  } else {
+    Json value = {{"fits", response.fits()},
+                  {"addresses_needed", response.addresses_needed()},
+                  {"limits", Json::array()}};
+    for (const Limit& limit : response.limits()) value["limits"].push_back(form.json(limit));
+    RETURN_IF_ERROR(session.PrintValue(value));
+  }
+  return response.fits() ? 0 : 1;
+}
+
+}  // namespace
+
+std::vector<Command> ExplainCommands() {
+  return {
+      {.name = "explain",
+       .summary = "Why a pod, a node or an address is as it is",
+       .description =
+           "Says why something has no address, or the one it has: pool, limits, "
+           "cooldown, throttling by the cloud, reservations; what to do, and when it is "
+           "expected to be well.\n\nOf a pod, its node's agent also tells how the last ADD "
+           "went, step by step. A pod that never had an address is on a node that only "
+           "you know: name it with --node.",
+       .examples = {"spokectl explain pod web/frontend-7d4b9",
+                    "spokectl explain pod web/frontend-7d4b9 --node node1",
+                    "spokectl explain node node1", "spokectl explain ip 10.1.0.5"},
+       .positionals = {{.name = "what",
+                        .value = "WHAT",
+                        .help = "What to explain",
+                        .choices = {"pod", "node", "ip"},
+                        .required = true},
+                       {.name = "name",
+                        .value = "NAME",
+                        .help = "NAMESPACE/NAME of a pod, a node's name, or an address",
+                        .values = Values::kExplained,
+                        .required = true}},
+       .options = {{.name = "node",
+                    .value = "NODE",
+                    .help = "Of a pod: the node whose agent is asked for the steps of its ADD",
+                    .values = Values::kNode}},
+       .run = Explain,
+       .group = kGroupLook,
+       .watchable = true},
+      {.name = "whatif",
+       .summary = "Would so many more nodes fit",
+       .description = "Compares what a scale-up needs with what pools, VNets, NICs and the cloud's "
+                      "limits have left. Changes nothing.",
+       .examples = {"spokectl whatif --nodes 500 --pods-per-node 27",
+                    "spokectl whatif --nodes 64 --pods-per-node 8 --label accelerator=h100"},
+       .options = {{.name = "nodes",
+                    .value = "N",
+                    .help = "How many nodes more",
+                    .values = Values::kCount,
+                    .required = true},
+                   {.name = "pods-per-node",
+                    .value = "N",
+                    .help = "How many pods on each",
+                    .values = Values::kCount,
+                    .required = true},
+                   {.name = "label",
+                    .value = "KEY=VALUE",
+                    .help = "A label they will have",
+                    .values = Values::kLabel,
+                    .repeated = true},
+                   {.name = "vnet", .value = "VNET", .help = "The VNet they will be in"}},
+       .run = WhatIf,
+       .group = kGroupLook,
+       .exit_codes =
+           "0 it fits, 1 it does not, 2 could not ask or wrong usage; else as everywhere.",
+       .failure_code = 2}};
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,233 @@
+#include "admin-cli/output/list_form.h"
+#include "admin-cli/output/unified_diff.h"
+#include "admin-cli/policy/objects.h"
+#include "admin-cli/verbs.h"
+#include "lib/base/status.h"
+
+namespace spoke::ctl {
+namespace {
+
+const Parameter kFiles = {.name = "file",
+                          .value = "FILE",
+                          .help =
+                              "A file with objects, a folder of them (*.yaml, *.yml), or - for "
+                              "standard input",
+                          .values = Values::kFile,
+                          .letter = 'f',
+                          .repeated = true};
+const Parameter kRecursive = {
+    .name = "recursive", .help = "The folders in a folder as well", .letter = 'R'};
+
+Parameter RequiredFiles() {
+  Parameter files = kFiles;
+  files.required = true;
+  return files;
+}
+
+absl::StatusOr<v1::ApplyRequest> RequestOf(const Session& session) {
+  ASSIGN_OR_RETURN(std::vector<v1::PolicyFile> files,
+                   ReadPolicyFiles(session.arguments.All("file"),
+                                   session.arguments.Has("recursive"), session.world.console));
+  v1::ApplyRequest request;
+  for (v1::PolicyFile& file : files) *request.add_files() = std::move(file);
+  return request;
+}
+
+absl::StatusOr<int> Apply(Session& session) {
+  ASSIGN_OR_RETURN(v1::ApplyRequest request, RequestOf(session));
+  request.set_dry_run(session.arguments.Has("dry-run"));
+  request.set_expected_version(session.arguments.Version("expect-version"));
+  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Apply(request));
+  RETURN_IF_ERROR(PrintChanges(session, response.changes(), request.dry_run()));
+  return 0;
+}
+
+// What the change would end. A server or agents that cannot tell do not make the diff fail.
+void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
+  const auto cuts = session.client.EstimateCuts(request);
+  if (!cuts.ok()) {
+    session.Note(fmt::format("diff: it is not known how many connections this would cut: {}",
+                             base::MessageOf(cuts.status())));
+    return;
+  }
+  session.Note(fmt::format("would cut {} of {} connections on {} nodes that were asked, of {}",
+                           cuts->connections_cut(), cuts->connections(), cuts->nodes_answered(),
+                           cuts->nodes()));
+  if (cuts->nodes_answered() < cuts->nodes_asked()) {
+    session.Note(fmt::format("diff: {} nodes did not say; the first: {}",
+                             cuts->nodes_asked() - cuts->nodes_answered(), cuts->error()));
+  }
+}
+
+absl::StatusOr<int> Diff(Session& session) {
+  ASSIGN_OR_RETURN(v1::ApplyRequest request, RequestOf(session));
+  request.set_dry_run(true);
+  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Apply(request));
+  bool differs = false;
+  for (const v1::ObjectChange& change : response.changes()) {
+    if (change.action() == "unchanged") continue;
+    differs = true;
+    const std::string name = change.kind() + "/" + change.name();
+    if (session.is_table()) {
+      session.Out(
+          UnifiedDiff(change.before_yaml(), change.after_yaml(),
+                      {.before = change.before_yaml().empty() ? "/dev/null" : "server/" + name,
+                       .after = change.after_yaml().empty() ? "/dev/null" : "file/" + name},
+                      session.colours));
+    }
+  }
+  if (!session.is_table()) RETURN_IF_ERROR(PrintChanges(session, response.changes(), true));
+  if (differs) PrintCuts(session, request);
+  return differs ? 1 : 0;
+}
+
+ListForm<v1::PolicyObjectInfo> ObjectForm(const Session& session) {
+  using Object = v1::PolicyObjectInfo;
+  return {
+      .what = "such objects",
+      .name = [](const Object& object) { return object.kind() + "/" + object.name(); },
+      .json =
+          [](const Object& object) {
+            // What the server sends is JSON; if it is not, it is shown as text.
+            Json value = Json::parse(object.json(), nullptr, false);
+            return value.is_discarded() ? Json(object.json()) : value;
+          },
+      .columns = {{"KIND", [](const Object& object) { return Cell{object.kind()}; }},
+                  {"NAME", [](const Object& object) { return Cell{object.name()}; }},
+                  {"VERSION", [](const Object& object) { return NumberCell(object.version()); }},
+                  {"CHANGED", [&](const Object& object) {
+                     return Cell{session.AgeOf(object.changed_unix_ms())};
+                   }}}};
+}
+
+absl::StatusOr<int> Get(Session& session) {
+  v1::GetObjectsRequest request;
+  const std::string& kind = session.arguments.Text("kind");
+  if (kind != "all") request.set_kind(KindOf(kind));
+  request.set_name(session.arguments.Text("name"));
+  if (kind == "all" && !request.name().empty()) {
+    return absl::InvalidArgumentError("get all NAME: a name belongs to a kind; name the kind");
+  }
+  ASSIGN_OR_RETURN(const v1::GetObjectsResponse response, session.client.GetObjects(request));
+  if (session.format == Format::kYaml) {
+    // The server's own text, so that it can be changed and applied.
+    bool first = true;
+    for (const v1::PolicyObjectInfo& object : response.objects()) {
+      session.Out((first ? "" : "---\n") + PrintableLines(object.yaml()));
+      first = false;
+    }
+    return 0;
+  }
+  if (session.format == Format::kJson && !request.name().empty() && response.objects_size() == 1) {
+    RETURN_IF_ERROR(session.PrintValue(ObjectForm(session).json(response.objects(0))));
+    return 0;
+  }
+  RETURN_IF_ERROR(PrintList(session, ObjectForm(session), response.objects()));
+  return 0;
+}
+
+absl::StatusOr<int> Delete(Session& session) {
+  const Arguments& arguments = session.arguments;
+  const bool named = arguments.Has("kind");
+  if (named == arguments.Has("file") || (named && !arguments.Has("name"))) {
+    return absl::InvalidArgumentError(
+        "delete: say KIND and NAME, or -f FILE with the objects; one of the two");
+  }
+  v1::DeleteObjectsRequest request;
+  request.set_dry_run(arguments.Has("dry-run"));
+  if (named) {
+    for (const std::string& name : arguments.All("name")) {
+      v1::ObjectName& object = *request.add_objects();
+      object.set_kind(KindOf(arguments.Text("kind")));
+      object.set_name(name);
+    }
+  } else {
+    ASSIGN_OR_RETURN(v1::ApplyRequest files, RequestOf(session));
+    *request.mutable_files() = std::move(*files.mutable_files());
+  }
+  ASSIGN_OR_RETURN(const v1::DeleteObjectsResponse response, session.client.DeleteObjects(request));
+  RETURN_IF_ERROR(PrintChanges(session, response.changes(), request.dry_run()));
+  return 0;
+}
+
+Command ApplyCommand() {
+  return {
+      .name = "apply",
+      .summary = "Make the server's objects be as in files",
+      .description =
+          "Creates and changes objects, all or nothing. Each mistake is printed with "
+          "its file and line, and then nothing is changed (code 2). Nodes get what "
+          "concerns them at once; spokectl rollout status says which have it. With "
+          "--expect-version, nothing is changed when somebody else has changed objects since "
+          "(code 5).",
+      .examples = {"spokectl apply -f policies/ --dry-run",
+                   "spokectl apply -f policies/ --expect-version 1789034112345",
+                   "spokectl apply -f pool.yaml -f team.yaml",
+                   "spokectl get Pool default -o yaml | sed s/16/15/ | spokectl apply -f -"},
+      .options = {RequiredFiles(),
+                  kRecursive,
+                  {.name = "dry-run", .help = "Check all, say what would change, change nothing"},
+                  {.name = "expect-version",
+                   .value = "N",
+                   .help = "Only if the objects are of this version, as spokectl status shows it",
+                   .values = Values::kVersion}},
+      .run = Apply,
+      .group = kGroupPolicy};
+}
+
+Command DiffCommand() {
+  return {
+      .name = "diff",
+      .summary = "What apply would change, as a unified diff",
+      .description =
+          "Compares whole objects as the server writes them, so that order and "
+          "spelling in the files make no difference. Where something differs, up to 20 agents are "
+          "asked how many of the connections that their nodes track it would cut; that goes to "
+          "standard error.",
+      .examples = {"spokectl diff -f policies/", "spokectl diff -f policies/ && echo up to date"},
+      .options = {RequiredFiles(), kRecursive},
+      .run = Diff,
+      .group = kGroupPolicy,
+      .exit_codes =
+          "0 no difference, 1 differences, 2 could not compare or wrong usage; else as "
+          "everywhere.",
+      .failure_code = 2};
+}
+
+}  // namespace
+
+std::vector<Command> ObjectCommands() {
+  const Parameter kind = {.name = "kind",
+                          .value = "KIND",
+                          .help = "Such as Pool, ClusterNetwork or Team; pool and pools will do",
+                          .values = Values::kKind};
+  Parameter get_kind = kind;
+  get_kind.required = true;
+  get_kind.help += ", and all is each of them";
+  const Parameter name = {
+      .name = "name", .value = "NAME", .help = "Name of the object", .values = Values::kObject};
+  Parameter names = name;
+  names.repeated = true;
+  return {ApplyCommand(),
+          DiffCommand(),
+          {.name = "get",
+           .summary = "Objects as the server has them",
+           .description = "With -o yaml, in the form that apply takes.",
+           .examples = {"spokectl get all", "spokectl get team research -o yaml"},
+           .positionals = {get_kind, name},
+           .run = Get,
+           .group = kGroupPolicy,
+           .watchable = true},
+          {.name = "delete",
+           .summary = "Delete objects",
+           .description = "Those named, or those that stand in files; all or nothing.",
+           .examples = {"spokectl delete Team research", "spokectl delete -f policies/old.yaml"},
+           .positionals = {kind, names},
+           .options = {kFiles,
+                       kRecursive,
+                       {.name = "dry-run", .help = "Say what would be deleted, delete nothing"}},
+           .run = Delete,
+           .group = kGroupPolicy}};
+}
+
+}  // namespace spoke::ctl

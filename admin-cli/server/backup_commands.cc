@@ -1,0 +1,65 @@
+#include "admin-cli/output/list_form.h"
+#include "admin-cli/output/progress.h"
+#include "admin-cli/server/growing_file.h"
+#include "admin-cli/verbs.h"
+#include "lib/base/status.h"
+
+namespace spoke::ctl {
+namespace {
+
+absl::StatusOr<int> Backup(Session& session) {
+  const std::string& path = session.arguments.Text("file");
+  GrowingFile file(path);
+  RETURN_IF_ERROR(file.Open());
+  uint64_t total = 0;
+  {
+    Progress progress(session.world.console, "backup");
+    RETURN_IF_ERROR(session.client.Backup([&](const v1::BackupResponse& piece) {
+      if (piece.offset() != file.size()) {
+        return absl::DataLossError(
+            fmt::format("the server sent byte {} where byte {} was due; try again", piece.offset(),
+                        file.size()));
+      }
+      total = piece.total();
+      const absl::Status appended = file.Append(piece.data());
+      progress.Show(file.size(), total,
+                    fmt::format("{} of {}", FormatBytes(file.size()), FormatBytes(total)));
+      return appended;
+    }));
+  }
+  if (file.size() != total || total == 0) {
+    return absl::DataLossError(fmt::format("the backup ended after {} of {} bytes; {} was not made",
+                                           file.size(), total, path));
+  }
+  RETURN_IF_ERROR(base::Annotate(file.Finish(), "backup"));
+  if (session.is_table()) {
+    session.Out(
+        fmt::format("{}: {}, complete and on the disk\n", Printable(path), FormatBytes(total)));
+  } else {
+    RETURN_IF_ERROR(session.PrintValue({{"file", path}, {"bytes", total}}));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command BackupCommand() {
+  return {.name = "backup",
+          .summary = "Save a verified copy of the server's store",
+          .description =
+              "The server goes on meanwhile. The copy grows as FILE.partial and gets its "
+              "name once it is whole, read back and on the disk; a file that exists is "
+              "never overwritten. It is readable for its owner only: it names all pods "
+              "of now and of the last weeks. To restore: stop the server, put the copy "
+              "in the place of its store, start the server.",
+          .examples = {"spokectl backup /var/backups/ipam-$(date +%F).db"},
+          .positionals = {{.name = "file",
+                           .value = "FILE",
+                           .help = "A file that is not there yet",
+                           .values = Values::kFile,
+                           .required = true}},
+          .run = Backup,
+          .group = kGroupCare};
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,99 @@
+#include <map>
+
+#include "admin-cli/output/list_form.h"
+#include "admin-cli/verbs.h"
+#include "lib/base/status.h"
+
+namespace spoke::ctl {
+namespace {
+
+Json ToJson(const v1::EventInfo& event) {
+  Json fields = Json::object();
+  for (const auto& [key, value] :
+       std::map<std::string, std::string>(event.fields().begin(), event.fields().end())) {
+    fields[key] = value;
+  }
+  return {{"time", TimeOf(event.unix_ms())},
+          {"level", event.level()},
+          {"event", event.event()},
+          {"fields", fields}};
+}
+
+Tone ToneOf(const std::string& level) {
+  if (level == "error") return Tone::kBad;
+  return level == "warning" ? Tone::kWarning : Tone::kPlain;
+}
+
+// A line as in a log. The columns are fixed, since nobody knows what will come.
+std::string LineOf(const v1::EventInfo& event, bool colours) {
+  std::string fields;
+  for (const auto& [key, value] :
+       std::map<std::string, std::string>(event.fields().begin(), event.fields().end())) {
+    const bool quote = value.empty() || value.find_first_of(" \"=") != std::string::npos;
+    fields += fmt::format(
+        " {}={}", key,
+        quote ? Json(value).dump(-1, ' ', false, Json::error_handler_t::replace) : value);
+  }
+  return fmt::format(
+      "{:<24}  {}  {:<24} {}\n", TimeOf(event.unix_ms()),
+      Coloured(fmt::format("{:<7}", Printable(event.level())), ToneOf(event.level()), colours),
+      Printable(event.event()), Printable(fields));
+}
+
+absl::StatusOr<int> Events(Session& session) {
+  v1::ListEventsRequest request;
+  request.set_follow(session.arguments.Has("follow"));
+  request.set_limit(session.arguments.Count("limit"));
+  request.set_node(session.arguments.Text("node"));
+  if (session.format == Format::kName) return session.PrintValue({});
+  Json values = Json::array();
+  bool any = false;
+  RETURN_IF_ERROR(session.client.ListEvents(request, [&](const v1::ListEventsResponse& batch) {
+    std::string text;
+    for (const v1::EventInfo& event : batch.events()) {
+      any = true;
+      if (session.is_table()) {
+        text += LineOf(event, session.colours);
+      } else if (!request.follow()) {
+        values.push_back(ToJson(event));
+      } else if (session.format == Format::kJson) {
+        // An endless list has no end bracket: one object a line instead.
+        text += ToJson(event).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+      } else {
+        text += "---\n" + FormatYaml(ToJson(event));
+      }
+    }
+    session.Out(text);
+    return session.world.console.written();  // A reader that has gone ends it.
+  }));
+  if (!session.is_table() && !request.follow()) RETURN_IF_ERROR(session.PrintValue(values));
+  if (session.is_table() && !any) session.Note("there are no events");
+  return 0;
+}
+
+}  // namespace
+
+Command EventsCommand() {
+  return {
+      .name = "events",
+      .summary = "What has happened lately",
+      .description =
+          "The last events of the server's log that it keeps in memory, oldest first, "
+          "and with --follow those to come. With --follow -o json, one object a line.",
+      .examples = {"spokectl events", "spokectl events --follow --node node1",
+                   "spokectl events --limit 1000 -o json | jq '.[] | select(.level == \"error\")'"},
+      .options = {{.name = "follow", .help = "Go on with those to come", .letter = 'f'},
+                  {.name = "node",
+                   .value = "NODE",
+                   .help = "Only those about this node",
+                   .values = Values::kNode},
+                  {.name = "limit",
+                   .value = "N",
+                   .help = "How many of the last",
+                   .values = Values::kCount,
+                   .fallback = "100"}},
+      .run = Events,
+      .group = kGroupLook};
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,268 @@
+#include <memory>
+
+#include "admin-cli/budget/budget_top.h"
+#include "admin-cli/output/list_form.h"
+#include "admin-cli/traffic/traffic_top.h"
+#include "admin-cli/verbs.h"
+#include "lib/base/status.h"
+#include "lib/base/version.h"
+#include "lib/base/version_skew.h"
+
+namespace spoke::ctl {
+namespace {
+
+Json ToJson(const v1::GetStatusResponse& status) {
+  Json value = {{"version", status.version()},
+                {"started", TimeOf(status.started_unix_ms())},
+                {"store", status.store()},
+                {"cloud", status.cloud()},
+                {"nodes", status.nodes()},
+                {"nodes_connected", status.nodes_connected()},
+                {"addresses_usable", status.addresses_usable()},
+                {"addresses_free", status.addresses_free()},
+                {"addresses_attaching", status.addresses_attaching()},
+                {"addresses_attached", status.addresses_attached()},
+                {"addresses_lent", status.addresses_lent()},
+                {"addresses_cooling", status.addresses_cooling()},
+                {"addresses_detaching", status.addresses_detaching()},
+                {"addresses_quarantined", status.addresses_quarantined()},
+                {"reservations", status.reservations()},
+                {"policy_version", status.policy_version()},
+                {"releases_frozen", status.releases_frozen()},
+                {"last_audit", TimeOf(status.last_audit_unix_ms())},
+                {"audit_differences", status.audit_differences()},
+                {"problems", Json::array()}};
+  for (const std::string& problem : status.problems()) value["problems"].push_back(problem);
+  return value;
+}
+
+Cell AuditCell(const Session& session, const v1::GetStatusResponse& status) {
+  if (status.last_audit_unix_ms() == 0) return {"none has run yet"};
+  const std::string ago = session.AgeOf(status.last_audit_unix_ms());
+  if (status.audit_differences() == 0) return {fmt::format("clean, {} ago", ago), Tone::kGood};
+  return {
+      fmt::format("{} differences, {} ago; see: spokectl audit", status.audit_differences(), ago),
+      Tone::kBad};
+}
+
+std::string StatusText(const Session& session, const v1::GetStatusResponse& status) {
+  const bool all_connected = status.nodes() == status.nodes_connected();
+  std::vector<std::pair<std::string, Cell>> fields = {
+      {"Server",
+       {fmt::format("{}, up {}, store {}, cloud {}", status.version(),
+                    session.AgeOf(status.started_unix_ms()), status.store(), status.cloud())}},
+      {"Nodes",
+       {fmt::format("{} known, {} connected", status.nodes(), status.nodes_connected()),
+        all_connected ? Tone::kPlain : Tone::kWarning}},
+      {"Addresses",
+       {fmt::format("{} usable, {} free, {} attached, {} lent, {} cooling",
+                    status.addresses_usable(), status.addresses_free(), status.addresses_attached(),
+                    status.addresses_lent(), status.addresses_cooling())}},
+      {"On the way",
+       {fmt::format("{} attaching, {} detaching", status.addresses_attaching(),
+                    status.addresses_detaching())}}};
+  if (status.addresses_quarantined() > 0) {
+    fields.push_back({"Quarantine",
+                      {fmt::format("{} addresses; see: spokectl ip list --state "
+                                   "quarantined",
+                                   status.addresses_quarantined()),
+                       Tone::kWarning}});
+  }
+  if (status.reservations() > 0) {
+    fields.push_back({"Reservations", {std::to_string(status.reservations())}});
+  }
+  fields.push_back({"Policy", {fmt::format("version {}", status.policy_version())}});
+  fields.push_back({"Audit", AuditCell(session, status)});
+  if (!status.releases_frozen().empty()) {
+    fields.push_back({"Releases",
+                      {fmt::format("frozen: {}; once it is understood: spokectl unfreeze",
+                                   status.releases_frozen()),
+                       Tone::kBad}});
+  }
+  if (status.problems().empty()) fields.push_back({"Problems", {"none", Tone::kGood}});
+  std::string text = FormatFields(fields, session.colours);
+  if (!status.problems().empty()) text += "Problems:\n";
+  for (const std::string& problem : status.problems()) {
+    text += "  " + Coloured(Printable(problem), Tone::kBad, session.colours) + "\n";
+  }
+  return text;
+}
+
+absl::StatusOr<int> Status(Session& session) {
+  ASSIGN_OR_RETURN(const v1::GetStatusResponse status, session.client.GetStatus());
+  if (session.is_table()) {
+    session.Out(StatusText(session, status));
+  } else {
+    RETURN_IF_ERROR(session.PrintValue(ToJson(status)));
+  }
+  return 0;
+}
+
+ListForm<v1::TopEntry> TopForm(std::string what, bool has_held) {
+  using Entry = v1::TopEntry;
+  ListForm<Entry> form = {
+      .what = std::move(what),
+      .name = [](const Entry& entry) { return entry.name(); },
+      .json =
+          [has_held](const Entry& entry) {
+            Json value = {{"name", entry.name()}, {"lent", entry.lent()}};
+            if (has_held) value["held"] = entry.held();
+            return value;
+          },
+      .columns = {{has_held ? "NODE" : "NAMESPACE",
+                   [](const Entry& entry) { return Cell{entry.name()}; }},
+                  {"LENT", [](const Entry& entry) { return NumberCell(entry.lent()); }}}};
+  if (has_held) {
+    form.columns.push_back({"HELD", [](const Entry& entry) { return NumberCell(entry.held()); }});
+  }
+  return form;
+}
+
+// What repetitions of --watch remember.
+struct TopMemory {
+  TrafficRates rates;
+  RateHistory budgets;
+};
+
+absl::StatusOr<int> Top(Session& session, TopMemory& memory) {
+  if (session.arguments.Text("what") == "budgets") return BudgetTop(session, memory.budgets);
+  if (session.arguments.Has("what")) return TrafficTop(session, memory.rates);
+  v1::GetTopRequest request;
+  request.set_limit(session.arguments.Count("limit"));
+  ASSIGN_OR_RETURN(const v1::GetTopResponse top, session.client.GetTop(request));
+  if (!session.is_table()) {
+    Json value = {{"lends_per_second", top.lends_per_second()},
+                  {"releases_per_second", top.releases_per_second()},
+                  {"commits_per_second", top.commits_per_second()},
+                  {"nodes", Json::array()},
+                  {"namespaces", Json::array()}};
+    const ListForm<v1::TopEntry> nodes = TopForm("", true);
+    for (const v1::TopEntry& entry : top.nodes()) value["nodes"].push_back(nodes.json(entry));
+    const ListForm<v1::TopEntry> namespaces = TopForm("", false);
+    for (const auto& entry : top.namespaces())
+      value["namespaces"].push_back(namespaces.json(entry));
+    RETURN_IF_ERROR(session.PrintValue(value));
+    return 0;
+  }
+  session.Out(
+      fmt::format("In the last minute: {:.1f} lent, {:.1f} released and {:.1f} commits each "
+                  "second\n\n",
+                  top.lends_per_second(), top.releases_per_second(), top.commits_per_second()));
+  RETURN_IF_ERROR(PrintList(session, TopForm("nodes with addresses", true), top.nodes()));
+  session.Out("\n");
+  RETURN_IF_ERROR(PrintList(session, TopForm("namespaces with pods", false), top.namespaces()));
+  return 0;
+}
+
+absl::StatusOr<int> Unfreeze(Session& session) {
+  ASSIGN_OR_RETURN(const v1::UnfreezeResponse response, session.client.Unfreeze());
+  if (!session.is_table()) {
+    RETURN_IF_ERROR(session.PrintValue({{"was_frozen_for", response.was_frozen_for()}}));
+  } else if (response.was_frozen_for().empty()) {
+    session.Out("releases were not frozen\n");
+  } else {
+    session.Out(fmt::format("releases go on; they were frozen: {}\n",
+                            Printable(response.was_frozen_for())));
+  }
+  return 0;
+}
+
+absl::StatusOr<int> Version(Session& session) {
+  const bool only_client = session.arguments.Has("client");
+  if (session.is_table()) session.Out(fmt::format("Client: {}\n", base::kVersion));
+  Json value = {{"client", base::kVersion}};
+  absl::Status status;
+  if (!only_client) {
+    const auto answer = session.client.GetStatus();
+    status = answer.status();
+    if (answer.ok()) {
+      value["server"] = answer->version();
+      const absl::Status skew =
+          base::CheckSkew({"spokectl", base::kVersion}, {"spoke-ipam-server", answer->version()});
+      if (!skew.ok()) value["skew"] = base::MessageOf(skew);
+      if (session.is_table()) {
+        session.Out(fmt::format("Server: {}\n", Printable(answer->version())));
+        if (!skew.ok()) session.Out(fmt::format("Skew: {}\n", base::MessageOf(skew)));
+      }
+    }
+  }
+  if (!session.is_table()) RETURN_IF_ERROR(session.PrintValue(value));
+  RETURN_IF_ERROR(status);
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Command> StatusCommands() {
+  return {
+      {.name = "status",
+       .summary = "Is the server well, and how much of what is there",
+       .description = "Shows the server's version and age, how many nodes and addresses there are "
+                      "and in which state, whether releases are frozen, and what keeps the server "
+                      "from its work.",
+       .examples = {"spokectl status", "spokectl status --watch",
+                    "spokectl status -o json | jq .addresses_free"},
+       .run = Status,
+       .group = kGroupLook,
+       .watchable = true},
+      {.name = "top",
+       .summary = "Who uses most addresses, who sends and receives most, how busy the server is",
+       .description =
+           "Without a word: the nodes and the namespaces with most lent addresses, and what "
+           "happened each second of the last minute.\n\n"
+           "With one, the traffic of namespaces, teams, nodes, or of the pods that agents name as "
+           "those with most of it outside the cluster: bytes since the server began, and each "
+           "second between two readings. Agents report every ten seconds. IN and RECEIVED are "
+           "what pods receive.\n\n"
+           "With budgets: what teams use, want and have of bandwidth that all nodes share, the "
+           "fullest budget first; FAIR of a whole budget is its capacity. With --watch, TREND is "
+           "usage over the capacity.",
+       .examples = {"spokectl top", "spokectl top --limit 5 --watch",
+                    "spokectl top namespaces --class internet",
+                    "spokectl top pods --namespace vision --sort out --watch",
+                    "spokectl top budgets --watch --interval 5s"},
+       .positionals = {{.name = "what",
+                        .value = "WHAT",
+                        .help = "Whose traffic; or budgets",
+                        .choices = {"namespaces", "teams", "pods", "nodes", "budgets"}}},
+       .options = {{.name = "limit",
+                    .value = "N",
+                    .help = "How many rows; of budgets, teams of each",
+                    .values = Values::kCount,
+                    .fallback = "20"},
+                   {.name = "class",
+                    .value = "CLASS",
+                    .help = "Traffic of one class: internet, cluster, hub, group:NAME"},
+                   {.name = "namespace", .value = "NAMESPACE", .help = "Pods of one namespace"},
+                   {.name = "sort",
+                    .value = "BY",
+                    .help = "What comes first",
+                    .choices = {"rate", "in", "out", "received", "sent", "name"},
+                    .fallback = "rate"},
+                   {.name = "over",
+                    .value = "TIME",
+                    .help = "How far apart the two readings are",
+                    .values = Values::kDuration,
+                    .fallback = "10s"}},
+       // Shared with each repetition of --watch, which knows a verb only as a function.
+       .run = [memory = std::make_shared<TopMemory>()](
+                  Session& session) { return Top(session, *memory); },
+       .group = kGroupLook,
+       .watchable = true},
+      {.name = "unfreeze",
+       .summary = "Lift the freeze of releases",
+       .description = "When one pass would have given up too many addresses, or a source of truth "
+                      "has suddenly shrunk, the server freezes all releases until somebody has "
+                      "looked. spokectl status says why; this lets releases go on.",
+       .examples = {"spokectl unfreeze"},
+       .run = Unfreeze,
+       .group = kGroupCare},
+      {.name = "version",
+       .summary = "Versions of spokectl and of the server",
+       .examples = {"spokectl version", "spokectl version --client"},
+       .options = {{.name = "client", .help = "Only that of spokectl; asks no server"}},
+       .run = Version,
+       .group = kGroupSelf}};
+}
+
+}  // namespace spoke::ctl

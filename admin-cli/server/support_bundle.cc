@@ -1,0 +1,141 @@
+#include <vector>
+
+#include "admin-cli/output/list_form.h"
+#include "admin-cli/output/progress.h"
+#include "admin-cli/run.h"
+#include "admin-cli/server/archive.h"
+#include "admin-cli/server/growing_file.h"
+#include "admin-cli/verbs.h"
+#include "lib/base/status.h"
+#include "lib/base/version.h"
+
+namespace spoke::ctl {
+namespace {
+
+// A file of the bundle: what a command line prints.
+struct Part {
+  const char* file;
+  std::vector<std::string> words;
+  int other_success = 0;  // A code that is an answer too.
+};
+
+std::vector<Part> Parts() {
+  return {{"version.json", {"version", "-o", "json"}},
+          {"status.txt", {"status"}},
+          {"status.json", {"status", "-o", "json"}},
+          {"pools.json", {"pool", "list", "-o", "json"}},
+          {"nodes.json", {"node", "list", "-o", "json"}},
+          {"reservations.json", {"reserve", "list", "-o", "json"}},
+          {"objects.yaml", {"get", "all", "-o", "yaml"}},
+          {"rollout.json", {"rollout", "status", "-o", "json"}},
+          {"top.json", {"top", "-o", "json"}},
+          {"budgets.json", {"budget", "list", "-o", "json"}},
+          {"events.txt", {"events", "--limit", "10000"}},
+          {"quarantined.json", {"ip", "list", "--state", "quarantined", "-o", "json"}},
+          {"audit.json", {"audit", "-o", "json"}, 1}};
+}
+
+// Keeps both outputs; there is nobody at it.
+class RecordingConsole final : public Console {
+ public:
+  void Out(std::string_view text) override { out += text; }
+  void Err(std::string_view text) override { err += text; }
+  absl::StatusOr<std::string> ReadInput(size_t) override { return std::string(); }
+  bool out_is_terminal() const override { return false; }
+  bool err_is_terminal() const override { return false; }
+  absl::Status written() const override { return absl::OkStatus(); }
+
+  std::string out;
+  std::string err;
+};
+
+constexpr std::string_view kReadMe =
+    "A support bundle of Spoke.\n\n"
+    "Made at {} by spokectl {}, from the server at {}.\n\n"
+    "It has names of nodes, VMs, namespaces and PODS, addresses and CIDR blocks, labels of nodes "
+    "and\n"
+    "all policy objects. It has no keys, no certificates, and nothing that pods have sent. Look\n"
+    "through it before you give it away.\n\n"
+    "Each file is what a command printed:\n\n";
+
+absl::StatusOr<int> Bundle(Session& session) {
+  const std::string& path = session.arguments.Text("file");
+  GrowingFile file(path);
+  RETURN_IF_ERROR(file.Open());
+  const int64_t now = absl::ToUnixSeconds(session.now());
+  const std::vector<Part> parts = Parts();
+  std::string read_me =
+      fmt::format(kReadMe, TimeOf(now * 1000), base::kVersion, session.client.server());
+  std::string errors;
+  std::string archive;
+  size_t failed = 0;
+  {
+    Progress progress(session.world.console, "support-bundle");
+    for (size_t i = 0; i < parts.size(); ++i) {
+      progress.Show(i, parts.size(), parts[i].file);
+      std::vector<std::string> words = parts[i].words;
+      words.insert(words.end(), {"--server", session.client.server(), "--color", "never"});
+      if (session.arguments.Has("timeout") && parts[i].words[0] != "rollout") {
+        words.insert(words.end(), {"--timeout", session.arguments.Text("timeout")});
+      }
+      RecordingConsole recorded;
+      const World world{recorded, session.world.clock, session.world.wait, session.world.variable};
+      const int code = Run(words, world);
+      archive += TarEntry(fmt::format("spoke-support/{}", parts[i].file), recorded.out, now);
+      read_me += fmt::format("  {:<18} spokectl", parts[i].file);
+      for (const std::string& word : parts[i].words) read_me += " " + word;
+      read_me += fmt::format("   (code {})\n", code);
+      if (code != 0 && code != parts[i].other_success) {
+        ++failed;
+        errors += fmt::format("{} (code {}): {}\n", parts[i].file, code, recorded.err);
+      }
+    }
+  }
+  if (failed > 0) {
+    read_me += fmt::format("\n{} of them could not be had: see errors.txt.\n", failed);
+    archive += TarEntry("spoke-support/errors.txt", errors, now);
+  }
+  archive += TarEntry("spoke-support/README.txt", read_me, now) + TarEnd();
+  ASSIGN_OR_RETURN(const std::string packed, Gzip(archive));
+  RETURN_IF_ERROR(file.Append(packed));
+  RETURN_IF_ERROR(file.Finish());
+  if (failed > 0) {
+    session.Note(fmt::format("{} of {} parts could not be had; errors.txt in the bundle says why",
+                             failed, parts.size()));
+  }
+  if (session.is_table()) {
+    session.Out(
+        fmt::format("{}: {}. It names pods, namespaces and nodes: look through it before you "
+                    "give it away\n",
+                    Printable(path), FormatBytes(packed.size())));
+  } else {
+    RETURN_IF_ERROR(session.PrintValue({{"file", path},
+                                        {"bytes", packed.size()},
+                                        {"parts", parts.size()},
+                                        {"parts_failed", failed}}));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command SupportBundleCommand() {
+  return {.name = "support-bundle",
+          .summary = "Collect what somebody needs to help you, in one file",
+          .description =
+              "Versions, status and problems, pools, nodes, reservations, policy "
+              "objects, rollout, top users, events and an audit (which repairs nothing). "
+              "The bundle names pods, namespaces and nodes; it has no keys. What cannot "
+              "be had is recorded in it and does not stop the rest. The file must not be "
+              "there yet, and only its owner may read it.",
+          .examples = {"spokectl support-bundle spoke-support.tar.gz"},
+          .positionals = {{.name = "file",
+                           .value = "FILE.tar.gz",
+                           .help = "A file that is not there yet",
+                           .values = Values::kFile,
+                           .required = true}},
+          .run = Bundle,
+          .group = kGroupCare};
+}
+
+}  // namespace spoke::ctl

@@ -1,0 +1,201 @@
+#include "cni-plugin/agent/agent_client.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "lib/os/unique_fd.h"
+
+namespace spoke::cni {
+namespace {
+
+constexpr size_t kMaxAnswerBytes = 16 << 10;
+// Above this a request needs a larger send buffer than some nodes give a socket.
+constexpr size_t kLargeRequestBytes = 64 << 10;
+constexpr int kLeastPauseMs = 5;
+constexpr int kMostPauseMs = 160;
+
+constexpr const char* kOtherRelease = "do plugin and agent come from the same release?";
+
+// Milliseconds that are left; never negative.
+int Left(int64_t until_ms) {
+  const int64_t left = until_ms - MonotonicMs();
+  return left > 0 ? static_cast<int>(left) : 0;
+}
+
+Error NoAgent(const std::string& socket, int error) {
+  const char* what = error == ENOENT ? "there is no socket" : std::strerror(error);
+  return {kTryAgainLater, "spoke-netagent does not answer on this node",
+          socket + ": " + what + "; check that the agent runs here"};
+}
+
+// Why there is no answer, and whether asking again may help.
+struct Failure {
+  Error error;
+  bool hung_up = false;
+};
+
+// Memory that is not zeroed. (The headers of a release build have no <memory>.)
+struct Buffer {
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { delete[] data; }
+  char* const data = new char[kMaxAnswerBytes];
+};
+
+// One exchange over one connection.
+class Connection {
+ public:
+  Connection(const std::string& socket, int64_t until_ms) : socket_(socket), until_ms_(until_ms) {}
+
+  // 0, or an errno: ENOENT and ECONNREFUSED where nobody listens.
+  int Open() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (socket_.size() >= sizeof(address.sun_path)) return ENAMETOOLONG;
+    std::memcpy(address.sun_path, socket_.data(), socket_.size());
+    fd_ = os::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd_.valid()) return errno;
+    while (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0) {
+      // EAGAIN: so many pods start at once that the agent's queue is full.
+      if ((errno != EAGAIN && errno != EINTR) || Left(until_ms_) == 0) return errno;
+      ::poll(nullptr, 0, kLeastPauseMs);
+    }
+    return 0;
+  }
+
+  // Errors: an errno.
+  int Send(const std::string& bytes, int netns) {
+    if (bytes.size() > kLargeRequestBytes) EnlargeBuffer();
+    iovec data{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    if (netns >= 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(header), &netns, sizeof(int));
+    }
+    return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL) < 0 ? errno : 0;
+  }
+
+  // Sets `response`; nullopt: done.
+  std::optional<Failure> Receive(AgentResponse& response) {
+    pollfd waiting{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+    int ready = 0;
+    do {
+      ready = ::poll(&waiting, 1, Left(until_ms_));
+    } while (ready < 0 && errno == EINTR);
+    if (ready <= 0) {
+      return Failure{{kTryAgainLater, "spoke-netagent did not answer in time",
+                      socket_ + ": the agent is overloaded or hangs; look at its log"},
+                     false};
+    }
+    // Neither on the stack nor zeroed: either would touch pages that nobody uses.
+    const Buffer bytes;
+    // With MSG_TRUNC it says how long the packet was, also where that is more than fits.
+    const ssize_t got = ::recv(fd_.get(), bytes.data, kMaxAnswerBytes, MSG_DONTWAIT | MSG_TRUNC);
+    if (got <= 0) {
+      return Failure{{kTryAgainLater, "spoke-netagent hung up before it answered",
+                      "it was restarted, or it is out of connections; look at its log"},
+                     true};
+    }
+    const auto size = static_cast<size_t>(got);
+    auto decoded = size <= kMaxAnswerBytes ? DecodeResponse({bytes.data, size}) : std::nullopt;
+    if (!decoded || decoded->outcome == AgentResponse::Outcome::kNone) {
+      return Failure{
+          {kInternal, "spoke-netagent answered with something else than a response", kOtherRelease},
+          false};
+    }
+    response = *std::move(decoded);
+    return std::nullopt;
+  }
+
+ private:
+  // The first works for root alone, the second up to net.core.wmem_max; sendmsg() tells.
+  void EnlargeBuffer() {
+    const int size = kMaxRequestBytes;
+    if (::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) < 0) {
+      ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    }
+  }
+
+  const std::string& socket_;
+  const int64_t until_ms_;
+  os::UniqueFd fd_;
+};
+
+Failure SendFailure(const std::string& socket, size_t size, int error) {
+  if (error != EMSGSIZE && error != ENOBUFS) return {NoAgent(socket, error), true};
+  return {{kInternal, "a request of " + std::to_string(size) + " bytes is refused by the socket",
+           "raise net.core.wmem_max, or run the plugin as root"},
+          false};
+}
+
+}  // namespace
+
+int64_t MonotonicMs() {
+  timespec now{};
+  // Not by way of the C library, which would first look for a faster way in the vDSO: for the few
+  // times that we ask, its page faults cost more.
+  ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+Expected<AgentResponse> Ask(const std::string& socket, AgentRequest request, int netns,
+                            const Patience& patience) {
+  const int64_t start_ms = MonotonicMs();
+  request.deadline_monotonic_ms = start_ms + patience.deadline_ms;
+  const int64_t until_ms = request.deadline_monotonic_ms + patience.grace_ms;
+  const std::string bytes = EncodeRequest(request);
+  if (bytes.size() > kMaxRequestBytes) {
+    return Error{
+        kInternal, "the request has more than 1 MiB",
+        "the agent takes some 10,000 attachments at once; are there so many on this node?"};
+  }
+  int64_t absent_until_ms = std::min(start_ms + patience.absent_ms, until_ms);
+  bool has_hung_up = false;
+  int pause_ms = kLeastPauseMs;
+  while (true) {
+    Connection connection(socket, until_ms);
+    Failure failure;
+    if (const int error = connection.Open(); error != 0) {
+      failure = {NoAgent(socket, error), error == ENOENT || error == ECONNREFUSED};
+    } else {
+      const int sent = connection.Send(bytes, netns);
+      std::optional<Failure> failed;
+      AgentResponse response;
+      if (sent != 0) {
+        failed = SendFailure(socket, bytes.size(), sent);
+      } else {
+        failed = connection.Receive(response);
+      }
+      if (!failed) return response;
+      failure = *std::move(failed);
+      if (!std::exchange(has_hung_up, true)) {
+        absent_until_ms = std::min(MonotonicMs() + patience.hung_up_ms, until_ms);
+      }
+    }
+    const int left_ms = Left(absent_until_ms);
+    if (!failure.hung_up || left_ms == 0) return failure.error;
+    ::poll(nullptr, 0, std::min(pause_ms, left_ms));
+    // An agent that starts is met at once; one that hangs up on everybody is not stormed.
+    pause_ms = has_hung_up ? std::min(pause_ms * 2, kMostPauseMs) : pause_ms;
+  }
+}
+
+}  // namespace spoke::cni

@@ -1,0 +1,256 @@
+#include "cni-plugin/agent/wire.h"
+
+#include <utility>
+
+#include "cni-plugin/json/utf8.h"
+
+namespace spoke::cni {
+namespace {
+
+// Wire types: https://protobuf.dev/programming-guides/encoding/
+constexpr uint32_t kVarint = 0;
+constexpr uint32_t kFixed64 = 1;
+constexpr uint32_t kBytes = 2;
+constexpr uint32_t kFixed32 = 5;
+
+// ---- Writing. As proto3 has it, what is empty or 0 is left out.
+
+void PutVarint(uint64_t value, std::string& out) {
+  while (value >= 0x80) {
+    out.push_back(static_cast<char>((value & 0x7FU) | 0x80U));
+    value >>= 7U;
+  }
+  out.push_back(static_cast<char>(value));
+}
+
+void PutNumber(uint32_t field, uint64_t value, std::string& out) {
+  if (value == 0) return;
+  PutVarint(field << 3U | kVarint, out);
+  PutVarint(value, out);
+}
+
+void PutMessage(uint32_t field, std::string_view bytes, std::string& out) {
+  PutVarint(field << 3U | kBytes, out);
+  PutVarint(bytes.size(), out);
+  out += bytes;
+}
+
+void PutText(uint32_t field, std::string_view text, std::string& out) {
+  if (!text.empty()) PutMessage(field, text, out);
+}
+
+// A message that is left out when it would be empty.
+void PutIfAny(uint32_t field, std::string_view bytes, std::string& out) {
+  PutText(field, bytes, out);
+}
+
+std::string Encode(const PodReference& pod) {
+  std::string out;
+  PutText(1, pod.namespace_name, out);
+  PutText(2, pod.name, out);
+  PutText(3, pod.uid, out);
+  return out;
+}
+
+std::string Encode(const Bandwidth& bandwidth) {
+  std::string out;
+  PutNumber(1, bandwidth.ingress_rate, out);
+  PutNumber(2, bandwidth.ingress_burst, out);
+  PutNumber(3, bandwidth.egress_rate, out);
+  PutNumber(4, bandwidth.egress_burst, out);
+  return out;
+}
+
+std::string Encode(const InternetWish& internet) {
+  std::string out;
+  PutNumber(1, internet.ingress, out);
+  PutNumber(2, internet.egress, out);
+  PutNumber(3, internet.weight, out);
+  return out;
+}
+
+std::string Encode(const Wish& wish) {
+  std::string out;
+  PutText(1, wish.mac, out);
+  for (const std::string& address : wish.addresses) PutMessage(2, address, out);
+  PutNumber(3, wish.mtu, out);
+  PutIfAny(4, Encode(wish.bandwidth), out);
+  PutIfAny(5, Encode(wish.internet), out);
+  return out;
+}
+
+std::string Encode(const PodAddress& address) {
+  std::string out;
+  PutText(1, address.address, out);
+  PutText(2, address.gateway, out);
+  return out;
+}
+
+std::string Encode(const Attachment& attachment) {
+  std::string out;
+  PutText(1, attachment.host_link, out);
+  PutText(2, attachment.host_mac, out);
+  PutText(3, attachment.pod_mac, out);
+  PutNumber(4, attachment.mtu, out);
+  for (const PodAddress& address : attachment.addresses) PutMessage(5, Encode(address), out);
+  return out;
+}
+
+// ---- Reading.
+
+struct Field {
+  uint32_t number = 0;
+  uint32_t type = 0;
+  uint64_t value = 0;      // kVarint.
+  std::string_view bytes;  // kBytes.
+
+  bool IsNumber(uint32_t wanted) const { return number == wanted && type == kVarint; }
+  bool IsBytes(uint32_t wanted) const { return number == wanted && type == kBytes; }
+};
+
+// Tags and lengths have at most 32 bits, and protobuf takes no more bytes for them than those need.
+constexpr unsigned kShortBits = 32;
+constexpr unsigned kLongBits = 64;
+
+bool TakeVarint(std::string_view& in, unsigned most_bits, uint64_t& value) {
+  value = 0;
+  for (unsigned shift = 0; shift < most_bits && !in.empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(in.front());
+    in.remove_prefix(1);
+    if (shift == 63 && byte > 1) return false;
+    value |= static_cast<uint64_t>(byte & 0x7FU) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+bool Skip(std::string_view& in, uint64_t count) {
+  if (count > in.size()) return false;
+  in.remove_prefix(static_cast<size_t>(count));
+  return true;
+}
+
+// The next field of a message that is not over.
+bool TakeField(std::string_view& in, Field& field) {
+  uint64_t tag = 0;
+  if (!TakeVarint(in, kShortBits, tag) || tag > UINT32_MAX || tag >> 3U == 0) return false;
+  field.number = static_cast<uint32_t>(tag >> 3U);
+  field.type = static_cast<uint32_t>(tag & 7U);
+  switch (field.type) {
+    case kVarint:
+      return TakeVarint(in, kLongBits, field.value);
+    case kFixed64:
+      return Skip(in, 8);
+    case kFixed32:
+      return Skip(in, 4);
+    case kBytes: {
+      uint64_t length = 0;
+      if (!TakeVarint(in, kShortBits, length) || length > in.size()) return false;
+      field.bytes = in.substr(0, static_cast<size_t>(length));
+      return Skip(in, length);
+    }
+    default:
+      return false;
+  }
+}
+
+bool ReadText(const Field& field, std::string& text) {
+  text = field.bytes;
+  return IsUtf8(field.bytes);
+}
+
+bool ReadNothing(const Field& /*field*/) { return true; }
+
+// Calls `read` for each field; false as soon as one is malformed.
+template <typename Read>
+bool ReadFields(std::string_view in, Read read) {
+  Field field;
+  while (!in.empty()) {
+    if (!TakeField(in, field) || !read(field)) return false;
+  }
+  return true;
+}
+
+bool ReadAddress(std::string_view in, PodAddress& address) {
+  return ReadFields(in, [&](const Field& field) {
+    if (field.IsBytes(1)) return ReadText(field, address.address);
+    if (field.IsBytes(2)) return ReadText(field, address.gateway);
+    return true;
+  });
+}
+
+bool ReadAttachment(std::string_view in, Attachment& attachment) {
+  return ReadFields(in, [&](const Field& field) {
+    if (field.IsBytes(1)) return ReadText(field, attachment.host_link);
+    if (field.IsBytes(2)) return ReadText(field, attachment.host_mac);
+    if (field.IsBytes(3)) return ReadText(field, attachment.pod_mac);
+    if (field.IsNumber(4)) attachment.mtu = static_cast<uint32_t>(field.value);
+    if (field.IsBytes(5)) return ReadAddress(field.bytes, attachment.addresses.emplace_back());
+    return true;
+  });
+}
+
+bool ReadError(std::string_view in, Error& error) {
+  return ReadFields(in, [&](const Field& field) {
+    if (field.IsNumber(1)) error.code = static_cast<uint32_t>(field.value);
+    if (field.IsBytes(2)) return ReadText(field, error.message);
+    if (field.IsBytes(3)) return ReadText(field, error.details);
+    return true;
+  });
+}
+
+}  // namespace
+
+std::string EncodeRequest(const AgentRequest& request) {
+  std::string out;
+  out.reserve(512);  // Most requests are smaller.
+  PutNumber(1, static_cast<uint64_t>(request.verb), out);
+  PutText(2, request.container_id, out);
+  PutText(3, request.ifname, out);
+  PutText(4, request.network_name, out);
+  PutIfAny(5, Encode(request.pod), out);
+  PutNumber(6, static_cast<uint64_t>(request.deadline_monotonic_ms), out);
+  PutNumber(7, request.attempt, out);
+  PutText(8, request.netns_path, out);
+  PutText(9, request.trace_parent, out);
+  PutIfAny(10, Encode(request.wish), out);
+  if (request.expected) PutMessage(11, Encode(*request.expected), out);
+  for (const AttachmentRef& ref : request.valid) {
+    std::string bytes;
+    PutText(1, ref.container_id, bytes);
+    PutText(2, ref.ifname, bytes);
+    PutMessage(12, bytes, out);
+  }
+  PutText(13, request.plugin_version, out);
+  return out;
+}
+
+std::optional<AgentResponse> DecodeResponse(std::string_view bytes) {
+  using Outcome = AgentResponse::Outcome;
+  AgentResponse response;
+  // A oneof: the last outcome counts, and one that comes twice is merged.
+  const auto choose = [&](Outcome outcome) {
+    if (response.outcome == outcome) return;
+    response = AgentResponse{.outcome = outcome, .attachment = {}, .error = {}};
+    response.error.code = 0;
+  };
+  const bool whole = ReadFields(bytes, [&](const Field& field) {
+    if (field.IsBytes(1)) {
+      choose(Outcome::kAttachment);
+      return ReadAttachment(field.bytes, response.attachment);
+    }
+    if (field.IsBytes(2)) {
+      choose(Outcome::kError);
+      return ReadError(field.bytes, response.error);
+    }
+    if (field.IsBytes(3)) {
+      choose(Outcome::kDone);
+      return ReadFields(field.bytes, &ReadNothing);
+    }
+    return true;
+  });
+  if (!whole) return std::nullopt;
+  return response;
+}
+
+}  // namespace spoke::cni

@@ -1,0 +1,390 @@
+// The calls that change something.
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/admin/admin_service.h"
+#include "ipam-server/admin/describe.h"
+#include "ipam-server/loop/loop_call.h"
+#include "ipam-server/policy/kinds/pool.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/policy/object_text.h"
+#include "ipam-server/policy/policy_file.h"
+#include "ipam-server/policy/resolved_names.h"
+#include "lib/base/status.h"
+#include "lib/rpc/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+// For all names of hosts in the files of one call, on the caller's thread. What is not known by
+// then is taken as it is: an operator does not wait for somebody's name server.
+constexpr absl::Duration kResolveTime = absl::Seconds(2);
+// How often a change of the objects is judged anew because another one came between.
+constexpr int kMostPlans = 10;
+// Whose agents are asked at once what a policy would end: a sample, however many nodes there are.
+constexpr size_t kMaxTrialNodes = 20;
+
+absl::StatusOr<NodeMode> ModeOf(const std::string& text) {
+  for (const NodeMode mode : {NodeMode::kActive, NodeMode::kDraining, NodeMode::kFrozen}) {
+    if (NameOf(mode) == text) return mode;
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("\"{}\" is no mode of a node; write active, draining or frozen", text));
+}
+
+std::vector<PolicyFileText> FilesOf(
+    const google::protobuf::RepeatedPtrField<v1::PolicyFile>& files) {
+  std::vector<PolicyFileText> out;
+  for (const v1::PolicyFile& file : files) out.push_back({file.name(), file.text()});
+  return out;
+}
+
+template <typename Response>
+void Describe(const ApplyPlan& plan, Response& response) {
+  for (const ObjectChange& change : plan.changes) {
+    v1::ObjectChange& out = *response.add_changes();
+    out.set_kind(change.key.kind);
+    out.set_name(change.key.name);
+    out.set_action(std::string(NameOf(change.action)));
+    if (change.before != nullptr) out.set_before_yaml(ObjectYaml(*change.before));
+    if (change.after != nullptr) out.set_after_yaml(ObjectYaml(*change.after));
+  }
+  response.set_policy_version(plan.next.version());
+}
+
+// `expected`: 0: any.
+absl::Status CheckVersion(const ObjectSet& set, uint64_t expected) {
+  if (expected == 0 || expected == set.version()) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "the policy objects are of version {} now, not of version {}: somebody has changed them "
+      "since. Look at what there is (spokectl diff), and apply anew with that version",
+      set.version(), expected));
+}
+
+absl::Status CheckName(std::string_view what, const std::string& name) {
+  return base::Annotate(CheckLabel(name), what);
+}
+
+}  // namespace
+
+grpc::Status AdminService::GetRecovery(Context* context, const v1::GetRecoveryRequest*,
+                                       v1::RecoveryInfo* response) {
+  return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
+    *response = DescribeRecovery(view.fleet, view.state.recovery);
+  }));
+}
+
+grpc::Status AdminService::ConfirmRecovery(Context* context,
+                                           const v1::ConfirmRecoveryRequest* request,
+                                           v1::RecoveryInfo* response) {
+  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+    auto effects = ipam::ConfirmRecovery(state, request->nodes_silent(), clock_.Now());
+    *response = DescribeRecovery(state.fleet, state.recovery);
+    return effects;
+  });
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::Unfreeze(Context* context, const v1::UnfreezeRequest*,
+                                    v1::UnfreezeResponse* response) {
+  std::string reason;
+  const absl::Status status =
+      Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        const BreakerState& breaker = state.fleet.breaker().state();
+        if (breaker.freeze) reason = breaker.freeze->reason;
+        return state.fleet.Unfreeze(clock_.Now());
+      });
+  if (status.ok()) response->set_was_frozen_for(reason);
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRequest* request,
+                                       v1::NodeInfo* response) {
+  const auto mode = ModeOf(request->mode());
+  if (!mode.ok()) return rpc::ToGrpc(mode.status());
+  absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+    return state.fleet.SetMode(request->name(), *mode, clock_.Now());
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Describe(*context, request->name(), response));
+}
+
+absl::Status AdminService::Describe(const Context& context, const std::string& node,
+                                    v1::NodeInfo* response) {
+  return Ask(context, [&](const FleetView& view) {
+    const NodeRecord* record = view.fleet.FindByName(node);
+    if (record == nullptr) return;
+    const auto session = view.sessions.find(record->key);
+    *response = DescribeNode(view.fleet, *record,
+                             session == view.sessions.end() ? nullptr : &session->second);
+  });
+}
+
+grpc::Status AdminService::RetryNode(Context* context, const v1::RetryNodeRequest* request,
+                                     v1::NodeInfo* response) {
+  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+    return state.fleet.Retry(request->name());
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Describe(*context, request->name(), response));
+}
+
+grpc::Status AdminService::ForgetNode(Context* context, const v1::ForgetNodeRequest* request,
+                                      v1::ForgetNodeResponse* response) {
+  Farewell farewell{
+      .node = request->name(), .vm_id = request->vm_id(), .in_use = request->in_use()};
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    const auto& nodes = view.fleet.nodes();
+    for (auto it = nodes.lower_bound({farewell.node, ""});
+         it != nodes.end() && it->first.name == farewell.node; ++it) {
+      if (view.sessions.contains(it->first)) continue;
+      farewell.silent.emplace(it->first, it->second.session_epoch);
+    }
+  });
+  if (status.ok()) {
+    status = Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+      ASSIGN_OR_RETURN(Forgotten forgotten, state.fleet.Forget(farewell, clock_.Now()));
+      response->set_vm_id(forgotten.node.vm_id);
+      response->set_addresses(forgotten.addresses);
+      return std::move(forgotten.effects);
+    });
+  }
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::ReleaseAddress(Context* context,
+                                          const v1::ReleaseAddressRequest* request,
+                                          v1::AddressInfo* response) {
+  const auto address = ip::Address::Parse(request->address());
+  if (!address.ok()) return rpc::ToGrpc(address.status());
+  std::string away;
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    const NodeRecord* holder = view.fleet.HolderOf(*address);
+    if (holder != nullptr && !view.sessions.contains(holder->key)) away = holder->key.name;
+  });
+  if (status.ok() && !away.empty()) {
+    status = absl::FailedPreconditionError(fmt::format(
+        "the agent of node {} is away and cannot be asked for {}; try again when it is back", away,
+        address->ToString()));
+  }
+  if (status.ok()) {
+    status = Do(*context, [&](ServerState& state, RawRecords&) {
+      return request->force()
+                 ? state.fleet.ForceRelease(*address, request->node(), request->reason())
+                 : state.fleet.Release(*address, request->node());
+    });
+  }
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Describe(*context, *address, response));
+}
+
+grpc::Status AdminService::QuarantineAddress(Context* context,
+                                             const v1::QuarantineAddressRequest* request,
+                                             v1::AddressInfo* response) {
+  const auto address = ip::Address::Parse(request->address());
+  if (!address.ok()) return rpc::ToGrpc(address.status());
+  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+    const absl::Time now = clock_.Now();
+    std::optional<Quarantine> quarantine;
+    if (!request->lift()) {
+      quarantine = {.reason = request->reason().empty() ? "by an operator" : request->reason(),
+                    .since = now};
+    }
+    return state.fleet.SetQuarantine(*address, std::move(quarantine), now);
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Describe(*context, *address, response));
+}
+
+grpc::Status AdminService::CreateReservation(Context* context,
+                                             const v1::CreateReservationRequest* request,
+                                             v1::ReservationInfo* response) {
+  if (const absl::Status status = CheckName("name", request->name()); !status.ok()) {
+    return rpc::ToGrpc(status);
+  }
+  ReservationRequest wanted{.name = request->name(),
+                            .nodes = {request->nodes().begin(), request->nodes().end()},
+                            .count = request->count(),
+                            .addresses_per_node = request->addresses_per_node(),
+                            .ttl = absl::Milliseconds(request->ttl_ms())};
+  const absl::Status status =
+      Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        ASSIGN_OR_RETURN(Effects effects,
+                         state.fleet.Reserve(wanted, clock_.Now(), request->dry_run()));
+        const auto& all = state.fleet.reservations().all();
+        if (const auto it = all.find(wanted.name); it != all.end()) {
+          *response = DescribeReservation(it->second);
+        }
+        return effects;
+      });
+  return rpc::ToGrpc(status);
+}
+
+grpc::Status AdminService::DeleteReservation(Context* context,
+                                             const v1::DeleteReservationRequest* request,
+                                             v1::ReservationInfo* response) {
+  return rpc::ToGrpc(Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+    const auto& all = state.fleet.reservations().all();
+    if (const auto it = all.find(request->name()); it != all.end()) {
+      *response = DescribeReservation(it->second);
+    }
+    return state.fleet.EndReservation(request->name());
+  }));
+}
+
+// Planned and compiled here, on the caller's thread, from what the loop has at one moment; the loop
+// only puts it into force, if nothing was changed since. Otherwise all is judged anew.
+absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
+                                                      const PlanObjects& plan, bool commit) {
+  for (int i = 0; i < kMostPlans; ++i) {
+    ObjectSet set;
+    PolicyWorld world{.lifelines = settings_.lifelines};
+    RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
+      set = view.state.objects;
+      world.configured = view.state.configured;
+      world.used = PoolUses(view.fleet);
+    }));
+    ASSIGN_OR_RETURN(ApplyPlan planned, plan(set, world));
+    if (!commit || planned.next.version() == set.version()) return planned;
+    ASSIGN_OR_RETURN(const bool in_force, PutIntoForce(context, set.version(), planned));
+    if (in_force) return planned;
+  }
+  return absl::AbortedError(
+      "others change the policy objects all the time; nothing was changed, try again");
+}
+
+// False, and nothing happens, when the objects are no longer of the version `from`.
+absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, uint64_t from,
+                                                const ApplyPlan& plan) {
+  const std::vector<PoolSpec> pools = PoolsOf(settings_, plan.next);
+  std::vector<PolicyWrite> writes = EncodePlan(plan);
+  CompiledPolicy compiled(plan.next);
+  bool in_force = false;
+  const absl::Status status =
+      Do(context, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+        if (state.objects.version() != from) return Effects();
+        RETURN_IF_ERROR(state.fleet.SetPools(pools));
+        state.objects = plan.next;
+        state.bundles.Advance(std::move(compiled));
+        for (PolicyWrite& write : writes) {
+          raw.insert_or_assign(std::move(write.key), std::move(write.value));
+        }
+        in_force = true;
+        return Effects();
+      });
+  RETURN_IF_ERROR(status);
+  return in_force;
+}
+
+grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* request,
+                                 v1::ApplyResponse* response) {
+  ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
+  AddResolved(resolver_.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
+  const auto plan = ChangeObjects(
+      *context,
+      [&](const ObjectSet& set, const PolicyWorld& world) -> absl::StatusOr<ApplyPlan> {
+        RETURN_IF_ERROR(CheckVersion(set, request->expected_version()));
+        return PlanApply(set, parsed, world, clock_.Now());
+      },
+      !request->dry_run());
+  if (!plan.ok()) return rpc::ToGrpc(plan.status());
+  ipam::Describe(*plan, *response);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::DeleteObjects(Context* context, const v1::DeleteObjectsRequest* request,
+                                         v1::DeleteObjectsResponse* response) {
+  absl::StatusOr<std::vector<ObjectKey>> keys = std::vector<ObjectKey>();
+  if (!request->files().empty()) keys = ParseObjectKeys(FilesOf(request->files()));
+  if (!keys.ok()) return rpc::ToGrpc(keys.status());
+  for (const v1::ObjectName& object : request->objects()) {
+    keys->push_back({object.kind(), object.name()});
+  }
+  if (keys->empty()) {
+    return {grpc::StatusCode::INVALID_ARGUMENT,
+            "name an object, or a file with objects, to delete"};
+  }
+  const auto plan = ChangeObjects(
+      *context,
+      [&](const ObjectSet& set, const PolicyWorld& world) {
+        return PlanDelete(set, *keys, world, clock_.Now());
+      },
+      !request->dry_run());
+  if (!plan.ok()) return rpc::ToGrpc(plan.status());
+  ipam::Describe(*plan, *response);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ResumeRollout(Context* context, const v1::ResumeRolloutRequest* request,
+                                         v1::ResumeRolloutResponse* response) {
+  // Of the loop's sessions, which a change does not see: who holds it back now.
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    ConnectionCut cut;
+    for (const auto& [key, session] : view.sessions) {
+      if (!session.policy_held || session.policy_sent != request->version()) continue;
+      response->set_nodes(response->nodes() + 1);
+      cut.connections += session.policy_cut.connections;
+      cut.cut += session.policy_cut.cut;
+    }
+    response->set_connections(cut.connections);
+    response->set_connections_cut(cut.cut);
+  });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  return rpc::ToGrpc(Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+    if (state.bundles.version() != request->version()) {
+      return absl::FailedPreconditionError(
+          fmt::format("the newest version is {} by now, not {}; see: spokectl rollout status",
+                      state.bundles.version(), request->version()));
+    }
+    state.cuts_accepted = request->version();
+    return Effects();
+  }));
+}
+
+grpc::Status AdminService::EstimateCuts(Context* context, const v1::ApplyRequest* request,
+                                        v1::EstimateCutsResponse* response) {
+  ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
+  AddResolved(resolver_.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
+  const auto plan = ChangeObjects(
+      *context,
+      [&](const ObjectSet& set, const PolicyWorld& world) {
+        return PlanApply(set, parsed, world, clock_.Now());
+      },
+      /*commit=*/false);
+  if (!plan.ok()) return rpc::ToGrpc(plan.status());
+  std::map<std::string, NodeLabels> connected;
+  const absl::Status status =
+      AskForNodes(*context, [&](const FleetView& view, const NodeRecord& record) {
+        if (view.sessions.contains(record.key)) connected[record.key.name] = record.labels;
+      });
+  if (!status.ok()) return rpc::ToGrpc(status);
+  CompiledPolicy compiled(plan->next);
+  std::map<std::string, std::shared_ptr<const Bundle>> asked;
+  size_t position = 0;
+  for (const auto& [node, labels] : connected) {
+    // Every so many-th, so that the names of those that are asked lie far apart.
+    const size_t before = position * kMaxTrialNodes / connected.size();
+    const size_t after = ++position * kMaxTrialNodes / connected.size();
+    const bool all = connected.size() <= kMaxTrialNodes;
+    if (all || before != after) asked[node] = compiled.Select(labels);
+  }
+  response->set_nodes(connected.size());
+  response->set_nodes_asked(asked.size());
+  AskTrials(loop_, asked,
+            [&](const std::string& node, const absl::StatusOr<PolicyTrialAnswer>& answer) {
+              const std::string error =
+                  answer.ok() ? answer->error : std::string(base::MessageOf(answer.status()));
+              if (!error.empty()) {
+                if (response->error().empty()) response->set_error(node + ": " + error);
+                return;
+              }
+              response->set_nodes_answered(response->nodes_answered() + 1);
+              response->set_connections(response->connections() + answer->cut.connections);
+              response->set_connections_cut(response->connections_cut() + answer->cut.cut);
+            });
+  return grpc::Status::OK;
+}
+
+}  // namespace spoke::ipam

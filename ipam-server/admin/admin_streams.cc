@@ -1,0 +1,190 @@
+// The calls that go on for a while.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/admin/admin_service.h"
+#include "ipam-server/admin/policy_probe.h"
+#include "ipam-server/store/backup_file.h"
+#include "lib/base/status.h"
+#include "lib/os/unique_fd.h"
+#include "lib/rpc/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+constexpr size_t kBackupPiece = 256 << 10;
+constexpr int kEventsPerMessage = 500;
+// How long a follower's call sleeps before it looks whether the caller is still there.
+constexpr absl::Duration kFollowPatience = absl::Seconds(1);
+
+std::string_view NameOf(telemetry::Level level) {
+  switch (level) {
+    case telemetry::Level::kDebug:
+      return "debug";
+    case telemetry::Level::kInfo:
+      return "info";
+    case telemetry::Level::kWarn:
+      return "warning";
+    case telemetry::Level::kError:
+      return "error";
+  }
+  return "info";
+}
+
+void DescribeReport(const AuditReport& report, v1::AuditResponse& out) {
+  out.set_done(true);
+  out.set_agents_asked(report.agents_asked);
+  out.set_agents_silent(report.agents_silent);
+  for (size_t i = 0; i < report.differences.size(); ++i) {
+    const AuditDifference& difference = report.differences[i];
+    v1::AuditDifference& row = *out.add_differences();
+    row.set_kind(std::string(NameOf(difference.kind)));
+    row.set_node(difference.node.name);
+    row.set_vm_id(difference.node.vm_id);
+    if (difference.address) row.set_address(difference.address->ToString());
+    row.set_first_seen_unix_ms(absl::ToUnixMillis(difference.first_seen));
+    row.set_cause(difference.cause);
+    row.set_repair(std::string(NameOf(difference.repair)));
+    row.set_repaired(report.repaired[i]);
+  }
+}
+
+bool IsAbout(const LoggedEvent& event, const std::string& node) {
+  return node.empty() || std::any_of(event.fields.begin(), event.fields.end(), [&](const auto& f) {
+           return f.first == "node" && f.second == node;
+         });
+}
+
+// Removes the file at the end of the scope, whatever way it is left.
+class ScratchFile {
+ public:
+  explicit ScratchFile(std::string path) : path_(std::move(path)) {}
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  ~ScratchFile() { ::unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+grpc::Status AdminService::Audit(Context* context, const v1::AuditRequest* request,
+                                 Writer<v1::AuditResponse>* writer) {
+  uint64_t nodes = 0;
+  const auto report = audit_.Run(request->repair(), [&](uint64_t done, uint64_t total) {
+    nodes = total;
+    v1::AuditResponse progress;
+    progress.set_nodes_done(done);
+    progress.set_nodes_total(total);
+    if (!context->IsCancelled()) writer->Write(progress);
+  });
+  if (!report.ok()) return rpc::ToGrpc(report.status());
+  v1::AuditResponse last;
+  last.set_nodes_done(nodes);
+  last.set_nodes_total(nodes);
+  DescribeReport(*report, last);
+  const absl::Status asked = Ask(*context, [&](const FleetView& view) {
+    const BreakerState& breaker = view.fleet.breaker().state();
+    if (breaker.freeze) last.set_releases_frozen(breaker.freeze->reason);
+  });
+  if (!asked.ok()) return rpc::ToGrpc(asked);
+  writer->Write(last);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::VerifyPolicy(Context* context, const v1::VerifyPolicyRequest* request,
+                                        Writer<v1::VerifyPolicyResponse>* writer) {
+  absl::StatusOr<ProbePlan> plan = absl::UnknownError("not planned");
+  std::vector<std::string> nodes(request->nodes().begin(), request->nodes().end());
+  absl::Status status = Ask(*context, [&](const FleetView& view) {
+    plan = PlanProbes(view.state.objects, *request);
+    for (const std::string& node : request->nodes()) {
+      if (view.fleet.FindByName(node) != nullptr || !plan.ok()) continue;
+      plan = absl::NotFoundError(fmt::format("there is no node {}; see: spokectl node list", node));
+    }
+    if (!nodes.empty()) return;
+    for (const auto& [key, session] : view.sessions) nodes.push_back(key.name);
+    nodes = ChooseNodes(nodes);
+  });
+  status.Update(plan.status());
+  if (status.ok() && nodes.empty()) {
+    status = absl::FailedPreconditionError("no agent is connected that could try");
+  }
+  if (status.ok() && nodes.size() > kMaxProbedNodes) {
+    status = absl::InvalidArgumentError(
+        fmt::format("at most {} nodes can try at once", kMaxProbedNodes));
+  }
+  if (!status.ok()) return rpc::ToGrpc(status);
+  const ProbeRequest probes{.targets = plan->targets, .timeout = plan->timeout};
+  AskProbes(loop_, std::set<std::string>(nodes.begin(), nodes.end()), probes,
+            [&](const std::string& node, const absl::StatusOr<ProbeAnswer>& answer) {
+              if (!context->IsCancelled()) writer->Write(DescribeProbes(node, *plan, answer));
+            });
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ListEvents(Context* context, const v1::ListEventsRequest* request,
+                                      Writer<v1::ListEventsResponse>* writer) {
+  uint64_t last = 0;
+  size_t limit = request->limit() == 0 ? 100 : request->limit();
+  const auto send = [&](const std::vector<LoggedEvent>& events) {
+    v1::ListEventsResponse batch;
+    for (const LoggedEvent& event : events) {
+      v1::EventInfo& info = *batch.add_events();
+      info.set_unix_ms(absl::ToUnixMillis(event.at));
+      info.set_level(std::string(NameOf(event.level)));
+      info.set_event(event.event);
+      for (const auto& [key, value] : event.fields) (*info.mutable_fields())[key] = value;
+      if (batch.events_size() < kEventsPerMessage) continue;
+      if (!writer->Write(batch)) return false;
+      batch.Clear();
+    }
+    return batch.events_size() == 0 || writer->Write(batch);
+  };
+  while (true) {
+    std::vector<LoggedEvent> events = events_.Since(last, EventRing::kKept);
+    if (!events.empty()) last = events.back().number;
+    std::erase_if(events, [&](const auto& event) { return !IsAbout(event, request->node()); });
+    if (events.size() > limit) {
+      events.erase(events.begin(), events.end() - static_cast<ptrdiff_t>(limit));
+    }
+    if (!send(events) || !request->follow()) return grpc::Status::OK;
+    limit = EventRing::kKept;  // That was for the past only.
+    while (events_.Since(last, 1).empty()) {
+      if (context->IsCancelled()) return grpc::Status::OK;
+      events_.Await(last, kFollowPatience);
+    }
+  }
+}
+
+grpc::Status AdminService::Backup(Context* context, const v1::BackupRequest*,
+                                  Writer<v1::BackupResponse>* writer) {
+  const ScratchFile file(ScratchBackupPath(store_path_, absl::Now()));
+  const auto made = store_.Backup(file.path());
+  if (!made.ok()) return rpc::ToGrpc(base::Annotate(made.status(), "back up the store"));
+  const os::UniqueFd in(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (!in.valid()) return rpc::ToGrpc(base::ErrnoToStatus(errno, "open the backup"));
+  v1::BackupResponse piece;
+  piece.set_total(static_cast<uint64_t>(made->bytes));
+  std::string buffer(kBackupPiece, '\0');
+  for (uint64_t offset = 0; !context->IsCancelled();) {
+    const ssize_t got = ::read(in.get(), buffer.data(), buffer.size());
+    if (got < 0) return rpc::ToGrpc(base::ErrnoToStatus(errno, "read the backup"));
+    if (got == 0) break;
+    piece.set_data(buffer.data(), static_cast<size_t>(got));
+    piece.set_offset(offset);
+    if (!writer->Write(piece)) break;
+    offset += static_cast<uint64_t>(got);
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,257 @@
+#include "ipam-server/admin/describe.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "fmt/core.h"
+
+namespace spoke::ipam {
+namespace {
+
+// Of the nodes that a recovery waits for, so many are named.
+constexpr int kMostSilent = 20;
+
+std::string_view NameOf(AddressPool::State state) {
+  switch (state) {
+    case AddressPool::State::kExcluded:
+      return "excluded";
+    case AddressPool::State::kFree:
+      return "free";
+    case AddressPool::State::kHeld:
+      return "held";
+    case AddressPool::State::kCooling:
+      return "released";
+    case AddressPool::State::kQuarantined:
+      return "quarantined";
+  }
+  return "free";
+}
+
+void NoteQuarantine(const Fleet& fleet, const ip::Address& address, v1::AddressInfo& info) {
+  const auto it = fleet.quarantine().find(address);
+  if (it == fleet.quarantine().end()) return;
+  info.set_note("in quarantine: " + it->second.reason);
+}
+
+v1::AddressInfo Released(const AddressPool& pool, const NodeRecord& record,
+                         const ip::Address& address, absl::Time at) {
+  v1::AddressInfo info;
+  info.set_address(address.ToString());
+  info.set_state("released");
+  info.set_pool(pool.spec().name);
+  info.set_node(record.key.name);
+  info.set_vm_id(record.key.vm_id);
+  info.set_since_unix_ms(absl::ToUnixMillis(at));
+  return info;
+}
+
+// What the cloud gave and nobody may use.
+v1::AddressInfo Withheld(const NodeRecord& record, const std::string& name,
+                         const WantedEntry& wanted) {
+  v1::AddressInfo info;
+  info.set_address(wanted.given->base().ToString());
+  if (wanted.size() > 1) info.set_block(wanted.given->ToString());
+  info.set_state("withheld");
+  info.set_pool(wanted.pool);
+  info.set_node(record.key.name);
+  info.set_vm_id(record.key.vm_id);
+  info.set_nic_mac(record.nic_mac.ToString());
+  info.set_ip_configuration(name);
+  info.set_since_unix_ms(absl::ToUnixMillis(wanted.since));
+  info.set_note(wanted.problem);
+  return info;
+}
+
+// Such an address may be held, or cool, elsewhere: both rows are true.
+bool IsWithheld(const v1::AddressInfo& info) { return info.state() == "withheld"; }
+
+}  // namespace
+
+v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry) {
+  const PoolSpec& spec = entry.pool.spec();
+  v1::PoolInfo info;
+  info.set_name(spec.name);
+  info.set_cidr(spec.cidr.ToString());
+  info.set_usable(entry.pool.usable());
+  info.set_free(entry.free());
+  info.set_attaching(entry.counts.attaching);
+  info.set_idle(entry.counts.idle);
+  info.set_lent(entry.counts.lent);
+  info.set_cooling(entry.counts.cooling);
+  info.set_detaching(entry.counts.detaching);
+  info.set_released(entry.pool.cooling());
+  info.set_quarantined(entry.pool.quarantined());
+  info.set_reserved(fleet.PromisedOf(spec.name));
+  info.set_block_prefix_length(spec.block_length);
+  info.set_vnet(spec.vnet);
+  for (const auto& [key, value] : spec.node_labels) (*info.mutable_node_labels())[key] = value;
+  for (const std::string& name : spec.namespaces) info.add_namespaces(name);
+  info.set_source(spec.from_file ? "file" : "applied");
+  return info;
+}
+
+v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session,
+                          const std::optional<CloudForecast>& forecast) {
+  const AddressCounts counts = CountAddresses(record);
+  v1::NodeInfo info;
+  info.set_name(record.key.name);
+  info.set_vm_id(record.key.vm_id);
+  info.set_boot_id(record.boot_id);
+  info.set_session_epoch(record.session_epoch);
+  info.set_mode(std::string(NameOf(record.mode)));
+  info.set_attaching(counts.attaching);
+  info.set_attached(counts.attached());
+  info.set_lent(counts.lent);
+  info.set_cooling(counts.cooling);
+  info.set_detaching(counts.detaching);
+  info.set_target(fleet.TargetOf(record));
+  info.set_shortage(fleet.ShortageOf(record));
+  info.set_reserved(fleet.reservations().ReservedFor(record.key.name));
+  for (const auto& [key, value] : record.labels) (*info.mutable_labels())[key] = value;
+  info.set_vnet(record.vnet);
+  info.set_nic_mac(record.nic_mac.ToString());
+  info.set_instance(record.instance);
+  if (forecast) {
+    info.set_cloud_lane(std::string(NameOf(forecast->lane)));
+    info.set_cloud_eta_unix_ms(absl::ToUnixMillis(forecast->eta));
+    info.set_cloud_waits_for(forecast->waits_for);
+  }
+  info.set_connected(session != nullptr);
+  if (session == nullptr) return info;
+  info.set_desired_version(session->desired_version);
+  info.set_acked_version(session->acked_version);
+  info.set_policy_version(session->policy_acked);
+  info.set_policy_error(session->policy_error);
+  info.set_agent_version(session->agent_version);
+  info.set_last_seen_unix_ms(absl::ToUnixMillis(session->last_seen));
+  return info;
+}
+
+v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
+                                const Configuration& configuration, const ip::Address& address) {
+  const Slot& slot = configuration.At(address);
+  v1::AddressInfo info;
+  info.set_address(address.ToString());
+  info.set_state(std::string(NameOf(configuration.state, slot.use)));
+  info.set_pool(configuration.pool);
+  info.set_node(record.key.name);
+  info.set_vm_id(record.key.vm_id);
+  info.set_nic_mac(record.nic_mac.ToString());
+  info.set_ip_configuration(configuration.name);
+  const bool on_its_way = configuration.state != LeaseState::kAttached;
+  info.set_since_unix_ms(absl::ToUnixMillis(on_its_way ? configuration.since : slot.since));
+  if (configuration.slots.size() > 1) info.set_block(configuration.range.ToString());
+  if (configuration.denied_until > absl::UnixEpoch()) {
+    info.set_note(fmt::format(
+        "its agent denied it; asked again after {}",
+        absl::FormatTime(absl::RFC3339_sec, configuration.denied_until, absl::UTCTimeZone())));
+  }
+  NoteQuarantine(fleet, address, info);
+  if (slot.lessee != nullptr) {
+    info.set_pod_namespace(slot.lessee->pod_namespace);
+    info.set_pod_name(slot.lessee->pod_name);
+    info.set_container_id(slot.lessee->container_id);
+    info.set_ifname(slot.lessee->ifname);
+  }
+  return info;
+}
+
+std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Address& address) {
+  const AddressPool* pool = fleet.PoolOf(address);
+  if (pool == nullptr) return std::nullopt;
+  if (const NodeRecord* record = pool->OwnerOf(address); record != nullptr) {
+    return DescribeAddress(fleet, *record, *record->Holding(address), address);
+  }
+  v1::AddressInfo info;
+  info.set_address(address.ToString());
+  info.set_state(std::string(NameOf(pool->StateOf(address))));
+  info.set_pool(pool->spec().name);
+  NoteQuarantine(fleet, address, info);
+  if (const auto it = fleet.quarantine().find(address); it != fleet.quarantine().end()) {
+    info.set_since_unix_ms(absl::ToUnixMillis(it->second.since));
+  } else if (pool->StateOf(address) == AddressPool::State::kCooling) {
+    info.set_since_unix_ms(absl::ToUnixMillis(pool->UsableFrom(address) - fleet.policy().cooldown));
+  }
+  return info;
+}
+
+std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRecord& record) {
+  std::vector<v1::AddressInfo> infos;
+  for (const auto& [base, configuration] : record.configurations) {
+    for (size_t i = 0; i < configuration.slots.size(); ++i) {
+      infos.push_back(DescribeAddress(fleet, record, configuration, configuration.AddressAt(i)));
+    }
+  }
+  for (const auto& [name, wanted] : record.wanted) {
+    if (wanted.given) infos.push_back(Withheld(record, name, wanted));
+  }
+  for (const auto& [range, at] : record.released) {
+    const AddressPool* pool = fleet.PoolOf(range.base());
+    if (pool == nullptr || pool->StateOf(range.base()) != AddressPool::State::kCooling) continue;
+    for (uint64_t i = 0; i < range.size(); ++i) {
+      infos.push_back(Released(*pool, record, ip::Advance(range.base(), i), at));
+    }
+  }
+  return infos;
+}
+
+std::vector<size_t> RowsByAddress(const std::deque<v1::AddressInfo>& rows) {
+  std::vector<std::pair<ip::Address, size_t>> order;
+  order.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    order.emplace_back(*ip::Address::Parse(rows[i].address()), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<size_t> kept;
+  kept.reserve(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto& [address, row] = order[i];
+    const bool moved = i + 1 < order.size() && order[i + 1].first == address &&
+                       !IsWithheld(rows[row]) && !IsWithheld(rows[order[i + 1].second]);
+    if (!moved) kept.push_back(row);
+  }
+  return kept;
+}
+
+v1::ReservationInfo DescribeReservation(const Reservation& reservation) {
+  v1::ReservationInfo info;
+  info.set_name(reservation.name);
+  for (const auto& [node, missing] : reservation.missing) info.add_nodes(node);
+  info.set_count(reservation.by_count
+                     ? static_cast<uint32_t>(reservation.missing.size()) + reservation.open_places
+                     : 0);
+  info.set_addresses_per_node(reservation.addresses_per_node);
+  info.set_created_unix_ms(absl::ToUnixMillis(reservation.created));
+  info.set_expires_unix_ms(absl::ToUnixMillis(reservation.expires));
+  info.set_nodes_ready(reservation.ReadyNodes());
+  return info;
+}
+
+v1::RecoveryInfo DescribeRecovery(const Fleet& fleet, const Recovery& recovery) {
+  v1::RecoveryInfo info;
+  info.set_phase(std::string(NameOf(recovery.phase())));
+  info.set_reason(recovery.Reason());
+  if (const auto& cause = recovery.state().cause; cause) {
+    info.set_since_unix_ms(absl::ToUnixMillis(cause->since));
+  }
+  if (!recovery.open()) {
+    const std::vector<NodeKey> known = fleet.NodesWithAddresses();
+    info.set_nodes_spoken(recovery.spoken().size());
+    info.set_nodes_silent(recovery.Silent(known));
+    for (const NodeKey& key : known) {
+      if (info.silent_size() == kMostSilent) break;
+      if (!recovery.spoken().contains(key)) info.add_silent(key.name);
+    }
+  }
+  for (const auto& [node, why] : recovery.refused()) {
+    if (info.unverified_size() == kMostSilent) break;
+    info.add_unverified(fmt::format("{}: {}", node, why));
+  }
+  info.set_claimed(fleet.UndecidedClaims());
+  info.set_store_id(recovery.state().store_id);
+  info.set_epoch(recovery.state().epoch);
+  return info;
+}
+
+}  // namespace spoke::ipam

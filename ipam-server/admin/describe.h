@@ -1,0 +1,41 @@
+// The state as operators see it. Pure.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "ipam-server/cloud/cloud.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/recovery.h"
+#include "ipam-server/session/agent_session.h"
+#include "proto/spoke/v1/admin.pb.h"
+
+namespace spoke::ipam {
+
+v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry);
+
+// `session`: nullptr while the agent is away.
+// `forecast`: of the change of its NIC that waits for the cloud.
+v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session,
+                          const std::optional<CloudForecast>& forecast = std::nullopt);
+
+v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
+                                const Configuration& configuration, const ip::Address& address);
+// Whatever its state; nullopt when it is in none of the pools.
+std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Address& address);
+// What the node holds, and what left it and is still cooling.
+std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRecord& record);
+
+// The order in which rows of DescribeAddresses(), of all nodes one after the other, are shown: by
+// address. A deque, since they are added on the loop's thread and must not have to move. Of an
+// address that moved to another node meanwhile, and is in two rows, only the later.
+std::vector<size_t> RowsByAddress(const std::deque<v1::AddressInfo>& rows);
+
+v1::ReservationInfo DescribeReservation(const Reservation& reservation);
+
+// How a recovery stands (ledger/recovery.h).
+v1::RecoveryInfo DescribeRecovery(const Fleet& fleet, const Recovery& recovery);
+
+}  // namespace spoke::ipam

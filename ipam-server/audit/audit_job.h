@@ -1,0 +1,103 @@
+// Compares the store, the cloud and the agents: in the background, and when an operator asks. On a
+// thread of its own; the loop is only asked short questions.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "ipam-server/audit/audit.h"
+#include "ipam-server/cloud/cloud.h"
+#include "ipam-server/loop/fleet_loop.h"
+#include "ipam-server/loop/loop_call.h"
+#include "lib/os/clock.h"
+#include "lib/telemetry/log.h"
+
+namespace spoke::ipam {
+
+struct AuditReport {
+  absl::Time at;
+  std::vector<AuditDifference> differences;
+  std::vector<bool> repaired;  // As `differences`.
+  uint64_t agents_asked = 0;
+  uint64_t agents_silent = 0;  // Did not answer in time; their nodes were compared without them.
+};
+
+// Thread-safe. One audit at a time: who comes second waits.
+class AuditJob {
+ public:
+  struct Settings {
+    absl::Duration period = absl::Minutes(10);    // Of the audits in the background; 0: none.
+    absl::Duration listing = absl::Seconds(60);   // How often the cloud is asked which nodes exist.
+    absl::Duration patience = absl::Seconds(10);  // For agents to answer.
+    AuditPolicy policy;
+  };
+  using Progress = ipam::Progress;  // Nodes compared, of all.
+
+  struct Edges {
+    FleetLoop& loop;
+    Cloud& cloud;
+    const os::Clock& clock;
+    telemetry::Log& log;
+    ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
+  };
+
+  // Borrows the edges; the loop must not run yet, since this becomes its inventory sink.
+  AuditJob(const Settings& settings, const Edges& edges);
+  AuditJob(const AuditJob&) = delete;
+  AuditJob& operator=(const AuditJob&) = delete;
+  // Finishes what is under way. The loop must still run, or have been stopped.
+  ~AuditJob();
+
+  // Begins the work in the background.
+  void Start();
+
+  // Errors: kUnavailable (the loop does not answer, or it is stopping). A cloud that cannot be
+  // listed is no error: the report says so, and the other two are compared.
+  absl::StatusOr<AuditReport> Run(bool repair, const Progress& progress);
+
+  // Of the last audit that was completed; nullopt: none was yet.
+  std::optional<AuditReport> Last() const;
+
+ private:
+  struct Snapshot {
+    AuditInput input;
+    std::map<NodeKey, Inventory> inventories;
+    std::map<std::string, NodeKey> on_instance;
+    std::map<NodeKey, size_t> stored;  // Index into input.store.
+    uint64_t connected = 0;
+  };
+
+  void Work();
+  absl::StatusOr<AuditReport> RunOne(bool repair, const Progress& progress)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_);
+  void Count(const AuditReport& report) const;
+  void ListCloud();
+  absl::Status TakeSnapshot(const Progress& progress, Snapshot& snapshot);
+  void CollectInventories(Snapshot& snapshot);
+  absl::StatusOr<bool> Repair(const AuditDifference& difference, const Snapshot& snapshot);
+
+  const Settings settings_;
+  FleetLoop& loop_;
+  Cloud& cloud_;
+  const os::Clock& clock_;
+  telemetry::Log& log_;
+  ServerMetrics* const metrics_;
+
+  absl::Mutex one_at_a_time_;
+  AuditMemory memory_ ABSL_GUARDED_BY(one_at_a_time_);
+
+  mutable absl::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<NodeKey, Inventory> inventories_ ABSL_GUARDED_BY(mutex_);
+  std::optional<AuditReport> last_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace spoke::ipam

@@ -1,0 +1,136 @@
+#include "ipam-server/audit/audit_job.h"
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "gtest/gtest.h"
+#include "ipam-server/cloud/testing/fake_cloud.h"
+#include "ipam-server/store/memory_store.h"
+#include "tests/support/recording_log.h"
+
+namespace spoke::ipam {
+namespace {
+
+const NodeKey kNode{"node1", "vm-1"};
+constexpr SessionId kSession = 1;
+
+ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+
+// An agent that answers what it is asked for, and says more right after.
+class Agent final : public AgentLink {
+ public:
+  void Send(SessionId /*session*/, ToAgent message) override {
+    if (std::holds_alternative<InventoryRequest>(message)) on_inventory_request();
+  }
+  void ReadNext(SessionId /*session*/) override {}
+  void Close(SessionId /*session*/, absl::Status /*why*/) override {}
+
+  std::function<void()> on_inventory_request;
+};
+
+class Requests final : public CloudRequests {
+ public:
+  void Request(NicRequest desired) override { on_request(std::move(desired)); }
+  std::function<void(NicRequest)> on_request;
+};
+
+class AuditJobTest : public testing::Test {
+ protected:
+  AuditJobTest() {
+    requests_.on_request = [this](const NicRequest& desired) {
+      loop_->PostCloudResult(desired.node, cloud_.Apply(desired));
+    };
+    loop_ =
+        std::make_unique<FleetLoop>(settings_, LoadState(store_, settings_, clock_.Now()).value(),
+                                    FleetLoop::Edges{store_, agent_, requests_, clock_, log_});
+    audit_ =
+        std::make_unique<AuditJob>(AuditJob::Settings{.policy = {.grace = absl::ZeroDuration()}},
+                                   AuditJob::Edges{*loop_, cloud_, clock_, log_});
+    loop_->PostHello(kSession, {.key = kNode, .boot_id = "b"});
+    for (int i = 0; i < 3; ++i) loop_->RunOnce(absl::ZeroDuration());
+    clock_.Advance(absl::Minutes(1));
+  }
+  ~AuditJobTest() override {
+    loop_->Stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Lending Lend(uint64_t generation, std::string container) const {
+    return {.address = address_,
+            .generation = generation,
+            .since = clock_.Now() - absl::Seconds(30),
+            .lessee = {.container_id = std::move(container), .ifname = "eth0"}};
+  }
+  void Report(LendingReport report) {
+    loop_->PostFromAgent(ReportEvent{kSession, std::move(report)});
+  }
+  // The agent says what it lends as the audit asks, and reports `then` before the audit repairs.
+  AuditReport RunWith(std::vector<Lending> lent, LendingReport then) {
+    agent_.on_inventory_request = [this, lent = std::move(lent), then = std::move(then)] {
+      loop_->PostFromAgent(InventoryEvent{
+          kSession, {.id = 1, .held = {A("10.1.0.4"), A("10.1.0.5")}, .lent = lent}});
+      Report(then);
+    };
+    thread_ = std::thread([this] { loop_->Run(); });
+    auto report = audit_->Run(/*repair=*/true, [](uint64_t, uint64_t) {});
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.value_or(AuditReport());
+  }
+  Slot SlotNow() {
+    Slot slot;
+    EXPECT_TRUE(AskLoop(*loop_, absl::Seconds(10), [&](const FleetView& view) {
+                  slot = view.fleet.Find(kNode)->Holding(address_)->At(address_);
+                }).ok());
+    return slot;
+  }
+
+  const ip::Address address_ = A("10.1.0.4");
+  const ServerSettings settings_{
+      .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
+      .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}}};
+  MemoryStore store_;
+  Agent agent_;
+  Requests requests_;
+  FakeCloud cloud_;
+  os::SimClock clock_;
+  testing_support::RecordingLog log_;
+  std::unique_ptr<FleetLoop> loop_;
+  std::unique_ptr<AuditJob> audit_;
+  std::thread thread_;
+};
+
+TEST_F(AuditJobTest, RepairsWhatIsAsItWasCompared) {
+  Report({.sequence = 1, .lent = {Lend(1, "gone")}});
+  loop_->RunOnce(absl::ZeroDuration());
+  const AuditReport report = RunWith({}, {});
+  ASSERT_EQ(report.differences.size(), 1U);
+  EXPECT_EQ(report.differences[0].kind, AuditKind::kRecordedNotLent);
+  EXPECT_TRUE(report.repaired[0]);
+  EXPECT_EQ(SlotNow().use, Use::kCooling);
+}
+
+TEST_F(AuditJobTest, DoesNotEndALendingThatBeganSinceItCompared) {
+  Report({.sequence = 1, .lent = {Lend(1, "gone")}});
+  loop_->RunOnce(absl::ZeroDuration());
+  const AuditReport report =
+      RunWith({}, {.sequence = 2, .lent = {Lend(2, "new")}, .released = {{A("10.1.0.4"), 1}}});
+  ASSERT_EQ(report.differences.size(), 1U);
+  EXPECT_FALSE(report.repaired[0]);
+  EXPECT_EQ(SlotNow().use, Use::kLent);
+  EXPECT_EQ(SlotNow().lessee->container_id, "new");
+}
+
+TEST_F(AuditJobTest, DoesNotReviveALendingThatEndedSinceItCompared) {
+  const AuditReport report =
+      RunWith({Lend(1, "brief")}, {.sequence = 1, .released = {{A("10.1.0.4"), 1}}});
+  ASSERT_EQ(report.differences.size(), 1U);
+  EXPECT_EQ(report.differences[0].kind, AuditKind::kLentNotRecorded);
+  EXPECT_FALSE(report.repaired[0]);
+  EXPECT_NE(SlotNow().use, Use::kLent);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

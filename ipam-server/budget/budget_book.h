@@ -1,0 +1,178 @@
+// Leases of budgets: what each node was given, what it may still believe it has, and what it is to
+// be given next. Pure: times are handed in, of one monotonic clock.
+//
+// The law: at every instant, what all nodes may use of a budget is at most its capacity. So a lease
+// grows only out of what is certainly free: a smaller lease counts as the larger one before it
+// until the node says that it applies it, or until the larger one has run out by the node's own
+// rules (held, then halved), as the server can reckon them, with a hundredth more for its clock.
+// After a start the server does not know what is leased: all of the capacity counts as taken by
+// nodes that have not been heard, until the longest lease there can be has decayed; what a node
+// reports as held is carried over from "unknown" to "its own".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ipam-server/budget/budget_spec.h"
+
+namespace spoke::ipam {
+
+// As node.proto says.
+struct BudgetUse {
+  std::string budget;
+  std::string team;
+  uint64_t usage = 0;
+  uint64_t demand = 0;
+  uint64_t held = 0;
+  uint64_t throttled = 0;
+  uint32_t connections = 0;
+  uint32_t held_connections = 0;
+  uint32_t refused_connections = 0;
+
+  bool operator==(const BudgetUse&) const = default;
+};
+
+struct BudgetReport {
+  uint64_t sequence = 0;
+  uint64_t applied = 0;
+  std::vector<BudgetUse> uses;
+
+  bool operator==(const BudgetReport&) const = default;
+};
+
+struct BudgetLease {
+  std::string budget;
+  std::string team;
+  uint64_t rate = 0;
+  uint32_t connections = 0;
+  absl::Duration duration;
+
+  bool operator==(const BudgetLease&) const = default;
+};
+
+struct BudgetLeases {
+  uint64_t sequence = 0;
+  uint64_t answers = 0;
+  std::vector<BudgetLease> leases;
+
+  bool operator==(const BudgetLeases&) const = default;
+};
+
+// For operators.
+struct TeamStanding {
+  std::string team;
+  double weight = 1;
+  uint64_t min = 0;
+  uint64_t max = 0;
+  uint64_t usage = 0;
+  uint64_t demand = 0;
+  uint64_t leased = 0;
+  uint64_t fair = 0;  // Its share if all were settled.
+  uint64_t throttled = 0;
+  uint32_t connections = 0;
+  uint32_t refused_connections = 0;
+  uint32_t nodes = 0;  // That report it.
+};
+
+struct BudgetStanding {
+  BudgetSpec spec;
+  uint64_t usage = 0;
+  uint64_t leased = 0;      // Known leases, at their largest.
+  uint64_t unknown = 0;     // Maybe held by nodes that were not heard since the start.
+  uint64_t floors = 0;      // Set apart.
+  absl::Duration learning;  // Left; zero: over.
+  std::vector<TeamStanding> teams;
+};
+
+struct NodeBudgetStanding {
+  uint64_t node = 0;
+  std::string budget;
+  std::string team;
+  uint64_t usage = 0;
+  uint64_t demand = 0;
+  uint64_t leased = 0;
+  uint64_t believed = 0;  // The most that the node may think it has.
+  absl::Duration age;     // Of the last report.
+};
+
+class BudgetLedger;
+struct LedgerNode;
+
+// Not thread-safe.
+class BudgetBook {
+ public:
+  // A node as the caller numbers it; the same for a node's life, never used again for another.
+  using NodeNumber = uint64_t;
+
+  // `started`: since when this server may give leases; the learning of what others gave begins
+  // then. Nobody may give leases any more who could before.
+  explicit BudgetBook(absl::Time started);
+  ~BudgetBook();
+
+  // All nodes that may hold leases from before `started`: those that the store knows. Once each has
+  // been heard or is gone, there is nothing left to learn. Call before SetBudgets(), or never: then
+  // only time ends the learning.
+  void ExpectNodes(std::vector<NodeNumber> nodes);
+
+  // The budgets there are now, each valid. One with a name that is known goes on with all its
+  // leases, whatever else is new about it, since nodes know leases by that name; a new one begins
+  // with nothing leased, since no node knows of it, unless the server is still learning; one that
+  // has gone has nothing leased once nodes have been told. A capacity that has become less holds as
+  // soon as leases have been taken back. Times that have become shorter are not relied upon: nodes
+  // may go by an older policy.
+  void SetBudgets(std::vector<BudgetSpec> specs);
+
+  // A node has begun a stream: sequences begin anew; what it holds it will report. What it was sent
+  // before still counts until it applies something of this stream. From here on only reports of
+  // this stream may be handed in.
+  void OnStream(NodeNumber node);
+  // `now`: when it came. A report whose sequence is not above the last one's is old, and nothing.
+  // Returns whether to decide soon, within kQuick: somebody is held back who was not before, or
+  // something has come back that others wait for.
+  bool OnReport(NodeNumber node, const BudgetReport& report, absl::Time now);
+  // The cloud says the machine is gone: whatever it held is free. Not to be called for one that is
+  // merely silent.
+  void OnNodeGone(NodeNumber node);
+
+  // Decides anew. Returns what is to be sent, with sequences, in the order of nodes: to those whose
+  // leases change by more than a few hundredths, or whose smaller change others wait for; to those
+  // whose lease is 2/5 over (or a little earlier, so that not all come at once); and in answer to a
+  // stream's first report. What is free goes to nodes that have reported since they were last told,
+  // or were told a tick ago; if that is not enough, first to those that have the least part of what
+  // they are to have. Silent nodes are sent nothing. What is returned counts as sent, even
+  // if the stream has ended meanwhile. Call every kTick, and soon when OnReport() says so, but not
+  // more often than every kQuick.
+  static constexpr absl::Duration kTick = absl::Seconds(1);
+  static constexpr absl::Duration kQuick = absl::Milliseconds(100);
+  std::vector<std::pair<NodeNumber, BudgetLeases>> Decide(absl::Time now);
+
+  // Of what nodes may believe they have, with the floors, at most: the law's left side. Bits a
+  // second; 0: there is no such budget.
+  uint64_t Committed(std::string_view budget, absl::Time now) const;
+
+  std::vector<BudgetStanding> Standings(absl::Time now) const;
+  // In the order of nodes. Empty `team`: all teams. Nothing when there is no such budget.
+  std::vector<NodeBudgetStanding> NodesOf(std::string_view budget, std::string_view team,
+                                          absl::Time now) const;
+
+ private:
+  BudgetLedger* Find(std::string_view budget) const;
+  LedgerNode& NodeOf(NodeNumber number);
+  bool MustHear(const LedgerNode& node, absl::Time now) const;
+  static BudgetLeases Send(LedgerNode& node, absl::Time now);
+
+  absl::Time started_;
+  std::optional<std::vector<NodeNumber>> expected_;
+  std::vector<std::unique_ptr<BudgetLedger>> ledgers_;
+  std::map<NodeNumber, std::unique_ptr<LedgerNode>> nodes_;
+};
+
+}  // namespace spoke::ipam

@@ -1,0 +1,440 @@
+#include "ipam-server/budget/budget_book.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::ipam {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr uint64_t kMbit = 1'000'000;
+constexpr uint64_t kFar = 99;  // A node that never says anything.
+
+BudgetSpec SomeBudget() {
+  BudgetSpec spec{.name = "internet", .capacity = 1000 * kMbit};
+  spec.teams = {{.name = "*"}, {.name = "a"}, {.name = "b"}};
+  spec.floor_part = 0.1;
+  spec.floor_nodes = 100;
+  return spec;
+}
+
+// Nodes that apply what they are sent, if a test says so.
+class BudgetBookTest : public ::testing::Test {
+ protected:
+  struct Node {
+    uint64_t sequence = 0;
+    BudgetLeases leases;
+    std::vector<BudgetUse> uses;
+  };
+
+  void SetUp() override { Start({1, 2, 3}); }
+
+  void Start(std::vector<uint64_t> expected) {
+    book_ = std::make_unique<BudgetBook>(now_);
+    book_->ExpectNodes(std::move(expected));
+    book_->SetBudgets({spec_});
+    for (const uint64_t node : {1U, 2U, 3U}) Connect(node);
+  }
+
+  void Connect(uint64_t node) {
+    book_->OnStream(node);
+    nodes_[node].sequence = 0;
+    nodes_[node].leases.sequence = 0;
+  }
+
+  uint64_t Held(uint64_t node, const std::string& team) {
+    for (const BudgetLease& lease : nodes_[node].leases.leases) {
+      if (lease.team == team) return lease.rate;
+    }
+    return 0;
+  }
+
+  // The node wants so much for the team, and says what it applies.
+  bool Report(uint64_t node, const std::string& team, uint64_t demand, uint64_t throttled = 0) {
+    Node& of = nodes_[node];
+    BudgetReport report{.sequence = ++of.sequence, .applied = of.leases.sequence};
+    if (!team.empty()) {
+      report.uses.push_back({.budget = "internet",
+                             .team = team,
+                             .usage = demand * 10 / 11,
+                             .demand = demand,
+                             .held = Held(node, team),
+                             .throttled = throttled});
+    }
+    return book_->OnReport(node, report, now_);
+  }
+
+  // Decides; all nodes apply what they are sent, but for `deaf`.
+  size_t Decide(uint64_t deaf = 0) {
+    const auto messages = book_->Decide(now_);
+    for (const auto& [node, leases] : messages) {
+      if (node != deaf) nodes_[node].leases = leases;
+    }
+    EXPECT_LE(book_->Committed("internet", now_), spec_.capacity);
+    return messages.size();
+  }
+
+  void Pass(absl::Duration time) { now_ += time; }
+
+  BudgetSpec spec_ = SomeBudget();
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1000);
+  std::unique_ptr<BudgetBook> book_;
+  std::map<uint64_t, Node> nodes_;
+};
+
+// All are heard, so that nothing is left to learn.
+class LearnedBookTest : public BudgetBookTest {
+ protected:
+  void SetUp() override {
+    BudgetBookTest::SetUp();
+    for (const uint64_t node : {1U, 2U, 3U}) Report(node, "", 0);
+    Decide();
+    EXPECT_EQ(book_->Standings(now_)[0].unknown, 0U);
+  }
+};
+
+TEST_F(LearnedBookTest, LeasesWhatIsAskedForWhenThereIsEnough) {
+  Report(1, "a", 100 * kMbit);
+  Report(2, "b", 200 * kMbit);
+  EXPECT_EQ(Decide(), 2U);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 100e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 200e6, 1e3);
+  EXPECT_EQ(nodes_[1].leases.answers, 2U);
+  EXPECT_EQ(nodes_[1].leases.leases[0].duration, spec_.lease);
+}
+
+TEST_F(LearnedBookTest, SharesBetweenTeamsWhenThereIsNotEnough) {
+  Report(1, "a", 5000 * kMbit, 1);
+  Report(2, "b", 5000 * kMbit, 1);
+  Report(3, "b", 5000 * kMbit, 1);
+  Decide();
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 450e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 225e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(3, "b")), 225e6, 1e3);
+}
+
+TEST_F(LearnedBookTest, ALeaseGrowsOnlyOnceTheOtherIsAppliedAsLess) {
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  Report(1, "a", 900 * kMbit, 1);
+  EXPECT_TRUE(Report(2, "b", 900 * kMbit, 1));
+  Pass(absl::Seconds(1));
+  Decide();
+  // The first is told to have half, and counts for all of it until it says so.
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 450e6, 1e3);
+  EXPECT_LT(Held(2, "b"), kMbit);
+  EXPECT_TRUE(Report(1, "a", 900 * kMbit, 1));
+  Pass(absl::Seconds(1));
+  Decide();
+  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 450e6, 1e3);
+}
+
+TEST_F(LearnedBookTest, WhatIsFreeGoesFirstToThoseThatHaveTheLeastOfTheirShare) {
+  Report(1, "a", 300 * kMbit);
+  Report(3, "b", 600 * kMbit);
+  Decide();
+  Report(3, "b", 540 * kMbit);
+  Decide();
+  Report(3, "b", 540 * kMbit);
+  // 60 are free, since what the third node has above its share it has not given back.
+  Report(1, "a", 400 * kMbit, 1);
+  Report(2, "a", 50 * kMbit, 1);
+  Decide();
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 320e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(2, "a")), 40e6, 1e5);
+}
+
+TEST_F(LearnedBookTest, WhatIsFreeDoesNotWaitForThoseThatHaveJustBeenTold) {
+  Connect(4);
+  Report(3, "b", 700 * kMbit);
+  Report(4, "b", 100 * kMbit);
+  Decide();
+  Report(1, "a", 200 * kMbit, 1);
+  Report(2, "a", 200 * kMbit, 1);
+  Decide(/*deaf=*/3);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 50e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(2, "a")), 50e6, 1e5);
+  book_->OnNodeGone(4);
+  Report(2, "a", 200 * kMbit, 1);
+  Pass(BudgetBook::kQuick);
+  Decide(/*deaf=*/3);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 50e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(2, "a")), 150e6, 1e5);
+}
+
+TEST_F(LearnedBookTest, ANodeThatConnectsAgainKeepsItsShareBeforeItReports) {
+  for (int round = 0; round < 3; ++round) {
+    Report(1, "a", 2000 * kMbit, 1);
+    Report(2, "a", 2000 * kMbit, 1);
+    Report(3, "b", 2000 * kMbit, 1);
+    Pass(absl::Seconds(1));
+    Decide();
+  }
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 225e6, 1e5);
+  Connect(2);
+  Report(1, "a", 2000 * kMbit, 1);
+  Report(3, "b", 2000 * kMbit, 1);
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(Decide(), 0U);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 225e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(3, "b")), 450e6, 1e5);
+}
+
+TEST_F(LearnedBookTest, ANodeThatIsSilentKeepsItsLeaseUntilItHasDecayed) {
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  const absl::Duration certain = (spec_.lease + spec_.hold) * 1.01;
+  const absl::Time since = now_;
+  while (now_ < since + certain - absl::Seconds(1)) {
+    Pass(absl::Seconds(5));
+    Report(2, "b", 900 * kMbit, 1);
+    EXPECT_EQ(nodes_[1].leases.sequence, 1U);
+    Decide(/*deaf=*/1);
+    if (now_ < since + certain) {
+      ASSERT_LT(Held(2, "b"), 50 * kMbit);
+    }
+  }
+  for (int i = 0; i < 40; ++i) {
+    Pass(absl::Seconds(5));
+    Report(2, "b", 900 * kMbit, 1);
+    Decide(1);
+  }
+  EXPECT_GT(Held(2, "b"), 850 * kMbit);
+}
+
+TEST_F(LearnedBookTest, ANodeThatIsGoneFreesItsLeaseAtOnce) {
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  book_->OnNodeGone(1);
+  Report(2, "b", 900 * kMbit, 1);
+  Decide();
+  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 900e6, 1e4);
+}
+
+TEST_F(LearnedBookTest, WhatWasSentBeforeAStreamCountsUntilTheNodeAppliesSomethingOfIt) {
+  Report(1, "a", 900 * kMbit, 1);
+  Decide(/*deaf=*/1);  // It may have it or not.
+  Connect(1);
+  Report(1, "a", 0);
+  Report(2, "b", 900 * kMbit, 1);
+  Decide();
+  EXPECT_LT(Held(2, "b"), kMbit);
+  EXPECT_EQ(nodes_[1].leases.sequence, 1U);  // Answered, so that it can say so.
+  Report(1, "a", 0);
+  Pass(absl::Seconds(1));
+  Decide();
+  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 900e6, 1e4);
+}
+
+TEST_F(LearnedBookTest, LendsWhatIsLeftToThoseThatAreHeldBack) {
+  Report(1, "a", 10 * kMbit, 1);
+  Report(2, "b", 10 * kMbit);
+  Decide();
+  EXPECT_GT(Held(1, "a"), 800 * kMbit);
+  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 10e6, 1e4);
+}
+
+TEST_F(LearnedBookTest, LendsNothingBeyondATeamsMax) {
+  spec_.teams[1].max = 50 * kMbit;
+  book_->SetBudgets({spec_});
+  Report(1, "a", 10 * kMbit, 1);
+  Decide();
+  EXPECT_LE(Held(1, "a"), 50 * kMbit);
+  EXPECT_GT(Held(1, "a"), 45 * kMbit);
+}
+
+TEST_F(LearnedBookTest, SaysNothingOfSmallChangesUntilTheLeaseIsTwoFifthsOver) {
+  Report(1, "a", 100 * kMbit);
+  Decide();
+  const uint64_t before = Held(1, "a");
+  int messages = 0;
+  absl::Duration renewed;
+  for (int i = 1; i <= 10; ++i) {
+    Pass(absl::Seconds(5));
+    Report(1, "a", (i % 2 == 0 ? 102 : 98) * kMbit);
+    if (Decide() == 0) continue;
+    ++messages;
+    renewed = absl::Seconds(5 * i);
+  }
+  EXPECT_EQ(messages, 1);
+  EXPECT_GE(renewed, spec_.lease * 0.35);
+  EXPECT_LE(renewed, spec_.lease * 0.4 + absl::Seconds(5));
+  EXPECT_NE(Held(1, "a"), before);
+}
+
+TEST_F(LearnedBookTest, AnOldReportIsNothing) {
+  Report(1, "a", 100 * kMbit);
+  nodes_[1].sequence = 0;
+  EXPECT_FALSE(Report(1, "a", 900 * kMbit, 1));
+  EXPECT_EQ(book_->Standings(now_)[0].teams[1].demand, 100 * kMbit);
+}
+
+TEST_F(LearnedBookTest, WhatANodeCannotHaveAppliedIsNoAnswer) {
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  book_->OnReport(1, {.sequence = 50, .applied = 1000}, now_);
+  EXPECT_GE(book_->Committed("internet", now_), 900 * kMbit);
+}
+
+TEST_F(LearnedBookTest, AbsurdNumbersDoNotOverflow) {
+  const uint64_t most = ~uint64_t{0};
+  book_->OnReport(1,
+                  {.sequence = 7,
+                   .applied = most,
+                   .uses = {{"internet", "a", most, most, most, most, 1, 1, 1},
+                            {"internet", "nobody", most, most, most, most, 1, 1, 1},
+                            {"nothing", "a", most, most, most, most, 1, 1, 1}}},
+                  now_);
+  Report(2, "b", 10 * kMbit);
+  book_->Decide(now_);
+  EXPECT_LE(book_->Committed("internet", now_), 4 * spec_.capacity);
+  book_->OnReport(1, {.sequence = most, .applied = 1}, now_);
+  book_->Decide(now_);
+}
+
+TEST_F(LearnedBookTest, ALowerCapacityHoldsOnceLeasesHaveBeenTakenBack) {
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  spec_.capacity = 500 * kMbit;
+  book_->SetBudgets({spec_});
+  EXPECT_GT(book_->Committed("internet", now_), spec_.capacity);
+  Pass(absl::Seconds(1));
+  nodes_[1].leases = book_->Decide(now_).at(0).second;
+  EXPECT_LE(Held(1, "a"), 450 * kMbit);
+  Report(1, "a", 900 * kMbit, 1);
+  EXPECT_LE(book_->Committed("internet", now_), spec_.capacity);
+}
+
+TEST_F(LearnedBookTest, ABudgetThatIsGoneTakesEverythingBack) {
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  book_->SetBudgets({});
+  EXPECT_THAT(book_->Standings(now_), IsEmpty());
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(Decide(), 1U);
+  EXPECT_THAT(nodes_[1].leases.leases, IsEmpty());
+  // Until the node has said so, the same budget would begin with what the node has.
+  EXPECT_GT(book_->Committed("internet", now_), 900 * kMbit);
+  Report(1, "", 0);
+  Decide();
+  EXPECT_EQ(book_->Committed("internet", now_), 0U);
+}
+
+TEST_F(LearnedBookTest, TeamsThatAreGoneFreeTheirLeasesWhenNodesSaySo) {
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  spec_.teams.erase(spec_.teams.begin() + 1);
+  book_->SetBudgets({spec_});
+  Report(1, "*", 900 * kMbit, 1);
+  Pass(absl::Seconds(1));
+  Decide();
+  EXPECT_LT(Held(1, "*"), kMbit);
+  EXPECT_EQ(Held(1, "a"), 0U);
+  Report(1, "*", 900 * kMbit, 1);
+  Pass(absl::Seconds(1));
+  Decide();
+  EXPECT_NEAR(static_cast<double>(Held(1, "*")), 900e6, 1e4);
+}
+
+TEST_F(LearnedBookTest, ConnectionsAreSharedAsRatesAre) {
+  spec_.connections = 1000;
+  book_->SetBudgets({spec_});
+  Report(1, "a", 300 * kMbit);
+  Report(2, "b", 100 * kMbit);
+  Decide();
+  const uint32_t one = nodes_[1].leases.leases.at(0).connections;
+  const uint32_t other = nodes_[2].leases.leases.at(0).connections;
+  EXPECT_LE(one + other, 1000U);
+  EXPECT_NEAR(one, 750, 2);
+  EXPECT_NEAR(other, 250, 2);
+}
+
+TEST_F(LearnedBookTest, NobodyGetsALeaseWithoutAnyConnections) {
+  spec_.connections = 1;  // 0 in a lease would mean no limit.
+  book_->SetBudgets({spec_});
+  Report(1, "a", 300 * kMbit);
+  Report(2, "b", 100 * kMbit);
+  Decide();
+  EXPECT_EQ(nodes_[1].leases.leases.at(0).connections, 1U);
+  EXPECT_EQ(nodes_[2].leases.leases.at(0).connections, 1U);
+}
+
+TEST_F(LearnedBookTest, ShowsNodesInTheirOrder) {
+  Report(2, "b", 10 * kMbit);
+  Report(1, "a", 20 * kMbit);
+  Decide();
+  Pass(absl::Seconds(3));
+  const auto nodes = book_->NodesOf("internet", "", now_);
+  ASSERT_THAT(nodes, SizeIs(2));
+  EXPECT_EQ(nodes[0].node, 1U);
+  EXPECT_EQ(nodes[0].demand, 20 * kMbit);
+  EXPECT_EQ(nodes[0].age, absl::Seconds(3));
+  EXPECT_THAT(book_->NodesOf("internet", "b", now_), SizeIs(1));
+  EXPECT_THAT(book_->NodesOf("none", "", now_), IsEmpty());
+}
+
+TEST_F(BudgetBookTest, LeasesNothingThatSomebodyUnheardMayHave) {
+  Start({1, 2, 3, kFar});
+  for (const uint64_t node : {1U, 2U, 3U}) Report(node, "a", 100 * kMbit, 1);
+  EXPECT_EQ(Decide(), 3U);  // Answers, so that nodes can say what they apply.
+  EXPECT_EQ(Held(1, "a"), 0U);
+  EXPECT_EQ(book_->Standings(now_)[0].unknown, 900 * kMbit - 1);
+  EXPECT_GT(book_->Standings(now_)[0].learning, spec_.lease + spec_.hold);
+  book_->OnNodeGone(kFar);
+  Pass(absl::Seconds(1));
+  Decide();
+  EXPECT_GT(Held(1, "a"), 99 * kMbit);
+  EXPECT_EQ(book_->Standings(now_)[0].learning, absl::ZeroDuration());
+}
+
+TEST_F(BudgetBookTest, WhatNodesReportAsHeldIsKnownFromThenOn) {
+  nodes_[1].leases.leases = {{"internet", "a", 600 * kMbit, 0, spec_.lease}};
+  Start({1, 2, 3, kFar});
+  Report(1, "a", 600 * kMbit);
+  const BudgetStanding standing = book_->Standings(now_)[0];
+  EXPECT_EQ(standing.unknown, 300 * kMbit - 1);
+  EXPECT_EQ(standing.leased, 600 * kMbit);
+  Decide();
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 600e6, 1e4);
+}
+
+TEST_F(BudgetBookTest, WithoutKnowingWhoThereIsOnlyTimeEndsTheLearning) {
+  book_ = std::make_unique<BudgetBook>(now_);
+  book_->SetBudgets({spec_});
+  Connect(1);
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  EXPECT_EQ(Held(1, "a"), 0U);
+  Pass((spec_.lease + spec_.hold) * 1.01 + spec_.half_life * 1.02);
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 450e6, 1e6);
+  Pass(spec_.half_life * 10);
+  EXPECT_EQ(book_->Standings(now_)[0].learning, absl::ZeroDuration());
+}
+
+TEST_F(BudgetBookTest, AShorterHoldIsNotReliedUpon) {
+  for (const uint64_t node : {1U, 2U, 3U}) Report(node, "", 0);
+  Report(1, "a", 900 * kMbit, 1);
+  Decide();
+  spec_.hold = absl::Seconds(10);
+  spec_.half_life = absl::Seconds(1);
+  book_->SetBudgets({spec_});
+  Pass(absl::Seconds(400));
+  EXPECT_GT(book_->Committed("internet", now_), 900 * kMbit);
+  spec_.hold = absl::Seconds(1000);
+  book_->SetBudgets({spec_});
+  Pass(absl::Seconds(700));
+  EXPECT_GT(book_->Committed("internet", now_), 900 * kMbit);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,163 @@
+// The leases of one budget: who may believe to hold what of it, what nodes want, and what each is
+// to have next. Pure. Parts of BudgetBook, which see; not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/time/time.h"
+#include "ipam-server/budget/allocation.h"
+#include "ipam-server/budget/budget_spec.h"
+#include "ipam-server/budget/lease_belief.h"
+
+namespace spoke::ipam {
+
+struct BudgetUse;
+struct LedgerEntry;
+
+// Messages are numbered on over all streams of a node here; in a stream they begin with 1.
+struct LedgerNode {
+  uint64_t number = 0;
+  uint64_t sent = 0;         // The last message.
+  uint64_t stream_base = 0;  // The last one before this stream.
+  uint64_t applied = 0;      // The last one that the node says it applies.
+  uint64_t reported = 0;     // Sequence of this stream's last report; 0: none yet.
+  uint64_t answered = 0;     // The one that the last message answered.
+  absl::Time reported_at = absl::InfinitePast();
+  absl::Time sent_at = absl::InfinitePast();
+  absl::Time leased_from = absl::InfinitePast();  // When the report came that was answered.
+  bool due = false;                               // Is to be sent its leases.
+  std::vector<LedgerEntry*> entries;              // Of all budgets.
+};
+
+struct LedgerTeam {
+  BudgetTeam spec;
+  bool retired = false;  // The budget names it no more, but nodes may still hold leases of it.
+  size_t index = 0;      // In the spec's teams, if not retired.
+  double fair = 0;       // As of the last plan.
+};
+
+// One team on one node.
+struct LedgerEntry {
+  LedgerNode* node = nullptr;
+  LedgerTeam* team = nullptr;
+  class BudgetLedger* ledger = nullptr;
+  size_t slot = 0;  // In the ledger's entries.
+  LeaseBelief belief;
+
+  // As the node's last report has it.
+  bool reported = false;
+  bool held_back = false;
+  uint64_t usage = 0;
+  uint64_t demand = 0;
+  uint64_t throttled = 0;
+  uint32_t connections = 0;
+  uint32_t refused_connections = 0;
+
+  // Of the last message.
+  uint64_t sent_rate = 0;
+  uint32_t sent_connections = 0;
+
+  // Of the plan that is being made.
+  bool live = false;         // Its node was heard lately,
+  bool can_be_told = false;  // and can be sent something now.
+  uint64_t believed = 0;
+  uint32_t believed_connections = 0;
+  uint64_t target = 0;  // When all that has to be taken back has been.
+  uint64_t grant = 0;   // Now.
+  uint32_t target_connections = 0;
+  uint32_t grant_connections = 0;
+};
+
+class BudgetLedger {
+ public:
+  // `unheard`: nodes that may hold leases from before `started`, when they are known.
+  struct Learning {
+    absl::Time started;
+    std::optional<absl::flat_hash_set<uint64_t>> unheard;
+  };
+  BudgetLedger(BudgetSpec spec, Learning learning);
+
+  const BudgetSpec& spec() const { return spec_; }
+  bool retired() const { return retired_; }
+  void SetSpec(BudgetSpec spec);
+  // There is no such budget any more: it takes everything back.
+  void Retire() { retired_ = true; }
+  // Nobody can have anything of it any more.
+  bool over() const { return retired_ && entries_.empty(); }
+
+  // What a report says of this budget. Returns whether to decide soon.
+  bool OnReport(LedgerNode& node, const std::vector<BudgetUse>& uses, absl::Time now);
+  // The node applies this message. Returns whether to decide soon.
+  bool OnApplied(LedgerEntry& entry, uint64_t message, absl::Time now);
+  // The message `sent` to the entry's node has its grant.
+  void OnSent(LedgerEntry& entry);
+  void OnNodeGone(LedgerNode& node);  // Whatever it held is free.
+
+  // Sets the grants, and `due` of nodes that should hear of theirs. Removes what nobody holds.
+  void Plan(absl::Time now);
+
+  // The capacity without what is set apart for floors.
+  uint64_t Leasable() const;
+  uint64_t Floors() const;
+  uint64_t UnknownAt(absl::Time now) const;
+  absl::Duration LearningAt(absl::Time now) const;
+  uint64_t BelievedOf(const LedgerEntry& entry, absl::Time now) const;
+  uint64_t BelievedAt(absl::Time now) const;  // Of all known nodes.
+  const std::vector<std::unique_ptr<LedgerTeam>>& teams() const { return teams_; }
+  const std::vector<std::unique_ptr<LedgerEntry>>& entries() const { return entries_; }
+
+ private:
+  struct Sums {
+    uint64_t believed = 0;
+    uint64_t stuck = 0;  // Of it by nodes that are silent.
+    uint64_t believed_connections = 0;
+    uint64_t stuck_connections = 0;
+  };
+  LedgerTeam* FindTeam(std::string_view name) const;
+  LedgerEntry* FindEntry(const LedgerNode& node, std::string_view team) const;
+  LedgerEntry* EntryOf(LedgerNode& node, std::string_view team);
+  void Remove(LedgerEntry& entry);
+  void Learn(const LedgerNode& node, uint64_t held, absl::Time now);
+  absl::Time HeldUntil(absl::Time from) const;
+  bool TakeUse(LedgerEntry& entry, const BudgetUse& use);
+  void TakeHeld(LedgerEntry& entry, uint64_t held, uint32_t connections, absl::Time now);
+  bool IsHeard(const LedgerNode& node, absl::Time now) const;
+  static bool CanBeTold(const LedgerNode& node, absl::Time now);
+
+  // Steps of Plan(), in this order.
+  Sums Look(absl::Time now);
+  void SetTargets(double pool);
+  double RestoreHeadroom(double rest, std::vector<double>& room);
+  void LendRest(double rest, const std::vector<double>& room);
+  void SetConnectionTargets(const Sums& sums, double unknown_part);
+  void SetGrants(const Sums& sums, uint64_t unknown);
+  void GrantFree(uint64_t free);
+  void ChooseDue(uint64_t free, absl::Time now);
+  void TakeBack(uint64_t needed, absl::Time now);
+  static void SetDue(LedgerNode& node, absl::Time now);
+
+  BudgetSpec spec_;
+  bool retired_ = false;
+  // Nodes may go by an older policy than ours, so the longest times there were.
+  absl::Duration lease_;
+  absl::Duration hold_;
+  absl::Duration half_life_;
+  uint64_t most_capacity_ = 0;
+  Learning learning_;
+  uint64_t unknown_ = 0;  // As it was at the start, without what was heard of since.
+  absl::flat_hash_set<uint64_t> heard_;
+  bool waited_for_ = false;  // Something that is being taken back is wanted by others.
+  std::vector<std::unique_ptr<LedgerTeam>>
+      teams_;  // The first are those of the spec, in its order.
+  std::vector<std::unique_ptr<LedgerEntry>> entries_;
+};
+
+}  // namespace spoke::ipam

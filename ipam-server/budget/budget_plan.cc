@@ -1,0 +1,316 @@
+// What each node is to have next: BudgetLedger::Plan() and its steps.
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "ipam-server/budget/budget_book.h"
+#include "ipam-server/budget/budget_ledger.h"
+#include "lib/base/max_min.h"
+
+namespace spoke::ipam {
+namespace {
+
+// A node that has missed so many reports may not hear us either.
+constexpr int kMissedReports = 3;
+constexpr absl::Duration kReportGrace = absl::Seconds(2);
+// Nodes ask for a tenth more than they use. When not all get what they ask for, only so much of it
+// is left: the rest would be taken from others, and lie idle. What is left lies idle too, at the
+// cost of the few teams that want more than their share; with less of it nodes would count as held
+// back, who call a lease full from 0.997 of it on.
+constexpr double kTightened = 1.005 / 1.1;
+// The part of what nobody has asked for that is lent to nodes that are held back, since their
+// demand is a guess. The rest is at hand for those that will be held back next.
+constexpr double kSlack = 0.97;
+// Changes below this part of a lease are not worth a message,
+constexpr double kWorthwhile = 0.05;
+// unless the node is held back.
+constexpr double kWorthwhileHeldBack = 0.02;
+// Not worth taking back, even if others wait.
+constexpr double kNegligible = 0.005;
+// Smaller changes than this part of a node's floor make no difference to it.
+constexpr uint64_t kPartsOfFloor = 8;
+
+bool Differs(uint64_t a, uint64_t b, double part) {
+  const double difference = a > b ? static_cast<double>(a - b) : static_cast<double>(b - a);
+  return difference > part * static_cast<double>(b);
+}
+
+// The part of what is wanted that there is.
+double PartOf(uint64_t free, uint64_t wanted) {
+  return wanted <= free ? 1.0 : static_cast<double>(free) / static_cast<double>(wanted);
+}
+
+// Up to `believed` costs nothing.
+uint64_t GrantOf(uint64_t target, uint64_t believed, double part) {
+  if (target <= believed) return target;
+  return believed + static_cast<uint64_t>(static_cast<double>(target - believed) * part);
+}
+
+uint64_t Above(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+// The part of their targets up to which `free` lifts those that have less; at most 1. Only these
+// stay in `takers`.
+double EqualPart(double free, std::vector<LedgerEntry*>& takers) {
+  while (!takers.empty()) {
+    double all = free;
+    double targets = 0;
+    for (const LedgerEntry* entry : takers) {
+      all += static_cast<double>(entry->believed);
+      targets += static_cast<double>(entry->target);
+    }
+    const double part = std::min(all / targets, 1.0);
+    // Who has more than that already is not lifted, and what it has is not for the others.
+    const size_t over = std::erase_if(takers, [part](const LedgerEntry* entry) {
+      return static_cast<double>(entry->believed) > part * static_cast<double>(entry->target);
+    });
+    if (over == 0) return part;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void BudgetLedger::Plan(absl::Time now) {
+  const Sums sums = Look(now);
+  const uint64_t unknown = UnknownAt(now);
+  SetTargets(static_cast<double>(Above(Leasable(), unknown + sums.stuck)));
+  const double all = static_cast<double>(std::max<uint64_t>(Leasable(), 1));
+  SetConnectionTargets(sums, std::min(static_cast<double>(unknown) / all, 1.0));
+  SetGrants(sums, unknown);
+  ChooseDue(Above(Leasable(), unknown + sums.believed), now);
+}
+
+// A node that has just begun another stream wants what it wanted before: its share is not for
+// others until it has reported again.
+bool BudgetLedger::IsHeard(const LedgerNode& node, absl::Time now) const {
+  return now - node.reported_at <= spec_.refresh * kMissedReports + kReportGrace;
+}
+
+bool BudgetLedger::CanBeTold(const LedgerNode& node, absl::Time now) {
+  if (node.reported == 0) return false;  // Nothing in this stream that could be answered.
+  // One message for each report, or a tick, is enough.
+  return node.reported > node.answered || now - node.sent_at >= BudgetBook::kTick;
+}
+
+BudgetLedger::Sums BudgetLedger::Look(absl::Time now) {
+  Sums sums;
+  for (size_t i = 0; i < entries_.size();) {
+    LedgerEntry& entry = *entries_[i];
+    entry.live = IsHeard(*entry.node, now);
+    entry.can_be_told = entry.live && CanBeTold(*entry.node, now);
+    entry.believed = BelievedOf(entry, now);
+    if (entry.believed == 0 && !(entry.live && entry.reported)) {
+      Remove(entry);
+      continue;
+    }
+    entry.believed_connections =
+        spec_.connections == 0 ? 0 : entry.belief.ConnectionsAt(now, half_life_);
+    sums.believed += entry.believed;
+    sums.believed_connections += entry.believed_connections;
+    if (!entry.live) {
+      sums.stuck += entry.believed;
+      sums.stuck_connections += entry.believed_connections;
+    }
+    ++i;
+  }
+  return sums;
+}
+
+void BudgetLedger::SetTargets(double pool) {
+  const size_t count = spec_.teams.size();
+  std::vector<TeamDemands> demands(count);
+  const auto wanted = [](const LedgerEntry& entry) {
+    return static_cast<float>(entry.demand) *
+           static_cast<float>(entry.held_back ? 1.0 : kTightened);
+  };
+  const auto counts = [this](const LedgerEntry& entry) {
+    return entry.live && !entry.team->retired && !retired_;
+  };
+  for (const auto& entry : entries_) {
+    if (counts(*entry)) demands[entry->team->index].by_node.push_back(wanted(*entry));
+  }
+  const std::vector<TeamAllocation> allocations = Allocate(spec_, pool, demands);
+  std::vector<double> room = TeamBounds(spec_, pool);
+  for (size_t i = 0; i < count; ++i) {
+    teams_[i]->fair = allocations[i].share;
+    room[i] = std::max(room[i] - allocations[i].share, 0.0);
+    pool -= allocations[i].share;
+  }
+  for (const auto& entry : entries_) {
+    entry->target = 0;
+    if (!counts(*entry)) continue;
+    const double level = allocations[entry->team->index].level;
+    entry->target = static_cast<uint64_t>(std::min(static_cast<double>(wanted(*entry)), level));
+  }
+  if (pool <= 0 || retired_) return;
+  const double rest = RestoreHeadroom(pool, room);
+  if (rest > 0) LendRest(rest * kSlack, room);
+}
+
+// Gives those that are not held back all that they have asked for, as far as there is any left.
+// `room`: what each team can still get. Returns what is left then.
+double BudgetLedger::RestoreHeadroom(double rest, std::vector<double>& room) {
+  const auto missing = [](const LedgerEntry& entry) {
+    return entry.live && !entry.team->retired && !entry.held_back
+               ? static_cast<double>(Above(entry.demand, entry.target))
+               : 0.0;
+  };
+  std::vector<double> wanted(room.size());
+  for (const auto& entry : entries_) {
+    if (!entry->team->retired) wanted[entry->team->index] += missing(*entry);
+  }
+  double total = 0;
+  std::vector<double> parts(room.size());
+  for (size_t i = 0; i < room.size(); ++i) {
+    if (wanted[i] > 0) parts[i] = std::min(room[i] / wanted[i], 1.0);
+    total += wanted[i] * parts[i];
+  }
+  const double scale = total > rest ? rest / total : 1.0;
+  for (const auto& entry : entries_) {
+    if (entry->team->retired) continue;
+    entry->target += static_cast<uint64_t>(missing(*entry) * parts[entry->team->index] * scale);
+  }
+  for (size_t i = 0; i < room.size(); ++i) room[i] -= wanted[i] * parts[i] * scale;
+  return rest - total * scale;
+}
+
+void BudgetLedger::LendRest(double rest, const std::vector<double>& room) {
+  const auto takes = [](const LedgerEntry& entry) {
+    return entry.live && !entry.team->retired && entry.held_back;
+  };
+  std::vector<size_t> takers(room.size());
+  for (const auto& entry : entries_) {
+    if (takes(*entry)) ++takers[entry->team->index];
+  }
+  std::vector<base::Claimant> claimants;
+  for (size_t i = 0; i < room.size(); ++i) {
+    claimants.push_back({.demand = takers[i] > 0 ? std::clamp(room[i], 0.0, rest) : 0.0,
+                         .weight = spec_.teams[i].weight});
+  }
+  const std::vector<double> shares = base::WeightedMaxMin(rest, claimants);
+  for (const auto& entry : entries_) {
+    if (!takes(*entry)) continue;
+    const size_t team = entry->team->index;
+    entry->target += static_cast<uint64_t>(shares[team] / static_cast<double>(takers[team]));
+  }
+}
+
+// In proportion to the rates, but at least 1 for each lease, since 0 would mean no limit.
+void BudgetLedger::SetConnectionTargets(const Sums& sums, double unknown_part) {
+  double rates = 0;
+  uint64_t leases = 0;
+  for (const auto& entry : entries_) {
+    entry->target_connections = 0;
+    if (!entry->live || entry->target == 0) continue;
+    rates += static_cast<double>(entry->target);
+    ++leases;
+  }
+  if (spec_.connections == 0 || leases == 0) return;
+  const auto known = static_cast<uint64_t>(spec_.connections * (1 - unknown_part));
+  const auto rest = static_cast<double>(Above(known, sums.stuck_connections + leases));
+  for (const auto& entry : entries_) {
+    if (!entry->live || entry->target == 0) continue;
+    entry->target_connections =
+        1 + static_cast<uint32_t>(rest * static_cast<double>(entry->target) / rates);
+  }
+}
+
+void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
+  uint64_t wanted_connections = 0;
+  for (const auto& entry : entries_) {
+    if (!entry->can_be_told) continue;
+    wanted_connections += Above(entry->target_connections, entry->believed_connections);
+  }
+  const double part_of_connections =
+      PartOf(Above(spec_.connections, sums.believed_connections), wanted_connections);
+  for (const auto& entry : entries_) {
+    if (!entry->live) {
+      // It may be told of another budget, and what it is told is all.
+      entry->grant = std::min(entry->sent_rate, entry->believed);
+      entry->grant_connections = entry->sent_connections;
+      continue;
+    }
+    // Up to what it is believed to have costs nothing.
+    entry->grant = std::min(entry->target, entry->believed);
+    entry->grant_connections =
+        static_cast<uint32_t>(GrantOf(entry->target_connections, entry->believed_connections,
+                                      entry->can_be_told ? part_of_connections : 0));
+  }
+  GrantFree(Above(Leasable(), unknown + sums.believed));
+  for (const auto& entry : entries_) {
+    if (!entry->live) continue;
+    if (spec_.connections == 0 || entry->grant == 0) entry->grant_connections = 0;
+    if (spec_.connections > 0 && entry->grant > 0 && entry->grant_connections == 0) {
+      entry->grant_connections = 1;
+    }
+  }
+}
+
+// To those that can be told now, since the others would only let it lie. Who has the least part of
+// what it is to have comes first, until all have the same part: who asks for several times a little
+// would else wait for those who ask for several times as much as they have already.
+void BudgetLedger::GrantFree(uint64_t free) {
+  uint64_t wanted = 0;
+  std::vector<LedgerEntry*> takers;
+  for (const auto& entry : entries_) {
+    if (!entry->live || entry->target <= entry->believed) continue;
+    wanted += entry->target - entry->believed;
+    if (entry->can_be_told) takers.push_back(entry.get());
+  }
+  waited_for_ = wanted > free;
+  const double part = EqualPart(static_cast<double>(free), takers);
+  for (LedgerEntry* entry : takers) {
+    const auto grant = static_cast<uint64_t>(part * static_cast<double>(entry->target));
+    // Never more than there is, however sums are rounded.
+    const uint64_t more = std::min(Above(std::min(grant, entry->target), entry->believed), free);
+    entry->grant = entry->believed + more;
+    free -= more;
+  }
+}
+
+void BudgetLedger::ChooseDue(uint64_t free, absl::Time now) {
+  const uint64_t least = FloorOfNode(spec_) / kPartsOfFloor;
+  uint64_t wanted = 0;
+  uint64_t coming = free;
+  for (const auto& entry : entries_) {
+    if (!entry->live) continue;
+    wanted += Above(entry->target, entry->believed);
+    const double worthwhile = entry->held_back ? kWorthwhileHeldBack : kWorthwhile;
+    const bool less = entry->target < entry->sent_rate &&
+                      Differs(entry->target, entry->sent_rate, kWorthwhile) &&
+                      entry->sent_rate - entry->target > least;
+    const bool more = entry->grant > entry->sent_rate &&
+                      Differs(entry->grant, entry->sent_rate, worthwhile) &&
+                      entry->grant - entry->sent_rate > least;
+    const bool more_connections =
+        entry->refused_connections > 0 && entry->grant_connections > entry->sent_connections &&
+        Differs(entry->grant_connections, entry->sent_connections, kWorthwhile);
+    if (less || more || more_connections) SetDue(*entry->node, now);
+    coming += Above(entry->believed, less ? entry->target : entry->sent_rate);
+  }
+  if (wanted > coming) TakeBack(wanted - coming, now);
+}
+
+// Small changes, the largest first, since others wait for them.
+void BudgetLedger::TakeBack(uint64_t needed, absl::Time now) {
+  std::vector<std::pair<uint64_t, LedgerNode*>> found;
+  for (const auto& entry : entries_) {
+    if (!entry->live || entry->target >= entry->sent_rate || entry->node->due) continue;
+    if (!Differs(entry->target, entry->sent_rate, kNegligible)) continue;
+    found.emplace_back(entry->sent_rate - entry->target, entry->node);
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second->number < b.second->number;
+  });
+  for (const auto& [rate, node] : found) {
+    SetDue(*node, now);
+    if (rate >= needed) return;
+    needed -= rate;
+  }
+}
+
+void BudgetLedger::SetDue(LedgerNode& node, absl::Time now) {
+  if (CanBeTold(node, now)) node.due = true;
+}
+
+}  // namespace spoke::ipam

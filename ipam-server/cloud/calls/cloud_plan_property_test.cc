@@ -1,0 +1,169 @@
+// Seeded random traffic against buckets counted as the cloud counts them.
+#include <algorithm>
+#include <map>
+#include <random>
+#include <tuple>
+
+#include "gtest/gtest.h"
+#include "ipam-server/cloud/calls/cloud_plan.h"
+
+namespace spoke::ipam {
+namespace {
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1000);
+
+// A bucket of the cloud's, refilled at a moment of its own.
+struct CloudBucket {
+  LimitRate rate;
+  absl::Time tick;
+  double tokens = rate.capacity;
+  absl::Time last = kStart;
+
+  void Advance(absl::Time now) {
+    if (rate.stepwise) {
+      for (; tick <= now; tick += rate.interval) {
+        tokens = std::min(rate.capacity, tokens + rate.refill);
+      }
+    } else {
+      tokens =
+          std::min(rate.capacity, tokens + absl::ToDoubleSeconds(now - last) * rate.PerSecond());
+    }
+    last = now;
+  }
+};
+
+class Traffic {
+ public:
+  explicit Traffic(uint32_t seed) : random_(seed), plan_({.principals = 1 + seed % 3}) {}
+
+  double Uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+  size_t Below(size_t limit) {
+    return std::uniform_int_distribution<size_t>(0, limit - 1)(random_);
+  }
+
+  void AddSome() {
+    static constexpr CallKind kKinds[] = {CallKind::kGetInstance, CallKind::kPutInstance,
+                                          CallKind::kPollCompute, CallKind::kGetInstanceNic,
+                                          CallKind::kPutNic};
+    for (size_t i = Below(12); i > 0; --i) {
+      CallWish wish;
+      wish.id = ++last_id_;
+      wish.kind = kKinds[Below(5)];
+      wish.lane = kCloudLanes.at(Below(3));
+      wish.since = now_;
+      if (Uniform() < 0.1) wish.not_before = now_ + absl::Seconds(20 * Uniform());
+      wish.subscription = Uniform() < 0.5 ? "s1" : "s2";
+      wish.region = "eastus";
+      wish.resource = "vm" + std::to_string(Below(40));
+      wish.prepares_write = wish.kind == CallKind::kGetInstance;
+      wish.gates = {"set" + std::to_string(Below(3))};
+      wishes_[wish.id] = wish;
+      plan_.Add(wish);
+    }
+    if (Uniform() < 0.2 && last_id_ > 0) {
+      const uint64_t id = 1 + Below(last_id_);
+      const CloudLane lane = kCloudLanes.at(Below(3));
+      if (plan_.Move(id, lane)) wishes_.at(id).lane = lane;
+    }
+  }
+
+  // A call meets the cloud's buckets: none may be empty, and no gate closed.
+  void Meet(const AdmittedCall& call) {
+    const CallWish& wish = wishes_.at(call.id);
+    for (const std::string& gate : wish.gates) {
+      if (parked_.contains(gate)) {
+        EXPECT_GE(now_, parked_.at(gate)) << gate;
+      }
+    }
+    EXPECT_GE(now_, wish.not_before);
+    for (const ScopedLimit& limit : LimitsOf(wish.kind)) {
+      std::string of = wish.resource;
+      if (limit.scope == LimitScope::kRegion) of = wish.subscription;
+      if (limit.scope == LimitScope::kPrincipal) {
+        of = wish.subscription + std::to_string(call.principal);
+      }
+      const LimitRate rate = RateOf(limit);
+      const auto [it, fresh] =
+          buckets_.try_emplace({limit, of}, CloudBucket{rate, kStart + Uniform() * rate.interval});
+      it->second.Advance(now_);
+      it->second.tokens -= 1;
+      EXPECT_GE(it->second.tokens, -1e-3) << NameOf(limit.limit) << " of " << of;
+    }
+    EXPECT_TRUE(served_.insert(call.id).second);
+    in_flight_.push_back({now_ + absl::Seconds(Uniform()), call.id});
+  }
+
+  // Nothing that could have gone before waits for the same resource in a lane above.
+  void CheckOrder(const std::vector<AdmittedCall>& calls) {
+    std::map<std::tuple<CallKind, std::string, bool>, std::pair<CloudLane, absl::Time>> last;
+    for (const AdmittedCall& call : calls) {
+      const CallWish& wish = wishes_.at(call.id);
+      const auto key = std::tuple(wish.kind, wish.subscription, wish.prepares_write);
+      const std::pair<CloudLane, absl::Time> now{wish.lane, wish.since};
+      if (last.contains(key)) {
+        EXPECT_LE(last.at(key), now) << "call " << call.id;
+      }
+      last[key] = now;
+    }
+  }
+
+  void Step() {
+    const std::vector<AdmittedCall> calls = plan_.Next(now_);
+    CheckOrder(calls);
+    for (const AdmittedCall& call : calls) Meet(call);
+    for (size_t i = 0; i < in_flight_.size();) {
+      if (in_flight_[i].first <= now_) {
+        plan_.Answer(in_flight_[i].second, {}, now_, Uniform());
+        in_flight_[i] = in_flight_.back();
+        in_flight_.pop_back();
+      } else {
+        ++i;
+      }
+    }
+    if (Uniform() < 0.01) {
+      const std::string gate = "set" + std::to_string(Below(3));
+      parked_[gate] = plan_.Park(gate, kConflictPark, "409", now_, Uniform());
+    }
+  }
+
+  void Run() {
+    for (int i = 0; i < 600; ++i) {
+      AddSome();
+      Step();
+      now_ += absl::Seconds(Uniform());
+    }
+    const absl::Time end = now_ + absl::Hours(6);
+    while (served_.size() < wishes_.size() && now_ < end) {
+      Step();
+      // Exactly when it says, or when the next answer is due: waking late would hide a stall.
+      absl::Time next = plan_.NextWake();
+      for (const auto& flight : in_flight_) next = std::min(next, flight.first);
+      ASSERT_LT(next, absl::InfiniteFuture()) << "nothing would ever go again";
+      now_ = std::max(now_ + absl::Milliseconds(1), next);
+    }
+    EXPECT_EQ(served_.size(), wishes_.size());
+    EXPECT_EQ(plan_.waiting(), 0U);
+  }
+
+ private:
+  std::mt19937 random_;
+  CloudPlan plan_;
+  absl::Time now_ = kStart;
+  uint64_t last_id_ = 0;
+  std::map<uint64_t, CallWish> wishes_;
+  std::set<uint64_t> served_;
+  std::map<std::pair<ScopedLimit, std::string>, CloudBucket> buckets_;
+  std::vector<std::pair<absl::Time, uint64_t>> in_flight_;
+  std::map<std::string, absl::Time> parked_;
+};
+
+TEST(CloudPlanProperty, NeverOverBudgetNorIntoAGateAndEveryCallIsServed) {
+  for (uint32_t seed = 0; seed < 25; ++seed) {
+    SCOPED_TRACE(seed);
+    Traffic(seed).Run();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,62 @@
+#include "ipam-server/enroll/enroll_gate.h"
+
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::ipam {
+namespace {
+
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+
+TEST(EnrollRateBook, GivesABurstAndThenOneEachRefill) {
+  EnrollRateBook book({.burst = 2, .refill = absl::Seconds(10)}, 100);
+  EXPECT_EQ(book.Take("a", kNow), absl::ZeroDuration());
+  EXPECT_EQ(book.Take("a", kNow), absl::ZeroDuration());
+  EXPECT_EQ(book.Take("a", kNow), absl::Seconds(10));
+  EXPECT_EQ(book.Take("b", kNow), absl::ZeroDuration());
+  // A refusal costs nothing.
+  EXPECT_EQ(book.Take("a", kNow + absl::Seconds(4)), absl::Seconds(6));
+  EXPECT_EQ(book.Take("a", kNow + absl::Seconds(10)), absl::ZeroDuration());
+  EXPECT_EQ(book.Take("a", kNow + absl::Seconds(10)), absl::Seconds(10));
+  EXPECT_EQ(book.Take("a", kNow + absl::Hours(1)), absl::ZeroDuration());
+}
+
+TEST(EnrollRateBook, ForgetsThoseWhoMayHaveAllAgainAndLocksNobodyOut) {
+  EnrollRateBook book({.burst = 1, .refill = absl::Seconds(10)}, 50);
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_EQ(book.Take(fmt::format("flood-{}", i), kNow), absl::ZeroDuration());
+  }
+  EXPECT_EQ(book.size(), 50U);
+  EXPECT_EQ(book.Take("flood-1", kNow), absl::Seconds(10));
+  EXPECT_EQ(book.Take("agent", kNow + absl::Seconds(10)), absl::ZeroDuration());
+  EXPECT_EQ(book.size(), 1U);
+}
+
+TEST(EnrollGate, LetsSoManyInAtOnce) {
+  EnrollGate gate({.at_once = 2});
+  EXPECT_TRUE(gate.Enter("a", kNow).ok());
+  EXPECT_TRUE(gate.Enter("b", kNow).ok());
+  const absl::Status full = gate.Enter("c", kNow);
+  EXPECT_TRUE(absl::IsResourceExhausted(full));
+  EXPECT_THAT(std::string(full.message()), testing::HasSubstr("2 agents enroll at the moment"));
+  gate.Leave();
+  EXPECT_TRUE(gate.Enter("c", kNow).ok());
+}
+
+TEST(EnrollGate, LimitsEachPeerAndEachNode) {
+  EnrollGate gate({.per_peer = {.burst = 1, .refill = absl::Seconds(30)},
+                   .per_node = {.burst = 1, .refill = absl::Minutes(2)}});
+  EXPECT_TRUE(gate.Enter("a", kNow).ok());
+  gate.Leave();
+  const absl::Status peer = gate.Enter("a", kNow + absl::Milliseconds(500));
+  EXPECT_THAT(std::string(peer.message()), testing::HasSubstr("a asks too often; try again in 30"));
+  EXPECT_TRUE(gate.Sign("node-1", kNow).ok());
+  EXPECT_TRUE(gate.Sign("node-2", kNow).ok());
+  const absl::Status node = gate.Sign("node-1", kNow);
+  EXPECT_TRUE(absl::IsResourceExhausted(node));
+  EXPECT_THAT(std::string(node.message()), testing::HasSubstr("the next one in 120 s"));
+}
+
+}  // namespace
+}  // namespace spoke::ipam

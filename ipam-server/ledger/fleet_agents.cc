@@ -1,0 +1,261 @@
+// What agents say.
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "fmt/core.h"
+#include "ipam-server/ledger/fleet.h"
+#include "lib/base/check.h"
+
+namespace spoke::ipam {
+
+void Fleet::SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address,
+                   const UseChange& change, Effects& effects) {
+  Slot& slot = configuration.At(address);
+  const Slot before = slot;
+  Count(configuration, false);
+  slot.use = change.use;
+  slot.since = change.at;
+  slot.lessee = nullptr;
+  if (change.lending != nullptr) {
+    slot.generation = change.lending->generation;
+    slot.lessee = before.lessee != nullptr && *before.lessee == change.lending->lessee
+                      ? before.lessee
+                      : std::make_shared<const Lessee>(change.lending->lessee);
+  }
+  Count(configuration, true);
+  if (slot.lessee == before.lessee) return;
+  if (before.lessee != nullptr) {
+    effects.history.push_back(
+        EntryOf(HistoryEvent::kReleased, record.key, address, change.at, &before));
+  }
+  if (slot.lessee != nullptr) {
+    effects.history.push_back(EntryOf(HistoryEvent::kLent, record.key, address, change.at, &slot));
+  }
+}
+
+Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
+  Effects effects;
+  KeepRecordOf(hello, effects);
+  const auto [it, inserted] = nodes_.try_emplace(hello.key);
+  NodeRecord& record = it->second;
+  record.key = hello.key;
+  ++record.session_epoch;
+  missing_.erase(hello.key);
+  forgettable_.erase(hello.key);
+  demands_.erase(hello.key);  // Of the session before.
+
+  effects.changed.insert(hello.key);
+  if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;
+  RetireOthers(hello.key, effects);
+  if (record.nic_mac != hello.nic_mac) {
+    // The addresses have to follow to the NIC that the node has now.
+    record.nic_mac = hello.nic_mac;
+    if (!record.configurations.empty() || !record.wanted.empty()) effects.attach.insert(hello.key);
+  }
+  TakePlace(record, hello);
+  TakeInstance(record, hello, effects);
+  EndLendingsOf(record, hello, effects, now);
+  EndClaimsOf(hello.key.name);
+  record.boot_id = hello.boot_id;
+  for (const Lending& lending : hello.lent) TakeLending(record, lending, effects);
+  for (const ip::Address& address : hello.cooling) {
+    Configuration* configuration = record.Holding(address);
+    if (configuration != nullptr && configuration->At(address).use == Use::kIdle) {
+      SetUse(record, *configuration, address, {Use::kCooling, nullptr, now}, effects);
+    }
+  }
+  if (inserted) ClaimReserved(record, effects);
+  if (policy_.cloud_chooses && !record.nic_read) effects.attach.insert(hello.key);
+  // A draining node that was away is asked at once for what it can give back.
+  effects.Merge(record.mode == NodeMode::kDraining ? Review(hello.key, 0, now)
+                                                   : Plan(hello.key, now));
+  return effects;
+}
+
+// What decides which pools serve the node.
+void Fleet::TakePlace(NodeRecord& record, const Hello& hello) {
+  const std::vector<PoolGroup>* before = &GroupsFor(record);
+  record.labels = hello.labels;
+  record.vnet = hello.vnet;
+  if (!hello.subnets.empty()) record.subnets = hello.subnets;
+  if (&GroupsFor(record) != before) {
+    reservations_.OnPoolsChanged(Capacity({record.key.name}, Holdings::kLeftOut));
+  }
+}
+
+// Whatever the agent does not say is lent, is not. After a reboot it cannot remember what to keep
+// from reuse, so the old lendings cool from now on.
+void Fleet::EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects,
+                          absl::Time now) {
+  const bool rebooted = record.boot_id != hello.boot_id;
+  absl::flat_hash_set<std::string> still_lent;
+  for (const Lending& lending : hello.lent) still_lent.insert(lending.address.ToBytes());
+  for (auto& [base, configuration] : record.configurations) {
+    for (size_t i = 0; i < configuration.slots.size(); ++i) {
+      Slot& slot = configuration.slots[i];
+      const ip::Address address = configuration.AddressAt(i);
+      if (still_lent.contains(address.ToBytes())) continue;
+      if (rebooted) slot.generation = 0;  // A new journal counts from the beginning.
+      if (slot.use == Use::kLent) {
+        SetUse(record, configuration, address,
+               {rebooted ? Use::kCooling : Use::kIdle, nullptr, now}, effects);
+      } else if (slot.use == Use::kCooling && !rebooted) {
+        SetUse(record, configuration, address, {Use::kIdle, nullptr, now}, effects);
+      }
+    }
+  }
+}
+
+void Fleet::TakeLending(NodeRecord& record, const Lending& lending, Effects& effects) {
+  Configuration* configuration = record.Holding(lending.address);
+  if (configuration == nullptr) {
+    if (!Adopt(record, lending, effects)) return;
+    configuration = record.Holding(lending.address);
+  }
+  if (lending.generation < configuration->At(lending.address).generation) return;
+  RecordLending(record, *configuration, lending, effects);
+}
+
+// One that was being given up stays: its agent has a pod on it all the same.
+void Fleet::RecordLending(NodeRecord& record, Configuration& configuration, const Lending& lending,
+                          Effects& effects) {
+  const LeaseState next = Next(configuration.state, LeaseEvent::kAgentLends).value();
+  if (next != configuration.state) {
+    SetState(configuration, next, lending.since);
+    effects.attach.insert(record.key);
+  }
+  SetUse(record, configuration, lending.address, {Use::kLent, &lending, lending.since}, effects);
+}
+
+bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) {
+  const ip::Address& address = lending.address;
+  const auto report = [&](Finding::Kind kind, std::string detail) {
+    effects.findings.push_back({kind, record.key, address, std::move(detail)});
+  };
+  if (const NodeRecord* holder = HolderOf(address); holder != nullptr) {
+    report(Finding::Kind::kHeldElsewhere,
+           fmt::format("held by node {} ({})", holder->key.name, holder->key.vm_id));
+    NoteClaim(record.key, *holder, address, "has a pod that uses it");
+    return false;
+  }
+  PoolEntry* entry = PoolEntryOf(address);
+  if (entry == nullptr) {
+    report(Finding::Kind::kForeign, "in none of the configured pools");
+    return false;
+  }
+  if (std::string why = WhyNotAdopted(record, *entry); !why.empty()) {
+    report(Finding::Kind::kRefused, std::move(why));
+    return false;
+  }
+  const ip::Prefix unit = *entry->pool.UnitOf(address);
+  CHECK(entry->pool.Hold(unit, &record), "a unit without a holder can be held");
+  // Attaching until the cloud confirms; the pod is not disturbed.
+  Assign(record, static_cast<size_t>(entry - pools_.data()), unit, effects, lending.since);
+  effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, lending.since));
+  report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
+  return true;
+}
+
+// Empty: what its agent claims can be on the NIC of the node.
+std::string Fleet::WhyNotAdopted(const NodeRecord& record, const PoolEntry& entry) const {
+  if (record.configurations.size() + record.wanted.size() >= policy_.nic_configurations) {
+    return fmt::format("its NIC takes {} IP configurations, and has them",
+                       policy_.nic_configurations);
+  }
+  const auto index = static_cast<size_t>(&entry - pools_.data());
+  for (const PoolGroup& group : GroupsFor(record)) {
+    if (std::find(group.pools.begin(), group.pools.end(), index) != group.pools.end()) return "";
+  }
+  return fmt::format("pool {} does not serve this node", entry.pool.spec().name);
+}
+
+Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::Time now) {
+  Effects effects;
+  const auto node = nodes_.find(key);
+  if (node == nodes_.end()) return effects;
+  NodeRecord& record = node->second;
+  std::vector<const Lending*> taken;
+  for (const Lending& lending : report.lent) {
+    Configuration* configuration = record.Holding(lending.address);
+    if (configuration == nullptr) {
+      const NodeRecord* holder = HolderOf(lending.address);
+      if (holder == nullptr ||
+          !NoteClaim(key, *holder, lending.address, "has a pod that uses it")) {
+        continue;
+      }
+      effects.findings.push_back(
+          {Finding::Kind::kHeldElsewhere, key, lending.address,
+           fmt::format("held by node {} ({})", holder->key.name, holder->key.vm_id)});
+      continue;
+    }
+    if (lending.generation <= configuration->At(lending.address).generation) continue;
+    RecordLending(record, *configuration, lending, effects);
+    taken.push_back(&lending);
+  }
+  if (!taken.empty()) ServeWaiting(key, taken, now);
+  // Also for a release: with the addresses that cool a node may need more than before.
+  bool changed = !taken.empty();
+  for (const spoke::ipam::Release& release : report.released) {
+    Configuration* configuration = record.Holding(release.address);
+    if (configuration == nullptr) {
+      EndClaim(key, release.address);
+      continue;
+    }
+    Slot& slot = configuration->At(release.address);
+    if (slot.use != Use::kLent && slot.generation < release.generation) {
+      // A lending that was never heard of has come and gone; whoever still speaks of it is late.
+      slot.generation = release.generation;
+      effects.changed.insert(key);
+    }
+    if (slot.use != Use::kLent || slot.generation != release.generation) continue;
+    SetUse(record, *configuration, release.address, {Use::kCooling, nullptr, now}, effects);
+    changed = true;
+  }
+  for (const ip::Address& address : report.cooled) {
+    Configuration* configuration = record.Holding(address);
+    if (configuration == nullptr || configuration->At(address).use != Use::kCooling) continue;
+    SetUse(record, *configuration, address, {Use::kIdle, nullptr, now}, effects);
+    changed = true;
+  }
+  if (!changed) return effects;
+  effects.changed.insert(key);
+  effects.Merge(Plan(key, now));
+  return effects;
+}
+
+Effects Fleet::OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, absl::Time now) {
+  Effects effects;
+  const auto node = nodes_.find(key);
+  if (node == nodes_.end()) return effects;
+  NodeRecord& record = node->second;
+  const auto find = [&](const ip::Prefix& range) -> Configuration* {
+    const auto it = record.configurations.find(range.base());
+    return it == record.configurations.end() || it->second.range != range ? nullptr : &it->second;
+  };
+  for (const ip::Prefix& range : answer.agreed) {
+    Configuration* configuration = find(range);
+    // What it lends according to its own reports it cannot have given up.
+    if (configuration == nullptr || !configuration->IsIdle()) continue;
+    const auto next = Next(configuration->state, LeaseEvent::kAgentAgreed);
+    if (!next || *next == configuration->state) continue;
+    SetState(*configuration, *next, now);
+    judged_.erase(range);
+    effects.changed.insert(key);
+    effects.attach.insert(key);
+    effects.desired.insert(key);
+  }
+  for (const ip::Prefix& range : answer.denied) {
+    Configuration* configuration = find(range);
+    if (configuration == nullptr) continue;
+    configuration->denied_until = now + policy_.release.denial_backoff;
+    effects.changed.insert(key);
+    if (judged_.erase(range) > 0) {
+      breaker_.GiveBack(range.size());
+      effects.breaker = true;
+    }
+  }
+  return effects;
+}
+
+}  // namespace spoke::ipam

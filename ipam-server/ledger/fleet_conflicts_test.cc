@@ -1,0 +1,150 @@
+// Addresses that two have at once.
+#include "fmt/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/ledger/fleet_for_test.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr const char* kMac2 = "00:0d:3a:00:00:02";
+
+ip::MacAddress Mac(std::string_view text) { return ip::MacAddress::Parse(text).value(); }
+
+// Both nodes have said hello and have addresses: node1 from 10.1.0.4 on, node2 from 10.1.0.8 on.
+Fleet WithTwoNodes() {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  Hello hello = HelloOf(kNode2);
+  hello.nic_mac = Mac(kMac2);
+  fleet.OnHello(hello, kNow);
+  Attach(fleet, kNode2);
+  return fleet;
+}
+
+TEST(FleetConflicts, AReportNamesTheNodeAndWhoseNicAnswers) {
+  Fleet fleet = WithTwoNodes();
+  fleet.OnConflict(kNode1, A("10.1.0.4"), kMac2, kNow);
+  ASSERT_THAT(fleet.doubled(), SizeIs(1));
+  const DoubledAddress& doubled = fleet.doubled().at(A("10.1.0.4"));
+  EXPECT_EQ(doubled.holders,
+            "node node1 holds it, and 00:0d:3a:00:00:02 (the NIC of node node2) answers for it");
+  EXPECT_EQ(fleet.quarantine().at(A("10.1.0.4")).reason, doubled.holders);
+
+  fleet.OnConflict(kNode1, A("10.1.0.5"), "02:00:00:00:00:99", kNow);
+  EXPECT_EQ(fleet.doubled().at(A("10.1.0.5")).holders,
+            "node node1 holds it, and 02:00:00:00:00:99 answers for it");
+  fleet.OnConflict(kNode1, A("10.1.0.6"), "", kNow);
+  EXPECT_THAT(fleet.doubled().at(A("10.1.0.6")).holders, HasSubstr("another NIC answers"));
+  fleet.OnConflict(kNode1, A("10.1.0.8"), kMac2, kNow);
+  EXPECT_THAT(fleet.doubled(), SizeIs(3)) << "it speaks of what is not its own";
+}
+
+TEST(FleetConflicts, ItIsOverWithItsQuarantine) {
+  Fleet fleet = WithTwoNodes();
+  fleet.OnConflict(kNode1, A("10.1.0.4"), kMac2, kNow);
+  fleet.OnConflict(kNode1, A("10.1.0.4"), kMac2, kNow + absl::Minutes(5));
+  fleet.Expire(kNow + absl::Minutes(14));
+  EXPECT_THAT(fleet.doubled(), SizeIs(1));
+  fleet.Expire(kNow + absl::Minutes(15));
+  EXPECT_THAT(fleet.doubled(), IsEmpty());
+  EXPECT_THAT(fleet.quarantine(), IsEmpty());
+
+  fleet.OnConflict(kNode1, A("10.1.0.4"), kMac2, kNow);
+  ASSERT_TRUE(fleet.SetQuarantine(A("10.1.0.4"), std::nullopt, kNow).ok());
+  EXPECT_THAT(fleet.doubled(), IsEmpty()) << "an operator has looked at it";
+}
+
+TEST(FleetConflicts, WhatIsNotPutAwayIsNamedAllTheSameAndEnds) {
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  Hello hello = HelloOf(kNode1);
+  for (uint64_t i = 0; i < 30; ++i) {
+    hello.lent.push_back(LendingOf(ip::Advance(A("10.1.0.4"), i), i + 1, fmt::format("c{}", i)));
+  }
+  fleet.OnHello(hello, kNow);
+  Attach(fleet, kNode1);
+  for (const Lending& lending : hello.lent) fleet.OnConflict(kNode1, lending.address, kMac2, kNow);
+  EXPECT_THAT(fleet.quarantine(), SizeIs(Policy().conflict.per_node));
+  EXPECT_THAT(fleet.doubled(), SizeIs(30));
+  fleet.Expire(kNow + absl::Minutes(10));
+  EXPECT_THAT(fleet.doubled(), IsEmpty());
+}
+
+TEST(FleetConflicts, ItOutlivesARestartAsLongAsItsQuarantineDoes) {
+  Fleet fleet = WithTwoNodes();
+  fleet.OnConflict(kNode1, A("10.1.0.4"), kMac2, kNow);
+  Fleet next({Pool("default", "10.1.0.0/24")}, Policy());
+  for (const auto& [address, quarantine] : fleet.quarantine()) {
+    next.LoadQuarantine(address, quarantine);
+  }
+  next.FinishLoading(kNow);
+  EXPECT_EQ(next.doubled().at(A("10.1.0.4")).holders, fleet.doubled().at(A("10.1.0.4")).holders);
+  next.Expire(kNow + absl::Minutes(10));
+  EXPECT_THAT(next.doubled(), IsEmpty());
+}
+
+TEST(FleetConflicts, TwoNodesThatSayTheyHaveItAreBothNamed) {
+  Fleet fleet = WithTwoNodes();
+  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  Hello hello = HelloOf(kNode2);
+  hello.lent = {LendingOf(A("10.1.0.4"), 7)};
+  fleet.OnHello(hello, kNow);
+  EXPECT_EQ(fleet.doubled().at(A("10.1.0.4")).holders,
+            "node node1 holds it for a pod, and node node2 has a pod that uses it");
+  EXPECT_FALSE(fleet.quarantine().contains(A("10.1.0.4")));
+  fleet.OnConflict(kNode1, A("10.1.0.4"), "02:00:00:00:00:99", kNow);
+  EXPECT_THAT(fleet.doubled().at(A("10.1.0.4")).holders, HasSubstr("node2")) << "it says more";
+  fleet.Expire(kNow + absl::Hours(24));
+  EXPECT_THAT(fleet.doubled(), SizeIs(1)) << "as long as it says so";
+
+  fleet.OnReport(kNode2, {.released = {{.address = A("10.1.0.4"), .generation = 7}}}, kNow);
+  EXPECT_THAT(fleet.doubled(), IsEmpty());
+}
+
+TEST(FleetConflicts, AClaimEndsWithTheSessionThatSaidItOrWithEitherNode) {
+  Fleet fleet = WithTwoNodes();
+  Hello hello = HelloOf(kNode2);
+  hello.lent = {LendingOf(A("10.1.0.4"), 7)};
+  fleet.OnHello(hello, kNow);
+  EXPECT_THAT(fleet.doubled(), SizeIs(1));
+  fleet.OnHello(HelloOf(kNode2), kNow);
+  EXPECT_THAT(fleet.doubled(), IsEmpty());
+
+  fleet.OnReport(kNode2, {.lent = {LendingOf(A("10.1.0.4"), 8)}}, kNow);
+  EXPECT_THAT(fleet.doubled(), SizeIs(1));
+  fleet.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
+  Attach(fleet, kNode1);
+  fleet.Expire(kNow + absl::Seconds(1));
+  EXPECT_THAT(fleet.doubled(), IsEmpty()) << "node1 does not hold it any more";
+}
+
+TEST(FleetConflicts, AnAgentThatClaimsEverythingHidesNobody) {
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  Hello first = HelloOf(kNode1);
+  Hello liar = HelloOf(kNode2);
+  for (uint64_t i = 0; i < 100; ++i) {
+    first.lent.push_back(LendingOf(ip::Advance(A("10.1.0.4"), i), i + 1, fmt::format("c{}", i)));
+  }
+  liar.lent = first.lent;
+  fleet.OnHello(first, kNow);
+  fleet.OnHello(liar, kNow);
+  EXPECT_THAT(fleet.doubled(), SizeIs(16));
+  fleet.OnConflict(kNode1, A("10.1.0.103"), "02:00:00:00:00:99", kNow);
+  EXPECT_THAT(fleet.doubled().at(A("10.1.0.103")).holders,
+              AllOf(HasSubstr("node1"), HasSubstr("02:00:00:00:00:99")));
+}
+
+TEST(FleetConflicts, WhatAgentsSaidOutlivesAStoreThatIsReadAgain) {
+  Fleet fleet = WithTwoNodes();
+  fleet.OnConflict(kNode1, A("10.1.0.4"), kMac2, kNow);
+  Fleet loaded = WithTwoNodes();
+  loaded.TakeUnstored(fleet);
+  EXPECT_EQ(loaded.doubled(), fleet.doubled());
+}
+
+}  // namespace
+}  // namespace spoke::ipam

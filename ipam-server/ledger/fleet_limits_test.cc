@@ -1,0 +1,263 @@
+// How far one agent, one wrong reading or one clock can go.
+#include <string>
+#include <vector>
+
+#include "fmt/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/ledger/fleet_for_test.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Hello HelloWith(const NodeKey& key, const std::string& first, uint64_t lendings) {
+  Hello hello = HelloOf(key);
+  for (uint64_t i = 0; i < lendings; ++i) {
+    hello.lent.push_back(LendingOf(ip::Advance(A(first), i), i + 1, fmt::format("c{}", i)));
+  }
+  return hello;
+}
+
+uint64_t CountOf(const Effects& effects, Finding::Kind kind) {
+  uint64_t count = 0;
+  for (const Finding& finding : effects.findings) count += finding.kind == kind ? 1 : 0;
+  return count;
+}
+
+// --- Adoption. ---
+
+TEST(FleetLimits, OneHelloAdoptsNoMoreThanANicTakes) {
+  Fleet fleet({Pool("default", "10.1.0.0/16")}, Policy());
+  const Effects effects = fleet.OnHello(HelloWith(kNode1, "10.1.1.0", 4082), kNow);
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).total(), 255U);
+  EXPECT_EQ(CountOf(effects, Finding::Kind::kAdopted), 255U);
+  EXPECT_EQ(CountOf(effects, Finding::Kind::kRefused), 4082U - 255U);
+  fleet.CheckInvariants();
+}
+
+TEST(FleetLimits, NothingIsAdoptedFromAPoolThatDoesNotServeTheNode) {
+  PoolSpec gpu = Pool("gpu", "10.2.0.0/24");
+  gpu.node_labels = {{"gpu", "h100"}};
+  Fleet fleet({Pool("default", "10.1.0.0/24"), gpu}, Policy());
+  const Effects effects = fleet.OnHello(HelloWith(kNode1, "10.2.0.8", 2), kNow);
+  EXPECT_EQ(CountOf(effects, Finding::Kind::kRefused), 2U);
+  EXPECT_EQ(fleet.HolderOf(A("10.2.0.8")), nullptr);
+  EXPECT_THAT(effects.findings.front().detail, HasSubstr("pool gpu does not serve this node"));
+}
+
+TEST(FleetLimits, WhatIsClaimedAndTwiceNotOnTheNicIsFreeAgain) {
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Choosing());
+  fleet.OnHello(HelloWith(kNode1, "10.1.0.9", 1), kNow);
+  ASSERT_NE(fleet.HolderOf(A("10.1.0.9")), nullptr);
+  fleet.OnNic(kNode1, {}, kNow);
+  EXPECT_NE(fleet.HolderOf(A("10.1.0.9")), nullptr) << "one look may be at an old picture";
+  EXPECT_TRUE(fleet.Review(kNode1, 0, kNow).attach.contains(kNode1)) << "so it looks again";
+  const Effects second = fleet.OnNic(kNode1, {}, kNow + absl::Minutes(2));
+  EXPECT_EQ(CountOf(second, Finding::Kind::kRefused), 1U);
+  EXPECT_EQ(fleet.HolderOf(A("10.1.0.9")), nullptr);
+  fleet.CheckInvariants();
+}
+
+// --- Readings. ---
+
+// Each node has eight idle addresses on its NIC.
+Fleet WithNics(int nodes) {
+  Fleet fleet({Pool("default", "10.1.0.0/20")}, Choosing());
+  for (int i = 0; i < nodes; ++i) {
+    const NodeKey key{fmt::format("n{:03}", i), "vm"};
+    fleet.OnHello(HelloOf(key), kNow);
+    std::vector<IpConfiguration> on_nic;
+    for (uint64_t k = 0; k < 8; ++k) {
+      const auto offset = 16 + 8 * static_cast<uint64_t>(i) + k;
+      on_nic.push_back(
+          {fmt::format("spoke-{}", k), ip::Prefix::Host(ip::Advance(A("10.1.0.0"), offset))});
+    }
+    fleet.OnNic(key, on_nic, kNow);
+  }
+  return fleet;
+}
+
+TEST(FleetLimits, ShortReadingsOfManyNicsGoThroughTheBreaker) {
+  Fleet fleet = WithNics(100);
+  ASSERT_EQ(fleet.Counts().idle, 800U);
+  uint64_t asked = 0;
+  for (const absl::Duration later : {absl::ZeroDuration(), absl::Minutes(1), absl::Minutes(2)}) {
+    for (int i = 0; i < 100; ++i) {
+      const NodeKey key{fmt::format("n{:03}", i), "vm"};
+      const Effects effects = fleet.OnNic(key, {}, kNow + later);
+      for (const auto& [node, ranges] : effects.reclaim) asked += ranges.size();
+    }
+  }
+  EXPECT_TRUE(fleet.breaker().frozen());
+  EXPECT_LE(asked, 800U / 19) << "5 % of those before";
+}
+
+TEST(FleetLimits, WhatIsMissingFromANicIsAskedForOnce) {
+  Fleet fleet = WithNics(100);
+  const NodeKey key{"n000", "vm"};
+  fleet.OnNic(key, {}, kNow);
+  EXPECT_EQ(fleet.OnNic(key, {}, kNow + absl::Minutes(1)).reclaim.at(key).size(), 8U);
+  EXPECT_THAT(fleet.OnNic(key, {}, kNow + absl::Minutes(2)).reclaim, IsEmpty());
+}
+
+// --- Conflicts. ---
+
+TEST(FleetLimits, ReportsOfConflictPutFewAddressesAwayAndForAWhileOnly) {
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  fleet.OnHello(HelloWith(kNode1, "10.1.0.4", 200), kNow);
+  Attach(fleet, kNode1);
+  for (uint64_t i = 0; i < 200; ++i) {
+    fleet.OnConflict(kNode1, ip::Advance(A("10.1.0.4"), i), "", kNow);
+  }
+  EXPECT_EQ(fleet.quarantine().size(), Policy().conflict.per_node);
+  fleet.Expire(kNow + absl::Minutes(9));
+  EXPECT_EQ(fleet.quarantine().size(), Policy().conflict.per_node);
+  const Effects ended = fleet.Expire(kNow + absl::Minutes(10));
+  EXPECT_THAT(fleet.quarantine(), IsEmpty());
+  EXPECT_EQ(ended.quarantined.size(), Policy().conflict.per_node) << "it is to be stored";
+}
+
+TEST(FleetLimits, AConflictThatIsHeardAgainLastsLonger) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  EXPECT_TRUE(fleet.OnConflict(kNode1, A("10.1.0.4"), "", kNow).Stores());
+  EXPECT_FALSE(fleet.OnConflict(kNode1, A("10.1.0.4"), "", kNow + absl::Seconds(1)).Stores());
+  EXPECT_TRUE(fleet.OnConflict(kNode1, A("10.1.0.4"), "", kNow + absl::Minutes(5)).Stores());
+  fleet.Expire(kNow + absl::Minutes(14));
+  EXPECT_TRUE(fleet.quarantine().contains(A("10.1.0.4")));
+  fleet.Expire(kNow + absl::Minutes(15));
+  EXPECT_FALSE(fleet.quarantine().contains(A("10.1.0.4")));
+}
+
+TEST(FleetLimits, WhatAnOperatorPutAwayNeitherEndsNorIsEndedByAReport) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  fleet.OnConflict(kNode1, A("10.1.0.4"), "", kNow);
+  ASSERT_TRUE(
+      fleet.SetQuarantine(A("10.1.0.4"), Quarantine{.reason = "ours", .since = kNow}, kNow).ok());
+  fleet.OnConflict(kNode1, A("10.1.0.4"), "", kNow);
+  fleet.Expire(kNow + absl::Hours(24));
+  EXPECT_EQ(fleet.quarantine().at(A("10.1.0.4")).reason, "ours");
+}
+
+// --- The same machine, and another. ---
+
+TEST(FleetLimits, TheSameBootUnderAnotherVmIdIsTheSameMachine) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  const NodeKey renamed{"node1", "vm-by-dmi"};
+  Hello hello = HelloOf(renamed);
+  hello.lent = {LendingOf(A("10.1.0.4"), 1)};
+  const Effects effects = fleet.OnHello(hello, kNow);
+  EXPECT_EQ(fleet.Find(kNode1), nullptr);
+  ASSERT_NE(fleet.Find(renamed), nullptr);
+  EXPECT_EQ(fleet.Find(renamed)->mode, NodeMode::kActive);
+  EXPECT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, renamed);
+  EXPECT_EQ(effects.changed, (std::set{kNode1, renamed}))
+      << "the record moves in the store as well";
+  EXPECT_EQ(CountOf(effects, Finding::Kind::kRenamed), 1U);
+  for (int i = 0; i < 3; ++i) fleet.OnListing({}, {renamed}, kNow);
+  EXPECT_EQ(CountAddresses(*fleet.Find(renamed)).lent, 1U);
+  fleet.CheckInvariants();
+}
+
+TEST(FleetLimits, AReplacedMachineThatProvesItselfDoesNotFreezeReleases) {
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  fleet.OnHello(HelloWith(kNode1, "10.1.0.4", 96), kNow);
+  fleet.OnHello(HelloWith(kNode2, "10.1.0.104", 96), kNow);
+  const NodeKey successor{"node1", "vm-new"};
+  fleet.OnHello(HelloOf(successor, "boot-2"), kNow);
+  fleet.OnListing({kNode2, successor}, {}, kNow);
+  EXPECT_NE(fleet.HolderOf(A("10.1.0.4")), nullptr) << "missing once";
+  fleet.OnListing({kNode2, successor}, {}, kNow);
+  EXPECT_EQ(fleet.HolderOf(A("10.1.0.4")), nullptr);
+  EXPECT_FALSE(fleet.breaker().frozen());
+}
+
+TEST(FleetLimits, WithoutASuccessorAsManyMissingAddressesFreeze) {
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  fleet.OnHello(HelloWith(kNode1, "10.1.0.4", 96), kNow);
+  fleet.OnHello(HelloWith(kNode2, "10.1.0.104", 96), kNow);
+  fleet.OnListing({kNode2}, {}, kNow);
+  fleet.OnListing({kNode2}, {}, kNow);
+  EXPECT_TRUE(fleet.breaker().frozen());
+  EXPECT_NE(fleet.HolderOf(A("10.1.0.4")), nullptr);
+}
+
+// --- What is late, or was said differently before. ---
+
+TEST(FleetLimits, WhatIsLentWhileItIsBeingGivenUpStays) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  fleet.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
+  const Effects lent = fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  EXPECT_TRUE(lent.attach.contains(kNode1)) << "the cloud is asked to keep it";
+  Attach(fleet, kNode1);
+  ASSERT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kLent);
+}
+
+TEST(FleetLimits, ALendingThatHasEndedUnheardIsNotRevived) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  EXPECT_TRUE(fleet.OnReport(kNode1, {.released = {{A("10.1.0.4"), 5}}}, kNow).Stores());
+  EXPECT_FALSE(fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 5)}}, kNow).Stores());
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kIdle);
+}
+
+TEST(FleetLimits, ADenialGivesBackOnlyWhatTheBreakerHadAllowed) {
+  Fleet fleet = WithNics(100);
+  const uint64_t before = fleet.breaker().Headroom(fleet.Counts().total(), kNow);
+  const NodeKey key{"n000", "vm"};
+  fleet.OnNic(key, {}, kNow);
+  fleet.OnNic(key, {}, kNow + absl::Minutes(1));
+  const absl::Time now = kNow + absl::Minutes(1);
+  const uint64_t after = fleet.breaker().Headroom(fleet.Counts().total(), now);
+  EXPECT_EQ(after, before - 8);
+  // Asked for by an operator, who is not judged.
+  ReclaimAnswer denied;
+  for (uint64_t k = 0; k < 8; ++k)
+    denied.denied.push_back(ip::Prefix::Host(ip::Advance(A("10.1.0.24"), k)));
+  fleet.OnReclaimAnswer({"n001", "vm"}, denied, now);
+  EXPECT_EQ(fleet.breaker().Headroom(fleet.Counts().total(), now), after);
+}
+
+TEST(FleetLimits, ARenamedPoolKeepsItsAddresses) {
+  const Fleet source = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  Fleet fleet({Pool("renamed", "10.1.0.0/24")}, Policy());
+  ASSERT_TRUE(fleet.Load(*source.Find(kNode1)).ok());
+  fleet.FinishLoading(kNow);
+  fleet.CheckInvariants();
+  fleet.OnHello(HelloOf(kNode1), kNow);
+  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  EXPECT_EQ(fleet.pools()[0].counts.lent, 1U);
+  fleet.CheckInvariants();
+}
+
+TEST(FleetLimits, PoolsThatSwappedTheirNamesKeepTheirAddresses) {
+  const Fleet source = WithAttachedNode({Pool("a", "10.1.0.0/24"), Pool("b", "10.2.0.0/24")});
+  Fleet fleet({Pool("b", "10.1.0.0/24"), Pool("a", "10.2.0.0/24")}, Policy());
+  ASSERT_TRUE(fleet.Load(*source.Find(kNode1)).ok());
+  fleet.FinishLoading(kNow);
+  fleet.CheckInvariants();
+  EXPECT_EQ(fleet.PoolNamed("b")->counts.idle, 4U);
+}
+
+TEST(FleetLimits, ReplacedPoolsKeepEveryPromise) {
+  Fleet fleet({Pool("first", "10.1.0.0/28"), Pool("second", "10.2.0.0/24")}, Policy());
+  fleet.OnHello(HelloOf(kNode1), kNow);
+  ASSERT_TRUE(
+      fleet
+          .Reserve({.name = "job", .count = 1, .addresses_per_node = 5, .ttl = absl::Hours(1)},
+                   kNow, false)
+          .ok());
+  EXPECT_EQ(fleet.PromisedOf("first"), 5U);
+  ASSERT_TRUE(fleet
+                  .SetPools({Pool("new", "10.3.0.0/24"), Pool("first", "10.1.0.0/28"),
+                             Pool("second", "10.2.0.0/24")})
+                  .ok());
+  EXPECT_EQ(fleet.PromisedOf("new") + fleet.PromisedOf("first") + fleet.PromisedOf("second"), 5U);
+  EXPECT_EQ(fleet.AllPromises().short_by, 0U);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

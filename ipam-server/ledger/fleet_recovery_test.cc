@@ -1,0 +1,207 @@
+// While the store may be older than what nodes were told.
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/ledger/fleet_for_test.h"
+#include "tests/support/random_seed.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Key;
+
+std::vector<ip::Address> HeldBy(const Fleet& fleet, const NodeKey& key) {
+  std::vector<ip::Address> held;
+  for (const auto& [base, configuration] : fleet.Find(key)->configurations) {
+    for (size_t i = 0; i < configuration.slots.size(); ++i) {
+      held.push_back(configuration.AddressAt(i));
+    }
+  }
+  return held;
+}
+
+class FleetRecovery : public testing::Test {
+ protected:
+  // The old store knows of node1 with .4 to .7, and of node2 with .8 to .11.
+  FleetRecovery() {
+    for (const NodeKey& key : {kNode1, kNode2}) {
+      fleet_.OnHello(HelloOf(key), kNow);
+      Attach(fleet_, key);
+    }
+    fleet_.Hold();
+  }
+  Effects Speak(const NodeKey& key, std::vector<ip::Address> held, std::vector<Lending> lent = {}) {
+    Hello hello = HelloOf(key, "boot of " + key.vm_id);
+    hello.lent = lent;
+    Effects effects = fleet_.OnHello(hello, kNow);
+    effects.Merge(
+        fleet_.OnInventory(key, {.held = std::move(held), .lent = std::move(lent)}, kNow));
+    fleet_.CheckInvariants();
+    return effects;
+  }
+
+  Fleet fleet_{{Pool("default", "10.1.0.0/24")}, Policy()};
+  const NodeKey node3_{"node3", "vm-3"};
+};
+
+TEST_F(FleetRecovery, NothingIsAssignedAskedForOrFreed) {
+  EXPECT_THAT(fleet_.Plan(kNode1, kNow).changed, IsEmpty());
+  fleet_.OnHello(HelloOf(node3_, "boot-3"), kNow);
+  EXPECT_EQ(CountAddresses(*fleet_.Find(node3_)).total(), 0U);
+  ASSERT_TRUE(fleet_.SetMode("node1", NodeMode::kDraining, kNow)->reclaim.empty());
+  for (int i = 0; i < 3; ++i) fleet_.OnListing({}, {}, kNow);
+  EXPECT_NE(fleet_.HolderOf(A("10.1.0.4")), nullptr);
+  EXPECT_EQ(fleet_.Release(A("10.1.0.4"), "").status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(
+      fleet_
+          .Reserve(
+              {.name = "job", .nodes = {"node2"}, .addresses_per_node = 1, .ttl = absl::Hours(1)},
+              kNow, false)
+          .status()
+          .code(),
+      absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(FleetRecovery, WhatANodeHasAndNobodyHadBecomesItsOwn) {
+  Speak(node3_, {A("10.1.0.20"), A("10.1.0.21")}, {LendingOf(A("10.1.0.20"), 7)});
+  EXPECT_EQ(CountAddresses(*fleet_.Find(node3_)), (AddressCounts{.idle = 1, .lent = 1}));
+  EXPECT_EQ(SlotOf(fleet_, node3_, "10.1.0.20").generation, 7U);
+  const Effects over = fleet_.EndRecovery({node3_}, kNow);
+  EXPECT_TRUE(over.resend.contains(node3_));
+  EXPECT_TRUE(over.plan.contains(kNode1));
+  fleet_.Plan(node3_, kNow);
+  EXPECT_EQ(CountAddresses(*fleet_.Find(node3_)).total(), 4U) << "it gets the rest of its target";
+}
+
+TEST_F(FleetRecovery, WhatMovedSinceGoesToWhoHasItOnceTheOtherHasSpoken) {
+  Speak(node3_, {A("10.1.0.4")}, {LendingOf(A("10.1.0.4"), 1)});
+  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, kNode1) << "who has yet to speak";
+  EXPECT_EQ(fleet_.UndecidedClaims(), 1U);
+  Speak(kNode1, {A("10.1.0.5"), A("10.1.0.6"), A("10.1.0.7")});
+  const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
+  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
+  EXPECT_THAT(over.greet_anew, ElementsAre(Key(node3_))) << "what it lends was not taken";
+  fleet_.CheckInvariants();
+}
+
+TEST_F(FleetRecovery, WhatMovedFromANodeThatHasSpokenGoesAtOnce) {
+  Speak(kNode1, {A("10.1.0.5")});
+  Speak(node3_, {A("10.1.0.4")}, {LendingOf(A("10.1.0.4"), 1)});
+  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
+  EXPECT_THAT(fleet_.EndRecovery({kNode1, node3_}, kNow).greet_anew, ElementsAre(Key(node3_)));
+}
+
+TEST_F(FleetRecovery, WhatWasGivenBackSinceIsFreeAfterTheCooldown) {
+  Speak(kNode1, {A("10.1.0.5")});
+  const AddressPool* pool = fleet_.PoolOf(A("10.1.0.4"));
+  EXPECT_EQ(pool->StateOf(A("10.1.0.4")), AddressPool::State::kHeld);
+  fleet_.EndRecovery({kNode1}, kNow);
+  EXPECT_EQ(pool->StateOf(A("10.1.0.4")), AddressPool::State::kCooling);
+  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.8"))->key, kNode2) << "a silent node keeps what it had";
+  fleet_.CheckInvariants();
+}
+
+TEST_F(FleetRecovery, WhatASilentNodeHadGoesToWhoHasIt) {
+  Speak(node3_, {A("10.1.0.8")}, {LendingOf(A("10.1.0.8"), 1)});
+  const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
+  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.8"))->key, node3_);
+  EXPECT_TRUE(over.changed.contains(kNode2));
+  fleet_.CheckInvariants();
+}
+
+TEST_F(FleetRecovery, WhatTwoSayTheyHaveStaysAndIsTold) {
+  Speak(node3_, {A("10.1.0.4")});
+  Speak(kNode1, HeldBy(fleet_, kNode1));
+  const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
+  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, kNode1);
+  ASSERT_EQ(over.findings.size(), 1U);
+  EXPECT_EQ(over.findings[0].kind, Finding::Kind::kHeldElsewhere);
+}
+
+TEST_F(FleetRecovery, AClaimBeyondTheNicIsRefused) {
+  std::vector<ip::Address> all;
+  for (uint64_t i = 12; i < 250; ++i) all.push_back(ip::Advance(A("10.1.0.0"), i));
+  FleetPolicy policy = Policy();
+  policy.nic_configurations = 100;
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, policy);
+  fleet.Hold();
+  fleet.OnHello(HelloOf(kNode1), kNow);
+  fleet.OnInventory(kNode1, {.held = all}, kNow);
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).total(), 100U);
+}
+
+TEST_F(FleetRecovery, WhatARefusedNodeUsesIsKeptFromOthersForAWhile) {
+  Hello hello = HelloOf(node3_);
+  hello.lent = {LendingOf(A("10.1.0.30"), 1), LendingOf(A("10.1.0.4"), 2)};
+  Effects effects;
+  fleet_.HoldClaims(hello, effects, kNow);
+  EXPECT_EQ(effects.quarantined, std::set{A("10.1.0.30")}) << "the other is node1's";
+  EXPECT_EQ(fleet_.Find(node3_), nullptr);
+  fleet_.Expire(kNow + Policy().conflict.quarantine);
+  EXPECT_TRUE(fleet_.quarantine().empty());
+}
+
+TEST_F(FleetRecovery, ARefusedNodeKeepsNoMoreThanANicTakesHoweverOftenItTries) {
+  Fleet fleet({Pool("default", "10.1.0.0/16")}, Policy());
+  absl::Time now = kNow;
+  for (uint64_t attempt = 0; attempt < 50; ++attempt) {
+    Hello hello = HelloOf(node3_);
+    for (uint64_t i = 0; i < 200; ++i) {
+      hello.lent.push_back(LendingOf(ip::Advance(A("10.1.1.0"), 200 * attempt + i), 1));
+    }
+    Effects effects;
+    fleet.HoldClaims(hello, effects, now);
+    now += absl::Seconds(1);
+  }
+  EXPECT_EQ(fleet.quarantine().size(), 255U);
+}
+
+TEST_F(FleetRecovery, WhatARefusedNodeSaysAgainIsKeptForAsLongAgain) {
+  Hello hello = HelloOf(node3_);
+  hello.lent = {LendingOf(A("10.1.0.30"), 1)};
+  for (int minutes = 0; minutes <= 60; minutes += 5) {
+    Effects effects;
+    fleet_.Expire(kNow + absl::Minutes(minutes));
+    EXPECT_EQ(fleet_.quarantine().contains(A("10.1.0.30")), minutes > 0) << "without a gap";
+    fleet_.HoldClaims(hello, effects, kNow + absl::Minutes(minutes));
+  }
+}
+
+// Whatever the old store says, and in whatever order nodes speak: once all have, each has just what
+// it has, and none has another's.
+TEST(FleetRecoveryProperty, OnceAllHaveSpokenTheRecordsAreWhatNodesHave) {
+  testing_support::Random random;
+  for (int world = 0; world < testing_support::kRandomCases / 50; ++world) {
+    Fleet fleet({Pool("default", "10.1.0.0/26")}, Policy());
+    std::vector<NodeKey> nodes;
+    for (int i = 0; i < 5; ++i) nodes.push_back({"node" + std::to_string(i), "vm"});
+    for (const NodeKey& key : nodes) {
+      if (random.OneIn(4)) continue;  // Not known to the old store.
+      fleet.OnHello(HelloOf(key, "boot"), kNow);
+      Attach(fleet, key);
+    }
+    std::map<NodeKey, std::vector<ip::Address>> truth;
+    for (uint64_t offset = 4; offset < 63; ++offset) {
+      if (random.OneIn(3)) continue;
+      truth[nodes[random.Between(0, 4)]].push_back(ip::Advance(A("10.1.0.0"), offset));
+    }
+    fleet.Hold();
+    std::set<NodeKey> spoken;
+    for (int step = 0; step < 40; ++step) {
+      const NodeKey& key = nodes[step < 20 ? random.Between(0, 4) : static_cast<size_t>(step) % 5];
+      fleet.OnHello(HelloOf(key, "boot"), kNow);
+      fleet.OnInventory(key, {.held = truth[key]}, kNow);
+      spoken.insert(key);
+    }
+    fleet.EndRecovery(spoken, kNow);
+    fleet.CheckInvariants();
+    for (const NodeKey& key : nodes) ASSERT_EQ(HeldBy(fleet, key), truth[key]);
+  }
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,234 @@
+// What agents say, what is loaded, and that no address is ever held twice.
+#include "ipam-server/ledger/fleet.h"
+
+#include "gtest/gtest.h"
+#include "ipam-server/ledger/fleet_for_test.h"
+#include "tests/support/random_seed.h"
+
+namespace spoke::ipam {
+namespace {
+
+TEST(Fleet, ANewNodeGetsItsTargetInOneStep) {
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  const Effects effects = fleet.OnHello(HelloOf(kNode1), kNow);
+  EXPECT_EQ(effects.changed, std::set{kNode1});
+  EXPECT_EQ(effects.attach, std::set{kNode1});
+  EXPECT_TRUE(effects.desired.empty());  // Nothing is attached yet.
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.attaching = 4}));
+
+  const Effects attached = Attach(fleet, kNode1);
+  EXPECT_EQ(attached.desired, std::set{kNode1});
+  EXPECT_EQ(attached.history.size(), 4U);
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.idle = 4}));
+  EXPECT_TRUE(Attach(fleet, kNode1).changed.empty());
+  EXPECT_TRUE(fleet.Plan(kNode1, kNow).changed.empty());
+}
+
+TEST(Fleet, LendingsRaiseTheTargetAndReleasesCool) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  const Effects lent =
+      fleet.OnReport(kNode1,
+                     {.sequence = 1,
+                      .lent = {LendingOf(A("10.1.0.4"), 1), LendingOf(A("10.1.0.5"), 2),
+                               LendingOf(A("10.1.0.6"), 3)}},
+                     kNow);
+  EXPECT_EQ(lent.attach, std::set{kNode1});
+  EXPECT_EQ(lent.history.size(), 3U);
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)),
+            (AddressCounts{.attaching = 4, .idle = 1, .lent = 3}));
+
+  fleet.OnReport(kNode1, {.sequence = 2, .released = {{A("10.1.0.5"), 2}}}, kNow);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooling);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").lessee, nullptr);
+  fleet.OnReport(kNode1, {.sequence = 3, .cooled = {A("10.1.0.5")}}, kNow);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kIdle);
+  fleet.CheckInvariants();
+}
+
+TEST(Fleet, AStaleReportChangesNothing) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 7, "new")}}, kNow);
+  const NodeRecord before = *fleet.Find(kNode1);
+  const LendingReport stale{
+      .lent = {LendingOf(A("10.1.0.4"), 6, "old"), LendingOf(A("10.9.9.9"), 9)},
+      .released = {{A("10.1.0.4"), 6}},
+      .cooled = {A("10.1.0.4"), A("10.9.9.9")}};
+  EXPECT_FALSE(fleet.OnReport(kNode1, stale, kNow + absl::Seconds(1)).Stores());
+  EXPECT_EQ(*fleet.Find(kNode1), before);
+  EXPECT_FALSE(fleet.OnReport({"node1", "vm-other"}, stale, kNow).Stores());
+}
+
+TEST(Fleet, ARebootEndsLendingsAndLetsThemCool) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  fleet.OnHello(HelloOf(kNode1, "boot-2"), kNow);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kCooling);
+  // So that the first lending of the new boot is not stale.
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").generation, 0U);
+}
+
+TEST(Fleet, AReconnectKeepsWhatTheAgentStillLends) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  fleet.OnReport(kNode1,
+                 {.lent = {LendingOf(A("10.1.0.4"), 1), LendingOf(A("10.1.0.5"), 2, "c2"),
+                           LendingOf(A("10.1.0.6"), 3, "c3")}},
+                 kNow);
+  Hello hello = HelloOf(kNode1);
+  hello.lent = {LendingOf(A("10.1.0.4"), 1)};
+  hello.cooling = {A("10.1.0.5")};
+  const uint64_t epoch = fleet.Find(kNode1)->session_epoch;
+  fleet.OnHello(hello, kNow);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kLent);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooling);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.6").use, Use::kIdle);
+  EXPECT_EQ(fleet.Find(kNode1)->session_epoch, epoch + 1);
+}
+
+TEST(Fleet, AnUnknownButFreeLendingIsAdoptedAndAnothersIsReported) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  Hello hello = HelloOf(kNode2);
+  hello.lent = {LendingOf(A("10.1.0.200"), 5), LendingOf(A("10.1.0.4"), 6),
+                LendingOf(A("192.0.2.1"), 7)};
+  const Effects effects = fleet.OnHello(hello, kNow);
+  ASSERT_EQ(effects.findings.size(), 3U);
+  EXPECT_EQ(effects.findings[0].kind, Finding::Kind::kAdopted);
+  EXPECT_EQ(effects.findings[1].kind, Finding::Kind::kHeldElsewhere);
+  EXPECT_EQ(effects.findings[2].kind, Finding::Kind::kForeign);
+  EXPECT_EQ(fleet.HolderOf(A("10.1.0.200"))->key, kNode2);
+  EXPECT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
+  EXPECT_EQ(SlotOf(fleet, kNode2, "10.1.0.200").use, Use::kLent);
+}
+
+TEST(Fleet, ANewVmUnderAnOldNameRetiresTheOldOneWithoutTakingItsAddresses) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  const NodeKey replacement{"node1", "vm-new"};
+  const Effects effects = fleet.OnHello(HelloOf(replacement, "boot-2"), kNow);
+  EXPECT_EQ(effects.changed, (std::set{kNode1, replacement}));
+  ASSERT_EQ(effects.findings.size(), 1U);
+  EXPECT_EQ(effects.findings[0].kind, Finding::Kind::kReplaced);
+  EXPECT_EQ(fleet.Find(kNode1)->mode, NodeMode::kRetired);
+  EXPECT_EQ(fleet.FindByName("node1")->key, replacement);
+  EXPECT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
+  EXPECT_FALSE(fleet.Plan(kNode1, kNow).Stores());
+  // A report of the old VM still counts for its own record only.
+  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  EXPECT_EQ(CountAddresses(*fleet.Find(replacement)).lent, 0U);
+}
+
+TEST(Fleet, AConflictPutsTheAddressIntoQuarantineAndAsksForIt) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  const Effects effects = fleet.OnConflict(kNode1, A("10.1.0.4"), "00:0d:3a:00:00:09", kNow);
+  EXPECT_EQ(effects.quarantined, std::set{A("10.1.0.4")});
+  EXPECT_EQ(effects.reclaim.at(kNode1), std::vector{One("10.1.0.4")});
+  EXPECT_NE(fleet.quarantine().at(A("10.1.0.4")).reason.find("00:0d:3a:00:00:09"),
+            std::string::npos);
+  // What is none of its own an agent cannot put away.
+  EXPECT_FALSE(fleet.OnConflict(kNode2, A("10.1.0.5"), "", kNow).Stores());
+
+  fleet.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
+  Attach(fleet, kNode1);
+  EXPECT_EQ(fleet.PoolOf(A("10.1.0.4"))->StateOf(A("10.1.0.4")), AddressPool::State::kQuarantined);
+}
+
+TEST(Fleet, LoadRefusesADoubledOrOrphanedAddress) {
+  const Fleet source = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  NodeRecord record = *source.Find(kNode1);
+
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  ASSERT_TRUE(fleet.Load(record).ok());
+  record.key = kNode2;
+  EXPECT_EQ(fleet.Load(record).code(), absl::StatusCode::kFailedPrecondition);
+
+  Fleet other({Pool("default", "10.2.0.0/24")}, Policy());
+  const absl::Status orphaned = other.Load(record);
+  EXPECT_EQ(orphaned.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(std::string(orphaned.message()).find("restore the pool \"default\""),
+            std::string::npos);
+}
+
+TEST(Fleet, WhatWasReleasedBeforeARestartCoolsForTheRestOfItsTime) {
+  NodeRecord record{.key = kNode1, .mode = NodeMode::kRetired};
+  record.released[One("10.1.0.4")] = kNow - absl::Seconds(10);
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  ASSERT_TRUE(fleet.Load(record).ok());
+  fleet.FinishLoading(kNow);
+  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooling);
+  EXPECT_FALSE(fleet.Expire(kNow + absl::Seconds(19)).Stores());
+  const Effects effects = fleet.Expire(kNow + absl::Seconds(20));
+  EXPECT_EQ(effects.changed, std::set{kNode1});  // Retired, and nothing left: its record goes.
+  EXPECT_EQ(fleet.Find(kNode1), nullptr);
+  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kFree);
+}
+
+TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
+  testing_support::Random random;
+  PoolSpec blocks = Pool("blocks", "10.1.1.0/25");
+  blocks.block_length = 28;
+  blocks.node_labels = {{"blocks", "yes"}};
+  Fleet fleet({Pool("default", "10.1.0.0/26"), blocks}, Policy());
+  absl::Time now = kNow;
+  for (int step = 0; step < testing_support::kRandomCases; ++step) {
+    const NodeKey key{"node" + std::to_string(random.Between(0, 4)),
+                      "vm" + std::to_string(random.Between(0, 1))};
+    const ip::Address any = ip::Advance(A("10.1.0.0"), random.Between(0, 383));
+    now += absl::Seconds(static_cast<int64_t>(random.Between(0, 40)));
+    switch (random.Between(0, 9)) {
+      case 0: {
+        Hello hello = HelloOf(key, "boot" + std::to_string(random.Between(0, 1)));
+        if (random.OneIn(2)) hello.labels = {{"blocks", "yes"}};
+        if (random.OneIn(2)) hello.lent = {LendingOf(any, random.Between(0, 8))};
+        fleet.OnHello(hello, now);
+        break;
+      }
+      case 1:
+        fleet.OnReport(key,
+                       {.lent = {LendingOf(any, random.Between(0, 8))},
+                        .released = {{any, random.Between(0, 8)}},
+                        .cooled = {any}},
+                       now);
+        break;
+      case 2:
+        if (fleet.Find(key) != nullptr) Attach(fleet, key, now);
+        break;
+      case 3: {
+        const Effects effects = fleet.Review(key, random.Fraction(), now);
+        for (const auto& [node, ranges] : effects.reclaim) {
+          fleet.OnReclaimAnswer(node, {.agreed = ranges}, now);
+        }
+        break;
+      }
+      case 4:
+        fleet.OnReclaimAnswer(key, {.agreed = {ip::Prefix::Host(any)}}, now);
+        break;
+      case 5:
+        fleet.Expire(now);
+        break;
+      case 6:
+        (void)fleet.SetMode(key.name, random.OneIn(2) ? NodeMode::kDraining : NodeMode::kActive,
+                            now);
+        break;
+      case 7: {
+        std::optional<Quarantine> quarantine;
+        if (random.OneIn(2)) quarantine = {.reason = "test", .since = now};
+        (void)fleet.SetQuarantine(any, quarantine, now);
+        break;
+      }
+      case 8:
+        fleet.OnDemand(key, {.waiting = {{"web", static_cast<uint32_t>(random.Between(0, 40))}}},
+                       now);
+        break;
+      default: {
+        std::set<NodeKey> present;
+        for (const auto& [node, record] : fleet.nodes()) {
+          if (!random.OneIn(4)) present.insert(node);
+        }
+        fleet.OnListing(present, {}, now);
+        if (random.OneIn(4)) fleet.Unfreeze(now);
+      }
+    }
+    if (step % 16 == 0) fleet.CheckInvariants();
+  }
+}
+
+}  // namespace
+}  // namespace spoke::ipam

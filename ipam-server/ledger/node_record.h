@@ -1,0 +1,215 @@
+// What the server knows of one node, as values. Pure.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/time/time.h"
+#include "ipam-server/ledger/address_state.h"
+#include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
+
+namespace spoke::ipam {
+
+// A node is its name and its VM: a new VM under an old name is another node.
+struct NodeKey {
+  std::string name;
+  std::string vm_id;
+
+  auto operator<=>(const NodeKey&) const = default;
+};
+
+// Who an address is lent to: the attachment, and the pod for people to read.
+struct Lessee {
+  std::string container_id;
+  std::string ifname;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string pod_uid;
+
+  bool operator==(const Lessee&) const = default;
+};
+
+// One address of an IP configuration, and what the agent does with it.
+struct Slot {
+  Use use = Use::kIdle;
+  uint64_t generation = 0;  // Of the last lending; stays after its end, as the fence.
+  absl::Time since;         // When it came into this use.
+  // Exactly when lent. Shared, since it never changes and history holds it too.
+  std::shared_ptr<const Lessee> lessee;
+
+  bool operator==(const Slot& other) const;
+};
+
+// One IP configuration that is on a node's NIC, or on the way there or back: a single address, or a
+// block.
+struct Configuration {
+  ip::Prefix range;
+  std::string pool;
+  std::string name;  // On the NIC.
+  LeaseState state = LeaseState::kAttaching;
+  absl::Time since;                    // When it came into this state.
+  absl::Time denied_until;             // The agent would not give it up: not asked before.
+  absl::InlinedVector<Slot, 1> slots;  // One an address, in order.
+
+  Configuration() = default;
+  Configuration(const ip::Prefix& range_of, std::string pool_of, std::string name_of,
+                absl::Time now);
+
+  Slot& At(const ip::Address& address);
+  const Slot& At(const ip::Address& address) const;
+  ip::Address AddressAt(size_t slot) const { return ip::Advance(range.base(), slot); }
+  // Nothing lent or cooling: its agent could give it up.
+  bool IsIdle() const;
+  // When the last of its slots became idle.
+  absl::Time IdleSince() const;
+
+  bool operator==(const Configuration&) const = default;
+};
+
+// One named entry on a NIC, as a cloud tells it.
+struct IpConfiguration {
+  std::string name;
+  ip::Prefix range;  // One address, or a block.
+
+  auto operator<=>(const IpConfiguration&) const = default;
+};
+
+// An entry whose address the cloud chooses, and has not told yet, or told one that cannot be used
+// (yet).
+struct WantedEntry {
+  std::string pool;
+  ip::Family family = ip::Family::kV4;
+  int prefix_length = 32;
+  absl::Time since;
+  std::optional<ip::Prefix> given = {};  // What it chose; then `problem` says why that is no use.
+  std::string problem = {};
+
+  uint64_t size() const;
+  bool operator==(const WantedEntry&) const = default;
+};
+
+enum class NodeMode : uint8_t {
+  kActive,
+  kDraining,  // Gets nothing more, and gives back what is idle.
+  kFrozen,    // Nothing is attached or taken back.
+  kRetired,   // Another VM has its name now; its addresses go once the cloud says it is gone.
+};
+std::string_view NameOf(NodeMode mode);
+
+struct NodeRecord {
+  NodeKey key;
+  std::string boot_id;
+  uint64_t session_epoch = 0;
+  ip::MacAddress nic_mac;
+  uint64_t next_configuration = 1;
+  NodeMode mode = NodeMode::kActive;
+  std::map<std::string, std::string> labels;
+  std::string vnet;
+  std::map<ip::Address, Configuration> configurations;  // By the first address of their range.
+  // Off this node's NIC since then, and cooling: no node may have them yet.
+  std::map<ip::Prefix, absl::Time> released;
+
+  // --- Only where the cloud chooses addresses. ---
+  std::string instance;             // The cloud's own name of the VM, in lower case.
+  std::vector<ip::Prefix> subnets;  // Of its NIC; empty: not known.
+  bool nic_read = false;            // The cloud has said what the NIC held before we changed it.
+  std::map<std::string, WantedEntry> wanted;  // By name.
+
+  // The configuration that holds `address`, or nullptr.
+  const Configuration* Holding(const ip::Address& address) const;
+  Configuration* Holding(const ip::Address& address);
+
+  bool operator==(const NodeRecord&) const = default;
+};
+
+// A lending as the agent tells it.
+struct Lending {
+  ip::Address address;
+  uint64_t generation = 0;
+  absl::Time since;
+  Lessee lessee;
+
+  bool operator==(const Lending&) const = default;
+};
+
+struct Hello {
+  NodeKey key;
+  std::string boot_id;
+  ip::MacAddress nic_mac;
+  std::vector<Lending> lent;
+  std::vector<ip::Address> cooling;
+  std::string agent_version;
+  std::map<std::string, std::string> labels;
+  std::string vnet;
+  uint64_t policy_version = 0;
+  std::string instance;             // The cloud's own name of the VM, in lower case; empty: none.
+  std::vector<ip::Prefix> subnets;  // Of the NIC; empty: not known.
+  std::string store_token = {};     // What a server last told it of its store; empty: nothing.
+  bool instance_proved = false;     // By its certificate; otherwise the agent only says so.
+};
+
+struct Release {
+  ip::Address address;
+  uint64_t generation = 0;
+};
+
+struct LendingReport {
+  uint64_t sequence = 0;
+  std::vector<Lending> lent;
+  std::vector<Release> released;
+  std::vector<ip::Address> cooled;
+};
+
+// Pods of a node that wait for addresses it does not have, by namespace. The whole picture.
+struct Demand {
+  std::map<std::string, uint32_t> waiting;
+
+  uint64_t pods() const;
+  bool operator==(const Demand&) const = default;
+};
+
+// The agent's answer to being asked for configurations.
+struct ReclaimAnswer {
+  uint64_t id = 0;
+  std::vector<ip::Prefix> agreed;
+  std::vector<ip::Prefix> denied;
+};
+
+// What an agent holds and lends, for an audit.
+struct Inventory {
+  uint64_t id = 0;
+  std::vector<ip::Address> held;
+  std::vector<Lending> lent;
+};
+
+// How many addresses are in which state.
+struct AddressCounts {
+  uint64_t attaching = 0;
+  uint64_t idle = 0;
+  uint64_t lent = 0;
+  uint64_t cooling = 0;
+  uint64_t detaching = 0;
+
+  void Add(const Configuration& configuration);
+  void Add(const WantedEntry& wanted) { attaching += wanted.size(); }
+  AddressCounts& operator+=(const AddressCounts& other);
+  AddressCounts& operator-=(const AddressCounts& other);
+  uint64_t attached() const { return idle + lent + cooling; }
+  uint64_t used() const { return lent + cooling; }
+  uint64_t staying() const { return attaching + attached(); }
+  uint64_t total() const { return staying() + detaching; }
+  bool operator==(const AddressCounts&) const = default;
+};
+
+AddressCounts CountAddresses(const NodeRecord& record);
+AddressCounts CountAddresses(const Configuration& configuration);
+
+}  // namespace spoke::ipam

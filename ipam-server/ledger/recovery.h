@@ -1,0 +1,143 @@
+// Whether the server may decide anything, or whether its store may be older than what nodes were
+// told: after a restored backup, a lost store, or when a second server runs on another store. What
+// such a store calls free may be in use, so that nothing is decided from it before the nodes have
+// spoken. Pure.
+//
+// A store has an identity and an epoch, which rises with each commit. Nodes are told both as their
+// mark, signed, and show it when they connect. The server keeps its own beside its store.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ipam-server/ledger/node_record.h"
+
+namespace spoke::ipam {
+
+// How far a store had come.
+struct StoreMark {
+  std::string store_id;
+  uint64_t epoch = 0;
+  uint64_t nodes = 0;  // That had addresses then.
+
+  bool operator==(const StoreMark&) const = default;
+};
+
+// What the store holds of this.
+struct RecoveryState {
+  struct Cause {
+    std::string reason;  // A sentence.
+    absl::Time since;
+    uint64_t nodes = 0;  // So many had addresses, at least.
+
+    bool operator==(const Cause&) const = default;
+  };
+
+  std::string store_id;
+  uint64_t epoch = 0;
+  // Stores that a recovery has taken over: their marks say nothing new. The newest last.
+  std::vector<std::string> former;
+  std::optional<Cause> cause;  // A recovery is under way.
+  // Until then nodes are taken whose marks cannot be verified, since an operator said so.
+  absl::Time unverified_until = absl::InfinitePast();
+
+  bool operator==(const RecoveryState&) const = default;
+};
+
+// What lies beside the store when a server starts.
+struct Witness {
+  std::optional<StoreMark> last;  // The mark that a server last wrote here.
+  bool same_boot = false;         // In this boot of the machine.
+  bool first_start = false;       // Nothing that could be shown was ever signed here.
+};
+
+// Not thread-safe; the loop owns it.
+class Recovery {
+ public:
+  enum class Phase : uint8_t {
+    kOpen,        // The store is taken to be the newest there is.
+    kProving,     // Nothing speaks against it, and nodes have some time to do so.
+    kRecovering,  // It is not: every node has to speak, or an operator.
+  };
+
+  // What nobody contradicts for so long holds.
+  static constexpr absl::Duration kProvingTime = absl::Minutes(1);
+  static constexpr absl::Duration kUnverifiedTime = absl::Hours(1);
+  static constexpr size_t kMostFormer = 8;
+
+  Recovery() = default;
+  explicit Recovery(RecoveryState state) : state_(std::move(state)) {
+    if (state_.cause) phase_ = Phase::kRecovering;
+  }
+
+  // Compares the store that was loaded with what lies beside it. Call once, at start.
+  void Begin(const Witness& witness, absl::Time now);
+
+  // A node shows what it was told. True: that begins a recovery.
+  bool OnMark(const StoreMark& shown, absl::Time now);
+  // A node shows what cannot be verified, for the reason `why`. False: it is taken all the same.
+  bool Refuse(const std::string& node, const std::string& why, absl::Time now);
+  // It shows nothing of that kind any more.
+  void Accept(const std::string& node) { refused_.erase(node); }
+
+  // The node has said all that it has.
+  void OnSpoken(const NodeKey& node) { spoken_.insert(node); }
+
+  // Whether nothing is in the way any more. `known`: the nodes that have addresses in the store.
+  bool MayOpen(const std::vector<NodeKey>& known, absl::Time now) const;
+  // How many of `known`, and of those that must be there beyond them, have not spoken.
+  uint64_t Silent(const std::vector<NodeKey>& known) const;
+  // Ends proving or recovery.
+  void Open();
+  // The store was read anew, and is behind what was decided: an end that it does not have has not
+  // been. Nodes have to speak again.
+  void OnReload(const RecoveryState& stored);
+  // The store's mark; `nodes` have addresses.
+  StoreMark Mark(uint64_t nodes) const { return {state_.store_id, state_.epoch, nodes}; }
+  // An operator takes nodes in whose marks cannot be verified, for a while.
+  void AcceptUnverified(absl::Time now);
+
+  Phase phase() const { return phase_; }
+  bool open() const { return phase_ == Phase::kOpen; }
+  // Empty when open.
+  std::string Reason() const;
+  const std::set<NodeKey>& spoken() const { return spoken_; }
+  // By name, with the reason.
+  const std::map<std::string, std::string>& refused() const { return refused_; }
+  const RecoveryState& state() const { return state_; }
+  // As the next commit stores it.
+  RecoveryState Next() const;
+  void Committed() { ++state_.epoch; }
+
+ private:
+  void Recover(std::string reason, uint64_t nodes, absl::Time now);
+
+  RecoveryState state_;
+  Phase phase_ = Phase::kOpen;
+  absl::Time proven_at_;        // While proving.
+  uint64_t highest_seen_ = 0;   // Epoch shown for our own store.
+  std::set<std::string> seen_;  // Other stores whose marks were shown.
+  std::set<NodeKey> spoken_;
+  std::map<std::string, std::string> refused_;
+};
+
+constexpr std::string_view NameOf(Recovery::Phase phase) {
+  switch (phase) {
+    case Recovery::Phase::kOpen:
+      return "open";
+    case Recovery::Phase::kProving:
+      return "proving";
+    case Recovery::Phase::kRecovering:
+      return "recovering";
+  }
+  return "open";
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,162 @@
+#include "ipam-server/ledger/recovery.h"
+
+#include <string>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Phase = Recovery::Phase;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
+const NodeKey kNode1{"node1", "vm-1"};
+const NodeKey kNode2{"node2", "vm-2"};
+
+Recovery AtEpoch(uint64_t epoch) { return Recovery({.store_id = "ours", .epoch = epoch}); }
+Witness Last(std::string store, uint64_t epoch, bool same_boot = true) {
+  return {.last = StoreMark{.store_id = std::move(store), .epoch = epoch, .nodes = 2},
+          .same_boot = same_boot};
+}
+
+TEST(Recovery, AnOrdinaryRestartDecidesAtOnce) {
+  Recovery recovery = AtEpoch(10);
+  recovery.Begin(Last("ours", 10), kNow);
+  EXPECT_TRUE(recovery.open());
+  recovery = AtEpoch(10);
+  recovery.Begin(Last("ours", 9), kNow);
+  EXPECT_TRUE(recovery.open()) << "the last commits may not have been noted beside the store";
+}
+
+TEST(Recovery, TheFirstStartOfAllDecidesAtOnce) {
+  Recovery recovery = AtEpoch(0);
+  recovery.Begin({.first_start = true}, kNow);
+  EXPECT_TRUE(recovery.open());
+}
+
+TEST(Recovery, AStoreOlderThanWhatLiesBesideItRecovers) {
+  Recovery recovery = AtEpoch(10);
+  recovery.Begin(Last("ours", 11), kNow);
+  EXPECT_EQ(recovery.phase(), Phase::kRecovering);
+  EXPECT_THAT(recovery.Reason(), HasSubstr("epoch 10 after 11"));
+}
+
+TEST(Recovery, AnotherStoreThanBeforeRecovers) {
+  Recovery recovery({.store_id = "made anew"});
+  recovery.Begin(Last("ours", 11), kNow);
+  EXPECT_EQ(recovery.phase(), Phase::kRecovering);
+  EXPECT_THAT(recovery.Reason(), HasSubstr("lost or replaced"));
+}
+
+TEST(Recovery, OnAMachineThatHasBootedNodesHaveTimeToSpeak) {
+  for (const Witness& witness : {Last("ours", 10, /*same_boot=*/false), Witness()}) {
+    Recovery recovery = AtEpoch(10);
+    recovery.Begin(witness, kNow);
+    EXPECT_EQ(recovery.phase(), Phase::kProving);
+    EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow + absl::Seconds(59)));
+    EXPECT_FALSE(recovery.MayOpen({}, kNow)) << "a store without nodes may be a new one";
+    EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow + absl::Minutes(1)));
+    recovery.OnSpoken(kNode1);
+    EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow)) << "all have spoken";
+    recovery.Open();
+    EXPECT_TRUE(recovery.open());
+  }
+}
+
+TEST(Recovery, WhatANodeWasToldBeyondTheStoreBeginsARecovery) {
+  Recovery recovery = AtEpoch(10);
+  EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 10}, kNow));
+  EXPECT_TRUE(recovery.open());
+  EXPECT_TRUE(recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow));
+  EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 15, .nodes = 2}, kNow)) << "already";
+  EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow + absl::Hours(24))) << "time does not help";
+  recovery.OnSpoken(kNode1);
+  EXPECT_EQ(recovery.Silent({kNode1}), 1U) << "there were two nodes";
+  EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow));
+  recovery.OnSpoken(kNode2);
+  EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow));
+  recovery.Open();
+  EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 15}, kNow)) << "that is old now";
+  EXPECT_GT(recovery.state().epoch, 15U);
+}
+
+TEST(Recovery, WhoSpokeWhileItWasProvedHasToSayAllOnceItRecovers) {
+  Recovery recovery = AtEpoch(10);
+  recovery.Begin(Last("ours", 10, /*same_boot=*/false), kNow);
+  recovery.OnSpoken(kNode1);
+  EXPECT_TRUE(recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow));
+  EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow));
+  EXPECT_EQ(recovery.Silent({kNode1}), 1U);
+  recovery.OnSpoken(kNode1);
+  EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow));
+}
+
+TEST(Recovery, AMarkOfAnotherStoreBeginsOneAndIsSettledByIt) {
+  Recovery recovery({.store_id = "made anew", .epoch = 3});
+  EXPECT_TRUE(recovery.OnMark({.store_id = "ours", .epoch = 2, .nodes = 1}, kNow));
+  EXPECT_FALSE(recovery.MayOpen({}, kNow)) << "nobody is known, and nobody has spoken";
+  recovery.OnSpoken(kNode1);
+  EXPECT_TRUE(recovery.MayOpen({}, kNow));
+  recovery.Open();
+  EXPECT_THAT(recovery.state().former, ElementsAre("ours"));
+  EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 200}, kNow));
+}
+
+TEST(Recovery, GoesOnAfterARestart) {
+  Recovery recovery = AtEpoch(10);
+  recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 7}, kNow);
+  Recovery restarted(recovery.Next());
+  restarted.Begin(Last("ours", 11), kNow);
+  EXPECT_EQ(restarted.phase(), Phase::kRecovering);
+  EXPECT_EQ(restarted.Silent({}), 7U);
+}
+
+TEST(Recovery, AnEndThatCouldNotBeStoredHasNotBeen) {
+  Recovery recovery = AtEpoch(10);
+  recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow);
+  const RecoveryState stored = recovery.Next();
+  recovery.OnSpoken(kNode1);
+  recovery.Open();
+  recovery.OnReload(stored);
+  EXPECT_EQ(recovery.phase(), Phase::kRecovering);
+  EXPECT_FALSE(recovery.MayOpen({}, kNow)) << "nodes have to speak again";
+  recovery.OnSpoken(kNode1);
+  recovery.Open();
+  EXPECT_GT(recovery.state().epoch, 12U);
+}
+
+TEST(Recovery, ABeginningThatCouldNotBeStoredHolds) {
+  Recovery recovery = AtEpoch(10);
+  recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow);
+  recovery.OnReload({.store_id = "ours", .epoch = 10});
+  EXPECT_EQ(recovery.phase(), Phase::kRecovering);
+}
+
+TEST(Recovery, UnverifiedMarksAreRefusedUntilAnOperatorTakesThemForAWhile) {
+  Recovery recovery = AtEpoch(10);
+  EXPECT_TRUE(recovery.Refuse("node1", "signed by another key", kNow));
+  EXPECT_EQ(recovery.refused().at("node1"), "signed by another key");
+  recovery.AcceptUnverified(kNow);
+  EXPECT_TRUE(recovery.refused().empty());
+  EXPECT_FALSE(recovery.Refuse("node1", "", kNow + absl::Minutes(59)));
+  EXPECT_TRUE(recovery.Refuse("node1", "", kNow + absl::Hours(1)));
+  recovery.Accept("node1");
+  EXPECT_TRUE(recovery.refused().empty());
+}
+
+TEST(Recovery, RemembersAFewFormerStores) {
+  Recovery recovery = AtEpoch(1);
+  for (int i = 0; i < 20; ++i) {
+    recovery.OnMark({.store_id = "store" + std::to_string(i), .epoch = 1}, kNow);
+    recovery.Open();
+  }
+  EXPECT_EQ(recovery.state().former.size(), Recovery::kMostFormer);
+  EXPECT_EQ(recovery.state().former.back(), "store19");
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,189 @@
+// The loop, where pods wait and where operators ask how ADDs went.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/loop/fleet_loop_for_test.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class DemandTest : public FleetLoopTest {
+ protected:
+  // A node whose two addresses are attached and idle.
+  void Join() {
+    Greet(1);
+    AnswerCloud();
+    ASSERT_EQ(CountAddresses(Stored()).idle, 2U);
+  }
+  void Say(uint32_t pods, SessionId session = 1) {
+    loop_->PostFromAgent(DemandEvent{session, {.waiting = {{"web", pods}}}});
+    Step();
+  }
+  void Wait(absl::Duration time) {
+    clock_.Advance(time);
+    Step();
+  }
+  std::vector<std::string> Reasons(SessionId session = 1) {
+    std::vector<std::string> reasons;
+    for (const Outlook& outlook : SentTo<Outlook>(session)) reasons.push_back(outlook.reason);
+    return reasons;
+  }
+  uint64_t Waiting() {
+    uint64_t pods = 99;
+    loop_->PostQuery([&](const FleetView& view) { pods = view.fleet.WaitingPods(); });
+    Step();
+    return pods;
+  }
+};
+
+TEST_F(DemandTest, OneRequestForAllThatWaitInTheLaneOfPodsThatWait) {
+  Join();
+  requests_.waiting.clear();
+  const int read = agents_.read_next[1];
+  Say(6);
+  ASSERT_THAT(requests_.waiting, SizeIs(1));
+  EXPECT_THAT(requests_.waiting[0].configurations, SizeIs(8));
+  EXPECT_EQ(requests_.waiting[0].lane, CloudLane::kBlocking);
+  EXPECT_EQ(CountAddresses(Stored()).attaching, 6U);  // Written before the cloud is asked.
+  EXPECT_EQ(agents_.read_next[1], read + 1);
+  EXPECT_THAT(Reasons(), ElementsAre("asked the cloud for 6 addresses of pool default"));
+  AnswerCloud();
+  EXPECT_THAT(SentTo<DesiredState>(1).back().added, SizeIs(6));
+  loop_->PostFromAgent(DemandEvent{1, {}});
+  Step();
+  EXPECT_EQ(Waiting(), 0U);
+}
+
+TEST_F(DemandTest, AnIdleAddressOfNoUseToThemDoesNotTakeThemOutOfTheLane) {
+  Join();
+  EXPECT_EQ(NicOf(Stored()).lane, CloudLane::kWarmUp);
+  EXPECT_EQ(NicOf(Stored(), /*pods_wait=*/true).lane, CloudLane::kBlocking);
+}
+
+TEST_F(DemandTest, AnOutlookFollowsEachDemandAndEachChangeButNotMoreThanOneASecond) {
+  Join();
+  Say(4);
+  Say(6);
+  EXPECT_THAT(Reasons(), SizeIs(1));
+  Wait(absl::Seconds(1));
+  EXPECT_THAT(Reasons(), ElementsAre("asked the cloud for 4 addresses of pool default",
+                                     "asked the cloud for 6 addresses of pool default"));
+  for (int i = 0; i < 5; ++i) Wait(absl::Seconds(1));
+  EXPECT_THAT(Reasons(), SizeIs(2));  // Nothing new.
+  cloud_.FailApply(absl::UnavailableError("throttled"));
+  AnswerCloud();
+  Wait(absl::Seconds(1));
+  ASSERT_THAT(Reasons(), SizeIs(3));
+  EXPECT_THAT(Reasons()[2], HasSubstr("attaching addresses to node node1 fails: throttled"));
+  loop_->PostFromAgent(DemandEvent{1, {}});
+  for (int i = 0; i < 5; ++i) Wait(absl::Seconds(1));
+  EXPECT_THAT(Reasons(), SizeIs(3));  // Nobody waits any more.
+}
+
+TEST_F(DemandTest, ItEndsWithTheSessionAndIsForgottenWithTheNext) {
+  Join();
+  Say(6);
+  loop_->PostClosed(1);
+  EXPECT_EQ(Waiting(), 0U);
+  Greet(2);
+  Say(6, 2);
+  Say(6, 1);  // Of the session that is over.
+  EXPECT_EQ(Waiting(), 6U);
+  Greet(3);
+  EXPECT_EQ(Waiting(), 0U);
+  Wait(absl::Seconds(1));
+  EXPECT_THAT(Reasons(3), IsEmpty());
+}
+
+TEST_F(DemandTest, WhatOtherAgentsSaidOutlivesAFailureToStore) {
+  Join();
+  Say(4);
+  const NodeKey other{"node2", "vm-2"};
+  loop_->PostHello(2, {.key = other, .boot_id = "b"});
+  Step();
+  store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+  Say(4, 2);  // Its agent begins again with hello, the first one's does not.
+  EXPECT_EQ(agents_.closed.count(2), 1U);
+  EXPECT_EQ(Waiting(), 4U);
+  Wait(absl::Milliseconds(1500));
+  EXPECT_THAT(Reasons().back(), HasSubstr("nothing can be stored: disk full"));
+  store_.FailCommits(absl::OkStatus());
+  Wait(absl::Seconds(2));
+  Wait(absl::Seconds(2));
+  EXPECT_EQ(Waiting(), 4U);
+  EXPECT_THAT(Reasons().back(), HasSubstr("asked the cloud for 4 addresses"));
+}
+
+// --- Traces. ---
+
+class TracesTest : public DemandTest {
+ protected:
+  void Ask(const std::string& node = "node1") {
+    loop_->PostAskTraces(node, "ns", "pod", [this](absl::StatusOr<AttachTraces> answer) {
+      ++answers_;
+      answer_ = std::move(answer);
+    });
+    Step();
+  }
+  absl::StatusCode Code() const { return answer_.status().code(); }
+
+  int answers_ = 0;
+  absl::StatusOr<AttachTraces> answer_ = absl::UnknownError("not answered");
+};
+
+TEST_F(TracesTest, TheAnswerToTheRequestIsHandedOn) {
+  Join();
+  Ask();
+  const auto asked = SentTo<AttachTracesRequest>(1);
+  ASSERT_THAT(asked, SizeIs(1));
+  EXPECT_EQ(asked[0].pod_namespace, "ns");
+  EXPECT_EQ(asked[0].pod_name, "pod");
+  loop_->PostFromAgent(AttachTracesEvent{1, {.id = asked[0].id + 1}});
+  Step();
+  EXPECT_EQ(answers_, 0);
+  const AttachTraces traces = {.id = asked[0].id, .traces = {{.container_id = "c"}}};
+  loop_->PostFromAgent(AttachTracesEvent{1, traces});
+  loop_->PostFromAgent(AttachTracesEvent{1, traces});  // Nobody asks any more.
+  Step();
+  EXPECT_EQ(answers_, 1);
+  ASSERT_TRUE(answer_.ok()) << answer_.status();
+  EXPECT_EQ(answer_->traces, traces.traces);
+}
+
+TEST_F(TracesTest, WhoCannotBeAskedOrDoesNotAnswerIsNamed) {
+  Ask();
+  EXPECT_EQ(Code(), absl::StatusCode::kNotFound);
+  Join();
+  Ask();
+  Wait(absl::Seconds(1));
+  EXPECT_EQ(answers_, 1);
+  Wait(absl::Seconds(1));
+  EXPECT_EQ(answers_, 2);
+  EXPECT_EQ(Code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(answer_.status().message(), HasSubstr("node1 did not answer in time"));
+  Ask();
+  loop_->PostClosed(1);
+  Step();
+  EXPECT_EQ(Code(), absl::StatusCode::kUnavailable);
+  Ask();
+  EXPECT_EQ(Code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(answers_, 4);
+}
+
+TEST_F(TracesTest, NotMoreThanALimitAreKeptWaiting) {
+  Join();
+  for (size_t i = 0; i < TraceRequests::kMost; ++i) Ask();
+  EXPECT_EQ(answers_, 0);
+  Ask();
+  EXPECT_EQ(Code(), absl::StatusCode::kResourceExhausted);
+  Greet(2);  // Their session is replaced.
+  EXPECT_EQ(answers_, static_cast<int>(TraceRequests::kMost) + 1);
+  EXPECT_EQ(Code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,312 @@
+// The turn of the loop. What each event does is in fleet_loop_events.cc, what is done some in each
+// turn in fleet_loop_slices.cc, and what happens when nothing can be stored in fleet_loop_store.cc.
+#include "ipam-server/loop/fleet_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+// Of what agents say, in one turn: well below 50 ms, its commit included.
+constexpr size_t kWorkPerTurn = 1000;
+// More agents are not welcomed while as many nodes wait for their addresses: else the first would
+// have all of theirs only with the last.
+constexpr size_t kMostWaitingForPlan = 32;
+// How long changes, and queries, of operators are dealt with in one turn, if there are several.
+constexpr absl::Duration kOperatorTime = absl::Milliseconds(5);
+// How soon it is looked whether the store has been read anew.
+constexpr absl::Duration kReloadTick = absl::Milliseconds(5);
+
+}  // namespace
+
+FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& edges)
+    : settings_(std::move(settings)),
+      store_(edges.store),
+      agents_(edges.agents),
+      cloud_(edges.cloud),
+      clock_(edges.clock),
+      log_(edges.log),
+      metrics_(edges.metrics),
+      witness_(edges.witness),
+      background_(edges.background),
+      state_(std::move(loaded.state)),
+      writer_(edges.store),
+      last_tick_(edges.clock.Now()) {
+  writer_.Reset(std::move(loaded.revisions), loaded.newest_chunk);
+  nodes_with_addresses_ = state_.fleet.NodesWithAddresses().size();
+  if (witness_ != nullptr) state_.recovery.Begin(witness_->found(), edges.clock.Now());
+  if (!state_.recovery.open()) state_.fleet.Hold();
+  TellRecovery();
+}
+
+void FleetLoop::PostHello(SessionId session, Hello hello) {
+  mailbox_.Post(HelloEvent{session, std::move(hello)});
+}
+void FleetLoop::PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result) {
+  mailbox_.Post(AgentEvent(CloudEvent{node, std::move(result)}));
+}
+void FleetLoop::PostListing(std::vector<NicAddresses> nics,
+                            std::function<bool(const std::string& instance)> covers) {
+  mailbox_.Post(AgentEvent(ListingEvent{std::move(nics), std::move(covers)}));
+}
+void FleetLoop::PostQuery(std::function<void(const FleetView&)> query) {
+  mailbox_.Post(QueryEvent{std::move(query)});
+}
+void FleetLoop::PostChange(std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)> change,
+                           std::function<void(const absl::Status&)> done) {
+  mailbox_.Post(OperatorEvent(ChangeEvent{std::move(change), std::move(done)}));
+}
+
+void FleetLoop::Run() {
+  // What was on its way when the last process ended is asked for again.
+  if (state_.recovery.open()) {
+    BeginCloud();
+    attach_waiting_.merge(NodesToAsk(state_.fleet));
+  }
+  TellObjects();
+  while (RunOnce(absl::Seconds(1))) {
+  }
+  RememberMark(clock_.Now(), /*at_once=*/true);
+}
+
+// Until when there is nothing to do, if nobody says anything.
+absl::Duration FleetLoop::Patience(absl::Duration wait) const {
+  if (reloading_ != nullptr) return std::min(wait, kReloadTick);
+  const bool goes_on = !plan_waiting_.empty() || listed_.has_value() ||
+                       (state_.recovery.open() && !attach_waiting_.empty());
+  if ((writable_ && goes_on) || publisher_.counting()) return absl::ZeroDuration();
+  const bool ticks = !policy_waiting_.empty() || !outlooks_.empty() || !traces_.empty() ||
+                     !probes_.empty() || !trials_.empty() || review_credit_ >= 1;
+  return ticks ? std::min(wait, kTick) : wait;
+}
+
+bool FleetLoop::RunOnce(absl::Duration wait) {
+  auto taken = mailbox_.Take(Patience(wait), {.agents = writable_,
+                                              .hellos = plan_waiting_.size() < kMostWaitingForPlan,
+                                              .queries = reloading_ == nullptr,
+                                              .work = kWorkPerTurn});
+  if (!taken) return false;
+  if (heart_ != nullptr) heart_->Beat();
+  Batch batch{.now = clock_.Now()};
+  FinishReload();
+  if (!writable_) TryToRecover(batch);
+  HandleChanges(batch);
+  for (AgentEvent& event : taken->agents) {
+    std::visit([&](auto& e) { Handle(std::move(e), batch); }, event);
+  }
+  for (HelloEvent& event : taken->hellos) Handle(std::move(event), batch);
+  if (writable_) KeepTime(batch);
+  traces_.Expire(batch.now);
+  probes_.Expire(batch.now);
+  trials_.Expire(batch.now);
+  Commit(batch);
+  if (metrics_ != nullptr) {
+    publisher_.Step({state_, sessions_, mailbox_, store_, writable_}, batch.now, *metrics_);
+    metrics_->CountTurn(clock_.Now() - batch.now);
+  }
+  return true;
+}
+
+void FleetLoop::HandleChanges(Batch& batch) {
+  do {
+    auto event = mailbox_.NextChange();
+    if (!event) return;
+    std::visit([&](auto& e) { Handle(std::move(e), batch); }, *event);
+  } while (clock_.Now() - batch.now < kOperatorTime);
+}
+
+void FleetLoop::RememberCounters(absl::Time now) {
+  if (!past_counters_.empty() && now - past_counters_.back().first < absl::Seconds(1)) return;
+  past_counters_.emplace_back(now, counters_);
+  while (now - past_counters_.front().first > absl::Minutes(1)) past_counters_.pop_front();
+}
+
+LoopRates FleetLoop::Rates(absl::Time now) const {
+  if (past_counters_.empty()) return {};
+  const auto& [since, then] = past_counters_.front();
+  const double seconds = std::max(1.0, absl::ToDoubleSeconds(now - since));
+  const auto rate = [&](uint64_t present, uint64_t past) {
+    return static_cast<double>(present - past) / seconds;
+  };
+  return {.lends = rate(counters_.lends, then.lends),
+          .releases = rate(counters_.releases, then.releases),
+          .commits = rate(counters_.commits, then.commits)};
+}
+
+void FleetLoop::Commit(Batch& batch) {
+  const absl::Time begin = clock_.Now();
+  const RecoveryState next = state_.recovery.Next();
+  const auto stored = writer_.Commit({batch.effects, batch.raw, state_.fleet, next}, batch.now);
+  const bool empty = stored.ok() && *stored == 0;
+  if (metrics_ != nullptr && !empty) {
+    metrics_->CountCommit(stored.status(), stored.value_or(0), clock_.Now() - begin);
+  }
+  if (!stored.ok()) {
+    Fail(stored.status(), batch);
+    return;
+  }
+  if (!empty) {
+    ++counters_.commits;
+    state_.recovery.Committed();
+    token_.clear();
+  }
+  RememberMark(batch.now, /*at_once=*/false);
+  CountEffects(batch.effects);
+  CarryOut(batch);
+}
+
+void FleetLoop::CountEffects(const Effects& effects) const {
+  if (metrics_ == nullptr) return;
+  for (const absl::Duration took : effects.attach_times) metrics_->CountAttached(took);
+}
+
+void FleetLoop::CarryOut(Batch& batch) {
+  if (state_.recovery.open() && !cloud_begun_) BeginCloud();
+  TellNodesGone(batch.effects);  // Before one of them that is back after all is welcomed.
+  for (auto& [session, answer] : batch.answers) agents_.Send(session, std::move(answer));
+  if (!state_.recovery.open()) {
+    // Nobody is told, asked for, or given anything from a store that may be old.
+    batch.effects.resend.clear();
+    batch.effects.desired.clear();
+    batch.effects.reclaim.clear();
+    batch.effects.end_lendings.clear();
+    batch.effects.attach.clear();
+  }
+  for (const auto& [key, why] : batch.effects.greet_anew) GreetAnew(key, why);
+  for (const NodeKey& key : batch.effects.resend) {
+    // The next one is to be a full one.
+    if (const auto session = sessions_.find(key); session != sessions_.end()) {
+      session->second.full_due = true;
+      batch.effects.desired.insert(key);
+    }
+  }
+  for (const NodeKey& key : batch.effects.desired) {
+    const auto session = sessions_.find(key);
+    const NodeRecord* record = state_.fleet.Find(key);
+    if (session == sessions_.end() || record == nullptr) continue;
+    DesiredState next = NextDesired(state_.fleet, *record, batch.now, session->second);
+    if (witness_ != nullptr) {
+      if (token_.empty()) {
+        token_ = witness_->Sign(state_.recovery.Mark(nodes_with_addresses_));
+      }
+      next.store_token = token_;
+    }
+    agents_.Send(session->second.id, std::move(next));
+  }
+  for (auto& [key, ranges] : batch.effects.reclaim) AskToReclaim(key, std::move(ranges));
+  for (auto& [key, ends] : batch.effects.end_lendings) {
+    const auto session = sessions_.find(key);
+    if (session == sessions_.end()) continue;
+    for (EndLending& end : ends) agents_.Send(session->second.id, std::move(end));
+  }
+  for (const NodeKey& key : batch.answered) {
+    const auto session = sessions_.find(key);
+    if (session != sessions_.end() && session->second.reclaim_pending == 0) {
+      AskForNext(key, session->second);
+    }
+  }
+  retry_waiting_.merge(batch.effects.retry);
+  attach_waiting_.merge(batch.effects.attach);
+  RequestSome();
+  SendOutlooks(batch.now);
+  SpreadPolicy();
+  TellObjects();
+  for (const SessionId session : batch.read_next) agents_.ReadNext(session);
+  LogFindings(batch.effects.findings);
+  TellRecovery();
+  TellDoubled();
+  SetProblem("releases", state_.fleet.breaker().frozen()
+                             ? state_.fleet.breaker().state().freeze->reason
+                             : std::string());
+  for (const auto& done : batch.done) done(absl::OkStatus());
+  Answer(batch);
+}
+
+// Those that wait by now, as long as there is time: what they see is stored. While the store is
+// read anew they wait, since memory may be ahead of it.
+void FleetLoop::Answer(const Batch& batch) {
+  const absl::Time begin = clock_.Now();
+  while (reloading_ == nullptr) {
+    const auto event = mailbox_.NextQuery();
+    if (!event) return;
+    event->query(View(batch.now));
+    if (clock_.Now() - begin >= kOperatorTime) return;
+  }
+}
+
+// One request at a time, so that an answer is always about what has not moved since it was asked.
+void FleetLoop::AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges) {
+  const auto it = sessions_.find(node);
+  if (it == sessions_.end()) return;  // A later review asks again.
+  std::vector<ip::Prefix>& next = it->second.reclaim_next;
+  for (const ip::Prefix& range : ranges) {
+    if (std::find(next.begin(), next.end(), range) == next.end()) next.push_back(range);
+  }
+  if (it->second.reclaim_pending == 0) AskForNext(node, it->second);
+}
+
+void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
+  const NodeRecord* record = state_.fleet.Find(node);
+  std::vector<ip::Prefix> ranges = std::exchange(session.reclaim_next, {});
+  std::erase_if(ranges, [&](const ip::Prefix& range) {
+    const Configuration* held = record == nullptr ? nullptr : record->Holding(range.base());
+    return held == nullptr || held->range != range || held->state != LeaseState::kAttached;
+  });
+  if (ranges.empty()) return;
+  session.reclaim_pending = ++session.last_request;
+  if (metrics_ != nullptr) metrics_->CountReclaim(ReclaimOutcome::kAsked, ranges.size());
+  agents_.Send(session.id, ReclaimRequest{session.reclaim_pending, std::move(ranges)});
+}
+
+// --- What is told to others of this program. ---
+
+void FleetLoop::TellObjects() {
+  if (!objects_sink_ || objects_told_ == state_.objects.version()) return;
+  objects_told_ = state_.objects.version();
+  objects_sink_(state_.objects);
+}
+
+// A machine that has another key now holds nothing under the one before.
+void FleetLoop::TellNodesGone(const Effects& effects) const {
+  if (!node_gone_sink_) return;
+  for (const Finding& finding : effects.findings) {
+    if (finding.kind == Finding::Kind::kGone) node_gone_sink_(finding.node);
+  }
+  for (const auto& [former, present] : effects.renamed) node_gone_sink_(former);
+}
+
+void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {
+  const auto it = problems_by_topic_.find(topic);
+  if (text.empty()) {
+    if (it == problems_by_topic_.end()) return;
+    problems_by_topic_.erase(it);
+    log_.Info("problem_over", {{"topic", topic}});
+  } else if (it != problems_by_topic_.end() && it->second == text) {
+    return;
+  } else {
+    problems_by_topic_[topic] = text;
+  }
+  problems_listed_ = false;
+}
+
+// Lists the problems only when somebody looks: with a cloud that is away there is one a node.
+FleetView FleetLoop::View(absl::Time now) {
+  if (!problems_listed_) {
+    problems_.clear();
+    for (const auto& [unused, problem] : problems_by_topic_) problems_.push_back(problem);
+    problems_listed_ = true;
+  }
+  return {state_, state_.fleet, sessions_, problems_, cloud_retries_, cloud_, Rates(now), now};
+}
+
+const NodeKey* FleetLoop::NodeOf(SessionId session) const {
+  const auto it = nodes_by_session_.find(session);
+  return it == nodes_by_session_.end() ? nullptr : &it->second;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,324 @@
+// The one brain: takes what agents, cloud and operators say, lets core/ decide, stores it, and only
+// then answers. One thread owns all state; what it takes in one turn becomes one commit.
+//
+// A turn is short, some tens of milliseconds with 7,500 nodes, since everybody else waits for its
+// end: it takes a bounded amount of work from each lane of the mailbox, and what is due for all
+// nodes at once (plans, reviews, requests to the cloud, listings, policies, metrics) is done for
+// some of them in each. What takes long as a whole is prepared on another thread and swapped in.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "ipam-server/cloud/cloud.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/loop/background.h"
+#include "ipam-server/loop/loop_metrics.h"
+#include "ipam-server/loop/mailbox.h"
+#include "ipam-server/loop/pending_answers.h"
+#include "ipam-server/loop/record_writer.h"
+#include "ipam-server/loop/server_state.h"
+#include "ipam-server/loop/store_witness.h"
+#include "ipam-server/session/agent_session.h"
+#include "ipam-server/store/store.h"
+#include "ipam-server/telemetry/server_metrics.h"
+#include "lib/os/clock.h"
+#include "lib/os/heartbeat.h"
+#include "lib/telemetry/log.h"
+
+namespace spoke::ipam {
+
+// The way to the connected agents. Thread-safe; never blocks; an unknown session is ignored.
+class AgentLink {
+ public:
+  virtual ~AgentLink() = default;
+  virtual void Send(SessionId session, ToAgent message) = 0;
+  // The agent's last message has been dealt with: read the next. One in flight a session bounds the
+  // loop's mailbox.
+  virtual void ReadNext(SessionId session) = 0;
+  virtual void Close(SessionId session, absl::Status why) = 0;
+};
+
+// What happened, since the start.
+struct LoopCounters {
+  uint64_t lends = 0;
+  uint64_t releases = 0;
+  uint64_t commits = 0;
+};
+
+// Over the last minute, each second.
+struct LoopRates {
+  double lends = 0;
+  double releases = 0;
+  double commits = 0;
+};
+
+// What a query sees; valid during the call only.
+struct FleetView {
+  const ServerState& state;
+  const Fleet& fleet;  // That of `state`.
+  const std::map<NodeKey, Session>& sessions;
+  const std::vector<std::string>& problems;
+  const std::map<NodeKey, absl::Time>& cloud_retries;  // What the cloud refused, and until when.
+  const CloudRequests& cloud;
+  LoopRates rates;
+  absl::Time now;
+};
+
+// Public functions are thread-safe except Run(), RunOnce() and the reading ones before Run(), which
+// are for the owning thread.
+class FleetLoop {
+ public:
+  struct Edges {
+    Store& store;
+    AgentLink& agents;
+    CloudRequests& cloud;  // Whose answers come as PostCloudResult().
+    const os::Clock& clock;
+    telemetry::Log& log;
+    ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
+    // nullptr: nothing lies beside the store, and nodes are told nothing of it.
+    const StoreWitness* witness = nullptr;
+    // Where the store is read anew after it has failed; nullptr: on the loop's own thread, which
+    // holds it for as long as that takes.
+    Background* background = nullptr;
+  };
+
+  // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
+  FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& edges);
+
+  void PostHello(SessionId session, Hello hello);
+  void PostFromAgent(AgentEvent event) { mailbox_.Post(std::move(event)); }
+  // `refused`: why the session was ended, when that was for what its agent said; else empty.
+  void PostClosed(SessionId session, std::string refused = "") {
+    mailbox_.PostClosed(session, std::move(refused));
+  }
+  void PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result);
+  void PostListing(std::vector<NicAddresses> nics,
+                   std::function<bool(const std::string& instance)> covers);
+  void PostQuery(std::function<void(const FleetView&)> query);
+  // `done` is called on the loop's thread: OK once the change is durable. An error of `change` is
+  // passed on; when nothing can be stored it is kUnavailable, and `change` may not have been
+  // called.
+  void PostChange(std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)> change,
+                  std::function<void(const absl::Status&)> done);
+  // Asks all connected agents what they hold; the answers go to the sink.
+  void PostAskInventories() { mailbox_.Post(AgentEvent(AskInventoriesEvent{})); }
+  // Asks the agent of `node` how the last ADDs of the pod went. `done` is called once, on the
+  // loop's thread. Errors: kNotFound (no such node), kFailedPrecondition (its agent is away),
+  // kUnavailable (it went away before it answered), kDeadlineExceeded (it does not answer),
+  // kResourceExhausted (too many ask at once).
+  void PostAskTraces(const std::string& node, const std::string& pod_namespace,
+                     const std::string& pod_name, TracesDone done);
+  // Asks the agent of `node` what it can reach; the id of `request` is given here. Errors:
+  // likewise.
+  void PostAskProbe(const std::string& node, ProbeRequest request, ProbeDone done);
+  // Asks the agent of `node` what `policy` would end there. Errors: likewise.
+  void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
+  // Beaten at each turn, once a second at least. Call before Run().
+  void SetHeart(os::Heartbeat& heart) { heart_ = &heart; }
+  // Called on the loop's thread whenever it changes whether anything can be stored. Call before
+  // Run().
+  void SetWritableSink(std::function<void(bool writable)> sink) {
+    writable_sink_ = std::move(sink);
+  }
+  // Called on the loop's thread with the objects in force, at the beginning of Run() and after each
+  // change that was stored. Call before Run().
+  void SetObjectsSink(std::function<void(const ObjectSet&)> sink) {
+    objects_sink_ = std::move(sink);
+  }
+  // Called on the loop's thread with each node whose machine the cloud says is gone, or has another
+  // VM id now, once that is stored. Call before Run().
+  void SetNodeGoneSink(std::function<void(const NodeKey&)> sink) {
+    node_gone_sink_ = std::move(sink);
+  }
+  // Called on the loop's thread with each answer. Call before Run().
+  void SetInventorySink(std::function<void(const NodeKey&, Inventory)> sink) {
+    inventory_sink_ = std::move(sink);
+  }
+
+  // Serves until Stop().
+  void Run();
+  void Stop() { mailbox_.Stop(); }
+
+  // Waits up to `wait` for events, then handles all there are. False after Stop().
+  bool RunOnce(absl::Duration wait);
+
+  const Mailbox& mailbox() const { return mailbox_; }
+
+ private:
+  // A listing of the cloud's, of which some NICs are compared in each turn.
+  struct Listed {
+    std::vector<NicAddresses> nics;
+    std::function<bool(const std::string& instance)> covers;
+    size_t next = 0;
+    std::set<NodeKey> present = {};  // Of the NICs before `next`.
+  };
+  // The store as it is read on another thread.
+  struct Reloading {
+    absl::Mutex mutex;
+    std::unique_ptr<absl::StatusOr<LoadedState>> loaded ABSL_GUARDED_BY(mutex);
+  };
+  // What has been decided but not yet stored.
+  struct Batch {
+    Effects effects;
+    RawRecords raw;
+    std::vector<std::pair<SessionId, ToAgent>> answers;
+    std::vector<SessionId> read_next;
+    std::vector<NodeKey> answered;  // Their agents can be asked for the next.
+    std::vector<std::function<void(const absl::Status&)>> done;
+    absl::Time now;
+  };
+
+  void Handle(HelloEvent event, Batch& batch);
+  bool IsRefused(const HelloEvent& event, Batch& batch);
+  bool IsNotItself(const HelloEvent& event, Batch& batch);
+  void Handle(ReportEvent event, Batch& batch);
+  void Handle(DesiredAckEvent event, Batch& batch);
+  void Handle(ReclaimAnswerEvent event, Batch& batch);
+  void Handle(PolicyAckEvent event, Batch& batch);
+  void Handle(InventoryEvent event, Batch& batch);
+  void Handle(DemandEvent event, Batch& batch);
+  void Handle(AttachTracesEvent event, Batch& batch);
+  void Handle(AskTracesEvent event, Batch& batch);
+  void Handle(ProbeAnswerEvent event, Batch& batch);
+  void Handle(AskProbeEvent event, Batch& batch);
+  void Handle(PolicyTrialEvent event, Batch& batch);
+  void Handle(AskTrialEvent event, Batch& batch);
+  // Of the node that an operator asks about. Errors: kNotFound, kFailedPrecondition (it is away).
+  absl::StatusOr<Session*> SessionToAsk(const std::string& node);
+  void Handle(AskInventoriesEvent event, Batch& batch);
+  void Handle(ConflictEvent event, Batch& batch);
+  void Handle(ClosedEvent event, Batch& batch);
+  void Handle(CloudEvent event, Batch& batch);
+  void Handle(ListingEvent event, Batch& batch);
+  void Handle(ChangeEvent event, Batch& batch);
+
+  // --- While the store may be older than what nodes were told. ---
+  void BeginRecovery(Batch& batch);
+  void TryToOpen(Batch& batch);
+  void BeginCloud();
+  void AskInventory(Session& session, Batch& batch);
+  void TellRecovery();
+  void TellDoubled();
+  void GreetAnew(const NodeKey& node, const std::string& why);
+  void RememberMark(absl::Time now, bool at_once);
+
+  absl::Duration Patience(absl::Duration wait) const;
+  void HandleChanges(Batch& batch);
+  void KeepTime(Batch& batch);
+  void ReviewSome(Batch& batch);
+  void PlanSome(Batch& batch);
+  void CompareSome(Batch& batch);
+  void FinishListing(Batch& batch);
+  void RequestSome();
+  void AskCloudAgain(const NodeKey& key, Batch& batch);
+  void RememberCounters(absl::Time now);
+  void CountEffects(const Effects& effects) const;
+  LoopRates Rates(absl::Time now) const;
+  void Commit(Batch& batch);
+  void CarryOut(Batch& batch);
+  void AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges);
+  void AskForNext(const NodeKey& node, Session& session);
+  std::string EndOlderSessions(const NodeKey& newer, absl::Time now);
+  void TellIdentities(absl::Time now);
+  void EndSession(SessionId session, const NodeKey& node, const absl::Status& why);
+  void PlanOutlook(const NodeKey& node, Session& session);
+  void SendOutlooks(absl::Time now);
+  void SendOutlook(const NodeKey& node, Session& session, absl::Time now);
+  CloudStanding StandingOf(const NodeKey& node) const;
+  NicRequest RequestFor(const NodeRecord& record) const;
+  void SpreadPolicy();
+  void TellObjects();
+  void TellNodesGone(const Effects& effects) const;
+  void SendPolicy(const NodeKey& node, Session& session);
+  void SendPolicyAnew(const NodeKey& node, Session& session);  // In one of the next turns.
+  void Fail(const absl::Status& why, Batch& batch);
+  void BeginReload(absl::Time now);
+  void FinishReload();
+  void InBackground(std::function<void()> work);
+  void TryToRecover(Batch& batch);
+  void LogFindings(const std::vector<Finding>& findings);
+  void Answer(const Batch& batch);
+  void SetWritable(bool writable);
+  void SetProblem(const std::string& topic, const std::string& text);
+  FleetView View(absl::Time now);
+  const NodeKey* NodeOf(SessionId session) const;
+  Session* TouchSession(SessionId session, Batch& batch);
+
+  const ServerSettings settings_;
+  Store& store_;
+  AgentLink& agents_;
+  CloudRequests& cloud_;
+  const os::Clock& clock_;
+  telemetry::Log& log_;
+  ServerMetrics* const metrics_;
+  const StoreWitness* const witness_;
+  Background* const background_;
+  os::Heartbeat* heart_ = nullptr;
+
+  // Owned by the loop's thread.
+  ServerState state_;
+  uint64_t nodes_with_addresses_ = 0;  // As last counted.
+  absl::Time mark_remembered_;
+  uint64_t epoch_remembered_ = 0;
+  std::string token_;  // Of the last commit; empty: none was made since.
+  RecordWriter writer_;
+  std::map<NodeKey, Session> sessions_;
+  absl::flat_hash_map<SessionId, NodeKey> nodes_by_session_;
+  // When sessions of it replaced one another, by node.
+  std::map<std::string, std::deque<absl::Time>> replaced_;
+  struct RefusedIdentity {
+    absl::Time at;
+    std::string why;
+  };
+  std::map<std::string, RefusedIdentity> not_themselves_;  // By node.
+  std::map<NodeKey, absl::Time> cloud_retries_;
+  std::map<std::string, std::string> problems_by_topic_;
+  std::vector<std::string> problems_;
+  bool problems_listed_ = true;         // As they are by topic.
+  std::set<ip::Address> doubled_told_;  // Those with a problem of their own.
+  TraceRequests traces_{std::string(kLacksTraces)};
+  ProbeRequests probes_{std::string(kLacksProbes)};
+  TrialRequests trials_{std::string(kLacksTrials)};
+  std::set<std::pair<absl::Time, NodeKey>> outlooks_;  // When to look for a node's next outlook.
+  std::set<NodeKey> plan_waiting_;                     // Nodes to plan for, some in each turn.
+  std::set<NodeKey> attach_waiting_;                   // Likewise to ask the cloud for.
+  std::set<NodeKey> retry_waiting_;  // Of those, the ones whose earlier refusals do not count.
+  std::optional<Listed> listed_;
+  std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
+  bool cloud_begun_ = false;
+  NodeKey reviewed_;  // The last one; the next review goes on behind it.
+  absl::Time last_tick_;
+  StatePublisher publisher_;
+  double review_credit_ = 0;
+  bool writable_ = true;                  // The last commit went through.
+  bool reload_due_ = false;               // Memory is ahead of the store, which was not read since.
+  std::shared_ptr<Reloading> reloading_;  // Shared with who reads it; nullptr: nobody does.
+  bool probed_ = false;                   // The store takes writes, and is being read anew.
+  absl::Time next_probe_;                 // While not writable.
+  absl::Duration probe_period_;
+  absl::Time last_recovery_ = absl::InfinitePast();  // When a probe last went through.
+  LoopCounters counters_;
+  std::deque<std::pair<absl::Time, LoopCounters>> past_counters_;  // One a second, for a minute.
+  std::function<void(const NodeKey&, Inventory)> inventory_sink_;
+  std::function<void(bool)> writable_sink_;
+  std::function<void(const ObjectSet&)> objects_sink_;
+  std::function<void(const NodeKey&)> node_gone_sink_;
+  uint64_t objects_told_ = 0;  // The version the sink has; 0: none yet.
+
+  Mailbox mailbox_;
+};
+
+}  // namespace spoke::ipam

@@ -1,0 +1,191 @@
+// Pods that wait: what their agents are told meanwhile. And how ADDs went, for operators.
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/loop/fleet_loop.h"
+
+namespace spoke::ipam {
+namespace {
+
+// How often an agent is told anew how it stands, at most.
+constexpr absl::Duration kOutlookPeriod = absl::Seconds(1);
+// A forecast that has moved by less than this is not worth a message.
+constexpr absl::Duration kEtaTolerance = absl::Seconds(5);
+// In one turn; a cloud that is away keeps all nodes waiting at once.
+constexpr size_t kOutlooksPerTurn = 256;
+
+}  // namespace
+
+void FleetLoop::Handle(DemandEvent event, Batch& batch) {
+  Session* session = TouchSession(event.session, batch);
+  if (session == nullptr) return;
+  const NodeKey& key = *NodeOf(event.session);
+  batch.effects.Merge(state_.fleet.OnDemand(key, std::move(event.demand), batch.now));
+  session->outlook_due = state_.fleet.DemandOf(key) != nullptr;
+  if (session->outlook_due) PlanOutlook(key, *session);
+}
+
+// The end of a session that no other of the node follows (yet).
+void FleetLoop::EndSession(SessionId session, const NodeKey& node, const absl::Status& why) {
+  sessions_.erase(node);
+  nodes_by_session_.erase(session);
+  state_.fleet.EndDemand(node);
+  traces_.Drop(session, why);
+  probes_.Drop(session, why);
+  trials_.Drop(session, why);
+}
+
+NicRequest FleetLoop::RequestFor(const NodeRecord& record) const {
+  return NicOf(record, state_.fleet.DemandOf(record.key) != nullptr);
+}
+
+// --- Outlooks. ---
+
+void FleetLoop::PlanOutlook(const NodeKey& node, Session& session) {
+  if (session.outlook_next != absl::InfiniteFuture()) return;
+  session.outlook_next = session.outlook_looked + kOutlookPeriod;
+  outlooks_.emplace(session.outlook_next, node);
+}
+
+// After what was decided has been stored, so that nothing is said that may not happen.
+void FleetLoop::SendOutlooks(absl::Time now) {
+  for (size_t i = 0; i < kOutlooksPerTurn && !outlooks_.empty(); ++i) {
+    const auto [due, node] = *outlooks_.begin();
+    // Far ahead only when the clock was put back.
+    if (due > now && due - now <= kOutlookPeriod) return;
+    outlooks_.erase(outlooks_.begin());
+    const auto session = sessions_.find(node);
+    if (session == sessions_.end() || session->second.outlook_next != due) continue;  // Its last.
+    session->second.outlook_next = absl::InfiniteFuture();
+    SendOutlook(node, session->second, now);
+  }
+}
+
+void FleetLoop::SendOutlook(const NodeKey& node, Session& session, absl::Time now) {
+  const NodeRecord* record = state_.fleet.Find(node);
+  if (record == nullptr || state_.fleet.DemandOf(node) == nullptr) return;
+  Outlook outlook = state_.fleet.OutlookOf(*record, StandingOf(node), now);
+  if (const auto store = problems_by_topic_.find("store"); store != problems_by_topic_.end()) {
+    outlook = {.reason = fmt::format("the server can change nothing now: {}", store->second)};
+  } else if (!state_.recovery.open()) {
+    outlook = {.reason = fmt::format("the server gives nothing until its recovery is over: {}",
+                                     state_.recovery.Reason())};
+  }
+  const bool tells = outlook.eta > absl::ZeroDuration();
+  const absl::Time ends = tells ? now + outlook.eta : absl::InfinitePast();
+  const bool moved = ends != session.outlook_ends &&
+                     (!tells || absl::AbsDuration(ends - session.outlook_ends) > kEtaTolerance);
+  if (std::exchange(session.outlook_due, false) || moved ||
+      outlook.reason != session.outlook.reason) {
+    session.outlook = outlook;
+    session.outlook_ends = ends;
+    agents_.Send(session.id, std::move(outlook));
+  }
+  session.outlook_looked = now;
+  PlanOutlook(node, session);
+}
+
+CloudStanding FleetLoop::StandingOf(const NodeKey& node) const {
+  CloudStanding standing;
+  if (const auto forecast = cloud_.ForecastOf(node)) {
+    standing.eta = forecast->eta;
+    standing.waits_for = forecast->waits_for;
+  }
+  const auto problem = problems_by_topic_.find("cloud " + node.name);
+  const auto retry = cloud_retries_.find(node);
+  if (problem != problems_by_topic_.end()) standing.failure = problem->second;
+  if (retry != cloud_retries_.end()) standing.retry_at = retry->second;
+  return standing;
+}
+
+// --- Traces. ---
+
+void FleetLoop::PostAskTraces(const std::string& node, const std::string& pod_namespace,
+                              const std::string& pod_name, TracesDone done) {
+  mailbox_.Post(OperatorEvent(AskTracesEvent{node, pod_namespace, pod_name, std::move(done)}));
+}
+
+void FleetLoop::Handle(AskTracesEvent event, Batch& batch) {
+  const NodeRecord* record = state_.fleet.FindByName(event.node);
+  if (record == nullptr) {
+    return event.done(absl::NotFoundError(
+        fmt::format("there is no node {}; see: spokectl node list", event.node)));
+  }
+  const auto session = sessions_.find(record->key);
+  if (session == sessions_.end()) {
+    return event.done(absl::FailedPreconditionError(fmt::format(
+        "the agent of node {} is not connected, and only it knows the steps", event.node)));
+  }
+  if (traces_.full()) {
+    return event.done(
+        absl::ResourceExhaustedError("too many operators ask for traces at once; try again"));
+  }
+  const uint64_t id = ++session->second.last_request;
+  traces_.Add(session->second.id, id, std::move(event.done), event.node, batch.now, kTracePatience);
+  agents_.Send(session->second.id, AttachTracesRequest{id, event.pod_namespace, event.pod_name});
+}
+
+void FleetLoop::Handle(AttachTracesEvent event, Batch& batch) {
+  if (TouchSession(event.session, batch) == nullptr) return;
+  traces_.Take(event.session, std::move(event.traces));
+}
+
+// --- Probes. ---
+
+void FleetLoop::PostAskProbe(const std::string& node, ProbeRequest request, ProbeDone done) {
+  mailbox_.Post(OperatorEvent(AskProbeEvent{node, std::move(request), std::move(done)}));
+}
+
+absl::StatusOr<Session*> FleetLoop::SessionToAsk(const std::string& node) {
+  const NodeRecord* record = state_.fleet.FindByName(node);
+  if (record == nullptr) {
+    return absl::NotFoundError(fmt::format("there is no node {}; see: spokectl node list", node));
+  }
+  const auto session = sessions_.find(record->key);
+  if (session != sessions_.end()) return &session->second;
+  return absl::FailedPreconditionError(fmt::format("the agent of node {} is not connected", node));
+}
+
+void FleetLoop::Handle(AskProbeEvent event, Batch& batch) {
+  const auto session = SessionToAsk(event.node);
+  if (!session.ok()) return event.done(session.status());
+  if (probes_.full()) {
+    return event.done(absl::ResourceExhaustedError("too many probes are under way; try again"));
+  }
+  event.request.id = ++(*session)->last_request;
+  // The agent may have to wait for another one's probes.
+  probes_.Add((*session)->id, event.request.id, std::move(event.done), event.node, batch.now,
+              2 * event.request.timeout + kTracePatience);
+  agents_.Send((*session)->id, std::move(event.request));
+}
+
+void FleetLoop::Handle(ProbeAnswerEvent event, Batch& batch) {
+  if (TouchSession(event.session, batch) == nullptr) return;
+  probes_.Take(event.session, std::move(event.answer));
+}
+
+// --- What a policy would end. ---
+
+void FleetLoop::PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy,
+                             TrialDone done) {
+  mailbox_.Post(OperatorEvent(AskTrialEvent{node, std::move(policy), std::move(done)}));
+}
+
+void FleetLoop::Handle(AskTrialEvent event, Batch& batch) {
+  const auto session = SessionToAsk(event.node);
+  if (!session.ok()) return event.done(session.status());
+  if (trials_.full()) {
+    return event.done(absl::ResourceExhaustedError("too many counts are under way; try again"));
+  }
+  const uint64_t id = ++(*session)->last_request;
+  trials_.Add((*session)->id, id, std::move(event.done), event.node, batch.now, kTrialPatience);
+  agents_.Send((*session)->id, PolicyTrial{id, std::move(event.policy)});
+}
+
+void FleetLoop::Handle(PolicyTrialEvent event, Batch& batch) {
+  if (TouchSession(event.session, batch) == nullptr) return;
+  trials_.Take(event.session, std::move(event.answer));
+}
+
+}  // namespace spoke::ipam

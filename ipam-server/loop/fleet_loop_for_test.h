@@ -1,0 +1,101 @@
+// A loop whose agents and cloud are played by the test.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ipam-server/cloud/testing/fake_cloud.h"
+#include "ipam-server/loop/fleet_loop.h"
+#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/record_codec.h"
+#include "tests/support/recording_log.h"
+
+namespace spoke::ipam {
+
+inline const NodeKey kNode{"node1", "vm-1"};
+
+inline ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+
+// Keeps what the loop says; the test plays the agents.
+class FakeAgents final : public AgentLink {
+ public:
+  void Send(SessionId session, ToAgent message) override {
+    sent[session].push_back(std::move(message));
+  }
+  void ReadNext(SessionId session) override { ++read_next[session]; }
+  void Close(SessionId session, absl::Status why) override { closed[session] = std::move(why); }
+
+  std::map<SessionId, std::vector<ToAgent>> sent;
+  std::map<SessionId, int> read_next;
+  std::map<SessionId, absl::Status> closed;
+};
+
+// Keeps the requests; the test lets FakeCloud answer when it wants.
+class HeldRequests final : public CloudRequests {
+ public:
+  void Request(NicRequest desired) override { waiting.push_back(std::move(desired)); }
+  std::vector<NicRequest> waiting;
+};
+
+class FleetLoopTest : public testing::Test {
+ protected:
+  std::unique_ptr<FleetLoop> NewLoop() {
+    auto loaded = LoadState(store_, settings_, clock_.Now());
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return std::make_unique<FleetLoop>(settings_, *std::move(loaded),
+                                       FleetLoop::Edges{store_, agents_, requests_, clock_, log_});
+  }
+  void Report(SessionId session, LendingReport report) {
+    loop_->PostFromAgent(ReportEvent{session, std::move(report)});
+  }
+  LendingReport LendOne() {
+    return {.sequence = 1,
+            .lent = {{.address = A("10.1.0.4"),
+                      .generation = 1,
+                      .since = clock_.Now(),
+                      .lessee = {.container_id = "c", .ifname = "eth0"}}}};
+  }
+  void Step() { ASSERT_TRUE(loop_->RunOnce(absl::ZeroDuration())); }
+  void Greet(SessionId session, std::vector<Lending> lent = {}) {
+    loop_->PostHello(session, {.key = kNode,
+                               .boot_id = "b",
+                               .lent = std::move(lent),
+                               .instance = "/subscriptions/s/vm/1"});
+    Step();
+  }
+  void AnswerCloud() {
+    const std::vector<NicRequest> requests = std::exchange(requests_.waiting, {});
+    for (const NicRequest& request : requests) {
+      loop_->PostCloudResult(request.node, cloud_.Apply(request));
+    }
+    Step();
+  }
+  NodeRecord Stored() { return *DecodeNode(store_.Get(StoreKeyOf(kNode))->value().value); }
+  template <typename T>
+  std::vector<T> SentTo(SessionId session) {
+    std::vector<T> found;
+    for (const ToAgent& message : agents_.sent[session]) {
+      if (const T* typed = std::get_if<T>(&message)) found.push_back(*typed);
+    }
+    return found;
+  }
+
+  ServerSettings settings_{
+      .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
+      .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}}};
+  MemoryStore store_;
+  FakeAgents agents_;
+  HeldRequests requests_;
+  FakeCloud cloud_;
+  os::SimClock clock_;
+  testing_support::RecordingLog log_;
+  std::unique_ptr<FleetLoop> loop_ = NewLoop();
+};
+
+}  // namespace spoke::ipam

@@ -1,0 +1,120 @@
+// While the store may be older than what nodes were told: see ledger/recovery.h.
+#include <string>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/loop/fleet_loop.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+// How often the mark beside the store is replaced, at most.
+constexpr absl::Duration kMarkPeriod = absl::Seconds(1);
+
+}  // namespace
+
+// A mark that cannot be written only makes the next start ask nodes.
+void FleetLoop::RememberMark(absl::Time now, bool at_once) {
+  if (witness_ == nullptr || !state_.recovery.open()) return;
+  if (state_.recovery.state().epoch == epoch_remembered_) return;
+  const absl::Duration passed = now - mark_remembered_;
+  if (!at_once && passed >= absl::ZeroDuration() && passed < kMarkPeriod) return;
+  mark_remembered_ = now;
+  nodes_with_addresses_ = state_.fleet.NodesWithAddresses().size();
+  epoch_remembered_ = state_.recovery.state().epoch;
+  const absl::Status status = witness_->Remember(state_.recovery.Mark(nodes_with_addresses_));
+  SetProblem("mark", status.ok() ? std::string()
+                                 : fmt::format("the mark beside the store cannot be written: {}",
+                                               base::MessageOf(status)));
+}
+
+// True: the node is not let in, since what it was told cannot be verified.
+bool FleetLoop::IsRefused(const HelloEvent& event, Batch& batch) {
+  const Hello& hello = event.hello;
+  Recovery& recovery = state_.recovery;
+  if (witness_ == nullptr || hello.store_token.empty()) return false;
+  const absl::StatusOr<StoreMark> shown = witness_->Verify(hello.store_token);
+  if (shown.ok()) {
+    recovery.Accept(hello.key.name);
+    if (recovery.OnMark(*shown, batch.now)) BeginRecovery(batch);
+    return false;
+  }
+  const bool known = recovery.refused().contains(hello.key.name);
+  if (!recovery.Refuse(hello.key.name, std::string(base::MessageOf(shown.status())), batch.now)) {
+    return false;
+  }
+  if (!known) {
+    log_.Error("node_token_refused", {{"node", hello.key.name}, {"error", shown.status()}});
+  }
+  state_.fleet.HoldClaims(hello, batch.effects, batch.now);
+  if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kRefused);
+  agents_.Close(event.session,
+                absl::FailedPreconditionError(
+                    fmt::format("the server cannot verify what this node was told of its store: {}",
+                                base::MessageOf(shown.status()))));
+  return true;
+}
+
+void FleetLoop::BeginRecovery(Batch& batch) {
+  state_.fleet.Hold();
+  batch.effects.recovery = true;
+  for (auto& [key, session] : sessions_) AskInventory(session, batch);
+}
+
+void FleetLoop::AskInventory(Session& session, Batch& batch) {
+  batch.answers.emplace_back(session.id, InventoryRequest{++session.last_request});
+}
+
+void FleetLoop::TryToOpen(Batch& batch) {
+  if (state_.recovery.open()) return;
+  if (state_.recovery.MayOpen(state_.fleet.NodesWithAddresses(), batch.now)) {
+    batch.effects.Merge(EndRecovery(state_, batch.now));
+  }
+}
+
+// Says so when it begins, and when it is over.
+void FleetLoop::TellRecovery() {
+  const Recovery& recovery = state_.recovery;
+  const bool under_way = problems_by_topic_.contains("recovery");
+  if (under_way == recovery.open()) {
+    if (metrics_ != nullptr) metrics_->SetRecovery(!recovery.open());
+    if (recovery.open()) {
+      log_.Info("recovery_over", {{"nodes", recovery.spoken().size()}});
+    } else {
+      log_.Error("recovery_began", {{"reason", recovery.Reason()}});
+    }
+  }
+  SetProblem("recovery",
+             recovery.open()
+                 ? std::string()
+                 : fmt::format("no node gets or gives back an address: {}. See: spokectl recovery "
+                               "show",
+                               recovery.Reason()));
+  const size_t refused = recovery.refused().size();
+  SetProblem("tokens",
+             refused == 0
+                 ? std::string()
+                 : fmt::format("{} nodes are refused, {} among them, since what they show was not "
+                               "signed by this server's key. See: spokectl recovery show",
+                               refused, recovery.refused().begin()->first));
+}
+
+void FleetLoop::GreetAnew(const NodeKey& node, const std::string& reason) {
+  const auto session = sessions_.find(node);
+  if (session == sessions_.end()) return;
+  const SessionId id = session->second.id;
+  const absl::Status why = absl::AbortedError(reason);
+  EndSession(id, NodeKey(node), why);
+  agents_.Close(id, why);
+}
+
+void FleetLoop::BeginCloud() {
+  const absl::Status begun = cloud_.Begin(AllNics(state_.fleet));
+  cloud_begun_ = begun.ok();
+  SetProblem("cloud", begun.ok()
+                          ? std::string()
+                          : fmt::format("nothing can be attached: {}", base::MessageOf(begun)));
+}
+
+}  // namespace spoke::ipam

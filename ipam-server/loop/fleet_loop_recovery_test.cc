@@ -1,0 +1,157 @@
+// What a loop does and leaves alone while its store may be an old one.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/loop/fleet_loop_for_test.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class LoopRecoveryTest : public FleetLoopTest {
+ protected:
+  LoopRecoveryTest() { StartWith("boot-1"); }
+  // A server starts on what is in the store and beside it.
+  void StartWith(const std::string& boot) {
+    loop_.reset();
+    witness_.emplace(StoreWitness::Open(dir_.path(), boot).value());
+    auto loaded = LoadState(store_, settings_, clock_.Now());
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    loop_ = std::make_unique<FleetLoop>(
+        settings_, *std::move(loaded),
+        FleetLoop::Edges{store_, agents_, requests_, clock_, log_, nullptr, &*witness_});
+    requests_.waiting.clear();
+  }
+  void GreetWith(SessionId session, std::string token) {
+    loop_->PostHello(session, {.key = kNode, .boot_id = "b", .store_token = std::move(token)});
+    Step();
+  }
+  std::string Ahead(uint64_t epoch, uint64_t nodes = 1) {
+    return witness_->Sign({.store_id = settings_.new_store_id, .epoch = epoch, .nodes = nodes});
+  }
+  std::string PhaseNow() {
+    std::string phase;
+    loop_->PostQuery(
+        [&](const FleetView& view) { phase = std::string(NameOf(view.state.recovery.phase())); });
+    Step();
+    return phase;
+  }
+
+  const testing_support::TempDir dir_;
+  std::optional<StoreWitness> witness_;
+};
+
+TEST_F(LoopRecoveryTest, NodesAreToldHowFarTheStoreHadCome) {
+  GreetWith(1, "");
+  AnswerCloud();
+  const auto desired = SentTo<DesiredState>(1);
+  ASSERT_FALSE(desired.empty());
+  const auto mark = witness_->Verify(desired.back().store_token);
+  ASSERT_TRUE(mark.ok()) << mark.status();
+  const uint64_t before = mark->epoch;
+  Report(1, LendOne());
+  Step();
+  GreetWith(2, desired.back().store_token);
+  EXPECT_EQ(PhaseNow(), "open") << "what the store knows is nothing new";
+  EXPECT_GT(witness_->Verify(SentTo<DesiredState>(2).back().store_token)->epoch, before);
+}
+
+TEST_F(LoopRecoveryTest, ATokenAheadOfTheStoreStopsEverythingUntilTheNodeHasSpoken) {
+  GreetWith(1, Ahead(1000));
+  EXPECT_EQ(PhaseNow(), "recovering");
+  EXPECT_THAT(SentTo<DesiredState>(1), IsEmpty());
+  EXPECT_THAT(requests_.waiting, IsEmpty());
+  const auto asked = SentTo<InventoryRequest>(1);
+  ASSERT_THAT(asked, SizeIs(1));
+  clock_.Advance(absl::Hours(24));
+  EXPECT_EQ(PhaseNow(), "recovering") << "time does not help";
+  loop_->PostFromAgent(InventoryEvent{1, {.id = asked[0].id, .held = {A("10.1.0.77")}}});
+  Step();
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(PhaseNow(), "open");
+  Step();
+  const auto desired = SentTo<DesiredState>(1);
+  ASSERT_FALSE(desired.empty());
+  EXPECT_TRUE(desired[0].full);
+  ASSERT_THAT(desired[0].added, SizeIs(1));
+  EXPECT_EQ(desired[0].added[0].range.base(), A("10.1.0.77"));
+  EXPECT_GT(witness_->Verify(desired[0].store_token)->epoch, 1000U) << "what was shown is old now";
+  EXPECT_FALSE(requests_.waiting.empty());
+}
+
+TEST_F(LoopRecoveryTest, GoesOnAfterARestartUntilEnoughHaveSpoken) {
+  GreetWith(1, Ahead(1000, /*nodes=*/2));
+  StartWith("boot-1");
+  EXPECT_EQ(PhaseNow(), "recovering");
+  GreetWith(2, Ahead(1000, /*nodes=*/2));
+  loop_->PostFromAgent(InventoryEvent{2, {.id = 1}});
+  Step();
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(PhaseNow(), "recovering") << "there was another node";
+  absl::Status confirmed;
+  for (const uint64_t silent : {uint64_t{0}, uint64_t{1}}) {
+    loop_->PostChange([&](ServerState& state,
+                          RawRecords&) { return ConfirmRecovery(state, silent, clock_.Now()); },
+                      [&](const absl::Status& status) { confirmed = status; });
+    Step();
+    EXPECT_EQ(confirmed.ok(), silent == 1) << confirmed;
+  }
+  EXPECT_EQ(PhaseNow(), "open");
+  StartWith("boot-1");
+  EXPECT_EQ(PhaseNow(), "open") << "that it is over is stored";
+}
+
+TEST_F(LoopRecoveryTest, ANodeWhoseTokenCannotBeVerifiedIsRefusedAlone) {
+  GreetWith(1, "");
+  loop_->PostHello(2,
+                   {.key = {"liar", "vm-2"},
+                    .boot_id = "b",
+                    .lent = {{.address = A("10.1.0.99"),
+                              .generation = 1,
+                              .lessee = {.container_id = "c", .ifname = "eth0"}}},
+                    .store_token = SignMark({.store_id = "new", .epoch = 1'000'000}, "own key")});
+  Step();
+  EXPECT_EQ(agents_.closed[2].code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(PhaseNow(), "open") << "one node cannot stop the others";
+  std::vector<std::string> problems;
+  bool kept = false;
+  loop_->PostQuery([&](const FleetView& view) {
+    problems = view.problems;
+    kept = view.fleet.quarantine().contains(A("10.1.0.99"));
+    EXPECT_EQ(view.fleet.Find({"liar", "vm-2"}), nullptr);
+  });
+  Step();
+  EXPECT_TRUE(kept) << "what its pods may use is not given to others";
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("liar")));
+}
+
+TEST_F(LoopRecoveryTest, AfterABootNodesHaveAMinute) {
+  GreetWith(1, "");
+  AnswerCloud();
+  loop_->Stop();
+  loop_->Run();  // Ends at once, and leaves the mark.
+  StartWith("boot-2");
+  EXPECT_EQ(PhaseNow(), "proving");
+  agents_.sent.clear();
+  loop_->PostHello(5, {.key = {"fresh", "vm-9"}, .boot_id = "b"});
+  Step();
+  EXPECT_THAT(requests_.waiting, IsEmpty());
+  EXPECT_THAT(SentTo<DesiredState>(5), IsEmpty());
+  GreetWith(6, "");
+  clock_.Advance(absl::Seconds(1));
+  Step();
+  EXPECT_EQ(PhaseNow(), "open") << "all that the store knows have spoken";
+  Step();
+  EXPECT_FALSE(SentTo<DesiredState>(6).empty());
+}
+
+}  // namespace
+}  // namespace spoke::ipam

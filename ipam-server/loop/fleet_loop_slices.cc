@@ -1,0 +1,180 @@
+// What may be due for all nodes at once, and is done for some of them in each turn, so that what
+// agents and operators say does not wait for all of it.
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/loop/fleet_loop.h"
+#include "lib/base/fnv1a.h"
+
+namespace spoke::ipam {
+namespace {
+
+// Within it, every node is looked at once for what it should give back.
+constexpr absl::Duration kReviewPeriod = absl::Seconds(60);
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+// A time of day that was set by less is nothing to speak of.
+constexpr absl::Duration kClockTolerance = absl::Minutes(1);
+
+// In one turn: nodes that are looked at for what they should give back,
+constexpr size_t kReviewsPerTurn = 128;
+// nodes that a reservation for many is carried out for, or addresses that they get by that,
+constexpr size_t kPlansPerTurn = 128;
+constexpr size_t kAssignmentsPerTurn = 768;
+// nodes whose NIC the cloud is asked to change,
+constexpr size_t kRequestsPerTurn = 128;
+// NICs of a listing that are compared,
+constexpr size_t kListedPerTurn = 128;
+// and agents that are sent a new policy; fewer, when it takes much to find out what each gets.
+constexpr size_t kPolicyPerTurn = 256;
+constexpr size_t kPolicyChoicesPerTurn = 65'536;
+
+// The same for a node every time, and spread evenly over nodes: in [0, 1).
+double JitterOf(const NodeKey& key) {
+  // Not absl::Hash, which differs from one start to the next.
+  return static_cast<double>(base::Fnv1a(key.name) >> 11U) /
+         static_cast<double>(uint64_t{1} << 53U);
+}
+
+size_t EntriesOf(const Fleet& fleet, const NodeKey& key) {
+  const NodeRecord* record = fleet.Find(key);
+  return record == nullptr ? 0 : record->configurations.size() + record->wanted.size();
+}
+
+}  // namespace
+
+// What time alone makes due.
+void FleetLoop::KeepTime(Batch& batch) {
+  std::erase_if(cloud_retries_, [&](const auto& retry) {
+    if (retry.second > batch.now) return false;
+    batch.effects.attach.insert(retry.first);
+    return true;
+  });
+  TryToOpen(batch);
+  ReviewSome(batch);
+  CompareSome(batch);
+  PlanSome(batch);
+  TellIdentities(batch.now);
+  RememberCounters(batch.now);
+  const absl::Duration set = clock_.SetAhead();
+  SetProblem("clock",
+             absl::AbsDuration(set) < kClockTolerance
+                 ? std::string()
+                 : fmt::format("the clock of this machine was set {} by {} since the server began: "
+                               "nothing depends on it, but times that are shown are those of "
+                               "before until the server is started anew",
+                               set > absl::ZeroDuration() ? "ahead" : "back",
+                               absl::FormatDuration(
+                                   absl::Trunc(absl::AbsDuration(set), absl::Seconds(1)))));
+}
+
+// Last of all that decides: what the rest of the turn has found is to be planned for as well.
+void FleetLoop::PlanSome(Batch& batch) {
+  plan_waiting_.merge(batch.effects.plan);
+  size_t assigned = 0;
+  for (size_t i = 0; i < kPlansPerTurn && assigned < kAssignmentsPerTurn; ++i) {
+    if (plan_waiting_.empty()) return;
+    const auto next = plan_waiting_.extract(plan_waiting_.begin());
+    const size_t before = EntriesOf(state_.fleet, next.value());
+    batch.effects.Merge(state_.fleet.Plan(next.value(), batch.now));
+    assigned += EntriesOf(state_.fleet, next.value()) - before;
+  }
+}
+
+void FleetLoop::ReviewSome(Batch& batch) {
+  const absl::Duration passed = batch.now - last_tick_;
+  if (passed >= absl::ZeroDuration() && passed < kTick) return;
+  last_tick_ = batch.now;
+  batch.effects.Merge(state_.fleet.Expire(batch.now));
+
+  const auto& nodes = state_.fleet.nodes();
+  const auto count = static_cast<double>(nodes.size());
+  const double share = absl::FDivDuration(std::max(passed, absl::ZeroDuration()), kReviewPeriod);
+  review_credit_ = std::min(count, review_credit_ + count * share);
+  std::vector<NodeKey> due;
+  for (auto it = nodes.upper_bound(reviewed_); review_credit_ >= 1; review_credit_ -= 1, ++it) {
+    if (due.size() == kReviewsPerTurn) break;
+    if (it == nodes.end()) it = nodes.begin();
+    due.push_back(it->first);
+  }
+  for (const NodeKey& key : due) {
+    reviewed_ = key;
+    batch.effects.Merge(state_.fleet.Review(key, JitterOf(key), batch.now));
+    AskCloudAgain(key, batch);
+  }
+}
+
+// What the cloud granted in part only, or forgot.
+void FleetLoop::AskCloudAgain(const NodeKey& key, Batch& batch) {
+  const NodeRecord* record = state_.fleet.Find(key);
+  if (record == nullptr || cloud_retries_.contains(key)) return;
+  const bool waits = std::any_of(record->wanted.begin(), record->wanted.end(),
+                                 [](const auto& e) { return !e.second.given.has_value(); });
+  const bool on_its_way =
+      std::any_of(record->configurations.begin(), record->configurations.end(),
+                  [](const auto& e) { return e.second.state != LeaseState::kAttached; });
+  if (!waits && !on_its_way) return;
+  if (!cloud_.ForecastOf(key)) batch.effects.attach.insert(key);
+}
+
+// --- What the cloud lists. ---
+
+// A listing that is still being compared gives way: this one is newer.
+void FleetLoop::Handle(ListingEvent event, Batch& /*batch*/) {
+  listed_ = Listed{.nics = std::move(event.nics), .covers = std::move(event.covers)};
+}
+
+// Each NIC against what is known by now; at the end, once, the nodes that no NIC was of.
+void FleetLoop::CompareSome(Batch& batch) {
+  if (!listed_) return;
+  for (size_t i = 0; i < kListedPerTurn; ++i) {
+    if (listed_->next == listed_->nics.size()) return FinishListing(batch);
+    const NicAddresses& nic = listed_->nics[listed_->next++];
+    const NodeRecord* record =
+        nic.node.name.empty() ? state_.fleet.NodeOn(nic.instance) : state_.fleet.Find(nic.node);
+    if (record == nullptr) continue;
+    listed_->present.insert(record->key);
+    batch.effects.Merge(state_.fleet.OnListedNic(record->key, nic.configurations));
+  }
+}
+
+void FleetLoop::FinishListing(Batch& batch) {
+  Listed done = *std::move(listed_);
+  listed_.reset();
+  std::set<NodeKey> connected;
+  for (const auto& [key, session] : sessions_) connected.insert(connected.end(), key);
+  for (const auto& [key, record] : state_.fleet.nodes()) {
+    const bool unnamed = settings_.fleet.cloud_chooses && record.instance.empty();
+    if (unnamed || !done.covers(record.instance)) done.present.insert(key);
+  }
+  batch.effects.Merge(state_.fleet.OnListing(done.present, connected, batch.now));
+}
+
+// --- What is said to the cloud and to agents. ---
+
+// After what was decided has been stored.
+void FleetLoop::RequestSome() {
+  if (!state_.recovery.open()) return;
+  for (size_t i = 0; i < kRequestsPerTurn && !attach_waiting_.empty(); ++i) {
+    const auto next = attach_waiting_.extract(attach_waiting_.begin());
+    const NodeRecord* record = state_.fleet.Find(next.value());
+    if (record == nullptr || !state_.fleet.HasItsInstance(*record)) continue;
+    NicRequest request = RequestFor(*record);
+    request.mended = retry_waiting_.erase(next.value()) > 0;
+    if (request.mended) cloud_retries_.erase(next.value());
+    cloud_.Request(std::move(request));
+  }
+}
+
+void FleetLoop::SpreadPolicy() {
+  const size_t choices = std::max<size_t>(1, state_.bundles.choices());
+  const size_t most = std::clamp<size_t>(kPolicyChoicesPerTurn / choices, 1, kPolicyPerTurn);
+  for (size_t i = 0; i < most && !policy_waiting_.empty(); ++i) {
+    const auto next = policy_waiting_.extract(policy_waiting_.begin());
+    if (const auto session = sessions_.find(next.value()); session != sessions_.end()) {
+      SendPolicy(next.value(), session->second);
+    }
+  }
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,272 @@
+// A turn takes a part of what there is to do, whoever wants it, and the rest is done in the next
+// ones.
+#include <algorithm>
+
+#include "absl/synchronization/notification.h"
+#include "fmt/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/loop/background.h"
+#include "ipam-server/loop/fleet_loop_for_test.h"
+#include "lib/telemetry/metrics.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int kNodes = 1000;
+
+class SlicesTest : public FleetLoopTest {
+ protected:
+  SlicesTest() {
+    settings_.pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.0.0.0/16").value()}};
+    settings_.fleet.breaker.share = 1;
+    loop_ = NewLoop();
+  }
+  static NodeKey KeyOf(int node) { return {fmt::format("node{:04}", node), "vm"}; }
+  static SessionId SessionOf(int node) { return static_cast<SessionId>(node) + 1; }
+
+  // Turns until nobody waits; the most records that one of them wrote.
+  int64_t TurnsUntilDone(int& turns) {
+    int64_t most = 0;
+    turns = 0;
+    bool more = true;
+    while (more && turns < 1000) {
+      const int64_t before = store_.Stats().records_written;
+      Step();
+      ++turns;
+      most = std::max(most, store_.Stats().records_written - before);
+      asked_ = std::max(asked_, requests_.waiting.size());
+      more = !requests_.waiting.empty() ||
+             loop_->mailbox().waiting_agents() + loop_->mailbox().waiting_hellos() > 0;
+      for (const NicRequest& request : std::exchange(requests_.waiting, {})) {
+        loop_->PostCloudResult(request.node, cloud_.Apply(request));
+      }
+    }
+    return most;
+  }
+  void GreetAll() {
+    for (int node = 0; node < kNodes; ++node) {
+      loop_->PostHello(SessionOf(node), {.key = KeyOf(node), .boot_id = "b"});
+    }
+    int turns = 0;
+    TurnsUntilDone(turns);
+  }
+  void ReportAll() {
+    for (int node = 0; node < kNodes; ++node) {
+      LendingReport report{.sequence = 1};
+      const std::vector<DesiredState> told = SentTo<DesiredState>(SessionOf(node));
+      for (const DesiredConfiguration& added : told.back().added) {
+        report.lent.push_back({.address = added.range.base(),
+                               .generation = 1,
+                               .since = clock_.Now(),
+                               .lessee = {.container_id = "c", .ifname = "eth0"}});
+      }
+      Report(SessionOf(node), std::move(report));
+    }
+  }
+
+  size_t asked_ = 0;  // The most requests to the cloud that one turn made.
+};
+
+TEST_F(SlicesTest, ManyAgentsAtOnceAreDealtWithInTurnsOfBoundedWork) {
+  for (int node = 0; node < kNodes; ++node) {
+    loop_->PostHello(SessionOf(node), {.key = KeyOf(node), .boot_id = "b"});
+  }
+  int turns = 0;
+  EXPECT_LE(TurnsUntilDone(turns), 600);
+  EXPECT_GT(turns, 5);
+  EXPECT_LE(asked_, 256U);
+  ReportAll();
+  EXPECT_LE(TurnsUntilDone(turns), 600);
+  EXPECT_GT(turns, 1);
+  for (int node = 0; node < kNodes; ++node) {
+    ASSERT_THAT(SentTo<ReportAck>(SessionOf(node)), ElementsAre(ReportAck{.sequence = 1})) << node;
+  }
+}
+
+TEST_F(SlicesTest, OperatorsAreAnsweredInTheFirstTurnAndSoAreAgentsWhenOperatorsAreMany) {
+  GreetAll();
+  ReportAll();
+  bool changed = false;
+  bool seen = false;
+  loop_->PostChange([](ServerState&, RawRecords&) { return absl::StatusOr<Effects>(Effects()); },
+                    [&](const absl::Status& status) { changed = status.ok(); });
+  loop_->PostQuery([&](const FleetView&) { seen = true; });
+  Step();
+  EXPECT_TRUE(changed);
+  EXPECT_TRUE(seen);
+  EXPECT_GT(loop_->mailbox().waiting_agents(), 0U);
+
+  // Each of them takes longer than operators have in one turn.
+  int changes = 0;
+  int queries = 0;
+  for (int i = 0; i < 5; ++i) {
+    loop_->PostChange(
+        [&](ServerState&, RawRecords&) {
+          clock_.Advance(absl::Milliseconds(20));
+          return absl::StatusOr<Effects>(Effects());
+        },
+        [&](const absl::Status&) { ++changes; });
+    loop_->PostQuery([&](const FleetView&) {
+      clock_.Advance(absl::Milliseconds(20));
+      ++queries;
+    });
+  }
+  const size_t waited = loop_->mailbox().waiting_agents();
+  Step();
+  EXPECT_EQ(changes, 1);
+  EXPECT_EQ(queries, 1);
+  EXPECT_LT(loop_->mailbox().waiting_agents(), waited);
+  for (int i = 0; i < 4; ++i) Step();
+  EXPECT_EQ(changes, 5);
+  EXPECT_EQ(queries, 5);
+}
+
+TEST_F(SlicesTest, AListingIsComparedInPartsAndJudgedOnceAsAWhole) {
+  GreetAll();
+  loop_->PostFromAgent(ClosedEvent{SessionOf(0)});
+  std::vector<NodeKey> gone;
+  loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
+  std::vector<NicAddresses> nics;
+  loop_->PostQuery([&](const FleetView& view) { nics = AllNics(view.fleet); });
+  Step();
+  ASSERT_EQ(nics.size(), static_cast<size_t>(kNodes));
+  nics.erase(nics.begin());                    // The first node is no more,
+  nics[kNodes / 2].configurations.pop_back();  // and another has lost an address.
+  const NodeKey robbed = nics[kNodes / 2].node;
+  for (int i = 0; i < 2; ++i) {
+    loop_->PostListing(nics, [](const std::string&) { return true; });
+    for (int turn = 0; turn < 3; ++turn) {
+      Step();
+      EXPECT_THAT(gone, IsEmpty()) << "listing " << i << ", turn " << turn;
+    }
+    for (int turn = 0; turn < 20; ++turn) Step();
+  }
+  EXPECT_THAT(gone, ElementsAre(KeyOf(0)));
+  EXPECT_TRUE(std::any_of(requests_.waiting.begin(), requests_.waiting.end(),
+                          [&](const NicRequest& nic) { return nic.node == robbed; }));
+}
+
+TEST_F(SlicesTest, MetricsCountEveryNodeThoughSomeAtATime) {
+  telemetry::Metrics metrics(ServerMetricSpecs());
+  ServerMetrics server_metrics(metrics, "1.0.0");
+  loop_ = std::make_unique<FleetLoop>(
+      settings_, LoadState(store_, settings_, clock_.Now()).value(),
+      FleetLoop::Edges{store_, agents_, requests_, clock_, log_, &server_metrics});
+  GreetAll();
+  clock_.Advance(absl::Seconds(11));
+  Step();
+  EXPECT_THAT(metrics.Render(),
+              testing::Not(HasSubstr("spoke_ipam_nodes{mode=\"active\"} 1000\n")));
+  for (int i = 0; i < 10; ++i) Step();
+  EXPECT_THAT(metrics.Render(), HasSubstr("spoke_ipam_nodes{mode=\"active\"} 1000\n"));
+  EXPECT_THAT(metrics.Render(), HasSubstr("spoke_ipam_connected_nodes 1000\n"));
+}
+
+// A store that can be read when the test allows it.
+class SlowlyRead final : public Store {
+ public:
+  explicit SlowlyRead(Store& store) : store_(store) {}
+
+  void Hold() { held_ = std::make_shared<absl::Notification>(); }
+  void LetGo() { held_->Notify(); }
+
+  using Store::List;
+  absl::Status List(const ListOptions& options, const Visit& visit) override {
+    if (held_ != nullptr) held_->WaitForNotification();
+    return store_.List(options, visit);
+  }
+  absl::StatusOr<std::optional<StoredRecord>> Get(std::string_view key) override {
+    return store_.Get(key);
+  }
+  absl::StatusOr<std::vector<int64_t>> Commit(std::span<const CompareAndPut> batch) override {
+    return store_.Commit(batch);
+  }
+  absl::StatusOr<BackupInfo> Backup(const std::string& path) override {
+    return store_.Backup(path);
+  }
+  absl::Status CheckIntegrity() override { return store_.CheckIntegrity(); }
+  StoreStats Stats() const override { return store_.Stats(); }
+  std::string Describe() const override { return store_.Describe(); }
+
+ private:
+  Store& store_;
+  std::shared_ptr<absl::Notification> held_;
+};
+
+TEST_F(FleetLoopTest, WhileTheStoreIsReadAnewTheLoopTurnsAndShowsNothingThatIsNotStored) {
+  SlowlyRead slow(store_);
+  Background background;
+  loop_ = std::make_unique<FleetLoop>(
+      settings_, LoadState(slow, settings_, clock_.Now()).value(),
+      FleetLoop::Edges{slow, agents_, requests_, clock_, log_, nullptr, nullptr, &background});
+  Greet(1);
+  AnswerCloud();
+  slow.Hold();
+  store_.FailNextCommits(1, absl::ResourceExhaustedError("disk full"));
+  Report(1, LendOne());
+  Step();
+  EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kUnavailable);
+  uint64_t lent = 99;
+  absl::Status refused;
+  loop_->PostQuery(
+      [&](const FleetView& view) { lent = CountAddresses(*view.fleet.Find(kNode)).lent; });
+  loop_->PostChange([](ServerState&, RawRecords&) { return absl::StatusOr<Effects>(Effects()); },
+                    [&](const absl::Status& status) { refused = status; });
+  for (int i = 0; i < 10; ++i) {
+    clock_.Advance(absl::Seconds(1));
+    Step();
+  }
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << "the loop turned";
+  EXPECT_EQ(lent, 99U) << "memory has a lending that was never stored";
+  slow.LetGo();
+  while (lent == 99) Step();
+  EXPECT_EQ(lent, 0U);
+  clock_.Advance(absl::Minutes(1));
+  Step();
+  Greet(2, LendOne().lent);
+  EXPECT_FALSE(SentTo<Welcome>(2).empty());
+  EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
+}
+
+TEST_F(FleetLoopTest, AStoreThatCannotBeReadEitherIsReadAgainUntilItCan) {
+  Greet(1);
+  AnswerCloud();
+  Background background;
+  loop_ = std::make_unique<FleetLoop>(
+      settings_, LoadState(store_, settings_, clock_.Now()).value(),
+      FleetLoop::Edges{store_, agents_, requests_, clock_, log_, nullptr, nullptr, &background});
+  Greet(2);
+  store_.FailNextCommits(1, absl::ResourceExhaustedError("disk full"));
+  store_.FailReads(absl::UnavailableError("disk gone"));
+  Report(2, LendOne());
+  std::vector<std::string> problems;
+  const auto look = [&](std::string_view part) {
+    const auto named = [&] {
+      return std::any_of(problems.begin(), problems.end(), [&](const std::string& problem) {
+        return problem.find(part) != std::string::npos;
+      });
+    };
+    for (int i = 0; i < 100000 && !named(); ++i) {
+      loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+      Step();
+    }
+    return named();
+  };
+  EXPECT_TRUE(look("may never have been stored"));
+  store_.FailReads(absl::OkStatus());
+  for (int i = 0; i < 100000 && SentTo<Welcome>(3).empty(); ++i) {
+    clock_.Advance(absl::Milliseconds(100));
+    if (i == 0) loop_->PostHello(3, {.key = kNode, .boot_id = "b", .lent = LendOne().lent});
+    Step();
+  }
+  EXPECT_FALSE(SentTo<Welcome>(3).empty());
+  EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,573 @@
+#include "ipam-server/loop/fleet_loop.h"
+
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/history/history_codec.h"
+#include "ipam-server/loop/attach_job.h"
+#include "ipam-server/loop/fleet_loop_for_test.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/policy/policy_file.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST_F(FleetLoopTest, HelloIsWelcomedAndAttachedAddressesFollow) {
+  Greet(1);
+  EXPECT_THAT(SentTo<Welcome>(1), ElementsAre(Welcome{.session_epoch = 1}));
+  ASSERT_EQ(SentTo<DesiredState>(1).size(), 1U);
+  EXPECT_TRUE(SentTo<DesiredState>(1)[0].full);
+  EXPECT_TRUE(SentTo<DesiredState>(1)[0].added.empty());
+  EXPECT_EQ(CountAddresses(Stored()).attaching, 2U);  // Written before the cloud is asked.
+
+  AnswerCloud();
+  ASSERT_EQ(SentTo<DesiredState>(1).size(), 2U);
+  EXPECT_EQ(SentTo<DesiredState>(1)[1].added.size(), 2U);
+  EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
+  EXPECT_EQ(agents_.read_next[1], 1);
+}
+
+TEST_F(FleetLoopTest, AReportIsAcknowledgedOnceItIsStored) {
+  Greet(1);
+  AnswerCloud();
+  Report(1, LendOne());
+  Step();
+  EXPECT_THAT(SentTo<ReportAck>(1), ElementsAre(ReportAck{.sequence = 1}));
+  EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
+}
+
+TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
+  Greet(1);
+  AnswerCloud();
+  store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+  Report(1, LendOne());
+  std::vector<std::string> problems;
+  uint64_t lent = 99;
+  loop_->PostQuery([&](const FleetView& view) {
+    problems = view.problems;
+    lent = CountAddresses(*view.fleet.Find(kNode)).lent;
+  });
+  Step();
+  EXPECT_TRUE(SentTo<ReportAck>(1).empty());
+  EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(lent, 0U);
+  EXPECT_THAT(problems, ElementsAre("nothing can be stored: disk full"));
+
+  // Operators are refused with the reason, agents wait, and the store is tried again and again.
+  absl::Status refused;
+  loop_->PostChange([](ServerState&, RawRecords&) -> absl::StatusOr<Effects> { return Effects(); },
+                    [&](const absl::Status& status) { refused = status; });
+  loop_->PostHello(2, {.key = kNode, .boot_id = "b", .lent = LendOne().lent});
+  Step();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(SentTo<Welcome>(2).empty());
+
+  store_.FailCommits(absl::OkStatus());
+  clock_.Advance(absl::Seconds(2));
+  Step();
+  Step();
+  EXPECT_EQ(SentTo<Welcome>(2).size(), 1U);
+  EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
+  EXPECT_EQ(log_.Count("problem_over"), 1);
+}
+
+// A nearly full disk takes an empty record, and not what agents have to say.
+TEST_F(FleetLoopTest, ADiskWithRoomForLittleDoesNotLetAgentsInToThrowThemOutAgain) {
+  Greet(1);
+  AnswerCloud();
+  store_.LimitCommits(100);
+  Report(1, LendOne());
+  Step();
+  ASSERT_TRUE(agents_.closed.contains(1));
+  int welcomed = 0;
+  for (SessionId session = 2; session < 62; ++session) {
+    loop_->PostHello(session, {.key = kNode, .boot_id = "b", .lent = LendOne().lent});
+    clock_.Advance(absl::Seconds(1));
+    Step();
+    welcomed += SentTo<Welcome>(session).empty() ? 0 : 1;
+  }
+  EXPECT_EQ(welcomed, 0);
+  EXPECT_EQ(agents_.closed.size(), 1U) << "nobody else is thrown out";
+  store_.LimitCommits(0);
+  clock_.Advance(absl::Seconds(30));
+  for (int turn = 0; turn < 3; ++turn) Step();  // Not all of them fit into one.
+  EXPECT_FALSE(SentTo<Welcome>(61).empty());
+  bool probes_left = false;
+  ASSERT_TRUE(
+      store_.List("probe", [&](std::string_view, const StoredRecord&) { probes_left = true; })
+          .ok());
+  EXPECT_FALSE(probes_left);
+}
+
+// With the clock of the programs, the time of day may be set at will.
+TEST_F(FleetLoopTest, AClockThatIsSetByADayStopsNothing) {
+  for (const absl::Duration set : {-absl::Hours(24), absl::Hours(24)}) {
+    os::SimClock uptime;
+    const os::SteadyClock steady(clock_, uptime);
+    auto loaded = LoadState(store_, settings_, steady.Now());
+    ASSERT_TRUE(loaded.ok());
+    loop_ = std::make_unique<FleetLoop>(settings_, *std::move(loaded),
+                                        FleetLoop::Edges{store_, agents_, requests_, steady, log_});
+    requests_.waiting.clear();
+    Greet(1);
+    cloud_.FailApply(absl::UnavailableError("throttled"));
+    loop_->PostCloudResult(kNode, absl::UnavailableError("throttled"));
+    Step();
+    requests_.waiting.clear();
+    clock_.Advance(set);
+    uptime.Advance(absl::Seconds(4));
+    Step();
+    EXPECT_TRUE(requests_.waiting.empty()) << "not before its time";
+    uptime.Advance(absl::Seconds(2));
+    Step();
+    EXPECT_EQ(requests_.waiting.size(), 1U) << "the cloud is asked again";
+    store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+    Greet(2);
+    clock_.Advance(set);
+    store_.FailCommits(absl::OkStatus());
+    uptime.Advance(absl::Seconds(2));
+    Step();
+    Greet(3);
+    EXPECT_FALSE(SentTo<Welcome>(3).empty()) << "the store is tried again";
+    agents_.sent.clear();
+  }
+}
+
+TEST_F(FleetLoopTest, WhatIsStoredAheadOfTheClockIsClamped) {
+  Greet(1);
+  AnswerCloud();
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) {
+        return state.fleet.Reserve(
+            {.name = "job", .nodes = {"node1"}, .addresses_per_node = 1, .ttl = absl::Hours(1)},
+            clock_.Now(), false);
+      },
+      [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+  Step();
+  loop_->PostFromAgent(ConflictEvent{1, A("10.1.0.4"), ""});
+  Step();
+  clock_.Advance(-absl::Hours(24));
+  loop_ = NewLoop();
+  clock_.Advance(absl::Hours(1));
+  Step();
+  size_t reservations = 99;
+  size_t quarantined = 99;
+  absl::Time latest = absl::InfiniteFuture();
+  loop_->PostQuery([&](const FleetView& view) {
+    reservations = view.fleet.reservations().all().size();
+    quarantined = view.fleet.quarantine().size();
+    latest = view.fleet.Find(kNode)->Holding(A("10.1.0.4"))->IdleSince();
+  });
+  Step();
+  EXPECT_EQ(reservations, 0U) << "it lasts for an hour, not for a day and an hour";
+  EXPECT_EQ(quarantined, 0U);
+  EXPECT_LE(latest, clock_.Now());
+}
+
+TEST_F(FleetLoopTest, AMachineWithAnotherVmIdIsToldOfAsGoneUnderTheOneBefore) {
+  std::vector<NodeKey> gone;
+  loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
+  Greet(1);
+  loop_->PostHello(2, {.key = {kNode.name, "vm-by-dmi"}, .boot_id = "b"});
+  Step();
+  EXPECT_THAT(gone, ElementsAre(kNode));
+  EXPECT_THAT(std::string(agents_.closed[1].message()), testing::HasSubstr("vm-by-dmi"));
+  EXPECT_FALSE(SentTo<Welcome>(2).empty());
+}
+
+TEST_F(FleetLoopTest, AnAgentOnAnothersInstanceIsRefusedAndAnOperatorIsTold) {
+  Hello owner{.key = kNode, .boot_id = "b"};
+  owner.instance = "/subscriptions/s/instances/1";
+  loop_->PostHello(1, owner);
+  Step();
+  Hello impostor = owner;
+  impostor.key = {"node2", "vm-2"};
+  impostor.lent = {{.address = A("10.1.0.9"), .generation = 1}};
+  loop_->PostHello(2, impostor);
+  Step();
+  EXPECT_TRUE(absl::IsPermissionDenied(agents_.closed[2])) << agents_.closed[2];
+  EXPECT_TRUE(SentTo<Welcome>(2).empty());
+  EXPECT_TRUE(agents_.closed.find(1) == agents_.closed.end());
+  std::vector<std::string> problems;
+  bool kept = false;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) {
+      problems = view.problems;
+      kept = view.fleet.quarantine().contains(A("10.1.0.9"));
+    });
+    Step();
+  };
+  look();
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0], testing::HasSubstr("node node2 says that it is on instance"));
+  EXPECT_TRUE(kept) << "a pod may use it all the same";
+  EXPECT_EQ(log_.Count("node_identity_refused"), 1);
+  impostor.instance = "";
+  loop_->PostHello(3, impostor);
+  Step();
+  look();
+  EXPECT_THAT(problems, testing::IsEmpty());
+}
+
+TEST_F(FleetLoopTest, AnotherMachineUnderTheNameEndsTheSessionOfTheOlder) {
+  Greet(1);
+  loop_->PostHello(2, {.key = {kNode.name, "vm-2"}, .boot_id = "b2"});
+  Step();
+  EXPECT_THAT(std::string(agents_.closed[1].message()),
+              testing::HasSubstr("if this one, of VM vm-1, still runs"));
+  EXPECT_THAT(SentTo<Welcome>(2).at(0).warning, testing::HasSubstr("of VM vm-1 and boot b"));
+}
+
+TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
+  std::vector<std::string> problems;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    Step();
+  };
+  Greet(1);
+  Greet(2);
+  EXPECT_THAT(std::string(agents_.closed[1].message()), testing::HasSubstr("two machines use one"));
+  EXPECT_THAT(SentTo<Welcome>(2).at(0).warning, testing::HasSubstr("and boot b"));
+  look();
+  EXPECT_THAT(problems, testing::IsEmpty()) << "a broken connection looks like this";
+  Greet(3);
+  Greet(4);
+  look();
+  EXPECT_THAT(problems, ElementsAre(testing::HasSubstr("two agents use one identity")));
+  clock_.Advance(absl::Minutes(11));
+  Step();
+  look();
+  EXPECT_THAT(problems, testing::IsEmpty());
+}
+
+TEST_F(FleetLoopTest, ADoubledAddressIsAProblemThatNamesBothUntilItIsOver) {
+  std::vector<std::string> problems;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    Step();
+  };
+  Greet(1);
+  AnswerCloud();
+  loop_->PostFromAgent(ConflictEvent{1, A("10.1.0.4"), "02:00:00:00:00:99"});
+  look();
+  EXPECT_THAT(problems,
+              ElementsAre("10.1.0.4 is in two places: node node1 holds it, and 02:00:00:00:00:99 "
+                          "answers for it. Delete the pod that uses it on one of them; see: "
+                          "spokectl explain ip 10.1.0.4"));
+  EXPECT_EQ(log_.Count("address_doubled"), 1);
+  clock_.Advance(absl::Minutes(11));
+  Step();
+  look();
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_EQ(log_.Count("problem_over"), 1);
+}
+
+TEST_F(FleetLoopTest, ManyDoubledAddressesAreAFewProblems) {
+  LendingReport all{.sequence = 1};
+  for (uint64_t i = 0; i < 20; ++i) {
+    all.lent.push_back({.address = ip::Advance(A("10.1.0.4"), i),
+                        .generation = i + 1,
+                        .since = clock_.Now(),
+                        .lessee = {.container_id = "c" + std::to_string(i), .ifname = "eth0"}});
+  }
+  Greet(1, all.lent);
+  AnswerCloud();
+  for (const Lending& lending : all.lent) {
+    loop_->PostFromAgent(ConflictEvent{1, lending.address, "02:00:00:00:00:99"});
+  }
+  std::vector<std::string> problems;
+  loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+  Step();
+  EXPECT_THAT(problems, testing::SizeIs(9));
+  EXPECT_THAT(problems, testing::Contains(testing::HasSubstr("12 more addresses are in two")));
+}
+
+TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
+  Greet(1);  // Stored as attaching; the process ends before the cloud answers.
+  loop_ = NewLoop();
+  std::vector<NicAddresses> nics;
+  loop_->PostQuery([&](const FleetView& view) { nics = AllNics(view.fleet); });
+  Step();
+  ASSERT_EQ(nics.size(), 1U);
+  EXPECT_EQ(nics[0].configurations.size(), 2U);
+  Greet(2);
+  EXPECT_THAT(SentTo<Welcome>(2), ElementsAre(Welcome{.session_epoch = 2}));
+}
+
+TEST_F(FleetLoopTest, ACloudThatRefusesIsAskedAgainAndComplainedAboutOnce) {
+  Greet(1);
+  cloud_.FailApply(absl::UnavailableError("throttled"));
+  AnswerCloud();
+  EXPECT_TRUE(requests_.waiting.empty());
+  clock_.Advance(absl::Seconds(6));
+  Step();
+  ASSERT_EQ(requests_.waiting.size(), 1U);
+  AnswerCloud();
+  cloud_.FailApply(absl::OkStatus());
+  clock_.Advance(absl::Seconds(6));
+  Step();
+  AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
+  EXPECT_EQ(log_.Count("cloud_apply_failed"), 1);
+  EXPECT_EQ(log_.Count("problem_over"), 1);
+}
+
+TEST_F(FleetLoopTest, ACloudAnswerThatCannotBeStoredIsAskedForAgain) {
+  Greet(1);
+  store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+  AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).attaching, 2U);
+  store_.FailCommits(absl::OkStatus());
+  clock_.Advance(absl::Seconds(6));
+  Step();
+  Step();
+  ASSERT_EQ(requests_.waiting.size(), 1U);
+  AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
+}
+
+TEST_F(FleetLoopTest, AnAnswerCountsOnlyForTheRequestOfThisSession) {
+  Greet(1);
+  AnswerCloud();
+  absl::Status drained;
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) {
+        return state.fleet.SetMode("node1", NodeMode::kDraining, clock_.Now());
+      },
+      [&](const absl::Status& status) { drained = status; });
+  Step();
+  ASSERT_TRUE(drained.ok());
+  const auto asked = SentTo<ReclaimRequest>(1);
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].ranges.size(), 2U);
+  Greet(2);  // The stream broke; a late answer comes by the new one.
+  loop_->PostFromAgent(ReclaimAnswerEvent{2, {.id = asked[0].id + 7, .agreed = asked[0].ranges}});
+  Step();
+  EXPECT_EQ(CountAddresses(Stored()).detaching, 0U);
+  clock_.Advance(absl::Minutes(2));  // Asked again, by the review.
+  Step();
+  const auto again = SentTo<ReclaimRequest>(2);
+  ASSERT_EQ(again.size(), 1U);
+  loop_->PostFromAgent(ReclaimAnswerEvent{2, {.id = again[0].id, .agreed = again[0].ranges}});
+  Step();
+  EXPECT_EQ(CountAddresses(Stored()).detaching, 2U);
+  AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).total(), 0U);
+  EXPECT_EQ(Stored().released.size(), 2U);
+}
+
+TEST_F(FleetLoopTest, WhatIsToBeTakenBackWaitsForTheAnswerBefore) {
+  Greet(1);
+  AnswerCloud();
+  const auto release = [&](const char* address) {
+    loop_->PostChange(
+        [=](ServerState& state, RawRecords&) { return state.fleet.Release(A(address), ""); },
+        [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+    Step();
+  };
+  release("10.1.0.4");
+  release("10.1.0.5");
+  const auto first = SentTo<ReclaimRequest>(1);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].ranges, std::vector{ip::Prefix::Host(A("10.1.0.4"))});
+  loop_->PostFromAgent(ReclaimAnswerEvent{1, {.id = first[0].id, .denied = first[0].ranges}});
+  Step();
+  const auto both = SentTo<ReclaimRequest>(1);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[1].ranges, std::vector{ip::Prefix::Host(A("10.1.0.5"))});
+}
+
+TEST_F(FleetLoopTest, ASessionThatEndedBeforeItsHelloWasReadIsNotThere) {
+  loop_->PostHello(1, {.key = kNode, .boot_id = "b"});
+  loop_->PostClosed(1);
+  size_t sessions = 99;
+  loop_->PostQuery([&](const FleetView& view) { sessions = view.sessions.size(); });
+  Step();
+  EXPECT_EQ(sessions, 0U);
+  EXPECT_TRUE(agents_.sent.empty());
+}
+
+TEST_F(FleetLoopTest, EveryCommitLeavesItsHistory) {
+  Greet(1);
+  AnswerCloud();
+  Report(1, LendOne());
+  Step();
+  std::vector<std::string> words;
+  ASSERT_TRUE(store_
+                  .List(kHistoryPrefix,
+                        [&](std::string_view, const StoredRecord& record) {
+                          const auto entries = DecodeHistory(record.value);
+                          ASSERT_TRUE(entries.ok());
+                          for (const HistoryEntry& entry : *entries) {
+                            words.emplace_back(NameOf(entry.event));
+                          }
+                        })
+                  .ok());
+  EXPECT_THAT(words, ElementsAre("attached", "attached", "lent"));
+}
+
+TEST_F(FleetLoopTest, PolicyReachesThoseThatAreThereAndThoseThatComeBack) {
+  Greet(1);
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 1U);
+  const uint64_t version = SentTo<PolicyUpdate>(1)[0].to->version;
+  loop_->PostFromAgent(PolicyAckEvent{1, version, ""});
+  const ParsedFiles files = ParsePolicyFiles(std::vector<PolicyFileText>{
+      {"team.yaml",
+       "apiVersion: spoke/v1\nkind: Team\nmetadata:\n  name: blue\nspec:\n  namespaces: [b]\n"}});
+  absl::Status applied;
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+        const auto plan = PlanApply(state.objects, files, {}, clock_.Now());
+        if (!plan.ok()) return plan.status();
+        state.objects = plan->next;
+        state.bundles.Advance(state.objects);
+        for (const PolicyWrite& write : EncodePlan(*plan)) raw[write.key] = write.value;
+        return Effects();
+      },
+      [&](const absl::Status& status) { applied = status; });
+  Step();
+  ASSERT_TRUE(applied.ok()) << applied;
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 2U);
+  EXPECT_TRUE(SentTo<PolicyUpdate>(1)[1].to->entries.contains("Team/blue"));
+  loop_ = NewLoop();
+  Greet(2);
+  EXPECT_TRUE(SentTo<PolicyUpdate>(2).at(0).to->entries.contains("Team/blue"));
+}
+
+TEST_F(FleetLoopTest, APolicyThatANodeHoldsBackIsSentAnewOnceAnOperatorSaysSo) {
+  Greet(1);
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 1U);
+  const PolicyUpdate first = SentTo<PolicyUpdate>(1)[0];
+  EXPECT_EQ(first.max_cut_permille, std::optional<uint32_t>(50));
+  loop_->PostFromAgent(PolicyAckEvent{.session = 1,
+                                      .version = first.to->version,
+                                      .error = "would end 40 of 90",
+                                      .held = true,
+                                      .cut = {90, 40}});
+  Step();
+  bool held = false;
+  loop_->PostQuery([&](const FleetView& view) {
+    const Session& session = view.sessions.at(kNode);
+    held = session.policy_held && session.policy_cut == ConnectionCut{90, 40};
+  });
+  Step();
+  EXPECT_TRUE(held);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1).size(), 1U) << "nobody has said anything yet";
+  const auto accept = [&](uint64_t version) {
+    loop_->PostChange(
+        [&, version](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+          state.cuts_accepted = version;
+          return Effects();
+        },
+        [](const absl::Status&) {});
+    Step();
+    Step();
+  };
+  accept(first.to->version + 1);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1).size(), 1U) << "of another version";
+  accept(first.to->version);
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 2U);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1)[1].to->version, first.to->version);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1)[1].max_cut_permille, std::nullopt);
+  loop_->PostFromAgent(
+      PolicyAckEvent{.session = 1, .version = first.to->version, .error = "", .cut = {90, 40}});
+  Step();
+  // Who comes back is not limited by it either.
+  Greet(2);
+  EXPECT_EQ(SentTo<PolicyUpdate>(2).at(0).max_cut_permille, std::nullopt);
+}
+
+TEST_F(FleetLoopTest, AnAgentThatStillCountedWhenAnOperatorSpokeIsNotLeftWaiting) {
+  Greet(1);
+  const uint64_t version = SentTo<PolicyUpdate>(1).at(0).to->version;
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        state.cuts_accepted = version;
+        return Effects();
+      },
+      [](const absl::Status&) {});
+  Step();
+  const auto hold = [&] {
+    loop_->PostFromAgent(PolicyAckEvent{
+        .session = 1, .version = version, .error = "would end 40 of 90", .held = true});
+    Step();
+    Step();
+  };
+  hold();
+  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 2U);
+  EXPECT_EQ(SentTo<PolicyUpdate>(1)[1].max_cut_permille, std::nullopt);
+  hold();
+  EXPECT_EQ(SentTo<PolicyUpdate>(1).size(), 2U) << "one that holds back without a limit is broken";
+}
+
+TEST_F(FleetLoopTest, ANodeThatTheCloudSaysIsGoneIsToldOfOnceThatIsStored) {
+  const NodeKey other{"node2", "vm-2"};
+  std::vector<NodeKey> gone;
+  loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
+  Greet(1);
+  loop_->PostHello(2, {.key = other, .boot_id = "b", .instance = "/subscriptions/s/vm/2"});
+  Step();
+  AnswerCloud();
+  loop_->PostFromAgent(ClosedEvent{1});
+  const auto list = [&] {
+    loop_->PostListing({{.node = other}}, [](const std::string&) { return true; });
+    Step();
+  };
+  list();
+  EXPECT_THAT(gone, IsEmpty()) << "one list may lie";
+  store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+  list();
+  EXPECT_THAT(gone, IsEmpty());
+  store_.FailCommits(absl::OkStatus());
+  clock_.Advance(absl::Seconds(2));
+  Step();
+  list();
+  list();
+  EXPECT_THAT(gone, ElementsAre(kNode));
+  list();
+  EXPECT_THAT(gone, ElementsAre(kNode));
+}
+
+TEST_F(FleetLoopTest, TheNewerSessionOfANodeWinsAndTheOlderIsMute) {
+  Greet(1);
+  AnswerCloud();
+  Greet(2);
+  EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kAborted);
+  Report(1, LendOne());
+  loop_->PostClosed(1);
+  Step();
+  EXPECT_EQ(CountAddresses(Stored()).lent, 0U);
+  size_t sessions = 0;
+  loop_->PostQuery([&](const FleetView& view) { sessions = view.sessions.size(); });
+  Step();
+  EXPECT_EQ(sessions, 1U);
+}
+
+TEST_F(FleetLoopTest, AcksAreKeptWithinWhatWasSent) {
+  Greet(1);
+  loop_->PostFromAgent(DesiredAckEvent{1, 99});
+  uint64_t acked = 0;
+  loop_->PostQuery([&](const FleetView& view) { acked = view.sessions.at(kNode).acked_version; });
+  Step();
+  EXPECT_EQ(acked, 1U);
+}
+
+TEST(AttachJob, AnswersOnItsOwnThreadAndReplacesWhatWaits) {
+  FakeCloud cloud;
+  absl::Notification answered;
+  absl::StatusOr<NicAddresses> result;
+  AttachJob job(cloud, [&](const NodeKey&, absl::StatusOr<NicAddresses> answer) {
+    result = std::move(answer);
+    answered.Notify();
+  });
+  job.Request({.node = kNode, .configurations = {{"spoke-1", ip::Prefix::Host(A("10.1.0.4"))}}});
+  answered.WaitForNotification();
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->configurations.size(), 1U);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

@@ -1,0 +1,113 @@
+#include "ipam-server/loop/record_writer.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/history/history.h"
+#include "ipam-server/history/history_codec.h"
+#include "ipam-server/store/record_codec.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+constexpr std::string_view kProbePrefix = "probe/";
+// A disk that has room for less is as good as full.
+constexpr size_t kLeastProbeBytes = size_t{256} << 10;
+constexpr size_t kBytesPerProbe = size_t{256} << 10;
+
+}  // namespace
+
+void RecordWriter::Reset(Revisions revisions, const HistoryKeyParts& newest_chunk) {
+  revisions_ = std::move(revisions);
+  history_ = HistoryBuffer(newest_chunk);
+}
+
+absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time now) {
+  const auto& [effects, raw, fleet, next] = decided;
+  std::vector<CompareAndPut> puts;
+  puts.reserve(effects.changed.size() + raw.size() + 2);
+  for (const NodeKey& key : effects.changed) {
+    const NodeRecord* record = fleet.Find(key);
+    Put(StoreKeyOf(key),
+        record == nullptr ? std::nullopt : std::optional<std::string>(EncodeNode(*record)), puts);
+  }
+  for (const ip::Address& address : effects.quarantined) {
+    const auto it = fleet.quarantine().find(address);
+    Put(QuarantineKeyOf(address),
+        it == fleet.quarantine().end()
+            ? std::nullopt
+            : std::optional<std::string>(EncodeQuarantine(address, it->second)),
+        puts);
+  }
+  for (const std::string& name : effects.reservations) {
+    const auto it = fleet.reservations().all().find(name);
+    Put(ReservationKeyOf(name),
+        it == fleet.reservations().all().end()
+            ? std::nullopt
+            : std::optional<std::string>(EncodeReservation(it->second)),
+        puts);
+  }
+  if (effects.breaker) {
+    Put(std::string(kBreakerKey), EncodeBreaker(fleet.breaker().state()), puts);
+  }
+  for (const auto& [key, value] : raw) Put(key, value, puts);
+  if (puts.empty() && !effects.recovery) return 0;
+  Put(std::string(kStoreKey), EncodeStore(next), puts);
+  for (const HistoryEntry& entry : effects.history) history_.Append(entry);
+  for (const HistoryBuffer::Chunk& chunk : history_.Take(now)) {
+    puts.push_back({.key = chunk.key, .value = EncodeHistory(chunk.entries)});
+  }
+  absl::StatusOr<std::vector<int64_t>> committed = store_.Commit(puts);
+  if (!committed.ok()) {
+    failed_bytes_ = 0;
+    for (const CompareAndPut& put : puts) failed_bytes_ += put.value ? put.value->size() : 0;
+    return committed.status();
+  }
+  const std::vector<int64_t>& revisions = *committed;
+  for (size_t i = 0; i < puts.size(); ++i) {
+    if (revisions[i] == 0) {
+      revisions_.erase(puts[i].key);
+    } else if (!puts[i].key.starts_with(kHistoryPrefix)) {  // Never written again.
+      revisions_[puts[i].key] = revisions[i];
+    }
+  }
+  return puts.size();
+}
+
+void RecordWriter::Put(std::string key, std::optional<std::string> value,
+                       std::vector<CompareAndPut>& puts) {
+  const auto revision = revisions_.find(key);
+  const int64_t expected = revision == revisions_.end() ? 0 : revision->second;
+  if (!value && expected == 0) return;  // Came and went between two commits.
+  puts.push_back({.key = std::move(key), .value = std::move(value), .expected = expected});
+}
+
+// An empty record fits on any disk: what is tried must be no smaller than what failed, or the next
+// commit fails again.
+absl::Status RecordWriter::Probe() {
+  RETURN_IF_ERROR(WriteProbes(std::max(failed_bytes_, kLeastProbeBytes)));
+  return WriteProbes(0);
+}
+
+// Replaces the probe records by some of so many bytes together; 0 removes them.
+absl::Status RecordWriter::WriteProbes(size_t bytes) {
+  std::map<std::string, int64_t> stored;
+  RETURN_IF_ERROR(store_.List(kProbePrefix, [&](std::string_view key, const StoredRecord& record) {
+    stored.emplace(key, record.revision);
+  }));
+  std::vector<CompareAndPut> puts;
+  for (size_t i = 0; i * kBytesPerProbe < bytes; ++i) {
+    std::string key = fmt::format("{}{}", kProbePrefix, i);
+    const auto before = stored.extract(key);
+    puts.push_back({.key = std::move(key),
+                    .value = std::string(std::min(bytes - i * kBytesPerProbe, kBytesPerProbe), '.'),
+                    .expected = before.empty() ? 0 : before.mapped()});
+  }
+  for (const auto& [key, revision] : stored) puts.push_back({.key = key, .expected = revision});
+  return store_.Commit(puts).status();
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,52 @@
+// Turns what was decided into one commit, and remembers which revisions the store has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/loop/mailbox.h"
+#include "ipam-server/loop/server_state.h"
+#include "ipam-server/store/store.h"
+
+namespace spoke::ipam {
+
+// Not thread-safe; the loop owns it.
+class RecordWriter {
+ public:
+  // Borrows `store`.
+  explicit RecordWriter(Store& store) : store_(store) {}
+
+  // At start, and whenever the state was read anew.
+  void Reset(Revisions revisions, const HistoryKeyParts& newest_chunk);
+
+  struct Decided {
+    const Effects& effects;
+    const RawRecords& raw;
+    const Fleet& fleet;
+    const RecoveryState& next;  // What is stored of the store itself, if anything is stored.
+  };
+  // Stores, in one commit, all that the effects name as it now stands in the fleet, `raw` as it is,
+  // the history of the effects in chunks of its own, and `next`. Returns how many records that
+  // were. Errors: as Store::Commit(); what was known of revisions is then no longer to be trusted.
+  absl::StatusOr<size_t> Commit(const Decided& decided, absl::Time now);
+
+  // Whether a commit as large as the last one that failed gets through. Errors: as Store::Commit().
+  absl::Status Probe();
+
+ private:
+  void Put(std::string key, std::optional<std::string> value, std::vector<CompareAndPut>& puts);
+
+  absl::Status WriteProbes(size_t bytes);
+
+  Store& store_;
+  size_t failed_bytes_ = 0;  // Of the last commit that failed.
+  Revisions revisions_;
+  HistoryBuffer history_;
+};
+
+}  // namespace spoke::ipam

@@ -1,0 +1,232 @@
+#include "ipam-server/loop/server_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/policy/kinds/pool.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/store/record_codec.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+// Calls `take` with every record under `prefix` until one fails, and notes the revisions.
+template <typename Take>
+absl::Status ForEach(Store& store, std::string_view prefix, Revisions& revisions,
+                     const Take& take) {
+  absl::Status first_error;
+  const absl::Status listed =
+      store.List(prefix, [&](std::string_view key, const StoredRecord& stored) {
+        revisions.emplace(key, stored.revision);
+        first_error.Update(base::Annotate(take(stored.value), fmt::format("store key {}", key)));
+      });
+  RETURN_IF_ERROR(base::Annotate(listed, fmt::format("read the records {}", prefix)));
+  return first_error;
+}
+
+absl::StatusOr<ObjectSet> LoadObjects(Store& store, Revisions& revisions) {
+  std::vector<PolicyObject> objects;
+  RETURN_IF_ERROR(
+      ForEach(store, kObjectKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(objects.emplace_back(), DecodeObject(value));
+        return absl::OkStatus();
+      }));
+  SetVersion version;
+  RETURN_IF_ERROR(
+      ForEach(store, kPolicyVersionKey, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(version, DecodePolicyVersion(value));
+        return absl::OkStatus();
+      }));
+  return ObjectSet::Restore(std::move(objects), version);
+}
+
+// What is stored may lie ahead of the clock, which was set back since, or is another machine's.
+// Times that began in the future began now; what ends, ends no later than its whole length from
+// now.
+void Clamp(NodeRecord& record, absl::Time now, const FleetPolicy& policy) {
+  for (auto& [base, configuration] : record.configurations) {
+    configuration.since = std::min(configuration.since, now);
+    configuration.denied_until =
+        std::min(configuration.denied_until, now + policy.release.denial_backoff);
+    for (Slot& slot : configuration.slots) slot.since = std::min(slot.since, now);
+  }
+  for (auto& [name, wanted] : record.wanted) wanted.since = std::min(wanted.since, now);
+  for (auto& [range, at] : record.released) at = std::min(at, now);
+}
+
+void Clamp(Reservation& reservation, absl::Time now) {
+  reservation.expires =
+      std::min(reservation.expires, now + (reservation.expires - reservation.created));
+  reservation.created = std::min(reservation.created, now);
+}
+
+void Clamp(Quarantine& quarantine, absl::Time now, const FleetPolicy& policy) {
+  quarantine.since = std::min(quarantine.since, now);
+  if (quarantine.until) {
+    quarantine.until = std::min(*quarantine.until, now + policy.conflict.quarantine);
+  }
+}
+
+absl::Status LoadFleet(Store& store, Revisions& revisions, absl::Time now, Fleet& fleet) {
+  RETURN_IF_ERROR(
+      ForEach(store, kNodeKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(NodeRecord record, DecodeNode(value));
+        Clamp(record, now, fleet.policy());
+        return fleet.Load(std::move(record));
+      }));
+  RETURN_IF_ERROR(
+      ForEach(store, kQuarantineKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(auto entry, DecodeQuarantine(value));
+        Clamp(entry.second, now, fleet.policy());
+        fleet.LoadQuarantine(entry.first, std::move(entry.second));
+        return absl::OkStatus();
+      }));
+  RETURN_IF_ERROR(
+      ForEach(store, kReservationKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
+        ASSIGN_OR_RETURN(Reservation reservation, DecodeReservation(value));
+        Clamp(reservation, now);
+        fleet.LoadReservation(std::move(reservation));
+        return absl::OkStatus();
+      }));
+  return ForEach(store, kBreakerKey, revisions, [&](std::string_view value) -> absl::Status {
+    ASSIGN_OR_RETURN(const BreakerState state, DecodeBreaker(value));
+    fleet.LoadBreaker(state);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<HistoryKeyParts> NewestChunk(Store& store) {
+  HistoryKeyParts newest;
+  RETURN_IF_ERROR(
+      store.List({.range = KeyRange::WithPrefix(kHistoryPrefix), .limit = 1, .descending = true},
+                 [&](std::string_view key, const StoredRecord&) {
+                   newest = ParseHistoryKey(key).value_or(HistoryKeyParts());
+                 }));
+  return newest;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settings,
+                                      absl::Time now) {
+  Revisions revisions;
+  ASSIGN_OR_RETURN(ObjectSet objects, LoadObjects(store, revisions));
+  PolicyWorld world;
+  for (const PoolSpec& pool : settings.pools) world.configured.push_back(ConfiguredPool(pool));
+  RETURN_IF_ERROR(CheckAgainst(objects, world));
+  Fleet fleet(PoolsOf(settings, objects), settings.fleet);
+  RETURN_IF_ERROR(LoadFleet(store, revisions, now, fleet));
+  fleet.FinishLoading(now);
+  RecoveryState recovery{.store_id = settings.new_store_id};
+  RETURN_IF_ERROR(ForEach(store, kStoreKey, revisions, [&](std::string_view value) -> absl::Status {
+    ASSIGN_OR_RETURN(recovery, DecodeStore(value));
+    return absl::OkStatus();
+  }));
+  BundleHistory bundles(objects);
+  ASSIGN_OR_RETURN(const HistoryKeyParts newest_chunk, NewestChunk(store));
+  return LoadedState{.state = {.fleet = std::move(fleet),
+                               .objects = std::move(objects),
+                               .bundles = std::move(bundles),
+                               .configured = std::move(world.configured),
+                               .recovery = Recovery(std::move(recovery))},
+                     .revisions = std::move(revisions),
+                     .newest_chunk = newest_chunk};
+}
+
+std::set<NodeKey> NodesToAsk(const Fleet& fleet) {
+  std::set<NodeKey> nodes;
+  for (const auto& [key, record] : fleet.nodes()) {
+    const AddressCounts counts = CountAddresses(record);
+    const bool unseen = fleet.policy().cloud_chooses && !record.nic_read;
+    if (!fleet.HasItsInstance(record)) continue;
+    if (unseen || counts.attaching + counts.detaching > 0) nodes.insert(key);
+  }
+  return nodes;
+}
+
+Effects EndRecovery(ServerState& state, absl::Time now) {
+  const bool recovered = state.recovery.phase() == Recovery::Phase::kRecovering;
+  Effects effects = state.fleet.EndRecovery(state.recovery.spoken(), now);
+  // What is on NICs was not in doubt, and each look is a call.
+  if (!recovered) effects.attach = NodesToAsk(state.fleet);
+  state.recovery.Open();
+  effects.recovery = true;
+  return effects;
+}
+
+absl::StatusOr<Effects> ConfirmRecovery(ServerState& state, uint64_t silent, absl::Time now) {
+  Recovery& recovery = state.recovery;
+  Effects effects;
+  if (recovery.open() && recovery.refused().empty()) {
+    return absl::FailedPreconditionError("there is nothing to confirm: no recovery is under way");
+  }
+  const uint64_t are_silent =
+      recovery.open() ? 0 : recovery.Silent(state.fleet.NodesWithAddresses());
+  if (are_silent != silent) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} nodes have not spoken, not {}: look again with `spokectl recovery show`, "
+                    "and confirm that number",
+                    are_silent, silent));
+  }
+  if (!recovery.refused().empty()) recovery.AcceptUnverified(now);
+  effects.recovery = true;
+  if (!recovery.open()) effects.Merge(EndRecovery(state, now));
+  return effects;
+}
+
+NicRequest NicOf(const NodeRecord& record, bool pods_wait) {
+  NicRequest nic{.node = record.key, .nic_mac = record.nic_mac};
+  for (const auto& [base, configuration] : record.configurations) {
+    auto& entries =
+        configuration.state == LeaseState::kDetaching ? nic.removing : nic.configurations;
+    entries.push_back({configuration.name, configuration.range});
+  }
+  nic.instance = record.instance;
+  const bool leaving = record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired;
+  for (const auto& [name, wanted] : record.wanted) {
+    if (!wanted.given) {
+      nic.wanted.push_back({name, wanted.family, wanted.prefix_length});
+    } else {
+      (leaving ? nic.removing : nic.configurations).push_back({name, *wanted.given});
+    }
+  }
+  const AddressCounts counts = CountAddresses(record);
+  const bool looking = nic.wanted.empty() && nic.removing.empty();
+  if (pods_wait || (counts.idle == 0 && (looking || !nic.wanted.empty()))) {
+    nic.lane = CloudLane::kBlocking;  // Pods wait for it, or the next one will have to.
+  } else if (nic.wanted.empty() && !looking) {
+    nic.lane = CloudLane::kRelease;
+  }
+  return nic;
+}
+
+std::vector<NicAddresses> AllNics(const Fleet& fleet) {
+  std::vector<NicAddresses> nics;
+  for (const auto& [key, record] : fleet.nodes()) {
+    if (record.mode != NodeMode::kRetired) nics.push_back(NicOf(record).Configured());
+  }
+  return nics;
+}
+
+std::vector<PoolSpec> PoolsOf(const ServerSettings& settings, const ObjectSet& objects) {
+  std::vector<PoolSpec> pools = settings.pools;
+  std::vector<PoolSpec> applied = PoolsOf(objects);
+  pools.insert(pools.end(), std::make_move_iterator(applied.begin()),
+               std::make_move_iterator(applied.end()));
+  return pools;
+}
+
+std::map<ObjectKey, ObjectUse> PoolUses(const Fleet& fleet) {
+  std::map<ObjectKey, ObjectUse> uses;
+  for (const PoolEntry& entry : fleet.pools()) {
+    const AddressPool::InUse used = entry.pool.Used();
+    if (used.addresses == 0) continue;
+    uses[{"Pool", entry.pool.spec().name}] = {
+        .held = used.addresses, .lowest = used.lowest, .highest = used.highest};
+  }
+  return uses;
+}
+
+}  // namespace spoke::ipam

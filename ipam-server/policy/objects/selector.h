@@ -1,0 +1,50 @@
+// The rules across policy objects: what two of them may not both have, what one needs of another,
+// and where none may reach. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ipam-server/policy/objects/object.h"
+#include "ipam-server/policy/objects/problem.h"
+#include "lib/ip/address.h"
+
+namespace spoke::ipam {
+
+struct SourcedObject;
+
+// An object that takes part in the rules, and where it comes from.
+struct Party {
+  ObjectKey key;
+  const Spec* spec;                       // Borrowed.
+  const SourcedObject* source = nullptr;  // Likewise. nullptr: no file gave it.
+  bool configured = false;                // In the server's configuration.
+};
+
+// An address that agents or the cluster cannot do without.
+struct LifelineAddress {
+  ip::Address address;
+  std::string what;  // For messages: "the address at which agents reach this server".
+};
+
+// Claims that clash. At most one problem for each claim.
+std::vector<Problem> FindClashes(std::span<const Party> parties);
+
+// References of objects from files to what is not among `known`, in order.
+std::vector<Problem> FindMissing(std::span<const Party> parties, std::span<const ObjectKey> known);
+
+// Blocks that lie where they must not, when a file gave one of the two sides.
+std::vector<Problem> FindSwallowed(std::span<const Party> parties);
+
+// Claims of objects from files in `space` and `share` that hold one of `lifelines`, since nodes
+// drop what comes from there and goes there.
+std::vector<Problem> FindCutLifelines(std::span<const Party> parties,
+                                      std::span<const LifelineAddress> lifelines);
+
+// Whose addresses nodes do not talk to: the space and share of such claims.
+inline constexpr std::string_view kNetworkSpace = "networks";
+inline constexpr std::string_view kDroppedShare = "peerSpoke";
+
+}  // namespace spoke::ipam

@@ -1,0 +1,146 @@
+#include "ipam-server/release/breaker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/check.h"
+
+namespace spoke::ipam {
+namespace {
+
+// What was freed within one slice of the window counts as one entry: 7,500 nodes that release in
+// the same minute must not make 7,500 entries.
+constexpr int kSlices = 60;
+
+// The end of the slice that `now` lies in: an entry may count a little too long, never too short.
+absl::Time SliceEnd(absl::Time now, absl::Duration window) {
+  const absl::Duration slice = window / kSlices;
+  return absl::UnixEpoch() + absl::Floor(now - absl::UnixEpoch(), slice) + slice;
+}
+
+}  // namespace
+
+MassReleaseBreaker::MassReleaseBreaker(const BreakerPolicy& policy, BreakerState state)
+    : policy_(policy), state_(std::move(state)) {
+  CHECK(policy.share > 0 && policy.share <= 1 && policy.window > absl::ZeroDuration(),
+        "the configuration was validated");
+}
+
+uint64_t MassReleaseBreaker::Allowance(uint64_t total, uint64_t floor) const {
+  if (policy_.share >= 1) return total;
+  const auto share = static_cast<uint64_t>(policy_.share * static_cast<double>(total));
+  return std::max(share, std::min(floor, total == 0 ? 0 : total - 1));
+}
+
+uint64_t MassReleaseBreaker::FreedSince(absl::Time now) const {
+  uint64_t sum = 0;
+  for (const auto& freed : state_.freed) {
+    if (now - freed.at < policy_.window) sum += freed.addresses;
+  }
+  return sum;
+}
+
+void MassReleaseBreaker::Prune(absl::Time now) {
+  while (!state_.freed.empty() && now - state_.freed.front().at >= policy_.window) {
+    state_.freed.pop_front();
+  }
+  // A clock that was set back must not make an entry last longer than the window.
+  const absl::Time latest = SliceEnd(now, policy_.window);
+  for (auto& freed : state_.freed) freed.at = std::min(freed.at, latest);
+  if (state_.pardon) state_.pardon->since = std::min(state_.pardon->since, now);
+}
+
+bool MassReleaseBreaker::Pardons(absl::Time now) const {
+  return state_.pardon && now - state_.pardon->since < policy_.window;
+}
+
+uint64_t MassReleaseBreaker::AddressAllowance(uint64_t total, absl::Time now) const {
+  const uint64_t allowed = Allowance(total, policy_.floor);
+  const uint64_t pardoned = Pardons(now) ? state_.pardon->addresses : 0;
+  return allowed + std::min(pardoned, total - allowed);
+}
+
+MassReleaseBreaker::Verdict MassReleaseBreaker::Refuse(BreakerState::Freeze freeze) {
+  ++state_.trips;
+  state_.freeze = std::move(freeze);
+  return {.allowed = false, .reason = state_.freeze->reason};
+}
+
+MassReleaseBreaker::Verdict MassReleaseBreaker::Judge(uint64_t total_attached, uint64_t would_free,
+                                                      absl::Time now) {
+  if (state_.freeze) return {.allowed = false, .reason = state_.freeze->reason};
+  Prune(now);
+  const uint64_t before = FreedSince(now);
+  // What the share is of: the addresses at the beginning of the window, more or less.
+  const uint64_t total = total_attached + before;
+  const uint64_t allowed = AddressAllowance(total, now);
+  // Written so that no count, however wrong, can overflow into permission.
+  if (would_free > allowed || before > allowed - would_free) {
+    return Refuse(
+        {.since = now,
+         .reason = fmt::format(
+             "one pass would free {} addresses after {} in the last {}, of {} attached; {} may go "
+             "in that time ({:g} %, at least {}). Find out whether their pods are really gone, "
+             "then run `spokectl unfreeze`",
+             would_free, before, absl::FormatDuration(policy_.window), total, allowed,
+             policy_.share * 100, policy_.floor),
+         .addresses = would_free});
+  }
+  if (would_free == 0) return {.allowed = true};
+  const absl::Time slice_end = SliceEnd(now, policy_.window);
+  if (!state_.freed.empty() && state_.freed.back().at == slice_end) {
+    state_.freed.back().addresses += would_free;
+  } else {
+    state_.freed.push_back({.at = slice_end, .addresses = would_free});
+  }
+  return {.allowed = true};
+}
+
+void MassReleaseBreaker::GiveBack(uint64_t count) {
+  while (count > 0 && !state_.freed.empty()) {
+    auto& newest = state_.freed.back();
+    const uint64_t taken = std::min(count, newest.addresses);
+    newest.addresses -= taken;
+    count -= taken;
+    if (newest.addresses == 0) state_.freed.pop_back();
+  }
+}
+
+uint64_t MassReleaseBreaker::Headroom(uint64_t total_attached, absl::Time now) const {
+  if (state_.freeze) return 0;
+  const uint64_t before = FreedSince(now);
+  const uint64_t allowed = AddressAllowance(total_attached + before, now);
+  return allowed > before ? std::min(allowed - before, total_attached) : 0;
+}
+
+MassReleaseBreaker::Verdict MassReleaseBreaker::SourceShrank(std::string_view source,
+                                                             uint64_t previous, uint64_t now_count,
+                                                             absl::Time now) {
+  if (state_.freeze) return {.allowed = false, .reason = state_.freeze->reason};
+  const uint64_t lost = previous > now_count ? previous - now_count : 0;
+  const uint64_t allowed = Allowance(previous, policy_.source_floor);
+  if (lost <= allowed) return {.allowed = true};
+  if (Pardons(now) && state_.pardon->source == source && now_count >= state_.pardon->source_count) {
+    return {.allowed = true};
+  }
+  return Refuse({.since = now,
+                 .reason = fmt::format("{} fell from {} entries to {}, and may lose {} at once "
+                                       "({:g} %, at least {}). Find out whether it is complete, "
+                                       "then run `spokectl unfreeze`",
+                                       source, previous, now_count, allowed, policy_.share * 100,
+                                       policy_.source_floor),
+                 .source = std::string(source),
+                 .source_count = now_count});
+}
+
+std::optional<std::string> MassReleaseBreaker::Unfreeze(absl::Time now) {
+  if (!state_.freeze) return std::nullopt;
+  state_.pardon = std::move(state_.freeze);
+  state_.pardon->since = now;
+  state_.freeze.reset();
+  state_.freed.clear();
+  return state_.pardon->reason;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,67 @@
+#include "ipam-server/session/agent_session.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spoke::ipam {
+namespace {
+
+// How long the node must still keep `configuration` from pods, whatever its journal says.
+absl::Duration CoolingOf(const Configuration& configuration, absl::Duration cooldown,
+                         absl::Time now) {
+  absl::Duration longest = absl::ZeroDuration();
+  for (const Slot& slot : configuration.slots) {
+    if (slot.use == Use::kCooling) longest = std::max(longest, cooldown - (now - slot.since));
+  }
+  return longest;
+}
+
+// One of the reserved ones. The first of an IPv6 subnet is every router's (RFC 4291 section 2.6.1).
+std::optional<ip::Address> UnusedOf(const PoolSpec& spec) {
+  if (spec.reserve_last > 0) return spec.cidr.last();
+  if (spec.reserve_first > 0 && spec.cidr.base().is_v4()) return spec.cidr.base();
+  return std::nullopt;
+}
+
+void AddPools(const Fleet& fleet, const NodeRecord& record, DesiredState& desired) {
+  for (const PoolGroup& group : fleet.GroupsFor(record)) {
+    for (const size_t index : group.pools) {
+      const AddressPool& pool = fleet.pools()[index].pool;
+      desired.pools.push_back({.name = pool.spec().name,
+                               .cidr = pool.spec().cidr.ToString(),
+                               .usable = pool.usable(),
+                               .attached = pool.held(),
+                               .free = fleet.pools()[index].free(),
+                               .namespaces = pool.spec().namespaces,
+                               .unused = UnusedOf(pool.spec())});
+    }
+  }
+}
+
+}  // namespace
+
+DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
+                         Session& session) {
+  DesiredState desired;
+  desired.full = std::exchange(session.full_due, false);
+  if (desired.full) session.told.clear();
+  desired.version = ++session.desired_version;
+  std::vector<ip::Prefix> attached;
+  for (const auto& [base, configuration] : record.configurations) {
+    if (configuration.state != LeaseState::kAttached) continue;
+    attached.push_back(configuration.range);
+    if (std::binary_search(session.told.begin(), session.told.end(), configuration.range)) continue;
+    desired.added.push_back({.range = configuration.range,
+                             .name = configuration.name,
+                             .pool = configuration.pool,
+                             .nic_mac = record.nic_mac,
+                             .cooling = CoolingOf(configuration, fleet.policy().cooldown, now)});
+  }
+  std::set_difference(session.told.begin(), session.told.end(), attached.begin(), attached.end(),
+                      std::back_inserter(desired.removed));
+  AddPools(fleet, record, desired);
+  session.told = std::move(attached);
+  return desired;
+}
+
+}  // namespace spoke::ipam

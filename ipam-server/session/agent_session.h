@@ -1,0 +1,49 @@
+// What one connected agent has been told, and what it has to be told next. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ipam-server/ledger/agent_messages.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/policy/objects/rollout.h"
+
+namespace spoke::ipam {
+
+using SessionId = uint64_t;
+
+struct Session {
+  SessionId id = 0;
+  uint64_t desired_version = 0;  // Of the last DesiredState sent; 0: none yet.
+  uint64_t acked_version = 0;
+  std::vector<ip::Prefix> told;  // Sorted.
+  bool full_due = true;          // The next DesiredState replaces what the agent has.
+  uint64_t last_request = 0;     // Id of the last reclaim or inventory request; 0: none yet.
+  uint64_t reclaim_pending = 0;  // Id of the one that is not answered; 0: none.
+  std::vector<ip::Prefix> reclaim_next;  // To be asked for after that one.
+  uint64_t policy_sent = 0;              // Version of the bundle the agent has or is being sent.
+  uint64_t policy_acked = 0;             // That it has in force.
+  std::string policy_error;              // Why it refused `policy_sent`; empty: it has not.
+  bool policy_limited = false;           // `policy_sent` may end only so many connections.
+  bool policy_held = false;              // It was refused since it would end more.
+  ConnectionCut policy_cut;              // What the last one that it answered ends.
+  std::string agent_version;
+  std::string boot_id;
+  absl::Time last_seen;
+
+  // --- While pods wait there. ---
+  Outlook outlook;           // The last one sent,
+  absl::Time outlook_ends;   // and when it said all would be well; InfinitePast: it did not.
+  bool outlook_due = false;  // The agent has said more since.
+  absl::Time outlook_looked = absl::InfinitePast();  // When there was last looked for a new one.
+  absl::Time outlook_next = absl::InfiniteFuture();  // When there will be; InfiniteFuture: never.
+};
+
+// The next DesiredState for the node behind `session`, which is moved on to it. A full one when
+// that is due, as it is for the first of a session; otherwise the difference.
+DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
+                         Session& session);
+
+}  // namespace spoke::ipam

@@ -1,0 +1,80 @@
+#include "ipam-server/session/agent_session.h"
+
+#include "gtest/gtest.h"
+
+namespace spoke::ipam {
+namespace {
+
+const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
+const NodeKey kNode{"node1", "vm-1"};
+
+ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+ip::Prefix One(std::string_view text) { return ip::Prefix::Host(A(text)); }
+
+class NextDesiredTest : public testing::Test {
+ protected:
+  NextDesiredTest() {
+    fleet_.OnHello({.key = kNode, .boot_id = "b"}, kNow);
+    fleet_.OnNic(kNode, {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}}, kNow);
+  }
+  DesiredState Next(absl::Time now = kNow) {
+    return NextDesired(fleet_, *fleet_.Find(kNode), now, session_);
+  }
+
+  Fleet fleet_{
+      {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/28").value()}},
+      {.target = {.min = 4, .batch = 4, .spare = 0, .max = 8}, .cooldown = absl::Seconds(30)}};
+  Session session_;
+};
+
+TEST_F(NextDesiredTest, TheFirstIsFullAndHoldsWhatIsAttachedOnly) {
+  const DesiredState desired = Next();
+  EXPECT_TRUE(desired.full);
+  EXPECT_EQ(desired.version, 1U);
+  ASSERT_EQ(desired.added.size(), 2U);
+  EXPECT_EQ(desired.added[0].range, One("10.1.0.4"));
+  EXPECT_EQ(desired.pools,
+            (std::vector<PoolState>{{"default", "10.1.0.0/28", 11, 4, 7, {}, A("10.1.0.15")}}));
+}
+
+TEST_F(NextDesiredTest, LaterOnesHoldTheDifference) {
+  Next();
+  fleet_.OnNic(
+      kNode,
+      {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}, {"spoke-3", One("10.1.0.6")}},
+      kNow);
+  const DesiredState desired = Next();
+  EXPECT_FALSE(desired.full);
+  EXPECT_EQ(desired.version, 2U);
+  ASSERT_EQ(desired.added.size(), 1U);
+  EXPECT_EQ(desired.added[0].range, One("10.1.0.6"));
+  EXPECT_TRUE(desired.removed.empty());
+}
+
+TEST_F(NextDesiredTest, WhatTheAgentGaveUpIsTakenFromItsListAtOnce) {
+  Next();
+  fleet_.OnReclaimAnswer(kNode, {.agreed = {One("10.1.0.5")}}, kNow);
+  EXPECT_EQ(Next().removed, std::vector{One("10.1.0.5")});
+}
+
+TEST_F(NextDesiredTest, AFullOneSaysEverythingAnew) {
+  Next();
+  session_.full_due = true;
+  const DesiredState desired = Next();
+  EXPECT_TRUE(desired.full);
+  EXPECT_EQ(desired.version, 2U);
+  EXPECT_EQ(desired.added.size(), 2U);
+  EXPECT_FALSE(session_.full_due);
+}
+
+TEST_F(NextDesiredTest, AddressesOfTheLastBootAreToCoolForTheRestOfTheirTime) {
+  fleet_.OnReport(kNode, {.lent = {{.address = A("10.1.0.4"), .generation = 1, .since = kNow}}},
+                  kNow);
+  fleet_.OnHello({.key = kNode, .boot_id = "next"}, kNow);
+  const DesiredState desired = Next(kNow + absl::Seconds(10));
+  EXPECT_EQ(desired.added[0].cooling, absl::Seconds(20));
+  EXPECT_EQ(desired.added[1].cooling, absl::ZeroDuration());
+}
+
+}  // namespace
+}  // namespace spoke::ipam

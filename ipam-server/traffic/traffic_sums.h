@@ -1,0 +1,142 @@
+// What pods have sent and received, by namespace, team and node, added up from the totals that
+// agents report. Pure.
+//
+// Agents say totals since their node began to count, so a report may be lost, come late or come
+// twice. Sums here only rise: a node that begins anew, goes away or is replaced takes nothing off.
+// They begin with the server; what a node had counted before that is left out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "ipam-server/ledger/node_record.h"
+
+namespace spoke::ipam {
+
+struct TrafficVolume {
+  uint64_t sent = 0;  // Bytes, from the pods' view.
+  uint64_t received = 0;
+
+  bool operator==(const TrafficVolume&) const = default;
+};
+
+// By the class's name: "internet", "group:NAME".
+using TrafficByClass = std::map<std::string, TrafficVolume>;
+
+struct PodTraffic {
+  std::string pod_namespace;
+  std::string pod_name;
+  TrafficByClass volumes;
+
+  bool operator==(const PodTraffic&) const = default;
+};
+
+// Totals of one node since `epoch`; another epoch is another count.
+struct TrafficReport {
+  int64_t epoch_unix_ms = 0;
+  std::map<std::string, TrafficByClass> namespaces;
+  std::vector<PodTraffic> pods;  // Of those with most traffic.
+
+  bool operator==(const TrafficReport&) const = default;
+};
+
+// What has come to the sums by a report: of `pod_namespace`, and of `team`, to which it belongs.
+struct TrafficDelta {
+  std::string_view pod_namespace;
+  std::string_view team;
+  std::string_view traffic_class;
+  TrafficVolume volume;
+};
+
+// Not thread-safe.
+class TrafficSums {
+ public:
+  static constexpr size_t kMaxNamespaces = 10'000;
+  static constexpr size_t kMaxTeams = 1'000;
+  static constexpr size_t kMaxClasses = 64;
+  static constexpr size_t kMaxNodes = 20'000;       // The one silent for longest is forgotten.
+  static constexpr size_t kMaxNodeEntries = 4'096;  // Namespaces times classes of one node.
+  // Pods of a node that has been silent for this long are no longer named.
+  static constexpr absl::Duration kPodsFor = absl::Minutes(1);
+
+  // Where namespaces, teams and classes beyond the limits go. No Kubernetes name begins so.
+  static constexpr std::string_view kOther = "_other";
+  static constexpr std::string_view kNoTeam = "_none";  // Of namespaces that belong to none.
+
+  explicit TrafficSums(absl::Time began) : began_(began) {}
+
+  // From now on. What a namespace had before stays with the team it had then.
+  void SetTeams(std::map<std::string, std::string> team_by_namespace) {
+    team_by_namespace_ = std::move(team_by_namespace);
+  }
+
+  // Adds what `report` has more than the last one of `node`. `on_delta` hears of each sum that has
+  // risen; its texts are valid during the call.
+  void Take(
+      const NodeKey& node, const TrafficReport& report, absl::Time now,
+      const std::function<void(const TrafficDelta&)>& on_delta = [](const TrafficDelta&) {});
+
+  struct NamedSums {
+    std::string name;
+    TrafficByClass volumes;
+  };
+  // In the order of names.
+  std::vector<NamedSums> Namespaces() const;
+  std::vector<NamedSums> Teams() const;
+  std::vector<NamedSums> Nodes() const;
+  // As the nodes that are not silent said last: (node, pod).
+  std::vector<std::pair<std::string, PodTraffic>> Pods(absl::Time now) const;
+  // Nodes that are not silent.
+  size_t Reporting(absl::Time now) const;
+
+ private:
+  // Sums by name and class; names and classes beyond a limit share one.
+  class Table {
+   public:
+    explicit Table(size_t most) : most_(most) {}
+    // The number under which `name` is kept. The same for a name ever after.
+    uint32_t IdOf(std::string_view name);
+    const std::string& NameOf(uint32_t id) const { return rows_[id].name; }
+    void Add(uint32_t id, uint32_t traffic_class, const TrafficVolume& volume);
+    std::vector<NamedSums> All(const std::vector<std::string>& classes) const;
+
+   private:
+    struct NumberedRow {
+      std::string name;
+      std::vector<TrafficVolume> by_class;
+    };
+    size_t most_;
+    std::vector<NumberedRow> rows_;
+    absl::flat_hash_map<std::string, uint32_t> ids_;
+  };
+  struct Node {
+    std::string vm_id;
+    int64_t epoch_unix_ms = 0;
+    absl::Time last;
+    // What it said last, by namespace and class.
+    absl::flat_hash_map<uint64_t, TrafficVolume> said;
+    std::vector<TrafficVolume> sums;  // By class.
+    std::vector<PodTraffic> pods;
+  };
+
+  uint32_t ClassOf(std::string_view name);
+  Node& NodeFor(const NodeKey& node, const TrafficReport& report, absl::Time now, bool& baseline);
+  void ForgetOne();
+
+  absl::Time began_;  // Of what older counts say, only the rest is taken.
+  std::map<std::string, std::string> team_by_namespace_;
+  std::vector<std::string> classes_;
+  Table namespaces_{kMaxNamespaces};
+  Table teams_{kMaxTeams};
+  std::map<std::string, Node> nodes_;
+};
+
+}  // namespace spoke::ipam

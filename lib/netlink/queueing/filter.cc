@@ -1,0 +1,214 @@
+#include "lib/netlink/queueing/filter.h"
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <linux/tc_act/tc_mirred.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "fmt/core.h"
+#include "lib/netlink/exchange.h"
+#include "lib/netlink/message.h"
+
+namespace spoke::netlink {
+namespace {
+
+constexpr uint32_t kHandle = 1;  // Of the one filter under its priority.
+constexpr uint32_t kPriorityShift = 16;
+
+absl::Status Malformed() { return absl::DataLossError("malformed netlink filter message"); }
+
+tcmsg Fixed(int32_t link, uint32_t parent, uint16_t priority) {
+  tcmsg fixed{};
+  fixed.tcm_family = AF_UNSPEC;
+  fixed.tcm_ifindex = link;
+  fixed.tcm_parent = parent;
+  fixed.tcm_handle = kHandle;
+  fixed.tcm_info = (uint32_t{priority} << kPriorityShift) | htons(ETH_P_ALL);
+  return fixed;
+}
+
+tcmsg ClsactOf(int32_t link) {
+  tcmsg fixed{};
+  fixed.tcm_family = AF_UNSPEC;
+  fixed.tcm_ifindex = link;
+  fixed.tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0);
+  fixed.tcm_parent = TC_H_CLSACT;
+  return fixed;
+}
+
+// What the first action is, if it sends packets out by another device. False: malformed.
+bool ReadAction(std::span<const uint8_t> actions, BpfFilter& filter) {
+  AttributeReader list(actions);
+  const auto action = list.Next();
+  if (!action) return !list.malformed();
+  bool is_mirred = false;
+  std::span<const uint8_t> options;
+  AttributeReader reader(action->payload);
+  while (const auto attribute = reader.Next()) {
+    if (attribute->type == TCA_ACT_KIND) is_mirred = attribute->Text() == "mirred";
+    if (attribute->type == TCA_ACT_OPTIONS) options = attribute->payload;
+  }
+  if (reader.malformed()) return false;
+  if (!is_mirred) return true;
+  AttributeReader inner(options);
+  while (const auto attribute = inner.Next()) {
+    if (attribute->type != TCA_MIRRED_PARMS) continue;
+    const auto parameters = ReadStruct<tc_mirred>(attribute->payload);
+    if (!parameters) return false;
+    if (parameters->eaction == TCA_EGRESS_REDIR) {
+      filter.redirect_to = static_cast<int32_t>(parameters->ifindex);
+    }
+  }
+  return !inner.malformed();
+}
+
+void PutRedirect(Request& request, int32_t link) {
+  constexpr uint16_t kFirst = 1;
+  tc_mirred parameters{};
+  parameters.action = TC_ACT_STOLEN;
+  parameters.eaction = TCA_EGRESS_REDIR;
+  parameters.ifindex = static_cast<uint32_t>(link);
+  request.BeginNest(TCA_BPF_ACT)
+      .BeginNest(kFirst)
+      .PutText(TCA_ACT_KIND, "mirred")
+      .BeginNest(TCA_ACT_OPTIONS)
+      .PutValue(TCA_MIRRED_PARMS, parameters)
+      .EndNest()
+      .EndNest()
+      .EndNest();
+}
+
+Request SetFilter(const BpfFilter& filter, uint32_t parent, int program) {
+  Request request(fmt::format("put program {} onto link {}", filter.name, filter.link),
+                  RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_REPLACE,
+                  Fixed(filter.link, parent, filter.priority));
+  request.PutText(TCA_KIND, "bpf")
+      .BeginNest(TCA_OPTIONS)
+      .PutU32(TCA_BPF_FD, static_cast<uint32_t>(program))
+      .PutText(TCA_BPF_NAME, filter.name);
+  if (filter.redirect_to) PutRedirect(request, *filter.redirect_to);
+  if (filter.direct) request.PutU32(TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
+  request.EndNest();
+  return request;
+}
+
+Request ListFilters(int32_t link, uint32_t parent) {
+  tcmsg fixed{};
+  fixed.tcm_family = AF_UNSPEC;
+  fixed.tcm_ifindex = link;
+  fixed.tcm_parent = parent;
+  return {fmt::format("list filters of link {}", link), RTM_GETTFILTER, 0, fixed};
+}
+
+}  // namespace
+
+uint32_t HookOf(Direction direction) {
+  return TC_H_MAKE(TC_H_CLSACT,
+                   direction == Direction::kIngress ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS);
+}
+
+absl::StatusOr<BpfFilter> ParseBpfFilter(std::span<const uint8_t> payload) {
+  const auto fixed = ReadStruct<tcmsg>(payload);
+  if (!fixed) return Malformed();
+  BpfFilter filter{.link = fixed->tcm_ifindex,
+                   .priority = static_cast<uint16_t>(fixed->tcm_info >> kPriorityShift),
+                   .name = {},
+                   .program_id = 0,
+                   .direct = false,
+                   .redirect_to = {}};
+  bool is_bpf = false;
+  std::span<const uint8_t> options;
+  AttributeReader reader(payload, sizeof(tcmsg));
+  while (const auto attribute = reader.Next()) {
+    if (attribute->type == TCA_KIND) is_bpf = attribute->Text() == "bpf";
+    if (attribute->type == TCA_OPTIONS) options = attribute->payload;
+  }
+  if (reader.malformed()) return Malformed();
+  if (!is_bpf) return filter;
+  AttributeReader inner(options);
+  while (const auto attribute = inner.Next()) {
+    if (attribute->type == TCA_BPF_NAME) filter.name = attribute->Text();
+    if (attribute->type == TCA_BPF_ID) filter.program_id = attribute->U32().value_or(0);
+    if (attribute->type == TCA_BPF_FLAGS) {
+      filter.direct = (attribute->U32().value_or(0) & TCA_BPF_FLAG_ACT_DIRECT) != 0;
+    }
+    if (attribute->type == TCA_BPF_ACT && !ReadAction(attribute->payload, filter)) {
+      return Malformed();
+    }
+  }
+  if (inner.malformed()) return Malformed();
+  return filter;
+}
+
+Request AddClsact(int32_t link) {
+  Request request(fmt::format("make room for filters on link {}", link), RTM_NEWQDISC,
+                  NLM_F_CREATE | NLM_F_EXCL, ClsactOf(link));
+  request.PutText(TCA_KIND, "clsact").Tolerate(EEXIST);
+  return request;
+}
+
+Request DeleteClsact(int32_t link) {
+  Request request(fmt::format("delete all filters of link {}", link), RTM_DELQDISC, 0,
+                  ClsactOf(link));
+  request.PutText(TCA_KIND, "clsact").Tolerate(EINVAL).Tolerate(ENOENT);
+  return request;
+}
+
+Request SetBpfFilter(const BpfFilter& filter, Direction direction, int program) {
+  BpfFilter direct = filter;
+  direct.direct = true;
+  return SetFilter(direct, HookOf(direction), program);
+}
+
+Request SetClassifier(const BpfFilter& filter, uint32_t parent, int program) {
+  BpfFilter classifier = filter;
+  classifier.direct = false;
+  return SetFilter(classifier, parent, program);
+}
+
+Request DeleteBpfFilter(int32_t link, uint16_t priority, Direction direction) {
+  Request request(fmt::format("take the program of priority {} off link {}", priority, link),
+                  RTM_DELTFILTER, 0, Fixed(link, HookOf(direction), priority));
+  request.PutText(TCA_KIND, "bpf").Tolerate(ENOENT).Tolerate(ENODEV).Tolerate(EINVAL);
+  return request;
+}
+
+absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
+                                                      Direction direction) {
+  return DumpBpfFilters(socket, link, HookOf(direction));
+}
+
+absl::StatusOr<std::vector<BpfFilter>> DumpFilters(Socket& socket, int32_t link,
+                                                   Direction direction) {
+  return DumpAs<BpfFilter>(
+      socket, ListFilters(link, HookOf(direction)), RTM_NEWTFILTER,
+      [=](std::span<const uint8_t> payload) -> absl::StatusOr<std::optional<BpfFilter>> {
+        absl::StatusOr<BpfFilter> filter = ParseBpfFilter(payload);
+        if (!filter.ok()) return filter.status();
+        const auto fixed = ReadStruct<tcmsg>(payload);
+        // A first message without a handle describes the priority, not a filter.
+        if (filter->link != link || !fixed || fixed->tcm_handle == 0) return std::nullopt;
+        return *std::move(filter);
+      });
+}
+
+absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
+                                                      uint32_t parent) {
+  return DumpAs<BpfFilter>(
+      socket, ListFilters(link, parent), RTM_NEWTFILTER,
+      [=](std::span<const uint8_t> payload) -> absl::StatusOr<std::optional<BpfFilter>> {
+        absl::StatusOr<BpfFilter> filter = ParseBpfFilter(payload);
+        if (!filter.ok()) return filter.status();
+        // A program's first message has no id: it describes the priority, not the filter.
+        if (filter->link != link || filter->program_id == 0) return std::nullopt;
+        return *std::move(filter);
+      });
+}
+
+}  // namespace spoke::netlink

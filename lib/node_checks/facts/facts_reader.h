@@ -1,0 +1,57 @@
+// Reads what a node is like (facts.h): files, sysctls, devices, rules. The edge of this folder;
+// decides nothing.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lib/node_checks/facts/facts.h"
+
+namespace spoke::node_checks {
+
+// Where the node is, as seen from this process.
+struct NodeView {
+  // Its root directory: "/", or where a container has it mounted ("/host").
+  std::string root = "/";
+  // Its /proc. Empty: `root`/proc if the whole of it is mounted there, else /proc. What is below
+  // /proc/sys/net, and all that netlink says, is of the calling thread's network namespace.
+  std::string proc;
+  // Tries the kernel's features. ProbeKernel(), but for tests.
+  std::function<std::map<KernelFeature, FeatureState>()> probe_kernel;
+};
+
+// "/" or, in a container that has the node's root there, "/host".
+std::string DefaultRoot();
+
+// The device of the IPv4 default route, from the text of /proc/net/route; empty: none. Pure.
+std::string DefaultRouteDevice(const std::string& route_table);
+// The same of the calling thread's network namespace.
+std::string ReadDefaultRouteDevice();
+
+// Not thread-safe; blocks for some milliseconds.
+class FactsReader {
+ public:
+  FactsReader(NodeView view, NodeSettings settings);
+
+  // What cannot be read is said in the facts. Never fails, and never changes the node. The kernel's
+  // features are tried at the first call, and again only as long as one is missing.
+  NodeFacts Read();
+
+ private:
+  std::string Rooted(const std::string& path) const;
+  void ReadSysctls(NodeFacts& facts) const;
+  void ReadNetworkConfigs(NodeFacts& facts) const;
+  void ReadPrograms(NodeFacts& facts) const;
+  void ReadCni(NodeFacts& facts) const;
+  void ReadSystemd(NodeFacts& facts) const;
+  PlaceFacts ReadPlace(const std::string& path) const;
+
+  const NodeView view_;
+  const std::string proc_;
+  const NodeSettings settings_;
+  std::optional<std::map<KernelFeature, FeatureState>> kernel_;  // All of it is there.
+};
+
+}  // namespace spoke::node_checks

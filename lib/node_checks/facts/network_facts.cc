@@ -1,0 +1,67 @@
+#include "lib/node_checks/facts/network_facts.h"
+
+#include <linux/rtnetlink.h>
+
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/netlink/address.h"
+#include "lib/netlink/link.h"
+#include "lib/netlink/socket.h"
+#include "lib/nft/firewall_dump.h"
+#include "lib/node_checks/facts/legacy_filter.h"
+
+namespace spoke::node_checks {
+namespace {
+
+absl::Status ReadAddresses(netlink::Socket& socket, int32_t link, NicFacts& nic) {
+  ASSIGN_OR_RETURN(const auto v4, netlink::DumpAddresses(socket, ip::Family::kV4, link));
+  if (!v4.empty()) nic.v4_length = v4.front().prefix_length;
+  ASSIGN_OR_RETURN(const auto v6, netlink::DumpAddresses(socket, ip::Family::kV6, link));
+  for (const netlink::LinkAddress& address : v6) {
+    nic.has_v6 = nic.has_v6 || address.scope == RT_SCOPE_UNIVERSE;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TryReadLinks(NodeFacts& facts) {
+  ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::Open());
+  ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket, ""));
+  for (const netlink::Link& link : links) {
+    facts.links.push_back({link.name, link.kind, link.up, link.mtu});
+    if (link.name != facts.settings.nic) continue;
+    facts.nic = NicFacts{.link = facts.links.back()};
+    RETURN_IF_ERROR(ReadAddresses(socket, link.index, *facts.nic));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TryReadNftables(NodeFacts& facts) {
+  ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::Open(netlink::Protocol::kNetfilter));
+  auto chains = nft::ReadForwardChains(socket);
+  // The subsystem is not there at all: then neither are rules.
+  if (absl::IsInvalidArgument(chains.status()) || absl::IsUnimplemented(chains.status())) {
+    return absl::OkStatus();
+  }
+  if (!chains.ok()) return base::Annotate(chains.status(), "nf_tables");
+  facts.chains = *std::move(chains);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void ReadLinks(NodeFacts& facts) { facts.links_status = TryReadLinks(facts); }
+
+void ReadFirewall(const std::string& proc, NodeFacts& facts) {
+  facts.firewall_status = TryReadNftables(facts);
+  auto legacy = ReadLegacyFilter(proc);
+  if (!legacy.ok()) {
+    if (facts.firewall_status.ok()) {
+      facts.firewall_status = base::Annotate(legacy.status(), "legacy iptables");
+    }
+    return;
+  }
+  for (nft::ChainGist& chain : *legacy) facts.chains.push_back(std::move(chain));
+}
+
+}  // namespace spoke::node_checks

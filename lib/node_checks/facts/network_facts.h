@@ -1,0 +1,18 @@
+// The part of a node's facts that netlink knows, of the calling thread's network namespace.
+#pragma once
+
+#include <string>
+
+#include "lib/node_checks/facts/facts.h"
+
+namespace spoke::node_checks {
+
+// Fills `links`, `links_status` and `nic`, the device that facts.settings names.
+void ReadLinks(NodeFacts& facts);
+
+// Fills `chains` and `firewall_status`: nf_tables', and those of legacy iptables, which `proc`
+// (the process file system) says whether there are. A kernel without nf_tables has no rules there,
+// which is no failure.
+void ReadFirewall(const std::string& proc, NodeFacts& facts);
+
+}  // namespace spoke::node_checks

@@ -1,0 +1,94 @@
+// What happens to a pod's traffic around ADD and DEL.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "netagent/attach/attachments_fixture.h"
+#include "netagent/attach/pod_traffic.h"
+
+namespace spoke::netagent {
+namespace {
+
+class RecordingTraffic : public PodTraffic {
+ public:
+  absl::Status Attach(const TrafficPod& pod) override {
+    if (!attach_fault.ok()) return attach_fault;
+    pods[pod.host_link] = pod;
+    return absl::OkStatus();
+  }
+  absl::Status Detach(const std::string& host_link) override {
+    if (!detach_fault.ok()) return detach_fault;
+    pods.erase(host_link);
+    return absl::OkStatus();
+  }
+
+  absl::Status attach_fault;
+  absl::Status detach_fault;
+  std::map<std::string, TrafficPod> pods;
+};
+
+const ip::Address kAddress = ip::Address::V4(0x0A000107);
+const AttachmentKey kPodKey{"c1", "eth0"};
+
+class AttachmentTrafficTest : public AttachmentsFixture {
+ protected:
+  AttachmentTrafficTest() {
+    Begin();
+    DesiredState desired{.version = 1, .full = true};
+    desired.added.push_back({kAddress, "default"});
+    EXPECT_TRUE(attachments_->OnDesired(desired).ok());
+  }
+  void Begin() {
+    const std::vector<Event> events = tmpfs_.events;
+    attachments_.emplace(settings_, Attachments::Edges{kernel_, server_, clock_, log_, &traffic_},
+                         std::make_unique<FakeJournal>(tmpfs_));
+    ASSERT_TRUE(attachments_->Start(events).ok());
+  }
+  LendRequest Request() const {
+    return {.key = kPodKey, .pod = {.pod_namespace = "web", .name = "a", .uid = "u"}};
+  }
+
+  RecordingTraffic traffic_;
+};
+
+TEST_F(AttachmentTrafficTest, APodIsCountedBeforeItsAddIsAnswered) {
+  const auto spec = Add(Request());
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const TrafficPod pod = traffic_.pods.at(spec->host_link);
+  EXPECT_EQ(pod.addresses, std::vector{kAddress});
+  EXPECT_EQ(pod.pod_namespace, "web");
+  EXPECT_EQ(pod.pod_name, "a");
+  EXPECT_EQ(pod.mtu, 1500U);
+  EXPECT_NE(pod.host_index, 0U);
+  EXPECT_TRUE(pod.on_first_nic);
+  // And known to an agent that starts.
+  Begin();
+  const auto pods = attachments_->TrafficPods();
+  ASSERT_TRUE(pods.ok()) << pods.status();
+  EXPECT_EQ(*pods, std::vector{pod});
+}
+
+TEST_F(AttachmentTrafficTest, WithoutCountingThereIsNoAttachment) {
+  traffic_.attach_fault = absl::UnavailableError("busy");
+  EXPECT_EQ(Add(Request()).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(HasLink(kPodKey));
+  EXPECT_EQ(attachments_->lendings().Find(kPodKey), nullptr);
+  traffic_.attach_fault = absl::OkStatus();
+  EXPECT_TRUE(Add(Request()).ok());
+}
+
+TEST_F(AttachmentTrafficTest, AnAddressIsNotFreeBeforeItsCountingHasEnded) {
+  ASSERT_TRUE(Add(Request()).ok());
+  traffic_.detach_fault = absl::UnavailableError("busy");
+  EXPECT_FALSE(attachments_->Del(kPodKey).ok());
+  EXPECT_NE(attachments_->lendings().Find(kPodKey), nullptr);
+  traffic_.detach_fault = absl::OkStatus();
+  EXPECT_TRUE(attachments_->Del(kPodKey).ok());
+  EXPECT_TRUE(traffic_.pods.empty());
+  EXPECT_EQ(attachments_->lendings().Find(kPodKey), nullptr);
+}
+
+}  // namespace
+}  // namespace spoke::netagent

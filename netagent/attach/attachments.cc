@@ -1,0 +1,545 @@
+#include "netagent/attach/attachments.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+
+namespace spoke::netagent {
+namespace {
+
+// A link whose lending the journal has lost is held under its own name, which is a hash of the key
+// that a DEL will come with.
+constexpr std::string_view kUnknown = "unknown:";
+AttachmentKey UnknownKey(const std::string& host_link) {
+  return {std::string(kUnknown) + host_link, "?"};
+}
+
+// The host link of a lending, adopted or not.
+std::string LinkOf(const AttachmentKey& key) {
+  if (key.ifname == "?" && key.container_id.compare(0, kUnknown.size(), kUnknown) == 0) {
+    return key.container_id.substr(kUnknown.size());
+  }
+  return HostLinkName(key);
+}
+
+// Between two attempts to take down what the kernel would not take down.
+constexpr absl::Duration kUndoPause = absl::Seconds(5);
+
+// Between two attempts to make a NIC's table: the device may come up later than its addresses.
+constexpr absl::Duration kNicTablePause = absl::Seconds(10);
+
+// The journal is compacted when most of it is history.
+constexpr size_t kCompactAboveBytes = 1 << 20;
+
+// The kernel is short of something else than addresses: the same call may work later, but not
+// because an address has come.
+absl::Status WithoutExhaustion(const absl::Status& built) {
+  if (!absl::IsResourceExhausted(built)) return built;
+  return absl::UnavailableError(
+      fmt::format("the kernel has run out of something: {}", base::MessageOf(built)));
+}
+
+// Those of `sorted` that are in `block`.
+std::span<const ip::Address> AddressesIn(const ip::Prefix& block,
+                                         const std::vector<ip::Address>& sorted) {
+  const auto begin = std::lower_bound(sorted.begin(), sorted.end(), block.base());
+  const auto end = std::upper_bound(begin, sorted.end(), block.last());
+  return {begin, end};
+}
+
+}  // namespace
+
+Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal)
+    : settings_(std::move(settings)),
+      router_(edges.router),
+      server_(edges.server),
+      clock_(edges.clock),
+      log_(edges.log),
+      traffic_(edges.traffic),
+      journal_(std::move(journal)),
+      lendings_(settings_.cooldown, settings_.proof_required, settings_.clearing_required),
+      nic_tables_(router_, log_) {}
+
+absl::Status Attachments::Start(const std::vector<Event>& events) {
+  ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
+  mtu_ = settings_.mtu != 0 ? settings_.mtu : nic.mtu;
+  nic_tables_.SetFirst(nic.mac);
+  lendings_ = Lendings(settings_.cooldown, settings_.proof_required, settings_.clearing_required);
+  unreachable_version_.reset();
+  for (const Event& event : events) {
+    lendings_.Apply(event);
+    if (const auto* replaced = std::get_if<HoldingsReplaced>(&event)) {
+      listing_ = replaced->holdings;
+    }
+  }
+  lendings_.ClampCooldowns(clock_.Now());
+  PrepareNicTables(listing_);
+  RETURN_IF_ERROR(UndoUnfinished());
+  RETURN_IF_ERROR(AdoptUnknownLinks());
+  lendings_.EndCooldowns(clock_.Now());
+  RETURN_IF_ERROR(base::Annotate(journal_->Compact(lendings_.Snapshot()), "compact the journal"));
+  RETURN_IF_ERROR(SyncUnreachable());
+  log_.Info("attachments_restored",
+            {{"lent", lendings_.Built().size()}, {"attached", lendings_.Attached().size()}});
+  return absl::OkStatus();
+}
+
+absl::Status Attachments::UndoUnfinished() {
+  for (const Lending& lending : lendings_.Unfinished()) {
+    RETURN_IF_ERROR(
+        base::Annotate(Undo(HostLinkName(lending.key)), "undo an unfinished attachment"));
+    RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now(), /*unused=*/true}));
+    log_.Info("attachment_undone",
+              {{"container", lending.key.container_id}, {"ifname", lending.key.ifname}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Attachments::AdoptUnknownLinks() {
+  auto links = router_.ListAttached();
+  if (!links.ok()) return base::Annotate(links.status(), "list pod links");
+  std::set<std::string> known;
+  for (const Lending& lending : lendings_.Built()) known.insert(LinkOf(lending.key));
+  for (AttachedLink& link : *links) {
+    if (known.contains(link.host_link)) continue;
+    const AttachmentKey key = UnknownKey(link.host_link);
+    log_.Warn("link_adopted", {{"link", link.host_link}, {"addresses", link.addresses.size()}});
+    RETURN_IF_ERROR(
+        Record(LendingBegun{{.key = key,
+                             .addresses = std::move(link.addresses),
+                             .generation = static_cast<uint64_t>(absl::ToUnixMicros(clock_.Now())),
+                             .since = clock_.Now()}}));
+    RETURN_IF_ERROR(Record(LendingBuilt{key}));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AttachSpec> Attachments::Add(const LendRequest& request, int pod_netns,
+                                            StepTimes* steps) {
+  return AddPlanned(request, Plan(request), pod_netns, steps);
+}
+
+absl::StatusOr<Lending> Attachments::Plan(const LendRequest& request) const {
+  if (traffic_ != nullptr) RETURN_IF_ERROR(traffic_->Ready());
+  return lendings_.PlanLend(request, clock_.Now());
+}
+
+absl::StatusOr<AttachSpec> Attachments::AddPlanned(const LendRequest& request,
+                                                   const absl::StatusOr<Lending>& plan,
+                                                   int pod_netns, StepTimes* steps) {
+  if (const Lending* known = lendings_.Find(request.key);
+      known != nullptr && request.attempt != 0 && known->attempt == request.attempt &&
+      lendings_.IsBuilt(request.key)) {
+    log_.Info("cni_add_repeated",
+              {{"container", request.key.container_id}, {"ifname", request.key.ifname}});
+    return SpecOf(*known);
+  }
+  if (!plan.ok()) return Explain(plan.status());
+  Lending lending = *plan;
+  ASSIGN_OR_RETURN(AttachSpec spec, SpecOf(lending));
+  if (settings_.trace_netns) {
+    lending.netns_trace = settings_.trace_netns(lending.netns_path, pod_netns);
+  }
+  if (steps != nullptr) steps->Ended("plan", clock_.Now());
+  RETURN_IF_ERROR(base::Annotate(Build(lending, spec, pod_netns, steps),
+                                 fmt::format("attach {}", request.key.ifname)));
+  news_.push_back({.lent = {std::move(lending)}});
+  return spec;
+}
+
+absl::Status Attachments::Build(const Lending& lending, const AttachSpec& spec, int pod_netns,
+                                StepTimes* steps) {
+  const auto ended = [&](std::string_view step) {
+    if (steps != nullptr) steps->Ended(step, clock_.Now());
+  };
+  RETURN_IF_ERROR(Record(LendingBegun{lending}));
+  ended("journal_intent");
+  const absl::Status built = WithoutExhaustion(router_.Attach(spec, pod_netns));
+  ended("kernel");
+  absl::Status after = absl::OkStatus();
+  if (built.ok()) {
+    after = BeginCounting(lending, spec);
+    if (traffic_ != nullptr) ended("traffic");
+    if (after.ok()) after = Record(LendingBuilt{lending.key});
+    ended("journal_built");
+    if (after.ok()) return after;
+    if (const absl::Status undone = Undo(spec.host_link); !undone.ok()) {
+      // The pod has the address still: it must not be lent to another.
+      undo_at_ = clock_.Now() + kUndoPause;
+      return after;
+    }
+  }
+  // If this cannot be written either, memory is right and a restart undoes it by the journal.
+  const LendingReleased released{lending.key, clock_.Now(), /*unused=*/true};
+  if (!Record(released).ok()) lendings_.Apply(released);
+  return built.ok() ? after : built;
+}
+
+absl::StatusOr<TrafficPod> Attachments::TrafficPodOf(const Lending& lending,
+                                                     const std::string& host_link,
+                                                     const AttachSpec& spec) const {
+  ASSIGN_OR_RETURN(const uint32_t index, router_.HostIndex(host_link));
+  return TrafficPod{
+      .host_link = host_link,
+      .host_index = index,
+      .addresses = lending.addresses,
+      // One that was adopted had another key, of which its MAC was made.
+      .pod_mac = spec.host_link == host_link ? std::optional(spec.pod_mac) : std::nullopt,
+      .pod_namespace = lending.pod.pod_namespace,
+      .pod_name = lending.pod.name,
+      .pod_uid = lending.pod.uid,
+      .mtu = spec.mtu,
+      .on_first_nic = spec.source_tables.empty(),
+      .shaped = spec.bandwidth != Bandwidth{},
+      .bandwidth = spec.bandwidth,
+      .internet = lending.options.internet};
+}
+
+absl::Status Attachments::BeginCounting(const Lending& lending, const AttachSpec& spec) {
+  if (traffic_ == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const TrafficPod pod, TrafficPodOf(lending, spec.host_link, spec));
+  return WithoutExhaustion(traffic_->Attach(pod));
+}
+
+absl::StatusOr<std::vector<TrafficPod>> Attachments::TrafficPods() const {
+  std::vector<TrafficPod> pods;
+  for (const Lending& lending : lendings_.Built()) {
+    // Of a link that was adopted neither addresses nor MTU may be known.
+    const auto spec = SpecOf(lending);
+    auto pod = TrafficPodOf(lending, LinkOf(lending.key), spec.value_or(AttachSpec{}));
+    // The pod's namespace has gone, and its link with it; the DEL is still to come.
+    if (absl::IsNotFound(pod.status())) continue;
+    if (!pod.ok()) return pod.status();
+    pods.push_back(*std::move(pod));
+  }
+  return pods;
+}
+
+absl::Status Attachments::Undo(const std::string& host_link) {
+  RETURN_IF_ERROR(router_.Detach(host_link));
+  return traffic_ == nullptr ? absl::OkStatus() : traffic_->Detach(host_link);
+}
+
+absl::StatusOr<AttachSpec> Attachments::SpecOf(const Lending& lending) const {
+  ASSIGN_OR_RETURN(AttachSpec spec,
+                   PlanAttach(lending.key, lending.addresses, mtu_, lending.options));
+  ASSIGN_OR_RETURN(spec.source_tables, nic_tables_.Of(lending.addresses, lendings_));
+  return spec;
+}
+
+absl::Status Attachments::CanAdd(const LendRequest& request) const {
+  return Explain(Plan(request).status());
+}
+
+absl::Status Attachments::Del(const AttachmentKey& key) {
+  const std::string host_link = HostLinkName(key);
+  const Lending* found = lendings_.Find(key);
+  if (found == nullptr) found = lendings_.Find(UnknownKey(host_link));
+  if (found == nullptr) return base::Annotate(router_.Detach(host_link), "detach");
+  return Release(Lending(*found), host_link);
+}
+
+absl::Status Attachments::Release(const Lending& lending, const std::string& host_link) {
+  RETURN_IF_ERROR(base::Annotate(Undo(host_link), "detach"));
+  // Of one that was never built the server has not heard.
+  const bool heard = lendings_.IsBuilt(lending.key);
+  RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now()}));
+  if (heard) news_.push_back({.released = {lending}});
+  return absl::OkStatus();
+}
+
+absl::Status Attachments::DelAskedAt(const AttachmentKey& key, absl::Time asked) {
+  // A file's time is that of the last timer interrupt, and so up to 10 ms behind the clock (HZ of
+  // 100 and above); the journal keeps whole milliseconds.
+  constexpr absl::Duration kClockSlack = absl::Milliseconds(11);
+  const Lending* found = lendings_.Find(key);
+  if (found != nullptr && found->since > asked + kClockSlack) return absl::OkStatus();
+  return Del(key);
+}
+
+absl::Status Attachments::CollectGarbage(const std::string& network,
+                                         const std::vector<AttachmentKey>& valid, size_t& deleted) {
+  // By the links' names, for of a link that was adopted there is no other.
+  std::set<std::string> valid_links;
+  for (const AttachmentKey& key : valid) valid_links.insert(HostLinkName(key));
+  absl::Status first_error;
+  for (const Lending& lending : lendings_.Built()) {
+    if (lending.network != network && !lending.network.empty()) continue;
+    if (lending.since + kGarbageAge > clock_.Now()) continue;
+    const std::string host_link = LinkOf(lending.key);
+    if (valid_links.contains(host_link)) continue;
+    const absl::Status status = Release(lending, host_link);
+    first_error.Update(base::Annotate(
+        status, fmt::format("container {} {}", lending.key.container_id, lending.key.ifname)));
+    if (status.ok()) ++deleted;
+  }
+  return first_error;
+}
+
+std::vector<Holding> Attachments::NextListing(const DesiredState& desired) const {
+  std::vector<Holding> listing;
+  if (!desired.full) {
+    const std::set<ip::Address> removed(desired.removed.begin(), desired.removed.end());
+    for (const Holding& holding : listing_) {
+      if (!removed.contains(holding.address)) listing.push_back(holding);
+    }
+  }
+  std::set<ip::Address> listed;
+  for (const Holding& holding : listing) listed.insert(holding.address);
+  for (const DesiredAddress& address : desired.added) {
+    if (listed.insert(address.address).second) {
+      listing.push_back({address.address, address.pool, address.nic});
+    }
+  }
+  return listing;
+}
+
+std::vector<PoolRule> Attachments::NextRules(const DesiredState& desired,
+                                             const std::vector<Holding>& listing) const {
+  std::map<std::string, PoolRule> rules;
+  // A pool that is not mentioned keeps its rule for as long as an address of it is here: to forget
+  // it would open the pool to everybody.
+  std::set<std::string> held;
+  for (const Holding& holding : listing) held.insert(holding.pool);
+  for (PoolRule& rule : lendings_.Rules()) {
+    if (held.contains(rule.pool)) rules.insert_or_assign(rule.pool, std::move(rule));
+  }
+  for (const PoolState& pool : desired.pools) {
+    rules.erase(pool.name);
+    if (pool.namespaces.empty()) continue;
+    rules.insert_or_assign(pool.name, PoolRule{pool.name, pool.cidr, pool.namespaces});
+  }
+  std::vector<PoolRule> next;
+  for (auto& [name, rule] : rules) next.push_back(std::move(rule));
+  return next;
+}
+
+std::vector<ip::Address> Attachments::ListedAnew(const DesiredState& desired) const {
+  const std::set<ip::Address> removed(desired.removed.begin(), desired.removed.end());
+  std::vector<ip::Address> withdrawn = lendings_.Withdrawn();
+  const std::set<ip::Address> waiting(withdrawn.begin(), withdrawn.end());
+  std::vector<ip::Address> anew;
+  for (const DesiredAddress& added : desired.added) {
+    if (!waiting.contains(added.address)) continue;
+    const bool later_session = desired.full && !agreed_.contains(added.address);
+    if (later_session || removed.contains(added.address)) anew.push_back(added.address);
+  }
+  return anew;
+}
+
+absl::Status Attachments::OnDesired(const DesiredState& desired) {
+  pools_ = desired.pools;
+  std::vector<Holding> listing = NextListing(desired);
+  std::vector<PoolRule> rules = NextRules(desired, listing);
+  PrepareNicTables(listing);
+  if (listing != listing_ || rules != lendings_.Rules()) {
+    RETURN_IF_ERROR(Record(HoldingsReplaced{listing, std::move(rules)}));
+    listing_ = std::move(listing);
+  }
+  // After the list, so that a crash in between errs on the side of not lending.
+  if (WithdrawnSet anew{ListedAnew(desired), /*withdrawn=*/false}; !anew.addresses.empty()) {
+    RETURN_IF_ERROR(Record(anew));
+    for (const ip::Address& address : anew.addresses) agreed_.erase(address);
+  }
+  for (const DesiredAddress& address : desired.added) {
+    if (address.cooling <= absl::ZeroDuration()) continue;
+    RETURN_IF_ERROR(Record(CoolingSet{address.address, clock_.Now() + address.cooling}));
+  }
+  if (const absl::Status status = SyncUnreachable(); !status.ok()) {
+    // The address can be lent all the same; the next change tries again.
+    log_.Warn("unreachable_routes_failed", {{"error", status}});
+  }
+  server_.Acknowledge(desired.version);
+  return absl::OkStatus();
+}
+
+void Attachments::OnReclaim(const ReclaimRequest& request) {
+  SayNews();  // An answer never overtakes what happened before it.
+  WithdrawPlan plan = lendings_.PlanWithdraw(request.blocks);
+  if (!plan.withdraw.empty() && !Record(WithdrawnSet{plan.withdraw}).ok()) {
+    // What was agreed to before stays agreed; the rest is denied for now.
+    const auto first_new = std::stable_partition(
+        plan.agreed.begin(), plan.agreed.end(),
+        [&](const ip::Prefix& block) { return AddressesIn(block, plan.withdraw).empty(); });
+    plan.denied.insert(plan.denied.end(), first_new, plan.agreed.end());
+    plan.agreed.erase(first_new, plan.agreed.end());
+  }
+  const std::vector<ip::Address> withdrawn = lendings_.Withdrawn();
+  for (const ip::Prefix& block : plan.agreed) {
+    for (const ip::Address& address : AddressesIn(block, withdrawn)) agreed_.insert(address);
+  }
+  log_.Info("reclaim_answered",
+            {{"id", request.id}, {"agreed", plan.agreed.size()}, {"denied", plan.denied.size()}});
+  server_.Answer(ReclaimAnswer{request.id, std::move(plan.agreed), std::move(plan.denied)});
+}
+
+void Attachments::OnEndLending(const EndLending& request) {
+  for (const Lending& lending : lendings_.Built()) {
+    const auto& addresses = lending.addresses;
+    if (lending.generation != request.generation ||
+        std::find(addresses.begin(), addresses.end(), request.address) == addresses.end()) {
+      continue;
+    }
+    const absl::Status status = Release(lending, LinkOf(lending.key));
+    const std::string what =
+        fmt::format("{} of pod {}/{}, container {}", request.address.ToString(),
+                    lending.pod.pod_namespace, lending.pod.name, lending.key.container_id);
+    if (status.ok()) {
+      log_.Warn("lending_ended", {{"lending", what}, {"reason", request.reason}});
+    } else {
+      log_.Error("lending_not_ended", {{"lending", what}, {"error", status}});
+    }
+    return;
+  }
+}
+
+void Attachments::OnInventory(const InventoryRequest& request) {
+  SayNews();
+  server_.Answer(Inventory{request.id, lendings_.Attached(), lendings_.Built()});
+}
+
+absl::Status Attachments::OnConflict(const ip::Address& address,
+                                     const std::optional<ip::MacAddress>& other_mac) {
+  const std::vector<ip::Address> attached = lendings_.Attached();
+  if (!std::binary_search(attached.begin(), attached.end(), address)) {
+    return absl::NotFoundError(
+        fmt::format("{} is not an address of this node", address.ToString()));
+  }
+  const std::vector<ConflictNoted> known = lendings_.Conflicts();
+  if (std::any_of(known.begin(), known.end(),
+                  [&](const ConflictNoted& other) { return other.address == address; })) {
+    server_.ReportConflict(address, other_mac);
+    return absl::OkStatus();
+  }
+  const ConflictNoted conflict{address, other_mac};
+  log_.Error("address_in_conflict", {{"address", address.ToString()},
+                                     {"mac", other_mac ? other_mac->ToString() : "unknown"}});
+  const absl::Status recorded = Record(conflict);
+  // To lend it would be worse than to forget it at the next restart.
+  if (!recorded.ok()) lendings_.Apply(conflict);
+  server_.ReportConflict(address, other_mac);
+  return recorded;
+}
+
+absl::Status Attachments::OnConflictOver(const ip::Address& address) {
+  const std::vector<ConflictNoted> known = lendings_.Conflicts();
+  if (std::none_of(known.begin(), known.end(),
+                   [&](const ConflictNoted& conflict) { return conflict.address == address; })) {
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(Record(ConflictOver{address}));
+  log_.Info("address_conflict_over", {{"address", address.ToString()}});
+  return absl::OkStatus();
+}
+
+absl::Status Attachments::OnProven(const std::vector<ip::Address>& addresses) {
+  return Record(AddressesProven{addresses});
+}
+
+Greeting Attachments::BeginSession() {
+  agreed_.clear();
+  news_.clear();  // The greeting says it.
+  return {.lent = lendings_.Built(),
+          .cooling = lendings_.Cooling(),
+          .conflicts = lendings_.Conflicts()};
+}
+
+void Attachments::Tick() {
+  std::vector<ip::Address> cooled = lendings_.EndCooldowns(clock_.Now());
+  if (!cooled.empty()) news_.push_back({.cooled = std::move(cooled)});
+  if (undo_at_ && *undo_at_ <= clock_.Now()) UndoLeftovers();
+  if (nic_tables_at_ && *nic_tables_at_ <= clock_.Now()) PrepareNicTables(listing_);
+  SayNews();
+  if (const absl::Status status = SyncUnreachable(); !status.ok()) {
+    log_.Warn("unreachable_routes_failed", {{"error", status}});
+  }
+}
+
+std::optional<absl::Time> Attachments::NextWake() const {
+  std::optional<absl::Time> next;
+  for (const auto& wake : {lendings_.NextCooldownEnd(), undo_at_, nic_tables_at_}) {
+    if (wake) next = next ? std::min(*next, *wake) : *wake;
+  }
+  return next;
+}
+
+void Attachments::SayNews() {
+  for (const LendingReport& report : news_) server_.Report(report);
+  news_.clear();
+}
+
+void Attachments::UndoLeftovers() {
+  undo_at_.reset();
+  if (const absl::Status status = UndoUnfinished(); !status.ok()) {
+    log_.Warn("attachment_undo_failed", {{"error", status}});
+    undo_at_ = clock_.Now() + kUndoPause;
+  }
+}
+
+absl::Status Attachments::Record(const Event& event) {
+  if (const absl::Status status = journal_->Append(event); !status.ok()) {
+    log_.Error("journal_write_failed", {{"error", status}});
+    return absl::UnavailableError(std::string(status.message()));
+  }
+  lendings_.Apply(event);
+  if (journal_->size() > kCompactAboveBytes) {
+    if (const absl::Status status = journal_->Compact(lendings_.Snapshot()); !status.ok()) {
+      log_.Warn("journal_compact_failed", {{"error", status}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Attachments::SyncUnreachable() {
+  const uint64_t version = lendings_.attached_version();
+  if (unreachable_version_ == version) return absl::OkStatus();
+  RETURN_IF_ERROR(router_.SetUnreachable(lendings_.Attached()));
+  unreachable_version_ = version;
+  return absl::OkStatus();
+}
+
+void Attachments::PrepareNicTables(const std::vector<Holding>& listing) {
+  nic_tables_.Prepare(listing);
+  std::set<ip::MacAddress> missing = nic_tables_.Missing();
+  nic_tables_at_.reset();
+  if (!missing.empty()) nic_tables_at_ = clock_.Now() + kNicTablePause;
+  lendings_.SetUnroutable(std::move(missing));
+}
+
+absl::Status Attachments::Explain(const absl::Status& why) const {
+  if (!absl::IsResourceExhausted(why) && !absl::IsPermissionDenied(why)) return why;
+  std::string text = fmt::format("{}: node {}", base::MessageOf(why), settings_.node_name);
+  const auto counts = lendings_.CountByPool();
+  if (counts.empty()) text += " has been given none yet";
+  struct {
+    uint32_t attached = 0;
+    uint32_t unproven = 0;
+  } all;
+  for (const auto& [pool, count] : counts) {
+    text += fmt::format(", pool {}: {} attached here, {} lent, {} cooling, {} idle", pool,
+                        count.attached(), count.lent, count.cooling, count.idle);
+    if (count.withheld > 0) text += fmt::format(", {} withheld", count.withheld);
+    if (count.on_nic > 0) text += fmt::format(", {} on {} itself", count.on_nic, settings_.nic);
+    if (count.unproven > 0) text += fmt::format(", {} unproven", count.unproven);
+    all.attached += count.attached();
+    all.unproven += count.unproven;
+  }
+  if (all.unproven > 0) {
+    text += fmt::format("; {} of {} addresses wait for proof", all.unproven, all.attached);
+    if (settings_.explain_unproven) text += fmt::format(": {}", settings_.explain_unproven());
+  }
+  if (const std::string missing = nic_tables_.ExplainMissing(); !missing.empty()) {
+    text += "; " + missing;
+  }
+  for (const PoolState& pool : pools_) {
+    text += fmt::format("; server: pool {} ({}): {} usable, {} attached, {} free", pool.name,
+                        pool.cidr, pool.usable, pool.attached, pool.free);
+  }
+  return {why.code(), text};
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,222 @@
+// Brings lendings, journal, kernel and server together: the only writer of each on this node.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/os/clock.h"
+#include "lib/telemetry/log.h"
+#include "netagent/attach/assignments.h"
+#include "netagent/attach/attach_traces.h"
+#include "netagent/attach/pod_traffic.h"
+#include "netagent/journal/journal.h"
+#include "netagent/links/nic_tables.h"
+#include "netagent/links/router.h"
+#include "netagent/session/server_link.h"
+#include "netagent/session/server_messages.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe; the agent's one loop owns it, since one thread does the kernel work.
+//
+// Giving addresses up (see attach/assignments.h for what that means). An agreement is journalled
+// before it is said. It belongs to the session in which it was said: the server acts upon it in
+// that session or never. So
+//
+//   - a list of the same session that has the address does not lift the withdrawal: it may have
+//     been sent before the agreement arrived. Only a change that takes the address off the list
+//     does, which is how the server says that it has acted, and a later one brings it back anew;
+//   - the whole list that a later session begins with does: had the server acted, the address would
+//     not be on it;
+//   - without the server, nothing does, restart or not.
+//
+// Requests, lists and hellos pass through one loop in the order of the streams they came by, and an
+// answer is dropped with the stream of its request. So an agreement that is late, said in a session
+// that is over, can never reach the server after it has listed the address anew.
+//
+// The server's part: it ignores answers of older sessions, and takes an agreement only for what was
+// attached when it asked and has been ever since. With two requests that overlap, an address may
+// have gone by the first and come back, and be lent, before the answer to the second arrives.
+class Attachments {
+ public:
+  struct Edges {
+    Router& router;
+    ServerLink& server;
+    const os::Clock& clock;
+    telemetry::Log& log;
+    PodTraffic* traffic = nullptr;  // May be null: then nobody counts.
+  };
+  struct Settings {
+    std::string node_name;
+    std::string nic;
+    absl::Duration cooldown = absl::Seconds(30);
+    uint32_t mtu = 0;  // Of pod links, in bytes; 0: what the NIC has at Start().
+    // Which addresses have to be proven before they are lent, and what those that wait are waiting
+    // for, in words.
+    ProofRequired proof_required = {};
+    std::function<std::string()> explain_unproven = {};
+    // Whether a cooldown ends only after OnConnectionsDeleted().
+    bool clearing_required = false;
+    // By what the namespace that a descriptor leads to is known again at its path; none: by
+    // nothing.
+    std::function<NetnsTrace(const std::string& path, int netns)> trace_netns = {};
+  };
+  // Borrows the edges.
+  Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal);
+
+  // Replays `events`, lets no cooldown among them end later than one that begins now, undoes what
+  // was begun and not finished, and withholds every address that is routed to a link of ours which
+  // the journal does not know: a pod may be using it. Errors: what the kernel says; call it again.
+  absl::Status Start(const std::vector<Event>& events);
+
+  // Lends addresses and builds the link. On an error nothing is left behind; where the kernel
+  // refuses to take down what was built, the addresses stay lent until a DEL, a Tick() or the next
+  // agent has done it.
+  // Errors: as CanAdd(); kAlreadyExists (the key has a lending, or the interface is there);
+  // kFailedPrecondition and the rest as Router::Attach, but for its kResourceExhausted, which is
+  // kUnavailable here: for want of addresses alone is there something to wait for; kUnavailable
+  // (the journal cannot be written).
+  //
+  // The same request again, with the same attempt (not 0), gives the same answer and changes
+  // nothing: its plugin did not hear the first one. `steps` (may be null) gets the time of each.
+  absl::StatusOr<AttachSpec> Add(const LendRequest& request, int pod_netns,
+                                 StepTimes* steps = nullptr);
+
+  // What Add() would lend now. Changes nothing. Errors: as Lendings::PlanLend().
+  absl::StatusOr<Lending> Plan(const LendRequest& request) const;
+  // Add(), with what Plan() says of `request`, nothing having been changed in between.
+  absl::StatusOr<AttachSpec> AddPlanned(const LendRequest& request,
+                                        const absl::StatusOr<Lending>& plan, int pod_netns,
+                                        StepTimes* steps = nullptr);
+
+  // Whether Add() would find addresses now. Errors: as Plan(), with every pool and its counts in
+  // the message of kResourceExhausted and kPermissionDenied.
+  absl::Status CanAdd(const LendRequest& request) const;
+
+  // Takes the link down and lets the addresses cool. OK when there is nothing to do.
+  // Errors: kInternal and kUnavailable: nothing is freed, try again.
+  absl::Status Del(const AttachmentKey& key);
+
+  // A DEL that was asked for at `asked`, when no agent was there: as Del(), unless the lending is
+  // younger, which then stays.
+  absl::Status DelAskedAt(const AttachmentKey& key, absl::Time asked);
+
+  // As Del() for each attachment of the CNI network `network`, or of an unknown one, that is not in
+  // `valid` and older than kGarbageAge: an ADD may be on its way to the runtime's list. Goes on
+  // after an error, and returns the first. `deleted` counts.
+  static constexpr absl::Duration kGarbageAge = absl::Seconds(60);
+  absl::Status CollectGarbage(const std::string& network, const std::vector<AttachmentKey>& valid,
+                              size_t& deleted);
+
+  // How `lending` looks in the kernel. Errors: as PlanAttach().
+  absl::StatusOr<AttachSpec> SpecOf(const Lending& lending) const;
+
+  // Every pod that has a link, for those who count. Errors: as Router::HostIndex().
+  absl::StatusOr<std::vector<TrafficPod>> TrafficPods() const;
+
+  // The server's word on what this node has. Errors: kUnavailable (not journalled, and nothing is
+  // acknowledged: what the server sends next would be relative to a list that is not here, so begin
+  // a new session).
+  absl::Status OnDesired(const DesiredState& desired);
+
+  // Gives up what can be given up, and answers. The same request again gives the same answer, as
+  // long as nothing has been lent in between. What cannot be journalled is denied.
+  void OnReclaim(const ReclaimRequest& request);
+
+  // Del() of the attachment that has the address, if it is the same lending still.
+  void OnEndLending(const EndLending& request);
+
+  // Answers at once, from memory.
+  void OnInventory(const InventoryRequest& request);
+
+  // Another machine answers for `address`: it is not lent again before that is over, or the address
+  // has left the server's list; and the server is told, now, with each repetition, and at the
+  // beginning of each session. A pod that has it keeps it. Errors: kNotFound (not an address of
+  // this node); kUnavailable (not journalled: a restart forgets it).
+  absl::Status OnConflict(const ip::Address& address,
+                          const std::optional<ip::MacAddress>& other_mac);
+  // None does any more. Nothing to do for one that was not in conflict. Errors: kUnavailable (not
+  // journalled, and so not done).
+  absl::Status OnConflictOver(const ip::Address& address);
+
+  // These work, and may be lent from now on. Errors: kUnavailable (not journalled, and so not
+  // done).
+  absl::Status OnProven(const std::vector<ip::Address>& addresses);
+
+  // The kernel tracks no connections any more that these had when they were released.
+  void OnConnectionsDeleted(const std::set<ip::Address>& addresses) {
+    lendings_.SetCleared(addresses);
+  }
+
+  // Which addresses are on the node's own device: none of them is lent.
+  void OnNicAddresses(std::set<ip::Address> addresses) { lendings_.SetOnNic(std::move(addresses)); }
+
+  // About which addresses the network is being asked: they are lent after all others.
+  void OnQuestions(std::set<ip::Address> open) { lendings_.SetUnasked(std::move(open)); }
+
+  // A new session begins: what to say first, but for the policy.
+  Greeting BeginSession();
+
+  // Ends cooldowns that are over, tries again what the kernel refused, and tells the server what
+  // has happened since: after the pods, who must not wait for it. Call after each round of the
+  // loop, and at NextWake().
+  void Tick();
+  std::optional<absl::Time> NextWake() const;
+
+  const Lendings& lendings() const { return lendings_; }
+  // The pools that this node draws from, as the server last said; empty: it has not yet.
+  const std::vector<PoolState>& pools() const { return pools_; }
+
+ private:
+  absl::Status Record(const Event& event);
+  absl::Status Build(const Lending& lending, const AttachSpec& spec, int pod_netns,
+                     StepTimes* steps);
+  absl::StatusOr<TrafficPod> TrafficPodOf(const Lending& lending, const std::string& host_link,
+                                          const AttachSpec& spec) const;
+  absl::Status BeginCounting(const Lending& lending, const AttachSpec& spec);
+  // Cuts the attachment off, and ends its counting.
+  absl::Status Undo(const std::string& host_link);
+  absl::Status Release(const Lending& lending, const std::string& host_link);
+  void UndoLeftovers();
+  void SayNews();
+  absl::Status UndoUnfinished();
+  absl::Status AdoptUnknownLinks();
+  absl::Status SyncUnreachable();
+  void PrepareNicTables(const std::vector<Holding>& listing);
+  // `why` with every pool and its counts.
+  absl::Status Explain(const absl::Status& why) const;
+  std::vector<Holding> NextListing(const DesiredState& desired) const;
+  std::vector<PoolRule> NextRules(const DesiredState& desired,
+                                  const std::vector<Holding>& listing) const;
+  std::vector<ip::Address> ListedAnew(const DesiredState& desired) const;
+
+  const Settings settings_;
+  Router& router_;
+  ServerLink& server_;
+  const os::Clock& clock_;
+  telemetry::Log& log_;
+  PodTraffic* const traffic_;
+  const std::unique_ptr<Journal> journal_;
+  Lendings lendings_;
+  std::vector<Holding> listing_;  // As the server last said.
+  std::vector<PoolState> pools_;  // Likewise.
+  std::set<ip::Address> agreed_;  // Given up in the present session.
+  // Of Lendings::Attached(), as the kernel was last told; nullopt: it was not.
+  std::optional<uint64_t> unreachable_version_;
+  NicTables nic_tables_;
+  uint32_t mtu_ = 0;                 // Of pod links; known from Start() on.
+  std::vector<LendingReport> news_;  // One thing each, in order; not said yet.
+  // When to try again to undo what could not be undone; nullopt: there is nothing.
+  std::optional<absl::Time> undo_at_;
+  // When to try again to make the tables that could not be made; likewise.
+  std::optional<absl::Time> nic_tables_at_;
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,257 @@
+#include "netagent/attach/repairer.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+
+namespace spoke::netagent {
+namespace {
+
+// A link that the journal did not know is held without all that it was built from.
+bool IsAdopted(const AttachmentKey& key) { return key.ifname == "?"; }
+
+std::string PodName(const Lending& lending) {
+  if (lending.pod.name.empty()) return lending.key.container_id;
+  return fmt::format("{}/{}", lending.pod.pod_namespace, lending.pod.name);
+}
+
+// Those of `all` that are not in `known` as well.
+std::vector<Difference> Without(std::vector<Difference> all, const std::vector<Difference>& known) {
+  std::erase_if(all, [&](const Difference& difference) {
+    return std::find(known.begin(), known.end(), difference) != known.end();
+  });
+  return all;
+}
+
+// The attachment went while it was looked at: its DEL, or the next round, deals with that.
+bool HasLeft(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
+}
+
+}  // namespace
+
+Repairer::Repairer(Settings settings, const Edges& edges, const Attachments& attachments)
+    : settings_(std::move(settings)), edges_(edges), attachments_(attachments) {}
+
+void Repairer::Tick() {
+  const absl::Time now = edges_.clock.Now();
+  if (now >= next_round_) {
+    next_round_ = now + kRepairRound;
+    Round();
+  }
+  if (now >= next_slice_ && !(to_mend_.empty() && pods_.empty())) {
+    Slice();
+    next_slice_ = now + kRepairSlicePause;
+  }
+}
+
+absl::Time Repairer::NextWake() const {
+  if (to_mend_.empty() && pods_.empty()) return next_round_;
+  return std::min(next_round_, next_slice_);
+}
+
+void Repairer::Round() {
+  ++counts_.rounds;
+  PrepareNode();
+  SyncUnreachable();
+  to_mend_.clear();
+  auto hosts = edges_.inspector.ReadHostSides();
+  if (!hosts.ok()) {
+    ++counts_.failed_rounds;
+    if (readable_.ok()) edges_.log.Warn("attachments_unreadable", {{"error", hosts.status()}});
+    readable_ = hosts.status();
+    ++unread_rounds_;
+    return;
+  }
+  readable_ = absl::OkStatus();
+  unread_rounds_ = 0;
+  hosts_ = *std::move(hosts);
+
+  const std::vector<Lending> lendings = attachments_.lendings().Built();
+  std::map<AttachmentKey, Known> known;
+  for (const Lending& lending : lendings) {
+    if (const auto before = known_.find(lending.key); before != known_.end()) {
+      known.insert(known_.extract(before));
+    }
+  }
+  known_ = std::move(known);
+  // A pass through the pods that takes longer than a round goes on: else the last never have their
+  // turn.
+  const bool next_pass = pods_.empty() && settings_.repair_pods;
+  for (const Lending& lending : lendings) {
+    if (IsAdopted(lending.key)) continue;
+    LookAt(lending);
+    if (next_pass && !lending.netns_path.empty()) {
+      pods_.push_back({lending.key, lending.generation, {}});
+    }
+  }
+}
+
+void Repairer::PrepareNode() {
+  NodeSetupReport report = settings_.prepare_node();
+  counts_.node_settings += report.changed.size();
+  for (const ChangedSetting& setting : report.changed) {
+    edges_.log.Warn("node_setting_repaired",
+                    {{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
+  }
+  for (const absl::Status& failure : report.failed) {
+    if (std::find(node_failures_.begin(), node_failures_.end(), failure) == node_failures_.end()) {
+      edges_.log.Error("sysctl_failed", {{"error", failure}});
+    }
+  }
+  node_failures_ = std::move(report.failed);
+}
+
+// Attachments compares with what it has told the kernel; here the kernel is asked.
+void Repairer::SyncUnreachable() {
+  const absl::Status status = edges_.router.SetUnreachable(attachments_.lendings().Attached());
+  if (!status.ok()) edges_.log.Warn("unreachable_routes_failed", {{"error", status}});
+}
+
+absl::StatusOr<AttachSpec> Repairer::SpecOf(const Lending& lending) {
+  auto spec = settings_.spec_of(lending);
+  if (!spec.ok()) return spec;
+  if (const auto& mac = known_[lending.key].pod_mac) spec->pod_mac = *mac;
+  return spec;
+}
+
+void Repairer::LookAt(const Lending& lending) {
+  const auto spec = SpecOf(lending);
+  if (!spec.ok()) return;  // It was built, so it has one.
+  Known& known = known_[lending.key];
+  const auto host = hosts_.find(spec->host_link);
+  if (host == hosts_.end()) {
+    // With its sandbox, as a rule, and its DEL is on the way.
+    if (!known.gone) {
+      edges_.log.Warn("attachment_link_gone",
+                      {{"link", spec->host_link}, {"pod", PodName(lending)}});
+    }
+    known = {.gone = true};
+    return;
+  }
+  known.gone = false;
+  std::vector<Difference> differences = Compare(*spec, host->second, std::nullopt);
+  if (differences.empty()) {
+    known.failing_on_node.clear();
+    return;
+  }
+  to_mend_.push_back({lending.key, lending.generation, std::move(differences)});
+}
+
+void Repairer::Slice() {
+  const absl::Time start = edges_.clock.Now();
+  for (int done = 0; done < kMaxRepairsPerSlice; ++done) {
+    if (!to_mend_.empty()) {
+      const Job job = std::move(to_mend_.front());
+      to_mend_.pop_front();
+      MendHost(job);
+    } else if (!pods_.empty()) {
+      const Job job = std::move(pods_.front());
+      pods_.pop_front();
+      if (const Lending* lending = Find(job.key, job.generation)) LookInto(*lending);
+    } else {
+      return;
+    }
+    if (edges_.clock.Now() - start >= kRepairSlice) return;
+  }
+}
+
+const Lending* Repairer::Find(const AttachmentKey& key, uint64_t generation) const {
+  const Lending* const lending = attachments_.lendings().Find(key);
+  return lending != nullptr && lending->generation == generation ? lending : nullptr;
+}
+
+void Repairer::MendHost(const Job& job) {
+  const Lending* const lending = Find(job.key, job.generation);
+  if (lending == nullptr) return;
+  const auto spec = SpecOf(*lending);
+  if (!spec.ok()) return;
+  Mend(*lending, *spec, job.differences, std::nullopt, known_[job.key].failing_on_node);
+}
+
+void Repairer::LookInto(const Lending& lending) {
+  const auto spec = SpecOf(lending);
+  if (!spec.ok()) return;
+  const auto host = hosts_.find(spec->host_link);
+  if (host == hosts_.end()) return;
+  const auto netns = settings_.open_netns(lending.netns_path);
+  if (!netns.ok()) return;
+  const auto pod = edges_.inspector.ReadPodSide(*spec, netns->get());
+  if (!pod.ok()) return;
+  Known& known = known_[lending.key];
+  known.pod_mac = pod->mac;
+  if (settings_.on_pod_mac) settings_.on_pod_mac(spec->host_link, pod->mac);
+  AttachSpec seen = *spec;
+  seen.pod_mac = pod->mac;
+  // What shows without the pod has had its turn in this round.
+  Mend(lending, seen,
+       Without(Compare(seen, host->second, *pod), Compare(seen, host->second, std::nullopt)),
+       netns->get(), known.failing_in_pod);
+}
+
+void Repairer::Mend(const Lending& lending, const AttachSpec& spec,
+                    const std::vector<Difference>& differences, std::optional<int> pod_netns,
+                    std::set<Part>& failing) {
+  std::set<Part> still_failing;
+  for (const Difference& difference : differences) {
+    const absl::Status status = IsMendable(difference.part)
+                                    ? edges_.inspector.Mend(spec, {difference}, pod_netns)
+                                    : absl::FailedPreconditionError("only its pod can mend it");
+    if (IsMendable(difference.part) && HasLeft(status)) return;
+    RepairCounts::OfPart& count = counts_.parts[static_cast<size_t>(difference.part)];
+    if (status.ok()) {
+      ++count.repaired;
+      edges_.log.Warn("attachment_repaired", {{"link", spec.host_link},
+                                              {"pod", PodName(lending)},
+                                              {"part", NameOf(difference.part)},
+                                              {"found", difference.text}});
+      continue;
+    }
+    ++count.failed;
+    still_failing.insert(difference.part);
+    if (!failing.contains(difference.part)) {
+      edges_.log.Warn("attachment_repair_failed", {{"link", spec.host_link},
+                                                   {"pod", PodName(lending)},
+                                                   {"part", NameOf(difference.part)},
+                                                   {"found", difference.text},
+                                                   {"error", status}});
+    }
+    if (!pod_netns) first_failure_ = difference.text;
+  }
+  failing = std::move(still_failing);
+}
+
+std::vector<Lending> Repairer::Gone() const {
+  std::vector<Lending> gone;
+  for (const auto& [key, known] : known_) {
+    const Lending* const lending = known.gone ? attachments_.lendings().Find(key) : nullptr;
+    if (lending != nullptr) gone.push_back(*lending);
+  }
+  return gone;
+}
+
+absl::Status Repairer::Health() const {
+  if (unread_rounds_ >= kUnhealthyUnreadRounds) {
+    return absl::UnavailableError(
+        fmt::format("the attachments of this node cannot be read: {}", base::MessageOf(readable_)));
+  }
+  if (!node_failures_.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("this node does not forward: {}", base::MessageOf(node_failures_.front())));
+  }
+  int there = 0;
+  int failing = 0;
+  for (const auto& [key, known] : known_) {
+    if (!known.gone) ++there;
+    if (!known.failing_on_node.empty()) ++failing;
+  }
+  if (failing * 100 <= there * kUnhealthyPercent) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("{} of {} attachments of this node cannot be mended, such as: {}", failing, there,
+                  first_failure_));
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,152 @@
+// Puts back what others have taken away: looks every ten seconds whether the kernel holds each
+// attachment as it was built, and mends what differs (links/inspector.h). What is broken is right
+// again within 30 s.
+//
+// The node's settings and the unreachable routes are looked at in the same round.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/os/clock.h"
+#include "lib/os/unique_fd.h"
+#include "lib/telemetry/log.h"
+#include "netagent/attach/assignments.h"
+#include "netagent/attach/attachments.h"
+#include "netagent/links/attachment_state.h"
+#include "netagent/links/inspector.h"
+#include "netagent/links/router.h"
+#include "netagent/node/node_setup.h"
+
+namespace spoke::netagent {
+
+// From one look at all host links to the next.
+inline constexpr absl::Duration kRepairRound = absl::Seconds(10);
+// What is to be mended, and the pods' insides, are dealt with in slices: the loop serves plugins in
+// between. A slice ends after this time, or this many attachments, whichever comes first. Should
+// each slice do no more than one attachment, 250 take 25 s.
+inline constexpr absl::Duration kRepairSlice = absl::Milliseconds(3);
+inline constexpr int kMaxRepairsPerSlice = 16;
+inline constexpr absl::Duration kRepairSlicePause = absl::Milliseconds(100);
+// A node that is not healthy is not ready (STATUS), and Kubernetes evicts the pods of such a node
+// after five minutes: what fails for one pod, or once, must not do that to all. So unhealthy is a
+// node more than this share of whose attachments cannot be mended,
+inline constexpr int kUnhealthyPercent = 50;
+// or that could not read them in this many rounds in a row.
+inline constexpr int kUnhealthyUnreadRounds = 3;
+
+// Since the agent's start.
+struct RepairCounts {
+  struct OfPart {
+    uint64_t repaired = 0;
+    uint64_t failed = 0;  // Attempts.
+
+    bool operator==(const OfPart&) const = default;
+  };
+  std::array<OfPart, static_cast<size_t>(kLastPart) + 1> parts;
+  uint64_t node_settings = 0;  // Settings of the node as a whole that had to be made again.
+  uint64_t rounds = 0;
+  uint64_t failed_rounds = 0;  // The host links could not be read.
+
+  const OfPart& of(Part part) const { return parts[static_cast<size_t>(part)]; }
+};
+
+// Not thread-safe; the agent's one loop owns it. So an attachment that is being built or taken down
+// is never looked at.
+class Repairer {
+ public:
+  struct Edges {
+    Inspector& inspector;
+    Router& router;
+    const os::Clock& clock;
+    telemetry::Log& log;
+  };
+  struct Settings {
+    // Whether pods are looked into as well. Without it a changed MAC of a pod's is not noticed.
+    bool repair_pods = true;
+    // How a lending looks in the kernel.
+    std::function<absl::StatusOr<AttachSpec>(const Lending&)> spec_of;
+    // A descriptor of the network namespace at a path. One that cannot be had, or that is not the
+    // pod's any more, is passed over.
+    std::function<absl::StatusOr<os::UniqueFd>(const std::string& path)> open_netns;
+    // Makes the settings of the node as a whole.
+    std::function<NodeSetupReport()> prepare_node;
+    // Hears the MAC that the pod behind a host link has now, at each look into it; may be empty.
+    std::function<void(const std::string&, const ip::MacAddress&)> on_pod_mac = {};
+  };
+  // Borrows the edges and `attachments`.
+  Repairer(Settings settings, const Edges& edges, const Attachments& attachments);
+
+  // Does what is due. Call at NextWake(), or at any time.
+  void Tick();
+  absl::Time NextWake() const;
+  // Makes a round due, as when a link is known to have changed.
+  void LookNow() { next_round_ = absl::InfinitePast(); }
+
+  // OK, or what keeps this node from carrying its pods' traffic: a setting of the node that cannot
+  // be made, and attachments that cannot be mended or read, as far as the limits above say.
+  // What a pod does inside itself is not in it: no pod may make its node unfit for others.
+  absl::Status Health() const;
+  bool Healthy() const { return Health().ok(); }
+
+  const RepairCounts& counts() const { return counts_; }
+
+  // The attachments whose host link was not there in the last round that could read them. Without
+  // those that the journal does not know.
+  std::vector<Lending> Gone() const;
+
+ private:
+  // What is remembered of an attachment from one look to the next.
+  struct Known {
+    std::set<Part> failing_on_node;
+    std::set<Part> failing_in_pod;
+    bool gone = false;
+    std::optional<ip::MacAddress> pod_mac;  // As last seen: a later plugin may have changed it.
+  };
+  struct Job {
+    AttachmentKey key;
+    uint64_t generation = 0;
+    std::vector<Difference> differences;
+  };
+
+  void Round();
+  void PrepareNode();
+  void SyncUnreachable();
+  void LookAt(const Lending& lending);
+  void Slice();
+  // The lending, if it is still the one.
+  const Lending* Find(const AttachmentKey& key, uint64_t generation) const;
+  absl::StatusOr<AttachSpec> SpecOf(const Lending& lending);
+  void MendHost(const Job& job);
+  void LookInto(const Lending& lending);
+  void Mend(const Lending& lending, const AttachSpec& spec,
+            const std::vector<Difference>& differences, std::optional<int> pod_netns,
+            std::set<Part>& failing);
+
+  const Settings settings_;
+  const Edges edges_;
+  const Attachments& attachments_;
+  absl::Time next_round_ = absl::InfinitePast();
+  absl::Time next_slice_ = absl::InfinitePast();
+  std::map<std::string, HostSide> hosts_;  // As of the last round.
+  std::map<AttachmentKey, Known> known_;   // Of present lendings only.
+  std::deque<Job> to_mend_;                // On the node's side.
+  std::deque<Job> pods_;                   // To look into; a job without differences.
+  absl::Status readable_;                  // Whether the last round could look.
+  int unread_rounds_ = 0;                  // In a row, up to the last.
+  std::vector<absl::Status> node_failures_;
+  std::string first_failure_;  // On the node's side, of the last round; for Health().
+  RepairCounts counts_;
+};
+
+}  // namespace spoke::netagent

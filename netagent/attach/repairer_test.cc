@@ -1,0 +1,307 @@
+#include "netagent/attach/repairer.h"
+
+#include <fcntl.h>
+
+#include <memory>
+
+#include "fmt/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "netagent/journal/fake_journal.h"
+#include "netagent/links/testing/fake_inspector.h"
+#include "netagent/links/testing/fake_kernel.h"
+#include "netagent/session/testing/fake_server_link.h"
+#include "tests/support/recording_log.h"
+
+namespace spoke::netagent {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr ip::Address kFirst = ip::Address::V4(0x0A010005);  // 10.1.0.5
+
+class RepairerTest : public testing::Test {
+ protected:
+  // A node with `pods` pods as an agent finds them when it starts, each with one address.
+  void Start(int pods, bool repair_pods = true) {
+    kernel_.SetNic({.name = "eth0", .mtu = 1500});
+    std::vector<Event> events;
+    for (int i = 0; i < pods; ++i) {
+      Lending lending{.key = {fmt::format("pod{:03}", i), "eth0"},
+                      .pod = {"web", fmt::format("nginx-{}", i), "uid"},
+                      .addresses = {ip::Advance(kFirst, static_cast<uint64_t>(i))},
+                      .generation = static_cast<uint64_t>(i) + 1,
+                      .netns_path = fmt::format("/run/netns/{}", i)};
+      events.push_back(LendingBegun{lending});
+      events.push_back(LendingBuilt{lending.key});
+      os::UniqueFd netns = FakeInspector::NewPodNetns();
+      inspector_.Build(SpecOf(lending).value(), netns.get());
+      namespaces_.insert_or_assign(lending.netns_path, std::move(netns));
+      lendings_.push_back(std::move(lending));
+    }
+    ASSERT_TRUE(attachments_.Start(events).ok());
+    repairer_.emplace(
+        Repairer::Settings{
+            .repair_pods = repair_pods,
+            .spec_of = &SpecOf,
+            .open_netns = [this](const std::string& path) { return Open(path); },
+            .prepare_node = [this] { return std::exchange(node_report_, NodeSetupReport()); }},
+        Repairer::Edges{inspector_, kernel_, clock_, log_}, attachments_);
+  }
+
+  static absl::StatusOr<AttachSpec> SpecOf(const Lending& lending) {
+    return PlanAttach(lending.key, lending.addresses, 1500, lending.options);
+  }
+  absl::StatusOr<os::UniqueFd> Open(const std::string& path) {
+    const auto found = namespaces_.find(path);
+    if (found == namespaces_.end()) return absl::NotFoundError(path);
+    return os::UniqueFd(::fcntl(found->second.get(), F_DUPFD_CLOEXEC, 0));
+  }
+  std::string Link(int i) const { return HostLinkName(lendings_[static_cast<size_t>(i)].key); }
+
+  // As the agent's loop does, for `duration`.
+  void Run(absl::Duration duration) {
+    const absl::Time end = clock_.Now() + duration;
+    while (true) {
+      repairer_->Tick();
+      const absl::Time next = repairer_->NextWake();
+      if (next > end) break;
+      clock_.Advance(std::max(next - clock_.Now(), absl::Milliseconds(1)));
+    }
+    clock_.Advance(end - clock_.Now());
+  }
+  int Differences() {
+    int count = 0;
+    for (const Lending& lending : lendings_) {
+      const AttachSpec spec = SpecOf(lending).value();
+      count += static_cast<int>(
+          Compare(spec, inspector_.host(spec.host_link), inspector_.pod(spec.host_link)).size());
+    }
+    return count;
+  }
+
+  FakeKernel kernel_;
+  FakeInspector inspector_;
+  FakeServerLink server_;
+  os::SimClock clock_;
+  testing_support::RecordingLog log_;
+  FakeTmpfs tmpfs_;
+  Attachments attachments_{{.node_name = "node1", .nic = "eth0"},
+                           {kernel_, server_, clock_, log_},
+                           std::make_unique<FakeJournal>(tmpfs_)};
+  std::vector<Lending> lendings_;
+  std::map<std::string, os::UniqueFd> namespaces_;
+  NodeSetupReport node_report_;
+  std::optional<Repairer> repairer_;
+};
+
+TEST_F(RepairerTest, ALostHostRouteIsPutBackCountedAndSaidOnce) {
+  Start(2);
+  inspector_.host(Link(0)).routes.clear();
+  Run(absl::Seconds(30));
+  EXPECT_EQ(Differences(), 0);
+  EXPECT_EQ(repairer_->counts().of(Part::kHostRoute), (RepairCounts::OfPart{1, 0}));
+  EXPECT_EQ(inspector_.mends(), 1);
+  EXPECT_EQ(log_.Count("attachment_repaired"), 1);
+  EXPECT_THAT(log_.lines(),
+              Contains(HasSubstr(fmt::format("attachment_repaired link={} pod=web/nginx-0 "
+                                             "part=host_route found=\"route to 10.1.0.5 by",
+                                             Link(0)))));
+  EXPECT_TRUE(repairer_->Healthy());
+}
+
+TEST_F(RepairerTest, NothingIsTouchedWhereNothingDiffers) {
+  Start(3);
+  Run(absl::Minutes(1));
+  EXPECT_EQ(inspector_.mends(), 0);
+  EXPECT_EQ(repairer_->counts().rounds, 7U);
+  EXPECT_EQ(inspector_.pod_reads(), 21);
+  EXPECT_THAT(log_.lines(), ElementsAre(HasSubstr("attachments_restored")));
+}
+
+TEST_F(RepairerTest, EveryPodIsRightWithinThirtySecondsAndNoSliceIsLong) {
+  Start(250);
+  clock_.Advance(absl::Minutes(1));
+  for (const Lending& lending : lendings_) {
+    const std::string link = HostLinkName(lending.key);
+    inspector_.host(link).routes.clear();
+    inspector_.host(link).neighbours.clear();
+    inspector_.pod(link).routes.clear();
+    inspector_.pod(link).addresses.clear();
+  }
+  const absl::Time end = clock_.Now() + absl::Seconds(30);
+  while (clock_.Now() < end) {
+    const int before = inspector_.mends();
+    const int looked_before = inspector_.pod_reads();
+    repairer_->Tick();
+    EXPECT_LE(inspector_.mends() - before, 4 * kMaxRepairsPerSlice);
+    EXPECT_LE(inspector_.pod_reads() - looked_before, kMaxRepairsPerSlice);
+    clock_.Advance(std::max(repairer_->NextWake() - clock_.Now(), absl::Milliseconds(1)));
+  }
+  EXPECT_EQ(Differences(), 0);
+  EXPECT_EQ(repairer_->counts().of(Part::kPodAddress).repaired, 250U);
+}
+
+TEST_F(RepairerTest, APassThroughThePodsThatTakesLongReachesTheLast) {
+  // More than a round has slices for.
+  Start(2000);
+  inspector_.pod(Link(1999)).addresses.clear();
+  Run(absl::Seconds(30));
+  EXPECT_EQ(Differences(), 0);
+}
+
+TEST_F(RepairerTest, ThePodsInsideIsLeftAloneWhenToldSo) {
+  Start(1, /*repair_pods=*/false);
+  inspector_.pod(Link(0)).addresses.clear();
+  inspector_.host(Link(0)).up = false;
+  Run(absl::Seconds(30));
+  EXPECT_TRUE(inspector_.host(Link(0)).up);
+  EXPECT_TRUE(inspector_.pod(Link(0)).addresses.empty());
+  EXPECT_EQ(inspector_.pod_reads(), 0);
+}
+
+TEST_F(RepairerTest, APathThatLeadsNowhereOrElsewhereIsPassedOverSilently) {
+  Start(2);
+  namespaces_.erase(lendings_[0].netns_path);
+  namespaces_.insert_or_assign(lendings_[1].netns_path, FakeInspector::NewPodNetns());
+  inspector_.pod(Link(0)).addresses.clear();
+  inspector_.pod(Link(1)).addresses.clear();
+  Run(absl::Seconds(30));
+  EXPECT_EQ(inspector_.mends(), 0);
+  EXPECT_EQ(Differences(), 2);
+  EXPECT_THAT(log_.lines(), ElementsAre(HasSubstr("attachments_restored")));
+  EXPECT_TRUE(repairer_->Healthy());
+}
+
+TEST_F(RepairerTest, WhatCannotBeMendedIsSaidOnceAndTriedOn) {
+  Start(1);
+  inspector_.FailMending(Part::kHostUp, absl::InternalError("no"));
+  inspector_.host(Link(0)).up = false;
+  Run(absl::Seconds(29));
+  EXPECT_EQ(repairer_->counts().of(Part::kHostUp), (RepairCounts::OfPart{0, 3}));
+  EXPECT_EQ(log_.Count("attachment_repair_failed"), 1);
+  EXPECT_THAT(std::string(repairer_->Health().message()),
+              HasSubstr("1 of 1 attachments of this node cannot be mended, such as: link spk"));
+  inspector_.FailMending(Part::kHostUp, absl::OkStatus());
+  Run(absl::Seconds(10));
+  EXPECT_TRUE(repairer_->Healthy());
+  EXPECT_EQ(repairer_->counts().of(Part::kHostUp).repaired, 1U);
+}
+
+TEST_F(RepairerTest, UnhealthyIsANodeMostOfWhoseAttachmentsCannotBeMended) {
+  Start(5);
+  inspector_.FailMending(Part::kHostUp, absl::InternalError("no"));
+  inspector_.Remove(Link(4));  // One that is gone says nothing about the others.
+  lendings_.pop_back();
+  for (int i = 0; i < 4; ++i) {
+    inspector_.host(Link(i)).up = false;
+    Run(absl::Seconds(10));
+    EXPECT_EQ(repairer_->Healthy(), i + 1 <= 2) << i + 1 << " of 4: " << repairer_->Health();
+  }
+  inspector_.host(Link(0)).up = true;
+  inspector_.host(Link(1)).up = true;
+  Run(absl::Seconds(10));
+  EXPECT_TRUE(repairer_->Healthy()) << repairer_->Health();
+}
+
+TEST_F(RepairerTest, NoPodCanMakeItsNodeUnhealthy) {
+  Start(1);
+  inspector_.pod(Link(0)).name = "renamed";
+  inspector_.FailMending(Part::kPodRoute, absl::AlreadyExistsError("in the way"));
+  inspector_.pod(Link(0)).routes.clear();
+  Run(absl::Seconds(29));
+  EXPECT_EQ(log_.Count("attachment_repair_failed"), 3);
+  EXPECT_EQ(repairer_->counts().of(Part::kPodLink).failed, 3U);
+  EXPECT_TRUE(repairer_->Healthy()) << repairer_->Health();
+}
+
+TEST_F(RepairerTest, AMacThatALaterPluginHasSetIsTheOneNeighbourEntriesGet) {
+  Start(1);
+  const ip::MacAddress tuned{{0x0E, 9, 9, 9, 9, 9}};
+  inspector_.pod(Link(0)).mac = tuned;
+  Run(absl::Seconds(5));
+  EXPECT_EQ(inspector_.host(Link(0)).neighbours,
+            (std::vector<PermanentNeighbour>{{kFirst, tuned}}));
+  // Also when the node's side alone is mended.
+  inspector_.host(Link(0)).neighbours.clear();
+  namespaces_.clear();
+  Run(absl::Seconds(10));
+  EXPECT_EQ(inspector_.host(Link(0)).neighbours,
+            (std::vector<PermanentNeighbour>{{kFirst, tuned}}));
+}
+
+TEST_F(RepairerTest, LinksThatCannotBeReadThreeTimesInARowAreUnhealthyUntilTheyCan) {
+  Start(1);
+  inspector_.FailReads(absl::UnavailableError("the list changed"));
+  Run(absl::Seconds(15));
+  EXPECT_EQ(repairer_->counts().failed_rounds, 2U);
+  EXPECT_TRUE(repairer_->Healthy()) << "a dump that is interrupted is no broken node";
+  Run(absl::Seconds(10));
+  EXPECT_EQ(log_.Count("attachments_unreadable"), 1);
+  EXPECT_EQ(repairer_->counts().failed_rounds, 3U);
+  EXPECT_THAT(std::string(repairer_->Health().message()), HasSubstr("the list changed"));
+  inspector_.FailReads(absl::OkStatus());
+  Run(absl::Seconds(10));
+  EXPECT_TRUE(repairer_->Healthy());
+  inspector_.FailReads(absl::UnavailableError("the list changed"));
+  Run(absl::Seconds(20));
+  EXPECT_TRUE(repairer_->Healthy()) << "it counts from the last that worked";
+}
+
+TEST_F(RepairerTest, ALinkThatIsGoneIsSaidOnceAndIsThePodsTrouble) {
+  Start(2);
+  inspector_.Remove(Link(0));
+  lendings_.erase(lendings_.begin());
+  Run(absl::Minutes(1));
+  EXPECT_EQ(log_.Count("attachment_link_gone"), 1);
+  EXPECT_EQ(inspector_.mends(), 0);
+  EXPECT_TRUE(repairer_->Healthy());
+}
+
+TEST_F(RepairerTest, SettingsOfTheNodeAreMadeAgainAndCounted) {
+  Start(0);
+  node_report_.changed = {{"net.ipv4.ip_forward", "0", "1"}};
+  Run(absl::Seconds(5));
+  EXPECT_EQ(repairer_->counts().node_settings, 1U);
+  EXPECT_THAT(log_.lines(), Contains("node_setting_repaired name=net.ipv4.ip_forward before=0 "
+                                     "after=1"));
+  node_report_ = {.changed = {}, .failed = {absl::PermissionDeniedError("read-only")}};
+  repairer_->LookNow();
+  repairer_->Tick();
+  EXPECT_THAT(std::string(repairer_->Health().message()), HasSubstr("read-only"));
+  EXPECT_EQ(log_.Count("sysctl_failed"), 1);
+}
+
+TEST_F(RepairerTest, UnreachableRoutesThatSomebodyRemovedComeBack) {
+  Start(2);
+  EXPECT_EQ(kernel_.Unreachable().size(), 2U);
+  ASSERT_TRUE(kernel_.SetUnreachable({}).ok());
+  Run(absl::Seconds(10));
+  EXPECT_EQ(kernel_.Unreachable(), attachments_.lendings().Attached());
+}
+
+TEST_F(RepairerTest, ALendingThatEndedSinceTheRoundIsNotTouched) {
+  Start(40);
+  for (int i = 0; i < 40; ++i) inspector_.host(Link(i)).up = false;
+  repairer_->Tick();  // The round, and the first slice.
+  EXPECT_EQ(inspector_.mends(), kMaxRepairsPerSlice);
+  for (const Lending& lending : lendings_) ASSERT_TRUE(attachments_.Del(lending.key).ok());
+  Run(absl::Seconds(5));
+  EXPECT_EQ(inspector_.mends(), kMaxRepairsPerSlice);
+}
+
+TEST_F(RepairerTest, ALinkTheJournalDidNotKnowIsLeftAsItIs) {
+  const os::UniqueFd pod = kernel_.NewPodNetns();
+  const AttachSpec stray = PlanAttach({"stray", "eth0"}, {kFirst}, 1500).value();
+  ASSERT_TRUE(kernel_.Attach(stray, pod.get()).ok());
+  Start(0);
+  ASSERT_EQ(attachments_.lendings().Built().size(), 1U);
+  Run(absl::Seconds(30));
+  EXPECT_EQ(inspector_.mends(), 0);
+  EXPECT_EQ(log_.Count("attachment_link_gone"), 0);
+}
+
+}  // namespace
+}  // namespace spoke::netagent

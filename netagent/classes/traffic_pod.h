@@ -1,0 +1,41 @@
+// A pod as far as its traffic goes. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/ip/address.h"
+#include "lib/nft/ruleset.h"
+#include "netagent/links/attach_plan.h"
+
+namespace spoke::netagent {
+
+// One attachment. The addresses and the link are this pod's alone as long as it is attached.
+struct TrafficPod {
+  std::string host_link;
+  uint32_t host_index = 0;  // Of that device.
+  std::vector<ip::Address> addresses;
+  std::optional<ip::MacAddress> pod_mac = std::nullopt;  // nullopt: it is not known.
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string pod_uid;
+  uint32_t mtu = 0;  // Bytes.
+  // Its packets leave by the node's first NIC, whose rules the fast path follows.
+  bool on_first_nic = true;
+  // What passes by its link is limited, so that none of it may pass by the link's queue.
+  bool shaped = false;
+  Bandwidth bandwidth = {};  // Of the whole link: what it sends is shaped by a class.
+  InternetWish internet = {};
+
+  bool operator==(const TrafficPod&) const = default;
+};
+
+// Of all that is ours, but for kNamesTable.
+inline const nft::TableKey kSpokeTable{nft::Family::kInet, "spoke"};
+// Of what only the next agent has to know, in names of counters that count nothing: a table of its
+// own, so that whoever reads the counts does not read these as well.
+inline const nft::TableKey kNamesTable{nft::Family::kInet, "spoke-names"};
+
+}  // namespace spoke::netagent

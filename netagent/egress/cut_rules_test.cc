@@ -1,0 +1,129 @@
+#include "netagent/egress/cut_rules.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace spoke::netagent {
+namespace {
+
+ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
+
+PolicyEntry Network(const std::string& name, std::vector<std::string> peers, bool keep) {
+  return {.key = "ClusterNetwork/" + name,
+          .bytes = "",
+          .value = ClusterNetwork{.cluster = {},
+                                  .hub = {},
+                                  .peer_spoke = std::move(peers),
+                                  .platform = {},
+                                  .storage = {},
+                                  .services = {},
+                                  .keep_established = keep}};
+}
+
+EgressPolicy Closed(std::vector<std::string> blocks, bool cut, int32_t priority = 0) {
+  return {.namespaces = {"web"},
+          .teams = {},
+          .destination_cidrs = std::move(blocks),
+          .destination_groups = {},
+          .excluded_cidrs = {},
+          .mode = EgressMode::kDrop,
+          .priority = priority,
+          .cut_established = cut};
+}
+
+Policy Of(const std::vector<PolicyEntry>& entries) {
+  Policy policy{.version = 1};
+  for (const PolicyEntry& entry : entries) policy.entries[entry.key] = entry;
+  return policy;
+}
+
+PolicyEntry Egress(const std::string& name, EgressPolicy policy) {
+  return {.key = "EgressPolicy/" + name, .bytes = "", .value = std::move(policy)};
+}
+
+CutRules Rules(const Policy& policy) {
+  const ClassMap classes = ClassMap::Compile(policy, {}).value();
+  const TrafficPod pod{.host_link = "spk1",
+                       .host_index = 1,
+                       .addresses = {A("10.1.0.5"), A("fd00::5")},
+                       .pod_namespace = "web",
+                       .pod_name = "web-1",
+                       .pod_uid = "1"};
+  return {policy, classes, EgressRules::Compile(policy, classes, {}, {}).value(), {{"spk1", pod}}};
+}
+
+TrackedFlow Flow(const std::string& from, const std::string& to, uint32_t mark = 0) {
+  return {.ends = {A(from), A(to), A(to), A(from)}, .mark = mark};
+}
+
+TEST(CutRules, OfNoPolicyCutsNothing) {
+  EXPECT_TRUE(CutRules().empty());
+  EXPECT_EQ(CutRules().FateOf(Flow("10.1.0.5", "192.0.2.1")), FlowFate::kStays);
+  EXPECT_TRUE(Rules(Of({Egress("a", Closed({"192.0.2.0/24"}, false))})).empty());
+}
+
+TEST(CutRules, PeerSpokesAreCutUnlessEachNetworkThatNamesSomeKeepsThem) {
+  const auto fate = [](const std::vector<PolicyEntry>& entries) {
+    const CutRules rules = Rules(Of(entries));
+    EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "192.0.2.1")), FlowFate::kStays);
+    EXPECT_EQ(rules.FateOf(Flow("10.18.0.1", "10.1.0.5")),
+              rules.FateOf(Flow("10.1.0.5", "10.18.0.1")));
+    return rules.FateOf(Flow("10.1.0.5", "10.18.0.1"));
+  };
+  EXPECT_EQ(fate({Network("a", {"10.18.0.0/16"}, false)}), FlowFate::kEnded);
+  EXPECT_EQ(fate({Network("a", {"10.18.0.0/16"}, true)}), FlowFate::kStays);
+  EXPECT_EQ(fate({Network("a", {"10.18.0.0/16"}, true), Network("b", {"10.19.0.0/16"}, false)}),
+            FlowFate::kEnded);
+  EXPECT_EQ(fate({Network("a", {"10.18.0.0/16"}, true), Network("b", {"10.19.0.0/16"}, true)}),
+            FlowFate::kStays);
+}
+
+TEST(CutRules, WhatCountsIsWherePacketsAreRouted) {
+  const CutRules rules = Rules(Of({Network("a", {"10.18.0.0/16"}, false)}));
+  const auto fate = [&](const char* a, const char* b, const char* c, const char* d) {
+    return rules.FateOf({.ends = {A(a), A(b), A(c), A(d)}});
+  };
+  EXPECT_EQ(fate("10.1.0.5", "10.96.0.1", "10.18.0.1", "10.1.0.5"), FlowFate::kEnded);
+  // A Service whose address is in a peer's block, with an endpoint that is not.
+  EXPECT_EQ(fate("10.1.0.5", "10.18.0.1", "10.1.0.6", "10.1.0.5"), FlowFate::kStays);
+  EXPECT_EQ(fate("10.1.0.5", "192.0.2.1", "192.0.2.1", "10.18.0.1"), FlowFate::kStays);
+}
+
+TEST(CutRules, APolicysFirstSayDecidesAboutAPodsFlowsOut) {
+  const CutRules rules = Rules(Of({Egress("a", Closed({"192.0.2.0/24"}, true)),
+                                   Egress("b", Closed({"0.0.0.0/0", "::/0"}, false))}));
+  EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "192.0.2.1")), FlowFate::kCut);
+  EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "198.51.100.1")), FlowFate::kStays) << "that one keeps";
+  EXPECT_EQ(rules.FateOf(Flow("10.1.0.6", "192.0.2.1")), FlowFate::kStays) << "no pod of this node";
+  EXPECT_EQ(rules.FateOf(Flow("192.0.2.1", "10.1.0.5")), FlowFate::kStays) << "began outside";
+  EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "192.0.2.1", claims::kFlowMasqueraded)), FlowFate::kCut);
+  EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "192.0.2.1", claims::kFlowCut)), FlowFate::kStays);
+  EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "198.51.100.1", claims::kFlowCut)), FlowFate::kReleased);
+}
+
+TEST(CutRules, WhatIsClosedIsLeftToExpire) {
+  const CutRules rules = Rules(
+      Of({Network("a", {"10.18.0.0/16"}, false), Egress("a", Closed({"192.0.2.0/24"}, true))}));
+  for (const char* far : {"10.18.0.1", "192.0.2.1", "198.51.100.1"}) {
+    TrackedFlow flow = Flow("10.1.0.5", far);
+    flow.closed = true;
+    CutCount count;
+    rules.Count(flow, rules.FateOf(flow), count);
+    EXPECT_EQ(rules.FateOf(flow), FlowFate::kStays) << far;
+    EXPECT_EQ(count, CutCount()) << far;
+  }
+}
+
+TEST(CutLimit, IsAShareBeyondAHandful) {
+  const CutLimit limit{.permille = 50};
+  EXPECT_TRUE(limit.Admits({.connections = 10, .peer_spoke = 10}));
+  EXPECT_FALSE(limit.Admits({.connections = 11, .peer_spoke = 10, .egress = 1}));
+  EXPECT_TRUE(limit.Admits({.connections = 400, .peer_spoke = 10, .egress = 10}));
+  EXPECT_FALSE(limit.Admits({.connections = 400, .peer_spoke = 21}));
+  EXPECT_FALSE(CutLimit{}.Admits({.connections = 1'000'000, .egress = 11}));
+  EXPECT_TRUE(CutLimit{.permille = 1000}.Admits({.connections = 11, .egress = 11}));
+}
+
+}  // namespace
+}  // namespace spoke::netagent

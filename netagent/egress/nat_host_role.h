@@ -1,0 +1,61 @@
+// The role nat-host: keeps the rules of egress/nat_host.h up to date, and says whether hub traffic
+// should be sent here.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "lib/telemetry/log.h"
+#include "netagent/classes/traffic_class.h"
+#include "netagent/egress/nat_host.h"
+#include "netagent/nftables/nft_tables.h"
+
+namespace spoke::netagent {
+
+struct NatHostSettings {
+  // As endpoint_text.h says; empty: kube-proxy chooses, and its own health port (10256) is what a
+  // load balancer asks besides.
+  std::string endpoints;
+  // A file that was generated longer ago counts as stale.
+  absl::Duration max_age = absl::Seconds(60);
+
+  bool operator==(const NatHostSettings&) const = default;
+};
+
+// Not thread-safe; the agent's one loop owns it.
+class NatHostRole {
+ public:
+  // Borrows `tables` and `log`.
+  NatHostRole(NatHostSettings settings, NftTables& tables, telemetry::Log& log);
+
+  // Where hub and Services are, has changed.
+  void SetClasses(ClassMap classes);
+  // Takes the file up when it has changed, and puts into the kernel what has to be there.
+  void Tick(absl::Time now);
+  absl::Time NextWake() const { return next_; }
+
+  // OK when flows that come now find their endpoints; else why not. kUnavailable.
+  absl::Status Health(absl::Time now) const;
+
+  static constexpr absl::Duration kLook = absl::Seconds(1);
+
+ private:
+  void Read();
+  absl::Status Apply();
+
+  const NatHostSettings settings_;
+  NftTables& tables_;
+  telemetry::Log& log_;
+  std::optional<ClassMap> classes_;
+  std::string text_;  // Of the file, as it was last.
+  std::optional<EndpointTable> table_;
+  absl::Status problem_;  // Of the file.
+  absl::Status applied_ = absl::UnavailableError("nothing is in force yet");
+  bool pending_ = true;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+}  // namespace spoke::netagent

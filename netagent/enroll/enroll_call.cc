@@ -1,0 +1,57 @@
+#include "netagent/enroll/enroll_call.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include "absl/time/clock.h"
+#include "lib/base/status.h"
+#include "lib/rpc/credentials.h"
+#include "proto/spoke/v1/enroll.grpc.pb.h"
+
+namespace spoke::netagent {
+namespace {
+
+// A chain of a few certificates.
+constexpr int kMaxReplyBytes = 256 << 10;
+
+}  // namespace
+
+void EnrollCall::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  cancelled_ = true;
+  if (context_ != nullptr) context_->TryCancel();
+}
+
+absl::StatusOr<std::string> EnrollCall::Ask(const EnrollAsk& ask, absl::Duration patience) {
+  ASSIGN_OR_RETURN(const auto credentials, rpc::AnonymousCredentials(server_.ca_file));
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A new connection each time: the server's certificate, or `ca_file`, may be another one by now.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(kMaxReplyBytes);
+  if (!server_.server_name.empty()) arguments.SetSslTargetNameOverride(server_.server_name);
+  const auto stub =
+      v1::EnrollService::NewStub(grpc::CreateCustomChannel(server_.server, credentials, arguments));
+  v1::EnrollRequest request;
+  request.set_csr(ask.csr);
+  request.set_node_name(ask.node_name);
+  request.set_vm_id(ask.vm_id);
+  request.set_token(ask.token);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + patience));
+  {
+    absl::MutexLock lock(&mutex_);
+    if (cancelled_) return absl::CancelledError("stopping");
+    context_ = &context;
+  }
+  v1::EnrollReply reply;
+  const grpc::Status status = stub->Enroll(&context, request, &reply);
+  {
+    absl::MutexLock lock(&mutex_);
+    context_ = nullptr;
+  }
+  RETURN_IF_ERROR(rpc::FromGrpc(static_cast<int>(status.error_code()), status.error_message()));
+  return reply.certificate_chain();
+}
+
+}  // namespace spoke::netagent

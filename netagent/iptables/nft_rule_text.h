@@ -1,0 +1,32 @@
+// The kernel's messages about nf_tables rules and chains, in iptables' words. Pure, safe on any
+// input.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "netagent/iptables/iptables_rules.h"
+
+namespace spoke::netagent {
+
+struct NftRuleMessage {
+  std::string table;
+  // In words are addresses, devices, the protocol, the comment and the verdict; a rule with
+  // anything else is abridged.
+  IptablesRule rule;
+  uint64_t handle = 0;  // By which it is deleted.
+};
+
+struct NftChainMessage {
+  std::string table;
+  IptablesChain chain;
+};
+
+// `payload` is that of an NFT_MSG_NEWRULE. Errors: kDataLoss (it is none, or cut short).
+absl::StatusOr<NftRuleMessage> ReadNftRule(std::span<const uint8_t> payload);
+// Of an NFT_MSG_NEWCHAIN. Errors: as ReadNftRule().
+absl::StatusOr<NftChainMessage> ReadNftChain(std::span<const uint8_t> payload);
+
+}  // namespace spoke::netagent

@@ -1,0 +1,220 @@
+#include "netagent/links/attachment_state.h"
+
+#include <functional>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "netagent/claims.h"
+#include "netagent/links/host_link_settings.h"
+
+namespace spoke::netagent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+
+AttachSpec Spec(uint32_t ordinal = 0, Bandwidth bandwidth = {}) {
+  return PlanAttach({"pod", "eth0"}, {A("10.1.0.5"), A("fd00::5")}, 1500,
+                    {.ordinal = ordinal, .bandwidth = bandwidth})
+      .value();
+}
+
+std::string Texts(const std::vector<Difference>& differences) {
+  std::string text;
+  for (const Difference& difference : differences) text += difference.text + "\n";
+  return text;
+}
+
+// One thing that went wrong, and the one difference that has to be found.
+struct Case {
+  std::string name;
+  std::function<void(HostSide&, PodSide&)> damage;
+  Part part;
+  std::string text;
+  std::optional<ip::Address> address = std::nullopt;
+};
+
+class CompareTest : public testing::TestWithParam<Case> {};
+
+TEST_P(CompareTest, FindsExactlyWhatDiffers) {
+  const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
+  HostSide host = BuiltHostSide(spec);
+  PodSide pod = BuiltPodSide(spec);
+  ASSERT_EQ(Texts(Compare(spec, host, pod)), "");
+  GetParam().damage(host, pod);
+  const std::vector<Difference> found = Compare(spec, host, pod);
+  ASSERT_EQ(found.size(), 1U) << Texts(found);
+  EXPECT_EQ(found[0].part, GetParam().part);
+  EXPECT_THAT(found[0].text, HasSubstr(GetParam().text));
+  EXPECT_EQ(found[0].address, GetParam().address);
+}
+
+// The same without the pod's side: what is on the node only.
+TEST_P(CompareTest, WithoutThePodNothingIsSaidOfIt) {
+  const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
+  HostSide host = BuiltHostSide(spec);
+  PodSide pod = BuiltPodSide(spec);
+  GetParam().damage(host, pod);
+  for (const Difference& difference : Compare(spec, host, std::nullopt)) {
+    EXPECT_FALSE(IsInPod(difference.part)) << difference.text;
+    EXPECT_EQ(difference.part, GetParam().part) << difference.text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, CompareTest,
+    testing::Values(
+        Case{"HostLinkGone", [](HostSide& h, PodSide&) { h = {}; }, Part::kHostLink,
+             "is gone from the node"},
+        Case{"HostDown", [](HostSide& h, PodSide&) { h.up = false; }, Part::kHostUp,
+             "is down on the node"},
+        Case{"HostMac", [](HostSide& h, PodSide&) { h.mac.octets[5] ^= 1U; }, Part::kHostMac,
+             "on the node, not 0a:"},
+        Case{"HostMtu", [](HostSide& h, PodSide&) { h.mtu = 1400; }, Part::kHostMtu,
+             "MTU 1400 on the node, but 1500 in the pod"},
+        Case{"HostRpFilter", [](HostSide& h, PodSide&) { h.settings[8] = 0; }, Part::kHostSetting,
+             "rp_filter is 0, not 1"},
+        Case{"HostProxyArp", [](HostSide& h, PodSide&) { h.settings[3] = 1; }, Part::kHostSetting,
+             "proxy_arp is 1, not 0"},
+        Case{"HostAddressGeneration", [](HostSide& h, PodSide&) { h.address_generation = 0; },
+             Part::kHostSetting, "makes itself IPv6 addresses (mode 0)"},
+        Case{"HostNeighbourV6", [](HostSide& h, PodSide&) { h.neighbours.pop_back(); },
+             Part::kHostNeighbour, "neighbour entry of fd00::5 on spk", A("fd00::5")},
+        Case{"HostNeighbourMac", [](HostSide& h, PodSide&) { h.neighbours[0].mac.octets[5] ^= 1U; },
+             Part::kHostNeighbour, "neighbour entry of 10.1.0.5 on spk", A("10.1.0.5")},
+        Case{"HostRoute", [](HostSide& h, PodSide&) { h.routes.erase(h.routes.begin()); },
+             Part::kHostRoute, "route to 10.1.0.5 by spk", A("10.1.0.5")},
+        Case{"IngressLimitGone", [](HostSide& h, PodSide&) { h.limit_bps.reset(); },
+             Part::kIngressLimit, "is not limited, not 8000000 bit/s"},
+        Case{"IngressLimitOther", [](HostSide& h, PodSide&) { h.limit_bps = 1; },
+             Part::kIngressLimit, "is 1 bit/s, not 8000000 bit/s"},
+        Case{"PodRenamed", [](HostSide&, PodSide& p) { p.name = "eth9"; }, Part::kPodLink,
+             "is called eth9 in the pod, not eth0"},
+        Case{"PodDown", [](HostSide&, PodSide& p) { p.up = false; }, Part::kPodUp,
+             "link eth0 is down in the pod"},
+        Case{"PodAddressV6", [](HostSide&, PodSide& p) { p.addresses.pop_back(); },
+             Part::kPodAddress, "address fd00::5 is gone from eth0 in the pod", A("fd00::5")},
+        Case{"PodNeighbour",
+             [](HostSide&, PodSide& p) { p.neighbours.erase(p.neighbours.begin()); },
+             Part::kPodNeighbour, "gateway 169.254.1.1 on eth0 is gone", A("10.1.0.5")},
+        Case{"PodNeighbourMac", [](HostSide&, PodSide& p) { p.neighbours[1].mac.octets[5] ^= 1U; },
+             Part::kPodNeighbour, "gateway fe80::1 on eth0 has MAC", A("fd00::5")},
+        Case{"PodDefaultRoute", [](HostSide&, PodSide& p) { p.routes.pop_back(); }, Part::kPodRoute,
+             "default route by fe80::1", A("fd00::5")},
+        Case{"PodDefaultRouteElsewhere",
+             [](HostSide&, PodSide& p) { p.routes[1].gateway = A("192.0.2.1"); }, Part::kPodRoute,
+             "default route by 169.254.1.1", A("10.1.0.5")},
+        Case{"PodGatewayRoute", [](HostSide&, PodSide& p) { p.routes.erase(p.routes.begin()); },
+             Part::kPodRoute, "route to the gateway 169.254.1.1", A("10.1.0.5")}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Compare, WhatOthersAddedIsNoDifference) {
+  const AttachSpec spec = Spec();
+  HostSide host = BuiltHostSide(spec);
+  PodSide pod = BuiltPodSide(spec);
+  host.neighbours.push_back({A("10.1.0.99"), {}});
+  host.routes.push_back(A("10.1.0.99"));
+  host.limit_bps = 1;
+  pod.addresses.push_back(A("192.0.2.7"));
+  pod.neighbours.push_back({A("192.0.2.1"), {}});
+  pod.routes.push_back({ip::Prefix::Parse("192.0.2.0/24").value(), std::nullopt, 254});
+  pod.rules.push_back({ip::Prefix::Parse("192.0.2.0/24").value(), 7});
+  EXPECT_EQ(Texts(Compare(spec, host, pod)), "");
+}
+
+TEST(Compare, MacAndMtuOfThePodAreHeldAgainstWhatIsExpectedIfAnything) {
+  const AttachSpec spec = Spec();
+  HostSide host = BuiltHostSide(spec);
+  PodSide pod = BuiltPodSide(spec);
+  const ip::MacAddress tuned{{0x0E, 1, 2, 3, 4, 5}};
+  pod.mac = tuned;
+  pod.mtu = host.mtu = 1400;
+  for (PermanentNeighbour& entry : host.neighbours) entry.mac = tuned;
+  EXPECT_EQ(Texts(Compare(spec, host, pod)), "");
+  EXPECT_EQ(Texts(Compare(spec, host, pod, {.mac = tuned, .mtu = 1400})), "");
+  const auto found = Compare(spec, host, pod, {.mac = spec.pod_mac, .mtu = 1500});
+  ASSERT_EQ(found.size(), 2U) << Texts(found);
+  EXPECT_EQ(found[0].part, Part::kPodMac);
+  EXPECT_EQ(found[1].part, Part::kPodMtu);
+}
+
+TEST(Compare, ThePodsMacIsTheOneItsNeighbourEntriesMustHave) {
+  const AttachSpec spec = Spec();
+  const HostSide host = BuiltHostSide(spec);
+  PodSide pod = BuiltPodSide(spec);
+  pod.mac.octets[5] ^= 1U;
+  // Packets for it would be dropped as somebody else's.
+  const auto found = Compare(spec, host, pod);
+  ASSERT_EQ(found.size(), 2U) << Texts(found);
+  EXPECT_EQ(found[0].part, Part::kHostNeighbour);
+  EXPECT_EQ(found[1].address, A("fd00::5"));
+  EXPECT_EQ(Texts(Compare(spec, host, std::nullopt)), "");
+}
+
+TEST(Compare, ALinkOfSomebodyElseUnderThePodLinksNameIsNamed) {
+  const AttachSpec spec = Spec();
+  PodSide pod = BuiltPodSide(spec);
+  pod.name = "eth1";
+  pod.impostor = "dummy";
+  EXPECT_THAT(Texts(Compare(spec, BuiltHostSide(spec), pod)),
+              HasSubstr("link eth0 of the pod is a dummy of somebody else's"));
+}
+
+TEST(Compare, ALaterLinkHasARuleAndATableOfItsOwn) {
+  const AttachSpec spec = Spec(/*ordinal=*/1);
+  const HostSide host = BuiltHostSide(spec);
+  const PodSide built = BuiltPodSide(spec);
+  EXPECT_EQ(Texts(Compare(spec, host, built)), "");
+
+  PodSide pod = built;
+  pod.rules.erase(pod.rules.begin());
+  auto found = Compare(spec, host, pod);
+  ASSERT_EQ(found.size(), 1U) << Texts(found);
+  EXPECT_EQ(found[0].part, Part::kPodRule);
+  EXPECT_THAT(found[0].text, HasSubstr("rule for what comes from 10.1.0.5"));
+
+  pod = built;
+  pod.routes.clear();
+  pod.routes.push_back({ip::Prefix::Parse("0.0.0.0/0").value(), claims::kGatewayV4, 254});
+  found = Compare(spec, host, pod);
+  EXPECT_THAT(Texts(found), HasSubstr("default route by 169.254.1.1"));
+  EXPECT_THAT(Texts(found), HasSubstr("default route by fe80::1"));
+}
+
+TEST(Compare, AnAddressOfAnotherNicHasARuleOnTheNode) {
+  AttachSpec spec = Spec();
+  spec.source_tables = {{A("10.1.0.5"), 84'000'007}};
+  HostSide host = BuiltHostSide(spec);
+  EXPECT_EQ(Texts(Compare(spec, host, std::nullopt)), "");
+  host.rules[0].table = 7;
+  const auto found = Compare(spec, host, std::nullopt);
+  ASSERT_EQ(found.size(), 1U) << Texts(found);
+  EXPECT_EQ(found[0].part, Part::kHostRule);
+  EXPECT_THAT(found[0].text, HasSubstr("from 10.1.0.5 into table 84000007 is gone"));
+}
+
+TEST(Compare, ASettingThatTheKernelDoesNotHaveIsNotJudged) {
+  const AttachSpec spec = Spec();
+  HostSide host = BuiltHostSide(spec);
+  host.settings.resize(9);
+  host.address_generation.reset();
+  EXPECT_EQ(Texts(Compare(spec, host, std::nullopt)), "");
+}
+
+TEST(Parts, EachHasANameOfItsOwn) {
+  std::set<std::string_view> names;
+  for (int i = 0; i <= static_cast<int>(kLastPart); ++i) {
+    names.insert(NameOf(static_cast<Part>(i)));
+  }
+  EXPECT_EQ(names.size(), static_cast<size_t>(kLastPart) + 1);
+  EXPECT_EQ(NameOf(Part::kHostRoute), "host_route");
+  EXPECT_FALSE(IsMendable(Part::kPodMac));
+  EXPECT_TRUE(IsMendable(Part::kPodRule));
+}
+
+}  // namespace
+}  // namespace spoke::netagent

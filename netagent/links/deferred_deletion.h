@@ -1,0 +1,86 @@
+// Unregisters detached links behind everybody's back: the part of a DEL that takes the kernel 20 ms
+// and that nobody need wait for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "lib/netlink/socket.h"
+#include "lib/telemetry/log.h"
+#include "netagent/links/deletion_plan.h"
+#include "netagent/links/fault_points.h"
+
+namespace spoke::netagent {
+
+// Thread-safe. Has a thread and a socket of its own, in the namespace it was made in. Which links
+// go together and when is links/deletion_plan.h's to say.
+//
+// Only what has a name of ours is ever removed: a link of somebody else's in one of our groups
+// (claims.h) is left alone, and ours are then removed one by one.
+class Graveyard {
+ public:
+  struct Settings {
+    telemetry::Log* log = nullptr;  // Borrowed; may be null.
+    FaultPoint fault_point = {};
+  };
+  // Whoever waits gives up after this long: the kernel has been stuck for many times what it takes.
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
+
+  // For the calling thread's network namespace. Unregisters what an agent that died has left in our
+  // groups before it returns. Errors: kUnavailable (the list of links kept changing);
+  // kPermissionDenied; as errno says.
+  static absl::StatusOr<std::unique_ptr<Graveyard>> Create(Settings settings);
+
+  // What is still buried stays so, for the next agent to find.
+  ~Graveyard();
+  Graveyard(const Graveyard&) = delete;
+  Graveyard& operator=(const Graveyard&) = delete;
+
+  // Calls `retire` with the group that the link is to be put into, and takes it over from there if
+  // that was done. A link that is buried already is not retired again. Waits while too many are
+  // buried. Errors: what `retire` returns; kUnavailable (too many still, after kPatience: this one
+  // is buried all the same).
+  absl::Status Bury(BuriedLink link, absl::FunctionRef<absl::Status(uint32_t group)> retire);
+
+  // Waits until nothing of the spec's name or addresses is buried. Errors: kUnavailable (the kernel
+  // refuses, or takes longer than kPatience).
+  absl::Status FinishWhatClashes(const AttachSpec& spec);
+
+  // Waits until nothing is buried. Errors: as FinishWhatClashes().
+  absl::Status FinishAll();
+
+  // Whether anything is.
+  bool empty() const;
+
+ private:
+  Graveyard(Settings settings, netlink::Socket socket);
+
+  void Work();
+  // Waits until `done` or a batch is refused, and hurries meanwhile.
+  absl::Status Await(absl::FunctionRef<bool()> done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Unregister(uint32_t group);
+  absl::Status UnregisterEach(const std::vector<int32_t>& indexes);
+  absl::Status Sweep();
+
+  const Settings settings_;
+  netlink::Socket socket_;         // The thread's, once that runs.
+  bool warned_of_others_ = false;  // Likewise.
+
+  mutable absl::Mutex mutex_;
+  absl::CondVar changed_;
+  BurialPlan plan_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t refusals_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status last_refusal_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,433 @@
+#include "netagent/links/netlink_router.h"
+
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/status.h"
+#include "lib/ip/prefix.h"
+#include "lib/netlink/address.h"
+#include "lib/netlink/exchange.h"
+#include "lib/netlink/link.h"
+#include "lib/netlink/rule.h"
+#include "lib/os/unique_fd.h"
+#include "netagent/claims.h"
+#include "netagent/links/host_link_name.h"
+#include "netagent/links/nic_table.h"
+#include "netagent/links/pod_ipv6.h"
+
+namespace spoke::netagent {
+namespace {
+
+// The indexes we choose: far above those the kernel gives out one by one, so that a request of a
+// batch whose creation was refused names no device of anybody's; below 2^30, as sFlow wants.
+constexpr uint32_t kFirstIndex = 1U << 29U;
+constexpr uint32_t kIndexCount = 1U << 29U;
+
+// The kernel's refusal in the words of router.h: any code but those the method promises becomes
+// kInternal.
+absl::Status Narrow(const absl::Status& status, std::initializer_list<absl::StatusCode> promised) {
+  if (status.ok() || std::find(promised.begin(), promised.end(), status.code()) != promised.end()) {
+    return status;
+  }
+  return absl::InternalError(status.message());
+}
+
+constexpr auto kAlreadyExists = absl::StatusCode::kAlreadyExists;
+constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
+constexpr auto kNotFound = absl::StatusCode::kNotFound;
+constexpr auto kResourceExhausted = absl::StatusCode::kResourceExhausted;
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
+
+// An address family that was switched off at boot has no sockets.
+bool KernelHasIpv6() {
+  return os::UniqueFd(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)).valid();
+}
+
+absl::StatusOr<netlink::Socket> OpenSocketIn(const netns::Netns& netns) {
+  std::optional<netlink::Socket> socket;
+  RETURN_IF_ERROR(netns.Run([&socket]() -> absl::Status {
+    auto opened = netlink::Socket::Open();
+    if (!opened.ok()) return opened.status();
+    socket.emplace(*std::move(opened));
+    return absl::OkStatus();
+  }));
+  return *std::move(socket);
+}
+
+// Puts what failed, and what failed in cleaning up after it, into one status.
+absl::Status WithCleanup(const absl::Status& status, const absl::Status& cleanup) {
+  if (cleanup.ok()) return status;
+  return absl::Status(status.code(), fmt::format("{}; and then: {}", base::MessageOf(status),
+                                                 base::MessageOf(cleanup)));
+}
+
+bool IsPodRoute(const netlink::Route& route) {
+  return route.type == RTN_UNICAST && route.link != 0 &&
+         route.destination.length() == route.destination.base().bits();
+}
+
+bool IsUnreachableRoute(const netlink::Route& route) {
+  return route.type == RTN_UNREACHABLE && route.metric == claims::kUnreachableMetric &&
+         route.destination.length() == route.destination.base().bits();
+}
+
+netlink::Route UnreachableRoute(const ip::Address& address) {
+  return {.destination = ip::Prefix::Host(address),
+          .protocol = claims::kRouteProtocol,
+          .type = RTN_UNREACHABLE,
+          .metric = claims::kUnreachableMetric};
+}
+
+// However many there are. One that is refused must not keep the others away, so it goes on and
+// reports the first refusal.
+absl::Status SendInBatches(netlink::Socket& socket, std::span<const netlink::Request> requests) {
+  absl::Status first_error;
+  for (size_t done = 0; done < requests.size(); done += netlink::kMaxBatch) {
+    const size_t count = std::min(netlink::kMaxBatch, requests.size() - done);
+    first_error.Update(netlink::SendBatch(socket, requests.subspan(done, count)).status);
+  }
+  return first_error;
+}
+
+}  // namespace
+
+NetlinkRouter::NetlinkRouter(Settings settings, netns::Netns node, netlink::Socket socket,
+                             std::unique_ptr<Graveyard> graveyard)
+    : settings_(std::move(settings)),
+      node_(std::move(node)),
+      socket_(std::move(socket)),
+      graveyard_(std::move(graveyard)),
+      has_ipv6_(KernelHasIpv6()),
+      // Begins elsewhere each time the agent starts: a pod may have a link of the last one's.
+      next_index_(std::random_device()()) {}
+
+absl::StatusOr<std::unique_ptr<NetlinkRouter>> NetlinkRouter::Create(Settings settings) {
+  auto node = netns::Netns::Current();
+  if (!node.ok()) return node.status();
+  auto socket = netlink::Socket::Open();
+  if (!socket.ok()) return socket.status();
+  auto graveyard = Graveyard::Create({settings.log, settings.fault_point});
+  if (!graveyard.ok()) return graveyard.status();
+  auto router = std::unique_ptr<NetlinkRouter>(new NetlinkRouter(
+      std::move(settings), *std::move(node), *std::move(socket), *std::move(graveyard)));
+  const absl::Status status = router->TakeStock();
+  if (!status.ok()) return status;
+  return router;
+}
+
+absl::Status NetlinkRouter::TakeStock() {
+  auto attached = ListAttached();
+  if (!attached.ok()) return attached.status();
+  std::set<ip::Address> held;
+  for (AttachedLink& link : *attached) {
+    held.insert(link.addresses.begin(), link.addresses.end());
+    attached_.emplace(std::move(link.host_link), Attached{0, std::move(link.addresses)});
+  }
+  std::vector<netlink::Request> orphans;
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    if (family == ip::Family::kV6 && !has_ipv6_) continue;
+    RETURN_IF_ERROR(Reach(settings_.fault_point, "rules.list"));
+    const auto rules = netlink::DumpRules(socket_, family, claims::kRouteProtocol);
+    if (!rules.ok()) return rules.status();
+    for (const netlink::Rule& rule : *rules) {
+      if (rule.priority != claims::kSourcePriority || !rule.from) continue;
+      const ip::Address& address = rule.from->base();
+      if (held.contains(address)) {
+        source_tables_[address] = rule.table;
+      } else {
+        orphans.push_back(netlink::DeleteRule(rule));
+      }
+    }
+  }
+  return SendInBatches(socket_, orphans);
+}
+
+AttachIndexes NetlinkRouter::NextIndexes() {
+  // Two different ones: a veth whose peer has its own index looks like a device without one.
+  const uint32_t pod = kFirstIndex + (next_index_++ % kIndexCount);
+  const uint32_t host = kFirstIndex + (next_index_++ % kIndexCount);
+  return {.pod = static_cast<int32_t>(pod), .host = static_cast<int32_t>(host)};
+}
+
+absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
+  if (!IsHostLinkName(spec.host_link)) {
+    return absl::InvalidArgumentError(fmt::format("'{}' is no host link's name", spec.host_link));
+  }
+  const auto pod = netns::Netns::FromDescriptor(pod_netns);
+  if (!pod.ok()) {
+    return Narrow(base::Annotate(pod.status(), "the pod's network namespace"),
+                  {kFailedPrecondition, kResourceExhausted});
+  }
+  if (pod->identity() == node_.identity()) {
+    return absl::FailedPreconditionError("the pod's network namespace is the node's own");
+  }
+  RETURN_IF_ERROR(graveyard_->FinishWhatClashes(spec));
+  const AttachIndexes indexes = NextIndexes();
+  absl::Status status = Build(spec, indexes, *pod);
+  if (absl::IsAlreadyExists(status) && !graveyard_->empty()) {
+    // It may be the pod end of a detached link, whose name only the pod knows.
+    RETURN_IF_ERROR(graveyard_->FinishAll());
+    status = Build(spec, indexes, *pod);
+  }
+  if (!status.ok()) return status;
+  attached_.insert_or_assign(spec.host_link, Attached{indexes.host, spec.addresses});
+  for (const ip::Address& address : spec.addresses) source_tables_.erase(address);
+  for (const SourceTable& source : spec.source_tables) {
+    source_tables_[source.address] = source.table;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<netlink::Request> NetlinkRouter::DeletionsOfOtherRules(const AttachSpec& spec) const {
+  std::vector<netlink::Request> deletions;
+  for (const ip::Address& address : spec.addresses) {
+    const auto had = source_tables_.find(address);
+    if (had == source_tables_.end()) continue;
+    const SourceTable old{had->first, had->second};
+    const auto& wanted = spec.source_tables;
+    if (std::find(wanted.begin(), wanted.end(), old) == wanted.end()) {
+      deletions.push_back(netlink::DeleteRule(SourceRule(old)));
+    }
+  }
+  return deletions;
+}
+
+bool NetlinkRouter::IsHeld(const ip::Address& address, const std::string& but_by) const {
+  return std::any_of(attached_.begin(), attached_.end(), [&](const auto& link) {
+    return link.first != but_by &&
+           std::find(link.second.addresses.begin(), link.second.addresses.end(), address) !=
+               link.second.addresses.end();
+  });
+}
+
+std::vector<netlink::Request> NetlinkRouter::RuleDeletions(
+    const std::string& host_link, const std::vector<ip::Address>& addresses) const {
+  std::vector<netlink::Request> deletions;
+  if (source_tables_.empty()) return deletions;
+  for (const ip::Address& address : addresses) {
+    const auto source = source_tables_.find(address);
+    if (source == source_tables_.end()) continue;
+    if (!IsHeld(address, host_link))
+      deletions.push_back(netlink::DeleteRule(SourceRule({address, source->second})));
+  }
+  return deletions;
+}
+
+absl::Status NetlinkRouter::Build(const AttachSpec& spec, const AttachIndexes& indexes,
+                                  const netns::Netns& pod) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.enter"));
+  auto pod_socket = OpenSocketIn(pod);
+  if (!pod_socket.ok()) return Narrow(pod_socket.status(), {kResourceExhausted});
+
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.pod"));
+  const PodRequests in_pod = PodBatch(spec, indexes, {.netns = node_.fd(), .has_ipv6 = has_ipv6_});
+  const netlink::BatchResult made = netlink::SendBatch(*pod_socket, in_pod.requests);
+  // The first request makes the pair: refused, it has left nothing, and the kernel has refused all
+  // the others as well, for want of a device.
+  if (!made.status.ok() && made.refused == 0U) {
+    return Narrow(made.status, {kAlreadyExists, kResourceExhausted});
+  }
+  absl::Status status = made.status;
+  if (absl::IsPermissionDenied(status) && made.refused == in_pod.first_v6) {
+    // The runtime has switched IPv6 off, as some do for all pods, and this one has an address.
+    status = Reach(settings_.fault_point, "attach.ipv6");
+    if (status.ok()) status = SwitchOnIpv6(pod, spec.pod_link, settings_.sysctl_root);
+    if (status.ok()) {
+      const auto v6 = std::span(in_pod.requests).subspan(in_pod.first_v6);
+      status = netlink::SendBatch(*pod_socket, v6).status;
+    }
+  }
+  if (status.ok()) status = Reach(settings_.fault_point, "attach.node");
+  if (status.ok()) {
+    std::vector<netlink::Request> batch = NodeBatch(spec, indexes, has_ipv6_);
+    for (netlink::Request& other : DeletionsOfOtherRules(spec)) batch.push_back(std::move(other));
+    status = netlink::SendBatch(socket_, batch).status;
+  }
+  // The pod end gets its carrier when the host end comes up, and the kernel lets it send only some
+  // time later, from a work queue that waits for the network lock: until then it drops what the pod
+  // sends. From Linux 6.8 on, to ask about a link makes it catch up.
+  if (status.ok()) status = Reach(settings_.fault_point, "attach.carrier");
+  if (status.ok()) status = netlink::GetLink(*pod_socket, spec.pod_link).status();
+  if (status.ok()) return status;
+
+  return Narrow(WithCleanup(status, Undo(spec, indexes, *pod_socket)), {kResourceExhausted});
+}
+
+absl::Status NetlinkRouter::Undo(const AttachSpec& spec, const AttachIndexes& indexes,
+                                 netlink::Socket& pod_socket) {
+  // A batch is no transaction. By index, which nothing else has, so that this can never take a link
+  // that was there before; and in the pod, where the index is ours even on a kernel that would not
+  // let us choose the host end's.
+  std::vector<netlink::Request> in_pod = {netlink::DeleteLink(indexes.pod)};
+  for (const ip::Address& address : spec.addresses) {
+    if (const auto rule = PodRule(spec, address)) in_pod.push_back(netlink::DeleteRule(*rule));
+  }
+  absl::Status status = netlink::SendBatch(pod_socket, in_pod).status;
+  std::vector<netlink::Request> on_node;
+  for (const SourceTable& source : spec.source_tables) {
+    const auto had = source_tables_.find(source.address);
+    if (had != source_tables_.end() && had->second == source.table) continue;
+    on_node.push_back(netlink::DeleteRule(SourceRule(source)));
+  }
+  status.Update(netlink::SendBatch(socket_, on_node).status);
+  return status;
+}
+
+absl::Status NetlinkRouter::Detach(const std::string& host_link) {
+  if (!IsHostLinkName(host_link)) {
+    return absl::InvalidArgumentError(fmt::format("'{}' is no link of ours", host_link));
+  }
+  const auto known = attached_.find(host_link);
+  const std::vector<ip::Address> addresses =
+      known == attached_.end() ? std::vector<ip::Address>() : known->second.addresses;
+  absl::Status left;
+  const absl::Status status = graveyard_->Bury(
+      {host_link, addresses}, [&](uint32_t group) { return Retire(host_link, group, left); });
+  if (!status.ok() && !absl::IsNotFound(status)) return Narrow(status, {kUnavailable});
+  if (!left.ok()) return Narrow(left, {kUnavailable});
+  attached_.erase(host_link);
+  for (const ip::Address& address : addresses) {
+    if (source_tables_.contains(address) && !IsHeld(address)) source_tables_.erase(address);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NetlinkRouter::Retire(const std::string& host_link, uint32_t group,
+                                   absl::Status& left) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "detach.retire"));
+  std::vector<netlink::Request> batch;
+  const auto known = attached_.find(host_link);
+  if (known != attached_.end() && known->second.index != 0) {
+    // The kernel would remove them as the link goes down, but goes through all routes to find them.
+    for (const ip::Address& address : known->second.addresses) {
+      batch.push_back(netlink::DeleteRoute(RouteToPod(address, known->second.index)));
+    }
+  }
+  const size_t retire = batch.size();
+  batch.push_back(netlink::RetireLink(host_link, group));
+  if (known != attached_.end()) {
+    for (netlink::Request& rule : RuleDeletions(host_link, known->second.addresses)) {
+      batch.push_back(std::move(rule));
+    }
+  }
+  const netlink::BatchResult result = netlink::SendBatch(socket_, batch);
+  // What is refused before the link is retired is as good as a refusal of that: the next call does
+  // both again.
+  if (!result.refused || *result.refused <= retire) return result.status;
+  left = result.status;
+  return absl::OkStatus();
+}
+
+absl::Status NetlinkRouter::FinishDetaching() { return graveyard_->FinishAll(); }
+
+absl::StatusOr<std::vector<netlink::Route>> NetlinkRouter::DumpOurRoutes() {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "routes.list"));
+  auto routes =
+      netlink::DumpRoutes(socket_, ip::Family::kV4, RT_TABLE_MAIN, claims::kRouteProtocol);
+  if (!routes.ok() || !has_ipv6_) return routes;
+  const auto v6 =
+      netlink::DumpRoutes(socket_, ip::Family::kV6, RT_TABLE_MAIN, claims::kRouteProtocol);
+  if (!v6.ok()) return v6.status();
+  routes->insert(routes->end(), v6->begin(), v6->end());
+  return routes;
+}
+
+absl::StatusOr<std::vector<AttachedLink>> NetlinkRouter::ListAttached() {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "links.list"));
+  const auto links = netlink::DumpLinks(socket_, claims::kLinkPrefix);
+  if (!links.ok()) return Narrow(links.status(), {kUnavailable});
+  const auto routes = DumpOurRoutes();
+  if (!routes.ok()) return Narrow(routes.status(), {kUnavailable});
+
+  std::map<int32_t, AttachedLink> by_index;
+  for (const netlink::Link& link : *links) {
+    if (link.kind != "veth" || !IsHostLinkName(link.name)) continue;
+    if (!claims::IsBurialGroup(link.group)) by_index[link.index] = {link.name, {}};
+  }
+  for (const netlink::Route& route : *routes) {
+    // A route to a link that is not in the list came or went between the two dumps.
+    const auto link = by_index.find(route.link);
+    if (IsPodRoute(route) && link != by_index.end()) {
+      link->second.addresses.push_back(route.destination.base());
+    }
+  }
+  std::vector<AttachedLink> attached;
+  attached.reserve(by_index.size());
+  for (auto& [index, link] : by_index) {
+    std::sort(link.addresses.begin(), link.addresses.end());
+    attached.push_back(std::move(link));
+  }
+  std::sort(attached.begin(), attached.end(),
+            [](const auto& a, const auto& b) { return a.host_link < b.host_link; });
+  return attached;
+}
+
+absl::Status NetlinkRouter::SetUnreachable(const std::vector<ip::Address>& addresses) {
+  const auto routes = DumpOurRoutes();
+  if (!routes.ok()) return Narrow(routes.status(), {kUnavailable});
+  std::set<ip::Address> missing(addresses.begin(), addresses.end());
+  std::vector<netlink::Request> changes;
+  for (const netlink::Route& route : *routes) {
+    if (!IsUnreachableRoute(route)) continue;
+    const ip::Address& address = route.destination.base();
+    if (missing.erase(address) == 0) {
+      changes.push_back(netlink::DeleteRoute(UnreachableRoute(address)));
+    }
+  }
+  for (const ip::Address& address : missing) {
+    changes.push_back(netlink::ReplaceRoute(UnreachableRoute(address)));
+  }
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "unreachable.set"));
+  return Narrow(SendInBatches(socket_, changes), {kUnavailable});
+}
+
+absl::StatusOr<uint32_t> NetlinkRouter::SetNicTable(const ip::MacAddress& nic) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "nic.table"));
+  auto table = FillNicTable(socket_, nic, has_ipv6_);
+  if (table.ok()) return table;
+  return Narrow(base::Annotate(table.status(), "NIC " + nic.ToString()),
+                {kNotFound, kFailedPrecondition, kUnavailable});
+}
+
+absl::StatusOr<uint32_t> NetlinkRouter::HostIndex(const std::string& host_link) {
+  const auto known = attached_.find(host_link);
+  if (known == attached_.end()) {
+    return absl::NotFoundError(fmt::format("no host link {} is attached", host_link));
+  }
+  // 0: of an agent before this one.
+  if (known->second.index == 0) {
+    const auto link = netlink::GetLink(socket_, host_link);
+    if (!link.ok()) return Narrow(link.status(), {kNotFound, kUnavailable});
+    known->second.index = link->index;
+  }
+  return static_cast<uint32_t>(known->second.index);
+}
+
+absl::StatusOr<Nic> NetlinkRouter::ReadNic(const std::string& name) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "nic.read"));
+  const auto link = netlink::GetLink(socket_, name);
+  if (!link.ok()) return Narrow(link.status(), {kNotFound});
+  Nic nic{.name = link->name, .mac = link->mac, .mtu = link->mtu, .addresses = {}};
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    if (family == ip::Family::kV6 && !has_ipv6_) continue;
+    const auto addresses = netlink::DumpAddresses(socket_, family, link->index);
+    if (!addresses.ok()) return Narrow(addresses.status(), {kUnavailable});
+    for (const netlink::LinkAddress& address : *addresses) {
+      if (address.scope == RT_SCOPE_UNIVERSE) nic.addresses.push_back(address.address);
+    }
+  }
+  std::sort(nic.addresses.begin(), nic.addresses.end());
+  return nic;
+}
+
+}  // namespace spoke::netagent

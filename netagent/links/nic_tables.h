@@ -1,0 +1,51 @@
+// The way out for addresses that are on a NIC beside the node's first: each such NIC has a routing
+// table of its own (Router::SetNicTable), and what comes from its addresses leaves by it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/ip/address.h"
+#include "lib/telemetry/log.h"
+#include "netagent/attach/assignments.h"
+#include "netagent/links/attach_plan.h"
+#include "netagent/links/router.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe; the agent's one loop owns it, by way of Attachments.
+class NicTables {
+ public:
+  // Borrows both.
+  NicTables(Router& router, telemetry::Log& log) : router_(router), log_(log) {}
+
+  // The node's first NIC: the main table is its own.
+  void SetFirst(const ip::MacAddress& mac) { first_ = mac; }
+
+  // Makes the tables for the NICs of `holdings`, and makes again those that have become wrong. One
+  // that cannot be made is warned of once; its addresses are refused until a later call makes it.
+  void Prepare(const std::vector<Holding>& holdings);
+
+  // Those of `addresses` that need a table, with it. Errors: kUnavailable (one has none yet; the
+  // message names the NIC and says why).
+  absl::StatusOr<std::vector<SourceTable>> Of(const std::vector<ip::Address>& addresses,
+                                              const Lendings& lendings) const;
+
+  // The NICs whose table could not be made.
+  std::set<ip::MacAddress> Missing() const;
+  // Each of them with why, in words; empty: none is missing.
+  std::string ExplainMissing() const;
+
+ private:
+  Router& router_;
+  telemetry::Log& log_;
+  std::optional<ip::MacAddress> first_;
+  std::map<ip::MacAddress, absl::StatusOr<uint32_t>> tables_;
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,113 @@
+// A Router for tests: keeps the state a kernel would, and fails when told to.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "lib/os/unique_fd.h"
+#include "netagent/links/router.h"
+
+namespace spoke::netagent {
+
+// Keeps every promise of router.h (router_contract.h runs against it). Thread-safe, unlike the real
+// one, so that a test can look while the program's kernel thread works.
+//
+// A namespace is stood for by a descriptor, as it is with the real kernel: a copy (dup, SCM_RIGHTS)
+// is the same namespace, and a descriptor that did not come from here is none.
+//
+// A detached link stays buried until FinishDetaching(), or an Attach() that it is in the way of.
+class FakeKernel final : public Router {
+ public:
+  FakeKernel();
+
+  absl::Status Attach(const AttachSpec& spec, int pod_netns) override;
+  absl::Status Detach(const std::string& host_link) override;
+  absl::Status FinishDetaching() override;
+  absl::StatusOr<std::vector<AttachedLink>> ListAttached() override;
+  absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) override;
+  absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override;
+  absl::StatusOr<uint32_t> HostIndex(const std::string& host_link) override;
+  absl::StatusOr<Nic> ReadNic(const std::string& name) override;
+
+  // A new pod namespace with nothing in it. It lives until DestroyPodNetns(), open or not.
+  os::UniqueFd NewPodNetns();
+  // One more descriptor of the node's own namespace.
+  os::UniqueFd NodeNetns() const;
+  // The namespace ends, as when a pod's sandbox dies without a DEL: each link in it and its host
+  // end go. The descriptor no longer stands for a namespace.
+  void DestroyPodNetns(int pod_netns);
+  // Somebody else puts a link into the pod.
+  void AddPodLink(int pod_netns, const std::string& name);
+
+  // Adds the device, or replaces the one of that name.
+  void SetNic(Nic nic);
+  void RemoveNic(const std::string& name);
+
+  // The `nth` call of a Router method from now on (1 is the next), whichever it is, returns
+  // `status` and changes nothing. One at a time: a second FailCall() replaces the first.
+  void FailCall(int nth, absl::Status status);
+  // Every Attach() of `host_link` returns `status` and changes nothing, until this is called with
+  // OK.
+  void FailAttach(const std::string& host_link, absl::Status status);
+
+  // While held, nothing that is buried is ever unregistered: what waits for that returns
+  // kUnavailable.
+  void HoldBuried(bool held);
+  // The host links that are detached and not unregistered, sorted.
+  std::vector<std::string> Buried() const;
+
+  // Router calls made so far, failed ones included.
+  int calls() const;
+  // What was built for `host_link`, if it is there.
+  std::optional<AttachSpec> Attached(const std::string& host_link) const;
+  // The table that what comes from each address leaves by; without those that have none.
+  std::map<ip::Address, uint32_t> SourceTables() const;
+  // The addresses with an unreachable route, sorted.
+  std::vector<ip::Address> Unreachable() const;
+
+ private:
+  // Device and inode of the descriptor.
+  using NetnsId = std::pair<uint64_t, uint64_t>;
+  struct Link {
+    AttachSpec spec;
+    NetnsId netns;
+    uint32_t index = 0;
+  };
+
+  // Counts the call; the fault that is due, or OK.
+  absl::Status Enter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The link stops to carry anything, and is buried.
+  void Bury(const std::string& host_link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Unregister(const std::vector<std::string>& buried)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those buried links that `spec` cannot be attached beside.
+  std::vector<std::string> BuriedInTheWay(const AttachSpec& spec, const NetnsId& netns) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const os::UniqueFd node_netns_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Link> buried_ ABSL_GUARDED_BY(mutex_);
+  bool hold_buried_ ABSL_GUARDED_BY(mutex_) = false;
+  // The names in each pod; a namespace is one that has an entry here.
+  std::map<NetnsId, std::set<std::string>> pods_ ABSL_GUARDED_BY(mutex_);
+  // Who has the address: the host link that was attached with it last.
+  std::map<ip::Address, std::string> routes_ ABSL_GUARDED_BY(mutex_);
+  std::map<ip::Address, uint32_t> source_tables_ ABSL_GUARDED_BY(mutex_);
+  std::set<ip::Address> unreachable_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Nic> nics_ ABSL_GUARDED_BY(mutex_);
+
+  uint32_t next_index_ ABSL_GUARDED_BY(mutex_) = 100;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<std::pair<int, absl::Status>> fail_call_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, absl::Status> fail_attach_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,47 @@
+// Gathers what the agent's readiness is made of (node/service_state.h), and says it when it
+// changes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "lib/os/clock.h"
+#include "netagent/node/service_state.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe; belongs to the agent's loop.
+class ServiceHealth {
+ public:
+  // How often it looks again where nobody tells it of a change.
+  static constexpr absl::Duration kLook = absl::Seconds(1);
+
+  // All are called on the loop's thread, and must not block; null ones say nothing.
+  struct Edges {
+    const os::Clock& clock;
+    std::function<std::string()>
+        cni_reason;  // What keeps plugin and conflist away; empty: nothing.
+    std::function<std::vector<std::string>()> node_findings;  // That block pods, with remedies.
+    // Why there is no certificate yet, with the remedy; empty: there is one.
+    std::function<std::string()> no_certificate;
+    std::function<void(std::vector<std::string>)> say;  // Why not; none: it is ready.
+  };
+  ServiceHealth(std::string server, std::string nic, Edges edges);
+
+  // As ServerSession::Callbacks::on_outcome says it.
+  void OnSession(const absl::Status& outcome);
+  // Whether the device could be read when it had to be.
+  void OnNic(const absl::Status& state);
+  // Looks, when something has changed or kLook is over.
+  void Tick();
+
+ private:
+  const Edges edges_;
+  ServiceFacts facts_;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+}  // namespace spoke::netagent

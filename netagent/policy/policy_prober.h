@@ -1,0 +1,53 @@
+// Tries what can be reached from this node, for an operator who verifies policy. From the node's
+// own address: those of pods are not the node's, so that it could not hear what is sent to them;
+// the rules that keep spokes apart are the same for both.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "netagent/session/server_messages.h"
+
+namespace spoke::netagent {
+
+// Tries all `targets` at once: a TCP connection, closed as soon as it stands, or an ICMP echo
+// (RFC 792, RFC 4443). Blocks up to `timeout`, less when `stop` becomes true. A result for each
+// target, in order.
+std::vector<ProbeResult> ProbeAll(const std::vector<ProbeTarget>& targets, absl::Duration timeout,
+                                  const std::atomic<bool>& stop);
+
+// Not thread-safe; the agent's loop owns it. Probes on a thread of its own, one request at a time.
+class PolicyProber {
+ public:
+  static constexpr size_t kMaxWaiting = 4;  // Requests; the next is answered with an error.
+
+  // `post` runs work on the loop's thread, later, and is thread-safe; `answer` is called there. The
+  // loop must not run anything of a prober that is gone.
+  PolicyProber(std::function<void(std::function<void()>)> post,
+               std::function<void(ProbeAnswer)> answer);
+  PolicyProber(const PolicyProber&) = delete;
+  PolicyProber& operator=(const PolicyProber&) = delete;
+  // Gives up what is under way.
+  ~PolicyProber();
+
+  void Probe(const ProbeRequest& request);
+
+ private:
+  void Begin();
+
+  const std::function<void(std::function<void()>)> post_;
+  const std::function<void(ProbeAnswer)> answer_;
+  std::deque<ProbeRequest> waiting_;  // The front one is under way when `busy_`.
+  bool busy_ = false;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,101 @@
+#include "netagent/session/outbox.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spoke::netagent {
+namespace {
+
+constexpr int kLent = 0;
+constexpr int kReleased = 1;
+constexpr int kCooled = 2;
+
+}  // namespace
+
+LendingReport& Outbox::Gather(const std::vector<ip::Address>& addresses, int rank) {
+  auto* last = items_.empty() ? nullptr : std::get_if<Gathered>(&items_.back());
+  const auto follows = [&](const ip::Address& address) {
+    const auto said = last->last.find(address);
+    return said == last->last.end() || said->second < rank;
+  };
+  if (last == nullptr || last->entries + addresses.size() > kMaxReportEntries ||
+      !std::all_of(addresses.begin(), addresses.end(), follows)) {
+    last = &std::get<Gathered>(items_.emplace_back(Gathered{}));
+  }
+  for (const ip::Address& address : addresses) last->last.insert_or_assign(address, rank);
+  last->entries += addresses.size();
+  waiting_entries_ += addresses.size();
+  return last->report;
+}
+
+bool Outbox::Add(const LendingReport& report) {
+  for (const Lending& lending : report.lent) {
+    Gather(lending.addresses, kLent).lent.push_back(lending);
+  }
+  for (const Lending& lending : report.released) {
+    Gather(lending.addresses, kReleased).released.push_back(lending);
+  }
+  for (const ip::Address& address : report.cooled) {
+    Gather({address}, kCooled).cooled.push_back(address);
+  }
+  return waiting_entries_ <= kMaxWaitingEntries;
+}
+
+template <typename Answer>
+bool Outbox::AddAnswer(const Answer& answer) {
+  if (waiting_answers_ == kMaxWaitingAnswers) return false;
+  items_.emplace_back(answer);
+  ++waiting_answers_;
+  return true;
+}
+
+bool Outbox::Add(const ReclaimAnswer& answer) { return AddAnswer(answer); }
+bool Outbox::Add(const Inventory& inventory) { return AddAnswer(inventory); }
+bool Outbox::Add(const AttachTracesAnswer& answer) { return AddAnswer(answer); }
+bool Outbox::Add(const ProbeAnswer& answer) { return AddAnswer(answer); }
+
+bool Outbox::Add(const PolicyTrialAnswer& answer) { return AddAnswer(answer); }
+
+bool Outbox::HasItem() const {
+  if (items_.empty()) return false;
+  return !unacknowledged_ || !std::holds_alternative<Gathered>(items_.front());
+}
+
+bool Outbox::HasNext() const {
+  return desired_ack_ || policy_ack_ || demand_ || !conflicts_.empty() || budgets_ || traffic_ ||
+         HasItem();
+}
+
+std::optional<AgentReply> Outbox::Next() {
+  if (!HasNext()) return std::nullopt;
+  if (desired_ack_) return *std::exchange(desired_ack_, std::nullopt);
+  if (policy_ack_) return *std::exchange(policy_ack_, std::nullopt);
+  if (demand_) return *std::exchange(demand_, std::nullopt);
+  if (!conflicts_.empty()) return conflicts_.extract(conflicts_.begin()).mapped();
+  if (budgets_) return *std::exchange(budgets_, std::nullopt);
+  if (!HasItem()) return *std::exchange(traffic_, std::nullopt);
+  Item item = std::move(items_.front());
+  items_.pop_front();
+  if (auto* gathered = std::get_if<Gathered>(&item)) {
+    waiting_entries_ -= gathered->entries;
+    unacknowledged_ = true;
+    return NumberedReport{++last_sequence_, std::move(gathered->report)};
+  }
+  --waiting_answers_;
+  if (auto* answer = std::get_if<ReclaimAnswer>(&item)) return std::move(*answer);
+  if (auto* inventory = std::get_if<Inventory>(&item)) return std::move(*inventory);
+  if (auto* probes = std::get_if<ProbeAnswer>(&item)) return std::move(*probes);
+  if (auto* trial = std::get_if<PolicyTrialAnswer>(&item)) return std::move(*trial);
+  return std::move(std::get<AttachTracesAnswer>(item));
+}
+
+bool Outbox::HasOnlyAReport() const {
+  return HasItem() && !desired_ack_ && !policy_ack_ && !demand_ && conflicts_.empty() &&
+         items_.size() == 1 && std::holds_alternative<Gathered>(items_.front());
+}
+
+void Outbox::OnReportAck(uint64_t sequence) {
+  if (sequence >= last_sequence_) unacknowledged_ = false;
+}
+
+}  // namespace spoke::netagent

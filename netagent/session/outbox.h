@@ -1,0 +1,96 @@
+// What has still to be said to the server in the present session, in the right order and bounded.
+// Pure: no I/O, no clock, no locks.
+//
+// At most one report waits for the server's acknowledgement; what happens meanwhile is merged into
+// the next ones. So a burst becomes few messages, and a slow server makes the agent's memory grow
+// up to a limit only: beyond it the session is to be given up, for a new one begins with a hello
+// that says everything.
+//
+// Order. The server takes a report's `lent` first, then `released`, then `cooled`: events of one
+// address are merged into one report only as far as that order gives what really happened, and
+// nothing is left out, for it is the address's history. An answer never overtakes a report that was
+// given before it: an address that was lent and given back meanwhile would else be lent after it
+// had been agreed to go. Acknowledgements, the demand and conflicts stand for themselves and go
+// first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <variant>
+
+#include "netagent/session/server_messages.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe.
+class Outbox {
+ public:
+  static constexpr size_t kMaxWaitingEntries = 10'000;  // Of reports: lent, released and cooled.
+  static constexpr size_t kMaxReportEntries = 1'000;    // A message, far below gRPC's 4 MiB.
+  static constexpr size_t kMaxWaitingAnswers = 16;
+
+  // Each false: too much waits. Give the session up; nothing that is in here matters then.
+  [[nodiscard]] bool Add(const LendingReport& report);
+  [[nodiscard]] bool Add(const ReclaimAnswer& answer);
+  [[nodiscard]] bool Add(const Inventory& inventory);
+  [[nodiscard]] bool Add(const AttachTracesAnswer& answer);
+  [[nodiscard]] bool Add(const ProbeAnswer& answer);
+  [[nodiscard]] bool Add(const PolicyTrialAnswer& answer);
+
+  // The latest of each kind, and of each address, replaces the one that still waits.
+  void Add(const DesiredAck& ack) { desired_ack_ = ack; }
+  void Add(const PolicyAck& ack) { policy_ack_ = ack; }
+  void Add(const Demand& demand) { demand_ = demand; }
+  void Add(const BudgetReport& report) { budgets_ = report; }
+  // Goes last: nobody waits for it.
+  void Add(const TrafficReport& report) { traffic_ = report; }
+  void Add(const ConflictNoted& conflict) {
+    conflicts_.insert_or_assign(conflict.address, conflict);
+  }
+
+  // The next message to send, which is then no longer here; nullopt: none before the server has
+  // acknowledged a report, or none at all.
+  std::optional<AgentReply> Next();
+  bool HasNext() const;
+  // Whether Next() has a report and nothing else: nobody waits for it, and what comes up meanwhile
+  // can go into it.
+  bool HasOnlyAReport() const;
+
+  // The report of that number and all before it are durable.
+  void OnReportAck(uint64_t sequence);
+
+ private:
+  // One report being gathered.
+  struct Gathered {
+    LendingReport report;
+    size_t entries = 0;
+    // What was said last of each address: 0 lent, 1 released, 2 cooled.
+    std::map<ip::Address, int> last;
+  };
+  using Item = std::variant<Gathered, ReclaimAnswer, Inventory, AttachTracesAnswer, ProbeAnswer,
+                            PolicyTrialAnswer>;
+
+  // The report that an event of rank `rank` for `addresses` belongs into.
+  LendingReport& Gather(const std::vector<ip::Address>& addresses, int rank);
+  template <typename Answer>
+  bool AddAnswer(const Answer& answer);
+  // Whether the first of `items_` may go.
+  bool HasItem() const;
+
+  std::optional<DesiredAck> desired_ack_;
+  std::optional<PolicyAck> policy_ack_;
+  std::optional<Demand> demand_;
+  std::optional<BudgetReport> budgets_;
+  std::optional<TrafficReport> traffic_;
+  std::map<ip::Address, ConflictNoted> conflicts_;
+  std::deque<Item> items_;
+  size_t waiting_entries_ = 0;
+  size_t waiting_answers_ = 0;
+  uint64_t last_sequence_ = 0;
+  bool unacknowledged_ = false;  // The report of `last_sequence_` is on its way.
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,411 @@
+// The session against a small server of its own, over real gRPC on a unix socket.
+#include "netagent/session/server_session.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/spoke/v1/node.grpc.pb.h"
+#include "tests/support/recording_log.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::netagent {
+namespace {
+
+ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
+
+Lending LendingOf(std::string_view address) {
+  return {.key = {"c0ffee", "eth0"},
+          .pod = {"ns", "pod", "uid"},
+          .addresses = {A(address)},
+          .generation = 7};
+}
+
+// Answers Hello with Welcome and one block, and each report with its acknowledgement; keeps what it
+// hears. When told to, it ends the stream after a report, or is slow: acknowledges reports only
+// when the agent acknowledges a desired state.
+class SmallServer final : public v1::NodeService::Service {
+ public:
+  grpc::Status Connect(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>* stream) override {
+    v1::AgentMessage message;
+    uint64_t reported = 0;
+    while (stream->Read(&message)) {
+      {
+        absl::MutexLock lock(&mutex_);
+        heard_.push_back(message);
+      }
+      if (!refuse_as.empty()) {
+        context->AddTrailingMetadata("spoke-version", refuse_as);
+        return {grpc::StatusCode::FAILED_PRECONDITION, "the hello is refused"};
+      }
+      if (message.has_hello()) {
+        v1::ServerMessage welcome;
+        welcome.mutable_welcome()->set_session_epoch(1);
+        welcome.mutable_welcome()->set_server_version(version);
+        stream->Write(welcome);
+        v1::ServerMessage desired;
+        desired.mutable_desired()->set_version(1);
+        desired.mutable_desired()->set_full(true);
+        v1::IpConfiguration& block = *desired.mutable_desired()->add_added();
+        block.set_base(A("10.1.0.16").ToBytes());
+        block.set_prefix_length(28);
+        stream->Write(desired);
+        for (const v1::ServerMessage& more : after_desired) stream->Write(more);
+      }
+      if (message.has_report() && hang_up_after_report) return grpc::Status::OK;
+      if (message.has_report()) reported = message.report().sequence();
+      if (slow ? message.has_ack() : message.has_report()) {
+        v1::ServerMessage ack;
+        ack.mutable_report_ack()->set_sequence(reported);
+        stream->Write(ack);
+      }
+    }
+    // A server that is stuck: until the stream is cut.
+    while (hold_after_end && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(5));
+    return grpc::Status::OK;
+  }
+
+  std::vector<v1::AgentMessage> WaitFor(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return heard_.size() >= count;
+    };
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20)));
+    return heard_;
+  }
+
+  bool hang_up_after_report = false;
+  bool hold_after_end = false;
+  bool slow = false;
+  std::string version;
+  std::string refuse_as;  // Not empty: refuses every hello, as a server of this version.
+  std::vector<v1::ServerMessage> after_desired;
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<v1::AgentMessage> heard_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ServerSessionTest : public testing::Test {
+ protected:
+  void StartServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+  void StartSession() {
+    session_ = std::make_unique<ServerSession>(
+        ServerSession::Settings{.server = address_,
+                                .tls = {.insecure = true},
+                                .identity = {.node_name = "node1",
+                                             .vm_id = "vm-1",
+                                             .boot_id = "boot",
+                                             .agent_version = "1.4.0"},
+                                .farewell = absl::Milliseconds(50),
+                                .reconnect = {.after_session = absl::Milliseconds(20),
+                                              .backoff = {.initial = absl::Milliseconds(20),
+                                                          .max = absl::Milliseconds(50)}}},
+        ServerSession::Callbacks{.on_connecting =
+                                     [this] {
+                                       if (before_begin) before_begin();
+                                       session_->Begin(greeting_, {.name = "eth0"});
+                                     },
+                                 .on_request =
+                                     [this](const ServerRequest& request) {
+                                       absl::MutexLock lock(&mutex_);
+                                       if (const auto* desired =
+                                               std::get_if<DesiredState>(&request)) {
+                                         desired_.push_back(*desired);
+                                       } else {
+                                         requests_.push_back(request);
+                                       }
+                                     },
+                                 .on_outcome =
+                                     [this](const absl::Status& outcome) {
+                                       absl::MutexLock lock(&mutex_);
+                                       outcomes_.push_back(outcome);
+                                     }},
+        log_);
+    ASSERT_TRUE(session_->Start().ok());
+  }
+  std::vector<DesiredState> WaitForDesired(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return desired_.size() >= count;
+    };
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20)));
+    return desired_;
+  }
+  std::vector<ServerRequest> WaitForOthers(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return requests_.size() >= count;
+    };
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20)));
+    return requests_;
+  }
+  std::vector<absl::Status> WaitForOutcomes(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return outcomes_.size() >= count;
+    };
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20)));
+    return outcomes_;
+  }
+  bool HasDesired() {
+    absl::MutexLock lock(&mutex_);
+    return !desired_.empty();
+  }
+  ~ServerSessionTest() override {
+    session_.reset();
+    if (server_) server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  const testing_support::TempDir dir_;
+  const std::string address_ = "unix:" + dir_.File("server.sock");
+  testing_support::RecordingLog log_;
+  SmallServer service_;
+  std::unique_ptr<grpc::Server> server_;
+  absl::Mutex mutex_;
+  std::vector<DesiredState> desired_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ServerRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  std::vector<absl::Status> outcomes_ ABSL_GUARDED_BY(mutex_);
+  Greeting greeting_{.lent = {LendingOf("10.1.0.5")}};
+  std::function<void()> before_begin;
+  std::unique_ptr<ServerSession> session_;
+};
+
+TEST_F(ServerSessionTest, SaysHelloFirstAndThenWhatHappens) {
+  StartServer();
+  StartSession();
+  const auto desired = WaitForDesired(1);
+  EXPECT_EQ(desired[0].added.size(), 16U);  // The block is taken apart.
+  EXPECT_EQ(desired[0].added[15].address, A("10.1.0.31"));
+  session_->Acknowledge(1);
+  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  service_.WaitFor(3);
+  session_->Report({.released = {LendingOf("10.1.0.16")}, .cooled = {A("10.1.0.17")}});
+  const auto heard = service_.WaitFor(4);
+  EXPECT_EQ(heard[0].hello().node_name(), "node1");
+  EXPECT_EQ(heard[0].hello().lent(0).pod_name(), "pod");
+  EXPECT_EQ(heard[1].ack().version(), 1U);
+  EXPECT_EQ(heard[2].report().sequence(), 1U);
+  EXPECT_EQ(heard[3].report().sequence(), 2U);
+  EXPECT_EQ(heard[3].report().released(0).generation(), 7U);
+  EXPECT_EQ(heard[3].report().cooled(0), A("10.1.0.17").ToBytes());
+}
+
+TEST_F(ServerSessionTest, ADemandFollowsTheHelloAndTheOutlookComesBack) {
+  greeting_.demand.waiting = {{"web", 3}};
+  v1::ServerMessage outlook;
+  outlook.mutable_outlook()->set_reason("enlarging the node");
+  service_.after_desired = {outlook};
+  StartServer();
+  StartSession();
+  const auto heard = service_.WaitFor(2);
+  ASSERT_TRUE(heard[1].has_demand());
+  EXPECT_EQ(heard[1].demand().waiting(0).pod_namespace(), "web");
+  EXPECT_EQ(heard[1].demand().waiting(0).pods(), 3U);
+  EXPECT_EQ(std::get<Outlook>(WaitForOthers(1)[0]).reason, "enlarging the node");
+  session_->Ask({});
+  EXPECT_EQ(service_.WaitFor(3)[2].demand().waiting_size(), 0);
+  EXPECT_TRUE(service_.WaitFor(3)[2].has_demand());
+}
+
+TEST_F(ServerSessionTest, AServerThatIsNotThereIsComplainedAboutOnceAndFoundWhenItComes) {
+  StartSession();
+  absl::SleepFor(absl::Milliseconds(300));
+  EXPECT_EQ(log_.Count("server_unreachable"), 1);
+  StartServer();
+  service_.WaitFor(1);
+  WaitForDesired(1);
+  EXPECT_EQ(log_.Count("server_unreachable"), 1);
+}
+
+TEST_F(ServerSessionTest, WhatBecameOfAnAttemptIsTold) {
+  StartSession();
+  const absl::Status first = WaitForOutcomes(1).front();
+  EXPECT_EQ(first.code(), absl::StatusCode::kUnavailable);
+  StartServer();
+  WaitForDesired(1);
+  absl::MutexLock lock(&mutex_);
+  EXPECT_TRUE(outcomes_.back().ok()) << outcomes_.back();
+}
+
+TEST_F(ServerSessionTest, AServerOneMinorVersionAwayIsOneToWorkWith) {
+  service_.version = "1.5.9";
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  EXPECT_EQ(log_.Count("server_version_skew"), 0);
+}
+
+TEST_F(ServerSessionTest, AServerThatRefusesOurVersionIsSaidOnceWithWhatToUpgrade) {
+  service_.refuse_as = "1.6.0";
+  StartServer();
+  StartSession();
+  const auto outcomes = WaitForOutcomes(3);
+  EXPECT_EQ(outcomes[2],
+            absl::FailedPreconditionError(
+                "spoke-netagent 1.4.0 and spoke-ipam-server 1.6.0 do not work together, since they "
+                "are more than one minor version apart: upgrade spoke-netagent first, to 1.5 or "
+                "1.6"));
+  EXPECT_EQ(log_.Count("server_version_skew"), 1);
+  EXPECT_EQ(log_.Count("server_unreachable"), 0);
+}
+
+TEST_F(ServerSessionTest, AServerThatLetsUsInAllTheSameIsNotListenedTo) {
+  service_.version = "2.0.0";
+  StartServer();
+  StartSession();
+  EXPECT_EQ(WaitForOutcomes(2).back().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(log_.Count("server_version_skew"), 1);
+  EXPECT_EQ(log_.Count("server_connected"), 0);
+  EXPECT_FALSE(HasDesired());
+}
+
+TEST_F(ServerSessionTest, ARefusalForAnotherReasonIsNoSkew) {
+  service_.refuse_as = "1.4.0";
+  StartServer();
+  StartSession();
+  EXPECT_EQ(WaitForOutcomes(1).front(), absl::FailedPreconditionError("the hello is refused"));
+  EXPECT_EQ(log_.Count("server_version_skew"), 0);
+  EXPECT_EQ(log_.Count("server_unreachable"), 1);
+}
+
+TEST_F(ServerSessionTest, ABrokenStreamIsOpenedAgainWithHello) {
+  service_.hang_up_after_report = true;
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  const auto heard = service_.WaitFor(3);
+  EXPECT_TRUE(heard[0].has_hello());
+  EXPECT_TRUE(heard[1].has_report());
+  EXPECT_TRUE(heard[2].has_hello());
+}
+
+TEST_F(ServerSessionTest, ReportsAreMergedWhileOneIsNotAcknowledged) {
+  service_.slow = true;
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  service_.WaitFor(2);
+  for (const char* address : {"10.1.0.17", "10.1.0.18", "10.1.0.19"}) {
+    session_->Report({.lent = {LendingOf(address)}});
+  }
+  session_->Acknowledge(9);  // Waits for nobody, and makes the server acknowledge the report.
+  const auto heard = service_.WaitFor(4);
+  EXPECT_EQ(heard[2].ack().version(), 9U);
+  EXPECT_EQ(heard[3].report().sequence(), 2U);
+  EXPECT_EQ(heard[3].report().lent_size(), 3);
+}
+
+TEST_F(ServerSessionTest, AServerThatNeverAcknowledgesIsGreetedAnewAndNothingGrows) {
+  service_.slow = true;
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  LendingReport burst;
+  for (uint32_t i = 0; i < 6'000; ++i) burst.cooled.push_back(ip::Address::V4(i));
+  session_->Report(burst);
+  session_->Report(burst);
+  WaitForDesired(2);
+}
+
+TEST_F(ServerSessionTest, RequestsArriveInOrder) {
+  v1::ServerMessage message;
+  message.mutable_reclaim()->set_id(4);
+  service_.after_desired.push_back(message);
+  message.mutable_inventory_request()->set_id(5);
+  service_.after_desired.push_back(message);
+  message.mutable_policy()->set_version(6);
+  service_.after_desired.push_back(message);
+  StartServer();
+  StartSession();
+  const auto requests = WaitForOthers(3);
+  EXPECT_EQ(std::get<ReclaimRequest>(requests[0]).id, 4U);
+  EXPECT_EQ(std::get<InventoryRequest>(requests[1]).id, 5U);
+  EXPECT_EQ(std::get<PolicyUpdate>(requests[2]).version, 6U);
+}
+
+TEST_F(ServerSessionTest, AnAnswerIsNeverCarriedIntoTheNextSession) {
+  service_.hang_up_after_report = true;
+  // What the agent says between two sessions, in this case an agreement of the old one.
+  before_begin = [this] { session_->Answer(ReclaimAnswer{.id = 1}); };
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  WaitForDesired(2);
+  session_->Acknowledge(1);
+  const auto heard = service_.WaitFor(4);
+  EXPECT_TRUE(heard[0].has_hello());
+  EXPECT_TRUE(heard[1].has_report());
+  EXPECT_TRUE(heard[2].has_hello());
+  EXPECT_TRUE(heard[3].has_ack());
+}
+
+TEST_F(ServerSessionTest, ConflictsOfEarlierSessionsFollowTheHello) {
+  greeting_.conflicts = {{A("10.1.0.5"), std::nullopt}, {A("10.1.0.6"), std::nullopt}};
+  StartServer();
+  StartSession();
+  const auto heard = service_.WaitFor(3);
+  EXPECT_EQ(heard[1].conflict().address(), A("10.1.0.5").ToBytes());
+  EXPECT_EQ(heard[2].conflict().address(), A("10.1.0.6").ToBytes());
+}
+
+TEST_F(ServerSessionTest, BeginningAnewSaysWhatWaitsAndThenHello) {
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  session_->AcknowledgePolicy({.version = 8, .error = "relative to another"});
+  session_->BeginAnew("a test");
+  WaitForDesired(2);
+  const auto heard = service_.WaitFor(3);
+  EXPECT_EQ(heard[1].policy_ack().error(), "relative to another");
+  EXPECT_TRUE(heard[2].has_hello());
+  EXPECT_EQ(log_.Count("session_begun_anew"), 1);
+  EXPECT_EQ(log_.Count("server_unreachable"), 0);
+}
+
+TEST_F(ServerSessionTest, AServerThatDoesNotLetGoIsNotWaitedFor) {
+  service_.hold_after_end = true;
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  session_->BeginAnew("a test");
+  WaitForDesired(2);
+}
+
+TEST_F(ServerSessionTest, AMessageThatCannotBeIsSaidAndAListOfThatKindBeginsAnew) {
+  v1::ServerMessage message;
+  message.mutable_reclaim()->add_configurations()->set_base("123");
+  service_.after_desired.push_back(message);
+  message.mutable_desired()->add_added()->set_base("123");
+  service_.after_desired.push_back(message);
+  StartServer();
+  StartSession();
+  WaitForDesired(2);
+  EXPECT_GE(log_.Count("server_message_refused"), 2);
+  EXPECT_GE(log_.Count("session_begun_anew"), 1);
+}
+
+TEST_F(ServerSessionTest, MissingCertificatesAreFoundAtTheStart) {
+  session_ = std::make_unique<ServerSession>(
+      ServerSession::Settings{
+          .server = address_,
+          .tls = {.ca = "/none/ca", .certificate = "/none/c", .key = "/none/k"}},
+      ServerSession::Callbacks{}, log_);
+  EXPECT_EQ(session_->Start().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace spoke::netagent

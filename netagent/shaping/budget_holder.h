@@ -1,0 +1,113 @@
+// What this node holds of budgets that all nodes share: leases from the server, and what becomes of
+// them when it falls silent. Pure: times are handed in, of one monotonic clock.
+//
+// A lease counts from when the report was sent that it answers, so that a node never holds it
+// longer than the server believes. After its end the rate is held for `hold`, then halved, at once
+// and again every `half_life`, and never falls below the team's part of the budget's floor, which
+// no lease is made of. New connections are halved alike, down to one a second.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "netagent/shaping/shaping_rules.h"
+
+namespace spoke::netagent {
+
+struct BudgetLease {
+  std::string budget;
+  std::string team;
+  uint64_t rate = 0;         // Bits of payload a second.
+  uint32_t connections = 0;  // New TCP connections a second; 0: not limited.
+  absl::Duration duration;
+
+  bool operator==(const BudgetLease&) const = default;
+};
+
+// As node.proto says.
+struct BudgetLeases {
+  uint64_t sequence = 0;
+  uint64_t answers = 0;
+  std::vector<BudgetLease> leases;
+
+  bool operator==(const BudgetLeases&) const = default;
+};
+
+struct BudgetUse {
+  std::string budget;
+  std::string team;
+  uint64_t usage = 0;
+  uint64_t demand = 0;
+  uint64_t held = 0;
+  uint64_t throttled = 0;
+  uint32_t connections = 0;
+  uint32_t held_connections = 0;
+  uint32_t refused_connections = 0;
+
+  bool operator==(const BudgetUse&) const = default;
+};
+
+// As node.proto says.
+struct BudgetReport {
+  uint64_t sequence = 0;
+  uint64_t applied = 0;
+  std::vector<BudgetUse> uses;
+
+  bool operator==(const BudgetReport&) const = default;
+};
+
+enum class LeaseMode : uint8_t { kFloor, kLeased, kHolding, kDecaying };
+
+struct LeaseInForce {
+  std::string budget;
+  std::string team;
+  uint64_t rate = 0;  // The lease or what is left of it, or the part of the floor if that is more.
+  uint64_t held = 0;  // The lease or what is left of it, alone.
+  uint32_t connections = 0;
+  LeaseMode mode = LeaseMode::kFloor;
+  absl::Duration age;  // Since the lease was sent for; zero: there is none.
+
+  bool operator==(const LeaseInForce&) const = default;
+};
+
+// Not thread-safe.
+class BudgetHolder {
+ public:
+  // A new stream: sequences begin anew; what is held stays held.
+  void OnStream();
+  // The report with this number is being sent.
+  void OnReportSent(uint64_t sequence, absl::Time now);
+  // Takes what the server says. False: it is old, or answers a report that this stream has not
+  // sent, and nothing has changed. Leases of budgets that are gone are passed over.
+  bool OnLeases(const BudgetLeases& leases, absl::Time now);
+  // The sequence that was last taken in this stream; 0: none.
+  uint64_t applied() const { return applied_; }
+
+  // What holds for each team of `here` (budget and team, as budgets call it, that have pods on this
+  // node), and for each that is still held. A team's part of the floor is an equal one among those
+  // of the budget here.
+  std::vector<LeaseInForce> At(absl::Time now, const std::vector<ResolvedBudget>& budgets,
+                               const std::vector<std::pair<std::string, std::string>>& here) const;
+  // The first time after `now` at which At() says something else; InfiniteFuture: never.
+  absl::Time NextChange(absl::Time now, const std::vector<ResolvedBudget>& budgets) const;
+
+ private:
+  struct Held {
+    uint64_t rate = 0;
+    uint32_t connections = 0;
+    absl::Time from;
+    absl::Duration duration;
+  };
+  // What is left of `held`, without names and the floor.
+  static LeaseInForce Left(const Held& held, const ResolvedBudget& budget, absl::Time now);
+
+  uint64_t applied_ = 0;
+  std::map<uint64_t, absl::Time> sent_;  // By sequence: when, of the last few.
+  std::map<std::pair<std::string, std::string>, Held> held_;
+};
+
+}  // namespace spoke::netagent

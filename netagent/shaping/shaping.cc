@@ -1,0 +1,274 @@
+#include "netagent/shaping/shaping.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lib/base/status.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr int kLooksAtGrowth = 2;
+// What a team could use is told soon when it is below this part of what it holds,
+constexpr double kMuchLess = 0.5;
+// or of a lease that has just grown: it was a guess.
+constexpr double kLessOfGrowth = 0.95;
+
+// Groups as the class map would number them, for a policy that is not in force.
+std::map<std::string, ClassNumber> GroupsOf(const Policy& policy) {
+  constexpr std::string_view kPrefix = "DestinationGroup/";
+  std::map<std::string, ClassNumber> groups;
+  for (const auto& [key, entry] : policy.entries) {
+    if (!std::holds_alternative<DestinationGroup>(entry.value)) continue;
+    groups.emplace(key.substr(kPrefix.size()),
+                   kFirstGroup + static_cast<ClassNumber>(groups.size()));
+  }
+  return groups;
+}
+
+}  // namespace
+
+Shaping::Shaping(const Edges& edges) : edges_(edges) {}
+
+absl::Status Shaping::Check(const Policy& policy) {
+  return ShapingRules::Resolve(policy, GroupsOf(policy)).status();
+}
+
+absl::Status Shaping::OnPolicy(const Policy& policy, const ClassMap& classes) {
+  ASSIGN_OR_RETURN(ShapingRules rules, ShapingRules::Resolve(policy, classes.groups()));
+  rules_ = std::move(rules);
+  classes_ = classes;
+  // Names have changed, perhaps; who learns them says anew what he knows.
+  std::erase_if(learned_, [&](const auto& entry) {
+    return std::none_of(rules_.host_names().begin(), rules_.host_names().end(),
+                        [&](const auto& name) { return name.second == entry.second; });
+  });
+  if (started_) PutInForce();
+  if (streaming_ && !rules_.budgets().empty()) next_report_ = edges_.clock.Now();
+  return absl::OkStatus();
+}
+
+void Shaping::Start(const std::vector<TrafficPod>& pods) {
+  for (const TrafficPod& pod : pods) pods_.insert_or_assign(pod.host_link, pod);
+  started_ = true;
+  PutInForce();
+}
+
+bool Shaping::Concerns(const TrafficPod& pod) const {
+  return rules_.limits_pods() || pod.internet != InternetWish{} || pod.bandwidth.egress_rate != 0;
+}
+
+absl::Status Shaping::Attach(const TrafficPod& pod) {
+  pods_.insert_or_assign(pod.host_link, pod);
+  if (!started_ || !Concerns(pod)) return absl::OkStatus();
+  PutInForce();
+  if (in_kernel_ || pod.bandwidth.egress_rate == 0) return absl::OkStatus();
+  return absl::UnavailableError("the limit of what the pod sends is not in force: " + missing_);
+}
+
+void Shaping::Detach(const std::string& host_link) {
+  const auto found = pods_.find(host_link);
+  if (found == pods_.end()) return;
+  // Nothing passes by the link any more, so its classes may stay until the next look.
+  if (Concerns(found->second)) next_look_ = std::min(next_look_, edges_.clock.Now());
+  pods_.erase(found);
+}
+
+void Shaping::OnStream() {
+  holder_.OnStream();
+  sequence_ = 0;
+  streaming_ = true;
+  // Within a second, and not all nodes at once. Without budgets too: a server that has just started
+  // waits to hear from each node what it holds.
+  next_report_ = edges_.clock.Now() + kLook * (static_cast<double>(edges_.random() % 1000) / 1000);
+}
+
+void Shaping::OnLeases(const BudgetLeases& leases) {
+  if (!holder_.OnLeases(leases, edges_.monotonic())) return;
+  std::map<std::pair<std::string, std::string>, uint64_t> before;
+  for (const LeaseInForce& lease : leases_) before[{lease.budget, lease.team}] = lease.held;
+  PutInForce();
+  bool less = false;
+  bool grown = false;
+  for (const LeaseInForce& lease : leases_) {
+    const uint64_t held = std::exchange(before[{lease.budget, lease.team}], 0);
+    less = less || lease.held < held;
+    grown = grown || lease.held > held;
+  }
+  if (grown && in_kernel_) {
+    // What is read sooner is mostly of the time before. Put off once: what grows again and again
+    // must be looked at too.
+    if (looks_at_growth_ < kLooksAtGrowth) next_look_ = edges_.clock.Now() + kFirstLook;
+    looks_at_growth_ = kLooksAtGrowth;
+  }
+  // Others wait for what was taken away; what has been given is told of once it is used.
+  if (less || std::any_of(before.begin(), before.end(), [](auto& b) { return b.second > 0; })) {
+    Report();
+  }
+}
+
+void Shaping::OnLearned(std::map<ip::Address, ClassNumber> learned) {
+  if (learned == learned_) return;
+  learned_ = std::move(learned);
+  if (started_) PutInForce();
+}
+
+std::vector<std::pair<std::string, std::string>> Shaping::TeamsHere() const {
+  std::set<std::string> teams;
+  for (const auto& [link, pod] : pods_) teams.insert(rules_.TeamOf(pod.pod_namespace));
+  std::set<std::pair<std::string, std::string>> here;
+  for (const ResolvedBudget& budget : rules_.budgets()) {
+    for (const std::string& team : teams) here.emplace(budget.name, budget.TeamIn(team));
+  }
+  return {here.begin(), here.end()};
+}
+
+void Shaping::PutInForce() {
+  const absl::Time now = edges_.clock.Now();
+  leases_ = holder_.At(edges_.monotonic(), rules_.budgets(), TeamsHere());
+  std::vector<TrafficPod> pods;
+  pods.reserve(pods_.size());
+  for (const auto& [link, pod] : pods_) pods.push_back(pod);
+  ShapingPlan plan = PlanShaping({.rules = rules_,
+                                  .classes = classes_,
+                                  .pods = pods,
+                                  .leases = leases_,
+                                  .learned = learned_,
+                                  .demand = meter_.Demand()},
+                                 plan_);
+  plan_ = std::move(plan);
+  const bool idle = plan_.tables.flows.empty();
+  // Without flows nothing of it is wanted, not even empty devices.
+  if (idle) plan_.tables = {};
+  if (in_kernel_ != plan_.tables) {
+    const absl::Status status = idle ? edges_.shaper.Remove() : edges_.shaper.Apply(plan_.tables);
+    if (!status.ok()) return OnRefusal(status);
+    in_kernel_ = plan_.tables;
+    if (!std::exchange(missing_, "").empty()) edges_.log.Info("shaping_works_again", {});
+  }
+  // A look that is due before is not put off, or whoever changes something often would prevent all.
+  next_look_ =
+      idle && rules_.budgets().empty() ? absl::InfiniteFuture() : std::min(next_look_, now + kLook);
+  if (idle) {
+    next_repair_ = absl::InfiniteFuture();
+  } else if (next_repair_ == absl::InfiniteFuture()) {
+    next_repair_ = now + kRepair;
+  }
+}
+
+void Shaping::OnRefusal(const absl::Status& status) {
+  in_kernel_.reset();
+  const bool lacks = absl::IsUnimplemented(status) || absl::IsPermissionDenied(status);
+  next_look_ = edges_.clock.Now() + (lacks ? kRetry : kLook);
+  const std::string why(status.message());
+  if (std::exchange(missing_, why) == why) return;
+  edges_.log.Warn("shaping_refused", {{"error", status}, {"flows", plan_.tables.flows.size()}});
+}
+
+void Shaping::Look() {
+  const int looks = std::exchange(looks_at_growth_, std::max(looks_at_growth_ - 1, 0));
+  next_look_ = edges_.clock.Now() + (looks_at_growth_ > 0 ? kSecondLook : kLook);
+  if (in_kernel_) {
+    const auto reading = edges_.shaper.Read();
+    if (reading.ok()) {
+      meter_.OnReading(*reading, plan_, leases_, edges_.monotonic());
+    } else {
+      edges_.log.Warn("shaping_unreadable", {{"error", reading.status()}});
+    }
+  }
+  PutInForce();
+  const double part = looks == 1 ? kLessOfGrowth : kMuchLess;
+  if (looks == kLooksAtGrowth || meter_.newly_held_back() || WantsLess(part)) report_soon_ = true;
+}
+
+bool Shaping::WantsLess(double part) const {
+  const std::vector<BudgetUse> uses = meter_.Uses(plan_, leases_);
+  return std::any_of(uses.begin(), uses.end(), [&](const BudgetUse& use) {
+    const auto told = told_.find({use.budget, use.team});
+    if (told == told_.end()) return false;
+    const auto less_than = [&](uint64_t rate) {
+      return static_cast<double>(use.demand) < part * static_cast<double>(rate);
+    };
+    return less_than(use.held) && less_than(told->second);
+  });
+}
+
+void Shaping::Report() {
+  if (!streaming_) return;
+  const absl::Time now = edges_.clock.Now();
+  holder_.OnReportSent(++sequence_, edges_.monotonic());
+  std::vector<BudgetUse> uses = meter_.Uses(plan_, leases_);
+  told_.clear();
+  for (const BudgetUse& use : uses) told_[{use.budget, use.team}] = use.demand;
+  edges_.server.ReportBudgets({.sequence = sequence_,
+                               .applied = in_kernel_ ? holder_.applied() : 0,
+                               .uses = std::move(uses)});
+  last_report_ = now;
+  report_soon_ = false;
+  if (rules_.budgets().empty()) {
+    next_report_ = absl::InfiniteFuture();
+    return;
+  }
+  absl::Duration refresh = absl::Seconds(60);
+  for (const ResolvedBudget& budget : rules_.budgets()) {
+    refresh = std::min(refresh, budget.refresh);
+  }
+  // A tenth to either side, so that nodes that began together do not stay together.
+  const double part = 0.9 + static_cast<double>(edges_.random() % 1000) / 5000;
+  next_report_ = now + std::max(refresh * part, kEarliest);
+}
+
+void Shaping::Repair() {
+  next_repair_ = edges_.clock.Now() + kRepair;
+  const auto mended = edges_.shaper.Repair();
+  if (!mended.ok()) {
+    edges_.log.Warn("shaping_not_repaired", {{"error", mended.status()}});
+    in_kernel_.reset();
+    next_look_ = edges_.clock.Now();
+    return;
+  }
+  if (*mended == 0) return;
+  repaired_ += *mended;
+  edges_.log.Warn("shaping_repaired", {{"things", *mended}});
+}
+
+void Shaping::Tick() {
+  if (!started_) return;
+  const absl::Time now = edges_.clock.Now();
+  // A clock that was put back must not silence it.
+  if (next_look_ != absl::InfiniteFuture()) next_look_ = std::min(next_look_, now + kRetry);
+  if (next_repair_ != absl::InfiniteFuture()) next_repair_ = std::min(next_repair_, now + kRepair);
+  if (now >= next_repair_) Repair();
+  if (now >= next_look_) Look();
+  if (report_soon_) next_report_ = std::min(next_report_, last_report_ + kEarliest);
+  if (next_report_ != absl::InfiniteFuture()) next_report_ = std::min(next_report_, now + kRetry);
+  if (now >= next_report_) Report();
+}
+
+absl::Time Shaping::NextWake() const { return std::min({next_look_, next_repair_, next_report_}); }
+
+ShapingState Shaping::state() const {
+  ShapingState state{.missing = missing_,
+                     .leases = {},
+                     .totals = meter_.totals(),
+                     .repaired = repaired_,
+                     .flows = plan_.tables.flows.size(),
+                     .learned_addresses = learned_.size()};
+  const std::vector<BudgetUse> uses = meter_.Uses(plan_, leases_);
+  for (size_t i = 0; i < leases_.size(); ++i) {
+    ShapingState::Lease row{.lease = leases_[i]};
+    for (const ResolvedBudget& budget : rules_.budgets()) {
+      if (budget.name != row.lease.budget) continue;
+      row.direction = budget.direction;
+      row.shadow = budget.shadow;
+    }
+    if (i < uses.size()) {
+      row.demand = uses[i].demand;
+      row.usage = uses[i].usage;
+    }
+    state.leases.push_back(std::move(row));
+  }
+  return state;
+}
+
+}  // namespace spoke::netagent

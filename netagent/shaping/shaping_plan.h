@@ -1,0 +1,115 @@
+// From rules, pods, leases and what pods use to what the kernel has to know. Pure.
+//
+// The tree of a direction: a class for each scope that has a limit of the node (its ceil), or none
+// (unlimited); below it one for each team that has a lease or a limit; below that a leaf for each
+// pod. A leaf's own rate is its weighted max-min share of what its nearest limited ancestor has
+// (shape_tree.h), its ceil the pod's limit; the quantum goes by the weight, and never below 64 KiB,
+// one offloaded packet, since less breaks the fairness. A leaf's queue holds what leaves it in
+// kQueueTime at the rate it can expect now, which is never less than its part by weight, and never
+// less than two packets. That of a leaf that shares holds what TCP keeps on its way when it sends
+// 64 KiB at once, as far as that leaves it in kLongQueueTime: with room for one alone, TCP loses
+// every other and falls behind.
+// Rates are of payload; the queue charges frames, so classes have a little more (1514 bytes of
+// frame for 1448 of TCP payload).
+//
+// A pod whose whole link is limited (CNI's capability "bandwidth") has, beside all that, a class of
+// its own at the top of the tree of what pods send, as links/link_shaping.h makes it of the wish.
+//
+// Without a limit, lease or budget in force, a flow has no class. A budget's limit of new
+// connections holds where these are opened, at egress, whatever the budget's direction.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "netagent/classes/traffic_class.h"
+#include "netagent/classes/traffic_pod.h"
+#include "netagent/shaping/budget_holder.h"
+#include "netagent/shaping/shaping_rules.h"
+#include "netagent/shaping/shaping_tables.h"
+
+namespace spoke::netagent {
+
+inline constexpr absl::Duration kQueueTime = absl::Milliseconds(50);
+inline constexpr absl::Duration kLongQueueTime = absl::Milliseconds(100);
+inline constexpr uint32_t kMinQuantum = 65'536;
+inline constexpr uint64_t kUnlimitedRate = 100'000'000'000 / 8;  // Bytes a second.
+
+// Names a leaf over time, whatever number it has.
+struct ShapedFlowKey {
+  std::string host_link;
+  uint32_t host_index = 0;
+  ClassNumber scope = kInternet;
+  TrafficDirection direction = TrafficDirection::kIngress;
+
+  auto operator<=>(const ShapedFlowKey&) const = default;
+};
+
+struct PlannedFlow {
+  ShapedFlowKey key;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string team;    // As the budget calls it; "" and no budget: kNoTeam.
+  std::string budget;  // "": none.
+  bool shadow_budget = false;
+  uint64_t limit = 0;   // Of payload, bits a second: what holds for this pod alone; 0: nothing.
+  uint64_t shadow = 0;  // What would hold if it were enforced; 0: nothing.
+  ShapeClassId class_id = 0;
+
+  bool operator==(const PlannedFlow&) const = default;
+};
+
+// What flows together would be held to if it were enforced: a budget's lease, a limit of a team or
+// of the node.
+struct ShadowBound {
+  uint64_t rate = 0;          // Of payload, bits a second.
+  std::vector<size_t> flows;  // Places in ShapingPlan::flows.
+
+  bool operator==(const ShadowBound&) const = default;
+};
+
+struct ShapingPlan {
+  ShapingTables tables;
+  // In the order of tables.flows, which has those of whole links behind them.
+  std::vector<PlannedFlow> flows;
+  // Those of teams before those of the node.
+  std::vector<ShadowBound> shadow_bounds;
+  size_t dropped_flows = 0;  // Of pods that were left out.
+  // Numbers of classes that have names, kept from plan to plan: the same thing keeps its class
+  // while its parent is the same. By name, which has the direction in it.
+  std::map<std::string, ShapeClassId> ids;
+  std::map<std::string, uint16_t> buckets;  // By "budget/team".
+  // The numbers given last: the next ones are those after them, so that a number that has become
+  // free rests as long as it can.
+  std::array<ShapeClassId, 2> last_ids{};
+  uint16_t last_bucket = 0;
+};
+
+struct ShapingInputs {
+  const ShapingRules& rules;
+  const ClassMap& classes;
+  const std::vector<TrafficPod>& pods;
+  const std::vector<LeaseInForce>& leases;
+  // Learned from DNS: the group of each address.
+  const std::map<ip::Address, ClassNumber>& learned;
+  // Payload that a flow has offered of late, bits a second; none: nothing.
+  const std::map<ShapedFlowKey, uint64_t>& demand;
+};
+
+// What of `inputs` has no limit, budget or wish has no flow; without any flow the tables are empty.
+// `before`: the plan in force, whose numbers stay. Beyond kMaxShapedFlows pods are left out, the
+// last ones first: see dropped_flows. A team of an enforced budget that `leases` does not have gets
+// next to nothing. Pods whose link has no index, or one that an earlier pod has, are passed over.
+ShapingPlan PlanShaping(const ShapingInputs& inputs, const ShapingPlan& before);
+
+// Frames for payload, rounded up, and back, rounded down: bytes a second for bits a second.
+uint64_t FrameRate(uint64_t payload_bits);
+uint64_t PayloadRate(uint64_t frame_bytes);
+
+}  // namespace spoke::netagent

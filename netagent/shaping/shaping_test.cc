@@ -1,0 +1,398 @@
+#include "netagent/shaping/shaping.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lib/os/clock.h"
+#include "netagent/session/testing/fake_server_link.h"
+#include "netagent/shaping/testing/fake_shaper.h"
+#include "tests/support/recording_log.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr uint64_t kMbit = 1'000'000;
+constexpr uint32_t kLink = 11;
+
+PolicyEntry Entry(std::string key, decltype(PolicyEntry::value) value) {
+  return {.key = std::move(key), .bytes = {}, .value = std::move(value)};
+}
+
+Policy PolicyOf(std::vector<PolicyEntry> entries) {
+  Policy policy{.version = 1};
+  for (PolicyEntry& entry : entries) policy.entries.emplace(entry.key, std::move(entry));
+  return policy;
+}
+
+PolicyEntry Limit(uint64_t ingress) {
+  return Entry("BandwidthLimit/all", BandwidthLimit{.pod_ingress = ingress});
+}
+
+PolicyEntry Budget(bool shadow = false) {
+  return Entry("BandwidthBudget/web", BandwidthBudget{.teams = {},
+                                                      .floor = 2 * kMbit,
+                                                      .refresh = absl::Seconds(5),
+                                                      .hold = absl::Seconds(300),
+                                                      .half_life = absl::Seconds(30),
+                                                      .shadow = shadow});
+}
+
+TrafficPod Pod(uint32_t index = kLink) {
+  return {.host_link = "spk" + std::to_string(index),
+          .host_index = index,
+          .addresses = {ip::Address::V4(0x0A280000 + index)},
+          .pod_namespace = "default",
+          .pod_name = "p" + std::to_string(index),
+          .pod_uid = {},
+          .mtu = 1500};
+}
+
+class ShapingTest : public testing::Test {
+ protected:
+  ShapingTest() { Build(); }
+
+  // As a new agent does, with the kernel as it is.
+  void Build() {
+    shaping_ =
+        std::make_unique<Shaping>(Shaping::Edges{.shaper = shaper_,
+                                                 .server = server_,
+                                                 .clock = clock_,
+                                                 .log = log_,
+                                                 .monotonic = [this] { return clock_.Now(); },
+                                                 .random = [] { return uint64_t{500}; }});
+  }
+
+  absl::Status Put(std::vector<PolicyEntry> entries) {
+    const Policy policy = PolicyOf(std::move(entries));
+    auto classes = ClassMap::Compile(policy, {});
+    EXPECT_TRUE(classes.ok()) << classes.status();
+    return shaping_->OnPolicy(policy, *classes);
+  }
+
+  // Rounds of the agent's loop for so long.
+  void Run(absl::Duration time) {
+    const absl::Time end = clock_.Now() + time;
+    while (clock_.Now() < end) {
+      clock_.Advance(absl::Milliseconds(100));
+      shaping_->Tick();
+    }
+  }
+
+  TrafficPod LimitedPod(uint32_t index = kLink) {
+    TrafficPod pod = Pod(index);
+    pod.bandwidth = {.egress_rate = 80 * kMbit};
+    return pod;
+  }
+  // Rates of the classes of pods' whole links, in the order of their links.
+  std::vector<uint64_t> LinkRates() const {
+    std::vector<uint64_t> rates;
+    for (const ShapedFlow& flow : shaper_.tables().flows) {
+      if (flow.scope != kWholeLink) continue;
+      for (const ShapeClass& one : shaper_.tables().trees[1]) {
+        if (one.id == flow.class_id) rates.push_back(one.ceil);
+      }
+    }
+    return rates;
+  }
+
+  // The rate of the only leaf towards the pod; 0: there is none.
+  uint64_t LeafRate() const {
+    for (const ShapedFlow& flow : shaper_.tables().flows) {
+      if (flow.direction != TrafficDirection::kIngress) continue;
+      for (const ShapeClass& one : shaper_.tables().trees[0]) {
+        if (one.id == flow.class_id) return one.ceil;
+      }
+    }
+    return 0;
+  }
+
+  void Lease(uint64_t rate, uint64_t sequence = 1) {
+    ASSERT_FALSE(server_.budget_reports.empty());
+    shaping_->OnLeases({.sequence = sequence,
+                        .answers = server_.budget_reports.back().sequence,
+                        .leases = {{.budget = "web",
+                                    .team = "*",
+                                    .rate = rate,
+                                    .connections = 0,
+                                    .duration = absl::Seconds(120)}}});
+  }
+
+  // The first pod has got so many bits since it was last counted.
+  void Use(uint64_t bits) {
+    used_bytes_ += bits / 8;
+    for (const ShapedFlow& flow : shaper_.tables().flows) {
+      if (flow.direction != TrafficDirection::kIngress || flow.host_index != kLink) continue;
+      shaper_.Count(ShapedFlowReading{.host_index = flow.host_index,
+                                      .scope = flow.scope,
+                                      .direction = flow.direction,
+                                      .bytes = used_bytes_});
+      shaper_.Count(ShapeClassReading{
+          .direction = flow.direction, .id = flow.class_id, .sent_bytes = used_bytes_});
+    }
+  }
+
+  os::SimClock clock_;
+  uint64_t used_bytes_ = 0;
+  FakeShaper shaper_;
+  FakeServerLink server_;
+  testing_support::RecordingLog log_;
+  std::unique_ptr<Shaping> shaping_;
+};
+
+TEST_F(ShapingTest, WithoutLimitsTheKernelHasNothingOfIt) {
+  shaping_->Start({Pod()});
+  EXPECT_TRUE(shaping_->Attach(Pod(12)).ok());
+  Run(absl::Seconds(30));
+  EXPECT_EQ(shaper_.applied(), 0U);
+  EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
+}
+
+TEST_F(ShapingTest, PodsThatNothingLimitsMakeNoWork) {
+  ASSERT_TRUE(Put({}).ok());
+  shaping_->Start({});
+  EXPECT_TRUE(shaping_->Attach(Pod()).ok());
+  shaping_->Detach(Pod().host_link);
+  EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
+}
+
+TEST_F(ShapingTest, APodIsShapedWhenItsAttachReturns) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({});
+  EXPECT_TRUE(shaping_->Attach(Pod()).ok());
+  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+}
+
+TEST_F(ShapingTest, APodsOwnWishNeedsNoLimit) {
+  ASSERT_TRUE(Put({}).ok());
+  shaping_->Start({});
+  TrafficPod pod = Pod();
+  pod.internet.ingress = 30 * kMbit;
+  EXPECT_TRUE(shaping_->Attach(pod).ok());
+  EXPECT_EQ(LeafRate(), FrameRate(30 * kMbit));
+}
+
+TEST_F(ShapingTest, ALimitChangesAtOnceAndGoesWithItsPolicy) {
+  shaping_->Start({Pod()});
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+  ASSERT_TRUE(Put({Limit(20 * kMbit)}).ok());
+  EXPECT_EQ(LeafRate(), FrameRate(20 * kMbit));
+  ASSERT_TRUE(Put({}).ok());
+  EXPECT_TRUE(shaper_.tables().flows.empty());
+}
+
+TEST_F(ShapingTest, WhatAnAgentBeforeHasLeftGoesWhenNothingIsToBeShaped) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod()});
+  ASSERT_FALSE(shaper_.tables().flows.empty());
+  Build();
+  shaping_->Start({Pod()});
+  EXPECT_TRUE(shaper_.tables().flows.empty());
+}
+
+TEST_F(ShapingTest, APodThatHasGoneHasNoFlowSoonAfter) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod(), Pod(12)});
+  EXPECT_EQ(shaper_.tables().flows.size(), 2U);
+  shaping_->Detach("spk12");
+  Run(absl::Seconds(2));
+  EXPECT_EQ(shaper_.tables().flows.size(), 1U);
+}
+
+TEST_F(ShapingTest, ARefusalIsShownAndTriedAgain) {
+  shaper_.Break(absl::InternalError("no memory"));
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod()});
+  EXPECT_EQ(shaping_->state().missing, "no memory");
+  shaper_.Break(absl::OkStatus());
+  Run(absl::Seconds(2));
+  EXPECT_EQ(shaping_->state().missing, "");
+  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+}
+
+TEST_F(ShapingTest, AKernelThatLacksItIsAskedOnceAMinute) {
+  shaper_.Break(absl::UnimplementedError("the kernel lacks ifb"));
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod()});
+  Run(absl::Seconds(50));
+  shaper_.Break(absl::OkStatus());
+  EXPECT_EQ(shaping_->state().missing, "the kernel lacks ifb");
+  Run(absl::Seconds(15));
+  EXPECT_EQ(shaping_->state().missing, "");
+}
+
+TEST_F(ShapingTest, ABrokenPolicyIsRefusedAndTheOneBeforeStays) {
+  shaping_->Start({Pod()});
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  const absl::Status refused = Put({Entry(
+      "BandwidthLimit/all", BandwidthLimit{.teams = {"nobody"}, .pod_ingress = 10 * kMbit})});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+}
+
+TEST_F(ShapingTest, WithoutALeaseABudgetGivesItsFloor) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  EXPECT_EQ(LeafRate(), FrameRate(2 * kMbit));
+}
+
+TEST_F(ShapingTest, ReportsWithinASecondOfAStreamAndEachRefreshAndTakesLeases) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  Run(absl::Seconds(20));
+  EXPECT_TRUE(server_.budget_reports.empty()) << "there is no stream";
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  ASSERT_EQ(server_.budget_reports.size(), 1U);
+  EXPECT_EQ(server_.budget_reports[0].sequence, 1U);
+  ASSERT_EQ(server_.budget_reports[0].uses.size(), 1U);
+  EXPECT_EQ(server_.budget_reports[0].uses[0].team, "*");
+
+  Lease(50 * kMbit);
+  EXPECT_EQ(LeafRate(), FrameRate(50 * kMbit));
+  // When it has been used for a while.
+  EXPECT_EQ(server_.budget_reports.size(), 1U);
+  Run(absl::Seconds(1));
+  ASSERT_EQ(server_.budget_reports.size(), 2U);
+  EXPECT_EQ(server_.budget_reports[1].applied, 1U);
+  EXPECT_EQ(server_.budget_reports[1].uses[0].held, 50 * kMbit);
+  Run(absl::Seconds(10));
+  EXPECT_EQ(server_.budget_reports.size(), 4U);
+
+  Lease(10 * kMbit, 2);
+  // At once: others wait for it.
+  ASSERT_EQ(server_.budget_reports.size(), 5U);
+  EXPECT_EQ(server_.budget_reports[4].applied, 2U);
+}
+
+TEST_F(ShapingTest, LooksSoonAtWhatALargerLeaseHasChanged) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Seconds(3));
+  ASSERT_EQ(server_.budget_reports.size(), 1U);
+  Lease(50 * kMbit);
+  Use(20 * kMbit);
+  Run(absl::Milliseconds(300));
+  ASSERT_EQ(server_.budget_reports.size(), 2U);
+  EXPECT_GT(server_.budget_reports[1].uses[0].demand, 60 * kMbit) << "20 Mbit in 0.3 s";
+  // What it does not use of it is told as soon as it shows.
+  Run(absl::Seconds(4));
+  ASSERT_EQ(server_.budget_reports.size(), 3U);
+  EXPECT_EQ(server_.budget_reports[2].uses[0].demand, 0U);
+}
+
+TEST_F(ShapingTest, WhatChangesOftenDoesNotPutOffTheLooks) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  Use(100 * kMbit);
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(shaping_->Attach(Pod(kLink + 1 + i)).ok());
+    Run(absl::Milliseconds(500));
+  }
+  EXPECT_GT(shaping_->state().leases[0].demand, 0U);
+}
+
+TEST_F(ShapingTest, ANodeWithoutBudgetsSaysSoOnceAStream) {
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Minutes(1));
+  ASSERT_EQ(server_.budget_reports.size(), 1U);
+  EXPECT_TRUE(server_.budget_reports[0].uses.empty());
+}
+
+TEST_F(ShapingTest, ALeaseThatTheKernelDoesNotTakeIsNotCalledApplied) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  shaper_.Break(absl::InternalError("no memory"));
+  Lease(1 * kMbit);
+  EXPECT_EQ(server_.budget_reports.back().applied, 0U);
+}
+
+TEST_F(ShapingTest, WithoutTheServerALeaseIsHeldThenHalvedDownToTheFloor) {
+  ASSERT_TRUE(Put({Budget()}).ok());
+  shaping_->Start({Pod()});
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  Lease(64 * kMbit);
+  Run(absl::Seconds(410));
+  EXPECT_EQ(LeafRate(), FrameRate(64 * kMbit));
+  Run(absl::Seconds(20));
+  EXPECT_EQ(LeafRate(), FrameRate(32 * kMbit));
+  Run(absl::Minutes(10));
+  EXPECT_EQ(LeafRate(), FrameRate(2 * kMbit));
+}
+
+TEST_F(ShapingTest, AShadowBudgetHoldsNothingBackAndReports) {
+  ASSERT_TRUE(Put({Budget(/*shadow=*/true)}).ok());
+  shaping_->Start({Pod()});
+  EXPECT_EQ(LeafRate(), 0U);
+  shaping_->OnStream();
+  Run(absl::Seconds(1));
+  ASSERT_EQ(server_.budget_reports.size(), 1U);
+}
+
+TEST_F(ShapingTest, WhatSomebodyChangesIsPutBackAndCounted) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod()});
+  shaper_.Disturb(3);
+  Run(Shaping::kRepair + absl::Seconds(1));
+  EXPECT_EQ(shaping_->state().repaired, 3U);
+}
+
+TEST_F(ShapingTest, LearnedAddressesAreShapedAsTheirGroup) {
+  ASSERT_TRUE(Put({Entry("DestinationGroup/data",
+                         DestinationGroup{.cidrs = {"192.0.2.0/24"}, .names = {"data.example"}}),
+                   Entry("BandwidthLimit/data",
+                         BandwidthLimit{.destination_group = "data", .pod_ingress = 10 * kMbit})})
+                  .ok());
+  shaping_->Start({Pod()});
+  ASSERT_EQ(shaping_->rules().host_names().size(), 1U);
+  const ClassNumber group = shaping_->rules().host_names()[0].second;
+  shaping_->OnLearned({{ip::Address::V4(0x08080808), group}});
+  ASSERT_EQ(shaper_.tables().learned.size(), 1U);
+  EXPECT_EQ(shaper_.tables().learned[0].number, group);
+  EXPECT_EQ(shaping_->state().learned_addresses, 1U);
+}
+
+TEST_F(ShapingTest, AWholeLinkIsLimitedWithoutAnyPolicy) {
+  shaping_->Start({});
+  EXPECT_TRUE(shaping_->Attach(Pod(kLink + 1)).ok());
+  EXPECT_EQ(shaper_.applied(), 0U);
+  EXPECT_TRUE(shaping_->Attach(LimitedPod()).ok());
+  EXPECT_EQ(LinkRates(), std::vector<uint64_t>{10 * kMbit});
+  // It is as it was for the next agent, who has the pods from the journal.
+  Build();
+  shaping_->Start({LimitedPod(), Pod(kLink + 1)});
+  EXPECT_EQ(LinkRates(), std::vector<uint64_t>{10 * kMbit});
+  shaping_->Detach(LimitedPod().host_link);
+  Run(absl::Seconds(2));
+  EXPECT_TRUE(shaper_.tables().flows.empty());
+}
+
+TEST_F(ShapingTest, AnAddFailsWhoseLinkCannotBeLimited) {
+  shaping_->Start({});
+  shaper_.Break(absl::UnimplementedError("the kernel lacks devices of kind ifb"));
+  const absl::Status status = shaping_->Attach(LimitedPod());
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.message().find("the kernel lacks devices of kind ifb"), std::string::npos);
+  shaping_->Detach(LimitedPod().host_link);
+  // What only policy or an annotation says never fails one.
+  ASSERT_TRUE(Put({Limit(kMbit)}).ok());
+  EXPECT_TRUE(shaping_->Attach(Pod()).ok());
+  shaper_.Break(absl::OkStatus());
+  EXPECT_TRUE(shaping_->Attach(LimitedPod(kLink + 1)).ok());
+  EXPECT_EQ(LinkRates(), std::vector<uint64_t>{10 * kMbit});
+}
+
+}  // namespace
+}  // namespace spoke::netagent

@@ -1,0 +1,83 @@
+// Who was who: pods that are here and pods that have gone, and what all that was counted adds up
+// to. Pure.
+//
+// A pod that has gone is settled: what the kernel's sets counted for its addresses is added to the
+// counters of its namespace, so that the addresses can be another pod's. Its own figures stay here
+// until they have been read.
+//
+// Not thread-safe; Traffic owns it. All other counts are in the kernel.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "netagent/classes/traffic_class.h"
+#include "netagent/classes/traffic_pod.h"
+#include "netagent/traffic/traffic_plan.h"
+#include "netagent/traffic/traffic_totals.h"
+
+namespace spoke::netagent {
+
+// By their namespaces' names; "" where that is not known.
+using AddressOwners = std::map<ip::Address, std::string>;
+
+class TrafficLedger {
+ public:
+  // A pod that has gone keeps its own figures for so many reads, and no longer than this.
+  static constexpr int kReadsAfterEnd = 2;
+  static constexpr absl::Duration kKeptAfterEnd = absl::Minutes(5);
+  // More than these are not kept, the oldest first.
+  static constexpr size_t kMaxEnded = 1024;
+  // Those that end within it are settled together: to settle is to read all that the kernel has
+  // counted. Much less than an address rests, since a pod that gets one before has to wait for it.
+  static constexpr absl::Duration kSettleAfter = absl::Milliseconds(500);
+
+  void Began(const TrafficPod& pod);
+  // OK when there is none.
+  void Ended(const std::string& host_link, absl::Time now);
+  // `pod`, the last that ended, has not ended after all.
+  void Restore(const TrafficPod& pod);
+
+  const TrafficPod* Find(const std::string& host_link) const;
+  const std::map<std::string, TrafficPod>& live() const { return live_; }
+
+  // Addresses of all pods that have gone and are not settled; and those that must be settled before
+  // `pod` can begin, together with all other addresses of the same pods.
+  AddressOwners Unsettled() const;
+  AddressOwners InTheWayOf(const TrafficPod& pod) const;
+  // The counts of these, as `readings` had them, are in the counters of their namespaces.
+  void Settled(const AddressOwners& addresses, const TrafficReadings& readings,
+               const std::map<std::string, ClassNumber>& groups);
+  // Drops the figures of pods that have been shown enough.
+  void Forget(absl::Time now);
+  // Whether `address` is of a pod that is here or not settled yet.
+  bool Knows(const ip::Address& address) const;
+  // When the first of Unsettled() is to be settled; the future without end when there is none.
+  absl::Time NextDue() const;
+
+  // What `readings` add up to; the fields that are not sums are the caller's. With `groups` of old
+  // policies too. A scrape counts as a read.
+  TrafficTotals Total(const TrafficReadings& readings,
+                      const std::map<std::string, ClassNumber>& groups, bool is_scrape);
+
+ private:
+  struct Gone {
+    TrafficPod pod;
+    absl::Time at;
+    int reads = 0;
+    // What it counted, once it is settled.
+    std::optional<VolumeByClass> settled = std::nullopt;
+  };
+
+  std::map<std::string, TrafficPod> live_;
+  std::vector<Gone> gone_;  // The oldest first.
+};
+
+// "cluster", "group:NAME"; "other" of a number without a name.
+std::string ClassName(ClassNumber number, const std::map<std::string, ClassNumber>& groups);
+
+}  // namespace spoke::netagent

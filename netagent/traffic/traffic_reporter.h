@@ -1,0 +1,48 @@
+// Tells the server what pods have sent and received, every ten seconds.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/os/clock.h"
+#include "lib/telemetry/log.h"
+#include "netagent/session/server_link.h"
+#include "netagent/traffic/traffic_totals.h"
+
+namespace spoke::netagent {
+
+// Not thread-safe; for the agent's loop.
+class TrafficReporter {
+ public:
+  static constexpr absl::Duration kPeriod = absl::Seconds(10);
+  static constexpr size_t kMaxPods = 20;
+  static constexpr size_t kMaxNamespaces = 1000;  // The rest is told as one.
+  static constexpr std::string_view kOther = "_other";
+
+  // Borrows all but `read`, which gives the totals as they are now.
+  TrafficReporter(std::function<absl::StatusOr<TrafficTotals>()> read, ServerLink& server,
+                  const os::Clock& clock, telemetry::Log& log)
+      : read_(std::move(read)), server_(server), clock_(clock), log_(log) {}
+
+  // Reports when it is time to. Totals that cannot be read are complained about once.
+  void Tick();
+  absl::Time NextWake() const { return next_; }
+
+ private:
+  TrafficReport ReportOf(TrafficTotals totals);
+
+  const std::function<absl::StatusOr<TrafficTotals>()> read_;
+  ServerLink& server_;
+  const os::Clock& clock_;
+  telemetry::Log& log_;
+  absl::Time next_ = absl::InfinitePast();
+  bool complained_ = false;
+  // Namespaces that are told by their names: once one is, it stays, so that no sum falls.
+  std::set<std::string> named_;
+};
+
+}  // namespace spoke::netagent

@@ -1,0 +1,194 @@
+#include "netagent/verification/address_questions.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spoke::netagent {
+
+void AddressQuestions::SetOwn(const std::vector<OwnAddress>& own, absl::Time now) {
+  std::set<ip::Address> ours;
+  std::set<Question> controls;
+  for (const OwnAddress& one : own) {
+    ours.insert(one.address);
+    const auto [it, inserted] = own_.try_emplace(one.address);
+    Entry& entry = it->second;
+    if (inserted && one.in_conflict) {
+      entry.in_conflict = true;
+      entry.heard = now;
+    }
+    const bool moved = entry.nic != one.nic || entry.control != one.control;
+    entry.nic = one.nic;
+    entry.control = one.control;
+    if (one.control) controls.insert({*one.control, one.nic});
+    if (!one.control) {
+      entry.asking = false;
+    } else if (entry.asking ? moved : !entry.asked) {
+      Ask(entry, now);
+    }
+  }
+  std::erase_if(own_, [&](const auto& entry) { return !ours.contains(entry.first); });
+  std::erase_if(controls_, [&](const auto& entry) { return !controls.contains(entry.first); });
+}
+
+void AddressQuestions::Ask(Entry& entry, absl::Time now) {
+  entry.asking = true;
+  entry.round = {.next = now};
+  entry.answer.reset();
+}
+
+const AddressQuestions::Round* AddressQuestions::ControlOf(const Entry& entry) const {
+  if (!entry.control) return nullptr;
+  const auto it = controls_.find({*entry.control, entry.nic});
+  return it == controls_.end() ? nullptr : &it->second;
+}
+
+// The controls of what is about to be asked, unless they have been asked about just before.
+void AddressQuestions::AskControls(absl::Time now) {
+  for (const auto& [address, entry] : own_) {
+    if (!entry.asking || entry.round.sent > 0 || !entry.control) continue;
+    const auto [it, inserted] = controls_.try_emplace({*entry.control, entry.nic});
+    Round& control = it->second;
+    const bool old = control.sent == kQuestionFrames && control.next + kControlLasts <= now;
+    if (inserted || old) control = {.next = now};
+  }
+}
+
+std::vector<Question> AddressQuestions::TakeQuestions(absl::Time now) {
+  std::vector<Question> questions;
+  EndQuestions(now);
+  for (auto& [address, entry] : own_) {
+    if (entry.in_conflict && entry.control && !entry.asking && entry.ask_again <= now) {
+      Ask(entry, now);
+    }
+  }
+  if (now < next_turn_) return questions;
+  AskControls(now);
+  const auto take = [&](const Question& question, Round& round) {
+    if (questions.size() == kFramesATurn || round.sent == kQuestionFrames || round.next > now) {
+      return;
+    }
+    questions.push_back(question);
+    ++round.sent;
+    round.next = now + (round.sent == kQuestionFrames ? kAnswerTime : kQuestionPause);
+  };
+  for (auto& [question, round] : controls_) take(question, round);
+  for (auto& [address, entry] : own_) {
+    const Round* control = ControlOf(entry);
+    if (!entry.asking || control == nullptr || control->sent == 0) continue;
+    take({address, entry.nic}, entry.round);
+  }
+  if (!questions.empty()) next_turn_ = now + kQuestionTurn;
+  return questions;
+}
+
+void AddressQuestions::OnNotSent(absl::Time now) {
+  for (auto& [address, entry] : own_) {
+    if (entry.asking) Ask(entry, now + kNotSentPause);
+  }
+  controls_.clear();
+  next_turn_ = now + kNotSentPause;
+}
+
+void AddressQuestions::EndQuestions(absl::Time now) {
+  for (auto& [address, entry] : own_) {
+    const Round* control = ControlOf(entry);
+    if (!entry.asking || !entry.round.IsOver(now) || control == nullptr || !control->IsOver(now)) {
+      continue;
+    }
+    entry.asking = false;
+    entry.asked = true;
+    entry.ask_again = now + kAskAgain;
+    entry.unanswered = true;
+    const std::optional<ip::MacAddress> answer = std::exchange(entry.answer, std::nullopt);
+    if (answer && !IsProxy(*answer, now)) NoteConflict(address, entry, *answer, now);
+  }
+}
+
+void AddressQuestions::OnHeard(const NeighbourClaim& claim, absl::Time now) {
+  if (claim.mac == kAzureFabricMac) return;
+  const bool is_control = claim.kind == NeighbourClaim::Kind::kHas &&
+                          std::any_of(controls_.begin(), controls_.end(), [&](const auto& entry) {
+                            return entry.first.address == claim.address;
+                          });
+  const auto known = proxies_.find(claim.mac);
+  if (is_control && (known != proxies_.end() || proxies_.size() < kMaxProxies)) {
+    if (!IsProxy(claim.mac, now)) new_proxies_.push_back(claim.mac);
+    proxies_.insert_or_assign(claim.mac, now);
+  }
+  const auto it = own_.find(claim.address);
+  if (it == own_.end()) return;
+  Entry& entry = it->second;
+  if (entry.asking) {
+    // Whether it is a proxy is known at the end.
+    if (!entry.answer || IsProxy(*entry.answer, now)) entry.answer = claim.mac;
+  } else if (!IsProxy(claim.mac, now)) {
+    NoteConflict(claim.address, entry, claim.mac, now);
+  }
+}
+
+bool AddressQuestions::IsProxy(const ip::MacAddress& mac, absl::Time now) const {
+  const auto it = proxies_.find(mac);
+  return it != proxies_.end() && now < it->second + kProxyLasts;
+}
+
+void AddressQuestions::NoteConflict(const ip::Address& address, Entry& entry,
+                                    const ip::MacAddress& mac, absl::Time now) {
+  if (!entry.in_conflict) entry.ask_again = now + kAskAgain;
+  entry.in_conflict = true;
+  entry.heard = now;
+  entry.unanswered = false;
+  if (now < entry.told + kTellEvery) return;
+  entry.told = now;
+  to_tell_.insert_or_assign(address, ConflictNoted{address, mac});
+}
+
+std::vector<ConflictNoted> AddressQuestions::TakeConflicts(absl::Time now) {
+  EndQuestions(now);
+  std::vector<ConflictNoted> conflicts;
+  for (auto& [address, conflict] : std::exchange(to_tell_, {})) conflicts.push_back(conflict);
+  return conflicts;
+}
+
+std::vector<ip::Address> AddressQuestions::TakeOver(absl::Time now) {
+  std::erase_if(proxies_, [&](const auto& proxy) { return proxy.second + kProxyLasts <= now; });
+  std::vector<ip::Address> over;
+  for (auto& [address, entry] : own_) {
+    if (!entry.in_conflict || !entry.unanswered || now < entry.heard + kConflictLasts) continue;
+    entry.in_conflict = false;
+    over.push_back(address);
+  }
+  return over;
+}
+
+std::set<ip::Address> AddressQuestions::Open() const {
+  std::set<ip::Address> open;
+  for (const auto& [address, entry] : own_) {
+    if (entry.asking && !entry.asked) open.insert(address);
+  }
+  return open;
+}
+
+bool AddressQuestions::IsAsking() const {
+  return std::any_of(own_.begin(), own_.end(),
+                     [](const auto& entry) { return entry.second.asking; });
+}
+
+std::optional<absl::Time> AddressQuestions::NextWake() const {
+  std::optional<absl::Time> wake;
+  const auto earlier = [&](absl::Time time) { wake = wake ? std::min(*wake, time) : time; };
+  for (const auto& [address, entry] : own_) {
+    if (entry.asking) {
+      // A frame waits for its turn; an end does not, but for the control's.
+      const Round* control = ControlOf(entry);
+      const absl::Time end = control == nullptr ? absl::InfinitePast() : control->next;
+      earlier(entry.round.sent == kQuestionFrames ? std::max(entry.round.next, end)
+                                                  : std::max(entry.round.next, next_turn_));
+    } else if (entry.in_conflict && entry.control) {
+      earlier(entry.ask_again);
+    }
+    if (entry.in_conflict && entry.unanswered) earlier(entry.heard + kConflictLasts);
+  }
+  return wake;
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,133 @@
+#include "netagent/verification/conflict_detector.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace spoke::netagent {
+
+void ConflictDetector::Tick() {
+  const absl::Time now = edges_.clock.Now();
+  const bool due = NextLook() <= now;
+  if (due || own_version_ != attachments_.lendings().attached_version()) LookAtOwn(now);
+  if (due) {
+    last_look_ = now;
+    Hear(now);
+  }
+  Tell(now);
+  Ask(now);
+  attachments_.OnQuestions(questions_.Open());
+}
+
+void ConflictDetector::LookAtOwn(absl::Time now) {
+  const Lendings& lendings = attachments_.lendings();
+  own_version_ = lendings.attached_version();
+  std::set<ip::Address> in_conflict;
+  for (const ConflictNoted& conflict : lendings.Conflicts()) in_conflict.insert(conflict.address);
+  std::vector<OwnAddress> own;
+  for (const ip::Address& address : lendings.Own()) {
+    own.push_back({.address = address,
+                   .nic = lendings.NicOf(address),
+                   .control = ControlOf(address),
+                   .in_conflict = in_conflict.contains(address)});
+  }
+  questions_.SetOwn(own, now);
+  Listen(own);
+}
+
+// On each NIC, for each family. A NIC that is not there is told elsewhere.
+void ConflictDetector::Listen(const std::vector<OwnAddress>& own) {
+  std::map<std::pair<std::optional<ip::MacAddress>, ip::Family>, ip::Address> networks;
+  for (const OwnAddress& one : own) {
+    networks.try_emplace({one.nic, one.address.family()}, one.address);
+  }
+  listening_ = absl::OkStatus();
+  for (const auto& [network, address] : networks) {
+    const absl::Status status = edges_.neighbours.Listen({address, network.first});
+    if (!absl::IsNotFound(status)) listening_.Update(status);
+  }
+}
+
+std::optional<ip::Address> ConflictDetector::ControlOf(const ip::Address& address) const {
+  const std::string pool = attachments_.lendings().PoolOf(address);
+  for (const PoolState& state : attachments_.pools()) {
+    if (state.name == pool && state.unused && state.unused->family() == address.family()) {
+      return state.unused;
+    }
+  }
+  return std::nullopt;
+}
+
+void ConflictDetector::Hear(absl::Time now) {
+  answered_.clear();
+  const auto heard = edges_.neighbours.Take();
+  absl::Status status = listening_;
+  status.Update(heard.status());
+  NoteHearing(status);
+  if (!heard.ok()) return;
+  for (const NeighbourClaim& claim : *heard) {
+    if (claim.kind == NeighbourClaim::Kind::kAsks) Answer(claim);
+    questions_.OnHeard(claim, now);
+  }
+  for (const ip::MacAddress& proxy : questions_.TakeProxies()) {
+    edges_.log.Warn("proxy_on_network", {{"mac", proxy.ToString()}});
+  }
+}
+
+void ConflictDetector::Answer(const NeighbourClaim& claim) {
+  const Lendings& lendings = attachments_.lendings();
+  if (!claim.address.is_v4() || !lendings.IsLent(claim.address) ||
+      !answered_.insert(claim.address).second) {
+    return;
+  }
+  NoteSending(edges_.neighbours.Answer({claim.address, lendings.NicOf(claim.address)}, claim.mac));
+}
+
+void ConflictDetector::Tell(absl::Time now) {
+  for (const ConflictNoted& conflict : questions_.TakeConflicts(now)) {
+    // One that has gone since is nobody's; what could not be journalled has been logged.
+    attachments_.OnConflict(conflict.address, conflict.other_mac).IgnoreError();
+  }
+  for (const ip::Address& address : questions_.TakeOver(now)) {
+    attachments_.OnConflictOver(address).IgnoreError();
+  }
+}
+
+void ConflictDetector::Ask(absl::Time now) {
+  absl::Status first_error;
+  const std::vector<Question> questions = questions_.TakeQuestions(now);
+  for (const Question& question : questions) {
+    const absl::Status status = edges_.neighbours.Ask(question);
+    // What is on a NIC that is not there is not lent either, and holds up no other question.
+    if (!absl::IsNotFound(status)) first_error.Update(status);
+  }
+  if (questions.empty()) return;
+  if (!first_error.ok()) questions_.OnNotSent(now);
+  NoteSending(first_error);
+}
+
+void ConflictDetector::NoteHearing(const absl::Status& status) {
+  if (!status.ok() && !hearing_failed_) {
+    edges_.log.Warn("neighbours_not_heard", {{"error", status}});
+  }
+  hearing_failed_ = !status.ok();
+}
+
+void ConflictDetector::NoteSending(const absl::Status& status) {
+  if (!status.ok() && !sending_failed_) {
+    edges_.log.Warn("neighbours_not_asked", {{"error", status}});
+  }
+  sending_failed_ = !status.ok();
+}
+
+absl::Time ConflictDetector::NextLook() const {
+  return last_look_ + (questions_.IsAsking() ? kAnswerLookPause : kListenPause);
+}
+
+absl::Time ConflictDetector::NextWake() const {
+  return std::min(NextLook(), questions_.NextWake().value_or(absl::InfiniteFuture()));
+}
+
+}  // namespace spoke::netagent

@@ -1,0 +1,70 @@
+// Finds out that another machine has an address of this node: asks the network about what is new
+// here, hears what it says otherwise (verification/address_questions.h decides), and tells
+// Attachments.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "lib/os/clock.h"
+#include "lib/telemetry/log.h"
+#include "netagent/attach/attachments.h"
+#include "netagent/verification/address_questions.h"
+#include "netagent/verification/neighbour_watch.h"
+
+namespace spoke::netagent {
+
+// How often what was heard is looked at: while answers may come, and otherwise.
+inline constexpr absl::Duration kAnswerLookPause = absl::Milliseconds(100);
+inline constexpr absl::Duration kListenPause = absl::Seconds(1);
+
+// Not thread-safe; the agent's one loop owns it. For networks that leave ARP and Neighbour
+// Discovery to their machines: a cloud's fabric answers by itself for every address.
+//
+// A question about an address that a pod of ours uses is answered (IPv4), so that the machine that
+// asks leaves it alone; another agent of ours then does not lend it.
+class ConflictDetector {
+ public:
+  struct Edges {
+    NeighbourWatch& neighbours;
+    const os::Clock& clock;
+    telemetry::Log& log;
+  };
+  // Borrows all.
+  ConflictDetector(const Edges& edges, Attachments& attachments)
+      : edges_(edges), attachments_(attachments) {}
+
+  // Does what is due. Call after every change of what is attached, before anything of it is lent,
+  // and at NextWake(). Never blocks.
+  void Tick();
+  absl::Time NextWake() const;
+
+ private:
+  absl::Time NextLook() const;
+  void LookAtOwn(absl::Time now);
+  void Listen(const std::vector<OwnAddress>& own);
+  std::optional<ip::Address> ControlOf(const ip::Address& address) const;
+  void Hear(absl::Time now);
+  void Answer(const NeighbourClaim& claim);
+  void Tell(absl::Time now);
+  void Ask(absl::Time now);
+  // Each logs the first of several failures in a row.
+  void NoteHearing(const absl::Status& status);
+  void NoteSending(const absl::Status& status);
+
+  const Edges edges_;
+  Attachments& attachments_;
+  AddressQuestions questions_;
+  std::optional<uint64_t> own_version_;  // Of Lendings::Attached(), as last looked at.
+  absl::Time last_look_ = absl::InfinitePast();
+  absl::Status listening_;          // To all there is to listen to.
+  std::set<ip::Address> answered_;  // Since the last look.
+  bool hearing_failed_ = false;
+  bool sending_failed_ = false;
+};
+
+}  // namespace spoke::netagent

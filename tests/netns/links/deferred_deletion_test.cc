@@ -1,0 +1,174 @@
+// What is left of a pod link between its DEL and the moment the kernel has unregistered it.
+#include "netagent/links/deferred_deletion.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "lib/netlink/exchange.h"
+#include "lib/netlink/link.h"
+#include "lib/netlink/neighbour.h"
+#include "lib/netlink/route.h"
+#include "netagent/claims.h"
+#include "netagent/links/netlink_router.h"
+#include "tests/netns/links/node_world.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr ip::Address kFirstV4 = ip::Address::V4(0x0A000107);   // 10.0.1.7
+constexpr ip::Address kSecondV4 = ip::Address::V4(0x0A000108);  // 10.0.1.8
+constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
+
+// A log that only counts.
+class CountingLog final : public telemetry::Log {
+ public:
+  void Write(telemetry::Level, std::string_view event,
+             std::initializer_list<telemetry::Field>) override {
+    absl::MutexLock lock(&mutex_);
+    events_.emplace_back(event);
+  }
+  ptrdiff_t Count(std::string_view event) {
+    absl::MutexLock lock(&mutex_);
+    return std::count(events_.begin(), events_.end(), event);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<std::string> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+class GraveyardTest : public NodeWorldTest {
+ protected:
+  static AttachSpec Spec(const std::string& container, std::vector<ip::Address> addresses) {
+    return PlanAttach({container, "eth0"}, std::move(addresses), 1450).value();
+  }
+
+  absl::StatusOr<netlink::Link> Link(const std::string& name) {
+    return netlink::GetLink(node_->socket(), name);
+  }
+
+  // Both ends in the node's namespace.
+  void AddVeth(const std::string& name, int32_t index) {
+    MustSend(node_->socket(),
+             {netlink::CreateVeth({name, index, {{2, 0, 0, 0, 3, 1}}},
+                                  {"p" + std::to_string(index), index + 1, {{2, 0, 0, 0, 3, 2}}},
+                                  node_->node().fd(), 1500)});
+  }
+};
+
+TEST_F(GraveyardTest, ADetachedLinkIsCutOffAtOnceAndUnregisteredLater) {
+  const PodNetns pod;
+  const auto router = NetlinkRouter::Create().value();
+  const std::vector<std::string> before = Snapshot(node_->socket());
+  const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
+  ASSERT_TRUE(router->Attach(spec, pod.fd()).ok());
+  const int32_t index = Link(spec.host_link)->index;
+
+  ASSERT_TRUE(router->Detach(spec.host_link).ok());
+  // Nothing but the link itself can be left, and the snapshot shows whatever belongs to it.
+  std::vector<std::string> after = Snapshot(node_->socket());
+  std::erase_if(after, [&](const std::string& line) {
+    return line.find("link " + std::to_string(index) + " " + spec.host_link) == 0;
+  });
+  EXPECT_EQ(after, before);
+  if (const auto link = Link(spec.host_link); link.ok()) {
+    EXPECT_FALSE(link->up);
+    EXPECT_TRUE(claims::IsBurialGroup(link->group));
+  }
+
+  const absl::Time deadline = absl::Now() + absl::Seconds(5);
+  while (Link(spec.host_link).ok() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_TRUE(absl::IsNotFound(Link(spec.host_link).status()));
+}
+
+TEST_F(GraveyardTest, AnAgentUnregistersWhatItsPredecessorHadDetached) {
+  const PodNetns pod;
+  const AttachSpec detached = Spec("detached", {kFirstV4});
+  const AttachSpec attached = PlanAttach({"attached", "net1"}, {kFirstV6}, 1450).value();
+  {
+    const auto first = NetlinkRouter::Create().value();
+    ASSERT_TRUE(first->Attach(detached, pod.fd()).ok());
+    ASSERT_TRUE(first->Attach(attached, pod.fd()).ok());
+  }
+  // As an agent leaves it that is killed right after the DEL.
+  MustSend(node_->socket(),
+           {netlink::RetireLink(detached.host_link, claims::kFirstBurialGroup + 5)});
+
+  const auto second = NetlinkRouter::Create().value();
+  EXPECT_TRUE(absl::IsNotFound(Link(detached.host_link).status()));
+  EXPECT_TRUE(Link(attached.host_link)->up);
+  EXPECT_EQ(second->ListAttached().value(),
+            (std::vector<AttachedLink>{{attached.host_link, {kFirstV6}}}));
+}
+
+TEST_F(GraveyardTest, ALinkOfSomebodyElsesInOurGroupIsNeverRemoved) {
+  const PodNetns one;
+  const PodNetns two;
+  CountingLog log;
+  NetlinkRouter::Settings settings;
+  settings.log = &log;
+  const auto router = NetlinkRouter::Create(std::move(settings)).value();
+  AddVeth("theirs", 900);
+  for (const auto& [name, address, pod] :
+       {std::tuple("one", kFirstV4, &one), std::tuple("two", kSecondV4, &two)}) {
+    const AttachSpec spec = Spec(name, {address});
+    ASSERT_TRUE(router->Attach(spec, pod->fd()).ok());
+    // In every group, so in the one that is next.
+    for (uint32_t i = 0; i < claims::kBurialGroups; ++i) {
+      const std::string theirs = "t" + std::to_string(i);
+      if (name == std::string("one")) AddVeth(theirs, 1000 + 2 * static_cast<int32_t>(i));
+      MustSend(node_->socket(), {netlink::RetireLink(theirs, claims::kFirstBurialGroup + i)});
+    }
+    ASSERT_TRUE(router->Detach(spec.host_link).ok());
+    ASSERT_TRUE(router->FinishDetaching().ok());
+    EXPECT_TRUE(absl::IsNotFound(Link(spec.host_link).status()));
+  }
+  for (uint32_t i = 0; i < claims::kBurialGroups; ++i) {
+    EXPECT_TRUE(Link("t" + std::to_string(i)).ok());
+  }
+  EXPECT_EQ(log.Count("foreign_link_in_group"), 1);
+}
+
+TEST_F(GraveyardTest, ALinkThatGoesWithItsPodIsUnregisteredAlready) {
+  const auto router = NetlinkRouter::Create().value();
+  const AttachSpec spec = Spec("pod", {kFirstV4});
+  {
+    const PodNetns pod;
+    ASSERT_TRUE(router->Attach(spec, pod.fd()).ok());
+    MustSend(node_->socket(), {netlink::DeleteLink(spec.host_link)});
+    EXPECT_TRUE(router->Detach(spec.host_link).ok());
+    ASSERT_TRUE(router->Attach(spec, pod.fd()).ok());
+    ASSERT_TRUE(router->Detach(spec.host_link).ok());
+    MustSend(node_->socket(), {netlink::DeleteLink(spec.host_link)});
+  }
+  EXPECT_TRUE(router->FinishDetaching().ok());
+}
+
+TEST_F(GraveyardTest, ARefusalIsReportedToWhoeverWaitsAndTriedAgain) {
+  const PodNetns pod;
+  CountingLog log;
+  std::atomic<bool> refuse = true;
+  NetlinkRouter::Settings settings;
+  settings.log = &log;
+  settings.fault_point = [&refuse](std::string_view step) {
+    return step == "graveyard.unregister" && refuse ? absl::InternalError("injected")
+                                                    : absl::OkStatus();
+  };
+  const auto router = NetlinkRouter::Create(std::move(settings)).value();
+  const AttachSpec spec = Spec("pod", {kFirstV4});
+  ASSERT_TRUE(router->Attach(spec, pod.fd()).ok());
+  ASSERT_TRUE(router->Detach(spec.host_link).ok());
+  EXPECT_TRUE(absl::IsUnavailable(router->FinishDetaching()));
+  EXPECT_TRUE(router->ListAttached()->empty());
+  EXPECT_GE(log.Count("unregister_failed"), 1);
+  refuse = false;
+  EXPECT_TRUE(router->FinishDetaching().ok());
+  EXPECT_TRUE(absl::IsNotFound(Link(spec.host_link).status()));
+}
+
+}  // namespace
+}  // namespace spoke::netagent

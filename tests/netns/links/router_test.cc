@@ -1,0 +1,433 @@
+// The netlink router end to end: two namespaces that talk, and what is left when they are gone.
+#include <arpa/inet.h>
+#include <linux/if_addr.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "lib/netlink/address.h"
+#include "lib/netlink/exchange.h"
+#include "lib/netlink/link.h"
+#include "lib/netlink/neighbour.h"
+#include "lib/netlink/route.h"
+#include "lib/os/file.h"
+#include "netagent/claims.h"
+#include "netagent/links/netlink_router.h"
+#include "netagent/node/node_setup.h"
+#include "tests/netns/links/node_world.h"
+#include "tests/support/temp_dir.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr ip::Address kFirstV4 = ip::Address::V4(0x0A000107);   // 10.0.1.7
+constexpr ip::Address kSecondV4 = ip::Address::V4(0x0A000108);  // 10.0.1.8
+constexpr ip::Address kUnlentV4 = ip::Address::V4(0x0A000109);  // 10.0.1.9
+constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
+constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
+constexpr ip::Address kUnlentV6 = ip::Address::V6(0xFD00'0000'0000'0001, 9);
+
+class RouterTest : public NodeRouterTest {
+ protected:
+  static AttachSpec Spec(const std::string& container, std::vector<ip::Address> addresses,
+                         uint32_t mtu = 1450) {
+    return PlanAttach({container, "eth0"}, std::move(addresses), mtu).value();
+  }
+
+  // A setting of the node's, with net/ as its root.
+  static std::string Setting(const std::string& path) {
+    return os::ReadFile("/proc/sys/net/" + path).value();
+  }
+  static void Set(const std::string& path, const std::string& value) {
+    const os::UniqueFd fd(::open(("/proc/sys/net/" + path).c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::write(fd.get(), value.data(), value.size()), static_cast<ssize_t>(value.size()));
+  }
+};
+
+TEST_F(RouterTest, PodsReachEachOtherTheNodeAndTheFabricInBothFamilies) {
+  PodNetns one;
+  PodNetns two;
+  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4, kFirstV6}), one.fd()).ok());
+  ASSERT_TRUE(router_->Attach(Spec("two", {kSecondV4, kSecondV6}), two.fd()).ok());
+  AwaitLocal(one.socket(), kFirstV6);
+  AwaitLocal(two.socket(), kSecondV6);
+  struct Pair {
+    ip::Address client, server, node;
+  };
+  for (const Pair& p : {Pair{kFirstV4, kSecondV4, kNodeV4}, Pair{kFirstV6, kSecondV6, kNodeV6}}) {
+    SCOPED_TRACE(p.client.ToString());
+    const size_t headers = p.client.is_v4() ? 28 : 48;  // IP and UDP.
+    UdpSocket client(one.netns(), p.client);
+    UdpSocket server(two.netns(), p.server);
+    EXPECT_TRUE(CanTalk(client, server, p.server, 1450 - headers));
+    UdpSocket back(two.netns(), p.server);
+    UdpSocket first(one.netns(), p.client);
+    EXPECT_TRUE(CanTalk(back, first, p.client, 1));
+    // To and from the node.
+    UdpSocket to_node(one.netns(), p.client);
+    UdpSocket node(node_->node(), p.node);
+    EXPECT_TRUE(CanTalk(to_node, node, p.node, 1));
+    UdpSocket from_node(node_->node(), p.node);
+    UdpSocket pod(two.netns(), p.server);
+    EXPECT_TRUE(CanTalk(from_node, pod, p.server, 1));
+  }
+}
+
+TEST_F(RouterTest, BothEndsAreAsSpecified) {
+  PodNetns pod;
+  const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
+  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+
+  const auto eth0 = netlink::GetLink(pod.socket(), "eth0").value();
+  const auto host = netlink::GetLink(node_->socket(), spec.host_link).value();
+  EXPECT_TRUE(eth0.up && host.up);
+  EXPECT_EQ(eth0.mac, spec.pod_mac);
+  EXPECT_EQ(host.mac, spec.host_mac);
+  EXPECT_EQ(eth0.mtu, 1450U);
+  EXPECT_EQ(host.mtu, 1450U);
+  EXPECT_EQ(eth0.peer_index, host.index);
+  EXPECT_EQ(host.peer_index, eth0.index);
+  for (const auto& link : {eth0, host}) {
+    EXPECT_EQ(link.tx_queues, 1U);
+    EXPECT_EQ(link.rx_queues, 1U);
+  }
+
+  struct Family {
+    ip::Address address, gateway;
+  };
+  for (const Family& f :
+       {Family{kFirstV4, claims::kGatewayV4}, Family{kFirstV6, claims::kGatewayV6}}) {
+    SCOPED_TRACE(f.address.ToString());
+    const ip::Family family = f.address.family();
+    // Nothing is tentative: the address can be used from the start.
+    const auto addresses = netlink::DumpAddresses(pod.socket(), family, eth0.index).value();
+    const auto own = std::find_if(addresses.begin(), addresses.end(),
+                                  [&](const auto& a) { return a.address == f.address; });
+    ASSERT_NE(own, addresses.end());
+    EXPECT_EQ(own->prefix_length, f.address.bits());
+    EXPECT_EQ(own->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED), 0U);
+
+    const auto in_pod = netlink::DumpNeighbours(pod.socket(), family, eth0.index).value();
+    const netlink::Neighbour gateway{eth0.index, f.gateway, spec.host_mac, NUD_PERMANENT};
+    EXPECT_EQ(std::count(in_pod.begin(), in_pod.end(), gateway), 1);
+    const auto on_node = netlink::DumpNeighbours(node_->socket(), family, host.index).value();
+    const netlink::Neighbour in_the_pod{host.index, f.address, spec.pod_mac, NUD_PERMANENT};
+    EXPECT_EQ(std::count(on_node.begin(), on_node.end(), in_the_pod), 1);
+
+    const auto routes = netlink::DumpAllRoutes(pod.socket(), family).value();
+    EXPECT_EQ(std::count_if(routes.begin(), routes.end(),
+                            [&](const netlink::Route& r) {
+                              return r.destination.length() == 0 && r.type == RTN_UNICAST &&
+                                     r.gateway == f.gateway && r.link == eth0.index &&
+                                     r.protocol == claims::kRouteProtocol;
+                            }),
+              1);
+  }
+  // The host end has no address of its own, of any kind.
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    EXPECT_TRUE(netlink::DumpAddresses(node_->socket(), family, host.index)->empty());
+  }
+  const std::string conf = "ipv4/conf/" + spec.host_link;
+  EXPECT_EQ(Setting(conf + "/forwarding"), "1\n");
+  EXPECT_EQ(Setting(conf + "/rp_filter"), "1\n");
+  EXPECT_EQ(Setting(conf + "/proxy_arp"), "0\n");
+  EXPECT_EQ(Setting(conf + "/accept_redirects"), "0\n");
+}
+
+TEST_F(RouterTest, AForgedSourceAddressIsDropped) {
+  PodNetns one;
+  const PodNetns two;
+  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4}), one.fd()).ok());
+  ASSERT_TRUE(router_->Attach(Spec("two", {kSecondV4}), two.fd()).ok());
+  const auto eth0 = netlink::GetLink(one.socket(), "eth0").value();
+  MustSend(one.socket(), {netlink::AddAddress(eth0.index, kUnlentV4)});
+  UdpSocket forger(one.netns(), kUnlentV4);
+  UdpSocket honest(one.netns(), kFirstV4);
+  UdpSocket server(two.netns(), kSecondV4);
+  forger.Connect(kSecondV4, server.port());
+  honest.Connect(kSecondV4, server.port());
+  EXPECT_EQ(forger.Send("forged"), 0);
+  EXPECT_EQ(honest.Send("honest"), 0);
+  EXPECT_EQ(server.Receive(), "honest");
+}
+
+TEST_F(RouterTest, NothingIsLeftAfterDetach) {
+  PodNetns pod;
+  const std::vector<std::string> node_before = Snapshot(node_->socket());
+  const std::vector<std::string> pod_before = Snapshot(pod.socket());
+  const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
+  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  EXPECT_NE(Snapshot(node_->socket()), node_before);
+  ASSERT_TRUE(router_->Detach(spec.host_link).ok());
+  ASSERT_TRUE(router_->FinishDetaching().ok());
+  EXPECT_EQ(Snapshot(node_->socket()), node_before);
+  EXPECT_EQ(Snapshot(pod.socket()), pod_before);
+}
+
+TEST_F(RouterTest, ARefusedAttachChangesNothingAnywhere) {
+  PodNetns pod;
+  const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
+  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  AwaitLocal(pod.socket(), kFirstV6);
+  const std::vector<std::string> node_before = Snapshot(node_->socket());
+  const std::vector<std::string> pod_before = Snapshot(pod.socket());
+
+  const absl::Status same_pod = router_->Attach(Spec("other", {kSecondV4}), pod.fd());
+  EXPECT_TRUE(absl::IsAlreadyExists(same_pod)) << same_pod;
+  PodNetns other;
+  const std::vector<std::string> other_before = Snapshot(other.socket());
+  const absl::Status same_link = router_->Attach(Spec("pod", {kSecondV4, kSecondV6}), other.fd());
+  EXPECT_TRUE(absl::IsAlreadyExists(same_link)) << same_link;
+  const absl::Status own = router_->Attach(Spec("own", {kSecondV4}), node_->node().fd());
+  EXPECT_TRUE(absl::IsFailedPrecondition(own)) << own;
+  const testing_support::TempDir dir;
+  const os::UniqueFd file(::open(dir.File("f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const absl::Status not_one = router_->Attach(Spec("file", {kSecondV4}), file.get());
+  EXPECT_TRUE(absl::IsFailedPrecondition(not_one)) << not_one;
+
+  EXPECT_EQ(Snapshot(node_->socket()), node_before);
+  EXPECT_EQ(Snapshot(pod.socket()), pod_before);
+  EXPECT_EQ(Snapshot(other.socket()), other_before);
+}
+
+TEST_F(RouterTest, AFailureInThePodIsUndone) {
+  PodNetns pod;
+  // Somebody's default route, but none for IPv4.
+  MustSend(pod.socket(),
+           {netlink::AddRoute(
+               {.destination = ip::Prefix::Of(kNodeV6, 0).value(), .link = 1, .metric = 1024})});
+  const std::vector<std::string> node_before = Snapshot(node_->socket());
+  const std::vector<std::string> pod_before = Snapshot(pod.socket());
+  const absl::Status status = router_->Attach(Spec("pod", {kFirstV4, kFirstV6}), pod.fd());
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_NE(status.message().find("::/0"), absl::string_view::npos) << status;
+  EXPECT_EQ(Snapshot(node_->socket()), node_before);
+  EXPECT_EQ(Snapshot(pod.socket()), pod_before);
+}
+
+TEST_F(RouterTest, AFailureOnTheNodeIsUndone) {
+  Set("ipv6/conf/default/disable_ipv6", "1");
+  PodNetns pod;
+  const std::vector<std::string> node_before = Snapshot(node_->socket());
+  const std::vector<std::string> pod_before = Snapshot(pod.socket());
+  const absl::Status status = router_->Attach(Spec("pod", {kFirstV4, kFirstV6}), pod.fd());
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_EQ(Snapshot(node_->socket()), node_before);
+  EXPECT_EQ(Snapshot(pod.socket()), pod_before);
+}
+
+TEST_F(RouterTest, AnIpv4PodNeedsNoIpv6) {
+  Set("ipv6/conf/all/disable_ipv6", "1");
+  Set("ipv6/conf/default/disable_ipv6", "1");
+  const PodNetns one;
+  const PodNetns two;
+  for (const PodNetns* pod : {&one, &two}) {
+    ASSERT_TRUE(pod->netns()
+                    .Run([] {
+                      Set("ipv6/conf/all/disable_ipv6", "1");
+                      Set("ipv6/conf/default/disable_ipv6", "1");
+                      return absl::OkStatus();
+                    })
+                    .ok());
+  }
+  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4}), one.fd()).ok());
+  // Below 1280 bytes a device has no IPv6 part that could be configured.
+  const absl::Status small = router_->Attach(Spec("two", {kSecondV4}, 576), two.fd());
+  ASSERT_TRUE(small.ok()) << small;
+  UdpSocket client(one.netns(), kFirstV4);
+  UdpSocket server(two.netns(), kSecondV4);
+  EXPECT_TRUE(CanTalk(client, server, kSecondV4, 500));
+}
+
+TEST_F(RouterTest, OnlyAPodWithAnIpv6AddressHasALinkLocalOne) {
+  PodNetns with;
+  PodNetns without;
+  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4, kFirstV6}), with.fd()).ok());
+  ASSERT_TRUE(router_->Attach(Spec("two", {kSecondV4}), without.fd()).ok());
+  const auto addresses = [](PodNetns& pod) {
+    const netlink::Link link = netlink::GetLink(pod.socket(), "eth0").value();
+    EXPECT_TRUE(link.up);
+    return netlink::DumpAddresses(pod.socket(), ip::Family::kV6, link.index).value();
+  };
+  const auto of_first = addresses(with);
+  EXPECT_TRUE(std::any_of(of_first.begin(), of_first.end(), [](const auto& own) {
+    return ip::Prefix::Parse("fe80::/10").value().Contains(own.address);
+  }));
+  EXPECT_TRUE(addresses(without).empty());
+}
+
+TEST_F(RouterTest, AHundredAttachmentsLeaveNoTrace) {
+  PodNetns pod;
+  const std::vector<std::string> node_before = Snapshot(node_->socket());
+  const std::vector<std::string> pod_before = Snapshot(pod.socket());
+  std::vector<absl::Duration> attach_times;
+  for (int i = 0; i < 100; ++i) {
+    const AttachSpec spec = Spec("pod" + std::to_string(i), {kFirstV4, kFirstV6});
+    const absl::Time start = absl::Now();
+    const absl::Status status = router_->Attach(spec, pod.fd());
+    attach_times.push_back(absl::Now() - start);
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE(router_->Detach(spec.host_link).ok());
+  }
+  ASSERT_TRUE(router_->FinishDetaching().ok());
+  EXPECT_EQ(Snapshot(node_->socket()), node_before);
+  EXPECT_EQ(Snapshot(pod.socket()), pod_before);
+  std::sort(attach_times.begin(), attach_times.end());
+  RecordProperty("attach_microseconds_p50",
+                 std::to_string(absl::ToInt64Microseconds(attach_times[50])));
+  RecordProperty("attach_microseconds_p90",
+                 std::to_string(absl::ToInt64Microseconds(attach_times[90])));
+}
+
+TEST_F(RouterTest, AttachWorksInItsNodeWhereverTheThreadIs) {
+  const PodNetns pod;
+  const PodNetns elsewhere;
+  const AttachSpec spec = Spec("pod", {kFirstV4});
+  ASSERT_TRUE(elsewhere.netns().Run([&] { return router_->Attach(spec, pod.fd()); }).ok());
+  EXPECT_TRUE(netlink::GetLink(node_->socket(), spec.host_link).ok());
+}
+
+TEST_F(RouterTest, AttachedLinksAreOnlyTheOnesWithOurNameAndRoutes) {
+  const PodNetns pod;
+  const AttachSpec spec = Spec("pod", {kFirstV4});
+  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  // Somebody else's: a name like ours that is none, and a route of theirs to our link.
+  const auto host = netlink::GetLink(node_->socket(), spec.host_link).value();
+  MustSend(node_->socket(),
+           {netlink::CreateVeth({"spkx", 900, {{2, 0, 0, 0, 3, 1}}},
+                                {"spkxp", 901, {{2, 0, 0, 0, 3, 2}}}, node_->node().fd(), 1500),
+            netlink::AddRoute({.destination = ip::Prefix::Host(kSecondV4),
+                               .protocol = RTPROT_STATIC,
+                               .scope = RT_SCOPE_LINK,
+                               .link = host.index})});
+  EXPECT_EQ(router_->ListAttached().value(),
+            (std::vector<AttachedLink>{{spec.host_link, {kFirstV4}}}));
+}
+
+TEST_F(RouterTest, ALinkThatWentDownIsListedWithoutAddresses) {
+  const PodNetns pod;
+  const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
+  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  const auto host = netlink::GetLink(node_->socket(), spec.host_link).value();
+  MustSend(node_->socket(), {netlink::SetLinkUp(host.index, false)});
+  EXPECT_EQ(router_->ListAttached().value(), (std::vector<AttachedLink>{{spec.host_link, {}}}));
+}
+
+// What leaves the node for the fabric.
+class FabricTap {
+ public:
+  explicit FabricTap(const netns::Netns& fabric) {
+    const absl::Status status = fabric.Run([this] {
+      fd_ = os::UniqueFd(::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ALL)));
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(fd_.valid());
+  }
+
+  // Whether a packet to `address` has come since the last call.
+  bool Saw(const ip::Address& address) {
+    const std::string bytes = address.ToBytes();
+    const size_t offset = address.is_v4() ? 16 : 24;  // Of the destination in the IP header.
+    std::array<char, 2048> packet{};
+    bool saw = false;
+    while (true) {
+      const ssize_t got = ::recv(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
+      if (got < 0) return saw;
+      const std::string_view text(packet.data(), static_cast<size_t>(got));
+      saw = saw || (text.size() > offset && text.substr(offset, bytes.size()) == bytes);
+    }
+  }
+
+ private:
+  os::UniqueFd fd_;
+};
+
+TEST_F(RouterTest, AHeldAddressThatNobodyHasIsUnreachableAndNotForwarded) {
+  PodNetns pod;
+  ASSERT_TRUE(router_->Attach(Spec("pod", {kFirstV4, kFirstV6}), pod.fd()).ok());
+  AwaitLocal(pod.socket(), kFirstV6);
+  FabricTap fabric(node_->fabric());
+  struct Pair {
+    ip::Address own, unlent;
+    int error;
+  };
+  // For IPv6 Linux answers with "no route" (RFC 4443, type 1, code 0) whichever kind of unreachable
+  // route it is.
+  for (const Pair& p :
+       {Pair{kFirstV4, kUnlentV4, EHOSTUNREACH}, Pair{kFirstV6, kUnlentV6, ENETUNREACH}}) {
+    SCOPED_TRACE(p.unlent.ToString());
+    // Without the route the packet leaves for the fabric, which would send it back.
+    ASSERT_TRUE(router_->SetUnreachable({}).ok());
+    UdpSocket before(pod.netns(), p.own);
+    before.Connect(p.unlent, 9);
+    EXPECT_EQ(before.Send("x"), 0);
+    EXPECT_TRUE(fabric.Saw(p.unlent));
+
+    ASSERT_TRUE(router_->SetUnreachable({p.own, p.unlent}).ok());
+    UdpSocket after(pod.netns(), p.own);
+    after.Connect(p.unlent, 9);
+    EXPECT_EQ(after.Send("x"), 0);
+    EXPECT_EQ(after.Receive(), "");
+    EXPECT_EQ(errno, p.error);
+    EXPECT_FALSE(fabric.Saw(p.unlent));
+  }
+}
+
+TEST_F(RouterTest, AReleasedAddressIsUnreachableAtOnce) {
+  const PodNetns one;
+  const PodNetns two;
+  ASSERT_TRUE(router_->SetUnreachable({kFirstV4, kSecondV4}).ok());
+  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4}), one.fd()).ok());
+  const AttachSpec leaving = Spec("two", {kSecondV4});
+  ASSERT_TRUE(router_->Attach(leaving, two.fd()).ok());
+  UdpSocket client(one.netns(), kFirstV4);
+  UdpSocket server(two.netns(), kSecondV4);
+  EXPECT_TRUE(CanTalk(client, server, kSecondV4, 1));
+
+  FabricTap fabric(node_->fabric());
+  ASSERT_TRUE(router_->Detach(leaving.host_link).ok());
+  EXPECT_EQ(client.Send("x"), 0);
+  EXPECT_EQ(client.Receive(), "");
+  EXPECT_EQ(errno, EHOSTUNREACH);
+  EXPECT_FALSE(fabric.Saw(kSecondV4));
+}
+
+TEST_F(RouterTest, UnreachableRoutesOfOthersStay) {
+  const netlink::Route theirs{.destination = ip::Prefix::Host(kUnlentV4),
+                              .protocol = RTPROT_STATIC,
+                              .type = RTN_UNREACHABLE,
+                              .metric = 77};
+  MustSend(node_->socket(), {netlink::AddRoute(theirs)});
+  ASSERT_TRUE(router_->SetUnreachable({kUnlentV4}).ok());
+  ASSERT_TRUE(router_->SetUnreachable({}).ok());
+  const auto routes =
+      netlink::DumpRoutes(node_->socket(), ip::Family::kV4, RT_TABLE_MAIN, RTPROT_STATIC).value();
+  EXPECT_EQ(std::count(routes.begin(), routes.end(), theirs), 1);
+}
+
+TEST_F(RouterTest, PrepareNodeWorksOnTheNamespaceItIsCalledIn) {
+  const PodNetns fresh;
+  const absl::Status status = fresh.netns().Run([] {
+    const NodeSetupReport first = PrepareNode();
+    EXPECT_TRUE(first.failed.empty());
+    EXPECT_EQ(Setting("ipv4/ip_forward"), "1\n");
+    EXPECT_EQ(Setting("ipv6/conf/all/forwarding"), "1\n");
+    EXPECT_TRUE(PrepareNode().changed.empty());
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+}  // namespace
+}  // namespace spoke::netagent

@@ -12,7 +12,7 @@ namespace spoke::netagent {
 namespace {
 
 TEST(AllClaims, HasEachConstantOfClaimsH) {
-  std::ifstream file(SPOKE_SOURCE_DIR "/netagent/core/claims.h");
+  std::ifstream file(SPOKE_SOURCE_DIR "/netagent/claims.h");
   std::vector<std::string> defined;
   for (std::string line; std::getline(file, line);) {
     line.erase(std::min(line.size(), line.find("//")));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -173,10 +174,7 @@ int Run(int rounds) {
   return 0;
 }
 
-}  // namespace
-}  // namespace spoke::netagent
-
-int main(int argc, char** argv) {
+int RunMain(int argc, char** argv) {
   CLI::App app("Cuts egress gateways off and measures how long it takes to go by the others.");
   int rounds = 10;
   app.add_option("--rounds", rounds, "How often")
@@ -184,5 +182,17 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   GTEST_FLAG_SET(throw_on_failure, true);  // What the world expects of the kernel.
-  return spoke::netagent::Run(rounds);
+  return Run(rounds);
+}
+
+}  // namespace
+}  // namespace spoke::netagent
+
+int main(int argc, char** argv) {
+  try {
+    return spoke::netagent::RunMain(argc, argv);
+  } catch (const std::exception& error) {  // The kernel did something else.
+    std::cerr << "spoke-gateway-bench: " << error.what() << "\n";
+    return 1;
+  }
 }

@@ -114,7 +114,7 @@ inline void FillCluster(FakeState& state) {
   node1.set_connected(true);
   node1.set_target(16);
   node1.set_attached(16);
-  node1.set_lent(1);
+  node1.set_in_use(1);
   node1.set_last_seen_unix_ms(1'700'000'000'000);
   (*node1.mutable_labels())["zone"] = "1";
   v1::NodeInfo& node2 = state.nodes["node2"];
@@ -127,20 +127,20 @@ inline void FillCluster(FakeState& state) {
   pool.set_usable(251);
   pool.set_free(235);
   pool.set_source("file");
-  v1::AddressInfo& lent = state.addresses["10.1.0.5"];
-  lent.set_address("10.1.0.5");
-  lent.set_state("lent");
-  lent.set_pool("default");
-  lent.set_node("node1");
-  lent.set_pod_namespace("ns");
-  lent.set_pod_name("pod");
-  lent.set_container_id("c0ffeec0ffeec0ffee");
-  lent.set_since_unix_ms(1'700'000'000'000);
-  v1::AddressInfo& idle = state.addresses["10.1.0.6"];
-  idle.set_address("10.1.0.6");
-  idle.set_state("idle");
-  idle.set_pool("default");
-  idle.set_node("node1");
+  v1::AddressInfo& in_use = state.addresses["10.1.0.5"];
+  in_use.set_address("10.1.0.5");
+  in_use.set_state("in_use");
+  in_use.set_pool("default");
+  in_use.set_node("node1");
+  in_use.set_pod_namespace("ns");
+  in_use.set_pod_name("pod");
+  in_use.set_container_id("c0ffeec0ffeec0ffee");
+  in_use.set_since_unix_ms(1'700'000'000'000);
+  v1::AddressInfo& available = state.addresses["10.1.0.6"];
+  available.set_address("10.1.0.6");
+  available.set_state("available");
+  available.set_pool("default");
+  available.set_node("node1");
 }
 
 }  // namespace spoke::ctl

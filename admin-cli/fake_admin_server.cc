@@ -183,9 +183,9 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     absl::MutexLock lock(&mutex);
     const grpc::Status status = Begin("ReleaseAddress", *request);
     v1::AddressInfo& address = state.addresses[request->address()];
-    if (address.state() == "lent") {
+    if (address.state() == "in_use") {
       return {grpc::StatusCode::FAILED_PRECONDITION,
-              fmt::format("{} is lent to {}/{}; delete the pod first", request->address(),
+              fmt::format("{} is assigned to {}/{}; delete the pod first", request->address(),
                           address.pod_namespace(), address.pod_name())};
     }
     address.set_state("detaching");

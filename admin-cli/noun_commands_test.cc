@@ -101,7 +101,7 @@ TEST_F(NounTest, NodeShowHasTheAddressesToo) {
   const Outcome outcome = Run("node show node1");
   EXPECT_THAT(outcome.out,
               HasSubstr("Agent:      connected (version unknown, last seen 2023-11-14T22:13:20Z)"));
-  EXPECT_THAT(outcome.out, HasSubstr("10.1.0.5  lent"));
+  EXPECT_THAT(outcome.out, HasSubstr("10.1.0.5  assigned"));
   EXPECT_EQ(Json("node show node1")["addresses"].size(), 2U);
   const Outcome none = Run("node show node9");
   EXPECT_EQ(none.code, 4);
@@ -152,13 +152,14 @@ TEST_F(NounTest, OneUnknownNodeDoesNotKeepTheOthersFromDraining) {
 
 TEST_F(NounTest, IpListFiltersOnTheServer) {
   EXPECT_THAT(Run("ip list").out,
-              HasSubstr("10.1.0.5  lent   default  node1  ns/pod  c0ffeec0ffee  10m\n"));
-  EXPECT_EQ(Json("ip list --state idle").size(), 1U);
-  EXPECT_EQ(server_.last_request(), "ListAddresses state: \"idle\"");
+              HasSubstr("10.1.0.5  assigned   default  node1  ns/pod  c0ffeec0ffee  10m\n"));
+  EXPECT_EQ(Json("ip list --state available").size(), 1U);
+  EXPECT_EQ(server_.last_request(), "ListAddresses state: \"available\"");
   EXPECT_EQ(Run("ip list --node node2").err, "spokectl: there are no such addresses\n");
-  const Outcome wrong = Run("ip list --state lended");
+  const Outcome wrong = Run("ip list --state assigned");
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("--state: \"lended\" is none of attaching, idle, lent"));
+  EXPECT_THAT(wrong.err,
+              HasSubstr("--state: \"assigned\" is none of attaching, available, in use"));
 }
 
 TEST_F(NounTest, IpShowLeavesOutWhatIsEmpty) {
@@ -175,13 +176,13 @@ TEST_F(NounTest, IpHistoryAnswersWhoHeldItAtATime) {
     v1::HistoryEntry& entry = *state.history.add_entries();
     entry.set_unix_ms(1'699'999'000'000);
     entry.set_until_unix_ms(1'699'999'900'000);
-    entry.set_event("lent");
+    entry.set_event("in_use");
     entry.set_node("node1");
     entry.set_pod_namespace("ns");
     entry.set_pod_name("before");
   });
   EXPECT_THAT(Run("ip history 10.1.0.5").out,
-              HasSubstr("2023-11-14T21:56:40Z  lent   2023-11-14T22:11:40Z  node1  ns/before"));
+              HasSubstr("2023-11-14T21:56:40Z  assigned   2023-11-14T22:11:40Z  node1  ns/before"));
   EXPECT_EQ(Json("ip history 10.1.0.5 --at 2023-11-14T22:00:00Z")["entries"].size(), 1U);
   EXPECT_THAT(server_.last_request(), HasSubstr("at_unix_ms: 1699999200000"));
   EXPECT_EQ(Json("ip history 10.1.0.5 --at 1m")["entries"].size(), 0U);
@@ -198,9 +199,9 @@ TEST_F(NounTest, IpReleaseAsksForIdleOnesOnly) {
   EXPECT_THAT(Run("ip release 10.1.0.6 --node node1").out, HasSubstr("10.1.0.6 is detaching"));
   EXPECT_THAT(server_.last_request(), HasSubstr("node: \"node1\""));
   EXPECT_EQ(Json("ip release 10.1.0.6")["state"], "detaching");
-  const Outcome lent = Run("ip release 10.1.0.5");
-  EXPECT_EQ(lent.code, 5);
-  EXPECT_EQ(lent.err, "spokectl: 10.1.0.5 is lent to ns/pod; delete the pod first\n");
+  const Outcome in_use = Run("ip release 10.1.0.5");
+  EXPECT_EQ(in_use.code, 5);
+  EXPECT_EQ(in_use.err, "spokectl: 10.1.0.5 is assigned to ns/pod; delete the pod first\n");
 }
 
 TEST_F(NounTest, QuarantineNeedsAReasonUnlessItIsLifted) {

@@ -79,7 +79,7 @@ TEST_F(CommandTest, WrongWordsAreNamedWithWhatMayHaveBeenMeant) {
   EXPECT_EQ(err("nodes list"),
             "spokectl: there is no command \"nodes\"; is it node?\nTry: spokectl --help\n");
   EXPECT_THAT(err("node lst"), HasSubstr("node: there is no command \"lst\"; is it list?"));
-  EXPECT_THAT(err("ip list --stat lent"),
+  EXPECT_THAT(err("ip list --stat assigned"),
               HasSubstr("ip list: there is no option --stat; is it --state?"));
   EXPECT_THAT(err("node"), HasSubstr("node: which of list, show, drain"));
   EXPECT_THAT(err("node drain"), HasSubstr("node drain: NODE is missing"));

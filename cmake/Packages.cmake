@@ -96,7 +96,7 @@ debian_package(spoke-cni
   RECOMMENDS "spoke-netagent")
 debian_package(spoke-netagent SHLIBDEPS
   DESCRIPTION "Spoke's agent on each node
- Lends the node's addresses to pods and owns their links, counters, limits and egress."
+ Assigns the node's addresses to pods and owns their links, counters, limits and egress."
   DEPENDS "spoke-cni, init-system-helpers (>= 1.54~)"
   RECOMMENDS "spokectl")
 debian_package(spoke-ipam-server SHLIBDEPS

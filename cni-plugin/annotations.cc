@@ -137,10 +137,10 @@ std::optional<Error> ReadAnnotations(const json::Value& config, Request& request
                    "it is an object of texts");
   }
   if (auto error = RefuseMisspelt(*annotations, request)) return error;
-  InternetWish& wish = request.wish.internet;
-  if (auto error = ReadRate(*annotations, kIngress, request, wish.ingress)) return error;
-  if (auto error = ReadRate(*annotations, kEgress, request, wish.egress)) return error;
-  return ReadWeight(*annotations, request, wish.weight);
+  InternetOptions& options = request.options.internet;
+  if (auto error = ReadRate(*annotations, kIngress, request, options.ingress)) return error;
+  if (auto error = ReadRate(*annotations, kEgress, request, options.egress)) return error;
+  return ReadWeight(*annotations, request, options.weight);
 }
 
 }  // namespace spoke::cni

@@ -9,7 +9,7 @@
 
 namespace spoke::cni {
 
-// Sets `request.wish.internet` from runtimeConfig["io.kubernetes.cri.pod-annotations"], a
+// Sets `request.options.internet` from runtimeConfig["io.kubernetes.cri.pod-annotations"], a
 // capability that containerd and CRI-O have; nothing where it is not passed on. What counts is
 //   spoke.internal/internet-ingress-bandwidth, -egress-bandwidth: a whole or decimal number and its
 //     unit, bit, kbit, Mbit, Gbit or Tbit (SI, bits a second), from 1Mbit to 1Tbit. A unit is

@@ -18,11 +18,11 @@ constexpr const char* kEgress = "spoke.internal/internet-egress-bandwidth";
 constexpr const char* kWeight = "spoke.internal/internet-weight";
 
 struct Outcome {
-  Wish wish;
+  Options options;
   std::optional<Error> error;
 };
 
-// Of the whole wish: what it has beside annotations is not touched by them.
+// Of the whole options: what it has beside annotations is not touched by them.
 Outcome Read(const std::string& annotations) {
   Request request;
   request.pod = {"prod", "web", ""};
@@ -30,8 +30,8 @@ Outcome Read(const std::string& annotations) {
   const std::string config =
       R"({"runtimeConfig":{"io.kubernetes.cri.pod-annotations":)" + annotations + "}}";
   EXPECT_TRUE(json::Parse(config, document)) << config;
-  auto error = ReadWish(document, request);
-  return {request.wish, error};
+  auto error = ReadOptions(document, request);
+  return {request.options, error};
 }
 
 Outcome ReadOne(const std::string& key, const std::string& value) {
@@ -52,9 +52,9 @@ TEST(ReadAnnotations, TakeLimitsAndWeight) {
                                    "spoke.internal/internet-egress-bandwidth":"1.5Gbit",
                                    "spoke.internal/internet-weight":"7"})");
   EXPECT_FALSE(outcome.error);
-  Wish want;
+  Options want;
   want.internet = {100'000'000, 1'500'000'000, 7};
-  EXPECT_EQ(outcome.wish, want);
+  EXPECT_EQ(outcome.options, want);
 }
 
 TEST(ReadAnnotations, OthersAskForNothing) {
@@ -64,7 +64,7 @@ TEST(ReadAnnotations, OthersAskForNothing) {
         R"({"kubernetes.io/config.source":7,"spoke.internal/internet-egress-bandwidth":null})"}) {
     const Outcome outcome = Read(annotations);
     EXPECT_FALSE(outcome.error) << annotations;
-    EXPECT_EQ(outcome.wish, Wish()) << annotations;
+    EXPECT_EQ(outcome.options, Options()) << annotations;
   }
 }
 
@@ -80,8 +80,8 @@ TEST(ReadAnnotations, RatesHaveAUnit) {
   for (const auto& [text, want] : rates) {
     const Outcome ingress = ReadOne(kIngress, text);
     EXPECT_FALSE(ingress.error) << text;
-    EXPECT_EQ(ingress.wish.internet, (InternetWish{want, 0, 0})) << text;
-    EXPECT_EQ(ReadOne(kEgress, text).wish.internet, (InternetWish{0, want, 0})) << text;
+    EXPECT_EQ(ingress.options.internet, (InternetOptions{want, 0, 0})) << text;
+    EXPECT_EQ(ReadOne(kEgress, text).options.internet, (InternetOptions{0, want, 0})) << text;
   }
 }
 
@@ -135,8 +135,8 @@ TEST(ReadAnnotations, WhatIsNoRateIsRefusedWithAnExample) {
 }
 
 TEST(ReadAnnotations, AWeightIsAWholeNumber) {
-  EXPECT_EQ(ReadOne(kWeight, "1").wish.internet.weight, 1U);
-  EXPECT_EQ(ReadOne(kWeight, "100").wish.internet.weight, 100U);
+  EXPECT_EQ(ReadOne(kWeight, "1").options.internet.weight, 1U);
+  EXPECT_EQ(ReadOne(kWeight, "100").options.internet.weight, 100U);
   for (const std::string text : {"", "0", "101", "-1", "1.5", "x", "1 ", "4294967297"}) {
     ExpectRefused(ReadOne(kWeight, text), kWeight, "\"" + text + "\"", "10");
   }

@@ -102,7 +102,7 @@ int Add(Process& process, const Request& request) {
   const auto netns = OpenNetns(request.netns, process.OwnNetns());
   if (!netns.ok()) return Fail(process, netns.error(), request);
   AgentRequest message = MessageFor(process, request, Verb::kAdd);
-  message.wish = request.wish;
+  message.options = request.options;
   Patience patience = kAddPatience;
   patience.deadline_ms = request.add_timeout_ms;
   const auto response = Ask(request.socket, std::move(message), netns->get(), patience);

@@ -62,10 +62,10 @@ TEST_F(CommandsTest, AddAsksForWhatTheRuntimeSaysAndPrintsOneResult) {
   EXPECT_EQ(request.netns_path(), "/proc/self/ns/net");
   EXPECT_EQ(request.trace_parent(), process_.variables["TRACEPARENT"]);
   EXPECT_EQ(request.plugin_version(), base::kVersion);
-  EXPECT_EQ(request.wish().mac(), "0e:11:22:33:44:55");
-  EXPECT_EQ(request.wish().addresses(0), "10.1.0.5");
-  EXPECT_EQ(request.wish().mtu(), 1400U);
-  EXPECT_EQ(request.wish().bandwidth().ingress_burst(), 16U);
+  EXPECT_EQ(request.options().mac(), "0e:11:22:33:44:55");
+  EXPECT_EQ(request.options().addresses(0), "10.1.0.5");
+  EXPECT_EQ(request.options().mtu(), 1400U);
+  EXPECT_EQ(request.options().bandwidth().ingress_burst(), 16U);
   EXPECT_EQ(agent.Descriptors().at(0), 1);
 }
 

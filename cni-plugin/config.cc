@@ -155,7 +155,7 @@ std::optional<Error> ReadForAdd(const Value& config, Request& request) {
   if (runtime != nullptr && !runtime->IsObject()) {
     return BadConfig("\"runtimeConfig\" is no object");
   }
-  if (const auto error = ReadWish(config, request)) return error;
+  if (const auto error = ReadOptions(config, request)) return error;
   if (const Value* prev = json::Find(config, "prevResult")) {
     if (const auto error = ReadChained(*prev, request)) return error;
   }

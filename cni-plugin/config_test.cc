@@ -148,7 +148,7 @@ TEST(ReadConfig, VerbsAreRefusedWhereTheVersionHasThemNot) {
 
 // A18.
 TEST(ReadConfig, TheLastOfTwoEqualKeysCounts) {
-  EXPECT_EQ(Configure(With(R"(,"mtu":1,"mtu":1400)")).request.wish.mtu, 1400U);
+  EXPECT_EQ(Configure(With(R"(,"mtu":1,"mtu":1400)")).request.options.mtu, 1400U);
   EXPECT_EQ(Configure(R"({"name":"a","cniVersion":"9","cniVersion":"1.0.0","name":"b"})")
                 .request.network_name,
             "b");

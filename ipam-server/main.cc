@@ -167,7 +167,7 @@ absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
   return ServerSettings{
       .pools = config.pools,
       .fleet = config.policy,
-      .lifelines = LifelinesOf(config.listen_agents, own, config.advertised),
+      .protected_addresses = ProtectedAddressesOf(config.listen_agents, own, config.advertised),
       .new_store_id = absl::BytesToHexString(id),
       .max_cut_permille = static_cast<uint32_t>(std::lround(config.max_cut_share * 1000))};
 }
@@ -206,7 +206,7 @@ absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(
 void AddBudgets(BudgetKeeper& budgets, telemetry::Metrics& metrics) {
   metrics.AddSource([&budgets] {
     const BudgetCounts counts = budgets.counts();
-    return BudgetSamples(budgets.Standings(), counts.reports, counts.leases);
+    return BudgetSamples(budgets.Standings(), counts.reports, counts.grants);
   });
 }
 
@@ -284,7 +284,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(const StoreWitness witness, OpenWitness(config));
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
-  budgets.SetHeart(health.heart(1));
+  budgets.SetHeartbeat(health.heartbeat(1));
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
   // The loop needs the way to the cloud, and the cloud's answers need the loop.
@@ -297,7 +297,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
                  {*store, node_service, cloud->requests(), clock, events, &server_metrics, &witness,
                   &background});
   answer_to = &loop;
-  loop.SetHeart(health.heart(0));
+  loop.SetHeartbeat(health.heartbeat(0));
   node_service.SetLoop(loop);
   TrafficBook traffic(clock, &server_metrics);
   TellBooks(loop, node_service, traffic, budgets);

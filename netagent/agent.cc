@@ -128,7 +128,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
       identity_(identity),
       router_(edges.router),
       log_(edges.log),
-      heart_(edges.health.heart),
+      heartbeat_(edges.health.heartbeat),
       cloud_(std::move(edges.cloud)),
       session_({.server = config.server,
                 .server_name = config.server_name,
@@ -169,7 +169,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
       nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
       repairer_(
           {.repair_pods = config.repair_pods,
-           .spec_of = [this](const Lending& l) { return attachments_.SpecOf(l); },
+           .spec_of = [this](const Assignment& l) { return attachments_.SpecOf(l); },
            .open_netns = &OpenPodNetns,
            .prepare_node = [root = SysctlRoot(config.host_root)] { return PrepareNode(root); },
            .on_pod_mac =
@@ -179,7 +179,7 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
           {edges.inspector, router_, clock_, log_}, attachments_),
       lost_dels_({.after = config.lost_del_after, .look_at_netns = &LookAtNetns}, {clock_, log_},
                  repairer_, attachments_),
-      check_([this](const Lending& l) { return attachments_.SpecOf(l); }, edges.inspector,
+      check_([this](const Assignment& l) { return attachments_.SpecOf(l); }, edges.inspector,
              attachments_, repairer_),
       store_token_(TokenFiles(config), log_),
       policy_(config.state_dir + "/policy", session_, log_,
@@ -231,7 +231,7 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
   loop_.emplace(std::move(loop));
   RETURN_IF_ERROR(base::Annotate(attachments_.Start(events), "restore attachments"));
-  informed_ = !attachments_.lendings().Attached().empty();
+  informed_ = !attachments_.assignments().Attached().empty();
   if (conntrack_ != nullptr) {
     clearing_.emplace(
         config_.cooldown,
@@ -251,12 +251,13 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   }
   nic_check_.Look();
   const auto prove = [this](ip::Family family, HostList* host, WireProbe* wire) {
-    provers_.push_back(std::make_unique<Prover>(
-        Prover::Edges{.host = host,
-                      .wire = wire,
-                      .clock = clock_,
-                      .log = log_,
-                      .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }},
+    verifiers_.push_back(std::make_unique<AddressVerifier>(
+        AddressVerifier::Edges{
+            .host = host,
+            .wire = wire,
+            .clock = clock_,
+            .log = log_,
+            .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }},
         family, config_.azure->prove_deadline, attachments_));
   };
   const ProofRequired proves = cloud_.proves();
@@ -485,7 +486,7 @@ void Agent::Tick() {
   if (cuts_) tick(*cuts_);
   tick(nic_check_);
   if (conflicts_) tick(*conflicts_);
-  for (const auto& prover : provers_) tick(*prover);
+  for (const auto& verifier : verifiers_) tick(*verifier);
   Beat();
   tombstones_.Tick(clock_.Now());
   Turn turn(clock_.Now(), NextRound());
@@ -500,7 +501,7 @@ void Agent::Tick() {
   if (dns_names_) round(*dns_names_);
   if (shaping_) round(*shaping_);
   if (reporter_) round(*reporter_);
-  // After all that may have made an address idle.
+  // After all that may have made an address available.
   tick(adds_);
   cni_installer_.Tick(CanServe(), clock_.Now());
   tick(health_);
@@ -508,8 +509,8 @@ void Agent::Tick() {
 
 std::string Agent::ExplainUnproven() const {
   std::string text;
-  for (const auto& prover : provers_) {
-    const std::string more = prover->Explain();
+  for (const auto& verifier : verifiers_) {
+    const std::string more = verifier->Explain();
     if (!text.empty() && !more.empty()) text += ", ";
     text += more;
   }
@@ -531,8 +532,8 @@ absl::Duration Agent::UntilNextWake() const {
   absl::Time next = std::min({nic_check_.NextWake(), tombstones_.NextWake(), NextRound()});
   if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
   if (conflicts_) next = std::min(next, conflicts_->NextWake());
-  for (const auto& prover : provers_) {
-    if (const auto wake = prover->NextWake()) next = std::min(next, *wake);
+  for (const auto& verifier : verifiers_) {
+    if (const auto wake = verifier->NextWake()) next = std::min(next, *wake);
   }
   if (clearing_) {
     if (const auto wake = clearing_->NextWake()) next = std::min(next, *wake);
@@ -549,9 +550,10 @@ absl::Duration Agent::UntilNextWake() const {
 
 bool Agent::CanServe() const {
   if (!informed_) return false;
-  const auto counts = attachments_.lendings().CountByPool();
-  return std::any_of(counts.begin(), counts.end(),
-                     [](const auto& pool) { return pool.second.idle > 0 || pool.second.lent > 0; });
+  const auto counts = attachments_.assignments().CountByPool();
+  return std::any_of(counts.begin(), counts.end(), [](const auto& pool) {
+    return pool.second.available > 0 || pool.second.in_use > 0;
+  });
 }
 
 std::string Agent::CniReason() const {
@@ -585,7 +587,7 @@ void Agent::SayHello() {
 
 void Agent::Take(const DesiredState& desired) {
   const absl::Status status = attachments_.OnDesired(desired);
-  // Before anybody can be lent what has just come.
+  // Before anybody can be assigned what has just come.
   nic_check_.Look();
   if (conflicts_) conflicts_->Tick();
   informed_ = informed_ || status.ok();

@@ -98,7 +98,7 @@ struct TrafficParts {
 
 // What readiness and liveness are told; empty where nobody asks for them.
 struct HealthParts {
-  os::Heartbeat* heart = nullptr;  // Of the loop.
+  os::Heartbeat* heartbeat = nullptr;  // Of the loop.
   // Both are called on the loop's thread, and must not block.
   std::function<std::vector<std::string>()> node_findings = nullptr;  // That block pods.
   std::function<void(std::vector<std::string>)> say = nullptr;  // Why it is not ready; none: it is.
@@ -151,7 +151,7 @@ class Agent {
   std::string EnrollReason() const;
   // The loop turns. Also between the parts of a long turn: kernel work that goes on is not stuck.
   void Beat() const {
-    if (heart_ != nullptr) heart_->Beat();
+    if (heartbeat_ != nullptr) heartbeat_->Beat();
   }
   // Runs `work` on the loop's thread.
   void Post(std::function<void()> work);
@@ -171,14 +171,14 @@ class Agent {
   void Take(const DesiredState& desired);
   void Take(const ReclaimRequest& request) { attachments_.OnReclaim(request); }
   void Take(const InventoryRequest& request) { attachments_.OnInventory(request); }
-  void Take(const EndLending& request) { attachments_.OnEndLending(request); }
+  void Take(const EndAssignment& request) { attachments_.OnEndAssignment(request); }
   void Take(const PolicyUpdate& update) { policy_.OnPolicy(update); }
-  void Take(const Outlook& outlook) { adds_.OnOutlook(outlook); }
+  void Take(const Forecast& forecast) { adds_.OnForecast(forecast); }
   void Take(const AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
   void Take(const PolicyTrial& trial);
   void Take(const ProbeRequest& request) { policy_prober_->Probe(request); }
-  void Take(const BudgetLeases& leases) {
-    if (ShapesByPolicy()) shaping_->OnLeases(leases);
+  void Take(const BudgetGrants& grants) {
+    if (ShapesByPolicy()) shaping_->OnGrants(grants);
   }
   // Without it only what was asked for with a pod's ADD is shaped.
   bool ShapesByPolicy() const { return shaping_ && traffic_ && config_.shaping.enabled; }
@@ -191,7 +191,7 @@ class Agent {
   const os::MonotonicClock uptime_;
   const os::SteadyClock clock_{time_of_day_, uptime_};
   std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
-  os::Heartbeat* const heart_;
+  os::Heartbeat* const heartbeat_;
   const CloudParts cloud_;
   ServerSession session_;
   std::optional<EnrollCall> enroll_call_;
@@ -214,7 +214,8 @@ class Agent {
   Repairer repairer_;
   LostDelRelease lost_dels_;
   AttachmentCheck check_;
-  std::vector<std::unique_ptr<Prover>> provers_;  // One a family; with the cloud's parts only.
+  std::vector<std::unique_ptr<AddressVerifier>>
+      verifiers_;  // One a family; with the cloud's parts only.
   StoreToken store_token_;
   PolicyKeeper policy_;
   std::optional<TrafficReporter> reporter_;  // When somebody counts.

@@ -194,8 +194,8 @@ TEST_F(AgentTest, ALimitOfAPodsLinkHoldsWhereNothingElseIsCountedOrShaped) {
   Start();
   const os::UniqueFd pod = kernel_.NewPodNetns();
   v1::CniRequest request = Request(v1::CniRequest::VERB_ADD, "aaa");
-  request.mutable_wish()->mutable_bandwidth()->set_egress_rate(80'000'000);
-  request.mutable_wish()->mutable_bandwidth()->set_egress_burst(800'000);
+  request.mutable_options()->mutable_bandwidth()->set_egress_rate(80'000'000);
+  request.mutable_options()->mutable_bandwidth()->set_egress_burst(800'000);
   const auto added = Ask(request, pod.get());
   ASSERT_TRUE(added && added->has_attachment());
   Stop();

@@ -15,10 +15,10 @@ inline constexpr std::string_view kLinkPrefix = "spk";
 // Link groups of host links that are detached but not unregistered yet, used in turn ("spk" and a
 // number). Only the agent puts a link there: everything in such a group that has our name is gone
 // for good, and is unregistered whenever an agent finds it.
-inline constexpr uint32_t kFirstBurialGroup = 0x73'70'6B'00;
-inline constexpr uint32_t kBurialGroups = 32;
-inline constexpr bool IsBurialGroup(uint32_t group) {
-  return group - kFirstBurialGroup < kBurialGroups;
+inline constexpr uint32_t kFirstDeletionGroup = 0x73'70'6B'00;
+inline constexpr uint32_t kDeletionGroups = 32;
+inline constexpr bool IsDeletionGroup(uint32_t group) {
+  return group - kFirstDeletionGroup < kDeletionGroups;
 }
 
 // rtm_protocol of every route we add ("S"). The kernel leaves 5..254 to whoever wants one

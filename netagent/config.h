@@ -25,7 +25,7 @@ struct AzureConfig {
   std::string imds = "http://169.254.169.254";      // The Instance Metadata Service.
   std::string wireserver = "http://168.63.129.16";  // What the host has programmed.
   std::optional<ip::Address> reflector;             // IPv4; answers ICMP echo, to prove with.
-  bool prove = true;                                // Whether before an address is first lent.
+  bool prove = true;                                // Whether before an address is first assigned.
   absl::Duration prove_deadline = absl::Minutes(2);
 
   bool operator==(const AzureConfig&) const = default;

@@ -371,7 +371,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
        .cloud = CloudPartsOf(config, *nic, in_azure, log),
        .traffic = traffic.parts,
        .health = {
-           .heart = &health.heart(0),
+           .heartbeat = &health.heartbeat(0),
            .node_findings = [&node_watch] { return node_watch.Reasons(); },
            .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }},
        .conntrack = conntrack.get(),
@@ -409,7 +409,7 @@ int main(int argc, char** argv) {
   };
   return spoke::daemon::Main(
       argc, argv,
-      {.about = "spoke-netagent lends this node's addresses to pods and owns their links.",
+      {.about = "spoke-netagent assigns this node's addresses to pods and owns their links.",
        .config_path = "/etc/spoke/netagent.yaml",
        .statements = {{"--claims", "Print what of the kernel is the agent's own, and why",
                        &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}},

@@ -10,7 +10,7 @@ usage: scripts/bench.sh NAME|all [--quick]
   cni_churn     10,000 pods come and go, and nothing may stay behind
   ipam_storm    7,500 agents connect and obtain 27 addresses each
   ipam_steady   7,500 agents keep still
-  ipam_commit   durable lendings and releases a second, against Kea
+  ipam_commit   durable assignments and releases a second, against Kea
   ipam_recover  the server is killed with 200,000 addresses, and comes back
   azure_coldstart  7,500 instances get 27 addresses each from a simulated Azure
   azure_calls   calls to Azure for each pod that comes and goes

@@ -35,7 +35,7 @@ std::string TermsText(const v1::BudgetInfo& budget, bool colours) {
        {"Used",
         {fmt::format("{} ({})", FormatBitRate(budget.usage()),
                      FormatShare(budget.usage(), budget.capacity()))}},
-       {"Leased", {FormatBitRate(budget.leased())}},
+       {"Granted", {FormatBitRate(budget.granted())}},
        {"Unknown",
         {budget.unknown() == 0
              ? ""
@@ -44,13 +44,13 @@ std::string TermsText(const v1::BudgetInfo& budget, bool colours) {
        {"Floors",
         {budget.floors() == 0
              ? ""
-             : FormatBitRate(budget.floors()) + ", set apart for nodes without a lease"}},
+             : FormatBitRate(budget.floors()) + ", set apart for nodes without a grant"}},
        {"Connections",
         {budget.connections() == 0 ? "not limited"
                                    : fmt::format("{} new ones a second", budget.connections())}},
        {"Borrow", {budget.borrow() ? "yes: teams use what others leave" : "no"}},
-       {"Lease",
-        {fmt::format("{}, refreshed every {}", Seconds(budget.lease_s()),
+       {"Grant",
+        {fmt::format("{}, refreshed every {}", Seconds(budget.grant_s()),
                      Seconds(budget.refresh_s()))}},
        {"On loss",
         {fmt::format("held for {}, then halved every {}, down to the floor",
@@ -135,7 +135,7 @@ Command BudgetCommand() {
             .summary = "Budgets",
             .description =
                 "STATE is ok, saturated (as good as all is in use), or learning: after a start "
-                "the server has to hear what nodes hold before it can lease that again. LEASED is "
+                "the server has to hear what nodes hold before it can grant that again. GRANTED is "
                 "what nodes may use at most.",
             .examples = {"spokectl budget list", "spokectl budget list -o wide --watch",
                          "spokectl budget list -o json | jq '.[].usage_bits'"},
@@ -145,7 +145,7 @@ Command BudgetCommand() {
             .summary = "A budget's terms and its teams",
             .description =
                 "WANTS is what a team could use as far as its nodes can tell, FAIR its share of "
-                "the capacity with demands as they are, LEASED what its nodes may use now, "
+                "the capacity with demands as they are, GRANTED what its nodes may use now, "
                 "HELD-BACK what they offered beyond that. The team \"*\" is all that the budget "
                 "does not name.",
             .examples = {"spokectl budget show internet", "spokectl budget show internet -o wide"},
@@ -156,7 +156,7 @@ Command BudgetCommand() {
             .summary = "Why each team gets what it gets",
             .description =
                 "Says of each team whether it gets all it wants, and if not, what holds it: its "
-                "max, its weight, what others want, leases that are not free yet. With --team, "
+                "max, its weight, what others want, grants that are not free yet. With --team, "
                 "only that one, and its nodes, those that use most first (1,000 at most). "
                 "BELIEVED is the most that a node may think it has.",
             .examples = {"spokectl budget explain internet",

@@ -18,7 +18,7 @@ v1::BudgetTeamInfo& AddTeam(v1::BudgetInfo& to, const std::string& name, double 
   team.set_weight(weight);
   team.set_demand(wants * kMega);
   team.set_fair(fair * kMega);
-  team.set_leased(fair * kMega);
+  team.set_granted(fair * kMega);
   team.set_usage(std::min(wants, fair) * kMega);
   team.set_throttled(wants > fair ? (wants - fair) * kMega : 0);
   team.set_nodes(wants > 0 ? 2 : 0);
@@ -27,7 +27,7 @@ v1::BudgetTeamInfo& AddTeam(v1::BudgetInfo& to, const std::string& name, double 
 
 class BudgetTest : public CommandTest {
  protected:
-  // 1,000 Mbit/s of which 950 can be leased: vision wants more than it gets, language borrows, "*"
+  // 1,000 Mbit/s of which 950 can be granted: vision wants more than it gets, language borrows, "*"
   // leaves most of its part.
   BudgetTest() {
     Change([](FakeState& state) {
@@ -37,9 +37,9 @@ class BudgetTest : public CommandTest {
       internet.set_floors(50 * kMega);
       internet.set_borrow(true);
       internet.set_usage(940 * kMega);
-      internet.set_leased(950 * kMega);
+      internet.set_granted(950 * kMega);
       internet.set_connections(500);
-      internet.set_lease_s(120);
+      internet.set_grant_s(120);
       internet.set_refresh_s(5);
       internet.set_hold_s(300);
       internet.set_half_life_s(30);
@@ -62,7 +62,7 @@ class BudgetTest : public CommandTest {
       node.set_team("vision");
       node.set_usage(500 * kMega);
       node.set_demand(800 * kMega);
-      node.set_leased(500 * kMega);
+      node.set_granted(500 * kMega);
       node.set_believed(520 * kMega);
       node.set_age_ms(3200);
     });
@@ -79,13 +79,14 @@ class BudgetTest : public CommandTest {
 TEST_F(BudgetTest, ListHasOneLineForEach) {
   const Outcome outcome = Run("budget list");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out,
-            "NAME      DESTINATION  DIRECTION  MODE     CAPACITY     USED        LEASED      TEAMS "
-            " STATE\n"
-            "datasets  group:hosts  Egress     Shadow   1.25 Gbit/s  0 bit/s     0 bit/s     1     "
-            " ok\n"
-            "internet  Internet     Ingress    Enforce  1 Gbit/s     940 Mbit/s  950 Mbit/s  3     "
-            " saturated\n");
+  EXPECT_EQ(
+      outcome.out,
+      "NAME      DESTINATION  DIRECTION  MODE     CAPACITY     USED        GRANTED      TEAMS "
+      " STATE\n"
+      "datasets  group:hosts  Egress     Shadow   1.25 Gbit/s  0 bit/s     0 bit/s     1     "
+      " ok\n"
+      "internet  Internet     Ingress    Enforce  1 Gbit/s     940 Mbit/s  950 Mbit/s  3     "
+      " saturated\n");
   EXPECT_EQ(Run("budget list -o name").out, "datasets\ninternet\n");
   EXPECT_THAT(Run("budget list -o wide").out, HasSubstr("held for 5m, then halved every 30s"));
 }
@@ -112,12 +113,12 @@ TEST_F(BudgetTest, ShowHasTermsAndTeams) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("Used:         940 Mbit/s (94 %)\n"));
   EXPECT_THAT(outcome.out, HasSubstr("Floors:       50 Mbit/s, set apart"));
-  EXPECT_THAT(outcome.out, HasSubstr("Lease:        2m, refreshed every 5s\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("Grant:        2m, refreshed every 5s\n"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("Unknown")));
   EXPECT_THAT(
       outcome.out,
       HasSubstr(
-          "TEAM      WEIGHT  MIN         MAX  USED        WANTS       LEASED      FAIR        "
+          "TEAM      WEIGHT  MIN         MAX  USED        WANTS       GRANTED      FAIR        "
           "HELD-BACK   NODES\n"));
   EXPECT_THAT(
       outcome.out,
@@ -157,9 +158,9 @@ TEST_F(BudgetTest, ExplainSaysWhoBorrowsFromWhom) {
   EXPECT_THAT(outcome.out, HasSubstr("  vision (159 Mbit/s), language (20 Mbit/s) borrow what "
                                      "others leave: \"*\" (all other teams) (179 Mbit/s)\n"));
   EXPECT_THAT(outcome.out, HasSubstr("vision: uses 539 Mbit/s, wants 900 Mbit/s, has 539 Mbit/s "
-                                     "leased; its fair share is 539 Mbit/s\n"
+                                     "granted; its fair share is 539 Mbit/s\n"
                                      "  weight 2 of 5 is 380 Mbit/s of the 950 Mbit/s that can be "
-                                     "leased\n"
+                                     "granted\n"
                                      "  has its part and 159 Mbit/s that others leave: \"*\" (all "
                                      "other teams) (179 Mbit/s)\n"
                                      "  361 Mbit/s is held back now\n"
@@ -174,7 +175,7 @@ TEST_F(BudgetTest, ExplainOfATeamHasItsNodes) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, Not(HasSubstr("language: uses")));
   EXPECT_THAT(outcome.out,
-              HasSubstr("NODE   USED        WANTS       LEASED      BELIEVED    HEARD\n"
+              HasSubstr("NODE   USED        WANTS       GRANTED      BELIEVED    HEARD\n"
                         "node1  500 Mbit/s  800 Mbit/s  500 Mbit/s  520 Mbit/s  3s ago\n"));
   EXPECT_EQ(server_.last_request(), "GetBudgets name: \"internet\" team: \"vision\"");
   const nlohmann::json value = Json("budget explain internet --team vision");
@@ -205,17 +206,17 @@ TEST_F(BudgetTest, ExplainNamesTheBoundThatHolds) {
               HasSubstr("the mins of other teams come first"));
 }
 
-TEST_F(BudgetTest, ExplainSaysThatLeasesAreStillToCome) {
-  ChangeTeam(2, [](v1::BudgetTeamInfo& vision) { vision.set_leased(200 * kMega); });
+TEST_F(BudgetTest, ExplainSaysThatGrantsAreStillToCome) {
+  ChangeTeam(2, [](v1::BudgetTeamInfo& vision) { vision.set_granted(200 * kMega); });
   EXPECT_THAT(Run("budget explain internet").out,
-              HasSubstr("  200 Mbit/s of that is leased so far: the rest follows once nodes have "
+              HasSubstr("  200 Mbit/s of that is granted so far: the rest follows once nodes have "
                         "said that they use less"));
   ChangeBudget([](v1::BudgetInfo& budget) {
     budget.set_unknown(700 * kMega);
     budget.set_learning_s(95);
   });
   const Outcome learning = Run("budget explain internet");
-  EXPECT_THAT(learning.out, HasSubstr("the server is learning what the one before it has leased: "
+  EXPECT_THAT(learning.out, HasSubstr("the server is learning what the one before it has granted: "
                                       "700 Mbit/s counts as taken"));
   EXPECT_THAT(learning.out, HasSubstr("it is free in 1m35s at the latest"));
 }
@@ -247,7 +248,7 @@ TEST_F(BudgetTest, TopHasTheFullestBudgetFirstAndItsTeamsByUse) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(
       outcome.out,
-      testing::StartsWith("BUDGET    TEAM      USED        WANTS        LEASED      FAIR         "
+      testing::StartsWith("BUDGET    TEAM      USED        WANTS        GRANTED      FAIR         "
                           "HELD-BACK   FULL\n"
                           "internet  (all)     940 Mbit/s  1.31 Gbit/s  950 Mbit/s  1 Gbit/s     "
                           "361 Mbit/s  94 %\n"

@@ -29,11 +29,12 @@ double WeightsOf(const Budget& budget) {
   return sum;
 }
 
-// Its part of what can be leased when every team wants more than it gets, and no min or max is met.
+// Its part of what can be granted when every team wants more than it gets, and no min or max is
+// met.
 uint64_t PartOf(const Budget& budget, const Team& team) {
   const double weights = WeightsOf(budget);
   if (weights <= 0) return 0;
-  return static_cast<uint64_t>(static_cast<double>(LeasableOf(budget)) * team.weight() / weights);
+  return static_cast<uint64_t>(static_cast<double>(GrantableOf(budget)) * team.weight() / weights);
 }
 
 // Wants more than it would get if all were settled.
@@ -79,9 +80,9 @@ std::string ListOf(const Budget& budget, const Team* but, Amount amount) {
 }
 
 std::string PartText(const Budget& budget, const Team& team) {
-  return fmt::format("weight {:g} of {:g} is {} of the {} that can be leased", team.weight(),
+  return fmt::format("weight {:g} of {:g} is {} of the {} that can be granted", team.weight(),
                      WeightsOf(budget), FormatBitRate(PartOf(budget, team)),
-                     FormatBitRate(LeasableOf(budget)));
+                     FormatBitRate(GrantableOf(budget)));
 }
 
 // Why its fair share is what it is, of one that wants more than that.
@@ -100,7 +101,7 @@ std::string WhyHeld(const Budget& budget, const Team& team) {
                        FormatBitRate(team.min()));
   }
   if (!budget.borrow()) {
-    return "has its part; what others leave is not lent, since the budget says borrow: false";
+    return "has its part; what others leave is not assigned, since the budget says borrow: false";
   }
   if (Above(part, team.fair())) {
     return "has less than its part, since the mins of other teams come first";
@@ -119,21 +120,21 @@ std::string WhyAll(const Budget& budget, const Team& team) {
   return "gets all it wants";
 }
 
-void AddLeaseWords(const Budget& budget, const Team& team, std::vector<std::string>& details) {
+void AddGrantWords(const Budget& budget, const Team& team, std::vector<std::string>& details) {
   const uint64_t due = std::min(team.fair(), team.demand());
-  if (!Above(due, team.leased())) return;
+  if (!Above(due, team.granted())) return;
   if (budget.unknown() > 0) {
     details.push_back(fmt::format(
-        "{} of that is leased so far: {} of the budget may still be held by nodes that were not "
+        "{} of that is granted so far: {} of the budget may still be held by nodes that were not "
         "heard since the server started; it is free in {} at the latest",
-        FormatBitRate(team.leased()), FormatBitRate(budget.unknown()),
+        FormatBitRate(team.granted()), FormatBitRate(budget.unknown()),
         absl::FormatDuration(absl::Seconds(budget.learning_s()))));
     return;
   }
   details.push_back(
-      fmt::format("{} of that is leased so far: the rest follows once nodes have said that they "
+      fmt::format("{} of that is granted so far: the rest follows once nodes have said that they "
                   "use less (decrease comes before increase)",
-                  FormatBitRate(team.leased())));
+                  FormatBitRate(team.granted())));
 }
 
 void AddHeldBackWords(const Budget& budget, const Team& team, std::vector<std::string>& details) {
@@ -162,13 +163,13 @@ BudgetWords ExplainBudget(const Budget& budget) {
                   StateCell(budget).text);
   if (budget.floors() > 0) {
     words.details.push_back(
-        fmt::format("{} is set apart for nodes without a lease; {} can be leased, {} is",
-                    FormatBitRate(budget.floors()), FormatBitRate(LeasableOf(budget)),
-                    FormatBitRate(budget.leased())));
+        fmt::format("{} is set apart for nodes without a grant; {} can be granted, {} is",
+                    FormatBitRate(budget.floors()), FormatBitRate(GrantableOf(budget)),
+                    FormatBitRate(budget.granted())));
   }
   if (budget.learning_s() > 0) {
     words.details.push_back(fmt::format(
-        "the server is learning what the one before it has leased: {} counts as taken by nodes "
+        "the server is learning what the one before it has granted: {} counts as taken by nodes "
         "that were not heard yet, for {} at most",
         FormatBitRate(budget.unknown()), absl::FormatDuration(absl::Seconds(budget.learning_s()))));
   } else if (budget.unknown() > 0) {
@@ -179,7 +180,8 @@ BudgetWords ExplainBudget(const Budget& budget) {
   if (const std::string left = ListOf(budget, nullptr, LeftBy); !left.empty()) {
     const std::string borrowed = ListOf(budget, nullptr, BorrowedBy);
     if (!budget.borrow()) {
-      words.details.push_back(fmt::format("left unused, and not lent (borrow: false): {}", left));
+      words.details.push_back(
+          fmt::format("left unused, and not assigned (borrow: false): {}", left));
     } else if (!borrowed.empty()) {
       words.details.push_back(fmt::format("{} borrow what others leave: {}", borrowed, left));
     }
@@ -190,15 +192,15 @@ BudgetWords ExplainBudget(const Budget& budget) {
 BudgetWords ExplainTeam(const Budget& budget, const Team& team) {
   BudgetWords words;
   words.summary =
-      fmt::format("{}: uses {}, wants {}, has {} leased; its fair share is {}", NameOf(team),
+      fmt::format("{}: uses {}, wants {}, has {} granted; its fair share is {}", NameOf(team),
                   FormatBitRate(team.usage()), FormatBitRate(team.demand()),
-                  FormatBitRate(team.leased()), FormatBitRate(team.fair()));
+                  FormatBitRate(team.granted()), FormatBitRate(team.fair()));
   words.details.push_back(PartText(budget, team));
   words.details.push_back(IsHeld(team) ? WhyHeld(budget, team) : WhyAll(budget, team));
   if (const uint64_t left = LeftBy(budget, team); left > 0 && budget.borrow()) {
     words.details.push_back(fmt::format("leaves {} of its part to others", FormatBitRate(left)));
   }
-  AddLeaseWords(budget, team, words.details);
+  AddGrantWords(budget, team, words.details);
   AddHeldBackWords(budget, team, words.details);
   return words;
 }

@@ -14,7 +14,7 @@ struct BudgetWords {
   std::vector<std::string> details;
 };
 
-// How the budget stands altogether: use, floors, learning, unknown leases, who lends to whom.
+// How the budget stands altogether: use, floors, learning, unknown grants, who assigns to whom.
 BudgetWords ExplainBudget(const v1::BudgetInfo& budget);
 
 // Why `team`, one of the budget's, gets what it gets.

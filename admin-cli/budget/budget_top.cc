@@ -18,7 +18,7 @@ struct BudgetRow {
   const v1::BudgetInfo* budget = nullptr;
   uint64_t usage = 0;
   uint64_t demand = 0;
-  uint64_t leased = 0;
+  uint64_t granted = 0;
   uint64_t fair = 0;
   uint64_t throttled = 0;
   std::vector<double> trend;
@@ -54,7 +54,7 @@ std::vector<BudgetRow> TeamRowsOf(const v1::BudgetInfo& budget, bool by_name, si
                     .budget = &budget,
                     .usage = team.usage(),
                     .demand = team.demand(),
-                    .leased = team.leased(),
+                    .granted = team.granted(),
                     .fair = team.fair(),
                     .throttled = team.throttled()});
   }
@@ -81,7 +81,7 @@ std::vector<BudgetRow> RowsOf(const v1::GetBudgetsResponse& response, const Argu
     rows.push_back({.key = {budget->name(), ""},
                     .budget = budget,
                     .usage = budget->usage(),
-                    .leased = budget->leased(),
+                    .granted = budget->granted(),
                     .fair = budget->capacity()});
     for (const v1::BudgetTeamInfo& team : budget->teams()) {
       rows[whole].demand += team.demand();
@@ -110,7 +110,7 @@ Json ToJson(const BudgetRow& row) {
   value["capacity_bits"] = row.budget->capacity();
   value["usage_bits"] = row.usage;
   value["demand_bits"] = row.demand;
-  value["leased_bits"] = row.leased;
+  value["granted_bits"] = row.granted;
   if (!IsWhole(row)) value["fair_bits"] = row.fair;
   value["throttled_bits"] = row.throttled;
   value["mode"] = ModeOf(*row.budget);
@@ -138,7 +138,7 @@ ListForm<BudgetRow> FormOf(const Session& session) {
                    }},
                   {"USED", [](const BudgetRow& row) { return BitRateCell(row.usage); }},
                   {"WANTS", [](const BudgetRow& row) { return BitRateCell(row.demand); }},
-                  {"LEASED", [](const BudgetRow& row) { return BitRateCell(row.leased); }},
+                  {"GRANTED", [](const BudgetRow& row) { return BitRateCell(row.granted); }},
                   {"FAIR", [](const BudgetRow& row) { return BitRateCell(row.fair); }},
                   {"HELD-BACK", HeldBackCell},
                   {"FULL", [](const BudgetRow& row) {

@@ -80,13 +80,13 @@ const char* DirectionOf(const v1::BudgetInfo& budget) {
 
 const char* ModeOf(const v1::BudgetInfo& budget) { return budget.shadow() ? "Shadow" : "Enforce"; }
 
-uint64_t LeasableOf(const v1::BudgetInfo& budget) {
+uint64_t GrantableOf(const v1::BudgetInfo& budget) {
   return budget.capacity() - std::min(budget.floors(), budget.capacity());
 }
 
 bool IsSaturated(const v1::BudgetInfo& budget) {
   return budget.usage() > 0 &&
-         static_cast<double>(budget.usage()) >= 0.95 * static_cast<double>(LeasableOf(budget));
+         static_cast<double>(budget.usage()) >= 0.95 * static_cast<double>(GrantableOf(budget));
 }
 
 Cell StateCell(const v1::BudgetInfo& budget) {
@@ -104,7 +104,7 @@ Json ToJson(const v1::BudgetTeamInfo& team) {
           {"max_bits", team.max()},
           {"usage_bits", team.usage()},
           {"demand_bits", team.demand()},
-          {"leased_bits", team.leased()},
+          {"granted_bits", team.granted()},
           {"fair_bits", team.fair()},
           {"throttled_bits", team.throttled()},
           {"connections", team.connections()},
@@ -120,13 +120,13 @@ Json ToJson(const v1::BudgetInfo& budget) {
                 {"state", StateCell(budget).text},
                 {"capacity_bits", budget.capacity()},
                 {"usage_bits", budget.usage()},
-                {"leased_bits", budget.leased()},
+                {"granted_bits", budget.granted()},
                 {"unknown_bits", budget.unknown()},
                 {"floors_bits", budget.floors()},
                 {"connections_per_second", budget.connections()},
                 {"borrow", budget.borrow()},
                 {"learning_seconds", budget.learning_s()},
-                {"lease_seconds", budget.lease_s()},
+                {"grant_seconds", budget.grant_s()},
                 {"refresh_seconds", budget.refresh_s()},
                 {"hold_seconds", budget.hold_s()},
                 {"half_life_seconds", budget.half_life_s()},
@@ -154,7 +154,7 @@ ListForm<v1::BudgetInfo> BudgetForm() {
                    }},
                   {"CAPACITY", [](const Budget& budget) { return BitRateCell(budget.capacity()); }},
                   {"USED", [](const Budget& budget) { return BitRateCell(budget.usage()); }},
-                  {"LEASED", [](const Budget& budget) { return BitRateCell(budget.leased()); }},
+                  {"GRANTED", [](const Budget& budget) { return BitRateCell(budget.granted()); }},
                   {"UNKNOWN", [](const Budget& budget) { return BitRateCell(budget.unknown()); },
                    true},
                   {"FLOORS", [](const Budget& budget) { return BitRateCell(budget.floors()); },
@@ -167,9 +167,9 @@ ListForm<v1::BudgetInfo> BudgetForm() {
                    true},
                   {"BORROW",
                    [](const Budget& budget) { return Cell{budget.borrow() ? "yes" : "no"}; }, true},
-                  {"LEASE",
+                  {"GRANT",
                    [](const Budget& budget) {
-                     return Cell{absl::FormatDuration(absl::Seconds(budget.lease_s()))};
+                     return Cell{absl::FormatDuration(absl::Seconds(budget.grant_s()))};
                    },
                    true},
                   {"ON-LOSS", [](const Budget& budget) { return Cell{LossOf(budget)}; }, true},
@@ -192,7 +192,7 @@ ListForm<v1::BudgetTeamInfo> BudgetTeamForm(const v1::BudgetInfo& budget) {
                       {"MAX", [](const Team& team) { return BoundCell(team.max()); }},
                       {"USED", [](const Team& team) { return BitRateCell(team.usage()); }},
                       {"WANTS", [](const Team& team) { return BitRateCell(team.demand()); }},
-                      {"LEASED", [](const Team& team) { return BitRateCell(team.leased()); }},
+                      {"GRANTED", [](const Team& team) { return BitRateCell(team.granted()); }},
                       {"FAIR", [](const Team& team) { return BitRateCell(team.fair()); }},
                       {budget.shadow() ? "WOULD-BE-HELD-BACK" : "HELD-BACK",
                        [](const Team& team) {
@@ -220,14 +220,14 @@ ListForm<v1::NodeBudgetInfo> BudgetNodeForm() {
                 return Json{{"node", node.node()},
                             {"usage_bits", node.usage()},
                             {"demand_bits", node.demand()},
-                            {"leased_bits", node.leased()},
+                            {"granted_bits", node.granted()},
                             {"believed_bits", node.believed()},
                             {"age_ms", node.age_ms()}};
               },
           .columns = {{"NODE", [](const Node& node) { return Cell{node.node()}; }},
                       {"USED", [](const Node& node) { return BitRateCell(node.usage()); }},
                       {"WANTS", [](const Node& node) { return BitRateCell(node.demand()); }},
-                      {"LEASED", [](const Node& node) { return BitRateCell(node.leased()); }},
+                      {"GRANTED", [](const Node& node) { return BitRateCell(node.granted()); }},
                       {"BELIEVED", [](const Node& node) { return BitRateCell(node.believed()); }},
                       {"HEARD", [](const Node& node) {
                          return Cell{FormatAge(node.age_ms() / 1000) + " ago"};

@@ -25,9 +25,9 @@ std::string DestinationOf(const v1::BudgetInfo& budget);
 const char* DirectionOf(const v1::BudgetInfo& budget);
 const char* ModeOf(const v1::BudgetInfo& budget);
 
-// The capacity without what is set apart for nodes that have no lease.
-uint64_t LeasableOf(const v1::BudgetInfo& budget);
-// Whether as good as all that can be leased is in use.
+// The capacity without what is set apart for nodes that have no grant.
+uint64_t GrantableOf(const v1::BudgetInfo& budget);
+// Whether as good as all that can be granted is in use.
 bool IsSaturated(const v1::BudgetInfo& budget);
 // "learning 1m20s", "saturated" or "ok".
 Cell StateCell(const v1::BudgetInfo& budget);

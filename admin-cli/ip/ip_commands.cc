@@ -171,7 +171,8 @@ Command ListCommand() {
       .summary = "Addresses that are not free",
       .description = "In address order. The filters narrow it together.",
       .examples =
-          {"spokectl ip list --node node1 --state lent", "spokectl ip list --pool default -o wide",
+          {"spokectl ip list --node node1 --state assigned",
+           "spokectl ip list --pool default -o wide",
            "spokectl ip list -o json | jq -r '.[] | select(.pod_namespace == \"web\").address'"},
       .options = {{.name = "node",
                    .value = "NODE",
@@ -184,8 +185,8 @@ Command ListCommand() {
                   {.name = "state",
                    .value = "STATE",
                    .help = "Only those in this state",
-                   .choices = {"attaching", "idle", "lent", "cooling", "detaching", "released",
-                               "quarantined", "withheld"}}},
+                   .choices = {"attaching", "available", "in_use", "cooldown", "detaching",
+                               "released", "quarantined", "unusable"}}},
       .run = List,
       .watchable = true};
 }
@@ -228,7 +229,7 @@ Command IpCommand() {
                 .watchable = true},
                HistoryCommand(),
                {.name = "release",
-                .summary = "Ask the node's agent to give an idle address up",
+                .summary = "Ask the node's agent to give an available address up",
                 .description =
                     "The agent may refuse; spokectl ip show then says why. An address that a "
                     "pod has is refused at once, with code 5. With --force the agent first ends "

@@ -37,10 +37,10 @@ std::string NodeText(const v1::NodeInfo& node, bool colours) {
                      node.last_seen_unix_ms() == 0 ? "never" : TimeOf(node.last_seen_unix_ms())),
          node.connected() ? Tone::kGood : Tone::kBad}},
        {"Addresses",
-        {fmt::format("{} wanted, {} attached, {} lent, {} cooling, {} attaching, {} "
+        {fmt::format("{} wanted, {} attached, {} in use, {} cooldown, {} attaching, {} "
                      "detaching, {} reserved",
-                     node.target(), node.attached(), node.lent(), node.cooling(), node.attaching(),
-                     node.detaching(), node.reserved())}},
+                     node.target(), node.attached(), node.in_use(), node.cooldown(),
+                     node.attaching(), node.detaching(), node.reserved())}},
        {"Shortage", {node.shortage(), Tone::kWarning}},
        {"Cloud",
         {node.cloud_lane().empty() ? ""
@@ -217,10 +217,11 @@ Command NodeCommand() {
             .positionals = {kNode},
             .run = Show,
             .watchable = true},
-           ModeCommand("drain", "Give the node no new addresses, and take back what is idle",
-                       "What is lent stays with its pods; it is taken back as they end. The node "
-                       "keeps its mode when the server or the agent restarts.",
-                       SetMode("draining", "is draining")),
+           ModeCommand(
+               "drain", "Give the node no new addresses, and take back what is available",
+               "What is assigned stays with its pods; it is taken back as they end. The node "
+               "keeps its mode when the server or the agent restarts.",
+               SetMode("draining", "is draining")),
            ModeCommand("undrain", "Let a drained node have addresses again",
                        "Sets the node active, as unfreeze does.", SetMode("active", "is active")),
            ModeCommand("freeze", "Neither give the node addresses nor take any back",

@@ -55,11 +55,11 @@ TEST(FormatBytes, UsesOneUnit) {
 }
 
 TEST(FormatYaml, NestsListsAndMaps) {
-  const Json value = {{"nodes", Json::array({{{"name", "n1"}, {"lent", 2}}, {{"name", "n2"}}})},
+  const Json value = {{"nodes", Json::array({{{"name", "n1"}, {"in_use", 2}}, {{"name", "n2"}}})},
                       {"problems", Json::array()},
                       {"text", "a: \"b\"\n"}};
   EXPECT_EQ(FormatYaml(value),
-            "nodes:\n  - name: \"n1\"\n    lent: 2\n  - name: \"n2\"\nproblems: []\n"
+            "nodes:\n  - name: \"n1\"\n    assigned: 2\n  - name: \"n2\"\nproblems: []\n"
             "text: \"a: \\\"b\\\"\\n\"\n");
   EXPECT_EQ(FormatYaml(Json::array()), "[]\n");
 }

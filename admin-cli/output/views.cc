@@ -17,8 +17,8 @@ Json ToJson(const google::protobuf::Map<std::string, std::string>& labels) {
 }
 
 Cell StateCell(const std::string& state) {
-  if (state == "lent") return {state, Tone::kGood};
-  if (state == "quarantined" || state == "withheld") return {state, Tone::kBad};
+  if (state == "in_use") return {state, Tone::kGood};
+  if (state == "quarantined" || state == "unusable") return {state, Tone::kBad};
   if (state == "attaching" || state == "detaching") return {state, Tone::kWarning};
   return {state};
 }
@@ -52,8 +52,8 @@ Json ToJson(const v1::NodeInfo& node) {
           {"target", node.target()},
           {"attaching", node.attaching()},
           {"attached", node.attached()},
-          {"lent", node.lent()},
-          {"cooling", node.cooling()},
+          {"in_use", node.in_use()},
+          {"cooldown", node.cooldown()},
           {"detaching", node.detaching()},
           {"reserved", node.reserved()},
           {"desired_version", node.desired_version()},
@@ -99,9 +99,9 @@ Json ToJson(const v1::PoolInfo& pool) {
                 {"free", pool.free()},
                 {"reserved", pool.reserved()},
                 {"attaching", pool.attaching()},
-                {"idle", pool.idle()},
-                {"lent", pool.lent()},
-                {"cooling", pool.cooling()},
+                {"available", pool.available()},
+                {"in_use", pool.in_use()},
+                {"cooldown", pool.cooldown()},
                 {"detaching", pool.detaching()},
                 {"released", pool.released()},
                 {"quarantined", pool.quarantined()},
@@ -128,8 +128,8 @@ ListForm<v1::NodeInfo> NodeForm(const Session& session) {
            {"TARGET", [](const Node& node) { return NumberCell(node.target()); }},
            {"ATTACHING", [](const Node& node) { return NumberCell(node.attaching()); }},
            {"ATTACHED", [](const Node& node) { return NumberCell(node.attached()); }},
-           {"LENT", [](const Node& node) { return NumberCell(node.lent()); }},
-           {"COOLING", [](const Node& node) { return NumberCell(node.cooling()); }},
+           {"IN-USE", [](const Node& node) { return NumberCell(node.in_use()); }},
+           {"COOLDOWN", [](const Node& node) { return NumberCell(node.cooldown()); }},
            {"DETACHING", [](const Node& node) { return NumberCell(node.detaching()); }, true},
            {"RESERVED", [](const Node& node) { return NumberCell(node.reserved()); }, true},
            {"SYNCED",
@@ -193,9 +193,9 @@ ListForm<v1::PoolInfo> PoolForm() {
                           pool.free() == 0 ? Tone::kBad : Tone::kPlain};
             }},
            {"ATTACHING", [](const Pool& pool) { return NumberCell(pool.attaching()); }},
-           {"IDLE", [](const Pool& pool) { return NumberCell(pool.idle()); }},
-           {"LENT", [](const Pool& pool) { return NumberCell(pool.lent()); }},
-           {"COOLING", [](const Pool& pool) { return NumberCell(pool.cooling()); }},
+           {"AVAILABLE", [](const Pool& pool) { return NumberCell(pool.available()); }},
+           {"IN-USE", [](const Pool& pool) { return NumberCell(pool.in_use()); }},
+           {"COOLDOWN", [](const Pool& pool) { return NumberCell(pool.cooldown()); }},
            {"DETACHING", [](const Pool& pool) { return NumberCell(pool.detaching()); }, true},
            {"RELEASED", [](const Pool& pool) { return NumberCell(pool.released()); }, true},
            {"QUARANTINED", [](const Pool& pool) { return NumberCell(pool.quarantined()); }, true},

@@ -32,7 +32,7 @@ void SetAudit(FakeState& state, bool clean) {
   safe.set_cause("the NIC was changed by hand");
   safe.set_repair("attach it again");
   v1::AuditDifference& unsafe = *end.add_differences();
-  unsafe.set_kind("lent_twice");
+  unsafe.set_kind("in_use_twice");
   unsafe.set_address("10.1.0.6");
 }
 
@@ -126,7 +126,7 @@ void AddTraceTo(v1::ExplainResponse& explain, int64_t now_ms) {
     line.set_begin_us(begin_us);
     line.set_took_us(took_us);
   };
-  step("lend", 0, 12);
+  step("assign", 0, 12);
   step("wait", 12, 2'500'000);
   step("kernel", 2'500'012, 1300);
 }
@@ -149,7 +149,7 @@ TEST_F(CommandTest, ExplainPodShowsTheStepsOfItsLastAdd) {
             "Result:     succeeded after 2501.312 ms\n"
             "\n"
             "STEP    AT (ms)   TOOK (ms)\n"
-            "lend       0.000     0.012\n"
+            "assign       0.000     0.012\n"
             "wait       0.012  2500.000\n"
             "kernel  2500.012     1.300\n");
   EXPECT_THAT(server_.last_request(), HasSubstr("on_node: \"node1\""));

@@ -22,8 +22,8 @@ Json ToJson(const v1::GetStatusResponse& status) {
                 {"addresses_free", status.addresses_free()},
                 {"addresses_attaching", status.addresses_attaching()},
                 {"addresses_attached", status.addresses_attached()},
-                {"addresses_lent", status.addresses_lent()},
-                {"addresses_cooling", status.addresses_cooling()},
+                {"addresses_in_use", status.addresses_in_use()},
+                {"addresses_cooldown", status.addresses_cooldown()},
                 {"addresses_detaching", status.addresses_detaching()},
                 {"addresses_quarantined", status.addresses_quarantined()},
                 {"reservations", status.reservations()},
@@ -55,9 +55,9 @@ std::string StatusText(const Session& session, const v1::GetStatusResponse& stat
        {fmt::format("{} known, {} connected", status.nodes(), status.nodes_connected()),
         all_connected ? Tone::kPlain : Tone::kWarning}},
       {"Addresses",
-       {fmt::format("{} usable, {} free, {} attached, {} lent, {} cooling",
+       {fmt::format("{} usable, {} free, {} attached, {} in use, {} cooldown",
                     status.addresses_usable(), status.addresses_free(), status.addresses_attached(),
-                    status.addresses_lent(), status.addresses_cooling())}},
+                    status.addresses_in_use(), status.addresses_cooldown())}},
       {"On the way",
        {fmt::format("{} attaching, {} detaching", status.addresses_attaching(),
                     status.addresses_detaching())}}};
@@ -105,13 +105,13 @@ ListForm<v1::TopEntry> TopForm(std::string what, bool has_held) {
       .name = [](const Entry& entry) { return entry.name(); },
       .json =
           [has_held](const Entry& entry) {
-            Json value = {{"name", entry.name()}, {"lent", entry.lent()}};
+            Json value = {{"name", entry.name()}, {"in_use", entry.in_use()}};
             if (has_held) value["held"] = entry.held();
             return value;
           },
       .columns = {{has_held ? "NODE" : "NAMESPACE",
                    [](const Entry& entry) { return Cell{entry.name()}; }},
-                  {"LENT", [](const Entry& entry) { return NumberCell(entry.lent()); }}}};
+                  {"IN-USE", [](const Entry& entry) { return NumberCell(entry.in_use()); }}}};
   if (has_held) {
     form.columns.push_back({"HELD", [](const Entry& entry) { return NumberCell(entry.held()); }});
   }
@@ -131,7 +131,7 @@ absl::StatusOr<int> Top(Session& session, TopMemory& memory) {
   request.set_limit(session.arguments.Count("limit"));
   ASSIGN_OR_RETURN(const v1::GetTopResponse top, session.client.GetTop(request));
   if (!session.is_table()) {
-    Json value = {{"lends_per_second", top.lends_per_second()},
+    Json value = {{"assignments_per_second", top.assignments_per_second()},
                   {"releases_per_second", top.releases_per_second()},
                   {"commits_per_second", top.commits_per_second()},
                   {"nodes", Json::array()},
@@ -144,10 +144,10 @@ absl::StatusOr<int> Top(Session& session, TopMemory& memory) {
     RETURN_IF_ERROR(session.PrintValue(value));
     return 0;
   }
-  session.Out(
-      fmt::format("In the last minute: {:.1f} lent, {:.1f} released and {:.1f} commits each "
-                  "second\n\n",
-                  top.lends_per_second(), top.releases_per_second(), top.commits_per_second()));
+  session.Out(fmt::format(
+      "In the last minute: {:.1f} assigned, {:.1f} released and {:.1f} commits each "
+      "second\n\n",
+      top.assignments_per_second(), top.releases_per_second(), top.commits_per_second()));
   RETURN_IF_ERROR(PrintList(session, TopForm("nodes with addresses", true), top.nodes()));
   session.Out("\n");
   RETURN_IF_ERROR(PrintList(session, TopForm("namespaces with pods", false), top.namespaces()));
@@ -208,7 +208,7 @@ std::vector<Command> StatusCommands() {
       {.name = "top",
        .summary = "Who uses most addresses, who sends and receives most, how busy the server is",
        .description =
-           "Without a word: the nodes and the namespaces with most lent addresses, and what "
+           "Without a word: the nodes and the namespaces with most assigned addresses, and what "
            "happened each second of the last minute.\n\n"
            "With one, the traffic of namespaces, teams, nodes, or of the pods that agents name as "
            "those with most of it outside the cluster: bytes since the server began, and each "

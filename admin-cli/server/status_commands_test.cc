@@ -12,7 +12,7 @@ TEST_F(CommandTest, StatusShowsCountsProblemsAndAFreeze) {
   Change([](FakeState& state) {
     state.status.set_version("1.2.3");
     state.status.set_nodes(2);
-    state.status.set_addresses_lent(7);
+    state.status.set_addresses_in_use(7);
     state.status.add_problems("nothing can be stored: disk full");
     state.frozen = "one pass would have released 40 % of the addresses";
   });
@@ -21,7 +21,7 @@ TEST_F(CommandTest, StatusShowsCountsProblemsAndAFreeze) {
   EXPECT_THAT(outcome.out, HasSubstr("2 known, 0 connected"));
   EXPECT_THAT(outcome.out, HasSubstr("frozen: one pass would have released 40 %"));
   EXPECT_THAT(outcome.out, HasSubstr("  nothing can be stored: disk full\n"));
-  EXPECT_EQ(Json("status")["addresses_lent"], 7);
+  EXPECT_EQ(Json("status")["addresses_in_use"], 7);
   EXPECT_THAT(Run("status -o yaml").out,
               HasSubstr("problems:\n  - \"nothing can be stored: disk full\"\n"));
 }
@@ -47,15 +47,15 @@ TEST_F(CommandTest, TopListsNodesAndNamespaces) {
   Change([](FakeState& state) {
     v1::TopEntry& node = *state.top.add_nodes();
     node.set_name("node1");
-    node.set_lent(20);
+    node.set_in_use(20);
     node.set_held(27);
     v1::TopEntry& one = *state.top.add_namespaces();
     one.set_name("training");
-    one.set_lent(19);
-    state.top.set_lends_per_second(2.5);
+    one.set_in_use(19);
+    state.top.set_assignments_per_second(2.5);
   });
   const Outcome outcome = Run("top --limit 3");
-  EXPECT_THAT(outcome.out, HasSubstr("2.5 lent"));
+  EXPECT_THAT(outcome.out, HasSubstr("2.5 in use"));
   EXPECT_THAT(outcome.out, HasSubstr("node1  20    27\n"));
   EXPECT_THAT(outcome.out, HasSubstr("training   19\n"));
   EXPECT_THAT(server_.last_request(), HasSubstr("limit: 3"));

@@ -19,7 +19,7 @@ using json::Value;
 constexpr uint64_t kLeastMtu = 68;  // RFC 791, section 3.2.
 constexpr uint64_t kMostMtu = 65535;
 
-Error BadWish(const std::string& key, std::string_view value, const char* details) {
+Error BadOptions(const std::string& key, std::string_view value, const char* details) {
   return {kInvalidConfig, key + " is " + ToUtf8(value), details};
 }
 
@@ -85,7 +85,7 @@ Family FamilyOf(std::string_view text) {
   return v4 ? Family::kV4 : Family::kV6;
 }
 
-// The source of a wish that counts: where it is found, for messages, and its value.
+// The source of an options that counts: where it is found, for messages, and its value.
 struct Source {
   std::string key;
   const Value* value = nullptr;
@@ -112,28 +112,28 @@ std::optional<Error> ReadMac(const Value& config, Request& request) {
   constexpr const char* kDetails = "ask for one device's address, such as 0e:11:22:33:44:55";
   const Source source = FindSource(config, "mac");
   if (source.value != nullptr && !source.value->IsString()) {
-    return BadWish(source.key, Shown(*source.value), kDetails);
+    return BadOptions(source.key, Shown(*source.value), kDetails);
   }
   const std::string_view text =
       source.value != nullptr ? json::TextOf(source.value) : std::string_view(request.args_mac);
   if (text.empty()) return std::nullopt;
-  request.wish.mac = ToMac(text);
-  if (!request.wish.mac.empty()) return std::nullopt;
-  return BadWish(source.value != nullptr ? source.key : "MAC in CNI_ARGS", text, kDetails);
+  request.options.mac = ToMac(text);
+  if (!request.options.mac.empty()) return std::nullopt;
+  return BadOptions(source.value != nullptr ? source.key : "MAC in CNI_ARGS", text, kDetails);
 }
 
 // Adds what a list with commas has; false: a part is no address, or the second of its family.
-bool AddAddresses(std::string_view list, Wish& wish) {
+bool AddAddresses(std::string_view list, Options& options) {
   while (!list.empty()) {
     const size_t end = std::min(list.find(','), list.size());
     const std::string_view text = list.substr(0, end);
     list.remove_prefix(std::min(end + 1, list.size()));
     const Family family = FamilyOf(text);
     if (family == Family::kNone) return false;
-    for (const std::string& other : wish.addresses) {
+    for (const std::string& other : options.addresses) {
       if (FamilyOf(other) == family) return false;
     }
-    wish.addresses.emplace_back(text);
+    options.addresses.emplace_back(text);
   }
   return true;
 }
@@ -143,18 +143,18 @@ std::optional<Error> ReadAddresses(const Value& config, Request& request) {
       "ask for at most one address a family, such as 10.1.0.5 or fd00::5/128";
   const Source source = FindSource(config, "ips");
   if (source.value == nullptr) {
-    if (AddAddresses(request.args_ip, request.wish)) return std::nullopt;
-    return BadWish("IP in CNI_ARGS", request.args_ip, kDetails);
+    if (AddAddresses(request.args_ip, request.options)) return std::nullopt;
+    return BadOptions("IP in CNI_ARGS", request.args_ip, kDetails);
   }
   bool good = source.value->IsArray() || source.value->IsString();
-  if (source.value->IsString()) good = AddAddresses(json::TextOf(source.value), request.wish);
+  if (source.value->IsString()) good = AddAddresses(json::TextOf(source.value), request.options);
   for (rapidjson::SizeType i = 0; good && source.value->IsArray() && i < source.value->Size();
        ++i) {
     good = (*source.value)[i].IsString() &&
-           AddAddresses(json::TextOf(&(*source.value)[i]), request.wish);
+           AddAddresses(json::TextOf(&(*source.value)[i]), request.options);
   }
   if (good) return std::nullopt;
-  return BadWish(source.key, Shown(*source.value), kDetails);
+  return BadOptions(source.key, Shown(*source.value), kDetails);
 }
 
 std::optional<Error> ReadMtu(const Value& config, Request& request) {
@@ -162,10 +162,10 @@ std::optional<Error> ReadMtu(const Value& config, Request& request) {
   if (value == nullptr) return std::nullopt;
   const uint64_t mtu = value->IsUint64() ? value->GetUint64() : 1;
   if (mtu != 0 && (mtu < kLeastMtu || mtu > kMostMtu)) {
-    return BadWish("\"mtu\"", Shown(*value),
-                   "it is a whole number from 68 to 65535, or 0 for the node's choice");
+    return BadOptions("\"mtu\"", Shown(*value),
+                      "it is a whole number from 68 to 65535, or 0 for the node's choice");
   }
-  request.wish.mtu = static_cast<uint32_t>(mtu);
+  request.options.mtu = static_cast<uint32_t>(mtu);
   return std::nullopt;
 }
 
@@ -187,7 +187,7 @@ std::optional<Error> CheckLimit(const char* direction, uint64_t rate, uint64_t b
 
 std::optional<Error> ReadBandwidth(const Value& config, Request& request) {
   using Finder = const Value* (*)(const Value&, std::string_view);
-  Bandwidth& limits = request.wish.bandwidth;
+  Bandwidth& limits = request.options.bandwidth;
   const std::pair<const char*, uint64_t*> fields[] = {{"ingressRate", &limits.ingress_rate},
                                                       {"ingressBurst", &limits.ingress_burst},
                                                       {"egressRate", &limits.egress_rate},
@@ -201,16 +201,16 @@ std::optional<Error> ReadBandwidth(const Value& config, Request& request) {
     find = &json::FindAnyCase;
     if (source == nullptr) return std::nullopt;
     if (!source->IsObject()) {
-      return BadWish("runtimeConfig.bandwidth", Shown(*source),
-                     "it is an object with rates and bursts");
+      return BadOptions("runtimeConfig.bandwidth", Shown(*source),
+                        "it is an object with rates and bursts");
     }
   }
   for (const auto& [key, field] : fields) {
     const Value* value = find(*source, key);
     if (value == nullptr) continue;
     if (!value->IsUint64()) {
-      return BadWish(std::string(key) + " of " + NameOfPod(request), Shown(*value),
-                     "it is a whole number of bits (a second), not negative");
+      return BadOptions(std::string(key) + " of " + NameOfPod(request), Shown(*value),
+                        "it is a whole number of bits (a second), not negative");
     }
     *field = value->GetUint64();
   }
@@ -223,8 +223,8 @@ std::optional<Error> ReadBandwidth(const Value& config, Request& request) {
 
 }  // namespace
 
-std::optional<Error> ReadWish(const json::Value& config, Request& request) {
-  request.wish = Wish();
+std::optional<Error> ReadOptions(const json::Value& config, Request& request) {
+  request.options = Options();
   if (const auto error = ReadMac(config, request)) return error;
   if (const auto error = ReadAddresses(config, request)) return error;
   if (const auto error = ReadMtu(config, request)) return error;

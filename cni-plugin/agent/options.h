@@ -10,12 +10,11 @@
 
 namespace spoke::cni {
 
-// Sets `request.wish` from the configuration and from what ParseEnvironment() read. The first that
-// says something counts; for MAC and addresses runtimeConfig, args.cni and CNI_ARGS; for bandwidth
-// the configuration's own keys, then runtimeConfig (both as the reference plugins have it). Keys of
-// the last two levels match in any case.
-// Errors: code 7, naming key and value, and for bandwidth the rule and the pod; those of
-// ReadAnnotations().
-std::optional<Error> ReadWish(const json::Value& config, Request& request);
+// Sets `request.options` from the configuration and from what ParseEnvironment() read. The first
+// that says something counts; for MAC and addresses runtimeConfig, args.cni and CNI_ARGS; for
+// bandwidth the configuration's own keys, then runtimeConfig (both as the reference plugins have
+// it). Keys of the last two levels match in any case. Errors: code 7, naming key and value, and for
+// bandwidth the rule and the pod; those of ReadAnnotations().
+std::optional<Error> ReadOptions(const json::Value& config, Request& request);
 
 }  // namespace spoke::cni

@@ -10,7 +10,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 struct Outcome {
-  Wish wish;
+  Options options;
   std::optional<Error> error;
 };
 
@@ -22,11 +22,11 @@ Outcome Read(const std::string& config, const std::string& mac = "", const std::
   request.args_ip = ip;
   json::Document document;
   EXPECT_TRUE(json::Parse(config, document)) << config;
-  auto error = ReadWish(document, request);
-  return {request.wish, error};
+  auto error = ReadOptions(document, request);
+  return {request.options, error};
 }
 
-// What an invalid wish is answered with: code 7, with the key and the value.
+// What an invalid options is answered with: code 7, with the key and the value.
 void ExpectRefused(const Outcome& outcome, const std::string& key, const std::string& value) {
   ASSERT_TRUE(outcome.error) << key << " " << value;
   EXPECT_EQ(outcome.error->code, kInvalidConfig);
@@ -34,7 +34,7 @@ void ExpectRefused(const Outcome& outcome, const std::string& key, const std::st
   EXPECT_NE(outcome.error->details, "");
 }
 
-TEST(ReadWish, NothingIsAskedByDefault) {
+TEST(ReadOptions, NothingIsAskedByDefault) {
   for (
       const char* config :
       {"{}", R"({"runtimeConfig":null,"args":null})", R"({"runtimeConfig":{},"args":{"cni":{}}})",
@@ -43,24 +43,25 @@ TEST(ReadWish, NothingIsAskedByDefault) {
        R"({"runtimeConfig":{"io.kubernetes.cri.pod-annotations":null,"portMappings":[]}})"}) {
     const Outcome outcome = Read(config);
     EXPECT_FALSE(outcome.error) << config;
-    EXPECT_EQ(outcome.wish, Wish()) << config;
+    EXPECT_EQ(outcome.options, Options()) << config;
   }
 }
 
 // B34.
-TEST(ReadWish, TheMacOfTheRuntimeComesBeforeThatOfTheArgs) {
+TEST(ReadOptions, TheMacOfTheRuntimeComesBeforeThatOfTheArgs) {
   const std::string both =
       R"({"runtimeConfig":{"mac":"02:00:00:00:00:01"},"args":{"cni":{"mac":"02:00:00:00:00:02"}}})";
-  EXPECT_EQ(Read(both, "02:00:00:00:00:03").wish.mac, "02:00:00:00:00:01");
-  EXPECT_EQ(Read(R"({"runtimeConfig":{"Mac":"02:00:00:00:00:01"}})").wish.mac, "02:00:00:00:00:01");
-  EXPECT_EQ(Read(R"({"args":{"cni":{"mac":"02:00:00:00:00:02"}}})", "x").wish.mac,
+  EXPECT_EQ(Read(both, "02:00:00:00:00:03").options.mac, "02:00:00:00:00:01");
+  EXPECT_EQ(Read(R"({"runtimeConfig":{"Mac":"02:00:00:00:00:01"}})").options.mac,
+            "02:00:00:00:00:01");
+  EXPECT_EQ(Read(R"({"args":{"cni":{"mac":"02:00:00:00:00:02"}}})", "x").options.mac,
             "02:00:00:00:00:02");
-  EXPECT_EQ(Read("{}", "02:00:00:00:00:03").wish.mac, "02:00:00:00:00:03");
+  EXPECT_EQ(Read("{}", "02:00:00:00:00:03").options.mac, "02:00:00:00:00:03");
 }
 
-TEST(ReadWish, AMacMayBeWrittenInThreeWays) {
+TEST(ReadOptions, AMacMayBeWrittenInThreeWays) {
   for (const char* mac : {"0E:11:22:33:44:5F", "0e-11-22-33-44-5f", "0e11.2233.445f"}) {
-    EXPECT_EQ(Read("{}", mac).wish.mac, "0e:11:22:33:44:5f") << mac;
+    EXPECT_EQ(Read("{}", mac).options.mac, "0e:11:22:33:44:5f") << mac;
   }
   for (const std::string mac :
        {"x", "0e:11:22:33:44", "0e:11:22:33:44:5", "0e:11:22:33:44:55:66", "0e:11-22:33:44:55",
@@ -73,22 +74,22 @@ TEST(ReadWish, AMacMayBeWrittenInThreeWays) {
 }
 
 // B35.
-TEST(ReadWish, AddressesComeFromTheFirstSourceThatHasSome) {
+TEST(ReadOptions, AddressesComeFromTheFirstSourceThatHasSome) {
   using Addresses = std::vector<std::string>;
   EXPECT_EQ(Read(R"({"runtimeConfig":{"ips":["10.1.0.5/24","fd00::5"]},
                      "args":{"cni":{"ips":["10.9.9.9"]}}})",
                  "", "10.8.8.8")
-                .wish.addresses,
+                .options.addresses,
             (Addresses{"10.1.0.5/24", "fd00::5"}));
   EXPECT_EQ(Read(R"({"runtimeConfig":{"ips":[]},"args":{"cni":{"ips":["10.9.9.9"]}}})", "", "x")
-                .wish.addresses,
+                .options.addresses,
             (Addresses{"10.9.9.9"}));
-  EXPECT_EQ(Read("{}", "", "10.8.8.8,fd00::8/64").wish.addresses,
+  EXPECT_EQ(Read("{}", "", "10.8.8.8,fd00::8/64").options.addresses,
             (Addresses{"10.8.8.8", "fd00::8/64"}));
-  EXPECT_EQ(Read(R"({"args":{"cni":{"ips":"10.1.0.5,fd00::5"}}})").wish.addresses.size(), 2U);
+  EXPECT_EQ(Read(R"({"args":{"cni":{"ips":"10.1.0.5,fd00::5"}}})").options.addresses.size(), 2U);
 }
 
-TEST(ReadWish, WhatIsNoAddressIsNamed) {
+TEST(ReadOptions, WhatIsNoAddressIsNamed) {
   for (const std::string ip :
        {"x", "10.1.0", "10.1.0.5/33", "10.1.0.5/", "10.1.0.5/a", "fd00::5/129", "10.1.0.5/0024",
         "10.1.0.5,10.1.0.6", "fd00::5,fd00::6", "10.1.0.5,,fd00::5", "fe80::1%eth0", ","}) {
@@ -100,9 +101,9 @@ TEST(ReadWish, WhatIsNoAddressIsNamed) {
 }
 
 // B6.
-TEST(ReadWish, AnMtuIsWithinWhatIpAndEthernetTake) {
-  EXPECT_EQ(Read(R"({"mtu":68})").wish.mtu, 68U);
-  EXPECT_EQ(Read(R"({"mtu":65535})").wish.mtu, 65535U);
+TEST(ReadOptions, AnMtuIsWithinWhatIpAndEthernetTake) {
+  EXPECT_EQ(Read(R"({"mtu":68})").options.mtu, 68U);
+  EXPECT_EQ(Read(R"({"mtu":65535})").options.mtu, 65535U);
   for (const std::string mtu :
        {"67", "65536", "-1", "1500.5", "\"1500\"", "true", "1e30", "18446744073709551616", "[]"}) {
     ExpectRefused(Read("{\"mtu\":" + mtu + "}"), "\"mtu\"",
@@ -111,20 +112,20 @@ TEST(ReadWish, AnMtuIsWithinWhatIpAndEthernetTake) {
 }
 
 // B24.
-TEST(ReadWish, BandwidthKeysMatchInAnyCase) {
+TEST(ReadOptions, BandwidthKeysMatchInAnyCase) {
   const Bandwidth want{10'000'000, 4294967295, 20'000'000, 4294967295};
   EXPECT_EQ(Read(R"({"runtimeConfig":{"bandwidth":{"IngressRate":10000000,"IngressBurst":4294967295,
                      "EgressRate":20000000,"EgressBurst":4294967295}}})")
-                .wish.bandwidth,
+                .options.bandwidth,
             want);
   EXPECT_EQ(Read(R"({"runtimeConfig":{"bandwidth":{"ingressRate":10000000,"ingressBurst":4294967295,
                      "egressRate":20000000,"egressBurst":4294967295}}})")
-                .wish.bandwidth,
+                .options.bandwidth,
             want);
 }
 
 // B25, B26, B27, B28.
-TEST(ReadWish, BandwidthRulesAreThoseOfTheReference) {
+TEST(ReadOptions, BandwidthRulesAreThoseOfTheReference) {
   const auto with = [](const std::string& rate, const std::string& burst) {
     return R"({"runtimeConfig":{"bandwidth":{"egressRate":)" + rate + R"(,"egressBurst":)" + burst +
            "}}}";
@@ -137,19 +138,19 @@ TEST(ReadWish, BandwidthRulesAreThoseOfTheReference) {
   ExpectRefused(Read(with("\"8M\"", "8")), "egressRate", "8M");
   ExpectRefused(Read(R"({"runtimeConfig":{"bandwidth":[]}})"), "runtimeConfig.bandwidth", "[]");
   // What CRI-O and containerd put where a pod says nothing.
-  EXPECT_EQ(Read(with("8", "34359738359")).wish.bandwidth.egress_burst, 34359738359U);
-  EXPECT_EQ(Read(with("8", "4294967295")).wish.bandwidth, (Bandwidth{0, 0, 8, 4294967295}));
-  EXPECT_EQ(Read(with("0", "0")).wish.bandwidth, Bandwidth());
+  EXPECT_EQ(Read(with("8", "34359738359")).options.bandwidth.egress_burst, 34359738359U);
+  EXPECT_EQ(Read(with("8", "4294967295")).options.bandwidth, (Bandwidth{0, 0, 8, 4294967295}));
+  EXPECT_EQ(Read(with("0", "0")).options.bandwidth, Bandwidth());
 }
 
 // B29.
-TEST(ReadWish, TheAdministratorsBandwidthWins) {
+TEST(ReadOptions, TheAdministratorsBandwidthWins) {
   const Outcome outcome = Read(
       R"({"ingressRate":1,"ingressBurst":2,
           "runtimeConfig":{"bandwidth":{"ingressRate":8,"ingressBurst":8,"egressRate":8,"egressBurst":8}}})");
-  EXPECT_EQ(outcome.wish.bandwidth, (Bandwidth{1, 2, 0, 0}));
+  EXPECT_EQ(outcome.options.bandwidth, (Bandwidth{1, 2, 0, 0}));
   // The configuration's own keys are exact.
-  EXPECT_EQ(Read(R"({"IngressRate":1,"IngressBurst":2})").wish.bandwidth, Bandwidth());
+  EXPECT_EQ(Read(R"({"IngressRate":1,"IngressBurst":2})").options.bandwidth, Bandwidth());
 }
 
 }  // namespace

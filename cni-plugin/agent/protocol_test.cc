@@ -157,7 +157,7 @@ TEST_F(ProtocolTest, A18_TheLastOfTwoEqualKeysCounts) {
   FakeAgent agent(path_, {{AttachmentAnswer()}});
   const std::string config = Config();
   EXPECT_EQ(Run("ADD", "{\"mtu\":12,\"mtu\":1400," + config.substr(1)).code, 0);
-  EXPECT_EQ(agent.Requests().at(0).wish().mtu(), 1400U);
+  EXPECT_EQ(agent.Requests().at(0).options().mtu(), 1400U);
 }
 
 TEST_F(ProtocolTest, A20_WhatSucceedsPrintsItsResultAlone) {

@@ -46,7 +46,7 @@ struct Request {
   std::string cni_version;                          // Empty until it is known to be supported.
   std::string socket = "/run/spoke/cni.sock";       // The agent's.
   int add_timeout_ms = 20'000;                      // Below what containerd and CRI-O give an ADD.
-  Wish wish;                                        // ADD.
+  Options options;                                  // ADD.
   ChainedResult chained;                            // ADD.
   std::string dns = "{}";                           // ADD: an object of JSON.
   std::vector<Expectation> expectations;            // CHECK: at least one.

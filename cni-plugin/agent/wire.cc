@@ -61,7 +61,7 @@ std::string Encode(const Bandwidth& bandwidth) {
   return out;
 }
 
-std::string Encode(const InternetWish& internet) {
+std::string Encode(const InternetOptions& internet) {
   std::string out;
   PutNumber(1, internet.ingress, out);
   PutNumber(2, internet.egress, out);
@@ -69,13 +69,13 @@ std::string Encode(const InternetWish& internet) {
   return out;
 }
 
-std::string Encode(const Wish& wish) {
+std::string Encode(const Options& options) {
   std::string out;
-  PutText(1, wish.mac, out);
-  for (const std::string& address : wish.addresses) PutMessage(2, address, out);
-  PutNumber(3, wish.mtu, out);
-  PutIfAny(4, Encode(wish.bandwidth), out);
-  PutIfAny(5, Encode(wish.internet), out);
+  PutText(1, options.mac, out);
+  for (const std::string& address : options.addresses) PutMessage(2, address, out);
+  PutNumber(3, options.mtu, out);
+  PutIfAny(4, Encode(options.bandwidth), out);
+  PutIfAny(5, Encode(options.internet), out);
   return out;
 }
 
@@ -213,7 +213,7 @@ std::string EncodeRequest(const AgentRequest& request) {
   PutNumber(7, request.attempt, out);
   PutText(8, request.netns_path, out);
   PutText(9, request.trace_parent, out);
-  PutIfAny(10, Encode(request.wish), out);
+  PutIfAny(10, Encode(request.options), out);
   if (request.expected) PutMessage(11, Encode(*request.expected), out);
   for (const AttachmentRef& ref : request.valid) {
     std::string bytes;

@@ -35,22 +35,22 @@ struct Bandwidth {
   bool operator==(const Bandwidth&) const = default;
 };
 
-struct InternetWish {
+struct InternetOptions {
   uint64_t ingress = 0;  // Bits a second.
   uint64_t egress = 0;
   uint32_t weight = 0;
 
-  bool operator==(const InternetWish&) const = default;
+  bool operator==(const InternetOptions&) const = default;
 };
 
-struct Wish {
+struct Options {
   std::string mac;
   std::vector<std::string> addresses;
   uint32_t mtu = 0;
   Bandwidth bandwidth;
-  InternetWish internet;
+  InternetOptions internet;
 
-  bool operator==(const Wish&) const = default;
+  bool operator==(const Options&) const = default;
 };
 
 struct AttachmentRef {
@@ -87,7 +87,7 @@ struct AgentRequest {
   uint64_t attempt = 0;
   std::string netns_path;
   std::string trace_parent;
-  Wish wish;
+  Options options;
   std::optional<Attachment> expected;
   std::vector<AttachmentRef> valid;
   std::string plugin_version;

@@ -19,11 +19,11 @@ AgentRequest FullRequest() {
   request.netns_path = "/run/netns/é";
   request.plugin_version = "1.2.3";
   request.trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-  request.wish = {"0e:11:22:33:44:55",
-                  {"10.1.0.5", "fd00::5/128"},
-                  9000,
-                  {1, 2, 3, UINT64_MAX},
-                  {4, UINT64_MAX, 100}};
+  request.options = {"0e:11:22:33:44:55",
+                     {"10.1.0.5", "fd00::5/128"},
+                     9000,
+                     {1, 2, 3, UINT64_MAX},
+                     {4, UINT64_MAX, 100}};
   request.expected = Attachment{
       "spk1", "0a:00:00:00:00:01", "0e:00:00:00:00:01", 1500, {{"10.1.0.5/32", "169.254.1.1"}, {}}};
   request.valid = {{"aaa", "eth0"}, {"bbb", "net1"}};
@@ -51,17 +51,17 @@ TEST(EncodeRequest, ProtobufReadsEachField) {
   want.set_netns_path("/run/netns/é");
   want.set_plugin_version("1.2.3");
   want.set_trace_parent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-  want.mutable_wish()->set_mac("0e:11:22:33:44:55");
-  want.mutable_wish()->add_addresses("10.1.0.5");
-  want.mutable_wish()->add_addresses("fd00::5/128");
-  want.mutable_wish()->set_mtu(9000);
-  want.mutable_wish()->mutable_bandwidth()->set_ingress_rate(1);
-  want.mutable_wish()->mutable_bandwidth()->set_ingress_burst(2);
-  want.mutable_wish()->mutable_bandwidth()->set_egress_rate(3);
-  want.mutable_wish()->mutable_bandwidth()->set_egress_burst(UINT64_MAX);
-  want.mutable_wish()->mutable_internet()->set_ingress(4);
-  want.mutable_wish()->mutable_internet()->set_egress(UINT64_MAX);
-  want.mutable_wish()->mutable_internet()->set_weight(100);
+  want.mutable_options()->set_mac("0e:11:22:33:44:55");
+  want.mutable_options()->add_addresses("10.1.0.5");
+  want.mutable_options()->add_addresses("fd00::5/128");
+  want.mutable_options()->set_mtu(9000);
+  want.mutable_options()->mutable_bandwidth()->set_ingress_rate(1);
+  want.mutable_options()->mutable_bandwidth()->set_ingress_burst(2);
+  want.mutable_options()->mutable_bandwidth()->set_egress_rate(3);
+  want.mutable_options()->mutable_bandwidth()->set_egress_burst(UINT64_MAX);
+  want.mutable_options()->mutable_internet()->set_ingress(4);
+  want.mutable_options()->mutable_internet()->set_egress(UINT64_MAX);
+  want.mutable_options()->mutable_internet()->set_weight(100);
   v1::CniAttachment& expected = *want.mutable_expected();
   expected.set_host_link("spk1");
   expected.set_host_mac("0a:00:00:00:00:01");
@@ -84,7 +84,7 @@ TEST(EncodeRequest, WhatIsEmptyIsNotThere) {
   request.verb = Verb::kDel;
   const v1::CniRequest parsed = Parsed(request);
   EXPECT_EQ(EncodeRequest(request), std::string("\x08\x02"));
-  EXPECT_FALSE(parsed.has_pod() || parsed.has_wish() || parsed.has_expected());
+  EXPECT_FALSE(parsed.has_pod() || parsed.has_options() || parsed.has_expected());
   request.expected = Attachment();
   EXPECT_TRUE(Parsed(request).has_expected());
 }

@@ -240,7 +240,7 @@ absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
                                                       const PlanObjects& plan, bool commit) {
   for (int i = 0; i < kMostPlans; ++i) {
     ObjectSet set;
-    PolicyWorld world{.lifelines = settings_.lifelines};
+    PolicyWorld world{.protected_addresses = settings_.protected_addresses};
     RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
       set = view.state.objects;
       world.configured = view.state.configured;

@@ -22,16 +22,16 @@ class AdminTest : public ServicesTest {
 
   std::string TextOf(size_t i) const { return ip::Address::FromBytes(addresses_[i])->ToString(); }
 
-  void Lend(size_t i) {
+  void Assign(size_t i) {
     v1::AgentMessage report;
     report.mutable_report()->set_sequence(++sequence_);
-    v1::Lending& lending = *report.mutable_report()->add_lent();
-    lending.set_address(addresses_[i]);
-    lending.set_container_id("c0ffee");
-    lending.set_ifname("eth0");
-    lending.set_pod_namespace("ns");
-    lending.set_pod_name("pod-a");
-    lending.set_generation(sequence_);
+    v1::Assignment& assignment = *report.mutable_report()->add_in_use();
+    assignment.set_address(addresses_[i]);
+    assignment.set_container_id("c0ffee");
+    assignment.set_ifname("eth0");
+    assignment.set_pod_namespace("ns");
+    assignment.set_pod_name("pod-a");
+    assignment.set_generation(sequence_);
     ASSERT_TRUE(stream_->Write(report));
     v1::ServerMessage answer;
     while (stream_->Read(&answer) && !answer.has_report_ack()) {

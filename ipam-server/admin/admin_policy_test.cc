@@ -80,7 +80,7 @@ TEST_F(AdminTest, AHeldPolicyIsSeenAndGoesOnWhenAnOperatorSaysSo) {
   ack.mutable_cut()->set_connections(90);
   ack.mutable_cut()->set_cut(40);
   ASSERT_TRUE(stream_->Write(said));
-  Lend(0);  // What follows on the stream is dealt with after it.
+  Assign(0);  // What follows on the stream is dealt with after it.
   ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetRollout, v1::GetRolloutRequest(), rollout).ok());
   EXPECT_EQ(rollout.nodes_refused(), 1U);
   EXPECT_EQ(rollout.nodes_held(), 1U);

@@ -74,8 +74,8 @@ grpc::Status AdminService::GetStatus(Context* context, const v1::GetStatusReques
     response->set_addresses_usable(usable);
     response->set_addresses_free(free);
     response->set_addresses_attached(counts.attached());
-    response->set_addresses_lent(counts.lent);
-    response->set_addresses_cooling(counts.cooling);
+    response->set_addresses_in_use(counts.in_use);
+    response->set_addresses_cooldown(counts.cooldown);
     response->set_addresses_attaching(counts.attaching);
     response->set_addresses_detaching(counts.detaching);
     response->set_addresses_quarantined(view.fleet.quarantine().size());
@@ -345,7 +345,7 @@ grpc::Status AdminService::GetTop(Context* context, const v1::GetTopRequest* req
         rates = view.rates;
       });
   if (status.ok()) *response = top.Describe(request->limit() == 0 ? 20 : request->limit());
-  response->set_lends_per_second(rates.lends);
+  response->set_assignments_per_second(rates.assignments);
   response->set_releases_per_second(rates.releases);
   response->set_commits_per_second(rates.commits);
   return rpc::ToGrpc(status);

@@ -53,7 +53,7 @@ TEST_F(AdminTest, StatusNamesBothThatHaveAnAddress) {
   conflict.mutable_conflict()->set_address(addresses_[0]);
   conflict.mutable_conflict()->set_other_mac("00:0d:3a:00:00:02");
   ASSERT_TRUE(stream_->Write(conflict));
-  Lend(1);  // Acknowledged: what was said before it has been taken.
+  Assign(1);  // Acknowledged: what was said before it has been taken.
   v1::GetStatusResponse status;
   ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetStatus, v1::GetStatusRequest(), status).ok());
   EXPECT_THAT(status.problems(),
@@ -103,7 +103,7 @@ TEST_F(AdminTest, TrafficIsSummedByTeamFromTheMomentOneIsApplied) {
   volume.set_sent(10);
   volume.set_received(20);
   ASSERT_TRUE(stream_->Write(message));
-  Lend(0);  // What follows on the stream is dealt with after it.
+  Assign(0);  // What follows on the stream is dealt with after it.
   v1::GetTrafficRequest request;
   request.set_by(v1::GetTrafficRequest::TEAM);
   v1::GetTrafficResponse answer;
@@ -154,9 +154,9 @@ TEST_F(AdminTest, WhatIsWrongInAFileIsNamedWithItsLineAndNothingChanges) {
   EXPECT_EQ(PoolNames(), std::vector<std::string>{"default 10.1.0.0/24"});
 }
 
-TEST_F(AdminTest, AReleaseOfWhatIsLentOrAnothersIsRefused) {
+TEST_F(AdminTest, AReleaseOfWhatIsAssignedOrAnothersIsRefused) {
   ConnectNode();
-  Lend(0);
+  Assign(0);
   const auto release = [&](const std::string& address, const std::string& node) {
     v1::ReleaseAddressRequest request;
     request.set_address(address);
@@ -164,9 +164,9 @@ TEST_F(AdminTest, AReleaseOfWhatIsLentOrAnothersIsRefused) {
     v1::AddressInfo info;
     return Ask(&v1::AdminService::Stub::ReleaseAddress, request, info);
   };
-  const grpc::Status lent = release(TextOf(0), "");
-  EXPECT_EQ(lent.error_code(), StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(lent.error_message(), HasSubstr("ns/pod-a"));
+  const grpc::Status in_use = release(TextOf(0), "");
+  EXPECT_EQ(in_use.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(in_use.error_message(), HasSubstr("ns/pod-a"));
   EXPECT_EQ(release(TextOf(1), "node9").error_code(), StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(release("nonsense", "").error_code(), StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(release("10.1.0.200", "").error_code(), StatusCode::NOT_FOUND);
@@ -178,9 +178,9 @@ TEST_F(AdminTest, AReleaseOfWhatIsLentOrAnothersIsRefused) {
   EXPECT_EQ(asked.reclaim().configurations(0).base(), addresses_[1]);
 }
 
-TEST_F(AdminTest, AnOperatorEndsALendingWithAReason) {
+TEST_F(AdminTest, AnOperatorEndsAnAssignmentWithAReason) {
   ConnectNode();
-  Lend(0);
+  Assign(0);
   v1::ReleaseAddressRequest request;
   request.set_address(TextOf(0));
   request.set_force(true);
@@ -193,16 +193,16 @@ TEST_F(AdminTest, AnOperatorEndsALendingWithAReason) {
   request.set_address(TextOf(0));
   ASSERT_TRUE(release().ok());
   v1::ServerMessage told;
-  while (stream_->Read(&told) && !told.has_end_lending()) {
+  while (stream_->Read(&told) && !told.has_end_assignment()) {
   }
-  EXPECT_EQ(told.end_lending().address(), addresses_[0]);
-  EXPECT_EQ(told.end_lending().generation(), 1U);
-  EXPECT_EQ(told.end_lending().reason(), "its DEL was lost");
+  EXPECT_EQ(told.end_assignment().address(), addresses_[0]);
+  EXPECT_EQ(told.end_assignment().generation(), 1U);
+  EXPECT_EQ(told.end_assignment().reason(), "its DEL was lost");
 }
 
 TEST_F(AdminTest, AMachineThatIsGoneIsForgotten) {
   ConnectNode();
-  Lend(0);
+  Assign(0);
   v1::ForgetNodeRequest request;
   request.set_name("node1");
   request.set_in_use(1);
@@ -271,13 +271,13 @@ TEST_F(AdminTest, ReservationsAreMadeListedAndEnded) {
 
 TEST_F(AdminTest, HistorySaysWhoHadAnAddress) {
   ConnectNode();
-  Lend(0);
+  Assign(0);
   v1::GetAddressHistoryRequest request;
   request.set_address(TextOf(0));
   v1::GetAddressHistoryResponse all;
   ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetAddressHistory, request, all).ok());
   ASSERT_EQ(all.entries_size(), 2);
-  EXPECT_EQ(all.entries(0).event(), "lent");
+  EXPECT_EQ(all.entries(0).event(), "in_use");
   EXPECT_EQ(all.entries(0).pod_name(), "pod-a");
   EXPECT_EQ(all.entries(1).event(), "attached");
   request.set_address("nonsense");
@@ -305,7 +305,7 @@ TEST_F(AdminTest, QuarantineIsSetSeenAndLifted) {
 
 TEST_F(AdminTest, ExplainsPodsNodesAndAddresses) {
   ConnectNode();
-  Lend(0);
+  Assign(0);
   v1::ExplainResponse out;
   v1::ExplainRequest request;
   request.set_pod("ns/pod-a");
@@ -314,7 +314,7 @@ TEST_F(AdminTest, ExplainsPodsNodesAndAddresses) {
   EXPECT_THAT(out.without_adds(0), HasSubstr("did not answer"));  // As an older agent.
   request.set_pod("ns/nobody");
   ASSERT_TRUE(ExplainSubject(request, out).ok());
-  EXPECT_THAT(out.summary(), HasSubstr("no address is lent"));
+  EXPECT_THAT(out.summary(), HasSubstr("no address is assigned"));
   request.set_pod("nobody");
   EXPECT_EQ(ExplainSubject(request, out).error_code(), StatusCode::INVALID_ARGUMENT);
   request.clear_pod();
@@ -431,12 +431,12 @@ TEST_F(AdminTest, EventsAreKeptForWhoAsksLater) {
   EXPECT_EQ(events.events(0).fields().at("vm"), "vm-1");
 }
 
-TEST_F(AdminTest, TopCountsWhoLendsMost) {
+TEST_F(AdminTest, TopCountsWhoAssignsMost) {
   ConnectNode();
-  Lend(0);
+  Assign(0);
   v1::GetTopResponse top;
   ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetTop, v1::GetTopRequest(), top).ok());
-  EXPECT_EQ(top.nodes(0).lent(), 1U);
+  EXPECT_EQ(top.nodes(0).in_use(), 1U);
   EXPECT_EQ(top.namespaces(0).name(), "ns");
 }
 

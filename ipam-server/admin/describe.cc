@@ -20,7 +20,7 @@ std::string_view NameOf(AddressPool::State state) {
       return "free";
     case AddressPool::State::kHeld:
       return "held";
-    case AddressPool::State::kCooling:
+    case AddressPool::State::kCooldown:
       return "released";
     case AddressPool::State::kQuarantined:
       return "quarantined";
@@ -47,12 +47,12 @@ v1::AddressInfo Released(const AddressPool& pool, const NodeRecord& record,
 }
 
 // What the cloud gave and nobody may use.
-v1::AddressInfo Withheld(const NodeRecord& record, const std::string& name,
+v1::AddressInfo Unusable(const NodeRecord& record, const std::string& name,
                          const WantedEntry& wanted) {
   v1::AddressInfo info;
   info.set_address(wanted.given->base().ToString());
   if (wanted.size() > 1) info.set_block(wanted.given->ToString());
-  info.set_state("withheld");
+  info.set_state("unusable");
   info.set_pool(wanted.pool);
   info.set_node(record.key.name);
   info.set_vm_id(record.key.vm_id);
@@ -64,7 +64,7 @@ v1::AddressInfo Withheld(const NodeRecord& record, const std::string& name,
 }
 
 // Such an address may be held, or cool, elsewhere: both rows are true.
-bool IsWithheld(const v1::AddressInfo& info) { return info.state() == "withheld"; }
+bool IsUnusable(const v1::AddressInfo& info) { return info.state() == "unusable"; }
 
 }  // namespace
 
@@ -76,11 +76,11 @@ v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry) {
   info.set_usable(entry.pool.usable());
   info.set_free(entry.free());
   info.set_attaching(entry.counts.attaching);
-  info.set_idle(entry.counts.idle);
-  info.set_lent(entry.counts.lent);
-  info.set_cooling(entry.counts.cooling);
+  info.set_available(entry.counts.available);
+  info.set_in_use(entry.counts.in_use);
+  info.set_cooldown(entry.counts.cooldown);
   info.set_detaching(entry.counts.detaching);
-  info.set_released(entry.pool.cooling());
+  info.set_released(entry.pool.cooldown());
   info.set_quarantined(entry.pool.quarantined());
   info.set_reserved(fleet.PromisedOf(spec.name));
   info.set_block_prefix_length(spec.block_length);
@@ -102,8 +102,8 @@ v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Se
   info.set_mode(std::string(NameOf(record.mode)));
   info.set_attaching(counts.attaching);
   info.set_attached(counts.attached());
-  info.set_lent(counts.lent);
-  info.set_cooling(counts.cooling);
+  info.set_in_use(counts.in_use);
+  info.set_cooldown(counts.cooldown);
   info.set_detaching(counts.detaching);
   info.set_target(fleet.TargetOf(record));
   info.set_shortage(fleet.ShortageOf(record));
@@ -139,7 +139,7 @@ v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
   info.set_vm_id(record.key.vm_id);
   info.set_nic_mac(record.nic_mac.ToString());
   info.set_ip_configuration(configuration.name);
-  const bool on_its_way = configuration.state != LeaseState::kAttached;
+  const bool on_its_way = configuration.state != AddressState::kAttached;
   info.set_since_unix_ms(absl::ToUnixMillis(on_its_way ? configuration.since : slot.since));
   if (configuration.slots.size() > 1) info.set_block(configuration.range.ToString());
   if (configuration.denied_until > absl::UnixEpoch()) {
@@ -170,7 +170,7 @@ std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Add
   NoteQuarantine(fleet, address, info);
   if (const auto it = fleet.quarantine().find(address); it != fleet.quarantine().end()) {
     info.set_since_unix_ms(absl::ToUnixMillis(it->second.since));
-  } else if (pool->StateOf(address) == AddressPool::State::kCooling) {
+  } else if (pool->StateOf(address) == AddressPool::State::kCooldown) {
     info.set_since_unix_ms(absl::ToUnixMillis(pool->UsableFrom(address) - fleet.policy().cooldown));
   }
   return info;
@@ -184,11 +184,11 @@ std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRec
     }
   }
   for (const auto& [name, wanted] : record.wanted) {
-    if (wanted.given) infos.push_back(Withheld(record, name, wanted));
+    if (wanted.given) infos.push_back(Unusable(record, name, wanted));
   }
   for (const auto& [range, at] : record.released) {
     const AddressPool* pool = fleet.PoolOf(range.base());
-    if (pool == nullptr || pool->StateOf(range.base()) != AddressPool::State::kCooling) continue;
+    if (pool == nullptr || pool->StateOf(range.base()) != AddressPool::State::kCooldown) continue;
     for (uint64_t i = 0; i < range.size(); ++i) {
       infos.push_back(Released(*pool, record, ip::Advance(range.base(), i), at));
     }
@@ -208,7 +208,7 @@ std::vector<size_t> RowsByAddress(const std::deque<v1::AddressInfo>& rows) {
   for (size_t i = 0; i < order.size(); ++i) {
     const auto& [address, row] = order[i];
     const bool moved = i + 1 < order.size() && order[i + 1].first == address &&
-                       !IsWithheld(rows[row]) && !IsWithheld(rows[order[i + 1].second]);
+                       !IsUnusable(rows[row]) && !IsUnusable(rows[order[i + 1].second]);
     if (!moved) kept.push_back(row);
   }
   return kept;

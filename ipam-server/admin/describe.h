@@ -25,7 +25,7 @@ v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
                                 const Configuration& configuration, const ip::Address& address);
 // Whatever its state; nullopt when it is in none of the pools.
 std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Address& address);
-// What the node holds, and what left it and is still cooling.
+// What the node holds, and what left it and is still in cooldown.
 std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRecord& record);
 
 // The order in which rows of DescribeAddresses(), of all nodes one after the other, are shown: by

@@ -17,19 +17,19 @@ v1::AddressInfo Row(const std::string& address, const std::string& node, const s
 }
 
 TEST(RowsByAddress, AreSortedAsAddressesAre) {
-  EXPECT_THAT(RowsByAddress({Row("10.1.0.10", "a", "idle"), Row("10.1.0.9", "b", "idle"),
-                             Row("9.0.0.1", "c", "lent")}),
+  EXPECT_THAT(RowsByAddress({Row("10.1.0.10", "a", "available"), Row("10.1.0.9", "b", "available"),
+                             Row("9.0.0.1", "c", "in_use")}),
               ElementsAre(2, 1, 0));
 }
 
 TEST(RowsByAddress, OfAnAddressThatMovedMeanwhileTheLaterIsKept) {
-  EXPECT_THAT(RowsByAddress({Row("10.1.0.4", "a", "idle"), Row("10.1.0.5", "a", "idle"),
-                             Row("10.1.0.4", "z", "lent")}),
+  EXPECT_THAT(RowsByAddress({Row("10.1.0.4", "a", "available"), Row("10.1.0.5", "a", "available"),
+                             Row("10.1.0.4", "z", "in_use")}),
               ElementsAre(2, 1));
 }
 
 TEST(RowsByAddress, WhatTheCloudGaveTooEarlyIsShownBesideItsHolder) {
-  EXPECT_THAT(RowsByAddress({Row("10.1.0.4", "a", "released"), Row("10.1.0.4", "b", "withheld")}),
+  EXPECT_THAT(RowsByAddress({Row("10.1.0.4", "a", "released"), Row("10.1.0.4", "b", "unusable")}),
               ElementsAre(0, 1));
 }
 

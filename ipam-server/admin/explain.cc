@@ -23,8 +23,8 @@ void Say(v1::ExplainResponse& out, fmt::format_string<Args...> format, Args&&...
 
 void SayCounts(const NodeRecord& record, v1::ExplainResponse& out) {
   const AddressCounts counts = CountAddresses(record);
-  Say(out, "addresses: {} idle, {} lent, {} cooling, {} attaching, {} detaching", counts.idle,
-      counts.lent, counts.cooling, counts.attaching, counts.detaching);
+  Say(out, "addresses: {} available, {} in use, {} cooldown, {} attaching, {} detaching",
+      counts.available, counts.in_use, counts.cooldown, counts.attaching, counts.detaching);
 }
 
 void SayCloudProblems(const FleetView& view, const NodeRecord& record, v1::ExplainResponse& out) {
@@ -66,7 +66,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
   const auto session = view.sessions.find(record->key);
   Say(out, "VM {}, boot {}, mode {}", record->key.vm_id, record->boot_id, NameOf(record->mode));
   if (session == view.sessions.end()) {
-    Say(out, "its agent is away: it lends what it has, and gets nothing new until it is back");
+    Say(out, "its agent is away: it assigns what it has, and gets nothing new until it is back");
   } else {
     Say(out, "its agent is connected (session {}, version {})", record->session_epoch,
         session->second.agent_version);
@@ -79,8 +79,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
       view.fleet.TargetOf(*record), view.fleet.reservations().ReservedFor(name));
   if (const Demand* demand = view.fleet.DemandOf(record->key); demand != nullptr) {
     Say(out, "{} pods wait there for addresses", demand->pods());
-    if (session != view.sessions.end() && !session->second.outlook.reason.empty()) {
-      Say(out, "their runtimes are told: {}", session->second.outlook.reason);
+    if (session != view.sessions.end() && !session->second.forecast.reason.empty()) {
+      Say(out, "their runtimes are told: {}", session->second.forecast.reason);
     }
   }
   SayCloud(view, *record, out);
@@ -128,7 +128,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const 
     case AddressPool::State::kQuarantined:
       out.set_summary(fmt::format("{} is in quarantine and not handed out", text));
       return out;
-    case AddressPool::State::kCooling:
+    case AddressPool::State::kCooldown:
       out.set_summary(fmt::format("{} was taken off its node and cools until {}", text,
                                   TimeOf(pool->UsableFrom(address))));
       out.set_eta_unix_ms(absl::ToUnixMillis(pool->UsableFrom(address)));
@@ -144,14 +144,14 @@ absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const 
   Say(out, "IP configuration {} ({}) of NIC {}, in this state since {}", configuration.name,
       configuration.range.ToString(), record.nic_mac.ToString(), TimeOf(slot.since));
   if (slot.lessee != nullptr) {
-    Say(out, "lent to pod {}/{}, container {}, {}", slot.lessee->pod_namespace,
+    Say(out, "assigned to pod {}/{}, container {}, {}", slot.lessee->pod_namespace,
         slot.lessee->pod_name, slot.lessee->container_id, slot.lessee->ifname);
   }
   if (configuration.denied_until > view.now) {
     Say(out, "its agent would not give it up; it is asked again after {}",
         TimeOf(configuration.denied_until));
   }
-  if (configuration.state != LeaseState::kAttached) SayCloud(view, record, out);
+  if (configuration.state != AddressState::kAttached) SayCloud(view, record, out);
   return out;
 }
 
@@ -186,7 +186,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainPod(const FleetView& view, const std:
         fmt::format("pod {} has {}", pod, out.details_size() == 1 ? "an address" : "addresses"));
     return out;
   }
-  out.set_summary(fmt::format("no address is lent to pod {}", pod));
+  out.set_summary(fmt::format("no address is assigned to pod {}", pod));
   for (const PoolEntry& entry : view.fleet.pools()) {
     const std::vector<std::string>& only = entry.pool.spec().namespaces;
     if (!only.empty() && std::find(only.begin(), only.end(), pod_namespace) == only.end()) continue;
@@ -196,7 +196,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainPod(const FleetView& view, const std:
   Say(out,
       "the node the pod is scheduled to decides: spokectl explain node NAME, and for the steps of "
       "its "
-      "ADD spokectl explain pod {} --node NAME; an agent that is away reports its lendings when it "
+      "ADD spokectl explain pod {} --node NAME; an agent that is away reports its assignments when "
+      "it "
       "is back",
       pod);
   return out;
@@ -293,25 +294,25 @@ void TopUsers::Add(const NodeRecord& record) {
   const AddressCounts counts = CountAddresses(record);
   v1::TopEntry& node = nodes_.emplace_back();
   node.set_name(record.key.name);
-  node.set_lent(counts.lent);
+  node.set_in_use(counts.in_use);
   node.set_held(counts.total());
   for (const auto& [base, configuration] : record.configurations) {
     for (const Slot& slot : configuration.slots) {
-      if (slot.lessee != nullptr) ++lent_by_namespace_[slot.lessee->pod_namespace];
+      if (slot.lessee != nullptr) ++in_use_by_namespace_[slot.lessee->pod_namespace];
     }
   }
 }
 
 v1::GetTopResponse TopUsers::Describe(uint32_t limit) const {
   const auto more = [](const v1::TopEntry& a, const v1::TopEntry& b) {
-    return std::pair(b.lent(), a.name()) < std::pair(a.lent(), b.name());
+    return std::pair(b.in_use(), a.name()) < std::pair(a.in_use(), b.name());
   };
   std::vector<v1::TopEntry> nodes = nodes_;
   std::vector<v1::TopEntry> namespaces;
-  for (const auto& [name, lent] : lent_by_namespace_) {
+  for (const auto& [name, in_use] : in_use_by_namespace_) {
     v1::TopEntry& entry = namespaces.emplace_back();
     entry.set_name(name);
-    entry.set_lent(lent);
+    entry.set_in_use(in_use);
   }
   v1::GetTopResponse out;
   for (auto* list : {&nodes, &namespaces}) {

@@ -24,7 +24,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainSubject(const FleetView& view,
 absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
                                                 const v1::WhatIfRequest& request);
 
-// Counts who lends most, node by node.
+// Counts who assigns most, node by node.
 class TopUsers {
  public:
   void Add(const NodeRecord& record);
@@ -33,7 +33,7 @@ class TopUsers {
 
  private:
   std::vector<v1::TopEntry> nodes_;
-  std::map<std::string, uint64_t> lent_by_namespace_;
+  std::map<std::string, uint64_t> in_use_by_namespace_;
 };
 
 }  // namespace spoke::ipam

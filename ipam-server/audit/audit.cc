@@ -13,7 +13,7 @@ namespace {
 struct Facts {
   std::vector<std::pair<const StoredNode*, const StoredAddress*>> holders;
   std::vector<std::pair<const CloudNic*, std::string>> nics;  // With the configuration's name.
-  std::vector<std::pair<const AgentInventory*, const AuditLending*>> lenders;
+  std::vector<std::pair<const AgentInventory*, const AuditAssignment*>> holders;
   std::vector<const AgentInventory*> known_to;
 };
 
@@ -37,8 +37,8 @@ class Comparison {
     }
     for (const AgentInventory& agent : input.agents) {
       agents_[agent.node] = &agent;
-      for (const AuditLending& lending : agent.lent) {
-        facts_[lending.address].lenders.emplace_back(&agent, &lending);
+      for (const AuditAssignment& assignment : agent.in_use) {
+        facts_[assignment.address].holders.emplace_back(&agent, &assignment);
       }
       if (!agent.held) continue;
       for (const ip::Address& address : *agent.held) facts_[address].known_to.push_back(&agent);
@@ -122,11 +122,11 @@ class Comparison {
                "the store gives it to two nodes: drain both, and report this as a fault");
       }
     }
-    if (facts.lenders.size() > 1) {
-      for (const auto& [agent, lending] : facts.lenders) {
-        Report(AuditKind::kLentTwice, agent->node, address, AuditRepair::kNone,
-               fmt::format("two agents lend it, this one to container {}: delete one of the pods",
-                           lending->container_id));
+    if (facts.holders.size() > 1) {
+      for (const auto& [agent, assignment] : facts.holders) {
+        Report(AuditKind::kInUseTwice, agent->node, address, AuditRepair::kNone,
+               fmt::format("two agents assign it, this one to container {}: delete one of the pods",
+                           assignment->container_id));
       }
     }
     if (facts.nics.size() > 1) {
@@ -136,7 +136,7 @@ class Comparison {
                "stays");
       }
     }
-    return facts.holders.size() > 1 || facts.lenders.size() > 1 || facts.nics.size() > 1;
+    return facts.holders.size() > 1 || facts.holders.size() > 1 || facts.nics.size() > 1;
   }
 
   void CompareAddress(const ip::Address& address, const Facts& facts) {
@@ -163,37 +163,37 @@ class Comparison {
 
   // The store says that nobody has it.
   void CompareFree(const ip::Address& address, const Facts& facts) {
-    const AgentInventory* lender = nullptr;
-    if (!facts.lenders.empty()) {
-      lender = facts.lenders[0].first;
-      if (!IsRecent(facts.lenders[0].second->since)) {
-        CompareFreeLent(address, *lender, facts);
+    const AgentInventory* holder = nullptr;
+    if (!facts.holders.empty()) {
+      holder = facts.holders[0].first;
+      if (!IsRecent(facts.holders[0].second->since)) {
+        CompareFreeAssigned(address, *holder, facts);
       }
     } else if (!facts.nics.empty()) {
       CompareFreeOnNic(address, *facts.nics[0].first, facts.nics[0].second);
     }
     for (const AgentInventory* agent : facts.known_to) {
-      if (agent != lender) ReportExtra(address, *agent);
+      if (agent != holder) ReportExtra(address, *agent);
     }
   }
 
-  void CompareFreeLent(const ip::Address& address, const AgentInventory& agent,
-                       const Facts& facts) {
+  void CompareFreeAssigned(const ip::Address& address, const AgentInventory& agent,
+                           const Facts& facts) {
     if (!IsInAnyPool(address)) {
-      Report(AuditKind::kLentForeign, agent.node, address, AuditRepair::kNone,
-             "its agent lends it, and no pool contains it: create the pool again, or delete the "
+      Report(AuditKind::kInUseForeign, agent.node, address, AuditRepair::kNone,
+             "its agent assigns it, and no pool contains it: create the pool again, or delete the "
              "pod");
     } else if (!facts.nics.empty() && facts.nics[0].first->node != agent.node) {
-      Report(AuditKind::kLentElsewhere, agent.node, address, AuditRepair::kNone,
-             fmt::format("its agent lends it, and the NIC of node {} has it: delete the pod",
+      Report(AuditKind::kInUseElsewhere, agent.node, address, AuditRepair::kNone,
+             fmt::format("its agent assigns it, and the NIC of node {} has it: delete the pod",
                          facts.nics[0].first->node.name));
     } else {
       const StoredNode* node = FindNode(agent.node);
       const bool can_hold = node != nullptr && !node->retired && !node->gone;
-      Report(AuditKind::kLentUnknown, agent.node, address,
-             can_hold ? AuditRepair::kTakeLending : AuditRepair::kNone,
-             can_hold ? "its agent lends it, and the store says it is free"
-                      : "an agent lends it whose node is retired or unknown: delete the pod");
+      Report(AuditKind::kInUseUnknown, agent.node, address,
+             can_hold ? AuditRepair::kTakeAssignment : AuditRepair::kNone,
+             can_hold ? "its agent assigns it, and the store says it is free"
+                      : "an agent assigns it whose node is retired or unknown: delete the pod");
     }
   }
 
@@ -208,7 +208,7 @@ class Comparison {
     } else if (node == nullptr) {
       cause += ", and does not know the node: remove it by hand";
     } else if (Find(agents_, nic.node) == nullptr) {
-      cause += "; the agent did not answer, and may lend it: audit again when it is back";
+      cause += "; the agent did not answer, and may assign it: audit again when it is back";
     } else {
       repair = AuditRepair::kDetach;
     }
@@ -220,10 +220,11 @@ class Comparison {
     for (const AgentInventory* agent : facts.known_to) {
       if (agent->node != node) ReportExtra(address, *agent);
     }
-    if (!facts.lenders.empty() && facts.lenders[0].first->node != node) {
-      Report(AuditKind::kLentElsewhere, facts.lenders[0].first->node, address, AuditRepair::kNone,
-             fmt::format("its agent lends it, and the store says node {} holds it: delete the pod",
-                         node.name));
+    if (!facts.holders.empty() && facts.holders[0].first->node != node) {
+      Report(
+          AuditKind::kInUseElsewhere, facts.holders[0].first->node, address, AuditRepair::kNone,
+          fmt::format("its agent assigns it, and the store says node {} holds it: delete the pod",
+                      node.name));
       return;
     }
     if (!facts.nics.empty() && facts.nics[0].first->node != node) {
@@ -255,10 +256,11 @@ class Comparison {
                                          : "is not on the NIC"));
         break;
       case AuditState::kDetaching:
-        if (!facts.lenders.empty()) {
-          Report(AuditKind::kLentWhileDetaching, node, address, AuditRepair::kNone,
-                 "its agent gave it up and lends it all the same: delete the pod, and report this "
-                 "as a fault");
+        if (!facts.holders.empty()) {
+          Report(
+              AuditKind::kInUseWhileDetaching, node, address, AuditRepair::kNone,
+              "its agent gave it up and assigns it all the same: delete the pod, and report this "
+              "as a fault");
         } else {
           Report(AuditKind::kStuckDetaching, node, address, AuditRepair::kDetach,
                  fmt::format("it has been detaching since {}", SinceOf(holder)));
@@ -284,13 +286,13 @@ class Comparison {
     const StoredAddress& held = *holder.second;
     const AgentInventory* agent = Find(agents_, node);
     if (agent == nullptr) return;
-    if (!facts.lenders.empty()) {
-      CompareLending(node, held, *facts.lenders[0].second);
-    } else if (held.use == AuditUse::kLent) {
-      Report(
-          AuditKind::kRecordedNotLent, node, address, AuditRepair::kEndLending,
-          fmt::format("the store says it is lent to container {}, and its agent does not lend it",
-                      held.container_id));
+    if (!facts.holders.empty()) {
+      CompareAssignment(node, held, *facts.holders[0].second);
+    } else if (held.use == AuditUse::kInUse) {
+      Report(AuditKind::kRecordedNotInUse, node, address, AuditRepair::kEndAssignment,
+             fmt::format(
+                 "the store says it is assigned to container {}, and its agent does not assign it",
+                 held.container_id));
     }
     const bool known =
         std::find(facts.known_to.begin(), facts.known_to.end(), agent) != facts.known_to.end();
@@ -300,23 +302,25 @@ class Comparison {
     }
   }
 
-  void CompareLending(const AuditNode& node, const StoredAddress& held,
-                      const AuditLending& lending) {
-    const bool is_same = held.use == AuditUse::kLent && held.generation == lending.generation &&
-                         held.container_id == lending.container_id && held.ifname == lending.ifname;
-    if (is_same || IsRecent(lending.since)) return;
-    if (lending.generation < held.generation) {
-      Report(AuditKind::kLentOlder, node, held.address, AuditRepair::kNone,
-             fmt::format("its agent lends it as generation {}, and the store has seen {}: restart "
-                         "the agent, and delete the pod if that does not help",
-                         lending.generation, held.generation));
+  void CompareAssignment(const AuditNode& node, const StoredAddress& held,
+                         const AuditAssignment& assignment) {
+    const bool is_same = held.use == AuditUse::kInUse && held.generation == assignment.generation &&
+                         held.container_id == assignment.container_id &&
+                         held.ifname == assignment.ifname;
+    if (is_same || IsRecent(assignment.since)) return;
+    if (assignment.generation < held.generation) {
+      Report(
+          AuditKind::kInUseOlder, node, held.address, AuditRepair::kNone,
+          fmt::format("its agent assigns it as generation {}, and the store has seen {}: restart "
+                      "the agent, and delete the pod if that does not help",
+                      assignment.generation, held.generation));
       return;
     }
-    Report(AuditKind::kLentNotRecorded, node, held.address, AuditRepair::kTakeLending,
-           fmt::format("its agent lends it to container {}, and the store says {}",
-                       lending.container_id,
-                       held.use == AuditUse::kLent ? "to container " + held.container_id
-                                                   : "that nobody uses it"));
+    Report(AuditKind::kInUseNotRecorded, node, held.address, AuditRepair::kTakeAssignment,
+           fmt::format("its agent assigns it to container {}, and the store says {}",
+                       assignment.container_id,
+                       held.use == AuditUse::kInUse ? "to container " + held.container_id
+                                                    : "that nobody uses it"));
   }
 
   void ReportExtra(const ip::Address& address, const AgentInventory& agent) {
@@ -366,22 +370,22 @@ std::string_view NameOf(AuditKind kind) {
       return "gone_holds";
     case AuditKind::kPoolForeign:
       return "pool_foreign";
-    case AuditKind::kLentUnknown:
-      return "lent_unknown";
-    case AuditKind::kLentForeign:
-      return "lent_foreign";
-    case AuditKind::kLentElsewhere:
-      return "lent_elsewhere";
-    case AuditKind::kLentTwice:
-      return "lent_twice";
-    case AuditKind::kLentNotRecorded:
-      return "lent_not_recorded";
-    case AuditKind::kLentOlder:
-      return "lent_older";
-    case AuditKind::kLentWhileDetaching:
-      return "lent_while_detaching";
-    case AuditKind::kRecordedNotLent:
-      return "recorded_not_lent";
+    case AuditKind::kInUseUnknown:
+      return "in_use_unknown";
+    case AuditKind::kInUseForeign:
+      return "in_use_foreign";
+    case AuditKind::kInUseElsewhere:
+      return "in_use_elsewhere";
+    case AuditKind::kInUseTwice:
+      return "in_use_twice";
+    case AuditKind::kInUseNotRecorded:
+      return "in_use_not_recorded";
+    case AuditKind::kInUseOlder:
+      return "in_use_older";
+    case AuditKind::kInUseWhileDetaching:
+      return "in_use_while_detaching";
+    case AuditKind::kRecordedNotInUse:
+      return "recorded_not_in_use";
     case AuditKind::kAgentMisses:
       return "agent_misses";
     case AuditKind::kAgentExtra:
@@ -402,10 +406,10 @@ std::string_view NameOf(AuditRepair repair) {
       return "detach";
     case AuditRepair::kResendDesired:
       return "resend_desired";
-    case AuditRepair::kTakeLending:
-      return "take_lending";
-    case AuditRepair::kEndLending:
-      return "end_lending";
+    case AuditRepair::kTakeAssignment:
+      return "take_assignment";
+    case AuditRepair::kEndAssignment:
+      return "end_assignment";
   }
   return "";
 }

@@ -4,7 +4,7 @@
 // Needs no lock: the three were looked at one after the other, so what changed a short while ago is
 // no difference. A repair moves towards the truth of each question: the agent knows who uses an
 // address, the store what was meant, the cloud what is on a NIC. Nothing is taken off a NIC unless
-// the store says it is free and the agent has said that it does not lend it; where that is not
+// the store says it is free and the agent has said that it does not assign it; where that is not
 // certain, the repair is none and the cause says what a person should look at.
 #pragma once
 
@@ -32,20 +32,20 @@ enum class AuditKind : uint8_t {
   kNicReplaced,     // The cloud knows the node's NIC under another MAC address.
   kStuckAttaching,  // For longer than any cloud call takes.
   kStuckDetaching,
-  kHeldTwice,           // By two nodes, says the store.
-  kGoneHolds,           // The VM is no more, and the store still has addresses on it.
-  kPoolForeign,         // The pool of the record is unknown, or does not contain the address.
-  kLentUnknown,         // An agent lends it, and the store says free.
-  kLentForeign,         // An agent lends it, and it is in none of the pools.
-  kLentElsewhere,       // An agent lends it, and another node holds it.
-  kLentTwice,           // Two agents lend it.
-  kLentNotRecorded,     // Its agent lends it, and the store does not say so, or to another pod.
-  kLentOlder,           // Its agent lends it under a generation that the store saw end.
-  kLentWhileDetaching,  // Its agent gave it up, and lends it.
-  kRecordedNotLent,     // The store says lent, and its agent does not lend it.
-  kAgentMisses,         // Attached, and the agent does not know.
-  kAgentExtra,          // The agent takes it for attached, and it is not.
-  kAgentUnknown,        // An agent of a node that the store does not know.
+  kHeldTwice,            // By two nodes, says the store.
+  kGoneHolds,            // The VM is no more, and the store still has addresses on it.
+  kPoolForeign,          // The pool of the record is unknown, or does not contain the address.
+  kInUseUnknown,         // An agent assigns it, and the store says free.
+  kInUseForeign,         // An agent assigns it, and it is in none of the pools.
+  kInUseElsewhere,       // An agent assigns it, and another node holds it.
+  kInUseTwice,           // Two agents assign it.
+  kInUseNotRecorded,     // Its agent assigns it, and the store does not say so, or to another pod.
+  kInUseOlder,           // Its agent assigns it under a generation that the store saw end.
+  kInUseWhileDetaching,  // Its agent gave it up, and assigns it.
+  kRecordedNotInUse,     // The store says assigned, and its agent does not assign it.
+  kAgentMisses,          // Attached, and the agent does not know.
+  kAgentExtra,           // The agent takes it for attached, and it is not.
+  kAgentUnknown,         // An agent of a node that the store does not know.
 };
 
 inline constexpr AuditKind kLastAuditKind = AuditKind::kAgentUnknown;
@@ -54,15 +54,15 @@ inline constexpr AuditKind kLastAuditKind = AuditKind::kAgentUnknown;
 std::string_view NameOf(AuditKind kind);
 
 enum class AuditRepair : uint8_t {
-  kNone,           // Nothing is safe to do by itself.
-  kReattach,       // Ask the cloud again for the NIC as the store has it.
-  kDetach,         // Ask the cloud for the NIC without the address.
-  kResendDesired,  // Send the agent what its node has.
-  kTakeLending,    // Record what the agent lends.
-  kEndLending,     // Record that the lending is over; the address cools down.
+  kNone,            // Nothing is safe to do by itself.
+  kReattach,        // Ask the cloud again for the NIC as the store has it.
+  kDetach,          // Ask the cloud for the NIC without the address.
+  kResendDesired,   // Send the agent what its node has.
+  kTakeAssignment,  // Record what the agent assigns.
+  kEndAssignment,   // Record that the assignment is over; the address cools down.
 };
 
-// "take_lending"; empty for kNone.
+// "take_assignment"; empty for kNone.
 std::string_view NameOf(AuditRepair repair);
 
 // A node is its name and its VM.
@@ -74,9 +74,9 @@ struct AuditNode {
 };
 
 enum class AuditState : uint8_t { kAttaching, kAttached, kDetaching };
-enum class AuditUse : uint8_t { kIdle, kLent, kCooling };
+enum class AuditUse : uint8_t { kAvailable, kInUse, kCooldown };
 
-struct AuditLending {
+struct AuditAssignment {
   ip::Address address;
   uint64_t generation = 0;
   std::string container_id;
@@ -87,12 +87,12 @@ struct AuditLending {
 struct StoredAddress {
   ip::Address address;
   AuditState state = AuditState::kAttached;
-  AuditUse use = AuditUse::kIdle;
+  AuditUse use = AuditUse::kAvailable;
   std::string configuration;
   std::string pool;
   absl::Time since;
-  uint64_t generation = 0;   // Of the last lending.
-  std::string container_id;  // While lent.
+  uint64_t generation = 0;   // Of the last assignment.
+  std::string container_id;  // While assigned.
   std::string ifname;
 
   bool operator==(const StoredAddress&) const = default;
@@ -116,7 +116,7 @@ struct AgentInventory {
   AuditNode node;
   // What it takes for attached; nullopt when it did not say.
   std::optional<std::vector<ip::Address>> held;
-  std::vector<AuditLending> lent;
+  std::vector<AuditAssignment> in_use;
 };
 
 struct AuditInput {

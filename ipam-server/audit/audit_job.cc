@@ -14,14 +14,14 @@ constexpr absl::Duration kLoopPatience = absl::Seconds(30);
 AuditNode NodeOf(const NodeKey& key) { return {key.name, key.vm_id}; }
 NodeKey KeyOf(const AuditNode& node) { return {node.name, node.vm_id}; }
 
-AuditState StateOf(LeaseState state) {
+AuditState StateOf(AddressState state) {
   switch (state) {
-    case LeaseState::kAttaching:
+    case AddressState::kAttaching:
       return AuditState::kAttaching;
-    case LeaseState::kDetaching:
+    case AddressState::kDetaching:
       return AuditState::kDetaching;
-    case LeaseState::kAttached:
-    case LeaseState::kFree:
+    case AddressState::kAttached:
+    case AddressState::kFree:
       break;
   }
   return AuditState::kAttached;
@@ -29,14 +29,14 @@ AuditState StateOf(LeaseState state) {
 
 AuditUse UseOf(Use use) {
   switch (use) {
-    case Use::kIdle:
-      return AuditUse::kIdle;
-    case Use::kLent:
-      return AuditUse::kLent;
-    case Use::kCooling:
-      return AuditUse::kCooling;
+    case Use::kAvailable:
+      return AuditUse::kAvailable;
+    case Use::kInUse:
+      return AuditUse::kInUse;
+    case Use::kCooldown:
+      return AuditUse::kCooldown;
   }
-  return AuditUse::kIdle;
+  return AuditUse::kAvailable;
 }
 
 StoredNode Describe(const NodeRecord& record) {
@@ -99,22 +99,22 @@ std::vector<CloudNic> NicsOf(const std::vector<NicAddresses>& listing,
 
 AgentInventory Describe(const NodeKey& key, const Inventory& inventory) {
   AgentInventory out{.node = NodeOf(key), .held = inventory.held};
-  for (const Lending& lending : inventory.lent) {
-    out.lent.push_back({.address = lending.address,
-                        .generation = lending.generation,
-                        .container_id = lending.lessee.container_id,
-                        .ifname = lending.lessee.ifname,
-                        .since = lending.since});
+  for (const Assignment& assignment : inventory.in_use) {
+    out.in_use.push_back({.address = assignment.address,
+                          .generation = assignment.generation,
+                          .container_id = assignment.lessee.container_id,
+                          .ifname = assignment.lessee.ifname,
+                          .since = assignment.since});
   }
   return out;
 }
 
-const Lending* FindLending(const std::map<NodeKey, Inventory>& inventories, const NodeKey& key,
-                           const ip::Address& address) {
+const Assignment* FindAssignment(const std::map<NodeKey, Inventory>& inventories,
+                                 const NodeKey& key, const ip::Address& address) {
   const auto inventory = inventories.find(key);
   if (inventory == inventories.end()) return nullptr;
-  for (const Lending& lending : inventory->second.lent) {
-    if (lending.address == address) return &lending;
+  for (const Assignment& assignment : inventory->second.in_use) {
+    if (assignment.address == address) return &assignment;
   }
   return nullptr;
 }
@@ -128,18 +128,18 @@ std::optional<StoredAddress> FindStored(const StoredNode& node, const ip::Addres
 
 // One address as it was compared.
 struct Compared {
-  std::optional<StoredAddress> stored;  // nullopt: it was not the node's.
-  std::optional<Lending> lending;       // What its agent said; nullopt: nothing.
+  std::optional<StoredAddress> stored;   // nullopt: it was not the node's.
+  std::optional<Assignment> assignment;  // What its agent said; nullopt: nothing.
 };
 
-// What carries the repair out. A lending that has moved on since it was compared is left alone:
+// What carries the repair out. An assignment that has moved on since it was compared is left alone:
 // whatever is wrong with it now, the next audit finds.
 std::optional<Effects> Carry(Fleet& fleet, const AuditDifference& difference,
                              const Compared& compared, absl::Time now) {
   const NodeKey key = KeyOf(difference.node);
-  const bool of_lending = difference.repair == AuditRepair::kTakeLending ||
-                          difference.repair == AuditRepair::kEndLending;
-  if (of_lending) {
+  const bool of_assignment = difference.repair == AuditRepair::kTakeAssignment ||
+                             difference.repair == AuditRepair::kEndAssignment;
+  if (of_assignment) {
     const NodeRecord* record = fleet.Find(key);
     if (record == nullptr) return std::nullopt;
     if (FindStored(Describe(*record), *difference.address) != compared.stored) return std::nullopt;
@@ -156,13 +156,13 @@ std::optional<Effects> Carry(Fleet& fleet, const AuditDifference& difference,
     case AuditRepair::kResendDesired:
       effects.resend.insert(key);
       break;
-    case AuditRepair::kTakeLending:
-      if (!compared.lending) return std::nullopt;
-      effects = fleet.TakeLending(key, *compared.lending, now);
+    case AuditRepair::kTakeAssignment:
+      if (!compared.assignment) return std::nullopt;
+      effects = fleet.TakeAssignment(key, *compared.assignment, now);
       break;
-    case AuditRepair::kEndLending:
+    case AuditRepair::kEndAssignment:
       if (!compared.stored) return std::nullopt;
-      effects = fleet.EndLending(key, *difference.address, compared.stored->generation, now);
+      effects = fleet.EndAssignment(key, *difference.address, compared.stored->generation, now);
       break;
   }
   return effects;
@@ -319,8 +319,8 @@ absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference, const S
     if (const auto stored = snapshot.stored.find(key); stored != snapshot.stored.end()) {
       compared.stored = FindStored(snapshot.input.store[stored->second], *difference.address);
     }
-    const Lending* lending = FindLending(snapshot.inventories, key, *difference.address);
-    if (lending != nullptr) compared.lending = *lending;
+    const Assignment* assignment = FindAssignment(snapshot.inventories, key, *difference.address);
+    if (assignment != nullptr) compared.assignment = *assignment;
   }
   bool repaired = false;
   RETURN_IF_ERROR(

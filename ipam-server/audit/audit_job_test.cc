@@ -58,20 +58,20 @@ class AuditJobTest : public testing::Test {
     if (thread_.joinable()) thread_.join();
   }
 
-  Lending Lend(uint64_t generation, std::string container) const {
+  Assignment Assign(uint64_t generation, std::string container) const {
     return {.address = address_,
             .generation = generation,
             .since = clock_.Now() - absl::Seconds(30),
             .lessee = {.container_id = std::move(container), .ifname = "eth0"}};
   }
-  void Report(LendingReport report) {
+  void Report(AssignmentReport report) {
     loop_->PostFromAgent(ReportEvent{kSession, std::move(report)});
   }
-  // The agent says what it lends as the audit asks, and reports `then` before the audit repairs.
-  AuditReport RunWith(std::vector<Lending> lent, LendingReport then) {
-    agent_.on_inventory_request = [this, lent = std::move(lent), then = std::move(then)] {
+  // The agent says what it assigns as the audit asks, and reports `then` before the audit repairs.
+  AuditReport RunWith(std::vector<Assignment> in_use, AssignmentReport then) {
+    agent_.on_inventory_request = [this, in_use = std::move(in_use), then = std::move(then)] {
       loop_->PostFromAgent(InventoryEvent{
-          kSession, {.id = 1, .held = {A("10.1.0.4"), A("10.1.0.5")}, .lent = lent}});
+          kSession, {.id = 1, .held = {A("10.1.0.4"), A("10.1.0.5")}, .in_use = in_use}});
       Report(then);
     };
     thread_ = std::thread([this] { loop_->Run(); });
@@ -103,33 +103,33 @@ class AuditJobTest : public testing::Test {
 };
 
 TEST_F(AuditJobTest, RepairsWhatIsAsItWasCompared) {
-  Report({.sequence = 1, .lent = {Lend(1, "gone")}});
+  Report({.sequence = 1, .in_use = {Assign(1, "gone")}});
   loop_->RunOnce(absl::ZeroDuration());
   const AuditReport report = RunWith({}, {});
   ASSERT_EQ(report.differences.size(), 1U);
-  EXPECT_EQ(report.differences[0].kind, AuditKind::kRecordedNotLent);
+  EXPECT_EQ(report.differences[0].kind, AuditKind::kRecordedNotInUse);
   EXPECT_TRUE(report.repaired[0]);
-  EXPECT_EQ(SlotNow().use, Use::kCooling);
+  EXPECT_EQ(SlotNow().use, Use::kCooldown);
 }
 
-TEST_F(AuditJobTest, DoesNotEndALendingThatBeganSinceItCompared) {
-  Report({.sequence = 1, .lent = {Lend(1, "gone")}});
+TEST_F(AuditJobTest, DoesNotEndAnAssignmentThatBeganSinceItCompared) {
+  Report({.sequence = 1, .in_use = {Assign(1, "gone")}});
   loop_->RunOnce(absl::ZeroDuration());
   const AuditReport report =
-      RunWith({}, {.sequence = 2, .lent = {Lend(2, "new")}, .released = {{A("10.1.0.4"), 1}}});
+      RunWith({}, {.sequence = 2, .in_use = {Assign(2, "new")}, .released = {{A("10.1.0.4"), 1}}});
   ASSERT_EQ(report.differences.size(), 1U);
   EXPECT_FALSE(report.repaired[0]);
-  EXPECT_EQ(SlotNow().use, Use::kLent);
+  EXPECT_EQ(SlotNow().use, Use::kInUse);
   EXPECT_EQ(SlotNow().lessee->container_id, "new");
 }
 
-TEST_F(AuditJobTest, DoesNotReviveALendingThatEndedSinceItCompared) {
+TEST_F(AuditJobTest, DoesNotReviveAnAssignmentThatEndedSinceItCompared) {
   const AuditReport report =
-      RunWith({Lend(1, "brief")}, {.sequence = 1, .released = {{A("10.1.0.4"), 1}}});
+      RunWith({Assign(1, "brief")}, {.sequence = 1, .released = {{A("10.1.0.4"), 1}}});
   ASSERT_EQ(report.differences.size(), 1U);
-  EXPECT_EQ(report.differences[0].kind, AuditKind::kLentNotRecorded);
+  EXPECT_EQ(report.differences[0].kind, AuditKind::kInUseNotRecorded);
   EXPECT_FALSE(report.repaired[0]);
-  EXPECT_NE(SlotNow().use, Use::kLent);
+  EXPECT_NE(SlotNow().use, Use::kInUse);
 }
 
 }  // namespace

@@ -50,9 +50,9 @@ struct World {
     }
     return nullptr;
   }
-  AuditLending* Lent(size_t node, const ip::Address& address) {
-    for (AuditLending& lending : agent(node).lent) {
-      if (lending.address == address) return &lending;
+  AuditAssignment* Assigned(size_t node, const ip::Address& address) {
+    for (AuditAssignment& assignment : agent(node).in_use) {
+      if (assignment.address == address) return &assignment;
     }
     return nullptr;
   }
@@ -60,9 +60,9 @@ struct World {
     std::erase_if(store(node).addresses,
                   [&](const StoredAddress& held) { return held.address == address; });
   }
-  void Unlend(size_t node, const ip::Address& address) {
-    std::erase_if(agent(node).lent,
-                  [&](const AuditLending& lending) { return lending.address == address; });
+  void Unassign(size_t node, const ip::Address& address) {
+    std::erase_if(agent(node).in_use,
+                  [&](const AuditAssignment& assignment) { return assignment.address == address; });
   }
 
   void Repair(const AuditDifference& difference) {
@@ -79,30 +79,30 @@ struct World {
         held->state = AuditState::kAttached;
         return Resend(i);
       case AuditRepair::kDetach:
-        ASSERT_EQ(Lent(i, address), nullptr) << "a pod would lose its address";
+        ASSERT_EQ(Assigned(i, address), nullptr) << "a pod would lose its address";
         ASSERT_TRUE(held == nullptr || held->state == AuditState::kDetaching);
         nic(i).configurations.erase(address);
         Unstore(i, address);
         return Resend(i);
       case AuditRepair::kResendDesired:
         return Resend(i);
-      case AuditRepair::kTakeLending: {
-        const AuditLending* lending = Lent(i, address);
-        ASSERT_NE(lending, nullptr);
+      case AuditRepair::kTakeAssignment: {
+        const AuditAssignment* assignment = Assigned(i, address);
+        ASSERT_NE(assignment, nullptr);
         if (held == nullptr) {
           held = &store(i).addresses.emplace_back();
           *held = {
               .address = address, .configuration = nic(i).configurations[address], .pool = "p"};
         }
-        held->use = AuditUse::kLent;
-        held->generation = lending->generation;
-        held->container_id = lending->container_id;
-        held->ifname = lending->ifname;
+        held->use = AuditUse::kInUse;
+        held->generation = assignment->generation;
+        held->container_id = assignment->container_id;
+        held->ifname = assignment->ifname;
         return Resend(i);
       }
-      case AuditRepair::kEndLending:
+      case AuditRepair::kEndAssignment:
         ASSERT_NE(held, nullptr);
-        held->use = AuditUse::kCooling;
+        held->use = AuditUse::kCooldown;
         return;
     }
   }
@@ -118,8 +118,8 @@ struct World {
 
 constexpr size_t kNodes = 3;
 
-// Everything agrees, or is on its way. Each node has an idle, a lent and a cooling address at
-// least.
+// Everything agrees, or is on its way. Each node has an available, an assigned and a cooldown
+// address at least.
 World ConsistentWorld(testing_support::Random& random) {
   World world;
   world.input.cloud.emplace();
@@ -139,10 +139,10 @@ World ConsistentWorld(testing_support::Random& random) {
                          .pool = "p",
                          .since = kLongAgo,
                          .generation = random.Between(1, 9)};
-      if (held.use == AuditUse::kLent) {
+      if (held.use == AuditUse::kInUse) {
         held.container_id = fmt::format("c{}", j);
         held.ifname = "eth0";
-        agent.lent.push_back({address, held.generation, held.container_id, "eth0", kLongAgo});
+        agent.in_use.push_back({address, held.generation, held.container_id, "eth0", kLongAgo});
       }
       nic.configurations[address] = held.configuration;
       if (agent.held) agent.held->push_back(address);
@@ -158,7 +158,7 @@ World ConsistentWorld(testing_support::Random& random) {
                                   .since = kJustNow});
       if (random.OneIn(2)) nic.configurations[address] = "spoke-40";
       if (agent.held && random.OneIn(2)) agent.held->push_back(address);
-      if (random.OneIn(2)) agent.lent.push_back({address, 7, "new", "eth0", kJustNow});
+      if (random.OneIn(2)) agent.in_use.push_back({address, 7, "new", "eth0", kJustNow});
     }
     if (random.OneIn(2)) {  // Just freed: the list and the agent are a little behind.
       const ip::Address address = Address(i * 50 + 41);
@@ -184,22 +184,22 @@ struct Corruption {
   bool of_node = false;  // Found for the node as a whole.
 };
 
-const ip::Address kIdle = Address(1);
-const ip::Address kLent = Address(2);
-const ip::Address kCooling = Address(3);
+const ip::Address kAvailable = Address(1);
+const ip::Address kInUse = Address(2);
+const ip::Address kCooldown = Address(3);
 const ip::Address kUnused = Address(30);
 const ip::Address kOutside = ip::Address::V4(0x0B000001);
 
-void Lend(World& world, size_t node, const ip::Address& address, uint64_t generation = 100) {
-  world.agent(node).lent.push_back({address, generation, "other", "eth0", kLongAgo});
+void Assign(World& world, size_t node, const ip::Address& address, uint64_t generation = 100) {
+  world.agent(node).in_use.push_back({address, generation, "other", "eth0", kLongAgo});
 }
 
 std::vector<Corruption> CloudCorruptions() {
   return {
       {"LostByTheNic", AuditKind::kNotOnNic, AuditRepair::kReattach,
-       [](World& w) { return w.nic(0).configurations.erase(kIdle), kIdle; }},
-      {"LentAndLostByTheNic", AuditKind::kNotOnNic, AuditRepair::kReattach,
-       [](World& w) { return w.nic(0).configurations.erase(kLent), kLent; }},
+       [](World& w) { return w.nic(0).configurations.erase(kAvailable), kAvailable; }},
+      {"AssignedAndLostByTheNic", AuditKind::kNotOnNic, AuditRepair::kReattach,
+       [](World& w) { return w.nic(0).configurations.erase(kInUse), kInUse; }},
       {"LeftOnTheNic", AuditKind::kOnNicUnknown, AuditRepair::kDetach,
        [](World& w) { return w.nic(0).configurations[kUnused] = "spoke-9", kUnused; }},
       {"LeftOnTheNicOfASilentAgent", AuditKind::kOnNicUnknown, AuditRepair::kNone,
@@ -211,42 +211,48 @@ std::vector<Corruption> CloudCorruptions() {
        [](World& w) { return w.nic(0).configurations[kUnused] = "theirs", kUnused; }},
       {"Moved", AuditKind::kWrongNic, AuditRepair::kNone,
        [](World& w) {
-         w.nic(0).configurations.erase(kIdle);
-         return w.nic(1).configurations[kIdle] = "spoke-9", kIdle;
+         w.nic(0).configurations.erase(kAvailable);
+         return w.nic(1).configurations[kAvailable] = "spoke-9", kAvailable;
        }},
       {"OnTwoNics", AuditKind::kOnTwoNics, AuditRepair::kNone,
-       [](World& w) { return w.nic(1).configurations[kIdle] = "spoke-9", kIdle; }},
+       [](World& w) { return w.nic(1).configurations[kAvailable] = "spoke-9", kAvailable; }},
       {"RenamedConfiguration", AuditKind::kWrongConfiguration, AuditRepair::kNone,
-       [](World& w) { return w.nic(0).configurations[kIdle] = "spoke-9", kIdle; }},
+       [](World& w) { return w.nic(0).configurations[kAvailable] = "spoke-9", kAvailable; }},
       {"NicGone", AuditKind::kNicNotListed, AuditRepair::kNone,
-       [](World& w) { return w.input.cloud->erase(w.input.cloud->begin()), kIdle; }, true},
+       [](World& w) { return w.input.cloud->erase(w.input.cloud->begin()), kAvailable; }, true},
       {"NicReplaced", AuditKind::kNicReplaced, AuditRepair::kNone,
-       [](World& w) { return w.nic(0).nic_mac = Mac(99), kIdle; }, true},
+       [](World& w) { return w.nic(0).nic_mac = Mac(99), kAvailable; }, true},
       {"NeverAttached", AuditKind::kStuckAttaching, AuditRepair::kReattach,
        [](World& w) {
-         w.Stored(0, kIdle)->state = AuditState::kAttaching;
-         return w.nic(0).configurations.erase(kIdle), kIdle;
+         w.Stored(0, kAvailable)->state = AuditState::kAttaching;
+         return w.nic(0).configurations.erase(kAvailable), kAvailable;
        }},
       {"AttachedUnnoticed", AuditKind::kStuckAttaching, AuditRepair::kReattach,
-       [](World& w) { return w.Stored(0, kIdle)->state = AuditState::kAttaching, kIdle; }},
+       [](World& w) {
+         return w.Stored(0, kAvailable)->state = AuditState::kAttaching, kAvailable;
+       }},
       {"NeverDetached", AuditKind::kStuckDetaching, AuditRepair::kDetach,
-       [](World& w) { return w.Stored(0, kIdle)->state = AuditState::kDetaching, kIdle; }},
-      {"LentWhileDetaching", AuditKind::kLentWhileDetaching, AuditRepair::kNone,
-       [](World& w) { return w.Stored(0, kLent)->state = AuditState::kDetaching, kLent; }},
+       [](World& w) {
+         return w.Stored(0, kAvailable)->state = AuditState::kDetaching, kAvailable;
+       }},
+      {"AssignedWhileDetaching", AuditKind::kInUseWhileDetaching, AuditRepair::kNone,
+       [](World& w) { return w.Stored(0, kInUse)->state = AuditState::kDetaching, kInUse; }},
   };
 }
 
 std::vector<Corruption> StoreCorruptions() {
   return {
       {"HeldTwice", AuditKind::kHeldTwice, AuditRepair::kNone,
-       [](World& w) { return w.store(1).addresses.push_back(*w.Stored(0, kIdle)), kIdle; }},
+       [](World& w) {
+         return w.store(1).addresses.push_back(*w.Stored(0, kAvailable)), kAvailable;
+       }},
       {"VmGone", AuditKind::kGoneHolds, AuditRepair::kNone,
        [](World& w) {
          w.store(0).gone = true;
-         return w.input.cloud->erase(w.input.cloud->begin()), kIdle;
+         return w.input.cloud->erase(w.input.cloud->begin()), kAvailable;
        }},
       {"PoolUnknown", AuditKind::kPoolForeign, AuditRepair::kNone,
-       [](World& w) { return w.Stored(0, kIdle)->pool = "other", kIdle; }},
+       [](World& w) { return w.Stored(0, kAvailable)->pool = "other", kAvailable; }},
       {"PoolShrank", AuditKind::kPoolForeign, AuditRepair::kNone,
        [](World& w) {
          return w.input.pools["p"] = {*ip::Prefix::Parse("10.0.0.2/31"),
@@ -256,54 +262,54 @@ std::vector<Corruption> StoreCorruptions() {
                                       *ip::Prefix::Parse("10.0.0.32/27"),
                                       *ip::Prefix::Parse("10.0.0.64/26"),
                                       *ip::Prefix::Parse("10.0.0.128/25")},
-                kIdle;
+                kAvailable;
        }},
       {"RecordLost", AuditKind::kOnNicUnknown, AuditRepair::kDetach,
-       [](World& w) { return w.Unstore(0, kIdle), kIdle; }},
-      {"RecordLostWhileLent", AuditKind::kLentUnknown, AuditRepair::kTakeLending,
-       [](World& w) { return w.Unstore(0, kLent), kLent; }},
-      {"RecordLostAndRetired", AuditKind::kLentUnknown, AuditRepair::kNone,
+       [](World& w) { return w.Unstore(0, kAvailable), kAvailable; }},
+      {"RecordLostWhileAssigned", AuditKind::kInUseUnknown, AuditRepair::kTakeAssignment,
+       [](World& w) { return w.Unstore(0, kInUse), kInUse; }},
+      {"RecordLostAndRetired", AuditKind::kInUseUnknown, AuditRepair::kNone,
        [](World& w) {
          w.store(0).retired = true;
-         return w.Unstore(0, kLent), kLent;
+         return w.Unstore(0, kInUse), kInUse;
        }},
-      {"LendingNotRecorded", AuditKind::kLentNotRecorded, AuditRepair::kTakeLending,
-       [](World& w) { return w.Stored(0, kLent)->use = AuditUse::kIdle, kLent; }},
-      {"OtherLendingRecorded", AuditKind::kLentNotRecorded, AuditRepair::kTakeLending,
-       [](World& w) { return w.Lent(0, kLent)->generation += 1, kLent; }},
-      {"OtherPodRecorded", AuditKind::kLentNotRecorded, AuditRepair::kTakeLending,
-       [](World& w) { return w.Stored(0, kLent)->container_id = "x", kLent; }},
-      {"LaterLendingRecorded", AuditKind::kLentOlder, AuditRepair::kNone,
-       [](World& w) { return w.Stored(0, kLent)->generation += 1, kLent; }},
-      {"EndNotRecorded", AuditKind::kRecordedNotLent, AuditRepair::kEndLending,
-       [](World& w) { return w.Unlend(0, kLent), kLent; }},
+      {"AssignmentNotRecorded", AuditKind::kInUseNotRecorded, AuditRepair::kTakeAssignment,
+       [](World& w) { return w.Stored(0, kInUse)->use = AuditUse::kAvailable, kInUse; }},
+      {"OtherAssignmentRecorded", AuditKind::kInUseNotRecorded, AuditRepair::kTakeAssignment,
+       [](World& w) { return w.Assigned(0, kInUse)->generation += 1, kInUse; }},
+      {"OtherPodRecorded", AuditKind::kInUseNotRecorded, AuditRepair::kTakeAssignment,
+       [](World& w) { return w.Stored(0, kInUse)->container_id = "x", kInUse; }},
+      {"LaterAssignmentRecorded", AuditKind::kInUseOlder, AuditRepair::kNone,
+       [](World& w) { return w.Stored(0, kInUse)->generation += 1, kInUse; }},
+      {"EndNotRecorded", AuditKind::kRecordedNotInUse, AuditRepair::kEndAssignment,
+       [](World& w) { return w.Unassign(0, kInUse), kInUse; }},
   };
 }
 
 std::vector<Corruption> AgentCorruptions() {
   return {
-      {"LentFromNowhere", AuditKind::kLentUnknown, AuditRepair::kTakeLending,
-       [](World& w) { return Lend(w, 0, kUnused), kUnused; }},
-      {"LentFromNoPool", AuditKind::kLentForeign, AuditRepair::kNone,
-       [](World& w) { return Lend(w, 0, kOutside), kOutside; }},
-      {"LentWhatAnotherNodeHolds", AuditKind::kLentElsewhere, AuditRepair::kNone,
-       [](World& w) { return Lend(w, 1, kIdle), kIdle; }},
-      {"LentWhatAnotherNicHas", AuditKind::kLentElsewhere, AuditRepair::kNone,
+      {"AssignedFromNowhere", AuditKind::kInUseUnknown, AuditRepair::kTakeAssignment,
+       [](World& w) { return Assign(w, 0, kUnused), kUnused; }},
+      {"AssignedFromNoPool", AuditKind::kInUseForeign, AuditRepair::kNone,
+       [](World& w) { return Assign(w, 0, kOutside), kOutside; }},
+      {"AssignedWhatAnotherNodeHolds", AuditKind::kInUseElsewhere, AuditRepair::kNone,
+       [](World& w) { return Assign(w, 1, kAvailable), kAvailable; }},
+      {"AssignedWhatAnotherNicHas", AuditKind::kInUseElsewhere, AuditRepair::kNone,
        [](World& w) {
          w.nic(1).configurations[kUnused] = "spoke-9";
-         return Lend(w, 0, kUnused), kUnused;
+         return Assign(w, 0, kUnused), kUnused;
        }},
-      {"LentTwice", AuditKind::kLentTwice, AuditRepair::kNone,
-       [](World& w) { return Lend(w, 1, kLent), kLent; }},
-      {"LentWhileCooling", AuditKind::kLentNotRecorded, AuditRepair::kTakeLending,
-       [](World& w) { return Lend(w, 0, kCooling), kCooling; }},
+      {"AssignedTwice", AuditKind::kInUseTwice, AuditRepair::kNone,
+       [](World& w) { return Assign(w, 1, kInUse), kInUse; }},
+      {"AssignedWhileCooldown", AuditKind::kInUseNotRecorded, AuditRepair::kTakeAssignment,
+       [](World& w) { return Assign(w, 0, kCooldown), kCooldown; }},
       {"DoesNotKnow", AuditKind::kAgentMisses, AuditRepair::kResendDesired,
        [](World& w) {
          w.agent(0).held.emplace();
          for (const StoredAddress& held : w.store(0).addresses) {
-           if (held.address != kIdle) w.agent(0).held->push_back(held.address);
+           if (held.address != kAvailable) w.agent(0).held->push_back(held.address);
          }
-         return kIdle;
+         return kAvailable;
        }},
       {"TakesForAttached", AuditKind::kAgentExtra, AuditRepair::kResendDesired,
        [](World& w) {
@@ -316,7 +322,7 @@ std::vector<Corruption> AgentCorruptions() {
        }},
       {"UnknownNode", AuditKind::kAgentUnknown, AuditRepair::kNone,
        [](World& w) {
-         return w.input.agents.push_back({.node = {"stranger", "vm"}}), kIdle;
+         return w.input.agents.push_back({.node = {"stranger", "vm"}}), kAvailable;
        },
        true},
   };
@@ -386,25 +392,26 @@ TEST(Audit, FindsAndNamesEveryCorruptionAndItsRepairMendsIt) {
   EXPECT_EQ(kinds.size(), static_cast<size_t>(kLastAuditKind) + 1) << "a kind without a test";
 }
 
-TEST(Audit, NothingIsTakenOffANicWhileItsAgentLendsIt) {
+TEST(Audit, NothingIsTakenOffANicWhileItsAgentAssignsIt) {
   testing_support::Random random;
   const std::vector<Corruption> corruptions = Corruptions();
   for (int i = 0; i < testing_support::kRandomCases / 2; ++i) {
     World world = ConsistentWorld(random);
-    std::set<ip::Address> lent;
+    std::set<ip::Address> in_use;
     for (int j = 0; j < 3; ++j) {  // Several at once, whatever comes of it.
       const Corruption& chosen = corruptions[random.Between(0, corruptions.size() - 1)];
       const bool whole = world.input.cloud->size() == kNodes &&
-                         world.input.agents.size() == kNodes && world.Stored(0, kIdle) != nullptr &&
-                         world.Stored(0, kLent) != nullptr && world.Lent(0, kLent) != nullptr;
+                         world.input.agents.size() == kNodes &&
+                         world.Stored(0, kAvailable) != nullptr &&
+                         world.Stored(0, kInUse) != nullptr && world.Assigned(0, kInUse) != nullptr;
       if (whole) chosen.inject(world);
     }
     for (const AgentInventory& agent : world.input.agents) {
-      for (const AuditLending& lending : agent.lent) lent.insert(lending.address);
+      for (const AuditAssignment& assignment : agent.in_use) in_use.insert(assignment.address);
     }
     for (const auto& difference : Audit(world.input, kPolicy, kNow)) {
       if (difference.repair != AuditRepair::kDetach) continue;
-      ASSERT_FALSE(lent.contains(*difference.address)) << Describe({difference});
+      ASSERT_FALSE(in_use.contains(*difference.address)) << Describe({difference});
     }
   }
 }
@@ -426,22 +433,22 @@ TEST(Audit, SilentAgentsAreNotAgentsWithoutPods) {
 TEST(Audit, TheGraceEnds) {
   testing_support::Random random;
   World world = ConsistentWorld(random);
-  world.nic(0).configurations.erase(kIdle);
-  world.Stored(0, kIdle)->since = kNow - absl::Seconds(119);
+  world.nic(0).configurations.erase(kAvailable);
+  world.Stored(0, kAvailable)->since = kNow - absl::Seconds(119);
   EXPECT_THAT(Audit(world.input, kPolicy, kNow), IsEmpty());
-  world.Stored(0, kIdle)->since = kNow - absl::Seconds(120);
+  world.Stored(0, kAvailable)->since = kNow - absl::Seconds(120);
   EXPECT_EQ(Audit(world.input, kPolicy, kNow).size(), 1U);
 }
 
 TEST(Audit, TheCauseSaysWhoSaysWhat) {
   testing_support::Random random;
   World world = ConsistentWorld(random);
-  world.nic(0).configurations[kIdle] = "spoke-77";
+  world.nic(0).configurations[kAvailable] = "spoke-77";
   const auto differences = Audit(world.input, kPolicy, kNow);
   ASSERT_EQ(differences.size(), 1U);
   EXPECT_THAT(differences[0].cause, HasSubstr("the NIC has it as spoke-77, the store as spoke-0"));
   EXPECT_EQ(NameOf(differences[0].kind), "wrong_configuration");
-  EXPECT_EQ(NameOf(AuditRepair::kTakeLending), "take_lending");
+  EXPECT_EQ(NameOf(AuditRepair::kTakeAssignment), "take_assignment");
 }
 
 TEST(Audit, EveryKindHasAWordOfItsOwn) {
@@ -455,7 +462,7 @@ TEST(Audit, EveryKindHasAWordOfItsOwn) {
 TEST(AuditMemory, KnowsSinceWhenAndForgetsWhatIsGone) {
   AuditMemory memory;
   const auto seen_at = [&](absl::Time now) {
-    std::vector<AuditDifference> differences{{.node = {"n1", "vm1"}, .address = kIdle}};
+    std::vector<AuditDifference> differences{{.node = {"n1", "vm1"}, .address = kAvailable}};
     memory.Remember(differences, now);
     return differences[0].first_seen;
   };

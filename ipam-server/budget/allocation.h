@@ -22,7 +22,7 @@ struct TeamAllocation {
       0;  // No node of the team gets more than this; those that want less get what they want.
 };
 
-// `pool` is what may be leased now. A team's weight, min and max are those of `spec.teams`, in the
+// `pool` is what may be granted now. A team's weight, min and max are those of `spec.teams`, in the
 // same order as `demands`. Without `spec.borrow` nobody gets more than its weighted part of the
 // pool (or its min, where that is more). Σ over teams and nodes of min(demand, level) <= pool.
 std::vector<TeamAllocation> Allocate(const BudgetSpec& spec, double pool,

@@ -7,7 +7,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Leases are renewed when between these parts of them are over, by node.
+// Grants are renewed when between these parts of them are over, by node.
 constexpr double kRenewEarliest = 0.35;
 constexpr double kRenewLatest = 0.4;
 constexpr uint64_t kRenewSlots = 64;
@@ -106,33 +106,33 @@ void BudgetBook::OnNodeGone(NodeNumber number) {
 bool BudgetBook::MustHear(const LedgerNode& node, absl::Time now) const {
   if (node.reported <= node.answered || node.entries.empty()) return false;
   if (node.answered == 0) return true;
-  absl::Duration lease = absl::InfiniteDuration();
+  absl::Duration grant = absl::InfiniteDuration();
   for (const LedgerEntry* entry : node.entries) {
-    if (entry->sent_rate > 0) lease = std::min(lease, entry->ledger->spec().lease);
+    if (entry->sent_rate > 0) grant = std::min(grant, entry->ledger->spec().grant);
   }
-  return now - node.leased_from >= lease * RenewPart(node.number);
+  return now - node.granted_from >= grant * RenewPart(node.number);
 }
 
-BudgetLeases BudgetBook::Send(LedgerNode& node, absl::Time now) {
+BudgetGrants BudgetBook::Send(LedgerNode& node, absl::Time now) {
   ++node.sent;
   node.sent_at = now;
   node.answered = node.reported;
-  node.leased_from = node.reported_at;
-  BudgetLeases leases{.sequence = node.sent - node.stream_base, .answers = node.reported};
+  node.granted_from = node.reported_at;
+  BudgetGrants grants{.sequence = node.sent - node.stream_base, .answers = node.reported};
   for (LedgerEntry* entry : node.entries) {
     entry->ledger->OnSent(*entry);
     if (entry->grant == 0) continue;
     const BudgetSpec& spec = entry->ledger->spec();
-    leases.leases.push_back(
-        {spec.name, entry->team->spec.name, entry->grant, entry->grant_connections, spec.lease});
+    grants.grants.push_back(
+        {spec.name, entry->team->spec.name, entry->grant, entry->grant_connections, spec.grant});
   }
-  return leases;
+  return grants;
 }
 
-std::vector<std::pair<BudgetBook::NodeNumber, BudgetLeases>> BudgetBook::Decide(absl::Time now) {
+std::vector<std::pair<BudgetBook::NodeNumber, BudgetGrants>> BudgetBook::Decide(absl::Time now) {
   for (const auto& [number, node] : nodes_) node->due = false;
   for (const auto& ledger : ledgers_) ledger->Plan(now);
-  std::vector<std::pair<NodeNumber, BudgetLeases>> messages;
+  std::vector<std::pair<NodeNumber, BudgetGrants>> messages;
   for (const auto& [number, node] : nodes_) {
     if (node->due || MustHear(*node, now)) messages.emplace_back(number, Send(*node, now));
   }
@@ -160,12 +160,12 @@ std::vector<BudgetStanding> BudgetBook::Standings(absl::Time now) const {
     for (const auto& entry : ledger->entries()) {
       const uint64_t believed = ledger->BelievedOf(*entry, now);
       standing.usage += entry->usage;
-      standing.leased += believed;
+      standing.granted += believed;
       if (entry->team->retired) continue;
       TeamStanding& team = standing.teams[entry->team->index];
       team.usage += entry->usage;
       team.demand += entry->demand;
-      team.leased += believed;
+      team.granted += believed;
       team.throttled += entry->throttled;
       team.connections += entry->connections;
       team.refused_connections += entry->refused_connections;
@@ -188,7 +188,7 @@ std::vector<NodeBudgetStanding> BudgetBook::NodesOf(std::string_view budget, std
                      .team = entry->team->spec.name,
                      .usage = entry->usage,
                      .demand = entry->demand,
-                     .leased = entry->sent_rate,
+                     .granted = entry->sent_rate,
                      .believed = ledger->BelievedOf(*entry, now),
                      .age = now - entry->node->reported_at});
   }

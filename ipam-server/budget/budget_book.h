@@ -1,12 +1,12 @@
-// Leases of budgets: what each node was given, what it may still believe it has, and what it is to
+// Grants of budgets: what each node was given, what it may still believe it has, and what it is to
 // be given next. Pure: times are handed in, of one monotonic clock.
 //
-// The law: at every instant, what all nodes may use of a budget is at most its capacity. So a lease
-// grows only out of what is certainly free: a smaller lease counts as the larger one before it
+// The law: at every instant, what all nodes may use of a budget is at most its capacity. So a grant
+// grows only out of what is certainly free: a smaller grant counts as the larger one before it
 // until the node says that it applies it, or until the larger one has run out by the node's own
 // rules (held, then halved), as the server can reckon them, with a hundredth more for its clock.
-// After a start the server does not know what is leased: all of the capacity counts as taken by
-// nodes that have not been heard, until the longest lease there can be has decayed; what a node
+// After a start the server does not know what is granted: all of the capacity counts as taken by
+// nodes that have not been heard, until the longest grant there can be has decayed; what a node
 // reports as held is carried over from "unknown" to "its own".
 #pragma once
 
@@ -48,22 +48,22 @@ struct BudgetReport {
   bool operator==(const BudgetReport&) const = default;
 };
 
-struct BudgetLease {
+struct BudgetGrant {
   std::string budget;
   std::string team;
   uint64_t rate = 0;
   uint32_t connections = 0;
   absl::Duration duration;
 
-  bool operator==(const BudgetLease&) const = default;
+  bool operator==(const BudgetGrant&) const = default;
 };
 
-struct BudgetLeases {
+struct BudgetGrants {
   uint64_t sequence = 0;
   uint64_t answers = 0;
-  std::vector<BudgetLease> leases;
+  std::vector<BudgetGrant> grants;
 
-  bool operator==(const BudgetLeases&) const = default;
+  bool operator==(const BudgetGrants&) const = default;
 };
 
 // For operators.
@@ -74,7 +74,7 @@ struct TeamStanding {
   uint64_t max = 0;
   uint64_t usage = 0;
   uint64_t demand = 0;
-  uint64_t leased = 0;
+  uint64_t granted = 0;
   uint64_t fair = 0;  // Its share if all were settled.
   uint64_t throttled = 0;
   uint32_t connections = 0;
@@ -85,7 +85,7 @@ struct TeamStanding {
 struct BudgetStanding {
   BudgetSpec spec;
   uint64_t usage = 0;
-  uint64_t leased = 0;      // Known leases, at their largest.
+  uint64_t granted = 0;     // Known grants, at their largest.
   uint64_t unknown = 0;     // Maybe held by nodes that were not heard since the start.
   uint64_t floors = 0;      // Set apart.
   absl::Duration learning;  // Left; zero: over.
@@ -98,7 +98,7 @@ struct NodeBudgetStanding {
   std::string team;
   uint64_t usage = 0;
   uint64_t demand = 0;
-  uint64_t leased = 0;
+  uint64_t granted = 0;
   uint64_t believed = 0;  // The most that the node may think it has.
   absl::Duration age;     // Of the last report.
 };
@@ -112,22 +112,22 @@ class BudgetBook {
   // A node as the caller numbers it; the same for a node's life, never used again for another.
   using NodeNumber = uint64_t;
 
-  // `started`: since when this server may give leases; the learning of what others gave begins
-  // then. Nobody may give leases any more who could before.
+  // `started`: since when this server may give grants; the learning of what others gave begins
+  // then. Nobody may give grants any more who could before.
   explicit BudgetBook(absl::Time started);
   ~BudgetBook();
 
-  // All nodes that may hold leases from before `started`: those that the store knows. Once each has
+  // All nodes that may hold grants from before `started`: those that the store knows. Once each has
   // been heard or is gone, there is nothing left to learn. Call before SetBudgets(), or never: then
   // only time ends the learning.
   void ExpectNodes(std::vector<NodeNumber> nodes);
 
   // The budgets there are now, each valid. One with a name that is known goes on with all its
-  // leases, whatever else is new about it, since nodes know leases by that name; a new one begins
-  // with nothing leased, since no node knows of it, unless the server is still learning; one that
-  // has gone has nothing leased once nodes have been told. A capacity that has become less holds as
-  // soon as leases have been taken back. Times that have become shorter are not relied upon: nodes
-  // may go by an older policy.
+  // grants, whatever else is new about it, since nodes know grants by that name; a new one begins
+  // with nothing granted, since no node knows of it, unless the server is still learning; one that
+  // has gone has nothing granted once nodes have been told. A capacity that has become less holds
+  // as soon as grants have been taken back. Times that have become shorter are not relied upon:
+  // nodes may go by an older policy.
   void SetBudgets(std::vector<BudgetSpec> specs);
 
   // A node has begun a stream: sequences begin anew; what it holds it will report. What it was sent
@@ -143,8 +143,8 @@ class BudgetBook {
   void OnNodeGone(NodeNumber node);
 
   // Decides anew. Returns what is to be sent, with sequences, in the order of nodes: to those whose
-  // leases change by more than a few hundredths, or whose smaller change others wait for; to those
-  // whose lease is 2/5 over (or a little earlier, so that not all come at once); and in answer to a
+  // grants change by more than a few hundredths, or whose smaller change others wait for; to those
+  // whose grant is 2/5 over (or a little earlier, so that not all come at once); and in answer to a
   // stream's first report. What is free goes to nodes that have reported since they were last told,
   // or were told a tick ago; if that is not enough, first to those that have the least part of what
   // they are to have. Silent nodes are sent nothing. What is returned counts as sent, even
@@ -152,7 +152,7 @@ class BudgetBook {
   // more often than every kQuick.
   static constexpr absl::Duration kTick = absl::Seconds(1);
   static constexpr absl::Duration kQuick = absl::Milliseconds(100);
-  std::vector<std::pair<NodeNumber, BudgetLeases>> Decide(absl::Time now);
+  std::vector<std::pair<NodeNumber, BudgetGrants>> Decide(absl::Time now);
 
   // Of what nodes may believe they have, with the floors, at most: the law's left side. Bits a
   // second; 0: there is no such budget.
@@ -167,7 +167,7 @@ class BudgetBook {
   BudgetLedger* Find(std::string_view budget) const;
   LedgerNode& NodeOf(NodeNumber number);
   bool MustHear(const LedgerNode& node, absl::Time now) const;
-  static BudgetLeases Send(LedgerNode& node, absl::Time now);
+  static BudgetGrants Send(LedgerNode& node, absl::Time now);
 
   absl::Time started_;
   std::optional<std::vector<NodeNumber>> expected_;

@@ -31,7 +31,7 @@ class BudgetBookTest : public ::testing::Test {
  protected:
   struct Node {
     uint64_t sequence = 0;
-    BudgetLeases leases;
+    BudgetGrants grants;
     std::vector<BudgetUse> uses;
   };
 
@@ -47,12 +47,12 @@ class BudgetBookTest : public ::testing::Test {
   void Connect(uint64_t node) {
     book_->OnStream(node);
     nodes_[node].sequence = 0;
-    nodes_[node].leases.sequence = 0;
+    nodes_[node].grants.sequence = 0;
   }
 
   uint64_t Held(uint64_t node, const std::string& team) {
-    for (const BudgetLease& lease : nodes_[node].leases.leases) {
-      if (lease.team == team) return lease.rate;
+    for (const BudgetGrant& grant : nodes_[node].grants.grants) {
+      if (grant.team == team) return grant.rate;
     }
     return 0;
   }
@@ -60,7 +60,7 @@ class BudgetBookTest : public ::testing::Test {
   // The node wants so much for the team, and says what it applies.
   bool Report(uint64_t node, const std::string& team, uint64_t demand, uint64_t throttled = 0) {
     Node& of = nodes_[node];
-    BudgetReport report{.sequence = ++of.sequence, .applied = of.leases.sequence};
+    BudgetReport report{.sequence = ++of.sequence, .applied = of.grants.sequence};
     if (!team.empty()) {
       report.uses.push_back({.budget = "internet",
                              .team = team,
@@ -75,8 +75,8 @@ class BudgetBookTest : public ::testing::Test {
   // Decides; all nodes apply what they are sent, but for `deaf`.
   size_t Decide(uint64_t deaf = 0) {
     const auto messages = book_->Decide(now_);
-    for (const auto& [node, leases] : messages) {
-      if (node != deaf) nodes_[node].leases = leases;
+    for (const auto& [node, grants] : messages) {
+      if (node != deaf) nodes_[node].grants = grants;
     }
     EXPECT_LE(book_->Committed("internet", now_), spec_.capacity);
     return messages.size();
@@ -101,14 +101,14 @@ class LearnedBookTest : public BudgetBookTest {
   }
 };
 
-TEST_F(LearnedBookTest, LeasesWhatIsAskedForWhenThereIsEnough) {
+TEST_F(LearnedBookTest, GrantsWhatIsAskedForWhenThereIsEnough) {
   Report(1, "a", 100 * kMbit);
   Report(2, "b", 200 * kMbit);
   EXPECT_EQ(Decide(), 2U);
   EXPECT_NEAR(static_cast<double>(Held(1, "a")), 100e6, 1e3);
   EXPECT_NEAR(static_cast<double>(Held(2, "b")), 200e6, 1e3);
-  EXPECT_EQ(nodes_[1].leases.answers, 2U);
-  EXPECT_EQ(nodes_[1].leases.leases[0].duration, spec_.lease);
+  EXPECT_EQ(nodes_[1].grants.answers, 2U);
+  EXPECT_EQ(nodes_[1].grants.grants[0].duration, spec_.grant);
 }
 
 TEST_F(LearnedBookTest, SharesBetweenTeamsWhenThereIsNotEnough) {
@@ -121,7 +121,7 @@ TEST_F(LearnedBookTest, SharesBetweenTeamsWhenThereIsNotEnough) {
   EXPECT_NEAR(static_cast<double>(Held(3, "b")), 225e6, 1e3);
 }
 
-TEST_F(LearnedBookTest, ALeaseGrowsOnlyOnceTheOtherIsAppliedAsLess) {
+TEST_F(LearnedBookTest, AGrantGrowsOnlyOnceTheOtherIsAppliedAsLess) {
   Report(1, "a", 900 * kMbit, 1);
   Decide();
   Report(1, "a", 900 * kMbit, 1);
@@ -188,15 +188,15 @@ TEST_F(LearnedBookTest, ANodeThatConnectsAgainKeepsItsShareBeforeItReports) {
   EXPECT_NEAR(static_cast<double>(Held(3, "b")), 450e6, 1e5);
 }
 
-TEST_F(LearnedBookTest, ANodeThatIsSilentKeepsItsLeaseUntilItHasDecayed) {
+TEST_F(LearnedBookTest, ANodeThatIsSilentKeepsItsGrantUntilItHasDecayed) {
   Report(1, "a", 900 * kMbit, 1);
   Decide();
-  const absl::Duration certain = (spec_.lease + spec_.hold) * 1.01;
+  const absl::Duration certain = (spec_.grant + spec_.hold) * 1.01;
   const absl::Time since = now_;
   while (now_ < since + certain - absl::Seconds(1)) {
     Pass(absl::Seconds(5));
     Report(2, "b", 900 * kMbit, 1);
-    EXPECT_EQ(nodes_[1].leases.sequence, 1U);
+    EXPECT_EQ(nodes_[1].grants.sequence, 1U);
     Decide(/*deaf=*/1);
     if (now_ < since + certain) {
       ASSERT_LT(Held(2, "b"), 50 * kMbit);
@@ -210,7 +210,7 @@ TEST_F(LearnedBookTest, ANodeThatIsSilentKeepsItsLeaseUntilItHasDecayed) {
   EXPECT_GT(Held(2, "b"), 850 * kMbit);
 }
 
-TEST_F(LearnedBookTest, ANodeThatIsGoneFreesItsLeaseAtOnce) {
+TEST_F(LearnedBookTest, ANodeThatIsGoneFreesItsGrantAtOnce) {
   Report(1, "a", 900 * kMbit, 1);
   Decide();
   book_->OnNodeGone(1);
@@ -227,7 +227,7 @@ TEST_F(LearnedBookTest, WhatWasSentBeforeAStreamCountsUntilTheNodeAppliesSomethi
   Report(2, "b", 900 * kMbit, 1);
   Decide();
   EXPECT_LT(Held(2, "b"), kMbit);
-  EXPECT_EQ(nodes_[1].leases.sequence, 1U);  // Answered, so that it can say so.
+  EXPECT_EQ(nodes_[1].grants.sequence, 1U);  // Answered, so that it can say so.
   Report(1, "a", 0);
   Pass(absl::Seconds(1));
   Decide();
@@ -251,7 +251,7 @@ TEST_F(LearnedBookTest, LendsNothingBeyondATeamsMax) {
   EXPECT_GT(Held(1, "a"), 45 * kMbit);
 }
 
-TEST_F(LearnedBookTest, SaysNothingOfSmallChangesUntilTheLeaseIsTwoFifthsOver) {
+TEST_F(LearnedBookTest, SaysNothingOfSmallChangesUntilTheGrantIsTwoFifthsOver) {
   Report(1, "a", 100 * kMbit);
   Decide();
   const uint64_t before = Held(1, "a");
@@ -265,8 +265,8 @@ TEST_F(LearnedBookTest, SaysNothingOfSmallChangesUntilTheLeaseIsTwoFifthsOver) {
     renewed = absl::Seconds(5 * i);
   }
   EXPECT_EQ(messages, 1);
-  EXPECT_GE(renewed, spec_.lease * 0.35);
-  EXPECT_LE(renewed, spec_.lease * 0.4 + absl::Seconds(5));
+  EXPECT_GE(renewed, spec_.grant * 0.35);
+  EXPECT_LE(renewed, spec_.grant * 0.4 + absl::Seconds(5));
   EXPECT_NE(Held(1, "a"), before);
 }
 
@@ -300,14 +300,14 @@ TEST_F(LearnedBookTest, AbsurdNumbersDoNotOverflow) {
   book_->Decide(now_);
 }
 
-TEST_F(LearnedBookTest, ALowerCapacityHoldsOnceLeasesHaveBeenTakenBack) {
+TEST_F(LearnedBookTest, ALowerCapacityHoldsOnceGrantsHaveBeenTakenBack) {
   Report(1, "a", 900 * kMbit, 1);
   Decide();
   spec_.capacity = 500 * kMbit;
   book_->SetBudgets({spec_});
   EXPECT_GT(book_->Committed("internet", now_), spec_.capacity);
   Pass(absl::Seconds(1));
-  nodes_[1].leases = book_->Decide(now_).at(0).second;
+  nodes_[1].grants = book_->Decide(now_).at(0).second;
   EXPECT_LE(Held(1, "a"), 450 * kMbit);
   Report(1, "a", 900 * kMbit, 1);
   EXPECT_LE(book_->Committed("internet", now_), spec_.capacity);
@@ -320,7 +320,7 @@ TEST_F(LearnedBookTest, ABudgetThatIsGoneTakesEverythingBack) {
   EXPECT_THAT(book_->Standings(now_), IsEmpty());
   Pass(absl::Seconds(1));
   EXPECT_EQ(Decide(), 1U);
-  EXPECT_THAT(nodes_[1].leases.leases, IsEmpty());
+  EXPECT_THAT(nodes_[1].grants.grants, IsEmpty());
   // Until the node has said so, the same budget would begin with what the node has.
   EXPECT_GT(book_->Committed("internet", now_), 900 * kMbit);
   Report(1, "", 0);
@@ -328,7 +328,7 @@ TEST_F(LearnedBookTest, ABudgetThatIsGoneTakesEverythingBack) {
   EXPECT_EQ(book_->Committed("internet", now_), 0U);
 }
 
-TEST_F(LearnedBookTest, TeamsThatAreGoneFreeTheirLeasesWhenNodesSaySo) {
+TEST_F(LearnedBookTest, TeamsThatAreGoneFreeTheirGrantsWhenNodesSaySo) {
   Report(1, "a", 900 * kMbit, 1);
   Decide();
   spec_.teams.erase(spec_.teams.begin() + 1);
@@ -350,21 +350,21 @@ TEST_F(LearnedBookTest, ConnectionsAreSharedAsRatesAre) {
   Report(1, "a", 300 * kMbit);
   Report(2, "b", 100 * kMbit);
   Decide();
-  const uint32_t one = nodes_[1].leases.leases.at(0).connections;
-  const uint32_t other = nodes_[2].leases.leases.at(0).connections;
+  const uint32_t one = nodes_[1].grants.grants.at(0).connections;
+  const uint32_t other = nodes_[2].grants.grants.at(0).connections;
   EXPECT_LE(one + other, 1000U);
   EXPECT_NEAR(one, 750, 2);
   EXPECT_NEAR(other, 250, 2);
 }
 
-TEST_F(LearnedBookTest, NobodyGetsALeaseWithoutAnyConnections) {
-  spec_.connections = 1;  // 0 in a lease would mean no limit.
+TEST_F(LearnedBookTest, NobodyGetsAGrantWithoutAnyConnections) {
+  spec_.connections = 1;  // 0 in a grant would mean no limit.
   book_->SetBudgets({spec_});
   Report(1, "a", 300 * kMbit);
   Report(2, "b", 100 * kMbit);
   Decide();
-  EXPECT_EQ(nodes_[1].leases.leases.at(0).connections, 1U);
-  EXPECT_EQ(nodes_[2].leases.leases.at(0).connections, 1U);
+  EXPECT_EQ(nodes_[1].grants.grants.at(0).connections, 1U);
+  EXPECT_EQ(nodes_[2].grants.grants.at(0).connections, 1U);
 }
 
 TEST_F(LearnedBookTest, ShowsNodesInTheirOrder) {
@@ -381,13 +381,13 @@ TEST_F(LearnedBookTest, ShowsNodesInTheirOrder) {
   EXPECT_THAT(book_->NodesOf("none", "", now_), IsEmpty());
 }
 
-TEST_F(BudgetBookTest, LeasesNothingThatSomebodyUnheardMayHave) {
+TEST_F(BudgetBookTest, GrantsNothingThatSomebodyUnheardMayHave) {
   Start({1, 2, 3, kFar});
   for (const uint64_t node : {1U, 2U, 3U}) Report(node, "a", 100 * kMbit, 1);
   EXPECT_EQ(Decide(), 3U);  // Answers, so that nodes can say what they apply.
   EXPECT_EQ(Held(1, "a"), 0U);
   EXPECT_EQ(book_->Standings(now_)[0].unknown, 900 * kMbit - 1);
-  EXPECT_GT(book_->Standings(now_)[0].learning, spec_.lease + spec_.hold);
+  EXPECT_GT(book_->Standings(now_)[0].learning, spec_.grant + spec_.hold);
   book_->OnNodeGone(kFar);
   Pass(absl::Seconds(1));
   Decide();
@@ -396,12 +396,12 @@ TEST_F(BudgetBookTest, LeasesNothingThatSomebodyUnheardMayHave) {
 }
 
 TEST_F(BudgetBookTest, WhatNodesReportAsHeldIsKnownFromThenOn) {
-  nodes_[1].leases.leases = {{"internet", "a", 600 * kMbit, 0, spec_.lease}};
+  nodes_[1].grants.grants = {{"internet", "a", 600 * kMbit, 0, spec_.grant}};
   Start({1, 2, 3, kFar});
   Report(1, "a", 600 * kMbit);
   const BudgetStanding standing = book_->Standings(now_)[0];
   EXPECT_EQ(standing.unknown, 300 * kMbit - 1);
-  EXPECT_EQ(standing.leased, 600 * kMbit);
+  EXPECT_EQ(standing.granted, 600 * kMbit);
   Decide();
   EXPECT_NEAR(static_cast<double>(Held(1, "a")), 600e6, 1e4);
 }
@@ -413,7 +413,7 @@ TEST_F(BudgetBookTest, WithoutKnowingWhoThereIsOnlyTimeEndsTheLearning) {
   Report(1, "a", 900 * kMbit, 1);
   Decide();
   EXPECT_EQ(Held(1, "a"), 0U);
-  Pass((spec_.lease + spec_.hold) * 1.01 + spec_.half_life * 1.02);
+  Pass((spec_.grant + spec_.hold) * 1.01 + spec_.half_life * 1.02);
   Report(1, "a", 900 * kMbit, 1);
   Decide();
   EXPECT_NEAR(static_cast<double>(Held(1, "a")), 450e6, 1e6);

@@ -94,7 +94,7 @@ BudgetCounts BudgetKeeper::counts() const {
 
 void BudgetKeeper::Run(AgentLink& agents, telemetry::Log& log) {
   while (Wait()) {
-    if (heart_ != nullptr) heart_->Beat();
+    if (heartbeat_ != nullptr) heartbeat_->Beat();
     Decide(agents, log);
   }
 }
@@ -111,20 +111,20 @@ bool BudgetKeeper::Wait() {
 }
 
 void BudgetKeeper::Decide(AgentLink& agents, telemetry::Log& log) {
-  std::vector<std::pair<SessionId, BudgetLeases>> out;
+  std::vector<std::pair<SessionId, BudgetGrants>> out;
   std::vector<ShortFloor> short_floors;
   {
     absl::MutexLock lock(&mutex_);
     urgent_ = false;
-    for (auto& [number, leases] : book_.Decide(clock_.Now())) {
+    for (auto& [number, grants] : book_.Decide(clock_.Now())) {
       const auto node = nodes_.find(number);
       if (node == nodes_.end() || node->second.session == 0) continue;
-      out.emplace_back(node->second.session, std::move(leases));
+      out.emplace_back(node->second.session, std::move(grants));
     }
-    counts_.leases += out.size();
+    counts_.grants += out.size();
     short_floors = NewShortFloors();
   }
-  for (auto& [session, leases] : out) agents.Send(session, std::move(leases));
+  for (auto& [session, grants] : out) agents.Send(session, std::move(grants));
   for (const ShortFloor& found : short_floors) {
     log.Warn(
         "budget_floor_short",

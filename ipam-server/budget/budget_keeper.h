@@ -1,4 +1,4 @@
-// Keeps the book of budgets: takes what nodes report, decides each second, and sends leases.
+// Keeps the book of budgets: takes what nodes report, decides each second, and sends grants.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ namespace spoke::ipam {
 // Since the start.
 struct BudgetCounts {
   uint64_t reports = 0;  // Taken.
-  uint64_t leases = 0;   // Messages sent; each has all leases of its node.
+  uint64_t grants = 0;   // Messages sent; each has all grants of its node.
 };
 
 // Thread-safe. Reports come on the threads of their streams and pass the loop by: they change
 // nothing that is stored, and 7,500 nodes send 1,500 of them each second. What is decided is sent
 // once the lock is free again.
 //
-// Only the server that has the store may give leases, and it is there to be made after the store
-// was opened: what a server before it has leased is unknown from then on. See BudgetBook.
+// Only the server that has the store may give grants, and it is there to be made after the store
+// was opened: what a server before it has granted is unknown from then on. See BudgetBook.
 class BudgetKeeper {
  public:
   struct Pace {
@@ -50,14 +50,14 @@ class BudgetKeeper {
   ~BudgetKeeper() { Stop(); }
 
   // Beaten at each turn, once a tick at least. Call before Start().
-  void SetHeart(os::Heartbeat& heart) { heart_ = &heart; }
+  void SetHeartbeat(os::Heartbeat& heartbeat) { heartbeat_ = &heartbeat; }
   // Begins to decide, on a thread of its own: every tick, and within `quick` of a report that
   // cannot wait, as of somebody who is held back and was not before. Borrows both until Stop().
   void Start(AgentLink& agents, telemetry::Log& log);
   // Once it returns, nothing is sent any more. A second call does nothing.
   void Stop();
 
-  // All nodes that a server before this one may have given leases: those that the store knows. As
+  // All nodes that a server before this one may have given grants: those that the store knows. As
   // BudgetBook::ExpectNodes(); call once, before SetBudgets().
   void ExpectNodes(const std::vector<NodeKey>& nodes);
 
@@ -114,7 +114,7 @@ class BudgetKeeper {
   BudgetCounts counts_ ABSL_GUARDED_BY(mutex_);
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  os::Heartbeat* heart_ = nullptr;
+  os::Heartbeat* heartbeat_ = nullptr;
   std::thread thread_;
 };
 

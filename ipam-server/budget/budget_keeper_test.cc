@@ -20,18 +20,18 @@ constexpr uint64_t kCapacity = 100 * kMbit;
 const NodeKey kNode1{"node1", "vm-1"};
 const NodeKey kNode2{"node2", "vm-2"};
 
-// Keeps the leases that are sent. Thread-safe.
-class LeasedAgents final : public AgentLink {
+// Keeps the grants that are sent. Thread-safe.
+class GrantedAgents final : public AgentLink {
  public:
   void Send(SessionId session, ToAgent message) override {
     absl::MutexLock lock(&mutex_);
-    sent_[session].push_back(std::get<BudgetLeases>(std::move(message)));
+    sent_[session].push_back(std::get<BudgetGrants>(std::move(message)));
   }
   void ReadNext(SessionId) override {}
   void Close(SessionId, absl::Status) override {}
 
   // What was sent in `session` since the last call.
-  std::vector<BudgetLeases> Take(SessionId session) {
+  std::vector<BudgetGrants> Take(SessionId session) {
     absl::MutexLock lock(&mutex_);
     return std::exchange(sent_[session], {});
   }
@@ -46,7 +46,7 @@ class LeasedAgents final : public AgentLink {
 
  private:
   absl::Mutex mutex_;
-  std::map<SessionId, std::vector<BudgetLeases>> sent_ ABSL_GUARDED_BY(mutex_);
+  std::map<SessionId, std::vector<BudgetGrants>> sent_ ABSL_GUARDED_BY(mutex_);
 };
 
 class BudgetKeeperTest : public testing::Test {
@@ -64,41 +64,41 @@ class BudgetKeeperTest : public testing::Test {
     use.team = kOtherTeams;
     keeper_.OnReport(node, session, {.sequence = sequence, .applied = 0, .uses = {use}});
   }
-  // Decides; what the last leases of `session` come to, if any were sent.
+  // Decides; what the last grants of `session` come to, if any were sent.
   std::optional<uint64_t> Decided(SessionId session) {
     keeper_.Decide(agents_, log_);
-    const std::vector<BudgetLeases> sent = agents_.Take(session);
+    const std::vector<BudgetGrants> sent = agents_.Take(session);
     if (sent.empty()) return std::nullopt;
     uint64_t rate = 0;
-    for (const BudgetLease& lease : sent.back().leases) rate += lease.rate;
+    for (const BudgetGrant& grant : sent.back().grants) rate += grant.rate;
     return rate;
   }
 
   os::SimClock clock_;
   testing_support::RecordingLog log_;
-  LeasedAgents agents_;
+  GrantedAgents agents_;
   // The thread, where it is started, decides when a report is urgent and at no other time.
   BudgetKeeper keeper_{clock_, {.tick = absl::Hours(1), .quick = absl::Milliseconds(1)}};
 };
 
-TEST_F(BudgetKeeperTest, ANodeThatReportsIsLeasedWhatItNeeds) {
+TEST_F(BudgetKeeperTest, ANodeThatReportsIsGrantedWhatItNeeds) {
   Report(kNode1, 1, 1, {.usage = 10 * kMbit, .demand = 40 * kMbit});
-  const auto leased = Decided(1);
-  ASSERT_TRUE(leased.has_value());
-  EXPECT_GE(*leased, 40 * kMbit);
-  EXPECT_LE(*leased, kCapacity);
+  const auto granted = Decided(1);
+  ASSERT_TRUE(granted.has_value());
+  EXPECT_GE(*granted, 40 * kMbit);
+  EXPECT_LE(*granted, kCapacity);
   const std::vector<BudgetStanding> standings = keeper_.Standings();
   ASSERT_THAT(standings, SizeIs(1));
-  EXPECT_EQ(standings[0].leased, *leased);
+  EXPECT_EQ(standings[0].granted, *granted);
   const auto nodes = keeper_.NodesOf("internet", kOtherTeams);
   ASSERT_THAT(nodes, SizeIs(1));
   EXPECT_EQ(nodes[0].first, "node1");
-  EXPECT_EQ(nodes[0].second.leased, *leased);
+  EXPECT_EQ(nodes[0].second.granted, *granted);
   EXPECT_EQ(keeper_.counts().reports, 1U);
-  EXPECT_EQ(keeper_.counts().leases, 1U);
+  EXPECT_EQ(keeper_.counts().grants, 1U);
 }
 
-TEST_F(BudgetKeeperTest, LeasesGoToTheNewestSessionOnly) {
+TEST_F(BudgetKeeperTest, GrantsGoToTheNewestSessionOnly) {
   Report(kNode1, 5, 1, {.demand = 40 * kMbit});
   EXPECT_TRUE(Decided(5).has_value());
   Report(kNode1, 7, 1, {.demand = 50 * kMbit});
@@ -172,7 +172,7 @@ TEST_F(BudgetKeeperTest, NodesThatNeverReportAreNotCounted) {
   EXPECT_EQ(Decided(1), std::nullopt);
 }
 
-TEST_F(BudgetKeeperTest, WhatTheServerBeforeHasLeasedIsUnknownUntilAllItKnewAreHeardOrGone) {
+TEST_F(BudgetKeeperTest, WhatTheServerBeforeHasGrantedIsUnknownUntilAllItKnewAreHeardOrGone) {
   BudgetKeeper young(clock_);
   young.ExpectNodes({kNode1, kNode2});
   young.SetBudgets({Internet()});
@@ -194,13 +194,13 @@ TEST_F(BudgetKeeperTest, WhatTheServerBeforeHasLeasedIsUnknownUntilAllItKnewAreH
   report(1);
   EXPECT_GT(standing().learning, absl::ZeroDuration());
   EXPECT_GT(standing().unknown, 0U);
-  EXPECT_LE(standing().leased + standing().unknown + standing().floors, kCapacity);
+  EXPECT_LE(standing().granted + standing().unknown + standing().floors, kCapacity);
   young.OnNodeGone(kNode2);  // Which has never been heard here.
   clock_.Advance(absl::Seconds(1));
   report(2);
   EXPECT_EQ(standing().unknown, 0U);
   EXPECT_EQ(standing().learning, absl::ZeroDuration());
-  EXPECT_GE(agents_.Take(1).back().leases.at(0).rate, 80 * kMbit);
+  EXPECT_GE(agents_.Take(1).back().grants.at(0).rate, 80 * kMbit);
 }
 
 }  // namespace

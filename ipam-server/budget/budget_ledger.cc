@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kHeldBackDemand = 3;
 // A demand that has become so many times what it was is growing still.
 constexpr uint64_t kMuchMore = 2;
-// A lease is much too large when so many-th of it is not needed.
+// A grant is much too large when so many-th of it is not needed.
 constexpr uint64_t kMuchLess = 5;
 // Learning is called over when so many halvings have left next to nothing. What is left still
 // counts.
@@ -23,13 +23,13 @@ constexpr int kLearningHalvings = 10;
 
 BudgetLedger::BudgetLedger(BudgetSpec spec, Learning learning) : learning_(std::move(learning)) {
   SetSpec(std::move(spec));
-  unknown_ = Leasable();
+  unknown_ = Grantable();
   if (learning_.unheard && learning_.unheard->empty()) unknown_ = 0;
 }
 
 void BudgetLedger::SetSpec(BudgetSpec spec) {
   const absl::Duration longer_hold = std::max(spec.hold - hold_, absl::ZeroDuration());
-  lease_ = std::max(lease_, spec.lease);
+  grant_ = std::max(grant_, spec.grant);
   hold_ = std::max(hold_, spec.hold);
   half_life_ = std::max(half_life_, spec.half_life);
   most_capacity_ = std::max(most_capacity_, spec.capacity);
@@ -63,10 +63,10 @@ uint64_t BudgetLedger::Floors() const {
   return std::min(static_cast<uint64_t>(part) + 1, spec_.capacity);
 }
 
-uint64_t BudgetLedger::Leasable() const { return spec_.capacity - Floors(); }
+uint64_t BudgetLedger::Grantable() const { return spec_.capacity - Floors(); }
 
 absl::Time BudgetLedger::HeldUntil(absl::Time from) const {
-  return from + (lease_ + hold_) * kClockMargin;
+  return from + (grant_ + hold_) * kClockMargin;
 }
 
 uint64_t BudgetLedger::UnknownAt(absl::Time now) const {
@@ -153,7 +153,7 @@ bool BudgetLedger::OnApplied(LedgerEntry& entry, uint64_t message, absl::Time no
 
 void BudgetLedger::OnSent(LedgerEntry& entry) {
   entry.belief.Add(entry.node->sent, entry.grant, entry.grant_connections,
-                   HeldUntil(entry.node->leased_from));
+                   HeldUntil(entry.node->granted_from));
   entry.sent_rate = entry.grant;
   entry.sent_connections = entry.grant_connections;
 }

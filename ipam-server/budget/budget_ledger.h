@@ -1,4 +1,4 @@
-// The leases of one budget: who may believe to hold what of it, what nodes want, and what each is
+// The grants of one budget: who may believe to hold what of it, what nodes want, and what each is
 // to have next. Pure. Parts of BudgetBook, which see; not thread-safe.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "ipam-server/budget/allocation.h"
 #include "ipam-server/budget/budget_spec.h"
-#include "ipam-server/budget/lease_belief.h"
+#include "ipam-server/budget/grant_belief.h"
 
 namespace spoke::ipam {
 
@@ -32,14 +32,14 @@ struct LedgerNode {
   uint64_t answered = 0;     // The one that the last message answered.
   absl::Time reported_at = absl::InfinitePast();
   absl::Time sent_at = absl::InfinitePast();
-  absl::Time leased_from = absl::InfinitePast();  // When the report came that was answered.
-  bool due = false;                               // Is to be sent its leases.
-  std::vector<LedgerEntry*> entries;              // Of all budgets.
+  absl::Time granted_from = absl::InfinitePast();  // When the report came that was answered.
+  bool due = false;                                // Is to be sent its grants.
+  std::vector<LedgerEntry*> entries;               // Of all budgets.
 };
 
 struct LedgerTeam {
   BudgetTeam spec;
-  bool retired = false;  // The budget names it no more, but nodes may still hold leases of it.
+  bool retired = false;  // The budget names it no more, but nodes may still hold grants of it.
   size_t index = 0;      // In the spec's teams, if not retired.
   double fair = 0;       // As of the last plan.
 };
@@ -50,7 +50,7 @@ struct LedgerEntry {
   LedgerTeam* team = nullptr;
   class BudgetLedger* ledger = nullptr;
   size_t slot = 0;  // In the ledger's entries.
-  LeaseBelief belief;
+  GrantBelief belief;
 
   // As the node's last report has it.
   bool reported = false;
@@ -78,7 +78,7 @@ struct LedgerEntry {
 
 class BudgetLedger {
  public:
-  // `unheard`: nodes that may hold leases from before `started`, when they are known.
+  // `unheard`: nodes that may hold grants from before `started`, when they are known.
   struct Learning {
     absl::Time started;
     std::optional<absl::flat_hash_set<uint64_t>> unheard;
@@ -105,7 +105,7 @@ class BudgetLedger {
   void Plan(absl::Time now);
 
   // The capacity without what is set apart for floors.
-  uint64_t Leasable() const;
+  uint64_t Grantable() const;
   uint64_t Floors() const;
   uint64_t UnknownAt(absl::Time now) const;
   absl::Duration LearningAt(absl::Time now) const;
@@ -147,7 +147,7 @@ class BudgetLedger {
   BudgetSpec spec_;
   bool retired_ = false;
   // Nodes may go by an older policy than ours, so the longest times there were.
-  absl::Duration lease_;
+  absl::Duration grant_;
   absl::Duration hold_;
   absl::Duration half_life_;
   uint64_t most_capacity_ = 0;

@@ -16,12 +16,12 @@ constexpr absl::Duration kReportGrace = absl::Seconds(2);
 // Nodes ask for a tenth more than they use. When not all get what they ask for, only so much of it
 // is left: the rest would be taken from others, and lie idle. What is left lies idle too, at the
 // cost of the few teams that want more than their share; with less of it nodes would count as held
-// back, who call a lease full from 0.997 of it on.
+// back, who call a grant full from 0.997 of it on.
 constexpr double kTightened = 1.005 / 1.1;
 // The part of what nobody has asked for that is lent to nodes that are held back, since their
 // demand is a guess. The rest is at hand for those that will be held back next.
 constexpr double kSlack = 0.97;
-// Changes below this part of a lease are not worth a message,
+// Changes below this part of a grant are not worth a message,
 constexpr double kWorthwhile = 0.05;
 // unless the node is held back.
 constexpr double kWorthwhileHeldBack = 0.02;
@@ -73,11 +73,11 @@ double EqualPart(double free, std::vector<LedgerEntry*>& takers) {
 void BudgetLedger::Plan(absl::Time now) {
   const Sums sums = Look(now);
   const uint64_t unknown = UnknownAt(now);
-  SetTargets(static_cast<double>(Above(Leasable(), unknown + sums.stuck)));
-  const double all = static_cast<double>(std::max<uint64_t>(Leasable(), 1));
+  SetTargets(static_cast<double>(Above(Grantable(), unknown + sums.stuck)));
+  const double all = static_cast<double>(std::max<uint64_t>(Grantable(), 1));
   SetConnectionTargets(sums, std::min(static_cast<double>(unknown) / all, 1.0));
   SetGrants(sums, unknown);
-  ChooseDue(Above(Leasable(), unknown + sums.believed), now);
+  ChooseDue(Above(Grantable(), unknown + sums.believed), now);
 }
 
 // A node that has just begun another stream wants what it wanted before: its share is not for
@@ -195,19 +195,19 @@ void BudgetLedger::LendRest(double rest, const std::vector<double>& room) {
   }
 }
 
-// In proportion to the rates, but at least 1 for each lease, since 0 would mean no limit.
+// In proportion to the rates, but at least 1 for each grant, since 0 would mean no limit.
 void BudgetLedger::SetConnectionTargets(const Sums& sums, double unknown_part) {
   double rates = 0;
-  uint64_t leases = 0;
+  uint64_t grants = 0;
   for (const auto& entry : entries_) {
     entry->target_connections = 0;
     if (!entry->live || entry->target == 0) continue;
     rates += static_cast<double>(entry->target);
-    ++leases;
+    ++grants;
   }
-  if (spec_.connections == 0 || leases == 0) return;
+  if (spec_.connections == 0 || grants == 0) return;
   const auto known = static_cast<uint64_t>(spec_.connections * (1 - unknown_part));
-  const auto rest = static_cast<double>(Above(known, sums.stuck_connections + leases));
+  const auto rest = static_cast<double>(Above(known, sums.stuck_connections + grants));
   for (const auto& entry : entries_) {
     if (!entry->live || entry->target == 0) continue;
     entry->target_connections =
@@ -236,7 +236,7 @@ void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
         static_cast<uint32_t>(GrantOf(entry->target_connections, entry->believed_connections,
                                       entry->can_be_told ? part_of_connections : 0));
   }
-  GrantFree(Above(Leasable(), unknown + sums.believed));
+  GrantFree(Above(Grantable(), unknown + sums.believed));
   for (const auto& entry : entries_) {
     if (!entry->live) continue;
     if (spec_.connections == 0 || entry->grant == 0) entry->grant_connections = 0;

@@ -43,7 +43,7 @@ void Describe(const TeamStanding& standing, v1::BudgetTeamInfo& out) {
   out.set_max(standing.max);
   out.set_usage(standing.usage);
   out.set_demand(standing.demand);
-  out.set_leased(standing.leased);
+  out.set_granted(standing.granted);
   out.set_fair(standing.fair);
   out.set_throttled(standing.throttled);
   out.set_connections(standing.connections);
@@ -60,11 +60,11 @@ void Describe(const BudgetStanding& standing, v1::BudgetInfo& out) {
   out.set_connections(standing.spec.connections);
   out.set_borrow(standing.spec.borrow);
   out.set_usage(standing.usage);
-  out.set_leased(standing.leased);
+  out.set_granted(standing.granted);
   out.set_unknown(standing.unknown);
   out.set_floors(standing.floors);
   out.set_learning_s(Seconds(standing.learning));
-  out.set_lease_s(Seconds(standing.spec.lease));
+  out.set_grant_s(Seconds(standing.spec.grant));
   out.set_refresh_s(Seconds(standing.spec.refresh));
   out.set_hold_s(Seconds(standing.spec.hold));
   out.set_half_life_s(Seconds(standing.spec.half_life));
@@ -82,7 +82,7 @@ void Describe(const std::string& name, const NodeBudgetStanding& standing,
   out.set_team(standing.team);
   out.set_usage(standing.usage);
   out.set_demand(standing.demand);
-  out.set_leased(standing.leased);
+  out.set_granted(standing.granted);
   out.set_believed(standing.believed);
   out.set_age_ms(Milliseconds(standing.age));
 }

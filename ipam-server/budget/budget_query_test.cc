@@ -31,13 +31,13 @@ const std::vector<BudgetStanding>& TwoBudgets() {
                 .capacity = 5'000'000'000,
                 .connections = 100,
                 .borrow = false,
-                .lease = absl::Seconds(60),
+                .grant = absl::Seconds(60),
                 .hold = absl::Seconds(90),
                 .half_life = absl::Seconds(10),
                 .shadow = true}},
       {.spec = {.name = "internet", .capacity = 10'000'000'000},
        .usage = 7,
-       .leased = 8,
+       .granted = 8,
        .unknown = 9,
        .floors = 10,
        .learning = absl::Milliseconds(1500),
@@ -47,7 +47,7 @@ const std::vector<BudgetStanding>& TwoBudgets() {
                   .max = 2,
                   .usage = 3,
                   .demand = 4,
-                  .leased = 5,
+                  .granted = 5,
                   .fair = 6,
                   .throttled = 7,
                   .connections = 8,
@@ -64,7 +64,7 @@ TEST(BudgetQuery, SaysAllThatIsKnownByName) {
   const v1::BudgetInfo& internet = response->budgets(0);
   EXPECT_EQ(internet.capacity(), 10'000'000'000U);
   EXPECT_EQ(internet.usage(), 7U);
-  EXPECT_EQ(internet.leased(), 8U);
+  EXPECT_EQ(internet.granted(), 8U);
   EXPECT_EQ(internet.unknown(), 9U);
   EXPECT_EQ(internet.floors(), 10U);
   EXPECT_EQ(internet.learning_s(), 2U) << "rounded up: it is not over";
@@ -72,7 +72,7 @@ TEST(BudgetQuery, SaysAllThatIsKnownByName) {
   ASSERT_EQ(internet.teams_size(), 2);
   EXPECT_EQ(internet.teams(0).name(), "*");
   EXPECT_EQ(internet.teams(1).ShortDebugString(),
-            "name: \"vision\" weight: 2 min: 1 max: 2 usage: 3 demand: 4 leased: 5 fair: 6 "
+            "name: \"vision\" weight: 2 min: 1 max: 2 usage: 3 demand: 4 granted: 5 fair: 6 "
             "throttled: 7 connections: 8 refused_connections: 9 nodes: 10");
   const v1::BudgetInfo& mirror = response->budgets(1);
   EXPECT_EQ(mirror.destination_group(), "pypi");
@@ -80,7 +80,7 @@ TEST(BudgetQuery, SaysAllThatIsKnownByName) {
   EXPECT_TRUE(mirror.shadow());
   EXPECT_FALSE(mirror.borrow());
   EXPECT_EQ(mirror.connections(), 100U);
-  EXPECT_EQ(mirror.lease_s(), 60U);
+  EXPECT_EQ(mirror.grant_s(), 60U);
   EXPECT_EQ(mirror.refresh_s(), 5U);
   EXPECT_EQ(mirror.hold_s(), 90U);
   EXPECT_EQ(mirror.half_life_s(), 10U);
@@ -97,7 +97,7 @@ TEST(BudgetQuery, SaysTheNodesThatUseMost) {
                        .team = "vision",
                        .usage = 100,
                        .demand = 101,
-                       .leased = 102,
+                       .granted = 102,
                        .believed = 103,
                        .age = absl::Milliseconds(1400)};
   const auto response = QueryBudgets(TwoBudgets(), nodes, Request("internet", "vision"));
@@ -106,7 +106,7 @@ TEST(BudgetQuery, SaysTheNodesThatUseMost) {
   ASSERT_EQ(static_cast<size_t>(response->nodes_size()), kMaxBudgetNodes);
   EXPECT_EQ(response->nodes(0).ShortDebugString(),
             "node: \"node00700\" budget: \"internet\" team: \"vision\" usage: 100 demand: 101 "
-            "leased: 102 believed: 103 age_ms: 1400");
+            "granted: 102 believed: 103 age_ms: 1400");
   EXPECT_EQ(response->nodes(1).node(), "node00000") << "those that use the same, by name";
 }
 

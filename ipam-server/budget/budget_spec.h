@@ -30,11 +30,11 @@ struct BudgetSpec {
   uint32_t connections = 0;       // New ones a second, shared as the capacity is; 0: not limited.
   std::vector<BudgetTeam> teams;  // Sorted by name; "*" is always there (weight 1 unless named).
   bool borrow = true;             // What a team leaves unused is lent to others.
-  absl::Duration lease = absl::Seconds(120);
+  absl::Duration grant = absl::Seconds(120);
   absl::Duration refresh = absl::Seconds(5);
   absl::Duration hold = absl::Seconds(300);
   absl::Duration half_life = absl::Seconds(30);
-  // The part of the capacity that is set apart for nodes without a lease, and how many nodes it is
+  // The part of the capacity that is set apart for nodes without a grant, and how many nodes it is
   // for: each may always use as much of it.
   double floor_part = 0.05;
   uint64_t floor_nodes = 8192;
@@ -43,7 +43,7 @@ struct BudgetSpec {
   bool operator==(const BudgetSpec&) const = default;
 };
 
-// What one node may use without a lease, all its teams together. Bits a second.
+// What one node may use without a grant, all its teams together. Bits a second.
 uint64_t FloorOfNode(const BudgetSpec& spec);
 
 }  // namespace spoke::ipam

@@ -63,21 +63,21 @@ class BudgetsTest : public ServicesTest {
       of.set_throttled(use.throttled);
       ASSERT_TRUE(stream_->Write(message));
     }
-    // Reads until there are leases that answer the last report, and holds them from then on.
-    uint64_t Leased() {
+    // Reads until there are grants that answer the last report, and holds them from then on.
+    uint64_t Granted() {
       v1::ServerMessage message;
       while (stream_->Read(&message)) {
-        if (!message.has_budget_leases()) continue;
-        const v1::BudgetLeases& leases = message.budget_leases();
-        EXPECT_GT(leases.sequence(), applied_);
-        applied_ = leases.sequence();
-        if (leases.answers() < sequence_) continue;
+        if (!message.has_budget_grants()) continue;
+        const v1::BudgetGrants& grants = message.budget_grants();
+        EXPECT_GT(grants.sequence(), applied_);
+        applied_ = grants.sequence();
+        if (grants.answers() < sequence_) continue;
         uint64_t rate = 0;
-        for (const auto& lease : leases.leases()) {
-          EXPECT_EQ(lease.budget(), "downloads");
-          EXPECT_EQ(lease.team(), "vision");
-          EXPECT_GT(lease.duration_ms(), 0U);
-          rate += lease.rate();
+        for (const auto& grant : grants.grants()) {
+          EXPECT_EQ(grant.budget(), "downloads");
+          EXPECT_EQ(grant.team(), "vision");
+          EXPECT_GT(grant.duration_ms(), 0U);
+          rate += grant.rate();
         }
         return rate;
       }
@@ -120,22 +120,22 @@ class BudgetsTest : public ServicesTest {
 TEST_F(BudgetsTest, TwoNodesShareWhatThereIsAndTheOperatorSeesIt) {
   Agent first(*this, "node1");
   first.Report({.usage = 30 * kMbit, .demand = 80 * kMbit, .throttled = 50 * kMbit});
-  const uint64_t first_alone = first.Leased();
+  const uint64_t first_alone = first.Granted();
   EXPECT_GE(first_alone, 80 * kMbit);
   EXPECT_LE(first_alone, kCapacity);
 
   // The other gets what is free; then the first gives up a part and says so.
   Agent second(*this, "node2");
   second.Report({.usage = 5 * kMbit, .demand = 80 * kMbit, .throttled = 75 * kMbit});
-  const uint64_t second_at_first = second.Leased();
+  const uint64_t second_at_first = second.Granted();
   EXPECT_LE(first_alone + second_at_first, kCapacity);
   clock_.Advance(BudgetBook::kTick);  // A node hears once a tick, unless it reports.
-  const uint64_t first_now = first.Leased();
+  const uint64_t first_now = first.Granted();
   EXPECT_LT(first_now, first_alone);
   clock_.Advance(BudgetBook::kTick);
   first.Report({.usage = first_now, .demand = 80 * kMbit, .held = first_now, .throttled = kMbit});
-  uint64_t second_now = second.Leased();
-  while (second_now <= second_at_first) second_now = second.Leased();
+  uint64_t second_now = second.Granted();
+  while (second_now <= second_at_first) second_now = second.Granted();
   EXPECT_LE(first_now + second_now, kCapacity);
 
   v1::GetBudgetsResponse response;
@@ -145,7 +145,7 @@ TEST_F(BudgetsTest, TwoNodesShareWhatThereIsAndTheOperatorSeesIt) {
   EXPECT_EQ(budget.capacity(), kCapacity);
   EXPECT_EQ(budget.unknown(), 0U);
   EXPECT_EQ(budget.learning_s(), 0U);
-  EXPECT_LE(budget.leased() + budget.floors(), kCapacity);
+  EXPECT_LE(budget.granted() + budget.floors(), kCapacity);
   EXPECT_EQ(budget.usage(), first_now + 5 * kMbit);
   ASSERT_EQ(budget.teams_size(), 2) << "vision, and all others";
   EXPECT_EQ(budget.teams(1).name(), "vision");
@@ -161,15 +161,15 @@ TEST_F(BudgetsTest, WhatANodeHeldWhenItsStreamBrokeIsStillItsOwn) {
   {
     Agent first(*this, "node1");
     first.Report({.usage = 30 * kMbit, .demand = 80 * kMbit, .throttled = 50 * kMbit});
-    held = first.Leased();
+    held = first.Granted();
   }
   Agent second(*this, "node2");
   second.Report({.usage = 5 * kMbit, .demand = 80 * kMbit, .throttled = 75 * kMbit});
-  EXPECT_LE(held + second.Leased(), kCapacity) << "it may use it while nobody hears it";
+  EXPECT_LE(held + second.Granted(), kCapacity) << "it may use it while nobody hears it";
 
   Agent back(*this, "node1");
   back.Report({.usage = held, .demand = 80 * kMbit, .held = held, .throttled = kMbit});
-  const uint64_t now = back.Leased();
+  const uint64_t now = back.Granted();
   EXPECT_GT(now, 0U);
   EXPECT_LE(now, held) << "there is another now";
   v1::GetBudgetsResponse response;
@@ -182,10 +182,10 @@ TEST_F(BudgetsTest, WhatANodeHeldWhenItsStreamBrokeIsStillItsOwn) {
 TEST_F(BudgetsTest, NonsenseInAReportHurtsNobody) {
   Agent agent(*this, "node1");
   agent.Report({.usage = UINT64_MAX, .demand = UINT64_MAX, .throttled = UINT64_MAX});
-  EXPECT_LE(agent.Leased(), kCapacity);
+  EXPECT_LE(agent.Granted(), kCapacity);
   v1::GetBudgetsResponse response;
   ASSERT_TRUE(GetBudgets("downloads", "", response).ok());
-  EXPECT_LE(response.budgets(0).leased(), kCapacity);
+  EXPECT_LE(response.budgets(0).granted(), kCapacity);
 }
 
 TEST_F(BudgetsTest, AskingForABudgetThatIsNotThereSaysWhichThereAre) {

@@ -25,7 +25,7 @@ class ChoosingCloudTest : public FleetLoopTest {
     Greet(1);
     AnswerCloud();
     AnswerCloud();
-    ASSERT_EQ(CountAddresses(Stored()), (AddressCounts{.idle = 2}));
+    ASSERT_EQ(CountAddresses(Stored()), (AddressCounts{.available = 2}));
   }
   void List() {
     loop_->PostListing(*cloud_.List(), [](const std::string&) { return true; });
@@ -59,7 +59,7 @@ TEST_F(ChoosingCloudTest, ALostAnswerIsFoundByNameAfterARestart) {
   Greet(2);
   loop_->PostCloudResult(kNode, cloud_.Apply(NicOf(Stored())));
   Step();
-  EXPECT_EQ(CountAddresses(Stored()), (AddressCounts{.idle = 2}));
+  EXPECT_EQ(CountAddresses(Stored()), (AddressCounts{.available = 2}));
   EXPECT_THAT((*cloud_.List())[0].configurations, SizeIs(2)) << "and not four";
 }
 
@@ -91,7 +91,7 @@ TEST_F(ChoosingCloudTest, AListingThatDiffersOnlyMakesItLook) {
   List();
   ASSERT_THAT(requests_.waiting, SizeIs(1));
   AnswerCloud();
-  EXPECT_EQ(CountAddresses(Stored()).idle, 3U);
+  EXPECT_EQ(CountAddresses(Stored()).available, 3U);
 }
 
 TEST_F(ChoosingCloudTest, AnEmptyListingTakesNothing) {
@@ -101,7 +101,7 @@ TEST_F(ChoosingCloudTest, AnEmptyListingTakesNothing) {
     loop_->PostFromAgent(ClosedEvent{1});
     Step();
   }
-  EXPECT_EQ(CountAddresses(Stored()).idle, 2U) << "all nodes at once: releases freeze";
+  EXPECT_EQ(CountAddresses(Stored()).available, 2U) << "all nodes at once: releases freeze";
   EXPECT_EQ(log_.Count("releases_frozen"), 1);
 }
 
@@ -112,7 +112,7 @@ TEST_F(ChoosingCloudTest, NothingFollowsForAVmThatAListingDoesNotCover) {
     loop_->PostListing({}, [](const std::string& instance) { return instance != kInstance; });
     Step();
   }
-  EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
+  EXPECT_EQ(CountAddresses(Stored()).available, 2U);
   EXPECT_EQ(log_.Count("releases_frozen"), 0);
 }
 
@@ -154,7 +154,7 @@ class ChoosingIpv6Test : public FleetLoopTest {
     }
     return ranges;
   }
-  static Lending Claim(std::string_view address) {
+  static Assignment Claim(std::string_view address) {
     return {.address = A(address),
             .generation = 1,
             .since = absl::UnixEpoch(),

@@ -27,7 +27,7 @@ absl::Time TimeOf(const HistoryChunkInfo& chunk) {
   return parts ? absl::FromUnixMillis(parts->unix_ms) : absl::InfinitePast();
 }
 
-bool IsSameLending(const HistoryEntry& a, const HistoryEntry& b) {
+bool IsSameAssignment(const HistoryEntry& a, const HistoryEntry& b) {
   return a.node == b.node && a.vm_id == b.vm_id && a.container_id == b.container_id &&
          a.ifname == b.ifname && a.generation == b.generation;
 }
@@ -36,9 +36,9 @@ bool IsSameLending(const HistoryEntry& a, const HistoryEntry& b) {
 bool TellsOfBefore(HistoryEvent event) {
   switch (event) {
     case HistoryEvent::kAttached:
-    case HistoryEvent::kLent:
+    case HistoryEvent::kInUse:
     case HistoryEvent::kReleased:
-    case HistoryEvent::kIdle:
+    case HistoryEvent::kAvailable:
     case HistoryEvent::kDetaching:
     case HistoryEvent::kDetached:
       return true;
@@ -60,12 +60,12 @@ std::string_view NameOf(HistoryEvent event) {
       return "assigned";
     case HistoryEvent::kAttached:
       return "attached";
-    case HistoryEvent::kLent:
-      return "lent";
+    case HistoryEvent::kInUse:
+      return "in_use";
     case HistoryEvent::kReleased:
       return "released";
-    case HistoryEvent::kIdle:
-      return "idle";
+    case HistoryEvent::kAvailable:
+      return "available";
     case HistoryEvent::kDetaching:
       return "detaching";
     case HistoryEvent::kDetached:
@@ -158,22 +158,22 @@ std::vector<std::vector<size_t>> ChunksToMerge(std::span<const HistoryChunkInfo>
   return runs;
 }
 
-std::vector<LendingSpan> LendingsOf(std::span<const HistoryEntry> entries) {
-  std::vector<LendingSpan> spans;
-  const auto open = [&]() -> LendingSpan* {
+std::vector<AssignmentSpan> AssignmentsOf(std::span<const HistoryEntry> entries) {
+  std::vector<AssignmentSpan> spans;
+  const auto open = [&]() -> AssignmentSpan* {
     return spans.empty() || spans.back().end ? nullptr : &spans.back();
   };
   for (const HistoryEntry& entry : entries) {
-    LendingSpan* const current = open();
+    AssignmentSpan* const current = open();
     switch (entry.event) {
-      case HistoryEvent::kLent:
-        if (current != nullptr && IsSameLending(current->lessee, entry)) break;
+      case HistoryEvent::kInUse:
+        if (current != nullptr && IsSameAssignment(current->lessee, entry)) break;
         if (current != nullptr) current->end = entry.at;
         spans.push_back({.lessee = entry, .start = entry.at});
         break;
       case HistoryEvent::kReleased:
         if (current != nullptr) {
-          if (IsSameLending(current->lessee, entry)) current->end = entry.at;
+          if (IsSameAssignment(current->lessee, entry)) current->end = entry.at;
         } else if (spans.empty()) {
           spans.push_back({.lessee = entry, .start = std::nullopt, .end = entry.at});
         }
@@ -184,7 +184,7 @@ std::vector<LendingSpan> LendingsOf(std::span<const HistoryEntry> entries) {
         if (current != nullptr) current->end = entry.at;  // Its node is gone.
         break;
       case HistoryEvent::kAttached:
-      case HistoryEvent::kIdle:
+      case HistoryEvent::kAvailable:
       case HistoryEvent::kDetaching:
       case HistoryEvent::kQuarantined:
       case HistoryEvent::kLifted:
@@ -215,9 +215,9 @@ std::optional<AddressHolder> HolderAt(std::span<const HistoryEntry> entries, abs
         break;  // Says nothing of who has it.
       case HistoryEvent::kAssigned:
       case HistoryEvent::kAttached:
-      case HistoryEvent::kLent:
+      case HistoryEvent::kInUse:
       case HistoryEvent::kReleased:
-      case HistoryEvent::kIdle:
+      case HistoryEvent::kAvailable:
       case HistoryEvent::kDetaching:
       case HistoryEvent::kAdopted:
         node = &entry;
@@ -227,10 +227,10 @@ std::optional<AddressHolder> HolderAt(std::span<const HistoryEntry> entries, abs
   }
   if (node == nullptr) return std::nullopt;
   AddressHolder holder{.node = node->node, .vm_id = node->vm_id};
-  for (LendingSpan& span : LendingsOf(entries)) {
+  for (AssignmentSpan& span : AssignmentsOf(entries)) {
     if (span.start.value_or(absl::InfinitePast()) <= at &&
         at < span.end.value_or(absl::InfiniteFuture())) {
-      holder.lending = std::move(span);
+      holder.assignment = std::move(span);
       break;
     }
   }

@@ -23,18 +23,18 @@ namespace spoke::ipam {
 enum class HistoryEvent : uint8_t {
   kAssigned = 1,     // To a node; the cloud has yet to attach it.
   kAttached = 2,     // On the node's NIC.
-  kLent = 3,         // To a pod.
-  kReleased = 4,     // By the pod; cooling.
-  kIdle = 5,         // Cooled down.
+  kInUse = 3,        // To a pod.
+  kReleased = 4,     // By the pod; cooldown.
+  kAvailable = 5,    // Cooled down.
   kDetaching = 6,    // Its agent gave it up.
   kDetached = 7,     // Off the NIC.
   kFreed = 8,        // May be assigned again.
   kQuarantined = 9,  // Kept out of use: somebody else was seen to use it.
   kLifted = 10,      // Out of quarantine.
-  kAdopted = 11,     // Its agent lends it and the store did not know: taken over; kLent follows.
+  kAdopted = 11,     // Its agent assigns it and the store did not know: taken over; kInUse follows.
 };
 
-// "lent"; a stable word, for people and for scripts.
+// "assigned"; a stable word, for people and for scripts.
 std::string_view NameOf(HistoryEvent event);
 
 struct HistoryEntry {
@@ -43,7 +43,7 @@ struct HistoryEntry {
   ip::Address address;
   std::string node;
   std::string vm_id;
-  // Of a lending, or empty.
+  // Of an assignment, or empty.
   std::string pod_namespace;
   std::string pod_name;
   std::string pod_uid;
@@ -121,20 +121,20 @@ std::vector<std::vector<size_t>> ChunksToMerge(std::span<const HistoryChunkInfo>
                                                const HistoryLimits& limits, absl::Time now);
 
 // A pod's use of an address.
-struct LendingSpan {
+struct AssignmentSpan {
   HistoryEntry lessee;              // Node, VM, pod, container, interface and generation.
   std::optional<absl::Time> start;  // nullopt: before what is kept.
   std::optional<absl::Time> end;    // nullopt: it goes on.
 };
 
-// All lendings of one address, newest first. `entries` are those of that address alone, oldest
-// first. A repeated or a late entry makes no second lending.
-std::vector<LendingSpan> LendingsOf(std::span<const HistoryEntry> entries);
+// All assignments of one address, newest first. `entries` are those of that address alone, oldest
+// first. A repeated or a late entry makes no second assignment.
+std::vector<AssignmentSpan> AssignmentsOf(std::span<const HistoryEntry> entries);
 
 struct AddressHolder {
   std::string node;
   std::string vm_id;
-  std::optional<LendingSpan> lending;  // nullopt: no pod had it.
+  std::optional<AssignmentSpan> assignment;  // nullopt: no pod had it.
 };
 
 // Who held one address at `at`: nullopt when nobody did, or when what is kept does not say.

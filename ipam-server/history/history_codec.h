@@ -11,7 +11,7 @@
 
 namespace spoke::ipam {
 
-// A lending costs about 90 bytes, most of them names; an attached address of a large commit 10.
+// An assignment costs about 90 bytes, most of them names; an attached address of a large commit 10.
 std::string EncodeHistory(std::span<const HistoryEntry> entries);
 
 // Entries of a kind that a later version added are left out. Errors: kDataLoss (not a chunk of

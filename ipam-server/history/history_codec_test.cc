@@ -13,9 +13,9 @@ using ::testing::IsEmpty;
 
 const absl::Time kNow = absl::FromUnixMillis(1'700'000'000'123);
 
-HistoryEntry Lent(uint32_t number) {
+HistoryEntry Assigned(uint32_t number) {
   return {.at = kNow + absl::Milliseconds(number),
-          .event = HistoryEvent::kLent,
+          .event = HistoryEvent::kInUse,
           .address = ip::Address::V4(0x0A000000 + number),
           .node = fmt::format("node-{}", number % 10),
           .vm_id = fmt::format("{:08x}-1234-5678-9abc-def012345678", number % 10),
@@ -30,7 +30,7 @@ HistoryEntry Lent(uint32_t number) {
 TEST(HistoryCodec, EveryFieldSurvivesARoundTrip) {
   std::vector<HistoryEntry> entries;
   for (uint32_t i = 1; i <= 11; ++i) {
-    entries.push_back(Lent(i));
+    entries.push_back(Assigned(i));
     entries.back().event = static_cast<HistoryEvent>(i);
   }
   entries.push_back({.at = kNow - absl::Hours(1), .address = ip::Address::V6(1, 2)});
@@ -54,22 +54,22 @@ TEST(HistoryCodec, TextsThatLookLikeNumbersComeBackAsTheyWere) {
 }
 
 TEST(HistoryCodec, IsCompact) {
-  std::vector<HistoryEntry> lent;
+  std::vector<HistoryEntry> in_use;
   std::vector<HistoryEntry> attached;
   for (uint32_t i = 0; i < 1000; ++i) {
-    lent.push_back(Lent(i));
+    in_use.push_back(Assigned(i));
     attached.push_back({.at = kNow,
                         .event = HistoryEvent::kAttached,
                         .address = ip::Address::V4(0x0A000000 + i),
                         .node = "node-1",
                         .vm_id = "vm-1"});
   }
-  EXPECT_LT(EncodeHistory(lent).size() / lent.size(), 100U);
+  EXPECT_LT(EncodeHistory(in_use).size() / in_use.size(), 100U);
   EXPECT_LT(EncodeHistory(attached).size() / attached.size(), 20U);
 }
 
 TEST(HistoryCodec, AnAddressIsFoundInTheBytesOfItsChunk) {
-  const std::string bytes = EncodeHistory(std::vector<HistoryEntry>{Lent(0x010203)});
+  const std::string bytes = EncodeHistory(std::vector<HistoryEntry>{Assigned(0x010203)});
   EXPECT_TRUE(MayMention(bytes, ip::Address::V4(0x0A010203)));
   EXPECT_FALSE(MayMention(bytes, ip::Address::V4(0x0A010204)));
   EXPECT_FALSE(MayMention(bytes, ip::Address::V6(1, 2)));
@@ -77,18 +77,19 @@ TEST(HistoryCodec, AnAddressIsFoundInTheBytesOfItsChunk) {
 
 TEST(HistoryCodec, AKindOfALaterVersionIsLeftOut) {
   v1::HistoryChunk chunk;
-  ASSERT_TRUE(chunk.ParseFromString(EncodeHistory(std::vector<HistoryEntry>{Lent(1), Lent(2)})));
+  ASSERT_TRUE(
+      chunk.ParseFromString(EncodeHistory(std::vector<HistoryEntry>{Assigned(1), Assigned(2)})));
   chunk.set_events(0, 200);
   const auto decoded = DecodeHistory(chunk.SerializeAsString());
   ASSERT_TRUE(decoded.ok());
   ASSERT_EQ(decoded->size(), 1U);
-  EXPECT_EQ(decoded->at(0), Lent(2));
+  EXPECT_EQ(decoded->at(0), Assigned(2));
 }
 
 TEST(HistoryCodec, DamageIsNamed) {
   const auto damage = [](auto change) {
     v1::HistoryChunk chunk;
-    EXPECT_TRUE(chunk.ParseFromString(EncodeHistory(std::vector<HistoryEntry>{Lent(1)})));
+    EXPECT_TRUE(chunk.ParseFromString(EncodeHistory(std::vector<HistoryEntry>{Assigned(1)})));
     change(chunk);
     const absl::Status status = DecodeHistory(chunk.SerializeAsString()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;

@@ -51,34 +51,35 @@ void Fill(const HistoryEntry& in, v1::HistoryEntry& out) {
   out.set_ifname(in.ifname);
 }
 
-// What the rows say, with the end of each lending beside its beginning.
+// What the rows say, with the end of each assignment beside its beginning.
 void FillAll(const Past& past, uint32_t limit, v1::GetAddressHistoryResponse& response) {
-  const std::vector<LendingSpan> lendings = LendingsOf(past.entries);
+  const std::vector<AssignmentSpan> assignments = AssignmentsOf(past.entries);
   for (auto it = past.entries.rbegin(); it != past.entries.rend(); ++it) {
     if (static_cast<uint32_t>(response.entries_size()) >= limit) return;
     v1::HistoryEntry& out = *response.add_entries();
     Fill(*it, out);
-    if (it->event != HistoryEvent::kLent) continue;
-    const auto span = std::find_if(lendings.begin(), lendings.end(), [&](const LendingSpan& s) {
-      return s.start == it->at && s.lessee.container_id == it->container_id;
-    });
-    if (span != lendings.end() && span->end) {
+    if (it->event != HistoryEvent::kInUse) continue;
+    const auto span =
+        std::find_if(assignments.begin(), assignments.end(), [&](const AssignmentSpan& s) {
+          return s.start == it->at && s.lessee.container_id == it->container_id;
+        });
+    if (span != assignments.end() && span->end) {
       out.set_until_unix_ms(absl::ToUnixMillis(*span->end));
     }
   }
 }
 
 void FillHolder(const AddressHolder& holder, v1::HistoryEntry& out) {
-  if (!holder.lending) {
+  if (!holder.assignment) {
     out.set_event("held");
     out.set_node(holder.node);
     out.set_vm_id(holder.vm_id);
     return;
   }
-  Fill(holder.lending->lessee, out);
-  out.set_event("lent");
-  out.set_unix_ms(holder.lending->start ? absl::ToUnixMillis(*holder.lending->start) : 0);
-  if (holder.lending->end) out.set_until_unix_ms(absl::ToUnixMillis(*holder.lending->end));
+  Fill(holder.assignment->lessee, out);
+  out.set_event("in_use");
+  out.set_unix_ms(holder.assignment->start ? absl::ToUnixMillis(*holder.assignment->start) : 0);
+  if (holder.assignment->end) out.set_until_unix_ms(absl::ToUnixMillis(*holder.assignment->end));
 }
 
 }  // namespace
@@ -97,9 +98,9 @@ absl::Status QueryHistory(Store& store, const v1::GetAddressHistoryRequest& requ
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<HistoryEntry>> LastLendingTo(Store& store,
-                                                          const std::string& pod_namespace,
-                                                          const std::string& pod_name) {
+absl::StatusOr<std::optional<HistoryEntry>> LastAssignmentTo(Store& store,
+                                                             const std::string& pod_namespace,
+                                                             const std::string& pod_name) {
   std::optional<HistoryEntry> last;
   absl::Status first_error;
   RETURN_IF_ERROR(store.List(kHistoryPrefix, [&](std::string_view key, const StoredRecord& record) {
@@ -109,7 +110,7 @@ absl::StatusOr<std::optional<HistoryEntry>> LastLendingTo(Store& store,
     first_error.Update(base::Annotate(entries.status(), fmt::format("store key {}", key)));
     if (!entries.ok()) return;
     for (HistoryEntry& entry : *entries) {
-      if (entry.event != HistoryEvent::kLent || entry.pod_name != pod_name ||
+      if (entry.event != HistoryEvent::kInUse || entry.pod_name != pod_name ||
           entry.pod_namespace != pod_namespace) {
         continue;
       }

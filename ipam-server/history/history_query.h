@@ -17,10 +17,10 @@ namespace spoke::ipam {
 absl::Status QueryHistory(Store& store, const v1::GetAddressHistoryRequest& request,
                           v1::GetAddressHistoryResponse& response);
 
-// The last lending to the pod that is remembered; nullopt: none is. Errors: as Store::List();
+// The last assignment to the pod that is remembered; nullopt: none is. Errors: as Store::List();
 // kDataLoss.
-absl::StatusOr<std::optional<HistoryEntry>> LastLendingTo(Store& store,
-                                                          const std::string& pod_namespace,
-                                                          const std::string& pod_name);
+absl::StatusOr<std::optional<HistoryEntry>> LastAssignmentTo(Store& store,
+                                                             const std::string& pod_namespace,
+                                                             const std::string& pod_name);
 
 }  // namespace spoke::ipam

@@ -143,11 +143,11 @@ TEST(Chunks, MergingAndDroppingReachTheirGoalInOneStep) {
 
 using enum HistoryEvent;
 
-TEST(LendingsOf, PairsEachLendingWithItsEndNewestFirst) {
-  const std::vector<HistoryEntry> entries{Entry(0, kAssigned), Entry(1, kAttached),
-                                          Entry(2, kLent, 1),  Entry(3, kReleased, 1),
-                                          Entry(33, kIdle),    Entry(40, kLent, 2)};
-  const auto spans = LendingsOf(entries);
+TEST(AssignmentsOf, PairsEachAssignmentWithItsEndNewestFirst) {
+  const std::vector<HistoryEntry> entries{Entry(0, kAssigned),   Entry(1, kAttached),
+                                          Entry(2, kInUse, 1),   Entry(3, kReleased, 1),
+                                          Entry(33, kAvailable), Entry(40, kInUse, 2)};
+  const auto spans = AssignmentsOf(entries);
   ASSERT_EQ(spans.size(), 2U);
   EXPECT_EQ(spans[0].lessee.pod_name, "pod2");
   EXPECT_EQ(spans[0].start, At(40));
@@ -157,30 +157,30 @@ TEST(LendingsOf, PairsEachLendingWithItsEndNewestFirst) {
   EXPECT_EQ(spans[1].end, At(3));
 }
 
-TEST(LendingsOf, RepeatedAndLateEntriesMakeNoSecondLending) {
-  const std::vector<HistoryEntry> entries{Entry(2, kLent, 1),     Entry(3, kLent, 1),
+TEST(AssignmentsOf, RepeatedAndLateEntriesMakeNoSecondAssignment) {
+  const std::vector<HistoryEntry> entries{Entry(2, kInUse, 1),    Entry(3, kInUse, 1),
                                           Entry(4, kReleased, 1), Entry(5, kReleased, 1),
-                                          Entry(6, kLent, 2),     Entry(7, kReleased, 1)};
-  const auto spans = LendingsOf(entries);
+                                          Entry(6, kInUse, 2),    Entry(7, kReleased, 1)};
+  const auto spans = AssignmentsOf(entries);
   ASSERT_EQ(spans.size(), 2U);
   EXPECT_EQ(spans[0].end, std::nullopt) << "a late end is not the end of another";
   EXPECT_EQ(spans[1].start, At(2));
   EXPECT_EQ(spans[1].end, At(4));
 }
 
-TEST(LendingsOf, TheEndOfTheNodeIsTheEndOfTheLending) {
-  const std::vector<HistoryEntry> entries{Entry(2, kLent, 1), Entry(9, kFreed)};
-  EXPECT_EQ(LendingsOf(entries).at(0).end, At(9));
+TEST(AssignmentsOf, TheEndOfTheNodeIsTheEndOfTheAssignment) {
+  const std::vector<HistoryEntry> entries{Entry(2, kInUse, 1), Entry(9, kFreed)};
+  EXPECT_EQ(AssignmentsOf(entries).at(0).end, At(9));
 }
 
 TEST(HolderAt, AnswersFromTheFirstEntryWhenTheBeginningIsNoLongerKept) {
-  const std::vector<HistoryEntry> entries{Entry(10, kReleased, 4), Entry(40, kIdle)};
+  const std::vector<HistoryEntry> entries{Entry(10, kReleased, 4), Entry(40, kAvailable)};
   const auto holder = HolderAt(entries, At(5));
   ASSERT_TRUE(holder.has_value());
   EXPECT_EQ(holder->node, "n1");
-  ASSERT_TRUE(holder->lending.has_value());
-  EXPECT_EQ(holder->lending->lessee.pod_name, "pod4");
-  EXPECT_EQ(holder->lending->start, std::nullopt);
+  ASSERT_TRUE(holder->assignment.has_value());
+  EXPECT_EQ(holder->assignment->lessee.pod_name, "pod4");
+  EXPECT_EQ(holder->assignment->start, std::nullopt);
   EXPECT_EQ(HolderAt(std::vector<HistoryEntry>{Entry(10, kAssigned)}, At(5)), std::nullopt);
   EXPECT_EQ(HolderAt({}, At(5)), std::nullopt);
 }
@@ -199,7 +199,7 @@ Life RandomLife(testing_support::Random& random) {
   const auto happens = [&](HistoryEvent event, const std::string& pod) {
     second += static_cast<int>(random.Between(1, 5));
     HistoryEntry entry =
-        Entry(second, event, event == kLent || event == kReleased ? generation : 0);
+        Entry(second, event, event == kInUse || event == kReleased ? generation : 0);
     entry.node = node;
     life.entries.push_back(entry);
     const bool off = event == kDetached || event == kFreed;
@@ -212,14 +212,14 @@ Life RandomLife(testing_support::Random& random) {
     for (uint64_t pods = random.Between(0, 3); pods > 0; --pods) {
       ++generation;
       const std::string pod = fmt::format("pod{}", generation);
-      happens(kLent, pod);
-      if (random.OneIn(4)) happens(kLent, pod);
+      happens(kInUse, pod);
+      if (random.OneIn(4)) happens(kInUse, pod);
       if (random.OneIn(5)) {  // The VM goes while the pod runs.
         happens(kFreed, "");
         break;
       }
       happens(kReleased, "");
-      happens(kIdle, "");
+      happens(kAvailable, "");
     }
     if (life.entries.back().event == kFreed) continue;
     happens(kDetaching, "");
@@ -242,7 +242,8 @@ TEST(HolderAt, TellsTheTruthForAnyLifeAndAnyTime) {
                                                           : std::prev(after)->second;
     const auto holder = HolderAt(life.entries, At(second));
     ASSERT_EQ(holder ? holder->node : "", truth.first);
-    ASSERT_EQ(holder && holder->lending ? holder->lending->lessee.pod_name : "", truth.second);
+    ASSERT_EQ(holder && holder->assignment ? holder->assignment->lessee.pod_name : "",
+              truth.second);
     held += holder ? 1 : 0;
 
     // With its beginning lost, the answer is right or there is none, except that an address that

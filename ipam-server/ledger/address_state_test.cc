@@ -5,29 +5,29 @@
 namespace spoke::ipam {
 namespace {
 
-using enum LeaseState;
-using enum LeaseEvent;
+using enum AddressState;
+using enum AddressEvent;
 
-constexpr LeaseState kStates[] = {kFree, kAttaching, kAttached, kDetaching};
-constexpr LeaseEvent kEvents[] = {kAssign,     kCloudAttached, kCloudRefused, kAgentAgreed,
-                                  kAgentLends, kCloudDetached, kNodeGone};
+constexpr AddressState kStates[] = {kFree, kAttaching, kAttached, kDetaching};
+constexpr AddressEvent kEvents[] = {kAssign,       kCloudAttached, kCloudRefused, kAgentAgreed,
+                                    kAgentAssigns, kCloudDetached, kNodeGone};
 
-TEST(LeaseState, TheWholeLifeOfAnAddress) {
+TEST(AddressState, TheWholeLifeOfAnAddress) {
   EXPECT_EQ(Next(kFree, kAssign), kAttaching);
   EXPECT_EQ(Next(kAttaching, kCloudAttached), kAttached);
   EXPECT_EQ(Next(kAttached, kAgentAgreed), kDetaching);
   EXPECT_EQ(Next(kDetaching, kCloudDetached), kFree);
 }
 
-TEST(LeaseState, WhatIsLentStaysOrComesBack) {
-  EXPECT_EQ(Next(kDetaching, kAgentLends), kAttaching);
-  EXPECT_EQ(Next(kAttached, kAgentLends), kAttached);
-  EXPECT_FALSE(Next(kFree, kAgentLends).has_value());
+TEST(AddressState, WhatIsAssignedStaysOrComesBack) {
+  EXPECT_EQ(Next(kDetaching, kAgentAssigns), kAttaching);
+  EXPECT_EQ(Next(kAttached, kAgentAssigns), kAttached);
+  EXPECT_FALSE(Next(kFree, kAgentAssigns).has_value());
 }
 
-TEST(LeaseState, ARepeatedEventHasTheEffectOfOne) {
-  for (const LeaseState state : kStates) {
-    for (const LeaseEvent event : kEvents) {
+TEST(AddressState, ARepeatedEventHasTheEffectOfOne) {
+  for (const AddressState state : kStates) {
+    for (const AddressEvent event : kEvents) {
       const auto once = Next(state, event);
       if (!once) continue;
       // kAssign is the exception by design: a freed address may be assigned again.
@@ -38,14 +38,14 @@ TEST(LeaseState, ARepeatedEventHasTheEffectOfOne) {
   }
 }
 
-TEST(LeaseState, AVanishedNodeFreesWhateverItHad) {
-  for (const LeaseState state : kStates) EXPECT_EQ(Next(state, kNodeGone), kFree);
+TEST(AddressState, AVanishedNodeFreesWhateverItHad) {
+  for (const AddressState state : kStates) EXPECT_EQ(Next(state, kNodeGone), kFree);
 }
 
-TEST(LeaseState, NamesTellTheUseOfAnAttachedAddressOnly) {
-  EXPECT_EQ(NameOf(kAttached, Use::kLent), "lent");
-  EXPECT_EQ(NameOf(kAttached, Use::kCooling), "cooling");
-  EXPECT_EQ(NameOf(kAttaching, Use::kLent), "attaching");
+TEST(AddressState, NamesTellTheUseOfAnAttachedAddressOnly) {
+  EXPECT_EQ(NameOf(kAttached, Use::kInUse), "in_use");
+  EXPECT_EQ(NameOf(kAttached, Use::kCooldown), "cooldown");
+  EXPECT_EQ(NameOf(kAttaching, Use::kInUse), "attaching");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct DesiredConfiguration {
   std::string name;
   std::string pool;
   ip::MacAddress nic_mac;
-  absl::Duration cooling;  // Not to be lent for this long.
+  absl::Duration cooldown;  // Not to be assigned for this long.
 
   bool operator==(const DesiredConfiguration&) const = default;
 };
@@ -73,13 +73,13 @@ struct ReclaimRequest {
   bool operator==(const ReclaimRequest&) const = default;
 };
 
-// The lending is over, an operator says.
-struct EndLending {
+// The assignment is over, an operator says.
+struct EndAssignment {
   ip::Address address;
   uint64_t generation = 0;
   std::string reason;
 
-  bool operator==(const EndLending&) const = default;
+  bool operator==(const EndAssignment&) const = default;
 };
 
 struct InventoryRequest {
@@ -89,11 +89,11 @@ struct InventoryRequest {
 };
 
 // How it stands with what its pods wait for.
-struct Outlook {
+struct Forecast {
   std::string reason;
   absl::Duration eta;  // From now; zero: unknown.
 
-  bool operator==(const Outlook&) const = default;
+  bool operator==(const Forecast&) const = default;
 };
 
 // How did the last ADDs of this pod go?
@@ -125,7 +125,7 @@ struct PolicyTrial {
 };
 
 using ToAgent = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, InventoryRequest,
-                             Outlook, AttachTracesRequest, ProbeRequest, BudgetLeases, PolicyUpdate,
-                             EndLending, PolicyTrial>;
+                             Forecast, AttachTracesRequest, ProbeRequest, BudgetGrants,
+                             PolicyUpdate, EndAssignment, PolicyTrial>;
 
 }  // namespace spoke::ipam

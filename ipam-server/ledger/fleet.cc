@@ -36,8 +36,8 @@ void Effects::Merge(Effects other) {
   desired.merge(other.desired);
   resend.merge(other.resend);
   retry.merge(other.retry);
-  for (auto& [key, ends] : other.end_lendings) {
-    auto& mine = end_lendings[key];
+  for (auto& [key, ends] : other.end_assignments) {
+    auto& mine = end_assignments[key];
     mine.insert(mine.end(), std::make_move_iterator(ends.begin()),
                 std::make_move_iterator(ends.end()));
   }
@@ -327,7 +327,7 @@ void Fleet::Count(const Configuration& configuration, bool add) {
   }
 }
 
-void Fleet::SetState(Configuration& configuration, LeaseState state, absl::Time now) {
+void Fleet::SetState(Configuration& configuration, AddressState state, absl::Time now) {
   Count(configuration, false);
   configuration.state = state;
   configuration.since = now;
@@ -346,7 +346,8 @@ void Fleet::CheckInvariants() const {
       CHECK(index < pools_.size(), "a configuration is of a pool there is");
       CHECK(pools_[index].pool.OwnerOf(base) == &record, "the pool knows who holds a unit");
       for (const Slot& slot : configuration.slots) {
-        CHECK((slot.use == Use::kLent) == (slot.lessee != nullptr), "a lessee exactly when lent");
+        CHECK((slot.use == Use::kInUse) == (slot.lessee != nullptr),
+              "a lessee exactly when assigned");
       }
       counts[index].Add(configuration);
       held[index] += configuration.slots.size();

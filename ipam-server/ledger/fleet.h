@@ -29,14 +29,14 @@ namespace spoke::ipam {
 // Something an operator should read: an agent, the cloud and the store disagree.
 struct Finding {
   enum class Kind {
-    kAdopted,        // Lent by its agent, unknown here, free: taken over as attached.
-    kRefused,        // Lent by its agent, free, and beyond what this node can have.
-    kHeldElsewhere,  // Lent by this agent, but held by another node: two pods may share it.
-    kForeign,        // Lent by this agent, but in none of our pools.
+    kAdopted,        // Assigned by its agent, unknown here, free: taken over as attached.
+    kRefused,        // Assigned by its agent, free, and beyond what this node can have.
+    kHeldElsewhere,  // Assigned by this agent, but held by another node: two pods may share it.
+    kForeign,        // Assigned by this agent, but in none of our pools.
     kConflict,       // Another machine answers for it, says the agent.
     kRenamed,        // The same machine has another VM id now.
     kReplaced,       // Another VM has the node's name now; this one is retired.
-    kForced,         // An operator ends its lending.
+    kForced,         // An operator ends its assignment.
     kDisplaced,      // Another node has proved that it is on the instance this one claimed.
     kGone,           // The cloud says the VM is no more; its addresses are free.
     kFrozen,         // The breaker has stopped releases.
@@ -89,8 +89,8 @@ struct Effects {
   std::set<NodeKey> resend;            // and those that must be told all of it anew.
   std::map<NodeKey, std::string> greet_anew;  // Nodes whose sessions must begin anew, and why.
   std::map<NodeKey, NodeKey> renamed;  // Records that have another key now, by the one before.
-  std::map<NodeKey, std::vector<ip::Prefix>> reclaim;       // What agents are to be asked for,
-  std::map<NodeKey, std::vector<EndLending>> end_lendings;  // and told is over.
+  std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for,
+  std::map<NodeKey, std::vector<EndAssignment>> end_assignments;  // and told is over.
   std::vector<Finding> findings;
   std::vector<HistoryEntry> history;
   std::vector<absl::Duration> attach_times;  // From an assignment to the NIC, for metrics.
@@ -100,7 +100,7 @@ struct Effects {
   bool Stores() const;
 };
 
-// What happened to `address` of the node; `slot` as well, where it is about a lending.
+// What happened to `address` of the node; `slot` as well, where it is about an assignment.
 HistoryEntry EntryOf(HistoryEvent event, const NodeKey& node, const ip::Address& address,
                      absl::Time at, const Slot* slot = nullptr);
 
@@ -196,14 +196,14 @@ class Fleet {
   // under its name hold addresses). The message says which, and what to do.
   absl::Status CheckIdentity(const Hello& hello) const;
 
-  // An agent opened a session. The record's session_epoch is raised, a new boot ends the lendings
-  // of the old one, an older VM under the name is retired, and the node is brought towards its
-  // target.
+  // An agent opened a session. The record's session_epoch is raised, a new boot ends the
+  // assignments of the old one, an older VM under the name is retired, and the node is brought
+  // towards its target.
   Effects OnHello(const Hello& hello, absl::Time now);
 
   // Stale parts of a report (an older generation, an address the node does not hold) change
   // nothing.
-  Effects OnReport(const NodeKey& key, const LendingReport& report, absl::Time now);
+  Effects OnReport(const NodeKey& key, const AssignmentReport& report, absl::Time now);
 
   // Which pods wait there now. What the node lacks for all of them is assigned in one step; of an
   // unknown node it is ignored.
@@ -243,7 +243,7 @@ class Fleet {
 
   // From now on nothing is assigned, asked for or freed, until EndRecovery().
   void Hold() { held_ = true; }
-  // All that the node holds and lends. What it was told of by a store that knew more is its own,
+  // All that the node holds and assigns. What it was told of by a store that knew more is its own,
   // unless another node has it and has yet to speak.
   Effects OnInventory(const NodeKey& key, const Inventory& inventory, absl::Time now);
   // Decides what is left open, in favour of the nodes in `spoken`. What a silent node has, stays.
@@ -267,13 +267,13 @@ class Fleet {
   // Asks the cloud for the node's NIC at once, whatever it refused before. Errors: kNotFound,
   // kFailedPrecondition (retired, or a recovery is under way).
   absl::StatusOr<Effects> Retry(const std::string& node);
-  // Asks for an idle address. Errors: kNotFound (in no pool, or free); kFailedPrecondition (lent,
-  // cooling, or held by another node than `node`, when that is not empty; or a recovery is under
-  // way).
+  // Asks for an available address. Errors: kNotFound (in no pool, or free); kFailedPrecondition
+  // (assigned, cooldown, or held by another node than `node`, when that is not empty; or a recovery
+  // is under way).
   absl::StatusOr<Effects> Release(const ip::Address& address, const std::string& node);
-  // Has the agent end the lending of `address`, whose pod's end was lost. It is over once the agent
-  // reports so. Errors: kInvalidArgument (no reason); kNotFound, kFailedPrecondition (not lent;
-  // else as Release()).
+  // Has the agent end the assignment of `address`, whose pod's end was lost. It is over once the
+  // agent reports so. Errors: kInvalidArgument (no reason); kNotFound, kFailedPrecondition (not
+  // assigned; else as Release()).
   absl::StatusOr<Effects> ForceRelease(const ip::Address& address, const std::string& node,
                                        const std::string& reason);
   // Errors: kNotFound (in no pool); kAlreadyExists, kFailedPrecondition (is, or is not, already).
@@ -286,16 +286,16 @@ class Fleet {
   // Errors: kNotFound.
   absl::StatusOr<Effects> EndReservation(const std::string& name);
   // Replaces the pools, of which those that stay keep what is known of their addresses. Errors:
-  // kFailedPrecondition (an address that is held, cooling or in quarantine would be in another
+  // kFailedPrecondition (an address that is held, cooldown or in quarantine would be in another
   // pool than now, or in none).
   absl::Status SetPools(const std::vector<PoolSpec>& specs);
   // Lifts the breaker's freeze, if there is one.
   Effects Unfreeze(absl::Time now);
-  // Records that the node's agent lends the address, as an audit has found it to do.
-  Effects TakeLending(const NodeKey& key, const Lending& lending, absl::Time now);
-  // Records that the lending of `address` is over, unless a newer one than `generation` is.
-  Effects EndLending(const NodeKey& key, const ip::Address& address, uint64_t generation,
-                     absl::Time now);
+  // Records that the node's agent assigns the address, as an audit has found it to do.
+  Effects TakeAssignment(const NodeKey& key, const Assignment& assignment, absl::Time now);
+  // Records that the assignment of `address` is over, unless a newer one than `generation` is.
+  Effects EndAssignment(const NodeKey& key, const ip::Address& address, uint64_t generation,
+                        absl::Time now);
 
   // --- Time. ---
 
@@ -362,7 +362,7 @@ class Fleet {
   uint64_t WaitingPods() const;
   // How it stands with what the node's pods wait for, for its agent to say. The text holds no time
   // that passes, so that it changes only with what it tells.
-  Outlook OutlookOf(const NodeRecord& record, const CloudStanding& cloud, absl::Time now) const;
+  Forecast ForecastOf(const NodeRecord& record, const CloudStanding& cloud, absl::Time now) const;
 
   // Ends the program when an address is held twice, or a count is not what counting gives. Slow:
   // for tests and audits.
@@ -380,8 +380,8 @@ class Fleet {
   // on asking for pods that gave up while the agent was away.
   struct StatedDemand {
     Demand said;
-    // Of these, lent to since. Their addresses are used now; until the agent has said so they must
-    // not count a second time, or each burst would be asked for twice.
+    // Of these, assigned to since. Their addresses are used now; until the agent has said so they
+    // must not count a second time, or each burst would be asked for twice.
     std::map<std::string, uint32_t> served = {};
     absl::Time served_at = {};
   };
@@ -404,7 +404,7 @@ class Fleet {
   void EndClaim(const NodeKey& claimant, const ip::Address& address);
   void EndClaimsOf(const std::string& node);
   void EndDoubled(absl::Time now);
-  void EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects, absl::Time now);
+  void EndAssignmentsOf(NodeRecord& record, const Hello& hello, Effects& effects, absl::Time now);
   void KeepRecordOf(const Hello& hello, Effects& effects);
   absl::Status CheckPredecessors(const Hello& hello) const;
   void TakeInstance(NodeRecord& record, const Hello& hello, Effects& effects);
@@ -414,20 +414,20 @@ class Fleet {
   absl::StatusOr<NodeRecord*> RecordToForget(const Farewell& farewell);
   void TakePlace(NodeRecord& record, const Hello& hello);
   void RetireOthers(const NodeKey& key, Effects& effects);
-  void TakeLending(NodeRecord& record, const Lending& lending, Effects& effects);
-  void RecordLending(NodeRecord& record, Configuration& configuration, const Lending& lending,
-                     Effects& effects);
-  bool Adopt(NodeRecord& record, const Lending& lending, Effects& effects);
+  void TakeAssignment(NodeRecord& record, const Assignment& assignment, Effects& effects);
+  void RecordAssignment(NodeRecord& record, Configuration& configuration,
+                        const Assignment& assignment, Effects& effects);
+  bool Adopt(NodeRecord& record, const Assignment& assignment, Effects& effects);
   std::string WhyNotAdopted(const NodeRecord& record, const PoolEntry& entry) const;
   bool MayQuarantine(const NodeRecord& record, const ip::Address& address) const;
   struct UseChange {
     Use use;
-    const Lending* lending;  // Exactly when lent.
+    const Assignment* assignment;  // Exactly when assigned.
     absl::Time at;
   };
   void SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address,
               const UseChange& change, Effects& effects);
-  void SetState(Configuration& configuration, LeaseState state, absl::Time now);
+  void SetState(Configuration& configuration, AddressState state, absl::Time now);
   void Want(NodeRecord& record, size_t pool, Effects& effects, absl::Time now);
   std::string NextName(NodeRecord& record) const;
   void StopWanting(NodeRecord& record, const std::string& name);
@@ -459,7 +459,8 @@ class Fleet {
   std::string ProblemOf(const NodeRecord& record) const;
   std::vector<GroupState> GroupStatesOf(const NodeRecord& record) const;
   void AddWaiting(const NodeRecord& record, std::vector<GroupState>& states) const;
-  void ServeWaiting(const NodeKey& key, const std::vector<const Lending*>& lent, absl::Time now);
+  void ServeWaiting(const NodeKey& key, const std::vector<const Assignment*>& in_use,
+                    absl::Time now);
   void ForgetServed(Effects& effects, absl::Time now);
   std::string StandingOf(const NodeRecord& record, const GroupState& state,
                          const CloudStanding& cloud) const;
@@ -487,7 +488,7 @@ class Fleet {
   std::map<std::string, std::set<ip::Address>> refused_claims_;  // By node; in quarantine.
   bool held_ = false;
   std::set<ip::Prefix> doubtful_;         // While held: their node does not have them.
-  std::set<NodeKey> greet_anew_;          // While held: what they lend was not taken.
+  std::set<NodeKey> greet_anew_;          // While held: what they assign was not taken.
   std::set<NodeKey> proved_;              // Their certificates name the instance; since the start.
   std::map<ip::Prefix, NodeKey> claims_;  // While held: it has them, and so has another here.
   std::set<NodeKey> conflicts_refused_;   // Nodes that reported more conflicts than are believed.

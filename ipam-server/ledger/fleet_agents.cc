@@ -17,11 +17,11 @@ void Fleet::SetUse(NodeRecord& record, Configuration& configuration, const ip::A
   slot.use = change.use;
   slot.since = change.at;
   slot.lessee = nullptr;
-  if (change.lending != nullptr) {
-    slot.generation = change.lending->generation;
-    slot.lessee = before.lessee != nullptr && *before.lessee == change.lending->lessee
+  if (change.assignment != nullptr) {
+    slot.generation = change.assignment->generation;
+    slot.lessee = before.lessee != nullptr && *before.lessee == change.assignment->lessee
                       ? before.lessee
-                      : std::make_shared<const Lessee>(change.lending->lessee);
+                      : std::make_shared<const Lessee>(change.assignment->lessee);
   }
   Count(configuration, true);
   if (slot.lessee == before.lessee) return;
@@ -30,7 +30,7 @@ void Fleet::SetUse(NodeRecord& record, Configuration& configuration, const ip::A
         EntryOf(HistoryEvent::kReleased, record.key, address, change.at, &before));
   }
   if (slot.lessee != nullptr) {
-    effects.history.push_back(EntryOf(HistoryEvent::kLent, record.key, address, change.at, &slot));
+    effects.history.push_back(EntryOf(HistoryEvent::kInUse, record.key, address, change.at, &slot));
   }
 }
 
@@ -55,14 +55,14 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
   }
   TakePlace(record, hello);
   TakeInstance(record, hello, effects);
-  EndLendingsOf(record, hello, effects, now);
+  EndAssignmentsOf(record, hello, effects, now);
   EndClaimsOf(hello.key.name);
   record.boot_id = hello.boot_id;
-  for (const Lending& lending : hello.lent) TakeLending(record, lending, effects);
-  for (const ip::Address& address : hello.cooling) {
+  for (const Assignment& assignment : hello.in_use) TakeAssignment(record, assignment, effects);
+  for (const ip::Address& address : hello.cooldown) {
     Configuration* configuration = record.Holding(address);
-    if (configuration != nullptr && configuration->At(address).use == Use::kIdle) {
-      SetUse(record, *configuration, address, {Use::kCooling, nullptr, now}, effects);
+    if (configuration != nullptr && configuration->At(address).use == Use::kAvailable) {
+      SetUse(record, *configuration, address, {Use::kCooldown, nullptr, now}, effects);
     }
   }
   if (inserted) ClaimReserved(record, effects);
@@ -84,52 +84,54 @@ void Fleet::TakePlace(NodeRecord& record, const Hello& hello) {
   }
 }
 
-// Whatever the agent does not say is lent, is not. After a reboot it cannot remember what to keep
-// from reuse, so the old lendings cool from now on.
-void Fleet::EndLendingsOf(NodeRecord& record, const Hello& hello, Effects& effects,
-                          absl::Time now) {
+// Whatever the agent does not say is assigned, is not. After a reboot it cannot remember what to
+// keep from reuse, so the old assignments cool from now on.
+void Fleet::EndAssignmentsOf(NodeRecord& record, const Hello& hello, Effects& effects,
+                             absl::Time now) {
   const bool rebooted = record.boot_id != hello.boot_id;
-  absl::flat_hash_set<std::string> still_lent;
-  for (const Lending& lending : hello.lent) still_lent.insert(lending.address.ToBytes());
+  absl::flat_hash_set<std::string> still_in_use;
+  for (const Assignment& assignment : hello.in_use)
+    still_in_use.insert(assignment.address.ToBytes());
   for (auto& [base, configuration] : record.configurations) {
     for (size_t i = 0; i < configuration.slots.size(); ++i) {
       Slot& slot = configuration.slots[i];
       const ip::Address address = configuration.AddressAt(i);
-      if (still_lent.contains(address.ToBytes())) continue;
+      if (still_in_use.contains(address.ToBytes())) continue;
       if (rebooted) slot.generation = 0;  // A new journal counts from the beginning.
-      if (slot.use == Use::kLent) {
+      if (slot.use == Use::kInUse) {
         SetUse(record, configuration, address,
-               {rebooted ? Use::kCooling : Use::kIdle, nullptr, now}, effects);
-      } else if (slot.use == Use::kCooling && !rebooted) {
-        SetUse(record, configuration, address, {Use::kIdle, nullptr, now}, effects);
+               {rebooted ? Use::kCooldown : Use::kAvailable, nullptr, now}, effects);
+      } else if (slot.use == Use::kCooldown && !rebooted) {
+        SetUse(record, configuration, address, {Use::kAvailable, nullptr, now}, effects);
       }
     }
   }
 }
 
-void Fleet::TakeLending(NodeRecord& record, const Lending& lending, Effects& effects) {
-  Configuration* configuration = record.Holding(lending.address);
+void Fleet::TakeAssignment(NodeRecord& record, const Assignment& assignment, Effects& effects) {
+  Configuration* configuration = record.Holding(assignment.address);
   if (configuration == nullptr) {
-    if (!Adopt(record, lending, effects)) return;
-    configuration = record.Holding(lending.address);
+    if (!Adopt(record, assignment, effects)) return;
+    configuration = record.Holding(assignment.address);
   }
-  if (lending.generation < configuration->At(lending.address).generation) return;
-  RecordLending(record, *configuration, lending, effects);
+  if (assignment.generation < configuration->At(assignment.address).generation) return;
+  RecordAssignment(record, *configuration, assignment, effects);
 }
 
 // One that was being given up stays: its agent has a pod on it all the same.
-void Fleet::RecordLending(NodeRecord& record, Configuration& configuration, const Lending& lending,
-                          Effects& effects) {
-  const LeaseState next = Next(configuration.state, LeaseEvent::kAgentLends).value();
+void Fleet::RecordAssignment(NodeRecord& record, Configuration& configuration,
+                             const Assignment& assignment, Effects& effects) {
+  const AddressState next = Next(configuration.state, AddressEvent::kAgentAssigns).value();
   if (next != configuration.state) {
-    SetState(configuration, next, lending.since);
+    SetState(configuration, next, assignment.since);
     effects.attach.insert(record.key);
   }
-  SetUse(record, configuration, lending.address, {Use::kLent, &lending, lending.since}, effects);
+  SetUse(record, configuration, assignment.address, {Use::kInUse, &assignment, assignment.since},
+         effects);
 }
 
-bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) {
-  const ip::Address& address = lending.address;
+bool Fleet::Adopt(NodeRecord& record, const Assignment& assignment, Effects& effects) {
+  const ip::Address& address = assignment.address;
   const auto report = [&](Finding::Kind kind, std::string detail) {
     effects.findings.push_back({kind, record.key, address, std::move(detail)});
   };
@@ -151,8 +153,8 @@ bool Fleet::Adopt(NodeRecord& record, const Lending& lending, Effects& effects) 
   const ip::Prefix unit = *entry->pool.UnitOf(address);
   CHECK(entry->pool.Hold(unit, &record), "a unit without a holder can be held");
   // Attaching until the cloud confirms; the pod is not disturbed.
-  Assign(record, static_cast<size_t>(entry - pools_.data()), unit, effects, lending.since);
-  effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, lending.since));
+  Assign(record, static_cast<size_t>(entry - pools_.data()), unit, effects, assignment.since);
+  effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, assignment.since));
   report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
   return true;
 }
@@ -170,28 +172,28 @@ std::string Fleet::WhyNotAdopted(const NodeRecord& record, const PoolEntry& entr
   return fmt::format("pool {} does not serve this node", entry.pool.spec().name);
 }
 
-Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::Time now) {
+Effects Fleet::OnReport(const NodeKey& key, const AssignmentReport& report, absl::Time now) {
   Effects effects;
   const auto node = nodes_.find(key);
   if (node == nodes_.end()) return effects;
   NodeRecord& record = node->second;
-  std::vector<const Lending*> taken;
-  for (const Lending& lending : report.lent) {
-    Configuration* configuration = record.Holding(lending.address);
+  std::vector<const Assignment*> taken;
+  for (const Assignment& assignment : report.in_use) {
+    Configuration* configuration = record.Holding(assignment.address);
     if (configuration == nullptr) {
-      const NodeRecord* holder = HolderOf(lending.address);
+      const NodeRecord* holder = HolderOf(assignment.address);
       if (holder == nullptr ||
-          !NoteClaim(key, *holder, lending.address, "has a pod that uses it")) {
+          !NoteClaim(key, *holder, assignment.address, "has a pod that uses it")) {
         continue;
       }
       effects.findings.push_back(
-          {Finding::Kind::kHeldElsewhere, key, lending.address,
+          {Finding::Kind::kHeldElsewhere, key, assignment.address,
            fmt::format("held by node {} ({})", holder->key.name, holder->key.vm_id)});
       continue;
     }
-    if (lending.generation <= configuration->At(lending.address).generation) continue;
-    RecordLending(record, *configuration, lending, effects);
-    taken.push_back(&lending);
+    if (assignment.generation <= configuration->At(assignment.address).generation) continue;
+    RecordAssignment(record, *configuration, assignment, effects);
+    taken.push_back(&assignment);
   }
   if (!taken.empty()) ServeWaiting(key, taken, now);
   // Also for a release: with the addresses that cool a node may need more than before.
@@ -203,19 +205,20 @@ Effects Fleet::OnReport(const NodeKey& key, const LendingReport& report, absl::T
       continue;
     }
     Slot& slot = configuration->At(release.address);
-    if (slot.use != Use::kLent && slot.generation < release.generation) {
-      // A lending that was never heard of has come and gone; whoever still speaks of it is late.
+    if (slot.use != Use::kInUse && slot.generation < release.generation) {
+      // An assignment that was never heard of has come and gone; whoever still speaks of it is
+      // late.
       slot.generation = release.generation;
       effects.changed.insert(key);
     }
-    if (slot.use != Use::kLent || slot.generation != release.generation) continue;
-    SetUse(record, *configuration, release.address, {Use::kCooling, nullptr, now}, effects);
+    if (slot.use != Use::kInUse || slot.generation != release.generation) continue;
+    SetUse(record, *configuration, release.address, {Use::kCooldown, nullptr, now}, effects);
     changed = true;
   }
   for (const ip::Address& address : report.cooled) {
     Configuration* configuration = record.Holding(address);
-    if (configuration == nullptr || configuration->At(address).use != Use::kCooling) continue;
-    SetUse(record, *configuration, address, {Use::kIdle, nullptr, now}, effects);
+    if (configuration == nullptr || configuration->At(address).use != Use::kCooldown) continue;
+    SetUse(record, *configuration, address, {Use::kAvailable, nullptr, now}, effects);
     changed = true;
   }
   if (!changed) return effects;
@@ -235,9 +238,9 @@ Effects Fleet::OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, 
   };
   for (const ip::Prefix& range : answer.agreed) {
     Configuration* configuration = find(range);
-    // What it lends according to its own reports it cannot have given up.
-    if (configuration == nullptr || !configuration->IsIdle()) continue;
-    const auto next = Next(configuration->state, LeaseEvent::kAgentAgreed);
+    // What it assigns according to its own reports it cannot have given up.
+    if (configuration == nullptr || !configuration->IsAvailable()) continue;
+    const auto next = Next(configuration->state, AddressEvent::kAgentAgreed);
     if (!next || *next == configuration->state) continue;
     SetState(*configuration, *next, now);
     judged_.erase(range);

@@ -46,11 +46,11 @@ bool Fleet::NoteClaim(const NodeKey& claimant, const NodeRecord& holder, const i
   });
   if (others >= kMostClaimsNoted || claimant == holder.key) return false;
   const Configuration* configuration = holder.Holding(address);
-  const bool lent = configuration != nullptr && configuration->At(address).use == Use::kLent;
+  const bool in_use = configuration != nullptr && configuration->At(address).use == Use::kInUse;
   DoubledAddress& doubled = doubled_[address];
   const bool known = doubled.claimant == claimant;
   doubled = {.holders = fmt::format("node {} holds it{}, and node {} {}", holder.key.name,
-                                    lent ? " for a pod" : "", claimant.name, claim),
+                                    in_use ? " for a pod" : "", claimant.name, claim),
              .holder = holder.key,
              .claimant = claimant};
   return !known;

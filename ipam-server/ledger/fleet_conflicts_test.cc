@@ -63,11 +63,13 @@ TEST(FleetConflicts, WhatIsNotPutAwayIsNamedAllTheSameAndEnds) {
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
   Hello hello = HelloOf(kNode1);
   for (uint64_t i = 0; i < 30; ++i) {
-    hello.lent.push_back(LendingOf(ip::Advance(A("10.1.0.4"), i), i + 1, fmt::format("c{}", i)));
+    hello.in_use.push_back(
+        AssignmentOf(ip::Advance(A("10.1.0.4"), i), i + 1, fmt::format("c{}", i)));
   }
   fleet.OnHello(hello, kNow);
   Attach(fleet, kNode1);
-  for (const Lending& lending : hello.lent) fleet.OnConflict(kNode1, lending.address, kMac2, kNow);
+  for (const Assignment& assignment : hello.in_use)
+    fleet.OnConflict(kNode1, assignment.address, kMac2, kNow);
   EXPECT_THAT(fleet.quarantine(), SizeIs(Policy().conflict.per_node));
   EXPECT_THAT(fleet.doubled(), SizeIs(30));
   fleet.Expire(kNow + absl::Minutes(10));
@@ -89,9 +91,9 @@ TEST(FleetConflicts, ItOutlivesARestartAsLongAsItsQuarantineDoes) {
 
 TEST(FleetConflicts, TwoNodesThatSayTheyHaveItAreBothNamed) {
   Fleet fleet = WithTwoNodes();
-  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   Hello hello = HelloOf(kNode2);
-  hello.lent = {LendingOf(A("10.1.0.4"), 7)};
+  hello.in_use = {AssignmentOf(A("10.1.0.4"), 7)};
   fleet.OnHello(hello, kNow);
   EXPECT_EQ(fleet.doubled().at(A("10.1.0.4")).holders,
             "node node1 holds it for a pod, and node node2 has a pod that uses it");
@@ -108,13 +110,13 @@ TEST(FleetConflicts, TwoNodesThatSayTheyHaveItAreBothNamed) {
 TEST(FleetConflicts, AClaimEndsWithTheSessionThatSaidItOrWithEitherNode) {
   Fleet fleet = WithTwoNodes();
   Hello hello = HelloOf(kNode2);
-  hello.lent = {LendingOf(A("10.1.0.4"), 7)};
+  hello.in_use = {AssignmentOf(A("10.1.0.4"), 7)};
   fleet.OnHello(hello, kNow);
   EXPECT_THAT(fleet.doubled(), SizeIs(1));
   fleet.OnHello(HelloOf(kNode2), kNow);
   EXPECT_THAT(fleet.doubled(), IsEmpty());
 
-  fleet.OnReport(kNode2, {.lent = {LendingOf(A("10.1.0.4"), 8)}}, kNow);
+  fleet.OnReport(kNode2, {.in_use = {AssignmentOf(A("10.1.0.4"), 8)}}, kNow);
   EXPECT_THAT(fleet.doubled(), SizeIs(1));
   fleet.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
   Attach(fleet, kNode1);
@@ -127,9 +129,10 @@ TEST(FleetConflicts, AnAgentThatClaimsEverythingHidesNobody) {
   Hello first = HelloOf(kNode1);
   Hello liar = HelloOf(kNode2);
   for (uint64_t i = 0; i < 100; ++i) {
-    first.lent.push_back(LendingOf(ip::Advance(A("10.1.0.4"), i), i + 1, fmt::format("c{}", i)));
+    first.in_use.push_back(
+        AssignmentOf(ip::Advance(A("10.1.0.4"), i), i + 1, fmt::format("c{}", i)));
   }
-  liar.lent = first.lent;
+  liar.in_use = first.in_use;
   fleet.OnHello(first, kNow);
   fleet.OnHello(liar, kNow);
   EXPECT_THAT(fleet.doubled(), SizeIs(16));

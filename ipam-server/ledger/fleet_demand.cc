@@ -9,8 +9,8 @@
 namespace spoke::ipam {
 namespace {
 
-// By then an agent that has lent to a waiting pod has said who still waits, if that has changed at
-// all: a pod may have come for each that was served, and nothing was to be said.
+// By then an agent that has assigned to a waiting pod has said who still waits, if that has changed
+// at all: a pod may have come for each that was served, and nothing was to be said.
 constexpr absl::Duration kServedFor = absl::Seconds(2);
 
 bool Names(const PoolGroup& group, const std::string& pod_namespace) {
@@ -93,14 +93,14 @@ void Fleet::AddWaiting(const NodeRecord& record, std::vector<GroupState>& states
   }
 }
 
-void Fleet::ServeWaiting(const NodeKey& key, const std::vector<const Lending*>& lent,
+void Fleet::ServeWaiting(const NodeKey& key, const std::vector<const Assignment*>& in_use,
                          absl::Time now) {
   const auto demand = demands_.find(key);
   if (demand == demands_.end()) return;
   // A pod with an address of each family waited once.
   std::set<std::pair<std::string_view, std::string_view>> attachments;
-  for (const Lending* lending : lent) {
-    const Lessee& lessee = lending->lessee;
+  for (const Assignment* assignment : in_use) {
+    const Lessee& lessee = assignment->lessee;
     if (!attachments.emplace(lessee.container_id, lessee.ifname).second) continue;
     ++demand->second.served[lessee.pod_namespace];
   }
@@ -116,8 +116,8 @@ void Fleet::ForgetServed(Effects& effects, absl::Time now) {
   }
 }
 
-Outlook Fleet::OutlookOf(const NodeRecord& record, const CloudStanding& cloud,
-                         absl::Time now) const {
+Forecast Fleet::ForecastOf(const NodeRecord& record, const CloudStanding& cloud,
+                           absl::Time now) const {
   const std::string& name = record.key.name;
   if (record.mode == NodeMode::kDraining) {
     return {.reason = fmt::format(
@@ -127,26 +127,26 @@ Outlook Fleet::OutlookOf(const NodeRecord& record, const CloudStanding& cloud,
   if (record.mode == NodeMode::kRetired) {
     return {.reason = fmt::format("another VM has the name of node {} now", name)};
   }
-  Outlook outlook;
+  Forecast forecast;
   bool served = false;
   bool under_way = false;
   for (const GroupState& state : GroupStatesOf(record)) {
     if (state.waiting == 0) continue;
     served = true;
     under_way = under_way || state.counts.attaching > 0;
-    Append(outlook.reason, StandingOf(record, state, cloud));
+    Append(forecast.reason, StandingOf(record, state, cloud));
   }
   if (!served) {
-    Append(outlook.reason,
+    Append(forecast.reason,
            "no pool is meant for these pods on this node: compare the node's labels and virtual "
            "network, and the pods' namespaces, with: spokectl pool list -o wide");
   }
-  Append(outlook.reason, ProblemOf(record));
+  Append(forecast.reason, ProblemOf(record));
   if (under_way && cloud.eta && cloud.failure.empty()) {
     // What is overdue is still to come; zero would mean that nobody knows.
-    outlook.eta = std::max(*cloud.eta - now, absl::Milliseconds(1));
+    forecast.eta = std::max(*cloud.eta - now, absl::Milliseconds(1));
   }
-  return outlook;
+  return forecast;
 }
 
 std::string Fleet::PoolsIn(const GroupState& state) const {
@@ -179,8 +179,8 @@ std::string Fleet::StandingOf(const NodeRecord& record, const GroupState& state,
     Append(text, fmt::format("the node is at its maximum of {} addresses of pool {}", state.target,
                              PoolsIn(state)));
   } else if (text.empty()) {
-    text = fmt::format("the node has {} idle addresses, and its agent is told of them",
-                       state.counts.idle);
+    text = fmt::format("the node has {} available addresses, and its agent is told of them",
+                       state.counts.available);
   }
   return text;
 }

@@ -6,16 +6,16 @@
 namespace spoke::ipam {
 namespace {
 
-// Node 1 has four addresses, and all of them are lent.
+// Node 1 has four addresses, and all of them are assigned.
 Fleet WithFullNode(std::vector<PoolSpec> pools = {Pool("default", "10.1.0.0/24")}) {
   FleetPolicy policy = Policy();
   policy.target.spare = 0;
   Fleet fleet(pools, policy);
   fleet.OnHello(HelloOf(kNode1), kNow);
   Attach(fleet, kNode1);
-  LendingReport all;
+  AssignmentReport all;
   for (const ip::Prefix& range : RangesOf(fleet, kNode1)) {
-    all.lent.push_back(LendingOf(range.base(), 1, range.ToString()));
+    all.in_use.push_back(AssignmentOf(range.base(), 1, range.ToString()));
   }
   fleet.OnReport(kNode1, all, kNow);
   return fleet;
@@ -23,14 +23,14 @@ Fleet WithFullNode(std::vector<PoolSpec> pools = {Pool("default", "10.1.0.0/24")
 
 uint64_t TargetOf(const Fleet& fleet) { return fleet.TargetOf(*fleet.Find(kNode1)); }
 std::string ReasonOf(const Fleet& fleet, const CloudStanding& cloud = {}) {
-  return fleet.OutlookOf(*fleet.Find(kNode1), cloud, kNow).reason;
+  return fleet.ForecastOf(*fleet.Find(kNode1), cloud, kNow).reason;
 }
 
-// The lending of an address to a pod of `pod_namespace` that has waited.
-Lending LentTo(std::string_view address, std::string pod_namespace, std::string container) {
-  Lending lending = LendingOf(A(address), 1, std::move(container));
-  lending.lessee.pod_namespace = std::move(pod_namespace);
-  return lending;
+// The assignment of an address to a pod of `pod_namespace` that has waited.
+Assignment AssignedTo(std::string_view address, std::string pod_namespace, std::string container) {
+  Assignment assignment = AssignmentOf(A(address), 1, std::move(container));
+  assignment.lessee.pod_namespace = std::move(pod_namespace);
+  return assignment;
 }
 
 TEST(FleetDemand, ABurstRaisesTheTargetInOneStep) {
@@ -104,9 +104,9 @@ TEST(FleetDemand, APodThatIsServedDoesNotCountAsUsedAndWaiting) {
   Fleet fleet = WithFullNode();
   fleet.OnDemand(kNode1, {.waiting = {{"web", 4}}}, kNow);
   Attach(fleet, kNode1);
-  LendingReport served;
+  AssignmentReport served;
   for (const char* address : {"10.1.0.8", "10.1.0.9", "10.1.0.10", "10.1.0.11"}) {
-    served.lent.push_back(LentTo(address, "web", address));
+    served.in_use.push_back(AssignedTo(address, "web", address));
   }
   // The report comes before the agent has said that nobody waits any more.
   EXPECT_TRUE(fleet.OnReport(kNode1, served, kNow).attach.empty());
@@ -123,7 +123,9 @@ TEST(FleetDemand, APodWithAnAddressOfEachFamilyIsServedOnce) {
   fleet.OnDemand(kNode1, {.waiting = {{"web", 3}}}, kNow);
   Attach(fleet, kNode1);
   fleet.OnReport(
-      kNode1, {.lent = {LentTo("10.1.0.8", "web", "pod"), LentTo("fd00::8", "web", "pod")}}, kNow);
+      kNode1,
+      {.in_use = {AssignedTo("10.1.0.8", "web", "pod"), AssignedTo("fd00::8", "web", "pod")}},
+      kNow);
   EXPECT_EQ(TargetOf(fleet), 16U);  // Of each family five used and two waiting.
 }
 
@@ -144,17 +146,17 @@ TEST(FleetDemand, ADrainingNodeGetsNothing) {
             "node node1 is draining and gets no more addresses: spokectl node undrain node1");
 }
 
-TEST(FleetOutlook, SaysWhatTheCloudWasAskedForAndWhen) {
+TEST(FleetForecast, SaysWhatTheCloudWasAskedForAndWhen) {
   Fleet fleet = WithFullNode();
   fleet.OnDemand(kNode1, {.waiting = {{"web", 30}}}, kNow);
   EXPECT_EQ(ReasonOf(fleet), "asked the cloud for 32 addresses of pool default");
   const CloudStanding waits = {.eta = kNow + absl::Seconds(7), .waits_for = "limit X"};
-  const Outlook outlook = fleet.OutlookOf(*fleet.Find(kNode1), waits, kNow);
-  EXPECT_EQ(outlook.reason,
+  const Forecast forecast = fleet.ForecastOf(*fleet.Find(kNode1), waits, kNow);
+  EXPECT_EQ(forecast.reason,
             "asked the cloud for 32 addresses of pool default, which waits for limit X");
-  EXPECT_EQ(outlook.eta, absl::Seconds(7));
+  EXPECT_EQ(forecast.eta, absl::Seconds(7));
   // Overdue is not unknown.
-  EXPECT_EQ(fleet.OutlookOf(*fleet.Find(kNode1), waits, kNow + absl::Minutes(1)).eta,
+  EXPECT_EQ(fleet.ForecastOf(*fleet.Find(kNode1), waits, kNow + absl::Minutes(1)).eta,
             absl::Milliseconds(1));
   const CloudStanding refused = {
       .eta = kNow, .failure = "the last attempt failed", .retry_at = absl::FromUnixSeconds(0)};
@@ -162,17 +164,17 @@ TEST(FleetOutlook, SaysWhatTheCloudWasAskedForAndWhen) {
       ReasonOf(fleet, refused),
       "asked the cloud for 32 addresses of pool default, but the last attempt failed; the next "
       "attempt is at 1970-01-01T00:00:00+00:00");
-  EXPECT_EQ(fleet.OutlookOf(*fleet.Find(kNode1), refused, kNow).eta, absl::ZeroDuration());
+  EXPECT_EQ(fleet.ForecastOf(*fleet.Find(kNode1), refused, kNow).eta, absl::ZeroDuration());
 }
 
-TEST(FleetOutlook, SaysWhyNothingCanBeDone) {
+TEST(FleetForecast, SaysWhyNothingCanBeDone) {
   const Demand many = {.waiting = {{"web", 100}}};
   Fleet tiny = WithFullNode({Pool("tiny", "10.1.0.0/28")});  // Eleven addresses.
   tiny.OnDemand(kNode1, many, kNow);
   Attach(tiny, kNode1);
   EXPECT_EQ(
       ReasonOf(tiny),
-      "no address is free: pool tiny (10.1.0.0/28): 11 usable, 11 attached, 0 cooling, 0 free");
+      "no address is free: pool tiny (10.1.0.0/28): 11 usable, 11 attached, 0 in cooldown, 0 free");
 
   Fleet fleet = WithFullNode();
   fleet.OnDemand(kNode1, many, kNow);
@@ -193,7 +195,7 @@ TEST(FleetOutlook, SaysWhyNothingCanBeDone) {
   Fleet enough = WithFullNode();
   enough.OnDemand(kNode1, {.waiting = {{"web", 4}}}, kNow);
   Attach(enough, kNode1);
-  EXPECT_EQ(ReasonOf(enough), "the node has 4 idle addresses, and its agent is told of them");
+  EXPECT_EQ(ReasonOf(enough), "the node has 4 available addresses, and its agent is told of them");
 }
 
 }  // namespace

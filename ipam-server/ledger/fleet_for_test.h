@@ -43,8 +43,8 @@ inline Hello HelloOf(const NodeKey& key, std::string boot = "boot-1") {
   return {.key = key, .boot_id = std::move(boot)};
 }
 
-inline Lending LendingOf(const ip::Address& address, uint64_t generation,
-                         std::string container = "c1") {
+inline Assignment AssignmentOf(const ip::Address& address, uint64_t generation,
+                               std::string container = "c1") {
   return {.address = address,
           .generation = generation,
           .since = kNow,
@@ -55,7 +55,7 @@ inline Lending LendingOf(const ip::Address& address, uint64_t generation,
 inline std::vector<IpConfiguration> EntriesOf(const Fleet& fleet, const NodeKey& key) {
   std::vector<IpConfiguration> entries;
   for (const auto& [base, configuration] : fleet.Find(key)->configurations) {
-    if (configuration.state == LeaseState::kDetaching) continue;
+    if (configuration.state == AddressState::kDetaching) continue;
     entries.push_back({configuration.name, configuration.range});
   }
   return entries;

@@ -151,12 +151,12 @@ absl::StatusOr<Forgotten> Fleet::Forget(const Farewell& farewell, absl::Time now
                     record->instance));
   }
   const AddressCounts counts = CountAddresses(*record);
-  if (counts.lent != farewell.in_use) {
+  if (counts.in_use != farewell.in_use) {
     return absl::FailedPreconditionError(fmt::format(
         "pods of node {} (VM {}) used {} addresses when its agent last spoke, not {}: if the "
         "machine has really stopped, say so with --in-use {}; where it still runs, its addresses "
         "will be in two places",
-        record->key.name, record->key.vm_id, counts.lent, farewell.in_use, counts.lent));
+        record->key.name, record->key.vm_id, counts.in_use, farewell.in_use, counts.in_use));
   }
   Forgotten forgotten{.node = record->key, .addresses = counts.total(), .effects = {}};
   FreeGone(*record, forgotten.effects, now);

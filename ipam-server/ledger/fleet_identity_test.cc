@@ -171,7 +171,7 @@ class ForgetOnStaticCloud : public testing::Test {
 
 TEST_F(ForgetOnStaticCloud, NeedsASilentAgentAndTheRightNumber) {
   const auto precondition = absl::StatusCode::kFailedPrecondition;
-  fleet_.OnReport(kNode1, {.sequence = 1, .lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  fleet_.OnReport(kNode1, {.sequence = 1, .in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   ExpectRefused({.node = "node1"}, precondition, "is connected");
   ExpectRefused({.node = "node1", .silent = {{kNode1, 0}}}, precondition, "is connected");
   ExpectRefused({.node = "node1", .silent = {{kNode1, 1}}}, precondition, "--in-use 1");
@@ -180,7 +180,7 @@ TEST_F(ForgetOnStaticCloud, NeedsASilentAgentAndTheRightNumber) {
   ExpectRefused({.node = "node1", .vm_id = "vm-7"}, absl::StatusCode::kNotFound, "vm-7");
   const auto done = fleet_.Forget({.node = "node1", .in_use = 1, .silent = {{kNode1, 1}}}, kNow);
   ASSERT_TRUE(done.ok()) << done.status();
-  EXPECT_EQ(fleet_.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooling);
+  EXPECT_EQ(fleet_.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
   fleet_.Expire(kNow + absl::Minutes(1));
   EXPECT_EQ(fleet_.Find(kNode1), nullptr);
 }

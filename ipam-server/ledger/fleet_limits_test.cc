@@ -13,10 +13,10 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Hello HelloWith(const NodeKey& key, const std::string& first, uint64_t lendings) {
+Hello HelloWith(const NodeKey& key, const std::string& first, uint64_t assignments) {
   Hello hello = HelloOf(key);
-  for (uint64_t i = 0; i < lendings; ++i) {
-    hello.lent.push_back(LendingOf(ip::Advance(A(first), i), i + 1, fmt::format("c{}", i)));
+  for (uint64_t i = 0; i < assignments; ++i) {
+    hello.in_use.push_back(AssignmentOf(ip::Advance(A(first), i), i + 1, fmt::format("c{}", i)));
   }
   return hello;
 }
@@ -63,7 +63,7 @@ TEST(FleetLimits, WhatIsClaimedAndTwiceNotOnTheNicIsFreeAgain) {
 
 // --- Readings. ---
 
-// Each node has eight idle addresses on its NIC.
+// Each node has eight available addresses on its NIC.
 Fleet WithNics(int nodes) {
   Fleet fleet({Pool("default", "10.1.0.0/20")}, Choosing());
   for (int i = 0; i < nodes; ++i) {
@@ -82,7 +82,7 @@ Fleet WithNics(int nodes) {
 
 TEST(FleetLimits, ShortReadingsOfManyNicsGoThroughTheBreaker) {
   Fleet fleet = WithNics(100);
-  ASSERT_EQ(fleet.Counts().idle, 800U);
+  ASSERT_EQ(fleet.Counts().available, 800U);
   uint64_t asked = 0;
   for (const absl::Duration later : {absl::ZeroDuration(), absl::Minutes(1), absl::Minutes(2)}) {
     for (int i = 0; i < 100; ++i) {
@@ -145,10 +145,10 @@ TEST(FleetLimits, WhatAnOperatorPutAwayNeitherEndsNorIsEndedByAReport) {
 
 TEST(FleetLimits, TheSameBootUnderAnotherVmIdIsTheSameMachine) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   const NodeKey renamed{"node1", "vm-by-dmi"};
   Hello hello = HelloOf(renamed);
-  hello.lent = {LendingOf(A("10.1.0.4"), 1)};
+  hello.in_use = {AssignmentOf(A("10.1.0.4"), 1)};
   const Effects effects = fleet.OnHello(hello, kNow);
   EXPECT_EQ(fleet.Find(kNode1), nullptr);
   ASSERT_NE(fleet.Find(renamed), nullptr);
@@ -158,7 +158,7 @@ TEST(FleetLimits, TheSameBootUnderAnotherVmIdIsTheSameMachine) {
       << "the record moves in the store as well";
   EXPECT_EQ(CountOf(effects, Finding::Kind::kRenamed), 1U);
   for (int i = 0; i < 3; ++i) fleet.OnListing({}, {renamed}, kNow);
-  EXPECT_EQ(CountAddresses(*fleet.Find(renamed)).lent, 1U);
+  EXPECT_EQ(CountAddresses(*fleet.Find(renamed)).in_use, 1U);
   fleet.CheckInvariants();
 }
 
@@ -187,21 +187,21 @@ TEST(FleetLimits, WithoutASuccessorAsManyMissingAddressesFreeze) {
 
 // --- What is late, or was said differently before. ---
 
-TEST(FleetLimits, WhatIsLentWhileItIsBeingGivenUpStays) {
+TEST(FleetLimits, WhatIsAssignedWhileItIsBeingGivenUpStays) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   fleet.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
-  const Effects lent = fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
-  EXPECT_TRUE(lent.attach.contains(kNode1)) << "the cloud is asked to keep it";
+  const Effects in_use = fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
+  EXPECT_TRUE(in_use.attach.contains(kNode1)) << "the cloud is asked to keep it";
   Attach(fleet, kNode1);
   ASSERT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
-  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kLent);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kInUse);
 }
 
-TEST(FleetLimits, ALendingThatHasEndedUnheardIsNotRevived) {
+TEST(FleetLimits, AnAssignmentThatHasEndedUnheardIsNotRevived) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   EXPECT_TRUE(fleet.OnReport(kNode1, {.released = {{A("10.1.0.4"), 5}}}, kNow).Stores());
-  EXPECT_FALSE(fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 5)}}, kNow).Stores());
-  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kIdle);
+  EXPECT_FALSE(fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 5)}}, kNow).Stores());
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kAvailable);
 }
 
 TEST(FleetLimits, ADenialGivesBackOnlyWhatTheBreakerHadAllowed) {
@@ -228,8 +228,8 @@ TEST(FleetLimits, ARenamedPoolKeepsItsAddresses) {
   fleet.FinishLoading(kNow);
   fleet.CheckInvariants();
   fleet.OnHello(HelloOf(kNode1), kNow);
-  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
-  EXPECT_EQ(fleet.pools()[0].counts.lent, 1U);
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
+  EXPECT_EQ(fleet.pools()[0].counts.in_use, 1U);
   fleet.CheckInvariants();
 }
 
@@ -239,7 +239,7 @@ TEST(FleetLimits, PoolsThatSwappedTheirNamesKeepTheirAddresses) {
   ASSERT_TRUE(fleet.Load(*source.Find(kNode1)).ok());
   fleet.FinishLoading(kNow);
   fleet.CheckInvariants();
-  EXPECT_EQ(fleet.PoolNamed("b")->counts.idle, 4U);
+  EXPECT_EQ(fleet.PoolNamed("b")->counts.available, 4U);
 }
 
 TEST(FleetLimits, ReplacedPoolsKeepEveryPromise) {

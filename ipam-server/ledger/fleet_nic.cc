@@ -26,18 +26,18 @@ Effects Fleet::OnNic(const NodeKey& key, const std::vector<IpConfiguration>& on_
         configuration.name = there->second->name;
         effects.changed.insert(key);
       }
-    } else if (configuration.state == LeaseState::kAttached) {
+    } else if (configuration.state == AddressState::kAttached) {
       MissFromNic(record, configuration, effects, now);
-    } else if (configuration.state == LeaseState::kAttaching &&
+    } else if (configuration.state == AddressState::kAttaching &&
                IsDisproved(record, configuration, effects, now)) {
       detached.push_back(base);
       continue;
     }
     const auto next =
         Next(configuration.state,
-             there != by_range.end() ? LeaseEvent::kCloudAttached : LeaseEvent::kCloudDetached);
+             there != by_range.end() ? AddressEvent::kCloudAttached : AddressEvent::kCloudDetached);
     if (!next || *next == configuration.state) continue;
-    if (*next == LeaseState::kFree) {
+    if (*next == AddressState::kFree) {
       detached.push_back(base);
     } else {
       Attached(record, configuration, effects, now);
@@ -54,9 +54,9 @@ Effects Fleet::OnNic(const NodeKey& key, const std::vector<IpConfiguration>& on_
 void Fleet::Attached(NodeRecord& record, Configuration& configuration, Effects& effects,
                      absl::Time now) {
   effects.attach_times.push_back(now - configuration.since);
-  SetState(configuration, LeaseState::kAttached, now);
+  SetState(configuration, AddressState::kAttached, now);
   for (size_t i = 0; i < configuration.slots.size(); ++i) {
-    if (configuration.slots[i].use == Use::kIdle) configuration.slots[i].since = now;
+    if (configuration.slots[i].use == Use::kAvailable) configuration.slots[i].since = now;
     effects.history.push_back(
         EntryOf(HistoryEvent::kAttached, record.key, configuration.AddressAt(i), now));
   }
@@ -76,11 +76,11 @@ void Fleet::MissFromNic(const NodeRecord& record, const Configuration& configura
         {Finding::Kind::kLost, record.key, base,
          fmt::format("{} is attached by our records, but not on the NIC any more{}",
                      configuration.range.ToString(),
-                     configuration.IsIdle() ? "; its agent is asked to give it up"
-                                            : "; a pod uses it, and is cut off")});
+                     configuration.IsAvailable() ? "; its agent is asked to give it up"
+                                                 : "; a pod uses it, and is cut off")});
   }
   // Readings of many NICs that are short together are one more way to free what is in use.
-  if (!configuration.IsIdle() || seen->second.asked_until > now ||
+  if (!configuration.IsAvailable() || seen->second.asked_until > now ||
       !MayFree(configuration.range.size(), record.key, effects, now)) {
     return;
   }
@@ -173,7 +173,7 @@ void Fleet::KeepUnusable(NodeRecord& record, const IpConfiguration& entry, std::
   effects.changed.insert(record.key);
   const AddressPool* pool = PoolOf(entry.range.base());
   const bool cools =
-      pool != nullptr && pool->StateOf(entry.range.base()) == AddressPool::State::kCooling;
+      pool != nullptr && pool->StateOf(entry.range.base()) == AddressPool::State::kCooldown;
   if (cools) return;  // Only a matter of time.
   effects.findings.push_back({Finding::Kind::kUnusable, record.key, entry.range.base(),
                               fmt::format("the cloud gave {} as {}, which {}",
@@ -198,7 +198,7 @@ std::string Fleet::WhyUnusable(const NodeRecord& record, const ip::Prefix& range
   switch (pool.StateOf(range.base())) {
     case AddressPool::State::kQuarantined:
       return "is in quarantine";
-    case AddressPool::State::kCooling:
+    case AddressPool::State::kCooldown:
       if (pool.UsableFrom(range.base()) > now) return "cools after its last use";
       break;
     case AddressPool::State::kExcluded:
@@ -253,7 +253,7 @@ Effects Fleet::OnListedNic(const NodeKey& key, const std::vector<IpConfiguration
     differs = differs || !known;
   }
   for (const auto& [base, configuration] : record->configurations) {
-    differs = differs || (configuration.state == LeaseState::kAttached &&
+    differs = differs || (configuration.state == AddressState::kAttached &&
                           !listed.contains(configuration.range));
   }
   if (differs) effects.attach.insert(key);
@@ -294,7 +294,7 @@ void Fleet::FreeAll(NodeRecord& record, Effects& effects, absl::Time now) {
   }
   while (!record.configurations.empty()) {
     const auto& [base, configuration] = *record.configurations.begin();
-    CHECK(Next(configuration.state, LeaseEvent::kNodeGone) == LeaseState::kFree,
+    CHECK(Next(configuration.state, AddressEvent::kNodeGone) == AddressState::kFree,
           "a node that is gone holds nothing");
     Free(record, base, effects, now);
   }

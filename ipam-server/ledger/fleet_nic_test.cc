@@ -65,7 +65,7 @@ TEST_F(FleetNic, TakesOverWhatTheModelOfTheScaleSetBrought) {
   const Effects effects = Give(kNode1, {"10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.7"});
   EXPECT_THAT(effects.attach, IsEmpty()) << "the node has its target: no call at all";
   EXPECT_THAT(effects.desired, ElementsAre(kNode1));
-  EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.idle = 4}));
+  EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.available = 4}));
 }
 
 TEST_F(FleetNic, WhatIsGivenByNameIsAttached) {
@@ -73,7 +73,7 @@ TEST_F(FleetNic, WhatIsGivenByNameIsAttached) {
   EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 4}));
   EXPECT_EQ(fleet_.pools()[0].free(), 247U);
   Give(kNode1, {"10.1.0.9", "10.1.0.7"});
-  EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 2, .idle = 2}));
+  EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 2, .available = 2}));
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.9"))->key, kNode1);
   EXPECT_EQ(fleet_.Find(kNode1)->Holding(A("10.1.0.7"))->name, "spoke-2");
   EXPECT_EQ(fleet_.pools()[0].free(), 247U);
@@ -118,14 +118,14 @@ TEST_F(FleetNic, WhatCoolsIsUsedOnlyAfterwards) {
   Join(kNode2);
   Give(kNode1, {"10.1.0.4"});
   fleet_.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
-  Give(kNode1, {});  // Off the NIC: cooling for 30 s.
+  Give(kNode1, {});  // Off the NIC: cooldown for 30 s.
   ASSERT_EQ(fleet_.HolderOf(A("10.1.0.4")), nullptr);
   const Effects early = Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(10));
-  EXPECT_EQ(CountsOf(kNode2).idle, 0U);
+  EXPECT_EQ(CountsOf(kNode2).available, 0U);
   EXPECT_THAT(early.findings, IsEmpty()) << "only a matter of time";
   EXPECT_THAT(fleet_.Expire(kNow + absl::Seconds(29)).desired, IsEmpty());
   EXPECT_THAT(fleet_.Expire(kNow + absl::Seconds(31)).desired, ElementsAre(kNode2));
-  EXPECT_EQ(CountsOf(kNode2).idle, 1U);
+  EXPECT_EQ(CountsOf(kNode2).available, 1U);
   fleet_.CheckInvariants();
 }
 
@@ -145,10 +145,10 @@ TEST_F(FleetNic, AQuarantinedAddressIsNotUsed) {
   ASSERT_TRUE(
       fleet_.SetQuarantine(A("10.1.0.4"), Quarantine{.reason = "test", .since = kNow}, kNow).ok());
   EXPECT_THAT(Give(kNode1, {"10.1.0.4"}).findings, SizeIs(1));
-  EXPECT_EQ(CountsOf(kNode1).idle, 0U);
+  EXPECT_EQ(CountsOf(kNode1).available, 0U);
   ASSERT_TRUE(fleet_.SetQuarantine(A("10.1.0.4"), std::nullopt, kNow).ok());
   fleet_.Expire(kNow);
-  EXPECT_EQ(CountsOf(kNode1).idle, 1U);
+  EXPECT_EQ(CountsOf(kNode1).available, 1U);
 }
 
 TEST_F(FleetNic, AnEntryUnderAnotherNameKeepsItsAddress) {
@@ -156,21 +156,21 @@ TEST_F(FleetNic, AnEntryUnderAnotherNameKeepsItsAddress) {
   Give(kNode1, {"10.1.0.4"});
   fleet_.OnNic(kNode1, {{"spoke-77", One("10.1.0.4")}}, kNow);
   EXPECT_EQ(fleet_.Find(kNode1)->Holding(A("10.1.0.4"))->name, "spoke-77");
-  EXPECT_EQ(CountsOf(kNode1).idle, 1U);
+  EXPECT_EQ(CountsOf(kNode1).available, 1U);
   fleet_.CheckInvariants();
 }
 
 TEST_F(FleetNic, WhatIsOffTheNicTwiceIsReportedAndReclaimed) {
   Join(kNode1);
   Give(kNode1, {"10.1.0.4", "10.1.0.5"});
-  fleet_.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.5"), 1)}}, kNow);
+  fleet_.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.5"), 1)}}, kNow);
   EXPECT_THAT(Give(kNode1, {}).findings, IsEmpty()) << "one look may be at an old picture";
   EXPECT_THAT(fleet_.Review(kNode1, 0, kNow).attach, ElementsAre(kNode1)) << "so it looks again";
   const Effects lost = Give(kNode1, {}, kNow + absl::Minutes(2));
   ASSERT_THAT(lost.findings, SizeIs(2));
   EXPECT_EQ(lost.findings[0].kind, Finding::Kind::kLost);
   EXPECT_THAT(lost.reclaim.at(kNode1), ElementsAre(One("10.1.0.4")));
-  EXPECT_EQ(CountsOf(kNode1).lent, 1U) << "what a pod uses stays its own";
+  EXPECT_EQ(CountsOf(kNode1).in_use, 1U) << "what a pod uses stays its own";
   EXPECT_THAT(Give(kNode1, {}, kNow + absl::Minutes(3)).findings, IsEmpty()) << "said once";
 }
 
@@ -194,7 +194,7 @@ TEST_F(FleetNic, ADrainingNodeWantsNothing) {
   fleet_.CheckInvariants();
   // The cloud had been asked already: what it gave is known, and given back later.
   Give(kNode1, {"10.1.0.4"});
-  EXPECT_EQ(CountsOf(kNode1).idle, 1U);
+  EXPECT_EQ(CountsOf(kNode1).available, 1U);
 }
 
 TEST_F(FleetNic, AReplacedVmWantsNothing) {
@@ -205,7 +205,7 @@ TEST_F(FleetNic, AReplacedVmWantsNothing) {
   EXPECT_TRUE(effects.changed.contains(kNode1));
   EXPECT_THAT(effects.attach, ElementsAre(successor)) << "no call for the old VM";
   EXPECT_THAT(WantedOf(fleet_, kNode1), ElementsAre("spoke-2")) << "which is on its NIC";
-  EXPECT_EQ(CountsOf(kNode1).idle, 1U) << "only the cloud can say that it is gone";
+  EXPECT_EQ(CountsOf(kNode1).available, 1U) << "only the cloud can say that it is gone";
   fleet_.CheckInvariants();
 }
 
@@ -227,7 +227,7 @@ TEST_F(FleetNic, BlocksAreWantedWhole) {
   EXPECT_EQ(wanted.prefix_length, 28);
   EXPECT_EQ(wanted.size(), 16U);
   fleet.OnNic(kNode1, {{"spoke-1", Block("10.1.0.32/28")}}, kNow);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).idle, 16U);
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).available, 16U);
   fleet.CheckInvariants();
 }
 
@@ -241,7 +241,7 @@ TEST_F(FleetNic, ARestartRemembersWhatWasWanted) {
   EXPECT_EQ(restarted.pools()[0].free(), fleet_.pools()[0].free());
   EXPECT_EQ(restarted.NodeOn("/subscriptions/s/instances/vm-1")->key, kNode1);
   restarted.OnNic(kNode1, {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.6")}}, kNow);
-  EXPECT_EQ(CountAddresses(*restarted.Find(kNode1)).idle, 2U);
+  EXPECT_EQ(CountAddresses(*restarted.Find(kNode1)).available, 2U);
 }
 
 TEST_F(FleetNic, AVmThatIsGoneWantsNothing) {

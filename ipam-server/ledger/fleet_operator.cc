@@ -77,10 +77,10 @@ absl::StatusOr<Effects> Fleet::ForceRelease(const ip::Address& address, const st
                     record->key.name, NameOf(record->Holding(address)->state, slot.use)));
   }
   Effects effects;
-  effects.end_lendings[record->key].push_back(
+  effects.end_assignments[record->key].push_back(
       {.address = address, .generation = slot.generation, .reason = reason});
   effects.findings.push_back({Finding::Kind::kForced, record->key, address,
-                              fmt::format("lent to pod {}/{}: {}", slot.lessee->pod_namespace,
+                              fmt::format("assigned to pod {}/{}: {}", slot.lessee->pod_namespace,
                                           slot.lessee->pod_name, reason)});
   return effects;
 }
@@ -88,7 +88,7 @@ absl::StatusOr<Effects> Fleet::ForceRelease(const ip::Address& address, const st
 absl::StatusOr<Effects> Fleet::Release(const ip::Address& address, const std::string& node) {
   ASSIGN_OR_RETURN(const NodeRecord* const record, HolderToAsk(address, node));
   const Configuration& configuration = *record->Holding(address);
-  if (configuration.state != LeaseState::kAttached || !configuration.IsIdle()) {
+  if (configuration.state != AddressState::kAttached || !configuration.IsAvailable()) {
     const Slot& slot = configuration.At(address);
     std::string detail;
     if (slot.lessee != nullptr) {
@@ -96,10 +96,10 @@ absl::StatusOr<Effects> Fleet::Release(const ip::Address& address, const std::st
           " to pod {}/{}: delete the pod first; if there is none, end its use with --force",
           slot.lessee->pod_namespace, slot.lessee->pod_name);
     }
-    return absl::FailedPreconditionError(
-        fmt::format("{} on node {} is {}{}{}", address.ToString(), record->key.name,
-                    NameOf(configuration.state, slot.use), detail,
-                    configuration.slots.size() > 1 ? " (only a whole idle block can go)" : ""));
+    return absl::FailedPreconditionError(fmt::format(
+        "{} on node {} is {}{}{}", address.ToString(), record->key.name,
+        NameOf(configuration.state, slot.use), detail,
+        configuration.slots.size() > 1 ? " (only a whole available block can go)" : ""));
   }
   Effects effects;
   effects.reclaim[record->key].push_back(configuration.range);
@@ -132,7 +132,7 @@ absl::StatusOr<Effects> Fleet::SetQuarantine(const ip::Address& address,
     if (quarantine->until) quarantine_ends_.emplace(*quarantine->until, address);
     quarantine_[address] = *std::move(quarantine);
     entry->pool.SetQuarantined(unit, true);
-    if (record != nullptr && record->Holding(address)->IsIdle()) {
+    if (record != nullptr && record->Holding(address)->IsAvailable()) {
       effects.reclaim[record->key].push_back(unit);
     }
   } else {
@@ -200,7 +200,7 @@ absl::Status Fleet::CheckFits(const AddressPool& pool, const PoolSpec* spec) con
   const NodeRecord* holder = pool.OwnerOf(outside->base());
   if (holder == nullptr) {
     return absl::FailedPreconditionError(fmt::format(
-        "pool {}: {} is cooling down or in quarantine and would be outside; wait, or lift the "
+        "pool {}: {} is in cooldown down or in quarantine and would be outside; wait, or lift the "
         "quarantine (see: spokectl ip show {})",
         name, outside->ToString(), outside->base().ToString()));
   }
@@ -232,18 +232,18 @@ void Fleet::FillPool(size_t index, bool is_new) {
   for (const auto& [at, range] : released) pool.Cool(range, at + policy_.cooldown);
 }
 
-Effects Fleet::TakeLending(const NodeKey& key, const Lending& lending, absl::Time now) {
+Effects Fleet::TakeAssignment(const NodeKey& key, const Assignment& assignment, absl::Time now) {
   Effects effects;
   const auto node = nodes_.find(key);
   if (node == nodes_.end()) return effects;
-  TakeLending(node->second, lending, effects);
+  TakeAssignment(node->second, assignment, effects);
   effects.changed.insert(key);
   effects.Merge(Plan(key, now));
   return effects;
 }
 
-Effects Fleet::EndLending(const NodeKey& key, const ip::Address& address, uint64_t generation,
-                          absl::Time now) {
+Effects Fleet::EndAssignment(const NodeKey& key, const ip::Address& address, uint64_t generation,
+                             absl::Time now) {
   return OnReport(key, {.released = {{.address = address, .generation = generation}}}, now);
 }
 

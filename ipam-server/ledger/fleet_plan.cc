@@ -22,7 +22,7 @@ void Fleet::Assign(NodeRecord& record, size_t pool, const ip::Prefix& range, Eff
   const auto [it, inserted] = record.configurations.try_emplace(
       range.base(), range, pools_[pool].pool.spec().name, NextName(record), now);
   CHECK(inserted, "a unit that was free is on no NIC");
-  it->second.state = Next(LeaseState::kFree, LeaseEvent::kAssign).value();
+  it->second.state = Next(AddressState::kFree, AddressEvent::kAssign).value();
   Count(it->second, true);
   effects.changed.insert(record.key);
   effects.attach.insert(record.key);
@@ -116,15 +116,15 @@ void Fleet::Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Ti
     NodeHoldings holdings{.target = state.target, .jitter = jitter, .draining = draining};
     for (const auto& [base, configuration] : record.configurations) {
       const std::vector<size_t>& pools = state.group->pools;
-      if (configuration.state == LeaseState::kDetaching ||
+      if (configuration.state == AddressState::kDetaching ||
           std::find(pools.begin(), pools.end(), PoolIndexOf(configuration.pool)) == pools.end()) {
         continue;
       }
-      holdings.units.push_back(
-          {.size = static_cast<uint32_t>(configuration.slots.size()),
-           .idle = configuration.state == LeaseState::kAttached && configuration.IsIdle(),
-           .idle_since = configuration.IdleSince(),
-           .denied_until = configuration.denied_until});
+      holdings.units.push_back({.size = static_cast<uint32_t>(configuration.slots.size()),
+                                .available = configuration.state == AddressState::kAttached &&
+                                             configuration.IsAvailable(),
+                                .idle_since = configuration.IdleSince(),
+                                .denied_until = configuration.denied_until});
       ranges.push_back(configuration.range);
     }
     for (const size_t index : PlanRelease(policy_.release, holdings, now)) {
@@ -185,10 +185,10 @@ Effects Fleet::Expire(absl::Time now) {
       return true;
     }
     NodeRecord& record = node->second;
-    const bool cooling =
+    const bool cooldown =
         std::any_of(record.released.begin(), record.released.end(),
                     [&](const auto& entry) { return entry.second + policy_.cooldown > now; });
-    if (cooling) return false;
+    if (cooldown) return false;
     if (record.mode == NodeMode::kRetired) {
       const std::string name = key.name;
       proved_.erase(key);

@@ -12,15 +12,15 @@ using State = AddressPool::State;
 
 TEST(FleetPools, BothFamiliesAreProvidedWhereBothHavePools) {
   const Fleet fleet = WithAttachedNode({Pool("four", "10.1.0.0/24"), Pool("six", "fd00::/64")});
-  EXPECT_EQ(fleet.PoolNamed("four")->counts.idle, 4U);
-  EXPECT_EQ(fleet.PoolNamed("six")->counts.idle, 4U);
+  EXPECT_EQ(fleet.PoolNamed("four")->counts.available, 4U);
+  EXPECT_EQ(fleet.PoolNamed("six")->counts.available, 4U);
   EXPECT_EQ(fleet.TargetOf(*fleet.Find(kNode1)), 8U);
 }
 
 TEST(FleetPools, ASecondSubnetTakesOverWhereTheFirstEnds) {
   const Fleet fleet = WithAttachedNode({Pool("tiny", "10.1.0.0/29"), Pool("next", "10.2.0.0/24")});
-  EXPECT_EQ(fleet.PoolNamed("tiny")->counts.idle, 3U);
-  EXPECT_EQ(fleet.PoolNamed("next")->counts.idle, 1U);
+  EXPECT_EQ(fleet.PoolNamed("tiny")->counts.available, 3U);
+  EXPECT_EQ(fleet.PoolNamed("next")->counts.available, 1U);
 }
 
 TEST(FleetPools, ANodeDrawsOnlyFromPoolsOfItsLabelsAndNetwork) {
@@ -47,20 +47,20 @@ TEST(FleetPools, APoolForSomeNamespacesIsHeldBesideTheGeneralOne) {
   PoolSpec blue = Pool("blue", "10.2.0.0/24");
   blue.namespaces = {"blue"};
   const Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24"), blue});
-  EXPECT_EQ(fleet.PoolNamed("default")->counts.idle, 4U);
-  EXPECT_EQ(fleet.PoolNamed("blue")->counts.idle, 4U);
+  EXPECT_EQ(fleet.PoolNamed("default")->counts.available, 4U);
+  EXPECT_EQ(fleet.PoolNamed("blue")->counts.available, 4U);
 }
 
-TEST(FleetPools, BlocksAreLentByAddressAndReturnedWhole) {
+TEST(FleetPools, BlocksAreAssignedByAddressAndReturnedWhole) {
   PoolSpec blocks = Pool("blocks", "10.1.0.0/24");
   blocks.block_length = 28;
   Fleet fleet = WithAttachedNode({blocks});
   ASSERT_EQ(RangesOf(fleet, kNode1), std::set{Block("10.1.0.16/28")});
-  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.20"), 1)}}, kNow);
-  EXPECT_EQ(fleet.PoolNamed("blocks")->counts, (AddressCounts{.idle = 15, .lent = 1}));
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.20"), 1)}}, kNow);
+  EXPECT_EQ(fleet.PoolNamed("blocks")->counts, (AddressCounts{.available = 15, .in_use = 1}));
   EXPECT_EQ(fleet.HolderOf(A("10.1.0.31"))->key, kNode1);
   fleet.OnReclaimAnswer(kNode1, {.agreed = {Block("10.1.0.16/28")}}, kNow);
-  EXPECT_EQ(fleet.PoolNamed("blocks")->counts.detaching, 0U);  // One of it is lent.
+  EXPECT_EQ(fleet.PoolNamed("blocks")->counts.detaching, 0U);  // One of it is assigned.
   fleet.OnReport(kNode1, {.released = {{A("10.1.0.20"), 1}}, .cooled = {A("10.1.0.20")}}, kNow);
   fleet.OnReclaimAnswer(kNode1, {.agreed = {Block("10.1.0.16/28")}}, kNow);
   EXPECT_EQ(fleet.PoolNamed("blocks")->counts.detaching, 16U);
@@ -71,7 +71,7 @@ TEST(FleetPools, AnExhaustedPoolIsNamedWithItsCounts) {
   fleet.OnHello(HelloOf(kNode1), kNow);
   EXPECT_EQ(
       fleet.ShortageOf(*fleet.Find(kNode1)),
-      "has 3 of 4 addresses: pool tiny (10.1.0.0/29): 3 usable, 3 attached, 0 cooling, 0 free");
+      "has 3 of 4 addresses: pool tiny (10.1.0.0/29): 3 usable, 3 attached, 0 in cooldown, 0 free");
 }
 
 TEST(FleetPools, ReplacingPoolsKeepsWhatIsHeldOrChangesNothing) {
@@ -89,37 +89,37 @@ TEST(FleetPools, ReplacingPoolsKeepsWhatIsHeldOrChangesNothing) {
 // A node that had twelve addresses in use and has none now.
 Fleet WithSurplus() {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  LendingReport lent;
-  LendingReport released;
+  AssignmentReport in_use;
+  AssignmentReport released;
   for (uint64_t i = 0; i < 12; ++i) {
     const ip::Address address = ip::Advance(A("10.1.0.4"), i);
-    fleet.OnReport(kNode1, {.lent = {LendingOf(address, i + 1)}}, kNow);
+    fleet.OnReport(kNode1, {.in_use = {AssignmentOf(address, i + 1)}}, kNow);
     Attach(fleet, kNode1);
     released.released.push_back({address, i + 1});
     released.cooled.push_back(address);
   }
   fleet.OnReport(kNode1, released, kNow);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).idle, 16U);
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).available, 16U);
   return fleet;
 }
 
-TEST(FleetRelease, AnIdleSurplusIsAskedForDetachedAndCoolsBeforeReuse) {
+TEST(FleetRelease, AnAvailableSurplusIsAskedForDetachedAndCoolsBeforeReuse) {
   Fleet fleet = WithSurplus();
   EXPECT_TRUE(fleet.Review(kNode1, 0, kNow + absl::Minutes(4)).reclaim.empty());
   const absl::Time later = kNow + absl::Minutes(5);
   const Effects asked = fleet.Review(kNode1, 0, later);
   ASSERT_EQ(asked.reclaim.at(kNode1).size(), 12U);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).idle, 16U);  // Asking changes nothing.
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).available, 16U);  // Asking changes nothing.
 
   const Effects agreed = fleet.OnReclaimAnswer(kNode1, {.agreed = asked.reclaim.at(kNode1)}, later);
   EXPECT_EQ(agreed.attach, std::set{kNode1});
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.idle = 4, .detaching = 12}));
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.available = 4, .detaching = 12}));
   const Effects detached = Attach(fleet, kNode1, later);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.idle = 4}));
-  EXPECT_EQ(fleet.pools()[0].pool.cooling(), 12U);
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.available = 4}));
+  EXPECT_EQ(fleet.pools()[0].pool.cooldown(), 12U);
   EXPECT_EQ(fleet.Find(kNode1)->released.size(), 12U);
   fleet.Expire(later + absl::Seconds(30));
-  EXPECT_EQ(fleet.pools()[0].pool.cooling(), 0U);
+  EXPECT_EQ(fleet.pools()[0].pool.cooldown(), 0U);
   EXPECT_TRUE(fleet.Review(kNode1, 0, later + absl::Hours(1)).reclaim.empty());  // No flapping.
   fleet.CheckInvariants();
 }
@@ -129,7 +129,7 @@ TEST(FleetRelease, ADenialIsRememberedAndRespected) {
   const absl::Time later = kNow + absl::Minutes(5);
   const Effects asked = fleet.Review(kNode1, 0, later);
   fleet.OnReclaimAnswer(kNode1, {.denied = asked.reclaim.at(kNode1)}, later);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).idle, 16U);
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).available, 16U);
   const std::vector<ip::Prefix> denied = asked.reclaim.at(kNode1);
   const Effects again = fleet.Review(kNode1, 0, later + absl::Minutes(1));
   for (const auto& [node, ranges] : again.reclaim) {
@@ -140,19 +140,19 @@ TEST(FleetRelease, ADenialIsRememberedAndRespected) {
   EXPECT_FALSE(fleet.Review(kNode1, 0, later + absl::Minutes(6)).reclaim.empty());
 }
 
-TEST(FleetRelease, ALendingThatComesInBetweenIsNotTakenAway) {
+TEST(FleetRelease, AnAssignmentThatComesInBetweenIsNotTakenAway) {
   Fleet fleet = WithSurplus();
   const absl::Time later = kNow + absl::Minutes(5);
   const ip::Prefix range = fleet.Review(kNode1, 0, later).reclaim.at(kNode1)[0];
-  fleet.OnReport(kNode1, {.lent = {LendingOf(range.base(), 99)}}, later);
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(range.base(), 99)}}, later);
   EXPECT_TRUE(fleet.OnReclaimAnswer(kNode1, {.agreed = {range}}, later).attach.empty());
-  // It agreed, and after a restart it lends it all the same: the cloud is to keep it.
+  // It agreed, and after a restart it assigns it all the same: the cloud is to keep it.
   const ip::Prefix other = fleet.Review(kNode1, 0, later + absl::Minutes(9)).reclaim.at(kNode1)[0];
   fleet.OnReclaimAnswer(kNode1, {.agreed = {other}}, later);
   Hello hello = HelloOf(kNode1);
-  hello.lent = {LendingOf(other.base(), 100), LendingOf(range.base(), 99)};
+  hello.in_use = {AssignmentOf(other.base(), 100), AssignmentOf(range.base(), 99)};
   EXPECT_TRUE(fleet.OnHello(hello, later).attach.contains(kNode1));
-  EXPECT_EQ(fleet.Find(kNode1)->Holding(other.base())->state, LeaseState::kAttaching);
+  EXPECT_EQ(fleet.Find(kNode1)->Holding(other.base())->state, AddressState::kAttaching);
 }
 
 TEST(FleetRelease, OnePassThatWouldFreeTooMuchFreezesAndOnlyAnOperatorLiftsIt) {
@@ -163,12 +163,12 @@ TEST(FleetRelease, OnePassThatWouldFreeTooMuchFreezesAndOnlyAnOperatorLiftsIt) {
   for (int i = 0; i < 100; ++i) {
     const NodeKey key{"node" + std::to_string(i), "vm"};
     fleet.OnHello(HelloOf(key), kNow);
-    LendingReport lent;
+    AssignmentReport in_use;
     for (const ip::Prefix& range : RangesOf(fleet, key)) {
-      lent.lent.push_back(LendingOf(range.base(), 1));
+      in_use.in_use.push_back(AssignmentOf(range.base(), 1));
     }
     Attach(fleet, key);
-    fleet.OnReport(key, lent, kNow);
+    fleet.OnReport(key, in_use, kNow);
     Attach(fleet, key);
     fleet.OnHello(HelloOf(key), kNow);  // All its pods are gone.
   }
@@ -201,7 +201,7 @@ TEST(FleetCloud, AVmMissingTwiceFromTheListIsGoneUnlessItsAgentIsThere) {
   const Effects gone = fleet.OnListing({kNode2}, {kNode2}, kNow);
   ASSERT_EQ(gone.findings.size(), 1U);
   EXPECT_EQ(gone.findings[0].kind, Finding::Kind::kGone);
-  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), State::kCooling);
+  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), State::kCooldown);
   fleet.CheckInvariants();
 }
 
@@ -221,9 +221,9 @@ TEST(FleetCloud, AListThatSuddenlyShrinksFreezesInsteadOfFreeing) {
   EXPECT_EQ(fleet.pools()[0].pool.held(), 400U);
 }
 
-TEST(FleetOperator, ADrainedNodeGivesBackWhatIsIdleAndGetsNothing) {
+TEST(FleetOperator, ADrainedNodeGivesBackWhatIsAvailableAndGetsNothing) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   const auto drained = fleet.SetMode("node1", NodeMode::kDraining, kNow);
   ASSERT_TRUE(drained.ok());
   EXPECT_EQ(drained->reclaim.at(kNode1).size(), 3U);
@@ -240,9 +240,9 @@ TEST(FleetOperator, AFrozenNodeKeepsJustWhatItHas) {
   Fleet fleet = WithSurplus();
   ASSERT_TRUE(fleet.SetMode("node1", NodeMode::kFrozen, kNow).ok());
   EXPECT_TRUE(fleet.Review(kNode1, 0, kNow + absl::Hours(1)).reclaim.empty());
-  LendingReport all;
+  AssignmentReport all;
   for (const ip::Prefix& range : RangesOf(fleet, kNode1)) {
-    all.lent.push_back(LendingOf(range.base(), 99));
+    all.in_use.push_back(AssignmentOf(range.base(), 99));
   }
   fleet.OnReport(kNode1, all, kNow);
   EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).attaching, 0U);
@@ -250,7 +250,7 @@ TEST(FleetOperator, AFrozenNodeKeepsJustWhatItHas) {
 
 TEST(FleetOperator, AReleaseIsRefusedForWhatIsUsedFreeForeignOrAnothers) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   EXPECT_EQ(fleet.Release(A("10.1.0.4"), "").status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(fleet.Release(A("10.1.0.5"), "node2").status().code(),
@@ -294,14 +294,14 @@ TEST(FleetReservations, WhatIsPromisedToNodesStillToComeIsNotGivenToOthers) {
                    kNow, false)
           .ok());
   Attach(fleet, kNode1);
-  LendingReport all;
+  AssignmentReport all;
   for (const ip::Prefix& range : RangesOf(fleet, kNode1)) {
-    all.lent.push_back(LendingOf(range.base(), 1));
+    all.in_use.push_back(AssignmentOf(range.base(), 1));
   }
   fleet.OnReport(kNode1, all, kNow);
   Attach(fleet, kNode1);
   for (const ip::Prefix& range : RangesOf(fleet, kNode1)) {
-    all.lent.push_back(LendingOf(range.base(), 2));
+    all.in_use.push_back(AssignmentOf(range.base(), 2));
   }
   fleet.OnReport(kNode1, all, kNow);  // Would like twelve, and four of the seven left are its own.
   EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).total(), 8U);
@@ -325,23 +325,23 @@ TEST(FleetPools, ReplacingPoolsKeepsWhatCoolsAndWhatIsInQuarantine) {
   const std::set<ip::Prefix> held = RangesOf(fleet, kNode1);
   fleet.OnReclaimAnswer(kNode1, {.agreed = {held.begin(), held.end()}}, kNow);
   fleet.OnNic(kNode1, {}, kNow);
-  ASSERT_EQ(fleet.PoolNamed("default")->pool.cooling(), 4U);
+  ASSERT_EQ(fleet.PoolNamed("default")->pool.cooldown(), 4U);
   const absl::Status cut =
       fleet.SetPools({Pool("default", "10.1.0.0/25"), Pool("other", "10.2.0.0/24")});
   EXPECT_EQ(cut.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(cut.message().find("10.1.0.200/32 is cooling down or in quarantine"),
+  EXPECT_NE(cut.message().find("10.1.0.200/32 is in cooldown down or in quarantine"),
             absl::string_view::npos)
       << cut;
   EXPECT_FALSE(fleet.SetPools({Pool("other", "10.2.0.0/24")}).ok());
   ASSERT_TRUE(fleet.SetPools({Pool("new", "10.3.0.0/24"), Pool("default", "10.1.0.0/23")}).ok());
   fleet.CheckInvariants();
   const AddressPool& pool = fleet.PoolNamed("default")->pool;
-  EXPECT_EQ(pool.cooling(), 4U);
+  EXPECT_EQ(pool.cooldown(), 4U);
   EXPECT_EQ(pool.quarantined(), 1U);
-  EXPECT_EQ(pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooling);
+  EXPECT_EQ(pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
   EXPECT_EQ(fleet.PoolNamed("other"), nullptr);
   fleet.Expire(kNow + absl::Minutes(1));
-  EXPECT_EQ(pool.cooling(), 0U);
+  EXPECT_EQ(pool.cooldown(), 0U);
 }
 
 }  // namespace

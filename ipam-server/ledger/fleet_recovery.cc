@@ -44,13 +44,13 @@ Effects Fleet::OnInventory(const NodeKey& key, const Inventory& inventory, absl:
   std::erase_if(claims_, [&](const auto& claim) { return claim.second == key; });
   for (const ip::Address& address : holds) {
     PoolEntry* entry = PoolEntryOf(address);
-    if (entry == nullptr) continue;  // Said when it is lent: see Adopt().
+    if (entry == nullptr) continue;  // Said when it is assigned: see Adopt().
     const ip::Prefix unit = *entry->pool.UnitOf(address);
     const NodeRecord* holder = entry->pool.OwnerOf(address);
     if (holder == &record) {
       Configuration& configuration = record.configurations.at(unit.base());
-      if (configuration.state == LeaseState::kAttaching) {  // Taken over from its hello.
-        SetState(configuration, LeaseState::kAttached, now);
+      if (configuration.state == AddressState::kAttaching) {  // Taken over from its hello.
+        SetState(configuration, AddressState::kAttached, now);
       }
       continue;
     }
@@ -61,12 +61,13 @@ Effects Fleet::OnInventory(const NodeKey& key, const Inventory& inventory, absl:
     TakeOver(record, unit, effects, now);
   }
   // An inventory need not say whose pods they are; a hello does.
-  const bool unheard =
-      std::any_of(inventory.lent.begin(), inventory.lent.end(), [&](const Lending& lending) {
-        const Configuration* configuration = std::as_const(record).Holding(lending.address);
+  const bool unheard = std::any_of(
+      inventory.in_use.begin(), inventory.in_use.end(), [&](const Assignment& assignment) {
+        const Configuration* configuration = std::as_const(record).Holding(assignment.address);
         if (configuration == nullptr) return false;
-        const Slot& slot = configuration->At(lending.address);
-        return slot.lessee == nullptr || slot.lessee->container_id != lending.lessee.container_id;
+        const Slot& slot = configuration->At(assignment.address);
+        return slot.lessee == nullptr ||
+               slot.lessee->container_id != assignment.lessee.container_id;
       });
   if (unheard) greet_anew_.insert(key);
   effects.changed.insert(key);
@@ -98,7 +99,7 @@ void Fleet::TakeOver(NodeRecord& record, const ip::Prefix& unit, Effects& effect
       unit.base(), unit, entry->pool.spec().name, NextName(record), now);
   CHECK(inserted, "a unit that was free is on no NIC");
   // The node would not hold it, had it not been attached: so it can go on.
-  it->second.state = LeaseState::kAttached;
+  it->second.state = AddressState::kAttached;
   Count(it->second, true);
   effects.changed.insert(record.key);
   effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, unit.base(), now));
@@ -121,14 +122,15 @@ Effects Fleet::EndRecovery(const std::set<NodeKey>& spoken, absl::Time now) {
       continue;
     }
     TakeOver(node->second, unit, effects, now);
-    greet_anew_.insert(key);  // What it lends of that was not taken before.
+    greet_anew_.insert(key);  // What it assigns of that was not taken before.
   }
   // What was given back since by a node that has spoken.
   for (const ip::Prefix& range : std::exchange(doubtful_, {})) {
     const NodeRecord* holder = HolderOf(range.base());
     if (holder == nullptr || !spoken.contains(holder->key)) continue;
     const Configuration* configuration = holder->Holding(range.base());
-    if (configuration == nullptr || configuration->range != range || !configuration->IsIdle()) {
+    if (configuration == nullptr || configuration->range != range ||
+        !configuration->IsAvailable()) {
       continue;
     }
     Free(nodes_.at(holder->key), range.base(), effects, now);
@@ -150,8 +152,8 @@ void Fleet::HoldClaims(const Hello& hello, Effects& effects, absl::Time now) {
   std::erase_if(claimed,
                 [&](const ip::Address& address) { return !quarantine_.contains(address); });
   const absl::Time until = now + policy_.conflict.quarantine;
-  for (const Lending& lending : hello.lent) {
-    const ip::Address& address = lending.address;
+  for (const Assignment& assignment : hello.in_use) {
+    const ip::Address& address = assignment.address;
     // After a restart nobody remembers whose claims they were.
     const auto known = quarantine_.find(address);
     const bool ends = known != quarantine_.end() && known->second.until;

@@ -33,12 +33,13 @@ class FleetRecovery : public testing::Test {
     }
     fleet_.Hold();
   }
-  Effects Speak(const NodeKey& key, std::vector<ip::Address> held, std::vector<Lending> lent = {}) {
+  Effects Speak(const NodeKey& key, std::vector<ip::Address> held,
+                std::vector<Assignment> in_use = {}) {
     Hello hello = HelloOf(key, "boot of " + key.vm_id);
-    hello.lent = lent;
+    hello.in_use = in_use;
     Effects effects = fleet_.OnHello(hello, kNow);
     effects.Merge(
-        fleet_.OnInventory(key, {.held = std::move(held), .lent = std::move(lent)}, kNow));
+        fleet_.OnInventory(key, {.held = std::move(held), .in_use = std::move(in_use)}, kNow));
     fleet_.CheckInvariants();
     return effects;
   }
@@ -67,8 +68,8 @@ TEST_F(FleetRecovery, NothingIsAssignedAskedForOrFreed) {
 }
 
 TEST_F(FleetRecovery, WhatANodeHasAndNobodyHadBecomesItsOwn) {
-  Speak(node3_, {A("10.1.0.20"), A("10.1.0.21")}, {LendingOf(A("10.1.0.20"), 7)});
-  EXPECT_EQ(CountAddresses(*fleet_.Find(node3_)), (AddressCounts{.idle = 1, .lent = 1}));
+  Speak(node3_, {A("10.1.0.20"), A("10.1.0.21")}, {AssignmentOf(A("10.1.0.20"), 7)});
+  EXPECT_EQ(CountAddresses(*fleet_.Find(node3_)), (AddressCounts{.available = 1, .in_use = 1}));
   EXPECT_EQ(SlotOf(fleet_, node3_, "10.1.0.20").generation, 7U);
   const Effects over = fleet_.EndRecovery({node3_}, kNow);
   EXPECT_TRUE(over.resend.contains(node3_));
@@ -78,19 +79,19 @@ TEST_F(FleetRecovery, WhatANodeHasAndNobodyHadBecomesItsOwn) {
 }
 
 TEST_F(FleetRecovery, WhatMovedSinceGoesToWhoHasItOnceTheOtherHasSpoken) {
-  Speak(node3_, {A("10.1.0.4")}, {LendingOf(A("10.1.0.4"), 1)});
+  Speak(node3_, {A("10.1.0.4")}, {AssignmentOf(A("10.1.0.4"), 1)});
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, kNode1) << "who has yet to speak";
   EXPECT_EQ(fleet_.UndecidedClaims(), 1U);
   Speak(kNode1, {A("10.1.0.5"), A("10.1.0.6"), A("10.1.0.7")});
   const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
-  EXPECT_THAT(over.greet_anew, ElementsAre(Key(node3_))) << "what it lends was not taken";
+  EXPECT_THAT(over.greet_anew, ElementsAre(Key(node3_))) << "what it assigns was not taken";
   fleet_.CheckInvariants();
 }
 
 TEST_F(FleetRecovery, WhatMovedFromANodeThatHasSpokenGoesAtOnce) {
   Speak(kNode1, {A("10.1.0.5")});
-  Speak(node3_, {A("10.1.0.4")}, {LendingOf(A("10.1.0.4"), 1)});
+  Speak(node3_, {A("10.1.0.4")}, {AssignmentOf(A("10.1.0.4"), 1)});
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
   EXPECT_THAT(fleet_.EndRecovery({kNode1, node3_}, kNow).greet_anew, ElementsAre(Key(node3_)));
 }
@@ -100,13 +101,13 @@ TEST_F(FleetRecovery, WhatWasGivenBackSinceIsFreeAfterTheCooldown) {
   const AddressPool* pool = fleet_.PoolOf(A("10.1.0.4"));
   EXPECT_EQ(pool->StateOf(A("10.1.0.4")), AddressPool::State::kHeld);
   fleet_.EndRecovery({kNode1}, kNow);
-  EXPECT_EQ(pool->StateOf(A("10.1.0.4")), AddressPool::State::kCooling);
+  EXPECT_EQ(pool->StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.8"))->key, kNode2) << "a silent node keeps what it had";
   fleet_.CheckInvariants();
 }
 
 TEST_F(FleetRecovery, WhatASilentNodeHadGoesToWhoHasIt) {
-  Speak(node3_, {A("10.1.0.8")}, {LendingOf(A("10.1.0.8"), 1)});
+  Speak(node3_, {A("10.1.0.8")}, {AssignmentOf(A("10.1.0.8"), 1)});
   const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.8"))->key, node3_);
   EXPECT_TRUE(over.changed.contains(kNode2));
@@ -136,7 +137,7 @@ TEST_F(FleetRecovery, AClaimBeyondTheNicIsRefused) {
 
 TEST_F(FleetRecovery, WhatARefusedNodeUsesIsKeptFromOthersForAWhile) {
   Hello hello = HelloOf(node3_);
-  hello.lent = {LendingOf(A("10.1.0.30"), 1), LendingOf(A("10.1.0.4"), 2)};
+  hello.in_use = {AssignmentOf(A("10.1.0.30"), 1), AssignmentOf(A("10.1.0.4"), 2)};
   Effects effects;
   fleet_.HoldClaims(hello, effects, kNow);
   EXPECT_EQ(effects.quarantined, std::set{A("10.1.0.30")}) << "the other is node1's";
@@ -151,7 +152,7 @@ TEST_F(FleetRecovery, ARefusedNodeKeepsNoMoreThanANicTakesHoweverOftenItTries) {
   for (uint64_t attempt = 0; attempt < 50; ++attempt) {
     Hello hello = HelloOf(node3_);
     for (uint64_t i = 0; i < 200; ++i) {
-      hello.lent.push_back(LendingOf(ip::Advance(A("10.1.1.0"), 200 * attempt + i), 1));
+      hello.in_use.push_back(AssignmentOf(ip::Advance(A("10.1.1.0"), 200 * attempt + i), 1));
     }
     Effects effects;
     fleet.HoldClaims(hello, effects, now);
@@ -162,7 +163,7 @@ TEST_F(FleetRecovery, ARefusedNodeKeepsNoMoreThanANicTakesHoweverOftenItTries) {
 
 TEST_F(FleetRecovery, WhatARefusedNodeSaysAgainIsKeptForAsLongAgain) {
   Hello hello = HelloOf(node3_);
-  hello.lent = {LendingOf(A("10.1.0.30"), 1)};
+  hello.in_use = {AssignmentOf(A("10.1.0.30"), 1)};
   for (int minutes = 0; minutes <= 60; minutes += 5) {
     Effects effects;
     fleet_.Expire(kNow + absl::Minutes(minutes));

@@ -19,38 +19,38 @@ TEST(Fleet, ANewNodeGetsItsTargetInOneStep) {
   const Effects attached = Attach(fleet, kNode1);
   EXPECT_EQ(attached.desired, std::set{kNode1});
   EXPECT_EQ(attached.history.size(), 4U);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.idle = 4}));
+  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.available = 4}));
   EXPECT_TRUE(Attach(fleet, kNode1).changed.empty());
   EXPECT_TRUE(fleet.Plan(kNode1, kNow).changed.empty());
 }
 
-TEST(Fleet, LendingsRaiseTheTargetAndReleasesCool) {
+TEST(Fleet, AssignmentsRaiseTheTargetAndReleasesCool) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  const Effects lent =
+  const Effects in_use =
       fleet.OnReport(kNode1,
                      {.sequence = 1,
-                      .lent = {LendingOf(A("10.1.0.4"), 1), LendingOf(A("10.1.0.5"), 2),
-                               LendingOf(A("10.1.0.6"), 3)}},
+                      .in_use = {AssignmentOf(A("10.1.0.4"), 1), AssignmentOf(A("10.1.0.5"), 2),
+                                 AssignmentOf(A("10.1.0.6"), 3)}},
                      kNow);
-  EXPECT_EQ(lent.attach, std::set{kNode1});
-  EXPECT_EQ(lent.history.size(), 3U);
+  EXPECT_EQ(in_use.attach, std::set{kNode1});
+  EXPECT_EQ(in_use.history.size(), 3U);
   EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)),
-            (AddressCounts{.attaching = 4, .idle = 1, .lent = 3}));
+            (AddressCounts{.attaching = 4, .available = 1, .in_use = 3}));
 
   fleet.OnReport(kNode1, {.sequence = 2, .released = {{A("10.1.0.5"), 2}}}, kNow);
-  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooling);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooldown);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").lessee, nullptr);
   fleet.OnReport(kNode1, {.sequence = 3, .cooled = {A("10.1.0.5")}}, kNow);
-  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kIdle);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kAvailable);
   fleet.CheckInvariants();
 }
 
 TEST(Fleet, AStaleReportChangesNothing) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 7, "new")}}, kNow);
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 7, "new")}}, kNow);
   const NodeRecord before = *fleet.Find(kNode1);
-  const LendingReport stale{
-      .lent = {LendingOf(A("10.1.0.4"), 6, "old"), LendingOf(A("10.9.9.9"), 9)},
+  const AssignmentReport stale{
+      .in_use = {AssignmentOf(A("10.1.0.4"), 6, "old"), AssignmentOf(A("10.9.9.9"), 9)},
       .released = {{A("10.1.0.4"), 6}},
       .cooled = {A("10.1.0.4"), A("10.9.9.9")}};
   EXPECT_FALSE(fleet.OnReport(kNode1, stale, kNow + absl::Seconds(1)).Stores());
@@ -58,37 +58,37 @@ TEST(Fleet, AStaleReportChangesNothing) {
   EXPECT_FALSE(fleet.OnReport({"node1", "vm-other"}, stale, kNow).Stores());
 }
 
-TEST(Fleet, ARebootEndsLendingsAndLetsThemCool) {
+TEST(Fleet, ARebootEndsAssignmentsAndLetsThemCool) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   fleet.OnHello(HelloOf(kNode1, "boot-2"), kNow);
-  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kCooling);
-  // So that the first lending of the new boot is not stale.
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kCooldown);
+  // So that the first assignment of the new boot is not stale.
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").generation, 0U);
 }
 
-TEST(Fleet, AReconnectKeepsWhatTheAgentStillLends) {
+TEST(Fleet, AReconnectKeepsWhatTheAgentStillAssigns) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   fleet.OnReport(kNode1,
-                 {.lent = {LendingOf(A("10.1.0.4"), 1), LendingOf(A("10.1.0.5"), 2, "c2"),
-                           LendingOf(A("10.1.0.6"), 3, "c3")}},
+                 {.in_use = {AssignmentOf(A("10.1.0.4"), 1), AssignmentOf(A("10.1.0.5"), 2, "c2"),
+                             AssignmentOf(A("10.1.0.6"), 3, "c3")}},
                  kNow);
   Hello hello = HelloOf(kNode1);
-  hello.lent = {LendingOf(A("10.1.0.4"), 1)};
-  hello.cooling = {A("10.1.0.5")};
+  hello.in_use = {AssignmentOf(A("10.1.0.4"), 1)};
+  hello.cooldown = {A("10.1.0.5")};
   const uint64_t epoch = fleet.Find(kNode1)->session_epoch;
   fleet.OnHello(hello, kNow);
-  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kLent);
-  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooling);
-  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.6").use, Use::kIdle);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kInUse);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooldown);
+  EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.6").use, Use::kAvailable);
   EXPECT_EQ(fleet.Find(kNode1)->session_epoch, epoch + 1);
 }
 
-TEST(Fleet, AnUnknownButFreeLendingIsAdoptedAndAnothersIsReported) {
+TEST(Fleet, AnUnknownButFreeAssignmentIsAdoptedAndAnothersIsReported) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   Hello hello = HelloOf(kNode2);
-  hello.lent = {LendingOf(A("10.1.0.200"), 5), LendingOf(A("10.1.0.4"), 6),
-                LendingOf(A("192.0.2.1"), 7)};
+  hello.in_use = {AssignmentOf(A("10.1.0.200"), 5), AssignmentOf(A("10.1.0.4"), 6),
+                  AssignmentOf(A("192.0.2.1"), 7)};
   const Effects effects = fleet.OnHello(hello, kNow);
   ASSERT_EQ(effects.findings.size(), 3U);
   EXPECT_EQ(effects.findings[0].kind, Finding::Kind::kAdopted);
@@ -96,7 +96,7 @@ TEST(Fleet, AnUnknownButFreeLendingIsAdoptedAndAnothersIsReported) {
   EXPECT_EQ(effects.findings[2].kind, Finding::Kind::kForeign);
   EXPECT_EQ(fleet.HolderOf(A("10.1.0.200"))->key, kNode2);
   EXPECT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
-  EXPECT_EQ(SlotOf(fleet, kNode2, "10.1.0.200").use, Use::kLent);
+  EXPECT_EQ(SlotOf(fleet, kNode2, "10.1.0.200").use, Use::kInUse);
 }
 
 TEST(Fleet, ANewVmUnderAnOldNameRetiresTheOldOneWithoutTakingItsAddresses) {
@@ -111,8 +111,8 @@ TEST(Fleet, ANewVmUnderAnOldNameRetiresTheOldOneWithoutTakingItsAddresses) {
   EXPECT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
   EXPECT_FALSE(fleet.Plan(kNode1, kNow).Stores());
   // A report of the old VM still counts for its own record only.
-  fleet.OnReport(kNode1, {.lent = {LendingOf(A("10.1.0.4"), 1)}}, kNow);
-  EXPECT_EQ(CountAddresses(*fleet.Find(replacement)).lent, 0U);
+  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
+  EXPECT_EQ(CountAddresses(*fleet.Find(replacement)).in_use, 0U);
 }
 
 TEST(Fleet, AConflictPutsTheAddressIntoQuarantineAndAsksForIt) {
@@ -152,7 +152,7 @@ TEST(Fleet, WhatWasReleasedBeforeARestartCoolsForTheRestOfItsTime) {
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
   ASSERT_TRUE(fleet.Load(record).ok());
   fleet.FinishLoading(kNow);
-  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooling);
+  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
   EXPECT_FALSE(fleet.Expire(kNow + absl::Seconds(19)).Stores());
   const Effects effects = fleet.Expire(kNow + absl::Seconds(20));
   EXPECT_EQ(effects.changed, std::set{kNode1});  // Retired, and nothing left: its record goes.
@@ -176,13 +176,13 @@ TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
       case 0: {
         Hello hello = HelloOf(key, "boot" + std::to_string(random.Between(0, 1)));
         if (random.OneIn(2)) hello.labels = {{"blocks", "yes"}};
-        if (random.OneIn(2)) hello.lent = {LendingOf(any, random.Between(0, 8))};
+        if (random.OneIn(2)) hello.in_use = {AssignmentOf(any, random.Between(0, 8))};
         fleet.OnHello(hello, now);
         break;
       }
       case 1:
         fleet.OnReport(key,
-                       {.lent = {LendingOf(any, random.Between(0, 8))},
+                       {.in_use = {AssignmentOf(any, random.Between(0, 8))},
                         .released = {{any, random.Between(0, 8)}},
                         .cooled = {any}},
                        now);

@@ -32,9 +32,9 @@ const Slot& Configuration::At(const ip::Address& address) const {
   return slots[ip::Distance(range.base(), address)];
 }
 
-bool Configuration::IsIdle() const {
+bool Configuration::IsAvailable() const {
   return std::all_of(slots.begin(), slots.end(),
-                     [](const Slot& slot) { return slot.use == Use::kIdle; });
+                     [](const Slot& slot) { return slot.use == Use::kAvailable; });
 }
 
 absl::Time Configuration::IdleSince() const {
@@ -75,38 +75,38 @@ Configuration* NodeRecord::Holding(const ip::Address& address) {
 
 void AddressCounts::Add(const Configuration& configuration) {
   switch (configuration.state) {
-    case LeaseState::kFree:
+    case AddressState::kFree:
       return;
-    case LeaseState::kAttaching:
+    case AddressState::kAttaching:
       attaching += configuration.slots.size();
       return;
-    case LeaseState::kDetaching:
+    case AddressState::kDetaching:
       detaching += configuration.slots.size();
       return;
-    case LeaseState::kAttached:
+    case AddressState::kAttached:
       break;
   }
   for (const Slot& slot : configuration.slots) {
-    idle += slot.use == Use::kIdle ? 1 : 0;
-    lent += slot.use == Use::kLent ? 1 : 0;
-    cooling += slot.use == Use::kCooling ? 1 : 0;
+    available += slot.use == Use::kAvailable ? 1 : 0;
+    in_use += slot.use == Use::kInUse ? 1 : 0;
+    cooldown += slot.use == Use::kCooldown ? 1 : 0;
   }
 }
 
 AddressCounts& AddressCounts::operator+=(const AddressCounts& other) {
   attaching += other.attaching;
-  idle += other.idle;
-  lent += other.lent;
-  cooling += other.cooling;
+  available += other.available;
+  in_use += other.in_use;
+  cooldown += other.cooldown;
   detaching += other.detaching;
   return *this;
 }
 
 AddressCounts& AddressCounts::operator-=(const AddressCounts& other) {
   attaching -= other.attaching;
-  idle -= other.idle;
-  lent -= other.lent;
-  cooling -= other.cooling;
+  available -= other.available;
+  in_use -= other.in_use;
+  cooldown -= other.cooldown;
   detaching -= other.detaching;
   return *this;
 }

@@ -26,7 +26,7 @@ struct NodeKey {
   auto operator<=>(const NodeKey&) const = default;
 };
 
-// Who an address is lent to: the attachment, and the pod for people to read.
+// Who an address is assigned to: the attachment, and the pod for people to read.
 struct Lessee {
   std::string container_id;
   std::string ifname;
@@ -39,10 +39,10 @@ struct Lessee {
 
 // One address of an IP configuration, and what the agent does with it.
 struct Slot {
-  Use use = Use::kIdle;
-  uint64_t generation = 0;  // Of the last lending; stays after its end, as the fence.
+  Use use = Use::kAvailable;
+  uint64_t generation = 0;  // Of the last assignment; stays after its end, as the fence.
   absl::Time since;         // When it came into this use.
-  // Exactly when lent. Shared, since it never changes and history holds it too.
+  // Exactly when assigned. Shared, since it never changes and history holds it too.
   std::shared_ptr<const Lessee> lessee;
 
   bool operator==(const Slot& other) const;
@@ -54,7 +54,7 @@ struct Configuration {
   ip::Prefix range;
   std::string pool;
   std::string name;  // On the NIC.
-  LeaseState state = LeaseState::kAttaching;
+  AddressState state = AddressState::kAttaching;
   absl::Time since;                    // When it came into this state.
   absl::Time denied_until;             // The agent would not give it up: not asked before.
   absl::InlinedVector<Slot, 1> slots;  // One an address, in order.
@@ -66,9 +66,9 @@ struct Configuration {
   Slot& At(const ip::Address& address);
   const Slot& At(const ip::Address& address) const;
   ip::Address AddressAt(size_t slot) const { return ip::Advance(range.base(), slot); }
-  // Nothing lent or cooling: its agent could give it up.
-  bool IsIdle() const;
-  // When the last of its slots became idle.
+  // Nothing in use or in cooldown: its agent could give it up.
+  bool IsAvailable() const;
+  // When the last of its slots became available.
   absl::Time IdleSince() const;
 
   bool operator==(const Configuration&) const = default;
@@ -98,7 +98,7 @@ struct WantedEntry {
 
 enum class NodeMode : uint8_t {
   kActive,
-  kDraining,  // Gets nothing more, and gives back what is idle.
+  kDraining,  // Gets nothing more, and gives back what is available.
   kFrozen,    // Nothing is attached or taken back.
   kRetired,   // Another VM has its name now; its addresses go once the cloud says it is gone.
 };
@@ -114,7 +114,7 @@ struct NodeRecord {
   std::map<std::string, std::string> labels;
   std::string vnet;
   std::map<ip::Address, Configuration> configurations;  // By the first address of their range.
-  // Off this node's NIC since then, and cooling: no node may have them yet.
+  // Off this node's NIC since then, and cooldown: no node may have them yet.
   std::map<ip::Prefix, absl::Time> released;
 
   // --- Only where the cloud chooses addresses. ---
@@ -130,22 +130,22 @@ struct NodeRecord {
   bool operator==(const NodeRecord&) const = default;
 };
 
-// A lending as the agent tells it.
-struct Lending {
+// An assignment as the agent tells it.
+struct Assignment {
   ip::Address address;
   uint64_t generation = 0;
   absl::Time since;
   Lessee lessee;
 
-  bool operator==(const Lending&) const = default;
+  bool operator==(const Assignment&) const = default;
 };
 
 struct Hello {
   NodeKey key;
   std::string boot_id;
   ip::MacAddress nic_mac;
-  std::vector<Lending> lent;
-  std::vector<ip::Address> cooling;
+  std::vector<Assignment> in_use;
+  std::vector<ip::Address> cooldown;
   std::string agent_version;
   std::map<std::string, std::string> labels;
   std::string vnet;
@@ -161,9 +161,9 @@ struct Release {
   uint64_t generation = 0;
 };
 
-struct LendingReport {
+struct AssignmentReport {
   uint64_t sequence = 0;
-  std::vector<Lending> lent;
+  std::vector<Assignment> in_use;
   std::vector<Release> released;
   std::vector<ip::Address> cooled;
 };
@@ -183,27 +183,27 @@ struct ReclaimAnswer {
   std::vector<ip::Prefix> denied;
 };
 
-// What an agent holds and lends, for an audit.
+// What an agent holds and assigns, for an audit.
 struct Inventory {
   uint64_t id = 0;
   std::vector<ip::Address> held;
-  std::vector<Lending> lent;
+  std::vector<Assignment> in_use;
 };
 
 // How many addresses are in which state.
 struct AddressCounts {
   uint64_t attaching = 0;
-  uint64_t idle = 0;
-  uint64_t lent = 0;
-  uint64_t cooling = 0;
+  uint64_t available = 0;
+  uint64_t in_use = 0;
+  uint64_t cooldown = 0;
   uint64_t detaching = 0;
 
   void Add(const Configuration& configuration);
   void Add(const WantedEntry& wanted) { attaching += wanted.size(); }
   AddressCounts& operator+=(const AddressCounts& other);
   AddressCounts& operator-=(const AddressCounts& other);
-  uint64_t attached() const { return idle + lent + cooling; }
-  uint64_t used() const { return lent + cooling; }
+  uint64_t attached() const { return available + in_use + cooldown; }
+  uint64_t used() const { return in_use + cooldown; }
   uint64_t staying() const { return attaching + attached(); }
   uint64_t total() const { return staying() + detaching; }
   bool operator==(const AddressCounts&) const = default;

@@ -13,11 +13,11 @@ using testing::SizeIs;
 
 class DemandTest : public FleetLoopTest {
  protected:
-  // A node whose two addresses are attached and idle.
+  // A node whose two addresses are attached and available.
   void Join() {
     Greet(1);
     AnswerCloud();
-    ASSERT_EQ(CountAddresses(Stored()).idle, 2U);
+    ASSERT_EQ(CountAddresses(Stored()).available, 2U);
   }
   void Say(uint32_t pods, SessionId session = 1) {
     loop_->PostFromAgent(DemandEvent{session, {.waiting = {{"web", pods}}}});
@@ -29,7 +29,7 @@ class DemandTest : public FleetLoopTest {
   }
   std::vector<std::string> Reasons(SessionId session = 1) {
     std::vector<std::string> reasons;
-    for (const Outlook& outlook : SentTo<Outlook>(session)) reasons.push_back(outlook.reason);
+    for (const Forecast& forecast : SentTo<Forecast>(session)) reasons.push_back(forecast.reason);
     return reasons;
   }
   uint64_t Waiting() {
@@ -58,13 +58,13 @@ TEST_F(DemandTest, OneRequestForAllThatWaitInTheLaneOfPodsThatWait) {
   EXPECT_EQ(Waiting(), 0U);
 }
 
-TEST_F(DemandTest, AnIdleAddressOfNoUseToThemDoesNotTakeThemOutOfTheLane) {
+TEST_F(DemandTest, AnAvailableAddressOfNoUseToThemDoesNotTakeThemOutOfTheLane) {
   Join();
   EXPECT_EQ(NicOf(Stored()).lane, CloudLane::kWarmUp);
   EXPECT_EQ(NicOf(Stored(), /*pods_wait=*/true).lane, CloudLane::kBlocking);
 }
 
-TEST_F(DemandTest, AnOutlookFollowsEachDemandAndEachChangeButNotMoreThanOneASecond) {
+TEST_F(DemandTest, AnForecastFollowsEachDemandAndEachChangeButNotMoreThanOneASecond) {
   Join();
   Say(4);
   Say(6);

@@ -80,7 +80,7 @@ absl::Duration FleetLoop::Patience(absl::Duration wait) const {
   const bool goes_on = !plan_waiting_.empty() || listed_.has_value() ||
                        (state_.recovery.open() && !attach_waiting_.empty());
   if ((writable_ && goes_on) || publisher_.counting()) return absl::ZeroDuration();
-  const bool ticks = !policy_waiting_.empty() || !outlooks_.empty() || !traces_.empty() ||
+  const bool ticks = !policy_waiting_.empty() || !forecasts_.empty() || !traces_.empty() ||
                      !probes_.empty() || !trials_.empty() || review_credit_ >= 1;
   return ticks ? std::min(wait, kTick) : wait;
 }
@@ -91,7 +91,7 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
                                               .queries = reloading_ == nullptr,
                                               .work = kWorkPerTurn});
   if (!taken) return false;
-  if (heart_ != nullptr) heart_->Beat();
+  if (heartbeat_ != nullptr) heartbeat_->Beat();
   Batch batch{.now = clock_.Now()};
   FinishReload();
   if (!writable_) TryToRecover(batch);
@@ -133,7 +133,7 @@ LoopRates FleetLoop::Rates(absl::Time now) const {
   const auto rate = [&](uint64_t present, uint64_t past) {
     return static_cast<double>(present - past) / seconds;
   };
-  return {.lends = rate(counters_.lends, then.lends),
+  return {.assignments = rate(counters_.assignments, then.assignments),
           .releases = rate(counters_.releases, then.releases),
           .commits = rate(counters_.commits, then.commits)};
 }
@@ -174,7 +174,7 @@ void FleetLoop::CarryOut(Batch& batch) {
     batch.effects.resend.clear();
     batch.effects.desired.clear();
     batch.effects.reclaim.clear();
-    batch.effects.end_lendings.clear();
+    batch.effects.end_assignments.clear();
     batch.effects.attach.clear();
   }
   for (const auto& [key, why] : batch.effects.greet_anew) GreetAnew(key, why);
@@ -199,10 +199,10 @@ void FleetLoop::CarryOut(Batch& batch) {
     agents_.Send(session->second.id, std::move(next));
   }
   for (auto& [key, ranges] : batch.effects.reclaim) AskToReclaim(key, std::move(ranges));
-  for (auto& [key, ends] : batch.effects.end_lendings) {
+  for (auto& [key, ends] : batch.effects.end_assignments) {
     const auto session = sessions_.find(key);
     if (session == sessions_.end()) continue;
-    for (EndLending& end : ends) agents_.Send(session->second.id, std::move(end));
+    for (EndAssignment& end : ends) agents_.Send(session->second.id, std::move(end));
   }
   for (const NodeKey& key : batch.answered) {
     const auto session = sessions_.find(key);
@@ -213,7 +213,7 @@ void FleetLoop::CarryOut(Batch& batch) {
   retry_waiting_.merge(batch.effects.retry);
   attach_waiting_.merge(batch.effects.attach);
   RequestSome();
-  SendOutlooks(batch.now);
+  SendForecasts(batch.now);
   SpreadPolicy();
   TellObjects();
   for (const SessionId session : batch.read_next) agents_.ReadNext(session);
@@ -255,7 +255,7 @@ void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
   std::vector<ip::Prefix> ranges = std::exchange(session.reclaim_next, {});
   std::erase_if(ranges, [&](const ip::Prefix& range) {
     const Configuration* held = record == nullptr ? nullptr : record->Holding(range.base());
-    return held == nullptr || held->range != range || held->state != LeaseState::kAttached;
+    return held == nullptr || held->range != range || held->state != AddressState::kAttached;
   });
   if (ranges.empty()) return;
   session.reclaim_pending = ++session.last_request;

@@ -53,14 +53,14 @@ class AgentLink {
 
 // What happened, since the start.
 struct LoopCounters {
-  uint64_t lends = 0;
+  uint64_t assignments = 0;
   uint64_t releases = 0;
   uint64_t commits = 0;
 };
 
 // Over the last minute, each second.
 struct LoopRates {
-  double lends = 0;
+  double assignments = 0;
   double releases = 0;
   double commits = 0;
 };
@@ -127,7 +127,7 @@ class FleetLoop {
   // Asks the agent of `node` what `policy` would end there. Errors: likewise.
   void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
   // Beaten at each turn, once a second at least. Call before Run().
-  void SetHeart(os::Heartbeat& heart) { heart_ = &heart; }
+  void SetHeartbeat(os::Heartbeat& heartbeat) { heartbeat_ = &heartbeat; }
   // Called on the loop's thread whenever it changes whether anything can be stored. Call before
   // Run().
   void SetWritableSink(std::function<void(bool writable)> sink) {
@@ -234,9 +234,9 @@ class FleetLoop {
   std::string EndOlderSessions(const NodeKey& newer, absl::Time now);
   void TellIdentities(absl::Time now);
   void EndSession(SessionId session, const NodeKey& node, const absl::Status& why);
-  void PlanOutlook(const NodeKey& node, Session& session);
-  void SendOutlooks(absl::Time now);
-  void SendOutlook(const NodeKey& node, Session& session, absl::Time now);
+  void PlanForecast(const NodeKey& node, Session& session);
+  void SendForecasts(absl::Time now);
+  void SendForecast(const NodeKey& node, Session& session, absl::Time now);
   CloudStanding StandingOf(const NodeKey& node) const;
   NicRequest RequestFor(const NodeRecord& record) const;
   void SpreadPolicy();
@@ -266,7 +266,7 @@ class FleetLoop {
   ServerMetrics* const metrics_;
   const StoreWitness* const witness_;
   Background* const background_;
-  os::Heartbeat* heart_ = nullptr;
+  os::Heartbeat* heartbeat_ = nullptr;
 
   // Owned by the loop's thread.
   ServerState state_;
@@ -292,9 +292,9 @@ class FleetLoop {
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};
   TrialRequests trials_{std::string(kLacksTrials)};
-  std::set<std::pair<absl::Time, NodeKey>> outlooks_;  // When to look for a node's next outlook.
-  std::set<NodeKey> plan_waiting_;                     // Nodes to plan for, some in each turn.
-  std::set<NodeKey> attach_waiting_;                   // Likewise to ask the cloud for.
+  std::set<std::pair<absl::Time, NodeKey>> forecasts_;  // When to look for a node's next forecast.
+  std::set<NodeKey> plan_waiting_;                      // Nodes to plan for, some in each turn.
+  std::set<NodeKey> attach_waiting_;                    // Likewise to ask the cloud for.
   std::set<NodeKey> retry_waiting_;  // Of those, the ones whose earlier refusals do not count.
   std::optional<Listed> listed_;
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.

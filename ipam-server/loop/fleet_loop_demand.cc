@@ -9,11 +9,11 @@ namespace spoke::ipam {
 namespace {
 
 // How often an agent is told anew how it stands, at most.
-constexpr absl::Duration kOutlookPeriod = absl::Seconds(1);
+constexpr absl::Duration kForecastPeriod = absl::Seconds(1);
 // A forecast that has moved by less than this is not worth a message.
 constexpr absl::Duration kEtaTolerance = absl::Seconds(5);
 // In one turn; a cloud that is away keeps all nodes waiting at once.
-constexpr size_t kOutlooksPerTurn = 256;
+constexpr size_t kForecastsPerTurn = 256;
 
 }  // namespace
 
@@ -22,8 +22,8 @@ void FleetLoop::Handle(DemandEvent event, Batch& batch) {
   if (session == nullptr) return;
   const NodeKey& key = *NodeOf(event.session);
   batch.effects.Merge(state_.fleet.OnDemand(key, std::move(event.demand), batch.now));
-  session->outlook_due = state_.fleet.DemandOf(key) != nullptr;
-  if (session->outlook_due) PlanOutlook(key, *session);
+  session->forecast_due = state_.fleet.DemandOf(key) != nullptr;
+  if (session->forecast_due) PlanForecast(key, *session);
 }
 
 // The end of a session that no other of the node follows (yet).
@@ -40,50 +40,50 @@ NicRequest FleetLoop::RequestFor(const NodeRecord& record) const {
   return NicOf(record, state_.fleet.DemandOf(record.key) != nullptr);
 }
 
-// --- Outlooks. ---
+// --- Forecasts. ---
 
-void FleetLoop::PlanOutlook(const NodeKey& node, Session& session) {
-  if (session.outlook_next != absl::InfiniteFuture()) return;
-  session.outlook_next = session.outlook_looked + kOutlookPeriod;
-  outlooks_.emplace(session.outlook_next, node);
+void FleetLoop::PlanForecast(const NodeKey& node, Session& session) {
+  if (session.forecast_next != absl::InfiniteFuture()) return;
+  session.forecast_next = session.forecast_looked + kForecastPeriod;
+  forecasts_.emplace(session.forecast_next, node);
 }
 
 // After what was decided has been stored, so that nothing is said that may not happen.
-void FleetLoop::SendOutlooks(absl::Time now) {
-  for (size_t i = 0; i < kOutlooksPerTurn && !outlooks_.empty(); ++i) {
-    const auto [due, node] = *outlooks_.begin();
+void FleetLoop::SendForecasts(absl::Time now) {
+  for (size_t i = 0; i < kForecastsPerTurn && !forecasts_.empty(); ++i) {
+    const auto [due, node] = *forecasts_.begin();
     // Far ahead only when the clock was put back.
-    if (due > now && due - now <= kOutlookPeriod) return;
-    outlooks_.erase(outlooks_.begin());
+    if (due > now && due - now <= kForecastPeriod) return;
+    forecasts_.erase(forecasts_.begin());
     const auto session = sessions_.find(node);
-    if (session == sessions_.end() || session->second.outlook_next != due) continue;  // Its last.
-    session->second.outlook_next = absl::InfiniteFuture();
-    SendOutlook(node, session->second, now);
+    if (session == sessions_.end() || session->second.forecast_next != due) continue;  // Its last.
+    session->second.forecast_next = absl::InfiniteFuture();
+    SendForecast(node, session->second, now);
   }
 }
 
-void FleetLoop::SendOutlook(const NodeKey& node, Session& session, absl::Time now) {
+void FleetLoop::SendForecast(const NodeKey& node, Session& session, absl::Time now) {
   const NodeRecord* record = state_.fleet.Find(node);
   if (record == nullptr || state_.fleet.DemandOf(node) == nullptr) return;
-  Outlook outlook = state_.fleet.OutlookOf(*record, StandingOf(node), now);
+  Forecast forecast = state_.fleet.ForecastOf(*record, StandingOf(node), now);
   if (const auto store = problems_by_topic_.find("store"); store != problems_by_topic_.end()) {
-    outlook = {.reason = fmt::format("the server can change nothing now: {}", store->second)};
+    forecast = {.reason = fmt::format("the server can change nothing now: {}", store->second)};
   } else if (!state_.recovery.open()) {
-    outlook = {.reason = fmt::format("the server gives nothing until its recovery is over: {}",
-                                     state_.recovery.Reason())};
+    forecast = {.reason = fmt::format("the server gives nothing until its recovery is over: {}",
+                                      state_.recovery.Reason())};
   }
-  const bool tells = outlook.eta > absl::ZeroDuration();
-  const absl::Time ends = tells ? now + outlook.eta : absl::InfinitePast();
-  const bool moved = ends != session.outlook_ends &&
-                     (!tells || absl::AbsDuration(ends - session.outlook_ends) > kEtaTolerance);
-  if (std::exchange(session.outlook_due, false) || moved ||
-      outlook.reason != session.outlook.reason) {
-    session.outlook = outlook;
-    session.outlook_ends = ends;
-    agents_.Send(session.id, std::move(outlook));
+  const bool tells = forecast.eta > absl::ZeroDuration();
+  const absl::Time ends = tells ? now + forecast.eta : absl::InfinitePast();
+  const bool moved = ends != session.forecast_ends &&
+                     (!tells || absl::AbsDuration(ends - session.forecast_ends) > kEtaTolerance);
+  if (std::exchange(session.forecast_due, false) || moved ||
+      forecast.reason != session.forecast.reason) {
+    session.forecast = forecast;
+    session.forecast_ends = ends;
+    agents_.Send(session.id, std::move(forecast));
   }
-  session.outlook_looked = now;
-  PlanOutlook(node, session);
+  session.forecast_looked = now;
+  PlanForecast(node, session);
 }
 
 CloudStanding FleetLoop::StandingOf(const NodeKey& node) const {

@@ -42,7 +42,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
   log_.Info("agent_connected", {{"node", key.name},
                                 {"vm", key.vm_id},
                                 {"version", event.hello.agent_version},
-                                {"lent", event.hello.lent.size()}});
+                                {"in_use", event.hello.in_use.size()}});
 }
 
 // The session of an agent that has just said something; nullptr: it is over.
@@ -57,11 +57,11 @@ Session* FleetLoop::TouchSession(SessionId session, Batch& batch) {
 
 void FleetLoop::Handle(ReportEvent event, Batch& batch) {
   if (TouchSession(event.session, batch) == nullptr) return;
-  counters_.lends += event.report.lent.size();
+  counters_.assignments += event.report.in_use.size();
   counters_.releases += event.report.released.size();
   Effects effects = state_.fleet.OnReport(*NodeOf(event.session), event.report, batch.now);
   if (metrics_ != nullptr) {
-    metrics_->CountReport(event.report.lent.size(), event.report.released.size());
+    metrics_->CountReport(event.report.in_use.size(), event.report.released.size());
     if (!effects.Stores()) metrics_->CountStale();
   }
   batch.effects.Merge(std::move(effects));
@@ -77,7 +77,7 @@ void FleetLoop::Handle(DesiredAckEvent event, Batch& batch) {
 
 void FleetLoop::Handle(ReclaimAnswerEvent event, Batch& batch) {
   Session* session = TouchSession(event.session, batch);
-  // Only to what was asked in this session: since then the agent may have lent it again.
+  // Only to what was asked in this session: since then the agent may have assigned it again.
   if (session == nullptr || session->reclaim_pending != event.answer.id) return;
   session->reclaim_pending = 0;
   batch.answered.push_back(*NodeOf(event.session));

@@ -51,21 +51,21 @@ class FleetLoopTest : public testing::Test {
     return std::make_unique<FleetLoop>(settings_, *std::move(loaded),
                                        FleetLoop::Edges{store_, agents_, requests_, clock_, log_});
   }
-  void Report(SessionId session, LendingReport report) {
+  void Report(SessionId session, AssignmentReport report) {
     loop_->PostFromAgent(ReportEvent{session, std::move(report)});
   }
-  LendingReport LendOne() {
+  AssignmentReport AssignOne() {
     return {.sequence = 1,
-            .lent = {{.address = A("10.1.0.4"),
-                      .generation = 1,
-                      .since = clock_.Now(),
-                      .lessee = {.container_id = "c", .ifname = "eth0"}}}};
+            .in_use = {{.address = A("10.1.0.4"),
+                        .generation = 1,
+                        .since = clock_.Now(),
+                        .lessee = {.container_id = "c", .ifname = "eth0"}}}};
   }
   void Step() { ASSERT_TRUE(loop_->RunOnce(absl::ZeroDuration())); }
-  void Greet(SessionId session, std::vector<Lending> lent = {}) {
+  void Greet(SessionId session, std::vector<Assignment> in_use = {}) {
     loop_->PostHello(session, {.key = kNode,
                                .boot_id = "b",
-                               .lent = std::move(lent),
+                               .in_use = std::move(in_use),
                                .instance = "/subscriptions/s/vm/1"});
     Step();
   }

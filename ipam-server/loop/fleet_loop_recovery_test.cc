@@ -57,7 +57,7 @@ TEST_F(LoopRecoveryTest, NodesAreToldHowFarTheStoreHadCome) {
   const auto mark = witness_->Verify(desired.back().store_token);
   ASSERT_TRUE(mark.ok()) << mark.status();
   const uint64_t before = mark->epoch;
-  Report(1, LendOne());
+  Report(1, AssignOne());
   Step();
   GreetWith(2, desired.back().store_token);
   EXPECT_EQ(PhaseNow(), "open") << "what the store knows is nothing new";
@@ -114,9 +114,9 @@ TEST_F(LoopRecoveryTest, ANodeWhoseTokenCannotBeVerifiedIsRefusedAlone) {
   loop_->PostHello(2,
                    {.key = {"liar", "vm-2"},
                     .boot_id = "b",
-                    .lent = {{.address = A("10.1.0.99"),
-                              .generation = 1,
-                              .lessee = {.container_id = "c", .ifname = "eth0"}}},
+                    .in_use = {{.address = A("10.1.0.99"),
+                                .generation = 1,
+                                .lessee = {.container_id = "c", .ifname = "eth0"}}},
                     .store_token = SignMark({.store_id = "new", .epoch = 1'000'000}, "own key")});
   Step();
   EXPECT_EQ(agents_.closed[2].code(), absl::StatusCode::kFailedPrecondition);

@@ -112,7 +112,7 @@ void FleetLoop::AskCloudAgain(const NodeKey& key, Batch& batch) {
                                  [](const auto& e) { return !e.second.given.has_value(); });
   const bool on_its_way =
       std::any_of(record->configurations.begin(), record->configurations.end(),
-                  [](const auto& e) { return e.second.state != LeaseState::kAttached; });
+                  [](const auto& e) { return e.second.state != AddressState::kAttached; });
   if (!waits && !on_its_way) return;
   if (!cloud_.ForecastOf(key)) batch.effects.attach.insert(key);
 }

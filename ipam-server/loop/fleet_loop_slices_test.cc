@@ -57,13 +57,13 @@ class SlicesTest : public FleetLoopTest {
   }
   void ReportAll() {
     for (int node = 0; node < kNodes; ++node) {
-      LendingReport report{.sequence = 1};
+      AssignmentReport report{.sequence = 1};
       const std::vector<DesiredState> told = SentTo<DesiredState>(SessionOf(node));
       for (const DesiredConfiguration& added : told.back().added) {
-        report.lent.push_back({.address = added.range.base(),
-                               .generation = 1,
-                               .since = clock_.Now(),
-                               .lessee = {.container_id = "c", .ifname = "eth0"}});
+        report.in_use.push_back({.address = added.range.base(),
+                                 .generation = 1,
+                                 .since = clock_.Now(),
+                                 .lessee = {.container_id = "c", .ifname = "eth0"}});
       }
       Report(SessionOf(node), std::move(report));
     }
@@ -208,13 +208,13 @@ TEST_F(FleetLoopTest, WhileTheStoreIsReadAnewTheLoopTurnsAndShowsNothingThatIsNo
   AnswerCloud();
   slow.Hold();
   store_.FailNextCommits(1, absl::ResourceExhaustedError("disk full"));
-  Report(1, LendOne());
+  Report(1, AssignOne());
   Step();
   EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kUnavailable);
-  uint64_t lent = 99;
+  uint64_t in_use = 99;
   absl::Status refused;
   loop_->PostQuery(
-      [&](const FleetView& view) { lent = CountAddresses(*view.fleet.Find(kNode)).lent; });
+      [&](const FleetView& view) { in_use = CountAddresses(*view.fleet.Find(kNode)).in_use; });
   loop_->PostChange([](ServerState&, RawRecords&) { return absl::StatusOr<Effects>(Effects()); },
                     [&](const absl::Status& status) { refused = status; });
   for (int i = 0; i < 10; ++i) {
@@ -222,15 +222,15 @@ TEST_F(FleetLoopTest, WhileTheStoreIsReadAnewTheLoopTurnsAndShowsNothingThatIsNo
     Step();
   }
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << "the loop turned";
-  EXPECT_EQ(lent, 99U) << "memory has a lending that was never stored";
+  EXPECT_EQ(in_use, 99U) << "memory has an assignment that was never stored";
   slow.LetGo();
-  while (lent == 99) Step();
-  EXPECT_EQ(lent, 0U);
+  while (in_use == 99) Step();
+  EXPECT_EQ(in_use, 0U);
   clock_.Advance(absl::Minutes(1));
   Step();
-  Greet(2, LendOne().lent);
+  Greet(2, AssignOne().in_use);
   EXPECT_FALSE(SentTo<Welcome>(2).empty());
-  EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
+  EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
 }
 
 TEST_F(FleetLoopTest, AStoreThatCannotBeReadEitherIsReadAgainUntilItCan) {
@@ -243,7 +243,7 @@ TEST_F(FleetLoopTest, AStoreThatCannotBeReadEitherIsReadAgainUntilItCan) {
   Greet(2);
   store_.FailNextCommits(1, absl::ResourceExhaustedError("disk full"));
   store_.FailReads(absl::UnavailableError("disk gone"));
-  Report(2, LendOne());
+  Report(2, AssignOne());
   std::vector<std::string> problems;
   const auto look = [&](std::string_view part) {
     const auto named = [&] {
@@ -261,11 +261,11 @@ TEST_F(FleetLoopTest, AStoreThatCannotBeReadEitherIsReadAgainUntilItCan) {
   store_.FailReads(absl::OkStatus());
   for (int i = 0; i < 100000 && SentTo<Welcome>(3).empty(); ++i) {
     clock_.Advance(absl::Milliseconds(100));
-    if (i == 0) loop_->PostHello(3, {.key = kNode, .boot_id = "b", .lent = LendOne().lent});
+    if (i == 0) loop_->PostHello(3, {.key = kNode, .boot_id = "b", .in_use = AssignOne().in_use});
     Step();
   }
   EXPECT_FALSE(SentTo<Welcome>(3).empty());
-  EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
+  EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
 }
 
 }  // namespace

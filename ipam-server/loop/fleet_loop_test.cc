@@ -26,41 +26,41 @@ TEST_F(FleetLoopTest, HelloIsWelcomedAndAttachedAddressesFollow) {
   AnswerCloud();
   ASSERT_EQ(SentTo<DesiredState>(1).size(), 2U);
   EXPECT_EQ(SentTo<DesiredState>(1)[1].added.size(), 2U);
-  EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
+  EXPECT_EQ(CountAddresses(Stored()).available, 2U);
   EXPECT_EQ(agents_.read_next[1], 1);
 }
 
 TEST_F(FleetLoopTest, AReportIsAcknowledgedOnceItIsStored) {
   Greet(1);
   AnswerCloud();
-  Report(1, LendOne());
+  Report(1, AssignOne());
   Step();
   EXPECT_THAT(SentTo<ReportAck>(1), ElementsAre(ReportAck{.sequence = 1}));
-  EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
+  EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
 }
 
 TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
   Greet(1);
   AnswerCloud();
   store_.FailCommits(absl::ResourceExhaustedError("disk full"));
-  Report(1, LendOne());
+  Report(1, AssignOne());
   std::vector<std::string> problems;
-  uint64_t lent = 99;
+  uint64_t in_use = 99;
   loop_->PostQuery([&](const FleetView& view) {
     problems = view.problems;
-    lent = CountAddresses(*view.fleet.Find(kNode)).lent;
+    in_use = CountAddresses(*view.fleet.Find(kNode)).in_use;
   });
   Step();
   EXPECT_TRUE(SentTo<ReportAck>(1).empty());
   EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(lent, 0U);
+  EXPECT_EQ(in_use, 0U);
   EXPECT_THAT(problems, ElementsAre("nothing can be stored: disk full"));
 
   // Operators are refused with the reason, agents wait, and the store is tried again and again.
   absl::Status refused;
   loop_->PostChange([](ServerState&, RawRecords&) -> absl::StatusOr<Effects> { return Effects(); },
                     [&](const absl::Status& status) { refused = status; });
-  loop_->PostHello(2, {.key = kNode, .boot_id = "b", .lent = LendOne().lent});
+  loop_->PostHello(2, {.key = kNode, .boot_id = "b", .in_use = AssignOne().in_use});
   Step();
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(SentTo<Welcome>(2).empty());
@@ -70,7 +70,7 @@ TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
   Step();
   Step();
   EXPECT_EQ(SentTo<Welcome>(2).size(), 1U);
-  EXPECT_EQ(CountAddresses(Stored()).lent, 1U);
+  EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
   EXPECT_EQ(log_.Count("problem_over"), 1);
 }
 
@@ -79,12 +79,12 @@ TEST_F(FleetLoopTest, ADiskWithRoomForLittleDoesNotLetAgentsInToThrowThemOutAgai
   Greet(1);
   AnswerCloud();
   store_.LimitCommits(100);
-  Report(1, LendOne());
+  Report(1, AssignOne());
   Step();
   ASSERT_TRUE(agents_.closed.contains(1));
   int welcomed = 0;
   for (SessionId session = 2; session < 62; ++session) {
-    loop_->PostHello(session, {.key = kNode, .boot_id = "b", .lent = LendOne().lent});
+    loop_->PostHello(session, {.key = kNode, .boot_id = "b", .in_use = AssignOne().in_use});
     clock_.Advance(absl::Seconds(1));
     Step();
     welcomed += SentTo<Welcome>(session).empty() ? 0 : 1;
@@ -185,7 +185,7 @@ TEST_F(FleetLoopTest, AnAgentOnAnothersInstanceIsRefusedAndAnOperatorIsTold) {
   Step();
   Hello impostor = owner;
   impostor.key = {"node2", "vm-2"};
-  impostor.lent = {{.address = A("10.1.0.9"), .generation = 1}};
+  impostor.in_use = {{.address = A("10.1.0.9"), .generation = 1}};
   loop_->PostHello(2, impostor);
   Step();
   EXPECT_TRUE(absl::IsPermissionDenied(agents_.closed[2])) << agents_.closed[2];
@@ -266,17 +266,17 @@ TEST_F(FleetLoopTest, ADoubledAddressIsAProblemThatNamesBothUntilItIsOver) {
 }
 
 TEST_F(FleetLoopTest, ManyDoubledAddressesAreAFewProblems) {
-  LendingReport all{.sequence = 1};
+  AssignmentReport all{.sequence = 1};
   for (uint64_t i = 0; i < 20; ++i) {
-    all.lent.push_back({.address = ip::Advance(A("10.1.0.4"), i),
-                        .generation = i + 1,
-                        .since = clock_.Now(),
-                        .lessee = {.container_id = "c" + std::to_string(i), .ifname = "eth0"}});
+    all.in_use.push_back({.address = ip::Advance(A("10.1.0.4"), i),
+                          .generation = i + 1,
+                          .since = clock_.Now(),
+                          .lessee = {.container_id = "c" + std::to_string(i), .ifname = "eth0"}});
   }
-  Greet(1, all.lent);
+  Greet(1, all.in_use);
   AnswerCloud();
-  for (const Lending& lending : all.lent) {
-    loop_->PostFromAgent(ConflictEvent{1, lending.address, "02:00:00:00:00:99"});
+  for (const Assignment& assignment : all.in_use) {
+    loop_->PostFromAgent(ConflictEvent{1, assignment.address, "02:00:00:00:00:99"});
   }
   std::vector<std::string> problems;
   loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
@@ -310,7 +310,7 @@ TEST_F(FleetLoopTest, ACloudThatRefusesIsAskedAgainAndComplainedAboutOnce) {
   clock_.Advance(absl::Seconds(6));
   Step();
   AnswerCloud();
-  EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
+  EXPECT_EQ(CountAddresses(Stored()).available, 2U);
   EXPECT_EQ(log_.Count("cloud_apply_failed"), 1);
   EXPECT_EQ(log_.Count("problem_over"), 1);
 }
@@ -326,7 +326,7 @@ TEST_F(FleetLoopTest, ACloudAnswerThatCannotBeStoredIsAskedForAgain) {
   Step();
   ASSERT_EQ(requests_.waiting.size(), 1U);
   AnswerCloud();
-  EXPECT_EQ(CountAddresses(Stored()).idle, 2U);
+  EXPECT_EQ(CountAddresses(Stored()).available, 2U);
 }
 
 TEST_F(FleetLoopTest, AnAnswerCountsOnlyForTheRequestOfThisSession) {
@@ -393,7 +393,7 @@ TEST_F(FleetLoopTest, ASessionThatEndedBeforeItsHelloWasReadIsNotThere) {
 TEST_F(FleetLoopTest, EveryCommitLeavesItsHistory) {
   Greet(1);
   AnswerCloud();
-  Report(1, LendOne());
+  Report(1, AssignOne());
   Step();
   std::vector<std::string> words;
   ASSERT_TRUE(store_
@@ -406,7 +406,7 @@ TEST_F(FleetLoopTest, EveryCommitLeavesItsHistory) {
                           }
                         })
                   .ok());
-  EXPECT_THAT(words, ElementsAre("attached", "attached", "lent"));
+  EXPECT_THAT(words, ElementsAre("attached", "attached", "in_use"));
 }
 
 TEST_F(FleetLoopTest, PolicyReachesThoseThatAreThereAndThoseThatComeBack) {
@@ -536,10 +536,10 @@ TEST_F(FleetLoopTest, TheNewerSessionOfANodeWinsAndTheOlderIsMute) {
   AnswerCloud();
   Greet(2);
   EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kAborted);
-  Report(1, LendOne());
+  Report(1, AssignOne());
   loop_->PostClosed(1);
   Step();
-  EXPECT_EQ(CountAddresses(Stored()).lent, 0U);
+  EXPECT_EQ(CountAddresses(Stored()).in_use, 0U);
   size_t sessions = 0;
   loop_->PostQuery([&](const FleetView& view) { sessions = view.sessions.size(); });
   Step();

@@ -16,11 +16,11 @@ void PublishPools(const Fleet& fleet, const Promises& promises, ServerMetrics& m
                     {.usable = entry.pool.usable(),
                      .free = entry.free(),
                      .attaching = entry.counts.attaching,
-                     .idle = entry.counts.idle,
-                     .lent = entry.counts.lent,
-                     .cooling = entry.counts.cooling,
+                     .available = entry.counts.available,
+                     .in_use = entry.counts.in_use,
+                     .cooldown = entry.counts.cooldown,
                      .detaching = entry.counts.detaching,
-                     .released = entry.pool.cooling(),
+                     .released = entry.pool.cooldown(),
                      .quarantined = entry.pool.quarantined(),
                      .reserved = i < promises.by_pool.size() ? promises.by_pool[i] : 0});
   }

@@ -19,14 +19,14 @@ constexpr size_t kOfPlan = 16;    // The node is brought towards its target.
 constexpr size_t kOfHello = 24;   // As above, and the whole state is told.
 
 size_t Work(const ReportEvent& event) {
-  const LendingReport& report = event.report;
-  return kOfMessage + report.lent.size() + report.released.size() + report.cooled.size();
+  const AssignmentReport& report = event.report;
+  return kOfMessage + report.in_use.size() + report.released.size() + report.cooled.size();
 }
 size_t Work(const ReclaimAnswerEvent& event) {
   return kOfMessage + event.answer.agreed.size() + event.answer.denied.size();
 }
 size_t Work(const InventoryEvent& event) {
-  return kOfMessage + event.inventory.held.size() + event.inventory.lent.size();
+  return kOfMessage + event.inventory.held.size() + event.inventory.in_use.size();
 }
 size_t Work(const CloudEvent& event) {
   return 2 * kOfMessage + (event.result.ok() ? event.result->configurations.size() : 0);
@@ -80,7 +80,7 @@ size_t WorkOf(const AgentEvent& event) {
 }
 
 size_t WorkOf(const HelloEvent& event) {
-  return kOfHello + event.hello.lent.size() + event.hello.cooling.size();
+  return kOfHello + event.hello.in_use.size() + event.hello.cooldown.size();
 }
 
 void Mailbox::Post(QueryEvent event) {

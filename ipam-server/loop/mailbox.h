@@ -39,7 +39,7 @@ struct HelloEvent {
 };
 struct ReportEvent {
   SessionId session;
-  LendingReport report;
+  AssignmentReport report;
 };
 struct DesiredAckEvent {
   SessionId session;

@@ -13,9 +13,9 @@ HelloEvent HelloOf(SessionId session) {
   return {session, {.key = {"node" + std::to_string(session), "vm"}}};
 }
 
-ReportEvent ReportOf(SessionId session, size_t lent) {
+ReportEvent ReportOf(SessionId session, size_t in_use) {
   ReportEvent event{.session = session};
-  event.report.lent.resize(lent);
+  event.report.in_use.resize(in_use);
   return event;
 }
 

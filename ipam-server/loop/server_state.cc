@@ -180,7 +180,7 @@ NicRequest NicOf(const NodeRecord& record, bool pods_wait) {
   NicRequest nic{.node = record.key, .nic_mac = record.nic_mac};
   for (const auto& [base, configuration] : record.configurations) {
     auto& entries =
-        configuration.state == LeaseState::kDetaching ? nic.removing : nic.configurations;
+        configuration.state == AddressState::kDetaching ? nic.removing : nic.configurations;
     entries.push_back({configuration.name, configuration.range});
   }
   nic.instance = record.instance;
@@ -194,7 +194,7 @@ NicRequest NicOf(const NodeRecord& record, bool pods_wait) {
   }
   const AddressCounts counts = CountAddresses(record);
   const bool looking = nic.wanted.empty() && nic.removing.empty();
-  if (pods_wait || (counts.idle == 0 && (looking || !nic.wanted.empty()))) {
+  if (pods_wait || (counts.available == 0 && (looking || !nic.wanted.empty()))) {
     nic.lane = CloudLane::kBlocking;  // Pods wait for it, or the next one will have to.
   } else if (nic.wanted.empty() && !looking) {
     nic.lane = CloudLane::kRelease;

@@ -36,8 +36,8 @@ struct ServerState {
 struct ServerSettings {
   std::vector<PoolSpec> pools;  // Of the configuration file.
   FleetPolicy fleet;
-  std::vector<LifelineAddress> lifelines = {};  // At which agents reach this server.
-  std::string new_store_id = "new";             // For a store that has none yet; random.
+  std::vector<ProtectedAddress> protected_addresses = {};  // At which agents reach this server.
+  std::string new_store_id = "new";                        // For a store that has none yet; random.
   // How many of its connections a policy may end on a node without an operator's word, of 1000.
   uint32_t max_cut_permille = 50;
 };

@@ -405,8 +405,8 @@ TEST(Spokes, OverlapNeitherClusterNorHub) {
 }
 
 TEST(Spokes, HoldNoAddressThatAgentsNeed) {
-  const PolicyWorld world{
-      .lifelines = {{*ip::Address::Parse("10.33.0.4"), "at which agents reach this server"}}};
+  const PolicyWorld world{.protected_addresses = {{*ip::Address::Parse("10.33.0.4"),
+                                                   "at which agents reach this server"}}};
   const auto plan = Plan({}, Document("ClusterNetwork", "x", "{peerSpoke: [10.32.0.0/11]}"), world);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(base::MessageOf(plan.status()),

@@ -39,11 +39,12 @@ std::string_view BytesOf(const void* data, size_t size) {
 
 }  // namespace
 
-std::vector<LifelineAddress> LifelinesOf(std::string_view listen, std::span<const ip::Address> own,
-                                         std::span<const ip::Address> advertised) {
-  std::vector<LifelineAddress> out;
+std::vector<ProtectedAddress> ProtectedAddressesOf(std::string_view listen,
+                                                   std::span<const ip::Address> own,
+                                                   std::span<const ip::Address> advertised) {
+  std::vector<ProtectedAddress> out;
   const auto add = [&](const ip::Address& address, std::string_view what) {
-    const bool known = std::any_of(out.begin(), out.end(), [&](const LifelineAddress& other) {
+    const bool known = std::any_of(out.begin(), out.end(), [&](const ProtectedAddress& other) {
       return other.address == address;
     });
     if (!known && CanBeCut(address)) out.push_back({address, std::string(what)});

@@ -14,8 +14,9 @@ namespace spoke::ipam {
 // The address that `listen` (host:port) names, or all `own` ones when it is that of every
 // interface; and those `advertised`, such as a load balancer's. Loopback and link-local ones are
 // left out: no policy has a say about them. Pure.
-std::vector<LifelineAddress> LifelinesOf(std::string_view listen, std::span<const ip::Address> own,
-                                         std::span<const ip::Address> advertised);
+std::vector<ProtectedAddress> ProtectedAddressesOf(std::string_view listen,
+                                                   std::span<const ip::Address> own,
+                                                   std::span<const ip::Address> advertised);
 
 // Those of this machine's interfaces. Errors: as getifaddrs(3).
 absl::StatusOr<std::vector<ip::Address>> OwnAddresses();

@@ -28,20 +28,21 @@ struct Case {
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
-class LifelinesTest : public testing::TestWithParam<Case> {};
+class ProtectedAddressesTest : public testing::TestWithParam<Case> {};
 
-TEST_P(LifelinesTest, AreWhereAgentsReachTheServer) {
+TEST_P(ProtectedAddressesTest, AreWhereAgentsReachTheServer) {
   const Case& c = GetParam();
   std::vector<std::string> got;
-  for (const auto& lifeline : LifelinesOf(c.listen, Parse(c.own), Parse(c.advertised))) {
-    got.push_back(lifeline.address.ToString());
-    EXPECT_FALSE(lifeline.what.empty());
+  for (const auto& protected_address :
+       ProtectedAddressesOf(c.listen, Parse(c.own), Parse(c.advertised))) {
+    got.push_back(protected_address.address.ToString());
+    EXPECT_FALSE(protected_address.what.empty());
   }
   EXPECT_THAT(got, ElementsAreArray(c.want));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Cases, LifelinesTest,
+    Cases, ProtectedAddressesTest,
     testing::Values(
         Case{"OneAddress", "10.0.0.4:7443", {"10.0.0.4", "10.0.0.5"}, {}, {"10.0.0.4"}},
         Case{"All", "0.0.0.0:7443", {"127.0.0.1", "10.0.0.4", "fe80::1"}, {}, {"10.0.0.4"}},

@@ -75,18 +75,18 @@ INSTANTIATE_TEST_SUITE_P(
                 "\n  direction: Egress\n  capacity: 1Gbit\n  teams:\n  - name: \"*\"\n    min: "
                 "20Mbit\n    max: 10Mbit",
                 "f:9: spec.teams[0].min: 20Mbit is more than max, 10Mbit: lower it, or raise max"},
-        Refused{"MaxAboveLeasable", "BandwidthBudget",
+        Refused{"MaxAboveGrantable", "BandwidthBudget",
                 "\n  direction: Egress\n  capacity: 1Gbit\n  onLoss: {floor: {nodes: 100}}\n  "
                 "teams:\n  - {name: \"*\", max: 951Mbit}",
-                "f:9: spec.teams[0].max: 951Mbit is more than the 950Mbit that can be leased, "
-                "which is the capacity without 50Mbit that is kept for nodes without a lease "
+                "f:9: spec.teams[0].max: 951Mbit is more than the 950Mbit that can be granted, "
+                "which is the capacity without 50Mbit that is kept for nodes without a grant "
                 "(onLoss.floor): lower it"},
-        Refused{"MinAboveLeasableTogether", "BandwidthBudget",
+        Refused{"MinAboveGrantableTogether", "BandwidthBudget",
                 "\n  direction: Egress\n  capacity: 1Gbit\n  onLoss: {floor: {share: 10%, nodes: "
                 "100}}\n  teams:\n  - {name: a, min: 500Mbit}\n  - {name: \"*\", min: 401Mbit}",
                 "f:8: spec.teams: the min of all teams together, 901Mbit, is more than the 900Mbit "
-                "that can be leased, which is the capacity without 100Mbit that is kept for nodes "
-                "without a lease (onLoss.floor): lower some"},
+                "that can be granted, which is the capacity without 100Mbit that is kept for nodes "
+                "without a grant (onLoss.floor): lower some"},
         Refused{"TeamTwice", "BandwidthBudget",
                 "\n  direction: Egress\n  capacity: 1Gbit\n  teams:\n  - {name: a}\n  - {name: b}\n"
                 "  - {name: a, weight: 2}",
@@ -109,15 +109,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "f:4: spec.teams[1]: must be a map, not a single value\n"
                 "f:4: spec.teams[0].name: is required but missing"},
         Refused{"SlowRefresh", "BandwidthBudget",
-                "{direction: Egress, capacity: 1Gbit,\n  lease: {duration: 8s}}",
-                "f:5: spec.lease.refresh: 5s is more than half of the lease, 8s: a lost message "
-                "would cost a node its lease; lower it, or raise duration"},
+                "{direction: Egress, capacity: 1Gbit,\n  grant: {duration: 8s}}",
+                "f:5: spec.grant.refresh: 5s is more than half of the grant, 8s: a lost message "
+                "would cost a node its grant; lower it, or raise duration"},
         Refused{"HastyRefresh", "BandwidthBudget",
-                "{direction: Egress, capacity: 1Gbit, lease: {refresh: 900ms}}",
-                "f:4: spec.lease.refresh: must be from 1s to 30m, not \"900ms\""},
-        Refused{"LongLease", "BandwidthBudget",
-                "{direction: Egress, capacity: 1Gbit, lease: {duration: 61m}}",
-                "f:4: spec.lease.duration: must be from 2s to 1h, not \"61m\""},
+                "{direction: Egress, capacity: 1Gbit, grant: {refresh: 900ms}}",
+                "f:4: spec.grant.refresh: must be from 1s to 30m, not \"900ms\""},
+        Refused{"LongGrant", "BandwidthBudget",
+                "{direction: Egress, capacity: 1Gbit, grant: {duration: 61m}}",
+                "f:4: spec.grant.duration: must be from 2s to 1h, not \"61m\""},
         Refused{"PartsOfMilliseconds", "BandwidthBudget",
                 "{direction: Egress, capacity: 1Gbit, onLoss: {hold: 1000.5ms}}",
                 "f:4: spec.onLoss.hold: must be whole milliseconds, not 1.0005s"},
@@ -188,7 +188,7 @@ TEST(BandwidthLimit, NamesTeamsAndAGroupThatAreThere) {
 constexpr const char* kWhole =
     "{destinationGroup: datasets, direction: Egress, capacity: 40Gbit, connectionsPerSecond: 500, "
     "teams: [{name: vision, weight: 3, min: 1Gbit, max: 20Gbit}, {name: \"*\", weight: 0.5}], "
-    "borrow: false, lease: {duration: 60s, refresh: 2500ms}, onLoss: {hold: 10s, halfLife: 5s, "
+    "borrow: false, grant: {duration: 60s, refresh: 2500ms}, onLoss: {hold: 10s, halfLife: 5s, "
     "floor: {share: 2.5%, nodes: 1000}}, mode: Shadow}";
 
 TEST(BandwidthBudget, GivesTheServerWhatItSays) {
@@ -202,7 +202,7 @@ TEST(BandwidthBudget, GivesTheServerWhatItSays) {
       .teams = {{.name = "*", .weight = 0.5},
                 {.name = "vision", .weight = 3, .min = 1'000'000'000, .max = 20'000'000'000}},
       .borrow = false,
-      .lease = absl::Seconds(60),
+      .grant = absl::Seconds(60),
       .refresh = absl::Milliseconds(2500),
       .hold = absl::Seconds(10),
       .half_life = absl::Seconds(5),
@@ -213,7 +213,7 @@ TEST(BandwidthBudget, GivesTheServerWhatItSays) {
   EXPECT_EQ(BudgetOf(*set.Find({"Team", "vision"})), nullptr);
 }
 
-TEST(BandwidthBudget, GivesNodesWhatLeasesNeed) {
+TEST(BandwidthBudget, GivesNodesWhatGrantsNeed) {
   const ObjectSet set = Applied(Named() + Document("BandwidthBudget", "host", kWhole));
   const v1::PolicyEntry entry = EntryOf(set, {"BandwidthBudget", "host"});
   EXPECT_EQ(entry.key(), "BandwidthBudget/host");
@@ -238,7 +238,7 @@ TEST(BandwidthBudget, HasDefaultsAndWritesThemDown) {
   EXPECT_THAT(BudgetsOf(set), ElementsAre(want));
   EXPECT_EQ(set.Find({"BandwidthBudget", "x"})->spec->ToJson(),
             R"({"borrow":true,"capacity":"1500Mbit","direction":"Ingress",)"
-            R"("lease":{"duration":"120s","refresh":"5s"},"mode":"Enforce",)"
+            R"("grant":{"duration":"120s","refresh":"5s"},"mode":"Enforce",)"
             R"("onLoss":{"floor":{"nodes":8192,"share":"5%"},"halfLife":"30s","hold":"300s"},)"
             R"("teams":[{"name":"*","weight":1.0}]})");
 }

@@ -45,7 +45,7 @@ absl::StatusOr<ip::Prefix> AddressPool::Take(const NodeRecord* owner, absl::Time
     const auto [index, usable_from] = ready_.front();
     ready_.pop_front();
     Unit& unit = units_.at(index);
-    if (unit.owner != nullptr || unit.quarantined || unit.cooling ||
+    if (unit.owner != nullptr || unit.quarantined || unit.cooldown ||
         unit.usable_from != usable_from) {
       continue;
     }
@@ -58,9 +58,9 @@ absl::StatusOr<ip::Prefix> AddressPool::Take(const NodeRecord* owner, absl::Time
 
 // Takes the unit out of the count it is in, so that it can enter another.
 void AddressPool::Leave(Unit& unit) {
-  if (unit.cooling) --cooling_count_;
+  if (unit.cooldown) --cooldown_count_;
   if (unit.quarantined && unit.owner == nullptr) --quarantined_;
-  unit.cooling = false;
+  unit.cooldown = false;
 }
 
 bool AddressPool::Hold(const ip::Prefix& unit, const NodeRecord* owner) {
@@ -94,10 +94,10 @@ bool AddressPool::Cool(const ip::Prefix& unit, absl::Time usable_from) {
   Unit& entry = units_[index];
   if (entry.owner != nullptr || entry.quarantined) return false;
   Leave(entry);
-  entry.cooling = true;
+  entry.cooldown = true;
   entry.usable_from = usable_from;
-  ++cooling_count_;
-  cooling_.emplace_back(index, usable_from);
+  ++cooldown_count_;
+  cooldown_.emplace_back(index, usable_from);
   return true;
 }
 
@@ -122,13 +122,13 @@ bool AddressPool::SetQuarantined(const ip::Prefix& unit, bool quarantined) {
 
 void AddressPool::EndCooldowns(absl::Time now) {
   for (size_t i = 0; i < kMostCooldowns; ++i) {
-    if (cooling_.empty() || cooling_.front().second > now) return;
-    const auto [index, usable_from] = cooling_.front();
-    cooling_.pop_front();
+    if (cooldown_.empty() || cooldown_.front().second > now) return;
+    const auto [index, usable_from] = cooldown_.front();
+    cooldown_.pop_front();
     Unit& unit = units_.at(index);
-    if (!unit.cooling || unit.usable_from != usable_from) continue;
-    unit.cooling = false;
-    --cooling_count_;
+    if (!unit.cooldown || unit.usable_from != usable_from) continue;
+    unit.cooldown = false;
+    --cooldown_count_;
     ready_.emplace_back(index, usable_from);
   }
 }
@@ -173,7 +173,7 @@ void AddressPool::Respecify(PoolSpec spec) {
         CHECK(!outside(entry.first) || !entry.second.in_use(), "what is in use was looked for");
         return outside(entry.first);
       });
-      for (Queue* queue : {&cooling_, &ready_}) {
+      for (Queue* queue : {&cooldown_, &ready_}) {
         std::erase_if(*queue, [&](const auto& entry) { return outside(entry.first); });
       }
     }
@@ -195,10 +195,10 @@ void AddressPool::Respecify(PoolSpec spec) {
       CHECK(!unit.in_use(), "what is in use was looked for");
     }
   }
-  next.CarryOver(cooling_, next.cooling_, *this);
+  next.CarryOver(cooldown_, next.cooldown_, *this);
   next.CarryOver(ready_, next.ready_, *this);
   next.held_ = held_;
-  next.cooling_count_ = cooling_count_;
+  next.cooldown_count_ = cooldown_count_;
   next.quarantined_ = quarantined_;
   *this = std::move(next);
 }
@@ -251,7 +251,7 @@ AddressPool::State AddressPool::StateOf(const ip::Address& address) const {
   if (it == units_.end()) return State::kFree;
   if (it->second.owner != nullptr) return State::kHeld;
   if (it->second.quarantined) return State::kQuarantined;
-  return it->second.cooling ? State::kCooling : State::kFree;
+  return it->second.cooldown ? State::kCooldown : State::kFree;
 }
 
 absl::Time AddressPool::UsableFrom(const ip::Address& address) const {
@@ -269,8 +269,8 @@ ip::Prefix AddressPool::UnitAt(uint64_t index) const {
 
 std::string AddressPool::Describe() const {
   std::string text =
-      fmt::format("pool {} ({}): {} usable, {} attached, {} cooling, {} free", spec_.name,
-                  spec_.cidr.ToString(), usable(), held(), cooling(), free());
+      fmt::format("pool {} ({}): {} usable, {} attached, {} cooldown, {} free", spec_.name,
+                  spec_.cidr.ToString(), usable(), held(), cooldown(), free());
   if (quarantined() > 0) text += fmt::format(", {} quarantined", quarantined());
   return text;
 }

@@ -1,4 +1,4 @@
-// Which addresses of one subnet are free, held, cooling or quarantined. Pure: no I/O, no clock, no
+// Which addresses of one subnet are free, held, cooldown or quarantined. Pure: no I/O, no clock, no
 // locks.
 #pragma once
 
@@ -61,12 +61,12 @@ class AddressPool {
   // `usable_from`. False, and nothing changes, when it was not held.
   bool Release(const ip::Prefix& unit, absl::Time usable_from);
 
-  // As Release(), for a unit that is free here: at start, when a stored release is still cooling.
-  // False, and nothing changes, when it is held or quarantined.
+  // As Release(), for a unit that is free here: at start, when a stored release is still in
+  // cooldown. False, and nothing changes, when it is held or quarantined.
   bool Cool(const ip::Prefix& unit, absl::Time usable_from);
 
   // A quarantined unit is not handed out until that is lifted; one that is held stays held, and is
-  // withheld once it is released. False, and nothing changes, when nothing had to change.
+  // unusable once it is released. False, and nothing changes, when nothing had to change.
   bool SetQuarantined(const ip::Prefix& unit, bool quarantined);
 
   // Ends cooldowns that are over at `now`, some thousands in one call; Take() does so too. For
@@ -88,9 +88,9 @@ class AddressPool {
   // nullptr when nobody holds it.
   const NodeRecord* OwnerOf(const ip::Address& address) const;
 
-  enum class State { kExcluded, kFree, kHeld, kCooling, kQuarantined };
+  enum class State { kExcluded, kFree, kHeld, kCooldown, kQuarantined };
   State StateOf(const ip::Address& address) const;
-  // When `address`, which is cooling, is free again.
+  // When `address`, which is in cooldown, is free again.
   absl::Time UsableFrom(const ip::Address& address) const;
 
   // All that is not free: how many addresses, and between which two they lie.
@@ -105,21 +105,21 @@ class AddressPool {
   uint64_t unit_size() const { return unit_size_; }
   uint64_t usable() const { return Addresses(last_unit_ - first_unit_); }
   uint64_t held() const { return Addresses(held_); }
-  uint64_t cooling() const { return Addresses(cooling_count_); }
+  uint64_t cooldown() const { return Addresses(cooldown_count_); }
   uint64_t quarantined() const { return Addresses(quarantined_); }  // And not held.
-  uint64_t free() const { return usable() - held() - cooling() - quarantined(); }
+  uint64_t free() const { return usable() - held() - cooldown() - quarantined(); }
 
-  // "pool default (10.1.0.0/24): 251 usable, 251 attached, 0 cooling, 0 free"
+  // "pool default (10.1.0.0/24): 251 usable, 251 attached, 0 in cooldown, 0 free"
   std::string Describe() const;
 
  private:
   struct Unit {
     const NodeRecord* owner = nullptr;  // Held when not null.
     bool quarantined = false;
-    bool cooling = false;
+    bool cooldown = false;
     absl::Time usable_from;  // Which entry of the two queues is meant, too.
 
-    bool in_use() const { return owner != nullptr || quarantined || cooling; }
+    bool in_use() const { return owner != nullptr || quarantined || cooldown; }
   };
   using Queue = std::deque<std::pair<uint64_t, absl::Time>>;
 
@@ -137,11 +137,11 @@ class AddressPool {
   uint64_t last_unit_;   // One behind the last.
   uint64_t never_used_;  // Units from here on have not been handed out by Take().
   absl::flat_hash_map<uint64_t, Unit>
-      units_;      // What is held, cooling, quarantined or was released.
-  Queue cooling_;  // By time; may name units that were held again since, as may the next.
+      units_;       // What is held, cooldown, quarantined or was released.
+  Queue cooldown_;  // By time; may name units that were held again since, as may the next.
   Queue ready_;
   uint64_t held_ = 0;
-  uint64_t cooling_count_ = 0;
+  uint64_t cooldown_count_ = 0;
   uint64_t quarantined_ = 0;
 };
 

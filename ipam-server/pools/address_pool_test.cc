@@ -32,7 +32,7 @@ TEST(AddressPool, HandsOutEveryUsableAddressOnceAndThenSaysWhy) {
   const auto none = pool.Take(&kNode, kNow);
   EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(none.status().message(),
-            "pool default (10.1.0.0/29): 3 usable, 3 attached, 0 cooling, 0 free");
+            "pool default (10.1.0.0/29): 3 usable, 3 attached, 0 in cooldown, 0 free");
   EXPECT_EQ(pool.OwnerOf(A("10.1.0.5")), &kNode);
 }
 
@@ -41,13 +41,13 @@ TEST(AddressPool, AReleasedAddressCoolsAndTheLongestReleasedComesFirst) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.Take(&kNode, kNow).ok());
   EXPECT_TRUE(pool.Release(One("10.1.0.5"), kNow + absl::Seconds(30)));
   EXPECT_TRUE(pool.Release(One("10.1.0.4"), kNow + absl::Seconds(31)));
-  EXPECT_EQ(pool.cooling(), 2U);
-  EXPECT_EQ(pool.StateOf(A("10.1.0.4")), State::kCooling);
+  EXPECT_EQ(pool.cooldown(), 2U);
+  EXPECT_EQ(pool.StateOf(A("10.1.0.4")), State::kCooldown);
   EXPECT_FALSE(pool.Take(&kNode, kNow + absl::Seconds(29)).ok());
   EXPECT_EQ(*pool.Take(&kNode, kNow + absl::Seconds(30)), One("10.1.0.5"));
   EXPECT_FALSE(pool.Take(&kNode, kNow + absl::Seconds(30)).ok());
   EXPECT_EQ(*pool.Take(&kNode, kNow + absl::Seconds(31)), One("10.1.0.4"));
-  EXPECT_EQ(pool.cooling(), 0U);
+  EXPECT_EQ(pool.cooldown(), 0U);
 }
 
 TEST(AddressPool, WhatWasNeverUsedComesBeforeWhatWas) {
@@ -79,12 +79,12 @@ TEST(AddressPool, BlocksAreWholeAndKeepOffTheEnds) {
   EXPECT_EQ(pool.OwnerOf(A("10.1.0.21")), &kNode);
   EXPECT_FALSE(pool.Release(One("10.1.0.16"), kNow));
   EXPECT_TRUE(pool.Release(Block("10.1.0.16/28"), kNow));
-  EXPECT_EQ(pool.free(), 0U);  // Cooling, if only until now.
+  EXPECT_EQ(pool.free(), 0U);  // Cooldown, if only until now.
   pool.EndCooldowns(kNow);
   EXPECT_EQ(pool.free(), 16U);
 }
 
-TEST(AddressPool, AQuarantinedAddressIsWithheldUntilThatIsLifted) {
+TEST(AddressPool, AQuarantinedAddressIsUnusableUntilThatIsLifted) {
   AddressPool pool(Spec("10.1.0.0/29"));
   EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.4"), true));
   EXPECT_FALSE(pool.SetQuarantined(One("10.1.0.4"), true));
@@ -105,7 +105,7 @@ TEST(AddressPool, AnAddressAnAgentProvesItHasIsHeldEvenWhileItCools) {
   EXPECT_TRUE(pool.Hold(One("10.1.0.4"), &kNode));
   EXPECT_FALSE(pool.Hold(One("10.1.0.4"), &kNode));
   EXPECT_FALSE(pool.Cool(One("10.1.0.4"), kNow));
-  EXPECT_EQ(pool.cooling(), 0U);
+  EXPECT_EQ(pool.cooldown(), 0U);
   pool.EndCooldowns(kNow + absl::Hours(1));
   EXPECT_EQ(pool.OwnerOf(A("10.1.0.4")), &kNode);
 }
@@ -126,34 +126,34 @@ TEST(AddressPool, ASubnetSmallerThanItsReserveIsEmptyNotNegative) {
 }
 
 // A plain model of the same promises: the pool and it must agree after every step.
-TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldCoolingOrQuarantined) {
+TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldCooldownOrQuarantined) {
   testing_support::Random random;
   AddressPool pool(Spec("10.1.0.0/26"));
   std::set<ip::Prefix> held;
   std::set<ip::Prefix> quarantined;
-  std::map<ip::Prefix, absl::Time> cooling;
+  std::map<ip::Prefix, absl::Time> cooldown;
   absl::Time now = kNow;
   for (int step = 0; step < testing_support::kRandomCases; ++step) {
     const ip::Prefix any = ip::Prefix::Host(ip::Advance(A("10.1.0.0"), random.Between(0, 63)));
     const bool usable = pool.Owns(any);
     now += absl::Seconds(1);
-    std::erase_if(cooling, [&](const auto& entry) { return entry.second <= now; });
+    std::erase_if(cooldown, [&](const auto& entry) { return entry.second <= now; });
     switch (random.Between(0, 4)) {
       case 0: {
         const auto taken = pool.Take(&kNode, now);
         if (!taken.ok()) break;
         ASSERT_TRUE(held.insert(*taken).second) << taken->ToString();
-        ASSERT_FALSE(cooling.contains(*taken) || quarantined.contains(*taken));
+        ASSERT_FALSE(cooldown.contains(*taken) || quarantined.contains(*taken));
         break;
       }
       case 1:
         ASSERT_EQ(pool.Hold(any, &kNode), usable && held.insert(any).second);
-        if (usable) cooling.erase(any);
+        if (usable) cooldown.erase(any);
         break;
       case 2: {
         const bool released = pool.Release(any, now + absl::Seconds(30));
         ASSERT_EQ(released, held.erase(any) == 1) << any.ToString();
-        if (released && !quarantined.contains(any)) cooling[any] = now + absl::Seconds(30);
+        if (released && !quarantined.contains(any)) cooldown[any] = now + absl::Seconds(30);
         break;
       }
       default: {
@@ -163,14 +163,14 @@ TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldCoolingOrQuarantined) {
         if (!usable) break;
         if (on) {
           quarantined.insert(any);
-          cooling.erase(any);
+          cooldown.erase(any);
         } else {
           quarantined.erase(any);
         }
       }
     }
     ASSERT_EQ(pool.held(), held.size());
-    ASSERT_LE(pool.held() + pool.cooling() + pool.quarantined(), pool.usable());
+    ASSERT_LE(pool.held() + pool.cooldown() + pool.quarantined(), pool.usable());
   }
 }
 
@@ -262,14 +262,14 @@ TEST(AddressPool, AnotherSpecificationChangesNoAddressThatBothHave) {
             }
           }
           ASSERT_EQ(pool.held(), before.held());
-          ASSERT_EQ(pool.cooling(), before.cooling());
+          ASSERT_EQ(pool.cooldown(), before.cooldown());
           ASSERT_EQ(pool.quarantined(), before.quarantined());
         }
       }
     }
     // All that is free can be had, and nothing else.
     const uint64_t held = pool.held();
-    const uint64_t free = pool.free() + pool.cooling();
+    const uint64_t free = pool.free() + pool.cooldown();
     std::set<ip::Prefix> taken;
     for (auto unit = pool.Take(&kNode, absl::InfiniteFuture()); unit.ok();
          unit = pool.Take(&kNode, absl::InfiniteFuture())) {

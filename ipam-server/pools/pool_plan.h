@@ -20,7 +20,7 @@ struct TargetPolicy {
 inline constexpr uint32_t kNoCap = std::numeric_limits<uint32_t>::max();
 
 // clamp(min, batch * ceil(spare + used / batch), max) + reserved, but no more than `nic_cap`: one
-// step to the final target, however many pods came at once. `used` counts lent and cooling
+// step to the final target, however many pods came at once. `used` counts in use and in cooldown
 // addresses; `reserved` is what reservations promise the node on top; `nic_cap` is what its NIC can
 // hold at all.
 uint32_t TargetAddresses(const TargetPolicy& policy, uint32_t used, uint32_t reserved = 0,

@@ -17,7 +17,7 @@ std::vector<size_t> PlanRelease(const ReleasePolicy& policy, const NodeHoldings&
     const ReleaseUnit& unit = node.units[i];
     CHECK(unit.size > 0, "a unit has addresses");
     held += unit.size;
-    if (!unit.idle || unit.denied_until > now) continue;
+    if (!unit.available || unit.denied_until > now) continue;
     if (node.draining || now - unit.idle_since >= idle_time) ripe.push_back(i);
   }
   const uint64_t target = node.draining ? 0 : node.target;

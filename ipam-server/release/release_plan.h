@@ -29,8 +29,8 @@ struct ReleasePolicy {
 // What is given back as a whole: one address, or a block.
 struct ReleaseUnit {
   uint32_t size = 1;  // Addresses; positive.
-  // None of its addresses is lent, cooling, attaching or quarantined.
-  bool idle = false;
+  // None of its addresses is in use, in cooldown, attaching or quarantined.
+  bool available = false;
   absl::Time idle_since;                           // When the last of them became idle.
   absl::Time denied_until = absl::InfinitePast();  // From the agent's last denial.
 };
@@ -45,7 +45,8 @@ struct NodeHoldings {
 };
 
 // Indices into `units`: the longest idle first, as many as may go while the node keeps its target.
-// A draining node gives up all that is idle at once. A unit whose denial has not run out stays.
+// A draining node gives up all that is available at once. A unit whose denial has not run out
+// stays.
 //
 // Once they are given back, planning again gives nothing, and the node asks for nothing: with the
 // same use, no address goes back and forth.

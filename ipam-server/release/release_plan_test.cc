@@ -20,59 +20,68 @@ const ReleasePolicy kPolicy{.idle_time = absl::Minutes(5),
                             .hysteresis = 2,
                             .denial_backoff = absl::Minutes(5)};
 
-ReleaseUnit Idle(int minutes) {
+ReleaseUnit Available(int minutes) {
   return {.idle = true, .idle_since = kNow - absl::Minutes(minutes)};
 }
-ReleaseUnit Busy() { return {.idle = false}; }
+ReleaseUnit Busy() { return {.available = false}; }
 
-TEST(PlanRelease, GivesBackTheSurplusLongestIdleFirst) {
+TEST(PlanRelease, GivesBackTheSurplusLongestAvailableFirst) {
   EXPECT_THAT(
-      PlanRelease(kPolicy, {.units = {Idle(6), Idle(9), Busy(), Idle(7)}, .target = 2}, kNow),
+      PlanRelease(kPolicy,
+                  {.units = {Available(6), Available(9), Busy(), Available(7)}, .target = 2}, kNow),
       ElementsAre(1, 3));
 }
 
 TEST(PlanRelease, KeepsWhatIsUsedOrWasUsedALittleWhileAgo) {
   EXPECT_THAT(
-      PlanRelease(kPolicy, {.units = {Busy(), Busy(), Idle(4), Idle(5)}, .target = 0}, kNow),
+      PlanRelease(kPolicy, {.units = {Busy(), Busy(), Available(4), Available(5)}, .target = 0},
+                  kNow),
       ElementsAre(3));
 }
 
 TEST(PlanRelease, KeepsASurplusThatIsNotWorthACall) {
-  EXPECT_THAT(PlanRelease(kPolicy, {.units = {Idle(9), Idle(9), Idle(9)}, .target = 2}, kNow),
+  EXPECT_THAT(PlanRelease(kPolicy,
+                          {.units = {Available(9), Available(9), Available(9)}, .target = 2}, kNow),
               IsEmpty());
-  EXPECT_THAT(PlanRelease(kPolicy, {.units = {Idle(9), Idle(9), Idle(9)}, .target = 1}, kNow),
+  EXPECT_THAT(PlanRelease(kPolicy,
+                          {.units = {Available(9), Available(9), Available(9)}, .target = 1}, kNow),
               ElementsAre(0, 1));
 }
 
 TEST(PlanRelease, JitterDelaysANodeByItsShareOfTheSpread) {
-  const NodeHoldings node{.units = {Idle(6), Idle(6)}, .target = 0, .jitter = 0.75};
+  const NodeHoldings node{.units = {Available(6), Available(6)}, .target = 0, .jitter = 0.75};
   EXPECT_THAT(PlanRelease(kPolicy, node, kNow), IsEmpty());
   EXPECT_THAT(PlanRelease(kPolicy, node, kNow + absl::Seconds(30)), ElementsAre(0, 1));
 }
 
 TEST(PlanRelease, ADeniedUnitIsLeftAloneAndTheNextOnesGo) {
-  NodeHoldings node{.units = {Idle(9), Idle(8), Idle(7)}, .target = 1};
+  NodeHoldings node{.units = {Available(9), Available(8), Available(7)}, .target = 1};
   node.units[0].denied_until = kNow + absl::Seconds(1);
   EXPECT_THAT(PlanRelease(kPolicy, node, kNow), ElementsAre(1, 2));
   EXPECT_THAT(PlanRelease(kPolicy, node, kNow + absl::Seconds(1)), ElementsAre(0, 1));
 }
 
 TEST(PlanRelease, ABlockGoesWholeOrNotAtAll) {
-  ReleaseUnit block = Idle(30);
+  ReleaseUnit block = Available(30);
   block.size = 16;
-  EXPECT_THAT(PlanRelease(kPolicy, {.units = {block, Busy(), Idle(9), Idle(8)}, .target = 4}, kNow),
-              ElementsAre(2, 3))
+  EXPECT_THAT(
+      PlanRelease(kPolicy, {.units = {block, Busy(), Available(9), Available(8)}, .target = 4},
+                  kNow),
+      ElementsAre(2, 3))
       << "the block would leave one address too few; what is smaller may go";
-  EXPECT_THAT(PlanRelease(kPolicy, {.units = {block, Busy(), Idle(9), Idle(8)}, .target = 2}, kNow),
-              ElementsAre(0, 2));
+  EXPECT_THAT(
+      PlanRelease(kPolicy, {.units = {block, Busy(), Available(9), Available(8)}, .target = 2},
+                  kNow),
+      ElementsAre(0, 2));
 }
 
-TEST(PlanRelease, ADrainingNodeGivesUpAllThatIsIdleAtOnce) {
+TEST(PlanRelease, ADrainingNodeGivesUpAllThatIsAvailableAtOnce) {
   EXPECT_THAT(
-      PlanRelease(kPolicy, {.units = {Idle(0), Busy(), Idle(1)}, .target = 16, .draining = true},
+      PlanRelease(kPolicy,
+                  {.units = {Available(0), Busy(), Available(1)}, .target = 16, .draining = true},
                   kNow),
       ElementsAre(2, 0));
-  NodeHoldings denied{.units = {Idle(0)}, .draining = true};
+  NodeHoldings denied{.units = {Available(0)}, .draining = true};
   denied.units[0].denied_until = kNow + absl::Seconds(1);
   EXPECT_THAT(PlanRelease(kPolicy, denied, kNow), IsEmpty());
 }
@@ -103,12 +112,12 @@ World RandomWorld(testing_support::Random& random) {
   uint32_t used = 0;
   for (uint64_t i = 0; i < count; ++i) {
     ReleaseUnit unit{.size = mixed && random.OneIn(2) ? 16 : world.unit_size};
-    unit.idle = !random.OneIn(3);
+    unit.available = !random.OneIn(3);
     unit.idle_since = kNow - absl::Seconds(random.Between(0, 900));
     if (random.OneIn(5)) {
       unit.denied_until = kNow + absl::Seconds(static_cast<int64_t>(random.Between(0, 600)) - 300);
     }
-    used += unit.idle ? 0 : static_cast<uint32_t>(random.Between(1, unit.size));
+    used += unit.available ? 0 : static_cast<uint32_t>(random.Between(1, unit.size));
     world.node.units.push_back(unit);
   }
   world.node.target = TargetAddresses(world.target_policy, used);
@@ -135,7 +144,7 @@ TEST(PlanRelease, ObeysItsLawsForAnyNode) {
     released_in_all += plan.size();
     ASSERT_EQ(std::set<size_t>(plan.begin(), plan.end()).size(), plan.size()) << "none twice";
     for (size_t j = 0; j < plan.size(); ++j) {
-      ASSERT_TRUE(node.units[plan[j]].idle);
+      ASSERT_TRUE(node.units[plan[j]].available);
       ASSERT_LE(node.units[plan[j]].denied_until, kNow);
       ASSERT_TRUE(j == 0 || node.units[plan[j - 1]].idle_since <= node.units[plan[j]].idle_since);
     }
@@ -149,7 +158,7 @@ TEST(PlanRelease, ObeysItsLawsForAnyNode) {
   EXPECT_GT(released_in_all, 100'000U) << "the cases must reach what they are to show";
 }
 
-TEST(PlanRelease, WhatMayGoStillMayGoWhenIdleForLonger) {
+TEST(PlanRelease, WhatMayGoStillMayGoWhenAvailableForLonger) {
   testing_support::Random random;
   for (int i = 0; i < testing_support::kRandomCases; ++i) {
     World world = RandomWorld(random);

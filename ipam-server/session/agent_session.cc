@@ -7,11 +7,11 @@ namespace spoke::ipam {
 namespace {
 
 // How long the node must still keep `configuration` from pods, whatever its journal says.
-absl::Duration CoolingOf(const Configuration& configuration, absl::Duration cooldown,
-                         absl::Time now) {
+absl::Duration CooldownOf(const Configuration& configuration, absl::Duration cooldown,
+                          absl::Time now) {
   absl::Duration longest = absl::ZeroDuration();
   for (const Slot& slot : configuration.slots) {
-    if (slot.use == Use::kCooling) longest = std::max(longest, cooldown - (now - slot.since));
+    if (slot.use == Use::kCooldown) longest = std::max(longest, cooldown - (now - slot.since));
   }
   return longest;
 }
@@ -48,14 +48,14 @@ DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Tim
   desired.version = ++session.desired_version;
   std::vector<ip::Prefix> attached;
   for (const auto& [base, configuration] : record.configurations) {
-    if (configuration.state != LeaseState::kAttached) continue;
+    if (configuration.state != AddressState::kAttached) continue;
     attached.push_back(configuration.range);
     if (std::binary_search(session.told.begin(), session.told.end(), configuration.range)) continue;
     desired.added.push_back({.range = configuration.range,
                              .name = configuration.name,
                              .pool = configuration.pool,
                              .nic_mac = record.nic_mac,
-                             .cooling = CoolingOf(configuration, fleet.policy().cooldown, now)});
+                             .cooldown = CooldownOf(configuration, fleet.policy().cooldown, now)});
   }
   std::set_difference(session.told.begin(), session.told.end(), attached.begin(), attached.end(),
                       std::back_inserter(desired.removed));

@@ -34,11 +34,11 @@ struct Session {
   absl::Time last_seen;
 
   // --- While pods wait there. ---
-  Outlook outlook;           // The last one sent,
-  absl::Time outlook_ends;   // and when it said all would be well; InfinitePast: it did not.
-  bool outlook_due = false;  // The agent has said more since.
-  absl::Time outlook_looked = absl::InfinitePast();  // When there was last looked for a new one.
-  absl::Time outlook_next = absl::InfiniteFuture();  // When there will be; InfiniteFuture: never.
+  Forecast forecast;          // The last one sent,
+  absl::Time forecast_ends;   // and when it said all would be well; InfinitePast: it did not.
+  bool forecast_due = false;  // The agent has said more since.
+  absl::Time forecast_looked = absl::InfinitePast();  // When there was last looked for a new one.
+  absl::Time forecast_next = absl::InfiniteFuture();  // When there will be; InfiniteFuture: never.
 };
 
 // The next DesiredState for the node behind `session`, which is moved on to it. A full one when

@@ -68,12 +68,12 @@ TEST_F(NextDesiredTest, AFullOneSaysEverythingAnew) {
 }
 
 TEST_F(NextDesiredTest, AddressesOfTheLastBootAreToCoolForTheRestOfTheirTime) {
-  fleet_.OnReport(kNode, {.lent = {{.address = A("10.1.0.4"), .generation = 1, .since = kNow}}},
+  fleet_.OnReport(kNode, {.in_use = {{.address = A("10.1.0.4"), .generation = 1, .since = kNow}}},
                   kNow);
   fleet_.OnHello({.key = kNode, .boot_id = "next"}, kNow);
   const DesiredState desired = Next(kNow + absl::Seconds(10));
-  EXPECT_EQ(desired.added[0].cooling, absl::Seconds(20));
-  EXPECT_EQ(desired.added[1].cooling, absl::ZeroDuration());
+  EXPECT_EQ(desired.added[0].cooldown, absl::Seconds(20));
+  EXPECT_EQ(desired.added[1].cooldown, absl::ZeroDuration());
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using base::CutText;
 
 constexpr size_t kMaxNameLength = 253;  // RFC 1123 host names, and plenty for the rest.
 constexpr size_t kMaxIdLength = 512;    // A cloud's VM id is a path.
-constexpr int kMaxLendings = 8192;      // Far above what one node can hold,
+constexpr int kMaxAssignments = 8192;   // Far above what one node can hold,
 constexpr int kMaxAddresses = 8192;     // and so is this of addresses and of ranges.
 constexpr int kMaxNics = 64;
 constexpr int kMaxLabels = 64;
@@ -50,31 +50,31 @@ absl::Status At(std::string_view field, int index, const absl::Status& status) {
   return base::Annotate(status, fmt::format("{} {}", field, index));
 }
 
-absl::StatusOr<Lending> FromWire(const v1::Lending& in) {
-  Lending lending;
-  ASSIGN_OR_RETURN(lending.address, ip::Address::FromBytes(in.address()));
+absl::StatusOr<Assignment> FromWire(const v1::Assignment& in) {
+  Assignment assignment;
+  ASSIGN_OR_RETURN(assignment.address, ip::Address::FromBytes(in.address()));
   RETURN_IF_ERROR(CheckName("container_id", in.container_id(), kMaxIdLength));
   RETURN_IF_ERROR(CheckName("ifname", in.ifname(), kMaxNameLength));
-  lending.generation = in.generation();
-  lending.since = absl::FromUnixMillis(in.since_unix_ms());
-  lending.lessee = {.container_id = in.container_id(),
-                    .ifname = in.ifname(),
-                    .pod_namespace = CutText(in.pod_namespace(), kMaxNameLength),
-                    .pod_name = CutText(in.pod_name(), kMaxNameLength),
-                    .pod_uid = CutText(in.pod_uid(), kMaxNameLength)};
-  return lending;
+  assignment.generation = in.generation();
+  assignment.since = absl::FromUnixMillis(in.since_unix_ms());
+  assignment.lessee = {.container_id = in.container_id(),
+                       .ifname = in.ifname(),
+                       .pod_namespace = CutText(in.pod_namespace(), kMaxNameLength),
+                       .pod_name = CutText(in.pod_name(), kMaxNameLength),
+                       .pod_uid = CutText(in.pod_uid(), kMaxNameLength)};
+  return assignment;
 }
 
-absl::StatusOr<std::vector<Lending>> FromWire(
-    std::string_view field, const google::protobuf::RepeatedPtrField<v1::Lending>& in) {
-  RETURN_IF_ERROR(CheckCount(field, in.size(), kMaxLendings));
-  std::vector<Lending> lendings;
+absl::StatusOr<std::vector<Assignment>> FromWire(
+    std::string_view field, const google::protobuf::RepeatedPtrField<v1::Assignment>& in) {
+  RETURN_IF_ERROR(CheckCount(field, in.size(), kMaxAssignments));
+  std::vector<Assignment> assignments;
   for (int i = 0; i < in.size(); ++i) {
-    auto lending = FromWire(in[i]);
-    if (!lending.ok()) return At(field, i, lending.status());
-    lendings.push_back(*std::move(lending));
+    auto assignment = FromWire(in[i]);
+    if (!assignment.ok()) return At(field, i, assignment.status());
+    assignments.push_back(*std::move(assignment));
   }
-  return lendings;
+  return assignments;
 }
 
 absl::StatusOr<std::vector<ip::Address>> AddressesFromWire(
@@ -124,7 +124,8 @@ void ToWire(const DesiredState& in, v1::DesiredState& out) {
     configuration.set_name(desired.name);
     configuration.set_pool(desired.pool);
     configuration.set_nic_mac(desired.nic_mac.ToString());
-    configuration.set_cooling_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(desired.cooling)));
+    configuration.set_cooldown_ms(
+        static_cast<uint32_t>(absl::ToInt64Milliseconds(desired.cooldown)));
   }
   for (const ip::Prefix& range : in.removed) ToWire(range, *out.add_removed());
   out.set_store_token(in.store_token);
@@ -140,19 +141,19 @@ void ToWire(const DesiredState& in, v1::DesiredState& out) {
   }
 }
 
-void ToWire(const BudgetLeases& in, v1::BudgetLeases& out) {
+void ToWire(const BudgetGrants& in, v1::BudgetGrants& out) {
   out.set_sequence(in.sequence);
   out.set_answers(in.answers);
-  out.mutable_leases()->Reserve(static_cast<int>(in.leases.size()));
-  for (const BudgetLease& lease : in.leases) {
-    v1::BudgetLeases::Lease& to = *out.add_leases();
-    to.set_budget(lease.budget);
-    to.set_team(lease.team);
-    to.set_rate(lease.rate);
-    to.set_connections(lease.connections);
+  out.mutable_grants()->Reserve(static_cast<int>(in.grants.size()));
+  for (const BudgetGrant& grant : in.grants) {
+    v1::BudgetGrants::Grant& to = *out.add_grants();
+    to.set_budget(grant.budget);
+    to.set_team(grant.team);
+    to.set_rate(grant.rate);
+    to.set_connections(grant.connections);
     // Down, so that no node holds it longer than the server believes.
     to.set_duration_ms(static_cast<uint32_t>(std::clamp<int64_t>(
-        absl::ToInt64Milliseconds(lease.duration), 0, std::numeric_limits<uint32_t>::max())));
+        absl::ToInt64Milliseconds(grant.duration), 0, std::numeric_limits<uint32_t>::max())));
   }
 }
 
@@ -245,8 +246,8 @@ absl::StatusOr<Hello> HelloFromWire(const v1::Hello& in) {
   hello.boot_id = in.boot_id();
   hello.agent_version = CutText(in.agent_version(), kMaxNameLength);
   ASSIGN_OR_RETURN(hello.nic_mac, ip::MacAddress::Parse(in.nics(0).mac()));
-  ASSIGN_OR_RETURN(hello.lent, FromWire("lent", in.lent()));
-  ASSIGN_OR_RETURN(hello.cooling, AddressesFromWire("cooling", in.cooling()));
+  ASSIGN_OR_RETURN(hello.in_use, FromWire("in_use", in.in_use()));
+  ASSIGN_OR_RETURN(hello.cooldown, AddressesFromWire("cooldown", in.cooldown()));
   RETURN_IF_ERROR(CheckLabels(in));
   hello.labels.insert(in.labels().begin(), in.labels().end());
   if (!in.vnet().empty()) RETURN_IF_ERROR(CheckName("vnet", in.vnet(), kMaxIdLength));
@@ -280,7 +281,7 @@ absl::StatusOr<ReclaimAnswer> FromWire(const v1::ReclaimAnswer& in) {
 absl::StatusOr<Inventory> FromWire(const v1::Inventory& in) {
   Inventory inventory{.id = in.id()};
   ASSIGN_OR_RETURN(inventory.held, AddressesFromWire("held", in.held()));
-  ASSIGN_OR_RETURN(inventory.lent, FromWire("lent", in.lent()));
+  ASSIGN_OR_RETURN(inventory.in_use, FromWire("in_use", in.in_use()));
   return inventory;
 }
 
@@ -385,11 +386,11 @@ PolicyTrialAnswer FromWire(const v1::PolicyTrialResult& in) {
   return {.id = in.id(), .cut = FromWire(in.cut()), .error = CutText(in.error(), kMaxErrorLength)};
 }
 
-absl::StatusOr<LendingReport> FromWire(const v1::LendingReport& in) {
-  LendingReport report;
+absl::StatusOr<AssignmentReport> FromWire(const v1::AssignmentReport& in) {
+  AssignmentReport report;
   report.sequence = in.sequence();
-  ASSIGN_OR_RETURN(report.lent, FromWire("lent", in.lent()));
-  RETURN_IF_ERROR(CheckCount("released", in.released_size(), kMaxLendings));
+  ASSIGN_OR_RETURN(report.in_use, FromWire("in_use", in.in_use()));
+  RETURN_IF_ERROR(CheckCount("released", in.released_size(), kMaxAssignments));
   for (int i = 0; i < in.released_size(); ++i) {
     const auto address = ip::Address::FromBytes(in.released(i).address());
     if (!address.ok()) return At("released", i, address.status());
@@ -416,10 +417,10 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
     }
   } else if (const auto* inventory = std::get_if<InventoryRequest>(&message)) {
     out.mutable_inventory_request()->set_id(inventory->id);
-  } else if (const auto* outlook = std::get_if<Outlook>(&message)) {
-    out.mutable_outlook()->set_reason(CutText(outlook->reason, kMaxReasonLength));
-    out.mutable_outlook()->set_eta_ms(
-        absl::ToInt64Milliseconds(absl::Ceil(outlook->eta, absl::Milliseconds(1))));
+  } else if (const auto* forecast = std::get_if<Forecast>(&message)) {
+    out.mutable_forecast()->set_reason(CutText(forecast->reason, kMaxReasonLength));
+    out.mutable_forecast()->set_eta_ms(
+        absl::ToInt64Milliseconds(absl::Ceil(forecast->eta, absl::Milliseconds(1))));
   } else if (const auto* traces = std::get_if<AttachTracesRequest>(&message)) {
     out.mutable_attach_traces_request()->set_id(traces->id);
     out.mutable_attach_traces_request()->set_pod_namespace(traces->pod_namespace);
@@ -433,12 +434,12 @@ v1::ServerMessage ToWire(const ToAgent& message, std::string_view server_version
       to.set_address(target.address.ToString());
       to.set_port(target.port);
     }
-  } else if (const auto* leases = std::get_if<BudgetLeases>(&message)) {
-    ToWire(*leases, *out.mutable_budget_leases());
-  } else if (const auto* end = std::get_if<EndLending>(&message)) {
-    out.mutable_end_lending()->set_address(end->address.ToBytes());
-    out.mutable_end_lending()->set_generation(end->generation);
-    out.mutable_end_lending()->set_reason(CutText(end->reason, kMaxReasonLength));
+  } else if (const auto* grants = std::get_if<BudgetGrants>(&message)) {
+    ToWire(*grants, *out.mutable_budget_grants());
+  } else if (const auto* end = std::get_if<EndAssignment>(&message)) {
+    out.mutable_end_assignment()->set_address(end->address.ToBytes());
+    out.mutable_end_assignment()->set_generation(end->generation);
+    out.mutable_end_assignment()->set_reason(CutText(end->reason, kMaxReasonLength));
   } else {
     CHECK(!std::holds_alternative<PolicyUpdate>(message) &&
               !std::holds_alternative<PolicyTrial>(message),

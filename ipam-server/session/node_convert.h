@@ -23,7 +23,7 @@ namespace spoke::ipam {
 // and texts for people are cut. What a whole message may have is gRPC's to bound
 // (kMaxAgentMessageBytes in node_service.h). Of a Hello, the message names the node as well.
 absl::StatusOr<Hello> FromWire(const v1::Hello& in);
-absl::StatusOr<LendingReport> FromWire(const v1::LendingReport& in);
+absl::StatusOr<AssignmentReport> FromWire(const v1::AssignmentReport& in);
 absl::StatusOr<ReclaimAnswer> FromWire(const v1::ReclaimAnswer& in);
 absl::StatusOr<Inventory> FromWire(const v1::Inventory& in);
 // The address, and the MAC of who answers for it; empty: unknown.

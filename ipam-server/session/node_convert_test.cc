@@ -12,12 +12,12 @@ v1::Hello GoodHello() {
   hello.set_vm_id("/subscriptions/1/vm/7");
   hello.set_boot_id("boot");
   hello.add_nics()->set_mac("00:0d:3a:00:00:01");
-  v1::Lending& lending = *hello.add_lent();
-  lending.set_address(std::string("\x0a\x01\x00\x04", 4));
-  lending.set_container_id("c0ffee");
-  lending.set_ifname("eth0");
-  lending.set_generation(3);
-  lending.set_pod_name("pod");
+  v1::Assignment& assignment = *hello.add_in_use();
+  assignment.set_address(std::string("\x0a\x01\x00\x04", 4));
+  assignment.set_container_id("c0ffee");
+  assignment.set_ifname("eth0");
+  assignment.set_generation(3);
+  assignment.set_pod_name("pod");
   return hello;
 }
 
@@ -26,8 +26,8 @@ TEST(Convert, AGoodHelloComesThroughWhole) {
   ASSERT_TRUE(hello.ok()) << hello.status();
   EXPECT_EQ(hello->key, (NodeKey{"node1", "/subscriptions/1/vm/7"}));
   EXPECT_EQ(hello->nic_mac.ToString(), "00:0d:3a:00:00:01");
-  EXPECT_EQ(hello->lent.at(0).lessee.pod_name, "pod");
-  EXPECT_EQ(hello->lent.at(0).address.ToString(), "10.1.0.4");
+  EXPECT_EQ(hello->in_use.at(0).lessee.pod_name, "pod");
+  EXPECT_EQ(hello->in_use.at(0).address.ToString(), "10.1.0.4");
 }
 
 TEST(Convert, TheCloudsNameOfAVmIsKeptInLowerCaseBesideItsSubnets) {
@@ -128,27 +128,27 @@ TEST(Convert, OfABudgetReportWhatCannotBeIsLeftOut) {
   EXPECT_LE(FromWire(report).uses.size(), static_cast<size_t>(kMaxBudgetUses));
 }
 
-TEST(Convert, LeasesGoOutAndNeverLongerThanTheyWereMeant) {
-  const BudgetLeases leases{
+TEST(Convert, GrantsGoOutAndNeverLongerThanTheyWereMeant) {
+  const BudgetGrants grants{
       .sequence = 7,
       .answers = 9,
-      .leases = {{.budget = "internet",
+      .grants = {{.budget = "internet",
                   .team = "vision",
                   .rate = 5'000'000'000,
                   .connections = 12,
                   .duration = absl::Microseconds(1'999'999)},
                  {.budget = "b", .team = "*", .duration = absl::InfiniteDuration()},
                  {.budget = "b", .team = "*", .duration = absl::Seconds(-1)}}};
-  const v1::ServerMessage message = ToWire(leases, "test");
-  const v1::BudgetLeases& out = message.budget_leases();
+  const v1::ServerMessage message = ToWire(grants, "test");
+  const v1::BudgetGrants& out = message.budget_grants();
   EXPECT_EQ(out.sequence(), 7U);
   EXPECT_EQ(out.answers(), 9U);
-  ASSERT_EQ(out.leases_size(), 3);
-  EXPECT_EQ(out.leases(0).ShortDebugString(),
+  ASSERT_EQ(out.grants_size(), 3);
+  EXPECT_EQ(out.grants(0).ShortDebugString(),
             "budget: \"internet\" team: \"vision\" rate: 5000000000 connections: 12 "
             "duration_ms: 1999");
-  EXPECT_EQ(out.leases(1).duration_ms(), UINT32_MAX);
-  EXPECT_EQ(out.leases(2).duration_ms(), 0U);
+  EXPECT_EQ(out.grants(1).duration_ms(), UINT32_MAX);
+  EXPECT_EQ(out.grants(2).duration_ms(), 0U);
 }
 
 TEST(Convert, ProbeResultsComeThroughAndImpossibleOnesAreRefused) {
@@ -182,9 +182,9 @@ TEST(Convert, WhatAnAgentCannotMeanIsRefused) {
       [](v1::Hello& hello) { hello.clear_boot_id(); },
       [](v1::Hello& hello) { hello.clear_nics(); },
       [](v1::Hello& hello) { hello.mutable_nics(0)->set_mac("nonsense"); },
-      [](v1::Hello& hello) { hello.mutable_lent(0)->set_address("12345"); },
-      [](v1::Hello& hello) { hello.mutable_lent(0)->clear_container_id(); },
-      [](v1::Hello& hello) { hello.add_cooling("1"); },
+      [](v1::Hello& hello) { hello.mutable_in_use(0)->set_address("12345"); },
+      [](v1::Hello& hello) { hello.mutable_in_use(0)->clear_container_id(); },
+      [](v1::Hello& hello) { hello.add_cooldown("1"); },
       [](v1::Hello& hello) { (*hello.mutable_labels())["a b"] = "c"; },
       [](v1::Hello& hello) { hello.set_vnet("a\nb"); },
       [](v1::Hello& hello) { hello.set_instance("/subscriptions/a b"); },
@@ -198,7 +198,7 @@ TEST(Convert, WhatAnAgentCannotMeanIsRefused) {
         for (int i = 0; i < 99; ++i) (*hello.mutable_labels())[std::to_string(i)] = "x";
       },
       [](v1::Hello& hello) {
-        for (int i = 0; i < 9000; ++i) *hello.add_lent() = hello.lent(0);
+        for (int i = 0; i < 9000; ++i) *hello.add_in_use() = hello.in_use(0);
       }};
   for (size_t i = 0; i < breakages.size(); ++i) {
     v1::Hello hello = GoodHello();
@@ -215,14 +215,14 @@ TEST(Convert, DesiredStateKeepsEveryField) {
                  .name = "spoke-1",
                  .pool = "six",
                  .nic_mac = ip::MacAddress::Parse("00:0d:3a:00:00:01").value(),
-                 .cooling = absl::Seconds(2)}},
+                 .cooldown = absl::Seconds(2)}},
       .removed = {ip::Prefix::Parse("10.1.0.16/28").value()},
       .pools = {{"six", "fd00::/64", 9, 8, 1, {"blue"}, ip::Address::V6(0xFD00ULL << 48U, 0xFF)}}};
   const v1::DesiredState wire = ToWire(ToAgent(desired), "1").desired();
   EXPECT_EQ(wire.version(), 3U);
   EXPECT_TRUE(wire.full());
   EXPECT_EQ(wire.added(0).prefix_length(), 128U);
-  EXPECT_EQ(wire.added(0).cooling_ms(), 2000U);
+  EXPECT_EQ(wire.added(0).cooldown_ms(), 2000U);
   EXPECT_EQ(wire.removed(0).base(), std::string("\x0a\x01\x00\x10", 4));
   EXPECT_EQ(wire.removed(0).prefix_length(), 28U);
   EXPECT_EQ(wire.pools(0).namespaces(0), "blue");
@@ -243,7 +243,7 @@ TEST(Convert, OfWhatWaitsNotMoreIsTakenThanANodeCanServe) {
     waiting.set_pods(pods);
   };
   wait("web", 3);
-  wait("idle", 0);
+  wait("available", 0);
   wait("web", 2);
   wait("", 1);
   const std::map<std::string, uint32_t> want = {{"", 1}, {"web", 5}};
@@ -259,15 +259,15 @@ TEST(Convert, OfWhatWaitsNotMoreIsTakenThanANodeCanServe) {
   EXPECT_EQ(FromWire(demand).waiting.at("ns0"), 2U);
 }
 
-TEST(Convert, AnOutlookAndARequestForTracesAreWritten) {
-  const v1::Outlook outlook =
-      ToWire(ToAgent(Outlook{.reason = "soon", .eta = absl::Microseconds(1)}), "1").outlook();
-  EXPECT_EQ(outlook.reason(), "soon");
-  EXPECT_EQ(outlook.eta_ms(), 1);  // Not 0, which is unknown.
+TEST(Convert, AnForecastAndARequestForTracesAreWritten) {
+  const v1::Forecast forecast =
+      ToWire(ToAgent(Forecast{.reason = "soon", .eta = absl::Microseconds(1)}), "1").forecast();
+  EXPECT_EQ(forecast.reason(), "soon");
+  EXPECT_EQ(forecast.eta_ms(), 1);  // Not 0, which is unknown.
   std::string umlauts;
   for (int i = 0; i < 1000; ++i) umlauts += "\xC3\xA4";
-  const Outlook text{.reason = "a" + umlauts, .eta = {}};
-  EXPECT_EQ(ToWire(ToAgent(text), "1").outlook().reason().size(), 1023U);  // No half character.
+  const Forecast text{.reason = "a" + umlauts, .eta = {}};
+  EXPECT_EQ(ToWire(ToAgent(text), "1").forecast().reason().size(), 1023U);  // No half character.
   const v1::ServerMessage message = ToWire(ToAgent(AttachTracesRequest{4, "ns", "pod"}), "1");
   EXPECT_EQ(message.attach_traces_request().id(), 4U);
   EXPECT_EQ(message.attach_traces_request().pod_namespace(), "ns");
@@ -283,7 +283,7 @@ TEST(Convert, TracesAreReadWithinBounds) {
   trace.set_error(std::string(10'000, 'x'));
   trace.add_addresses(std::string("\x0a\x01\x00\x04", 4));
   v1::AttachTrace::Step& step = *trace.add_steps();
-  step.set_name("lend");
+  step.set_name("assign");
   step.set_begin_us(12);
   step.set_took_us(~uint64_t{0});
   const auto taken = FromWire(traces);
@@ -324,18 +324,18 @@ TEST(Convert, AnAgentsAnswersAreReadAndCheckedLikeItsHello) {
 
 TEST(Convert, WhatIsTooMuchIsRefusedWithNodeAndField) {
   v1::Hello hello = GoodHello();
-  for (int i = 0; i < 9000; ++i) hello.add_cooling(std::string("\x0a\x01\x00\x04", 4));
+  for (int i = 0; i < 9000; ++i) hello.add_cooldown(std::string("\x0a\x01\x00\x04", 4));
   EXPECT_EQ(FromWire(hello).status().message(),
-            "node node1: cooling has 9000 entries, and 8192 at most are taken");
+            "node node1: cooldown has 9000 entries, and 8192 at most are taken");
   hello = GoodHello();
-  hello.add_lent()->set_address("12345");
-  EXPECT_TRUE(base::MessageOf(FromWire(hello).status()).starts_with("node node1: lent 1: "))
+  hello.add_in_use()->set_address("12345");
+  EXPECT_TRUE(base::MessageOf(FromWire(hello).status()).starts_with("node node1: assigned 1: "))
       << FromWire(hello).status();
   hello = GoodHello();
   for (int i = 0; i < 99; ++i) hello.add_nics()->set_mac("00:0d:3a:00:00:01");
   EXPECT_FALSE(FromWire(hello).ok());
 
-  v1::LendingReport report;
+  v1::AssignmentReport report;
   for (int i = 0; i < 9000; ++i) {
     report.add_released()->set_address(std::string("\x0a\x01\x00\x04", 4));
   }

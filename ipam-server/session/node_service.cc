@@ -136,7 +136,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       case v1::AgentMessage::kHello:
         return TakeHello();
       case v1::AgentMessage::kReport: {
-        ASSIGN_OR_RETURN(LendingReport report, FromWire(incoming_.report()));
+        ASSIGN_OR_RETURN(AssignmentReport report, FromWire(incoming_.report()));
         loop.PostFromAgent(ReportEvent{id_, std::move(report)});
         return absl::OkStatus();
       }

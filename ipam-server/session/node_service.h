@@ -23,8 +23,8 @@ namespace spoke::ipam {
 
 class AgentStream;
 
-// What the server takes of an agent in one message: 4,096 lendings, more than a node has addresses,
-// whose texts have 512 bytes each. A longer one ends its stream.
+// What the server takes of an agent in one message: 4,096 assignments, more than a node has
+// addresses, whose texts have 512 bytes each. A longer one ends its stream.
 inline constexpr int kMaxAgentMessageBytes = 2 << 20;
 
 // Thread-safe. One reactor object a stream; gRPC's threads call them.

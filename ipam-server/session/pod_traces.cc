@@ -37,7 +37,7 @@ v1::AddTrace Describe(const std::string& node, const AttachTrace& trace) {
 // Where the pod last had an address, which is said in `response` as well.
 std::set<std::string> LastNodeOf(Store& store, const std::string& pod_namespace,
                                  const std::string& pod_name, v1::ExplainResponse& response) {
-  const auto last = LastLendingTo(store, pod_namespace, pod_name);
+  const auto last = LastAssignmentTo(store, pod_namespace, pod_name);
   if (!last.ok()) {
     response.add_without_adds(
         fmt::format("the history cannot be read: {}", base::MessageOf(last.status())));
@@ -45,12 +45,12 @@ std::set<std::string> LastNodeOf(Store& store, const std::string& pod_namespace,
   }
   if (!*last) {
     response.add_without_adds(
-        "no lending to the pod is remembered, so its node is not known: name it with --node");
+        "no assignment to the pod is remembered, so its node is not known: name it with --node");
     return {};
   }
   const HistoryEntry& entry = **last;
   response.add_details(fmt::format(
-      "it last had {} on node {}, lent at {}, container {}, {}", entry.address.ToString(),
+      "it last had {} on node {}, assigned at {}, container {}, {}", entry.address.ToString(),
       entry.node, absl::FormatTime(absl::RFC3339_sec, entry.at, absl::UTCTimeZone()),
       entry.container_id, entry.ifname));
   return {entry.node};

@@ -14,7 +14,7 @@ class PodTracesTest : public ServicesTest {
  protected:
   ~PodTracesTest() override { Disconnect(); }
 
-  // Connects node1, and lends its first address to ns/pod-a.
+  // Connects node1, and assigns its first address to ns/pod-a.
   void Connect() {
     stream_ = node_stub_->Connect(&context_);
     ASSERT_TRUE(stream_->Write(HelloMessage()));
@@ -22,20 +22,20 @@ class PodTracesTest : public ServicesTest {
     ASSERT_EQ(addresses.size(), 2U);
     v1::AgentMessage report;
     report.mutable_report()->set_sequence(1);
-    v1::Lending& lending = *report.mutable_report()->add_lent();
-    lending.set_address(addresses[0]);
-    lending.set_container_id("c0ffee");
-    lending.set_ifname("eth0");
-    lending.set_pod_namespace("ns");
-    lending.set_pod_name("pod-a");
-    lending.set_generation(1);
+    v1::Assignment& assignment = *report.mutable_report()->add_in_use();
+    assignment.set_address(addresses[0]);
+    assignment.set_container_id("c0ffee");
+    assignment.set_ifname("eth0");
+    assignment.set_pod_namespace("ns");
+    assignment.set_pod_name("pod-a");
+    assignment.set_generation(1);
     Write(report);
     v1::ServerMessage answer;
     while (stream_->Read(&answer) && !answer.has_report_ack()) {
     }
   }
   void Write(const v1::AgentMessage& message) { ASSERT_TRUE(stream_->Write(message)); }
-  // Ends the lending.
+  // Ends the assignment.
   void Release() {
     v1::AgentMessage report;
     report.mutable_report()->set_sequence(2);
@@ -145,7 +145,7 @@ TEST_F(PodTracesTest, APodWithoutAnAddressIsLookedForWhereItLastHadOneOrWhereThe
   Connect();
   Release();
   const v1::ExplainResponse past = Explain({TraceOf("pod-a", "eth0", 9000)});
-  EXPECT_THAT(past.summary(), HasSubstr("no address is lent"));
+  EXPECT_THAT(past.summary(), HasSubstr("no address is assigned"));
   EXPECT_THAT(past.details(past.details_size() - 1),
               HasSubstr("it last had 10.1.0.4 on node node1"));
   EXPECT_EQ(past.adds_size(), 1);

@@ -107,7 +107,7 @@ class ServicesTest : public testing::Test {
   const ServerSettings settings_{
       .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
       .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}},
-      .lifelines = {{ip::Address::V4(0x0A400001), "at which agents reach this server"}}};
+      .protected_addresses = {{ip::Address::V4(0x0A400001), "at which agents reach this server"}}};
   EventRing events_{log_, clock_};
   FleetLoop loop_{settings_,
                   LoadState(store_, settings_, clock_.Now()).value(),

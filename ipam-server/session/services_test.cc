@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(ServicesTest, AnAgentGetsAddressesReportsALendingAndTheOperatorSeesIt) {
+TEST_F(ServicesTest, AnAgentGetsAddressesReportsAnAssignmentAndTheOperatorSeesIt) {
   grpc::ClientContext context;
   const auto stream = node_stub_->Connect(&context);
   ASSERT_TRUE(stream->Write(HelloMessage()));
@@ -16,29 +16,29 @@ TEST_F(ServicesTest, AnAgentGetsAddressesReportsALendingAndTheOperatorSeesIt) {
 
   v1::AgentMessage report;
   report.mutable_report()->set_sequence(1);
-  v1::Lending& lending = *report.mutable_report()->add_lent();
-  lending.set_address(addresses[0]);
-  lending.set_container_id("c0ffee");
-  lending.set_ifname("eth0");
-  lending.set_pod_name("pod-a");
-  lending.set_generation(1);
+  v1::Assignment& assignment = *report.mutable_report()->add_in_use();
+  assignment.set_address(addresses[0]);
+  assignment.set_container_id("c0ffee");
+  assignment.set_ifname("eth0");
+  assignment.set_pod_name("pod-a");
+  assignment.set_generation(1);
   ASSERT_TRUE(stream->Write(report));
   v1::ServerMessage answer;
   while (stream->Read(&answer) && !answer.has_report_ack()) {
   }
   EXPECT_EQ(answer.report_ack().sequence(), 1U);
 
-  const auto lent = ListAddresses("lent");
-  ASSERT_EQ(lent.size(), 1U);
-  EXPECT_EQ(lent[0].pod_name(), "pod-a");
-  EXPECT_EQ(lent[0].node(), "node1");
+  const auto in_use = ListAddresses("in_use");
+  ASSERT_EQ(in_use.size(), 1U);
+  EXPECT_EQ(in_use[0].pod_name(), "pod-a");
+  EXPECT_EQ(in_use[0].node(), "node1");
 
   grpc::ClientContext show;
   v1::GetAddressRequest request;
-  request.set_address(lent[0].address());
+  request.set_address(in_use[0].address());
   v1::AddressInfo info;
   ASSERT_TRUE(admin_stub_->GetAddress(&show, request, &info).ok());
-  EXPECT_EQ(info.state(), "lent");
+  EXPECT_EQ(info.state(), "in_use");
   context.TryCancel();
 }
 
@@ -53,9 +53,9 @@ TEST_F(ServicesTest, AnAgentWhosePodsWaitIsToldHowItStandsAndGetsWhatTheyNeed) {
   waiting.set_pods(4);
   ASSERT_TRUE(stream->Write(demand));
   v1::ServerMessage answer;
-  while (stream->Read(&answer) && !answer.has_outlook()) {
+  while (stream->Read(&answer) && !answer.has_forecast()) {
   }
-  EXPECT_EQ(answer.outlook().reason(), "asked the cloud for 4 addresses of pool default");
+  EXPECT_EQ(answer.forecast().reason(), "asked the cloud for 4 addresses of pool default");
   EXPECT_EQ(ReadAddresses(*stream, 4).size(), 4U);
 
   grpc::ClientContext explain;
@@ -82,7 +82,7 @@ TEST_F(ServicesTest, OperatorsSeePoolsNodesAndStatus) {
   grpc::ClientContext pools_context;
   v1::ListPoolsResponse pools;
   ASSERT_TRUE(admin_stub_->ListPools(&pools_context, {}, &pools).ok());
-  EXPECT_EQ(pools.pools(0).idle(), 2U);
+  EXPECT_EQ(pools.pools(0).available(), 2U);
   EXPECT_EQ(pools.pools(0).free(), 249U);
 
   grpc::ClientContext nodes_context;

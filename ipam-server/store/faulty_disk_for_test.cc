@@ -189,8 +189,8 @@ void FaultyDisk::FailNextSyncs(int count) {
 
 void FaultyDisk::Before(int64_t operation, std::function<void()> call) {
   absl::MutexLock lock(&mutex_);
-  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !calling_; };
-  mutex_.Await(absl::Condition(&idle));
+  const auto available = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !calling_; };
+  mutex_.Await(absl::Condition(&available));
   until_call_ = operation;
   call_ = std::move(call);
 }

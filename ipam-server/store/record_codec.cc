@@ -21,7 +21,7 @@ absl::Status Damaged(std::string_view node, std::string_view what) {
 
 // --- Slots. ---
 
-void EncodeLending(const Lessee& lessee, v1::StoredLending& out) {
+void EncodeAssignment(const Lessee& lessee, v1::StoredAssignment& out) {
   out.set_container_id(lessee.container_id);
   out.set_ifname(lessee.ifname);
   out.set_pod_namespace(lessee.pod_namespace);
@@ -34,54 +34,54 @@ template <typename Proto>
 void EncodeSlot(const Slot& slot, Proto& out) {
   out.set_since_unix_ms(absl::ToUnixMillis(slot.since));
   out.set_generation(slot.generation);
-  out.set_cooling(slot.use == Use::kCooling);
-  if (slot.lessee != nullptr) EncodeLending(*slot.lessee, *out.mutable_lending());
+  out.set_cooldown(slot.use == Use::kCooldown);
+  if (slot.lessee != nullptr) EncodeAssignment(*slot.lessee, *out.mutable_assignment());
 }
 
 template <typename Proto>
 absl::StatusOr<Slot> DecodeSlot(const Proto& in) {
-  if (in.has_lending() && in.cooling()) {
-    return absl::DataLossError("an address is lent and cooling at once");
+  if (in.has_assignment() && in.cooldown()) {
+    return absl::DataLossError("an address is in use and in cooldown at once");
   }
-  Slot slot{.use = in.cooling() ? Use::kCooling : Use::kIdle,
+  Slot slot{.use = in.cooldown() ? Use::kCooldown : Use::kAvailable,
             .generation = in.generation(),
             .since = absl::FromUnixMillis(in.since_unix_ms())};
-  if (in.has_lending()) {
-    slot.use = Use::kLent;
-    const v1::StoredLending& lending = in.lending();
-    slot.lessee = std::make_shared<const Lessee>(Lessee{.container_id = lending.container_id(),
-                                                        .ifname = lending.ifname(),
-                                                        .pod_namespace = lending.pod_namespace(),
-                                                        .pod_name = lending.pod_name(),
-                                                        .pod_uid = lending.pod_uid()});
+  if (in.has_assignment()) {
+    slot.use = Use::kInUse;
+    const v1::StoredAssignment& assignment = in.assignment();
+    slot.lessee = std::make_shared<const Lessee>(Lessee{.container_id = assignment.container_id(),
+                                                        .ifname = assignment.ifname(),
+                                                        .pod_namespace = assignment.pod_namespace(),
+                                                        .pod_name = assignment.pod_name(),
+                                                        .pod_uid = assignment.pod_uid()});
   }
   return slot;
 }
 
 // --- Configurations. ---
 
-v1::HeldAddress::State StateToProto(LeaseState state) {
+v1::HeldAddress::State StateToProto(AddressState state) {
   switch (state) {
-    case LeaseState::kAttaching:
+    case AddressState::kAttaching:
       return v1::HeldAddress::STATE_ATTACHING;
-    case LeaseState::kAttached:
+    case AddressState::kAttached:
       return v1::HeldAddress::STATE_ATTACHED;
-    case LeaseState::kDetaching:
+    case AddressState::kDetaching:
       return v1::HeldAddress::STATE_DETACHING;
-    case LeaseState::kFree:
+    case AddressState::kFree:
       break;
   }
   return v1::HeldAddress::STATE_UNSPECIFIED;
 }
 
-absl::StatusOr<LeaseState> StateFromProto(int state) {
+absl::StatusOr<AddressState> StateFromProto(int state) {
   switch (state) {
     case v1::HeldAddress::STATE_ATTACHING:
-      return LeaseState::kAttaching;
+      return AddressState::kAttaching;
     case v1::HeldAddress::STATE_ATTACHED:
-      return LeaseState::kAttached;
+      return AddressState::kAttached;
     case v1::HeldAddress::STATE_DETACHING:
-      return LeaseState::kDetaching;
+      return AddressState::kDetaching;
     default:
       return absl::DataLossError(fmt::format("unknown address state {}", state));
   }

@@ -15,25 +15,25 @@ NodeRecord Sample() {
                     .next_configuration = 9};
   const absl::Time since = absl::FromUnixMillis(1'700'000'000'123);
   const auto add = [&](const std::string& range, const std::string& pool,
-                       LeaseState state) -> Configuration& {
+                       AddressState state) -> Configuration& {
     Configuration configuration(ip::Prefix::Parse(range).value(), pool,
                                 "spoke-" + std::to_string(record.configurations.size()), since);
     configuration.state = state;
     return record.configurations.emplace(configuration.range.base(), configuration).first->second;
   };
-  add("10.1.0.4/32", "p", LeaseState::kAttaching);
-  Configuration& lent = add("10.1.0.5/32", "p", LeaseState::kAttached);
-  lent.slots[0] = {
-      .use = Use::kLent,
+  add("10.1.0.4/32", "p", AddressState::kAttaching);
+  Configuration& in_use = add("10.1.0.5/32", "p", AddressState::kAttached);
+  in_use.slots[0] = {
+      .use = Use::kInUse,
       .generation = 5,
       .since = since + absl::Seconds(1),
       .lessee = std::make_shared<const Lessee>(Lessee{"c1", "eth0", "ns", "pod", "uid"})};
-  Configuration& cooling = add("fd00::5/128", "six", LeaseState::kAttached);
-  cooling.slots[0] = {.use = Use::kCooling, .generation = 6, .since = since};
-  cooling.denied_until = since + absl::Minutes(5);
-  Configuration& block = add("10.2.0.16/28", "blocks", LeaseState::kDetaching);
-  block.slots[3] = {.use = Use::kIdle, .generation = 9, .since = since + absl::Hours(1)};
-  block.slots[15] = lent.slots[0];
+  Configuration& cooldown = add("fd00::5/128", "six", AddressState::kAttached);
+  cooldown.slots[0] = {.use = Use::kCooldown, .generation = 6, .since = since};
+  cooldown.denied_until = since + absl::Minutes(5);
+  Configuration& block = add("10.2.0.16/28", "blocks", AddressState::kDetaching);
+  block.slots[3] = {.use = Use::kAvailable, .generation = 9, .since = since + absl::Hours(1)};
+  block.slots[15] = in_use.slots[0];
   record.mode = NodeMode::kDraining;
   record.labels = {{"zone", "2"}, {"empty", ""}};
   record.vnet = "west";
@@ -78,7 +78,7 @@ TEST(RecordCodec, ReadsWhatTheFirstVersionWrote) {
   EXPECT_EQ(record->next_configuration, 3U);
   const Configuration* configuration = record->Holding(A("10.1.0.4"));
   ASSERT_NE(configuration, nullptr);
-  EXPECT_EQ(configuration->state, LeaseState::kAttached);
+  EXPECT_EQ(configuration->state, AddressState::kAttached);
   EXPECT_EQ(configuration->pool, "p");
   EXPECT_EQ(configuration->name, "s1");
   EXPECT_EQ(record->mode, NodeMode::kActive);

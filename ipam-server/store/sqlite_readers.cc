@@ -16,19 +16,19 @@ absl::StatusOr<ReaderPool::Loan> ReaderPool::Borrow() {
   {
     absl::MutexLock lock(&mutex_);
     const auto free = [this]()
-                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lent_ < kMaxReaders; };
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return in_use_ < kMaxReaders; };
     mutex_.Await(absl::Condition(&free));
-    ++lent_;
-    if (!idle_.empty()) {
-      Reader reader = std::move(idle_.back());
-      idle_.pop_back();
+    ++in_use_;
+    if (!available_.empty()) {
+      Reader reader = std::move(available_.back());
+      available_.pop_back();
       return Loan(*this, std::move(reader));
     }
   }
   absl::StatusOr<Reader> reader = OpenReader();
   if (reader.ok()) return Loan(*this, *std::move(reader));
   absl::MutexLock lock(&mutex_);
-  --lent_;
+  --in_use_;
   return reader.status();
 }
 
@@ -45,8 +45,8 @@ absl::StatusOr<Reader> ReaderPool::OpenReader() const {
 
 void ReaderPool::Return(Reader reader, bool healthy) {
   absl::MutexLock lock(&mutex_);
-  --lent_;
-  if (healthy) idle_.push_back(std::move(reader));
+  --in_use_;
+  if (healthy) available_.push_back(std::move(reader));
 }
 
 }  // namespace spoke::ipam::sqlite

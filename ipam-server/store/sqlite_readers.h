@@ -55,8 +55,8 @@ class ReaderPool {
   const std::string path_;
   const std::string vfs_;
   absl::Mutex mutex_;
-  std::vector<Reader> idle_ ABSL_GUARDED_BY(mutex_);
-  int lent_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Reader> available_ ABSL_GUARDED_BY(mutex_);
+  int in_use_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace spoke::ipam::sqlite

@@ -20,7 +20,7 @@ double Number(uint64_t count) { return static_cast<double>(count); }
 struct TeamSums {
   std::string team;
   uint64_t usage = 0;
-  uint64_t leased = 0;
+  uint64_t granted = 0;
   uint64_t throttled = 0;
 };
 
@@ -28,7 +28,7 @@ struct TeamSums {
 std::vector<TeamSums> TeamsOf(const BudgetStanding& standing) {
   std::vector<TeamSums> teams;
   for (const TeamStanding& team : standing.teams) {
-    teams.push_back({team.team, team.usage, team.leased, team.throttled});
+    teams.push_back({team.team, team.usage, team.granted, team.throttled});
   }
   std::sort(teams.begin(), teams.end(),
             [](const TeamSums& left, const TeamSums& right) { return left.team < right.team; });
@@ -36,7 +36,7 @@ std::vector<TeamSums> TeamsOf(const BudgetStanding& standing) {
   TeamSums other{.team = kOtherSeries};
   for (size_t i = kMaxBudgetTeamSeries; i < teams.size(); ++i) {
     other.usage += teams[i].usage;
-    other.leased += teams[i].leased;
+    other.granted += teams[i].granted;
     other.throttled += teams[i].throttled;
   }
   teams.resize(kMaxBudgetTeamSeries);
@@ -59,7 +59,7 @@ std::vector<MetricSpec> BudgetMetricSpecs() {
        .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
                   UpTo("team", kMaxBudgetTeamSeries + 1)},
        .from_source = true},
-      {.name = "spoke_budget_leased_bits",
+      {.name = "spoke_budget_granted_bits",
        .type = MetricType::kGauge,
        .help = "What nodes may use of each budget for each team, in bits a second",
        .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
@@ -85,18 +85,18 @@ std::vector<MetricSpec> BudgetMetricSpecs() {
        .type = MetricType::kCounter,
        .help = "Reports of nodes about budgets that were taken",
        .from_source = true},
-      {.name = "spoke_budget_leases_total",
+      {.name = "spoke_budget_grants_total",
        .type = MetricType::kCounter,
-       .help = "Messages to nodes with their leases of budgets",
+       .help = "Messages to nodes with their grants of budgets",
        .from_source = true},
   };
 }
 
 std::vector<Samples> BudgetSamples(const std::vector<BudgetStanding>& standings, uint64_t reports,
-                                   uint64_t leases) {
+                                   uint64_t grants) {
   Samples capacity{.metric = "spoke_budget_capacity_bits", .series = {}};
   Samples usage{.metric = "spoke_budget_usage_bits", .series = {}};
-  Samples leased{.metric = "spoke_budget_leased_bits", .series = {}};
+  Samples granted{.metric = "spoke_budget_granted_bits", .series = {}};
   Samples throttled{.metric = "spoke_budget_throttled_bits", .series = {}};
   Samples unknown{.metric = "spoke_budget_unknown_bits", .series = {}};
   Samples learning{.metric = "spoke_budget_learning_seconds", .series = {}};
@@ -114,18 +114,18 @@ std::vector<Samples> BudgetSamples(const std::vector<BudgetStanding>& standings,
     for (const TeamSums& team : TeamsOf(*standing)) {
       const std::vector<std::string> of_team = {standing->spec.name, direction, team.team};
       usage.series.push_back({of_team, Number(team.usage)});
-      leased.series.push_back({of_team, Number(team.leased)});
+      granted.series.push_back({of_team, Number(team.granted)});
       throttled.series.push_back({of_team, Number(team.throttled)});
     }
   }
   return {std::move(capacity),
           std::move(usage),
-          std::move(leased),
+          std::move(granted),
           std::move(throttled),
           std::move(unknown),
           std::move(learning),
           {.metric = "spoke_budget_reports_total", .series = {{{}, Number(reports)}}},
-          {.metric = "spoke_budget_leases_total", .series = {{{}, Number(leases)}}}};
+          {.metric = "spoke_budget_grants_total", .series = {{{}, Number(grants)}}}};
 }
 
 }  // namespace spoke::ipam

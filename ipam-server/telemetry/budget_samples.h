@@ -19,8 +19,8 @@ inline constexpr size_t kMaxBudgetTeamSeries = 100;
 // Their rows of the table.
 std::vector<telemetry::MetricSpec> BudgetMetricSpecs();
 
-// `reports`: of nodes, taken; `leases`: messages sent to nodes; both since the start.
+// `reports`: of nodes, taken; `grants`: messages sent to nodes; both since the start.
 std::vector<telemetry::Samples> BudgetSamples(const std::vector<BudgetStanding>& standings,
-                                              uint64_t reports, uint64_t leases);
+                                              uint64_t reports, uint64_t grants);
 
 }  // namespace spoke::ipam

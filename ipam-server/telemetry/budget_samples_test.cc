@@ -23,11 +23,11 @@ std::string Scrape(const std::vector<BudgetStanding>& standings) {
 BudgetStanding Internet() {
   return {.spec = {.name = "internet", .capacity = 10'000'000'000},
           .usage = 4,
-          .leased = 5,
+          .granted = 5,
           .unknown = 6,
           .learning = absl::Milliseconds(1500),
-          .teams = {{.team = "vision", .usage = 1, .leased = 2, .throttled = 3},
-                    {.team = "*", .usage = 3, .leased = 3}}};
+          .teams = {{.team = "vision", .usage = 1, .granted = 2, .throttled = 3},
+                    {.team = "*", .usage = 3, .granted = 3}}};
 }
 
 TEST(BudgetSamples, SayEachBudgetAndItsTeams) {
@@ -38,13 +38,13 @@ TEST(BudgetSamples, SayEachBudgetAndItsTeams) {
        {"spoke_budget_capacity_bits{budget=\"internet\",direction=\"ingress\"} 10000000000\n",
         "spoke_budget_capacity_bits{budget=\"mirror\",direction=\"egress\"} 1000000\n",
         "spoke_budget_usage_bits{budget=\"internet\",direction=\"ingress\",team=\"vision\"} 1\n",
-        "spoke_budget_leased_bits{budget=\"internet\",direction=\"ingress\",team=\"vision\"} 2\n",
+        "spoke_budget_granted_bits{budget=\"internet\",direction=\"ingress\",team=\"vision\"} 2\n",
         "spoke_budget_throttled_bits{budget=\"internet\",direction=\"ingress\",team=\"vision\"} "
         "3\n",
         "spoke_budget_usage_bits{budget=\"internet\",direction=\"ingress\",team=\"*\"} 3\n",
         "spoke_budget_unknown_bits{budget=\"internet\",direction=\"ingress\"} 6\n",
         "spoke_budget_learning_seconds{budget=\"internet\",direction=\"ingress\"} 1.5\n",
-        "spoke_budget_reports_total 12\n", "spoke_budget_leases_total 34\n"}) {
+        "spoke_budget_reports_total 12\n", "spoke_budget_grants_total 34\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }

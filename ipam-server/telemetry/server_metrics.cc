@@ -13,10 +13,10 @@ constexpr const char* kPoolUsable = "spoke_ipam_pool_usable_addresses";
 constexpr const char* kPoolReserved = "spoke_ipam_pool_reserved_addresses";
 
 std::vector<std::pair<const char*, uint64_t>> StatesOf(const PoolMetrics& counts) {
-  return {{"free", counts.free},         {"attaching", counts.attaching},
-          {"idle", counts.idle},         {"lent", counts.lent},
-          {"cooling", counts.cooling},   {"detaching", counts.detaching},
-          {"released", counts.released}, {"quarantined", counts.quarantined}};
+  return {{"free", counts.free},           {"attaching", counts.attaching},
+          {"available", counts.available}, {"in_use", counts.in_use},
+          {"cooldown", counts.cooldown},   {"detaching", counts.detaching},
+          {"released", counts.released},   {"quarantined", counts.quarantined}};
 }
 
 std::string OutcomeOf(HelloOutcome outcome) {
@@ -82,7 +82,7 @@ double Number(uint64_t count) { return static_cast<double>(count); }
 ServerMetrics::ServerMetrics(telemetry::Metrics& metrics, std::string_view version)
     : metrics_(metrics),
       reports_(metrics.GetCounter("spoke_ipam_reports_total")),
-      lends_(metrics.GetCounter("spoke_ipam_lends_total")),
+      assignments_(metrics.GetCounter("spoke_ipam_assignments_total")),
       releases_(metrics.GetCounter("spoke_ipam_releases_total")),
       stale_(metrics.GetCounter("spoke_ipam_stale_messages_total")),
       mailbox_(metrics.GetGauge("spoke_ipam_mailbox_messages")),
@@ -196,9 +196,9 @@ void ServerMetrics::CountSessionReplaced() {
   metrics_.GetCounter("spoke_ipam_sessions_replaced_total").Add();
 }
 
-void ServerMetrics::CountReport(uint64_t lent, uint64_t released) {
+void ServerMetrics::CountReport(uint64_t in_use, uint64_t released) {
   reports_.Add();
-  lends_.Add(Number(lent));
+  assignments_.Add(Number(in_use));
   releases_.Add(Number(released));
 }
 

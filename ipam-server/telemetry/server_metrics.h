@@ -22,9 +22,9 @@ struct PoolMetrics {
   uint64_t usable = 0;
   uint64_t free = 0;
   uint64_t attaching = 0;
-  uint64_t idle = 0;
-  uint64_t lent = 0;
-  uint64_t cooling = 0;
+  uint64_t available = 0;
+  uint64_t in_use = 0;
+  uint64_t cooldown = 0;
   uint64_t detaching = 0;
   uint64_t released = 0;
   uint64_t quarantined = 0;
@@ -87,7 +87,7 @@ class ServerMetrics {
   void CountHello(HelloOutcome outcome);
   void CountSessionReplaced();
   void SetRecovery(bool under_way);
-  void CountReport(uint64_t lent, uint64_t released);
+  void CountReport(uint64_t in_use, uint64_t released);
   // Messages that changed nothing: out of date, repeated, or of a session that was replaced.
   void CountStale();
   void CountReclaim(ReclaimOutcome outcome, uint64_t addresses);
@@ -115,7 +115,7 @@ class ServerMetrics {
   telemetry::Metrics& metrics_;
   // What is counted for each message, looked up once.
   telemetry::Counter reports_;
-  telemetry::Counter lends_;
+  telemetry::Counter assignments_;
   telemetry::Counter releases_;
   telemetry::Counter stale_;
   telemetry::Gauge mailbox_;

@@ -28,9 +28,9 @@ void SetEverything(ServerMetrics& server) {
   server.SetPool("default", {.usable = 251,
                              .free = 100,
                              .attaching = 1,
-                             .idle = 20,
-                             .lent = 90,
-                             .cooling = 10,
+                             .available = 20,
+                             .in_use = 90,
+                             .cooldown = 10,
                              .detaching = 2,
                              .released = 3,
                              .quarantined = 25,
@@ -66,7 +66,7 @@ TEST_F(ServerMetricsTest, EveryCallShowsInAScrape) {
   SetEverything(server_);
   const std::string text = metrics_.Render();
   for (const char* line :
-       {"spoke_ipam_pool_addresses{pool=\"default\",state=\"lent\"} 90\n",
+       {"spoke_ipam_pool_addresses{pool=\"default\",state=\"in_use\"} 90\n",
         "spoke_ipam_pool_addresses{pool=\"default\",state=\"free\"} 100\n",
         "spoke_ipam_pool_usable_addresses{pool=\"default\"} 251\n",
         "spoke_ipam_pool_reserved_addresses{pool=\"default\"} 16\n",
@@ -90,7 +90,7 @@ TEST_F(ServerMetricsTest, EveryCallShowsInAScrape) {
         "spoke_ipam_store_writable 0\n",
         "spoke_ipam_hellos_total{outcome=\"delayed\"} 1\n",
         "spoke_ipam_reports_total 1\n",
-        "spoke_ipam_lends_total 3\n",
+        "spoke_ipam_assignments_total 3\n",
         "spoke_ipam_releases_total 2\n",
         "spoke_ipam_stale_messages_total 1\n",
         "spoke_ipam_reclaims_total{outcome=\"denied\"} 16\n",
@@ -128,10 +128,10 @@ TEST_F(ServerMetricsTest, EverySeriesIsThereBeforeItsFirstEvent) {
 
 TEST_F(ServerMetricsTest, AnAuditReplacesWhatTheOneBeforeFound) {
   server_.CountAudit({{"not_on_nic", 4}}, kNow);
-  server_.CountAudit({{"lent_twice", 1}}, kNow);
+  server_.CountAudit({{"in_use_twice", 1}}, kNow);
   const std::string text = metrics_.Render();
   EXPECT_THAT(text, HasSubstr("spoke_ipam_audit_differences{kind=\"not_on_nic\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("spoke_ipam_audit_differences{kind=\"lent_twice\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("spoke_ipam_audit_differences{kind=\"in_use_twice\"} 1\n"));
 }
 
 TEST_F(ServerMetricsTest, ADeletedPoolLeavesNoSeries) {

@@ -20,16 +20,18 @@ rpc::Reasons StuckLoops(const std::vector<std::string>& names,
 }
 
 ServedHealth::ServedHealth(HealthSettings settings, telemetry::Log& log)
-    : log_(log), hearts_(std::make_shared<std::vector<os::Heartbeat>>(settings.loops.size())) {
+    : log_(log), heartbeats_(std::make_shared<std::vector<os::Heartbeat>>(settings.loops.size())) {
   if (settings.address.empty()) return;
-  auto service = rpc::HealthService::Listen(
-      {.address = settings.address,
-       .not_ready = {"it is starting"},
-       .liveness = [hearts = hearts_, names = settings.loops, longest = settings.longest_silence] {
-         std::vector<absl::Duration> silences;
-         for (const os::Heartbeat& heart : *hearts) silences.push_back(heart.SilentFor());
-         return StuckLoops(names, silences, longest);
-       }});
+  auto service =
+      rpc::HealthService::Listen({.address = settings.address,
+                                  .not_ready = {"it is starting"},
+                                  .liveness = [heartbeats = heartbeats_, names = settings.loops,
+                                               longest = settings.longest_silence] {
+                                    std::vector<absl::Duration> silences;
+                                    for (const os::Heartbeat& heartbeat : *heartbeats)
+                                      silences.push_back(heartbeat.SilentFor());
+                                    return StuckLoops(names, silences, longest);
+                                  }});
   if (service.ok()) {
     service_ = *std::move(service);
   } else {

@@ -21,7 +21,7 @@ struct HealthSettings {
 };
 
 // Thread-safe. Make it early, when its lock says that this program is the only one, and before
-// other threads run; the loops that beat its hearts must end before it does.
+// other threads run; the loops that beat its heartbeats must end before it does.
 class ServedHealth {
  public:
   // That it cannot be served is a warning (health_not_served) and no more: a program that works and
@@ -32,18 +32,18 @@ class ServedHealth {
   void Say(rpc::Reasons not_ready);
 
   // The loop with this number among the settings' beats it at each turn.
-  os::Heartbeat& heart(size_t loop) { return (*hearts_)[loop]; }
+  os::Heartbeat& heartbeat(size_t loop) { return (*heartbeats_)[loop]; }
 
  private:
   telemetry::Log& log_;
-  const std::shared_ptr<std::vector<os::Heartbeat>> hearts_;
+  const std::shared_ptr<std::vector<os::Heartbeat>> heartbeats_;
   std::unique_ptr<rpc::HealthService> service_;  // Null: not served.
   absl::Mutex mutex_;
   bool said_any_ ABSL_GUARDED_BY(mutex_) = false;
   rpc::Reasons said_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A reason for each loop that has been silent for longer. Of as many hearts as names.
+// A reason for each loop that has been silent for longer. Of as many heartbeats as names.
 rpc::Reasons StuckLoops(const std::vector<std::string>& names,
                         const std::vector<absl::Duration>& silences, absl::Duration longest);
 

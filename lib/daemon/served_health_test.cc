@@ -48,11 +48,11 @@ TEST_F(ServedHealthTest, IsStartingUntilItSaysOtherwise) {
 
 TEST_F(ServedHealthTest, ALoopThatBeatsNoLongerIsNotAlive) {
   ServedHealth health({address_, {"one", "two"}, absl::Seconds(30)}, log_);
-  health.heart(0).Beat();
-  health.heart(1).Beat(os::MonotonicMs() - 31'000);
+  health.heartbeat(0).Beat();
+  health.heartbeat(1).Beat(os::MonotonicMs() - 31'000);
   EXPECT_FALSE(Ask("liveness").serving);
   EXPECT_THAT(Ask("liveness").reasons, ElementsAre(testing::HasSubstr("two has not turned for")));
-  health.heart(1).Beat();
+  health.heartbeat(1).Beat();
   EXPECT_TRUE(Ask("liveness").serving);
 }
 

@@ -18,7 +18,7 @@ class Prefix {
   constexpr Prefix() = default;
 
   // "10.1.0.0/16" or "fd00::/64". Errors: kInvalidArgument for anything else, host bits included:
-  // 10.1.0.5/16 is more often a slip than a wish, and the message says what was likely meant.
+  // 10.1.0.5/16 is more often a slip than an options, and the message says what was likely meant.
   static absl::StatusOr<Prefix> Parse(std::string_view text);
 
   // The block of `length` bits that holds `address`. Errors: kInvalidArgument (length too large).

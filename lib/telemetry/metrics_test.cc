@@ -19,7 +19,7 @@ std::vector<MetricSpec> Table() {
       {.name = "t_pool_addresses",
        .type = MetricType::kGauge,
        .help = "Addresses",
-       .labels = {UpTo("pool", 2), OneOf("state", {"free", "lent"})}},
+       .labels = {UpTo("pool", 2), OneOf("state", {"free", "in_use"})}},
       {.name = "t_wait_seconds",
        .type = MetricType::kHistogram,
        .help = "Wait",
@@ -31,11 +31,11 @@ TEST(Metrics, AScrapeHasEveryValue) {
   Metrics metrics(Table());
   metrics.GetCounter("t_pods_total").Add();
   metrics.GetCounter("t_pods_total").Add(2);
-  metrics.GetGauge("t_pool_addresses", {"a", "lent"}).Set(7);
+  metrics.GetGauge("t_pool_addresses", {"a", "in_use"}).Set(7);
   metrics.GetHistogram("t_wait_seconds").Observe(0.5);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("# TYPE t_pods_total counter\nt_pods_total 3\n"));
-  EXPECT_THAT(text, HasSubstr("t_pool_addresses{pool=\"a\",state=\"lent\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("t_pool_addresses{pool=\"a\",state=\"in_use\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("t_wait_seconds_bucket{le=\"0.1\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("t_wait_seconds_bucket{le=\"1\"} 1\n"));
 }
@@ -61,13 +61,13 @@ TEST(Metrics, AValueThatTheTableDoesNotListIsOther) {
 TEST(Metrics, ARemovedSeriesIsGoneAndMakesRoom) {
   Metrics metrics(Table());
   metrics.GetGauge("t_pool_addresses", {"a", "free"}).Set(1);
-  metrics.GetGauge("t_pool_addresses", {"a", "lent"}).Set(1);
+  metrics.GetGauge("t_pool_addresses", {"a", "in_use"}).Set(1);
   metrics.GetGauge("t_pool_addresses", {"b", "free"}).Set(1);
   metrics.Remove("t_pool_addresses", {"a", "free"});
   metrics.Remove("t_pool_addresses", {"nothing", "free"});
   metrics.GetGauge("t_pool_addresses", {"c", "free"}).Set(3);
   EXPECT_THAT(metrics.Render(), Not(HasSubstr("pool=\"c\""))) << "a still has a series";
-  metrics.Remove("t_pool_addresses", {"a", "lent"});
+  metrics.Remove("t_pool_addresses", {"a", "in_use"});
   metrics.GetGauge("t_pool_addresses", {"c", "free"}).Set(3);
   const std::string text = metrics.Render();
   EXPECT_THAT(text, Not(HasSubstr("pool=\"a\"")));

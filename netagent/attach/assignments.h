@@ -5,8 +5,8 @@
 // gives the same state. Plan*() decide, Apply() changes.
 //
 // Giving addresses up. The server detaches an address only after the agent has agreed, and then the
-// fabric may hand it to another node: so what is withdrawn must not be lent. A withdrawal ends in
-// one of two ways, and a restart is neither:
+// fabric may hand it to another node: so what is withdrawn must not be assigned. A withdrawal ends
+// in one of two ways, and a restart is neither:
 //
 //   - the address leaves the server's list, because the agreement has been acted upon;
 //   - the server lists it anew in a later session, because the agreement was lost on the way. A
@@ -16,7 +16,7 @@
 // A list of the same session says nothing: it may have been sent before the agreement arrived.
 // attach/attachments.h knows the sessions and records the end (WithdrawnSet).
 //
-// Proof. Where its family requires it, an address is not lent before it has been proven to work
+// Proof. Where its family requires it, an address is not assigned before it has been proven to work
 // (verification/address_verification.h); one that a pod has had counts as proven. An address that
 // leaves the list or is withdrawn has to be proven anew.
 //
@@ -53,10 +53,10 @@ struct PodReference {
 };
 
 // What is asked for with an ADD.
-struct LendRequest {
+struct AssignmentRequest {
   AttachmentKey key;
   PodReference pod = {};
-  uint64_t attempt = 0;  // As in Lending, and the next two.
+  uint64_t attempt = 0;  // As in Assignment, and the next two.
   std::string netns_path = {};
   std::string network = {};
   AttachOptions options = {};  // But for the ordinal, which follows from what there is.
@@ -76,11 +76,11 @@ struct NetnsTrace {
   bool operator==(const NetnsTrace&) const = default;
 };
 
-struct Lending {
+struct Assignment {
   AttachmentKey key;
   PodReference pod;
   std::vector<ip::Address> addresses;
-  uint64_t generation = 0;  // Rises with each lending of this node.
+  uint64_t generation = 0;  // Rises with each assignment of this node.
   absl::Time since;
   // Of the plugin's exec: the same ADD, asked again because its answer was lost, has the same one.
   // 0: not said.
@@ -90,10 +90,10 @@ struct Lending {
   AttachOptions options = {};
   NetnsTrace netns_trace = {};
 
-  bool operator==(const Lending&) const = default;
+  bool operator==(const Assignment&) const = default;
 };
 
-// Which addresses have to be proven before they are first lent.
+// Which addresses have to be proven before they are first assigned.
 struct ProofRequired {
   bool ipv4 = false;
   bool ipv6 = false;
@@ -117,29 +117,29 @@ struct PoolRule {
   bool operator==(const PoolRule&) const = default;
 };
 
-// The server's list replaces the one before. What is lent stays until its pod is gone, listed or
-// not. An address that leaves the list is neither withdrawn nor in conflict any more: should it
+// The server's list replaces the one before. What is assigned stays until its pod is gone, listed
+// or not. An address that leaves the list is neither withdrawn nor in conflict any more: should it
 // come back, it has been listed anew.
 struct HoldingsReplaced {
   std::vector<Holding> holdings;
   std::vector<PoolRule> rules = {};  // In one event with the list: never one without the other.
 };
 // The kernel work for it begins.
-struct LendingBegun {
-  Lending lending;
+struct AssignmentBegun {
+  Assignment assignment;
 };
 // The kernel work is done: the pod has it.
-struct LendingBuilt {
+struct AssignmentBuilt {
   AttachmentKey key;
 };
 // `unused`: no pod ever had it, so its addresses need no cooldown.
-struct LendingReleased {
+struct AssignmentReleased {
   AttachmentKey key;
   absl::Time at;
   bool unused = false;
 };
-// Not to be lent before `until`.
-struct CoolingSet {
+// Not to be assigned before `until`.
+struct CooldownSet {
   ip::Address address;
   absl::Time until;
 };
@@ -148,7 +148,7 @@ struct WithdrawnSet {
   std::vector<ip::Address> addresses;
   bool withdrawn = true;
 };
-// Another machine answers for the address: not to be lent until it has left the list.
+// Another machine answers for the address: not to be assigned until it has left the list.
 struct ConflictNoted {
   ip::Address address;
   std::optional<ip::MacAddress> other_mac;  // nullopt: unknown.
@@ -163,26 +163,26 @@ struct ConflictOver {
 struct AddressesProven {
   std::vector<ip::Address> addresses;
 };
-using Event = std::variant<HoldingsReplaced, LendingBegun, LendingBuilt, LendingReleased,
-                           CoolingSet, WithdrawnSet, ConflictNoted, AddressesProven, ConflictOver>;
+using Event = std::variant<HoldingsReplaced, AssignmentBegun, AssignmentBuilt, AssignmentReleased,
+                           CooldownSet, WithdrawnSet, ConflictNoted, AddressesProven, ConflictOver>;
 
 // How many addresses are in which use.
 struct UseCounts {
-  uint32_t idle = 0;
-  uint32_t lent = 0;
-  uint32_t cooling = 0;
-  // Would be idle, but
-  uint32_t withheld = 0;  // are withdrawn, in conflict, or on a NIC without a way out;
+  uint32_t available = 0;
+  uint32_t in_use = 0;
+  uint32_t cooldown = 0;
+  // Would be available, but
+  uint32_t unusable = 0;  // are withdrawn, in conflict, or on a NIC without a way out;
   uint32_t on_nic = 0;    // are on the node's device, so that the node would answer for them;
   uint32_t unproven = 0;  // wait for their proof.
 
-  uint32_t attached() const { return idle + lent + cooling + withheld + on_nic + unproven; }
+  uint32_t attached() const { return available + in_use + cooldown + unusable + on_nic + unproven; }
   bool operator==(const UseCounts&) const = default;
 };
 
 // What becomes of a request to give IP configurations up.
 struct WithdrawPlan {
-  std::vector<ip::Prefix> agreed;     // Nothing of them is lent, begun or cooling.
+  std::vector<ip::Prefix> agreed;     // Nothing of them is assigned, begun or cooldown.
   std::vector<ip::Prefix> denied;     // The others.
   std::vector<ip::Address> withdraw;  // Of the agreed ones: what has to be withdrawn first.
 
@@ -190,25 +190,25 @@ struct WithdrawPlan {
 };
 
 // Not thread-safe; the agent's one loop owns it.
-class Lendings {
+class Assignments {
  public:
-  explicit Lendings(absl::Duration cooldown, ProofRequired proof_required = {},
-                    bool clearing_required = false)
+  explicit Assignments(absl::Duration cooldown, ProofRequired proof_required = {},
+                       bool clearing_required = false)
       : cooldown_(cooldown),
         proof_required_(proof_required),
         clearing_required_(clearing_required) {}
 
-  // One address of each family that PoolsFor() has pools for: the one that is wished, else the one
-  // that has been idle the longest, among those that nobody is asked about as long as there are
+  // One address of each family that PoolsFor() has pools for: the one that is requested, else the
+  // one that has been idle the longest, among those that nobody is asked about as long as there are
   // any. The ordinal is the lowest that no other attachment of the
-  // container has. Errors: kAlreadyExists (the key has a lending); kResourceExhausted (none is
-  // idle, or the one that is wished is not: it may come; the message names the pools that were
-  // considered); kPermissionDenied (this node has addresses, but all of pools that are meant for
-  // others); kInvalidArgument (a wish that cannot come true: two addresses of one family, one that
-  // this node does not have, or one of a pool that is meant for others).
-  absl::StatusOr<Lending> PlanLend(const LendRequest& request, absl::Time now) const;
+  // container has. Errors: kAlreadyExists (the key has an assignment); kResourceExhausted (none is
+  // available, or the one that is requested is not: it may come; the message names the pools that
+  // were considered); kPermissionDenied (this node has addresses, but all of pools that are meant
+  // for others); kInvalidArgument (an options that cannot come true: two addresses of one family,
+  // one that this node does not have, or one of a pool that is meant for others).
+  absl::StatusOr<Assignment> PlanAssignment(const AssignmentRequest& request, absl::Time now) const;
 
-  // The pools whose addresses of `family` a pod of `pod_namespace` is lent: those meant for its
+  // The pools whose addresses of `family` a pod of `pod_namespace` is assigned: those meant for its
   // namespace; if the node has none, those meant for no namespace; never those meant for others
   // only. A pool that is meant for the namespace counts even while no address of it is here: the
   // pod waits for its own rather than take what is not meant for it.
@@ -216,22 +216,22 @@ class Lendings {
 
   // Which of `blocks` can be given up, each as a whole. Once `withdraw` is applied, planning again
   // agrees to the same and withdraws nothing. An address that is not here at all is no obstacle:
-  // it cannot be lent before the server lists it.
+  // it cannot be assigned before the server lists it.
   WithdrawPlan PlanWithdraw(const std::vector<ip::Prefix>& blocks) const;
 
   // An event that does not apply (a key that is not there) changes nothing.
   void Apply(const Event& event);
 
-  // Which addresses are on the node's own device now: those are not lent. An observation and no
+  // Which addresses are on the node's own device now: those are not assigned. An observation and no
   // event: it is made anew after a restart.
   void SetOnNic(std::set<ip::Address> addresses) { on_nic_ = std::move(addresses); }
 
   // About which addresses the network is being asked, whether another machine has them: those are
-  // lent only when there are no others. An observation likewise.
+  // assigned only when there are no others. An observation likewise.
   void SetUnasked(std::set<ip::Address> addresses) { unasked_ = std::move(addresses); }
 
-  // By which NICs nothing can leave now: their addresses are not lent, so that none of them stands
-  // in the way of another NIC's. An observation likewise.
+  // By which NICs nothing can leave now: their addresses are not assigned, so that none of them
+  // stands in the way of another NIC's. An observation likewise.
   void SetUnroutable(std::set<ip::MacAddress> nics) { unroutable_ = std::move(nics); }
 
   // Lets no cooldown end later than one that begins now: the clock by which the journal has its
@@ -242,7 +242,7 @@ class Lendings {
   // request.
   std::vector<ip::Address> EndCooldowns(absl::Time now);
   // When to call EndCooldowns() next: no cooldown ends before that, but the one that would have may
-  // have ended otherwise. nullopt: nothing is cooling, or SetCleared() comes first.
+  // have ended otherwise. nullopt: nothing is in cooldown, or SetCleared() comes first.
   std::optional<absl::Time> NextCooldownEnd() const { return next_cooldown_end_; }
 
   // Those that cool and whose connections the kernel may still track.
@@ -250,18 +250,18 @@ class Lendings {
   // Their connections have been deleted, after they were released. Others are passed over.
   void SetCleared(const std::set<ip::Address>& addresses);
 
-  const Lending* Find(const AttachmentKey& key) const;
+  const Assignment* Find(const AttachmentKey& key) const;
   bool IsBuilt(const AttachmentKey& key) const;
   // By key. Begun but not built ones are in Unfinished() instead.
-  std::vector<Lending> Built() const;
-  std::vector<Lending> Unfinished() const;
-  std::vector<ip::Address> Cooling() const;
-  // Every address this node may see traffic for: what the server has listed, and what is lent.
+  std::vector<Assignment> Built() const;
+  std::vector<Assignment> Unfinished() const;
+  std::vector<ip::Address> Cooldown() const;
+  // Every address this node may see traffic for: what the server has listed, and what is assigned.
   std::vector<ip::Address> Attached() const;
   // Of Attached(), what nobody else may have: not what this node has agreed to give up, which the
   // server may have given to another node by now, nor what it took back and nobody uses.
   std::vector<ip::Address> Own() const;
-  bool IsLent(const ip::Address& address) const;
+  bool IsAssigned(const ip::Address& address) const;
   // The pool that it is of; empty: not an address of this node.
   std::string PoolOf(const ip::Address& address) const;
   // Rises whenever Attached() changes: while it is the same, so are they.
@@ -273,8 +273,8 @@ class Lendings {
   std::vector<ConflictNoted> Conflicts() const;
   // By pool.
   std::vector<PoolRule> Rules() const;
-  // What is listed and proven, and what has yet to be before it is lent: nothing, where no proof is
-  // required, and nothing that is withdrawn.
+  // What is listed and proven, and what has yet to be before it is assigned: nothing, where no
+  // proof is required, and nothing that is withdrawn.
   std::vector<ip::Address> Proven() const;
   std::vector<ip::Address> Unproven() const;
 
@@ -282,54 +282,56 @@ class Lendings {
   std::vector<Event> Snapshot() const;
 
  private:
-  enum class Use { kIdle, kLent, kCooling };
+  enum class Use { kAvailable, kInUse, kCooldown };
   struct Held {
     std::string pool;
     std::optional<ip::MacAddress> nic = std::nullopt;
-    Use use = Use::kIdle;
-    bool listed = false;      // False: the server has taken it back, and it goes when idle.
-    absl::Time cool_until;    // While cooling.
+    Use use = Use::kAvailable;
+    bool listed = false;      // False: the server has taken it back, and it goes when available.
+    absl::Time cool_until;    // While cooldown.
     uint64_t idle_since = 0;  // Order of becoming idle.
     bool withdrawn = false;
     std::optional<ConflictNoted> conflict = std::nullopt;
     bool proven = false;
 
-    bool withheld() const { return withdrawn || conflict.has_value(); }
+    bool unusable() const { return withdrawn || conflict.has_value(); }
   };
   struct Rule {
     PoolRule rule;
     std::optional<ip::Family> family;  // nullopt: its CIDR cannot be read.
   };
   struct Entry {
-    Lending lending;
+    Assignment assignment;
     bool built = false;
   };
 
   void ApplyOne(const HoldingsReplaced& event);
-  void ApplyOne(const LendingBegun& event);
-  void ApplyOne(const LendingBuilt& event);
-  void ApplyOne(const LendingReleased& event);
-  void ApplyOne(const CoolingSet& event);
+  void ApplyOne(const AssignmentBegun& event);
+  void ApplyOne(const AssignmentBuilt& event);
+  void ApplyOne(const AssignmentReleased& event);
+  void ApplyOne(const CooldownSet& event);
   void ApplyOne(const WithdrawnSet& event);
   void ApplyOne(const ConflictNoted& event);
   void ApplyOne(const AddressesProven& event);
   void ApplyOne(const ConflictOver& event);
   bool LacksProof(const ip::Address& address, const Held& held) const;
   bool IsUnroutable(const Held& held) const { return held.nic && unroutable_.contains(*held.nic); }
-  // Where an idle address is counted.
-  uint32_t& IdleCountOf(const ip::Address& address, const Held& held, UseCounts& counts) const;
-  // The one of `pools` and `family` to lend next, as PlanLend() says; nullptr: none is idle.
-  const ip::Address* NextIdle(ip::Family family, const std::set<std::string>& pools) const;
-  bool IsLendable(const ip::Address& address, const Held& held) const;
-  // OK: `wished` can be lent now to a pod that is lent from `pools`. Errors: as PlanLend().
-  absl::Status CheckWish(const ip::Address& wished, const std::set<std::string>& pools) const;
+  // Where an available address is counted.
+  uint32_t& AvailableCountOf(const ip::Address& address, const Held& held, UseCounts& counts) const;
+  // The one of `pools` and `family` to assign next, as PlanAssignment() says; nullptr: none is
+  // available.
+  const ip::Address* NextAvailable(ip::Family family, const std::set<std::string>& pools) const;
+  bool IsAssignable(const ip::Address& address, const Held& held) const;
+  // OK: `requested` can be assigned now to a pod that is assigned from `pools`. Errors: as
+  // PlanAssignment().
+  absl::Status CheckOptions(const ip::Address& requested, const std::set<std::string>& pools) const;
   uint32_t FreeOrdinal(const std::string& container_id) const;
   using HeldIterator = std::map<ip::Address, Held>::iterator;
   // Adds the address, not listed, unless it is there; and takes it off. All that adds or takes off
   // one address goes through these.
   HeldIterator Hold(const ip::Address& address);
   void Drop(HeldIterator it);
-  void MakeIdle(HeldIterator it);
+  void MakeAvailable(HeldIterator it);
   void MakeCool(HeldIterator it, absl::Time until);
 
   absl::Duration cooldown_;
@@ -343,7 +345,7 @@ class Lendings {
   std::set<ip::Address> unasked_;
   std::set<ip::MacAddress> unroutable_;
   uint64_t last_generation_ = 0;
-  uint64_t idle_counter_ = 0;
+  uint64_t available_counter_ = 0;
   uint64_t attached_version_ = 0;
   std::optional<absl::Time> next_cooldown_end_;  // As NextCooldownEnd() says.
 };

@@ -24,96 +24,96 @@ constexpr ip::Address kFirst = ip::Address::V4(0x0A010005);
 constexpr ip::Address kSecond = ip::Address::V4(0x0A010006);
 constexpr ip::Address kThird = ip::Address::V6(0xFD00'0000'0000'0000, 5);
 
-class LendingsWithClearing : public testing::Test {
+class AssignmentsWithClearing : public testing::Test {
  protected:
   void Hold(const std::vector<ip::Address>& addresses) {
     HoldingsReplaced event;
     for (const ip::Address& address : addresses) event.holdings.push_back({address, "default"});
-    lendings_.Apply(event);
+    assignments_.Apply(event);
   }
-  void Lend(const AttachmentKey& key) {
-    lendings_.Apply(LendingBegun{lendings_.PlanLend({.key = key}, kNow).value()});
-    lendings_.Apply(LendingBuilt{key});
+  void Assign(const AttachmentKey& key) {
+    assignments_.Apply(AssignmentBegun{assignments_.PlanAssignment({.key = key}, kNow).value()});
+    assignments_.Apply(AssignmentBuilt{key});
   }
 
-  Lendings lendings_{kCooldown, /*proof_required=*/{}, /*clearing_required=*/true};
+  Assignments assignments_{kCooldown, /*proof_required=*/{}, /*clearing_required=*/true};
 };
 
-TEST_F(LendingsWithClearing, TheCooldownEndsOnlyAfterTheConnectionsAreDeleted) {
+TEST_F(AssignmentsWithClearing, TheCooldownEndsOnlyAfterTheConnectionsAreDeleted) {
   Hold({kFirst, kThird});
-  Lend(kPodA);
-  EXPECT_THAT(lendings_.Uncleared(), IsEmpty());
-  lendings_.Apply(LendingReleased{kPodA, kNow});
-  EXPECT_THAT(lendings_.Uncleared(), ElementsAre(kFirst, kThird));
+  Assign(kPodA);
+  EXPECT_THAT(assignments_.Uncleared(), IsEmpty());
+  assignments_.Apply(AssignmentReleased{kPodA, kNow});
+  EXPECT_THAT(assignments_.Uncleared(), ElementsAre(kFirst, kThird));
   const absl::Time later = kNow + absl::Hours(24);
-  EXPECT_THAT(lendings_.EndCooldowns(later), IsEmpty());
-  EXPECT_FALSE(lendings_.PlanLend({.key = kPodB}, later).ok());
-  EXPECT_EQ(lendings_.NextCooldownEnd(), std::nullopt) << "there is no moment to wake for";
-  lendings_.SetCleared({kFirst});
-  EXPECT_LE(lendings_.NextCooldownEnd(), later);
-  EXPECT_THAT(lendings_.EndCooldowns(later), ElementsAre(kFirst));
-  lendings_.SetCleared({kThird});
-  EXPECT_THAT(lendings_.EndCooldowns(later), ElementsAre(kThird));
-  EXPECT_TRUE(lendings_.PlanLend({.key = kPodB}, later).ok());
+  EXPECT_THAT(assignments_.EndCooldowns(later), IsEmpty());
+  EXPECT_FALSE(assignments_.PlanAssignment({.key = kPodB}, later).ok());
+  EXPECT_EQ(assignments_.NextCooldownEnd(), std::nullopt) << "there is no moment to wake for";
+  assignments_.SetCleared({kFirst});
+  EXPECT_LE(assignments_.NextCooldownEnd(), later);
+  EXPECT_THAT(assignments_.EndCooldowns(later), ElementsAre(kFirst));
+  assignments_.SetCleared({kThird});
+  EXPECT_THAT(assignments_.EndCooldowns(later), ElementsAre(kThird));
+  EXPECT_TRUE(assignments_.PlanAssignment({.key = kPodB}, later).ok());
 }
 
-TEST_F(LendingsWithClearing, ClearedItCoolsForTheRestOfItsTime) {
+TEST_F(AssignmentsWithClearing, ClearedItCoolsForTheRestOfItsTime) {
   Hold({kFirst});
-  Lend(kPodA);
-  lendings_.Apply(LendingReleased{kPodA, kNow});
-  lendings_.SetCleared({kFirst});
-  EXPECT_EQ(lendings_.NextCooldownEnd(), kNow + kCooldown);
-  EXPECT_THAT(lendings_.EndCooldowns(kNow + kCooldown - absl::Milliseconds(1)), IsEmpty());
-  EXPECT_THAT(lendings_.EndCooldowns(kNow + kCooldown), ElementsAre(kFirst));
+  Assign(kPodA);
+  assignments_.Apply(AssignmentReleased{kPodA, kNow});
+  assignments_.SetCleared({kFirst});
+  EXPECT_EQ(assignments_.NextCooldownEnd(), kNow + kCooldown);
+  EXPECT_THAT(assignments_.EndCooldowns(kNow + kCooldown - absl::Milliseconds(1)), IsEmpty());
+  EXPECT_THAT(assignments_.EndCooldowns(kNow + kCooldown), ElementsAre(kFirst));
 }
 
-TEST_F(LendingsWithClearing, EachReleaseHasToBeClearedAnew) {
+TEST_F(AssignmentsWithClearing, EachReleaseHasToBeClearedAnew) {
   Hold({kFirst});
   for (int i = 0; i < 3; ++i) {
-    Lend(kPodA);
-    lendings_.Apply(LendingReleased{kPodA, kNow});
-    EXPECT_THAT(lendings_.EndCooldowns(kNow + kCooldown), IsEmpty());
-    lendings_.SetCleared({kFirst});
-    EXPECT_THAT(lendings_.EndCooldowns(kNow + kCooldown), ElementsAre(kFirst));
+    Assign(kPodA);
+    assignments_.Apply(AssignmentReleased{kPodA, kNow});
+    EXPECT_THAT(assignments_.EndCooldowns(kNow + kCooldown), IsEmpty());
+    assignments_.SetCleared({kFirst});
+    EXPECT_THAT(assignments_.EndCooldowns(kNow + kCooldown), ElementsAre(kFirst));
   }
 }
 
-TEST_F(LendingsWithClearing, WhatNoPodHadAndWhatIsLentAgainAreNotToBeCleared) {
+TEST_F(AssignmentsWithClearing, WhatNoPodHadAndWhatIsAssignedAgainAreNotToBeCleared) {
   Hold({kFirst, kSecond});
-  Lend(kPodA);
-  lendings_.Apply(LendingReleased{kPodA, kNow, /*unused=*/true});
-  EXPECT_THAT(lendings_.Uncleared(), IsEmpty());
-  lendings_.Apply(CoolingSet{kSecond, kNow + kCooldown});
-  EXPECT_THAT(lendings_.Uncleared(), ElementsAre(kSecond)) << "who had it is not known";
+  Assign(kPodA);
+  assignments_.Apply(AssignmentReleased{kPodA, kNow, /*unused=*/true});
+  EXPECT_THAT(assignments_.Uncleared(), IsEmpty());
+  assignments_.Apply(CooldownSet{kSecond, kNow + kCooldown});
+  EXPECT_THAT(assignments_.Uncleared(), ElementsAre(kSecond)) << "who had it is not known";
   // Of a damaged journal.
-  lendings_.Apply(LendingBegun{{.key = kPodB, .addresses = {kSecond}}});
-  EXPECT_THAT(lendings_.Uncleared(), IsEmpty());
-  lendings_.SetCleared({kFirst, kSecond, kThird});
-  EXPECT_EQ(lendings_.CountByPool()["default"], (UseCounts{.idle = 1, .lent = 1}));
+  assignments_.Apply(AssignmentBegun{{.key = kPodB, .addresses = {kSecond}}});
+  EXPECT_THAT(assignments_.Uncleared(), IsEmpty());
+  assignments_.SetCleared({kFirst, kSecond, kThird});
+  EXPECT_EQ(assignments_.CountByPool()["default"], (UseCounts{.available = 1, .in_use = 1}));
 }
 
-TEST_F(LendingsWithClearing, AnotherEndOfACooldownDoesNotAskForClearingAgain) {
+TEST_F(AssignmentsWithClearing, AnotherEndOfACooldownDoesNotAskForClearingAgain) {
   Hold({kFirst});
-  Lend(kPodA);
-  lendings_.Apply(LendingReleased{kPodA, kNow});
-  lendings_.SetCleared({kFirst});
-  lendings_.Apply(CoolingSet{kFirst, kNow + absl::Seconds(5)});
-  EXPECT_THAT(lendings_.Uncleared(), IsEmpty());
-  EXPECT_THAT(lendings_.EndCooldowns(kNow + absl::Seconds(5)), ElementsAre(kFirst));
+  Assign(kPodA);
+  assignments_.Apply(AssignmentReleased{kPodA, kNow});
+  assignments_.SetCleared({kFirst});
+  assignments_.Apply(CooldownSet{kFirst, kNow + absl::Seconds(5)});
+  EXPECT_THAT(assignments_.Uncleared(), IsEmpty());
+  EXPECT_THAT(assignments_.EndCooldowns(kNow + absl::Seconds(5)), ElementsAre(kFirst));
 }
 
-TEST_F(LendingsWithClearing, AReplayHasAllThatCoolClearedOnceMore) {
+TEST_F(AssignmentsWithClearing, AReplayHasAllThatCoolClearedOnceMore) {
   Hold({kFirst});
-  Lend(kPodA);
-  lendings_.Apply(LendingReleased{kPodA, kNow});
-  lendings_.SetCleared({kFirst});
-  Lendings replayed(kCooldown, {}, true);
-  for (const Event& event : lendings_.Snapshot()) replayed.Apply(event);
+  Assign(kPodA);
+  assignments_.Apply(AssignmentReleased{kPodA, kNow});
+  assignments_.SetCleared({kFirst});
+  Assignments replayed(kCooldown, {}, true);
+  for (const Event& event : assignments_.Snapshot()) replayed.Apply(event);
   EXPECT_THAT(replayed.Uncleared(), ElementsAre(kFirst));
   EXPECT_THAT(replayed.EndCooldowns(kNow + kCooldown), IsEmpty());
 }
 
-TEST_F(LendingsWithClearing, WhatIsUnclearedCoolsWhateverHappens) {
+TEST_F(AssignmentsWithClearing, WhatIsUnclearedCoolsWhateverHappens) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -124,65 +124,66 @@ TEST_F(LendingsWithClearing, WhatIsUnclearedCoolsWhateverHappens) {
     const ip::Address any = std::vector{kFirst, kSecond, kThird}[random() % 3];
     switch (random() % 7) {
       case 0:
-        if (const auto lending = lendings_.PlanLend({.key = key}, now); lending.ok()) {
-          lendings_.Apply(LendingBegun{*lending});
+        if (const auto assignment = assignments_.PlanAssignment({.key = key}, now);
+            assignment.ok()) {
+          assignments_.Apply(AssignmentBegun{*assignment});
         }
         break;
       case 1:
-        lendings_.Apply(LendingReleased{key, now, /*unused=*/random() % 4 == 0});
+        assignments_.Apply(AssignmentReleased{key, now, /*unused=*/random() % 4 == 0});
         break;
       case 2:
-        lendings_.Apply(CoolingSet{any, now + absl::Seconds(random() % 100)});
+        assignments_.Apply(CooldownSet{any, now + absl::Seconds(random() % 100)});
         break;
       case 3:
-        lendings_.SetCleared({any});
+        assignments_.SetCleared({any});
         break;
       case 4:
         Hold(random() % 2 == 0 ? std::vector{kFirst, kThird}
                                : std::vector{kFirst, kSecond, kThird});
         break;
       case 5:
-        lendings_.ClampCooldowns(now);
+        assignments_.ClampCooldowns(now);
         break;
       default:
         now += absl::Seconds(random() % 20);
-        for (const ip::Address& cooled : lendings_.EndCooldowns(now)) {
-          ASSERT_FALSE(lendings_.Uncleared().contains(cooled));
+        for (const ip::Address& cooled : assignments_.EndCooldowns(now)) {
+          ASSERT_FALSE(assignments_.Uncleared().contains(cooled));
         }
     }
-    const std::vector<ip::Address> cooling = lendings_.Cooling();
-    ASSERT_TRUE(std::includes(cooling.begin(), cooling.end(), lendings_.Uncleared().begin(),
-                              lendings_.Uncleared().end()));
+    const std::vector<ip::Address> cooldown = assignments_.Cooldown();
+    ASSERT_TRUE(std::includes(cooldown.begin(), cooldown.end(), assignments_.Uncleared().begin(),
+                              assignments_.Uncleared().end()));
     // Whatever cools is either waited for or has a moment to wake for.
-    if (!cooling.empty() && lendings_.Uncleared().empty()) {
-      ASSERT_NE(lendings_.NextCooldownEnd(), std::nullopt);
+    if (!cooldown.empty() && assignments_.Uncleared().empty()) {
+      ASSERT_NE(assignments_.NextCooldownEnd(), std::nullopt);
     }
   }
 }
 
-TEST(LendingsCooldown, AClockThatWasAheadKeepsNoAddressLongerThanTheCooldown) {
-  Lendings lendings(kCooldown);
+TEST(AssignmentsCooldown, AClockThatWasAheadKeepsNoAddressLongerThanTheCooldown) {
+  Assignments assignments(kCooldown);
   HoldingsReplaced holdings;
   for (const ip::Address& address : {kFirst, kSecond, kThird}) {
     holdings.holdings.push_back({address, "default"});
   }
-  lendings.Apply(holdings);
+  assignments.Apply(holdings);
   // As the journal has them that was written a day ahead; and one whose end is near.
-  lendings.Apply(LendingBegun{{.key = kPodA, .addresses = {kFirst}}});
-  lendings.Apply(LendingReleased{kPodA, kNow + absl::Hours(24)});
-  lendings.Apply(CoolingSet{kSecond, absl::InfiniteFuture()});
-  lendings.Apply(CoolingSet{kThird, kNow + absl::Seconds(5)});
-  lendings.ClampCooldowns(kNow);
-  EXPECT_THAT(lendings.EndCooldowns(kNow + absl::Seconds(5)), ElementsAre(kThird));
-  EXPECT_THAT(lendings.EndCooldowns(kNow + kCooldown - absl::Milliseconds(1)), IsEmpty());
-  EXPECT_THAT(lendings.EndCooldowns(kNow + kCooldown), ElementsAre(kFirst, kSecond));
+  assignments.Apply(AssignmentBegun{{.key = kPodA, .addresses = {kFirst}}});
+  assignments.Apply(AssignmentReleased{kPodA, kNow + absl::Hours(24)});
+  assignments.Apply(CooldownSet{kSecond, absl::InfiniteFuture()});
+  assignments.Apply(CooldownSet{kThird, kNow + absl::Seconds(5)});
+  assignments.ClampCooldowns(kNow);
+  EXPECT_THAT(assignments.EndCooldowns(kNow + absl::Seconds(5)), ElementsAre(kThird));
+  EXPECT_THAT(assignments.EndCooldowns(kNow + kCooldown - absl::Milliseconds(1)), IsEmpty());
+  EXPECT_THAT(assignments.EndCooldowns(kNow + kCooldown), ElementsAre(kFirst, kSecond));
 }
 
-TEST(LendingsCooldown, AClockThatWasBehindEndsCooldownsAndAsksForNothing) {
-  Lendings lendings(kCooldown);
-  lendings.Apply(CoolingSet{kFirst, kNow - absl::Hours(24)});
-  lendings.ClampCooldowns(kNow);
-  EXPECT_THAT(lendings.EndCooldowns(kNow), ElementsAre(kFirst));
+TEST(AssignmentsCooldown, AClockThatWasBehindEndsCooldownsAndAsksForNothing) {
+  Assignments assignments(kCooldown);
+  assignments.Apply(CooldownSet{kFirst, kNow - absl::Hours(24)});
+  assignments.ClampCooldowns(kNow);
+  EXPECT_THAT(assignments.EndCooldowns(kNow), ElementsAre(kFirst));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST_F(AttachRequestsTest, AnAttemptOfZeroIsNoAttempt) {
   EXPECT_EQ(Add({.key = kPodA}).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
-TEST_F(AttachRequestsTest, WhatIsAskedForIsBuiltAndAWishThatFailsLeavesNothing) {
+TEST_F(AttachRequestsTest, WhatIsAskedForIsBuiltAndAOptionsThatFailsLeavesNothing) {
   const ip::MacAddress mac = ip::MacAddress::Parse("0e:11:22:33:44:55").value();
   const auto spec = Add({.key = kPodA,
                          .options = {.pod_mac = mac, .mtu = 1300, .bandwidth = {.egress_rate = 9}},
@@ -60,8 +60,9 @@ TEST_F(AttachRequestsTest, WhatIsAskedForIsBuiltAndAWishThatFailsLeavesNothing) 
   EXPECT_EQ(Add({.key = kPodB, .options = {.mtu = 60}}).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(tmpfs_.events.size(), journalled);
-  EXPECT_THAT(std::string(Add({.key = kPodB, .addresses = {A("10.1.0.6")}}).status().message()),
-              HasSubstr("lent to another pod: node node1, pool default: 3 attached here, 1 lent"));
+  EXPECT_THAT(
+      std::string(Add({.key = kPodB, .addresses = {A("10.1.0.6")}}).status().message()),
+      HasSubstr("assigned to another pod: node node1, pool default: 3 attached here, 1 in use"));
 }
 
 TEST_F(AttachRequestsTest, AKernelThatIsOutOfMemoryIsNoWantOfAddresses) {
@@ -70,10 +71,10 @@ TEST_F(AttachRequestsTest, AKernelThatIsOutOfMemoryIsNoWantOfAddresses) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(refused.message()),
               HasSubstr("the kernel has run out of something: create veth: no memory"));
-  EXPECT_THAT(attachments_->lendings().Unfinished(), IsEmpty());
+  EXPECT_THAT(attachments_->assignments().Unfinished(), IsEmpty());
 }
 
-TEST_F(AttachRequestsTest, ADelFromBeforeTheLendingDoesNotEndIt) {
+TEST_F(AttachRequestsTest, ADelFromBeforeTheAssignmentDoesNotEndIt) {
   const absl::Time before = clock_.Now();
   clock_.Advance(absl::Seconds(1));
   ASSERT_TRUE(Add({.key = kPodA}).ok());
@@ -139,7 +140,7 @@ TEST_F(AttachRequestsTest, WhatCannotBeTakenDownKeepsItsAddressUntilItIs) {
   clock_.Advance(attachments_->NextWake().value() - clock_.Now());
   attachments_->Tick();
   EXPECT_FALSE(HasLink(kPodA));
-  EXPECT_THAT(attachments_->lendings().Unfinished(), IsEmpty());
+  EXPECT_THAT(attachments_->assignments().Unfinished(), IsEmpty());
   EXPECT_TRUE(Add({.key = kPodA}).ok());
 }
 

@@ -24,7 +24,7 @@ std::string ListOf(const std::vector<ip::Address>& addresses) {
 }
 
 // What prevResult says that was never so.
-std::vector<std::string> CompareWithResult(const Lending& lending, const AttachSpec& spec,
+std::vector<std::string> CompareWithResult(const Assignment& assignment, const AttachSpec& spec,
                                            const CheckExpectation& expected) {
   std::vector<std::string> texts;
   if (!expected.host_link.empty() && expected.host_link != spec.host_link) {
@@ -32,12 +32,12 @@ std::vector<std::string> CompareWithResult(const Lending& lending, const AttachS
                                 spec.host_link));
   }
   for (const ip::Address& address : expected.addresses) {
-    if (std::find(lending.addresses.begin(), lending.addresses.end(), address) !=
-        lending.addresses.end()) {
+    if (std::find(assignment.addresses.begin(), assignment.addresses.end(), address) !=
+        assignment.addresses.end()) {
       continue;
     }
-    texts.push_back(fmt::format("prevResult has {}, but {} is lent to this interface",
-                                address.ToString(), ListOf(lending.addresses)));
+    texts.push_back(fmt::format("prevResult has {}, but {} is assigned to this interface",
+                                address.ToString(), ListOf(assignment.addresses)));
   }
   return texts;
 }
@@ -64,10 +64,10 @@ AttachmentCheck::AttachmentCheck(SpecOf spec_of, Inspector& inspector,
 
 absl::Status AttachmentCheck::Check(const AttachmentKey& key, const CheckExpectation& expected,
                                     int pod_netns) {
-  const Lending* const lending = attachments_.lendings().Find(key);
-  if (lending == nullptr) return Told(key, {"this node has lent it no address"});
-  ASSIGN_OR_RETURN(const AttachSpec spec, spec_of_(*lending));
-  std::vector<std::string> texts = CompareWithResult(*lending, spec, expected);
+  const Assignment* const assignment = attachments_.assignments().Find(key);
+  if (assignment == nullptr) return Told(key, {"this node has assigned it no address"});
+  ASSIGN_OR_RETURN(const AttachSpec spec, spec_of_(*assignment));
+  std::vector<std::string> texts = CompareWithResult(*assignment, spec, expected);
 
   auto hosts = inspector_.ReadHostSides();
   if (!hosts.ok()) return absl::UnavailableError(hosts.status().message());

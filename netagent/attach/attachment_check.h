@@ -17,7 +17,7 @@ namespace spoke::netagent {
 // that runs is mended by the Repairer soon after.
 class AttachmentCheck final : public AttachmentChecker {
  public:
-  using SpecOf = std::function<absl::StatusOr<AttachSpec>(const Lending&)>;
+  using SpecOf = std::function<absl::StatusOr<AttachSpec>(const Assignment&)>;
 
   // Borrows all but `spec_of`.
   AttachmentCheck(SpecOf spec_of, Inspector& inspector, const Attachments& attachments,

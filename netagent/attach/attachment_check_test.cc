@@ -21,17 +21,18 @@ ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); 
 
 const AttachmentKey kKey{"pod", "eth0"};
 
-absl::StatusOr<AttachSpec> SpecOf(const Lending& lending) {
-  return PlanAttach(lending.key, lending.addresses, 1500, lending.options);
+absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) {
+  return PlanAttach(assignment.key, assignment.addresses, 1500, assignment.options);
 }
 
 class AttachmentCheckTest : public testing::Test {
  protected:
   void SetUp() override {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
-    const Lending lending{.key = kKey, .addresses = {A("10.1.0.5"), A("fd00::5")}, .generation = 1};
-    ASSERT_TRUE(attachments_.Start({LendingBegun{lending}, LendingBuilt{kKey}}).ok());
-    spec_ = SpecOf(lending).value();
+    const Assignment assignment{
+        .key = kKey, .addresses = {A("10.1.0.5"), A("fd00::5")}, .generation = 1};
+    ASSERT_TRUE(attachments_.Start({AssignmentBegun{assignment}, AssignmentBuilt{kKey}}).ok());
+    spec_ = SpecOf(assignment).value();
     inspector_.Build(spec_, netns_.get());
     told_ = {spec_.host_link, spec_.pod_mac, 1500, spec_.addresses};
   }
@@ -100,8 +101,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"MacOtherThanTold", [](auto&, auto&, auto& told) { told.pod_mac = ip::MacAddress(); },
              "not 00:00:00:00:00:00"},
         Case{"MtuOtherThanTold", [](auto&, auto&, auto& told) { told.mtu = 9000; }, "not 9000"},
-        Case{"AddressNeverLent", [](auto&, auto&, auto& told) { told.addresses = {A("10.1.0.6")}; },
-             "prevResult has 10.1.0.6, but 10.1.0.5 and fd00::5 is lent"},
+        Case{"AddressNeverAssigned",
+             [](auto&, auto&, auto& told) { told.addresses = {A("10.1.0.6")}; },
+             "prevResult has 10.1.0.6, but 10.1.0.5 and fd00::5 is assigned"},
         Case{"OtherHostLink", [](auto&, auto&, auto& told) { told.host_link = "spk000000000000"; },
              "prevResult names host link spk000000000000, but it is spk"}),
     [](const auto& test) { return test.param.name; });
@@ -136,10 +138,10 @@ TEST_F(AttachmentCheckTest, ALinkThatIsGoneAndAnotherNamespace) {
   EXPECT_THAT(std::string(gone.message()), HasSubstr("is gone from the node"));
 }
 
-TEST_F(AttachmentCheckTest, WhatNobodyHasLent) {
+TEST_F(AttachmentCheckTest, WhatNobodyHasAssigned) {
   const absl::Status status = check_.Check({"pod", "net1"}, {}, netns_.get());
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("this node has lent it no address"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("this node has assigned it no address"));
 }
 
 TEST_F(AttachmentCheckTest, AKernelThatCannotBeReadIsNoVerdict) {

@@ -46,7 +46,7 @@ class AttachmentTrafficTest : public AttachmentsFixture {
                          std::make_unique<FakeJournal>(tmpfs_));
     ASSERT_TRUE(attachments_->Start(events).ok());
   }
-  LendRequest Request() const {
+  AssignmentRequest Request() const {
     return {.key = kPodKey, .pod = {.pod_namespace = "web", .name = "a", .uid = "u"}};
   }
 
@@ -74,7 +74,7 @@ TEST_F(AttachmentTrafficTest, WithoutCountingThereIsNoAttachment) {
   traffic_.attach_fault = absl::UnavailableError("busy");
   EXPECT_EQ(Add(Request()).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(HasLink(kPodKey));
-  EXPECT_EQ(attachments_->lendings().Find(kPodKey), nullptr);
+  EXPECT_EQ(attachments_->assignments().Find(kPodKey), nullptr);
   traffic_.attach_fault = absl::OkStatus();
   EXPECT_TRUE(Add(Request()).ok());
 }
@@ -83,11 +83,11 @@ TEST_F(AttachmentTrafficTest, AnAddressIsNotFreeBeforeItsCountingHasEnded) {
   ASSERT_TRUE(Add(Request()).ok());
   traffic_.detach_fault = absl::UnavailableError("busy");
   EXPECT_FALSE(attachments_->Del(kPodKey).ok());
-  EXPECT_NE(attachments_->lendings().Find(kPodKey), nullptr);
+  EXPECT_NE(attachments_->assignments().Find(kPodKey), nullptr);
   traffic_.detach_fault = absl::OkStatus();
   EXPECT_TRUE(attachments_->Del(kPodKey).ok());
   EXPECT_TRUE(traffic_.pods.empty());
-  EXPECT_EQ(attachments_->lendings().Find(kPodKey), nullptr);
+  EXPECT_EQ(attachments_->assignments().Find(kPodKey), nullptr);
 }
 
 }  // namespace

@@ -11,14 +11,14 @@
 namespace spoke::netagent {
 namespace {
 
-// A link whose lending the journal has lost is held under its own name, which is a hash of the key
-// that a DEL will come with.
+// A link whose assignment the journal has lost is held under its own name, which is a hash of the
+// key that a DEL will come with.
 constexpr std::string_view kUnknown = "unknown:";
 AttachmentKey UnknownKey(const std::string& host_link) {
   return {std::string(kUnknown) + host_link, "?"};
 }
 
-// The host link of a lending, adopted or not.
+// The host link of an assignment, adopted or not.
 std::string LinkOf(const AttachmentKey& key) {
   if (key.ifname == "?" && key.container_id.compare(0, kUnknown.size(), kUnknown) == 0) {
     return key.container_id.substr(kUnknown.size());
@@ -61,40 +61,42 @@ Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<
       log_(edges.log),
       traffic_(edges.traffic),
       journal_(std::move(journal)),
-      lendings_(settings_.cooldown, settings_.proof_required, settings_.clearing_required),
+      assignments_(settings_.cooldown, settings_.proof_required, settings_.clearing_required),
       nic_tables_(router_, log_) {}
 
 absl::Status Attachments::Start(const std::vector<Event>& events) {
   ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
   mtu_ = settings_.mtu != 0 ? settings_.mtu : nic.mtu;
   nic_tables_.SetFirst(nic.mac);
-  lendings_ = Lendings(settings_.cooldown, settings_.proof_required, settings_.clearing_required);
+  assignments_ =
+      Assignments(settings_.cooldown, settings_.proof_required, settings_.clearing_required);
   unreachable_version_.reset();
   for (const Event& event : events) {
-    lendings_.Apply(event);
+    assignments_.Apply(event);
     if (const auto* replaced = std::get_if<HoldingsReplaced>(&event)) {
       listing_ = replaced->holdings;
     }
   }
-  lendings_.ClampCooldowns(clock_.Now());
+  assignments_.ClampCooldowns(clock_.Now());
   PrepareNicTables(listing_);
   RETURN_IF_ERROR(UndoUnfinished());
   RETURN_IF_ERROR(AdoptUnknownLinks());
-  lendings_.EndCooldowns(clock_.Now());
-  RETURN_IF_ERROR(base::Annotate(journal_->Compact(lendings_.Snapshot()), "compact the journal"));
+  assignments_.EndCooldowns(clock_.Now());
+  RETURN_IF_ERROR(
+      base::Annotate(journal_->Compact(assignments_.Snapshot()), "compact the journal"));
   RETURN_IF_ERROR(SyncUnreachable());
-  log_.Info("attachments_restored",
-            {{"lent", lendings_.Built().size()}, {"attached", lendings_.Attached().size()}});
+  log_.Info("attachments_restored", {{"in_use", assignments_.Built().size()},
+                                     {"attached", assignments_.Attached().size()}});
   return absl::OkStatus();
 }
 
 absl::Status Attachments::UndoUnfinished() {
-  for (const Lending& lending : lendings_.Unfinished()) {
+  for (const Assignment& assignment : assignments_.Unfinished()) {
     RETURN_IF_ERROR(
-        base::Annotate(Undo(HostLinkName(lending.key)), "undo an unfinished attachment"));
-    RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now(), /*unused=*/true}));
+        base::Annotate(Undo(HostLinkName(assignment.key)), "undo an unfinished attachment"));
+    RETURN_IF_ERROR(Record(AssignmentReleased{assignment.key, clock_.Now(), /*unused=*/true}));
     log_.Info("attachment_undone",
-              {{"container", lending.key.container_id}, {"ifname", lending.key.ifname}});
+              {{"container", assignment.key.container_id}, {"ifname", assignment.key.ifname}});
   }
   return absl::OkStatus();
 }
@@ -103,114 +105,114 @@ absl::Status Attachments::AdoptUnknownLinks() {
   auto links = router_.ListAttached();
   if (!links.ok()) return base::Annotate(links.status(), "list pod links");
   std::set<std::string> known;
-  for (const Lending& lending : lendings_.Built()) known.insert(LinkOf(lending.key));
+  for (const Assignment& assignment : assignments_.Built()) known.insert(LinkOf(assignment.key));
   for (AttachedLink& link : *links) {
     if (known.contains(link.host_link)) continue;
     const AttachmentKey key = UnknownKey(link.host_link);
     log_.Warn("link_adopted", {{"link", link.host_link}, {"addresses", link.addresses.size()}});
-    RETURN_IF_ERROR(
-        Record(LendingBegun{{.key = key,
-                             .addresses = std::move(link.addresses),
-                             .generation = static_cast<uint64_t>(absl::ToUnixMicros(clock_.Now())),
-                             .since = clock_.Now()}}));
-    RETURN_IF_ERROR(Record(LendingBuilt{key}));
+    RETURN_IF_ERROR(Record(
+        AssignmentBegun{{.key = key,
+                         .addresses = std::move(link.addresses),
+                         .generation = static_cast<uint64_t>(absl::ToUnixMicros(clock_.Now())),
+                         .since = clock_.Now()}}));
+    RETURN_IF_ERROR(Record(AssignmentBuilt{key}));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<AttachSpec> Attachments::Add(const LendRequest& request, int pod_netns,
+absl::StatusOr<AttachSpec> Attachments::Add(const AssignmentRequest& request, int pod_netns,
                                             StepTimes* steps) {
   return AddPlanned(request, Plan(request), pod_netns, steps);
 }
 
-absl::StatusOr<Lending> Attachments::Plan(const LendRequest& request) const {
+absl::StatusOr<Assignment> Attachments::Plan(const AssignmentRequest& request) const {
   if (traffic_ != nullptr) RETURN_IF_ERROR(traffic_->Ready());
-  return lendings_.PlanLend(request, clock_.Now());
+  return assignments_.PlanAssignment(request, clock_.Now());
 }
 
-absl::StatusOr<AttachSpec> Attachments::AddPlanned(const LendRequest& request,
-                                                   const absl::StatusOr<Lending>& plan,
+absl::StatusOr<AttachSpec> Attachments::AddPlanned(const AssignmentRequest& request,
+                                                   const absl::StatusOr<Assignment>& plan,
                                                    int pod_netns, StepTimes* steps) {
-  if (const Lending* known = lendings_.Find(request.key);
+  if (const Assignment* known = assignments_.Find(request.key);
       known != nullptr && request.attempt != 0 && known->attempt == request.attempt &&
-      lendings_.IsBuilt(request.key)) {
+      assignments_.IsBuilt(request.key)) {
     log_.Info("cni_add_repeated",
               {{"container", request.key.container_id}, {"ifname", request.key.ifname}});
     return SpecOf(*known);
   }
   if (!plan.ok()) return Explain(plan.status());
-  Lending lending = *plan;
-  ASSIGN_OR_RETURN(AttachSpec spec, SpecOf(lending));
+  Assignment assignment = *plan;
+  ASSIGN_OR_RETURN(AttachSpec spec, SpecOf(assignment));
   if (settings_.trace_netns) {
-    lending.netns_trace = settings_.trace_netns(lending.netns_path, pod_netns);
+    assignment.netns_trace = settings_.trace_netns(assignment.netns_path, pod_netns);
   }
   if (steps != nullptr) steps->Ended("plan", clock_.Now());
-  RETURN_IF_ERROR(base::Annotate(Build(lending, spec, pod_netns, steps),
+  RETURN_IF_ERROR(base::Annotate(Build(assignment, spec, pod_netns, steps),
                                  fmt::format("attach {}", request.key.ifname)));
-  news_.push_back({.lent = {std::move(lending)}});
+  news_.push_back({.in_use = {std::move(assignment)}});
   return spec;
 }
 
-absl::Status Attachments::Build(const Lending& lending, const AttachSpec& spec, int pod_netns,
+absl::Status Attachments::Build(const Assignment& assignment, const AttachSpec& spec, int pod_netns,
                                 StepTimes* steps) {
   const auto ended = [&](std::string_view step) {
     if (steps != nullptr) steps->Ended(step, clock_.Now());
   };
-  RETURN_IF_ERROR(Record(LendingBegun{lending}));
+  RETURN_IF_ERROR(Record(AssignmentBegun{assignment}));
   ended("journal_intent");
   const absl::Status built = WithoutExhaustion(router_.Attach(spec, pod_netns));
   ended("kernel");
   absl::Status after = absl::OkStatus();
   if (built.ok()) {
-    after = BeginCounting(lending, spec);
+    after = BeginCounting(assignment, spec);
     if (traffic_ != nullptr) ended("traffic");
-    if (after.ok()) after = Record(LendingBuilt{lending.key});
+    if (after.ok()) after = Record(AssignmentBuilt{assignment.key});
     ended("journal_built");
     if (after.ok()) return after;
     if (const absl::Status undone = Undo(spec.host_link); !undone.ok()) {
-      // The pod has the address still: it must not be lent to another.
+      // The pod has the address still: it must not be assigned to another.
       undo_at_ = clock_.Now() + kUndoPause;
       return after;
     }
   }
   // If this cannot be written either, memory is right and a restart undoes it by the journal.
-  const LendingReleased released{lending.key, clock_.Now(), /*unused=*/true};
-  if (!Record(released).ok()) lendings_.Apply(released);
+  const AssignmentReleased released{assignment.key, clock_.Now(), /*unused=*/true};
+  if (!Record(released).ok()) assignments_.Apply(released);
   return built.ok() ? after : built;
 }
 
-absl::StatusOr<TrafficPod> Attachments::TrafficPodOf(const Lending& lending,
+absl::StatusOr<TrafficPod> Attachments::TrafficPodOf(const Assignment& assignment,
                                                      const std::string& host_link,
                                                      const AttachSpec& spec) const {
   ASSIGN_OR_RETURN(const uint32_t index, router_.HostIndex(host_link));
   return TrafficPod{
       .host_link = host_link,
       .host_index = index,
-      .addresses = lending.addresses,
+      .addresses = assignment.addresses,
       // One that was adopted had another key, of which its MAC was made.
       .pod_mac = spec.host_link == host_link ? std::optional(spec.pod_mac) : std::nullopt,
-      .pod_namespace = lending.pod.pod_namespace,
-      .pod_name = lending.pod.name,
-      .pod_uid = lending.pod.uid,
+      .pod_namespace = assignment.pod.pod_namespace,
+      .pod_name = assignment.pod.name,
+      .pod_uid = assignment.pod.uid,
       .mtu = spec.mtu,
       .on_first_nic = spec.source_tables.empty(),
       .shaped = spec.bandwidth != Bandwidth{},
       .bandwidth = spec.bandwidth,
-      .internet = lending.options.internet};
+      .internet = assignment.options.internet};
 }
 
-absl::Status Attachments::BeginCounting(const Lending& lending, const AttachSpec& spec) {
+absl::Status Attachments::BeginCounting(const Assignment& assignment, const AttachSpec& spec) {
   if (traffic_ == nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const TrafficPod pod, TrafficPodOf(lending, spec.host_link, spec));
+  ASSIGN_OR_RETURN(const TrafficPod pod, TrafficPodOf(assignment, spec.host_link, spec));
   return WithoutExhaustion(traffic_->Attach(pod));
 }
 
 absl::StatusOr<std::vector<TrafficPod>> Attachments::TrafficPods() const {
   std::vector<TrafficPod> pods;
-  for (const Lending& lending : lendings_.Built()) {
+  for (const Assignment& assignment : assignments_.Built()) {
     // Of a link that was adopted neither addresses nor MTU may be known.
-    const auto spec = SpecOf(lending);
-    auto pod = TrafficPodOf(lending, LinkOf(lending.key), spec.value_or(AttachSpec{}));
+    const auto spec = SpecOf(assignment);
+    auto pod = TrafficPodOf(assignment, LinkOf(assignment.key), spec.value_or(AttachSpec{}));
     // The pod's namespace has gone, and its link with it; the DEL is still to come.
     if (absl::IsNotFound(pod.status())) continue;
     if (!pod.ok()) return pod.status();
@@ -224,31 +226,31 @@ absl::Status Attachments::Undo(const std::string& host_link) {
   return traffic_ == nullptr ? absl::OkStatus() : traffic_->Detach(host_link);
 }
 
-absl::StatusOr<AttachSpec> Attachments::SpecOf(const Lending& lending) const {
+absl::StatusOr<AttachSpec> Attachments::SpecOf(const Assignment& assignment) const {
   ASSIGN_OR_RETURN(AttachSpec spec,
-                   PlanAttach(lending.key, lending.addresses, mtu_, lending.options));
-  ASSIGN_OR_RETURN(spec.source_tables, nic_tables_.Of(lending.addresses, lendings_));
+                   PlanAttach(assignment.key, assignment.addresses, mtu_, assignment.options));
+  ASSIGN_OR_RETURN(spec.source_tables, nic_tables_.Of(assignment.addresses, assignments_));
   return spec;
 }
 
-absl::Status Attachments::CanAdd(const LendRequest& request) const {
+absl::Status Attachments::CanAdd(const AssignmentRequest& request) const {
   return Explain(Plan(request).status());
 }
 
 absl::Status Attachments::Del(const AttachmentKey& key) {
   const std::string host_link = HostLinkName(key);
-  const Lending* found = lendings_.Find(key);
-  if (found == nullptr) found = lendings_.Find(UnknownKey(host_link));
+  const Assignment* found = assignments_.Find(key);
+  if (found == nullptr) found = assignments_.Find(UnknownKey(host_link));
   if (found == nullptr) return base::Annotate(router_.Detach(host_link), "detach");
-  return Release(Lending(*found), host_link);
+  return Release(Assignment(*found), host_link);
 }
 
-absl::Status Attachments::Release(const Lending& lending, const std::string& host_link) {
+absl::Status Attachments::Release(const Assignment& assignment, const std::string& host_link) {
   RETURN_IF_ERROR(base::Annotate(Undo(host_link), "detach"));
   // Of one that was never built the server has not heard.
-  const bool heard = lendings_.IsBuilt(lending.key);
-  RETURN_IF_ERROR(Record(LendingReleased{lending.key, clock_.Now()}));
-  if (heard) news_.push_back({.released = {lending}});
+  const bool heard = assignments_.IsBuilt(assignment.key);
+  RETURN_IF_ERROR(Record(AssignmentReleased{assignment.key, clock_.Now()}));
+  if (heard) news_.push_back({.released = {assignment}});
   return absl::OkStatus();
 }
 
@@ -256,7 +258,7 @@ absl::Status Attachments::DelAskedAt(const AttachmentKey& key, absl::Time asked)
   // A file's time is that of the last timer interrupt, and so up to 10 ms behind the clock (HZ of
   // 100 and above); the journal keeps whole milliseconds.
   constexpr absl::Duration kClockSlack = absl::Milliseconds(11);
-  const Lending* found = lendings_.Find(key);
+  const Assignment* found = assignments_.Find(key);
   if (found != nullptr && found->since > asked + kClockSlack) return absl::OkStatus();
   return Del(key);
 }
@@ -267,14 +269,15 @@ absl::Status Attachments::CollectGarbage(const std::string& network,
   std::set<std::string> valid_links;
   for (const AttachmentKey& key : valid) valid_links.insert(HostLinkName(key));
   absl::Status first_error;
-  for (const Lending& lending : lendings_.Built()) {
-    if (lending.network != network && !lending.network.empty()) continue;
-    if (lending.since + kGarbageAge > clock_.Now()) continue;
-    const std::string host_link = LinkOf(lending.key);
+  for (const Assignment& assignment : assignments_.Built()) {
+    if (assignment.network != network && !assignment.network.empty()) continue;
+    if (assignment.since + kGarbageAge > clock_.Now()) continue;
+    const std::string host_link = LinkOf(assignment.key);
     if (valid_links.contains(host_link)) continue;
-    const absl::Status status = Release(lending, host_link);
+    const absl::Status status = Release(assignment, host_link);
     first_error.Update(base::Annotate(
-        status, fmt::format("container {} {}", lending.key.container_id, lending.key.ifname)));
+        status,
+        fmt::format("container {} {}", assignment.key.container_id, assignment.key.ifname)));
     if (status.ok()) ++deleted;
   }
   return first_error;
@@ -305,7 +308,7 @@ std::vector<PoolRule> Attachments::NextRules(const DesiredState& desired,
   // it would open the pool to everybody.
   std::set<std::string> held;
   for (const Holding& holding : listing) held.insert(holding.pool);
-  for (PoolRule& rule : lendings_.Rules()) {
+  for (PoolRule& rule : assignments_.Rules()) {
     if (held.contains(rule.pool)) rules.insert_or_assign(rule.pool, std::move(rule));
   }
   for (const PoolState& pool : desired.pools) {
@@ -320,7 +323,7 @@ std::vector<PoolRule> Attachments::NextRules(const DesiredState& desired,
 
 std::vector<ip::Address> Attachments::ListedAnew(const DesiredState& desired) const {
   const std::set<ip::Address> removed(desired.removed.begin(), desired.removed.end());
-  std::vector<ip::Address> withdrawn = lendings_.Withdrawn();
+  std::vector<ip::Address> withdrawn = assignments_.Withdrawn();
   const std::set<ip::Address> waiting(withdrawn.begin(), withdrawn.end());
   std::vector<ip::Address> anew;
   for (const DesiredAddress& added : desired.added) {
@@ -336,21 +339,21 @@ absl::Status Attachments::OnDesired(const DesiredState& desired) {
   std::vector<Holding> listing = NextListing(desired);
   std::vector<PoolRule> rules = NextRules(desired, listing);
   PrepareNicTables(listing);
-  if (listing != listing_ || rules != lendings_.Rules()) {
+  if (listing != listing_ || rules != assignments_.Rules()) {
     RETURN_IF_ERROR(Record(HoldingsReplaced{listing, std::move(rules)}));
     listing_ = std::move(listing);
   }
-  // After the list, so that a crash in between errs on the side of not lending.
+  // After the list, so that a crash in between errs on the side of not assignment.
   if (WithdrawnSet anew{ListedAnew(desired), /*withdrawn=*/false}; !anew.addresses.empty()) {
     RETURN_IF_ERROR(Record(anew));
     for (const ip::Address& address : anew.addresses) agreed_.erase(address);
   }
   for (const DesiredAddress& address : desired.added) {
-    if (address.cooling <= absl::ZeroDuration()) continue;
-    RETURN_IF_ERROR(Record(CoolingSet{address.address, clock_.Now() + address.cooling}));
+    if (address.cooldown <= absl::ZeroDuration()) continue;
+    RETURN_IF_ERROR(Record(CooldownSet{address.address, clock_.Now() + address.cooldown}));
   }
   if (const absl::Status status = SyncUnreachable(); !status.ok()) {
-    // The address can be lent all the same; the next change tries again.
+    // The address can be assigned all the same; the next change tries again.
     log_.Warn("unreachable_routes_failed", {{"error", status}});
   }
   server_.Acknowledge(desired.version);
@@ -359,7 +362,7 @@ absl::Status Attachments::OnDesired(const DesiredState& desired) {
 
 void Attachments::OnReclaim(const ReclaimRequest& request) {
   SayNews();  // An answer never overtakes what happened before it.
-  WithdrawPlan plan = lendings_.PlanWithdraw(request.blocks);
+  WithdrawPlan plan = assignments_.PlanWithdraw(request.blocks);
   if (!plan.withdraw.empty() && !Record(WithdrawnSet{plan.withdraw}).ok()) {
     // What was agreed to before stays agreed; the rest is denied for now.
     const auto first_new = std::stable_partition(
@@ -368,7 +371,7 @@ void Attachments::OnReclaim(const ReclaimRequest& request) {
     plan.denied.insert(plan.denied.end(), first_new, plan.agreed.end());
     plan.agreed.erase(first_new, plan.agreed.end());
   }
-  const std::vector<ip::Address> withdrawn = lendings_.Withdrawn();
+  const std::vector<ip::Address> withdrawn = assignments_.Withdrawn();
   for (const ip::Prefix& block : plan.agreed) {
     for (const ip::Address& address : AddressesIn(block, withdrawn)) agreed_.insert(address);
   }
@@ -377,21 +380,21 @@ void Attachments::OnReclaim(const ReclaimRequest& request) {
   server_.Answer(ReclaimAnswer{request.id, std::move(plan.agreed), std::move(plan.denied)});
 }
 
-void Attachments::OnEndLending(const EndLending& request) {
-  for (const Lending& lending : lendings_.Built()) {
-    const auto& addresses = lending.addresses;
-    if (lending.generation != request.generation ||
+void Attachments::OnEndAssignment(const EndAssignment& request) {
+  for (const Assignment& assignment : assignments_.Built()) {
+    const auto& addresses = assignment.addresses;
+    if (assignment.generation != request.generation ||
         std::find(addresses.begin(), addresses.end(), request.address) == addresses.end()) {
       continue;
     }
-    const absl::Status status = Release(lending, LinkOf(lending.key));
+    const absl::Status status = Release(assignment, LinkOf(assignment.key));
     const std::string what =
         fmt::format("{} of pod {}/{}, container {}", request.address.ToString(),
-                    lending.pod.pod_namespace, lending.pod.name, lending.key.container_id);
+                    assignment.pod.pod_namespace, assignment.pod.name, assignment.key.container_id);
     if (status.ok()) {
-      log_.Warn("lending_ended", {{"lending", what}, {"reason", request.reason}});
+      log_.Warn("assignment_ended", {{"assignment", what}, {"reason", request.reason}});
     } else {
-      log_.Error("lending_not_ended", {{"lending", what}, {"error", status}});
+      log_.Error("assignment_not_ended", {{"assignment", what}, {"error", status}});
     }
     return;
   }
@@ -399,17 +402,17 @@ void Attachments::OnEndLending(const EndLending& request) {
 
 void Attachments::OnInventory(const InventoryRequest& request) {
   SayNews();
-  server_.Answer(Inventory{request.id, lendings_.Attached(), lendings_.Built()});
+  server_.Answer(Inventory{request.id, assignments_.Attached(), assignments_.Built()});
 }
 
 absl::Status Attachments::OnConflict(const ip::Address& address,
                                      const std::optional<ip::MacAddress>& other_mac) {
-  const std::vector<ip::Address> attached = lendings_.Attached();
+  const std::vector<ip::Address> attached = assignments_.Attached();
   if (!std::binary_search(attached.begin(), attached.end(), address)) {
     return absl::NotFoundError(
         fmt::format("{} is not an address of this node", address.ToString()));
   }
-  const std::vector<ConflictNoted> known = lendings_.Conflicts();
+  const std::vector<ConflictNoted> known = assignments_.Conflicts();
   if (std::any_of(known.begin(), known.end(),
                   [&](const ConflictNoted& other) { return other.address == address; })) {
     server_.ReportConflict(address, other_mac);
@@ -419,14 +422,14 @@ absl::Status Attachments::OnConflict(const ip::Address& address,
   log_.Error("address_in_conflict", {{"address", address.ToString()},
                                      {"mac", other_mac ? other_mac->ToString() : "unknown"}});
   const absl::Status recorded = Record(conflict);
-  // To lend it would be worse than to forget it at the next restart.
-  if (!recorded.ok()) lendings_.Apply(conflict);
+  // To assign it would be worse than to forget it at the next restart.
+  if (!recorded.ok()) assignments_.Apply(conflict);
   server_.ReportConflict(address, other_mac);
   return recorded;
 }
 
 absl::Status Attachments::OnConflictOver(const ip::Address& address) {
-  const std::vector<ConflictNoted> known = lendings_.Conflicts();
+  const std::vector<ConflictNoted> known = assignments_.Conflicts();
   if (std::none_of(known.begin(), known.end(),
                    [&](const ConflictNoted& conflict) { return conflict.address == address; })) {
     return absl::OkStatus();
@@ -443,13 +446,13 @@ absl::Status Attachments::OnProven(const std::vector<ip::Address>& addresses) {
 Greeting Attachments::BeginSession() {
   agreed_.clear();
   news_.clear();  // The greeting says it.
-  return {.lent = lendings_.Built(),
-          .cooling = lendings_.Cooling(),
-          .conflicts = lendings_.Conflicts()};
+  return {.in_use = assignments_.Built(),
+          .cooldown = assignments_.Cooldown(),
+          .conflicts = assignments_.Conflicts()};
 }
 
 void Attachments::Tick() {
-  std::vector<ip::Address> cooled = lendings_.EndCooldowns(clock_.Now());
+  std::vector<ip::Address> cooled = assignments_.EndCooldowns(clock_.Now());
   if (!cooled.empty()) news_.push_back({.cooled = std::move(cooled)});
   if (undo_at_ && *undo_at_ <= clock_.Now()) UndoLeftovers();
   if (nic_tables_at_ && *nic_tables_at_ <= clock_.Now()) PrepareNicTables(listing_);
@@ -461,14 +464,14 @@ void Attachments::Tick() {
 
 std::optional<absl::Time> Attachments::NextWake() const {
   std::optional<absl::Time> next;
-  for (const auto& wake : {lendings_.NextCooldownEnd(), undo_at_, nic_tables_at_}) {
+  for (const auto& wake : {assignments_.NextCooldownEnd(), undo_at_, nic_tables_at_}) {
     if (wake) next = next ? std::min(*next, *wake) : *wake;
   }
   return next;
 }
 
 void Attachments::SayNews() {
-  for (const LendingReport& report : news_) server_.Report(report);
+  for (const AssignmentReport& report : news_) server_.Report(report);
   news_.clear();
 }
 
@@ -485,9 +488,9 @@ absl::Status Attachments::Record(const Event& event) {
     log_.Error("journal_write_failed", {{"error", status}});
     return absl::UnavailableError(std::string(status.message()));
   }
-  lendings_.Apply(event);
+  assignments_.Apply(event);
   if (journal_->size() > kCompactAboveBytes) {
-    if (const absl::Status status = journal_->Compact(lendings_.Snapshot()); !status.ok()) {
+    if (const absl::Status status = journal_->Compact(assignments_.Snapshot()); !status.ok()) {
       log_.Warn("journal_compact_failed", {{"error", status}});
     }
   }
@@ -495,9 +498,9 @@ absl::Status Attachments::Record(const Event& event) {
 }
 
 absl::Status Attachments::SyncUnreachable() {
-  const uint64_t version = lendings_.attached_version();
+  const uint64_t version = assignments_.attached_version();
   if (unreachable_version_ == version) return absl::OkStatus();
-  RETURN_IF_ERROR(router_.SetUnreachable(lendings_.Attached()));
+  RETURN_IF_ERROR(router_.SetUnreachable(assignments_.Attached()));
   unreachable_version_ = version;
   return absl::OkStatus();
 }
@@ -507,22 +510,22 @@ void Attachments::PrepareNicTables(const std::vector<Holding>& listing) {
   std::set<ip::MacAddress> missing = nic_tables_.Missing();
   nic_tables_at_.reset();
   if (!missing.empty()) nic_tables_at_ = clock_.Now() + kNicTablePause;
-  lendings_.SetUnroutable(std::move(missing));
+  assignments_.SetUnroutable(std::move(missing));
 }
 
 absl::Status Attachments::Explain(const absl::Status& why) const {
   if (!absl::IsResourceExhausted(why) && !absl::IsPermissionDenied(why)) return why;
   std::string text = fmt::format("{}: node {}", base::MessageOf(why), settings_.node_name);
-  const auto counts = lendings_.CountByPool();
+  const auto counts = assignments_.CountByPool();
   if (counts.empty()) text += " has been given none yet";
   struct {
     uint32_t attached = 0;
     uint32_t unproven = 0;
   } all;
   for (const auto& [pool, count] : counts) {
-    text += fmt::format(", pool {}: {} attached here, {} lent, {} cooling, {} idle", pool,
-                        count.attached(), count.lent, count.cooling, count.idle);
-    if (count.withheld > 0) text += fmt::format(", {} withheld", count.withheld);
+    text += fmt::format(", pool {}: {} attached here, {} in use, {} cooldown, {} available", pool,
+                        count.attached(), count.in_use, count.cooldown, count.available);
+    if (count.unusable > 0) text += fmt::format(", {} unusable", count.unusable);
     if (count.on_nic > 0) text += fmt::format(", {} on {} itself", count.on_nic, settings_.nic);
     if (count.unproven > 0) text += fmt::format(", {} unproven", count.unproven);
     all.attached += count.attached();

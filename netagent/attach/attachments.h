@@ -1,4 +1,4 @@
-// Brings lendings, journal, kernel and server together: the only writer of each on this node.
+// Brings assignments, journal, kernel and server together: the only writer of each on this node.
 #pragma once
 
 #include <functional>
@@ -43,7 +43,7 @@ namespace spoke::netagent {
 //
 // The server's part: it ignores answers of older sessions, and takes an agreement only for what was
 // attached when it asked and has been ever since. With two requests that overlap, an address may
-// have gone by the first and come back, and be lent, before the answer to the second arrives.
+// have gone by the first and come back, and be assigned, before the answer to the second arrives.
 class Attachments {
  public:
   struct Edges {
@@ -58,8 +58,8 @@ class Attachments {
     std::string nic;
     absl::Duration cooldown = absl::Seconds(30);
     uint32_t mtu = 0;  // Of pod links, in bytes; 0: what the NIC has at Start().
-    // Which addresses have to be proven before they are lent, and what those that wait are waiting
-    // for, in words.
+    // Which addresses have to be proven before they are assigned, and what those that wait are
+    // waiting for, in words.
     ProofRequired proof_required = {};
     std::function<std::string()> explain_unproven = {};
     // Whether a cooldown ends only after OnConnectionsDeleted().
@@ -76,36 +76,35 @@ class Attachments {
   // the journal does not know: a pod may be using it. Errors: what the kernel says; call it again.
   absl::Status Start(const std::vector<Event>& events);
 
-  // Lends addresses and builds the link. On an error nothing is left behind; where the kernel
-  // refuses to take down what was built, the addresses stay lent until a DEL, a Tick() or the next
-  // agent has done it.
-  // Errors: as CanAdd(); kAlreadyExists (the key has a lending, or the interface is there);
-  // kFailedPrecondition and the rest as Router::Attach, but for its kResourceExhausted, which is
-  // kUnavailable here: for want of addresses alone is there something to wait for; kUnavailable
-  // (the journal cannot be written).
+  // Assigns addresses and builds the link. On an error nothing is left behind; where the kernel
+  // refuses to take down what was built, the addresses stay assigned until a DEL, a Tick() or the
+  // next agent has done it. Errors: as CanAdd(); kAlreadyExists (the key has an assignment, or the
+  // interface is there); kFailedPrecondition and the rest as Router::Attach, but for its
+  // kResourceExhausted, which is kUnavailable here: for want of addresses alone is there something
+  // to wait for; kUnavailable (the journal cannot be written).
   //
   // The same request again, with the same attempt (not 0), gives the same answer and changes
   // nothing: its plugin did not hear the first one. `steps` (may be null) gets the time of each.
-  absl::StatusOr<AttachSpec> Add(const LendRequest& request, int pod_netns,
+  absl::StatusOr<AttachSpec> Add(const AssignmentRequest& request, int pod_netns,
                                  StepTimes* steps = nullptr);
 
-  // What Add() would lend now. Changes nothing. Errors: as Lendings::PlanLend().
-  absl::StatusOr<Lending> Plan(const LendRequest& request) const;
+  // What Add() would assign now. Changes nothing. Errors: as Assignments::PlanAssignment().
+  absl::StatusOr<Assignment> Plan(const AssignmentRequest& request) const;
   // Add(), with what Plan() says of `request`, nothing having been changed in between.
-  absl::StatusOr<AttachSpec> AddPlanned(const LendRequest& request,
-                                        const absl::StatusOr<Lending>& plan, int pod_netns,
+  absl::StatusOr<AttachSpec> AddPlanned(const AssignmentRequest& request,
+                                        const absl::StatusOr<Assignment>& plan, int pod_netns,
                                         StepTimes* steps = nullptr);
 
   // Whether Add() would find addresses now. Errors: as Plan(), with every pool and its counts in
   // the message of kResourceExhausted and kPermissionDenied.
-  absl::Status CanAdd(const LendRequest& request) const;
+  absl::Status CanAdd(const AssignmentRequest& request) const;
 
   // Takes the link down and lets the addresses cool. OK when there is nothing to do.
   // Errors: kInternal and kUnavailable: nothing is freed, try again.
   absl::Status Del(const AttachmentKey& key);
 
-  // A DEL that was asked for at `asked`, when no agent was there: as Del(), unless the lending is
-  // younger, which then stays.
+  // A DEL that was asked for at `asked`, when no agent was there: as Del(), unless the assignment
+  // is younger, which then stays.
   absl::Status DelAskedAt(const AttachmentKey& key, absl::Time asked);
 
   // As Del() for each attachment of the CNI network `network`, or of an unknown one, that is not in
@@ -115,8 +114,8 @@ class Attachments {
   absl::Status CollectGarbage(const std::string& network, const std::vector<AttachmentKey>& valid,
                               size_t& deleted);
 
-  // How `lending` looks in the kernel. Errors: as PlanAttach().
-  absl::StatusOr<AttachSpec> SpecOf(const Lending& lending) const;
+  // How `assignment` looks in the kernel. Errors: as PlanAttach().
+  absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) const;
 
   // Every pod that has a link, for those who count. Errors: as Router::HostIndex().
   absl::StatusOr<std::vector<TrafficPod>> TrafficPods() const;
@@ -127,18 +126,18 @@ class Attachments {
   absl::Status OnDesired(const DesiredState& desired);
 
   // Gives up what can be given up, and answers. The same request again gives the same answer, as
-  // long as nothing has been lent in between. What cannot be journalled is denied.
+  // long as nothing has been assigned in between. What cannot be journalled is denied.
   void OnReclaim(const ReclaimRequest& request);
 
-  // Del() of the attachment that has the address, if it is the same lending still.
-  void OnEndLending(const EndLending& request);
+  // Del() of the attachment that has the address, if it is the same assignment still.
+  void OnEndAssignment(const EndAssignment& request);
 
   // Answers at once, from memory.
   void OnInventory(const InventoryRequest& request);
 
-  // Another machine answers for `address`: it is not lent again before that is over, or the address
-  // has left the server's list; and the server is told, now, with each repetition, and at the
-  // beginning of each session. A pod that has it keeps it. Errors: kNotFound (not an address of
+  // Another machine answers for `address`: it is not assigned again before that is over, or the
+  // address has left the server's list; and the server is told, now, with each repetition, and at
+  // the beginning of each session. A pod that has it keeps it. Errors: kNotFound (not an address of
   // this node); kUnavailable (not journalled: a restart forgets it).
   absl::Status OnConflict(const ip::Address& address,
                           const std::optional<ip::MacAddress>& other_mac);
@@ -146,20 +145,22 @@ class Attachments {
   // journalled, and so not done).
   absl::Status OnConflictOver(const ip::Address& address);
 
-  // These work, and may be lent from now on. Errors: kUnavailable (not journalled, and so not
+  // These work, and may be assigned from now on. Errors: kUnavailable (not journalled, and so not
   // done).
   absl::Status OnProven(const std::vector<ip::Address>& addresses);
 
   // The kernel tracks no connections any more that these had when they were released.
   void OnConnectionsDeleted(const std::set<ip::Address>& addresses) {
-    lendings_.SetCleared(addresses);
+    assignments_.SetCleared(addresses);
   }
 
-  // Which addresses are on the node's own device: none of them is lent.
-  void OnNicAddresses(std::set<ip::Address> addresses) { lendings_.SetOnNic(std::move(addresses)); }
+  // Which addresses are on the node's own device: none of them is assigned.
+  void OnNicAddresses(std::set<ip::Address> addresses) {
+    assignments_.SetOnNic(std::move(addresses));
+  }
 
-  // About which addresses the network is being asked: they are lent after all others.
-  void OnQuestions(std::set<ip::Address> open) { lendings_.SetUnasked(std::move(open)); }
+  // About which addresses the network is being asked: they are assigned after all others.
+  void OnQuestions(std::set<ip::Address> open) { assignments_.SetUnasked(std::move(open)); }
 
   // A new session begins: what to say first, but for the policy.
   Greeting BeginSession();
@@ -170,20 +171,21 @@ class Attachments {
   void Tick();
   std::optional<absl::Time> NextWake() const;
 
-  const Lendings& lendings() const { return lendings_; }
+  const Assignments& assignments() const { return assignments_; }
   // The pools that this node draws from, as the server last said; empty: it has not yet.
   const std::vector<PoolState>& pools() const { return pools_; }
 
  private:
   absl::Status Record(const Event& event);
-  absl::Status Build(const Lending& lending, const AttachSpec& spec, int pod_netns,
+  absl::Status Build(const Assignment& assignment, const AttachSpec& spec, int pod_netns,
                      StepTimes* steps);
-  absl::StatusOr<TrafficPod> TrafficPodOf(const Lending& lending, const std::string& host_link,
+  absl::StatusOr<TrafficPod> TrafficPodOf(const Assignment& assignment,
+                                          const std::string& host_link,
                                           const AttachSpec& spec) const;
-  absl::Status BeginCounting(const Lending& lending, const AttachSpec& spec);
+  absl::Status BeginCounting(const Assignment& assignment, const AttachSpec& spec);
   // Cuts the attachment off, and ends its counting.
   absl::Status Undo(const std::string& host_link);
-  absl::Status Release(const Lending& lending, const std::string& host_link);
+  absl::Status Release(const Assignment& assignment, const std::string& host_link);
   void UndoLeftovers();
   void SayNews();
   absl::Status UndoUnfinished();
@@ -204,15 +206,15 @@ class Attachments {
   telemetry::Log& log_;
   PodTraffic* const traffic_;
   const std::unique_ptr<Journal> journal_;
-  Lendings lendings_;
+  Assignments assignments_;
   std::vector<Holding> listing_;  // As the server last said.
   std::vector<PoolState> pools_;  // Likewise.
   std::set<ip::Address> agreed_;  // Given up in the present session.
-  // Of Lendings::Attached(), as the kernel was last told; nullopt: it was not.
+  // Of Assignments::Attached(), as the kernel was last told; nullopt: it was not.
   std::optional<uint64_t> unreachable_version_;
   NicTables nic_tables_;
-  uint32_t mtu_ = 0;                 // Of pod links; known from Start() on.
-  std::vector<LendingReport> news_;  // One thing each, in order; not said yet.
+  uint32_t mtu_ = 0;                    // Of pod links; known from Start() on.
+  std::vector<AssignmentReport> news_;  // One thing each, in order; not said yet.
   // When to try again to undo what could not be undone; nullopt: there is nothing.
   std::optional<absl::Time> undo_at_;
   // When to try again to make the tables that could not be made; likewise.

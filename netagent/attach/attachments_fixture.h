@@ -31,7 +31,7 @@ class AttachmentsFixture : public testing::Test {
     ASSERT_TRUE(attachments_->Start(events).ok());
   }
   // For a new pod.
-  absl::StatusOr<AttachSpec> Add(const LendRequest& request) {
+  absl::StatusOr<AttachSpec> Add(const AssignmentRequest& request) {
     pods_.push_back(kernel_.NewPodNetns());
     return attachments_->Add(request, pods_.back().get());
   }

@@ -29,7 +29,7 @@ class AttachmentsTest : public AttachmentsFixture {
   }
 };
 
-TEST_F(AttachmentsTest, AddBuildsTheLinkAndReportsTheLending) {
+TEST_F(AttachmentsTest, AddBuildsTheLinkAndReportsTheAssignment) {
   Grant({"10.1.0.5", "10.1.0.6"});
   const auto spec = Add(kPodA);
   ASSERT_TRUE(spec.ok()) << spec.status();
@@ -37,7 +37,7 @@ TEST_F(AttachmentsTest, AddBuildsTheLinkAndReportsTheLending) {
   EXPECT_EQ(kernel_.Attached(HostLinkName(kPodA)), *spec);
   attachments_->Tick();
   ASSERT_EQ(server_.reports.size(), 1U);
-  EXPECT_THAT(server_.reports[0].lent.at(0).addresses, ElementsAre(A("10.1.0.5")));
+  EXPECT_THAT(server_.reports[0].in_use.at(0).addresses, ElementsAre(A("10.1.0.5")));
   EXPECT_THAT(server_.acknowledged, ElementsAre(1U));
   EXPECT_THAT(kernel_.Unreachable(), ElementsAre(A("10.1.0.5"), A("10.1.0.6")));
 }
@@ -66,22 +66,22 @@ TEST_F(AttachmentsTest, DelIsRepeatableAndOfTheUnknownIsFine) {
   EXPECT_EQ(server_.reports.size(), 2U);
 }
 
-TEST_F(AttachmentsTest, AnOperatorEndsTheLendingItMeansAndNoLaterOne) {
+TEST_F(AttachmentsTest, AnOperatorEndsTheAssignmentItMeansAndNoLaterOne) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(Add(kPodA).ok());
-  const Lending lending = attachments_->lendings().Built().at(0);
-  const ip::Address address = lending.addresses.at(0);
-  attachments_->OnEndLending({address, lending.generation + 1, "why"});
-  attachments_->OnEndLending({A("10.1.0.6"), lending.generation, "why"});
-  EXPECT_TRUE(HasLink(lending.key));
+  const Assignment assignment = attachments_->assignments().Built().at(0);
+  const ip::Address address = assignment.addresses.at(0);
+  attachments_->OnEndAssignment({address, assignment.generation + 1, "why"});
+  attachments_->OnEndAssignment({A("10.1.0.6"), assignment.generation, "why"});
+  EXPECT_TRUE(HasLink(assignment.key));
   kernel_.FailCall(1, absl::UnavailableError("busy"));
-  attachments_->OnEndLending({address, lending.generation, "why"});
-  EXPECT_EQ(log_.Count("lending_not_ended"), 1);
-  EXPECT_EQ(attachments_->lendings().Built().size(), 1U);
-  attachments_->OnEndLending({address, lending.generation, "why"});
-  EXPECT_FALSE(HasLink(lending.key));
-  EXPECT_TRUE(attachments_->lendings().Built().empty());
-  EXPECT_EQ(log_.Count("lending_ended"), 1);
+  attachments_->OnEndAssignment({address, assignment.generation, "why"});
+  EXPECT_EQ(log_.Count("assignment_not_ended"), 1);
+  EXPECT_EQ(attachments_->assignments().Built().size(), 1U);
+  attachments_->OnEndAssignment({address, assignment.generation, "why"});
+  EXPECT_FALSE(HasLink(assignment.key));
+  EXPECT_TRUE(attachments_->assignments().Built().empty());
+  EXPECT_EQ(log_.Count("assignment_ended"), 1);
   attachments_->Tick();
   EXPECT_EQ(server_.reports.back().released.size(), 1U) << "the server hears of it";
 }
@@ -92,16 +92,17 @@ TEST_F(AttachmentsTest, AnEmptyPoolIsNamedWithItsCounts) {
   EXPECT_THAT(std::string(never.status().message()), HasSubstr("node node1 has been given none"));
   Grant({"10.1.0.5"});
   ASSERT_TRUE(Add(kPodA).ok());
-  EXPECT_THAT(std::string(Add(kPodB).status().message()),
-              HasSubstr("node node1, pool default: 1 attached here, 1 lent, 0 cooling, 0 idle; "
-                        "server: pool default (10.1.0.0/24): 251 usable, 8 attached, 243 free"));
+  EXPECT_THAT(
+      std::string(Add(kPodB).status().message()),
+      HasSubstr("node node1, pool default: 1 attached here, 1 in use, 0 in cooldown, 0 available; "
+                "server: pool default (10.1.0.0/24): 251 usable, 8 attached, 243 free"));
 }
 
-TEST_F(AttachmentsTest, AKernelThatRefusesLeavesNothingLent) {
+TEST_F(AttachmentsTest, AKernelThatRefusesLeavesNothingAssigned) {
   Grant({"10.1.0.5"});
   kernel_.FailAttach(HostLinkName(kPodA), absl::InternalError("no"));
   EXPECT_EQ(Add(kPodA).status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(attachments_->lendings().Built(), IsEmpty());
+  EXPECT_THAT(attachments_->assignments().Built(), IsEmpty());
   attachments_->Tick();
   EXPECT_THAT(server_.reports, IsEmpty());
   EXPECT_TRUE(Add(kPodB).ok());  // The address is free at once: no pod ever had it.
@@ -113,11 +114,11 @@ TEST_F(AttachmentsTest, AJournalThatFailsAtAnyPointLeavesNothingBehind) {
     tmpfs_.fail_after = works;
     EXPECT_EQ(Add(kPodA).status().code(), absl::StatusCode::kUnavailable);
     EXPECT_FALSE(HasLink(kPodA));
-    EXPECT_THAT(attachments_->lendings().Built(), IsEmpty());
+    EXPECT_THAT(attachments_->assignments().Built(), IsEmpty());
     tmpfs_.fail_after = -1;
     Restart();
-    EXPECT_THAT(attachments_->lendings().Built(), IsEmpty());
-    EXPECT_THAT(attachments_->lendings().Unfinished(), IsEmpty());
+    EXPECT_THAT(attachments_->assignments().Built(), IsEmpty());
+    EXPECT_THAT(attachments_->assignments().Unfinished(), IsEmpty());
     ASSERT_TRUE(Add(kPodA).ok());
     ASSERT_TRUE(attachments_->Del(kPodA).ok());
     clock_.Advance(absl::Minutes(1));
@@ -130,13 +131,13 @@ TEST_F(AttachmentsTest, ADelThatCannotBeWrittenFreesNothing) {
   ASSERT_TRUE(Add(kPodA).ok());
   tmpfs_.fail_after = 0;
   EXPECT_EQ(attachments_->Del(kPodA).code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(attachments_->lendings().Built().size(), 1U);
+  EXPECT_EQ(attachments_->assignments().Built().size(), 1U);
   tmpfs_.fail_after = -1;
   EXPECT_TRUE(attachments_->Del(kPodA).ok());
-  EXPECT_THAT(attachments_->lendings().Built(), IsEmpty());
+  EXPECT_THAT(attachments_->assignments().Built(), IsEmpty());
 }
 
-TEST_F(AttachmentsTest, ARestartKeepsWhatIsLentAndCooling) {
+TEST_F(AttachmentsTest, ARestartKeepsWhatIsAssignedAndCooldown) {
   Grant({"10.1.0.5", "10.1.0.6"});
   ASSERT_TRUE(Add(kPodA).ok());
   ASSERT_TRUE(Add(kPodB).ok());
@@ -151,7 +152,7 @@ TEST_F(AttachmentsTest, ARestartKeepsWhatIsLentAndCooling) {
 TEST_F(AttachmentsTest, ACooldownThatAClockAheadHasWrittenEndsWithinTheCooldownOfTheRestart) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(Add(kPodA).ok());
-  tmpfs_.events.push_back(LendingReleased{kPodA, clock_.Now() + absl::Hours(24)});
+  tmpfs_.events.push_back(AssignmentReleased{kPodA, clock_.Now() + absl::Hours(24)});
   kernel_.Detach(HostLinkName(kPodA)).IgnoreError();
   Restart();
   EXPECT_EQ(attachments_->NextWake(), clock_.Now() + settings_.cooldown);
@@ -161,7 +162,7 @@ TEST_F(AttachmentsTest, ACooldownThatAClockAheadHasWrittenEndsWithinTheCooldownO
   EXPECT_TRUE(Add(kPodB).ok());
 }
 
-TEST_F(AttachmentsTest, ALendingKnowsItsPodsNamespaceAgain) {
+TEST_F(AttachmentsTest, AnAssignmentKnowsItsPodsNamespaceAgain) {
   const NetnsTrace trace{.inode = 100, .cookie = 7, .directory_device = 24, .directory_inode = 5};
   settings_.trace_netns = [&](const std::string& path, int netns) {
     EXPECT_EQ(path, "/run/netns/a");
@@ -172,8 +173,8 @@ TEST_F(AttachmentsTest, ALendingKnowsItsPodsNamespaceAgain) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(AttachmentsFixture::Add({.key = kPodA, .netns_path = "/run/netns/a"}).ok());
   Restart();
-  ASSERT_EQ(attachments_->lendings().Built().size(), 1U);
-  EXPECT_EQ(attachments_->lendings().Built()[0].netns_trace, trace);
+  ASSERT_EQ(attachments_->assignments().Built().size(), 1U);
+  EXPECT_EQ(attachments_->assignments().Built()[0].netns_trace, trace);
 }
 
 TEST_F(AttachmentsTest, ARestartUndoesWhatWasBegunAndNotFinished) {
@@ -186,7 +187,7 @@ TEST_F(AttachmentsTest, ARestartUndoesWhatWasBegunAndNotFinished) {
   EXPECT_TRUE(Add(kPodB).ok());
 }
 
-TEST_F(AttachmentsTest, WithALostJournalNoAddressInUseIsLentAgain) {
+TEST_F(AttachmentsTest, WithALostJournalNoAddressInUseIsAssignedAgain) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(Add(kPodA).ok());
   tmpfs_.events.clear();
@@ -199,7 +200,7 @@ TEST_F(AttachmentsTest, WithALostJournalNoAddressInUseIsLentAgain) {
   // The pod's own DEL still finds its link and frees its address.
   ASSERT_TRUE(attachments_->Del(kPodA).ok());
   EXPECT_FALSE(HasLink(kPodA));
-  EXPECT_THAT(attachments_->BeginSession().cooling, ElementsAre(A("10.1.0.5")));
+  EXPECT_THAT(attachments_->BeginSession().cooldown, ElementsAre(A("10.1.0.5")));
 }
 
 TEST_F(AttachmentsTest, ChangesAreRelativeToWhatTheServerSaidBefore) {
@@ -209,12 +210,12 @@ TEST_F(AttachmentsTest, ChangesAreRelativeToWhatTheServerSaidBefore) {
           ->OnDesired(
               {.version = 2, .added = {{A("10.1.0.7"), "default"}}, .removed = {A("10.1.0.5")}})
           .ok());
-  EXPECT_THAT(attachments_->lendings().Attached(), ElementsAre(A("10.1.0.6"), A("10.1.0.7")));
+  EXPECT_THAT(attachments_->assignments().Attached(), ElementsAre(A("10.1.0.6"), A("10.1.0.7")));
   Restart();
-  EXPECT_THAT(attachments_->lendings().Attached(), ElementsAre(A("10.1.0.6"), A("10.1.0.7")));
+  EXPECT_THAT(attachments_->assignments().Attached(), ElementsAre(A("10.1.0.6"), A("10.1.0.7")));
 }
 
-TEST_F(AttachmentsTest, AnAddressThatIsToCoolIsNotLentBefore) {
+TEST_F(AttachmentsTest, AnAddressThatIsToCoolIsNotAssignedBefore) {
   DesiredState desired{.version = 1, .full = true};
   desired.added = {{A("10.1.0.5"), "default", absl::Seconds(10)}};
   ASSERT_TRUE(attachments_->OnDesired(desired).ok());
@@ -235,17 +236,17 @@ TEST_F(AttachmentsTest, ADesiredStateThatCannotBeWrittenIsNotAcknowledged) {
 TEST_F(AttachmentsTest, AnAgreementIsWrittenBeforeItIsSaidAndOutlivesTheAgent) {
   Grant({"10.1.0.5", "10.1.0.6"});
   ASSERT_TRUE(Add(kPodA).ok());
-  const ip::Prefix lent = ip::Prefix::Host(attachments_->lendings().Built()[0].addresses[0]);
-  const ip::Prefix idle = ip::Prefix::Host(A("10.1.0.6"));
-  attachments_->OnReclaim({7, {lent, idle}});
+  const ip::Prefix in_use = ip::Prefix::Host(attachments_->assignments().Built()[0].addresses[0]);
+  const ip::Prefix available = ip::Prefix::Host(A("10.1.0.6"));
+  attachments_->OnReclaim({7, {in_use, available}});
   ASSERT_EQ(server_.reclaim_answers.size(), 1U);
-  EXPECT_EQ(server_.reclaim_answers[0], (ReclaimAnswer{7, {idle}, {lent}}));
+  EXPECT_EQ(server_.reclaim_answers[0], (ReclaimAnswer{7, {available}, {in_use}}));
   EXPECT_FALSE(Add(kPodB).ok());
   Restart();  // The server stays away.
-  EXPECT_THAT(attachments_->lendings().Withdrawn(), ElementsAre(A("10.1.0.6")));
-  EXPECT_THAT(std::string(Add(kPodB).status().message()), HasSubstr("0 idle, 1 withheld"));
-  attachments_->OnReclaim({8, {lent, idle}});
-  EXPECT_EQ(server_.reclaim_answers[1], (ReclaimAnswer{8, {idle}, {lent}}));
+  EXPECT_THAT(attachments_->assignments().Withdrawn(), ElementsAre(A("10.1.0.6")));
+  EXPECT_THAT(std::string(Add(kPodB).status().message()), HasSubstr("0 available, 1 unusable"));
+  attachments_->OnReclaim({8, {in_use, available}});
+  EXPECT_EQ(server_.reclaim_answers[1], (ReclaimAnswer{8, {available}, {in_use}}));
 }
 
 TEST_F(AttachmentsTest, WhatCannotBeWrittenIsDeniedAndWhatWasAgreedToStaysAgreed) {
@@ -272,16 +273,16 @@ TEST_F(AttachmentsTest, ABlockIsListedGivenUpAndTakenOffAsOne) {
   ASSERT_TRUE(Add(kPodA).ok());
   attachments_->OnReclaim({1, {whole}});
   EXPECT_THAT(server_.reclaim_answers.back().denied, ElementsAre(whole));
-  EXPECT_THAT(attachments_->lendings().Withdrawn(), IsEmpty());
+  EXPECT_THAT(attachments_->assignments().Withdrawn(), IsEmpty());
   ASSERT_TRUE(attachments_->Del(kPodA).ok());
   clock_.Advance(absl::Seconds(30));
   attachments_->Tick();
   attachments_->OnReclaim({2, {whole}});
   EXPECT_THAT(server_.reclaim_answers.back().agreed, ElementsAre(whole));
-  EXPECT_EQ(attachments_->lendings().Withdrawn().size(), 16U);
+  EXPECT_EQ(attachments_->assignments().Withdrawn().size(), 16U);
   EXPECT_FALSE(Add(kPodA).ok());
   ASSERT_TRUE(attachments_->OnDesired(gone).ok());
-  EXPECT_THAT(attachments_->lendings().Attached(), IsEmpty());
+  EXPECT_THAT(attachments_->assignments().Attached(), IsEmpty());
   EXPECT_THAT(kernel_.Unreachable(), IsEmpty());
   block.full = false;
   ASSERT_TRUE(attachments_->OnDesired(block).ok());
@@ -297,10 +298,12 @@ TEST_F(AttachmentsTest, ThePoolsOfNamespacesHoldAfterARestartWithoutTheServer) {
   Restart();
   EXPECT_THAT(Add(kPodA)->addresses, ElementsAre(A("10.1.0.5")));  // Of namespace "ns".
   const auto none = Add(kPodB);
-  EXPECT_THAT(std::string(none.status().message()),
-              HasSubstr("no IPv4 address is free on this node for namespace ns (considered: pool "
-                        "open): node node1, pool open: 1 attached here, 1 lent, 0 cooling, 0 idle, "
-                        "pool teams: 1 attached here, 0 lent, 0 cooling, 1 idle"));
+  EXPECT_THAT(
+      std::string(none.status().message()),
+      HasSubstr(
+          "no IPv4 address is free on this node for namespace ns (considered: pool "
+          "open): node node1, pool open: 1 attached here, 1 in use, 0 in cooldown, 0 available, "
+          "pool teams: 1 attached here, 0 in use, 0 in cooldown, 1 available"));
   // A change that does not mention the pool does not open it.
   ASSERT_TRUE(attachments_->OnDesired({.version = 2}).ok());
   EXPECT_FALSE(Add(kPodB).ok());
@@ -309,7 +312,7 @@ TEST_F(AttachmentsTest, ThePoolsOfNamespacesHoldAfterARestartWithoutTheServer) {
   EXPECT_THAT(Add(kPodB)->addresses, ElementsAre(A("10.2.0.5")));
 }
 
-TEST_F(AttachmentsTest, AConflictIsToldInEachSessionAndTheAddressNotLent) {
+TEST_F(AttachmentsTest, AConflictIsToldInEachSessionAndTheAddressNotAssigned) {
   const ip::MacAddress mac = ip::MacAddress::Parse("00:0d:3a:01:02:03").value();
   Grant({"10.1.0.5"});
   EXPECT_EQ(attachments_->OnConflict(A("10.1.0.9"), mac).code(), absl::StatusCode::kNotFound);
@@ -331,7 +334,7 @@ TEST_F(AttachmentsTest, AConflictIsToldInEachSessionAndTheAddressNotLent) {
   EXPECT_THAT(attachments_->BeginSession().conflicts, IsEmpty());
 }
 
-TEST_F(AttachmentsTest, WhenAConflictIsOverTheAddressIsLentAgainAlsoAfterARestart) {
+TEST_F(AttachmentsTest, WhenAConflictIsOverTheAddressIsAssignedAgainAlsoAfterARestart) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(attachments_->OnConflictOver(A("10.1.0.5")).ok());
   ASSERT_TRUE(attachments_->OnConflict(A("10.1.0.5"), std::nullopt).ok());
@@ -353,29 +356,30 @@ TEST_F(AttachmentsTest, AConflictThatCannotBeWrittenIsHeededNevertheless) {
   EXPECT_FALSE(Add(kPodA).ok());
 }
 
-TEST_F(AttachmentsTest, AnInventorySaysWhatIsHeldAndLent) {
+TEST_F(AttachmentsTest, AnInventorySaysWhatIsHeldAndAssigned) {
   Grant({"10.1.0.5", "10.1.0.6"});
   ASSERT_TRUE(Add(kPodA).ok());
   attachments_->OnInventory({9});
-  EXPECT_THAT(
-      server_.inventories,
-      ElementsAre(Inventory{9, {A("10.1.0.5"), A("10.1.0.6")}, attachments_->lendings().Built()}));
+  EXPECT_THAT(server_.inventories,
+              ElementsAre(Inventory{
+                  9, {A("10.1.0.5"), A("10.1.0.6")}, attachments_->assignments().Built()}));
 }
 
-TEST_F(AttachmentsTest, WhatWaitsForProofIsNotLentAndSaysSo) {
+TEST_F(AttachmentsTest, WhatWaitsForProofIsNotAssignedAndSaysSo) {
   settings_.proof_required = {.ipv4 = true, .ipv6 = true};
   settings_.explain_unproven = [] { return "2 not listed by the host"; };
   Restart();
   Grant({"10.1.0.5", "10.1.0.6", "10.1.0.7"});
   ASSERT_TRUE(attachments_->OnProven({A("10.1.0.6")}).ok());
   ASSERT_TRUE(Add(kPodA).ok());
-  EXPECT_THAT(std::string(Add(kPodB).status().message()),
-              HasSubstr("pool default: 3 attached here, 1 lent, 0 cooling, 0 idle, 2 unproven; "
-                        "2 of 3 addresses wait for proof: 2 not listed by the host; server: "));
-  // A proof is kept: a restart without host and fabric goes on lending.
+  EXPECT_THAT(
+      std::string(Add(kPodB).status().message()),
+      HasSubstr("pool default: 3 attached here, 1 in use, 0 in cooldown, 0 available, 2 unproven; "
+                "2 of 3 addresses wait for proof: 2 not listed by the host; server: "));
+  // A proof is kept: a restart without host and fabric goes on assignment.
   ASSERT_TRUE(attachments_->OnProven({A("10.1.0.7")}).ok());
   Restart();
-  EXPECT_THAT(attachments_->lendings().Unproven(), ElementsAre(A("10.1.0.5")));
+  EXPECT_THAT(attachments_->assignments().Unproven(), ElementsAre(A("10.1.0.5")));
   EXPECT_TRUE(Add(kPodB).ok());
 }
 
@@ -388,10 +392,11 @@ TEST_F(AttachmentsTest, AProofThatCannotBeKeptIsNone) {
   EXPECT_FALSE(Add(kPodA).ok());
 }
 
-TEST_F(AttachmentsTest, WhatIsOnTheNodesDeviceIsNotLentAndSaysSo) {
+TEST_F(AttachmentsTest, WhatIsOnTheNodesDeviceIsNotAssignedAndSaysSo) {
   Grant({"10.1.0.5"});
   attachments_->OnNicAddresses({A("10.1.0.5")});
-  EXPECT_THAT(std::string(Add(kPodA).status().message()), HasSubstr("0 idle, 1 on eth0 itself"));
+  EXPECT_THAT(std::string(Add(kPodA).status().message()),
+              HasSubstr("0 available, 1 on eth0 itself"));
   attachments_->OnNicAddresses({});
   EXPECT_TRUE(Add(kPodA).ok());
 }
@@ -410,7 +415,7 @@ TEST_F(AttachmentsTest, ANicWithoutAWayOutDoesNotStandInTheWayOfAnother) {
   const absl::Status refused = Add(kPodB).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << "so that it waits";
   EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("0 idle, 1 withheld; NIC 00:0d:3a:00:00:02 has no way out"));
+              HasSubstr("0 available, 1 unusable; NIC 00:0d:3a:00:00:02 has no way out"));
   // The device comes, and the server says nothing.
   kernel_.SetNic({.name = "eth1", .mac = second, .mtu = 1500, .addresses = {}});
   ASSERT_TRUE(attachments_->NextWake().has_value());

@@ -1,6 +1,6 @@
 // ADD and DEL with a fault at every step that touches the journal or the kernel, one after the
 // other: the step fails, or the agent dies before it and another one takes over. Whatever happens,
-// after the runtime's DEL nothing remains, no address is lost, and none was ever lent twice.
+// after the runtime's DEL nothing remains, no address is lost, and none was ever assigned twice.
 #include <map>
 #include <set>
 
@@ -127,17 +127,17 @@ class Node {
     agent_->Tick();
   }
 
-  // No address is routed to a link of one attachment and lent to, or free for, another.
+  // No address is routed to a link of one attachment and assigned to, or free for, another.
   void ExpectNothingTwice() {
     std::map<ip::Address, std::string> users;
-    for (const Lending& lending : agent_->lendings().Built()) {
-      for (const ip::Address& address : lending.addresses) {
-        EXPECT_TRUE(users.emplace(address, HostLinkName(lending.key)).second);
+    for (const Assignment& assignment : agent_->assignments().Built()) {
+      for (const ip::Address& address : assignment.addresses) {
+        EXPECT_TRUE(users.emplace(address, HostLinkName(assignment.key)).second);
       }
     }
-    for (const Lending& lending : agent_->lendings().Unfinished()) {
-      for (const ip::Address& address : lending.addresses) {
-        EXPECT_TRUE(users.emplace(address, HostLinkName(lending.key)).second);
+    for (const Assignment& assignment : agent_->assignments().Unfinished()) {
+      for (const ip::Address& address : assignment.addresses) {
+        EXPECT_TRUE(users.emplace(address, HostLinkName(assignment.key)).second);
       }
     }
     const std::vector<AttachedLink> links = kernel_.ListAttached().value();
@@ -149,12 +149,13 @@ class Node {
   }
   // The neighbour has its own, and everything else is as before the pod came.
   void ExpectOnlyTheNeighbour() {
-    ASSERT_EQ(agent_->lendings().Built().size(), 1U);
-    EXPECT_EQ(agent_->lendings().Built()[0].key, kNeighbour);
-    EXPECT_THAT(agent_->lendings().Unfinished(), IsEmpty());
+    ASSERT_EQ(agent_->assignments().Built().size(), 1U);
+    EXPECT_EQ(agent_->assignments().Built()[0].key, kNeighbour);
+    EXPECT_THAT(agent_->assignments().Unfinished(), IsEmpty());
     EXPECT_FALSE(kernel_.Attached(HostLinkName(kPod)).has_value());
     EXPECT_TRUE(kernel_.Attached(HostLinkName(kNeighbour)).has_value());
-    EXPECT_EQ(agent_->lendings().CountByPool().at("default"), (UseCounts{.idle = 1, .lent = 1}));
+    EXPECT_EQ(agent_->assignments().CountByPool().at("default"),
+              (UseCounts{.available = 1, .in_use = 1}));
   }
 
   Fault& fault() { return fault_; }
@@ -204,7 +205,7 @@ bool Walk(int at, Kind kind, std::set<std::string>& steps) {
   return node.fault().hit();
 }
 
-TEST_P(FaultWalkTest, NothingRemainsAndNothingIsLostOrLentTwice) {
+TEST_P(FaultWalkTest, NothingRemainsAndNothingIsLostOrAssignedTwice) {
   std::set<std::string> steps;
   int at = 1;
   for (; Walk(at, GetParam(), steps); ++at) {

@@ -7,9 +7,9 @@
 namespace spoke::netagent {
 namespace {
 
-std::string AddressesOf(const Lending& lending) {
+std::string AddressesOf(const Assignment& assignment) {
   std::string text;
-  for (const ip::Address& address : lending.addresses) {
+  for (const ip::Address& address : assignment.addresses) {
     text += (text.empty() ? "" : ",") + address.ToString();
   }
   return text;
@@ -29,12 +29,12 @@ void LostDelRelease::Tick() {
   if (settings_.after <= absl::ZeroDuration()) return;
   const uint64_t rounds = repairer_.counts().rounds - repairer_.counts().failed_rounds;
   if (std::exchange(rounds_seen_, rounds) == rounds) return;
-  const std::vector<Lending> gone = repairer_.Gone();
+  const std::vector<Assignment> gone = repairer_.Gone();
   std::vector<LostDels::Candidate> candidates;
-  for (const Lending& lending : gone) {
+  for (const Assignment& assignment : gone) {
     candidates.push_back(
-        {lending.key, lending.generation,
-         IsNetnsGone(lending.netns_trace, settings_.look_at_netns(lending.netns_path))});
+        {assignment.key, assignment.generation,
+         IsNetnsGone(assignment.netns_trace, settings_.look_at_netns(assignment.netns_path))});
   }
   LostDels::Verdict verdict = lost_dels_.Look(candidates, edges_.clock.Now());
   for (const AttachmentKey& key : verdict.unproved) {
@@ -46,28 +46,30 @@ void LostDelRelease::Tick() {
   }
   verdict.lost.resize(std::min(verdict.lost.size(), kMaxReleases));
   for (const AttachmentKey& key : verdict.lost) {
-    const auto found = std::find_if(gone.begin(), gone.end(),
-                                    [&](const Lending& lending) { return lending.key == key; });
+    const auto found = std::find_if(gone.begin(), gone.end(), [&](const Assignment& assignment) {
+      return assignment.key == key;
+    });
     Release(*found);
   }
 }
 
-void LostDelRelease::Release(const Lending& lending) {
-  const absl::Status released = attachments_.Del(lending.key);
+void LostDelRelease::Release(const Assignment& assignment) {
+  const absl::Status released = attachments_.Del(assignment.key);
   if (!released.ok()) {
     if (std::exchange(last_failure_, released) != released) {
-      edges_.log.Warn("lost_del_failed", {{"container", lending.key.container_id},
-                                          {"ifname", lending.key.ifname},
+      edges_.log.Warn("lost_del_failed", {{"container", assignment.key.container_id},
+                                          {"ifname", assignment.key.ifname},
                                           {"error", released}});
     }
     return;
   }
   ++counts_.released;
-  edges_.log.Warn("lost_del_released", {{"container", lending.key.container_id},
-                                        {"ifname", lending.key.ifname},
-                                        {"pod", lending.pod.pod_namespace + "/" + lending.pod.name},
-                                        {"addresses", AddressesOf(lending)},
-                                        {"gone_for_s", absl::ToInt64Seconds(settings_.after)}});
+  edges_.log.Warn("lost_del_released",
+                  {{"container", assignment.key.container_id},
+                   {"ifname", assignment.key.ifname},
+                   {"pod", assignment.pod.pod_namespace + "/" + assignment.pod.name},
+                   {"addresses", AddressesOf(assignment)},
+                   {"gone_for_s", absl::ToInt64Seconds(settings_.after)}});
 }
 
 }  // namespace spoke::netagent

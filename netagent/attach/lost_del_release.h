@@ -47,7 +47,7 @@ class LostDelRelease {
   const LostDelCounts& counts() const { return counts_; }
 
  private:
-  void Release(const Lending& lending);
+  void Release(const Assignment& assignment);
 
   const Settings settings_;
   const Edges edges_;

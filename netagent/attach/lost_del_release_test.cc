@@ -31,18 +31,18 @@ class LostDelReleaseTest : public testing::Test {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
     std::vector<Event> events;
     for (int i = 0; i < pods; ++i) {
-      const Lending lending{.key = {fmt::format("pod{:03}", i), "eth0"},
-                            .pod = {"web", fmt::format("nginx-{}", i), "uid"},
-                            .addresses = {ip::Advance(kFirst, static_cast<uint64_t>(i))},
-                            .generation = static_cast<uint64_t>(i) + 1,
-                            .netns_path = fmt::format("/run/netns/{}", i),
-                            .netns_trace = Trace(i)};
-      events.push_back(LendingBegun{lending});
-      events.push_back(LendingBuilt{lending.key});
+      const Assignment assignment{.key = {fmt::format("pod{:03}", i), "eth0"},
+                                  .pod = {"web", fmt::format("nginx-{}", i), "uid"},
+                                  .addresses = {ip::Advance(kFirst, static_cast<uint64_t>(i))},
+                                  .generation = static_cast<uint64_t>(i) + 1,
+                                  .netns_path = fmt::format("/run/netns/{}", i),
+                                  .netns_trace = Trace(i)};
+      events.push_back(AssignmentBegun{assignment});
+      events.push_back(AssignmentBuilt{assignment.key});
       const os::UniqueFd netns = FakeInspector::NewPodNetns();
-      inspector_.Build(SpecOf(lending).value(), netns.get());
-      at_path_.insert_or_assign(lending.netns_path, lending.netns_trace);
-      keys_.push_back(lending.key);
+      inspector_.Build(SpecOf(assignment).value(), netns.get());
+      at_path_.insert_or_assign(assignment.netns_path, assignment.netns_trace);
+      keys_.push_back(assignment.key);
     }
     ASSERT_TRUE(attachments_.Start(events).ok());
     repairer_.emplace(
@@ -66,8 +66,8 @@ class LostDelReleaseTest : public testing::Test {
             .directory_device = 24,
             .directory_inode = 5};
   }
-  static absl::StatusOr<AttachSpec> SpecOf(const Lending& lending) {
-    return PlanAttach(lending.key, lending.addresses, 1500, lending.options);
+  static absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) {
+    return PlanAttach(assignment.key, assignment.addresses, 1500, assignment.options);
   }
   void RemoveLink(int i) { inspector_.Remove(HostLinkName(keys_.at(static_cast<size_t>(i)))); }
   void RemoveNetns(int i) {
@@ -88,7 +88,7 @@ class LostDelReleaseTest : public testing::Test {
     clock_.Advance(end - clock_.Now());
     attachments_.Tick();
   }
-  size_t Lent() const { return attachments_.lendings().Built().size(); }
+  size_t Assigned() const { return attachments_.assignments().Built().size(); }
 
   FakeKernel kernel_;
   FakeInspector inspector_;
@@ -110,21 +110,21 @@ TEST_F(LostDelReleaseTest, WhatHasLostLinkAndNamespaceIsReleasedAsByADel) {
   RemoveLink(0);
   RemoveNetns(0);
   Run(kAfter - absl::Seconds(10));
-  EXPECT_EQ(Lent(), 2U);
+  EXPECT_EQ(Assigned(), 2U);
   Run(absl::Seconds(20));
-  EXPECT_EQ(Lent(), 1U);
+  EXPECT_EQ(Assigned(), 1U);
   EXPECT_EQ(lost_dels_->counts().released, 1U);
-  EXPECT_THAT(attachments_.lendings().Cooling(), ElementsAre(kFirst));
+  EXPECT_THAT(attachments_.assignments().Cooldown(), ElementsAre(kFirst));
   ASSERT_FALSE(server_.reports.empty());
   ASSERT_EQ(server_.reports.back().released.size(), 1U);
   EXPECT_EQ(server_.reports.back().released[0].key, keys_[0]);
-  EXPECT_EQ(server_.reports.back().released[0].generation, 1U) << "the fence of its lending";
+  EXPECT_EQ(server_.reports.back().released[0].generation, 1U) << "the fence of its assignment";
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("lost_del_released container=pod000 ifname=eth0 "
                                                "pod=web/nginx-0 addresses=10.1.0.5")));
   // The DEL comes after all.
   EXPECT_TRUE(attachments_.Del(keys_[0]).ok());
   Run(absl::Hours(1));
-  EXPECT_EQ(Lent(), 1U);
+  EXPECT_EQ(Assigned(), 1U);
   EXPECT_EQ(lost_dels_->counts().released, 1U);
 }
 
@@ -132,7 +132,7 @@ TEST_F(LostDelReleaseTest, ALinkThatSomebodyDeletedFreesNothing) {
   Start(1);
   RemoveLink(0);
   Run(absl::Hours(24));
-  EXPECT_EQ(Lent(), 1U);
+  EXPECT_EQ(Assigned(), 1U);
   EXPECT_EQ(log_.Count("lost_del_unproved"), 0);
 }
 
@@ -140,7 +140,7 @@ TEST_F(LostDelReleaseTest, ANamespaceThatIsOutOfSightFreesNothing) {
   Start(1);
   RemoveNetns(0);
   Run(absl::Hours(24));
-  EXPECT_EQ(Lent(), 1U);
+  EXPECT_EQ(Assigned(), 1U);
 }
 
 TEST_F(LostDelReleaseTest, WhatCannotBeProvedIsSaidAndStays) {
@@ -150,7 +150,7 @@ TEST_F(LostDelReleaseTest, WhatCannotBeProvedIsSaidAndStays) {
   at_path_.at("/run/netns/0") = absl::FailedPreconditionError("no network namespace");
   at_path_.at("/run/netns/1") = NetnsTrace();  // Of another container of the agent's, say.
   Run(absl::Hours(24));
-  EXPECT_EQ(Lent(), 2U);
+  EXPECT_EQ(Assigned(), 2U);
   EXPECT_EQ(log_.Count("lost_del_unproved"), 2);
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("no network namespace")));
 }
@@ -166,9 +166,9 @@ TEST_F(LostDelReleaseTest, TheTimeBeginsAnewWithTheAgent) {
           .look_at_netns = [this](const std::string& path) { return at_path_.at(path); }},
       LostDelRelease::Edges{clock_, log_}, *repairer_, attachments_);
   Run(kAfter - absl::Seconds(10));
-  EXPECT_EQ(Lent(), 1U);
+  EXPECT_EQ(Assigned(), 1U);
   Run(absl::Seconds(30));
-  EXPECT_EQ(Lent(), 0U);
+  EXPECT_EQ(Assigned(), 0U);
 }
 
 TEST_F(LostDelReleaseTest, ZeroTurnsItOff) {
@@ -176,7 +176,7 @@ TEST_F(LostDelReleaseTest, ZeroTurnsItOff) {
   RemoveLink(0);
   RemoveNetns(0);
   Run(absl::Hours(24));
-  EXPECT_EQ(Lent(), 1U);
+  EXPECT_EQ(Assigned(), 1U);
 }
 
 TEST_F(LostDelReleaseTest, WhatTheKernelDidNotShowIsNoProof) {
@@ -186,7 +186,7 @@ TEST_F(LostDelReleaseTest, WhatTheKernelDidNotShowIsNoProof) {
   Run(absl::Seconds(20));
   inspector_.FailReads(absl::UnavailableError("the list changed"));
   Run(absl::Hours(1));
-  EXPECT_EQ(Lent(), 1U);
+  EXPECT_EQ(Assigned(), 1U);
 }
 
 TEST_F(LostDelReleaseTest, AHundredAreReleasedAFewARound) {
@@ -196,9 +196,9 @@ TEST_F(LostDelReleaseTest, AHundredAreReleasedAFewARound) {
     RemoveNetns(i);
   }
   Run(kAfter);
-  EXPECT_EQ(Lent(), 100 - LostDelRelease::kMaxReleases);
+  EXPECT_EQ(Assigned(), 100 - LostDelRelease::kMaxReleases);
   Run(absl::Minutes(2));
-  EXPECT_EQ(Lent(), 0U);
+  EXPECT_EQ(Assigned(), 0U);
   EXPECT_EQ(lost_dels_->counts().released, 100U);
 }
 
@@ -208,11 +208,11 @@ TEST_F(LostDelReleaseTest, AReleaseThatFailsIsTriedAgainAndSaidOnce) {
   RemoveNetns(0);
   tmpfs_.fail_after = 0;
   Run(kAfter + absl::Minutes(1));
-  EXPECT_EQ(Lent(), 1U);
+  EXPECT_EQ(Assigned(), 1U);
   EXPECT_EQ(log_.Count("lost_del_failed"), 1);
   tmpfs_.fail_after = -1;
   Run(absl::Minutes(1));
-  EXPECT_EQ(Lent(), 0U);
+  EXPECT_EQ(Assigned(), 0U);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Attachments whose DEL never comes: the runtime was killed and has forgotten the pod. What is left
-// of one is a lending without a pod. Pure: no I/O, no clock.
+// of one is an assignment without a pod. Pure: no I/O, no clock.
 //
 // One is taken for lost when both its link and its pod's network namespace have been gone for a
 // while. The namespace has to be proved gone, since a link alone may have been deleted by anybody,

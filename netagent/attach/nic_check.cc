@@ -30,7 +30,7 @@ void NicCheck::Look() {
     return;
   }
   unreadable_ = false;
-  const std::vector<ip::Address> attached = attachments_.lendings().Attached();
+  const std::vector<ip::Address> attached = attachments_.assignments().Attached();
   std::set<ip::Address> found;
   for (const ip::Address& address : nic->addresses) {
     if (secondaries_.contains(address) ||

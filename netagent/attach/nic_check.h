@@ -1,7 +1,7 @@
 // Looks whether an address that is meant for pods is on the node's own device. Then the node itself
-// would answer for it, so it is not lent for as long, and an operator has to hear of it: something
-// on the node puts addresses there that it should leave alone, cloud-init as a rule. It is never
-// removed here, since we have not put it there.
+// would answer for it, so it is not assigned for as long, and an operator has to hear of it:
+// something on the node puts addresses there that it should leave alone, cloud-init as a rule. It
+// is never removed here, since we have not put it there.
 #pragma once
 
 #include <optional>
@@ -32,8 +32,8 @@ class NicCheck {
   NicCheck(std::string device, std::set<ip::Address> secondaries, const Edges& edges,
            Attachments& attachments);
 
-  // Looks now. Call it before anything that the server has just listed can be lent. A device that
-  // cannot be read leaves what was last seen in force.
+  // Looks now. Call it before anything that the server has just listed can be assigned. A device
+  // that cannot be read leaves what was last seen in force.
   void Look();
   // Looks if the last time is kNicLook ago. Call at NextWake(), or at any time.
   void Tick();

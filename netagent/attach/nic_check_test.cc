@@ -32,7 +32,9 @@ class NicCheckTest : public testing::Test {
     for (const std::string& address : addresses) nic.addresses.push_back(A(address));
     kernel_.SetNic(nic);
   }
-  uint32_t Idle() const { return attachments_.lendings().CountByPool()["default"].idle; }
+  uint32_t Available() const {
+    return attachments_.assignments().CountByPool()["default"].available;
+  }
 
   os::SimClock clock_;
   testing_support::RecordingLog log_;
@@ -45,26 +47,26 @@ class NicCheckTest : public testing::Test {
   NicCheck check_{"eth0", {A("10.1.0.9")}, {kernel_, clock_, log_}, attachments_};
 };
 
-TEST_F(NicCheckTest, AnAddressOnTheDeviceIsNotLentAndIsSaidOnce) {
+TEST_F(NicCheckTest, AnAddressOnTheDeviceIsNotAssignedAndIsSaidOnce) {
   check_.Look();
-  EXPECT_EQ(Idle(), 2U);
+  EXPECT_EQ(Available(), 2U);
   EXPECT_EQ(log_.Count("address_on_nic"), 0);
   Configure({"10.1.0.4", "10.1.0.5"});
   check_.Look();
   check_.Look();
-  EXPECT_EQ(Idle(), 1U);
+  EXPECT_EQ(Available(), 1U);
   EXPECT_EQ(log_.Count("address_on_nic"), 1);
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("address=10.1.0.5 device=eth0 remedy=")));
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("apply_network_config_for_secondary_ips: false")));
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("ip address delete 10.1.0.5/PREFIX dev eth0")));
 }
 
-TEST_F(NicCheckTest, AnAddressThatWasTakenOffIsLentAgain) {
+TEST_F(NicCheckTest, AnAddressThatWasTakenOffIsAssignedAgain) {
   Configure({"10.1.0.5"});
   check_.Look();
   Configure({});
   check_.Look();
-  EXPECT_EQ(Idle(), 2U);
+  EXPECT_EQ(Available(), 2U);
   EXPECT_EQ(log_.Count("address_off_nic"), 1);
   Configure({"10.1.0.5"});
   check_.Look();
@@ -76,11 +78,11 @@ TEST_F(NicCheckTest, ASecondaryOfTheCloudIsReportedBeforeTheServerListsIt) {
   check_.Look();
   EXPECT_EQ(log_.Count("address_on_nic"), 1);
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("address=10.1.0.9")));
-  // And is not lent once it is listed, without another look.
+  // And is not assigned once it is listed, without another look.
   DesiredState desired{.version = 2};
   desired.added.push_back({A("10.1.0.9"), "default"});
   ASSERT_TRUE(attachments_.OnDesired(desired).ok());
-  EXPECT_EQ(Idle(), 2U);
+  EXPECT_EQ(Available(), 2U);
 }
 
 TEST_F(NicCheckTest, ADeviceThatCannotBeReadIsSaidOnceAndChangesNothing) {
@@ -90,7 +92,7 @@ TEST_F(NicCheckTest, ADeviceThatCannotBeReadIsSaidOnceAndChangesNothing) {
   check_.Look();
   check_.Look();
   EXPECT_EQ(log_.Count("nic_unreadable"), 1);
-  EXPECT_EQ(Idle(), 1U);
+  EXPECT_EQ(Available(), 1U);
 }
 
 TEST_F(NicCheckTest, ItLooksEveryHalfMinute) {

@@ -24,8 +24,8 @@ class PodTraffic {
   virtual absl::Status Attach(const TrafficPod& pod) = 0;
 
   // What would still come from the pod is dropped, and its counts are kept. Its link is down
-  // already. OK when there is none. Errors: as Attach(); its address must not be lent to another
-  // then.
+  // already. OK when there is none. Errors: as Attach(); its address must not be assigned to
+  // another then.
   virtual absl::Status Detach(const std::string& host_link) = 0;
 };
 

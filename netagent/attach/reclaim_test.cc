@@ -1,5 +1,5 @@
 // Giving addresses up against a server that acts upon agreements, over streams that break: what the
-// server has detached must not be lent, and what it has not must not be lost.
+// server has detached must not be assigned, and what it has not must not be lost.
 #include <deque>
 #include <map>
 #include <optional>
@@ -32,7 +32,7 @@ struct Stream {
 // The agent's end of the present stream. Reports are of no interest here.
 class StreamLink final : public ServerLink {
  public:
-  void Report(const LendingReport&) override {}
+  void Report(const AssignmentReport&) override {}
   void ReportTraffic(const TrafficReport&) override {}
   void ReportBudgets(const BudgetReport&) override {}
   void Acknowledge(uint64_t) override {}
@@ -156,17 +156,17 @@ class ReclaimTest : public testing::Test {
       ToAgent();
     }
   }
-  void ExpectNothingLentThatWasDetached() {
-    for (const Lending& lending : agent_->lendings().Built()) {
-      for (const ip::Address& address : lending.addresses) {
+  void ExpectNothingAssignedThatWasDetached() {
+    for (const Assignment& assignment : agent_->assignments().Built()) {
+      for (const ip::Address& address : assignment.addresses) {
         ASSERT_TRUE(server_.Has(address)) << address.ToString();
       }
     }
   }
-  size_t Lendable() {
-    size_t lent = 0;
-    while (Add({"probe" + std::to_string(lent), "eth0"}).ok()) ++lent;
-    return lent;
+  size_t Assignable() {
+    size_t in_use = 0;
+    while (Add({"probe" + std::to_string(in_use), "eth0"}).ok()) ++in_use;
+    return in_use;
   }
 
   FakeKernel kernel_;
@@ -183,24 +183,24 @@ TEST_F(ReclaimTest, AnAgreementThatWasActedUponTakesTheAddressOff) {
   DeliverAll();
   server_.Ask(ip::Prefix::Host(V4(3)));
   DeliverAll();
-  EXPECT_EQ(Lendable(), kAddresses - 1);
-  EXPECT_THAT(agent_->lendings().Withdrawn(), IsEmpty());
+  EXPECT_EQ(Assignable(), kAddresses - 1);
+  EXPECT_THAT(agent_->assignments().Withdrawn(), IsEmpty());
 }
 
-TEST_F(ReclaimTest, AgreedThenBrokenThenListedAnewThenLentAndTheLateAnswerDoesNoHarm) {
+TEST_F(ReclaimTest, AgreedThenBrokenThenListedAnewThenAssignedAndTheLateAnswerDoesNoHarm) {
   DeliverAll();
   server_.Ask(ip::Prefix::Host(V4(3)));
   ToAgent();
   Stream& old = *link_.stream;
   ASSERT_EQ(old.to_server.size(), 1U);  // The agreement is on its way, and stays there.
   Connect();
-  EXPECT_THAT(agent_->lendings().Withdrawn(), ElementsAre(V4(3)));
+  EXPECT_THAT(agent_->assignments().Withdrawn(), ElementsAre(V4(3)));
   ToServer(*link_.stream);  // Hello, before the late answer.
   ToAgent();                // The whole list, which has it.
-  EXPECT_THAT(agent_->lendings().Withdrawn(), IsEmpty());
-  EXPECT_EQ(Lendable(), kAddresses);
+  EXPECT_THAT(agent_->assignments().Withdrawn(), IsEmpty());
+  EXPECT_EQ(Assignable(), kAddresses);
   ToServer(old);
-  ExpectNothingLentThatWasDetached();
+  ExpectNothingAssignedThatWasDetached();
   EXPECT_EQ(server_.size(), kAddresses);
 }
 
@@ -212,8 +212,8 @@ TEST_F(ReclaimTest, AgreedThenBrokenAndTheAnswerArrivedBeforeTheHello) {
   Connect();
   ToServer(old);
   DeliverAll();
-  EXPECT_EQ(Lendable(), kAddresses - 1);
-  ExpectNothingLentThatWasDetached();
+  EXPECT_EQ(Assignable(), kAddresses - 1);
+  ExpectNothingAssignedThatWasDetached();
 }
 
 TEST_F(ReclaimTest, AListThatWasSentBeforeTheAgreementArrivedLiftsNothing) {
@@ -223,15 +223,15 @@ TEST_F(ReclaimTest, AListThatWasSentBeforeTheAgreementArrivedLiftsNothing) {
   DesiredState list = std::get<DesiredState>(link_.stream->to_agent.front());
   ToAgent();
   ToAgent();
-  ASSERT_THAT(agent_->lendings().Withdrawn(), ElementsAre(V4(3)));
+  ASSERT_THAT(agent_->assignments().Withdrawn(), ElementsAre(V4(3)));
   ASSERT_TRUE(agent_->OnDesired(list).ok());
   list.full = false;
   ASSERT_TRUE(agent_->OnDesired(list).ok());
-  EXPECT_THAT(agent_->lendings().Withdrawn(), ElementsAre(V4(3)));
+  EXPECT_THAT(agent_->assignments().Withdrawn(), ElementsAre(V4(3)));
   // Taken off and brought back: the server has acted, and attached it again.
   list.removed = {V4(3)};
   ASSERT_TRUE(agent_->OnDesired(list).ok());
-  EXPECT_THAT(agent_->lendings().Withdrawn(), IsEmpty());
+  EXPECT_THAT(agent_->assignments().Withdrawn(), IsEmpty());
 }
 
 TEST_F(ReclaimTest, AnAgreementRepeatedInANewSessionBelongsToThatSession) {
@@ -243,13 +243,13 @@ TEST_F(ReclaimTest, AnAgreementRepeatedInANewSessionBelongsToThatSession) {
   agent_->OnReclaim({99, {ip::Prefix::Host(V4(3))}});
   ToServer(*link_.stream);
   ToAgent();
-  EXPECT_THAT(agent_->lendings().Withdrawn(), ElementsAre(V4(3)));
+  EXPECT_THAT(agent_->assignments().Withdrawn(), ElementsAre(V4(3)));
   DeliverAll();
-  ExpectNothingLentThatWasDetached();
-  EXPECT_EQ(Lendable(), kAddresses - 1);
+  ExpectNothingAssignedThatWasDetached();
+  EXPECT_EQ(Assignable(), kAddresses - 1);
 }
 
-TEST_F(ReclaimTest, WhateverBreaksNothingDetachedIsLentAndNothingIsLost) {
+TEST_F(ReclaimTest, WhateverBreaksNothingDetachedIsAssignedAndNothingIsLost) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -294,7 +294,7 @@ TEST_F(ReclaimTest, WhateverBreaksNothingDetachedIsLentAndNothingIsLost) {
       default:
         ToServer(streams_[streams_.size() - 1 - random() % std::min<size_t>(3, streams_.size())]);
     }
-    ASSERT_NO_FATAL_FAILURE(ExpectNothingLentThatWasDetached()) << "step " << step;
+    ASSERT_NO_FATAL_FAILURE(ExpectNothingAssignedThatWasDetached()) << "step " << step;
   }
   DeliverAll();
   Connect();
@@ -302,8 +302,8 @@ TEST_F(ReclaimTest, WhateverBreaksNothingDetachedIsLentAndNothingIsLost) {
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(agent_->Del({"pod" + std::to_string(i), "eth0"}).ok());
   clock_.Advance(absl::Minutes(1));
   agent_->Tick();
-  EXPECT_THAT(agent_->lendings().Withdrawn(), IsEmpty());
-  EXPECT_EQ(Lendable(), server_.size());
+  EXPECT_THAT(agent_->assignments().Withdrawn(), IsEmpty());
+  EXPECT_EQ(Assignable(), server_.size());
 }
 
 }  // namespace

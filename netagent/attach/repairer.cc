@@ -13,9 +13,9 @@ namespace {
 // A link that the journal did not know is held without all that it was built from.
 bool IsAdopted(const AttachmentKey& key) { return key.ifname == "?"; }
 
-std::string PodName(const Lending& lending) {
-  if (lending.pod.name.empty()) return lending.key.container_id;
-  return fmt::format("{}/{}", lending.pod.pod_namespace, lending.pod.name);
+std::string PodName(const Assignment& assignment) {
+  if (assignment.pod.name.empty()) return assignment.key.container_id;
+  return fmt::format("{}/{}", assignment.pod.pod_namespace, assignment.pod.name);
 }
 
 // Those of `all` that are not in `known` as well.
@@ -70,10 +70,10 @@ void Repairer::Round() {
   unread_rounds_ = 0;
   hosts_ = *std::move(hosts);
 
-  const std::vector<Lending> lendings = attachments_.lendings().Built();
+  const std::vector<Assignment> assignments = attachments_.assignments().Built();
   std::map<AttachmentKey, Known> known;
-  for (const Lending& lending : lendings) {
-    if (const auto before = known_.find(lending.key); before != known_.end()) {
+  for (const Assignment& assignment : assignments) {
+    if (const auto before = known_.find(assignment.key); before != known_.end()) {
       known.insert(known_.extract(before));
     }
   }
@@ -81,11 +81,11 @@ void Repairer::Round() {
   // A pass through the pods that takes longer than a round goes on: else the last never have their
   // turn.
   const bool next_pass = pods_.empty() && settings_.repair_pods;
-  for (const Lending& lending : lendings) {
-    if (IsAdopted(lending.key)) continue;
-    LookAt(lending);
-    if (next_pass && !lending.netns_path.empty()) {
-      pods_.push_back({lending.key, lending.generation, {}});
+  for (const Assignment& assignment : assignments) {
+    if (IsAdopted(assignment.key)) continue;
+    LookAt(assignment);
+    if (next_pass && !assignment.netns_path.empty()) {
+      pods_.push_back({assignment.key, assignment.generation, {}});
     }
   }
 }
@@ -107,27 +107,27 @@ void Repairer::PrepareNode() {
 
 // Attachments compares with what it has told the kernel; here the kernel is asked.
 void Repairer::SyncUnreachable() {
-  const absl::Status status = edges_.router.SetUnreachable(attachments_.lendings().Attached());
+  const absl::Status status = edges_.router.SetUnreachable(attachments_.assignments().Attached());
   if (!status.ok()) edges_.log.Warn("unreachable_routes_failed", {{"error", status}});
 }
 
-absl::StatusOr<AttachSpec> Repairer::SpecOf(const Lending& lending) {
-  auto spec = settings_.spec_of(lending);
+absl::StatusOr<AttachSpec> Repairer::SpecOf(const Assignment& assignment) {
+  auto spec = settings_.spec_of(assignment);
   if (!spec.ok()) return spec;
-  if (const auto& mac = known_[lending.key].pod_mac) spec->pod_mac = *mac;
+  if (const auto& mac = known_[assignment.key].pod_mac) spec->pod_mac = *mac;
   return spec;
 }
 
-void Repairer::LookAt(const Lending& lending) {
-  const auto spec = SpecOf(lending);
+void Repairer::LookAt(const Assignment& assignment) {
+  const auto spec = SpecOf(assignment);
   if (!spec.ok()) return;  // It was built, so it has one.
-  Known& known = known_[lending.key];
+  Known& known = known_[assignment.key];
   const auto host = hosts_.find(spec->host_link);
   if (host == hosts_.end()) {
     // With its sandbox, as a rule, and its DEL is on the way.
     if (!known.gone) {
       edges_.log.Warn("attachment_link_gone",
-                      {{"link", spec->host_link}, {"pod", PodName(lending)}});
+                      {{"link", spec->host_link}, {"pod", PodName(assignment)}});
     }
     known = {.gone = true};
     return;
@@ -138,7 +138,7 @@ void Repairer::LookAt(const Lending& lending) {
     known.failing_on_node.clear();
     return;
   }
-  to_mend_.push_back({lending.key, lending.generation, std::move(differences)});
+  to_mend_.push_back({assignment.key, assignment.generation, std::move(differences)});
 }
 
 void Repairer::Slice() {
@@ -151,7 +151,7 @@ void Repairer::Slice() {
     } else if (!pods_.empty()) {
       const Job job = std::move(pods_.front());
       pods_.pop_front();
-      if (const Lending* lending = Find(job.key, job.generation)) LookInto(*lending);
+      if (const Assignment* assignment = Find(job.key, job.generation)) LookInto(*assignment);
     } else {
       return;
     }
@@ -159,40 +159,40 @@ void Repairer::Slice() {
   }
 }
 
-const Lending* Repairer::Find(const AttachmentKey& key, uint64_t generation) const {
-  const Lending* const lending = attachments_.lendings().Find(key);
-  return lending != nullptr && lending->generation == generation ? lending : nullptr;
+const Assignment* Repairer::Find(const AttachmentKey& key, uint64_t generation) const {
+  const Assignment* const assignment = attachments_.assignments().Find(key);
+  return assignment != nullptr && assignment->generation == generation ? assignment : nullptr;
 }
 
 void Repairer::MendHost(const Job& job) {
-  const Lending* const lending = Find(job.key, job.generation);
-  if (lending == nullptr) return;
-  const auto spec = SpecOf(*lending);
+  const Assignment* const assignment = Find(job.key, job.generation);
+  if (assignment == nullptr) return;
+  const auto spec = SpecOf(*assignment);
   if (!spec.ok()) return;
-  Mend(*lending, *spec, job.differences, std::nullopt, known_[job.key].failing_on_node);
+  Mend(*assignment, *spec, job.differences, std::nullopt, known_[job.key].failing_on_node);
 }
 
-void Repairer::LookInto(const Lending& lending) {
-  const auto spec = SpecOf(lending);
+void Repairer::LookInto(const Assignment& assignment) {
+  const auto spec = SpecOf(assignment);
   if (!spec.ok()) return;
   const auto host = hosts_.find(spec->host_link);
   if (host == hosts_.end()) return;
-  const auto netns = settings_.open_netns(lending.netns_path);
+  const auto netns = settings_.open_netns(assignment.netns_path);
   if (!netns.ok()) return;
   const auto pod = edges_.inspector.ReadPodSide(*spec, netns->get());
   if (!pod.ok()) return;
-  Known& known = known_[lending.key];
+  Known& known = known_[assignment.key];
   known.pod_mac = pod->mac;
   if (settings_.on_pod_mac) settings_.on_pod_mac(spec->host_link, pod->mac);
   AttachSpec seen = *spec;
   seen.pod_mac = pod->mac;
   // What shows without the pod has had its turn in this round.
-  Mend(lending, seen,
+  Mend(assignment, seen,
        Without(Compare(seen, host->second, *pod), Compare(seen, host->second, std::nullopt)),
        netns->get(), known.failing_in_pod);
 }
 
-void Repairer::Mend(const Lending& lending, const AttachSpec& spec,
+void Repairer::Mend(const Assignment& assignment, const AttachSpec& spec,
                     const std::vector<Difference>& differences, std::optional<int> pod_netns,
                     std::set<Part>& failing) {
   std::set<Part> still_failing;
@@ -205,7 +205,7 @@ void Repairer::Mend(const Lending& lending, const AttachSpec& spec,
     if (status.ok()) {
       ++count.repaired;
       edges_.log.Warn("attachment_repaired", {{"link", spec.host_link},
-                                              {"pod", PodName(lending)},
+                                              {"pod", PodName(assignment)},
                                               {"part", NameOf(difference.part)},
                                               {"found", difference.text}});
       continue;
@@ -214,7 +214,7 @@ void Repairer::Mend(const Lending& lending, const AttachSpec& spec,
     still_failing.insert(difference.part);
     if (!failing.contains(difference.part)) {
       edges_.log.Warn("attachment_repair_failed", {{"link", spec.host_link},
-                                                   {"pod", PodName(lending)},
+                                                   {"pod", PodName(assignment)},
                                                    {"part", NameOf(difference.part)},
                                                    {"found", difference.text},
                                                    {"error", status}});
@@ -224,11 +224,12 @@ void Repairer::Mend(const Lending& lending, const AttachSpec& spec,
   failing = std::move(still_failing);
 }
 
-std::vector<Lending> Repairer::Gone() const {
-  std::vector<Lending> gone;
+std::vector<Assignment> Repairer::Gone() const {
+  std::vector<Assignment> gone;
   for (const auto& [key, known] : known_) {
-    const Lending* const lending = known.gone ? attachments_.lendings().Find(key) : nullptr;
-    if (lending != nullptr) gone.push_back(*lending);
+    const Assignment* const assignment =
+        known.gone ? attachments_.assignments().Find(key) : nullptr;
+    if (assignment != nullptr) gone.push_back(*assignment);
   }
   return gone;
 }

@@ -74,8 +74,8 @@ class Repairer {
   struct Settings {
     // Whether pods are looked into as well. Without it a changed MAC of a pod's is not noticed.
     bool repair_pods = true;
-    // How a lending looks in the kernel.
-    std::function<absl::StatusOr<AttachSpec>(const Lending&)> spec_of;
+    // How an assignment looks in the kernel.
+    std::function<absl::StatusOr<AttachSpec>(const Assignment&)> spec_of;
     // A descriptor of the network namespace at a path. One that cannot be had, or that is not the
     // pod's any more, is passed over.
     std::function<absl::StatusOr<os::UniqueFd>(const std::string& path)> open_netns;
@@ -103,7 +103,7 @@ class Repairer {
 
   // The attachments whose host link was not there in the last round that could read them. Without
   // those that the journal does not know.
-  std::vector<Lending> Gone() const;
+  std::vector<Assignment> Gone() const;
 
  private:
   // What is remembered of an attachment from one look to the next.
@@ -122,14 +122,14 @@ class Repairer {
   void Round();
   void PrepareNode();
   void SyncUnreachable();
-  void LookAt(const Lending& lending);
+  void LookAt(const Assignment& assignment);
   void Slice();
-  // The lending, if it is still the one.
-  const Lending* Find(const AttachmentKey& key, uint64_t generation) const;
-  absl::StatusOr<AttachSpec> SpecOf(const Lending& lending);
+  // The assignment, if it is still the one.
+  const Assignment* Find(const AttachmentKey& key, uint64_t generation) const;
+  absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment);
   void MendHost(const Job& job);
-  void LookInto(const Lending& lending);
-  void Mend(const Lending& lending, const AttachSpec& spec,
+  void LookInto(const Assignment& assignment);
+  void Mend(const Assignment& assignment, const AttachSpec& spec,
             const std::vector<Difference>& differences, std::optional<int> pod_netns,
             std::set<Part>& failing);
 
@@ -139,7 +139,7 @@ class Repairer {
   absl::Time next_round_ = absl::InfinitePast();
   absl::Time next_slice_ = absl::InfinitePast();
   std::map<std::string, HostSide> hosts_;  // As of the last round.
-  std::map<AttachmentKey, Known> known_;   // Of present lendings only.
+  std::map<AttachmentKey, Known> known_;   // Of present assignments only.
   std::deque<Job> to_mend_;                // On the node's side.
   std::deque<Job> pods_;                   // To look into; a job without differences.
   absl::Status readable_;                  // Whether the last round could look.

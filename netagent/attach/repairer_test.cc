@@ -29,17 +29,17 @@ class RepairerTest : public testing::Test {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
     std::vector<Event> events;
     for (int i = 0; i < pods; ++i) {
-      Lending lending{.key = {fmt::format("pod{:03}", i), "eth0"},
-                      .pod = {"web", fmt::format("nginx-{}", i), "uid"},
-                      .addresses = {ip::Advance(kFirst, static_cast<uint64_t>(i))},
-                      .generation = static_cast<uint64_t>(i) + 1,
-                      .netns_path = fmt::format("/run/netns/{}", i)};
-      events.push_back(LendingBegun{lending});
-      events.push_back(LendingBuilt{lending.key});
+      Assignment assignment{.key = {fmt::format("pod{:03}", i), "eth0"},
+                            .pod = {"web", fmt::format("nginx-{}", i), "uid"},
+                            .addresses = {ip::Advance(kFirst, static_cast<uint64_t>(i))},
+                            .generation = static_cast<uint64_t>(i) + 1,
+                            .netns_path = fmt::format("/run/netns/{}", i)};
+      events.push_back(AssignmentBegun{assignment});
+      events.push_back(AssignmentBuilt{assignment.key});
       os::UniqueFd netns = FakeInspector::NewPodNetns();
-      inspector_.Build(SpecOf(lending).value(), netns.get());
-      namespaces_.insert_or_assign(lending.netns_path, std::move(netns));
-      lendings_.push_back(std::move(lending));
+      inspector_.Build(SpecOf(assignment).value(), netns.get());
+      namespaces_.insert_or_assign(assignment.netns_path, std::move(netns));
+      assignments_.push_back(std::move(assignment));
     }
     ASSERT_TRUE(attachments_.Start(events).ok());
     repairer_.emplace(
@@ -51,15 +51,15 @@ class RepairerTest : public testing::Test {
         Repairer::Edges{inspector_, kernel_, clock_, log_}, attachments_);
   }
 
-  static absl::StatusOr<AttachSpec> SpecOf(const Lending& lending) {
-    return PlanAttach(lending.key, lending.addresses, 1500, lending.options);
+  static absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) {
+    return PlanAttach(assignment.key, assignment.addresses, 1500, assignment.options);
   }
   absl::StatusOr<os::UniqueFd> Open(const std::string& path) {
     const auto found = namespaces_.find(path);
     if (found == namespaces_.end()) return absl::NotFoundError(path);
     return os::UniqueFd(::fcntl(found->second.get(), F_DUPFD_CLOEXEC, 0));
   }
-  std::string Link(int i) const { return HostLinkName(lendings_[static_cast<size_t>(i)].key); }
+  std::string Link(int i) const { return HostLinkName(assignments_[static_cast<size_t>(i)].key); }
 
   // As the agent's loop does, for `duration`.
   void Run(absl::Duration duration) {
@@ -74,8 +74,8 @@ class RepairerTest : public testing::Test {
   }
   int Differences() {
     int count = 0;
-    for (const Lending& lending : lendings_) {
-      const AttachSpec spec = SpecOf(lending).value();
+    for (const Assignment& assignment : assignments_) {
+      const AttachSpec spec = SpecOf(assignment).value();
       count += static_cast<int>(
           Compare(spec, inspector_.host(spec.host_link), inspector_.pod(spec.host_link)).size());
     }
@@ -91,7 +91,7 @@ class RepairerTest : public testing::Test {
   Attachments attachments_{{.node_name = "node1", .nic = "eth0"},
                            {kernel_, server_, clock_, log_},
                            std::make_unique<FakeJournal>(tmpfs_)};
-  std::vector<Lending> lendings_;
+  std::vector<Assignment> assignments_;
   std::map<std::string, os::UniqueFd> namespaces_;
   NodeSetupReport node_report_;
   std::optional<Repairer> repairer_;
@@ -124,8 +124,8 @@ TEST_F(RepairerTest, NothingIsTouchedWhereNothingDiffers) {
 TEST_F(RepairerTest, EveryPodIsRightWithinThirtySecondsAndNoSliceIsLong) {
   Start(250);
   clock_.Advance(absl::Minutes(1));
-  for (const Lending& lending : lendings_) {
-    const std::string link = HostLinkName(lending.key);
+  for (const Assignment& assignment : assignments_) {
+    const std::string link = HostLinkName(assignment.key);
     inspector_.host(link).routes.clear();
     inspector_.host(link).neighbours.clear();
     inspector_.pod(link).routes.clear();
@@ -164,8 +164,8 @@ TEST_F(RepairerTest, ThePodsInsideIsLeftAloneWhenToldSo) {
 
 TEST_F(RepairerTest, APathThatLeadsNowhereOrElsewhereIsPassedOverSilently) {
   Start(2);
-  namespaces_.erase(lendings_[0].netns_path);
-  namespaces_.insert_or_assign(lendings_[1].netns_path, FakeInspector::NewPodNetns());
+  namespaces_.erase(assignments_[0].netns_path);
+  namespaces_.insert_or_assign(assignments_[1].netns_path, FakeInspector::NewPodNetns());
   inspector_.pod(Link(0)).addresses.clear();
   inspector_.pod(Link(1)).addresses.clear();
   Run(absl::Seconds(30));
@@ -194,7 +194,7 @@ TEST_F(RepairerTest, UnhealthyIsANodeMostOfWhoseAttachmentsCannotBeMended) {
   Start(5);
   inspector_.FailMending(Part::kHostUp, absl::InternalError("no"));
   inspector_.Remove(Link(4));  // One that is gone says nothing about the others.
-  lendings_.pop_back();
+  assignments_.pop_back();
   for (int i = 0; i < 4; ++i) {
     inspector_.host(Link(i)).up = false;
     Run(absl::Seconds(10));
@@ -253,7 +253,7 @@ TEST_F(RepairerTest, LinksThatCannotBeReadThreeTimesInARowAreUnhealthyUntilTheyC
 TEST_F(RepairerTest, ALinkThatIsGoneIsSaidOnceAndIsThePodsTrouble) {
   Start(2);
   inspector_.Remove(Link(0));
-  lendings_.erase(lendings_.begin());
+  assignments_.erase(assignments_.begin());
   Run(absl::Minutes(1));
   EXPECT_EQ(log_.Count("attachment_link_gone"), 1);
   EXPECT_EQ(inspector_.mends(), 0);
@@ -279,15 +279,16 @@ TEST_F(RepairerTest, UnreachableRoutesThatSomebodyRemovedComeBack) {
   EXPECT_EQ(kernel_.Unreachable().size(), 2U);
   ASSERT_TRUE(kernel_.SetUnreachable({}).ok());
   Run(absl::Seconds(10));
-  EXPECT_EQ(kernel_.Unreachable(), attachments_.lendings().Attached());
+  EXPECT_EQ(kernel_.Unreachable(), attachments_.assignments().Attached());
 }
 
-TEST_F(RepairerTest, ALendingThatEndedSinceTheRoundIsNotTouched) {
+TEST_F(RepairerTest, AnAssignmentThatEndedSinceTheRoundIsNotTouched) {
   Start(40);
   for (int i = 0; i < 40; ++i) inspector_.host(Link(i)).up = false;
   repairer_->Tick();  // The round, and the first slice.
   EXPECT_EQ(inspector_.mends(), kMaxRepairsPerSlice);
-  for (const Lending& lending : lendings_) ASSERT_TRUE(attachments_.Del(lending.key).ok());
+  for (const Assignment& assignment : assignments_)
+    ASSERT_TRUE(attachments_.Del(assignment.key).ok());
   Run(absl::Seconds(5));
   EXPECT_EQ(inspector_.mends(), kMaxRepairsPerSlice);
 }
@@ -297,7 +298,7 @@ TEST_F(RepairerTest, ALinkTheJournalDidNotKnowIsLeftAsItIs) {
   const AttachSpec stray = PlanAttach({"stray", "eth0"}, {kFirst}, 1500).value();
   ASSERT_TRUE(kernel_.Attach(stray, pod.get()).ok());
   Start(0);
-  ASSERT_EQ(attachments_.lendings().Built().size(), 1U);
+  ASSERT_EQ(attachments_.assignments().Built().size(), 1U);
   Run(absl::Seconds(30));
   EXPECT_EQ(inspector_.mends(), 0);
   EXPECT_EQ(log_.Count("attachment_link_gone"), 0);

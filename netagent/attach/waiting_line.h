@@ -1,7 +1,7 @@
 // Who waits for an address, in the order of arrival, and until when. Pure: no I/O, no clock.
 //
 // It says who is next, not whether there is something for them: a pod whose pools are empty does
-// not hold up one behind it that is lent from another.
+// not hold up one behind it that is assigned from another.
 #pragma once
 
 #include <cstddef>

@@ -27,7 +27,7 @@ struct TrafficPod {
   // What passes by its link is limited, so that none of it may pass by the link's queue.
   bool shaped = false;
   Bandwidth bandwidth = {};  // Of the whole link: what it sends is shaped by a class.
-  InternetWish internet = {};
+  InternetOptions internet = {};
 
   bool operator==(const TrafficPod&) const = default;
 };

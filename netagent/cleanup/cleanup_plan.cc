@@ -133,7 +133,7 @@ class Planner {
   void AddPodLink(size_t at) {
     const TraceLink& link = traces_.links[at];
     if (!IsPodLink(link)) return;
-    if (!claims::IsBurialGroup(link.group)) plan_.pods_links.push_back(link.name);
+    if (!claims::IsDeletionGroup(link.group)) plan_.pods_links.push_back(link.name);
     Add(RemovalKind::kLink, at, link.name);
   }
 

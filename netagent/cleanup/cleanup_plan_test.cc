@@ -31,7 +31,7 @@ TEST(PlanCleanup, ANodeWithNothingOfOursNeedsNothing) {
                 {6, "spoke-in", "dummy", 0},                              // Likewise.
                 {7, "spoke-in2", "ifb", 0},                               // Another name.
                 {9, "spoke-tunnel", "bridge", 0},                         // Of another kind.
-                {8, "veth0", "veth", claims::kFirstBurialGroup}},         // Not our name.
+                {8, "veth0", "veth", claims::kFirstDeletionGroup}},       // Not our name.
       .filters = {{2, true, claims::kFastPathPriority, "their_program"},  // Another name.
                   {2, true, 1, "spoke_fast"},                             // Another priority.
                   {2, false, claims::kShapePriority, ""}},
@@ -52,7 +52,7 @@ TEST(PlanCleanup, EverythingGoesInOrder) {
                 {4, "spoke-out", "ifb", 0},
                 {7, "spoke-tunnel", "vxlan", 0},
                 {5, kPod, "veth", 0},
-                {6, "spkffffffffffff", "veth", claims::kFirstBurialGroup + 3}},
+                {6, "spkffffffffffff", "veth", claims::kFirstDeletionGroup + 3}},
       .filters = {{2, true, claims::kFastPathPriority, "spoke_fast"},
                   {2, false, claims::kFastPathPriority, "spoke_fast"},
                   {5, true, claims::kShapePriority, "spoke_shape"}},
@@ -79,7 +79,7 @@ TEST(PlanCleanup, EverythingGoesInOrder) {
                   "link spoke-tunnel", "route unreachable", "route by eth0", "table inet spoke",
                   "iptables rule nft INPUT", "file /bin/spoke", "file /run/state", "file /run/lock",
                   "file /run"));
-  // One that is buried is no pod's any more.
+  // One that is deferred is no pod's any more.
   EXPECT_THAT(plan.pods_links, ElementsAre(kPod));
   EXPECT_EQ(plan.removals[3].object, 0U);
   EXPECT_EQ(plan.removals[12].object, 1U);

@@ -55,10 +55,11 @@ NodeCleaner::Settings SettingsOf(const AgentConfig& config) {
 }
 
 // "shop/web-1 10.0.0.5", or the container where a runtime names no pods.
-std::string NameOf(const Lending& lending) {
-  std::string name = lending.pod.name.empty() ? "container " + lending.key.container_id
-                                              : lending.pod.pod_namespace + "/" + lending.pod.name;
-  for (const ip::Address& address : lending.addresses) name += " " + address.ToString();
+std::string NameOf(const Assignment& assignment) {
+  std::string name = assignment.pod.name.empty()
+                         ? "container " + assignment.key.container_id
+                         : assignment.pod.pod_namespace + "/" + assignment.pod.name;
+  for (const ip::Address& address : assignment.addresses) name += " " + address.ToString();
   return name;
 }
 
@@ -70,10 +71,10 @@ absl::StatusOr<std::unique_ptr<Journal>> HoldJournal(const AgentConfig& config,
   // Opening it would make it.
   if (::access((path + ".lock").c_str(), F_OK) != 0) return nullptr;
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(path));
-  Lendings lendings(config.cooldown);
-  for (const Event& event : opened.events) lendings.Apply(event);
-  for (const Lending& lending : lendings.Built()) {
-    options.pod_of_link.emplace(HostLinkName(lending.key), NameOf(lending));
+  Assignments assignments(config.cooldown);
+  for (const Event& event : opened.events) assignments.Apply(event);
+  for (const Assignment& assignment : assignments.Built()) {
+    options.pod_of_link.emplace(HostLinkName(assignment.key), NameOf(assignment));
   }
   return std::move(opened.journal);
 }

@@ -20,11 +20,11 @@ absl::Time LineTime(absl::Duration monotonic) { return absl::UnixEpoch() + monot
 
 void AddService::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
                         Responder responder) {
-  absl::StatusOr<LendRequest> asked = LendRequestOf(request);
+  absl::StatusOr<AssignmentRequest> asked = AssignmentRequestOf(request);
   const absl::Status understood = asked.status();
   Job job{.request = understood.ok()
                          ? *std::move(asked)
-                         : LendRequest{.key = {request.container_id(), request.ifname()}},
+                         : AssignmentRequest{.key = {request.container_id(), request.ifname()}},
           .netns = std::move(pod_netns),
           .responder = std::move(responder),
           .steps = StepTimes(edges_.clock.Now()),
@@ -46,7 +46,7 @@ void AddService::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
   Finish(std::move(job), result);
 }
 
-absl::StatusOr<AttachSpec> AddService::Add(Job& job, const absl::StatusOr<Lending>& plan) {
+absl::StatusOr<AttachSpec> AddService::Add(Job& job, const absl::StatusOr<Assignment>& plan) {
   auto result = edges_.attachments.AddPlanned(job.request, plan, job.netns.get(), &job.steps);
   // The DEL that would have made room may have come while no agent was there.
   if (absl::IsAlreadyExists(result.status()) && edges_.take_up_del(job.request.key)) {
@@ -108,7 +108,7 @@ void AddService::ServeLine() {
   std::set<std::string> starved;
   for (const Waiter& waiter : line_.InOrder()) {
     if (!waiter.picky && starved.contains(waiter.pod_namespace)) continue;
-    const absl::StatusOr<Lending> plan = edges_.attachments.Plan(jobs_.at(waiter.id).request);
+    const absl::StatusOr<Assignment> plan = edges_.attachments.Plan(jobs_.at(waiter.id).request);
     if (absl::IsResourceExhausted(plan.status())) {
       if (!waiter.picky) starved.insert(waiter.pod_namespace);
       continue;
@@ -129,7 +129,7 @@ void AddService::FailOverdue() {
     if (why.ok()) why = absl::ResourceExhaustedError("an address came too late for this ADD");
     std::string text = fmt::format("{}; waited {}", base::MessageOf(why),
                                    absl::FormatDuration(Now() - job.waiting_since));
-    if (const std::string outlook = OutlookText(); !outlook.empty()) text += "; " + outlook;
+    if (const std::string forecast = ForecastText(); !forecast.empty()) text += "; " + forecast;
     Finish(std::move(job), absl::Status(why.code(), text));
   }
 }
@@ -197,27 +197,27 @@ void AddService::SayDemand() {
   if (!say_at_) say_at_ = Now() + kDemandDelay;
   if (Now() < *say_at_) return;
   say_at_.reset();
-  if (demand.waiting.empty()) outlook_.reset();  // Of the next demand it would say nothing.
+  if (demand.waiting.empty()) forecast_.reset();  // Of the next demand it would say nothing.
   edges_.server.Ask(demand);
   said_ = std::move(demand);
 }
 
 Demand AddService::DemandForHello() {
   said_ = {line_.Demand()};
-  outlook_.reset();
+  forecast_.reset();
   return said_;
 }
 
-void AddService::OnOutlook(const Outlook& outlook) {
-  outlook_ = outlook;
-  outlook_at_ = Now();
+void AddService::OnForecast(const Forecast& forecast) {
+  forecast_ = forecast;
+  forecast_at_ = Now();
 }
 
-std::string AddService::OutlookText() const {
-  if (!outlook_) return "";
-  std::string text = "server: " + outlook_->reason;
-  const absl::Duration left = outlook_->eta - (Now() - outlook_at_);
-  if (outlook_->eta > absl::ZeroDuration()) {
+std::string AddService::ForecastText() const {
+  if (!forecast_) return "";
+  std::string text = "server: " + forecast_->reason;
+  const absl::Duration left = forecast_->eta - (Now() - forecast_at_);
+  if (forecast_->eta > absl::ZeroDuration()) {
     text += left > absl::ZeroDuration()
                 ? fmt::format(", expected in {}",
                               absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))))

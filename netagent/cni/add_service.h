@@ -1,8 +1,8 @@
 // The verb ADD: carried out at once, or, while the node has no address for the pod, when one comes.
 //
-// A node that runs out of addresses asks the server for as many as pods wait, once, and lends what
-// comes in the order of their arrival. A pod whose time is nearly up is told why, with what the
-// server last said about it. Whoever hangs up has left the line.
+// A node that runs out of addresses asks the server for as many as pods wait, once, and assigns
+// what comes in the order of their arrival. A pod whose time is nearly up is told why, with what
+// the server last said about it. Whoever hangs up has left the line.
 #pragma once
 
 #include <cstdint>
@@ -67,19 +67,19 @@ class AddService {
 
   // A new session begins: who waits now.
   Demand DemandForHello();
-  void OnOutlook(const Outlook& outlook);
+  void OnForecast(const Forecast& forecast);
   // Those who wait come first, with an error that says so.
   void OnTracesRequest(const AttachTracesRequest& request);
 
   // The trace id of the request's trace context, or a new one.
   std::string TraceIdFor(const v1::CniRequest& request) const;
   // "server: enlarging the node, expected in 12s"; empty: it has said nothing.
-  std::string OutlookText() const;
+  std::string ForecastText() const;
   size_t waiting() const { return jobs_.size(); }
 
  private:
   struct Job {
-    LendRequest request;
+    AssignmentRequest request;
     os::UniqueFd netns;
     Responder responder;
     StepTimes steps;
@@ -90,7 +90,7 @@ class AddService {
 
   absl::Duration Now() const { return absl::Milliseconds(edges_.monotonic_ms()); }
   // `plan`: Attachments::Plan() of the job's request, of this moment.
-  absl::StatusOr<AttachSpec> Add(Job& job, const absl::StatusOr<Lending>& plan);
+  absl::StatusOr<AttachSpec> Add(Job& job, const absl::StatusOr<Assignment>& plan);
   // Until when `job` may wait; nullopt: it may not.
   std::optional<absl::Duration> WaitUntil(const Job& job) const;
   bool Wait(Job& job);
@@ -108,8 +108,8 @@ class AddService {
   AttachTraces traces_;
   Demand said_;                           // To the server, in this session.
   std::optional<absl::Duration> say_at_;  // When to say that it has changed.
-  std::optional<Outlook> outlook_;
-  absl::Duration outlook_at_;
+  std::optional<Forecast> forecast_;
+  absl::Duration forecast_at_;
 };
 
 }  // namespace spoke::netagent

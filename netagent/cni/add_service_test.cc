@@ -221,7 +221,7 @@ TEST_F(AddServiceTest, ShortlyBeforeItsDeadlineItIsToldWhyAndWhatTheServerSaid) 
   v1::CniRequest request = Request(1);
   request.set_deadline_monotonic_ms(monotonic_ms_ + 5000);
   Handle(1, request);
-  adds_->OnOutlook({"enlarging the node", absl::Seconds(40)});
+  adds_->OnForecast({"enlarging the node", absl::Seconds(40)});
   Pass();
   Pass(AddService::kDemandDelay);
   EXPECT_EQ(adds_->NextWake(), absl::Milliseconds(monotonic_ms_ + 4690));
@@ -263,41 +263,41 @@ TEST_F(AddServiceTest, APodThatNoPoolIsMeantForDoesNotWait) {
   EXPECT_THAT(ErrorOf(1), HasSubstr("no pool on this node is meant for namespace else"));
 }
 
-TEST_F(AddServiceTest, AWishIsHeardAndOneForAnAddressInUseWaitsButDemandsNothing) {
+TEST_F(AddServiceTest, AOptionsIsHeardAndOneForAnAddressInUseWaitsButDemandsNothing) {
   Grant({"10.1.0.5", "10.1.0.6"});
-  v1::CniRequest wishing = Request(1);
-  wishing.mutable_wish()->set_mac("0e:11:22:33:44:55");
-  wishing.mutable_wish()->set_mtu(1400);
-  wishing.mutable_wish()->add_addresses("10.1.0.6/16");
-  Handle(1, wishing);
+  v1::CniRequest requesting = Request(1);
+  requesting.mutable_options()->set_mac("0e:11:22:33:44:55");
+  requesting.mutable_options()->set_mtu(1400);
+  requesting.mutable_options()->add_addresses("10.1.0.6/16");
+  Handle(1, requesting);
   EXPECT_EQ(AddressOf(1), "10.1.0.6/32");
   EXPECT_EQ(channel_.answers.at(1).attachment().pod_mac(), "0e:11:22:33:44:55");
   EXPECT_EQ(channel_.answers.at(1).attachment().mtu(), 1400U);
   v1::CniRequest taken = Request(2);
-  taken.mutable_wish()->add_addresses("10.1.0.6");
+  taken.mutable_options()->add_addresses("10.1.0.6");
   Handle(2, taken);
   Pass(AddService::kDemandDelay);
   EXPECT_EQ(adds_->waiting(), 1U);
   EXPECT_THAT(server_.demands, IsEmpty());
-  Add(3);  // Takes what the one before did not wish for.
+  Add(3);  // Takes what the one before did not options for.
   EXPECT_EQ(AddressOf(3), "10.1.0.5/32");
 }
 
-TEST_F(AddServiceTest, AWishThatMakesNoSenseIsAConfigurationErrorAndLeavesNothing) {
+TEST_F(AddServiceTest, AOptionsThatMakesNoSenseIsAConfigurationErrorAndLeavesNothing) {
   Grant({"10.1.0.5"});
-  const auto refused = [&](uint64_t client, const auto& wish) {
+  const auto refused = [&](uint64_t client, const auto& options) {
     v1::CniRequest request = Request(client);
-    wish(*request.mutable_wish());
+    options(*request.mutable_options());
     Handle(client, request);
     return channel_.answers.at(client).error().code();
   };
-  EXPECT_EQ(refused(1, [](auto& wish) { wish.set_mac("0e:11"); }), 7U);
-  EXPECT_EQ(refused(2, [](auto& wish) { wish.set_mac("01:00:5e:00:00:01"); }), 7U);
-  EXPECT_EQ(refused(3, [](auto& wish) { wish.set_mtu(60); }), 7U);
-  EXPECT_EQ(refused(4, [](auto& wish) { wish.add_addresses("10.1.0.300"); }), 7U);
-  EXPECT_EQ(refused(5, [](auto& wish) { wish.add_addresses("10.1.0.5/99"); }), 7U);
-  EXPECT_EQ(refused(6, [](auto& wish) { wish.add_addresses("10.9.0.5"); }), 7U);
-  EXPECT_THAT(attachments_.lendings().Built(), IsEmpty());
+  EXPECT_EQ(refused(1, [](auto& options) { options.set_mac("0e:11"); }), 7U);
+  EXPECT_EQ(refused(2, [](auto& options) { options.set_mac("01:00:5e:00:00:01"); }), 7U);
+  EXPECT_EQ(refused(3, [](auto& options) { options.set_mtu(60); }), 7U);
+  EXPECT_EQ(refused(4, [](auto& options) { options.add_addresses("10.1.0.300"); }), 7U);
+  EXPECT_EQ(refused(5, [](auto& options) { options.add_addresses("10.1.0.5/99"); }), 7U);
+  EXPECT_EQ(refused(6, [](auto& options) { options.add_addresses("10.9.0.5"); }), 7U);
+  EXPECT_THAT(attachments_.assignments().Built(), IsEmpty());
   EXPECT_THAT(tmpfs_.events, SizeIs(2)) << "of the start and the grant";
   Add(7);
   EXPECT_EQ(AddressOf(7), "10.1.0.5/32");

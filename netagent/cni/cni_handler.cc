@@ -148,23 +148,25 @@ absl::Status CniHandler::Status() {
   // What a pod of no particular namespace would get.
   if (status.ok()) status = edges_.attachments.CanAdd({.key = {"status", "status"}});
   if (absl::IsPermissionDenied(status)) {
-    // All pools are for namespaces: one of them with an idle address will do.
-    const auto counts = edges_.attachments.lendings().CountByPool();
+    // All pools are for namespaces: one of them with an available address will do.
+    const auto counts = edges_.attachments.assignments().CountByPool();
     if (std::any_of(counts.begin(), counts.end(),
-                    [](const auto& pool) { return pool.second.idle > 0; })) {
+                    [](const auto& pool) { return pool.second.available > 0; })) {
       status = absl::OkStatus();
     }
   }
   if (absl::IsResourceExhausted(status) && !edges_.strict_status) {
-    const auto counts = edges_.attachments.lendings().CountByPool();
-    if (std::any_of(counts.begin(), counts.end(),
-                    [](const auto& pool) { return pool.second.lent + pool.second.cooling > 0; })) {
+    const auto counts = edges_.attachments.assignments().CountByPool();
+    if (std::any_of(counts.begin(), counts.end(), [](const auto& pool) {
+          return pool.second.in_use + pool.second.cooldown > 0;
+        })) {
       status = absl::OkStatus();
     }
   }
   if (!status.ok() && !absl::IsDataLoss(status)) {
-    if (const std::string outlook = edges_.adds.OutlookText(); !outlook.empty()) {
-      status = absl::Status(status.code(), fmt::format("{}; {}", base::MessageOf(status), outlook));
+    if (const std::string forecast = edges_.adds.ForecastText(); !forecast.empty()) {
+      status =
+          absl::Status(status.code(), fmt::format("{}; {}", base::MessageOf(status), forecast));
     }
   }
   // Runtimes ask every five seconds: only what is new is said.

@@ -44,30 +44,31 @@ std::optional<CniVerb> VerbOf(const v1::CniRequest& request) {
   }
 }
 
-absl::StatusOr<LendRequest> LendRequestOf(const v1::CniRequest& request) {
-  LendRequest out{.key = {request.container_id(), request.ifname()},
-                  .pod = {request.pod().namespace_(), request.pod().name(), request.pod().uid()},
-                  .attempt = request.attempt(),
-                  .netns_path = request.netns_path(),
-                  .network = request.network_name()};
-  if (!request.has_wish()) return out;
-  const v1::AttachmentWish& wish = request.wish();
-  if (!wish.mac().empty()) {
-    ASSIGN_OR_RETURN(out.options.pod_mac, ip::MacAddress::Parse(wish.mac()));
+absl::StatusOr<AssignmentRequest> AssignmentRequestOf(const v1::CniRequest& request) {
+  AssignmentRequest out{
+      .key = {request.container_id(), request.ifname()},
+      .pod = {request.pod().namespace_(), request.pod().name(), request.pod().uid()},
+      .attempt = request.attempt(),
+      .netns_path = request.netns_path(),
+      .network = request.network_name()};
+  if (!request.has_options()) return out;
+  const v1::AttachmentOptions& options = request.options();
+  if (!options.mac().empty()) {
+    ASSIGN_OR_RETURN(out.options.pod_mac, ip::MacAddress::Parse(options.mac()));
   }
-  out.options.mtu = wish.mtu();
-  out.options.bandwidth = {.ingress_rate = wish.bandwidth().ingress_rate(),
-                           .ingress_burst = wish.bandwidth().ingress_burst(),
-                           .egress_rate = wish.bandwidth().egress_rate(),
-                           .egress_burst = wish.bandwidth().egress_burst()};
-  out.options.internet = {.ingress = wish.internet().ingress(),
-                          .egress = wish.internet().egress(),
-                          .weight = std::clamp(wish.internet().weight(), 1U, kMaxPodWeight)};
-  if (wish.addresses_size() > kMaxWishes) {
+  out.options.mtu = options.mtu();
+  out.options.bandwidth = {.ingress_rate = options.bandwidth().ingress_rate(),
+                           .ingress_burst = options.bandwidth().ingress_burst(),
+                           .egress_rate = options.bandwidth().egress_rate(),
+                           .egress_burst = options.bandwidth().egress_burst()};
+  out.options.internet = {.ingress = options.internet().ingress(),
+                          .egress = options.internet().egress(),
+                          .weight = std::clamp(options.internet().weight(), 1U, kMaxPodWeight)};
+  if (options.addresses_size() > kMaxRequests) {
     return absl::InvalidArgumentError(fmt::format(
-        "{} addresses are asked for: an interface has one a family", wish.addresses_size()));
+        "{} addresses are asked for: an interface has one a family", options.addresses_size()));
   }
-  for (const std::string& text : wish.addresses()) {
+  for (const std::string& text : options.addresses()) {
     ASSIGN_OR_RETURN(out.addresses.emplace_back(), AddressOf(text));
   }
   return out;
@@ -78,7 +79,7 @@ absl::StatusOr<CheckExpectation> ExpectationOf(const v1::CniAttachment& expected
   if (!expected.pod_mac().empty()) {
     ASSIGN_OR_RETURN(out.pod_mac, ip::MacAddress::Parse(expected.pod_mac()));
   }
-  if (expected.addresses_size() > kMaxWishes) {
+  if (expected.addresses_size() > kMaxRequests) {
     return absl::InvalidArgumentError(
         fmt::format("{} addresses for one interface", expected.addresses_size()));
   }

@@ -18,9 +18,9 @@ std::optional<CniVerb> VerbOf(const v1::CniRequest& request);
 
 // What an ADD asks for. An address may be followed by any prefix length: an interface has the
 // address alone. Errors: kInvalidArgument (a MAC or an address that cannot be read, or more than
-// kMaxWishes addresses).
-inline constexpr int kMaxWishes = 16;
-absl::StatusOr<LendRequest> LendRequestOf(const v1::CniRequest& request);
+// kMaxRequests addresses).
+inline constexpr int kMaxRequests = 16;
+absl::StatusOr<AssignmentRequest> AssignmentRequestOf(const v1::CniRequest& request);
 
 // What a CHECK expects. Errors: as above.
 absl::StatusOr<CheckExpectation> ExpectationOf(const v1::CniAttachment& expected);

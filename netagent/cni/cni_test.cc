@@ -205,7 +205,7 @@ TEST_F(CniTest, AnEmptyPoolIsTryAgainLaterAndASecondAddIsNot) {
   hurried.set_deadline_monotonic_ms(5500);
   const v1::CniResponse empty = Ask(hurried.SerializeAsString(), {pod.get()});
   EXPECT_EQ(empty.error().code(), 11U);
-  EXPECT_THAT(empty.error().message(), HasSubstr("pool default: 1 attached here, 1 lent"));
+  EXPECT_THAT(empty.error().message(), HasSubstr("pool default: 1 attached here, 1 in use"));
 }
 
 TEST_F(CniTest, AnAddThatNobodyWaitsForIsNotBegun) {
@@ -343,10 +343,10 @@ TEST_F(CniTest, StatusSaysWhetherAPodCouldBeServedAndChangesNothing) {
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_STATUS), {}).has_done());
   const os::UniqueFd pod = kernel_.NewPodNetns();
   ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
-  OnLoop([&] { adds_.OnOutlook({"enlarging the node", absl::Seconds(9)}); });
+  OnLoop([&] { adds_.OnForecast({"enlarging the node", absl::Seconds(9)}); });
   const v1::CniResponse empty = Ask(Request(v1::CniRequest::VERB_STATUS), {});
   EXPECT_EQ(empty.error().code(), 50U);
-  EXPECT_THAT(empty.error().message(), HasSubstr("pool default: 1 attached here, 1 lent"));
+  EXPECT_THAT(empty.error().message(), HasSubstr("pool default: 1 attached here, 1 in use"));
   EXPECT_THAT(empty.error().message(), HasSubstr("server: enlarging the node, expected in 9s"));
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL), {}).has_done()) << "other verbs go on";
   checker_.data_path = absl::DataLossError("table inet spoke is gone");

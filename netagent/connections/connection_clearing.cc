@@ -16,7 +16,7 @@ ConnectionClearing::~ConnectionClearing() {
 }
 
 void ConnectionClearing::Tick() {
-  const std::set<ip::Address>& waiting = attachments_.lendings().Uncleared();
+  const std::set<ip::Address>& waiting = attachments_.assignments().Uncleared();
   const absl::Time now = edges_.clock.Now();
   const auto next = passes_.NextPass(waiting);
   if (!next || *next > now) return;
@@ -54,12 +54,12 @@ void ConnectionClearing::OnEnded(const std::set<ip::Address>& of,
 }
 
 std::optional<absl::Time> ConnectionClearing::NextWake() const {
-  return passes_.NextPass(attachments_.lendings().Uncleared());
+  return passes_.NextPass(attachments_.assignments().Uncleared());
 }
 
 ConnectionClearingCounts ConnectionClearing::counts() const {
   ConnectionClearingCounts counts = counts_;
-  counts.waiting = attachments_.lendings().Uncleared().size();
+  counts.waiting = attachments_.assignments().Uncleared().size();
   return counts;
 }
 

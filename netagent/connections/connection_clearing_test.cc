@@ -200,7 +200,7 @@ TEST_F(ConnectionClearingTest, OneThatIsLeftKeepsNoOtherFromItsEnd) {
   ASSERT_TRUE(attachments_->Del({"aaa", "eth0"}).ok());
   Del("bbb");
   EndPass();
-  EXPECT_THAT(attachments_->lendings().Uncleared(), ElementsAre(kFirst));
+  EXPECT_THAT(attachments_->assignments().Uncleared(), ElementsAre(kFirst));
   clock_.Advance(settings_.cooldown);
   attachments_->Tick();
   EXPECT_THAT(server_.reports.back().cooled, ElementsAre(kSecond));
@@ -211,11 +211,11 @@ TEST_F(ConnectionClearingTest, AnAgentThatFollowsAnotherClearsWhatCoolsOnceMore)
   ASSERT_TRUE(attachments_->Del({"aaa", "eth0"}).ok());
   clock_.Advance(absl::Hours(1));
   Begin();
-  EXPECT_THAT(attachments_->lendings().Uncleared(), ElementsAre(kFirst));
+  EXPECT_THAT(attachments_->assignments().Uncleared(), ElementsAre(kFirst));
   clearing_->Tick();
   EndPass();
-  EXPECT_THAT(attachments_->lendings().Uncleared(), IsEmpty());
-  EXPECT_THAT(attachments_->lendings().Cooling(), IsEmpty());
+  EXPECT_THAT(attachments_->assignments().Uncleared(), IsEmpty());
+  EXPECT_THAT(attachments_->assignments().Cooldown(), IsEmpty());
 }
 
 TEST_F(ConnectionClearingTest, WithNothingThatCoolsTheTableIsLeftAlone) {

@@ -15,8 +15,8 @@
 
 namespace spoke::netagent {
 
-// Leases with series of their own: those that use most.
-inline constexpr size_t kMaxLeaseSeries = 6;
+// Grants with series of their own: those that use most.
+inline constexpr size_t kMaxGrantSeries = 6;
 
 // More than docs/METRICS.md promises is a bug: with the default SeriesLimits, whatever a node does.
 inline constexpr size_t kMaxAgentSeries = 220;

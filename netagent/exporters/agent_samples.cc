@@ -93,52 +93,52 @@ std::string NameOf(TrafficDirection direction) {
   return direction == TrafficDirection::kIngress ? "ingress" : "egress";
 }
 
-std::string ModeOf(const ShapingState::Lease& row) {
+std::string ModeOf(const ShapingState::Grant& row) {
   if (row.shadow) return "shadow";
-  switch (row.lease.mode) {
-    case LeaseMode::kFloor:
+  switch (row.grant.mode) {
+    case GrantMode::kFloor:
       return "floor";
-    case LeaseMode::kLeased:
-      return "leased";
-    case LeaseMode::kHolding:
+    case GrantMode::kGranted:
+      return "granted";
+    case GrantMode::kHolding:
       return "holding";
-    case LeaseMode::kDecaying:
+    case GrantMode::kDecaying:
       return "decaying";
   }
   return "floor";
 }
 
-void AddLeases(std::vector<Samples>& out, std::vector<ShapingState::Lease> leases) {
+void AddGrants(std::vector<Samples>& out, std::vector<ShapingState::Grant> grants) {
   std::map<std::string, double> modes;
-  for (const auto& row : leases) ++modes[ModeOf(row)];
+  for (const auto& row : grants) ++modes[ModeOf(row)];
   Samples by_mode{.metric = "spoke_shaper_mode"};
   for (const auto& [mode, count] : modes) by_mode.series.push_back({{mode}, count});
   out.push_back(std::move(by_mode));
-  std::stable_sort(leases.begin(), leases.end(),
+  std::stable_sort(grants.begin(), grants.end(),
                    [](const auto& a, const auto& b) { return a.usage > b.usage; });
-  leases.resize(std::min(leases.size(), kMaxLeaseSeries));
+  grants.resize(std::min(grants.size(), kMaxGrantSeries));
   Samples rate{.metric = "spoke_shaper_rate_bits"};
   Samples demand{.metric = "spoke_shaper_demand_bits"};
   Samples usage{.metric = "spoke_shaper_usage_bits"};
-  Samples age{.metric = "spoke_shaper_lease_age_seconds"};
-  for (const auto& row : leases) {
-    const std::vector<std::string> labels = {row.lease.budget, row.lease.team,
+  Samples age{.metric = "spoke_shaper_grant_age_seconds"};
+  for (const auto& row : grants) {
+    const std::vector<std::string> labels = {row.grant.budget, row.grant.team,
                                              NameOf(row.direction)};
-    rate.series.push_back({labels, static_cast<double>(row.lease.rate)});
+    rate.series.push_back({labels, static_cast<double>(row.grant.rate)});
     demand.series.push_back({labels, static_cast<double>(row.demand)});
     usage.series.push_back({labels, static_cast<double>(row.usage)});
-    age.series.push_back({labels, absl::ToDoubleSeconds(row.lease.age)});
+    age.series.push_back({labels, absl::ToDoubleSeconds(row.grant.age)});
   }
   for (Samples* samples : {&rate, &demand, &usage, &age}) out.push_back(std::move(*samples));
 }
 
 void AddShaping(std::vector<Samples>& out, const ShapingState& state) {
-  AddLeases(out, state.leases);
+  AddGrants(out, state.grants);
   Samples dropped{.metric = "spoke_shaper_dropped_packets_total"};
   Samples seconds{.metric = "spoke_shaper_throttled_seconds_total"};
   Samples bytes{.metric = "spoke_shaper_throttled_bytes_total"};
   for (const auto& [of, totals] : state.totals) {
-    if (dropped.series.size() == kMaxLeaseSeries) break;
+    if (dropped.series.size() == kMaxGrantSeries) break;
     const std::vector<std::string> labels = {of.first, NameOf(of.second)};
     dropped.series.push_back({labels, static_cast<double>(totals.dropped_packets)});
     seconds.series.push_back({labels, absl::ToDoubleSeconds(totals.throttled)});

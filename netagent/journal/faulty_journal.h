@@ -34,9 +34,9 @@ class FaultyJournal final : public Journal {
 
  private:
   static std::string_view StepOf(const Event& event) {
-    if (std::holds_alternative<LendingBegun>(event)) return "journal.begun";
-    if (std::holds_alternative<LendingBuilt>(event)) return "journal.built";
-    if (std::holds_alternative<LendingReleased>(event)) return "journal.released";
+    if (std::holds_alternative<AssignmentBegun>(event)) return "journal.begun";
+    if (std::holds_alternative<AssignmentBuilt>(event)) return "journal.built";
+    if (std::holds_alternative<AssignmentReleased>(event)) return "journal.released";
     return "journal.other";
   }
   absl::Status Reach(std::string_view step) const {

@@ -34,7 +34,7 @@ struct OpenedJournal {
 };
 
 // Opens or creates the file; its directory must exist. Takes a lock: two agents on one node would
-// lend one address twice.
+// assign one address twice.
 // Errors: kNotFound; kPermissionDenied; kFailedPrecondition (another agent holds it).
 absl::StatusOr<OpenedJournal> OpenJournal(const std::string& path);
 

@@ -50,22 +50,23 @@ v1::JournalAttachOptions ToProto(const AttachOptions& options) {
   return out;
 }
 
-v1::JournalEntry ToProto(const LendingBegun& event) {
+v1::JournalEntry ToProto(const AssignmentBegun& event) {
   v1::JournalEntry entry;
-  v1::JournalLending& out = *entry.mutable_intent()->mutable_lending();
-  out.set_container_id(event.lending.key.container_id);
-  out.set_ifname(event.lending.key.ifname);
-  out.set_pod_namespace(event.lending.pod.pod_namespace);
-  out.set_pod_name(event.lending.pod.name);
-  out.set_pod_uid(event.lending.pod.uid);
-  for (const ip::Address& address : event.lending.addresses) out.add_addresses(address.ToBytes());
-  out.set_generation(event.lending.generation);
-  out.set_since_unix_ms(absl::ToUnixMillis(event.lending.since));
-  out.set_attempt(event.lending.attempt);
-  out.set_netns_path(event.lending.netns_path);
-  out.set_network(event.lending.network);
-  *out.mutable_options() = ToProto(event.lending.options);
-  if (const NetnsTrace& trace = event.lending.netns_trace; trace != NetnsTrace()) {
+  v1::JournalAssignment& out = *entry.mutable_intent()->mutable_assignment();
+  out.set_container_id(event.assignment.key.container_id);
+  out.set_ifname(event.assignment.key.ifname);
+  out.set_pod_namespace(event.assignment.pod.pod_namespace);
+  out.set_pod_name(event.assignment.pod.name);
+  out.set_pod_uid(event.assignment.pod.uid);
+  for (const ip::Address& address : event.assignment.addresses)
+    out.add_addresses(address.ToBytes());
+  out.set_generation(event.assignment.generation);
+  out.set_since_unix_ms(absl::ToUnixMillis(event.assignment.since));
+  out.set_attempt(event.assignment.attempt);
+  out.set_netns_path(event.assignment.netns_path);
+  out.set_network(event.assignment.network);
+  *out.mutable_options() = ToProto(event.assignment.options);
+  if (const NetnsTrace& trace = event.assignment.netns_trace; trace != NetnsTrace()) {
     v1::JournalNetnsTrace& netns = *out.mutable_netns_trace();
     netns.set_inode(trace.inode);
     netns.set_cookie(trace.cookie);
@@ -75,14 +76,14 @@ v1::JournalEntry ToProto(const LendingBegun& event) {
   return entry;
 }
 
-v1::JournalEntry ToProto(const LendingBuilt& event) {
+v1::JournalEntry ToProto(const AssignmentBuilt& event) {
   v1::JournalEntry entry;
-  entry.mutable_lent()->set_container_id(event.key.container_id);
-  entry.mutable_lent()->set_ifname(event.key.ifname);
+  entry.mutable_in_use()->set_container_id(event.key.container_id);
+  entry.mutable_in_use()->set_ifname(event.key.ifname);
   return entry;
 }
 
-v1::JournalEntry ToProto(const LendingReleased& event) {
+v1::JournalEntry ToProto(const AssignmentReleased& event) {
   v1::JournalEntry entry;
   entry.mutable_released()->set_container_id(event.key.container_id);
   entry.mutable_released()->set_ifname(event.key.ifname);
@@ -91,10 +92,10 @@ v1::JournalEntry ToProto(const LendingReleased& event) {
   return entry;
 }
 
-v1::JournalEntry ToProto(const CoolingSet& event) {
+v1::JournalEntry ToProto(const CooldownSet& event) {
   v1::JournalEntry entry;
-  entry.mutable_cooling()->set_address(event.address.ToBytes());
-  entry.mutable_cooling()->set_until_unix_ms(absl::ToUnixMillis(event.until));
+  entry.mutable_cooldown()->set_address(event.address.ToBytes());
+  entry.mutable_cooldown()->set_until_unix_ms(absl::ToUnixMillis(event.until));
   return entry;
 }
 
@@ -171,23 +172,23 @@ absl::StatusOr<Event> FromProto(const v1::JournalHoldings& in) {
   return event;
 }
 
-absl::StatusOr<Event> FromProto(const v1::JournalLending& in) {
-  Lending lending{.key = {in.container_id(), in.ifname()},
-                  .pod = {in.pod_namespace(), in.pod_name(), in.pod_uid()},
-                  .generation = in.generation(),
-                  .since = absl::FromUnixMillis(in.since_unix_ms()),
-                  .attempt = in.attempt(),
-                  .netns_path = in.netns_path(),
-                  .network = in.network(),
-                  .netns_trace = {.inode = in.netns_trace().inode(),
-                                  .cookie = in.netns_trace().cookie(),
-                                  .directory_device = in.netns_trace().directory_device(),
-                                  .directory_inode = in.netns_trace().directory_inode()}};
-  ASSIGN_OR_RETURN(lending.options, FromProto(in.options()));
+absl::StatusOr<Event> FromProto(const v1::JournalAssignment& in) {
+  Assignment assignment{.key = {in.container_id(), in.ifname()},
+                        .pod = {in.pod_namespace(), in.pod_name(), in.pod_uid()},
+                        .generation = in.generation(),
+                        .since = absl::FromUnixMillis(in.since_unix_ms()),
+                        .attempt = in.attempt(),
+                        .netns_path = in.netns_path(),
+                        .network = in.network(),
+                        .netns_trace = {.inode = in.netns_trace().inode(),
+                                        .cookie = in.netns_trace().cookie(),
+                                        .directory_device = in.netns_trace().directory_device(),
+                                        .directory_inode = in.netns_trace().directory_inode()}};
+  ASSIGN_OR_RETURN(assignment.options, FromProto(in.options()));
   for (const std::string& bytes : in.addresses()) {
-    ASSIGN_OR_RETURN(lending.addresses.emplace_back(), ip::Address::FromBytes(bytes));
+    ASSIGN_OR_RETURN(assignment.addresses.emplace_back(), ip::Address::FromBytes(bytes));
   }
-  return LendingBegun{std::move(lending)};
+  return AssignmentBegun{std::move(assignment)};
 }
 
 absl::StatusOr<Event> FromProto(const v1::JournalWithdrawn& in) {
@@ -221,17 +222,17 @@ absl::StatusOr<std::optional<Event>> FromProto(const v1::JournalEntry& entry) {
     case v1::JournalEntry::kHoldings:
       return FromProto(entry.holdings());
     case v1::JournalEntry::kIntent:
-      return FromProto(entry.intent().lending());
-    case v1::JournalEntry::kLent:
-      return LendingBuilt{{entry.lent().container_id(), entry.lent().ifname()}};
+      return FromProto(entry.intent().assignment());
+    case v1::JournalEntry::kInUse:
+      return AssignmentBuilt{{entry.in_use().container_id(), entry.in_use().ifname()}};
     case v1::JournalEntry::kReleased:
-      return LendingReleased{{entry.released().container_id(), entry.released().ifname()},
-                             absl::FromUnixMillis(entry.released().at_unix_ms()),
-                             entry.released().unused()};
-    case v1::JournalEntry::kCooling: {
+      return AssignmentReleased{{entry.released().container_id(), entry.released().ifname()},
+                                absl::FromUnixMillis(entry.released().at_unix_ms()),
+                                entry.released().unused()};
+    case v1::JournalEntry::kCooldown: {
       ASSIGN_OR_RETURN(const ip::Address address,
-                       ip::Address::FromBytes(entry.cooling().address()));
-      return CoolingSet{address, absl::FromUnixMillis(entry.cooling().until_unix_ms())};
+                       ip::Address::FromBytes(entry.cooldown().address()));
+      return CooldownSet{address, absl::FromUnixMillis(entry.cooldown().until_unix_ms())};
     }
     case v1::JournalEntry::kWithdrawn:
       return FromProto(entry.withdrawn());

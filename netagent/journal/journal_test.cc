@@ -16,7 +16,7 @@ const AttachmentKey kKey{"c0ffee", "eth0"};
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
 
-Lending Sample() {
+Assignment Sample() {
   return {
       .key = kKey,
       .pod = {"ns", "pod", "uid"},
@@ -38,10 +38,10 @@ std::vector<Event> SampleEvents() {
   const ip::MacAddress mac = ip::MacAddress::Parse("00:0d:3a:01:02:03").value();
   return {HoldingsReplaced{{{A("10.1.0.5"), "default"}, {A("fd00::5"), "six", mac}},
                            {{"six", "fd00::/64", {"web", "batch"}}}},
-          LendingBegun{Sample()},
-          LendingBuilt{kKey},
-          LendingReleased{kKey, kNow},
-          CoolingSet{A("10.1.0.5"), kNow},
+          AssignmentBegun{Sample()},
+          AssignmentBuilt{kKey},
+          AssignmentReleased{kKey, kNow},
+          CooldownSet{A("10.1.0.5"), kNow},
           WithdrawnSet{{A("10.1.0.5"), A("fd00::5")}},
           WithdrawnSet{{A("10.1.0.5")}, /*withdrawn=*/false},
           ConflictNoted{A("10.1.0.5"), mac},
@@ -50,10 +50,10 @@ std::vector<Event> SampleEvents() {
           ConflictOver{A("10.1.0.5")}};
 }
 
-Lendings Replay(const std::vector<Event>& events) {
-  Lendings lendings(absl::Seconds(30));
-  for (const Event& event : events) lendings.Apply(event);
-  return lendings;
+Assignments Replay(const std::vector<Event>& events) {
+  Assignments assignments(absl::Seconds(30));
+  for (const Event& event : events) assignments.Apply(event);
+  return assignments;
 }
 
 TEST(Journal, WhatWasAppendedIsReplayed) {
@@ -64,10 +64,10 @@ TEST(Journal, WhatWasAppendedIsReplayed) {
   }
   const auto opened = OpenJournal(dir.File("journal")).value();
   EXPECT_EQ(opened.dropped_bytes, 0U);
-  const Lendings lendings = Replay(opened.events);
-  ASSERT_EQ(lendings.Built().size(), 1U);
-  EXPECT_EQ(lendings.Built()[0], Sample());
-  EXPECT_EQ(lendings.Attached().size(), 2U);
+  const Assignments assignments = Replay(opened.events);
+  ASSERT_EQ(assignments.Built().size(), 1U);
+  EXPECT_EQ(assignments.Built()[0], Sample());
+  EXPECT_EQ(assignments.Attached().size(), 2U);
 }
 
 TEST(Journal, EveryKindOfEventComesBackAsItWas) {
@@ -82,26 +82,26 @@ TEST(Journal, EveryKindOfEventComesBackAsItWas) {
 }
 
 TEST(Journal, ProofsAreReplayed) {
-  const Lendings lendings = Replay({SampleEvents()[0], SampleEvents()[9]});
+  const Assignments assignments = Replay({SampleEvents()[0], SampleEvents()[9]});
   std::string bytes;
-  for (const Event& event : lendings.Snapshot()) bytes += EncodeFrame(event);
-  EXPECT_EQ(Replay(ParseJournal(bytes).events).Proven(), lendings.Proven());
-  EXPECT_EQ(lendings.Proven().size(), 2U);
+  for (const Event& event : assignments.Snapshot()) bytes += EncodeFrame(event);
+  EXPECT_EQ(Replay(ParseJournal(bytes).events).Proven(), assignments.Proven());
+  EXPECT_EQ(assignments.Proven().size(), 2U);
 }
 
 TEST(Journal, PoolsWithdrawalsAndConflictsAreReplayed) {
-  Lendings lendings = Replay({SampleEvents()[0], SampleEvents()[5], SampleEvents()[7]});
+  Assignments assignments = Replay({SampleEvents()[0], SampleEvents()[5], SampleEvents()[7]});
   std::string bytes;
-  for (const Event& event : lendings.Snapshot()) bytes += EncodeFrame(event);
-  const Lendings replayed = Replay(ParseJournal(bytes).events);
-  EXPECT_EQ(replayed.Rules(), lendings.Rules());
+  for (const Event& event : assignments.Snapshot()) bytes += EncodeFrame(event);
+  const Assignments replayed = Replay(ParseJournal(bytes).events);
+  EXPECT_EQ(replayed.Rules(), assignments.Rules());
   EXPECT_EQ(replayed.Rules().size(), 1U);
-  EXPECT_EQ(replayed.Withdrawn(), lendings.Withdrawn());
+  EXPECT_EQ(replayed.Withdrawn(), assignments.Withdrawn());
   EXPECT_EQ(replayed.Withdrawn().size(), 2U);
-  EXPECT_EQ(replayed.Conflicts(), lendings.Conflicts());
+  EXPECT_EQ(replayed.Conflicts(), assignments.Conflicts());
   EXPECT_EQ(replayed.Conflicts().size(), 1U);
-  lendings.Apply(SampleEvents()[10]);
-  EXPECT_TRUE(lendings.Conflicts().empty());
+  assignments.Apply(SampleEvents()[10]);
+  EXPECT_TRUE(assignments.Conflicts().empty());
 }
 
 TEST(Journal, ATornTailIsCutOffWhereverItWasTorn) {

@@ -25,7 +25,7 @@ struct AttachmentKey {
 // As CNI's capability "bandwidth" has it: all traffic of the link. Ingress is towards the pod.
 struct Bandwidth {
   uint64_t ingress_rate = 0;   // Bits a second; 0: not limited.
-  uint64_t ingress_burst = 0;  // Bits; a wish, which the plan bounds.
+  uint64_t ingress_burst = 0;  // Bits; an options, which the plan bounds.
   uint64_t egress_rate = 0;
   uint64_t egress_burst = 0;
 
@@ -34,12 +34,12 @@ struct Bandwidth {
 
 // Of payload exchanged with the Internet, as the pod's annotations have it. Ingress is towards the
 // pod.
-struct InternetWish {
+struct InternetOptions {
   uint64_t ingress = 0;  // Bits a second; 0: not limited.
   uint64_t egress = 0;
   uint32_t weight = 1;  // Where pods share a total; 1 to kMaxPodWeight.
 
-  bool operator==(const InternetWish&) const = default;
+  bool operator==(const InternetOptions&) const = default;
 };
 inline constexpr uint32_t kMaxPodWeight = 100;
 
@@ -51,7 +51,7 @@ struct AttachOptions {
   // comes from a later one's address leaves by that one all the same.
   uint32_t ordinal = 0;
   Bandwidth bandwidth = {};
-  InternetWish internet = {};
+  InternetOptions internet = {};
 
   bool operator==(const AttachOptions&) const = default;
 };

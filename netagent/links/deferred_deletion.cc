@@ -34,20 +34,22 @@ bool IsOurs(const netlink::Link& link) { return link.kind == "veth" && IsHostLin
 
 }  // namespace
 
-Graveyard::Graveyard(Settings settings, netlink::Socket socket)
+DeferredDeletion::DeferredDeletion(Settings settings, netlink::Socket socket)
     : settings_(std::move(settings)), socket_(std::move(socket)) {}
 
-absl::StatusOr<std::unique_ptr<Graveyard>> Graveyard::Create(Settings settings) {
+absl::StatusOr<std::unique_ptr<DeferredDeletion>> DeferredDeletion::Create(Settings settings) {
   auto socket = netlink::Socket::Open();
   if (!socket.ok()) return socket.status();
-  auto graveyard =
-      std::unique_ptr<Graveyard>(new Graveyard(std::move(settings), *std::move(socket)));
-  RETURN_IF_ERROR(base::Annotate(graveyard->Sweep(), "unregister what was detached before"));
-  graveyard->thread_ = StartWithoutSignals([raw = graveyard.get()] { raw->Work(); });
-  return graveyard;
+  auto deferred_deletion = std::unique_ptr<DeferredDeletion>(
+      new DeferredDeletion(std::move(settings), *std::move(socket)));
+  RETURN_IF_ERROR(
+      base::Annotate(deferred_deletion->Sweep(), "unregister what was detached before"));
+  deferred_deletion->thread_ =
+      StartWithoutSignals([raw = deferred_deletion.get()] { raw->Work(); });
+  return deferred_deletion;
 }
 
-Graveyard::~Graveyard() {
+DeferredDeletion::~DeferredDeletion() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
@@ -56,8 +58,8 @@ Graveyard::~Graveyard() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status Graveyard::Bury(BuriedLink link,
-                             absl::FunctionRef<absl::Status(uint32_t group)> retire) {
+absl::Status DeferredDeletion::DeleteLater(DeferredLink link,
+                                           absl::FunctionRef<absl::Status(uint32_t group)> retire) {
   absl::MutexLock lock(&mutex_);
   if (!plan_.Has(link.host_link)) {
     // Under the lock: the group must not be taken away between the request and its entry here.
@@ -69,23 +71,23 @@ absl::Status Graveyard::Bury(BuriedLink link,
   return Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !plan_.full(); });
 }
 
-absl::Status Graveyard::FinishWhatClashes(const AttachSpec& spec) {
+absl::Status DeferredDeletion::FinishWhatClashes(const AttachSpec& spec) {
   absl::MutexLock lock(&mutex_);
   if (plan_.size() == 0 || !plan_.Clashes(spec)) return absl::OkStatus();
   return Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !plan_.Clashes(spec); });
 }
 
-absl::Status Graveyard::FinishAll() {
+absl::Status DeferredDeletion::FinishAll() {
   absl::MutexLock lock(&mutex_);
   return Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return plan_.size() == 0; });
 }
 
-bool Graveyard::empty() const {
+bool DeferredDeletion::empty() const {
   absl::MutexLock lock(&mutex_);
   return plan_.size() == 0;
 }
 
-absl::Status Graveyard::Await(absl::FunctionRef<bool()> done) {
+absl::Status DeferredDeletion::Await(absl::FunctionRef<bool()> done) {
   const absl::Time deadline = absl::Now() + kPatience;
   const uint64_t refusals = refusals_;
   plan_.Hurry();
@@ -99,7 +101,7 @@ absl::Status Graveyard::Await(absl::FunctionRef<bool()> done) {
   return absl::OkStatus();
 }
 
-void Graveyard::Work() {
+void DeferredDeletion::Work() {
   absl::MutexLock lock(&mutex_);
   while (!stopping_) {
     const auto batch = plan_.TakeDue(absl::Now());
@@ -123,8 +125,8 @@ void Graveyard::Work() {
   }
 }
 
-absl::Status Graveyard::Unregister(uint32_t group) {
-  RETURN_IF_ERROR(Reach(settings_.fault_point, "graveyard.list"));
+absl::Status DeferredDeletion::Unregister(uint32_t group) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred deletion.list"));
   const auto links = netlink::DumpLinks(socket_, "");
   if (!links.ok()) return links.status();
   std::vector<int32_t> ours;
@@ -145,29 +147,29 @@ absl::Status Graveyard::Unregister(uint32_t group) {
     }
     return UnregisterEach(ours);
   }
-  RETURN_IF_ERROR(Reach(settings_.fault_point, "graveyard.unregister"));
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred deletion.unregister"));
   const std::vector<netlink::Request> batch = {netlink::DeleteLinkGroup(group)};
   const absl::Status status = netlink::SendBatch(socket_, batch).status;
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-absl::Status Graveyard::UnregisterEach(const std::vector<int32_t>& indexes) {
+absl::Status DeferredDeletion::UnregisterEach(const std::vector<int32_t>& indexes) {
   absl::Status first_error;
   for (const int32_t index : indexes) {
-    RETURN_IF_ERROR(Reach(settings_.fault_point, "graveyard.unregister"));
+    RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred deletion.unregister"));
     const std::vector<netlink::Request> batch = {netlink::DeleteLink(index)};
     first_error.Update(netlink::SendBatch(socket_, batch).status);
   }
   return first_error;
 }
 
-absl::Status Graveyard::Sweep() {
-  RETURN_IF_ERROR(Reach(settings_.fault_point, "graveyard.list"));
+absl::Status DeferredDeletion::Sweep() {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred deletion.list"));
   const auto links = netlink::DumpLinks(socket_, claims::kLinkPrefix);
   if (!links.ok()) return links.status();
   std::set<uint32_t> groups;
   for (const netlink::Link& link : *links) {
-    if (claims::IsBurialGroup(link.group) && IsOurs(link)) groups.insert(link.group);
+    if (claims::IsDeletionGroup(link.group) && IsOurs(link)) groups.insert(link.group);
   }
   for (const uint32_t group : groups) RETURN_IF_ERROR(Unregister(group));
   return absl::OkStatus();

@@ -25,7 +25,7 @@ namespace spoke::netagent {
 //
 // Only what has a name of ours is ever removed: a link of somebody else's in one of our groups
 // (claims.h) is left alone, and ours are then removed one by one.
-class Graveyard {
+class DeferredDeletion {
  public:
   struct Settings {
     telemetry::Log* log = nullptr;  // Borrowed; may be null.
@@ -37,31 +37,32 @@ class Graveyard {
   // For the calling thread's network namespace. Unregisters what an agent that died has left in our
   // groups before it returns. Errors: kUnavailable (the list of links kept changing);
   // kPermissionDenied; as errno says.
-  static absl::StatusOr<std::unique_ptr<Graveyard>> Create(Settings settings);
+  static absl::StatusOr<std::unique_ptr<DeferredDeletion>> Create(Settings settings);
 
-  // What is still buried stays so, for the next agent to find.
-  ~Graveyard();
-  Graveyard(const Graveyard&) = delete;
-  Graveyard& operator=(const Graveyard&) = delete;
+  // What is still deferred stays so, for the next agent to find.
+  ~DeferredDeletion();
+  DeferredDeletion(const DeferredDeletion&) = delete;
+  DeferredDeletion& operator=(const DeferredDeletion&) = delete;
 
   // Calls `retire` with the group that the link is to be put into, and takes it over from there if
-  // that was done. A link that is buried already is not retired again. Waits while too many are
-  // buried. Errors: what `retire` returns; kUnavailable (too many still, after kPatience: this one
-  // is buried all the same).
-  absl::Status Bury(BuriedLink link, absl::FunctionRef<absl::Status(uint32_t group)> retire);
+  // that was done. A link that is deferred already is not retired again. Waits while too many are
+  // deferred. Errors: what `retire` returns; kUnavailable (too many still, after kPatience: this
+  // one is deferred all the same).
+  absl::Status DeleteLater(DeferredLink link,
+                           absl::FunctionRef<absl::Status(uint32_t group)> retire);
 
-  // Waits until nothing of the spec's name or addresses is buried. Errors: kUnavailable (the kernel
-  // refuses, or takes longer than kPatience).
+  // Waits until nothing of the spec's name or addresses is deferred. Errors: kUnavailable (the
+  // kernel refuses, or takes longer than kPatience).
   absl::Status FinishWhatClashes(const AttachSpec& spec);
 
-  // Waits until nothing is buried. Errors: as FinishWhatClashes().
+  // Waits until nothing is deferred. Errors: as FinishWhatClashes().
   absl::Status FinishAll();
 
   // Whether anything is.
   bool empty() const;
 
  private:
-  Graveyard(Settings settings, netlink::Socket socket);
+  DeferredDeletion(Settings settings, netlink::Socket socket);
 
   void Work();
   // Waits until `done` or a batch is refused, and hurries meanwhile.
@@ -76,7 +77,7 @@ class Graveyard {
 
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;
-  BurialPlan plan_ ABSL_GUARDED_BY(mutex_);
+  DeletionPlan plan_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t refusals_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status last_refusal_ ABSL_GUARDED_BY(mutex_);

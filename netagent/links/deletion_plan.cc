@@ -10,24 +10,24 @@ namespace spoke::netagent {
 
 // Full batches, the open one, the one under way and a refused one that was put back; one link more
 // than kMaxLinks may be there before anybody waits.
-static_assert(BurialPlan::kMaxLinks / BurialPlan::kMaxBatch + 4 <= claims::kBurialGroups);
+static_assert(DeletionPlan::kMaxLinks / DeletionPlan::kMaxBatch + 4 <= claims::kDeletionGroups);
 
-uint32_t BurialPlan::NextGroup() const {
+uint32_t DeletionPlan::NextGroup() const {
   if (!waiting_.empty() && waiting_.back().links.size() < kMaxBatch) return waiting_.back().group;
-  return claims::kFirstBurialGroup + next_group_;
+  return claims::kFirstDeletionGroup + next_group_;
 }
 
-void BurialPlan::Add(BuriedLink link, absl::Time now) {
+void DeletionPlan::Add(DeferredLink link, absl::Time now) {
   const uint32_t group = NextGroup();
   if (waiting_.empty() || waiting_.back().group != group) {
     waiting_.push_back({.group = group, .links = {}, .first_at = now});
-    next_group_ = (next_group_ + 1) % claims::kBurialGroups;
+    next_group_ = (next_group_ + 1) % claims::kDeletionGroups;
   }
   waiting_.back().links.push_back(std::move(link));
   ++size_;
 }
 
-std::optional<BurialBatch> BurialPlan::TakeDue(absl::Time now) {
+std::optional<DeletionBatch> DeletionPlan::TakeDue(absl::Time now) {
   const std::optional<absl::Time> due = NextDue();
   if (!due || *due > now) return std::nullopt;
   under_way_ = std::move(waiting_.front());
@@ -35,7 +35,7 @@ std::optional<BurialBatch> BurialPlan::TakeDue(absl::Time now) {
   return under_way_;
 }
 
-void BurialPlan::Finish(bool gone, absl::Time now) {
+void DeletionPlan::Finish(bool gone, absl::Time now) {
   CHECK(under_way_.has_value(), "a batch is finished that was taken");
   if (gone) {
     size_ -= under_way_->links.size();
@@ -50,31 +50,31 @@ void BurialPlan::Finish(bool gone, absl::Time now) {
   under_way_.reset();
 }
 
-std::optional<absl::Time> BurialPlan::NextDue() const {
+std::optional<absl::Time> DeletionPlan::NextDue() const {
   if (under_way_ || waiting_.empty()) return std::nullopt;
   if (hurried_ > 0) return absl::InfinitePast();
-  const BurialBatch& first = waiting_.front();
+  const DeletionBatch& first = waiting_.front();
   const absl::Time filled =
       first.links.size() >= kMaxBatch ? first.first_at : first.first_at + kMaxWait;
   return std::max(filled, not_before_);
 }
 
-void BurialPlan::Hurry() { hurried_ = waiting_.size() + (under_way_ ? 1 : 0); }
+void DeletionPlan::Hurry() { hurried_ = waiting_.size() + (under_way_ ? 1 : 0); }
 
 template <typename Predicate>
-bool BurialPlan::AnyLink(Predicate matches) const {
-  const auto any = [&matches](const BurialBatch& batch) {
+bool DeletionPlan::AnyLink(Predicate matches) const {
+  const auto any = [&matches](const DeletionBatch& batch) {
     return std::any_of(batch.links.begin(), batch.links.end(), matches);
   };
   return std::any_of(waiting_.begin(), waiting_.end(), any) || (under_way_ && any(*under_way_));
 }
 
-bool BurialPlan::Has(const std::string& host_link) const {
-  return AnyLink([&host_link](const BuriedLink& link) { return link.host_link == host_link; });
+bool DeletionPlan::Has(const std::string& host_link) const {
+  return AnyLink([&host_link](const DeferredLink& link) { return link.host_link == host_link; });
 }
 
-bool BurialPlan::Clashes(const AttachSpec& spec) const {
-  return AnyLink([&spec](const BuriedLink& link) {
+bool DeletionPlan::Clashes(const AttachSpec& spec) const {
+  return AnyLink([&spec](const DeferredLink& link) {
     return link.host_link == spec.host_link ||
            std::any_of(link.addresses.begin(), link.addresses.end(), [&](const ip::Address& mine) {
              return std::find(spec.addresses.begin(), spec.addresses.end(), mine) !=

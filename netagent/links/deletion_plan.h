@@ -19,24 +19,24 @@
 namespace spoke::netagent {
 
 // A link that carries no traffic any more and waits to be unregistered.
-struct BuriedLink {
+struct DeferredLink {
   std::string host_link;
   std::vector<ip::Address> addresses;  // Those it had; empty when they are not known.
 
-  bool operator==(const BuriedLink&) const = default;
+  bool operator==(const DeferredLink&) const = default;
 };
 
 // Links that are unregistered by one request.
-struct BurialBatch {
-  uint32_t group = 0;  // One of claims::kFirstBurialGroup and the following.
-  std::vector<BuriedLink> links;
+struct DeletionBatch {
+  uint32_t group = 0;  // One of claims::kFirstDeletionGroup and the following.
+  std::vector<DeferredLink> links;
   absl::Time first_at;
 
-  bool operator==(const BurialBatch&) const = default;
+  bool operator==(const DeletionBatch&) const = default;
 };
 
-// Not thread-safe; the Graveyard owns it and serialises calls.
-class BurialPlan {
+// Not thread-safe; the DeferredDeletion owns it and serialises calls.
+class DeletionPlan {
  public:
   // A batch takes no more links than this: each holds the network lock for some 0.2 ms.
   static constexpr size_t kMaxBatch = 32;
@@ -53,32 +53,32 @@ class BurialPlan {
   // The group that the next link goes into. The same until Add().
   uint32_t NextGroup() const;
   // The link is in NextGroup() now.
-  void Add(BuriedLink link, absl::Time now);
+  void Add(DeferredLink link, absl::Time now);
 
   // The batch that is to be unregistered now, or nothing: none is due, or one is under way. The
   // caller unregisters it and calls Finish().
-  std::optional<BurialBatch> TakeDue(absl::Time now);
+  std::optional<DeletionBatch> TakeDue(absl::Time now);
   // `gone`: the batch that was taken is unregistered. Else it is tried again later.
   void Finish(bool gone, absl::Time now);
   // When TakeDue() may have something; nothing while there is none, or one is under way.
   std::optional<absl::Time> NextDue() const;
 
-  // Somebody waits: all that is buried now is due at once, without pauses.
+  // Somebody waits: all that is deferred now is due at once, without pauses.
   void Hurry();
 
   // How many links wait, those of the batch under way included.
   size_t size() const { return size_; }
   bool full() const { return size_ >= kMaxLinks; }
   bool Has(const std::string& host_link) const;
-  // Whether the spec's host link or one of its addresses belongs to a buried link.
+  // Whether the spec's host link or one of its addresses belongs to a deferred link.
   bool Clashes(const AttachSpec& spec) const;
 
  private:
   template <typename Predicate>
   bool AnyLink(Predicate matches) const;
 
-  std::deque<BurialBatch> waiting_;  // Oldest first; only the last may have room.
-  std::optional<BurialBatch> under_way_;
+  std::deque<DeletionBatch> waiting_;  // Oldest first; only the last may have room.
+  std::optional<DeletionBatch> under_way_;
   size_t size_ = 0;
   uint32_t next_group_ = 0;  // Of the next batch, counted from the first of ours.
   size_t hurried_ = 0;       // This many batches, from the oldest on, are due at once.

@@ -15,48 +15,48 @@ constexpr absl::Time kStart = absl::UnixEpoch();
 constexpr ip::Address kAddress = ip::Address::V4(0x0A000107);
 constexpr ip::Address kOther = ip::Address::V4(0x0A000108);
 
-BuriedLink Link(size_t number, std::vector<ip::Address> addresses = {}) {
+DeferredLink Link(size_t number, std::vector<ip::Address> addresses = {}) {
   return {"spk" + std::to_string(number), std::move(addresses)};
 }
 
-void AddLinks(BurialPlan& plan, size_t count, absl::Time now = kStart) {
+void AddLinks(DeletionPlan& plan, size_t count, absl::Time now = kStart) {
   for (size_t i = 0; i < count; ++i) plan.Add(Link(plan.size()), now);
 }
 
-TEST(BurialPlan, AnEmptyPlanHasNothingToDo) {
-  BurialPlan plan;
+TEST(DeletionPlan, AnEmptyPlanHasNothingToDo) {
+  DeletionPlan plan;
   EXPECT_EQ(plan.NextDue(), std::nullopt);
   EXPECT_EQ(plan.TakeDue(absl::InfiniteFuture()), std::nullopt);
   EXPECT_EQ(plan.size(), 0U);
 }
 
-TEST(BurialPlan, AFewLinksWaitForMoreButNotForEver) {
-  BurialPlan plan;
+TEST(DeletionPlan, AFewLinksWaitForMoreButNotForEver) {
+  DeletionPlan plan;
   const uint32_t group = plan.NextGroup();
   plan.Add(Link(0), kStart);
   EXPECT_EQ(plan.NextGroup(), group);
   plan.Add(Link(1), kStart + absl::Milliseconds(200));
-  EXPECT_EQ(plan.NextDue(), kStart + BurialPlan::kMaxWait);
+  EXPECT_EQ(plan.NextDue(), kStart + DeletionPlan::kMaxWait);
   EXPECT_EQ(plan.TakeDue(kStart + absl::Milliseconds(249)), std::nullopt);
-  const auto batch = plan.TakeDue(kStart + BurialPlan::kMaxWait);
+  const auto batch = plan.TakeDue(kStart + DeletionPlan::kMaxWait);
   ASSERT_TRUE(batch.has_value());
   EXPECT_EQ(batch->group, group);
-  EXPECT_EQ(batch->links, (std::vector<BuriedLink>{Link(0), Link(1)}));
+  EXPECT_EQ(batch->links, (std::vector<DeferredLink>{Link(0), Link(1)}));
 }
 
-TEST(BurialPlan, AFullBatchIsDueAtOnceAndTheNextLinkGoesIntoAnotherGroup) {
-  BurialPlan plan;
+TEST(DeletionPlan, AFullBatchIsDueAtOnceAndTheNextLinkGoesIntoAnotherGroup) {
+  DeletionPlan plan;
   const uint32_t group = plan.NextGroup();
-  AddLinks(plan, BurialPlan::kMaxBatch);
+  AddLinks(plan, DeletionPlan::kMaxBatch);
   EXPECT_NE(plan.NextGroup(), group);
   EXPECT_EQ(plan.NextDue(), kStart);
-  EXPECT_EQ(plan.TakeDue(kStart)->links.size(), BurialPlan::kMaxBatch);
+  EXPECT_EQ(plan.TakeDue(kStart)->links.size(), DeletionPlan::kMaxBatch);
 }
 
-TEST(BurialPlan, NothingJoinsABatchThatIsUnderWay) {
-  BurialPlan plan;
+TEST(DeletionPlan, NothingJoinsABatchThatIsUnderWay) {
+  DeletionPlan plan;
   AddLinks(plan, 1);
-  const uint32_t group = plan.TakeDue(kStart + BurialPlan::kMaxWait)->group;
+  const uint32_t group = plan.TakeDue(kStart + DeletionPlan::kMaxWait)->group;
   EXPECT_NE(plan.NextGroup(), group);
   EXPECT_TRUE(plan.Has("spk0"));
   plan.Add(Link(1), kStart);
@@ -69,48 +69,48 @@ TEST(BurialPlan, NothingJoinsABatchThatIsUnderWay) {
   EXPECT_EQ(plan.size(), 1U);
 }
 
-TEST(BurialPlan, APauseFollowsEachBatch) {
-  BurialPlan plan;
-  AddLinks(plan, 2 * BurialPlan::kMaxBatch);
+TEST(DeletionPlan, APauseFollowsEachBatch) {
+  DeletionPlan plan;
+  AddLinks(plan, 2 * DeletionPlan::kMaxBatch);
   ASSERT_TRUE(plan.TakeDue(kStart).has_value());
   const absl::Time done = kStart + absl::Milliseconds(20);
   plan.Finish(/*gone=*/true, done);
-  EXPECT_EQ(plan.NextDue(), done + BurialPlan::kPause);
-  EXPECT_TRUE(plan.TakeDue(done + BurialPlan::kPause).has_value());
+  EXPECT_EQ(plan.NextDue(), done + DeletionPlan::kPause);
+  EXPECT_TRUE(plan.TakeDue(done + DeletionPlan::kPause).has_value());
 }
 
-TEST(BurialPlan, WhatSomebodyWaitsForIsDueAtOnceAndNoMoreThanThat) {
-  BurialPlan plan;
-  AddLinks(plan, BurialPlan::kMaxBatch + 1);
+TEST(DeletionPlan, WhatSomebodyWaitsForIsDueAtOnceAndNoMoreThanThat) {
+  DeletionPlan plan;
+  AddLinks(plan, DeletionPlan::kMaxBatch + 1);
   plan.Hurry();
   ASSERT_TRUE(plan.TakeDue(kStart).has_value());
   plan.Finish(/*gone=*/true, kStart);
   ASSERT_TRUE(plan.TakeDue(kStart).has_value());
   AddLinks(plan, 1);
   plan.Finish(/*gone=*/true, kStart);
-  EXPECT_EQ(plan.NextDue(), kStart + BurialPlan::kMaxWait);
+  EXPECT_EQ(plan.NextDue(), kStart + DeletionPlan::kMaxWait);
 }
 
-TEST(BurialPlan, ARefusedBatchIsTriedAgainLaterUnderItsGroup) {
-  BurialPlan plan;
+TEST(DeletionPlan, ARefusedBatchIsTriedAgainLaterUnderItsGroup) {
+  DeletionPlan plan;
   AddLinks(plan, 2);
   plan.Hurry();
   const auto batch = plan.TakeDue(kStart);
   plan.Finish(/*gone=*/false, kStart);
   EXPECT_EQ(plan.size(), 2U);
-  EXPECT_EQ(plan.NextDue(), kStart + BurialPlan::kRetry);
-  EXPECT_EQ(plan.TakeDue(kStart + BurialPlan::kRetry), batch);
+  EXPECT_EQ(plan.NextDue(), kStart + DeletionPlan::kRetry);
+  EXPECT_EQ(plan.TakeDue(kStart + DeletionPlan::kRetry), batch);
 }
 
-TEST(BurialPlan, NoTwoBatchesShareAGroupHoweverManyWait) {
-  BurialPlan plan;
+TEST(DeletionPlan, NoTwoBatchesShareAGroupHoweverManyWait) {
+  DeletionPlan plan;
   std::set<uint32_t> in_use;
   uint32_t last = 0;
   for (int round = 0; round < 100; ++round) {
     SCOPED_TRACE(round);
     while (!plan.full()) {
       const uint32_t group = plan.NextGroup();
-      EXPECT_TRUE(claims::IsBurialGroup(group));
+      EXPECT_TRUE(claims::IsDeletionGroup(group));
       EXPECT_TRUE(group == last || in_use.insert(group).second);
       last = group;
       plan.Add(Link(plan.size()), kStart);
@@ -121,7 +121,7 @@ TEST(BurialPlan, NoTwoBatchesShareAGroupHoweverManyWait) {
     // Every third is refused at first.
     plan.Finish(/*gone=*/round % 3 != 0, kStart);
     if (round % 3 == 0) {
-      ASSERT_EQ(plan.TakeDue(kStart + BurialPlan::kRetry), batch);
+      ASSERT_EQ(plan.TakeDue(kStart + DeletionPlan::kRetry), batch);
       plan.Finish(/*gone=*/true, kStart);
     }
     in_use.erase(batch->group);
@@ -129,8 +129,8 @@ TEST(BurialPlan, NoTwoBatchesShareAGroupHoweverManyWait) {
   }
 }
 
-TEST(BurialPlan, KnowsWhatANewAttachmentClashesWith) {
-  BurialPlan plan;
+TEST(DeletionPlan, KnowsWhatANewAttachmentClashesWith) {
+  DeletionPlan plan;
   AttachSpec spec;
   spec.host_link = "spk7";
   spec.addresses = {kAddress};

@@ -1,4 +1,4 @@
-// What a wished bandwidth becomes in the kernel. Pure.
+// What a requested bandwidth becomes in the kernel. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ struct LinkShaping {
 };
 
 // For one direction of a link with `mtu`. `rate` in bits a second, 0: not shaped, nothing;
-// `burst` in bits, 0: no wish. Runtimes pass bursts on that stand for "whatever" (gigabits), with
-// which nothing would be limited for seconds, so:
+// `burst` in bits, 0: no options. Runtimes pass bursts on that stand for "whatever" (gigabits),
+// with which nothing would be limited for seconds, so:
 //   - the burst is what the rate gives in a millisecond, or 16 KiB where that is more, so that
-//     segmentation offload still pays; less when less is wished; but never less than one packet,
+//     segmentation offload still pays; less when less is requested; but never less than one packet,
 //     since then none would pass;
 //   - the queue is what the rate gives in 50 ms, so that the last packet of it is not late by more;
 //     but never less than the burst, or than 8 packets.

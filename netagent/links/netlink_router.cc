@@ -102,11 +102,11 @@ absl::Status SendInBatches(netlink::Socket& socket, std::span<const netlink::Req
 }  // namespace
 
 NetlinkRouter::NetlinkRouter(Settings settings, netns::Netns node, netlink::Socket socket,
-                             std::unique_ptr<Graveyard> graveyard)
+                             std::unique_ptr<DeferredDeletion> deferred_deletion)
     : settings_(std::move(settings)),
       node_(std::move(node)),
       socket_(std::move(socket)),
-      graveyard_(std::move(graveyard)),
+      deferred_deletion_(std::move(deferred_deletion)),
       has_ipv6_(KernelHasIpv6()),
       // Begins elsewhere each time the agent starts: a pod may have a link of the last one's.
       next_index_(std::random_device()()) {}
@@ -116,10 +116,10 @@ absl::StatusOr<std::unique_ptr<NetlinkRouter>> NetlinkRouter::Create(Settings se
   if (!node.ok()) return node.status();
   auto socket = netlink::Socket::Open();
   if (!socket.ok()) return socket.status();
-  auto graveyard = Graveyard::Create({settings.log, settings.fault_point});
-  if (!graveyard.ok()) return graveyard.status();
+  auto deferred_deletion = DeferredDeletion::Create({settings.log, settings.fault_point});
+  if (!deferred_deletion.ok()) return deferred_deletion.status();
   auto router = std::unique_ptr<NetlinkRouter>(new NetlinkRouter(
-      std::move(settings), *std::move(node), *std::move(socket), *std::move(graveyard)));
+      std::move(settings), *std::move(node), *std::move(socket), *std::move(deferred_deletion)));
   const absl::Status status = router->TakeStock();
   if (!status.ok()) return status;
   return router;
@@ -171,12 +171,12 @@ absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
   if (pod->identity() == node_.identity()) {
     return absl::FailedPreconditionError("the pod's network namespace is the node's own");
   }
-  RETURN_IF_ERROR(graveyard_->FinishWhatClashes(spec));
+  RETURN_IF_ERROR(deferred_deletion_->FinishWhatClashes(spec));
   const AttachIndexes indexes = NextIndexes();
   absl::Status status = Build(spec, indexes, *pod);
-  if (absl::IsAlreadyExists(status) && !graveyard_->empty()) {
+  if (absl::IsAlreadyExists(status) && !deferred_deletion_->empty()) {
     // It may be the pod end of a detached link, whose name only the pod knows.
-    RETURN_IF_ERROR(graveyard_->FinishAll());
+    RETURN_IF_ERROR(deferred_deletion_->FinishAll());
     status = Build(spec, indexes, *pod);
   }
   if (!status.ok()) return status;
@@ -291,7 +291,7 @@ absl::Status NetlinkRouter::Detach(const std::string& host_link) {
   const std::vector<ip::Address> addresses =
       known == attached_.end() ? std::vector<ip::Address>() : known->second.addresses;
   absl::Status left;
-  const absl::Status status = graveyard_->Bury(
+  const absl::Status status = deferred_deletion_->DeleteLater(
       {host_link, addresses}, [&](uint32_t group) { return Retire(host_link, group, left); });
   if (!status.ok() && !absl::IsNotFound(status)) return Narrow(status, {kUnavailable});
   if (!left.ok()) return Narrow(left, {kUnavailable});
@@ -328,7 +328,7 @@ absl::Status NetlinkRouter::Retire(const std::string& host_link, uint32_t group,
   return absl::OkStatus();
 }
 
-absl::Status NetlinkRouter::FinishDetaching() { return graveyard_->FinishAll(); }
+absl::Status NetlinkRouter::FinishDetaching() { return deferred_deletion_->FinishAll(); }
 
 absl::StatusOr<std::vector<netlink::Route>> NetlinkRouter::DumpOurRoutes() {
   RETURN_IF_ERROR(Reach(settings_.fault_point, "routes.list"));
@@ -352,7 +352,7 @@ absl::StatusOr<std::vector<AttachedLink>> NetlinkRouter::ListAttached() {
   std::map<int32_t, AttachedLink> by_index;
   for (const netlink::Link& link : *links) {
     if (link.kind != "veth" || !IsHostLinkName(link.name)) continue;
-    if (!claims::IsBurialGroup(link.group)) by_index[link.index] = {link.name, {}};
+    if (!claims::IsDeletionGroup(link.group)) by_index[link.index] = {link.name, {}};
   }
   for (const netlink::Route& route : *routes) {
     // A route to a link that is not in the list came or went between the two dumps.

@@ -26,7 +26,7 @@ namespace spoke::netagent {
 //
 // Attach() takes two sends: one in the pod's namespace, which makes the pair, and one in the
 // node's. Some 0.5 ms. Detach() takes one of 0.1 ms; the 20 ms that the kernel needs to unregister
-// a link are the Graveyard's.
+// a link are the DeferredDeletion's.
 class NetlinkRouter final : public Router {
  public:
   struct Settings {
@@ -50,10 +50,10 @@ class NetlinkRouter final : public Router {
 
  private:
   NetlinkRouter(Settings settings, netns::Netns node, netlink::Socket socket,
-                std::unique_ptr<Graveyard> graveyard);
+                std::unique_ptr<DeferredDeletion> deferred_deletion);
 
   AttachIndexes NextIndexes();
-  // Attach() with nothing buried in its way.
+  // Attach() with nothing deferred in its way.
   absl::Status Build(const AttachSpec& spec, const AttachIndexes& indexes, const netns::Netns& pod);
   // Takes the link out of use with all that is there for it, into `group`. OK when it is done;
   // `left` is then what was refused beside the link itself.
@@ -77,7 +77,7 @@ class NetlinkRouter final : public Router {
   const Settings settings_;
   const netns::Netns node_;
   netlink::Socket socket_;  // In the node's namespace.
-  const std::unique_ptr<Graveyard> graveyard_;
+  const std::unique_ptr<DeferredDeletion> deferred_deletion_;
   const bool has_ipv6_;  // The kernel speaks it at all.
   uint32_t next_index_;
   // What each host link was attached with, those of earlier agents included.

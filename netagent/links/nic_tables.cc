@@ -25,10 +25,10 @@ void NicTables::Prepare(const std::vector<Holding>& holdings) {
 }
 
 absl::StatusOr<std::vector<SourceTable>> NicTables::Of(const std::vector<ip::Address>& addresses,
-                                                       const Lendings& lendings) const {
+                                                       const Assignments& assignments) const {
   std::vector<SourceTable> sources;
   for (const ip::Address& address : addresses) {
-    const std::optional<ip::MacAddress> nic = lendings.NicOf(address);
+    const std::optional<ip::MacAddress> nic = assignments.NicOf(address);
     if (!nic || nic == first_) continue;
     const auto table = tables_.find(*nic);
     if (table == tables_.end() || !table->second.ok()) {

@@ -34,7 +34,7 @@ class NicTables {
   // Those of `addresses` that need a table, with it. Errors: kUnavailable (one has none yet; the
   // message names the NIC and says why).
   absl::StatusOr<std::vector<SourceTable>> Of(const std::vector<ip::Address>& addresses,
-                                              const Lendings& lendings) const;
+                                              const Assignments& assignments) const;
 
   // The NICs whose table could not be made.
   std::set<ip::MacAddress> Missing() const;

@@ -23,7 +23,7 @@ class NicTablesTest : public testing::Test {
   NicTablesTest() {
     kernel_.SetNic({.name = "eth0", .mac = first_, .mtu = 1500, .addresses = {}});
     tables_.SetFirst(first_);
-    lendings_.Apply(HoldingsReplaced{holdings_});
+    assignments_.Apply(HoldingsReplaced{holdings_});
   }
 
   const ip::MacAddress first_ = Mac("00:0d:3a:00:00:01");
@@ -32,26 +32,26 @@ class NicTablesTest : public testing::Test {
       {kOnFirst, "one", first_}, {kOnSecond, "two", second_}, {kAnywhere, "three"}};
   FakeKernel kernel_;
   testing_support::RecordingLog log_;
-  Lendings lendings_{absl::Seconds(30)};
+  Assignments assignments_{absl::Seconds(30)};
   NicTables tables_{kernel_, log_};
 };
 
 TEST_F(NicTablesTest, AddressesOfTheFirstNicAndOfNobodyKnowsWhichNeedNone) {
   tables_.Prepare(holdings_);
-  EXPECT_THAT(tables_.Of({kOnFirst, kAnywhere}, lendings_).value(), IsEmpty());
+  EXPECT_THAT(tables_.Of({kOnFirst, kAnywhere}, assignments_).value(), IsEmpty());
 }
 
 TEST_F(NicTablesTest, AddressesOfAnotherNicLeaveByItsTable) {
   kernel_.SetNic({.name = "eth1", .mac = second_, .mtu = 1500, .addresses = {}});
   tables_.Prepare(holdings_);
   const uint32_t table = kernel_.SetNicTable(second_).value();
-  EXPECT_THAT(tables_.Of({kOnFirst, kOnSecond}, lendings_).value(),
+  EXPECT_THAT(tables_.Of({kOnFirst, kOnSecond}, assignments_).value(),
               ElementsAre(SourceTable{kOnSecond, table}));
 }
 
 TEST_F(NicTablesTest, ANicWithoutATableRefusesItsAddressesAndIsWarnedOfOnce) {
   for (int i = 0; i < 2; ++i) tables_.Prepare(holdings_);
-  const auto refused = tables_.Of({kOnSecond}, lendings_);
+  const auto refused = tables_.Of({kOnSecond}, assignments_);
   ASSERT_TRUE(absl::IsUnavailable(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("00:0d:3a:00:00:02"));
   EXPECT_EQ(log_.Count("nic_table_failed"), 1);
@@ -59,7 +59,7 @@ TEST_F(NicTablesTest, ANicWithoutATableRefusesItsAddressesAndIsWarnedOfOnce) {
   EXPECT_THAT(tables_.ExplainMissing(), HasSubstr("NIC 00:0d:3a:00:00:02 has no way out"));
   kernel_.SetNic({.name = "eth1", .mac = second_, .mtu = 1500, .addresses = {}});
   tables_.Prepare(holdings_);
-  EXPECT_TRUE(tables_.Of({kOnSecond}, lendings_).ok());
+  EXPECT_TRUE(tables_.Of({kOnSecond}, assignments_).ok());
   EXPECT_THAT(tables_.Missing(), IsEmpty());
   EXPECT_EQ(tables_.ExplainMissing(), "");
 }

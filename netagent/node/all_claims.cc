@@ -21,9 +21,9 @@ std::vector<Claim> AllClaims() {
        "next hop of each pod's IPv4 default route; no device has it, a permanent neighbour entry "
        "answers for it"},
       {"kGatewayV6", "address", claims::kGatewayV6.ToString(), "the same for IPv6"},
-      {"kFirstBurialGroup", "link groups", fmt::format("from {}", claims::kFirstBurialGroup),
+      {"kFirstDeletionGroup", "link groups", fmt::format("from {}", claims::kFirstDeletionGroup),
        "of links that are detached and wait to be unregistered"},
-      {"kBurialGroups", "link groups", fmt::format("{} of them", claims::kBurialGroups),
+      {"kDeletionGroups", "link groups", fmt::format("{} of them", claims::kDeletionGroups),
        "used in turn"},
       {"kFirstPodTable", "route table", fmt::format("{} + n, in a pod", claims::kFirstPodTable),
        "of the pod's nth interface after its first"},

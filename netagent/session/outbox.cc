@@ -6,13 +6,13 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr int kLent = 0;
+constexpr int kInUse = 0;
 constexpr int kReleased = 1;
 constexpr int kCooled = 2;
 
 }  // namespace
 
-LendingReport& Outbox::Gather(const std::vector<ip::Address>& addresses, int rank) {
+AssignmentReport& Outbox::Gather(const std::vector<ip::Address>& addresses, int rank) {
   auto* last = items_.empty() ? nullptr : std::get_if<Gathered>(&items_.back());
   const auto follows = [&](const ip::Address& address) {
     const auto said = last->last.find(address);
@@ -28,12 +28,12 @@ LendingReport& Outbox::Gather(const std::vector<ip::Address>& addresses, int ran
   return last->report;
 }
 
-bool Outbox::Add(const LendingReport& report) {
-  for (const Lending& lending : report.lent) {
-    Gather(lending.addresses, kLent).lent.push_back(lending);
+bool Outbox::Add(const AssignmentReport& report) {
+  for (const Assignment& assignment : report.in_use) {
+    Gather(assignment.addresses, kInUse).in_use.push_back(assignment);
   }
-  for (const Lending& lending : report.released) {
-    Gather(lending.addresses, kReleased).released.push_back(lending);
+  for (const Assignment& assignment : report.released) {
+    Gather(assignment.addresses, kReleased).released.push_back(assignment);
   }
   for (const ip::Address& address : report.cooled) {
     Gather({address}, kCooled).cooled.push_back(address);

@@ -6,12 +6,12 @@
 // up to a limit only: beyond it the session is to be given up, for a new one begins with a hello
 // that says everything.
 //
-// Order. The server takes a report's `lent` first, then `released`, then `cooled`: events of one
-// address are merged into one report only as far as that order gives what really happened, and
+// Order. The server takes a report's `assigned` first, then `released`, then `cooled`: events of
+// one address are merged into one report only as far as that order gives what really happened, and
 // nothing is left out, for it is the address's history. An answer never overtakes a report that was
-// given before it: an address that was lent and given back meanwhile would else be lent after it
-// had been agreed to go. Acknowledgements, the demand and conflicts stand for themselves and go
-// first.
+// given before it: an address that was assigned and given back meanwhile would else be assigned
+// after it had been agreed to go. Acknowledgements, the demand and conflicts stand for themselves
+// and go first.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,13 @@ namespace spoke::netagent {
 // Not thread-safe.
 class Outbox {
  public:
-  static constexpr size_t kMaxWaitingEntries = 10'000;  // Of reports: lent, released and cooled.
-  static constexpr size_t kMaxReportEntries = 1'000;    // A message, far below gRPC's 4 MiB.
+  static constexpr size_t kMaxWaitingEntries =
+      10'000;                                         // Of reports: assigned, released and cooled.
+  static constexpr size_t kMaxReportEntries = 1'000;  // A message, far below gRPC's 4 MiB.
   static constexpr size_t kMaxWaitingAnswers = 16;
 
   // Each false: too much waits. Give the session up; nothing that is in here matters then.
-  [[nodiscard]] bool Add(const LendingReport& report);
+  [[nodiscard]] bool Add(const AssignmentReport& report);
   [[nodiscard]] bool Add(const ReclaimAnswer& answer);
   [[nodiscard]] bool Add(const Inventory& inventory);
   [[nodiscard]] bool Add(const AttachTracesAnswer& answer);
@@ -65,16 +66,16 @@ class Outbox {
  private:
   // One report being gathered.
   struct Gathered {
-    LendingReport report;
+    AssignmentReport report;
     size_t entries = 0;
-    // What was said last of each address: 0 lent, 1 released, 2 cooled.
+    // What was said last of each address: 0 assigned, 1 released, 2 cooled.
     std::map<ip::Address, int> last;
   };
   using Item = std::variant<Gathered, ReclaimAnswer, Inventory, AttachTracesAnswer, ProbeAnswer,
                             PolicyTrialAnswer>;
 
   // The report that an event of rank `rank` for `addresses` belongs into.
-  LendingReport& Gather(const std::vector<ip::Address>& addresses, int rank);
+  AssignmentReport& Gather(const std::vector<ip::Address>& addresses, int rank);
   template <typename Answer>
   bool AddAnswer(const Answer& answer);
   // Whether the first of `items_` may go.

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 
 ip::Address V4(uint32_t number) { return ip::Address::V4(number); }
 
-Lending LendingOf(std::vector<ip::Address> addresses, uint64_t generation = 1) {
+Assignment AssignmentOf(std::vector<ip::Address> addresses, uint64_t generation = 1) {
   return {.key = {"c" + std::to_string(generation), "eth0"},
           .addresses = std::move(addresses),
           .generation = generation};
@@ -32,10 +32,10 @@ NumberedReport NextReport(Outbox& outbox) {
 TEST(Outbox, OneReportAtATimeAndTheRestIsMergedMeanwhile) {
   Outbox outbox;
   EXPECT_FALSE(outbox.HasNext());
-  ASSERT_TRUE(outbox.Add(LendingReport{.lent = {LendingOf({V4(1)})}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.in_use = {AssignmentOf({V4(1)})}}));
   EXPECT_EQ(NextReport(outbox).sequence, 1U);
   for (uint32_t i = 2; i < 100; ++i) {
-    ASSERT_TRUE(outbox.Add(LendingReport{.lent = {LendingOf({V4(i)}, i)}}));
+    ASSERT_TRUE(outbox.Add(AssignmentReport{.in_use = {AssignmentOf({V4(i)}, i)}}));
   }
   EXPECT_EQ(outbox.Next(), std::nullopt);
   outbox.OnReportAck(0);  // Of none that was sent.
@@ -43,14 +43,14 @@ TEST(Outbox, OneReportAtATimeAndTheRestIsMergedMeanwhile) {
   outbox.OnReportAck(1);
   const NumberedReport merged = NextReport(outbox);
   EXPECT_EQ(merged.sequence, 2U);
-  EXPECT_EQ(merged.report.lent.size(), 98U);
+  EXPECT_EQ(merged.report.in_use.size(), 98U);
   outbox.OnReportAck(2);
   EXPECT_EQ(outbox.Next(), std::nullopt);
 }
 
 TEST(Outbox, OnlyTheLatestDemandIsSaidAndItWaitsForNoAcknowledgement) {
   Outbox outbox;
-  ASSERT_TRUE(outbox.Add(LendingReport{.lent = {LendingOf({V4(1)})}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.in_use = {AssignmentOf({V4(1)})}}));
   NextReport(outbox);
   outbox.Add(Demand{{{"web", 1}}});
   outbox.Add(Demand{{{"web", 30}}});
@@ -71,27 +71,27 @@ TEST(Outbox, TracesAreAnswersAndBoundedLikeThem) {
 
 TEST(Outbox, ALifeIsOneReportAndTheNextLifeAnother) {
   Outbox outbox;
-  const Lending first = LendingOf({V4(1)}, 1);
-  const Lending second = LendingOf({V4(1)}, 2);
-  ASSERT_TRUE(outbox.Add(LendingReport{.lent = {first}}));
-  ASSERT_TRUE(outbox.Add(LendingReport{.released = {first}}));
-  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {V4(1)}}));
-  ASSERT_TRUE(outbox.Add(LendingReport{.lent = {second}}));
-  const LendingReport life = NextReport(outbox).report;
-  EXPECT_THAT(life.lent, ElementsAre(first));
+  const Assignment first = AssignmentOf({V4(1)}, 1);
+  const Assignment second = AssignmentOf({V4(1)}, 2);
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.in_use = {first}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.released = {first}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.cooled = {V4(1)}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.in_use = {second}}));
+  const AssignmentReport life = NextReport(outbox).report;
+  EXPECT_THAT(life.in_use, ElementsAre(first));
   EXPECT_THAT(life.released, ElementsAre(first));
   EXPECT_THAT(life.cooled, ElementsAre(V4(1)));
   outbox.OnReportAck(1);
-  EXPECT_THAT(NextReport(outbox).report, (LendingReport{.lent = {second}}));
+  EXPECT_THAT(NextReport(outbox).report, (AssignmentReport{.in_use = {second}}));
 }
 
 TEST(Outbox, AnAnswerDoesNotOvertakeWhatWasReportedBefore) {
   Outbox outbox;
-  ASSERT_TRUE(outbox.Add(LendingReport{.lent = {LendingOf({V4(1)})}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.in_use = {AssignmentOf({V4(1)})}}));
   NextReport(outbox);
-  ASSERT_TRUE(outbox.Add(LendingReport{.released = {LendingOf({V4(1)})}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.released = {AssignmentOf({V4(1)})}}));
   ASSERT_TRUE(outbox.Add(ReclaimAnswer{.id = 7}));
-  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {V4(2)}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.cooled = {V4(2)}}));
   EXPECT_FALSE(outbox.HasNext());
   outbox.OnReportAck(1);
   EXPECT_EQ(NextReport(outbox).report.released.size(), 1U);
@@ -104,7 +104,7 @@ TEST(Outbox, AnAnswerDoesNotOvertakeWhatWasReportedBefore) {
 
 TEST(Outbox, AcknowledgementsAndConflictsWaitForNobodyAndOnlyTheLatestIsSaid) {
   Outbox outbox;
-  ASSERT_TRUE(outbox.Add(LendingReport{.lent = {LendingOf({V4(1)})}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.in_use = {AssignmentOf({V4(1)})}}));
   NextReport(outbox);
   for (uint64_t version = 1; version <= 5; ++version) {
     outbox.Add(DesiredAck{version});
@@ -121,7 +121,7 @@ TEST(Outbox, AServerThatNeverAcknowledgesIsGivenUpAtTheLimit) {
   Outbox outbox;
   size_t taken = 0;
   while (taken < 2 * Outbox::kMaxWaitingEntries &&
-         outbox.Add(LendingReport{.cooled = {V4(static_cast<uint32_t>(taken))}})) {
+         outbox.Add(AssignmentReport{.cooled = {V4(static_cast<uint32_t>(taken))}})) {
     ++taken;
   }
   EXPECT_EQ(taken, Outbox::kMaxWaitingEntries);
@@ -133,7 +133,7 @@ TEST(Outbox, AServerThatNeverAcknowledgesIsGivenUpAtTheLimit) {
 
 TEST(Outbox, NoMessageIsLargerThanItsLimit) {
   Outbox outbox;
-  LendingReport large;
+  AssignmentReport large;
   for (uint32_t i = 0; i < 2500; ++i) large.cooled.push_back(V4(i));
   ASSERT_TRUE(outbox.Add(large));
   for (const size_t want : {1000U, 1000U, 500U}) {
@@ -143,28 +143,28 @@ TEST(Outbox, NoMessageIsLargerThanItsLimit) {
   }
 }
 
-// What a server makes of reports: each `lent` first, then `released`, then `cooled`.
+// What a server makes of reports: each `assigned` first, then `released`, then `cooled`.
 struct Server {
-  std::map<ip::Address, uint64_t> lent;
-  std::set<ip::Address> cooling;
+  std::map<ip::Address, uint64_t> in_use;
+  std::set<ip::Address> cooldown;
   std::set<uint64_t> history;
 
-  void Take(const LendingReport& report) {
-    for (const Lending& lending : report.lent) {
-      for (const ip::Address& address : lending.addresses) {
-        lent[address] = lending.generation;
-        cooling.erase(address);
+  void Take(const AssignmentReport& report) {
+    for (const Assignment& assignment : report.in_use) {
+      for (const ip::Address& address : assignment.addresses) {
+        in_use[address] = assignment.generation;
+        cooldown.erase(address);
       }
-      history.insert(lending.generation);
+      history.insert(assignment.generation);
     }
-    for (const Lending& lending : report.released) {
-      for (const ip::Address& address : lending.addresses) {
-        EXPECT_EQ(lent.at(address), lending.generation);
-        lent.erase(address);
-        cooling.insert(address);
+    for (const Assignment& assignment : report.released) {
+      for (const ip::Address& address : assignment.addresses) {
+        EXPECT_EQ(in_use.at(address), assignment.generation);
+        in_use.erase(address);
+        cooldown.insert(address);
       }
     }
-    for (const ip::Address& address : report.cooled) EXPECT_EQ(cooling.erase(address), 1U);
+    for (const ip::Address& address : report.cooled) EXPECT_EQ(cooldown.erase(address), 1U);
   }
 };
 
@@ -177,7 +177,7 @@ TEST(Outbox, HoweverSlowTheServerItEndsWithTheTruthAndTheWholeHistory) {
   Server truth;
   uint64_t generation = 0;
   uint64_t sent = 0;
-  const auto say = [&](const LendingReport& report) {
+  const auto say = [&](const AssignmentReport& report) {
     truth.Take(report);
     ASSERT_TRUE(outbox.Add(report));
   };
@@ -190,35 +190,35 @@ TEST(Outbox, HoweverSlowTheServerItEndsWithTheTruthAndTheWholeHistory) {
   };
   for (int step = 0; step < 20'000; ++step) {
     const ip::Address address = V4(static_cast<uint32_t>(random() % 5));
-    const auto lent = truth.lent.find(address);
-    if (lent != truth.lent.end()) {
-      say({.released = {LendingOf({address}, lent->second)}});
-    } else if (truth.cooling.contains(address)) {
+    const auto in_use = truth.in_use.find(address);
+    if (in_use != truth.in_use.end()) {
+      say({.released = {AssignmentOf({address}, in_use->second)}});
+    } else if (truth.cooldown.contains(address)) {
       say({.cooled = {address}});
     } else {
-      say({.lent = {LendingOf({address}, ++generation)}});
+      say({.in_use = {AssignmentOf({address}, ++generation)}});
     }
     if (random() % 4 == 0) hear();
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   while (outbox.HasNext() || sent == 0) hear();
   for (int i = 0; i < 10'000; ++i) hear();
-  EXPECT_EQ(server.lent, truth.lent);
-  EXPECT_EQ(server.cooling, truth.cooling);
+  EXPECT_EQ(server.in_use, truth.in_use);
+  EXPECT_EQ(server.cooldown, truth.cooldown);
   EXPECT_EQ(server.history, truth.history);
 }
 
 TEST(Outbox, KnowsWhetherAReportIsAllThatWaits) {
   Outbox outbox;
   EXPECT_FALSE(outbox.HasOnlyAReport());
-  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {ip::Address::V4(1)}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.cooled = {ip::Address::V4(1)}}));
   EXPECT_TRUE(outbox.HasOnlyAReport());
   outbox.Add(DesiredAck{1});
   EXPECT_FALSE(outbox.HasOnlyAReport());
   EXPECT_TRUE(outbox.Next().has_value());
   EXPECT_TRUE(outbox.HasOnlyAReport());
   EXPECT_TRUE(outbox.Next().has_value());
-  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {ip::Address::V4(2)}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.cooled = {ip::Address::V4(2)}}));
   EXPECT_FALSE(outbox.HasOnlyAReport()) << "one is on its way";
   outbox.OnReportAck(1);
   EXPECT_TRUE(outbox.HasOnlyAReport());
@@ -242,9 +242,9 @@ TEST(Outbox, TrafficGoesLastAndOnlyTheLatest) {
 
 TEST(Outbox, TrafficDoesNotWaitForAnAcknowledgement) {
   Outbox outbox;
-  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {ip::Address::V4(1)}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.cooled = {ip::Address::V4(1)}}));
   ASSERT_TRUE(outbox.Next().has_value());
-  ASSERT_TRUE(outbox.Add(LendingReport{.cooled = {ip::Address::V4(2)}}));
+  ASSERT_TRUE(outbox.Add(AssignmentReport{.cooled = {ip::Address::V4(2)}}));
   outbox.Add(TrafficReport{.epoch = absl::UnixEpoch()});
   EXPECT_EQ(outbox.Next(), AgentReply(TrafficReport{.epoch = absl::UnixEpoch()}));
   EXPECT_FALSE(outbox.HasNext());

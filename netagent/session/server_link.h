@@ -15,7 +15,7 @@ class ServerLink {
  public:
   virtual ~ServerLink() = default;
 
-  virtual void Report(const LendingReport& report) = 0;
+  virtual void Report(const AssignmentReport& report) = 0;
   virtual void Acknowledge(uint64_t desired_version) = 0;
   virtual void AcknowledgePolicy(const PolicyAck& ack) = 0;
 
@@ -33,7 +33,7 @@ class ServerLink {
   // What pods have sent and received: what was said before, and has not been sent yet, is replaced.
   virtual void ReportTraffic(const TrafficReport& report) = 0;
 
-  // What pods use of budgets: as ReportTraffic(). Durations of leases count from this call.
+  // What pods use of budgets: as ReportTraffic(). Durations of grants count from this call.
   virtual void ReportBudgets(const BudgetReport& report) = 0;
 
   // Another machine, `other_mac` if known, answers for `address`.

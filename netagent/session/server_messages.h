@@ -37,7 +37,7 @@ struct NodeIdentity {
 struct DesiredAddress {
   ip::Address address;
   std::string pool;
-  absl::Duration cooling;                            // Not to be lent for this long.
+  absl::Duration cooldown;                           // Not to be assigned for this long.
   std::optional<ip::MacAddress> nic = std::nullopt;  // Which NIC it is on; nullopt: not said.
 
   bool operator==(const DesiredAddress&) const = default;
@@ -75,13 +75,13 @@ struct ReclaimRequest {
   bool operator==(const ReclaimRequest&) const = default;
 };
 
-// An operator has decided that this lending is over.
-struct EndLending {
+// An operator has decided that this assignment is over.
+struct EndAssignment {
   ip::Address address;
   uint64_t generation = 0;
   std::string reason;
 
-  bool operator==(const EndLending&) const = default;
+  bool operator==(const EndAssignment&) const = default;
 };
 
 // For an audit: say what you hold.
@@ -92,11 +92,11 @@ struct InventoryRequest {
 };
 
 // How it stands with what was demanded.
-struct Outlook {
+struct Forecast {
   std::string reason;  // What is being done, or why nothing can be.
   absl::Duration eta;  // From when it was said; zero: unknown.
 
-  bool operator==(const Outlook&) const = default;
+  bool operator==(const Forecast&) const = default;
 };
 
 // For an operator: how the last ADDs went.
@@ -133,8 +133,8 @@ struct PolicyTrial {
 
 // All that a server says that an agent has to act upon.
 using ServerRequest =
-    std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate, Outlook,
-                 AttachTracesRequest, ProbeRequest, BudgetLeases, EndLending, PolicyTrial>;
+    std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate, Forecast,
+                 AttachTracesRequest, ProbeRequest, BudgetGrants, EndAssignment, PolicyTrial>;
 
 // How many pods of which namespace wait for addresses that are not here: all of them, not a change.
 struct Demand {
@@ -145,8 +145,8 @@ struct Demand {
 
 // What the server has to know to begin a session.
 struct Greeting {
-  std::vector<Lending> lent;         // All that is lent now,
-  std::vector<ip::Address> cooling;  // is cooling now,
+  std::vector<Assignment> in_use;     // All that is assigned now,
+  std::vector<ip::Address> cooldown;  // is in cooldown now,
   // and is in conflict now: a report of an earlier session may have been lost.
   std::vector<ConflictNoted> conflicts;
   uint64_t policy_version = 0;  // 0: send all of it.
@@ -158,17 +158,17 @@ struct Greeting {
 
 // What has changed since. Of one address it holds at most one of each, in this order, which is also
 // the order in which the server takes them.
-struct LendingReport {
-  std::vector<Lending> lent;
-  std::vector<Lending> released;
+struct AssignmentReport {
+  std::vector<Assignment> in_use;
+  std::vector<Assignment> released;
   std::vector<ip::Address> cooled;
 
-  bool operator==(const LendingReport&) const = default;
+  bool operator==(const AssignmentReport&) const = default;
 };
 
 struct NumberedReport {
   uint64_t sequence = 0;
-  LendingReport report;
+  AssignmentReport report;
 
   bool operator==(const NumberedReport&) const = default;
 };
@@ -199,7 +199,7 @@ struct ReclaimAnswer {
 struct Inventory {
   uint64_t id = 0;
   std::vector<ip::Address> held;
-  std::vector<Lending> lent;
+  std::vector<Assignment> in_use;
 
   bool operator==(const Inventory&) const = default;
 };

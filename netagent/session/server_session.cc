@@ -253,7 +253,7 @@ void ServerSession::Enqueue(const Add& add) {
   if (context_ != nullptr) context_->TryCancel();
 }
 
-void ServerSession::Report(const LendingReport& report) {
+void ServerSession::Report(const AssignmentReport& report) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(report); });
 }
 

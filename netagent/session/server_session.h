@@ -68,7 +68,7 @@ class ServerSession final : public ServerLink {
   // Says hello on the stream that is being opened; what Report() says from now on follows it.
   void Begin(const Greeting& greeting, const Nic& nic);
 
-  void Report(const LendingReport& report) override;
+  void Report(const AssignmentReport& report) override;
   void Acknowledge(uint64_t desired_version) override;
   void AcknowledgePolicy(const PolicyAck& ack) override;
   void Answer(const ReclaimAnswer& answer) override;

@@ -17,7 +17,7 @@ namespace {
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
 
-Lending LendingOf(std::string_view address) {
+Assignment AssignmentOf(std::string_view address) {
   return {.key = {"c0ffee", "eth0"},
           .pod = {"ns", "pod", "uid"},
           .addresses = {A(address)},
@@ -176,7 +176,7 @@ class ServerSessionTest : public testing::Test {
   std::vector<DesiredState> desired_ ABSL_GUARDED_BY(mutex_);
   std::vector<ServerRequest> requests_ ABSL_GUARDED_BY(mutex_);
   std::vector<absl::Status> outcomes_ ABSL_GUARDED_BY(mutex_);
-  Greeting greeting_{.lent = {LendingOf("10.1.0.5")}};
+  Greeting greeting_{.in_use = {AssignmentOf("10.1.0.5")}};
   std::function<void()> before_begin;
   std::unique_ptr<ServerSession> session_;
 };
@@ -188,12 +188,12 @@ TEST_F(ServerSessionTest, SaysHelloFirstAndThenWhatHappens) {
   EXPECT_EQ(desired[0].added.size(), 16U);  // The block is taken apart.
   EXPECT_EQ(desired[0].added[15].address, A("10.1.0.31"));
   session_->Acknowledge(1);
-  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  session_->Report({.in_use = {AssignmentOf("10.1.0.16")}});
   service_.WaitFor(3);
-  session_->Report({.released = {LendingOf("10.1.0.16")}, .cooled = {A("10.1.0.17")}});
+  session_->Report({.released = {AssignmentOf("10.1.0.16")}, .cooled = {A("10.1.0.17")}});
   const auto heard = service_.WaitFor(4);
   EXPECT_EQ(heard[0].hello().node_name(), "node1");
-  EXPECT_EQ(heard[0].hello().lent(0).pod_name(), "pod");
+  EXPECT_EQ(heard[0].hello().in_use(0).pod_name(), "pod");
   EXPECT_EQ(heard[1].ack().version(), 1U);
   EXPECT_EQ(heard[2].report().sequence(), 1U);
   EXPECT_EQ(heard[3].report().sequence(), 2U);
@@ -201,18 +201,18 @@ TEST_F(ServerSessionTest, SaysHelloFirstAndThenWhatHappens) {
   EXPECT_EQ(heard[3].report().cooled(0), A("10.1.0.17").ToBytes());
 }
 
-TEST_F(ServerSessionTest, ADemandFollowsTheHelloAndTheOutlookComesBack) {
+TEST_F(ServerSessionTest, ADemandFollowsTheHelloAndTheForecastComesBack) {
   greeting_.demand.waiting = {{"web", 3}};
-  v1::ServerMessage outlook;
-  outlook.mutable_outlook()->set_reason("enlarging the node");
-  service_.after_desired = {outlook};
+  v1::ServerMessage forecast;
+  forecast.mutable_forecast()->set_reason("enlarging the node");
+  service_.after_desired = {forecast};
   StartServer();
   StartSession();
   const auto heard = service_.WaitFor(2);
   ASSERT_TRUE(heard[1].has_demand());
   EXPECT_EQ(heard[1].demand().waiting(0).pod_namespace(), "web");
   EXPECT_EQ(heard[1].demand().waiting(0).pods(), 3U);
-  EXPECT_EQ(std::get<Outlook>(WaitForOthers(1)[0]).reason, "enlarging the node");
+  EXPECT_EQ(std::get<Forecast>(WaitForOthers(1)[0]).reason, "enlarging the node");
   session_->Ask({});
   EXPECT_EQ(service_.WaitFor(3)[2].demand().waiting_size(), 0);
   EXPECT_TRUE(service_.WaitFor(3)[2].has_demand());
@@ -284,7 +284,7 @@ TEST_F(ServerSessionTest, ABrokenStreamIsOpenedAgainWithHello) {
   StartServer();
   StartSession();
   WaitForDesired(1);
-  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  session_->Report({.in_use = {AssignmentOf("10.1.0.16")}});
   const auto heard = service_.WaitFor(3);
   EXPECT_TRUE(heard[0].has_hello());
   EXPECT_TRUE(heard[1].has_report());
@@ -296,16 +296,16 @@ TEST_F(ServerSessionTest, ReportsAreMergedWhileOneIsNotAcknowledged) {
   StartServer();
   StartSession();
   WaitForDesired(1);
-  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  session_->Report({.in_use = {AssignmentOf("10.1.0.16")}});
   service_.WaitFor(2);
   for (const char* address : {"10.1.0.17", "10.1.0.18", "10.1.0.19"}) {
-    session_->Report({.lent = {LendingOf(address)}});
+    session_->Report({.in_use = {AssignmentOf(address)}});
   }
   session_->Acknowledge(9);  // Waits for nobody, and makes the server acknowledge the report.
   const auto heard = service_.WaitFor(4);
   EXPECT_EQ(heard[2].ack().version(), 9U);
   EXPECT_EQ(heard[3].report().sequence(), 2U);
-  EXPECT_EQ(heard[3].report().lent_size(), 3);
+  EXPECT_EQ(heard[3].report().in_use_size(), 3);
 }
 
 TEST_F(ServerSessionTest, AServerThatNeverAcknowledgesIsGreetedAnewAndNothingGrows) {
@@ -313,7 +313,7 @@ TEST_F(ServerSessionTest, AServerThatNeverAcknowledgesIsGreetedAnewAndNothingGro
   StartServer();
   StartSession();
   WaitForDesired(1);
-  LendingReport burst;
+  AssignmentReport burst;
   for (uint32_t i = 0; i < 6'000; ++i) burst.cooled.push_back(ip::Address::V4(i));
   session_->Report(burst);
   session_->Report(burst);
@@ -343,7 +343,7 @@ TEST_F(ServerSessionTest, AnAnswerIsNeverCarriedIntoTheNextSession) {
   StartServer();
   StartSession();
   WaitForDesired(1);
-  session_->Report({.lent = {LendingOf("10.1.0.16")}});
+  session_->Report({.in_use = {AssignmentOf("10.1.0.16")}});
   WaitForDesired(2);
   session_->Acknowledge(1);
   const auto heard = service_.WaitFor(4);

@@ -16,19 +16,19 @@ namespace {
 // Of what ends up in an error that a person reads, or in a log line.
 constexpr size_t kMaxReasonBytes = 512;
 
-// The wire has one entry an address, the agent one lending of one or two.
-template <typename AddLending>
-void ToWire(const Lending& lending, const AddLending& add) {
-  for (const ip::Address& address : lending.addresses) {
-    v1::Lending& out = *add();
+// The wire has one entry an address, the agent one assignment of one or two.
+template <typename AddAssignment>
+void ToWire(const Assignment& assignment, const AddAssignment& add) {
+  for (const ip::Address& address : assignment.addresses) {
+    v1::Assignment& out = *add();
     out.set_address(address.ToBytes());
-    out.set_container_id(lending.key.container_id);
-    out.set_ifname(lending.key.ifname);
-    out.set_pod_namespace(lending.pod.pod_namespace);
-    out.set_pod_name(lending.pod.name);
-    out.set_pod_uid(lending.pod.uid);
-    out.set_generation(lending.generation);
-    out.set_since_unix_ms(absl::ToUnixMillis(lending.since));
+    out.set_container_id(assignment.key.container_id);
+    out.set_ifname(assignment.key.ifname);
+    out.set_pod_namespace(assignment.pod.pod_namespace);
+    out.set_pod_name(assignment.pod.name);
+    out.set_pod_uid(assignment.pod.uid);
+    out.set_generation(assignment.generation);
+    out.set_since_unix_ms(absl::ToUnixMillis(assignment.since));
   }
 }
 
@@ -54,17 +54,17 @@ void ToWire(const ip::Prefix& block, v1::IpConfiguration& out) {
   out.set_prefix_length(static_cast<uint32_t>(block.length()));
 }
 
-v1::LendingReport ReportToWire(const NumberedReport& report) {
-  v1::LendingReport out;
+v1::AssignmentReport ReportToWire(const NumberedReport& report) {
+  v1::AssignmentReport out;
   out.set_sequence(report.sequence);
-  for (const Lending& lending : report.report.lent) {
-    ToWire(lending, [&] { return out.add_lent(); });
+  for (const Assignment& assignment : report.report.in_use) {
+    ToWire(assignment, [&] { return out.add_in_use(); });
   }
-  for (const Lending& lending : report.report.released) {
-    for (const ip::Address& address : lending.addresses) {
+  for (const Assignment& assignment : report.report.released) {
+    for (const ip::Address& address : assignment.addresses) {
       v1::Release& release = *out.add_released();
       release.set_address(address.ToBytes());
-      release.set_generation(lending.generation);
+      release.set_generation(assignment.generation);
     }
   }
   for (const ip::Address& address : report.report.cooled) out.add_cooled(address.ToBytes());
@@ -120,11 +120,11 @@ v1::AgentMessage MessageOf(const Inventory& inventory) {
   v1::Inventory& out = *message.mutable_inventory();
   out.set_id(inventory.id);
   for (const ip::Address& address : inventory.held) out.add_held(address.ToBytes());
-  for (const Lending& lending : inventory.lent) {
+  for (const Assignment& assignment : inventory.in_use) {
     // The audit compares keys and generations; the pods would double the message.
-    Lending lean = lending;
+    Assignment lean = assignment;
     lean.pod = {};
-    ToWire(lean, [&] { return out.add_lent(); });
+    ToWire(lean, [&] { return out.add_in_use(); });
   }
   return message;
 }
@@ -270,10 +270,10 @@ v1::Hello HelloToWire(const NodeIdentity& identity, const Greeting& greeting, co
   out.set_mac(nic.mac.ToString());
   out.set_mtu(nic.mtu);
   for (const ip::Address& address : nic.addresses) out.add_addresses(address.ToBytes());
-  for (const Lending& lending : greeting.lent) {
-    ToWire(lending, [&] { return hello.add_lent(); });
+  for (const Assignment& assignment : greeting.in_use) {
+    ToWire(assignment, [&] { return hello.add_in_use(); });
   }
-  for (const ip::Address& address : greeting.cooling) hello.add_cooling(address.ToBytes());
+  for (const ip::Address& address : greeting.cooldown) hello.add_cooldown(address.ToBytes());
   for (const auto& [key, value] : identity.labels) (*hello.mutable_labels())[key] = value;
   hello.set_vnet(identity.vnet);
   hello.set_policy_version(greeting.policy_version);
@@ -299,7 +299,7 @@ absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in) {
     RETURN_IF_ERROR(expand(added, [&](const ip::Address& address) {
       desired.added.push_back({.address = address,
                                .pool = added.pool(),
-                               .cooling = absl::Milliseconds(added.cooling_ms()),
+                               .cooldown = absl::Milliseconds(added.cooldown_ms()),
                                .nic = nic});
     }));
   }
@@ -331,7 +331,7 @@ absl::StatusOr<ReclaimRequest> FromWire(const v1::ReclaimRequest& in) {
   return request;
 }
 
-Outlook FromWire(const v1::Outlook& in) {
+Forecast FromWire(const v1::Forecast& in) {
   constexpr int64_t kMaxEtaMs = 24LL * 3600 * 1000;
   return {base::CutText(in.reason(), kMaxReasonBytes),
           absl::Milliseconds(std::clamp<int64_t>(in.eta_ms(), 0, kMaxEtaMs))};
@@ -354,16 +354,16 @@ absl::StatusOr<ProbeRequest> FromWire(const v1::ProbeRequest& in) {
   return request;
 }
 
-BudgetLeases FromWire(const v1::BudgetLeases& in) {
-  BudgetLeases leases{.sequence = in.sequence(), .answers = in.answers(), .leases = {}};
-  for (const v1::BudgetLeases::Lease& lease : in.leases()) {
-    leases.leases.push_back({.budget = lease.budget(),
-                             .team = lease.team(),
-                             .rate = std::min(lease.rate(), kMaxLeasedRate),
-                             .connections = lease.connections(),
-                             .duration = absl::Milliseconds(lease.duration_ms())});
+BudgetGrants FromWire(const v1::BudgetGrants& in) {
+  BudgetGrants grants{.sequence = in.sequence(), .answers = in.answers(), .grants = {}};
+  for (const v1::BudgetGrants::Grant& grant : in.grants()) {
+    grants.grants.push_back({.budget = grant.budget(),
+                             .team = grant.team(),
+                             .rate = std::min(grant.rate(), kMaxGrantedRate),
+                             .connections = grant.connections(),
+                             .duration = absl::Milliseconds(grant.duration_ms())});
   }
-  return leases;
+  return grants;
 }
 
 absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& in) {
@@ -380,8 +380,8 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
       return ServerRequest(InventoryRequest{in.inventory_request().id()});
     case v1::ServerMessage::kPolicy:
       return ServerRequest(FromWire(in.policy()));
-    case v1::ServerMessage::kOutlook:
-      return ServerRequest(FromWire(in.outlook()));
+    case v1::ServerMessage::kForecast:
+      return ServerRequest(FromWire(in.forecast()));
     case v1::ServerMessage::kAttachTracesRequest: {
       const v1::AttachTracesRequest& request = in.attach_traces_request();
       return ServerRequest(AttachTracesRequest{
@@ -391,13 +391,14 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
       ASSIGN_OR_RETURN(ProbeRequest request, FromWire(in.probe_request()));
       return ServerRequest(std::move(request));
     }
-    case v1::ServerMessage::kBudgetLeases:
-      return ServerRequest(FromWire(in.budget_leases()));
-    case v1::ServerMessage::kEndLending: {
+    case v1::ServerMessage::kBudgetGrants:
+      return ServerRequest(FromWire(in.budget_grants()));
+    case v1::ServerMessage::kEndAssignment: {
       ASSIGN_OR_RETURN(const ip::Address address,
-                       ip::Address::FromBytes(in.end_lending().address()));
-      return ServerRequest(EndLending{address, in.end_lending().generation(),
-                                      base::CutText(in.end_lending().reason(), kMaxReasonBytes)});
+                       ip::Address::FromBytes(in.end_assignment().address()));
+      return ServerRequest(
+          EndAssignment{address, in.end_assignment().generation(),
+                        base::CutText(in.end_assignment().reason(), kMaxReasonBytes)});
     }
     case v1::ServerMessage::kPolicyTrial:
       return ServerRequest(

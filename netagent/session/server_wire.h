@@ -24,10 +24,10 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
 absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in);
 absl::StatusOr<ReclaimRequest> FromWire(const v1::ReclaimRequest& in);
 // Never fails: a reason that is too long is cut, an ETA is kept within a day.
-Outlook FromWire(const v1::Outlook& in);
-// Never fails: a rate is kept within kMaxLeasedRate. Bits a second.
-inline constexpr uint64_t kMaxLeasedRate = 1'000'000'000'000'000;
-BudgetLeases FromWire(const v1::BudgetLeases& in);
+Forecast FromWire(const v1::Forecast& in);
+// Never fails: a rate is kept within kMaxGrantedRate. Bits a second.
+inline constexpr uint64_t kMaxGrantedRate = 1'000'000'000'000'000;
+BudgetGrants FromWire(const v1::BudgetGrants& in);
 // Errors: kInvalidArgument (a target that is none, more than kMaxProbeTargets). A timeout is kept
 // within kMaxProbeTimeout.
 inline constexpr int kMaxProbeTargets = 64;

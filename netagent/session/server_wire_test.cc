@@ -10,7 +10,7 @@ using testing::ElementsAre;
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
 
-Lending Sample() {
+Assignment Sample() {
   return {.key = {"c0ffee", "eth0"},
           .pod = {"ns", "pod", "uid"},
           .addresses = {A("10.1.0.5"), A("fd00::5")},
@@ -125,11 +125,11 @@ TEST(ServerWire, AnInventoryHasKeysAndGenerationsButNoPods) {
       ToWire(Inventory{4, {A("10.1.0.5"), A("fd00::5")}, {Sample()}}).inventory();
   EXPECT_EQ(inventory.id(), 4U);
   EXPECT_EQ(inventory.held_size(), 2);
-  ASSERT_EQ(inventory.lent_size(), 2);
-  EXPECT_EQ(inventory.lent(1).address(), A("fd00::5").ToBytes());
-  EXPECT_EQ(inventory.lent(1).container_id(), "c0ffee");
-  EXPECT_EQ(inventory.lent(1).generation(), 7U);
-  EXPECT_EQ(inventory.lent(1).pod_name(), "");
+  ASSERT_EQ(inventory.in_use_size(), 2);
+  EXPECT_EQ(inventory.in_use(1).address(), A("fd00::5").ToBytes());
+  EXPECT_EQ(inventory.in_use(1).container_id(), "c0ffee");
+  EXPECT_EQ(inventory.in_use(1).generation(), 7U);
+  EXPECT_EQ(inventory.in_use(1).pod_name(), "");
 }
 
 TEST(ServerWire, AConflictNamesTheOtherMachineWhenItIsKnown) {
@@ -145,14 +145,14 @@ TEST(ServerWire, HelloHasWhatTheNodeIsChosenByAndThePolicyItKeeps) {
                    .vnet = "prod",
                    .instance = "/subscriptions/s/vm/0",
                    .subnets = {ip::Prefix::Parse("10.1.0.0/16").value()}},
-                  {.lent = {Sample()}, .cooling = {A("10.1.0.9")}, .policy_version = 12}, {});
+                  {.in_use = {Sample()}, .cooldown = {A("10.1.0.9")}, .policy_version = 12}, {});
   EXPECT_EQ(hello.labels().at("zone"), "2");
   EXPECT_EQ(hello.vnet(), "prod");
   EXPECT_EQ(hello.policy_version(), 12U);
   EXPECT_EQ(hello.instance(), "/subscriptions/s/vm/0");
   EXPECT_THAT(hello.subnets(), ElementsAre("10.1.0.0/16"));
-  EXPECT_EQ(hello.lent_size(), 2);
-  EXPECT_EQ(hello.cooling_size(), 1);
+  EXPECT_EQ(hello.in_use_size(), 2);
+  EXPECT_EQ(hello.cooldown_size(), 1);
 }
 
 TEST(ServerWire, PoolsComeWithTheirNamespaces) {
@@ -167,20 +167,20 @@ TEST(ServerWire, PoolsComeWithTheirNamespaces) {
   EXPECT_EQ(std::get<DesiredState>(*FromWire(message).value()).pools.at(0).unused, A("10.1.0.255"));
 }
 
-TEST(ServerWire, AnOutlookIsKeptWithinWhatAPersonReads) {
+TEST(ServerWire, AnForecastIsKeptWithinWhatAPersonReads) {
   v1::ServerMessage message;
-  message.mutable_outlook()->set_reason("pool default is empty");
-  message.mutable_outlook()->set_eta_ms(12'000);
-  EXPECT_EQ(std::get<Outlook>(*FromWire(message).value()),
-            (Outlook{"pool default is empty", absl::Seconds(12)}));
-  message.mutable_outlook()->set_reason(std::string(100'000, 'x'));
-  message.mutable_outlook()->set_eta_ms(-5);
-  EXPECT_EQ(FromWire(message.outlook()).reason.size(), 512U);
-  EXPECT_EQ(FromWire(message.outlook()).eta, absl::ZeroDuration());
-  message.mutable_outlook()->set_reason(std::string(511, 'x') + "\xC3\xA4" + "y");
-  EXPECT_EQ(FromWire(message.outlook()).reason, std::string(511, 'x')) << "no half characters";
-  message.mutable_outlook()->set_eta_ms(INT64_MAX);
-  EXPECT_EQ(FromWire(message.outlook()).eta, absl::Hours(24));
+  message.mutable_forecast()->set_reason("pool default is empty");
+  message.mutable_forecast()->set_eta_ms(12'000);
+  EXPECT_EQ(std::get<Forecast>(*FromWire(message).value()),
+            (Forecast{"pool default is empty", absl::Seconds(12)}));
+  message.mutable_forecast()->set_reason(std::string(100'000, 'x'));
+  message.mutable_forecast()->set_eta_ms(-5);
+  EXPECT_EQ(FromWire(message.forecast()).reason.size(), 512U);
+  EXPECT_EQ(FromWire(message.forecast()).eta, absl::ZeroDuration());
+  message.mutable_forecast()->set_reason(std::string(511, 'x') + "\xC3\xA4" + "y");
+  EXPECT_EQ(FromWire(message.forecast()).reason, std::string(511, 'x')) << "no half characters";
+  message.mutable_forecast()->set_eta_ms(INT64_MAX);
+  EXPECT_EQ(FromWire(message.forecast()).eta, absl::Hours(24));
 }
 
 TEST(ServerWire, TracesAreAskedForByPodAndAnsweredStepByStep) {

@@ -21,7 +21,7 @@ const ResolvedBudget* Find(const std::vector<ResolvedBudget>& budgets, const std
   return found == budgets.end() ? nullptr : &*found;
 }
 
-// How often a lease has been halved when `since` has passed from the end of its hold.
+// How often a grant has been halved when `since` has passed from the end of its hold.
 int64_t Halvings(absl::Duration since, absl::Duration half_life) {
   if (since < absl::ZeroDuration()) return 0;
   if (half_life <= absl::ZeroDuration()) return kGoneAfter;
@@ -51,44 +51,44 @@ void BudgetHolder::OnReportSent(uint64_t sequence, absl::Time now) {
   if (sent_.size() > kMaxUnanswered) sent_.erase(sent_.begin());
 }
 
-bool BudgetHolder::OnLeases(const BudgetLeases& leases, absl::Time now) {
-  if (leases.sequence <= applied_) return false;
-  const auto sent = sent_.find(leases.answers);
+bool BudgetHolder::OnGrants(const BudgetGrants& grants, absl::Time now) {
+  if (grants.sequence <= applied_) return false;
+  const auto sent = sent_.find(grants.answers);
   if (sent == sent_.end()) return false;
   const absl::Time from = std::min(sent->second, now);
   std::map<Key, Held> held;
-  for (const BudgetLease& lease : leases.leases) {
-    const Held fresh{.rate = lease.rate,
-                     .connections = lease.connections,
+  for (const BudgetGrant& grant : grants.grants) {
+    const Held fresh{.rate = grant.rate,
+                     .connections = grant.connections,
                      .from = from,
-                     .duration = std::max(lease.duration, absl::ZeroDuration())};
-    const auto [known, added] = held.emplace(Key(lease.budget, lease.team), fresh);
+                     .duration = std::max(grant.duration, absl::ZeroDuration())};
+    const auto [known, added] = held.emplace(Key(grant.budget, grant.team), fresh);
     // A server does not say one thing twice. If it does, the lower one is certainly ours.
     if (!added && fresh.rate < known->second.rate) known->second = fresh;
   }
   held_ = std::move(held);
-  applied_ = leases.sequence;
+  applied_ = grants.sequence;
   // No later message answers an earlier report than this one does.
   sent_.erase(sent_.begin(), sent);
   return true;
 }
 
-LeaseInForce BudgetHolder::Left(const Held& held, const ResolvedBudget& budget, absl::Time now) {
+GrantInForce BudgetHolder::Left(const Held& held, const ResolvedBudget& budget, absl::Time now) {
   const absl::Time end = held.from + held.duration;
   const int64_t halvings = Halvings(now - (end + budget.hold), budget.half_life);
-  LeaseInForce left{.held = RateAfter(held.rate, halvings),
+  GrantInForce left{.held = RateAfter(held.rate, halvings),
                     .connections = ConnectionsAfter(held.connections, halvings),
-                    .mode = LeaseMode::kLeased,
+                    .mode = GrantMode::kGranted,
                     .age = std::max(now - held.from, absl::ZeroDuration())};
   if (halvings > 0) {
-    left.mode = LeaseMode::kDecaying;
+    left.mode = GrantMode::kDecaying;
   } else if (now >= end) {
-    left.mode = LeaseMode::kHolding;
+    left.mode = GrantMode::kHolding;
   }
   return left;
 }
 
-std::vector<LeaseInForce> BudgetHolder::At(
+std::vector<GrantInForce> BudgetHolder::At(
     absl::Time now, const std::vector<ResolvedBudget>& budgets,
     const std::vector<std::pair<std::string, std::string>>& here) const {
   std::set<Key> rows(here.begin(), here.end());
@@ -97,18 +97,18 @@ std::vector<LeaseInForce> BudgetHolder::At(
   for (const auto& [key, held] : held_) rows.insert(key);
 
   const std::set<Key> with_pods(here.begin(), here.end());
-  std::vector<LeaseInForce> all;
+  std::vector<GrantInForce> all;
   for (const Key& key : rows) {
     const ResolvedBudget* budget = Find(budgets, key.first);
     if (budget == nullptr) continue;
     const bool has_pods = with_pods.contains(key);
     // Parts of teams without pods would come on top of the floor.
     const uint64_t floor = has_pods ? budget->floor / teams_here[key.first] : 0;
-    LeaseInForce row;
+    GrantInForce row;
     if (const auto held = held_.find(key); held != held_.end()) {
       row = Left(held->second, *budget, now);
-      if (row.mode == LeaseMode::kDecaying && row.held == 0 && !has_pods) continue;
-      if (row.mode == LeaseMode::kDecaying && row.held <= floor) row.mode = LeaseMode::kFloor;
+      if (row.mode == GrantMode::kDecaying && row.held == 0 && !has_pods) continue;
+      if (row.mode == GrantMode::kDecaying && row.held <= floor) row.mode = GrantMode::kFloor;
     }
     row.budget = key.first;
     row.team = key.second;

@@ -1,10 +1,10 @@
-// What this node holds of budgets that all nodes share: leases from the server, and what becomes of
+// What this node holds of budgets that all nodes share: grants from the server, and what becomes of
 // them when it falls silent. Pure: times are handed in, of one monotonic clock.
 //
-// A lease counts from when the report was sent that it answers, so that a node never holds it
+// A grant counts from when the report was sent that it answers, so that a node never holds it
 // longer than the server believes. After its end the rate is held for `hold`, then halved, at once
 // and again every `half_life`, and never falls below the team's part of the budget's floor, which
-// no lease is made of. New connections are halved alike, down to one a second.
+// no grant is made of. New connections are halved alike, down to one a second.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@
 
 namespace spoke::netagent {
 
-struct BudgetLease {
+struct BudgetGrant {
   std::string budget;
   std::string team;
   uint64_t rate = 0;         // Bits of payload a second.
   uint32_t connections = 0;  // New TCP connections a second; 0: not limited.
   absl::Duration duration;
 
-  bool operator==(const BudgetLease&) const = default;
+  bool operator==(const BudgetGrant&) const = default;
 };
 
 // As node.proto says.
-struct BudgetLeases {
+struct BudgetGrants {
   uint64_t sequence = 0;
   uint64_t answers = 0;
-  std::vector<BudgetLease> leases;
+  std::vector<BudgetGrant> grants;
 
-  bool operator==(const BudgetLeases&) const = default;
+  bool operator==(const BudgetGrants&) const = default;
 };
 
 struct BudgetUse {
@@ -60,18 +60,18 @@ struct BudgetReport {
   bool operator==(const BudgetReport&) const = default;
 };
 
-enum class LeaseMode : uint8_t { kFloor, kLeased, kHolding, kDecaying };
+enum class GrantMode : uint8_t { kFloor, kGranted, kHolding, kDecaying };
 
-struct LeaseInForce {
+struct GrantInForce {
   std::string budget;
   std::string team;
-  uint64_t rate = 0;  // The lease or what is left of it, or the part of the floor if that is more.
-  uint64_t held = 0;  // The lease or what is left of it, alone.
+  uint64_t rate = 0;  // The grant or what is left of it, or the part of the floor if that is more.
+  uint64_t held = 0;  // The grant or what is left of it, alone.
   uint32_t connections = 0;
-  LeaseMode mode = LeaseMode::kFloor;
-  absl::Duration age;  // Since the lease was sent for; zero: there is none.
+  GrantMode mode = GrantMode::kFloor;
+  absl::Duration age;  // Since the grant was sent for; zero: there is none.
 
-  bool operator==(const LeaseInForce&) const = default;
+  bool operator==(const GrantInForce&) const = default;
 };
 
 // Not thread-safe.
@@ -82,15 +82,15 @@ class BudgetHolder {
   // The report with this number is being sent.
   void OnReportSent(uint64_t sequence, absl::Time now);
   // Takes what the server says. False: it is old, or answers a report that this stream has not
-  // sent, and nothing has changed. Leases of budgets that are gone are passed over.
-  bool OnLeases(const BudgetLeases& leases, absl::Time now);
+  // sent, and nothing has changed. Grants of budgets that are gone are passed over.
+  bool OnGrants(const BudgetGrants& grants, absl::Time now);
   // The sequence that was last taken in this stream; 0: none.
   uint64_t applied() const { return applied_; }
 
   // What holds for each team of `here` (budget and team, as budgets call it, that have pods on this
   // node), and for each that is still held. A team's part of the floor is an equal one among those
   // of the budget here.
-  std::vector<LeaseInForce> At(absl::Time now, const std::vector<ResolvedBudget>& budgets,
+  std::vector<GrantInForce> At(absl::Time now, const std::vector<ResolvedBudget>& budgets,
                                const std::vector<std::pair<std::string, std::string>>& here) const;
   // The first time after `now` at which At() says something else; InfiniteFuture: never.
   absl::Time NextChange(absl::Time now, const std::vector<ResolvedBudget>& budgets) const;
@@ -103,7 +103,7 @@ class BudgetHolder {
     absl::Duration duration;
   };
   // What is left of `held`, without names and the floor.
-  static LeaseInForce Left(const Held& held, const ResolvedBudget& budget, absl::Time now);
+  static GrantInForce Left(const Held& held, const ResolvedBudget& budget, absl::Time now);
 
   uint64_t applied_ = 0;
   std::map<uint64_t, absl::Time> sent_;  // By sequence: when, of the last few.

@@ -11,7 +11,7 @@ namespace {
 constexpr int kLooksAtGrowth = 2;
 // What a team could use is told soon when it is below this part of what it holds,
 constexpr double kMuchLess = 0.5;
-// or of a lease that has just grown: it was a guess.
+// or of a grant that has just grown: it was a guess.
 constexpr double kLessOfGrowth = 0.95;
 
 // Groups as the class map would number them, for a policy that is not in force.
@@ -55,7 +55,8 @@ void Shaping::Start(const std::vector<TrafficPod>& pods) {
 }
 
 bool Shaping::Concerns(const TrafficPod& pod) const {
-  return rules_.limits_pods() || pod.internet != InternetWish{} || pod.bandwidth.egress_rate != 0;
+  return rules_.limits_pods() || pod.internet != InternetOptions{} ||
+         pod.bandwidth.egress_rate != 0;
 }
 
 absl::Status Shaping::Attach(const TrafficPod& pod) {
@@ -83,17 +84,17 @@ void Shaping::OnStream() {
   next_report_ = edges_.clock.Now() + kLook * (static_cast<double>(edges_.random() % 1000) / 1000);
 }
 
-void Shaping::OnLeases(const BudgetLeases& leases) {
-  if (!holder_.OnLeases(leases, edges_.monotonic())) return;
+void Shaping::OnGrants(const BudgetGrants& grants) {
+  if (!holder_.OnGrants(grants, edges_.monotonic())) return;
   std::map<std::pair<std::string, std::string>, uint64_t> before;
-  for (const LeaseInForce& lease : leases_) before[{lease.budget, lease.team}] = lease.held;
+  for (const GrantInForce& grant : grants_) before[{grant.budget, grant.team}] = grant.held;
   PutInForce();
   bool less = false;
   bool grown = false;
-  for (const LeaseInForce& lease : leases_) {
-    const uint64_t held = std::exchange(before[{lease.budget, lease.team}], 0);
-    less = less || lease.held < held;
-    grown = grown || lease.held > held;
+  for (const GrantInForce& grant : grants_) {
+    const uint64_t held = std::exchange(before[{grant.budget, grant.team}], 0);
+    less = less || grant.held < held;
+    grown = grown || grant.held > held;
   }
   if (grown && in_kernel_) {
     // What is read sooner is mostly of the time before. Put off once: what grows again and again
@@ -125,14 +126,14 @@ std::vector<std::pair<std::string, std::string>> Shaping::TeamsHere() const {
 
 void Shaping::PutInForce() {
   const absl::Time now = edges_.clock.Now();
-  leases_ = holder_.At(edges_.monotonic(), rules_.budgets(), TeamsHere());
+  grants_ = holder_.At(edges_.monotonic(), rules_.budgets(), TeamsHere());
   std::vector<TrafficPod> pods;
   pods.reserve(pods_.size());
   for (const auto& [link, pod] : pods_) pods.push_back(pod);
   ShapingPlan plan = PlanShaping({.rules = rules_,
                                   .classes = classes_,
                                   .pods = pods,
-                                  .leases = leases_,
+                                  .grants = grants_,
                                   .learned = learned_,
                                   .demand = meter_.Demand()},
                                  plan_);
@@ -171,7 +172,7 @@ void Shaping::Look() {
   if (in_kernel_) {
     const auto reading = edges_.shaper.Read();
     if (reading.ok()) {
-      meter_.OnReading(*reading, plan_, leases_, edges_.monotonic());
+      meter_.OnReading(*reading, plan_, grants_, edges_.monotonic());
     } else {
       edges_.log.Warn("shaping_unreadable", {{"error", reading.status()}});
     }
@@ -182,7 +183,7 @@ void Shaping::Look() {
 }
 
 bool Shaping::WantsLess(double part) const {
-  const std::vector<BudgetUse> uses = meter_.Uses(plan_, leases_);
+  const std::vector<BudgetUse> uses = meter_.Uses(plan_, grants_);
   return std::any_of(uses.begin(), uses.end(), [&](const BudgetUse& use) {
     const auto told = told_.find({use.budget, use.team});
     if (told == told_.end()) return false;
@@ -197,7 +198,7 @@ void Shaping::Report() {
   if (!streaming_) return;
   const absl::Time now = edges_.clock.Now();
   holder_.OnReportSent(++sequence_, edges_.monotonic());
-  std::vector<BudgetUse> uses = meter_.Uses(plan_, leases_);
+  std::vector<BudgetUse> uses = meter_.Uses(plan_, grants_);
   told_.clear();
   for (const BudgetUse& use : uses) told_[{use.budget, use.team}] = use.demand;
   edges_.server.ReportBudgets({.sequence = sequence_,
@@ -249,16 +250,16 @@ absl::Time Shaping::NextWake() const { return std::min({next_look_, next_repair_
 
 ShapingState Shaping::state() const {
   ShapingState state{.missing = missing_,
-                     .leases = {},
+                     .grants = {},
                      .totals = meter_.totals(),
                      .repaired = repaired_,
                      .flows = plan_.tables.flows.size(),
                      .learned_addresses = learned_.size()};
-  const std::vector<BudgetUse> uses = meter_.Uses(plan_, leases_);
-  for (size_t i = 0; i < leases_.size(); ++i) {
-    ShapingState::Lease row{.lease = leases_[i]};
+  const std::vector<BudgetUse> uses = meter_.Uses(plan_, grants_);
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    ShapingState::Grant row{.grant = grants_[i]};
     for (const ResolvedBudget& budget : rules_.budgets()) {
-      if (budget.name != row.lease.budget) continue;
+      if (budget.name != row.grant.budget) continue;
       row.direction = budget.direction;
       row.shadow = budget.shadow;
     }
@@ -266,7 +267,7 @@ ShapingState Shaping::state() const {
       row.demand = uses[i].demand;
       row.usage = uses[i].usage;
     }
-    state.leases.push_back(std::move(row));
+    state.grants.push_back(std::move(row));
   }
   return state;
 }

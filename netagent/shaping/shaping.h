@@ -1,4 +1,4 @@
-// Owner of everything that shapes: keeps queues as policy, pods, leases and DNS say, reads what
+// Owner of everything that shapes: keeps queues as policy, pods, grants and DNS say, reads what
 // they count, tells the server what budgets' teams use, and repairs what somebody has changed.
 #pragma once
 
@@ -29,15 +29,15 @@ namespace spoke::netagent {
 
 // What metrics and people see of it.
 struct ShapingState {
-  struct Lease {
-    LeaseInForce lease;
+  struct Grant {
+    GrantInForce grant;
     TrafficDirection direction = TrafficDirection::kIngress;
     bool shadow = false;
     uint64_t demand = 0;
     uint64_t usage = 0;
   };
   std::string missing;  // Why nothing is shaped; empty: it is, where there is something to.
-  std::vector<Lease> leases;
+  std::vector<Grant> grants;
   std::map<std::pair<std::string, TrafficDirection>, ShapingTotals> totals;
   uint64_t repaired = 0;
   size_t flows = 0;
@@ -52,7 +52,7 @@ class Shaping {
     ServerLink& server;
     const os::Clock& clock;
     telemetry::Log& log;
-    // Time that nobody sets: what leases are measured by.
+    // Time that nobody sets: what grants are measured by.
     std::function<absl::Time()> monotonic;
     // Anything: so that not all nodes report at once.
     std::function<uint64_t()> random;
@@ -79,17 +79,17 @@ class Shaping {
 
   // A stream to the server begins.
   void OnStream();
-  void OnLeases(const BudgetLeases& leases);
+  void OnGrants(const BudgetGrants& grants);
   // What DNS says now of names of groups: replaces what it said before.
   void OnLearned(std::map<ip::Address, ClassNumber> learned);
 
   // Reads and plans anew every kLook while there is something to shape, and sooner twice after a
-  // lease has grown: to see whether that is enough, and whether it was too much. Repairs every
+  // grant has grown: to see whether that is enough, and whether it was too much. Repairs every
   // kRepair, and reports as often as the budgets say; soon when a team begins to be held back, when
-  // a lease has grown, or a team could use far less than it holds; and at once when a lease has
+  // a grant has grown, or a team could use far less than it holds; and at once when a grant has
   // become less. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(1);
-  static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);  // After a lease has grown,
+  static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);  // After a grant has grown,
   static constexpr absl::Duration kSecondLook = absl::Milliseconds(400);  // and after that.
   static constexpr absl::Duration kRepair = absl::Seconds(10);
   static constexpr absl::Duration kRetry = absl::Minutes(1);            // What the kernel lacks.
@@ -118,7 +118,7 @@ class Shaping {
   std::map<std::string, TrafficPod> pods_;  // By host link.
   std::map<ip::Address, ClassNumber> learned_;
   BudgetHolder holder_;
-  std::vector<LeaseInForce> leases_;  // As of the last plan.
+  std::vector<GrantInForce> grants_;  // As of the last plan.
   ShapingMeter meter_;
   ShapingPlan plan_;
   // What the kernel has; nothing: that is not known, since an agent before this one may have left
@@ -133,7 +133,7 @@ class Shaping {
   absl::Time next_repair_ = absl::InfiniteFuture();
   absl::Time next_report_ = absl::InfiniteFuture();
   absl::Time last_report_ = absl::InfinitePast();
-  int looks_at_growth_ = 0;  // Still to come, since a lease has grown; 2 at most.
+  int looks_at_growth_ = 0;  // Still to come, since a grant has grown; 2 at most.
   bool report_soon_ = false;
   // The demand that was last reported, by budget and team.
   std::map<std::pair<std::string, std::string>, uint64_t> told_;

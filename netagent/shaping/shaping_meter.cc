@@ -73,13 +73,13 @@ class Index {
 }  // namespace
 
 void ShapingMeter::OnReading(const ShapingReading& reading, const ShapingPlan& plan,
-                             const std::vector<LeaseInForce>& leases, absl::Time now) {
+                             const std::vector<GrantInForce>& grants, absl::Time now) {
   if (last_ && now <= *last_) return;
   // Zero: there is nothing to compare with yet.
   const absl::Duration interval = last_ ? now - *last_ : absl::ZeroDuration();
   last_ = now;
   std::vector<Step> steps = Measure(reading, plan, interval);
-  MarkFullTeams(steps, leases);
+  MarkFullTeams(steps, grants);
   MarkShadow(steps, plan);
   flows_.clear();
   std::map<ShapedFlowKey, Seen> seen;
@@ -90,7 +90,7 @@ void ShapingMeter::OnReading(const ShapingReading& reading, const ShapingPlan& p
   }
   seen_ = std::move(seen);  // Without those that have gone.
   AddToTotals(steps, interval);
-  CompareTeams(steps, leases);
+  CompareTeams(steps, grants);
 }
 
 std::vector<ShapingMeter::Step> ShapingMeter::Measure(const ShapingReading& reading,
@@ -140,14 +140,14 @@ std::vector<ShapingMeter::Step> ShapingMeter::Measure(const ShapingReading& read
 }
 
 void ShapingMeter::MarkFullTeams(std::vector<Step>& steps,
-                                 const std::vector<LeaseInForce>& leases) {
+                                 const std::vector<GrantInForce>& grants) {
   std::map<TeamKey, uint64_t> passed;
   for (const Step& step : steps) passed[{step.flow->budget, step.flow->team}] += step.use.passed;
   std::set<TeamKey> full;
-  for (const LeaseInForce& lease : leases) {
-    const auto found = passed.find({lease.budget, lease.team});
+  for (const GrantInForce& grant : grants) {
+    const auto found = passed.find({grant.budget, grant.team});
     if (found == passed.end() || found->second == 0) continue;
-    if (found->second >= Times(kFull, lease.rate)) full.insert(found->first);
+    if (found->second >= Times(kFull, grant.rate)) full.insert(found->first);
   }
   for (Step& step : steps) {
     const TeamKey team(step.flow->budget, step.flow->team);
@@ -213,7 +213,7 @@ void ShapingMeter::AddToTotals(const std::vector<Step>& steps, absl::Duration in
 }
 
 void ShapingMeter::CompareTeams(const std::vector<Step>& steps,
-                                const std::vector<LeaseInForce>& leases) {
+                                const std::vector<GrantInForce>& grants) {
   std::map<TeamKey, uint64_t> demand;
   std::set<TeamKey> affected;
   for (const Step& step : steps) {
@@ -222,10 +222,10 @@ void ShapingMeter::CompareTeams(const std::vector<Step>& steps,
     demand[team] += step.use.demand;
     if (step.use.held_back || step.use.throttled != 0) affected.insert(team);
   }
-  // Whoever is held back by limits alone has no use for a larger lease.
-  for (const LeaseInForce& lease : leases) {
-    const TeamKey team(lease.budget, lease.team);
-    if (demand[team] <= lease.rate) affected.erase(team);
+  // Whoever is held back by limits alone has no use for a larger grant.
+  for (const GrantInForce& grant : grants) {
+    const TeamKey team(grant.budget, grant.team);
+    if (demand[team] <= grant.rate) affected.erase(team);
   }
   newly_held_back_ =
       !std::includes(held_back_.begin(), held_back_.end(), affected.begin(), affected.end());
@@ -241,7 +241,7 @@ std::map<ShapedFlowKey, uint64_t> ShapingMeter::Demand() const {
 }
 
 std::vector<BudgetUse> ShapingMeter::Uses(const ShapingPlan& plan,
-                                          const std::vector<LeaseInForce>& leases) const {
+                                          const std::vector<GrantInForce>& grants) const {
   std::map<TeamKey, BudgetUse> sums;
   const auto use_of = [&](ShapedFlowKey key, TrafficDirection direction) {
     key.direction = direction;
@@ -261,12 +261,12 @@ std::vector<BudgetUse> ShapingMeter::Uses(const ShapingPlan& plan,
     sum.refused_connections += static_cast<uint32_t>(opening.refused_connections);
   }
   std::vector<BudgetUse> uses;
-  for (const LeaseInForce& lease : leases) {
-    BudgetUse& use = uses.emplace_back(sums[{lease.budget, lease.team}]);
-    use.budget = lease.budget;
-    use.team = lease.team;
-    use.held = lease.held;
-    use.held_connections = lease.connections;
+  for (const GrantInForce& grant : grants) {
+    BudgetUse& use = uses.emplace_back(sums[{grant.budget, grant.team}]);
+    use.budget = grant.budget;
+    use.team = grant.team;
+    use.held = grant.held;
+    use.held_connections = grant.connections;
   }
   return uses;
 }

@@ -56,16 +56,16 @@ class ShapingMeter {
   // reading only says where to count from. One that is not later than the one before is passed
   // over.
   void OnReading(const ShapingReading& reading, const ShapingPlan& plan,
-                 const std::vector<LeaseInForce>& leases, absl::Time now);
+                 const std::vector<GrantInForce>& grants, absl::Time now);
 
   const std::map<ShapedFlowKey, FlowUse>& flows() const { return flows_; }
   // The demand of each flow, as PlanShaping() wants it.
   std::map<ShapedFlowKey, uint64_t> Demand() const;
-  // A row for each of `leases`: flows of the same budget and team together.
+  // A row for each of `grants`: flows of the same budget and team together.
   std::vector<BudgetUse> Uses(const ShapingPlan& plan,
-                              const std::vector<LeaseInForce>& leases) const;
+                              const std::vector<GrantInForce>& grants) const;
   // Whether a team that was not held back at the reading before is now, and could use more than its
-  // lease.
+  // grant.
   bool newly_held_back() const { return newly_held_back_; }
   // By budget ("": limits alone) and direction.
   const std::map<std::pair<std::string, TrafficDirection>, ShapingTotals>& totals() const {
@@ -94,11 +94,11 @@ class ShapingMeter {
   // One for each flow of the plan, in its order.
   std::vector<Step> Measure(const ShapingReading& reading, const ShapingPlan& plan,
                             absl::Duration interval);
-  static void MarkFullTeams(std::vector<Step>& steps, const std::vector<LeaseInForce>& leases);
+  static void MarkFullTeams(std::vector<Step>& steps, const std::vector<GrantInForce>& grants);
   static void MarkShadow(std::vector<Step>& steps, const ShapingPlan& plan);
   void EstimateDemand(Step& step, absl::Time now);
   void AddToTotals(const std::vector<Step>& steps, absl::Duration interval);
-  void CompareTeams(const std::vector<Step>& steps, const std::vector<LeaseInForce>& leases);
+  void CompareTeams(const std::vector<Step>& steps, const std::vector<GrantInForce>& grants);
 
   std::optional<absl::Time> last_;
   std::map<ShapedFlowKey, Seen> seen_;

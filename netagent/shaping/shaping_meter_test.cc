@@ -48,7 +48,7 @@ class Meter {
   }
   void Read(absl::Duration after = absl::Seconds(1)) {
     now += after;
-    meter.OnReading(reading, plan, leases, now);
+    meter.OnReading(reading, plan, grants, now);
   }
   const FlowUse& Use(size_t flow) const { return meter.flows().at(plan.flows[flow].key); }
   const ShapingTotals& Totals(const std::string& budget, TrafficDirection direction) const {
@@ -58,7 +58,7 @@ class Meter {
   ShapingMeter meter;
   ShapingPlan plan;
   ShapingReading reading;
-  std::vector<LeaseInForce> leases;
+  std::vector<GrantInForce> grants;
   absl::Time now = kStart;
 };
 
@@ -77,13 +77,13 @@ PlannedFlow OfTeam(PlannedFlow flow, const std::string& team, bool shadow = fals
   return flow;
 }
 
-LeaseInForce Lease(const std::string& team, uint64_t rate, uint32_t connections = 0) {
+GrantInForce Grant(const std::string& team, uint64_t rate, uint32_t connections = 0) {
   return {.budget = "down",
           .team = team,
           .rate = rate,
           .held = rate,
           .connections = connections,
-          .mode = LeaseMode::kLeased};
+          .mode = GrantMode::kGranted};
 }
 
 TEST(ShapingMeter, FirstReadingOnlySaysWhereToCountFrom) {
@@ -307,7 +307,7 @@ TEST(ShapingMeter, InShadowATeamsExcessIsSpreadOverItsFlows) {
   const size_t large = m.Add(OfTeam(Flow(1), "vision", true));
   const size_t small = m.Add(OfTeam(Flow(2), "vision", true));
   const size_t other = m.Add(OfTeam(Flow(3), "*", true));
-  m.leases = {Lease("vision", 20 * kMbit), Lease("*", 20 * kMbit)};
+  m.grants = {Grant("vision", 20 * kMbit), Grant("*", 20 * kMbit)};
   m.plan.shadow_bounds = {{.rate = 20 * kMbit, .flows = {large, small}},
                           {.rate = 20 * kMbit, .flows = {other}}};
   m.Read();
@@ -319,7 +319,7 @@ TEST(ShapingMeter, InShadowATeamsExcessIsSpreadOverItsFlows) {
   EXPECT_THAT(m.Use(small).throttled, IsAbout(5 * kMbit));
   EXPECT_EQ(m.Use(other).throttled, 0U);
   EXPECT_TRUE(m.meter.newly_held_back());
-  const auto uses = m.meter.Uses(m.plan, m.leases);
+  const auto uses = m.meter.Uses(m.plan, m.grants);
   ASSERT_THAT(uses, SizeIs(2));
   EXPECT_THAT(uses[0].throttled, IsAbout(20 * kMbit));
   EXPECT_THAT(uses[0].demand, IsAbout(44 * kMbit)) << "what it uses, and a little more";
@@ -340,12 +340,12 @@ TEST(ShapingMeter, PodsBoundComesBeforeTheTeams) {
   EXPECT_THAT(m.Use(other).throttled, IsAbout(2.5 * kMbit));
 }
 
-TEST(ShapingMeter, FlowsThatTogetherFillTheLeaseAreHeldBack) {
+TEST(ShapingMeter, FlowsThatTogetherFillTheGrantAreHeldBack) {
   Meter m;
   const size_t one = m.Add(OfTeam(Flow(1, kIngress, 5), "vision"));
   const size_t other = m.Add(OfTeam(Flow(2, kIngress, 6), "vision"));
   const size_t tiny = m.Add(OfTeam(Flow(3, kIngress, 7), "vision"));
-  m.leases = {Lease("vision", 100 * kMbit)};
+  m.grants = {Grant("vision", 100 * kMbit)};
   m.Read();
   m.Pass(one, 45 * kMbit);
   m.Pass(other, 55 * kMbit);
@@ -361,7 +361,7 @@ TEST(ShapingMeter, FlowsThatTogetherFillTheLeaseAreHeldBack) {
 TEST(ShapingMeter, TeamIsNewlyHeldBackOnce) {
   Meter m;
   const size_t flow = m.Add(OfTeam(Flow(1, kIngress, 5), "vision"), 100 * kMbit);
-  m.leases = {Lease("vision", 100 * kMbit)};
+  m.grants = {Grant("vision", 100 * kMbit)};
   m.Read();
   const auto newly = [&](uint64_t passed) {
     m.Pass(flow, passed);
@@ -375,12 +375,12 @@ TEST(ShapingMeter, TeamIsNewlyHeldBackOnce) {
   EXPECT_TRUE(newly(100 * kMbit));
 }
 
-TEST(ShapingMeter, WhoIsHeldBackByItsOwnLimitNeedsNoLargerLease) {
+TEST(ShapingMeter, WhoIsHeldBackByItsOwnLimitNeedsNoLargerGrant) {
   Meter m;
   PlannedFlow limited = OfTeam(Flow(1, kIngress, 5), "vision");
   limited.limit = 10 * kMbit;
   const size_t flow = m.Add(limited, 10 * kMbit);
-  m.leases = {Lease("vision", 100 * kMbit)};
+  m.grants = {Grant("vision", 100 * kMbit)};
   m.Read();
   m.Pass(flow, 10 * kMbit);
   m.Drop(flow, kMbit);
@@ -389,19 +389,19 @@ TEST(ShapingMeter, WhoIsHeldBackByItsOwnLimitNeedsNoLargerLease) {
   EXPECT_FALSE(m.meter.newly_held_back());
 }
 
-TEST(ShapingMeter, UsesAreOfEachLeaseWithConnectionsFromWhereTheyAreOpened) {
+TEST(ShapingMeter, UsesAreOfEachGrantWithConnectionsFromWhereTheyAreOpened) {
   Meter m;
   const size_t down = m.Add(OfTeam(Flow(1, kIngress, 5), "vision"));
   const size_t up = m.Add(Flow(1, kEgress));
   m.Add(OfTeam(Flow(2, kIngress, 6), "*"));
-  m.leases = {Lease("vision", 200 * kMbit, 50), Lease("*", kMbit), Lease("speech", kMbit)};
-  m.leases[0].rate = 300 * kMbit;  // Of the floor.
+  m.grants = {Grant("vision", 200 * kMbit, 50), Grant("*", kMbit), Grant("speech", kMbit)};
+  m.grants[0].rate = 300 * kMbit;  // Of the floor.
   m.Read();
   m.Pass(down, 20 * kMbit);
   m.reading.flows[up].connections = 84;
   m.reading.flows[up].refused_connections = 7;
   m.Read(absl::Seconds(2));
-  const auto uses = m.meter.Uses(m.plan, m.leases);
+  const auto uses = m.meter.Uses(m.plan, m.grants);
   ASSERT_THAT(uses, SizeIs(3));
   EXPECT_EQ(uses[0].budget, "down");
   EXPECT_EQ(uses[0].team, "vision");

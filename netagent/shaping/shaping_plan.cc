@@ -118,7 +118,7 @@ class Planner {
                            .budget = inputs.rules.Budget(scope, direction)});
       }
     }
-    for (const LeaseInForce& lease : inputs.leases) leases_[{lease.budget, lease.team}] = &lease;
+    for (const GrantInForce& grant : inputs.grants) grants_[{grant.budget, grant.team}] = &grant;
   }
 
   ShapingPlan Plan() && {
@@ -156,8 +156,8 @@ class Planner {
 
   // Never left out: there are far fewer pods on a node than there is room for flows.
   void AddLink(const TrafficPod& pod) {
-    const Bandwidth& wish = pod.bandwidth;
-    const auto shaping = PlanLinkShaping(wish.egress_rate, wish.egress_burst, pod.mtu);
+    const Bandwidth& options = pod.bandwidth;
+    const auto shaping = PlanLinkShaping(options.egress_rate, options.egress_burst, pod.mtu);
     if (!shaping) return;
     links_.push_back({.name = fmt::format("link/{}/{}", pod.host_link, pod.host_index),
                       .host_index = pod.host_index,
@@ -202,21 +202,21 @@ class Planner {
       const ResolvedBudget* budget = inputs_.rules.Budget(scope, direction);
       if (budget == nullptr) continue;
       const std::string known_as(budget->TeamIn(team));
-      const LeaseInForce* lease = LeaseOf(budget->name, known_as);
-      if (lease == nullptr || lease->connections == 0) continue;
+      const GrantInForce* grant = GrantOf(budget->name, known_as);
+      if (grant == nullptr || grant->connections == 0) continue;
       counted = true;
-      if (budget->shadow || (draft.per_second != 0 && draft.per_second <= lease->connections)) {
+      if (budget->shadow || (draft.per_second != 0 && draft.per_second <= grant->connections)) {
         continue;
       }
       draft.bucket = budget->name + "/" + known_as;
-      draft.per_second = lease->connections;
+      draft.per_second = grant->connections;
     }
     return counted;
   }
 
-  const LeaseInForce* LeaseOf(const std::string& budget, const std::string& team) const {
-    const auto found = leases_.find({budget, team});
-    return found == leases_.end() ? nullptr : found->second;
+  const GrantInForce* GrantOf(const std::string& budget, const std::string& team) const {
+    const auto found = grants_.find({budget, team});
+    return found == grants_.end() ? nullptr : found->second;
   }
 
   // The node of that name, made if there is none; its index + 1.
@@ -235,8 +235,8 @@ class Planner {
     size_t parent = Put(tree, {.name = name, .limit = node_limit});
     uint64_t team_limit = Enforced(draft.team_limit) ? LimitOf(draft.team_limit.rate) : 0;
     if (place.budget_enforced()) {
-      const LeaseInForce* lease = LeaseOf(place.budget->name, draft.flow.team);
-      uint64_t limit = LimitOf(lease == nullptr ? 0 : lease->rate);
+      const GrantInForce* grant = GrantOf(place.budget->name, draft.flow.team);
+      uint64_t limit = LimitOf(grant == nullptr ? 0 : grant->rate);
       const bool of_the_others = draft.flow.team != draft.team;
       if (!of_the_others) limit = Lower(limit, std::exchange(team_limit, 0));
       name += "/team/" + draft.flow.team;
@@ -360,8 +360,8 @@ class Planner {
       if (Shadowed(draft.team_limit)) bind(kOfTeam, i, draft.team, draft.team_limit.rate);
       if (Shadowed(place.node)) bind(kOfNode, i, "", place.node.rate);
       if (place.budget == nullptr || !place.budget->shadow) continue;
-      const LeaseInForce* lease = LeaseOf(place.budget->name, draft.flow.team);
-      bind(kOfBudget, i, draft.flow.team, lease == nullptr ? 0 : lease->rate);
+      const GrantInForce* grant = GrantOf(place.budget->name, draft.flow.team);
+      bind(kOfBudget, i, draft.flow.team, grant == nullptr ? 0 : grant->rate);
     }
     for (auto& [key, bound] : bounds) plan_.shadow_bounds.push_back(std::move(bound));
   }
@@ -388,7 +388,7 @@ class Planner {
   const ShapingInputs& inputs_;
   const ShapingPlan& before_;
   std::vector<Place> places_;
-  std::map<std::pair<std::string, std::string>, const LeaseInForce*> leases_;
+  std::map<std::pair<std::string, std::string>, const GrantInForce*> grants_;
   std::vector<Draft> drafts_;
   std::vector<LinkDraft> links_;
   ShapingPlan plan_;

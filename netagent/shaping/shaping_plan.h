@@ -1,7 +1,7 @@
-// From rules, pods, leases and what pods use to what the kernel has to know. Pure.
+// From rules, pods, grants and what pods use to what the kernel has to know. Pure.
 //
 // The tree of a direction: a class for each scope that has a limit of the node (its ceil), or none
-// (unlimited); below it one for each team that has a lease or a limit; below that a leaf for each
+// (unlimited); below it one for each team that has a grant or a limit; below that a leaf for each
 // pod. A leaf's own rate is its weighted max-min share of what its nearest limited ancestor has
 // (shape_tree.h), its ceil the pod's limit; the quantum goes by the weight, and never below 64 KiB,
 // one offloaded packet, since less breaks the fairness. A leaf's queue holds what leaves it in
@@ -13,9 +13,10 @@
 // frame for 1448 of TCP payload).
 //
 // A pod whose whole link is limited (CNI's capability "bandwidth") has, beside all that, a class of
-// its own at the top of the tree of what pods send, as links/link_shaping.h makes it of the wish.
+// its own at the top of the tree of what pods send, as links/link_shaping.h makes it of the
+// options.
 //
-// Without a limit, lease or budget in force, a flow has no class. A budget's limit of new
+// Without a limit, grant or budget in force, a flow has no class. A budget's limit of new
 // connections holds where these are opened, at egress, whatever the budget's direction.
 #pragma once
 
@@ -65,7 +66,7 @@ struct PlannedFlow {
   bool operator==(const PlannedFlow&) const = default;
 };
 
-// What flows together would be held to if it were enforced: a budget's lease, a limit of a team or
+// What flows together would be held to if it were enforced: a budget's grant, a limit of a team or
 // of the node.
 struct ShadowBound {
   uint64_t rate = 0;          // Of payload, bits a second.
@@ -95,17 +96,18 @@ struct ShapingInputs {
   const ShapingRules& rules;
   const ClassMap& classes;
   const std::vector<TrafficPod>& pods;
-  const std::vector<LeaseInForce>& leases;
+  const std::vector<GrantInForce>& grants;
   // Learned from DNS: the group of each address.
   const std::map<ip::Address, ClassNumber>& learned;
   // Payload that a flow has offered of late, bits a second; none: nothing.
   const std::map<ShapedFlowKey, uint64_t>& demand;
 };
 
-// What of `inputs` has no limit, budget or wish has no flow; without any flow the tables are empty.
-// `before`: the plan in force, whose numbers stay. Beyond kMaxShapedFlows pods are left out, the
-// last ones first: see dropped_flows. A team of an enforced budget that `leases` does not have gets
-// next to nothing. Pods whose link has no index, or one that an earlier pod has, are passed over.
+// What of `inputs` has no limit, budget or options has no flow; without any flow the tables are
+// empty. `before`: the plan in force, whose numbers stay. Beyond kMaxShapedFlows pods are left out,
+// the last ones first: see dropped_flows. A team of an enforced budget that `grants` does not have
+// gets next to nothing. Pods whose link has no index, or one that an earlier pod has, are passed
+// over.
 ShapingPlan PlanShaping(const ShapingInputs& inputs, const ShapingPlan& before);
 
 // Frames for payload, rounded up, and back, rounded down: bytes a second for bits a second.

@@ -25,15 +25,16 @@ constexpr ClassNumber kMirror = 16;
 
 ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
 
-TrafficPod Pod(uint32_t index, const std::string& pod_namespace = "web", InternetWish wish = {}) {
+TrafficPod Pod(uint32_t index, const std::string& pod_namespace = "web",
+               InternetOptions options = {}) {
   return {.host_link = fmt::format("spk{}", index),
           .host_index = index,
           .pod_namespace = pod_namespace,
           .pod_name = fmt::format("pod-{}", index),
-          .internet = wish};
+          .internet = options};
 }
 
-// A policy, pods and leases, and the plan they come to.
+// A policy, pods and grants, and the plan they come to.
 class World {
  public:
   World() {
@@ -72,7 +73,7 @@ class World {
     plan = PlanShaping({.rules = *rules,
                         .classes = *map,
                         .pods = pods,
-                        .leases = leases,
+                        .grants = grants,
                         .learned = learned,
                         .demand = demand},
                        plan);
@@ -101,20 +102,20 @@ class World {
 
   Policy policy{.version = 1};
   std::vector<TrafficPod> pods;
-  std::vector<LeaseInForce> leases;
+  std::vector<GrantInForce> grants;
   std::map<ip::Address, ClassNumber> learned;
   std::map<ShapedFlowKey, uint64_t> demand;
   ShapingPlan plan;
 };
 
-LeaseInForce LeaseFor(const std::string& budget, const std::string& team, uint64_t rate,
+GrantInForce GrantFor(const std::string& budget, const std::string& team, uint64_t rate,
                       uint32_t connections = 0) {
   return {.budget = budget,
           .team = team,
           .rate = rate,
           .held = rate,
           .connections = connections,
-          .mode = LeaseMode::kLeased};
+          .mode = GrantMode::kGranted};
 }
 
 TEST(ShapingRates, FramesHaveRoomForThePayload) {
@@ -140,7 +141,7 @@ TEST(ShapingPlan, WithoutLimitsThereIsNothingAtAll) {
   EXPECT_THAT(world.plan.flows, IsEmpty());
 }
 
-TEST(ShapingPlan, OnlyPodsWithAWishAreShaped) {
+TEST(ShapingPlan, OnlyPodsWithAOptionsAreShaped) {
   World world;
   world.pods = {Pod(1), Pod(2, "web", {.ingress = 100 * kMbit})};
   const ShapingPlan& plan = world.Plan();
@@ -155,7 +156,7 @@ TEST(ShapingPlan, OnlyPodsWithAWishAreShaped) {
   EXPECT_EQ(scope.ceil, kUnlimitedRate);
   EXPECT_EQ(scope.queue, 0U);
   EXPECT_EQ(scope.parent, 0U);
-  EXPECT_THAT(plan.tables.trees[1], IsEmpty()) << "the other direction has no wish";
+  EXPECT_THAT(plan.tables.trees[1], IsEmpty()) << "the other direction has no options";
 }
 
 TEST(ShapingPlan, NodesTotalIsSharedByAllPods) {
@@ -187,11 +188,11 @@ TEST(ShapingPlan, TeamsTotalIsOfItsPodsOnly) {
   EXPECT_EQ(world.Flow(1, kEgress).budget, "");
 }
 
-TEST(ShapingPlan, EnforcedBudgetHoldsEveryPodToItsTeamsLease) {
+TEST(ShapingPlan, EnforcedBudgetHoldsEveryPodToItsTeamsGrant) {
   World world;
   world.PutBudget("down", false, false);
   world.pods = {Pod(1, "vision"), Pod(2, "speech"), Pod(3, "elsewhere"), Pod(4, "vision")};
-  world.leases = {LeaseFor("down", "vision", 300 * kMbit), LeaseFor("down", "*", 50 * kMbit)};
+  world.grants = {GrantFor("down", "vision", 300 * kMbit), GrantFor("down", "*", 50 * kMbit)};
   EXPECT_THAT(world.Plan().flows, SizeIs(4)) << "towards the pods only";
   const ShapeClass vision = world.Class(kIngress, world.ClassOf(1, kIngress).parent);
   const ShapeClass others = world.Class(kIngress, world.ClassOf(2, kIngress).parent);
@@ -206,13 +207,13 @@ TEST(ShapingPlan, EnforcedBudgetHoldsEveryPodToItsTeamsLease) {
   EXPECT_EQ(world.Flow(1, kIngress).limit, 0U);
 }
 
-TEST(ShapingPlan, TeamsLimitAndItsLeaseBothHold) {
+TEST(ShapingPlan, TeamsLimitAndItsGrantBothHold) {
   World world;
   world.PutBudget("down", false, false);
   world.Put("BandwidthLimit/teams",
             BandwidthLimit{.teams = {"vision", "speech"}, .node_ingress = 20 * kMbit});
   world.pods = {Pod(1, "vision"), Pod(2, "speech"), Pod(3, "elsewhere")};
-  world.leases = {LeaseFor("down", "vision", 300 * kMbit), LeaseFor("down", "*", 50 * kMbit)};
+  world.grants = {GrantFor("down", "vision", 300 * kMbit), GrantFor("down", "*", 50 * kMbit)};
   world.Plan();
   EXPECT_EQ(world.Class(kIngress, world.ClassOf(1, kIngress).parent).ceil, FrameRate(20 * kMbit));
   const ShapeClass speech = world.Class(kIngress, world.ClassOf(2, kIngress).parent);
@@ -221,11 +222,11 @@ TEST(ShapingPlan, TeamsLimitAndItsLeaseBothHold) {
   EXPECT_EQ(world.ClassOf(3, kIngress).parent, speech.parent);
 }
 
-TEST(ShapingPlan, LeaseOfNothingLeavesAClassThatTheKernelTakes) {
+TEST(ShapingPlan, GrantOfNothingLeavesAClassThatTheKernelTakes) {
   World world;
   world.PutBudget("down", false, false);
   world.pods = {Pod(1, "vision"), Pod(2, "speech")};
-  world.leases = {LeaseFor("down", "vision", 0)};
+  world.grants = {GrantFor("down", "vision", 0)};
   world.Plan();
   for (const uint32_t index : {1U, 2U}) {
     EXPECT_EQ(world.Class(kIngress, world.ClassOf(index, kIngress).parent).ceil, 1000U);
@@ -239,7 +240,7 @@ TEST(ShapingPlan, WhatIsInShadowIsCountedAndNotLed) {
   world.Put("BandwidthLimit/trial",
             BandwidthLimit{.pod_ingress = 5 * kMbit, .node_egress = 90 * kMbit, .shadow = true});
   world.pods = {Pod(1, "vision"), Pod(2, "web")};
-  world.leases = {LeaseFor("down", "vision", 300 * kMbit), LeaseFor("down", "*", 50 * kMbit)};
+  world.grants = {GrantFor("down", "vision", 300 * kMbit), GrantFor("down", "*", 50 * kMbit)};
   const ShapingPlan& plan = world.Plan();
   EXPECT_THAT(plan.flows, SizeIs(4));
   for (const PlannedFlow& flow : plan.flows) EXPECT_EQ(flow.class_id, 0U);
@@ -270,7 +271,7 @@ TEST(ShapingPlan, NewConnectionsAreHeldBackWhereTheyAreOpened) {
   World world;
   world.PutBudget("down", false, false);
   world.pods = {Pod(1, "vision"), Pod(2, "vision"), Pod(3, "speech")};
-  world.leases = {LeaseFor("down", "vision", 300 * kMbit, 100), LeaseFor("down", "*", 50 * kMbit)};
+  world.grants = {GrantFor("down", "vision", 300 * kMbit, 100), GrantFor("down", "*", 50 * kMbit)};
   const ShapingPlan& plan = world.Plan();
   EXPECT_THAT(plan.tables.buckets, ElementsAre(ConnectionBucket{.id = 1, .per_second = 100}));
   EXPECT_THAT(plan.flows, SizeIs(5));
@@ -285,10 +286,10 @@ TEST(ShapingPlan, OfBothDirectionsBudgetsTheOneWithFewerConnectionsHolds) {
   world.PutBudget("down", false, false);
   world.PutBudget("up", true, false);
   world.pods = {Pod(1, "vision")};
-  world.leases = {LeaseFor("down", "vision", kMbit, 100), LeaseFor("up", "vision", kMbit, 30)};
+  world.grants = {GrantFor("down", "vision", kMbit, 100), GrantFor("up", "vision", kMbit, 30)};
   EXPECT_THAT(world.Plan().tables.buckets,
               ElementsAre(ConnectionBucket{.id = 1, .per_second = 30}));
-  world.leases[1].connections = 300;
+  world.grants[1].connections = 300;
   EXPECT_THAT(world.Plan().tables.buckets,
               ElementsAre(ConnectionBucket{.id = 2, .per_second = 100}));
 }
@@ -297,7 +298,7 @@ TEST(ShapingPlan, ShadowBudgetCountsConnectionsAndRefusesNone) {
   World world;
   world.PutBudget("down", false, true);
   world.pods = {Pod(1, "vision")};
-  world.leases = {LeaseFor("down", "vision", kMbit, 100)};
+  world.grants = {GrantFor("down", "vision", kMbit, 100)};
   EXPECT_THAT(world.Plan().flows, SizeIs(2));
   EXPECT_THAT(world.plan.tables.buckets, IsEmpty());
 }
@@ -364,7 +365,7 @@ TEST(ShapingPlan, ClassThatGetsAnotherParentIsAnotherClass) {
   world.Plan();
   const ShapeClassId before = world.Flow(1, kIngress).class_id;
   world.PutBudget("down", false, false);
-  world.leases = {LeaseFor("down", "vision", 10 * kMbit)};
+  world.grants = {GrantFor("down", "vision", 10 * kMbit)};
   world.Plan();
   EXPECT_NE(world.Flow(1, kIngress).class_id, before);
 }
@@ -373,7 +374,7 @@ TEST(ShapingPlan, PlanningAgainChangesNothing) {
   World world;
   world.PutBudget("down", false, false);
   world.pods = {Pod(1, "vision"), Pod(2, "speech", {.egress = kMbit}), Pod(3)};
-  world.leases = {LeaseFor("down", "vision", 300 * kMbit, 10), LeaseFor("down", "*", 50 * kMbit)};
+  world.grants = {GrantFor("down", "vision", 300 * kMbit, 10), GrantFor("down", "*", 50 * kMbit)};
   const ShapingTables tables = world.Plan().tables;
   EXPECT_EQ(world.Plan().tables, tables);
 }
@@ -484,7 +485,7 @@ void CheckTables(const ShapingPlan& plan) {
   }
 }
 
-// Changes something of policy, pods, leases or demand.
+// Changes something of policy, pods, grants or demand.
 void Stir(World& world, testing_support::Random& random, uint32_t& next_index) {
   const auto rate = [&] { return random.OneIn(3) ? 0 : random.Between(1, 2000) * kMbit; };
   const std::vector<std::string> namespaces = {"web", "vision", "speech"};
@@ -509,10 +510,10 @@ void Stir(World& world, testing_support::Random& random, uint32_t& next_index) {
     const bool egress = random.OneIn(2);
     world.PutBudget(egress ? "up" : "down", egress, random.OneIn(3));
   }
-  world.leases.clear();
+  world.grants.clear();
   for (const char* budget : {"up", "down"}) {
     for (const char* team : {"vision", "*"}) {
-      world.leases.push_back(LeaseFor(budget, team, rate(), random.OneIn(2) ? 0 : 50));
+      world.grants.push_back(GrantFor(budget, team, rate(), random.OneIn(2) ? 0 : 50));
     }
   }
   for (const TrafficPod& pod : world.pods) world.Want(pod.host_index, rate());

@@ -11,7 +11,7 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr std::string_view kOwnWish = "annotation";
+constexpr std::string_view kOwnRequest = "annotation";
 
 std::string_view NameOf(std::string_view key) { return key.substr(key.find('/') + 1); }
 
@@ -127,7 +127,7 @@ absl::StatusOr<ShapingRules> ShapingRules::Resolve(
     }
     RETURN_IF_ERROR(base::Annotate(status, key));
   }
-  // Any pod may come with a wish.
+  // Any pod may come with an options.
   std::set<ClassNumber> scopes = {kInternet};
   for (const Limit& limit : rules.limits_) scopes.insert(limit.scope);
   for (const ResolvedBudget& budget : rules.budgets_) scopes.insert(budget.scope);
@@ -188,7 +188,7 @@ RateLimit ShapingRules::PodLimit(const TrafficPod& pod, ClassNumber scope,
   }
   if (scope == kInternet) {
     const bool ingress = direction == TrafficDirection::kIngress;
-    lowest.Offer(ingress ? pod.internet.ingress : pod.internet.egress, false, kOwnWish);
+    lowest.Offer(ingress ? pod.internet.ingress : pod.internet.egress, false, kOwnRequest);
   }
   return std::move(lowest).Take();
 }

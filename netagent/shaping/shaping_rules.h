@@ -57,13 +57,13 @@ class ShapingRules {
   static absl::StatusOr<ShapingRules> Resolve(const Policy& policy,
                                               const std::map<std::string, ClassNumber>& groups);
 
-  // The scopes that some limit or budget has, sorted; kInternet also when a pod may wish.
+  // The scopes that some limit or budget has, sorted; kInternet also when a pod may options.
   const std::vector<ClassNumber>& scopes() const { return scopes_; }
-  // Whether some limit or budget is there, so that pods have flows that do not wish for any.
+  // Whether some limit or budget is there, so that pods have flows that do not options for any.
   bool limits_pods() const { return !limits_.empty() || !budgets_.empty(); }
   std::string TeamOf(const std::string& pod_namespace) const;  // kNoTeam: in none.
-  // The lowest limit of the pod alone, its own wish included; rate 0: there is none. One in Shadow
-  // counts only when no enforced one is there.
+  // The lowest limit of the pod alone, its own options included; rate 0: there is none. One in
+  // Shadow counts only when no enforced one is there.
   RateLimit PodLimit(const TrafficPod& pod, ClassNumber scope, TrafficDirection direction) const;
   // Of all pods of the node together; rate 0: there is none.
   RateLimit NodeLimit(ClassNumber scope, TrafficDirection direction) const;

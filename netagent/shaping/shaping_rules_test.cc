@@ -54,23 +54,24 @@ absl::Status Refusal(const Policy& policy) {
   return ShapingRules::Resolve(policy, kGroups).status();
 }
 
-TrafficPod Pod(const std::string& pod_namespace, InternetWish wish = {}) {
+TrafficPod Pod(const std::string& pod_namespace, InternetOptions options = {}) {
   return {.host_link = "spk1",
           .host_index = 7,
           .pod_namespace = pod_namespace,
           .pod_name = "p",
-          .internet = wish};
+          .internet = options};
 }
 
-TEST(ShapingRules, OfAnEmptyPolicyOnlyWishesHold) {
+TEST(ShapingRules, OfAnEmptyPolicyOnlyOptionsHold) {
   const ShapingRules rules = Resolved(Policy());
   EXPECT_THAT(rules.scopes(), ElementsAre(kInternet));
   EXPECT_EQ(rules.PodLimit(Pod("x"), kInternet, kIngress), kNone);
-  const TrafficPod wishing = Pod("x", {.ingress = 5 * kMbit, .egress = 3 * kMbit});
-  EXPECT_EQ(rules.PodLimit(wishing, kInternet, kIngress),
+  const TrafficPod requesting = Pod("x", {.ingress = 5 * kMbit, .egress = 3 * kMbit});
+  EXPECT_EQ(rules.PodLimit(requesting, kInternet, kIngress),
             (RateLimit{.rate = 5 * kMbit, .name = "annotation"}));
-  EXPECT_EQ(rules.PodLimit(wishing, kInternet, kEgress).rate, 3 * kMbit);
-  EXPECT_EQ(rules.PodLimit(wishing, kMirror, kIngress), kNone) << "a wish is for the Internet";
+  EXPECT_EQ(rules.PodLimit(requesting, kInternet, kEgress).rate, 3 * kMbit);
+  EXPECT_EQ(rules.PodLimit(requesting, kMirror, kIngress), kNone)
+      << "an options is for the Internet";
   EXPECT_EQ(rules.TeamOf("x"), kNoTeam);
 }
 
@@ -92,7 +93,7 @@ TEST(ShapingRules, LimitsSelectByNamespaceByTeamOrAll) {
   EXPECT_EQ(rules.PodLimit(Pod("speech"), kInternet, kEgress), kNone);
 }
 
-TEST(ShapingRules, TheLowestHoldsThePodsOwnWishAmongThem) {
+TEST(ShapingRules, TheLowestHoldsThePodsOwnOptionsAmongThem) {
   Policy policy = Base();
   Put(policy, "BandwidthLimit/b", BandwidthLimit{.pod_egress = 40 * kMbit});
   Put(policy, "BandwidthLimit/a", BandwidthLimit{.pod_egress = 40 * kMbit});
@@ -101,7 +102,7 @@ TEST(ShapingRules, TheLowestHoldsThePodsOwnWishAmongThem) {
   EXPECT_EQ(rules.PodLimit(Pod("x", {.egress = 39 * kMbit}), kInternet, kEgress).name,
             "annotation");
   EXPECT_EQ(rules.PodLimit(Pod("x", {.egress = 41 * kMbit}), kInternet, kEgress).name, "a")
-      << "nobody wishes himself more than he may have";
+      << "nobody options himself more than he may have";
 }
 
 TEST(ShapingRules, ShadowCountsOnlyWhereNothingIsEnforced) {

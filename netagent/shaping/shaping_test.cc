@@ -111,11 +111,11 @@ class ShapingTest : public testing::Test {
     return 0;
   }
 
-  void Lease(uint64_t rate, uint64_t sequence = 1) {
+  void Grant(uint64_t rate, uint64_t sequence = 1) {
     ASSERT_FALSE(server_.budget_reports.empty());
-    shaping_->OnLeases({.sequence = sequence,
+    shaping_->OnGrants({.sequence = sequence,
                         .answers = server_.budget_reports.back().sequence,
-                        .leases = {{.budget = "web",
+                        .grants = {{.budget = "web",
                                     .team = "*",
                                     .rate = rate,
                                     .connections = 0,
@@ -167,7 +167,7 @@ TEST_F(ShapingTest, APodIsShapedWhenItsAttachReturns) {
   EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
 }
 
-TEST_F(ShapingTest, APodsOwnWishNeedsNoLimit) {
+TEST_F(ShapingTest, APodsOwnOptionsNeedsNoLimit) {
   ASSERT_TRUE(Put({}).ok());
   shaping_->Start({});
   TrafficPod pod = Pod();
@@ -235,13 +235,13 @@ TEST_F(ShapingTest, ABrokenPolicyIsRefusedAndTheOneBeforeStays) {
   EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
 }
 
-TEST_F(ShapingTest, WithoutALeaseABudgetGivesItsFloor) {
+TEST_F(ShapingTest, WithoutAGrantABudgetGivesItsFloor) {
   ASSERT_TRUE(Put({Budget()}).ok());
   shaping_->Start({Pod()});
   EXPECT_EQ(LeafRate(), FrameRate(2 * kMbit));
 }
 
-TEST_F(ShapingTest, ReportsWithinASecondOfAStreamAndEachRefreshAndTakesLeases) {
+TEST_F(ShapingTest, ReportsWithinASecondOfAStreamAndEachRefreshAndTakesGrants) {
   ASSERT_TRUE(Put({Budget()}).ok());
   shaping_->Start({Pod()});
   Run(absl::Seconds(20));
@@ -253,7 +253,7 @@ TEST_F(ShapingTest, ReportsWithinASecondOfAStreamAndEachRefreshAndTakesLeases) {
   ASSERT_EQ(server_.budget_reports[0].uses.size(), 1U);
   EXPECT_EQ(server_.budget_reports[0].uses[0].team, "*");
 
-  Lease(50 * kMbit);
+  Grant(50 * kMbit);
   EXPECT_EQ(LeafRate(), FrameRate(50 * kMbit));
   // When it has been used for a while.
   EXPECT_EQ(server_.budget_reports.size(), 1U);
@@ -264,19 +264,19 @@ TEST_F(ShapingTest, ReportsWithinASecondOfAStreamAndEachRefreshAndTakesLeases) {
   Run(absl::Seconds(10));
   EXPECT_EQ(server_.budget_reports.size(), 4U);
 
-  Lease(10 * kMbit, 2);
+  Grant(10 * kMbit, 2);
   // At once: others wait for it.
   ASSERT_EQ(server_.budget_reports.size(), 5U);
   EXPECT_EQ(server_.budget_reports[4].applied, 2U);
 }
 
-TEST_F(ShapingTest, LooksSoonAtWhatALargerLeaseHasChanged) {
+TEST_F(ShapingTest, LooksSoonAtWhatALargerGrantHasChanged) {
   ASSERT_TRUE(Put({Budget()}).ok());
   shaping_->Start({Pod()});
   shaping_->OnStream();
   Run(absl::Seconds(3));
   ASSERT_EQ(server_.budget_reports.size(), 1U);
-  Lease(50 * kMbit);
+  Grant(50 * kMbit);
   Use(20 * kMbit);
   Run(absl::Milliseconds(300));
   ASSERT_EQ(server_.budget_reports.size(), 2U);
@@ -297,7 +297,7 @@ TEST_F(ShapingTest, WhatChangesOftenDoesNotPutOffTheLooks) {
     EXPECT_TRUE(shaping_->Attach(Pod(kLink + 1 + i)).ok());
     Run(absl::Milliseconds(500));
   }
-  EXPECT_GT(shaping_->state().leases[0].demand, 0U);
+  EXPECT_GT(shaping_->state().grants[0].demand, 0U);
 }
 
 TEST_F(ShapingTest, ANodeWithoutBudgetsSaysSoOnceAStream) {
@@ -308,22 +308,22 @@ TEST_F(ShapingTest, ANodeWithoutBudgetsSaysSoOnceAStream) {
   EXPECT_TRUE(server_.budget_reports[0].uses.empty());
 }
 
-TEST_F(ShapingTest, ALeaseThatTheKernelDoesNotTakeIsNotCalledApplied) {
+TEST_F(ShapingTest, AGrantThatTheKernelDoesNotTakeIsNotCalledApplied) {
   ASSERT_TRUE(Put({Budget()}).ok());
   shaping_->Start({Pod()});
   shaping_->OnStream();
   Run(absl::Seconds(1));
   shaper_.Break(absl::InternalError("no memory"));
-  Lease(1 * kMbit);
+  Grant(1 * kMbit);
   EXPECT_EQ(server_.budget_reports.back().applied, 0U);
 }
 
-TEST_F(ShapingTest, WithoutTheServerALeaseIsHeldThenHalvedDownToTheFloor) {
+TEST_F(ShapingTest, WithoutTheServerAGrantIsHeldThenHalvedDownToTheFloor) {
   ASSERT_TRUE(Put({Budget()}).ok());
   shaping_->Start({Pod()});
   shaping_->OnStream();
   Run(absl::Seconds(1));
-  Lease(64 * kMbit);
+  Grant(64 * kMbit);
   Run(absl::Seconds(410));
   EXPECT_EQ(LeafRate(), FrameRate(64 * kMbit));
   Run(absl::Seconds(20));

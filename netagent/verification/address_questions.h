@@ -18,7 +18,7 @@
 // A conflict is told at most every kTellEvery for each address, however many frames there are and
 // from whom. It is asked about again every kAskAgain, and is over when nothing was heard of it for
 // kConflictLasts and such a question was not answered. A frame can be forged; what follows from it
-// is that an address is not lent for a time, never that one is taken from a pod.
+// is that an address is not assigned for a time, never that one is taken from a pod.
 #pragma once
 
 #include <cstddef>

@@ -26,8 +26,8 @@ std::string_view NameOf(Missing missing) {
 
 }  // namespace
 
-Prover::Prover(const Edges& edges, ip::Family family, absl::Duration deadline,
-               Attachments& attachments)
+AddressVerifier::AddressVerifier(const Edges& edges, ip::Family family, absl::Duration deadline,
+                                 Attachments& attachments)
     : edges_(edges),
       family_(family),
       attachments_(attachments),
@@ -35,11 +35,11 @@ Prover::Prover(const Edges& edges, ip::Family family, absl::Duration deadline,
                   .want_answer = edges.wire != nullptr,
                   .deadline = deadline}) {}
 
-Prover::~Prover() {
+AddressVerifier::~AddressVerifier() {
   if (edges_.wire != nullptr) edges_.wire->Rest();
 }
 
-void Prover::Tick() {
+void AddressVerifier::Tick() {
   const absl::Time now = edges_.clock.Now();
   UpdateWanted(now);
   HearAnswers();
@@ -50,8 +50,8 @@ void Prover::Tick() {
   if (edges_.wire != nullptr && !readiness_.HasProbes()) edges_.wire->Rest();
 }
 
-void Prover::UpdateWanted(absl::Time now) {
-  std::vector<ip::Address> unproven = attachments_.lendings().Unproven();
+void AddressVerifier::UpdateWanted(absl::Time now) {
+  std::vector<ip::Address> unproven = attachments_.assignments().Unproven();
   std::erase_if(unproven,
                 [this](const ip::Address& address) { return address.family() != family_; });
   std::erase_if(unkept_, [&](const ip::Address& address) {
@@ -61,14 +61,14 @@ void Prover::UpdateWanted(absl::Time now) {
   readiness_.SetWanted(unproven, now);
 }
 
-void Prover::HearAnswers() {
+void AddressVerifier::HearAnswers() {
   if (edges_.wire == nullptr || !readiness_.HasProbes()) return;
   const auto answered = edges_.wire->TakeAnswered();
   if (!answered.ok()) return NoteWire(answered.status());
   for (const ip::Address& address : *answered) readiness_.OnAnswer(address);
 }
 
-void Prover::Keep(absl::Time now) {
+void AddressVerifier::Keep(absl::Time now) {
   const std::vector<ip::Address> proven = readiness_.TakeProven();
   unkept_.insert(proven.begin(), proven.end());
   if (unkept_.empty() || now < next_keep_) return;
@@ -81,7 +81,7 @@ void Prover::Keep(absl::Time now) {
   unkept_.clear();
 }
 
-void Prover::BeginReading(absl::Time now) {
+void AddressVerifier::BeginReading(absl::Time now) {
   if (!readiness_.TakeReading(now)) return;
   const bool begun = edges_.host->Read(
       [this, post = edges_.post, alive = std::weak_ptr<bool>(alive_)](auto listed) {
@@ -92,7 +92,7 @@ void Prover::BeginReading(absl::Time now) {
   if (!begun) readiness_.OnListingFailed(now);
 }
 
-void Prover::OnReading(const absl::StatusOr<std::set<ip::Address>>& listed) {
+void AddressVerifier::OnReading(const absl::StatusOr<std::set<ip::Address>>& listed) {
   if (listed.ok()) {
     if (failed_readings_ > 0) {
       edges_.log.Info("host_list_readable", {{"failed_before", failed_readings_}});
@@ -108,19 +108,19 @@ void Prover::OnReading(const absl::StatusOr<std::set<ip::Address>>& listed) {
   Tick();
 }
 
-void Prover::SendProbes(absl::Time now) {
+void AddressVerifier::SendProbes(absl::Time now) {
   if (edges_.wire == nullptr) return;
   for (const ip::Address& address : readiness_.TakeProbes(now)) {
     NoteWire(edges_.wire->Send(address));
   }
 }
 
-void Prover::NoteWire(const absl::Status& status) {
+void AddressVerifier::NoteWire(const absl::Status& status) {
   if (!status.ok() && !wire_failed_) edges_.log.Warn("wire_probe_failed", {{"error", status}});
   wire_failed_ = !status.ok();
 }
 
-void Prover::ReportOverdue(absl::Time now) {
+void AddressVerifier::ReportOverdue(absl::Time now) {
   const std::vector<OverdueAddress> all = readiness_.TakeOverdue(now);
   const size_t shown = std::min(all.size(), kMaxOverdueLines);
   for (const OverdueAddress& overdue : std::span(all).first(shown)) {
@@ -133,7 +133,7 @@ void Prover::ReportOverdue(absl::Time now) {
   }
 }
 
-std::optional<absl::Time> Prover::NextWake() const {
+std::optional<absl::Time> AddressVerifier::NextWake() const {
   auto wake = readiness_.NextWake();
   const auto earlier = [&](absl::Time other) { wake = wake ? std::min(*wake, other) : other; };
   if (!unkept_.empty()) earlier(next_keep_);

@@ -28,7 +28,7 @@ inline constexpr absl::Duration kKeepPause = absl::Seconds(5);
 
 // Not thread-safe; the agent's one loop owns it. It must end before the loop does, and `host` or
 // `wire`, if there is one, after it.
-class Prover {
+class AddressVerifier {
  public:
   struct Edges {
     HostList* host = nullptr;   // The listing is wanted exactly if there is one;
@@ -39,11 +39,12 @@ class Prover {
     std::function<void(std::function<void()>)> post;
   };
   // Proves addresses of one family. Borrows all.
-  Prover(const Edges& edges, ip::Family family, absl::Duration deadline, Attachments& attachments);
-  Prover(const Prover&) = delete;
-  Prover& operator=(const Prover&) = delete;
+  AddressVerifier(const Edges& edges, ip::Family family, absl::Duration deadline,
+                  Attachments& attachments);
+  AddressVerifier(const AddressVerifier&) = delete;
+  AddressVerifier& operator=(const AddressVerifier&) = delete;
   // Outcomes of readings that arrive later are passed over.
-  ~Prover();
+  ~AddressVerifier();
 
   // Does what is due. Call after every change of what is attached, and at NextWake(). Never blocks.
   void Tick();
@@ -71,7 +72,7 @@ class Prover {
   absl::Time next_keep_ = absl::InfinitePast();
   uint64_t failed_readings_ = 0;  // In a row.
   bool wire_failed_ = false;
-  // Expires with the prover, so that an outcome on its way finds nobody.
+  // Expires with the verifier, so that an outcome on its way finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -18,22 +18,22 @@ using testing::IsEmpty;
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
 
-class ProverTest : public testing::Test {
+class AddressVerifierTest : public testing::Test {
  protected:
-  ProverTest() {
+  AddressVerifierTest() {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
     Begin(&host_, &wire_);
   }
   void Begin(HostList* host, WireProbe* wire, ip::Family family = ip::Family::kV4) {
-    prover_.reset();
+    verifier_.reset();
     const std::vector<Event> events = tmpfs_.events;
     attachments_.emplace(
         Attachments::Settings{
             .node_name = "node1", .nic = "eth0", .proof_required = {.ipv4 = true, .ipv6 = true}},
         Attachments::Edges{kernel_, server_, clock_, log_}, std::make_unique<FakeJournal>(tmpfs_));
     ASSERT_TRUE(attachments_->Start(events).ok());
-    prover_.emplace(
-        Prover::Edges{
+    verifier_.emplace(
+        AddressVerifier::Edges{
             .host = host,
             .wire = wire,
             .clock = clock_,
@@ -45,7 +45,7 @@ class ProverTest : public testing::Test {
     DesiredState desired{.version = 1, .full = true};
     for (const std::string& address : addresses) desired.added.push_back({A(address), "default"});
     ASSERT_TRUE(attachments_->OnDesired(desired).ok());
-    prover_->Tick();
+    verifier_->Tick();
   }
   // The reading that is under way ends; what it posted runs.
   void Host(absl::StatusOr<std::set<ip::Address>> outcome) {
@@ -58,12 +58,12 @@ class ProverTest : public testing::Test {
   }
   // To the next thing that is due, and does it.
   void Step() {
-    const auto wake = prover_->NextWake();
+    const auto wake = verifier_->NextWake();
     ASSERT_TRUE(wake.has_value());
     if (*wake > clock_.Now()) clock_.Advance(*wake - clock_.Now());
-    prover_->Tick();
+    verifier_->Tick();
   }
-  std::vector<ip::Address> Unproven() { return attachments_->lendings().Unproven(); }
+  std::vector<ip::Address> Unproven() { return attachments_->assignments().Unproven(); }
 
   os::SimClock clock_;
   testing_support::RecordingLog log_;
@@ -74,39 +74,39 @@ class ProverTest : public testing::Test {
   FakeWireProbe wire_;
   std::vector<std::function<void()>> posted_;
   std::optional<Attachments> attachments_;
-  std::optional<Prover> prover_;
+  std::optional<AddressVerifier> verifier_;
 };
 
-TEST_F(ProverTest, AnAddressIsProvenByTheHostsListAndAnAnswer) {
+TEST_F(AddressVerifierTest, AnAddressIsProvenByTheHostsListAndAnAnswer) {
   wire_.delivered = {A("10.1.0.5"), A("10.1.0.6")};
   Grant({"10.1.0.5", "10.1.0.6"});
   EXPECT_THAT(wire_.sent, IsEmpty());
   Host(std::set{A("10.1.0.5")});
   EXPECT_THAT(wire_.sent, ElementsAre(A("10.1.0.5")));
-  EXPECT_EQ(*prover_->NextWake(), clock_.Now() + kAnswerLook);
+  EXPECT_EQ(*verifier_->NextWake(), clock_.Now() + kAnswerLook);
   Step();
   EXPECT_THAT(Unproven(), ElementsAre(A("10.1.0.6")));
-  EXPECT_EQ(prover_->Explain(), "1 not listed by the host");
+  EXPECT_EQ(verifier_->Explain(), "1 not listed by the host");
   EXPECT_EQ(log_.Count("addresses_proven"), 1);
   Step();
   Host(std::set{A("10.1.0.5"), A("10.1.0.6")});
   Step();
   EXPECT_THAT(Unproven(), IsEmpty());
-  EXPECT_EQ(prover_->NextWake(), std::nullopt);
+  EXPECT_EQ(verifier_->NextWake(), std::nullopt);
   EXPECT_GT(wire_.rests, 0);
 }
 
-TEST_F(ProverTest, AProofSurvivesARestartWithoutHostAndFabric) {
+TEST_F(AddressVerifierTest, AProofSurvivesARestartWithoutHostAndFabric) {
   wire_.delivered = {A("10.1.0.5")};
   Grant({"10.1.0.5", "10.1.0.6"});
   Host(std::set{A("10.1.0.5")});
   Step();
   Begin(&host_, &wire_);
-  prover_->Tick();
+  verifier_->Tick();
   EXPECT_THAT(Unproven(), ElementsAre(A("10.1.0.6")));
 }
 
-TEST_F(ProverTest, AHostThatCannotBeReadIsSaidOnceAndTheAnswerProves) {
+TEST_F(AddressVerifierTest, AHostThatCannotBeReadIsSaidOnceAndTheAnswerProves) {
   Grant({"10.1.0.5"});
   Host(absl::UnavailableError("no wire server"));
   for (int i = 0; i < 20; ++i) {
@@ -124,14 +124,14 @@ TEST_F(ProverTest, AHostThatCannotBeReadIsSaidOnceAndTheAnswerProves) {
   EXPECT_EQ(log_.Count("host_list_readable"), 0);
 }
 
-TEST_F(ProverTest, WithoutAnAnswererTheHostsListProves) {
+TEST_F(AddressVerifierTest, WithoutAnAnswererTheHostsListProves) {
   Begin(&host_, nullptr);
   Grant({"10.1.0.5", "10.1.0.6"});
   Host(std::set{A("10.1.0.5")});
   EXPECT_THAT(Unproven(), ElementsAre(A("10.1.0.6")));
 }
 
-TEST_F(ProverTest, WithoutAHostToAskTheAnswerProves) {
+TEST_F(AddressVerifierTest, WithoutAHostToAskTheAnswerProves) {
   Begin(nullptr, &wire_);
   wire_.delivered = {A("10.1.0.5")};
   Grant({"10.1.0.5"});
@@ -139,19 +139,19 @@ TEST_F(ProverTest, WithoutAHostToAskTheAnswerProves) {
   EXPECT_THAT(Unproven(), IsEmpty());
 }
 
-TEST_F(ProverTest, EachFamilyIsProvenByItself) {
+TEST_F(AddressVerifierTest, EachFamilyIsProvenByItself) {
   Begin(&host_, nullptr, ip::Family::kV6);
   Grant({"10.1.0.5"});
   EXPECT_FALSE(host_.reading()) << "nothing of its family waits";
-  EXPECT_EQ(prover_->NextWake(), std::nullopt);
+  EXPECT_EQ(verifier_->NextWake(), std::nullopt);
   Grant({"10.1.0.5", "fd00::5", "fd00::6"});
   Host(std::set{A("10.1.0.5"), A("fd00::6")});
   EXPECT_THAT(Unproven(), ElementsAre(A("10.1.0.5"), A("fd00::5")));
-  EXPECT_EQ(prover_->Explain(), "1 not listed by the host");
+  EXPECT_EQ(verifier_->Explain(), "1 not listed by the host");
 }
 
 // After a restore the server may list what the NIC has not any more.
-TEST_F(ProverTest, AnIpv6AddressThatTheNicDoesNotHaveIsNeverLent) {
+TEST_F(AddressVerifierTest, AnIpv6AddressThatTheNicDoesNotHaveIsNeverAssigned) {
   Begin(&host_, nullptr, ip::Family::kV6);
   Grant({"fd00::5"});
   Host(std::set<ip::Address>());
@@ -165,7 +165,7 @@ TEST_F(ProverTest, AnIpv6AddressThatTheNicDoesNotHaveIsNeverLent) {
               testing::Contains(HasSubstr("address=fd00::5 missing=host_listing waited_s=120")));
 }
 
-TEST_F(ProverTest, WhatStaysUnprovenIsSaidOnceAndTriedOn) {
+TEST_F(AddressVerifierTest, WhatStaysUnprovenIsSaidOnceAndTriedOn) {
   Grant({"10.1.0.5", "10.1.0.6"});
   Host(std::set{A("10.1.0.5")});
   const absl::Time until = clock_.Now() + absl::Minutes(10);
@@ -182,18 +182,18 @@ TEST_F(ProverTest, WhatStaysUnprovenIsSaidOnceAndTriedOn) {
   EXPECT_THAT(Unproven(), ElementsAre(A("10.1.0.6")));
 }
 
-TEST_F(ProverTest, ManyThatStayUnprovenAreSaidInFewLines) {
+TEST_F(AddressVerifierTest, ManyThatStayUnprovenAreSaidInFewLines) {
   std::vector<std::string> many;
   for (int i = 0; i < 64; ++i) many.push_back("10.1.0." + std::to_string(i + 4));
   Grant(many);
   Host(std::set<ip::Address>());
   clock_.Advance(absl::Minutes(2));
-  prover_->Tick();
+  verifier_->Tick();
   EXPECT_EQ(log_.Count("address_unproven"), 9);
   EXPECT_THAT(log_.lines(), testing::Contains(HasSubstr("others=56 missing=\"64 not listed")));
 }
 
-TEST_F(ProverTest, AWireThatFailsIsSaidOnceUntilItWorks) {
+TEST_F(AddressVerifierTest, AWireThatFailsIsSaidOnceUntilItWorks) {
   wire_.failure = absl::UnavailableError("device is down");
   Grant({"10.1.0.5"});
   Host(std::set{A("10.1.0.5")});
@@ -205,7 +205,7 @@ TEST_F(ProverTest, AWireThatFailsIsSaidOnceUntilItWorks) {
   EXPECT_THAT(Unproven(), IsEmpty());
 }
 
-TEST_F(ProverTest, AProofThatCannotBeJournalledIsKeptForLater) {
+TEST_F(AddressVerifierTest, AProofThatCannotBeJournalledIsKeptForLater) {
   wire_.delivered = {A("10.1.0.5")};
   Grant({"10.1.0.5"});
   tmpfs_.fail_after = 0;
@@ -213,7 +213,7 @@ TEST_F(ProverTest, AProofThatCannotBeJournalledIsKeptForLater) {
   Step();
   EXPECT_THAT(Unproven(), ElementsAre(A("10.1.0.5")));
   const size_t probes = wire_.sent.size();
-  prover_->Tick();
+  verifier_->Tick();
   EXPECT_EQ(log_.Count("journal_write_failed"), 1);
   tmpfs_.fail_after = -1;
   Step();
@@ -221,17 +221,17 @@ TEST_F(ProverTest, AProofThatCannotBeJournalledIsKeptForLater) {
   EXPECT_EQ(wire_.sent.size(), probes);
 }
 
-TEST_F(ProverTest, AnAddressThatTheServerTakesBackIsForgotten) {
+TEST_F(AddressVerifierTest, AnAddressThatTheServerTakesBackIsForgotten) {
   Grant({"10.1.0.5"});
   Host(std::set{A("10.1.0.5")});
   Grant({});
-  EXPECT_EQ(prover_->NextWake(), std::nullopt);
+  EXPECT_EQ(verifier_->NextWake(), std::nullopt);
 }
 
-TEST_F(ProverTest, AnOutcomeThatComesAfterTheEndFindsNobody) {
+TEST_F(AddressVerifierTest, AnOutcomeThatComesAfterTheEndFindsNobody) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(host_.reading());
-  prover_.reset();
+  verifier_.reset();
   host_.Finish(std::set{A("10.1.0.5")});
   RunPosted();
   EXPECT_THAT(Unproven(), ElementsAre(A("10.1.0.5")));

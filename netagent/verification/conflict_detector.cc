@@ -11,7 +11,7 @@ namespace spoke::netagent {
 void ConflictDetector::Tick() {
   const absl::Time now = edges_.clock.Now();
   const bool due = NextLook() <= now;
-  if (due || own_version_ != attachments_.lendings().attached_version()) LookAtOwn(now);
+  if (due || own_version_ != attachments_.assignments().attached_version()) LookAtOwn(now);
   if (due) {
     last_look_ = now;
     Hear(now);
@@ -22,14 +22,15 @@ void ConflictDetector::Tick() {
 }
 
 void ConflictDetector::LookAtOwn(absl::Time now) {
-  const Lendings& lendings = attachments_.lendings();
-  own_version_ = lendings.attached_version();
+  const Assignments& assignments = attachments_.assignments();
+  own_version_ = assignments.attached_version();
   std::set<ip::Address> in_conflict;
-  for (const ConflictNoted& conflict : lendings.Conflicts()) in_conflict.insert(conflict.address);
+  for (const ConflictNoted& conflict : assignments.Conflicts())
+    in_conflict.insert(conflict.address);
   std::vector<OwnAddress> own;
-  for (const ip::Address& address : lendings.Own()) {
+  for (const ip::Address& address : assignments.Own()) {
     own.push_back({.address = address,
-                   .nic = lendings.NicOf(address),
+                   .nic = assignments.NicOf(address),
                    .control = ControlOf(address),
                    .in_conflict = in_conflict.contains(address)});
   }
@@ -51,7 +52,7 @@ void ConflictDetector::Listen(const std::vector<OwnAddress>& own) {
 }
 
 std::optional<ip::Address> ConflictDetector::ControlOf(const ip::Address& address) const {
-  const std::string pool = attachments_.lendings().PoolOf(address);
+  const std::string pool = attachments_.assignments().PoolOf(address);
   for (const PoolState& state : attachments_.pools()) {
     if (state.name == pool && state.unused && state.unused->family() == address.family()) {
       return state.unused;
@@ -77,12 +78,13 @@ void ConflictDetector::Hear(absl::Time now) {
 }
 
 void ConflictDetector::Answer(const NeighbourClaim& claim) {
-  const Lendings& lendings = attachments_.lendings();
-  if (!claim.address.is_v4() || !lendings.IsLent(claim.address) ||
+  const Assignments& assignments = attachments_.assignments();
+  if (!claim.address.is_v4() || !assignments.IsAssigned(claim.address) ||
       !answered_.insert(claim.address).second) {
     return;
   }
-  NoteSending(edges_.neighbours.Answer({claim.address, lendings.NicOf(claim.address)}, claim.mac));
+  NoteSending(
+      edges_.neighbours.Answer({claim.address, assignments.NicOf(claim.address)}, claim.mac));
 }
 
 void ConflictDetector::Tell(absl::Time now) {
@@ -100,7 +102,7 @@ void ConflictDetector::Ask(absl::Time now) {
   const std::vector<Question> questions = questions_.TakeQuestions(now);
   for (const Question& question : questions) {
     const absl::Status status = edges_.neighbours.Ask(question);
-    // What is on a NIC that is not there is not lent either, and holds up no other question.
+    // What is on a NIC that is not there is not assigned either, and holds up no other question.
     if (!absl::IsNotFound(status)) first_error.Update(status);
   }
   if (questions.empty()) return;

@@ -26,7 +26,7 @@ inline constexpr absl::Duration kListenPause = absl::Seconds(1);
 // Discovery to their machines: a cloud's fabric answers by itself for every address.
 //
 // A question about an address that a pod of ours uses is answered (IPv4), so that the machine that
-// asks leaves it alone; another agent of ours then does not lend it.
+// asks leaves it alone; another agent of ours then does not assign it.
 class ConflictDetector {
  public:
   struct Edges {
@@ -38,8 +38,8 @@ class ConflictDetector {
   ConflictDetector(const Edges& edges, Attachments& attachments)
       : edges_(edges), attachments_(attachments) {}
 
-  // Does what is due. Call after every change of what is attached, before anything of it is lent,
-  // and at NextWake(). Never blocks.
+  // Does what is due. Call after every change of what is attached, before anything of it is
+  // assigned, and at NextWake(). Never blocks.
   void Tick();
   absl::Time NextWake() const;
 
@@ -59,7 +59,7 @@ class ConflictDetector {
   const Edges edges_;
   Attachments& attachments_;
   AddressQuestions questions_;
-  std::optional<uint64_t> own_version_;  // Of Lendings::Attached(), as last looked at.
+  std::optional<uint64_t> own_version_;  // Of Assignments::Attached(), as last looked at.
   absl::Time last_look_ = absl::InfinitePast();
   absl::Status listening_;          // To all there is to listen to.
   std::set<ip::Address> answered_;  // Since the last look.

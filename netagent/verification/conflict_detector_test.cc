@@ -32,7 +32,7 @@ class ConflictDetectorTest : public AttachmentsFixture {
     Restart();
     NewDetector();
   }
-  // The server lists these, and the agent has looked at them as it does before it lends.
+  // The server lists these, and the agent has looked at them as it does before it assigns.
   void Grant(const std::vector<std::string>& addresses) {
     DesiredState desired{.version = 1, .full = true};
     for (const std::string& address : addresses) desired.added.push_back({A(address), "default"});
@@ -94,21 +94,21 @@ TEST_F(ConflictDetectorTest, APodKeepsWhatAnotherMachineClaims) {
   Pass(absl::Seconds(1));
   EXPECT_THAT(server_.conflicts, ElementsAre(ConflictNoted{A("10.1.0.5"), kTheirs}));
   EXPECT_TRUE(HasLink(kPodA));
-  EXPECT_TRUE(attachments_->lendings().IsLent(A("10.1.0.5")));
+  EXPECT_TRUE(attachments_->assignments().IsAssigned(A("10.1.0.5")));
 }
 
 TEST_F(ConflictDetectorTest, WhoAsksAboutAPodsAddressIsAnsweredAndReported) {
   Grant({"10.1.0.5", "10.1.0.6"});
   Pass(absl::Seconds(2));
-  const ip::Address lent = Add({.key = kPodA})->addresses.at(0);
-  const ip::Address idle = lent == A("10.1.0.5") ? A("10.1.0.6") : A("10.1.0.5");
+  const ip::Address in_use = Add({.key = kPodA})->addresses.at(0);
+  const ip::Address available = in_use == A("10.1.0.5") ? A("10.1.0.6") : A("10.1.0.5");
   for (int i = 0; i < 3; ++i) {
-    neighbours_.Pass(FakeNeighbourWatch::Asks(lent, kTheirs));
-    neighbours_.Pass(FakeNeighbourWatch::Asks(idle, kTheirs));
+    neighbours_.Pass(FakeNeighbourWatch::Asks(in_use, kTheirs));
+    neighbours_.Pass(FakeNeighbourWatch::Asks(available, kTheirs));
     neighbours_.Pass(FakeNeighbourWatch::Asks(A("10.1.0.77"), kTheirs));
   }
   Pass(absl::Seconds(1));
-  EXPECT_THAT(neighbours_.answered, ElementsAre(std::pair(lent, kTheirs)))
+  EXPECT_THAT(neighbours_.answered, ElementsAre(std::pair(in_use, kTheirs)))
       << "once a look, and only for what a pod uses";
   EXPECT_THAT(server_.conflicts, SizeIs(2));
 }

@@ -23,7 +23,7 @@ ip::Address NextHopTo(const ip::Address& answerer, const std::vector<ip::Prefix>
 // Adds nothing to the node: no address, no route, no rule. Whole frames go out with the NIC's MAC
 // and the address under proof; the answer is heard as it arrives at the NIC. So there is nothing to
 // clean up, after a crash neither. (The kernel hears the answer too, finds the unreachable route of
-// an idle address and tells the answerer so: it does no harm.)
+// an available address and tells the answerer so: it does no harm.)
 //
 // Two sockets, for ARP and for IPv4, open only while probes are under way; the second has a filter
 // that lets through nothing but the answerer's echo replies to us, for on a busy NIC every packet

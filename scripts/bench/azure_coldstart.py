@@ -50,7 +50,7 @@ def run(bench):
     slow = [cold_start(bench, 0, latency=SLOW)]
     every = plain + faulty + blocks + alone + slow
     bench.figures = {
-        "minutes": row(bench, "minutes until the last address can be lent", plain, "<= 12.5"),
+        "minutes": row(bench, "minutes until the last address can be assigned", plain, "<= 12.5"),
         "minutes_faulty": row(bench, "  1 % failed, 2 % 503, 5 % written by others", faulty, "<= 14"),
         "minutes_blocks": row(bench, "  /28 blocks", blocks, "<= 12.5"),
         "minutes_one_identity": row(bench, "  one identity", alone),
@@ -67,7 +67,7 @@ def run(bench):
     bench.row("writes, of one a node", f"{figures['puts_ratio']:.4f}", "<= 1.01")
     bench.row("calls into a closed gate", f"{figures['into_closed_gate']}", "0",
               f"refused at all: {figures['throttled']} a run at most")
-    bench.row("addresses missing, or lent before they work", f"{figures['missing']}", "0")
+    bench.row("addresses missing, or in_use before they work", f"{figures['missing']}", "0")
     bench.row("addresses doubled", f"{figures['doubled']}", "0")
     bench.context.update(n=len(phases), nodes=nodes, identities=IDENTITIES,
                          latency_s="-".join(LATENCY), phases_s=list(phases))

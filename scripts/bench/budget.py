@@ -53,7 +53,7 @@ def simulate(bench):
 
 
 def serve(bench):
-    """Cores that the server uses while all agents report and get leases: one figure a window."""
+    """Cores that the server uses while all agents report and get grants: one figure a window."""
     agents = 100 if bench.quick else AGENTS
     seconds = 5 if bench.quick else 60
     server = Server(bench)

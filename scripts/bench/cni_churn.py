@@ -35,7 +35,7 @@ def count(node):
         "namespaces": len(os.listdir(node.pods)),
         "tombstones": len(os.listdir("/run/spoke/tombstones"))
         if os.path.isdir("/run/spoke/tombstones") else 0,
-        "lent": len([a for a in node.server.ask("ip", "list") if a["state"] == "lent"]),
+        "in_use": len([a for a in node.server.ask("ip", "list") if a["state"] == "in_use"]),
     }
 
 

@@ -132,10 +132,10 @@ def count_lost(holdings, addresses):
                 continue
             entry = listed.get(address)
             kept = entry is not None and entry["node"] == node
-            if kept and known == "1" and state == "lent":
-                kept = entry["state"] == "lent" and entry["container_id"] == container
+            if kept and known == "1" and state == "in_use":
+                kept = entry["state"] == "in_use" and entry["container_id"] == container
             elif kept and known == "1":
-                kept = entry["state"] != "lent"
+                kept = entry["state"] != "in_use"
             if not kept:
                 lost += 1
                 if lost <= 3:

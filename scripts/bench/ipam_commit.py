@@ -1,4 +1,4 @@
-"""Durable lendings and releases a second through gRPC, and Kea's leases a second, turn by turn."""
+"""Durable assignments and releases a second through gRPC, and Kea's leases a second, turn by turn."""
 
 from fleet import ADDRESSES_A_NODE, Server, Swarm
 from harness import Failure, cpu_seconds, main, median, say, spread

@@ -1,8 +1,8 @@
-"""The server is killed while 7,500 agents hold 200,000 addresses and lend 100,000, and comes back.
+"""The server is killed while 7,500 agents hold 200,000 addresses and assign 100,000, and comes back.
 
 Lost is counted twice over: by the agents, who are told after the restart what they hold, and by a
 second server on a copy of the store as the crash left it, which has heard of no agent yet and must
-know every lending that was acknowledged.
+know every assignment that was acknowledged.
 """
 
 from fleet import ADDRESSES_A_NODE, AGENTS, Server, Swarm, count_lost, has_verb
@@ -47,18 +47,18 @@ def crash(bench, server, swarm, number):
 
 def run(bench):
     agents = 300 if bench.quick else AGENTS
-    lent = 4_000 if bench.quick else 100_000
+    in_use = 4_000 if bench.quick else 100_000
     server = Server(bench)
     server.start()
-    swarm = Swarm(bench, server, "recover", agents=agents, addresses=ADDRESSES_A_NODE, lend=lent,
+    swarm = Swarm(bench, server, "recover", agents=agents, addresses=ADDRESSES_A_NODE, assign=in_use,
                   coalesce=True)
     swarm.event("ready")
     before = server.ask("status")
-    if before["addresses_lent"] != lent:
-        raise Failure(f"{before['addresses_lent']} addresses are lent, not {lent}")
+    if before["addresses_in_use"] != in_use:
+        raise Failure(f"{before['addresses_in_use']} addresses are assigned, not {in_use}")
     rounds = [crash(bench, server, swarm, i) for i in range(1 if bench.quick else ROUNDS)]
     after = server.ask("status")
-    for key in ("addresses_attached", "addresses_lent"):
+    for key in ("addresses_attached", "addresses_in_use"):
         if after[key] != before[key]:
             raise Failure(f"{key} was {before[key]} and is {after[key]}")
     swarm.result()
@@ -75,12 +75,12 @@ def run(bench):
     bench.figures["audit_differences"] = sum(r["audit_differences"] for r in rounds)
     bench.figures["lost"] = sum(r["lost"] for r in rounds)
     bench.context.update(n=len(rounds), agents=agents, attached=after["addresses_attached"],
-                         lent=lent, tls=False)
+                         in_use=in_use, tls=False)
     bench.row("exec to serving, s", f"{middle('serving_s'):.2f}", "<= 1.5", note("serving_s"))
     bench.row(f"exec to all {agents} agents synced, s", f"{middle('resync_s'):.2f}", "<= 15",
               note("resync_s"))
     bench.row("differences an audit finds", bench.figures["audit_differences"], "0",
-              f"{after['addresses_attached']} attached, {lent} lent")
+              f"{after['addresses_attached']} attached, {in_use} in_use")
     bench.row("acknowledged, and lost", bench.figures["lost"], "0", f"{len(rounds)} crashes")
 
 

@@ -1,4 +1,4 @@
-"""What a lending or a release costs the server, commit included, with 20,000, 200,000 and 2,000,000
+"""What an assignment or a release costs the server, commit included, with 20,000, 200,000 and 2,000,000
 addresses: the loop and the store in one process, no network, the sizes turn by turn."""
 
 import json

@@ -21,7 +21,7 @@ SECONDS = 5
 ROUNDS = 15
 CROWD = 110
 NODE_TOTAL = 1000  # Mbit/s.
-LEND = ("ingress", "egress")
+ASSIGN = ("ingress", "egress")
 RTNLGRP_TC = 4
 RTM_NEWTCLASS = 40
 # A policy of one object, beside which the server says nothing of that length.
@@ -93,7 +93,7 @@ def measure_accuracy(bench, node, port, runs):
     for mbit in RATES[:1] if bench.quick else RATES:
         node.apply("limit", per_pod(mbit))
         time.sleep(1)
-        for direction in LEND:
+        for direction in ASSIGN:
             cell = cells[mbit, direction] = {"share": [], "first": [], "queue": []}
             for _ in range(runs):
                 ping = Ping(pod, SECONDS - 1)

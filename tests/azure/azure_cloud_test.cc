@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
 // Longer waits are for something from outside.
-constexpr absl::Duration kIdle = absl::Minutes(10);
+constexpr absl::Duration kAvailable = absl::Minutes(10);
 
 class SimTransport final : public http::Transport {
  public:
@@ -47,7 +47,7 @@ class SimTransport final : public http::Transport {
   std::vector<http::Completion> Wait(absl::Duration wait) override {
     if (!completed_.empty()) return std::exchange(completed_, {});
     absl::MutexLock lock(&mutex_);
-    if (!woken_ && wait > kIdle) mutex_.Await(absl::Condition(&woken_));
+    if (!woken_ && wait > kAvailable) mutex_.Await(absl::Condition(&woken_));
     if (!std::exchange(woken_, false)) clock_.Advance(wait);
     return {};
   }

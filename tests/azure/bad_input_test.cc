@@ -53,7 +53,7 @@ const std::vector<Bad>& AllBad() {
 class BadInputTest : public testing::TestWithParam<Bad> {
  protected:
   // All answers to requests with `part` in their URL are bad, until Heal().
-  void Spoil(MachineWorld& world, std::string method, std::string part) {
+  void Spoil(AzureStateWorld& world, std::string method, std::string part) {
     world.set_intercept(
         [this, &world, method,
          part](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
@@ -68,7 +68,7 @@ class BadInputTest : public testing::TestWithParam<Bad> {
 };
 
 TEST_P(BadInputTest, AListingIsNeverShort) {
-  MachineWorld world(azure_sim::SmallSpec(3));
+  AzureStateWorld world(azure_sim::SmallSpec(3));
   ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a"}).ok());
   Spoil(world, "GET", "networkinterfaces");
   const auto listing = world.List();
@@ -81,7 +81,7 @@ TEST_P(BadInputTest, AListingIsNeverShort) {
 }
 
 TEST_P(BadInputTest, AnObservationFailsClearlyAndWorksLater) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a"}).ok());
   Spoil(world, "GET", "networkinterfaces");
   const auto bad = world.AskAndWait(VmId(0), {});
@@ -94,7 +94,7 @@ TEST_P(BadInputTest, AnObservationFailsClearlyAndWorksLater) {
 }
 
 TEST_P(BadInputTest, AModelThatCannotBeReadIsNotWritten) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   Spoil(world, "GET", "virtualmachines/0?");
   EXPECT_FALSE(world.AskAndWait(VmId(0), {"spoke-a"}).ok());
   EXPECT_EQ(world.CountSent("PUT"), 0U);
@@ -104,7 +104,7 @@ TEST_P(BadInputTest, AModelThatCannotBeReadIsNotWritten) {
 
 // Whatever the answer to a PUT was, what the NIC shows decides.
 TEST_P(BadInputTest, AWriteWithoutAProperAnswerIsFoundByReading) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   Spoil(world, "PUT", "");
   const auto nic = world.AskAndWait(VmId(0), {"spoke-a"});
   ASSERT_TRUE(nic.ok()) << nic.status();
@@ -113,7 +113,7 @@ TEST_P(BadInputTest, AWriteWithoutAProperAnswerIsFoundByReading) {
 }
 
 TEST_P(BadInputTest, AnOperationThatCannotBeReadEndsInReadingTheNic) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   Spoil(world, "GET", "/operations/");
   const auto bad = world.AskAndWait(VmId(0), {"spoke-a"});
   healed_ = true;
@@ -124,7 +124,7 @@ TEST_P(BadInputTest, AnOperationThatCannotBeReadEndsInReadingTheNic) {
 }
 
 TEST_P(BadInputTest, AScaleSetThatCannotBeReadIsAnErrorForAllThatWait) {
-  MachineWorld world(azure_sim::SmallSpec(2));
+  AzureStateWorld world(azure_sim::SmallSpec(2));
   Spoil(world, "GET", "virtualmachinescalesets/pool?");
   for (int i = 0; i < 2; ++i) world.Request(world.Ask(VmId(i), {}));
   EXPECT_FALSE(world.Answer(VmId(0)).ok());
@@ -140,20 +140,20 @@ INSTANTIATE_TEST_SUITE_P(All, BadInputTest, testing::ValuesIn(AllBad()),
 TEST(BadInput, NicsWithNullListsSpoilTheListing) {
   azure_sim::Knobs knobs;
   knobs.nic_list_null = 0.3;
-  MachineWorld world(azure_sim::SmallSpec(30), knobs);
+  AzureStateWorld world(azure_sim::SmallSpec(30), knobs);
   EXPECT_EQ(world.List().status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST(BadInput, AnEmptyListOfASetWithInstancesIsNoListing) {
   azure_sim::Knobs knobs;
   knobs.nic_list_empty = 1;
-  MachineWorld world(azure_sim::SmallSpec(3), knobs);
+  AzureStateWorld world(azure_sim::SmallSpec(3), knobs);
   EXPECT_EQ(world.List().status().code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(world.AskAndWait(VmId(0), {}).ok());
 }
 
 TEST(BadInput, ANicWithoutAnyEntryIsNotBelieved) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a"}).ok());
   world.set_intercept(
       [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
@@ -169,12 +169,12 @@ TEST(BadInput, ANicWithoutAnyEntryIsNotBelieved) {
 }
 
 TEST(BadInput, AnEmptySetIsEmptyOnlyWhenItSaysSo) {
-  MachineWorld world(azure_sim::SmallSpec(0));
+  AzureStateWorld world(azure_sim::SmallSpec(0));
   const auto empty = world.List();
   ASSERT_TRUE(empty.ok()) << empty.status();
   EXPECT_TRUE(empty->empty());
 
-  MachineWorld other(azure_sim::SmallSpec(3));
+  AzureStateWorld other(azure_sim::SmallSpec(3));
   other.set_intercept(
       [](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
         if (request.url.find("networkinterfaces") == std::string::npos) return std::nullopt;
@@ -188,7 +188,7 @@ TEST(BadInput, AnEmptySetIsEmptyOnlyWhenItSaysSo) {
 TEST(BadInput, IdsThatDifferInCaseAreTheSame) {
   azure_sim::Knobs knobs;
   knobs.vary_id_case = true;
-  MachineWorld world(azure_sim::SmallSpec(10), knobs);
+  AzureStateWorld world(azure_sim::SmallSpec(10), knobs);
   for (int i = 0; i < 10; ++i) {
     NicRequest request = world.Ask(VmId(i), {"spoke-a"});
     for (char& c : request.instance) {
@@ -205,7 +205,7 @@ TEST(BadInput, IdsThatDifferInCaseAreTheSame) {
 }
 
 TEST(BadInput, OperationUrlsThatLeadElsewhereAreNotCalled) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   world.set_intercept(
       [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
         EXPECT_THAT(request.url, testing::StartsWith("https://management.azure.com/"));

@@ -27,7 +27,7 @@ Outcome ColdStart(const Fleet& fleet, azure_sim::Knobs knobs = {}, uint64_t seed
   }
   Settings settings;
   settings.identities.resize(principals);
-  MachineWorld world(spec, std::move(knobs), settings, seed);
+  AzureStateWorld world(spec, std::move(knobs), settings, seed);
   const absl::Time start = world.now();
   size_t expected = 0;
   for (int i = 0; i < instances; ++i) {

@@ -1,5 +1,5 @@
-// An agent on the simulated Azure: an IPv6 address that the server lists is lent once the NIC has
-// it.
+// An agent on the simulated Azure: an IPv6 address that the server lists is assigned once the NIC
+// has it.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -52,7 +52,7 @@ class Ipv6ProofTest : public azure_sim::ModelTest {
         Attachments::Edges{kernel_, server_, clock_, log_}, std::make_unique<FakeJournal>(tmpfs_));
     ASSERT_TRUE(attachments_->Start(events).ok());
     const auto edges = [this](HostList* host) {
-      return Prover::Edges{
+      return AddressVerifier::Edges{
           .host = host, .clock = clock_, .log = log_, .post = [this](std::function<void()> work) {
             posted_.push_back(std::move(work));
           }};
@@ -74,7 +74,7 @@ class Ipv6ProofTest : public azure_sim::ModelTest {
       return model.Handle(request, Vm(0), now_);
     };
   }
-  // Runs the provers, and lets the simulated Azure answer what they read.
+  // Runs the verifiers, and lets the simulated Azure answer what they read.
   void RunFor(absl::Duration time) {
     for (const absl::Time end = now_ + time; now_ < end; now_ += absl::Seconds(1)) {
       clock_.Advance(absl::Seconds(1));
@@ -106,8 +106,8 @@ class Ipv6ProofTest : public azure_sim::ModelTest {
         ["properties"]["ipConfigurations"][1]["properties"]["privateIPAddressVersion"] = "IPv6";
     ASSERT_EQ(Put(number, body).status, 200);
   }
-  std::vector<ip::Address> Unproven() const { return attachments_->lendings().Unproven(); }
-  std::vector<ip::Address> Proven() const { return attachments_->lendings().Proven(); }
+  std::vector<ip::Address> Unproven() const { return attachments_->assignments().Unproven(); }
+  std::vector<ip::Address> Proven() const { return attachments_->assignments().Proven(); }
 
   os::SimClock clock_;
   testing_support::RecordingLog log_;
@@ -120,13 +120,13 @@ class Ipv6ProofTest : public azure_sim::ModelTest {
   std::unique_ptr<azure_sim::ImdsModel> imds_;
   std::unique_ptr<azure_sim::WireserverModel> wireserver_;
   std::optional<Attachments> attachments_;
-  std::optional<Prover> ipv4_;
-  std::optional<Prover> ipv6_;
+  std::optional<AddressVerifier> ipv4_;
+  std::optional<AddressVerifier> ipv6_;
   uint64_t version_ = 0;
 };
 
 // What an older backup says was on the NIC has gone to another machine since.
-TEST_F(Ipv6ProofTest, WhatARestoredServerListsWronglyIsNotLent) {
+TEST_F(Ipv6ProofTest, WhatARestoredServerListsWronglyIsNotAssigned) {
   PutOnNic(1);
   ServerSays({kSix.ToString()});
   RunFor(absl::Minutes(10));
@@ -137,7 +137,7 @@ TEST_F(Ipv6ProofTest, WhatARestoredServerListsWronglyIsNotLent) {
   EXPECT_THAT(Unproven(), ElementsAre(kSix)) << "nor after a restart";
 }
 
-TEST_F(Ipv6ProofTest, WhatTheNicHasIsLentOnceTheMetadataServiceShowsIt) {
+TEST_F(Ipv6ProofTest, WhatTheNicHasIsAssignedOnceTheMetadataServiceShowsIt) {
   model_->knobs().imds_lag = absl::Seconds(30);
   PutOnNic(0);
   ServerSays({kSix.ToString()});

@@ -12,8 +12,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-std::unique_ptr<MachineWorld> Make(int instances, azure_sim::Knobs knobs = {}) {
-  return std::make_unique<MachineWorld>(azure_sim::SmallSpec(instances), std::move(knobs));
+std::unique_ptr<AzureStateWorld> Make(int instances, azure_sim::Knobs knobs = {}) {
+  return std::make_unique<AzureStateWorld>(azure_sim::SmallSpec(instances), std::move(knobs));
 }
 
 Json ConfigurationsIn(const http::Request& put) {
@@ -22,7 +22,7 @@ Json ConfigurationsIn(const http::Request& put) {
              ["properties"]["ipConfigurations"];
 }
 
-http::Request LastPut(const MachineWorld& world) {
+http::Request LastPut(const AzureStateWorld& world) {
   for (auto it = world.sent().rbegin(); it != world.sent().rend(); ++it) {
     if (it->second.method == "PUT") return it->second;
   }
@@ -107,7 +107,7 @@ TEST(KnownBugs, Cilium43598_InternalErrorsAreMetByTheSameOnceMore) {
 TEST(KnownBugs, Cilium13415_PrimaryIsNeverOurs) {
   azure_sim::SimSpec spec = azure_sim::SmallSpec(1);
   spec.scale_sets[0].ip_configuration = "spoke-primary";  // Even with our prefix.
-  MachineWorld world(spec);
+  AzureStateWorld world(spec);
   auto nic = world.AskAndWait(VmId(0), {"spoke-a"});
   ASSERT_TRUE(nic.ok()) << nic.status();
   EXPECT_THAT(NamesOf(*nic), ElementsAre("spoke-a"));
@@ -124,7 +124,7 @@ TEST(KnownBugs, Cilium14655_EntriesOfOthersAreNeitherUsedNorTouched) {
   azure_sim::SimSpec spec = azure_sim::SmallSpec(1);
   spec.scale_sets[0].baked_addresses = 2;
   spec.scale_sets[0].baked_prefix = "azure-vnet-";
-  MachineWorld world(spec);
+  AzureStateWorld world(spec);
   const auto nic = world.AskAndWait(VmId(0), {"spoke-a"});
   ASSERT_TRUE(nic.ok()) << nic.status();
   EXPECT_THAT(NamesOf(*nic), ElementsAre("spoke-a"));
@@ -172,7 +172,7 @@ TEST(KnownBugs, AadPodIdentity635_SecurityGroupsAreKeptAndCopied) {
   spec.scale_sets[0].application_security_groups = {group};
   spec.scale_sets[0].network_security_group =
       "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/nsg";
-  MachineWorld world(spec);
+  AzureStateWorld world(spec);
   ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a"}).ok());
   const Json entries = ConfigurationsIn(LastPut(world));
   ASSERT_EQ(entries.size(), 2U);
@@ -190,7 +190,7 @@ TEST(KnownBugs, Cilium10190_EveryFieldIsSentBack) {
   spec.scale_sets[0].load_balancer_pools = {
       "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/lb/"
       "backendAddressPools/pool"};
-  MachineWorld world(spec);
+  AzureStateWorld world(spec);
   Json before;
   world.set_intercept(
       [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
@@ -226,7 +226,7 @@ TEST(KnownBugs, Aks1404_AcceleratedNetworkingIsKeptInEveryWrite) {
           1, "10.0.0.0/16",
           flexible ? azure_sim::Orchestration::kFlexible : azure_sim::Orchestration::kUniform);
       spec.scale_sets[0].accelerated_networking = accelerated;
-      MachineWorld world(spec);
+      AzureStateWorld world(spec);
       const auto& vms = world.arm().world().FindGroup("sub", "rg")->vms;
       const std::string vm = flexible ? azure_sim::Lower(vms.begin()->second->id) : VmId(0);
       ASSERT_TRUE(world.AskAndWait(vm, {"spoke-a", "spoke-b"}).ok());
@@ -301,12 +301,12 @@ TEST(KnownBugs, KubeEgressGateway981_ADirtyModelIsPutAgain) {
   world->Request(world->Ask(VmId(0), {"spoke-a"}));
   world->RunUntil([&] { return world->CountSent("PUT") == 1; });
   world->arm().Advance(world->now() + absl::Minutes(2));
-  MachineWorld* dirty = world.get();
+  AzureStateWorld* dirty = world.get();
   dirty->arm().knobs().failed_operations = 0;
   Settings settings;
   settings.endpoints.resource_manager = "https://management.azure.com";
   settings.scale_sets = {kSetId};
-  Machine machine(settings, 7);
+  AzureState machine(settings, 7);
   absl::Time now = world->now() + absl::Minutes(3);
   machine.Request(world->Ask(VmId(0), {"spoke-a"}), now);
   std::vector<MachineAnswer> answers;

@@ -17,30 +17,30 @@
 #include "absl/time/time.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
-#include "ipam-server/cloud/azure/machine.h"
+#include "ipam-server/cloud/azure/azure_state.h"
 #include "tests/azure-sim/arm_model.h"
 #include "tests/azure-sim/tokens.h"
 
 namespace spoke::ipam::azure {
 
-class MachineWorld {
+class AzureStateWorld {
  public:
   // Stands in front of Azure: what it returns is the answer; nullopt lets the request through.
   using Intercept =
       std::function<std::optional<absl::StatusOr<http::Response>>(const http::Request&)>;
 
-  explicit MachineWorld(const azure_sim::SimSpec& spec, azure_sim::Knobs knobs = {},
-                        Settings settings = {}, uint64_t seed = 1) {
+  explicit AzureStateWorld(const azure_sim::SimSpec& spec, azure_sim::Knobs knobs = {},
+                           Settings settings = {}, uint64_t seed = 1) {
     auto model = azure_sim::ArmModel::Build(spec, now_, std::move(knobs));
     EXPECT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
     settings.endpoints.resource_manager = "https://management.azure.com";
     for (const auto& set : spec.scale_sets) settings.scale_sets.push_back(set.id());
-    machine_ = std::make_unique<Machine>(settings, seed);
+    machine_ = std::make_unique<AzureState>(settings, seed);
   }
 
   azure_sim::ArmModel& arm() { return *model_; }
-  Machine& machine() { return *machine_; }
+  AzureState& machine() { return *machine_; }
   absl::Time now() const { return now_; }
   void set_intercept(Intercept intercept) { intercept_ = std::move(intercept); }
   void set_latency(absl::Duration latency) { latency_ = latency; }
@@ -183,7 +183,7 @@ class MachineWorld {
   absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
   absl::Duration latency_ = absl::Milliseconds(150);
   std::unique_ptr<azure_sim::ArmModel> model_;
-  std::unique_ptr<Machine> machine_;
+  std::unique_ptr<AzureState> machine_;
   Intercept intercept_;
   std::multimap<absl::Time, std::pair<uint64_t, absl::StatusOr<http::Response>>> coming_;
   std::vector<std::pair<absl::Time, http::Request>> sent_;

@@ -17,7 +17,7 @@ http::Response Refusal(int status, const std::string& code, const std::string& m
 }
 
 // Asks for the same again each time it is told no, as the server does.
-void AskForAnHour(MachineWorld& world, const NicRequest& request) {
+void AskForAnHour(AzureStateWorld& world, const NicRequest& request) {
   const absl::Time end = world.now() + absl::Hours(1);
   while (world.now() < end) {
     const bool waits = world.machine().ForecastOf(request.node, world.now()).has_value();
@@ -25,7 +25,7 @@ void AskForAnHour(MachineWorld& world, const NicRequest& request) {
     world.RunFor(absl::Seconds(5));
   }
 }
-void AskForAnHour(MachineWorld& world) { AskForAnHour(world, world.Ask(VmId(0), {"spoke-a"})); }
+void AskForAnHour(AzureStateWorld& world) { AskForAnHour(world, world.Ask(VmId(0), {"spoke-a"})); }
 
 struct Case {
   const char* name;
@@ -36,7 +36,7 @@ struct Case {
 class PermanentRefusal : public testing::TestWithParam<Case> {};
 
 TEST_P(PermanentRefusal, CostsFewWritesAndIsTold) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   world.set_intercept(
       [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
         if (request.method != "PUT") return std::nullopt;
@@ -66,7 +66,7 @@ TEST(Refusals, AnOperationThatFailsForGoodCostsFewWrites) {
   azure_sim::Knobs knobs;
   knobs.failed_operations = 1;
   knobs.failed_operation_code = "VMExtensionProvisioningError";
-  MachineWorld world(azure_sim::SmallSpec(1), knobs);
+  AzureStateWorld world(azure_sim::SmallSpec(1), knobs);
   AskForAnHour(world);
   EXPECT_LE(world.CountSent("PUT"), static_cast<size_t>(kMostWritesAnHour));
 }
@@ -78,7 +78,7 @@ TEST(Refusals, AnOperationThatFailsForSomethingElseIsBelievedByTheNic) {
   knobs.failed_operations = 1;
   knobs.failed_after_write = 1;
   knobs.failed_operation_code = "VMExtensionProvisioningError";
-  MachineWorld world(azure_sim::SmallSpec(1), knobs);
+  AzureStateWorld world(azure_sim::SmallSpec(1), knobs);
   const auto nic = world.AskAndWait(VmId(0), {"spoke-a"});
   ASSERT_TRUE(nic.ok()) << nic.status();
   EXPECT_EQ(world.CountSent("PUT"), 1U) << "nothing is taken off again";
@@ -93,7 +93,7 @@ TEST_P(ComputeWithoutBlocks, CostsFewCallsAndIsTold) {
   knobs.compute_blocks = GetParam();
   Settings settings;
   settings.blocks_on_scale_sets = true;
-  MachineWorld world(azure_sim::SmallSpec(1), knobs, settings);
+  AzureStateWorld world(azure_sim::SmallSpec(1), knobs, settings);
   NicRequest request = world.Ask(VmId(0), {});
   request.wanted.push_back({"spoke-b", ip::Family::kV4, 28});
   AskForAnHour(world, request);
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Clouds, ComputeWithoutBlocks,
 
 // Whatever the reason, even if it looks like a race for ever.
 TEST(Refusals, NothingPassesTheLimitOfWritesToOneVm) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   world.set_intercept(
       [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
         if (request.method != "PUT") return std::nullopt;
@@ -135,7 +135,7 @@ TEST(Refusals, NothingPassesTheLimitOfWritesToOneVm) {
 
 TEST(Refusals, WhatIsForbiddenIsSaidInFull) {
   const std::string scope(600, 's');
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   world.set_intercept(
       [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {
         if (request.method != "PUT") return std::nullopt;
@@ -148,7 +148,7 @@ TEST(Refusals, WhatIsForbiddenIsSaidInFull) {
 
 // A name alone may be of the machine that was there before.
 TEST(Removal, TakesOffOnlyWhatTheNicShowsWithThatRange) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a", "spoke-b"}).ok());
   NicRequest request = world.Ask(VmId(0), {}, {"spoke-a", "spoke-b"});
   request.removing[0].range = ip::Prefix::Parse("10.9.9.9/32").value();
@@ -167,7 +167,7 @@ TEST(Removal, TakesOffOnlyWhatTheNicShowsWithThatRange) {
 }
 
 TEST(Removal, FromAnotherMachinesNicIsRefused) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a"}).ok());
   NicRequest request = world.Ask(VmId(0), {}, {"spoke-a"});
   request.nic_mac = ip::MacAddress::Parse("00:0d:3a:ff:ff:ff").value();
@@ -178,7 +178,7 @@ TEST(Removal, FromAnotherMachinesNicIsRefused) {
 }
 
 TEST(Mended, WhatAnOperatorHasMendedIsTriedAtOnce) {
-  MachineWorld world(azure_sim::SmallSpec(1));
+  AzureStateWorld world(azure_sim::SmallSpec(1));
   bool locked = true;
   world.set_intercept(
       [&](const http::Request& request) -> std::optional<absl::StatusOr<http::Response>> {

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Fifty simulated agents against a real server: they obtain, lend and give back addresses while it
+"""Fifty simulated agents against a real server: they obtain, assign and give back addresses while it
 is killed and started again, and nothing that it acknowledged is lost or given twice.
 
 usage: SPOKE_BIN=DIRECTORY_OF_PROGRAMS swarm_test.py
@@ -18,7 +18,7 @@ from harness import Bench, Failure, leave_on_signals, say  # noqa: E402
 
 AGENTS = 50
 ADDRESSES = 27
-LENT = 200
+ASSIGNED = 200
 RESTARTS = 3
 
 
@@ -38,7 +38,7 @@ def test_storm(bench):
 
 
 def test_churn(bench, name, **options):
-    """Lendings and releases are acknowledged, and in the end the server knows who lends what."""
+    """Assignments and releases are acknowledged, and in the end the server knows who assigns what."""
     server = Server(bench, name)
     server.start()
     swarm = Swarm(bench, server, "churn", agents=AGENTS, addresses=ADDRESSES, seconds=1,
@@ -54,9 +54,9 @@ def test_restarts(bench):
     """The server is killed while pods come and go."""
     server = Server(bench, "restarts")
     server.start()
-    swarm = Swarm(bench, server, "recover", agents=AGENTS, addresses=ADDRESSES, lend=LENT, pods=3)
+    swarm = Swarm(bench, server, "recover", agents=AGENTS, addresses=ADDRESSES, assign=ASSIGNED, pods=3)
     swarm.event("ready")
-    expect("lent", server.ask("status")["addresses_lent"], LENT)
+    expect("in_use", server.ask("status")["addresses_in_use"], ASSIGNED)
     swarm.tell("work")
     for i in range(RESTARTS):
         time.sleep(0.3)  # Some work is done, how much does not matter.
@@ -81,8 +81,8 @@ def test_restarts(bench):
     expect("not acknowledged at rest", [f for f in fields if f[4] != "1"], [])
     addresses = server.ask("ip", "list")
     expect("lost", count_lost(bench.path("holdings"), addresses), 0)
-    expect("lent", len([a for a in addresses if a["state"] == "lent"]),
-           len([f for f in fields if f[2] == "lent"]))
+    expect("in_use", len([a for a in addresses if a["state"] == "in_use"]),
+           len([f for f in fields if f[2] == "in_use"]))
     swarm.result()
     server.stop()
 

@@ -61,11 +61,11 @@ TEST(Golden, TheServerTakesTheHello) {
   EXPECT_EQ(hello.instance, "/subscriptions/s/vm/1");
   EXPECT_EQ(hello.labels, (std::map<std::string, std::string>{{"zone", "2"}}));
   EXPECT_EQ(hello.nic_mac.ToString(), "00:0d:3a:00:00:01");
-  ASSERT_EQ(hello.lent.size(), 2U) << "one an address";
-  EXPECT_EQ(hello.lent[0].generation, 42U);
-  EXPECT_EQ(hello.lent[0].since, kThen);
-  EXPECT_EQ(hello.lent[0].lessee, (ipam::Lessee{"c0ffee", "eth0", "ns", "pod", "uid"}));
-  EXPECT_EQ(hello.cooling.size(), 1U);
+  ASSERT_EQ(hello.in_use.size(), 2U) << "one an address";
+  EXPECT_EQ(hello.in_use[0].generation, 42U);
+  EXPECT_EQ(hello.in_use[0].since, kThen);
+  EXPECT_EQ(hello.in_use[0].lessee, (ipam::Lessee{"c0ffee", "eth0", "ns", "pod", "uid"}));
+  EXPECT_EQ(hello.cooldown.size(), 1U);
   EXPECT_EQ(hello.subnets.size(), 1U);
 }
 
@@ -81,7 +81,7 @@ TEST(Golden, TheAgentTakesWelcomeAndDesiredState) {
   ASSERT_EQ(desired.added.size(), 2U);
   EXPECT_EQ(desired.added[1].address.ToString(), "10.1.0.17");
   EXPECT_EQ(desired.added[1].pool, "default");
-  EXPECT_EQ(desired.added[1].cooling, absl::Seconds(9));
+  EXPECT_EQ(desired.added[1].cooldown, absl::Seconds(9));
   ASSERT_EQ(desired.removed.size(), 1U);
   EXPECT_EQ(desired.removed[0].ToString(), "10.1.0.9");
   EXPECT_THAT(desired.pools, ElementsAre(netagent::PoolState{.name = "default",
@@ -96,7 +96,7 @@ TEST(Golden, TheAgentTakesAnAddOfThePlugin) {
   const auto message = Parsed<v1::CniRequest>("cni_request");
   EXPECT_EQ(netagent::VerbOf(message), netagent::CniVerb::kAdd);
   EXPECT_EQ(message.plugin_version(), "0.1.0");
-  const netagent::LendRequest request = netagent::LendRequestOf(message).value();
+  const netagent::AssignmentRequest request = netagent::AssignmentRequestOf(message).value();
   EXPECT_EQ(request.key, (netagent::AttachmentKey{"c0ffee", "eth0"}));
   EXPECT_EQ(request.pod, (netagent::PodReference{"ns", "pod", "uid"}));
   EXPECT_EQ(request.attempt, 7U);

@@ -13,7 +13,7 @@ ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); 
 ip::Prefix P(std::string_view text) { return ip::Prefix::Parse(text).value(); }
 ip::MacAddress Mac(std::string_view text) { return ip::MacAddress::Parse(text).value(); }
 
-netagent::Lending LendingSample() {
+netagent::Assignment AssignmentSample() {
   return {.key = {"c0ffee", "eth0"},
           .pod = {"ns", "pod", "uid"},
           .addresses = {A("10.1.0.5"), A("fd00::5")},
@@ -34,11 +34,11 @@ std::vector<netagent::Event> JournalSample() {
   const ip::MacAddress mac = Mac("00:0d:3a:01:02:03");
   return {netagent::HoldingsReplaced{{{A("10.1.0.5"), "default"}, {A("fd00::5"), "six", mac}},
                                      {{"six", "fd00::/64", {"web", "batch"}}}},
-          netagent::LendingBegun{LendingSample()},
-          netagent::LendingBuilt{{"c0ffee", "eth0"}},
-          netagent::LendingReleased{{"c0ffee", "eth0"}, kThen},
-          netagent::LendingReleased{{"c0ffee", "net1"}, kThen, /*unused=*/true},
-          netagent::CoolingSet{A("10.1.0.5"), kThen},
+          netagent::AssignmentBegun{AssignmentSample()},
+          netagent::AssignmentBuilt{{"c0ffee", "eth0"}},
+          netagent::AssignmentReleased{{"c0ffee", "eth0"}, kThen},
+          netagent::AssignmentReleased{{"c0ffee", "net1"}, kThen, /*unused=*/true},
+          netagent::CooldownSet{A("10.1.0.5"), kThen},
           netagent::WithdrawnSet{{A("10.1.0.5"), A("fd00::5")}},
           netagent::WithdrawnSet{{A("10.1.0.5")}, /*withdrawn=*/false},
           netagent::ConflictNoted{A("10.1.0.5"), mac},
@@ -59,18 +59,18 @@ ipam::NodeRecord NodeSample() {
     const ipam::Configuration made(P(range), pool, name, kThen);
     return record.configurations.emplace(made.range.base(), made).first->second;
   };
-  add("10.1.0.4/32", "p", "spoke-0").state = ipam::LeaseState::kAttaching;
-  ipam::Configuration& lent = add("10.1.0.5/32", "p", "spoke-1");
-  lent.state = ipam::LeaseState::kAttached;
-  lent.slots[0] = {.use = ipam::Use::kLent,
-                   .generation = 5,
-                   .since = kThen + absl::Seconds(1),
-                   .lessee = std::make_shared<const ipam::Lessee>(
-                       ipam::Lessee{"c1", "eth0", "ns", "pod", "uid"})};
+  add("10.1.0.4/32", "p", "spoke-0").state = ipam::AddressState::kAttaching;
+  ipam::Configuration& in_use = add("10.1.0.5/32", "p", "spoke-1");
+  in_use.state = ipam::AddressState::kAttached;
+  in_use.slots[0] = {.use = ipam::Use::kInUse,
+                     .generation = 5,
+                     .since = kThen + absl::Seconds(1),
+                     .lessee = std::make_shared<const ipam::Lessee>(
+                         ipam::Lessee{"c1", "eth0", "ns", "pod", "uid"})};
   ipam::Configuration& block = add("10.2.0.16/28", "blocks", "spoke-2");
-  block.state = ipam::LeaseState::kDetaching;
+  block.state = ipam::AddressState::kDetaching;
   block.denied_until = kThen + absl::Minutes(5);
-  block.slots[3] = {.use = ipam::Use::kCooling, .generation = 9, .since = kThen};
+  block.slots[3] = {.use = ipam::Use::kCooldown, .generation = 9, .since = kThen};
   record.released = {{P("10.1.0.9/32"), kThen}};
   record.instance = "/subscriptions/s/resourcegroups/g/providers/vm/1";
   record.subnets = {P("10.1.0.0/16"), P("fd00::/64")};
@@ -118,8 +118,8 @@ std::string HelloBytes() {
        .vnet = "west",
        .instance = "/subscriptions/s/vm/1",
        .subnets = {P("10.1.0.0/16")}},
-      {.lent = {LendingSample()},
-       .cooling = {A("10.1.0.6")},
+      {.in_use = {AssignmentSample()},
+       .cooldown = {A("10.1.0.6")},
        .conflicts = {},
        .policy_version = 12},
       {.name = "eth0", .mac = Mac("00:0d:3a:00:00:01"), .mtu = 1500, .addresses = {A("10.1.0.4")}});
@@ -137,7 +137,7 @@ std::string DesiredBytes() {
                                                     .name = "spoke-3",
                                                     .pool = "default",
                                                     .nic_mac = Mac("00:0d:3a:00:00:01"),
-                                                    .cooling = absl::Seconds(9)}},
+                                                    .cooldown = absl::Seconds(9)}},
                                          .removed = {P("10.1.0.9/32")},
                                          .pools = {{.name = "default",
                                                     .cidr = "10.1.0.0/24",
@@ -160,11 +160,11 @@ std::string CniRequestBytes() {
   request.attempt = 7;
   request.netns_path = "/run/netns/cni-1";
   request.trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-  request.wish.mac = "02:00:5e:00:53:01";
-  request.wish.addresses = {"10.1.0.5"};
-  request.wish.mtu = 1400;
-  request.wish.bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000};
-  request.wish.internet = {5'000'000, 6'000'000, 7};
+  request.options.mac = "02:00:5e:00:53:01";
+  request.options.addresses = {"10.1.0.5"};
+  request.options.mtu = 1400;
+  request.options.bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000};
+  request.options.internet = {5'000'000, 6'000'000, 7};
   request.plugin_version = "0.1.0";
   return cni::EncodeRequest(request);
 }

@@ -1,5 +1,5 @@
 // spoke-journal: writes an agent's journal as if a server had listed addresses, and shows one. With
-// it a test needs no server: an agent lends what its journal says it has.
+// it a test needs no server: an agent assigns what its journal says it has.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -57,12 +57,12 @@ absl::Status Seed(const std::string& path, const std::vector<std::string>& addre
   return opened.journal->Append(event);
 }
 
-// Makes all lendings older, as if the agent had been away.
+// Makes all assignments older, as if the agent had been away.
 absl::Status Age(const std::string& path, int seconds) {
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(path));
   for (Event& event : opened.events) {
-    if (auto* begun = std::get_if<LendingBegun>(&event)) {
-      begun->lending.since -= absl::Seconds(seconds);
+    if (auto* begun = std::get_if<AssignmentBegun>(&event)) {
+      begun->assignment.since -= absl::Seconds(seconds);
     }
   }
   return opened.journal->Compact(opened.events);
@@ -71,19 +71,19 @@ absl::Status Age(const std::string& path, int seconds) {
 // Reads it beside a running agent, whose lock is left alone.
 absl::Status Show(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string content, os::ReadFile(path));
-  Lendings lendings(kAnyCooldown);
-  for (const Event& event : ParseJournal(content).events) lendings.Apply(event);
-  nlohmann::json shown{{"lent", nlohmann::json::array()},
-                       {"cooling", lendings.Cooling().size()},
-                       {"unfinished", lendings.Unfinished().size()},
-                       {"attached", lendings.Attached().size()}};
-  for (const Lending& lending : lendings.Built()) {
+  Assignments assignments(kAnyCooldown);
+  for (const Event& event : ParseJournal(content).events) assignments.Apply(event);
+  nlohmann::json shown{{"in_use", nlohmann::json::array()},
+                       {"cooldown", assignments.Cooldown().size()},
+                       {"unfinished", assignments.Unfinished().size()},
+                       {"attached", assignments.Attached().size()}};
+  for (const Assignment& assignment : assignments.Built()) {
     nlohmann::json addresses = nlohmann::json::array();
-    for (const ip::Address& address : lending.addresses) addresses.push_back(address.ToString());
-    shown["lent"].push_back({{"container", lending.key.container_id},
-                             {"ifname", lending.key.ifname},
-                             {"pod", lending.pod.name},
-                             {"addresses", addresses}});
+    for (const ip::Address& address : assignment.addresses) addresses.push_back(address.ToString());
+    shown["in_use"].push_back({{"container", assignment.key.container_id},
+                               {"ifname", assignment.key.ifname},
+                               {"pod", assignment.pod.name},
+                               {"addresses", addresses}});
   }
   std::printf("%s\n", shown.dump().c_str());
   return absl::OkStatus();
@@ -100,10 +100,10 @@ int RunMain(int argc, char** argv) {
   seed->add_option("addresses", addresses);
   seed->add_option("--rule", rules, "POOL=CIDR=NAMESPACE,...: who the pool is for");
   int seconds = 0;
-  CLI::App* age = app.add_subcommand("age", "makes all lendings older by SECONDS");
+  CLI::App* age = app.add_subcommand("age", "makes all assignments older by SECONDS");
   age->add_option("path", path)->required();
   age->add_option("seconds", seconds)->required();
-  CLI::App* show = app.add_subcommand("show", "what is lent, as JSON");
+  CLI::App* show = app.add_subcommand("show", "what is assigned, as JSON");
   show->add_option("path", path)->required();
   CLI11_PARSE(app, argc, argv);
   absl::Status status;

@@ -198,14 +198,14 @@ class Node:
             self.agent.wait(AGENT_PATIENCE)
         self.agent = None
 
-    def lendings(self):
-        """What the agent's journal says: lent, cooling, unfinished, attached."""
+    def assignments(self):
+        """What the agent's journal says: in_use, cooldown, unfinished, attached."""
         return json.loads(self.tool("spoke-journal", "show", self.journal))
 
-    def lent(self):
+    def in_use(self):
         """The addresses of each (container, ifname)."""
         return {(entry["container"], entry["ifname"]): entry["addresses"]
-                for entry in self.lendings()["lent"]}
+                for entry in self.assignments()["in_use"]}
 
     # Pods.
 

@@ -47,13 +47,13 @@ def reap(node):
 def check_recovered(node, pod, before, what):
     """A new agent agrees with the kernel, and a DEL leaves nothing."""
     node.start_agent()
-    lent = node.lent()
-    expect_equal(node.lendings()["unfinished"], 0, f"{what}: begun and not undone")
-    expect_equal(len(node.links()), len(lent), f"{what}: links and lendings")
-    if lent:
+    in_use = node.in_use()
+    expect_equal(node.assignments()["unfinished"], 0, f"{what}: begun and not undone")
+    expect_equal(len(node.links()), len(in_use), f"{what}: links and assignments")
+    if in_use:
         node.ping(pod)
     node.delete(pod)
-    expect_equal(node.lent(), {}, f"{what}: lendings")
+    expect_equal(node.in_use(), {}, f"{what}: assignments")
     node.settles_to(before, f"{what}: the kernel")
     node.stop_agent()
 

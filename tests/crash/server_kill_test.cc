@@ -1,10 +1,10 @@
-// The server is killed again and again while a hundred simulated agents obtain, lend and give back
-// addresses and an operator drains nodes: nothing that it acknowledged may be lost, and nothing be
-// given to two.
+// The server is killed again and again while a hundred simulated agents obtain, assign and give
+// back addresses and an operator drains nodes: nothing that it acknowledged may be lost, and
+// nothing be given to two.
 //
 // Agents complain of what they are told (tests/bench/swarm); after each kill the store, as it lies
-// on the disk, is compared with what they know. Only that finds a lending that was acknowledged and
-// forgotten: agents say all they lend when they come back, and so hide it.
+// on the disk, is compared with what they know. Only that finds an assignment that was acknowledged
+// and forgotten: agents say all they assign when they come back, and so hide it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -237,12 +237,12 @@ class ServerKillTest : public testing::Test {
     EXPECT_EQ(audit["agents_silent"], 0) << audit;
     EXPECT_EQ(audit["differences"], nlohmann::json::array());
 
-    const uint64_t lent = SumOverNodes(
-        [](const swarm::SimNode& node) { return node.Count(swarm::SimNode::Use::kLent); });
+    const uint64_t in_use = SumOverNodes(
+        [](const swarm::SimNode& node) { return node.Count(swarm::SimNode::Use::kInUse); });
     const nlohmann::json status = Ask({"status", "-o", "json"});
     EXPECT_EQ(status["nodes_connected"], kAgents) << status;
     EXPECT_EQ(status["addresses_attached"], kAgents * kAddresses) << status;
-    EXPECT_EQ(status["addresses_lent"], lent) << status;
+    EXPECT_EQ(status["addresses_in_use"], in_use) << status;
     EXPECT_EQ(status["problems"], nlohmann::json::array()) << status;
     EXPECT_EQ(swarm_->ledger().size(), kAgents * kAddresses);
 
@@ -250,7 +250,7 @@ class ServerKillTest : public testing::Test {
     uint64_t sum = 0;
     for (const nlohmann::json& pool : Ask({"pool", "list", "-o", "json"})) {
       usable += pool["usable"].get<uint64_t>();
-      for (const char* part : {"free", "attaching", "idle", "lent", "cooling", "detaching",
+      for (const char* part : {"free", "attaching", "available", "in_use", "cooldown", "detaching",
                                "released", "quarantined"}) {
         sum += pool[part].get<uint64_t>();
       }

@@ -17,12 +17,12 @@ using swarm::SimNode;
 // As the server names them.
 std::string_view NameOf(SimNode::Use use) {
   switch (use) {
-    case SimNode::Use::kIdle:
-      return "idle";
-    case SimNode::Use::kLent:
-      return "lent";
-    case SimNode::Use::kCooling:
-      return "cooling";
+    case SimNode::Use::kAvailable:
+      return "available";
+    case SimNode::Use::kInUse:
+      return "in_use";
+    case SimNode::Use::kCooldown:
+      return "cooldown";
     case SimNode::Use::kWithdrawn:
       return "given up";
     case SimNode::Use::kGone:
@@ -63,9 +63,9 @@ class Comparison {
     const std::string address = held.address.ToString();
     const ipam::Configuration* configuration = record_.Holding(held.address);
     if (configuration == nullptr) return Say(fmt::format("{} is forgotten", address));
-    if (configuration->state != ipam::LeaseState::kAttached) {
+    if (configuration->state != ipam::AddressState::kAttached) {
       return Say(fmt::format("{} is stored as {}, and the agent was told that it is attached",
-                             address, ipam::NameOf(configuration->state, ipam::Use::kIdle)));
+                             address, ipam::NameOf(configuration->state, ipam::Use::kAvailable)));
     }
     const ipam::Slot& slot = configuration->At(held.address);
     if (slot.generation > node_.last_generation()) {
@@ -77,8 +77,8 @@ class Comparison {
       return;  // What the agent has said of it may or may not have come.
     }
     const std::string_view stored = ipam::NameOf(configuration->state, slot.use);
-    const bool lent = held.use == SimNode::Use::kLent;
-    if (lent != (slot.use == ipam::Use::kLent) ||
+    const bool in_use = held.use == SimNode::Use::kInUse;
+    if (in_use != (slot.use == ipam::Use::kInUse) ||
         (moment_ == Moment::kAtRest && NameOf(held.use) != stored)) {
       return Say(
           fmt::format("{}: the agent has it {}, generation {}, and that was acknowledged; "
@@ -86,8 +86,8 @@ class Comparison {
                       address, NameOf(held.use), held.generation, stored, slot.generation));
     }
     const std::string container = swarm::ContainerOf(node_.node(), held.generation);
-    if (lent && (slot.generation != held.generation || slot.lessee->container_id != container)) {
-      Say(fmt::format("{} is lent to {}, generation {}; stored is {}, generation {}", address,
+    if (in_use && (slot.generation != held.generation || slot.lessee->container_id != container)) {
+      Say(fmt::format("{} is assigned to {}, generation {}; stored is {}, generation {}", address,
                       container, held.generation, slot.lessee->container_id, slot.generation));
     }
   }

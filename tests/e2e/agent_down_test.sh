@@ -51,7 +51,7 @@ step_return() {
   lab_ok "the pod that was refused works now"
   if lab_pod_names node1 | grep -qx old; then lab_pod_delete node1 old; fi
   lab_in_parallel lab_pod_delete 'node1 new' 'node2 peer'
-  lab_wait_none_lent
+  lab_wait_none_in_use
   lab_ok "all addresses are back"
   step_no_traces
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An agent that is killed takes nothing with it: pods go on, and what it lent it still knows.
+# An agent that is killed takes nothing with it: pods go on, and what it assigned it still knows.
 # usage: agent_restart_test.sh DIRECTORY_OF_PROGRAMS
 set -euo pipefail
 # shellcheck source=lab/lab.sh
@@ -13,8 +13,8 @@ step_kill() {
   local before after node pinging
   lab_pod_run node1 web-1
   lab_pod_run node2 api-1
-  lab_wait 10 "the server to know both" "" knows_lent 2
-  before=$(lab_addresses lent)
+  lab_wait 10 "the server to know both" "" knows_assigned 2
+  before=$(lab_addresses in_use)
   ping_on node1 web-1 "$(lab_pod_address node2 api-1)" "$LAB_DIR/ping" &
   pinging=$!
   for node in "${LAB_NODES[@]}"; do lab_node_kill "$node" spoke-netagent KILL; done
@@ -27,15 +27,15 @@ step_kill() {
     return 1
   fi
   lab_ok "of 100 pings during all this, none was lost"
-  after=$(lab_addresses lent)
+  after=$(lab_addresses in_use)
   if [[ $before != "$after" ]]; then
-    lab_error "lent before: $before; after: $after"
+    lab_error "in_use before: $before; after: $after"
     return 1
   fi
-  lab_ok "the same addresses are lent to the same pods"
+  lab_ok "the same addresses are assigned to the same pods"
 }
 
-knows_lent() { [[ $(lab_addresses lent | wc -l) -eq $1 ]]; }
+knows_assigned() { [[ $(lab_addresses in_use | wc -l) -eq $1 ]]; }
 
 step_new_pod() {
   lab_step "A new pod gets an address of its own"
@@ -48,7 +48,7 @@ step_new_pod() {
 step_delete_all() {
   lab_step "Delete the pods, the old ones and the new one"
   lab_in_parallel lab_pod_delete 'node1 web-1' 'node1 web-2' 'node2 api-1'
-  lab_wait_none_lent
+  lab_wait_none_in_use
   step_no_traces
 }
 

@@ -66,8 +66,8 @@ step_no_server() {
   lab_pod_delete node1 four
   lab_ok "ten pods, an agent that was killed in between, and no server"
   lab_server_start
-  lab_wait_none_lent
-  lab_ok "the server is back, and knows that none is lent"
+  lab_wait_none_in_use
+  lab_ok "the server is back, and knows that none is assigned"
 }
 
 # shellcheck disable=SC2034  # Read by the lab.

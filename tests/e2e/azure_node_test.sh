@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A node of Azure's: it learns who it is, lends no address before it is proven, needs neither of
+# A node of Azure's: it learns who it is, assigns no address before it is proven, needs neither of
 # Azure's services for what it has, and says when pods' addresses are on the node itself.
 # usage: azure_node_test.sh DIRECTORY_OF_PROGRAMS
 set -euo pipefail
@@ -108,9 +108,9 @@ step_alone() {
       return 1
     fi
   done
-  lab_ok "the agent starts, and lends what was proven before, but not $taken"
+  lab_ok "the agent starts, and assigns what was proven before, but not $taken"
   lab_in_parallel lab_pod_delete 'node1 one' 'node1 two' 'node1 three'
-  lab_wait_none_lent
+  lab_wait_none_in_use
   lab_wait_no_pod_traces node1
 }
 

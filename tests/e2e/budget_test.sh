@@ -22,7 +22,7 @@ step_mended() {
 }
 
 step_server_lost() {
-  lab_step "The server goes away: what was leased is held"
+  lab_step "The server goes away: what was granted is held"
   lab_budget_downloads_start
   sleep 5
   lab_node_kill "$LAB_CONTROL" spoke-ipam-server KILL

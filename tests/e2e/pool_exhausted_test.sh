@@ -53,13 +53,13 @@ step_again() {
   [[ $(lab_pod_address node1 three) == "$freed" ]]
   # The address was free a little before the delete had returned.
   if ((waited < cooldown_seconds * 1000 - 1000)); then
-    lab_error "$freed was lent again after $waited ms, with a cooldown of $cooldown_seconds s"
+    lab_error "$freed was assigned again after $waited ms, with a cooldown of $cooldown_seconds s"
     return 1
   fi
   lab_ok "it has $freed, $waited ms after the first pod gave it back"
   lab_pod_ping node1 three "$(lab_pod_address node1 two)"
   lab_in_parallel lab_pod_delete 'node1 two' 'node1 three'
-  lab_wait_none_lent
+  lab_wait_none_in_use
   lab_wait_no_pod_traces node1
 }
 

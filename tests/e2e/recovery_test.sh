@@ -87,7 +87,7 @@ _expect_over() {
   _none_doubled
   lab_pod_ping node2 "$1" "$(lab_pod_address node1 web-4)"
   local pod address known
-  known=$(lab_addresses lent)
+  known=$(lab_addresses in_use)
   for pod in $(lab_pod_names node1); do
     address=$(lab_pod_address node1 "$pod")
     if [[ $known != *"$address node1 $pod"* ]]; then

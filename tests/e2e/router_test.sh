@@ -253,12 +253,12 @@ step_down() {
   lab_bare_pod_down node1 client
   lab_bare_pod_down node1 near
   lab_bare_pod_down node2 far chain "$HOST_PORT"
-  lab_wait_none_lent
+  lab_wait_none_in_use
   if lab_node_exec node2 iptables-save -t nat | grep 'CNI-DN-.*10.20.64'; then
     lab_error "portmap left its rules"
     return 1
   fi
-  lab_ok "no address is lent, and portmap left nothing"
+  lab_ok "no address is assigned, and portmap left nothing"
 }
 
 lab_for_test "${1:-}"

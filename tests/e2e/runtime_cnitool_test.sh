@@ -61,7 +61,7 @@ CONFLIST
   run_cnitool del chain
   lab_wait 5 "the interface to go" "" not_in_pod eth0
   lab_node_exec node1 ip netns del by-hand
-  lab_wait_none_lent
+  lab_wait_none_in_use
   lab_ok "all three agree"
 }
 

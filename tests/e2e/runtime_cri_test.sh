@@ -33,7 +33,7 @@ step_many() {
     return 1
   fi
   lab_ok "each had an address"
-  lab_wait_none_lent
+  lab_wait_none_in_use
   step_no_traces
 }
 
@@ -44,7 +44,7 @@ step_stop_twice() {
   lab_cri node1 stop "$sandbox"
   lab_cri node1 stop "$sandbox"
   lab_cri node1 remove "$sandbox"
-  lab_wait_none_lent
+  lab_wait_none_in_use
   lab_ok "all of them succeed"
 }
 
@@ -58,7 +58,7 @@ step_runtime_killed() {
   lab_pod_ping node2 peer "$(lab_pod_address node1 survivor)"
   lab_pod_delete node1 survivor
   lab_pod_delete node2 peer
-  lab_wait_none_lent
+  lab_wait_none_in_use
   lab_ok "the pod answered throughout, and its DEL worked"
 }
 
@@ -71,7 +71,7 @@ step_failed_add() {
   lab_node_exec node1 sed -i 's/, "mtu": 5//' /etc/cni/net.d/10-spoke.conflist
   lab_wait 10 "containerd to take the mended one" "" takes_a_pod
   lab_pods_collect node1
-  lab_wait_none_lent
+  lab_wait_none_in_use
   step_no_traces
 }
 

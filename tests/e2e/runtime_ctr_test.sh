@@ -19,7 +19,7 @@ step_run() {
     fi
     lab_ok "container $i has $address and reaches node2"
   done
-  lab_wait_none_lent
+  lab_wait_none_in_use
   lab_ok "both addresses are back"
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# podman with its CNI backend: VERSION probes, wished addresses and MACs, published ports, a second
+# podman with its CNI backend: VERSION probes, requested addresses and MACs, published ports, a second
 # network, and DEL from its cache.
 # usage: runtime_podman_test.sh DIRECTORY_OF_PROGRAMS
 set -euo pipefail
@@ -52,7 +52,7 @@ podman_in() {
 podman_run() { podman_in run --rm --cap-add NET_RAW "${@:1:$#-1}" --rootfs /var/lib/spoke/rootfs sh -c "${*: -1}"; }
 
 step_run() {
-  lab_step "podman run, with whatever address comes, and with a wished address and MAC"
+  lab_step "podman run, with whatever address comes, and with a requested address and MAC"
   local said
   said=$(podman_run --network spoke "ip addr show eth0; ping -c 1 -W 2 ${LAB_ADDRESSES[node2]}")
   if ! grep -q ' 0% packet loss' <<<"$said"; then
@@ -60,14 +60,14 @@ step_run() {
     return 1
   fi
   lab_ok "$(sed -n 's/.* inet \([0-9.]*\).*/\1/p' <<<"$said" | head -n 1) reaches node2"
-  local wish
-  wish=$(lab_addresses idle | awk '$2 == "node1" {address = $1} END {print address}')
-  said=$(podman_run --network "spoke:ip=$wish,mac=02:00:00:00:00:50" "ip addr show eth0")
-  if ! grep -q "inet $wish/32" <<<"$said" || ! grep -q '02:00:00:00:00:50' <<<"$said"; then
-    lab_error "wished for $wish and 02:00:00:00:00:50, got: $said"
+  local request
+  request=$(lab_addresses available | awk '$2 == "node1" {address = $1} END {print address}')
+  said=$(podman_run --network "spoke:ip=$request,mac=02:00:00:00:00:50" "ip addr show eth0")
+  if ! grep -q "inet $request/32" <<<"$said" || ! grep -q '02:00:00:00:00:50' <<<"$said"; then
+    lab_error "requested for $request and 02:00:00:00:00:50, got: $said"
     return 1
   fi
-  lab_ok "the wished $wish and MAC"
+  lab_ok "the requested $request and MAC"
 }
 
 step_ports() {
@@ -77,7 +77,7 @@ step_ports() {
   lab_wait 10 "the port to answer" "" says_hello
   lab_ok "port 8080 of node1 answers"
   podman_in rm --force --time 0 web >/dev/null
-  lab_wait_none_lent
+  lab_wait_none_in_use
   lab_ok "the address is back"
 }
 

@@ -44,11 +44,11 @@ void TakeBudgets(const spoke::ipam::BudgetReport& report) {
   }
   for (int i = 1; i <= 3; ++i) {
     const absl::Time now = start + i * absl::Seconds(1);
-    uint64_t leased = 0;
-    for (const auto& [node, leases] : book.Decide(now)) {
-      for (const auto& lease : leases.leases) leased += lease.rate;
+    uint64_t granted = 0;
+    for (const auto& [node, grants] : book.Decide(now)) {
+      for (const auto& grant : grants.grants) granted += grant.rate;
     }
-    CHECK(leased <= spec.capacity, "leases are of the capacity");
+    CHECK(granted <= spec.capacity, "grants are of the capacity");
     book.OnReport(1, report, now);
     book.Standings(now);
     book.NodesOf("b", "*", now);
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const auto report = spoke::ipam::FromWire(message.report());
       fleet.OnDemand(hello->key, spoke::ipam::FromWire(message.demand()), absl::UnixEpoch());
       if (report.ok()) fleet.OnReport(hello->key, *report, absl::UnixEpoch());
-      fleet.OutlookOf(*fleet.Find(hello->key), {}, absl::UnixEpoch());
+      fleet.ForecastOf(*fleet.Find(hello->key), {}, absl::UnixEpoch());
       fleet.CheckInvariants();
     }
     CHECK(spoke::ipam::FromWire(message.demand()).pods() <= spoke::ipam::kMaxWaitingPods,

@@ -35,14 +35,14 @@ void CheckSendable(const Request& request) {
   message.network_name = request.network_name;
   message.pod = request.pod;
   message.trace_parent = request.trace_parent;
-  message.wish = request.wish;
+  message.options = request.options;
   if (!request.expectations.empty()) message.expected = request.expectations[0].attachment;
   if (request.valid) message.valid = *request.valid;
   spoke::v1::CniRequest decoded;
   CHECK(decoded.ParseFromString(EncodeRequest(message)), "a request can be decoded");
-  CHECK(decoded.wish().addresses_size() <= 2, "at most one address a family is asked for");
-  CHECK(decoded.wish().mtu() <= 65535, "an MTU is within its limits");
-  const auto& internet = decoded.wish().internet();
+  CHECK(decoded.options().addresses_size() <= 2, "at most one address a family is asked for");
+  CHECK(decoded.options().mtu() <= 65535, "an MTU is within its limits");
+  const auto& internet = decoded.options().internet();
   for (const uint64_t rate : {internet.ingress(), internet.egress()}) {
     CHECK(rate == 0 || (rate >= 1'000'000 && rate <= 1'000'000'000'000), "a rate is within bounds");
   }

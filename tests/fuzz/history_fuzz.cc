@@ -16,6 +16,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& entry : *entries) {
     CHECK(spoke::ipam::MayMention(bytes, entry.address), "no chunk hides an address");
   }
-  spoke::ipam::LendingsOf(*entries);
+  spoke::ipam::AssignmentsOf(*entries);
   return 0;
 }

@@ -21,17 +21,17 @@ namespace {
 
 const absl::Time kNow = absl::UnixEpoch() + absl::Hours(1);
 
-Lendings SomeLendings() {
-  Lendings lendings(absl::Seconds(30));
+Assignments SomeAssignments() {
+  Assignments assignments(absl::Seconds(30));
   HoldingsReplaced listed;
   for (uint64_t i = 0; i < 16; ++i) {
     listed.holdings.push_back({ip::Advance(ip::Address::V4(0x0A010010), i), "p"});
     listed.holdings.push_back({ip::Advance(ip::Address::V6(0xFD00ULL << 48U, 0x10), i), "p"});
   }
-  lendings.Apply(listed);
-  const Lending lending = lendings.PlanLend({.key = {"c", "eth0"}}, kNow).value();
-  lendings.Apply(LendingBegun{lending});
-  return lendings;
+  assignments.Apply(listed);
+  const Assignment assignment = assignments.PlanAssignment({.key = {"c", "eth0"}}, kNow).value();
+  assignments.Apply(AssignmentBegun{assignment});
+  return assignments;
 }
 
 void Take(const DesiredState& desired) {
@@ -44,35 +44,36 @@ void Take(const DesiredState& desired) {
   for (const PoolState& pool : desired.pools) {
     listed.rules.push_back({pool.name, pool.cidr, pool.namespaces});
   }
-  Lendings lendings = SomeLendings();
-  lendings.Apply(listed);
-  const auto lending =
-      lendings.PlanLend({.key = {"d", "eth0"}, .pod = {.pod_namespace = "web"}}, kNow);
-  if (!lending.ok()) return;
-  for (const ip::Address& address : lending->addresses) {
-    CHECK(address != lendings.Find({"c", "eth0"})->addresses[0], "what is lent is not lent again");
+  Assignments assignments = SomeAssignments();
+  assignments.Apply(listed);
+  const auto assignment =
+      assignments.PlanAssignment({.key = {"d", "eth0"}, .pod = {.pod_namespace = "web"}}, kNow);
+  if (!assignment.ok()) return;
+  for (const ip::Address& address : assignment->addresses) {
+    CHECK(address != assignments.Find({"c", "eth0"})->addresses[0],
+          "what is assigned is not assigned again");
   }
 }
 
 void Take(const ReclaimRequest& request) {
-  Lendings lendings = SomeLendings();
-  const WithdrawPlan plan = lendings.PlanWithdraw(request.blocks);
+  Assignments assignments = SomeAssignments();
+  const WithdrawPlan plan = assignments.PlanWithdraw(request.blocks);
   CHECK(plan.agreed.size() + plan.denied.size() == request.blocks.size(), "each has an answer");
-  lendings.Apply(WithdrawnSet{plan.withdraw});
-  CHECK(lendings.Withdrawn() == plan.withdraw, "what is agreed to is withdrawn");
-  const WithdrawPlan again = lendings.PlanWithdraw(request.blocks);
+  assignments.Apply(WithdrawnSet{plan.withdraw});
+  CHECK(assignments.Withdrawn() == plan.withdraw, "what is agreed to is withdrawn");
+  const WithdrawPlan again = assignments.PlanWithdraw(request.blocks);
   CHECK(again.agreed == plan.agreed && again.denied == plan.denied && again.withdraw.empty(),
         "the same request gets the same answer");
-  for (const ip::Address& lent : lendings.Find({"c", "eth0"})->addresses) {
+  for (const ip::Address& in_use : assignments.Find({"c", "eth0"})->addresses) {
     for (const ip::Prefix& block : plan.agreed) {
-      CHECK(!block.Contains(lent), "what is lent is not given up");
+      CHECK(!block.Contains(in_use), "what is assigned is not given up");
     }
   }
 }
 
 void Take(const InventoryRequest&) {}
 
-void Take(const EndLending& request) {
+void Take(const EndAssignment& request) {
   CHECK(request.reason.size() <= 512, "a server cannot fill the log");
 }
 
@@ -84,30 +85,30 @@ void Take(const ProbeRequest& request) {
   CHECK(request.timeout <= kMaxProbeTimeout, "nor wait for ever");
 }
 
-void Take(const BudgetLeases& leases) {
+void Take(const BudgetGrants& grants) {
   BudgetHolder holder;
   const absl::Time sent = absl::UnixEpoch();
-  holder.OnReportSent(leases.answers, sent);
-  if (!holder.OnLeases(leases, sent)) return;
-  CHECK(holder.applied() == leases.sequence, "what was taken is told");
+  holder.OnReportSent(grants.answers, sent);
+  if (!holder.OnGrants(grants, sent)) return;
+  CHECK(holder.applied() == grants.sequence, "what was taken is told");
   std::vector<ResolvedBudget> budgets;
   std::vector<std::pair<std::string, std::string>> here;
-  for (const BudgetLease& lease : leases.leases) {
-    CHECK(lease.rate <= kMaxLeasedRate, "no lease is absurd");
-    budgets.push_back({.name = lease.budget,
+  for (const BudgetGrant& grant : grants.grants) {
+    CHECK(grant.rate <= kMaxGrantedRate, "no grant is absurd");
+    budgets.push_back({.name = grant.budget,
                        .teams = {},
                        .floor = 1000,
                        .hold = absl::Minutes(5),
                        .half_life = absl::Seconds(30)});
-    here.emplace_back(lease.budget, lease.team);
+    here.emplace_back(grant.budget, grant.team);
   }
-  for (const LeaseInForce& held : holder.At(sent + absl::Hours(24 * 365), budgets, here)) {
-    CHECK(held.rate <= 1000, "without the server a lease decays to the floor");
+  for (const GrantInForce& held : holder.At(sent + absl::Hours(24 * 365), budgets, here)) {
+    CHECK(held.rate <= 1000, "without the server a grant decays to the floor");
   }
 }
 
-void Take(const Outlook& outlook) {
-  CHECK(outlook.eta >= absl::ZeroDuration() && outlook.eta <= absl::Hours(24),
+void Take(const Forecast& forecast) {
+  CHECK(forecast.eta >= absl::ZeroDuration() && forecast.eta <= absl::Hours(24),
         "an ETA is a time that can be waited for");
 }
 

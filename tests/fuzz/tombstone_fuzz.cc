@@ -14,16 +14,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   spoke::v1::CniRequest request;
   if (!request.ParseFromString(bytes)) return 0;
   const AttachmentKey key{request.container_id(), request.ifname()};
-  const auto buried = ParseTombstone(TombstoneName(key), bytes);
-  CHECK(!buried.ok() || (*buried == key && !key.container_id.empty() && !key.ifname.empty()),
+  const auto deferred = ParseTombstone(TombstoneName(key), bytes);
+  CHECK(!deferred.ok() || (*deferred == key && !key.container_id.empty() && !key.ifname.empty()),
         "a tombstone that is taken names an attachment");
   CHECK(!ParseTombstone("another name", bytes).ok(), "a tombstone has its own name");
-  if (const auto asked = LendRequestOf(request); asked.ok()) {
+  if (const auto asked = AssignmentRequestOf(request); asked.ok()) {
     CHECK(asked->key == key, "a request keeps its key");
-    CHECK(asked->addresses.size() <= static_cast<size_t>(kMaxWishes), "wishes are bounded");
+    CHECK(asked->addresses.size() <= static_cast<size_t>(kMaxRequests), "options are bounded");
   }
   if (const auto expected = ExpectationOf(request.expected()); expected.ok()) {
-    CHECK(expected->addresses.size() <= static_cast<size_t>(kMaxWishes), "addresses are bounded");
+    CHECK(expected->addresses.size() <= static_cast<size_t>(kMaxRequests), "addresses are bounded");
   }
   for (const AttachmentKey& valid : ValidOf(request)) {
     CHECK(!valid.container_id.empty() && !valid.ifname.empty(), "a valid attachment has a key");

@@ -103,12 +103,12 @@ class HostileAgent : public testing::Test {
     nic.set_mac("00:0d:3a:00:00:01");
     return hello;
   }
-  static void Lend(v1::Hello& hello, const std::string& address) {
-    v1::Lending& lending = *hello.add_lent();
-    lending.set_address(Bytes(address));
-    lending.set_container_id("c-" + address);
-    lending.set_ifname("eth0");
-    lending.set_generation(1);
+  static void Assign(v1::Hello& hello, const std::string& address) {
+    v1::Assignment& assignment = *hello.add_in_use();
+    assignment.set_address(Bytes(address));
+    assignment.set_container_id("c-" + address);
+    assignment.set_ifname("eth0");
+    assignment.set_generation(1);
   }
 
   json Ask(std::vector<std::string> words) {
@@ -177,8 +177,8 @@ TEST_F(HostileAgent, LabelsAreThoseOfTheCertificate) {
 TEST_F(HostileAgent, WhatItClaimsToUseStaysWithinTheLimitsOfOneNode) {
   const json before = Ask({"node", "show", "honest"})["addresses"];
   v1::Hello huge = HelloOf("hostile");
-  for (int i = 4; i < 254; ++i) Lend(huge, fmt::format("10.60.0.{}", i));
-  for (int i = 1; i < 200; ++i) Lend(huge, fmt::format("10.99.0.{}", i));
+  for (int i = 4; i < 254; ++i) Assign(huge, fmt::format("10.60.0.{}", i));
+  for (int i = 1; i < 200; ++i) Assign(huge, fmt::format("10.99.0.{}", i));
   const auto hostile = Connect("hostile");
   ASSERT_TRUE(hostile->Greet(huge).ok());
   EXPECT_EQ(Ask({"node", "show", "honest"})["addresses"], before);
@@ -238,11 +238,11 @@ TEST_F(HostileAgent, ReportsAboutOthersAddressesChangeNothing) {
   v1::AgentMessage agreed;
   for (const json& address : before) {
     const std::string bytes = Bytes(address["address"].get<std::string>());
-    v1::Lending& lending = *report.mutable_report()->add_lent();
-    lending.set_address(bytes);
-    lending.set_container_id("stolen");
-    lending.set_ifname("eth0");
-    lending.set_generation(9);
+    v1::Assignment& assignment = *report.mutable_report()->add_in_use();
+    assignment.set_address(bytes);
+    assignment.set_container_id("stolen");
+    assignment.set_ifname("eth0");
+    assignment.set_generation(9);
     v1::Release& released = *report.mutable_report()->add_released();
     released.set_address(bytes);
     released.set_generation(9);
@@ -261,7 +261,7 @@ TEST_F(HostileAgent, ReportsAboutOthersAddressesChangeNothing) {
 TEST_F(HostileAgent, BytesThatAreNoAddressEndItsOwnSession) {
   for (const std::string& bytes : {std::string("12345"), std::string(), std::string(4096, 'x')}) {
     v1::Hello hello = HelloOf("hostile");
-    hello.add_lent()->set_address(bytes);
+    hello.add_in_use()->set_address(bytes);
     const auto told = Connect("hostile")->Greet(hello);
     EXPECT_TRUE(absl::IsInvalidArgument(told.status())) << told.status();
   }
@@ -280,15 +280,15 @@ TEST_F(HostileAgent, LongTextsThatAreNotAsciiAreListed) {
   ASSERT_TRUE(told.ok()) << told.status();
   v1::AgentMessage report;
   report.mutable_report()->set_sequence(1);
-  v1::Lending& lending = *report.mutable_report()->add_lent();
-  lending.set_address(told->front());
-  lending.set_generation(1);
-  for (std::string* text : {lending.mutable_container_id(), lending.mutable_pod_namespace(),
-                            lending.mutable_pod_name(), lending.mutable_pod_uid()}) {
+  v1::Assignment& assignment = *report.mutable_report()->add_in_use();
+  assignment.set_address(told->front());
+  assignment.set_generation(1);
+  for (std::string* text : {assignment.mutable_container_id(), assignment.mutable_pod_namespace(),
+                            assignment.mutable_pod_name(), assignment.mutable_pod_uid()}) {
     *text = "x";
     for (int i = 0; i < 1000; ++i) *text += "\u20ac";
   }
-  lending.set_ifname("eth0");
+  assignment.set_ifname("eth0");
   hostile->Say(report);
   static_cast<void>(hostile->Hear([](const auto& heard) { return heard.has_report_ack(); }));
   EXPECT_GE(Ask({"ip", "list"}).size(), 8U);

@@ -18,7 +18,7 @@ sys.path[:0] = [os.path.join(TESTS, "conformance"), os.path.join(TESTS, "support
 from lab import Node, eventually, expect, expect_equal  # noqa: E402
 from private_node import enter_node, sh  # noqa: E402
 
-BURIAL_GROUP = 0x73706B00
+DELETION_GROUP = 0x73706B00
 NETWORK = """
 ip link add spk0123 type ifb
 ip link add ifb9 type ifb
@@ -205,7 +205,7 @@ def main():
         World.write(f"/proc/sys/{setting}", "1")
     with tempfile.TemporaryDirectory(dir="/run") as scratch:
         world = World(programs, scratch)
-        run_all(NETWORK, group=BURIAL_GROUP + 1)
+        run_all(NETWORK, group=DELETION_GROUP + 1)
         run_all(MANGLE)
         sh("tc", "qdisc", "add", "dev", "eth0", "clsact")
         sh(*FILTER)

@@ -80,7 +80,7 @@ main() {
   lab_ok "$(grep 'packets transmitted' "$LAB_DIR/ping")"
   lab_pod_delete node1 stays
   lab_pod_delete node2 stays
-  lab_wait_none_lent
+  lab_wait_none_in_use
   lab_wait_no_pod_traces node1
   lab_wait_no_pod_traces node2
   printf '%d passed, 0 failed\n' $((steps + 1))

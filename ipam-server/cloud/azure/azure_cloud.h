@@ -17,7 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
-#include "ipam-server/cloud/azure/machine.h"
+#include "ipam-server/cloud/azure/azure_state.h"
 #include "ipam-server/cloud/azure/settings.h"
 #include "ipam-server/cloud/azure/token_source.h"
 #include "ipam-server/cloud/cloud.h"
@@ -109,7 +109,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
   // Held while the machine is at work, which may take as long as a page of a list takes to be
   // decoded: never to be taken by those who must not wait.
   mutable absl::Mutex machine_mutex_;
-  Machine machine_ ABSL_GUARDED_BY(machine_mutex_);
+  AzureState machine_ ABSL_GUARDED_BY(machine_mutex_);
 
   mutable absl::Mutex mutex_;
   std::vector<NicRequest> inbox_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
 // What has to be done for one VM, step by step, until its request is answered. Pure: responses and
-// the time come in, wishes for calls go out; whoever plans calls says when one is sent.
+// the time come in, options for calls go out; whoever plans calls says when one is sent.
 //
 //   observe:  read the NIC, answer.
 //   change:   read the model -> PUT -> read the NIC; answer when it agrees. When it does not: poll

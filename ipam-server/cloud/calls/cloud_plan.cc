@@ -25,18 +25,20 @@ CallKind WriteOf(CallKind read) {
   return read == CallKind::kGetInstance ? CallKind::kPutInstance : CallKind::kPutNic;
 }
 
-std::string RegionOf(const CallWish& wish) { return wish.subscription + "/" + wish.region; }
+std::string RegionOf(const CallRequest& options) {
+  return options.subscription + "/" + options.region;
+}
 
-std::string Describe(const ScopedLimit& limit, const CallWish& wish) {
+std::string Describe(const ScopedLimit& limit, const CallRequest& options) {
   switch (limit.scope) {
     case LimitScope::kPrincipal:
       return fmt::format("Azure's front-door limit {} of subscription {}", NameOf(limit.limit),
-                         wish.subscription);
+                         options.subscription);
     case LimitScope::kRegion:
       return fmt::format("Azure's limit {} of subscription {} in {}", NameOf(limit.limit),
-                         wish.subscription, wish.region);
+                         options.subscription, options.region);
     case LimitScope::kResource:
-      return fmt::format("Azure's limit {} of {}", NameOf(limit.limit), wish.resource);
+      return fmt::format("Azure's limit {} of {}", NameOf(limit.limit), options.resource);
   }
   return "";
 }
@@ -60,20 +62,20 @@ CloudPlan::CloudPlan(const CloudPlanOptions& options) : options_(options) {
 
 CloudPlan::~CloudPlan() = default;
 
-CloudPlan::ClassKey CloudPlan::ClassOf(const CallWish& wish) {
-  return {.kind = wish.kind,
-          .prepares_write = wish.prepares_write,
-          .subscription = wish.subscription,
-          .region = wish.region};
+CloudPlan::ClassKey CloudPlan::ClassOf(const CallRequest& options) {
+  return {.kind = options.kind,
+          .prepares_write = options.prepares_write,
+          .subscription = options.subscription,
+          .region = options.region};
 }
 
-void CloudPlan::Add(CallWish wish) {
-  const uint64_t id = wish.id;
-  CHECK(!entries_.contains(id) && !flights_.contains(id), "one wish an id");
+void CloudPlan::Add(CallRequest options) {
+  const uint64_t id = options.id;
+  CHECK(!entries_.contains(id) && !flights_.contains(id), "one options an id");
   Entry& entry = entries_[id];
-  entry.wish = std::move(wish);
-  if (entry.wish.not_before > absl::InfinitePast()) {
-    MakeSleep(entry, entry.wish.not_before);
+  entry.options = std::move(options);
+  if (entry.options.not_before > absl::InfinitePast()) {
+    MakeSleep(entry, entry.options.not_before);
   } else {
     MakeReady(entry);
   }
@@ -82,13 +84,13 @@ void CloudPlan::Add(CallWish wish) {
 bool CloudPlan::Move(uint64_t id, CloudLane lane) {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return false;
-  CallWish wish = it->second.wish;
+  CallRequest options = it->second.options;
   const bool ready = it->second.ready;
   const absl::Time wakes = it->second.wakes;
   Remove(id);
-  wish.lane = lane;
+  options.lane = lane;
   Entry& entry = entries_[id];
-  entry.wish = std::move(wish);
+  entry.options = std::move(options);
   if (ready) {
     MakeReady(entry);
   } else {
@@ -102,9 +104,9 @@ bool CloudPlan::Remove(uint64_t id) {
   if (it == entries_.end()) return false;
   const Entry& entry = it->second;
   if (entry.ready) {
-    auto& classes = ready_.at(IndexOf(entry.wish.lane));
-    const auto ready = classes.find(ClassOf(entry.wish));
-    ready->second.erase({entry.wish.since, id});
+    auto& classes = ready_.at(IndexOf(entry.options.lane));
+    const auto ready = classes.find(ClassOf(entry.options));
+    ready->second.erase({entry.options.since, id});
     if (ready->second.empty()) classes.erase(ready);
   } else {
     sleeping_.erase({entry.wakes, id});
@@ -115,15 +117,15 @@ bool CloudPlan::Remove(uint64_t id) {
 
 void CloudPlan::MakeReady(Entry& entry) {
   entry.ready = true;
-  ready_.at(IndexOf(entry.wish.lane))[ClassOf(entry.wish)].insert(
-      {entry.wish.since, entry.wish.id});
+  ready_.at(IndexOf(entry.options.lane))[ClassOf(entry.options)].insert(
+      {entry.options.since, entry.options.id});
   wake_ = absl::InfinitePast();
 }
 
 void CloudPlan::MakeSleep(Entry& entry, absl::Time until) {
   entry.ready = false;
   entry.wakes = until;
-  sleeping_.insert({until, entry.wish.id});
+  sleeping_.insert({until, entry.options.id});
   wake_ = std::min(wake_, until);
 }
 
@@ -135,17 +137,17 @@ void CloudPlan::Wake(absl::Time now) {
   }
 }
 
-CloudPlan::LimitKey CloudPlan::KeyOf(const ScopedLimit& limit, const CallWish& wish,
+CloudPlan::LimitKey CloudPlan::KeyOf(const ScopedLimit& limit, const CallRequest& options,
                                      size_t principal) const {
   switch (limit.scope) {
     case LimitScope::kPrincipal:
-      return {limit, fmt::format("{}/{}", principal, wish.subscription)};
+      return {limit, fmt::format("{}/{}", principal, options.subscription)};
     case LimitScope::kRegion:
-      return {limit, RegionOf(wish)};
+      return {limit, RegionOf(options)};
     case LimitScope::kResource:
       break;
   }
-  return {limit, wish.resource};
+  return {limit, options.resource};
 }
 
 Throttle& CloudPlan::ThrottleOf(const LimitKey& key) {
@@ -169,14 +171,15 @@ absl::Time CloudPlan::When(const LimitKey& key, CloudLane lane, absl::Time now) 
   return throttle == nullptr ? now : throttle->When(Needed(throttle->rate(), lane), now);
 }
 
-std::pair<size_t, absl::Time> CloudPlan::PickPrincipal(const CallWish& wish, absl::Time now) const {
-  const ScopedLimit front_door = LimitsOf(wish.kind).back();
+std::pair<size_t, absl::Time> CloudPlan::PickPrincipal(const CallRequest& options,
+                                                       absl::Time now) const {
+  const ScopedLimit front_door = LimitsOf(options.kind).back();
   size_t best = 0;
   absl::Time soonest = absl::InfiniteFuture();
   double most = -1;
   for (size_t principal = 0; principal < options_.principals; ++principal) {
-    const LimitKey key = KeyOf(front_door, wish, principal);
-    const absl::Time when = When(key, wish.lane, now);
+    const LimitKey key = KeyOf(front_door, options, principal);
+    const absl::Time when = When(key, options.lane, now);
     const Throttle* throttle = FindThrottle(key);
     const double left = throttle == nullptr ? RateOf(front_door).capacity : throttle->LeftAt(now);
     if (when < soonest || (when == soonest && left > most)) {
@@ -188,7 +191,7 @@ std::pair<size_t, absl::Time> CloudPlan::PickPrincipal(const CallWish& wish, abs
   return {best, soonest};
 }
 
-std::optional<CallDelay> CloudPlan::OwnDelay(const CallWish& wish, absl::Time now) const {
+std::optional<CallDelay> CloudPlan::OwnDelay(const CallRequest& options, absl::Time now) const {
   std::optional<CallDelay> delay;
   const auto gate = [&](const std::string& scope) {
     const CloudGate* closed = gates_.ClosedAt(scope, now);
@@ -196,27 +199,27 @@ std::optional<CallDelay> CloudPlan::OwnDelay(const CallWish& wish, absl::Time no
       delay = CallDelay{closed->closed_until, closed->why};
     }
   };
-  gate(wish.resource);
-  for (const std::string& scope : wish.gates) gate(scope);
-  for (const ScopedLimit& limit : LimitsOf(wish.kind)) {
+  gate(options.resource);
+  for (const std::string& scope : options.gates) gate(scope);
+  for (const ScopedLimit& limit : LimitsOf(options.kind)) {
     if (limit.scope != LimitScope::kResource) continue;
-    const absl::Time when = When(KeyOf(limit, wish, 0), wish.lane, now);
+    const absl::Time when = When(KeyOf(limit, options, 0), options.lane, now);
     if (when > now && (!delay.has_value() || when > delay->until)) {
-      delay = CallDelay{when, Describe(limit, wish)};
+      delay = CallDelay{when, Describe(limit, options)};
     }
   }
   return delay;
 }
 
-std::optional<CallDelay> CloudPlan::SharedDelay(const CallWish& wish, absl::Time now) const {
+std::optional<CallDelay> CloudPlan::SharedDelay(const CallRequest& options, absl::Time now) const {
   std::optional<CallDelay> delay;
-  for (const ScopedLimit& limit : LimitsOf(wish.kind)) {
+  for (const ScopedLimit& limit : LimitsOf(options.kind)) {
     if (limit.scope == LimitScope::kResource) continue;
     const absl::Time when = limit.scope == LimitScope::kPrincipal
-                                ? PickPrincipal(wish, now).second
-                                : When(KeyOf(limit, wish, 0), wish.lane, now);
+                                ? PickPrincipal(options, now).second
+                                : When(KeyOf(limit, options, 0), options.lane, now);
     if (when > now && (!delay.has_value() || when > delay->until)) {
-      delay = CallDelay{when, Describe(limit, wish)};
+      delay = CallDelay{when, Describe(limit, options)};
     }
   }
   return delay;
@@ -236,50 +239,50 @@ bool CloudPlan::EnoughPrepared(CloudLane lane, const ClassKey& key) const {
   return prepared >= (lane == CloudLane::kBlocking ? 2 * kPreparedAhead : kPreparedAhead);
 }
 
-void CloudPlan::Send(const CallWish& wish, size_t principal, absl::Time now, Pass& pass) {
-  Flight& flight = flights_[wish.id];
-  flight.wish = wish;
-  for (const ScopedLimit& limit : LimitsOf(wish.kind)) {
-    LimitKey key = KeyOf(limit, wish, principal);
+void CloudPlan::Send(const CallRequest& options, size_t principal, absl::Time now, Pass& pass) {
+  Flight& flight = flights_[options.id];
+  flight.options = options;
+  for (const ScopedLimit& limit : LimitsOf(options.kind)) {
+    LimitKey key = KeyOf(limit, options, principal);
     const Throttle::Ticket ticket = ThrottleOf(key).Take(1, now);
     flight.taken.emplace_back(std::move(key), ticket);
   }
-  if (wish.prepares_write) ++preparing_[ClassOf(wish)];
-  pass.sent_write |= wish.kind == CallKind::kPutInstance || wish.kind == CallKind::kPutNic;
-  pass.admitted.push_back({.id = wish.id, .principal = principal});
-  Remove(uint64_t{wish.id});
+  if (options.prepares_write) ++preparing_[ClassOf(options)];
+  pass.sent_write |= options.kind == CallKind::kPutInstance || options.kind == CallKind::kPutNic;
+  pass.admitted.push_back({.id = options.id, .principal = principal});
+  Remove(uint64_t{options.id});
 }
 
 // Sends the oldest call of the class, or lets it sleep. False: no call of this class can go.
 bool CloudPlan::AdmitHead(CloudLane lane, const ClassKey& key, absl::Time now, Pass& pass) {
   const uint64_t id = ready_.at(IndexOf(lane)).at(key).begin()->second;
-  const CallWish wish = entries_.at(id).wish;
-  if (const auto own = OwnDelay(wish, now)) {
+  const CallRequest options = entries_.at(id).options;
+  if (const auto own = OwnDelay(options, now)) {
     Remove(id);
     Entry& entry = entries_[id];
-    entry.wish = wish;
+    entry.options = options;
     MakeSleep(entry, own->until);
     return true;
   }
-  if (wish.prepares_write && EnoughPrepared(lane, key)) {
+  if (options.prepares_write && EnoughPrepared(lane, key)) {
     pass.prepared_enough = true;
     return false;
   }
-  const auto [principal, door_opens] = PickPrincipal(wish, now);
+  const auto [principal, door_opens] = PickPrincipal(options, now);
   bool free = true;
-  for (const ScopedLimit& limit : LimitsOf(wish.kind)) {
+  for (const ScopedLimit& limit : LimitsOf(options.kind)) {
     if (limit.scope == LimitScope::kResource) continue;
     const bool door = limit.scope == LimitScope::kPrincipal;
     const std::pair<Limit, std::string> shared{limit.limit,
-                                               door ? wish.subscription : RegionOf(wish)};
-    const absl::Time when = door ? door_opens : When(KeyOf(limit, wish, 0), lane, now);
+                                               door ? options.subscription : RegionOf(options)};
+    const absl::Time when = door ? door_opens : When(KeyOf(limit, options, 0), lane, now);
     if (when <= now && !pass.held.contains(shared)) continue;
     free = false;
     if (when <= now) continue;
     pass.held.insert(shared);
     pass.wake = std::min(pass.wake, when);
   }
-  if (free) Send(wish, principal, now, pass);
+  if (free) Send(options, principal, now, pass);
   return free;
 }
 
@@ -359,8 +362,8 @@ void CloudPlan::Refuse(const Flight& flight, const CallAnswer& answer, absl::Tim
       std::max(absl::ZeroDuration(), answer.retry_after.value_or(kDefaultRetryAfter));
   const absl::Duration margin = jitter * std::max(absl::Seconds(1), wait / 10);
   if (answer.refusal == CallAnswer::Refusal::kResource) {
-    gates_.Close(flight.wish.resource, {.first = wait + margin, .most = wait + margin},
-                 "another operation on " + flight.wish.resource, now, jitter);
+    gates_.Close(flight.options.resource, {.first = wait + margin, .most = wait + margin},
+                 "another operation on " + flight.options.resource, now, jitter);
     return;
   }
   for (const LimitKey& key : RefusedLimits(flight, answer)) {
@@ -373,8 +376,8 @@ void CloudPlan::Answer(uint64_t id, const CallAnswer& answer, absl::Time now, do
   CHECK(it != flights_.end(), "a call that was admitted is answered, once");
   const Flight flight = std::move(it->second);
   flights_.erase(it);
-  if (flight.wish.prepares_write) {
-    const auto preparing = preparing_.find(ClassOf(flight.wish));
+  if (flight.options.prepares_write) {
+    const auto preparing = preparing_.find(ClassOf(flight.options));
     if (--preparing->second == 0) preparing_.erase(preparing);
   }
   Observe(flight, answer, now);
@@ -398,8 +401,8 @@ std::optional<CallDelay> CloudPlan::DelayOf(uint64_t id, absl::Time now) const {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return std::nullopt;
   const Entry& entry = it->second;
-  std::optional<CallDelay> delay = OwnDelay(entry.wish, now);
-  if (!delay.has_value()) delay = SharedDelay(entry.wish, now);
+  std::optional<CallDelay> delay = OwnDelay(entry.options, now);
+  if (!delay.has_value()) delay = SharedDelay(entry.options, now);
   if (!delay.has_value()) delay = CallDelay{now, ""};
   if (!entry.ready) delay->until = std::max(delay->until, entry.wakes);
   return delay;
@@ -407,11 +410,11 @@ std::optional<CallDelay> CloudPlan::DelayOf(uint64_t id, absl::Time now) const {
 
 CallPace CloudPlan::PaceOf(CallKind kind, CloudLane lane, const std::string& subscription,
                            const std::string& region, absl::Time now) const {
-  CallWish wish;
-  wish.kind = kind;
-  wish.lane = lane;
-  wish.subscription = subscription;
-  wish.region = region;
+  CallRequest options;
+  options.kind = kind;
+  options.lane = lane;
+  options.subscription = subscription;
+  options.region = region;
   CallPace pace{.ready = -1, .per_second = 0, .open_from = now, .limit = ""};
   for (const ScopedLimit& limit : LimitsOf(kind)) {
     if (limit.scope == LimitScope::kResource) continue;
@@ -421,7 +424,7 @@ CallPace CloudPlan::PaceOf(CallKind kind, CloudLane lane, const std::string& sub
     double per_second = 0;
     absl::Time open = absl::InfiniteFuture();
     for (size_t principal = 0; principal < (door ? options_.principals : 1); ++principal) {
-      const Throttle* throttle = FindThrottle(KeyOf(limit, wish, principal));
+      const Throttle* throttle = FindThrottle(KeyOf(limit, options, principal));
       const double left = throttle == nullptr ? rate.capacity : throttle->LeftAt(now);
       ready += std::max(0.0, left - Needed(rate, lane) + 1);
       per_second += rate.PerSecond();
@@ -431,7 +434,7 @@ CallPace CloudPlan::PaceOf(CallKind kind, CloudLane lane, const std::string& sub
     pace.ready = pace.ready < 0 ? ready : std::min(pace.ready, ready);
     if (pace.per_second == 0 || per_second < pace.per_second) {
       pace.per_second = per_second;
-      pace.limit = Describe(limit, wish);
+      pace.limit = Describe(limit, options);
     }
   }
   return pace;

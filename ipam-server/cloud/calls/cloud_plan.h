@@ -26,7 +26,7 @@
 
 namespace spoke::ipam {
 
-struct CallWish {
+struct CallRequest {
   uint64_t id = 0;  // The caller's; unique among those that wait or are under way.
   CallKind kind = CallKind::kGetInstance;
   CloudLane lane = CloudLane::kWarmUp;
@@ -91,7 +91,7 @@ class CloudPlan {
   CloudPlan& operator=(const CloudPlan&) = delete;
   ~CloudPlan();
 
-  void Add(CallWish wish);
+  void Add(CallRequest options);
   // Whether it waited; one that does not is left alone.
   bool Move(uint64_t id, CloudLane lane);
   bool Remove(uint64_t id);
@@ -145,25 +145,25 @@ class CloudPlan {
   };
   using ReadySet = std::set<std::pair<absl::Time, uint64_t>>;  // By age.
   struct Entry {
-    CallWish wish;
+    CallRequest options;
     bool ready = false;
     absl::Time wakes;  // Unless ready.
   };
   struct Flight {
-    CallWish wish;
+    CallRequest options;
     std::vector<std::pair<LimitKey, Throttle::Ticket>> taken;
   };
   struct Pass;
 
-  static ClassKey ClassOf(const CallWish& wish);
-  LimitKey KeyOf(const ScopedLimit& limit, const CallWish& wish, size_t principal) const;
+  static ClassKey ClassOf(const CallRequest& options);
+  LimitKey KeyOf(const ScopedLimit& limit, const CallRequest& options, size_t principal) const;
   Throttle& ThrottleOf(const LimitKey& key);
   const Throttle* FindThrottle(const LimitKey& key) const;
   // What must be left for a call of the lane to go.
   double Needed(const LimitRate& rate, CloudLane lane) const;
   absl::Time When(const LimitKey& key, CloudLane lane, absl::Time now) const;
   // The principal whose front door has most left, and when it lets a call through.
-  std::pair<size_t, absl::Time> PickPrincipal(const CallWish& wish, absl::Time now) const;
+  std::pair<size_t, absl::Time> PickPrincipal(const CallRequest& options, absl::Time now) const;
 
   void MakeReady(Entry& entry);
   void MakeSleep(Entry& entry, absl::Time until);
@@ -172,9 +172,9 @@ class CloudPlan {
   bool AdmitHead(CloudLane lane, const ClassKey& key, absl::Time now, Pass& pass);
   bool EnoughPrepared(CloudLane lane, const ClassKey& key) const;
   // What keeps this call alone back: a gate, or a limit of its resource.
-  std::optional<CallDelay> OwnDelay(const CallWish& wish, absl::Time now) const;
-  std::optional<CallDelay> SharedDelay(const CallWish& wish, absl::Time now) const;
-  void Send(const CallWish& wish, size_t principal, absl::Time now, Pass& pass);
+  std::optional<CallDelay> OwnDelay(const CallRequest& options, absl::Time now) const;
+  std::optional<CallDelay> SharedDelay(const CallRequest& options, absl::Time now) const;
+  void Send(const CallRequest& options, size_t principal, absl::Time now, Pass& pass);
   void Observe(const Flight& flight, const CallAnswer& answer, absl::Time now);
   std::vector<LimitKey> RefusedLimits(const Flight& flight, const CallAnswer& answer) const;
   void Refuse(const Flight& flight, const CallAnswer& answer, absl::Time now, double jitter);

@@ -46,41 +46,41 @@ class Traffic {
                                           CallKind::kPollCompute, CallKind::kGetInstanceNic,
                                           CallKind::kPutNic};
     for (size_t i = Below(12); i > 0; --i) {
-      CallWish wish;
-      wish.id = ++last_id_;
-      wish.kind = kKinds[Below(5)];
-      wish.lane = kCloudLanes.at(Below(3));
-      wish.since = now_;
-      if (Uniform() < 0.1) wish.not_before = now_ + absl::Seconds(20 * Uniform());
-      wish.subscription = Uniform() < 0.5 ? "s1" : "s2";
-      wish.region = "eastus";
-      wish.resource = "vm" + std::to_string(Below(40));
-      wish.prepares_write = wish.kind == CallKind::kGetInstance;
-      wish.gates = {"set" + std::to_string(Below(3))};
-      wishes_[wish.id] = wish;
-      plan_.Add(wish);
+      CallRequest options;
+      options.id = ++last_id_;
+      options.kind = kKinds[Below(5)];
+      options.lane = kCloudLanes.at(Below(3));
+      options.since = now_;
+      if (Uniform() < 0.1) options.not_before = now_ + absl::Seconds(20 * Uniform());
+      options.subscription = Uniform() < 0.5 ? "s1" : "s2";
+      options.region = "eastus";
+      options.resource = "vm" + std::to_string(Below(40));
+      options.prepares_write = options.kind == CallKind::kGetInstance;
+      options.gates = {"set" + std::to_string(Below(3))};
+      options_[options.id] = options;
+      plan_.Add(options);
     }
     if (Uniform() < 0.2 && last_id_ > 0) {
       const uint64_t id = 1 + Below(last_id_);
       const CloudLane lane = kCloudLanes.at(Below(3));
-      if (plan_.Move(id, lane)) wishes_.at(id).lane = lane;
+      if (plan_.Move(id, lane)) options_.at(id).lane = lane;
     }
   }
 
   // A call meets the cloud's buckets: none may be empty, and no gate closed.
   void Meet(const AdmittedCall& call) {
-    const CallWish& wish = wishes_.at(call.id);
-    for (const std::string& gate : wish.gates) {
+    const CallRequest& options = options_.at(call.id);
+    for (const std::string& gate : options.gates) {
       if (parked_.contains(gate)) {
         EXPECT_GE(now_, parked_.at(gate)) << gate;
       }
     }
-    EXPECT_GE(now_, wish.not_before);
-    for (const ScopedLimit& limit : LimitsOf(wish.kind)) {
-      std::string of = wish.resource;
-      if (limit.scope == LimitScope::kRegion) of = wish.subscription;
+    EXPECT_GE(now_, options.not_before);
+    for (const ScopedLimit& limit : LimitsOf(options.kind)) {
+      std::string of = options.resource;
+      if (limit.scope == LimitScope::kRegion) of = options.subscription;
       if (limit.scope == LimitScope::kPrincipal) {
-        of = wish.subscription + std::to_string(call.principal);
+        of = options.subscription + std::to_string(call.principal);
       }
       const LimitRate rate = RateOf(limit);
       const auto [it, fresh] =
@@ -97,9 +97,9 @@ class Traffic {
   void CheckOrder(const std::vector<AdmittedCall>& calls) {
     std::map<std::tuple<CallKind, std::string, bool>, std::pair<CloudLane, absl::Time>> last;
     for (const AdmittedCall& call : calls) {
-      const CallWish& wish = wishes_.at(call.id);
-      const auto key = std::tuple(wish.kind, wish.subscription, wish.prepares_write);
-      const std::pair<CloudLane, absl::Time> now{wish.lane, wish.since};
+      const CallRequest& options = options_.at(call.id);
+      const auto key = std::tuple(options.kind, options.subscription, options.prepares_write);
+      const std::pair<CloudLane, absl::Time> now{options.lane, options.since};
       if (last.contains(key)) {
         EXPECT_LE(last.at(key), now) << "call " << call.id;
       }
@@ -133,7 +133,7 @@ class Traffic {
       now_ += absl::Seconds(Uniform());
     }
     const absl::Time end = now_ + absl::Hours(6);
-    while (served_.size() < wishes_.size() && now_ < end) {
+    while (served_.size() < options_.size() && now_ < end) {
       Step();
       // Exactly when it says, or when the next answer is due: waking late would hide a stall.
       absl::Time next = plan_.NextWake();
@@ -141,7 +141,7 @@ class Traffic {
       ASSERT_LT(next, absl::InfiniteFuture()) << "nothing would ever go again";
       now_ = std::max(now_ + absl::Milliseconds(1), next);
     }
-    EXPECT_EQ(served_.size(), wishes_.size());
+    EXPECT_EQ(served_.size(), options_.size());
     EXPECT_EQ(plan_.waiting(), 0U);
   }
 
@@ -150,7 +150,7 @@ class Traffic {
   CloudPlan plan_;
   absl::Time now_ = kStart;
   uint64_t last_id_ = 0;
-  std::map<uint64_t, CallWish> wishes_;
+  std::map<uint64_t, CallRequest> options_;
   std::set<uint64_t> served_;
   std::map<std::pair<ScopedLimit, std::string>, CloudBucket> buckets_;
   std::vector<std::pair<absl::Time, uint64_t>> in_flight_;

@@ -8,16 +8,16 @@ namespace {
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1000);
 
-CallWish Put(uint64_t id, CloudLane lane = CloudLane::kWarmUp) {
-  CallWish wish;
-  wish.id = id;
-  wish.kind = CallKind::kPutInstance;
-  wish.lane = lane;
-  wish.since = kStart + absl::Milliseconds(id);
-  wish.subscription = "sub";
-  wish.region = "eastus2";
-  wish.resource = "vm" + std::to_string(id);
-  return wish;
+CallRequest Put(uint64_t id, CloudLane lane = CloudLane::kWarmUp) {
+  CallRequest options;
+  options.id = id;
+  options.kind = CallKind::kPutInstance;
+  options.lane = lane;
+  options.since = kStart + absl::Milliseconds(id);
+  options.subscription = "sub";
+  options.region = "eastus2";
+  options.resource = "vm" + std::to_string(id);
+  return options;
 }
 
 std::vector<uint64_t> IdsOf(const std::vector<AdmittedCall>& calls) {
@@ -74,9 +74,9 @@ TEST(CloudPlan, WhatIsRemovedNeverGoes) {
 TEST(CloudPlan, OneVmThatWaitsHoldsUpNoOther) {
   CloudPlan plan({.share_for_others = 0});
   for (uint64_t id = 0; id < 20; ++id) {
-    CallWish wish = Put(id);
-    wish.resource = "vm";
-    plan.Add(wish);
+    CallRequest options = Put(id);
+    options.resource = "vm";
+    plan.Add(options);
   }
   plan.Add(Put(99));
   EXPECT_EQ(plan.Next(kStart).size(), 13U);
@@ -98,7 +98,7 @@ TEST(CloudPlan, ARefusedPolicyClosesItsScopeAndNoOther) {
   plan.Answer(1, Refusal(CallAnswer::Refusal::kPolicy, {"UpdateVMScaleSetVMsSubscriptionMaximum"}),
               kStart, 0);
   plan.Add(Put(2, CloudLane::kBlocking));
-  CallWish elsewhere = Put(3);
+  CallRequest elsewhere = Put(3);
   elsewhere.region = "westus";
   plan.Add(elsewhere);
   EXPECT_THAT(IdsOf(plan.Next(kStart)), testing::ElementsAre(3));
@@ -157,9 +157,9 @@ TEST(CloudPlan, AnotherOperationClosesTheResourceOnly) {
 
 TEST(CloudPlan, NothingPassesAParkedScope) {
   CloudPlan plan({});
-  CallWish wish = Put(1, CloudLane::kBlocking);
-  wish.gates = {"subnet"};
-  plan.Add(wish);
+  CallRequest options = Put(1, CloudLane::kBlocking);
+  options.gates = {"subnet"};
+  plan.Add(options);
   const absl::Time until = plan.Park("subnet", kSubnetFullPark, "subnet pods is full", kStart, 0);
   EXPECT_EQ(until, kStart + absl::Minutes(2));
   EXPECT_THAT(plan.Next(kStart), testing::IsEmpty());
@@ -171,16 +171,16 @@ TEST(CloudPlan, NothingPassesAParkedScope) {
 TEST(CloudPlan, ReadsDoNotRunFarAheadOfWrites) {
   CloudPlan plan({.most_in_flight = 1000});
   for (uint64_t id = 0; id < 300; ++id) {
-    CallWish wish = Put(id);
-    wish.kind = CallKind::kGetInstance;
-    wish.prepares_write = true;
-    plan.Add(wish);
+    CallRequest options = Put(id);
+    options.kind = CallKind::kGetInstance;
+    options.prepares_write = true;
+    plan.Add(options);
   }
   const std::vector<AdmittedCall> reads = plan.Next(kStart);
   EXPECT_EQ(reads.size(), 64U);
   for (const AdmittedCall& read : reads) {
     plan.Answer(read.id, {}, kStart, 0);
-    CallWish write = Put(1000 + read.id);
+    CallRequest write = Put(1000 + read.id);
     write.not_before = kStart + absl::Seconds(1);  // Parked writes do not count.
     plan.Add(write);
   }

@@ -49,7 +49,7 @@ class BandwidthBudgetObject : public Spec {
     nlohmann::json json = {
         {"direction", DirectionText(budget_)}, {"capacity", RateText(budget_.capacity)},
         {"teams", TeamsJson(budget_)},         {"borrow", budget_.borrow},
-        {"lease", LeaseJson(budget_)},         {"onLoss", OnLossJson(budget_)},
+        {"grant", GrantJson(budget_)},         {"onLoss", OnLossJson(budget_)},
         {"mode", ModeText(budget_.shadow)}};
     if (!budget_.destination_group.empty()) json["destinationGroup"] = budget_.destination_group;
     if (budget_.connections != 0) json["connectionsPerSecond"] = budget_.connections;
@@ -128,7 +128,7 @@ std::shared_ptr<const Spec> ReadBandwidthBudget(const ConfigMap& spec, const std
   const BudgetTeamMaps teams = ReadBudgetTeams(spec, budget);
   for (const auto& [team, map] : teams) lines.teams.emplace(team, map.LineOf("name"));
   spec.Bool("borrow", &budget.borrow, Need::kOptional);
-  ReadLease(spec, budget);
+  ReadGrant(spec, budget);
   ReadOnLoss(spec, budget);
   budget.shadow = ReadShadow(spec);
   CheckTeamRates(spec, teams, budget);

@@ -1,5 +1,5 @@
 // The kind BandwidthBudget: what all nodes together may exchange with one destination, and how
-// teams share it. The server gives nodes leases of it; nodes get what they need to use these. Pure.
+// teams share it. The server gives nodes grants of it; nodes get what they need to use these. Pure.
 #pragma once
 
 #include <vector>

@@ -28,9 +28,9 @@ using config::Need;
 constexpr size_t kMaxTeams = 1000;  // Each node hears all their names.
 constexpr double kMinWeight = 0.001;
 constexpr double kMaxWeight = 1000;
-// After a start the server waits until the longest lease has run out and decayed, so that none of
+// After a start the server waits until the longest grant has run out and decayed, so that none of
 // these is endless.
-constexpr DurationLimits kLease = {absl::Seconds(2), absl::Hours(1)};
+constexpr DurationLimits kGrant = {absl::Seconds(2), absl::Hours(1)};
 constexpr DurationLimits kRefresh = {absl::Seconds(1), absl::Minutes(30)};
 constexpr DurationLimits kHold = {absl::ZeroDuration(), absl::Hours(1)};
 constexpr DurationLimits kHalfLife = {absl::Seconds(1), absl::Minutes(10)};
@@ -138,15 +138,15 @@ BudgetTeamMaps ReadBudgetTeams(const ConfigMap& spec, BudgetSpec& out) {
   return by_name;
 }
 
-void ReadLease(const ConfigMap& spec, BudgetSpec& out) {
-  if (!spec.Has("lease")) return;
-  const ConfigMap map = spec.Map("lease", Need::kOptional);
-  ReadTime(map, "duration", out.lease, kLease);
+void ReadGrant(const ConfigMap& spec, BudgetSpec& out) {
+  if (!spec.Has("grant")) return;
+  const ConfigMap map = spec.Map("grant", Need::kOptional);
+  ReadTime(map, "duration", out.grant, kGrant);
   ReadTime(map, "refresh", out.refresh, kRefresh);
-  if (out.refresh > out.lease / 2) {
-    map.Error("refresh", fmt::format("{} is more than half of the lease, {}: a lost message would "
-                                     "cost a node its lease; lower it, or raise duration",
-                                     TimeText(out.refresh), TimeText(out.lease)));
+  if (out.refresh > out.grant / 2) {
+    map.Error("refresh", fmt::format("{} is more than half of the grant, {}: a lost message would "
+                                     "cost a node its grant; lower it, or raise duration",
+                                     TimeText(out.refresh), TimeText(out.grant)));
   }
 }
 
@@ -170,19 +170,19 @@ void ReadOnLoss(const ConfigMap& spec, BudgetSpec& out) {
 
 void CheckTeamRates(const ConfigMap& spec, const BudgetTeamMaps& maps, const BudgetSpec& read) {
   if (read.capacity == 0) return;  // Said already.
-  const uint64_t leasable = read.capacity - FloorOfNode(read) * read.floor_nodes;
+  const uint64_t grantable = read.capacity - FloorOfNode(read) * read.floor_nodes;
   const std::string why = fmt::format(
-      "the {} that can be leased, which is the capacity without {} that is kept for "
-      "nodes without a lease (onLoss.floor)",
-      RateText(leasable), RateText(read.capacity - leasable));
+      "the {} that can be granted, which is the capacity without {} that is kept for "
+      "nodes without a grant (onLoss.floor)",
+      RateText(grantable), RateText(read.capacity - grantable));
   uint64_t promised = 0;
   for (const BudgetTeam& team : read.teams) {
     promised += team.min;
-    if (team.max <= leasable) continue;
+    if (team.max <= grantable) continue;
     maps.at(team.name).Error("max",
                              fmt::format("{} is more than {}: lower it", RateText(team.max), why));
   }
-  if (promised > leasable) {
+  if (promised > grantable) {
     spec.Error("teams", fmt::format("the min of all teams together, {}, is more than {}: lower "
                                     "some",
                                     RateText(promised), why));
@@ -200,8 +200,8 @@ nlohmann::json TeamsJson(const BudgetSpec& spec) {
   return list;
 }
 
-nlohmann::json LeaseJson(const BudgetSpec& spec) {
-  return {{"duration", TimeText(spec.lease)}, {"refresh", TimeText(spec.refresh)}};
+nlohmann::json GrantJson(const BudgetSpec& spec) {
+  return {{"duration", TimeText(spec.grant)}, {"refresh", TimeText(spec.refresh)}};
 }
 
 nlohmann::json OnLossJson(const BudgetSpec& spec) {

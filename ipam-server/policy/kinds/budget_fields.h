@@ -16,8 +16,8 @@ using BudgetTeamMaps = std::map<std::string, config::ConfigMap>;
 
 // `teams`, sorted, with "*".
 BudgetTeamMaps ReadBudgetTeams(const config::ConfigMap& spec, BudgetSpec& out);
-// `lease` and `onLoss`.
-void ReadLease(const config::ConfigMap& spec, BudgetSpec& out);
+// `grant` and `onLoss`.
+void ReadGrant(const config::ConfigMap& spec, BudgetSpec& out);
 void ReadOnLoss(const config::ConfigMap& spec, BudgetSpec& out);
 
 // Whether what teams are promised can be given at all, once everything else is read.
@@ -26,7 +26,7 @@ void CheckTeamRates(const config::ConfigMap& spec, const BudgetTeamMaps& maps,
 
 // The canonical form, defaults written out.
 nlohmann::json TeamsJson(const BudgetSpec& spec);
-nlohmann::json LeaseJson(const BudgetSpec& spec);
+nlohmann::json GrantJson(const BudgetSpec& spec);
 nlohmann::json OnLossJson(const BudgetSpec& spec);
 
 }  // namespace spoke::ipam

@@ -90,7 +90,7 @@ struct NodeEntry {
 
 // How the world uses an object now, as the caller found it. Only pools are used so far.
 struct ObjectUse {
-  uint64_t held = 0;   // Addresses that are not free: on a NIC, on the way, cooling, in quarantine.
+  uint64_t held = 0;  // Addresses that are not free: on a NIC, on the way, cooldown, in quarantine.
   ip::Address lowest;  // Of these; mean nothing when none is held.
   ip::Address highest;
 };

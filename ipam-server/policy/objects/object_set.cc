@@ -13,12 +13,12 @@ namespace {
 
 using ObjectPointer = std::shared_ptr<const PolicyObject>;
 
-std::vector<Party> PartiesOf(const PolicyWorld& world) {
-  std::vector<Party> parties;
+std::vector<Selector> SelectorsOf(const PolicyWorld& world) {
+  std::vector<Selector> selectors;
   for (const PolicyObject& object : world.configured) {
-    parties.push_back({.key = object.key, .spec = object.spec.get(), .configured = true});
+    selectors.push_back({.key = object.key, .spec = object.spec.get(), .configured = true});
   }
-  return parties;
+  return selectors;
 }
 
 bool IsConfigured(const PolicyWorld& world, const ObjectKey& key) {
@@ -122,23 +122,23 @@ std::vector<Problem> CheckTogether(const ObjectSet& set, const ParsedFiles& pars
     given.insert(object.key);
     known.push_back(object.key);
   }
-  std::vector<Party> parties = PartiesOf(world);
-  for (const Party& party : parties) known.push_back(party.key);
+  std::vector<Selector> selectors = SelectorsOf(world);
+  for (const Selector& selector : selectors) known.push_back(selector.key);
   for (const auto& [key, object] : set.objects()) {
     known.push_back(key);
     // What a file replaces no longer counts, even if what replaces it has mistakes: else a block
     // that moves would be called an overlap.
-    if (!given.contains(key)) parties.push_back({.key = key, .spec = object->spec.get()});
+    if (!given.contains(key)) selectors.push_back({.key = key, .spec = object->spec.get()});
   }
   std::set<ObjectKey> seen;
   for (const SourcedObject& object : parsed.objects) {
     if (object.spec == nullptr || !seen.insert(object.key).second) continue;
     if (IsConfigured(world, object.key)) continue;  // Said already.
-    parties.push_back({.key = object.key, .spec = object.spec.get(), .source = &object});
+    selectors.push_back({.key = object.key, .spec = object.spec.get(), .source = &object});
   }
-  std::vector<Problem> problems = FindClashes(parties);
-  for (const auto& found : {FindMissing(parties, known), FindSwallowed(parties),
-                            FindCutLifelines(parties, world.lifelines)}) {
+  std::vector<Problem> problems = FindClashes(selectors);
+  for (const auto& found : {FindMissing(selectors, known), FindSwallowed(selectors),
+                            FindCutProtectedAddresses(selectors, world.protected_addresses)}) {
     problems.insert(problems.end(), found.begin(), found.end());
   }
   return problems;
@@ -281,16 +281,16 @@ absl::StatusOr<ApplyPlan> PlanDelete(const ObjectSet& set, std::span<const Objec
 
 absl::Status CheckAgainst(const ObjectSet& set, const PolicyWorld& world) {
   std::vector<Problem> problems;
-  std::vector<Party> parties = PartiesOf(world);
+  std::vector<Selector> selectors = SelectorsOf(world);
   for (const auto& [key, object] : set.objects()) {
-    parties.push_back({.key = key, .spec = object->spec.get()});
+    selectors.push_back({.key = key, .spec = object->spec.get()});
     if (!IsConfigured(world, key)) continue;
     problems.push_back({.path = key.ToString(),
                         .message = "is applied, and in the server's configuration as well: take "
                                    "it out of the configuration, or give it another name there",
                         .conflict = true});
   }
-  std::vector<Problem> clashes = FindClashes(parties);
+  std::vector<Problem> clashes = FindClashes(selectors);
   problems.insert(problems.end(), clashes.begin(), clashes.end());
   return ToStatus(std::move(problems), {});
 }

@@ -94,7 +94,7 @@ struct PolicyWorld {
   std::vector<PolicyObject> configured;
   std::map<ObjectKey, ObjectUse> used;  // What is not in it is not used.
   // No object may have nodes drop these.
-  std::vector<LifelineAddress> lifelines = {};
+  std::vector<ProtectedAddress> protected_addresses = {};
 };
 
 enum class ChangeAction { kCreated, kChanged, kUnchanged, kDeleted };
@@ -116,8 +116,8 @@ struct ApplyPlan {
 // do"): kInvalidArgument (the files are wrong in themselves: the problems of `parsed`, an object
 // twice, clashes between objects of the files), kFailedPrecondition (they clash with what is in
 // force, with the configuration, or with addresses in use; they name what is not there; they would
-// cut a lifeline), kResourceExhausted (more than kMaxObjects or kMaxBundleBytes; the message names
-// the limit, and the object that takes most of it).
+// cut a protected address), kResourceExhausted (more than kMaxObjects or kMaxBundleBytes; the
+// message names the limit, and the object that takes most of it).
 absl::StatusOr<ApplyPlan> PlanApply(const ObjectSet& set, const ParsedFiles& parsed,
                                     const PolicyWorld& world, absl::Time now);
 

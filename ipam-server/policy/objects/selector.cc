@@ -13,17 +13,18 @@
 namespace spoke::ipam {
 namespace {
 
-std::string WhereIs(const Party& party, int line) {
-  if (party.source != nullptr) return fmt::format("{}:{}", party.source->file, line);
-  return party.configured ? "in the server's configuration" : "applied before";
+std::string WhereIs(const Selector& selector, int line) {
+  if (selector.source != nullptr) return fmt::format("{}:{}", selector.source->file, line);
+  return selector.configured ? "in the server's configuration" : "applied before";
 }
 
 // Whose `claim` is, and where.
-std::string OwnerOf(const Claim& claim, const Party& party) {
-  return fmt::format("{} of {} ({})", claim.role, party.key.ToString(), WhereIs(party, claim.line));
+std::string OwnerOf(const Claim& claim, const Selector& selector) {
+  return fmt::format("{} of {} ({})", claim.role, selector.key.ToString(),
+                     WhereIs(selector, claim.line));
 }
 
-std::string Describe(const Clash& clash, const Party& earlier) {
+std::string Describe(const Clash& clash, const Selector& earlier) {
   const Claim& claim = *clash.later.claim;
   const Claim& other = *clash.earlier.claim;
   const std::string whose = OwnerOf(other, earlier);
@@ -35,32 +36,33 @@ std::string Describe(const Clash& clash, const Party& earlier) {
                      std::get<std::string>(claim.what), whose);
 }
 
-// A problem at `line` of `party`, or with it named when no file gave it.
-Problem ProblemAt(const Party& party, const std::string& path, int line, std::string message) {
+// A problem at `line` of `selector`, or with it named when no file gave it.
+Problem ProblemAt(const Selector& selector, const std::string& path, int line,
+                  std::string message) {
   Problem problem{.path = path, .message = std::move(message)};
-  if (party.source != nullptr) {
-    problem.file = party.source->file;
+  if (selector.source != nullptr) {
+    problem.file = selector.source->file;
     problem.line = line;
   } else {
-    problem.path = party.key.ToString() + ": " + path;
+    problem.path = selector.key.ToString() + ": " + path;
   }
   return problem;
 }
 
 struct OwnedBlock {
   const Claim* claim;
-  const Party* party;
+  const Selector* selector;
 };
 // Blocks that are claimed; the first claim of each block and share.
 using BlocksBySpace = std::map<std::string_view, std::multimap<ip::Prefix, OwnedBlock>>;
 
-BlocksBySpace ClaimedBlocks(std::span<const Party> parties,
+BlocksBySpace ClaimedBlocks(std::span<const Selector> selectors,
                             const std::vector<std::vector<Claim>>& claims) {
   BlocksBySpace blocks;
-  for (size_t i = 0; i < parties.size(); ++i) {
+  for (size_t i = 0; i < selectors.size(); ++i) {
     for (const Claim& claim : claims[i]) {
       const auto* block = std::get_if<ip::Prefix>(&claim.what);
-      if (block != nullptr) blocks[claim.space].emplace(*block, OwnedBlock{&claim, &parties[i]});
+      if (block != nullptr) blocks[claim.space].emplace(*block, OwnedBlock{&claim, &selectors[i]});
     }
   }
   return blocks;
@@ -90,18 +92,18 @@ std::string SubjectOf(const Avoidance& avoidance) {
 
 }  // namespace
 
-std::vector<Problem> FindClashes(std::span<const Party> parties) {
+std::vector<Problem> FindClashes(std::span<const Selector> selectors) {
   std::vector<std::vector<Claim>> claims;
-  claims.reserve(parties.size());
-  for (const Party& party : parties) claims.push_back(party.spec->Claims());
+  claims.reserve(selectors.size());
+  for (const Selector& selector : selectors) claims.push_back(selector.spec->Claims());
   std::vector<OwnedClaim> owned;
-  for (size_t i = 0; i < parties.size(); ++i) {
+  for (size_t i = 0; i < selectors.size(); ++i) {
     for (const Claim& claim : claims[i]) owned.push_back({&claim, i});
   }
   std::vector<Problem> problems;
   for (const Clash& clash : FindClashes(owned)) {
-    const Party& earlier = parties[clash.earlier.owner];
-    const Party& later = parties[clash.later.owner];
+    const Selector& earlier = selectors[clash.earlier.owner];
+    const Selector& later = selectors[clash.later.owner];
     const Claim& claim = *clash.later.claim;
     Problem problem = ProblemAt(later, claim.path, claim.line, Describe(clash, earlier));
     problem.conflict = earlier.source == nullptr || later.source == nullptr;
@@ -110,14 +112,15 @@ std::vector<Problem> FindClashes(std::span<const Party> parties) {
   return problems;
 }
 
-std::vector<Problem> FindMissing(std::span<const Party> parties, std::span<const ObjectKey> known) {
+std::vector<Problem> FindMissing(std::span<const Selector> selectors,
+                                 std::span<const ObjectKey> known) {
   const std::set<ObjectKey> there(known.begin(), known.end());
   std::vector<Problem> problems;
-  for (const Party& party : parties) {
-    if (party.source == nullptr) continue;
-    for (const Reference& reference : party.spec->References()) {
+  for (const Selector& selector : selectors) {
+    if (selector.source == nullptr) continue;
+    for (const Reference& reference : selector.spec->References()) {
       if (there.contains(reference.key)) continue;
-      Problem problem = ProblemAt(party, reference.path, reference.line,
+      Problem problem = ProblemAt(selector, reference.path, reference.line,
                                   fmt::format("there is no {}: apply it before, or with this one",
                                               reference.key.ToString()));
       problem.conflict = true;
@@ -127,50 +130,51 @@ std::vector<Problem> FindMissing(std::span<const Party> parties, std::span<const
   return problems;
 }
 
-std::vector<Problem> FindSwallowed(std::span<const Party> parties) {
+std::vector<Problem> FindSwallowed(std::span<const Selector> selectors) {
   std::vector<std::vector<Claim>> claims;
-  claims.reserve(parties.size());
-  for (const Party& party : parties) claims.push_back(party.spec->Claims());
-  const BlocksBySpace blocks = ClaimedBlocks(parties, claims);
+  claims.reserve(selectors.size());
+  for (const Selector& selector : selectors) claims.push_back(selector.spec->Claims());
+  const BlocksBySpace blocks = ClaimedBlocks(selectors, claims);
   std::vector<Problem> problems;
-  for (const Party& party : parties) {
-    std::vector<Avoidance> avoidances = party.spec->Avoidances();
-    if (party.source != nullptr) {
-      const std::vector<Avoidance>& resolved = party.source->resolved;
+  for (const Selector& selector : selectors) {
+    std::vector<Avoidance> avoidances = selector.spec->Avoidances();
+    if (selector.source != nullptr) {
+      const std::vector<Avoidance>& resolved = selector.source->resolved;
       avoidances.insert(avoidances.end(), resolved.begin(), resolved.end());
     }
     for (const Avoidance& avoidance : avoidances) {
       const OwnedBlock* around = BlockAround(avoidance, blocks);
       if (around == nullptr) continue;
-      if (party.source == nullptr && around->party->source == nullptr) continue;
+      if (selector.source == nullptr && around->selector->source == nullptr) continue;
       Problem problem =
-          ProblemAt(party, avoidance.path, avoidance.line,
+          ProblemAt(selector, avoidance.path, avoidance.line,
                     fmt::format("{} lies in {}, {}: {}", SubjectOf(avoidance),
                                 std::get<ip::Prefix>(around->claim->what).ToString(),
-                                OwnerOf(*around->claim, *around->party), avoidance.why));
-      problem.conflict = party.source == nullptr || around->party->source == nullptr;
+                                OwnerOf(*around->claim, *around->selector), avoidance.why));
+      problem.conflict = selector.source == nullptr || around->selector->source == nullptr;
       problems.push_back(std::move(problem));
     }
   }
   return problems;
 }
 
-std::vector<Problem> FindCutLifelines(std::span<const Party> parties,
-                                      std::span<const LifelineAddress> lifelines) {
+std::vector<Problem> FindCutProtectedAddresses(
+    std::span<const Selector> selectors, std::span<const ProtectedAddress> protected_addresses) {
   std::vector<Problem> problems;
-  for (const Party& party : parties) {
-    if (party.source == nullptr || lifelines.empty()) continue;
-    for (const Claim& claim : party.spec->Claims()) {
+  for (const Selector& selector : selectors) {
+    if (selector.source == nullptr || protected_addresses.empty()) continue;
+    for (const Claim& claim : selector.spec->Claims()) {
       const auto* block = std::get_if<ip::Prefix>(&claim.what);
       if (block == nullptr || claim.space != kNetworkSpace || claim.share != kDroppedShare) {
         continue;
       }
-      const auto cut = std::find_if(
-          lifelines.begin(), lifelines.end(),
-          [&](const LifelineAddress& lifeline) { return block->Contains(lifeline.address); });
-      if (cut == lifelines.end()) continue;
+      const auto cut = std::find_if(protected_addresses.begin(), protected_addresses.end(),
+                                    [&](const ProtectedAddress& protected_address) {
+                                      return block->Contains(protected_address.address);
+                                    });
+      if (cut == protected_addresses.end()) continue;
       Problem problem = ProblemAt(
-          party, claim.path, claim.line,
+          selector, claim.path, claim.line,
           fmt::format("{} holds {}, {}: nodes drop all traffic with it, and would lose what they "
                       "need to work; take that address out of the block",
                       block->ToString(), cut->address.ToString(), cut->what));

@@ -16,7 +16,7 @@ namespace spoke::ipam {
 struct SourcedObject;
 
 // An object that takes part in the rules, and where it comes from.
-struct Party {
+struct Selector {
   ObjectKey key;
   const Spec* spec;                       // Borrowed.
   const SourcedObject* source = nullptr;  // Likewise. nullptr: no file gave it.
@@ -24,24 +24,25 @@ struct Party {
 };
 
 // An address that agents or the cluster cannot do without.
-struct LifelineAddress {
+struct ProtectedAddress {
   ip::Address address;
   std::string what;  // For messages: "the address at which agents reach this server".
 };
 
 // Claims that clash. At most one problem for each claim.
-std::vector<Problem> FindClashes(std::span<const Party> parties);
+std::vector<Problem> FindClashes(std::span<const Selector> selectors);
 
 // References of objects from files to what is not among `known`, in order.
-std::vector<Problem> FindMissing(std::span<const Party> parties, std::span<const ObjectKey> known);
+std::vector<Problem> FindMissing(std::span<const Selector> selectors,
+                                 std::span<const ObjectKey> known);
 
 // Blocks that lie where they must not, when a file gave one of the two sides.
-std::vector<Problem> FindSwallowed(std::span<const Party> parties);
+std::vector<Problem> FindSwallowed(std::span<const Selector> selectors);
 
-// Claims of objects from files in `space` and `share` that hold one of `lifelines`, since nodes
-// drop what comes from there and goes there.
-std::vector<Problem> FindCutLifelines(std::span<const Party> parties,
-                                      std::span<const LifelineAddress> lifelines);
+// Claims of objects from files in `space` and `share` that hold one of `protected addresses`, since
+// nodes drop what comes from there and goes there.
+std::vector<Problem> FindCutProtectedAddresses(
+    std::span<const Selector> selectors, std::span<const ProtectedAddress> protected_addresses);
 
 // Whose addresses nodes do not talk to: the space and share of such claims.
 inline constexpr std::string_view kNetworkSpace = "networks";

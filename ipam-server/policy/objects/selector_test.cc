@@ -133,10 +133,11 @@ TEST(Swallowed, ByAClaimThatComesLaterIsLaidToTheObjectThatWasThere) {
             "\"claims\" (f:3): go away");
 }
 
-TEST(Lifelines, AreNotInABlockThatNodesDrop) {
+TEST(ProtectedAddresses, AreNotInABlockThatNodesDrop) {
   auto spec = Claiming(std::string(kDroppedShare), "10.32.0.0/11");
   spec->claims[0].space = kNetworkSpace;
-  const PolicyWorld world{.lifelines = {{*ip::Address::Parse("10.33.0.4"), "the server"}}};
+  const PolicyWorld world{
+      .protected_addresses = {{*ip::Address::Parse("10.33.0.4"), "the server"}}};
   const auto plan = PlanApply({}, Files({FromFile("a", spec)}), world, kNow);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(base::MessageOf(plan.status()),
@@ -146,21 +147,22 @@ TEST(Lifelines, AreNotInABlockThatNodesDrop) {
   EXPECT_TRUE(PlanApply({}, Files({FromFile("a", spec)}), world, kNow).ok());
 }
 
-TEST(Lifelines, DoNotKeepOtherObjectsFromBeingChanged) {
+TEST(ProtectedAddresses, DoNotKeepOtherObjectsFromBeingChanged) {
   auto spec = Claiming(std::string(kDroppedShare), "10.32.0.0/11");
   spec->claims[0].space = kNetworkSpace;
   const ObjectSet set = Applied({FromFile("a", spec)});
-  const PolicyWorld world{.lifelines = {{*ip::Address::Parse("10.33.0.4"), "the server"}}};
+  const PolicyWorld world{
+      .protected_addresses = {{*ip::Address::Parse("10.33.0.4"), "the server"}}};
   EXPECT_TRUE(PlanApply(set, Files({FromFile("b", MakeSpec("{}"))}), world, kNow).ok());
 }
 
-TEST(Parties, WithoutProblemsHaveNone) {
+TEST(Selectors, WithoutProblemsHaveNone) {
   const auto spec = Claiming("a", "10.0.0.0/8");
-  const std::vector<Party> parties = {{.key = {"Fake", "a"}, .spec = spec.get()}};
-  EXPECT_THAT(FindClashes(parties), IsEmpty());
-  EXPECT_THAT(FindMissing(parties, {}), IsEmpty());
-  EXPECT_THAT(FindSwallowed(parties), IsEmpty());
-  EXPECT_THAT(FindCutLifelines(parties, {}), IsEmpty());
+  const std::vector<Selector> selectors = {{.key = {"Fake", "a"}, .spec = spec.get()}};
+  EXPECT_THAT(FindClashes(selectors), IsEmpty());
+  EXPECT_THAT(FindMissing(selectors, {}), IsEmpty());
+  EXPECT_THAT(FindSwallowed(selectors), IsEmpty());
+  EXPECT_THAT(FindCutProtectedAddresses(selectors, {}), IsEmpty());
 }
 
 }  // namespace

@@ -76,13 +76,13 @@ TEST_F(FactsReaderTest, SysctlsAreNamedAsSysctlNamesThem) {
 TEST_F(FactsReaderTest, VirtualServicesAreThoseOfIpvs) {
   EXPECT_FALSE(Read().virtual_services);
   // As the kernel prints it: net/netfilter/ipvs/ip_vs_ctl.c.
-  const std::string idle =
+  const std::string available =
       "IP Virtual Server version 1.2.1 (size=4096)\n"
       "Prot LocalAddress:Port Scheduler Flags\n"
       "  -> RemoteAddress:Port Forward Weight ActiveConn InActConn\n";
-  Put("proc/net/ip_vs", idle);
+  Put("proc/net/ip_vs", available);
   EXPECT_FALSE(Read().virtual_services);
-  Put("proc/net/ip_vs", idle + "UDP  0A60000A:0035 rr\n");
+  Put("proc/net/ip_vs", available + "UDP  0A60000A:0035 rr\n");
   EXPECT_TRUE(Read().virtual_services);
 }
 

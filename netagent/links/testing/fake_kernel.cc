@@ -59,7 +59,7 @@ absl::Status FakeKernel::Attach(const AttachSpec& spec, int pod_netns) {
   if (!netns || pods_.count(*netns) == 0) {
     return absl::FailedPreconditionError("not a network namespace");
   }
-  RETURN_IF_ERROR(Unregister(BuriedInTheWay(spec, *netns)));
+  RETURN_IF_ERROR(Unregister(DeferredInTheWay(spec, *netns)));
   if (links_.count(spec.host_link) > 0) {
     return absl::AlreadyExistsError(fmt::format("link {} exists", spec.host_link));
   }
@@ -89,7 +89,7 @@ absl::Status FakeKernel::Detach(const std::string& host_link) {
   if (!IsHostLinkName(host_link)) {
     return absl::InvalidArgumentError(fmt::format("{} is no link of ours", host_link));
   }
-  Bury(host_link);
+  DeleteLater(host_link);
   return absl::OkStatus();
 }
 
@@ -97,7 +97,7 @@ absl::Status FakeKernel::FinishDetaching() {
   absl::MutexLock lock(&mutex_);
   if (absl::Status fault = Enter(); !fault.ok()) return fault;
   std::vector<std::string> all;
-  for (const auto& [name, link] : buried_) all.push_back(name);
+  for (const auto& [name, link] : deferred_) all.push_back(name);
   return Unregister(all);
 }
 
@@ -168,8 +168,8 @@ void FakeKernel::DestroyPodNetns(int pod_netns) {
   for (const auto& [name, link] : links_) {
     if (link.netns == *netns) gone.push_back(name);
   }
-  for (const std::string& name : gone) Bury(name);
-  std::erase_if(buried_, [&netns](const auto& entry) { return entry.second.netns == *netns; });
+  for (const std::string& name : gone) DeleteLater(name);
+  std::erase_if(deferred_, [&netns](const auto& entry) { return entry.second.netns == *netns; });
   pods_.erase(*netns);
 }
 
@@ -206,15 +206,15 @@ void FakeKernel::FailAttach(const std::string& host_link, absl::Status status) {
   }
 }
 
-void FakeKernel::HoldBuried(bool held) {
+void FakeKernel::HoldDeferred(bool held) {
   absl::MutexLock lock(&mutex_);
-  hold_buried_ = held;
+  hold_deferred_ = held;
 }
 
-std::vector<std::string> FakeKernel::Buried() const {
+std::vector<std::string> FakeKernel::Deferred() const {
   absl::MutexLock lock(&mutex_);
   std::vector<std::string> names;
-  for (const auto& [name, link] : buried_) names.push_back(name);
+  for (const auto& [name, link] : deferred_) names.push_back(name);
   return names;
 }
 
@@ -248,7 +248,7 @@ absl::Status FakeKernel::Enter() {
   return fault;
 }
 
-void FakeKernel::Bury(const std::string& host_link) {
+void FakeKernel::DeleteLater(const std::string& host_link) {
   const auto link = links_.find(host_link);
   if (link == links_.end()) return;
   for (auto route = routes_.begin(); route != routes_.end();) {
@@ -259,26 +259,26 @@ void FakeKernel::Bury(const std::string& host_link) {
     source_tables_.erase(route->first);
     route = routes_.erase(route);
   }
-  buried_.insert_or_assign(host_link, std::move(link->second));
+  deferred_.insert_or_assign(host_link, std::move(link->second));
   links_.erase(link);
 }
 
-absl::Status FakeKernel::Unregister(const std::vector<std::string>& buried) {
-  if (buried.empty()) return absl::OkStatus();
-  if (hold_buried_) return absl::UnavailableError("detached links are not unregistered in time");
-  for (const std::string& name : buried) {
-    const auto link = buried_.find(name);
+absl::Status FakeKernel::Unregister(const std::vector<std::string>& deferred) {
+  if (deferred.empty()) return absl::OkStatus();
+  if (hold_deferred_) return absl::UnavailableError("detached links are not unregistered in time");
+  for (const std::string& name : deferred) {
+    const auto link = deferred_.find(name);
     pods_[link->second.netns].erase(link->second.spec.pod_link);
-    buried_.erase(link);
+    deferred_.erase(link);
   }
   return absl::OkStatus();
 }
 
-std::vector<std::string> FakeKernel::BuriedInTheWay(const AttachSpec& spec,
-                                                    const NetnsId& netns) const {
+std::vector<std::string> FakeKernel::DeferredInTheWay(const AttachSpec& spec,
+                                                      const NetnsId& netns) const {
   std::vector<std::string> names;
-  for (const auto& [name, buried] : buried_) {
-    const Link& link = buried;
+  for (const auto& [name, deferred] : deferred_) {
+    const Link& link = deferred;
     const bool same_place = link.netns == netns && link.spec.pod_link == spec.pod_link;
     const bool same_address =
         std::any_of(spec.addresses.begin(), spec.addresses.end(), [&](const ip::Address& address) {

@@ -22,7 +22,7 @@ namespace spoke::netagent {
 // A namespace is stood for by a descriptor, as it is with the real kernel: a copy (dup, SCM_RIGHTS)
 // is the same namespace, and a descriptor that did not come from here is none.
 //
-// A detached link stays buried until FinishDetaching(), or an Attach() that it is in the way of.
+// A detached link stays deferred until FinishDetaching(), or an Attach() that it is in the way of.
 class FakeKernel final : public Router {
  public:
   FakeKernel();
@@ -57,11 +57,11 @@ class FakeKernel final : public Router {
   // OK.
   void FailAttach(const std::string& host_link, absl::Status status);
 
-  // While held, nothing that is buried is ever unregistered: what waits for that returns
+  // While held, nothing that is deferred is ever unregistered: what waits for that returns
   // kUnavailable.
-  void HoldBuried(bool held);
+  void HoldDeferred(bool held);
   // The host links that are detached and not unregistered, sorted.
-  std::vector<std::string> Buried() const;
+  std::vector<std::string> Deferred() const;
 
   // Router calls made so far, failed ones included.
   int calls() const;
@@ -83,19 +83,19 @@ class FakeKernel final : public Router {
 
   // Counts the call; the fault that is due, or OK.
   absl::Status Enter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The link stops to carry anything, and is buried.
-  void Bury(const std::string& host_link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Unregister(const std::vector<std::string>& buried)
+  // The link stops to carry anything, and is deferred.
+  void DeleteLater(const std::string& host_link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Unregister(const std::vector<std::string>& deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those buried links that `spec` cannot be attached beside.
-  std::vector<std::string> BuriedInTheWay(const AttachSpec& spec, const NetnsId& netns) const
+  // Those deferred links that `spec` cannot be attached beside.
+  std::vector<std::string> DeferredInTheWay(const AttachSpec& spec, const NetnsId& netns) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const os::UniqueFd node_netns_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Link> buried_ ABSL_GUARDED_BY(mutex_);
-  bool hold_buried_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Link> deferred_ ABSL_GUARDED_BY(mutex_);
+  bool hold_deferred_ ABSL_GUARDED_BY(mutex_) = false;
   // The names in each pod; a namespace is one that has an entry here.
   std::map<NetnsId, std::set<std::string>> pods_ ABSL_GUARDED_BY(mutex_);
   // Who has the address: the host link that was attached with it last.

@@ -67,18 +67,18 @@ TEST(FakeKernel, ALinkGoesWithItsPod) {
   EXPECT_TRUE(absl::IsFailedPrecondition(kernel.Attach(PodSpec(), pod.get())));
 }
 
-TEST(FakeKernel, WhatIsHeldStaysBuriedAndInTheWay) {
+TEST(FakeKernel, WhatIsHeldStaysDeferredAndInTheWay) {
   FakeKernel kernel;
   const os::UniqueFd pod = kernel.NewPodNetns();
   ASSERT_TRUE(kernel.Attach(PodSpec(), pod.get()).ok());
-  kernel.HoldBuried(true);
+  kernel.HoldDeferred(true);
   EXPECT_TRUE(kernel.Detach(PodSpec().host_link).ok());
-  EXPECT_EQ(kernel.Buried(), std::vector<std::string>{PodSpec().host_link});
+  EXPECT_EQ(kernel.Deferred(), std::vector<std::string>{PodSpec().host_link});
   EXPECT_TRUE(absl::IsUnavailable(kernel.FinishDetaching()));
   EXPECT_TRUE(absl::IsUnavailable(kernel.Attach(PodSpec(), pod.get())));
-  kernel.HoldBuried(false);
+  kernel.HoldDeferred(false);
   EXPECT_TRUE(kernel.Attach(PodSpec(), pod.get()).ok());
-  EXPECT_TRUE(kernel.Buried().empty());
+  EXPECT_TRUE(kernel.Deferred().empty());
 }
 
 TEST(FakeKernel, ACopyOfADescriptorIsTheSameNamespace) {

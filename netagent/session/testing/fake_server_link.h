@@ -11,7 +11,7 @@ namespace spoke::netagent {
 // Not thread-safe.
 class FakeServerLink final : public ServerLink {
  public:
-  void Report(const LendingReport& report) override { reports.push_back(report); }
+  void Report(const AssignmentReport& report) override { reports.push_back(report); }
   void Acknowledge(uint64_t version) override { acknowledged.push_back(version); }
   void AcknowledgePolicy(const PolicyAck& ack) override { policy_acks.push_back(ack); }
   void Answer(const ReclaimAnswer& answer) override { reclaim_answers.push_back(answer); }
@@ -28,7 +28,7 @@ class FakeServerLink final : public ServerLink {
   }
   void BeginAnew(std::string_view why) override { begun_anew.emplace_back(why); }
 
-  std::vector<LendingReport> reports;
+  std::vector<AssignmentReport> reports;
   std::vector<uint64_t> acknowledged;
   std::vector<PolicyAck> policy_acks;
   std::vector<ReclaimAnswer> reclaim_answers;

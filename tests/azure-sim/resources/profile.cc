@@ -81,7 +81,8 @@ class EntryReader {
       if (value.is_null()) continue;
       if (auto error = ReadProperty(key, value, config, &extra)) return error;
     }
-    // What a client read and sends back names the address of each dynamic entry: that is no wish.
+    // What a client read and sends back names the address of each dynamic entry: that is no
+    // options.
     if (!static_) config->fixed.reset();
     if (config->subnet == nullptr) {
       return Invalid("ipConfiguration.subnet",

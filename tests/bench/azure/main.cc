@@ -89,40 +89,40 @@ class Churn {
 
   // Whether one more pod found an address.
   bool Start(size_t node) {
-    for (auto& [address, used] : world_.agents().lendable[node + 1]) {
+    for (auto& [address, used] : world_.agents().assignable[node + 1]) {
       if (used) continue;
       used = true;
-      ipam::Lending lending{
+      ipam::Assignment assignment{
           .address = address, .generation = ++generation_[node], .since = world_.now()};
-      lending.lessee = {.container_id = fmt::format("c{}-{}", node, lending.generation),
-                        .ifname = "eth0",
-                        .pod_namespace = "train",
-                        .pod_name = "p",
-                        .pod_uid = "u"};
-      pods_[node].push_back(lending);
-      world_.Report(static_cast<int>(node), {.sequence = ++sequence_, .lent = {lending}});
+      assignment.lessee = {.container_id = fmt::format("c{}-{}", node, assignment.generation),
+                           .ifname = "eth0",
+                           .pod_namespace = "train",
+                           .pod_name = "p",
+                           .pod_uid = "u"};
+      pods_[node].push_back(assignment);
+      world_.Report(static_cast<int>(node), {.sequence = ++sequence_, .in_use = {assignment}});
       return true;
     }
     return false;
   }
 
   void End(size_t node) {
-    std::vector<ipam::Lending>& pods = pods_[node];
-    const ipam::Lending pod = pods.front();
+    std::vector<ipam::Assignment>& pods = pods_[node];
+    const ipam::Assignment pod = pods.front();
     pods.erase(pods.begin());
     ++cycles_;
     world_.Report(static_cast<int>(node),
                   {.sequence = ++sequence_, .released = {{pod.address, pod.generation}}});
-    cooling_.emplace_back(world_.now() + absl::Seconds(30), node, pod.address);
+    cooldown_.emplace_back(world_.now() + absl::Seconds(30), node, pod.address);
   }
 
   // What released addresses waited for is over.
   void Cool() {
-    while (!cooling_.empty() && std::get<0>(cooling_.front()) <= world_.now()) {
-      const auto [at, node, address] = cooling_.front();
-      cooling_.pop_front();
-      const auto it = world_.agents().lendable[node + 1].find(address);
-      if (it != world_.agents().lendable[node + 1].end()) it->second = false;
+    while (!cooldown_.empty() && std::get<0>(cooldown_.front()) <= world_.now()) {
+      const auto [at, node, address] = cooldown_.front();
+      cooldown_.pop_front();
+      const auto it = world_.agents().assignable[node + 1].find(address);
+      if (it != world_.agents().assignable[node + 1].end()) it->second = false;
       world_.Report(static_cast<int>(node), {.sequence = ++sequence_, .cooled = {address}});
     }
   }
@@ -164,9 +164,9 @@ class Churn {
   World& world_;
   const Options& options_;
   std::mt19937_64 random_;
-  std::vector<std::vector<ipam::Lending>> pods_;
+  std::vector<std::vector<ipam::Assignment>> pods_;
   std::vector<uint64_t> generation_;
-  std::deque<std::tuple<absl::Time, size_t, ip::Address>> cooling_;
+  std::deque<std::tuple<absl::Time, size_t, ip::Address>> cooldown_;
   uint64_t sequence_ = 0;
   uint64_t cycles_ = 0;
   uint64_t refused_ = 0;

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ipam-server/cloud/azure/machine.h"
+#include "ipam-server/cloud/azure/azure_state.h"
 #include "ipam-server/cloud/cloud.h"
 #include "lib/os/clock.h"
 #include "tests/azure-sim/arm_model.h"
@@ -66,7 +66,7 @@ class SimulatedAzure final : public ipam::CloudRequests {
   os::SimClock& clock_;
   const absl::Time began_;
   // Asking for a forecast brings its table up to date, so it is mutable.
-  mutable ipam::azure::Machine machine_;
+  mutable ipam::azure::AzureState machine_;
   std::priority_queue<Flight, std::vector<Flight>, std::greater<>> flights_;
   uint64_t order_ = 0;
   absl::Time last_write_ = absl::InfinitePast();

@@ -28,7 +28,7 @@ std::string SubnetId(int set) {
 void Agents::Add(ipam::SessionId session, const ip::Prefix& range) {
   for (uint64_t i = 0; i < range.size(); ++i) {
     const ip::Address address = ip::Advance(range.base(), i);
-    if (!lendable[session].emplace(address, false).second) continue;
+    if (!assignable[session].emplace(address, false).second) continue;
     ++total;
     const auto [holder, free] = holders_.emplace(address.ToBytes(), session);
     if (!free && holder->second != session) ++doubled;
@@ -38,7 +38,7 @@ void Agents::Add(ipam::SessionId session, const ip::Prefix& range) {
 void Agents::Remove(ipam::SessionId session, const ip::Prefix& range) {
   for (uint64_t i = 0; i < range.size(); ++i) {
     const ip::Address address = ip::Advance(range.base(), i);
-    total -= lendable[session].erase(address);
+    total -= assignable[session].erase(address);
     const auto holder = holders_.find(address.ToBytes());
     if (holder != holders_.end() && holder->second == session) holders_.erase(holder);
   }
@@ -144,7 +144,7 @@ absl::Status World::SetUp() {
     }
     hellos_.push_back(std::move(hello));
   }
-  agents_.lendable.resize(hellos_.size() + 1);
+  agents_.assignable.resize(hellos_.size() + 1);
   next_listing_ = began_ + options_.listing;
   next_audit_ = began_ + options_.audit;
   return absl::OkStatus();
@@ -185,7 +185,7 @@ void World::Run(absl::Time until, const std::function<bool()>& done) {
   }
 }
 
-void World::Report(int node, ipam::LendingReport report) {
+void World::Report(int node, ipam::AssignmentReport report) {
   loop_->PostFromAgent(
       ipam::ReportEvent{static_cast<ipam::SessionId>(node) + 1, std::move(report)});
 }
@@ -196,8 +196,8 @@ void World::AnswerReclaims() {
     for (const ip::Prefix& range : request.ranges) {
       bool used = false;
       for (uint64_t i = 0; i < range.size(); ++i) {
-        const auto it = agents_.lendable[session].find(ip::Advance(range.base(), i));
-        used = used || (it != agents_.lendable[session].end() && it->second);
+        const auto it = agents_.assignable[session].find(ip::Advance(range.base(), i));
+        used = used || (it != agents_.assignable[session].end() && it->second);
       }
       (used ? answer.denied : answer.agreed).push_back(range);
     }
@@ -210,7 +210,7 @@ uint64_t World::NotOnTheWire() const {
   for (size_t node = 0; node < hellos_.size(); ++node) {
     sessions.emplace(hellos_[node].nic_mac, node + 1);
   }
-  std::vector<std::map<ip::Address, bool>> missing = agents_.lendable;
+  std::vector<std::map<ip::Address, bool>> missing = agents_.assignable;
   for (const azure_sim::ArmModel::OnWire& wire : arm_->Wire()) {
     const auto session = sessions.find(wire.nic->mac);
     if (session == sessions.end()) continue;

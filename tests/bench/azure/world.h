@@ -39,8 +39,8 @@ class Agents final : public ipam::AgentLink {
   void ReadNext(ipam::SessionId) override {}
   void Close(ipam::SessionId, absl::Status) override { ++closed; }
 
-  // What each node may lend now, by session.
-  std::vector<std::map<ip::Address, bool>> lendable;  // To whether a pod has it.
+  // What each node may assign now, by session.
+  std::vector<std::map<ip::Address, bool>> assignable;  // To whether a pod has it.
   std::vector<std::pair<ipam::SessionId, ipam::ReclaimRequest>> reclaims;
   uint64_t total = 0;    // Addresses over all nodes.
   uint64_t doubled = 0;  // Told to a node while another had it.
@@ -62,11 +62,11 @@ class World {
   // Lets time pass until `until`, or until `done` holds.
   void Run(absl::Time until, const std::function<bool()>& done);
 
-  void Report(int node, ipam::LendingReport report);
+  void Report(int node, ipam::AssignmentReport report);
   // Answers what the server asked back: all that no pod has is given.
   void AnswerReclaims();
 
-  // Addresses that are lendable at a node but not on its NIC's wire at this moment: a fault.
+  // Addresses that are assignable at a node but not on its NIC's wire at this moment: a fault.
   uint64_t NotOnTheWire() const;
 
   absl::Time now() const { return clock_.Now(); }

@@ -93,7 +93,7 @@ ipam::BudgetReport Agent::Report(absl::Duration elapsed) {
       use.usage = static_cast<uint64_t>(loads_[i].Use());
       loads_[i].told = loads_[i].demand;
       use.demand = static_cast<uint64_t>(loads_[i].demand);
-      use.throttled = static_cast<uint64_t>(loads_[i].wish - loads_[i].Use());
+      use.throttled = static_cast<uint64_t>(loads_[i].options - loads_[i].Use());
     }
     report.uses.push_back(use);
   }
@@ -106,9 +106,9 @@ void Agent::OnStream() {
   reports_ = 0;
 }
 
-bool Agent::OnLeases(const ipam::BudgetLeases& leases, const AgentHabits& habits,
+bool Agent::OnGrants(const ipam::BudgetGrants& grants, const AgentHabits& habits,
                      absl::Duration elapsed) {
-  if (!holder_->OnLeases(leases, Local(elapsed))) return false;
+  if (!holder_->OnGrants(grants, Local(elapsed))) return false;
   std::vector<uint64_t> before;
   for (const TeamLoad& load : loads_) before.push_back(load.held);
   Refresh(elapsed);

@@ -9,14 +9,14 @@
 
 #include "absl/time/time.h"
 #include "ipam-server/budget/budget_book.h"
-#include "tests/bench/budget/lease_holder.h"
+#include "tests/bench/budget/grant_holder.h"
 
 namespace spoke::budget_sim {
 
 // What an agent tells at once, not only each refresh.
 struct AgentHabits {
-  bool tells_less = true;   // It applies a lease that is less than it had.
-  bool tells_more = true;   // A lease has grown, and it has looked what that has changed.
+  bool tells_less = true;   // It applies a grant that is less than it had.
+  bool tells_more = true;   // A grant has grown, and it has looked what that has changed.
   bool tells_falls = true;  // It needs much less than it has.
   absl::Duration window = absl::Seconds(2);  // Whose most counts as what it needs.
 };
@@ -26,13 +26,13 @@ inline constexpr double kFull = 0.997;
 
 struct TeamLoad {
   std::string team;
-  size_t index = 0;  // Of the team in the spec.
-  double wish = 0;   // What its pods would use.
-  double rate = 0;   // What they may.
+  size_t index = 0;    // Of the team in the spec.
+  double options = 0;  // What its pods would use.
+  double rate = 0;     // What they may.
   uint64_t held = 0;
-  double Use() const { return wish < rate ? wish : rate; }
+  double Use() const { return options < rate ? options : rate; }
   // As its agent can tell: also when next to nothing of the rate is left.
-  bool HeldBack() const { return wish > rate * kFull; }
+  bool HeldBack() const { return options > rate * kFull; }
 
   // As the agent has measured.
   struct Sample {
@@ -51,7 +51,7 @@ class Agent {
  public:
   Agent(double drift, absl::Duration offset) : drift_(drift), offset_(offset) { Restart(); }
 
-  // The agent's process began anew and has forgotten its leases.
+  // The agent's process began anew and has forgotten its grants.
   void Restart();
   // The node's own clock.
   absl::Time Local(absl::Duration elapsed) const;
@@ -69,12 +69,12 @@ class Agent {
 
   // Measures. Returns whether to report soon.
   bool Look(const AgentHabits& habits, absl::Duration elapsed);
-  // When to look again, after Look(), and after OnLeases(), which may have changed it.
+  // When to look again, after Look(), and after OnGrants(), which may have changed it.
   absl::Duration next_look() const { return next_look_; }
   ipam::BudgetReport Report(absl::Duration elapsed);
   void OnStream();
   // Returns whether to report at once.
-  bool OnLeases(const ipam::BudgetLeases& leases, const AgentHabits& habits,
+  bool OnGrants(const ipam::BudgetGrants& grants, const AgentHabits& habits,
                 absl::Duration elapsed);
 
  private:
@@ -83,9 +83,9 @@ class Agent {
   double drift_;
   absl::Duration offset_;
   NodePolicy policy_;
-  std::unique_ptr<LeaseHolder> holder_;
+  std::unique_ptr<GrantHolder> holder_;
   uint64_t reports_ = 0;
-  int looks_at_growth_ = 0;  // Still to come, since a lease has grown.
+  int looks_at_growth_ = 0;  // Still to come, since a grant has grown.
   absl::Duration next_look_;
   std::vector<TeamLoad> loads_;
   std::vector<std::string> here_;

@@ -1,4 +1,4 @@
-// What everybody would use if all that may be leased were divided exactly, from what pods wish.
+// What everybody would use if all that may be granted were divided exactly, from what pods options.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace spoke::budget_sim {
 
-struct Wish {
+struct Options {
   size_t team = 0;  // In the spec.
   double rate = 0;
 };
@@ -15,10 +15,11 @@ struct Wish {
 struct FairUse {
   double all = 0;
   std::vector<double> by_team;
-  std::vector<double> by_wish;
+  std::vector<double> by_request;
 };
 
 // By sorting, and so independent of how the server does it.
-FairUse ExactFairUse(const ipam::BudgetSpec& spec, double pool, const std::vector<Wish>& wishes);
+FairUse ExactFairUse(const ipam::BudgetSpec& spec, double pool,
+                     const std::vector<Options>& options);
 
 }  // namespace spoke::budget_sim

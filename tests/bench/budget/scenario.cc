@@ -90,7 +90,7 @@ class Scenario {
     Observe("some nodes gone", 45);
     world_.SetTimes(absl::Seconds(60), absl::Seconds(30));
     Redraw(1.3);
-    Observe("shorter leases", 45);
+    Observe("shorter grants", 45);
   }
 
   void Outage() {
@@ -115,7 +115,7 @@ class Scenario {
     return static_cast<double>(world_.spec().capacity) * (1 - world_.spec().floor_part);
   }
 
-  double SomeWish() {
+  double SomeOptions() {
     const double fraction = std::uniform_real_distribution<double>(0, 1)(world_.random());
     if (fraction < 0.4) return 0;
     return std::lognormal_distribution<double>(0, 1.5)(world_.random());
@@ -125,17 +125,17 @@ class Scenario {
   void Scale(double load) {
     double sum = 0;
     for (const Agent& agent : world_.agents()) {
-      for (const TeamLoad& team : agent.loads()) sum += team.wish;
+      for (const TeamLoad& team : agent.loads()) sum += team.options;
     }
     for (Agent& agent : world_.agents()) {
-      for (TeamLoad& team : agent.loads()) team.wish *= load * Pool() / sum;
+      for (TeamLoad& team : agent.loads()) team.options *= load * Pool() / sum;
     }
-    world_.OnWishes();
+    world_.OnOptions();
   }
 
   void Redraw(double load) {
     for (Agent& agent : world_.agents()) {
-      for (TeamLoad& team : agent.loads()) team.wish = SomeWish();
+      for (TeamLoad& team : agent.loads()) team.options = SomeOptions();
     }
     Scale(load);
   }
@@ -145,7 +145,7 @@ class Scenario {
     for (Agent& agent : world_.agents()) {
       for (TeamLoad& team : agent.loads()) {
         const double fraction = std::uniform_real_distribution<double>(0, 1)(world_.random());
-        if (fraction < share) team.wish = typical * SomeWish();
+        if (fraction < share) team.options = typical * SomeOptions();
       }
     }
     Scale(load);
@@ -154,7 +154,7 @@ class Scenario {
   void MoveToHalf(size_t half, double load) {
     for (size_t i = 0; i < world_.agents().size(); ++i) {
       for (TeamLoad& team : world_.agents()[i].loads()) {
-        team.wish = i % 2 == half ? SomeWish() : 0;
+        team.options = i % 2 == half ? SomeOptions() : 0;
       }
     }
     Scale(load);
@@ -163,17 +163,17 @@ class Scenario {
   // Teams with a max are of no use for it.
   void Hot() {
     for (Agent& agent : world_.agents()) {
-      for (TeamLoad& team : agent.loads()) team.wish = SomeWish();
+      for (TeamLoad& team : agent.loads()) team.options = SomeOptions();
     }
     Scale(0.1);
     size_t hot = 0;
     for (size_t i = 0; i < world_.agents().size() && hot < 10; ++i) {
       TeamLoad& team = world_.agents()[i].loads().front();
       if (world_.spec().teams[team.index].max > 0) continue;
-      team.wish = Pool() / 8;
+      team.options = Pool() / 8;
       ++hot;
     }
-    world_.OnWishes();
+    world_.OnOptions();
   }
 
   void Observe(
@@ -198,10 +198,10 @@ class Scenario {
   void Compare(const FairUse& fair, ShiftResult& shift) {
     std::vector<double> used(fair.by_team.size());
     const double least = kNothing * Pool() / static_cast<double>(world_.agents().size());
-    size_t wish = 0;
+    size_t options = 0;
     for (const Agent& agent : world_.agents()) {
       for (const TeamLoad& team : agent.loads()) {
-        const double exact = fair.by_wish[wish++];
+        const double exact = fair.by_request[options++];
         if (exact <= 0) continue;
         used[team.index] += team.Use();
         if (exact < least) continue;

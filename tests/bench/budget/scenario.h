@@ -35,7 +35,7 @@ struct ScenarioResult {
 
 struct ScenarioOptions {
   WorldOptions world;
-  bool outage = true;  // With an absence of the server that outlives all leases.
+  bool outage = true;  // With an absence of the server that outlives all grants.
   std::function<double()> cpu_clock;
   std::function<void(const ShiftResult&)> progress;
 };

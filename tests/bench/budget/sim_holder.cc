@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "tests/bench/budget/lease_holder.h"
+#include "tests/bench/budget/grant_holder.h"
 
 namespace spoke::budget_sim {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kRemembered = 64;
 constexpr int64_t kHalvings = 40;
 
-class SimHolder : public LeaseHolder {
+class SimHolder : public GrantHolder {
  public:
   void OnStream() override {
     applied_ = 0;
@@ -23,13 +23,13 @@ class SimHolder : public LeaseHolder {
     if (sent_.size() > kRemembered) sent_.erase(sent_.begin());
   }
 
-  bool OnLeases(const ipam::BudgetLeases& leases, absl::Time /*now*/) override {
-    const auto sent = sent_.find(leases.answers);
-    if (leases.sequence <= applied_ || sent == sent_.end()) return false;
-    applied_ = leases.sequence;
+  bool OnGrants(const ipam::BudgetGrants& grants, absl::Time /*now*/) override {
+    const auto sent = sent_.find(grants.answers);
+    if (grants.sequence <= applied_ || sent == sent_.end()) return false;
+    applied_ = grants.sequence;
     held_.clear();
-    for (const ipam::BudgetLease& lease : leases.leases) {
-      if (lease.budget == kBudget) held_[lease.team] = {lease, sent->second};
+    for (const ipam::BudgetGrant& grant : grants.grants) {
+      if (grant.budget == kBudget) held_[grant.team] = {grant, sent->second};
     }
     return true;
   }
@@ -44,7 +44,7 @@ class SimHolder : public LeaseHolder {
       TeamHold hold{.team = team, .rate = policy.floor / here.size()};
       if (found != held_.end()) {
         hold.held = RateOf(found->second, now, policy);
-        hold.connections = found->second.lease.connections;
+        hold.connections = found->second.grant.connections;
       }
       hold.rate = std::max(hold.rate, hold.held);
       holds.push_back(hold);
@@ -52,7 +52,7 @@ class SimHolder : public LeaseHolder {
     for (const auto& [team, held] : held_) {
       if (std::find(here.begin(), here.end(), team) != here.end()) continue;
       const uint64_t rate = RateOf(held, now, policy);
-      if (rate > 0) holds.push_back({team, rate, rate, held.lease.connections});
+      if (rate > 0) holds.push_back({team, rate, rate, held.grant.connections});
     }
     return holds;
   }
@@ -60,7 +60,7 @@ class SimHolder : public LeaseHolder {
   absl::Time NextChange(absl::Time now, const NodePolicy& policy) const override {
     absl::Time next = absl::InfiniteFuture();
     for (const auto& [team, held] : held_) {
-      const absl::Time decays = held.from + held.lease.duration + policy.hold;
+      const absl::Time decays = held.from + held.grant.duration + policy.hold;
       const int64_t halvings = now < decays ? 0 : (now - decays) / policy.half_life;
       if (halvings < kHalvings) next = std::min(next, decays + (halvings + 1) * policy.half_life);
     }
@@ -69,15 +69,15 @@ class SimHolder : public LeaseHolder {
 
  private:
   struct Held {
-    ipam::BudgetLease lease;
+    ipam::BudgetGrant grant;
     absl::Time from;
   };
 
   static uint64_t RateOf(const Held& held, absl::Time now, const NodePolicy& policy) {
-    const absl::Time decays = held.from + held.lease.duration + policy.hold;
-    if (now < decays) return held.lease.rate;
+    const absl::Time decays = held.from + held.grant.duration + policy.hold;
+    if (now < decays) return held.grant.rate;
     const int64_t halvings = (now - decays) / policy.half_life;
-    return halvings >= kHalvings ? 0 : held.lease.rate >> static_cast<unsigned>(halvings);
+    return halvings >= kHalvings ? 0 : held.grant.rate >> static_cast<unsigned>(halvings);
   }
 
   uint64_t applied_ = 0;
@@ -87,6 +87,6 @@ class SimHolder : public LeaseHolder {
 
 }  // namespace
 
-std::unique_ptr<LeaseHolder> MakeSimHolder() { return std::make_unique<SimHolder>(); }
+std::unique_ptr<GrantHolder> MakeSimHolder() { return std::make_unique<SimHolder>(); }
 
 }  // namespace spoke::budget_sim

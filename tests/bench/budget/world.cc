@@ -121,9 +121,9 @@ void World::HandleAt(Event& event, Agent& agent, Link& link) {
     if (event.stream != link.streams) return;
     link.broken = true;
     Add(elapsed_ + Between(0.1, 1), event.agent, 0, Connect{});
-  } else if (auto* leases = std::get_if<LeasesArrive>(&event.what)) {
+  } else if (auto* grants = std::get_if<GrantsArrive>(&event.what)) {
     if (event.stream != link.streams || link.cut) return;
-    const bool tell = agent.OnLeases(leases->leases, options_.habits, elapsed_);
+    const bool tell = agent.OnGrants(grants->grants, options_.habits, elapsed_);
     Refresh(event.agent);
     LookAt(event.agent, agent.next_look());
     if (tell) Report(event.agent);
@@ -221,13 +221,13 @@ void World::Decide() {
   counts_.decide_seconds += took;
   counts_.decide_worst_seconds = std::max(counts_.decide_worst_seconds, took);
   ++counts_.decisions;
-  for (auto& [node, leases] : messages) {
+  for (auto& [node, grants] : messages) {
     ++counts_.messages;
     Link& link = links_[node];
     if (link.gone || link.at_server != link.streams) continue;
     absl::Duration at;
     if (Pass(link, link.down_free, at)) {
-      Add(at, node, link.at_server, LeasesArrive{std::move(leases)});
+      Add(at, node, link.at_server, GrantsArrive{std::move(grants)});
     } else if (!link.broken) {
       BreakStream(node, link.at_server,
                   link.cut ? Between(20, 25) : Between(kLeastDelay, kMostDelay));
@@ -245,21 +245,21 @@ void World::Check(bool decided) {
   if (usable_ > committed) ++counts_.below_usable_ticks;
 }
 
-void World::OnWishes() {
+void World::OnOptions() {
   for (size_t i = 0; i < agents_.size(); ++i) {
     if (!links_[i].gone) Refresh(i);
   }
 }
 
 FairUse World::Fair() const {
-  std::vector<Wish> wishes;
+  std::vector<Options> options;
   for (size_t i = 0; i < agents_.size(); ++i) {
     for (const TeamLoad& load : agents_[i].loads()) {
-      wishes.push_back({load.index, links_[i].gone ? 0.0 : load.wish});
+      options.push_back({load.index, links_[i].gone ? 0.0 : load.options});
     }
   }
   const auto reserve = static_cast<double>(spec_.capacity) * spec_.floor_part;
-  return ExactFairUse(spec_, static_cast<double>(spec_.capacity) - reserve, wishes);
+  return ExactFairUse(spec_, static_cast<double>(spec_.capacity) - reserve, options);
 }
 
 void World::KillServer() {
@@ -313,8 +313,8 @@ void World::SetCapacity(uint64_t capacity) {
   }
 }
 
-void World::SetTimes(absl::Duration lease, absl::Duration hold) {
-  spec_.lease = lease;
+void World::SetTimes(absl::Duration grant, absl::Duration hold) {
+  spec_.grant = grant;
   spec_.hold = hold;
   if (book_ != nullptr) book_->SetBudgets({spec_});
   for (size_t i = 0; i < agents_.size(); ++i) {

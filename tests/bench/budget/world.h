@@ -66,8 +66,8 @@ class World {
   // Runs until then, and calls `each_tick` after every tick.
   void RunUntil(absl::Duration end, const std::function<void()>& each_tick);
 
-  // Pods' wishes have been changed.
-  void OnWishes();
+  // Pods' options have been changed.
+  void OnOptions();
   FairUse Fair() const;
 
   void KillServer();
@@ -78,7 +78,7 @@ class World {
   // The VM is gone, and the server hears of it.
   void RemoveNode(size_t agent);
   void SetCapacity(uint64_t capacity);
-  void SetTimes(absl::Duration lease, absl::Duration hold);
+  void SetTimes(absl::Duration grant, absl::Duration hold);
 
  private:
   struct Look {};
@@ -93,11 +93,11 @@ class World {
   struct ReportArrives {
     ipam::BudgetReport report;
   };
-  struct LeasesArrive {
-    ipam::BudgetLeases leases;
+  struct GrantsArrive {
+    ipam::BudgetGrants grants;
   };
   using What = std::variant<Look, ReportDue, Connect, Expire, Break, PolicyArrives, Hello,
-                            ReportArrives, LeasesArrive>;
+                            ReportArrives, GrantsArrive>;
   struct Event {
     absl::Duration at;
     uint64_t order = 0;
@@ -149,7 +149,7 @@ class World {
   std::function<double()> cpu_clock_;
   std::mt19937_64 random_;
   ipam::BudgetSpec spec_;
-  uint64_t bound_ = 0;  // The capacity, or what it was until leases have been taken back.
+  uint64_t bound_ = 0;  // The capacity, or what it was until grants have been taken back.
   std::unique_ptr<ipam::BudgetBook> book_;
   std::vector<Agent> agents_;
   std::vector<Link> links_;

@@ -64,16 +64,16 @@ class LoopServer final : public LoadedServer {
 
   uint64_t addresses() const override { return sequences_.size() * kAddressesANode; }
 
-  absl::StatusOr<Cost> LendAndRelease(uint32_t nodes, std::mt19937_64& random) override {
+  absl::StatusOr<Cost> AssignAndRelease(uint32_t nodes, std::mt19937_64& random) override {
     const std::vector<size_t> chosen = Choose(nodes, random);
-    std::vector<ip::Address> lent;
+    std::vector<ip::Address> in_use;
     for (const size_t node : chosen) {
-      lent.push_back(listener_.told(node)[random() % kAddressesANode]);
+      in_use.push_back(listener_.told(node)[random() % kAddressesANode]);
     }
     Cost cost{.operations = 2 * chosen.size()};
-    for (size_t i = 0; i < chosen.size(); ++i) PostLending(chosen[i], lent[i]);
+    for (size_t i = 0; i < chosen.size(); ++i) PostAssignment(chosen[i], in_use[i]);
     RETURN_IF_ERROR(Step(chosen.size(), cost));
-    for (size_t i = 0; i < chosen.size(); ++i) PostRelease(chosen[i], lent[i]);
+    for (size_t i = 0; i < chosen.size(); ++i) PostRelease(chosen[i], in_use[i]);
     RETURN_IF_ERROR(Step(chosen.size(), cost));
     return cost;
   }
@@ -87,12 +87,12 @@ class LoopServer final : public LoadedServer {
     return {chosen.begin(), chosen.end()};
   }
 
-  void PostLending(size_t node, const ip::Address& address) {
+  void PostAssignment(size_t node, const ip::Address& address) {
     const uint64_t generation = ++generations_[node];
     loop_.PostFromAgent(
         ipam::ReportEvent{node + 1,
                           {.sequence = ++sequences_[node],
-                           .lent = {LendingOf(node, address, generation, clock_.Now())}}});
+                           .in_use = {AssignmentOf(node, address, generation, clock_.Now())}}});
   }
 
   // What is given back is usable at once, so that no run finds other addresses than the first.

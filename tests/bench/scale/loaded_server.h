@@ -28,10 +28,10 @@ class LoadedServer {
 
   virtual uint64_t addresses() const = 0;
 
-  // Lends one address of each of `nodes` nodes drawn at random, as one commit; then gives them
+  // Assigns one address of each of `nodes` nodes drawn at random, as one commit; then gives them
   // back, as another. That is 2 * `nodes` operations, each in a report of its own. Errors:
   // kInternal (not every report was acknowledged).
-  virtual absl::StatusOr<Cost> LendAndRelease(uint32_t nodes, std::mt19937_64& random) = 0;
+  virtual absl::StatusOr<Cost> AssignAndRelease(uint32_t nodes, std::mt19937_64& random) = 0;
 };
 
 }  // namespace spoke::scale

@@ -73,9 +73,9 @@ inline ipam::NodeKey KeyOf(size_t node) {
   return {fmt::format("sim-{:05}", node), fmt::format("{:08x}-51a0-4000-8000-{:012x}", node, node)};
 }
 
-// A lending as agents tell it, with names as long as those of training jobs are.
-inline ipam::Lending LendingOf(size_t node, const ip::Address& address, uint64_t generation,
-                               absl::Time since) {
+// An assignment as agents tell it, with names as long as those of training jobs are.
+inline ipam::Assignment AssignmentOf(size_t node, const ip::Address& address, uint64_t generation,
+                                     absl::Time since) {
   return {.address = address,
           .generation = generation,
           .since = since,

@@ -33,7 +33,7 @@ absl::Status RunRound(LoadedServer& server, const Options& options, std::mt19937
                       Series& out) {
   Cost total;
   while (total.operations < options.operations) {
-    ASSIGN_OR_RETURN(const Cost cost, server.LendAndRelease(options.nodes, random));
+    ASSIGN_OR_RETURN(const Cost cost, server.AssignAndRelease(options.nodes, random));
     total.cpu_seconds += cost.cpu_seconds;
     total.wall_seconds += cost.wall_seconds;
     total.operations += cost.operations;
@@ -85,7 +85,7 @@ int RunMain(int argc, char** argv) {
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--rounds", options.rounds, "Turns of each size")->capture_default_str();
-  app.add_option("--operations", options.operations, "Lendings and releases in a turn, at least")
+  app.add_option("--operations", options.operations, "Assignments and releases in a turn, at least")
       ->capture_default_str();
   app.add_option("--nodes", options.nodes, "Nodes that report at once, in one commit")
       ->check(CLI::Range(1, 10'000))

@@ -28,7 +28,7 @@
 namespace spoke::stalls {
 namespace {
 
-constexpr uint32_t kLent = 13;
+constexpr uint32_t kInUse = 13;
 constexpr uint32_t kAtOnce = 256;  // While the fleet is set up.
 constexpr absl::Duration kPatience = absl::Seconds(120);
 // So many turns in a row without anything to do: nothing is left.
@@ -95,7 +95,7 @@ class Fleet final : public LargeFleet {
             fmt::format("node {} has {} addresses", node, listener_.told(node).size()));
       }
       addresses_.push_back(listener_.told(node));
-      Post(node, LendingsOf(node, 0, kLent));
+      Post(node, AssignmentsOf(node, 0, kInUse));
     }
     return Measure([] { return absl::OkStatus(); }).status();
   }
@@ -120,13 +120,13 @@ class Fleet final : public LargeFleet {
   absl::Status ReportAll(uint32_t changes) override {
     const uint64_t before = listener_.acknowledged;
     for (size_t node = 0; node < sessions_.size(); ++node) {
-      ipam::LendingReport report;
+      ipam::AssignmentReport report;
       if (extra_[node] == 0) {
-        report = LendingsOf(node, kLent, changes);
+        report = AssignmentsOf(node, kInUse, changes);
         extra_[node] = changes;
       } else {
         for (uint32_t i = 0; i < std::exchange(extra_[node], 0); ++i) {
-          const ip::Address& address = addresses_[node][kLent + i];
+          const ip::Address& address = addresses_[node][kInUse + i];
           report.released.push_back({address, generations_[node]});
           report.cooled.push_back(address);
         }
@@ -164,7 +164,7 @@ class Fleet final : public LargeFleet {
 
   absl::Status FailStore() override {
     store_.FailNext();
-    Post(0, LendingsOf(0, 0, kLent));
+    Post(0, AssignmentsOf(0, 0, kInUse));
     RETURN_IF_ERROR(Await("the store fails", [&] { return !writable_; }));
     RETURN_IF_ERROR(Await("the store takes writes again", [&] { return writable_.load(); }));
     return ReconnectSome(1);  // Its session was ended.
@@ -218,20 +218,21 @@ class Fleet final : public LargeFleet {
 
   void Greet(size_t node) {
     ipam::Hello hello{.key = scale::KeyOf(node), .boot_id = "boot"};
-    if (!addresses_.empty()) hello.lent = LendingsOf(node, 0, kLent + extra_[node]).lent;
+    if (!addresses_.empty()) hello.in_use = AssignmentsOf(node, 0, kInUse + extra_[node]).in_use;
     loop_.PostHello(sessions_[node], std::move(hello));
   }
 
-  ipam::LendingReport LendingsOf(size_t node, uint32_t first, uint32_t count) {
-    ipam::LendingReport report;
+  ipam::AssignmentReport AssignmentsOf(size_t node, uint32_t first, uint32_t count) {
+    ipam::AssignmentReport report;
     const uint64_t generation = ++generations_[node];
     for (uint32_t i = first; i < first + count; ++i) {
-      report.lent.push_back(scale::LendingOf(node, addresses_[node][i], generation, clock_.Now()));
+      report.in_use.push_back(
+          scale::AssignmentOf(node, addresses_[node][i], generation, clock_.Now()));
     }
     return report;
   }
 
-  void Post(size_t node, ipam::LendingReport report) {
+  void Post(size_t node, ipam::AssignmentReport report) {
     report.sequence = ++sequences_[node];
     loop_.PostFromAgent(ipam::ReportEvent{sessions_[node], std::move(report)});
   }
@@ -245,7 +246,7 @@ class Fleet final : public LargeFleet {
   std::vector<uint64_t> sequences_;
   std::vector<uint64_t> generations_;
   std::vector<ipam::SessionId> sessions_;  // By node.
-  std::vector<uint32_t> extra_;            // So many more than kLent are lent.
+  std::vector<uint32_t> extra_;            // So many more than kInUse are assigned.
   std::vector<std::vector<ip::Address>> addresses_;
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> writable_ = true;

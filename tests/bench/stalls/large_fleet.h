@@ -28,8 +28,8 @@ class LargeFleet {
   static constexpr uint32_t kAddressesANode = 27;
 
   // A store in the new file `database` and `nodes` connected nodes, each with kAddressesANode
-  // addresses of which 13 are lent. The loop then runs. Errors: those of the store; kInternal (the
-  // loop did not do as it was asked).
+  // addresses of which 13 are assigned. The loop then runs. Errors: those of the store; kInternal
+  // (the loop did not do as it was asked).
   static absl::StatusOr<std::unique_ptr<LargeFleet>> Create(const std::string& database,
                                                             uint32_t nodes);
   virtual ~LargeFleet() = default;
@@ -38,8 +38,8 @@ class LargeFleet {
   // kDeadlineExceeded (there is always something left).
   virtual absl::StatusOr<Turns> Measure(const std::function<absl::Status()>& work) = 0;
 
-  // Every node reports at once that it lends, or has taken back, so many addresses: in turns, so
-  // that it never lends more than 13 + `changes`. Waits for the acknowledgements. Errors:
+  // Every node reports at once that it assigns, or has taken back, so many addresses: in turns, so
+  // that it never assigns more than 13 + `changes`. Waits for the acknowledgements. Errors:
   // kInternal (not all came).
   virtual absl::Status ReportAll(uint32_t changes) = 0;
 

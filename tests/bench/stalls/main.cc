@@ -29,7 +29,7 @@ struct Options {
   double seconds = 10;
 };
 
-constexpr uint32_t kMany = 12;  // Changes in one report; a node has no more addresses to lend.
+constexpr uint32_t kMany = 12;  // Changes in one report; a node has no more addresses to assign.
 
 absl::Status From(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};

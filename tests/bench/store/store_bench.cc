@@ -116,7 +116,7 @@ class Bench {
   void Commit(const std::vector<size_t>& rows) {
     std::vector<CompareAndPut> batch;
     for (const size_t i : rows) {
-      // Lengths vary by a tenth, as records do when lendings come and go.
+      // Lengths vary by a tenth, as records do when assignments come and go.
       batch.push_back({.key = fmt::format("node/worker-{:06}/4c4c4544-0050-3510-8030-{:012}", i, i),
                        .value = std::string(bytes_ * (95 + random_() % 11) / 100, 'x'),
                        .expected = revisions_[i]});

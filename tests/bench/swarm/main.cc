@@ -74,15 +74,16 @@ struct CommandLine {
         ->type_name("FILE");
     AddMode("storm", "Connects all and waits until each has its addresses", &RunStorm);
     CLI::App& steady = AddMode("steady", "Then keeps still", &RunSteady);
-    CLI::App& churn = AddMode("churn", "Then lends and releases in a closed loop", &RunChurn);
-    CLI::App& recover = AddMode(
-        "recover", "Then lends, and obeys standard input (tests/bench/swarm/modes.h)", &RunRecover);
+    CLI::App& churn = AddMode("churn", "Then assigns and releases in a closed loop", &RunChurn);
+    CLI::App& recover =
+        AddMode("recover", "Then assigns, and obeys standard input (tests/bench/swarm/modes.h)",
+                &RunRecover);
     for (CLI::App* command : {&steady, &churn}) {
       command->add_option("--seconds", duration_s, "How long")->capture_default_str();
     }
     churn.add_option("--warm-up", warm_up_s, "Seconds before it counts")->capture_default_str();
     for (CLI::App* command : {&steady, &churn, &recover}) {
-      command->add_option("--lend", plan.lend, "Addresses lent first, in all")
+      command->add_option("--assign", plan.assign, "Addresses assigned first, in all")
           ->capture_default_str();
     }
     for (CLI::App* command : {&churn, &recover}) {
@@ -102,7 +103,7 @@ struct CommandLine {
     options.budget_refresh = absl::Seconds(budget_refresh_s);
     options.reconnect.first_connect = absl::Seconds(spread_s);
     options.target.tls.insecure = options.target.tls.ca.empty();
-    // What is lent before anything is measured goes in one report in either case.
+    // What is assigned before anything is measured goes in one report in either case.
     options.reporting = coalesce || plan.pods == 0
                             ? SimNode::Reporting{.operations = 1000, .window = 1}
                             : SimNode::Reporting{.operations = 1, .window = plan.pods};

@@ -23,12 +23,12 @@ const char* NameOf(SimNode::Use use) {
   switch (use) {
     case SimNode::Use::kGone:
       return "gone";
-    case SimNode::Use::kIdle:
-      return "idle";
-    case SimNode::Use::kLent:
-      return "lent";
-    case SimNode::Use::kCooling:
-      return "cooling";
+    case SimNode::Use::kAvailable:
+      return "available";
+    case SimNode::Use::kInUse:
+      return "in_use";
+    case SimNode::Use::kCooldown:
+      return "cooldown";
     case SimNode::Use::kWithdrawn:
       return "withdrawn";
   }
@@ -99,7 +99,7 @@ absl::Status WriteHoldings(Swarm& swarm, const std::string& path) {
         if (held.use == SimNode::Use::kGone) continue;
         text += fmt::format(
             "{}\t{}\t{}\t{}\t{}\n", held.address.ToString(), name, NameOf(held.use),
-            held.use == SimNode::Use::kLent ? ContainerOf(node.node(), held.generation) : "-",
+            held.use == SimNode::Use::kInUse ? ContainerOf(node.node(), held.generation) : "-",
             held.settled ? 1 : 0);
       }
       return true;

@@ -23,8 +23,9 @@ Json DescribeProgress(const std::vector<Swarm::Progress>& progress, int64_t star
 Json DescribeSwarm(const Swarm& swarm);
 
 // Writes "address, node, state, container, known" a line, tab-separated, in no order: state is
-// idle, lent, cooling or withdrawn; known is 1 when the server has acknowledged that state, and so
-// must still know it after any crash. Errors: those of writing the file, which is replaced whole.
+// available, in use, in cooldown or withdrawn; known is 1 when the server has acknowledged that
+// state, and so must still know it after any crash. Errors: those of writing the file, which is
+// replaced whole.
 absl::Status WriteHoldings(Swarm& swarm, const std::string& path);
 
 }  // namespace spoke::swarm

@@ -89,21 +89,21 @@ absl::Status StartPods(Swarm& swarm, const Plan& plan) {
 }
 
 // The first nodes take one more when it does not come out even.
-absl::Status Lend(Swarm& swarm, const Plan& plan) {
+absl::Status Assign(Swarm& swarm, const Plan& plan) {
   const auto agents = static_cast<uint32_t>(swarm.size());
   for (uint32_t i = 0; i < agents; ++i) {
-    const uint32_t share = plan.lend / agents + (i < plan.lend % agents ? 1 : 0);
-    const bool lent = swarm.agent(i).WithNode([&](SimNode& node) {
+    const uint32_t share = plan.assign / agents + (i < plan.assign % agents ? 1 : 0);
+    const bool in_use = swarm.agent(i).WithNode([&](SimNode& node) {
       for (uint32_t n = 0; n < share; ++n) {
-        if (!node.Lend()) return false;
+        if (!node.Assign()) return false;
       }
       return true;
     });
-    if (!lent) {
-      return absl::FailedPreconditionError(fmt::format("node {} cannot lend {}", i, share));
+    if (!in_use) {
+      return absl::FailedPreconditionError(fmt::format("node {} cannot assign {}", i, share));
     }
   }
-  return AwaitSettled(swarm, plan, "lend");
+  return AwaitSettled(swarm, plan, "assign");
 }
 
 // How many of the latencies' operations came in each second.
@@ -202,7 +202,7 @@ absl::StatusOr<Json> RunStorm(Swarm& swarm, const Plan& plan) {
 
 absl::StatusOr<Json> RunSteady(Swarm& swarm, const Plan& plan) {
   ASSIGN_OR_RETURN(Json result, RunStorm(swarm, plan));
-  if (plan.lend > 0) RETURN_IF_ERROR(Lend(swarm, plan));
+  if (plan.assign > 0) RETURN_IF_ERROR(Assign(swarm, plan));
   Print({{"event", "ready"}, {"unix", UnixSeconds()}});
   const uint64_t attempts = swarm.attempts();
   absl::SleepFor(plan.duration);
@@ -212,7 +212,7 @@ absl::StatusOr<Json> RunSteady(Swarm& swarm, const Plan& plan) {
 
 absl::StatusOr<Json> RunChurn(Swarm& swarm, const Plan& plan) {
   ASSIGN_OR_RETURN(Json result, RunStorm(swarm, plan));
-  if (plan.lend > 0) RETURN_IF_ERROR(Lend(swarm, plan));
+  if (plan.assign > 0) RETURN_IF_ERROR(Assign(swarm, plan));
   RETURN_IF_ERROR(StartPods(swarm, plan));
   absl::SleepFor(plan.warm_up);
   Print({{"event", "ready"}, {"unix", UnixSeconds()}});
@@ -233,7 +233,7 @@ absl::StatusOr<Json> RunChurn(Swarm& swarm, const Plan& plan) {
 
 absl::StatusOr<Json> RunRecover(Swarm& swarm, const Plan& plan) {
   ASSIGN_OR_RETURN(Json result, RunStorm(swarm, plan));
-  RETURN_IF_ERROR(Lend(swarm, plan));
+  RETURN_IF_ERROR(Assign(swarm, plan));
   Print({{"event", "ready"}, {"unix", UnixSeconds()}});
   Recovery recovery(swarm, plan);
   std::string line;

@@ -16,8 +16,8 @@ struct Plan {
   absl::Duration deadline = absl::Minutes(3);        // Of each step of a run.
   absl::Duration duration = absl::Seconds(10);
   absl::Duration warm_up = absl::Seconds(2);
-  uint32_t pods = 1;  // A node, lent and given back in turn.
-  uint32_t lend = 0;  // In all, before anything else.
+  uint32_t pods = 1;    // A node, assigned and given back in turn.
+  uint32_t assign = 0;  // In all, before anything else.
 };
 
 // Each starts the swarm, prints events on standard output as JSON, one a line, and returns the
@@ -28,9 +28,9 @@ struct Plan {
 absl::StatusOr<Json> RunStorm(Swarm& swarm, const Plan& plan);
 // As RunStorm(), then keeps still for `duration`.
 absl::StatusOr<Json> RunSteady(Swarm& swarm, const Plan& plan);
-// As RunStorm(), then lends and releases as fast as the server acknowledges, for `duration`.
+// As RunStorm(), then assigns and releases as fast as the server acknowledges, for `duration`.
 absl::StatusOr<Json> RunChurn(Swarm& swarm, const Plan& plan);
-// As RunStorm(), lends, then obeys standard input, a command a line, until its end:
+// As RunStorm(), assigns, then obeys standard input, a command a line, until its end:
 //   killed         the server is dead: what is synced from now on counts
 //   wait           until all are synced since, and nothing is unacknowledged; prints "synced"
 //   holdings FILE  writes what the nodes hold (WriteHoldings)

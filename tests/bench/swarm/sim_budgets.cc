@@ -52,24 +52,24 @@ void SimBudgets::TakeBudget(const std::string& name, const v1::BandwidthBudgetPo
   budget.uses = std::move(uses);
 }
 
-std::string SimBudgets::TakeLeases(const v1::BudgetLeases& leases) {
-  if (leases.sequence() <= applied_) {
-    return fmt::format("leases {} after {}", leases.sequence(), applied_);
+std::string SimBudgets::TakeGrants(const v1::BudgetGrants& grants) {
+  if (grants.sequence() <= applied_) {
+    return fmt::format("grants {} after {}", grants.sequence(), applied_);
   }
-  if (leases.answers() == 0 || leases.answers() > sequence_) {
-    return fmt::format("leases answer report {}; the last one was {}", leases.answers(), sequence_);
+  if (grants.answers() == 0 || grants.answers() > sequence_) {
+    return fmt::format("grants answer report {}; the last one was {}", grants.answers(), sequence_);
   }
-  applied_ = leases.sequence();
+  applied_ = grants.sequence();
   for (auto& [name, budget] : budgets_) {
     for (Use& use : budget.uses) use.held = use.held_connections = 0;
   }
-  for (const v1::BudgetLeases::Lease& lease : leases.leases()) {
-    const auto budget = budgets_.find(lease.budget());
+  for (const v1::BudgetGrants::Grant& grant : grants.grants()) {
+    const auto budget = budgets_.find(grant.budget());
     if (budget == budgets_.end()) continue;  // The policy has changed meanwhile.
     for (Use& use : budget->second.uses) {
-      if (use.team != lease.team()) continue;
-      use.held = lease.rate();
-      use.held_connections = lease.connections();
+      if (use.team != grant.team()) continue;
+      use.held = grant.rate();
+      use.held_connections = grant.connections();
     }
   }
   return "";

@@ -25,7 +25,7 @@ class SimBudgets {
   // Sequences begin anew. What is held stays: streams are not away for long.
   void BeginStream() { sequence_ = applied_ = 0; }
   // Holds what it is given. What is wrong with that, for people; empty: nothing.
-  std::string TakeLeases(const v1::BudgetLeases& leases);
+  std::string TakeGrants(const v1::BudgetGrants& grants);
   // The next report; false, and nothing is changed, when the policy has no budget.
   bool FillReport(v1::BudgetReport& out);
 
@@ -48,7 +48,7 @@ class SimBudgets {
   std::mt19937_64 random_;
   std::map<std::string, Budget> budgets_;  // By name.
   uint64_t sequence_ = 0;                  // Of the last report of this stream,
-  uint64_t applied_ = 0;                   // and of the last leases.
+  uint64_t applied_ = 0;                   // and of the last grants.
 };
 
 }  // namespace spoke::swarm

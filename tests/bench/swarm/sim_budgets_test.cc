@@ -82,18 +82,18 @@ TEST(SimBudgets, UsesWhatItHoldsAndTheFloorAndSaysWhatIsHeldBack) {
   ASSERT_TRUE(budgets.FillReport(report));
   EXPECT_EQ(report.sequence(), 1U);
   EXPECT_EQ(report.applied(), 0U);
-  v1::BudgetLeases leases;
-  leases.set_sequence(1);
-  leases.set_answers(1);
+  v1::BudgetGrants grants;
+  grants.set_sequence(1);
+  grants.set_answers(1);
   for (const auto& use : report.uses()) {
     EXPECT_THAT(use.usage(), Le(kFloor));
     EXPECT_EQ(use.usage() + use.throttled(), use.demand());
-    v1::BudgetLeases::Lease& lease = *leases.add_leases();
-    lease.set_budget("a");
-    lease.set_team(use.team());
-    lease.set_rate(5000);
+    v1::BudgetGrants::Grant& grant = *grants.add_grants();
+    grant.set_budget("a");
+    grant.set_team(use.team());
+    grant.set_rate(5000);
   }
-  EXPECT_THAT(budgets.TakeLeases(leases), IsEmpty());
+  EXPECT_THAT(budgets.TakeGrants(grants), IsEmpty());
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(budgets.FillReport(report));
     EXPECT_EQ(report.applied(), 1U);
@@ -102,30 +102,30 @@ TEST(SimBudgets, UsesWhatItHoldsAndTheFloorAndSaysWhatIsHeldBack) {
       EXPECT_THAT(use.usage(), AllOf(Ge(std::min<uint64_t>(use.demand(), 5000)), Le(6000U)));
     }
   }
-  leases.set_sequence(2);
-  leases.clear_leases();
-  EXPECT_THAT(budgets.TakeLeases(leases), IsEmpty());
+  grants.set_sequence(2);
+  grants.clear_grants();
+  EXPECT_THAT(budgets.TakeGrants(grants), IsEmpty());
   ASSERT_TRUE(budgets.FillReport(report));
   EXPECT_EQ(report.uses(0).held(), 0U) << "what is not there is taken";
 }
 
-TEST(SimBudgets, ComplainsAboutLeasesThatAreOldOrAnswerNothing) {
+TEST(SimBudgets, ComplainsAboutGrantsThatAreOldOrAnswerNothing) {
   SimBudgets budgets(1);
   budgets.TakePolicy(Bundle(true, {"a"}));
   v1::BudgetReport report;
   ASSERT_TRUE(budgets.FillReport(report));
-  v1::BudgetLeases leases;
-  leases.set_sequence(1);
-  leases.set_answers(2);
-  EXPECT_EQ(budgets.TakeLeases(leases), "leases answer report 2; the last one was 1");
-  leases.set_answers(1);
-  EXPECT_EQ(budgets.TakeLeases(leases), "");
-  EXPECT_EQ(budgets.TakeLeases(leases), "leases 1 after 1");
+  v1::BudgetGrants grants;
+  grants.set_sequence(1);
+  grants.set_answers(2);
+  EXPECT_EQ(budgets.TakeGrants(grants), "grants answer report 2; the last one was 1");
+  grants.set_answers(1);
+  EXPECT_EQ(budgets.TakeGrants(grants), "");
+  EXPECT_EQ(budgets.TakeGrants(grants), "grants 1 after 1");
   budgets.BeginStream();
   ASSERT_TRUE(budgets.FillReport(report));
   EXPECT_EQ(report.sequence(), 1U);
   EXPECT_EQ(report.applied(), 0U);
-  EXPECT_EQ(budgets.TakeLeases(leases), "") << "sequences begin anew";
+  EXPECT_EQ(budgets.TakeGrants(grants), "") << "sequences begin anew";
 }
 
 }  // namespace

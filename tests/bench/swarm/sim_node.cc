@@ -55,8 +55,8 @@ void SimNode::Greet(v1::Hello& out) {
   nic.set_mtu(1500);
   nic.add_addresses(ip::Address::V4(0x64400000U + node_).ToBytes());
   for (const Held& held : held_) {
-    if (held.use == Use::kLent) FillLending(held, *out.add_lent());
-    if (held.use == Use::kCooling) out.add_cooling(held.address.ToBytes());
+    if (held.use == Use::kInUse) FillAssignment(held, *out.add_in_use());
+    if (held.use == Use::kCooldown) out.add_cooldown(held.address.ToBytes());
   }
 }
 
@@ -84,14 +84,14 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
       return TakePolicy(message.policy(), out);
     case v1::ServerMessage::kInventoryRequest:
       return TakeInventory(message.inventory_request().id(), out);
-    case v1::ServerMessage::kOutlook:
+    case v1::ServerMessage::kForecast:
     case v1::ServerMessage::kAttachTracesRequest:
     case v1::ServerMessage::kProbeRequest:
-    case v1::ServerMessage::kEndLending:
+    case v1::ServerMessage::kEndAssignment:
     case v1::ServerMessage::kPolicyTrial:
       return;  // No pod of a simulated node waits, and nobody asks about one.
-    case v1::ServerMessage::kBudgetLeases:
-      if (const std::string wrong = budgets_.TakeLeases(message.budget_leases()); !wrong.empty()) {
+    case v1::ServerMessage::kBudgetGrants:
+      if (const std::string wrong = budgets_.TakeGrants(message.budget_grants()); !wrong.empty()) {
         Complain("budget", wrong);
       }
       return;
@@ -150,12 +150,12 @@ void SimNode::TakeAdded(const v1::IpConfiguration& added, bool anew, int64_t now
                                     address.ToString(), NamesOf(*other).name));
       return;
     }
-    if (held != nullptr) held->use = Use::kIdle;
+    if (held != nullptr) held->use = Use::kAvailable;
     if (held != nullptr) return;
     Held& slot = NewSlot();
-    // What has to cool for the server is never lent here: the runs are short.
+    // What has to cool for the server is never assigned here: the runs are short.
     slot = {.address = address,
-            .use = added.cooling_ms() > 0 ? Use::kCooling : Use::kIdle,
+            .use = added.cooldown_ms() > 0 ? Use::kCooldown : Use::kAvailable,
             .listed = true};
   });
   if (!valid) {
@@ -169,8 +169,9 @@ void SimNode::TakeRemoved(const v1::IpConfiguration& removed) {
     Held* held = Find(address);
     if (held == nullptr) return;
     if (held->use != Use::kWithdrawn) {
-      Complain("taken", fmt::format("{} was taken without this node's agreement{}",
-                                    address.ToString(), held->use == Use::kLent ? ", lent" : ""));
+      Complain("taken",
+               fmt::format("{} was taken without this node's agreement{}", address.ToString(),
+                           held->use == Use::kInUse ? ", assigned" : ""));
     }
     held->use = Use::kGone;
   });
@@ -183,7 +184,7 @@ void SimNode::DropUnlisted() {
     if (held.use != Use::kWithdrawn) {
       // It stays in the ledger, so that giving it to another is found as well.
       Complain("lost", fmt::format("{} is forgotten{}", held.address.ToString(),
-                                   held.use == Use::kLent ? ", lent" : ""));
+                                   held.use == Use::kInUse ? ", assigned" : ""));
     }
     held.use = Use::kGone;
   }
@@ -216,12 +217,13 @@ void SimNode::TakeReclaim(const v1::ReclaimRequest& request, int64_t now, Outcom
 
 // The ledger hears of it before the server can, so that no order of delivery looks like a fault.
 bool SimNode::GiveUp(const v1::IpConfiguration& configuration, int64_t now) {
-  bool idle = true;
+  bool available = true;
   ForEachAddress(configuration, [&](const ip::Address& address) {
     const Held* held = Find(address);
-    if (held != nullptr && (held->use == Use::kLent || held->use == Use::kCooling)) idle = false;
+    if (held != nullptr && (held->use == Use::kInUse || held->use == Use::kCooldown))
+      available = false;
   });
-  if (!idle) return false;
+  if (!available) return false;
   ForEachAddress(configuration, [&](const ip::Address& address) {
     Held* held = Find(address);
     if (held == nullptr || held->use == Use::kWithdrawn) return;
@@ -254,19 +256,19 @@ void SimNode::TakeInventory(uint64_t id, Outcome& out) const {
   for (const Held& held : held_) {
     if (held.use == Use::kGone) continue;
     inventory.add_held(held.address.ToBytes());
-    if (held.use == Use::kLent) FillLending(held, *inventory.add_lent());
+    if (held.use == Use::kInUse) FillAssignment(held, *inventory.add_in_use());
   }
 }
 
-bool SimNode::Lend() {
+bool SimNode::Assign() {
   for (size_t tried = 0; tried < held_.size(); ++tried) {
     const size_t slot = cursor_;
     cursor_ = (cursor_ + 1) % held_.size();
     Held& held = held_[slot];
-    if (held.use != Use::kIdle) continue;
-    held.use = Use::kLent;
+    if (held.use != Use::kAvailable) continue;
+    held.use = Use::kInUse;
     held.generation = ++last_generation_;
-    Queue(Kind::kLend, static_cast<uint32_t>(slot));
+    Queue(Kind::kAssign, static_cast<uint32_t>(slot));
     return true;
   }
   return false;
@@ -276,13 +278,13 @@ size_t SimNode::StartPods(size_t pods, Patience patience) {
   working_ = true;
   patience_ = patience;
   size_t started = 0;
-  while (started < pods && Lend()) ++started;
+  while (started < pods && Assign()) ++started;
   if (patience == Patience::kWaits) waiting_pods_ += pods - started;
   return started;
 }
 
 void SimNode::StartWaiting() {
-  while (waiting_pods_ > 0 && Lend()) --waiting_pods_;
+  while (waiting_pods_ > 0 && Assign()) --waiting_pods_;
 }
 
 void SimNode::Queue(Kind kind, uint32_t slot) {
@@ -295,19 +297,19 @@ void SimNode::Settle(const Operation& operation) {
   held.settled = true;
   if (operation.kind == Kind::kRelease) released_.push_back(operation.slot);
   if (!working_) return;
-  if (operation.kind == Kind::kLend) {
-    held.use = Use::kCooling;
+  if (operation.kind == Kind::kAssign) {
+    held.use = Use::kCooldown;
     Queue(Kind::kRelease, operation.slot);
-  } else if (Lend()) {
+  } else if (Assign()) {
     return;
   } else if (patience_ == Patience::kWaits) {
     ++waiting_pods_;
   } else {
-    Complain("starved", "no idle address for the next pod: fewer pods, or more addresses");
+    Complain("starved", "no available address for the next pod: fewer pods, or more addresses");
   }
 }
 
-void SimNode::FillReport(v1::LendingReport& out, int64_t now, int64_t unix_ms) {
+void SimNode::FillReport(v1::AssignmentReport& out, int64_t now, int64_t unix_ms) {
   out.Clear();
   out.set_sequence(++last_sequence_);
   Report& report = unacknowledged_.emplace_back();
@@ -318,10 +320,10 @@ void SimNode::FillReport(v1::LendingReport& out, int64_t now, int64_t unix_ms) {
     queued_.pop_front();
     report.operations.push_back(operation);
     const Held& held = held_[operation.slot];
-    if (operation.kind == Kind::kLend) {
-      v1::Lending& lending = *out.add_lent();
-      FillLending(held, lending);
-      lending.set_since_unix_ms(unix_ms);
+    if (operation.kind == Kind::kAssign) {
+      v1::Assignment& assignment = *out.add_in_use();
+      FillAssignment(held, assignment);
+      assignment.set_since_unix_ms(unix_ms);
     } else {
       v1::Release& release = *out.add_released();
       release.set_address(held.address.ToBytes());
@@ -330,14 +332,14 @@ void SimNode::FillReport(v1::LendingReport& out, int64_t now, int64_t unix_ms) {
   }
   for (; !released_.empty(); released_.pop_front()) {
     Held& held = held_[released_.front()];
-    if (held.use != Use::kCooling || !held.settled) continue;
-    held.use = Use::kIdle;
+    if (held.use != Use::kCooldown || !held.settled) continue;
+    held.use = Use::kAvailable;
     out.add_cooled(held.address.ToBytes());
   }
   StartWaiting();
 }
 
-void SimNode::FillLending(const Held& held, v1::Lending& out) const {
+void SimNode::FillAssignment(const Held& held, v1::Assignment& out) const {
   out.set_address(held.address.ToBytes());
   out.set_container_id(ContainerOf(node_, held.generation));
   out.set_ifname("eth0");
@@ -348,7 +350,7 @@ void SimNode::FillLending(const Held& held, v1::Lending& out) const {
 }
 
 size_t SimNode::usable() const {
-  return Count(Use::kIdle) + Count(Use::kLent) + Count(Use::kCooling);
+  return Count(Use::kAvailable) + Count(Use::kInUse) + Count(Use::kCooldown);
 }
 
 size_t SimNode::Count(Use use) const {

@@ -26,7 +26,7 @@ struct NodeNames {
 // As long as real ones, since they are stored and sent: "sim-00042" and two UUIDs.
 NodeNames NamesOf(uint32_t node);
 
-// The container that the lending `generation` of `node` is for: 64 hexadecimal digits, as a
+// The container that the assignment `generation` of `node` is for: 64 hexadecimal digits, as a
 // runtime's.
 std::string ContainerOf(uint32_t node, uint64_t generation);
 
@@ -34,17 +34,17 @@ std::string ContainerOf(uint32_t node, uint64_t generation);
 // clock that does not go back.
 class SimNode {
  public:
-  enum class Use : uint8_t { kGone, kIdle, kLent, kCooling, kWithdrawn };
+  enum class Use : uint8_t { kGone, kAvailable, kInUse, kCooldown, kWithdrawn };
 
   struct Held {
     ip::Address address;
-    uint64_t generation = 0;  // Of its last lending.
+    uint64_t generation = 0;  // Of its last assignment.
     Use use = Use::kGone;
     bool settled = true;  // The server has said that it knows `use`.
     bool listed = false;  // By the full state that is being read.
   };
 
-  // How a node's lendings and releases go out.
+  // How a node's assignments and releases go out.
   struct Reporting {
     size_t operations = 1;  // In one report, at most.
     size_t window = 1;      // Reports that may be unacknowledged at a time.
@@ -53,8 +53,8 @@ class SimNode {
   SimNode(uint32_t node, Reporting reporting, Ledger& ledger)
       : node_(node), reporting_(reporting), ledger_(ledger), budgets_(node) {}
 
-  // A stream begins: everything that is lent or cooling is said, and what was not acknowledged
-  // counts as said by this.
+  // A stream begins: everything that is in use or in cooldown is said, and what was not
+  // acknowledged counts as said by this.
   void Greet(v1::Hello& out);
 
   // What the server says. Answers are appended to `answers`, in order; latencies of operations
@@ -65,10 +65,10 @@ class SimNode {
   };
   void Take(const v1::ServerMessage& message, int64_t now, Outcome& out);
 
-  // Lends the next idle address, or false when there is none.
-  bool Lend();
-  // Each of `pods` is lent an address, gives it back once that is acknowledged, and so on.
-  // Returns how many found an idle address. The patient wait for one, now and later, where
+  // Assigns the next available address, or false when there is none.
+  bool Assign();
+  // Each of `pods` is assigned an address, gives it back once that is acknowledged, and so on.
+  // Returns how many found an available address. The patient wait for one, now and later, where
   // otherwise having none is a fault.
   enum class Patience : uint8_t { kNone, kWaits };
   size_t StartPods(size_t pods, Patience patience = Patience::kNone);
@@ -84,7 +84,7 @@ class SimNode {
   }
   // The next report; `out` is overwritten. Addresses released by acknowledged reports are said to
   // be cooled along with it.
-  void FillReport(v1::LendingReport& out, int64_t now, int64_t unix_ms);
+  void FillReport(v1::AssignmentReport& out, int64_t now, int64_t unix_ms);
 
   // The next report about budgets; false when the policy has none, or nobody would hear it.
   bool FillBudgetReport(v1::BudgetReport& out) { return welcomed_ && budgets_.FillReport(out); }
@@ -94,7 +94,7 @@ class SimNode {
   bool synced() const { return welcomed_ && told_; }
   // Nothing waits to be said or acknowledged.
   bool settled() const { return queued_.empty() && unacknowledged_.empty() && welcomed_; }
-  // Addresses it may lend or has lent.
+  // Addresses it may assign or has assigned.
   size_t usable() const;
   size_t Count(Use use) const;
   // With entries that are gone.
@@ -107,7 +107,7 @@ class SimNode {
   uint64_t given_up() const { return given_up_; }
 
  private:
-  enum class Kind : uint8_t { kLend, kRelease };
+  enum class Kind : uint8_t { kAssign, kRelease };
   struct Operation {
     Kind kind;
     uint32_t slot;  // Index into held_.
@@ -133,7 +133,7 @@ class SimNode {
   void Queue(Kind kind, uint32_t slot);
   void Settle(const Operation& operation);
   void StartWaiting();
-  void FillLending(const Held& held, v1::Lending& out) const;
+  void FillAssignment(const Held& held, v1::Assignment& out) const;
   Held* Find(const ip::Address& address);
   Held& NewSlot();
   void Complain(std::string_view kind, const std::string& text) const;
@@ -144,7 +144,7 @@ class SimNode {
   SimBudgets budgets_;
 
   std::vector<Held> held_;
-  size_t cursor_ = 0;  // Where Lend() looks next, so that reuse takes turns.
+  size_t cursor_ = 0;  // Where Assign() looks next, so that reuse takes turns.
   std::deque<uint32_t>
       released_;  // Slots whose release is acknowledged, not yet said to be cooled.
   std::deque<Operation> queued_;
@@ -155,7 +155,7 @@ class SimNode {
   uint64_t given_up_ = 0;
   bool working_ = false;
   Patience patience_ = Patience::kNone;
-  size_t waiting_pods_ = 0;  // For an idle address.
+  size_t waiting_pods_ = 0;  // For an available address.
 
   // Of the present stream.
   bool welcomed_ = false;

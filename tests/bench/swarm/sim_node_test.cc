@@ -55,8 +55,8 @@ class SimNodeTest : public testing::Test {
     Take(node, DesiredOf(1, true, addresses));
     return hello;
   }
-  v1::LendingReport Report(SimNode& node) {
-    v1::LendingReport report;
+  v1::AssignmentReport Report(SimNode& node) {
+    v1::AssignmentReport report;
     EXPECT_TRUE(node.HasReport());
     node.FillReport(report, 0, 0);
     return report;
@@ -116,9 +116,9 @@ TEST_F(SimNodeTest, ComplainsOfDisorder) {
                                         Pair("no_welcome", 1), Pair("version_back", 1)));
 }
 
-TEST_F(SimNodeTest, GivesUpWhatIsIdleAndDeniesWhatIsLent) {
+TEST_F(SimNodeTest, GivesUpWhatIsAvailableAndDeniesWhatIsAssigned) {
   Begin(node_, 1, {1, 2});
-  ASSERT_TRUE(node_.Lend());
+  ASSERT_TRUE(node_.Assign());
   v1::ServerMessage request;
   request.mutable_reclaim()->set_id(7);
   *request.mutable_reclaim()->add_configurations() = Configuration(1);
@@ -142,9 +142,9 @@ TEST_F(SimNodeTest, StaysByAnAgreementUntilAListBeginsASession) {
   *request.mutable_reclaim()->add_configurations() = Configuration(1);
   Take(node_, request);
   Take(node_, DesiredOf(2, true, {1}));  // Sent before our agreement had come.
-  EXPECT_FALSE(node_.Lend());
+  EXPECT_FALSE(node_.Assign());
   Begin(node_, 2, {1});  // It never came.
-  EXPECT_TRUE(node_.Lend());
+  EXPECT_TRUE(node_.Assign());
   Begin(other_, 1, {1});
   EXPECT_THAT(Complaints(), ElementsAre(Pair("twice", 1)));
 }
@@ -172,12 +172,12 @@ TEST_F(SimNodeTest, ComplainsOfAnAddressGivenToAnotherBeforeItHasCooled) {
 TEST_F(SimNodeTest, PatientPodsWaitForAnAddress) {
   Begin(other_, 1, {1});
   EXPECT_EQ(other_.StartPods(2, SimNode::Patience::kWaits), 1U);
-  EXPECT_THAT(Report(other_).lent(), SizeIs(1));
+  EXPECT_THAT(Report(other_).in_use(), SizeIs(1));
   EXPECT_FALSE(other_.HasReport());
   Take(other_, DesiredOf(2, false, {2}));
   Take(other_, AckOf(1));
-  const v1::LendingReport report = Report(other_);
-  EXPECT_THAT(report.lent(), SizeIs(1));
+  const v1::AssignmentReport report = Report(other_);
+  EXPECT_THAT(report.in_use(), SizeIs(1));
   EXPECT_THAT(report.released(), SizeIs(1));
   EXPECT_THAT(Complaints(), IsEmpty());
 }
@@ -185,20 +185,20 @@ TEST_F(SimNodeTest, PatientPodsWaitForAnAddress) {
 TEST_F(SimNodeTest, PodsComeAndGoOneOperationAReport) {
   Begin(node_, 1, {1, 2, 3, 4, 5, 6});
   ASSERT_EQ(node_.StartPods(2), 2U);
-  const v1::LendingReport first = Report(node_);
-  EXPECT_THAT(first.lent(), SizeIs(1));
+  const v1::AssignmentReport first = Report(node_);
+  EXPECT_THAT(first.in_use(), SizeIs(1));
   Report(node_);
   EXPECT_FALSE(node_.HasReport());  // The window is full.
   const auto out = Take(node_, AckOf(2), 5);
   EXPECT_THAT(out.latencies, ElementsAre(5, 5));
-  const v1::LendingReport release = Report(node_);
-  EXPECT_THAT(release.lent(), IsEmpty());
+  const v1::AssignmentReport release = Report(node_);
+  EXPECT_THAT(release.in_use(), IsEmpty());
   ASSERT_THAT(release.released(), SizeIs(1));
-  EXPECT_EQ(release.released(0).address(), first.lent(0).address());
-  EXPECT_EQ(release.released(0).generation(), first.lent(0).generation());
+  EXPECT_EQ(release.released(0).address(), first.in_use(0).address());
+  EXPECT_EQ(release.released(0).generation(), first.in_use(0).generation());
   Take(node_, AckOf(3));
   // The other pod's release also says that the first one's address has cooled.
-  EXPECT_THAT(Report(node_).cooled(), ElementsAre(first.lent(0).address()));
+  EXPECT_THAT(Report(node_).cooled(), ElementsAre(first.in_use(0).address()));
   node_.StopPods();
   Take(node_, AckOf(4));
   Take(node_, AckOf(5));
@@ -207,13 +207,13 @@ TEST_F(SimNodeTest, PodsComeAndGoOneOperationAReport) {
 
 TEST_F(SimNodeTest, CoalescesWhatCameUpWhileAReportWasOnItsWay) {
   Begin(other_, 1, {1, 2, 3, 4, 5, 6, 7, 8});
-  ASSERT_TRUE(other_.Lend());
-  EXPECT_THAT(Report(other_).lent(), SizeIs(1));
-  ASSERT_TRUE(other_.Lend());
-  ASSERT_TRUE(other_.Lend());
+  ASSERT_TRUE(other_.Assign());
+  EXPECT_THAT(Report(other_).in_use(), SizeIs(1));
+  ASSERT_TRUE(other_.Assign());
+  ASSERT_TRUE(other_.Assign());
   EXPECT_FALSE(other_.HasReport());
   Take(other_, AckOf(1));
-  EXPECT_THAT(Report(other_).lent(), SizeIs(2));
+  EXPECT_THAT(Report(other_).in_use(), SizeIs(2));
   EXPECT_FALSE(other_.settled());
   Take(other_, AckOf(2));
   EXPECT_TRUE(other_.settled());
@@ -221,13 +221,13 @@ TEST_F(SimNodeTest, CoalescesWhatCameUpWhileAReportWasOnItsWay) {
 
 TEST_F(SimNodeTest, SaysInHelloWhatWasNotAcknowledged) {
   Begin(node_, 1, {1, 2, 3});
-  ASSERT_TRUE(node_.Lend());
+  ASSERT_TRUE(node_.Assign());
   Report(node_);
-  ASSERT_TRUE(node_.Lend());
+  ASSERT_TRUE(node_.Assign());
   EXPECT_FALSE(node_.settled());
   EXPECT_FALSE(node_.held()[0].settled);
   const v1::Hello hello = Begin(node_, 2, {1, 2, 3});
-  EXPECT_THAT(hello.lent(), SizeIs(2));
+  EXPECT_THAT(hello.in_use(), SizeIs(2));
   EXPECT_TRUE(node_.settled());
   EXPECT_TRUE(node_.held()[0].settled);
   EXPECT_FALSE(node_.HasReport());
@@ -252,14 +252,14 @@ TEST_F(SimNodeTest, KeepsPolicyByVersion) {
 
 TEST_F(SimNodeTest, SaysWhatItHoldsWhenAsked) {
   Begin(node_, 1, {1, 2});
-  ASSERT_TRUE(node_.Lend());
+  ASSERT_TRUE(node_.Assign());
   v1::ServerMessage request;
   request.mutable_inventory_request()->set_id(9);
   const auto out = Take(node_, request);
   const v1::Inventory& inventory = out.answers[0].inventory();
   EXPECT_EQ(inventory.id(), 9U);
   EXPECT_THAT(inventory.held(), SizeIs(2));
-  EXPECT_THAT(inventory.lent(), SizeIs(1));
+  EXPECT_THAT(inventory.in_use(), SizeIs(1));
 }
 
 }  // namespace

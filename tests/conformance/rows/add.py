@@ -111,13 +111,13 @@ def old_result_version(node):
 def name_taken(node):
     pod = node.pod()
     first = node.add(pod)
-    before = (pod.link(), pod.addresses(), pod.routes(), node.lent(), node.objects())
+    before = (pod.link(), pod.addresses(), pod.routes(), node.in_use(), node.objects())
     other = node.pod()
     other_id = other.id
     pod_id, pod.id = pod.id, other_id
     node.cni("ADD", pod).failed()
     pod.id = pod_id
-    expect_equal((pod.link(), pod.addresses(), pod.routes(), node.lent(), node.objects()), before,
+    expect_equal((pod.link(), pod.addresses(), pod.routes(), node.in_use(), node.objects()), before,
                  "everything is as before")
     expect_equal(pod.addresses(), [first["ips"][0]["address"]], "the address")
     node.ping(pod)
@@ -125,16 +125,16 @@ def name_taken(node):
     foreign.run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "other0")
     node.cni("ADD", foreign).failed()
     expect(foreign.link() and foreign.link("other0"), "a stranger's link stays")
-    expect_equal(len(node.lent()), 1, "lendings")
+    expect_equal(len(node.in_use()), 1, "assignments")
 
 
 @row("B10", "the same ADD again: an error, and the first keeps its address")
 def same_add_again(node):
     pod = node.pod()
     node.add(pod)
-    lent = node.lent()
+    in_use = node.in_use()
     node.cni("ADD", pod).failed()
-    expect_equal(node.lent(), lent, "lendings")
+    expect_equal(node.in_use(), in_use, "assignments")
     node.ping(pod)
 
 
@@ -151,9 +151,9 @@ def two_interfaces(node):
     node.delete(pod, ifname="net1")
     eventually("net1 is gone", lambda: pod.link("net1") is None)
     node.ping(pod)
-    expect_equal(list(node.lent()), [(pod.id, "eth0")], "lendings")
+    expect_equal(list(node.in_use()), [(pod.id, "eth0")], "assignments")
     node.delete(pod)
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
 
 
 @row("B12", "the next container gets another address and another link")
@@ -175,7 +175,7 @@ def host_name_taken(node):
     error = node.cni("ADD", pod).failed()
     expect(name in error["msg"] + error.get("details", ""), f"{name} is named in {error}")
     expect("stranger" in sh("ip", "-o", "link"), "the stranger's link stays")
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
 
 
 @row("B14", "the node's own link of the interface's name is not touched")
@@ -199,16 +199,16 @@ def host_names(node):
     expect_equal(node.add(pod)["interfaces"][0]["name"], first, "of the same attachment")
 
 
-@row("B16", "CNI_NETNS is not there: an error, and no address is lent")
+@row("B16", "CNI_NETNS is not there: an error, and no address is assigned")
 def netns_missing(node):
     before = node.objects()
     pod = node.pod()
     pod.destroy()
     node.cni("ADD", pod).failed()
-    expect_equal((node.lent(), node.objects()), ({}, before), "nothing has changed")
+    expect_equal((node.in_use(), node.objects()), ({}, before), "nothing has changed")
 
 
-@row("B17", "CNI_NETNS is a plain file, or of a dead process: an error, and no address is lent")
+@row("B17", "CNI_NETNS is a plain file, or of a dead process: an error, and no address is assigned")
 def netns_is_a_file(node):
     before = node.objects()
     plain = os.path.join(node.pods, "plain")
@@ -218,7 +218,7 @@ def netns_is_a_file(node):
     child.wait()
     for path in (plain, f"/proc/{child.pid}/ns/net", "/proc/self/ns/mnt", "/dev/null", node.pods):
         node.cni("ADD", node.pod(), CNI_NETNS=path).failed()
-    expect_equal((node.lent(), node.objects()), ({}, before), "nothing has changed")
+    expect_equal((node.in_use(), node.objects()), ({}, before), "nothing has changed")
 
 
 @row("B18", "CNI_NETNS is the node's own: refused before anything is done")
@@ -226,7 +226,7 @@ def netns_is_the_nodes(node):
     before = node.objects()
     for path in ("/proc/self/ns/net", f"/proc/{os.getpid()}/ns/net"):
         node.cni("ADD", node.pod(), CNI_NETNS=path).failed(4, 8)
-    expect_equal((node.lent(), node.objects()), ({}, before), "nothing has changed")
+    expect_equal((node.in_use(), node.objects()), ({}, before), "nothing has changed")
 
 
 @row("B19", "whichever step of the kernel's fails: the address is given back and nothing stays",
@@ -248,7 +248,7 @@ def every_step_fails(node):
             break
         steps += 1
         answer.failed()
-        expect_equal(node.lent(), {}, f"lendings after step {steps} failed")
+        expect_equal(node.in_use(), {}, f"assignments after step {steps} failed")
         node.settles_to(before, f"after step {steps} failed")
         node.stop_agent()
         pod.destroy()
@@ -264,7 +264,7 @@ def result_cannot_be_written(node):
                               input=json.dumps(node.conf()).encode(), capture_output=True,
                               env=node.environment("ADD", node.pod()))
         expect(done.returncode != 0, f"with stdout {sink}")
-        expect_equal(node.lent(), {}, f"lendings with stdout {sink}")
+        expect_equal(node.in_use(), {}, f"assignments with stdout {sink}")
         node.settles_to(before)
 
 
@@ -285,7 +285,7 @@ def killed_at_any_moment(node):
         node.cni("STATUS")
         node.delete(pod)
         pod.destroy()
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
     node.settles_to(before)
 
 
@@ -333,7 +333,7 @@ def pool_empty(node):
     error = answer.failed(TRY_AGAIN)
     expect("default" in error["msg"] + error.get("details", ""), f"the pool is named in {error}")
     expect_equal(node.objects(), before, "nothing has been built")
-    expect_equal(len(node.lent()), 1, "lendings")
+    expect_equal(len(node.in_use()), 1, "assignments")
 
 
 def tbf(text):
@@ -375,7 +375,7 @@ def burst_without_rate(node):
         error = node.cni("ADD", node.pod(),
                          node.conf(runtimeConfig={"bandwidth": bandwidth})).failed(7)
         expect("burst" in error["msg"] and "rate" in error["msg"], f"the rule is said in {error}")
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
 
 
 @row("B26", "a burst of 4 GiB or more is refused; the runtimes' own defaults are taken")
@@ -481,7 +481,7 @@ def called_second(node):
         node.delete(pod)
 
 
-@row("B33", "CNI_ARGS: unknown keys, a trailing semicolon, nothing, a wished address and MAC")
+@row("B33", "CNI_ARGS: unknown keys, a trailing semicolon, nothing, a requested address and MAC")
 def cni_args(node):
     for args in ("", "FOO=BAR", "IgnoreUnknown=1;FOO=BAR", "FOO", "FOO=BAR;", ";;", "=", "A=B=C"):
         pod = node.pod()
@@ -489,12 +489,12 @@ def cni_args(node):
         node.delete(pod)
     pod = node.pod()
     result = node.add(pod, args="IgnoreUnknown=1;IP=10.250.1.8;MAC=02:00:00:00:00:50")
-    expect_equal(pod.addresses(), ["10.250.1.8/32"], "the wished address")
-    expect_equal(result["interfaces"][1]["mac"], "02:00:00:00:00:50", "the wished MAC")
+    expect_equal(pod.addresses(), ["10.250.1.8/32"], "the requested address")
+    expect_equal(result["interfaces"][1]["mac"], "02:00:00:00:00:50", "the requested MAC")
 
 
-@row("B34", "a wished MAC: runtimeConfig before args.cni before CNI_ARGS; nonsense is refused")
-def wished_mac(node):
+@row("B34", "a requested MAC: runtimeConfig before args.cni before CNI_ARGS; nonsense is refused")
+def requested_mac(node):
     one, two, three = (f"02:00:00:00:00:0{i}" for i in (1, 2, 3))
     for keys, want in (({"args": f"MAC={three}"}, three),
                        ({"args": f"MAC={three}", "cni": two}, two),
@@ -511,19 +511,19 @@ def wished_mac(node):
         node.delete(pod)
     for mac in ("xx", "02:00:00:00:00", "01:00:5e:00:00:01", "02:00:00:00:00:01:02", 7):
         node.cni("ADD", node.pod(), node.conf(runtimeConfig={"mac": mac})).failed()
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
 
 
-@row("B35", "a wished address that is not this node's, or is lent: an error, and nothing is lent")
-def wished_address(node):
+@row("B35", "a requested address that is not this node's, or is assigned: an error, and nothing is assigned")
+def requested_address(node):
     holder = node.pod()
     node.add(holder, runtimeConfig={"ips": ["10.250.1.5/32"]})
-    expect_equal(holder.addresses(), ["10.250.1.5/32"], "the wish is granted")
-    lent = node.lent()
-    for wish in ("192.0.2.1", "10.250.1.5", "fd10:250::9", "nonsense", "10.250.1.0/24"):
-        node.cni("ADD", node.pod(), node.conf(runtimeConfig={"ips": [wish]},
+    expect_equal(holder.addresses(), ["10.250.1.5/32"], "the request is granted")
+    in_use = node.in_use()
+    for request in ("192.0.2.1", "10.250.1.5", "fd10:250::9", "nonsense", "10.250.1.0/24"):
+        node.cni("ADD", node.pod(), node.conf(runtimeConfig={"ips": [request]},
                                               timeoutSeconds=1)).failed()
-    expect_equal(node.lent(), lent, "lendings")
+    expect_equal(node.in_use(), in_use, "assignments")
 
 
 @row("B36", "IPv6 is switched on where the pod has it off, and usable at once", **V6_NODE)
@@ -573,18 +573,18 @@ INTERNET = "spoke.internal/internet-"
 
 @row("B38", "annotations of the pod limit it on the Internet; one that is wrong is refused, with the pod")
 def annotations(node):
-    def wished(**values):
+    def requested(**values):
         return {"io.kubernetes.cri.pod-annotations": {
             INTERNET + key.replace("_", "-"): value for key, value in values.items()}}
     pod = node.pod()
-    result = node.add(pod, runtimeConfig=wished(ingress_bandwidth="100Mbit",
+    result = node.add(pod, runtimeConfig=requested(ingress_bandwidth="100Mbit",
                                                 egress_bandwidth="1.5Gbit", weight="10"))
     expect_equal(shapers(node, pod, result)[0], [], "shapers of all that it receives")
-    lendings = node.lent()
+    assignments = node.in_use()
     for wrong in ({"ingress_bandwidth": "100M"}, {"egress_bandwidth": "-1Mbit"},
                   {"ingress_bandwidth": "0.5Mbit"}, {"weight": "0"}, {"bandwidth": "100Mbit"}):
-        error = node.cni("ADD", node.pod(), node.conf(runtimeConfig=wished(**wrong)),
+        error = node.cni("ADD", node.pod(), node.conf(runtimeConfig=requested(**wrong)),
                          CNI_ARGS="K8S_POD_NAMESPACE=prod;K8S_POD_NAME=web-0").failed(7)
         expect("prod/web-0" in error["msg"] and INTERNET in error["msg"], f"who and what: {error}")
         expect("such as" in error["details"], f"an example in {error}")
-    expect_equal(node.lent(), lendings, "lendings")
+    expect_equal(node.in_use(), assignments, "assignments")

@@ -173,8 +173,8 @@ def foreign_shaper(node):
     check(node, pod, result).silent()
 
 
-@row("D15", "the agent has no lending of it, or another address than prevResult says")
-def lending_missing(node):
+@row("D15", "the agent has no assignment of it, or another address than prevResult says")
+def assignment_missing(node):
     pod, other = node.pod(), node.pod()
     result = node.add(pod)
     other_result = node.add(other)
@@ -217,7 +217,7 @@ def changes_nothing(node):
     def state():
         # Counters and the age of neighbours move by themselves.
         return (node.objects(), pod.run("ip", "-d", "-o", "link"), pod.addresses(), pod.routes(),
-                node.lent())
+                node.in_use())
     before = state()
     check(node, pod, result).failed()
     check(node, pod, {}).failed()

@@ -10,7 +10,7 @@ from private_node import sh
 
 
 def gone(node, before):
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
     node.settles_to(before)
 
 
@@ -87,7 +87,7 @@ def netns_of_another(node):
     node.add(old)
     node.add(new)
     node.cni("DEL", old, CNI_NETNS=new.netns).silent()
-    expect_equal(list(node.lent()), [(new.id, "eth0")], "lendings")
+    expect_equal(list(node.in_use()), [(new.id, "eth0")], "assignments")
     node.ping(new)
 
 
@@ -149,8 +149,8 @@ def previous_result_of_another(node):
     result, others = node.add(mine), node.add(other)
     node.delete(mine, prevResult={**result, "ips": others["ips"],
                                   "interfaces": others["interfaces"]})
-    expect_equal(node.lent(), {(other.id, "eth0"): [others["ips"][0]["address"].split("/")[0]]},
-                 "lendings")
+    expect_equal(node.in_use(), {(other.id, "eth0"): [others["ips"][0]["address"].split("/")[0]]},
+                 "assignments")
     node.ping(other)
 
 
@@ -165,7 +165,7 @@ def agent_down(node):
     expect(answer.took < 10, f"it took {answer.took} s")
     node.cni("DEL", node.pod()).silent()
     node.start_agent()
-    expect_equal(list(node.lent()), [(kept.id, "eth0")], "lendings")
+    expect_equal(list(node.in_use()), [(kept.id, "eth0")], "assignments")
     node.ping(kept)
     node.delete(kept)
     gone(node, before)
@@ -236,7 +236,7 @@ def late_delete(node):
     node.delete(old)
     node.add(new, args=args.format("2"))
     node.cni("DEL", old, CNI_ARGS=args.format("1")).silent()
-    expect_equal(list(node.lent()), [(new.id, "eth0")], "lendings")
+    expect_equal(list(node.in_use()), [(new.id, "eth0")], "assignments")
     node.ping(new)
 
 
@@ -304,7 +304,7 @@ def odd_args(node):
     conf = node.conf(runtimeConfig={"mac": "xx", "ips": ["nonsense"],
                                     "bandwidth": {"ingressBurst": 1}}, mtu=-5)
     node.cni("DEL", pod, conf, CNI_ARGS="FOO;MAC=xx;IP=nonsense;=;;").silent()
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
 
 
 LOST = {"settings": "lost_del_after: 1s"}
@@ -324,9 +324,9 @@ def lost_delete(node):
     # This one has done it to itself, and is still there.
     cut_off.run("ip", "link", "del", "eth0")
     kept = {(pod.id, "eth0") for pod in (cut_off, running)}
-    eventually("those that have ended are released", lambda: set(node.lent()) == kept, TWO_ROUNDS)
+    eventually("those that have ended are released", lambda: set(node.in_use()) == kept, TWO_ROUNDS)
     node.ping(running)
     # Should the DEL come after all, it is one too many, and as good as any.
     for pod in (ended, before, cut_off):
         node.cni("DEL", pod, CNI_NETNS="").silent()
-    expect_equal(set(node.lent()), {(running.id, "eth0")}, "lendings")
+    expect_equal(set(node.in_use()), {(running.id, "eth0")}, "assignments")

@@ -8,7 +8,7 @@ import time
 from checklist import row
 from lab import VERSIONS, eventually, expect, expect_equal
 
-# A lending younger than this may be of an ADD that the runtime has not written down yet.
+# An assignment younger than this may be of an ADD that the runtime has not written down yet.
 YOUNG = 60
 
 def attachments(*pods):
@@ -23,7 +23,7 @@ def collect(node, valid, key="cni.dev/valid-attachments", **keys):
 
 
 def age(node, **environment):
-    """Makes all lendings old: an agent that restarts in `environment`, its journal an hour back."""
+    """Makes all assignments old: an agent that restarts in `environment`, its journal an hour back."""
     node.stop_agent()
     node.tool("spoke-journal", "age", node.journal, str(YOUNG + 1))
     node.start_agent(**environment)
@@ -41,7 +41,7 @@ def two_pods(node):
 def collects_what_is_not_listed(node):
     kept, stale = two_pods(node)
     collect(node, attachments((kept, "eth0"))).silent()
-    expect_equal(list(node.lent()), [(kept.id, "eth0")], "lendings")
+    expect_equal(list(node.in_use()), [(kept.id, "eth0")], "assignments")
     eventually("one link is left", lambda: len(node.links()) == 1)
     node.ping(kept)
 
@@ -53,22 +53,22 @@ def empty_list(node):
     node.add(other, name="another")
     age(node)
     collect(node, []).silent()
-    expect_equal(list(node.lent()), [(other.id, "eth0")], "lendings")
+    expect_equal(list(node.in_use()), [(other.id, "eth0")], "assignments")
 
 
 @row("E3", "no list: nothing is deleted; the list's older name is understood")
 def no_list(node):
     kept, stale = two_pods(node)
     collect(node, None).silent()
-    expect_equal(len(node.lent()), 2, "lendings without a list")
+    expect_equal(len(node.in_use()), 2, "assignments without a list")
     collect(node, attachments((kept, "eth0")), key="cni.dev/attachments").silent()
-    expect_equal(list(node.lent()), [(kept.id, "eth0")], "lendings")
-    expect(stale.id not in str(node.lent()), "the stale one has gone")
+    expect_equal(list(node.in_use()), [(kept.id, "eth0")], "assignments")
+    expect(stale.id not in str(node.in_use()), "the stale one has gone")
     for nonsense in (7, "x", {}, [7], [{}], [{"containerID": 7}]):
         conf = node.conf()
         conf["cni.dev/valid-attachments"] = nonsense
         node.cni("GC", conf=conf).failed(7)
-        expect_equal(list(node.lent()), [(kept.id, "eth0")], f"lendings after {nonsense!r}")
+        expect_equal(list(node.in_use()), [(kept.id, "eth0")], f"assignments after {nonsense!r}")
 
 
 @row("E4", "interfaces of one container are told apart")
@@ -78,7 +78,7 @@ def by_interface(node):
     node.add(pod, ifname="net1")
     age(node)
     collect(node, attachments((pod, "eth0"))).silent()
-    expect_equal(list(node.lent()), [(pod.id, "eth0")], "lendings")
+    expect_equal(list(node.in_use()), [(pod.id, "eth0")], "assignments")
     node.ping(pod)
 
 
@@ -104,12 +104,12 @@ def one_fails(node):
     age(node, SPOKE_FAULT="fail detach.retire 1")
     error = collect(node, []).failed()
     expect(node.fault_reached(), "the kernel has refused one")
-    left = list(node.lent())
-    expect_equal(len(left), 1, "lendings: the others are collected")
+    left = list(node.in_use())
+    expect_equal(len(left), 1, "assignments: the others are collected")
     expect(left[0][0] in error["msg"], f"{left[0]} is named in {error}")
     eventually("its link stays, the others go", lambda: len(node.links()) == 1)
     collect(node, []).silent()
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
     eventually("no link is left", lambda: not node.links())
 
 
@@ -119,7 +119,7 @@ def namespace_is_there(node):
     node.add(pod)
     age(node)
     collect(node, []).silent()
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
     eventually("the pod's link is gone", lambda: pod.link() is None)
 
 
@@ -139,7 +139,7 @@ def long_list(node):
                                          for i in range(10**6, 10**6 + 5000)]
     answer = collect(node, many).silent()
     expect(answer.took < 30, f"it took {answer.took} s")
-    expect_equal(len(node.lent()), 1, "lendings")
+    expect_equal(len(node.in_use()), 1, "assignments")
 
 
 @row("E11", "the agent is down: an error, and nothing is lost")
@@ -148,7 +148,7 @@ def agent_down(node):
     node.stop_agent()
     collect(node, []).failed(11)
     node.start_agent()
-    expect_equal(len(node.lent()), 2, "lendings")
+    expect_equal(len(node.in_use()), 2, "assignments")
 
 
 @row("E12", "an attachment that is a few seconds old is not collected: its ADD may not be over")
@@ -157,7 +157,7 @@ def young_ones(node):
     node.add(pod)
     time.sleep(1)
     collect(node, []).silent()
-    expect_equal(list(node.lent()), [(pod.id, "eth0")], "lendings")
+    expect_equal(list(node.in_use()), [(pod.id, "eth0")], "assignments")
     node.ping(pod)
 
 
@@ -197,4 +197,4 @@ def shipped(node):
         node.cni("STATUS", conf={**plugin, "cniVersion": new}).silent()
         age(node)
         node.cni("GC", conf={**plugin, "cniVersion": new, "cni.dev/valid-attachments": []}).silent()
-        expect_equal(node.lent(), {}, "lendings")
+        expect_equal(node.in_use(), {}, "assignments")

@@ -67,7 +67,7 @@ def chains(node):
                 raise Failed(f"tuning's MAC in {chain.result}")
         finally:
             chain.delete(pod)
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
 
 
 def serve(pod, kind, port):
@@ -123,7 +123,7 @@ def two_paths(node):
     node.delete(pod)
 
 
-@row("G4", "after a reboot, with all of /run lost: DEL succeeds, and all addresses can be lent")
+@row("G4", "after a reboot, with all of /run lost: DEL succeeds, and all addresses can be assigned")
 def reboot(node):
     pod = node.pod()
     node.add(pod)
@@ -195,7 +195,7 @@ def churn(node):
         for pod in pods:
             pod.destroy()
     expect_equal(errors, [], "errors")
-    expect_equal(node.lent(), {}, "lendings")
+    expect_equal(node.in_use(), {}, "assignments")
     node.settles_to(before)
     eventually("no file stays open", lambda: files() <= open_files)
 

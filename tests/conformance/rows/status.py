@@ -87,10 +87,10 @@ def mute_agent(node):
 @row("F8", "STATUS changes nothing")
 def changes_nothing(node):
     node.add(node.pod())
-    before = (node.objects(), node.lendings())
+    before = (node.objects(), node.assignments())
     for _ in range(5):
         node.cni("STATUS").silent()
-    expect_equal((node.objects(), node.lendings()), before, "the state")
+    expect_equal((node.objects(), node.assignments()), before, "the state")
 
 
 @row("F9", "while STATUS fails, DEL works, and so does an ADD that can", **STRICT)

@@ -34,7 +34,7 @@ spec:
   direction: Ingress
   capacity: ${LAB_BUDGET_MBIT}Mbit
   teams: [{name: vision, weight: 3}]
-  lease: {duration: 10s, refresh: 1s}
+  grant: {duration: 10s, refresh: 1s}
   onLoss: {hold: 10s, halfLife: 5s, floor: {share: 5%, nodes: 8}}
   mode: $1
 OBJECTS

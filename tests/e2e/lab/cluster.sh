@@ -222,15 +222,15 @@ lab_addresses() {
     '.[] | select(.state == $state) | "\(.address) \(.node) \(.pod_name)"' <<<"$addresses" | sort
 }
 
-_lab_none_lent() {
-  local lent
-  lent=$(lab_addresses lent) || return 1
-  printf '%s\n' "$lent"
-  [[ -z $lent ]]
+_lab_none_in_use() {
+  local in_use
+  in_use=$(lab_addresses in_use) || return 1
+  printf '%s\n' "$in_use"
+  [[ -z $in_use ]]
 }
 
-# lab_wait_none_lent: waits until the server knows that no address is lent.
-lab_wait_none_lent() {
+# lab_wait_none_in_use: waits until the server knows that no address is assigned.
+lab_wait_none_in_use() {
   lab_wait 30 "all addresses to come back" "$(lab_node_log "$LAB_CONTROL" spoke-ipam-server)" \
-    _lab_none_lent
+    _lab_none_in_use
 }

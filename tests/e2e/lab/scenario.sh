@@ -167,10 +167,10 @@ step_show() {
     # shellcheck disable=SC2086  # Two words are two arguments.
     lab_show lab_spokectl $words || return 1
   done
-  local lent
-  lent=$(lab_addresses lent) || return 1
-  if [[ $(wc -l <<<"$lent") -ne ${#LAB_SCENARIO_PODS[@]} ]]; then
-    lab_error "the server should know of ${#LAB_SCENARIO_PODS[@]} lent addresses, but knows: $lent"
+  local in_use
+  in_use=$(lab_addresses in_use) || return 1
+  if [[ $(wc -l <<<"$in_use") -ne ${#LAB_SCENARIO_PODS[@]} ]]; then
+    lab_error "the server should know of ${#LAB_SCENARIO_PODS[@]} in_use addresses, but knows: $in_use"
     return 1
   fi
   lab_ok "the server knows each pod's address"
@@ -193,8 +193,8 @@ step_azure_calls() {
 step_delete() {
   lab_step "Delete the pods; their addresses come back"
   lab_in_parallel lab_pod_delete "${LAB_SCENARIO_PODS[@]}" || return 1
-  lab_wait_none_lent || return 1
-  lab_ok "no address is lent"
+  lab_wait_none_in_use || return 1
+  lab_ok "no address is assigned"
 }
 
 step_no_traces() {

@@ -41,7 +41,7 @@ class CountingLog final : public telemetry::Log {
   std::vector<std::string> events_ ABSL_GUARDED_BY(mutex_);
 };
 
-class GraveyardTest : public NodeWorldTest {
+class DeferredDeletionTest : public NodeWorldTest {
  protected:
   static AttachSpec Spec(const std::string& container, std::vector<ip::Address> addresses) {
     return PlanAttach({container, "eth0"}, std::move(addresses), 1450).value();
@@ -60,7 +60,7 @@ class GraveyardTest : public NodeWorldTest {
   }
 };
 
-TEST_F(GraveyardTest, ADetachedLinkIsCutOffAtOnceAndUnregisteredLater) {
+TEST_F(DeferredDeletionTest, ADetachedLinkIsCutOffAtOnceAndUnregisteredLater) {
   const PodNetns pod;
   const auto router = NetlinkRouter::Create().value();
   const std::vector<std::string> before = Snapshot(node_->socket());
@@ -77,7 +77,7 @@ TEST_F(GraveyardTest, ADetachedLinkIsCutOffAtOnceAndUnregisteredLater) {
   EXPECT_EQ(after, before);
   if (const auto link = Link(spec.host_link); link.ok()) {
     EXPECT_FALSE(link->up);
-    EXPECT_TRUE(claims::IsBurialGroup(link->group));
+    EXPECT_TRUE(claims::IsDeletionGroup(link->group));
   }
 
   const absl::Time deadline = absl::Now() + absl::Seconds(5);
@@ -85,7 +85,7 @@ TEST_F(GraveyardTest, ADetachedLinkIsCutOffAtOnceAndUnregisteredLater) {
   EXPECT_TRUE(absl::IsNotFound(Link(spec.host_link).status()));
 }
 
-TEST_F(GraveyardTest, AnAgentUnregistersWhatItsPredecessorHadDetached) {
+TEST_F(DeferredDeletionTest, AnAgentUnregistersWhatItsPredecessorHadDetached) {
   const PodNetns pod;
   const AttachSpec detached = Spec("detached", {kFirstV4});
   const AttachSpec attached = PlanAttach({"attached", "net1"}, {kFirstV6}, 1450).value();
@@ -96,7 +96,7 @@ TEST_F(GraveyardTest, AnAgentUnregistersWhatItsPredecessorHadDetached) {
   }
   // As an agent leaves it that is killed right after the DEL.
   MustSend(node_->socket(),
-           {netlink::RetireLink(detached.host_link, claims::kFirstBurialGroup + 5)});
+           {netlink::RetireLink(detached.host_link, claims::kFirstDeletionGroup + 5)});
 
   const auto second = NetlinkRouter::Create().value();
   EXPECT_TRUE(absl::IsNotFound(Link(detached.host_link).status()));
@@ -105,7 +105,7 @@ TEST_F(GraveyardTest, AnAgentUnregistersWhatItsPredecessorHadDetached) {
             (std::vector<AttachedLink>{{attached.host_link, {kFirstV6}}}));
 }
 
-TEST_F(GraveyardTest, ALinkOfSomebodyElsesInOurGroupIsNeverRemoved) {
+TEST_F(DeferredDeletionTest, ALinkOfSomebodyElsesInOurGroupIsNeverRemoved) {
   const PodNetns one;
   const PodNetns two;
   CountingLog log;
@@ -118,22 +118,22 @@ TEST_F(GraveyardTest, ALinkOfSomebodyElsesInOurGroupIsNeverRemoved) {
     const AttachSpec spec = Spec(name, {address});
     ASSERT_TRUE(router->Attach(spec, pod->fd()).ok());
     // In every group, so in the one that is next.
-    for (uint32_t i = 0; i < claims::kBurialGroups; ++i) {
+    for (uint32_t i = 0; i < claims::kDeletionGroups; ++i) {
       const std::string theirs = "t" + std::to_string(i);
       if (name == std::string("one")) AddVeth(theirs, 1000 + 2 * static_cast<int32_t>(i));
-      MustSend(node_->socket(), {netlink::RetireLink(theirs, claims::kFirstBurialGroup + i)});
+      MustSend(node_->socket(), {netlink::RetireLink(theirs, claims::kFirstDeletionGroup + i)});
     }
     ASSERT_TRUE(router->Detach(spec.host_link).ok());
     ASSERT_TRUE(router->FinishDetaching().ok());
     EXPECT_TRUE(absl::IsNotFound(Link(spec.host_link).status()));
   }
-  for (uint32_t i = 0; i < claims::kBurialGroups; ++i) {
+  for (uint32_t i = 0; i < claims::kDeletionGroups; ++i) {
     EXPECT_TRUE(Link("t" + std::to_string(i)).ok());
   }
   EXPECT_EQ(log.Count("foreign_link_in_group"), 1);
 }
 
-TEST_F(GraveyardTest, ALinkThatGoesWithItsPodIsUnregisteredAlready) {
+TEST_F(DeferredDeletionTest, ALinkThatGoesWithItsPodIsUnregisteredAlready) {
   const auto router = NetlinkRouter::Create().value();
   const AttachSpec spec = Spec("pod", {kFirstV4});
   {
@@ -148,15 +148,15 @@ TEST_F(GraveyardTest, ALinkThatGoesWithItsPodIsUnregisteredAlready) {
   EXPECT_TRUE(router->FinishDetaching().ok());
 }
 
-TEST_F(GraveyardTest, ARefusalIsReportedToWhoeverWaitsAndTriedAgain) {
+TEST_F(DeferredDeletionTest, ARefusalIsReportedToWhoeverWaitsAndTriedAgain) {
   const PodNetns pod;
   CountingLog log;
   std::atomic<bool> refuse = true;
   NetlinkRouter::Settings settings;
   settings.log = &log;
   settings.fault_point = [&refuse](std::string_view step) {
-    return step == "graveyard.unregister" && refuse ? absl::InternalError("injected")
-                                                    : absl::OkStatus();
+    return step == "deferred deletion.unregister" && refuse ? absl::InternalError("injected")
+                                                            : absl::OkStatus();
   };
   const auto router = NetlinkRouter::Create(std::move(settings)).value();
   const AttachSpec spec = Spec("pod", {kFirstV4});

@@ -43,21 +43,21 @@ class RepairTest : public NodeRouterTest {
                       Repairer::Edges{*inspector_, *router_, clock_, log_}, *attachments_);
   }
 
-  static absl::StatusOr<AttachSpec> SpecOf(const Lending& lending) {
-    return PlanAttach(lending.key, lending.addresses, 1500, lending.options);
+  static absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) {
+    return PlanAttach(assignment.key, assignment.addresses, 1500, assignment.options);
   }
   // Built, with the path of `seen_at` as the place where its namespace is found again.
-  Lending Build(const std::string& container, uint64_t nth, const PodNetns& pod,
-                const PodNetns& seen_at) {
-    Lending lending{.key = {container, "eth0"},
-                    .addresses = {ip::Advance(kV4, nth), ip::Advance(kV6, nth)},
-                    .generation = nth + 1,
-                    .netns_path = fmt::format("/proc/self/fd/{}", seen_at.fd())};
-    const absl::Status built = router_->Attach(SpecOf(lending).value(), pod.fd());
+  Assignment Build(const std::string& container, uint64_t nth, const PodNetns& pod,
+                   const PodNetns& seen_at) {
+    Assignment assignment{.key = {container, "eth0"},
+                          .addresses = {ip::Advance(kV4, nth), ip::Advance(kV6, nth)},
+                          .generation = nth + 1,
+                          .netns_path = fmt::format("/proc/self/fd/{}", seen_at.fd())};
+    const absl::Status built = router_->Attach(SpecOf(assignment).value(), pod.fd());
     EXPECT_TRUE(built.ok()) << built;
-    events_.push_back(LendingBegun{lending});
-    events_.push_back(LendingBuilt{lending.key});
-    return lending;
+    events_.push_back(AssignmentBegun{assignment});
+    events_.push_back(AssignmentBuilt{assignment.key});
+    return assignment;
   }
   void RunFor(absl::Duration duration) {
     const absl::Time end = clock_.Now() + duration;
@@ -83,8 +83,8 @@ class RepairTest : public NodeRouterTest {
 
 TEST_F(RepairTest, WhatWasTakenAwayByHandIsBackWithinThirtySeconds) {
   PodNetns pod;
-  const Lending lending = Build("pod", 0, pod, pod);
-  const std::string link = HostLinkName(lending.key);
+  const Assignment assignment = Build("pod", 0, pod, pod);
+  const std::string link = HostLinkName(assignment.key);
   ASSERT_TRUE(attachments_->Start(events_).ok());
   RunFor(absl::Seconds(10));
   EXPECT_EQ(log_.Count("attachment_repaired"), 0);

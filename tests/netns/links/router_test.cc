@@ -30,12 +30,12 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr ip::Address kFirstV4 = ip::Address::V4(0x0A000107);   // 10.0.1.7
-constexpr ip::Address kSecondV4 = ip::Address::V4(0x0A000108);  // 10.0.1.8
-constexpr ip::Address kUnlentV4 = ip::Address::V4(0x0A000109);  // 10.0.1.9
+constexpr ip::Address kFirstV4 = ip::Address::V4(0x0A000107);       // 10.0.1.7
+constexpr ip::Address kSecondV4 = ip::Address::V4(0x0A000108);      // 10.0.1.8
+constexpr ip::Address kUnassignedV4 = ip::Address::V4(0x0A000109);  // 10.0.1.9
 constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
 constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
-constexpr ip::Address kUnlentV6 = ip::Address::V6(0xFD00'0000'0000'0001, 9);
+constexpr ip::Address kUnassignedV6 = ip::Address::V6(0xFD00'0000'0000'0001, 9);
 
 class RouterTest : public NodeRouterTest {
  protected:
@@ -150,8 +150,8 @@ TEST_F(RouterTest, AForgedSourceAddressIsDropped) {
   ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4}), one.fd()).ok());
   ASSERT_TRUE(router_->Attach(Spec("two", {kSecondV4}), two.fd()).ok());
   const auto eth0 = netlink::GetLink(one.socket(), "eth0").value();
-  MustSend(one.socket(), {netlink::AddAddress(eth0.index, kUnlentV4)});
-  UdpSocket forger(one.netns(), kUnlentV4);
+  MustSend(one.socket(), {netlink::AddAddress(eth0.index, kUnassignedV4)});
+  UdpSocket forger(one.netns(), kUnassignedV4);
   UdpSocket honest(one.netns(), kFirstV4);
   UdpSocket server(two.netns(), kSecondV4);
   forger.Connect(kSecondV4, server.port());
@@ -359,28 +359,28 @@ TEST_F(RouterTest, AHeldAddressThatNobodyHasIsUnreachableAndNotForwarded) {
   AwaitLocal(pod.socket(), kFirstV6);
   FabricTap fabric(node_->fabric());
   struct Pair {
-    ip::Address own, unlent;
+    ip::Address own, unassigned;
     int error;
   };
   // For IPv6 Linux answers with "no route" (RFC 4443, type 1, code 0) whichever kind of unreachable
   // route it is.
   for (const Pair& p :
-       {Pair{kFirstV4, kUnlentV4, EHOSTUNREACH}, Pair{kFirstV6, kUnlentV6, ENETUNREACH}}) {
-    SCOPED_TRACE(p.unlent.ToString());
+       {Pair{kFirstV4, kUnassignedV4, EHOSTUNREACH}, Pair{kFirstV6, kUnassignedV6, ENETUNREACH}}) {
+    SCOPED_TRACE(p.unassigned.ToString());
     // Without the route the packet leaves for the fabric, which would send it back.
     ASSERT_TRUE(router_->SetUnreachable({}).ok());
     UdpSocket before(pod.netns(), p.own);
-    before.Connect(p.unlent, 9);
+    before.Connect(p.unassigned, 9);
     EXPECT_EQ(before.Send("x"), 0);
-    EXPECT_TRUE(fabric.Saw(p.unlent));
+    EXPECT_TRUE(fabric.Saw(p.unassigned));
 
-    ASSERT_TRUE(router_->SetUnreachable({p.own, p.unlent}).ok());
+    ASSERT_TRUE(router_->SetUnreachable({p.own, p.unassigned}).ok());
     UdpSocket after(pod.netns(), p.own);
-    after.Connect(p.unlent, 9);
+    after.Connect(p.unassigned, 9);
     EXPECT_EQ(after.Send("x"), 0);
     EXPECT_EQ(after.Receive(), "");
     EXPECT_EQ(errno, p.error);
-    EXPECT_FALSE(fabric.Saw(p.unlent));
+    EXPECT_FALSE(fabric.Saw(p.unassigned));
   }
 }
 
@@ -404,12 +404,12 @@ TEST_F(RouterTest, AReleasedAddressIsUnreachableAtOnce) {
 }
 
 TEST_F(RouterTest, UnreachableRoutesOfOthersStay) {
-  const netlink::Route theirs{.destination = ip::Prefix::Host(kUnlentV4),
+  const netlink::Route theirs{.destination = ip::Prefix::Host(kUnassignedV4),
                               .protocol = RTPROT_STATIC,
                               .type = RTN_UNREACHABLE,
                               .metric = 77};
   MustSend(node_->socket(), {netlink::AddRoute(theirs)});
-  ASSERT_TRUE(router_->SetUnreachable({kUnlentV4}).ok());
+  ASSERT_TRUE(router_->SetUnreachable({kUnassignedV4}).ok());
   ASSERT_TRUE(router_->SetUnreachable({}).ok());
   const auto routes =
       netlink::DumpRoutes(node_->socket(), ip::Family::kV4, RT_TABLE_MAIN, RTPROT_STATIC).value();

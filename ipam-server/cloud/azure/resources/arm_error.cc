@@ -103,7 +103,7 @@ struct TextRow {
 };
 constexpr auto kTexts = std::to_array<TextRow>({
     {"marked for deletion", ErrorKind::kGoingAway},
-    {"not an active Virtual Machine Scale Set VM instanceId", ErrorKind::kInstanceGone},
+    {"not an active Virtual AzureState Scale Set VM instanceId", ErrorKind::kInstanceGone},
     {"preempted by a more recent operation", ErrorKind::kPreempted},
     {"does not have enough capacity for", ErrorKind::kSubnetFull},
     {"conflict with a concurrent request", ErrorKind::kConflict},

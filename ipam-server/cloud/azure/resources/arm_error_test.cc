@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
              ErrorKind::kLimit},
         Case{"Instance", 400,
              Body("InvalidParameter",
-                  "The provided instanceId 84 is not an active Virtual Machine "
+                  "The provided instanceId 84 is not an active Virtual AzureState "
                   "Scale Set VM instanceId."),
              ErrorKind::kInstanceGone},
         Case{"InstanceById", 404,

@@ -29,7 +29,7 @@ struct NicConfiguration {
   std::optional<ip::Prefix> range;  // An address or a block; nullopt: none yet.
   std::string subnet;               // Lower-case; empty: not said.
 
-  // Whether the fabric delivers to it: an address that is still coming may not be lent.
+  // Whether the fabric delivers to it: an address that is still coming may not be assigned.
   bool IsUsable() const { return range.has_value() && provisioning_state == "Succeeded"; }
   auto operator<=>(const NicConfiguration&) const = default;
 };

@@ -52,7 +52,7 @@ TEST(DecodeNic, KnowsItsAddressesSortedByName) {
   EXPECT_FALSE(want[1].IsUsable());
 }
 
-TEST(DecodeNic, DoesNotLendAnAddressThatIsStillComing) {
+TEST(DecodeNic, DoesNotAssignAnAddressThatIsStillComing) {
   json document = Document();
   Configurations(document)[0]["properties"]["provisioningState"] = "Failed";
   EXPECT_FALSE(Nic(document).configurations[2].IsUsable());

@@ -1,4 +1,4 @@
-#include "ipam-server/cloud/azure/machine.h"
+#include "ipam-server/cloud/azure/azure_state.h"
 
 #include <algorithm>
 #include <utility>
@@ -63,7 +63,7 @@ bool IsPoll(CallKind kind) {
 
 }  // namespace
 
-Machine::Machine(Settings settings, uint64_t seed)
+AzureState::AzureState(Settings settings, uint64_t seed)
     : settings_(Normalized(std::move(settings))),
       random_(seed),
       plan_({.share_for_others = settings_.share_for_others,
@@ -73,21 +73,21 @@ Machine::Machine(Settings settings, uint64_t seed)
   }
 }
 
-double Machine::Jitter() { return static_cast<double>(Mix(random_) >> 11U) * 0x1.0p-53; }
+double AzureState::Jitter() { return static_cast<double>(Mix(random_) >> 11U) * 0x1.0p-53; }
 
-bool Machine::Outcome::forbidden() const {
+bool AzureState::Outcome::forbidden() const {
   return error.has_value() &&
          (error->kind == ErrorKind::kForbidden || error->kind == ErrorKind::kLocked);
 }
 
-absl::Status Machine::Outcome::status() const {
+absl::Status AzureState::Outcome::status() const {
   if (!response.ok()) return absl::UnavailableError(response.status().message());
   if (!error.has_value()) return absl::OkStatus();
   return forbidden() ? absl::PermissionDeniedError(Describe(*error))
                      : absl::UnavailableError(Describe(*error));
 }
 
-WorkContext Machine::ContextOf(const Work& work, absl::Time now) {
+WorkContext AzureState::ContextOf(const Work& work, absl::Time now) {
   WorkContext context{.now = now, .jitter = Jitter()};
   context.pace = work.work->is_flexible() ? &network_pace_ : &compute_pace_;
   context.crowded = work.set->working.size() >= kCrowd;
@@ -98,7 +98,7 @@ WorkContext Machine::ContextOf(const Work& work, absl::Time now) {
 
 // A VM of a Flexible scale set does not say whose it is, but is in its resource group; that it is
 // of one of ours is checked when it is read.
-Machine::Set* Machine::SetOf(const ResourceId& vm) {
+AzureState::Set* AzureState::SetOf(const ResourceId& vm) {
   if (vm.kind() == ResourceKind::kInstance) {
     const auto set = ScaleSetOf(vm);
     const auto it = set.has_value() ? sets_.find(set->text()) : sets_.end();
@@ -113,7 +113,7 @@ Machine::Set* Machine::SetOf(const ResourceId& vm) {
   return nullptr;
 }
 
-void Machine::Request(NicRequest request, absl::Time now) {
+void AzureState::Request(NicRequest request, absl::Time now) {
   auto id = ResourceId::Parse(request.instance);
   Set* set = id.ok() ? SetOf(*id) : nullptr;
   if (set == nullptr) {
@@ -141,14 +141,14 @@ void Machine::Request(NicRequest request, absl::Time now) {
   Settle(vm, now);
 }
 
-uint64_t Machine::NewCall(Target target) {
+uint64_t AzureState::NewCall(Target target) {
   targets_[++last_call_] = std::move(target);
   return last_call_;
 }
 
 // --- Waiting to be sent.
 
-void Machine::Unqueue(Work& work) {
+void AzureState::Unqueue(Work& work) {
   if (work.call == 0 || work.sent) return;
   plan_.Remove(work.call);
   targets_.erase(work.call);
@@ -156,7 +156,7 @@ void Machine::Unqueue(Work& work) {
   work.call = 0;
 }
 
-void Machine::Queue(const std::string& vm, absl::Time now) {
+void AzureState::Queue(const std::string& vm, absl::Time now) {
   Work& work = works_.at(vm);
   if (work.sent) return;
   Unqueue(work);
@@ -167,70 +167,71 @@ void Machine::Queue(const std::string& vm, absl::Time now) {
     QueueScaleSet(set, now);
     return;
   }
-  CallWish wish;
-  wish.id = NewCall({.kind = Target::Kind::kWork, .vm = vm, .set = &set, .call = wanted->kind});
-  wish.kind = wanted->kind;
-  wish.lane = work.work->lane();
-  wish.since = work.work->since();
-  wish.not_before = wanted->not_before;
-  wish.subscription = std::string(work.work->id().subscription());
-  wish.region = set.info->region;
-  wish.resource = vm;
-  wish.prepares_write = wanted->prepares_write;
+  CallRequest options;
+  options.id = NewCall({.kind = Target::Kind::kWork, .vm = vm, .set = &set, .call = wanted->kind});
+  options.kind = wanted->kind;
+  options.lane = work.work->lane();
+  options.since = work.work->since();
+  options.not_before = wanted->not_before;
+  options.subscription = std::string(work.work->id().subscription());
+  options.region = set.info->region;
+  options.resource = vm;
+  options.prepares_write = wanted->prepares_write;
   if (wanted->writes) {
-    wish.gates = {WriteGate(set.id.text()), WriteGate(vm)};
+    options.gates = {WriteGate(set.id.text()), WriteGate(vm)};
   } else if (!IsPoll(wanted->kind)) {
-    wish.gates = {ReadGate(set.id.text()), ReadGate(vm)};
+    options.gates = {ReadGate(set.id.text()), ReadGate(vm)};
   }
-  if (!wanted->grows.empty()) wish.gates.push_back(SubnetGate(wanted->grows));
+  if (!wanted->grows.empty()) options.gates.push_back(SubnetGate(wanted->grows));
   if (wanted->list_from != absl::InfiniteFuture()) set.list_would_do[vm] = wanted->list_from;
-  work.call = wish.id;
-  plan_.Add(std::move(wish));
+  work.call = options.id;
+  plan_.Add(std::move(options));
 }
 
-void Machine::QueueScaleSet(Set& set, absl::Time now) {
+void AzureState::QueueScaleSet(Set& set, absl::Time now) {
   if (set.reading || set.info.has_value()) return;
   set.reading = true;
-  CallWish wish;
-  wish.id = NewCall({.kind = Target::Kind::kScaleSet, .set = &set, .call = CallKind::kGetScaleSet});
-  wish.kind = CallKind::kGetScaleSet;
-  wish.lane = CloudLane::kBlocking;  // All else of the scale set waits for it.
-  wish.since = now;
+  CallRequest options;
+  options.id =
+      NewCall({.kind = Target::Kind::kScaleSet, .set = &set, .call = CallKind::kGetScaleSet});
+  options.kind = CallKind::kGetScaleSet;
+  options.lane = CloudLane::kBlocking;  // All else of the scale set waits for it.
+  options.since = now;
   if (set.failures > 0) {
-    wish.not_before = now + kSweepRetry.Delay(set.failures - 1, Jitter());
+    options.not_before = now + kSweepRetry.Delay(set.failures - 1, Jitter());
   }
-  wish.subscription = std::string(set.id.subscription());
-  wish.resource = set.id.text();
-  wish.gates = {ReadGate(set.id.text())};
-  plan_.Add(std::move(wish));
+  options.subscription = std::string(set.id.subscription());
+  options.resource = set.id.text();
+  options.gates = {ReadGate(set.id.text())};
+  plan_.Add(std::move(options));
 }
 
-void Machine::QueueSweep(Set& set, absl::Time now) {
+void AzureState::QueueSweep(Set& set, absl::Time now) {
   const Sweep::NextCall next = set.sweep->Next();
-  CallWish wish;
-  wish.id = NewCall({.kind = Target::Kind::kSweep, .set = &set, .call = next.kind});
-  wish.kind = next.kind;
-  wish.since = set.sweep->asked();
+  CallRequest options;
+  options.id = NewCall({.kind = Target::Kind::kSweep, .set = &set, .call = next.kind});
+  options.kind = next.kind;
+  options.since = set.sweep->asked();
   for (const std::string& vm : set.working) {
     const InstanceWork& work = *works_.at(vm).work;
-    wish.lane = std::min(wish.lane, work.lane());
-    wish.since = std::min(wish.since, work.since());
+    options.lane = std::min(options.lane, work.lane());
+    options.since = std::min(options.since, work.since());
   }
   if (set.sweep->retries() > 0) {
-    wish.not_before = now + kSweepRetry.Delay(set.sweep->retries() - 1, Jitter());
+    options.not_before = now + kSweepRetry.Delay(set.sweep->retries() - 1, Jitter());
   }
-  wish.subscription = std::string(set.id.subscription());
-  wish.region = set.info->region;
-  wish.resource = set.id.text();
-  wish.gates = {ReadGate(set.id.text())};
-  plan_.Add(std::move(wish));
+  options.subscription = std::string(set.id.subscription());
+  options.region = set.info->region;
+  options.resource = set.id.text();
+  options.gates = {ReadGate(set.id.text())};
+  plan_.Add(std::move(options));
 }
 
-size_t Machine::WorthASweep(const Set& set) const {
+size_t AzureState::WorthASweep(const Set& set) const {
   return std::max(kSweepAtLeast, kVmsAPage * static_cast<size_t>(set.pages));
 }
 
-void Machine::StartSweep(Set& set, absl::Time now) {
+void AzureState::StartSweep(Set& set, absl::Time now) {
   set.sweep = std::make_unique<Sweep>(settings_, set.id, set.info->flexible, now);
   // Those are served by it; who comes later reads for itself, or waits for the next.
   std::vector<std::string> served;
@@ -241,7 +242,7 @@ void Machine::StartSweep(Set& set, absl::Time now) {
   QueueSweep(set, now);
 }
 
-void Machine::SweepWhereManyWait(absl::Time now) {
+void AzureState::SweepWhereManyWait(absl::Time now) {
   for (auto& [id, set] : sets_) {
     const size_t enough = WorthASweep(set);
     const bool idle = set.sweep == nullptr && now >= set.no_sweep_until;
@@ -255,7 +256,7 @@ void Machine::SweepWhereManyWait(absl::Time now) {
 
 // --- Sending.
 
-std::optional<http::Request> Machine::BuildRequest(uint64_t id, Target& target) {
+std::optional<http::Request> AzureState::BuildRequest(uint64_t id, Target& target) {
   switch (target.kind) {
     case Target::Kind::kWork: {
       Work& work = works_.at(target.vm);
@@ -278,7 +279,7 @@ std::optional<http::Request> Machine::BuildRequest(uint64_t id, Target& target) 
   return std::nullopt;
 }
 
-std::vector<MachineCall> Machine::Next(absl::Time now) {
+std::vector<MachineCall> AzureState::Next(absl::Time now) {
   if (now >= forget_at_) ForgetIdle(now);
   if (listings_at_work_ == 0 && listings_wanted_ > 0) StartListing(now);
   SweepWhereManyWait(now);
@@ -297,12 +298,12 @@ std::vector<MachineCall> Machine::Next(absl::Time now) {
   return calls;
 }
 
-absl::Time Machine::NextWake() const { return plan_.NextWake(); }
+absl::Time AzureState::NextWake() const { return plan_.NextWake(); }
 
 // --- Answers.
 
-void Machine::OnResponse(uint64_t id, const absl::StatusOr<http::Response>& response,
-                         absl::Time now) {
+void AzureState::OnResponse(uint64_t id, const absl::StatusOr<http::Response>& response,
+                            absl::Time now) {
   const auto it = targets_.find(id);
   CHECK(it != targets_.end(), "one response a call");
   const Target target = std::move(it->second);
@@ -332,7 +333,7 @@ void Machine::OnResponse(uint64_t id, const absl::StatusOr<http::Response>& resp
   }
 }
 
-void Machine::OnWorkAnswer(const Target& target, const Outcome& outcome, absl::Time now) {
+void AzureState::OnWorkAnswer(const Target& target, const Outcome& outcome, absl::Time now) {
   Work& work = works_.at(target.vm);
   work.sent = false;
   work.call = 0;
@@ -348,7 +349,7 @@ void Machine::OnWorkAnswer(const Target& target, const Outcome& outcome, absl::T
 }
 
 // Takes what a step left: things to be parked, an answer, the next call.
-void Machine::Settle(const std::string& vm, absl::Time now) {
+void AzureState::Settle(const std::string& vm, absl::Time now) {
   Work& work = works_.at(vm);
   InstanceWork& instance = *work.work;
   for (const WorkPark& park : instance.TakeParks()) Park(work, park, now);
@@ -372,7 +373,7 @@ void Machine::Settle(const std::string& vm, absl::Time now) {
   Queue(vm, now);
 }
 
-void Machine::LimitSpending(const std::string& vm, absl::Time now) {
+void AzureState::LimitSpending(const std::string& vm, absl::Time now) {
   const auto found = writes_.find(vm);
   if (found == writes_.end()) return;
   std::deque<absl::Time>& writes = found->second;
@@ -385,7 +386,7 @@ void Machine::LimitSpending(const std::string& vm, absl::Time now) {
              now, Jitter());
 }
 
-void Machine::Park(const Work& work, const WorkPark& park, absl::Time now) {
+void AzureState::Park(const Work& work, const WorkPark& park, absl::Time now) {
   const std::string& vm = work.work->id().text();
   if (park.what == WorkPark::What::kSubnet) {
     plan_.Park(SubnetGate(park.subnet), park.time, park.why, now, Jitter());
@@ -397,7 +398,7 @@ void Machine::Park(const Work& work, const WorkPark& park, absl::Time now) {
   plan_.Park(park.writes ? WriteGate(set) : ReadGate(set), park.time, park.why, now, Jitter());
 }
 
-void Machine::OnScaleSetAnswer(Set& set, const Outcome& outcome, absl::Time now) {
+void AzureState::OnScaleSetAnswer(Set& set, const Outcome& outcome, absl::Time now) {
   set.reading = false;
   if (outcome.refused) {
     QueueScaleSet(set, now);
@@ -428,7 +429,7 @@ void Machine::OnScaleSetAnswer(Set& set, const Outcome& outcome, absl::Time now)
 }
 
 // Some failures are met by trying again; then all that waits is told.
-void Machine::FailSet(Set& set, const absl::Status& status, absl::Time now) {
+void AzureState::FailSet(Set& set, const absl::Status& status, absl::Time now) {
   ++set.failures;
   const bool waits = !set.working.empty() || set.listing_due;
   if (set.failures % kMostScaleSetFailures != 0 && !absl::IsPermissionDenied(status)) {
@@ -443,7 +444,7 @@ void Machine::FailSet(Set& set, const absl::Status& status, absl::Time now) {
   if (set.listing_due) AddToListing(set, status, now);
 }
 
-void Machine::OnSweepAnswer(Set& set, const Outcome& outcome, absl::Time now) {
+void AzureState::OnSweepAnswer(Set& set, const Outcome& outcome, absl::Time now) {
   Sweep& sweep = *set.sweep;
   if (outcome.forbidden()) {
     plan_.Park(ReadGate(set.id.text()), kForbiddenPark, Describe(*outcome.error), now, Jitter());
@@ -460,7 +461,7 @@ void Machine::OnSweepAnswer(Set& set, const Outcome& outcome, absl::Time now) {
   }
 }
 
-void Machine::FinishSweep(Set& set, absl::Time now) {
+void AzureState::FinishSweep(Set& set, absl::Time now) {
   const std::unique_ptr<Sweep> sweep = std::move(set.sweep);
   set.pages = sweep->pages();
   size_t waited = 0;
@@ -497,7 +498,7 @@ void Machine::FinishSweep(Set& set, absl::Time now) {
   AddToListing(set, sweep->status(), now);
 }
 
-void Machine::Count(CallKind kind) {
+void AzureState::Count(CallKind kind) {
   ++counts_.calls;
   switch (kind) {
     case CallKind::kPutInstance:
@@ -523,7 +524,7 @@ void Machine::Count(CallKind kind) {
   ++counts_.reads;
 }
 
-void Machine::CountAnswer(const Outcome& outcome) {
+void AzureState::CountAnswer(const Outcome& outcome) {
   if (outcome.refused) {
     ++counts_.refused;
   } else if (outcome.error.has_value() &&
@@ -534,7 +535,7 @@ void Machine::CountAnswer(const Outcome& outcome) {
   }
 }
 
-void Machine::ForgetIdle(absl::Time now) {
+void AzureState::ForgetIdle(absl::Time now) {
   forget_at_ = now + kKeepIdle;
   absl::erase_if(works_, [&](const auto& entry) {
     const InstanceWork& work = *entry.second.work;
@@ -546,6 +547,6 @@ void Machine::ForgetIdle(absl::Time now) {
   });
 }
 
-std::vector<MachineAnswer> Machine::TakeAnswers() { return std::exchange(answers_, {}); }
+std::vector<MachineAnswer> AzureState::TakeAnswers() { return std::exchange(answers_, {}); }
 
 }  // namespace spoke::ipam::azure

@@ -1,4 +1,4 @@
-#include "ipam-server/budget/lease_belief.h"
+#include "ipam-server/budget/grant_belief.h"
 
 #include "gtest/gtest.h"
 
@@ -26,7 +26,7 @@ TEST(DecayedRate, WithoutAHalfLifeEndsAtOnce) {
   EXPECT_EQ(DecayedRate(5, kStart, absl::ZeroDuration(), kStart), 0U);
 }
 
-class LeaseBeliefTest : public ::testing::Test {
+class GrantBeliefTest : public ::testing::Test {
  protected:
   uint64_t Rate(absl::Duration after = absl::ZeroDuration()) const {
     return belief_.RateAt(kStart + after, kHalfLife);
@@ -38,10 +38,10 @@ class LeaseBeliefTest : public ::testing::Test {
     belief_.Add(message, rate, static_cast<uint32_t>(rate / 10), kStart + absl::Minutes(7));
   }
 
-  LeaseBelief belief_;
+  GrantBelief belief_;
 };
 
-TEST_F(LeaseBeliefTest, ASmallerLeaseCountsOnlyOnceItIsApplied) {
+TEST_F(GrantBeliefTest, ASmallerGrantCountsOnlyOnceItIsApplied) {
   Send(1, 1000);
   belief_.OnApplied(1);
   Send(2, 100);
@@ -54,7 +54,7 @@ TEST_F(LeaseBeliefTest, ASmallerLeaseCountsOnlyOnceItIsApplied) {
   EXPECT_EQ(Connections(), 10U);
 }
 
-TEST_F(LeaseBeliefTest, ALargerLeaseCountsFromWhenItIsSent) {
+TEST_F(GrantBeliefTest, ALargerGrantCountsFromWhenItIsSent) {
   Send(1, 100);
   Send(2, 1000);
   EXPECT_EQ(Rate(), 1000U);
@@ -62,7 +62,7 @@ TEST_F(LeaseBeliefTest, ALargerLeaseCountsFromWhenItIsSent) {
   EXPECT_EQ(Rate(), 1000U);
 }
 
-TEST_F(LeaseBeliefTest, WhatWasTakenAwayIsOverOnceThatIsApplied) {
+TEST_F(GrantBeliefTest, WhatWasTakenAwayIsOverOnceThatIsApplied) {
   Send(1, 1000);
   Send(2, 0);
   EXPECT_EQ(Rate(), 1000U);
@@ -72,25 +72,25 @@ TEST_F(LeaseBeliefTest, WhatWasTakenAwayIsOverOnceThatIsApplied) {
   EXPECT_TRUE(belief_.empty());
 }
 
-TEST_F(LeaseBeliefTest, AMessageWithoutALeaseForNothingIsNothing) {
+TEST_F(GrantBeliefTest, AMessageWithoutAGrantForNothingIsNothing) {
   Send(1, 0);
   EXPECT_TRUE(belief_.empty());
 }
 
-TEST_F(LeaseBeliefTest, ANodeThatAppliesALaterMessageHasOnlyWhatThatHad) {
+TEST_F(GrantBeliefTest, ANodeThatAppliesALaterMessageHasOnlyWhatThatHad) {
   Send(1, 1000);
   belief_.OnApplied(5);
   EXPECT_EQ(Rate(), 0U);
 }
 
-TEST_F(LeaseBeliefTest, ANodeThatNeverAnswersStillCountsWithTheMostOfAll) {
+TEST_F(GrantBeliefTest, ANodeThatNeverAnswersStillCountsWithTheMostOfAll) {
   for (uint64_t message = 1; message <= 100; ++message) Send(message, message == 1 ? 1000 : 10);
   EXPECT_EQ(Rate(), 1000U);
   belief_.OnApplied(100);
   EXPECT_EQ(Rate(), 10U);
 }
 
-TEST_F(LeaseBeliefTest, TheMostOfWhatHasDecayedCounts) {
+TEST_F(GrantBeliefTest, TheMostOfWhatHasDecayedCounts) {
   belief_.Add(1, 1000, 7, kStart);
   belief_.Add(2, 400, 5, kStart + absl::Minutes(2));
   EXPECT_EQ(Rate(absl::Seconds(31)), 500U);
@@ -99,7 +99,7 @@ TEST_F(LeaseBeliefTest, TheMostOfWhatHasDecayedCounts) {
   EXPECT_EQ(Connections(absl::Hours(2)), 0U);
 }
 
-TEST_F(LeaseBeliefTest, ALongerHoldCountsForWhatWasSentBefore) {
+TEST_F(GrantBeliefTest, ALongerHoldCountsForWhatWasSentBefore) {
   belief_.Add(1, 1000, 0, kStart);
   belief_.Extend(absl::Seconds(60));
   EXPECT_EQ(Rate(absl::Seconds(59)), 1000U);

@@ -9,16 +9,16 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class MachineTest : public testing::Test {
+class AzureStateTest : public testing::Test {
  protected:
   void Make(int instances, azure_sim::Knobs knobs = {}, Settings settings = {}) {
-    world_ = std::make_unique<MachineWorld>(azure_sim::SmallSpec(instances), std::move(knobs),
-                                            std::move(settings));
+    world_ = std::make_unique<AzureStateWorld>(azure_sim::SmallSpec(instances), std::move(knobs),
+                                               std::move(settings));
   }
-  std::unique_ptr<MachineWorld> world_;
+  std::unique_ptr<AzureStateWorld> world_;
 };
 
-TEST_F(MachineTest, NamesGetAddressesWithOneWrite) {
+TEST_F(AzureStateTest, NamesGetAddressesWithOneWrite) {
   Make(1);
   const auto nic = world_->AskAndWait(VmId(0), Names("a", 27));
   ASSERT_TRUE(nic.ok()) << nic.status();
@@ -29,7 +29,7 @@ TEST_F(MachineTest, NamesGetAddressesWithOneWrite) {
   EXPECT_EQ(world_->OnWire(VmId(0)).size(), 27U);
 }
 
-TEST_F(MachineTest, NothingToChangeIsOneRead) {
+TEST_F(AzureStateTest, NothingToChangeIsOneRead) {
   Make(1);
   const auto nic = world_->AskAndWait(VmId(0), {});
   ASSERT_TRUE(nic.ok()) << nic.status();
@@ -38,7 +38,7 @@ TEST_F(MachineTest, NothingToChangeIsOneRead) {
   EXPECT_EQ(world_->CountSent("GET"), 2U);  // The scale set, and the NIC.
 }
 
-TEST_F(MachineTest, AskingAgainWritesNothing) {
+TEST_F(AzureStateTest, AskingAgainWritesNothing) {
   Make(1);
   const auto first = world_->AskAndWait(VmId(0), Names("a", 3));
   world_->RunFor(absl::Minutes(5));
@@ -48,7 +48,7 @@ TEST_F(MachineTest, AskingAgainWritesNothing) {
   EXPECT_EQ(world_->CountSent("PUT"), 1U);
 }
 
-TEST_F(MachineTest, RemovesByNameAndAddsInOneWrite) {
+TEST_F(AzureStateTest, RemovesByNameAndAddsInOneWrite) {
   Make(1);
   ASSERT_TRUE(world_->AskAndWait(VmId(0), Names("a", 3)).ok());
   const auto nic = world_->AskAndWait(VmId(0), {"spoke-b"}, {"spoke-a0", "spoke-a2"});
@@ -57,7 +57,7 @@ TEST_F(MachineTest, RemovesByNameAndAddsInOneWrite) {
   EXPECT_EQ(world_->CountSent("PUT"), 2U);
 }
 
-TEST_F(MachineTest, RequestsForOneVmWhileItIsAtWorkBecomeOneWrite) {
+TEST_F(AzureStateTest, RequestsForOneVmWhileItIsAtWorkBecomeOneWrite) {
   Make(1);
   world_->Request(world_->Ask(VmId(0), {"spoke-0"}));
   world_->RunUntil([&] { return world_->CountSent("PUT") == 1; });
@@ -69,7 +69,7 @@ TEST_F(MachineTest, RequestsForOneVmWhileItIsAtWorkBecomeOneWrite) {
   EXPECT_EQ(world_->CountSent("PUT"), 2U);
 }
 
-TEST_F(MachineTest, EntriesOfOursThatNobodyAskedForAreToldAndStay) {
+TEST_F(AzureStateTest, EntriesOfOursThatNobodyAskedForAreToldAndStay) {
   Make(1);
   ASSERT_TRUE(world_->AskAndWait(VmId(0), {"spoke-old"}).ok());
   const auto nic = world_->AskAndWait(VmId(0), {"spoke-new"});
@@ -77,7 +77,7 @@ TEST_F(MachineTest, EntriesOfOursThatNobodyAskedForAreToldAndStay) {
   EXPECT_THAT(NamesOf(*nic), ElementsAre("spoke-new", "spoke-old"));
 }
 
-TEST_F(MachineTest, ListsEveryNicWithWhatIsOurs) {
+TEST_F(AzureStateTest, ListsEveryNicWithWhatIsOurs) {
   azure_sim::Knobs knobs;
   knobs.page_size = 2;
   knobs.vary_id_case = true;
@@ -92,7 +92,7 @@ TEST_F(MachineTest, ListsEveryNicWithWhatIsOurs) {
   EXPECT_EQ(nics->at(0).node, NodeKey());
 }
 
-TEST_F(MachineTest, ManyReadsBecomeOneList) {
+TEST_F(AzureStateTest, ManyReadsBecomeOneList) {
   Make(100);
   for (int i = 0; i < 100; ++i) world_->Request(world_->Ask(VmId(i), {}));
   world_->RunUntil([&] { return world_->answers() == 100; });
@@ -100,7 +100,7 @@ TEST_F(MachineTest, ManyReadsBecomeOneList) {
   EXPECT_LE(world_->machine().counts().reads, 3U);
 }
 
-TEST_F(MachineTest, AVmOfNoScaleSetOfOursIsRefused) {
+TEST_F(AzureStateTest, AVmOfNoScaleSetOfOursIsRefused) {
   Make(1);
   NicRequest request = world_->Ask(VmId(0), {});
   request.instance =
@@ -114,7 +114,7 @@ TEST_F(MachineTest, AVmOfNoScaleSetOfOursIsRefused) {
   EXPECT_THAT(world_->sent(), IsEmpty());
 }
 
-TEST_F(MachineTest, AVmThatIsGoneIsToldAndNothingIsWritten) {
+TEST_F(AzureStateTest, AVmThatIsGoneIsToldAndNothingIsWritten) {
   Make(1);
   NicRequest request = world_->Ask(VmId(0), {"spoke-a"});
   request.instance = VmId(77);
@@ -123,11 +123,11 @@ TEST_F(MachineTest, AVmThatIsGoneIsToldAndNothingIsWritten) {
   EXPECT_EQ(world_->CountSent("PUT"), 0U);
 }
 
-TEST_F(MachineTest, AFullSubnetIsNamedAndLeftAlone) {
+TEST_F(AzureStateTest, AFullSubnetIsNamedAndLeftAlone) {
   for (const auto how : {azure_sim::FullSubnet::kSync, azure_sim::FullSubnet::kAsync}) {
     azure_sim::Knobs knobs;
     knobs.full_subnet = how;
-    world_ = std::make_unique<MachineWorld>(azure_sim::SmallSpec(2, "10.0.0.0/28"), knobs);
+    world_ = std::make_unique<AzureStateWorld>(azure_sim::SmallSpec(2, "10.0.0.0/28"), knobs);
     const auto full = world_->AskAndWait(VmId(0), Names("a", 20));
     EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted);
     EXPECT_THAT(std::string(full.status().message()), HasSubstr("subnets/pods is full"));
@@ -147,9 +147,9 @@ TEST_F(MachineTest, AFullSubnetIsNamedAndLeftAlone) {
   }
 }
 
-TEST_F(MachineTest, AFullSubnetDoesNotKeepAddressesFromBeingTakenOff) {
+TEST_F(AzureStateTest, AFullSubnetDoesNotKeepAddressesFromBeingTakenOff) {
   azure_sim::Knobs knobs;
-  world_ = std::make_unique<MachineWorld>(azure_sim::SmallSpec(1, "10.0.0.0/28"), knobs);
+  world_ = std::make_unique<AzureStateWorld>(azure_sim::SmallSpec(1, "10.0.0.0/28"), knobs);
   ASSERT_TRUE(world_->AskAndWait(VmId(0), Names("a", 5)).ok());
   EXPECT_FALSE(world_->AskAndWait(VmId(0), Names("b", 20)).ok());
   const absl::Time before = world_->now();
@@ -159,10 +159,10 @@ TEST_F(MachineTest, AFullSubnetDoesNotKeepAddressesFromBeingTakenOff) {
   EXPECT_EQ(world_->OnWire(VmId(0)).count("spoke-a0"), 0U);
 }
 
-TEST_F(MachineTest, SeveralNicsAreToldApartByMac) {
+TEST_F(AzureStateTest, SeveralNicsAreToldApartByMac) {
   azure_sim::SimSpec spec = azure_sim::SmallSpec(1);
   spec.scale_sets[0].nics = 2;
-  world_ = std::make_unique<MachineWorld>(spec);
+  world_ = std::make_unique<AzureStateWorld>(spec);
   NicRequest request = world_->Ask(VmId(0), {"spoke-a"});
   request.nic_mac = world_->InstanceOf(VmId(0)).nics.at(1)->mac;
   world_->Request(request);
@@ -173,7 +173,7 @@ TEST_F(MachineTest, SeveralNicsAreToldApartByMac) {
   EXPECT_EQ(world_->InstanceOf(VmId(0)).nics.at(1)->entries.size(), 2U);
 }
 
-TEST_F(MachineTest, BlocksNeedTheirFlag) {
+TEST_F(AzureStateTest, BlocksNeedTheirFlag) {
   Make(1);
   NicRequest request = world_->Ask(VmId(0), {});
   request.wanted.push_back({"spoke-b", ip::Family::kV4, 28});
@@ -190,7 +190,7 @@ TEST_F(MachineTest, BlocksNeedTheirFlag) {
   EXPECT_EQ(nic->configurations[0].range.length(), 28);
 }
 
-TEST_F(MachineTest, PodsThatWaitGoBeforeWarmUpAndRelease) {
+TEST_F(AzureStateTest, PodsThatWaitGoBeforeWarmUpAndRelease) {
   Make(40);
   std::vector<std::string> order;
   for (int i = 0; i < 40; ++i) {
@@ -205,7 +205,7 @@ TEST_F(MachineTest, PodsThatWaitGoBeforeWarmUpAndRelease) {
   for (size_t i = 0; i < 10; ++i) EXPECT_THAT(order[i], HasSubstr("/virtualmachines/3")) << i;
 }
 
-TEST_F(MachineTest, ForecastsSayWhenAndWhy) {
+TEST_F(AzureStateTest, ForecastsSayWhenAndWhy) {
   Make(1000);
   for (int i = 0; i < 1000; ++i) world_->Request(world_->Ask(VmId(i), {"spoke-a"}));
   const auto first = world_->machine().ForecastOf({VmId(0), "vm-id"}, world_->now());
@@ -230,14 +230,14 @@ class FlexibleTest : public testing::Test {
  protected:
   void SetUp() override {
     spec_ = azure_sim::SmallSpec(3, "10.0.0.0/16", azure_sim::Orchestration::kFlexible);
-    world_ = std::make_unique<MachineWorld>(spec_);
+    world_ = std::make_unique<AzureStateWorld>(spec_);
     for (auto& [name, vm] : world_->arm().world().FindGroup("sub", "rg")->vms) {
       ids_.push_back(azure_sim::Lower(vm->id));
     }
     ASSERT_EQ(ids_.size(), 3U);
   }
   azure_sim::SimSpec spec_;
-  std::unique_ptr<MachineWorld> world_;
+  std::unique_ptr<AzureStateWorld> world_;
   std::vector<std::string> ids_;
 };
 
@@ -268,7 +268,7 @@ TEST_F(FlexibleTest, ACloudWhoseNetworkSaysLessIsServedAsWell) {
   azure_sim::Knobs knobs;
   knobs.network_global_limits = false;
   knobs.network_async_notification = false;
-  world_ = std::make_unique<MachineWorld>(spec_, knobs);
+  world_ = std::make_unique<AzureStateWorld>(spec_, knobs);
   ids_.assign(
       1, azure_sim::Lower(world_->arm().world().FindGroup("sub", "rg")->vms.begin()->second->id));
   const auto nic = world_->AskAndWait(ids_[0], Names("a", 3));
@@ -288,7 +288,7 @@ TEST_F(FlexibleTest, ListsItsVms) {
 TEST_F(FlexibleTest, BlocksAreGivenWhereTheyAreEnabled) {
   Settings settings;
   settings.blocks_on_nics = true;
-  world_ = std::make_unique<MachineWorld>(spec_, azure_sim::Knobs(), settings);
+  world_ = std::make_unique<AzureStateWorld>(spec_, azure_sim::Knobs(), settings);
   NicRequest request = world_->Ask(ids_[0], {});
   request.wanted.push_back({"spoke-b", ip::Family::kV4, 28});
   world_->Request(request);

@@ -1,8 +1,8 @@
 // What one node may believe that it holds for one team of a budget, as the server can know it.
 // Pure.
 //
-// A node has one of the leases that it was sent since the one that it last said it applies, and
-// after the lease's end what its own rules leave of it: held, then halved again and again. So the
+// A node has one of the grants that it was sent since the one that it last said it applies, and
+// after the grant's end what its own rules leave of it: held, then halved again and again. So the
 // largest of them counts, for as long as the node can have it.
 #pragma once
 
@@ -26,16 +26,16 @@ inline constexpr int kHalvings = 40;
 uint64_t DecayedRate(uint64_t rate, absl::Time until, absl::Duration half_life, absl::Time now);
 
 // Not thread-safe.
-class LeaseBelief {
+class GrantBelief {
  public:
   // It may hold this from `message` on, and has it undiminished until `until` if nothing follows.
-  // Either the message was sent, and `rate` 0 means that it takes the lease away; or the node says
+  // Either the message was sent, and `rate` 0 means that it takes the grant away; or the node says
   // that it holds it after it has applied that message, and it is more than was known. Numbers of
   // messages rise over all streams of a node.
   void Add(uint64_t message, uint64_t rate, uint32_t connections, absl::Time until);
   // The node applies this message: what was sent before it is over.
   void OnApplied(uint64_t message);
-  // Nodes hold leases so much longer than was thought.
+  // Nodes hold grants so much longer than was thought.
   void Extend(absl::Duration by);
 
   uint64_t RateAt(absl::Time now, absl::Duration half_life) const;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "ipam-server/cloud/azure/machine.h"
+#include "ipam-server/cloud/azure/azure_state.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -16,12 +16,12 @@ constexpr absl::Duration kReads = absl::Seconds(3);
 
 }  // namespace
 
-void Machine::List(absl::Time now) {
+void AzureState::List(absl::Time now) {
   ++listings_wanted_;
   if (listings_at_work_ == 0) StartListing(now);
 }
 
-void Machine::StartListing(absl::Time now) {
+void AzureState::StartListing(absl::Time now) {
   listings_at_work_ = std::exchange(listings_wanted_, 0);
   listing_since_ = now;
   listing_status_ = absl::OkStatus();
@@ -40,7 +40,7 @@ void Machine::StartListing(absl::Time now) {
   }
 }
 
-void Machine::AddToListing(Set& set, const absl::Status& status, absl::Time now) {
+void AzureState::AddToListing(Set& set, const absl::Status& status, absl::Time now) {
   set.listing_due = false;
   if (!status.ok()) listing_status_.Update(absl::UnavailableError(status.message()));
   const bool whole = std::none_of(sets_.begin(), sets_.end(),
@@ -60,11 +60,11 @@ void Machine::AddToListing(Set& set, const absl::Status& status, absl::Time now)
   if (listings_wanted_ > 0) StartListing(now);
 }
 
-std::vector<absl::StatusOr<std::vector<NicAddresses>>> Machine::TakeListings() {
+std::vector<absl::StatusOr<std::vector<NicAddresses>>> AzureState::TakeListings() {
   return std::exchange(listings_, {});
 }
 
-void Machine::RefreshForecasts(absl::Time now) {
+void AzureState::RefreshForecasts(absl::Time now) {
   std::map<std::tuple<std::string, std::string, bool>, size_t> groups;
   std::vector<GroupPace> paces;
   std::vector<ForecastInput> inputs;
@@ -116,7 +116,7 @@ void Machine::RefreshForecasts(absl::Time now) {
   forecasts_at_ = now;
 }
 
-std::optional<CloudForecast> Machine::ForecastOf(const NodeKey& node, absl::Time now) {
+std::optional<CloudForecast> AzureState::ForecastOf(const NodeKey& node, absl::Time now) {
   const auto vm = vm_of_.find(node);
   if (vm == vm_of_.end()) return std::nullopt;
   const auto work = works_.find(vm->second);
@@ -126,7 +126,7 @@ std::optional<CloudForecast> Machine::ForecastOf(const NodeKey& node, absl::Time
   return forecast == forecasts_.end() ? std::nullopt : std::optional(forecast->second);
 }
 
-std::map<NodeKey, CloudForecast> Machine::Forecasts(absl::Time now) {
+std::map<NodeKey, CloudForecast> AzureState::Forecasts(absl::Time now) {
   RefreshForecasts(now);
   return forecasts_;
 }

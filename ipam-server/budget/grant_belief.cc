@@ -1,4 +1,4 @@
-#include "ipam-server/budget/lease_belief.h"
+#include "ipam-server/budget/grant_belief.h"
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ uint64_t DecayedRate(uint64_t rate, absl::Time until, absl::Duration half_life, 
   return left << static_cast<unsigned>(halvings) == rate ? left : left + 1;
 }
 
-void LeaseBelief::Add(uint64_t message, uint64_t rate, uint32_t connections, absl::Time until) {
+void GrantBelief::Add(uint64_t message, uint64_t rate, uint32_t connections, absl::Time until) {
   if (grants_.empty() && rate == 0) return;
   if (grants_.size() == kMost) {
     Grant& first = grants_[0];
@@ -31,7 +31,7 @@ void LeaseBelief::Add(uint64_t message, uint64_t rate, uint32_t connections, abs
   grants_.push_back({message, rate, connections, until});
 }
 
-void LeaseBelief::OnApplied(uint64_t message) {
+void GrantBelief::OnApplied(uint64_t message) {
   auto* const over = std::remove_if(grants_.begin(), grants_.end(), [message](const Grant& grant) {
     return grant.message < message;
   });
@@ -39,11 +39,11 @@ void LeaseBelief::OnApplied(uint64_t message) {
   DropNothing();
 }
 
-void LeaseBelief::Extend(absl::Duration by) {
+void GrantBelief::Extend(absl::Duration by) {
   for (Grant& grant : grants_) grant.until += by;
 }
 
-uint64_t LeaseBelief::RateAt(absl::Time now, absl::Duration half_life) const {
+uint64_t GrantBelief::RateAt(absl::Time now, absl::Duration half_life) const {
   uint64_t most = 0;
   for (const Grant& grant : grants_) {
     if (grant.rate > most) {
@@ -53,7 +53,7 @@ uint64_t LeaseBelief::RateAt(absl::Time now, absl::Duration half_life) const {
   return most;
 }
 
-uint32_t LeaseBelief::ConnectionsAt(absl::Time now, absl::Duration half_life) const {
+uint32_t GrantBelief::ConnectionsAt(absl::Time now, absl::Duration half_life) const {
   uint32_t most = 0;
   for (const Grant& grant : grants_) {
     if (grant.connections > most &&
@@ -64,7 +64,7 @@ uint32_t LeaseBelief::ConnectionsAt(absl::Time now, absl::Duration half_life) co
   return most;
 }
 
-void LeaseBelief::DropNothing() {
+void GrantBelief::DropNothing() {
   if (std::all_of(grants_.begin(), grants_.end(),
                   [](const Grant& grant) { return grant.rate == 0; })) {
     grants_.clear();

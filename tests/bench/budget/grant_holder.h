@@ -1,4 +1,4 @@
-// The node's side of a budget's leases, as the simulation needs it.
+// The node's side of a budget's grants, as the simulation needs it.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ struct NodePolicy {
 
 struct TeamHold {
   std::string team;
-  uint64_t rate = 0;  // The lease, or the part of the floor if that is more.
-  uint64_t held = 0;  // The lease alone.
+  uint64_t rate = 0;  // The grant, or the part of the floor if that is more.
+  uint64_t held = 0;  // The grant alone.
   uint32_t connections = 0;
 };
 
 // Times are the node's. Not thread-safe.
-class LeaseHolder {
+class GrantHolder {
  public:
-  virtual ~LeaseHolder() = default;
+  virtual ~GrantHolder() = default;
   virtual void OnStream() = 0;
   virtual void OnReportSent(uint64_t sequence, absl::Time now) = 0;
-  virtual bool OnLeases(const ipam::BudgetLeases& leases, absl::Time now) = 0;
+  virtual bool OnGrants(const ipam::BudgetGrants& grants, absl::Time now) = 0;
   virtual uint64_t applied() const = 0;
   // For each team of `here`, and for each other that is held.
   virtual std::vector<TeamHold> At(absl::Time now, const NodePolicy& policy,
@@ -42,6 +42,6 @@ class LeaseHolder {
   virtual absl::Time NextChange(absl::Time now, const NodePolicy& policy) const = 0;
 };
 
-std::unique_ptr<LeaseHolder> MakeSimHolder();
+std::unique_ptr<GrantHolder> MakeSimHolder();
 
 }  // namespace spoke::budget_sim

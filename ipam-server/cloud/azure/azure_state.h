@@ -60,11 +60,11 @@ struct MachineCounts {
 };
 
 // Not thread-safe.
-class Machine {
+class AzureState {
  public:
   // `seed` decides the jitter. Ids of `settings.scale_sets` that are none of a scale set are a bug
   // of who read the configuration.
-  Machine(Settings settings, uint64_t seed);
+  AzureState(Settings settings, uint64_t seed);
 
   // Answered by TakeAnswers(), but for a request that a newer one for the same node replaced before
   // it was begun. The newer one keeps its place in the queue.

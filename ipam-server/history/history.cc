@@ -42,7 +42,7 @@ bool TellsOfBefore(HistoryEvent event) {
     case HistoryEvent::kDetaching:
     case HistoryEvent::kDetached:
       return true;
-    case HistoryEvent::kAssigned:
+    case HistoryEvent::kAllocated:
     case HistoryEvent::kFreed:
     case HistoryEvent::kQuarantined:
     case HistoryEvent::kLifted:
@@ -56,8 +56,8 @@ bool TellsOfBefore(HistoryEvent event) {
 
 std::string_view NameOf(HistoryEvent event) {
   switch (event) {
-    case HistoryEvent::kAssigned:
-      return "assigned";
+    case HistoryEvent::kAllocated:
+      return "allocated";
     case HistoryEvent::kAttached:
       return "attached";
     case HistoryEvent::kInUse:
@@ -178,7 +178,7 @@ std::vector<AssignmentSpan> AssignmentsOf(std::span<const HistoryEntry> entries)
           spans.push_back({.lessee = entry, .start = std::nullopt, .end = entry.at});
         }
         break;
-      case HistoryEvent::kAssigned:
+      case HistoryEvent::kAllocated:
       case HistoryEvent::kDetached:
       case HistoryEvent::kFreed:
         if (current != nullptr) current->end = entry.at;  // Its node is gone.
@@ -213,7 +213,7 @@ std::optional<AddressHolder> HolderAt(std::span<const HistoryEntry> entries, abs
       case HistoryEvent::kQuarantined:
       case HistoryEvent::kLifted:
         break;  // Says nothing of who has it.
-      case HistoryEvent::kAssigned:
+      case HistoryEvent::kAllocated:
       case HistoryEvent::kAttached:
       case HistoryEvent::kInUse:
       case HistoryEvent::kReleased:

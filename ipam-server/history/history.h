@@ -21,7 +21,7 @@ namespace spoke::ipam {
 
 // Stored as numbers: none is ever given another meaning.
 enum class HistoryEvent : uint8_t {
-  kAssigned = 1,     // To a node; the cloud has yet to attach it.
+  kAllocated = 1,     // To a node; the cloud has yet to attach it.
   kAttached = 2,     // On the node's NIC.
   kInUse = 3,        // To a pod.
   kReleased = 4,     // By the pod; cooldown.
@@ -34,12 +34,12 @@ enum class HistoryEvent : uint8_t {
   kAdopted = 11,     // Its agent assigns it and the store did not know: taken over; kInUse follows.
 };
 
-// "assigned"; a stable word, for people and for scripts.
+// "allocated"; a stable word, for people and for scripts.
 std::string_view NameOf(HistoryEvent event);
 
 struct HistoryEntry {
   absl::Time at;  // In whole milliseconds.
-  HistoryEvent event = HistoryEvent::kAssigned;
+  HistoryEvent event = HistoryEvent::kAllocated;
   ip::Address address;
   std::string node;
   std::string vm_id;

@@ -144,7 +144,7 @@ TEST(Chunks, MergingAndDroppingReachTheirGoalInOneStep) {
 using enum HistoryEvent;
 
 TEST(AssignmentsOf, PairsEachAssignmentWithItsEndNewestFirst) {
-  const std::vector<HistoryEntry> entries{Entry(0, kAssigned),   Entry(1, kAttached),
+  const std::vector<HistoryEntry> entries{Entry(0, kAllocated),   Entry(1, kAttached),
                                           Entry(2, kInUse, 1),   Entry(3, kReleased, 1),
                                           Entry(33, kAvailable), Entry(40, kInUse, 2)};
   const auto spans = AssignmentsOf(entries);
@@ -181,7 +181,7 @@ TEST(HolderAt, AnswersFromTheFirstEntryWhenTheBeginningIsNoLongerKept) {
   ASSERT_TRUE(holder->assignment.has_value());
   EXPECT_EQ(holder->assignment->lessee.pod_name, "pod4");
   EXPECT_EQ(holder->assignment->start, std::nullopt);
-  EXPECT_EQ(HolderAt(std::vector<HistoryEntry>{Entry(10, kAssigned)}, At(5)), std::nullopt);
+  EXPECT_EQ(HolderAt(std::vector<HistoryEntry>{Entry(10, kAllocated)}, At(5)), std::nullopt);
   EXPECT_EQ(HolderAt({}, At(5)), std::nullopt);
 }
 
@@ -207,7 +207,7 @@ Life RandomLife(testing_support::Random& random) {
   };
   for (uint64_t nodes = random.Between(1, 3); nodes > 0; --nodes) {
     node = fmt::format("n{}", random.Between(1, 3));
-    happens(kAssigned, "");
+    happens(kAllocated, "");
     happens(kAttached, "");
     for (uint64_t pods = random.Between(0, 3); pods > 0; --pods) {
       ++generation;

@@ -1,6 +1,11 @@
 #include "tests/compat/schema_breaks.h"
 
+#include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +18,59 @@ using google::protobuf::DescriptorProto;
 using google::protobuf::EnumDescriptorProto;
 using google::protobuf::FieldDescriptorProto;
 using google::protobuf::FileDescriptorSet;
+
+// Names that 0.1.0 had and that mean the same under another name now. Numbers and types stay, so
+// that what is stored and sent is read as before.
+constexpr std::pair<std::string_view, std::string_view> kRenamed[] = {
+    {"AttachmentWish", "AttachmentOptions"},
+    {"BudgetLeases", "BudgetGrants"},
+    {"EndLending", "EndAssignment"},
+    {"InternetWish", "InternetOptions"},
+    {"JournalCooling", "JournalCooldown"},
+    {"JournalLending", "JournalAssignment"},
+    {"JournalLent", "JournalAssigned"},
+    {"Lease", "Grant"},
+    {"Lending", "Assignment"},
+    {"LendingReport", "AssignmentReport"},
+    {"Outlook", "Forecast"},
+    {"StoredLending", "StoredAssignment"},
+    {"addresses_cooling", "addresses_cooldown"},
+    {"addresses_lent", "addresses_in_use"},
+    {"budget_leases", "budget_grants"},
+    {"cooling", "cooldown"},
+    {"cooling_ms", "cooldown_ms"},
+    {"end_lending", "end_assignment"},
+    {"idle", "available"},
+    {"lease_s", "grant_s"},
+    {"leased", "granted"},
+    {"leases", "grants"},
+    {"lending", "assignment"},
+    {"lends_per_second", "assignments_per_second"},
+    {"lent", "in_use"},
+    {"outlook", "forecast"},
+    {"wish", "options"},
+};
+
+bool IsOfAName(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// Returns `text` with each whole name that kRenamed has replaced by the present one.
+std::string WithPresentNames(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const auto end = std::find_if_not(text.begin(), text.end(), IsOfAName);
+    const auto length = static_cast<size_t>(end - text.begin());
+    const std::string_view name = text.substr(0, length);
+    const auto* const entry =
+        std::find_if(std::begin(kRenamed), std::end(kRenamed),
+                     [&](const auto& renamed) { return renamed.first == name; });
+    out += entry == std::end(kRenamed) ? name : entry->second;
+    text.remove_prefix(length);
+    if (text.empty()) break;
+    out += text.front();
+    text.remove_prefix(1);
+  }
+  return out;
+}
 
 // "spoke.v1.Hello field 3" to what it is: everything that has to stay.
 using Schema = std::map<std::string, std::string>;
@@ -73,7 +131,9 @@ std::vector<std::string> SchemaBreaks(const FileDescriptorSet& before,
                                       const FileDescriptorSet& now) {
   const Schema present = Flatten(now);
   std::vector<std::string> breaks;
-  for (const auto& [what, was] : Flatten(before)) {
+  for (const auto& [old_what, old_was] : Flatten(before)) {
+    const std::string what = WithPresentNames(old_what);
+    const std::string was = WithPresentNames(old_was);
     const auto it = present.find(what);
     if (it == present.end()) {
       breaks.push_back(fmt::format("{} is gone; it was {}", what, was));

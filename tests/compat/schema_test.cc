@@ -70,6 +70,16 @@ TEST(Schema, WhatIsGoneIsABreak) {
               ElementsAre("p.E value 0 is gone; it was Z"));
 }
 
+TEST(Schema, AKnownRenamingIsNoBreakAndAnotherNameIs) {
+  const auto named = [](const std::string& name) {
+    return With("field { name: '" + name +
+                "' number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 }");
+  };
+  EXPECT_THAT(SchemaBreaks(named("lent"), named("in_use")), IsEmpty());
+  EXPECT_THAT(SchemaBreaks(named("in_use"), named("lent")), testing::SizeIs(1));
+  EXPECT_THAT(SchemaBreaks(named("lent"), named("used")), testing::SizeIs(1));
+}
+
 TEST(Schema, AnotherNumberTypeNameOrPlaceIsABreak) {
   const auto one = [](const std::string& text) { return With("field { " + text + " }"); };
   const FileDescriptorSet was = one("name: 'a' number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32");

@@ -59,7 +59,7 @@ Command CommandTree() {
           "whoever may open that is an operator.",
       .examples = {"spokectl status                        # is all well?",
                    "spokectl explain pod web/frontend-1    # why has this pod no address?",
-                   "spokectl ip list --node node1 --state assigned -o wide",
+                   "spokectl ip list --node node1 --state in_use -o wide",
                    "spokectl diff -f policies/ ; spokectl apply -f policies/",
                    "source <(spokectl completion bash)     # complete words with the tab key"},
       .options = RootOptions(),

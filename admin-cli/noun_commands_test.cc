@@ -156,7 +156,7 @@ TEST_F(NounTest, IpListFiltersOnTheServer) {
   EXPECT_EQ(Json("ip list --state available").size(), 1U);
   EXPECT_EQ(server_.last_request(), "ListAddresses state: \"available\"");
   EXPECT_EQ(Run("ip list --node node2").err, "spokectl: there are no such addresses\n");
-  const Outcome wrong = Run("ip list --state assigned");
+  const Outcome wrong = Run("ip list --state in_use");
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.err,
               HasSubstr("--state: \"assigned\" is none of attaching, available, in use"));

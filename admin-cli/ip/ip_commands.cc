@@ -171,7 +171,7 @@ Command ListCommand() {
       .summary = "Addresses that are not free",
       .description = "In address order. The filters narrow it together.",
       .examples =
-          {"spokectl ip list --node node1 --state assigned",
+          {"spokectl ip list --node node1 --state in_use",
            "spokectl ip list --pool default -o wide",
            "spokectl ip list -o json | jq -r '.[] | select(.pod_namespace == \"web\").address'"},
       .options = {{.name = "node",

@@ -152,14 +152,14 @@ TEST_F(NounTest, OneUnknownNodeDoesNotKeepTheOthersFromDraining) {
 
 TEST_F(NounTest, IpListFiltersOnTheServer) {
   EXPECT_THAT(Run("ip list").out,
-              HasSubstr("10.1.0.5  assigned   default  node1  ns/pod  c0ffeec0ffee  10m\n"));
+              HasSubstr("10.1.0.5  in_use     default  node1  ns/pod  c0ffeec0ffee  10m\n"));
   EXPECT_EQ(Json("ip list --state available").size(), 1U);
   EXPECT_EQ(server_.last_request(), "ListAddresses state: \"available\"");
   EXPECT_EQ(Run("ip list --node node2").err, "spokectl: there are no such addresses\n");
-  const Outcome wrong = Run("ip list --state in_use");
+  const Outcome wrong = Run("ip list --state assigned");
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.err,
-              HasSubstr("--state: \"assigned\" is none of attaching, available, in use"));
+              HasSubstr("--state: \"assigned\" is none of attaching, available, in_use"));
 }
 
 TEST_F(NounTest, IpShowLeavesOutWhatIsEmpty) {

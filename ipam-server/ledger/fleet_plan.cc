@@ -123,7 +123,7 @@ void Fleet::Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Ti
       holdings.units.push_back({.size = static_cast<uint32_t>(configuration.slots.size()),
                                 .available = configuration.state == AddressState::kAttached &&
                                              configuration.IsAvailable(),
-                                .idle_since = configuration.IdleSince(),
+                                .available_since = configuration.AvailableSince(),
                                 .denied_until = configuration.denied_until});
       ranges.push_back(configuration.range);
     }

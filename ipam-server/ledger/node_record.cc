@@ -37,7 +37,7 @@ bool Configuration::IsAvailable() const {
                      [](const Slot& slot) { return slot.use == Use::kAvailable; });
 }
 
-absl::Time Configuration::IdleSince() const {
+absl::Time Configuration::AvailableSince() const {
   absl::Time last = since;
   for (const Slot& slot : slots) last = std::max(last, slot.since);
   return last;

@@ -69,7 +69,7 @@ struct Configuration {
   // Nothing in use or in cooldown: its agent could give it up.
   bool IsAvailable() const;
   // When the last of its slots became available.
-  absl::Time IdleSince() const;
+  absl::Time AvailableSince() const;
 
   bool operator==(const Configuration&) const = default;
 };

@@ -159,7 +159,7 @@ TEST_F(FleetLoopTest, WhatIsStoredAheadOfTheClockIsClamped) {
   loop_->PostQuery([&](const FleetView& view) {
     reservations = view.fleet.reservations().all().size();
     quarantined = view.fleet.quarantine().size();
-    latest = view.fleet.Find(kNode)->Holding(A("10.1.0.4"))->IdleSince();
+    latest = view.fleet.Find(kNode)->Holding(A("10.1.0.4"))->AvailableSince();
   });
   Step();
   EXPECT_EQ(reservations, 0U) << "it lasts for an hour, not for a day and an hour";

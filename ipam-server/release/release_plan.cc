@@ -18,7 +18,7 @@ std::vector<size_t> PlanRelease(const ReleasePolicy& policy, const NodeHoldings&
     CHECK(unit.size > 0, "a unit has addresses");
     held += unit.size;
     if (!unit.available || unit.denied_until > now) continue;
-    if (node.draining || now - unit.idle_since >= idle_time) ripe.push_back(i);
+    if (node.draining || now - unit.available_since >= idle_time) ripe.push_back(i);
   }
   const uint64_t target = node.draining ? 0 : node.target;
   if (held <= target) return {};
@@ -26,7 +26,7 @@ std::vector<size_t> PlanRelease(const ReleasePolicy& policy, const NodeHoldings&
   if (!node.draining && surplus < policy.hysteresis) return {};
 
   std::stable_sort(ripe.begin(), ripe.end(), [&](size_t a, size_t b) {
-    return node.units[a].idle_since < node.units[b].idle_since;
+    return node.units[a].available_since < node.units[b].available_since;
   });
   std::vector<size_t> release;
   for (const size_t i : ripe) {

@@ -31,7 +31,7 @@ struct ReleaseUnit {
   uint32_t size = 1;  // Addresses; positive.
   // None of its addresses is in use, in cooldown, attaching or quarantined.
   bool available = false;
-  absl::Time idle_since;                           // When the last of them became idle.
+  absl::Time available_since;                      // When the last of them became available.
   absl::Time denied_until = absl::InfinitePast();  // From the agent's last denial.
 };
 

@@ -21,7 +21,7 @@ const ReleasePolicy kPolicy{.idle_time = absl::Minutes(5),
                             .denial_backoff = absl::Minutes(5)};
 
 ReleaseUnit Available(int minutes) {
-  return {.idle = true, .idle_since = kNow - absl::Minutes(minutes)};
+  return {.available = true, .available_since = kNow - absl::Minutes(minutes)};
 }
 ReleaseUnit Busy() { return {.available = false}; }
 
@@ -113,7 +113,7 @@ World RandomWorld(testing_support::Random& random) {
   for (uint64_t i = 0; i < count; ++i) {
     ReleaseUnit unit{.size = mixed && random.OneIn(2) ? 16 : world.unit_size};
     unit.available = !random.OneIn(3);
-    unit.idle_since = kNow - absl::Seconds(random.Between(0, 900));
+    unit.available_since = kNow - absl::Seconds(random.Between(0, 900));
     if (random.OneIn(5)) {
       unit.denied_until = kNow + absl::Seconds(static_cast<int64_t>(random.Between(0, 600)) - 300);
     }
@@ -146,7 +146,8 @@ TEST(PlanRelease, ObeysItsLawsForAnyNode) {
     for (size_t j = 0; j < plan.size(); ++j) {
       ASSERT_TRUE(node.units[plan[j]].available);
       ASSERT_LE(node.units[plan[j]].denied_until, kNow);
-      ASSERT_TRUE(j == 0 || node.units[plan[j - 1]].idle_since <= node.units[plan[j]].idle_since);
+      ASSERT_TRUE(j == 0 ||
+                  node.units[plan[j - 1]].available_since <= node.units[plan[j]].available_since);
     }
     const NodeHoldings after = After(node, plan);
     if (!node.draining && !plan.empty()) {
@@ -165,7 +166,7 @@ TEST(PlanRelease, WhatMayGoStillMayGoWhenAvailableForLonger) {
     const std::vector<size_t> plan = PlanRelease(world.policy, world.node, kNow);
     if (plan.empty()) continue;
     const size_t chosen = plan[random.Between(0, plan.size() - 1)];
-    world.node.units[chosen].idle_since -= absl::Seconds(random.Between(1, 600));
+    world.node.units[chosen].available_since -= absl::Seconds(random.Between(1, 600));
     const std::vector<size_t> sooner = PlanRelease(world.policy, world.node, kNow);
     ASSERT_NE(std::find(sooner.begin(), sooner.end(), chosen), sooner.end());
 

@@ -137,7 +137,7 @@ const ip::Address* Assignments::NextAvailable(ip::Family family,
   std::pair<bool, uint64_t> best_order;
   for (const auto& [address, held] : held_) {
     if (address.family() != family || !IsAssignable(address, held)) continue;
-    const std::pair<bool, uint64_t> order = {unasked_.contains(address), held.idle_since};
+    const std::pair<bool, uint64_t> order = {unasked_.contains(address), held.available_since};
     if ((best != nullptr && order >= best_order) || !pools.contains(held.pool)) continue;
     best = &address;
     best_order = order;
@@ -240,7 +240,7 @@ void Assignments::ApplyOne(const AssignmentReleased& event) {
       MakeAvailable(it);
       if (!it->second.listed) Drop(it);
     } else {
-      MakeCool(it, event.at + cooldown_);
+      StartCooldown(it, event.at + cooldown_);
     }
   }
   entries_.erase(entry);
@@ -293,7 +293,7 @@ void Assignments::Drop(HeldIterator it) {
 void Assignments::MakeAvailable(HeldIterator it) {
   uncleared_.erase(it->first);
   it->second.use = Use::kAvailable;
-  it->second.idle_since = ++idle_counter_;
+  it->second.available_since = ++available_counter_;
 }
 
 void Assignments::StartCooldown(HeldIterator it, absl::Time until) {
@@ -471,7 +471,8 @@ std::vector<Event> Assignments::Snapshot() const {
   // In the order of becoming available, so that a replay reuses them in the same order.
   std::vector<std::pair<uint64_t, Holding>> holdings;
   for (const auto& [address, held] : held_) {
-    if (held.listed) holdings.emplace_back(held.idle_since, Holding{address, held.pool, held.nic});
+    if (held.listed)
+      holdings.emplace_back(held.available_since, Holding{address, held.pool, held.nic});
   }
   std::sort(holdings.begin(), holdings.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

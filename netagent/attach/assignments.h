@@ -199,7 +199,7 @@ class Assignments {
         clearing_required_(clearing_required) {}
 
   // One address of each family that PoolsFor() has pools for: the one that is requested, else the
-  // one that has been idle the longest, among those that nobody is asked about as long as there are
+  // one that has been available the longest, among those that nobody is asked about as long as there are
   // any. The ordinal is the lowest that no other attachment of the
   // container has. Errors: kAlreadyExists (the key has an assignment); kResourceExhausted (none is
   // available, or the one that is requested is not: it may come; the message names the pools that
@@ -287,9 +287,9 @@ class Assignments {
     std::string pool;
     std::optional<ip::MacAddress> nic = std::nullopt;
     Use use = Use::kAvailable;
-    bool listed = false;      // False: the server has taken it back, and it goes when available.
-    absl::Time cool_until;    // While cooldown.
-    uint64_t idle_since = 0;  // Order of becoming idle.
+    bool listed = false;    // False: the server has taken it back, and it goes when available.
+    absl::Time cool_until;  // While cooldown.
+    uint64_t available_since = 0;  // The order in which addresses became available.
     bool withdrawn = false;
     std::optional<ConflictNoted> conflict = std::nullopt;
     bool proven = false;
@@ -332,7 +332,7 @@ class Assignments {
   HeldIterator Hold(const ip::Address& address);
   void Drop(HeldIterator it);
   void MakeAvailable(HeldIterator it);
-  void MakeCool(HeldIterator it, absl::Time until);
+  void StartCooldown(HeldIterator it, absl::Time until);
 
   absl::Duration cooldown_;
   ProofRequired proof_required_;

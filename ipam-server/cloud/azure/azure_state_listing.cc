@@ -107,7 +107,7 @@ void AzureState::RefreshForecasts(absl::Time now) {
     inputs.push_back(std::move(input));
     works.push_back(&work);
   }
-  const std::vector<ForecastOutput> outputs = Forecast(inputs, paces, now);
+  const std::vector<ForecastOutput> outputs = ForecastRequests(inputs, paces, now);
   forecasts_.clear();
   for (size_t i = 0; i < works.size(); ++i) {
     forecasts_[works[i]->request().node] = {

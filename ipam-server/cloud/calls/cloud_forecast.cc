@@ -24,8 +24,8 @@ ForecastOutput ForecastOne(const ForecastInput& request, const GroupPace& group,
 
 }  // namespace
 
-std::vector<ForecastOutput> Forecast(const std::vector<ForecastInput>& requests,
-                                     const std::vector<GroupPace>& groups, absl::Time now) {
+std::vector<ForecastOutput> ForecastRequests(const std::vector<ForecastInput>& requests,
+                                             const std::vector<GroupPace>& groups, absl::Time now) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {

@@ -36,7 +36,7 @@ struct ForecastOutput {
 
 // In the order of `requests`. Within a group the lanes go one after the other, each by age. Takes
 // n log n.
-std::vector<ForecastOutput> Forecast(const std::vector<ForecastInput>& requests,
-                                     const std::vector<GroupPace>& groups, absl::Time now);
+std::vector<ForecastOutput> ForecastRequests(const std::vector<ForecastInput>& requests,
+                                             const std::vector<GroupPace>& groups, absl::Time now);
 
 }  // namespace spoke::ipam

@@ -21,7 +21,7 @@ TEST(CloudForecast, CountsWhatGoesBefore) {
   const std::vector<ForecastInput> requests = {
       Ask(CloudLane::kWarmUp, 1), Ask(CloudLane::kRelease, 99), Ask(CloudLane::kWarmUp, 5),
       Ask(CloudLane::kBlocking, 0)};
-  const auto forecasts = Forecast(requests, {Pace()}, kStart);
+  const auto forecasts = ForecastRequests(requests, {Pace()}, kStart);
   EXPECT_EQ(forecasts[3].eta, kStart + absl::Seconds(20));
   EXPECT_EQ(forecasts[3].waits_for, "");
   EXPECT_EQ(forecasts[2].eta, kStart + absl::Seconds(20));
@@ -33,7 +33,7 @@ TEST(CloudForecast, CountsWhatGoesBefore) {
 TEST(CloudForecast, WhatIsSentOnlyWaitsForItsAnswer) {
   ForecastInput sent = Ask(CloudLane::kRelease, 0);
   sent.sent = true;
-  const auto forecasts = Forecast({sent}, {Pace()}, kStart);
+  const auto forecasts = ForecastRequests({sent}, {Pace()}, kStart);
   EXPECT_EQ(forecasts[0].eta, kStart + absl::Seconds(20));
   EXPECT_EQ(forecasts[0].waits_for, "Azure's answer");
 }
@@ -44,7 +44,7 @@ TEST(CloudForecast, TheParkedSayWhyAndStandInNobodysWay) {
   parked.parked_for = "subnet pods is full";
   std::vector<ForecastInput> requests(2, parked);
   requests.push_back(Ask(CloudLane::kBlocking, 1));
-  const auto forecasts = Forecast(requests, {Pace()}, kStart);
+  const auto forecasts = ForecastRequests(requests, {Pace()}, kStart);
   EXPECT_EQ(forecasts[0].eta, kStart + absl::Minutes(5) + absl::Seconds(20));
   EXPECT_EQ(forecasts[0].waits_for, "subnet pods is full");
   EXPECT_EQ(forecasts[2].waits_for, "");
@@ -54,7 +54,7 @@ TEST(CloudForecast, GroupsDoNotWaitForEachOther) {
   std::vector<ForecastInput> requests(10, Ask(CloudLane::kWarmUp, 9));
   requests.push_back(Ask(CloudLane::kWarmUp, 1));
   requests.back().group = 1;
-  const auto forecasts = Forecast(requests, {Pace(), Pace()}, kStart);
+  const auto forecasts = ForecastRequests(requests, {Pace(), Pace()}, kStart);
   EXPECT_EQ(forecasts[9].eta, kStart + absl::Seconds(36));
   EXPECT_EQ(forecasts[10].eta, kStart + absl::Seconds(20));
 }

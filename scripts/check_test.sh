@@ -87,6 +87,39 @@ test_layers() {
   expect_finding check_layers netagent/attach/x.cc 1 '#include "../attach/plan.h"\n' 'not by ..'
 }
 
+# CMake refuses a PURE component with a dependency that is not, once all components are known.
+test_pure_components() {
+  local dependency output code
+  fresh_tree
+  printf 'int A() { return 1; }\n' >"$tree/a.cc"
+  for dependency in decisions edge; do
+    cat >"$tree/CMakeLists.txt" <<EOF
+cmake_minimum_required(VERSION 3.25)
+project(pure LANGUAGES CXX)
+function(use_precompiled)
+endfunction()
+add_library(project_warnings INTERFACE)
+add_library(fmt::fmt INTERFACE IMPORTED)
+include($scripts/../cmake/Component.cmake)
+add_component(plan PURE SOURCES a.cc DEPS $dependency PRIVATE_DEPS fmt::fmt)
+add_component(decisions PURE SOURCES a.cc)
+add_component(edge SOURCES a.cc)
+check_pure_components()
+EOF
+    code=0
+    output=$(cmake -S "$tree" -B "$tree/build" 2>&1) || code=$?
+    if [[ $dependency == decisions && $code != 0 ]] ||
+      [[ $dependency == edge && $output != *"pure component 'plan' may not depend on 'edge'"* ]]; then
+      printf 'check_pure_components: with %s got %d and:\n%s\n' "$dependency" "$code" "$output" >&2
+      failures=$((failures + 1))
+    fi
+  done
+  grep -q '^check_pure_components()$' "$scripts/../CMakeLists.txt" || {
+    printf 'check_pure_components: CMakeLists.txt does not call it\n' >&2
+    failures=$((failures + 1))
+  }
+}
+
 test_size() {
   fresh_tree
   expect_clean check_size
@@ -118,8 +151,12 @@ test_words() {
   expect_finding check_words lib/base/a.cc 2 '\n// FIXME\n' 'a note to self'
   expect_finding check_words lib/base/a.cc 1 '<<<<<<< ours\n' 'a merge marker'
   expect_finding check_words lib/base/a.cc 1 'int a;  // NOLINT\n' 'must name its check'
+  expect_finding check_words lib/base/a.cc 2 '\nif (a) GTEST_SKIP();\n' 'fail in one of the 3 lines above'
+  expect_finding check_words lib/base/a.h 5 'F("NETNS_TESTS_REQUIRED");\n\n\n\nGTEST_SKIP();\n' \
+    'fail in one of the 3 lines above'
   fresh_tree
-  printf 'the network /workers/x and home/ann; mktemp XXXXXX\n' >"$tree/lib/a.md"
+  printf 'the network /workers/x and home/ann; mktemp XXXXXX; GTEST_SKIP\n' >"$tree/lib/a.md"
+  printf 'F("NETNS_TESTS_REQUIRED");\n\n\nGTEST_SKIP();\n' >"$tree/lib/a.cc"
   expect_clean check_words
 }
 
@@ -429,6 +466,7 @@ test_hardening() {
 
 main() {
   test_layers
+  test_pure_components
   test_size
   test_words
   test_includes

@@ -2,15 +2,50 @@
 
 #include <bpf/bpf.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "fmt/core.h"
 
 namespace spoke::netagent {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// What the kernel says of a map whose elements it does not hand out in batches (ENOTSUPP, which no
+// header for programs has), or in general before Linux 5.6.
+constexpr int kNoBatches = 524;
+
+// The place between two batches takes as much as a key, or as the number of a bucket.
+constexpr size_t kLeastPlace = sizeof(uint64_t);
+
+// For maps without batches: two system calls an element. At most as many elements as the map takes,
+// since a walk begins anew where the element before has gone.
+absl::Status WalkOneByOne(int map, const bpf_map_info& info, std::string_view what,
+                          absl::FunctionRef<void(const void* key, const void* value)> each) {
+  Bytes key(info.key_size);
+  Bytes next(info.key_size);
+  Bytes value(info.value_size);
+  for (uint32_t seen = 0; seen < info.max_entries; ++seen) {
+    if (bpf_map_get_next_key(map, seen == 0 ? nullptr : key.data(), next.data()) != 0) {
+      return errno == ENOENT ? absl::OkStatus() : MapError(errno, what);
+    }
+    std::swap(key, next);
+    if (bpf_map_lookup_elem(map, key.data(), value.data()) == 0) {
+      each(key.data(), value.data());
+    } else if (errno != ENOENT) {
+      return MapError(errno, what);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 spoke_address ToLayout(const ip::Address& address) {
   spoke_address out{};
@@ -39,6 +74,43 @@ absl::Status PutElement(int map, const void* key, const void* value, std::string
 absl::Status EraseElement(int map, const void* key, std::string_view what) {
   if (bpf_map_delete_elem(map, key) == 0 || errno == ENOENT) return absl::OkStatus();
   return MapError(errno, what);
+}
+
+absl::Status WalkElements(int map, const ElementSizes& sizes, std::string_view what,
+                          uint32_t at_once,
+                          absl::FunctionRef<void(const void* key, const void* value)> each) {
+  bpf_map_info info{};
+  uint32_t length = sizeof(info);
+  if (bpf_obj_get_info_by_fd(map, &info, &length) != 0) return MapError(errno, what);
+  if (info.key_size != sizes.key || info.value_size != sizes.value) return MapError(EINVAL, what);
+  Bytes place(std::max(sizes.key, kLeastPlace));
+  Bytes next(place.size());
+  bpf_map_batch_opts options{};
+  options.sz = sizeof(options);
+  for (bool is_first = true, is_last = false; !is_last;) {
+    Bytes keys(at_once * sizes.key);
+    Bytes values(at_once * sizes.value);
+    // Less where a bucket no longer fits.
+    uint32_t count = at_once;
+    const int failed = bpf_map_lookup_batch(map, is_first ? nullptr : place.data(), next.data(),
+                                            keys.data(), values.data(), &count, &options);
+    const int error = failed != 0 ? errno : 0;
+    if (is_first && (error == EINVAL || error == kNoBatches)) {
+      return WalkOneByOne(map, info, what, each);
+    }
+    if (error == ENOSPC && at_once < info.max_entries) {
+      at_once *= 2;  // The next bucket has more.
+      continue;
+    }
+    is_last = error == ENOENT;
+    if (error != 0 && !is_last) return MapError(error, what);
+    for (uint32_t i = 0; i < count; ++i) {
+      each(keys.data() + i * sizes.key, values.data() + i * sizes.value);
+    }
+    std::swap(place, next);
+    is_first = false;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace spoke::netagent

@@ -2,11 +2,12 @@
 // tried. Errors: kInternal.
 #pragma once
 
-#include <bpf/bpf.h>
-
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "lib/ip/address.h"
 #include "netagent/bpf/layout.h"
@@ -29,20 +30,35 @@ absl::Status Put(int map, const Key& key, const Value& value, std::string_view w
   return PutElement(map, &key, &value, what);
 }
 
-// Calls `each` with every key and its value, of `most` at most. Elements that come or go meanwhile
-// may be missed.
+// How many elements the kernel is asked for at once.
+inline constexpr uint32_t kElementsAtOnce = 512;
+
+// The sizes of a map's keys and values, in bytes.
+struct ElementSizes {
+  size_t key = 0;
+  size_t value = 0;
+};
+
+// Calls `each` with every key and value of a map, which has one value for all processors. The
+// pointers need not be aligned, and are good until `each` returns. `at_once` is above 0; where the
+// kernel has more in one bucket, it is doubled.
+absl::Status WalkElements(int map, const ElementSizes& sizes, std::string_view what,
+                          uint32_t at_once,
+                          absl::FunctionRef<void(const void* key, const void* value)> each);
+
+// Calls `each` with every key and its value, as WalkElements(). Elements that come or go meanwhile
+// may be missed. An error may come after some elements.
 template <typename Key, typename Value, typename Each>
-void ForEachElement(int map, uint32_t most, const Each& each) {
-  Key key{};
-  const Key* previous = nullptr;
-  for (uint32_t seen = 0; seen < most; ++seen) {
-    Key next{};
-    if (bpf_map_get_next_key(map, previous, &next) != 0) return;
-    Value value{};
-    if (bpf_map_lookup_elem(map, &next, &value) == 0) each(next, value);
-    key = next;
-    previous = &key;
-  }
+absl::Status ForEachElement(int map, std::string_view what, const Each& each,
+                            uint32_t at_once = kElementsAtOnce) {
+  return WalkElements(map, {sizeof(Key), sizeof(Value)}, what, at_once,
+                      [&each](const void* raw_key, const void* raw_value) {
+                        Key key;
+                        Value value;
+                        std::memcpy(&key, raw_key, sizeof(key));
+                        std::memcpy(&value, raw_value, sizeof(value));
+                        each(key, value);
+                      });
 }
 
 template <typename Key>

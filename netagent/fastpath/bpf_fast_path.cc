@@ -35,11 +35,13 @@ constexpr std::initializer_list<netlink::Direction> kBothDirections = {netlink::
 
 // The addresses to which packets go the ordinary way.
 template <typename Key>
-std::vector<Key> OrdinaryKeys(int map) {
+absl::StatusOr<std::vector<Key>> OrdinaryKeys(int map) {
   std::vector<Key> keys;
-  ForEachElement<Key, spoke_place>(map, SPOKE_MAX_PODS, [&](const Key& key, const auto& place) {
+  const auto look = [&](const Key& key, const spoke_place& place) {
     if (place.link == 0) keys.push_back(key);
-  });
+  };
+  constexpr std::string_view kWhat = "fast path: read where pods are";
+  RETURN_IF_ERROR((ForEachElement<Key, spoke_place>(map, kWhat, look)));
   return keys;
 }
 
@@ -81,7 +83,7 @@ absl::Status BpfFastPath::Load() {
   ASSIGN_OR_RETURN(const uint32_t found, FindProgram());
   auto loaded = Programs::Load(FastPrograms(), found);
   // Nobody could change any more what those go by that an earlier agent has left.
-  if (!loaded.ok() && found != 0) RETURN_IF_ERROR(TakeOffAll());
+  if (!loaded.ok() && found != 0) RETURN_IF_ERROR(TakeOffAllBut({}));
   if (!loaded.ok()) return loaded.status();
   Programs programs = *std::move(loaded);
   processors_ = libbpf_num_possible_cpus();
@@ -91,39 +93,48 @@ absl::Status BpfFastPath::Load() {
   if (found != 0 && programs_->fresh()) {
     const os::UniqueFd slots = FindMap(found, "spoke_slots", sizeof(spoke_slot1));
     // Those that go by maps that nobody knows would go on by them, and count where nobody looks.
-    status = slots.valid() ? CarryOver(slots.get()) : TakeOffAll();
-    if (status.ok() && slots.valid()) status = pairs().TakeOver(found, slots_);
+    status = slots.valid() ? CarryOver(found, slots.get()) : TakeOffAllBut({});
   } else {
     status = ReadSlots();
   }
-  if (!status.ok()) programs_.reset();
+  if (!status.ok()) Forget();
   return status;
 }
 
-absl::Status BpfFastPath::CarryOver(int slots) {
+absl::Status BpfFastPath::CarryOver(uint32_t program_id, int slots) {
   slots_.clear();
   ordinary_.clear();
+  former_ = {.v4 = FindMap(program_id, "spoke_pairs4", sizeof(uint64_t)),
+             .v6 = FindMap(program_id, "spoke_pairs6", sizeof(uint64_t))};
   for (uint32_t slot = 0; slot < SPOKE_MAX_PODS; ++slot) {
     spoke_slot1 former{};
     if (bpf_map_lookup_elem(slots, &slot, &former) != 0) {
       return MapError(errno, "fast path: read the pods of an agent before");
     }
     if (former.id == 0) continue;
-    spoke_slot& content = slots_[slot];
-    content.id = former.id;
-    content.link = former.link;
-    content.ended = former.ended;
-    content.v4 = former.v4;
-    content.v6 = former.v6;
-    content.has_v4 = former.has_v4;
-    content.has_v6 = former.has_v6;
-    content.fast = 1;
+    slots_[slot] = FromLayout(former);
     RETURN_IF_ERROR(WriteSlot(slot));
-    if (former.ended != 0) continue;
-    RETURN_IF_ERROR(WritePort(slot));
-    RETURN_IF_ERROR(WritePlaces(slot));
+    if (former.ended == 0) RETURN_IF_ERROR(WriteWay(slot));
   }
   return absl::OkStatus();
+}
+
+absl::Status BpfFastPath::FinishCarryOver() {
+  if (!former_) return absl::OkStatus();
+  std::set<uint32_t> ours = {uplink_};
+  for (const auto& [slot, pod] : slots_) {
+    if (pod.ended == 0) ours.insert(pod.link);
+  }
+  // Others, such as another uplink, would go on by the maps of the agent before.
+  RETURN_IF_ERROR(TakeOffAllBut(ours));
+  RETURN_IF_ERROR(pairs().TakeOver(*former_, slots_));
+  std::optional<FormerPairs> former = std::exchange(former_, std::nullopt);
+  absl::Status status;
+  for (const auto& [slot, pod] : slots_) {
+    if (pod.ended == 0) status.Update(WriteWay(slot));
+  }
+  if (!status.ok()) former_ = std::move(former);
+  return status;
 }
 
 absl::Status BpfFastPath::ReadSlots() {
@@ -137,19 +148,19 @@ absl::Status BpfFastPath::ReadSlots() {
     }
     if (content.id != 0) slots_.emplace(slot, content);
   }
-  ReadOrdinary();
-  return absl::OkStatus();
+  return ReadOrdinary();
 }
 
-void BpfFastPath::ReadOrdinary() {
-  for (const uint32_t word : OrdinaryKeys<uint32_t>(programs_->map("spoke_places4"))) {
+absl::Status BpfFastPath::ReadOrdinary() {
+  ASSIGN_OR_RETURN(const auto words, OrdinaryKeys<uint32_t>(programs_->map("spoke_places4")));
+  ASSIGN_OR_RETURN(const auto v6, OrdinaryKeys<spoke_address>(programs_->map("spoke_places6")));
+  for (const uint32_t word : words) {
     ordinary_.insert(FromLayout(spoke_address{.word = {word}}, true));
   }
-  for (const auto& address : OrdinaryKeys<spoke_address>(programs_->map("spoke_places6"))) {
-    ordinary_.insert(FromLayout(address, false));
-  }
+  for (const spoke_address& address : v6) ordinary_.insert(FromLayout(address, false));
   // Pods that are not fast have the same entries.
   for (const ip::Address& address : PodAddresses()) ordinary_.erase(address);
+  return absl::OkStatus();
 }
 
 absl::Status BpfFastPath::PutOnto(uint32_t link, const char* at_ingress) {
@@ -180,9 +191,10 @@ absl::Status BpfFastPath::TakeOff(uint32_t link,
   return first;
 }
 
-absl::Status BpfFastPath::TakeOffAll() {
+absl::Status BpfFastPath::TakeOffAllBut(const std::set<uint32_t>& kept) {
   ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket_, ""));
   for (const netlink::Link& link : links) {
+    if (kept.contains(static_cast<uint32_t>(link.index))) continue;
     ASSIGN_OR_RETURN(const bool has, HasProgram(link.index, netlink::Direction::kIngress));
     if (has) RETURN_IF_ERROR(TakeOff(static_cast<uint32_t>(link.index), kBothDirections));
   }
@@ -263,13 +275,13 @@ absl::Status BpfFastPath::Configure(const FastPathTable& table) {
   RETURN_IF_ERROR(Put(tables, other, content, "fast path: write the table"));
   RETURN_IF_ERROR(Put(turns, kTurn, other, "fast path: turn to the new table"));
   const bool learned = std::exchange(learns_, uplink != 0);
-  if (is_first || learns_ != learned) RETURN_IF_ERROR(RefreshPods());
+  if (is_first || former_ || learns_ != learned) RETURN_IF_ERROR(RefreshPods());
   // Of this agent, or of the one before.
   const uint32_t left = uplink_ != 0 ? uplink_ : before.uplink;
   if (uplink != 0 && uplink != uplink_) RETURN_IF_ERROR(PutOnto(uplink, kFromWire));
   if (left != 0 && left != uplink) RETURN_IF_ERROR(TakeOff(left, kBothDirections));
   uplink_ = uplink;
-  return absl::OkStatus();
+  return FinishCarryOver();
 }
 
 absl::StatusOr<uint64_t> BpfFastPath::NextId() {
@@ -294,7 +306,7 @@ TranslatedPairs BpfFastPath::pairs() const {
 }
 
 bool BpfFastPath::IsFast(uint32_t slot) const {
-  return slots_.at(slot).fast != 0 && !pairs().IsOverShare(slot);
+  return slots_.at(slot).fast != 0 && !former_ && !pairs().IsOverShare(slot);
 }
 
 absl::Status BpfFastPath::WritePort(uint32_t slot) {
@@ -324,6 +336,11 @@ absl::Status BpfFastPath::WritePlaces(uint32_t slot) {
   return Put(programs_->map("spoke_places6"), pod.v6, place, kWhat);
 }
 
+absl::Status BpfFastPath::WriteWay(uint32_t slot) {
+  RETURN_IF_ERROR(WritePlaces(slot));
+  return WritePort(slot);
+}
+
 // What the pod may send, then where it is: a packet to it before that goes the ordinary way.
 absl::Status BpfFastPath::WritePod(uint32_t slot) {
   const std::vector<spoke_counts> none(static_cast<size_t>(processors_));
@@ -345,6 +362,7 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod, PodWay way) 
   RETURN_IF_ERROR(EndPodsOf(pod.host_index));
   spoke_slot content{};
   content.link = pod.host_index;
+  content.begun = PairClockNs();
   SetWayAndMac(way, pod.pod_mac, content);
   for (const ip::Address& address : pod.addresses) {
     (address.is_v4() ? content.v4 : content.v6) = ToLayout(address);
@@ -381,8 +399,7 @@ absl::Status BpfFastPath::Change(uint64_t id, PodWay way,
     return absl::NotFoundError(fmt::format("fast path: there is no pod {}", id));
   }
   SetWayAndMac(way, pod_mac, slots_.at(*slot));
-  RETURN_IF_ERROR(WritePlaces(*slot));
-  RETURN_IF_ERROR(WritePort(*slot));
+  RETURN_IF_ERROR(WriteWay(*slot));
   return WriteSlot(*slot);
 }
 
@@ -551,13 +568,18 @@ absl::Status BpfFastPath::SweepTranslated() {
 }
 
 absl::Status BpfFastPath::Remove() {
-  const absl::Status first = TakeOffAll();
+  const absl::Status first = TakeOffAllBut({});
   uplink_ = 0;
   learns_ = false;
   slots_.clear();
   ordinary_.clear();
-  programs_.reset();
+  Forget();
   return first;
+}
+
+void BpfFastPath::Forget() {
+  programs_.reset();
+  former_.reset();
 }
 
 }  // namespace spoke::netagent

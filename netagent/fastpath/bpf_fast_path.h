@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,17 +52,22 @@ class BpfFastPath final : public FastPath {
   // The id of a program of ours that a device runs; 0: none.
   absl::StatusOr<uint32_t> FindProgram();
   absl::Status ReadSlots();
-  // Carries over the pods of an agent of layout 1, whose programs have the map `slots`: they stay
-  // fast, and their counts stay.
-  absl::Status CarryOver(int slots);
-  void ReadOrdinary();
+  // Carries over the pods of an agent of layout 1, of whose programs this is one and `slots` a map.
+  // Their counts stay. They go the ordinary way until FinishCarryOver().
+  absl::Status CarryOver(uint32_t program_id, int slots);
+  // Lets pods that are carried over be fast again, if there are any: every link runs this agent's
+  // programs now, and so all pairs that were learned meanwhile are found.
+  absl::Status FinishCarryOver();
+  absl::Status ReadOrdinary();
   // Of all pods that have not ended.
   std::set<ip::Address> PodAddresses() const;
   absl::Status WriteOrdinary(const ip::Address& address);
   absl::Status EraseOrdinary(const ip::Address& address);
   absl::Status PutOnto(uint32_t link, const char* at_ingress);
   absl::Status TakeOff(uint32_t link, std::initializer_list<netlink::Direction> directions);
-  absl::Status TakeOffAll();
+  absl::Status TakeOffAllBut(const std::set<uint32_t>& kept);
+  // Closes programs and maps.
+  void Forget();
   absl::StatusOr<bool> HasProgram(int32_t link, netlink::Direction direction);
   // Puts what is missing onto `link`. False when nothing was.
   absl::StatusOr<bool> RepairOne(uint32_t link, const char* at_ingress);
@@ -73,6 +79,7 @@ class BpfFastPath final : public FastPath {
   absl::Status WritePod(uint32_t slot);
   absl::Status WritePort(uint32_t slot);
   absl::Status WritePlaces(uint32_t slot);
+  absl::Status WriteWay(uint32_t slot);
   absl::Status WriteSlot(uint32_t slot);
   // The slot of the pod with this id.
   std::optional<uint32_t> SlotOf(uint64_t id) const;
@@ -84,6 +91,8 @@ class BpfFastPath final : public FastPath {
 
   netlink::Socket socket_;
   std::optional<Programs> programs_;
+  // While pods are carried over: links may still run the programs that write these.
+  std::optional<FormerPairs> former_;
   uint32_t uplink_ = 0;
   // Whether programs at the egress learn whose connections are translated: there is an uplink, so
   // that pods may be fast.

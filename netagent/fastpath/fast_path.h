@@ -100,8 +100,8 @@ class FastPath {
   // kInternal.
   virtual absl::StatusOr<std::vector<RefusedCount>> ReadRefused() = 0;
 
-  // Forgets pairs of addresses of which nothing translated has passed for kTranslatedFor. Call
-  // every few minutes.
+  // Forgets pairs of addresses between which nothing translated has passed for kTranslatedFor, or
+  // since the pod at one end was added, or whose pods have ended. Call every few minutes.
   virtual absl::Status SweepTranslated() = 0;
 
   // Puts back what somebody has taken off: of the uplink, and of kRepairedAtOnce pods in turn.

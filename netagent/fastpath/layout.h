@@ -98,6 +98,7 @@ struct spoke_slot {
   __u32 fast;
   __u16 mac[3];
   __u16 unused;
+  __u64 begun; /* When the pod got the addresses, by the clock of pairs. */
 };
 
 /* What layout 1 had: its beginning. All of its pods were fast. */
@@ -120,7 +121,7 @@ struct spoke_counts {
 };
 
 /* Two addresses, the smaller first (as the host compares the words). The value is when something
- * translated last passed between them: nanoseconds since boot. */
+ * translated last passed between them: nanoseconds by CLOCK_MONOTONIC_COARSE. */
 struct spoke_pair4 {
   __u32 low;
   __u32 high;

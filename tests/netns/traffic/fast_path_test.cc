@@ -3,9 +3,7 @@
 #include <sys/socket.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -13,7 +11,6 @@
 #include "gmock/gmock.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/queueing/filter.h"
-#include "lib/os/file.h"
 #include "netagent/claims.h"
 #include "netagent/fastpath/testing/fast_path_contract.h"
 #include "tests/netns/traffic/fast_path_world.h"
@@ -24,25 +21,6 @@ namespace {
 constexpr size_t kPayload = 100;
 
 size_t HeadersOf(const ip::Address& address) { return address.is_v4() ? 28 : 48; }  // IP and UDP.
-
-// Packets that the node has forwarded the ordinary way.
-uint64_t Forwarded() {
-  uint64_t total = 0;
-  const std::string v4 = os::ReadFile("/proc/thread-self/net/snmp").value();
-  std::istringstream lines(v4);
-  std::string names, values;
-  std::getline(lines, names);
-  std::getline(lines, values);
-  std::istringstream name(names), value(values);
-  for (std::string key, number; name >> key && value >> number;) {
-    if (key == "ForwDatagrams") total += std::stoull(number);
-  }
-  std::istringstream v6(os::ReadFile("/proc/thread-self/net/snmp6").value());
-  for (std::string key, number; v6 >> key >> number;) {
-    if (key == "Ip6OutForwDatagrams") total += std::stoull(number);
-  }
-  return total;
-}
 
 // What nft(8) makes of `rules`, in the calling thread's namespace.
 void Nft(const std::string& rules) {
@@ -208,43 +186,62 @@ table ip services {{
   EXPECT_TRUE(fast_->SweepTranslated().ok());
 }
 
-// Marks what the first pod sends to this address as translated, which is what the rules of the node
-// do with the first direction of such a connection.
-void MarkAsTranslated(const std::string& to) {
-  Nft(fmt::format(R"(
+// What the first pod's address sends to 10.1.0.0/16 counts as translated, as the rules of the node
+// mark the first direction of such a connection. No host has these addresses: that packets leave is
+// enough.
+class TranslatedPairsTest : public FastPathTest {
+ protected:
+  void SetUp() override {
+    FastPathTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_TRUE(fast_->Configure({.uplink = kNodeDevice, .hops = {}}).ok());
+    Nft(fmt::format(R"(
 table ip marks {{
   chain forward {{ type filter hook forward priority filter;
-    ip saddr {} ip daddr {} meta mark set meta mark or {:#x}
+    ip saddr {} ip daddr 10.1.0.0/16 meta mark set meta mark or {:#x}
   }}
 }})",
-                  kFirstV4.ToString(), to, claims::kTranslatedMark));
-}
+                    kFirstV4.ToString(), claims::kTranslatedMark));
+    const auto in = [](const netns::Netns& netns, const char* command) {
+      const absl::Status status = netns.Run([&] {
+        EXPECT_EQ(std::system(command), 0) << command;  // NOLINT(cert-env33-c): fixed commands.
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(status.ok()) << status;
+    };
+    in(node_->node(), "ip route add 10.1.0.0/16 via 10.0.1.1 dev nic0");
+    in(node_->fabric(), "ip route add blackhole 10.1.0.0/16");
+    in(node_->fabric(), "ip route add 10.0.1.8 via 10.0.1.4");
+  }
 
-TEST_F(FastPathTest, APodWithTooManyTranslatedPairsLeavesTheFastPathAlone) {
-  // Addresses of the fabric's network that no host has: that the packets leave is enough.
-  ASSERT_TRUE(fast_->Configure({.uplink = kNodeDevice, .hops = {}}).ok());
-  MarkAsTranslated("10.1.0.0/16");
-  const auto in = [](const netns::Netns& netns, const char* command) {
-    const absl::Status status = netns.Run([&] {
-      EXPECT_EQ(std::system(command), 0) << command;  // NOLINT(cert-env33-c): fixed commands.
-      return absl::OkStatus();
-    });
-    ASSERT_TRUE(status.ok()) << status;
-  };
-  in(node_->node(), "ip route add 10.1.0.0/16 via 10.0.1.1 dev nic0");
-  in(node_->fabric(), "ip route add blackhole 10.1.0.0/16");
-  in(node_->fabric(), "ip route add 10.0.1.8 via 10.0.1.4");
-  UdpSocket client(one_->netns.netns(), kFirstV4);
-  const auto reach = [&](uint32_t from, uint32_t to) {
+  // Makes the pairs of the pod that has the first address now with these of 10.1.0.0/16.
+  void Reach(uint32_t from, uint32_t to) {
+    UdpSocket client(one_->netns.netns(), kFirstV4);
     for (uint32_t i = from; i < to; ++i) {
       client.Connect(ip::Address::V4(0x0A010000 + i), 9);
       ASSERT_EQ(client.Send("x"), 0);
     }
-  };
-  reach(0, SPOKE_MAX_PAIRS_OF_POD);
-  reach(0, SPOKE_MAX_PAIRS_OF_POD);  // No more of them than there are.
+  }
+};
+
+TEST_F(TranslatedPairsTest, APodIsNotChargedForThePairsOfThePodBeforeItOnItsAddress) {
+  Reach(0, SPOKE_MAX_PAIRS_OF_POD);
   EXPECT_THAT(OverShare(), ::testing::IsEmpty());
-  reach(SPOKE_MAX_PAIRS_OF_POD, SPOKE_MAX_PAIRS_OF_POD + 1);
+  ASSERT_TRUE(fast_->EndPod(one_->id).ok());
+  one_ = Attach("next", {kFirstV4, kFirstV6});
+  ASSERT_TRUE(fast_->SweepTranslated().ok());
+  Reach(SPOKE_MAX_PAIRS_OF_POD, SPOKE_MAX_PAIRS_OF_POD + 1);
+  EXPECT_THAT(OverShare(), ::testing::IsEmpty());
+  ASSERT_TRUE(fast_->SweepTranslated().ok());
+  Reach(SPOKE_MAX_PAIRS_OF_POD + 1, SPOKE_MAX_PAIRS_OF_POD * 3 / 2);
+  EXPECT_THAT(OverShare(), ::testing::IsEmpty());
+}
+
+TEST_F(TranslatedPairsTest, APodWithTooManyTranslatedPairsLeavesTheFastPathAlone) {
+  Reach(0, SPOKE_MAX_PAIRS_OF_POD);
+  Reach(0, SPOKE_MAX_PAIRS_OF_POD);  // No more of them than there are.
+  EXPECT_THAT(OverShare(), ::testing::IsEmpty());
+  Reach(SPOKE_MAX_PAIRS_OF_POD, SPOKE_MAX_PAIRS_OF_POD + 1);
   EXPECT_THAT(OverShare(), ::testing::ElementsAre(one_->id));
 
   // Both directions of both families go the ordinary way, under the next agent as well.

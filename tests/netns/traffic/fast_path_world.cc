@@ -3,10 +3,31 @@
 #include <net/if.h>
 
 #include <cstdlib>
+#include <sstream>
+#include <string>
 
+#include "lib/os/file.h"
 #include "netagent/links/netlink_router.h"
 
 namespace spoke::netagent {
+
+uint64_t Forwarded() {
+  uint64_t total = 0;
+  const std::string v4 = os::ReadFile("/proc/thread-self/net/snmp").value();
+  std::istringstream lines(v4);
+  std::string names, values;
+  std::getline(lines, names);
+  std::getline(lines, values);
+  std::istringstream name(names), value(values);
+  for (std::string key, number; name >> key && value >> number;) {
+    if (key == "ForwDatagrams") total += std::stoull(number);
+  }
+  std::istringstream v6(os::ReadFile("/proc/thread-self/net/snmp6").value());
+  for (std::string key, number; v6 >> key >> number;) {
+    if (key == "Ip6OutForwDatagrams") total += std::stoull(number);
+  }
+  return total;
+}
 
 void FastPathTest::SetUp() {
   NodeRouterTest::SetUp();

@@ -1,0 +1,96 @@
+// Elements of maps in the kernel.
+#include <bpf/bpf.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "gtest/gtest.h"
+#include "lib/os/unique_fd.h"
+#include "netagent/bpf/maps.h"
+
+namespace spoke::netagent {
+namespace {
+
+constexpr uint32_t kMost = 4096;
+
+class ForEachElementTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Make(BPF_MAP_TYPE_HASH, sizeof(uint64_t));
+    if (map_.valid()) return;
+    ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr) << std::strerror(errno);
+    GTEST_SKIP() << "needs CAP_BPF: " << std::strerror(errno);
+  }
+
+  void Make(bpf_map_type type, uint32_t value_size) {
+    map_ = os::UniqueFd(
+        bpf_map_create(type, "test", sizeof(uint32_t), value_size, kMost, /*opts=*/nullptr));
+  }
+
+  template <typename Value>
+  void Fill(uint32_t count) {
+    for (uint32_t key = 0; key < count; ++key) {
+      ASSERT_TRUE(Put(map_.get(), key, Value{key + 1}, "fill a map").ok());
+    }
+  }
+
+  // How often each key was seen; with values other than those of Fill() the test fails.
+  template <typename Value>
+  std::map<uint32_t, int> Seen(uint32_t at_once = kElementsAtOnce) {
+    std::map<uint32_t, int> seen;
+    const auto each = [&](const uint32_t& key, const Value& value) {
+      ++seen[key];
+      EXPECT_EQ(value, key + 1);
+    };
+    const absl::Status status =
+        ForEachElement<uint32_t, Value>(map_.get(), "read a map", each, at_once);
+    EXPECT_TRUE(status.ok()) << status;
+    return seen;
+  }
+
+  static std::map<uint32_t, int> EachOnce(uint32_t count) {
+    std::map<uint32_t, int> once;
+    for (uint32_t key = 0; key < count; ++key) once[key] = 1;
+    return once;
+  }
+
+  os::UniqueFd map_;
+};
+
+TEST_F(ForEachElementTest, SeesEachElementOnce) {
+  for (const uint32_t count : {0U, 1U, 1500U, kMost}) {
+    SCOPED_TRACE(count);
+    Fill<uint64_t>(count);
+    EXPECT_EQ(Seen<uint64_t>(), EachOnce(count));
+  }
+}
+
+// Of 4,096 elements in as many buckets, some are in one.
+TEST_F(ForEachElementTest, ReadsABucketThatIsLargerThanWhatItAsksForAtOnce) {
+  Fill<uint64_t>(kMost);
+  EXPECT_EQ(Seen<uint64_t>(/*at_once=*/1), EachOnce(kMost));
+}
+
+// Of maps of devices the kernel hands out one element at a time.
+TEST_F(ForEachElementTest, ReadsMapsThatHaveNoBatches) {
+  Make(BPF_MAP_TYPE_DEVMAP_HASH, sizeof(uint32_t));
+  ASSERT_TRUE(map_.valid()) << std::strerror(errno);
+  const uint32_t loopback = 1;
+  ASSERT_TRUE(Put(map_.get(), uint32_t{0}, loopback, "fill a map").ok());
+  EXPECT_EQ(Seen<uint32_t>(), EachOnce(1));
+}
+
+TEST_F(ForEachElementTest, SaysWhatItCannotRead) {
+  const auto each = [](const uint32_t&, const uint32_t&) { ADD_FAILURE() << "nothing is there"; };
+  for (const int map : {-1, map_.get()}) {  // No map, and one with other values.
+    const absl::Status status = ForEachElement<uint32_t, uint32_t>(map, "read a map", each);
+    EXPECT_TRUE(absl::IsInternal(status)) << status;
+    EXPECT_EQ(status.message().substr(0, 12), "read a map: ");
+  }
+}
+
+}  // namespace
+}  // namespace spoke::netagent

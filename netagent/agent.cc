@@ -16,6 +16,7 @@
 #include "netagent/links/netlink_inspector.h"
 #include "netagent/links/netns_trace.h"
 #include "netagent/node/node_setup.h"
+#include "netagent/policy/policy_codec.h"
 
 namespace spoke::netagent {
 namespace {
@@ -123,7 +124,7 @@ std::vector<std::string> TokenFiles(const AgentConfig& config) {
 
 }  // namespace
 
-Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges)
+Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, Edges edges)
     : config_(config),
       identity_(identity),
       router_(edges.router),
@@ -133,11 +134,11 @@ Agent::Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edge
       session_({.server = config.server,
                 .server_name = config.server_name,
                 .tls = config.tls,
-                .identity = identity,
+                .agent_version = identity.agent_version,
                 .reconnect = {.first_connect = config.connect_jitter}},
                {.on_connecting = [this] { Post([this] { SayHello(); }); },
                 .on_request =
-                    [this](ServerRequest request) {
+                    [this](node_api::ServerMessage request) {
                       Post([this, request = std::move(request)] {
                         std::visit([this](const auto& r) { Take(r); }, request);
                       });
@@ -266,7 +267,7 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   policy_.Start();
   RETURN_IF_ERROR(StartTraffic());
   policy_prober_.emplace([this](std::function<void()> work) { loop_->Post(std::move(work)); },
-                         [this](const ProbeAnswer& answer) { session_.Answer(answer); });
+                         [this](const node_api::ProbeAnswer& answer) { session_.Answer(answer); });
   // Before anybody asks for an address that a DEL has freed.
   tombstones_.TakeUp(Tombstones::kFilesAtStart, clock_.Now());
   cni_.emplace(
@@ -399,13 +400,12 @@ void Agent::CountCuts(const Policy& policy, EstablishedCuts::CountDone done) {
                       : absl::UnimplementedError("this kernel cannot list tracked connections"));
 }
 
-void Agent::Take(const PolicyTrial& trial) {
+void Agent::Take(const node_api::PolicyTrial& trial) {
   const auto answer = [this, id = trial.id](const absl::StatusOr<CutCount>& count) {
-    session_.Answer(PolicyTrialAnswer{.id = id,
-                                      .cut = count.value_or(CutCount()),
-                                      .error = std::string(count.status().message())});
+    session_.Answer(node_api::PolicyTrialAnswer{id, SaidOf(count.value_or(CutCount())),
+                                                std::string(count.status().message())});
   };
-  const auto policy = ApplyPolicy({}, trial.policy);
+  const auto policy = ApplyPolicy({}, FromWire(*trial.policy));
   if (!policy.ok()) return answer(policy.status());
   if (traffic_) {
     const auto rules = traffic_->CutsOf(*policy);
@@ -578,14 +578,16 @@ void Agent::SayHello() {
     return;
   }
   Greeting greeting = attachments_.BeginSession();
-  greeting.policy_version = policy_.VersionForHello();
+  greeting.hello.node = identity_;
+  greeting.hello.nic = {nic->name, nic->mac, nic->mtu, nic->addresses};
+  greeting.hello.policy_version = policy_.VersionForHello();
+  greeting.hello.store_token = store_token_.token();
   greeting.demand = adds_.DemandForHello();
-  greeting.store_token = store_token_.token();
-  session_.Begin(greeting, *nic);
+  session_.Begin(greeting);
   if (ShapesByPolicy()) shaping_->OnStream();
 }
 
-void Agent::Take(const DesiredState& desired) {
+void Agent::Take(const node_api::DesiredState& desired) {
   const absl::Status status = attachments_.OnDesired(desired);
   // Before anybody can be assigned what has just come.
   nic_check_.Look();

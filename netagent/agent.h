@@ -121,7 +121,7 @@ class Agent {
     ConntrackTable* cuts = nullptr;
   };
   // Borrows `config` and the edges that are references.
-  Agent(const AgentConfig& config, const NodeIdentity& identity, Edges edges);
+  Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, Edges edges);
 
   // Restores what `events` of the journal say, takes up what was asked for meanwhile, and listens.
   // Errors: what keeps the agent from serving; it is of no use then.
@@ -168,23 +168,26 @@ class Agent {
   // What of shaping the policy in force says, and who its pods are.
   void OnRules();
 
-  void Take(const DesiredState& desired);
-  void Take(const ReclaimRequest& request) { attachments_.OnReclaim(request); }
-  void Take(const InventoryRequest& request) { attachments_.OnInventory(request); }
-  void Take(const EndAssignment& request) { attachments_.OnEndAssignment(request); }
-  void Take(const PolicyUpdate& update) { policy_.OnPolicy(update); }
-  void Take(const Forecast& forecast) { adds_.OnForecast(forecast); }
-  void Take(const AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
-  void Take(const PolicyTrial& trial);
-  void Take(const ProbeRequest& request) { policy_prober_->Probe(request); }
-  void Take(const BudgetGrants& grants) {
+  // The session itself acts upon these two.
+  void Take(const node_api::Welcome&) {}
+  void Take(const node_api::ReportAck&) {}
+  void Take(const node_api::DesiredState& desired);
+  void Take(const node_api::ReclaimRequest& request) { attachments_.OnReclaim(request); }
+  void Take(const node_api::InventoryRequest& request) { attachments_.OnInventory(request); }
+  void Take(const node_api::EndAssignment& request) { attachments_.OnEndAssignment(request); }
+  void Take(const node_api::PolicyUpdate& update) { policy_.OnPolicy(update); }
+  void Take(const node_api::Forecast& forecast) { adds_.OnForecast(forecast); }
+  void Take(const node_api::AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
+  void Take(const node_api::PolicyTrial& trial);
+  void Take(const node_api::ProbeRequest& request) { policy_prober_->Probe(request); }
+  void Take(const node_api::BudgetGrants& grants) {
     if (ShapesByPolicy()) shaping_->OnGrants(grants);
   }
   // Without it only what was asked for with a pod's ADD is shaped.
   bool ShapesByPolicy() const { return shaping_ && traffic_ && config_.shaping.enabled; }
 
   const AgentConfig& config_;
-  const NodeIdentity identity_;
+  const node_api::NodeIdentity identity_;
   Router& router_;
   telemetry::Log& log_;
   const os::RealClock time_of_day_;

@@ -57,7 +57,7 @@ class AgentTest : public testing::Test {
   void Start() {
     OpenedJournal opened = OpenJournal(JournalPath()).value();
     agent_ =
-        std::make_unique<Agent>(config_, NodeIdentity{.node_name = "node1"},
+        std::make_unique<Agent>(config_, node_api::NodeIdentity{.node_name = "node1"},
                                 Agent::Edges{.router = kernel_,
                                              .inspector = inspector_,
                                              .journal = std::move(opened.journal),

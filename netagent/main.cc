@@ -62,12 +62,12 @@ namespace {
 // The loop turns every 5 s at least, and between two parts of its work.
 constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 
-absl::StatusOr<NodeIdentity> ReadIdentity(const AgentConfig& config) {
-  NodeIdentity identity{.node_name = config.node_name,
-                        .vm_id = config.vm_id,
-                        .agent_version = base::kVersion,
-                        .labels = config.labels,
-                        .vnet = config.vnet};
+absl::StatusOr<node_api::NodeIdentity> ReadIdentity(const AgentConfig& config) {
+  node_api::NodeIdentity identity{.node_name = config.node_name,
+                                  .vm_id = config.vm_id,
+                                  .agent_version = base::kVersion,
+                                  .labels = config.labels,
+                                  .vnet = config.vnet};
   if (identity.node_name.empty()) {
     std::array<char, 256> name{};
     if (::gethostname(name.data(), name.size() - 1) < 0) {
@@ -169,7 +169,7 @@ NodeWatch::Examine ExamineNode(const AgentConfig& config) {
 
 // Who this node is to Azure, also put into `node`. May take as long as azure::kImdsPatience.
 absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& nic,
-                                         NodeIdentity& node, telemetry::Log& log) {
+                                         node_api::NodeIdentity& node, telemetry::Log& log) {
   const os::RealClock clock;
   azure::Imds imds(config.azure->imds, &FetchFromAzure, clock,
                    [](absl::Duration pause) { absl::SleepFor(pause); });
@@ -299,7 +299,8 @@ void SetUpNode(const std::string& sysctl_root, telemetry::Log& log) {
   for (const absl::Status& failure : setup.failed) log.Error("sysctl_failed", {{"error", failure}});
 }
 
-void LogStarted(const AgentConfig& config, const NodeIdentity& identity, telemetry::Log& log) {
+void LogStarted(const AgentConfig& config, const node_api::NodeIdentity& identity,
+                telemetry::Log& log) {
   log.Info("agent_started", {{"version", base::kVersion},
                              {"node", identity.node_name},
                              {"vm", identity.vm_id},
@@ -329,7 +330,7 @@ absl::Status OpenKernelTraffic(const AgentConfig& config, KernelTraffic& traffic
 }
 
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
-  ASSIGN_OR_RETURN(NodeIdentity identity, ReadIdentity(config));
+  ASSIGN_OR_RETURN(node_api::NodeIdentity identity, ReadIdentity(config));
   RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
   ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
   // The journal's lock first: nothing may be touched while another agent is alive.

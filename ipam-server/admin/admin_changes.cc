@@ -321,7 +321,7 @@ grpc::Status AdminService::ResumeRollout(Context* context, const v1::ResumeRollo
                                          v1::ResumeRolloutResponse* response) {
   // Of the loop's sessions, which a change does not see: who holds it back now.
   absl::Status status = Ask(*context, [&](const FleetView& view) {
-    ConnectionCut cut;
+    node_api::CutCount cut;
     for (const auto& [key, session] : view.sessions) {
       if (!session.policy_held || session.policy_sent != request->version()) continue;
       response->set_nodes(response->nodes() + 1);
@@ -372,18 +372,19 @@ grpc::Status AdminService::EstimateCuts(Context* context, const v1::ApplyRequest
   }
   response->set_nodes(connected.size());
   response->set_nodes_asked(asked.size());
-  AskTrials(loop_, asked,
-            [&](const std::string& node, const absl::StatusOr<PolicyTrialAnswer>& answer) {
-              const std::string error =
-                  answer.ok() ? answer->error : std::string(base::MessageOf(answer.status()));
-              if (!error.empty()) {
-                if (response->error().empty()) response->set_error(node + ": " + error);
-                return;
-              }
-              response->set_nodes_answered(response->nodes_answered() + 1);
-              response->set_connections(response->connections() + answer->cut.connections);
-              response->set_connections_cut(response->connections_cut() + answer->cut.cut);
-            });
+  AskTrials(
+      loop_, asked,
+      [&](const std::string& node, const absl::StatusOr<node_api::PolicyTrialAnswer>& answer) {
+        const std::string error =
+            answer.ok() ? answer->error : std::string(base::MessageOf(answer.status()));
+        if (!error.empty()) {
+          if (response->error().empty()) response->set_error(node + ": " + error);
+          return;
+        }
+        response->set_nodes_answered(response->nodes_answered() + 1);
+        response->set_connections(response->connections() + answer->cut.connections);
+        response->set_connections_cut(response->connections_cut() + answer->cut.cut);
+      });
   return grpc::Status::OK;
 }
 

@@ -282,7 +282,7 @@ grpc::Status AdminService::GetRollout(Context* context, const v1::GetRolloutRequ
                          .acked = session == nullptr ? 0 : session->policy_acked,
                          .error = session == nullptr ? "" : session->policy_error,
                          .held = session != nullptr && session->policy_held,
-                         .cut = session == nullptr ? ConnectionCut() : session->policy_cut});
+                         .cut = session == nullptr ? node_api::CutCount() : session->policy_cut});
         v1::NodeInfo& info = infos.emplace_back();
         info.set_name(record.key.name);
         info.set_vm_id(record.key.vm_id);

@@ -123,9 +123,9 @@ grpc::Status AdminService::VerifyPolicy(Context* context, const v1::VerifyPolicy
         fmt::format("at most {} nodes can try at once", kMaxProbedNodes));
   }
   if (!status.ok()) return rpc::ToGrpc(status);
-  const ProbeRequest probes{.targets = plan->targets, .timeout = plan->timeout};
+  const node_api::ProbeRequest probes{.targets = plan->targets, .timeout = plan->timeout};
   AskProbes(loop_, std::set<std::string>(nodes.begin(), nodes.end()), probes,
-            [&](const std::string& node, const absl::StatusOr<ProbeAnswer>& answer) {
+            [&](const std::string& node, const absl::StatusOr<node_api::ProbeAnswer>& answer) {
               if (!context->IsCancelled()) writer->Write(DescribeProbes(node, *plan, answer));
             });
   return grpc::Status::OK;

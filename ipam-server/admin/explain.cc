@@ -77,7 +77,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
   SayCounts(*record, out);
   Say(out, "target: {} addresses, {} of them per family for reservations",
       view.fleet.TargetOf(*record), view.fleet.reservations().ReservedFor(name));
-  if (const Demand* demand = view.fleet.DemandOf(record->key); demand != nullptr) {
+  if (const node_api::Demand* demand = view.fleet.DemandOf(record->key); demand != nullptr) {
     Say(out, "{} pods wait there for addresses", demand->pods());
     if (session != view.sessions.end() && !session->second.forecast.reason.empty()) {
       Say(out, "their runtimes are told: {}", session->second.forecast.reason);

@@ -17,13 +17,14 @@ ip::Address FirstOf(const ip::Prefix& block) {
   return block.size() > 2 ? ip::Advance(block.base(), 1) : block.base();
 }
 
-std::vector<ProbeTarget> FirstAddresses(const ObjectSet& objects, std::string_view share) {
-  std::vector<ProbeTarget> targets;
+std::vector<node_api::ProbeTarget> FirstAddresses(const ObjectSet& objects,
+                                                  std::string_view share) {
+  std::vector<node_api::ProbeTarget> targets;
   for (const auto& [key, object] : objects.objects()) {
     for (const Claim& claim : object->spec->Claims()) {
       const auto* block = std::get_if<ip::Prefix>(&claim.what);
       if (block == nullptr || claim.space != kNetworkSpace || claim.share != share) continue;
-      const ProbeTarget target{.address = FirstOf(*block), .port = 0};
+      const node_api::ProbeTarget target{.address = FirstOf(*block), .port = 0};
       if (std::find(targets.begin(), targets.end(), target) == targets.end()) {
         targets.push_back(target);
       }
@@ -32,35 +33,35 @@ std::vector<ProbeTarget> FirstAddresses(const ObjectSet& objects, std::string_vi
   return targets;
 }
 
-absl::StatusOr<std::vector<ProbeTarget>> TargetsOf(
+absl::StatusOr<std::vector<node_api::ProbeTarget>> TargetsOf(
     const google::protobuf::RepeatedPtrField<std::string>& given, const ObjectSet& objects,
     std::string_view share) {
   if (given.empty()) return FirstAddresses(objects, share);
-  std::vector<ProbeTarget> targets;
+  std::vector<node_api::ProbeTarget> targets;
   for (const std::string& text : given) {
     ASSIGN_OR_RETURN(targets.emplace_back(), ParseTarget(text));
   }
   return targets;
 }
 
-std::string TextOf(const ProbeTarget& target) {
+std::string TextOf(const node_api::ProbeTarget& target) {
   const std::string address = target.address.ToString();
   if (target.port == 0) return address;
   return target.address.is_v4() ? fmt::format("{}:{}", address, target.port)
                                 : fmt::format("[{}]:{}", address, target.port);
 }
 
-std::string_view NameOf(ProbeOutcome outcome) {
+std::string_view NameOf(node_api::ProbeOutcome outcome) {
   switch (outcome) {
-    case ProbeOutcome::kNotTried:
+    case node_api::ProbeOutcome::kNotTried:
       return "not tried";
-    case ProbeOutcome::kReached:
+    case node_api::ProbeOutcome::kReached:
       return "reached";
-    case ProbeOutcome::kRefused:
+    case node_api::ProbeOutcome::kRefused:
       return "refused";
-    case ProbeOutcome::kUnreachable:
+    case node_api::ProbeOutcome::kUnreachable:
       return "unreachable";
-    case ProbeOutcome::kTimedOut:
+    case node_api::ProbeOutcome::kTimedOut:
       return "timed out";
   }
   return "not tried";
@@ -73,8 +74,8 @@ bool HasNetwork(const ObjectSet& objects) {
 
 }  // namespace
 
-absl::StatusOr<ProbeTarget> ParseTarget(const std::string& text) {
-  ProbeTarget target;
+absl::StatusOr<node_api::ProbeTarget> ParseTarget(const std::string& text) {
+  node_api::ProbeTarget target;
   // A bare address first: those of IPv6 are full of colons.
   if (const auto address = ip::Address::Parse(text); address.ok()) {
     target.address = *address;
@@ -105,23 +106,23 @@ absl::StatusOr<ProbePlan> PlanProbes(const ObjectSet& objects,
   }
   ProbePlan plan{.targets = {}, .timeout = kProbeTimeout};
   if (request.timeout_ms() != 0) plan.timeout = absl::Milliseconds(request.timeout_ms());
-  if (plan.timeout > kMaxProbeTimeout) {
-    return absl::InvalidArgumentError(fmt::format("at most {} may be waited for a target",
-                                                  absl::FormatDuration(kMaxProbeTimeout)));
+  if (plan.timeout > node_api::kMaxProbeTimeout) {
+    return absl::InvalidArgumentError(fmt::format(
+        "at most {} may be waited for a target", absl::FormatDuration(node_api::kMaxProbeTimeout)));
   }
   ASSIGN_OR_RETURN(plan.targets, TargetsOf(request.hub_targets(), objects, "hub"));
   plan.hubs = plan.targets.size();
-  ASSIGN_OR_RETURN(const std::vector<ProbeTarget> spokes,
+  ASSIGN_OR_RETURN(const std::vector<node_api::ProbeTarget> spokes,
                    TargetsOf(request.spoke_targets(), objects, kDroppedShare));
   plan.targets.insert(plan.targets.end(), spokes.begin(), spokes.end());
   if (plan.targets.empty()) {
     return absl::FailedPreconditionError(
         "the ClusterNetworks have neither hub nor peerSpoke blocks: name targets");
   }
-  if (plan.targets.size() > kMaxProbeTargets) {
+  if (plan.targets.size() > node_api::kMaxProbeTargets) {
     return absl::InvalidArgumentError(
         fmt::format("{} targets, more than the {} that an agent takes: name some of them",
-                    plan.targets.size(), kMaxProbeTargets));
+                    plan.targets.size(), node_api::kMaxProbeTargets));
   }
   return plan;
 }
@@ -136,7 +137,7 @@ std::vector<std::string> ChooseNodes(const std::vector<std::string>& connected) 
 }
 
 v1::VerifyPolicyResponse DescribeProbes(const std::string& node, const ProbePlan& plan,
-                                        const absl::StatusOr<ProbeAnswer>& answer) {
+                                        const absl::StatusOr<node_api::ProbeAnswer>& answer) {
   v1::VerifyPolicyResponse response;
   response.set_node(node);
   if (!answer.ok() || !answer->error.empty()) {
@@ -147,15 +148,17 @@ v1::VerifyPolicyResponse DescribeProbes(const std::string& node, const ProbePlan
     const bool is_hub = i < plan.hubs;
     const auto result =
         std::find_if(answer->results.begin(), answer->results.end(),
-                     [&](const ProbeResult& r) { return r.target == plan.targets[i]; });
+                     [&](const node_api::ProbeResult& r) { return r.target == plan.targets[i]; });
     v1::PolicyProbe& probe = *response.add_probes();
     probe.set_target(TextOf(plan.targets[i]));
     probe.set_traffic_class(is_hub ? "hub" : "peer-spoke");
     probe.set_expected(is_hub);
     const bool tried = result != answer->results.end();
-    const ProbeOutcome outcome = tried ? result->outcome : ProbeOutcome::kNotTried;
+    const node_api::ProbeOutcome outcome =
+        tried ? result->outcome : node_api::ProbeOutcome::kNotTried;
     probe.set_outcome(std::string(NameOf(outcome)));
-    probe.set_reached(outcome == ProbeOutcome::kReached || outcome == ProbeOutcome::kRefused);
+    probe.set_reached(outcome == node_api::ProbeOutcome::kReached ||
+                      outcome == node_api::ProbeOutcome::kRefused);
     if (!tried) continue;
     probe.set_took_us(static_cast<uint32_t>(absl::ToInt64Microseconds(result->took)));
     probe.set_detail(result->detail);

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ipam-server/ledger/probe.h"
 #include "ipam-server/policy/objects/object_set.h"
+#include "lib/node_api/probes.h"
 #include "proto/spoke/v1/admin.pb.h"
 
 namespace spoke::ipam {
@@ -19,7 +19,7 @@ inline constexpr size_t kMaxProbedNodes = 200;
 
 // The hub's and the spokes', in this order.
 struct ProbePlan {
-  std::vector<ProbeTarget> targets;
+  std::vector<node_api::ProbeTarget> targets;
   size_t hubs = 0;  // How many of them are the hub's, and are to be reached.
   absl::Duration timeout;
 };
@@ -31,13 +31,13 @@ absl::StatusOr<ProbePlan> PlanProbes(const ObjectSet& objects,
                                      const v1::VerifyPolicyRequest& request);
 
 // "10.0.0.1" (echo), "10.0.0.1:443", "[fd00::1]:443", "fd00::1". Errors: kInvalidArgument.
-absl::StatusOr<ProbeTarget> ParseTarget(const std::string& text);
+absl::StatusOr<node_api::ProbeTarget> ParseTarget(const std::string& text);
 
 // Some of `connected` (in order), as far from each other as can be.
 std::vector<std::string> ChooseNodes(const std::vector<std::string>& connected);
 
 // The answer of `node`'s agent to `plan`. A target it does not speak of was not tried.
 v1::VerifyPolicyResponse DescribeProbes(const std::string& node, const ProbePlan& plan,
-                                        const absl::StatusOr<ProbeAnswer>& answer);
+                                        const absl::StatusOr<node_api::ProbeAnswer>& answer);
 
 }  // namespace spoke::ipam

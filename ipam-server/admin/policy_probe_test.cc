@@ -25,7 +25,7 @@ ObjectSet Networks(const std::string& spec) {
   return plan.ok() ? plan->next : ObjectSet();
 }
 
-ProbeTarget Target(const std::string& address, uint16_t port = 0) {
+node_api::ProbeTarget Target(const std::string& address, uint16_t port = 0) {
   return {.address = *ip::Address::Parse(address), .port = port};
 }
 
@@ -96,7 +96,7 @@ TEST(PlanProbes, NeedsAPromiseToTry) {
 TEST(PlanProbes, RefusesTooMuch) {
   const ObjectSet objects = Networks("{hub: [10.8.0.0/16]}");
   v1::VerifyPolicyRequest many;
-  for (size_t i = 0; i <= kMaxProbeTargets; ++i) many.add_hub_targets("10.8.0.1");
+  for (size_t i = 0; i <= node_api::kMaxProbeTargets; ++i) many.add_hub_targets("10.8.0.1");
   EXPECT_EQ(PlanProbes(objects, many).status().code(), absl::StatusCode::kInvalidArgument);
   v1::VerifyPolicyRequest slow;
   slow.set_timeout_ms(6000);
@@ -118,11 +118,11 @@ TEST(DescribeProbes, SaysOfEachTargetWhatWasExpectedAndWhatCame) {
       .targets = {Target("10.8.0.1", 443), Target("10.32.0.1"), Target("10.33.0.1")},
       .hubs = 1,
       .timeout = kProbeTimeout};
-  const ProbeAnswer answer{
+  const node_api::ProbeAnswer answer{
       .id = 1,
-      .results = {{.target = plan.targets[1], .outcome = ProbeOutcome::kTimedOut},
+      .results = {{.target = plan.targets[1], .outcome = node_api::ProbeOutcome::kTimedOut},
                   {.target = plan.targets[0],
-                   .outcome = ProbeOutcome::kRefused,
+                   .outcome = node_api::ProbeOutcome::kRefused,
                    .took = absl::Microseconds(300),
                    .detail = "Connection refused"}}};
   const auto response = DescribeProbes("n1", plan, answer);
@@ -142,7 +142,8 @@ TEST(DescribeProbes, SaysOfEachTargetWhatWasExpectedAndWhatCame) {
 TEST(DescribeProbes, SaysWhyANodeDidNotTry) {
   const ProbePlan plan{.targets = {Target("10.8.0.1")}, .hubs = 1, .timeout = kProbeTimeout};
   EXPECT_EQ(DescribeProbes("n", plan, absl::UnavailableError("lost")).error(), "lost");
-  EXPECT_EQ(DescribeProbes("n", plan, ProbeAnswer{.id = 1, .error = "busy"}).error(), "busy");
+  EXPECT_EQ(DescribeProbes("n", plan, node_api::ProbeAnswer{.id = 1, .error = "busy"}).error(),
+            "busy");
 }
 
 }  // namespace

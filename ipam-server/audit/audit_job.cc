@@ -97,9 +97,9 @@ std::vector<CloudNic> NicsOf(const std::vector<NicAddresses>& listing,
   return nics;
 }
 
-AgentInventory Describe(const NodeKey& key, const Inventory& inventory) {
+AgentInventory Describe(const NodeKey& key, const node_api::Inventory& inventory) {
   AgentInventory out{.node = NodeOf(key), .held = inventory.held};
-  for (const Assignment& assignment : inventory.in_use) {
+  for (const node_api::Assignment& assignment : inventory.in_use) {
     out.in_use.push_back({.address = assignment.address,
                           .generation = assignment.generation,
                           .container_id = assignment.lessee.container_id,
@@ -109,11 +109,12 @@ AgentInventory Describe(const NodeKey& key, const Inventory& inventory) {
   return out;
 }
 
-const Assignment* FindAssignment(const std::map<NodeKey, Inventory>& inventories,
-                                 const NodeKey& key, const ip::Address& address) {
+const node_api::Assignment* FindAssignment(
+    const std::map<NodeKey, node_api::Inventory>& inventories, const NodeKey& key,
+    const ip::Address& address) {
   const auto inventory = inventories.find(key);
   if (inventory == inventories.end()) return nullptr;
-  for (const Assignment& assignment : inventory->second.in_use) {
+  for (const node_api::Assignment& assignment : inventory->second.in_use) {
     if (assignment.address == address) return &assignment;
   }
   return nullptr;
@@ -128,8 +129,8 @@ std::optional<StoredAddress> FindStored(const StoredNode& node, const ip::Addres
 
 // One address as it was compared.
 struct Compared {
-  std::optional<StoredAddress> stored;   // nullopt: it was not the node's.
-  std::optional<Assignment> assignment;  // What its agent said; nullopt: nothing.
+  std::optional<StoredAddress> stored;             // nullopt: it was not the node's.
+  std::optional<node_api::Assignment> assignment;  // What its agent said; nullopt: nothing.
 };
 
 // What carries the repair out. An assignment that has moved on since it was compared is left alone:
@@ -177,7 +178,7 @@ AuditJob::AuditJob(const Settings& settings, const Edges& edges)
       clock_(edges.clock),
       log_(edges.log),
       metrics_(edges.metrics) {
-  loop_.SetInventorySink([this](const NodeKey& key, Inventory inventory) {
+  loop_.SetInventorySink([this](const NodeKey& key, node_api::Inventory inventory) {
     absl::MutexLock lock(&mutex_);
     inventories_.insert_or_assign(key, std::move(inventory));
   });
@@ -319,7 +320,8 @@ absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference, const S
     if (const auto stored = snapshot.stored.find(key); stored != snapshot.stored.end()) {
       compared.stored = FindStored(snapshot.input.store[stored->second], *difference.address);
     }
-    const Assignment* assignment = FindAssignment(snapshot.inventories, key, *difference.address);
+    const node_api::Assignment* assignment =
+        FindAssignment(snapshot.inventories, key, *difference.address);
     if (assignment != nullptr) compared.assignment = *assignment;
   }
   bool repaired = false;

@@ -68,7 +68,7 @@ class AuditJob {
  private:
   struct Snapshot {
     AuditInput input;
-    std::map<NodeKey, Inventory> inventories;
+    std::map<NodeKey, node_api::Inventory> inventories;
     std::map<std::string, NodeKey> on_instance;
     std::map<NodeKey, size_t> stored;  // Index into input.store.
     uint64_t connected = 0;
@@ -95,7 +95,7 @@ class AuditJob {
 
   mutable absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<NodeKey, Inventory> inventories_ ABSL_GUARDED_BY(mutex_);
+  std::map<NodeKey, node_api::Inventory> inventories_ ABSL_GUARDED_BY(mutex_);
   std::optional<AuditReport> last_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "ipam-server/cloud/testing/fake_cloud.h"
+#include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/store/memory_store.h"
 #include "tests/support/recording_log.h"
 
@@ -23,7 +24,7 @@ ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); 
 class Agent final : public AgentLink {
  public:
   void Send(SessionId /*session*/, ToAgent message) override {
-    if (std::holds_alternative<InventoryRequest>(message)) on_inventory_request();
+    if (std::holds_alternative<node_api::InventoryRequest>(message)) on_inventory_request();
   }
   void ReadNext(SessionId /*session*/) override {}
   void Close(SessionId /*session*/, absl::Status /*why*/) override {}
@@ -49,7 +50,7 @@ class AuditJobTest : public testing::Test {
     audit_ =
         std::make_unique<AuditJob>(AuditJob::Settings{.policy = {.grace = absl::ZeroDuration()}},
                                    AuditJob::Edges{*loop_, cloud_, clock_, log_});
-    loop_->PostHello(kSession, {.key = kNode, .boot_id = "b"});
+    loop_->PostHello(kSession, {.node = IdentityOf(kNode)});
     for (int i = 0; i < 3; ++i) loop_->RunOnce(absl::ZeroDuration());
     clock_.Advance(absl::Minutes(1));
   }
@@ -58,17 +59,17 @@ class AuditJobTest : public testing::Test {
     if (thread_.joinable()) thread_.join();
   }
 
-  Assignment Assign(uint64_t generation, std::string container) const {
+  node_api::Assignment Assign(uint64_t generation, std::string container) const {
     return {.address = address_,
             .generation = generation,
             .since = clock_.Now() - absl::Seconds(30),
             .lessee = {.container_id = std::move(container), .ifname = "eth0"}};
   }
-  void Report(AssignmentReport report) {
+  void Report(node_api::AssignmentReport report) {
     loop_->PostFromAgent(ReportEvent{kSession, std::move(report)});
   }
   // The agent says what it assigns as the audit asks, and reports `then` before the audit repairs.
-  AuditReport RunWith(std::vector<Assignment> in_use, AssignmentReport then) {
+  AuditReport RunWith(std::vector<node_api::Assignment> in_use, node_api::AssignmentReport then) {
     agent_.on_inventory_request = [this, in_use = std::move(in_use), then = std::move(then)] {
       loop_->PostFromAgent(InventoryEvent{
           kSession, {.id = 1, .held = {A("10.1.0.4"), A("10.1.0.5")}, .in_use = in_use}});

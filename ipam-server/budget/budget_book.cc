@@ -74,7 +74,7 @@ void BudgetBook::OnStream(NodeNumber number) {
   node.answered = 0;
 }
 
-bool BudgetBook::OnReport(NodeNumber number, const BudgetReport& report, absl::Time now) {
+bool BudgetBook::OnReport(NodeNumber number, const node_api::BudgetReport& report, absl::Time now) {
   LedgerNode& node = NodeOf(number);
   if (report.sequence <= node.reported) return false;
   bool soon = false;
@@ -113,12 +113,12 @@ bool BudgetBook::MustHear(const LedgerNode& node, absl::Time now) const {
   return now - node.granted_from >= grant * RenewPart(node.number);
 }
 
-BudgetGrants BudgetBook::Send(LedgerNode& node, absl::Time now) {
+node_api::BudgetGrants BudgetBook::Send(LedgerNode& node, absl::Time now) {
   ++node.sent;
   node.sent_at = now;
   node.answered = node.reported;
   node.granted_from = node.reported_at;
-  BudgetGrants grants{.sequence = node.sent - node.stream_base, .answers = node.reported};
+  node_api::BudgetGrants grants{.sequence = node.sent - node.stream_base, .answers = node.reported};
   for (LedgerEntry* entry : node.entries) {
     entry->ledger->OnSent(*entry);
     if (entry->grant == 0) continue;
@@ -129,10 +129,11 @@ BudgetGrants BudgetBook::Send(LedgerNode& node, absl::Time now) {
   return grants;
 }
 
-std::vector<std::pair<BudgetBook::NodeNumber, BudgetGrants>> BudgetBook::Decide(absl::Time now) {
+std::vector<std::pair<BudgetBook::NodeNumber, node_api::BudgetGrants>> BudgetBook::Decide(
+    absl::Time now) {
   for (const auto& [number, node] : nodes_) node->due = false;
   for (const auto& ledger : ledgers_) ledger->Plan(now);
-  std::vector<std::pair<NodeNumber, BudgetGrants>> messages;
+  std::vector<std::pair<NodeNumber, node_api::BudgetGrants>> messages;
   for (const auto& [number, node] : nodes_) {
     if (node->due || MustHear(*node, now)) messages.emplace_back(number, Send(*node, now));
   }

@@ -22,49 +22,9 @@
 
 #include "absl/time/time.h"
 #include "ipam-server/budget/budget_spec.h"
+#include "lib/node_api/budgets.h"
 
 namespace spoke::ipam {
-
-// As node.proto says.
-struct BudgetUse {
-  std::string budget;
-  std::string team;
-  uint64_t usage = 0;
-  uint64_t demand = 0;
-  uint64_t held = 0;
-  uint64_t throttled = 0;
-  uint32_t connections = 0;
-  uint32_t held_connections = 0;
-  uint32_t refused_connections = 0;
-
-  bool operator==(const BudgetUse&) const = default;
-};
-
-struct BudgetReport {
-  uint64_t sequence = 0;
-  uint64_t applied = 0;
-  std::vector<BudgetUse> uses;
-
-  bool operator==(const BudgetReport&) const = default;
-};
-
-struct BudgetGrant {
-  std::string budget;
-  std::string team;
-  uint64_t rate = 0;
-  uint32_t connections = 0;
-  absl::Duration duration;
-
-  bool operator==(const BudgetGrant&) const = default;
-};
-
-struct BudgetGrants {
-  uint64_t sequence = 0;
-  uint64_t answers = 0;
-  std::vector<BudgetGrant> grants;
-
-  bool operator==(const BudgetGrants&) const = default;
-};
 
 // For operators.
 struct TeamStanding {
@@ -137,7 +97,7 @@ class BudgetBook {
   // `now`: when it came. A report whose sequence is not above the last one's is old, and nothing.
   // Returns whether to decide soon, within kQuick: somebody is held back who was not before, or
   // something has come back that others wait for.
-  bool OnReport(NodeNumber node, const BudgetReport& report, absl::Time now);
+  bool OnReport(NodeNumber node, const node_api::BudgetReport& report, absl::Time now);
   // The cloud says the machine is gone: whatever it held is free. Not to be called for one that is
   // merely silent.
   void OnNodeGone(NodeNumber node);
@@ -152,7 +112,7 @@ class BudgetBook {
   // more often than every kQuick.
   static constexpr absl::Duration kTick = absl::Seconds(1);
   static constexpr absl::Duration kQuick = absl::Milliseconds(100);
-  std::vector<std::pair<NodeNumber, BudgetGrants>> Decide(absl::Time now);
+  std::vector<std::pair<NodeNumber, node_api::BudgetGrants>> Decide(absl::Time now);
 
   // Of what nodes may believe they have, with the floors, at most: the law's left side. Bits a
   // second; 0: there is no such budget.
@@ -167,7 +127,7 @@ class BudgetBook {
   BudgetLedger* Find(std::string_view budget) const;
   LedgerNode& NodeOf(NodeNumber number);
   bool MustHear(const LedgerNode& node, absl::Time now) const;
-  static BudgetGrants Send(LedgerNode& node, absl::Time now);
+  static node_api::BudgetGrants Send(LedgerNode& node, absl::Time now);
 
   absl::Time started_;
   std::optional<std::vector<NodeNumber>> expected_;

@@ -31,8 +31,8 @@ class BudgetBookTest : public ::testing::Test {
  protected:
   struct Node {
     uint64_t sequence = 0;
-    BudgetGrants grants;
-    std::vector<BudgetUse> uses;
+    node_api::BudgetGrants grants;
+    std::vector<node_api::BudgetUse> uses;
   };
 
   void SetUp() override { Start({1, 2, 3}); }
@@ -51,7 +51,7 @@ class BudgetBookTest : public ::testing::Test {
   }
 
   uint64_t Held(uint64_t node, const std::string& team) {
-    for (const BudgetGrant& grant : nodes_[node].grants.grants) {
+    for (const node_api::BudgetGrant& grant : nodes_[node].grants.grants) {
       if (grant.team == team) return grant.rate;
     }
     return 0;
@@ -60,7 +60,7 @@ class BudgetBookTest : public ::testing::Test {
   // The node wants so much for the team, and says what it applies.
   bool Report(uint64_t node, const std::string& team, uint64_t demand, uint64_t throttled = 0) {
     Node& of = nodes_[node];
-    BudgetReport report{.sequence = ++of.sequence, .applied = of.grants.sequence};
+    node_api::BudgetReport report{.sequence = ++of.sequence, .applied = of.grants.sequence};
     if (!team.empty()) {
       report.uses.push_back({.budget = "internet",
                              .team = team,

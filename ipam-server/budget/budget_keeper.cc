@@ -39,7 +39,8 @@ BudgetBook::NodeNumber BudgetKeeper::NumberOf(const NodeKey& node) {
   return it->second;
 }
 
-void BudgetKeeper::OnReport(const NodeKey& node, SessionId session, const BudgetReport& report) {
+void BudgetKeeper::OnReport(const NodeKey& node, SessionId session,
+                            const node_api::BudgetReport& report) {
   absl::MutexLock lock(&mutex_);
   const BudgetBook::NodeNumber number = NumberOf(node);
   Node& known = nodes_.at(number);
@@ -111,7 +112,7 @@ bool BudgetKeeper::Wait() {
 }
 
 void BudgetKeeper::Decide(AgentLink& agents, telemetry::Log& log) {
-  std::vector<std::pair<SessionId, BudgetGrants>> out;
+  std::vector<std::pair<SessionId, node_api::BudgetGrants>> out;
   std::vector<ShortFloor> short_floors;
   {
     absl::MutexLock lock(&mutex_);

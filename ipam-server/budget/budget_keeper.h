@@ -66,7 +66,7 @@ class BudgetKeeper {
 
   // What `node` said in `session`. The first report of a session begins it for the book; one of an
   // older session than the node's latest is nothing. A node that never reports costs nothing.
-  void OnReport(const NodeKey& node, SessionId session, const BudgetReport& report);
+  void OnReport(const NodeKey& node, SessionId session, const node_api::BudgetReport& report);
   // Nothing more can be sent in `session`. What the node holds stays its own, as long as its own
   // rules let it.
   void OnStreamEnd(const NodeKey& node, SessionId session);

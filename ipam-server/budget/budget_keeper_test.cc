@@ -25,13 +25,13 @@ class GrantedAgents final : public AgentLink {
  public:
   void Send(SessionId session, ToAgent message) override {
     absl::MutexLock lock(&mutex_);
-    sent_[session].push_back(std::get<BudgetGrants>(std::move(message)));
+    sent_[session].push_back(std::get<node_api::BudgetGrants>(std::move(message)));
   }
   void ReadNext(SessionId) override {}
   void Close(SessionId, absl::Status) override {}
 
   // What was sent in `session` since the last call.
-  std::vector<BudgetGrants> Take(SessionId session) {
+  std::vector<node_api::BudgetGrants> Take(SessionId session) {
     absl::MutexLock lock(&mutex_);
     return std::exchange(sent_[session], {});
   }
@@ -46,7 +46,7 @@ class GrantedAgents final : public AgentLink {
 
  private:
   absl::Mutex mutex_;
-  std::map<SessionId, std::vector<BudgetGrants>> sent_ ABSL_GUARDED_BY(mutex_);
+  std::map<SessionId, std::vector<node_api::BudgetGrants>> sent_ ABSL_GUARDED_BY(mutex_);
 };
 
 class BudgetKeeperTest : public testing::Test {
@@ -59,7 +59,7 @@ class BudgetKeeperTest : public testing::Test {
   static BudgetSpec Internet() {
     return {.name = "internet", .capacity = kCapacity, .teams = {{.name = kOtherTeams}}};
   }
-  void Report(const NodeKey& node, SessionId session, uint64_t sequence, BudgetUse use) {
+  void Report(const NodeKey& node, SessionId session, uint64_t sequence, node_api::BudgetUse use) {
     use.budget = "internet";
     use.team = kOtherTeams;
     keeper_.OnReport(node, session, {.sequence = sequence, .applied = 0, .uses = {use}});
@@ -67,10 +67,10 @@ class BudgetKeeperTest : public testing::Test {
   // Decides; what the last grants of `session` come to, if any were sent.
   std::optional<uint64_t> Decided(SessionId session) {
     keeper_.Decide(agents_, log_);
-    const std::vector<BudgetGrants> sent = agents_.Take(session);
+    const std::vector<node_api::BudgetGrants> sent = agents_.Take(session);
     if (sent.empty()) return std::nullopt;
     uint64_t rate = 0;
-    for (const BudgetGrant& grant : sent.back().grants) rate += grant.rate;
+    for (const node_api::BudgetGrant& grant : sent.back().grants) rate += grant.rate;
     return rate;
   }
 

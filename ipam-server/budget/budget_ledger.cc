@@ -165,7 +165,7 @@ void BudgetLedger::TakeHeld(LedgerEntry& entry, uint64_t held, uint32_t connecti
   entry.sent_rate = std::max(entry.sent_rate, held);
 }
 
-bool BudgetLedger::TakeUse(LedgerEntry& entry, const BudgetUse& use) {
+bool BudgetLedger::TakeUse(LedgerEntry& entry, const node_api::BudgetUse& use) {
   const bool was_held_back = entry.held_back;
   const uint64_t demanded = entry.demand;
   entry.reported = true;
@@ -182,14 +182,15 @@ bool BudgetLedger::TakeUse(LedgerEntry& entry, const BudgetUse& use) {
   return (entry.held_back && grows) || leaves;
 }
 
-bool BudgetLedger::OnReport(LedgerNode& node, const std::vector<BudgetUse>& uses, absl::Time now) {
+bool BudgetLedger::OnReport(LedgerNode& node, const std::vector<node_api::BudgetUse>& uses,
+                            absl::Time now) {
   for (LedgerEntry* entry : node.entries) {
     if (entry->ledger == this) entry->reported = false;
   }
   uint64_t held = 0;
   uint64_t stray = 0;
   bool soon = false;
-  for (const BudgetUse& use : uses) {
+  for (const node_api::BudgetUse& use : uses) {
     if (use.budget != spec_.name) continue;
     const uint64_t of_team = std::min(use.held, most_capacity_);
     held += of_team;

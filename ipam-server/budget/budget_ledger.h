@@ -16,10 +16,10 @@
 #include "ipam-server/budget/allocation.h"
 #include "ipam-server/budget/budget_spec.h"
 #include "ipam-server/budget/grant_belief.h"
+#include "lib/node_api/budgets.h"
 
 namespace spoke::ipam {
 
-struct BudgetUse;
 struct LedgerEntry;
 
 // Messages are numbered on over all streams of a node here; in a stream they begin with 1.
@@ -94,7 +94,7 @@ class BudgetLedger {
   bool over() const { return retired_ && entries_.empty(); }
 
   // What a report says of this budget. Returns whether to decide soon.
-  bool OnReport(LedgerNode& node, const std::vector<BudgetUse>& uses, absl::Time now);
+  bool OnReport(LedgerNode& node, const std::vector<node_api::BudgetUse>& uses, absl::Time now);
   // The node applies this message. Returns whether to decide soon.
   bool OnApplied(LedgerEntry& entry, uint64_t message, absl::Time now);
   // The message `sent` to the entry's node has its grant.
@@ -127,7 +127,7 @@ class BudgetLedger {
   void Remove(LedgerEntry& entry);
   void Learn(const LedgerNode& node, uint64_t held, absl::Time now);
   absl::Time HeldUntil(absl::Time from) const;
-  bool TakeUse(LedgerEntry& entry, const BudgetUse& use);
+  bool TakeUse(LedgerEntry& entry, const node_api::BudgetUse& use);
   void TakeHeld(LedgerEntry& entry, uint64_t held, uint32_t connections, absl::Time now);
   bool IsHeard(const LedgerNode& node, absl::Time now) const;
   static bool CanBeTold(const LedgerNode& node, absl::Time now);

@@ -46,7 +46,7 @@ TEST_F(ChoosingCloudTest, LooksThenAsksByNameThenTellsTheAgent) {
                           WantedConfiguration{"spoke-2", ip::Family::kV4, 32}));
   EXPECT_THAT(Stored().wanted, SizeIs(2)) << "names are stored before the cloud is asked";
   AnswerCloud();
-  EXPECT_THAT(SentTo<DesiredState>(1).back().added, SizeIs(2));
+  EXPECT_THAT(SentTo<node_api::DesiredState>(1).back().added, SizeIs(2));
   EXPECT_THAT(Stored().wanted, IsEmpty());
 }
 
@@ -71,7 +71,7 @@ TEST_F(ChoosingCloudTest, ReleaseIsByName) {
       },
       [](const absl::Status&) {});
   Step();
-  const auto asked = SentTo<ReclaimRequest>(1);
+  const auto asked = SentTo<node_api::ReclaimRequest>(1);
   ASSERT_THAT(asked, SizeIs(1));
   loop_->PostFromAgent(ReclaimAnswerEvent{1, {.id = asked[0].id, .agreed = asked[0].ranges}});
   Step();
@@ -149,12 +149,12 @@ class ChoosingIpv6Test : public FleetLoopTest {
   }
   std::vector<ip::Prefix> AssignedIn(SessionId session) {
     std::vector<ip::Prefix> ranges;
-    for (const DesiredState& desired : SentTo<DesiredState>(session)) {
+    for (const node_api::DesiredState& desired : SentTo<node_api::DesiredState>(session)) {
       for (const auto& unit : desired.added) ranges.push_back(unit.range);
     }
     return ranges;
   }
-  static Assignment Claim(std::string_view address) {
+  static node_api::Assignment Claim(std::string_view address) {
     return {.address = A(address),
             .generation = 1,
             .since = absl::UnixEpoch(),

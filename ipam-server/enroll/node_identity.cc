@@ -79,17 +79,16 @@ absl::StatusOr<NodeIdentity> IdentityIn(const std::vector<std::string>& uris,
   return out;
 }
 
-absl::Status TakeIdentity(const NodeIdentity& proved, Hello& hello) {
-  if (proved.labels) hello.labels = *proved.labels;
+absl::Status TakeIdentity(const NodeIdentity& proved, node_api::Hello& hello) {
+  if (proved.labels) hello.node.labels = *proved.labels;
   if (proved.instance.empty()) return absl::OkStatus();
-  if (!hello.instance.empty() && hello.instance != proved.instance) {
+  if (!hello.node.instance.empty() && hello.node.instance != proved.instance) {
     return absl::PermissionDeniedError(fmt::format(
         "the certificate of node {} is for the machine {}, and its agent says {}: enroll anew "
         "if the node has moved to another machine",
-        hello.key.name, proved.instance, hello.instance));
+        hello.node.node_name, proved.instance, hello.node.instance));
   }
-  hello.instance = proved.instance;
-  hello.instance_proved = true;
+  hello.node.instance = proved.instance;
   return absl::OkStatus();
 }
 

@@ -39,8 +39,8 @@ std::vector<std::string> IdentityUris(const NodeFacts& node);
 absl::StatusOr<NodeIdentity> IdentityIn(const std::vector<std::string>& uris,
                                         std::string_view node_name);
 
-// Makes `hello` say what is proved, and marks it so. Errors: kPermissionDenied (its agent names
-// another instance).
-absl::Status TakeIdentity(const NodeIdentity& proved, Hello& hello);
+// Makes `hello` say what is proved; an instance is if `proved` has one. Errors: kPermissionDenied
+// (its agent names another instance).
+absl::Status TakeIdentity(const NodeIdentity& proved, node_api::Hello& hello);
 
 }  // namespace spoke::ipam

@@ -51,24 +51,23 @@ TEST(NodeIdentity, OfAnotherNodeOrInAnotherFormIsRefused) {
 }
 
 TEST(NodeIdentity, CountsInPlaceOfWhatTheAgentSays) {
-  Hello hello{.key = {"node-1", "vm-1"}, .labels = {{"pool", "others"}}};
+  node_api::Hello hello{.node = {.node_name = "node-1", .labels = {{"pool", "others"}}}};
   ASSERT_TRUE(TakeIdentity({.instance = kInstance, .labels = {{{"pool", "own"}}}}, hello).ok());
-  EXPECT_EQ(hello.instance, kInstance);
-  EXPECT_TRUE(hello.instance_proved);
-  EXPECT_EQ(hello.labels.at("pool"), "own");
-  hello.instance = "/subscriptions/s/another";
+  EXPECT_EQ(hello.node.instance, kInstance);
+  EXPECT_EQ(hello.node.labels.at("pool"), "own");
+  hello.node.instance = "/subscriptions/s/another";
   const absl::Status other = TakeIdentity({.instance = kInstance, .labels = {}}, hello);
   EXPECT_TRUE(absl::IsPermissionDenied(other)) << other;
   EXPECT_THAT(std::string(other.message()), HasSubstr("/subscriptions/s/another"));
 }
 
 TEST(NodeIdentity, LeavesWhatIsNotProvedToTheAgent) {
-  Hello hello{
-      .key = {"node-1", "vm-1"}, .labels = {{"pool", "own"}}, .instance = "/subscriptions/s/i"};
+  node_api::Hello hello{.node = {.node_name = "node-1",
+                                 .labels = {{"pool", "own"}},
+                                 .instance = "/subscriptions/s/i"}};
   ASSERT_TRUE(TakeIdentity({}, hello).ok());
-  EXPECT_EQ(hello.instance, "/subscriptions/s/i");
-  EXPECT_FALSE(hello.instance_proved);
-  EXPECT_EQ(hello.labels.at("pool"), "own");
+  EXPECT_EQ(hello.node.instance, "/subscriptions/s/i");
+  EXPECT_EQ(hello.node.labels.at("pool"), "own");
 }
 
 }  // namespace

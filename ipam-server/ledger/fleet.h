@@ -16,13 +16,16 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/history/history.h"
-#include "ipam-server/ledger/agent_messages.h"
 #include "ipam-server/ledger/node_record.h"
 #include "ipam-server/pools/address_pool.h"
 #include "ipam-server/pools/pool_plan.h"
 #include "ipam-server/release/breaker.h"
 #include "ipam-server/release/release_plan.h"
 #include "ipam-server/reservations/reservation.h"
+#include "lib/node_api/assignments.h"
+#include "lib/node_api/demand.h"
+#include "lib/node_api/desired.h"
+#include "lib/node_api/session.h"
 
 namespace spoke::ipam {
 
@@ -90,7 +93,7 @@ struct Effects {
   std::map<NodeKey, std::string> greet_anew;  // Nodes whose sessions must begin anew, and why.
   std::map<NodeKey, NodeKey> renamed;  // Records that have another key now, by the one before.
   std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for,
-  std::map<NodeKey, std::vector<EndAssignment>> end_assignments;  // and told is over.
+  std::map<NodeKey, std::vector<node_api::EndAssignment>> end_assignments;  // and told is over.
   std::vector<Finding> findings;
   std::vector<HistoryEntry> history;
   std::vector<absl::Duration> attach_times;  // From an assignment to the NIC, for metrics.
@@ -190,24 +193,25 @@ class Fleet {
 
   // --- What agents say. ---
 
-  // Whether the node may be who its agent says: to be asked before OnHello(). Errors:
+  // Whether the node may be who its agent says: to be asked before OnHello(). `instance_proved`, in
+  // both: by the certificate; otherwise the agent only says so. Errors:
   // kPermissionDenied (on the instance of another node, or on another than it was before; what a
   // certificate proves goes before what an agent only says), kResourceExhausted (too many machines
   // under its name hold addresses). The message says which, and what to do.
-  absl::Status CheckIdentity(const Hello& hello) const;
+  absl::Status CheckIdentity(const node_api::Hello& hello, bool instance_proved = false) const;
 
   // An agent opened a session. The record's session_epoch is raised, a new boot ends the
   // assignments of the old one, an older VM under the name is retired, and the node is brought
   // towards its target.
-  Effects OnHello(const Hello& hello, absl::Time now);
+  Effects OnHello(const node_api::Hello& hello, absl::Time now, bool instance_proved = false);
 
   // Stale parts of a report (an older generation, an address the node does not hold) change
   // nothing.
-  Effects OnReport(const NodeKey& key, const AssignmentReport& report, absl::Time now);
+  Effects OnReport(const NodeKey& key, const node_api::AssignmentReport& report, absl::Time now);
 
   // Which pods wait there now. What the node lacks for all of them is assigned in one step; of an
   // unknown node it is ignored.
-  Effects OnDemand(const NodeKey& key, Demand demand, absl::Time now);
+  Effects OnDemand(const NodeKey& key, node_api::Demand demand, absl::Time now);
 
   // The session in which it was said is over.
   void EndDemand(const NodeKey& key) { demands_.erase(key); }
@@ -216,7 +220,8 @@ class Fleet {
   void TakeUnstored(const Fleet& former);
 
   // The caller has made sure that it answers a request of the present session.
-  Effects OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, absl::Time now);
+  Effects OnReclaimAnswer(const NodeKey& key, const node_api::ReclaimAnswer& answer,
+                          absl::Time now);
 
   // Another machine answers for an address of this node: it is doubled(), and quarantined for a
   // time, if not too many are.
@@ -245,11 +250,11 @@ class Fleet {
   void Hold() { held_ = true; }
   // All that the node holds and assigns. What it was told of by a store that knew more is its own,
   // unless another node has it and has yet to speak.
-  Effects OnInventory(const NodeKey& key, const Inventory& inventory, absl::Time now);
+  Effects OnInventory(const NodeKey& key, const node_api::Inventory& inventory, absl::Time now);
   // Decides what is left open, in favour of the nodes in `spoken`. What a silent node has, stays.
   Effects EndRecovery(const std::set<NodeKey>& spoken, absl::Time now);
   // The agent is refused; what it says its pods use is kept from others for a while.
-  void HoldClaims(const Hello& hello, Effects& effects, absl::Time now);
+  void HoldClaims(const node_api::Hello& hello, Effects& effects, absl::Time now);
   // Addresses, or blocks, that one node holds and another had, which is undecided.
   uint64_t UndecidedClaims() const { return claims_.size(); }
   // That have addresses, and that no other VM has replaced.
@@ -292,7 +297,8 @@ class Fleet {
   // Lifts the breaker's freeze, if there is one.
   Effects Unfreeze(absl::Time now);
   // Records that the node's agent assigns the address, as an audit has found it to do.
-  Effects TakeAssignment(const NodeKey& key, const Assignment& assignment, absl::Time now);
+  Effects TakeAssignment(const NodeKey& key, const node_api::Assignment& assignment,
+                         absl::Time now);
   // Records that the assignment of `address` is over, unless a newer one than `generation` is.
   Effects EndAssignment(const NodeKey& key, const ip::Address& address, uint64_t generation,
                         absl::Time now);
@@ -355,14 +361,15 @@ class Fleet {
   std::string ShortageOf(const NodeRecord& record) const;
 
   // What the node's agent last said that waits; nullptr: nothing does.
-  const Demand* DemandOf(const NodeKey& key) const;
+  const node_api::Demand* DemandOf(const NodeKey& key) const;
   // The nodes where pods wait.
   std::vector<NodeKey> NodesInDemand() const;
   // Of all nodes.
   uint64_t WaitingPods() const;
   // How it stands with what the node's pods wait for, for its agent to say. The text holds no time
   // that passes, so that it changes only with what it tells.
-  Forecast ForecastOf(const NodeRecord& record, const CloudStanding& cloud, absl::Time now) const;
+  node_api::Forecast ForecastOf(const NodeRecord& record, const CloudStanding& cloud,
+                                absl::Time now) const;
 
   // Ends the program when an address is held twice, or a count is not what counting gives. Slow:
   // for tests and audits.
@@ -379,7 +386,7 @@ class Fleet {
   // it again in the next, so a server that starts anew has nothing to remember. Kept, it would go
   // on asking for pods that gave up while the agent was away.
   struct StatedDemand {
-    Demand said;
+    node_api::Demand said;
     // Of these, assigned to since. Their addresses are used now; until the agent has said so they
     // must not count a second time, or each burst would be asked for twice.
     std::map<std::string, uint32_t> served = {};
@@ -404,25 +411,26 @@ class Fleet {
   void EndClaim(const NodeKey& claimant, const ip::Address& address);
   void EndClaimsOf(const std::string& node);
   void EndDoubled(absl::Time now);
-  void EndAssignmentsOf(NodeRecord& record, const Hello& hello, Effects& effects, absl::Time now);
-  void KeepRecordOf(const Hello& hello, Effects& effects);
-  absl::Status CheckPredecessors(const Hello& hello) const;
-  void TakeInstance(NodeRecord& record, const Hello& hello, Effects& effects);
+  void EndAssignmentsOf(NodeRecord& record, const node_api::Hello& hello, Effects& effects,
+                        absl::Time now);
+  void KeepRecordOf(const node_api::Hello& hello, Effects& effects);
+  absl::Status CheckPredecessors(const node_api::Hello& hello) const;
+  void TakeInstance(NodeRecord& record, const node_api::Hello& hello, Effects& effects);
   absl::StatusOr<NodeRecord*> PresentNode(const std::string& name);
   absl::StatusOr<const NodeRecord*> HolderToAsk(const ip::Address& address,
                                                 const std::string& node) const;
   absl::StatusOr<NodeRecord*> RecordToForget(const Farewell& farewell);
-  void TakePlace(NodeRecord& record, const Hello& hello);
+  void TakePlace(NodeRecord& record, const node_api::Hello& hello);
   void RetireOthers(const NodeKey& key, Effects& effects);
-  void TakeAssignment(NodeRecord& record, const Assignment& assignment, Effects& effects);
+  void TakeAssignment(NodeRecord& record, const node_api::Assignment& assignment, Effects& effects);
   void RecordAssignment(NodeRecord& record, Configuration& configuration,
-                        const Assignment& assignment, Effects& effects);
-  bool Adopt(NodeRecord& record, const Assignment& assignment, Effects& effects);
+                        const node_api::Assignment& assignment, Effects& effects);
+  bool Adopt(NodeRecord& record, const node_api::Assignment& assignment, Effects& effects);
   std::string WhyNotAdopted(const NodeRecord& record, const PoolEntry& entry) const;
   bool MayQuarantine(const NodeRecord& record, const ip::Address& address) const;
   struct UseChange {
     Use use;
-    const Assignment* assignment;  // Exactly when assigned.
+    const node_api::Assignment* assignment;  // Exactly when assigned.
     absl::Time at;
   };
   void SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address,
@@ -459,7 +467,7 @@ class Fleet {
   std::string ProblemOf(const NodeRecord& record) const;
   std::vector<GroupState> GroupStatesOf(const NodeRecord& record) const;
   void AddWaiting(const NodeRecord& record, std::vector<GroupState>& states) const;
-  void ServeWaiting(const NodeKey& key, const std::vector<const Assignment*>& in_use,
+  void ServeWaiting(const NodeKey& key, const std::vector<const node_api::Assignment*>& in_use,
                     absl::Time now);
   void ForgetServed(Effects& effects, absl::Time now);
   std::string StandingOf(const NodeRecord& record, const GroupState& state,

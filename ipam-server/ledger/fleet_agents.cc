@@ -21,7 +21,7 @@ void Fleet::SetUse(NodeRecord& record, Configuration& configuration, const ip::A
     slot.generation = change.assignment->generation;
     slot.lessee = before.lessee != nullptr && *before.lessee == change.assignment->lessee
                       ? before.lessee
-                      : std::make_shared<const Lessee>(change.assignment->lessee);
+                      : std::make_shared<const node_api::Lessee>(change.assignment->lessee);
   }
   Count(configuration, true);
   if (slot.lessee == before.lessee) return;
@@ -34,31 +34,34 @@ void Fleet::SetUse(NodeRecord& record, Configuration& configuration, const ip::A
   }
 }
 
-Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
+Effects Fleet::OnHello(const node_api::Hello& hello, absl::Time now, bool instance_proved) {
+  const NodeKey key = KeyOf(hello);
   Effects effects;
   KeepRecordOf(hello, effects);
-  const auto [it, inserted] = nodes_.try_emplace(hello.key);
+  const auto [it, inserted] = nodes_.try_emplace(key);
   NodeRecord& record = it->second;
-  record.key = hello.key;
+  record.key = key;
   ++record.session_epoch;
-  missing_.erase(hello.key);
-  forgettable_.erase(hello.key);
-  demands_.erase(hello.key);  // Of the session before.
+  missing_.erase(key);
+  forgettable_.erase(key);
+  demands_.erase(key);  // Of the session before.
 
-  effects.changed.insert(hello.key);
+  effects.changed.insert(key);
   if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;
-  RetireOthers(hello.key, effects);
-  if (record.nic_mac != hello.nic_mac) {
+  RetireOthers(key, effects);
+  if (record.nic_mac != hello.nic.mac) {
     // The addresses have to follow to the NIC that the node has now.
-    record.nic_mac = hello.nic_mac;
-    if (!record.configurations.empty() || !record.wanted.empty()) effects.attach.insert(hello.key);
+    record.nic_mac = hello.nic.mac;
+    if (!record.configurations.empty() || !record.wanted.empty()) effects.attach.insert(key);
   }
   TakePlace(record, hello);
+  if (instance_proved) proved_.insert(key);
   TakeInstance(record, hello, effects);
   EndAssignmentsOf(record, hello, effects, now);
-  EndClaimsOf(hello.key.name);
-  record.boot_id = hello.boot_id;
-  for (const Assignment& assignment : hello.in_use) TakeAssignment(record, assignment, effects);
+  EndClaimsOf(hello.node.node_name);
+  record.boot_id = hello.node.boot_id;
+  for (const node_api::Assignment& assignment : hello.in_use)
+    TakeAssignment(record, assignment, effects);
   for (const ip::Address& address : hello.cooldown) {
     Configuration* configuration = record.Holding(address);
     if (configuration != nullptr && configuration->At(address).use == Use::kAvailable) {
@@ -66,19 +69,18 @@ Effects Fleet::OnHello(const Hello& hello, absl::Time now) {
     }
   }
   if (inserted) ClaimReserved(record, effects);
-  if (policy_.cloud_chooses && !record.nic_read) effects.attach.insert(hello.key);
+  if (policy_.cloud_chooses && !record.nic_read) effects.attach.insert(key);
   // A draining node that was away is asked at once for what it can give back.
-  effects.Merge(record.mode == NodeMode::kDraining ? Review(hello.key, 0, now)
-                                                   : Plan(hello.key, now));
+  effects.Merge(record.mode == NodeMode::kDraining ? Review(key, 0, now) : Plan(key, now));
   return effects;
 }
 
 // What decides which pools serve the node.
-void Fleet::TakePlace(NodeRecord& record, const Hello& hello) {
+void Fleet::TakePlace(NodeRecord& record, const node_api::Hello& hello) {
   const std::vector<PoolGroup>* before = &GroupsFor(record);
-  record.labels = hello.labels;
-  record.vnet = hello.vnet;
-  if (!hello.subnets.empty()) record.subnets = hello.subnets;
+  record.labels = hello.node.labels;
+  record.vnet = hello.node.vnet;
+  if (!hello.node.subnets.empty()) record.subnets = hello.node.subnets;
   if (&GroupsFor(record) != before) {
     reservations_.OnPoolsChanged(Capacity({record.key.name}, Holdings::kLeftOut));
   }
@@ -86,11 +88,11 @@ void Fleet::TakePlace(NodeRecord& record, const Hello& hello) {
 
 // Whatever the agent does not say is assigned, is not. After a reboot it cannot remember what to
 // keep from reuse, so the old assignments cool from now on.
-void Fleet::EndAssignmentsOf(NodeRecord& record, const Hello& hello, Effects& effects,
+void Fleet::EndAssignmentsOf(NodeRecord& record, const node_api::Hello& hello, Effects& effects,
                              absl::Time now) {
-  const bool rebooted = record.boot_id != hello.boot_id;
+  const bool rebooted = record.boot_id != hello.node.boot_id;
   absl::flat_hash_set<std::string> still_in_use;
-  for (const Assignment& assignment : hello.in_use)
+  for (const node_api::Assignment& assignment : hello.in_use)
     still_in_use.insert(assignment.address.ToBytes());
   for (auto& [base, configuration] : record.configurations) {
     for (size_t i = 0; i < configuration.slots.size(); ++i) {
@@ -108,7 +110,8 @@ void Fleet::EndAssignmentsOf(NodeRecord& record, const Hello& hello, Effects& ef
   }
 }
 
-void Fleet::TakeAssignment(NodeRecord& record, const Assignment& assignment, Effects& effects) {
+void Fleet::TakeAssignment(NodeRecord& record, const node_api::Assignment& assignment,
+                           Effects& effects) {
   Configuration* configuration = record.Holding(assignment.address);
   if (configuration == nullptr) {
     if (!Adopt(record, assignment, effects)) return;
@@ -120,7 +123,7 @@ void Fleet::TakeAssignment(NodeRecord& record, const Assignment& assignment, Eff
 
 // One that was being given up stays: its agent has a pod on it all the same.
 void Fleet::RecordAssignment(NodeRecord& record, Configuration& configuration,
-                             const Assignment& assignment, Effects& effects) {
+                             const node_api::Assignment& assignment, Effects& effects) {
   const AddressState next = Next(configuration.state, AddressEvent::kAgentAssigns).value();
   if (next != configuration.state) {
     SetState(configuration, next, assignment.since);
@@ -130,7 +133,7 @@ void Fleet::RecordAssignment(NodeRecord& record, Configuration& configuration,
          effects);
 }
 
-bool Fleet::Adopt(NodeRecord& record, const Assignment& assignment, Effects& effects) {
+bool Fleet::Adopt(NodeRecord& record, const node_api::Assignment& assignment, Effects& effects) {
   const ip::Address& address = assignment.address;
   const auto report = [&](Finding::Kind kind, std::string detail) {
     effects.findings.push_back({kind, record.key, address, std::move(detail)});
@@ -172,13 +175,14 @@ std::string Fleet::WhyNotAdopted(const NodeRecord& record, const PoolEntry& entr
   return fmt::format("pool {} does not serve this node", entry.pool.spec().name);
 }
 
-Effects Fleet::OnReport(const NodeKey& key, const AssignmentReport& report, absl::Time now) {
+Effects Fleet::OnReport(const NodeKey& key, const node_api::AssignmentReport& report,
+                        absl::Time now) {
   Effects effects;
   const auto node = nodes_.find(key);
   if (node == nodes_.end()) return effects;
   NodeRecord& record = node->second;
-  std::vector<const Assignment*> taken;
-  for (const Assignment& assignment : report.in_use) {
+  std::vector<const node_api::Assignment*> taken;
+  for (const node_api::Assignment& assignment : report.in_use) {
     Configuration* configuration = record.Holding(assignment.address);
     if (configuration == nullptr) {
       const NodeRecord* holder = HolderOf(assignment.address);
@@ -198,7 +202,7 @@ Effects Fleet::OnReport(const NodeKey& key, const AssignmentReport& report, absl
   if (!taken.empty()) ServeWaiting(key, taken, now);
   // Also for a release: with the addresses that cool a node may need more than before.
   bool changed = !taken.empty();
-  for (const spoke::ipam::Release& release : report.released) {
+  for (const node_api::Release& release : report.released) {
     Configuration* configuration = record.Holding(release.address);
     if (configuration == nullptr) {
       EndClaim(key, release.address);
@@ -227,7 +231,8 @@ Effects Fleet::OnReport(const NodeKey& key, const AssignmentReport& report, absl
   return effects;
 }
 
-Effects Fleet::OnReclaimAnswer(const NodeKey& key, const ReclaimAnswer& answer, absl::Time now) {
+Effects Fleet::OnReclaimAnswer(const NodeKey& key, const node_api::ReclaimAnswer& answer,
+                               absl::Time now) {
   Effects effects;
   const auto node = nodes_.find(key);
   if (node == nodes_.end()) return effects;

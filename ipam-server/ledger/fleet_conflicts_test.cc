@@ -19,8 +19,8 @@ ip::MacAddress Mac(std::string_view text) { return ip::MacAddress::Parse(text).v
 // Both nodes have said hello and have addresses: node1 from 10.1.0.4 on, node2 from 10.1.0.8 on.
 Fleet WithTwoNodes() {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  Hello hello = HelloOf(kNode2);
-  hello.nic_mac = Mac(kMac2);
+  node_api::Hello hello = HelloOf(kNode2);
+  hello.nic.mac = Mac(kMac2);
   fleet.OnHello(hello, kNow);
   Attach(fleet, kNode2);
   return fleet;
@@ -61,14 +61,14 @@ TEST(FleetConflicts, ItIsOverWithItsQuarantine) {
 
 TEST(FleetConflicts, WhatIsNotPutAwayIsNamedAllTheSameAndEnds) {
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
-  Hello hello = HelloOf(kNode1);
+  node_api::Hello hello = HelloOf(kNode1);
   for (uint64_t i = 0; i < 30; ++i) {
     hello.in_use.push_back(
         AssignmentOf(ip::Advance(A("10.1.0.4"), i), i + 1, fmt::format("c{}", i)));
   }
   fleet.OnHello(hello, kNow);
   Attach(fleet, kNode1);
-  for (const Assignment& assignment : hello.in_use)
+  for (const node_api::Assignment& assignment : hello.in_use)
     fleet.OnConflict(kNode1, assignment.address, kMac2, kNow);
   EXPECT_THAT(fleet.quarantine(), SizeIs(Policy().conflict.per_node));
   EXPECT_THAT(fleet.doubled(), SizeIs(30));
@@ -92,7 +92,7 @@ TEST(FleetConflicts, ItOutlivesARestartAsLongAsItsQuarantineDoes) {
 TEST(FleetConflicts, TwoNodesThatSayTheyHaveItAreBothNamed) {
   Fleet fleet = WithTwoNodes();
   fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
-  Hello hello = HelloOf(kNode2);
+  node_api::Hello hello = HelloOf(kNode2);
   hello.in_use = {AssignmentOf(A("10.1.0.4"), 7)};
   fleet.OnHello(hello, kNow);
   EXPECT_EQ(fleet.doubled().at(A("10.1.0.4")).holders,
@@ -109,7 +109,7 @@ TEST(FleetConflicts, TwoNodesThatSayTheyHaveItAreBothNamed) {
 
 TEST(FleetConflicts, AClaimEndsWithTheSessionThatSaidItOrWithEitherNode) {
   Fleet fleet = WithTwoNodes();
-  Hello hello = HelloOf(kNode2);
+  node_api::Hello hello = HelloOf(kNode2);
   hello.in_use = {AssignmentOf(A("10.1.0.4"), 7)};
   fleet.OnHello(hello, kNow);
   EXPECT_THAT(fleet.doubled(), SizeIs(1));
@@ -126,8 +126,8 @@ TEST(FleetConflicts, AClaimEndsWithTheSessionThatSaidItOrWithEitherNode) {
 
 TEST(FleetConflicts, AnAgentThatClaimsEverythingHidesNobody) {
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
-  Hello first = HelloOf(kNode1);
-  Hello liar = HelloOf(kNode2);
+  node_api::Hello first = HelloOf(kNode1);
+  node_api::Hello liar = HelloOf(kNode2);
   for (uint64_t i = 0; i < 100; ++i) {
     first.in_use.push_back(
         AssignmentOf(ip::Advance(A("10.1.0.4"), i), i + 1, fmt::format("c{}", i)));

@@ -32,7 +32,7 @@ void Append(std::string& text, std::string_view more) {
 
 }  // namespace
 
-Effects Fleet::OnDemand(const NodeKey& key, Demand demand, absl::Time now) {
+Effects Fleet::OnDemand(const NodeKey& key, node_api::Demand demand, absl::Time now) {
   Effects effects;
   const auto node = nodes_.find(key);
   if (node == nodes_.end()) return effects;
@@ -55,7 +55,7 @@ void Fleet::TakeUnstored(const Fleet& former) {
   std::erase_if(demands_, [this](const auto& entry) { return !nodes_.contains(entry.first); });
 }
 
-const Demand* Fleet::DemandOf(const NodeKey& key) const {
+const node_api::Demand* Fleet::DemandOf(const NodeKey& key) const {
   const auto it = demands_.find(key);
   return it == demands_.end() ? nullptr : &it->second.said;
 }
@@ -93,14 +93,14 @@ void Fleet::AddWaiting(const NodeRecord& record, std::vector<GroupState>& states
   }
 }
 
-void Fleet::ServeWaiting(const NodeKey& key, const std::vector<const Assignment*>& in_use,
+void Fleet::ServeWaiting(const NodeKey& key, const std::vector<const node_api::Assignment*>& in_use,
                          absl::Time now) {
   const auto demand = demands_.find(key);
   if (demand == demands_.end()) return;
   // A pod with an address of each family waited once.
   std::set<std::pair<std::string_view, std::string_view>> attachments;
-  for (const Assignment* assignment : in_use) {
-    const Lessee& lessee = assignment->lessee;
+  for (const node_api::Assignment* assignment : in_use) {
+    const node_api::Lessee& lessee = assignment->lessee;
     if (!attachments.emplace(lessee.container_id, lessee.ifname).second) continue;
     ++demand->second.served[lessee.pod_namespace];
   }
@@ -116,8 +116,8 @@ void Fleet::ForgetServed(Effects& effects, absl::Time now) {
   }
 }
 
-Forecast Fleet::ForecastOf(const NodeRecord& record, const CloudStanding& cloud,
-                           absl::Time now) const {
+node_api::Forecast Fleet::ForecastOf(const NodeRecord& record, const CloudStanding& cloud,
+                                     absl::Time now) const {
   const std::string& name = record.key.name;
   if (record.mode == NodeMode::kDraining) {
     return {.reason = fmt::format(
@@ -127,7 +127,7 @@ Forecast Fleet::ForecastOf(const NodeRecord& record, const CloudStanding& cloud,
   if (record.mode == NodeMode::kRetired) {
     return {.reason = fmt::format("another VM has the name of node {} now", name)};
   }
-  Forecast forecast;
+  node_api::Forecast forecast;
   bool served = false;
   bool under_way = false;
   for (const GroupState& state : GroupStatesOf(record)) {

@@ -13,7 +13,7 @@ Fleet WithFullNode(std::vector<PoolSpec> pools = {Pool("default", "10.1.0.0/24")
   Fleet fleet(pools, policy);
   fleet.OnHello(HelloOf(kNode1), kNow);
   Attach(fleet, kNode1);
-  AssignmentReport all;
+  node_api::AssignmentReport all;
   for (const ip::Prefix& range : RangesOf(fleet, kNode1)) {
     all.in_use.push_back(AssignmentOf(range.base(), 1, range.ToString()));
   }
@@ -27,8 +27,9 @@ std::string ReasonOf(const Fleet& fleet, const CloudStanding& cloud = {}) {
 }
 
 // The assignment of an address to a pod of `pod_namespace` that has waited.
-Assignment AssignedTo(std::string_view address, std::string pod_namespace, std::string container) {
-  Assignment assignment = AssignmentOf(A(address), 1, std::move(container));
+node_api::Assignment AssignedTo(std::string_view address, std::string pod_namespace,
+                                std::string container) {
+  node_api::Assignment assignment = AssignmentOf(A(address), 1, std::move(container));
   assignment.lessee.pod_namespace = std::move(pod_namespace);
   return assignment;
 }
@@ -104,7 +105,7 @@ TEST(FleetDemand, APodThatIsServedDoesNotCountAsUsedAndWaiting) {
   Fleet fleet = WithFullNode();
   fleet.OnDemand(kNode1, {.waiting = {{"web", 4}}}, kNow);
   Attach(fleet, kNode1);
-  AssignmentReport served;
+  node_api::AssignmentReport served;
   for (const char* address : {"10.1.0.8", "10.1.0.9", "10.1.0.10", "10.1.0.11"}) {
     served.in_use.push_back(AssignedTo(address, "web", address));
   }
@@ -151,7 +152,7 @@ TEST(FleetForecast, SaysWhatTheCloudWasAskedForAndWhen) {
   fleet.OnDemand(kNode1, {.waiting = {{"web", 30}}}, kNow);
   EXPECT_EQ(ReasonOf(fleet), "asked the cloud for 32 addresses of pool default");
   const CloudStanding waits = {.eta = kNow + absl::Seconds(7), .waits_for = "limit X"};
-  const Forecast forecast = fleet.ForecastOf(*fleet.Find(kNode1), waits, kNow);
+  const node_api::Forecast forecast = fleet.ForecastOf(*fleet.Find(kNode1), waits, kNow);
   EXPECT_EQ(forecast.reason,
             "asked the cloud for 32 addresses of pool default, which waits for limit X");
   EXPECT_EQ(forecast.eta, absl::Seconds(7));
@@ -168,7 +169,7 @@ TEST(FleetForecast, SaysWhatTheCloudWasAskedForAndWhen) {
 }
 
 TEST(FleetForecast, SaysWhyNothingCanBeDone) {
-  const Demand many = {.waiting = {{"web", 100}}};
+  const node_api::Demand many = {.waiting = {{"web", 100}}};
   Fleet tiny = WithFullNode({Pool("tiny", "10.1.0.0/28")});  // Eleven addresses.
   tiny.OnDemand(kNode1, many, kNow);
   Attach(tiny, kNode1);

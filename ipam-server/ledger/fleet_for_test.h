@@ -9,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/hello_for_test.h"
 
 namespace spoke::ipam {
 
@@ -39,12 +40,12 @@ inline FleetPolicy Choosing() {
   return policy;
 }
 
-inline Hello HelloOf(const NodeKey& key, std::string boot = "boot-1") {
-  return {.key = key, .boot_id = std::move(boot)};
+inline node_api::Hello HelloOf(const NodeKey& key, std::string boot = "boot-1") {
+  return {.node = IdentityOf(key, std::move(boot))};
 }
 
-inline Assignment AssignmentOf(const ip::Address& address, uint64_t generation,
-                               std::string container = "c1") {
+inline node_api::Assignment AssignmentOf(const ip::Address& address, uint64_t generation,
+                                         std::string container = "c1") {
   return {.address = address,
           .generation = generation,
           .since = kNow,

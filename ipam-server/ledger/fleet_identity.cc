@@ -21,95 +21,97 @@ bool Fleet::HasItsInstance(const NodeRecord& record) const {
 
 // An agent speaks for its own node. On another's instance it would take that node's addresses off
 // its NIC, and from the cloud's list.
-absl::Status Fleet::CheckIdentity(const Hello& hello) const {
-  const NodeRecord* known = Find(hello.key);
-  const bool says_instance = !hello.instance.empty();
-  if (known != nullptr && says_instance && !hello.instance_proved && !known->instance.empty() &&
-      known->instance != hello.instance) {
+absl::Status Fleet::CheckIdentity(const node_api::Hello& hello, bool instance_proved) const {
+  const NodeRecord* known = Find(KeyOf(hello));
+  const bool says_instance = !hello.node.instance.empty();
+  if (known != nullptr && says_instance && !instance_proved && !known->instance.empty() &&
+      known->instance != hello.node.instance) {
     return absl::PermissionDeniedError(fmt::format(
         "node {} (VM {}) is on instance {}, and its agent says {} now: if the machine is gone, "
         "`spokectl node forget {}`",
-        hello.key.name, hello.key.vm_id, known->instance, hello.instance, hello.key.name));
+        hello.node.node_name, hello.node.vm_id, known->instance, hello.node.instance,
+        hello.node.node_name));
   }
-  const NodeRecord* there = says_instance ? NodeOn(hello.instance) : nullptr;
-  const bool of_another =
-      there != nullptr && there->key.name != hello.key.name && there->mode != NodeMode::kRetired;
-  if (of_another && !(hello.instance_proved && !proved_.contains(there->key))) {
+  const NodeRecord* there = says_instance ? NodeOn(hello.node.instance) : nullptr;
+  const bool of_another = there != nullptr && there->key.name != hello.node.node_name &&
+                          there->mode != NodeMode::kRetired;
+  if (of_another && !(instance_proved && !proved_.contains(there->key))) {
     return absl::PermissionDeniedError(fmt::format(
         "node {} says that it is on instance {}, which is that of node {} (VM {}): if that node is "
         "gone, `spokectl node forget {}`",
-        hello.key.name, hello.instance, there->key.name, there->key.vm_id, there->key.name));
+        hello.node.node_name, hello.node.instance, there->key.name, there->key.vm_id,
+        there->key.name));
   }
   return known != nullptr ? absl::OkStatus() : CheckPredecessors(hello);
 }
 
 // Each machine under a name keeps its addresses until the cloud or an operator says that it is
 // gone, so that an agent with ever new VM ids would have them all.
-absl::Status Fleet::CheckPredecessors(const Hello& hello) const {
+absl::Status Fleet::CheckPredecessors(const node_api::Hello& hello) const {
   uint32_t with_addresses = 0;
-  for (auto it = nodes_.lower_bound({hello.key.name, ""});
-       it != nodes_.end() && it->first.name == hello.key.name; ++it) {
+  for (auto it = nodes_.lower_bound({hello.node.node_name, ""});
+       it != nodes_.end() && it->first.name == hello.node.node_name; ++it) {
     const NodeRecord& other = it->second;
-    if (!hello.boot_id.empty() && other.boot_id == hello.boot_id) return absl::OkStatus();
+    if (!hello.node.boot_id.empty() && other.boot_id == hello.node.boot_id) return absl::OkStatus();
     with_addresses += other.configurations.empty() && other.wanted.empty() ? 0 : 1;
   }
   if (with_addresses < policy_.machines_per_name) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
       "{} machines under the name {} hold addresses already, and VM {} would be one more: those "
       "that are gone end with `spokectl node forget {} --vm ID`",
-      with_addresses, hello.key.name, hello.key.vm_id, hello.key.name));
+      with_addresses, hello.node.node_name, hello.node.vm_id, hello.node.node_name));
 }
 
 // CheckIdentity() has let it in: whoever has been there was replaced, or never proved it.
-void Fleet::TakeInstance(NodeRecord& record, const Hello& hello, Effects& effects) {
-  if (hello.instance_proved) proved_.insert(hello.key);
-  if (hello.instance.empty()) return;
+void Fleet::TakeInstance(NodeRecord& record, const node_api::Hello& hello, Effects& effects) {
+  if (hello.node.instance.empty()) return;
   if (const auto former = on_instance_.find(record.instance);
       former != on_instance_.end() && former->second == record.key) {
     on_instance_.erase(former);
   }
-  const auto [there, free] = on_instance_.try_emplace(hello.instance, hello.key);
-  const NodeKey before = std::exchange(there->second, hello.key);
-  record.instance = hello.instance;
-  if (free || before.name == hello.key.name) return;
+  const auto [there, free] = on_instance_.try_emplace(hello.node.instance, record.key);
+  const NodeKey before = std::exchange(there->second, record.key);
+  record.instance = hello.node.instance;
+  if (free || before.name == hello.node.node_name) return;
   const auto displaced = nodes_.find(before);
   if (displaced == nodes_.end()) return;
   displaced->second.instance.clear();
   effects.changed.insert(before);
   effects.greet_anew.emplace(before,
                              fmt::format("node {} has proved that it is on this node's instance {}",
-                                         hello.key.name, hello.instance));
+                                         hello.node.node_name, hello.node.instance));
   effects.findings.push_back(
       {Finding::Kind::kDisplaced, before, ip::Address(),
        fmt::format("node {} has proved that it is on instance {}, which this node's agent only "
                    "claimed",
-                   hello.key.name, hello.instance)});
+                   hello.node.node_name, hello.node.instance)});
 }
 
 // A machine that says another VM id than before, but has not booted since, is the same: a
 // configuration or the way its id is found has changed. Its record goes with it.
-void Fleet::KeepRecordOf(const Hello& hello, Effects& effects) {
-  if (hello.boot_id.empty() || nodes_.contains(hello.key)) return;
-  for (auto it = nodes_.lower_bound({hello.key.name, ""});
-       it != nodes_.end() && it->first.name == hello.key.name; ++it) {
-    if (it->second.boot_id != hello.boot_id) continue;
+void Fleet::KeepRecordOf(const node_api::Hello& hello, Effects& effects) {
+  const NodeKey key = KeyOf(hello);
+  if (hello.node.boot_id.empty() || nodes_.contains(key)) return;
+  for (auto it = nodes_.lower_bound({hello.node.node_name, ""});
+       it != nodes_.end() && it->first.name == hello.node.node_name; ++it) {
+    if (it->second.boot_id != hello.node.boot_id) continue;
     const NodeKey former = it->first;
     auto node = nodes_.extract(it);
-    node.key() = hello.key;
-    node.mapped().key = hello.key;
+    node.key() = key;
+    node.mapped().key = key;
     nodes_.insert(std::move(node));  // The record stays where it is: the pools point to it.
     for (std::set<NodeKey>* keys :
          {&missing_, &forgettable_, &unsettled_, &conflicts_refused_, &proved_}) {
-      if (keys->erase(former) > 0) keys->insert(hello.key);
+      if (keys->erase(former) > 0) keys->insert(key);
     }
     demands_.erase(former);
-    for (auto& [instance, key] : on_instance_) {
-      if (key == former) key = hello.key;
+    for (auto& [instance, owner] : on_instance_) {
+      if (owner == former) owner = key;
     }
     effects.changed.insert(former);
-    effects.renamed.emplace(former, hello.key);
+    effects.renamed.emplace(former, key);
     effects.findings.push_back(
-        {Finding::Kind::kRenamed, hello.key, ip::Address(),
+        {Finding::Kind::kRenamed, key, ip::Address(),
          fmt::format("was VM {} before, and has not booted since", former.vm_id)});
     return;
   }

@@ -16,28 +16,24 @@ using testing::SizeIs;
 constexpr const char* kPlace = "/subscriptions/s/instances/1";
 constexpr const char* kOtherPlace = "/subscriptions/s/instances/2";
 
-Hello HelloOn(const NodeKey& key, const std::string& instance, std::string boot = "boot-1") {
-  Hello hello = HelloOf(key, std::move(boot));
-  hello.instance = instance;
-  return hello;
-}
-
-Hello Proved(Hello hello) {
-  hello.instance_proved = true;
+node_api::Hello HelloOn(const NodeKey& key, const std::string& instance,
+                        std::string boot = "boot-1") {
+  node_api::Hello hello = HelloOf(key, std::move(boot));
+  hello.node.instance = instance;
   return hello;
 }
 
 class FleetIdentity : public testing::Test {
  protected:
   // As the loop does it.
-  absl::Status Greet(const Hello& hello, absl::Time now = kNow) {
-    if (absl::Status may = fleet_.CheckIdentity(hello); !may.ok()) return may;
-    last_ = fleet_.OnHello(hello, now);
+  absl::Status Greet(const node_api::Hello& hello, absl::Time now = kNow, bool proved = false) {
+    if (absl::Status may = fleet_.CheckIdentity(hello, proved); !may.ok()) return may;
+    last_ = fleet_.OnHello(hello, now, proved);
     fleet_.CheckInvariants();
     return absl::OkStatus();
   }
-  void ExpectRefused(const Hello& hello, std::string_view why) {
-    const absl::Status status = Greet(hello);
+  void ExpectRefused(const node_api::Hello& hello, std::string_view why, bool proved = false) {
+    const absl::Status status = Greet(hello, kNow, proved);
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(why)));
   }
@@ -60,7 +56,7 @@ TEST_F(FleetIdentity, ANodeThatMovesToAnotherInstanceWithoutProofIsRefused) {
   ExpectRefused(HelloOn(kNode1, kOtherPlace), "spokectl node forget node1");
   EXPECT_TRUE(Greet(HelloOn(kNode1, "")).ok()) << "it need not say it again";
   EXPECT_EQ(fleet_.NodeOn(kPlace)->key, kNode1);
-  EXPECT_TRUE(Greet(Proved(HelloOn(kNode1, kOtherPlace))).ok());
+  EXPECT_TRUE(Greet(HelloOn(kNode1, kOtherPlace), kNow, /*proved=*/true).ok());
   EXPECT_EQ(fleet_.NodeOn(kPlace), nullptr);
   EXPECT_EQ(fleet_.NodeOn(kOtherPlace)->key, kNode1);
 }
@@ -68,14 +64,14 @@ TEST_F(FleetIdentity, ANodeThatMovesToAnotherInstanceWithoutProofIsRefused) {
 TEST_F(FleetIdentity, ProofGoesBeforeAClaim) {
   ASSERT_TRUE(Greet(HelloOn(kNode1, kPlace)).ok());
   fleet_.OnNic(kNode1, {{"spoke-1", One("10.1.0.4")}}, kNow);
-  ASSERT_TRUE(Greet(Proved(HelloOn(kNode2, kPlace))).ok());
+  ASSERT_TRUE(Greet(HelloOn(kNode2, kPlace), kNow, /*proved=*/true).ok());
   EXPECT_EQ(fleet_.NodeOn(kPlace)->key, kNode2);
   EXPECT_EQ(fleet_.Find(kNode1)->instance, "");
   EXPECT_THAT(last_.greet_anew, testing::ElementsAre(Key(kNode1)));
   ASSERT_THAT(last_.findings, SizeIs(1));
   EXPECT_EQ(last_.findings[0].kind, Finding::Kind::kDisplaced);
   ExpectRefused(HelloOn(kNode1, kPlace), "that of node node2");
-  ExpectRefused(Proved(HelloOn(kNode1, kPlace)), "that of node node2");
+  ExpectRefused(HelloOn(kNode1, kPlace), "that of node node2", /*proved=*/true);
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, kNode1) << "until an operator knows better";
 }
 

@@ -13,8 +13,8 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Hello HelloWith(const NodeKey& key, const std::string& first, uint64_t assignments) {
-  Hello hello = HelloOf(key);
+node_api::Hello HelloWith(const NodeKey& key, const std::string& first, uint64_t assignments) {
+  node_api::Hello hello = HelloOf(key);
   for (uint64_t i = 0; i < assignments; ++i) {
     hello.in_use.push_back(AssignmentOf(ip::Advance(A(first), i), i + 1, fmt::format("c{}", i)));
   }
@@ -147,7 +147,7 @@ TEST(FleetLimits, TheSameBootUnderAnotherVmIdIsTheSameMachine) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   const NodeKey renamed{"node1", "vm-by-dmi"};
-  Hello hello = HelloOf(renamed);
+  node_api::Hello hello = HelloOf(renamed);
   hello.in_use = {AssignmentOf(A("10.1.0.4"), 1)};
   const Effects effects = fleet.OnHello(hello, kNow);
   EXPECT_EQ(fleet.Find(kNode1), nullptr);
@@ -214,7 +214,7 @@ TEST(FleetLimits, ADenialGivesBackOnlyWhatTheBreakerHadAllowed) {
   const uint64_t after = fleet.breaker().Headroom(fleet.Counts().total(), now);
   EXPECT_EQ(after, before - 8);
   // Asked for by an operator, who is not judged.
-  ReclaimAnswer denied;
+  node_api::ReclaimAnswer denied;
   for (uint64_t k = 0; k < 8; ++k)
     denied.denied.push_back(ip::Prefix::Host(ip::Advance(A("10.1.0.24"), k)));
   fleet.OnReclaimAnswer({"n001", "vm"}, denied, now);

@@ -13,10 +13,10 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-Hello HelloFrom(const NodeKey& key, const std::string& subnet = "10.1.0.0/24") {
-  Hello hello = HelloOf(key, "boot of " + key.vm_id);
-  hello.instance = "/subscriptions/s/instances/" + key.vm_id;
-  hello.subnets = {Block(subnet)};
+node_api::Hello HelloFrom(const NodeKey& key, const std::string& subnet = "10.1.0.0/24") {
+  node_api::Hello hello = HelloOf(key, "boot of " + key.vm_id);
+  hello.node.instance = "/subscriptions/s/instances/" + key.vm_id;
+  hello.node.subnets = {Block(subnet)};
   return hello;
 }
 

@@ -232,7 +232,8 @@ void Fleet::FillPool(size_t index, bool is_new) {
   for (const auto& [at, range] : released) pool.Cool(range, at + policy_.cooldown);
 }
 
-Effects Fleet::TakeAssignment(const NodeKey& key, const Assignment& assignment, absl::Time now) {
+Effects Fleet::TakeAssignment(const NodeKey& key, const node_api::Assignment& assignment,
+                              absl::Time now) {
   Effects effects;
   const auto node = nodes_.find(key);
   if (node == nodes_.end()) return effects;

@@ -33,12 +33,12 @@ TEST(FleetPools, ANodeDrawsOnlyFromPoolsOfItsLabelsAndNetwork) {
   fleet.OnHello(HelloOf(kNode1), kNow);
   EXPECT_NE(fleet.ShortageOf(*fleet.Find(kNode1)).find("no pool is meant for this node"),
             std::string::npos);
-  Hello hello = HelloOf(kNode2);
-  hello.labels = {{"gpu", "h100"}, {"zone", "1"}};
+  node_api::Hello hello = HelloOf(kNode2);
+  hello.node.labels = {{"gpu", "h100"}, {"zone", "1"}};
   fleet.OnHello(hello, kNow);
   EXPECT_EQ(fleet.PoolNamed("gpu")->counts.attaching, 4U);
   hello = HelloOf(kNode1);
-  hello.vnet = "west";
+  hello.node.vnet = "west";
   fleet.OnHello(hello, kNow);
   EXPECT_EQ(fleet.PoolNamed("west")->counts.attaching, 8U);  // Its own target.
 }
@@ -89,8 +89,8 @@ TEST(FleetPools, ReplacingPoolsKeepsWhatIsHeldOrChangesNothing) {
 // A node that had twelve addresses in use and has none now.
 Fleet WithSurplus() {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  AssignmentReport in_use;
-  AssignmentReport released;
+  node_api::AssignmentReport in_use;
+  node_api::AssignmentReport released;
   for (uint64_t i = 0; i < 12; ++i) {
     const ip::Address address = ip::Advance(A("10.1.0.4"), i);
     fleet.OnReport(kNode1, {.in_use = {AssignmentOf(address, i + 1)}}, kNow);
@@ -149,7 +149,7 @@ TEST(FleetRelease, AnAssignmentThatComesInBetweenIsNotTakenAway) {
   // It agreed, and after a restart it assigns it all the same: the cloud is to keep it.
   const ip::Prefix other = fleet.Review(kNode1, 0, later + absl::Minutes(9)).reclaim.at(kNode1)[0];
   fleet.OnReclaimAnswer(kNode1, {.agreed = {other}}, later);
-  Hello hello = HelloOf(kNode1);
+  node_api::Hello hello = HelloOf(kNode1);
   hello.in_use = {AssignmentOf(other.base(), 100), AssignmentOf(range.base(), 99)};
   EXPECT_TRUE(fleet.OnHello(hello, later).attach.contains(kNode1));
   EXPECT_EQ(fleet.Find(kNode1)->Holding(other.base())->state, AddressState::kAttaching);
@@ -163,7 +163,7 @@ TEST(FleetRelease, OnePassThatWouldFreeTooMuchFreezesAndOnlyAnOperatorLiftsIt) {
   for (int i = 0; i < 100; ++i) {
     const NodeKey key{"node" + std::to_string(i), "vm"};
     fleet.OnHello(HelloOf(key), kNow);
-    AssignmentReport in_use;
+    node_api::AssignmentReport in_use;
     for (const ip::Prefix& range : RangesOf(fleet, key)) {
       in_use.in_use.push_back(AssignmentOf(range.base(), 1));
     }
@@ -240,7 +240,7 @@ TEST(FleetOperator, AFrozenNodeKeepsJustWhatItHas) {
   Fleet fleet = WithSurplus();
   ASSERT_TRUE(fleet.SetMode("node1", NodeMode::kFrozen, kNow).ok());
   EXPECT_TRUE(fleet.Review(kNode1, 0, kNow + absl::Hours(1)).reclaim.empty());
-  AssignmentReport all;
+  node_api::AssignmentReport all;
   for (const ip::Prefix& range : RangesOf(fleet, kNode1)) {
     all.in_use.push_back(AssignmentOf(range.base(), 99));
   }
@@ -294,7 +294,7 @@ TEST(FleetReservations, WhatIsPromisedToNodesStillToComeIsNotGivenToOthers) {
                    kNow, false)
           .ok());
   Attach(fleet, kNode1);
-  AssignmentReport all;
+  node_api::AssignmentReport all;
   for (const ip::Prefix& range : RangesOf(fleet, kNode1)) {
     all.in_use.push_back(AssignmentOf(range.base(), 1));
   }

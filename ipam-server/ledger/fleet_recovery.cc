@@ -25,7 +25,8 @@ std::vector<NodeKey> Fleet::NodesWithAddresses() const {
   return nodes;
 }
 
-Effects Fleet::OnInventory(const NodeKey& key, const Inventory& inventory, absl::Time now) {
+Effects Fleet::OnInventory(const NodeKey& key, const node_api::Inventory& inventory,
+                           absl::Time now) {
   Effects effects;
   const auto node = nodes_.find(key);
   if (!held_ || node == nodes_.end()) return effects;
@@ -62,7 +63,8 @@ Effects Fleet::OnInventory(const NodeKey& key, const Inventory& inventory, absl:
   }
   // An inventory need not say whose pods they are; a hello does.
   const bool unheard = std::any_of(
-      inventory.in_use.begin(), inventory.in_use.end(), [&](const Assignment& assignment) {
+      inventory.in_use.begin(), inventory.in_use.end(),
+      [&](const node_api::Assignment& assignment) {
         const Configuration* configuration = std::as_const(record).Holding(assignment.address);
         if (configuration == nullptr) return false;
         const Slot& slot = configuration->At(assignment.address);
@@ -147,12 +149,12 @@ Effects Fleet::EndRecovery(const std::set<NodeKey>& spoken, absl::Time now) {
   return effects;
 }
 
-void Fleet::HoldClaims(const Hello& hello, Effects& effects, absl::Time now) {
-  std::set<ip::Address>& claimed = refused_claims_[hello.key.name];
+void Fleet::HoldClaims(const node_api::Hello& hello, Effects& effects, absl::Time now) {
+  std::set<ip::Address>& claimed = refused_claims_[hello.node.node_name];
   std::erase_if(claimed,
                 [&](const ip::Address& address) { return !quarantine_.contains(address); });
   const absl::Time until = now + policy_.conflict.quarantine;
-  for (const Assignment& assignment : hello.in_use) {
+  for (const node_api::Assignment& assignment : hello.in_use) {
     const ip::Address& address = assignment.address;
     // After a restart nobody remembers whose claims they were.
     const auto known = quarantine_.find(address);
@@ -169,14 +171,14 @@ void Fleet::HoldClaims(const Hello& hello, Effects& effects, absl::Time now) {
       continue;
     }
     const std::string reason =
-        fmt::format("node {} says that a pod uses it, and was refused", hello.key.name);
+        fmt::format("node {} says that a pod uses it, and was refused", hello.node.node_name);
     auto quarantined =
         SetQuarantine(address, Quarantine{.reason = reason, .since = now, .until = until}, now);
     if (!quarantined.ok()) continue;
     effects.Merge(*std::move(quarantined));
     claimed.insert(address);
   }
-  if (claimed.empty()) refused_claims_.erase(hello.key.name);
+  if (claimed.empty()) refused_claims_.erase(hello.node.node_name);
 }
 
 }  // namespace spoke::ipam

@@ -34,8 +34,8 @@ class FleetRecovery : public testing::Test {
     fleet_.Hold();
   }
   Effects Speak(const NodeKey& key, std::vector<ip::Address> held,
-                std::vector<Assignment> in_use = {}) {
-    Hello hello = HelloOf(key, "boot of " + key.vm_id);
+                std::vector<node_api::Assignment> in_use = {}) {
+    node_api::Hello hello = HelloOf(key, "boot of " + key.vm_id);
     hello.in_use = in_use;
     Effects effects = fleet_.OnHello(hello, kNow);
     effects.Merge(
@@ -136,7 +136,7 @@ TEST_F(FleetRecovery, AClaimBeyondTheNicIsRefused) {
 }
 
 TEST_F(FleetRecovery, WhatARefusedNodeUsesIsKeptFromOthersForAWhile) {
-  Hello hello = HelloOf(node3_);
+  node_api::Hello hello = HelloOf(node3_);
   hello.in_use = {AssignmentOf(A("10.1.0.30"), 1), AssignmentOf(A("10.1.0.4"), 2)};
   Effects effects;
   fleet_.HoldClaims(hello, effects, kNow);
@@ -150,7 +150,7 @@ TEST_F(FleetRecovery, ARefusedNodeKeepsNoMoreThanANicTakesHoweverOftenItTries) {
   Fleet fleet({Pool("default", "10.1.0.0/16")}, Policy());
   absl::Time now = kNow;
   for (uint64_t attempt = 0; attempt < 50; ++attempt) {
-    Hello hello = HelloOf(node3_);
+    node_api::Hello hello = HelloOf(node3_);
     for (uint64_t i = 0; i < 200; ++i) {
       hello.in_use.push_back(AssignmentOf(ip::Advance(A("10.1.1.0"), 200 * attempt + i), 1));
     }
@@ -162,7 +162,7 @@ TEST_F(FleetRecovery, ARefusedNodeKeepsNoMoreThanANicTakesHoweverOftenItTries) {
 }
 
 TEST_F(FleetRecovery, WhatARefusedNodeSaysAgainIsKeptForAsLongAgain) {
-  Hello hello = HelloOf(node3_);
+  node_api::Hello hello = HelloOf(node3_);
   hello.in_use = {AssignmentOf(A("10.1.0.30"), 1)};
   for (int minutes = 0; minutes <= 60; minutes += 5) {
     Effects effects;

@@ -49,7 +49,7 @@ TEST(Fleet, AStaleReportChangesNothing) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 7, "new")}}, kNow);
   const NodeRecord before = *fleet.Find(kNode1);
-  const AssignmentReport stale{
+  const node_api::AssignmentReport stale{
       .in_use = {AssignmentOf(A("10.1.0.4"), 6, "old"), AssignmentOf(A("10.9.9.9"), 9)},
       .released = {{A("10.1.0.4"), 6}},
       .cooled = {A("10.1.0.4"), A("10.9.9.9")}};
@@ -73,7 +73,7 @@ TEST(Fleet, AReconnectKeepsWhatTheAgentStillAssigns) {
                  {.in_use = {AssignmentOf(A("10.1.0.4"), 1), AssignmentOf(A("10.1.0.5"), 2, "c2"),
                              AssignmentOf(A("10.1.0.6"), 3, "c3")}},
                  kNow);
-  Hello hello = HelloOf(kNode1);
+  node_api::Hello hello = HelloOf(kNode1);
   hello.in_use = {AssignmentOf(A("10.1.0.4"), 1)};
   hello.cooldown = {A("10.1.0.5")};
   const uint64_t epoch = fleet.Find(kNode1)->session_epoch;
@@ -86,7 +86,7 @@ TEST(Fleet, AReconnectKeepsWhatTheAgentStillAssigns) {
 
 TEST(Fleet, AnUnknownButFreeAssignmentIsAdoptedAndAnothersIsReported) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  Hello hello = HelloOf(kNode2);
+  node_api::Hello hello = HelloOf(kNode2);
   hello.in_use = {AssignmentOf(A("10.1.0.200"), 5), AssignmentOf(A("10.1.0.4"), 6),
                   AssignmentOf(A("192.0.2.1"), 7)};
   const Effects effects = fleet.OnHello(hello, kNow);
@@ -174,8 +174,8 @@ TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
     now += absl::Seconds(static_cast<int64_t>(random.Between(0, 40)));
     switch (random.Between(0, 9)) {
       case 0: {
-        Hello hello = HelloOf(key, "boot" + std::to_string(random.Between(0, 1)));
-        if (random.OneIn(2)) hello.labels = {{"blocks", "yes"}};
+        node_api::Hello hello = HelloOf(key, "boot" + std::to_string(random.Between(0, 1)));
+        if (random.OneIn(2)) hello.node.labels = {{"blocks", "yes"}};
         if (random.OneIn(2)) hello.in_use = {AssignmentOf(any, random.Between(0, 8))};
         fleet.OnHello(hello, now);
         break;

@@ -124,10 +124,8 @@ AddressCounts CountAddresses(const Configuration& configuration) {
   return counts;
 }
 
-uint64_t Demand::pods() const {
-  uint64_t pods = 0;
-  for (const auto& [name, waiting_pods] : waiting) pods += waiting_pods;
-  return pods;
+NodeKey KeyOf(const node_api::Hello& hello) {
+  return {.name = hello.node.node_name, .vm_id = hello.node.vm_id};
 }
 
 }  // namespace spoke::ipam

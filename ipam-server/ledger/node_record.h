@@ -15,6 +15,7 @@
 #include "ipam-server/ledger/address_state.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
+#include "lib/node_api/session.h"
 
 namespace spoke::ipam {
 
@@ -26,16 +27,7 @@ struct NodeKey {
   auto operator<=>(const NodeKey&) const = default;
 };
 
-// Who an address is assigned to: the attachment, and the pod for people to read.
-struct Lessee {
-  std::string container_id;
-  std::string ifname;
-  std::string pod_namespace;
-  std::string pod_name;
-  std::string pod_uid;
-
-  bool operator==(const Lessee&) const = default;
-};
+NodeKey KeyOf(const node_api::Hello& hello);
 
 // One address of an IP configuration, and what the agent does with it.
 struct Slot {
@@ -43,7 +35,7 @@ struct Slot {
   uint64_t generation = 0;  // Of the last assignment; stays after its end, as the fence.
   absl::Time since;         // When it came into this use.
   // Exactly when assigned. Shared, since it never changes and history holds it too.
-  std::shared_ptr<const Lessee> lessee;
+  std::shared_ptr<const node_api::Lessee> lessee;
 
   bool operator==(const Slot& other) const;
 };
@@ -128,66 +120,6 @@ struct NodeRecord {
   Configuration* Holding(const ip::Address& address);
 
   bool operator==(const NodeRecord&) const = default;
-};
-
-// An assignment as the agent tells it.
-struct Assignment {
-  ip::Address address;
-  uint64_t generation = 0;
-  absl::Time since;
-  Lessee lessee;
-
-  bool operator==(const Assignment&) const = default;
-};
-
-struct Hello {
-  NodeKey key;
-  std::string boot_id;
-  ip::MacAddress nic_mac;
-  std::vector<Assignment> in_use;
-  std::vector<ip::Address> cooldown;
-  std::string agent_version;
-  std::map<std::string, std::string> labels;
-  std::string vnet;
-  uint64_t policy_version = 0;
-  std::string instance;             // The cloud's own name of the VM, in lower case; empty: none.
-  std::vector<ip::Prefix> subnets;  // Of the NIC; empty: not known.
-  std::string store_token = {};     // What a server last told it of its store; empty: nothing.
-  bool instance_proved = false;     // By its certificate; otherwise the agent only says so.
-};
-
-struct Release {
-  ip::Address address;
-  uint64_t generation = 0;
-};
-
-struct AssignmentReport {
-  uint64_t sequence = 0;
-  std::vector<Assignment> in_use;
-  std::vector<Release> released;
-  std::vector<ip::Address> cooled;
-};
-
-// Pods of a node that wait for addresses it does not have, by namespace. The whole picture.
-struct Demand {
-  std::map<std::string, uint32_t> waiting;
-
-  uint64_t pods() const;
-  bool operator==(const Demand&) const = default;
-};
-
-// The agent's answer to being asked for configurations.
-struct ReclaimAnswer {
-  uint64_t id = 0;
-  std::vector<ip::Prefix> agreed;
-  std::vector<ip::Prefix> denied;
-};
-
-// What an agent holds and assigns, for an audit.
-struct Inventory {
-  uint64_t id = 0;
-  std::vector<ip::Address> held;
-  std::vector<Assignment> in_use;
 };
 
 // How many addresses are in which state.

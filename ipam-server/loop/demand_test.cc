@@ -1,6 +1,7 @@
 // The loop, where pods wait and where operators ask how ADDs went.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/fleet_loop_for_test.h"
 
 namespace spoke::ipam {
@@ -29,7 +30,8 @@ class DemandTest : public FleetLoopTest {
   }
   std::vector<std::string> Reasons(SessionId session = 1) {
     std::vector<std::string> reasons;
-    for (const Forecast& forecast : SentTo<Forecast>(session)) reasons.push_back(forecast.reason);
+    for (const node_api::Forecast& forecast : SentTo<node_api::Forecast>(session))
+      reasons.push_back(forecast.reason);
     return reasons;
   }
   uint64_t Waiting() {
@@ -52,7 +54,7 @@ TEST_F(DemandTest, OneRequestForAllThatWaitInTheLaneOfPodsThatWait) {
   EXPECT_EQ(agents_.read_next[1], read + 1);
   EXPECT_THAT(Reasons(), ElementsAre("asked the cloud for 6 addresses of pool default"));
   AnswerCloud();
-  EXPECT_THAT(SentTo<DesiredState>(1).back().added, SizeIs(6));
+  EXPECT_THAT(SentTo<node_api::DesiredState>(1).back().added, SizeIs(6));
   loop_->PostFromAgent(DemandEvent{1, {}});
   Step();
   EXPECT_EQ(Waiting(), 0U);
@@ -103,7 +105,7 @@ TEST_F(DemandTest, WhatOtherAgentsSaidOutlivesAFailureToStore) {
   Join();
   Say(4);
   const NodeKey other{"node2", "vm-2"};
-  loop_->PostHello(2, {.key = other, .boot_id = "b"});
+  loop_->PostHello(2, {.node = IdentityOf(other)});
   Step();
   store_.FailCommits(absl::ResourceExhaustedError("disk full"));
   Say(4, 2);  // Its agent begins again with hello, the first one's does not.
@@ -123,29 +125,31 @@ TEST_F(DemandTest, WhatOtherAgentsSaidOutlivesAFailureToStore) {
 class TracesTest : public DemandTest {
  protected:
   void Ask(const std::string& node = "node1") {
-    loop_->PostAskTraces(node, "ns", "pod", [this](absl::StatusOr<AttachTraces> answer) {
-      ++answers_;
-      answer_ = std::move(answer);
-    });
+    loop_->PostAskTraces(node, "ns", "pod",
+                         [this](absl::StatusOr<node_api::AttachTracesAnswer> answer) {
+                           ++answers_;
+                           answer_ = std::move(answer);
+                         });
     Step();
   }
   absl::StatusCode Code() const { return answer_.status().code(); }
 
   int answers_ = 0;
-  absl::StatusOr<AttachTraces> answer_ = absl::UnknownError("not answered");
+  absl::StatusOr<node_api::AttachTracesAnswer> answer_ = absl::UnknownError("not answered");
 };
 
 TEST_F(TracesTest, TheAnswerToTheRequestIsHandedOn) {
   Join();
   Ask();
-  const auto asked = SentTo<AttachTracesRequest>(1);
+  const auto asked = SentTo<node_api::AttachTracesRequest>(1);
   ASSERT_THAT(asked, SizeIs(1));
   EXPECT_EQ(asked[0].pod_namespace, "ns");
   EXPECT_EQ(asked[0].pod_name, "pod");
   loop_->PostFromAgent(AttachTracesEvent{1, {.id = asked[0].id + 1}});
   Step();
   EXPECT_EQ(answers_, 0);
-  const AttachTraces traces = {.id = asked[0].id, .traces = {{.container_id = "c"}}};
+  const node_api::AttachTracesAnswer traces = {.id = asked[0].id,
+                                               .traces = {{.container_id = "c"}}};
   loop_->PostFromAgent(AttachTracesEvent{1, traces});
   loop_->PostFromAgent(AttachTracesEvent{1, traces});  // Nobody asks any more.
   Step();

@@ -44,8 +44,8 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
   TellRecovery();
 }
 
-void FleetLoop::PostHello(SessionId session, Hello hello) {
-  mailbox_.Post(HelloEvent{session, std::move(hello)});
+void FleetLoop::PostHello(SessionId session, node_api::Hello hello, bool instance_proved) {
+  mailbox_.Post(HelloEvent{session, std::move(hello), instance_proved});
 }
 void FleetLoop::PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result) {
   mailbox_.Post(AgentEvent(CloudEvent{node, std::move(result)}));
@@ -189,7 +189,7 @@ void FleetLoop::CarryOut(Batch& batch) {
     const auto session = sessions_.find(key);
     const NodeRecord* record = state_.fleet.Find(key);
     if (session == sessions_.end() || record == nullptr) continue;
-    DesiredState next = NextDesired(state_.fleet, *record, batch.now, session->second);
+    node_api::DesiredState next = NextDesired(state_.fleet, *record, batch.now, session->second);
     if (witness_ != nullptr) {
       if (token_.empty()) {
         token_ = witness_->Sign(state_.recovery.Mark(nodes_with_addresses_));
@@ -202,7 +202,7 @@ void FleetLoop::CarryOut(Batch& batch) {
   for (auto& [key, ends] : batch.effects.end_assignments) {
     const auto session = sessions_.find(key);
     if (session == sessions_.end()) continue;
-    for (EndAssignment& end : ends) agents_.Send(session->second.id, std::move(end));
+    for (node_api::EndAssignment& end : ends) agents_.Send(session->second.id, std::move(end));
   }
   for (const NodeKey& key : batch.answered) {
     const auto session = sessions_.find(key);
@@ -260,7 +260,7 @@ void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
   if (ranges.empty()) return;
   session.reclaim_pending = ++session.last_request;
   if (metrics_ != nullptr) metrics_->CountReclaim(ReclaimOutcome::kAsked, ranges.size());
-  agents_.Send(session.id, ReclaimRequest{session.reclaim_pending, std::move(ranges)});
+  agents_.Send(session.id, node_api::ReclaimRequest{session.reclaim_pending, std::move(ranges)});
 }
 
 // --- What is told to others of this program. ---

@@ -98,7 +98,7 @@ class FleetLoop {
   // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
   FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& edges);
 
-  void PostHello(SessionId session, Hello hello);
+  void PostHello(SessionId session, node_api::Hello hello, bool instance_proved = false);
   void PostFromAgent(AgentEvent event) { mailbox_.Post(std::move(event)); }
   // `refused`: why the session was ended, when that was for what its agent said; else empty.
   void PostClosed(SessionId session, std::string refused = "") {
@@ -123,7 +123,7 @@ class FleetLoop {
                      const std::string& pod_name, TracesDone done);
   // Asks the agent of `node` what it can reach; the id of `request` is given here. Errors:
   // likewise.
-  void PostAskProbe(const std::string& node, ProbeRequest request, ProbeDone done);
+  void PostAskProbe(const std::string& node, node_api::ProbeRequest request, ProbeDone done);
   // Asks the agent of `node` what `policy` would end there. Errors: likewise.
   void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
   // Beaten at each turn, once a second at least. Call before Run().
@@ -144,7 +144,7 @@ class FleetLoop {
     node_gone_sink_ = std::move(sink);
   }
   // Called on the loop's thread with each answer. Call before Run().
-  void SetInventorySink(std::function<void(const NodeKey&, Inventory)> sink) {
+  void SetInventorySink(std::function<void(const NodeKey&, node_api::Inventory)> sink) {
     inventory_sink_ = std::move(sink);
   }
 
@@ -312,7 +312,7 @@ class FleetLoop {
   absl::Time last_recovery_ = absl::InfinitePast();  // When a probe last went through.
   LoopCounters counters_;
   std::deque<std::pair<absl::Time, LoopCounters>> past_counters_;  // One a second, for a minute.
-  std::function<void(const NodeKey&, Inventory)> inventory_sink_;
+  std::function<void(const NodeKey&, node_api::Inventory)> inventory_sink_;
   std::function<void(bool)> writable_sink_;
   std::function<void(const ObjectSet&)> objects_sink_;
   std::function<void(const NodeKey&)> node_gone_sink_;

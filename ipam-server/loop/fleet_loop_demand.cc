@@ -65,7 +65,7 @@ void FleetLoop::SendForecasts(absl::Time now) {
 void FleetLoop::SendForecast(const NodeKey& node, Session& session, absl::Time now) {
   const NodeRecord* record = state_.fleet.Find(node);
   if (record == nullptr || state_.fleet.DemandOf(node) == nullptr) return;
-  Forecast forecast = state_.fleet.ForecastOf(*record, StandingOf(node), now);
+  node_api::Forecast forecast = state_.fleet.ForecastOf(*record, StandingOf(node), now);
   if (const auto store = problems_by_topic_.find("store"); store != problems_by_topic_.end()) {
     forecast = {.reason = fmt::format("the server can change nothing now: {}", store->second)};
   } else if (!state_.recovery.open()) {
@@ -123,7 +123,8 @@ void FleetLoop::Handle(AskTracesEvent event, Batch& batch) {
   }
   const uint64_t id = ++session->second.last_request;
   traces_.Add(session->second.id, id, std::move(event.done), event.node, batch.now, kTracePatience);
-  agents_.Send(session->second.id, AttachTracesRequest{id, event.pod_namespace, event.pod_name});
+  agents_.Send(session->second.id,
+               node_api::AttachTracesRequest{id, event.pod_namespace, event.pod_name});
 }
 
 void FleetLoop::Handle(AttachTracesEvent event, Batch& batch) {
@@ -133,7 +134,8 @@ void FleetLoop::Handle(AttachTracesEvent event, Batch& batch) {
 
 // --- Probes. ---
 
-void FleetLoop::PostAskProbe(const std::string& node, ProbeRequest request, ProbeDone done) {
+void FleetLoop::PostAskProbe(const std::string& node, node_api::ProbeRequest request,
+                             ProbeDone done) {
   mailbox_.Post(OperatorEvent(AskProbeEvent{node, std::move(request), std::move(done)}));
 }
 
@@ -180,7 +182,7 @@ void FleetLoop::Handle(AskTrialEvent event, Batch& batch) {
   }
   const uint64_t id = ++(*session)->last_request;
   trials_.Add((*session)->id, id, std::move(event.done), event.node, batch.now, kTrialPatience);
-  agents_.Send((*session)->id, PolicyTrial{id, std::move(event.policy)});
+  agents_.Send((*session)->id, BundleTrial{id, std::move(event.policy)});
 }
 
 void FleetLoop::Handle(PolicyTrialEvent event, Batch& batch) {

@@ -18,21 +18,21 @@ constexpr size_t kDoubledShown = 8;
 void FleetLoop::Handle(HelloEvent event, Batch& batch) {
   if (IsRefused(event, batch) || IsNotItself(event, batch)) return;
   if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kAdmitted);
-  const NodeKey key = event.hello.key;
-  batch.effects.Merge(state_.fleet.OnHello(event.hello, batch.now));
+  const NodeKey key = KeyOf(event.hello);
+  batch.effects.Merge(state_.fleet.OnHello(event.hello, batch.now, event.instance_proved));
   std::string warning = EndOlderSessions(key, batch.now);
   Session& session = sessions_[key];
   session = Session{.id = event.session,
                     .policy_acked = event.hello.policy_version,
-                    .agent_version = event.hello.agent_version,
-                    .boot_id = event.hello.boot_id,
+                    .agent_version = event.hello.node.agent_version,
+                    .boot_id = event.hello.node.boot_id,
                     .last_seen = batch.now};
   nodes_by_session_[event.session] = key;
   batch.effects.desired.insert(key);
   policy_waiting_.insert(key);
-  batch.answers.emplace_back(event.session,
-                             Welcome{.session_epoch = state_.fleet.Find(key)->session_epoch,
-                                     .warning = std::move(warning)});
+  batch.answers.emplace_back(
+      event.session, node_api::Welcome{.session_epoch = state_.fleet.Find(key)->session_epoch,
+                                       .warning = std::move(warning)});
   if (state_.recovery.phase() == Recovery::Phase::kRecovering) {
     AskInventory(session, batch);
   } else if (!state_.recovery.open()) {
@@ -41,7 +41,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
   batch.read_next.push_back(event.session);
   log_.Info("agent_connected", {{"node", key.name},
                                 {"vm", key.vm_id},
-                                {"version", event.hello.agent_version},
+                                {"version", event.hello.node.agent_version},
                                 {"in_use", event.hello.in_use.size()}});
 }
 
@@ -65,7 +65,7 @@ void FleetLoop::Handle(ReportEvent event, Batch& batch) {
     if (!effects.Stores()) metrics_->CountStale();
   }
   batch.effects.Merge(std::move(effects));
-  batch.answers.emplace_back(event.session, ReportAck{.sequence = event.report.sequence});
+  batch.answers.emplace_back(event.session, node_api::ReportAck{.sequence = event.report.sequence});
 }
 
 void FleetLoop::Handle(DesiredAckEvent event, Batch& batch) {
@@ -91,22 +91,23 @@ void FleetLoop::Handle(ReclaimAnswerEvent event, Batch& batch) {
 
 void FleetLoop::Handle(PolicyAckEvent event, Batch& batch) {
   Session* session = TouchSession(event.session, batch);
-  if (session == nullptr || event.version != session->policy_sent) return;
-  if (!event.error.empty() && session->policy_error != event.error) {
+  if (session == nullptr || event.ack.version != session->policy_sent) return;
+  node_api::PolicyAck& ack = event.ack;
+  if (!ack.error.empty() && session->policy_error != ack.error) {
     const std::string& node = NodeOf(event.session)->name;
-    const uint64_t version = event.version;
-    if (event.held) {
-      log_.Warn("policy_held", {{"node", node}, {"version", version}, {"error", event.error}});
+    const uint64_t version = ack.version;
+    if (ack.held) {
+      log_.Warn("policy_held", {{"node", node}, {"version", version}, {"error", ack.error}});
     } else {
-      log_.Warn("policy_refused", {{"node", node}, {"version", version}, {"error", event.error}});
+      log_.Warn("policy_refused", {{"node", node}, {"version", version}, {"error", ack.error}});
     }
   }
-  session->policy_error = std::move(event.error);
-  session->policy_held = event.held && !session->policy_error.empty();
-  session->policy_cut = event.cut;
-  if (session->policy_error.empty()) session->policy_acked = event.version;
+  session->policy_error = std::move(ack.error);
+  session->policy_held = ack.held && !session->policy_error.empty();
+  session->policy_cut = ack.cut.value_or(node_api::CutCount());
+  if (session->policy_error.empty()) session->policy_acked = ack.version;
   // An operator has spoken while the agent counted.
-  if (session->policy_held && session->policy_limited && event.version == state_.cuts_accepted) {
+  if (session->policy_held && session->policy_limited && ack.version == state_.cuts_accepted) {
     SendPolicyAnew(*NodeOf(event.session), *session);
   }
 }
@@ -123,14 +124,15 @@ void FleetLoop::Handle(InventoryEvent event, Batch& batch) {
 
 void FleetLoop::Handle(AskInventoriesEvent /*event*/, Batch& /*batch*/) {
   for (auto& [key, session] : sessions_) {
-    agents_.Send(session.id, InventoryRequest{++session.last_request});
+    agents_.Send(session.id, node_api::InventoryRequest{++session.last_request});
   }
 }
 
 void FleetLoop::Handle(ConflictEvent event, Batch& batch) {
   if (TouchSession(event.session, batch) == nullptr) return;
-  batch.effects.Merge(
-      state_.fleet.OnConflict(*NodeOf(event.session), event.address, event.other_mac, batch.now));
+  const std::optional<ip::MacAddress>& mac = event.conflict.other_mac;
+  batch.effects.Merge(state_.fleet.OnConflict(*NodeOf(event.session), event.conflict.address,
+                                              mac ? mac->ToString() : "", batch.now));
 }
 
 void FleetLoop::Handle(ClosedEvent event, Batch& /*batch*/) {
@@ -200,7 +202,7 @@ void FleetLoop::SendPolicy(const NodeKey& node, Session& session) {
   session.policy_limited = limit.has_value();
   agents_.Send(
       session.id,
-      PolicyUpdate{.from = std::move(known), .to = std::move(bundle), .max_cut_permille = limit});
+      BundleUpdate{.from = std::move(known), .to = std::move(bundle), .max_cut_permille = limit});
 }
 
 void FleetLoop::LogFindings(const std::vector<Finding>& findings) {

@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "ipam-server/cloud/testing/fake_cloud.h"
+#include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/store/memory_store.h"
 #include "ipam-server/store/record_codec.h"
@@ -51,10 +52,10 @@ class FleetLoopTest : public testing::Test {
     return std::make_unique<FleetLoop>(settings_, *std::move(loaded),
                                        FleetLoop::Edges{store_, agents_, requests_, clock_, log_});
   }
-  void Report(SessionId session, AssignmentReport report) {
+  void Report(SessionId session, node_api::AssignmentReport report) {
     loop_->PostFromAgent(ReportEvent{session, std::move(report)});
   }
-  AssignmentReport AssignOne() {
+  node_api::AssignmentReport AssignOne() {
     return {.sequence = 1,
             .in_use = {{.address = A("10.1.0.4"),
                         .generation = 1,
@@ -62,11 +63,9 @@ class FleetLoopTest : public testing::Test {
                         .lessee = {.container_id = "c", .ifname = "eth0"}}}};
   }
   void Step() { ASSERT_TRUE(loop_->RunOnce(absl::ZeroDuration())); }
-  void Greet(SessionId session, std::vector<Assignment> in_use = {}) {
-    loop_->PostHello(session, {.key = kNode,
-                               .boot_id = "b",
-                               .in_use = std::move(in_use),
-                               .instance = "/subscriptions/s/vm/1"});
+  void Greet(SessionId session, std::vector<node_api::Assignment> in_use = {}) {
+    loop_->PostHello(session, {.node = IdentityOf(kNode, "b", "/subscriptions/s/vm/1"),
+                               .in_use = std::move(in_use)});
     Step();
   }
   void AnswerCloud() {

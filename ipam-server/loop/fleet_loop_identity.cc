@@ -20,8 +20,8 @@ constexpr size_t kMostRemembered = 1'000;
 // True: the agent is not let in, since it is not on the machine that it says. What its pods use is
 // kept from others for a while, since it may be right.
 bool FleetLoop::IsNotItself(const HelloEvent& event, Batch& batch) {
-  const NodeKey& key = event.hello.key;
-  const absl::Status may = state_.fleet.CheckIdentity(event.hello);
+  const NodeKey key = KeyOf(event.hello);
+  const absl::Status may = state_.fleet.CheckIdentity(event.hello, event.instance_proved);
   if (may.ok()) {
     not_themselves_.erase(key.name);
     return false;

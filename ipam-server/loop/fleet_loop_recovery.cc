@@ -31,21 +31,22 @@ void FleetLoop::RememberMark(absl::Time now, bool at_once) {
 
 // True: the node is not let in, since what it was told cannot be verified.
 bool FleetLoop::IsRefused(const HelloEvent& event, Batch& batch) {
-  const Hello& hello = event.hello;
+  const node_api::Hello& hello = event.hello;
   Recovery& recovery = state_.recovery;
   if (witness_ == nullptr || hello.store_token.empty()) return false;
   const absl::StatusOr<StoreMark> shown = witness_->Verify(hello.store_token);
   if (shown.ok()) {
-    recovery.Accept(hello.key.name);
+    recovery.Accept(hello.node.node_name);
     if (recovery.OnMark(*shown, batch.now)) BeginRecovery(batch);
     return false;
   }
-  const bool known = recovery.refused().contains(hello.key.name);
-  if (!recovery.Refuse(hello.key.name, std::string(base::MessageOf(shown.status())), batch.now)) {
+  const bool known = recovery.refused().contains(hello.node.node_name);
+  if (!recovery.Refuse(hello.node.node_name, std::string(base::MessageOf(shown.status())),
+                       batch.now)) {
     return false;
   }
   if (!known) {
-    log_.Error("node_token_refused", {{"node", hello.key.name}, {"error", shown.status()}});
+    log_.Error("node_token_refused", {{"node", hello.node.node_name}, {"error", shown.status()}});
   }
   state_.fleet.HoldClaims(hello, batch.effects, batch.now);
   if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kRefused);
@@ -63,7 +64,7 @@ void FleetLoop::BeginRecovery(Batch& batch) {
 }
 
 void FleetLoop::AskInventory(Session& session, Batch& batch) {
-  batch.answers.emplace_back(session.id, InventoryRequest{++session.last_request});
+  batch.answers.emplace_back(session.id, node_api::InventoryRequest{++session.last_request});
 }
 
 void FleetLoop::TryToOpen(Batch& batch) {

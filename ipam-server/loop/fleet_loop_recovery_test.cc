@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/fleet_loop_for_test.h"
 #include "tests/support/temp_dir.h"
 
@@ -31,7 +32,7 @@ class LoopRecoveryTest : public FleetLoopTest {
     requests_.waiting.clear();
   }
   void GreetWith(SessionId session, std::string token) {
-    loop_->PostHello(session, {.key = kNode, .boot_id = "b", .store_token = std::move(token)});
+    loop_->PostHello(session, {.node = IdentityOf(kNode), .store_token = std::move(token)});
     Step();
   }
   std::string Ahead(uint64_t epoch, uint64_t nodes = 1) {
@@ -52,7 +53,7 @@ class LoopRecoveryTest : public FleetLoopTest {
 TEST_F(LoopRecoveryTest, NodesAreToldHowFarTheStoreHadCome) {
   GreetWith(1, "");
   AnswerCloud();
-  const auto desired = SentTo<DesiredState>(1);
+  const auto desired = SentTo<node_api::DesiredState>(1);
   ASSERT_FALSE(desired.empty());
   const auto mark = witness_->Verify(desired.back().store_token);
   ASSERT_TRUE(mark.ok()) << mark.status();
@@ -61,15 +62,15 @@ TEST_F(LoopRecoveryTest, NodesAreToldHowFarTheStoreHadCome) {
   Step();
   GreetWith(2, desired.back().store_token);
   EXPECT_EQ(PhaseNow(), "open") << "what the store knows is nothing new";
-  EXPECT_GT(witness_->Verify(SentTo<DesiredState>(2).back().store_token)->epoch, before);
+  EXPECT_GT(witness_->Verify(SentTo<node_api::DesiredState>(2).back().store_token)->epoch, before);
 }
 
 TEST_F(LoopRecoveryTest, ATokenAheadOfTheStoreStopsEverythingUntilTheNodeHasSpoken) {
   GreetWith(1, Ahead(1000));
   EXPECT_EQ(PhaseNow(), "recovering");
-  EXPECT_THAT(SentTo<DesiredState>(1), IsEmpty());
+  EXPECT_THAT(SentTo<node_api::DesiredState>(1), IsEmpty());
   EXPECT_THAT(requests_.waiting, IsEmpty());
-  const auto asked = SentTo<InventoryRequest>(1);
+  const auto asked = SentTo<node_api::InventoryRequest>(1);
   ASSERT_THAT(asked, SizeIs(1));
   clock_.Advance(absl::Hours(24));
   EXPECT_EQ(PhaseNow(), "recovering") << "time does not help";
@@ -78,7 +79,7 @@ TEST_F(LoopRecoveryTest, ATokenAheadOfTheStoreStopsEverythingUntilTheNodeHasSpok
   clock_.Advance(absl::Seconds(1));
   EXPECT_EQ(PhaseNow(), "open");
   Step();
-  const auto desired = SentTo<DesiredState>(1);
+  const auto desired = SentTo<node_api::DesiredState>(1);
   ASSERT_FALSE(desired.empty());
   EXPECT_TRUE(desired[0].full);
   ASSERT_THAT(desired[0].added, SizeIs(1));
@@ -112,8 +113,7 @@ TEST_F(LoopRecoveryTest, GoesOnAfterARestartUntilEnoughHaveSpoken) {
 TEST_F(LoopRecoveryTest, ANodeWhoseTokenCannotBeVerifiedIsRefusedAlone) {
   GreetWith(1, "");
   loop_->PostHello(2,
-                   {.key = {"liar", "vm-2"},
-                    .boot_id = "b",
+                   {.node = IdentityOf({"liar", "vm-2"}),
                     .in_use = {{.address = A("10.1.0.99"),
                                 .generation = 1,
                                 .lessee = {.container_id = "c", .ifname = "eth0"}}},
@@ -141,16 +141,16 @@ TEST_F(LoopRecoveryTest, AfterABootNodesHaveAMinute) {
   StartWith("boot-2");
   EXPECT_EQ(PhaseNow(), "proving");
   agents_.sent.clear();
-  loop_->PostHello(5, {.key = {"fresh", "vm-9"}, .boot_id = "b"});
+  loop_->PostHello(5, {.node = IdentityOf({"fresh", "vm-9"})});
   Step();
   EXPECT_THAT(requests_.waiting, IsEmpty());
-  EXPECT_THAT(SentTo<DesiredState>(5), IsEmpty());
+  EXPECT_THAT(SentTo<node_api::DesiredState>(5), IsEmpty());
   GreetWith(6, "");
   clock_.Advance(absl::Seconds(1));
   Step();
   EXPECT_EQ(PhaseNow(), "open") << "all that the store knows have spoken";
   Step();
-  EXPECT_FALSE(SentTo<DesiredState>(6).empty());
+  EXPECT_FALSE(SentTo<node_api::DesiredState>(6).empty());
 }
 
 }  // namespace

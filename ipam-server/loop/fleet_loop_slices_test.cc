@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/background.h"
 #include "ipam-server/loop/fleet_loop_for_test.h"
 #include "lib/telemetry/metrics.h"
@@ -50,16 +51,17 @@ class SlicesTest : public FleetLoopTest {
   }
   void GreetAll() {
     for (int node = 0; node < kNodes; ++node) {
-      loop_->PostHello(SessionOf(node), {.key = KeyOf(node), .boot_id = "b"});
+      loop_->PostHello(SessionOf(node), {.node = IdentityOf(KeyOf(node))});
     }
     int turns = 0;
     TurnsUntilDone(turns);
   }
   void ReportAll() {
     for (int node = 0; node < kNodes; ++node) {
-      AssignmentReport report{.sequence = 1};
-      const std::vector<DesiredState> told = SentTo<DesiredState>(SessionOf(node));
-      for (const DesiredConfiguration& added : told.back().added) {
+      node_api::AssignmentReport report{.sequence = 1};
+      const std::vector<node_api::DesiredState> told =
+          SentTo<node_api::DesiredState>(SessionOf(node));
+      for (const node_api::DesiredConfiguration& added : told.back().added) {
         report.in_use.push_back({.address = added.range.base(),
                                  .generation = 1,
                                  .since = clock_.Now(),
@@ -74,7 +76,7 @@ class SlicesTest : public FleetLoopTest {
 
 TEST_F(SlicesTest, ManyAgentsAtOnceAreDealtWithInTurnsOfBoundedWork) {
   for (int node = 0; node < kNodes; ++node) {
-    loop_->PostHello(SessionOf(node), {.key = KeyOf(node), .boot_id = "b"});
+    loop_->PostHello(SessionOf(node), {.node = IdentityOf(KeyOf(node))});
   }
   int turns = 0;
   EXPECT_LE(TurnsUntilDone(turns), 600);
@@ -84,7 +86,9 @@ TEST_F(SlicesTest, ManyAgentsAtOnceAreDealtWithInTurnsOfBoundedWork) {
   EXPECT_LE(TurnsUntilDone(turns), 600);
   EXPECT_GT(turns, 1);
   for (int node = 0; node < kNodes; ++node) {
-    ASSERT_THAT(SentTo<ReportAck>(SessionOf(node)), ElementsAre(ReportAck{.sequence = 1})) << node;
+    ASSERT_THAT(SentTo<node_api::ReportAck>(SessionOf(node)),
+                ElementsAre(node_api::ReportAck{.sequence = 1}))
+        << node;
   }
 }
 
@@ -229,7 +233,7 @@ TEST_F(FleetLoopTest, WhileTheStoreIsReadAnewTheLoopTurnsAndShowsNothingThatIsNo
   clock_.Advance(absl::Minutes(1));
   Step();
   Greet(2, AssignOne().in_use);
-  EXPECT_FALSE(SentTo<Welcome>(2).empty());
+  EXPECT_FALSE(SentTo<node_api::Welcome>(2).empty());
   EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
 }
 
@@ -259,12 +263,12 @@ TEST_F(FleetLoopTest, AStoreThatCannotBeReadEitherIsReadAgainUntilItCan) {
   };
   EXPECT_TRUE(look("may never have been stored"));
   store_.FailReads(absl::OkStatus());
-  for (int i = 0; i < 100000 && SentTo<Welcome>(3).empty(); ++i) {
+  for (int i = 0; i < 100000 && SentTo<node_api::Welcome>(3).empty(); ++i) {
     clock_.Advance(absl::Milliseconds(100));
-    if (i == 0) loop_->PostHello(3, {.key = kNode, .boot_id = "b", .in_use = AssignOne().in_use});
+    if (i == 0) loop_->PostHello(3, {.node = IdentityOf(kNode), .in_use = AssignOne().in_use});
     Step();
   }
-  EXPECT_FALSE(SentTo<Welcome>(3).empty());
+  EXPECT_FALSE(SentTo<node_api::Welcome>(3).empty());
   EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
 }
 

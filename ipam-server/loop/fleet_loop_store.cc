@@ -90,7 +90,7 @@ void FleetLoop::FinishReload() {
   if (!state_.recovery.open()) {
     state_.fleet.Hold();
     for (auto& [key, session] : sessions_) {
-      agents_.Send(session.id, InventoryRequest{++session.last_request});
+      agents_.Send(session.id, node_api::InventoryRequest{++session.last_request});
     }
   }
   writer_.Reset(std::move(found.revisions), found.newest_chunk);

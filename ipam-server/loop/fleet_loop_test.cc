@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/history/history_codec.h"
+#include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/attach_job.h"
 #include "ipam-server/loop/fleet_loop_for_test.h"
 #include "ipam-server/policy/object_codec.h"
@@ -12,20 +13,22 @@
 namespace spoke::ipam {
 namespace {
 
+const ip::MacAddress kOtherMac = ip::MacAddress::Parse("02:00:00:00:00:99").value();
+
 using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST_F(FleetLoopTest, HelloIsWelcomedAndAttachedAddressesFollow) {
   Greet(1);
-  EXPECT_THAT(SentTo<Welcome>(1), ElementsAre(Welcome{.session_epoch = 1}));
-  ASSERT_EQ(SentTo<DesiredState>(1).size(), 1U);
-  EXPECT_TRUE(SentTo<DesiredState>(1)[0].full);
-  EXPECT_TRUE(SentTo<DesiredState>(1)[0].added.empty());
+  EXPECT_THAT(SentTo<node_api::Welcome>(1), ElementsAre(node_api::Welcome{.session_epoch = 1}));
+  ASSERT_EQ(SentTo<node_api::DesiredState>(1).size(), 1U);
+  EXPECT_TRUE(SentTo<node_api::DesiredState>(1)[0].full);
+  EXPECT_TRUE(SentTo<node_api::DesiredState>(1)[0].added.empty());
   EXPECT_EQ(CountAddresses(Stored()).attaching, 2U);  // Written before the cloud is asked.
 
   AnswerCloud();
-  ASSERT_EQ(SentTo<DesiredState>(1).size(), 2U);
-  EXPECT_EQ(SentTo<DesiredState>(1)[1].added.size(), 2U);
+  ASSERT_EQ(SentTo<node_api::DesiredState>(1).size(), 2U);
+  EXPECT_EQ(SentTo<node_api::DesiredState>(1)[1].added.size(), 2U);
   EXPECT_EQ(CountAddresses(Stored()).available, 2U);
   EXPECT_EQ(agents_.read_next[1], 1);
 }
@@ -35,7 +38,7 @@ TEST_F(FleetLoopTest, AReportIsAcknowledgedOnceItIsStored) {
   AnswerCloud();
   Report(1, AssignOne());
   Step();
-  EXPECT_THAT(SentTo<ReportAck>(1), ElementsAre(ReportAck{.sequence = 1}));
+  EXPECT_THAT(SentTo<node_api::ReportAck>(1), ElementsAre(node_api::ReportAck{.sequence = 1}));
   EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
 }
 
@@ -51,7 +54,7 @@ TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
     in_use = CountAddresses(*view.fleet.Find(kNode)).in_use;
   });
   Step();
-  EXPECT_TRUE(SentTo<ReportAck>(1).empty());
+  EXPECT_TRUE(SentTo<node_api::ReportAck>(1).empty());
   EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(in_use, 0U);
   EXPECT_THAT(problems, ElementsAre("nothing can be stored: disk full"));
@@ -60,16 +63,16 @@ TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
   absl::Status refused;
   loop_->PostChange([](ServerState&, RawRecords&) -> absl::StatusOr<Effects> { return Effects(); },
                     [&](const absl::Status& status) { refused = status; });
-  loop_->PostHello(2, {.key = kNode, .boot_id = "b", .in_use = AssignOne().in_use});
+  loop_->PostHello(2, {.node = IdentityOf(kNode), .in_use = AssignOne().in_use});
   Step();
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(SentTo<Welcome>(2).empty());
+  EXPECT_TRUE(SentTo<node_api::Welcome>(2).empty());
 
   store_.FailCommits(absl::OkStatus());
   clock_.Advance(absl::Seconds(2));
   Step();
   Step();
-  EXPECT_EQ(SentTo<Welcome>(2).size(), 1U);
+  EXPECT_EQ(SentTo<node_api::Welcome>(2).size(), 1U);
   EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
   EXPECT_EQ(log_.Count("problem_over"), 1);
 }
@@ -84,17 +87,17 @@ TEST_F(FleetLoopTest, ADiskWithRoomForLittleDoesNotLetAgentsInToThrowThemOutAgai
   ASSERT_TRUE(agents_.closed.contains(1));
   int welcomed = 0;
   for (SessionId session = 2; session < 62; ++session) {
-    loop_->PostHello(session, {.key = kNode, .boot_id = "b", .in_use = AssignOne().in_use});
+    loop_->PostHello(session, {.node = IdentityOf(kNode), .in_use = AssignOne().in_use});
     clock_.Advance(absl::Seconds(1));
     Step();
-    welcomed += SentTo<Welcome>(session).empty() ? 0 : 1;
+    welcomed += SentTo<node_api::Welcome>(session).empty() ? 0 : 1;
   }
   EXPECT_EQ(welcomed, 0);
   EXPECT_EQ(agents_.closed.size(), 1U) << "nobody else is thrown out";
   store_.LimitCommits(0);
   clock_.Advance(absl::Seconds(30));
   for (int turn = 0; turn < 3; ++turn) Step();  // Not all of them fit into one.
-  EXPECT_FALSE(SentTo<Welcome>(61).empty());
+  EXPECT_FALSE(SentTo<node_api::Welcome>(61).empty());
   bool probes_left = false;
   ASSERT_TRUE(
       store_.List("probe", [&](std::string_view, const StoredRecord&) { probes_left = true; })
@@ -131,7 +134,7 @@ TEST_F(FleetLoopTest, AClockThatIsSetByADayStopsNothing) {
     uptime.Advance(absl::Seconds(2));
     Step();
     Greet(3);
-    EXPECT_FALSE(SentTo<Welcome>(3).empty()) << "the store is tried again";
+    EXPECT_FALSE(SentTo<node_api::Welcome>(3).empty()) << "the store is tried again";
     agents_.sent.clear();
   }
 }
@@ -147,7 +150,7 @@ TEST_F(FleetLoopTest, WhatIsStoredAheadOfTheClockIsClamped) {
       },
       [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
   Step();
-  loop_->PostFromAgent(ConflictEvent{1, A("10.1.0.4"), ""});
+  loop_->PostFromAgent(ConflictEvent{1, {A("10.1.0.4")}});
   Step();
   clock_.Advance(-absl::Hours(24));
   loop_ = NewLoop();
@@ -171,25 +174,25 @@ TEST_F(FleetLoopTest, AMachineWithAnotherVmIdIsToldOfAsGoneUnderTheOneBefore) {
   std::vector<NodeKey> gone;
   loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
   Greet(1);
-  loop_->PostHello(2, {.key = {kNode.name, "vm-by-dmi"}, .boot_id = "b"});
+  loop_->PostHello(2, {.node = IdentityOf({kNode.name, "vm-by-dmi"})});
   Step();
   EXPECT_THAT(gone, ElementsAre(kNode));
   EXPECT_THAT(std::string(agents_.closed[1].message()), testing::HasSubstr("vm-by-dmi"));
-  EXPECT_FALSE(SentTo<Welcome>(2).empty());
+  EXPECT_FALSE(SentTo<node_api::Welcome>(2).empty());
 }
 
 TEST_F(FleetLoopTest, AnAgentOnAnothersInstanceIsRefusedAndAnOperatorIsTold) {
-  Hello owner{.key = kNode, .boot_id = "b"};
-  owner.instance = "/subscriptions/s/instances/1";
+  node_api::Hello owner{.node = IdentityOf(kNode)};
+  owner.node.instance = "/subscriptions/s/instances/1";
   loop_->PostHello(1, owner);
   Step();
-  Hello impostor = owner;
-  impostor.key = {"node2", "vm-2"};
+  node_api::Hello impostor = owner;
+  impostor.node = IdentityOf({"node2", "vm-2"}, "b", owner.node.instance);
   impostor.in_use = {{.address = A("10.1.0.9"), .generation = 1}};
   loop_->PostHello(2, impostor);
   Step();
   EXPECT_TRUE(absl::IsPermissionDenied(agents_.closed[2])) << agents_.closed[2];
-  EXPECT_TRUE(SentTo<Welcome>(2).empty());
+  EXPECT_TRUE(SentTo<node_api::Welcome>(2).empty());
   EXPECT_TRUE(agents_.closed.find(1) == agents_.closed.end());
   std::vector<std::string> problems;
   bool kept = false;
@@ -205,7 +208,7 @@ TEST_F(FleetLoopTest, AnAgentOnAnothersInstanceIsRefusedAndAnOperatorIsTold) {
   EXPECT_THAT(problems[0], testing::HasSubstr("node node2 says that it is on instance"));
   EXPECT_TRUE(kept) << "a pod may use it all the same";
   EXPECT_EQ(log_.Count("node_identity_refused"), 1);
-  impostor.instance = "";
+  impostor.node.instance = "";
   loop_->PostHello(3, impostor);
   Step();
   look();
@@ -214,11 +217,12 @@ TEST_F(FleetLoopTest, AnAgentOnAnothersInstanceIsRefusedAndAnOperatorIsTold) {
 
 TEST_F(FleetLoopTest, AnotherMachineUnderTheNameEndsTheSessionOfTheOlder) {
   Greet(1);
-  loop_->PostHello(2, {.key = {kNode.name, "vm-2"}, .boot_id = "b2"});
+  loop_->PostHello(2, {.node = IdentityOf({kNode.name, "vm-2"}, "b2")});
   Step();
   EXPECT_THAT(std::string(agents_.closed[1].message()),
               testing::HasSubstr("if this one, of VM vm-1, still runs"));
-  EXPECT_THAT(SentTo<Welcome>(2).at(0).warning, testing::HasSubstr("of VM vm-1 and boot b"));
+  EXPECT_THAT(SentTo<node_api::Welcome>(2).at(0).warning,
+              testing::HasSubstr("of VM vm-1 and boot b"));
 }
 
 TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
@@ -230,7 +234,7 @@ TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
   Greet(1);
   Greet(2);
   EXPECT_THAT(std::string(agents_.closed[1].message()), testing::HasSubstr("two machines use one"));
-  EXPECT_THAT(SentTo<Welcome>(2).at(0).warning, testing::HasSubstr("and boot b"));
+  EXPECT_THAT(SentTo<node_api::Welcome>(2).at(0).warning, testing::HasSubstr("and boot b"));
   look();
   EXPECT_THAT(problems, testing::IsEmpty()) << "a broken connection looks like this";
   Greet(3);
@@ -251,7 +255,7 @@ TEST_F(FleetLoopTest, ADoubledAddressIsAProblemThatNamesBothUntilItIsOver) {
   };
   Greet(1);
   AnswerCloud();
-  loop_->PostFromAgent(ConflictEvent{1, A("10.1.0.4"), "02:00:00:00:00:99"});
+  loop_->PostFromAgent(ConflictEvent{1, {A("10.1.0.4"), kOtherMac}});
   look();
   EXPECT_THAT(problems,
               ElementsAre("10.1.0.4 is in two places: node node1 holds it, and 02:00:00:00:00:99 "
@@ -266,7 +270,7 @@ TEST_F(FleetLoopTest, ADoubledAddressIsAProblemThatNamesBothUntilItIsOver) {
 }
 
 TEST_F(FleetLoopTest, ManyDoubledAddressesAreAFewProblems) {
-  AssignmentReport all{.sequence = 1};
+  node_api::AssignmentReport all{.sequence = 1};
   for (uint64_t i = 0; i < 20; ++i) {
     all.in_use.push_back({.address = ip::Advance(A("10.1.0.4"), i),
                           .generation = i + 1,
@@ -275,8 +279,8 @@ TEST_F(FleetLoopTest, ManyDoubledAddressesAreAFewProblems) {
   }
   Greet(1, all.in_use);
   AnswerCloud();
-  for (const Assignment& assignment : all.in_use) {
-    loop_->PostFromAgent(ConflictEvent{1, assignment.address, "02:00:00:00:00:99"});
+  for (const node_api::Assignment& assignment : all.in_use) {
+    loop_->PostFromAgent(ConflictEvent{1, {assignment.address, kOtherMac}});
   }
   std::vector<std::string> problems;
   loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
@@ -294,7 +298,7 @@ TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
   ASSERT_EQ(nics.size(), 1U);
   EXPECT_EQ(nics[0].configurations.size(), 2U);
   Greet(2);
-  EXPECT_THAT(SentTo<Welcome>(2), ElementsAre(Welcome{.session_epoch = 2}));
+  EXPECT_THAT(SentTo<node_api::Welcome>(2), ElementsAre(node_api::Welcome{.session_epoch = 2}));
 }
 
 TEST_F(FleetLoopTest, ACloudThatRefusesIsAskedAgainAndComplainedAboutOnce) {
@@ -340,7 +344,7 @@ TEST_F(FleetLoopTest, AnAnswerCountsOnlyForTheRequestOfThisSession) {
       [&](const absl::Status& status) { drained = status; });
   Step();
   ASSERT_TRUE(drained.ok());
-  const auto asked = SentTo<ReclaimRequest>(1);
+  const auto asked = SentTo<node_api::ReclaimRequest>(1);
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].ranges.size(), 2U);
   Greet(2);  // The stream broke; a late answer comes by the new one.
@@ -349,7 +353,7 @@ TEST_F(FleetLoopTest, AnAnswerCountsOnlyForTheRequestOfThisSession) {
   EXPECT_EQ(CountAddresses(Stored()).detaching, 0U);
   clock_.Advance(absl::Minutes(2));  // Asked again, by the review.
   Step();
-  const auto again = SentTo<ReclaimRequest>(2);
+  const auto again = SentTo<node_api::ReclaimRequest>(2);
   ASSERT_EQ(again.size(), 1U);
   loop_->PostFromAgent(ReclaimAnswerEvent{2, {.id = again[0].id, .agreed = again[0].ranges}});
   Step();
@@ -370,18 +374,18 @@ TEST_F(FleetLoopTest, WhatIsToBeTakenBackWaitsForTheAnswerBefore) {
   };
   release("10.1.0.4");
   release("10.1.0.5");
-  const auto first = SentTo<ReclaimRequest>(1);
+  const auto first = SentTo<node_api::ReclaimRequest>(1);
   ASSERT_EQ(first.size(), 1U);
   EXPECT_EQ(first[0].ranges, std::vector{ip::Prefix::Host(A("10.1.0.4"))});
   loop_->PostFromAgent(ReclaimAnswerEvent{1, {.id = first[0].id, .denied = first[0].ranges}});
   Step();
-  const auto both = SentTo<ReclaimRequest>(1);
+  const auto both = SentTo<node_api::ReclaimRequest>(1);
   ASSERT_EQ(both.size(), 2U);
   EXPECT_EQ(both[1].ranges, std::vector{ip::Prefix::Host(A("10.1.0.5"))});
 }
 
 TEST_F(FleetLoopTest, ASessionThatEndedBeforeItsHelloWasReadIsNotThere) {
-  loop_->PostHello(1, {.key = kNode, .boot_id = "b"});
+  loop_->PostHello(1, {.node = IdentityOf(kNode)});
   loop_->PostClosed(1);
   size_t sessions = 99;
   loop_->PostQuery([&](const FleetView& view) { sessions = view.sessions.size(); });
@@ -411,9 +415,9 @@ TEST_F(FleetLoopTest, EveryCommitLeavesItsHistory) {
 
 TEST_F(FleetLoopTest, PolicyReachesThoseThatAreThereAndThoseThatComeBack) {
   Greet(1);
-  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 1U);
-  const uint64_t version = SentTo<PolicyUpdate>(1)[0].to->version;
-  loop_->PostFromAgent(PolicyAckEvent{1, version, ""});
+  ASSERT_EQ(SentTo<BundleUpdate>(1).size(), 1U);
+  const uint64_t version = SentTo<BundleUpdate>(1)[0].to->version;
+  loop_->PostFromAgent(PolicyAckEvent{1, {.version = version}});
   const ParsedFiles files = ParsePolicyFiles(std::vector<PolicyFileText>{
       {"team.yaml",
        "apiVersion: spoke/v1\nkind: Team\nmetadata:\n  name: blue\nspec:\n  namespaces: [b]\n"}});
@@ -430,32 +434,32 @@ TEST_F(FleetLoopTest, PolicyReachesThoseThatAreThereAndThoseThatComeBack) {
       [&](const absl::Status& status) { applied = status; });
   Step();
   ASSERT_TRUE(applied.ok()) << applied;
-  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 2U);
-  EXPECT_TRUE(SentTo<PolicyUpdate>(1)[1].to->entries.contains("Team/blue"));
+  ASSERT_EQ(SentTo<BundleUpdate>(1).size(), 2U);
+  EXPECT_TRUE(SentTo<BundleUpdate>(1)[1].to->entries.contains("Team/blue"));
   loop_ = NewLoop();
   Greet(2);
-  EXPECT_TRUE(SentTo<PolicyUpdate>(2).at(0).to->entries.contains("Team/blue"));
+  EXPECT_TRUE(SentTo<BundleUpdate>(2).at(0).to->entries.contains("Team/blue"));
 }
 
 TEST_F(FleetLoopTest, APolicyThatANodeHoldsBackIsSentAnewOnceAnOperatorSaysSo) {
   Greet(1);
-  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 1U);
-  const PolicyUpdate first = SentTo<PolicyUpdate>(1)[0];
+  ASSERT_EQ(SentTo<BundleUpdate>(1).size(), 1U);
+  const BundleUpdate first = SentTo<BundleUpdate>(1)[0];
   EXPECT_EQ(first.max_cut_permille, std::optional<uint32_t>(50));
-  loop_->PostFromAgent(PolicyAckEvent{.session = 1,
-                                      .version = first.to->version,
-                                      .error = "would end 40 of 90",
-                                      .held = true,
-                                      .cut = {90, 40}});
+  loop_->PostFromAgent(PolicyAckEvent{1,
+                                      {.version = first.to->version,
+                                       .error = "would end 40 of 90",
+                                       .cut = node_api::CutCount{90, 40},
+                                       .held = true}});
   Step();
   bool held = false;
   loop_->PostQuery([&](const FleetView& view) {
     const Session& session = view.sessions.at(kNode);
-    held = session.policy_held && session.policy_cut == ConnectionCut{90, 40};
+    held = session.policy_held && session.policy_cut == node_api::CutCount{90, 40};
   });
   Step();
   EXPECT_TRUE(held);
-  EXPECT_EQ(SentTo<PolicyUpdate>(1).size(), 1U) << "nobody has said anything yet";
+  EXPECT_EQ(SentTo<BundleUpdate>(1).size(), 1U) << "nobody has said anything yet";
   const auto accept = [&](uint64_t version) {
     loop_->PostChange(
         [&, version](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
@@ -467,22 +471,22 @@ TEST_F(FleetLoopTest, APolicyThatANodeHoldsBackIsSentAnewOnceAnOperatorSaysSo) {
     Step();
   };
   accept(first.to->version + 1);
-  EXPECT_EQ(SentTo<PolicyUpdate>(1).size(), 1U) << "of another version";
+  EXPECT_EQ(SentTo<BundleUpdate>(1).size(), 1U) << "of another version";
   accept(first.to->version);
-  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 2U);
-  EXPECT_EQ(SentTo<PolicyUpdate>(1)[1].to->version, first.to->version);
-  EXPECT_EQ(SentTo<PolicyUpdate>(1)[1].max_cut_permille, std::nullopt);
+  ASSERT_EQ(SentTo<BundleUpdate>(1).size(), 2U);
+  EXPECT_EQ(SentTo<BundleUpdate>(1)[1].to->version, first.to->version);
+  EXPECT_EQ(SentTo<BundleUpdate>(1)[1].max_cut_permille, std::nullopt);
   loop_->PostFromAgent(
-      PolicyAckEvent{.session = 1, .version = first.to->version, .error = "", .cut = {90, 40}});
+      PolicyAckEvent{1, {.version = first.to->version, .cut = node_api::CutCount{90, 40}}});
   Step();
   // Who comes back is not limited by it either.
   Greet(2);
-  EXPECT_EQ(SentTo<PolicyUpdate>(2).at(0).max_cut_permille, std::nullopt);
+  EXPECT_EQ(SentTo<BundleUpdate>(2).at(0).max_cut_permille, std::nullopt);
 }
 
 TEST_F(FleetLoopTest, AnAgentThatStillCountedWhenAnOperatorSpokeIsNotLeftWaiting) {
   Greet(1);
-  const uint64_t version = SentTo<PolicyUpdate>(1).at(0).to->version;
+  const uint64_t version = SentTo<BundleUpdate>(1).at(0).to->version;
   loop_->PostChange(
       [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         state.cuts_accepted = version;
@@ -491,16 +495,16 @@ TEST_F(FleetLoopTest, AnAgentThatStillCountedWhenAnOperatorSpokeIsNotLeftWaiting
       [](const absl::Status&) {});
   Step();
   const auto hold = [&] {
-    loop_->PostFromAgent(PolicyAckEvent{
-        .session = 1, .version = version, .error = "would end 40 of 90", .held = true});
+    loop_->PostFromAgent(
+        PolicyAckEvent{1, {.version = version, .error = "would end 40 of 90", .held = true}});
     Step();
     Step();
   };
   hold();
-  ASSERT_EQ(SentTo<PolicyUpdate>(1).size(), 2U);
-  EXPECT_EQ(SentTo<PolicyUpdate>(1)[1].max_cut_permille, std::nullopt);
+  ASSERT_EQ(SentTo<BundleUpdate>(1).size(), 2U);
+  EXPECT_EQ(SentTo<BundleUpdate>(1)[1].max_cut_permille, std::nullopt);
   hold();
-  EXPECT_EQ(SentTo<PolicyUpdate>(1).size(), 2U) << "one that holds back without a limit is broken";
+  EXPECT_EQ(SentTo<BundleUpdate>(1).size(), 2U) << "one that holds back without a limit is broken";
 }
 
 TEST_F(FleetLoopTest, ANodeThatTheCloudSaysIsGoneIsToldOfOnceThatIsStored) {
@@ -508,7 +512,7 @@ TEST_F(FleetLoopTest, ANodeThatTheCloudSaysIsGoneIsToldOfOnceThatIsStored) {
   std::vector<NodeKey> gone;
   loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
   Greet(1);
-  loop_->PostHello(2, {.key = other, .boot_id = "b", .instance = "/subscriptions/s/vm/2"});
+  loop_->PostHello(2, {.node = IdentityOf(other, "b", "/subscriptions/s/vm/2")});
   Step();
   AnswerCloud();
   loop_->PostFromAgent(ClosedEvent{1});

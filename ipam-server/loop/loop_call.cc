@@ -103,20 +103,19 @@ absl::Status VisitNodes(FleetLoop& loop, absl::Duration patience,
   return absl::OkStatus();
 }
 
-std::map<std::string, absl::StatusOr<AttachTraces>> AskTraces(FleetLoop& loop,
-                                                              absl::Duration patience,
-                                                              const std::set<std::string>& nodes,
-                                                              const std::string& pod_namespace,
-                                                              const std::string& pod_name) {
+std::map<std::string, absl::StatusOr<node_api::AttachTracesAnswer>> AskTraces(
+    FleetLoop& loop, absl::Duration patience, const std::set<std::string>& nodes,
+    const std::string& pod_namespace, const std::string& pod_name) {
   // Shared, since an answer that comes too late still has to find it.
   struct Call {
     absl::Mutex mutex;
-    std::map<std::string, absl::StatusOr<AttachTraces>> answers ABSL_GUARDED_BY(mutex);
+    std::map<std::string, absl::StatusOr<node_api::AttachTracesAnswer>> answers
+        ABSL_GUARDED_BY(mutex);
   };
   auto call = std::make_shared<Call>();
   for (const std::string& node : nodes) {
     loop.PostAskTraces(node, pod_namespace, pod_name,
-                       [call, node](absl::StatusOr<AttachTraces> answer) {
+                       [call, node](absl::StatusOr<node_api::AttachTracesAnswer> answer) {
                          absl::MutexLock lock(&call->mutex);
                          call->answers.emplace(node, std::move(answer));
                        });
@@ -126,7 +125,7 @@ std::map<std::string, absl::StatusOr<AttachTraces>> AskTraces(FleetLoop& loop,
     return call->answers.size() == nodes.size();
   };
   call->mutex.AwaitWithTimeout(absl::Condition(&all), std::min(patience, kTracePatience));
-  std::map<std::string, absl::StatusOr<AttachTraces>> answers = call->answers;
+  std::map<std::string, absl::StatusOr<node_api::AttachTracesAnswer>> answers = call->answers;
   for (const std::string& node : nodes) answers.try_emplace(node, NoAnswerFrom(node, kLacksTraces));
   return answers;
 }
@@ -175,10 +174,11 @@ void AskEach(std::set<std::string> nodes, const Post& post, absl::Duration patie
 
 }  // namespace
 
-void AskProbes(
-    FleetLoop& loop, const std::set<std::string>& nodes, const ProbeRequest& request,
-    const std::function<void(const std::string& node, const absl::StatusOr<ProbeAnswer>&)>& take) {
-  AskEach<ProbeAnswer>(
+void AskProbes(FleetLoop& loop, const std::set<std::string>& nodes,
+               const node_api::ProbeRequest& request,
+               const std::function<void(const std::string& node,
+                                        const absl::StatusOr<node_api::ProbeAnswer>&)>& take) {
+  AskEach<node_api::ProbeAnswer>(
       nodes,
       [&](const std::string& node, ProbeDone done) {
         loop.PostAskProbe(node, request, std::move(done));
@@ -186,13 +186,13 @@ void AskProbes(
       2 * request.timeout + kTracePatience, kLacksProbes, take);
 }
 
-void AskTrials(FleetLoop& loop,
-               const std::map<std::string, std::shared_ptr<const Bundle>>& policies,
-               const std::function<void(const std::string& node,
-                                        const absl::StatusOr<PolicyTrialAnswer>&)>& take) {
+void AskTrials(
+    FleetLoop& loop, const std::map<std::string, std::shared_ptr<const Bundle>>& policies,
+    const std::function<void(const std::string& node,
+                             const absl::StatusOr<node_api::PolicyTrialAnswer>&)>& take) {
   std::set<std::string> nodes;
   for (const auto& [node, policy] : policies) nodes.insert(node);
-  AskEach<PolicyTrialAnswer>(
+  AskEach<node_api::PolicyTrialAnswer>(
       nodes,
       [&](const std::string& node, TrialDone done) {
         loop.PostAskTrial(node, policies.at(node), std::move(done));

@@ -44,23 +44,22 @@ absl::Status VisitNodes(
 
 // Asks the agents of all `nodes` at once how the last ADDs of the pod went. An answer for each
 // node, within `patience` and kTracePatience; errors: as FleetLoop::PostAskTraces().
-std::map<std::string, absl::StatusOr<AttachTraces>> AskTraces(FleetLoop& loop,
-                                                              absl::Duration patience,
-                                                              const std::set<std::string>& nodes,
-                                                              const std::string& pod_namespace,
-                                                              const std::string& pod_name);
+std::map<std::string, absl::StatusOr<node_api::AttachTracesAnswer>> AskTraces(
+    FleetLoop& loop, absl::Duration patience, const std::set<std::string>& nodes,
+    const std::string& pod_namespace, const std::string& pod_name);
 
 // Asks the agents of all `nodes` at once what they can reach, and calls `take` with each answer as
 // it comes, on the caller's thread; errors: as FleetLoop::PostAskProbe(). Returns when all have
 // answered or were given up, which the loop does in time.
-void AskProbes(
-    FleetLoop& loop, const std::set<std::string>& nodes, const ProbeRequest& request,
-    const std::function<void(const std::string& node, const absl::StatusOr<ProbeAnswer>&)>& take);
+void AskProbes(FleetLoop& loop, const std::set<std::string>& nodes,
+               const node_api::ProbeRequest& request,
+               const std::function<void(const std::string& node,
+                                        const absl::StatusOr<node_api::ProbeAnswer>&)>& take);
 
 // Likewise what the policy of each would end there.
 void AskTrials(FleetLoop& loop,
                const std::map<std::string, std::shared_ptr<const Bundle>>& policies,
                const std::function<void(const std::string& node,
-                                        const absl::StatusOr<PolicyTrialAnswer>&)>& take);
+                                        const absl::StatusOr<node_api::PolicyTrialAnswer>&)>& take);
 
 }  // namespace spoke::ipam

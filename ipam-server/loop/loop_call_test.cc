@@ -5,6 +5,7 @@
 
 #include "fmt/core.h"
 #include "gtest/gtest.h"
+#include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/fleet_loop_for_test.h"
 
 namespace spoke::ipam {
@@ -28,7 +29,7 @@ class VisitNodesTest : public FleetLoopTest {
   }
   static NodeKey KeyOf(int node) { return {fmt::format("node{:04}", node), "vm"}; }
   void Post(int node) {
-    loop_->PostHello(static_cast<SessionId>(node) + 1, {.key = KeyOf(node), .boot_id = "b"});
+    loop_->PostHello(static_cast<SessionId>(node) + 1, {.node = IdentityOf(KeyOf(node))});
   }
 
   std::thread thread_;

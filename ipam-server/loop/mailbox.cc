@@ -19,7 +19,7 @@ constexpr size_t kOfPlan = 16;    // The node is brought towards its target.
 constexpr size_t kOfHello = 24;   // As above, and the whole state is told.
 
 size_t Work(const ReportEvent& event) {
-  const AssignmentReport& report = event.report;
+  const node_api::AssignmentReport& report = event.report;
   return kOfMessage + report.in_use.size() + report.released.size() + report.cooled.size();
 }
 size_t Work(const ReclaimAnswerEvent& event) {

@@ -19,11 +19,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ipam-server/cloud/cloud.h"
-#include "ipam-server/ledger/attach_trace.h"
 #include "ipam-server/ledger/node_record.h"
-#include "ipam-server/ledger/probe.h"
-#include "ipam-server/policy/objects/rollout.h"
 #include "ipam-server/session/agent_session.h"
+#include "lib/node_api/messages.h"
 
 namespace spoke::ipam {
 
@@ -35,11 +33,12 @@ using RawRecords = std::map<std::string, std::optional<std::string>>;
 
 struct HelloEvent {
   SessionId session;
-  Hello hello;
+  node_api::Hello hello;
+  bool instance_proved = false;  // By its certificate; otherwise the agent only says so.
 };
 struct ReportEvent {
   SessionId session;
-  AssignmentReport report;
+  node_api::AssignmentReport report;
 };
 struct DesiredAckEvent {
   SessionId session;
@@ -47,39 +46,35 @@ struct DesiredAckEvent {
 };
 struct ReclaimAnswerEvent {
   SessionId session;
-  ReclaimAnswer answer;
+  node_api::ReclaimAnswer answer;
 };
 struct PolicyAckEvent {
   SessionId session;
-  uint64_t version;
-  std::string error;
-  bool held = false;
-  ConnectionCut cut = {};
+  node_api::PolicyAck ack;
 };
 struct InventoryEvent {
   SessionId session;
-  Inventory inventory;
+  node_api::Inventory inventory;
 };
 struct ConflictEvent {
   SessionId session;
-  ip::Address address;
-  std::string other_mac;
+  node_api::ConflictReport conflict;
 };
 struct DemandEvent {
   SessionId session;
-  Demand demand;
+  node_api::Demand demand;
 };
 struct AttachTracesEvent {
   SessionId session;
-  AttachTraces traces;
+  node_api::AttachTracesAnswer traces;
 };
 struct ProbeAnswerEvent {
   SessionId session;
-  ProbeAnswer answer;
+  node_api::ProbeAnswer answer;
 };
 struct PolicyTrialEvent {
   SessionId session;
-  PolicyTrialAnswer answer;
+  node_api::PolicyTrialAnswer answer;
 };
 // All connected agents are to say what they hold.
 struct AskInventoriesEvent {};
@@ -111,7 +106,7 @@ struct ChangeEvent {
   std::function<void(const absl::Status&)> done;  // Once it is durable, or has failed.
 };
 // Asks the agent of a node how ADDs of a pod went.
-using TracesDone = std::function<void(absl::StatusOr<AttachTraces>)>;
+using TracesDone = std::function<void(absl::StatusOr<node_api::AttachTracesAnswer>)>;
 struct AskTracesEvent {
   std::string node;
   std::string pod_namespace;
@@ -119,14 +114,14 @@ struct AskTracesEvent {
   TracesDone done;
 };
 // Asks the agent of a node what it can reach.
-using ProbeDone = std::function<void(absl::StatusOr<ProbeAnswer>)>;
+using ProbeDone = std::function<void(absl::StatusOr<node_api::ProbeAnswer>)>;
 struct AskProbeEvent {
   std::string node;
-  ProbeRequest request;
+  node_api::ProbeRequest request;
   ProbeDone done;
 };
 // Asks the agent of a node what a policy would end there.
-using TrialDone = std::function<void(absl::StatusOr<PolicyTrialAnswer>)>;
+using TrialDone = std::function<void(absl::StatusOr<node_api::PolicyTrialAnswer>)>;
 struct AskTrialEvent {
   std::string node;
   std::shared_ptr<const Bundle> policy;

@@ -10,7 +10,7 @@ namespace spoke::ipam {
 namespace {
 
 HelloEvent HelloOf(SessionId session) {
-  return {session, {.key = {"node" + std::to_string(session), "vm"}}};
+  return {session, {.node = {.node_name = "node" + std::to_string(session), .vm_id = "vm"}}};
 }
 
 ReportEvent ReportOf(SessionId session, size_t in_use) {

@@ -11,11 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "fmt/core.h"
-#include "ipam-server/ledger/attach_trace.h"
-#include "ipam-server/ledger/probe.h"
-#include "ipam-server/policy/objects/rollout.h"
 #include "ipam-server/session/agent_session.h"
 #include "lib/base/status.h"
+#include "lib/node_api/messages.h"
 
 namespace spoke::ipam {
 
@@ -103,8 +101,8 @@ inline constexpr std::string_view kLacksProbes = "does not probe";
 inline constexpr std::string_view kLacksTrials = "does not count connections";
 // A node's table of connections may be large, and others may have asked before.
 inline constexpr absl::Duration kTrialPatience = absl::Seconds(10);
-using TraceRequests = PendingAnswers<AttachTraces>;
-using ProbeRequests = PendingAnswers<ProbeAnswer>;
-using TrialRequests = PendingAnswers<PolicyTrialAnswer>;
+using TraceRequests = PendingAnswers<node_api::AttachTracesAnswer>;
+using ProbeRequests = PendingAnswers<node_api::ProbeAnswer>;
+using TrialRequests = PendingAnswers<node_api::PolicyTrialAnswer>;
 
 }  // namespace spoke::ipam

@@ -23,7 +23,7 @@ std::optional<ip::Address> UnusedOf(const PoolSpec& spec) {
   return std::nullopt;
 }
 
-void AddPools(const Fleet& fleet, const NodeRecord& record, DesiredState& desired) {
+void AddPools(const Fleet& fleet, const NodeRecord& record, node_api::DesiredState& desired) {
   for (const PoolGroup& group : fleet.GroupsFor(record)) {
     for (const size_t index : group.pools) {
       const AddressPool& pool = fleet.pools()[index].pool;
@@ -40,9 +40,9 @@ void AddPools(const Fleet& fleet, const NodeRecord& record, DesiredState& desire
 
 }  // namespace
 
-DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
-                         Session& session) {
-  DesiredState desired;
+node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
+                                   Session& session) {
+  node_api::DesiredState desired;
   desired.full = std::exchange(session.full_due, false);
   if (desired.full) session.told.clear();
   desired.version = ++session.desired_version;

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ipam-server/ledger/agent_messages.h"
 #include "ipam-server/ledger/fleet.h"
-#include "ipam-server/policy/objects/rollout.h"
+#include "ipam-server/session/to_agent.h"
 
 namespace spoke::ipam {
 
@@ -28,22 +27,22 @@ struct Session {
   std::string policy_error;              // Why it refused `policy_sent`; empty: it has not.
   bool policy_limited = false;           // `policy_sent` may end only so many connections.
   bool policy_held = false;              // It was refused since it would end more.
-  ConnectionCut policy_cut;              // What the last one that it answered ends.
+  node_api::CutCount policy_cut;         // What the last one that it answered ends.
   std::string agent_version;
   std::string boot_id;
   absl::Time last_seen;
 
   // --- While pods wait there. ---
-  Forecast forecast;          // The last one sent,
-  absl::Time forecast_ends;   // and when it said all would be well; InfinitePast: it did not.
-  bool forecast_due = false;  // The agent has said more since.
+  node_api::Forecast forecast;  // The last one sent,
+  absl::Time forecast_ends;     // and when it said all would be well; InfinitePast: it did not.
+  bool forecast_due = false;    // The agent has said more since.
   absl::Time forecast_looked = absl::InfinitePast();  // When there was last looked for a new one.
   absl::Time forecast_next = absl::InfiniteFuture();  // When there will be; InfiniteFuture: never.
 };
 
 // The next DesiredState for the node behind `session`, which is moved on to it. A full one when
 // that is due, as it is for the first of a session; otherwise the difference.
-DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
-                         Session& session);
+node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
+                                   Session& session);
 
 }  // namespace spoke::ipam

@@ -1,6 +1,7 @@
 #include "ipam-server/session/agent_session.h"
 
 #include "gtest/gtest.h"
+#include "ipam-server/ledger/hello_for_test.h"
 
 namespace spoke::ipam {
 namespace {
@@ -14,10 +15,10 @@ ip::Prefix One(std::string_view text) { return ip::Prefix::Host(A(text)); }
 class NextDesiredTest : public testing::Test {
  protected:
   NextDesiredTest() {
-    fleet_.OnHello({.key = kNode, .boot_id = "b"}, kNow);
+    fleet_.OnHello({.node = IdentityOf(kNode)}, kNow);
     fleet_.OnNic(kNode, {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}}, kNow);
   }
-  DesiredState Next(absl::Time now = kNow) {
+  node_api::DesiredState Next(absl::Time now = kNow) {
     return NextDesired(fleet_, *fleet_.Find(kNode), now, session_);
   }
 
@@ -28,13 +29,14 @@ class NextDesiredTest : public testing::Test {
 };
 
 TEST_F(NextDesiredTest, TheFirstIsFullAndHoldsWhatIsAttachedOnly) {
-  const DesiredState desired = Next();
+  const node_api::DesiredState desired = Next();
   EXPECT_TRUE(desired.full);
   EXPECT_EQ(desired.version, 1U);
   ASSERT_EQ(desired.added.size(), 2U);
   EXPECT_EQ(desired.added[0].range, One("10.1.0.4"));
-  EXPECT_EQ(desired.pools,
-            (std::vector<PoolState>{{"default", "10.1.0.0/28", 11, 4, 7, {}, A("10.1.0.15")}}));
+  EXPECT_EQ(
+      desired.pools,
+      (std::vector<node_api::PoolState>{{"default", "10.1.0.0/28", 11, 4, 7, {}, A("10.1.0.15")}}));
 }
 
 TEST_F(NextDesiredTest, LaterOnesHoldTheDifference) {
@@ -43,7 +45,7 @@ TEST_F(NextDesiredTest, LaterOnesHoldTheDifference) {
       kNode,
       {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}, {"spoke-3", One("10.1.0.6")}},
       kNow);
-  const DesiredState desired = Next();
+  const node_api::DesiredState desired = Next();
   EXPECT_FALSE(desired.full);
   EXPECT_EQ(desired.version, 2U);
   ASSERT_EQ(desired.added.size(), 1U);
@@ -60,7 +62,7 @@ TEST_F(NextDesiredTest, WhatTheAgentGaveUpIsTakenFromItsListAtOnce) {
 TEST_F(NextDesiredTest, AFullOneSaysEverythingAnew) {
   Next();
   session_.full_due = true;
-  const DesiredState desired = Next();
+  const node_api::DesiredState desired = Next();
   EXPECT_TRUE(desired.full);
   EXPECT_EQ(desired.version, 2U);
   EXPECT_EQ(desired.added.size(), 2U);
@@ -70,8 +72,8 @@ TEST_F(NextDesiredTest, AFullOneSaysEverythingAnew) {
 TEST_F(NextDesiredTest, AddressesOfTheLastBootAreToCoolForTheRestOfTheirTime) {
   fleet_.OnReport(kNode, {.in_use = {{.address = A("10.1.0.4"), .generation = 1, .since = kNow}}},
                   kNow);
-  fleet_.OnHello({.key = kNode, .boot_id = "next"}, kNow);
-  const DesiredState desired = Next(kNow + absl::Seconds(10));
+  fleet_.OnHello({.node = IdentityOf(kNode, "next")}, kNow);
+  const node_api::DesiredState desired = Next(kNow + absl::Seconds(10));
   EXPECT_EQ(desired.added[0].cooldown, absl::Seconds(20));
   EXPECT_EQ(desired.added[1].cooldown, absl::ZeroDuration());
 }

@@ -8,10 +8,9 @@
 
 #include "fmt/core.h"
 #include "ipam-server/enroll/node_identity.h"
-#include "ipam-server/session/node_convert.h"
-#include "lib/base/cut_text.h"
 #include "lib/base/status.h"
 #include "lib/base/version_skew.h"
+#include "lib/node_api/messages.h"
 #include "lib/rpc/credentials.h"
 #include "lib/rpc/status.h"
 #include "lib/rpc/version_key.h"
@@ -22,8 +21,6 @@ namespace {
 // Messages that wait for one slow agent. The loop answers what it is told, so more than a few mean
 // that the agent has stopped reading.
 constexpr size_t kMaxUnsent = 1024;
-// What of an agent's complaint is kept.
-constexpr size_t kMaxErrorLength = 1024;
 
 // Agents receive what gRPC takes by default; no delta of a policy is longer than a full bundle.
 static_assert(2 * kMaxBundleBytes <= GRPC_DEFAULT_MAX_RECV_MESSAGE_LENGTH);
@@ -102,107 +99,84 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     }
   }
 
-  // What changes nothing that is stored, so that the loop need not hear of it; or what a newer
-  // agent says, and this server does not know.
-  void TakeAside() {
-    if (incoming_.has_traffic() && service_.traffic_ != nullptr) {
-      service_.traffic_->Take(*node_, FromWire(incoming_.traffic()));
-    }
-    if (incoming_.has_budget_report() && service_.budgets_ != nullptr) {
-      service_.budgets_->OnReport(*node_, id_, FromWire(incoming_.budget_report()));
-    }
-  }
-
-  absl::Status TakeHello() {
-    ASSIGN_OR_RETURN(Hello hello, FromWire(incoming_.hello()));
-    RETURN_IF_ERROR(CheckPeer(hello));
+  absl::Status Take(node_api::Hello hello) {
+    ASSIGN_OR_RETURN(const bool instance_proved, CheckPeer(hello));
     // The agent compares too; it hears our version at the end of the call.
-    RETURN_IF_ERROR(base::CheckSkew({"spoke-netagent", hello.agent_version},
+    RETURN_IF_ERROR(base::CheckSkew({"spoke-netagent", hello.node.agent_version},
                                     {"spoke-ipam-server", service_.options_.server_version}));
     greeted_ = true;
-    node_ = hello.key;
-    service_.loop_->PostHello(id_, std::move(hello));
+    node_ = KeyOf(hello);
+    service_.loop_->PostHello(id_, std::move(hello), instance_proved);
+    return absl::OkStatus();
+  }
+  absl::Status Take(node_api::AssignmentReport report) {
+    return Post(ReportEvent{id_, std::move(report)});
+  }
+  absl::Status Take(const node_api::DesiredAck& ack) {
+    return Post(DesiredAckEvent{id_, ack.version});
+  }
+  absl::Status Take(node_api::ReclaimAnswer answer) {
+    return Post(ReclaimAnswerEvent{id_, std::move(answer)});
+  }
+  absl::Status Take(node_api::PolicyAck ack) { return Post(PolicyAckEvent{id_, std::move(ack)}); }
+  absl::Status Take(node_api::PolicyTrialAnswer answer) {
+    return Post(PolicyTrialEvent{id_, std::move(answer)});
+  }
+  absl::Status Take(node_api::Inventory inventory) {
+    return Post(InventoryEvent{id_, std::move(inventory)});
+  }
+  absl::Status Take(const node_api::ConflictReport& conflict) {
+    return Post(ConflictEvent{id_, conflict});
+  }
+  absl::Status Take(node_api::Demand demand) { return Post(DemandEvent{id_, std::move(demand)}); }
+  absl::Status Take(node_api::AttachTracesAnswer traces) {
+    return Post(AttachTracesEvent{id_, std::move(traces)});
+  }
+  absl::Status Take(node_api::ProbeAnswer answer) {
+    return Post(ProbeAnswerEvent{id_, std::move(answer)});
+  }
+  // These two change nothing that is stored, so that the loop need not hear of them.
+  absl::Status Take(const node_api::TrafficReport& report) {
+    if (service_.traffic_ != nullptr) service_.traffic_->Take(*node_, report);
+    Read();
+    return absl::OkStatus();
+  }
+  absl::Status Take(const node_api::BudgetReport& report) {
+    if (service_.budgets_ != nullptr) service_.budgets_->OnReport(*node_, id_, report);
+    Read();
+    return absl::OkStatus();
+  }
+  absl::Status Post(AgentEvent event) {
+    service_.loop_->PostFromAgent(std::move(event));
     return absl::OkStatus();
   }
 
   absl::Status Dispatch() {
-    FleetLoop& loop = *service_.loop_;
     const bool is_hello = incoming_.message_case() == v1::AgentMessage::kHello;
     if (is_hello == greeted_ && incoming_.message_case() != v1::AgentMessage::MESSAGE_NOT_SET) {
       return absl::InvalidArgumentError(is_hello ? "a second Hello on one stream"
                                                  : "the first message must be Hello");
     }
-    switch (incoming_.message_case()) {
-      case v1::AgentMessage::kHello:
-        return TakeHello();
-      case v1::AgentMessage::kReport: {
-        ASSIGN_OR_RETURN(AssignmentReport report, FromWire(incoming_.report()));
-        loop.PostFromAgent(ReportEvent{id_, std::move(report)});
-        return absl::OkStatus();
-      }
-      case v1::AgentMessage::kAck:
-        loop.PostFromAgent(DesiredAckEvent{id_, incoming_.ack().version()});
-        return absl::OkStatus();
-      case v1::AgentMessage::kReclaimAnswer: {
-        ASSIGN_OR_RETURN(ReclaimAnswer answer, FromWire(incoming_.reclaim_answer()));
-        loop.PostFromAgent(ReclaimAnswerEvent{id_, std::move(answer)});
-        return absl::OkStatus();
-      }
-      case v1::AgentMessage::kPolicyAck: {
-        const v1::PolicyAck& ack = incoming_.policy_ack();
-        loop.PostFromAgent(PolicyAckEvent{.session = id_,
-                                          .version = ack.version(),
-                                          .error = base::CutText(ack.error(), kMaxErrorLength),
-                                          .held = ack.held(),
-                                          .cut = FromWire(ack.cut())});
-        return absl::OkStatus();
-      }
-      case v1::AgentMessage::kPolicyTrialResult:
-        loop.PostFromAgent(PolicyTrialEvent{id_, FromWire(incoming_.policy_trial_result())});
-        return absl::OkStatus();
-      case v1::AgentMessage::kInventory: {
-        ASSIGN_OR_RETURN(Inventory inventory, FromWire(incoming_.inventory()));
-        loop.PostFromAgent(InventoryEvent{id_, std::move(inventory)});
-        return absl::OkStatus();
-      }
-      case v1::AgentMessage::kConflict: {
-        ASSIGN_OR_RETURN(const auto conflict, FromWire(incoming_.conflict()));
-        loop.PostFromAgent(ConflictEvent{id_, conflict.first, conflict.second});
-        return absl::OkStatus();
-      }
-      case v1::AgentMessage::kDemand:
-        loop.PostFromAgent(DemandEvent{id_, FromWire(incoming_.demand())});
-        return absl::OkStatus();
-      case v1::AgentMessage::kAttachTraces: {
-        ASSIGN_OR_RETURN(AttachTraces traces, FromWire(incoming_.attach_traces()));
-        loop.PostFromAgent(AttachTracesEvent{id_, std::move(traces)});
-        return absl::OkStatus();
-      }
-      case v1::AgentMessage::kProbeResults: {
-        ASSIGN_OR_RETURN(ProbeAnswer answer, FromWire(incoming_.probe_results()));
-        loop.PostFromAgent(ProbeAnswerEvent{id_, std::move(answer)});
-        return absl::OkStatus();
-      }
-      case v1::AgentMessage::kTraffic:
-      case v1::AgentMessage::kBudgetReport:
-      case v1::AgentMessage::MESSAGE_NOT_SET:
-        TakeAside();
-        Read();
-        return absl::OkStatus();
+    ASSIGN_OR_RETURN(std::optional<node_api::AgentMessage> message, node_api::FromWire(incoming_));
+    if (!message) {  // Of a newer agent.
+      Read();
+      return absl::OkStatus();
     }
-    return absl::OkStatus();
+    return std::visit([this](auto&& said) { return Take(std::move(said)); }, *std::move(message));
   }
 
-  // What the certificate proves counts, whatever the agent says.
-  absl::Status CheckPeer(Hello& hello) const {
-    if (!service_.options_.check_peer_name) return absl::OkStatus();
-    const std::string& name = hello.key.name;
+  // What the certificate proves counts, whatever the agent says. Returns whether it proves which
+  // instance the node is on.
+  absl::StatusOr<bool> CheckPeer(node_api::Hello& hello) const {
+    if (!service_.options_.check_peer_name) return false;
+    const std::string& name = hello.node.node_name;
     if (std::find(peer_.names.begin(), peer_.names.end(), name) == peer_.names.end()) {
       return absl::PermissionDeniedError(
           fmt::format("the certificate does not bear the node name {}", name));
     }
     ASSIGN_OR_RETURN(const NodeIdentity proved, IdentityIn(peer_.uris, name));
-    return TakeIdentity(proved, hello);
+    RETURN_IF_ERROR(TakeIdentity(proved, hello));
+    return !proved.instance.empty();
   }
 
   NodeService& service_;
@@ -281,7 +255,8 @@ void NodeService::CarryOut() {
     }
     for (Order& order : orders) {
       if (auto* message = std::get_if<ToAgent>(&order.what)) {
-        v1::ServerMessage wire = Wire(*message);
+        v1::ServerMessage wire = node_api::ToWire(
+            std::visit([this](auto&& said) { return Said(std::move(said)); }, std::move(*message)));
         With(order.session, [&](AgentStream& stream) { stream.Write(std::move(wire)); });
       } else if (auto* close = std::get_if<CloseOrder>(&order.what)) {
         With(order.session, [&](AgentStream& stream) { stream.FinishWith(std::move(close->why)); });
@@ -292,21 +267,16 @@ void NodeService::CarryOut() {
   }
 }
 
-v1::ServerMessage NodeService::Wire(const ToAgent& message) {
-  v1::ServerMessage wire;
-  if (const auto* update = std::get_if<PolicyUpdate>(&message)) {
-    *wire.mutable_policy() = *bundles_.Get(update->from, update->to);
-    if (update->max_cut_permille) {
-      wire.mutable_policy()->mutable_cut_limit()->set_permille(*update->max_cut_permille);
-    }
-    return wire;
-  }
-  if (const auto* trial = std::get_if<PolicyTrial>(&message)) {
-    wire.mutable_policy_trial()->set_id(trial->id);
-    *wire.mutable_policy_trial()->mutable_policy() = *bundles_.Get(nullptr, trial->policy);
-    return wire;
-  }
-  return ToWire(message, options_.server_version);
+node_api::ServerMessage NodeService::Said(BundleUpdate update) {
+  return node_api::PolicyUpdate{.bundle = bundles_.Get(update.from, update.to),
+                                .max_cut_permille = update.max_cut_permille};
+}
+node_api::ServerMessage NodeService::Said(BundleTrial trial) {
+  return node_api::PolicyTrial{.id = trial.id, .policy = bundles_.Get(nullptr, trial.policy)};
+}
+node_api::ServerMessage NodeService::Said(node_api::Welcome welcome) {
+  welcome.server_version = options_.server_version;
+  return welcome;
 }
 
 void NodeService::Forget(SessionId session) {

@@ -16,6 +16,7 @@
 #include "ipam-server/budget/budget_keeper.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/policy/bundle_message.h"
+#include "ipam-server/session/to_agent.h"
 #include "ipam-server/traffic/traffic_book.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 
@@ -82,7 +83,14 @@ class NodeService final : public v1::NodeService::CallbackService, public AgentL
   };
   void Enqueue(Order order);
   void CarryOut();
-  v1::ServerMessage Wire(const ToAgent& message);
+  // What is said to the agent when the loop says this.
+  node_api::ServerMessage Said(BundleUpdate update);
+  node_api::ServerMessage Said(BundleTrial trial);
+  node_api::ServerMessage Said(node_api::Welcome welcome);
+  template <typename Message>
+  node_api::ServerMessage Said(Message message) {
+    return message;
+  }
 
   const Options options_;
   FleetLoop* loop_ = nullptr;

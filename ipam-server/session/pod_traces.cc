@@ -14,7 +14,7 @@
 namespace spoke::ipam {
 namespace {
 
-v1::AddTrace Describe(const std::string& node, const AttachTrace& trace) {
+v1::AddTrace Describe(const std::string& node, const node_api::AttachTrace& trace) {
   v1::AddTrace out;
   out.set_node(node);
   out.set_pod_namespace(trace.pod_namespace);
@@ -25,7 +25,7 @@ v1::AddTrace Describe(const std::string& node, const AttachTrace& trace) {
   out.set_trace_id(trace.trace_id);
   out.set_since_unix_ms(absl::ToUnixMillis(trace.since));
   out.set_error(trace.error);
-  for (const AttachStep& step : trace.steps) {
+  for (const node_api::AttachStep& step : trace.steps) {
     v1::AddTrace::Step& line = *out.add_steps();
     line.set_name(step.name);
     line.set_begin_us(static_cast<uint64_t>(absl::ToInt64Microseconds(step.begin)));
@@ -80,7 +80,7 @@ void AddPodTraces(FleetLoop& loop, Store& store, absl::Duration patience,
       continue;
     }
     std::set<std::string> interfaces;
-    for (const AttachTrace& trace : answer->traces) {
+    for (const node_api::AttachTrace& trace : answer->traces) {
       // An agent that does not look for the pod alone is of no use, and harmless.
       if (trace.pod_namespace != pod_namespace || trace.pod_name != pod_name) continue;
       if (interfaces.insert(trace.ifname).second) adds.push_back(Describe(node, trace));

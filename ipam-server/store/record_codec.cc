@@ -21,7 +21,7 @@ absl::Status Damaged(std::string_view node, std::string_view what) {
 
 // --- Slots. ---
 
-void EncodeAssignment(const Lessee& lessee, v1::StoredAssignment& out) {
+void EncodeAssignment(const node_api::Lessee& lessee, v1::StoredAssignment& out) {
   out.set_container_id(lessee.container_id);
   out.set_ifname(lessee.ifname);
   out.set_pod_namespace(lessee.pod_namespace);
@@ -49,11 +49,12 @@ absl::StatusOr<Slot> DecodeSlot(const Proto& in) {
   if (in.has_assignment()) {
     slot.use = Use::kInUse;
     const v1::StoredAssignment& assignment = in.assignment();
-    slot.lessee = std::make_shared<const Lessee>(Lessee{.container_id = assignment.container_id(),
-                                                        .ifname = assignment.ifname(),
-                                                        .pod_namespace = assignment.pod_namespace(),
-                                                        .pod_name = assignment.pod_name(),
-                                                        .pod_uid = assignment.pod_uid()});
+    slot.lessee = std::make_shared<const node_api::Lessee>(
+        node_api::Lessee{.container_id = assignment.container_id(),
+                         .ifname = assignment.ifname(),
+                         .pod_namespace = assignment.pod_namespace(),
+                         .pod_name = assignment.pod_name(),
+                         .pod_uid = assignment.pod_uid()});
   }
   return slot;
 }

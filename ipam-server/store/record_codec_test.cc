@@ -23,11 +23,11 @@ NodeRecord Sample() {
   };
   add("10.1.0.4/32", "p", AddressState::kAttaching);
   Configuration& in_use = add("10.1.0.5/32", "p", AddressState::kAttached);
-  in_use.slots[0] = {
-      .use = Use::kInUse,
-      .generation = 5,
-      .since = since + absl::Seconds(1),
-      .lessee = std::make_shared<const Lessee>(Lessee{"c1", "eth0", "ns", "pod", "uid"})};
+  in_use.slots[0] = {.use = Use::kInUse,
+                     .generation = 5,
+                     .since = since + absl::Seconds(1),
+                     .lessee = std::make_shared<const node_api::Lessee>(
+                         node_api::Lessee{"c1", "eth0", "ns", "pod", "uid"})};
   Configuration& cooldown = add("fd00::5/128", "six", AddressState::kAttached);
   cooldown.slots[0] = {.use = Use::kCooldown, .generation = 6, .since = since};
   cooldown.denied_until = since + absl::Minutes(5);

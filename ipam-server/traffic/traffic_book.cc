@@ -11,7 +11,7 @@ absl::string_view Abseil(std::string_view text) { return {text.data(), text.size
 
 }  // namespace
 
-void TrafficBook::Take(const NodeKey& node, const TrafficReport& report) {
+void TrafficBook::Take(const NodeKey& node, const node_api::TrafficReport& report) {
   absl::MutexLock lock(&mutex_);
   const auto count = [&](std::string_view kind, std::string_view name,
                          const TrafficDelta& delta) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

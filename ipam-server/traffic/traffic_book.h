@@ -25,7 +25,7 @@ class TrafficBook {
   TrafficBook(const os::Clock& clock, ServerMetrics* metrics)
       : clock_(clock), metrics_(metrics), sums_(clock.Now()) {}
 
-  void Take(const NodeKey& node, const TrafficReport& report);
+  void Take(const NodeKey& node, const node_api::TrafficReport& report);
   void SetTeams(std::map<std::string, std::string> team_by_namespace);
 
   // Calls `look` with the sums as they are, and the time. Agents' reports wait meanwhile.

@@ -11,8 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TrafficReport Report(const os::Clock& clock, uint64_t sent) {
-  return {.epoch_unix_ms = absl::ToUnixMillis(clock.Now()) + 1,
+node_api::TrafficReport Report(const os::Clock& clock, uint64_t sent) {
+  return {.epoch = clock.Now() + absl::Milliseconds(1),
           .namespaces = {{"a", {{"internet", {.sent = sent, .received = 2 * sent}}}}},
           .pods = {}};
 }
@@ -25,12 +25,12 @@ TEST(TrafficBook, TellsOperatorsAndPrometheusTheSame) {
   book.SetTeams({{"a", "vision"}});
   book.Take({"n1", "vm"}, Report(clock, 100));
   book.Take({"n1", "vm"}, Report(clock, 150));
-  TrafficVolume sum;
+  node_api::Volume sum;
   book.Look([&](const TrafficSums& sums, absl::Time now) {
     sum = sums.Namespaces().at(0).volumes.at("internet");
     EXPECT_EQ(sums.Reporting(now), 1U);
   });
-  EXPECT_EQ(sum, (TrafficVolume{150, 300}));
+  EXPECT_EQ(sum, (node_api::Volume{150, 300}));
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("spoke_namespace_bytes_total{class=\"internet\",direction=\"sent\","
                               "namespace=\"a\"} 150"));

@@ -11,8 +11,9 @@ namespace {
 
 constexpr std::string_view kLoopback = "loopback";
 
-void AddEntries(const std::string& name, const std::string& node, const TrafficByClass& volumes,
-                const v1::GetTrafficRequest& request, v1::GetTrafficResponse& response) {
+void AddEntries(const std::string& name, const std::string& node,
+                const node_api::VolumeByClass& volumes, const v1::GetTrafficRequest& request,
+                v1::GetTrafficResponse& response) {
   for (const auto& [traffic_class, volume] : volumes) {
     const bool wanted = request.traffic_class().empty() ? traffic_class != kLoopback
                                                         : traffic_class == request.traffic_class();

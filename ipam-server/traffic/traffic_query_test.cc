@@ -20,7 +20,7 @@ class TrafficQueryTest : public testing::Test {
   TrafficQueryTest() {
     sums_.SetTeams({{"a", "vision"}});
     sums_.Take({.name = "n1", .vm_id = "vm"},
-               {.epoch_unix_ms = absl::ToUnixMillis(kNow),
+               {.epoch = kNow,
                 .namespaces = {{"a", {{"internet", {10, 20}}, {"loopback", {1, 1}}}},
                                {"b", {{"cluster", {5, 6}}}}},
                 .pods = {{"a", "p", {{"internet", {3, 4}}}}, {"b", "q", {{"cluster", {5, 6}}}}}},

@@ -7,18 +7,18 @@
 namespace spoke::ipam {
 namespace {
 
-void AddTo(std::vector<TrafficVolume>& by_class, uint32_t traffic_class,
-           const TrafficVolume& volume) {
+void AddTo(std::vector<node_api::Volume>& by_class, uint32_t traffic_class,
+           const node_api::Volume& volume) {
   if (by_class.size() <= traffic_class) by_class.resize(traffic_class + 1);
   by_class[traffic_class].sent += volume.sent;
   by_class[traffic_class].received += volume.received;
 }
 
-TrafficByClass Named(const std::vector<TrafficVolume>& by_class,
-                     const std::vector<std::string>& classes) {
-  TrafficByClass out;
+node_api::VolumeByClass Named(const std::vector<node_api::Volume>& by_class,
+                              const std::vector<std::string>& classes) {
+  node_api::VolumeByClass out;
   for (size_t i = 0; i < by_class.size(); ++i) {
-    if (by_class[i] != TrafficVolume()) out.emplace(classes[i], by_class[i]);
+    if (by_class[i] != node_api::Volume()) out.emplace(classes[i], by_class[i]);
   }
   return out;
 }
@@ -41,7 +41,7 @@ uint32_t TrafficSums::Table::IdOf(std::string_view name) {
   return id;
 }
 
-void TrafficSums::Table::Add(uint32_t id, uint32_t traffic_class, const TrafficVolume& volume) {
+void TrafficSums::Table::Add(uint32_t id, uint32_t traffic_class, const node_api::Volume& volume) {
   AddTo(rows_[id].by_class, traffic_class, volume);
 }
 
@@ -76,26 +76,26 @@ void TrafficSums::ForgetOne() {
 }
 
 // `baseline`: what it says was counted before, or is not known to be new.
-TrafficSums::Node& TrafficSums::NodeFor(const NodeKey& key, const TrafficReport& report,
+TrafficSums::Node& TrafficSums::NodeFor(const NodeKey& key, const node_api::TrafficReport& report,
                                         absl::Time now, bool& baseline) {
   const bool known = nodes_.contains(key.name);
   if (!known && nodes_.size() >= kMaxNodes) ForgetOne();
   Node& node = nodes_[key.name];
-  const bool same = known && node.vm_id == key.vm_id && node.epoch_unix_ms == report.epoch_unix_ms;
-  baseline = !known && absl::FromUnixMillis(report.epoch_unix_ms) < began_;
+  const bool same = known && node.vm_id == key.vm_id && node.epoch == report.epoch;
+  baseline = !known && report.epoch < began_;
   if (!same) node.said.clear();
   node.vm_id = key.vm_id;
-  node.epoch_unix_ms = report.epoch_unix_ms;
+  node.epoch = report.epoch;
   node.last = now;
   return node;
 }
 
-void TrafficSums::Take(const NodeKey& key, const TrafficReport& report, absl::Time now,
+void TrafficSums::Take(const NodeKey& key, const node_api::TrafficReport& report, absl::Time now,
                        const std::function<void(const TrafficDelta&)>& on_delta) {
   bool baseline = false;
   Node& node = NodeFor(key, report, now, baseline);
   // First added up, since several may share one place.
-  std::map<std::pair<uint32_t, uint32_t>, std::pair<std::string_view, TrafficVolume>> totals;
+  std::map<std::pair<uint32_t, uint32_t>, std::pair<std::string_view, node_api::Volume>> totals;
   for (const auto& [name, volumes] : report.namespaces) {
     const uint32_t id = namespaces_.IdOf(name);
     for (const auto& [traffic_class, volume] : volumes) {
@@ -112,12 +112,12 @@ void TrafficSums::Take(const NodeKey& key, const TrafficReport& report, absl::Ti
     auto said = node.said.find(number);
     if (said == node.said.end()) {
       if (node.said.size() >= kMaxNodeEntries) continue;
-      said = node.said.emplace(number, baseline ? total : TrafficVolume()).first;
+      said = node.said.emplace(number, baseline ? total : node_api::Volume()).first;
     }
-    const TrafficVolume rise{.sent = Rise(said->second.sent, total.sent),
-                             .received = Rise(said->second.received, total.received)};
+    const node_api::Volume rise{.sent = Rise(said->second.sent, total.sent),
+                                .received = Rise(said->second.received, total.received)};
     said->second = total;
-    if (rise == TrafficVolume()) continue;
+    if (rise == node_api::Volume()) continue;
     const auto team = team_by_namespace_.find(std::string(name));
     const uint32_t team_id =
         teams_.IdOf(team == team_by_namespace_.end() ? kNoTeam : std::string_view(team->second));
@@ -141,11 +141,11 @@ std::vector<TrafficSums::NamedSums> TrafficSums::Nodes() const {
   return out;
 }
 
-std::vector<std::pair<std::string, PodTraffic>> TrafficSums::Pods(absl::Time now) const {
-  std::vector<std::pair<std::string, PodTraffic>> out;
+std::vector<std::pair<std::string, node_api::PodVolumes>> TrafficSums::Pods(absl::Time now) const {
+  std::vector<std::pair<std::string, node_api::PodVolumes>> out;
   for (const auto& [name, node] : nodes_) {
     if (now - node.last > kPodsFor) continue;
-    for (const PodTraffic& pod : node.pods) out.emplace_back(name, pod);
+    for (const node_api::PodVolumes& pod : node.pods) out.emplace_back(name, pod);
   }
   return out;
 }

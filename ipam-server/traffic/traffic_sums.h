@@ -18,42 +18,16 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "ipam-server/ledger/node_record.h"
+#include "lib/node_api/traffic.h"
 
 namespace spoke::ipam {
-
-struct TrafficVolume {
-  uint64_t sent = 0;  // Bytes, from the pods' view.
-  uint64_t received = 0;
-
-  bool operator==(const TrafficVolume&) const = default;
-};
-
-// By the class's name: "internet", "group:NAME".
-using TrafficByClass = std::map<std::string, TrafficVolume>;
-
-struct PodTraffic {
-  std::string pod_namespace;
-  std::string pod_name;
-  TrafficByClass volumes;
-
-  bool operator==(const PodTraffic&) const = default;
-};
-
-// Totals of one node since `epoch`; another epoch is another count.
-struct TrafficReport {
-  int64_t epoch_unix_ms = 0;
-  std::map<std::string, TrafficByClass> namespaces;
-  std::vector<PodTraffic> pods;  // Of those with most traffic.
-
-  bool operator==(const TrafficReport&) const = default;
-};
 
 // What has come to the sums by a report: of `pod_namespace`, and of `team`, to which it belongs.
 struct TrafficDelta {
   std::string_view pod_namespace;
   std::string_view team;
   std::string_view traffic_class;
-  TrafficVolume volume;
+  node_api::Volume volume;
 };
 
 // Not thread-safe.
@@ -81,19 +55,19 @@ class TrafficSums {
   // Adds what `report` has more than the last one of `node`. `on_delta` hears of each sum that has
   // risen; its texts are valid during the call.
   void Take(
-      const NodeKey& node, const TrafficReport& report, absl::Time now,
+      const NodeKey& node, const node_api::TrafficReport& report, absl::Time now,
       const std::function<void(const TrafficDelta&)>& on_delta = [](const TrafficDelta&) {});
 
   struct NamedSums {
     std::string name;
-    TrafficByClass volumes;
+    node_api::VolumeByClass volumes;
   };
   // In the order of names.
   std::vector<NamedSums> Namespaces() const;
   std::vector<NamedSums> Teams() const;
   std::vector<NamedSums> Nodes() const;
   // As the nodes that are not silent said last: (node, pod).
-  std::vector<std::pair<std::string, PodTraffic>> Pods(absl::Time now) const;
+  std::vector<std::pair<std::string, node_api::PodVolumes>> Pods(absl::Time now) const;
   // Nodes that are not silent.
   size_t Reporting(absl::Time now) const;
 
@@ -105,13 +79,13 @@ class TrafficSums {
     // The number under which `name` is kept. The same for a name ever after.
     uint32_t IdOf(std::string_view name);
     const std::string& NameOf(uint32_t id) const { return rows_[id].name; }
-    void Add(uint32_t id, uint32_t traffic_class, const TrafficVolume& volume);
+    void Add(uint32_t id, uint32_t traffic_class, const node_api::Volume& volume);
     std::vector<NamedSums> All(const std::vector<std::string>& classes) const;
 
    private:
     struct NumberedRow {
       std::string name;
-      std::vector<TrafficVolume> by_class;
+      std::vector<node_api::Volume> by_class;
     };
     size_t most_;
     std::vector<NumberedRow> rows_;
@@ -119,16 +93,17 @@ class TrafficSums {
   };
   struct Node {
     std::string vm_id;
-    int64_t epoch_unix_ms = 0;
+    absl::Time epoch;
     absl::Time last;
     // What it said last, by namespace and class.
-    absl::flat_hash_map<uint64_t, TrafficVolume> said;
-    std::vector<TrafficVolume> sums;  // By class.
-    std::vector<PodTraffic> pods;
+    absl::flat_hash_map<uint64_t, node_api::Volume> said;
+    std::vector<node_api::Volume> sums;  // By class.
+    std::vector<node_api::PodVolumes> pods;
   };
 
   uint32_t ClassOf(std::string_view name);
-  Node& NodeFor(const NodeKey& node, const TrafficReport& report, absl::Time now, bool& baseline);
+  Node& NodeFor(const NodeKey& node, const node_api::TrafficReport& report, absl::Time now,
+                bool& baseline);
   void ForgetOne();
 
   absl::Time began_;  // Of what older counts say, only the rest is taken.

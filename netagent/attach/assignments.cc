@@ -17,6 +17,19 @@ std::string ForWhom(const PodReference& pod) {
 
 }  // namespace
 
+void AddEntries(const Assignment& assignment, std::vector<node_api::Assignment>& entries) {
+  for (const ip::Address& address : assignment.addresses) {
+    entries.push_back({.address = address,
+                       .generation = assignment.generation,
+                       .since = assignment.since,
+                       .lessee = {.container_id = assignment.key.container_id,
+                                  .ifname = assignment.key.ifname,
+                                  .pod_namespace = assignment.pod.pod_namespace,
+                                  .pod_name = assignment.pod.name,
+                                  .pod_uid = assignment.pod.uid}});
+  }
+}
+
 absl::StatusOr<Assignment> Assignments::PlanAssignment(const AssignmentRequest& request,
                                                        absl::Time now) const {
   const AttachmentKey& key = request.key;

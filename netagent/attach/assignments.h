@@ -39,6 +39,7 @@
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
+#include "lib/node_api/assignments.h"
 #include "netagent/links/attach_plan.h"
 
 namespace spoke::netagent {
@@ -92,6 +93,10 @@ struct Assignment {
 
   bool operator==(const Assignment&) const = default;
 };
+
+// Adds what is said of the assignment to the server, which keeps each address by itself: one entry
+// an address. What else an assignment has (the namespace, the options) nobody needs but this node.
+void AddEntries(const Assignment& assignment, std::vector<node_api::Assignment>& entries);
 
 // Which addresses have to be proven before they are first assigned.
 struct ProofRequired {

@@ -19,9 +19,9 @@ ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); 
 class AttachRequestsTest : public AttachmentsFixture {
  protected:
   AttachRequestsTest() {
-    DesiredState desired{.version = 1, .full = true};
+    node_api::DesiredState desired{.version = 1, .full = true};
     for (const char* address : {"10.1.0.5", "10.1.0.6", "10.1.0.7"}) {
-      desired.added.push_back({A(address), "default"});
+      desired.added.push_back({.range = ip::Prefix::Host(A(address)), .pool = "default"});
     }
     EXPECT_TRUE(attachments_->OnDesired(desired).ok());
   }
@@ -93,13 +93,14 @@ TEST_F(AttachRequestsTest, GarbageIsWhatIsOldOfThisNetworkAndNotValid) {
   size_t deleted = 0;
   EXPECT_TRUE(attachments_->CollectGarbage("spoke", {kPodA}, deleted).ok());
   EXPECT_EQ(deleted, 0U);
+  const uint64_t generation = attachments_->assignments().Find(kPodA)->generation;
   EXPECT_TRUE(attachments_->CollectGarbage("spoke", {{"aaa", "net1"}}, deleted).ok());
   EXPECT_EQ(deleted, 1U) << "another interface of the container does not count";
   EXPECT_FALSE(HasLink(kPodA));
   EXPECT_TRUE(HasLink(kPodB));
   EXPECT_TRUE(HasLink(kPodC)) << "it is too young to be in the runtime's list for sure";
   attachments_->Tick();
-  EXPECT_EQ(server_.reports.back().released.at(0).key, kPodA);
+  EXPECT_EQ(server_.reports.back().released.at(0).generation, generation);
 }
 
 TEST_F(AttachRequestsTest, GarbageOfALostJournalIsKnownByItsLink) {
@@ -149,7 +150,7 @@ TEST_F(AttachRequestsTest, TheStepsOfAnAddAreTimed) {
   pods_.push_back(kernel_.NewPodNetns());
   ASSERT_TRUE(attachments_->Add({.key = kPodA}, pods_.back().get(), &steps).ok());
   std::vector<std::string_view> names;
-  for (const AttachStep& step : steps.steps()) names.push_back(step.name);
+  for (const node_api::AttachStep& step : steps.steps()) names.push_back(step.name);
   EXPECT_THAT(names, ElementsAre("plan", "journal_intent", "kernel", "journal_built"));
 }
 

@@ -6,8 +6,8 @@
 namespace spoke::netagent {
 namespace {
 
-int64_t MicrosBetween(absl::Time from, absl::Time to) {
-  return std::max<int64_t>(absl::ToInt64Microseconds(to - from), 0);
+absl::Duration Between(absl::Time from, absl::Time to) {
+  return std::max(to - from, absl::ZeroDuration());
 }
 
 bool IsLowerHex(std::string_view text) {
@@ -17,21 +17,21 @@ bool IsLowerHex(std::string_view text) {
 
 }  // namespace
 
-bool Matches(const AttachTrace& trace, const AttachTraceFilter& filter) {
+bool Matches(const node_api::AttachTrace& trace, const node_api::AttachTracesRequest& request) {
   const auto agrees = [](const std::string& wanted, const std::string& is) {
     return wanted.empty() || wanted == is;
   };
-  return agrees(filter.pod_namespace, trace.pod.pod_namespace) &&
-         agrees(filter.pod_name, trace.pod.name) &&
-         agrees(filter.container_id, trace.key.container_id);
+  return agrees(request.pod_namespace, trace.pod_namespace) &&
+         agrees(request.pod_name, trace.pod_name) &&
+         agrees(request.container_id, trace.container_id);
 }
 
 void StepTimes::Ended(std::string_view name, absl::Time at) {
-  steps_.push_back({name, MicrosBetween(begin_, last_), MicrosBetween(last_, at)});
+  steps_.push_back({std::string(name), Between(begin_, last_), Between(last_, at)});
   last_ = std::max(last_, at);
 }
 
-int64_t StepTimes::total_us() const { return MicrosBetween(begin_, last_); }
+int64_t StepTimes::total_us() const { return absl::ToInt64Microseconds(Between(begin_, last_)); }
 
 std::string_view TraceIdOf(std::string_view trace_parent) {
   constexpr size_t kLength = 55;
@@ -46,7 +46,7 @@ std::string_view TraceIdOf(std::string_view trace_parent) {
   return id;
 }
 
-void AttachTraces::Add(AttachTrace trace) {
+void AttachTraces::Add(node_api::AttachTrace trace) {
   if (ring_.size() < kMaxTraces) {
     ring_.push_back(std::move(trace));
     return;
@@ -55,11 +55,12 @@ void AttachTraces::Add(AttachTrace trace) {
   next_ = (next_ + 1) % kMaxTraces;
 }
 
-std::vector<AttachTrace> AttachTraces::Find(const AttachTraceFilter& filter) const {
-  std::vector<AttachTrace> found;
+std::vector<node_api::AttachTrace> AttachTraces::Find(
+    const node_api::AttachTracesRequest& request) const {
+  std::vector<node_api::AttachTrace> found;
   for (size_t i = ring_.size(); i > 0; --i) {
-    const AttachTrace& trace = ring_[(next_ + i - 1) % ring_.size()];
-    if (Matches(trace, filter)) found.push_back(trace);
+    const node_api::AttachTrace& trace = ring_[(next_ + i - 1) % ring_.size()];
+    if (Matches(trace, request)) found.push_back(trace);
   }
   return found;
 }

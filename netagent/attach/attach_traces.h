@@ -8,63 +8,32 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
-#include "lib/ip/address.h"
-#include "netagent/attach/assignments.h"
+#include "lib/node_api/attach_traces.h"
 
 namespace spoke::netagent {
-
-struct AttachStep {
-  std::string_view name;  // A literal.
-  int64_t begin_us = 0;   // After the beginning of the first step.
-  int64_t took_us = 0;
-
-  bool operator==(const AttachStep&) const = default;
-};
-using AttachSteps = absl::InlinedVector<AttachStep, 8>;
 
 // Takes the times of steps that follow each other without a gap.
 class StepTimes {
  public:
   explicit StepTimes(absl::Time begin) : begin_(begin), last_(begin) {}
 
-  // The step `name` (a literal) ended at `at` and the next begins. A clock that was set back makes
+  // The step `name` ended at `at` and the next begins. A clock that was set back makes
   // a step that took nothing.
   void Ended(std::string_view name, absl::Time at);
 
-  const AttachSteps& steps() const { return steps_; }
+  const std::vector<node_api::AttachStep>& steps() const { return steps_; }
   absl::Time begin() const { return begin_; }
   int64_t total_us() const;
 
  private:
   absl::Time begin_;
   absl::Time last_;
-  AttachSteps steps_;
+  std::vector<node_api::AttachStep> steps_;
 };
 
-struct AttachTrace {
-  AttachmentKey key;
-  PodReference pod;
-  std::string trace_id;
-  absl::Time since;
-  std::string error = {};  // Empty: it succeeded.
-  AttachSteps steps = {};
-  std::vector<ip::Address> addresses = {};
-
-  bool operator==(const AttachTrace&) const = default;
-};
-
-// Which of them; an empty field stands for any.
-struct AttachTraceFilter {
-  std::string pod_namespace = {};
-  std::string pod_name = {};
-  std::string container_id = {};
-
-  bool operator==(const AttachTraceFilter&) const = default;
-};
-
-bool Matches(const AttachTrace& trace, const AttachTraceFilter& filter);
+// Whether `request` asks for it.
+bool Matches(const node_api::AttachTrace& trace, const node_api::AttachTracesRequest& request);
 
 // The trace id of a W3C trace context "00-<32 hex digits>-<16 hex digits>-<2 hex digits>"; empty
 // when `trace_parent` is none, or an id of zeros, which stands for none.
@@ -76,13 +45,13 @@ class AttachTraces {
   static constexpr size_t kMaxTraces = 512;
 
   // Beyond kMaxTraces the oldest is forgotten.
-  void Add(AttachTrace trace);
+  void Add(node_api::AttachTrace trace);
 
   // The newest first.
-  std::vector<AttachTrace> Find(const AttachTraceFilter& filter) const;
+  std::vector<node_api::AttachTrace> Find(const node_api::AttachTracesRequest& request) const;
 
  private:
-  std::vector<AttachTrace> ring_;
+  std::vector<node_api::AttachTrace> ring_;
   size_t next_ = 0;  // Where the next one goes.
 };
 

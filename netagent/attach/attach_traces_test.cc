@@ -11,16 +11,24 @@ using testing::IsEmpty;
 
 const absl::Time kBegin = absl::UnixEpoch() + absl::Hours(1);
 
-AttachTrace TraceOf(const std::string& container, const std::string& pod) {
-  return {.key = {container, "eth0"}, .pod = {"ns", pod, ""}, .trace_id = "t", .since = kBegin};
+node_api::AttachTrace TraceOf(const std::string& container, const std::string& pod) {
+  return {.container_id = container,
+          .ifname = "eth0",
+          .pod_namespace = "ns",
+          .pod_name = pod,
+          .trace_id = "t",
+          .since = kBegin};
+}
+
+node_api::AttachStep Step(const std::string& name, int64_t begin_us, int64_t took_us) {
+  return {name, absl::Microseconds(begin_us), absl::Microseconds(took_us)};
 }
 
 TEST(StepTimes, EachStepBeginsWhereTheOneBeforeEnded) {
   StepTimes times(kBegin);
   times.Ended("received", kBegin + absl::Microseconds(10));
   times.Ended("planned", kBegin + absl::Microseconds(35));
-  EXPECT_THAT(times.steps(),
-              ElementsAre(AttachStep{"received", 0, 10}, AttachStep{"planned", 10, 25}));
+  EXPECT_THAT(times.steps(), ElementsAre(Step("received", 0, 10), Step("planned", 10, 25)));
   EXPECT_EQ(times.total_us(), 35);
 }
 
@@ -29,8 +37,7 @@ TEST(StepTimes, AClockThatIsSetBackMakesAStepOfNothing) {
   times.Ended("a", kBegin + absl::Microseconds(10));
   times.Ended("b", kBegin - absl::Seconds(5));
   times.Ended("c", kBegin + absl::Microseconds(12));
-  EXPECT_THAT(times.steps(),
-              ElementsAre(AttachStep{"a", 0, 10}, AttachStep{"b", 10, 0}, AttachStep{"c", 10, 2}));
+  EXPECT_THAT(times.steps(), ElementsAre(Step("a", 0, 10), Step("b", 10, 0), Step("c", 10, 2)));
 }
 
 TEST(TraceIdOf, TakesTheSecondFieldOfAWellFormedContextOnly) {
@@ -68,8 +75,8 @@ TEST(AttachTraces, BeyondTheLimitTheOldestIsForgotten) {
   }
   const auto all = traces.Find({});
   ASSERT_EQ(all.size(), AttachTraces::kMaxTraces);
-  EXPECT_EQ(all.front().key.container_id, std::to_string(AttachTraces::kMaxTraces + 2));
-  EXPECT_EQ(all.back().key.container_id, "3");
+  EXPECT_EQ(all.front().container_id, std::to_string(AttachTraces::kMaxTraces + 2));
+  EXPECT_EQ(all.back().container_id, "3");
 }
 
 }  // namespace

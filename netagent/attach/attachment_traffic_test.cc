@@ -36,8 +36,8 @@ class AttachmentTrafficTest : public AttachmentsFixture {
  protected:
   AttachmentTrafficTest() {
     Begin();
-    DesiredState desired{.version = 1, .full = true};
-    desired.added.push_back({kAddress, "default"});
+    node_api::DesiredState desired{.version = 1, .full = true};
+    desired.added.push_back({.range = ip::Prefix::Host(kAddress), .pool = "default"});
     EXPECT_TRUE(attachments_->OnDesired(desired).ok());
   }
   void Begin() {

@@ -51,6 +51,19 @@ std::span<const ip::Address> AddressesIn(const ip::Prefix& block,
   return {begin, end};
 }
 
+template <typename Take>
+void ForEachAddress(const ip::Prefix& range, const Take& take) {
+  for (uint64_t i = 0; i < range.size(); ++i) take(ip::Advance(range.base(), i));
+}
+
+std::set<ip::Address> RemovedBy(const node_api::DesiredState& desired) {
+  std::set<ip::Address> removed;
+  for (const ip::Prefix& range : desired.removed) {
+    ForEachAddress(range, [&](const ip::Address& address) { removed.insert(address); });
+  }
+  return removed;
+}
+
 }  // namespace
 
 Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal)
@@ -149,7 +162,7 @@ absl::StatusOr<AttachSpec> Attachments::AddPlanned(const AssignmentRequest& requ
   if (steps != nullptr) steps->Ended("plan", clock_.Now());
   RETURN_IF_ERROR(base::Annotate(Build(assignment, spec, pod_netns, steps),
                                  fmt::format("attach {}", request.key.ifname)));
-  news_.push_back({.in_use = {std::move(assignment)}});
+  AddEntries(assignment, news_.emplace_back().in_use);
   return spec;
 }
 
@@ -250,7 +263,11 @@ absl::Status Attachments::Release(const Assignment& assignment, const std::strin
   // Of one that was never built the server has not heard.
   const bool heard = assignments_.IsBuilt(assignment.key);
   RETURN_IF_ERROR(Record(AssignmentReleased{assignment.key, clock_.Now()}));
-  if (heard) news_.push_back({.released = {assignment}});
+  if (!heard) return absl::OkStatus();
+  node_api::AssignmentReport& news = news_.emplace_back();
+  for (const ip::Address& address : assignment.addresses) {
+    news.released.push_back({address, assignment.generation});
+  }
   return absl::OkStatus();
 }
 
@@ -283,25 +300,25 @@ absl::Status Attachments::CollectGarbage(const std::string& network,
   return first_error;
 }
 
-std::vector<Holding> Attachments::NextListing(const DesiredState& desired) const {
+std::vector<Holding> Attachments::NextListing(const node_api::DesiredState& desired) const {
   std::vector<Holding> listing;
   if (!desired.full) {
-    const std::set<ip::Address> removed(desired.removed.begin(), desired.removed.end());
+    const std::set<ip::Address> removed = RemovedBy(desired);
     for (const Holding& holding : listing_) {
       if (!removed.contains(holding.address)) listing.push_back(holding);
     }
   }
   std::set<ip::Address> listed;
   for (const Holding& holding : listing) listed.insert(holding.address);
-  for (const DesiredAddress& address : desired.added) {
-    if (listed.insert(address.address).second) {
-      listing.push_back({address.address, address.pool, address.nic});
-    }
+  for (const node_api::DesiredConfiguration& added : desired.added) {
+    ForEachAddress(added.range, [&](const ip::Address& address) {
+      if (listed.insert(address).second) listing.push_back({address, added.pool, added.nic_mac});
+    });
   }
   return listing;
 }
 
-std::vector<PoolRule> Attachments::NextRules(const DesiredState& desired,
+std::vector<PoolRule> Attachments::NextRules(const node_api::DesiredState& desired,
                                              const std::vector<Holding>& listing) const {
   std::map<std::string, PoolRule> rules;
   // A pool that is not mentioned keeps its rule for as long as an address of it is here: to forget
@@ -311,7 +328,7 @@ std::vector<PoolRule> Attachments::NextRules(const DesiredState& desired,
   for (PoolRule& rule : assignments_.Rules()) {
     if (held.contains(rule.pool)) rules.insert_or_assign(rule.pool, std::move(rule));
   }
-  for (const PoolState& pool : desired.pools) {
+  for (const node_api::PoolState& pool : desired.pools) {
     rules.erase(pool.name);
     if (pool.namespaces.empty()) continue;
     rules.insert_or_assign(pool.name, PoolRule{pool.name, pool.cidr, pool.namespaces});
@@ -321,20 +338,22 @@ std::vector<PoolRule> Attachments::NextRules(const DesiredState& desired,
   return next;
 }
 
-std::vector<ip::Address> Attachments::ListedAnew(const DesiredState& desired) const {
-  const std::set<ip::Address> removed(desired.removed.begin(), desired.removed.end());
+std::vector<ip::Address> Attachments::ListedAnew(const node_api::DesiredState& desired) const {
+  const std::set<ip::Address> removed = RemovedBy(desired);
   std::vector<ip::Address> withdrawn = assignments_.Withdrawn();
   const std::set<ip::Address> waiting(withdrawn.begin(), withdrawn.end());
   std::vector<ip::Address> anew;
-  for (const DesiredAddress& added : desired.added) {
-    if (!waiting.contains(added.address)) continue;
-    const bool later_session = desired.full && !agreed_.contains(added.address);
-    if (later_session || removed.contains(added.address)) anew.push_back(added.address);
+  for (const node_api::DesiredConfiguration& added : desired.added) {
+    ForEachAddress(added.range, [&](const ip::Address& address) {
+      if (!waiting.contains(address)) return;
+      const bool later_session = desired.full && !agreed_.contains(address);
+      if (later_session || removed.contains(address)) anew.push_back(address);
+    });
   }
   return anew;
 }
 
-absl::Status Attachments::OnDesired(const DesiredState& desired) {
+absl::Status Attachments::OnDesired(const node_api::DesiredState& desired) {
   pools_ = desired.pools;
   std::vector<Holding> listing = NextListing(desired);
   std::vector<PoolRule> rules = NextRules(desired, listing);
@@ -348,9 +367,13 @@ absl::Status Attachments::OnDesired(const DesiredState& desired) {
     RETURN_IF_ERROR(Record(anew));
     for (const ip::Address& address : anew.addresses) agreed_.erase(address);
   }
-  for (const DesiredAddress& address : desired.added) {
-    if (address.cooldown <= absl::ZeroDuration()) continue;
-    RETURN_IF_ERROR(Record(CooldownSet{address.address, clock_.Now() + address.cooldown}));
+  for (const node_api::DesiredConfiguration& added : desired.added) {
+    if (added.cooldown <= absl::ZeroDuration()) continue;
+    absl::Status status;
+    ForEachAddress(added.range, [&](const ip::Address& address) {
+      if (status.ok()) status = Record(CooldownSet{address, clock_.Now() + added.cooldown});
+    });
+    RETURN_IF_ERROR(status);
   }
   if (const absl::Status status = SyncUnreachable(); !status.ok()) {
     // The address can be assigned all the same; the next change tries again.
@@ -360,9 +383,9 @@ absl::Status Attachments::OnDesired(const DesiredState& desired) {
   return absl::OkStatus();
 }
 
-void Attachments::OnReclaim(const ReclaimRequest& request) {
+void Attachments::OnReclaim(const node_api::ReclaimRequest& request) {
   SayNews();  // An answer never overtakes what happened before it.
-  WithdrawPlan plan = assignments_.PlanWithdraw(request.blocks);
+  WithdrawPlan plan = assignments_.PlanWithdraw(request.ranges);
   if (!plan.withdraw.empty() && !Record(WithdrawnSet{plan.withdraw}).ok()) {
     // What was agreed to before stays agreed; the rest is denied for now.
     const auto first_new = std::stable_partition(
@@ -377,10 +400,11 @@ void Attachments::OnReclaim(const ReclaimRequest& request) {
   }
   log_.Info("reclaim_answered",
             {{"id", request.id}, {"agreed", plan.agreed.size()}, {"denied", plan.denied.size()}});
-  server_.Answer(ReclaimAnswer{request.id, std::move(plan.agreed), std::move(plan.denied)});
+  server_.Answer(
+      node_api::ReclaimAnswer{request.id, std::move(plan.agreed), std::move(plan.denied)});
 }
 
-void Attachments::OnEndAssignment(const EndAssignment& request) {
+void Attachments::OnEndAssignment(const node_api::EndAssignment& request) {
   for (const Assignment& assignment : assignments_.Built()) {
     const auto& addresses = assignment.addresses;
     if (assignment.generation != request.generation ||
@@ -400,9 +424,15 @@ void Attachments::OnEndAssignment(const EndAssignment& request) {
   }
 }
 
-void Attachments::OnInventory(const InventoryRequest& request) {
+void Attachments::OnInventory(const node_api::InventoryRequest& request) {
   SayNews();
-  server_.Answer(Inventory{request.id, assignments_.Attached(), assignments_.Built()});
+  node_api::Inventory inventory{.id = request.id, .held = assignments_.Attached(), .in_use = {}};
+  for (Assignment& assignment : assignments_.Built()) {
+    // The audit compares keys and generations; the pods would double the message.
+    assignment.pod = {};
+    AddEntries(assignment, inventory.in_use);
+  }
+  server_.Answer(inventory);
 }
 
 absl::Status Attachments::OnConflict(const ip::Address& address,
@@ -446,9 +476,14 @@ absl::Status Attachments::OnProven(const std::vector<ip::Address>& addresses) {
 Greeting Attachments::BeginSession() {
   agreed_.clear();
   news_.clear();  // The greeting says it.
-  return {.in_use = assignments_.Built(),
-          .cooldown = assignments_.Cooldown(),
-          .conflicts = assignments_.Conflicts()};
+  Greeting greeting;
+  for (const Assignment& assignment : assignments_.Built())
+    AddEntries(assignment, greeting.hello.in_use);
+  greeting.hello.cooldown = assignments_.Cooldown();
+  for (const ConflictNoted& conflict : assignments_.Conflicts()) {
+    greeting.conflicts.push_back({conflict.address, conflict.other_mac});
+  }
+  return greeting;
 }
 
 void Attachments::Tick() {
@@ -471,7 +506,7 @@ std::optional<absl::Time> Attachments::NextWake() const {
 }
 
 void Attachments::SayNews() {
-  for (const AssignmentReport& report : news_) server_.Report(report);
+  for (const node_api::AssignmentReport& report : news_) server_.Report(report);
   news_.clear();
 }
 
@@ -538,7 +573,7 @@ absl::Status Attachments::Explain(const absl::Status& why) const {
   if (const std::string missing = nic_tables_.ExplainMissing(); !missing.empty()) {
     text += "; " + missing;
   }
-  for (const PoolState& pool : pools_) {
+  for (const node_api::PoolState& pool : pools_) {
     text += fmt::format("; server: pool {} ({}): {} usable, {} attached, {} free", pool.name,
                         pool.cidr, pool.usable, pool.attached, pool.free);
   }

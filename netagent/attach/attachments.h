@@ -20,7 +20,6 @@
 #include "netagent/links/nic_tables.h"
 #include "netagent/links/router.h"
 #include "netagent/session/server_link.h"
-#include "netagent/session/server_messages.h"
 
 namespace spoke::netagent {
 
@@ -123,17 +122,17 @@ class Attachments {
   // The server's word on what this node has. Errors: kUnavailable (not journalled, and nothing is
   // acknowledged: what the server sends next would be relative to a list that is not here, so begin
   // a new session).
-  absl::Status OnDesired(const DesiredState& desired);
+  absl::Status OnDesired(const node_api::DesiredState& desired);
 
   // Gives up what can be given up, and answers. The same request again gives the same answer, as
   // long as nothing has been assigned in between. What cannot be journalled is denied.
-  void OnReclaim(const ReclaimRequest& request);
+  void OnReclaim(const node_api::ReclaimRequest& request);
 
   // Del() of the attachment that has the address, if it is the same assignment still.
-  void OnEndAssignment(const EndAssignment& request);
+  void OnEndAssignment(const node_api::EndAssignment& request);
 
   // Answers at once, from memory.
-  void OnInventory(const InventoryRequest& request);
+  void OnInventory(const node_api::InventoryRequest& request);
 
   // Another machine answers for `address`: it is not assigned again before that is over, or the
   // address has left the server's list; and the server is told, now, with each repetition, and at
@@ -173,7 +172,7 @@ class Attachments {
 
   const Assignments& assignments() const { return assignments_; }
   // The pools that this node draws from, as the server last said; empty: it has not yet.
-  const std::vector<PoolState>& pools() const { return pools_; }
+  const std::vector<node_api::PoolState>& pools() const { return pools_; }
 
  private:
   absl::Status Record(const Event& event);
@@ -194,10 +193,10 @@ class Attachments {
   void PrepareNicTables(const std::vector<Holding>& listing);
   // `why` with every pool and its counts.
   absl::Status Explain(const absl::Status& why) const;
-  std::vector<Holding> NextListing(const DesiredState& desired) const;
-  std::vector<PoolRule> NextRules(const DesiredState& desired,
+  std::vector<Holding> NextListing(const node_api::DesiredState& desired) const;
+  std::vector<PoolRule> NextRules(const node_api::DesiredState& desired,
                                   const std::vector<Holding>& listing) const;
-  std::vector<ip::Address> ListedAnew(const DesiredState& desired) const;
+  std::vector<ip::Address> ListedAnew(const node_api::DesiredState& desired) const;
 
   const Settings settings_;
   Router& router_;
@@ -207,14 +206,14 @@ class Attachments {
   PodTraffic* const traffic_;
   const std::unique_ptr<Journal> journal_;
   Assignments assignments_;
-  std::vector<Holding> listing_;  // As the server last said.
-  std::vector<PoolState> pools_;  // Likewise.
-  std::set<ip::Address> agreed_;  // Given up in the present session.
+  std::vector<Holding> listing_;            // As the server last said.
+  std::vector<node_api::PoolState> pools_;  // Likewise.
+  std::set<ip::Address> agreed_;            // Given up in the present session.
   // Of Assignments::Attached(), as the kernel was last told; nullopt: it was not.
   std::optional<uint64_t> unreachable_version_;
   NicTables nic_tables_;
-  uint32_t mtu_ = 0;                    // Of pod links; known from Start() on.
-  std::vector<AssignmentReport> news_;  // One thing each, in order; not said yet.
+  uint32_t mtu_ = 0;                              // Of pod links; known from Start() on.
+  std::vector<node_api::AssignmentReport> news_;  // One thing each, in order; not said yet.
   // When to try again to undo what could not be undone; nullopt: there is nothing.
   std::optional<absl::Time> undo_at_;
   // When to try again to make the tables that could not be made; likewise.

@@ -19,8 +19,9 @@ ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); 
 class AttachmentsTest : public AttachmentsFixture {
  protected:
   void Grant(const std::vector<std::string>& addresses) {
-    DesiredState desired{.version = 1, .full = true};
-    for (const std::string& address : addresses) desired.added.push_back({A(address), "default"});
+    node_api::DesiredState desired{.version = 1, .full = true};
+    for (const std::string& address : addresses)
+      desired.added.push_back({.range = ip::Prefix::Host(A(address)), .pool = "default"});
     desired.pools = {{"default", "10.1.0.0/24", 251, 8, 243}};
     ASSERT_TRUE(attachments_->OnDesired(desired).ok());
   }
@@ -37,7 +38,8 @@ TEST_F(AttachmentsTest, AddBuildsTheLinkAndReportsTheAssignment) {
   EXPECT_EQ(kernel_.Attached(HostLinkName(kPodA)), *spec);
   attachments_->Tick();
   ASSERT_EQ(server_.reports.size(), 1U);
-  EXPECT_THAT(server_.reports[0].in_use.at(0).addresses, ElementsAre(A("10.1.0.5")));
+  EXPECT_THAT(server_.reports[0].in_use,
+              ElementsAre(testing::Field(&node_api::Assignment::address, A("10.1.0.5"))));
   EXPECT_THAT(server_.acknowledged, ElementsAre(1U));
   EXPECT_THAT(kernel_.Unreachable(), ElementsAre(A("10.1.0.5"), A("10.1.0.6")));
 }
@@ -200,15 +202,16 @@ TEST_F(AttachmentsTest, WithALostJournalNoAddressInUseIsAssignedAgain) {
   // The pod's own DEL still finds its link and frees its address.
   ASSERT_TRUE(attachments_->Del(kPodA).ok());
   EXPECT_FALSE(HasLink(kPodA));
-  EXPECT_THAT(attachments_->BeginSession().cooldown, ElementsAre(A("10.1.0.5")));
+  EXPECT_THAT(attachments_->BeginSession().hello.cooldown, ElementsAre(A("10.1.0.5")));
 }
 
 TEST_F(AttachmentsTest, ChangesAreRelativeToWhatTheServerSaidBefore) {
   Grant({"10.1.0.5", "10.1.0.6"});
   ASSERT_TRUE(
       attachments_
-          ->OnDesired(
-              {.version = 2, .added = {{A("10.1.0.7"), "default"}}, .removed = {A("10.1.0.5")}})
+          ->OnDesired({.version = 2,
+                       .added = {{.range = ip::Prefix::Host(A("10.1.0.7")), .pool = "default"}},
+                       .removed = {ip::Prefix::Host(A("10.1.0.5"))}})
           .ok());
   EXPECT_THAT(attachments_->assignments().Attached(), ElementsAre(A("10.1.0.6"), A("10.1.0.7")));
   Restart();
@@ -216,8 +219,9 @@ TEST_F(AttachmentsTest, ChangesAreRelativeToWhatTheServerSaidBefore) {
 }
 
 TEST_F(AttachmentsTest, AnAddressThatIsToCoolIsNotAssignedBefore) {
-  DesiredState desired{.version = 1, .full = true};
-  desired.added = {{A("10.1.0.5"), "default", absl::Seconds(10)}};
+  node_api::DesiredState desired{.version = 1, .full = true};
+  desired.added = {
+      {.range = ip::Prefix::Host(A("10.1.0.5")), .pool = "default", .cooldown = absl::Seconds(10)}};
   ASSERT_TRUE(attachments_->OnDesired(desired).ok());
   EXPECT_FALSE(Add(kPodA).ok());
   clock_.Advance(absl::Seconds(10));
@@ -227,9 +231,12 @@ TEST_F(AttachmentsTest, AnAddressThatIsToCoolIsNotAssignedBefore) {
 
 TEST_F(AttachmentsTest, ADesiredStateThatCannotBeWrittenIsNotAcknowledged) {
   tmpfs_.fail_after = 0;
-  EXPECT_EQ(
-      attachments_->OnDesired({.version = 1, .full = true, .added = {{A("10.1.0.5"), "p"}}}).code(),
-      absl::StatusCode::kUnavailable);
+  EXPECT_EQ(attachments_
+                ->OnDesired({.version = 1,
+                             .full = true,
+                             .added = {{.range = ip::Prefix::Host(A("10.1.0.5")), .pool = "p"}}})
+                .code(),
+            absl::StatusCode::kUnavailable);
   EXPECT_THAT(server_.acknowledged, IsEmpty());
 }
 
@@ -240,13 +247,13 @@ TEST_F(AttachmentsTest, AnAgreementIsWrittenBeforeItIsSaidAndOutlivesTheAgent) {
   const ip::Prefix available = ip::Prefix::Host(A("10.1.0.6"));
   attachments_->OnReclaim({7, {in_use, available}});
   ASSERT_EQ(server_.reclaim_answers.size(), 1U);
-  EXPECT_EQ(server_.reclaim_answers[0], (ReclaimAnswer{7, {available}, {in_use}}));
+  EXPECT_EQ(server_.reclaim_answers[0], (node_api::ReclaimAnswer{7, {available}, {in_use}}));
   EXPECT_FALSE(Add(kPodB).ok());
   Restart();  // The server stays away.
   EXPECT_THAT(attachments_->assignments().Withdrawn(), ElementsAre(A("10.1.0.6")));
   EXPECT_THAT(std::string(Add(kPodB).status().message()), HasSubstr("0 available, 1 unusable"));
   attachments_->OnReclaim({8, {in_use, available}});
-  EXPECT_EQ(server_.reclaim_answers[1], (ReclaimAnswer{8, {available}, {in_use}}));
+  EXPECT_EQ(server_.reclaim_answers[1], (node_api::ReclaimAnswer{8, {available}, {in_use}}));
 }
 
 TEST_F(AttachmentsTest, WhatCannotBeWrittenIsDeniedAndWhatWasAgreedToStaysAgreed) {
@@ -256,20 +263,19 @@ TEST_F(AttachmentsTest, WhatCannotBeWrittenIsDeniedAndWhatWasAgreedToStaysAgreed
   attachments_->OnReclaim({1, {first}});
   tmpfs_.fail_after = 0;
   attachments_->OnReclaim({2, {second, first}});
-  EXPECT_EQ(server_.reclaim_answers[1], (ReclaimAnswer{2, {first}, {second}}));
+  EXPECT_EQ(server_.reclaim_answers[1], (node_api::ReclaimAnswer{2, {first}, {second}}));
   tmpfs_.fail_after = -1;
   EXPECT_THAT(Add(kPodA)->addresses, ElementsAre(A("10.1.0.6")));
 }
 
 TEST_F(AttachmentsTest, ABlockIsListedGivenUpAndTakenOffAsOne) {
-  DesiredState block{.version = 1, .full = true};
-  DesiredState gone{.version = 2};
-  for (uint64_t i = 0; i < 16; ++i) {
-    block.added.push_back({ip::Advance(A("fd00::10"), i), "six"});
-    gone.removed.push_back(ip::Advance(A("fd00::10"), i));
-  }
-  ASSERT_TRUE(attachments_->OnDesired(block).ok());
+  node_api::DesiredState block{.version = 1, .full = true};
+  node_api::DesiredState gone{.version = 2};
   const ip::Prefix whole = ip::Prefix::Parse("fd00::10/124").value();
+  block.added = {{.range = whole, .pool = "six"}};
+  gone.removed = {whole};
+  ASSERT_TRUE(attachments_->OnDesired(block).ok());
+  EXPECT_EQ(attachments_->assignments().Attached().size(), 16U);
   ASSERT_TRUE(Add(kPodA).ok());
   attachments_->OnReclaim({1, {whole}});
   EXPECT_THAT(server_.reclaim_answers.back().denied, ElementsAre(whole));
@@ -290,8 +296,9 @@ TEST_F(AttachmentsTest, ABlockIsListedGivenUpAndTakenOffAsOne) {
 }
 
 TEST_F(AttachmentsTest, ThePoolsOfNamespacesHoldAfterARestartWithoutTheServer) {
-  DesiredState desired{.version = 1, .full = true};
-  desired.added = {{A("10.1.0.5"), "open"}, {A("10.2.0.5"), "teams"}};
+  node_api::DesiredState desired{.version = 1, .full = true};
+  desired.added = {{.range = ip::Prefix::Host(A("10.1.0.5")), .pool = "open"},
+                   {.range = ip::Prefix::Host(A("10.2.0.5")), .pool = "teams"}};
   desired.pools = {{"open", "10.1.0.0/24", 251, 1, 250},
                    {"teams", "10.2.0.0/24", 251, 1, 250, {"web"}}};
   ASSERT_TRUE(attachments_->OnDesired(desired).ok());
@@ -318,14 +325,14 @@ TEST_F(AttachmentsTest, AConflictIsToldInEachSessionAndTheAddressNotAssigned) {
   EXPECT_EQ(attachments_->OnConflict(A("10.1.0.9"), mac).code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(attachments_->OnConflict(A("10.1.0.5"), mac).ok());
   ASSERT_TRUE(attachments_->OnConflict(A("10.1.0.5"), mac).ok());
-  EXPECT_THAT(server_.conflicts,
-              ElementsAre(ConflictNoted{A("10.1.0.5"), mac}, ConflictNoted{A("10.1.0.5"), mac}))
+  EXPECT_THAT(server_.conflicts, ElementsAre(node_api::ConflictReport{A("10.1.0.5"), mac},
+                                             node_api::ConflictReport{A("10.1.0.5"), mac}))
       << "the server ends a conflict that it does not hear of";
   EXPECT_EQ(log_.Count("address_in_conflict"), 1);
   EXPECT_FALSE(Add(kPodA).ok());
   Restart();
   EXPECT_THAT(attachments_->BeginSession().conflicts,
-              ElementsAre(ConflictNoted{A("10.1.0.5"), mac}));
+              ElementsAre(node_api::ConflictReport{A("10.1.0.5"), mac}));
   Grant({"10.1.0.5"});  // That the server still lists it does not make it good.
   EXPECT_FALSE(Add(kPodA).ok());
   Grant({});
@@ -360,9 +367,16 @@ TEST_F(AttachmentsTest, AnInventorySaysWhatIsHeldAndAssigned) {
   Grant({"10.1.0.5", "10.1.0.6"});
   ASSERT_TRUE(Add(kPodA).ok());
   attachments_->OnInventory({9});
-  EXPECT_THAT(server_.inventories,
-              ElementsAre(Inventory{
-                  9, {A("10.1.0.5"), A("10.1.0.6")}, attachments_->assignments().Built()}));
+  ASSERT_EQ(server_.inventories.size(), 1U);
+  const node_api::Inventory& inventory = server_.inventories[0];
+  EXPECT_EQ(inventory.id, 9U);
+  EXPECT_THAT(inventory.held, ElementsAre(A("10.1.0.5"), A("10.1.0.6")));
+  ASSERT_EQ(inventory.in_use.size(), 1U);
+  EXPECT_EQ(inventory.in_use[0].address, A("10.1.0.5"));
+  EXPECT_EQ(inventory.in_use[0].generation, attachments_->assignments().Find(kPodA)->generation);
+  EXPECT_EQ(inventory.in_use[0].lessee,
+            (node_api::Lessee{.container_id = kPodA.container_id, .ifname = kPodA.ifname}))
+      << "keys and generations, but no pods";
 }
 
 TEST_F(AttachmentsTest, WhatWaitsForProofIsNotAssignedAndSaysSo) {
@@ -406,9 +420,9 @@ TEST_F(AttachmentsTest, ANicWithoutAWayOutDoesNotStandInTheWayOfAnother) {
   const ip::MacAddress second = ip::MacAddress::Parse("00:0d:3a:00:00:02").value();
   kernel_.SetNic({.name = "eth0", .mac = first, .mtu = 1500, .addresses = {}});
   Restart();
-  DesiredState desired{.version = 1, .full = true};
-  desired.added = {{.address = A("10.1.0.5"), .pool = "default", .nic = second},
-                   {.address = A("10.1.0.6"), .pool = "default", .nic = first}};
+  node_api::DesiredState desired{.version = 1, .full = true};
+  desired.added = {{.range = ip::Prefix::Host(A("10.1.0.5")), .pool = "default", .nic_mac = second},
+                   {.range = ip::Prefix::Host(A("10.1.0.6")), .pool = "default", .nic_mac = first}};
   ASSERT_TRUE(attachments_->OnDesired(desired).ok());
   // The other has been idle for longer.
   EXPECT_THAT(Add(kPodA)->addresses, ElementsAre(A("10.1.0.6")));

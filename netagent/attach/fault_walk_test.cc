@@ -90,9 +90,9 @@ class Node {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
     Fault none(-1, Kind::kFails);
     Start(none);
-    DesiredState desired{.version = 1, .full = true};
+    node_api::DesiredState desired{.version = 1, .full = true};
     for (const char* address : {"10.1.0.5", "10.1.0.6"}) {
-      desired.added.push_back({A(address), "default"});
+      desired.added.push_back({.range = ip::Prefix::Host(A(address)), .pool = "default"});
     }
     EXPECT_TRUE(agent_->OnDesired(desired).ok());
     EXPECT_TRUE(Add(kNeighbour).ok());

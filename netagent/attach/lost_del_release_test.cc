@@ -117,7 +117,7 @@ TEST_F(LostDelReleaseTest, WhatHasLostLinkAndNamespaceIsReleasedAsByADel) {
   EXPECT_THAT(attachments_.assignments().Cooldown(), ElementsAre(kFirst));
   ASSERT_FALSE(server_.reports.empty());
   ASSERT_EQ(server_.reports.back().released.size(), 1U);
-  EXPECT_EQ(server_.reports.back().released[0].key, keys_[0]);
+  EXPECT_EQ(server_.reports.back().released[0].address, kFirst);
   EXPECT_EQ(server_.reports.back().released[0].generation, 1U) << "the fence of its assignment";
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("lost_del_released container=pod000 ifname=eth0 "
                                                "pod=web/nginx-0 addresses=10.1.0.5")));

@@ -20,9 +20,9 @@ class NicCheckTest : public testing::Test {
   NicCheckTest() {
     Configure({"10.1.0.4"});
     EXPECT_TRUE(attachments_.Start({}).ok());
-    DesiredState desired{.version = 1, .full = true};
+    node_api::DesiredState desired{.version = 1, .full = true};
     for (const char* address : {"10.1.0.5", "10.1.0.6"}) {
-      desired.added.push_back({A(address), "default"});
+      desired.added.push_back({.range = ip::Prefix::Host(A(address)), .pool = "default"});
     }
     EXPECT_TRUE(attachments_.OnDesired(desired).ok());
   }
@@ -79,8 +79,8 @@ TEST_F(NicCheckTest, ASecondaryOfTheCloudIsReportedBeforeTheServerListsIt) {
   EXPECT_EQ(log_.Count("address_on_nic"), 1);
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("address=10.1.0.9")));
   // And is not assigned once it is listed, without another look.
-  DesiredState desired{.version = 2};
-  desired.added.push_back({A("10.1.0.9"), "default"});
+  node_api::DesiredState desired{.version = 2};
+  desired.added.push_back({.range = ip::Prefix::Host(A("10.1.0.9")), .pool = "default"});
   ASSERT_TRUE(attachments_.OnDesired(desired).ok());
   EXPECT_EQ(Available(), 2U);
 }

@@ -25,26 +25,26 @@ ip::Address V4(uint32_t number) { return ip::Address::V4(number); }
 // Both directions of one stream.
 struct Stream {
   bool hello_said = false;
-  std::deque<ReclaimAnswer> to_server;
-  std::deque<ServerRequest> to_agent;
+  std::deque<node_api::ReclaimAnswer> to_server;
+  std::deque<node_api::ServerMessage> to_agent;
 };
 
 // The agent's end of the present stream. Reports are of no interest here.
 class StreamLink final : public ServerLink {
  public:
-  void Report(const AssignmentReport&) override {}
-  void ReportTraffic(const TrafficReport&) override {}
-  void ReportBudgets(const BudgetReport&) override {}
+  void Report(const node_api::AssignmentReport&) override {}
+  void ReportTraffic(const node_api::TrafficReport&) override {}
+  void ReportBudgets(const node_api::BudgetReport&) override {}
   void Acknowledge(uint64_t) override {}
-  void AcknowledgePolicy(const PolicyAck&) override {}
-  void Answer(const ReclaimAnswer& answer) override {
+  void AcknowledgePolicy(const node_api::PolicyAck&) override {}
+  void Answer(const node_api::ReclaimAnswer& answer) override {
     if (stream != nullptr) stream->to_server.push_back(answer);
   }
-  void Answer(const Inventory&) override {}
-  void Answer(const AttachTracesAnswer&) override {}
-  void Answer(const ProbeAnswer&) override {}
-  void Answer(const PolicyTrialAnswer&) override {}
-  void Ask(const Demand&) override {}
+  void Answer(const node_api::Inventory&) override {}
+  void Answer(const node_api::AttachTracesAnswer&) override {}
+  void Answer(const node_api::ProbeAnswer&) override {}
+  void Answer(const node_api::PolicyTrialAnswer&) override {}
+  void Ask(const node_api::Demand&) override {}
   void ReportConflict(const ip::Address&, const std::optional<ip::MacAddress>&) override {}
   void BeginAnew(std::string_view) override {}
 
@@ -67,33 +67,35 @@ class ModelServer {
     session_ = &stream;
     asked_.clear();
     version_ = 1;
-    DesiredState all{.version = version_, .full = true};
-    for (const auto& [address, serial] : attached_) all.added.push_back({address, "p"});
+    node_api::DesiredState all{.version = version_, .full = true};
+    for (const auto& [address, serial] : attached_)
+      all.added.push_back({.range = ip::Prefix::Host(address), .pool = "p"});
     stream.to_agent.emplace_back(all);
   }
-  void OnAnswer(const Stream& stream, const ReclaimAnswer& answer) {
+  void OnAnswer(const Stream& stream, const node_api::ReclaimAnswer& answer) {
     if (&stream != session_) return;  // Of an older session: stale.
-    DesiredState change{.version = ++version_};
+    node_api::DesiredState change{.version = ++version_};
     for (const ip::Prefix& block : answer.agreed) {
       for (const auto& [address, serial] : asked_[answer.id]) {
         const auto it = attached_.find(address);
         if (!block.Contains(address) || it == attached_.end() || it->second != serial) continue;
         attached_.erase(it);
-        change.removed.push_back(address);
+        change.removed.push_back(ip::Prefix::Host(address));
       }
     }
     session_->to_agent.emplace_back(change);
   }
   void Ask(const ip::Prefix& block) {
     if (session_ == nullptr) return;
-    session_->to_agent.emplace_back(ReclaimRequest{++id_, {block}});
+    session_->to_agent.emplace_back(node_api::ReclaimRequest{++id_, {block}});
     for (const auto& [address, serial] : attached_) {
       if (block.Contains(address)) asked_[id_][address] = serial;
     }
   }
   void Attach(const ip::Address& address) {
     if (!attached_.emplace(address, ++serial_).second || session_ == nullptr) return;
-    session_->to_agent.emplace_back(DesiredState{.version = ++version_, .added = {{address, "p"}}});
+    session_->to_agent.emplace_back(node_api::DesiredState{
+        .version = ++version_, .added = {{.range = ip::Prefix::Host(address), .pool = "p"}}});
   }
 
  private:
@@ -138,12 +140,12 @@ class ReclaimTest : public testing::Test {
   }
   void ToAgent() {
     if (link_.stream == nullptr || link_.stream->to_agent.empty()) return;
-    const ServerRequest request = link_.stream->to_agent.front();
+    const node_api::ServerMessage request = link_.stream->to_agent.front();
     link_.stream->to_agent.pop_front();
-    if (const auto* desired = std::get_if<DesiredState>(&request)) {
+    if (const auto* desired = std::get_if<node_api::DesiredState>(&request)) {
       ASSERT_TRUE(agent_->OnDesired(*desired).ok());
     } else {
-      agent_->OnReclaim(std::get<ReclaimRequest>(request));
+      agent_->OnReclaim(std::get<node_api::ReclaimRequest>(request));
     }
   }
   absl::Status Add(const AttachmentKey& key) {
@@ -220,7 +222,7 @@ TEST_F(ReclaimTest, AListThatWasSentBeforeTheAgreementArrivedLiftsNothing) {
   // A new session; the server asks before the agent has even read the list.
   ToServer(*link_.stream);
   server_.Ask(ip::Prefix::Host(V4(3)));
-  DesiredState list = std::get<DesiredState>(link_.stream->to_agent.front());
+  node_api::DesiredState list = std::get<node_api::DesiredState>(link_.stream->to_agent.front());
   ToAgent();
   ToAgent();
   ASSERT_THAT(agent_->assignments().Withdrawn(), ElementsAre(V4(3)));
@@ -229,7 +231,7 @@ TEST_F(ReclaimTest, AListThatWasSentBeforeTheAgreementArrivedLiftsNothing) {
   ASSERT_TRUE(agent_->OnDesired(list).ok());
   EXPECT_THAT(agent_->assignments().Withdrawn(), ElementsAre(V4(3)));
   // Taken off and brought back: the server has acted, and attached it again.
-  list.removed = {V4(3)};
+  list.removed = {ip::Prefix::Host(V4(3))};
   ASSERT_TRUE(agent_->OnDesired(list).ok());
   EXPECT_THAT(agent_->assignments().Withdrawn(), IsEmpty());
 }

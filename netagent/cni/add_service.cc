@@ -162,13 +162,10 @@ void AddService::Finish(Job job, const absl::StatusOr<AttachSpec>& result) {
                                         {"trace", job.trace_id},
                                         {"error", answered}});
   }
-  traces_.Add({.key = key,
-               .pod = job.request.pod,
-               .trace_id = std::move(job.trace_id),
-               .since = job.steps.begin(),
-               .error = result.ok() ? "" : std::string(base::MessageOf(result.status())),
-               .steps = job.steps.steps(),
-               .addresses = result.ok() ? result->addresses : std::vector<ip::Address>()});
+  node_api::AttachTrace trace =
+      TraceOf(job, result.ok() ? "" : std::string(base::MessageOf(result.status())));
+  if (result.ok()) trace.addresses = result->addresses;
+  traces_.Add(std::move(trace));
 }
 
 void AddService::Tick() {
@@ -189,7 +186,7 @@ std::optional<absl::Duration> AddService::NextWake() const {
 }
 
 void AddService::SayDemand() {
-  Demand demand{line_.Demand()};
+  node_api::Demand demand{line_.Demand()};
   if (demand == said_) {
     say_at_.reset();
     return;
@@ -202,13 +199,13 @@ void AddService::SayDemand() {
   said_ = std::move(demand);
 }
 
-Demand AddService::DemandForHello() {
+node_api::Demand AddService::DemandForHello() {
   said_ = {line_.Demand()};
   forecast_.reset();
   return said_;
 }
 
-void AddService::OnForecast(const Forecast& forecast) {
+void AddService::OnForecast(const node_api::Forecast& forecast) {
   forecast_ = forecast;
   forecast_at_ = Now();
 }
@@ -226,21 +223,30 @@ std::string AddService::ForecastText() const {
   return text;
 }
 
-void AddService::OnTracesRequest(const AttachTracesRequest& request) {
-  AttachTracesAnswer answer{.id = request.id};
+void AddService::OnTracesRequest(const node_api::AttachTracesRequest& request) {
+  node_api::AttachTracesAnswer answer{.id = request.id};
   for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
     const Job& job = it->second;
-    AttachTrace trace{.key = job.request.key,
-                      .pod = job.request.pod,
-                      .trace_id = job.trace_id,
-                      .since = job.steps.begin(),
-                      .error = fmt::format("still waits for an address, for {} now",
-                                           absl::FormatDuration(Now() - job.waiting_since)),
-                      .steps = job.steps.steps()};
-    if (Matches(trace, request.filter)) answer.traces.push_back(std::move(trace));
+    node_api::AttachTrace trace =
+        TraceOf(job, fmt::format("still waits for an address, for {} now",
+                                 absl::FormatDuration(Now() - job.waiting_since)));
+    if (Matches(trace, request)) answer.traces.push_back(std::move(trace));
   }
-  for (AttachTrace& trace : traces_.Find(request.filter)) answer.traces.push_back(std::move(trace));
+  for (node_api::AttachTrace& trace : traces_.Find(request)) {
+    answer.traces.push_back(std::move(trace));
+  }
   edges_.server.Answer(answer);
+}
+
+node_api::AttachTrace AddService::TraceOf(const Job& job, std::string error) {
+  return {.container_id = job.request.key.container_id,
+          .ifname = job.request.key.ifname,
+          .pod_namespace = job.request.pod.pod_namespace,
+          .pod_name = job.request.pod.name,
+          .trace_id = job.trace_id,
+          .since = job.steps.begin(),
+          .error = std::move(error),
+          .steps = job.steps.steps()};
 }
 
 std::string AddService::TraceIdFor(const v1::CniRequest& request) const {

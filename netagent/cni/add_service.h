@@ -20,7 +20,6 @@
 #include "netagent/attach/waiting_line.h"
 #include "netagent/cni/responder.h"
 #include "netagent/session/server_link.h"
-#include "netagent/session/server_messages.h"
 #include "proto/spoke/v1/cni.pb.h"
 
 namespace spoke::netagent {
@@ -66,10 +65,10 @@ class AddService {
   std::optional<absl::Duration> NextWake() const;
 
   // A new session begins: who waits now.
-  Demand DemandForHello();
-  void OnForecast(const Forecast& forecast);
+  node_api::Demand DemandForHello();
+  void OnForecast(const node_api::Forecast& forecast);
   // Those who wait come first, with an error that says so.
-  void OnTracesRequest(const AttachTracesRequest& request);
+  void OnTracesRequest(const node_api::AttachTracesRequest& request);
 
   // The trace id of the request's trace context, or a new one.
   std::string TraceIdFor(const v1::CniRequest& request) const;
@@ -90,6 +89,7 @@ class AddService {
 
   absl::Duration Now() const { return absl::Milliseconds(edges_.monotonic_ms()); }
   // `plan`: Attachments::Plan() of the job's request, of this moment.
+  static node_api::AttachTrace TraceOf(const Job& job, std::string error);
   absl::StatusOr<AttachSpec> Add(Job& job, const absl::StatusOr<Assignment>& plan);
   // Until when `job` may wait; nullopt: it may not.
   std::optional<absl::Duration> WaitUntil(const Job& job) const;
@@ -106,9 +106,9 @@ class AddService {
   WaitingLine line_;              // Likewise. Times since the beginning of the monotonic clock.
   uint64_t last_job_ = 0;
   AttachTraces traces_;
-  Demand said_;                           // To the server, in this session.
+  node_api::Demand said_;                 // To the server, in this session.
   std::optional<absl::Duration> say_at_;  // When to say that it has changed.
-  std::optional<Forecast> forecast_;
+  std::optional<node_api::Forecast> forecast_;
   absl::Duration forecast_at_;
 };
 

@@ -65,8 +65,9 @@ class AddServiceTest : public testing::Test {
   }
   void Grant(const std::vector<std::string>& addresses, const std::string& pool = "default",
              const std::vector<std::string>& namespaces = {}) {
-    DesiredState desired{.version = ++version_, .full = false};
-    for (const std::string& address : addresses) desired.added.push_back({A(address), pool});
+    node_api::DesiredState desired{.version = ++version_, .full = false};
+    for (const std::string& address : addresses)
+      desired.added.push_back({.range = ip::Prefix::Host(A(address)), .pool = pool});
     desired.pools = {{pool, "10.1.0.0/24", 251, 8, 243, namespaces}};
     ASSERT_TRUE(attachments_.OnDesired(desired).ok());
   }
@@ -331,7 +332,7 @@ TEST_F(AddServiceTest, EachAddLeavesATraceUnderTheRuntimesTraceId) {
   Handle(1, request);
   Add(2);
   Pass(absl::Seconds(5));
-  adds_->OnTracesRequest({.id = 8, .filter = {.pod_name = "pod2"}});
+  adds_->OnTracesRequest({.id = 8, .pod_name = "pod2"});
   ASSERT_THAT(server_.trace_answers, SizeIs(1));
   ASSERT_THAT(server_.trace_answers[0].traces, SizeIs(1));
   EXPECT_EQ(server_.trace_answers[0].traces[0].error, "still waits for an address, for 5s now");
@@ -339,22 +340,23 @@ TEST_F(AddServiceTest, EachAddLeavesATraceUnderTheRuntimesTraceId) {
   Pass(absl::Seconds(15));
   adds_->OnTracesRequest({.id = 9});
   ASSERT_THAT(server_.trace_answers, SizeIs(1));
-  const AttachTracesAnswer answer = server_.trace_answers[0];
+  const node_api::AttachTracesAnswer answer = server_.trace_answers[0];
   EXPECT_EQ(answer.id, 9U);
   ASSERT_THAT(answer.traces, SizeIs(2));
-  const AttachTrace& failed = answer.traces[0];
+  const node_api::AttachTrace& failed = answer.traces[0];
   EXPECT_EQ(failed.trace_id, "0000000000000abc0000000000000abc");
   EXPECT_THAT(failed.error, HasSubstr("waited 20s"));
   ASSERT_THAT(failed.steps, SizeIs(3));
-  EXPECT_EQ(failed.steps[1], (AttachStep{"wait", 0, 20'000'000}));
-  const AttachTrace& built = answer.traces[1];
+  EXPECT_EQ(failed.steps[1],
+            (node_api::AttachStep{"wait", absl::ZeroDuration(), absl::Seconds(20)}));
+  const node_api::AttachTrace& built = answer.traces[1];
   EXPECT_EQ(built.trace_id, "0af7651916cd43dd8448eb211c80319c");
   EXPECT_THAT(built.addresses, ElementsAre(A("10.1.0.5")));
   std::vector<std::string_view> names;
-  for (const AttachStep& step : built.steps) names.push_back(step.name);
+  for (const node_api::AttachStep& step : built.steps) names.push_back(step.name);
   EXPECT_THAT(
       names, ElementsAre("receive", "plan", "journal_intent", "kernel", "journal_built", "answer"));
-  adds_->OnTracesRequest({.id = 10, .filter = {.pod_name = "pod1"}});
+  adds_->OnTracesRequest({.id = 10, .pod_name = "pod1"});
   EXPECT_THAT(server_.trace_answers[1].traces, ElementsAre(built));
   EXPECT_THAT(log_.lines(), testing::Contains(HasSubstr("trace=0af7651916cd43dd8448eb211c80319c")));
 }

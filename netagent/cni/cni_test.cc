@@ -70,11 +70,14 @@ class CniTest : public testing::Test {
   CniTest() {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
     EXPECT_TRUE(attachments_.Start({}).ok());
-    EXPECT_TRUE(attachments_
-                    .OnDesired({.version = 1,
-                                .full = true,
-                                .added = {{ip::Address::Parse("10.1.0.5").value(), "default"}}})
-                    .ok());
+    EXPECT_TRUE(
+        attachments_
+            .OnDesired(
+                {.version = 1,
+                 .full = true,
+                 .added = {{.range = ip::Prefix::Host(ip::Address::Parse("10.1.0.5").value()),
+                            .pool = "default"}}})
+            .ok());
     EXPECT_TRUE(server_->Listen(path_).ok());
     thread_ = std::thread([this] {
       while (loop_.RunOnce(absl::Seconds(1))) {
@@ -227,10 +230,13 @@ TEST_F(CniTest, AnAddThatWaitsIsAnsweredWhenAnAddressComes) {
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "ccc"), {}).has_done());
   OnLoop([&] {
     EXPECT_EQ(adds_.waiting(), 1U);
-    EXPECT_TRUE(attachments_
-                    .OnDesired({.version = 2,
-                                .added = {{ip::Address::Parse("10.1.0.6").value(), "default"}}})
-                    .ok());
+    EXPECT_TRUE(
+        attachments_
+            .OnDesired(
+                {.version = 2,
+                 .added = {{.range = ip::Prefix::Host(ip::Address::Parse("10.1.0.6").value()),
+                            .pool = "default"}}})
+            .ok());
     adds_.Tick();
   });
   const auto answer = Hear(waiting);
@@ -355,12 +361,15 @@ TEST_F(CniTest, StatusSaysWhetherAPodCouldBeServedAndChangesNothing) {
 
 TEST_F(CniTest, StatusIsContentWithPoolsOfNamespacesWhereThereAreNoOthers) {
   OnLoop([&] {
-    EXPECT_TRUE(attachments_
-                    .OnDesired({.version = 2,
-                                .full = true,
-                                .added = {{ip::Address::Parse("10.2.0.5").value(), "teams"}},
-                                .pools = {{"teams", "10.2.0.0/24", 1, 1, 0, {"web"}}}})
-                    .ok());
+    EXPECT_TRUE(
+        attachments_
+            .OnDesired(
+                {.version = 2,
+                 .full = true,
+                 .added = {{.range = ip::Prefix::Host(ip::Address::Parse("10.2.0.5").value()),
+                            .pool = "teams"}},
+                 .pools = {{"teams", "10.2.0.0/24", 1, 1, 0, {"web"}}}})
+            .ok());
   });
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_STATUS), {}).has_done());
 }

@@ -52,9 +52,9 @@ class ConnectionClearingTest : public AttachmentsFixture {
   ConnectionClearingTest() {
     settings_.clearing_required = true;
     Begin();
-    DesiredState desired{.version = 1, .full = true};
+    node_api::DesiredState desired{.version = 1, .full = true};
     for (const ip::Address& address : {kFirst, kSecond}) {
-      desired.added.push_back({address, "default"});
+      desired.added.push_back({.range = ip::Prefix::Host(address), .pool = "default"});
     }
     EXPECT_TRUE(attachments_->OnDesired(desired).ok());
   }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "lib/node_api/policy.h"
+
 namespace spoke::netagent {
 
 // Of a look at all tracked connections.
@@ -14,6 +16,11 @@ struct CutCount {
   uint64_t cut() const { return peer_spoke + egress; }
   bool operator==(const CutCount&) const = default;
 };
+
+// What is said of it to the server: by which rule they end is for this node's metrics.
+inline node_api::CutCount SaidOf(const CutCount& count) {
+  return {.connections = count.connections, .cut = count.cut()};
+}
 
 // How much a policy may cut without an operator's word. Both have to be exceeded to stop it, so
 // that a node with a handful of connections is not one where each is a large share.

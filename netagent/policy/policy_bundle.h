@@ -152,8 +152,6 @@ struct PolicyUpdate {
   uint64_t base_version = 0;
   std::vector<PolicyEntry> changed;
   std::vector<std::string> removed;  // Keys; one that is not there is no mistake.
-  // Of the node's connections it may end so many without an operator's word; nullopt: all.
-  std::optional<uint32_t> max_cut_permille = std::nullopt;
 
   bool operator==(const PolicyUpdate&) const = default;
 };

@@ -135,10 +135,6 @@ PolicyUpdate FromWire(const v1::PolicyBundle& in) {
       .version = in.version(), .full = in.full(), .base_version = in.base_version()};
   for (const v1::PolicyEntry& entry : in.changed()) update.changed.push_back(FromWire(entry));
   update.removed = Texts(in.removed());
-  if (in.has_cut_limit()) {
-    constexpr uint32_t kAll = 1000;
-    update.max_cut_permille = std::min(in.cut_limit().permille(), kAll);
-  }
   return update;
 }
 

@@ -1,6 +1,5 @@
 #include "netagent/policy/policy_codec.h"
 
-#include <optional>
 #include <utility>
 
 #include "gmock/gmock.h"
@@ -52,13 +51,9 @@ TEST(PolicyCodec, WhatBecomesOfConnectionsIsTheKindsUnlessItIsSaid) {
   EXPECT_EQ(read(static_cast<v1::Established>(77)), std::pair(false, false)) << "a newer server's";
 }
 
-TEST(PolicyCodec, ALimitOfCutsIsAShareAndInNoFile) {
+TEST(PolicyCodec, ALimitOfCutsIsInNoFile) {
   v1::PolicyBundle bundle = SampleBundle();
-  EXPECT_EQ(FromWire(bundle).max_cut_permille, std::nullopt);
-  bundle.mutable_cut_limit();
-  EXPECT_EQ(FromWire(bundle).max_cut_permille, std::optional<uint32_t>(0));
-  bundle.mutable_cut_limit()->set_permille(5000);
-  EXPECT_EQ(FromWire(bundle).max_cut_permille, std::optional<uint32_t>(1000));
+  bundle.mutable_cut_limit()->set_permille(50);
   EXPECT_EQ(ApplyPolicy({}, FromWire(bundle)).value(), Sample());
 }
 

@@ -22,14 +22,15 @@ void PolicyKeeper::Start() {
   log_.Info("policy_restored", {{"version", policy_.version}, {"objects", policy_.entries.size()}});
 }
 
-void PolicyKeeper::OnPolicy(const PolicyUpdate& update) {
+void PolicyKeeper::OnPolicy(const node_api::PolicyUpdate& update) {
   const uint64_t number = ++updates_;
-  auto next = ApplyPolicy(policy_, update);
-  if (!next.ok()) return Answer({.version = update.version, .error = ""}, next.status());
+  const uint64_t version = update.bundle->version();
+  auto next = ApplyPolicy(policy_, FromWire(*update.bundle));
+  if (!next.ok()) return Answer({.version = version, .error = ""}, next.status());
   Proposed proposed{.policy = *std::move(next), .limit = std::nullopt};
   if (update.max_cut_permille) proposed.limit = CutLimit{.permille = *update.max_cut_permille};
   if (!callbacks_.count_cuts || (proposed.policy == policy_ && in_force_)) {
-    return Answer({.version = update.version, .error = ""}, Take(std::move(proposed.policy)));
+    return Answer({.version = version, .error = ""}, Take(std::move(proposed.policy)));
   }
   const Policy& policy = proposed.policy;
   callbacks_.count_cuts(policy, [this, number, proposed](const absl::StatusOr<CutCount>& count) {
@@ -38,8 +39,8 @@ void PolicyKeeper::OnPolicy(const PolicyUpdate& update) {
 }
 
 void PolicyKeeper::OnCounted(Proposed proposed, const absl::StatusOr<CutCount>& count) {
-  PolicyAck ack{.version = proposed.policy.version, .error = ""};
-  if (count.ok()) ack.cut = *count;
+  node_api::PolicyAck ack{.version = proposed.policy.version, .error = ""};
+  if (count.ok()) ack.cut = SaidOf(*count);
   absl::Status may;
   if (!count.ok()) {
     log_.Warn("policy_cut_not_counted", {{"version", ack.version}, {"error", count.status()}});
@@ -56,8 +57,8 @@ void PolicyKeeper::OnCounted(Proposed proposed, const absl::StatusOr<CutCount>& 
   Answer(ack, ack.held ? may : Take(std::move(proposed.policy)));
 }
 
-void PolicyKeeper::Answer(const PolicyAck& ack, const absl::Status& taken) {
-  PolicyAck said = ack;
+void PolicyKeeper::Answer(const node_api::PolicyAck& ack, const absl::Status& taken) {
+  node_api::PolicyAck said = ack;
   said.error = std::string(taken.message());
   server_.AcknowledgePolicy(said);
   if (taken.ok()) {

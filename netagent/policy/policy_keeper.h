@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/telemetry/log.h"
+#include "netagent/connections/cut_count.h"
 #include "netagent/policy/policy_bundle.h"
 #include "netagent/session/server_link.h"
 
@@ -44,7 +45,7 @@ class PolicyKeeper {
   // Acknowledges `update`, with an error or without, once its connections are counted; not at all
   // where another update comes before that. A change relative to a version that is not here also
   // ends the session: the next hello asks for all of it.
-  void OnPolicy(const PolicyUpdate& update);
+  void OnPolicy(const node_api::PolicyUpdate& update);
 
   // What is in force.
   const Policy& policy() const { return policy_; }
@@ -69,7 +70,7 @@ class PolicyKeeper {
   };
   void OnCounted(Proposed proposed, const absl::StatusOr<CutCount>& count);
   absl::Status Take(Policy next);
-  void Answer(const PolicyAck& ack, const absl::Status& taken);
+  void Answer(const node_api::PolicyAck& ack, const absl::Status& taken);
 
   const std::string path_;
   ServerLink& server_;

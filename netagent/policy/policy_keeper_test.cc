@@ -18,7 +18,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-PolicyUpdate TeamUpdate(uint64_t version, uint64_t base, const std::string& pod_namespace) {
+node_api::PolicyUpdate TeamUpdate(uint64_t version, uint64_t base,
+                                  const std::string& pod_namespace) {
   v1::PolicyBundle bundle;
   bundle.set_version(version);
   bundle.set_full(base == 0);
@@ -26,7 +27,7 @@ PolicyUpdate TeamUpdate(uint64_t version, uint64_t base, const std::string& pod_
   v1::PolicyEntry& entry = *bundle.add_changed();
   entry.set_key("Team/ml");
   entry.mutable_team()->add_namespaces(pod_namespace);
-  return FromWire(bundle);
+  return {.bundle = std::make_shared<const v1::PolicyBundle>(bundle)};
 }
 
 class PolicyKeeperTest : public testing::Test {
@@ -53,7 +54,8 @@ TEST_F(PolicyKeeperTest, WhatWasAcknowledgedIsThereAfterARestart) {
   EXPECT_EQ(keeper_->VersionForHello(), 0U);
   keeper_->OnPolicy(TeamUpdate(3, 0, "web"));
   keeper_->OnPolicy(TeamUpdate(4, 3, "batch"));
-  EXPECT_THAT(server_.policy_acks, ElementsAre(PolicyAck{3, ""}, PolicyAck{4, ""}));
+  EXPECT_THAT(server_.policy_acks,
+              ElementsAre(node_api::PolicyAck{3, ""}, node_api::PolicyAck{4, ""}));
   Restart();
   EXPECT_EQ(keeper_->VersionForHello(), 4U);
   EXPECT_EQ(InForce(), "batch");
@@ -109,8 +111,8 @@ TEST_F(PolicyKeeperTest, ADamagedFileIsSaidAndIsNoPolicy) {
 }
 
 // An update that may end five in a hundred connections.
-PolicyUpdate Limited(uint64_t version, const std::string& pod_namespace) {
-  PolicyUpdate update = TeamUpdate(version, 0, pod_namespace);
+node_api::PolicyUpdate Limited(uint64_t version, const std::string& pod_namespace) {
+  node_api::PolicyUpdate update = TeamUpdate(version, 0, pod_namespace);
   update.max_cut_permille = 50;
   return update;
 }
@@ -143,7 +145,8 @@ TEST_F(CountedPolicyTest, IsNotInForceBeforeItsConnectionsAreCounted) {
   const CutCount count{.connections = 400, .peer_spoke = 20};
   asked_.at(0)(count);
   EXPECT_THAT(in_force_, ElementsAre(3));
-  EXPECT_THAT(server_.policy_acks, ElementsAre(PolicyAck{.version = 3, .error = "", .cut = count}));
+  EXPECT_THAT(server_.policy_acks,
+              ElementsAre(node_api::PolicyAck{.version = 3, .error = "", .cut = SaidOf(count)}));
 }
 
 TEST_F(CountedPolicyTest, ThatEndsMoreThanItMayIsRefusedUntilItComesWithoutALimit) {
@@ -154,16 +157,17 @@ TEST_F(CountedPolicyTest, ThatEndsMoreThanItMayIsRefusedUntilItComesWithoutALimi
   asked_.at(1)(count);
   EXPECT_THAT(in_force_, ElementsAre(3));
   EXPECT_EQ(InForce(), "web");
-  const PolicyAck& held = server_.policy_acks.back();
+  const node_api::PolicyAck& held = server_.policy_acks.back();
   EXPECT_TRUE(held.held);
-  EXPECT_EQ(held.cut, count);
+  EXPECT_EQ(held.cut, SaidOf(count));
   EXPECT_THAT(held.error, HasSubstr("would end 21 of the node's 400 connections, more than 5 %"));
   EXPECT_EQ(keeper_->VersionForHello(), 3U);
 
   keeper_->OnPolicy(TeamUpdate(4, 3, "batch"));
   asked_.at(2)(count);
   EXPECT_THAT(in_force_, ElementsAre(3, 4));
-  EXPECT_EQ(server_.policy_acks.back(), (PolicyAck{.version = 4, .error = "", .cut = count}));
+  EXPECT_EQ(server_.policy_acks.back(),
+            (node_api::PolicyAck{.version = 4, .error = "", .cut = SaidOf(count)}));
 }
 
 TEST_F(CountedPolicyTest, IsForgottenWhenAnotherComesMeanwhile) {
@@ -188,7 +192,7 @@ TEST_F(CountedPolicyTest, IsHeldWhenNobodyCouldCountButNotWhereNobodyCan) {
   keeper_->OnPolicy(Limited(4, "batch"));
   asked_.at(2)(absl::UnimplementedError("no ctnetlink"));
   EXPECT_THAT(in_force_, ElementsAre(3, 4));
-  EXPECT_EQ(server_.policy_acks.back(), (PolicyAck{.version = 4, .error = ""}));
+  EXPECT_EQ(server_.policy_acks.back(), (node_api::PolicyAck{.version = 4, .error = ""}));
 }
 
 }  // namespace

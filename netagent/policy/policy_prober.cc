@@ -35,28 +35,28 @@ uint16_t Checksum(const std::array<uint8_t, 8>& bytes) {
   return static_cast<uint16_t>(~sum);
 }
 
-ProbeOutcome OutcomeOf(int error) {
+node_api::ProbeOutcome OutcomeOf(int error) {
   switch (error) {
     case ECONNREFUSED:
-      return ProbeOutcome::kRefused;
+      return node_api::ProbeOutcome::kRefused;
     case ETIMEDOUT:
-      return ProbeOutcome::kTimedOut;
+      return node_api::ProbeOutcome::kTimedOut;
     case EPERM:  // Rules of this node's own have dropped it.
     case EACCES:
     case EHOSTUNREACH:
     case ENETUNREACH:
     case ENETDOWN:
     case EHOSTDOWN:
-      return ProbeOutcome::kUnreachable;
+      return node_api::ProbeOutcome::kUnreachable;
     default:
-      return ProbeOutcome::kNotTried;
+      return node_api::ProbeOutcome::kNotTried;
   }
 }
 
 // One target under way.
 class Attempt {
  public:
-  Attempt(const ProbeTarget& target, uint16_t number, absl::Time begun)
+  Attempt(const node_api::ProbeTarget& target, uint16_t number, absl::Time begun)
       : number_(number), begun_(begun) {
     result_.target = target;
     if (target.port == 0) {
@@ -67,7 +67,7 @@ class Attempt {
   }
 
   bool over() const { return over_; }
-  const ProbeResult& result() const { return result_; }
+  const node_api::ProbeResult& result() const { return result_; }
   pollfd Wanted() const {
     return {.fd = fd_.get(),
             .events = static_cast<int16_t>(result_.target.port == 0 ? POLLIN : POLLOUT),
@@ -85,7 +85,7 @@ class Attempt {
 
   void GiveUp() {
     over_ = true;
-    result_.outcome = ProbeOutcome::kTimedOut;
+    result_.outcome = node_api::ProbeOutcome::kTimedOut;
     result_.took = absl::Now() - begun_;
   }
 
@@ -94,7 +94,7 @@ class Attempt {
   void End(int error) {
     over_ = true;
     result_.took = absl::Now() - begun_;
-    result_.outcome = error == 0 ? ProbeOutcome::kReached : OutcomeOf(error);
+    result_.outcome = error == 0 ? node_api::ProbeOutcome::kReached : OutcomeOf(error);
     if (error != 0) result_.detail = std::string(base::MessageOf(base::ErrnoToStatus(error, "")));
     if (error == EPERM) result_.detail = "dropped by this node's own rules";
   }
@@ -105,7 +105,7 @@ class Attempt {
     if (fd_.valid()) return;
     End(errno);
     // That is about this process, not about the way there.
-    result_.outcome = ProbeOutcome::kNotTried;
+    result_.outcome = node_api::ProbeOutcome::kNotTried;
   }
 
   void Connect() {
@@ -162,16 +162,16 @@ class Attempt {
   const absl::Time begun_;
   os::UniqueFd fd_;
   bool over_ = false;
-  ProbeResult result_;
+  node_api::ProbeResult result_;
 };
 
 }  // namespace
 
-std::vector<ProbeResult> ProbeAll(const std::vector<ProbeTarget>& targets, absl::Duration timeout,
-                                  const std::atomic<bool>& stop) {
+std::vector<node_api::ProbeResult> ProbeAll(const std::vector<node_api::ProbeTarget>& targets,
+                                            absl::Duration timeout, const std::atomic<bool>& stop) {
   const absl::Time begun = absl::Now();
   std::vector<std::unique_ptr<Attempt>> attempts;
-  for (const ProbeTarget& target : targets) {
+  for (const node_api::ProbeTarget& target : targets) {
     const auto number = static_cast<uint16_t>(0x5000U + attempts.size());
     attempts.push_back(std::make_unique<Attempt>(target, number, begun));
   }
@@ -194,7 +194,7 @@ std::vector<ProbeResult> ProbeAll(const std::vector<ProbeTarget>& targets, absl:
       if (wanted[i].revents != 0) of[i]->Look();
     }
   }
-  std::vector<ProbeResult> results;
+  std::vector<node_api::ProbeResult> results;
   for (const auto& attempt : attempts) {
     if (!attempt->over()) attempt->GiveUp();
     results.push_back(attempt->result());
@@ -203,7 +203,7 @@ std::vector<ProbeResult> ProbeAll(const std::vector<ProbeTarget>& targets, absl:
 }
 
 PolicyProber::PolicyProber(std::function<void(std::function<void()>)> post,
-                           std::function<void(ProbeAnswer)> answer)
+                           std::function<void(node_api::ProbeAnswer)> answer)
     : post_(std::move(post)), answer_(std::move(answer)) {}
 
 PolicyProber::~PolicyProber() {
@@ -211,7 +211,7 @@ PolicyProber::~PolicyProber() {
   if (thread_.joinable()) thread_.join();
 }
 
-void PolicyProber::Probe(const ProbeRequest& request) {
+void PolicyProber::Probe(const node_api::ProbeRequest& request) {
   if (waiting_.size() >= kMaxWaiting) {
     return answer_({.id = request.id, .error = "too many probes wait on this node; try again"});
   }
@@ -223,8 +223,8 @@ void PolicyProber::Begin() {
   busy_ = true;
   if (thread_.joinable()) thread_.join();  // It has posted its last words.
   thread_ = std::thread([this, request = waiting_.front()] {
-    ProbeAnswer answer{.id = request.id,
-                       .results = ProbeAll(request.targets, request.timeout, stop_)};
+    node_api::ProbeAnswer answer{.id = request.id,
+                                 .results = ProbeAll(request.targets, request.timeout, stop_)};
     if (stop_) return;
     post_([this, answer = std::move(answer)] {
       answer_(answer);

@@ -13,15 +13,15 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "netagent/session/server_messages.h"
+#include "lib/node_api/probes.h"
 
 namespace spoke::netagent {
 
 // Tries all `targets` at once: a TCP connection, closed as soon as it stands, or an ICMP echo
 // (RFC 792, RFC 4443). Blocks up to `timeout`, less when `stop` becomes true. A result for each
 // target, in order.
-std::vector<ProbeResult> ProbeAll(const std::vector<ProbeTarget>& targets, absl::Duration timeout,
-                                  const std::atomic<bool>& stop);
+std::vector<node_api::ProbeResult> ProbeAll(const std::vector<node_api::ProbeTarget>& targets,
+                                            absl::Duration timeout, const std::atomic<bool>& stop);
 
 // Not thread-safe; the agent's loop owns it. Probes on a thread of its own, one request at a time.
 class PolicyProber {
@@ -31,20 +31,20 @@ class PolicyProber {
   // `post` runs work on the loop's thread, later, and is thread-safe; `answer` is called there. The
   // loop must not run anything of a prober that is gone.
   PolicyProber(std::function<void(std::function<void()>)> post,
-               std::function<void(ProbeAnswer)> answer);
+               std::function<void(node_api::ProbeAnswer)> answer);
   PolicyProber(const PolicyProber&) = delete;
   PolicyProber& operator=(const PolicyProber&) = delete;
   // Gives up what is under way.
   ~PolicyProber();
 
-  void Probe(const ProbeRequest& request);
+  void Probe(const node_api::ProbeRequest& request);
 
  private:
   void Begin();
 
   const std::function<void(std::function<void()>)> post_;
-  const std::function<void(ProbeAnswer)> answer_;
-  std::deque<ProbeRequest> waiting_;  // The front one is under way when `busy_`.
+  const std::function<void(node_api::ProbeAnswer)> answer_;
+  std::deque<node_api::ProbeRequest> waiting_;  // The front one is under way when `busy_`.
   bool busy_ = false;
   std::atomic<bool> stop_ = false;
   std::thread thread_;

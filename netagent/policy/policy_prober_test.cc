@@ -39,10 +39,11 @@ struct Port {
   }
 
   os::UniqueFd fd;
-  ProbeTarget target;
+  node_api::ProbeTarget target;
 };
 
-ProbeOutcome OutcomeOf(const ProbeTarget& target, absl::Duration timeout = kLong) {
+node_api::ProbeOutcome OutcomeOf(const node_api::ProbeTarget& target,
+                                 absl::Duration timeout = kLong) {
   const std::atomic<bool> stop = false;
   const auto results = ProbeAll({target}, timeout, stop);
   EXPECT_THAT(results, SizeIs(1));
@@ -54,31 +55,33 @@ TEST(ProbeAll, TellsReachedFromRefusedAndSilent) {
   const Port closed(-1);
   // One connection fills its queue; the kernel answers no further one.
   const Port full(0);
-  EXPECT_EQ(OutcomeOf(full.target), ProbeOutcome::kReached);
+  EXPECT_EQ(OutcomeOf(full.target), node_api::ProbeOutcome::kReached);
   const std::atomic<bool> stop = false;
   const auto results = ProbeAll({open.target, closed.target, full.target}, kShort, stop);
   ASSERT_THAT(results, SizeIs(3));
-  EXPECT_EQ(results[0].outcome, ProbeOutcome::kReached);
+  EXPECT_EQ(results[0].outcome, node_api::ProbeOutcome::kReached);
   EXPECT_EQ(results[0].target, open.target);
   EXPECT_EQ(results[0].detail, "");
   EXPECT_LT(results[0].took, kShort);
-  EXPECT_EQ(results[1].outcome, ProbeOutcome::kRefused);
+  EXPECT_EQ(results[1].outcome, node_api::ProbeOutcome::kRefused);
   EXPECT_THAT(results[1].detail, HasSubstr("refused"));
-  EXPECT_EQ(results[2].outcome, ProbeOutcome::kTimedOut);
+  EXPECT_EQ(results[2].outcome, node_api::ProbeOutcome::kTimedOut);
   EXPECT_GE(results[2].took, kShort);
 }
 
 TEST(ProbeAll, SendsAnEcho) {
   // Without the privilege to, it says that it has not tried.
-  const auto want = ::geteuid() == 0 ? ProbeOutcome::kReached : ProbeOutcome::kNotTried;
+  const auto want =
+      ::geteuid() == 0 ? node_api::ProbeOutcome::kReached : node_api::ProbeOutcome::kNotTried;
   EXPECT_EQ(OutcomeOf({.address = ip::Address::V4(INADDR_LOOPBACK)}), want);
 }
 
 TEST(ProbeAll, EndsWhenItIsStopped) {
   const Port full(0);
-  EXPECT_EQ(OutcomeOf(full.target), ProbeOutcome::kReached);
+  EXPECT_EQ(OutcomeOf(full.target), node_api::ProbeOutcome::kReached);
   const std::atomic<bool> stop = true;
-  EXPECT_EQ(ProbeAll({full.target}, absl::Minutes(1), stop).at(0).outcome, ProbeOutcome::kTimedOut);
+  EXPECT_EQ(ProbeAll({full.target}, absl::Minutes(1), stop).at(0).outcome,
+            node_api::ProbeOutcome::kTimedOut);
 }
 
 TEST(ProbeAll, HasNothingToDoWithoutTargets) {
@@ -113,9 +116,9 @@ class Loop {
 TEST(PolicyProber, AnswersOneRequestAfterTheOtherAndRefusesTooMany) {
   const Port open(8);
   Loop loop;
-  std::vector<ProbeAnswer> answers;
+  std::vector<node_api::ProbeAnswer> answers;
   PolicyProber prober([&](std::function<void()> work) { loop.Post(std::move(work)); },
-                      [&](ProbeAnswer answer) { answers.push_back(std::move(answer)); });
+                      [&](node_api::ProbeAnswer answer) { answers.push_back(std::move(answer)); });
   for (uint64_t id = 1; id <= PolicyProber::kMaxWaiting + 1; ++id) {
     prober.Probe({.id = id, .targets = {open.target}, .timeout = kLong});
   }
@@ -126,18 +129,18 @@ TEST(PolicyProber, AnswersOneRequestAfterTheOtherAndRefusesTooMany) {
     loop.RunOne();
     ASSERT_THAT(answers, SizeIs(id + 1));
     EXPECT_EQ(answers.back().id, id);
-    EXPECT_EQ(answers.back().results.at(0).outcome, ProbeOutcome::kReached);
+    EXPECT_EQ(answers.back().results.at(0).outcome, node_api::ProbeOutcome::kReached);
   }
 }
 
 TEST(PolicyProber, IsStoppedWithWhatIsUnderWay) {
   const Port full(0);
-  EXPECT_EQ(OutcomeOf(full.target), ProbeOutcome::kReached);
+  EXPECT_EQ(OutcomeOf(full.target), node_api::ProbeOutcome::kReached);
   Loop loop;
   int answers = 0;
   {
     PolicyProber prober([&](std::function<void()> work) { loop.Post(std::move(work)); },
-                        [&](const ProbeAnswer&) { ++answers; });
+                        [&](const node_api::ProbeAnswer&) { ++answers; });
     prober.Probe({.id = 1, .targets = {full.target}, .timeout = absl::Minutes(1)});
   }
   EXPECT_EQ(answers, 0);

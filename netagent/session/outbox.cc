@@ -1,6 +1,5 @@
 #include "netagent/session/outbox.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace spoke::netagent {
@@ -12,31 +11,30 @@ constexpr int kCooled = 2;
 
 }  // namespace
 
-AssignmentReport& Outbox::Gather(const std::vector<ip::Address>& addresses, int rank) {
+node_api::AssignmentReport& Outbox::Gather(const ip::Address& address, int rank) {
   auto* last = items_.empty() ? nullptr : std::get_if<Gathered>(&items_.back());
-  const auto follows = [&](const ip::Address& address) {
+  const auto follows = [&] {
     const auto said = last->last.find(address);
     return said == last->last.end() || said->second < rank;
   };
-  if (last == nullptr || last->entries + addresses.size() > kMaxReportEntries ||
-      !std::all_of(addresses.begin(), addresses.end(), follows)) {
+  if (last == nullptr || last->entries == kMaxReportEntries || !follows()) {
     last = &std::get<Gathered>(items_.emplace_back(Gathered{}));
   }
-  for (const ip::Address& address : addresses) last->last.insert_or_assign(address, rank);
-  last->entries += addresses.size();
-  waiting_entries_ += addresses.size();
+  last->last.insert_or_assign(address, rank);
+  ++last->entries;
+  ++waiting_entries_;
   return last->report;
 }
 
-bool Outbox::Add(const AssignmentReport& report) {
-  for (const Assignment& assignment : report.in_use) {
-    Gather(assignment.addresses, kInUse).in_use.push_back(assignment);
+bool Outbox::Add(const node_api::AssignmentReport& report) {
+  for (const node_api::Assignment& assignment : report.in_use) {
+    Gather(assignment.address, kInUse).in_use.push_back(assignment);
   }
-  for (const Assignment& assignment : report.released) {
-    Gather(assignment.addresses, kReleased).released.push_back(assignment);
+  for (const node_api::Release& release : report.released) {
+    Gather(release.address, kReleased).released.push_back(release);
   }
   for (const ip::Address& address : report.cooled) {
-    Gather({address}, kCooled).cooled.push_back(address);
+    Gather(address, kCooled).cooled.push_back(address);
   }
   return waiting_entries_ <= kMaxWaitingEntries;
 }
@@ -49,12 +47,12 @@ bool Outbox::AddAnswer(const Answer& answer) {
   return true;
 }
 
-bool Outbox::Add(const ReclaimAnswer& answer) { return AddAnswer(answer); }
-bool Outbox::Add(const Inventory& inventory) { return AddAnswer(inventory); }
-bool Outbox::Add(const AttachTracesAnswer& answer) { return AddAnswer(answer); }
-bool Outbox::Add(const ProbeAnswer& answer) { return AddAnswer(answer); }
+bool Outbox::Add(const node_api::ReclaimAnswer& answer) { return AddAnswer(answer); }
+bool Outbox::Add(const node_api::Inventory& inventory) { return AddAnswer(inventory); }
+bool Outbox::Add(const node_api::AttachTracesAnswer& answer) { return AddAnswer(answer); }
+bool Outbox::Add(const node_api::ProbeAnswer& answer) { return AddAnswer(answer); }
 
-bool Outbox::Add(const PolicyTrialAnswer& answer) { return AddAnswer(answer); }
+bool Outbox::Add(const node_api::PolicyTrialAnswer& answer) { return AddAnswer(answer); }
 
 bool Outbox::HasItem() const {
   if (items_.empty()) return false;
@@ -66,7 +64,7 @@ bool Outbox::HasNext() const {
          HasItem();
 }
 
-std::optional<AgentReply> Outbox::Next() {
+std::optional<node_api::AgentMessage> Outbox::Next() {
   if (!HasNext()) return std::nullopt;
   if (desired_ack_) return *std::exchange(desired_ack_, std::nullopt);
   if (policy_ack_) return *std::exchange(policy_ack_, std::nullopt);
@@ -79,14 +77,15 @@ std::optional<AgentReply> Outbox::Next() {
   if (auto* gathered = std::get_if<Gathered>(&item)) {
     waiting_entries_ -= gathered->entries;
     unacknowledged_ = true;
-    return NumberedReport{++last_sequence_, std::move(gathered->report)};
+    gathered->report.sequence = ++last_sequence_;
+    return std::move(gathered->report);
   }
   --waiting_answers_;
-  if (auto* answer = std::get_if<ReclaimAnswer>(&item)) return std::move(*answer);
-  if (auto* inventory = std::get_if<Inventory>(&item)) return std::move(*inventory);
-  if (auto* probes = std::get_if<ProbeAnswer>(&item)) return std::move(*probes);
-  if (auto* trial = std::get_if<PolicyTrialAnswer>(&item)) return std::move(*trial);
-  return std::move(std::get<AttachTracesAnswer>(item));
+  if (auto* answer = std::get_if<node_api::ReclaimAnswer>(&item)) return std::move(*answer);
+  if (auto* inventory = std::get_if<node_api::Inventory>(&item)) return std::move(*inventory);
+  if (auto* probes = std::get_if<node_api::ProbeAnswer>(&item)) return std::move(*probes);
+  if (auto* trial = std::get_if<node_api::PolicyTrialAnswer>(&item)) return std::move(*trial);
+  return std::move(std::get<node_api::AttachTracesAnswer>(item));
 }
 
 bool Outbox::HasOnlyAReport() const {

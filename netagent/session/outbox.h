@@ -21,7 +21,7 @@
 #include <optional>
 #include <variant>
 
-#include "netagent/session/server_messages.h"
+#include "lib/node_api/messages.h"
 
 namespace spoke::netagent {
 
@@ -33,28 +33,29 @@ class Outbox {
   static constexpr size_t kMaxReportEntries = 1'000;  // A message, far below gRPC's 4 MiB.
   static constexpr size_t kMaxWaitingAnswers = 16;
 
-  // Each false: too much waits. Give the session up; nothing that is in here matters then.
-  [[nodiscard]] bool Add(const AssignmentReport& report);
-  [[nodiscard]] bool Add(const ReclaimAnswer& answer);
-  [[nodiscard]] bool Add(const Inventory& inventory);
-  [[nodiscard]] bool Add(const AttachTracesAnswer& answer);
-  [[nodiscard]] bool Add(const ProbeAnswer& answer);
-  [[nodiscard]] bool Add(const PolicyTrialAnswer& answer);
+  // Each false: too much waits. Reports are numbered here. Give the session up; nothing that is in
+  // here matters then.
+  [[nodiscard]] bool Add(const node_api::AssignmentReport& report);
+  [[nodiscard]] bool Add(const node_api::ReclaimAnswer& answer);
+  [[nodiscard]] bool Add(const node_api::Inventory& inventory);
+  [[nodiscard]] bool Add(const node_api::AttachTracesAnswer& answer);
+  [[nodiscard]] bool Add(const node_api::ProbeAnswer& answer);
+  [[nodiscard]] bool Add(const node_api::PolicyTrialAnswer& answer);
 
   // The latest of each kind, and of each address, replaces the one that still waits.
-  void Add(const DesiredAck& ack) { desired_ack_ = ack; }
-  void Add(const PolicyAck& ack) { policy_ack_ = ack; }
-  void Add(const Demand& demand) { demand_ = demand; }
-  void Add(const BudgetReport& report) { budgets_ = report; }
+  void Add(const node_api::DesiredAck& ack) { desired_ack_ = ack; }
+  void Add(const node_api::PolicyAck& ack) { policy_ack_ = ack; }
+  void Add(const node_api::Demand& demand) { demand_ = demand; }
+  void Add(const node_api::BudgetReport& report) { budgets_ = report; }
   // Goes last: nobody waits for it.
-  void Add(const TrafficReport& report) { traffic_ = report; }
-  void Add(const ConflictNoted& conflict) {
+  void Add(const node_api::TrafficReport& report) { traffic_ = report; }
+  void Add(const node_api::ConflictReport& conflict) {
     conflicts_.insert_or_assign(conflict.address, conflict);
   }
 
   // The next message to send, which is then no longer here; nullopt: none before the server has
   // acknowledged a report, or none at all.
-  std::optional<AgentReply> Next();
+  std::optional<node_api::AgentMessage> Next();
   bool HasNext() const;
   // Whether Next() has a report and nothing else: nobody waits for it, and what comes up meanwhile
   // can go into it.
@@ -66,27 +67,28 @@ class Outbox {
  private:
   // One report being gathered.
   struct Gathered {
-    AssignmentReport report;
+    node_api::AssignmentReport report;
     size_t entries = 0;
     // What was said last of each address: 0 assigned, 1 released, 2 cooled.
     std::map<ip::Address, int> last;
   };
-  using Item = std::variant<Gathered, ReclaimAnswer, Inventory, AttachTracesAnswer, ProbeAnswer,
-                            PolicyTrialAnswer>;
+  using Item = std::variant<Gathered, node_api::ReclaimAnswer, node_api::Inventory,
+                            node_api::AttachTracesAnswer, node_api::ProbeAnswer,
+                            node_api::PolicyTrialAnswer>;
 
-  // The report that an event of rank `rank` for `addresses` belongs into.
-  AssignmentReport& Gather(const std::vector<ip::Address>& addresses, int rank);
+  // The report that an event of rank `rank` for `address` belongs into.
+  node_api::AssignmentReport& Gather(const ip::Address& address, int rank);
   template <typename Answer>
   bool AddAnswer(const Answer& answer);
   // Whether the first of `items_` may go.
   bool HasItem() const;
 
-  std::optional<DesiredAck> desired_ack_;
-  std::optional<PolicyAck> policy_ack_;
-  std::optional<Demand> demand_;
-  std::optional<BudgetReport> budgets_;
-  std::optional<TrafficReport> traffic_;
-  std::map<ip::Address, ConflictNoted> conflicts_;
+  std::optional<node_api::DesiredAck> desired_ack_;
+  std::optional<node_api::PolicyAck> policy_ack_;
+  std::optional<node_api::Demand> demand_;
+  std::optional<node_api::BudgetReport> budgets_;
+  std::optional<node_api::TrafficReport> traffic_;
+  std::map<ip::Address, node_api::ConflictReport> conflicts_;
   std::deque<Item> items_;
   size_t waiting_entries_ = 0;
   size_t waiting_answers_ = 0;

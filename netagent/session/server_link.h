@@ -4,10 +4,21 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
-#include "netagent/session/server_messages.h"
+#include "lib/node_api/messages.h"
 
 namespace spoke::netagent {
+
+// What the server has to know to begin a session.
+struct Greeting {
+  node_api::Hello hello;
+  // That are there now: a report of an earlier session may have been lost.
+  std::vector<node_api::ConflictReport> conflicts = {};
+  node_api::Demand demand = {};
+
+  bool operator==(const Greeting&) const = default;
+};
 
 // Thread-safe; never blocks. What is said while there is no session is dropped: the greeting of the
 // next one says everything that still matters.
@@ -15,26 +26,27 @@ class ServerLink {
  public:
   virtual ~ServerLink() = default;
 
-  virtual void Report(const AssignmentReport& report) = 0;
+  // The session numbers reports, and merges those that have not been sent yet.
+  virtual void Report(const node_api::AssignmentReport& report) = 0;
   virtual void Acknowledge(uint64_t desired_version) = 0;
-  virtual void AcknowledgePolicy(const PolicyAck& ack) = 0;
+  virtual void AcknowledgePolicy(const node_api::PolicyAck& ack) = 0;
 
   // An answer counts only in the session of its request: it is never carried into the next.
-  virtual void Answer(const ReclaimAnswer& answer) = 0;
-  virtual void Answer(const Inventory& inventory) = 0;
-  virtual void Answer(const AttachTracesAnswer& traces) = 0;
-  virtual void Answer(const ProbeAnswer& probes) = 0;
-  virtual void Answer(const PolicyTrialAnswer& trial) = 0;
+  virtual void Answer(const node_api::ReclaimAnswer& answer) = 0;
+  virtual void Answer(const node_api::Inventory& inventory) = 0;
+  virtual void Answer(const node_api::AttachTracesAnswer& traces) = 0;
+  virtual void Answer(const node_api::ProbeAnswer& probes) = 0;
+  virtual void Answer(const node_api::PolicyTrialAnswer& trial) = 0;
 
   // Who waits for addresses: what was said before, and has not been sent yet, is replaced. The
   // greeting of a session has it too.
-  virtual void Ask(const Demand& demand) = 0;
+  virtual void Ask(const node_api::Demand& demand) = 0;
 
   // What pods have sent and received: what was said before, and has not been sent yet, is replaced.
-  virtual void ReportTraffic(const TrafficReport& report) = 0;
+  virtual void ReportTraffic(const node_api::TrafficReport& report) = 0;
 
   // What pods use of budgets: as ReportTraffic(). Durations of grants count from this call.
-  virtual void ReportBudgets(const BudgetReport& report) = 0;
+  virtual void ReportBudgets(const node_api::BudgetReport& report) = 0;
 
   // Another machine, `other_mac` if known, answers for `address`.
   virtual void ReportConflict(const ip::Address& address,

@@ -11,7 +11,6 @@
 #include "lib/base/version_skew.h"
 #include "lib/os/clock.h"
 #include "lib/rpc/version_key.h"
-#include "netagent/session/server_wire.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 
 namespace spoke::netagent {
@@ -148,12 +147,8 @@ absl::Status ServerSession::RunStream() {
 }
 
 std::optional<v1::AgentMessage> ServerSession::NextToWrite() {
-  if (hello_) {
-    v1::AgentMessage message;
-    *message.mutable_hello() = *std::exchange(hello_, std::nullopt);
-    return message;
-  }
-  if (auto reply = outbox_.Next()) return ToWire(*reply);
+  if (hello_) return node_api::ToWire(*std::exchange(hello_, std::nullopt));
+  if (auto reply = outbox_.Next()) return node_api::ToWire(*reply);
   return std::nullopt;
 }
 
@@ -192,25 +187,25 @@ void ServerSession::CancelUnlessItEnds() {
 
 void ServerSession::Receive(const v1::ServerMessage& message) {
   if (!skew_.ok()) return;  // What it means by it, who knows.
-  if (message.has_welcome()) {
-    Welcomed(message.welcome());
-  } else if (message.has_report_ack()) {
+  auto said = node_api::FromWire(message);
+  if (!said.ok()) {
+    log_.Error("server_message_refused", {{"error", said.status()}});
+    // A change that was not taken would make those that follow mean something else.
+    if (message.has_desired()) BeginAnew("a desired state that cannot be");
+  } else if (!*said) {
+    return;  // Of a newer server.
+  } else if (const auto* welcome = std::get_if<node_api::Welcome>(&**said)) {
+    Welcomed(*welcome);
+  } else if (const auto* ack = std::get_if<node_api::ReportAck>(&**said)) {
     absl::MutexLock lock(&mutex_);
-    outbox_.OnReportAck(message.report_ack().sequence());
+    outbox_.OnReportAck(ack->sequence);
   } else {
-    auto request = FromWire(message);
-    if (!request.ok()) {
-      log_.Error("server_message_refused", {{"error", request.status()}});
-      // A change that was not taken would make those that follow mean something else.
-      if (message.has_desired()) BeginAnew("a desired state that cannot be");
-    } else if (*request) {
-      callbacks_.on_request(**std::move(request));
-    }
+    callbacks_.on_request(**std::move(said));
   }
 }
 
-void ServerSession::Welcomed(const v1::Welcome& welcome) {
-  JudgeVersion(welcome.server_version());
+void ServerSession::Welcomed(const node_api::Welcome& welcome) {
+  JudgeVersion(welcome.server_version);
   if (!skew_.ok()) {
     // It has a rule of its own, and ours says no.
     absl::MutexLock lock(&mutex_);
@@ -222,24 +217,23 @@ void ServerSession::Welcomed(const v1::Welcome& welcome) {
   complained_ = false;
   complained_skew_.clear();
   log_.Info("server_connected", {{"server", settings_.server},
-                                 {"epoch", welcome.session_epoch()},
-                                 {"version", welcome.server_version()}});
-  if (!welcome.warning().empty()) log_.Warn("server_warning", {{"warning", welcome.warning()}});
+                                 {"epoch", welcome.session_epoch},
+                                 {"version", welcome.server_version}});
+  if (!welcome.warning.empty()) log_.Warn("server_warning", {{"warning", welcome.warning}});
   if (callbacks_.on_outcome) callbacks_.on_outcome(absl::OkStatus());
 }
 
 void ServerSession::JudgeVersion(std::string_view server_version) {
-  skew_ = base::CheckSkew({"spoke-netagent", settings_.identity.agent_version},
+  skew_ = base::CheckSkew({"spoke-netagent", settings_.agent_version},
                           {"spoke-ipam-server", server_version});
 }
 
-void ServerSession::Begin(const Greeting& greeting, const Nic& nic) {
-  v1::Hello hello = HelloToWire(settings_.identity, greeting, nic);
+void ServerSession::Begin(const Greeting& greeting) {
   absl::MutexLock lock(&mutex_);
   if (broken_ || greeted_) return;  // Too late: this stream is over. The next one asks again.
   greeted_ = true;
-  hello_ = std::move(hello);
-  for (const ConflictNoted& conflict : greeting.conflicts) outbox_.Add(conflict);
+  hello_ = greeting.hello;
+  for (const node_api::ConflictReport& conflict : greeting.conflicts) outbox_.Add(conflict);
   if (!greeting.demand.waiting.empty()) outbox_.Add(greeting.demand);
 }
 
@@ -253,59 +247,59 @@ void ServerSession::Enqueue(const Add& add) {
   if (context_ != nullptr) context_->TryCancel();
 }
 
-void ServerSession::Report(const AssignmentReport& report) {
+void ServerSession::Report(const node_api::AssignmentReport& report) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(report); });
 }
 
 void ServerSession::Acknowledge(uint64_t desired_version) {
   Enqueue([&](Outbox& outbox) {
-    outbox.Add(DesiredAck{desired_version});
+    outbox.Add(node_api::DesiredAck{desired_version});
     return true;
   });
 }
 
-void ServerSession::AcknowledgePolicy(const PolicyAck& ack) {
+void ServerSession::AcknowledgePolicy(const node_api::PolicyAck& ack) {
   Enqueue([&](Outbox& outbox) {
     outbox.Add(ack);
     return true;
   });
 }
 
-void ServerSession::Answer(const ReclaimAnswer& answer) {
+void ServerSession::Answer(const node_api::ReclaimAnswer& answer) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(answer); });
 }
 
-void ServerSession::Answer(const Inventory& inventory) {
+void ServerSession::Answer(const node_api::Inventory& inventory) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(inventory); });
 }
 
-void ServerSession::Answer(const AttachTracesAnswer& traces) {
+void ServerSession::Answer(const node_api::AttachTracesAnswer& traces) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(traces); });
 }
 
-void ServerSession::Answer(const ProbeAnswer& probes) {
+void ServerSession::Answer(const node_api::ProbeAnswer& probes) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(probes); });
 }
 
-void ServerSession::Answer(const PolicyTrialAnswer& trial) {
+void ServerSession::Answer(const node_api::PolicyTrialAnswer& trial) {
   Enqueue([&](Outbox& outbox) { return outbox.Add(trial); });
 }
 
-void ServerSession::ReportTraffic(const TrafficReport& report) {
+void ServerSession::ReportTraffic(const node_api::TrafficReport& report) {
   Enqueue([&](Outbox& outbox) {
     outbox.Add(report);
     return true;
   });
 }
 
-void ServerSession::ReportBudgets(const BudgetReport& report) {
+void ServerSession::ReportBudgets(const node_api::BudgetReport& report) {
   Enqueue([&](Outbox& outbox) {
     outbox.Add(report);
     return true;
   });
 }
 
-void ServerSession::Ask(const Demand& demand) {
+void ServerSession::Ask(const node_api::Demand& demand) {
   Enqueue([&](Outbox& outbox) {
     outbox.Add(demand);
     return true;
@@ -315,7 +309,7 @@ void ServerSession::Ask(const Demand& demand) {
 void ServerSession::ReportConflict(const ip::Address& address,
                                    const std::optional<ip::MacAddress>& other_mac) {
   Enqueue([&](Outbox& outbox) {
-    outbox.Add(ConflictNoted{address, other_mac});
+    outbox.Add(node_api::ConflictReport{address, other_mac});
     return true;
   });
 }

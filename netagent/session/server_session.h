@@ -15,11 +15,9 @@
 #include "absl/synchronization/mutex.h"
 #include "lib/rpc/credentials.h"
 #include "lib/telemetry/log.h"
-#include "netagent/links/router.h"
 #include "netagent/session/outbox.h"
 #include "netagent/session/reconnect.h"
 #include "netagent/session/server_link.h"
-#include "netagent/session/server_messages.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace grpc {
@@ -36,7 +34,7 @@ class ServerSession final : public ServerLink {
     std::string server;       // host:port, or unix:/path
     std::string server_name;  // Which name its certificate must bear; empty: that of `server`.
     rpc::TlsFiles tls;
-    NodeIdentity identity;
+    std::string agent_version;  // Ours.
     // How long a server may take to end a stream that we have ended, before we cut it.
     absl::Duration farewell = absl::Seconds(2);
     ReconnectSettings reconnect;
@@ -46,7 +44,7 @@ class ServerSession final : public ServerLink {
     // A stream is being opened: answer with Begin(). Until then nothing is sent.
     std::function<void()> on_connecting;
     // In the order in which the server sent them; all of one stream before the next is opened.
-    std::function<void(ServerRequest)> on_request;
+    std::function<void(node_api::ServerMessage)> on_request;
     // OK: the server has taken the hello. Else why an attempt or a session ended; a server whose
     // version does not fit ours is kFailedPrecondition, with base::CheckSkew()'s text. May be null.
     std::function<void(const absl::Status&)> on_outcome = nullptr;
@@ -66,19 +64,19 @@ class ServerSession final : public ServerLink {
   absl::Status Start();
 
   // Says hello on the stream that is being opened; what Report() says from now on follows it.
-  void Begin(const Greeting& greeting, const Nic& nic);
+  void Begin(const Greeting& greeting);
 
-  void Report(const AssignmentReport& report) override;
+  void Report(const node_api::AssignmentReport& report) override;
   void Acknowledge(uint64_t desired_version) override;
-  void AcknowledgePolicy(const PolicyAck& ack) override;
-  void Answer(const ReclaimAnswer& answer) override;
-  void Answer(const Inventory& inventory) override;
-  void Answer(const AttachTracesAnswer& traces) override;
-  void Answer(const ProbeAnswer& probes) override;
-  void Answer(const PolicyTrialAnswer& trial) override;
-  void ReportTraffic(const TrafficReport& report) override;
-  void ReportBudgets(const BudgetReport& report) override;
-  void Ask(const Demand& demand) override;
+  void AcknowledgePolicy(const node_api::PolicyAck& ack) override;
+  void Answer(const node_api::ReclaimAnswer& answer) override;
+  void Answer(const node_api::Inventory& inventory) override;
+  void Answer(const node_api::AttachTracesAnswer& traces) override;
+  void Answer(const node_api::ProbeAnswer& probes) override;
+  void Answer(const node_api::PolicyTrialAnswer& trial) override;
+  void ReportTraffic(const node_api::TrafficReport& report) override;
+  void ReportBudgets(const node_api::BudgetReport& report) override;
+  void Ask(const node_api::Demand& demand) override;
   void ReportConflict(const ip::Address& address,
                       const std::optional<ip::MacAddress>& other_mac) override;
   void BeginAnew(std::string_view why) override;
@@ -92,7 +90,7 @@ class ServerSession final : public ServerLink {
   bool Wait(absl::Duration delay);
   void Complain(const absl::Status& ended);
   void Receive(const v1::ServerMessage& message);
-  void Welcomed(const v1::Welcome& welcome);
+  void Welcomed(const node_api::Welcome& welcome);
   // Notes whether a server of this version may go on with us.
   void JudgeVersion(std::string_view server_version);
   // Lets `add` put something into the outbox, and gives the stream up when that is full.
@@ -109,7 +107,7 @@ class ServerSession final : public ServerLink {
   bool greeted_ ABSL_GUARDED_BY(mutex_) = false;  // Begin() has been called for it.
   // Why the stream is to be ended; empty: it is not.
   std::string ending_ ABSL_GUARDED_BY(mutex_);
-  std::optional<v1::Hello> hello_ ABSL_GUARDED_BY(mutex_);  // Goes before the outbox.
+  std::optional<node_api::Hello> hello_ ABSL_GUARDED_BY(mutex_);  // Goes before the outbox.
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
 

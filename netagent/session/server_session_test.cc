@@ -17,11 +17,8 @@ namespace {
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
 
-Assignment AssignmentOf(std::string_view address) {
-  return {.key = {"c0ffee", "eth0"},
-          .pod = {"ns", "pod", "uid"},
-          .addresses = {A(address)},
-          .generation = 7};
+node_api::Assignment AssignmentOf(std::string_view address) {
+  return {.address = A(address), .generation = 7, .lessee = {"c0ffee", "eth0", "ns", "pod", "uid"}};
 }
 
 // Answers Hello with Welcome and one block, and each report with its acknowledgement; keeps what it
@@ -103,10 +100,7 @@ class ServerSessionTest : public testing::Test {
     session_ = std::make_unique<ServerSession>(
         ServerSession::Settings{.server = address_,
                                 .tls = {.insecure = true},
-                                .identity = {.node_name = "node1",
-                                             .vm_id = "vm-1",
-                                             .boot_id = "boot",
-                                             .agent_version = "1.4.0"},
+                                .agent_version = "1.4.0",
                                 .farewell = absl::Milliseconds(50),
                                 .reconnect = {.after_session = absl::Milliseconds(20),
                                               .backoff = {.initial = absl::Milliseconds(20),
@@ -114,13 +108,13 @@ class ServerSessionTest : public testing::Test {
         ServerSession::Callbacks{.on_connecting =
                                      [this] {
                                        if (before_begin) before_begin();
-                                       session_->Begin(greeting_, {.name = "eth0"});
+                                       session_->Begin(greeting_);
                                      },
                                  .on_request =
-                                     [this](const ServerRequest& request) {
+                                     [this](const node_api::ServerMessage& request) {
                                        absl::MutexLock lock(&mutex_);
                                        if (const auto* desired =
-                                               std::get_if<DesiredState>(&request)) {
+                                               std::get_if<node_api::DesiredState>(&request)) {
                                          desired_.push_back(*desired);
                                        } else {
                                          requests_.push_back(request);
@@ -134,7 +128,7 @@ class ServerSessionTest : public testing::Test {
         log_);
     ASSERT_TRUE(session_->Start().ok());
   }
-  std::vector<DesiredState> WaitForDesired(size_t count) {
+  std::vector<node_api::DesiredState> WaitForDesired(size_t count) {
     absl::MutexLock lock(&mutex_);
     const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return desired_.size() >= count;
@@ -142,7 +136,7 @@ class ServerSessionTest : public testing::Test {
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20)));
     return desired_;
   }
-  std::vector<ServerRequest> WaitForOthers(size_t count) {
+  std::vector<node_api::ServerMessage> WaitForOthers(size_t count) {
     absl::MutexLock lock(&mutex_);
     const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return requests_.size() >= count;
@@ -173,10 +167,11 @@ class ServerSessionTest : public testing::Test {
   SmallServer service_;
   std::unique_ptr<grpc::Server> server_;
   absl::Mutex mutex_;
-  std::vector<DesiredState> desired_ ABSL_GUARDED_BY(mutex_);
-  std::vector<ServerRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  std::vector<node_api::DesiredState> desired_ ABSL_GUARDED_BY(mutex_);
+  std::vector<node_api::ServerMessage> requests_ ABSL_GUARDED_BY(mutex_);
   std::vector<absl::Status> outcomes_ ABSL_GUARDED_BY(mutex_);
-  Greeting greeting_{.in_use = {AssignmentOf("10.1.0.5")}};
+  Greeting greeting_{.hello = {.node = {.node_name = "node1", .agent_version = "1.4.0"},
+                               .in_use = {AssignmentOf("10.1.0.5")}}};
   std::function<void()> before_begin;
   std::unique_ptr<ServerSession> session_;
 };
@@ -185,12 +180,12 @@ TEST_F(ServerSessionTest, SaysHelloFirstAndThenWhatHappens) {
   StartServer();
   StartSession();
   const auto desired = WaitForDesired(1);
-  EXPECT_EQ(desired[0].added.size(), 16U);  // The block is taken apart.
-  EXPECT_EQ(desired[0].added[15].address, A("10.1.0.31"));
+  ASSERT_EQ(desired[0].added.size(), 1U);
+  EXPECT_EQ(desired[0].added[0].range.ToString(), "10.1.0.16/28");
   session_->Acknowledge(1);
   session_->Report({.in_use = {AssignmentOf("10.1.0.16")}});
   service_.WaitFor(3);
-  session_->Report({.released = {AssignmentOf("10.1.0.16")}, .cooled = {A("10.1.0.17")}});
+  session_->Report({.released = {{A("10.1.0.16"), 7}}, .cooled = {A("10.1.0.17")}});
   const auto heard = service_.WaitFor(4);
   EXPECT_EQ(heard[0].hello().node_name(), "node1");
   EXPECT_EQ(heard[0].hello().in_use(0).pod_name(), "pod");
@@ -212,7 +207,7 @@ TEST_F(ServerSessionTest, ADemandFollowsTheHelloAndTheForecastComesBack) {
   ASSERT_TRUE(heard[1].has_demand());
   EXPECT_EQ(heard[1].demand().waiting(0).pod_namespace(), "web");
   EXPECT_EQ(heard[1].demand().waiting(0).pods(), 3U);
-  EXPECT_EQ(std::get<Forecast>(WaitForOthers(1)[0]).reason, "enlarging the node");
+  EXPECT_EQ(std::get<node_api::Forecast>(WaitForOthers(1)[0]).reason, "enlarging the node");
   session_->Ask({});
   EXPECT_EQ(service_.WaitFor(3)[2].demand().waiting_size(), 0);
   EXPECT_TRUE(service_.WaitFor(3)[2].has_demand());
@@ -313,7 +308,7 @@ TEST_F(ServerSessionTest, AServerThatNeverAcknowledgesIsGreetedAnewAndNothingGro
   StartServer();
   StartSession();
   WaitForDesired(1);
-  AssignmentReport burst;
+  node_api::AssignmentReport burst;
   for (uint32_t i = 0; i < 6'000; ++i) burst.cooled.push_back(ip::Address::V4(i));
   session_->Report(burst);
   session_->Report(burst);
@@ -331,15 +326,15 @@ TEST_F(ServerSessionTest, RequestsArriveInOrder) {
   StartServer();
   StartSession();
   const auto requests = WaitForOthers(3);
-  EXPECT_EQ(std::get<ReclaimRequest>(requests[0]).id, 4U);
-  EXPECT_EQ(std::get<InventoryRequest>(requests[1]).id, 5U);
-  EXPECT_EQ(std::get<PolicyUpdate>(requests[2]).version, 6U);
+  EXPECT_EQ(std::get<node_api::ReclaimRequest>(requests[0]).id, 4U);
+  EXPECT_EQ(std::get<node_api::InventoryRequest>(requests[1]).id, 5U);
+  EXPECT_EQ(std::get<node_api::PolicyUpdate>(requests[2]).bundle->version(), 6U);
 }
 
 TEST_F(ServerSessionTest, AnAnswerIsNeverCarriedIntoTheNextSession) {
   service_.hang_up_after_report = true;
   // What the agent says between two sessions, in this case an agreement of the old one.
-  before_begin = [this] { session_->Answer(ReclaimAnswer{.id = 1}); };
+  before_begin = [this] { session_->Answer(node_api::ReclaimAnswer{.id = 1}); };
   StartServer();
   StartSession();
   WaitForDesired(1);

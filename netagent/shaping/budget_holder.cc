@@ -51,13 +51,13 @@ void BudgetHolder::OnReportSent(uint64_t sequence, absl::Time now) {
   if (sent_.size() > kMaxUnanswered) sent_.erase(sent_.begin());
 }
 
-bool BudgetHolder::OnGrants(const BudgetGrants& grants, absl::Time now) {
+bool BudgetHolder::OnGrants(const node_api::BudgetGrants& grants, absl::Time now) {
   if (grants.sequence <= applied_) return false;
   const auto sent = sent_.find(grants.answers);
   if (sent == sent_.end()) return false;
   const absl::Time from = std::min(sent->second, now);
   std::map<Key, Held> held;
-  for (const BudgetGrant& grant : grants.grants) {
+  for (const node_api::BudgetGrant& grant : grants.grants) {
     const Held fresh{.rate = grant.rate,
                      .connections = grant.connections,
                      .from = from,

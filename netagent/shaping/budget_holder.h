@@ -14,51 +14,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "lib/node_api/budgets.h"
 #include "netagent/shaping/shaping_rules.h"
 
 namespace spoke::netagent {
-
-struct BudgetGrant {
-  std::string budget;
-  std::string team;
-  uint64_t rate = 0;         // Bits of payload a second.
-  uint32_t connections = 0;  // New TCP connections a second; 0: not limited.
-  absl::Duration duration;
-
-  bool operator==(const BudgetGrant&) const = default;
-};
-
-// As node.proto says.
-struct BudgetGrants {
-  uint64_t sequence = 0;
-  uint64_t answers = 0;
-  std::vector<BudgetGrant> grants;
-
-  bool operator==(const BudgetGrants&) const = default;
-};
-
-struct BudgetUse {
-  std::string budget;
-  std::string team;
-  uint64_t usage = 0;
-  uint64_t demand = 0;
-  uint64_t held = 0;
-  uint64_t throttled = 0;
-  uint32_t connections = 0;
-  uint32_t held_connections = 0;
-  uint32_t refused_connections = 0;
-
-  bool operator==(const BudgetUse&) const = default;
-};
-
-// As node.proto says.
-struct BudgetReport {
-  uint64_t sequence = 0;
-  uint64_t applied = 0;
-  std::vector<BudgetUse> uses;
-
-  bool operator==(const BudgetReport&) const = default;
-};
 
 enum class GrantMode : uint8_t { kFloor, kGranted, kHolding, kDecaying };
 
@@ -83,7 +42,7 @@ class BudgetHolder {
   void OnReportSent(uint64_t sequence, absl::Time now);
   // Takes what the server says. False: it is old, or answers a report that this stream has not
   // sent, and nothing has changed. Grants of budgets that are gone are passed over.
-  bool OnGrants(const BudgetGrants& grants, absl::Time now);
+  bool OnGrants(const node_api::BudgetGrants& grants, absl::Time now);
   // The sequence that was last taken in this stream; 0: none.
   uint64_t applied() const { return applied_; }
 

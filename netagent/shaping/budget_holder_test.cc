@@ -23,7 +23,7 @@ ResolvedBudget Budget(const std::string& name = "internet") {
           .half_life = absl::Seconds(30)};
 }
 
-BudgetGrant Grant(const std::string& team, uint64_t rate, uint32_t connections = 0) {
+node_api::BudgetGrant Grant(const std::string& team, uint64_t rate, uint32_t connections = 0) {
   return {.budget = "internet",
           .team = team,
           .rate = rate,
@@ -127,7 +127,7 @@ TEST(BudgetHolder, WhatNamesConnectionsNeverMeansUnlimitedAsItDecays) {
 TEST(BudgetHolder, GrantThatRunsOutAtOnceIsNotKept) {
   BudgetHolder holder;
   holder.OnReportSent(1, kStart);
-  BudgetGrant grant = Grant("vision", 800 * kMbit);
+  node_api::BudgetGrant grant = Grant("vision", 800 * kMbit);
   grant.duration = -absl::Seconds(5);
   ASSERT_TRUE(holder.OnGrants({.sequence = 1, .answers = 1, .grants = {grant}}, kStart));
   std::vector<ResolvedBudget> budgets = kBudgets;
@@ -233,8 +233,8 @@ TEST(BudgetHolder, NothingChangesBeforeNextChangeAndNothingEverGrows) {
     budgets[0].half_life = absl::Milliseconds(random.Between(1, 3000));
     BudgetHolder holder;
     holder.OnReportSent(1, kStart);
-    BudgetGrant grant = Grant("vision", random.Between(0, 1000 * kMbit),
-                              static_cast<uint32_t>(random.Between(0, 1000)));
+    node_api::BudgetGrant grant = Grant("vision", random.Between(0, 1000 * kMbit),
+                                        static_cast<uint32_t>(random.Between(0, 1000)));
     grant.duration = absl::Milliseconds(random.Between(0, 5000));
     ASSERT_TRUE(holder.OnGrants({.sequence = 1, .answers = 1, .grants = {grant}}, kStart));
     absl::Time now = kStart;

@@ -84,7 +84,7 @@ void Shaping::OnStream() {
   next_report_ = edges_.clock.Now() + kLook * (static_cast<double>(edges_.random() % 1000) / 1000);
 }
 
-void Shaping::OnGrants(const BudgetGrants& grants) {
+void Shaping::OnGrants(const node_api::BudgetGrants& grants) {
   if (!holder_.OnGrants(grants, edges_.monotonic())) return;
   std::map<std::pair<std::string, std::string>, uint64_t> before;
   for (const GrantInForce& grant : grants_) before[{grant.budget, grant.team}] = grant.held;
@@ -183,8 +183,8 @@ void Shaping::Look() {
 }
 
 bool Shaping::WantsLess(double part) const {
-  const std::vector<BudgetUse> uses = meter_.Uses(plan_, grants_);
-  return std::any_of(uses.begin(), uses.end(), [&](const BudgetUse& use) {
+  const std::vector<node_api::BudgetUse> uses = meter_.Uses(plan_, grants_);
+  return std::any_of(uses.begin(), uses.end(), [&](const node_api::BudgetUse& use) {
     const auto told = told_.find({use.budget, use.team});
     if (told == told_.end()) return false;
     const auto less_than = [&](uint64_t rate) {
@@ -198,9 +198,9 @@ void Shaping::Report() {
   if (!streaming_) return;
   const absl::Time now = edges_.clock.Now();
   holder_.OnReportSent(++sequence_, edges_.monotonic());
-  std::vector<BudgetUse> uses = meter_.Uses(plan_, grants_);
+  std::vector<node_api::BudgetUse> uses = meter_.Uses(plan_, grants_);
   told_.clear();
-  for (const BudgetUse& use : uses) told_[{use.budget, use.team}] = use.demand;
+  for (const node_api::BudgetUse& use : uses) told_[{use.budget, use.team}] = use.demand;
   edges_.server.ReportBudgets({.sequence = sequence_,
                                .applied = in_kernel_ ? holder_.applied() : 0,
                                .uses = std::move(uses)});
@@ -255,7 +255,7 @@ ShapingState Shaping::state() const {
                      .repaired = repaired_,
                      .flows = plan_.tables.flows.size(),
                      .learned_addresses = learned_.size()};
-  const std::vector<BudgetUse> uses = meter_.Uses(plan_, grants_);
+  const std::vector<node_api::BudgetUse> uses = meter_.Uses(plan_, grants_);
   for (size_t i = 0; i < grants_.size(); ++i) {
     ShapingState::Grant row{.grant = grants_[i]};
     for (const ResolvedBudget& budget : rules_.budgets()) {

@@ -79,7 +79,7 @@ class Shaping {
 
   // A stream to the server begins.
   void OnStream();
-  void OnGrants(const BudgetGrants& grants);
+  void OnGrants(const node_api::BudgetGrants& grants);
   // What DNS says now of names of groups: replaces what it said before.
   void OnLearned(std::map<ip::Address, ClassNumber> learned);
 

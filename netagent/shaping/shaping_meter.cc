@@ -240,9 +240,9 @@ std::map<ShapedFlowKey, uint64_t> ShapingMeter::Demand() const {
   return demand;
 }
 
-std::vector<BudgetUse> ShapingMeter::Uses(const ShapingPlan& plan,
-                                          const std::vector<GrantInForce>& grants) const {
-  std::map<TeamKey, BudgetUse> sums;
+std::vector<node_api::BudgetUse> ShapingMeter::Uses(const ShapingPlan& plan,
+                                                    const std::vector<GrantInForce>& grants) const {
+  std::map<TeamKey, node_api::BudgetUse> sums;
   const auto use_of = [&](ShapedFlowKey key, TrafficDirection direction) {
     key.direction = direction;
     const auto found = flows_.find(key);
@@ -250,7 +250,7 @@ std::vector<BudgetUse> ShapingMeter::Uses(const ShapingPlan& plan,
   };
   for (const PlannedFlow& flow : plan.flows) {
     if (flow.budget.empty()) continue;
-    BudgetUse& sum = sums[{flow.budget, flow.team}];
+    node_api::BudgetUse& sum = sums[{flow.budget, flow.team}];
     const FlowUse use = use_of(flow.key, flow.key.direction);
     sum.usage += use.passed;
     sum.demand += use.demand;
@@ -260,9 +260,9 @@ std::vector<BudgetUse> ShapingMeter::Uses(const ShapingPlan& plan,
     sum.connections += static_cast<uint32_t>(opening.connections);
     sum.refused_connections += static_cast<uint32_t>(opening.refused_connections);
   }
-  std::vector<BudgetUse> uses;
+  std::vector<node_api::BudgetUse> uses;
   for (const GrantInForce& grant : grants) {
-    BudgetUse& use = uses.emplace_back(sums[{grant.budget, grant.team}]);
+    node_api::BudgetUse& use = uses.emplace_back(sums[{grant.budget, grant.team}]);
     use.budget = grant.budget;
     use.team = grant.team;
     use.held = grant.held;

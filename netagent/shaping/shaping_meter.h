@@ -62,8 +62,8 @@ class ShapingMeter {
   // The demand of each flow, as PlanShaping() wants it.
   std::map<ShapedFlowKey, uint64_t> Demand() const;
   // A row for each of `grants`: flows of the same budget and team together.
-  std::vector<BudgetUse> Uses(const ShapingPlan& plan,
-                              const std::vector<GrantInForce>& grants) const;
+  std::vector<node_api::BudgetUse> Uses(const ShapingPlan& plan,
+                                        const std::vector<GrantInForce>& grants) const;
   // Whether a team that was not held back at the reading before is now, and could use more than its
   // grant.
   bool newly_held_back() const { return newly_held_back_; }

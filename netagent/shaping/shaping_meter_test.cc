@@ -411,8 +411,8 @@ TEST(ShapingMeter, UsesAreOfEachGrantWithConnectionsFromWhereTheyAreOpened) {
   EXPECT_EQ(uses[0].connections, 42U);
   EXPECT_EQ(uses[0].refused_connections, 4U);
   EXPECT_EQ(uses[0].held_connections, 50U);
-  EXPECT_EQ(uses[1], (BudgetUse{.budget = "down", .team = "*", .held = kMbit}));
-  EXPECT_EQ(uses[2], (BudgetUse{.budget = "down", .team = "speech", .held = kMbit}));
+  EXPECT_EQ(uses[1], (node_api::BudgetUse{.budget = "down", .team = "*", .held = kMbit}));
+  EXPECT_EQ(uses[2], (node_api::BudgetUse{.budget = "down", .team = "speech", .held = kMbit}));
 }
 
 TEST(ShapingMeter, TotalsAreByBudgetAndDirection) {

@@ -17,30 +17,34 @@ uint64_t Outside(const PodTotals& pod) {
   return sum;
 }
 
-void AddTo(VolumeByClass& sum, const VolumeByClass& volumes) {
+void AddTo(node_api::VolumeByClass& sum, const VolumeByClass& volumes) {
   for (const auto& [traffic_class, volume] : volumes) {
-    Volume& to = sum[traffic_class];
+    node_api::Volume& to = sum[traffic_class];
     to.sent += volume.sent;
     to.received += volume.received;
-    to.sent_packets += volume.sent_packets;
-    to.received_packets += volume.received_packets;
   }
 }
 
 }  // namespace
 
-TrafficReport TrafficReporter::ReportOf(TrafficTotals totals) {
-  TrafficReport report{.epoch = totals.epoch, .namespaces = {}, .pods = std::move(totals.pods)};
+node_api::TrafficReport TrafficReporter::ReportOf(TrafficTotals totals) {
+  node_api::TrafficReport report{.epoch = totals.epoch, .namespaces = {}, .pods = {}};
   for (const auto& [name, volumes] : totals.namespaces) {
     const bool named = named_.contains(name) || named_.size() < kMaxNamespaces;
     if (named) named_.insert(name);
     AddTo(report.namespaces[named ? name : std::string(kOther)], volumes);
   }
-  const size_t most = std::min(kMaxPods, report.pods.size());
-  std::partial_sort(report.pods.begin(), report.pods.begin() + static_cast<ptrdiff_t>(most),
-                    report.pods.end(),
+  const size_t most = std::min(kMaxPods, totals.pods.size());
+  std::partial_sort(totals.pods.begin(), totals.pods.begin() + static_cast<ptrdiff_t>(most),
+                    totals.pods.end(),
                     [](const PodTotals& a, const PodTotals& b) { return Outside(a) > Outside(b); });
-  report.pods.resize(most);
+  totals.pods.resize(most);
+  for (const PodTotals& pod : totals.pods) {
+    node_api::PodVolumes& said = report.pods.emplace_back();
+    said.pod_namespace = pod.pod_namespace;
+    said.pod_name = pod.pod_name;
+    AddTo(said.volumes, pod.volumes);
+  }
   return report;
 }
 

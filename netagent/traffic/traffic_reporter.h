@@ -33,7 +33,7 @@ class TrafficReporter {
   absl::Time NextWake() const { return next_; }
 
  private:
-  TrafficReport ReportOf(TrafficTotals totals);
+  node_api::TrafficReport ReportOf(TrafficTotals totals);
 
   const std::function<absl::StatusOr<TrafficTotals>()> read_;
   ServerLink& server_;

@@ -42,8 +42,9 @@ class AddressVerifierTest : public testing::Test {
         family, absl::Minutes(2), *attachments_);
   }
   void Grant(const std::vector<std::string>& addresses) {
-    DesiredState desired{.version = 1, .full = true};
-    for (const std::string& address : addresses) desired.added.push_back({A(address), "default"});
+    node_api::DesiredState desired{.version = 1, .full = true};
+    for (const std::string& address : addresses)
+      desired.added.push_back({.range = ip::Prefix::Host(A(address)), .pool = "default"});
     ASSERT_TRUE(attachments_->OnDesired(desired).ok());
     verifier_->Tick();
   }

@@ -53,7 +53,7 @@ void ConflictDetector::Listen(const std::vector<OwnAddress>& own) {
 
 std::optional<ip::Address> ConflictDetector::ControlOf(const ip::Address& address) const {
   const std::string pool = attachments_.assignments().PoolOf(address);
-  for (const PoolState& state : attachments_.pools()) {
+  for (const node_api::PoolState& state : attachments_.pools()) {
     if (state.name == pool && state.unused && state.unused->family() == address.family()) {
       return state.unused;
     }

@@ -34,8 +34,9 @@ class ConflictDetectorTest : public AttachmentsFixture {
   }
   // The server lists these, and the agent has looked at them as it does before it assigns.
   void Grant(const std::vector<std::string>& addresses) {
-    DesiredState desired{.version = 1, .full = true};
-    for (const std::string& address : addresses) desired.added.push_back({A(address), "default"});
+    node_api::DesiredState desired{.version = 1, .full = true};
+    for (const std::string& address : addresses)
+      desired.added.push_back({.range = ip::Prefix::Host(A(address)), .pool = "default"});
     desired.pools = {{.name = "default", .cidr = "10.1.0.0/24", .unused = A("10.1.0.255")}};
     ASSERT_TRUE(attachments_->OnDesired(desired).ok());
     detector_->Tick();
@@ -65,7 +66,7 @@ TEST_F(ConflictDetectorTest, WhatIsAttachedIsAskedAboutAndOnlyConflictsAreKeptFr
   neighbours_.holders[A("10.1.0.5")] = kTheirs;
   Grant({"10.1.0.5", "10.1.0.6"});
   Pass(absl::Seconds(2));
-  EXPECT_THAT(server_.conflicts, ElementsAre(ConflictNoted{A("10.1.0.5"), kTheirs}));
+  EXPECT_THAT(server_.conflicts, ElementsAre(node_api::ConflictReport{A("10.1.0.5"), kTheirs}));
   EXPECT_EQ(log_.Count("address_in_conflict"), 1);
   EXPECT_THAT(Add({.key = kPodA})->addresses, ElementsAre(A("10.1.0.6")));
   EXPECT_FALSE(Add({.key = kPodB}).ok());
@@ -92,7 +93,7 @@ TEST_F(ConflictDetectorTest, APodKeepsWhatAnotherMachineClaims) {
   ASSERT_TRUE(Add({.key = kPodA}).ok());
   neighbours_.Pass(FakeNeighbourWatch::Has(A("10.1.0.5"), kTheirs));
   Pass(absl::Seconds(1));
-  EXPECT_THAT(server_.conflicts, ElementsAre(ConflictNoted{A("10.1.0.5"), kTheirs}));
+  EXPECT_THAT(server_.conflicts, ElementsAre(node_api::ConflictReport{A("10.1.0.5"), kTheirs}));
   EXPECT_TRUE(HasLink(kPodA));
   EXPECT_TRUE(attachments_->assignments().IsAssigned(A("10.1.0.5")));
 }
@@ -184,8 +185,8 @@ TEST_F(ConflictDetectorTest, AnAgentThatBeginsWithoutTheServerHearsAllTheSame) {
 }
 
 TEST_F(ConflictDetectorTest, AServerThatNamesNoUnusedAddressLeavesItToHearing) {
-  DesiredState desired{.version = 1, .full = true};
-  desired.added = {{A("10.1.0.5"), "default"}};
+  node_api::DesiredState desired{.version = 1, .full = true};
+  desired.added = {{.range = ip::Prefix::Host(A("10.1.0.5")), .pool = "default"}};
   desired.pools = {{.name = "default", .cidr = "10.1.0.0/24"}};
   ASSERT_TRUE(attachments_->OnDesired(desired).ok());
   Pass(absl::Seconds(5));

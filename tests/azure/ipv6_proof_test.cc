@@ -62,9 +62,10 @@ class Ipv6ProofTest : public azure_sim::ModelTest {
   }
   // What the server says of the node's NIC, rightly or not.
   void ServerSays(const std::vector<std::string>& addresses) {
-    DesiredState desired{.version = ++version_, .full = true};
+    node_api::DesiredState desired{.version = ++version_, .full = true};
     for (const std::string& address : addresses) {
-      desired.added.push_back({ip::Address::Parse(address).value(), "default"});
+      desired.added.push_back(
+          {.range = ip::Prefix::Host(ip::Address::Parse(address).value()), .pool = "default"});
     }
     ASSERT_TRUE(attachments_->OnDesired(desired).ok());
   }

@@ -3,12 +3,12 @@
 #include "cni-plugin/agent/wire.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/session/node_convert.h"
 #include "ipam-server/store/record_codec.h"
+#include "lib/node_api/messages.h"
 #include "lib/os/file.h"
 #include "netagent/cni/cni_messages.h"
 #include "netagent/journal/journal_codec.h"
-#include "netagent/session/server_wire.h"
+#include "proto/spoke/v1/node.pb.h"
 #include "tests/compat/samples.h"
 
 namespace spoke::compat {
@@ -52,39 +52,39 @@ TEST(Golden, TheStoresRecordsMeanTheSame) {
 TEST(Golden, TheServerTakesTheHello) {
   const auto message = Parsed<v1::AgentMessage>("hello");
   ASSERT_TRUE(message.has_hello());
-  const ipam::Hello hello = ipam::FromWire(message.hello()).value();
-  EXPECT_EQ(hello.key, (ipam::NodeKey{"node1", "vm-1"}));
-  EXPECT_EQ(hello.boot_id, "boot");
-  EXPECT_EQ(hello.agent_version, "0.1.0");
+  const node_api::Hello hello = node_api::FromWire(message.hello()).value();
+  EXPECT_EQ(ipam::KeyOf(hello), (ipam::NodeKey{"node1", "vm-1"}));
+  EXPECT_EQ(hello.node.boot_id, "boot");
+  EXPECT_EQ(hello.node.agent_version, "0.1.0");
   EXPECT_EQ(hello.policy_version, 12U);
-  EXPECT_EQ(hello.vnet, "west");
-  EXPECT_EQ(hello.instance, "/subscriptions/s/vm/1");
-  EXPECT_EQ(hello.labels, (std::map<std::string, std::string>{{"zone", "2"}}));
-  EXPECT_EQ(hello.nic_mac.ToString(), "00:0d:3a:00:00:01");
+  EXPECT_EQ(hello.node.vnet, "west");
+  EXPECT_EQ(hello.node.instance, "/subscriptions/s/vm/1");
+  EXPECT_EQ(hello.node.labels, (std::map<std::string, std::string>{{"zone", "2"}}));
+  EXPECT_EQ(hello.nic.mac.ToString(), "00:0d:3a:00:00:01");
   ASSERT_EQ(hello.in_use.size(), 2U) << "one an address";
   EXPECT_EQ(hello.in_use[0].generation, 42U);
   EXPECT_EQ(hello.in_use[0].since, kThen);
-  EXPECT_EQ(hello.in_use[0].lessee, (ipam::Lessee{"c0ffee", "eth0", "ns", "pod", "uid"}));
+  EXPECT_EQ(hello.in_use[0].lessee, (node_api::Lessee{"c0ffee", "eth0", "ns", "pod", "uid"}));
   EXPECT_EQ(hello.cooldown.size(), 1U);
-  EXPECT_EQ(hello.subnets.size(), 1U);
+  EXPECT_EQ(hello.node.subnets.size(), 1U);
 }
 
 TEST(Golden, TheAgentTakesWelcomeAndDesiredState) {
   const auto welcome = Parsed<v1::ServerMessage>("welcome");
   EXPECT_EQ(welcome.welcome().session_epoch(), 7U);
   EXPECT_EQ(welcome.welcome().server_version(), "0.1.0");
-  const auto request = netagent::FromWire(Parsed<v1::ServerMessage>("desired")).value();
+  const auto request = node_api::FromWire(Parsed<v1::ServerMessage>("desired")).value();
   ASSERT_TRUE(request.has_value());
-  const auto& desired = std::get<netagent::DesiredState>(*request);
+  const auto& desired = std::get<node_api::DesiredState>(*request);
   EXPECT_EQ(desired.version, 3U);
   EXPECT_TRUE(desired.full);
-  ASSERT_EQ(desired.added.size(), 2U);
-  EXPECT_EQ(desired.added[1].address.ToString(), "10.1.0.17");
-  EXPECT_EQ(desired.added[1].pool, "default");
-  EXPECT_EQ(desired.added[1].cooldown, absl::Seconds(9));
+  ASSERT_EQ(desired.added.size(), 1U);
+  EXPECT_EQ(desired.added[0].range.ToString(), "10.1.0.16/31");
+  EXPECT_EQ(desired.added[0].pool, "default");
+  EXPECT_EQ(desired.added[0].cooldown, absl::Seconds(9));
   ASSERT_EQ(desired.removed.size(), 1U);
-  EXPECT_EQ(desired.removed[0].ToString(), "10.1.0.9");
-  EXPECT_THAT(desired.pools, ElementsAre(netagent::PoolState{.name = "default",
+  EXPECT_EQ(desired.removed[0].ToString(), "10.1.0.9/32");
+  EXPECT_THAT(desired.pools, ElementsAre(node_api::PoolState{.name = "default",
                                                              .cidr = "10.1.0.0/24",
                                                              .usable = 251,
                                                              .attached = 16,

@@ -1,10 +1,9 @@
 #include "tests/compat/samples.h"
 
 #include "cni-plugin/agent/wire.h"
-#include "ipam-server/ledger/agent_messages.h"
-#include "ipam-server/session/node_convert.h"
+#include "lib/node_api/messages.h"
 #include "netagent/cni/cni_messages.h"
-#include "netagent/session/server_wire.h"
+#include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::compat {
 namespace {
@@ -65,8 +64,8 @@ ipam::NodeRecord NodeSample() {
   in_use.slots[0] = {.use = ipam::Use::kInUse,
                      .generation = 5,
                      .since = kThen + absl::Seconds(1),
-                     .lessee = std::make_shared<const ipam::Lessee>(
-                         ipam::Lessee{"c1", "eth0", "ns", "pod", "uid"})};
+                     .lessee = std::make_shared<const node_api::Lessee>(
+                         node_api::Lessee{"c1", "eth0", "ns", "pod", "uid"})};
   ipam::Configuration& block = add("10.2.0.16/28", "blocks", "spoke-2");
   block.state = ipam::AddressState::kDetaching;
   block.denied_until = kThen + absl::Minutes(5);
@@ -108,44 +107,44 @@ ipam::BreakerState BreakerSample() {
 }
 
 std::string HelloBytes() {
-  v1::AgentMessage message;
-  *message.mutable_hello() = netagent::HelloToWire(
-      {.node_name = "node1",
-       .vm_id = "vm-1",
-       .boot_id = "boot",
-       .agent_version = "0.1.0",
-       .labels = {{"zone", "2"}},
-       .vnet = "west",
-       .instance = "/subscriptions/s/vm/1",
-       .subnets = {P("10.1.0.0/16")}},
-      {.in_use = {AssignmentSample()},
-       .cooldown = {A("10.1.0.6")},
-       .conflicts = {},
-       .policy_version = 12},
-      {.name = "eth0", .mac = Mac("00:0d:3a:00:00:01"), .mtu = 1500, .addresses = {A("10.1.0.4")}});
-  return message.SerializeAsString();
+  node_api::Hello hello{.node = {.node_name = "node1",
+                                 .vm_id = "vm-1",
+                                 .boot_id = "boot",
+                                 .agent_version = "0.1.0",
+                                 .labels = {{"zone", "2"}},
+                                 .vnet = "west",
+                                 .instance = "/subscriptions/s/vm/1",
+                                 .subnets = {P("10.1.0.0/16")}},
+                        .nic = {.name = "eth0",
+                                .mac = Mac("00:0d:3a:00:00:01"),
+                                .mtu = 1500,
+                                .addresses = {A("10.1.0.4")}},
+                        .cooldown = {A("10.1.0.6")},
+                        .policy_version = 12};
+  netagent::AddEntries(AssignmentSample(), hello.in_use);
+  return node_api::ToWire(hello).SerializeAsString();
 }
 
 std::string WelcomeBytes() {
-  return ipam::ToWire(ipam::Welcome{.session_epoch = 7}, "0.1.0").SerializeAsString();
+  return node_api::ToWire(node_api::Welcome{.session_epoch = 7, .server_version = "0.1.0"})
+      .SerializeAsString();
 }
 
 std::string DesiredBytes() {
-  return ipam::ToWire(ipam::DesiredState{.version = 3,
-                                         .full = true,
-                                         .added = {{.range = P("10.1.0.16/31"),
-                                                    .name = "spoke-3",
-                                                    .pool = "default",
-                                                    .nic_mac = Mac("00:0d:3a:00:00:01"),
-                                                    .cooldown = absl::Seconds(9)}},
-                                         .removed = {P("10.1.0.9/32")},
-                                         .pools = {{.name = "default",
-                                                    .cidr = "10.1.0.0/24",
-                                                    .usable = 251,
-                                                    .attached = 16,
-                                                    .free = 235,
-                                                    .namespaces = {"web"}}}},
-                      "0.1.0")
+  return node_api::ToWire(node_api::DesiredState{.version = 3,
+                                                 .full = true,
+                                                 .added = {{.range = P("10.1.0.16/31"),
+                                                            .name = "spoke-3",
+                                                            .pool = "default",
+                                                            .nic_mac = Mac("00:0d:3a:00:00:01"),
+                                                            .cooldown = absl::Seconds(9)}},
+                                                 .removed = {P("10.1.0.9/32")},
+                                                 .pools = {{.name = "default",
+                                                            .cidr = "10.1.0.0/24",
+                                                            .usable = 251,
+                                                            .attached = 16,
+                                                            .free = 235,
+                                                            .namespaces = {"web"}}}})
       .SerializeAsString();
 }
 

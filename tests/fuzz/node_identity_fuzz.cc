@@ -18,10 +18,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(absl::IsInvalidArgument(identity.status()), "it is the certificate that is wrong");
     return 0;
   }
-  ipam::Hello hello;
+  spoke::node_api::Hello hello;
   CHECK(ipam::TakeIdentity(*identity, hello).ok(), "who says nothing contradicts nothing");
-  CHECK(hello.instance == identity->instance, "what is proved counts");
-  CHECK(hello.instance_proved == !identity->instance.empty(), "and only that");
+  CHECK(hello.node.instance == identity->instance, "what is proved counts");
   if (!identity->labels || identity->instance.find("://") != std::string::npos) return 0;
   const auto again = ipam::IdentityIn(
       ipam::IdentityUris({.name = "node-1", .provider_id = "", .labels = *identity->labels}),

@@ -8,7 +8,7 @@ namespace spoke::ipam {
 
 Rollout SummarizeRollout(uint64_t version, std::span<const NodePolicy> nodes) {
   Rollout rollout{.version = version, .nodes = nodes.size(), .behind = {}};
-  const auto add = [](const ConnectionCut& cut, ConnectionCut& sum) {
+  const auto add = [](const node_api::CutCount& cut, node_api::CutCount& sum) {
     sum.connections += cut.connections;
     sum.cut += cut.cut;
   };

@@ -7,33 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "lib/node_api/policy.h"
+
 namespace spoke::ipam {
-
-// Of the connections that a node tracks.
-struct ConnectionCut {
-  uint64_t connections = 0;  // With a pod at an end.
-  uint64_t cut = 0;          // Those of them that a policy ends.
-
-  bool operator==(const ConnectionCut&) const = default;
-};
-
-// What an agent says that was asked what a policy would end there.
-struct PolicyTrialAnswer {
-  uint64_t id = 0;  // Of the question.
-  ConnectionCut cut;
-  std::string error;  // Why it is not known.
-
-  bool operator==(const PolicyTrialAnswer&) const = default;
-};
 
 // What is known of one node.
 struct NodePolicy {
   std::string node;
   bool connected = false;
-  uint64_t acked = 0;      // The version the agent has in force; 0: none, or not known.
-  std::string error;       // Why it refused the newest one it was sent; empty: it did not.
-  bool held = false;       // The error is that it would end more connections than it may.
-  ConnectionCut cut = {};  // By the newest one: what it has ended, or would end when `held`.
+  uint64_t acked = 0;           // The version the agent has in force; 0: none, or not known.
+  std::string error;            // Why it refused the newest one it was sent; empty: it did not.
+  bool held = false;            // The error is that it would end more connections than it may.
+  node_api::CutCount cut = {};  // By the newest one: what it has ended, or would end when `held`.
 };
 
 // A node counts in exactly one of the four.
@@ -45,8 +30,8 @@ struct Rollout {
   uint64_t held = 0;     // Of these, the ones that go on when an operator says so.
   uint64_t pending = 0;  // Connected, not on `version`, and has not answered yet.
   uint64_t away = 0;
-  ConnectionCut done;     // Of the current nodes, as far as they have counted.
-  ConnectionCut waiting;  // Of the held ones.
+  node_api::CutCount done;     // Of the current nodes, as far as they have counted.
+  node_api::CutCount waiting;  // Of the held ones.
   // Positions in the input of the refused and the pending: the refused first, then by name.
   std::vector<size_t> behind;
 };

@@ -47,8 +47,8 @@ TEST(SummarizeRollout, AddsUpWhatIsCutAndWhatWaitsForAWord) {
   const Rollout rollout = SummarizeRollout(7, nodes);
   EXPECT_EQ(rollout.refused, 2U);
   EXPECT_EQ(rollout.held, 1U);
-  EXPECT_EQ(rollout.done, (ConnectionCut{150, 3}));
-  EXPECT_EQ(rollout.waiting, (ConnectionCut{90, 40}));
+  EXPECT_EQ(rollout.done, (node_api::CutCount{150, 3}));
+  EXPECT_EQ(rollout.waiting, (node_api::CutCount{90, 40}));
 }
 
 TEST(SummarizeRollout, ListsABoundedNumberAndCountsAll) {

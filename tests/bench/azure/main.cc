@@ -92,7 +92,7 @@ class Churn {
     for (auto& [address, used] : world_.agents().assignable[node + 1]) {
       if (used) continue;
       used = true;
-      ipam::Assignment assignment{
+      node_api::Assignment assignment{
           .address = address, .generation = ++generation_[node], .since = world_.now()};
       assignment.lessee = {.container_id = fmt::format("c{}-{}", node, assignment.generation),
                            .ifname = "eth0",
@@ -107,8 +107,8 @@ class Churn {
   }
 
   void End(size_t node) {
-    std::vector<ipam::Assignment>& pods = pods_[node];
-    const ipam::Assignment pod = pods.front();
+    std::vector<node_api::Assignment>& pods = pods_[node];
+    const node_api::Assignment pod = pods.front();
     pods.erase(pods.begin());
     ++cycles_;
     world_.Report(static_cast<int>(node),
@@ -164,7 +164,7 @@ class Churn {
   World& world_;
   const Options& options_;
   std::mt19937_64 random_;
-  std::vector<std::vector<ipam::Assignment>> pods_;
+  std::vector<std::vector<node_api::Assignment>> pods_;
   std::vector<uint64_t> generation_;
   std::deque<std::tuple<absl::Time, size_t, ip::Address>> cooldown_;
   uint64_t sequence_ = 0;

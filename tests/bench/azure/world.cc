@@ -45,10 +45,10 @@ void Agents::Remove(ipam::SessionId session, const ip::Prefix& range) {
 }
 
 void Agents::Send(ipam::SessionId session, ipam::ToAgent message) {
-  if (const auto* desired = std::get_if<ipam::DesiredState>(&message)) {
+  if (const auto* desired = std::get_if<node_api::DesiredState>(&message)) {
     for (const ip::Prefix& range : desired->removed) Remove(session, range);
-    for (const ipam::DesiredConfiguration& added : desired->added) Add(session, added.range);
-  } else if (auto* reclaim = std::get_if<ipam::ReclaimRequest>(&message)) {
+    for (const node_api::DesiredConfiguration& added : desired->added) Add(session, added.range);
+  } else if (auto* reclaim = std::get_if<node_api::ReclaimRequest>(&message)) {
     reclaims.emplace_back(session, std::move(*reclaim));
   }
 }
@@ -135,12 +135,13 @@ absl::Status World::SetUp() {
         fmt::format("{}/virtualMachines/{}", SetId(set), next[static_cast<size_t>(set)]++);
     const azure_sim::Instance* instance = arm_->world().FindInstance(id);
     if (instance == nullptr) return absl::InternalError("the simulated Azure lacks " + id);
-    ipam::Hello hello{.key = {fmt::format("node-{:05}", node), instance->vm_id},
-                      .boot_id = "boot",
-                      .nic_mac = instance->nics.front()->mac,
-                      .subnets = {SubnetOf(set)}};
+    node_api::Hello hello{.node = {.node_name = fmt::format("node-{:05}", node),
+                                   .vm_id = instance->vm_id,
+                                   .boot_id = "boot",
+                                   .subnets = {SubnetOf(set)}},
+                          .nic = {.mac = instance->nics.front()->mac}};
     for (const char c : id) {
-      hello.instance += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      hello.node.instance += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     }
     hellos_.push_back(std::move(hello));
   }
@@ -185,14 +186,14 @@ void World::Run(absl::Time until, const std::function<bool()>& done) {
   }
 }
 
-void World::Report(int node, ipam::AssignmentReport report) {
+void World::Report(int node, node_api::AssignmentReport report) {
   loop_->PostFromAgent(
       ipam::ReportEvent{static_cast<ipam::SessionId>(node) + 1, std::move(report)});
 }
 
 void World::AnswerReclaims() {
   for (auto& [session, request] : std::exchange(agents_.reclaims, {})) {
-    ipam::ReclaimAnswer answer{.id = request.id};
+    node_api::ReclaimAnswer answer{.id = request.id};
     for (const ip::Prefix& range : request.ranges) {
       bool used = false;
       for (uint64_t i = 0; i < range.size(); ++i) {
@@ -208,7 +209,7 @@ void World::AnswerReclaims() {
 uint64_t World::NotOnTheWire() const {
   std::map<ip::MacAddress, ipam::SessionId> sessions;
   for (size_t node = 0; node < hellos_.size(); ++node) {
-    sessions.emplace(hellos_[node].nic_mac, node + 1);
+    sessions.emplace(hellos_[node].nic.mac, node + 1);
   }
   std::vector<std::map<ip::Address, bool>> missing = agents_.assignable;
   for (const azure_sim::ArmModel::OnWire& wire : arm_->Wire()) {

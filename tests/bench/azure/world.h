@@ -41,7 +41,7 @@ class Agents final : public ipam::AgentLink {
 
   // What each node may assign now, by session.
   std::vector<std::map<ip::Address, bool>> assignable;  // To whether a pod has it.
-  std::vector<std::pair<ipam::SessionId, ipam::ReclaimRequest>> reclaims;
+  std::vector<std::pair<ipam::SessionId, node_api::ReclaimRequest>> reclaims;
   uint64_t total = 0;    // Addresses over all nodes.
   uint64_t doubled = 0;  // Told to a node while another had it.
   uint64_t closed = 0;
@@ -62,7 +62,7 @@ class World {
   // Lets time pass until `until`, or until `done` holds.
   void Run(absl::Time until, const std::function<bool()>& done);
 
-  void Report(int node, ipam::AssignmentReport report);
+  void Report(int node, node_api::AssignmentReport report);
   // Answers what the server asked back: all that no pod has is given.
   void AnswerReclaims();
 
@@ -104,7 +104,7 @@ class World {
   std::unique_ptr<azure_sim::ArmModel> arm_;
   std::unique_ptr<SimulatedAzure> azure_;
   std::unique_ptr<ipam::FleetLoop> loop_;
-  std::vector<ipam::Hello> hellos_;
+  std::vector<node_api::Hello> hellos_;
   // As AuditJob does it: an audit follows a listing with one of its own, and the pause till the
   // next begins when all is there.
   absl::Time next_listing_;

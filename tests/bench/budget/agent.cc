@@ -84,11 +84,11 @@ void Agent::Estimate(TeamLoad& load, absl::Duration window, absl::Duration elaps
   load.was_held_back = load.HeldBack();
 }
 
-ipam::BudgetReport Agent::Report(absl::Duration elapsed) {
-  ipam::BudgetReport report{.sequence = ++reports_, .applied = holder_->applied()};
+node_api::BudgetReport Agent::Report(absl::Duration elapsed) {
+  node_api::BudgetReport report{.sequence = ++reports_, .applied = holder_->applied()};
   const std::vector<TeamHold> holds = holder_->At(Local(elapsed), policy_, here_);
   for (size_t i = 0; i < holds.size(); ++i) {
-    ipam::BudgetUse use{.budget = kBudget, .team = holds[i].team, .held = holds[i].held};
+    node_api::BudgetUse use{.budget = kBudget, .team = holds[i].team, .held = holds[i].held};
     if (i < loads_.size()) {
       use.usage = static_cast<uint64_t>(loads_[i].Use());
       loads_[i].told = loads_[i].demand;
@@ -106,7 +106,7 @@ void Agent::OnStream() {
   reports_ = 0;
 }
 
-bool Agent::OnGrants(const ipam::BudgetGrants& grants, const AgentHabits& habits,
+bool Agent::OnGrants(const node_api::BudgetGrants& grants, const AgentHabits& habits,
                      absl::Duration elapsed) {
   if (!holder_->OnGrants(grants, Local(elapsed))) return false;
   std::vector<uint64_t> before;

@@ -71,10 +71,10 @@ class Agent {
   bool Look(const AgentHabits& habits, absl::Duration elapsed);
   // When to look again, after Look(), and after OnGrants(), which may have changed it.
   absl::Duration next_look() const { return next_look_; }
-  ipam::BudgetReport Report(absl::Duration elapsed);
+  node_api::BudgetReport Report(absl::Duration elapsed);
   void OnStream();
   // Returns whether to report at once.
-  bool OnGrants(const ipam::BudgetGrants& grants, const AgentHabits& habits,
+  bool OnGrants(const node_api::BudgetGrants& grants, const AgentHabits& habits,
                 absl::Duration elapsed);
 
  private:

@@ -33,7 +33,7 @@ class GrantHolder {
   virtual ~GrantHolder() = default;
   virtual void OnStream() = 0;
   virtual void OnReportSent(uint64_t sequence, absl::Time now) = 0;
-  virtual bool OnGrants(const ipam::BudgetGrants& grants, absl::Time now) = 0;
+  virtual bool OnGrants(const node_api::BudgetGrants& grants, absl::Time now) = 0;
   virtual uint64_t applied() const = 0;
   // For each team of `here`, and for each other that is held.
   virtual std::vector<TeamHold> At(absl::Time now, const NodePolicy& policy,

@@ -23,12 +23,12 @@ class SimHolder : public GrantHolder {
     if (sent_.size() > kRemembered) sent_.erase(sent_.begin());
   }
 
-  bool OnGrants(const ipam::BudgetGrants& grants, absl::Time /*now*/) override {
+  bool OnGrants(const node_api::BudgetGrants& grants, absl::Time /*now*/) override {
     const auto sent = sent_.find(grants.answers);
     if (grants.sequence <= applied_ || sent == sent_.end()) return false;
     applied_ = grants.sequence;
     held_.clear();
-    for (const ipam::BudgetGrant& grant : grants.grants) {
+    for (const node_api::BudgetGrant& grant : grants.grants) {
       if (grant.budget == kBudget) held_[grant.team] = {grant, sent->second};
     }
     return true;
@@ -69,7 +69,7 @@ class SimHolder : public GrantHolder {
 
  private:
   struct Held {
-    ipam::BudgetGrant grant;
+    node_api::BudgetGrant grant;
     absl::Time from;
   };
 

@@ -91,10 +91,10 @@ class World {
   };
   struct Hello {};
   struct ReportArrives {
-    ipam::BudgetReport report;
+    node_api::BudgetReport report;
   };
   struct GrantsArrive {
-    ipam::BudgetGrants grants;
+    node_api::BudgetGrants grants;
   };
   using What = std::variant<Look, ReportDue, Connect, Expire, Break, PolicyArrives, Hello,
                             ReportArrives, GrantsArrive>;

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/core.h"
+#include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "lib/base/status.h"
@@ -46,7 +47,7 @@ class LoopServer final : public LoadedServer {
     for (size_t from = 0; from < sequences_.size(); from += kNodesAtOnce) {
       const size_t to = std::min(from + kNodesAtOnce, sequences_.size());
       for (size_t node = from; node < to; ++node) {
-        loop_.PostHello(node + 1, {.key = KeyOf(node), .boot_id = "boot"});
+        loop_.PostHello(node + 1, {.node = IdentityOf(KeyOf(node), "boot")});
       }
       do {
         loop_.RunOnce(absl::ZeroDuration());

@@ -22,12 +22,12 @@ class Listener final : public ipam::AgentLink {
   explicit Listener(size_t nodes) : told_(nodes) {}
 
   void Send(ipam::SessionId session, ipam::ToAgent message) override {
-    if (std::holds_alternative<ipam::ReportAck>(message)) ++acknowledged;
-    if (std::holds_alternative<ipam::Welcome>(message)) ++welcomed;
-    if (const auto* desired = std::get_if<ipam::DesiredState>(&message); desired != nullptr) {
+    if (std::holds_alternative<node_api::ReportAck>(message)) ++acknowledged;
+    if (std::holds_alternative<node_api::Welcome>(message)) ++welcomed;
+    if (const auto* desired = std::get_if<node_api::DesiredState>(&message); desired != nullptr) {
       std::vector<ip::Address>& told = told_[(session - 1) % told_.size()];
       if (desired->full) told.clear();
-      for (const ipam::DesiredConfiguration& added : desired->added) {
+      for (const node_api::DesiredConfiguration& added : desired->added) {
         told.push_back(added.range.base());
       }
     }
@@ -74,8 +74,8 @@ inline ipam::NodeKey KeyOf(size_t node) {
 }
 
 // An assignment as agents tell it, with names as long as those of training jobs are.
-inline ipam::Assignment AssignmentOf(size_t node, const ip::Address& address, uint64_t generation,
-                                     absl::Time since) {
+inline node_api::Assignment AssignmentOf(size_t node, const ip::Address& address,
+                                         uint64_t generation, absl::Time since) {
   return {.address = address,
           .generation = generation,
           .since = since,

@@ -18,6 +18,7 @@
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/cloud/testing/fake_cloud.h"
 #include "ipam-server/dns/fake_resolver.h"
+#include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/background.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/store/sqlite_store.h"
@@ -120,7 +121,7 @@ class Fleet final : public LargeFleet {
   absl::Status ReportAll(uint32_t changes) override {
     const uint64_t before = listener_.acknowledged;
     for (size_t node = 0; node < sessions_.size(); ++node) {
-      ipam::AssignmentReport report;
+      node_api::AssignmentReport report;
       if (extra_[node] == 0) {
         report = AssignmentsOf(node, kInUse, changes);
         extra_[node] = changes;
@@ -217,13 +218,13 @@ class Fleet final : public LargeFleet {
   }
 
   void Greet(size_t node) {
-    ipam::Hello hello{.key = scale::KeyOf(node), .boot_id = "boot"};
+    node_api::Hello hello{.node = IdentityOf(scale::KeyOf(node), "boot")};
     if (!addresses_.empty()) hello.in_use = AssignmentsOf(node, 0, kInUse + extra_[node]).in_use;
     loop_.PostHello(sessions_[node], std::move(hello));
   }
 
-  ipam::AssignmentReport AssignmentsOf(size_t node, uint32_t first, uint32_t count) {
-    ipam::AssignmentReport report;
+  node_api::AssignmentReport AssignmentsOf(size_t node, uint32_t first, uint32_t count) {
+    node_api::AssignmentReport report;
     const uint64_t generation = ++generations_[node];
     for (uint32_t i = first; i < first + count; ++i) {
       report.in_use.push_back(
@@ -232,7 +233,7 @@ class Fleet final : public LargeFleet {
     return report;
   }
 
-  void Post(size_t node, ipam::AssignmentReport report) {
+  void Post(size_t node, node_api::AssignmentReport report) {
     report.sequence = ++sequences_[node];
     loop_.PostFromAgent(ipam::ReportEvent{sessions_[node], std::move(report)});
   }

@@ -1,0 +1,95 @@
+// Which addresses a node shall have, and the server's options to get some back. Values and their
+// codec. Pure.
+//
+// What is said has one entry an IP configuration, which is an address or a block. Who assigns them
+// (the agent) takes blocks apart.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
+#include "lib/node_api/bounds.h"
+
+namespace spoke::v1 {
+class DesiredState;
+class ReclaimAnswer;
+class ReclaimRequest;
+}  // namespace spoke::v1
+
+namespace spoke::node_api {
+
+// One IP configuration that the node shall have: an address or a block.
+struct DesiredConfiguration {
+  ip::Prefix range;
+  std::string name;  // On the NIC.
+  std::string pool;
+  std::optional<ip::MacAddress> nic_mac = std::nullopt;  // Which NIC it is on; nullopt: not said.
+  absl::Duration cooldown;                               // Not to be assigned for this long.
+
+  bool operator==(const DesiredConfiguration&) const = default;
+};
+
+// A pool that the node draws from, so that an agent with nothing left can say why.
+struct PoolState {
+  std::string name;
+  std::string cidr;
+  uint64_t usable = 0;
+  uint64_t attached = 0;
+  uint64_t free = 0;
+  std::vector<std::string> namespaces = {};  // Empty: for every pod no other pool is meant for.
+  std::optional<ip::Address> unused = {};    // Given to no node, ever; nullopt: none is known.
+
+  bool operator==(const PoolState&) const = default;
+};
+
+// `full` replaces everything; otherwise added and removed are relative to the version before.
+struct DesiredState {
+  uint64_t version = 0;
+  bool full = false;
+  std::vector<DesiredConfiguration> added;
+  std::vector<ip::Prefix> removed;
+  std::vector<PoolState> pools;
+  std::string store_token = {};  // To be kept for the next hello; empty: nothing to keep.
+
+  bool operator==(const DesiredState&) const = default;
+};
+
+struct DesiredAck {
+  uint64_t version = 0;
+
+  bool operator==(const DesiredAck&) const = default;
+};
+
+// The server would like these back, each as a whole.
+struct ReclaimRequest {
+  uint64_t id = 0;
+  std::vector<ip::Prefix> ranges;
+
+  bool operator==(const ReclaimRequest&) const = default;
+};
+
+struct ReclaimAnswer {
+  uint64_t id = 0;
+  std::vector<ip::Prefix> agreed;
+  std::vector<ip::Prefix> denied;
+
+  bool operator==(const ReclaimAnswer&) const = default;
+};
+
+// Errors of those that follow: kInvalidArgument (an address or length that is none; ranges of more
+// than kMaxAddresses addresses in all, or in an answer more than kMaxAddresses ranges). A MAC or an
+// unused address that is none counts as not said.
+void ToWire(const DesiredState& in, v1::DesiredState& out);
+absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in);
+void ToWire(const ReclaimRequest& in, v1::ReclaimRequest& out);
+absl::StatusOr<ReclaimRequest> FromWire(const v1::ReclaimRequest& in);
+void ToWire(const ReclaimAnswer& in, v1::ReclaimAnswer& out);
+absl::StatusOr<ReclaimAnswer> FromWire(const v1::ReclaimAnswer& in);
+
+}  // namespace spoke::node_api

@@ -1,0 +1,69 @@
+// What can be reached from a pod's place on a node, as an operator asks and the agent answers.
+// Values and their codec. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lib/ip/address.h"
+#include "lib/node_api/bounds.h"
+
+namespace spoke::v1 {
+class ProbeRequest;
+class ProbeResults;
+}  // namespace spoke::v1
+
+namespace spoke::node_api {
+
+struct ProbeTarget {
+  ip::Address address;
+  uint16_t port = 0;  // TCP; 0: ICMP echo.
+
+  bool operator==(const ProbeTarget&) const = default;
+};
+
+struct ProbeRequest {
+  uint64_t id = 0;
+  std::vector<ProbeTarget> targets;
+  absl::Duration timeout;  // For each.
+
+  bool operator==(const ProbeRequest&) const = default;
+};
+
+enum class ProbeOutcome { kNotTried, kReached, kRefused, kUnreachable, kTimedOut };
+
+struct ProbeResult {
+  ProbeTarget target;
+  ProbeOutcome outcome = ProbeOutcome::kNotTried;
+  absl::Duration took;
+  std::string detail;
+
+  bool operator==(const ProbeResult&) const = default;
+};
+
+// Answers the request of that id.
+struct ProbeAnswer {
+  uint64_t id = 0;
+  std::vector<ProbeResult> results;  // In the order of the targets.
+  std::string error;                 // Why nothing was tried.
+
+  bool operator==(const ProbeAnswer&) const = default;
+};
+
+inline constexpr int kMaxProbeTargets = 64;
+inline constexpr absl::Duration kMaxProbeTimeout = absl::Seconds(5);
+
+void ToWire(const ProbeRequest& in, v1::ProbeRequest& out);
+// A timeout is kept within kMaxProbeTimeout. Errors: kInvalidArgument (a target that is none, more
+// than kMaxProbeTargets).
+absl::StatusOr<ProbeRequest> FromWire(const v1::ProbeRequest& in);
+
+void ToWire(const ProbeAnswer& in, v1::ProbeResults& out);
+// Of more than kMaxProbeTargets results the first are taken; texts are cut. Errors:
+// kInvalidArgument (an address or port that is none).
+absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in);
+
+}  // namespace spoke::node_api

@@ -1,0 +1,56 @@
+// What the pods of a node have sent and received. Values and their codec. Pure.
+//
+// An agent counts more than it says: packets, and pods by their UID.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lib/node_api/bounds.h"
+
+namespace spoke::v1 {
+class TrafficReport;
+}  // namespace spoke::v1
+
+namespace spoke::node_api {
+
+struct Volume {
+  uint64_t sent = 0;      // Bytes of IP packets, from the pods' view.
+  uint64_t received = 0;  // Bytes.
+
+  bool operator==(const Volume&) const = default;
+};
+
+// By the class's name: "cluster", "internet", "group:NAME".
+using VolumeByClass = std::map<std::string, Volume>;
+
+struct PodVolumes {
+  std::string pod_namespace;
+  std::string pod_name;
+  VolumeByClass volumes;
+
+  bool operator==(const PodVolumes&) const = default;
+};
+
+// Totals since `epoch`, so one may be lost; another epoch is another count.
+struct TrafficReport {
+  absl::Time epoch;
+  std::map<std::string, VolumeByClass> namespaces;
+  std::vector<PodVolumes> pods;  // Those with most traffic outside the cluster.
+
+  bool operator==(const TrafficReport&) const = default;
+};
+
+inline constexpr int kMaxReportNamespaces = 2048;
+inline constexpr int kMaxReportClasses = 64;
+inline constexpr int kMaxReportPods = 20;
+
+void ToWire(const TrafficReport& in, v1::TrafficReport& out);
+// Never fails. Of what is too long or too much, the first part is taken: kMaxReportNamespaces
+// namespaces, kMaxReportClasses classes of each, kMaxReportPods pods.
+TrafficReport FromWire(const v1::TrafficReport& in);
+
+}  // namespace spoke::node_api

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lib/nft/tables.h"
 #include "lib/os/clock.h"
 #include "lib/os/event_loop.h"
 #include "lib/os/heartbeat.h"
@@ -44,7 +45,6 @@
 #include "netagent/journal/journal.h"
 #include "netagent/links/inspector.h"
 #include "netagent/links/router.h"
-#include "netagent/nftables/nft_tables.h"
 #include "netagent/nftables/nft_watch.h"
 #include "netagent/node/node_routes.h"
 #include "netagent/node/service_health.h"
@@ -80,7 +80,7 @@ struct CloudParts {
 
 // What counting, isolation and egress need of the kernel; null where they are switched off.
 struct TrafficParts {
-  NftTables* tables = nullptr;
+  nft::Tables* tables = nullptr;
   NodeRoutes* routes = nullptr;
   FastPath* fast_path = nullptr;            // May be null: nothing is fast.
   GatewayRoutes* gateway_routes = nullptr;  // May be null: no policy may have gateways.

@@ -110,8 +110,4 @@ inline constexpr uint32_t kTreeHandle = 0x05B0'0000;
 inline constexpr uint16_t kShapePriority = 8'330;
 inline constexpr uint16_t kDivertPriority = 8'331;
 
-// A table (inet and netdev) that is made and deleted within one transaction each time, to find out
-// what the kernel can do.
-inline constexpr std::string_view kProbeTable = "spoke-probe";
-
 }  // namespace spoke::netagent::claims

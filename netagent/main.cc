@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "lib/daemon/probe.h"
 #include "lib/daemon/served_health.h"
 #include "lib/http/curl_transport.h"
+#include "lib/nft/connection.h"
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts/facts_reader.h"
 #include "lib/node_checks/facts/network_facts.h"
@@ -46,7 +48,6 @@
 #include "netagent/links/fault_points.h"
 #include "netagent/links/netlink_inspector.h"
 #include "netagent/links/netlink_router.h"
-#include "netagent/nftables/kernel_nft_tables.h"
 #include "netagent/nftables/nft_watch.h"
 #include "netagent/node/claims_text.h"
 #include "netagent/node/netlink_node_routes.h"
@@ -194,7 +195,7 @@ absl::StatusOr<FaultPoint> FaultPointOfEnvironment() {
 }
 
 struct KernelTraffic {
-  std::unique_ptr<KernelNftTables> tables;
+  std::optional<nft::Connection> tables;
   std::unique_ptr<NetlinkNodeRoutes> routes;
   std::unique_ptr<BpfFastPath> fast_path;
   std::unique_ptr<NetlinkGatewayRoutes> gateway_routes;
@@ -244,7 +245,7 @@ absl::StatusOr<TableUse> ReadTableUse() {
 }
 
 absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
-  ASSIGN_OR_RETURN(traffic.tables, KernelNftTables::Open());
+  ASSIGN_OR_RETURN(traffic.tables, nft::Connection::Open());
   ASSIGN_OR_RETURN(traffic.routes, NetlinkNodeRoutes::Create());
   ASSIGN_OR_RETURN(traffic.fast_path, BpfFastPath::Create());
   ASSIGN_OR_RETURN(traffic.gateway_routes, NetlinkGatewayRoutes::Create(config.nic));
@@ -253,7 +254,7 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   if (auto connections = NetlinkConntrackTable::Open(); connections.ok()) {
     traffic.connections = *std::move(connections);
   }
-  traffic.parts = {.tables = traffic.tables.get(),
+  traffic.parts = {.tables = &*traffic.tables,
                    .routes = traffic.routes.get(),
                    .fast_path = traffic.fast_path.get(),
                    .gateway_routes = traffic.gateway_routes.get(),
@@ -270,11 +271,11 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
 absl::Status RemoveTraffic() {
   ASSIGN_OR_RETURN(const std::unique_ptr<BpfFastPath> fast_path, BpfFastPath::Create());
   RETURN_IF_ERROR(base::Annotate(fast_path->Remove(), "remove the fast path"));
-  ASSIGN_OR_RETURN(const std::unique_ptr<KernelNftTables> tables, KernelNftTables::Open());
+  ASSIGN_OR_RETURN(nft::Connection tables, nft::Connection::Open());
   nft::Transaction transaction;
   transaction.Add(kSpokeTable, nft::DeleteTable{});
   transaction.Add(kNamesTable, nft::DeleteTable{});
-  return base::Annotate(tables->Apply(transaction), "remove the tables spoke and spoke-names");
+  return base::Annotate(tables.Apply(transaction), "remove the tables spoke and spoke-names");
 }
 
 // Null where this kernel cannot delete tracked connections: a released address then cools down for

@@ -24,7 +24,7 @@ packages=(
   libc-ares-dev libre2-dev zlib1g-dev libssl-dev libcurl4-openssl-dev
   libgtest-dev libgmock-dev libsqlite3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev rapidjson-dev musl-tools libcli11-dev libmnl-dev libnftnl-dev libbpf-dev clang-14
-  libexpat1-dev prometheus-cpp-dev
+  libexpat1-dev libarchive-dev prometheus-cpp-dev
   # tests: a simulator that speaks HTTP, a real container runtime, namespaces, certificates
   containerd runc podman containernetworking-plugins busybox-static iptables nftables
   golang-go dpkg-dev golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev

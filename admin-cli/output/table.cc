@@ -6,43 +6,22 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "lib/base/utf8.h"
 
 namespace spoke::ctl {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The length of the UTF-8 character at the start of `text`, 0 when there is none: overlong forms,
-// surrogates and what lies beyond Unicode are none.
-size_t CharacterAt(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  size_t length = 0;
-  if (first >= 0xC2 && first <= 0xDF) length = 2;
-  if (first >= 0xE0 && first <= 0xEF) length = 3;
-  if (first >= 0xF0 && first <= 0xF4) length = 4;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
-  if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
-  return length;
-}
-
 std::string MakePrintable(std::string_view text, bool keep_layout) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const size_t length = CharacterAt(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    const bool layout = keep_layout && (first == '\n' || first == '\t');
+    uint32_t character = 0;
+    const size_t length = base::DecodeUtf8(text, character);
+    const bool layout = keep_layout && (character == '\n' || character == '\t');
     // U+0080 to U+009F are controls as well.
-    const bool control =
-        (length == 1 && (first < 0x20 || first == 0x7F)) ||
-        (length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0);
+    const bool control = character < 0x20 || (character >= 0x7F && character < 0xA0);
     if (length == 0 || (control && !layout)) {
       out += '?';
     } else {

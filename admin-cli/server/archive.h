@@ -1,24 +1,22 @@
-// A .tar.gz in memory: POSIX ustar entries, then gzip. Pure.
+// A .tar.gz in memory, made with libarchive.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace spoke::ctl {
 
-// One regular file, mode 0600, padded to whole blocks. `name` is at most 100 bytes of ASCII, not
-// absolute, without ".."; `content` is less than 8 GiB: anything else is a bug in the caller.
-// `unix_seconds` is when it was last modified.
-std::string TarEntry(std::string_view name, std::string_view content, int64_t unix_seconds);
+struct ArchiveFile {
+  std::string name;  // Neither empty nor absolute, without "..": anything else is a caller's bug.
+  std::string content;
+};
 
-// What ends an archive: two empty blocks.
-std::string TarEnd();
-
-// `data` as one gzip member without name or time, so that equal input gives equal output.
-// Errors: kInternal (the library refuses, or has no memory).
-absl::StatusOr<std::string> Gzip(std::string_view data);
+// POSIX ustar entries of regular files of root's, mode 0600, last modified at `unix_seconds`, as
+// one gzip member without name or time: equal input gives equal output. Errors: kInternal
+// (libarchive refuses, as it does a name of more than 255 bytes, or has no memory).
+absl::StatusOr<std::string> TarGz(const std::vector<ArchiveFile>& files, int64_t unix_seconds);
 
 }  // namespace spoke::ctl

@@ -1,59 +1,51 @@
 #include "admin-cli/server/archive.h"
 
-#include <zlib.h>
+#include <archive.h>
+#include <archive_entry.h>
+
+#include <memory>
 
 #include "gtest/gtest.h"
 
 namespace spoke::ctl {
 namespace {
 
-TEST(TarEntry, IsAHeaderAndWholeBlocks) {
-  const std::string entry = TarEntry("folder/file.txt", "hello", 1'700'000'000);
-  ASSERT_EQ(entry.size(), 1024U);
-  EXPECT_STREQ(entry.c_str(), "folder/file.txt");
-  EXPECT_EQ(entry.substr(124, 11), "00000000005") << "size, octal";
-  EXPECT_EQ(entry.substr(136, 11), "14524770400") << "time, octal";
-  EXPECT_EQ(entry.substr(257, 8), std::string("ustar\0"
-                                              "00",
-                                              8));
-  EXPECT_EQ(entry.substr(512, 6), std::string("hello\0", 6));
-  // The sum of all bytes, its own field as blanks.
-  unsigned sum = 8 * ' ';
-  for (size_t i = 0; i < 512; ++i) {
-    if (i < 148 || i >= 156) sum += static_cast<unsigned char>(entry[i]);
+TEST(TarGz, UnpacksToTheSame) {
+  std::string large;
+  for (int i = 0; i < 100'000; ++i) large += std::to_string(i);
+  const std::vector<ArchiveFile> files = {
+      {"folder/file.txt", "hello"}, {"empty", ""}, {"block", std::string(512, 'x')}, {"b", large}};
+  const std::string packed = TarGz(files, 1'700'000'000).value();
+  EXPECT_LT(packed.size(), large.size());
+  EXPECT_EQ(packed, TarGz(files, 1'700'000'000).value()) << "equal input, equal output";
+
+  const std::unique_ptr<archive, int (*)(archive*)> in(::archive_read_new(), &::archive_read_free);
+  ASSERT_EQ(::archive_read_support_filter_gzip(in.get()), ARCHIVE_OK);
+  ASSERT_EQ(::archive_read_support_format_tar(in.get()), ARCHIVE_OK);
+  ASSERT_EQ(::archive_read_open_memory(in.get(), packed.data(), packed.size()), ARCHIVE_OK);
+  archive_entry* entry = nullptr;
+  for (const ArchiveFile& file : files) {
+    ASSERT_EQ(::archive_read_next_header(in.get(), &entry), ARCHIVE_OK) << file.name;
+    EXPECT_EQ(::archive_entry_pathname(entry), file.name);
+    EXPECT_EQ(::archive_entry_mode(entry), AE_IFREG | 0600U);
+    EXPECT_EQ(::archive_entry_mtime(entry), 1'700'000'000);
+    EXPECT_STREQ(::archive_entry_uname(entry), "root");
+    std::string content(static_cast<size_t>(::archive_entry_size(entry)), '\0');
+    ASSERT_EQ(::archive_read_data(in.get(), content.data(), content.size()),
+              static_cast<la_ssize_t>(content.size()));
+    EXPECT_EQ(content, file.content);
   }
-  EXPECT_EQ(std::stoul(entry.substr(148, 6), nullptr, 8), sum);
+  EXPECT_EQ(::archive_read_next_header(in.get(), &entry), ARCHIVE_EOF);
+  EXPECT_EQ(::archive_format(in.get()), ARCHIVE_FORMAT_TAR_USTAR);
 }
 
-TEST(TarEntry, ContentOfWholeBlocksHasNoPadding) {
-  EXPECT_EQ(TarEntry("a", "", 0).size(), 512U);
-  EXPECT_EQ(TarEntry("a", std::string(512, 'x'), 0).size(), 1024U);
-  EXPECT_EQ(TarEnd(), std::string(1024, '\0'));
+TEST(TarGz, ANameThatIsTooLongIsRefused) {
+  EXPECT_EQ(TarGz({{std::string(300, 'a'), ""}}, 0).status().code(), absl::StatusCode::kInternal);
 }
 
-TEST(TarEntryDeathTest, ANameCannotLeaveTheFolder) {
-  EXPECT_DEATH(TarEntry("../passwd", "", 0), "stays below");
-  EXPECT_DEATH(TarEntry("/passwd", "", 0), "stays below");
-  EXPECT_DEATH(TarEntry(std::string(101, 'a'), "", 0), "long enough");
-}
-
-TEST(Gzip, UnpacksToTheSame) {
-  std::string data;
-  for (int i = 0; i < 100'000; ++i) data += std::to_string(i);
-  const std::string packed = Gzip(data).value();
-  EXPECT_LT(packed.size(), data.size());
-  EXPECT_EQ(packed, Gzip(data).value()) << "equal input, equal output";
-  z_stream stream{};
-  ASSERT_EQ(::inflateInit2(&stream, 15 + 16), Z_OK);
-  std::string unpacked(data.size() + 1, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  stream.avail_in = static_cast<uInt>(packed.size());
-  stream.next_out = reinterpret_cast<Bytef*>(unpacked.data());
-  stream.avail_out = static_cast<uInt>(unpacked.size());
-  EXPECT_EQ(::inflate(&stream, Z_FINISH), Z_STREAM_END);
-  unpacked.resize(stream.total_out);
-  ::inflateEnd(&stream);
-  EXPECT_EQ(unpacked, data);
+TEST(TarGzDeathTest, ANameCannotLeaveTheFolder) {
+  EXPECT_DEATH(static_cast<void>(TarGz({{"../passwd", ""}}, 0)), "stays below");
+  EXPECT_DEATH(static_cast<void>(TarGz({{"/passwd", ""}}, 0)), "stays below");
 }
 
 }  // namespace

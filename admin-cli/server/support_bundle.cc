@@ -67,7 +67,7 @@ absl::StatusOr<int> Bundle(Session& session) {
   std::string read_me =
       fmt::format(kReadMe, TimeOf(now * 1000), base::kVersion, session.client.server());
   std::string errors;
-  std::string archive;
+  std::vector<ArchiveFile> files;
   size_t failed = 0;
   {
     Progress progress(session.world.console, "support-bundle");
@@ -81,7 +81,7 @@ absl::StatusOr<int> Bundle(Session& session) {
       RecordingConsole recorded;
       const World world{recorded, session.world.clock, session.world.wait, session.world.variable};
       const int code = Run(words, world);
-      archive += TarEntry(fmt::format("spoke-support/{}", parts[i].file), recorded.out, now);
+      files.push_back({fmt::format("spoke-support/{}", parts[i].file), recorded.out});
       read_me += fmt::format("  {:<18} spokectl", parts[i].file);
       for (const std::string& word : parts[i].words) read_me += " " + word;
       read_me += fmt::format("   (code {})\n", code);
@@ -93,10 +93,10 @@ absl::StatusOr<int> Bundle(Session& session) {
   }
   if (failed > 0) {
     read_me += fmt::format("\n{} of them could not be had: see errors.txt.\n", failed);
-    archive += TarEntry("spoke-support/errors.txt", errors, now);
+    files.push_back({"spoke-support/errors.txt", errors});
   }
-  archive += TarEntry("spoke-support/README.txt", read_me, now) + TarEnd();
-  ASSIGN_OR_RETURN(const std::string packed, Gzip(archive));
+  files.push_back({"spoke-support/README.txt", read_me});
+  ASSIGN_OR_RETURN(const std::string packed, TarGz(files, now));
   RETURN_IF_ERROR(file.Append(packed));
   RETURN_IF_ERROR(file.Finish());
   if (failed > 0) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cni-plugin/json/utf8.h"
+#include "lib/base/utf8.h"
 
 namespace spoke::cni {
 namespace {
@@ -25,7 +26,7 @@ bool IsInterfaceName(std::string_view name) {
   if (name.find_first_of("/:\xA0") != std::string_view::npos) return false;
   uint32_t character = 0;
   while (!name.empty()) {
-    const size_t length = DecodeUtf8(name, character);
+    const size_t length = base::DecodeUtf8(name, character);
     if (length == 0 || character < 0x20 || character == 0x7F || IsWhiteSpace(character)) {
       return false;
     }

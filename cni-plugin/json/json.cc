@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cni-plugin/json/utf8.h"
+#include "lib/base/utf8.h"
 
 namespace spoke::cni::json {
 namespace {
@@ -102,7 +102,7 @@ void AppendText(std::string_view text, std::string& out) {
   uint32_t character = 0;
   out.push_back('"');
   while (!text.empty()) {
-    const size_t length = DecodeUtf8(text, character);
+    const size_t length = base::DecodeUtf8(text, character);
     if (length == 0) {
       out += "\xEF\xBF\xBD";
     } else if (character < 0x20) {

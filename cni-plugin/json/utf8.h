@@ -8,10 +8,6 @@
 
 namespace spoke::cni {
 
-// How many bytes the first character of `text` has, and which it is; 0: there is none, or it is not
-// UTF-8 (a surrogate, an overlong form or anything above U+10FFFF).
-size_t DecodeUtf8(std::string_view text, uint32_t& character);
-
 bool IsUtf8(std::string_view text);
 
 // `text` with U+FFFD in the place of each byte that belongs to no character.

@@ -20,12 +20,4 @@ uint32_t TargetAddresses(const TargetPolicy& policy, uint32_t used, uint32_t res
   return static_cast<uint32_t>(std::min<uint64_t>(own + reserved, nic_cap));
 }
 
-uint32_t UnitsToAdd(uint32_t target, uint32_t held, uint32_t unit_size, uint32_t nic_cap) {
-  CHECK(unit_size > 0, "a unit has addresses");
-  if (held >= target || held >= nic_cap) return 0;
-  const uint64_t missing = target - held;
-  const uint64_t wanted = (missing + unit_size - 1) / unit_size;
-  return static_cast<uint32_t>(std::min<uint64_t>(wanted, (nic_cap - held) / unit_size));
-}
-
 }  // namespace spoke::ipam

@@ -26,9 +26,4 @@ inline constexpr uint32_t kNoCap = std::numeric_limits<uint32_t>::max();
 uint32_t TargetAddresses(const TargetPolicy& policy, uint32_t used, uint32_t reserved = 0,
                          uint32_t nic_cap = kNoCap);
 
-// How many units of `unit_size` addresses (1, or 16 for a /28 block) bring a node that holds `held`
-// to `target` or just above it, staying within `nic_cap`; 0 when it holds enough. `unit_size` is
-// positive.
-uint32_t UnitsToAdd(uint32_t target, uint32_t held, uint32_t unit_size, uint32_t nic_cap = kNoCap);
-
 }  // namespace spoke::ipam

@@ -73,21 +73,5 @@ TEST(TargetAddresses, ObeysItsFormulaForAnyPolicy) {
   }
 }
 
-TEST(UnitsToAdd, ReachesTheTargetInOneStepAndThenAsksForNothing) {
-  testing_support::Random random;
-  for (int i = 0; i < testing_support::kRandomCases; ++i) {
-    const auto target = static_cast<uint32_t>(random.Between(0, 300));
-    const auto held = static_cast<uint32_t>(random.Between(0, 300));
-    const uint32_t unit = random.OneIn(2) ? 1 : 16;
-    const auto cap = static_cast<uint32_t>(random.OneIn(2) ? kNoCap : random.Between(target, 400));
-    const uint32_t units = UnitsToAdd(target, held, unit, cap);
-    const uint32_t after = held + units * unit;
-    ASSERT_EQ(UnitsToAdd(target, after, unit, cap), 0U);
-    ASSERT_TRUE(units == 0 || after <= cap);
-    ASSERT_TRUE(units == 0 || after - unit < target) << "not one unit more than it takes";
-    ASSERT_TRUE(after >= target || after + unit > cap);
-  }
-}
-
 }  // namespace
 }  // namespace spoke::ipam

@@ -130,12 +130,6 @@ void ServerMetrics::SetPool(const std::string& pool, const PoolMetrics& counts) 
   metrics_.GetGauge(kPoolReserved, {pool}).Set(Number(counts.reserved));
 }
 
-void ServerMetrics::RemovePool(const std::string& pool) {
-  for (const auto& [state, count] : StatesOf({})) metrics_.Remove(kPoolAddresses, {pool, state});
-  metrics_.Remove(kPoolUsable, {pool});
-  metrics_.Remove(kPoolReserved, {pool});
-}
-
 void ServerMetrics::SetNodes(const NodeMetrics& counts) {
   metrics_.GetGauge("spoke_ipam_nodes", {"active"}).Set(Number(counts.active));
   metrics_.GetGauge("spoke_ipam_nodes", {"draining"}).Set(Number(counts.draining));

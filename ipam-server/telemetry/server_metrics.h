@@ -72,8 +72,6 @@ class ServerMetrics {
   ServerMetrics(telemetry::Metrics& metrics, std::string_view version);
 
   void SetPool(const std::string& pool, const PoolMetrics& counts);
-  // Of a pool that was deleted.
-  void RemovePool(const std::string& pool);
   void SetNodes(const NodeMetrics& counts);
   void SetPolicy(const PolicyMetrics& policy);
   void SetReservations(const ReservationMetrics& reservations);

@@ -134,12 +134,6 @@ TEST_F(ServerMetricsTest, AnAuditReplacesWhatTheOneBeforeFound) {
   EXPECT_THAT(text, HasSubstr("spoke_ipam_audit_differences{kind=\"in_use_twice\"} 1\n"));
 }
 
-TEST_F(ServerMetricsTest, ADeletedPoolLeavesNoSeries) {
-  server_.SetPool("old", {.usable = 1});
-  server_.RemovePool("old");
-  EXPECT_THAT(metrics_.Render(), Not(HasSubstr("\"old\"")));
-}
-
 TEST_F(ServerMetricsTest, TheNumberOfSeriesHasAnEnd) {
   for (int i = 0; i < 1000; ++i) server_.SetPool("pool" + std::to_string(i), {.usable = 1});
   const std::string text = metrics_.Render();

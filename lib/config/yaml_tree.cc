@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "lib/base/utf8.h"
 #include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/exceptions.h"
 #include "yaml-cpp/mark.h"
@@ -24,26 +25,10 @@ class StopParsing : public std::exception {};
 // yaml-cpp counts from 0, and from -1 where it does not know.
 int LineOf(const YAML::Mark& mark) { return std::max(mark.line + 1, 1); }
 
-// The length of the UTF-8 sequence at `at`, or 0: RFC 3629, so no overlong forms and no surrogates.
+// The length of the UTF-8 sequence at `at`, or 0.
 size_t Utf8SequenceLength(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) -> uint32_t {
-    return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : 0;
-  };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const uint32_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    if (!continues(1) || !continues(2)) return 0;
-    const uint32_t point = ((lead & 0xFU) << 12U) | ((byte(1) & 0x3FU) << 6U) | (byte(2) & 0x3FU);
-    return point >= 0x800 && (point < 0xD800 || point > 0xDFFF) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    if (!continues(1) || !continues(2) || !continues(3)) return 0;
-    const uint32_t top = ((lead & 0x7U) << 6U) | (byte(1) & 0x3FU);
-    return top >= 0x10 && top <= 0x10F ? 4 : 0;
-  }
-  return 0;
+  uint32_t character = 0;
+  return base::DecodeUtf8(text.substr(at), character);
 }
 
 bool IsForbiddenControl(char c) {

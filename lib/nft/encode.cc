@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -31,9 +32,6 @@ namespace {
 // libnftnl writes without looking where its buffer ends. The longest message is a rule: 128
 // expressions, the longest of which (a dynset with two inside) needs less than a kilobyte.
 constexpr size_t kMessageBytes = 256UL << 10;
-// linux/netfilter.h: the hooks of a netdev table.
-constexpr uint32_t kNetdevIngress = 0;
-constexpr uint32_t kNetdevEgress = 1;
 
 template <typename T, auto kFree>
 struct Free {
@@ -62,10 +60,6 @@ uint32_t HookNumber(Hook hook) {
       return NF_INET_LOCAL_OUT;
     case Hook::kPostrouting:
       return NF_INET_POST_ROUTING;
-    case Hook::kIngress:
-      return kNetdevIngress;
-    case Hook::kEgress:
-      return kNetdevEgress;
   }
   return NF_INET_FORWARD;
 }
@@ -125,7 +119,16 @@ class Encoder {
   }
 
   absl::Status Encode(const AddChain& change) {
-    return ChainMessages(NFT_MSG_NEWCHAIN, NLM_F_CREATE, change.chain);
+    RETURN_IF_ERROR(CheckName(change.chain.name));
+    const OwnedChain chain = NewChain(change.chain.name);
+    if (const std::optional<BaseHook>& base = change.chain.base) {
+      nftnl_chain_set_u32(chain.get(), NFTNL_CHAIN_HOOKNUM, HookNumber(base->hook));
+      nftnl_chain_set_s32(chain.get(), NFTNL_CHAIN_PRIO, base->priority);
+      nftnl_chain_set_str(chain.get(), NFTNL_CHAIN_TYPE, TypeName(base->type));
+      nftnl_chain_set_u32(chain.get(), NFTNL_CHAIN_POLICY, NF_ACCEPT);
+    }
+    nftnl_chain_nlmsg_build_payload(Begin(NFT_MSG_NEWCHAIN, NLM_F_CREATE), chain.get());
+    return End();
   }
 
   absl::Status Encode(const FlushChain& change) {
@@ -136,20 +139,10 @@ class Encoder {
   }
 
   absl::Status Encode(const DeleteChain& change) {
-    Chain chain;
-    chain.name = change.chain;
-    return ChainMessages(NFT_MSG_DELCHAIN, 0, chain);
-  }
-
-  absl::Status Encode(const AddDevices& change) {
-    if (!change.chain.base || change.chain.base->devices.empty()) return absl::OkStatus();
-    return ChainMessages(NFT_MSG_NEWCHAIN, NLM_F_CREATE, change.chain);
-  }
-
-  absl::Status Encode(const DeleteDevices& change) {
-    // Without devices the message would mean the chain.
-    if (!change.chain.base || change.chain.base->devices.empty()) return absl::OkStatus();
-    return ChainMessages(NFT_MSG_DELCHAIN, 0, change.chain);
+    RETURN_IF_ERROR(CheckName(change.chain));
+    const OwnedChain chain = NewChain(change.chain);
+    nftnl_chain_nlmsg_build_payload(Begin(NFT_MSG_DELCHAIN, 0), chain.get());
+    return End();
   }
 
   absl::Status Encode(const AddRule& change) {
@@ -240,40 +233,12 @@ class Encoder {
     return End();
   }
 
-  // One message, or more when the devices do not fit into one.
-  absl::Status ChainMessages(uint16_t type, uint16_t flags, const Chain& chain) {
-    RETURN_IF_ERROR(CheckName(chain.name));
-    const std::vector<std::string> none;
-    const std::vector<std::string>& devices = chain.base ? chain.base->devices : none;
-    size_t begin = 0;
-    do {
-      const size_t end = std::min(devices.size(), begin + kMaxDevicesPerMessage);
-      std::vector<const char*> names;
-      for (size_t i = begin; i < end; ++i) {
-        RETURN_IF_ERROR(CheckName(devices[i]));
-        names.push_back(devices[i].c_str());
-      }
-      const OwnedChain made(nftnl_chain_alloc());
-      CHECK(made != nullptr, "there is memory");
-      nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table_->name.c_str());
-      nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.name.c_str());
-      if (chain.base) {
-        nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_HOOKNUM, HookNumber(chain.base->hook));
-        nftnl_chain_set_s32(made.get(), NFTNL_CHAIN_PRIO, chain.base->priority);
-        if (type == NFT_MSG_NEWCHAIN) {
-          nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TYPE, TypeName(chain.base->type));
-          nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_POLICY, NF_ACCEPT);
-        }
-      }
-      if (!names.empty()) {
-        names.push_back(nullptr);
-        nftnl_chain_set_array(made.get(), NFTNL_CHAIN_DEVICES, names.data());
-      }
-      nftnl_chain_nlmsg_build_payload(Begin(type, flags), made.get());
-      RETURN_IF_ERROR(End());
-      begin = end;
-    } while (begin < devices.size());
-    return absl::OkStatus();
+  OwnedChain NewChain(const std::string& name) const {
+    OwnedChain chain(nftnl_chain_alloc());
+    CHECK(chain != nullptr, "there is memory");
+    nftnl_chain_set_str(chain.get(), NFTNL_CHAIN_TABLE, table_->name.c_str());
+    nftnl_chain_set_str(chain.get(), NFTNL_CHAIN_NAME, name.c_str());
+    return chain;
   }
 
   absl::Status Elements(uint16_t type, uint16_t flags, const std::string& set,

@@ -13,8 +13,6 @@
 
 namespace spoke::nft {
 
-// NFT_NETDEVICE_MAX; what is more takes further messages.
-inline constexpr size_t kMaxDevicesPerMessage = 256;
 // Elements fill several messages, since an attribute has 64 KiB at most.
 inline constexpr size_t kElementBytesPerMessage = 32UL << 10;
 

@@ -137,26 +137,6 @@ TEST(Encode, ManyElementsTakeSeveralMessagesOfOneStep) {
             static_cast<std::ptrdiff_t>(batch->steps.size()) - 1);
 }
 
-TEST(Encode, ManyDevicesTakeSeveralMessages) {
-  Chain chain{.name = "pods", .base = BaseHook{.hook = Hook::kIngress}};
-  for (int i = 0; i < 600; ++i) chain.base->devices.push_back("spk" + std::to_string(i));
-  Transaction transaction;
-  transaction.Add({Family::kNetdev, "spoke"}, AddDevices{chain});
-  const auto batch = Encode(transaction, 1);
-  ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_EQ(batch->steps.size(), 3U);
-}
-
-TEST(Encode, WithoutDevicesNothingIsSaidAboutAChain) {
-  const Chain chain{.name = "pods", .base = BaseHook{.hook = Hook::kIngress}};
-  Transaction transaction;
-  transaction.Add({Family::kNetdev, "spoke"}, AddDevices{chain});
-  transaction.Add({Family::kNetdev, "spoke"}, DeleteDevices{chain});
-  const auto batch = Encode(transaction, 1);
-  ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_TRUE(batch->steps.empty());
-}
-
 TEST(Encode, WhatCannotBeIsRefusedWithTheStepsName) {
   Transaction transaction;
   transaction.Add(kTable, AddTable{});

@@ -37,14 +37,10 @@ uint32_t Number(MetaKey key) {
       return NFT_META_OIFNAME;
     case MetaKey::kFamily:
       return NFT_META_NFPROTO;
-    case MetaKey::kEtherType:
-      return NFT_META_PROTOCOL;
     case MetaKey::kTransport:
       return NFT_META_L4PROTO;
     case MetaKey::kLength:
       return NFT_META_LEN;
-    case MetaKey::kSkuid:
-      return NFT_META_SKUID;
     case MetaKey::kPriority:
       return NFT_META_PRIORITY;
   }
@@ -83,14 +79,6 @@ uint32_t Number(Comparison comparison) {
       return NFT_CMP_EQ;
     case Comparison::kNotEqual:
       return NFT_CMP_NEQ;
-    case Comparison::kLess:
-      return NFT_CMP_LT;
-    case Comparison::kLessOrEqual:
-      return NFT_CMP_LTE;
-    case Comparison::kGreater:
-      return NFT_CMP_GT;
-    case Comparison::kGreaterOrEqual:
-      return NFT_CMP_GTE;
   }
   return NFT_CMP_EQ;
 }
@@ -242,14 +230,6 @@ struct Translator {
         .Set(NFTNL_EXPR_IMM_VERDICT, static_cast<uint32_t>(VerdictNumber(e.kind)));
     if (!e.chain.empty()) made.SetText(NFTNL_EXPR_IMM_CHAIN, e.chain);
     return made.Done();
-  }
-
-  OwnedExpression operator()(const Forward& e) const {
-    return Builder("fwd")
-        .Set(NFTNL_EXPR_FWD_SREG_DEV, Number(e.device))
-        .Set(NFTNL_EXPR_FWD_SREG_ADDR, Number(e.address))
-        .Set(NFTNL_EXPR_FWD_NFPROTO, AddressFamily(e.ipv6))
-        .Done();
   }
 
   OwnedExpression operator()(const LoadCt& e) const {

@@ -51,10 +51,8 @@ enum class MetaKey : uint8_t {
   kInterfaceName,  // iifname: 16 bytes, padded with NULs.
   kOutInterfaceName,
   kFamily,     // nfproto: one byte, AF_INET or AF_INET6.
-  kEtherType,  // protocol: two bytes, network order.
   kTransport,  // l4proto: one byte.
   kLength,
-  kSkuid,
   kPriority,  // What the queues of devices go by.
 };
 
@@ -89,14 +87,7 @@ struct MaskBits {
   bool operator==(const MaskBits&) const = default;
 };
 
-enum class Comparison : uint8_t {
-  kEqual,
-  kNotEqual,
-  kLess,
-  kLessOrEqual,
-  kGreater,
-  kGreaterOrEqual
-};
+enum class Comparison : uint8_t { kEqual, kNotEqual };
 
 // Ends the rule unless `from` compares so with `value`.
 struct Compare {
@@ -170,15 +161,6 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
-// In a netdev chain: sends the packet out by the device whose index `device` holds, to the
-// neighbour with the address in `address`; TTL or hop limit falls by one. The packet is gone.
-struct Forward {
-  Register device = 0;
-  Register address = 0;
-  bool ipv6 = false;
-  bool operator==(const Forward&) const = default;
-};
-
 enum class CtKey : uint8_t {
   kState,   // Bits as the four constants below.
   kStatus,  // Bits of enum ip_conntrack_status: IPS_DST_NAT is 32, IPS_SRC_NAT 16.
@@ -245,10 +227,10 @@ struct Reject {  // TCP reset for TCP, else ICMP port unreachable of the packet'
   bool operator==(const Reject&) const = default;
 };
 
-using Expression = std::variant<LoadMeta, SetMeta, LoadPayload, MaskBits, Compare, LookUp,
-                                CountHere, CountIn, LimitRate, LimitConnections, PutInSet,
-                                LoadImmediate, Verdict, Forward, LoadCt, SetCtMark, NoTrack, HashOf,
-                                Masquerade, TranslateSource, TranslateDestination, Reject>;
+using Expression =
+    std::variant<LoadMeta, SetMeta, LoadPayload, MaskBits, Compare, LookUp, CountHere, CountIn,
+                 LimitRate, LimitConnections, PutInSet, LoadImmediate, Verdict, LoadCt, SetCtMark,
+                 NoTrack, HashOf, Masquerade, TranslateSource, TranslateDestination, Reject>;
 
 struct Rule {
   std::string chain;
@@ -257,23 +239,13 @@ struct Rule {
   bool operator==(const Rule&) const = default;
 };
 
-// kIngress and kEgress (Linux 5.16) are those of a netdev table.
-enum class Hook : uint8_t {
-  kPrerouting,
-  kInput,
-  kForward,
-  kOutput,
-  kPostrouting,
-  kIngress,
-  kEgress
-};
+enum class Hook : uint8_t { kPrerouting, kInput, kForward, kOutput, kPostrouting };
 enum class ChainType : uint8_t { kFilter, kNat, kRoute };
 
 struct BaseHook {
   ChainType type = ChainType::kFilter;
   Hook hook = Hook::kForward;
   int32_t priority = 0;
-  std::vector<std::string> devices = {};  // Of kIngress and kEgress.
   bool operator==(const BaseHook&) const = default;
 };
 
@@ -291,8 +263,7 @@ enum class Field : uint8_t {
   kInterfaceIndex,
   kInterfaceName,
   kPort,
-  kProtocol,
-  kBytes4
+  kProtocol
 };
 
 struct Set {
@@ -325,11 +296,10 @@ struct Element {
 struct AddTable {};
 // All in it goes as well. OK when there is none.
 struct DeleteTable {};
-// A netdev chain that is there gets the devices it lacks, and loses none.
 struct AddChain {
   Chain chain;
 };
-// Its rules go; devices and elements stay.
+// Its rules go; elements stay.
 struct FlushChain {
   std::string chain;
 };
@@ -370,23 +340,9 @@ struct AddCounter {
 struct DeleteCounter {
   std::string name;
 };
-// Devices of a netdev base chain that is there (Linux 6.5), whose type, hook and priority `chain`
-// repeats. Adding one that it has already changes nothing. Deleting one that it has not is refused,
-// and the whole transaction with it; so is deleting one that the same transaction adds.
-//
-// Before Linux 6.16 a device that goes leaves its chains by itself, and a name that no device bears
-// is refused; since then the chain keeps the name, and takes in whatever device comes to bear it.
-// Before Linux 6.5 DeleteDevices deletes the chain: probe first.
-struct AddDevices {
-  Chain chain;
-};
-struct DeleteDevices {
-  Chain chain;
-};
-
 using Change = std::variant<AddTable, DeleteTable, AddChain, FlushChain, DeleteChain, AddRule,
                             DeleteRule, AddSet, DeleteSet, AddElements, DeleteElements, FlushSet,
-                            AddCounter, DeleteCounter, AddDevices, DeleteDevices>;
+                            AddCounter, DeleteCounter>;
 
 struct Step {
   TableKey table;

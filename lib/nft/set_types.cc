@@ -40,8 +40,6 @@ uint32_t TypeOf(Field field) {
       return kPortType;
     case Field::kProtocol:
       return kProtocolType;
-    case Field::kBytes4:
-      return kIntegerType;
   }
   return kIntegerType;
 }

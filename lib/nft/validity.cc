@@ -64,7 +64,6 @@ size_t BytesOf(Field field) {
     case Field::kIpv4:
     case Field::kMark:
     case Field::kInterfaceIndex:
-    case Field::kBytes4:
       return 4;
     case Field::kIpv6:
     case Field::kInterfaceName:

@@ -116,33 +116,6 @@ class Metrics::Impl final : public prometheus::Collectable {
     return family.histograms->Add(LabelsOf(family, labels), family.spec->buckets);
   }
 
-  void Remove(std::string_view name, const std::vector<std::string>& labels) {
-    const absl::MutexLock lock(&mutex_);
-    const auto found = families_.find(name);
-    CHECK(found != families_.end() && found->second.spec->labels.size() == labels.size(),
-          "a metric stands in the table with its labels");
-    Family& family = found->second;
-    prometheus::Labels named;
-    for (size_t i = 0; i < labels.size(); ++i) named[family.spec->labels[i].name] = labels[i];
-    if (family.counters != nullptr && family.counters->Has(named)) {
-      family.counters->Remove(&family.counters->Add(named));
-    } else if (family.gauges != nullptr && family.gauges->Has(named)) {
-      family.gauges->Remove(&family.gauges->Add(named));
-    } else if (family.histograms != nullptr && family.histograms->Has(named)) {
-      family.histograms->Remove(&family.histograms->Add(named, family.spec->buckets));
-    } else {
-      return;
-    }
-    family.series.erase(named);
-    for (size_t i = 0; i < labels.size(); ++i) {
-      const std::string& label = family.spec->labels[i].name;
-      const bool used = std::any_of(
-          family.series.begin(), family.series.end(),
-          [&](const prometheus::Labels& series) { return series.at(label) == labels[i]; });
-      if (!used) family.seen[i].erase(labels[i]);
-    }
-  }
-
   void BeforeScrape(std::function<void()> update) {
     const absl::MutexLock lock(&hooks_mutex_);
     hooks_.push_back(std::move(update));
@@ -178,7 +151,6 @@ class Metrics::Impl final : public prometheus::Collectable {
     prometheus::Family<prometheus::Gauge>* gauges = nullptr;
     prometheus::Family<prometheus::Histogram>* histograms = nullptr;
     std::vector<std::set<std::string>> seen;  // By label, of those with a cap.
-    std::set<prometheus::Labels> series;      // Likewise.
   };
 
   void Register(const MetricSpec& spec, Family& family) {
@@ -234,13 +206,10 @@ class Metrics::Impl final : public prometheus::Collectable {
   prometheus::Labels LabelsOf(Family& family, const std::vector<std::string>& values)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     prometheus::Labels named;
-    bool has_cap = false;
     for (size_t i = 0; i < values.size(); ++i) {
       const LabelSpec& label = family.spec->labels[i];
       named[label.name] = std::string(Admit(label, family.seen[i], values[i]));
-      has_cap = has_cap || label.values.empty();
     }
-    if (has_cap) family.series.insert(named);
     return named;
   }
 
@@ -275,9 +244,6 @@ Gauge Metrics::GetGauge(std::string_view name, const std::vector<std::string>& l
 }
 Histogram Metrics::GetHistogram(std::string_view name, const std::vector<std::string>& labels) {
   return Histogram(impl_->GetHistogram(name, labels));
-}
-void Metrics::Remove(std::string_view name, const std::vector<std::string>& labels) {
-  impl_->Remove(name, labels);
 }
 void Metrics::BeforeScrape(std::function<void()> update) { impl_->BeforeScrape(std::move(update)); }
 void Metrics::AddSource(std::function<std::vector<Samples>()> source) {

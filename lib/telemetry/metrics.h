@@ -101,10 +101,6 @@ class Metrics {
   Gauge GetGauge(std::string_view name, const std::vector<std::string>& labels = {});
   Histogram GetHistogram(std::string_view name, const std::vector<std::string>& labels = {});
 
-  // Ends a series, as of a pool that was deleted; makes room under the cap. Handles to it become
-  // invalid. Does nothing when there is none.
-  void Remove(std::string_view name, const std::vector<std::string>& labels);
-
   // Called before every scrape, on the scraping thread, for what is cheaper to look up than to
   // keep: must be quick, and must not call Render(). Never called again once Metrics is gone.
   void BeforeScrape(std::function<void()> update);

@@ -58,22 +58,6 @@ TEST(Metrics, AValueThatTheTableDoesNotListIsOther) {
   EXPECT_THAT(metrics.Render(), HasSubstr("t_pool_addresses{pool=\"a\",state=\"other\"} 1\n"));
 }
 
-TEST(Metrics, ARemovedSeriesIsGoneAndMakesRoom) {
-  Metrics metrics(Table());
-  metrics.GetGauge("t_pool_addresses", {"a", "free"}).Set(1);
-  metrics.GetGauge("t_pool_addresses", {"a", "in_use"}).Set(1);
-  metrics.GetGauge("t_pool_addresses", {"b", "free"}).Set(1);
-  metrics.Remove("t_pool_addresses", {"a", "free"});
-  metrics.Remove("t_pool_addresses", {"nothing", "free"});
-  metrics.GetGauge("t_pool_addresses", {"c", "free"}).Set(3);
-  EXPECT_THAT(metrics.Render(), Not(HasSubstr("pool=\"c\""))) << "a still has a series";
-  metrics.Remove("t_pool_addresses", {"a", "in_use"});
-  metrics.GetGauge("t_pool_addresses", {"c", "free"}).Set(3);
-  const std::string text = metrics.Render();
-  EXPECT_THAT(text, Not(HasSubstr("pool=\"a\"")));
-  EXPECT_THAT(text, HasSubstr("t_pool_addresses{pool=\"c\",state=\"free\"} 3\n"));
-}
-
 TEST(MetricsDeathTest, ABadTableOrNameEndsTheProgram) {
   const auto table_with = [](const MetricSpec& spec) { const Metrics metrics({spec}); };
   EXPECT_DEATH(table_with({.name = "pods", .type = MetricType::kCounter, .help = "x"}), "_total");

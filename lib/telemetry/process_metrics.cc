@@ -6,14 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "fmt/core.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 
 namespace spoke::telemetry {
 namespace {
@@ -25,16 +25,6 @@ constexpr size_t kThreads = 17;
 constexpr size_t kStartTicks = 19;
 constexpr size_t kVirtualBytes = 20;
 constexpr size_t kResidentPages = 21;
-
-std::vector<std::string_view> SplitFields(std::string_view text) {
-  std::vector<std::string_view> fields;
-  for (size_t at = 0; (at = text.find_first_not_of(" \n", at)) != std::string_view::npos;) {
-    const size_t end = std::min(text.find_first_of(" \n", at), text.size());
-    fields.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return fields;
-}
 
 double OpenDescriptors() {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), &::closedir);
@@ -64,14 +54,13 @@ double BootSeconds() {
 absl::StatusOr<ProcessStat> ParseProcessStat(std::string_view text) {
   // The name stands in parentheses, and may have blanks and parentheses of its own.
   const size_t name_end = text.rfind(')');
-  const auto fields = name_end == std::string_view::npos ? std::vector<std::string_view>{}
-                                                         : SplitFields(text.substr(name_end + 1));
+  const std::string_view behind =
+      name_end == std::string_view::npos ? std::string_view() : text.substr(name_end + 1);
+  const std::vector<std::string> fields = absl::StrSplit(
+      absl::string_view(behind.data(), behind.size()), absl::ByAnyChar(" \n"), absl::SkipEmpty());
   const auto number = [&](size_t index) -> std::optional<uint64_t> {
-    if (index >= fields.size()) return std::nullopt;
     uint64_t value = 0;
-    const std::string_view field = fields[index];
-    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc{} || end != field.data() + field.size()) return std::nullopt;
+    if (index >= fields.size() || !absl::SimpleAtoi(fields[index], &value)) return std::nullopt;
     return value;
   };
   const auto user = number(kUserTicks);

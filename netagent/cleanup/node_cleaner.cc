@@ -110,8 +110,7 @@ absl::Status NodeCleaner::ReadRoutes(NodeTraces& traces) {
 }
 
 absl::Status NodeCleaner::ReadTables(NodeTraces& traces) {
-  for (const std::string& name :
-       {kSpokeTable.name, kNamesTable.name, std::string(claims::kProbeTable)}) {
+  for (const std::string& name : {kSpokeTable.name, kNamesTable.name}) {
     for (const nft::Family family : {nft::Family::kInet, nft::Family::kNetdev}) {
       const nft::TableKey key{family, name};
       const absl::Status status = tables_.ReadCounters(key).status();

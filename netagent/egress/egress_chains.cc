@@ -127,12 +127,10 @@ class Writer {
   // Those of the tunnel, where the plan has none, are not among its names.
   static std::vector<nft::Chain> BaseChains() {
     std::vector<nft::Chain> chains = {
-        {kFirst,
-         nft::BaseHook{nft::ChainType::kFilter, nft::Hook::kPrerouting, kFirstPriority, {}}},
+        {kFirst, nft::BaseHook{nft::ChainType::kFilter, nft::Hook::kPrerouting, kFirstPriority}},
         {kTranslate,
-         nft::BaseHook{nft::ChainType::kNat, nft::Hook::kPostrouting, kTranslatePriority, {}}},
-        {kGuard,
-         nft::BaseHook{nft::ChainType::kFilter, nft::Hook::kPostrouting, kGuardPriority, {}}},
+         nft::BaseHook{nft::ChainType::kNat, nft::Hook::kPostrouting, kTranslatePriority}},
+        {kGuard, nft::BaseHook{nft::ChainType::kFilter, nft::Hook::kPostrouting, kGuardPriority}},
     };
     for (nft::Chain& chain : TunnelChains()) {
       if (chain.base) chains.push_back(std::move(chain));

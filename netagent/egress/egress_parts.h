@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "lib/nft/tables.h"
 #include "lib/os/clock.h"
 #include "lib/os/event_loop.h"
 #include "lib/telemetry/log.h"
@@ -21,7 +22,6 @@
 #include "netagent/egress/gateways/tcp_probe.h"
 #include "netagent/egress/ip_masq_files.h"
 #include "netagent/egress/nat_host_role.h"
-#include "netagent/nftables/nft_tables.h"
 
 namespace spoke::netagent {
 
@@ -38,7 +38,7 @@ class EgressParts {
     uint16_t nat_host_port = 9468;
   };
   struct Edges {
-    NftTables& tables;
+    nft::Tables& tables;
     GatewayRoutes& routes;
     TcpProbe& probe;
     os::EventLoop& loop;

@@ -31,7 +31,7 @@ class DeadProbe final : public TcpProbe {
   std::set<TcpProbeTarget> begun_;
 };
 
-class NoTables final : public NftTables {
+class NoTables final : public nft::Tables {
  public:
   absl::Status Apply(const nft::Transaction&) override { return absl::OkStatus(); }
   absl::StatusOr<std::vector<nft::ElementReading>> ReadSet(const nft::TableKey&,

@@ -135,11 +135,11 @@ std::vector<nft::Chain> TunnelChains() {
   using nft::ChainType;
   using nft::Hook;
   return {
-      {kNotTrackedIn, BaseHook{ChainType::kFilter, Hook::kPrerouting, kRawPriority, {}}},
-      {kNotTrackedOut, BaseHook{ChainType::kFilter, Hook::kOutput, kRawPriority, {}}},
-      {kProbe, BaseHook{ChainType::kNat, Hook::kPrerouting, kProbePriority, {}}},
-      {kProbed, BaseHook{ChainType::kNat, Hook::kInput, kProbedPriority, {}}},
-      {kArrived, BaseHook{ChainType::kFilter, Hook::kInput, kArrivedPriority, {}}},
+      {kNotTrackedIn, BaseHook{ChainType::kFilter, Hook::kPrerouting, kRawPriority}},
+      {kNotTrackedOut, BaseHook{ChainType::kFilter, Hook::kOutput, kRawPriority}},
+      {kProbe, BaseHook{ChainType::kNat, Hook::kPrerouting, kProbePriority}},
+      {kProbed, BaseHook{ChainType::kNat, Hook::kInput, kProbedPriority}},
+      {kArrived, BaseHook{ChainType::kFilter, Hook::kInput, kArrivedPriority}},
       {kFromTunnel},
   };
 }

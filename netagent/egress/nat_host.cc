@@ -40,10 +40,10 @@ std::string ChoiceOf(size_t endpoints) { return fmt::format("nathost_of_{}", end
 std::vector<nft::Chain> BaseChains() {
   using nft::BaseHook;
   return {
-      {kMark, BaseHook{nft::ChainType::kFilter, nft::Hook::kPrerouting, -110, {}}},
-      {kChoose, BaseHook{nft::ChainType::kNat, nft::Hook::kPrerouting, -105, {}}},
-      {kSource, BaseHook{nft::ChainType::kNat, nft::Hook::kPostrouting, 95, {}}},
-      {kRefuse, BaseHook{nft::ChainType::kFilter, nft::Hook::kForward, 0, {}}},
+      {kMark, BaseHook{nft::ChainType::kFilter, nft::Hook::kPrerouting, -110}},
+      {kChoose, BaseHook{nft::ChainType::kNat, nft::Hook::kPrerouting, -105}},
+      {kSource, BaseHook{nft::ChainType::kNat, nft::Hook::kPostrouting, 95}},
+      {kRefuse, BaseHook{nft::ChainType::kFilter, nft::Hook::kForward, 0}},
   };
 }
 

@@ -11,7 +11,7 @@
 
 namespace spoke::netagent {
 
-NatHostRole::NatHostRole(NatHostSettings settings, NftTables& tables, telemetry::Log& log)
+NatHostRole::NatHostRole(NatHostSettings settings, nft::Tables& tables, telemetry::Log& log)
     : settings_(std::move(settings)), tables_(tables), log_(log) {}
 
 void NatHostRole::SetClasses(ClassMap classes) {

@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "lib/nft/tables.h"
 #include "lib/telemetry/log.h"
 #include "netagent/classes/traffic_class.h"
 #include "netagent/egress/nat_host.h"
-#include "netagent/nftables/nft_tables.h"
 
 namespace spoke::netagent {
 
@@ -29,7 +29,7 @@ struct NatHostSettings {
 class NatHostRole {
  public:
   // Borrows `tables` and `log`.
-  NatHostRole(NatHostSettings settings, NftTables& tables, telemetry::Log& log);
+  NatHostRole(NatHostSettings settings, nft::Tables& tables, telemetry::Log& log);
 
   // Where hub and Services are, has changed.
   void SetClasses(ClassMap classes);
@@ -47,7 +47,7 @@ class NatHostRole {
   absl::Status Apply();
 
   const NatHostSettings settings_;
-  NftTables& tables_;
+  nft::Tables& tables_;
   telemetry::Log& log_;
   std::optional<ClassMap> classes_;
   std::string text_;  // Of the file, as it was last.

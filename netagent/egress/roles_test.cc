@@ -64,7 +64,7 @@ TEST(EndpointText, SaysWhatIsWrong) {
 }
 
 // Takes what it is given.
-class Tables final : public NftTables {
+class Tables final : public nft::Tables {
  public:
   absl::Status Apply(const nft::Transaction&) override {
     if (answer.ok()) ++applied;

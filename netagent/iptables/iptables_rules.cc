@@ -174,22 +174,6 @@ absl::StatusOr<std::vector<IptablesTable>> ParseIptablesSave(std::string_view te
   return tables;
 }
 
-std::string FormatIptablesSave(const std::vector<IptablesTable>& tables) {
-  std::string out;
-  for (const IptablesTable& table : tables) {
-    out += fmt::format("*{}\n", table.name);
-    for (const IptablesChain& chain : table.chains) {
-      out += fmt::format(":{} {} [{}:{}]\n", chain.name, chain.policy, chain.packets, chain.bytes);
-    }
-    for (const IptablesRule& rule : table.rules) {
-      out += fmt::format("[{}:{}] -A {}{}{}\n", rule.packets, rule.bytes, rule.chain,
-                         rule.text.empty() ? "" : " ", rule.text);
-    }
-    out += "COMMIT\n";
-  }
-  return out;
-}
-
 std::string QuoteForIptables(std::string_view text) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||

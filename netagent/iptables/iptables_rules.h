@@ -61,10 +61,6 @@ inline constexpr size_t kMaxIptablesText = size_t{64} << 20U;  // Bytes.
 // long).
 absl::StatusOr<std::vector<IptablesTable>> ParseIptablesSave(std::string_view text);
 
-// As iptables-save -c prints them, but for its comment lines. What ParseIptablesSave() gave is
-// printed so that reading it gives the same.
-std::string FormatIptablesSave(const std::vector<IptablesTable>& tables);
-
 // `text` as iptables-save prints an argument: in quotes, with backslashes, where it has to be.
 std::string QuoteForIptables(std::string_view text);
 

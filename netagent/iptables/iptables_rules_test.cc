@@ -93,11 +93,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Broken{"NoChain", "*filter\n-A\nCOMMIT\n", "line 2: a rule without"}),
     [](const auto& test) { return test.param.name; });
 
-TEST(FormatIptablesSave, ReadsAsTheSame) {
-  const auto tables = ParseIptablesSave(kSaved).value();
-  EXPECT_EQ(ParseIptablesSave(FormatIptablesSave(tables)).value(), tables);
-}
-
 TEST(QuoteForIptables, QuotesWhatIptablesQuotes) {
   EXPECT_EQ(QuoteForIptables("plain"), "plain");
   EXPECT_EQ(QuoteForIptables(""), "\"\"");

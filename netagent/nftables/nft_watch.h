@@ -21,7 +21,7 @@ bool OthersChangedOurTables(std::span<const uint8_t> datagram, uint32_t own_port
 // Of the network namespace it was opened in. Not thread-safe.
 class NftWatch {
  public:
-  // `own_port`: KernelNftTables::port_id() of the one who changes our tables. Errors: as socket(2),
+  // `own_port`: nft::Connection::port_id() of the one who changes our tables. Errors: as socket(2),
   // setsockopt(2) and bind(2).
   static absl::StatusOr<std::unique_ptr<NftWatch>> Open(uint32_t own_port);
 

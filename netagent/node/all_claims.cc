@@ -93,8 +93,6 @@ std::vector<Claim> AllClaims() {
       {"kDivertPriority", "filter priority", fmt::format("{}", claims::kDivertPriority),
        "of the program spoke_divert on the same links, which leads shaped pods' packets to the "
        "queues"},
-      {"kProbeTable", "nf_tables table", fmt::format("inet and netdev {}", claims::kProbeTable),
-       "made and deleted within one transaction, to find out what the kernel can do"},
   };
   for (const HostLinkSetting& setting : kHostLinkSettings) {
     all.push_back(

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
+#include "lib/nft/tables.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
 #include "netagent/attach/pod_traffic.h"
@@ -24,7 +25,6 @@
 #include "netagent/fastpath/fast_path.h"
 #include "netagent/fastpath/fast_path_plan.h"
 #include "netagent/fastpath/fast_pods.h"
-#include "netagent/nftables/nft_tables.h"
 #include "netagent/node/node_routes.h"
 #include "netagent/policy/policy_bundle.h"
 #include "netagent/traffic/traffic_ledger.h"
@@ -37,7 +37,7 @@ namespace spoke::netagent {
 class Traffic : public PodTraffic {
  public:
   struct Edges {
-    NftTables& tables;
+    nft::Tables& tables;
     NodeRoutes& routes;
     const os::Clock& clock;
     telemetry::Log& log;
@@ -183,7 +183,7 @@ class Traffic : public PodTraffic {
   absl::StatusOr<std::vector<nft::RuleReading>> ReadOwnRules();
 
   Settings settings_;
-  NftTables& tables_;
+  nft::Tables& tables_;
   NodeRoutes& routes_;
   const os::Clock& clock_;
   telemetry::Log& log_;

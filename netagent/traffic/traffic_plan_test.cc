@@ -6,7 +6,6 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/nft/text.h"
 #include "netagent/nftables/testing/rule_machine.h"
 #include "netagent/traffic/traffic_rules.h"
 

@@ -52,7 +52,6 @@ ip link add spoke-tunnel type vxlan external gpe dstport 4789
 ip link set spoke-tunnel up
 ip rule add pref 8290 fwmark 9/0x3f table 83109 protocol 83
 ip route add default encap ip id 83 dst 10.250.0.2 dev spoke-tunnel table 83109 proto 83
-nft add table inet spoke-probe
 """
 MANGLE = "iptables-nft -t mangle -A FORWARD -s 192.0.2.0/24 -m comment --comment theirs -j ACCEPT"
 # A classic program that matches nothing: other kinds of filters are modules that a kernel may lack.

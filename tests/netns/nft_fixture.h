@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,15 +15,12 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "lib/netlink/link.h"
+#include "lib/nft/connection.h"
 #include "netagent/classes/traffic_pod.h"
 #include "netagent/links/netlink_router.h"
-#include "netagent/nftables/kernel_nft_tables.h"
 #include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
-
-// A table with chains at devices' ingress.
-inline const nft::TableKey kFastTable{nft::Family::kNetdev, "spoke-test"};
 
 inline constexpr ip::Address kFirstV4 = ip::Address::V4(0x0A000107);   // 10.0.1.7
 inline constexpr ip::Address kSecondV4 = ip::Address::V4(0x0A000108);  // 10.0.1.8
@@ -66,7 +64,7 @@ class NftTest : public testing::Test {
       GTEST_SKIP() << "cannot make network namespaces";
     }
     router_ = NetlinkRouter::Create().value();
-    tables_ = KernelNftTables::Open().value();
+    tables_.emplace(nft::Connection::Open().value());
     first_ = std::make_unique<PodNetns>();
     second_ = std::make_unique<PodNetns>();
     first_link_ = Attach("first", {kFirstV4, kFirstV6}, *first_);
@@ -134,33 +132,9 @@ class NftTest : public testing::Test {
     return static_cast<uint32_t>(netlink::GetLink(node_->socket(), link).value().index);
   }
 
-  // Counts what arrives in the pod with the TTL or hop limit it has there.
-  static std::unique_ptr<NftTables> WatchLifetime(const PodNetns& pod, bool ipv6) {
-    std::unique_ptr<NftTables> tables;
-    EXPECT_TRUE(pod.netns()
-                    .Run([&] {
-                      tables = KernelNftTables::Open().value();
-                      return absl::OkStatus();
-                    })
-                    .ok());
-    nft::Transaction transaction;
-    transaction.Add(kSpokeTable, nft::AddTable{});
-    transaction.Add(kSpokeTable, nft::AddChain{{.name = "input",
-                                                .base = nft::BaseHook{.hook = nft::Hook::kInput}}});
-    transaction.Add(
-        kSpokeTable,
-        nft::AddRule{{.chain = "input",
-                      .expressions = {nft::LoadPayload{nft::Header::kNetwork,
-                                                       static_cast<uint8_t>(ipv6 ? 7 : 8), 1, 0},
-                                      nft::Compare{.value = {63}}, nft::CountHere{}},
-                      .comment = "one less"}});
-    EXPECT_TRUE(tables->Apply(transaction).ok());
-    return tables;
-  }
-
   std::unique_ptr<NodeWorld> node_;
   std::unique_ptr<NetlinkRouter> router_;
-  std::unique_ptr<KernelNftTables> tables_;
+  std::optional<nft::Connection> tables_;
   std::unique_ptr<PodNetns> first_;
   std::unique_ptr<PodNetns> second_;
   std::string first_link_;

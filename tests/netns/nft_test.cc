@@ -42,8 +42,7 @@ TEST_F(NftTest, RulesMatchByDevicePrefixAddressMaskAndPort) {
         LoadPayload{nft::Header::kTransport, 2, 2, 6},
         Compare{.from = 6, .value = nft::NetworkOrder(server.port())}},
        "port");
-  rule({LoadPayload{nft::Header::kNetwork, 8, 1, 7}, Compare{Comparison::kGreaterOrEqual, 7, {64}}},
-       "ttl");
+  rule({LoadPayload{nft::Header::kNetwork, 8, 1, 7}, Compare{.from = 7, .value = {64}}}, "ttl");
   Commit();
   EXPECT_TRUE(Arrives(client, server, kSecondV4));
   EXPECT_EQ(PacketsOf("source"), 1U);
@@ -141,85 +140,6 @@ TEST_F(NftTest, AVerdictMapLeadsToTheChainOfAPod) {
   UdpSocket closed(first_->netns(), kFirstV4);
   UdpSocket server(second_->netns(), kSecondV4);
   EXPECT_FALSE(Arrives(closed, server, kSecondV4));
-}
-
-// What the fast path is made of.
-class NftForwardTest : public NftTest, public testing::WithParamInterface<bool> {};
-
-TEST_P(NftForwardTest, FromTheIngressOfALinkStraightToTheNeighbourBehindAnother) {
-  const bool ipv6 = GetParam();
-  const ip::Address& mine = ipv6 ? kFirstV6 : kFirstV4;
-  const ip::Address& theirs = ipv6 ? kSecondV6 : kSecondV4;
-  if (ipv6) {
-    AwaitLocal(first_->socket(), kFirstV6);
-    AwaitLocal(second_->socket(), kSecondV6);
-  }
-  const nft::Field address = ipv6 ? nft::Field::kIpv6 : nft::Field::kIpv4;
-  Rule({nft::CountHere{}}, "slow");
-  Do(kFastTable, nft::AddTable{});
-  Do(kFastTable,
-     nft::AddChain{{.name = "pods", .base = nft::BaseHook{.hook = nft::Hook::kIngress}}});
-  Do(kFastTable,
-     nft::AddSet{{.name = "local", .key = {address}, .value = nft::Field::kInterfaceIndex}});
-  Do(kFastTable, nft::AddElements{"local",
-                                  {{.key = nft::NetworkOrder(theirs),
-                                    .value = nft::HostOrder(IndexOf(second_link_))}}});
-  // IPv6 addresses take four registers.
-  Do(kFastTable,
-     nft::AddRule{
-         {.chain = "pods",
-          .expressions = {LoadMeta{MetaKey::kEtherType, 0},
-                          Compare{.value = nft::NetworkOrder(
-                                      uint16_t{static_cast<uint16_t>(ipv6 ? 0x86DD : 0x0800)})},
-                          LoadPayload{nft::Header::kNetwork, static_cast<uint8_t>(ipv6 ? 24 : 16),
-                                      static_cast<uint8_t>(ipv6 ? 16 : 4), 4},
-                          nft::LookUp{.set = "local", .from = 4, .to = 0}, nft::CountHere{},
-                          nft::Forward{.device = 0, .address = 4, .ipv6 = ipv6}},
-          .comment = "fast"}});
-  Commit();
-  Do(kFastTable, nft::AddDevices{{.name = "pods",
-                                  .base = nft::BaseHook{.hook = nft::Hook::kIngress,
-                                                        .devices = {first_link_}}}});
-  Commit();
-  const auto in_pod = WatchLifetime(*second_, ipv6);
-  UdpSocket client(first_->netns(), mine);
-  UdpSocket server(second_->netns(), theirs);
-  EXPECT_TRUE(Arrives(client, server, theirs));
-  EXPECT_EQ(PacketsOf("fast", kFastTable), 1U);
-  EXPECT_EQ(PacketsOf("slow"), 0U);
-  EXPECT_EQ(in_pod->ReadRules(kSpokeTable).value().at(0).packets, 1U);
-  // The way back is plain routing, since the other link is not on the chain.
-  UdpSocket back(second_->netns(), theirs);
-  UdpSocket first(first_->netns(), mine);
-  EXPECT_TRUE(Arrives(back, first, mine));
-  EXPECT_EQ(PacketsOf("slow"), 1U);
-}
-
-INSTANTIATE_TEST_SUITE_P(Families, NftForwardTest, testing::Bool(),
-                         [](const auto& test) { return test.param ? "IPv6" : "IPv4"; });
-
-TEST_F(NftTest, AChainAtTheEgressOfALinkSeesTheMarkThatForwardSet) {
-  Rule({nft::LoadImmediate{0, nft::HostOrder(0x40)}, nft::SetMeta{MetaKey::kMark, 0}});
-  Do(kFastTable, nft::AddTable{});
-  Do(kFastTable, nft::AddSet{{.name = "translated4",
-                              .key = {nft::Field::kIpv4, nft::Field::kIpv4},
-                              .dynamic = true,
-                              .size = 16,
-                              .timeout = absl::Hours(25)}});
-  Do(kFastTable,
-     nft::AddChain{{.name = "out",
-                    .base = nft::BaseHook{.hook = nft::Hook::kEgress, .devices = {second_link_}}}});
-  Do(kFastTable,
-     nft::AddRule{
-         {.chain = "out",
-          .expressions = {LoadMeta{MetaKey::kMark, 0}, Compare{.value = nft::HostOrder(0x40)},
-                          SourceV4(1), DestinationV4(2),
-                          nft::PutInSet{.set = "translated4", .from = 1, .refresh = true}}}});
-  Commit();
-  UdpSocket client(first_->netns(), kFirstV4);
-  UdpSocket server(second_->netns(), kSecondV4);
-  EXPECT_TRUE(Arrives(client, server, kSecondV4));
-  EXPECT_THAT(Counted("translated4", kFastTable), ElementsAre("0a0001070a000108 0/0"));
 }
 
 TEST_F(NftTest, PeopleCanReadItWithNft) {

@@ -81,8 +81,6 @@ void TokenSource::Reject(std::string_view token, absl::Time now) {
   retries_ = 0;
 }
 
-absl::Time TokenSource::expires() const { return token_ ? token_->expires : absl::InfinitePast(); }
-
 absl::Status TokenSource::Retry(const absl::Status& status, absl::Duration at_least,
                                 absl::Time now) {
   if (retries_ >= kTokenRetryDelays.size()) {

@@ -58,8 +58,6 @@ class TokenSource {
   void Reject(std::string_view token, absl::Time now);
 
   const Identity& identity() const { return identity_; }
-  // The infinite past: there is none.
-  absl::Time expires() const;
 
  private:
   absl::Status Fail(const absl::Status& status, absl::Time now);

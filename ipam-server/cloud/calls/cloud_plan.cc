@@ -81,24 +81,6 @@ void CloudPlan::Add(CallRequest options) {
   }
 }
 
-bool CloudPlan::Move(uint64_t id, CloudLane lane) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end()) return false;
-  CallRequest options = it->second.options;
-  const bool ready = it->second.ready;
-  const absl::Time wakes = it->second.wakes;
-  Remove(id);
-  options.lane = lane;
-  Entry& entry = entries_[id];
-  entry.options = std::move(options);
-  if (ready) {
-    MakeReady(entry);
-  } else {
-    MakeSleep(entry, wakes);
-  }
-  return true;
-}
-
 bool CloudPlan::Remove(uint64_t id) {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return false;
@@ -191,38 +173,19 @@ std::pair<size_t, absl::Time> CloudPlan::PickPrincipal(const CallRequest& option
   return {best, soonest};
 }
 
-std::optional<CallDelay> CloudPlan::OwnDelay(const CallRequest& options, absl::Time now) const {
-  std::optional<CallDelay> delay;
+absl::Time CloudPlan::OwnDelay(const CallRequest& options, absl::Time now) const {
+  absl::Time until = now;
   const auto gate = [&](const std::string& scope) {
     const CloudGate* closed = gates_.ClosedAt(scope, now);
-    if (closed != nullptr && (!delay.has_value() || closed->closed_until > delay->until)) {
-      delay = CallDelay{closed->closed_until, closed->why};
-    }
+    if (closed != nullptr) until = std::max(until, closed->closed_until);
   };
   gate(options.resource);
   for (const std::string& scope : options.gates) gate(scope);
   for (const ScopedLimit& limit : LimitsOf(options.kind)) {
     if (limit.scope != LimitScope::kResource) continue;
-    const absl::Time when = When(KeyOf(limit, options, 0), options.lane, now);
-    if (when > now && (!delay.has_value() || when > delay->until)) {
-      delay = CallDelay{when, Describe(limit, options)};
-    }
+    until = std::max(until, When(KeyOf(limit, options, 0), options.lane, now));
   }
-  return delay;
-}
-
-std::optional<CallDelay> CloudPlan::SharedDelay(const CallRequest& options, absl::Time now) const {
-  std::optional<CallDelay> delay;
-  for (const ScopedLimit& limit : LimitsOf(options.kind)) {
-    if (limit.scope == LimitScope::kResource) continue;
-    const absl::Time when = limit.scope == LimitScope::kPrincipal
-                                ? PickPrincipal(options, now).second
-                                : When(KeyOf(limit, options, 0), options.lane, now);
-    if (when > now && (!delay.has_value() || when > delay->until)) {
-      delay = CallDelay{when, Describe(limit, options)};
-    }
-  }
-  return delay;
+  return until;
 }
 
 bool CloudPlan::EnoughPrepared(CloudLane lane, const ClassKey& key) const {
@@ -257,11 +220,11 @@ void CloudPlan::Send(const CallRequest& options, size_t principal, absl::Time no
 bool CloudPlan::AdmitHead(CloudLane lane, const ClassKey& key, absl::Time now, Pass& pass) {
   const uint64_t id = ready_.at(IndexOf(lane)).at(key).begin()->second;
   const CallRequest options = entries_.at(id).options;
-  if (const auto own = OwnDelay(options, now)) {
+  if (const absl::Time until = OwnDelay(options, now); until > now) {
     Remove(id);
     Entry& entry = entries_[id];
     entry.options = options;
-    MakeSleep(entry, own->until);
+    MakeSleep(entry, until);
     return true;
   }
   if (options.prepares_write && EnoughPrepared(lane, key)) {
@@ -395,17 +358,6 @@ void CloudPlan::Unpark(std::string_view scope) { gates_.Open(scope); }
 void CloudPlan::ForgetResting(absl::Time now) {
   absl::erase_if(throttles_, [&](const auto& throttle) { return throttle.second->AtRest(now); });
   forget_at_ = now + kForgetEvery;
-}
-
-std::optional<CallDelay> CloudPlan::DelayOf(uint64_t id, absl::Time now) const {
-  const auto it = entries_.find(id);
-  if (it == entries_.end()) return std::nullopt;
-  const Entry& entry = it->second;
-  std::optional<CallDelay> delay = OwnDelay(entry.options, now);
-  if (!delay.has_value()) delay = SharedDelay(entry.options, now);
-  if (!delay.has_value()) delay = CallDelay{now, ""};
-  if (!entry.ready) delay->until = std::max(delay->until, entry.wakes);
-  return delay;
 }
 
 CallPace CloudPlan::PaceOf(CallKind kind, CloudLane lane, const std::string& subscription,

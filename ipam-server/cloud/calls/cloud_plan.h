@@ -69,12 +69,6 @@ struct CloudPlanOptions {
   size_t most_in_flight = 400;
 };
 
-// What a waiting call waits for.
-struct CallDelay {
-  absl::Time until;
-  std::string what;  // In words. Empty: nothing, it goes next.
-};
-
 // How fast calls of one kind go, for forecasts.
 struct CallPace {
   double ready = 0;       // So many at once,
@@ -93,7 +87,6 @@ class CloudPlan {
 
   void Add(CallRequest options);
   // Whether it waited; one that does not is left alone.
-  bool Move(uint64_t id, CloudLane lane);
   bool Remove(uint64_t id);
 
   // The calls to be sent now, whose budgets are taken from. Each is to be answered by Answer().
@@ -113,7 +106,6 @@ class CloudPlan {
     return gates_.ClosedAt(scope, now);
   }
 
-  std::optional<CallDelay> DelayOf(uint64_t id, absl::Time now) const;
   CallPace PaceOf(CallKind kind, CloudLane lane, const std::string& subscription,
                   const std::string& region, absl::Time now) const;
 
@@ -171,9 +163,9 @@ class CloudPlan {
   void RunLane(CloudLane lane, absl::Time now, Pass& pass);
   bool AdmitHead(CloudLane lane, const ClassKey& key, absl::Time now, Pass& pass);
   bool EnoughPrepared(CloudLane lane, const ClassKey& key) const;
-  // What keeps this call alone back: a gate, or a limit of its resource.
-  std::optional<CallDelay> OwnDelay(const CallRequest& options, absl::Time now) const;
-  std::optional<CallDelay> SharedDelay(const CallRequest& options, absl::Time now) const;
+  // Until when this call alone is kept back, by a gate or a limit of its resource; `now`: it is
+  // not.
+  absl::Time OwnDelay(const CallRequest& options, absl::Time now) const;
   void Send(const CallRequest& options, size_t principal, absl::Time now, Pass& pass);
   void Observe(const Flight& flight, const CallAnswer& answer, absl::Time now);
   std::vector<LimitKey> RefusedLimits(const Flight& flight, const CallAnswer& answer) const;

@@ -60,11 +60,6 @@ class Traffic {
       options_[options.id] = options;
       plan_.Add(options);
     }
-    if (Uniform() < 0.2 && last_id_ > 0) {
-      const uint64_t id = 1 + Below(last_id_);
-      const CloudLane lane = kCloudLanes.at(Below(3));
-      if (plan_.Move(id, lane)) options_.at(id).lane = lane;
-    }
   }
 
   // A call meets the cloud's buckets: none may be empty, and no gate closed.

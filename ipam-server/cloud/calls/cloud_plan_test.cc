@@ -53,15 +53,6 @@ TEST(CloudPlan, PrincipalsShareTheLoad) {
   EXPECT_THAT(count, testing::Each(200U));
 }
 
-TEST(CloudPlan, AMovedRequestIsInItsNewLane) {
-  CloudPlan plan({.most_in_flight = 8});
-  plan.Add(Put(1));
-  plan.Add(Put(2));
-  EXPECT_TRUE(plan.Move(2, CloudLane::kBlocking));
-  EXPECT_FALSE(plan.Move(7, CloudLane::kBlocking));
-  EXPECT_THAT(IdsOf(plan.Next(kStart)), testing::ElementsAre(2, 1));
-}
-
 TEST(CloudPlan, WhatIsRemovedNeverGoes) {
   CloudPlan plan({});
   plan.Add(Put(1));
@@ -80,7 +71,6 @@ TEST(CloudPlan, OneVmThatWaitsHoldsUpNoOther) {
   }
   plan.Add(Put(99));
   EXPECT_EQ(plan.Next(kStart).size(), 13U);
-  EXPECT_THAT(plan.DelayOf(15, kStart)->what, testing::HasSubstr("UpdateVMScaleSetVMs of vm"));
 }
 
 CallAnswer Refusal(CallAnswer::Refusal kind, std::vector<std::string> by = {}) {
@@ -102,7 +92,6 @@ TEST(CloudPlan, ARefusedPolicyClosesItsScopeAndNoOther) {
   elsewhere.region = "westus";
   plan.Add(elsewhere);
   EXPECT_THAT(IdsOf(plan.Next(kStart)), testing::ElementsAre(3));
-  EXPECT_THAT(plan.DelayOf(2, kStart)->what, testing::HasSubstr("sub in eastus2"));
   EXPECT_THAT(plan.Next(kStart + absl::Seconds(29)), testing::IsEmpty());
   EXPECT_GE(plan.NextWake(), kStart + absl::Seconds(30));
   EXPECT_THAT(IdsOf(plan.Next(plan.NextWake())), testing::ElementsAre(2));
@@ -163,7 +152,7 @@ TEST(CloudPlan, NothingPassesAParkedScope) {
   const absl::Time until = plan.Park("subnet", kSubnetFullPark, "subnet pods is full", kStart, 0);
   EXPECT_EQ(until, kStart + absl::Minutes(2));
   EXPECT_THAT(plan.Next(kStart), testing::IsEmpty());
-  EXPECT_EQ(plan.DelayOf(1, kStart)->what, "subnet pods is full");
+  EXPECT_EQ(plan.ParkedAt("subnet", kStart)->why, "subnet pods is full");
   EXPECT_EQ(plan.NextWake(), until);
   EXPECT_EQ(plan.Next(until).size(), 1U);
 }

@@ -41,13 +41,6 @@ bool Names(const nft::Expression& expression, std::string_view chain, std::strin
   return false;
 }
 
-bool HasDevices(const nft::Chain& chain) { return chain.base && !chain.base->devices.empty(); }
-
-// All but the devices, which a chain may get and lose.
-bool SameHook(const nft::BaseHook& a, const nft::BaseHook& b) {
-  return a.type == b.type && a.hook == b.hook && a.priority == b.priority;
-}
-
 }  // namespace
 
 // Carries out one transaction on a copy of the tables.
@@ -82,18 +75,8 @@ class FakeNftTables::Editor {
     RETURN_IF_ERROR(nft::CheckName(wanted.name));
     const auto [found, added] = table_->chains.try_emplace(wanted.name);
     nft::Chain& chain = found->second.chain;
-    if (added) {
-      chain = wanted;
-      if (chain.base) chain.base->devices.clear();
-    }
-    if (!wanted.base) return absl::OkStatus();
-    if (!chain.base || !SameHook(*chain.base, *wanted.base)) return Differs("chain", wanted.name);
-    for (const std::string& device : wanted.base->devices) {
-      auto& devices = chain.base->devices;
-      if (std::find(devices.begin(), devices.end(), device) != devices.end()) continue;
-      devices.push_back(device);
-      if (!added) added_devices_.insert({key_, wanted.name, device});
-    }
+    if (added) chain = wanted;
+    if (wanted.base && chain.base != wanted.base) return Differs("chain", wanted.name);
     return absl::OkStatus();
   }
 
@@ -200,26 +183,6 @@ class FakeNftTables::Editor {
     return absl::OkStatus();
   }
 
-  absl::Status Do(const nft::AddDevices& change) {
-    if (!HasDevices(change.chain)) return absl::OkStatus();
-    return Do(nft::AddChain{change.chain});
-  }
-
-  absl::Status Do(const nft::DeleteDevices& change) {
-    if (!HasDevices(change.chain)) return absl::OkStatus();
-    const auto found = table_->chains.find(change.chain.name);
-    if (found == table_->chains.end()) return Missing("chain", change.chain.name);
-    nft::Chain& chain = found->second.chain;
-    if (!chain.base) return Missing("base chain", chain.name);
-    for (const std::string& device : change.chain.base->devices) {
-      if (added_devices_.count({key_, chain.name, device}) != 0 ||
-          std::erase(chain.base->devices, device) == 0) {
-        return Missing("device", device);
-      }
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status AddElement(const nft::Element& element, SetState& state) {
     if (element.verdict) RETURN_IF_ERROR(CheckTarget(*element.verdict));
     const auto found = state.elements.find(element.key);
@@ -294,9 +257,6 @@ class FakeNftTables::Editor {
       return e->chain.empty() || table_->chains.count(e->chain) != 0 ? absl::OkStatus()
                                                                      : Missing("chain", e->chain);
     }
-    if (std::holds_alternative<nft::Forward>(expression) && key_.family != nft::Family::kNetdev) {
-      return absl::NotFoundError("no forwarding outside of a netdev table");
-    }
     return absl::OkStatus();
   }
 
@@ -304,7 +264,6 @@ class FakeNftTables::Editor {
   nft::TableKey key_;
   Table* table_ = nullptr;
   // By this transaction, to chains that it did not make: it cannot delete them.
-  std::set<std::tuple<nft::TableKey, std::string, std::string>> added_devices_;
 };
 
 absl::Status FakeNftTables::Apply(const nft::Transaction& transaction) {

@@ -1,4 +1,4 @@
-// An NftTables for tests: keeps tables as a kernel would, refuses what a kernel would, and fails
+// An nft::Tables for tests: keeps tables as a kernel would, refuses what a kernel would, and fails
 // when told to. No packet runs through it; a test counts in a packet's stead.
 #pragma once
 
@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "netagent/nftables/nft_tables.h"
+#include "lib/nft/tables.h"
 
 namespace spoke::netagent {
 
 // Keeps every promise of nft_tables.h (nft_tables_contract.h runs against it). Not thread-safe.
-class FakeNftTables final : public NftTables {
+class FakeNftTables final : public nft::Tables {
  public:
   absl::Status Apply(const nft::Transaction& transaction) override;
   absl::StatusOr<std::vector<nft::ElementReading>> ReadSet(const nft::TableKey& table,

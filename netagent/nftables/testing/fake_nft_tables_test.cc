@@ -7,16 +7,7 @@ namespace {
 
 class FakeWorld final : public NftTablesWorld {
  public:
-  NftTables& tables() override { return tables_; }
-  void AddDevice(const std::string& /*name*/) override {}
-  std::vector<std::string> DevicesOf(const nft::TableKey& table,
-                                     const std::string& chain) override {
-    const auto found = tables_.FindChain(table, chain);
-    if (!found || !found->base) return {};
-    std::vector<std::string> devices = found->base->devices;
-    std::sort(devices.begin(), devices.end());
-    return devices;
-  }
+  nft::Tables& tables() override { return tables_; }
 
  private:
   FakeNftTables tables_;

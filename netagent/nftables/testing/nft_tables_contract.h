@@ -1,4 +1,4 @@
-// The promises of NftTables, as tests. Each implementation's test file instantiates them with a
+// The promises of nft::Tables, as tests. Each implementation's test file instantiates them with a
 // factory for a world of its own: a fake, or a fresh namespace of the real kernel.
 #pragma once
 
@@ -13,19 +13,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "netagent/nftables/nft_tables.h"
+#include "lib/nft/tables.h"
 
 namespace spoke::netagent {
 
 class NftTablesWorld {
  public:
   virtual ~NftTablesWorld() = default;
-  virtual NftTables& tables() = 0;
-  // A device of that name, for chains.
-  virtual void AddDevice(const std::string& name) = 0;
-  // The names of the chain's devices, sorted.
-  virtual std::vector<std::string> DevicesOf(const nft::TableKey& table,
-                                             const std::string& chain) = 0;
+  virtual nft::Tables& tables() = 0;
 };
 
 struct NftTablesWorldFactory {
@@ -52,7 +47,7 @@ class NftTablesContract : public testing::TestWithParam<NftTablesWorldFactory> {
   void Add(const nft::TableKey& table, nft::Change change) { steps_.Add(table, std::move(change)); }
   absl::Status Commit() { return tables().Apply(std::exchange(steps_, {})); }
 
-  NftTables& tables() { return world_->tables(); }
+  nft::Tables& tables() { return world_->tables(); }
   NftTablesWorld& world() { return *world_; }
 
   struct Seen {
@@ -128,16 +123,11 @@ class NftTablesContract : public testing::TestWithParam<NftTablesWorldFactory> {
   static nft::Chain FilterChain(const std::string& name, int32_t priority = -150) {
     return {.name = name, .base = nft::BaseHook{.hook = nft::Hook::kForward, .priority = priority}};
   }
-  static nft::Chain PodsChain(std::vector<std::string> devices) {
-    return {.name = "pods",
-            .base = nft::BaseHook{.hook = nft::Hook::kIngress, .devices = std::move(devices)}};
-  }
   static nft::Rule Jump(const std::string& from, const std::string& to) {
     return {.chain = from, .expressions = {nft::Verdict{nft::VerdictKind::kJump, to}}};
   }
 
   const nft::TableKey kTable{nft::Family::kInet, "spoke"};
-  const nft::TableKey kFast{nft::Family::kNetdev, "spoke"};
 
  private:
   std::unique_ptr<NftTablesWorld> world_;
@@ -438,65 +428,6 @@ TEST_P(NftTablesContract, AnotherDescriptionIsRefused) {
   Add(nft::AddChain{FilterChain("forward", 0)});
   EXPECT_THAT(Commit().code(),
               testing::AnyOf(absl::StatusCode::kAlreadyExists, absl::StatusCode::kUnimplemented));
-}
-
-TEST_P(NftTablesContract, DevicesComeAndGo) {
-  for (const char* name : {"spk1", "spk2", "spk3"}) world().AddDevice(name);
-  Add(kFast, nft::AddTable{});
-  Add(kFast, nft::AddChain{PodsChain({})});
-  Add(kFast, nft::AddRule{{.chain = "pods", .expressions = {nft::CountHere{}}, .comment = "all"}});
-  ASSERT_TRUE(Commit().ok());
-  EXPECT_THAT(world().DevicesOf(kFast, "pods"), testing::IsEmpty());
-
-  Add(kFast, nft::AddDevices{PodsChain({"spk2", "spk1"})});
-  EXPECT_CODE(Commit(), kOk);
-  Add(kFast, nft::AddDevices{PodsChain({"spk1", "spk3"})});
-  EXPECT_CODE(Commit(), kOk);
-  EXPECT_THAT(world().DevicesOf(kFast, "pods"), testing::ElementsAre("spk1", "spk2", "spk3"));
-
-  Add(kFast, nft::DeleteDevices{PodsChain({"spk2"})});
-  EXPECT_CODE(Commit(), kOk);
-  EXPECT_THAT(world().DevicesOf(kFast, "pods"), testing::ElementsAre("spk1", "spk3"));
-  // Declared again it gets what it lacks, and loses nothing.
-  Add(kFast, nft::AddChain{PodsChain({"spk2"})});
-  EXPECT_CODE(Commit(), kOk);
-  EXPECT_THAT(world().DevicesOf(kFast, "pods"), testing::ElementsAre("spk1", "spk2", "spk3"));
-
-  const auto rules = tables().ReadRules(kFast);
-  ASSERT_TRUE(rules.ok()) << rules.status();
-  ASSERT_EQ(rules->size(), 1U);
-  EXPECT_EQ(rules->front().comment, "all");
-}
-
-TEST_P(NftTablesContract, ADeviceThatTheChainHasNotIsRefusedWithTheRest) {
-  for (const char* name : {"spk1", "spk2"}) world().AddDevice(name);
-  Add(kFast, nft::AddTable{});
-  Add(kFast, nft::AddChain{PodsChain({"spk1"})});
-  ASSERT_TRUE(Commit().ok());
-  Add(kFast, nft::DeleteDevices{PodsChain({"spk1"})});
-  Add(kFast, nft::DeleteDevices{PodsChain({"spk2"})});
-  EXPECT_CODE(Commit(), kNotFound);
-  EXPECT_THAT(world().DevicesOf(kFast, "pods"), testing::ElementsAre("spk1"));
-  Add(kFast, nft::AddDevices{PodsChain({"spk2"})});
-  Add(kFast, nft::AddCounter{"x", {}});
-  Add(kFast, nft::DeleteCounter{"y"});
-  EXPECT_CODE(Commit(), kNotFound);
-  EXPECT_THAT(world().DevicesOf(kFast, "pods"), testing::ElementsAre("spk1"));
-}
-
-TEST_P(NftTablesContract, ADeviceIsNotAddedAndDeletedInOneTransaction) {
-  for (const char* name : {"spk1", "spk2"}) world().AddDevice(name);
-  Add(kFast, nft::AddTable{});
-  Add(kFast, nft::AddChain{PodsChain({"spk1"})});
-  ASSERT_TRUE(Commit().ok());
-  Add(kFast, nft::AddDevices{PodsChain({"spk2"})});
-  Add(kFast, nft::DeleteDevices{PodsChain({"spk2"})});
-  EXPECT_CODE(Commit(), kNotFound);
-  // The other way round it is there in the end.
-  Add(kFast, nft::DeleteDevices{PodsChain({"spk1"})});
-  Add(kFast, nft::AddDevices{PodsChain({"spk1", "spk2"})});
-  EXPECT_CODE(Commit(), kOk);
-  EXPECT_THAT(world().DevicesOf(kFast, "pods"), testing::ElementsAre("spk1", "spk2"));
 }
 
 TEST_P(NftTablesContract, WhatIsNotThereIsNamed) {

@@ -165,8 +165,6 @@ class RuleMachine {
   }
   void Do(const nft::AddCounter& change) { counters_.emplace(change.name, 0); }
   void Do(const nft::DeleteCounter& change) { counters_.erase(change.name); }
-  void Do(const nft::AddDevices&) {}
-  void Do(const nft::DeleteDevices&) {}
 
   void Check(const nft::Expression& expression) const {
     if (const auto* look = std::get_if<nft::LookUp>(&expression)) {

@@ -19,7 +19,7 @@ void Shell(const netns::Netns& netns, const std::string& command) {
 void TrafficWorldTest::SetUp() {
   NodeRouterTest::SetUp();
   if (node_ == nullptr) return;
-  tables_ = std::make_unique<BreakableTables>(KernelNftTables::Open().value());
+  tables_ = std::make_unique<BreakableTables>(nft::Connection::Open().value());
   routes_ = NetlinkNodeRoutes::Create().value();
   const std::string mac = node_->nic().mac.ToString();
   Shell(node_->fabric(),

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/nft/connection.h"
 #include "lib/os/clock.h"
 #include "netagent/fastpath/bpf_fast_path.h"
-#include "netagent/nftables/kernel_nft_tables.h"
 #include "netagent/node/netlink_node_routes.h"
 #include "netagent/traffic/traffic.h"
 #include "tests/netns/links/node_world.h"
@@ -19,34 +19,34 @@
 
 namespace spoke::netagent {
 
-// An NftTables that fails when told to.
-class BreakableTables : public NftTables {
+// An nft::Tables that fails when told to.
+class BreakableTables : public nft::Tables {
  public:
-  explicit BreakableTables(std::unique_ptr<KernelNftTables> inner) : inner_(std::move(inner)) {}
+  explicit BreakableTables(nft::Connection inner) : inner_(std::move(inner)) {}
 
   absl::Status Apply(const nft::Transaction& transaction) override {
     if (!broken.ok()) return broken;
-    return inner_->Apply(transaction);
+    return inner_.Apply(transaction);
   }
   absl::StatusOr<std::vector<nft::ElementReading>> ReadSet(const nft::TableKey& table,
                                                            const std::string& set) override {
-    return inner_->ReadSet(table, set);
+    return inner_.ReadSet(table, set);
   }
   absl::StatusOr<std::vector<nft::CounterReading>> ReadCounters(
       const nft::TableKey& table) override {
-    return inner_->ReadCounters(table);
+    return inner_.ReadCounters(table);
   }
   absl::StatusOr<std::vector<nft::RuleReading>> ReadRules(const nft::TableKey& table) override {
-    return inner_->ReadRules(table);
+    return inner_.ReadRules(table);
   }
-  absl::StatusOr<uint32_t> Generation() override { return inner_->Generation(); }
+  absl::StatusOr<uint32_t> Generation() override { return inner_.Generation(); }
 
-  uint32_t port_id() const { return inner_->port_id(); }
+  uint32_t port_id() const { return inner_.port_id(); }
 
   absl::Status broken;
 
  private:
-  std::unique_ptr<KernelNftTables> inner_;
+  nft::Connection inner_;
 };
 
 // Runs `command` with a shell in the namespace, and expects it to succeed.

@@ -140,10 +140,6 @@ std::optional<ResourceId> ResourceId::Parent() const {
   return *std::move(parent);
 }
 
-absl::StatusOr<ResourceId> ResourceId::Child(std::string_view type, std::string_view name) const {
-  return Parse(fmt::format("{}/{}/{}", text_, type, name));
-}
-
 std::optional<ResourceId> ScaleSetOf(const ResourceId& id) {
   std::optional<ResourceId> at = id;
   while (at && at->kind() != ResourceKind::kScaleSet) at = at->Parent();
@@ -169,10 +165,6 @@ std::string ResourceUrl(std::string_view resource_manager, const ResourceId& id)
       break;
   }
   return ResourceUrl(resource_manager, id, kNetworkVersion);
-}
-
-std::string InstancesUrl(std::string_view resource_manager, const ResourceId& scale_set) {
-  return Url(resource_manager, scale_set.text() + "/virtualmachines", kComputeVersion);
 }
 
 std::string NicsUrl(std::string_view resource_manager, const ResourceId& set_or_instance) {

@@ -50,10 +50,6 @@ class ResourceId {
   // subnet. nullopt for what is directly in a resource group.
   std::optional<ResourceId> Parent() const;
 
-  // The id of a part: `type` as in "virtualMachines".
-  // Errors: kInvalidArgument, as Parse().
-  absl::StatusOr<ResourceId> Child(std::string_view type, std::string_view name) const;
-
   auto operator<=>(const ResourceId& other) const { return text_ <=> other.text_; }
   bool operator==(const ResourceId& other) const { return text_ == other.text_; }
 
@@ -74,8 +70,6 @@ std::string ResourceUrl(std::string_view resource_manager, const ResourceId& id,
 // A NIC of an instance is read with kScaleSetNicVersion, compute with kComputeVersion, everything
 // else with kNetworkVersion.
 std::string ResourceUrl(std::string_view resource_manager, const ResourceId& id);
-// The instances of a Uniform scale set.
-std::string InstancesUrl(std::string_view resource_manager, const ResourceId& scale_set);
 // The NICs of a scale set or of one instance.
 std::string NicsUrl(std::string_view resource_manager, const ResourceId& set_or_instance);
 // All NICs of their own in the resource group of `id`.

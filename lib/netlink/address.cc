@@ -29,18 +29,15 @@ absl::StatusOr<LinkAddress> ParseAddress(std::span<const uint8_t> payload) {
   result.scope = fixed->ifa_scope;
   result.flags = fixed->ifa_flags;
 
+  AttributeTable<IFA_FLAGS> table(AttributeReader(payload, sizeof(ifaddrmsg)));
   // IFA_LOCAL is the device's own; IFA_ADDRESS is too unless the link is point-to-point, where it
   // is the far end's. IPv6 leaves IFA_LOCAL out when there is no far end.
-  std::optional<ip::Address> local;
-  std::optional<ip::Address> address;
-  AttributeReader reader(payload, sizeof(ifaddrmsg));
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == IFA_LOCAL) local = attribute->Address(family);
-    if (attribute->type == IFA_ADDRESS) address = attribute->Address(family);
-    if (attribute->type == IFA_FLAGS) result.flags = attribute->U32().value_or(result.flags);
-  }
-  if (reader.malformed() || (!local && !address)) return Malformed();
-  result.address = local ? *local : *address;
+  const std::optional<ip::Address> local = table[IFA_LOCAL].Address(family);
+  const std::optional<ip::Address> address = local ? local : table[IFA_ADDRESS].Address(family);
+  // The fixed part has room for the first eight flags alone.
+  table.Read(IFA_FLAGS, result.flags);
+  if (table.malformed() || !address) return Malformed();
+  result.address = *address;
   return result;
 }
 

@@ -26,65 +26,6 @@ ifinfomsg Fixed(int32_t index) {
 
 absl::Status Malformed() { return absl::DataLossError("malformed netlink link message"); }
 
-// False: malformed.
-bool ReadVxlan(std::span<const uint8_t> data, Link& link) {
-  AttributeReader reader(data);
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type != IFLA_VXLAN_PORT) continue;
-    const auto port = ReadStruct<uint16_t>(attribute->payload);
-    if (!port) return false;
-    link.udp_port = ntohs(*port);
-  }
-  return !reader.malformed();
-}
-
-// False: malformed.
-bool ReadInfo(std::span<const uint8_t> info, Link& link) {
-  std::span<const uint8_t> data;
-  AttributeReader reader(info);
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == IFLA_INFO_KIND) link.kind = attribute->Text();
-    if (attribute->type == IFLA_INFO_DATA) data = attribute->payload;
-  }
-  if (reader.malformed()) return false;
-  return link.kind != kVxlan || ReadVxlan(data, link);
-}
-
-// False: malformed.
-bool ReadAttribute(const Attribute& attribute, Link& link) {
-  switch (attribute.type) {
-    case IFLA_IFNAME:
-      link.name = attribute.Text();
-      return true;
-    case IFLA_ADDRESS:
-      // Other lengths are other kinds of device (InfiniBand, tunnels): they have no MAC.
-      link.mac = attribute.Mac().value_or(ip::MacAddress{});
-      return true;
-    case IFLA_MTU:
-      link.mtu = attribute.U32().value_or(0);
-      return attribute.U32().has_value();
-    case IFLA_NUM_TX_QUEUES:
-      link.tx_queues = attribute.U32().value_or(0);
-      return attribute.U32().has_value();
-    case IFLA_NUM_RX_QUEUES:
-      link.rx_queues = attribute.U32().value_or(0);
-      return attribute.U32().has_value();
-    case IFLA_GROUP:
-      link.group = attribute.U32().value_or(0);
-      return attribute.U32().has_value();
-    case IFLA_MASTER:
-      link.master = attribute.I32().value_or(0);
-      return attribute.I32().has_value();
-    case IFLA_LINK:
-      link.peer_index = attribute.I32().value_or(0);
-      return attribute.I32().has_value();
-    case IFLA_LINKINFO:
-      return ReadInfo(attribute.payload, link);
-    default:
-      return true;
-  }
-}
-
 void PutEnd(Request& request, const VethEnd& end, uint32_t mtu) {
   request.PutText(IFLA_IFNAME, end.name)
       .PutMac(IFLA_ADDRESS, end.mac)
@@ -101,14 +42,27 @@ void SkipStatistics(Request& request) { request.PutU32(IFLA_EXT_MASK, RTEXT_FILT
 absl::StatusOr<Link> ParseLink(std::span<const uint8_t> payload) {
   const auto fixed = ReadStruct<ifinfomsg>(payload);
   if (!fixed) return Malformed();
+  AttributeTable<IFLA_NUM_RX_QUEUES> table(AttributeReader(payload, sizeof(ifinfomsg)));
+  AttributeTable<IFLA_INFO_DATA> info(table[IFLA_LINKINFO].payload);
   Link link;
   link.index = fixed->ifi_index;
+  link.name = table[IFLA_IFNAME].Text();
+  link.kind = info[IFLA_INFO_KIND].Text();
+  // Other lengths are other kinds of device (InfiniBand, tunnels): they have no MAC.
+  link.mac = table[IFLA_ADDRESS].Mac().value_or(ip::MacAddress{});
   link.up = (fixed->ifi_flags & IFF_UP) != 0;
-  AttributeReader reader(payload, sizeof(ifinfomsg));
-  while (const auto attribute = reader.Next()) {
-    if (!ReadAttribute(*attribute, link)) return Malformed();
-  }
-  if (reader.malformed()) return Malformed();
+  table.Read(IFLA_MTU, link.mtu);
+  table.Read(IFLA_NUM_TX_QUEUES, link.tx_queues);
+  table.Read(IFLA_NUM_RX_QUEUES, link.rx_queues);
+  table.Read(IFLA_GROUP, link.group);
+  table.Read(IFLA_MASTER, link.master);
+  table.Read(IFLA_LINK, link.peer_index);
+  if (table.malformed() || info.malformed()) return Malformed();
+  if (link.kind != kVxlan) return link;
+  AttributeTable<IFLA_VXLAN_PORT> vxlan(info[IFLA_INFO_DATA].payload);
+  vxlan.Read(IFLA_VXLAN_PORT, link.udp_port);
+  if (vxlan.malformed()) return Malformed();
+  link.udp_port = ntohs(link.udp_port);
   return link;
 }
 

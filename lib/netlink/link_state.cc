@@ -32,24 +32,6 @@ std::vector<uint32_t> SettingsOf(std::span<const uint8_t> array) {
   return settings;
 }
 
-// IFLA_AF_SPEC: a nest a family, each with the family's own attributes. False: malformed.
-bool ReadFamilies(std::span<const uint8_t> families, LinkState& state) {
-  AttributeReader reader(families);
-  while (const auto family = reader.Next()) {
-    AttributeReader inner(family->payload);
-    while (const auto attribute = inner.Next()) {
-      if (family->type == AF_INET && attribute->type == IFLA_INET_CONF) {
-        state.ipv4 = SettingsOf(attribute->payload);
-      }
-      if (family->type == AF_INET6 && attribute->type == IFLA_INET6_ADDR_GEN_MODE) {
-        state.address_generation = attribute->U8();
-      }
-    }
-    if (inner.malformed()) return false;
-  }
-  return !reader.malformed();
-}
-
 // Statistics would be most of each message.
 void SkipStatistics(Request& request) { request.PutU32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS); }
 
@@ -65,26 +47,18 @@ absl::StatusOr<LinkState> ParseLinkState(std::span<const uint8_t> payload) {
   auto link = ParseLink(payload);
   if (!link.ok()) return link.status();
   LinkState state{.link = *std::move(link)};
-  AttributeReader reader(payload, sizeof(ifinfomsg));
-  while (const auto attribute = reader.Next()) {
-    switch (attribute->type) {
-      case IFLA_GROUP:
-        if (!attribute->U32()) return Malformed();
-        state.group = *attribute->U32();
-        break;
-      case IFLA_QDISC:
-        state.qdisc = attribute->Text();
-        break;
-      case IFLA_LINK_NETNSID:
-        state.peer_netns = attribute->I32();
-        if (!state.peer_netns) return Malformed();
-        break;
-      case IFLA_AF_SPEC:
-        if (!ReadFamilies(attribute->payload, state)) return Malformed();
-        break;
-      default:
-        break;
-    }
+  AttributeTable<IFLA_LINK_NETNSID> table(AttributeReader(payload, sizeof(ifinfomsg)));
+  AttributeTable<AF_INET6> families(table[IFLA_AF_SPEC].payload);  // A nest a family.
+  AttributeTable<IFLA_INET_CONF> v4(families[AF_INET].payload);
+  AttributeTable<IFLA_INET6_ADDR_GEN_MODE> v6(families[AF_INET6].payload);
+  state.group = state.link.group;
+  state.qdisc = table[IFLA_QDISC].Text();
+  table.Read(IFLA_LINK_NETNSID, state.peer_netns);
+  const std::span<const uint8_t> settings = v4[IFLA_INET_CONF].payload;
+  if (!settings.empty()) state.ipv4 = SettingsOf(settings);
+  state.address_generation = v6[IFLA_INET6_ADDR_GEN_MODE].U8();
+  if (table.malformed() || families.malformed() || v4.malformed() || v6.malformed()) {
+    return Malformed();
   }
   return state;
 }
@@ -127,15 +101,11 @@ absl::StatusOr<std::optional<int32_t>> NetnsNumber(Socket& socket, int netns) {
   if (!payload.ok()) return payload.status();
   if (!ReadStruct<rtgenmsg>(*payload)) return Malformed();
   // The struct is one byte long, and attributes begin at a multiple of four.
-  AttributeReader reader(*payload, NLMSG_ALIGN(sizeof(rtgenmsg)));
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type != NETNSA_NSID) continue;
-    if (!attribute->I32()) return Malformed();
-    // -1 (NETNSA_NSID_NOT_ASSIGNED): nothing here has needed a number for it.
-    if (*attribute->I32() < 0) return std::optional<int32_t>();
-    return std::optional<int32_t>(*attribute->I32());
-  }
-  return Malformed();
+  const AttributeTable<NETNSA_NSID> table(AttributeReader(*payload, NLMSG_ALIGN(sizeof(rtgenmsg))));
+  const std::optional<int32_t> number = table[NETNSA_NSID].I32();
+  if (!number) return Malformed();
+  // -1 (NETNSA_NSID_NOT_ASSIGNED): nothing here has needed a number for it.
+  return *number < 0 ? std::nullopt : number;
 }
 
 Request SetLinkMac(int32_t index, const ip::MacAddress& mac) {

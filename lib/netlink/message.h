@@ -5,6 +5,7 @@
 // linux/netlink.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -62,6 +63,52 @@ class AttributeReader {
 
  private:
   std::span<const uint8_t> rest_;
+  bool malformed_ = false;
+};
+
+// A run's attributes by their types up to `kMaxType`; of several of one type the last. One that is
+// not there is empty: without text, number or address.
+template <size_t kMaxType>
+class AttributeTable {
+ public:
+  explicit AttributeTable(AttributeReader reader) {
+    while (const auto attribute = reader.Next()) {
+      if (attribute->type <= kMaxType) by_type_[attribute->type] = *attribute;
+    }
+    malformed_ = reader.malformed();
+  }
+  explicit AttributeTable(std::span<const uint8_t> bytes)
+      : AttributeTable(AttributeReader(bytes)) {}
+
+  const Attribute& operator[](size_t type) const { return by_type_.at(type); }
+
+  // Sets `value` from an attribute that is there; one that is too short makes the table malformed.
+  template <typename T>
+  void Read(size_t type, T& value) {
+    const Attribute& attribute = by_type_.at(type);
+    if (attribute.payload.data() == nullptr) return;
+    const std::optional<T> read = ReadStruct<T>(attribute.payload);
+    malformed_ = malformed_ || !read;
+    value = read.value_or(value);
+  }
+  template <typename T>
+  void Read(size_t type, std::optional<T>& value) {
+    T read{};
+    Read(type, read);
+    if (by_type_.at(type).payload.data() != nullptr) value = read;
+  }
+  void Read(size_t type, ip::Family family, std::optional<ip::Address>& value) {
+    const Attribute& attribute = by_type_.at(type);
+    if (attribute.payload.data() == nullptr) return;
+    value = attribute.Address(family);
+    malformed_ = malformed_ || !value;
+  }
+
+  // A length of an attribute, or of one that was read, cannot be right.
+  bool malformed() const { return malformed_; }
+
+ private:
+  std::array<Attribute, kMaxType + 1> by_type_{};
   bool malformed_ = false;
 };
 

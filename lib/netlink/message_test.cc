@@ -76,6 +76,43 @@ TEST(Attribute, TextEndsAtTheFirstNulOrTheEnd) {
   EXPECT_EQ(Attribute{}.Text(), "");
 }
 
+TEST(AttributeTable, HasTheLastOfEachTypeAndLeavesOutHigherTypes) {
+  const std::vector<uint8_t> bytes = FromHex(
+      "0800010001000000"
+      "0800010002000000"
+      "0800030003000000");
+  AttributeTable<2> table(bytes);
+  uint32_t one = 0;
+  uint32_t two = 9;
+  std::optional<uint32_t> absent;
+  table.Read(1, one);
+  table.Read(2, two);
+  table.Read(2, absent);
+  EXPECT_EQ(one, 2U);
+  EXPECT_EQ(two, 9U);
+  EXPECT_EQ(absent, std::nullopt);
+  EXPECT_EQ(table[2].Text(), "");
+  EXPECT_FALSE(table.malformed());
+}
+
+TEST(AttributeTable, IsMalformedOnceAValueIsTooShort) {
+  const std::vector<uint8_t> bytes = FromHex("0600010001000000");
+  AttributeTable<1> table(bytes);
+  EXPECT_FALSE(table.malformed());
+  std::optional<uint32_t> value;
+  std::optional<ip::Address> address;
+  table.Read(1, value);
+  EXPECT_TRUE(table.malformed());
+  AttributeTable<1> again(bytes);
+  again.Read(1, ip::Family::kV4, address);
+  EXPECT_EQ(address, std::nullopt);
+  EXPECT_TRUE(again.malformed());
+}
+
+TEST(AttributeTable, IsMalformedWhereALengthLies) {
+  EXPECT_TRUE(AttributeTable<1>(FromHex("0900010000000001")).malformed());
+}
+
 TEST(MessageReader, SplitsADatagram) {
   // Two messages; the first has one byte of payload and three of padding.
   const std::vector<uint8_t> bytes = FromHex(

@@ -33,13 +33,10 @@ absl::StatusOr<Neighbour> ParseNeighbour(std::span<const uint8_t> payload) {
   Neighbour neighbour;
   neighbour.link = fixed->ndm_ifindex;
   neighbour.state = fixed->ndm_state;
-  std::optional<ip::Address> address;
-  AttributeReader reader(payload, sizeof(ndmsg));
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == NDA_DST) address = attribute->Address(family);
-    if (attribute->type == NDA_LLADDR) neighbour.mac = attribute->Mac();
-  }
-  if (reader.malformed() || !address) return Malformed();
+  const AttributeTable<NDA_LLADDR> table(AttributeReader(payload, sizeof(ndmsg)));
+  const std::optional<ip::Address> address = table[NDA_DST].Address(family);
+  if (table.malformed() || !address) return Malformed();
+  neighbour.mac = table[NDA_LLADDR].Mac();
   neighbour.address = *address;
   return neighbour;
 }

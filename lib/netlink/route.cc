@@ -42,26 +42,12 @@ void PutEncapsulation(Request& request, const Encapsulation& encapsulation) {
 std::optional<Encapsulation> ReadEncapsulation(uint16_t type, std::span<const uint8_t> payload) {
   if (type != LWTUNNEL_ENCAP_IP && type != LWTUNNEL_ENCAP_IP6) return std::nullopt;
   const ip::Family family = type == LWTUNNEL_ENCAP_IP ? ip::Family::kV4 : ip::Family::kV6;
-  std::optional<ip::Address> remote;
-  uint32_t id = 0;
-  AttributeReader reader(payload);
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == LWTUNNEL_IP_DST) remote = attribute->Address(family);
-    if (attribute->type == LWTUNNEL_IP_ID) {
-      id = static_cast<uint32_t>(be64toh(ReadStruct<uint64_t>(attribute->payload).value_or(0)));
-    }
-  }
-  if (reader.malformed() || !remote) return std::nullopt;
-  return Encapsulation{*remote, id};
-}
-
-uint32_t ReadMtu(std::span<const uint8_t> metrics) {
-  uint32_t mtu = 0;
-  AttributeReader reader(metrics);
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == RTAX_MTU) mtu = attribute->U32().value_or(0);
-  }
-  return mtu;
+  AttributeTable<LWTUNNEL_IP_DST> table(payload);
+  const std::optional<ip::Address> remote = table[LWTUNNEL_IP_DST].Address(family);
+  uint64_t id = 0;
+  table.Read(LWTUNNEL_IP_ID, id);
+  if (table.malformed() || !remote) return std::nullopt;
+  return Encapsulation{*remote, static_cast<uint32_t>(be64toh(id))};
 }
 
 Request RouteRequest(std::string_view verb, uint16_t type, uint16_t flags, const Route& route) {
@@ -135,53 +121,23 @@ absl::StatusOr<Route> ParseRoute(std::span<const uint8_t> payload) {
   route.type = fixed->rtm_type;
   route.scope = fixed->rtm_scope;
   route.on_link = (fixed->rtm_flags & RTNH_F_ONLINK) != 0;
-  ip::Address destination = family == ip::Family::kV4 ? ip::Address::V4(0) : ip::Address::V6(0, 0);
-
+  AttributeTable<RTA_ENCAP> table(AttributeReader(payload, sizeof(rtmsg)));
+  AttributeTable<RTAX_MTU> metrics(table[RTA_METRICS].payload);
+  std::optional<ip::Address> destination;
   uint16_t tunnel = LWTUNNEL_ENCAP_NONE;
-  std::span<const uint8_t> tunnel_data;
-  AttributeReader reader(payload, sizeof(rtmsg));
-  while (const auto attribute = reader.Next()) {
-    switch (attribute->type) {
-      case RTA_ENCAP_TYPE:
-        tunnel = ReadStruct<uint16_t>(attribute->payload).value_or(LWTUNNEL_ENCAP_NONE);
-        break;
-      case RTA_ENCAP:
-        tunnel_data = attribute->payload;
-        break;
-      case RTA_METRICS:
-        route.mtu = ReadMtu(attribute->payload);
-        break;
-      case RTA_DST: {
-        const auto address = attribute->Address(family);
-        if (!address) return Malformed();
-        destination = *address;
-        break;
-      }
-      case RTA_OIF:
-        if (!attribute->I32()) return Malformed();
-        route.link = *attribute->I32();
-        break;
-      case RTA_GATEWAY:
-        route.gateway = attribute->Address(family);
-        if (!route.gateway) return Malformed();
-        break;
-      case RTA_PRIORITY:
-        if (!attribute->U32()) return Malformed();
-        route.metric = *attribute->U32();
-        break;
-      case RTA_TABLE:
-        if (!attribute->U32()) return Malformed();
-        route.table = *attribute->U32();
-        break;
-      default:
-        break;
-    }
-  }
-  if (reader.malformed()) return Malformed();
-  const auto prefix = ip::Prefix::Of(destination, fixed->rtm_dst_len);
+  table.Read(RTA_DST, family, destination);
+  table.Read(RTA_OIF, route.link);
+  table.Read(RTA_GATEWAY, family, route.gateway);
+  table.Read(RTA_PRIORITY, route.metric);
+  table.Read(RTA_TABLE, route.table);
+  table.Read(RTA_ENCAP_TYPE, tunnel);
+  metrics.Read(RTAX_MTU, route.mtu);
+  if (table.malformed() || metrics.malformed()) return Malformed();
+  const ip::Address any = family == ip::Family::kV4 ? ip::Address::V4(0) : ip::Address::V6(0, 0);
+  const auto prefix = ip::Prefix::Of(destination.value_or(any), fixed->rtm_dst_len);
   if (!prefix.ok()) return Malformed();
   route.destination = *prefix;
-  route.encapsulation = ReadEncapsulation(tunnel, tunnel_data);
+  route.encapsulation = ReadEncapsulation(tunnel, table[RTA_ENCAP].payload);
   return route;
 }
 

@@ -38,39 +38,6 @@ Request RuleRequest(std::string_view verb, uint16_t type, uint16_t flags, const 
   return request;
 }
 
-// False: malformed.
-bool ReadAttribute(const Attribute& attribute, Rule& rule, std::optional<ip::Address>& source) {
-  switch (attribute.type) {
-    case FRA_SRC:
-      source = attribute.Address(rule.family);
-      return source.has_value();
-    case FRA_PRIORITY:
-      rule.priority = attribute.U32().value_or(0);
-      return attribute.U32().has_value();
-    case FRA_TABLE:
-      rule.table = attribute.U32().value_or(0);
-      return attribute.U32().has_value();
-    case FRA_SUPPRESS_PREFIXLEN: {
-      const std::optional<uint32_t> length = attribute.U32();
-      if (length && *length != kNotSuppressed) rule.suppress_prefix_length = *length;
-      return length.has_value();
-    }
-    case FRA_FWMARK:
-    case FRA_FWMASK: {
-      const std::optional<uint32_t> number = attribute.U32();
-      if (!number) return false;
-      if (!rule.mark) rule.mark.emplace();
-      (attribute.type == FRA_FWMARK ? rule.mark->value : rule.mark->mask) = *number;
-      return true;
-    }
-    case FRA_PROTOCOL:
-      rule.protocol = attribute.U8().value_or(0);
-      return attribute.U8().has_value();
-    default:
-      return true;
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<Rule> ParseRule(std::span<const uint8_t> payload) {
@@ -80,11 +47,19 @@ absl::StatusOr<Rule> ParseRule(std::span<const uint8_t> payload) {
   rule.family = fixed->family == AF_INET ? ip::Family::kV4 : ip::Family::kV6;
   rule.table = fixed->table;
   std::optional<ip::Address> source;
-  AttributeReader reader(payload, sizeof(fib_rule_hdr));
-  while (const auto attribute = reader.Next()) {
-    if (!ReadAttribute(*attribute, rule, source)) return Malformed();
-  }
-  if (reader.malformed()) return Malformed();
+  std::optional<uint32_t> mark;
+  std::optional<uint32_t> mask;
+  AttributeTable<FRA_PROTOCOL> table(AttributeReader(payload, sizeof(fib_rule_hdr)));
+  table.Read(FRA_SRC, rule.family, source);
+  table.Read(FRA_PRIORITY, rule.priority);
+  table.Read(FRA_TABLE, rule.table);
+  table.Read(FRA_SUPPRESS_PREFIXLEN, rule.suppress_prefix_length);
+  table.Read(FRA_FWMARK, mark);
+  table.Read(FRA_FWMASK, mask);
+  table.Read(FRA_PROTOCOL, rule.protocol);
+  if (table.malformed()) return Malformed();
+  if (rule.suppress_prefix_length == kNotSuppressed) rule.suppress_prefix_length.reset();
+  if (mark || mask) rule.mark = {mark.value_or(0), mask.value_or(PacketMark().mask)};
   if (source) {
     const auto prefix = ip::Prefix::Of(*source, fixed->src_len);
     if (!prefix.ok()) return Malformed();

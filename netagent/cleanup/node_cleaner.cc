@@ -62,7 +62,7 @@ absl::Status NodeCleaner::ReadLinks(NodeTraces& traces) {
     traces.links.push_back(
         {.index = link.index, .name = link.name, .kind = link.kind, .group = link.group});
     for (const auto direction : {netlink::Direction::kIngress, netlink::Direction::kEgress}) {
-      const auto filters = netlink::DumpFilters(socket_, link.index, direction);
+      const auto filters = netlink::DumpFilters(socket_, link.index, netlink::HookOf(direction));
       // Gone meanwhile, or without a place for filters.
       if (IsLacking(filters.status())) continue;
       if (!filters.ok()) return filters.status();

@@ -52,6 +52,10 @@ bool HasAddress(const spoke_slot& pod, const ip::Address& address) {
          std::memcmp(v4 ? &pod.v4 : &pod.v6, &key, sizeof(key)) == 0;
 }
 
+bool IsProgram(const netlink::BpfFilter& filter) {
+  return filter.priority == claims::kFastPathPriority && filter.program_id != 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BpfFastPath>> BpfFastPath::Create() {
@@ -63,10 +67,11 @@ absl::StatusOr<uint32_t> BpfFastPath::FindProgram() {
   // The uplink is one of them, and each pod's link.
   ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket_, ""));
   for (const netlink::Link& link : links) {
-    ASSIGN_OR_RETURN(const auto filters,
-                     netlink::DumpBpfFilters(socket_, link.index, netlink::Direction::kIngress));
+    ASSIGN_OR_RETURN(
+        const auto filters,
+        netlink::DumpFilters(socket_, link.index, netlink::HookOf(netlink::Direction::kIngress)));
     for (const netlink::BpfFilter& filter : filters) {
-      if (filter.priority == claims::kFastPathPriority) return filter.program_id;
+      if (IsProgram(filter)) return filter.program_id;
     }
   }
   return 0;
@@ -167,8 +172,8 @@ absl::Status BpfFastPath::PutOnto(uint32_t link, const char* at_ingress) {
   const auto index = static_cast<int32_t>(link);
   const auto filter = [&](const char* name, netlink::Direction direction) {
     return netlink::SetBpfFilter(
-        {.link = index, .priority = claims::kFastPathPriority, .name = name, .program_id = 0},
-        direction, programs_->program(name));
+        {.link = index, .priority = claims::kFastPathPriority, .name = name, .direct = true},
+        netlink::HookOf(direction), programs_->program(name));
   };
   std::vector<netlink::Request> batch = {netlink::AddClsact(index)};
   if (learns_) batch.push_back(filter(kLeaving, netlink::Direction::kEgress));
@@ -202,10 +207,9 @@ absl::Status BpfFastPath::TakeOffAllBut(const std::set<uint32_t>& kept) {
 }
 
 absl::StatusOr<bool> BpfFastPath::HasProgram(int32_t link, netlink::Direction direction) {
-  ASSIGN_OR_RETURN(const auto filters, netlink::DumpBpfFilters(socket_, link, direction));
-  return std::any_of(filters.begin(), filters.end(), [](const netlink::BpfFilter& filter) {
-    return filter.priority == claims::kFastPathPriority;
-  });
+  ASSIGN_OR_RETURN(const auto filters,
+                   netlink::DumpFilters(socket_, link, netlink::HookOf(direction)));
+  return std::any_of(filters.begin(), filters.end(), IsProgram);
 }
 
 absl::StatusOr<bool> BpfFastPath::RepairOne(uint32_t link, const char* at_ingress) {

@@ -37,7 +37,7 @@ class NodeCleanerTest : public NodeWorldTest {
     ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(cert-env33-c): a fixed command.
   }
   size_t Filters(netlink::Direction direction) {
-    return netlink::DumpFilters(node_->socket(), nic_, direction).value().size();
+    return netlink::DumpFilters(node_->socket(), nic_, netlink::HookOf(direction)).value().size();
   }
   CleanupReport Clean() {
     const auto cleaner = NodeCleaner::Open(

@@ -44,28 +44,18 @@ tcmsg ClsactOf(int32_t link) {
 
 // What the first action is, if it sends packets out by another device. False: malformed.
 bool ReadAction(std::span<const uint8_t> actions, BpfFilter& filter) {
-  AttributeReader list(actions);
-  const auto action = list.Next();
-  if (!action) return !list.malformed();
-  bool is_mirred = false;
-  std::span<const uint8_t> options;
-  AttributeReader reader(action->payload);
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == TCA_ACT_KIND) is_mirred = attribute->Text() == "mirred";
-    if (attribute->type == TCA_ACT_OPTIONS) options = attribute->payload;
+  constexpr size_t kFirst = 1;
+  const AttributeTable<kFirst> list(actions);
+  const AttributeTable<TCA_ACT_OPTIONS> action(list[kFirst].payload);
+  if (list.malformed() || action.malformed()) return false;
+  if (action[TCA_ACT_KIND].Text() != "mirred") return true;
+  tc_mirred parameters{};
+  AttributeTable<TCA_MIRRED_PARMS> table(action[TCA_ACT_OPTIONS].payload);
+  table.Read(TCA_MIRRED_PARMS, parameters);
+  if (parameters.eaction == TCA_EGRESS_REDIR) {
+    filter.redirect_to = static_cast<int32_t>(parameters.ifindex);
   }
-  if (reader.malformed()) return false;
-  if (!is_mirred) return true;
-  AttributeReader inner(options);
-  while (const auto attribute = inner.Next()) {
-    if (attribute->type != TCA_MIRRED_PARMS) continue;
-    const auto parameters = ReadStruct<tc_mirred>(attribute->payload);
-    if (!parameters) return false;
-    if (parameters->eaction == TCA_EGRESS_REDIR) {
-      filter.redirect_to = static_cast<int32_t>(parameters->ifindex);
-    }
-  }
-  return !inner.malformed();
+  return !table.malformed();
 }
 
 void PutRedirect(Request& request, int32_t link) {
@@ -84,28 +74,6 @@ void PutRedirect(Request& request, int32_t link) {
       .EndNest();
 }
 
-Request SetFilter(const BpfFilter& filter, uint32_t parent, int program) {
-  Request request(fmt::format("put program {} onto link {}", filter.name, filter.link),
-                  RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_REPLACE,
-                  Fixed(filter.link, parent, filter.priority));
-  request.PutText(TCA_KIND, "bpf")
-      .BeginNest(TCA_OPTIONS)
-      .PutU32(TCA_BPF_FD, static_cast<uint32_t>(program))
-      .PutText(TCA_BPF_NAME, filter.name);
-  if (filter.redirect_to) PutRedirect(request, *filter.redirect_to);
-  if (filter.direct) request.PutU32(TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
-  request.EndNest();
-  return request;
-}
-
-Request ListFilters(int32_t link, uint32_t parent) {
-  tcmsg fixed{};
-  fixed.tcm_family = AF_UNSPEC;
-  fixed.tcm_ifindex = link;
-  fixed.tcm_parent = parent;
-  return {fmt::format("list filters of link {}", link), RTM_GETTFILTER, 0, fixed};
-}
-
 }  // namespace
 
 uint32_t HookOf(Direction direction) {
@@ -115,34 +83,22 @@ uint32_t HookOf(Direction direction) {
 
 absl::StatusOr<BpfFilter> ParseBpfFilter(std::span<const uint8_t> payload) {
   const auto fixed = ReadStruct<tcmsg>(payload);
-  if (!fixed) return Malformed();
+  const AttributeTable<TCA_OPTIONS> table(AttributeReader(payload, sizeof(tcmsg)));
+  if (!fixed || table.malformed()) return Malformed();
   BpfFilter filter{.link = fixed->tcm_ifindex,
                    .priority = static_cast<uint16_t>(fixed->tcm_info >> kPriorityShift),
                    .name = {},
                    .program_id = 0,
                    .direct = false,
                    .redirect_to = {}};
-  bool is_bpf = false;
-  std::span<const uint8_t> options;
-  AttributeReader reader(payload, sizeof(tcmsg));
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == TCA_KIND) is_bpf = attribute->Text() == "bpf";
-    if (attribute->type == TCA_OPTIONS) options = attribute->payload;
-  }
-  if (reader.malformed()) return Malformed();
-  if (!is_bpf) return filter;
-  AttributeReader inner(options);
-  while (const auto attribute = inner.Next()) {
-    if (attribute->type == TCA_BPF_NAME) filter.name = attribute->Text();
-    if (attribute->type == TCA_BPF_ID) filter.program_id = attribute->U32().value_or(0);
-    if (attribute->type == TCA_BPF_FLAGS) {
-      filter.direct = (attribute->U32().value_or(0) & TCA_BPF_FLAG_ACT_DIRECT) != 0;
-    }
-    if (attribute->type == TCA_BPF_ACT && !ReadAction(attribute->payload, filter)) {
-      return Malformed();
-    }
-  }
-  if (inner.malformed()) return Malformed();
+  if (table[TCA_KIND].Text() != "bpf") return filter;
+  uint32_t flags = 0;
+  AttributeTable<TCA_BPF_ID> bpf(table[TCA_OPTIONS].payload);
+  filter.name = bpf[TCA_BPF_NAME].Text();
+  bpf.Read(TCA_BPF_ID, filter.program_id);
+  bpf.Read(TCA_BPF_FLAGS, flags);
+  filter.direct = (flags & TCA_BPF_FLAG_ACT_DIRECT) != 0;
+  if (!ReadAction(bpf[TCA_BPF_ACT].payload, filter) || bpf.malformed()) return Malformed();
   return filter;
 }
 
@@ -160,16 +116,18 @@ Request DeleteClsact(int32_t link) {
   return request;
 }
 
-Request SetBpfFilter(const BpfFilter& filter, Direction direction, int program) {
-  BpfFilter direct = filter;
-  direct.direct = true;
-  return SetFilter(direct, HookOf(direction), program);
-}
-
-Request SetClassifier(const BpfFilter& filter, uint32_t parent, int program) {
-  BpfFilter classifier = filter;
-  classifier.direct = false;
-  return SetFilter(classifier, parent, program);
+Request SetBpfFilter(const BpfFilter& filter, uint32_t parent, int program) {
+  Request request(fmt::format("put program {} onto link {}", filter.name, filter.link),
+                  RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_REPLACE,
+                  Fixed(filter.link, parent, filter.priority));
+  request.PutText(TCA_KIND, "bpf")
+      .BeginNest(TCA_OPTIONS)
+      .PutU32(TCA_BPF_FD, static_cast<uint32_t>(program))
+      .PutText(TCA_BPF_NAME, filter.name);
+  if (filter.redirect_to) PutRedirect(request, *filter.redirect_to);
+  if (filter.direct) request.PutU32(TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
+  request.EndNest();
+  return request;
 }
 
 Request DeleteBpfFilter(int32_t link, uint16_t priority, Direction direction) {
@@ -179,34 +137,20 @@ Request DeleteBpfFilter(int32_t link, uint16_t priority, Direction direction) {
   return request;
 }
 
-absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
-                                                      Direction direction) {
-  return DumpBpfFilters(socket, link, HookOf(direction));
-}
-
-absl::StatusOr<std::vector<BpfFilter>> DumpFilters(Socket& socket, int32_t link,
-                                                   Direction direction) {
+absl::StatusOr<std::vector<BpfFilter>> DumpFilters(Socket& socket, int32_t link, uint32_t parent) {
+  tcmsg of{};
+  of.tcm_family = AF_UNSPEC;
+  of.tcm_ifindex = link;
+  of.tcm_parent = parent;
+  const Request request(fmt::format("list filters of link {}", link), RTM_GETTFILTER, 0, of);
   return DumpAs<BpfFilter>(
-      socket, ListFilters(link, HookOf(direction)), RTM_NEWTFILTER,
+      socket, request, RTM_NEWTFILTER,
       [=](std::span<const uint8_t> payload) -> absl::StatusOr<std::optional<BpfFilter>> {
         absl::StatusOr<BpfFilter> filter = ParseBpfFilter(payload);
         if (!filter.ok()) return filter.status();
         const auto fixed = ReadStruct<tcmsg>(payload);
         // A first message without a handle describes the priority, not a filter.
         if (filter->link != link || !fixed || fixed->tcm_handle == 0) return std::nullopt;
-        return *std::move(filter);
-      });
-}
-
-absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
-                                                      uint32_t parent) {
-  return DumpAs<BpfFilter>(
-      socket, ListFilters(link, parent), RTM_NEWTFILTER,
-      [=](std::span<const uint8_t> payload) -> absl::StatusOr<std::optional<BpfFilter>> {
-        absl::StatusOr<BpfFilter> filter = ParseBpfFilter(payload);
-        if (!filter.ok()) return filter.status();
-        // A program's first message has no id: it describes the priority, not the filter.
-        if (filter->link != link || filter->program_id == 0) return std::nullopt;
         return *std::move(filter);
       });
 }

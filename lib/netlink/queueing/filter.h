@@ -1,4 +1,4 @@
-// Filters that run a BPF program on a device's packets (tc-bpf(8)). All but the two dumps are
+// Filters that run a BPF program on a device's packets (tc-bpf(8)). All but DumpFilters() are
 // pure.
 #pragma once
 
@@ -34,8 +34,7 @@ struct BpfFilter {
 // Errors: kDataLoss (cut short, or a length that cannot be).
 absl::StatusOr<BpfFilter> ParseBpfFilter(std::span<const uint8_t> payload);
 
-// Where filters of a direction are: what SetClassifier() and DumpBpfFilters() take, beside the
-// handle of a queue that has classes.
+// Where filters of a direction are: a parent, as the handle of a queue that has classes is one.
 uint32_t HookOf(Direction direction);
 
 // Where filters of either direction go. It is there once a device: kAlreadyExists is tolerated.
@@ -45,25 +44,16 @@ Request AddClsact(int32_t link);
 Request DeleteClsact(int32_t link);
 
 // Puts the filter there, or in the place of the one that was there with the same priority.
-// `program` is a descriptor; the program itself decides what becomes of a packet (direct action).
-Request SetBpfFilter(const BpfFilter& filter, Direction direction, int program);
-
-// The same for a program that tells which packets the filter is for: it returns 0 for none of its
-// own, -1 for one, or at a queue the id of the class. `filter.direct` is passed over.
-Request SetClassifier(const BpfFilter& filter, uint32_t parent, int program);
+// `program` is a descriptor. Where `filter.direct` is set the program itself decides what becomes
+// of a packet; else it returns 0 for none of its own, -1 for one, or at a queue the id of the
+// class.
+Request SetBpfFilter(const BpfFilter& filter, uint32_t parent, int program);
 
 // One that is not there, on a device without such filters or one that is gone, is tolerated.
 Request DeleteBpfFilter(int32_t link, uint16_t priority, Direction direction);
 
-// All of one device's, of any kind: those that run no program have neither name nor id. Errors: as
+// All at one place of a device, of any kind: one that runs no program has no program id. Errors: as
 // Dump().
-absl::StatusOr<std::vector<BpfFilter>> DumpFilters(Socket& socket, int32_t link,
-                                                   Direction direction);
-
-// Of one device. Filters of other kinds are left out. Errors: as Dump().
-absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
-                                                      Direction direction);
-absl::StatusOr<std::vector<BpfFilter>> DumpBpfFilters(Socket& socket, int32_t link,
-                                                      uint32_t parent);
+absl::StatusOr<std::vector<BpfFilter>> DumpFilters(Socket& socket, int32_t link, uint32_t parent);
 
 }  // namespace spoke::netlink

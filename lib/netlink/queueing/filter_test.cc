@@ -31,8 +31,8 @@ TEST(ParseBpfFilter, ReadsWhatTheKernelSent) {
 
 TEST(ParseBpfFilter, ReadsWhatOneWasMadeOf) {
   const Request request =
-      SetBpfFilter({.link = 7, .priority = 8320, .name = "spoke_from_pod", .program_id = 0},
-                   Direction::kIngress, 5);
+      SetBpfFilter({.link = 7, .priority = 8320, .name = "spoke_from_pod", .direct = true},
+                   HookOf(Direction::kIngress), 5);
   const auto message = MessageReader(request.bytes()).Next();
   ASSERT_TRUE(message.has_value());
   EXPECT_EQ(message->type, RTM_NEWTFILTER);
@@ -40,6 +40,7 @@ TEST(ParseBpfFilter, ReadsWhatOneWasMadeOf) {
   EXPECT_EQ(filter.link, 7);
   EXPECT_EQ(filter.priority, 8320);
   EXPECT_EQ(filter.name, "spoke_from_pod");
+  EXPECT_TRUE(filter.direct);
 }
 
 TEST(ParseBpfFilter, LeavesOtherKindsWithoutAName) {
@@ -55,18 +56,18 @@ TEST(ParseBpfFilter, SurvivesDamage) {
   ExpectSurvivesDamage(kRedirectingFilter, &ParseBpfFilter);
 }
 
-TEST(SetClassifier, LeadsToAnotherDevice) {
+TEST(SetBpfFilter, LeadsToAnotherDevice) {
   const BpfFilter divert{
       .link = 7, .priority = 8331, .name = "spoke_divert", .program_id = 0, .redirect_to = 77};
-  const Request request = SetClassifier(divert, HookOf(Direction::kEgress), 5);
+  const Request request = SetBpfFilter(divert, HookOf(Direction::kEgress), 5);
   const auto message = MessageReader(request.bytes()).Next();
   ASSERT_TRUE(message.has_value());
   EXPECT_EQ(ParseBpfFilter(message->payload).value(), divert);
 }
 
-TEST(SetClassifier, TellsTheClassAtAQueue) {
+TEST(SetBpfFilter, TellsTheClassAtAQueue) {
   const Request request =
-      SetClassifier({.link = 7, .priority = 1, .name = "spoke_classify"}, 0x05B0'0000, 5);
+      SetBpfFilter({.link = 7, .priority = 1, .name = "spoke_classify"}, 0x05B0'0000, 5);
   const auto message = MessageReader(request.bytes()).Next();
   ASSERT_TRUE(message.has_value());
   EXPECT_EQ(ReadStruct<tcmsg>(message->payload)->tcm_parent, 0x05B0'0000U);

@@ -32,51 +32,38 @@ tcmsg Fixed(int32_t link, uint32_t handle, uint32_t parent) {
   return fixed;
 }
 
+// False: malformed.
 bool ReadOptions(std::span<const uint8_t> options, HtbClass& htb) {
-  uint32_t ticks = 0;
-  AttributeReader reader(options);
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == TCA_HTB_PARMS) {
-      const auto parameters = ReadStruct<tc_htb_opt>(attribute->payload);
-      if (!parameters) return false;
-      htb.rate = htb.rate == 0 ? parameters->rate.rate : htb.rate;
-      htb.ceil = htb.ceil == 0 ? parameters->ceil.rate : htb.ceil;
-      htb.quantum = parameters->quantum;
-      ticks = parameters->buffer;
-    }
-    if (attribute->type == TCA_HTB_RATE64 || attribute->type == TCA_HTB_CEIL64) {
-      const auto rate = ReadStruct<uint64_t>(attribute->payload);
-      if (!rate) return false;
-      (attribute->type == TCA_HTB_RATE64 ? htb.rate : htb.ceil) = *rate;
-    }
-  }
-  htb.burst = BytesOf(ticks, htb.rate);
-  return !reader.malformed();
+  AttributeTable<TCA_HTB_CEIL64> table(options);
+  tc_htb_opt parameters{};
+  table.Read(TCA_HTB_PARMS, parameters);
+  htb.rate = parameters.rate.rate;
+  htb.ceil = parameters.ceil.rate;
+  htb.quantum = parameters.quantum;
+  table.Read(TCA_HTB_RATE64, htb.rate);
+  table.Read(TCA_HTB_CEIL64, htb.ceil);
+  htb.burst = BytesOf(parameters.buffer, htb.rate);
+  return !table.malformed();
 }
 
+// False: malformed.
 bool ReadStatistics(std::span<const uint8_t> statistics, HtbClassReading& reading) {
-  AttributeReader reader(statistics);
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == TCA_STATS_BASIC) {
-      // Shorter in the message than the struct, which is padded.
-      if (attribute->payload.size() < 12) return false;
-      reading.sent_bytes = *ReadStruct<uint64_t>(attribute->payload);
-      reading.sent_packets = *ReadStruct<uint32_t>(attribute->payload.subspan(8));
-    }
-    if (attribute->type == TCA_STATS_PKT64) {
-      const auto packets = ReadStruct<uint64_t>(attribute->payload);
-      if (!packets) return false;
-      reading.sent_packets = *packets;
-    }
-    if (attribute->type == TCA_STATS_QUEUE) {
-      const auto queue = ReadStruct<gnet_stats_queue>(attribute->payload);
-      if (!queue) return false;
-      reading.dropped_packets = queue->drops;
-      reading.overlimits = queue->overlimits;
-      reading.backlog_bytes = queue->backlog;
-    }
-  }
-  return !reader.malformed();
+  // As gnet_stats_basic, which is longer than the message: it is padded.
+  struct [[gnu::packed]] {
+    uint64_t bytes = 0;
+    uint32_t packets = 0;
+  } basic;
+  gnet_stats_queue queue{};
+  AttributeTable<TCA_STATS_PKT64> table(statistics);
+  table.Read(TCA_STATS_BASIC, basic);
+  table.Read(TCA_STATS_QUEUE, queue);
+  reading.sent_bytes = basic.bytes;
+  reading.sent_packets = basic.packets;
+  table.Read(TCA_STATS_PKT64, reading.sent_packets);
+  reading.dropped_packets = queue.drops;
+  reading.overlimits = queue.overlimits;
+  reading.backlog_bytes = queue.backlog;
+  return !table.malformed();
 }
 
 tc_ratespec RateOf(uint64_t bytes_per_second) {
@@ -91,25 +78,17 @@ tc_ratespec RateOf(uint64_t bytes_per_second) {
 
 absl::StatusOr<HtbClassReading> ParseHtbClass(std::span<const uint8_t> payload) {
   const auto fixed = ReadStruct<tcmsg>(payload);
-  if (!fixed) return Malformed();
+  const AttributeTable<TCA_STATS2> table(AttributeReader(payload, sizeof(tcmsg)));
+  if (!fixed || table.malformed()) return Malformed();
   HtbClassReading reading;
   reading.htb.link = fixed->tcm_ifindex;
   reading.htb.id = fixed->tcm_handle;
   reading.htb.parent =
       fixed->tcm_parent == TC_H_ROOT ? TC_H_MAJ(fixed->tcm_handle) : fixed->tcm_parent;
   reading.queue = fixed->tcm_info;
-  bool is_htb = false;
-  std::span<const uint8_t> options;
-  std::span<const uint8_t> statistics;
-  AttributeReader reader(payload, sizeof(tcmsg));
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == TCA_KIND) is_htb = attribute->Text() == "htb";
-    if (attribute->type == TCA_OPTIONS) options = attribute->payload;
-    if (attribute->type == TCA_STATS2) statistics = attribute->payload;
-  }
-  if (reader.malformed()) return Malformed();
-  if (!is_htb) return HtbClassReading{};
-  if (!ReadOptions(options, reading.htb) || !ReadStatistics(statistics, reading)) {
+  if (table[TCA_KIND].Text() != "htb") return HtbClassReading{};
+  if (!ReadOptions(table[TCA_OPTIONS].payload, reading.htb) ||
+      !ReadStatistics(table[TCA_STATS2].payload, reading)) {
     return Malformed();
   }
   return reading;

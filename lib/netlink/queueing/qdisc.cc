@@ -20,25 +20,13 @@ constexpr uint32_t kMaxRate32 = std::numeric_limits<uint32_t>::max();
 absl::Status Malformed() { return absl::DataLossError("malformed netlink qdisc message"); }
 
 std::optional<TokenBucket> ReadTokenBucket(std::span<const uint8_t> options) {
-  TokenBucket bucket;
-  uint32_t ticks = 0;
-  AttributeReader reader(options);
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == TCA_TBF_PARMS) {
-      const auto parameters = ReadStruct<tc_tbf_qopt>(attribute->payload);
-      if (!parameters) return std::nullopt;
-      bucket.rate = bucket.rate == 0 ? parameters->rate.rate : bucket.rate;
-      bucket.limit = parameters->limit;
-      ticks = parameters->buffer;
-    }
-    if (attribute->type == TCA_TBF_RATE64) {
-      const auto rate = ReadStruct<uint64_t>(attribute->payload);
-      if (!rate) return std::nullopt;
-      bucket.rate = *rate;
-    }
-  }
-  if (reader.malformed()) return std::nullopt;
-  bucket.burst = BytesOf(ticks, bucket.rate);
+  AttributeTable<TCA_TBF_RATE64> table(options);
+  tc_tbf_qopt parameters{};
+  table.Read(TCA_TBF_PARMS, parameters);
+  TokenBucket bucket{.rate = parameters.rate.rate, .burst = 0, .limit = parameters.limit};
+  table.Read(TCA_TBF_RATE64, bucket.rate);
+  if (table.malformed()) return std::nullopt;
+  bucket.burst = BytesOf(parameters.buffer, bucket.rate);
   return bucket;
 }
 
@@ -53,20 +41,15 @@ tcmsg Fixed(int32_t link) {
 
 absl::StatusOr<Qdisc> ParseQdisc(std::span<const uint8_t> payload) {
   const auto fixed = ReadStruct<tcmsg>(payload);
-  if (!fixed) return Malformed();
+  const AttributeTable<TCA_OPTIONS> table(AttributeReader(payload, sizeof(tcmsg)));
+  if (!fixed || table.malformed()) return Malformed();
   Qdisc qdisc{.link = fixed->tcm_ifindex,
               .handle = fixed->tcm_handle,
               .parent = fixed->tcm_parent,
-              .kind = {},
+              .kind = std::string(table[TCA_KIND].Text()),
               .token_bucket = {},
               .fifo_limit = {}};
-  std::span<const uint8_t> options;
-  AttributeReader reader(payload, sizeof(tcmsg));
-  while (const auto attribute = reader.Next()) {
-    if (attribute->type == TCA_KIND) qdisc.kind = attribute->Text();
-    if (attribute->type == TCA_OPTIONS) options = attribute->payload;
-  }
-  if (reader.malformed()) return Malformed();
+  const std::span<const uint8_t> options = table[TCA_OPTIONS].payload;
   if (qdisc.kind == "tbf") {
     qdisc.token_bucket = ReadTokenBucket(options);
     if (!qdisc.token_bucket) return Malformed();

@@ -74,7 +74,8 @@ absl::Status MakeClassifier(netlink::Socket& socket) {
   RETURN_IF_ERROR(Do(socket, netlink::AddClsact(kOuter)));
   ASSIGN_OR_RETURN(const os::UniqueFd program, LoadProgram());
   const netlink::BpfFilter filter{.link = kOuter, .priority = 1, .name = "probe", .direct = true};
-  return Do(socket, netlink::SetBpfFilter(filter, netlink::Direction::kIngress, program.get()));
+  return Do(socket, netlink::SetBpfFilter(filter, netlink::HookOf(netlink::Direction::kIngress),
+                                          program.get()));
 }
 
 absl::Status MakeTable() {

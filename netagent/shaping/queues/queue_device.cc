@@ -74,7 +74,7 @@ absl::Status ReadTree(netlink::Socket& socket, QueueDevice& device) {
     device.classes.push_back(one);
   }
   ASSIGN_OR_RETURN(const auto filters,
-                   netlink::DumpBpfFilters(socket, device.index, claims::kTreeHandle));
+                   netlink::DumpFilters(socket, device.index, claims::kTreeHandle));
   for (const netlink::BpfFilter& filter : filters) {
     if (filter.priority == claims::kShapePriority && !filter.direct) {
       device.classifier = filter.program_id;
@@ -146,7 +146,7 @@ absl::StatusOr<size_t> MendQueueDevice(netlink::Socket& socket, const Programs& 
     const netlink::BpfFilter filter{
         .link = device.index, .priority = claims::kShapePriority, .name = kClassify};
     RETURN_IF_ERROR(Need(
-        socket, netlink::SetClassifier(filter, claims::kTreeHandle, programs.program(kClassify)),
+        socket, netlink::SetBpfFilter(filter, claims::kTreeHandle, programs.program(kClassify)),
         "filters of BPF programs (CONFIG_NET_CLS_BPF)"));
     device.classifier = classifier;
     ++mended;
@@ -170,8 +170,8 @@ absl::Status ProbeDiverting(netlink::Socket& socket, const Programs& programs,
                                   .redirect_to = device.index};
   const absl::Status status =
       Need(socket,
-           netlink::SetClassifier(filter, netlink::HookOf(netlink::Direction::kIngress),
-                                  programs.program(kDivert)),
+           netlink::SetBpfFilter(filter, netlink::HookOf(netlink::Direction::kIngress),
+                                 programs.program(kDivert)),
            "filters that lead packets to another device (CONFIG_NET_ACT_MIRRED)");
   const absl::Status cleared = SendAll(socket, {netlink::DeleteClsact(device.index)});
   return status.ok() ? cleared : status;

@@ -62,7 +62,8 @@ struct Hook {
 };
 
 absl::StatusOr<Hook> ReadHook(netlink::Socket& socket, uint32_t link, Direction direction) {
-  auto filters = netlink::DumpBpfFilters(socket, static_cast<int32_t>(link), direction);
+  auto filters =
+      netlink::DumpFilters(socket, static_cast<int32_t>(link), netlink::HookOf(direction));
   // Gone meanwhile, or without a place for filters.
   if (absl::IsNotFound(filters.status()) || absl::IsInvalidArgument(filters.status())) {
     return Hook{};
@@ -85,19 +86,20 @@ void AppendPut(uint32_t link, LinkKind kind, const Programs& programs,
   };
   put(netlink::AddClsact(index));
   for (const HookPlan& hook : HooksOf(kind, ends)) {
+    const uint32_t parent = netlink::HookOf(hook.direction);
     put(netlink::SetBpfFilter(
-        {.link = index, .priority = claims::kShapePriority, .name = hook.shape}, hook.direction,
-        programs.program(hook.shape)));
+        {.link = index, .priority = claims::kShapePriority, .name = hook.shape, .direct = true},
+        parent, programs.program(hook.shape)));
     if (hook.to == 0) {
       put(netlink::DeleteBpfFilter(index, claims::kDivertPriority, hook.direction));
       continue;
     }
-    put(netlink::SetClassifier({.link = index,
-                                .priority = claims::kDivertPriority,
-                                .name = kDivert,
-                                .program_id = 0,
-                                .redirect_to = hook.to},
-                               netlink::HookOf(hook.direction), programs.program(kDivert)));
+    put(netlink::SetBpfFilter({.link = index,
+                               .priority = claims::kDivertPriority,
+                               .name = kDivert,
+                               .program_id = 0,
+                               .redirect_to = hook.to},
+                              parent, programs.program(kDivert)));
   }
 }
 

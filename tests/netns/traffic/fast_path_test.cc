@@ -367,7 +367,7 @@ TEST_F(FastPathTest, WhatSomebodyTakesOffComesBack) {
 TEST_F(FastPathTest, ProgramsLearnWhereThereIsAnUplinkAndGuardEverywhere) {
   const auto programs = [&](netlink::Direction direction) {
     const auto link = static_cast<int32_t>(one_->pod.host_index);
-    return netlink::DumpBpfFilters(node_->socket(), link, direction).value().size();
+    return netlink::DumpFilters(node_->socket(), link, netlink::HookOf(direction)).value().size();
   };
   for (const bool has_uplink : {true, false, true}) {
     SCOPED_TRACE(has_uplink);

@@ -210,18 +210,6 @@ void AddBudgets(BudgetKeeper& budgets, telemetry::Metrics& metrics) {
   });
 }
 
-// What the loop and the agents say that is not the fleet's.
-void TellBooks(FleetLoop& loop, NodeService& node_service, TrafficBook& traffic,
-               BudgetKeeper& budgets) {
-  node_service.SetTraffic(traffic);
-  node_service.SetBudgets(budgets);
-  loop.SetObjectsSink([&](const ObjectSet& objects) {
-    traffic.SetTeams(TeamsByNamespace(objects));
-    budgets.SetBudgets(BudgetsOf(objects));
-  });
-  loop.SetNodeGoneSink([&](const NodeKey& node) { budgets.OnNodeGone(node); });
-}
-
 void Shutdown(const Servers& servers, daemon::ServedHealth& health) {
   health.Say({"it is stopping"});
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
@@ -274,7 +262,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   // Now that the store is ours, and so is what lies beside it.
   ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
   // Before what reads it at a scrape.
-  BudgetKeeper budgets(clocks.uptime);
+  BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
   ServerMetrics server_metrics(metrics, base::kVersion);
@@ -284,9 +272,8 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(const StoreWitness witness, OpenWitness(config));
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
-  budgets.SetHeartbeat(health.heartbeat(1));
-  NodeService node_service(
-      {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure});
+  TrafficBook traffic(clock, &server_metrics);
+  AgentStreams streams(base::kVersion);
   // The loop needs the way to the cloud, and the cloud's answers need the loop.
   FleetLoop* answer_to = nullptr;
   ASSIGN_OR_RETURN(
@@ -294,13 +281,25 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
       OpenCloud(config, {.clock = clock, .log = events, .metrics = server_metrics}, answer_to));
   Background background;
   FleetLoop loop(settings, std::move(loaded),
-                 {*store, node_service, cloud->requests(), clock, events, &server_metrics, &witness,
-                  &background});
+                 {.store = *store,
+                  .agents = streams,
+                  .cloud = cloud->requests(),
+                  .clock = clock,
+                  .log = events,
+                  .metrics = &server_metrics,
+                  .witness = &witness,
+                  .background = &background,
+                  .heartbeat = &health.heartbeat(0),
+                  .on_objects =
+                      [&](const ObjectSet& objects) {
+                        traffic.SetTeams(TeamsByNamespace(objects));
+                        budgets.SetBudgets(BudgetsOf(objects));
+                      },
+                  .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); }});
   answer_to = &loop;
-  loop.SetHeartbeat(health.heartbeat(0));
-  node_service.SetLoop(loop);
-  TrafficBook traffic(clock, &server_metrics);
-  TellBooks(loop, node_service, traffic, budgets);
+  NodeService node_service(
+      {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
+      {.streams = streams, .loop = loop, .traffic = traffic, .budgets = budgets});
   AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, *store, clock, events);
@@ -324,7 +323,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   std::thread loop_thread([&] { loop.Run(); });
   audit.Start();
   history.Start();
-  budgets.Start(node_service, events);
+  budgets.Start(streams, events);
   log.Info("server_stopping", {{"signal", signals.Wait()}});
   Shutdown(servers, health);
   loop.Stop();

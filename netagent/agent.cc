@@ -22,6 +22,7 @@ namespace spoke::netagent {
 namespace {
 
 constexpr absl::Duration kLongestWait = absl::Seconds(5);
+constexpr absl::Time kNever = absl::InfiniteFuture();
 
 std::optional<CniInstallSettings> CniInstallOf(const AgentConfig& config) {
   if (!config.cni) return std::nullopt;
@@ -129,6 +130,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
       identity_(identity),
       router_(edges.router),
       log_(edges.log),
+      loop_(std::move(edges.loop)),
       heartbeat_(edges.health.heartbeat),
       cloud_(std::move(edges.cloud)),
       session_({.server = config.server,
@@ -155,15 +157,13 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
       shaping_(MakeShaping(edges.traffic, session_, clock_, log_)),
       of_pods_(MakeOfPods(traffic_, shaping_)),
       traffic_parts_(std::move(edges.traffic)),
-      conntrack_(edges.conntrack),
-      cut_table_(edges.cuts),
       attachments_({.node_name = identity.node_name,
                     .nic = config.nic,
                     .cooldown = config.cooldown,
                     .mtu = config.mtu,
                     .proof_required = cloud_.proves(),
                     .explain_unproven = [this] { return ExplainUnproven(); },
-                    .clearing_required = conntrack_ != nullptr,
+                    .clearing_required = edges.conntrack != nullptr,
                     .trace_netns = &TraceNetns},
                    {router_, session_, clock_, log_, of_pods_ ? &*of_pods_ : nullptr},
                    std::move(edges.journal)),
@@ -189,6 +189,8 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                    [this](const Policy& policy, PolicyKeeper::CountDone done) {
                      CountCuts(policy, std::move(done));
                    }}),
+      policy_prober_([this](std::function<void()> work) { Post(std::move(work)); },
+                     [this](const node_api::ProbeAnswer& answer) { session_.Answer(answer); }),
       tombstones_(
           os::DirectoryOf(config.cni_socket) + "/tombstones",
           [this](const AttachmentKey& key, absl::Time written) {
@@ -202,6 +204,13 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                .node_findings = std::move(edges.health.node_findings),
                .no_certificate = [this] { return EnrollReason(); },
                .say = std::move(edges.health.say)}),
+      cni_(
+          loop_,
+          [this](const v1::CniRequest& request, os::UniqueFd pod_netns, Responder responder) {
+            Beat();
+            handler_.Handle(request, std::move(pod_netns), std::move(responder));
+          },
+          log_),
       adds_(config.cni_wait, {.attachments = attachments_,
                               .server = session_,
                               .clock = clock_,
@@ -217,40 +226,18 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                 .checker = &check_,
                 .log = log_,
                 .strict_status = config.strict_status}) {
+  MakeCloudParts();
+  MakeConnectionParts(edges);
+  MakeTrafficParts();
+  ListParts();
+}
+
+void Agent::MakeCloudParts() {
   if (cloud_.neighbours != nullptr) {
     conflicts_.emplace(
         ConflictDetector::Edges{.neighbours = *cloud_.neighbours, .clock = clock_, .log = log_},
         attachments_);
   }
-  if (traffic_) {
-    reporter_.emplace([this] { return traffic_->Read(/*is_scrape=*/false); }, session_, clock_,
-                      log_);
-  }
-}
-
-absl::Status Agent::Start(const std::vector<Event>& events) {
-  ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
-  loop_.emplace(std::move(loop));
-  RETURN_IF_ERROR(base::Annotate(attachments_.Start(events), "restore attachments"));
-  informed_ = !attachments_.assignments().Attached().empty();
-  if (conntrack_ != nullptr) {
-    clearing_.emplace(
-        config_.cooldown,
-        ConnectionClearing::Edges{
-            .table = *conntrack_,
-            .clock = clock_,
-            .log = log_,
-            .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }},
-        attachments_);
-  }
-  if (cut_table_ != nullptr && traffic_) {
-    cuts_.emplace(EstablishedCuts::Edges{
-        .table = *cut_table_,
-        .clock = clock_,
-        .log = log_,
-        .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }});
-  }
-  nic_check_.Look();
   const auto prove = [this](ip::Family family, HostList* host, WireProbe* wire) {
     verifiers_.push_back(std::make_unique<AddressVerifier>(
         AddressVerifier::Edges{
@@ -258,31 +245,13 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
             .wire = wire,
             .clock = clock_,
             .log = log_,
-            .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); }},
+            .post = [this](std::function<void()> work) { Post(std::move(work)); }},
         family, config_.azure->prove_deadline, attachments_));
   };
   const ProofRequired proves = cloud_.proves();
   if (proves.ipv4) prove(ip::Family::kV4, cloud_.host.get(), cloud_.wire.get());
   if (proves.ipv6) prove(ip::Family::kV6, cloud_.host_ipv6.get(), nullptr);
-  policy_.Start();
-  RETURN_IF_ERROR(StartTraffic());
-  policy_prober_.emplace([this](std::function<void()> work) { loop_->Post(std::move(work)); },
-                         [this](const node_api::ProbeAnswer& answer) { session_.Answer(answer); });
-  // Before anybody asks for an address that a DEL has freed.
-  tombstones_.TakeUp(Tombstones::kFilesAtStart, clock_.Now());
-  cni_.emplace(
-      *loop_,
-      [this](const v1::CniRequest& request, os::UniqueFd pod_netns, Responder responder) {
-        Beat();
-        handler_.Handle(request, std::move(pod_netns), std::move(responder));
-      },
-      log_);
-  RETURN_IF_ERROR(cni_->Listen(config_.cni_socket));
-  return StartSession();
-}
-
-absl::Status Agent::StartSession() {
-  if (!config_.enroll) return session_.Start();
+  if (!config_.enroll) return;
   enroll_call_.emplace(EnrollServer{.server = config_.enroll->server,
                                     .server_name = config_.enroll->server_name,
                                     .ca_file = config_.enroll->ca_file});
@@ -296,70 +265,26 @@ absl::Status Agent::StartSession() {
                       .on_ready = [this] { return session_.Start(); },
                       .clock = clock_,
                       .log = log_});
-  enroller_->Start();
-  return absl::OkStatus();
 }
 
-absl::Status Agent::StartTraffic() {
-  ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
-  if (traffic_) RETURN_IF_ERROR(StartCounting(pods));
-  // Limits of a policy that is not known stay as they are, too.
-  if (shaping_ && !(traffic_ && traffic_->holds_unknown_rules())) shaping_->Start(pods);
-  return absl::OkStatus();
-}
-
-absl::Status Agent::StartCounting(const std::vector<TrafficPod>& pods) {
-  if (traffic_parts_.gateway_routes != nullptr) {
-    egress_.emplace(EgressOf(config_.egress),
-                    EgressParts::Edges{.tables = *traffic_parts_.tables,
-                                       .routes = *traffic_parts_.gateway_routes,
-                                       .probe = gateway_probe_,
-                                       .loop = *loop_,
-                                       .clock = clock_,
-                                       .log = log_},
-                    EgressParts::Callbacks{.on_gateways =
-                                               [this](std::set<GatewayEndpoint> healthy) {
-                                                 return traffic_->OnGateways(std::move(healthy));
-                                               },
-                                           .on_ip_masq =
-                                               [this](std::optional<IpMasqConfig> files) {
-                                                 return traffic_->OnIpMasq(std::move(files));
-                                               }});
-    ASSIGN_OR_RETURN(EgressSettings settings, egress_->Start());
-    traffic_->UseEgress(std::move(settings));
+void Agent::MakeConnectionParts(const Edges& edges) {
+  const auto post = [this](std::function<void()> work) { Post(std::move(work)); };
+  if (edges.conntrack != nullptr) {
+    clearing_.emplace(config_.cooldown,
+                      ConnectionClearing::Edges{
+                          .table = *edges.conntrack, .clock = clock_, .log = log_, .post = post},
+                      attachments_);
   }
-  const auto kept = policy_.lost() ? std::nullopt : std::optional(policy_.policy());
-  RETURN_IF_ERROR(base::Annotate(traffic_->Start(kept, pods), "begin to count"));
-  if (traffic_->holds_unknown_rules()) policy_.NotInForce();
-  if (NftWatch* const watch = traffic_parts_.watch; watch != nullptr) {
-    RETURN_IF_ERROR(loop_->AddReader(watch->fd(), [this, watch] {
-      if (watch->Drain()) traffic_->OnTablesChanged();
-    }));
+  if (edges.cuts != nullptr && traffic_) {
+    cuts_.emplace(
+        EstablishedCuts::Edges{.table = *edges.cuts, .clock = clock_, .log = log_, .post = post});
   }
-  if (ShapesByPolicy() && traffic_parts_.dns != nullptr) {
-    dns_names_.emplace(DnsNames::Settings{.resolvers = config_.shaping.resolvers},
-                       DnsNames::Edges{.listener = *traffic_parts_.dns,
-                                       .loop = *loop_,
-                                       .clock = clock_,
-                                       .log = log_,
-                                       .on_learned = [this](auto learned) {
-                                         shaping_->OnLearned(std::move(learned));
-                                       }});
-  }
-  StartCountingConnections();
-  OnRules();
-  // What began while no agent was there, too.
-  if (cuts_ && !traffic_->holds_unknown_rules()) cuts_->Cut(traffic_->Cuts());
-  return absl::OkStatus();
-}
-
-void Agent::StartCountingConnections() {
-  if (traffic_parts_.connections == nullptr || !traffic_parts_.read_table_use) return;
+  if (!traffic_ || traffic_parts_.connections == nullptr || !traffic_parts_.read_table_use) return;
   counting_.emplace(ConnectionCounting::Edges{
       .table = *traffic_parts_.connections,
       .clock = clock_,
       .log = log_,
-      .post = [this](std::function<void()> work) { loop_->Post(std::move(work)); },
+      .post = post,
       .read_use = traffic_parts_.read_table_use,
       .pods =
           [this] {
@@ -374,6 +299,114 @@ void Agent::StartCountingConnections() {
           },
       .shares = [this] { return traffic_->shares(); },
       .on_over = [this](const OverShare& over) { traffic_->OnOverShare(over); }});
+}
+
+void Agent::MakeTrafficParts() {
+  if (!traffic_) return;
+  reporter_.emplace([this] { return traffic_->Read(/*is_scrape=*/false); }, session_, clock_, log_);
+  if (traffic_parts_.gateway_routes != nullptr) {
+    egress_.emplace(EgressOf(config_.egress),
+                    EgressParts::Edges{.tables = *traffic_parts_.tables,
+                                       .routes = *traffic_parts_.gateway_routes,
+                                       .probe = gateway_probe_,
+                                       .loop = loop_,
+                                       .clock = clock_,
+                                       .log = log_},
+                    EgressParts::Callbacks{.on_gateways =
+                                               [this](std::set<GatewayEndpoint> healthy) {
+                                                 return traffic_->OnGateways(std::move(healthy));
+                                               },
+                                           .on_ip_masq =
+                                               [this](std::optional<IpMasqConfig> files) {
+                                                 return traffic_->OnIpMasq(std::move(files));
+                                               }});
+  }
+  if (ShapesByPolicy() && traffic_parts_.dns != nullptr) {
+    dns_names_.emplace(DnsNames::Settings{.resolvers = config_.shaping.resolvers},
+                       DnsNames::Edges{.listener = *traffic_parts_.dns,
+                                       .loop = loop_,
+                                       .clock = clock_,
+                                       .log = log_,
+                                       .on_learned = [this](auto learned) {
+                                         shaping_->OnLearned(std::move(learned));
+                                       }});
+  }
+}
+
+void Agent::ListParts() {
+  constexpr Fairness kEvery = Fairness::kEveryTurn;
+  constexpr Fairness kTurns = Fairness::kTakesTurns;
+  parts_.Add(kEvery, attachments_);
+  parts_.Add(kEvery, clearing_);
+  parts_.Add(kEvery, cuts_);
+  parts_.Add(kEvery, nic_check_);
+  parts_.Add(kEvery, conflicts_);
+  for (const auto& verifier : verifiers_) parts_.Add(kEvery, *verifier);
+  parts_.Add(kEvery, tombstones_);
+  parts_.Add(kTurns, repairer_);
+  // Looks at what a round of the repairer's has found, and so wakes with it.
+  parts_.Add({kEvery, [this](absl::Time) { lost_dels_.Tick(); }, [] { return kNever; }});
+  parts_.Add(kTurns, egress_);
+  parts_.Add(kTurns, traffic_);
+  parts_.Add(kTurns, counting_);
+  parts_.Add(kTurns, dns_names_);
+  parts_.Add(kTurns, shaping_);
+  parts_.Add(kTurns, reporter_);
+  // After all that may have made an address available. What it waits for is in monotonic time.
+  parts_.Add({kEvery, [this](absl::Time) { adds_.Tick(); },
+              [this] {
+                const auto wake = adds_.NextWake();
+                if (!wake) return kNever;
+                return clock_.Now() + (*wake - absl::Milliseconds(os::MonotonicMs()));
+              }});
+  parts_.Add({kEvery, [this](absl::Time now) { cni_installer_.Tick(CanServe(), now); },
+              [this] { return cni_installer_.NextWake(CanServe()); }});
+  parts_.Add(kEvery, health_);
+}
+
+absl::Status Agent::Start(const std::vector<Event>& events) {
+  RETURN_IF_ERROR(base::Annotate(attachments_.Start(events), "restore attachments"));
+  informed_ = !attachments_.assignments().Attached().empty();
+  nic_check_.Look();
+  policy_.Start();
+  RETURN_IF_ERROR(StartTraffic());
+  // Before anybody asks for an address that a DEL has freed.
+  tombstones_.TakeUp(Tombstones::kFilesAtStart, clock_.Now());
+  RETURN_IF_ERROR(cni_.Listen(config_.cni_socket));
+  return StartSession();
+}
+
+absl::Status Agent::StartSession() {
+  if (!config_.enroll) return session_.Start();
+  enroller_->Start();
+  return absl::OkStatus();
+}
+
+absl::Status Agent::StartTraffic() {
+  ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
+  if (traffic_) RETURN_IF_ERROR(StartCounting(pods));
+  // Limits of a policy that is not known stay as they are, too.
+  if (shaping_ && !(traffic_ && traffic_->holds_unknown_rules())) shaping_->Start(pods);
+  return absl::OkStatus();
+}
+
+absl::Status Agent::StartCounting(const std::vector<TrafficPod>& pods) {
+  if (egress_) {
+    ASSIGN_OR_RETURN(EgressSettings settings, egress_->Start());
+    traffic_->UseEgress(std::move(settings));
+  }
+  const auto kept = policy_.lost() ? std::nullopt : std::optional(policy_.policy());
+  RETURN_IF_ERROR(base::Annotate(traffic_->Start(kept, pods), "begin to count"));
+  if (traffic_->holds_unknown_rules()) policy_.NotInForce();
+  if (NftWatch* const watch = traffic_parts_.watch; watch != nullptr) {
+    RETURN_IF_ERROR(loop_.AddReader(watch->fd(), [this, watch] {
+      if (watch->Drain()) traffic_->OnTablesChanged();
+    }));
+  }
+  OnRules();
+  // What began while no agent was there, too.
+  if (cuts_ && !traffic_->holds_unknown_rules()) cuts_->Cut(traffic_->Cuts());
+  return absl::OkStatus();
 }
 
 absl::Status Agent::PutInForce(const Policy& policy) {
@@ -429,14 +462,14 @@ void Agent::Run(const os::SignalWaiter& signals) {
   std::thread stopper([&] {
     const int signal = signals.Wait();
     log_.Info("agent_stopping", {{"signal", signal}});
-    loop_->Stop();
+    loop_.Stop();
   });
   absl::Duration wait = absl::ZeroDuration();
-  while (loop_->RunOnce(wait)) {
-    Tick();
-    wait = std::clamp(UntilNextWake(), absl::ZeroDuration(), kLongestWait);
+  while (loop_.RunOnce(wait)) {
+    parts_.Tick(clock_.Now(), [this] { Beat(); });
+    wait = std::clamp(parts_.NextWake() - clock_.Now(), absl::ZeroDuration(), kLongestWait);
   }
-  cni_->Stop();
+  cni_.Stop();
   stopper.join();
 }
 
@@ -447,7 +480,7 @@ absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
   };
   // Shared, since either side may give up first.
   const auto answer = std::make_shared<Answer>();
-  loop_->Post([this, answer] {
+  loop_.Post([this, answer] {
     AgentReading reading{.repairs = repairer_.counts(), .lost_dels = lost_dels_.counts()};
     if (clearing_) reading.clearing = clearing_->counts();
     if (cuts_) reading.cuts = cuts_->counts();
@@ -470,41 +503,10 @@ absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
 }
 
 void Agent::Post(std::function<void()> work) {
-  loop_->Post([this, work = std::move(work)] {
+  loop_.Post([this, work = std::move(work)] {
     Beat();
     work();
   });
-}
-
-void Agent::Tick() {
-  const auto tick = [this](auto& part) {
-    Beat();
-    part.Tick();
-  };
-  tick(attachments_);
-  if (clearing_) tick(*clearing_);
-  if (cuts_) tick(*cuts_);
-  tick(nic_check_);
-  if (conflicts_) tick(*conflicts_);
-  for (const auto& verifier : verifiers_) tick(*verifier);
-  Beat();
-  tombstones_.Tick(clock_.Now());
-  Turn turn(clock_.Now(), NextRound());
-  const auto round = [&](auto& part) {
-    if (turn.Admits(part.NextWake())) tick(part);
-  };
-  round(repairer_);
-  tick(lost_dels_);
-  if (egress_) round(*egress_);
-  if (traffic_) round(*traffic_);
-  if (counting_) round(*counting_);
-  if (dns_names_) round(*dns_names_);
-  if (shaping_) round(*shaping_);
-  if (reporter_) round(*reporter_);
-  // After all that may have made an address available.
-  tick(adds_);
-  cni_installer_.Tick(CanServe(), clock_.Now());
-  tick(health_);
 }
 
 std::string Agent::ExplainUnproven() const {
@@ -515,37 +517,6 @@ std::string Agent::ExplainUnproven() const {
     text += more;
   }
   return text;
-}
-
-absl::Time Agent::NextRound() const {
-  absl::Time next = repairer_.NextWake();
-  if (egress_) next = std::min(next, egress_->NextWake());
-  if (traffic_) next = std::min(next, traffic_->NextWake());
-  if (counting_) next = std::min(next, counting_->NextWake());
-  if (dns_names_) next = std::min(next, dns_names_->NextWake());
-  if (shaping_) next = std::min(next, shaping_->NextWake());
-  if (reporter_) next = std::min(next, reporter_->NextWake());
-  return next;
-}
-
-absl::Duration Agent::UntilNextWake() const {
-  absl::Time next = std::min({nic_check_.NextWake(), tombstones_.NextWake(), NextRound()});
-  if (const auto wake = attachments_.NextWake()) next = std::min(next, *wake);
-  if (conflicts_) next = std::min(next, conflicts_->NextWake());
-  for (const auto& verifier : verifiers_) {
-    if (const auto wake = verifier->NextWake()) next = std::min(next, *wake);
-  }
-  if (clearing_) {
-    if (const auto wake = clearing_->NextWake()) next = std::min(next, *wake);
-  }
-  if (cuts_) {
-    if (const auto wake = cuts_->NextWake()) next = std::min(next, *wake);
-  }
-  absl::Duration wait = next - clock_.Now();
-  if (const auto wake = adds_.NextWake()) {
-    wait = std::min(wait, *wake - absl::Milliseconds(os::MonotonicMs()));
-  }
-  return wait;
 }
 
 bool Agent::CanServe() const {

@@ -18,12 +18,12 @@
 #include "lib/os/heartbeat.h"
 #include "lib/os/signals.h"
 #include "lib/telemetry/log.h"
+#include "netagent/agent_parts.h"
 #include "netagent/attach/attachment_check.h"
 #include "netagent/attach/attachments.h"
 #include "netagent/attach/lost_del_release.h"
 #include "netagent/attach/nic_check.h"
 #include "netagent/attach/repairer.h"
-#include "netagent/attach/turn.h"
 #include "netagent/cni/add_service.h"
 #include "netagent/cni/cni_handler.h"
 #include "netagent/cni/cni_installer.h"
@@ -112,6 +112,7 @@ class Agent {
     Inspector& inspector;
     std::unique_ptr<Journal> journal;
     telemetry::Log& log;
+    os::EventLoop loop;
     CloudParts cloud;
     TrafficParts traffic = {};
     HealthParts health = {};
@@ -137,11 +138,12 @@ class Agent {
   absl::StatusOr<AgentReading> Read(absl::Duration within);
 
  private:
-  // Looks after everything whose time may have come: after each round of the loop.
-  void Tick();
-  // When the first of the rounds wants to be called that take their turns (attach/turn.h).
-  absl::Time NextRound() const;
-  absl::Duration UntilNextWake() const;
+  // What the loop looks after, in this order.
+  void ListParts();
+  // Part of the construction: what only some nodes have.
+  void MakeCloudParts();
+  void MakeConnectionParts(const Edges& edges);
+  void MakeTrafficParts();
   // What the addresses that have not been proven wait for; empty: none does.
   std::string ExplainUnproven() const;
   bool CanServe() const;
@@ -161,7 +163,6 @@ class Agent {
   // Begins to count, with what pods there are, and to let them out.
   absl::Status StartTraffic();
   absl::Status StartCounting(const std::vector<TrafficPod>& pods);
-  void StartCountingConnections();
   absl::Status PutInForce(const Policy& policy);
   // How many connections the policy would end: as PolicyKeeper has it.
   void CountCuts(const Policy& policy, EstablishedCuts::CountDone done);
@@ -179,7 +180,7 @@ class Agent {
   void Take(const node_api::Forecast& forecast) { adds_.OnForecast(forecast); }
   void Take(const node_api::AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
   void Take(const node_api::PolicyTrial& trial);
-  void Take(const node_api::ProbeRequest& request) { policy_prober_->Probe(request); }
+  void Take(const node_api::ProbeRequest& request) { policy_prober_.Probe(request); }
   void Take(const node_api::BudgetGrants& grants) {
     if (ShapesByPolicy()) shaping_->OnGrants(grants);
   }
@@ -193,7 +194,7 @@ class Agent {
   const os::RealClock time_of_day_;
   const os::MonotonicClock uptime_;
   const os::SteadyClock clock_{time_of_day_, uptime_};
-  std::optional<os::EventLoop> loop_;  // Before the parts whose threads post to it.
+  os::EventLoop loop_;  // Before the parts whose threads post to it.
   os::Heartbeat* const heartbeat_;
   const CloudParts cloud_;
   ServerSession session_;
@@ -207,11 +208,9 @@ class Agent {
   std::optional<EgressParts> egress_;           // With traffic_.
   std::optional<ConnectionCounting> counting_;  // With traffic_, where the kernel can be asked.
   std::optional<DnsNames> dns_names_;           // Where policy shapes.
-  ConntrackTable* const conntrack_;
-  ConntrackTable* const cut_table_;
   Attachments attachments_;
-  std::optional<ConnectionClearing> clearing_;  // With conntrack_.
-  std::optional<EstablishedCuts> cuts_;         // With traffic_ and cut_table_.
+  std::optional<ConnectionClearing> clearing_;  // With Edges::conntrack.
+  std::optional<EstablishedCuts> cuts_;         // With traffic_ and Edges::cuts.
   std::optional<ConflictDetector> conflicts_;   // With an edge for it only.
   NicCheck nic_check_;
   Repairer repairer_;
@@ -222,15 +221,16 @@ class Agent {
   StoreToken store_token_;
   PolicyKeeper policy_;
   std::optional<TrafficReporter> reporter_;  // When somebody counts.
-  std::optional<PolicyProber> policy_prober_;
+  PolicyProber policy_prober_;
   Tombstones tombstones_;
   CniInstaller cni_installer_;
   ServiceHealth health_;
-  std::optional<CniServer> cni_;  // Before those who hold its responders.
+  CniServer cni_;  // Before those who hold its responders.
   AddService adds_;
   CniHandler handler_;
   // Addresses have come from the journal, or the server has said which there are.
   bool informed_ = false;
+  AgentParts parts_;  // It borrows those above.
 };
 
 }  // namespace spoke::netagent

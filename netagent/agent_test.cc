@@ -62,6 +62,7 @@ class AgentTest : public testing::Test {
                                              .inspector = inspector_,
                                              .journal = std::move(opened.journal),
                                              .log = log_,
+                                             .loop = os::EventLoop::Create().value(),
                                              .cloud = {},
                                              .traffic = {.tables = counts_ ? &nft_ : nullptr,
                                                          .routes = counts_ ? &routes_ : nullptr,

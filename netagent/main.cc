@@ -364,12 +364,14 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   NodeWatch node_watch(ExamineNode(config), log);
   node_watch.Start();
 
+  ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
   Agent agent(
       config, identity,
       {.router = *router,
        .inspector = *inspector,
        .journal = std::move(opened.journal),
        .log = log,
+       .loop = std::move(loop),
        .cloud = CloudPartsOf(config, *nic, in_azure, log),
        .traffic = traffic.parts,
        .health = {

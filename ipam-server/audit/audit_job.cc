@@ -177,12 +177,7 @@ AuditJob::AuditJob(const Settings& settings, const Edges& edges)
       cloud_(edges.cloud),
       clock_(edges.clock),
       log_(edges.log),
-      metrics_(edges.metrics) {
-  loop_.SetInventorySink([this](const NodeKey& key, node_api::Inventory inventory) {
-    absl::MutexLock lock(&mutex_);
-    inventories_.insert_or_assign(key, std::move(inventory));
-  });
-}
+      metrics_(edges.metrics) {}
 
 AuditJob::~AuditJob() {
   {
@@ -252,7 +247,10 @@ void AuditJob::CollectInventories(Snapshot& snapshot) {
     absl::MutexLock lock(&mutex_);
     inventories_.clear();
   }
-  loop_.PostAskInventories();
+  loop_.PostAskInventories([this](const NodeKey& key, Inventory inventory) {
+    absl::MutexLock lock(&mutex_);
+    inventories_.insert_or_assign(key, std::move(inventory));
+  });
   absl::MutexLock lock(&mutex_);
   const auto complete = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopped_ || inventories_.size() >= snapshot.connected;

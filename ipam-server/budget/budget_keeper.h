@@ -41,16 +41,16 @@ class BudgetKeeper {
     absl::Duration quick = BudgetBook::kQuick;
   };
 
-  // Borrows the clock, which must not be set back (os::MonotonicClock).
-  explicit BudgetKeeper(const os::Clock& clock) : BudgetKeeper(clock, Pace()) {}
-  BudgetKeeper(const os::Clock& clock, const Pace& pace)
-      : pace_(pace), clock_(clock), book_(clock.Now()) {}
+  // Borrows the clock, which must not be set back (os::MonotonicClock), and `heartbeat`, which is
+  // beaten at each turn, once a tick at least; nullptr: nobody listens to it.
+  explicit BudgetKeeper(const os::Clock& clock, os::Heartbeat* heartbeat = nullptr)
+      : BudgetKeeper(clock, Pace(), heartbeat) {}
+  BudgetKeeper(const os::Clock& clock, const Pace& pace, os::Heartbeat* heartbeat = nullptr)
+      : pace_(pace), clock_(clock), heartbeat_(heartbeat), book_(clock.Now()) {}
   BudgetKeeper(const BudgetKeeper&) = delete;
   BudgetKeeper& operator=(const BudgetKeeper&) = delete;
   ~BudgetKeeper() { Stop(); }
 
-  // Beaten at each turn, once a tick at least. Call before Start().
-  void SetHeartbeat(os::Heartbeat& heartbeat) { heartbeat_ = &heartbeat; }
   // Begins to decide, on a thread of its own: every tick, and within `quick` of a report that
   // cannot wait, as of somebody who is held back and was not before. Borrows both until Stop().
   void Start(AgentLink& agents, telemetry::Log& log);
@@ -103,6 +103,7 @@ class BudgetKeeper {
 
   const Pace pace_;
   const os::Clock& clock_;
+  os::Heartbeat* const heartbeat_;
   mutable absl::Mutex mutex_;
   BudgetBook book_ ABSL_GUARDED_BY(mutex_);
   // By number: counted up, so that none is ever given to two nodes.
@@ -114,7 +115,6 @@ class BudgetKeeper {
   BudgetCounts counts_ ABSL_GUARDED_BY(mutex_);
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  os::Heartbeat* heartbeat_ = nullptr;
   std::thread thread_;
 };
 

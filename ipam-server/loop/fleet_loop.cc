@@ -34,6 +34,9 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
       metrics_(edges.metrics),
       witness_(edges.witness),
       background_(edges.background),
+      heartbeat_(edges.heartbeat),
+      on_objects_(edges.on_objects),
+      on_node_gone_(edges.on_node_gone),
       state_(std::move(loaded.state)),
       writer_(edges.store),
       last_tick_(edges.clock.Now()) {
@@ -266,18 +269,18 @@ void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
 // --- What is told to others of this program. ---
 
 void FleetLoop::TellObjects() {
-  if (!objects_sink_ || objects_told_ == state_.objects.version()) return;
+  if (!on_objects_ || objects_told_ == state_.objects.version()) return;
   objects_told_ = state_.objects.version();
-  objects_sink_(state_.objects);
+  on_objects_(state_.objects);
 }
 
 // A machine that has another key now holds nothing under the one before.
 void FleetLoop::TellNodesGone(const Effects& effects) const {
-  if (!node_gone_sink_) return;
+  if (!on_node_gone_) return;
   for (const Finding& finding : effects.findings) {
-    if (finding.kind == Finding::Kind::kGone) node_gone_sink_(finding.node);
+    if (finding.kind == Finding::Kind::kGone) on_node_gone_(finding.node);
   }
-  for (const auto& [former, present] : effects.renamed) node_gone_sink_(former);
+  for (const auto& [former, present] : effects.renamed) on_node_gone_(former);
 }
 
 void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {

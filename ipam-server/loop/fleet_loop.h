@@ -93,6 +93,14 @@ class FleetLoop {
     // Where the store is read anew after it has failed; nullptr: on the loop's own thread, which
     // holds it for as long as that takes.
     Background* background = nullptr;
+    // Beaten at each turn, once a second at least; nullptr: nobody listens to it.
+    os::Heartbeat* heartbeat = nullptr;
+    // All called on the loop's thread; empty ones say nothing. With the objects in force, at the
+    // beginning of Run() and after each change that was stored.
+    std::function<void(const ObjectSet&)> on_objects = {};
+    // With each node whose machine the cloud says is gone, or has another VM id now, once that is
+    // stored.
+    std::function<void(const NodeKey&)> on_node_gone = {};
   };
 
   // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
@@ -113,8 +121,11 @@ class FleetLoop {
   // called.
   void PostChange(std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)> change,
                   std::function<void(const absl::Status&)> done);
-  // Asks all connected agents what they hold; the answers go to the sink.
-  void PostAskInventories() { mailbox_.Post(AgentEvent(AskInventoriesEvent{})); }
+  // Asks all connected agents what they hold. `on_inventory` is called on the loop's thread with
+  // each answer, until the next call.
+  void PostAskInventories(InventorySink on_inventory) {
+    mailbox_.Post(AgentEvent(AskInventoriesEvent{std::move(on_inventory)}));
+  }
   // Asks the agent of `node` how the last ADDs of the pod went. `done` is called once, on the
   // loop's thread. Errors: kNotFound (no such node), kFailedPrecondition (its agent is away),
   // kUnavailable (it went away before it answered), kDeadlineExceeded (it does not answer),
@@ -126,26 +137,10 @@ class FleetLoop {
   void PostAskProbe(const std::string& node, node_api::ProbeRequest request, ProbeDone done);
   // Asks the agent of `node` what `policy` would end there. Errors: likewise.
   void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
-  // Beaten at each turn, once a second at least. Call before Run().
-  void SetHeartbeat(os::Heartbeat& heartbeat) { heartbeat_ = &heartbeat; }
   // Called on the loop's thread whenever it changes whether anything can be stored. Call before
   // Run().
   void SetWritableSink(std::function<void(bool writable)> sink) {
     writable_sink_ = std::move(sink);
-  }
-  // Called on the loop's thread with the objects in force, at the beginning of Run() and after each
-  // change that was stored. Call before Run().
-  void SetObjectsSink(std::function<void(const ObjectSet&)> sink) {
-    objects_sink_ = std::move(sink);
-  }
-  // Called on the loop's thread with each node whose machine the cloud says is gone, or has another
-  // VM id now, once that is stored. Call before Run().
-  void SetNodeGoneSink(std::function<void(const NodeKey&)> sink) {
-    node_gone_sink_ = std::move(sink);
-  }
-  // Called on the loop's thread with each answer. Call before Run().
-  void SetInventorySink(std::function<void(const NodeKey&, node_api::Inventory)> sink) {
-    inventory_sink_ = std::move(sink);
   }
 
   // Serves until Stop().
@@ -266,7 +261,9 @@ class FleetLoop {
   ServerMetrics* const metrics_;
   const StoreWitness* const witness_;
   Background* const background_;
-  os::Heartbeat* heartbeat_ = nullptr;
+  os::Heartbeat* const heartbeat_;
+  const std::function<void(const ObjectSet&)> on_objects_;
+  const std::function<void(const NodeKey&)> on_node_gone_;
 
   // Owned by the loop's thread.
   ServerState state_;
@@ -312,11 +309,9 @@ class FleetLoop {
   absl::Time last_recovery_ = absl::InfinitePast();  // When a probe last went through.
   LoopCounters counters_;
   std::deque<std::pair<absl::Time, LoopCounters>> past_counters_;  // One a second, for a minute.
-  std::function<void(const NodeKey&, node_api::Inventory)> inventory_sink_;
+  InventorySink on_inventory_;
   std::function<void(bool)> writable_sink_;
-  std::function<void(const ObjectSet&)> objects_sink_;
-  std::function<void(const NodeKey&)> node_gone_sink_;
-  uint64_t objects_told_ = 0;  // The version the sink has; 0: none yet.
+  uint64_t objects_told_ = 0;  // The version that was told; 0: none yet.
 
   Mailbox mailbox_;
 };

@@ -119,10 +119,11 @@ void FleetLoop::Handle(InventoryEvent event, Batch& batch) {
     batch.effects.Merge(state_.fleet.OnInventory(key, event.inventory, batch.now));
     state_.recovery.OnSpoken(key);
   }
-  if (inventory_sink_) inventory_sink_(*NodeOf(event.session), std::move(event.inventory));
+  if (on_inventory_) on_inventory_(*NodeOf(event.session), std::move(event.inventory));
 }
 
-void FleetLoop::Handle(AskInventoriesEvent /*event*/, Batch& /*batch*/) {
+void FleetLoop::Handle(AskInventoriesEvent event, Batch& /*batch*/) {
+  on_inventory_ = std::move(event.on_inventory);
   for (auto& [key, session] : sessions_) {
     agents_.Send(session.id, node_api::InventoryRequest{++session.last_request});
   }

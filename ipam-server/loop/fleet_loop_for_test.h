@@ -49,8 +49,14 @@ class FleetLoopTest : public testing::Test {
   std::unique_ptr<FleetLoop> NewLoop() {
     auto loaded = LoadState(store_, settings_, clock_.Now());
     EXPECT_TRUE(loaded.ok()) << loaded.status();
-    return std::make_unique<FleetLoop>(settings_, *std::move(loaded),
-                                       FleetLoop::Edges{store_, agents_, requests_, clock_, log_});
+    return std::make_unique<FleetLoop>(
+        settings_, *std::move(loaded),
+        FleetLoop::Edges{.store = store_,
+                         .agents = agents_,
+                         .cloud = requests_,
+                         .clock = clock_,
+                         .log = log_,
+                         .on_node_gone = [this](const NodeKey& node) { gone_.push_back(node); }});
   }
   void Report(SessionId session, node_api::AssignmentReport report) {
     loop_->PostFromAgent(ReportEvent{session, std::move(report)});
@@ -94,6 +100,7 @@ class FleetLoopTest : public testing::Test {
   FakeCloud cloud_;
   os::SimClock clock_;
   testing_support::RecordingLog log_;
+  std::vector<NodeKey> gone_;  // The nodes that were told to be gone.
   std::unique_ptr<FleetLoop> loop_ = NewLoop();
 };
 

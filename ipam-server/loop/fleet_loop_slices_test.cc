@@ -133,8 +133,6 @@ TEST_F(SlicesTest, OperatorsAreAnsweredInTheFirstTurnAndSoAreAgentsWhenOperators
 TEST_F(SlicesTest, AListingIsComparedInPartsAndJudgedOnceAsAWhole) {
   GreetAll();
   loop_->PostFromAgent(ClosedEvent{SessionOf(0)});
-  std::vector<NodeKey> gone;
-  loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
   std::vector<NicAddresses> nics;
   loop_->PostQuery([&](const FleetView& view) { nics = AllNics(view.fleet); });
   Step();
@@ -146,11 +144,11 @@ TEST_F(SlicesTest, AListingIsComparedInPartsAndJudgedOnceAsAWhole) {
     loop_->PostListing(nics, [](const std::string&) { return true; });
     for (int turn = 0; turn < 3; ++turn) {
       Step();
-      EXPECT_THAT(gone, IsEmpty()) << "listing " << i << ", turn " << turn;
+      EXPECT_THAT(gone_, IsEmpty()) << "listing " << i << ", turn " << turn;
     }
     for (int turn = 0; turn < 20; ++turn) Step();
   }
-  EXPECT_THAT(gone, ElementsAre(KeyOf(0)));
+  EXPECT_THAT(gone_, ElementsAre(KeyOf(0)));
   EXPECT_TRUE(std::any_of(requests_.waiting.begin(), requests_.waiting.end(),
                           [&](const NicRequest& nic) { return nic.node == robbed; }));
 }

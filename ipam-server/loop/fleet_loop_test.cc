@@ -171,12 +171,10 @@ TEST_F(FleetLoopTest, WhatIsStoredAheadOfTheClockIsClamped) {
 }
 
 TEST_F(FleetLoopTest, AMachineWithAnotherVmIdIsToldOfAsGoneUnderTheOneBefore) {
-  std::vector<NodeKey> gone;
-  loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
   Greet(1);
   loop_->PostHello(2, {.node = IdentityOf({kNode.name, "vm-by-dmi"})});
   Step();
-  EXPECT_THAT(gone, ElementsAre(kNode));
+  EXPECT_THAT(gone_, ElementsAre(kNode));
   EXPECT_THAT(std::string(agents_.closed[1].message()), testing::HasSubstr("vm-by-dmi"));
   EXPECT_FALSE(SentTo<node_api::Welcome>(2).empty());
 }
@@ -509,8 +507,6 @@ TEST_F(FleetLoopTest, AnAgentThatStillCountedWhenAnOperatorSpokeIsNotLeftWaiting
 
 TEST_F(FleetLoopTest, ANodeThatTheCloudSaysIsGoneIsToldOfOnceThatIsStored) {
   const NodeKey other{"node2", "vm-2"};
-  std::vector<NodeKey> gone;
-  loop_->SetNodeGoneSink([&](const NodeKey& node) { gone.push_back(node); });
   Greet(1);
   loop_->PostHello(2, {.node = IdentityOf(other, "b", "/subscriptions/s/vm/2")});
   Step();
@@ -521,18 +517,18 @@ TEST_F(FleetLoopTest, ANodeThatTheCloudSaysIsGoneIsToldOfOnceThatIsStored) {
     Step();
   };
   list();
-  EXPECT_THAT(gone, IsEmpty()) << "one list may lie";
+  EXPECT_THAT(gone_, IsEmpty()) << "one list may lie";
   store_.FailCommits(absl::ResourceExhaustedError("disk full"));
   list();
-  EXPECT_THAT(gone, IsEmpty());
+  EXPECT_THAT(gone_, IsEmpty());
   store_.FailCommits(absl::OkStatus());
   clock_.Advance(absl::Seconds(2));
   Step();
   list();
   list();
-  EXPECT_THAT(gone, ElementsAre(kNode));
+  EXPECT_THAT(gone_, ElementsAre(kNode));
   list();
-  EXPECT_THAT(gone, ElementsAre(kNode));
+  EXPECT_THAT(gone_, ElementsAre(kNode));
 }
 
 TEST_F(FleetLoopTest, TheNewerSessionOfANodeWinsAndTheOlderIsMute) {

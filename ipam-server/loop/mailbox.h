@@ -76,8 +76,11 @@ struct PolicyTrialEvent {
   SessionId session;
   node_api::PolicyTrialAnswer answer;
 };
+using InventorySink = std::function<void(const NodeKey&, Inventory)>;
 // All connected agents are to say what they hold.
-struct AskInventoriesEvent {};
+struct AskInventoriesEvent {
+  InventorySink on_inventory;
+};
 struct ClosedEvent {
   SessionId session;
   std::string refused = {};  // What was wrong with what its agent said; empty: nothing.

@@ -1,15 +1,9 @@
 #include "ipam-server/session/node_service.h"
 
-#include <algorithm>
-#include <deque>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "fmt/core.h"
-#include "ipam-server/enroll/node_identity.h"
 #include "lib/base/status.h"
-#include "lib/base/version_skew.h"
 #include "lib/node_api/messages.h"
 #include "lib/rpc/credentials.h"
 #include "lib/rpc/status.h"
@@ -18,9 +12,6 @@
 namespace spoke::ipam {
 namespace {
 
-// Messages that wait for one slow agent. The loop answers what it is told, so more than a few mean
-// that the agent has stopped reading.
-constexpr size_t kMaxUnsent = 1024;
 
 // Agents receive what gRPC takes by default; no delta of a policy is longer than a full bundle.
 static_assert(2 * kMaxBundleBytes <= GRPC_DEFAULT_MAX_RECV_MESSAGE_LENGTH);
@@ -30,83 +21,72 @@ static_assert(2 * kMaxBundleBytes <= GRPC_DEFAULT_MAX_RECV_MESSAGE_LENGTH);
 // One stream. gRPC deletes nothing: OnDone() ends the object's life.
 class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage> {
  public:
-  AgentStream(NodeService& service, SessionId id, rpc::PeerCertificate peer)
-      : service_(service), id_(id), peer_(std::move(peer)) {}
+  AgentStream(const NodeService& service, SessionId id, rpc::PeerCertificate peer)
+      : edges_(service.edges_),
+        id_(id),
+        gate_(service.rules_, std::move(peer.names), std::move(peer.uris)) {}
 
   void Start() { StartRead(&incoming_); }
 
   void OnReadDone(bool ok) override {
     if (!ok) {
-      service_.loop_->PostClosed(id_);
+      edges_.loop.PostClosed(id_);
       FinishWith(absl::OkStatus());
       return;
     }
     if (absl::Status status = Dispatch(); !status.ok()) {
-      if (node_) status = base::Annotate(status, "node " + node_->name);
-      service_.loop_->PostClosed(id_, std::string(base::MessageOf(status)));
+      if (gate_.node()) status = base::Annotate(status, "node " + gate_.node()->name);
+      edges_.loop.PostClosed(id_, std::string(base::MessageOf(status)));
       FinishWith(status);
     }
   }
 
   void OnWriteDone(bool ok) override {
     absl::MutexLock lock(&mutex_);
-    writing_ = false;
-    unsent_.pop_front();
-    if (!ok) unsent_.clear();  // The stream is broken; OnReadDone() says so as well.
+    writes_.OnWritten(ok);  // Where it is broken, OnReadDone() says so as well.
     Advance();
   }
 
   void OnDone() override {
-    if (node_ && service_.budgets_ != nullptr) service_.budgets_->OnStreamEnd(*node_, id_);
-    service_.Forget(id_);
+    if (gate_.node()) edges_.budgets.OnStreamEnd(*gate_.node(), id_);
+    edges_.streams.Forget(id_);
     delete this;
   }
 
   void Write(v1::ServerMessage message) {
     absl::MutexLock lock(&mutex_);
-    if (finish_) return;
-    if (unsent_.size() >= kMaxUnsent) {
-      finish_ = absl::ResourceExhaustedError("the agent does not read what it is sent");
-      unsent_.erase(unsent_.begin() + (writing_ ? 1 : 0), unsent_.end());
-    } else {
-      unsent_.push_back(std::move(message));
-    }
+    writes_.Push(std::move(message));
     Advance();
   }
 
   void Read() {
     absl::MutexLock lock(&mutex_);
-    if (!finish_) StartRead(&incoming_);
+    if (!writes_.has_ended()) StartRead(&incoming_);
   }
 
   void FinishWith(absl::Status why) {
     absl::MutexLock lock(&mutex_);
-    if (finish_) return;
-    finish_ = std::move(why);
+    writes_.End(std::move(why));
     Advance();
   }
 
  private:
-  // Starts the next write, or finishes when all is written and somebody wants the end.
+  using Writes = StreamWrites<v1::ServerMessage>;
+
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (writing_ || finished_) return;
-    if (!unsent_.empty()) {
-      writing_ = true;
-      StartWrite(&unsent_.front());
-    } else if (finish_) {
-      finished_ = true;
-      Finish(rpc::ToGrpc(*finish_));
+    switch (writes_.Next()) {
+      case Writes::Act::kNothing:
+        return;
+      case Writes::Act::kWrite:
+        return StartWrite(&writes_.front());
+      case Writes::Act::kFinish:
+        return Finish(rpc::ToGrpc(writes_.why()));
     }
   }
 
   absl::Status Take(node_api::Hello hello) {
-    ASSIGN_OR_RETURN(const bool instance_proved, CheckPeer(hello));
-    // The agent compares too; it hears our version at the end of the call.
-    RETURN_IF_ERROR(base::CheckSkew({"spoke-netagent", hello.node.agent_version},
-                                    {"spoke-ipam-server", service_.options_.server_version}));
-    greeted_ = true;
-    node_ = KeyOf(hello);
-    service_.loop_->PostHello(id_, std::move(hello), instance_proved);
+    ASSIGN_OR_RETURN(const bool instance_proved, gate_.Admit(hello));
+    edges_.loop.PostHello(id_, std::move(hello), instance_proved);
     return absl::OkStatus();
   }
   absl::Status Take(node_api::AssignmentReport report) {
@@ -137,25 +117,24 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
   }
   // These two change nothing that is stored, so that the loop need not hear of them.
   absl::Status Take(const node_api::TrafficReport& report) {
-    if (service_.traffic_ != nullptr) service_.traffic_->Take(*node_, report);
+    edges_.traffic.Take(*gate_.node(), report);
     Read();
     return absl::OkStatus();
   }
   absl::Status Take(const node_api::BudgetReport& report) {
-    if (service_.budgets_ != nullptr) service_.budgets_->OnReport(*node_, id_, report);
+    edges_.budgets.OnReport(*gate_.node(), id_, report);
     Read();
     return absl::OkStatus();
   }
   absl::Status Post(AgentEvent event) {
-    service_.loop_->PostFromAgent(std::move(event));
+    edges_.loop.PostFromAgent(std::move(event));
     return absl::OkStatus();
   }
 
   absl::Status Dispatch() {
     const bool is_hello = incoming_.message_case() == v1::AgentMessage::kHello;
-    if (is_hello == greeted_ && incoming_.message_case() != v1::AgentMessage::MESSAGE_NOT_SET) {
-      return absl::InvalidArgumentError(is_hello ? "a second Hello on one stream"
-                                                 : "the first message must be Hello");
+    if (incoming_.message_case() != v1::AgentMessage::MESSAGE_NOT_SET) {
+      RETURN_IF_ERROR(gate_.CheckOrder(is_hello));
     }
     ASSIGN_OR_RETURN(std::optional<node_api::AgentMessage> message, node_api::FromWire(incoming_));
     if (!message) {  // Of a newer agent.
@@ -165,60 +144,41 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     return std::visit([this](auto&& said) { return Take(std::move(said)); }, *std::move(message));
   }
 
-  // What the certificate proves counts, whatever the agent says. Returns whether it proves which
-  // instance the node is on.
-  absl::StatusOr<bool> CheckPeer(node_api::Hello& hello) const {
-    if (!service_.options_.check_peer_name) return false;
-    const std::string& name = hello.node.node_name;
-    if (std::find(peer_.names.begin(), peer_.names.end(), name) == peer_.names.end()) {
-      return absl::PermissionDeniedError(
-          fmt::format("the certificate does not bear the node name {}", name));
-    }
-    ASSIGN_OR_RETURN(const NodeIdentity proved, IdentityIn(peer_.uris, name));
-    RETURN_IF_ERROR(TakeIdentity(proved, hello));
-    return !proved.instance.empty();
-  }
-
-  NodeService& service_;
+  const NodeService::Edges& edges_;
   const SessionId id_;
-  const rpc::PeerCertificate peer_;
-  bool greeted_ = false;         // Read and written by one read at a time.
-  std::optional<NodeKey> node_;  // Likewise; of the hello.
-  v1::AgentMessage incoming_;    // Likewise.
+  StreamGate gate_;            // Read and changed by one read at a time.
+  v1::AgentMessage incoming_;  // Likewise.
 
   absl::Mutex mutex_;
-  std::deque<v1::ServerMessage> unsent_ ABSL_GUARDED_BY(mutex_);  // The front one is in flight.
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::Status> finish_ ABSL_GUARDED_BY(mutex_);
+  Writes writes_ ABSL_GUARDED_BY(mutex_);
 };
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* NodeService::Connect(
     grpc::CallbackServerContext* context) {
   rpc::PeerCertificate peer = rpc::PeerCertificateOf(*context->auth_context());
-  context->AddTrailingMetadata(rpc::kVersionKey, options_.server_version);
+  context->AddTrailingMetadata(rpc::kVersionKey, rules_.server_version);
   AgentStream* stream = nullptr;
   {
-    absl::MutexLock lock(&mutex_);
-    const SessionId id = ++last_session_;
+    absl::MutexLock lock(&edges_.streams.mutex_);
+    const SessionId id = ++edges_.streams.last_session_;
     stream = new AgentStream(*this, id, std::move(peer));
-    streams_.emplace(id, stream);
+    edges_.streams.streams_.emplace(id, stream);
   }
   stream->Start();
   return stream;
 }
 
 template <typename Act>
-void NodeService::With(SessionId session, const Act& act) {
+void AgentStreams::With(SessionId session, const Act& act) {
   absl::MutexLock lock(&mutex_);
   const auto it = streams_.find(session);
   if (it != streams_.end()) act(*it->second);
 }
 
-NodeService::NodeService(Options options)
-    : options_(std::move(options)), carrier_([this] { CarryOut(); }) {}
+AgentStreams::AgentStreams(std::string server_version)
+    : server_version_(std::move(server_version)), carrier_([this] { CarryOut(); }) {}
 
-NodeService::~NodeService() {
+AgentStreams::~AgentStreams() {
   {
     absl::MutexLock lock(&orders_mutex_);
     stopped_ = true;
@@ -226,22 +186,22 @@ NodeService::~NodeService() {
   carrier_.join();
 }
 
-void NodeService::Send(SessionId session, ToAgent message) {
+void AgentStreams::Send(SessionId session, ToAgent message) {
   Enqueue({session, std::move(message)});
 }
 
-void NodeService::ReadNext(SessionId session) { Enqueue({session, ReadOrder()}); }
+void AgentStreams::ReadNext(SessionId session) { Enqueue({session, ReadOrder()}); }
 
-void NodeService::Close(SessionId session, absl::Status why) {
+void AgentStreams::Close(SessionId session, absl::Status why) {
   Enqueue({session, CloseOrder{std::move(why)}});
 }
 
-void NodeService::Enqueue(Order order) {
+void AgentStreams::Enqueue(Order order) {
   absl::MutexLock lock(&orders_mutex_);
   orders_.push_back(std::move(order));
 }
 
-void NodeService::CarryOut() {
+void AgentStreams::CarryOut() {
   while (true) {
     std::vector<Order> orders;
     {
@@ -267,19 +227,19 @@ void NodeService::CarryOut() {
   }
 }
 
-node_api::ServerMessage NodeService::Said(BundleUpdate update) {
+node_api::ServerMessage AgentStreams::Said(BundleUpdate update) {
   return node_api::PolicyUpdate{.bundle = bundles_.Get(update.from, update.to),
                                 .max_cut_permille = update.max_cut_permille};
 }
-node_api::ServerMessage NodeService::Said(BundleTrial trial) {
+node_api::ServerMessage AgentStreams::Said(BundleTrial trial) {
   return node_api::PolicyTrial{.id = trial.id, .policy = bundles_.Get(nullptr, trial.policy)};
 }
-node_api::ServerMessage NodeService::Said(node_api::Welcome welcome) {
-  welcome.server_version = options_.server_version;
+node_api::ServerMessage AgentStreams::Said(node_api::Welcome welcome) {
+  welcome.server_version = server_version_;
   return welcome;
 }
 
-void NodeService::Forget(SessionId session) {
+void AgentStreams::Forget(SessionId session) {
   absl::MutexLock lock(&mutex_);
   streams_.erase(session);
 }

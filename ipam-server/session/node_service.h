@@ -1,13 +1,12 @@
 // The agents' streams: reads and checks what they say, hands it to the loop, and writes what the
-// loop answers. Decides nothing.
+// loop answers. What a stream may say is decided by its StreamGate.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/policy/bundle_message.h"
 #include "ipam-server/session/to_agent.h"
+#include "ipam-server/session/stream_gate.h"
 #include "ipam-server/traffic/traffic_book.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 
@@ -28,39 +28,18 @@ class AgentStream;
 // addresses, whose texts have 512 bytes each. A longer one ends its stream.
 inline constexpr int kMaxAgentMessageBytes = 2 << 20;
 
-// Thread-safe. One reactor object a stream; gRPC's threads call them.
+// The way from the loop to the agents' streams, made before either. Thread-safe.
 //
 // What the loop says is carried out by a thread of its own, in the order it was said: gRPC writes
 // to the socket on the thread that starts a write, and the loop has the next commit to make
 // meanwhile.
-//
-// With TLS an agent must bear its node's name in its certificate, so that no node can speak for
-// another; what else the certificate proves of the node (enroll/node_identity.h) counts in place of
-// what the agent says. An agent whose version does not work with ours (ADR 20) is refused at its
-// hello with FAILED_PRECONDITION; every call ends with our version in the metadata `spoke-version`.
-// What cannot be ends its stream with INVALID_ARGUMENT; the message names node and field, and is
-// logged too.
-class NodeService final : public v1::NodeService::CallbackService, public AgentLink {
+class AgentStreams final : public AgentLink {
  public:
-  struct Options {
-    std::string server_version;
-    bool check_peer_name = true;  // False only where TLS is off.
-  };
-  explicit NodeService(Options options);
-  NodeService(const NodeService&) = delete;
-  NodeService& operator=(const NodeService&) = delete;
+  explicit AgentStreams(std::string server_version);
+  AgentStreams(const AgentStreams&) = delete;
+  AgentStreams& operator=(const AgentStreams&) = delete;
   // Carries out what was said until now. The gRPC server must be gone.
-  ~NodeService() override;
-
-  // Call once, before the server starts; `loop` must outlive the server.
-  void SetLoop(FleetLoop& loop) { loop_ = &loop; }
-  // Likewise. Without it, what agents say of traffic is passed over.
-  void SetTraffic(TrafficBook& traffic) { traffic_ = &traffic; }
-  // Likewise, of budgets.
-  void SetBudgets(BudgetKeeper& budgets) { budgets_ = &budgets; }
-
-  grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* Connect(
-      grpc::CallbackServerContext* context) override;
+  ~AgentStreams() override;
 
   void Send(SessionId session, ToAgent message) override;
   void ReadNext(SessionId session) override;
@@ -68,6 +47,7 @@ class NodeService final : public v1::NodeService::CallbackService, public AgentL
 
  private:
   friend class AgentStream;
+  friend class NodeService;
   void Forget(SessionId session);
   // Calls `act` with the stream of `session` if it is still there; it stays there meanwhile.
   template <typename Act>
@@ -92,10 +72,7 @@ class NodeService final : public v1::NodeService::CallbackService, public AgentL
     return message;
   }
 
-  const Options options_;
-  FleetLoop* loop_ = nullptr;
-  TrafficBook* traffic_ = nullptr;
-  BudgetKeeper* budgets_ = nullptr;
+  const std::string server_version_;
   BundleMessages bundles_;  // Of the carrying thread.
   absl::Mutex mutex_;
   SessionId last_session_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -105,6 +82,38 @@ class NodeService final : public v1::NodeService::CallbackService, public AgentL
   std::vector<Order> orders_ ABSL_GUARDED_BY(orders_mutex_);
   bool stopped_ ABSL_GUARDED_BY(orders_mutex_) = false;
   std::thread carrier_;  // Last: it uses all of the above.
+};
+
+// Thread-safe. One reactor object a stream; gRPC's threads call them.
+//
+// With TLS an agent must bear its node's name in its certificate, so that no node can speak for
+// another; what else the certificate proves of the node (enroll/node_identity.h) counts in place of
+// what the agent says. An agent whose version does not work with ours (ADR 20) is refused at its
+// hello with FAILED_PRECONDITION; every call ends with our version in the metadata `spoke-version`.
+// What cannot be ends its stream with INVALID_ARGUMENT; the message names node and field, and is
+// logged too.
+class NodeService final : public v1::NodeService::CallbackService {
+ public:
+  struct Edges {
+    AgentStreams& streams;
+    FleetLoop& loop;
+    TrafficBook& traffic;
+    BudgetKeeper& budgets;
+  };
+  // Borrows the edges, which must outlive the gRPC server.
+  NodeService(StreamGate::Rules rules, const Edges& edges)
+      : rules_(std::move(rules)), edges_(edges) {}
+  NodeService(const NodeService&) = delete;
+  NodeService& operator=(const NodeService&) = delete;
+
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* Connect(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  friend class AgentStream;
+
+  const StreamGate::Rules rules_;
+  const Edges edges_;
 };
 
 }  // namespace spoke::ipam

@@ -29,15 +29,7 @@ namespace spoke::ipam {
 class ServicesTest : public testing::Test {
  protected:
   ServicesTest() {
-    nodes_.SetLoop(loop_);
-    nodes_.SetTraffic(traffic_);
-    loop_.SetObjectsSink([this](const ObjectSet& objects) {
-      traffic_.SetTeams(TeamsByNamespace(objects));
-      budgets_.SetBudgets(BudgetsOf(objects));
-    });
-    nodes_.SetBudgets(budgets_);
-    loop_.SetNodeGoneSink([this](const NodeKey& node) { budgets_.OnNodeGone(node); });
-    budgets_.Start(nodes_, log_);
+    budgets_.Start(streams_, log_);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
     builder.RegisterService(&nodes_);
@@ -99,7 +91,7 @@ class ServicesTest : public testing::Test {
   FakeResolver resolver_;
   BudgetKeeper budgets_{clock_, {.tick = absl::Milliseconds(5), .quick = absl::Milliseconds(1)}};
   testing_support::RecordingLog log_;
-  NodeService nodes_{{.server_version = "1.4.0", .check_peer_name = false}};
+  AgentStreams streams_{"1.4.0"};
   std::unique_ptr<AttachJob> attach_job_ = std::make_unique<AttachJob>(
       cloud_, [this](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
         loop_.PostCloudResult(node, std::move(result));
@@ -111,7 +103,20 @@ class ServicesTest : public testing::Test {
   EventRing events_{log_, clock_};
   FleetLoop loop_{settings_,
                   LoadState(store_, settings_, clock_.Now()).value(),
-                  {store_, nodes_, *attach_job_, clock_, events_}};
+                  {.store = store_,
+                   .agents = streams_,
+                   .cloud = *attach_job_,
+                   .clock = clock_,
+                   .log = events_,
+                   .on_objects =
+                       [this](const ObjectSet& objects) {
+                         traffic_.SetTeams(TeamsByNamespace(objects));
+                         budgets_.SetBudgets(BudgetsOf(objects));
+                       },
+                   .on_node_gone = [this](const NodeKey& node) { budgets_.OnNodeGone(node); }}};
+  NodeService nodes_{
+      {.server_version = "1.4.0", .check_peer_name = false},
+      {.streams = streams_, .loop = loop_, .traffic = traffic_, .budgets = budgets_}};
   AuditJob audit_{{.period = absl::ZeroDuration()}, {loop_, cloud_, clock_, events_}};
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},

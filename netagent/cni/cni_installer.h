@@ -56,6 +56,10 @@ class CniInstaller {
 
   // `ready`: pods can be served. Only the first time waits for it.
   void Tick(bool ready, absl::Time now);
+  // When Tick() has something to do; InfiniteFuture: not before that changes.
+  absl::Time NextWake(bool ready) const {
+    return !settings_ || (!ready && !installed_) ? absl::InfiniteFuture() : next_;
+  }
 
   // Why the two are not in place, as one line that says what to do; empty when they are, or are
   // not the agent's to put there.

@@ -37,6 +37,7 @@ class ServiceHealth {
   void OnNic(const absl::Status& state);
   // Looks, when something has changed or kLook is over.
   void Tick();
+  absl::Time NextWake() const { return edges_.say ? next_ : absl::InfiniteFuture(); }
 
  private:
   const Edges edges_;

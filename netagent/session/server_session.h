@@ -1,5 +1,5 @@
-// The stream to the server: keeps one open, says hello on each, carries reports out and desired
-// the server's requests in. Decides nothing.
+// The stream to the server: the gRPC edge of the agent's conversation with it (session_machine.h,
+// which decides). Opens streams, writes and reads, and says on the log what became of it.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,8 @@
 #include "absl/synchronization/mutex.h"
 #include "lib/rpc/credentials.h"
 #include "lib/telemetry/log.h"
-#include "netagent/session/outbox.h"
-#include "netagent/session/reconnect.h"
 #include "netagent/session/server_link.h"
+#include "netagent/session/session_machine.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace grpc {
@@ -63,39 +62,49 @@ class ServerSession final : public ServerLink {
   // is not acted upon. Errors: what is wrong with the TLS files.
   absl::Status Start();
 
-  // Says hello on the stream that is being opened; what Report() says from now on follows it.
+  // Says hello on the stream that is being opened; what is said from now on follows it.
   void Begin(const Greeting& greeting);
 
-  void Report(const node_api::AssignmentReport& report) override;
-  void Acknowledge(uint64_t desired_version) override;
-  void AcknowledgePolicy(const node_api::PolicyAck& ack) override;
-  void Answer(const node_api::ReclaimAnswer& answer) override;
-  void Answer(const node_api::Inventory& inventory) override;
-  void Answer(const node_api::AttachTracesAnswer& traces) override;
-  void Answer(const node_api::ProbeAnswer& probes) override;
-  void Answer(const node_api::PolicyTrialAnswer& trial) override;
-  void ReportTraffic(const node_api::TrafficReport& report) override;
-  void ReportBudgets(const node_api::BudgetReport& report) override;
-  void Ask(const node_api::Demand& demand) override;
+  void Report(const node_api::AssignmentReport& report) override { Say(report); }
+  void Acknowledge(uint64_t desired_version) override {
+    Say(node_api::DesiredAck{desired_version});
+  }
+  void AcknowledgePolicy(const node_api::PolicyAck& ack) override { Say(ack); }
+  void Answer(const node_api::ReclaimAnswer& answer) override { Say(answer); }
+  void Answer(const node_api::Inventory& inventory) override { Say(inventory); }
+  void Answer(const node_api::AttachTracesAnswer& traces) override { Say(traces); }
+  void Answer(const node_api::ProbeAnswer& probes) override { Say(probes); }
+  void Answer(const node_api::PolicyTrialAnswer& trial) override { Say(trial); }
+  void ReportTraffic(const node_api::TrafficReport& report) override { Say(report); }
+  void ReportBudgets(const node_api::BudgetReport& report) override { Say(report); }
+  void Ask(const node_api::Demand& demand) override { Say(demand); }
   void ReportConflict(const ip::Address& address,
-                      const std::optional<ip::MacAddress>& other_mac) override;
+                      const std::optional<ip::MacAddress>& other_mac) override {
+    Say(node_api::ConflictReport{address, other_mac});
+  }
   void BeginAnew(std::string_view why) override;
 
  private:
+  // How a stream ended.
+  struct End {
+    absl::Status status;
+    // The server's version, where it says with a refusal which it has.
+    std::optional<std::string> refused_by = std::nullopt;
+  };
   void Run();
-  absl::Status RunStream();
+  End RunStream();
   void WriteLoop(void* stream);
-  std::optional<v1::AgentMessage> NextToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CancelUnlessItEnds();
-  bool Wait(absl::Duration delay);
-  void Complain(const absl::Status& ended);
   void Receive(const v1::ServerMessage& message);
-  void Welcomed(const node_api::Welcome& welcome);
-  // Notes whether a server of this version may go on with us.
-  void JudgeVersion(std::string_view server_version);
-  // Lets `add` put something into the outbox, and gives the stream up when that is full.
-  template <typename Add>
-  void Enqueue(const Add& add);
+  template <typename Message>
+  void Say(const Message& message) {
+    absl::MutexLock lock(&mutex_);
+    CarryOut(machine_.Say(message, Now()));
+  }
+  // CarryOut() what concerns the stream; Tell() log and agent the rest, which takes no lock.
+  void CarryOut(const SessionMachine::Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Tell(const SessionMachine::Effects& effects);
+  void Log(const SessionMachine::Disconnected& end);
+  static absl::Time Now();  // Of the monotonic clock.
 
   const Settings settings_;
   const Callbacks callbacks_;
@@ -103,18 +112,13 @@ class ServerSession final : public ServerLink {
 
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;   // The present stream has ended.
-  bool greeted_ ABSL_GUARDED_BY(mutex_) = false;  // Begin() has been called for it.
-  // Why the stream is to be ended; empty: it is not.
-  std::string ending_ ABSL_GUARDED_BY(mutex_);
-  std::optional<node_api::Hello> hello_ ABSL_GUARDED_BY(mutex_);  // Goes before the outbox.
-  Outbox outbox_ ABSL_GUARDED_BY(mutex_);
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // The present stream has ended.
+  SessionMachine machine_ ABSL_GUARDED_BY(mutex_);
+  // To be written next,
+  std::optional<node_api::AgentMessage> outgoing_ ABSL_GUARDED_BY(mutex_);
+  bool end_writes_ ABSL_GUARDED_BY(mutex_) = false;  // and nothing more after it.
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
 
-  bool welcomed_ = false;  // Session thread only, as the next.
-  bool complained_ = false;
-  absl::Status skew_;            // Not OK: the present server does not fit.
-  std::string complained_skew_;  // What was last said of that.
   std::thread thread_;
 };
 

@@ -64,9 +64,6 @@ class Fleet final : public LargeFleet {
         sessions_(nodes),
         extra_(nodes) {
     for (uint32_t node = 0; node < nodes; ++node) sessions_[node] = node + 1;
-    loop_.SetObjectsSink([this](const ipam::ObjectSet& objects) {
-      traffic_.SetTeams(ipam::TeamsByNamespace(objects));
-    });
     loop_.SetWritableSink([this](bool writable) { writable_ = writable; });
     grpc::ServerBuilder builder;
     builder.RegisterService(&admin_);
@@ -265,7 +262,10 @@ class Fleet final : public LargeFleet {
                          .cloud = fabric_,
                          .clock = clock_,
                          .log = log_,
-                         .background = &background_}};
+                         .background = &background_,
+                         .on_objects = [this](const ipam::ObjectSet& objects) {
+                           traffic_.SetTeams(ipam::TeamsByNamespace(objects));
+                         }}};
   ipam::FakeCloud cloud_;
   ipam::EventRing events_{log_, clock_};
   ipam::TrafficBook traffic_{clock_, nullptr};

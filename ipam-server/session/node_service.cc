@@ -12,7 +12,6 @@
 namespace spoke::ipam {
 namespace {
 
-
 // Agents receive what gRPC takes by default; no delta of a policy is longer than a full bundle.
 static_assert(2 * kMaxBundleBytes <= GRPC_DEFAULT_MAX_RECV_MESSAGE_LENGTH);
 

@@ -15,8 +15,8 @@
 #include "ipam-server/budget/budget_keeper.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/policy/bundle_message.h"
-#include "ipam-server/session/to_agent.h"
 #include "ipam-server/session/stream_gate.h"
+#include "ipam-server/session/to_agent.h"
 #include "ipam-server/traffic/traffic_book.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 

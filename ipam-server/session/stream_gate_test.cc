@@ -17,9 +17,7 @@ node_api::Hello HelloOf(std::string name, std::string version = "1.4.0") {
 
 class StreamGateTest : public testing::Test {
  protected:
-  absl::StatusCode Admit(node_api::Hello hello) {
-    return gate_.Admit(hello).status().code();
-  }
+  absl::StatusCode Admit(node_api::Hello hello) { return gate_.Admit(hello).status().code(); }
 
   const StreamGate::Rules rules_{.server_version = "1.4.0"};
   StreamGate gate_{rules_, {"node1"}, {}};

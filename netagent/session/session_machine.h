@@ -36,10 +36,8 @@ enum class SessionStep { kConnect, kGreet, kEnd, kCut, kDisconnect };
 
 // nullopt: the step does not exist in that phase, and what asked for it comes too late.
 constexpr std::optional<SessionPhase> Next(SessionPhase phase, SessionStep step) {
-  if (phase != SessionPhase::kIdle && step == SessionStep::kDisconnect)
-    return SessionPhase::kIdle;
-  if (phase != SessionPhase::kIdle && phase != SessionPhase::kCut &&
-      step == SessionStep::kCut) {
+  if (phase != SessionPhase::kIdle && step == SessionStep::kDisconnect) return SessionPhase::kIdle;
+  if (phase != SessionPhase::kIdle && phase != SessionPhase::kCut && step == SessionStep::kCut) {
     return SessionPhase::kCut;
   }
   switch (phase) {
@@ -164,9 +162,8 @@ class SessionMachine {
   const Settings settings_;
   Reconnect reconnect_;
   SessionPhase phase_ = SessionPhase::kIdle;
-  absl::Time wake_ =
-      absl::InfiniteFuture();  // Idle: the next attempt; else the stream is cut.
-  absl::Status skew_;          // Not OK: the present server does not fit.
+  absl::Time wake_ = absl::InfiniteFuture();  // Idle: the next attempt; else the stream is cut.
+  absl::Status skew_;                         // Not OK: the present server does not fit.
   bool unreachable_said_ = false;
   std::string skew_said_;
 
@@ -175,7 +172,7 @@ class SessionMachine {
   bool welcomed_ = false;
   bool in_flight_ = false;
   bool writes_ended_ = false;
-  absl::Status gave_up_;           // Why we have ended it; OK: we have not.
+  absl::Status gave_up_;                  // Why we have ended it; OK: we have not.
   std::optional<node_api::Hello> hello_;  // Goes before the outbox.
   Outbox outbox_;
   std::optional<absl::Time> pause_end_;  // Of the report that waits for company.

@@ -44,7 +44,8 @@ std::string TextOf(const node_api::AgentMessage& message) {
     return fmt::format("report {} of {}", report->sequence,
                        report->in_use.size() + report->cooled.size());
   }
-  if (const auto* ack = std::get_if<DesiredAck>(&message)) return fmt::format("ack {}", ack->version);
+  if (const auto* ack = std::get_if<DesiredAck>(&message))
+    return fmt::format("ack {}", ack->version);
   if (std::holds_alternative<node_api::Demand>(message)) return "demand";
   return "another";
 }

@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "lib/rpc/credentials.h"
 #include "lib/telemetry/log.h"
-#include "netagent/links/router.h"
+#include "netagent/links/links.h"
 #include "netagent/session/outbox.h"
 #include "netagent/session/reconnect.h"
 #include "netagent/session/server_link.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "netagent/links/router.h"
+#include "netagent/links/links.h"
 #include "netagent/session/server_messages.h"
 #include "proto/spoke/v1/node.pb.h"
 

@@ -34,21 +34,6 @@ int Fail(Process& process, const Error& error, const Request& request) {
   return 1;
 }
 
-AgentRequest MessageFor(Process& process, const Request& request, Verb verb) {
-  AgentRequest message;
-  message.verb = verb;
-  message.container_id = request.container_id;
-  message.ifname = request.ifname;
-  message.network_name = request.network_name;
-  message.pod = request.pod;
-  message.attempt = process.DrawNumber();
-  // The agent takes no text that is not UTF-8, and could not find such a path in its journal again.
-  if (IsUtf8(request.netns)) message.netns_path = request.netns;
-  message.trace_parent = request.trace_parent;
-  message.plugin_version = base::kVersion;
-  return message;
-}
-
 Error WrongAnswer(const char* verb) {
   return {kInternal, std::string("spoke-netagent answered ") + verb + " with another verb's answer",
           "do plugin and agent come from the same release?"};
@@ -82,14 +67,13 @@ std::string WithoutGone(std::string text) {
 
 // nullopt: what the attachment held is free, or will be: where no agent answers, it finds a note.
 std::optional<Error> Delete(Process& process, const Request& request) {
-  AgentRequest message = MessageFor(process, request, Verb::kDel);
-  const auto response = Ask(request.socket, message, -1, kDelPatience);
+  const auto response = Ask(request.socket, request, -1, kDelPatience);
   if (response.ok() && response->outcome == Outcome::kError) {
     return Error{response->error.code, WithoutGone(response->error.message),
                  WithoutGone(response->error.details)};
   }
   if (response.ok() && response->outcome == Outcome::kDone) return std::nullopt;
-  if (const auto error = LeaveTombstone(request.socket, message)) {
+  if (const auto error = LeaveTombstone(request.socket, request)) {
     return Error{error->code, WithoutGone(error->message), WithoutGone(error->details)};
   }
   process.WriteNote("spoke: " + (response.ok() ? WrongAnswer("DEL") : response.error()).message +
@@ -98,14 +82,12 @@ std::optional<Error> Delete(Process& process, const Request& request) {
   return std::nullopt;
 }
 
-int Add(Process& process, const Request& request) {
+int Add(Process& process, Request& request) {
   const auto netns = OpenNetns(request.netns, process.OwnNetns());
   if (!netns.ok()) return Fail(process, netns.error(), request);
-  AgentRequest message = MessageFor(process, request, Verb::kAdd);
-  message.options = request.options;
   Patience patience = kAddPatience;
   patience.deadline_ms = request.add_timeout_ms;
-  const auto response = Ask(request.socket, std::move(message), netns->get(), patience);
+  const auto response = Ask(request.socket, request, netns->get(), patience);
   if (!response.ok()) return Fail(process, response.error(), request);
   if (response->outcome == Outcome::kError) return Fail(process, response->error, request);
   if (response->outcome != Outcome::kAttachment || response->attachment.addresses.empty()) {
@@ -113,6 +95,9 @@ int Add(Process& process, const Request& request) {
   }
   if (process.WriteOutput(FormatResult(request, response->attachment))) return 0;
   // The runtime never heard of it, so it must not exist.
+  request.verb = Verb::kDel;
+  request.options = {};
+  request.attempt = process.DrawNumber();
   const auto left = Delete(process, request);
   process.WriteNote(left ? "spoke: the result could not be written; the attachment remains: " +
                                left->message + "\n"
@@ -125,14 +110,13 @@ int Del(Process& process, const Request& request) {
   return error ? Fail(process, *error, request) : 0;
 }
 
-int Check(Process& process, const Request& request) {
+int Check(Process& process, Request& request) {
   const auto netns = OpenNetns(request.netns, process.OwnNetns());
   if (!netns.ok()) return Fail(process, netns.error(), request);
-  AgentRequest message = MessageFor(process, request, Verb::kCheck);
   for (const Expectation& expectation : request.expectations) {
-    if (IsSameNetns(netns->get(), expectation.sandbox)) message.expected = expectation.attachment;
+    if (IsSameNetns(netns->get(), expectation.sandbox)) request.expected = expectation.attachment;
   }
-  if (!message.expected) {
+  if (!request.expected) {
     return Fail(
         process,
         {kInvalidConfig,
@@ -141,7 +125,7 @@ int Check(Process& process, const Request& request) {
          "CNI_NETNS is " + ToUtf8(request.netns) + "; the runtime has mixed up two containers"},
         request);
   }
-  const auto response = Ask(request.socket, std::move(message), netns->get(), kCheckPatience);
+  const auto response = Ask(request.socket, request, netns->get(), kCheckPatience);
   const auto error = ErrorOf(response, "CHECK");
   return error ? Fail(process, *error, request) : 0;
 }
@@ -149,15 +133,12 @@ int Check(Process& process, const Request& request) {
 int Gc(Process& process, const Request& request) {
   // Where the runtime does not say what is in use, nothing is known to be stale.
   if (!request.valid) return 0;
-  AgentRequest message = MessageFor(process, request, Verb::kGc);
-  message.valid = *request.valid;
-  const auto error = ErrorOf(Ask(request.socket, std::move(message), -1, kGcPatience), "GC");
+  const auto error = ErrorOf(Ask(request.socket, request, -1, kGcPatience), "GC");
   return error ? Fail(process, *error, request) : 0;
 }
 
 int Status(Process& process, const Request& request) {
-  const auto response =
-      Ask(request.socket, MessageFor(process, request, Verb::kStatus), -1, kStatusPatience);
+  const auto response = Ask(request.socket, request, -1, kStatusPatience);
   auto error = ErrorOf(response, "STATUS");
   if (!error) return 0;
   // Without an agent, or with one of another release, no ADD would work.
@@ -176,22 +157,24 @@ int RunCommand(Process& process) {
   auto request = ParseEnvironment([&](const char* name) { return process.Variable(name); });
   if (!request.ok()) return Fail(process, request.error(), {});
   // VERSION does not read its input: some callers never close it.
-  if (request->command == Command::kVersion) return process.WriteOutput(FormatVersion()) ? 0 : 1;
+  if (request->verb == Verb::kVersion) return process.WriteOutput(FormatVersion()) ? 0 : 1;
   const auto input = process.Input();
   if (!input.ok()) return Fail(process, input.error(), *request);
   if (const auto error = ReadConfig(*input, *request)) return Fail(process, *error, *request);
-  switch (request->command) {
-    case Command::kAdd:
+  request->attempt = process.DrawNumber();
+  request->plugin_version = base::kVersion;
+  switch (request->verb) {
+    case Verb::kAdd:
       return Add(process, *request);
-    case Command::kDel:
+    case Verb::kDel:
       return Del(process, *request);
-    case Command::kCheck:
+    case Verb::kCheck:
       return Check(process, *request);
-    case Command::kGc:
+    case Verb::kGc:
       return Gc(process, *request);
-    case Command::kStatus:
+    case Verb::kStatus:
       return Status(process, *request);
-    case Command::kVersion:
+    case Verb::kVersion:
       break;
   }
   return 1;

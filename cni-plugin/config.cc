@@ -76,9 +76,9 @@ std::optional<Error> ReadVersion(const Value& config, Request& request) {
     return Error{kIncompatibleVersion, std::string("config version does not allow ") + verb,
                  "config is \"" + version + "\", " + verb + " needs " + since + " or later"};
   };
-  if (request.command == Command::kCheck && rank < RankOf("0.4.0")) return refuse("CHECK", "0.4.0");
-  if (request.command == Command::kGc && rank < RankOf("1.1.0")) return refuse("GC", "1.1.0");
-  if (request.command == Command::kStatus && rank < RankOf("1.1.0")) {
+  if (request.verb == Verb::kCheck && rank < RankOf("0.4.0")) return refuse("CHECK", "0.4.0");
+  if (request.verb == Verb::kGc && rank < RankOf("1.1.0")) return refuse("GC", "1.1.0");
+  if (request.verb == Verb::kStatus && rank < RankOf("1.1.0")) {
     return refuse("STATUS", "1.1.0");
   }
   return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<Error> ReadSocket(const Value& config, Request& request) {
       path.starts_with('/') && path.size() <= kMaxLength && path.find('\0') == path.npos;
   if (usable) {
     request.socket = path;
-  } else if (request.command != Command::kDel) {
+  } else if (request.verb != Verb::kDel) {
     return BadConfig(
         "\"socket\" is no path for the agent's socket: " + ToUtf8(path),
         "it is absolute and has at most 107 bytes; the agent's default is " + Request().socket);
@@ -200,10 +200,10 @@ std::optional<Error> ReadConfig(std::string_view text, Request& request) {
   if (const auto error = ReadName(config, request)) return error;
   if (const auto error = ReadVersion(config, request)) return error;
   if (const auto error = ReadSocket(config, request)) return error;
-  switch (request.command) {
-    case Command::kAdd:
+  switch (request.verb) {
+    case Verb::kAdd:
       return ReadForAdd(config, request);
-    case Command::kCheck: {
+    case Verb::kCheck: {
       const Value* prev = json::Find(config, "prevResult");
       if (prev == nullptr) {
         return BadConfig("CHECK without a \"prevResult\"",
@@ -211,11 +211,11 @@ std::optional<Error> ReadConfig(std::string_view text, Request& request) {
       }
       return ReadExpectations(*prev, request);
     }
-    case Command::kGc:
+    case Verb::kGc:
       return ReadValid(config, request);
-    case Command::kDel:
-    case Command::kStatus:
-    case Command::kVersion:
+    case Verb::kDel:
+    case Verb::kStatus:
+    case Verb::kVersion:
       return std::nullopt;
   }
   return std::nullopt;

@@ -20,9 +20,9 @@ struct Outcome {
   unsigned code() const { return error ? error->code : 0; }
 };
 
-Outcome Configure(std::string_view text, Command command = Command::kAdd) {
+Outcome Configure(std::string_view text, Verb verb = Verb::kAdd) {
   Outcome outcome;
-  outcome.request.command = command;
+  outcome.request.verb = verb;
   outcome.request.ifname = "eth0";
   outcome.error = ReadConfig(text, outcome.request);
   return outcome;
@@ -81,9 +81,8 @@ TEST(ReadConfig, WhatIsNoObjectIsADecodingFailure) {
        {std::string(), std::string("{bad"), std::string("[]"), std::string("null"),
         std::string("\"x\""), std::string("{\"name\":\"a\""), std::string("{} {}"),
         std::string("{\"name\":\"\xff\xfe\"}"), std::string(1 << 20, '['), nested}) {
-    for (const Command command :
-         {Command::kAdd, Command::kDel, Command::kCheck, Command::kGc, Command::kStatus}) {
-      EXPECT_EQ(Configure(text, command).code(), kDecodingFailure) << text.substr(0, 20);
+    for (const Verb verb : {Verb::kAdd, Verb::kDel, Verb::kCheck, Verb::kGc, Verb::kStatus}) {
+      EXPECT_EQ(Configure(text, verb).code(), kDecodingFailure) << text.substr(0, 20);
     }
   }
 }
@@ -111,8 +110,8 @@ TEST(ReadConfig, NameThenVersionThenTheRest) {
       {R"({"name":"a","cniVersion":"1.2.0"})", kIncompatibleVersion},
   };
   for (const auto& [text, code] : cases) {
-    for (const Command command : {Command::kAdd, Command::kDel}) {
-      EXPECT_EQ(Configure(text, command).code(), code) << text;
+    for (const Verb verb : {Verb::kAdd, Verb::kDel}) {
+      EXPECT_EQ(Configure(text, verb).code(), code) << text;
     }
   }
 }
@@ -129,21 +128,21 @@ TEST(ReadConfig, AVersionItDoesNotSpeakIsNamedBesideThoseItDoes) {
 // D2, E6, F5.
 TEST(ReadConfig, VerbsAreRefusedWhereTheVersionHasThemNot) {
   const struct {
-    Command command;
+    Verb asked;
     const char* version;
     const char* verb;
-  } cases[] = {{Command::kCheck, "0.3.1", "CHECK"},
-               {Command::kGc, "1.0.0", "GC"},
-               {Command::kGc, "0.4.0", "GC"},
-               {Command::kStatus, "1.0.0", "STATUS"}};
+  } cases[] = {{Verb::kCheck, "0.3.1", "CHECK"},
+               {Verb::kGc, "1.0.0", "GC"},
+               {Verb::kGc, "0.4.0", "GC"},
+               {Verb::kStatus, "1.0.0", "STATUS"}};
   for (const auto& c : cases) {
-    const Outcome outcome = Configure(With("", c.version), c.command);
+    const Outcome outcome = Configure(With("", c.version), c.asked);
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->code, kIncompatibleVersion);
     EXPECT_EQ(outcome.error->message, std::string("config version does not allow ") + c.verb);
   }
-  EXPECT_FALSE(Configure(With(""), Command::kStatus).error);
-  EXPECT_FALSE(Configure(With(""), Command::kGc).error);
+  EXPECT_FALSE(Configure(With(""), Verb::kStatus).error);
+  EXPECT_FALSE(Configure(With(""), Verb::kGc).error);
 }
 
 // A18.
@@ -179,11 +178,11 @@ TEST(ReadConfig, NothingThatOnlyAnAddNeedsHoldsADelUp) {
         R"(,"prevResult":{"dns":{},"ips":7})", R"(,"mtu":"x","timeoutSeconds":-1,"dns":7)",
         R"(,"runtimeConfig":7,"args":7)", R"(,"socket":7)", R"(,"socket":"relative")",
         R"(,"ingressRate":-1,"cni.dev/valid-attachments":7)"}) {
-    const Outcome outcome = Configure(With(more, "0.3.1"), Command::kDel);
+    const Outcome outcome = Configure(With(more, "0.3.1"), Verb::kDel);
     EXPECT_FALSE(outcome.error) << more;
     EXPECT_EQ(outcome.request.socket, "/run/spoke/cni.sock");
   }
-  EXPECT_EQ(Configure(With(R"(,"socket":"/x")"), Command::kDel).request.socket, "/x");
+  EXPECT_EQ(Configure(With(R"(,"socket":"/x")"), Verb::kDel).request.socket, "/x");
 }
 
 // B7.
@@ -204,11 +203,11 @@ TEST(ReadConfig, DnsOfTheConfigurationComesBeforeTheRuntimesAndTheChains) {
 
 // D3.
 TEST(ReadConfig, ACheckNeedsAPrevResult) {
-  EXPECT_EQ(Configure(With(""), Command::kCheck).code(), kInvalidConfig);
-  EXPECT_EQ(Configure(With(R"(,"prevResult":null)"), Command::kCheck).code(), kInvalidConfig);
-  EXPECT_EQ(Configure(With(R"(,"prevResult":"x")"), Command::kCheck).code(), kDecodingFailure);
+  EXPECT_EQ(Configure(With(""), Verb::kCheck).code(), kInvalidConfig);
+  EXPECT_EQ(Configure(With(R"(,"prevResult":null)"), Verb::kCheck).code(), kInvalidConfig);
+  EXPECT_EQ(Configure(With(R"(,"prevResult":"x")"), Verb::kCheck).code(), kDecodingFailure);
   EXPECT_EQ(Configure(With(R"(,"prevResult":{"interfaces":[{"name":"eth0","sandbox":"/x"}]})"),
-                      Command::kCheck)
+                      Verb::kCheck)
                 .code(),
             0U);
 }
@@ -216,7 +215,7 @@ TEST(ReadConfig, ACheckNeedsAPrevResult) {
 // E2, E3.
 TEST(ReadConfig, AGcSaysWhatIsInUseUnderEitherName) {
   const auto valid = [](const std::string& more) {
-    const Outcome outcome = Configure(With(more), Command::kGc);
+    const Outcome outcome = Configure(With(more), Verb::kGc);
     EXPECT_FALSE(outcome.error) << more;
     return outcome.request.valid;
   };
@@ -237,7 +236,7 @@ TEST(ReadConfig, AListThatIsMalformedIsNoList) {
        {"7", "{}", "\"x\"", "[7]", "[null]", R"([{"containerID":"a"}])", R"([{"ifname":"eth0"}])",
         R"([{"containerID":7,"ifname":"eth0"}])", R"([{"containerID":"a","ifname":"eth0"},[]])"}) {
     const Outcome outcome =
-        Configure(With(std::string(",\"cni.dev/valid-attachments\":") + list), Command::kGc);
+        Configure(With(std::string(",\"cni.dev/valid-attachments\":") + list), Verb::kGc);
     EXPECT_EQ(outcome.code(), kInvalidConfig) << list;
     EXPECT_EQ(outcome.request.valid, std::nullopt);
   }

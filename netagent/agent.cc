@@ -13,7 +13,7 @@
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "netagent/enroll/enrollment.h"
-#include "netagent/links/netlink_inspector.h"
+#include "netagent/links/kernel_links.h"
 #include "netagent/links/netns_trace.h"
 #include "netagent/node/node_setup.h"
 #include "netagent/policy/policy_codec.h"
@@ -128,7 +128,7 @@ std::vector<std::string> TokenFiles(const AgentConfig& config) {
 Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, Edges edges)
     : config_(config),
       identity_(identity),
-      router_(edges.router),
+      links_(edges.links),
       log_(edges.log),
       loop_(std::move(edges.loop)),
       heartbeat_(edges.health.heartbeat),
@@ -165,23 +165,20 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                     .explain_unproven = [this] { return ExplainUnproven(); },
                     .clearing_required = edges.conntrack != nullptr,
                     .trace_netns = &TraceNetns},
-                   {router_, session_, clock_, log_, of_pods_ ? &*of_pods_ : nullptr},
+                   {links_, session_, clock_, log_, of_pods_ ? &*of_pods_ : nullptr},
                    std::move(edges.journal)),
-      nic_check_(config.nic, cloud_.secondaries, {router_, clock_, log_}, attachments_),
+      nic_check_(config.nic, cloud_.secondaries, {links_, clock_, log_}, attachments_),
       repairer_(
           {.repair_pods = config.repair_pods,
-           .spec_of = [this](const Assignment& l) { return attachments_.SpecOf(l); },
            .open_netns = &OpenPodNetns,
            .prepare_node = [root = SysctlRoot(config.host_root)] { return PrepareNode(root); },
            .on_pod_mac =
                [this](const std::string& link, const ip::MacAddress& mac) {
                  if (traffic_) traffic_->OnPodMac(link, mac);
                }},
-          {edges.inspector, router_, clock_, log_}, attachments_),
+          {links_, clock_, log_}, attachments_),
       lost_dels_({.after = config.lost_del_after, .look_at_netns = &LookAtNetns}, {clock_, log_},
                  repairer_, attachments_),
-      check_([this](const Assignment& l) { return attachments_.SpecOf(l); }, edges.inspector,
-             attachments_, repairer_),
       store_token_(TokenFiles(config), log_),
       policy_(config.state_dir + "/policy", session_, log_,
               {.put_in_force = [this](const Policy& policy) { return PutInForce(policy); },
@@ -223,7 +220,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                                   }}),
       handler_({.attachments = attachments_,
                 .adds = adds_,
-                .checker = &check_,
+                .checker = &repairer_,
                 .log = log_,
                 .strict_status = config.strict_status}) {
   MakeCloudParts();
@@ -418,7 +415,7 @@ absl::Status Agent::PutInForce(const Policy& policy) {
   if (cuts_) cuts_->Cut(traffic_->Cuts());
   OnRules();
   if (!held || !shaping_) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
+  const std::vector<TrafficPod> pods = attachments_.TrafficPods();
   shaping_->Start(pods);
   return absl::OkStatus();
 }
@@ -542,7 +539,7 @@ std::string Agent::EnrollReason() const {
 }
 
 void Agent::SayHello() {
-  const auto nic = router_.ReadNic(config_.nic);
+  const auto nic = links_.ReadNic(config_.nic);
   health_.OnNic(nic.status());
   if (!nic.ok()) {
     log_.Error("nic_unreadable", {{"nic", config_.nic}, {"error", nic.status()}});

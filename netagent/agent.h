@@ -19,7 +19,6 @@
 #include "lib/os/signals.h"
 #include "lib/telemetry/log.h"
 #include "netagent/agent_parts.h"
-#include "netagent/attach/attachment_check.h"
 #include "netagent/attach/attachments.h"
 #include "netagent/attach/lost_del_release.h"
 #include "netagent/attach/nic_check.h"
@@ -43,8 +42,7 @@
 #include "netagent/exporters/agent_reading.h"
 #include "netagent/fastpath/fast_path.h"
 #include "netagent/journal/journal.h"
-#include "netagent/links/inspector.h"
-#include "netagent/links/router.h"
+#include "netagent/links/links.h"
 #include "netagent/nftables/nft_watch.h"
 #include "netagent/node/node_routes.h"
 #include "netagent/node/service_health.h"
@@ -108,8 +106,7 @@ struct HealthParts {
 class Agent {
  public:
   struct Edges {
-    Router& router;
-    Inspector& inspector;
+    Links& links;
     std::unique_ptr<Journal> journal;
     telemetry::Log& log;
     os::EventLoop loop;
@@ -189,7 +186,7 @@ class Agent {
 
   const AgentConfig& config_;
   const node_api::NodeIdentity identity_;
-  Router& router_;
+  Links& links_;
   telemetry::Log& log_;
   const os::RealClock time_of_day_;
   const os::MonotonicClock uptime_;
@@ -215,7 +212,6 @@ class Agent {
   NicCheck nic_check_;
   Repairer repairer_;
   LostDelRelease lost_dels_;
-  AttachmentCheck check_;
   std::vector<std::unique_ptr<AddressVerifier>>
       verifiers_;  // One a family; with the cloud's parts only.
   StoreToken store_token_;

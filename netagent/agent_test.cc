@@ -17,7 +17,6 @@
 #include "lib/os/file.h"
 #include "lib/tls/authority.h"
 #include "netagent/connections/testing/fake_conntrack_table.h"
-#include "netagent/links/testing/fake_inspector.h"
 #include "netagent/links/testing/fake_kernel.h"
 #include "netagent/nftables/testing/fake_nft_tables.h"
 #include "netagent/node/testing/fake_node_routes.h"
@@ -58,8 +57,7 @@ class AgentTest : public testing::Test {
     OpenedJournal opened = OpenJournal(JournalPath()).value();
     agent_ =
         std::make_unique<Agent>(config_, node_api::NodeIdentity{.node_name = "node1"},
-                                Agent::Edges{.router = kernel_,
-                                             .inspector = inspector_,
+                                Agent::Edges{.links = kernel_,
                                              .journal = std::move(opened.journal),
                                              .log = log_,
                                              .loop = os::EventLoop::Create().value(),
@@ -132,7 +130,6 @@ class AgentTest : public testing::Test {
   const testing_support::TempDir dir_;
   AgentConfig config_;
   FakeKernel kernel_;
-  FakeInspector inspector_;
   FakeShaper shaper_;
   testing_support::RecordingLog log_;
   FakeConntrackTable table_;

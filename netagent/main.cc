@@ -46,8 +46,7 @@
 #include "netagent/iptables/nft_iptables.h"
 #include "netagent/journal/faulty_journal.h"
 #include "netagent/links/fault_points.h"
-#include "netagent/links/netlink_inspector.h"
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
 #include "netagent/nftables/nft_watch.h"
 #include "netagent/node/claims_text.h"
 #include "netagent/node/netlink_node_routes.h"
@@ -344,10 +343,9 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
       log);
   const std::string sysctl_root = SysctlRoot(config.host_root);
   ASSIGN_OR_RETURN(
-      const std::unique_ptr<NetlinkRouter> router,
-      NetlinkRouter::Create({.log = &log, .fault_point = fault_point, .sysctl_root = sysctl_root}));
-  ASSIGN_OR_RETURN(const std::unique_ptr<NetlinkInspector> inspector, NetlinkInspector::Create());
-  const auto nic = router->ReadNic(config.nic);
+      const std::unique_ptr<KernelLinks> links,
+      KernelLinks::Create({.log = &log, .fault_point = fault_point, .sysctl_root = sysctl_root}));
+  const auto nic = links->ReadNic(config.nic);
   if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
   azure::Identity in_azure;
   if (config.azure) {
@@ -367,8 +365,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
   Agent agent(
       config, identity,
-      {.router = *router,
-       .inspector = *inspector,
+      {.links = *links,
        .journal = std::move(opened.journal),
        .log = log,
        .loop = std::move(loop),

@@ -156,7 +156,7 @@ int64_t MonotonicMs() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-Expected<AgentResponse> Ask(const std::string& socket, AgentRequest request, int netns,
+Expected<AgentResponse> Ask(const std::string& socket, Request request, int netns,
                             const Patience& patience) {
   const int64_t start_ms = MonotonicMs();
   request.deadline_monotonic_ms = start_ms + patience.deadline_ms;

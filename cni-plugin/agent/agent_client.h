@@ -28,7 +28,7 @@ int64_t MonotonicMs();
 // is a response like others.
 // Errors: code 11 where it may work later (no agent, or none that answers in time: `message` says
 // which and what to do); 100: the answer is none, or the request is too large.
-Expected<AgentResponse> Ask(const std::string& socket, AgentRequest request, int netns,
+Expected<AgentResponse> Ask(const std::string& socket, Request request, int netns,
                             const Patience& patience);
 
 }  // namespace spoke::cni

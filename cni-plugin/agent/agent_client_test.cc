@@ -13,8 +13,8 @@ constexpr Patience kPatience{.deadline_ms = 5000, .absent_ms = 2000, .hung_up_ms
 
 class AgentClientTest : public testing::Test {
  protected:
-  static AgentRequest Message() {
-    AgentRequest request;
+  static Request Message() {
+    Request request;
     request.verb = Verb::kAdd;
     request.container_id = "aaa";
     request.attempt = 42;
@@ -127,10 +127,11 @@ TEST_F(AgentClientTest, WhatIsNoResponseIsNotAskedForAgain) {
 // E10: as many attachments as a GC may have go in one packet.
 TEST_F(AgentClientTest, FiveThousandAttachmentsFitIntoOnePacket) {
   FakeAgent agent(path_, {{DoneAnswer()}});
-  AgentRequest request = Message();
+  Request request = Message();
   request.verb = Verb::kGc;
+  request.valid.emplace();
   for (int i = 0; i < 5000; ++i) {
-    request.valid.push_back({std::string(60, 'a') + std::to_string(1000 + i), "eth0"});
+    request.valid->push_back({std::string(60, 'a') + std::to_string(1000 + i), "eth0"});
   }
   const auto response = Ask(path_, request, -1, kPatience);
   ASSERT_TRUE(response.ok()) << response.error().message;
@@ -140,8 +141,8 @@ TEST_F(AgentClientTest, FiveThousandAttachmentsFitIntoOnePacket) {
 
 TEST_F(AgentClientTest, ARequestThatIsTooLargeIsRefusedHere) {
   FakeAgent agent(path_, {{DoneAnswer()}});
-  AgentRequest request = Message();
-  request.valid.assign(20'000, {std::string(64, 'a'), "eth0"});
+  Request request = Message();
+  request.valid.emplace().assign(20'000, {std::string(64, 'a'), "eth0"});
   EXPECT_EQ(Ask(path_, request, -1, kPatience).error().code, kInternal);
   EXPECT_TRUE(agent.Requests().empty());
 }

@@ -78,15 +78,14 @@ std::string_view TraceParent(std::string_view text) {
   return text;
 }
 
-Expected<Command> ParseCommand(std::string_view text) {
+Expected<Verb> ParseVerb(std::string_view text) {
   constexpr struct {
     std::string_view name;
-    Command command;
-  } kCommands[] = {{"ADD", Command::kAdd},       {"DEL", Command::kDel},
-                   {"CHECK", Command::kCheck},   {"GC", Command::kGc},
-                   {"STATUS", Command::kStatus}, {"VERSION", Command::kVersion}};
-  for (const auto& known : kCommands) {
-    if (text == known.name) return known.command;
+    Verb verb;
+  } kVerbs[] = {{"ADD", Verb::kAdd}, {"DEL", Verb::kDel},       {"CHECK", Verb::kCheck},
+                {"GC", Verb::kGc},   {"STATUS", Verb::kStatus}, {"VERSION", Verb::kVersion}};
+  for (const auto& known : kVerbs) {
+    if (text == known.name) return known.verb;
   }
   return Error{kInvalidEnvironment, "unknown CNI_COMMAND: " + ToUtf8(text),
                "this plugin knows ADD, DEL, CHECK, GC, STATUS and VERSION, in capitals"};
@@ -106,7 +105,7 @@ std::optional<Error> ReadAttachmentVariables(const Environment& environment, Req
   require(!request.container_id.empty(), "CNI_CONTAINERID");
   require(!request.ifname.empty(), "CNI_IFNAME");
   // After a reboot or a crash a DEL has no namespace any more.
-  require(!request.netns.empty() || request.command == Command::kDel, "CNI_NETNS");
+  require(!request.netns.empty() || request.verb == Verb::kDel, "CNI_NETNS");
   if (!missing.empty()) {
     return Error{kInvalidEnvironment, "required environment variables missing: " + missing,
                  "a container runtime sets them; to try the plugin by hand, see docs/CNI.md"};
@@ -139,13 +138,13 @@ std::string NameOfPod(const Request& request) {
 
 Expected<Request> ParseEnvironment(const Environment& environment) {
   Request request;
-  const auto command = ParseCommand(TextOf(environment, "CNI_COMMAND"));
-  if (!command.ok()) return command.error();
-  request.command = *command;
+  const auto verb = ParseVerb(TextOf(environment, "CNI_COMMAND"));
+  if (!verb.ok()) return verb.error();
+  request.verb = *verb;
   // Runtimes probe with dummies in the other variables, so VERSION looks at none of them.
-  if (request.command == Command::kVersion) return request;
+  if (request.verb == Verb::kVersion) return request;
   request.trace_parent = TraceParent(TextOf(environment, "TRACEPARENT"));
-  if (request.command == Command::kGc || request.command == Command::kStatus) return request;
+  if (request.verb == Verb::kGc || request.verb == Verb::kStatus) return request;
   ReadArgs(TextOf(environment, "CNI_ARGS"), request);
   if (const auto error = ReadAttachmentVariables(environment, request)) return *error;
   return request;

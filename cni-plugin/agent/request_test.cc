@@ -36,7 +36,7 @@ TEST(ParseEnvironment, TakesWhatTheRuntimesSend) {
       Parse(With(Good(), "CNI_ARGS",
                  "K8S_POD_UID=u-1;IgnoreUnknown=1;K8S_POD_NAME=web;K8S_POD_NAMESPACE=prod;FOO"));
   ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->command, Command::kAdd);
+  EXPECT_EQ(request->verb, Verb::kAdd);
   EXPECT_EQ(request->pod, (PodReference{"prod", "web", "u-1"}));
   EXPECT_EQ(NameOfPod(*request), "pod prod/web");
 }

@@ -54,7 +54,7 @@ std::string TombstoneFolder(const std::string& socket) {
   return socket.substr(0, socket.rfind('/')) + "/tombstones";
 }
 
-std::optional<Error> LeaveTombstone(const std::string& socket, const AgentRequest& del) {
+std::optional<Error> LeaveTombstone(const std::string& socket, const Request& del) {
   const std::string folder = TombstoneFolder(socket);
   if (!MakeFolder(folder)) return Failed(folder, errno);
   const std::string path = folder + "/" + TombstoneName(del.container_id, del.ifname);

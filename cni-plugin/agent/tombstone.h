@@ -21,6 +21,6 @@ std::string TombstoneFolder(const std::string& socket);
 // its owner alone, in a folder that is made if it is missing. A second call for the same attachment
 // replaces the first's. `del.attempt` makes the temporary name.
 // Errors: code 11, the attachment is not freed and the runtime should ask again.
-std::optional<Error> LeaveTombstone(const std::string& socket, const AgentRequest& del);
+std::optional<Error> LeaveTombstone(const std::string& socket, const Request& del);
 
 }  // namespace spoke::cni

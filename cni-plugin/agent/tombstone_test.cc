@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-AgentRequest Del(const std::string& id, uint64_t attempt = 1) {
-  AgentRequest del;
+Request Del(const std::string& id, uint64_t attempt = 1) {
+  Request del;
   del.verb = Verb::kDel;
   del.container_id = id;
   del.ifname = "eth0";

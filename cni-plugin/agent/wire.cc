@@ -201,7 +201,7 @@ bool ReadError(std::string_view in, Error& error) {
 
 }  // namespace
 
-std::string EncodeRequest(const AgentRequest& request) {
+std::string EncodeRequest(const Request& request) {
   std::string out;
   out.reserve(512);  // Most requests are smaller.
   PutNumber(1, static_cast<uint64_t>(request.verb), out);
@@ -211,11 +211,11 @@ std::string EncodeRequest(const AgentRequest& request) {
   PutIfAny(5, Encode(request.pod), out);
   PutNumber(6, static_cast<uint64_t>(request.deadline_monotonic_ms), out);
   PutNumber(7, request.attempt, out);
-  PutText(8, request.netns_path, out);
+  if (IsUtf8(request.netns)) PutText(8, request.netns, out);
   PutText(9, request.trace_parent, out);
   PutIfAny(10, Encode(request.options), out);
   if (request.expected) PutMessage(11, Encode(*request.expected), out);
-  for (const AttachmentRef& ref : request.valid) {
+  for (const AttachmentRef& ref : request.valid.value_or(std::vector<AttachmentRef>())) {
     std::string bytes;
     PutText(1, ref.container_id, bytes);
     PutText(2, ref.ifname, bytes);

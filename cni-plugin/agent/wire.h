@@ -16,7 +16,8 @@ namespace spoke::cni {
 
 // The structs are the messages of the proto file, where their fields are explained. Text is UTF-8:
 // the agent refuses a request with anything else.
-enum class Verb : uint8_t { kAdd = 1, kDel = 2, kCheck = 3, kGc = 4, kStatus = 5 };
+// VERSION is answered without the agent, and has no number there.
+enum class Verb : uint8_t { kVersion = 0, kAdd = 1, kDel = 2, kCheck = 3, kGc = 4, kStatus = 5 };
 
 struct PodReference {
   std::string namespace_name;
@@ -77,20 +78,47 @@ struct Attachment {
   bool operator==(const Attachment&) const = default;
 };
 
-struct AgentRequest {
-  Verb verb = Verb::kAdd;
+// What plugins before this one in the chain have answered, as JSON in the shape that
+// `Request::cni_version` has: the elements of the three lists, separated by commas.
+struct ChainedResult {
+  unsigned interface_count = 0;
+  std::string interfaces;
+  std::string ips;
+  std::string routes;
+};
+
+// An interface of prevResult that may be the one to check: the name is CNI_IFNAME.
+struct Expectation {
+  std::string sandbox;
+  Attachment attachment;
+};
+
+// What the runtime asks, from its environment and the configuration; and of that what the agent is
+// asked.
+struct Request {
+  Verb verb = Verb::kVersion;
   std::string container_id;
   std::string ifname;
   std::string network_name;
   PodReference pod;
   int64_t deadline_monotonic_ms = 0;
   uint64_t attempt = 0;
-  std::string netns_path;
-  std::string trace_parent;
-  Options options;
-  std::optional<Attachment> expected;
-  std::vector<AttachmentRef> valid;
+  std::string netns;                                // Path; may be empty for DEL.
+  std::string trace_parent;                         // Well-formed, or empty.
+  Options options;                                  // ADD.
+  std::optional<Attachment> expected;               // CHECK: the one of `expectations`.
+  std::optional<std::vector<AttachmentRef>> valid;  // GC; nullopt: the runtime does not say.
   std::string plugin_version;
+
+  // What stays in the plugin.
+  std::string args_mac;  // CNI_ARGS MAC and IP, as they are.
+  std::string args_ip;
+  std::string cni_version;                     // Empty until it is known to be supported.
+  std::string socket = "/run/spoke/cni.sock";  // The agent's.
+  int add_timeout_ms = 20'000;                 // Below what containerd and CRI-O give an ADD.
+  ChainedResult chained;                       // ADD.
+  std::string dns = "{}";                      // ADD: an object of JSON.
+  std::vector<Expectation> expectations;       // CHECK: at least one.
 };
 
 struct AgentResponse {
@@ -100,7 +128,8 @@ struct AgentResponse {
   Error error;            // kError.
 };
 
-std::string EncodeRequest(const AgentRequest& request);
+// A path that is not UTF-8 is left out: the agent could not find it in its journal again.
+std::string EncodeRequest(const Request& request);
 
 // nullopt: not a CniResponse. Fields it does not know are passed over. What it takes, protobuf
 // takes for the same; of what protobuf takes it refuses groups, and varints longer than they may

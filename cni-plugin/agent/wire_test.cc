@@ -7,8 +7,8 @@
 namespace spoke::cni {
 namespace {
 
-AgentRequest FullRequest() {
-  AgentRequest request;
+Request FullRequest() {
+  Request request;
   request.verb = Verb::kCheck;
   request.container_id = std::string(200, 'c');
   request.ifname = "eth0";
@@ -16,7 +16,7 @@ AgentRequest FullRequest() {
   request.pod = {"prod", "web-0", "uid"};
   request.deadline_monotonic_ms = INT64_MAX;
   request.attempt = UINT64_MAX;
-  request.netns_path = "/run/netns/é";
+  request.netns = "/run/netns/é";
   request.plugin_version = "1.2.3";
   request.trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   request.options = {"0e:11:22:33:44:55",
@@ -26,11 +26,11 @@ AgentRequest FullRequest() {
                      {4, UINT64_MAX, 100}};
   request.expected = Attachment{
       "spk1", "0a:00:00:00:00:01", "0e:00:00:00:00:01", 1500, {{"10.1.0.5/32", "169.254.1.1"}, {}}};
-  request.valid = {{"aaa", "eth0"}, {"bbb", "net1"}};
+  request.valid = std::vector<AttachmentRef>{{"aaa", "eth0"}, {"bbb", "net1"}};
   return request;
 }
 
-v1::CniRequest Parsed(const AgentRequest& request) {
+v1::CniRequest Parsed(const Request& request) {
   v1::CniRequest parsed;
   EXPECT_TRUE(parsed.ParseFromString(EncodeRequest(request)));
   return parsed;
@@ -80,7 +80,7 @@ TEST(EncodeRequest, ProtobufReadsEachField) {
 }
 
 TEST(EncodeRequest, WhatIsEmptyIsNotThere) {
-  AgentRequest request;
+  Request request;
   request.verb = Verb::kDel;
   const v1::CniRequest parsed = Parsed(request);
   EXPECT_EQ(EncodeRequest(request), std::string("\x08\x02"));

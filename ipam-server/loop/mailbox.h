@@ -76,7 +76,7 @@ struct PolicyTrialEvent {
   SessionId session;
   node_api::PolicyTrialAnswer answer;
 };
-using InventorySink = std::function<void(const NodeKey&, Inventory)>;
+using InventorySink = std::function<void(const NodeKey&, node_api::Inventory)>;
 // All connected agents are to say what they hold.
 struct AskInventoriesEvent {
   InventorySink on_inventory;

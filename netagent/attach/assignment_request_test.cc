@@ -28,7 +28,7 @@ class AssignmentRequestTest : public testing::Test {
   }
   absl::StatusOr<Assignment> Plan(const std::vector<std::string>& requested,
                                   const std::string& container = "aaa") {
-    AssignmentRequest request{.key = {container, "eth0"}};
+    Assignment request{.key = {container, "eth0"}};
     for (const std::string& address : requested) request.addresses.push_back(A(address));
     return assignments_.PlanAssignment(request, kNow);
   }
@@ -84,11 +84,11 @@ TEST_F(AssignmentRequestTest, EachInterfaceOfAContainerHasTheLowestOrdinalThatIs
 }
 
 TEST_F(AssignmentRequestTest, WhatIsAskedForIsKeptWithTheAssignment) {
-  AssignmentRequest request{.key = {"aaa", "eth0"},
-                            .attempt = 7,
-                            .netns_path = "/run/netns/a",
-                            .network = "spoke",
-                            .options = {.mtu = 1400, .bandwidth = {.ingress_rate = 1000}}};
+  Assignment request{.key = {"aaa", "eth0"},
+                     .attempt = 7,
+                     .netns_path = "/run/netns/a",
+                     .network = "spoke",
+                     .options = {.mtu = 1400, .bandwidth = {.ingress_rate = 1000}}};
   const Assignment assignment = assignments_.PlanAssignment(request, kNow).value();
   EXPECT_EQ(assignment.attempt, 7U);
   EXPECT_EQ(assignment.netns_path, "/run/netns/a");

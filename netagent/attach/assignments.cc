@@ -30,27 +30,23 @@ void AddEntries(const Assignment& assignment, std::vector<node_api::Assignment>&
   }
 }
 
-absl::StatusOr<Assignment> Assignments::PlanAssignment(const AssignmentRequest& request,
+absl::StatusOr<Assignment> Assignments::PlanAssignment(const Assignment& asked,
                                                        absl::Time now) const {
-  const AttachmentKey& key = request.key;
+  const AttachmentKey& key = asked.key;
   if (entries_.contains(key)) {
     return absl::AlreadyExistsError(fmt::format(
         "container {} already has interface {}: DEL it first", key.container_id, key.ifname));
   }
-  Assignment assignment{.key = key,
-                        .pod = request.pod,
-                        .since = now,
-                        .attempt = request.attempt,
-                        .netns_path = request.netns_path,
-                        .network = request.network,
-                        .options = request.options};
+  Assignment assignment = asked;
+  assignment.addresses.clear();
+  assignment.since = now;
   assignment.options.ordinal = FreeOrdinal(key.container_id);
   // Microseconds as the floor: a journal that was lost must not make the numbers begin again, or
   // the server would take what follows for stale.
   assignment.generation = std::max(
       last_generation_ + 1, static_cast<uint64_t>(std::max<int64_t>(absl::ToUnixMicros(now), 1)));
   std::array<const ip::Address*, 2> requested{};  // By family, IPv4 first.
-  for (const ip::Address& address : request.addresses) {
+  for (const ip::Address& address : asked.addresses) {
     const ip::Address*& options = requested.at(address.is_v4() ? 0 : 1);
     if (options != nullptr) {
       return absl::InvalidArgumentError(
@@ -61,14 +57,14 @@ absl::StatusOr<Assignment> Assignments::PlanAssignment(const AssignmentRequest& 
   }
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     const ip::Address* options = requested.at(family == ip::Family::kV4 ? 0 : 1);
-    const std::set<std::string> pools = PoolsFor(family, request.pod.pod_namespace);
+    const std::set<std::string> pools = PoolsFor(family, asked.pod.pod_namespace);
     if (options != nullptr) RETURN_IF_ERROR(CheckOptions(*options, pools));
     if (pools.empty()) continue;
     const ip::Address* address = options != nullptr ? options : NextAvailable(family, pools);
     if (address == nullptr) {
       return absl::ResourceExhaustedError(
           fmt::format("no {} address is free on this node{} (considered: pool {})",
-                      family == ip::Family::kV4 ? "IPv4" : "IPv6", ForWhom(request.pod),
+                      family == ip::Family::kV4 ? "IPv4" : "IPv6", ForWhom(asked.pod),
                       fmt::join(pools, ", pool ")));
     }
     assignment.addresses.push_back(*address);
@@ -79,7 +75,7 @@ absl::StatusOr<Assignment> Assignments::PlanAssignment(const AssignmentRequest& 
   if (!any) return absl::ResourceExhaustedError("no address is attached to this node");
   return absl::PermissionDeniedError(fmt::format(
       "no pool on this node is meant{}",
-      request.pod.pod_namespace.empty() ? " for a pod without namespace" : ForWhom(request.pod)));
+      asked.pod.pod_namespace.empty() ? " for a pod without namespace" : ForWhom(asked.pod)));
 }
 
 absl::Status Assignments::CheckOptions(const ip::Address& requested,

@@ -53,18 +53,6 @@ struct PodReference {
   bool operator==(const PodReference&) const = default;
 };
 
-// What is asked for with an ADD.
-struct AssignmentRequest {
-  AttachmentKey key;
-  PodReference pod = {};
-  uint64_t attempt = 0;  // As in Assignment, and the next two.
-  std::string netns_path = {};
-  std::string network = {};
-  AttachOptions options = {};  // But for the ordinal, which follows from what there is.
-  // At most one a family: exactly this one, or none of that family.
-  std::vector<ip::Address> addresses = {};
-};
-
 // By what the network namespace of a pod is known again, and told from others. All 0: by nothing.
 struct NetnsTrace {
   uint64_t inode = 0;  // Once the namespace is gone, the kernel gives the number to another.
@@ -77,18 +65,20 @@ struct NetnsTrace {
   bool operator==(const NetnsTrace&) const = default;
 };
 
+// What an ADD asks for and, once PlanAssignment() has completed it, what its pod has.
 struct Assignment {
   AttachmentKey key;
-  PodReference pod;
-  std::vector<ip::Address> addresses;
+  PodReference pod = {};
+  // In what is asked for at most one a family: exactly this one, or none of that family.
+  std::vector<ip::Address> addresses = {};
   uint64_t generation = 0;  // Rises with each assignment of this node.
-  absl::Time since;
+  absl::Time since = {};
   // Of the plugin's exec: the same ADD, asked again because its answer was lost, has the same one.
   // 0: not said.
   uint64_t attempt = 0;
   std::string netns_path = {};  // Where the pod's namespace is found again; empty: nowhere.
   std::string network = {};     // CNI's network name, for GC.
-  AttachOptions options = {};
+  AttachOptions options = {};   // PlanAssignment() chooses the ordinal.
   NetnsTrace netns_trace = {};
 
   bool operator==(const Assignment&) const = default;
@@ -211,7 +201,7 @@ class Assignments {
   // were considered); kPermissionDenied (this node has addresses, but all of pools that are meant
   // for others); kInvalidArgument (an options that cannot come true: two addresses of one family,
   // one that this node does not have, or one of a pool that is meant for others).
-  absl::StatusOr<Assignment> PlanAssignment(const AssignmentRequest& request, absl::Time now) const;
+  absl::StatusOr<Assignment> PlanAssignment(const Assignment& asked, absl::Time now) const;
 
   // The pools whose addresses of `family` a pod of `pod_namespace` is assigned: those meant for its
   // namespace; if the node has none, those meant for no namespace; never those meant for others

@@ -46,9 +46,10 @@ TEST_F(AttachRequestsTest, AnAttemptOfZeroIsNoAttempt) {
 
 TEST_F(AttachRequestsTest, WhatIsAskedForIsBuiltAndAOptionsThatFailsLeavesNothing) {
   const ip::MacAddress mac = ip::MacAddress::Parse("0e:11:22:33:44:55").value();
-  const auto spec = Add({.key = kPodA,
-                         .options = {.pod_mac = mac, .mtu = 1300, .bandwidth = {.egress_rate = 9}},
-                         .addresses = {A("10.1.0.6")}});
+  const auto spec =
+      Add({.key = kPodA,
+           .addresses = {A("10.1.0.6")},
+           .options = {.pod_mac = mac, .mtu = 1300, .bandwidth = {.egress_rate = 9}}});
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(kernel_.Attached(HostLinkName(kPodA))->pod_mac, mac);
   EXPECT_EQ(kernel_.Attached(HostLinkName(kPodA))->mtu, 1300U);

@@ -46,7 +46,7 @@ class AttachmentTrafficTest : public AttachmentsFixture {
                          std::make_unique<FakeJournal>(tmpfs_));
     ASSERT_TRUE(attachments_->Start(events).ok());
   }
-  AssignmentRequest Request() const {
+  Assignment Request() const {
     return {.key = kPodKey, .pod = {.pod_namespace = "web", .name = "a", .uid = "u"}};
   }
 
@@ -65,9 +65,7 @@ TEST_F(AttachmentTrafficTest, APodIsCountedBeforeItsAddIsAnswered) {
   EXPECT_TRUE(pod.on_first_nic);
   // And known to an agent that starts.
   Begin();
-  const auto pods = attachments_->TrafficPods();
-  ASSERT_TRUE(pods.ok()) << pods.status();
-  EXPECT_EQ(*pods, std::vector{pod});
+  EXPECT_EQ(attachments_->TrafficPods(), std::vector{pod});
 }
 
 TEST_F(AttachmentTrafficTest, WithoutCountingThereIsNoAttachment) {

@@ -68,17 +68,17 @@ std::set<ip::Address> RemovedBy(const node_api::DesiredState& desired) {
 
 Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal)
     : settings_(std::move(settings)),
-      router_(edges.router),
+      links_(edges.links),
       server_(edges.server),
       clock_(edges.clock),
       log_(edges.log),
       traffic_(edges.traffic),
       journal_(std::move(journal)),
       assignments_(settings_.cooldown, settings_.proof_required, settings_.clearing_required),
-      nic_tables_(router_, log_) {}
+      nic_tables_(links_, log_) {}
 
 absl::Status Attachments::Start(const std::vector<Event>& events) {
-  ASSIGN_OR_RETURN(const Nic nic, router_.ReadNic(settings_.nic));
+  ASSIGN_OR_RETURN(const Nic nic, links_.ReadNic(settings_.nic));
   mtu_ = settings_.mtu != 0 ? settings_.mtu : nic.mtu;
   nic_tables_.SetFirst(nic.mac);
   assignments_ =
@@ -115,17 +115,18 @@ absl::Status Attachments::UndoUnfinished() {
 }
 
 absl::Status Attachments::AdoptUnknownLinks() {
-  auto links = router_.ListAttached();
+  auto links = links_.Read();
   if (!links.ok()) return base::Annotate(links.status(), "list pod links");
   std::set<std::string> known;
   for (const Assignment& assignment : assignments_.Built()) known.insert(LinkOf(assignment.key));
-  for (AttachedLink& link : *links) {
-    if (known.contains(link.host_link)) continue;
-    const AttachmentKey key = UnknownKey(link.host_link);
-    log_.Warn("link_adopted", {{"link", link.host_link}, {"addresses", link.addresses.size()}});
+  for (auto& [host_link, host] : *links) {
+    if (known.contains(host_link)) continue;
+    const AttachmentKey key = UnknownKey(host_link);
+    log_.Warn("link_adopted", {{"link", host_link}, {"addresses", host.routes.size()}});
+    std::sort(host.routes.begin(), host.routes.end());
     RETURN_IF_ERROR(Record(
         AssignmentBegun{{.key = key,
-                         .addresses = std::move(link.addresses),
+                         .addresses = std::move(host.routes),
                          .generation = static_cast<uint64_t>(absl::ToUnixMicros(clock_.Now())),
                          .since = clock_.Now()}}));
     RETURN_IF_ERROR(Record(AssignmentBuilt{key}));
@@ -133,35 +134,30 @@ absl::Status Attachments::AdoptUnknownLinks() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<AttachSpec> Attachments::Add(const AssignmentRequest& request, int pod_netns,
+absl::StatusOr<Assignment> Attachments::Plan(const Assignment& asked) const {
+  if (traffic_ != nullptr) RETURN_IF_ERROR(Explain(traffic_->Ready()));
+  absl::StatusOr<Assignment> assignment = assignments_.PlanAssignment(asked, clock_.Now());
+  if (!assignment.ok()) return Explain(assignment.status());
+  return assignment;
+}
+
+absl::StatusOr<AttachSpec> Attachments::Add(const Assignment& asked, int pod_netns,
                                             StepTimes* steps) {
-  return AddPlanned(request, Plan(request), pod_netns, steps);
-}
-
-absl::StatusOr<Assignment> Attachments::Plan(const AssignmentRequest& request) const {
-  if (traffic_ != nullptr) RETURN_IF_ERROR(traffic_->Ready());
-  return assignments_.PlanAssignment(request, clock_.Now());
-}
-
-absl::StatusOr<AttachSpec> Attachments::AddPlanned(const AssignmentRequest& request,
-                                                   const absl::StatusOr<Assignment>& plan,
-                                                   int pod_netns, StepTimes* steps) {
-  if (const Assignment* known = assignments_.Find(request.key);
-      known != nullptr && request.attempt != 0 && known->attempt == request.attempt &&
-      assignments_.IsBuilt(request.key)) {
+  if (const Assignment* known = assignments_.Find(asked.key);
+      known != nullptr && asked.attempt != 0 && known->attempt == asked.attempt &&
+      assignments_.IsBuilt(asked.key)) {
     log_.Info("cni_add_repeated",
-              {{"container", request.key.container_id}, {"ifname", request.key.ifname}});
+              {{"container", asked.key.container_id}, {"ifname", asked.key.ifname}});
     return SpecOf(*known);
   }
-  if (!plan.ok()) return Explain(plan.status());
-  Assignment assignment = *plan;
+  ASSIGN_OR_RETURN(Assignment assignment, Plan(asked));
   ASSIGN_OR_RETURN(AttachSpec spec, SpecOf(assignment));
   if (settings_.trace_netns) {
     assignment.netns_trace = settings_.trace_netns(assignment.netns_path, pod_netns);
   }
   if (steps != nullptr) steps->Ended("plan", clock_.Now());
   RETURN_IF_ERROR(base::Annotate(Build(assignment, spec, pod_netns, steps),
-                                 fmt::format("attach {}", request.key.ifname)));
+                                 fmt::format("attach {}", asked.key.ifname)));
   AddEntries(assignment, news_.emplace_back().in_use);
   return spec;
 }
@@ -173,12 +169,15 @@ absl::Status Attachments::Build(const Assignment& assignment, const AttachSpec& 
   };
   RETURN_IF_ERROR(Record(AssignmentBegun{assignment}));
   ended("journal_intent");
-  const absl::Status built = WithoutExhaustion(router_.Attach(spec, pod_netns));
+  const absl::Status built = WithoutExhaustion(links_.Apply(spec, PlanLink(spec, {}), pod_netns));
   ended("kernel");
   absl::Status after = absl::OkStatus();
   if (built.ok()) {
-    after = BeginCounting(assignment, spec);
-    if (traffic_ != nullptr) ended("traffic");
+    if (traffic_ != nullptr) {
+      after = WithoutExhaustion(traffic_->Attach(
+          TrafficPodOf(assignment, links_.Recall(spec.host_link), spec.host_link, spec)));
+      ended("traffic");
+    }
     if (after.ok()) after = Record(AssignmentBuilt{assignment.key});
     ended("journal_built");
     if (after.ok()) return after;
@@ -194,48 +193,44 @@ absl::Status Attachments::Build(const Assignment& assignment, const AttachSpec& 
   return built.ok() ? after : built;
 }
 
-absl::StatusOr<TrafficPod> Attachments::TrafficPodOf(const Assignment& assignment,
-                                                     const std::string& host_link,
-                                                     const AttachSpec& spec) const {
-  ASSIGN_OR_RETURN(const uint32_t index, router_.HostIndex(host_link));
-  return TrafficPod{
-      .host_link = host_link,
-      .host_index = index,
-      .addresses = assignment.addresses,
-      // One that was adopted had another key, of which its MAC was made.
-      .pod_mac = spec.host_link == host_link ? std::optional(spec.pod_mac) : std::nullopt,
-      .pod_namespace = assignment.pod.pod_namespace,
-      .pod_name = assignment.pod.name,
-      .pod_uid = assignment.pod.uid,
-      .mtu = spec.mtu,
-      .on_first_nic = spec.source_tables.empty(),
-      .shaped = spec.bandwidth != Bandwidth{},
-      .bandwidth = spec.bandwidth,
-      .internet = assignment.options.internet};
+TrafficPod Attachments::TrafficPodOf(const Assignment& assignment, const HostSide& host,
+                                     const std::string& host_link, const AttachSpec& spec) const {
+  return {.host_link = host_link,
+          .host_index = static_cast<uint32_t>(host.index),
+          .addresses = assignment.addresses,
+          // One that was adopted had another key, of which its MAC was made.
+          .pod_mac = spec.host_link == host_link ? std::optional(spec.pod_mac) : std::nullopt,
+          .pod_namespace = assignment.pod.pod_namespace,
+          .pod_name = assignment.pod.name,
+          .pod_uid = assignment.pod.uid,
+          .mtu = spec.mtu,
+          .on_first_nic = spec.source_tables.empty(),
+          .shaped = spec.bandwidth != Bandwidth{},
+          .bandwidth = spec.bandwidth,
+          .internet = assignment.options.internet};
 }
 
-absl::Status Attachments::BeginCounting(const Assignment& assignment, const AttachSpec& spec) {
-  if (traffic_ == nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const TrafficPod pod, TrafficPodOf(assignment, spec.host_link, spec));
-  return WithoutExhaustion(traffic_->Attach(pod));
-}
-
-absl::StatusOr<std::vector<TrafficPod>> Attachments::TrafficPods() const {
+std::vector<TrafficPod> Attachments::TrafficPods() const {
   std::vector<TrafficPod> pods;
   for (const Assignment& assignment : assignments_.Built()) {
+    const std::string host_link = LinkOf(assignment.key);
+    const HostSide host = links_.Recall(host_link);
+    // The pod's namespace has gone, and its link with it; the DEL is still to come.
+    if (!host.exists) continue;
     // Of a link that was adopted neither addresses nor MTU may be known.
     const auto spec = SpecOf(assignment);
-    auto pod = TrafficPodOf(assignment, LinkOf(assignment.key), spec.value_or(AttachSpec{}));
-    // The pod's namespace has gone, and its link with it; the DEL is still to come.
-    if (absl::IsNotFound(pod.status())) continue;
-    if (!pod.ok()) return pod.status();
-    pods.push_back(*std::move(pod));
+    pods.push_back(TrafficPodOf(assignment, host, host_link, spec.value_or(AttachSpec{})));
   }
   return pods;
 }
 
+absl::Status Attachments::TakeDown(const std::string& host_link) {
+  const AttachSpec none = NoLink(host_link);
+  return links_.Apply(none, PlanLink(none, {.host = links_.Recall(host_link)}), std::nullopt);
+}
+
 absl::Status Attachments::Undo(const std::string& host_link) {
-  RETURN_IF_ERROR(router_.Detach(host_link));
+  RETURN_IF_ERROR(TakeDown(host_link));
   return traffic_ == nullptr ? absl::OkStatus() : traffic_->Detach(host_link);
 }
 
@@ -246,15 +241,11 @@ absl::StatusOr<AttachSpec> Attachments::SpecOf(const Assignment& assignment) con
   return spec;
 }
 
-absl::Status Attachments::CanAdd(const AssignmentRequest& request) const {
-  return Explain(Plan(request).status());
-}
-
 absl::Status Attachments::Del(const AttachmentKey& key) {
   const std::string host_link = HostLinkName(key);
   const Assignment* found = assignments_.Find(key);
   if (found == nullptr) found = assignments_.Find(UnknownKey(host_link));
-  if (found == nullptr) return base::Annotate(router_.Detach(host_link), "detach");
+  if (found == nullptr) return base::Annotate(TakeDown(host_link), "detach");
   return Release(Assignment(*found), host_link);
 }
 
@@ -535,7 +526,7 @@ absl::Status Attachments::Record(const Event& event) {
 absl::Status Attachments::SyncUnreachable() {
   const uint64_t version = assignments_.attached_version();
   if (unreachable_version_ == version) return absl::OkStatus();
-  RETURN_IF_ERROR(router_.SetUnreachable(assignments_.Attached()));
+  RETURN_IF_ERROR(links_.SetUnreachable(assignments_.Attached()));
   unreachable_version_ = version;
   return absl::OkStatus();
 }

@@ -17,8 +17,8 @@
 #include "netagent/attach/attach_traces.h"
 #include "netagent/attach/pod_traffic.h"
 #include "netagent/journal/journal.h"
+#include "netagent/links/links.h"
 #include "netagent/links/nic_tables.h"
-#include "netagent/links/router.h"
 #include "netagent/session/server_link.h"
 
 namespace spoke::netagent {
@@ -46,7 +46,7 @@ namespace spoke::netagent {
 class Attachments {
  public:
   struct Edges {
-    Router& router;
+    Links& links;
     ServerLink& server;
     const os::Clock& clock;
     telemetry::Log& log;
@@ -77,26 +77,19 @@ class Attachments {
 
   // Assigns addresses and builds the link. On an error nothing is left behind; where the kernel
   // refuses to take down what was built, the addresses stay assigned until a DEL, a Tick() or the
-  // next agent has done it. Errors: as CanAdd(); kAlreadyExists (the key has an assignment, or the
-  // interface is there); kFailedPrecondition and the rest as Router::Attach, but for its
-  // kResourceExhausted, which is kUnavailable here: for want of addresses alone is there something
-  // to wait for; kUnavailable (the journal cannot be written).
+  // next agent has done it. Errors: as Plan(); kAlreadyExists (the interface is there);
+  // kFailedPrecondition and the rest as Links::Apply(), but for its kResourceExhausted, which is
+  // kUnavailable here: for want of addresses alone is there something to wait for; kUnavailable
+  // (the journal cannot be written).
   //
   // The same request again, with the same attempt (not 0), gives the same answer and changes
   // nothing: its plugin did not hear the first one. `steps` (may be null) gets the time of each.
-  absl::StatusOr<AttachSpec> Add(const AssignmentRequest& request, int pod_netns,
+  absl::StatusOr<AttachSpec> Add(const Assignment& asked, int pod_netns,
                                  StepTimes* steps = nullptr);
 
-  // What Add() would assign now. Changes nothing. Errors: as Assignments::PlanAssignment().
-  absl::StatusOr<Assignment> Plan(const AssignmentRequest& request) const;
-  // Add(), with what Plan() says of `request`, nothing having been changed in between.
-  absl::StatusOr<AttachSpec> AddPlanned(const AssignmentRequest& request,
-                                        const absl::StatusOr<Assignment>& plan, int pod_netns,
-                                        StepTimes* steps = nullptr);
-
-  // Whether Add() would find addresses now. Errors: as Plan(), with every pool and its counts in
-  // the message of kResourceExhausted and kPermissionDenied.
-  absl::Status CanAdd(const AssignmentRequest& request) const;
+  // What Add() would assign now; changes nothing. Errors: as Assignments::PlanAssignment(), with
+  // every pool and its counts in the message of kResourceExhausted and kPermissionDenied.
+  absl::StatusOr<Assignment> Plan(const Assignment& asked) const;
 
   // Takes the link down and lets the addresses cool. OK when there is nothing to do.
   // Errors: kInternal and kUnavailable: nothing is freed, try again.
@@ -116,8 +109,8 @@ class Attachments {
   // How `assignment` looks in the kernel. Errors: as PlanAttach().
   absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) const;
 
-  // Every pod that has a link, for those who count. Errors: as Router::HostIndex().
-  absl::StatusOr<std::vector<TrafficPod>> TrafficPods() const;
+  // Every pod that has a link, for those who count.
+  std::vector<TrafficPod> TrafficPods() const;
 
   // The server's word on what this node has. Errors: kUnavailable (not journalled, and nothing is
   // acknowledged: what the server sends next would be relative to a list that is not here, so begin
@@ -178,11 +171,10 @@ class Attachments {
   absl::Status Record(const Event& event);
   absl::Status Build(const Assignment& assignment, const AttachSpec& spec, int pod_netns,
                      StepTimes* steps);
-  absl::StatusOr<TrafficPod> TrafficPodOf(const Assignment& assignment,
-                                          const std::string& host_link,
-                                          const AttachSpec& spec) const;
-  absl::Status BeginCounting(const Assignment& assignment, const AttachSpec& spec);
-  // Cuts the attachment off, and ends its counting.
+  TrafficPod TrafficPodOf(const Assignment& assignment, const HostSide& host,
+                          const std::string& host_link, const AttachSpec& spec) const;
+  absl::Status TakeDown(const std::string& host_link);
+  // Takes the link down, and ends its counting.
   absl::Status Undo(const std::string& host_link);
   absl::Status Release(const Assignment& assignment, const std::string& host_link);
   void UndoLeftovers();
@@ -199,7 +191,7 @@ class Attachments {
   std::vector<ip::Address> ListedAnew(const node_api::DesiredState& desired) const;
 
   const Settings settings_;
-  Router& router_;
+  Links& links_;
   ServerLink& server_;
   const os::Clock& clock_;
   telemetry::Log& log_;

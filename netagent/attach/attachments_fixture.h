@@ -31,9 +31,9 @@ class AttachmentsFixture : public testing::Test {
     ASSERT_TRUE(attachments_->Start(events).ok());
   }
   // For a new pod.
-  absl::StatusOr<AttachSpec> Add(const AssignmentRequest& request) {
+  absl::StatusOr<AttachSpec> Add(const Assignment& asked) {
     pods_.push_back(kernel_.NewPodNetns());
-    return attachments_->Add(request, pods_.back().get());
+    return attachments_->Add(asked, pods_.back().get());
   }
   bool HasLink(const AttachmentKey& key) { return kernel_.Attached(HostLinkName(key)).has_value(); }
 

@@ -155,7 +155,7 @@ TEST_F(AttachmentsTest, ACooldownThatAClockAheadHasWrittenEndsWithinTheCooldownO
   Grant({"10.1.0.5"});
   ASSERT_TRUE(Add(kPodA).ok());
   tmpfs_.events.push_back(AssignmentReleased{kPodA, clock_.Now() + absl::Hours(24)});
-  kernel_.Detach(HostLinkName(kPodA)).IgnoreError();
+  Detach(kernel_, HostLinkName(kPodA)).IgnoreError();
   Restart();
   EXPECT_EQ(attachments_->NextWake(), clock_.Now() + settings_.cooldown);
   Restart();  // And so it is in the journal.

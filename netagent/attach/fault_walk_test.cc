@@ -50,36 +50,35 @@ class Fault {
   std::string hit_;
 };
 
-class FaultyRouter final : public Router {
+class FaultyLinks final : public Links {
  public:
-  FaultyRouter(Router& router, Fault& fault) : router_(router), fault_(fault) {}
+  FaultyLinks(Links& links, Fault& fault) : links_(links), fault_(fault) {}
 
-  absl::Status Attach(const AttachSpec& spec, int pod_netns) override {
-    if (absl::Status fault = fault_.Reach("kernel.attach"); !fault.ok()) return fault;
-    return router_.Attach(spec, pod_netns);
+  absl::StatusOr<std::map<std::string, HostSide>> Read() override { return links_.Read(); }
+  absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) override {
+    return links_.ReadPod(spec, pod_netns);
   }
-  absl::Status Detach(const std::string& host_link) override {
-    if (absl::Status fault = fault_.Reach("kernel.detach"); !fault.ok()) return fault;
-    return router_.Detach(host_link);
-  }
-  absl::StatusOr<std::vector<AttachedLink>> ListAttached() override {
-    return router_.ListAttached();
+  HostSide Recall(const std::string& host_link) const override { return links_.Recall(host_link); }
+  absl::Status Apply(const AttachSpec& spec, const LinkOperations& plan,
+                     std::optional<int> pod_netns) override {
+    const bool removes = spec.addresses.empty();
+    if (absl::Status fault = fault_.Reach(removes ? "kernel.detach" : "kernel.attach");
+        !fault.ok()) {
+      return fault;
+    }
+    return links_.Apply(spec, plan, pod_netns);
   }
   absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) override {
     if (absl::Status fault = fault_.Reach("kernel.unreachable"); !fault.ok()) return fault;
-    return router_.SetUnreachable(addresses);
+    return links_.SetUnreachable(addresses);
   }
-  absl::StatusOr<uint32_t> HostIndex(const std::string& host_link) override {
-    return router_.HostIndex(host_link);
-  }
-  absl::StatusOr<Nic> ReadNic(const std::string& name) override { return router_.ReadNic(name); }
-  absl::Status FinishDetaching() override { return router_.FinishDetaching(); }
+  absl::StatusOr<Nic> ReadNic(const std::string& name) override { return links_.ReadNic(name); }
   absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override {
-    return router_.SetNicTable(nic);
+    return links_.SetNicTable(nic);
   }
 
  private:
-  Router& router_;
+  Links& links_;
   Fault& fault_;
 };
 
@@ -102,10 +101,10 @@ class Node {
   // A new agent, from what the last one has left.
   void Start(Fault& fault) {
     agent_.reset();
-    router_.emplace(kernel_, fault);
+    links_.emplace(kernel_, fault);
     const std::vector<Event> events = tmpfs_.events;
     agent_.emplace(Attachments::Settings{.node_name = "node1", .nic = "eth0"},
-                   Attachments::Edges{*router_, server_, clock_, log_},
+                   Attachments::Edges{*links_, server_, clock_, log_},
                    std::make_unique<FaultyJournal>(
                        std::make_unique<FakeJournal>(tmpfs_),
                        [&fault](std::string_view step) { return fault.Reach(step); }));
@@ -140,7 +139,7 @@ class Node {
         EXPECT_TRUE(users.emplace(address, HostLinkName(assignment.key)).second);
       }
     }
-    const std::vector<AttachedLink> links = kernel_.ListAttached().value();
+    const std::vector<AttachedLink> links = ListAttached(kernel_).value();
     for (const AttachedLink& link : links) {
       for (const ip::Address& address : link.addresses) {
         EXPECT_EQ(users[address], link.host_link) << address.ToString();
@@ -170,7 +169,7 @@ class Node {
   std::vector<os::UniqueFd> pods_;
   Fault fault_;
   absl::Status started_;
-  std::optional<FaultyRouter> router_;
+  std::optional<FaultyLinks> links_;
   std::optional<Attachments> agent_;
 };
 

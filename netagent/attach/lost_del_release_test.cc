@@ -9,7 +9,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "netagent/journal/fake_journal.h"
-#include "netagent/links/testing/fake_inspector.h"
 #include "netagent/links/testing/fake_kernel.h"
 #include "netagent/session/testing/fake_server_link.h"
 #include "tests/support/recording_log.h"
@@ -39,8 +38,8 @@ class LostDelReleaseTest : public testing::Test {
                                   .netns_trace = Trace(i)};
       events.push_back(AssignmentBegun{assignment});
       events.push_back(AssignmentBuilt{assignment.key});
-      const os::UniqueFd netns = FakeInspector::NewPodNetns();
-      inspector_.Build(SpecOf(assignment).value(), netns.get());
+      const os::UniqueFd netns = kernel_.NewPodNetns();
+      ASSERT_TRUE(Attach(kernel_, SpecOf(assignment).value(), netns.get()).ok());
       at_path_.insert_or_assign(assignment.netns_path, assignment.netns_trace);
       keys_.push_back(assignment.key);
     }
@@ -48,12 +47,11 @@ class LostDelReleaseTest : public testing::Test {
     repairer_.emplace(
         Repairer::Settings{
             .repair_pods = false,
-            .spec_of = &SpecOf,
             .open_netns = [](const std::string& path) -> absl::StatusOr<os::UniqueFd> {
               return absl::NotFoundError(path);
             },
             .prepare_node = [] { return NodeSetupReport(); }},
-        Repairer::Edges{inspector_, kernel_, clock_, log_}, attachments_);
+        Repairer::Edges{kernel_, clock_, log_}, attachments_);
     lost_dels_.emplace(
         LostDelRelease::Settings{
             .after = after,
@@ -69,7 +67,7 @@ class LostDelReleaseTest : public testing::Test {
   static absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) {
     return PlanAttach(assignment.key, assignment.addresses, 1500, assignment.options);
   }
-  void RemoveLink(int i) { inspector_.Remove(HostLinkName(keys_.at(static_cast<size_t>(i)))); }
+  void RemoveLink(int i) { kernel_.Remove(HostLinkName(keys_.at(static_cast<size_t>(i)))); }
   void RemoveNetns(int i) {
     at_path_.at(fmt::format("/run/netns/{}", i)) =
         NetnsTrace{.directory_device = 24, .directory_inode = 5};
@@ -91,7 +89,6 @@ class LostDelReleaseTest : public testing::Test {
   size_t Assigned() const { return attachments_.assignments().Built().size(); }
 
   FakeKernel kernel_;
-  FakeInspector inspector_;
   FakeServerLink server_;
   os::SimClock clock_;
   testing_support::RecordingLog log_;
@@ -184,7 +181,7 @@ TEST_F(LostDelReleaseTest, WhatTheKernelDidNotShowIsNoProof) {
   RemoveLink(0);
   RemoveNetns(0);
   Run(absl::Seconds(20));
-  inspector_.FailReads(absl::UnavailableError("the list changed"));
+  kernel_.FailReads(absl::UnavailableError("the list changed"));
   Run(absl::Hours(1));
   EXPECT_EQ(Assigned(), 1U);
 }

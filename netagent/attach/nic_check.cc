@@ -21,7 +21,7 @@ void NicCheck::Tick() {
 
 void NicCheck::Look() {
   next_ = edges_.clock.Now() + kNicLook;
-  const auto nic = edges_.router.ReadNic(device_);
+  const auto nic = edges_.links.ReadNic(device_);
   if (!nic.ok()) {
     if (!unreadable_) {
       edges_.log.Error("nic_unreadable", {{"nic", device_}, {"error", nic.status()}});

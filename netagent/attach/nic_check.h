@@ -13,7 +13,7 @@
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
 #include "netagent/attach/attachments.h"
-#include "netagent/links/router.h"
+#include "netagent/links/links.h"
 
 namespace spoke::netagent {
 
@@ -23,7 +23,7 @@ inline constexpr absl::Duration kNicLook = absl::Seconds(30);
 class NicCheck {
  public:
   struct Edges {
-    Router& router;
+    Links& links;
     const os::Clock& clock;
     telemetry::Log& log;
   };

@@ -19,9 +19,9 @@ std::string PodName(const Assignment& assignment) {
 }
 
 // Those of `all` that are not in `known` as well.
-std::vector<Difference> Without(std::vector<Difference> all, const std::vector<Difference>& known) {
-  std::erase_if(all, [&](const Difference& difference) {
-    return std::find(known.begin(), known.end(), difference) != known.end();
+LinkOperations Without(LinkOperations all, const LinkOperations& known) {
+  std::erase_if(all, [&](const LinkOperation& operation) {
+    return std::find(known.begin(), known.end(), operation) != known.end();
   });
   return all;
 }
@@ -29,6 +29,58 @@ std::vector<Difference> Without(std::vector<Difference> all, const std::vector<D
 // The attachment went while it was looked at: its DEL, or the next round, deals with that.
 bool HasLeft(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
+}
+
+constexpr size_t kMaxTold = 3;
+
+std::string ListOf(const std::vector<ip::Address>& addresses) {
+  std::string text;
+  for (const ip::Address& address : addresses) {
+    text += fmt::format("{}{}", text.empty() ? "" : " and ", address.ToString());
+  }
+  return text;
+}
+
+// What prevResult says that was never so.
+std::vector<std::string> CompareWithResult(const Assignment& assignment, const AttachSpec& spec,
+                                           const CheckExpectation& expected) {
+  std::vector<std::string> texts;
+  if (!expected.host_link.empty() && expected.host_link != spec.host_link) {
+    texts.push_back(fmt::format("prevResult names host link {}, but it is {}", expected.host_link,
+                                spec.host_link));
+  }
+  for (const ip::Address& address : expected.addresses) {
+    if (std::find(assignment.addresses.begin(), assignment.addresses.end(), address) !=
+        assignment.addresses.end()) {
+      continue;
+    }
+    texts.push_back(fmt::format("prevResult has {}, but {} is assigned to this interface",
+                                address.ToString(), ListOf(assignment.addresses)));
+  }
+  return texts;
+}
+
+void CompareWithResult(const PodSide& pod, const CheckExpectation& expected,
+                       std::vector<std::string>& texts) {
+  if (expected.pod_mac && *expected.pod_mac != pod.mac) {
+    texts.push_back(fmt::format("link {} has MAC {} in the pod, not {}", pod.name,
+                                pod.mac.ToString(), expected.pod_mac->ToString()));
+  }
+  if (expected.mtu != 0 && expected.mtu != pod.mtu) {
+    texts.push_back(
+        fmt::format("link {} has MTU {} in the pod, not {}", pod.name, pod.mtu, expected.mtu));
+  }
+}
+
+absl::Status Told(const AttachmentKey& key, const std::vector<std::string>& texts) {
+  if (texts.empty()) return absl::OkStatus();
+  std::string message;
+  for (size_t i = 0; i < std::min(texts.size(), kMaxTold); ++i) {
+    message += fmt::format("{}{}", i == 0 ? "" : "; ", texts[i]);
+  }
+  if (texts.size() > kMaxTold) message += fmt::format("; and {} more", texts.size() - kMaxTold);
+  return absl::DataLossError(
+      fmt::format("{} of container {}: {}", key.ifname, key.container_id, message));
 }
 
 }  // namespace
@@ -58,7 +110,7 @@ void Repairer::Round() {
   PrepareNode();
   SyncUnreachable();
   to_mend_.clear();
-  auto hosts = edges_.inspector.ReadHostSides();
+  auto hosts = edges_.links.Read();
   if (!hosts.ok()) {
     ++counts_.failed_rounds;
     if (readable_.ok()) edges_.log.Warn("attachments_unreadable", {{"error", hosts.status()}});
@@ -107,12 +159,12 @@ void Repairer::PrepareNode() {
 
 // Attachments compares with what it has told the kernel; here the kernel is asked.
 void Repairer::SyncUnreachable() {
-  const absl::Status status = edges_.router.SetUnreachable(attachments_.assignments().Attached());
+  const absl::Status status = edges_.links.SetUnreachable(attachments_.assignments().Attached());
   if (!status.ok()) edges_.log.Warn("unreachable_routes_failed", {{"error", status}});
 }
 
 absl::StatusOr<AttachSpec> Repairer::SpecOf(const Assignment& assignment) {
-  auto spec = settings_.spec_of(assignment);
+  auto spec = attachments_.SpecOf(assignment);
   if (!spec.ok()) return spec;
   if (const auto& mac = known_[assignment.key].pod_mac) spec->pod_mac = *mac;
   return spec;
@@ -133,12 +185,12 @@ void Repairer::LookAt(const Assignment& assignment) {
     return;
   }
   known.gone = false;
-  std::vector<Difference> differences = Compare(*spec, host->second, std::nullopt);
-  if (differences.empty()) {
+  LinkOperations plan = PlanLink(*spec, {.host = host->second});
+  if (plan.empty()) {
     known.failing_on_node.clear();
     return;
   }
-  to_mend_.push_back({assignment.key, assignment.generation, std::move(differences)});
+  to_mend_.push_back({assignment.key, assignment.generation, std::move(plan)});
 }
 
 void Repairer::Slice() {
@@ -169,7 +221,7 @@ void Repairer::MendHost(const Job& job) {
   if (assignment == nullptr) return;
   const auto spec = SpecOf(*assignment);
   if (!spec.ok()) return;
-  Mend(*assignment, *spec, job.differences, std::nullopt, known_[job.key].failing_on_node);
+  Mend(*assignment, *spec, job.plan, std::nullopt, known_[job.key].failing_on_node);
 }
 
 void Repairer::LookInto(const Assignment& assignment) {
@@ -179,7 +231,7 @@ void Repairer::LookInto(const Assignment& assignment) {
   if (host == hosts_.end()) return;
   const auto netns = settings_.open_netns(assignment.netns_path);
   if (!netns.ok()) return;
-  const auto pod = edges_.inspector.ReadPodSide(*spec, netns->get());
+  const auto pod = edges_.links.ReadPod(*spec, netns->get());
   if (!pod.ok()) return;
   Known& known = known_[assignment.key];
   known.pod_mac = pod->mac;
@@ -188,38 +240,42 @@ void Repairer::LookInto(const Assignment& assignment) {
   seen.pod_mac = pod->mac;
   // What shows without the pod has had its turn in this round.
   Mend(assignment, seen,
-       Without(Compare(seen, host->second, *pod), Compare(seen, host->second, std::nullopt)),
+       Without(PlanLink(seen, {.host = host->second, .pod = *pod}),
+               PlanLink(seen, {.host = host->second})),
        netns->get(), known.failing_in_pod);
 }
 
 void Repairer::Mend(const Assignment& assignment, const AttachSpec& spec,
-                    const std::vector<Difference>& differences, std::optional<int> pod_netns,
+                    const LinkOperations& plan, std::optional<int> pod_netns,
                     std::set<Part>& failing) {
   std::set<Part> still_failing;
-  for (const Difference& difference : differences) {
-    const absl::Status status = IsMendable(difference.part)
-                                    ? edges_.inspector.Mend(spec, {difference}, pod_netns)
+  for (const LinkOperation& operation : plan) {
+    const bool mendable = operation.part != Part::kPodLink;
+    const absl::Status status = mendable
+                                    ? edges_.links.Apply(spec, {operation}, pod_netns)
                                     : absl::FailedPreconditionError("only its pod can mend it");
-    if (IsMendable(difference.part) && HasLeft(status)) return;
-    RepairCounts::OfPart& count = counts_.parts[static_cast<size_t>(difference.part)];
+    if (mendable && HasLeft(status)) return;
+    // What follows from another operation is no repair of its own.
+    if (operation.found.empty() && status.ok()) continue;
+    RepairCounts::OfPart& count = counts_.parts[static_cast<size_t>(operation.part)];
     if (status.ok()) {
       ++count.repaired;
       edges_.log.Warn("attachment_repaired", {{"link", spec.host_link},
                                               {"pod", PodName(assignment)},
-                                              {"part", NameOf(difference.part)},
-                                              {"found", difference.text}});
+                                              {"part", NameOf(operation.part)},
+                                              {"found", operation.found}});
       continue;
     }
     ++count.failed;
-    still_failing.insert(difference.part);
-    if (!failing.contains(difference.part)) {
+    still_failing.insert(operation.part);
+    if (!failing.contains(operation.part)) {
       edges_.log.Warn("attachment_repair_failed", {{"link", spec.host_link},
                                                    {"pod", PodName(assignment)},
-                                                   {"part", NameOf(difference.part)},
-                                                   {"found", difference.text},
+                                                   {"part", NameOf(operation.part)},
+                                                   {"found", operation.found},
                                                    {"error", status}});
     }
-    if (!pod_netns) first_failure_ = difference.text;
+    if (!pod_netns) first_failure_ = operation.found;
   }
   failing = std::move(still_failing);
 }
@@ -253,6 +309,36 @@ absl::Status Repairer::Health() const {
   return absl::FailedPreconditionError(
       fmt::format("{} of {} attachments of this node cannot be mended, such as: {}", failing, there,
                   first_failure_));
+}
+
+absl::Status Repairer::Check(const AttachmentKey& key, const CheckExpectation& expected,
+                             int pod_netns) {
+  const Assignment* const assignment = attachments_.assignments().Find(key);
+  if (assignment == nullptr) return Told(key, {"this node has assigned it no address"});
+  ASSIGN_OR_RETURN(const AttachSpec spec, attachments_.SpecOf(*assignment));
+  std::vector<std::string> texts = CompareWithResult(*assignment, spec, expected);
+
+  auto hosts = edges_.links.Read();
+  if (!hosts.ok()) return absl::UnavailableError(hosts.status().message());
+  ObservedLink observed{.host = (*hosts)[spec.host_link]};
+  auto pod = edges_.links.ReadPod(spec, pod_netns);
+  if (pod.ok()) {
+    CompareWithResult(*pod, expected, texts);
+    observed.pod = *std::move(pod);
+  } else if (absl::IsFailedPrecondition(pod.status())) {
+    texts.emplace_back(base::MessageOf(pod.status()));
+  } else if (!absl::IsNotFound(pod.status())) {
+    return absl::UnavailableError(pod.status().message());
+  }
+  for (LinkOperation& operation : PlanLink(spec, observed)) {
+    if (!operation.found.empty()) texts.push_back(std::move(operation.found));
+  }
+  return Told(key, texts);
+}
+
+absl::Status Repairer::DataPath() const {
+  const absl::Status health = Health();
+  return health.ok() ? health : absl::DataLossError(health.message());
 }
 
 }  // namespace spoke::netagent

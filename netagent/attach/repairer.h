@@ -1,8 +1,9 @@
 // Puts back what others have taken away: looks every ten seconds whether the kernel holds each
-// attachment as it was built, and mends what differs (links/inspector.h). What is broken is right
-// again within 30 s.
+// attachment as it was built, and applies the plan of what differs (links/link_plan.h). What is
+// broken is right again within 30 s.
 //
-// The node's settings and the unreachable routes are looked at in the same round.
+// The node's settings and the unreachable routes are looked at in the same round. CHECK and STATUS
+// are answered from the same plan.
 #pragma once
 
 #include <array>
@@ -22,10 +23,10 @@
 #include "lib/os/unique_fd.h"
 #include "lib/telemetry/log.h"
 #include "netagent/attach/assignments.h"
+#include "netagent/attach/attachment_checker.h"
 #include "netagent/attach/attachments.h"
-#include "netagent/links/attachment_state.h"
-#include "netagent/links/inspector.h"
-#include "netagent/links/router.h"
+#include "netagent/links/link_plan.h"
+#include "netagent/links/links.h"
 #include "netagent/node/node_setup.h"
 
 namespace spoke::netagent {
@@ -63,19 +64,16 @@ struct RepairCounts {
 
 // Not thread-safe; the agent's one loop owns it. So an attachment that is being built or taken down
 // is never looked at.
-class Repairer {
+class Repairer final : public AttachmentChecker {
  public:
   struct Edges {
-    Inspector& inspector;
-    Router& router;
+    Links& links;
     const os::Clock& clock;
     telemetry::Log& log;
   };
   struct Settings {
     // Whether pods are looked into as well. Without it a changed MAC of a pod's is not noticed.
     bool repair_pods = true;
-    // How an assignment looks in the kernel.
-    std::function<absl::StatusOr<AttachSpec>(const Assignment&)> spec_of;
     // A descriptor of the network namespace at a path. One that cannot be had, or that is not the
     // pod's any more, is passed over.
     std::function<absl::StatusOr<os::UniqueFd>(const std::string& path)> open_netns;
@@ -99,6 +97,12 @@ class Repairer {
   absl::Status Health() const;
   bool Healthy() const { return Health().ok(); }
 
+  // What is found is mended soon after, in a round. The message of kDataLoss has the first three
+  // differences and how many more there are.
+  absl::Status Check(const AttachmentKey& key, const CheckExpectation& expected,
+                     int pod_netns) override;
+  absl::Status DataPath() const override;
+
   const RepairCounts& counts() const { return counts_; }
 
   // The attachments whose host link was not there in the last round that could read them. Without
@@ -116,7 +120,7 @@ class Repairer {
   struct Job {
     AttachmentKey key;
     uint64_t generation = 0;
-    std::vector<Difference> differences;
+    LinkOperations plan;
   };
 
   void Round();
@@ -129,9 +133,8 @@ class Repairer {
   absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment);
   void MendHost(const Job& job);
   void LookInto(const Assignment& assignment);
-  void Mend(const Assignment& assignment, const AttachSpec& spec,
-            const std::vector<Difference>& differences, std::optional<int> pod_netns,
-            std::set<Part>& failing);
+  void Mend(const Assignment& assignment, const AttachSpec& spec, const LinkOperations& plan,
+            std::optional<int> pod_netns, std::set<Part>& failing);
 
   const Settings settings_;
   const Edges edges_;
@@ -141,7 +144,7 @@ class Repairer {
   std::map<std::string, HostSide> hosts_;  // As of the last round.
   std::map<AttachmentKey, Known> known_;   // Of present assignments only.
   std::deque<Job> to_mend_;                // On the node's side.
-  std::deque<Job> pods_;                   // To look into; a job without differences.
+  std::deque<Job> pods_;                   // To look into; a job without a plan.
   absl::Status readable_;                  // Whether the last round could look.
   int unread_rounds_ = 0;                  // In a row, up to the last.
   std::vector<absl::Status> node_failures_;

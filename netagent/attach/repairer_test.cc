@@ -8,7 +8,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "netagent/journal/fake_journal.h"
-#include "netagent/links/testing/fake_inspector.h"
 #include "netagent/links/testing/fake_kernel.h"
 #include "netagent/session/testing/fake_server_link.h"
 #include "tests/support/recording_log.h"
@@ -36,8 +35,8 @@ class RepairerTest : public testing::Test {
                             .netns_path = fmt::format("/run/netns/{}", i)};
       events.push_back(AssignmentBegun{assignment});
       events.push_back(AssignmentBuilt{assignment.key});
-      os::UniqueFd netns = FakeInspector::NewPodNetns();
-      inspector_.Build(SpecOf(assignment).value(), netns.get());
+      os::UniqueFd netns = kernel_.NewPodNetns();
+      ASSERT_TRUE(Attach(kernel_, SpecOf(assignment).value(), netns.get()).ok());
       namespaces_.insert_or_assign(assignment.netns_path, std::move(netns));
       assignments_.push_back(std::move(assignment));
     }
@@ -45,10 +44,9 @@ class RepairerTest : public testing::Test {
     repairer_.emplace(
         Repairer::Settings{
             .repair_pods = repair_pods,
-            .spec_of = &SpecOf,
             .open_netns = [this](const std::string& path) { return Open(path); },
             .prepare_node = [this] { return std::exchange(node_report_, NodeSetupReport()); }},
-        Repairer::Edges{inspector_, kernel_, clock_, log_}, attachments_);
+        Repairer::Edges{kernel_, clock_, log_}, attachments_);
   }
 
   static absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) {
@@ -77,13 +75,12 @@ class RepairerTest : public testing::Test {
     for (const Assignment& assignment : assignments_) {
       const AttachSpec spec = SpecOf(assignment).value();
       count += static_cast<int>(
-          Compare(spec, inspector_.host(spec.host_link), inspector_.pod(spec.host_link)).size());
+          PlanLink(spec, {kernel_.host(spec.host_link), kernel_.pod(spec.host_link)}).size());
     }
     return count;
   }
 
   FakeKernel kernel_;
-  FakeInspector inspector_;
   FakeServerLink server_;
   os::SimClock clock_;
   testing_support::RecordingLog log_;
@@ -99,11 +96,11 @@ class RepairerTest : public testing::Test {
 
 TEST_F(RepairerTest, ALostHostRouteIsPutBackCountedAndSaidOnce) {
   Start(2);
-  inspector_.host(Link(0)).routes.clear();
+  kernel_.host(Link(0)).routes.clear();
   Run(absl::Seconds(30));
   EXPECT_EQ(Differences(), 0);
   EXPECT_EQ(repairer_->counts().of(Part::kHostRoute), (RepairCounts::OfPart{1, 0}));
-  EXPECT_EQ(inspector_.mends(), 1);
+  EXPECT_EQ(kernel_.mends(), 1);
   EXPECT_EQ(log_.Count("attachment_repaired"), 1);
   EXPECT_THAT(log_.lines(),
               Contains(HasSubstr(fmt::format("attachment_repaired link={} pod=web/nginx-0 "
@@ -115,9 +112,9 @@ TEST_F(RepairerTest, ALostHostRouteIsPutBackCountedAndSaidOnce) {
 TEST_F(RepairerTest, NothingIsTouchedWhereNothingDiffers) {
   Start(3);
   Run(absl::Minutes(1));
-  EXPECT_EQ(inspector_.mends(), 0);
+  EXPECT_EQ(kernel_.mends(), 0);
   EXPECT_EQ(repairer_->counts().rounds, 7U);
-  EXPECT_EQ(inspector_.pod_reads(), 21);
+  EXPECT_EQ(kernel_.pod_reads(), 21);
   EXPECT_THAT(log_.lines(), ElementsAre(HasSubstr("attachments_restored")));
 }
 
@@ -126,18 +123,18 @@ TEST_F(RepairerTest, EveryPodIsRightWithinThirtySecondsAndNoSliceIsLong) {
   clock_.Advance(absl::Minutes(1));
   for (const Assignment& assignment : assignments_) {
     const std::string link = HostLinkName(assignment.key);
-    inspector_.host(link).routes.clear();
-    inspector_.host(link).neighbours.clear();
-    inspector_.pod(link).routes.clear();
-    inspector_.pod(link).addresses.clear();
+    kernel_.host(link).routes.clear();
+    kernel_.host(link).neighbours.clear();
+    kernel_.pod(link).routes.clear();
+    kernel_.pod(link).addresses.clear();
   }
   const absl::Time end = clock_.Now() + absl::Seconds(30);
   while (clock_.Now() < end) {
-    const int before = inspector_.mends();
-    const int looked_before = inspector_.pod_reads();
+    const int before = kernel_.mends();
+    const int looked_before = kernel_.pod_reads();
     repairer_->Tick();
-    EXPECT_LE(inspector_.mends() - before, 4 * kMaxRepairsPerSlice);
-    EXPECT_LE(inspector_.pod_reads() - looked_before, kMaxRepairsPerSlice);
+    EXPECT_LE(kernel_.mends() - before, 4 * kMaxRepairsPerSlice);
+    EXPECT_LE(kernel_.pod_reads() - looked_before, kMaxRepairsPerSlice);
     clock_.Advance(std::max(repairer_->NextWake() - clock_.Now(), absl::Milliseconds(1)));
   }
   EXPECT_EQ(Differences(), 0);
@@ -147,29 +144,29 @@ TEST_F(RepairerTest, EveryPodIsRightWithinThirtySecondsAndNoSliceIsLong) {
 TEST_F(RepairerTest, APassThroughThePodsThatTakesLongReachesTheLast) {
   // More than a round has slices for.
   Start(2000);
-  inspector_.pod(Link(1999)).addresses.clear();
+  kernel_.pod(Link(1999)).addresses.clear();
   Run(absl::Seconds(30));
   EXPECT_EQ(Differences(), 0);
 }
 
 TEST_F(RepairerTest, ThePodsInsideIsLeftAloneWhenToldSo) {
   Start(1, /*repair_pods=*/false);
-  inspector_.pod(Link(0)).addresses.clear();
-  inspector_.host(Link(0)).up = false;
+  kernel_.pod(Link(0)).addresses.clear();
+  kernel_.host(Link(0)).up = false;
   Run(absl::Seconds(30));
-  EXPECT_TRUE(inspector_.host(Link(0)).up);
-  EXPECT_TRUE(inspector_.pod(Link(0)).addresses.empty());
-  EXPECT_EQ(inspector_.pod_reads(), 0);
+  EXPECT_TRUE(kernel_.host(Link(0)).up);
+  EXPECT_TRUE(kernel_.pod(Link(0)).addresses.empty());
+  EXPECT_EQ(kernel_.pod_reads(), 0);
 }
 
 TEST_F(RepairerTest, APathThatLeadsNowhereOrElsewhereIsPassedOverSilently) {
   Start(2);
   namespaces_.erase(assignments_[0].netns_path);
-  namespaces_.insert_or_assign(assignments_[1].netns_path, FakeInspector::NewPodNetns());
-  inspector_.pod(Link(0)).addresses.clear();
-  inspector_.pod(Link(1)).addresses.clear();
+  namespaces_.insert_or_assign(assignments_[1].netns_path, kernel_.NewPodNetns());
+  kernel_.pod(Link(0)).addresses.clear();
+  kernel_.pod(Link(1)).addresses.clear();
   Run(absl::Seconds(30));
-  EXPECT_EQ(inspector_.mends(), 0);
+  EXPECT_EQ(kernel_.mends(), 0);
   EXPECT_EQ(Differences(), 2);
   EXPECT_THAT(log_.lines(), ElementsAre(HasSubstr("attachments_restored")));
   EXPECT_TRUE(repairer_->Healthy());
@@ -177,14 +174,14 @@ TEST_F(RepairerTest, APathThatLeadsNowhereOrElsewhereIsPassedOverSilently) {
 
 TEST_F(RepairerTest, WhatCannotBeMendedIsSaidOnceAndTriedOn) {
   Start(1);
-  inspector_.FailMending(Part::kHostUp, absl::InternalError("no"));
-  inspector_.host(Link(0)).up = false;
+  kernel_.FailMending(Part::kHostUp, absl::InternalError("no"));
+  kernel_.host(Link(0)).up = false;
   Run(absl::Seconds(29));
   EXPECT_EQ(repairer_->counts().of(Part::kHostUp), (RepairCounts::OfPart{0, 3}));
   EXPECT_EQ(log_.Count("attachment_repair_failed"), 1);
   EXPECT_THAT(std::string(repairer_->Health().message()),
               HasSubstr("1 of 1 attachments of this node cannot be mended, such as: link spk"));
-  inspector_.FailMending(Part::kHostUp, absl::OkStatus());
+  kernel_.FailMending(Part::kHostUp, absl::OkStatus());
   Run(absl::Seconds(10));
   EXPECT_TRUE(repairer_->Healthy());
   EXPECT_EQ(repairer_->counts().of(Part::kHostUp).repaired, 1U);
@@ -192,27 +189,27 @@ TEST_F(RepairerTest, WhatCannotBeMendedIsSaidOnceAndTriedOn) {
 
 TEST_F(RepairerTest, UnhealthyIsANodeMostOfWhoseAttachmentsCannotBeMended) {
   Start(5);
-  inspector_.FailMending(Part::kHostUp, absl::InternalError("no"));
-  inspector_.Remove(Link(4));  // One that is gone says nothing about the others.
+  kernel_.FailMending(Part::kHostUp, absl::InternalError("no"));
+  kernel_.Remove(Link(4));  // One that is gone says nothing about the others.
   assignments_.pop_back();
   for (int i = 0; i < 4; ++i) {
-    inspector_.host(Link(i)).up = false;
+    kernel_.host(Link(i)).up = false;
     Run(absl::Seconds(10));
     EXPECT_EQ(repairer_->Healthy(), i + 1 <= 2) << i + 1 << " of 4: " << repairer_->Health();
   }
-  inspector_.host(Link(0)).up = true;
-  inspector_.host(Link(1)).up = true;
+  kernel_.host(Link(0)).up = true;
+  kernel_.host(Link(1)).up = true;
   Run(absl::Seconds(10));
   EXPECT_TRUE(repairer_->Healthy()) << repairer_->Health();
 }
 
 TEST_F(RepairerTest, NoPodCanMakeItsNodeUnhealthy) {
   Start(1);
-  inspector_.pod(Link(0)).name = "renamed";
-  inspector_.FailMending(Part::kPodRoute, absl::AlreadyExistsError("in the way"));
-  inspector_.pod(Link(0)).routes.clear();
+  kernel_.pod(Link(0)).name = "renamed";
+  kernel_.FailMending(Part::kPodRoute, absl::AlreadyExistsError("in the way"));
+  kernel_.pod(Link(0)).routes.clear();
   Run(absl::Seconds(29));
-  EXPECT_EQ(log_.Count("attachment_repair_failed"), 3);
+  EXPECT_EQ(log_.Count("attachment_repair_failed"), 2);
   EXPECT_EQ(repairer_->counts().of(Part::kPodLink).failed, 3U);
   EXPECT_TRUE(repairer_->Healthy()) << repairer_->Health();
 }
@@ -220,21 +217,19 @@ TEST_F(RepairerTest, NoPodCanMakeItsNodeUnhealthy) {
 TEST_F(RepairerTest, AMacThatALaterPluginHasSetIsTheOneNeighbourEntriesGet) {
   Start(1);
   const ip::MacAddress tuned{{0x0E, 9, 9, 9, 9, 9}};
-  inspector_.pod(Link(0)).mac = tuned;
+  kernel_.pod(Link(0)).mac = tuned;
   Run(absl::Seconds(5));
-  EXPECT_EQ(inspector_.host(Link(0)).neighbours,
-            (std::vector<PermanentNeighbour>{{kFirst, tuned}}));
+  EXPECT_EQ(kernel_.host(Link(0)).neighbours, (std::vector<PermanentNeighbour>{{kFirst, tuned}}));
   // Also when the node's side alone is mended.
-  inspector_.host(Link(0)).neighbours.clear();
+  kernel_.host(Link(0)).neighbours.clear();
   namespaces_.clear();
   Run(absl::Seconds(10));
-  EXPECT_EQ(inspector_.host(Link(0)).neighbours,
-            (std::vector<PermanentNeighbour>{{kFirst, tuned}}));
+  EXPECT_EQ(kernel_.host(Link(0)).neighbours, (std::vector<PermanentNeighbour>{{kFirst, tuned}}));
 }
 
 TEST_F(RepairerTest, LinksThatCannotBeReadThreeTimesInARowAreUnhealthyUntilTheyCan) {
   Start(1);
-  inspector_.FailReads(absl::UnavailableError("the list changed"));
+  kernel_.FailReads(absl::UnavailableError("the list changed"));
   Run(absl::Seconds(15));
   EXPECT_EQ(repairer_->counts().failed_rounds, 2U);
   EXPECT_TRUE(repairer_->Healthy()) << "a dump that is interrupted is no broken node";
@@ -242,21 +237,21 @@ TEST_F(RepairerTest, LinksThatCannotBeReadThreeTimesInARowAreUnhealthyUntilTheyC
   EXPECT_EQ(log_.Count("attachments_unreadable"), 1);
   EXPECT_EQ(repairer_->counts().failed_rounds, 3U);
   EXPECT_THAT(std::string(repairer_->Health().message()), HasSubstr("the list changed"));
-  inspector_.FailReads(absl::OkStatus());
+  kernel_.FailReads(absl::OkStatus());
   Run(absl::Seconds(10));
   EXPECT_TRUE(repairer_->Healthy());
-  inspector_.FailReads(absl::UnavailableError("the list changed"));
+  kernel_.FailReads(absl::UnavailableError("the list changed"));
   Run(absl::Seconds(20));
   EXPECT_TRUE(repairer_->Healthy()) << "it counts from the last that worked";
 }
 
 TEST_F(RepairerTest, ALinkThatIsGoneIsSaidOnceAndIsThePodsTrouble) {
   Start(2);
-  inspector_.Remove(Link(0));
+  kernel_.Remove(Link(0));
   assignments_.erase(assignments_.begin());
   Run(absl::Minutes(1));
   EXPECT_EQ(log_.Count("attachment_link_gone"), 1);
-  EXPECT_EQ(inspector_.mends(), 0);
+  EXPECT_EQ(kernel_.mends(), 0);
   EXPECT_TRUE(repairer_->Healthy());
 }
 
@@ -284,23 +279,23 @@ TEST_F(RepairerTest, UnreachableRoutesThatSomebodyRemovedComeBack) {
 
 TEST_F(RepairerTest, AnAssignmentThatEndedSinceTheRoundIsNotTouched) {
   Start(40);
-  for (int i = 0; i < 40; ++i) inspector_.host(Link(i)).up = false;
+  for (int i = 0; i < 40; ++i) kernel_.host(Link(i)).up = false;
   repairer_->Tick();  // The round, and the first slice.
-  EXPECT_EQ(inspector_.mends(), kMaxRepairsPerSlice);
+  EXPECT_EQ(kernel_.mends(), kMaxRepairsPerSlice);
   for (const Assignment& assignment : assignments_)
     ASSERT_TRUE(attachments_.Del(assignment.key).ok());
   Run(absl::Seconds(5));
-  EXPECT_EQ(inspector_.mends(), kMaxRepairsPerSlice);
+  EXPECT_EQ(kernel_.mends(), kMaxRepairsPerSlice);
 }
 
 TEST_F(RepairerTest, ALinkTheJournalDidNotKnowIsLeftAsItIs) {
   const os::UniqueFd pod = kernel_.NewPodNetns();
   const AttachSpec stray = PlanAttach({"stray", "eth0"}, {kFirst}, 1500).value();
-  ASSERT_TRUE(kernel_.Attach(stray, pod.get()).ok());
+  ASSERT_TRUE(Attach(kernel_, stray, pod.get()).ok());
   Start(0);
   ASSERT_EQ(attachments_.assignments().Built().size(), 1U);
   Run(absl::Seconds(30));
-  EXPECT_EQ(inspector_.mends(), 0);
+  EXPECT_EQ(kernel_.mends(), 0);
   EXPECT_EQ(log_.Count("attachment_link_gone"), 0);
 }
 

@@ -9,7 +9,7 @@
 namespace spoke::netagent {
 namespace {
 
-// As links/host_link_name.h: the prefix and twelve hex digits.
+// As links/attach_plan.h IsHostLinkName(): the prefix and twelve hex digits.
 bool IsPodLink(const TraceLink& link) {
   constexpr size_t kDigits = 12;
   return link.kind == "veth" && link.name.size() == claims::kLinkPrefix.size() + kDigits &&

@@ -11,20 +11,13 @@
 #include "netagent/cni/cni_messages.h"
 
 namespace spoke::netagent {
-namespace {
-
-// The line's times: of the monotonic clock, whose beginning is as good as any.
-absl::Time LineTime(absl::Duration monotonic) { return absl::UnixEpoch() + monotonic; }
-
-}  // namespace
 
 void AddService::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
                         Responder responder) {
-  absl::StatusOr<AssignmentRequest> asked = AssignmentRequestOf(request);
+  absl::StatusOr<Assignment> asked = AssignmentOf(request);
   const absl::Status understood = asked.status();
-  Job job{.request = understood.ok()
-                         ? *std::move(asked)
-                         : AssignmentRequest{.key = {request.container_id(), request.ifname()}},
+  Job job{.asked = understood.ok() ? *std::move(asked)
+                                   : Assignment{.key = {request.container_id(), request.ifname()}},
           .netns = std::move(pod_netns),
           .responder = std::move(responder),
           .steps = StepTimes(edges_.clock.Now()),
@@ -37,20 +30,20 @@ void AddService::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
                   absl::DeadlineExceededError("the plugin no longer waits for this ADD"));
   }
   // One that waits under this key has lost its plugin, or there would not be another.
-  Forget(job.request.key);
+  Forget(job.asked.key);
   job.steps.Ended("receive", edges_.clock.Now());
   // Nobody overtakes those who have waited longer.
-  if (!line_.empty()) ServeLine();
-  const absl::StatusOr<AttachSpec> result = Add(job, edges_.attachments.Plan(job.request));
+  ServeLine();
+  const absl::StatusOr<AttachSpec> result = Add(job);
   if (absl::IsResourceExhausted(result.status()) && Wait(job)) return;
   Finish(std::move(job), result);
 }
 
-absl::StatusOr<AttachSpec> AddService::Add(Job& job, const absl::StatusOr<Assignment>& plan) {
-  auto result = edges_.attachments.AddPlanned(job.request, plan, job.netns.get(), &job.steps);
+absl::StatusOr<AttachSpec> AddService::Add(Job& job) {
+  auto result = edges_.attachments.Add(job.asked, job.netns.get(), &job.steps);
   // The DEL that would have made room may have come while no agent was there.
-  if (absl::IsAlreadyExists(result.status()) && edges_.take_up_del(job.request.key)) {
-    result = edges_.attachments.Add(job.request, job.netns.get(), &job.steps);
+  if (absl::IsAlreadyExists(result.status()) && edges_.take_up_del(job.asked.key)) {
+    result = edges_.attachments.Add(job.asked, job.netns.get(), &job.steps);
   }
   return result;
 }
@@ -65,66 +58,58 @@ std::optional<absl::Duration> AddService::WaitUntil(const Job& job) const {
 
 bool AddService::Wait(Job& job) {
   const auto until = WaitUntil(job);
-  const uint64_t id = last_job_ + 1;
-  if (!until || !line_.Join({.id = id,
-                             .pod_namespace = job.request.pod.pod_namespace,
-                             .deadline = LineTime(*until),
-                             .picky = !job.request.addresses.empty()})) {
-    return false;
-  }
-  last_job_ = id;
+  if (!until || jobs_.size() >= kMaxWaiting) return false;
+  const uint64_t id = ++last_job_;
   job.waiting_since = Now();
-  edges_.log.Info("cni_add_waits", {{"container", job.request.key.container_id},
-                                    {"ifname", job.request.key.ifname},
-                                    {"pod", job.request.pod.name},
+  job.told_at = *until;
+  edges_.log.Info("cni_add_waits", {{"container", job.asked.key.container_id},
+                                    {"ifname", job.asked.key.ifname},
+                                    {"pod", job.asked.pod.name},
                                     {"trace", job.trace_id},
-                                    {"waiting", line_.size()}});
+                                    {"waiting", jobs_.size() + 1}});
   job.responder.OnHangUp([this, id] {
     if (!jobs_.contains(id)) return;
     const Job gone = TakeOut(id);
-    edges_.log.Info("cni_add_given_up", {{"container", gone.request.key.container_id},
-                                         {"ifname", gone.request.key.ifname},
+    edges_.log.Info("cni_add_given_up", {{"container", gone.asked.key.container_id},
+                                         {"ifname", gone.asked.key.ifname},
                                          {"trace", gone.trace_id}});
   });
   jobs_.emplace(id, std::move(job));
   return true;
 }
 
-AddService::Job AddService::TakeOut(uint64_t id) {
-  line_.Leave(id);
-  return std::move(jobs_.extract(id).mapped());
-}
+AddService::Job AddService::TakeOut(uint64_t id) { return std::move(jobs_.extract(id).mapped()); }
 
 void AddService::Forget(const AttachmentKey& key) {
-  for (auto it = jobs_.begin(); it != jobs_.end();) {
-    const auto current = it++;
-    if (current->second.request.key != key) continue;
-    line_.Leave(current->first);
-    jobs_.erase(current);
-  }
+  std::erase_if(jobs_, [&](const auto& entry) { return entry.second.asked.key == key; });
 }
 
 void AddService::ServeLine() {
   std::set<std::string> starved;
-  for (const Waiter& waiter : line_.InOrder()) {
-    if (!waiter.picky && starved.contains(waiter.pod_namespace)) continue;
-    const absl::StatusOr<Assignment> plan = edges_.attachments.Plan(jobs_.at(waiter.id).request);
-    if (absl::IsResourceExhausted(plan.status())) {
-      if (!waiter.picky) starved.insert(waiter.pod_namespace);
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const uint64_t id = it->first;
+    Job& job = it++->second;
+    const std::string pod_namespace = job.asked.pod.pod_namespace;
+    if (!job.picky() && starved.contains(pod_namespace)) continue;
+    const StepTimes so_far = job.steps;
+    job.steps.Ended("wait", edges_.clock.Now());
+    const absl::StatusOr<AttachSpec> result = Add(job);
+    if (absl::IsResourceExhausted(result.status())) {
+      job.steps = so_far;
+      if (!job.picky()) starved.insert(pod_namespace);
       continue;
     }
-    Job job = TakeOut(waiter.id);
-    job.steps.Ended("wait", edges_.clock.Now());
-    const absl::StatusOr<AttachSpec> result = Add(job, plan);
-    Finish(std::move(job), result);
+    Finish(TakeOut(id), result);
   }
 }
 
 void AddService::FailOverdue() {
-  for (const Waiter& waiter : line_.TakeOverdue(LineTime(Now()))) {
-    Job job = TakeOut(waiter.id);
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const auto current = it++;
+    if (current->second.told_at > Now()) continue;
+    Job job = TakeOut(current->first);
     job.steps.Ended("wait", edges_.clock.Now());
-    absl::Status why = edges_.attachments.CanAdd(job.request);
+    absl::Status why = edges_.attachments.Plan(job.asked).status();
     // It came this very moment, but too late to be built and heard of in time.
     if (why.ok()) why = absl::ResourceExhaustedError("an address came too late for this ADD");
     std::string text = fmt::format("{}; waited {}", base::MessageOf(why),
@@ -139,18 +124,18 @@ void AddService::Finish(Job job, const absl::StatusOr<AttachSpec>& result) {
       job.responder.Answer(result.ok() ? AttachmentResponse(*result)
                                        : ErrorResponse(FailureOf(result.status(), CniVerb::kAdd)));
   job.steps.Ended("answer", edges_.clock.Now());
-  const AttachmentKey& key = job.request.key;
+  const AttachmentKey& key = job.asked.key;
   if (!result.ok()) {
     edges_.log.Warn("cni_add_failed", {{"container", key.container_id},
                                        {"ifname", key.ifname},
-                                       {"pod", job.request.pod.name},
+                                       {"pod", job.asked.pod.name},
                                        {"trace", job.trace_id},
                                        {"took_us", job.steps.total_us()},
                                        {"error", result.status()}});
   } else {
     edges_.log.Info("cni_add", {{"container", key.container_id},
                                 {"ifname", key.ifname},
-                                {"pod", job.request.pod.name},
+                                {"pod", job.asked.pod.name},
                                 {"address", result->addresses.front().ToString()},
                                 {"trace", job.trace_id},
                                 {"took_us", job.steps.total_us()}});
@@ -169,24 +154,19 @@ void AddService::Finish(Job job, const absl::StatusOr<AttachSpec>& result) {
 }
 
 void AddService::Tick() {
-  if (!line_.empty()) {
-    ServeLine();
-    FailOverdue();
-  }
+  ServeLine();
+  FailOverdue();
   SayDemand();
 }
 
 std::optional<absl::Duration> AddService::NextWake() const {
   std::optional<absl::Duration> next = say_at_;
-  if (const auto deadline = line_.NextDeadline()) {
-    const absl::Duration at = *deadline - absl::UnixEpoch();
-    next = next ? std::min(*next, at) : at;
-  }
+  for (const auto& [id, job] : jobs_) next = next ? std::min(*next, job.told_at) : job.told_at;
   return next;
 }
 
 void AddService::SayDemand() {
-  node_api::Demand demand{line_.Demand()};
+  node_api::Demand demand = DemandNow();
   if (demand == said_) {
     say_at_.reset();
     return;
@@ -199,8 +179,16 @@ void AddService::SayDemand() {
   said_ = std::move(demand);
 }
 
+node_api::Demand AddService::DemandNow() const {
+  node_api::Demand demand;
+  for (const auto& [id, job] : jobs_) {
+    if (!job.picky()) ++demand.waiting[job.asked.pod.pod_namespace];
+  }
+  return demand;
+}
+
 node_api::Demand AddService::DemandForHello() {
-  said_ = {line_.Demand()};
+  said_ = DemandNow();
   forecast_.reset();
   return said_;
 }
@@ -239,10 +227,10 @@ void AddService::OnTracesRequest(const node_api::AttachTracesRequest& request) {
 }
 
 node_api::AttachTrace AddService::TraceOf(const Job& job, std::string error) {
-  return {.container_id = job.request.key.container_id,
-          .ifname = job.request.key.ifname,
-          .pod_namespace = job.request.pod.pod_namespace,
-          .pod_name = job.request.pod.name,
+  return {.container_id = job.asked.key.container_id,
+          .ifname = job.asked.key.ifname,
+          .pod_namespace = job.asked.pod.pod_namespace,
+          .pod_name = job.asked.pod.name,
           .trace_id = job.trace_id,
           .since = job.steps.begin(),
           .error = std::move(error),

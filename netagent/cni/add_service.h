@@ -17,7 +17,6 @@
 #include "lib/telemetry/log.h"
 #include "netagent/attach/attach_traces.h"
 #include "netagent/attach/attachments.h"
-#include "netagent/attach/waiting_line.h"
 #include "netagent/cni/responder.h"
 #include "netagent/session/server_link.h"
 #include "proto/spoke/v1/cni.pb.h"
@@ -45,6 +44,8 @@ class AddService {
   static constexpr absl::Duration kAnswerMargin = absl::Milliseconds(300);
   // With less time than this left it does not begin to wait.
   static constexpr absl::Duration kShortestWait = absl::Seconds(1);
+  // So many wait at once, each with two descriptors; a node has at most some hundreds of pods.
+  static constexpr size_t kMaxWaiting = 256;
   // The server is told this much later, so that a burst of pods is one demand.
   static constexpr absl::Duration kDemandDelay = absl::Milliseconds(10);
 
@@ -78,19 +79,23 @@ class AddService {
 
  private:
   struct Job {
-    AssignmentRequest request;
+    Assignment asked;
     os::UniqueFd netns;
     Responder responder;
     StepTimes steps;
     std::string trace_id;
     absl::Duration deadline;  // Of the monotonic clock; zero: none was said.
-    absl::Duration waiting_since = absl::ZeroDuration();  // Zero: it does not wait.
+    // Of the monotonic clock, likewise, for one that waits.
+    absl::Duration waiting_since = absl::ZeroDuration();
+    absl::Duration told_at = absl::ZeroDuration();  // That nothing has come.
+
+    // It waits for one address that is here, such as one that cools: more would not help.
+    bool picky() const { return !asked.addresses.empty(); }
   };
 
   absl::Duration Now() const { return absl::Milliseconds(edges_.monotonic_ms()); }
-  // `plan`: Attachments::Plan() of the job's request, of this moment.
   static node_api::AttachTrace TraceOf(const Job& job, std::string error);
-  absl::StatusOr<AttachSpec> Add(Job& job, const absl::StatusOr<Assignment>& plan);
+  absl::StatusOr<AttachSpec> Add(Job& job);
   // Until when `job` may wait; nullopt: it may not.
   std::optional<absl::Duration> WaitUntil(const Job& job) const;
   bool Wait(Job& job);
@@ -99,11 +104,12 @@ class AddService {
   void ServeLine();
   void FailOverdue();
   void SayDemand();
+  // How many pods of which namespace wait for addresses that are not here.
+  node_api::Demand DemandNow() const;
 
   const absl::Duration longest_wait_;
   const Edges edges_;
-  std::map<uint64_t, Job> jobs_;  // Those who wait, by number.
-  WaitingLine line_;              // Likewise. Times since the beginning of the monotonic clock.
+  std::map<uint64_t, Job> jobs_;  // Those who wait, in the order of their arrival.
   uint64_t last_job_ = 0;
   AttachTraces traces_;
   node_api::Demand said_;                 // To the server, in this session.

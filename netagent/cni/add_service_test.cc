@@ -257,6 +257,14 @@ TEST_F(AddServiceTest, NobodyWaitsLongerThanConfiguredOrWithTooLittleTimeLeft) {
   EXPECT_THAT(ErrorOf(4), HasSubstr("no address is attached"));
 }
 
+TEST_F(AddServiceTest, NoMoreWaitThanThereIsRoomFor) {
+  for (uint64_t client = 1; client <= AddService::kMaxWaiting; ++client) Add(client);
+  EXPECT_EQ(adds_->waiting(), AddService::kMaxWaiting);
+  Add(AddService::kMaxWaiting + 1);
+  EXPECT_EQ(adds_->waiting(), AddService::kMaxWaiting);
+  EXPECT_THAT(ErrorOf(AddService::kMaxWaiting + 1), HasSubstr("no address"));
+}
+
 TEST_F(AddServiceTest, APodThatNoPoolIsMeantForDoesNotWait) {
   Grant({"10.1.0.5"}, "a", {"team-a"});
   Add(1, "else");

@@ -146,7 +146,7 @@ absl::Status CniHandler::CollectGarbage(const v1::CniRequest& request) {
 absl::Status CniHandler::Status() {
   absl::Status status = edges_.checker != nullptr ? edges_.checker->DataPath() : absl::OkStatus();
   // What a pod of no particular namespace would get.
-  if (status.ok()) status = edges_.attachments.CanAdd({.key = {"status", "status"}});
+  if (status.ok()) status = edges_.attachments.Plan({.key = {"status", "status"}}).status();
   if (absl::IsPermissionDenied(status)) {
     // All pools are for namespaces: one of them with an available address will do.
     const auto counts = edges_.attachments.assignments().CountByPool();

@@ -7,7 +7,6 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/ip/prefix.h"
-#include "netagent/claims.h"
 
 namespace spoke::netagent {
 namespace {
@@ -44,13 +43,12 @@ std::optional<CniVerb> VerbOf(const v1::CniRequest& request) {
   }
 }
 
-absl::StatusOr<AssignmentRequest> AssignmentRequestOf(const v1::CniRequest& request) {
-  AssignmentRequest out{
-      .key = {request.container_id(), request.ifname()},
-      .pod = {request.pod().namespace_(), request.pod().name(), request.pod().uid()},
-      .attempt = request.attempt(),
-      .netns_path = request.netns_path(),
-      .network = request.network_name()};
+absl::StatusOr<Assignment> AssignmentOf(const v1::CniRequest& request) {
+  Assignment out{.key = {request.container_id(), request.ifname()},
+                 .pod = {request.pod().namespace_(), request.pod().name(), request.pod().uid()},
+                 .attempt = request.attempt(),
+                 .netns_path = request.netns_path(),
+                 .network = request.network_name()};
   if (!request.has_options()) return out;
   const v1::AttachmentOptions& options = request.options();
   if (!options.mac().empty()) {
@@ -109,7 +107,7 @@ v1::CniResponse AttachmentResponse(const AttachSpec& spec) {
   for (const ip::Address& address : spec.addresses) {
     v1::CniAddress& out = *attachment.add_addresses();
     out.set_address(fmt::format("{}/{}", address.ToString(), address.bits()));
-    out.set_gateway((address.is_v4() ? claims::kGatewayV4 : claims::kGatewayV6).ToString());
+    out.set_gateway(GatewayOf(address).ToString());
   }
   return response;
 }

@@ -20,7 +20,7 @@ std::optional<CniVerb> VerbOf(const v1::CniRequest& request);
 // address alone. Errors: kInvalidArgument (a MAC or an address that cannot be read, or more than
 // kMaxRequests addresses).
 inline constexpr int kMaxRequests = 16;
-absl::StatusOr<AssignmentRequest> AssignmentRequestOf(const v1::CniRequest& request);
+absl::StatusOr<Assignment> AssignmentOf(const v1::CniRequest& request);
 
 // What a CHECK expects. Errors: as above.
 absl::StatusOr<CheckExpectation> ExpectationOf(const v1::CniAttachment& expected);

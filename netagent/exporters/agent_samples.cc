@@ -4,7 +4,7 @@
 
 #include "netagent/exporters/agent_metrics.h"
 #include "netagent/exporters/connection_series.h"
-#include "netagent/links/attachment_state.h"
+#include "netagent/links/link_plan.h"
 
 namespace spoke::netagent {
 namespace {

@@ -38,6 +38,17 @@ std::string HostLinkName(const AttachmentKey& key) {
   return fmt::format("{}{:012x}", claims::kLinkPrefix, StableHash(key) >> 16U);
 }
 
+bool IsHostLinkName(std::string_view name) {
+  constexpr size_t kDigits = 12;
+  return name.size() == claims::kLinkPrefix.size() + kDigits &&
+         name.starts_with(claims::kLinkPrefix) &&
+         name.find_first_not_of("0123456789abcdef", claims::kLinkPrefix.size()) == name.npos;
+}
+
+ip::Address GatewayOf(const ip::Address& address) {
+  return address.is_v4() ? claims::kGatewayV4 : claims::kGatewayV6;
+}
+
 absl::StatusOr<AttachSpec> PlanAttach(const AttachmentKey& key, std::vector<ip::Address> addresses,
                                       uint32_t node_mtu, const AttachOptions& options) {
   const auto v4 = std::count_if(addresses.begin(), addresses.end(),

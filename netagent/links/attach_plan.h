@@ -57,7 +57,7 @@ struct AttachOptions {
 };
 
 // What comes from `address` leaves the node by `table`, unless the main table has more for it than
-// a default route. For addresses of a NIC that is not the node's first (Router::SetNicTable()).
+// a default route. For addresses of a NIC that is not the node's first (Links::SetNicTable()).
 struct SourceTable {
   ip::Address address;
   uint32_t table = 0;
@@ -65,7 +65,7 @@ struct SourceTable {
   bool operator==(const SourceTable&) const = default;
 };
 
-// A veth pair with its addresses: all that links/router.h needs to build it.
+// A veth pair with its addresses: all that links/link_plan.h plans by.
 struct AttachSpec {
   std::string host_link;  // Name of the end in the node's namespace.
   std::string pod_link;   // Name of the end in the pod's namespace.
@@ -87,6 +87,13 @@ uint64_t StableHash(const AttachmentKey& key);
 // The host link's name: claims::kLinkPrefix and 12 hex digits of a hash of `key`. The same key
 // always gives the same name, so a DEL finds its link with nothing but the key.
 std::string HostLinkName(const AttachmentKey& key);
+
+// Whether `name` has the form that HostLinkName() gives. No other link is ever listed as ours or
+// removed, whoever asks.
+bool IsHostLinkName(std::string_view name);
+
+// The next hop of the pod's default route for what comes from `address`.
+ip::Address GatewayOf(const ip::Address& address);
 
 // The spec for `key`; `node_mtu` is used where the options have none. MACs that nobody asked for
 // are locally administered, unicast and derived from the key. Errors: kInvalidArgument (no address,

@@ -12,7 +12,7 @@
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "netagent/claims.h"
-#include "netagent/links/host_link_name.h"
+#include "netagent/links/attach_plan.h"
 
 namespace spoke::netagent {
 namespace {

@@ -1,11 +1,11 @@
-#include "netagent/links/nic_table.h"
-
+// KernelLinks: a way out of its own for each NIC beside the node's first.
 #include <linux/rtnetlink.h>
 
 #include <optional>
 #include <vector>
 
 #include "fmt/core.h"
+#include "lib/base/status.h"
 #include "lib/ip/prefix.h"
 #include "lib/netlink/address.h"
 #include "lib/netlink/exchange.h"
@@ -13,7 +13,7 @@
 #include "lib/netlink/route.h"
 #include "lib/netlink/rule.h"
 #include "netagent/claims.h"
-#include "netagent/links/host_link_name.h"
+#include "netagent/links/kernel_links.h"
 
 namespace spoke::netagent {
 namespace {
@@ -72,10 +72,8 @@ netlink::Request AddMainFirst(ip::Family family) {
                            .suppress_prefix_length = 0});
 }
 
-}  // namespace
-
-absl::StatusOr<uint32_t> FillNicTable(netlink::Socket& socket, const ip::MacAddress& nic,
-                                      bool has_ipv6) {
+absl::StatusOr<uint32_t> FillTable(netlink::Socket& socket, const ip::MacAddress& nic,
+                                   bool has_ipv6) {
   const auto link = FindNic(socket, nic);
   if (!link.ok()) return link.status();
   if (static_cast<uint32_t>(link->index) >= claims::kNicTables) {
@@ -98,6 +96,17 @@ absl::StatusOr<uint32_t> FillNicTable(netlink::Socket& socket, const ip::MacAddr
   const absl::Status status = netlink::SendBatch(socket, batch).status;
   if (!status.ok()) return status;
   return claims::kFirstNicTable + static_cast<uint32_t>(link->index);
+}
+
+}  // namespace
+
+absl::StatusOr<uint32_t> KernelLinks::SetNicTable(const ip::MacAddress& nic) {
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "nic.table"));
+  auto table = FillTable(socket_, nic, has_ipv6_);
+  if (table.ok()) return table;
+  return Narrow(base::Annotate(table.status(), "NIC " + nic.ToString()),
+                {absl::StatusCode::kNotFound, absl::StatusCode::kFailedPrecondition,
+                 absl::StatusCode::kUnavailable});
 }
 
 }  // namespace spoke::netagent

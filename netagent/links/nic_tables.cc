@@ -15,7 +15,7 @@ void NicTables::Prepare(const std::vector<Holding>& holdings) {
   }
   std::erase_if(tables_, [&](const auto& entry) { return !nics.contains(entry.first); });
   for (const ip::MacAddress& nic : nics) {
-    absl::StatusOr<uint32_t> table = router_.SetNicTable(nic);
+    absl::StatusOr<uint32_t> table = links_.SetNicTable(nic);
     const auto known = tables_.find(nic);
     if (!table.ok() && (known == tables_.end() || known->second.ok())) {
       log_.Warn("nic_table_failed", {{"nic", nic.ToString()}, {"error", table.status()}});

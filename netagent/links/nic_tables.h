@@ -1,5 +1,5 @@
 // The way out for addresses that are on a NIC beside the node's first: each such NIC has a routing
-// table of its own (Router::SetNicTable), and what comes from its addresses leaves by it.
+// table of its own (Links::SetNicTable), and what comes from its addresses leaves by it.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 #include "lib/telemetry/log.h"
 #include "netagent/attach/assignments.h"
 #include "netagent/links/attach_plan.h"
-#include "netagent/links/router.h"
+#include "netagent/links/links.h"
 
 namespace spoke::netagent {
 
@@ -22,7 +22,7 @@ namespace spoke::netagent {
 class NicTables {
  public:
   // Borrows both.
-  NicTables(Router& router, telemetry::Log& log) : router_(router), log_(log) {}
+  NicTables(Links& links, telemetry::Log& log) : links_(links), log_(log) {}
 
   // The node's first NIC: the main table is its own.
   void SetFirst(const ip::MacAddress& mac) { first_ = mac; }
@@ -42,7 +42,7 @@ class NicTables {
   std::string ExplainMissing() const;
 
  private:
-  Router& router_;
+  Links& links_;
   telemetry::Log& log_;
   std::optional<ip::MacAddress> first_;
   std::map<ip::MacAddress, absl::StatusOr<uint32_t>> tables_;

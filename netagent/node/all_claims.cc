@@ -2,7 +2,7 @@
 
 #include "fmt/core.h"
 #include "netagent/claims.h"
-#include "netagent/links/host_link_settings.h"
+#include "netagent/links/link_plan.h"
 
 namespace spoke::netagent {
 

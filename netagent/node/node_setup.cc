@@ -14,7 +14,7 @@
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "lib/os/unique_fd.h"
-#include "netagent/links/host_link_name.h"
+#include "netagent/links/attach_plan.h"
 
 namespace spoke::netagent {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "netagent/links/host_link_name.h"
+#include "netagent/links/attach_plan.h"
 #include "netagent/packets/packet_socket.h"
 
 namespace spoke::netagent {

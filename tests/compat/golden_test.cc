@@ -96,7 +96,7 @@ TEST(Golden, TheAgentTakesAnAddOfThePlugin) {
   const auto message = Parsed<v1::CniRequest>("cni_request");
   EXPECT_EQ(netagent::VerbOf(message), netagent::CniVerb::kAdd);
   EXPECT_EQ(message.plugin_version(), "0.1.0");
-  const netagent::AssignmentRequest request = netagent::AssignmentRequestOf(message).value();
+  const netagent::Assignment request = netagent::AssignmentOf(message).value();
   EXPECT_EQ(request.key, (netagent::AttachmentKey{"c0ffee", "eth0"}));
   EXPECT_EQ(request.pod, (netagent::PodReference{"ns", "pod", "uid"}));
   EXPECT_EQ(request.attempt, 7U);

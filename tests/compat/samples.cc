@@ -149,7 +149,7 @@ std::string DesiredBytes() {
 }
 
 std::string CniRequestBytes() {
-  cni::AgentRequest request;
+  cni::Request request;
   request.verb = cni::Verb::kAdd;
   request.container_id = "c0ffee";
   request.ifname = "eth0";
@@ -157,7 +157,7 @@ std::string CniRequestBytes() {
   request.pod = {"ns", "pod", "uid"};
   request.deadline_monotonic_ms = 123'456;
   request.attempt = 7;
-  request.netns_path = "/run/netns/cni-1";
+  request.netns = "/run/netns/cni-1";
   request.trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   request.options.mac = "02:00:5e:00:53:01";
   request.options.addresses = {"10.1.0.5"};

@@ -16,10 +16,9 @@
 
 namespace {
 
-using spoke::cni::AgentRequest;
-using spoke::cni::Command;
 using spoke::cni::Error;
 using spoke::cni::Request;
+using spoke::cni::Verb;
 
 void CheckError(const Error& error) {
   const auto parsed = nlohmann::json::parse(FormatError(error, ""), nullptr, false);
@@ -29,15 +28,8 @@ void CheckError(const Error& error) {
 
 // The agent's decoder takes what the plugin sends.
 void CheckSendable(const Request& request) {
-  AgentRequest message;
-  message.container_id = request.container_id;
-  message.ifname = request.ifname;
-  message.network_name = request.network_name;
-  message.pod = request.pod;
-  message.trace_parent = request.trace_parent;
-  message.options = request.options;
+  Request message = request;
   if (!request.expectations.empty()) message.expected = request.expectations[0].attachment;
-  if (request.valid) message.valid = *request.valid;
   spoke::v1::CniRequest decoded;
   CHECK(decoded.ParseFromString(EncodeRequest(message)), "a request can be decoded");
   CHECK(decoded.options().addresses_size() <= 2, "at most one address a family is asked for");
@@ -71,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CheckError(request.error());
     // What follows is looked at all the same.
     request = Request();
-    request->command = Command::kAdd;
+    request->verb = Verb::kAdd;
     request->container_id = "a";
     request->ifname = "eth0";
   }

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CHECK(!deferred.ok() || (*deferred == key && !key.container_id.empty() && !key.ifname.empty()),
         "a tombstone that is taken names an attachment");
   CHECK(!ParseTombstone("another name", bytes).ok(), "a tombstone has its own name");
-  if (const auto asked = AssignmentRequestOf(request); asked.ok()) {
+  if (const auto asked = AssignmentOf(request); asked.ok()) {
     CHECK(asked->key == key, "a request keeps its key");
     CHECK(asked->addresses.size() <= static_cast<size_t>(kMaxRequests), "options are bounded");
   }

@@ -17,7 +17,7 @@
 #include "lib/netlink/link.h"
 #include "lib/nft/connection.h"
 #include "netagent/classes/traffic_pod.h"
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
 #include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
@@ -63,7 +63,7 @@ class NftTest : public testing::Test {
       ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr) << "cannot make network namespaces";
       GTEST_SKIP() << "cannot make network namespaces";
     }
-    router_ = NetlinkRouter::Create().value();
+    links_ = KernelLinks::Create().value();
     tables_.emplace(nft::Connection::Open().value());
     first_ = std::make_unique<PodNetns>();
     second_ = std::make_unique<PodNetns>();
@@ -82,7 +82,7 @@ class NftTest : public testing::Test {
   std::string Attach(const std::string& container, std::vector<ip::Address> addresses,
                      PodNetns& pod) {
     const AttachSpec spec = PlanAttach({container, "eth0"}, std::move(addresses), 1500).value();
-    EXPECT_TRUE(router_->Attach(spec, pod.fd()).ok());
+    EXPECT_TRUE(Attach(*links_, spec, pod.fd()).ok());
     return spec.host_link;
   }
 
@@ -133,7 +133,7 @@ class NftTest : public testing::Test {
   }
 
   std::unique_ptr<NodeWorld> node_;
-  std::unique_ptr<NetlinkRouter> router_;
+  std::unique_ptr<KernelLinks> links_;
   std::optional<nft::Connection> tables_;
   std::unique_ptr<PodNetns> first_;
   std::unique_ptr<PodNetns> second_;

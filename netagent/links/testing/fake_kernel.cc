@@ -10,7 +10,6 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "netagent/claims.h"
-#include "netagent/links/host_link_name.h"
 
 namespace spoke::netagent {
 namespace {
@@ -43,14 +42,48 @@ bool ShareDefault(const AttachSpec& one, const AttachSpec& other) {
 
 FakeKernel::FakeKernel() : node_netns_(NewIdentity()) {}
 
-absl::Status FakeKernel::Attach(const AttachSpec& spec, int pod_netns) {
+absl::StatusOr<std::map<std::string, HostSide>> FakeKernel::Read() {
   absl::MutexLock lock(&mutex_);
   if (absl::Status fault = Enter(); !fault.ok()) return fault;
-  if (const auto fault = fail_attach_.find(spec.host_link); fault != fail_attach_.end()) {
-    return fault->second;
-  }
+  RETURN_IF_ERROR(read_fault_);
+  std::map<std::string, HostSide> sides;
+  for (const auto& [name, link] : links_) sides.emplace(name, link.host);
+  return sides;
+}
+
+absl::StatusOr<PodSide> FakeKernel::ReadPod(const AttachSpec& spec, int pod_netns) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
+  ++pod_reads_;
+  RETURN_IF_ERROR(CheckPod(spec, pod_netns));
+  return links_.at(spec.host_link).pod;
+}
+
+HostSide FakeKernel::Recall(const std::string& host_link) const {
+  absl::MutexLock lock(&mutex_);
+  const auto link = links_.find(host_link);
+  return link == links_.end() ? HostSide() : link->second.host;
+}
+
+absl::Status FakeKernel::Apply(const AttachSpec& spec, const LinkOperations& plan,
+                               std::optional<int> pod_netns) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status fault = Enter(); !fault.ok()) return fault;
   if (!IsHostLinkName(spec.host_link)) {
     return absl::InvalidArgumentError(fmt::format("{} is no name of ours", spec.host_link));
+  }
+  if (spec.addresses.empty()) {
+    DeleteLater(spec.host_link);
+    return absl::OkStatus();
+  }
+  if (plan.empty() || plan.front().part != Part::kHostLink) return Mend(spec, plan, pod_netns);
+  if (!pod_netns) return absl::InvalidArgumentError("a link cannot be made without its pod");
+  return Make(spec, plan, *pod_netns);
+}
+
+absl::Status FakeKernel::Make(const AttachSpec& spec, const LinkOperations& plan, int pod_netns) {
+  if (const auto fault = fail_attach_.find(spec.host_link); fault != fail_attach_.end()) {
+    return fault->second;
   }
   const auto netns = IdentityOf(pod_netns);
   if (netns && *netns == IdentityOf(node_netns_.get())) {
@@ -72,25 +105,61 @@ absl::Status FakeKernel::Attach(const AttachSpec& spec, int pod_netns) {
     }
   }
   pods_[*netns].insert(spec.pod_link);
-  links_.emplace(spec.host_link, Link{spec, *netns});
-  for (const ip::Address& address : spec.addresses) {
-    routes_.insert_or_assign(address, spec.host_link);
-    source_tables_.erase(address);
-  }
-  for (const SourceTable& source : spec.source_tables) {
-    source_tables_[source.address] = source.table;
+  Link made{spec, *netns};
+  for (const ip::Address& address : spec.addresses) TakeRoute(address);
+  for (const LinkOperation& operation : plan) ApplyTo(spec, operation, made.host, made.pod);
+  made.host.index = next_index_++;
+  links_.emplace(spec.host_link, std::move(made));
+  return absl::OkStatus();
+}
+
+absl::Status FakeKernel::CheckPod(const AttachSpec& spec, int pod_netns) const {
+  const auto link = links_.find(spec.host_link);
+  if (link == links_.end()) return absl::NotFoundError(fmt::format("no link {}", spec.host_link));
+  if (IdentityOf(pod_netns) != link->second.netns) {
+    return absl::FailedPreconditionError("the other end is not in this network namespace");
   }
   return absl::OkStatus();
 }
 
-absl::Status FakeKernel::Detach(const std::string& host_link) {
-  absl::MutexLock lock(&mutex_);
-  if (absl::Status fault = Enter(); !fault.ok()) return fault;
-  if (!IsHostLinkName(host_link)) {
-    return absl::InvalidArgumentError(fmt::format("{} is no link of ours", host_link));
+absl::Status FakeKernel::Mend(const AttachSpec& spec, const LinkOperations& plan,
+                              std::optional<int> pod_netns) {
+  ++mends_;
+  for (const LinkOperation& operation : plan) {
+    if (operation.part == Part::kHostLink || operation.part == Part::kPodLink ||
+        (IsInPod(operation.part) && !pod_netns)) {
+      return absl::InvalidArgumentError(
+          fmt::format("{} cannot be mended here", NameOf(operation.part)));
+    }
   }
-  DeleteLater(host_link);
-  return absl::OkStatus();
+  if (pod_netns) RETURN_IF_ERROR(CheckPod(spec, *pod_netns));
+  const auto link = links_.find(spec.host_link);
+  if (link == links_.end()) return absl::NotFoundError(fmt::format("no link {}", spec.host_link));
+  absl::Status first_error;
+  for (const LinkOperation& operation : plan) {
+    const bool is_route = operation.part == Part::kHostRoute;
+    if (const auto fault = mend_faults_.find(operation.part); fault != mend_faults_.end()) {
+      first_error.Update(fault->second);
+      continue;
+    }
+    if (is_route && foreign_routes_.count(*operation.address) > 0) {
+      first_error.Update(absl::AlreadyExistsError("a route that is not ours is in the way"));
+      continue;
+    }
+    if (is_route) {
+      for (auto& [name, other] : links_) std::erase(other.host.routes, *operation.address);
+    }
+    ApplyTo(spec, operation, link->second.host, link->second.pod);
+  }
+  return first_error;
+}
+
+void FakeKernel::TakeRoute(const ip::Address& address) {
+  for (auto& [name, link] : links_) {
+    std::erase(link.host.routes, address);
+    std::erase_if(link.host.rules,
+                  [&](const SourceTable& rule) { return rule.address == address; });
+  }
 }
 
 absl::Status FakeKernel::FinishDetaching() {
@@ -99,19 +168,6 @@ absl::Status FakeKernel::FinishDetaching() {
   std::vector<std::string> all;
   for (const auto& [name, link] : deferred_) all.push_back(name);
   return Unregister(all);
-}
-
-absl::StatusOr<std::vector<AttachedLink>> FakeKernel::ListAttached() {
-  absl::MutexLock lock(&mutex_);
-  if (absl::Status fault = Enter(); !fault.ok()) return fault;
-  std::vector<AttachedLink> attached;
-  for (const auto& [name, link] : links_) {
-    AttachedLink& entry = attached.emplace_back(AttachedLink{name, {}});
-    for (const auto& [address, holder] : routes_) {
-      if (holder == name) entry.addresses.push_back(address);
-    }
-  }
-  return attached;
 }
 
 absl::Status FakeKernel::SetUnreachable(const std::vector<ip::Address>& addresses) {
@@ -130,15 +186,6 @@ absl::StatusOr<uint32_t> FakeKernel::SetNicTable(const ip::MacAddress& mac) {
     return claims::kFirstNicTable + mac.octets[4] * 256U + mac.octets[5];
   }
   return absl::NotFoundError(fmt::format("no NIC has the MAC {}", mac.ToString()));
-}
-
-absl::StatusOr<uint32_t> FakeKernel::HostIndex(const std::string& host_link) {
-  absl::MutexLock lock(&mutex_);
-  if (absl::Status fault = Enter(); !fault.ok()) return fault;
-  const auto link = links_.find(host_link);
-  if (link == links_.end()) return absl::NotFoundError(fmt::format("no link {}", host_link));
-  if (link->second.index == 0) link->second.index = next_index_++;
-  return link->second.index;
 }
 
 absl::StatusOr<Nic> FakeKernel::ReadNic(const std::string& name) {
@@ -206,6 +253,49 @@ void FakeKernel::FailAttach(const std::string& host_link, absl::Status status) {
   }
 }
 
+void FakeKernel::Remove(const std::string& host_link) {
+  absl::MutexLock lock(&mutex_);
+  DeleteLater(host_link);
+  deferred_.erase(host_link);
+}
+
+std::string FakeKernel::HostLinkIn(int pod_netns) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, link] : links_) {
+    if (link.netns == IdentityOf(pod_netns)) return name;
+  }
+  return "";
+}
+
+void FakeKernel::AddForeignRoute(const ip::Address& address) {
+  absl::MutexLock lock(&mutex_);
+  foreign_routes_.insert(address);
+}
+
+void FakeKernel::FailReads(absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  read_fault_ = std::move(status);
+}
+
+void FakeKernel::FailMending(Part part, absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  if (status.ok()) {
+    mend_faults_.erase(part);
+  } else {
+    mend_faults_.insert_or_assign(part, std::move(status));
+  }
+}
+
+int FakeKernel::pod_reads() const {
+  absl::MutexLock lock(&mutex_);
+  return pod_reads_;
+}
+
+int FakeKernel::mends() const {
+  absl::MutexLock lock(&mutex_);
+  return mends_;
+}
+
 void FakeKernel::HoldDeferred(bool held) {
   absl::MutexLock lock(&mutex_);
   hold_deferred_ = held;
@@ -232,7 +322,11 @@ std::optional<AttachSpec> FakeKernel::Attached(const std::string& host_link) con
 
 std::map<ip::Address, uint32_t> FakeKernel::SourceTables() const {
   absl::MutexLock lock(&mutex_);
-  return source_tables_;
+  std::map<ip::Address, uint32_t> tables;
+  for (const auto& [name, link] : links_) {
+    for (const SourceTable& rule : link.host.rules) tables[rule.address] = rule.table;
+  }
+  return tables;
 }
 
 std::vector<ip::Address> FakeKernel::Unreachable() const {
@@ -251,14 +345,6 @@ absl::Status FakeKernel::Enter() {
 void FakeKernel::DeleteLater(const std::string& host_link) {
   const auto link = links_.find(host_link);
   if (link == links_.end()) return;
-  for (auto route = routes_.begin(); route != routes_.end();) {
-    if (route->second != host_link) {
-      ++route;
-      continue;
-    }
-    source_tables_.erase(route->first);
-    route = routes_.erase(route);
-  }
   deferred_.insert_or_assign(host_link, std::move(link->second));
   links_.erase(link);
 }

@@ -1,4 +1,4 @@
-// A Router for tests: keeps the state a kernel would, and fails when told to.
+// Links for tests: keeps the state a kernel would, lets a test damage it, and fails when told to.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,32 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "lib/os/unique_fd.h"
-#include "netagent/links/router.h"
+#include "netagent/links/testing/link_acts.h"
 
 namespace spoke::netagent {
 
-// Keeps every promise of router.h (router_contract.h runs against it). Thread-safe, unlike the real
+// Keeps every promise of links.h (links_contract.h runs against it). Thread-safe, unlike the real
 // one, so that a test can look while the program's kernel thread works.
 //
 // A namespace is stood for by a descriptor, as it is with the real kernel: a copy (dup, SCM_RIGHTS)
 // is the same namespace, and a descriptor that did not come from here is none.
 //
-// A detached link stays deferred until FinishDetaching(), or an Attach() that it is in the way of.
-class FakeKernel final : public Router {
+// A detached link stays deferred until FinishDetaching(), or the making of a link that it is in the
+// way of.
+class FakeKernel final : public Links {
  public:
   FakeKernel();
 
-  absl::Status Attach(const AttachSpec& spec, int pod_netns) override;
-  absl::Status Detach(const std::string& host_link) override;
-  absl::Status FinishDetaching() override;
-  absl::StatusOr<std::vector<AttachedLink>> ListAttached() override;
+  absl::StatusOr<std::map<std::string, HostSide>> Read() override;
+  absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) override;
+  HostSide Recall(const std::string& host_link) const override;
+  absl::Status Apply(const AttachSpec& spec, const LinkOperations& plan,
+                     std::optional<int> pod_netns) override;
   absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) override;
   absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override;
-  absl::StatusOr<uint32_t> HostIndex(const std::string& host_link) override;
   absl::StatusOr<Nic> ReadNic(const std::string& name) override;
+  // As KernelLinks::FinishDetaching().
+  absl::Status FinishDetaching();
 
   // A new pod namespace with nothing in it. It lives until DestroyPodNetns(), open or not.
   os::UniqueFd NewPodNetns();
@@ -46,16 +49,33 @@ class FakeKernel final : public Router {
   // Somebody else puts a link into the pod.
   void AddPodLink(int pod_netns, const std::string& name);
 
+  // What is there of a link now, to be damaged at will by a test of one thread; there must be one.
+  HostSide& host(const std::string& host_link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return links_.at(host_link).host;
+  }
+  PodSide& pod(const std::string& host_link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return links_.at(host_link).pod;
+  }
+  // The host link of the first link in the pod; empty: there is none.
+  std::string HostLinkIn(int pod_netns) const;
+  // The link goes for good, and the pod's end with it.
+  void Remove(const std::string& host_link);
+  // The address has a route of somebody else's, in place of ours.
+  void AddForeignRoute(const ip::Address& address);
+
   // Adds the device, or replaces the one of that name.
   void SetNic(Nic nic);
   void RemoveNic(const std::string& name);
 
-  // The `nth` call of a Router method from now on (1 is the next), whichever it is, returns
+  // The `nth` call of a method of Links from now on (1 is the next), whichever it is, returns
   // `status` and changes nothing. One at a time: a second FailCall() replaces the first.
   void FailCall(int nth, absl::Status status);
-  // Every Attach() of `host_link` returns `status` and changes nothing, until this is called with
-  // OK.
+  // Making `host_link` returns `status` and changes nothing, until this is called with OK.
   void FailAttach(const std::string& host_link, absl::Status status);
+
+  // Likewise for Read(), and for mending `part` of any link.
+  void FailReads(absl::Status status);
+  void FailMending(Part part, absl::Status status);
 
   // While held, nothing that is deferred is ever unregistered: what waits for that returns
   // kUnavailable.
@@ -63,8 +83,10 @@ class FakeKernel final : public Router {
   // The host links that are detached and not unregistered, sorted.
   std::vector<std::string> Deferred() const;
 
-  // Router calls made so far, failed ones included.
+  // Calls made so far, failed ones included.
   int calls() const;
+  int pod_reads() const;  // Of ReadPod().
+  int mends() const;      // Of Apply() for a link that is there.
   // What was built for `host_link`, if it is there.
   std::optional<AttachSpec> Attached(const std::string& host_link) const;
   // The table that what comes from each address leaves by; without those that have none.
@@ -78,11 +100,20 @@ class FakeKernel final : public Router {
   struct Link {
     AttachSpec spec;
     NetnsId netns;
-    uint32_t index = 0;
+    HostSide host = {};
+    PodSide pod = {};
   };
 
   // Counts the call; the fault that is due, or OK.
   absl::Status Enter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Make(const AttachSpec& spec, const LinkOperations& plan, int pod_netns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Mend(const AttachSpec& spec, const LinkOperations& plan,
+                    std::optional<int> pod_netns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckPod(const AttachSpec& spec, int pod_netns) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The address leads to no link any more.
+  void TakeRoute(const ip::Address& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The link stops to carry anything, and is deferred.
   void DeleteLater(const std::string& host_link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Unregister(const std::vector<std::string>& deferred)
@@ -98,14 +129,16 @@ class FakeKernel final : public Router {
   bool hold_deferred_ ABSL_GUARDED_BY(mutex_) = false;
   // The names in each pod; a namespace is one that has an entry here.
   std::map<NetnsId, std::set<std::string>> pods_ ABSL_GUARDED_BY(mutex_);
-  // Who has the address: the host link that was attached with it last.
-  std::map<ip::Address, std::string> routes_ ABSL_GUARDED_BY(mutex_);
-  std::map<ip::Address, uint32_t> source_tables_ ABSL_GUARDED_BY(mutex_);
+  std::set<ip::Address> foreign_routes_ ABSL_GUARDED_BY(mutex_);
   std::set<ip::Address> unreachable_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Nic> nics_ ABSL_GUARDED_BY(mutex_);
 
-  uint32_t next_index_ ABSL_GUARDED_BY(mutex_) = 100;
+  int32_t next_index_ ABSL_GUARDED_BY(mutex_) = 100;
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int pod_reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  int mends_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status read_fault_ ABSL_GUARDED_BY(mutex_);
+  std::map<Part, absl::Status> mend_faults_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::pair<int, absl::Status>> fail_call_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Status> fail_attach_ ABSL_GUARDED_BY(mutex_);
 };

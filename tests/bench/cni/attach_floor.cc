@@ -19,8 +19,8 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/os/unique_fd.h"
-#include "netagent/links/attach_batches.h"
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
+#include "netagent/links/link_requests.h"
 
 namespace spoke::cni_bench {
 namespace {
@@ -78,11 +78,13 @@ class Floor {
       : home_(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)), socket_(OpenSocket()) {}
 
   absl::StatusOr<absl::Duration> Attach(const netagent::AttachSpec& spec, int pod) {
-    const netagent::AttachIndexes indexes{.pod = next_index_, .host = next_index_ + 1};
+    const netagent::LinkEnds ends{
+        .pod = next_index_, .host = next_index_ + 1, .node_netns = home_.get()};
     next_index_ += 2;
-    const std::vector<uint8_t> in_pod =
-        Pack(netagent::PodBatch(spec, indexes, {.netns = home_.get()}).requests);
-    const std::vector<uint8_t> in_node = Pack(netagent::NodeBatch(spec, indexes, true));
+    const netagent::LinkBatches batches =
+        netagent::BatchesOf(spec, netagent::PlanLink(spec, {}), ends);
+    const std::vector<uint8_t> in_pod = Pack(batches.in_pod);
+    const std::vector<uint8_t> in_node = Pack(batches.on_node);
     const absl::Time began = absl::Now();
     if (::setns(pod, CLONE_NEWNET) < 0) return base::ErrnoToStatus(errno, "enter the pod");
     const os::UniqueFd pod_socket = OpenSocket();
@@ -101,8 +103,8 @@ class Floor {
 }  // namespace
 
 absl::StatusOr<Samples> MeasureFloor(size_t rounds, PodMaker& pods) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<netagent::NetlinkRouter> router,
-                   netagent::NetlinkRouter::Create());
+  ASSIGN_OR_RETURN(const std::unique_ptr<netagent::KernelLinks> kernel,
+                   netagent::KernelLinks::Create());
   Floor floor;
   Samples samples;
   // Both attachments of a round stay until its end: what is taken down would be measured.
@@ -118,7 +120,7 @@ absl::StatusOr<Samples> MeasureFloor(size_t rounds, PodMaker& pods) {
       absl::Duration took;
       if (ours) {
         const absl::Time began = absl::Now();
-        RETURN_IF_ERROR(router->Attach(spec, netns.get()));
+        RETURN_IF_ERROR(kernel->Apply(spec, netagent::PlanLink(spec, {}), netns.get()));
         took = absl::Now() - began;
       } else {
         ASSIGN_OR_RETURN(took, floor.Attach(spec, netns.get()));
@@ -126,7 +128,11 @@ absl::StatusOr<Samples> MeasureFloor(size_t rounds, PodMaker& pods) {
       samples[ours ? "router" : "floor"].push_back(absl::ToDoubleMicroseconds(took));
     }
     if ((round + 1) % kRoundsBetweenRemovals != 0 && round + 1 != rounds) continue;
-    for (const std::string& link : links) RETURN_IF_ERROR(router->Detach(link));
+    for (const std::string& link : links) {
+      const netagent::AttachSpec none = netagent::NoLink(link);
+      const netagent::ObservedLink observed{.host = kernel->Recall(link)};
+      RETURN_IF_ERROR(kernel->Apply(none, netagent::PlanLink(none, observed), std::nullopt));
+    }
     links.clear();
     pods.Remove();
   }

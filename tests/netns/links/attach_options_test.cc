@@ -17,7 +17,7 @@
 #include "lib/netlink/route.h"
 #include "lib/netlink/rule.h"
 #include "netagent/claims.h"
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
 #include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
@@ -30,7 +30,7 @@ constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
 constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
 constexpr ip::Address kThirdV6 = ip::Address::V6(0xFD00'0000'0000'0001, 9);
 
-class AttachOptionsTest : public NodeRouterTest {
+class AttachOptionsTest : public NodeLinksTest {
  protected:
   static AttachSpec Spec(const std::string& ifname, std::vector<ip::Address> addresses,
                          const AttachOptions& options) {
@@ -59,13 +59,13 @@ class AttachOptionsTest : public NodeRouterTest {
 TEST_F(AttachOptionsTest, ALaterInterfaceHasItsOwnWayOutAndLeavesTheFirstItsDefault) {
   PodNetns pod;
   AttachOptions options;
-  ASSERT_TRUE(router_->Attach(Spec("eth0", {kFirstV4, kFirstV6}, options), pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("eth0", {kFirstV4, kFirstV6}, options), pod.fd()).ok());
   options.ordinal = 1;
   const AttachSpec second = Spec("net1", {kSecondV4, kSecondV6}, options);
-  absl::Status status = router_->Attach(second, pod.fd());
+  absl::Status status = Attach(*links_, second, pod.fd());
   ASSERT_TRUE(status.ok()) << status;
   options.ordinal = 2;
-  status = router_->Attach(Spec("net2", {kThirdV4, kThirdV6}, options), pod.fd());
+  status = Attach(*links_, Spec("net2", {kThirdV4, kThirdV6}, options), pod.fd());
   ASSERT_TRUE(status.ok()) << status;
 
   // The node drops what comes by another link than the one its address is routed to, so each
@@ -90,12 +90,12 @@ TEST_F(AttachOptionsTest, TheLaterInterfaceIsTheWayOutWhenTheFirstIsGone) {
   PodNetns pod;
   AttachOptions options;
   const AttachSpec first = Spec("eth0", {kFirstV4}, options);
-  ASSERT_TRUE(router_->Attach(first, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, first, pod.fd()).ok());
   options.ordinal = 1;
   const AttachSpec second = Spec("net1", {kSecondV4, kSecondV6}, options);
-  ASSERT_TRUE(router_->Attach(second, pod.fd()).ok());
-  ASSERT_TRUE(router_->Detach(first.host_link).ok());
-  ASSERT_TRUE(router_->FinishDetaching().ok());
+  ASSERT_TRUE(Attach(*links_, second, pod.fd()).ok());
+  ASSERT_TRUE(Detach(*links_, first.host_link).ok());
+  ASSERT_TRUE(links_->FinishDetaching().ok());
   ExpectReachesNode(pod, kSecondV4);
   ExpectReachesNode(pod, kSecondV6);
   // Without a source of its own choice it takes the one that is there.
@@ -109,7 +109,7 @@ TEST_F(AttachOptionsTest, NothingLimitsAPodAtItsOwnEnd) {
   AttachOptions options;
   options.bandwidth = {.ingress_rate = 10'000'000, .ingress_burst = 2'147'483'647};
   const AttachSpec towards = Spec("eth0", {kFirstV4}, options);
-  ASSERT_TRUE(router_->Attach(towards, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, towards, pod.fd()).ok());
   ASSERT_EQ(QdiscsOf(node_->socket(), towards.host_link).size(), 1U);
   const netlink::Qdisc root = QdiscsOf(node_->socket(), towards.host_link).front();
   EXPECT_EQ(root.handle, claims::kShaperHandle);
@@ -120,7 +120,7 @@ TEST_F(AttachOptionsTest, NothingLimitsAPodAtItsOwnEnd) {
   options.ordinal = 1;
   options.bandwidth = {.egress_rate = 100'000'000'000};
   const AttachSpec from = Spec("net1", {kSecondV4, kSecondV6}, options);
-  ASSERT_TRUE(router_->Attach(from, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, from, pod.fd()).ok());
   EXPECT_TRUE(QdiscsOf(node_->socket(), from.host_link).empty());
   EXPECT_TRUE(QdiscsOf(pod.socket(), "net1").empty());
   for (const ip::Address& own : {kFirstV4, kSecondV4, kSecondV6}) ExpectReachesNode(pod, own);
@@ -130,7 +130,7 @@ TEST_F(AttachOptionsTest, ALimitedPodGetsWhatItsRateGives) {
   PodNetns pod;
   AttachOptions options;
   options.bandwidth = {.ingress_rate = 1'000'000};
-  ASSERT_TRUE(router_->Attach(Spec("eth0", {kFirstV4}, options), pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("eth0", {kFirstV4}, options), pod.fd()).ok());
   UdpSocket sender(node_->node(), kNodeV4);
   UdpSocket receiver(pod.netns(), kFirstV4);
   sender.Connect(kFirstV4, receiver.port());
@@ -152,7 +152,7 @@ TEST_F(AttachOptionsTest, MacAndMtuAreAsAskedFor) {
   options.pod_mac = ip::MacAddress{{2, 1, 2, 3, 4, 5}};
   options.mtu = 1300;
   const AttachSpec spec = Spec("eth0", {kFirstV4, kFirstV6}, options);
-  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, spec, pod.fd()).ok());
   const auto eth0 = netlink::GetLink(pod.socket(), "eth0").value();
   EXPECT_EQ(eth0.mac, *options.pod_mac);
   EXPECT_EQ(eth0.mtu, 1300U);
@@ -178,10 +178,10 @@ TEST_F(AttachOptionsTest, Ipv6ThatTheRuntimeHasSwitchedOffIsSwitchedOnForAnAddre
   run([] { std::ofstream("/proc/sys/net/ipv6/conf/all/disable_ipv6") << 1; });
   run([&] { ASSERT_EQ(disabled("lo"), 1); });
   AttachOptions options;
-  absl::Status status = router_->Attach(Spec("eth0", {kFirstV6, kFirstV4}, options), pod.fd());
+  absl::Status status = Attach(*links_, Spec("eth0", {kFirstV6, kFirstV4}, options), pod.fd());
   ASSERT_TRUE(status.ok()) << status;
   options.ordinal = 1;
-  status = router_->Attach(Spec("net1", {kSecondV4}, options), pod.fd());
+  status = Attach(*links_, Spec("net1", {kSecondV4}, options), pod.fd());
   ASSERT_TRUE(status.ok()) << status;
   run([&] {
     EXPECT_EQ(disabled("lo"), 0);

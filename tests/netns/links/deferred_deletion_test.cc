@@ -13,7 +13,7 @@
 #include "lib/netlink/neighbour.h"
 #include "lib/netlink/route.h"
 #include "netagent/claims.h"
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
 #include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
@@ -62,13 +62,13 @@ class DeferredDeletionTest : public NodeWorldTest {
 
 TEST_F(DeferredDeletionTest, ADetachedLinkIsCutOffAtOnceAndUnregisteredLater) {
   const PodNetns pod;
-  const auto router = NetlinkRouter::Create().value();
+  const auto links = KernelLinks::Create().value();
   const std::vector<std::string> before = Snapshot(node_->socket());
   const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
-  ASSERT_TRUE(router->Attach(spec, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links, spec, pod.fd()).ok());
   const int32_t index = Link(spec.host_link)->index;
 
-  ASSERT_TRUE(router->Detach(spec.host_link).ok());
+  ASSERT_TRUE(Detach(*links, spec.host_link).ok());
   // Nothing but the link itself can be left, and the snapshot shows whatever belongs to it.
   std::vector<std::string> after = Snapshot(node_->socket());
   std::erase_if(after, [&](const std::string& line) {
@@ -90,18 +90,18 @@ TEST_F(DeferredDeletionTest, AnAgentUnregistersWhatItsPredecessorHadDetached) {
   const AttachSpec detached = Spec("detached", {kFirstV4});
   const AttachSpec attached = PlanAttach({"attached", "net1"}, {kFirstV6}, 1450).value();
   {
-    const auto first = NetlinkRouter::Create().value();
-    ASSERT_TRUE(first->Attach(detached, pod.fd()).ok());
-    ASSERT_TRUE(first->Attach(attached, pod.fd()).ok());
+    const auto first = KernelLinks::Create().value();
+    ASSERT_TRUE(Attach(*first, detached, pod.fd()).ok());
+    ASSERT_TRUE(Attach(*first, attached, pod.fd()).ok());
   }
   // As an agent leaves it that is killed right after the DEL.
   MustSend(node_->socket(),
            {netlink::RetireLink(detached.host_link, claims::kFirstDeletionGroup + 5)});
 
-  const auto second = NetlinkRouter::Create().value();
+  const auto second = KernelLinks::Create().value();
   EXPECT_TRUE(absl::IsNotFound(Link(detached.host_link).status()));
   EXPECT_TRUE(Link(attached.host_link)->up);
-  EXPECT_EQ(second->ListAttached().value(),
+  EXPECT_EQ(ListAttached(*second).value(),
             (std::vector<AttachedLink>{{attached.host_link, {kFirstV6}}}));
 }
 
@@ -109,22 +109,22 @@ TEST_F(DeferredDeletionTest, ALinkOfSomebodyElsesInOurGroupIsNeverRemoved) {
   const PodNetns one;
   const PodNetns two;
   CountingLog log;
-  NetlinkRouter::Settings settings;
+  KernelLinks::Settings settings;
   settings.log = &log;
-  const auto router = NetlinkRouter::Create(std::move(settings)).value();
+  const auto links = KernelLinks::Create(std::move(settings)).value();
   AddVeth("theirs", 900);
   for (const auto& [name, address, pod] :
        {std::tuple("one", kFirstV4, &one), std::tuple("two", kSecondV4, &two)}) {
     const AttachSpec spec = Spec(name, {address});
-    ASSERT_TRUE(router->Attach(spec, pod->fd()).ok());
+    ASSERT_TRUE(Attach(*links, spec, pod->fd()).ok());
     // In every group, so in the one that is next.
     for (uint32_t i = 0; i < claims::kDeletionGroups; ++i) {
       const std::string theirs = "t" + std::to_string(i);
       if (name == std::string("one")) AddVeth(theirs, 1000 + 2 * static_cast<int32_t>(i));
       MustSend(node_->socket(), {netlink::RetireLink(theirs, claims::kFirstDeletionGroup + i)});
     }
-    ASSERT_TRUE(router->Detach(spec.host_link).ok());
-    ASSERT_TRUE(router->FinishDetaching().ok());
+    ASSERT_TRUE(Detach(*links, spec.host_link).ok());
+    ASSERT_TRUE(links->FinishDetaching().ok());
     EXPECT_TRUE(absl::IsNotFound(Link(spec.host_link).status()));
   }
   for (uint32_t i = 0; i < claims::kDeletionGroups; ++i) {
@@ -134,39 +134,39 @@ TEST_F(DeferredDeletionTest, ALinkOfSomebodyElsesInOurGroupIsNeverRemoved) {
 }
 
 TEST_F(DeferredDeletionTest, ALinkThatGoesWithItsPodIsUnregisteredAlready) {
-  const auto router = NetlinkRouter::Create().value();
+  const auto links = KernelLinks::Create().value();
   const AttachSpec spec = Spec("pod", {kFirstV4});
   {
     const PodNetns pod;
-    ASSERT_TRUE(router->Attach(spec, pod.fd()).ok());
+    ASSERT_TRUE(Attach(*links, spec, pod.fd()).ok());
     MustSend(node_->socket(), {netlink::DeleteLink(spec.host_link)});
-    EXPECT_TRUE(router->Detach(spec.host_link).ok());
-    ASSERT_TRUE(router->Attach(spec, pod.fd()).ok());
-    ASSERT_TRUE(router->Detach(spec.host_link).ok());
+    EXPECT_TRUE(Detach(*links, spec.host_link).ok());
+    ASSERT_TRUE(Attach(*links, spec, pod.fd()).ok());
+    ASSERT_TRUE(Detach(*links, spec.host_link).ok());
     MustSend(node_->socket(), {netlink::DeleteLink(spec.host_link)});
   }
-  EXPECT_TRUE(router->FinishDetaching().ok());
+  EXPECT_TRUE(links->FinishDetaching().ok());
 }
 
 TEST_F(DeferredDeletionTest, ARefusalIsReportedToWhoeverWaitsAndTriedAgain) {
   const PodNetns pod;
   CountingLog log;
   std::atomic<bool> refuse = true;
-  NetlinkRouter::Settings settings;
+  KernelLinks::Settings settings;
   settings.log = &log;
   settings.fault_point = [&refuse](std::string_view step) {
     return step == "deferred deletion.unregister" && refuse ? absl::InternalError("injected")
                                                             : absl::OkStatus();
   };
-  const auto router = NetlinkRouter::Create(std::move(settings)).value();
+  const auto links = KernelLinks::Create(std::move(settings)).value();
   const AttachSpec spec = Spec("pod", {kFirstV4});
-  ASSERT_TRUE(router->Attach(spec, pod.fd()).ok());
-  ASSERT_TRUE(router->Detach(spec.host_link).ok());
-  EXPECT_TRUE(absl::IsUnavailable(router->FinishDetaching()));
-  EXPECT_TRUE(router->ListAttached()->empty());
+  ASSERT_TRUE(Attach(*links, spec, pod.fd()).ok());
+  ASSERT_TRUE(Detach(*links, spec.host_link).ok());
+  EXPECT_TRUE(absl::IsUnavailable(links->FinishDetaching()));
+  EXPECT_TRUE(ListAttached(*links)->empty());
   EXPECT_GE(log.Count("unregister_failed"), 1);
   refuse = false;
-  EXPECT_TRUE(router->FinishDetaching().ok());
+  EXPECT_TRUE(links->FinishDetaching().ok());
   EXPECT_TRUE(absl::IsNotFound(Link(spec.host_link).status()));
 }
 

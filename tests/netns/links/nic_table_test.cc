@@ -17,7 +17,7 @@
 #include "lib/netlink/route.h"
 #include "lib/netlink/rule.h"
 #include "netagent/claims.h"
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
 #include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
@@ -61,10 +61,10 @@ class Tap {
   os::UniqueFd fd_;
 };
 
-class NicTableTest : public NodeRouterTest {
+class NicTableTest : public NodeLinksTest {
  protected:
   void SetUp() override {
-    NodeRouterTest::SetUp();
+    NodeLinksTest::SetUp();
     if (node_ == nullptr) return;
     fabric_ = std::make_unique<PodNetns>();
     MustSend(fabric_->socket(),
@@ -101,7 +101,7 @@ class NicTableTest : public NodeRouterTest {
 };
 
 TEST_F(NicTableTest, WithoutAGatewayTheNicIsNamed) {
-  const absl::Status status = router_->SetNicTable(kSecondMac).status();
+  const absl::Status status = links_->SetNicTable(kSecondMac).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_NE(status.message().find("nic1"), absl::string_view::npos) << status;
   EXPECT_NE(status.message().find("02:00:00:00:02:04"), absl::string_view::npos) << status;
@@ -109,7 +109,7 @@ TEST_F(NicTableTest, WithoutAGatewayTheNicIsNamed) {
 
 TEST_F(NicTableTest, TheGatewayIsTheFirstHostOfTheSubnetUnlessTheMainTableKnowsBetter) {
   AddSubnet();
-  const uint32_t table = router_->SetNicTable(kSecondMac).value();
+  const uint32_t table = links_->SetNicTable(kSecondMac).value();
   ASSERT_EQ(RoutesIn(table).size(), 1U);
   EXPECT_EQ(RoutesIn(table).front().gateway, kSecondGateway);
   EXPECT_EQ(RoutesIn(table).front().link, kSecondNic);
@@ -119,7 +119,7 @@ TEST_F(NicTableTest, TheGatewayIsTheFirstHostOfTheSubnetUnlessTheMainTableKnowsB
                                                 .link = kSecondNic,
                                                 .gateway = other,
                                                 .metric = 200})});
-  EXPECT_EQ(router_->SetNicTable(kSecondMac).value(), table);
+  EXPECT_EQ(links_->SetNicTable(kSecondMac).value(), table);
   ASSERT_EQ(RoutesIn(table).size(), 1U);
   EXPECT_EQ(RoutesIn(table).front().gateway, other);
 }
@@ -127,11 +127,11 @@ TEST_F(NicTableTest, TheGatewayIsTheFirstHostOfTheSubnetUnlessTheMainTableKnowsB
 TEST_F(NicTableTest, WhatComesFromAnAddressLeavesByItsNicAndPodsStillReachEachOther) {
   AddSubnet();
   AttachSpec second = Spec("second", kSecondPod);
-  second.source_tables = {{kSecondPod, router_->SetNicTable(kSecondMac).value()}};
+  second.source_tables = {{kSecondPod, links_->SetNicTable(kSecondMac).value()}};
   PodNetns one;
   PodNetns two;
-  ASSERT_TRUE(router_->Attach(Spec("first", kFirstPod), one.fd()).ok());
-  ASSERT_TRUE(router_->Attach(second, two.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("first", kFirstPod), one.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, second, two.fd()).ok());
 
   Tap first_fabric(node_->fabric());
   Tap second_fabric(fabric_->netns());
@@ -157,10 +157,10 @@ TEST_F(NicTableTest, WhatComesFromAnAddressLeavesByItsNicAndPodsStillReachEachOt
 TEST_F(NicTableTest, RulesWhoseAddressHasNoLinkAreRemovedWhenAnAgentStarts) {
   AddSubnet();
   AttachSpec second = Spec("second", kSecondPod);
-  const uint32_t table = router_->SetNicTable(kSecondMac).value();
+  const uint32_t table = links_->SetNicTable(kSecondMac).value();
   second.source_tables = {{kSecondPod, table}};
   const PodNetns pod;
-  ASSERT_TRUE(router_->Attach(second, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, second, pod.fd()).ok());
   const std::vector<std::string> before = Snapshot(node_->socket());
   // More than go into one batch.
   for (uint64_t i = 0; i <= netlink::kMaxBatch; ++i) {
@@ -173,10 +173,10 @@ TEST_F(NicTableTest, RulesWhoseAddressHasNoLinkAreRemovedWhenAnAgentStarts) {
                                .suppress_prefix_length = {}};
     MustSend(node_->socket(), {netlink::AddRule(orphan)});
   }
-  router_ = NetlinkRouter::Create().value();
+  links_ = KernelLinks::Create().value();
   EXPECT_EQ(Snapshot(node_->socket()), before);
   // And it knows the rule that is in use.
-  EXPECT_TRUE(router_->Detach(second.host_link).ok());
+  EXPECT_TRUE(Detach(*links_, second.host_link).ok());
   const auto rules =
       netlink::DumpRules(node_->socket(), ip::Family::kV4, claims::kRouteProtocol).value();
   EXPECT_EQ(rules.size(), 1U);

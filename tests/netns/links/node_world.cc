@@ -156,9 +156,9 @@ void NodeWorldTest::SetUp() {
   GTEST_SKIP() << "cannot make network namespaces";
 }
 
-void NodeRouterTest::SetUp() {
+void NodeLinksTest::SetUp() {
   NodeWorldTest::SetUp();
-  if (node_ != nullptr) router_ = NetlinkRouter::Create().value();
+  if (node_ != nullptr) links_ = KernelLinks::Create().value();
 }
 
 PodNetns::PodNetns() {

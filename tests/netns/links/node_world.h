@@ -13,8 +13,8 @@
 #include "lib/netlink/socket.h"
 #include "lib/netns/netns.h"
 #include "lib/os/unique_fd.h"
-#include "netagent/links/netlink_router.h"
-#include "netagent/links/router.h"
+#include "netagent/links/kernel_links.h"
+#include "netagent/links/testing/link_acts.h"
 #include "tests/netns/links/local_address.h"
 #include "tests/support/netns_fixture.h"
 
@@ -64,12 +64,12 @@ class NodeWorldTest : public testing::Test {
   std::unique_ptr<NodeWorld> node_;
 };
 
-// And the agent's router on it.
-class NodeRouterTest : public NodeWorldTest {
+// And the agent's links on it.
+class NodeLinksTest : public NodeWorldTest {
  protected:
   void SetUp() override;
 
-  std::unique_ptr<NetlinkRouter> router_;
+  std::unique_ptr<KernelLinks> links_;
 };
 
 // A pod's namespace, with lo up as the runtime's loopback plugin leaves it.

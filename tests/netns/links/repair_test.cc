@@ -14,8 +14,7 @@
 #include "netagent/attach/repairer.h"
 #include "netagent/claims.h"
 #include "netagent/journal/fake_journal.h"
-#include "netagent/links/netlink_inspector.h"
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
 #include "netagent/node/node_setup.h"
 #include "netagent/session/testing/fake_server_link.h"
 #include "tests/netns/links/node_world.h"
@@ -27,20 +26,18 @@ namespace {
 constexpr ip::Address kV4 = ip::Address::V4(0x0A000107);  // 10.0.1.7
 constexpr ip::Address kV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
 
-class RepairTest : public NodeRouterTest {
+class RepairTest : public NodeLinksTest {
  protected:
   void SetUp() override {
-    NodeRouterTest::SetUp();
+    NodeLinksTest::SetUp();
     if (node_ == nullptr) return;
-    inspector_ = NetlinkInspector::Create().value();
     attachments_.emplace(Attachments::Settings{.node_name = "node1", .nic = kNodeDevice},
-                         Attachments::Edges{*router_, server_, clock_, log_},
+                         Attachments::Edges{*links_, server_, clock_, log_},
                          std::make_unique<FakeJournal>(tmpfs_));
     repairer_.emplace(Repairer::Settings{.repair_pods = true,
-                                         .spec_of = &SpecOf,
                                          .open_netns = &OpenPodNetns,
                                          .prepare_node = [] { return PrepareNode(); }},
-                      Repairer::Edges{*inspector_, *router_, clock_, log_}, *attachments_);
+                      Repairer::Edges{*links_, clock_, log_}, *attachments_);
   }
 
   static absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) {
@@ -53,7 +50,7 @@ class RepairTest : public NodeRouterTest {
                           .addresses = {ip::Advance(kV4, nth), ip::Advance(kV6, nth)},
                           .generation = nth + 1,
                           .netns_path = fmt::format("/proc/self/fd/{}", seen_at.fd())};
-    const absl::Status built = router_->Attach(SpecOf(assignment).value(), pod.fd());
+    const absl::Status built = Attach(*links_, SpecOf(assignment).value(), pod.fd());
     EXPECT_TRUE(built.ok()) << built;
     events_.push_back(AssignmentBegun{assignment});
     events_.push_back(AssignmentBuilt{assignment.key});
@@ -71,7 +68,6 @@ class RepairTest : public NodeRouterTest {
     return Snapshot(socket);
   }
 
-  std::unique_ptr<NetlinkInspector> inspector_;
   FakeServerLink server_;
   os::SimClock clock_;
   testing_support::RecordingLog log_;

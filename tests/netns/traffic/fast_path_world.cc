@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lib/os/file.h"
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
 
 namespace spoke::netagent {
 
@@ -30,7 +30,7 @@ uint64_t Forwarded() {
 }
 
 void FastPathTest::SetUp() {
-  NodeRouterTest::SetUp();
+  NodeLinksTest::SetUp();
   if (IsSkipped() || HasFatalFailure()) return;
   GiveTheFabricAddresses();
   Begin();
@@ -72,7 +72,7 @@ std::unique_ptr<Attached> FastPathTest::Attach(const std::string& name,
                                                std::vector<ip::Address> addresses) {
   auto attached = std::make_unique<Attached>(addresses);
   const AttachSpec spec = PlanAttach({name, "eth0"}, std::move(addresses), 1500).value();
-  EXPECT_TRUE(router_->Attach(spec, attached->netns.fd()).ok());
+  EXPECT_TRUE(netagent::Attach(*links_, spec, attached->netns.fd()).ok());
   attached->pod.host_link = spec.host_link;
   attached->pod.pod_mac = spec.pod_mac;
   attached->pod.host_index = ::if_nametoindex(spec.host_link.c_str());

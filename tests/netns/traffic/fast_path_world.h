@@ -28,7 +28,7 @@ struct Attached {
   uint64_t id = 0;
 };
 
-class FastPathTest : public NodeRouterTest {
+class FastPathTest : public NodeLinksTest {
  protected:
   void SetUp() override;
 

@@ -155,7 +155,7 @@ double BulkMbit(const Bulk& bulk) {
 }
 
 void ShapingWorldTest::SetUp() {
-  NodeRouterTest::SetUp();
+  NodeLinksTest::SetUp();
   if (node_ == nullptr) return;
   const std::string mac = node_->nic().mac.ToString();
   ASSERT_EQ(
@@ -188,7 +188,7 @@ std::unique_ptr<ShapedPod> ShapingWorldTest::Attach(uint8_t number, const Attach
   pod->v6 = ip::Address::V6(0xFD00'0000'0000'0001, number);
   const AttachSpec spec =
       PlanAttach({fmt::format("pod{}", number), "eth0"}, {pod->v4, pod->v6}, 1500, options).value();
-  const absl::Status status = router_->Attach(spec, pod->netns.fd());
+  const absl::Status status = netagent::Attach(*links_, spec, pod->netns.fd());
   EXPECT_TRUE(status.ok()) << status;
   pod->host_link = spec.host_link;
   pod->host_index = ::if_nametoindex(spec.host_link.c_str());

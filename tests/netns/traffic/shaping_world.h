@@ -73,7 +73,7 @@ struct Bulk {
 // What has arrived in the window, which begins when the connection is there, Mbit/s.
 double BulkMbit(const Bulk& bulk);
 
-class ShapingWorldTest : public NodeRouterTest {
+class ShapingWorldTest : public NodeLinksTest {
  protected:
   static constexpr ShapeClassId kTop = 1;
 

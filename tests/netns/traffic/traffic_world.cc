@@ -17,7 +17,7 @@ void Shell(const netns::Netns& netns, const std::string& command) {
 }
 
 void TrafficWorldTest::SetUp() {
-  NodeRouterTest::SetUp();
+  NodeLinksTest::SetUp();
   if (node_ == nullptr) return;
   tables_ = std::make_unique<BreakableTables>(nft::Connection::Open().value());
   routes_ = NetlinkNodeRoutes::Create().value();
@@ -39,7 +39,7 @@ void TrafficWorldTest::AddRemote(const ip::Address& address) {
 void TrafficWorldTest::AddPod(PodNetns& netns, const std::string& name,
                               const std::vector<ip::Address>& addresses, uint32_t mtu) {
   const AttachSpec spec = PlanAttach({name, "eth0"}, addresses, mtu).value();
-  ASSERT_TRUE(router_->Attach(spec, netns.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, spec, netns.fd()).ok());
   const auto link = netlink::GetLink(node_->socket(), spec.host_link);
   ASSERT_TRUE(link.ok()) << link.status();
   const TrafficPod pod{.host_link = spec.host_link,
@@ -59,7 +59,7 @@ void TrafficWorldTest::AddPod(PodNetns& netns, const std::string& name,
 
 void TrafficWorldTest::RemovePod(const std::string& name) {
   const std::string link = pods_.at(name).host_link;
-  ASSERT_TRUE(router_->Detach(link).ok());
+  ASSERT_TRUE(Detach(*links_, link).ok());
   const absl::Status status = traffic_->Detach(link);
   ASSERT_TRUE(status.ok()) << status;
   pods_.erase(name);

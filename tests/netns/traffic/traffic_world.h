@@ -52,7 +52,7 @@ class BreakableTables : public nft::Tables {
 // Runs `command` with a shell in the namespace, and expects it to succeed.
 void Shell(const netns::Netns& netns, const std::string& command);
 
-class TrafficWorldTest : public NodeRouterTest {
+class TrafficWorldTest : public NodeLinksTest {
  protected:
   void SetUp() override;
 

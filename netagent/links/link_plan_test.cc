@@ -1,4 +1,4 @@
-#include "netagent/links/attachment_state.h"
+#include "netagent/links/link_plan.h"
 
 #include <functional>
 #include <set>
@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "netagent/claims.h"
-#include "netagent/links/host_link_settings.h"
+#include "netagent/links/testing/link_acts.h"
 
 namespace spoke::netagent {
 namespace {
@@ -23,9 +23,15 @@ AttachSpec Spec(uint32_t ordinal = 0, Bandwidth bandwidth = {}) {
       .value();
 }
 
-std::string Texts(const std::vector<Difference>& differences) {
+// Without what only follows from another operation.
+LinkOperations Found(LinkOperations plan) {
+  std::erase_if(plan, [](const LinkOperation& operation) { return operation.found.empty(); });
+  return plan;
+}
+
+std::string Texts(const LinkOperations& plan) {
   std::string text;
-  for (const Difference& difference : differences) text += difference.text + "\n";
+  for (const LinkOperation& operation : plan) text += operation.found + "\n";
   return text;
 }
 
@@ -38,35 +44,48 @@ struct Case {
   std::optional<ip::Address> address = std::nullopt;
 };
 
-class CompareTest : public testing::TestWithParam<Case> {};
+class PlanLinkTest : public testing::TestWithParam<Case> {};
 
-TEST_P(CompareTest, FindsExactlyWhatDiffers) {
+TEST_P(PlanLinkTest, FindsExactlyWhatDiffers) {
   const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
   HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
-  ASSERT_EQ(Texts(Compare(spec, host, pod)), "");
+  ASSERT_EQ(Texts(PlanLink(spec, {host, pod})), "");
   GetParam().damage(host, pod);
-  const std::vector<Difference> found = Compare(spec, host, pod);
+  const LinkOperations found = Found(PlanLink(spec, {host, pod}));
   ASSERT_EQ(found.size(), 1U) << Texts(found);
   EXPECT_EQ(found[0].part, GetParam().part);
-  EXPECT_THAT(found[0].text, HasSubstr(GetParam().text));
+  EXPECT_THAT(found[0].found, HasSubstr(GetParam().text));
   EXPECT_EQ(found[0].address, GetParam().address);
 }
 
-// The same without the pod's side: what is on the node only.
-TEST_P(CompareTest, WithoutThePodNothingIsSaidOfIt) {
+// The law: a plan that was applied leaves nothing to plan.
+TEST_P(PlanLinkTest, ReachesWhatTheSpecSaysInOneRound) {
+  if (GetParam().part == Part::kPodLink) GTEST_SKIP() << "only the pod can put its name right";
   const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
   HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
   GetParam().damage(host, pod);
-  for (const Difference& difference : Compare(spec, host, std::nullopt)) {
-    EXPECT_FALSE(IsInPod(difference.part)) << difference.text;
-    EXPECT_EQ(difference.part, GetParam().part) << difference.text;
+  for (const LinkOperation& operation : PlanLink(spec, {host, pod})) {
+    ApplyTo(spec, operation, host, pod);
+  }
+  EXPECT_EQ(Texts(PlanLink(spec, {host, pod})), "");
+}
+
+// The same without the pod's side: what is on the node only.
+TEST_P(PlanLinkTest, WithoutThePodNothingIsSaidOfIt) {
+  const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
+  HostSide host = BuiltHostSide(spec);
+  PodSide pod = BuiltPodSide(spec);
+  GetParam().damage(host, pod);
+  for (const LinkOperation& operation : Found(PlanLink(spec, {.host = host}))) {
+    EXPECT_FALSE(IsInPod(operation.part)) << operation.found;
+    EXPECT_EQ(operation.part, GetParam().part) << operation.found;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Cases, CompareTest,
+    Cases, PlanLinkTest,
     testing::Values(
         Case{"HostLinkGone", [](HostSide& h, PodSide&) { h = {}; }, Part::kHostLink,
              "is gone from the node"},
@@ -112,7 +131,42 @@ INSTANTIATE_TEST_SUITE_P(
              Part::kPodRoute, "route to the gateway 169.254.1.1", A("10.1.0.5")}),
     [](const auto& test) { return test.param.name; });
 
-TEST(Compare, WhatOthersAddedIsNoDifference) {
+std::vector<Part> PartsOf(const LinkOperations& plan) {
+  std::vector<Part> parts;
+  for (const LinkOperation& operation : plan) parts.push_back(operation.part);
+  return parts;
+}
+
+TEST(PlanLink, ALinkThatIsNotThereIsMadeWithAllThatBelongsToIt) {
+  AttachSpec spec = PlanAttach({"pod", "net1"}, {A("fd00::5"), A("10.1.0.5")}, 1500,
+                               {.ordinal = 1, .bandwidth = {.ingress_rate = 8'000'000}})
+                        .value();
+  spec.source_tables = {{A("10.1.0.5"), 84'000'007}};
+  const LinkOperations plan = PlanLink(spec, {});
+  EXPECT_THAT(PartsOf(plan),
+              ElementsAre(Part::kHostLink, Part::kHostSetting, Part::kIngressLimit, Part::kHostUp,
+                          Part::kHostNeighbour, Part::kHostNeighbour, Part::kHostRule,
+                          Part::kHostRoute, Part::kHostRoute, Part::kPodAddress,
+                          Part::kPodNeighbour, Part::kPodRoute, Part::kPodRule, Part::kPodAddress,
+                          Part::kPodNeighbour, Part::kPodRoute, Part::kPodRule));
+  // IPv4 first in the pod: where IPv6 is switched off, it is what is refused.
+  EXPECT_EQ(plan[9].address, A("10.1.0.5"));
+  EXPECT_EQ(Texts(PlanLink(spec, {BuiltHostSide(spec), BuiltPodSide(spec)})), "");
+}
+
+TEST(PlanLink, ForNoLinkItRemovesWhatLeadsToTheLinkAndTheLink) {
+  AttachSpec spec = Spec();
+  spec.source_tables = {{A("10.1.0.5"), 84'000'007}};
+  const AttachSpec none = NoLink(spec.host_link);
+  const LinkOperations plan = PlanLink(none, {.host = BuiltHostSide(spec)});
+  EXPECT_THAT(PartsOf(plan),
+              ElementsAre(Part::kHostRoute, Part::kHostRoute, Part::kHostLink, Part::kHostRule));
+  EXPECT_EQ(plan[3].table, 84'000'007U);
+  // What is remembered may be less than what there is.
+  EXPECT_THAT(PartsOf(PlanLink(none, {})), ElementsAre(Part::kHostLink));
+}
+
+TEST(PlanLink, WhatOthersAddedIsNoDifference) {
   const AttachSpec spec = Spec();
   HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
@@ -123,86 +177,85 @@ TEST(Compare, WhatOthersAddedIsNoDifference) {
   pod.neighbours.push_back({A("192.0.2.1"), {}});
   pod.routes.push_back({ip::Prefix::Parse("192.0.2.0/24").value(), std::nullopt, 254});
   pod.rules.push_back({ip::Prefix::Parse("192.0.2.0/24").value(), 7});
-  EXPECT_EQ(Texts(Compare(spec, host, pod)), "");
+  EXPECT_EQ(Texts(PlanLink(spec, {host, pod})), "");
 }
 
-TEST(Compare, MacAndMtuOfThePodAreHeldAgainstWhatIsExpectedIfAnything) {
+TEST(PlanLink, MacAndMtuThatALaterPluginGaveThePodAreTheOnesToFollow) {
   const AttachSpec spec = Spec();
   HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
   const ip::MacAddress tuned{{0x0E, 1, 2, 3, 4, 5}};
   pod.mac = tuned;
-  pod.mtu = host.mtu = 1400;
-  for (PermanentNeighbour& entry : host.neighbours) entry.mac = tuned;
-  EXPECT_EQ(Texts(Compare(spec, host, pod)), "");
-  EXPECT_EQ(Texts(Compare(spec, host, pod, {.mac = tuned, .mtu = 1400})), "");
-  const auto found = Compare(spec, host, pod, {.mac = spec.pod_mac, .mtu = 1500});
-  ASSERT_EQ(found.size(), 2U) << Texts(found);
-  EXPECT_EQ(found[0].part, Part::kPodMac);
-  EXPECT_EQ(found[1].part, Part::kPodMtu);
+  pod.mtu = 1400;
+  for (const LinkOperation& operation : PlanLink(spec, {host, pod})) {
+    ApplyTo(spec, operation, host, pod);
+  }
+  EXPECT_EQ(host.mtu, 1400U);
+  for (const PermanentNeighbour& entry : host.neighbours) EXPECT_EQ(entry.mac, tuned);
+  EXPECT_EQ(Texts(PlanLink(spec, {host, pod})), "");
 }
 
-TEST(Compare, ThePodsMacIsTheOneItsNeighbourEntriesMustHave) {
+TEST(PlanLink, ThePodsMacIsTheOneItsNeighbourEntriesMustHave) {
   const AttachSpec spec = Spec();
   const HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
   pod.mac.octets[5] ^= 1U;
   // Packets for it would be dropped as somebody else's.
-  const auto found = Compare(spec, host, pod);
+  const auto found = PlanLink(spec, {host, pod});
   ASSERT_EQ(found.size(), 2U) << Texts(found);
   EXPECT_EQ(found[0].part, Part::kHostNeighbour);
   EXPECT_EQ(found[1].address, A("fd00::5"));
-  EXPECT_EQ(Texts(Compare(spec, host, std::nullopt)), "");
+  EXPECT_EQ(Texts(PlanLink(spec, {.host = host})), "");
 }
 
-TEST(Compare, ALinkOfSomebodyElseUnderThePodLinksNameIsNamed) {
+TEST(PlanLink, ALinkOfSomebodyElseUnderThePodLinksNameIsNamed) {
   const AttachSpec spec = Spec();
   PodSide pod = BuiltPodSide(spec);
   pod.name = "eth1";
   pod.impostor = "dummy";
-  EXPECT_THAT(Texts(Compare(spec, BuiltHostSide(spec), pod)),
+  EXPECT_THAT(Texts(PlanLink(spec, {BuiltHostSide(spec), pod})),
               HasSubstr("link eth0 of the pod is a dummy of somebody else's"));
 }
 
-TEST(Compare, ALaterLinkHasARuleAndATableOfItsOwn) {
+TEST(PlanLink, ALaterLinkHasARuleAndATableOfItsOwn) {
   const AttachSpec spec = Spec(/*ordinal=*/1);
   const HostSide host = BuiltHostSide(spec);
   const PodSide built = BuiltPodSide(spec);
-  EXPECT_EQ(Texts(Compare(spec, host, built)), "");
+  EXPECT_EQ(Texts(PlanLink(spec, {host, built})), "");
 
   PodSide pod = built;
   pod.rules.erase(pod.rules.begin());
-  auto found = Compare(spec, host, pod);
+  auto found = PlanLink(spec, {host, pod});
   ASSERT_EQ(found.size(), 1U) << Texts(found);
   EXPECT_EQ(found[0].part, Part::kPodRule);
-  EXPECT_THAT(found[0].text, HasSubstr("rule for what comes from 10.1.0.5"));
+  EXPECT_THAT(found[0].found, HasSubstr("rule for what comes from 10.1.0.5"));
 
   pod = built;
   pod.routes.clear();
   pod.routes.push_back({ip::Prefix::Parse("0.0.0.0/0").value(), claims::kGatewayV4, 254});
-  found = Compare(spec, host, pod);
+  found = PlanLink(spec, {host, pod});
   EXPECT_THAT(Texts(found), HasSubstr("default route by 169.254.1.1"));
   EXPECT_THAT(Texts(found), HasSubstr("default route by fe80::1"));
 }
 
-TEST(Compare, AnAddressOfAnotherNicHasARuleOnTheNode) {
+TEST(PlanLink, AnAddressOfAnotherNicHasARuleOnTheNode) {
   AttachSpec spec = Spec();
   spec.source_tables = {{A("10.1.0.5"), 84'000'007}};
   HostSide host = BuiltHostSide(spec);
-  EXPECT_EQ(Texts(Compare(spec, host, std::nullopt)), "");
+  EXPECT_EQ(Texts(PlanLink(spec, {.host = host})), "");
   host.rules[0].table = 7;
-  const auto found = Compare(spec, host, std::nullopt);
+  const auto found = PlanLink(spec, {.host = host});
   ASSERT_EQ(found.size(), 1U) << Texts(found);
   EXPECT_EQ(found[0].part, Part::kHostRule);
-  EXPECT_THAT(found[0].text, HasSubstr("from 10.1.0.5 into table 84000007 is gone"));
+  EXPECT_THAT(found[0].found, HasSubstr("from 10.1.0.5 into table 84000007 is gone"));
 }
 
-TEST(Compare, ASettingThatTheKernelDoesNotHaveIsNotJudged) {
+TEST(PlanLink, ASettingThatTheKernelDoesNotHaveIsNotJudged) {
   const AttachSpec spec = Spec();
   HostSide host = BuiltHostSide(spec);
   host.settings.resize(9);
   host.address_generation.reset();
-  EXPECT_EQ(Texts(Compare(spec, host, std::nullopt)), "");
+  EXPECT_EQ(Texts(PlanLink(spec, {.host = host})), "");
 }
 
 TEST(Parts, EachHasANameOfItsOwn) {
@@ -212,8 +265,9 @@ TEST(Parts, EachHasANameOfItsOwn) {
   }
   EXPECT_EQ(names.size(), static_cast<size_t>(kLastPart) + 1);
   EXPECT_EQ(NameOf(Part::kHostRoute), "host_route");
-  EXPECT_FALSE(IsMendable(Part::kPodMac));
-  EXPECT_TRUE(IsMendable(Part::kPodRule));
+  EXPECT_EQ(NameOf(Part::kPodRule), "pod_rule");
+  EXPECT_FALSE(IsInPod(Part::kHostRoute));
+  EXPECT_TRUE(IsInPod(Part::kPodLink));
 }
 
 }  // namespace

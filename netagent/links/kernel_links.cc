@@ -1,9 +1,12 @@
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
 
+#include <fcntl.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -21,9 +24,6 @@
 #include "lib/netlink/rule.h"
 #include "lib/os/unique_fd.h"
 #include "netagent/claims.h"
-#include "netagent/links/host_link_name.h"
-#include "netagent/links/nic_table.h"
-#include "netagent/links/pod_ipv6.h"
 
 namespace spoke::netagent {
 namespace {
@@ -32,15 +32,6 @@ namespace {
 // batch whose creation was refused names no device of anybody's; below 2^30, as sFlow wants.
 constexpr uint32_t kFirstIndex = 1U << 29U;
 constexpr uint32_t kIndexCount = 1U << 29U;
-
-// The kernel's refusal in the words of router.h: any code but those the method promises becomes
-// kInternal.
-absl::Status Narrow(const absl::Status& status, std::initializer_list<absl::StatusCode> promised) {
-  if (status.ok() || std::find(promised.begin(), promised.end(), status.code()) != promised.end()) {
-    return status;
-  }
-  return absl::InternalError(status.message());
-}
 
 constexpr auto kAlreadyExists = absl::StatusCode::kAlreadyExists;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
@@ -53,15 +44,18 @@ bool KernelHasIpv6() {
   return os::UniqueFd(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)).valid();
 }
 
-absl::StatusOr<netlink::Socket> OpenSocketIn(const netns::Netns& netns) {
-  std::optional<netlink::Socket> socket;
-  RETURN_IF_ERROR(netns.Run([&socket]() -> absl::Status {
-    auto opened = netlink::Socket::Open();
-    if (!opened.ok()) return opened.status();
-    socket.emplace(*std::move(opened));
-    return absl::OkStatus();
-  }));
-  return *std::move(socket);
+// Switches IPv6 on in the pod for `link`, and for the loopback device, by which a pod reaches
+// itself.
+absl::Status SwitchOnIpv6(const std::string& link, const std::string& sysctl_root) {
+  const std::string path = sysctl_root + "/net/ipv6/conf/" + link + "/disable_ipv6";
+  const os::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.valid()) return base::ErrnoToStatus(errno, "open " + path);
+  // The kernel asks for another try when it could not have its network lock at once.
+  ssize_t written = -1;
+  do {
+    written = ::write(fd.get(), "0", 1);
+  } while (written < 0 && errno == EINTR);
+  return written < 0 ? base::ErrnoToStatus(errno, "write " + path) : absl::OkStatus();
 }
 
 // Puts what failed, and what failed in cleaning up after it, into one status.
@@ -69,11 +63,6 @@ absl::Status WithCleanup(const absl::Status& status, const absl::Status& cleanup
   if (cleanup.ok()) return status;
   return absl::Status(status.code(), fmt::format("{}; and then: {}", base::MessageOf(status),
                                                  base::MessageOf(cleanup)));
-}
-
-bool IsPodRoute(const netlink::Route& route) {
-  return route.type == RTN_UNICAST && route.link != 0 &&
-         route.destination.length() == route.destination.base().bits();
 }
 
 bool IsUnreachableRoute(const netlink::Route& route) {
@@ -101,8 +90,8 @@ absl::Status SendInBatches(netlink::Socket& socket, std::span<const netlink::Req
 
 }  // namespace
 
-NetlinkRouter::NetlinkRouter(Settings settings, netns::Netns node, netlink::Socket socket,
-                             std::unique_ptr<DeferredDeletion> deferred_deletion)
+KernelLinks::KernelLinks(Settings settings, netns::Netns node, netlink::Socket socket,
+                         std::unique_ptr<DeferredDeletion> deferred_deletion)
     : settings_(std::move(settings)),
       node_(std::move(node)),
       socket_(std::move(socket)),
@@ -111,31 +100,46 @@ NetlinkRouter::NetlinkRouter(Settings settings, netns::Netns node, netlink::Sock
       // Begins elsewhere each time the agent starts: a pod may have a link of the last one's.
       next_index_(std::random_device()()) {}
 
-absl::StatusOr<std::unique_ptr<NetlinkRouter>> NetlinkRouter::Create(Settings settings) {
+absl::StatusOr<std::unique_ptr<KernelLinks>> KernelLinks::Create(Settings settings) {
   auto node = netns::Netns::Current();
   if (!node.ok()) return node.status();
   auto socket = netlink::Socket::Open();
   if (!socket.ok()) return socket.status();
   auto deferred_deletion = DeferredDeletion::Create({settings.log, settings.fault_point});
   if (!deferred_deletion.ok()) return deferred_deletion.status();
-  auto router = std::unique_ptr<NetlinkRouter>(new NetlinkRouter(
+  auto links = std::unique_ptr<KernelLinks>(new KernelLinks(
       std::move(settings), *std::move(node), *std::move(socket), *std::move(deferred_deletion)));
-  const absl::Status status = router->TakeStock();
-  if (!status.ok()) return status;
-  return router;
+  RETURN_IF_ERROR(links->TakeStock());
+  return links;
 }
 
-absl::Status NetlinkRouter::TakeStock() {
-  auto attached = ListAttached();
-  if (!attached.ok()) return attached.status();
+absl::StatusOr<netlink::Socket> KernelLinks::OpenSocketIn(const netns::Netns& netns) {
+  std::optional<netlink::Socket> socket;
+  RETURN_IF_ERROR(netns.Run([&socket]() -> absl::Status {
+    auto opened = netlink::Socket::Open();
+    if (!opened.ok()) return opened.status();
+    socket.emplace(*std::move(opened));
+    return absl::OkStatus();
+  }));
+  return *std::move(socket);
+}
+
+absl::Status Narrow(const absl::Status& status, std::initializer_list<absl::StatusCode> promised) {
+  if (status.ok() || std::find(promised.begin(), promised.end(), status.code()) != promised.end()) {
+    return status;
+  }
+  return absl::InternalError(status.message());
+}
+
+absl::Status KernelLinks::TakeStock() {
+  ASSIGN_OR_RETURN(const auto sides, Read());
   std::set<ip::Address> held;
-  for (AttachedLink& link : *attached) {
-    held.insert(link.addresses.begin(), link.addresses.end());
-    attached_.emplace(std::move(link.host_link), Attached{0, std::move(link.addresses)});
+  for (const auto& [host_link, side] : sides) {
+    held.insert(side.routes.begin(), side.routes.end());
+    attached_.emplace(host_link, Attached{side.index, side.routes});
   }
   std::vector<netlink::Request> orphans;
-  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
-    if (family == ip::Family::kV6 && !has_ipv6_) continue;
+  for (const ip::Family family : Families()) {
     RETURN_IF_ERROR(Reach(settings_.fault_point, "rules.list"));
     const auto rules = netlink::DumpRules(socket_, family, claims::kRouteProtocol);
     if (!rules.ok()) return rules.status();
@@ -152,17 +156,31 @@ absl::Status NetlinkRouter::TakeStock() {
   return SendInBatches(socket_, orphans);
 }
 
-AttachIndexes NetlinkRouter::NextIndexes() {
-  // Two different ones: a veth whose peer has its own index looks like a device without one.
-  const uint32_t pod = kFirstIndex + (next_index_++ % kIndexCount);
-  const uint32_t host = kFirstIndex + (next_index_++ % kIndexCount);
-  return {.pod = static_cast<int32_t>(pod), .host = static_cast<int32_t>(host)};
+HostSide KernelLinks::Recall(const std::string& host_link) const {
+  const auto known = attached_.find(host_link);
+  if (known == attached_.end()) return {};
+  HostSide side{.exists = true, .index = known->second.index};
+  side.routes = known->second.addresses;
+  for (const ip::Address& address : known->second.addresses) {
+    const auto source = source_tables_.find(address);
+    if (source == source_tables_.end() || IsHeld(address, host_link)) continue;
+    side.rules.push_back({address, source->second});
+  }
+  return side;
 }
 
-absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
+absl::Status KernelLinks::Apply(const AttachSpec& spec, const LinkOperations& plan,
+                                std::optional<int> pod_netns) {
   if (!IsHostLinkName(spec.host_link)) {
     return absl::InvalidArgumentError(fmt::format("'{}' is no host link's name", spec.host_link));
   }
+  if (spec.addresses.empty()) return TakeDown(spec.host_link, plan);
+  if (plan.empty() || plan.front().part != Part::kHostLink) return Mend(spec, plan, pod_netns);
+  if (!pod_netns) return absl::InvalidArgumentError("a link cannot be made without its pod");
+  return Make(spec, plan, *pod_netns);
+}
+
+absl::Status KernelLinks::Make(const AttachSpec& spec, const LinkOperations& plan, int pod_netns) {
   const auto pod = netns::Netns::FromDescriptor(pod_netns);
   if (!pod.ok()) {
     return Narrow(base::Annotate(pod.status(), "the pod's network namespace"),
@@ -172,15 +190,21 @@ absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
     return absl::FailedPreconditionError("the pod's network namespace is the node's own");
   }
   RETURN_IF_ERROR(deferred_deletion_->FinishWhatClashes(spec));
-  const AttachIndexes indexes = NextIndexes();
-  absl::Status status = Build(spec, indexes, *pod);
+  // Two different ones: a veth whose peer has its own index looks like a device without one.
+  const uint32_t pod_index = kFirstIndex + (next_index_++ % kIndexCount);
+  const uint32_t host_index = kFirstIndex + (next_index_++ % kIndexCount);
+  const LinkEnds ends{.pod = static_cast<int32_t>(pod_index),
+                      .host = static_cast<int32_t>(host_index),
+                      .have_ipv6 = has_ipv6_ && spec.mtu >= kMinMtuV6,
+                      .node_netns = node_.fd()};
+  absl::Status status = Build(spec, plan, ends, *pod);
   if (absl::IsAlreadyExists(status) && !deferred_deletion_->empty()) {
     // It may be the pod end of a detached link, whose name only the pod knows.
     RETURN_IF_ERROR(deferred_deletion_->FinishAll());
-    status = Build(spec, indexes, *pod);
+    status = Build(spec, plan, ends, *pod);
   }
   if (!status.ok()) return status;
-  attached_.insert_or_assign(spec.host_link, Attached{indexes.host, spec.addresses});
+  attached_.insert_or_assign(spec.host_link, Attached{ends.host, spec.addresses});
   for (const ip::Address& address : spec.addresses) source_tables_.erase(address);
   for (const SourceTable& source : spec.source_tables) {
     source_tables_[source.address] = source.table;
@@ -188,7 +212,7 @@ absl::Status NetlinkRouter::Attach(const AttachSpec& spec, int pod_netns) {
   return absl::OkStatus();
 }
 
-std::vector<netlink::Request> NetlinkRouter::DeletionsOfOtherRules(const AttachSpec& spec) const {
+std::vector<netlink::Request> KernelLinks::DeletionsOfOtherRules(const AttachSpec& spec) const {
   std::vector<netlink::Request> deletions;
   for (const ip::Address& address : spec.addresses) {
     const auto had = source_tables_.find(address);
@@ -202,7 +226,7 @@ std::vector<netlink::Request> NetlinkRouter::DeletionsOfOtherRules(const AttachS
   return deletions;
 }
 
-bool NetlinkRouter::IsHeld(const ip::Address& address, const std::string& but_by) const {
+bool KernelLinks::IsHeld(const ip::Address& address, const std::string& but_by) const {
   return std::any_of(attached_.begin(), attached_.end(), [&](const auto& link) {
     return link.first != but_by &&
            std::find(link.second.addresses.begin(), link.second.addresses.end(), address) !=
@@ -210,48 +234,41 @@ bool NetlinkRouter::IsHeld(const ip::Address& address, const std::string& but_by
   });
 }
 
-std::vector<netlink::Request> NetlinkRouter::RuleDeletions(
-    const std::string& host_link, const std::vector<ip::Address>& addresses) const {
-  std::vector<netlink::Request> deletions;
-  if (source_tables_.empty()) return deletions;
-  for (const ip::Address& address : addresses) {
-    const auto source = source_tables_.find(address);
-    if (source == source_tables_.end()) continue;
-    if (!IsHeld(address, host_link))
-      deletions.push_back(netlink::DeleteRule(SourceRule({address, source->second})));
-  }
-  return deletions;
-}
-
-absl::Status NetlinkRouter::Build(const AttachSpec& spec, const AttachIndexes& indexes,
-                                  const netns::Netns& pod) {
+absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& plan,
+                                const LinkEnds& ends, const netns::Netns& pod) {
   RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.enter"));
   auto pod_socket = OpenSocketIn(pod);
   if (!pod_socket.ok()) return Narrow(pod_socket.status(), {kResourceExhausted});
 
   RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.pod"));
-  const PodRequests in_pod = PodBatch(spec, indexes, {.netns = node_.fd(), .has_ipv6 = has_ipv6_});
-  const netlink::BatchResult made = netlink::SendBatch(*pod_socket, in_pod.requests);
+  LinkBatches batches = BatchesOf(spec, plan, ends);
+  const netlink::BatchResult made = netlink::SendBatch(*pod_socket, batches.in_pod);
   // The first request makes the pair: refused, it has left nothing, and the kernel has refused all
   // the others as well, for want of a device.
   if (!made.status.ok() && made.refused == 0U) {
     return Narrow(made.status, {kAlreadyExists, kResourceExhausted});
   }
   absl::Status status = made.status;
-  if (absl::IsPermissionDenied(status) && made.refused == in_pod.first_v6) {
+  if (absl::IsPermissionDenied(status) && made.refused == batches.first_v6) {
     // The runtime has switched IPv6 off, as some do for all pods, and this one has an address.
     status = Reach(settings_.fault_point, "attach.ipv6");
-    if (status.ok()) status = SwitchOnIpv6(pod, spec.pod_link, settings_.sysctl_root);
     if (status.ok()) {
-      const auto v6 = std::span(in_pod.requests).subspan(in_pod.first_v6);
+      status = pod.Run([&]() -> absl::Status {
+        RETURN_IF_ERROR(SwitchOnIpv6("lo", settings_.sysctl_root));
+        return SwitchOnIpv6(spec.pod_link, settings_.sysctl_root);
+      });
+    }
+    if (status.ok()) {
+      const auto v6 = std::span(batches.in_pod).subspan(batches.first_v6);
       status = netlink::SendBatch(*pod_socket, v6).status;
     }
   }
   if (status.ok()) status = Reach(settings_.fault_point, "attach.node");
   if (status.ok()) {
-    std::vector<netlink::Request> batch = NodeBatch(spec, indexes, has_ipv6_);
-    for (netlink::Request& other : DeletionsOfOtherRules(spec)) batch.push_back(std::move(other));
-    status = netlink::SendBatch(socket_, batch).status;
+    for (netlink::Request& other : DeletionsOfOtherRules(spec)) {
+      batches.on_node.push_back(std::move(other));
+    }
+    status = netlink::SendBatch(socket_, batches.on_node).status;
   }
   // The pod end gets its carrier when the host end comes up, and the kernel lets it send only some
   // time later, from a work queue that waits for the network lock: until then it drops what the pod
@@ -260,17 +277,17 @@ absl::Status NetlinkRouter::Build(const AttachSpec& spec, const AttachIndexes& i
   if (status.ok()) status = netlink::GetLink(*pod_socket, spec.pod_link).status();
   if (status.ok()) return status;
 
-  return Narrow(WithCleanup(status, Undo(spec, indexes, *pod_socket)), {kResourceExhausted});
+  return Narrow(WithCleanup(status, Undo(spec, ends, *pod_socket)), {kResourceExhausted});
 }
 
-absl::Status NetlinkRouter::Undo(const AttachSpec& spec, const AttachIndexes& indexes,
-                                 netlink::Socket& pod_socket) {
+absl::Status KernelLinks::Undo(const AttachSpec& spec, const LinkEnds& ends,
+                               netlink::Socket& pod_socket) {
   // A batch is no transaction. By index, which nothing else has, so that this can never take a link
   // that was there before; and in the pod, where the index is ours even on a kernel that would not
   // let us choose the host end's.
-  std::vector<netlink::Request> in_pod = {netlink::DeleteLink(indexes.pod)};
+  std::vector<netlink::Request> in_pod = {netlink::DeleteLink(ends.pod)};
   for (const ip::Address& address : spec.addresses) {
-    if (const auto rule = PodRule(spec, address)) in_pod.push_back(netlink::DeleteRule(*rule));
+    if (spec.ordinal > 0) in_pod.push_back(netlink::DeleteRule(PodRule(spec, address)));
   }
   absl::Status status = netlink::SendBatch(pod_socket, in_pod).status;
   std::vector<netlink::Request> on_node;
@@ -283,16 +300,13 @@ absl::Status NetlinkRouter::Undo(const AttachSpec& spec, const AttachIndexes& in
   return status;
 }
 
-absl::Status NetlinkRouter::Detach(const std::string& host_link) {
-  if (!IsHostLinkName(host_link)) {
-    return absl::InvalidArgumentError(fmt::format("'{}' is no link of ours", host_link));
-  }
+absl::Status KernelLinks::TakeDown(const std::string& host_link, const LinkOperations& plan) {
   const auto known = attached_.find(host_link);
   const std::vector<ip::Address> addresses =
       known == attached_.end() ? std::vector<ip::Address>() : known->second.addresses;
   absl::Status left;
   const absl::Status status = deferred_deletion_->DeleteLater(
-      {host_link, addresses}, [&](uint32_t group) { return Retire(host_link, group, left); });
+      {host_link, addresses}, [&](uint32_t group) { return Retire(host_link, plan, group, left); });
   if (!status.ok() && !absl::IsNotFound(status)) return Narrow(status, {kUnavailable});
   if (!left.ok()) return Narrow(left, {kUnavailable});
   attached_.erase(host_link);
@@ -302,22 +316,20 @@ absl::Status NetlinkRouter::Detach(const std::string& host_link) {
   return absl::OkStatus();
 }
 
-absl::Status NetlinkRouter::Retire(const std::string& host_link, uint32_t group,
-                                   absl::Status& left) {
+absl::Status KernelLinks::Retire(const std::string& host_link, const LinkOperations& plan,
+                                 uint32_t group, absl::Status& left) {
   RETURN_IF_ERROR(Reach(settings_.fault_point, "detach.retire"));
-  std::vector<netlink::Request> batch;
   const auto known = attached_.find(host_link);
-  if (known != attached_.end() && known->second.index != 0) {
-    // The kernel would remove them as the link goes down, but goes through all routes to find them.
-    for (const ip::Address& address : known->second.addresses) {
-      batch.push_back(netlink::DeleteRoute(RouteToPod(address, known->second.index)));
-    }
-  }
-  const size_t retire = batch.size();
-  batch.push_back(netlink::RetireLink(host_link, group));
-  if (known != attached_.end()) {
-    for (netlink::Request& rule : RuleDeletions(host_link, known->second.addresses)) {
-      batch.push_back(std::move(rule));
+  std::vector<netlink::Request> batch;
+  size_t retire = 0;
+  for (const LinkOperation& operation : plan) {
+    if (operation.part == Part::kHostLink) {
+      retire = batch.size();
+      batch.push_back(netlink::RetireLink(host_link, group));
+    } else if (operation.part == Part::kHostRule) {
+      batch.push_back(netlink::DeleteRule(SourceRule({*operation.address, operation.table})));
+    } else if (known != attached_.end()) {
+      batch.push_back(netlink::DeleteRoute(RouteToPod(*operation.address, known->second.index)));
     }
   }
   const netlink::BatchResult result = netlink::SendBatch(socket_, batch);
@@ -328,60 +340,19 @@ absl::Status NetlinkRouter::Retire(const std::string& host_link, uint32_t group,
   return absl::OkStatus();
 }
 
-absl::Status NetlinkRouter::FinishDetaching() { return deferred_deletion_->FinishAll(); }
-
-absl::StatusOr<std::vector<netlink::Route>> NetlinkRouter::DumpOurRoutes() {
+absl::Status KernelLinks::SetUnreachable(const std::vector<ip::Address>& addresses) {
   RETURN_IF_ERROR(Reach(settings_.fault_point, "routes.list"));
-  auto routes =
-      netlink::DumpRoutes(socket_, ip::Family::kV4, RT_TABLE_MAIN, claims::kRouteProtocol);
-  if (!routes.ok() || !has_ipv6_) return routes;
-  const auto v6 =
-      netlink::DumpRoutes(socket_, ip::Family::kV6, RT_TABLE_MAIN, claims::kRouteProtocol);
-  if (!v6.ok()) return v6.status();
-  routes->insert(routes->end(), v6->begin(), v6->end());
-  return routes;
-}
-
-absl::StatusOr<std::vector<AttachedLink>> NetlinkRouter::ListAttached() {
-  RETURN_IF_ERROR(Reach(settings_.fault_point, "links.list"));
-  const auto links = netlink::DumpLinks(socket_, claims::kLinkPrefix);
-  if (!links.ok()) return Narrow(links.status(), {kUnavailable});
-  const auto routes = DumpOurRoutes();
-  if (!routes.ok()) return Narrow(routes.status(), {kUnavailable});
-
-  std::map<int32_t, AttachedLink> by_index;
-  for (const netlink::Link& link : *links) {
-    if (link.kind != "veth" || !IsHostLinkName(link.name)) continue;
-    if (!claims::IsDeletionGroup(link.group)) by_index[link.index] = {link.name, {}};
-  }
-  for (const netlink::Route& route : *routes) {
-    // A route to a link that is not in the list came or went between the two dumps.
-    const auto link = by_index.find(route.link);
-    if (IsPodRoute(route) && link != by_index.end()) {
-      link->second.addresses.push_back(route.destination.base());
-    }
-  }
-  std::vector<AttachedLink> attached;
-  attached.reserve(by_index.size());
-  for (auto& [index, link] : by_index) {
-    std::sort(link.addresses.begin(), link.addresses.end());
-    attached.push_back(std::move(link));
-  }
-  std::sort(attached.begin(), attached.end(),
-            [](const auto& a, const auto& b) { return a.host_link < b.host_link; });
-  return attached;
-}
-
-absl::Status NetlinkRouter::SetUnreachable(const std::vector<ip::Address>& addresses) {
-  const auto routes = DumpOurRoutes();
-  if (!routes.ok()) return Narrow(routes.status(), {kUnavailable});
   std::set<ip::Address> missing(addresses.begin(), addresses.end());
   std::vector<netlink::Request> changes;
-  for (const netlink::Route& route : *routes) {
-    if (!IsUnreachableRoute(route)) continue;
-    const ip::Address& address = route.destination.base();
-    if (missing.erase(address) == 0) {
-      changes.push_back(netlink::DeleteRoute(UnreachableRoute(address)));
+  for (const ip::Family family : Families()) {
+    const auto routes = netlink::DumpRoutes(socket_, family, RT_TABLE_MAIN, claims::kRouteProtocol);
+    if (!routes.ok()) return Narrow(routes.status(), {kUnavailable});
+    for (const netlink::Route& route : *routes) {
+      if (!IsUnreachableRoute(route)) continue;
+      const ip::Address& address = route.destination.base();
+      if (missing.erase(address) == 0) {
+        changes.push_back(netlink::DeleteRoute(UnreachableRoute(address)));
+      }
     }
   }
   for (const ip::Address& address : missing) {
@@ -391,35 +362,12 @@ absl::Status NetlinkRouter::SetUnreachable(const std::vector<ip::Address>& addre
   return Narrow(SendInBatches(socket_, changes), {kUnavailable});
 }
 
-absl::StatusOr<uint32_t> NetlinkRouter::SetNicTable(const ip::MacAddress& nic) {
-  RETURN_IF_ERROR(Reach(settings_.fault_point, "nic.table"));
-  auto table = FillNicTable(socket_, nic, has_ipv6_);
-  if (table.ok()) return table;
-  return Narrow(base::Annotate(table.status(), "NIC " + nic.ToString()),
-                {kNotFound, kFailedPrecondition, kUnavailable});
-}
-
-absl::StatusOr<uint32_t> NetlinkRouter::HostIndex(const std::string& host_link) {
-  const auto known = attached_.find(host_link);
-  if (known == attached_.end()) {
-    return absl::NotFoundError(fmt::format("no host link {} is attached", host_link));
-  }
-  // 0: of an agent before this one.
-  if (known->second.index == 0) {
-    const auto link = netlink::GetLink(socket_, host_link);
-    if (!link.ok()) return Narrow(link.status(), {kNotFound, kUnavailable});
-    known->second.index = link->index;
-  }
-  return static_cast<uint32_t>(known->second.index);
-}
-
-absl::StatusOr<Nic> NetlinkRouter::ReadNic(const std::string& name) {
+absl::StatusOr<Nic> KernelLinks::ReadNic(const std::string& name) {
   RETURN_IF_ERROR(Reach(settings_.fault_point, "nic.read"));
   const auto link = netlink::GetLink(socket_, name);
   if (!link.ok()) return Narrow(link.status(), {kNotFound});
   Nic nic{.name = link->name, .mac = link->mac, .mtu = link->mtu, .addresses = {}};
-  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
-    if (family == ip::Family::kV6 && !has_ipv6_) continue;
+  for (const ip::Family family : Families()) {
     const auto addresses = netlink::DumpAddresses(socket_, family, link->index);
     if (!addresses.ok()) return Narrow(addresses.status(), {kUnavailable});
     for (const netlink::LinkAddress& address : *addresses) {

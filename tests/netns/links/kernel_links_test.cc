@@ -1,4 +1,6 @@
-// The netlink router end to end: two namespaces that talk, and what is left when they are gone.
+// KernelLinks end to end: two namespaces that talk, and what is left when they are gone.
+#include "netagent/links/kernel_links.h"
+
 #include <arpa/inet.h>
 #include <linux/if_addr.h>
 #include <linux/if_ether.h>
@@ -22,7 +24,6 @@
 #include "lib/netlink/route.h"
 #include "lib/os/file.h"
 #include "netagent/claims.h"
-#include "netagent/links/netlink_router.h"
 #include "netagent/node/node_setup.h"
 #include "tests/netns/links/node_world.h"
 #include "tests/support/temp_dir.h"
@@ -37,7 +38,7 @@ constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
 constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
 constexpr ip::Address kUnassignedV6 = ip::Address::V6(0xFD00'0000'0000'0001, 9);
 
-class RouterTest : public NodeRouterTest {
+class KernelLinksTest : public NodeLinksTest {
  protected:
   static AttachSpec Spec(const std::string& container, std::vector<ip::Address> addresses,
                          uint32_t mtu = 1450) {
@@ -54,11 +55,11 @@ class RouterTest : public NodeRouterTest {
   }
 };
 
-TEST_F(RouterTest, PodsReachEachOtherTheNodeAndTheFabricInBothFamilies) {
+TEST_F(KernelLinksTest, PodsReachEachOtherTheNodeAndTheFabricInBothFamilies) {
   PodNetns one;
   PodNetns two;
-  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4, kFirstV6}), one.fd()).ok());
-  ASSERT_TRUE(router_->Attach(Spec("two", {kSecondV4, kSecondV6}), two.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("one", {kFirstV4, kFirstV6}), one.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("two", {kSecondV4, kSecondV6}), two.fd()).ok());
   AwaitLocal(one.socket(), kFirstV6);
   AwaitLocal(two.socket(), kSecondV6);
   struct Pair {
@@ -83,10 +84,10 @@ TEST_F(RouterTest, PodsReachEachOtherTheNodeAndTheFabricInBothFamilies) {
   }
 }
 
-TEST_F(RouterTest, BothEndsAreAsSpecified) {
+TEST_F(KernelLinksTest, BothEndsAreAsSpecified) {
   PodNetns pod;
   const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
-  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, spec, pod.fd()).ok());
 
   const auto eth0 = netlink::GetLink(pod.socket(), "eth0").value();
   const auto host = netlink::GetLink(node_->socket(), spec.host_link).value();
@@ -144,11 +145,11 @@ TEST_F(RouterTest, BothEndsAreAsSpecified) {
   EXPECT_EQ(Setting(conf + "/accept_redirects"), "0\n");
 }
 
-TEST_F(RouterTest, AForgedSourceAddressIsDropped) {
+TEST_F(KernelLinksTest, AForgedSourceAddressIsDropped) {
   PodNetns one;
   const PodNetns two;
-  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4}), one.fd()).ok());
-  ASSERT_TRUE(router_->Attach(Spec("two", {kSecondV4}), two.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("one", {kFirstV4}), one.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("two", {kSecondV4}), two.fd()).ok());
   const auto eth0 = netlink::GetLink(one.socket(), "eth0").value();
   MustSend(one.socket(), {netlink::AddAddress(eth0.index, kUnassignedV4)});
   UdpSocket forger(one.netns(), kUnassignedV4);
@@ -161,38 +162,38 @@ TEST_F(RouterTest, AForgedSourceAddressIsDropped) {
   EXPECT_EQ(server.Receive(), "honest");
 }
 
-TEST_F(RouterTest, NothingIsLeftAfterDetach) {
+TEST_F(KernelLinksTest, NothingIsLeftAfterDetach) {
   PodNetns pod;
   const std::vector<std::string> node_before = Snapshot(node_->socket());
   const std::vector<std::string> pod_before = Snapshot(pod.socket());
   const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
-  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, spec, pod.fd()).ok());
   EXPECT_NE(Snapshot(node_->socket()), node_before);
-  ASSERT_TRUE(router_->Detach(spec.host_link).ok());
-  ASSERT_TRUE(router_->FinishDetaching().ok());
+  ASSERT_TRUE(Detach(*links_, spec.host_link).ok());
+  ASSERT_TRUE(links_->FinishDetaching().ok());
   EXPECT_EQ(Snapshot(node_->socket()), node_before);
   EXPECT_EQ(Snapshot(pod.socket()), pod_before);
 }
 
-TEST_F(RouterTest, ARefusedAttachChangesNothingAnywhere) {
+TEST_F(KernelLinksTest, ARefusedAttachChangesNothingAnywhere) {
   PodNetns pod;
   const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
-  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, spec, pod.fd()).ok());
   AwaitLocal(pod.socket(), kFirstV6);
   const std::vector<std::string> node_before = Snapshot(node_->socket());
   const std::vector<std::string> pod_before = Snapshot(pod.socket());
 
-  const absl::Status same_pod = router_->Attach(Spec("other", {kSecondV4}), pod.fd());
+  const absl::Status same_pod = Attach(*links_, Spec("other", {kSecondV4}), pod.fd());
   EXPECT_TRUE(absl::IsAlreadyExists(same_pod)) << same_pod;
   PodNetns other;
   const std::vector<std::string> other_before = Snapshot(other.socket());
-  const absl::Status same_link = router_->Attach(Spec("pod", {kSecondV4, kSecondV6}), other.fd());
+  const absl::Status same_link = Attach(*links_, Spec("pod", {kSecondV4, kSecondV6}), other.fd());
   EXPECT_TRUE(absl::IsAlreadyExists(same_link)) << same_link;
-  const absl::Status own = router_->Attach(Spec("own", {kSecondV4}), node_->node().fd());
+  const absl::Status own = Attach(*links_, Spec("own", {kSecondV4}), node_->node().fd());
   EXPECT_TRUE(absl::IsFailedPrecondition(own)) << own;
   const testing_support::TempDir dir;
   const os::UniqueFd file(::open(dir.File("f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  const absl::Status not_one = router_->Attach(Spec("file", {kSecondV4}), file.get());
+  const absl::Status not_one = Attach(*links_, Spec("file", {kSecondV4}), file.get());
   EXPECT_TRUE(absl::IsFailedPrecondition(not_one)) << not_one;
 
   EXPECT_EQ(Snapshot(node_->socket()), node_before);
@@ -200,7 +201,7 @@ TEST_F(RouterTest, ARefusedAttachChangesNothingAnywhere) {
   EXPECT_EQ(Snapshot(other.socket()), other_before);
 }
 
-TEST_F(RouterTest, AFailureInThePodIsUndone) {
+TEST_F(KernelLinksTest, AFailureInThePodIsUndone) {
   PodNetns pod;
   // Somebody's default route, but none for IPv4.
   MustSend(pod.socket(),
@@ -208,25 +209,25 @@ TEST_F(RouterTest, AFailureInThePodIsUndone) {
                {.destination = ip::Prefix::Of(kNodeV6, 0).value(), .link = 1, .metric = 1024})});
   const std::vector<std::string> node_before = Snapshot(node_->socket());
   const std::vector<std::string> pod_before = Snapshot(pod.socket());
-  const absl::Status status = router_->Attach(Spec("pod", {kFirstV4, kFirstV6}), pod.fd());
+  const absl::Status status = Attach(*links_, Spec("pod", {kFirstV4, kFirstV6}), pod.fd());
   EXPECT_TRUE(absl::IsInternal(status)) << status;
   EXPECT_NE(status.message().find("::/0"), absl::string_view::npos) << status;
   EXPECT_EQ(Snapshot(node_->socket()), node_before);
   EXPECT_EQ(Snapshot(pod.socket()), pod_before);
 }
 
-TEST_F(RouterTest, AFailureOnTheNodeIsUndone) {
+TEST_F(KernelLinksTest, AFailureOnTheNodeIsUndone) {
   Set("ipv6/conf/default/disable_ipv6", "1");
   PodNetns pod;
   const std::vector<std::string> node_before = Snapshot(node_->socket());
   const std::vector<std::string> pod_before = Snapshot(pod.socket());
-  const absl::Status status = router_->Attach(Spec("pod", {kFirstV4, kFirstV6}), pod.fd());
+  const absl::Status status = Attach(*links_, Spec("pod", {kFirstV4, kFirstV6}), pod.fd());
   EXPECT_TRUE(absl::IsInternal(status)) << status;
   EXPECT_EQ(Snapshot(node_->socket()), node_before);
   EXPECT_EQ(Snapshot(pod.socket()), pod_before);
 }
 
-TEST_F(RouterTest, AnIpv4PodNeedsNoIpv6) {
+TEST_F(KernelLinksTest, AnIpv4PodNeedsNoIpv6) {
   Set("ipv6/conf/all/disable_ipv6", "1");
   Set("ipv6/conf/default/disable_ipv6", "1");
   const PodNetns one;
@@ -240,20 +241,20 @@ TEST_F(RouterTest, AnIpv4PodNeedsNoIpv6) {
                     })
                     .ok());
   }
-  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4}), one.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("one", {kFirstV4}), one.fd()).ok());
   // Below 1280 bytes a device has no IPv6 part that could be configured.
-  const absl::Status small = router_->Attach(Spec("two", {kSecondV4}, 576), two.fd());
+  const absl::Status small = Attach(*links_, Spec("two", {kSecondV4}, 576), two.fd());
   ASSERT_TRUE(small.ok()) << small;
   UdpSocket client(one.netns(), kFirstV4);
   UdpSocket server(two.netns(), kSecondV4);
   EXPECT_TRUE(CanTalk(client, server, kSecondV4, 500));
 }
 
-TEST_F(RouterTest, OnlyAPodWithAnIpv6AddressHasALinkLocalOne) {
+TEST_F(KernelLinksTest, OnlyAPodWithAnIpv6AddressHasALinkLocalOne) {
   PodNetns with;
   PodNetns without;
-  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4, kFirstV6}), with.fd()).ok());
-  ASSERT_TRUE(router_->Attach(Spec("two", {kSecondV4}), without.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("one", {kFirstV4, kFirstV6}), with.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("two", {kSecondV4}), without.fd()).ok());
   const auto addresses = [](PodNetns& pod) {
     const netlink::Link link = netlink::GetLink(pod.socket(), "eth0").value();
     EXPECT_TRUE(link.up);
@@ -266,7 +267,7 @@ TEST_F(RouterTest, OnlyAPodWithAnIpv6AddressHasALinkLocalOne) {
   EXPECT_TRUE(addresses(without).empty());
 }
 
-TEST_F(RouterTest, AHundredAttachmentsLeaveNoTrace) {
+TEST_F(KernelLinksTest, AHundredAttachmentsLeaveNoTrace) {
   PodNetns pod;
   const std::vector<std::string> node_before = Snapshot(node_->socket());
   const std::vector<std::string> pod_before = Snapshot(pod.socket());
@@ -274,12 +275,12 @@ TEST_F(RouterTest, AHundredAttachmentsLeaveNoTrace) {
   for (int i = 0; i < 100; ++i) {
     const AttachSpec spec = Spec("pod" + std::to_string(i), {kFirstV4, kFirstV6});
     const absl::Time start = absl::Now();
-    const absl::Status status = router_->Attach(spec, pod.fd());
+    const absl::Status status = Attach(*links_, spec, pod.fd());
     attach_times.push_back(absl::Now() - start);
     ASSERT_TRUE(status.ok()) << status;
-    ASSERT_TRUE(router_->Detach(spec.host_link).ok());
+    ASSERT_TRUE(Detach(*links_, spec.host_link).ok());
   }
-  ASSERT_TRUE(router_->FinishDetaching().ok());
+  ASSERT_TRUE(links_->FinishDetaching().ok());
   EXPECT_EQ(Snapshot(node_->socket()), node_before);
   EXPECT_EQ(Snapshot(pod.socket()), pod_before);
   std::sort(attach_times.begin(), attach_times.end());
@@ -289,18 +290,18 @@ TEST_F(RouterTest, AHundredAttachmentsLeaveNoTrace) {
                  std::to_string(absl::ToInt64Microseconds(attach_times[90])));
 }
 
-TEST_F(RouterTest, AttachWorksInItsNodeWhereverTheThreadIs) {
+TEST_F(KernelLinksTest, AttachWorksInItsNodeWhereverTheThreadIs) {
   const PodNetns pod;
   const PodNetns elsewhere;
   const AttachSpec spec = Spec("pod", {kFirstV4});
-  ASSERT_TRUE(elsewhere.netns().Run([&] { return router_->Attach(spec, pod.fd()); }).ok());
+  ASSERT_TRUE(elsewhere.netns().Run([&] { return Attach(*links_, spec, pod.fd()); }).ok());
   EXPECT_TRUE(netlink::GetLink(node_->socket(), spec.host_link).ok());
 }
 
-TEST_F(RouterTest, AttachedLinksAreOnlyTheOnesWithOurNameAndRoutes) {
+TEST_F(KernelLinksTest, AttachedLinksAreOnlyTheOnesWithOurNameAndRoutes) {
   const PodNetns pod;
   const AttachSpec spec = Spec("pod", {kFirstV4});
-  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, spec, pod.fd()).ok());
   // Somebody else's: a name like ours that is none, and a route of theirs to our link.
   const auto host = netlink::GetLink(node_->socket(), spec.host_link).value();
   MustSend(node_->socket(),
@@ -310,17 +311,17 @@ TEST_F(RouterTest, AttachedLinksAreOnlyTheOnesWithOurNameAndRoutes) {
                                .protocol = RTPROT_STATIC,
                                .scope = RT_SCOPE_LINK,
                                .link = host.index})});
-  EXPECT_EQ(router_->ListAttached().value(),
+  EXPECT_EQ(ListAttached(*links_).value(),
             (std::vector<AttachedLink>{{spec.host_link, {kFirstV4}}}));
 }
 
-TEST_F(RouterTest, ALinkThatWentDownIsListedWithoutAddresses) {
+TEST_F(KernelLinksTest, ALinkThatWentDownIsListedWithoutAddresses) {
   const PodNetns pod;
   const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
-  ASSERT_TRUE(router_->Attach(spec, pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, spec, pod.fd()).ok());
   const auto host = netlink::GetLink(node_->socket(), spec.host_link).value();
   MustSend(node_->socket(), {netlink::SetLinkUp(host.index, false)});
-  EXPECT_EQ(router_->ListAttached().value(), (std::vector<AttachedLink>{{spec.host_link, {}}}));
+  EXPECT_EQ(ListAttached(*links_).value(), (std::vector<AttachedLink>{{spec.host_link, {}}}));
 }
 
 // What leaves the node for the fabric.
@@ -353,9 +354,9 @@ class FabricTap {
   os::UniqueFd fd_;
 };
 
-TEST_F(RouterTest, AHeldAddressThatNobodyHasIsUnreachableAndNotForwarded) {
+TEST_F(KernelLinksTest, AHeldAddressThatNobodyHasIsUnreachableAndNotForwarded) {
   PodNetns pod;
-  ASSERT_TRUE(router_->Attach(Spec("pod", {kFirstV4, kFirstV6}), pod.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("pod", {kFirstV4, kFirstV6}), pod.fd()).ok());
   AwaitLocal(pod.socket(), kFirstV6);
   FabricTap fabric(node_->fabric());
   struct Pair {
@@ -368,13 +369,13 @@ TEST_F(RouterTest, AHeldAddressThatNobodyHasIsUnreachableAndNotForwarded) {
        {Pair{kFirstV4, kUnassignedV4, EHOSTUNREACH}, Pair{kFirstV6, kUnassignedV6, ENETUNREACH}}) {
     SCOPED_TRACE(p.unassigned.ToString());
     // Without the route the packet leaves for the fabric, which would send it back.
-    ASSERT_TRUE(router_->SetUnreachable({}).ok());
+    ASSERT_TRUE(links_->SetUnreachable({}).ok());
     UdpSocket before(pod.netns(), p.own);
     before.Connect(p.unassigned, 9);
     EXPECT_EQ(before.Send("x"), 0);
     EXPECT_TRUE(fabric.Saw(p.unassigned));
 
-    ASSERT_TRUE(router_->SetUnreachable({p.own, p.unassigned}).ok());
+    ASSERT_TRUE(links_->SetUnreachable({p.own, p.unassigned}).ok());
     UdpSocket after(pod.netns(), p.own);
     after.Connect(p.unassigned, 9);
     EXPECT_EQ(after.Send("x"), 0);
@@ -384,39 +385,39 @@ TEST_F(RouterTest, AHeldAddressThatNobodyHasIsUnreachableAndNotForwarded) {
   }
 }
 
-TEST_F(RouterTest, AReleasedAddressIsUnreachableAtOnce) {
+TEST_F(KernelLinksTest, AReleasedAddressIsUnreachableAtOnce) {
   const PodNetns one;
   const PodNetns two;
-  ASSERT_TRUE(router_->SetUnreachable({kFirstV4, kSecondV4}).ok());
-  ASSERT_TRUE(router_->Attach(Spec("one", {kFirstV4}), one.fd()).ok());
+  ASSERT_TRUE(links_->SetUnreachable({kFirstV4, kSecondV4}).ok());
+  ASSERT_TRUE(Attach(*links_, Spec("one", {kFirstV4}), one.fd()).ok());
   const AttachSpec leaving = Spec("two", {kSecondV4});
-  ASSERT_TRUE(router_->Attach(leaving, two.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, leaving, two.fd()).ok());
   UdpSocket client(one.netns(), kFirstV4);
   UdpSocket server(two.netns(), kSecondV4);
   EXPECT_TRUE(CanTalk(client, server, kSecondV4, 1));
 
   FabricTap fabric(node_->fabric());
-  ASSERT_TRUE(router_->Detach(leaving.host_link).ok());
+  ASSERT_TRUE(Detach(*links_, leaving.host_link).ok());
   EXPECT_EQ(client.Send("x"), 0);
   EXPECT_EQ(client.Receive(), "");
   EXPECT_EQ(errno, EHOSTUNREACH);
   EXPECT_FALSE(fabric.Saw(kSecondV4));
 }
 
-TEST_F(RouterTest, UnreachableRoutesOfOthersStay) {
+TEST_F(KernelLinksTest, UnreachableRoutesOfOthersStay) {
   const netlink::Route theirs{.destination = ip::Prefix::Host(kUnassignedV4),
                               .protocol = RTPROT_STATIC,
                               .type = RTN_UNREACHABLE,
                               .metric = 77};
   MustSend(node_->socket(), {netlink::AddRoute(theirs)});
-  ASSERT_TRUE(router_->SetUnreachable({kUnassignedV4}).ok());
-  ASSERT_TRUE(router_->SetUnreachable({}).ok());
+  ASSERT_TRUE(links_->SetUnreachable({kUnassignedV4}).ok());
+  ASSERT_TRUE(links_->SetUnreachable({}).ok());
   const auto routes =
       netlink::DumpRoutes(node_->socket(), ip::Family::kV4, RT_TABLE_MAIN, RTPROT_STATIC).value();
   EXPECT_EQ(std::count(routes.begin(), routes.end(), theirs), 1);
 }
 
-TEST_F(RouterTest, PrepareNodeWorksOnTheNamespaceItIsCalledIn) {
+TEST_F(KernelLinksTest, PrepareNodeWorksOnTheNamespaceItIsCalledIn) {
   const PodNetns fresh;
   const absl::Status status = fresh.netns().Run([] {
     const NodeSetupReport first = PrepareNode();

@@ -1,4 +1,7 @@
-// The inspector against the real kernel: its contract, and what only a kernel can show.
+// Links against the real kernel: their contract, and what of a link's repair only a kernel can
+// show.
+#include "netagent/links/testing/links_contract.h"
+
 #include <fcntl.h>
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
@@ -19,10 +22,8 @@
 #include "lib/netlink/route.h"
 #include "lib/netlink/rule.h"
 #include "netagent/claims.h"
-#include "netagent/links/attach_batches.h"
-#include "netagent/links/netlink_inspector.h"
-#include "netagent/links/netlink_router.h"
-#include "netagent/links/testing/inspector_contract.h"
+#include "netagent/links/kernel_links.h"
+#include "netagent/links/link_requests.h"
 #include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
@@ -62,27 +63,22 @@ std::vector<std::string> SettledSnapshot(netlink::Socket& socket) {
   return Snapshot(socket);
 }
 
-class KernelWorld final : public InspectorWorld {
+class KernelWorld final : public LinksWorld {
  public:
-  static std::unique_ptr<InspectorWorld> Make() {
+  static std::unique_ptr<LinksWorld> Make() {
     auto node = NodeWorld::Make();
     if (node == nullptr) return nullptr;
-    return std::unique_ptr<InspectorWorld>(new KernelWorld(std::move(node)));
+    return std::unique_ptr<LinksWorld>(new KernelWorld(std::move(node)));
   }
 
-  Inspector& inspector() override { return *inspector_; }
+  Links& links() override { return *links_; }
   NodeWorld& node() { return *node_; }
-  NetlinkRouter& router() { return *router_; }
 
   os::UniqueFd NewPodNetns() override {
     os::UniqueFd netns = testing_support::NewNetns();
     netlink::Socket socket = OpenSocketIn(netns.get());
     MustSend(socket, {netlink::SetLinkUp(1, true)});
     return netns;
-  }
-  void Build(const AttachSpec& spec, int pod_netns) override {
-    const absl::Status built = router_->Attach(spec, pod_netns);
-    ASSERT_TRUE(built.ok()) << built;
   }
   void Remove(const AttachSpec& spec) override {
     MustSend(node_->socket(), {netlink::DeleteLink(spec.host_link)});
@@ -102,15 +98,56 @@ class KernelWorld final : public InspectorWorld {
     return lines;
   }
 
+  absl::Status FinishDetaching() override { return links_->FinishDetaching(); }
+  os::UniqueFd NodeNetns() override { return testing_support::OpenCurrentNetns(); }
+  void AddPodLink(int pod_netns, const std::string& name) override {
+    // A veth that has both ends in the pod.
+    const auto pod = netns::Netns::FromDescriptor(pod_netns).value();
+    const absl::Status status = pod.Run([&] {
+      auto socket = netlink::Socket::Open().value();
+      MustSend(socket, {netlink::CreateVeth({name, 50, {{2, 0, 0, 0, 1, 1}}},
+                                            {"other", 51, {{2, 0, 0, 0, 1, 2}}}, pod.fd(), 1500)});
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  Nic ExistingNic() override { return node_->nic(); }
+  std::vector<ip::Address> Unreachable() override {
+    std::vector<ip::Address> addresses;
+    for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+      const auto routes = netlink::DumpAllRoutes(node_->socket(), family).value();
+      for (const netlink::Route& route : routes) {
+        if (route.type != RTN_UNREACHABLE || route.protocol != claims::kRouteProtocol) continue;
+        EXPECT_EQ(route.metric, claims::kUnreachableMetric);
+        EXPECT_EQ(route.table, uint32_t{RT_TABLE_MAIN});
+        EXPECT_EQ(route.destination.length(), route.destination.base().bits());
+        addresses.push_back(route.destination.base());
+      }
+    }
+    std::sort(addresses.begin(), addresses.end());
+    return addresses;
+  }
+
+  std::map<ip::Address, uint32_t> SourceTables() override {
+    std::map<ip::Address, uint32_t> tables;
+    for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+      const auto rules =
+          netlink::DumpRules(node_->socket(), family, claims::kRouteProtocol).value();
+      for (const netlink::Rule& rule : rules) {
+        if (rule.priority != claims::kSourcePriority) continue;
+        EXPECT_EQ(rule.from->length(), rule.from->base().bits());
+        EXPECT_TRUE(tables.emplace(rule.from->base(), rule.table).second);
+      }
+    }
+    return tables;
+  }
+
  private:
   explicit KernelWorld(std::unique_ptr<NodeWorld> node)
-      : node_(std::move(node)),
-        router_(NetlinkRouter::Create().value()),
-        inspector_(NetlinkInspector::Create().value()) {}
+      : node_(std::move(node)), links_(KernelLinks::Create().value()) {}
 
   const std::unique_ptr<NodeWorld> node_;
-  const std::unique_ptr<NetlinkRouter> router_;
-  const std::unique_ptr<NetlinkInspector> inspector_;
+  const std::unique_ptr<KernelLinks> links_;
 };
 
 void KernelWorld::Break(const AttachSpec& spec, int pod_netns, Part part,
@@ -154,11 +191,11 @@ void KernelWorld::Break(const AttachSpec& spec, int pod_netns, Part part,
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Inspectors, InspectorContract,
-                         testing::Values(InspectorWorldFactory{"Netlink", &KernelWorld::Make}),
+INSTANTIATE_TEST_SUITE_P(Kernels, LinksContract,
+                         testing::Values(LinksWorldFactory{"Netlink", &KernelWorld::Make}),
                          [](const auto& test) { return test.param.name; });
 
-class InspectorTest : public testing::Test {
+class LinkRepairTest : public testing::Test {
  protected:
   void SetUp() override {
     auto world = KernelWorld::Make();
@@ -170,17 +207,16 @@ class InspectorTest : public testing::Test {
     world_.reset(static_cast<KernelWorld*>(world.release()));
   }
 
-  Inspector& inspector() { return world_->inspector(); }
+  Links& links() { return world_->links(); }
   netlink::Socket& node() { return world_->node().socket(); }
-  std::vector<Difference> Look(const AttachSpec& spec, int pod) {
-    return Compare(spec, (*inspector().ReadHostSides())[spec.host_link],
-                   inspector().ReadPodSide(spec, pod).value());
+  LinkOperations Look(const AttachSpec& spec, int pod) {
+    return PlanLink(spec, {(*links().Read())[spec.host_link], links().ReadPod(spec, pod).value()});
   }
   // Mends what is found and expects that nothing is left to be found.
   void MendAll(const AttachSpec& spec, int pod) {
-    const absl::Status mended = inspector().Mend(spec, Look(spec, pod), pod);
+    const absl::Status mended = links().Apply(spec, Look(spec, pod), pod);
     EXPECT_TRUE(mended.ok()) << mended;
-    for (const Difference& left : Look(spec, pod)) ADD_FAILURE() << left.text;
+    for (const LinkOperation& left : Look(spec, pod)) ADD_FAILURE() << left.found;
   }
   void ExpectTraffic(const AttachSpec& spec, int pod) {
     const auto netns = netns::Netns::FromDescriptor(pod).value();
@@ -201,9 +237,9 @@ class InspectorTest : public testing::Test {
   std::unique_ptr<KernelWorld> world_;
 };
 
-TEST_F(InspectorTest, TrafficFlowsAgainWhenALinkThatWentDownIsMended) {
+TEST_F(LinkRepairTest, TrafficFlowsAgainWhenALinkThatWentDownIsMended) {
   const os::UniqueFd pod = world_->NewPodNetns();
-  world_->Build(spec_, pod.get());
+  ASSERT_TRUE(Attach(links(), spec_, pod.get()).ok());
   ExpectTraffic(spec_, pod.get());
   for (const Part part : {Part::kHostUp, Part::kPodUp, Part::kHostMac}) {
     SCOPED_TRACE(NameOf(part));
@@ -213,23 +249,23 @@ TEST_F(InspectorTest, TrafficFlowsAgainWhenALinkThatWentDownIsMended) {
   }
 }
 
-TEST_F(InspectorTest, AMacThatALaterPluginGivesThePodIsFollowed) {
+TEST_F(LinkRepairTest, AMacThatALaterPluginGivesThePodIsFollowed) {
   const os::UniqueFd pod = world_->NewPodNetns();
-  world_->Build(spec_, pod.get());
+  ASSERT_TRUE(Attach(links(), spec_, pod.get()).ok());
   netlink::Socket socket = OpenSocketIn(pod.get());
   const ip::MacAddress tuned{{0x0E, 9, 9, 9, 9, 9}};
   MustSend(socket, {netlink::SetLinkMac(netlink::GetLink(socket, "eth0")->index, tuned)});
   // The node's entries name the old one, and the kernel has dropped the gateway's.
-  const std::vector<Difference> found = Look(spec_, pod.get());
+  const LinkOperations found = Look(spec_, pod.get());
   EXPECT_EQ(found.size(), 4U);
   MendAll(spec_, pod.get());
   EXPECT_EQ(netlink::GetLink(socket, "eth0")->mac, tuned);
   ExpectTraffic(spec_, pod.get());
 }
 
-TEST_F(InspectorTest, WhatIsSomebodyElsesIsNeitherSeenNorTouched) {
+TEST_F(LinkRepairTest, WhatIsSomebodyElsesIsNeitherSeenNorTouched) {
   const os::UniqueFd pod = world_->NewPodNetns();
-  world_->Build(spec_, pod.get());
+  ASSERT_TRUE(Attach(links(), spec_, pod.get()).ok());
   const int32_t host = netlink::GetLink(node(), spec_.host_link)->index;
   const ip::Address other = ip::Address::V4(0x0A0001C8);
   MustSend(node(), {netlink::CreateVeth({"spkx", 900, {{2, 0, 0, 0, 3, 1}}},
@@ -245,7 +281,7 @@ TEST_F(InspectorTest, WhatIsSomebodyElsesIsNeitherSeenNorTouched) {
                                        .scope = RT_SCOPE_LINK,
                                        .link = host}),
                     netlink::SetPermanentNeighbour(host, other, {{2, 0, 0, 0, 3, 3}})});
-  EXPECT_EQ(inspector().ReadHostSides()->size(), 1U);
+  EXPECT_EQ(links().Read()->size(), 1U);
   EXPECT_TRUE(Look(spec_, pod.get()).empty());
   const std::vector<std::string> before = world_->Snapshot(pod.get());
   for (const Part part : {Part::kHostRoute, Part::kHostNeighbour, Part::kHostSetting,
@@ -258,14 +294,14 @@ TEST_F(InspectorTest, WhatIsSomebodyElsesIsNeitherSeenNorTouched) {
   }
 }
 
-TEST_F(InspectorTest, RulesTablesAndLimitsAreMended) {
+TEST_F(LinkRepairTest, RulesTablesAndLimitsAreMended) {
   AttachSpec spec = spec_;
   spec.ordinal = 1;
   spec.bandwidth = {.ingress_rate = 80'000'000, .egress_rate = 40'000'000};
   spec.source_tables = {{spec.addresses[0], claims::kFirstNicTable + 7}};
   const os::UniqueFd pod = world_->NewPodNetns();
-  world_->Build(spec, pod.get());
-  for (const Difference& found : Look(spec, pod.get())) ADD_FAILURE() << found.text;
+  ASSERT_TRUE(Attach(links(), spec, pod.get()).ok());
+  for (const LinkOperation& found : Look(spec, pod.get())) ADD_FAILURE() << found.found;
   const std::vector<std::string> before = world_->Snapshot(pod.get());
   netlink::Socket socket = OpenSocketIn(pod.get());
   const int32_t host = netlink::GetLink(node(), spec.host_link)->index;
@@ -280,19 +316,20 @@ TEST_F(InspectorTest, RulesTablesAndLimitsAreMended) {
   MustSend(node(),
            {netlink::AddTokenBucket(host, claims::kShaperHandle,
                                     {.rate = 1'000'000, .burst = 20'000, .limit = 20'000})});
-  MustSend(socket, {netlink::DeleteRule(*PodRule(spec, spec.addresses[0])),
-                    netlink::DeleteRoute(PodRoutes(spec, eth0, spec.addresses[1])[1])});
+  MustSend(socket,
+           {netlink::DeleteRule(PodRule(spec, spec.addresses[0])),
+            netlink::DeleteRoute(RouteOf(spec, eth0, PodRoutesOf(spec, spec.addresses[1])[1]))});
   std::set<Part> parts;
-  for (const Difference& found : Look(spec, pod.get())) parts.insert(found.part);
+  for (const LinkOperation& found : Look(spec, pod.get())) parts.insert(found.part);
   EXPECT_EQ(parts, (std::set<Part>{Part::kHostRule, Part::kIngressLimit, Part::kPodRule,
                                    Part::kPodRoute}));
   MendAll(spec, pod.get());
   EXPECT_EQ(world_->Snapshot(pod.get()), before);
 }
 
-TEST_F(InspectorTest, LooksThroughAStormOfLinksThatComeAndGo) {
+TEST_F(LinkRepairTest, LooksThroughAStormOfLinksThatComeAndGo) {
   const os::UniqueFd pod = world_->NewPodNetns();
-  world_->Build(spec_, pod.get());
+  ASSERT_TRUE(Attach(links(), spec_, pod.get()).ok());
   std::atomic<bool> stop = false;
   std::atomic<int> made = 0;
   // Begins in this thread's namespace.
@@ -308,7 +345,7 @@ TEST_F(InspectorTest, LooksThroughAStormOfLinksThatComeAndGo) {
   });
   int looks = 0;
   while (made < 20 || looks < 200) {
-    const auto hosts = inspector().ReadHostSides();
+    const auto hosts = links().Read();
     EXPECT_TRUE(hosts.ok()) << hosts.status();
     if (!hosts.ok()) break;
     EXPECT_EQ(hosts->size(), 1U);
@@ -319,7 +356,7 @@ TEST_F(InspectorTest, LooksThroughAStormOfLinksThatComeAndGo) {
   storm.join();
 }
 
-TEST_F(InspectorTest, ManyAttachmentsTakeAsManyQuestionsAsOne) {
+TEST_F(LinkRepairTest, ManyAttachmentsTakeAsManyQuestionsAsOne) {
   constexpr uint64_t kPods = 150;
   std::vector<os::UniqueFd> pods;
   std::vector<AttachSpec> specs;
@@ -329,20 +366,20 @@ TEST_F(InspectorTest, ManyAttachmentsTakeAsManyQuestionsAsOne) {
         PlanAttach({"pod" + std::to_string(i), "eth0"},
                    {ip::Advance(spec_.addresses[0], i), ip::Advance(spec_.addresses[1], i)}, 1500)
             .value());
-    world_->Build(specs.back(), pods.back().get());
+    ASSERT_TRUE(Attach(links(), specs.back(), pods.back().get()).ok());
   }
   const absl::Time start = absl::Now();
-  auto hosts = inspector().ReadHostSides();
+  auto hosts = links().Read();
   const absl::Duration took = absl::Now() - start;
   ASSERT_TRUE(hosts.ok()) << hosts.status();
   EXPECT_EQ(hosts->size(), kPods);
   for (const AttachSpec& spec : specs) {
-    for (const Difference& found : Compare(spec, (*hosts)[spec.host_link], std::nullopt)) {
-      ADD_FAILURE() << found.text;
+    for (const LinkOperation& found : PlanLink(spec, {.host = (*hosts)[spec.host_link]})) {
+      ADD_FAILURE() << found.found;
     }
   }
   const absl::Time pod_start = absl::Now();
-  EXPECT_TRUE(inspector().ReadPodSide(specs[0], pods[0].get()).ok());
+  EXPECT_TRUE(links().ReadPod(specs[0], pods[0].get()).ok());
   RecordProperty("read_150_host_sides_us", std::to_string(absl::ToInt64Microseconds(took)));
   RecordProperty("read_a_pod_side_us",
                  std::to_string(absl::ToInt64Microseconds(absl::Now() - pod_start)));

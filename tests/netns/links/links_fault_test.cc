@@ -1,4 +1,4 @@
-// The netlink router when the kernel refuses a step, or the agent dies before it: nothing is left.
+// KernelLinks when the kernel refuses a step, or the agent dies before it: nothing is left.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include "fmt/core.h"
 #include "lib/netlink/link.h"
 #include "netagent/claims.h"
-#include "netagent/links/netlink_router.h"
+#include "netagent/links/kernel_links.h"
 #include "tests/netns/links/node_world.h"
 
 namespace spoke::netagent {
@@ -21,28 +21,28 @@ constexpr ip::Address kV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
 // No call takes more steps.
 constexpr int kMaxSteps = 30;
 
-class RouterFaultTest : public NodeWorldTest {
+class LinksFaultTest : public NodeWorldTest {
  protected:
   void SetUp() override {
     NodeWorldTest::SetUp();
     if (node_ == nullptr) return;
     pod_ = std::make_unique<PodNetns>();
-    const auto router = NetlinkRouter::Create().value();
+    const auto links = KernelLinks::Create().value();
     // An attachment with all there is.
     AttachOptions options;
     options.ordinal = 1;
     options.bandwidth = {.ingress_rate = 100'000'000, .egress_rate = 10'000'000};
     spec_ = PlanAttach({"pod", "net1"}, {kV4, kV6}, 1450, options).value();
-    const uint32_t table = router->SetNicTable(node_->nic().mac).value();
+    const uint32_t table = links->SetNicTable(node_->nic().mac).value();
     spec_.source_tables = {{kV4, table}, {kV6, table}};
     node_before_ = Snapshot(node_->socket());
     pod_before_ = Snapshot(pod_->socket());
   }
 
-  static std::unique_ptr<NetlinkRouter> RouterWith(const std::string& fault) {
-    NetlinkRouter::Settings settings;
+  static std::unique_ptr<KernelLinks> LinksWith(const std::string& fault) {
+    KernelLinks::Settings settings;
     settings.fault_point = ParseFaultPoint(fault).value();
-    return NetlinkRouter::Create(std::move(settings)).value();
+    return KernelLinks::Create(std::move(settings)).value();
   }
 
   void ExpectAllAsBefore() {
@@ -65,20 +65,20 @@ class RouterFaultTest : public NodeWorldTest {
   std::vector<std::string> pod_before_;
 };
 
-TEST_F(RouterFaultTest, AnAttachThatFailsAtAnyStepLeavesNothing) {
-  // The steps of making the router come first and are not in question.
+TEST_F(LinksFaultTest, AnAttachThatFailsAtAnyStepLeavesNothing) {
+  // The steps of making it come first and are not in question.
   int made = 0;
-  NetlinkRouter::Settings counting;
+  KernelLinks::Settings counting;
   counting.fault_point = [&made](std::string_view) {
     ++made;
     return absl::OkStatus();
   };
-  NetlinkRouter::Create(std::move(counting)).value().reset();
+  KernelLinks::Create(std::move(counting)).value().reset();
   int failures = 0;
   for (int n = 1; n <= kMaxSteps; ++n) {
     SCOPED_TRACE(n);
-    const auto router = RouterWith(fmt::format("fail * {}", made + n));
-    const absl::Status status = router->Attach(spec_, pod_->fd());
+    const auto links = LinksWith(fmt::format("fail * {}", made + n));
+    const absl::Status status = Attach(*links, spec_, pod_->fd());
     if (status.ok()) break;
     ++failures;
     EXPECT_TRUE(absl::IsInternal(status)) << status;
@@ -88,25 +88,25 @@ TEST_F(RouterFaultTest, AnAttachThatFailsAtAnyStepLeavesNothing) {
   EXPECT_LT(failures, kMaxSteps);
 }
 
-TEST_F(RouterFaultTest, ADetachThatFailsIsDoneByTheNext) {
-  const auto router = RouterWith("fail detach.retire 1");
-  ASSERT_TRUE(router->Attach(spec_, pod_->fd()).ok());
-  EXPECT_TRUE(absl::IsInternal(router->Detach(spec_.host_link)));
+TEST_F(LinksFaultTest, ADetachThatFailsIsDoneByTheNext) {
+  const auto links = LinksWith("fail detach.retire 1");
+  ASSERT_TRUE(Attach(*links, spec_, pod_->fd()).ok());
+  EXPECT_TRUE(absl::IsInternal(Detach(*links, spec_.host_link)));
   EXPECT_TRUE(netlink::GetLink(node_->socket(), spec_.host_link)->up);
-  EXPECT_TRUE(router->Detach(spec_.host_link).ok());
-  EXPECT_TRUE(router->FinishDetaching().ok());
+  EXPECT_TRUE(Detach(*links, spec_.host_link).ok());
+  EXPECT_TRUE(links->FinishDetaching().ok());
   ExpectOnlyPodRulesLeft();
 }
 
-TEST_F(RouterFaultTest, WhereverAnAgentDiesTheNextOneCleansUp) {
+TEST_F(LinksFaultTest, WhereverAnAgentDiesTheNextOneCleansUp) {
   for (int n = 1; n <= kMaxSteps; ++n) {
     SCOPED_TRACE(n);
     const pid_t agent = ::fork();
     ASSERT_GE(agent, 0);
     if (agent == 0) {
-      const auto router = RouterWith(fmt::format("kill * {}", n));
-      const bool done = router->Attach(spec_, pod_->fd()).ok() &&
-                        router->Detach(spec_.host_link).ok() && router->FinishDetaching().ok();
+      const auto links = LinksWith(fmt::format("kill * {}", n));
+      const bool done = Attach(*links, spec_, pod_->fd()).ok() &&
+                        Detach(*links, spec_.host_link).ok() && links->FinishDetaching().ok();
       ::_exit(done ? 0 : 1);
     }
     int status = 0;
@@ -114,8 +114,8 @@ TEST_F(RouterFaultTest, WhereverAnAgentDiesTheNextOneCleansUp) {
     const bool finished = WIFEXITED(status);
     EXPECT_TRUE(!finished || WEXITSTATUS(status) == 0);
     // As the agent does with what its journal says was begun.
-    const auto next = NetlinkRouter::Create().value();
-    EXPECT_TRUE(next->Detach(spec_.host_link).ok());
+    const auto next = KernelLinks::Create().value();
+    EXPECT_TRUE(Detach(*next, spec_.host_link).ok());
     EXPECT_TRUE(next->FinishDetaching().ok());
     ExpectOnlyPodRulesLeft();
     if (finished) {

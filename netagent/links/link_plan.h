@@ -1,0 +1,178 @@
+// What the kernel is to hold of a pod's link, what it holds, and the operations that turn the one
+// into the other. Pure.
+//
+// There is one plan for every verb: ADD applies the plan of a link that is not there, CHECK expects
+// it to be empty, repair applies what it finds missing, and DEL plans for no link at all.
+//
+// Later plugins of a chain may add to a pod's link and change its MAC and MTU (CNI spec 1.1.0,
+// "CHECK"): only what is missing or leads elsewhere is planned for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
+#include "netagent/links/attach_plan.h"
+
+namespace spoke::netagent {
+
+// A setting of the node's end of a link.
+struct HostLinkSetting {
+  uint16_t number = 0;    // IPV4_DEVCONF_* of linux/ip.h, which link_requests.cc compares it with.
+  std::string_view name;  // Below net.ipv4.conf.LINK.
+  uint32_t value = 0;
+};
+
+inline constexpr std::array<HostLinkSetting, 8> kHostLinkSettings = {{
+    {1, "forwarding", 1},
+    // Strict: what the pod sends from an address that is not routed to it is dropped.
+    {8, "rp_filter", 1},
+    // The node speaks for nobody on this link, and learns no routes or neighbours from a pod.
+    {3, "proxy_arp", 0},
+    {21, "arp_accept", 0},
+    // It answers no question either: the gateway's neighbour entry in the pod is permanent.
+    {19, "arp_ignore", 8},
+    {4, "accept_redirects", 0},
+    {6, "send_redirects", 0},
+    {9, "accept_source_route", 0},
+}};
+
+// No IPv6 link-local address on the host link: nobody speaks to it, and its routes would make every
+// further link slower to bring up (the kernel walks those of all links). IN6_ADDR_GEN_MODE_NONE.
+inline constexpr uint8_t kHostLinkAddressGeneration = 1;
+
+// A neighbour entry that stays until somebody removes it.
+struct PermanentNeighbour {
+  ip::Address address;
+  ip::MacAddress mac;
+
+  bool operator==(const PermanentNeighbour&) const = default;
+};
+
+// The node's end, and what of ours leads to it. As constructed: there is none.
+struct HostSide {
+  bool exists = false;
+  int32_t index = 0;
+  bool up = false;
+  ip::MacAddress mac;
+  uint32_t mtu = 0;  // Bytes.
+  // By IPV4_DEVCONF_* number; nothing at 0. Shorter than a number: the kernel has no such setting.
+  std::vector<uint32_t> settings;
+  std::optional<uint8_t> address_generation;  // IN6_ADDR_GEN_MODE_*; nullopt: the link has no IPv6.
+  std::vector<PermanentNeighbour> neighbours;
+  std::vector<SourceTable> rules;     // Ours, for addresses that lead here.
+  std::vector<ip::Address> routes;    // Ours, in the main table, each to one address.
+  std::optional<uint64_t> limit_bps;  // Of the token bucket at its root; nullopt: there is none.
+
+  bool operator==(const HostSide&) const = default;
+};
+
+struct PodRoute {
+  ip::Prefix destination;
+  std::optional<ip::Address> gateway;
+  uint32_t table = 0;
+
+  bool operator==(const PodRoute&) const = default;
+};
+
+// "What comes from `source` looks into `table`."
+struct PodSourceRule {
+  ip::Prefix source;
+  uint32_t table = 0;
+
+  bool operator==(const PodSourceRule&) const = default;
+};
+
+// The pod's end: the peer of the host link, whatever it is called.
+struct PodSide {
+  std::string name;
+  std::string impostor;  // The kind of another link that has the name the peer should have.
+  bool up = false;
+  ip::MacAddress mac;
+  uint32_t mtu = 0;  // Bytes.
+  std::vector<ip::Address> addresses;
+  std::vector<PermanentNeighbour> neighbours;
+  std::vector<PodRoute> routes;  // By this link, of all tables.
+  std::vector<PodSourceRule> rules;
+
+  bool operator==(const PodSide&) const = default;
+};
+
+// A link as it was observed. As constructed: there is none.
+struct ObservedLink {
+  HostSide host;
+  std::optional<PodSide> pod = std::nullopt;  // nullopt: nobody has looked into the pod.
+};
+
+// What an operation makes or removes.
+enum class Part {
+  kHostLink,  // The pair of devices itself.
+  kHostSetting,
+  kHostMac,
+  kHostMtu,
+  kIngressLimit,
+  kHostUp,
+  kHostNeighbour,
+  kHostRule,
+  kHostRoute,
+  kPodLink,
+  kPodUp,
+  kPodAddress,
+  kPodNeighbour,
+  kPodRoute,
+  kPodRule,
+};
+inline constexpr Part kLastPart = Part::kPodRule;
+
+// "host_route": for logs and metrics.
+std::string_view NameOf(Part part);
+// Whether to put it right takes the pod's namespace.
+bool IsInPod(Part part);
+
+// Makes or, where the spec is for no link, removes one part of a link. What the part is to be
+// follows from the spec, but for what later plugins may have changed and what only the plan knows.
+struct LinkOperation {
+  Part part = Part::kHostLink;
+  std::optional<ip::Address> address = std::nullopt;  // Of the pod, where it is about one.
+  ip::MacAddress mac = {};                            // Of the entry, for kHostNeighbour.
+  uint32_t mtu = 0;                                   // Bytes, for kHostMtu.
+  uint32_t table = 0;                                 // Into which kHostRule leads.
+  // What was observed instead, for people: "route to 10.1.0.5 is gone". Empty for what only follows
+  // from another operation: all that goes with a link that has to be made.
+  std::string found = {};
+
+  bool operator==(const LinkOperation&) const = default;
+};
+using LinkOperations = std::vector<LinkOperation>;
+
+inline constexpr uint32_t kMainTable = 254;  // RT_TABLE_MAIN of linux/rtnetlink.h.
+
+// The routes that the pod is to have for what comes from `address`, one of the spec's, in the order
+// of making them. Those of an interface after its container's first are in the main table, with a
+// worse metric, and in PodTableOf().
+std::vector<PodRoute> PodRoutesOf(const AttachSpec& spec, const ip::Address& address);
+uint32_t PodTableOf(const AttachSpec& spec);
+
+// The rate that the host link's token bucket should have, in bits a second, as links/link_shaping.h
+// makes it of what was asked for; nullopt: not limited.
+std::optional<uint64_t> IngressRateOf(const AttachSpec& spec);
+
+// The operations that turn `observed` into what `spec` says, in the order in which the kernel needs
+// them on either side of the link. Idempotent: once they are applied, planning again gives none,
+// except for kPodLink, a link that bears another name in the pod, which only the pod can put right.
+//
+// Without a host link it is the whole link that is made. Of a pod that nobody has looked into
+// nothing is planned; which MAC a neighbour entry should have and how long the pod's packets are is
+// then not known, and not judged. A spec without addresses (NoLink()) is one for no link: its plan
+// removes what leads to it, and the link, observed or not.
+LinkOperations PlanLink(const AttachSpec& spec, const ObservedLink& observed);
+
+// The spec by which the link of that name is taken down.
+AttachSpec NoLink(std::string host_link);
+
+}  // namespace spoke::netagent

@@ -1,10 +1,11 @@
-# add_proto(<name> PROTOS ... [GRPC] [LITE] [COLD] [DEPS ...])
+# add_proto(<name> PROTOS ... [GRPC] [LITE] [COLD] [PURE] [DEPS ...])
 #
 # Generated code is an OBJECT-like static library of its own, compiled as one unit without our
-# warnings: its headers are costly, so only edges (rpc/, store codecs, journal) may link it.
+# warnings: its headers are costly, so only edges (rpc/, store codecs, journal) may link it, and
+# codecs of values where the messages are PURE.
 # COLD: see Precompiled.cmake.
 function(add_proto name)
-  cmake_parse_arguments(ARG "GRPC;LITE;COLD" "" "PROTOS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GRPC;LITE;COLD;PURE" "" "PROTOS;DEPS" ${ARGN})
   set(out ${PROJECT_BINARY_DIR}/generated)
   file(MAKE_DIRECTORY ${out})
   set(sources)
@@ -28,6 +29,7 @@ function(add_proto name)
   endforeach()
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
+  set_property(TARGET ${name} PROPERTY COMPONENT_PURE ${ARG_PURE})
   if(ARG_COLD)
     optimize_less(${name})
   endif()

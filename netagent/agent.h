@@ -172,7 +172,7 @@ class Agent {
   void Take(const ReclaimRequest& request) { attachments_.OnReclaim(request); }
   void Take(const InventoryRequest& request) { attachments_.OnInventory(request); }
   void Take(const EndAssignment& request) { attachments_.OnEndAssignment(request); }
-  void Take(const PolicyUpdate& update) { policy_.OnPolicy(update); }
+  void Take(const policy::Update& update) { policy_.OnPolicy(update); }
   void Take(const Forecast& forecast) { adds_.OnForecast(forecast); }
   void Take(const AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
   void Take(const PolicyTrial& trial);

@@ -5,7 +5,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
-#include "netagent/policy/policy_codec.h"
+#include "netagent/policy/policy_file.h"
 
 namespace spoke::netagent {
 
@@ -22,7 +22,7 @@ void PolicyKeeper::Start() {
   log_.Info("policy_restored", {{"version", policy_.version}, {"objects", policy_.entries.size()}});
 }
 
-void PolicyKeeper::OnPolicy(const PolicyUpdate& update) {
+void PolicyKeeper::OnPolicy(const policy::Update& update) {
   const uint64_t number = ++updates_;
   auto next = ApplyPolicy(policy_, update);
   if (!next.ok()) return Answer({.version = update.version, .error = ""}, next.status());

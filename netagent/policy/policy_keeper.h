@@ -44,7 +44,7 @@ class PolicyKeeper {
   // Acknowledges `update`, with an error or without, once its connections are counted; not at all
   // where another update comes before that. A change relative to a version that is not here also
   // ends the session: the next hello asks for all of it.
-  void OnPolicy(const PolicyUpdate& update);
+  void OnPolicy(const policy::Update& update);
 
   // What is in force.
   const Policy& policy() const { return policy_; }

@@ -6,8 +6,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "netagent/policy/policy_codec.h"
+#include "lib/policy/wire.h"
+#include "netagent/policy/policy_file.h"
 #include "netagent/session/testing/fake_server_link.h"
+#include "proto/spoke/v1/policy.pb.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 
@@ -18,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-PolicyUpdate TeamUpdate(uint64_t version, uint64_t base, const std::string& pod_namespace) {
+policy::Update TeamUpdate(uint64_t version, uint64_t base, const std::string& pod_namespace) {
   v1::PolicyBundle bundle;
   bundle.set_version(version);
   bundle.set_full(base == 0);
@@ -26,7 +28,7 @@ PolicyUpdate TeamUpdate(uint64_t version, uint64_t base, const std::string& pod_
   v1::PolicyEntry& entry = *bundle.add_changed();
   entry.set_key("Team/ml");
   entry.mutable_team()->add_namespaces(pod_namespace);
-  return FromWire(bundle);
+  return policy::FromWire(bundle);
 }
 
 class PolicyKeeperTest : public testing::Test {
@@ -39,7 +41,7 @@ class PolicyKeeperTest : public testing::Test {
   std::string InForce() const {
     const auto it = keeper_->policy().entries.find("Team/ml");
     if (it == keeper_->policy().entries.end()) return "";
-    return std::get<Team>(it->second.value).namespaces.at(0);
+    return std::get<policy::Team>(it->second.value).namespaces.at(0);
   }
 
   const testing_support::TempDir dir_;
@@ -109,8 +111,8 @@ TEST_F(PolicyKeeperTest, ADamagedFileIsSaidAndIsNoPolicy) {
 }
 
 // An update that may end five in a hundred connections.
-PolicyUpdate Limited(uint64_t version, const std::string& pod_namespace) {
-  PolicyUpdate update = TeamUpdate(version, 0, pod_namespace);
+policy::Update Limited(uint64_t version, const std::string& pod_namespace) {
+  policy::Update update = TeamUpdate(version, 0, pod_namespace);
   update.max_cut_permille = 50;
   return update;
 }

@@ -11,10 +11,10 @@
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
+#include "lib/policy/values.h"
 #include "netagent/attach/assignments.h"
 #include "netagent/attach/attach_traces.h"
 #include "netagent/connections/cut_count.h"
-#include "netagent/policy/policy_bundle.h"
 #include "netagent/shaping/budget_holder.h"
 #include "netagent/traffic/traffic_totals.h"
 
@@ -126,14 +126,14 @@ struct ProbeRequest {
 // For an operator: what would this policy, which is not put in force, end here?
 struct PolicyTrial {
   uint64_t id = 0;
-  PolicyUpdate policy;  // All of it.
+  policy::Update policy;  // All of it.
 
   bool operator==(const PolicyTrial&) const = default;
 };
 
 // All that a server says that an agent has to act upon.
 using ServerRequest =
-    std::variant<DesiredState, ReclaimRequest, InventoryRequest, PolicyUpdate, Forecast,
+    std::variant<DesiredState, ReclaimRequest, InventoryRequest, policy::Update, Forecast,
                  AttachTracesRequest, ProbeRequest, BudgetGrants, EndAssignment, PolicyTrial>;
 
 // How many pods of which namespace wait for addresses that are not here: all of them, not a change.

@@ -333,7 +333,7 @@ TEST_F(ServerSessionTest, RequestsArriveInOrder) {
   const auto requests = WaitForOthers(3);
   EXPECT_EQ(std::get<ReclaimRequest>(requests[0]).id, 4U);
   EXPECT_EQ(std::get<InventoryRequest>(requests[1]).id, 5U);
-  EXPECT_EQ(std::get<PolicyUpdate>(requests[2]).version, 6U);
+  EXPECT_EQ(std::get<policy::Update>(requests[2]).version, 6U);
 }
 
 TEST_F(ServerSessionTest, AnAnswerIsNeverCarriedIntoTheNextSession) {

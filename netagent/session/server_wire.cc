@@ -8,7 +8,7 @@
 #include "lib/base/cut_text.h"
 #include "lib/base/status.h"
 #include "lib/ip/prefix.h"
-#include "netagent/policy/policy_codec.h"
+#include "lib/policy/wire.h"
 
 namespace spoke::netagent {
 namespace {
@@ -379,7 +379,7 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
     case v1::ServerMessage::kInventoryRequest:
       return ServerRequest(InventoryRequest{in.inventory_request().id()});
     case v1::ServerMessage::kPolicy:
-      return ServerRequest(FromWire(in.policy()));
+      return ServerRequest(policy::FromWire(in.policy()));
     case v1::ServerMessage::kForecast:
       return ServerRequest(FromWire(in.forecast()));
     case v1::ServerMessage::kAttachTracesRequest: {
@@ -402,7 +402,7 @@ absl::StatusOr<std::optional<ServerRequest>> FromWire(const v1::ServerMessage& i
     }
     case v1::ServerMessage::kPolicyTrial:
       return ServerRequest(
-          PolicyTrial{in.policy_trial().id(), FromWire(in.policy_trial().policy())});
+          PolicyTrial{in.policy_trial().id(), policy::FromWire(in.policy_trial().policy())});
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::kReportAck:
     case v1::ServerMessage::MESSAGE_NOT_SET:

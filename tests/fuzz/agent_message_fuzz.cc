@@ -34,7 +34,8 @@ void TakeTraffic(const spoke::ipam::TrafficReport& report) {
 // Whatever a node claims, nobody is given more than there is.
 void TakeBudgets(const spoke::ipam::BudgetReport& report) {
   CHECK(report.uses.size() <= spoke::ipam::kMaxBudgetUses, "nor with budgets");
-  spoke::ipam::BudgetSpec spec{.name = "b", .capacity = 1'000'000'000, .teams = {{.name = "*"}}};
+  spoke::ipam::BudgetSpec spec{
+      .name = "b", .capacity = spoke::units::BitRate(1'000'000'000), .teams = {{.name = "*"}}};
   spoke::ipam::BudgetBook book(absl::UnixEpoch());
   const absl::Time start = absl::UnixEpoch() + absl::Hours(24);
   book.SetBudgets({spec});
@@ -48,7 +49,7 @@ void TakeBudgets(const spoke::ipam::BudgetReport& report) {
     for (const auto& [node, grants] : book.Decide(now)) {
       for (const auto& grant : grants.grants) granted += grant.rate;
     }
-    CHECK(granted <= spec.capacity, "grants are of the capacity");
+    CHECK(granted <= spec.capacity.count(), "grants are of the capacity");
     book.OnReport(1, report, now);
     book.Standings(now);
     book.NodesOf("b", "*", now);

@@ -11,7 +11,7 @@
 #include "lib/base/check.h"
 #include "netagent/attach/assignments.h"
 #include "netagent/policy/policy_bundle.h"
-#include "netagent/policy/policy_codec.h"
+#include "netagent/policy/policy_file.h"
 #include "netagent/session/server_wire.h"
 #include "netagent/shaping/budget_holder.h"
 #include "proto/spoke/v1/node.pb.h"
@@ -112,7 +112,7 @@ void Take(const Forecast& forecast) {
         "an ETA is a time that can be waited for");
 }
 
-void Take(const PolicyUpdate& update) {
+void Take(const policy::Update& update) {
   CHECK(!update.max_cut_permille || *update.max_cut_permille <= 1000,
         "a share is one of the whole");
   const Policy current = ApplyPolicy({}, {.version = 1, .full = true}).value();

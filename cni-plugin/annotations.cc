@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cni-plugin/json/utf8.h"
+#include "lib/units/bit_rate_reader.h"
 
 namespace spoke::cni {
 namespace {
@@ -17,9 +18,6 @@ constexpr const char* kIngress = "spoke.internal/internet-ingress-bandwidth";
 constexpr const char* kEgress = "spoke.internal/internet-egress-bandwidth";
 constexpr const char* kWeight = "spoke.internal/internet-weight";
 
-// A full packet of 1,500 bytes must leave soon enough.
-constexpr uint64_t kLeastRate = 1'000'000;
-constexpr uint64_t kMostRate = 1'000'000'000'000;
 constexpr uint64_t kMostWeight = 100;
 
 Error Refused(std::string_view what, const Request& request, const Value& value,
@@ -33,53 +31,14 @@ Error Refused(std::string_view what, const Request& request, const Value& value,
   return {kInvalidConfig, std::move(message), details};
 }
 
-// Takes "bit" and its multiple off the end of `text`; 0: it has no such unit.
-uint64_t TakeUnit(std::string_view& text) {
-  constexpr std::string_view kUnit = "bit";
-  if (!text.ends_with(kUnit)) return 0;
-  text.remove_suffix(kUnit.size());
-  uint64_t bits = 1;
-  for (const char multiple : std::string_view("kMGT")) {
-    bits *= 1000;
-    if (!text.ends_with(multiple)) continue;
-    text.remove_suffix(1);
-    return bits;
-  }
-  return 1;
-}
-
-// A rate in bits a second; 0: it is none, has a part of a bit, or is out of bounds.
-uint64_t ToRate(std::string_view text) {
-  uint64_t unit = TakeUnit(text);
-  if (unit == 0 || text.empty() || text.front() == '.' || text.back() == '.') return 0;
-  uint64_t rate = 0;
-  bool fraction = false;
-  for (const char c : text) {
-    if (c == '.' && !fraction) {
-      fraction = true;
-      continue;
-    }
-    if (c < '0' || c > '9') return 0;
-    const auto digit = static_cast<uint64_t>(c - '0');
-    if (fraction) {
-      if (unit % 10 != 0 && digit != 0) return 0;
-      unit = unit % 10 == 0 ? unit / 10 : unit;
-      rate += digit * unit;
-    } else {
-      // `rate` is at most kMostRate here, and so is `unit`.
-      rate = rate * 10 + digit * unit;
-    }
-    if (rate > kMostRate) return 0;
-  }
-  return rate < kLeastRate ? 0 : rate;
-}
-
 std::optional<Error> ReadRate(const Value& annotations, const char* key, const Request& request,
-                              uint64_t& rate) {
+                              units::BitRate& rate) {
   const Value* value = json::Find(annotations, key);
   if (value == nullptr) return std::nullopt;
-  rate = ToRate(json::TextOf(value));
-  if (rate != 0) return std::nullopt;
+  const units::ReadRate read =
+      units::ReadBitRate(json::TextOf(value), units::RateAliases::kRefused);
+  rate = read.rate;
+  if (read.mistake == units::RateMistake::kNone) return std::nullopt;
   return Refused(key, request, *value,
                  "write a number and its unit, from 1Mbit to 1Tbit, such as 100Mbit or 1.5Gbit");
 }

@@ -10,6 +10,8 @@
 namespace spoke::cni {
 namespace {
 
+using units::BitRate;
+
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -53,7 +55,7 @@ TEST(ReadAnnotations, TakeLimitsAndWeight) {
                                    "spoke.internal/internet-weight":"7"})");
   EXPECT_FALSE(outcome.error);
   Options want;
-  want.internet = {100'000'000, 1'500'000'000, 7};
+  want.internet = {BitRate(100'000'000), BitRate(1'500'000'000), 7};
   EXPECT_EQ(outcome.options, want);
 }
 
@@ -80,8 +82,10 @@ TEST(ReadAnnotations, RatesHaveAUnit) {
   for (const auto& [text, want] : rates) {
     const Outcome ingress = ReadOne(kIngress, text);
     EXPECT_FALSE(ingress.error) << text;
-    EXPECT_EQ(ingress.options.internet, (InternetOptions{want, 0, 0})) << text;
-    EXPECT_EQ(ReadOne(kEgress, text).options.internet, (InternetOptions{0, want, 0})) << text;
+    EXPECT_EQ(ingress.options.internet, (InternetOptions{BitRate(want), BitRate(), 0})) << text;
+    EXPECT_EQ(ReadOne(kEgress, text).options.internet,
+              (InternetOptions{BitRate(), BitRate(want), 0}))
+        << text;
   }
 }
 

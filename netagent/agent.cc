@@ -12,11 +12,11 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
+#include "lib/policy/wire.h"
 #include "netagent/enroll/enrollment.h"
 #include "netagent/links/kernel_links.h"
 #include "netagent/links/netns_trace.h"
 #include "netagent/node/node_setup.h"
-#include "netagent/policy/policy_codec.h"
 
 namespace spoke::netagent {
 namespace {
@@ -435,7 +435,7 @@ void Agent::Take(const node_api::PolicyTrial& trial) {
     session_.Answer(node_api::PolicyTrialAnswer{id, SaidOf(count.value_or(CutCount())),
                                                 std::string(count.status().message())});
   };
-  const auto policy = ApplyPolicy({}, FromWire(*trial.policy));
+  const auto policy = ApplyPolicy({}, policy::FromWire(*trial.policy));
   if (!policy.ok()) return answer(policy.status());
   if (traffic_) {
     const auto rules = traffic_->CutsOf(*policy);

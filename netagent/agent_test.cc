@@ -15,14 +15,16 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
+#include "lib/policy/wire.h"
 #include "lib/tls/authority.h"
 #include "netagent/connections/testing/fake_conntrack_table.h"
 #include "netagent/links/testing/fake_kernel.h"
 #include "netagent/nftables/testing/fake_nft_tables.h"
 #include "netagent/node/testing/fake_node_routes.h"
-#include "netagent/policy/policy_codec.h"
+#include "netagent/policy/policy_file.h"
 #include "netagent/shaping/testing/fake_shaper.h"
 #include "proto/spoke/v1/cni.pb.h"
+#include "proto/spoke/v1/policy.pb.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 
@@ -168,7 +170,7 @@ TEST_F(AgentTest, ConnectionsThatThePolicyForbidsEndAlsoWhenTheyBeganWithoutAnAg
   v1::PolicyEntry& entry = *bundle.add_changed();
   entry.set_key("ClusterNetwork/main");
   entry.mutable_cluster_network()->add_peer_spoke("10.9.0.0/16");
-  const Policy policy = ApplyPolicy({}, FromWire(bundle)).value();
+  const Policy policy = ApplyPolicy({}, policy::FromWire(bundle)).value();
   ASSERT_TRUE(
       os::WriteFileAtomic(dir_.File("policy"), EncodePolicyFile(policy), os::Durability::kVisible)
           .ok());

@@ -1,11 +1,15 @@
-#include "admin-cli/budget/bit_rate.h"
 #include "admin-cli/budget/budget_explain.h"
 #include "admin-cli/budget/budget_views.h"
+#include "admin-cli/budget/rate_history.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
+#include "lib/units/text.h"
 
 namespace spoke::ctl {
 namespace {
+
+using units::BitRate;
+using units::Rounded;
 
 const Parameter kName = {.name = "name",
                          .value = "NAME",
@@ -31,20 +35,20 @@ std::string TermsText(const v1::BudgetInfo& budget, bool colours) {
        {"Mode",
         {budget.shadow() ? "Shadow: nothing is held back, only counted" : "Enforce",
          budget.shadow() ? Tone::kNote : Tone::kPlain}},
-       {"Capacity", {FormatBitRate(budget.capacity())}},
+       {"Capacity", {Rounded(BitRate(budget.capacity()))}},
        {"Used",
-        {fmt::format("{} ({})", FormatBitRate(budget.usage()),
+        {fmt::format("{} ({})", Rounded(BitRate(budget.usage())),
                      FormatShare(budget.usage(), budget.capacity()))}},
-       {"Granted", {FormatBitRate(budget.granted())}},
+       {"Granted", {Rounded(BitRate(budget.granted()))}},
        {"Unknown",
         {budget.unknown() == 0
              ? ""
-             : FormatBitRate(budget.unknown()) + ", maybe held by nodes not heard yet",
+             : Rounded(BitRate(budget.unknown())) + ", maybe held by nodes not heard yet",
          Tone::kWarning}},
        {"Floors",
         {budget.floors() == 0
              ? ""
-             : FormatBitRate(budget.floors()) + ", set apart for nodes without a grant"}},
+             : Rounded(BitRate(budget.floors())) + ", set apart for nodes without a grant"}},
        {"Connections",
         {budget.connections() == 0 ? "not limited"
                                    : fmt::format("{} new ones a second", budget.connections())}},

@@ -4,12 +4,16 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "admin-cli/budget/bit_rate.h"
 #include "admin-cli/budget/budget_views.h"
+#include "admin-cli/budget/rate_history.h"
 #include "fmt/core.h"
+#include "lib/units/text.h"
 
 namespace spoke::ctl {
 namespace {
+
+using units::BitRate;
+using units::Rounded;
 
 using Team = v1::BudgetTeamInfo;
 using Budget = v1::BudgetInfo;
@@ -69,7 +73,7 @@ std::string ListOf(const Budget& budget, const Team* but, Amount amount) {
   for (const Team& team : budget.teams()) {
     const uint64_t rate = amount(budget, team);
     if (rate == 0 || &team == but) continue;
-    all.emplace_back(rate, fmt::format("{} ({})", NameOf(team), FormatBitRate(rate)));
+    all.emplace_back(rate, fmt::format("{} ({})", NameOf(team), Rounded(BitRate(rate))));
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return b.first < a.first; });
@@ -81,8 +85,8 @@ std::string ListOf(const Budget& budget, const Team* but, Amount amount) {
 
 std::string PartText(const Budget& budget, const Team& team) {
   return fmt::format("weight {:g} of {:g} is {} of the {} that can be granted", team.weight(),
-                     WeightsOf(budget), FormatBitRate(PartOf(budget, team)),
-                     FormatBitRate(GrantableOf(budget)));
+                     WeightsOf(budget), Rounded(BitRate(PartOf(budget, team))),
+                     Rounded(BitRate(GrantableOf(budget))));
 }
 
 // Why its fair share is what it is, of one that wants more than that.
@@ -90,15 +94,15 @@ std::string WhyHeld(const Budget& budget, const Team& team) {
   const uint64_t part = PartOf(budget, team);
   if (MeetsMax(team)) {
     return fmt::format("its max of {} is reached; raise max if it may have more",
-                       FormatBitRate(team.max()));
+                       Rounded(BitRate(team.max())));
   }
   if (const uint64_t borrowed = BorrowedBy(budget, team); borrowed > 0) {
-    return fmt::format("has its part and {} that others leave: {}", FormatBitRate(borrowed),
+    return fmt::format("has its part and {} that others leave: {}", Rounded(BitRate(borrowed)),
                        ListOf(budget, &team, LeftBy));
   }
   if (team.min() != 0 && Above(team.min(), part) && AtLeast(team.fair(), team.min())) {
     return fmt::format("its min of {} is more than its part, and comes before others share",
-                       FormatBitRate(team.min()));
+                       Rounded(BitRate(team.min())));
   }
   if (!budget.borrow()) {
     return "has its part; what others leave is not assigned, since the budget says borrow: false";
@@ -115,7 +119,7 @@ std::string WhyAll(const Budget& budget, const Team& team) {
   }
   if (const uint64_t borrowed = BorrowedBy(budget, team); borrowed > 0) {
     return fmt::format("gets all it wants, {} of it borrowed from what others leave: {}",
-                       FormatBitRate(borrowed), ListOf(budget, &team, LeftBy));
+                       Rounded(BitRate(borrowed)), ListOf(budget, &team, LeftBy));
   }
   return "gets all it wants";
 }
@@ -127,19 +131,19 @@ void AddGrantWords(const Budget& budget, const Team& team, std::vector<std::stri
     details.push_back(fmt::format(
         "{} of that is granted so far: {} of the budget may still be held by nodes that were not "
         "heard since the server started; it is free in {} at the latest",
-        FormatBitRate(team.granted()), FormatBitRate(budget.unknown()),
+        Rounded(BitRate(team.granted())), Rounded(BitRate(budget.unknown())),
         absl::FormatDuration(absl::Seconds(budget.learning_s()))));
     return;
   }
   details.push_back(
       fmt::format("{} of that is granted so far: the rest follows once nodes have said that they "
                   "use less (decrease comes before increase)",
-                  FormatBitRate(team.granted())));
+                  Rounded(BitRate(team.granted()))));
 }
 
 void AddHeldBackWords(const Budget& budget, const Team& team, std::vector<std::string>& details) {
   if (team.throttled() > 0) {
-    details.push_back(fmt::format("{} {} held back now", FormatBitRate(team.throttled()),
+    details.push_back(fmt::format("{} {} held back now", Rounded(BitRate(team.throttled())),
                                   budget.shadow() ? "would be" : "is"));
   }
   if (team.refused_connections() > 0) {
@@ -156,26 +160,27 @@ BudgetWords ExplainBudget(const Budget& budget) {
   BudgetWords words;
   words.summary =
       fmt::format("{}: {} {} {}, {}; {} used ({}), {}", budget.name(),
-                  FormatBitRate(budget.capacity()), budget.egress() ? "to" : "from",
+                  Rounded(BitRate(budget.capacity())), budget.egress() ? "to" : "from",
                   budget.destination_group().empty() ? "the Internet" : DestinationOf(budget),
                   budget.shadow() ? "in Shadow: nothing is held back" : "enforced",
-                  FormatBitRate(budget.usage()), FormatShare(budget.usage(), budget.capacity()),
+                  Rounded(BitRate(budget.usage())), FormatShare(budget.usage(), budget.capacity()),
                   StateCell(budget).text);
   if (budget.floors() > 0) {
     words.details.push_back(
         fmt::format("{} is set apart for nodes without a grant; {} can be granted, {} is",
-                    FormatBitRate(budget.floors()), FormatBitRate(GrantableOf(budget)),
-                    FormatBitRate(budget.granted())));
+                    Rounded(BitRate(budget.floors())), Rounded(BitRate(GrantableOf(budget))),
+                    Rounded(BitRate(budget.granted()))));
   }
   if (budget.learning_s() > 0) {
     words.details.push_back(fmt::format(
         "the server is learning what the one before it has granted: {} counts as taken by nodes "
         "that were not heard yet, for {} at most",
-        FormatBitRate(budget.unknown()), absl::FormatDuration(absl::Seconds(budget.learning_s()))));
+        Rounded(BitRate(budget.unknown())),
+        absl::FormatDuration(absl::Seconds(budget.learning_s()))));
   } else if (budget.unknown() > 0) {
     words.details.push_back(
         fmt::format("{} may still be held by nodes that were not heard since the server started",
-                    FormatBitRate(budget.unknown())));
+                    Rounded(BitRate(budget.unknown()))));
   }
   if (const std::string left = ListOf(budget, nullptr, LeftBy); !left.empty()) {
     const std::string borrowed = ListOf(budget, nullptr, BorrowedBy);
@@ -193,12 +198,12 @@ BudgetWords ExplainTeam(const Budget& budget, const Team& team) {
   BudgetWords words;
   words.summary =
       fmt::format("{}: uses {}, wants {}, has {} granted; its fair share is {}", NameOf(team),
-                  FormatBitRate(team.usage()), FormatBitRate(team.demand()),
-                  FormatBitRate(team.granted()), FormatBitRate(team.fair()));
+                  Rounded(BitRate(team.usage())), Rounded(BitRate(team.demand())),
+                  Rounded(BitRate(team.granted())), Rounded(BitRate(team.fair())));
   words.details.push_back(PartText(budget, team));
   words.details.push_back(IsHeld(team) ? WhyHeld(budget, team) : WhyAll(budget, team));
   if (const uint64_t left = LeftBy(budget, team); left > 0 && budget.borrow()) {
-    words.details.push_back(fmt::format("leaves {} of its part to others", FormatBitRate(left)));
+    words.details.push_back(fmt::format("leaves {} of its part to others", Rounded(BitRate(left))));
   }
   AddGrantWords(budget, team, words.details);
   AddHeldBackWords(budget, team, words.details);

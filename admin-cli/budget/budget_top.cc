@@ -8,9 +8,13 @@
 #include "admin-cli/budget/budget_views.h"
 #include "admin-cli/traffic/traffic_rates.h"
 #include "lib/base/status.h"
+#include "lib/units/text.h"
 
 namespace spoke::ctl {
 namespace {
+
+using units::BitRate;
+using units::Rounded;
 
 // A budget, or a team of one.
 struct BudgetRow {
@@ -119,7 +123,7 @@ Json ToJson(const BudgetRow& row) {
 
 Cell HeldBackCell(const BudgetRow& row) {
   if (row.throttled == 0) return BitRateCell(0);
-  return {FormatBitRate(row.throttled) + (row.budget->shadow() ? " (would be)" : ""),
+  return {Rounded(BitRate(row.throttled)) + (row.budget->shadow() ? " (would be)" : ""),
           Tone::kWarning};
 }
 

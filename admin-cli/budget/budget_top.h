@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "admin-cli/budget/bit_rate.h"
+#include "admin-cli/budget/rate_history.h"
 #include "admin-cli/session.h"
 
 namespace spoke::ctl {

@@ -3,11 +3,15 @@
 #include <algorithm>
 
 #include "absl/time/time.h"
-#include "admin-cli/budget/bit_rate.h"
+#include "admin-cli/budget/rate_history.h"
 #include "lib/base/status.h"
+#include "lib/units/text.h"
 
 namespace spoke::ctl {
 namespace {
+
+using units::BitRate;
+using units::Rounded;
 
 absl::Status CheckTeam(const v1::BudgetInfo& budget, const std::string& team) {
   std::string names;
@@ -46,7 +50,7 @@ std::string LossOf(const v1::BudgetInfo& budget) {
 
 // Of bounds, where 0 is none.
 Cell BoundCell(uint64_t rate) {
-  return rate == 0 ? Cell{"-", Tone::kFaint} : Cell{FormatBitRate(rate)};
+  return rate == 0 ? Cell{"-", Tone::kFaint} : Cell{Rounded(BitRate(rate))};
 }
 
 Cell ConnectionsCell(uint32_t number) {
@@ -136,7 +140,7 @@ Json ToJson(const v1::BudgetInfo& budget) {
 }
 
 Cell BitRateCell(uint64_t bits_per_second) {
-  return {FormatBitRate(bits_per_second), bits_per_second == 0 ? Tone::kFaint : Tone::kPlain};
+  return {Rounded(BitRate(bits_per_second)), bits_per_second == 0 ? Tone::kFaint : Tone::kPlain};
 }
 
 ListForm<v1::BudgetInfo> BudgetForm() {
@@ -196,7 +200,7 @@ ListForm<v1::BudgetTeamInfo> BudgetTeamForm(const v1::BudgetInfo& budget) {
                       {"FAIR", [](const Team& team) { return BitRateCell(team.fair()); }},
                       {budget.shadow() ? "WOULD-BE-HELD-BACK" : "HELD-BACK",
                        [](const Team& team) {
-                         return Cell{FormatBitRate(team.throttled()),
+                         return Cell{Rounded(BitRate(team.throttled())),
                                      team.throttled() == 0 ? Tone::kFaint : Tone::kWarning};
                        }},
                       {"CONNECTIONS",

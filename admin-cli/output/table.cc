@@ -181,16 +181,4 @@ std::string FormatAge(int64_t seconds) {
   return fmt::format("{}d", age / kDay);
 }
 
-std::string FormatBytes(uint64_t bytes) {
-  constexpr std::array<const char*, 4> kUnits = {"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", value, value < 10 ? 1 : 0, kUnits.at(unit));
-}
-
 }  // namespace spoke::ctl

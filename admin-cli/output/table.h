@@ -57,7 +57,4 @@ std::string FormatJson(const nlohmann::ordered_json& value);
 // "12s", "5m", "3h", "2d": how long ago, in one unit. Negative is "0s".
 std::string FormatAge(int64_t seconds);
 
-// "640 B", "1.5 KiB", "200 MiB".
-std::string FormatBytes(uint64_t bytes);
-
 }  // namespace spoke::ctl

@@ -48,12 +48,6 @@ TEST(FormatFields, AlignsValuesAndLeavesOutEmptyOnes) {
   EXPECT_EQ(FormatFields({{"A", {"b", Tone::kGood}}}, true), "A:  \x1b[32mb\x1b[0m\n");
 }
 
-TEST(FormatBytes, UsesOneUnit) {
-  EXPECT_EQ(FormatBytes(640), "640 B");
-  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
-  EXPECT_EQ(FormatBytes(200UL << 20), "200 MiB");
-}
-
 TEST(FormatYaml, NestsListsAndMaps) {
   const Json value = {{"nodes", Json::array({{{"name", "n1"}, {"in_use", 2}}, {{"name", "n2"}}})},
                       {"problems", Json::array()},

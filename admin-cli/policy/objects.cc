@@ -8,9 +8,13 @@
 #include "admin-cli/output/list_form.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
+#include "lib/units/text.h"
 
 namespace spoke::ctl {
 namespace {
+
+using units::ByteCount;
+using units::Rounded;
 
 // gRPC servers take messages of 4 MiB; the rest is for names.
 constexpr size_t kMaxBytes = 3UL << 20;
@@ -67,7 +71,7 @@ absl::StatusOr<std::vector<v1::PolicyFile>> ReadPolicyFiles(const std::vector<st
       if (absl::IsResourceExhausted(text.status()) || bytes > kMaxBytes) {
         return absl::InvalidArgumentError(fmt::format(
             "{}: more than {} in all, which is more than the server takes at once; do it in parts",
-            name, FormatBytes(kMaxBytes)));
+            name, Rounded(ByteCount(kMaxBytes))));
       }
       if (!text.ok()) return text.status();
       v1::PolicyFile& file = files.emplace_back();

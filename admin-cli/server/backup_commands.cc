@@ -3,9 +3,13 @@
 #include "admin-cli/server/growing_file.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
+#include "lib/units/text.h"
 
 namespace spoke::ctl {
 namespace {
+
+using units::ByteCount;
+using units::Rounded;
 
 absl::StatusOr<int> Backup(Session& session) {
   const std::string& path = session.arguments.Text("file");
@@ -22,8 +26,9 @@ absl::StatusOr<int> Backup(Session& session) {
       }
       total = piece.total();
       const absl::Status appended = file.Append(piece.data());
-      progress.Show(file.size(), total,
-                    fmt::format("{} of {}", FormatBytes(file.size()), FormatBytes(total)));
+      progress.Show(
+          file.size(), total,
+          fmt::format("{} of {}", Rounded(ByteCount(file.size())), Rounded(ByteCount(total))));
       return appended;
     }));
   }
@@ -33,8 +38,8 @@ absl::StatusOr<int> Backup(Session& session) {
   }
   RETURN_IF_ERROR(base::Annotate(file.Finish(), "backup"));
   if (session.is_table()) {
-    session.Out(
-        fmt::format("{}: {}, complete and on the disk\n", Printable(path), FormatBytes(total)));
+    session.Out(fmt::format("{}: {}, complete and on the disk\n", Printable(path),
+                            Rounded(ByteCount(total))));
   } else {
     RETURN_IF_ERROR(session.PrintValue({{"file", path}, {"bytes", total}}));
   }

@@ -8,9 +8,13 @@
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
+#include "lib/units/text.h"
 
 namespace spoke::ctl {
 namespace {
+
+using units::ByteCount;
+using units::Rounded;
 
 // A file of the bundle: what a command line prints.
 struct Part {
@@ -107,7 +111,7 @@ absl::StatusOr<int> Bundle(Session& session) {
     session.Out(
         fmt::format("{}: {}. It names pods, namespaces and nodes: look through it before you "
                     "give it away\n",
-                    Printable(path), FormatBytes(packed.size())));
+                    Printable(path), Rounded(ByteCount(packed.size()))));
   } else {
     RETURN_IF_ERROR(session.PrintValue({{"file", path},
                                         {"bytes", packed.size()},

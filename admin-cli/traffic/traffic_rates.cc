@@ -73,8 +73,4 @@ std::string Sparkline(const std::vector<double>& values, double full) {
   return out;
 }
 
-std::string FormatRate(double bytes_per_second) {
-  return FormatBytes(static_cast<uint64_t>(std::max(bytes_per_second, 0.0))) + "/s";
-}
-
 }  // namespace spoke::ctl

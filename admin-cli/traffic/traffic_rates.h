@@ -63,7 +63,4 @@ std::string Sparkline(const std::vector<double>& values);
 // The full one for `full` and what is above it.
 std::string Sparkline(const std::vector<double>& values, double full);
 
-// "1.5 MiB/s".
-std::string FormatRate(double bytes_per_second);
-
 }  // namespace spoke::ctl

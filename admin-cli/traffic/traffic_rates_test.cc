@@ -62,12 +62,6 @@ TEST(Sparkline, GoesFromTheLowestBlockToTheFullOne) {
   EXPECT_EQ(Sparkline({0, 4, 8}), "\u2581\u2585\u2588");
 }
 
-TEST(FormatRate, IsInHumanUnits) {
-  EXPECT_EQ(FormatRate(0), "0 B/s");
-  EXPECT_EQ(FormatRate(1536), "1.5 KiB/s");
-  EXPECT_EQ(FormatRate(-1), "0 B/s");
-}
-
 TEST(Sparkline, OfAWholeIsFullAtTheWholeAndAbove) {
   EXPECT_EQ(Sparkline({0, 50, 100, 200}, 100), "\u2581\u2585\u2588\u2588");
   EXPECT_EQ(Sparkline({5}, 0), "\u2581");

@@ -8,9 +8,14 @@
 
 #include "admin-cli/output/list_form.h"
 #include "lib/base/status.h"
+#include "lib/units/text.h"
 
 namespace spoke::ctl {
 namespace {
+
+using units::ByteCount;
+using units::ByteRate;
+using units::Rounded;
 
 using ByClass = std::map<std::string, TrafficTotal>;
 
@@ -103,19 +108,19 @@ Json ToJson(const TopRow& row) {
 
 Cell RateCell(const std::optional<TrafficRate>& rate, double TrafficRate::*direction) {
   if (!rate) return {"-", Tone::kFaint};
-  const double value = (*rate).*direction;
-  return {FormatRate(value), value < 1 ? Tone::kFaint : Tone::kPlain};
+  const double value = std::max((*rate).*direction, 0.0);
+  return {Rounded(ByteRate(static_cast<uint64_t>(value))), value < 1 ? Tone::kFaint : Tone::kPlain};
 }
 
 Cell BytesCell(uint64_t bytes) {
-  return {FormatBytes(bytes), bytes == 0 ? Tone::kFaint : Tone::kPlain};
+  return {Rounded(ByteCount(bytes)), bytes == 0 ? Tone::kFaint : Tone::kPlain};
 }
 
 std::string ClassesOf(const TopRow& row) {
   std::string text;
   for (const auto& [name, total] : row.classes) {
     text += fmt::format("{}{} {} in {} out", text.empty() ? "" : ", ", name,
-                        FormatBytes(total.received), FormatBytes(total.sent));
+                        Rounded(ByteCount(total.received)), Rounded(ByteCount(total.sent)));
   }
   return text;
 }

@@ -63,8 +63,8 @@ std::string Encode(const Bandwidth& bandwidth) {
 
 std::string Encode(const InternetOptions& internet) {
   std::string out;
-  PutNumber(1, internet.ingress, out);
-  PutNumber(2, internet.egress, out);
+  PutNumber(1, internet.ingress.count(), out);
+  PutNumber(2, internet.egress.count(), out);
   PutNumber(3, internet.weight, out);
   return out;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cni-plugin/cni_error.h"
+#include "lib/units/quantity.h"
 
 namespace spoke::cni {
 
@@ -37,8 +38,8 @@ struct Bandwidth {
 };
 
 struct InternetOptions {
-  uint64_t ingress = 0;  // Bits a second.
-  uint64_t egress = 0;
+  units::BitRate ingress;
+  units::BitRate egress;
   uint32_t weight = 0;
 
   bool operator==(const InternetOptions&) const = default;

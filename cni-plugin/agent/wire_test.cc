@@ -23,7 +23,7 @@ Request FullRequest() {
                      {"10.1.0.5", "fd00::5/128"},
                      9000,
                      {1, 2, 3, UINT64_MAX},
-                     {4, UINT64_MAX, 100}};
+                     {units::BitRate(4), units::BitRate(UINT64_MAX), 100}};
   request.expected = Attachment{
       "spk1", "0a:00:00:00:00:01", "0e:00:00:00:00:01", 1500, {{"10.1.0.5/32", "169.254.1.1"}, {}}};
   request.valid = std::vector<AttachmentRef>{{"aaa", "eth0"}, {"bbb", "net1"}};

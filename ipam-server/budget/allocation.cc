@@ -98,7 +98,7 @@ std::vector<TeamAllocation> Allocate(const BudgetSpec& spec, double pool,
   for (size_t i = 0; i < demands.size(); ++i) {
     claimants.push_back({.demand = std::min(totals[i].sum, bounds[i]),
                          .weight = spec.teams[i].weight,
-                         .min = static_cast<double>(spec.teams[i].min)});
+                         .min = static_cast<double>(spec.teams[i].min.count())});
   }
   const std::vector<double> shares = base::WeightedMaxMin(pool, claimants);
   std::vector<float> scratch(most);
@@ -115,10 +115,10 @@ std::vector<double> TeamBounds(const BudgetSpec& spec, double pool) {
   std::vector<double> bounds(spec.teams.size(), std::numeric_limits<double>::infinity());
   for (size_t i = 0; i < bounds.size(); ++i) {
     const BudgetTeam& team = spec.teams[i];
-    if (team.max > 0) bounds[i] = static_cast<double>(team.max);
+    if (!team.max.is_zero()) bounds[i] = static_cast<double>(team.max.count());
     if (!spec.borrow) {
-      bounds[i] = std::min(bounds[i],
-                           std::max(pool * team.weight / weights, static_cast<double>(team.min)));
+      bounds[i] = std::min(
+          bounds[i], std::max(pool * team.weight / weights, static_cast<double>(team.min.count())));
     }
   }
   return bounds;

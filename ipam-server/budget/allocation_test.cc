@@ -55,8 +55,8 @@ Case SomeCase(Random& random) {
   for (size_t i = 0; i < teams; ++i) {
     BudgetTeam team{.name = std::to_string(i)};
     team.weight = static_cast<double>(random.Between(1, 50)) / 10;
-    if (random.OneIn(3)) team.min = random.Between(0, 20'000'000);
-    if (random.OneIn(3)) team.max = team.min + random.Between(1, 100'000'000);
+    if (random.OneIn(3)) team.min = units::BitRate(random.Between(0, 20'000'000));
+    if (random.OneIn(3)) team.max = team.min + units::BitRate(random.Between(1, 100'000'000));
     made.spec.teams.push_back(team);
     made.demands.emplace_back();
     for (size_t node = 0; node < nodes; ++node) {
@@ -115,15 +115,15 @@ TEST(Allocate, KeepsMinAndMax) {
     double mins = 0;
     for (size_t j = 0; j < allocations.size(); ++j) {
       const BudgetTeam& team = made.spec.teams[j];
-      if (team.max > 0) {
-        ASSERT_LE(allocations[j].share, static_cast<double>(team.max));
+      if (!team.max.is_zero()) {
+        ASSERT_LE(allocations[j].share, static_cast<double>(team.max.count()));
       }
-      mins += std::min(static_cast<double>(team.min), SumOf(made.demands[j]));
+      mins += std::min(static_cast<double>(team.min.count()), SumOf(made.demands[j]));
     }
     if (mins > made.pool * (1 - kExact)) continue;
     for (size_t j = 0; j < allocations.size(); ++j) {
       const double least =
-          std::min(static_cast<double>(made.spec.teams[j].min), SumOf(made.demands[j]));
+          std::min(static_cast<double>(made.spec.teams[j].min.count()), SumOf(made.demands[j]));
       ASSERT_GE(allocations[j].share, least * (1 - kExact));
     }
   }
@@ -161,7 +161,7 @@ TEST(Allocate, GivesTeamsTheirWeightedMaxMinShares) {
     }
     for (size_t j = 0; j < bounds.size(); ++j) {
       const BudgetTeam& team = made.spec.teams[j];
-      if (allocations[j].share <= static_cast<double>(team.min) * (1 + kExact)) continue;
+      if (allocations[j].share <= static_cast<double>(team.min.count()) * (1 + kExact)) continue;
       ASSERT_LE(allocations[j].share / team.weight, lowest * (1 + kExact) + 1e-3);
     }
   }
@@ -209,7 +209,7 @@ TEST(Allocate, LendsNothingWhenTeamsMayNotBorrow) {
   auto allocations = Allocate(spec, 500, demands);
   EXPECT_NEAR(allocations[0].share, 100, 1e-6);
   EXPECT_NEAR(allocations[1].share, 300, 1e-6);
-  spec.teams[0].min = 150;
+  spec.teams[0].min = units::BitRate(150);
   allocations = Allocate(spec, 500, demands);
   EXPECT_NEAR(allocations[0].share, 150, 1e-6);
   spec.borrow = true;

@@ -30,8 +30,8 @@ namespace spoke::ipam {
 struct TeamStanding {
   std::string team;
   double weight = 1;
-  uint64_t min = 0;
-  uint64_t max = 0;
+  units::BitRate min;
+  units::BitRate max;
   uint64_t usage = 0;
   uint64_t demand = 0;
   uint64_t granted = 0;

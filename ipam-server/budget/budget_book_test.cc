@@ -19,7 +19,7 @@ constexpr uint64_t kMbit = 1'000'000;
 constexpr uint64_t kFar = 99;  // A node that never says anything.
 
 BudgetSpec SomeBudget() {
-  BudgetSpec spec{.name = "internet", .capacity = 1000 * kMbit};
+  BudgetSpec spec{.name = "internet", .capacity = units::BitRate(1000 * kMbit)};
   spec.teams = {{.name = "*"}, {.name = "a"}, {.name = "b"}};
   spec.floor_part = 0.1;
   spec.floor_nodes = 100;
@@ -78,7 +78,7 @@ class BudgetBookTest : public ::testing::Test {
     for (const auto& [node, grants] : messages) {
       if (node != deaf) nodes_[node].grants = grants;
     }
-    EXPECT_LE(book_->Committed("internet", now_), spec_.capacity);
+    EXPECT_LE(book_->Committed("internet", now_), spec_.capacity.count());
     return messages.size();
   }
 
@@ -243,7 +243,7 @@ TEST_F(LearnedBookTest, LendsWhatIsLeftToThoseThatAreHeldBack) {
 }
 
 TEST_F(LearnedBookTest, LendsNothingBeyondATeamsMax) {
-  spec_.teams[1].max = 50 * kMbit;
+  spec_.teams[1].max = units::BitRate(50 * kMbit);
   book_->SetBudgets({spec_});
   Report(1, "a", 10 * kMbit, 1);
   Decide();
@@ -295,7 +295,7 @@ TEST_F(LearnedBookTest, AbsurdNumbersDoNotOverflow) {
                   now_);
   Report(2, "b", 10 * kMbit);
   book_->Decide(now_);
-  EXPECT_LE(book_->Committed("internet", now_), 4 * spec_.capacity);
+  EXPECT_LE(book_->Committed("internet", now_), 4 * spec_.capacity.count());
   book_->OnReport(1, {.sequence = most, .applied = 1}, now_);
   book_->Decide(now_);
 }
@@ -303,14 +303,14 @@ TEST_F(LearnedBookTest, AbsurdNumbersDoNotOverflow) {
 TEST_F(LearnedBookTest, ALowerCapacityHoldsOnceGrantsHaveBeenTakenBack) {
   Report(1, "a", 900 * kMbit, 1);
   Decide();
-  spec_.capacity = 500 * kMbit;
+  spec_.capacity = units::BitRate(500 * kMbit);
   book_->SetBudgets({spec_});
-  EXPECT_GT(book_->Committed("internet", now_), spec_.capacity);
+  EXPECT_GT(book_->Committed("internet", now_), spec_.capacity.count());
   Pass(absl::Seconds(1));
   nodes_[1].grants = book_->Decide(now_).at(0).second;
   EXPECT_LE(Held(1, "a"), 450 * kMbit);
   Report(1, "a", 900 * kMbit, 1);
-  EXPECT_LE(book_->Committed("internet", now_), spec_.capacity);
+  EXPECT_LE(book_->Committed("internet", now_), spec_.capacity.count());
 }
 
 TEST_F(LearnedBookTest, ABudgetThatIsGoneTakesEverythingBack) {

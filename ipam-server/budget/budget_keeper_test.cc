@@ -57,7 +57,9 @@ class BudgetKeeperTest : public testing::Test {
   }
 
   static BudgetSpec Internet() {
-    return {.name = "internet", .capacity = kCapacity, .teams = {{.name = kOtherTeams}}};
+    return {.name = "internet",
+            .capacity = units::BitRate(kCapacity),
+            .teams = {{.name = kOtherTeams}}};
   }
   void Report(const NodeKey& node, SessionId session, uint64_t sequence, node_api::BudgetUse use) {
     use.budget = "internet";

@@ -32,7 +32,7 @@ void BudgetLedger::SetSpec(BudgetSpec spec) {
   grant_ = std::max(grant_, spec.grant);
   hold_ = std::max(hold_, spec.hold);
   half_life_ = std::max(half_life_, spec.half_life);
-  most_capacity_ = std::max(most_capacity_, spec.capacity);
+  most_capacity_ = std::max(most_capacity_, spec.capacity.count());
   for (const auto& entry : entries_) entry->belief.Extend(longer_hold * kClockMargin);
   spec_ = std::move(spec);
   retired_ = false;
@@ -59,11 +59,12 @@ void BudgetLedger::SetSpec(BudgetSpec spec) {
 }
 
 uint64_t BudgetLedger::Floors() const {
-  const double part = static_cast<double>(spec_.capacity) * std::clamp(spec_.floor_part, 0.0, 1.0);
-  return std::min(static_cast<uint64_t>(part) + 1, spec_.capacity);
+  const double part =
+      static_cast<double>(spec_.capacity.count()) * std::clamp(spec_.floor_part, 0.0, 1.0);
+  return std::min(static_cast<uint64_t>(part) + 1, spec_.capacity.count());
 }
 
-uint64_t BudgetLedger::Grantable() const { return spec_.capacity - Floors(); }
+uint64_t BudgetLedger::Grantable() const { return spec_.capacity.count() - Floors(); }
 
 absl::Time BudgetLedger::HeldUntil(absl::Time from) const {
   return from + (grant_ + hold_) * kClockMargin;

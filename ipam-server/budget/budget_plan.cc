@@ -269,7 +269,7 @@ void BudgetLedger::GrantFree(uint64_t free) {
 }
 
 void BudgetLedger::ChooseDue(uint64_t free, absl::Time now) {
-  const uint64_t least = FloorOfNode(spec_) / kPartsOfFloor;
+  const uint64_t least = FloorOfNode(spec_).count() / kPartsOfFloor;
   uint64_t wanted = 0;
   uint64_t coming = free;
   for (const auto& entry : entries_) {

@@ -39,8 +39,8 @@ std::string Named(const List& list, const NameOf& name_of) {
 void Describe(const TeamStanding& standing, v1::BudgetTeamInfo& out) {
   out.set_name(standing.team);
   out.set_weight(standing.weight);
-  out.set_min(standing.min);
-  out.set_max(standing.max);
+  out.set_min(standing.min.count());
+  out.set_max(standing.max.count());
   out.set_usage(standing.usage);
   out.set_demand(standing.demand);
   out.set_granted(standing.granted);
@@ -56,7 +56,7 @@ void Describe(const BudgetStanding& standing, v1::BudgetInfo& out) {
   out.set_destination_group(standing.spec.destination_group);
   out.set_egress(standing.spec.egress);
   out.set_shadow(standing.spec.shadow);
-  out.set_capacity(standing.spec.capacity);
+  out.set_capacity(standing.spec.capacity.count());
   out.set_connections(standing.spec.connections);
   out.set_borrow(standing.spec.borrow);
   out.set_usage(standing.usage);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "lib/units/quantity.h"
 
 namespace spoke::ipam {
 
@@ -16,8 +17,8 @@ inline constexpr char kOtherTeams[] = "*";
 struct BudgetTeam {
   std::string name;
   double weight = 1;
-  uint64_t min = 0;  // Bits a second that come before any sharing, as far as they are needed.
-  uint64_t max = 0;  // 0: no such bound.
+  units::BitRate min;  // Comes before any sharing, as far as it is needed.
+  units::BitRate max;  // 0: no such bound.
 
   bool operator==(const BudgetTeam&) const = default;
 };
@@ -26,7 +27,7 @@ struct BudgetSpec {
   std::string name;
   std::string destination_group;  // Empty: the Internet.
   bool egress = false;            // Else towards the pods.
-  uint64_t capacity = 0;          // Bits of payload a second.
+  units::BitRate capacity;        // Of payload.
   uint32_t connections = 0;       // New ones a second, shared as the capacity is; 0: not limited.
   std::vector<BudgetTeam> teams;  // Sorted by name; "*" is always there (weight 1 unless named).
   bool borrow = true;             // What a team leaves unused is lent to others.
@@ -43,7 +44,7 @@ struct BudgetSpec {
   bool operator==(const BudgetSpec&) const = default;
 };
 
-// What one node may use without a grant, all its teams together. Bits a second.
-uint64_t FloorOfNode(const BudgetSpec& spec);
+// What one node may use without a grant, all its teams together.
+units::BitRate FloorOfNode(const BudgetSpec& spec);
 
 }  // namespace spoke::ipam

@@ -7,6 +7,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/policy/host_name.h"
+#include "lib/base/dns_name.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -16,7 +17,6 @@ using config::ConfigMap;
 using config::Need;
 
 constexpr size_t kMaxLabelPart = 63;
-constexpr size_t kMaxLabelPrefix = 253;
 
 // Reads the list behind `key` with `parse`, which makes a T of a text.
 template <typename T, typename Parse>
@@ -63,14 +63,7 @@ bool IsLabelPart(std::string_view text) {
 bool IsLabelKey(std::string_view text) {
   const size_t slash = text.find('/');
   if (slash == std::string_view::npos) return IsLabelPart(text);
-  std::string_view prefix = text.substr(0, slash);
-  if (prefix.empty() || prefix.size() > kMaxLabelPrefix) return false;
-  while (!prefix.empty()) {
-    const size_t dot = std::min(prefix.find('.'), prefix.size());
-    if (!CheckLabel(prefix.substr(0, dot)).ok() || dot + 1 == prefix.size()) return false;
-    prefix.remove_prefix(std::min(dot + 1, prefix.size()));
-  }
-  return IsLabelPart(text.substr(slash + 1));
+  return base::IsDnsName(text.substr(0, slash)) && IsLabelPart(text.substr(slash + 1));
 }
 
 // Labels of RFC 1123.
@@ -145,21 +138,21 @@ NodeLabels ReadNodeLabels(const ConfigMap& map, std::string_view key) {
   return labels;
 }
 
-v1::Established ReadEstablished(const config::ConfigMap& map) {
-  v1::Established read = v1::ESTABLISHED_UNSPECIFIED;
+policy::Established ReadEstablished(const config::ConfigMap& map) {
+  auto read = policy::Established::kUnspecified;
   map.Custom("established", config::Need::kOptional, [&](std::string_view text) {
-    for (const v1::Established known : {v1::CUT, v1::KEEP}) {
+    for (const auto known : {policy::Established::kCut, policy::Established::kKeep}) {
       if (NameOf(known) == text) read = known;
     }
-    if (read != v1::ESTABLISHED_UNSPECIFIED) return absl::OkStatus();
+    if (read != policy::Established::kUnspecified) return absl::OkStatus();
     return absl::InvalidArgumentError(
         fmt::format("must be cut or keep, not \"{}\"", text.substr(0, 64)));
   });
   return read;
 }
 
-std::string_view NameOf(v1::Established established) {
-  return established == v1::CUT ? "cut" : "keep";
+std::string_view NameOf(policy::Established established) {
+  return established == policy::Established::kCut ? "cut" : "keep";
 }
 
 }  // namespace spoke::ipam

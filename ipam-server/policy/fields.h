@@ -13,7 +13,7 @@
 #include "lib/config/config_text.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
-#include "proto/spoke/v1/policy.pb.h"
+#include "lib/policy/values.h"
 
 namespace spoke::ipam {
 
@@ -26,6 +26,23 @@ struct Listed {
   int line = 0;
 };
 
+// The items without their lines.
+template <typename T>
+std::vector<T> Values(const std::vector<Listed<T>>& listed) {
+  std::vector<T> values;
+  values.reserve(listed.size());
+  for (const Listed<T>& item : listed) values.push_back(item.value);
+  return values;
+}
+
+// Blocks or addresses as text.
+template <typename T>
+std::vector<std::string> Texts(const std::vector<T>& values) {
+  std::vector<std::string> texts;
+  for (const T& value : values) texts.push_back(value.ToString());
+  return texts;
+}
+
 // What else an item must be; the message of an error becomes the item's mistake.
 template <typename T>
 using CheckItem = std::function<absl::Status(const T&)>;
@@ -35,10 +52,10 @@ std::vector<Listed<ip::Prefix>> ReadBlocks(const config::ConfigMap& map, std::st
                                            const CheckItem<ip::Prefix>& check = nullptr);
 
 // What becomes of connections that are there before the object: "cut" or "keep", under the key
-// "established"; ESTABLISHED_UNSPECIFIED when it is absent.
-v1::Established ReadEstablished(const config::ConfigMap& map);
-// As the files have it; not of ESTABLISHED_UNSPECIFIED.
-std::string_view NameOf(v1::Established established);
+// "established"; kUnspecified when it is absent.
+policy::Established ReadEstablished(const config::ConfigMap& map);
+// As the files have it; not of kUnspecified.
+std::string_view NameOf(policy::Established established);
 
 // Names of Kubernetes namespaces, sorted; one that is listed twice is a mistake.
 std::vector<Listed<std::string>> ReadNamespaces(const config::ConfigMap& map, std::string_view key,

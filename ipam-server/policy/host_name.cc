@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "fmt/core.h"
-#include "ipam-server/policy/objects/object.h"
+#include "lib/base/dns_name.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 
@@ -34,17 +33,6 @@ bool IsInside(std::string_view name) {
   });
 }
 
-// At least one, which may be empty.
-std::vector<std::string_view> LabelsOf(std::string_view name) {
-  std::vector<std::string_view> labels;
-  for (;;) {
-    const size_t dot = name.find('.');
-    labels.push_back(name.substr(0, dot));
-    if (dot == std::string_view::npos) return labels;
-    name.remove_prefix(dot + 1);
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> ParseHostPattern(std::string_view text) {
@@ -58,18 +46,16 @@ absl::StatusOr<std::string> ParseHostPattern(std::string_view text) {
                   "is inside the cluster or the pod: groups are for the Internet; take it "
                   "out");
   }
-  const std::vector<std::string_view> labels = LabelsOf(name);
-  const bool valid = pattern.size() <= kMaxName &&
-                     std::all_of(labels.begin(), labels.end(),
-                                 [](std::string_view label) { return CheckLabel(label).ok(); }) &&
-                     std::any_of(labels.back().begin(), labels.back().end(),
-                                 [](char c) { return c >= 'a' && c <= 'z'; });
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  const bool valid =
+      pattern.size() <= kMaxName && base::IsDnsName(name) &&
+      std::any_of(last.begin(), last.end(), [](char c) { return c >= 'a' && c <= 'z'; });
   if (!valid) {
     return Refuse(text,
                   "is no name of a host: write it as data.example.org, or *.example.org for "
                   "all below that");
   }
-  if (labels.size() < 2) {
+  if (last == name) {
     return Refuse(text, wildcard ? "is a whole top-level domain: name what is below it"
                                  : "has no domain, so that it means another host in each pod: "
                                    "write the whole name");

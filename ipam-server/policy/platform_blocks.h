@@ -2,19 +2,12 @@
 // agents have them in their classes without being told. Pure.
 #pragma once
 
-#include <array>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "lib/ip/prefix.h"
 
 namespace spoke::ipam {
-
-// What `platform: true` of an egress policy names: Azure's metadata service and its wireserver,
-// which is DNS as well.
-inline constexpr std::array<std::string_view, 2> kPlatformServices = {"169.254.169.254",
-                                                                      "168.63.129.16"};
 
 // Loopback, link-local, multicast and broadcast, of both families (RFC 6890, RFC 4291).
 const std::vector<ip::Prefix>& PlatformBlocks();

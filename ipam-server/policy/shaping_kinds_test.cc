@@ -193,22 +193,24 @@ constexpr const char* kWhole =
 
 TEST(BandwidthBudget, GivesTheServerWhatItSays) {
   const ObjectSet set = Applied(Named() + Document("BandwidthBudget", "host", kWhole));
-  const BudgetSpec want{
-      .name = "host",
-      .destination_group = "datasets",
-      .egress = true,
-      .capacity = 40'000'000'000,
-      .connections = 500,
-      .teams = {{.name = "*", .weight = 0.5},
-                {.name = "vision", .weight = 3, .min = 1'000'000'000, .max = 20'000'000'000}},
-      .borrow = false,
-      .grant = absl::Seconds(60),
-      .refresh = absl::Milliseconds(2500),
-      .hold = absl::Seconds(10),
-      .half_life = absl::Seconds(5),
-      .floor_part = 0.025,
-      .floor_nodes = 1000,
-      .shadow = true};
+  const BudgetSpec want{.name = "host",
+                        .destination_group = "datasets",
+                        .egress = true,
+                        .capacity = units::BitRate(40'000'000'000),
+                        .connections = 500,
+                        .teams = {{.name = "*", .weight = 0.5},
+                                  {.name = "vision",
+                                   .weight = 3,
+                                   .min = units::BitRate(1'000'000'000),
+                                   .max = units::BitRate(20'000'000'000)}},
+                        .borrow = false,
+                        .grant = absl::Seconds(60),
+                        .refresh = absl::Milliseconds(2500),
+                        .hold = absl::Seconds(10),
+                        .half_life = absl::Seconds(5),
+                        .floor_part = 0.025,
+                        .floor_nodes = 1000,
+                        .shadow = true};
   EXPECT_THAT(BudgetsOf(set), ElementsAre(want));
   EXPECT_EQ(BudgetOf(*set.Find({"Team", "vision"})), nullptr);
 }
@@ -233,7 +235,7 @@ TEST(BandwidthBudget, HasDefaultsAndWritesThemDown) {
       Applied(Document("BandwidthBudget", "x", "{direction: Ingress, capacity: 1.5Gbit}"));
   BudgetSpec want;
   want.name = "x";
-  want.capacity = 1'500'000'000;
+  want.capacity = units::BitRate(1'500'000'000);
   want.teams = {{.name = "*"}};
   EXPECT_THAT(BudgetsOf(set), ElementsAre(want));
   EXPECT_EQ(set.Find({"BandwidthBudget", "x"})->spec->ToJson(),

@@ -108,7 +108,7 @@ std::vector<Samples> BudgetSamples(const std::vector<BudgetStanding>& standings,
   for (const BudgetStanding* standing : shown) {
     const std::string direction = standing->spec.egress ? "egress" : "ingress";
     const std::vector<std::string> labels = {standing->spec.name, direction};
-    capacity.series.push_back({labels, Number(standing->spec.capacity)});
+    capacity.series.push_back({labels, Number(standing->spec.capacity.count())});
     unknown.series.push_back({labels, Number(standing->unknown)});
     learning.series.push_back({labels, absl::ToDoubleSeconds(standing->learning)});
     for (const TeamSums& team : TeamsOf(*standing)) {

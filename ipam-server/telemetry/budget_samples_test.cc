@@ -21,7 +21,7 @@ std::string Scrape(const std::vector<BudgetStanding>& standings) {
 }
 
 BudgetStanding Internet() {
-  return {.spec = {.name = "internet", .capacity = 10'000'000'000},
+  return {.spec = {.name = "internet", .capacity = units::BitRate(10'000'000'000)},
           .usage = 4,
           .granted = 5,
           .unknown = 6,
@@ -32,7 +32,7 @@ BudgetStanding Internet() {
 
 TEST(BudgetSamples, SayEachBudgetAndItsTeams) {
   BudgetStanding mirror;
-  mirror.spec = {.name = "mirror", .egress = true, .capacity = 1'000'000};
+  mirror.spec = {.name = "mirror", .egress = true, .capacity = units::BitRate(1'000'000)};
   const std::string text = Scrape({Internet(), mirror});
   for (const char* line :
        {"spoke_budget_capacity_bits{budget=\"internet\",direction=\"ingress\"} 10000000000\n",

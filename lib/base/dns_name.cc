@@ -8,7 +8,9 @@ namespace {
 constexpr size_t kMaxNameBytes = 253;
 constexpr size_t kMaxLabelBytes = 63;
 
-bool IsLabel(std::string_view label) {
+}  // namespace
+
+bool IsDnsLabel(std::string_view label) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   };
@@ -16,13 +18,11 @@ bool IsLabel(std::string_view label) {
          label.back() != '-' && std::all_of(label.begin(), label.end(), fits);
 }
 
-}  // namespace
-
 bool IsDnsName(std::string_view text) {
   if (text.size() > kMaxNameBytes) return false;
   while (true) {
     const size_t dot = text.find('.');
-    if (!IsLabel(text.substr(0, dot))) return false;
+    if (!IsDnsLabel(text.substr(0, dot))) return false;
     if (dot == std::string_view::npos) return true;
     text.remove_prefix(dot + 1);
   }

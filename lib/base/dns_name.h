@@ -10,4 +10,7 @@ namespace spoke::base {
 // (RFC 1123, section 2.1). No wildcard, and no dot at the end. IPv4 addresses fit too.
 bool IsDnsName(std::string_view text);
 
+// Whether `text` is one label of such a name, as namespaces and most objects are named.
+bool IsDnsLabel(std::string_view text);
+
 }  // namespace spoke::base

@@ -194,13 +194,13 @@ class Assignments {
         clearing_required_(clearing_required) {}
 
   // One address of each family that PoolsFor() has pools for: the one that is requested, else the
-  // one that has been available the longest, among those that nobody is asked about as long as there are
-  // any. The ordinal is the lowest that no other attachment of the
-  // container has. Errors: kAlreadyExists (the key has an assignment); kResourceExhausted (none is
-  // available, or the one that is requested is not: it may come; the message names the pools that
-  // were considered); kPermissionDenied (this node has addresses, but all of pools that are meant
-  // for others); kInvalidArgument (an options that cannot come true: two addresses of one family,
-  // one that this node does not have, or one of a pool that is meant for others).
+  // one that has been available the longest, among those that nobody is asked about as long as
+  // there are any. The ordinal is the lowest that no other attachment of the container has. Errors:
+  // kAlreadyExists (the key has an assignment); kResourceExhausted (none is available, or the one
+  // that is requested is not: it may come; the message names the pools that were considered);
+  // kPermissionDenied (this node has addresses, but all of pools that are meant for others);
+  // kInvalidArgument (an options that cannot come true: two addresses of one family, one that this
+  // node does not have, or one of a pool that is meant for others).
   absl::StatusOr<Assignment> PlanAssignment(const Assignment& asked, absl::Time now) const;
 
   // The pools whose addresses of `family` a pod of `pod_namespace` is assigned: those meant for its

@@ -133,12 +133,13 @@ Cells CutIntoCells(const std::vector<Destinations>& policies, const ClassMap& cl
     Sweep sweep(family, classes);
     for (uint32_t i = 0; i < policies.size(); ++i) sweep.Add(i, policies[i]);
     for (const ip::Address& address : own) sweep.Cut(address);
-    for (const ip::Address& address : kPlatformAddresses) sweep.Cut(address);
+    for (const ip::Address& address : policy::kPlatformServices) sweep.Cut(address);
     sweep.Run([&](const ip::Address& first, const ip::Address& last, ClassNumber number,
                   const std::map<uint32_t, Depth>& depths) {
       Cell cell;
-      const bool platform = std::find(std::begin(kPlatformAddresses), std::end(kPlatformAddresses),
-                                      first) != std::end(kPlatformAddresses);
+      const bool platform =
+          std::find(policy::kPlatformServices.begin(), policy::kPlatformServices.end(), first) !=
+          policy::kPlatformServices.end();
       if (platform) {
         cell.platform = true;
       } else if (!own.contains(first)) {

@@ -29,8 +29,8 @@ struct Destinations {
 
 // A kind of destination.
 struct Cell {
-  bool platform = false;           // Metadata service or wire server: see kPlatformAddresses.
-  bool cluster = false;            // Of the traffic class cluster.
+  bool platform = false;  // Metadata service or wire server: see policy::kPlatformServices.
+  bool cluster = false;   // Of the traffic class cluster.
   std::vector<uint32_t> policies;  // Indexes of those that mean it, in order.
 
   auto operator<=>(const Cell&) const = default;
@@ -53,12 +53,6 @@ struct Cells {
 
   uint32_t CellOf(const ip::Address& address) const;
 };
-
-// Azure's metadata service and its wire server, which is DNS as well. They answer to the node's
-// primary address only (github.com/Azure/azure-container-networking issues 988 and 807).
-inline constexpr ip::Address kMetadataService = ip::Address::V4(0xA9FEA9FE);  // 169.254.169.254
-inline constexpr ip::Address kWireserver = ip::Address::V4(0xA83F8110);       // 168.63.129.16
-inline constexpr ip::Address kPlatformAddresses[] = {kMetadataService, kWireserver};
 
 // `own`: addresses of the node itself, about which no policy has a say.
 Cells CutIntoCells(const std::vector<Destinations>& policies, const ClassMap& classes,

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "tests/support/random_seed.h"
 
 namespace spoke::netagent {
@@ -17,14 +18,15 @@ ip::Prefix P(const std::string& text) { return ip::Prefix::Parse(text).value(); 
 
 ClassMap Classes() {
   Policy policy{.version = 1};
-  policy.entries["ClusterNetwork/main"] = {.key = "ClusterNetwork/main",
-                                           .bytes = {},
-                                           .value = ClusterNetwork{.cluster = {"10.1.0.0/16"},
-                                                                   .hub = {"10.2.0.0/16"},
-                                                                   .peer_spoke = {},
-                                                                   .platform = {},
-                                                                   .storage = {"20.60.0.0/16"},
-                                                                   .services = {}}};
+  policy.entries["ClusterNetwork/main"] = {
+      .key = "ClusterNetwork/main",
+      .bytes = {},
+      .value = policy::ClusterNetwork{.cluster = policy::Blocks({"10.1.0.0/16"}),
+                                      .hub = policy::Blocks({"10.2.0.0/16"}),
+                                      .peer_spoke = {},
+                                      .platform = {},
+                                      .storage = policy::Blocks({"20.60.0.0/16"}),
+                                      .services = {}}};
   return ClassMap::Compile(policy, {}).value();
 }
 

@@ -67,28 +67,23 @@ std::vector<AddressRange<ClassNumber>> Flattened(const std::vector<Block>& block
   return Flatten<ClassNumber>(std::move(numbered), family, otherwise);
 }
 
-absl::Status Collect(const std::vector<std::string>& blocks, ClassNumber number,
-                     const std::string& origin, std::vector<Block>& out) {
-  for (const std::string& text : blocks) {
-    const auto prefix = ip::Prefix::Parse(text);
-    if (!prefix.ok()) return base::Annotate(prefix.status(), origin);
-    out.push_back({*prefix, number, origin});
-  }
-  return absl::OkStatus();
+void Collect(const std::vector<ip::Prefix>& blocks, ClassNumber number, const std::string& origin,
+             std::vector<Block>& out) {
+  for (const ip::Prefix& block : blocks) out.push_back({block, number, origin});
 }
 
-absl::Status CollectNetwork(const std::string& key, const ClusterNetwork& network,
-                            std::vector<Block>& out) {
-  const auto collect = [&](const std::vector<std::string>& blocks, ClassNumber number,
+void CollectNetwork(const std::string& key, const policy::ClusterNetwork& network,
+                    std::vector<Block>& out) {
+  const auto collect = [&](const std::vector<ip::Prefix>& blocks, ClassNumber number,
                            std::string_view field) {
-    return Collect(blocks, number, fmt::format("{} {}", key, field), out);
+    Collect(blocks, number, fmt::format("{} {}", key, field), out);
   };
-  RETURN_IF_ERROR(collect(network.cluster, kCluster, "cluster"));
-  RETURN_IF_ERROR(collect(network.services, kCluster, "services"));
-  RETURN_IF_ERROR(collect(network.hub, kHub, "hub"));
-  RETURN_IF_ERROR(collect(network.peer_spoke, kPeerSpoke, "peer-spoke"));
-  RETURN_IF_ERROR(collect(network.platform, kPlatform, "platform"));
-  return collect(network.storage, kStorage, "storage");
+  collect(network.cluster, kCluster, "cluster");
+  collect(network.services, kCluster, "services");
+  collect(network.hub, kHub, "hub");
+  collect(network.peer_spoke, kPeerSpoke, "peer-spoke");
+  collect(network.platform, kPlatform, "platform");
+  collect(network.storage, kStorage, "storage");
 }
 
 // Sorted so that a block comes before those inside it.
@@ -140,17 +135,15 @@ absl::StatusOr<ClassMap> ClassMap::Compile(const Policy& policy,
   ClassMap map;
   std::vector<Block> networks;
   for (const BuiltIn& built_in : kBuiltIn) {
-    RETURN_IF_ERROR(Collect({built_in.block}, built_in.number,
-                            fmt::format("the built-in {}", map.NameOf(built_in.number)), networks));
+    networks.push_back({ip::Prefix::Parse(built_in.block).value(), built_in.number,
+                        fmt::format("the built-in {}", map.NameOf(built_in.number))});
   }
-  std::map<std::string, const DestinationGroup*> groups;
+  std::map<std::string, const policy::DestinationGroup*> groups;
   for (const auto& [key, entry] : policy.entries) {
-    if (const auto* network = std::get_if<ClusterNetwork>(&entry.value)) {
-      RETURN_IF_ERROR(CollectNetwork(key, *network, networks));
-      for (const std::string& text : network->services) {
-        map.services_.push_back(*ip::Prefix::Parse(text));  // CollectNetwork() has parsed it.
-      }
-    } else if (const auto* group = std::get_if<DestinationGroup>(&entry.value)) {
+    if (const auto* network = std::get_if<policy::ClusterNetwork>(&entry.value)) {
+      CollectNetwork(key, *network, networks);
+      map.services_.insert(map.services_.end(), network->services.begin(), network->services.end());
+    } else if (const auto* group = std::get_if<policy::DestinationGroup>(&entry.value)) {
       groups[key.substr(key.find('/') + 1)] = group;
     }
   }
@@ -159,7 +152,7 @@ absl::StatusOr<ClassMap> ClassMap::Compile(const Policy& policy,
   ASSIGN_OR_RETURN(map.groups_, NumberGroups(names, known));
   std::vector<Block> named;
   for (const auto& [name, group] : groups) {
-    RETURN_IF_ERROR(Collect(group->cidrs, map.groups_[name], "DestinationGroup/" + name, named));
+    Collect(group->cidrs, map.groups_[name], "DestinationGroup/" + name, named);
   }
   RETURN_IF_ERROR(SortAndCheck(networks));
   RETURN_IF_ERROR(SortAndCheck(named));

@@ -7,6 +7,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "tests/support/random_seed.h"
 
 namespace spoke::netagent {
@@ -16,17 +17,18 @@ using testing::HasSubstr;
 
 ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
 
-Policy WithNetwork(ClusterNetwork network) {
+Policy WithNetwork(policy::ClusterNetwork network) {
   Policy policy{.version = 1};
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main", .bytes = {}, .value = std::move(network)};
   return policy;
 }
 
-void AddGroup(Policy& policy, const std::string& name, std::vector<std::string> cidrs) {
+void AddGroup(Policy& policy, const std::string& name,
+              std::initializer_list<std::string_view> cidrs) {
   const std::string key = "DestinationGroup/" + name;
   policy.entries[key] = {
-      .key = key, .bytes = {}, .value = DestinationGroup{.cidrs = std::move(cidrs)}};
+      .key = key, .bytes = {}, .value = policy::DestinationGroup{.cidrs = policy::Blocks(cidrs)}};
 }
 
 ClassMap Compiled(const Policy& policy) {
@@ -36,12 +38,13 @@ ClassMap Compiled(const Policy& policy) {
 }
 
 Policy Example() {
-  Policy policy = WithNetwork({.cluster = {"10.0.0.0/8", "fd00::/16"},
-                               .hub = {"10.200.0.0/16", "fd00:200::/32"},
-                               .peer_spoke = {"10.201.0.0/16", "10.202.0.0/15", "fd00:201::/32"},
-                               .platform = {"168.63.129.16/32"},
-                               .storage = {"20.60.0.0/16"},
-                               .services = {"10.96.0.0/12"}});
+  Policy policy = WithNetwork(
+      {.cluster = policy::Blocks({"10.0.0.0/8", "fd00::/16"}),
+       .hub = policy::Blocks({"10.200.0.0/16", "fd00:200::/32"}),
+       .peer_spoke = policy::Blocks({"10.201.0.0/16", "10.202.0.0/15", "fd00:201::/32"}),
+       .platform = policy::Blocks({"168.63.129.16/32"}),
+       .storage = policy::Blocks({"20.60.0.0/16"}),
+       .services = policy::Blocks({"10.96.0.0/12"})});
   AddGroup(policy, "mirror", {"151.101.0.0/16", "2a04:4e42::/32"});
   AddGroup(policy, "mirror-one", {"151.101.7.0/24"});
   AddGroup(policy, "everything-else", {"128.0.0.0/1"});
@@ -88,7 +91,7 @@ TEST(ClassMapTest, IsThereWithoutAPolicy) {
 }
 
 TEST(ClassMapTest, AGroupWinsOnlyOverTheInternet) {
-  Policy policy = WithNetwork({.cluster = {"10.0.0.0/8"}});
+  Policy policy = WithNetwork({.cluster = policy::Blocks({"10.0.0.0/8"})});
   AddGroup(policy, "odd", {"10.5.0.0/16", "0.0.0.0/0"});
   const ClassMap map = Compiled(policy);
   EXPECT_EQ(map.ClassOf(A("10.5.0.1")), kCluster);
@@ -104,8 +107,9 @@ TEST(ClassMapTest, SaysWhichBlocksAreTouched) {
 }
 
 TEST(ClassMapTest, NamesBothClassesOfABlockThatHasTwo) {
-  const auto map =
-      ClassMap::Compile(WithNetwork({.cluster = {"10.0.0.0/8"}, .hub = {"10.0.0.0/8"}}), {});
+  const auto map = ClassMap::Compile(WithNetwork({.cluster = policy::Blocks({"10.0.0.0/8"}),
+                                                  .hub = policy::Blocks({"10.0.0.0/8"})}),
+                                     {});
   EXPECT_EQ(map.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(map.status().message(), HasSubstr("10.0.0.0/8"));
   EXPECT_THAT(map.status().message(), HasSubstr("ClusterNetwork/main cluster"));
@@ -117,13 +121,16 @@ TEST(ClassMapTest, NamesBothClassesOfABlockThatHasTwo) {
   EXPECT_THAT(ClassMap::Compile(groups, {}).status().message(),
               testing::AllOf(HasSubstr("DestinationGroup/a"), HasSubstr("DestinationGroup/b")));
 
-  EXPECT_THAT(ClassMap::Compile(WithNetwork({.cluster = {"127.0.0.0/8"}}), {}).status().message(),
+  EXPECT_THAT(ClassMap::Compile(WithNetwork({.cluster = policy::Blocks({"127.0.0.0/8"})}), {})
+                  .status()
+                  .message(),
               HasSubstr("built-in loopback"));
 }
 
 TEST(ClassMapTest, ABlockTwiceInOneClassIsNoMistake) {
   const ClassMap map =
-      Compiled(WithNetwork({.cluster = {"10.0.0.0/8", "10.0.0.0/8"}, .services = {"10.0.0.0/8"}}));
+      Compiled(WithNetwork({.cluster = policy::Blocks({"10.0.0.0/8", "10.0.0.0/8"}),
+                            .services = policy::Blocks({"10.0.0.0/8"})}));
   EXPECT_EQ(map.ClassOf(A("10.1.1.1")), kCluster);
 }
 
@@ -152,15 +159,15 @@ TEST(ClassMapTest, RefusesMoreGroupsThanItHasNumbersFor) {
 // longest matching block says; the order of blocks does not matter.
 class RandomMapTest : public testing::Test {
  protected:
-  std::vector<std::string> Blocks(int count) {
-    std::vector<std::string> blocks;
+  std::vector<ip::Prefix> Blocks(int count) {
+    std::vector<ip::Prefix> blocks;
     for (int i = 0; i < count; ++i) {
       const int length = static_cast<int>(random_() % 9);
       const auto bits = static_cast<uint32_t>(random_() % 256U);
       const auto v4 = ip::Prefix::Of(ip::Address::V4(0x0A000000U | bits), 24 + length);
       const auto v6 =
           ip::Prefix::Of(ip::Address::V6(~uint64_t{0}, ~uint64_t{255} | bits), 120 + length);
-      blocks.push_back((random_() % 2 == 0 ? v4 : v6).value().ToString());
+      blocks.push_back((random_() % 2 == 0 ? v4 : v6).value());
     }
     return blocks;
   }
@@ -180,7 +187,7 @@ void ExpectWhole(const ClassMap& map, ip::Family family) {
 
 TEST_F(RandomMapTest, EveryAddressIsInTheClassOfTheLongestBlock) {
   for (int round = 0; round < 200; ++round) {
-    ClusterNetwork network{.cluster = Blocks(4), .hub = Blocks(4), .peer_spoke = Blocks(4)};
+    policy::ClusterNetwork network{.cluster = Blocks(4), .hub = Blocks(4), .peer_spoke = Blocks(4)};
     const auto map = ClassMap::Compile(WithNetwork(network), {});
     if (!map.ok()) continue;  // One block in two classes.
     ExpectWhole(*map, ip::Family::kV4);
@@ -190,9 +197,8 @@ TEST_F(RandomMapTest, EveryAddressIsInTheClassOfTheLongestBlock) {
                                          ip::Address::V6(~uint64_t{0}, ~uint64_t{255} | low)}) {
         int longest = -1;
         ClassNumber want = address.is_v4() ? kInternet : kPlatform;  // ff00::/8
-        const auto look = [&](const std::vector<std::string>& blocks, ClassNumber number) {
-          for (const std::string& text : blocks) {
-            const ip::Prefix block = ip::Prefix::Parse(text).value();
+        const auto look = [&](const std::vector<ip::Prefix>& blocks, ClassNumber number) {
+          for (const ip::Prefix& block : blocks) {
             if (!block.Contains(address) || block.length() <= longest) continue;
             longest = block.length();
             want = number;

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/connections/testing/fake_conntrack_table.h"
 #include "netagent/traffic/traffic_fixture.h"
 
@@ -104,7 +105,9 @@ TEST_F(EstablishedCutsTest, ALaterPolicyTakesThePlaceOfOneThatIsBeingCut) {
   table_.Add(Plain("10.0.0.5", "10.8.0.1"));
   table_.Add(Plain("10.0.0.5", "10.9.0.1"));
   cuts_->Cut(traffic_->CutsOf(Example()).value());
-  cuts_->Cut(traffic_->CutsOf(WithNetwork({.cluster = {}, .peer_spoke = {"10.8.0.0/16"}})).value());
+  cuts_->Cut(
+      traffic_->CutsOf(WithNetwork({.cluster = {}, .peer_spoke = policy::Blocks({"10.8.0.0/16"})}))
+          .value());
   EndLook();  // The first, which was under way;
   EndLook();  // and the second.
   EXPECT_TRUE(table_.connections().empty());

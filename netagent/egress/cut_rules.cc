@@ -7,9 +7,9 @@ namespace spoke::netagent {
 bool KeepsPeerSpokes(const Policy& policy) {
   bool keeps = false;
   for (const auto& [key, entry] : policy.entries) {
-    const auto* network = std::get_if<ClusterNetwork>(&entry.value);
+    const auto* network = std::get_if<policy::ClusterNetwork>(&entry.value);
     if (network == nullptr || network->peer_spoke.empty()) continue;
-    if (!network->keep_established) return false;
+    if (network->established != policy::Established::kKeep) return false;
     keeps = true;
   }
   return keeps;
@@ -19,7 +19,7 @@ CutRules::CutRules(const Policy& policy, const ClassMap& classes, const EgressRu
                    const std::map<std::string, TrafficPod>& pods)
     : classes_(classes) {
   for (const auto& [key, entry] : policy.entries) {
-    const auto* network = std::get_if<ClusterNetwork>(&entry.value);
+    const auto* network = std::get_if<policy::ClusterNetwork>(&entry.value);
     cuts_peers_ = cuts_peers_ || (network != nullptr && !network->peer_spoke.empty());
   }
   cuts_peers_ = cuts_peers_ && !KeepsPeerSpokes(policy);

@@ -3,42 +3,44 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 
 namespace spoke::netagent {
 namespace {
 
 ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
 
-PolicyEntry Network(const std::string& name, std::vector<std::string> peers, bool keep) {
+policy::Entry Network(const std::string& name, std::vector<ip::Prefix> peers, bool keep) {
   return {.key = "ClusterNetwork/" + name,
           .bytes = "",
-          .value = ClusterNetwork{.cluster = {},
-                                  .hub = {},
-                                  .peer_spoke = std::move(peers),
-                                  .platform = {},
-                                  .storage = {},
-                                  .services = {},
-                                  .keep_established = keep}};
+          .value = policy::ClusterNetwork{.cluster = {},
+                                          .hub = {},
+                                          .peer_spoke = std::move(peers),
+                                          .platform = {},
+                                          .storage = {},
+                                          .services = {},
+                                          .established = keep ? policy::Established::kKeep
+                                                              : policy::Established::kUnspecified}};
 }
 
-EgressPolicy Closed(std::vector<std::string> blocks, bool cut, int32_t priority = 0) {
+policy::EgressPolicy Closed(std::vector<ip::Prefix> blocks, bool cut, int32_t priority = 0) {
   return {.namespaces = {"web"},
           .teams = {},
           .destination_cidrs = std::move(blocks),
           .destination_groups = {},
           .excluded_cidrs = {},
-          .mode = EgressMode::kDrop,
+          .mode = policy::EgressMode::kDrop,
           .priority = priority,
-          .cut_established = cut};
+          .established = cut ? policy::Established::kCut : policy::Established::kUnspecified};
 }
 
-Policy Of(const std::vector<PolicyEntry>& entries) {
+Policy Of(const std::vector<policy::Entry>& entries) {
   Policy policy{.version = 1};
-  for (const PolicyEntry& entry : entries) policy.entries[entry.key] = entry;
+  for (const policy::Entry& entry : entries) policy.entries[entry.key] = entry;
   return policy;
 }
 
-PolicyEntry Egress(const std::string& name, EgressPolicy policy) {
+policy::Entry Egress(const std::string& name, policy::EgressPolicy policy) {
   return {.key = "EgressPolicy/" + name, .bytes = "", .value = std::move(policy)};
 }
 
@@ -60,27 +62,29 @@ TrackedFlow Flow(const std::string& from, const std::string& to, uint32_t mark =
 TEST(CutRules, OfNoPolicyCutsNothing) {
   EXPECT_TRUE(CutRules().empty());
   EXPECT_EQ(CutRules().FateOf(Flow("10.1.0.5", "192.0.2.1")), FlowFate::kStays);
-  EXPECT_TRUE(Rules(Of({Egress("a", Closed({"192.0.2.0/24"}, false))})).empty());
+  EXPECT_TRUE(Rules(Of({Egress("a", Closed(policy::Blocks({"192.0.2.0/24"}), false))})).empty());
 }
 
 TEST(CutRules, PeerSpokesAreCutUnlessEachNetworkThatNamesSomeKeepsThem) {
-  const auto fate = [](const std::vector<PolicyEntry>& entries) {
+  const auto fate = [](const std::vector<policy::Entry>& entries) {
     const CutRules rules = Rules(Of(entries));
     EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "192.0.2.1")), FlowFate::kStays);
     EXPECT_EQ(rules.FateOf(Flow("10.18.0.1", "10.1.0.5")),
               rules.FateOf(Flow("10.1.0.5", "10.18.0.1")));
     return rules.FateOf(Flow("10.1.0.5", "10.18.0.1"));
   };
-  EXPECT_EQ(fate({Network("a", {"10.18.0.0/16"}, false)}), FlowFate::kEnded);
-  EXPECT_EQ(fate({Network("a", {"10.18.0.0/16"}, true)}), FlowFate::kStays);
-  EXPECT_EQ(fate({Network("a", {"10.18.0.0/16"}, true), Network("b", {"10.19.0.0/16"}, false)}),
+  EXPECT_EQ(fate({Network("a", policy::Blocks({"10.18.0.0/16"}), false)}), FlowFate::kEnded);
+  EXPECT_EQ(fate({Network("a", policy::Blocks({"10.18.0.0/16"}), true)}), FlowFate::kStays);
+  EXPECT_EQ(fate({Network("a", policy::Blocks({"10.18.0.0/16"}), true),
+                  Network("b", policy::Blocks({"10.19.0.0/16"}), false)}),
             FlowFate::kEnded);
-  EXPECT_EQ(fate({Network("a", {"10.18.0.0/16"}, true), Network("b", {"10.19.0.0/16"}, true)}),
+  EXPECT_EQ(fate({Network("a", policy::Blocks({"10.18.0.0/16"}), true),
+                  Network("b", policy::Blocks({"10.19.0.0/16"}), true)}),
             FlowFate::kStays);
 }
 
 TEST(CutRules, WhatCountsIsWherePacketsAreRouted) {
-  const CutRules rules = Rules(Of({Network("a", {"10.18.0.0/16"}, false)}));
+  const CutRules rules = Rules(Of({Network("a", policy::Blocks({"10.18.0.0/16"}), false)}));
   const auto fate = [&](const char* a, const char* b, const char* c, const char* d) {
     return rules.FateOf({.ends = {A(a), A(b), A(c), A(d)}});
   };
@@ -91,8 +95,9 @@ TEST(CutRules, WhatCountsIsWherePacketsAreRouted) {
 }
 
 TEST(CutRules, APolicysFirstSayDecidesAboutAPodsFlowsOut) {
-  const CutRules rules = Rules(Of({Egress("a", Closed({"192.0.2.0/24"}, true)),
-                                   Egress("b", Closed({"0.0.0.0/0", "::/0"}, false))}));
+  const CutRules rules =
+      Rules(Of({Egress("a", Closed(policy::Blocks({"192.0.2.0/24"}), true)),
+                Egress("b", Closed(policy::Blocks({"0.0.0.0/0", "::/0"}), false))}));
   EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "192.0.2.1")), FlowFate::kCut);
   EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "198.51.100.1")), FlowFate::kStays) << "that one keeps";
   EXPECT_EQ(rules.FateOf(Flow("10.1.0.6", "192.0.2.1")), FlowFate::kStays) << "no pod of this node";
@@ -103,8 +108,8 @@ TEST(CutRules, APolicysFirstSayDecidesAboutAPodsFlowsOut) {
 }
 
 TEST(CutRules, WhatIsClosedIsLeftToExpire) {
-  const CutRules rules = Rules(
-      Of({Network("a", {"10.18.0.0/16"}, false), Egress("a", Closed({"192.0.2.0/24"}, true))}));
+  const CutRules rules = Rules(Of({Network("a", policy::Blocks({"10.18.0.0/16"}), false),
+                                   Egress("a", Closed(policy::Blocks({"192.0.2.0/24"}), true))}));
   for (const char* far : {"10.18.0.1", "192.0.2.1", "198.51.100.1"}) {
     TrackedFlow flow = Flow("10.1.0.5", far);
     flow.closed = true;

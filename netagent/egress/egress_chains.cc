@@ -51,16 +51,16 @@ constexpr uint32_t kProfileShift = 16;
 
 uint32_t CellKey(uint32_t cell) { return cell + 1; }
 
-bool HasLimits(const EgressLimits& limits) { return limits != EgressLimits(); }
+bool HasLimits(const policy::EgressLimits& limits) { return limits != policy::EgressLimits(); }
 
 // Where a mode needs nothing of the policy's own, all have one chain together.
-std::string ChainOf(EgressMode mode) {
-  return mode == EgressMode::kMasquerade ? kMasquerade : kAsItIs;
+std::string ChainOf(policy::EgressMode mode) {
+  return mode == policy::EgressMode::kMasquerade ? kMasquerade : kAsItIs;
 }
 
 bool HasChain(const ResolvedEgress& policy) {
-  return HasLimits(policy.limits) || policy.mode == EgressMode::kGateway ||
-         policy.mode == EgressMode::kDrop;
+  return HasLimits(policy.limits) || policy.mode == policy::EgressMode::kGateway ||
+         policy.mode == policy::EgressMode::kDrop;
 }
 
 std::string ChainOf(const EgressPlan& plan, EgressAction action) {
@@ -152,9 +152,9 @@ class Writer {
     if (plan_.tunnel_port) Add(nft::AddCounter{kTunnelCounter, {}});
     Add(nft::AddCounter{kCutCounter, {}});
     for (const ResolvedEgress& policy : plan_.resolved.policies) {
-      const bool falls =
-          policy.mode == EgressMode::kGateway && policy.fallback == EgressMode::kDrop;
-      if (policy.mode == EgressMode::kDrop || falls) {
+      const bool falls = policy.mode == policy::EgressMode::kGateway &&
+                         policy.fallback == policy::EgressMode::kDrop;
+      if (policy.mode == policy::EgressMode::kDrop || falls) {
         Add(nft::AddCounter{DropCounterOf(policy.name), {}});
       }
       if (HasLimits(policy.limits)) Add(nft::AddCounter{LimitCounterOf(policy.name), {}});
@@ -371,8 +371,8 @@ class Writer {
     for (Expressions& limit : LimitRules(policy, LimitCounterOf(policy.name))) {
       AddRule(chain, std::move(limit), policy.name);
     }
-    EgressMode mode = policy.mode;
-    if (mode == EgressMode::kGateway) {
+    policy::EgressMode mode = policy.mode;
+    if (mode == policy::EgressMode::kGateway) {
       AddRule(chain, rules::SetPriority(0, kScratch), policy.name);
       for (const ip::Family family : kFamilies) {
         constexpr Register kSlot = 1;
@@ -393,8 +393,8 @@ class Writer {
       mode = policy.fallback;
     }
     AddRule(chain,
-            mode == EgressMode::kDrop ? rules::Drop(DropCounterOf(policy.name))
-                                      : rules::Goto(ChainOf(mode)),
+            mode == policy::EgressMode::kDrop ? rules::Drop(DropCounterOf(policy.name))
+                                              : rules::Goto(ChainOf(mode)),
             policy.name);
   }
 

@@ -50,7 +50,7 @@ rules::Expressions RuleOf(const ResolvedEgress& policy, const Limit& limit, ip::
 
 std::vector<rules::Expressions> LimitRules(const ResolvedEgress& policy,
                                            const std::string& counter) {
-  const EgressLimits& limits = policy.limits;
+  const policy::EgressLimits& limits = policy.limits;
   // Rates first: what they drop is not counted as a connection.
   const Limit all[] = {
       {kEgressPodRate, false, true, limits.new_connections_per_second},

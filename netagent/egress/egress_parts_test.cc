@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/egress/gateways/testing/fake_gateway_routes.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
@@ -64,9 +65,10 @@ class EgressPartsTest : public testing::Test {
   }
   static Policy WithGateway() {
     Policy policy{.version = 1};
-    EgressPolicy egress{.destination_cidrs = {"0.0.0.0/0"}, .mode = EgressMode::kGateway};
-    egress.gateway = EgressGateway{.addresses = {kGateway.ToString()}};
-    egress.fallback = EgressMode::kDrop;
+    policy::EgressPolicy egress{.destination_cidrs = policy::Blocks({"0.0.0.0/0"}),
+                                .mode = policy::EgressMode::kGateway};
+    egress.gateway = policy::EgressGateway{.addresses = {kGateway}};
+    egress.fallback = policy::EgressMode::kDrop;
     policy.entries["EgressPolicy/p"] = {.key = "EgressPolicy/p", .bytes = {}, .value = egress};
     return policy;
   }

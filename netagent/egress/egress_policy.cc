@@ -21,15 +21,6 @@ std::map<std::string, const T*> ByName(const Policy& policy) {
   return found;
 }
 
-absl::Status AppendBlocks(const std::vector<std::string>& texts, std::vector<ip::Prefix>& blocks) {
-  for (const std::string& text : texts) {
-    const auto block = ip::Prefix::Parse(text);
-    if (!block.ok()) return block.status();
-    blocks.push_back(*block);
-  }
-  return absl::OkStatus();
-}
-
 const std::vector<ip::Prefix>& Everything() {
   static const auto* const both =
       new std::vector<ip::Prefix>{ip::Prefix(), ip::Prefix::Of(ip::Address::V6(0, 0), 0).value()};
@@ -37,13 +28,12 @@ const std::vector<ip::Prefix>& Everything() {
 }
 
 // By its address, as policies did before they had a field for it.
-bool NamesPlatformService(const EgressPolicy& policy) {
-  return std::any_of(std::begin(kPlatformAddresses), std::end(kPlatformAddresses),
+bool NamesPlatformService(const policy::EgressPolicy& policy) {
+  return std::any_of(policy::kPlatformServices.begin(), policy::kPlatformServices.end(),
                      [&](const ip::Address& service) {
-                       const std::string text = ip::Prefix::Host(service).ToString();
-                       return std::find(policy.destination_cidrs.begin(),
-                                        policy.destination_cidrs.end(),
-                                        text) != policy.destination_cidrs.end();
+                       return std::find(
+                                  policy.destination_cidrs.begin(), policy.destination_cidrs.end(),
+                                  ip::Prefix::Host(service)) != policy.destination_cidrs.end();
                      });
 }
 
@@ -51,23 +41,26 @@ bool NamesPlatformService(const EgressPolicy& policy) {
 class Resolver {
  public:
   explicit Resolver(const Policy& policy)
-      : teams_(ByName<Team>(policy)), groups_(ByName<DestinationGroup>(policy)) {}
+      : teams_(ByName<policy::Team>(policy)), groups_(ByName<policy::DestinationGroup>(policy)) {}
 
-  absl::StatusOr<ResolvedEgress> Resolve(const std::string& name, const EgressPolicy& policy) {
+  absl::StatusOr<ResolvedEgress> Resolve(const std::string& name,
+                                         const policy::EgressPolicy& policy) {
     ResolvedEgress out{.name = name,
                        .platform = policy.platform || NamesPlatformService(policy),
                        .mode = policy.mode,
                        .limits = policy.limits,
-                       .cuts = policy.cut_established && policy.mode == EgressMode::kDrop};
+                       .cuts = policy.established == policy::Established::kCut &&
+                               policy.mode == policy::EgressMode::kDrop};
     RETURN_IF_ERROR(ResolveDestinations(policy, out.destinations));
-    if (policy.mode == EgressMode::kUnspecified) return absl::InvalidArgumentError("has no mode");
-    if (policy.mode != EgressMode::kGateway) return out;
+    if (policy.mode == policy::EgressMode::kUnspecified)
+      return absl::InvalidArgumentError("has no mode");
+    if (policy.mode != policy::EgressMode::kGateway) return out;
     if (!policy.gateway || policy.gateway->addresses.empty()) {
       return absl::InvalidArgumentError("has no gateway");
     }
-    out.fallback =
-        policy.fallback == EgressMode::kUnspecified ? EgressMode::kDrop : policy.fallback;
-    if (out.fallback == EgressMode::kGateway) {
+    out.fallback = policy.fallback == policy::EgressMode::kUnspecified ? policy::EgressMode::kDrop
+                                                                       : policy.fallback;
+    if (out.fallback == policy::EgressMode::kGateway) {
       return absl::InvalidArgumentError("falls back on what it falls back from");
     }
     RETURN_IF_ERROR(ResolveGateways(*policy.gateway, out.gateways));
@@ -75,7 +68,7 @@ class Resolver {
   }
 
   // The namespaces that it selects; empty for all.
-  absl::StatusOr<std::set<std::string>> Namespaces(const EgressPolicy& policy) const {
+  absl::StatusOr<std::set<std::string>> Namespaces(const policy::EgressPolicy& policy) const {
     std::set<std::string> names(policy.namespaces.begin(), policy.namespaces.end());
     for (const std::string& team : policy.teams) {
       const auto found = teams_.find(team);
@@ -91,16 +84,17 @@ class Resolver {
   std::optional<uint16_t> tunnel_port() const { return tunnel_port_; }
 
  private:
-  absl::Status ResolveDestinations(const EgressPolicy& policy, Destinations& out) const {
-    RETURN_IF_ERROR(AppendBlocks(policy.destination_cidrs, out.blocks));
-    RETURN_IF_ERROR(AppendBlocks(policy.excluded_cidrs, out.excluded));
+  absl::Status ResolveDestinations(const policy::EgressPolicy& policy, Destinations& out) const {
+    out.blocks = policy.destination_cidrs;
+    out.excluded = policy.excluded_cidrs;
     for (const std::string& group : policy.destination_groups) {
       const auto found = groups_.find(group);
       if (found == groups_.end()) {
         return absl::InvalidArgumentError(
             fmt::format("names the destination group {}, which is not there", group));
       }
-      RETURN_IF_ERROR(AppendBlocks(found->second->cidrs, out.outside));
+      const std::vector<ip::Prefix>& blocks = found->second->cidrs;
+      out.outside.insert(out.outside.end(), blocks.begin(), blocks.end());
     }
     if (policy.destination_cidrs.empty() && policy.destination_groups.empty()) {
       out.outside = Everything();
@@ -108,8 +102,8 @@ class Resolver {
     return absl::OkStatus();
   }
 
-  absl::Status ResolveTunnel(const EgressGateway& gateway) {
-    if (gateway.transport != GatewayTransport::kVxlan) return absl::OkStatus();
+  absl::Status ResolveTunnel(const policy::EgressGateway& gateway) {
+    if (gateway.transport != policy::GatewayTransport::kVxlan) return absl::OkStatus();
     const uint16_t port = gateway.tunnel_port == 0 ? kTunnelPort : gateway.tunnel_port;
     if (tunnel_port_.value_or(port) != port) {
       return absl::InvalidArgumentError(
@@ -121,40 +115,34 @@ class Resolver {
     return absl::OkStatus();
   }
 
-  absl::Status ResolveGateways(const EgressGateway& gateway, std::vector<ResolvedGateway>& out) {
+  absl::Status ResolveGateways(const policy::EgressGateway& gateway,
+                               std::vector<ResolvedGateway>& out) {
     RETURN_IF_ERROR(ResolveTunnel(gateway));
     const uint16_t port = gateway.health_port == 0 ? kGatewayHealthPort : gateway.health_port;
-    std::set<ip::Address> draining;
-    for (const std::string& text : gateway.draining) {
-      const auto address = ip::Address::Parse(text);
-      if (!address.ok()) return address.status();
-      draining.insert(*address);
-    }
-    for (const std::string& text : gateway.addresses) {
-      const auto address = ip::Address::Parse(text);
-      if (!address.ok()) return address.status();
-      const auto [known, fresh] = ports_.emplace(*address, port);
+    const std::set<ip::Address> draining(gateway.draining.begin(), gateway.draining.end());
+    for (const ip::Address& address : gateway.addresses) {
+      const auto [known, fresh] = ports_.emplace(address, port);
       if (!fresh && known->second != port) {
         return absl::InvalidArgumentError(
-            fmt::format("asks gateway {} for its health at port {}, another policy at {}", text,
-                        port, known->second));
+            fmt::format("asks gateway {} for its health at port {}, another policy at {}",
+                        address.ToString(), port, known->second));
       }
-      const GatewayEndpoint endpoint(*address, gateway.transport);
+      const GatewayEndpoint endpoint(address, gateway.transport);
       const bool twice = std::any_of(out.begin(), out.end(),
                                      [&](const auto& other) { return other.endpoint == endpoint; });
-      if (!twice) out.push_back({endpoint, port, draining.contains(*address)});
+      if (!twice) out.push_back({endpoint, port, draining.contains(address)});
     }
     return absl::OkStatus();
   }
 
-  const std::map<std::string, const Team*> teams_;
-  const std::map<std::string, const DestinationGroup*> groups_;
+  const std::map<std::string, const policy::Team*> teams_;
+  const std::map<std::string, const policy::DestinationGroup*> groups_;
   std::map<ip::Address, uint16_t> ports_;
   std::optional<uint16_t> tunnel_port_;
 };
 
 ResolvedEgress LikeIpMasqAgent(const IpMasqConfig& config) {
-  ResolvedEgress out{.name = std::string(kIpMasqPolicy), .mode = EgressMode::kMasquerade};
+  ResolvedEgress out{.name = std::string(kIpMasqPolicy), .mode = policy::EgressMode::kMasquerade};
   for (const ip::Prefix& block : Everything()) {
     if (block.family() == ip::Family::kV4 || config.ipv6) out.destinations.outside.push_back(block);
   }
@@ -210,7 +198,7 @@ uint32_t ResolvedPolicies::ProfileOf(const std::string& pod_namespace) const {
 
 std::optional<bool> ResolvedPolicies::OpensPlatform(uint32_t profile) const {
   for (const uint32_t index : profiles.at(profile)) {
-    if (policies[index].platform) return policies[index].mode != EgressMode::kDrop;
+    if (policies[index].platform) return policies[index].mode != policy::EgressMode::kDrop;
   }
   return std::nullopt;
 }
@@ -222,8 +210,8 @@ bool ResolvedPolicies::NamesPlatform() const {
 
 absl::StatusOr<ResolvedPolicies> ResolveEgress(const Policy& policy,
                                                const std::optional<IpMasqConfig>& ip_masq) {
-  std::vector<std::pair<std::string, const EgressPolicy*>> ordered;
-  for (const auto& [name, egress] : ByName<EgressPolicy>(policy))
+  std::vector<std::pair<std::string, const policy::EgressPolicy*>> ordered;
+  for (const auto& [name, egress] : ByName<policy::EgressPolicy>(policy))
     ordered.emplace_back(name, egress);
   // By name they are already.
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {

@@ -32,10 +32,10 @@ struct ResolvedEgress {
   std::string name;
   Destinations destinations;
   bool platform = false;  // The platform's services are among them.
-  EgressMode mode = EgressMode::kRouted;
+  policy::EgressMode mode = policy::EgressMode::kRouted;
   std::vector<ResolvedGateway> gateways;
-  EgressMode fallback = EgressMode::kDrop;
-  EgressLimits limits;
+  policy::EgressMode fallback = policy::EgressMode::kDrop;
+  policy::EgressLimits limits;
   bool cuts = false;  // Flows that began before it end; with the mode kDrop only.
 
   bool operator==(const ResolvedEgress&) const = default;

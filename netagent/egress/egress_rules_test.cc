@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/claims.h"
 #include "netagent/nftables/testing/rule_machine.h"
 
@@ -29,24 +30,26 @@ void Put(Policy& policy, const std::string& key, T value) {
 Policy Network() {
   Policy policy{.version = 1};
   Put(policy, "ClusterNetwork/main",
-      ClusterNetwork{.cluster = {"10.1.0.0/16", "fd00:1::/32"},
-                     .hub = {"10.2.0.0/16", "fd00:2::/32"},
-                     .peer_spoke = {"10.3.0.0/16"},
-                     .platform = {},
-                     .storage = {},
-                     .services = {"10.96.0.0/16"}});
-  Put(policy, "Team/vision", Team{.namespaces = {"team-a", "team-b"}});
-  Put(policy, "DestinationGroup/mirror", DestinationGroup{.cidrs = {"151.101.0.0/16"}});
+      policy::ClusterNetwork{.cluster = policy::Blocks({"10.1.0.0/16", "fd00:1::/32"}),
+                             .hub = policy::Blocks({"10.2.0.0/16", "fd00:2::/32"}),
+                             .peer_spoke = policy::Blocks({"10.3.0.0/16"}),
+                             .platform = {},
+                             .storage = {},
+                             .services = policy::Blocks({"10.96.0.0/16"})});
+  Put(policy, "Team/vision", policy::Team{.namespaces = {"team-a", "team-b"}});
+  Put(policy, "DestinationGroup/mirror",
+      policy::DestinationGroup{.cidrs = policy::Blocks({"151.101.0.0/16"})});
   return policy;
 }
 
-EgressPolicy All(EgressMode mode) {
-  return {.destination_cidrs = {"0.0.0.0/0", "::/0"}, .mode = mode};
+policy::EgressPolicy All(policy::EgressMode mode) {
+  return {.destination_cidrs = policy::Blocks({"0.0.0.0/0", "::/0"}), .mode = mode};
 }
 
-EgressPolicy ByGateways(std::vector<std::string> addresses, EgressMode fallback) {
-  EgressPolicy policy = All(EgressMode::kGateway);
-  policy.gateway = EgressGateway{.addresses = std::move(addresses)};
+policy::EgressPolicy ByGateways(std::initializer_list<std::string_view> addresses,
+                                policy::EgressMode fallback) {
+  policy::EgressPolicy policy = All(policy::EgressMode::kGateway);
+  policy.gateway = policy::EgressGateway{.addresses = policy::Addresses(addresses)};
   policy.fallback = fallback;
   return policy;
 }
@@ -126,7 +129,7 @@ TEST(EgressRules, WithoutPoliciesNothingIsTracked) {
 
 struct Sent {
   const char* name;
-  EgressMode mode;
+  policy::EgressMode mode;
   const char* to;
   const char* want;
 };
@@ -145,37 +148,38 @@ TEST_P(EgressModeTest, DecidesByDestination) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, EgressModeTest,
-    testing::Values(Sent{"Internet", EgressMode::kMasquerade, "8.8.8.8", "masquerade"},
-                    Sent{"Internet6", EgressMode::kMasquerade, "2600::1", "masquerade"},
-                    Sent{"Group", EgressMode::kMasquerade, "151.101.1.1", "masquerade"},
-                    Sent{"Cluster", EgressMode::kMasquerade, "10.1.9.9", "as is"},
-                    Sent{"Cluster6", EgressMode::kMasquerade, "fd00:1::9", "as is"},
-                    Sent{"Hub", EgressMode::kMasquerade, "10.2.9.9", "as is"},
-                    Sent{"PeerSpoke", EgressMode::kMasquerade, "10.3.9.9", "as is"},
-                    Sent{"Service", EgressMode::kMasquerade, "10.96.0.1", "as is"},
-                    Sent{"Routed", EgressMode::kRouted, "8.8.8.8", "as is"},
-                    Sent{"Dropped", EgressMode::kDrop, "8.8.8.8", "drop"},
-                    Sent{"Dropped6", EgressMode::kDrop, "2600::1", "drop"},
-                    Sent{"ClusterNotDropped", EgressMode::kDrop, "10.1.9.9", "as is"},
-                    Sent{"MetadataRouted", EgressMode::kRouted, "169.254.169.254", "masquerade"},
-                    Sent{"MetadataNotDropped", EgressMode::kDrop, "169.254.169.254", "masquerade"},
-                    Sent{"WireServer", EgressMode::kDrop, "168.63.129.16", "masquerade"}),
+    testing::Values(
+        Sent{"Internet", policy::EgressMode::kMasquerade, "8.8.8.8", "masquerade"},
+        Sent{"Internet6", policy::EgressMode::kMasquerade, "2600::1", "masquerade"},
+        Sent{"Group", policy::EgressMode::kMasquerade, "151.101.1.1", "masquerade"},
+        Sent{"Cluster", policy::EgressMode::kMasquerade, "10.1.9.9", "as is"},
+        Sent{"Cluster6", policy::EgressMode::kMasquerade, "fd00:1::9", "as is"},
+        Sent{"Hub", policy::EgressMode::kMasquerade, "10.2.9.9", "as is"},
+        Sent{"PeerSpoke", policy::EgressMode::kMasquerade, "10.3.9.9", "as is"},
+        Sent{"Service", policy::EgressMode::kMasquerade, "10.96.0.1", "as is"},
+        Sent{"Routed", policy::EgressMode::kRouted, "8.8.8.8", "as is"},
+        Sent{"Dropped", policy::EgressMode::kDrop, "8.8.8.8", "drop"},
+        Sent{"Dropped6", policy::EgressMode::kDrop, "2600::1", "drop"},
+        Sent{"ClusterNotDropped", policy::EgressMode::kDrop, "10.1.9.9", "as is"},
+        Sent{"MetadataRouted", policy::EgressMode::kRouted, "169.254.169.254", "masquerade"},
+        Sent{"MetadataNotDropped", policy::EgressMode::kDrop, "169.254.169.254", "masquerade"},
+        Sent{"WireServer", policy::EgressMode::kDrop, "168.63.129.16", "masquerade"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(EgressRules, TheFirstPolicyThatSelectsPodAndDestinationDecides) {
   Policy policy = Network();
-  EgressPolicy mirror{.namespaces = {},
-                      .teams = {"vision"},
-                      .destination_groups = {"mirror"},
-                      .mode = EgressMode::kMasquerade,
-                      .priority = 1};
+  policy::EgressPolicy mirror{.namespaces = {},
+                              .teams = {"vision"},
+                              .destination_groups = {"mirror"},
+                              .mode = policy::EgressMode::kMasquerade,
+                              .priority = 1};
   Put(policy, "EgressPolicy/z-mirror", mirror);
-  EgressPolicy drop = All(EgressMode::kDrop);
+  policy::EgressPolicy drop = All(policy::EgressMode::kDrop);
   drop.namespaces = {"team-a"};
-  drop.excluded_cidrs = {"9.0.0.0/8"};
+  drop.excluded_cidrs = policy::Blocks({"9.0.0.0/8"});
   drop.priority = 2;
   Put(policy, "EgressPolicy/b-drop", drop);
-  EgressPolicy later = All(EgressMode::kRouted);
+  policy::EgressPolicy later = All(policy::EgressMode::kRouted);
   later.priority = 2;
   Put(policy, "EgressPolicy/c-routed", later);
   Node node;
@@ -195,10 +199,11 @@ TEST(EgressRules, FlowsGoOnAsTheyBegan) {
     for (const char* name : {"masquerade", "as is", "drop", "to 10.1.0.100", "none"}) {
       all[name] = Network();
     }
-    Put(all["masquerade"], "EgressPolicy/p", All(EgressMode::kMasquerade));
-    Put(all["as is"], "EgressPolicy/p", All(EgressMode::kRouted));
-    Put(all["drop"], "EgressPolicy/p", All(EgressMode::kDrop));
-    Put(all["to 10.1.0.100"], "EgressPolicy/p", ByGateways({"10.1.0.100"}, EgressMode::kDrop));
+    Put(all["masquerade"], "EgressPolicy/p", All(policy::EgressMode::kMasquerade));
+    Put(all["as is"], "EgressPolicy/p", All(policy::EgressMode::kRouted));
+    Put(all["drop"], "EgressPolicy/p", All(policy::EgressMode::kDrop));
+    Put(all["to 10.1.0.100"], "EgressPolicy/p",
+        ByGateways({"10.1.0.100"}, policy::EgressMode::kDrop));
     return all;
   }();
   for (const auto& [before, first] : policies) {
@@ -220,7 +225,7 @@ TEST(EgressRules, FlowsGoOnAsTheyBegan) {
 TEST(EgressRules, AFlowThatIsOlderThanAnyPolicyGoesOn) {
   Node node;
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", All(EgressMode::kMasquerade));
+  Put(policy, "EgressPolicy/p", All(policy::EgressMode::kMasquerade));
   ASSERT_TRUE(node.Set(policy).ok());
   TestFlow old{.mark = 0xFFFF4000, .status = kConfirmed};
   EXPECT_EQ(node.Send(&old, "10.1.0.5", "8.8.8.8"), "as is");
@@ -230,7 +235,7 @@ TEST(EgressRules, AFlowThatIsOlderThanAnyPolicyGoesOn) {
 TEST(EgressRules, OthersBitsOfTheMarkStay) {
   Node node;
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", All(EgressMode::kMasquerade));
+  Put(policy, "EgressPolicy/p", All(policy::EgressMode::kMasquerade));
   ASSERT_TRUE(node.Set(policy).ok());
   TestFlow flow{.mark = 0xABCD4F80};
   EXPECT_EQ(node.Send(&flow, "10.1.0.5", "8.8.8.8"), "masquerade");
@@ -240,7 +245,7 @@ TEST(EgressRules, OthersBitsOfTheMarkStay) {
 TEST(EgressRules, WhatTheTrackingDoesNotKnowDoesNotLeak) {
   Node node;
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", All(EgressMode::kMasquerade));
+  Put(policy, "EgressPolicy/p", All(policy::EgressMode::kMasquerade));
   ASSERT_TRUE(node.Set(policy).ok());
   EXPECT_EQ(node.Send(nullptr, "10.1.0.5", "8.8.8.8"), "drop");
   EXPECT_EQ(node.machine.Counted("drop/leak"), 1U);
@@ -250,7 +255,7 @@ TEST(EgressRules, WhatTheTrackingDoesNotKnowDoesNotLeak) {
 TEST(EgressRules, TheGuardCatchesWhatWasNotTranslated) {
   Node node;
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", All(EgressMode::kMasquerade));
+  Put(policy, "EgressPolicy/p", All(policy::EgressMode::kMasquerade));
   ASSERT_TRUE(node.Set(policy).ok());
   // Decided upon, but the translation has not happened.
   TestFlow flow{.mark = claims::kFlowMasqueraded, .status = kConfirmed};
@@ -263,7 +268,7 @@ TEST(EgressRules, TheGuardCatchesWhatWasNotTranslated) {
 TEST(EgressRules, AFlowByAForgottenGatewayDoesNotLeak) {
   Node node;
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", All(EgressMode::kMasquerade));
+  Put(policy, "EgressPolicy/p", All(policy::EgressMode::kMasquerade));
   ASSERT_TRUE(node.Set(policy).ok());
   TestFlow flow{.mark = claims::kFirstGatewayMark + 5, .status = kConfirmed};
   EXPECT_EQ(node.Send(&flow, "10.1.0.5", "8.8.8.8"), "drop");
@@ -273,7 +278,7 @@ TEST(EgressRules, AFlowByAForgottenGatewayDoesNotLeak) {
 TEST(EgressRules, RepliesAreNotDecidedUpon) {
   Node node;
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", All(EgressMode::kDrop));
+  Put(policy, "EgressPolicy/p", All(policy::EgressMode::kDrop));
   ASSERT_TRUE(node.Set(policy).ok());
   TestFlow flow{.status = kConfirmed};
   TestPacket packet{.in = "spk1",
@@ -300,7 +305,7 @@ TEST(EgressGateways, ShareFlowsAndADeadOneMovesOnlyNewOnes) {
   const std::set<GatewayEndpoint> all = {A("10.1.0.100"), A("10.1.0.101"), A("10.1.0.102")};
   Policy policy = Network();
   Put(policy, "EgressPolicy/p",
-      ByGateways({"10.1.0.100", "10.1.0.101", "10.1.0.102"}, EgressMode::kDrop));
+      ByGateways({"10.1.0.100", "10.1.0.101", "10.1.0.102"}, policy::EgressMode::kDrop));
   Node node;
   ASSERT_TRUE(node.Set(policy, all).ok());
   std::map<std::string, std::string> began;
@@ -333,7 +338,7 @@ TEST(EgressGateways, ShareFlowsAndADeadOneMovesOnlyNewOnes) {
 
 TEST(EgressGateways, ADrainingOneGetsNoNewFlows) {
   Policy policy = Network();
-  EgressPolicy egress = ByGateways({"10.1.0.100", "10.1.0.101"}, EgressMode::kDrop);
+  policy::EgressPolicy egress = ByGateways({"10.1.0.100", "10.1.0.101"}, policy::EgressMode::kDrop);
   Put(policy, "EgressPolicy/p", egress);
   const std::set<GatewayEndpoint> healthy = {A("10.1.0.100"), A("10.1.0.101")};
   Node node;
@@ -345,7 +350,7 @@ TEST(EgressGateways, ADrainingOneGetsNoNewFlows) {
     old = {};
     began = node.Send(&old, "10.1.0.5", fmt::format("9.9.9.{}", i));
   }
-  egress.gateway->draining = {"10.1.0.100"};
+  egress.gateway->draining = policy::Addresses({"10.1.0.100"});
   Put(policy, "EgressPolicy/p", egress);
   ASSERT_TRUE(node.Set(policy, healthy).ok());
   EXPECT_THAT(WhereTo(node, 100), ElementsAre(Pair("to 10.1.0.101", 100)));
@@ -353,9 +358,9 @@ TEST(EgressGateways, ADrainingOneGetsNoNewFlows) {
 }
 
 TEST(EgressGateways, FallBackWhenNoneIsHealthyAndByFamily) {
-  for (const auto& [fallback, want] :
-       {std::pair(EgressMode::kDrop, "drop"), std::pair(EgressMode::kMasquerade, "masquerade"),
-        std::pair(EgressMode::kRouted, "as is")}) {
+  for (const auto& [fallback, want] : {std::pair(policy::EgressMode::kDrop, "drop"),
+                                       std::pair(policy::EgressMode::kMasquerade, "masquerade"),
+                                       std::pair(policy::EgressMode::kRouted, "as is")}) {
     Policy policy = Network();
     Put(policy, "EgressPolicy/p", ByGateways({"10.1.0.100"}, fallback));
     Node node;
@@ -369,7 +374,7 @@ TEST(EgressGateways, FallBackWhenNoneIsHealthyAndByFamily) {
 
 TEST(EgressGateways, ThisNodeIsItsOwnPodsGateway) {
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", ByGateways({"10.1.0.100"}, EgressMode::kDrop));
+  Put(policy, "EgressPolicy/p", ByGateways({"10.1.0.100"}, policy::EgressMode::kDrop));
   Node node;
   node.settings.own = {A("10.1.0.100")};
   ASSERT_TRUE(node.Set(policy, {}).ok());
@@ -379,19 +384,20 @@ TEST(EgressGateways, ThisNodeIsItsOwnPodsGateway) {
 
 TEST(EgressGateways, KeepTheirMarks) {
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", ByGateways({"10.1.0.101"}, EgressMode::kDrop));
+  Put(policy, "EgressPolicy/p", ByGateways({"10.1.0.101"}, policy::EgressMode::kDrop));
   Node node;
   ASSERT_TRUE(node.Set(policy).ok());
   const std::map<uint32_t, GatewayEndpoint> before = node.current->GatewayMarks();
   ASSERT_THAT(before, ElementsAre(Pair(claims::kFirstGatewayMark, A("10.1.0.101"))));
-  Put(policy, "EgressPolicy/p", ByGateways({"10.1.0.100"}, EgressMode::kDrop));
+  Put(policy, "EgressPolicy/p", ByGateways({"10.1.0.100"}, policy::EgressMode::kDrop));
   ASSERT_TRUE(node.Set(policy).ok());
   EXPECT_THAT(node.current->GatewayMarks(),
               ElementsAre(Pair(claims::kFirstGatewayMark, A("10.1.0.101")),
                           Pair(claims::kFirstGatewayMark + 1, A("10.1.0.100"))));
   // Many come and go: the room is used again, and never a mark twice.
   for (int i = 0; i < 100; ++i) {
-    Put(policy, "EgressPolicy/p", ByGateways({fmt::format("10.1.7.{}", i)}, EgressMode::kDrop));
+    Put(policy, "EgressPolicy/p",
+        ByGateways({fmt::format("10.1.7.{}", i)}, policy::EgressMode::kDrop));
     ASSERT_TRUE(node.Set(policy).ok());
   }
   EXPECT_EQ(node.current->GatewayMarks().size(), claims::kGatewayMarks);
@@ -424,7 +430,7 @@ TEST(EgressGateways, ATranslatesWhatOtherNodesSendThroughIt) {
 
 TEST(EgressLimits, EndWhatIsBeyondThemAndCountIt) {
   Policy policy = Network();
-  EgressPolicy egress = All(EgressMode::kRouted);
+  policy::EgressPolicy egress = All(policy::EgressMode::kRouted);
   egress.limits = {.connections = 5, .connections_per_destination = 3};
   Put(policy, "EgressPolicy/p", egress);
   Node node;
@@ -460,7 +466,7 @@ TEST(EgressIpMasq, DoesAsIpMasqAgent) {
   node.settings.ip_masq->masquerade_link_local = true;
   node.settings.ip_masq->ipv6 = true;
   Policy policy = Network();
-  EgressPolicy drop = All(EgressMode::kDrop);
+  policy::EgressPolicy drop = All(policy::EgressMode::kDrop);
   drop.namespaces = {"other"};
   Put(policy, "EgressPolicy/p", drop);
   ASSERT_TRUE(node.Set(policy).ok());
@@ -471,14 +477,14 @@ TEST(EgressIpMasq, DoesAsIpMasqAgent) {
 
 TEST(EgressRules, OnlyPoliciesAboutTheClusterKeepPodsFromTheFastPath) {
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", All(EgressMode::kMasquerade));
+  Put(policy, "EgressPolicy/p", All(policy::EgressMode::kMasquerade));
   Node node;
   ASSERT_TRUE(node.Set(policy).ok());
   EXPECT_FALSE(node.current->KeepsFromFastPath(kPod));
   Put(policy, "EgressPolicy/q",
-      EgressPolicy{.namespaces = {"team-a"},
-                   .destination_cidrs = {"10.1.7.0/24"},
-                   .mode = EgressMode::kDrop});
+      policy::EgressPolicy{.namespaces = {"team-a"},
+                           .destination_cidrs = policy::Blocks({"10.1.7.0/24"}),
+                           .mode = policy::EgressMode::kDrop});
   ASSERT_TRUE(node.Set(policy).ok());
   EXPECT_TRUE(node.current->KeepsFromFastPath(kPod));
   EXPECT_FALSE(node.current->KeepsFromFastPath(kOther));
@@ -487,7 +493,7 @@ TEST(EgressRules, OnlyPoliciesAboutTheClusterKeepPodsFromTheFastPath) {
 
 TEST(EgressRules, APodThatHasGoneLeavesNoElement) {
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", All(EgressMode::kMasquerade));
+  Put(policy, "EgressPolicy/p", All(policy::EgressMode::kMasquerade));
   Node node;
   ASSERT_TRUE(node.Set(policy).ok());
   EXPECT_EQ(node.machine.SizeOf("egress_pods4"), 2U);
@@ -500,7 +506,7 @@ TEST(EgressRules, APodThatHasGoneLeavesNoElement) {
 
 TEST(EgressRules, WhatIsNoPodsIsNotDecidedAbout) {
   Policy policy = Network();
-  Put(policy, "EgressPolicy/p", All(EgressMode::kDrop));
+  Put(policy, "EgressPolicy/p", All(policy::EgressMode::kDrop));
   Node node;
   ASSERT_TRUE(node.Set(policy).ok());
   TestFlow flow;
@@ -518,7 +524,7 @@ TEST(EgressRules, WhatIsNoPodsIsNotDecidedAbout) {
 
 struct Refused {
   const char* name;
-  EgressPolicy policy;
+  policy::EgressPolicy policy;
   const char* text;
 };
 
@@ -526,9 +532,9 @@ class EgressRefusedTest : public testing::TestWithParam<Refused> {};
 
 TEST_P(EgressRefusedTest, NamesThePolicyAndTheReason) {
   Policy policy = Network();
-  Put(policy, "EgressPolicy/good", ByGateways({"10.1.0.100"}, EgressMode::kDrop));
-  EgressPolicy tunnel = ByGateways({"10.1.0.101"}, EgressMode::kDrop);
-  tunnel.gateway->transport = GatewayTransport::kVxlan;
+  Put(policy, "EgressPolicy/good", ByGateways({"10.1.0.100"}, policy::EgressMode::kDrop));
+  policy::EgressPolicy tunnel = ByGateways({"10.1.0.101"}, policy::EgressMode::kDrop);
+  tunnel.gateway->transport = policy::GatewayTransport::kVxlan;
   Put(policy, "EgressPolicy/good-too", tunnel);
   Put(policy, "EgressPolicy/off", GetParam().policy);
   Node node;
@@ -538,33 +544,32 @@ TEST_P(EgressRefusedTest, NamesThePolicyAndTheReason) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().text));
 }
 
-EgressPolicy OtherPort() {
-  EgressPolicy policy = ByGateways({"10.1.0.100"}, EgressMode::kDrop);
+policy::EgressPolicy OtherPort() {
+  policy::EgressPolicy policy = ByGateways({"10.1.0.100"}, policy::EgressMode::kDrop);
   policy.gateway->health_port = 80;
   return policy;
 }
 
-EgressPolicy OtherTunnelPort() {
-  EgressPolicy policy = ByGateways({"10.1.0.100"}, EgressMode::kDrop);
-  policy.gateway->transport = GatewayTransport::kVxlan;
+policy::EgressPolicy OtherTunnelPort() {
+  policy::EgressPolicy policy = ByGateways({"10.1.0.100"}, policy::EgressMode::kDrop);
+  policy.gateway->transport = policy::GatewayTransport::kVxlan;
   policy.gateway->tunnel_port = 8473;
   return policy;
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, EgressRefusedTest,
-    testing::Values(
-        Refused{"Team", {.teams = {"x"}, .mode = EgressMode::kDrop}, "team x"},
-        Refused{"Group",
-                {.destination_groups = {"y"}, .mode = EgressMode::kDrop},
-                "destination group y"},
-        Refused{"NoMode", {}, "no mode"},
-        Refused{"NoGateway", {.mode = EgressMode::kGateway}, "no gateway"},
-        Refused{"FallsBackOnItself", ByGateways({"10.1.0.9"}, EgressMode::kGateway), "falls back"},
-        Refused{"NoAddress", ByGateways({"nat.example"}, EgressMode::kDrop), "nat.example"},
-        Refused{"TwoPorts", OtherPort(), "another policy at 9467"},
-        Refused{"TwoTunnelPorts", OtherTunnelPort(),
-                "tunnelPort 8473, another policy 4789: a node listens at one"}),
+    testing::Values(Refused{"Team", {.teams = {"x"}, .mode = policy::EgressMode::kDrop}, "team x"},
+                    Refused{"Group",
+                            {.destination_groups = {"y"}, .mode = policy::EgressMode::kDrop},
+                            "destination group y"},
+                    Refused{"NoMode", {}, "no mode"},
+                    Refused{"NoGateway", {.mode = policy::EgressMode::kGateway}, "no gateway"},
+                    Refused{"FallsBackOnItself",
+                            ByGateways({"10.1.0.9"}, policy::EgressMode::kGateway), "falls back"},
+                    Refused{"TwoPorts", OtherPort(), "another policy at 9467"},
+                    Refused{"TwoTunnelPorts", OtherTunnelPort(),
+                            "tunnelPort 8473, another policy 4789: a node listens at one"}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/claims.h"
 #include "netagent/egress/egress_rules.h"
 #include "netagent/nftables/testing/rule_machine.h"
@@ -20,19 +21,21 @@ constexpr uint8_t kUdp = 17;
 
 ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
 
-const GatewayEndpoint kTunnel(A("10.1.0.100"), GatewayTransport::kVxlan);
+const GatewayEndpoint kTunnel(A("10.1.0.100"), policy::GatewayTransport::kVxlan);
 
 Policy ByTunnel() {
   Policy policy{.version = 1};
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main",
       .bytes = {},
-      .value = ClusterNetwork{.cluster = {"10.1.0.0/16"}, .hub = {"10.2.0.0/16"}}};
-  EgressPolicy egress{.destination_cidrs = {"0.0.0.0/0"}, .mode = EgressMode::kGateway};
-  egress.gateway = EgressGateway{.addresses = {"10.1.0.100"}};
-  egress.gateway->transport = GatewayTransport::kVxlan;
+      .value = policy::ClusterNetwork{.cluster = policy::Blocks({"10.1.0.0/16"}),
+                                      .hub = policy::Blocks({"10.2.0.0/16"})}};
+  policy::EgressPolicy egress{.destination_cidrs = policy::Blocks({"0.0.0.0/0"}),
+                              .mode = policy::EgressMode::kGateway};
+  egress.gateway = policy::EgressGateway{.addresses = policy::Addresses({"10.1.0.100"})};
+  egress.gateway->transport = policy::GatewayTransport::kVxlan;
   egress.gateway->tunnel_port = kPort;
-  egress.fallback = EgressMode::kDrop;
+  egress.fallback = policy::EgressMode::kDrop;
   policy.entries["EgressPolicy/p"] = {.key = "EgressPolicy/p", .bytes = {}, .value = egress};
   return policy;
 }

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/claims.h"
 #include "netagent/nftables/testing/rule_machine.h"
 
@@ -20,12 +21,13 @@ ClassMap Classes() {
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main",
       .bytes = {},
-      .value = ClusterNetwork{.cluster = {"10.1.0.0/16", "fd00:1::/32"},
-                              .hub = {"10.2.0.0/16", "fd00:2::/32"},
-                              .peer_spoke = {},
-                              .platform = {},
-                              .storage = {},
-                              .services = {"10.96.0.0/16", "fd00:96::/64"}}};
+      .value =
+          policy::ClusterNetwork{.cluster = policy::Blocks({"10.1.0.0/16", "fd00:1::/32"}),
+                                 .hub = policy::Blocks({"10.2.0.0/16", "fd00:2::/32"}),
+                                 .peer_spoke = {},
+                                 .platform = {},
+                                 .storage = {},
+                                 .services = policy::Blocks({"10.96.0.0/16", "fd00:96::/64"})}};
   return ClassMap::Compile(policy, {}).value();
 }
 

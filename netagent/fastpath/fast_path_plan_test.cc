@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 
 namespace spoke::netagent {
 namespace {
@@ -12,7 +13,7 @@ using testing::HasSubstr;
 ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
 ip::Prefix P(const std::string& text) { return ip::Prefix::Parse(text).value(); }
 
-ClassMap Classes(ClusterNetwork network) {
+ClassMap Classes(policy::ClusterNetwork network) {
   Policy policy{.version = 1};
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main", .bytes = {}, .value = std::move(network)};
@@ -32,31 +33,33 @@ NodeNetwork Network() {
 }
 
 TEST(PlanHopsTest, FollowsTheMainTableInsideTheCluster) {
-  EXPECT_THAT(PlanHops(Classes({.cluster = {"10.0.0.0/16"}}), Network(), ip::Family::kV4),
-              ElementsAre(FastHop{A("10.0.0.0"), A("10.0.0.255"), A("10.0.1.1")},
-                          FastHop{A("10.0.1.1"), A("10.0.1.3"), std::nullopt},
-                          FastHop{A("10.0.1.5"), A("10.0.1.254"), std::nullopt},
-                          FastHop{A("10.0.2.0"), A("10.0.255.255"), A("10.0.1.1")}));
   EXPECT_THAT(
-      PlanHops(Classes({.cluster = {"fd00::/62"}}), Network(), ip::Family::kV6),
+      PlanHops(Classes({.cluster = policy::Blocks({"10.0.0.0/16"})}), Network(), ip::Family::kV4),
+      ElementsAre(FastHop{A("10.0.0.0"), A("10.0.0.255"), A("10.0.1.1")},
+                  FastHop{A("10.0.1.1"), A("10.0.1.3"), std::nullopt},
+                  FastHop{A("10.0.1.5"), A("10.0.1.254"), std::nullopt},
+                  FastHop{A("10.0.2.0"), A("10.0.255.255"), A("10.0.1.1")}));
+  EXPECT_THAT(
+      PlanHops(Classes({.cluster = policy::Blocks({"fd00::/62"})}), Network(), ip::Family::kV6),
       ElementsAre(FastHop{A("fd00::1"), A("fd00::3"), std::nullopt},
                   FastHop{A("fd00::5"), A("fd00::ffff:ffff:ffff:ffff"), std::nullopt},
                   FastHop{A("fd00:0:0:1::"), A("fd00:0:0:3:ffff:ffff:ffff:ffff"), A("fe80::1")}));
 }
 
 TEST(PlanHops, WhatMustMeetTheRulesIsInNone) {
-  const auto all = PlanHops(Classes({.cluster = {"10.0.0.0/16"}}), Network(), ip::Family::kV4);
+  const auto all =
+      PlanHops(Classes({.cluster = policy::Blocks({"10.0.0.0/16"})}), Network(), ip::Family::kV4);
   const ip::Address gateway = A("10.0.7.7");
-  const auto hops =
-      PlanHops(Classes({.cluster = {"10.0.0.0/16"}}), Network(), ip::Family::kV4, {gateway});
+  const auto hops = PlanHops(Classes({.cluster = policy::Blocks({"10.0.0.0/16"})}), Network(),
+                             ip::Family::kV4, {gateway});
   EXPECT_EQ(hops.size(), all.size() + 1);
   for (const FastHop& hop : hops) EXPECT_FALSE(hop.first <= gateway && gateway <= hop.last);
 }
 
 TEST(PlanHopsTest, LeavesServicesAndOtherClassesAlone) {
-  EXPECT_THAT(PlanHops(Classes({.cluster = {"10.8.0.0/13"},
-                                .hub = {"10.9.0.0/16"},
-                                .services = {"10.8.0.0/17"}}),
+  EXPECT_THAT(PlanHops(Classes({.cluster = policy::Blocks({"10.8.0.0/13"}),
+                                .hub = policy::Blocks({"10.9.0.0/16"}),
+                                .services = policy::Blocks({"10.8.0.0/17"})}),
                        Network(), ip::Family::kV4),
               ElementsAre(FastHop{A("10.8.128.0"), A("10.8.255.255"), A("10.0.1.1")},
                           FastHop{A("10.10.0.0"), A("10.15.255.255"), A("10.0.1.1")}));
@@ -72,16 +75,18 @@ TEST(PlanHopsTest, LeavesAloneWhatIsRoutedElsewhere) {
   network.routes.push_back({.destination = P("10.6.0.0/16"), .metric = 9, .device = 9});
   // Of our own, which pods here have.
   network.routes.push_back({.destination = P("10.7.0.1/32"), .device = 77, .ours = true});
-  EXPECT_THAT(PlanHops(Classes({.cluster = {"10.4.0.0/14"}}), network, ip::Family::kV4),
-              ElementsAre(FastHop{A("10.6.0.0"), A("10.6.255.255"), A("10.0.1.9")},
-                          FastHop{A("10.7.0.0"), A("10.7.255.255"), A("10.0.1.1")}));
+  EXPECT_THAT(
+      PlanHops(Classes({.cluster = policy::Blocks({"10.4.0.0/14"})}), network, ip::Family::kV4),
+      ElementsAre(FastHop{A("10.6.0.0"), A("10.6.255.255"), A("10.0.1.9")},
+                  FastHop{A("10.7.0.0"), A("10.7.255.255"), A("10.0.1.1")}));
 }
 
 TEST(PlanHopsTest, NeverTakesLoopbackLinkLocalOrMulticast) {
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     for (const FastHop& hop :
-         PlanHops(Classes({.cluster = {"0.0.0.0/0", "::/0", "169.254.0.0/17", "127.0.0.0/9",
-                                       "224.0.0.0/5", "fe80::/11", "ff02::/16"}}),
+         PlanHops(Classes({.cluster =
+                               policy::Blocks({"0.0.0.0/0", "::/0", "169.254.0.0/17", "127.0.0.0/9",
+                                               "224.0.0.0/5", "fe80::/11", "ff02::/16"})}),
                   Network(), family)) {
       for (const char* never :
            {"127.0.0.1", "169.254.1.1", "224.0.0.1", "255.255.255.255", "0.0.0.0", "::", "::1",
@@ -98,13 +103,14 @@ TEST(FastPathPlanTest, KnowsWhichAddressesAreThisNodes) {
   network.routes.push_back({.destination = P("10.0.1.8/32"), .device = 0, .ours = true});  // Idle.
   network.routes.push_back({.destination = P("fd00::7/128"), .device = 77, .ours = true});
   network.routes.push_back({.destination = P("10.0.9.9/32"), .device = 9});
-  const auto plan = FastPathPlan::Plan({}, Classes({.cluster = {"10.0.0.0/8"}}), network);
+  const auto plan =
+      FastPathPlan::Plan({}, Classes({.cluster = policy::Blocks({"10.0.0.0/8"})}), network);
   EXPECT_THAT(plan.Local(), ElementsAre(A("10.0.1.4"), A("10.0.1.7"), A("10.0.1.8"), A("127.0.0.1"),
                                         A("fd00::4"), A("fd00::7")));
 }
 
 TEST(FastPathPlanTest, SaysWhyItIsOff) {
-  const ClassMap classes = Classes({.cluster = {"10.0.0.0/8"}});
+  const ClassMap classes = Classes({.cluster = policy::Blocks({"10.0.0.0/8"})});
   EXPECT_EQ(FastPathPlan::Plan({}, classes, Network()).state(), "on");
   EXPECT_THAT(FastPathPlan::Plan({.wanted = false}, classes, Network()).state(),
               HasSubstr("configuration"));
@@ -124,14 +130,16 @@ TEST(FastPathPlanTest, IsOffWhereTheClusterIsInTooManyPieces) {
   for (uint32_t i = 0; i <= kMaxFastHops; ++i) {
     network.addresses.push_back({ip::Address::V4(0x0A100000 + 4 * i), 32});
   }
-  const auto plan = FastPathPlan::Plan({}, Classes({.cluster = {"10.16.0.0/16"}}), network);
+  const auto plan =
+      FastPathPlan::Plan({}, Classes({.cluster = policy::Blocks({"10.16.0.0/16"})}), network);
   EXPECT_FALSE(plan.on());
   EXPECT_THAT(plan.state(), HasSubstr("pieces"));
   EXPECT_TRUE(plan.Table().hops.empty());
 }
 
 TEST(FastPathPlanTest, TakesOnlyPodsWhosePacketsItMayForward) {
-  const auto plan = FastPathPlan::Plan({}, Classes({.cluster = {"10.0.0.0/8"}}), Network());
+  const auto plan =
+      FastPathPlan::Plan({}, Classes({.cluster = policy::Blocks({"10.0.0.0/8"})}), Network());
   const TrafficPod pod{
       .host_link = "spk1", .host_index = 7, .addresses = {A("10.0.1.7")}, .mtu = 1500};
   EXPECT_EQ(plan.WhyNot(pod, false), "");

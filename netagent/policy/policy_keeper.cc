@@ -5,7 +5,8 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
-#include "netagent/policy/policy_codec.h"
+#include "lib/policy/wire.h"
+#include "netagent/policy/policy_file.h"
 
 namespace spoke::netagent {
 
@@ -25,7 +26,7 @@ void PolicyKeeper::Start() {
 void PolicyKeeper::OnPolicy(const node_api::PolicyUpdate& update) {
   const uint64_t number = ++updates_;
   const uint64_t version = update.bundle->version();
-  auto next = ApplyPolicy(policy_, FromWire(*update.bundle));
+  auto next = ApplyPolicy(policy_, policy::FromWire(*update.bundle));
   if (!next.ok()) return Answer({.version = version, .error = ""}, next.status());
   Proposed proposed{.policy = *std::move(next), .limit = std::nullopt};
   if (update.max_cut_permille) proposed.limit = CutLimit{.permille = *update.max_cut_permille};

@@ -6,8 +6,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "netagent/policy/policy_codec.h"
+#include "lib/policy/wire.h"
+#include "netagent/policy/policy_file.h"
 #include "netagent/session/testing/fake_server_link.h"
+#include "proto/spoke/v1/policy.pb.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 
@@ -40,7 +42,7 @@ class PolicyKeeperTest : public testing::Test {
   std::string InForce() const {
     const auto it = keeper_->policy().entries.find("Team/ml");
     if (it == keeper_->policy().entries.end()) return "";
-    return std::get<Team>(it->second.value).namespaces.at(0);
+    return std::get<policy::Team>(it->second.value).namespaces.at(0);
   }
 
   const testing_support::TempDir dir_;

@@ -19,7 +19,7 @@ std::map<std::string, ClassNumber> GroupsOf(const Policy& policy) {
   constexpr std::string_view kPrefix = "DestinationGroup/";
   std::map<std::string, ClassNumber> groups;
   for (const auto& [key, entry] : policy.entries) {
-    if (!std::holds_alternative<DestinationGroup>(entry.value)) continue;
+    if (!std::holds_alternative<policy::DestinationGroup>(entry.value)) continue;
     groups.emplace(key.substr(kPrefix.size()),
                    kFirstGroup + static_cast<ClassNumber>(groups.size()));
   }

@@ -7,6 +7,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/shaping/shape_tree.h"
 #include "netagent/shaping/shaping_check.h"
 #include "tests/support/random_seed.h"
@@ -39,10 +40,12 @@ class World {
  public:
   World() {
     Put("ClusterNetwork/main",
-        ClusterNetwork{.cluster = {"10.0.0.0/8", "fd00::/16"}, .storage = {"20.60.0.0/16"}});
-    Put("Team/vision", Team{.namespaces = {"vision"}});
-    Put("Team/speech", Team{.namespaces = {"speech"}});
-    Put("DestinationGroup/mirror", DestinationGroup{.cidrs = {"151.101.0.0/16"}});
+        policy::ClusterNetwork{.cluster = policy::Blocks({"10.0.0.0/8", "fd00::/16"}),
+                               .storage = policy::Blocks({"20.60.0.0/16"})});
+    Put("Team/vision", policy::Team{.namespaces = {"vision"}});
+    Put("Team/speech", policy::Team{.namespaces = {"speech"}});
+    Put("DestinationGroup/mirror",
+        policy::DestinationGroup{.cidrs = policy::Blocks({"151.101.0.0/16"})});
   }
 
   template <typename T>
@@ -50,13 +53,13 @@ class World {
     policy.entries[key] = {.key = key, .bytes = {}, .value = std::move(value)};
   }
   void PutBudget(const std::string& name, bool egress, bool shadow) {
-    Put("BandwidthBudget/" + name, BandwidthBudget{.egress = egress,
-                                                   .teams = {"vision"},
-                                                   .floor = kMbit,
-                                                   .refresh = absl::Seconds(5),
-                                                   .hold = absl::Seconds(300),
-                                                   .half_life = absl::Seconds(30),
-                                                   .shadow = shadow});
+    Put("BandwidthBudget/" + name, policy::BandwidthBudget{.egress = egress,
+                                                           .teams = {"vision"},
+                                                           .floor = units::BitRate(kMbit),
+                                                           .refresh = absl::Seconds(5),
+                                                           .hold = absl::Seconds(300),
+                                                           .half_life = absl::Seconds(30),
+                                                           .shadow = shadow});
   }
   void Want(uint32_t index, uint64_t rate, TrafficDirection direction = kIngress) {
     demand[{.host_link = fmt::format("spk{}", index),
@@ -161,7 +164,8 @@ TEST(ShapingPlan, OnlyPodsWithAOptionsAreShaped) {
 
 TEST(ShapingPlan, NodesTotalIsSharedByAllPods) {
   World world;
-  world.Put("BandwidthLimit/node", BandwidthLimit{.node_ingress = 1000 * kMbit});
+  world.Put("BandwidthLimit/node",
+            policy::BandwidthLimit{.node_ingress = units::BitRate(1000 * kMbit)});
   world.pods = {Pod(1), Pod(2, "web", {.ingress = 100 * kMbit}), Pod(3, "web", {.weight = 3})};
   for (const uint32_t index : {1U, 2U, 3U}) world.Want(index, 2000 * kMbit);
   world.Plan();
@@ -178,7 +182,9 @@ TEST(ShapingPlan, NodesTotalIsSharedByAllPods) {
 
 TEST(ShapingPlan, TeamsTotalIsOfItsPodsOnly) {
   World world;
-  world.Put("BandwidthLimit/team", BandwidthLimit{.teams = {"vision"}, .node_egress = 200 * kMbit});
+  world.Put(
+      "BandwidthLimit/team",
+      policy::BandwidthLimit{.teams = {"vision"}, .node_egress = units::BitRate(200 * kMbit)});
   world.pods = {Pod(1, "vision"), Pod(2, "vision"), Pod(3, "speech")};
   EXPECT_THAT(world.Plan().flows, SizeIs(2));
   const ShapeClass team = world.Class(kEgress, world.ClassOf(1, kEgress).parent);
@@ -211,7 +217,8 @@ TEST(ShapingPlan, TeamsLimitAndItsGrantBothHold) {
   World world;
   world.PutBudget("down", false, false);
   world.Put("BandwidthLimit/teams",
-            BandwidthLimit{.teams = {"vision", "speech"}, .node_ingress = 20 * kMbit});
+            policy::BandwidthLimit{.teams = {"vision", "speech"},
+                                   .node_ingress = units::BitRate(20 * kMbit)});
   world.pods = {Pod(1, "vision"), Pod(2, "speech"), Pod(3, "elsewhere")};
   world.grants = {GrantFor("down", "vision", 300 * kMbit), GrantFor("down", "*", 50 * kMbit)};
   world.Plan();
@@ -238,7 +245,9 @@ TEST(ShapingPlan, WhatIsInShadowIsCountedAndNotLed) {
   World world;
   world.PutBudget("down", false, true);
   world.Put("BandwidthLimit/trial",
-            BandwidthLimit{.pod_ingress = 5 * kMbit, .node_egress = 90 * kMbit, .shadow = true});
+            policy::BandwidthLimit{.pod_ingress = units::BitRate(5 * kMbit),
+                                   .node_egress = units::BitRate(90 * kMbit),
+                                   .shadow = true});
   world.pods = {Pod(1, "vision"), Pod(2, "web")};
   world.grants = {GrantFor("down", "vision", 300 * kMbit), GrantFor("down", "*", 50 * kMbit)};
   const ShapingPlan& plan = world.Plan();
@@ -259,8 +268,10 @@ TEST(ShapingPlan, WhatIsInShadowIsCountedAndNotLed) {
 
 TEST(ShapingPlan, ShadowBesideAnEnforcedLimitIsCountedInItsClass) {
   World world;
-  world.Put("BandwidthLimit/trial", BandwidthLimit{.pod_ingress = 5 * kMbit, .shadow = true});
-  world.Put("BandwidthLimit/node", BandwidthLimit{.node_ingress = 500 * kMbit});
+  world.Put("BandwidthLimit/trial",
+            policy::BandwidthLimit{.pod_ingress = units::BitRate(5 * kMbit), .shadow = true});
+  world.Put("BandwidthLimit/node",
+            policy::BandwidthLimit{.node_ingress = units::BitRate(500 * kMbit)});
   world.pods = {Pod(1)};
   world.Plan();
   EXPECT_EQ(world.Flow(1, kIngress).shadow, 5 * kMbit);
@@ -319,8 +330,8 @@ TEST(ShapingPlan, ScopesAreTheInternetAndGroupsWithRules) {
   EXPECT_EQ(number_of("20.60.1.1"), 0U);
   EXPECT_EQ(number_of("169.254.169.254"), 0U);
   EXPECT_EQ(number_of("151.101.1.1"), 0U) << "of a group, so not the Internet's";
-  world.Put("BandwidthLimit/mirror",
-            BandwidthLimit{.destination_group = "mirror", .pod_egress = kMbit});
+  world.Put("BandwidthLimit/mirror", policy::BandwidthLimit{.destination_group = "mirror",
+                                                            .pod_egress = units::BitRate(kMbit)});
   world.Plan();
   EXPECT_EQ(number_of("151.101.1.1"), kMirror);
   EXPECT_NE(world.Flow(1, kEgress, kMirror).class_id, 0U);
@@ -328,7 +339,8 @@ TEST(ShapingPlan, ScopesAreTheInternetAndGroupsWithRules) {
 
 TEST(ShapingPlan, LearnedAddressesOfOurOwnNetworksAreLeftOut) {
   World world;
-  world.Put("DestinationGroup/other", DestinationGroup{.cidrs = {"198.51.100.0/24"}});
+  world.Put("DestinationGroup/other",
+            policy::DestinationGroup{.cidrs = policy::Blocks({"198.51.100.0/24"})});
   world.pods = {Pod(1, "web", {.ingress = kMbit})};
   world.learned = {{A("1.2.3.4"), kMirror},      {A("10.1.2.3"), kMirror},
                    {A("20.60.1.1"), kMirror},    {A("169.254.169.254"), kMirror},
@@ -499,9 +511,9 @@ void Stir(World& world, testing_support::Random& random, uint32_t& next_index) {
                      static_cast<int64_t>(random.Between(0, world.pods.size() - 1)));
   }
   if (random.OneIn(3)) {
-    BandwidthLimit limit{.pod_ingress = rate(), .shadow = random.OneIn(3)};
-    limit.node_egress = rate();
-    limit.node_ingress = rate();
+    policy::BandwidthLimit limit{.pod_ingress = units::BitRate(rate()), .shadow = random.OneIn(3)};
+    limit.node_egress = units::BitRate(rate());
+    limit.node_ingress = units::BitRate(rate());
     if (random.OneIn(2)) limit.teams = {"vision"};
     if (random.OneIn(3)) limit.destination_group = "mirror";
     world.Put(fmt::format("BandwidthLimit/{}", random.Between(1, 3)), limit);

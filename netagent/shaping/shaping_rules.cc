@@ -25,7 +25,7 @@ class Names {
  public:
   Names(const Policy& policy, const std::map<std::string, ClassNumber>& groups) : groups_(groups) {
     for (const auto& [key, entry] : policy.entries) {
-      if (std::holds_alternative<Team>(entry.value)) teams_.emplace(NameOf(key));
+      if (std::holds_alternative<policy::Team>(entry.value)) teams_.emplace(NameOf(key));
     }
   }
 
@@ -51,13 +51,14 @@ class Names {
   std::set<std::string, std::less<>> teams_;
 };
 
-absl::StatusOr<ResolvedBudget> ResolveBudget(const std::string& name, const BandwidthBudget& budget,
+absl::StatusOr<ResolvedBudget> ResolveBudget(const std::string& name,
+                                             const policy::BandwidthBudget& budget,
                                              const Names& names) {
   ResolvedBudget out{
       .name = name,
       .direction = budget.egress ? TrafficDirection::kEgress : TrafficDirection::kIngress,
       .teams = budget.teams,
-      .floor = budget.floor,
+      .floor = budget.floor.count(),
       .refresh = budget.refresh,
       .hold = budget.hold,
       .half_life = budget.half_life,
@@ -71,12 +72,14 @@ absl::StatusOr<ResolvedBudget> ResolveBudget(const std::string& name, const Band
   return out;
 }
 
-uint64_t PodRate(const BandwidthLimit& limit, TrafficDirection direction) {
-  return direction == TrafficDirection::kIngress ? limit.pod_ingress : limit.pod_egress;
+uint64_t PodRate(const policy::BandwidthLimit& limit, TrafficDirection direction) {
+  return direction == TrafficDirection::kIngress ? limit.pod_ingress.count()
+                                                 : limit.pod_egress.count();
 }
 
-uint64_t NodeRate(const BandwidthLimit& limit, TrafficDirection direction) {
-  return direction == TrafficDirection::kIngress ? limit.node_ingress : limit.node_egress;
+uint64_t NodeRate(const policy::BandwidthLimit& limit, TrafficDirection direction) {
+  return direction == TrafficDirection::kIngress ? limit.node_ingress.count()
+                                                 : limit.node_egress.count();
 }
 
 // The lowest of what is offered to it, an enforced one before all in Shadow; of equal ones the
@@ -108,20 +111,20 @@ absl::StatusOr<ShapingRules> ShapingRules::Resolve(
   const Names names(policy, groups);
   for (const auto& [key, entry] : policy.entries) {
     absl::Status status;
-    if (const auto* team = std::get_if<Team>(&entry.value)) {
+    if (const auto* team = std::get_if<policy::Team>(&entry.value)) {
       status = rules.AddTeam(std::string(NameOf(key)), *team);
-    } else if (const auto* group = std::get_if<DestinationGroup>(&entry.value)) {
+    } else if (const auto* group = std::get_if<policy::DestinationGroup>(&entry.value)) {
       for (const std::string& host_name : group->names) {
         const auto number = names.Scope(std::string(NameOf(key)));
         status.Update(number.status());
         if (number.ok()) rules.host_names_.emplace_back(host_name, *number);
       }
-    } else if (const auto* limit = std::get_if<BandwidthLimit>(&entry.value)) {
+    } else if (const auto* limit = std::get_if<policy::BandwidthLimit>(&entry.value)) {
       const auto scope = names.Scope(limit->destination_group);
       status = scope.status();
       status.Update(names.CheckTeams(limit->teams));
       if (status.ok()) status = rules.AddLimit({*limit, std::string(NameOf(key)), *scope});
-    } else if (const auto* budget = std::get_if<BandwidthBudget>(&entry.value)) {
+    } else if (const auto* budget = std::get_if<policy::BandwidthBudget>(&entry.value)) {
       auto resolved = ResolveBudget(std::string(NameOf(key)), *budget, names);
       status = resolved.ok() ? rules.AddBudget(*std::move(resolved)) : resolved.status();
     }
@@ -135,7 +138,7 @@ absl::StatusOr<ShapingRules> ShapingRules::Resolve(
   return rules;
 }
 
-absl::Status ShapingRules::AddTeam(const std::string& name, const Team& team) {
+absl::Status ShapingRules::AddTeam(const std::string& name, const policy::Team& team) {
   for (const std::string& pod_namespace : team.namespaces) {
     const auto [known, added] = team_of_.emplace(pod_namespace, name);
     if (!added && known->second != name) {
@@ -149,7 +152,7 @@ absl::Status ShapingRules::AddTeam(const std::string& name, const Team& team) {
 
 absl::Status ShapingRules::AddLimit(Limit limit) {
   // Queues are nested, node, team, pod: a choice of namespaces has no place there.
-  const bool whole = limit.spec.node_ingress != 0 || limit.spec.node_egress != 0;
+  const bool whole = !limit.spec.node_ingress.is_zero() || !limit.spec.node_egress.is_zero();
   if (whole && !limit.spec.namespaces.empty()) {
     return absl::InvalidArgumentError(
         "limits namespaces of a node together; name their teams, or limit each pod");

@@ -79,13 +79,13 @@ class ShapingRules {
 
  private:
   struct Limit {
-    BandwidthLimit spec;
+    policy::BandwidthLimit spec;
     std::string name;
     ClassNumber scope = kInternet;
     bool operator==(const Limit&) const = default;
   };
   // Of one object each. Errors: as Resolve()'s, without the object's name.
-  absl::Status AddTeam(const std::string& name, const Team& team);
+  absl::Status AddTeam(const std::string& name, const policy::Team& team);
   absl::Status AddLimit(Limit limit);
   absl::Status AddBudget(ResolvedBudget budget);
 

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 
 namespace spoke::netagent {
 namespace {
@@ -26,19 +27,20 @@ void Put(Policy& policy, const std::string& key, T value) {
 
 Policy Base() {
   Policy policy{.version = 1};
-  Put(policy, "Team/vision", Team{.namespaces = {"vision-train", "vision-data"}});
-  Put(policy, "Team/speech", Team{.namespaces = {"speech"}});
+  Put(policy, "Team/vision", policy::Team{.namespaces = {"vision-train", "vision-data"}});
+  Put(policy, "Team/speech", policy::Team{.namespaces = {"speech"}});
   Put(policy, "DestinationGroup/mirror",
-      DestinationGroup{.cidrs = {"151.101.0.0/16"}, .names = {"mirror.example.org"}});
+      policy::DestinationGroup{.cidrs = policy::Blocks({"151.101.0.0/16"}),
+                               .names = {"mirror.example.org"}});
   Put(policy, "DestinationGroup/data",
-      DestinationGroup{.names = {"*.data.example.org", "data.example.net"}});
+      policy::DestinationGroup{.names = {"*.data.example.org", "data.example.net"}});
   return policy;
 }
 
-BandwidthBudget BudgetOf(std::vector<std::string> teams, std::string group = "") {
+policy::BandwidthBudget BudgetOf(std::vector<std::string> teams, std::string group = "") {
   return {.destination_group = std::move(group),
           .teams = std::move(teams),
-          .floor = kMbit,
+          .floor = units::BitRate(kMbit),
           .refresh = absl::Seconds(5),
           .hold = absl::Seconds(300),
           .half_life = absl::Seconds(30)};
@@ -77,13 +79,16 @@ TEST(ShapingRules, OfAnEmptyPolicyOnlyOptionsHold) {
 
 TEST(ShapingRules, LimitsSelectByNamespaceByTeamOrAll) {
   Policy policy = Base();
-  Put(policy, "BandwidthLimit/all", BandwidthLimit{.pod_ingress = 100 * kMbit});
+  Put(policy, "BandwidthLimit/all",
+      policy::BandwidthLimit{.pod_ingress = units::BitRate(100 * kMbit)});
   Put(policy, "BandwidthLimit/by-team",
-      BandwidthLimit{.teams = {"vision"}, .pod_ingress = 50 * kMbit});
+      policy::BandwidthLimit{.teams = {"vision"}, .pod_ingress = units::BitRate(50 * kMbit)});
   Put(policy, "BandwidthLimit/by-namespace",
-      BandwidthLimit{.namespaces = {"vision-data"}, .pod_ingress = 20 * kMbit});
+      policy::BandwidthLimit{.namespaces = {"vision-data"},
+                             .pod_ingress = units::BitRate(20 * kMbit)});
   Put(policy, "BandwidthLimit/both",
-      BandwidthLimit{.namespaces = {"web"}, .teams = {"speech"}, .pod_ingress = 30 * kMbit});
+      policy::BandwidthLimit{
+          .namespaces = {"web"}, .teams = {"speech"}, .pod_ingress = units::BitRate(30 * kMbit)});
   const ShapingRules rules = Resolved(policy);
   EXPECT_EQ(rules.PodLimit(Pod("x"), kInternet, kIngress).name, "all");
   EXPECT_EQ(rules.PodLimit(Pod("vision-train"), kInternet, kIngress).name, "by-team");
@@ -95,8 +100,8 @@ TEST(ShapingRules, LimitsSelectByNamespaceByTeamOrAll) {
 
 TEST(ShapingRules, TheLowestHoldsThePodsOwnOptionsAmongThem) {
   Policy policy = Base();
-  Put(policy, "BandwidthLimit/b", BandwidthLimit{.pod_egress = 40 * kMbit});
-  Put(policy, "BandwidthLimit/a", BandwidthLimit{.pod_egress = 40 * kMbit});
+  Put(policy, "BandwidthLimit/b", policy::BandwidthLimit{.pod_egress = units::BitRate(40 * kMbit)});
+  Put(policy, "BandwidthLimit/a", policy::BandwidthLimit{.pod_egress = units::BitRate(40 * kMbit)});
   const ShapingRules rules = Resolved(policy);
   EXPECT_EQ(rules.PodLimit(Pod("x"), kInternet, kEgress).name, "a");
   EXPECT_EQ(rules.PodLimit(Pod("x", {.egress = 39 * kMbit}), kInternet, kEgress).name,
@@ -108,24 +113,29 @@ TEST(ShapingRules, TheLowestHoldsThePodsOwnOptionsAmongThem) {
 TEST(ShapingRules, ShadowCountsOnlyWhereNothingIsEnforced) {
   Policy policy = Base();
   Put(policy, "BandwidthLimit/trial",
-      BandwidthLimit{.pod_ingress = kMbit, .node_ingress = 10 * kMbit, .shadow = true});
+      policy::BandwidthLimit{.pod_ingress = units::BitRate(kMbit),
+                             .node_ingress = units::BitRate(10 * kMbit),
+                             .shadow = true});
   const RateLimit trial{.rate = kMbit, .shadow = true, .name = "trial"};
   EXPECT_EQ(Resolved(policy).PodLimit(Pod("x"), kInternet, kIngress), trial);
   EXPECT_TRUE(Resolved(policy).NodeLimit(kInternet, kIngress).shadow);
   EXPECT_EQ(Resolved(policy).PodLimit(Pod("x", {.ingress = 9 * kMbit}), kInternet, kIngress),
             (RateLimit{.rate = 9 * kMbit, .name = "annotation"}));
   Put(policy, "BandwidthLimit/real",
-      BandwidthLimit{.pod_ingress = 5 * kMbit, .node_ingress = 50 * kMbit});
+      policy::BandwidthLimit{.pod_ingress = units::BitRate(5 * kMbit),
+                             .node_ingress = units::BitRate(50 * kMbit)});
   EXPECT_EQ(Resolved(policy).PodLimit(Pod("x"), kInternet, kIngress).name, "real");
   EXPECT_EQ(Resolved(policy).NodeLimit(kInternet, kIngress).name, "real");
 }
 
 TEST(ShapingRules, NodeRatesAreOfAllPodsOrOfEachTeam) {
   Policy policy = Base();
-  Put(policy, "BandwidthLimit/node", BandwidthLimit{.node_ingress = 900 * kMbit});
+  Put(policy, "BandwidthLimit/node",
+      policy::BandwidthLimit{.node_ingress = units::BitRate(900 * kMbit)});
   Put(policy, "BandwidthLimit/teams",
-      BandwidthLimit{
-          .teams = {"vision", "speech"}, .node_ingress = 300 * kMbit, .node_egress = 200 * kMbit});
+      policy::BandwidthLimit{.teams = {"vision", "speech"},
+                             .node_ingress = units::BitRate(300 * kMbit),
+                             .node_egress = units::BitRate(200 * kMbit)});
   const ShapingRules rules = Resolved(policy);
   EXPECT_EQ(rules.NodeLimit(kInternet, kIngress).rate, 900 * kMbit);
   EXPECT_EQ(rules.NodeLimit(kInternet, kEgress), kNone);
@@ -138,7 +148,8 @@ TEST(ShapingRules, NodeRatesAreOfAllPodsOrOfEachTeam) {
 TEST(ShapingRules, GroupsAreScopesOfTheirOwn) {
   Policy policy = Base();
   Put(policy, "BandwidthLimit/mirror",
-      BandwidthLimit{.destination_group = "mirror", .pod_ingress = 7 * kMbit});
+      policy::BandwidthLimit{.destination_group = "mirror",
+                             .pod_ingress = units::BitRate(7 * kMbit)});
   Put(policy, "BandwidthBudget/data", BudgetOf({"vision"}, "data"));
   const ShapingRules rules = Resolved(policy);
   EXPECT_THAT(rules.scopes(), ElementsAre(kInternet, kMirror, kData));
@@ -171,23 +182,27 @@ TEST(ShapingRules, BudgetsCallTeamsThatTheyDoNotNameTheOthers) {
 TEST(ShapingRules, RefusesWhatCannotHoldNamingTheObject) {
   struct {
     std::string key;
-    decltype(PolicyEntry::value) value;
+    decltype(policy::Entry::value) value;
     std::string message;
   } const cases[] = {
-      {"BandwidthLimit/x", BandwidthLimit{.teams = {"robots"}, .pod_ingress = kMbit},
+      {"BandwidthLimit/x",
+       policy::BandwidthLimit{.teams = {"robots"}, .pod_ingress = units::BitRate(kMbit)},
        "BandwidthLimit/x: names the team robots, which is not there"},
-      {"BandwidthLimit/x", BandwidthLimit{.teams = {"*"}, .pod_ingress = kMbit},
+      {"BandwidthLimit/x",
+       policy::BandwidthLimit{.teams = {"*"}, .pod_ingress = units::BitRate(kMbit)},
        "BandwidthLimit/x: names the team *"},
-      {"BandwidthLimit/x", BandwidthLimit{.destination_group = "nowhere", .pod_ingress = kMbit},
+      {"BandwidthLimit/x",
+       policy::BandwidthLimit{.destination_group = "nowhere", .pod_ingress = units::BitRate(kMbit)},
        "BandwidthLimit/x: names the destination group nowhere, which is not there"},
-      {"BandwidthLimit/x", BandwidthLimit{.namespaces = {"web"}, .node_egress = kMbit},
+      {"BandwidthLimit/x",
+       policy::BandwidthLimit{.namespaces = {"web"}, .node_egress = units::BitRate(kMbit)},
        "BandwidthLimit/x: limits namespaces of a node together"},
       {"BandwidthBudget/x", BudgetOf({"robots"}), "BandwidthBudget/x: names the team robots"},
       {"BandwidthBudget/x", BudgetOf({}, "nowhere"),
        "BandwidthBudget/x: names the destination group nowhere"},
       {"BandwidthBudget/x", BudgetOf({}, "mirror"),
        "BandwidthBudget/x: is a budget of what the budget first is of already"},
-      {"Team/x", Team{.namespaces = {"vision-data"}}, "Team/x: namespace vision-data"},
+      {"Team/x", policy::Team{.namespaces = {"vision-data"}}, "Team/x: namespace vision-data"},
   };
   for (const auto& c : cases) {
     Policy policy = Base();
@@ -202,7 +217,7 @@ TEST(ShapingRules, RefusesWhatCannotHoldNamingTheObject) {
 TEST(ShapingRules, BudgetsOfBothDirectionsStandSideBySide) {
   Policy policy = Base();
   Put(policy, "BandwidthBudget/down", BudgetOf({}));
-  BandwidthBudget up = BudgetOf({});
+  policy::BandwidthBudget up = BudgetOf({});
   up.egress = true;
   Put(policy, "BandwidthBudget/up", up);
   const ShapingRules rules = Resolved(policy);

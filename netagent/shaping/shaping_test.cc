@@ -9,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/os/clock.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/session/testing/fake_server_link.h"
 #include "netagent/shaping/testing/fake_shaper.h"
 #include "tests/support/recording_log.h"
@@ -19,27 +20,28 @@ namespace {
 constexpr uint64_t kMbit = 1'000'000;
 constexpr uint32_t kLink = 11;
 
-PolicyEntry Entry(std::string key, decltype(PolicyEntry::value) value) {
+policy::Entry Entry(std::string key, decltype(policy::Entry::value) value) {
   return {.key = std::move(key), .bytes = {}, .value = std::move(value)};
 }
 
-Policy PolicyOf(std::vector<PolicyEntry> entries) {
+Policy PolicyOf(std::vector<policy::Entry> entries) {
   Policy policy{.version = 1};
-  for (PolicyEntry& entry : entries) policy.entries.emplace(entry.key, std::move(entry));
+  for (policy::Entry& entry : entries) policy.entries.emplace(entry.key, std::move(entry));
   return policy;
 }
 
-PolicyEntry Limit(uint64_t ingress) {
-  return Entry("BandwidthLimit/all", BandwidthLimit{.pod_ingress = ingress});
+policy::Entry Limit(uint64_t ingress) {
+  return Entry("BandwidthLimit/all",
+               policy::BandwidthLimit{.pod_ingress = units::BitRate(ingress)});
 }
 
-PolicyEntry Budget(bool shadow = false) {
-  return Entry("BandwidthBudget/web", BandwidthBudget{.teams = {},
-                                                      .floor = 2 * kMbit,
-                                                      .refresh = absl::Seconds(5),
-                                                      .hold = absl::Seconds(300),
-                                                      .half_life = absl::Seconds(30),
-                                                      .shadow = shadow});
+policy::Entry Budget(bool shadow = false) {
+  return Entry("BandwidthBudget/web", policy::BandwidthBudget{.teams = {},
+                                                              .floor = units::BitRate(2 * kMbit),
+                                                              .refresh = absl::Seconds(5),
+                                                              .hold = absl::Seconds(300),
+                                                              .half_life = absl::Seconds(30),
+                                                              .shadow = shadow});
 }
 
 TrafficPod Pod(uint32_t index = kLink) {
@@ -67,7 +69,7 @@ class ShapingTest : public testing::Test {
                                                  .random = [] { return uint64_t{500}; }});
   }
 
-  absl::Status Put(std::vector<PolicyEntry> entries) {
+  absl::Status Put(std::vector<policy::Entry> entries) {
     const Policy policy = PolicyOf(std::move(entries));
     auto classes = ClassMap::Compile(policy, {});
     EXPECT_TRUE(classes.ok()) << classes.status();
@@ -230,7 +232,8 @@ TEST_F(ShapingTest, ABrokenPolicyIsRefusedAndTheOneBeforeStays) {
   shaping_->Start({Pod()});
   ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
   const absl::Status refused = Put({Entry(
-      "BandwidthLimit/all", BandwidthLimit{.teams = {"nobody"}, .pod_ingress = 10 * kMbit})});
+      "BandwidthLimit/all",
+      policy::BandwidthLimit{.teams = {"nobody"}, .pod_ingress = units::BitRate(10 * kMbit)})});
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
 }
@@ -351,9 +354,11 @@ TEST_F(ShapingTest, WhatSomebodyChangesIsPutBackAndCounted) {
 
 TEST_F(ShapingTest, LearnedAddressesAreShapedAsTheirGroup) {
   ASSERT_TRUE(Put({Entry("DestinationGroup/data",
-                         DestinationGroup{.cidrs = {"192.0.2.0/24"}, .names = {"data.example"}}),
+                         policy::DestinationGroup{.cidrs = policy::Blocks({"192.0.2.0/24"}),
+                                                  .names = {"data.example"}}),
                    Entry("BandwidthLimit/data",
-                         BandwidthLimit{.destination_group = "data", .pod_ingress = 10 * kMbit})})
+                         policy::BandwidthLimit{.destination_group = "data",
+                                                .pod_ingress = units::BitRate(10 * kMbit)})})
                   .ok());
   shaping_->Start({Pod()});
   ASSERT_EQ(shaping_->rules().host_names().size(), 1U);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/fastpath/testing/fake_fast_path.h"
 #include "netagent/nftables/testing/fake_nft_tables.h"
 #include "netagent/node/testing/fake_node_routes.h"
@@ -18,7 +19,7 @@ namespace spoke::netagent {
 
 inline ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
 
-inline Policy WithNetwork(ClusterNetwork network, uint64_t version = 1) {
+inline Policy WithNetwork(policy::ClusterNetwork network, uint64_t version = 1) {
   Policy policy{.version = version};
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main", .bytes = {}, .value = std::move(network)};
@@ -26,7 +27,8 @@ inline Policy WithNetwork(ClusterNetwork network, uint64_t version = 1) {
 }
 
 inline Policy Example() {
-  return WithNetwork({.cluster = {"10.0.0.0/16"}, .peer_spoke = {"10.9.0.0/16"}});
+  return WithNetwork(
+      {.cluster = policy::Blocks({"10.0.0.0/16"}), .peer_spoke = policy::Blocks({"10.9.0.0/16"})});
 }
 
 inline TrafficPod Pod(const std::string& name, uint32_t index, const std::string& address,

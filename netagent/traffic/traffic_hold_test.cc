@@ -2,6 +2,7 @@
 // more what it says.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/traffic/traffic_fixture.h"
 
 namespace spoke::netagent {
@@ -23,7 +24,8 @@ class TrafficHoldTest : public TrafficTest {
     policy.entries["EgressPolicy/all"] = {
         .key = "EgressPolicy/all",
         .bytes = {},
-        .value = EgressPolicy{.destination_cidrs = {"0.0.0.0/0"}, .mode = EgressMode::kDrop}};
+        .value = policy::EgressPolicy{.destination_cidrs = policy::Blocks({"0.0.0.0/0"}),
+                                      .mode = policy::EgressMode::kDrop}};
     return policy;
   }
 };
@@ -32,8 +34,9 @@ TEST_F(TrafficHoldTest, RulesStayWhereThePolicyCannotBeReadOrIsGoneOrRefused) {
   ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
   const auto before = Rules();
   ASSERT_FALSE(before.empty());
-  const Policy refused =
-      WithNetwork({.cluster = {"10.0.0.0/16"}, .peer_spoke = {"10.5.0.0/16"}}, 2);
+  const Policy refused = WithNetwork(
+      {.cluster = policy::Blocks({"10.0.0.0/16"}), .peer_spoke = policy::Blocks({"10.5.0.0/16"})},
+      2);
   for (const auto& kept :
        {std::optional<Policy>(), std::optional(Policy{}), std::optional(refused)}) {
     SCOPED_TRACE(kept ? kept->version : -1);

@@ -41,8 +41,8 @@ inline constexpr std::string_view NameOf(Direction direction) {
   return direction == Direction::kSent ? "sent" : "received";
 }
 
-// Whether pods reach the platform's services (kMetadataService, kWireserver) that no egress policy
-// lets them reach; DNS at the wireserver they always do.
+// Whether pods reach the platform's services (policy::kMetadataService, policy::kWireserver) that
+// no egress policy lets them reach; DNS at the wireserver they always do.
 enum class PlatformAccess : uint8_t {
   kOpen,
   kAudit,   // What would be dropped passes, and is counted as kPlatformDenied.

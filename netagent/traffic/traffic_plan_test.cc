@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/nftables/testing/rule_machine.h"
 #include "netagent/traffic/traffic_rules.h"
 
@@ -19,7 +20,7 @@ ip::Prefix P(const std::string& text) { return ip::Prefix::Parse(text).value(); 
 
 constexpr uint32_t kUplink = 2;
 
-ClassMap Classes(ClusterNetwork network) {
+ClassMap Classes(policy::ClusterNetwork network) {
   Policy policy{.version = 1};
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main", .bytes = {}, .value = std::move(network)};
@@ -27,12 +28,14 @@ ClassMap Classes(ClusterNetwork network) {
 }
 
 TEST(HotBlocksTest, AreTheLargestThatAreOfTheClusterAlone) {
-  EXPECT_THAT(HotBlocks(Classes({.cluster = {"10.0.0.0/8", "fd00::/16"}}), ip::Family::kV4),
-              ElementsAre(P("10.0.0.0/8")));
-  // Never one with something else inside.
   EXPECT_THAT(
-      HotBlocks(Classes({.cluster = {"10.0.0.0/8"}, .hub = {"10.200.0.0/16"}}), ip::Family::kV4),
-      ElementsAre(P("10.0.0.0/9"), P("10.128.0.0/10"), P("10.224.0.0/11")));
+      HotBlocks(Classes({.cluster = policy::Blocks({"10.0.0.0/8", "fd00::/16"})}), ip::Family::kV4),
+      ElementsAre(P("10.0.0.0/8")));
+  // Never one with something else inside.
+  EXPECT_THAT(HotBlocks(Classes({.cluster = policy::Blocks({"10.0.0.0/8"}),
+                                 .hub = policy::Blocks({"10.200.0.0/16"})}),
+                        ip::Family::kV4),
+              ElementsAre(P("10.0.0.0/9"), P("10.128.0.0/10"), P("10.224.0.0/11")));
   EXPECT_TRUE(HotBlocks(Classes({}), ip::Family::kV6).empty());
 }
 
@@ -86,7 +89,7 @@ TEST(DecodeTest, TakesKeysOfTheSetsKindOnly) {
 }
 
 TEST(FoldTest, MovesElementsIntoCountersInOneTransaction) {
-  const ClassMap classes = Classes({.cluster = {"10.0.0.0/8"}});
+  const ClassMap classes = Classes({.cluster = policy::Blocks({"10.0.0.0/8"})});
   TrafficReadings readings;
   for (CountingSet& set : CountingSets()) {
     readings.pods.push_back({std::move(set), {}});
@@ -122,7 +125,7 @@ TEST(FoldTest, MovesElementsIntoCountersInOneTransaction) {
 }
 
 TEST(TrafficTableTest, TracksConnectionsOnlyForTheFastPath) {
-  const ClassMap classes = Classes({.cluster = {"10.0.0.0/8"}});
+  const ClassMap classes = Classes({.cluster = policy::Blocks({"10.0.0.0/8"})});
   for (const bool mark : {false, true}) {
     bool tracks = false;
     for (const nft::Rule& rule :
@@ -153,9 +156,10 @@ RuleMachine Node(const ClassMap& classes, uint32_t uplink) {
 }
 
 TEST(TrafficTableTest, TheShortWayByTheUplinkSaysNothingElseThanTheLongOne) {
-  const ClassMap classes = Classes({.cluster = {"10.0.0.0/12", "20.1.0.0/24", "fd00::/16"},
-                                    .hub = {"10.200.0.0/16"},
-                                    .peer_spoke = {"10.96.0.0/11", "fc00::/16"}});
+  const ClassMap classes =
+      Classes({.cluster = policy::Blocks({"10.0.0.0/12", "20.1.0.0/24", "fd00::/16"}),
+               .hub = policy::Blocks({"10.200.0.0/16"}),
+               .peer_spoke = policy::Blocks({"10.96.0.0/11", "fc00::/16"})});
   RuleMachine without = Node(classes, 0);
   RuleMachine with = Node(classes, kUplink);
   ASSERT_GT(with.Rules().size(), without.Rules().size());
@@ -205,7 +209,7 @@ TEST(TrafficTableTest, TheShortWayByTheUplinkSaysNothingElseThanTheLongOne) {
 }
 
 TEST(TrafficTableTest, ThereIsNoShortWayPastTheMarkOfWhatWasTranslated) {
-  const ClassMap classes = Classes({.cluster = {"10.0.0.0/8"}});
+  const ClassMap classes = Classes({.cluster = policy::Blocks({"10.0.0.0/8"})});
   const auto count = [&](const TrafficPlanSettings& settings) {
     return TrafficRules(classes, settings).size();
   };
@@ -214,8 +218,10 @@ TEST(TrafficTableTest, ThereIsNoShortWayPastTheMarkOfWhatWasTranslated) {
 }
 
 TEST(TrafficTableTest, ChainsOfClassesComeAndGoWithThem) {
-  const ClassMap with_hub = Classes({.cluster = {"10.0.0.0/8"}, .hub = {"10.2.0.0/16"}});
-  const ClassMap with_peer = Classes({.cluster = {"10.0.0.0/8"}, .peer_spoke = {"10.3.0.0/16"}});
+  const ClassMap with_hub =
+      Classes({.cluster = policy::Blocks({"10.0.0.0/8"}), .hub = policy::Blocks({"10.2.0.0/16"})});
+  const ClassMap with_peer = Classes(
+      {.cluster = policy::Blocks({"10.0.0.0/8"}), .peer_spoke = policy::Blocks({"10.3.0.0/16"})});
   for (const bool known : {false, true}) {
     RuleMachine machine;
     nft::Transaction transaction;
@@ -238,8 +244,10 @@ TEST(TrafficTableTest, ChainsOfClassesComeAndGoWithThem) {
 }
 
 TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
-  const ClassMap before = Classes({.cluster = {"10.0.0.0/8"}, .hub = {"11.2.0.0/16"}});
-  const ClassMap after = Classes({.cluster = {"10.0.0.0/8"}, .hub = {"11.3.0.0/16"}});
+  const ClassMap before =
+      Classes({.cluster = policy::Blocks({"10.0.0.0/8"}), .hub = policy::Blocks({"11.2.0.0/16"})});
+  const ClassMap after =
+      Classes({.cluster = policy::Blocks({"10.0.0.0/8"}), .hub = policy::Blocks({"11.3.0.0/16"})});
   nft::Transaction transaction;
   AppendTrafficTable(after, {}, {.classes = &before}, transaction);
   size_t deleted = 0;
@@ -261,9 +269,10 @@ TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
 }
 
 TEST(TrafficTableTest, RulesAreMadeAnewWhereTheyWouldBeOthers) {
-  const ClassMap before = Classes({.cluster = {"10.0.0.0/8"}});
-  const ClassMap with_hub = Classes({.cluster = {"10.0.0.0/8"}, .hub = {"11.2.0.0/16"}});
-  const ClassMap other_block = Classes({.cluster = {"10.0.0.0/9"}});
+  const ClassMap before = Classes({.cluster = policy::Blocks({"10.0.0.0/8"})});
+  const ClassMap with_hub =
+      Classes({.cluster = policy::Blocks({"10.0.0.0/8"}), .hub = policy::Blocks({"11.2.0.0/16"})});
+  const ClassMap other_block = Classes({.cluster = policy::Blocks({"10.0.0.0/9"})});
   const TrafficPlanSettings marks{.mark_translated = true};
   const TrafficPlanSettings by_uplink{.uplink = kUplink};
   const auto rules = [&](const ClassMap& classes, const TrafficPlanSettings& settings) {
@@ -288,7 +297,7 @@ TEST(TrafficTableTest, AGroupThatIsNewIsNamedEvenWhereItHasNoAddress) {
   Policy policy{.version = 1};
   const ClassMap before = ClassMap::Compile(policy, {}).value();
   policy.entries["DestinationGroup/far"] = {
-      .key = "DestinationGroup/far", .bytes = {}, .value = DestinationGroup{}};
+      .key = "DestinationGroup/far", .bytes = {}, .value = policy::DestinationGroup{}};
   const ClassMap after = ClassMap::Compile(policy, {}).value();
   nft::Transaction transaction;
   AppendTrafficTable(after, {}, {.classes = &before}, transaction);
@@ -302,7 +311,7 @@ TEST(TrafficTableTest, AGroupThatIsNewIsNamedEvenWhereItHasNoAddress) {
 TEST(TrafficTableTest, EveryRuleHasACommentOfItsOwn) {
   std::set<std::string> comments;
   for (const nft::Rule& rule :
-       TrafficRules(Classes({.cluster = {"10.0.0.0/8"}}), {.uplink = kUplink})) {
+       TrafficRules(Classes({.cluster = policy::Blocks({"10.0.0.0/8"})}), {.uplink = kUplink})) {
     EXPECT_TRUE(comments.insert(rule.comment).second) << rule.comment;
     EXPECT_LE(rule.comment.size(), 127U);
   }

@@ -139,11 +139,12 @@ void AddPlatform(PlatformAccess access, RuleList& list) {
   const PacketLayout& layout = LayoutOf(ip::Family::kV4);
   list.Begin(kPlatformChain);
   for (const uint8_t protocol : {uint8_t{6 /* TCP */}, uint8_t{17 /* UDP */}}) {
-    list.Add("dns", {MatchBlock(layout.destination, ip::Prefix::Host(kWireserver), kScratch),
-                     {nft::LoadMeta{nft::MetaKey::kTransport, 0},
-                      nft::Compare{Comparison::kEqual, 0, {protocol}},
-                      nft::LoadPayload{nft::Header::kTransport, 2, 2, 0},
-                      nft::Compare{Comparison::kEqual, 0, {0, 53}}, Return()}});
+    list.Add("dns",
+             {MatchBlock(layout.destination, ip::Prefix::Host(policy::kWireserver), kScratch),
+              {nft::LoadMeta{nft::MetaKey::kTransport, 0},
+               nft::Compare{Comparison::kEqual, 0, {protocol}},
+               nft::LoadPayload{nft::Header::kTransport, 2, 2, 0},
+               nft::Compare{Comparison::kEqual, 0, {0, 53}}, Return()}});
   }
   list.Add("allowed", {{LoadAddress(layout, layout.source, 0),
                         nft::LookUp{.set = kPlatformPods, .from = 0}, Return()}});
@@ -204,7 +205,7 @@ void AddFrom(const PacketLayout& layout, const ClassMap& classes,
             {nft::LookUp{.set = layout.Named("pods"), .from = 0, .inverted = true},
              nft::CountIn{"drop/unknown-source"}, Drop()}});
   if (layout.family == ip::Family::kV4 && settings.platform != PlatformAccess::kOpen) {
-    for (const ip::Address& service : kPlatformAddresses) {
+    for (const ip::Address& service : policy::kPlatformServices) {
       list.Add("platform", {MatchBlock(far, ip::Prefix::Host(service), kScratch),
                             {Jump(VerdictKind::kJump, kPlatformChain)}});
     }

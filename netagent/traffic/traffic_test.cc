@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/traffic/traffic_fixture.h"
 
 namespace spoke::netagent {
@@ -92,22 +93,25 @@ TEST_F(TrafficTest, ATableThatLooksDifferentIsReplacedInOneTransactionWithItsCou
 TEST_F(TrafficTest, APolicyIsInForceWholeOrNotAtAll) {
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
   const ClassMap before = traffic_->classes();
-  EXPECT_EQ(
-      traffic_->OnPolicy(WithNetwork({.cluster = {"1.0.0.0/8"}, .hub = {"1.0.0.0/8"}})).code(),
-      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(traffic_
+                ->OnPolicy(WithNetwork({.cluster = policy::Blocks({"1.0.0.0/8"}),
+                                        .hub = policy::Blocks({"1.0.0.0/8"})}))
+                .code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(traffic_->classes(), before);
   tables_.FailApply(absl::UnavailableError("busy"));
-  EXPECT_EQ(traffic_->OnPolicy(WithNetwork({.cluster = {"1.0.0.0/8"}})).code(),
+  EXPECT_EQ(traffic_->OnPolicy(WithNetwork({.cluster = policy::Blocks({"1.0.0.0/8"})})).code(),
             absl::StatusCode::kUnavailable);
   EXPECT_EQ(traffic_->classes(), before);
   tables_.FailApply(absl::OkStatus());
-  EXPECT_TRUE(traffic_->OnPolicy(WithNetwork({.cluster = {"1.0.0.0/8"}})).ok());
+  EXPECT_TRUE(traffic_->OnPolicy(WithNetwork({.cluster = policy::Blocks({"1.0.0.0/8"})})).ok());
   EXPECT_EQ(traffic_->classes().ClassOf(A("1.2.3.4")), kCluster);
 }
 
 TEST_F(TrafficTest, APolicyThatCutsTheWayToTheServerIsRefusedWithTheReason) {
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
-  const absl::Status status = traffic_->OnPolicy(WithNetwork({.peer_spoke = {"10.5.0.0/16"}}));
+  const absl::Status status =
+      traffic_->OnPolicy(WithNetwork({.peer_spoke = policy::Blocks({"10.5.0.0/16"})}));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("10.5.0.1"));
   EXPECT_EQ(traffic_->classes().ClassOf(A("10.5.0.1")), kInternet);
@@ -116,12 +120,16 @@ TEST_F(TrafficTest, APolicyThatCutsTheWayToTheServerIsRefusedWithTheReason) {
 TEST_F(TrafficTest, CountsOfAGroupStayItsOwnWhenThePolicyChanges) {
   Policy policy = Example();
   policy.entries["DestinationGroup/mirror"] = {
-      .key = "DestinationGroup/mirror", .bytes = {}, .value = DestinationGroup{{"1.0.0.0/8"}}};
+      .key = "DestinationGroup/mirror",
+      .bytes = {},
+      .value = policy::DestinationGroup{policy::Blocks({"1.0.0.0/8"})}};
   ASSERT_TRUE(traffic_->Start(policy, {Pod("a", 7, "10.0.1.7")}).ok());
   Count("sent4", ByClass("10.0.1.7", kFirstGroup), 5);
   Policy other = Example();
   other.entries["DestinationGroup/another"] = {
-      .key = "DestinationGroup/another", .bytes = {}, .value = DestinationGroup{{"2.0.0.0/8"}}};
+      .key = "DestinationGroup/another",
+      .bytes = {},
+      .value = policy::DestinationGroup{policy::Blocks({"2.0.0.0/8"})}};
   ASSERT_TRUE(traffic_->OnPolicy(other).ok());
   EXPECT_EQ(Read().namespaces.at("web").at("group:mirror").sent, 5U);
   // Also for the next agent.
@@ -181,7 +189,8 @@ TEST_F(TrafficTest, APolicyLeavesPodsAsTheyAreUnlessSomebodyElseChangedSomething
     transaction.Add(kSpokeTable, std::move(change));
     ASSERT_TRUE(tables_.Apply(transaction).ok());
   };
-  const Policy other = WithNetwork({.cluster = {"10.0.0.0/16"}, .hub = {"11.0.0.0/8"}});
+  const Policy other = WithNetwork(
+      {.cluster = policy::Blocks({"10.0.0.0/16"}), .hub = policy::Blocks({"11.0.0.0/8"})});
   ASSERT_TRUE(traffic_->OnPolicy(other).ok());
   EXPECT_FALSE(touches_pods());
   // What the sets hold is looked at, and is as it should be.

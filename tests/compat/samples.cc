@@ -163,7 +163,7 @@ std::string CniRequestBytes() {
   request.options.addresses = {"10.1.0.5"};
   request.options.mtu = 1400;
   request.options.bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000};
-  request.options.internet = {5'000'000, 6'000'000, 7};
+  request.options.internet = {units::BitRate(5'000'000), units::BitRate(6'000'000), 7};
   request.plugin_version = "0.1.0";
   return cni::EncodeRequest(request);
 }

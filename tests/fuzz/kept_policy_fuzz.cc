@@ -5,9 +5,11 @@
 #include <string_view>
 
 #include "lib/base/check.h"
+#include "lib/policy/wire.h"
 #include "netagent/journal/frame.h"
 #include "netagent/policy/policy_bundle.h"
-#include "netagent/policy/policy_codec.h"
+#include "netagent/policy/policy_file.h"
+#include "proto/spoke/v1/policy.pb.h"
 
 namespace {
 
@@ -19,7 +21,12 @@ void CheckFile(std::string_view bytes) {
   CHECK(policy->version != 0, "a policy that is kept has a version");
   for (const auto& [key, entry] : policy->entries) {
     CHECK(key == entry.key, "an entry is found by its key");
-    CHECK(CheckPolicyEntry(entry).ok(), "nothing is in force that could not be");
+    spoke::v1::PolicyEntry wire;
+    CHECK(wire.ParseFromString(entry.bytes), "an entry keeps its bytes");
+    CHECK(spoke::policy::FromWire(wire).value() == entry, "bytes and value are the same");
+    const bool parses = wire.ParseFromString(spoke::policy::ToWire(key, entry.value));
+    CHECK(parses && spoke::policy::FromWire(wire)->value == entry.value,
+          "what is written of a value is read as the same");
   }
   const auto again = DecodePolicyFile(EncodePolicyFile(*policy));
   CHECK(again.ok() && *again == *policy, "what was read can be written and read again");

@@ -14,9 +14,10 @@
 #include "ipam-server/traffic/traffic_sums.h"
 #include "lib/base/check.h"
 #include "lib/node_api/messages.h"
+#include "lib/policy/wire.h"
 #include "netagent/attach/assignments.h"
 #include "netagent/policy/policy_bundle.h"
-#include "netagent/policy/policy_codec.h"
+#include "netagent/policy/policy_file.h"
 #include "netagent/shaping/budget_holder.h"
 #include "proto/spoke/v1/node.pb.h"
 
@@ -216,7 +217,7 @@ class Agent {
 
  private:
   static void TakeBundle(const v1::PolicyBundle& bundle) {
-    const netagent::PolicyUpdate update = netagent::FromWire(bundle);
+    const policy::Update update = policy::FromWire(bundle);
     const netagent::Policy current =
         netagent::ApplyPolicy({}, {.version = 1, .full = true}).value();
     const auto next = netagent::ApplyPolicy(current, update);

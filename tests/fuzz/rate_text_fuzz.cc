@@ -4,19 +4,19 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ipam-server/policy/rate_text.h"
 #include "lib/base/check.h"
+#include "lib/units/text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace spoke::ipam;  // NOLINT(google-build-using-namespace)
-  const auto rate = ParseRate({reinterpret_cast<const char*>(data), size});
+  using namespace spoke::units;  // NOLINT(google-build-using-namespace)
+  const auto rate = ParseBitRate({reinterpret_cast<const char*>(data), size});
   if (!rate.ok()) {
     CHECK(rate.status().code() == absl::StatusCode::kInvalidArgument, "bad text has one code");
     CHECK(!rate.status().message().empty(), "a refusal has a reason");
     return 0;
   }
   CHECK(*rate >= kLowestRate && *rate <= kHighestRate, "a rate is within the bounds");
-  const auto again = ParseRate(RateText(*rate));
+  const auto again = ParseBitRate(ToText(*rate));
   CHECK(again.ok() && *again == *rate, "what is printed parses to the same rate");
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/nft/connection.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/egress/egress_rules.h"
 #include "netagent/egress/gateways/gateway_endpoint.h"
 #include "netagent/egress/nat_host.h"
@@ -43,33 +44,37 @@ void Put(Policy& policy, const std::string& key, T value) {
   policy.entries[key] = {.key = key, .bytes = {}, .value = std::move(value)};
 }
 
-EgressPolicy Egress(EgressMode mode, const char* pod_namespace) {
-  return {.namespaces = {pod_namespace}, .destination_cidrs = {"0.0.0.0/0", "::/0"}, .mode = mode};
+policy::EgressPolicy Egress(policy::EgressMode mode, const char* pod_namespace) {
+  return {.namespaces = {pod_namespace},
+          .destination_cidrs = policy::Blocks({"0.0.0.0/0", "::/0"}),
+          .mode = mode};
 }
 
 // Every class, every mode and every limit.
 Policy Everything() {
   Policy policy{.version = 1};
   Put(policy, "ClusterNetwork/main",
-      ClusterNetwork{.cluster = {"10.1.0.0/16", "fd00:1::/32"},
-                     .hub = {"10.2.0.0/16", "fd00:2::/32"},
-                     .peer_spoke = {"10.3.0.0/16", "fd00:3::/32"},
-                     .platform = {"10.4.0.0/16"},
-                     .storage = {"10.5.0.0/16"},
-                     .services = {"10.96.0.0/16", "fd00:96::/64"}});
+      policy::ClusterNetwork{.cluster = policy::Blocks({"10.1.0.0/16", "fd00:1::/32"}),
+                             .hub = policy::Blocks({"10.2.0.0/16", "fd00:2::/32"}),
+                             .peer_spoke = policy::Blocks({"10.3.0.0/16", "fd00:3::/32"}),
+                             .platform = policy::Blocks({"10.4.0.0/16"}),
+                             .storage = policy::Blocks({"10.5.0.0/16"}),
+                             .services = policy::Blocks({"10.96.0.0/16", "fd00:96::/64"})});
   Put(policy, "DestinationGroup/mirror",
-      DestinationGroup{.cidrs = {"151.101.0.0/16", "2a04::/32"}});
-  Put(policy, "EgressPolicy/masquerade", Egress(EgressMode::kMasquerade, "masquerade"));
-  Put(policy, "EgressPolicy/routed", Egress(EgressMode::kRouted, "routed"));
-  Put(policy, "EgressPolicy/drop", Egress(EgressMode::kDrop, "drop"));
-  EgressPolicy gateway = Egress(EgressMode::kGateway, "gateway");
-  gateway.gateway = EgressGateway{.addresses = {"10.1.0.100", "fd00:1::100"}};
+      policy::DestinationGroup{.cidrs = policy::Blocks({"151.101.0.0/16", "2a04::/32"})});
+  Put(policy, "EgressPolicy/masquerade", Egress(policy::EgressMode::kMasquerade, "masquerade"));
+  Put(policy, "EgressPolicy/routed", Egress(policy::EgressMode::kRouted, "routed"));
+  Put(policy, "EgressPolicy/drop", Egress(policy::EgressMode::kDrop, "drop"));
+  policy::EgressPolicy gateway = Egress(policy::EgressMode::kGateway, "gateway");
+  gateway.gateway =
+      policy::EgressGateway{.addresses = policy::Addresses({"10.1.0.100", "fd00:1::100"})};
   gateway.limits = {.connections = 20,
                     .new_connections_per_second = 10,
                     .connections_per_destination = 6,
                     .new_connections_per_second_per_destination = 5};
   Put(policy, "EgressPolicy/gateway", gateway);
-  EgressPolicy mirror{.destination_groups = {"mirror"}, .mode = EgressMode::kMasquerade};
+  policy::EgressPolicy mirror{.destination_groups = {"mirror"},
+                              .mode = policy::EgressMode::kMasquerade};
   mirror.priority = 1;
   Put(policy, "EgressPolicy/mirror", mirror);
   return policy;

@@ -9,20 +9,20 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "fmt/core.h"
 #include "ipam-server/policy/fields.h"
 #include "ipam-server/policy/kinds/budget_fields.h"
 #include "ipam-server/policy/kinds/shaping_fields.h"
-#include "ipam-server/policy/rate_text.h"
+#include "lib/policy/wire.h"
+#include "lib/units/text.h"
 #include "nlohmann/json.hpp"
-#include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::ipam {
 namespace {
 
 using config::ConfigMap;
 using config::Need;
+using units::ToText;
 
 constexpr std::string_view kIngress = "Ingress";
 constexpr std::string_view kEgress = "Egress";
@@ -47,7 +47,7 @@ class BandwidthBudgetObject : public Spec {
 
   std::string ToJson() const override {
     nlohmann::json json = {
-        {"direction", DirectionText(budget_)}, {"capacity", RateText(budget_.capacity)},
+        {"direction", DirectionText(budget_)}, {"capacity", ToText(budget_.capacity)},
         {"teams", TeamsJson(budget_)},         {"borrow", budget_.borrow},
         {"grant", GrantJson(budget_)},         {"onLoss", OnLossJson(budget_)},
         {"mode", ModeText(budget_.shadow)}};
@@ -81,23 +81,18 @@ class BandwidthBudgetObject : public Spec {
   }
 
   std::optional<NodeEntry> ForNodes(const ObjectKey& key) const override {
-    v1::PolicyEntry entry;
-    entry.set_key(key.kind + "/" + key.name);
-    v1::BandwidthBudgetPolicy& policy = *entry.mutable_bandwidth_budget();
-    policy.set_destination_group(budget_.destination_group);
-    policy.set_egress(budget_.egress);
+    policy::BandwidthBudget budget{.destination_group = budget_.destination_group,
+                                   .egress = budget_.egress,
+                                   .teams = {},
+                                   .floor = FloorOfNode(budget_),
+                                   .refresh = budget_.refresh,
+                                   .hold = budget_.hold,
+                                   .half_life = budget_.half_life,
+                                   .shadow = budget_.shadow};
     for (const BudgetTeam& team : budget_.teams) {
-      if (team.name != kOtherTeams) policy.add_teams(team.name);
+      if (team.name != kOtherTeams) budget.teams.push_back(team.name);
     }
-    const auto ms = [](absl::Duration time) {
-      return static_cast<uint32_t>(absl::ToInt64Milliseconds(time));
-    };
-    policy.set_floor(FloorOfNode(budget_));
-    policy.set_refresh_ms(ms(budget_.refresh));
-    policy.set_hold_ms(ms(budget_.hold));
-    policy.set_half_life_ms(ms(budget_.half_life));
-    policy.set_shadow(budget_.shadow);
-    return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
+    return NodeEntry{.value = policy::ToWire(key.kind + "/" + key.name, budget), .wanted = {}};
   }
 
  private:

@@ -12,54 +12,42 @@
 #include "ipam-server/policy/fields.h"
 #include "ipam-server/policy/kinds/shaping_fields.h"
 #include "ipam-server/policy/objects/object.h"
-#include "ipam-server/policy/rate_text.h"
+#include "lib/policy/wire.h"
+#include "lib/units/text.h"
 #include "nlohmann/json.hpp"
-#include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::ipam {
 namespace {
 
 using config::ConfigMap;
 using config::Need;
+using units::BitRate;
+using units::ToText;
 using Names = std::vector<Listed<std::string>>;
 
-// Bits of payload a second; 0: none.
-struct Rates {
-  uint64_t ingress = 0;
-  uint64_t egress = 0;
-};
-
 struct LimitSpec {
-  Names namespaces;
-  Names teams;
-  Listed<std::string> group;  // Empty: the Internet.
-  Rates per_pod;
-  Rates per_node;
-  bool shadow = false;
+  policy::BandwidthLimit limit;
+  Names teams;  // With the lines, as the group.
+  Listed<std::string> group;
 };
-
-nlohmann::json ToJson(const Rates& rates) {
-  nlohmann::json json = nlohmann::json::object();
-  if (rates.ingress != 0) json["ingress"] = RateText(rates.ingress);
-  if (rates.egress != 0) json["egress"] = RateText(rates.egress);
-  return json;
-}
 
 class BandwidthLimitObject : public Spec {
  public:
   explicit BandwidthLimitObject(LimitSpec spec) : spec_(std::move(spec)) {}
 
   std::string ToJson() const override {
-    nlohmann::json json = {{"mode", ModeText(spec_.shadow)}};
-    for (const auto& name : spec_.namespaces) json["namespaces"].push_back(name.value);
-    for (const auto& name : spec_.teams) json["teams"].push_back(name.value);
-    if (!spec_.group.value.empty()) json["destinationGroup"] = spec_.group.value;
-    const auto set = [&](const char* key, const Rates& rates) {
-      nlohmann::json map = ipam::ToJson(rates);
-      if (!map.empty()) json[key] = std::move(map);
+    const policy::BandwidthLimit& limit = spec_.limit;
+    nlohmann::json json = {{"mode", ModeText(limit.shadow)}};
+    if (!limit.namespaces.empty()) json["namespaces"] = limit.namespaces;
+    if (!limit.teams.empty()) json["teams"] = limit.teams;
+    if (!limit.destination_group.empty()) json["destinationGroup"] = limit.destination_group;
+    const auto set = [&](const char* key, const char* direction, BitRate rate) {
+      if (!rate.is_zero()) json[key][direction] = ToText(rate);
     };
-    set("perPod", spec_.per_pod);
-    set("perNode", spec_.per_node);
+    set("perPod", "ingress", limit.pod_ingress);
+    set("perPod", "egress", limit.pod_egress);
+    set("perNode", "ingress", limit.node_ingress);
+    set("perNode", "egress", limit.node_egress);
     return json.dump();
   }
 
@@ -73,44 +61,31 @@ class BandwidthLimitObject : public Spec {
   }
 
   std::optional<NodeEntry> ForNodes(const ObjectKey& key) const override {
-    v1::PolicyEntry entry;
-    entry.set_key(key.kind + "/" + key.name);
-    v1::BandwidthLimitPolicy& limit = *entry.mutable_bandwidth_limit();
-    for (const auto& name : spec_.namespaces) limit.add_namespaces(name.value);
-    for (const auto& name : spec_.teams) limit.add_teams(name.value);
-    limit.set_destination_group(spec_.group.value);
-    limit.set_pod_ingress(spec_.per_pod.ingress);
-    limit.set_pod_egress(spec_.per_pod.egress);
-    limit.set_node_ingress(spec_.per_node.ingress);
-    limit.set_node_egress(spec_.per_node.egress);
-    limit.set_shadow(spec_.shadow);
-    return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
+    return NodeEntry{.value = policy::ToWire(key.kind + "/" + key.name, spec_.limit), .wanted = {}};
   }
 
  private:
   LimitSpec spec_;
 };
 
-Rates ReadRates(const ConfigMap& spec, std::string_view key) {
-  Rates rates;
-  if (!spec.Has(key)) return rates;
+void ReadRates(const ConfigMap& spec, std::string_view key, BitRate& ingress, BitRate& egress) {
+  if (!spec.Has(key)) return;
   const ConfigMap map = spec.Map(key, Need::kOptional);
-  ReadRate(map, "ingress", Need::kOptional, rates.ingress);
-  ReadRate(map, "egress", Need::kOptional, rates.egress);
+  ReadRate(map, "ingress", Need::kOptional, ingress);
+  ReadRate(map, "egress", Need::kOptional, egress);
   if (map.present() && map.Keys().empty()) {
     map.Error("", "says no rate: write ingress (towards the pod) or egress, or remove it");
   }
-  return rates;
 }
 
 // One pod never has more than all of them together: whoever wrote so meant something else.
-void CheckPart(const ConfigMap& spec, std::string_view direction, uint64_t pod, uint64_t node) {
-  if (pod == 0 || node == 0 || pod <= node) return;
+void CheckPart(const ConfigMap& spec, std::string_view direction, BitRate pod, BitRate node) {
+  if (pod.is_zero() || node.is_zero() || pod <= node) return;
   spec.Map("perPod", Need::kOptional)
       .Error(direction,
              fmt::format("{} for each pod is more than {} for all of them on a node: lower it, or "
                          "raise perNode.{}",
-                         RateText(pod), RateText(node), direction));
+                         ToText(pod), ToText(node), direction));
 }
 
 void CheckSelection(const ConfigMap& spec) {
@@ -134,15 +109,18 @@ void CheckSelection(const ConfigMap& spec) {
 
 std::shared_ptr<const Spec> ReadBandwidthLimit(const ConfigMap& spec, const std::string& /*name*/) {
   LimitSpec read;
-  read.namespaces = ReadNamespaces(spec, "namespaces", Need::kOptional);
+  policy::BandwidthLimit& limit = read.limit;
+  limit.namespaces = Values(ReadNamespaces(spec, "namespaces", Need::kOptional));
   read.teams = ReadNames(spec, "teams", "a team");
+  limit.teams = Values(read.teams);
   read.group = ReadScope(spec);
-  read.per_pod = ReadRates(spec, "perPod");
-  read.per_node = ReadRates(spec, "perNode");
-  read.shadow = ReadShadow(spec);
+  limit.destination_group = read.group.value;
+  ReadRates(spec, "perPod", limit.pod_ingress, limit.pod_egress);
+  ReadRates(spec, "perNode", limit.node_ingress, limit.node_egress);
+  limit.shadow = ReadShadow(spec);
   CheckSelection(spec);
-  CheckPart(spec, "ingress", read.per_pod.ingress, read.per_node.ingress);
-  CheckPart(spec, "egress", read.per_pod.egress, read.per_node.egress);
+  CheckPart(spec, "ingress", limit.pod_ingress, limit.node_ingress);
+  CheckPart(spec, "egress", limit.pod_egress, limit.node_egress);
   return std::make_shared<const BandwidthLimitObject>(std::move(read));
 }
 

@@ -14,8 +14,8 @@
 #include "fmt/core.h"
 #include "ipam-server/policy/kinds/shaping_fields.h"
 #include "ipam-server/policy/objects/object.h"
-#include "ipam-server/policy/rate_text.h"
 #include "lib/base/status.h"
+#include "lib/units/text.h"
 #include "nlohmann/json.hpp"
 
 namespace spoke::ipam {
@@ -24,6 +24,8 @@ namespace {
 using config::ConfigMap;
 using config::DurationLimits;
 using config::Need;
+using units::BitRate;
+using units::ToText;
 
 constexpr size_t kMaxTeams = 1000;  // Each node hears all their names.
 constexpr double kMinWeight = 0.001;
@@ -100,9 +102,9 @@ BudgetTeam ReadTeam(const ConfigMap& map) {
   map.Double("weight", &team.weight, Need::kOptional, {kMinWeight, kMaxWeight});
   ReadRate(map, "min", Need::kOptional, team.min);
   ReadRate(map, "max", Need::kOptional, team.max);
-  if (team.max != 0 && team.min > team.max) {
+  if (!team.max.is_zero() && team.min > team.max) {
     map.Error("min", fmt::format("{} is more than max, {}: lower it, or raise max",
-                                 RateText(team.min), RateText(team.max)));
+                                 ToText(team.min), ToText(team.max)));
   }
   return team;
 }
@@ -169,23 +171,24 @@ void ReadOnLoss(const ConfigMap& spec, BudgetSpec& out) {
 }
 
 void CheckTeamRates(const ConfigMap& spec, const BudgetTeamMaps& maps, const BudgetSpec& read) {
-  if (read.capacity == 0) return;  // Said already.
-  const uint64_t grantable = read.capacity - FloorOfNode(read) * read.floor_nodes;
+  if (read.capacity.is_zero()) return;  // Said already.
+  const BitRate floors(FloorOfNode(read).count() * read.floor_nodes);
+  const BitRate grantable = read.capacity - floors;
   const std::string why = fmt::format(
       "the {} that can be granted, which is the capacity without {} that is kept for "
       "nodes without a grant (onLoss.floor)",
-      RateText(grantable), RateText(read.capacity - grantable));
-  uint64_t promised = 0;
+      ToText(grantable), ToText(floors));
+  BitRate promised;
   for (const BudgetTeam& team : read.teams) {
     promised += team.min;
     if (team.max <= grantable) continue;
     maps.at(team.name).Error("max",
-                             fmt::format("{} is more than {}: lower it", RateText(team.max), why));
+                             fmt::format("{} is more than {}: lower it", ToText(team.max), why));
   }
   if (promised > grantable) {
     spec.Error("teams", fmt::format("the min of all teams together, {}, is more than {}: lower "
                                     "some",
-                                    RateText(promised), why));
+                                    ToText(promised), why));
   }
 }
 
@@ -193,8 +196,8 @@ nlohmann::json TeamsJson(const BudgetSpec& spec) {
   nlohmann::json list = nlohmann::json::array();
   for (const BudgetTeam& team : spec.teams) {
     nlohmann::json json = {{"name", team.name}, {"weight", team.weight}};
-    if (team.min != 0) json["min"] = RateText(team.min);
-    if (team.max != 0) json["max"] = RateText(team.max);
+    if (!team.min.is_zero()) json["min"] = ToText(team.min);
+    if (!team.max.is_zero()) json["max"] = ToText(team.max);
     list.push_back(std::move(json));
   }
   return list;

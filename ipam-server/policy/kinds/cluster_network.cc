@@ -12,8 +12,8 @@
 #include "ipam-server/policy/objects/object.h"
 #include "ipam-server/policy/objects/selector.h"
 #include "ipam-server/policy/platform_blocks.h"
+#include "lib/policy/wire.h"
 #include "nlohmann/json.hpp"
-#include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::ipam {
 namespace {
@@ -23,25 +23,19 @@ using config::ConfigMap;
 struct TrafficClass {
   std::string_view key;
   std::string_view share;  // Blocks of one share may overlap.
-  void (*add)(v1::ClusterNetworkPolicy& policy, std::string block);
+  std::vector<ip::Prefix> policy::ClusterNetwork::*blocks;
 };
 
-using Policy = v1::ClusterNetworkPolicy;
 constexpr std::string_view kServices = "services";
 constexpr std::string_view kPlatform = "platform";
 // Services are of the class cluster: their block may lie in one of it, or beside it.
 constexpr std::array kClasses = {
-    TrafficClass{"cluster", "cluster",
-                 [](Policy& to, std::string block) { to.add_cluster(std::move(block)); }},
-    TrafficClass{"hub", "hub", [](Policy& to, std::string block) { to.add_hub(std::move(block)); }},
-    TrafficClass{"peerSpoke", "peerSpoke",
-                 [](Policy& to, std::string block) { to.add_peer_spoke(std::move(block)); }},
-    TrafficClass{"platform", "platform",
-                 [](Policy& to, std::string block) { to.add_platform(std::move(block)); }},
-    TrafficClass{"storage", "storage",
-                 [](Policy& to, std::string block) { to.add_storage(std::move(block)); }},
-    TrafficClass{kServices, "cluster",
-                 [](Policy& to, std::string block) { to.add_services(std::move(block)); }},
+    TrafficClass{"cluster", "cluster", &policy::ClusterNetwork::cluster},
+    TrafficClass{"hub", "hub", &policy::ClusterNetwork::hub},
+    TrafficClass{"peerSpoke", "peerSpoke", &policy::ClusterNetwork::peer_spoke},
+    TrafficClass{"platform", "platform", &policy::ClusterNetwork::platform},
+    TrafficClass{"storage", "storage", &policy::ClusterNetwork::storage},
+    TrafficClass{kServices, "cluster", &policy::ClusterNetwork::services},
 };
 
 using Blocks = std::vector<Listed<ip::Prefix>>;
@@ -49,7 +43,7 @@ using Blocks = std::vector<Listed<ip::Prefix>>;
 class ClusterNetworkObject : public Spec {
  public:
   ClusterNetworkObject(std::string name, std::array<Blocks, kClasses.size()> blocks,
-                       v1::Established established)
+                       policy::Established established)
       : name_(std::move(name)), blocks_(std::move(blocks)), established_(established) {}
 
   std::string ToJson() const override {
@@ -60,7 +54,8 @@ class ClusterNetworkObject : public Spec {
       }
     }
     // Where nobody has said it, a server of an earlier version reads the object as well.
-    if (established_ != v1::ESTABLISHED_UNSPECIFIED) json["established"] = NameOf(established_);
+    if (established_ != policy::Established::kUnspecified)
+      json["established"] = NameOf(established_);
     return json.dump();
   }
 
@@ -93,20 +88,15 @@ class ClusterNetworkObject : public Spec {
   }
 
   std::optional<NodeEntry> ForNodes(const ObjectKey& key) const override {
-    v1::PolicyEntry entry;
-    entry.set_key(key.kind + "/" + key.name);
-    Policy& policy = *entry.mutable_cluster_network();
-    for (size_t i = 0; i < kClasses.size(); ++i) {
-      for (const auto& block : blocks_[i]) kClasses[i].add(policy, block.value.ToString());
-    }
-    policy.set_established(established_);
-    return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
+    policy::ClusterNetwork network{.established = established_};
+    for (size_t i = 0; i < kClasses.size(); ++i) network.*kClasses[i].blocks = Values(blocks_[i]);
+    return NodeEntry{.value = policy::ToWire(key.kind + "/" + key.name, network), .wanted = {}};
   }
 
  private:
   std::string name_;
   std::array<Blocks, kClasses.size()> blocks_;
-  v1::Established established_;  // Of connections with peer spokes.
+  policy::Established established_;  // Of connections with peer spokes.
 };
 
 }  // namespace
@@ -125,7 +115,7 @@ std::shared_ptr<const Spec> ReadClusterNetwork(const ConfigMap& spec, const std:
                "says nothing: list the blocks of cluster, hub, peerSpoke, platform, storage or "
                "services");
   }
-  const v1::Established established = ReadEstablished(spec);
+  const policy::Established established = ReadEstablished(spec);
   if (spec.Has("established") && !spec.Has(kDroppedShare)) {
     spec.Error("established",
                "means nothing without peerSpoke, with which alone nothing may be connected: remove "

@@ -14,8 +14,8 @@
 #include "ipam-server/policy/objects/object.h"
 #include "ipam-server/policy/objects/selector.h"
 #include "ipam-server/policy/platform_blocks.h"
+#include "lib/policy/wire.h"
 #include "nlohmann/json.hpp"
-#include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::ipam {
 namespace {
@@ -90,13 +90,8 @@ class DestinationGroupObject : public Spec {
   }
 
   std::optional<NodeEntry> ForNodes(const ObjectKey& key) const override {
-    v1::PolicyEntry entry;
-    entry.set_key(key.kind + "/" + key.name);
-    for (const auto& cidr : cidrs_) {
-      entry.mutable_destination_group()->add_cidrs(cidr.value.ToString());
-    }
-    for (const auto& host : hosts_) entry.mutable_destination_group()->add_names(host.value);
-    return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
+    const policy::DestinationGroup group{.cidrs = Values(cidrs_), .names = Values(hosts_)};
+    return NodeEntry{.value = policy::ToWire(key.kind + "/" + key.name, group), .wanted = {}};
   }
 
  private:

@@ -14,10 +14,15 @@ namespace {
 
 using config::ConfigMap;
 using config::Need;
+using policy::EgressGateway;
+using policy::EgressLimits;
+using policy::GatewayTransport;
 
 constexpr uint32_t kMaxConnections = 1'000'000;  // No node tracks more.
 constexpr size_t kMaxGateways = 64;
 constexpr uint32_t kMaxPort = 65535;
+constexpr uint16_t kHealthPort = 9467;
+constexpr uint16_t kTunnelPort = 4789;
 
 // A limit that means something: 0 would be no limit to the agent, and a way to say "none at all" to
 // whoever writes it.
@@ -33,16 +38,18 @@ void CheckPart(const ConfigMap& map, std::string_view key, uint32_t part, uint32
                              part, whole, key));
 }
 
-std::vector<std::string> Texts(const std::vector<Listed<ip::Address>>& addresses) {
-  std::vector<std::string> out;
-  for (const auto& address : addresses) out.push_back(address.value.ToString());
-  return out;
+// Absent: `out` stays.
+void ReadPort(const ConfigMap& map, std::string_view key, uint16_t& out) {
+  uint32_t port = out;
+  map.Uint32(key, &port, Need::kOptional, {1, kMaxPort});
+  out = static_cast<uint16_t>(port);
 }
 
-void ReadTransport(const ConfigMap& map, EgressGateways& out) {
+void ReadTransport(const ConfigMap& map, EgressGateway& out) {
   map.Custom("transport", Need::kOptional, [&](std::string_view text) {
     if (text == "vxlan") {
-      out.transport = v1::EgressPolicy::Gateway::VXLAN;
+      out.transport = GatewayTransport::kVxlan;
+      out.tunnel_port = kTunnelPort;
     } else if (text != "direct") {
       return absl::InvalidArgumentError(
           fmt::format("must be direct (gateways are next hops: not on Azure) or vxlan, not \"{}\"",
@@ -50,8 +57,8 @@ void ReadTransport(const ConfigMap& map, EgressGateways& out) {
     }
     return absl::OkStatus();
   });
-  const bool tunnel = out.transport == v1::EgressPolicy::Gateway::VXLAN;
-  map.Uint32("tunnelPort", &out.tunnel_port, Need::kOptional, {1, kMaxPort});
+  const bool tunnel = out.transport == GatewayTransport::kVxlan;
+  ReadPort(map, "tunnelPort", out.tunnel_port);
   if (map.Has("tunnelPort") && !tunnel) {
     map.Error("tunnelPort",
               "means nothing with transport direct: remove it, or write "
@@ -93,28 +100,29 @@ void ReadSelector(const ConfigMap& selector, std::vector<Listed<std::string>>& o
 
 }  // namespace
 
-EgressGateways ReadGateways(const ConfigMap& spec) {
-  EgressGateways out;
+EgressGateway ReadGateway(const ConfigMap& spec, std::vector<Listed<ip::Address>>& addresses) {
+  EgressGateway out;
+  out.health_port = kHealthPort;
   const ConfigMap map = spec.Map("gateway", Need::kOptional);
   if (!map.present()) return out;
-  out.addresses = ReadAddresses(map, "addresses");
-  map.Uint32("healthPort", &out.health_port, Need::kOptional, {1, kMaxPort});
-  out.draining = ReadAddresses(map, "draining", [&](const ip::Address& draining) {
-    if (std::any_of(out.addresses.begin(), out.addresses.end(),
-                    [&](const auto& address) { return address.value == draining; })) {
+  addresses = ReadAddresses(map, "addresses");
+  out.addresses = Values(addresses);
+  ReadPort(map, "healthPort", out.health_port);
+  out.draining = Values(ReadAddresses(map, "draining", [&](const ip::Address& draining) {
+    if (std::binary_search(out.addresses.begin(), out.addresses.end(), draining)) {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(fmt::format(
         "{} is not among addresses: a gateway that drains stays listed until its flows are over",
         draining.ToString()));
-  });
+  }));
   ReadTransport(map, out);
   if (!map.Has("addresses") || map.IsEmptyList("addresses")) {
     map.Error("addresses", "needs at least one address of a gateway");
   }
-  if (out.addresses.size() > kMaxGateways) {
+  if (addresses.size() > kMaxGateways) {
     map.Error("addresses", fmt::format("has {} gateways, more than the {} allowed",
-                                       out.addresses.size(), kMaxGateways));
+                                       addresses.size(), kMaxGateways));
   }
   return out;
 }
@@ -139,13 +147,13 @@ EgressLimits ReadLimits(const ConfigMap& spec) {
   return out;
 }
 
-nlohmann::json ToJson(const EgressGateways& gateways) {
-  nlohmann::json json = {{"addresses", Texts(gateways.addresses)},
-                         {"healthPort", gateways.health_port}};
-  if (!gateways.draining.empty()) json["draining"] = Texts(gateways.draining);
-  if (gateways.transport == v1::EgressPolicy::Gateway::VXLAN) {
+nlohmann::json ToJson(const EgressGateway& gateway) {
+  nlohmann::json json = {{"addresses", Texts(gateway.addresses)},
+                         {"healthPort", gateway.health_port}};
+  if (!gateway.draining.empty()) json["draining"] = Texts(gateway.draining);
+  if (gateway.transport == GatewayTransport::kVxlan) {
     json["transport"] = "vxlan";
-    json["tunnelPort"] = gateways.tunnel_port;
+    json["tunnelPort"] = gateway.tunnel_port;
   }
   return json;
 }
@@ -162,24 +170,6 @@ nlohmann::json ToJson(const EgressLimits& limits) {
   set(part, "newConnectionsPerSecond", limits.new_connections_per_second_per_destination);
   if (!part.empty()) json["perDestination"] = std::move(part);
   return json;
-}
-
-void ToPolicy(const EgressGateways& gateways, v1::EgressPolicy::Gateway& out) {
-  for (const std::string& address : Texts(gateways.addresses)) out.add_addresses(address);
-  out.set_health_port(gateways.health_port);
-  for (const std::string& address : Texts(gateways.draining)) out.add_draining(address);
-  out.set_transport(gateways.transport);
-  if (gateways.transport == v1::EgressPolicy::Gateway::VXLAN) {
-    out.set_tunnel_port(gateways.tunnel_port);
-  }
-}
-
-void ToPolicy(const EgressLimits& limits, v1::EgressPolicy::Limits& out) {
-  out.set_connections(limits.connections);
-  out.set_new_connections_per_second(limits.new_connections_per_second);
-  out.set_connections_per_destination(limits.connections_per_destination);
-  out.set_new_connections_per_second_per_destination(
-      limits.new_connections_per_second_per_destination);
 }
 
 void ReadSelectors(const ConfigMap& spec, std::vector<Listed<std::string>>& namespaces) {

@@ -15,14 +15,15 @@
 #include "ipam-server/policy/objects/object.h"
 #include "ipam-server/policy/objects/selector.h"
 #include "ipam-server/policy/platform_blocks.h"
+#include "lib/policy/wire.h"
 #include "nlohmann/json.hpp"
-#include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::ipam {
 namespace {
 
 using config::ConfigMap;
 using config::Need;
+using policy::EgressMode;
 using Blocks = std::vector<Listed<ip::Prefix>>;
 using Names = std::vector<Listed<std::string>>;
 
@@ -30,14 +31,13 @@ constexpr int32_t kMaxPriority = 1'000'000;
 
 struct ModeName {
   std::string_view name;
-  v1::EgressPolicy::Mode mode;
+  EgressMode mode;
 };
-constexpr std::array kModes = {ModeName{"Masquerade", v1::EgressPolicy::MASQUERADE},
-                               ModeName{"Routed", v1::EgressPolicy::ROUTED},
-                               ModeName{"Gateway", v1::EgressPolicy::GATEWAY},
-                               ModeName{"Drop", v1::EgressPolicy::DROP}};
+constexpr std::array kModes = {
+    ModeName{"Masquerade", EgressMode::kMasquerade}, ModeName{"Routed", EgressMode::kRouted},
+    ModeName{"Gateway", EgressMode::kGateway}, ModeName{"Drop", EgressMode::kDrop}};
 
-std::string NameOf(v1::EgressPolicy::Mode mode) {
+std::string NameOf(EgressMode mode) {
   for (const ModeName& known : kModes) {
     if (known.mode == mode) return std::string(known.name);
   }
@@ -45,55 +45,36 @@ std::string NameOf(v1::EgressPolicy::Mode mode) {
 }
 
 struct EgressSpec {
-  Names namespaces;
+  policy::EgressPolicy policy;
+  // What rules between objects need the lines of.
   Names teams;
-  Blocks destinations;
   Names groups;
-  Blocks excluded;
-  bool platform = false;
-  v1::EgressPolicy::Mode mode = v1::EgressPolicy::MODE_UNSPECIFIED;
-  std::optional<EgressGateways> gateways;
-  v1::EgressPolicy::Mode fallback = v1::EgressPolicy::MODE_UNSPECIFIED;
-  std::optional<EgressLimits> limits;
-  int32_t priority = 0;
-  v1::Established established = v1::ESTABLISHED_UNSPECIFIED;
+  Blocks destinations;
+  std::vector<Listed<ip::Address>> gateways;
 };
-
-std::vector<std::string> Texts(const Names& names) {
-  std::vector<std::string> out;
-  for (const auto& name : names) out.push_back(name.value);
-  return out;
-}
-
-std::vector<std::string> Texts(const Blocks& blocks) {
-  std::vector<std::string> out;
-  for (const auto& block : blocks) out.push_back(block.value.ToString());
-  return out;
-}
 
 class EgressPolicyObject : public Spec {
  public:
   explicit EgressPolicyObject(EgressSpec spec) : spec_(std::move(spec)) {}
 
   std::string ToJson() const override {
-    nlohmann::json json = {{"mode", NameOf(spec_.mode)}, {"priority", spec_.priority}};
-    const auto set = [&](const char* key, const auto& list) {
-      if (!list.empty()) json[key] = Texts(list);
+    const policy::EgressPolicy& policy = spec_.policy;
+    nlohmann::json json = {{"mode", NameOf(policy.mode)}, {"priority", policy.priority}};
+    const auto set = [&](const char* key, const std::vector<std::string>& list) {
+      if (!list.empty()) json[key] = list;
     };
-    set("namespaces", spec_.namespaces);
-    set("teams", spec_.teams);
-    set("destinationCIDRs", spec_.destinations);
-    set("destinationGroups", spec_.groups);
-    set("excludedCIDRs", spec_.excluded);
-    if (spec_.platform) json["platform"] = true;
-    if (spec_.gateways) json["gateway"] = ipam::ToJson(*spec_.gateways);
-    if (spec_.fallback != v1::EgressPolicy::MODE_UNSPECIFIED) {
-      json["fallback"] = NameOf(spec_.fallback);
-    }
-    if (spec_.limits) json["limits"] = ipam::ToJson(*spec_.limits);
+    set("namespaces", policy.namespaces);
+    set("teams", policy.teams);
+    set("destinationCIDRs", Texts(policy.destination_cidrs));
+    set("destinationGroups", policy.destination_groups);
+    set("excludedCIDRs", Texts(policy.excluded_cidrs));
+    if (policy.platform) json["platform"] = true;
+    if (policy.gateway) json["gateway"] = ipam::ToJson(*policy.gateway);
+    if (policy.fallback != EgressMode::kUnspecified) json["fallback"] = NameOf(policy.fallback);
+    if (policy.limits != policy::EgressLimits()) json["limits"] = ipam::ToJson(policy.limits);
     // Where nobody has said it, a server of an earlier version reads the object as well.
-    if (spec_.established != v1::ESTABLISHED_UNSPECIFIED) {
-      json["established"] = ipam::NameOf(spec_.established);
+    if (policy.established != policy::Established::kUnspecified) {
+      json["established"] = ipam::NameOf(policy.established);
     }
     return json.dump();
   }
@@ -121,8 +102,7 @@ class EgressPolicyObject : public Spec {
                             .path = "spec.destinationCIDRs",
                             .line = block.line});
     }
-    if (!spec_.gateways) return avoidances;
-    for (const auto& address : spec_.gateways->addresses) {
+    for (const auto& address : spec_.gateways) {
       avoidances.push_back({.block = ip::Prefix::Host(address.value),
                             .space = std::string(kNetworkSpace),
                             .shares = {std::string(kDroppedShare), "platform"},
@@ -134,42 +114,26 @@ class EgressPolicyObject : public Spec {
   }
 
   std::optional<NodeEntry> ForNodes(const ObjectKey& key) const override {
-    v1::PolicyEntry entry;
-    entry.set_key(key.kind + "/" + key.name);
-    v1::EgressPolicy& egress = *entry.mutable_egress();
-    for (std::string& name : Texts(spec_.namespaces)) egress.add_namespaces(std::move(name));
-    for (std::string& name : Texts(spec_.teams)) egress.add_teams(std::move(name));
-    for (std::string& cidr : Texts(spec_.destinations)) {
-      egress.add_destination_cidrs(std::move(cidr));
-    }
-    if (spec_.platform) {
-      egress.set_platform(true);
-      for (const std::string_view address : kPlatformServices) {
-        egress.add_destination_cidrs(fmt::format("{}/32", address));
+    policy::EgressPolicy policy = spec_.policy;
+    if (policy.platform) {
+      for (const ip::Address& service : policy::kPlatformServices) {
+        policy.destination_cidrs.push_back(ip::Prefix::Host(service));
       }
     }
-    for (std::string& name : Texts(spec_.groups)) egress.add_destination_groups(std::move(name));
-    for (std::string& cidr : Texts(spec_.excluded)) egress.add_excluded_cidrs(std::move(cidr));
-    egress.set_mode(spec_.mode);
-    if (spec_.gateways) ToPolicy(*spec_.gateways, *egress.mutable_gateway());
-    egress.set_fallback(spec_.fallback);
-    if (spec_.limits) ToPolicy(*spec_.limits, *egress.mutable_limits());
-    egress.set_priority(spec_.priority);
-    egress.set_established(spec_.established);
-    return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
+    return NodeEntry{.value = policy::ToWire(key.kind + "/" + key.name, policy), .wanted = {}};
   }
 
  private:
   EgressSpec spec_;
 };
 
-v1::EgressPolicy::Mode ReadMode(const ConfigMap& spec, std::string_view key, Need need) {
-  auto mode = v1::EgressPolicy::MODE_UNSPECIFIED;
+EgressMode ReadMode(const ConfigMap& spec, std::string_view key, Need need) {
+  auto mode = EgressMode::kUnspecified;
   spec.Custom(key, need, [&](std::string_view text) {
     for (const ModeName& known : kModes) {
       if (known.name == text) mode = known.mode;
     }
-    if (mode != v1::EgressPolicy::MODE_UNSPECIFIED) return absl::OkStatus();
+    if (mode != EgressMode::kUnspecified) return absl::OkStatus();
     return absl::InvalidArgumentError(
         fmt::format("must be Masquerade, Routed, Gateway or Drop, not \"{}\"", text.substr(0, 64)));
   });
@@ -204,7 +168,7 @@ Names ReadSelected(const ConfigMap& spec) {
 }
 
 absl::Status CheckDestination(const ip::Prefix& block) {
-  if (block.ToString() == fmt::format("{}/32", kPlatformServices.front())) {
+  if (block == ip::Prefix::Host(policy::kPlatformServices.front())) {
     return absl::InvalidArgumentError(fmt::format(
         "{} is the platform's metadata service: write platform: true", block.ToString()));
   }
@@ -212,9 +176,12 @@ absl::Status CheckDestination(const ip::Prefix& block) {
 }
 
 void ReadDestinations(const ConfigMap& spec, EgressSpec& out) {
+  policy::EgressPolicy& policy = out.policy;
   out.destinations = ReadBlocks(spec, "destinationCIDRs", CheckDestination);
+  policy.destination_cidrs = Values(out.destinations);
   out.groups = ReadNames(spec, "destinationGroups", "a destination group");
-  out.excluded = ReadBlocks(spec, "excludedCIDRs", [&](const ip::Prefix& excluded) {
+  policy.destination_groups = Values(out.groups);
+  policy.excluded_cidrs = Values(ReadBlocks(spec, "excludedCIDRs", [&](const ip::Prefix& excluded) {
     for (const auto& destination : out.destinations) {
       if (destination.value != excluded) continue;
       return absl::InvalidArgumentError(
@@ -222,10 +189,10 @@ void ReadDestinations(const ConfigMap& spec, EgressSpec& out) {
                       excluded.ToString(), destination.line));
     }
     return absl::OkStatus();
-  });
-  spec.Bool("platform", &out.platform, Need::kOptional);
+  }));
+  spec.Bool("platform", &policy.platform, Need::kOptional);
   const auto given = [&](std::string_view key) { return spec.Has(key) && !spec.IsEmptyList(key); };
-  if (!given("destinationCIDRs") && !given("destinationGroups") && !out.platform) {
+  if (!given("destinationCIDRs") && !given("destinationGroups") && !policy.platform) {
     spec.Error("",
                "names no destination: list destinationCIDRs or destinationGroups, or write "
                "platform: true; for all of them write destinationCIDRs: [0.0.0.0/0, \"::/0\"]");
@@ -234,26 +201,26 @@ void ReadDestinations(const ConfigMap& spec, EgressSpec& out) {
 
 // Gateways behind a tunnel take packets of their own family alone. What has none of its family
 // would always fall back, which nobody means who has named the destination.
-void CheckFamilies(const ConfigMap& spec, const EgressSpec& read) {
-  if (!read.gateways || read.gateways->transport != v1::EgressPolicy::Gateway::VXLAN) return;
+void CheckFamilies(const ConfigMap& spec, const policy::EgressPolicy& read) {
+  if (!read.gateway || read.gateway->transport != policy::GatewayTransport::kVxlan) return;
   for (const bool v4 : {true, false}) {
     const auto destination =
-        std::find_if(read.destinations.begin(), read.destinations.end(),
-                     [&](const auto& block) { return block.value.base().is_v4() == v4; });
-    const auto& gateways = read.gateways->addresses;
+        std::find_if(read.destination_cidrs.begin(), read.destination_cidrs.end(),
+                     [&](const ip::Prefix& block) { return block.base().is_v4() == v4; });
+    const auto& gateways = read.gateway->addresses;
     const bool has_gateway = std::any_of(gateways.begin(), gateways.end(),
-                                         [&](const auto& one) { return one.value.is_v4() == v4; });
-    if (destination == read.destinations.end() || gateways.empty() || has_gateway) continue;
+                                         [&](const ip::Address& one) { return one.is_v4() == v4; });
+    if (destination == read.destination_cidrs.end() || gateways.empty() || has_gateway) continue;
     spec.Error("gateway",
                fmt::format("has no {0} address, but destinationCIDRs has {1}, and a tunnel carries "
                            "{0} to {0} addresses of gateways alone: add those, or take {1} out",
-                           v4 ? "IPv4" : "IPv6", destination->value.ToString()));
+                           v4 ? "IPv4" : "IPv6", destination->ToString()));
   }
 }
 
 // What only the mode and the rest together tell.
-void CheckMode(const ConfigMap& spec, const EgressSpec& read) {
-  const bool is_gateway = read.mode == v1::EgressPolicy::GATEWAY;
+void CheckMode(const ConfigMap& spec, const policy::EgressPolicy& read) {
+  const bool is_gateway = read.mode == EgressMode::kGateway;
   if (is_gateway && !spec.Has("gateway")) {
     spec.Error("mode", "Gateway needs the gateways: write gateway: {addresses: [...]}");
   }
@@ -262,27 +229,27 @@ void CheckMode(const ConfigMap& spec, const EgressSpec& read) {
                "Gateway needs a fallback for when no gateway is healthy: write fallback: "
                "Drop, Masquerade or Routed");
   }
-  if (read.fallback == v1::EgressPolicy::GATEWAY) {
+  if (read.fallback == EgressMode::kGateway) {
     spec.Error("fallback",
                "cannot be Gateway, since it is for when no gateway is healthy: write "
                "Drop, Masquerade or Routed");
   }
-  if (!is_gateway && read.mode != v1::EgressPolicy::MODE_UNSPECIFIED) {
+  if (!is_gateway && read.mode != EgressMode::kUnspecified) {
     for (const std::string_view key : {"gateway", "fallback"}) {
       if (!spec.Has(key)) continue;
       spec.Error(key, fmt::format("means nothing with mode {}: remove it, or write mode: Gateway",
                                   NameOf(read.mode)));
     }
   }
-  if (read.platform && read.mode != v1::EgressPolicy::MASQUERADE &&
-      read.mode != v1::EgressPolicy::DROP && read.mode != v1::EgressPolicy::MODE_UNSPECIFIED) {
+  if (read.platform && read.mode != EgressMode::kMasquerade && read.mode != EgressMode::kDrop &&
+      read.mode != EgressMode::kUnspecified) {
     spec.Error(
         "platform",
         fmt::format("cannot be reached with mode {}, since the platform's services answer "
                     "the node alone: write mode: Masquerade (or Drop) in a policy of its own",
                     NameOf(read.mode)));
   }
-  if (read.mode != v1::EgressPolicy::DROP && read.mode != v1::EgressPolicy::MODE_UNSPECIFIED &&
+  if (read.mode != EgressMode::kDrop && read.mode != EgressMode::kUnspecified &&
       spec.Has("established")) {
     spec.Error(
         "established",
@@ -290,7 +257,7 @@ void CheckMode(const ConfigMap& spec, const EgressSpec& read) {
                     "write mode: Drop",
                     NameOf(read.mode)));
   }
-  if (read.mode == v1::EgressPolicy::DROP && spec.Has("limits")) {
+  if (read.mode == EgressMode::kDrop && spec.Has("limits")) {
     spec.Error("limits", "means nothing with mode Drop, which lets no connection through");
   }
 }
@@ -299,17 +266,19 @@ void CheckMode(const ConfigMap& spec, const EgressSpec& read) {
 
 std::shared_ptr<const Spec> ReadEgressPolicy(const ConfigMap& spec, const std::string& /*name*/) {
   EgressSpec read;
-  read.namespaces = ReadSelected(spec);
+  policy::EgressPolicy& policy = read.policy;
+  policy.namespaces = Values(ReadSelected(spec));
   read.teams = ReadNames(spec, "teams", "a team");
+  policy.teams = Values(read.teams);
   ReadDestinations(spec, read);
-  read.mode = ReadMode(spec, "mode", Need::kRequired);
-  if (spec.Has("gateway")) read.gateways = ReadGateways(spec);
-  read.fallback = ReadMode(spec, "fallback", Need::kOptional);
-  if (spec.Has("limits")) read.limits = ReadLimits(spec);
-  ReadPriority(spec, read.priority);
-  read.established = ReadEstablished(spec);
-  CheckMode(spec, read);
-  CheckFamilies(spec, read);
+  policy.mode = ReadMode(spec, "mode", Need::kRequired);
+  if (spec.Has("gateway")) policy.gateway = ReadGateway(spec, read.gateways);
+  policy.fallback = ReadMode(spec, "fallback", Need::kOptional);
+  if (spec.Has("limits")) policy.limits = ReadLimits(spec);
+  ReadPriority(spec, policy.priority);
+  policy.established = ReadEstablished(spec);
+  CheckMode(spec, policy);
+  CheckFamilies(spec, policy);
   return std::make_shared<const EgressPolicyObject>(std::move(read));
 }
 

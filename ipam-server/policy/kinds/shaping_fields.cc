@@ -2,8 +2,8 @@
 
 #include "absl/status/status.h"
 #include "fmt/core.h"
-#include "ipam-server/policy/rate_text.h"
 #include "lib/base/status.h"
+#include "lib/units/text.h"
 
 namespace spoke::ipam {
 namespace {
@@ -16,9 +16,9 @@ constexpr std::string_view kShadow = "Shadow";
 
 }  // namespace
 
-void ReadRate(const ConfigMap& map, std::string_view key, Need need, uint64_t& out) {
+void ReadRate(const ConfigMap& map, std::string_view key, Need need, units::BitRate& out) {
   map.Custom(key, need, [&](std::string_view text) {
-    ASSIGN_OR_RETURN(out, ParseRate(text));
+    ASSIGN_OR_RETURN(out, units::ParseBitRate(text));
     return absl::OkStatus();
   });
 }

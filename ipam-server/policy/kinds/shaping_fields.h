@@ -2,18 +2,19 @@
 // line, as config_text.h says.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "ipam-server/policy/fields.h"
 #include "ipam-server/policy/objects/object.h"
 #include "lib/config/config_text.h"
+#include "lib/units/quantity.h"
 
 namespace spoke::ipam {
 
-// A rate as rate_text.h has it. Absent: `out` stays.
-void ReadRate(const config::ConfigMap& map, std::string_view key, config::Need need, uint64_t& out);
+// A rate as lib/units has it. Absent: `out` stays.
+void ReadRate(const config::ConfigMap& map, std::string_view key, config::Need need,
+              units::BitRate& out);
 
 // `mode`: Enforce, which is the default, or Shadow. Whether it is Shadow.
 bool ReadShadow(const config::ConfigMap& spec);

@@ -7,8 +7,8 @@
 
 #include "ipam-server/policy/fields.h"
 #include "ipam-server/policy/objects/object.h"
+#include "lib/policy/wire.h"
 #include "nlohmann/json.hpp"
-#include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::ipam {
 namespace {
@@ -43,10 +43,9 @@ class TeamObject : public Spec {
   }
 
   std::optional<NodeEntry> ForNodes(const ObjectKey& key) const override {
-    v1::PolicyEntry entry;
-    entry.set_key(key.kind + "/" + key.name);
-    for (const auto& item : namespaces_) entry.mutable_team()->add_namespaces(item.value);
-    return NodeEntry{.value = entry.SerializeAsString(), .wanted = {}};
+    return NodeEntry{
+        .value = policy::ToWire(key.kind + "/" + key.name, policy::Team{Values(namespaces_)}),
+        .wanted = {}};
   }
 
   const std::vector<Listed<std::string>>& namespaces() const { return namespaces_; }

@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "fmt/core.h"
+#include "lib/base/dns_name.h"
 
 namespace spoke::ipam {
 namespace {
 
 constexpr size_t kMaxLabel = 63;
-
-bool IsLabelCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-}
 
 }  // namespace
 
@@ -25,10 +22,7 @@ bool BearsLabels(const NodeLabels& labels, const NodeLabels& wanted) {
 }
 
 absl::Status CheckLabel(std::string_view name) {
-  if (!name.empty() && name.size() <= kMaxLabel && name.front() != '-' && name.back() != '-' &&
-      std::all_of(name.begin(), name.end(), IsLabelCharacter)) {
-    return absl::OkStatus();
-  }
+  if (base::IsDnsLabel(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       fmt::format("must be 1 to {} of a-z, 0-9 and '-', with no '-' at either end, not \"{}{}\"",
                   kMaxLabel, name.substr(0, kMaxLabel), name.size() <= kMaxLabel ? "" : "..."));

@@ -11,6 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/connections/conntrack_table.h"
 
 namespace spoke::netagent {
@@ -73,21 +74,22 @@ class ConntrackTableContract : public testing::TestWithParam<ConntrackWorldFacto
     policy.entries["ClusterNetwork/main"] = {
         .key = "ClusterNetwork/main",
         .bytes = "",
-        .value = ClusterNetwork{.cluster = {"10.0.0.0/8"},
-                                .hub = {},
-                                .peer_spoke = {"198.18.0.0/16", "fd18::/16"},
-                                .platform = {},
-                                .storage = {}}};
+        .value =
+            policy::ClusterNetwork{.cluster = policy::Blocks({"10.0.0.0/8"}),
+                                   .hub = {},
+                                   .peer_spoke = policy::Blocks({"198.18.0.0/16", "fd18::/16"}),
+                                   .platform = {},
+                                   .storage = {}}};
     policy.entries["EgressPolicy/closed"] = {
         .key = "EgressPolicy/closed",
         .bytes = "",
-        .value = EgressPolicy{.namespaces = {sinners},
-                              .teams = {},
-                              .destination_cidrs = {"192.0.2.0/24"},
-                              .destination_groups = {},
-                              .excluded_cidrs = {},
-                              .mode = EgressMode::kDrop,
-                              .cut_established = true}};
+        .value = policy::EgressPolicy{.namespaces = {sinners},
+                                      .teams = {},
+                                      .destination_cidrs = policy::Blocks({"192.0.2.0/24"}),
+                                      .destination_groups = {},
+                                      .excluded_cidrs = {},
+                                      .mode = policy::EgressMode::kDrop,
+                                      .established = policy::Established::kCut}};
     const ClassMap classes = ClassMap::Compile(policy, {}).value();
     const EgressRules egress = EgressRules::Compile(policy, classes, {}, {}).value();
     const auto pod = [](const char* link, const char* name, std::vector<ip::Address> addresses) {

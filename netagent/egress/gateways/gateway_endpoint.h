@@ -13,13 +13,14 @@ namespace spoke::netagent {
 struct GatewayEndpoint {
   // Without more said, as next hop.
   // NOLINTNEXTLINE(google-explicit-constructor)
-  GatewayEndpoint(const ip::Address& at, GatewayTransport by = GatewayTransport::kDirect)
+  GatewayEndpoint(const ip::Address& at,
+                  policy::GatewayTransport by = policy::GatewayTransport::kDirect)
       : address(at), transport(by) {}
 
   ip::Address address;
-  GatewayTransport transport;
+  policy::GatewayTransport transport;
 
-  bool is_tunnel() const { return transport == GatewayTransport::kVxlan; }
+  bool is_tunnel() const { return transport == policy::GatewayTransport::kVxlan; }
   std::string ToString() const { return address.ToString() + (is_tunnel() ? " by vxlan" : ""); }
 
   auto operator<=>(const GatewayEndpoint&) const = default;

@@ -107,8 +107,8 @@ TEST_F(GatewaysTest, WhatSomebodyTookAwayComesBack) {
   EXPECT_EQ(log_.Count("gateway_way_repaired"), 1);
 }
 
-const GatewayEndpoint kTunnelA(kA, GatewayTransport::kVxlan);
-const GatewayEndpoint kTunnelB(kB, GatewayTransport::kVxlan);
+const GatewayEndpoint kTunnelA(kA, policy::GatewayTransport::kVxlan);
+const GatewayEndpoint kTunnelB(kB, policy::GatewayTransport::kVxlan);
 
 TEST_F(GatewaysTest, AsksBehindTheTunnelWithTheMarkThatLeadsThere) {
   ASSERT_TRUE(gateways_.Prepare({{8, kTunnelA}, {9, kTunnelB}, {10, kA}}, 4789).ok());

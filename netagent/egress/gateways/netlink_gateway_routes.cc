@@ -119,7 +119,8 @@ absl::StatusOr<std::map<uint32_t, GatewayEndpoint>> NetlinkGatewayRoutes::Read()
         if (route.destination.length() != 0) continue;
         if (route.gateway) ways.emplace(mark, *route.gateway);
         if (!route.encapsulation || !tunnel) continue;
-        const GatewayEndpoint gateway(route.encapsulation->remote, GatewayTransport::kVxlan);
+        const GatewayEndpoint gateway(route.encapsulation->remote,
+                                      policy::GatewayTransport::kVxlan);
         if (route == ByTunnel(mark, gateway, *tunnel, nic_mtu)) ways.emplace(mark, gateway);
       }
     }

@@ -11,8 +11,8 @@ FairUse ExactFairUse(const ipam::BudgetSpec& spec, double pool,
   std::vector<base::Claimant> teams;
   for (const ipam::BudgetTeam& team : spec.teams) {
     teams.push_back({.weight = team.weight,
-                     .min = static_cast<double>(team.min),
-                     .max = static_cast<double>(team.max)});
+                     .min = static_cast<double>(team.min.count()),
+                     .max = static_cast<double>(team.max.count())});
   }
   std::vector<std::vector<size_t>> of_team(teams.size());
   for (size_t i = 0; i < options.size(); ++i) {

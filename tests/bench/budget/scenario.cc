@@ -54,12 +54,12 @@ class Scenario {
   void Capacities() {
     Redraw(1.2);
     Observe("before the capacity changes", 45);
-    const uint64_t capacity = world_.spec().capacity;
+    const uint64_t capacity = world_.spec().capacity.count();
     const absl::Duration before = world_.elapsed();
     world_.SetCapacity(capacity / 10 * 7);
     bool fits = false;
     Observe("a capacity of 7 tenths", 60, false, false, [&] {
-      if (fits || world_.usable() > world_.spec().capacity) return;
+      if (fits || world_.usable() > world_.spec().capacity.count()) return;
       fits = true;
       result_.shrink_s = absl::ToDoubleSeconds(world_.elapsed() - before);
     });
@@ -112,7 +112,7 @@ class Scenario {
   }
 
   double Pool() const {
-    return static_cast<double>(world_.spec().capacity) * (1 - world_.spec().floor_part);
+    return static_cast<double>(world_.spec().capacity.count()) * (1 - world_.spec().floor_part);
   }
 
   double SomeOptions() {
@@ -169,7 +169,7 @@ class Scenario {
     size_t hot = 0;
     for (size_t i = 0; i < world_.agents().size() && hot < 10; ++i) {
       TeamLoad& team = world_.agents()[i].loads().front();
-      if (world_.spec().teams[team.index].max > 0) continue;
+      if (!world_.spec().teams[team.index].max.is_zero()) continue;
       team.options = Pool() / 8;
       ++hot;
     }

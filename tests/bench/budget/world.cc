@@ -16,14 +16,15 @@ constexpr absl::Duration kEarliest = absl::Milliseconds(500);  // Between two re
 bool Later(const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
 
 ipam::BudgetSpec SpecOf(const WorldOptions& options) {
-  ipam::BudgetSpec spec{.name = kBudget, .capacity = options.agents * kCapacityAnAgent};
+  ipam::BudgetSpec spec{.name = kBudget,
+                        .capacity = units::BitRate(options.agents * kCapacityAnAgent)};
   spec.floor_nodes = options.agents + options.agents / 10 + 1;
   for (size_t i = 0; i + 1 < options.teams; ++i) {
     ipam::BudgetTeam team{.name = fmt::format("team{:04}", i)};
     team.weight = 1 + static_cast<double>(i % 4);
-    const uint64_t part = spec.capacity / options.teams;
-    if (i % 10 == 3) team.min = part / 2;
-    if (i % 10 == 7) team.max = part * 2;
+    const uint64_t part = spec.capacity.count() / options.teams;
+    if (i % 10 == 3) team.min = units::BitRate(part / 2);
+    if (i % 10 == 7) team.max = units::BitRate(part * 2);
     spec.teams.push_back(team);
   }
   spec.teams.insert(spec.teams.begin(), {.name = ipam::kOtherTeams});
@@ -37,7 +38,7 @@ World::World(const WorldOptions& options, std::function<double()> cpu_clock)
       cpu_clock_(std::move(cpu_clock)),
       random_(options.seed),
       spec_(SpecOf(options)),
-      bound_(spec_.capacity) {
+      bound_(spec_.capacity.count()) {
   for (size_t i = 0; i < options.agents; ++i) {
     agents_.emplace_back((2 * Fraction() - 1) * options.drift, Between(0, 1e6));
     agents_[i].policy() = PolicyOf();
@@ -60,7 +61,7 @@ World::World(const WorldOptions& options, std::function<double()> cpu_clock)
 }
 
 NodePolicy World::PolicyOf() const {
-  return {.floor = FloorOfNode(spec_), .hold = spec_.hold, .half_life = spec_.half_life};
+  return {.floor = FloorOfNode(spec_).count(), .hold = spec_.hold, .half_life = spec_.half_life};
 }
 
 void World::Add(absl::Duration at, size_t agent, uint64_t stream, What what) {
@@ -240,7 +241,7 @@ void World::Check(bool decided) {
   if (usable_ > bound_) ++counts_.over_capacity_ticks;
   if (book_ == nullptr || !decided) return;
   const uint64_t committed = book_->Committed(kBudget, Now());
-  if (committed <= spec_.capacity) bound_ = spec_.capacity;
+  if (committed <= spec_.capacity.count()) bound_ = spec_.capacity.count();
   if (committed > bound_) ++counts_.over_committed_ticks;
   if (usable_ > committed) ++counts_.below_usable_ticks;
 }
@@ -258,8 +259,8 @@ FairUse World::Fair() const {
       options.push_back({load.index, links_[i].gone ? 0.0 : load.options});
     }
   }
-  const auto reserve = static_cast<double>(spec_.capacity) * spec_.floor_part;
-  return ExactFairUse(spec_, static_cast<double>(spec_.capacity) - reserve, options);
+  const auto reserve = static_cast<double>(spec_.capacity.count()) * spec_.floor_part;
+  return ExactFairUse(spec_, static_cast<double>(spec_.capacity.count()) - reserve, options);
 }
 
 void World::KillServer() {
@@ -306,7 +307,7 @@ void World::RemoveNode(size_t agent) {
 
 void World::SetCapacity(uint64_t capacity) {
   bound_ = std::max(bound_, capacity);
-  spec_.capacity = capacity;
+  spec_.capacity = units::BitRate(capacity);
   if (book_ != nullptr) book_->SetBudgets({spec_});
   for (size_t i = 0; i < agents_.size(); ++i) {
     Add(elapsed_ + Between(kLeastDelay, kMostDelay), i, 0, PolicyArrives{PolicyOf()});

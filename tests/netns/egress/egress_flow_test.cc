@@ -7,6 +7,7 @@
 
 #include "fmt/core.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/claims.h"
 #include "netagent/connections/netlink_conntrack_table.h"
 #include "netagent/egress/egress_rules.h"
@@ -15,23 +16,23 @@
 namespace spoke::netagent {
 namespace {
 
-Policy With(const EgressPolicy& egress) {
+Policy With(const policy::EgressPolicy& egress) {
   Policy policy = NetworkPolicy();
   Put(policy, "EgressPolicy/p", egress);
   return policy;
 }
 
-EgressPolicy All(EgressMode mode) {
-  return {.destination_cidrs = {"0.0.0.0/0", "::/0"}, .mode = mode};
+policy::EgressPolicy All(policy::EgressMode mode) {
+  return {.destination_cidrs = policy::Blocks({"0.0.0.0/0", "::/0"}), .mode = mode};
 }
 
-EgressPolicy ByGateways(EgressMode fallback) {
-  EgressPolicy policy = All(EgressMode::kGateway);
-  policy.gateway = EgressGateway{};
+policy::EgressPolicy ByGateways(policy::EgressMode fallback) {
+  policy::EgressPolicy policy = All(policy::EgressMode::kGateway);
+  policy.gateway = policy::EgressGateway{};
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
-    for (const ip::Address& address : AddressesOf(family).gateways) {
-      policy.gateway->addresses.push_back(address.ToString());
-    }
+    const auto& gateways = AddressesOf(family).gateways;
+    policy.gateway->addresses.insert(policy.gateway->addresses.end(), gateways.begin(),
+                                     gateways.end());
   }
   policy.fallback = fallback;
   return policy;
@@ -128,23 +129,23 @@ TEST_P(EgressFlowTest, EachModeFromTheFirstPacket) {
     return Ask(flow, server);
   };
   EXPECT_EQ(ask(internet, at().internet), Pod()) << "the world is whole";
-  Set(With(All(EgressMode::kMasquerade)));
+  Set(With(All(policy::EgressMode::kMasquerade)));
   EXPECT_EQ(ask(internet, at().internet), Node());
   EXPECT_EQ(ask(peer, at().peer), Pod());
   EXPECT_EQ(ask(hub, at().hub), Pod());
-  Set(With(All(EgressMode::kRouted)));
+  Set(With(All(policy::EgressMode::kRouted)));
   EXPECT_EQ(ask(internet, at().internet), Pod());
-  Set(With(All(EgressMode::kDrop)));
+  Set(With(All(policy::EgressMode::kDrop)));
   EXPECT_EQ(ask(internet, at().internet), "nothing");
   EXPECT_EQ(ask(peer, at().peer), Pod());
   EXPECT_EQ(Counted("drop/egress-p"), 1U);
-  Set(With(ByGateways(EgressMode::kDrop)));
+  Set(With(ByGateways(policy::EgressMode::kDrop)));
   EXPECT_TRUE(IsGateway(ask(internet, at().internet)));
   EXPECT_EQ(ask(peer, at().peer), Pod());
-  Set(With(ByGateways(EgressMode::kDrop)), {});
+  Set(With(ByGateways(policy::EgressMode::kDrop)), {});
   EXPECT_EQ(ask(internet, at().internet), "nothing");
   EXPECT_EQ(Counted("drop/egress-p"), 2U);
-  Set(With(ByGateways(EgressMode::kMasquerade)), {});
+  Set(With(ByGateways(policy::EgressMode::kMasquerade)), {});
   EXPECT_EQ(ask(internet, at().internet), Node());
   EXPECT_EQ(Counted("drop/leak"), 0U);
 }
@@ -152,10 +153,10 @@ TEST_P(EgressFlowTest, EachModeFromTheFirstPacket) {
 TEST_P(EgressFlowTest, EstablishedFlowsSurviveEachChange) {
   UdpServer server = world_->Serve(at().internet);
   const std::map<std::string, Policy> policies = {
-      {"masquerade", With(All(EgressMode::kMasquerade))},
-      {"routed", With(All(EgressMode::kRouted))},
-      {"gateway", With(ByGateways(EgressMode::kDrop))},
-      {"drop", With(All(EgressMode::kDrop))},
+      {"masquerade", With(All(policy::EgressMode::kMasquerade))},
+      {"routed", With(All(policy::EgressMode::kRouted))},
+      {"gateway", With(ByGateways(policy::EgressMode::kDrop))},
+      {"drop", With(All(policy::EgressMode::kDrop))},
       {"none", NetworkPolicy()},
   };
   std::list<std::pair<UdpFlow, std::string>> began;
@@ -178,7 +179,7 @@ TEST_P(EgressFlowTest, EstablishedFlowsSurviveEachChange) {
 
 TEST_P(EgressFlowTest, TheGuardDropsWhatWasNotTranslated) {
   UdpServer server = world_->Serve(at().internet);
-  Set(With(All(EgressMode::kMasquerade)));
+  Set(With(All(policy::EgressMode::kMasquerade)));
   // Somebody takes the translation away.
   nft::Transaction transaction;
   transaction.Add(kSpokeTable, nft::FlushChain{"egress_translate"});
@@ -191,7 +192,7 @@ TEST_P(EgressFlowTest, TheGuardDropsWhatWasNotTranslated) {
 TEST_P(EgressFlowTest, AGatewaysEndMovesNewFlowsOnly) {
   UdpServer server = world_->Serve(at().internet);
   UdpServer other = world_->Serve(at().internet_too);
-  Set(With(ByGateways(EgressMode::kDrop)));
+  Set(With(ByGateways(policy::EgressMode::kDrop)));
   UdpFlow flow = world_->Flow(at().internet);
   const std::string first = Ask(flow, server);
   ASSERT_TRUE(IsGateway(first)) << first;
@@ -199,15 +200,15 @@ TEST_P(EgressFlowTest, AGatewaysEndMovesNewFlowsOnly) {
   // It answers no health check any more, but the flow it has goes on.
   std::set<GatewayEndpoint> healthy = AllGateways();
   healthy.erase(gone);
-  Set(With(ByGateways(EgressMode::kDrop)), healthy);
+  Set(With(ByGateways(policy::EgressMode::kDrop)), healthy);
   EXPECT_EQ(Ask(flow, server), first);
   UdpFlow next = world_->Flow(at().internet);
   const std::string second = Ask(next, server);
   EXPECT_TRUE(IsGateway(second)) << second;
   EXPECT_NE(second, first);
   // The same for one that is told to drain.
-  EgressPolicy draining = ByGateways(EgressMode::kDrop);
-  draining.gateway->draining = {second};
+  policy::EgressPolicy draining = ByGateways(policy::EgressMode::kDrop);
+  draining.gateway->draining = {ip::Address::Parse(second).value()};
   Set(With(draining));
   EXPECT_EQ(Ask(flow, server), first);
   EXPECT_EQ(Ask(next, server), second);
@@ -219,7 +220,7 @@ TEST_P(EgressFlowTest, AGatewaysEndMovesNewFlowsOnly) {
 TEST_P(EgressFlowTest, LimitsEndWhatIsBeyondThem) {
   UdpServer server = world_->Serve(at().internet);
   UdpServer other = world_->Serve(at().internet_too);
-  EgressPolicy egress = All(EgressMode::kMasquerade);
+  policy::EgressPolicy egress = All(policy::EgressMode::kMasquerade);
   egress.limits = {.connections = 5, .connections_per_destination = 3};
   Set(With(egress));
   std::list<UdpFlow> flows;
@@ -248,7 +249,7 @@ TEST_P(EgressFlowTest, LimitsEndWhatIsBeyondThem) {
 }
 
 TEST_P(EgressFlowTest, OnceItsConnectionsAreDeletedTheNextPodMeetsNeitherAnswersNorLimits) {
-  EgressPolicy egress = All(EgressMode::kMasquerade);
+  policy::EgressPolicy egress = All(policy::EgressMode::kMasquerade);
   egress.limits = {.connections = 2};
   Set(With(egress));
   UdpServer server = world_->Serve(at().internet);
@@ -281,8 +282,8 @@ TEST_P(EgressFlowTest, APolicyThatCutsEndsFlowsThatBeganBeforeIt) {
     return (*table)->Cut({policy, classes, rules, {{pod_.host_link, pod_}}},
                          ConntrackTable::Act::kCut);
   };
-  const bool v4 = GetParam() == ip::Family::kV4;
-  for (const EgressMode mode : {EgressMode::kMasquerade, EgressMode::kRouted}) {
+  for (const policy::EgressMode mode :
+       {policy::EgressMode::kMasquerade, policy::EgressMode::kRouted}) {
     SCOPED_TRACE(static_cast<int>(mode));
     ASSERT_TRUE((*table)->DeleteConnectionsOf({at().pod}).status.ok()) << "of the mode before";
     Set(With(All(mode)));
@@ -291,14 +292,14 @@ TEST_P(EgressFlowTest, APolicyThatCutsEndsFlowsThatBeganBeforeIt) {
     const std::string from = Ask(flow, server);
     ASSERT_NE(from, "nothing");
     ASSERT_EQ(Ask(admitted, other), from);
-    EgressPolicy closed = All(EgressMode::kDrop);
-    closed.destination_cidrs = {fmt::format("{}/{}", at().internet.ToString(), v4 ? 32 : 128)};
+    policy::EgressPolicy closed = All(policy::EgressMode::kDrop);
+    closed.destination_cidrs = {ip::Prefix::Host(at().internet)};
     Set(With(closed));
     EXPECT_EQ(cut(With(closed)).marked, 0U);
     EXPECT_EQ(Ask(flow, server), from) << "it keeps, unless it says otherwise";
 
     ASSERT_TRUE(flow.Send());  // What the server answers once the flow is cut.
-    closed.cut_established = true;
+    closed.established = policy::Established::kCut;
     Set(With(closed));
     const auto outcome = cut(With(closed));
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
@@ -318,7 +319,7 @@ TEST_P(EgressFlowTest, APolicyThatCutsEndsFlowsThatBeganBeforeIt) {
 }
 
 TEST_P(EgressFlowTest, WithoutPolicyNothingIsLeftInTheKernel) {
-  Set(With(ByGateways(EgressMode::kDrop)));
+  Set(With(ByGateways(policy::EgressMode::kDrop)));
   settings_ = {};
   Set(NetworkPolicy());
   EXPECT_TRUE(world_->tables().ReadRules(kSpokeTable).value().empty());

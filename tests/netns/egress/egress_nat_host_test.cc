@@ -4,6 +4,7 @@
 
 #include "fmt/core.h"
 #include "gtest/gtest.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/classes/traffic_pod.h"
 #include "netagent/egress/nat_host.h"
 #include "tests/netns/egress/egress_world.h"
@@ -18,12 +19,13 @@ ClassMap Classes() {
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main",
       .bytes = {},
-      .value = ClusterNetwork{.cluster = {"10.1.0.0/16", "fd00:1::/32"},
-                              .hub = {"10.2.0.0/16", "fd00:2::/32"},
-                              .peer_spoke = {},
-                              .platform = {},
-                              .storage = {},
-                              .services = {"10.96.0.0/16", "fd00:96::/64"}}};
+      .value =
+          policy::ClusterNetwork{.cluster = policy::Blocks({"10.1.0.0/16", "fd00:1::/32"}),
+                                 .hub = policy::Blocks({"10.2.0.0/16", "fd00:2::/32"}),
+                                 .peer_spoke = {},
+                                 .platform = {},
+                                 .storage = {},
+                                 .services = policy::Blocks({"10.96.0.0/16", "fd00:96::/64"})}};
   return ClassMap::Compile(policy, {}).value();
 }
 

@@ -75,7 +75,7 @@ class EgressTunnelTest : public testing::TestWithParam<ip::Family> {
 
 TEST_P(EgressTunnelTest, AsNextHopAGatewayIsNotReachedAcrossARouter) {
   UdpServer server = world_->Serve(at().internet);
-  tunnel_->Set(ByGateways(GatewayTransport::kDirect));
+  tunnel_->Set(ByGateways(policy::GatewayTransport::kDirect));
   AskGateways(1);
   EXPECT_EQ(Healthy().size(), 2U) << "their ports answer";
   UdpFlow flow = world_->Flow(at().internet);
@@ -349,7 +349,7 @@ TEST(EgressTunnel, ANicWithoutRoomForItIsSaidInPlainWords) {
   const auto routes = NetlinkGatewayRoutes::Create(EgressWorld::kNic).value();
   const auto lead = [&](ip::Family family) {
     return routes->Lead(claims::kFirstGatewayMark,
-                        {AddressesOf(family).gateways[0], GatewayTransport::kVxlan});
+                        {AddressesOf(family).gateways[0], policy::GatewayTransport::kVxlan});
   };
   Ip(world->node(), fmt::format("link set {} mtu 1335", EgressWorld::kNic));
   ASSERT_TRUE(routes->PutTunnel(kTunnelPort).ok());

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/ip/socket_address.h"
+#include "lib/policy/testing/blocks.h"
 
 namespace spoke::netagent {
 namespace {
@@ -25,17 +26,18 @@ os::UniqueFd Listen(const netns::Netns& netns) {
 
 }  // namespace
 
-Policy ByGateways(GatewayTransport transport, uint16_t port) {
-  EgressPolicy egress{.destination_cidrs = {"0.0.0.0/0", "::/0"}, .mode = EgressMode::kGateway};
-  egress.gateway = EgressGateway{.addresses = {}, .health_port = kGatewayHealthPort};
+Policy ByGateways(policy::GatewayTransport transport, uint16_t port) {
+  policy::EgressPolicy egress{.destination_cidrs = policy::Blocks({"0.0.0.0/0", "::/0"}),
+                              .mode = policy::EgressMode::kGateway};
+  egress.gateway = policy::EgressGateway{.addresses = {}, .health_port = kGatewayHealthPort};
   egress.gateway->transport = transport;
-  egress.gateway->tunnel_port = transport == GatewayTransport::kVxlan ? port : uint16_t{0};
+  egress.gateway->tunnel_port = transport == policy::GatewayTransport::kVxlan ? port : uint16_t{0};
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
-    for (const ip::Address& address : AddressesOf(family).gateways) {
-      egress.gateway->addresses.push_back(address.ToString());
-    }
+    const auto& gateways = AddressesOf(family).gateways;
+    egress.gateway->addresses.insert(egress.gateway->addresses.end(), gateways.begin(),
+                                     gateways.end());
   }
-  egress.fallback = EgressMode::kDrop;
+  egress.fallback = policy::EgressMode::kDrop;
   Policy policy = NetworkPolicy();
   Put(policy, "EgressPolicy/p", egress);
   return policy;
@@ -74,7 +76,7 @@ void EgressTunnelWorld::PutGatewayRules(size_t i) {
   EgressSettings settings{.is_gateway = true};
   settings.own = {AddressesOf(ip::Family::kV4).gateways[i],
                   AddressesOf(ip::Family::kV6).gateways[i]};
-  const Policy policy = ByGateways(GatewayTransport::kVxlan);
+  const Policy policy = ByGateways(policy::GatewayTransport::kVxlan);
   const ClassMap classes = ClassMap::Compile(policy, {}).value();
   Apply(world_->gateway_tables(i), EgressRules::Compile(policy, classes, {}, settings).value(),
         false);
@@ -106,7 +108,7 @@ void EgressTunnelWorld::Set(const Policy& policy) {
 
 // New gateways count until they have been asked, which the rules learn.
 void EgressTunnelWorld::SetTunnel() {
-  Set(ByGateways(GatewayTransport::kVxlan));
+  Set(ByGateways(policy::GatewayTransport::kVxlan));
   SetAgain();
 }
 

@@ -24,7 +24,7 @@
 namespace spoke::netagent {
 
 // All that leaves goes by the two gateways of each family, and is dropped where none works.
-Policy ByGateways(GatewayTransport transport, uint16_t port = kTunnelPort);
+Policy ByGateways(policy::GatewayTransport transport, uint16_t port = kTunnelPort);
 
 // Runs `act` in the namespace.
 template <typename F>

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/check.h"
 #include "lib/ip/socket_address.h"
+#include "lib/policy/testing/blocks.h"
 #include "tests/netns/links/local_address.h"
 
 namespace spoke::netagent {
@@ -276,12 +277,12 @@ UdpFlow EgressWorld::Flow(const ip::Address& to) const {
 Policy NetworkPolicy() {
   Policy policy{.version = 1};
   Put(policy, "ClusterNetwork/main",
-      ClusterNetwork{.cluster = {"10.1.0.0/16", "fd00:1::/32"},
-                     .hub = {"10.2.0.0/16", "fd00:2::/32"},
-                     .peer_spoke = {},
-                     .platform = {},
-                     .storage = {},
-                     .services = {}});
+      policy::ClusterNetwork{.cluster = policy::Blocks({"10.1.0.0/16", "fd00:1::/32"}),
+                             .hub = policy::Blocks({"10.2.0.0/16", "fd00:2::/32"}),
+                             .peer_spoke = {},
+                             .platform = {},
+                             .storage = {},
+                             .services = {}});
   return policy;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/os/unique_fd.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/connections/netlink_conntrack_table.h"
 #include "tests/netns/traffic/traffic_world.h"
 
@@ -111,21 +112,22 @@ Policy Before() {
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main",
       .bytes = {},
-      .value = ClusterNetwork{.cluster = {"10.0.0.0/16", "fd00::/32"}}};
+      .value = policy::ClusterNetwork{.cluster = policy::Blocks({"10.0.0.0/16", "fd00::/32"})}};
   policy.entries["EgressPolicy/routed"] = {
       .key = "EgressPolicy/routed",
       .bytes = {},
-      .value = EgressPolicy{.destination_cidrs = {"203.0.113.0/24"}, .mode = EgressMode::kRouted}};
+      .value = policy::EgressPolicy{.destination_cidrs = policy::Blocks({"203.0.113.0/24"}),
+                                    .mode = policy::EgressMode::kRouted}};
   return policy;
 }
 
 Policy Isolated(bool keep) {
   Policy policy = Before();
   policy.version = 2;
-  policy.entries["ClusterNetwork/main"].value =
-      ClusterNetwork{.cluster = {"10.0.0.0/16", "fd00::/32"},
-                     .peer_spoke = {"10.9.0.0/16", "fd00:9::/32"},
-                     .keep_established = keep};
+  policy.entries["ClusterNetwork/main"].value = policy::ClusterNetwork{
+      .cluster = policy::Blocks({"10.0.0.0/16", "fd00::/32"}),
+      .peer_spoke = policy::Blocks({"10.9.0.0/16", "fd00:9::/32"}),
+      .established = keep ? policy::Established::kKeep : policy::Established::kUnspecified};
   return policy;
 }
 

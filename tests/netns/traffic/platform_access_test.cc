@@ -2,6 +2,7 @@
 // identity, and the wireserver, which is DNS as well.
 #include <poll.h>
 
+#include "lib/policy/testing/blocks.h"
 #include "netagent/classes/egress_cells.h"
 #include "tests/netns/traffic/traffic_world.h"
 
@@ -16,20 +17,21 @@ class PlatformAccessTest : public TrafficWorldTest {
   void SetUp() override {
     TrafficWorldTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    for (const ip::Address& service : kPlatformAddresses) AddRemote(service);
+    for (const ip::Address& service : policy::kPlatformServices) AddRemote(service);
   }
 
   // A policy with an egress policy for each: namespace and mode.
-  static Policy Names(const std::vector<std::pair<std::string, EgressMode>>& namespaces) {
+  static Policy Names(const std::vector<std::pair<std::string, policy::EgressMode>>& namespaces) {
     Policy policy{.version = 1, .entries = {}};
     for (const auto& [name, mode] : namespaces) {
-      PolicyEntry entry{
+      policy::Entry entry{
           .key = "EgressPolicy/" + name,
           .bytes = {},
-          .value = EgressPolicy{.namespaces = {name},
-                                .destination_cidrs = {"169.254.169.254/32", "168.63.129.16/32"},
-                                .platform = true,
-                                .mode = mode}};
+          .value = policy::EgressPolicy{
+              .namespaces = {name},
+              .destination_cidrs = policy::Blocks({"169.254.169.254/32", "168.63.129.16/32"}),
+              .platform = true,
+              .mode = mode}};
       policy.entries[entry.key] = entry;
     }
     return policy;
@@ -44,10 +46,10 @@ class PlatformAccessTest : public TrafficWorldTest {
     return ::poll(&waiting, 1, 100) > 0 && !server.Receive().empty();
   }
   void Expect(bool metadata, PodNetns& pod) {
-    EXPECT_EQ(Hears(pod, kMetadataService, 80), metadata);
-    EXPECT_EQ(Hears(pod, kMetadataService, kDnsPort), metadata);
-    EXPECT_EQ(Hears(pod, kWireserver, 80), metadata);
-    EXPECT_TRUE(Hears(pod, kWireserver, kDnsPort));
+    EXPECT_EQ(Hears(pod, policy::kMetadataService, 80), metadata);
+    EXPECT_EQ(Hears(pod, policy::kMetadataService, kDnsPort), metadata);
+    EXPECT_EQ(Hears(pod, policy::kWireserver, 80), metadata);
+    EXPECT_TRUE(Hears(pod, policy::kWireserver, kDnsPort));
   }
 };
 
@@ -76,19 +78,19 @@ TEST_F(PlatformAccessTest, AuditCountsWhoWouldBeCutOff) {
 }
 
 TEST_F(PlatformAccessTest, APolicyOpensItForItsNamespacesAlone) {
-  Begin(/*fast=*/true, Names({{"web", EgressMode::kMasquerade}}));
+  Begin(/*fast=*/true, Names({{"web", policy::EgressMode::kMasquerade}}));
   PodNetns pod;
   AddPod(pod, "a", {kPodV4});
   Expect(true, pod);
   // Pods that are there hear of a change, too.
-  ASSERT_TRUE(traffic_->OnPolicy(Names({{"other", EgressMode::kMasquerade}})).ok());
+  ASSERT_TRUE(traffic_->OnPolicy(Names({{"other", policy::EgressMode::kMasquerade}})).ok());
   Expect(false, pod);
-  ASSERT_TRUE(traffic_->OnPolicy(Names({{"web", EgressMode::kMasquerade}})).ok());
+  ASSERT_TRUE(traffic_->OnPolicy(Names({{"web", policy::EgressMode::kMasquerade}})).ok());
   Expect(true, pod);
   EXPECT_EQ(Read().namespaces["web"]["platform-denied"].sent_packets, 3U);
   RemovePod("a");
   // Not what is left of it: another pod with its address, of another policy.
-  ASSERT_TRUE(traffic_->OnPolicy(Names({{"other", EgressMode::kMasquerade}})).ok());
+  ASSERT_TRUE(traffic_->OnPolicy(Names({{"other", policy::EgressMode::kMasquerade}})).ok());
   PodNetns next;
   AddPod(next, "b", {kPodV4});
   Expect(false, next);
@@ -100,9 +102,9 @@ TEST_F(PlatformAccessTest, WhereItIsOpenAPolicyCloses) {
   PodNetns pod;
   AddPod(pod, "a", {kPodV4});
   Expect(true, pod);
-  ASSERT_TRUE(traffic_->OnPolicy(Names({{"web", EgressMode::kDrop}})).ok());
+  ASSERT_TRUE(traffic_->OnPolicy(Names({{"web", policy::EgressMode::kDrop}})).ok());
   Expect(false, pod);
-  ASSERT_TRUE(traffic_->OnPolicy(Names({{"other", EgressMode::kDrop}})).ok());
+  ASSERT_TRUE(traffic_->OnPolicy(Names({{"other", policy::EgressMode::kDrop}})).ok());
   Expect(true, pod);
 }
 
@@ -112,7 +114,7 @@ TEST_F(PlatformAccessTest, NoBlockOfTheClusterHidesIt) {
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main",
       .bytes = {},
-      .value = ClusterNetwork{.cluster = {"10.0.0.0/8", "168.0.0.0/6"}}};
+      .value = policy::ClusterNetwork{.cluster = policy::Blocks({"10.0.0.0/8", "168.0.0.0/6"})}};
   for (const bool fast : {true, false}) {
     Begin(fast, policy);
     PodNetns pod;

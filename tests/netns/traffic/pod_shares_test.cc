@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/connections/netlink_conntrack_table.h"
 #include "netagent/traffic/share_rules.h"
 #include "tests/netns/traffic/traffic_world.h"
@@ -32,11 +33,12 @@ Policy Masquerades() {
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main",
       .bytes = {},
-      .value = ClusterNetwork{.cluster = {"10.0.0.0/16", "fd00::/32"}}};
+      .value = policy::ClusterNetwork{.cluster = policy::Blocks({"10.0.0.0/16", "fd00::/32"})}};
   policy.entries["EgressPolicy/all"] = {
       .key = "EgressPolicy/all",
       .bytes = {},
-      .value = EgressPolicy{.destination_cidrs = {"0.0.0.0/0"}, .mode = EgressMode::kMasquerade}};
+      .value = policy::EgressPolicy{.destination_cidrs = policy::Blocks({"0.0.0.0/0"}),
+                                    .mode = policy::EgressMode::kMasquerade}};
   return policy;
 }
 

@@ -13,6 +13,7 @@
 
 #include "fmt/core.h"
 #include "lib/os/file.h"
+#include "lib/policy/testing/blocks.h"
 #include "netagent/nftables/nft_watch.h"
 #include "tests/netns/traffic/traffic_world.h"
 
@@ -29,18 +30,20 @@ const ip::Address kOtherV6 = A("fd00:0:0:1::8");
 constexpr size_t kPayload = 100;
 size_t Bytes(const ip::Address& address) { return kPayload + (address.is_v4() ? 28 : 48); }
 
-Policy Example(std::vector<std::string> cluster = {"10.0.0.0/16", "fd00::/32"}) {
+Policy Example(std::initializer_list<std::string_view> cluster = {"10.0.0.0/16", "fd00::/32"}) {
   Policy policy{.version = 1};
   policy.entries["ClusterNetwork/main"] = {
       .key = "ClusterNetwork/main",
       .bytes = {},
-      .value = ClusterNetwork{.cluster = std::move(cluster),
-                              .hub = {"10.200.0.0/16", "fd00:200::/32"},
-                              .peer_spoke = {"10.9.0.0/16", "fd00:9::/32"},
-                              .storage = {"20.60.0.0/16", "fd00:20::/32"},
-                              .services = {"10.0.96.0/20"}}};
+      .value = policy::ClusterNetwork{.cluster = policy::Blocks(cluster),
+                                      .hub = policy::Blocks({"10.200.0.0/16", "fd00:200::/32"}),
+                                      .peer_spoke = policy::Blocks({"10.9.0.0/16", "fd00:9::/32"}),
+                                      .storage = policy::Blocks({"20.60.0.0/16", "fd00:20::/32"}),
+                                      .services = policy::Blocks({"10.0.96.0/20"})}};
   policy.entries["DestinationGroup/mirror"] = {
-      .key = "DestinationGroup/mirror", .bytes = {}, .value = DestinationGroup{{"151.101.0.0/16"}}};
+      .key = "DestinationGroup/mirror",
+      .bytes = {},
+      .value = policy::DestinationGroup{policy::Blocks({"151.101.0.0/16"})}};
   return policy;
 }
 

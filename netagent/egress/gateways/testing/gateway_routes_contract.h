@@ -37,7 +37,7 @@ class GatewayRoutesContract : public testing::TestWithParam<MakeGatewayRoutes> {
   uint16_t TakenPort() { return made_->TakenPort(); }
   void DeleteTunnel() { made_->DeleteTunnel(); }
   static GatewayEndpoint ByTunnel(const ip::Address& address) {
-    return {address, GatewayTransport::kVxlan};
+    return {address, policy::GatewayTransport::kVxlan};
   }
 
   static constexpr uint32_t kFirst = claims::kFirstGatewayMark;

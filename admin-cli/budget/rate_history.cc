@@ -1,31 +1,8 @@
-#include "admin-cli/budget/bit_rate.h"
-
-#include <array>
+#include "admin-cli/budget/rate_history.h"
 
 #include "fmt/core.h"
 
 namespace spoke::ctl {
-
-std::string FormatBitRate(uint64_t bits_per_second) {
-  constexpr std::array<const char*, 4> kUnits = {"kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"};
-  if (bits_per_second < 1000) return fmt::format("{} bit/s", bits_per_second);
-  double value = static_cast<double>(bits_per_second) / 1000;
-  size_t unit = 0;
-  // From 999.5 on three digits would say 1000.
-  while (value >= 999.5 && unit + 1 < kUnits.size()) {
-    value /= 1000;
-    ++unit;
-  }
-  int digits = 0;
-  if (value < 99.95) digits = 1;
-  if (value < 9.995) digits = 2;
-  std::string text = fmt::format("{:.{}f}", value, digits);
-  if (digits > 0) {
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-  }
-  return fmt::format("{} {}", text, kUnits.at(unit));
-}
 
 std::string FormatShare(uint64_t part, uint64_t whole) {
   if (whole == 0) return "-";

@@ -1,4 +1,4 @@
-// Rates of bits, and how they went. Pure.
+// Shares, and how rates went. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,6 @@
 #include <vector>
 
 namespace spoke::ctl {
-
-// "640 bit/s", "1.25 Gbit/s": three digits that say something, in steps of 1000.
-std::string FormatBitRate(uint64_t bits_per_second);
 
 // "98 %"; "<1 %" for what is there and less; "-" of nothing.
 std::string FormatShare(uint64_t part, uint64_t whole);

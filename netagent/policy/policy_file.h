@@ -1,5 +1,4 @@
-// The policy of this node as the wire has it (proto/spoke/v1/policy.proto) and as the file does
-// that keeps it across the agent's restarts. Pure.
+// The policy of this node as the file has it that keeps it across the agent's restarts. Pure.
 //
 // The file: eight bytes "SPOKEPOL"; the format's version, the payload's length and its CRC-32, each
 // 32 bits little endian; the payload, one full PolicyBundle. Nothing follows.
@@ -10,12 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "netagent/policy/policy_bundle.h"
-#include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::netagent {
-
-// Never fails: what is wrong with it is for ApplyPolicy() to say.
-PolicyUpdate FromWire(const v1::PolicyBundle& in);
 
 std::string EncodePolicyFile(const Policy& policy);
 

@@ -380,7 +380,7 @@ absl::Status Agent::StartSession() {
 }
 
 absl::Status Agent::StartTraffic() {
-  ASSIGN_OR_RETURN(const std::vector<TrafficPod> pods, attachments_.TrafficPods());
+  const std::vector<TrafficPod> pods = attachments_.TrafficPods();
   if (traffic_) RETURN_IF_ERROR(StartCounting(pods));
   // Limits of a policy that is not known stay as they are, too.
   if (shaping_ && !(traffic_ && traffic_->holds_unknown_rules())) shaping_->Start(pods);

@@ -38,6 +38,7 @@ absl::StatusOr<int> Apply(Session& session) {
   request.set_dry_run(session.arguments.Has("dry-run"));
   request.set_expected_version(session.arguments.Version("expect-version"));
   ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Apply(request));
+  for (const std::string& warning : response.warnings()) session.Note("warning: " + warning);
   RETURN_IF_ERROR(PrintChanges(session, response.changes(), request.dry_run()));
   return 0;
 }

@@ -291,6 +291,7 @@ grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* reque
       !request->dry_run());
   if (!plan.ok()) return rpc::ToGrpc(plan.status());
   ipam::Describe(*plan, *response);
+  for (const Problem& warning : parsed.warnings) response->add_warnings(TextOf(warning));
   return grpc::Status::OK;
 }
 

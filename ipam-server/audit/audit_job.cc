@@ -247,7 +247,7 @@ void AuditJob::CollectInventories(Snapshot& snapshot) {
     absl::MutexLock lock(&mutex_);
     inventories_.clear();
   }
-  loop_.PostAskInventories([this](const NodeKey& key, Inventory inventory) {
+  loop_.PostAskInventories([this](const NodeKey& key, node_api::Inventory inventory) {
     absl::MutexLock lock(&mutex_);
     inventories_.insert_or_assign(key, std::move(inventory));
   });

@@ -72,6 +72,9 @@ void ReadDocument(const ConfigText& document, const std::string& file, Depth dep
   for (const Mistake& mistake : mistakes) {
     out.problems.push_back({file, mistake.line, mistake.path, mistake.message});
   }
+  for (const Mistake& warning : document.Warnings()) {
+    out.warnings.push_back({file, warning.line, warning.path, warning.message});
+  }
   if (kind == nullptr || name.empty()) return;
   if (!mistakes.empty()) spec = nullptr;
   out.objects.push_back({.key = {.kind = std::string(kind->name), .name = std::move(name)},

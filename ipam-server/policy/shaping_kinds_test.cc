@@ -255,6 +255,28 @@ TEST(BandwidthBudget, IsShownAsItWasApplied) {
   EXPECT_EQ(again->changes[0].action, ChangeAction::kUnchanged);
 }
 
+TEST(BandwidthBudget, TakesTheGrantUnderItsOldNameAndSaysSo) {
+  const auto parsed = [](const std::string& spec) {
+    return ParsePolicyFiles(
+        std::vector<PolicyFileText>{{"f", Document("BandwidthBudget", "host", spec)}});
+  };
+  const ParsedFiles old =
+      parsed("{direction: Egress, capacity: 1Gbit, lease: {duration: 60s, refresh: 5s}}");
+  const ParsedFiles now =
+      parsed("{direction: Egress, capacity: 1Gbit, grant: {duration: 60s, refresh: 5s}}");
+  ASSERT_EQ(old.warnings.size(), 1U);
+  EXPECT_EQ(TextOf(old.warnings[0]),
+            "f:4: spec.lease: is called grant now: the old name is taken for one release more");
+  EXPECT_THAT(now.warnings, testing::IsEmpty());
+  ASSERT_TRUE(old.objects.at(0).spec != nullptr && now.objects.at(0).spec != nullptr);
+  EXPECT_EQ(old.objects[0].spec->ToJson(), now.objects[0].spec->ToJson());
+  const ParsedFiles both =
+      parsed("{direction: Egress, capacity: 1Gbit, lease: {}, grant: {duration: 60s}}");
+  ASSERT_EQ(both.problems.size(), 1U);
+  EXPECT_EQ(TextOf(both.problems[0]),
+            "f:4: spec.lease: is the old name of grant, which is there as well: remove it");
+}
+
 TEST(BandwidthBudget, KeepsEveryShareOfTheFloorAsItIsWritten) {
   for (int thousandths = 0; thousandths <= 10'000; thousandths += 7) {
     const std::string share = std::to_string(thousandths / 1000) + "." +

@@ -18,6 +18,7 @@ struct ConfigDocument {
   YamlNode root;
   bool readable = false;
   std::vector<Mistake> mistakes;
+  std::vector<Mistake> warnings;
 };
 
 namespace {
@@ -385,6 +386,18 @@ void ConfigMap::Error(std::string_view key, std::string message) const {
   Note(LineOf(key), key.empty() ? path_ : JoinPath(path_, key), std::move(message));
 }
 
+std::string_view ConfigMap::Renamed(std::string_view old_key, std::string_view key) const {
+  if (!present() || !Has(old_key)) return key;
+  if (Has(key)) {
+    Error(old_key, fmt::format("is the old name of {}, which is there as well: remove it", key));
+    return key;
+  }
+  document_->warnings.push_back(
+      {LineOf(old_key), JoinPath(path_, old_key),
+       fmt::format("is called {} now: the old name is taken for one release more", key)});
+  return old_key;
+}
+
 ConfigText::ConfigText(std::unique_ptr<ConfigDocument> document) : document_(std::move(document)) {}
 ConfigText::ConfigText(ConfigText&&) noexcept = default;
 ConfigText& ConfigText::operator=(ConfigText&&) noexcept = default;
@@ -425,6 +438,8 @@ std::vector<Mistake> ConfigText::Mistakes() const {
                    [](const Mistake& a, const Mistake& b) { return a.line < b.line; });
   return mistakes;
 }
+
+std::vector<Mistake> ConfigText::Warnings() const { return document_->warnings; }
 
 absl::Status ConfigText::Finish() const {
   const std::vector<Mistake> mistakes = Mistakes();

@@ -74,6 +74,9 @@ class ConfigMap {
 
   // Whether the key is there, whatever it holds; the key counts as known.
   bool Has(std::string_view key) const;
+  // The name under which a key that was renamed is to be read: `old_key` where only that is there,
+  // with a warning that names `key`; else `key`. Both are a mistake.
+  std::string_view Renamed(std::string_view old_key, std::string_view key) const;
   // Whether `[]` stands behind the key: for lists that must not be empty when they are given.
   bool IsEmptyList(std::string_view key) const;
   // All keys in the order of the file, for maps whose keys are data, such as names; they are known
@@ -157,6 +160,10 @@ class ConfigText {
 
   // The same one by one and without a limit, for callers that have more to add.
   std::vector<Mistake> Mistakes() const;
+
+  // What was read all the same, and should be changed: keys under an old name, in the order in
+  // which they were read.
+  std::vector<Mistake> Warnings() const;
 
   static constexpr size_t kMaxMistakes = 50;
 

@@ -7,6 +7,7 @@
 #include "lib/os/file.h"
 #include "lib/policy/wire.h"
 #include "netagent/policy/policy_file.h"
+#include "proto/spoke/v1/policy.pb.h"
 
 namespace spoke::netagent {
 

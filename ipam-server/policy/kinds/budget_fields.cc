@@ -141,8 +141,9 @@ BudgetTeamMaps ReadBudgetTeams(const ConfigMap& spec, BudgetSpec& out) {
 }
 
 void ReadGrant(const ConfigMap& spec, BudgetSpec& out) {
-  if (!spec.Has("grant")) return;
-  const ConfigMap map = spec.Map("grant", Need::kOptional);
+  const std::string_view key = spec.Renamed("lease", "grant");
+  if (!spec.Has(key)) return;
+  const ConfigMap map = spec.Map(key, Need::kOptional);
   ReadTime(map, "duration", out.grant, kGrant);
   ReadTime(map, "refresh", out.refresh, kRefresh);
   if (out.refresh > out.grant / 2) {

@@ -86,6 +86,7 @@ struct ParsedFiles {
   std::vector<std::string> files;      // Their names, in order.
   std::vector<SourcedObject> objects;  // In order.
   std::vector<Problem> problems;       // Of each object in itself, and of the files.
+  std::vector<Problem> warnings = {};  // What is taken all the same, and should be changed.
 };
 
 // What surrounds the set.

@@ -6,16 +6,12 @@
 #include "fmt/core.h"
 
 namespace spoke::ipam {
-namespace {
-
-std::string Render(const Problem& problem) {
+std::string TextOf(const Problem& problem) {
   std::string text;
   if (!problem.file.empty()) text = fmt::format("{}:{}: ", problem.file, problem.line);
   if (!problem.path.empty()) text += problem.path + ": ";
   return text + problem.message;
 }
-
-}  // namespace
 
 absl::Status ToStatus(std::vector<Problem> problems, const std::vector<std::string>& files) {
   if (problems.empty()) return absl::OkStatus();
@@ -27,7 +23,7 @@ absl::Status ToStatus(std::vector<Problem> problems, const std::vector<std::stri
                    [&](const Problem& a, const Problem& b) { return place(a) < place(b); });
   std::string text;
   for (size_t i = 0; i < std::min(problems.size(), kMaxProblems); ++i) {
-    text += (i == 0 ? "" : "\n") + Render(problems[i]);
+    text += (i == 0 ? "" : "\n") + TextOf(problems[i]);
   }
   if (problems.size() > kMaxProblems) {
     text += fmt::format("\nand {} more", problems.size() - kMaxProblems);

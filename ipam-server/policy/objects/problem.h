@@ -18,6 +18,9 @@ struct Problem {
   bool conflict = false;
 };
 
+// "FILE:LINE: PATH: MESSAGE", without what is not known.
+std::string TextOf(const Problem& problem);
+
 inline constexpr size_t kMaxProblems = 50;  // Shown; of the others, their number.
 
 // OK for none. Else kFailedPrecondition when all of them are conflicts, kInvalidArgument when not:

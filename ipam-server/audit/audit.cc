@@ -13,7 +13,7 @@ namespace {
 struct Facts {
   std::vector<std::pair<const StoredNode*, const StoredAddress*>> holders;
   std::vector<std::pair<const CloudNic*, std::string>> nics;  // With the configuration's name.
-  std::vector<std::pair<const AgentInventory*, const AuditAssignment*>> holders;
+  std::vector<std::pair<const AgentInventory*, const AuditAssignment*>> users;
   std::vector<const AgentInventory*> known_to;
 };
 
@@ -38,7 +38,7 @@ class Comparison {
     for (const AgentInventory& agent : input.agents) {
       agents_[agent.node] = &agent;
       for (const AuditAssignment& assignment : agent.in_use) {
-        facts_[assignment.address].holders.emplace_back(&agent, &assignment);
+        facts_[assignment.address].users.emplace_back(&agent, &assignment);
       }
       if (!agent.held) continue;
       for (const ip::Address& address : *agent.held) facts_[address].known_to.push_back(&agent);
@@ -122,8 +122,8 @@ class Comparison {
                "the store gives it to two nodes: drain both, and report this as a fault");
       }
     }
-    if (facts.holders.size() > 1) {
-      for (const auto& [agent, assignment] : facts.holders) {
+    if (facts.users.size() > 1) {
+      for (const auto& [agent, assignment] : facts.users) {
         Report(AuditKind::kInUseTwice, agent->node, address, AuditRepair::kNone,
                fmt::format("two agents assign it, this one to container {}: delete one of the pods",
                            assignment->container_id));
@@ -136,7 +136,7 @@ class Comparison {
                "stays");
       }
     }
-    return facts.holders.size() > 1 || facts.holders.size() > 1 || facts.nics.size() > 1;
+    return facts.holders.size() > 1 || facts.users.size() > 1 || facts.nics.size() > 1;
   }
 
   void CompareAddress(const ip::Address& address, const Facts& facts) {
@@ -163,17 +163,17 @@ class Comparison {
 
   // The store says that nobody has it.
   void CompareFree(const ip::Address& address, const Facts& facts) {
-    const AgentInventory* holder = nullptr;
-    if (!facts.holders.empty()) {
-      holder = facts.holders[0].first;
-      if (!IsRecent(facts.holders[0].second->since)) {
-        CompareFreeAssigned(address, *holder, facts);
+    const AgentInventory* user = nullptr;
+    if (!facts.users.empty()) {
+      user = facts.users[0].first;
+      if (!IsRecent(facts.users[0].second->since)) {
+        CompareFreeAssigned(address, *user, facts);
       }
     } else if (!facts.nics.empty()) {
       CompareFreeOnNic(address, *facts.nics[0].first, facts.nics[0].second);
     }
     for (const AgentInventory* agent : facts.known_to) {
-      if (agent != holder) ReportExtra(address, *agent);
+      if (agent != user) ReportExtra(address, *agent);
     }
   }
 
@@ -220,9 +220,9 @@ class Comparison {
     for (const AgentInventory* agent : facts.known_to) {
       if (agent->node != node) ReportExtra(address, *agent);
     }
-    if (!facts.holders.empty() && facts.holders[0].first->node != node) {
+    if (!facts.users.empty() && facts.users[0].first->node != node) {
       Report(
-          AuditKind::kInUseElsewhere, facts.holders[0].first->node, address, AuditRepair::kNone,
+          AuditKind::kInUseElsewhere, facts.users[0].first->node, address, AuditRepair::kNone,
           fmt::format("its agent assigns it, and the store says node {} holds it: delete the pod",
                       node.name));
       return;
@@ -256,7 +256,7 @@ class Comparison {
                                          : "is not on the NIC"));
         break;
       case AuditState::kDetaching:
-        if (!facts.holders.empty()) {
+        if (!facts.users.empty()) {
           Report(
               AuditKind::kInUseWhileDetaching, node, address, AuditRepair::kNone,
               "its agent gave it up and assigns it all the same: delete the pod, and report this "
@@ -286,8 +286,8 @@ class Comparison {
     const StoredAddress& held = *holder.second;
     const AgentInventory* agent = Find(agents_, node);
     if (agent == nullptr) return;
-    if (!facts.holders.empty()) {
-      CompareAssignment(node, held, *facts.holders[0].second);
+    if (!facts.users.empty()) {
+      CompareAssignment(node, held, *facts.users[0].second);
     } else if (held.use == AuditUse::kInUse) {
       Report(AuditKind::kRecordedNotInUse, node, address, AuditRepair::kEndAssignment,
              fmt::format(

@@ -4,6 +4,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/config_azure.h"
+#include "ipam-server/config_etcd.h"
 #include "lib/base/dns_name.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
@@ -146,6 +147,22 @@ void ReadCloud(const ConfigMap& root, const CheckDirectory& check, ServerConfig&
   RequireDirectoryOf(fixed, "attachments_file", out.attachments_file, check);
 }
 
+void ReadStore(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
+  const ConfigMap store = root.Map("store", Need::kOptional);
+  const ConfigMap where = store.present() ? store : root;
+  if (!store.present() || !store.Has("etcd")) {
+    store.String("sqlite", &out.sqlite, Need::kOptional);
+    return RequireDirectoryOf(where, "sqlite", out.sqlite, check);
+  }
+  if (store.Has("sqlite")) store.Error("sqlite", "name one store: sqlite or etcd");
+  const ConfigMap map = store.Map("etcd", Need::kRequired);
+  std::string directory = os::DirectoryOf(out.sqlite);
+  map.String("directory", &directory, Need::kOptional);
+  out.sqlite = directory + "/ipam.db";
+  RequireDirectoryOf(map, "directory", out.sqlite, check);
+  out.etcd = ReadEtcd(map);
+}
+
 absl::Status CheckServerName(std::string_view text) {
   if (base::IsDnsName(text) || ip::Address::Parse(text).ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -204,10 +221,7 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   ReadListen(root, check_directory, out);
   ReadEnroll(root, check_directory, out);
 
-  const ConfigMap store = root.Map("store", Need::kOptional);
-  store.String("sqlite", &out.sqlite, Need::kOptional);
-  RequireDirectoryOf(store.present() ? store : root, "sqlite", out.sqlite, check_directory);
-
+  ReadStore(root, check_directory, out);
   ReadCloud(root, check_directory, out);
   ReadPools(root, out);
   ReadTarget(root, out.policy.target);

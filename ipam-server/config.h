@@ -13,6 +13,7 @@
 #include "ipam-server/history/history.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/pools/address_pool.h"
+#include "ipam-server/store/etcd/endpoint.h"
 #include "lib/config/variables.h"
 #include "lib/ip/address.h"
 #include "lib/rpc/credentials.h"
@@ -41,6 +42,21 @@ struct EnrollConfig {
   bool operator==(const EnrollConfig&) const = default;
 };
 
+// The store of several servers.
+struct EtcdConfig {
+  std::vector<etcd::Endpoint> endpoints;
+  std::string prefix = "/spoke/";  // Of all keys; ends with a slash.
+  std::string name;                // The server's, for people; empty: the machine's.
+  std::string user;                // Empty: none.
+  std::string password_file;       // Of the user.
+  std::string ca;                  // PEM files, with endpoints of https.
+  std::string certificate;
+  std::string key;
+  absl::Duration lease = absl::Seconds(3);  // Of the leader.
+
+  bool operator==(const EtcdConfig&) const = default;
+};
+
 struct ServerConfig {
   std::string listen_agents = "0.0.0.0:7443";  // host:port
   // Where agents reach it, beside what it listens on: such as a load balancer's address.
@@ -52,7 +68,9 @@ struct ServerConfig {
   uint32_t agents_per_address = 64;
   rpc::TlsFiles tls;                   // For agents; with `enroll`, files of its directory.
   std::optional<EnrollConfig> enroll;  // nullopt: certificates come from elsewhere.
+  // The store's file; with `etcd`, a file in whose directory the server keeps what is its own.
   std::string sqlite = "/var/lib/spoke/ipam.db";
+  std::optional<EtcdConfig> etcd;        // Absent: SQLite.
   std::optional<azure::Settings> azure;  // Absent: the static cloud.
   std::string attachments_file;          // Of the static cloud; empty: none.
   std::vector<PoolSpec> pools;           // Others come as policy objects.

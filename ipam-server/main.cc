@@ -2,10 +2,13 @@
 // for a signal.
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -33,6 +36,7 @@
 #include "ipam-server/session/node_service.h"
 #include "ipam-server/session/version_gate.h"
 #include "ipam-server/store/backup_file.h"
+#include "ipam-server/store/etcd/etcd_store.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/refusal_samples.h"
@@ -251,12 +255,46 @@ void RemoveLeftovers(const ServerConfig& config, telemetry::Log& log) {
   }
 }
 
+constexpr size_t kMaxPasswordBytes = 4096;
+
+absl::StatusOr<std::unique_ptr<Store>> OpenEtcd(const EtcdConfig& config,
+                                                const std::string& directory, telemetry::Log& log) {
+  EtcdOptions options{.access = {.endpoints = config.endpoints,
+                                 .ca = config.ca,
+                                 .certificate = config.certificate,
+                                 .key = config.key,
+                                 .user = config.user},
+                      .prefix = config.prefix,
+                      .directory = directory};
+  if (!config.user.empty()) {
+    ASSIGN_OR_RETURN(const std::string password,
+                     os::ReadFile(config.password_file, kMaxPasswordBytes));
+    options.access.password = std::string(absl::StripTrailingAsciiWhitespace(password));
+  }
+  std::array<char, HOST_NAME_MAX + 1> machine{};
+  ::gethostname(machine.data(), machine.size() - 1);
+  options.leadership.name = config.name.empty() ? machine.data() : config.name;
+  options.leadership.lease = config.lease;
+  // Another server decides from now on; nothing of what this one knows is to be carried out.
+  options.leadership.on_lost = [&log](const absl::Status& why) {
+    log.Error("leadership_lost", {{"error", why}});
+    ::_exit(daemon::kExitFailure);
+  };
+  ASSIGN_OR_RETURN(std::unique_ptr<EtcdStore> store, EtcdStore::Open(std::move(options)));
+  return store;
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const ServerConfig& config, telemetry::Log& log) {
+  if (!config.etcd) return OpenSqliteStore(config.sqlite);
+  return OpenEtcd(*config.etcd, os::DirectoryOf(config.sqlite), log);
+}
+
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
   grpc::EnableDefaultHealthCheckService(true);
   const Clocks clocks;
   const os::SteadyClock& clock = clocks.steady;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(config, log));
   RemoveLeftovers(config, log);
   daemon::ServedHealth health(HealthOf(config), log);
   // Now that the store is ours, and so is what lies beside it.

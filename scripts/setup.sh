@@ -28,7 +28,7 @@ packages=(
   # tests: a simulator that speaks HTTP, a real container runtime, namespaces, certificates
   containerd runc podman containernetworking-plugins busybox-static iptables nftables
   golang-go dpkg-dev golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
-  prometheus libcpp-httplib-dev iproute2 iperf3 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3
+  prometheus libcpp-httplib-dev etcd-server etcd-client iproute2 iperf3 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3
   # checks and fuzzing; clang 14 beside GCC 12 sets the floor of the language we use
   libclang-rt-14-dev clang-tidy-14 clang-format-14 shellcheck
 )

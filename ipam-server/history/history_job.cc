@@ -57,6 +57,7 @@ absl::Status Merge(Store& store, const Listed& listed, const std::vector<size_t>
     puts.push_back({.key = listed.chunks[index].key, .expected = stored->revision});
   }
   puts.front().value = EncodeHistory(entries);
+  puts.front().stage = Stage::kHold;  // Before the others go.
   return store.Commit(puts).status();
 }
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "fmt/core.h"
 #include "ipam-server/history/history.h"
 #include "ipam-server/history/history_codec.h"
+#include "ipam-server/policy/staged_policy.h"
 #include "ipam-server/store/record_codec.h"
 #include "lib/base/status.h"
 
@@ -29,11 +31,7 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   const auto& [effects, raw, fleet, next] = decided;
   std::vector<CompareAndPut> puts;
   puts.reserve(effects.changed.size() + raw.size() + 2);
-  for (const NodeKey& key : effects.changed) {
-    const NodeRecord* record = fleet.Find(key);
-    Put(StoreKeyOf(key),
-        record == nullptr ? std::nullopt : std::optional<std::string>(EncodeNode(*record)), puts);
-  }
+  PutNodes(effects, fleet, puts);
   for (const ip::Address& address : effects.quarantined) {
     const auto it = fleet.quarantine().find(address);
     Put(QuarantineKeyOf(address),
@@ -41,6 +39,7 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
             ? std::nullopt
             : std::optional<std::string>(EncodeQuarantine(address, it->second)),
         puts);
+    if (it != fleet.quarantine().end()) puts.back().stage = Stage::kHold;
   }
   for (const std::string& name : effects.reservations) {
     const auto it = fleet.reservations().all().find(name);
@@ -53,7 +52,9 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   if (effects.breaker) {
     Put(std::string(kBreakerKey), EncodeBreaker(fleet.breaker().state()), puts);
   }
+  const size_t first_raw = puts.size();
   for (const auto& [key, value] : raw) Put(key, value, puts);
+  StagePolicy(puts, first_raw, revisions_);
   if (puts.empty() && !effects.recovery) return 0;
   Put(std::string(kStoreKey), EncodeStore(next), puts);
   for (const HistoryEntry& entry : effects.history) history_.Append(entry);
@@ -77,12 +78,42 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   return puts.size();
 }
 
+// What a node gives up, another may have in the same commit. A record that has another key now is
+// in one transaction under both: between the two, its addresses would be nobody's.
+void RecordWriter::PutNodes(const Effects& effects, const Fleet& fleet,
+                            std::vector<CompareAndPut>& puts) {
+  std::set<NodeKey> releasing;
+  for (const HistoryEntry& entry : effects.history) {
+    if (entry.event == HistoryEvent::kDetached) releasing.insert({entry.node, entry.vm_id});
+  }
+  const auto put = [&](const NodeKey& key, bool joined) {
+    const NodeRecord* record = fleet.Find(key);
+    const size_t before = puts.size();
+    Put(StoreKeyOf(key),
+        record == nullptr ? std::nullopt : std::optional<std::string>(EncodeNode(*record)), puts);
+    if (puts.size() == before) return;
+    puts.back().joined = joined;
+    if (releasing.contains(key)) puts.back().stage = Stage::kRelease;
+  };
+  std::set<NodeKey> written;
+  for (const auto& [former, present] : effects.renamed) {
+    const size_t before = puts.size();
+    if (written.insert(present).second && effects.changed.contains(present)) put(present, false);
+    if (written.insert(former).second) put(former, puts.size() > before);
+  }
+  for (const NodeKey& key : effects.changed) {
+    if (!written.contains(key)) put(key, false);
+  }
+}
+
 void RecordWriter::Put(std::string key, std::optional<std::string> value,
                        std::vector<CompareAndPut>& puts) {
   const auto revision = revisions_.find(key);
   const int64_t expected = revision == revisions_.end() ? 0 : revision->second;
   if (!value && expected == 0) return;  // Came and went between two commits.
-  puts.push_back({.key = std::move(key), .value = std::move(value), .expected = expected});
+  const Stage stage = value ? Stage::kTake : Stage::kRelease;
+  puts.push_back(
+      {.key = std::move(key), .value = std::move(value), .expected = expected, .stage = stage});
 }
 
 // An empty record fits on any disk: what is tried must be no smaller than what failed, or the next

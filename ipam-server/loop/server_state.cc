@@ -27,6 +27,9 @@ absl::Status ForEach(Store& store, std::string_view prefix, Revisions& revisions
 }
 
 absl::StatusOr<ObjectSet> LoadObjects(Store& store, Revisions& revisions) {
+  RETURN_IF_ERROR(FinishPolicy(store));
+  RETURN_IF_ERROR(ForEach(store, kPendingPolicyPrefix, revisions,
+                          [](std::string_view) { return absl::OkStatus(); }));
   std::vector<PolicyObject> objects;
   RETURN_IF_ERROR(
       ForEach(store, kObjectKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {

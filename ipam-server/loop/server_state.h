@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/cloud/cloud.h"
@@ -16,6 +15,7 @@
 #include "ipam-server/ledger/recovery.h"
 #include "ipam-server/policy/objects/bundle.h"
 #include "ipam-server/policy/objects/object_set.h"
+#include "ipam-server/policy/staged_policy.h"
 #include "ipam-server/store/store.h"
 
 namespace spoke::ipam {
@@ -42,17 +42,15 @@ struct ServerSettings {
   uint32_t max_cut_permille = 50;
 };
 
-// Revision of each record, by store key.
-using Revisions = absl::flat_hash_map<std::string, int64_t>;
-
 struct LoadedState {
   ServerState state;
   Revisions revisions;
   HistoryKeyParts newest_chunk;
 };
 
-// Errors: as Store::List(); kDataLoss (a damaged record: the message names its key);
-// kFailedPrecondition (records that contradict each other or the configuration).
+// Finishes a change of policy that a crash has cut short (policy/staged_policy.h); writes nothing
+// else. Errors: as Store::List() and Store::Commit(); kDataLoss (a damaged record: the message
+// names its key); kFailedPrecondition (records that contradict each other or the configuration).
 absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settings, absl::Time now);
 
 // What `record` says is to be on the NIC. `pods_wait`: for addresses that the node does not have.

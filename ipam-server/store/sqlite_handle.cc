@@ -83,9 +83,9 @@ absl::Status ErrorOf(sqlite3* database, int result, std::string_view what) {
   return {code, message};
 }
 
-absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vfs) {
-  // SQLite would take ":memory:" and "file:..." for more than names.
-  const std::string name = path.starts_with('/') ? path : "./" + path;
+namespace {
+
+absl::StatusOr<Database> OpenNamed(const std::string& name, int flags, const char* vfs) {
   sqlite3* handle = nullptr;
   errno = 0;
   const int result = sqlite3_open_v2(name.c_str(), &handle,
@@ -93,6 +93,17 @@ absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vf
   Database database(handle);
   if (result != SQLITE_OK) return ErrorOf(database.get(), result, "open");
   return database;
+}
+
+}  // namespace
+
+absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vfs) {
+  // SQLite would take ":memory:" and "file:..." for more than names.
+  return OpenNamed(path.starts_with('/') ? path : "./" + path, flags, vfs);
+}
+
+absl::StatusOr<Database> OpenInMemory() {
+  return OpenNamed(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
 }
 
 int Step(sqlite3_stmt* statement) {

@@ -39,6 +39,9 @@ absl::Status ErrorOf(sqlite3* database, int result, std::string_view what);
 // With extended result codes. `flags` as for sqlite3_open_v2(). Errors: as ErrorOf().
 absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vfs);
 
+// An empty database that goes with its connection.
+absl::StatusOr<Database> OpenInMemory();
+
 // sqlite3_step().
 int Step(sqlite3_stmt* statement);
 

@@ -28,19 +28,6 @@ constexpr std::string_view kCreateRecord =
     "CREATE TABLE record (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, revision INTEGER NOT "
     "NULL, crc INTEGER NOT NULL, value BLOB NOT NULL)";
 
-absl::Status CreateTables(sqlite3* database) {
-  RETURN_IF_ERROR(Execute(database, fmt::format("PRAGMA page_size = {}", kPageBytes)));
-  Transaction transaction(database);
-  RETURN_IF_ERROR(transaction.BeginWriting());
-  RETURN_IF_ERROR(Execute(database, std::string(kCreateRecord)));
-  // The last revision given, kept apart from the records: it must not fall when one is removed.
-  RETURN_IF_ERROR(Execute(database, "CREATE TABLE counter (revision INTEGER NOT NULL)"));
-  RETURN_IF_ERROR(Execute(database, "INSERT INTO counter VALUES (0)"));
-  RETURN_IF_ERROR(Execute(database, fmt::format("PRAGMA application_id = {}", kApplicationId)));
-  RETURN_IF_ERROR(Execute(database, fmt::format("PRAGMA user_version = {}", kSchemaVersion)));
-  return transaction.Commit();
-}
-
 bool IsFileWithContent(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && info.st_size > 0;
@@ -73,6 +60,32 @@ absl::Status UpgradeFrom1(sqlite3* database) {
 }
 
 }  // namespace
+
+absl::Status CreateTables(sqlite3* database) {
+  RETURN_IF_ERROR(Execute(database, fmt::format("PRAGMA page_size = {}", kPageBytes)));
+  Transaction transaction(database);
+  RETURN_IF_ERROR(transaction.BeginWriting());
+  RETURN_IF_ERROR(Execute(database, std::string(kCreateRecord)));
+  // The last revision given, kept apart from the records: it must not fall when one is removed.
+  RETURN_IF_ERROR(Execute(database, "CREATE TABLE counter (revision INTEGER NOT NULL)"));
+  RETURN_IF_ERROR(Execute(database, "INSERT INTO counter VALUES (0)"));
+  RETURN_IF_ERROR(Execute(database, fmt::format("PRAGMA application_id = {}", kApplicationId)));
+  RETURN_IF_ERROR(Execute(database, fmt::format("PRAGMA user_version = {}", kSchemaVersion)));
+  return transaction.Commit();
+}
+
+absl::Status AddRecord(sqlite3* database, std::string_view key, const StoredRecord& record) {
+  ASSIGN_OR_RETURN(
+      const Statement insert,
+      Prepare(database, "INSERT INTO record (key, revision, crc, value) VALUES (?1, ?2, ?3, ?4)"));
+  BindText(insert.get(), 1, key);
+  sqlite3_bind_int64(insert.get(), 2, record.revision);
+  sqlite3_bind_int64(insert.get(), 3, int64_t{RecordCrc(key, record.revision, record.value)});
+  BindBlob(insert.get(), 4, record.value);
+  const int result = Step(insert.get());
+  return result == SQLITE_DONE ? absl::OkStatus()
+                               : ErrorOf(database, result, fmt::format("write {}", key));
+}
 
 absl::Status CreateEmpty(const std::string& path) {
   // A crash must not leave an empty file behind: that is how a lost store looks.

@@ -3,16 +3,25 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "ipam-server/store/record_digest.h"
 #include "ipam-server/store/sqlite_handle.h"
+#include "ipam-server/store/store.h"
 
 namespace spoke::ipam::sqlite {
 
 // Makes a database without records at `path`, whole or not at all. Never over an existing file.
 // Errors: kNotFound (no such directory); kAlreadyExists; as ErrorOf() and errno say.
 absl::Status CreateEmpty(const std::string& path);
+
+// Makes the tables of a store in the empty `database`.
+absl::Status CreateTables(sqlite3* database);
+
+// Adds a record with the revision that it has elsewhere, inside the caller's transaction.
+// Errors: as ErrorOf().
+absl::Status AddRecord(sqlite3* database, std::string_view key, const StoredRecord& record);
 
 // Whether a file is there that can be opened as a store; OK says so, kNotFound that there is
 // none and that a new one may be made. Opens nothing.

@@ -1,5 +1,5 @@
-// Durable records with compare-and-put. Implementations: MemoryStore (tests, with faults) and
-// SqliteStore; store_contract.h holds the promises below as tests for all of them.
+// Durable records with compare-and-put. Implementations: MemoryStore (tests, with faults),
+// SqliteStore, and EtcdStore in etcd/; store_contract.h holds the promises below as tests for all.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,25 @@ struct StoredRecord {
   bool operator==(const StoredRecord&) const = default;
 };
 
+// When a write is stored, if its batch cannot be stored at once: what a crash in between leaves
+// must be safe to begin from. So an address is kept out of use before its node loses it, and a node
+// loses it before another has it.
+enum class Stage : uint8_t { kHold, kRelease, kTake };
+
 // One write of a batch: takes effect only if the stored revision is still `expected` (0: no such
 // key). No value removes the key.
 struct CompareAndPut {
   std::string key;
   std::optional<std::string> value;
   int64_t expected = 0;
+  Stage stage = Stage::kTake;
+  bool joined = false;  // In one transaction, and so in the stage, of the write before it.
 };
+
+// Up to so many writes, whose keys and values together are well below so many bytes, every store
+// commits at once.
+inline constexpr size_t kAtomicWrites = 100;
+inline constexpr size_t kAtomicBytes = size_t{1} << 20;
 
 // The keys from `first` on that come before `end`, as bytes. An empty `end` is no bound.
 struct KeyRange {
@@ -62,9 +74,9 @@ struct StoreStats {
   int64_t commits = 0;          // That succeeded and were not empty.
   int64_t records_written = 0;  // Puts and removals in them.
   int64_t failed_commits = 0;   // For another reason than a changed revision.
-  int64_t file_bytes = 0;       // Now, without the log.
-  int64_t log_bytes = 0;        // Of the log, not yet moved to the file.
-  int64_t checkpoints = 0;      // Times the log was moved to the file,
+  int64_t file_bytes = 0;       // Now, without the log. Of etcd: of the largest member's database.
+  int64_t log_bytes = 0;    // Not yet moved from the log to the file. Of etcd: free in the file.
+  int64_t checkpoints = 0;  // Times the log was moved to the file, or history was compacted,
   int64_t failed_checkpoints = 0;
   int64_t waited_for_log = 0;  // Commits that had to wait for that, since the log was too long.
 };
@@ -90,13 +102,18 @@ class Store {
     return List(ListOptions{.range = KeyRange::WithPrefix(prefix)}, visit);
   }
 
-  // All of `batch` or nothing; the new revisions in the same order (0 for a removal). Records of
-  // one batch may share a revision. The cost of a sync is shared by the batch: some thousand puts
-  // of a few kilobytes are well in one.
-  // Errors: kAborted (a revision is another than expected: read again, decide again; the message
-  // names the key); kInvalidArgument (a key twice, or an empty one); kResourceExhausted (disk full)
-  // and kPermissionDenied (read-only), after which nothing has happened, reads still work, and so
-  // do commits once the cause is gone; kDataLoss (damaged; the message names the remedy);
+  // Stores `batch`, each record of it whole or not at all, and returns the new revisions in the
+  // same order (0 for a removal). Records of one batch may share a revision. The cost of a sync is
+  // shared by the batch: some thousand puts of a few kilobytes are well in one. A batch of up to
+  // kAtomicWrites and kAtomicBytes happens as a whole or not at all. Of a larger one, an error may
+  // leave any part of one stage, all of the stages before it and nothing of those after it. So
+  // whoever gets an error for such a batch reads everything again before it decides; by then
+  // nothing of the batch is still on its way. Errors: kAborted (a revision is another than
+  // expected: read again, decide again; the message names the key); kInvalidArgument (a key twice,
+  // an empty one, or a record that is too large); kResourceExhausted (disk full) and
+  // kPermissionDenied (read-only), after which reads still work, and so do commits once the cause
+  // is gone; kDataLoss (damaged; the message names the remedy); kFailedPrecondition (another server
+  // has the store: nothing that this process knows or decides counts any more, and it must end);
   // kUnavailable, after which the batch may or may not have happened.
   virtual absl::StatusOr<std::vector<int64_t>> Commit(std::span<const CompareAndPut> batch) = 0;
 

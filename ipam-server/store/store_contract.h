@@ -215,6 +215,63 @@ TEST_P(StoreContract, ThousandsOfRecordsFitOneBatch) {
   }
 }
 
+// A batch that no store need take at once, with one write in it that is refused.
+inline std::vector<CompareAndPut> LargeBatch(Stage refused) {
+  std::vector<CompareAndPut> batch;
+  for (const Stage stage : {Stage::kTake, Stage::kRelease, Stage::kHold}) {
+    for (size_t i = 0; i < 3 * kAtomicWrites; ++i) {
+      CompareAndPut put{std::to_string(static_cast<int>(stage)) + "/" + std::to_string(i), "new"};
+      put.stage = stage;
+      if (stage == refused && i == 200) put.expected = 1'000'000;
+      batch.push_back(std::move(put));
+    }
+  }
+  return batch;
+}
+
+TEST_P(StoreContract, OfALargeBatchThatFailsNothingIsStoredAfterTheStageThatFailed) {
+  const std::vector<CompareAndPut> batch = LargeBatch(Stage::kRelease);
+  EXPECT_EQ(store().Commit(batch).status().code(), absl::StatusCode::kAborted);
+  const auto held = ListAll("0/");
+  const auto released = ListAll("1/");
+  EXPECT_TRUE(held.empty() || held.size() == 3 * kAtomicWrites) << held.size();
+  EXPECT_TRUE(released.empty() || !held.empty());
+  EXPECT_LT(released.size(), 3 * kAtomicWrites);
+  EXPECT_TRUE(ListAll("2/").empty());
+}
+
+TEST_P(StoreContract, AfterALargeBatchThatFailedTheStoreIsReadAnewAndTakesIt) {
+  std::vector<CompareAndPut> batch = LargeBatch(Stage::kTake);
+  ASSERT_EQ(store().Commit(batch).status().code(), absl::StatusCode::kAborted);
+  const auto found = Records(store());
+  for (CompareAndPut& put : batch) {
+    const auto known = found.find(put.key);
+    put.expected = known == found.end() ? 0 : known->second.revision;
+    put.value = "newer";
+  }
+  const auto revisions = store().Commit(batch);
+  ASSERT_TRUE(revisions.ok()) << revisions.status();
+  const auto after = Records(store());
+  ASSERT_EQ(after.size(), batch.size());
+  for (size_t i = 0; i < batch.size(); ++i) {
+    ASSERT_EQ(after.at(batch[i].key), (StoredRecord{"newer", revisions->at(i)}));
+  }
+}
+
+TEST_P(StoreContract, UpToTheLimitsABatchIsAllOrNothing) {
+  std::vector<CompareAndPut> batch;
+  for (size_t i = 0; i < kAtomicWrites; ++i) {
+    batch.push_back(
+        {"key/" + std::to_string(i), std::string(kAtomicBytes / kAtomicWrites / 2, 'x'), 0});
+  }
+  batch.back().expected = 1'000'000;
+  EXPECT_EQ(store().Commit(batch).status().code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(ListAll("").empty());
+  batch.back().expected = 0;
+  EXPECT_TRUE(store().Commit(batch).ok());
+  EXPECT_EQ(ListAll("").size(), kAtomicWrites);
+}
+
 TEST_P(StoreContract, AListIsOneSnapshotAndCommitsDoNotWaitForIt) {
   for (const char* key : {"a", "b", "c"}) ASSERT_TRUE(Put(key, "old", 0).ok());
   std::map<std::string, std::string> seen;
@@ -344,7 +401,7 @@ TEST_P(StoreContract, BehavesAsAMapDoes) {
     if (GetParam().durable && random() % 50 == 0) Reopen();
   }
   EXPECT_EQ(Records(store()), model);
-  EXPECT_TRUE(store().CheckIntegrity().ok());
+  EXPECT_TRUE(store().CheckIntegrity().ok()) << store().CheckIntegrity();
 }
 
 TEST_P(StoreContract, WhatWasCommittedSurvivesARestart) {

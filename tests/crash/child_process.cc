@@ -71,6 +71,10 @@ ChildProcess::~ChildProcess() {
   ::waitpid(pid_, nullptr, 0);
 }
 
+void ChildProcess::Signal(int signal) const {
+  if (pid_ > 0) ::kill(pid_, signal);
+}
+
 absl::StatusOr<int> ChildProcess::End(int signal) {
   if (const std::string ended = HasEnded(); !ended.empty()) {
     return absl::FailedPreconditionError(fmt::format("it {} by itself", ended));

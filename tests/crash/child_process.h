@@ -30,6 +30,9 @@ class ChildProcess {
   // Errors: kFailedPrecondition (it had ended by itself; the message says how).
   absl::StatusOr<int> End(int signal);
 
+  // Sends `signal`, such as SIGSTOP, to a program that runs on.
+  void Signal(int signal) const;
+
   // Waits until it ends by itself. Returns its exit code, 128 and more for a signal.
   int Wait();
 

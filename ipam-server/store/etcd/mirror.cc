@@ -1,0 +1,179 @@
+#include "ipam-server/store/etcd/mirror.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ipam-server/store/etcd/pages.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam::etcd {
+namespace {
+
+namespace pb = etcdserverpb;
+
+// Before a watch that broke is begun anew, or everything is read again.
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+
+}  // namespace
+
+Mirror::Mirror(std::unique_ptr<Connection> connection, Layout layout)
+    : connection_(std::move(connection)), layout_(std::move(layout)) {}
+
+absl::StatusOr<std::unique_ptr<Mirror>> Mirror::Open(Access access, const std::string& prefix) {
+  ASSIGN_OR_RETURN(auto connection, Connection::Open(std::move(access)));
+  std::unique_ptr<Mirror> mirror(new Mirror(std::move(connection), Layout{prefix}));
+  RETURN_IF_ERROR(mirror->ReadAll());
+  mirror->thread_ = std::thread([&self = *mirror] { self.Follow(); });
+  return mirror;
+}
+
+Mirror::~Mirror() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;
+    if (watching_ != nullptr) watching_->TryCancel();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Mirror::List(const ListOptions& options, const Store::Visit& visit) const {
+  absl::MutexLock lock(&mutex_);
+  const auto begin = records_.lower_bound(options.range.first);
+  const auto end =
+      options.range.end.empty() ? records_.end() : records_.lower_bound(options.range.end);
+  if (!options.range.end.empty() && options.range.end <= options.range.first) return;
+  size_t left = options.limit == 0 ? records_.size() : options.limit;
+  if (options.descending) {
+    for (auto it = end; it != begin && left > 0; --left) {
+      --it;
+      visit(it->first, it->second);
+    }
+    return;
+  }
+  for (auto it = begin; it != end && left > 0; ++it, --left) visit(it->first, it->second);
+}
+
+std::optional<Leader> Mirror::CurrentLeader() const {
+  absl::MutexLock lock(&mutex_);
+  return leader_;
+}
+
+bool Mirror::AwaitRevision(int64_t revision, absl::Duration time) const {
+  const auto reached = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return stats_.revision >= revision;
+  };
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(&reached), time);
+}
+
+bool Mirror::AwaitVacancy(absl::Duration time) const {
+  const auto vacant = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !leader_; };
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(&vacant), time);
+}
+
+MirrorStats Mirror::stats() const {
+  absl::MutexLock lock(&mutex_);
+  MirrorStats stats = stats_;
+  stats.records = static_cast<int64_t>(records_.size());
+  return stats;
+}
+
+absl::Status Mirror::ReadAll() {
+  std::map<std::string, StoredRecord, std::less<>> records;
+  std::optional<Leader> leader;
+  const std::string data = layout_.data();
+  ASSIGN_OR_RETURN(
+      const int64_t revision,
+      ReadPages(*connection_, {.range = layout_.Mirrored()}, [&](const mvccpb::KeyValue& found) {
+        if (found.key() == layout_.leader()) {
+          leader = {.name = found.value(), .revision = found.mod_revision()};
+        } else if (found.key().starts_with(data)) {
+          records.insert_or_assign(
+              found.key().substr(data.size()),
+              StoredRecord{.value = found.value(), .revision = found.mod_revision()});
+        }
+      }));
+  absl::MutexLock lock(&mutex_);
+  records_ = std::move(records);
+  leader_ = std::move(leader);
+  stats_.revision = revision;
+  ++stats_.full_reads;
+  return absl::OkStatus();
+}
+
+void Mirror::Follow() {
+  const auto stopped = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stopped_; };
+  bool complete = true;  // Nothing between the mirror and the next watch is missing.
+  while (true) {
+    // A read picks a member that answers, and a new token where the old one is too old.
+    if (!complete) complete = ReadAll().ok();
+    if (complete) complete = WatchOnce();
+    absl::MutexLock lock(&mutex_);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&stopped), kPause)) return;
+  }
+}
+
+// Follows one watch to its end. Returns whether the next one can go on where this one ended.
+bool Mirror::WatchOnce() {
+  grpc::ClientContext context;
+  pb::WatchRequest request;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopped_) return true;
+    watching_ = &context;
+    const KeyRange range = layout_.Mirrored();
+    pb::WatchCreateRequest& create = *request.mutable_create_request();
+    create.set_key(range.first);
+    create.set_range_end(range.end);
+    create.set_start_revision(stats_.revision + 1);
+  }
+  size_t member = 0;
+  const auto stream = connection_->Watch(context, member);
+  bool complete = true;
+  pb::WatchResponse response;
+  if (stream->Write(request)) {
+    while (complete && stream->Read(&response)) {
+      complete = connection_->CheckCluster(response.header()).ok() && Apply(response);
+    }
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    watching_ = nullptr;
+    ++stats_.broken_watches;
+  }
+  context.TryCancel();
+  const grpc::Status status = stream->Finish();
+  connection_->NextMember(member);
+  // A token that is too old is renewed by a read.
+  return complete && status.error_code() != grpc::StatusCode::UNAUTHENTICATED &&
+         status.error_code() != grpc::StatusCode::PERMISSION_DENIED;
+}
+
+// Whether the watch goes on. One response has all events of its revisions.
+bool Mirror::Apply(const pb::WatchResponse& response) {
+  if (response.canceled() || response.compact_revision() != 0) return false;
+  const size_t skip = layout_.data().size();
+  absl::MutexLock lock(&mutex_);
+  for (const mvccpb::Event& event : response.events()) {
+    const mvccpb::KeyValue& found = event.kv();
+    const bool put = event.type() == mvccpb::Event::PUT;
+    if (found.key() == layout_.leader()) {
+      leader_.reset();
+      if (put) leader_ = {.name = found.value(), .revision = found.mod_revision()};
+    } else if (put) {
+      records_.insert_or_assign(
+          found.key().substr(skip),
+          StoredRecord{.value = found.value(), .revision = found.mod_revision()});
+    } else {
+      records_.erase(found.key().substr(skip));
+    }
+  }
+  // The header may be ahead of the events that have come.
+  if (response.events_size() > 0) {
+    stats_.revision = response.events(response.events_size() - 1).kv().mod_revision();
+  }
+  return true;
+}
+
+}  // namespace spoke::ipam::etcd

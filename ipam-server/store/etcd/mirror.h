@@ -1,0 +1,80 @@
+// What a server that stands by keeps of the store: every record as it is in etcd, not decoded, and
+// who leads. It follows a watch in the order of revisions; where the history it needs has been
+// compacted, it reads everything again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "ipam-server/store/etcd/connection.h"
+#include "ipam-server/store/etcd/layout.h"
+#include "ipam-server/store/store.h"
+
+namespace spoke::ipam::etcd {
+
+// Who leads, by its key.
+struct Leader {
+  std::string name;
+  int64_t revision = 0;  // Of the key: LeadershipSettings::depose.
+
+  bool operator==(const Leader&) const = default;
+};
+
+struct MirrorStats {
+  int64_t records = 0;
+  int64_t revision = 0;    // Up to which it is complete.
+  int64_t full_reads = 0;  // The first among them.
+  int64_t broken_watches = 0;
+};
+
+// Thread-safe. Follows on a thread of its own.
+class Mirror {
+ public:
+  // Returns when everything has been read once. Errors: as Connection::Open().
+  static absl::StatusOr<std::unique_ptr<Mirror>> Open(Access access, const std::string& prefix);
+  ~Mirror();
+  Mirror(const Mirror&) = delete;
+  Mirror& operator=(const Mirror&) = delete;
+
+  // As Store::List(), without a call: holds the mirror up while it visits.
+  void List(const ListOptions& options, const Store::Visit& visit) const;
+
+  // nullopt: nobody leads.
+  std::optional<Leader> CurrentLeader() const;
+
+  // Whether everything up to `revision` is in the mirror within `time`. After a server has won with
+  // that fence (EtcdStore::Fence()) no record changes but by that server.
+  bool AwaitRevision(int64_t revision, absl::Duration time) const;
+  // Whether nobody leads, within `time`.
+  bool AwaitVacancy(absl::Duration time) const;
+
+  MirrorStats stats() const;
+
+ private:
+  Mirror(std::unique_ptr<Connection> connection, Layout layout);
+  absl::Status ReadAll();
+  void Follow();
+  bool WatchOnce();
+  bool Apply(const etcdserverpb::WatchResponse& response);
+
+  const std::unique_ptr<Connection> connection_;
+  const Layout layout_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, StoredRecord, std::less<>> records_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Leader> leader_ ABSL_GUARDED_BY(mutex_);
+  MirrorStats stats_ ABSL_GUARDED_BY(mutex_);
+  grpc::ClientContext* watching_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace spoke::ipam::etcd

@@ -38,7 +38,15 @@ policy_is_ours=no
 
 first_try_log=
 
+# Debian's packages enable what they bring, for the next boot, whatever policy-rc.d says.
+readonly enabled=/etc/systemd/system/multi-user.target.wants
+enabled_before=
+
 clean_up() {
+  local link
+  for link in "$enabled"/*.service; do
+    if [[ -L $link && $'\n'$enabled_before$'\n' != *$'\n'"$link"$'\n'* ]]; then rm -f "$link"; fi
+  done
   if [[ $policy_is_ours == yes ]]; then rm -f "$policy"; fi
   if [[ -n $first_try_log ]]; then rm -f "$first_try_log"; fi
 }
@@ -99,6 +107,7 @@ main() {
 
   printf 'setup.sh: installing %d packages: %s\n' "${#missing[@]}" "${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
+  enabled_before=$(printf '%s\n' "$enabled"/*.service)
   trap clean_up EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM

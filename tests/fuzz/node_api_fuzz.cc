@@ -75,7 +75,8 @@ class Server {
   // Whatever a node claims, nobody is given more than there is.
   static void Take(const node_api::BudgetReport& report) {
     CHECK(report.uses.size() <= static_cast<size_t>(node_api::kMaxBudgetUses), "nor with budgets");
-    ipam::BudgetSpec spec{.name = "b", .capacity = 1'000'000'000, .teams = {{.name = "*"}}};
+    ipam::BudgetSpec spec{
+        .name = "b", .capacity = units::BitRate(1'000'000'000), .teams = {{.name = "*"}}};
     ipam::BudgetBook book(absl::UnixEpoch());
     const absl::Time start = absl::UnixEpoch() + absl::Hours(24);
     book.SetBudgets({spec});
@@ -89,7 +90,7 @@ class Server {
       for (const auto& [node, grants] : book.Decide(now)) {
         for (const auto& grant : grants.grants) granted += grant.rate;
       }
-      CHECK(granted <= spec.capacity, "grants are of the capacity");
+      CHECK(granted <= spec.capacity.count(), "grants are of the capacity");
       book.OnReport(1, report, now);
       book.Standings(now);
       book.NodesOf("b", "*", now);

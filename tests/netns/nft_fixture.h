@@ -82,7 +82,7 @@ class NftTest : public testing::Test {
   std::string Attach(const std::string& container, std::vector<ip::Address> addresses,
                      PodNetns& pod) {
     const AttachSpec spec = PlanAttach({container, "eth0"}, std::move(addresses), 1500).value();
-    EXPECT_TRUE(Attach(*links_, spec, pod.fd()).ok());
+    EXPECT_TRUE(netagent::Attach(*links_, spec, pod.fd()).ok());
     return spec.host_link;
   }
 

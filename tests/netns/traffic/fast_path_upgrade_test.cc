@@ -45,8 +45,11 @@ class FormerAgent {
     MustSend(socket, {netlink::AddClsact(static_cast<int32_t>(link)),
                       netlink::SetBpfFilter({.link = static_cast<int32_t>(link),
                                              .priority = claims::kFastPathPriority,
-                                             .name = "former"},
-                                            netlink::Direction::kIngress, program_.get())});
+                                             .name = "former",
+                                             .program_id = 0,
+                                             .direct = true},
+                                            netlink::HookOf(netlink::Direction::kIngress),
+                                            program_.get())});
   }
 
   // As its programs do when somebody has translated a connection between the two.
@@ -138,8 +141,9 @@ TEST_F(FastPathUpgradeTest, UntilAllLinksRunTheNewProgramsPodsGoTheOrdinaryWay) 
 TEST_F(FastPathUpgradeTest, TheUplinkBeforeRunsNoProgramsAnyMore) {
   former_->Run(node_->socket(), ::if_nametoindex("lo"));
   ASSERT_EQ(Configure(), absl::OkStatus());
-  const auto filters = netlink::DumpBpfFilters(
-      node_->socket(), static_cast<int32_t>(::if_nametoindex("lo")), netlink::Direction::kIngress);
+  const auto filters =
+      netlink::DumpFilters(node_->socket(), static_cast<int32_t>(::if_nametoindex("lo")),
+                           netlink::HookOf(netlink::Direction::kIngress));
   ASSERT_TRUE(filters.ok()) << filters.status();
   EXPECT_THAT(*filters, ::testing::IsEmpty());
 }

@@ -37,13 +37,13 @@ std::function<uint64_t()> RandomNumbers() {
   return [random = std::mt19937_64(std::random_device{}())]() mutable { return random(); };
 }
 
-// Whether the kernel tracks any connection. Where that cannot be read, nothing tracks.
+// Whether the kernel tracks any connection; false where that cannot be read.
 bool TracksConnections() {
   const auto count = os::ReadFile("/proc/sys/net/netfilter/nf_conntrack_count");
   return count.ok() && *count != "0\n";
 }
 
-// What pods may have of the connections that the kernel tracks, as long as it tracks any.
+// Reads what pods may have of the tracked connections, as long as the kernel tracks any.
 std::function<std::optional<ConnectionShares>()> SharesReader(const ShareSettings& settings,
                                                               const TrafficParts& parts) {
   if (parts.connections == nullptr || !parts.read_table_use) return {};
@@ -54,7 +54,7 @@ std::function<std::optional<ConnectionShares>()> SharesReader(const ShareSetting
   };
 }
 
-// Ready before the parts that hold it.
+// Makes the Traffic before the parts that hold it are constructed.
 std::optional<Traffic> MakeTraffic(
     const AgentConfig& config, const TrafficParts& parts, const os::Clock& clock,
     telemetry::Log& log, std::function<absl::Status(const EgressRules&)> put_gateway_routes) {
@@ -341,7 +341,7 @@ void Agent::ListParts() {
   for (const auto& verifier : verifiers_) parts_.Add(kEvery, *verifier);
   parts_.Add(kEvery, tombstones_);
   parts_.Add(kTurns, repairer_);
-  // Looks at what a round of the repairer's has found, and so wakes with it.
+  // This looks at what a round of the repairer's has found, and so wakes with it.
   parts_.Add({kEvery, [this](absl::Time) { lost_dels_.Tick(); }, [] { return kNever; }});
   parts_.Add(kTurns, egress_);
   parts_.Add(kTurns, traffic_);
@@ -349,7 +349,7 @@ void Agent::ListParts() {
   parts_.Add(kTurns, dns_names_);
   parts_.Add(kTurns, shaping_);
   parts_.Add(kTurns, reporter_);
-  // After all that may have made an address available. What it waits for is in monotonic time.
+  // This follows all that may have made an address available. It waits in monotonic time.
   parts_.Add({kEvery, [this](absl::Time) { adds_.Tick(); },
               [this] {
                 const auto wake = adds_.NextWake();
@@ -367,7 +367,7 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   nic_check_.Look();
   policy_.Start();
   RETURN_IF_ERROR(StartTraffic());
-  // Before anybody asks for an address that a DEL has freed.
+  // DELs are taken up before anybody asks for an address that one of them has freed.
   tombstones_.TakeUp(Tombstones::kFilesAtStart, clock_.Now());
   RETURN_IF_ERROR(cni_.Listen(config_.cni_socket));
   return StartSession();
@@ -382,7 +382,7 @@ absl::Status Agent::StartSession() {
 absl::Status Agent::StartTraffic() {
   const std::vector<TrafficPod> pods = attachments_.TrafficPods();
   if (traffic_) RETURN_IF_ERROR(StartCounting(pods));
-  // Limits of a policy that is not known stay as they are, too.
+  // Limits of a policy that is not known stay as they are too.
   if (shaping_ && !(traffic_ && traffic_->holds_unknown_rules())) shaping_->Start(pods);
   return absl::OkStatus();
 }
@@ -401,14 +401,14 @@ absl::Status Agent::StartCounting(const std::vector<TrafficPod>& pods) {
     }));
   }
   OnRules();
-  // What began while no agent was there, too.
+  // Connections that began while no agent was there are cut too.
   if (cuts_ && !traffic_->holds_unknown_rules()) cuts_->Cut(traffic_->Cuts());
   return absl::OkStatus();
 }
 
 absl::Status Agent::PutInForce(const Policy& policy) {
   if (!traffic_) return absl::OkStatus();
-  // First, so that a policy is refused whole.
+  // The check comes first, so that a policy is refused whole.
   if (ShapesByPolicy()) RETURN_IF_ERROR(Shaping::Check(policy));
   const bool held = traffic_->holds_unknown_rules();
   RETURN_IF_ERROR(traffic_->OnPolicy(policy));
@@ -421,9 +421,9 @@ absl::Status Agent::PutInForce(const Policy& policy) {
 }
 
 void Agent::CountCuts(const Policy& policy, EstablishedCuts::CountDone done) {
-  if (!traffic_) return done(CutCount());  // It would not be put in force.
+  if (!traffic_) return done(CutCount());  // The policy would not be in force.
   auto rules = traffic_->CutsOf(policy);
-  // What is wrong with a policy is said when it is put in force.
+  // An error in a policy is told when the policy is put in force.
   if (!rules.ok()) return done(CutCount());
   if (cuts_) return cuts_->Count(*std::move(rules), std::move(done));
   done(rules->empty() ? absl::StatusOr<CutCount>(CutCount())
@@ -475,7 +475,7 @@ absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
     absl::Mutex mutex;
     std::optional<AgentReading> reading ABSL_GUARDED_BY(mutex);
   };
-  // Shared, since either side may give up first.
+  // The answer is shared, since either side may give up first.
   const auto answer = std::make_shared<Answer>();
   loop_.Post([this, answer] {
     AgentReading reading{.repairs = repairer_.counts(), .lost_dels = lost_dels_.counts()};
@@ -557,7 +557,7 @@ void Agent::SayHello() {
 
 void Agent::Take(const node_api::DesiredState& desired) {
   const absl::Status status = attachments_.OnDesired(desired);
-  // Before anybody can be assigned what has just come.
+  // The look comes before anybody can be assigned an address that has just come.
   nic_check_.Look();
   if (conflicts_) conflicts_->Tick();
   informed_ = informed_ || status.ok();

@@ -63,20 +63,20 @@
 
 namespace spoke::netagent {
 
-// What the cloud, or its absence, adds to an agent.
+// The edges that the cloud, or its absence, adds to an agent.
 struct CloudParts {
-  std::set<ip::Address> secondaries;  // Of the NIC, beside its primary address.
-  std::unique_ptr<HostList> host;     // Of IPv4; likewise `wire`.
+  std::set<ip::Address> secondaries;  // The NIC's, beside its primary address.
+  std::unique_ptr<HostList> host;     // Lists IPv4 addresses; `wire` probes them.
   std::unique_ptr<WireProbe> wire;
   std::unique_ptr<HostList> host_ipv6;
-  std::unique_ptr<NeighbourWatch> neighbours;  // Null: nobody looks for conflicts.
+  std::unique_ptr<NeighbourWatch> neighbours;  // May be null: no conflicts are found.
 
   ProofRequired proves() const {
     return {.ipv4 = host != nullptr || wire != nullptr, .ipv6 = host_ipv6 != nullptr};
   }
 };
 
-// What counting, isolation and egress need of the kernel; null where they are switched off.
+// The edges of counting, isolation and egress; null where these are switched off.
 struct TrafficParts {
   nft::Tables* tables = nullptr;
   NodeRoutes* routes = nullptr;
@@ -84,25 +84,25 @@ struct TrafficParts {
   GatewayRoutes* gateway_routes = nullptr;  // May be null: no policy may have gateways.
   Shaper* shaper = nullptr;                 // May be null: nothing is shaped.
   DnsListener* dns = nullptr;               // May be null: no names are learned.
-  // As Traffic::Edges has it.
+  // The reader that Traffic::Edges takes.
   std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles = {};
   NftWatch* watch = nullptr;  // May be null: changes by others are only looked for.
-  // Both or neither: who counts pods' connections, another one than Edges::conntrack, since either
-  // works on a thread of its own; and how full the kernel's table is.
+  // The table by which pods' connections are counted, not Edges::conntrack since each is used on a
+  // thread of its own, and the reader of how full the table is. Both are given, or neither is.
   ConntrackTable* connections = nullptr;
   std::function<absl::StatusOr<TableUse>()> read_table_use = {};
-  std::vector<ip::Address> server_addresses = {};  // As they were when the agent started.
+  std::vector<ip::Address> server_addresses = {};  // Those that it had when the agent started.
 };
 
-// What readiness and liveness are told; empty where nobody asks for them.
+// The receivers of readiness and liveness; empty where nobody asks for them.
 struct HealthParts {
-  os::Heartbeat* heartbeat = nullptr;  // Of the loop.
-  // Both are called on the loop's thread, and must not block.
-  std::function<std::vector<std::string>()> node_findings = nullptr;  // That block pods.
-  std::function<void(std::vector<std::string>)> say = nullptr;  // Why it is not ready; none: it is.
+  os::Heartbeat* heartbeat = nullptr;  // The loop's sign that it turns.
+  // The two functions below are called on the loop's thread, and must not block.
+  std::function<std::vector<std::string>()> node_findings = nullptr;  // Those that block pods.
+  std::function<void(std::vector<std::string>)> say = nullptr;        // Told why it is not ready.
 };
 
-// Everything runs on the loop's thread but the callbacks of the session, which only post to it.
+// Everything runs on the loop's thread except the session's callbacks, which only post to it.
 class Agent {
  public:
   struct Edges {
@@ -113,16 +113,16 @@ class Agent {
     CloudParts cloud;
     TrafficParts traffic = {};
     HealthParts health = {};
-    // Null: where the kernel cannot do it, a cooldown is a time and nothing else,
+    // Null where the kernel cannot delete connections: a cooldown then is a time and nothing else.
     ConntrackTable* conntrack = nullptr;
-    // and policies cut what their rules drop, and count nothing beforehand. Another one than that.
+    // A second table, for policies; null: they cut what their rules drop, and count nothing first.
     ConntrackTable* cuts = nullptr;
   };
   // Borrows `config` and the edges that are references.
   Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, Edges edges);
 
   // Restores what `events` of the journal say, takes up what was asked for meanwhile, and listens.
-  // Errors: what keeps the agent from serving; it is of no use then.
+  // Errors: what keeps the agent from serving; the agent is of no use then.
   absl::Status Start(const std::vector<Event>& events);
 
   // Serves until one of `signals` arrives. Pods keep running: links, routes, journal and socket
@@ -130,43 +130,43 @@ class Agent {
   // agent.
   void Run(const os::SignalWaiter& signals);
 
-  // What metrics show of it, read on the loop's thread; waits for that, and so belongs to another
-  // thread. Once Start() has returned. Errors: kDeadlineExceeded (the loop had no time `within`).
+  // Reads on the loop's thread what metrics show of the agent; it waits for that, so another thread
+  // calls it, after Start(). Errors: kDeadlineExceeded (the loop had no time `within`).
   absl::StatusOr<AgentReading> Read(absl::Duration within);
 
  private:
-  // What the loop looks after, in this order.
+  // Lists what the loop looks after, in this order.
   void ListParts();
-  // Part of the construction: what only some nodes have.
+  // Makes the parts that only some nodes have; the constructor calls it.
   void MakeCloudParts();
   void MakeConnectionParts(const Edges& edges);
   void MakeTrafficParts();
-  // What the addresses that have not been proven wait for; empty: none does.
+  // What the addresses that are not proven wait for; empty: none waits.
   std::string ExplainUnproven() const;
   bool CanServe() const;
-  // What keeps the runtime from using us; empty: nothing.
+  // What keeps the runtime from using this agent; empty: nothing does.
   std::string CniReason() const;
-  // What keeps this node from a certificate of its own; empty: nothing.
+  // What keeps this node from a certificate of its own; empty: nothing does.
   std::string EnrollReason() const;
-  // The loop turns. Also between the parts of a long turn: kernel work that goes on is not stuck.
+  // Says that the loop turns. It is called between the parts of a long turn too.
   void Beat() const {
     if (heartbeat_ != nullptr) heartbeat_->Beat();
   }
   // Runs `work` on the loop's thread.
   void Post(std::function<void()> work);
   void SayHello();
-  // Connects to the server, as soon as there is a certificate to connect with.
+  // Connects to the server as soon as there is a certificate to connect with.
   absl::Status StartSession();
-  // Begins to count, with what pods there are, and to let them out.
+  // Begins to count the pods that there are, and lets their traffic out.
   absl::Status StartTraffic();
   absl::Status StartCounting(const std::vector<TrafficPod>& pods);
   absl::Status PutInForce(const Policy& policy);
-  // How many connections the policy would end: as PolicyKeeper has it.
+  // Counts for PolicyKeeper how many connections the policy would end.
   void CountCuts(const Policy& policy, EstablishedCuts::CountDone done);
-  // What of shaping the policy in force says, and who its pods are.
+  // Tells shaping what the policy in force says, and who its pods are.
   void OnRules();
 
-  // The session itself acts upon these two.
+  // The session itself acts upon these two messages.
   void Take(const node_api::Welcome&) {}
   void Take(const node_api::ReportAck&) {}
   void Take(const node_api::DesiredState& desired);
@@ -181,7 +181,7 @@ class Agent {
   void Take(const node_api::BudgetGrants& grants) {
     if (ShapesByPolicy()) shaping_->OnGrants(grants);
   }
-  // Without it only what was asked for with a pod's ADD is shaped.
+  // Whether policy shapes. If it does not, only what a pod's ADD asked for is shaped.
   bool ShapesByPolicy() const { return shaping_ && traffic_ && config_.shaping.enabled; }
 
   const AgentConfig& config_;
@@ -191,42 +191,42 @@ class Agent {
   const os::RealClock time_of_day_;
   const os::MonotonicClock uptime_;
   const os::SteadyClock clock_{time_of_day_, uptime_};
-  os::EventLoop loop_;  // Before the parts whose threads post to it.
+  os::EventLoop loop_;  // Outlives the parts whose threads post to it.
   os::Heartbeat* const heartbeat_;
   const CloudParts cloud_;
   ServerSession session_;
   std::optional<EnrollCall> enroll_call_;
-  std::optional<Enroller> enroller_;  // With `enroll`: starts the session, so it goes before it.
-  std::optional<Traffic> traffic_;    // Without it nobody counts,
-  std::optional<Shaping> shaping_;    // and nobody shapes.
-  std::optional<ShapedTraffic> of_pods_;  // Those that there are.
+  std::optional<Enroller> enroller_;      // Starts the session, so it is destroyed first.
+  std::optional<Traffic> traffic_;        // Nullopt: nobody counts.
+  std::optional<Shaping> shaping_;        // Nullopt: nobody shapes.
+  std::optional<ShapedTraffic> of_pods_;  // The pods that there are.
   const TrafficParts traffic_parts_;
   SocketTcpProbe gateway_probe_;
-  std::optional<EgressParts> egress_;           // With traffic_.
-  std::optional<ConnectionCounting> counting_;  // With traffic_, where the kernel can be asked.
-  std::optional<DnsNames> dns_names_;           // Where policy shapes.
+  std::optional<EgressParts> egress_;           // Only with traffic_.
+  std::optional<ConnectionCounting> counting_;  // Only with traffic_ and a table to read.
+  std::optional<DnsNames> dns_names_;           // Only where policy shapes.
   Attachments attachments_;
-  std::optional<ConnectionClearing> clearing_;  // With Edges::conntrack.
-  std::optional<EstablishedCuts> cuts_;         // With traffic_ and Edges::cuts.
-  std::optional<ConflictDetector> conflicts_;   // With an edge for it only.
+  std::optional<ConnectionClearing> clearing_;  // Only with Edges::conntrack.
+  std::optional<EstablishedCuts> cuts_;         // Only with traffic_ and Edges::cuts.
+  std::optional<ConflictDetector> conflicts_;   // Only with an edge for it.
   NicCheck nic_check_;
   Repairer repairer_;
   LostDelRelease lost_dels_;
   std::vector<std::unique_ptr<AddressVerifier>>
-      verifiers_;  // One a family; with the cloud's parts only.
+      verifiers_;  // One a family; only with the cloud's parts.
   StoreToken store_token_;
   PolicyKeeper policy_;
-  std::optional<TrafficReporter> reporter_;  // When somebody counts.
+  std::optional<TrafficReporter> reporter_;  // Only when somebody counts.
   PolicyProber policy_prober_;
   Tombstones tombstones_;
   CniInstaller cni_installer_;
   ServiceHealth health_;
-  CniServer cni_;  // Before those who hold its responders.
+  CniServer cni_;  // Outlives those who hold its responders.
   AddService adds_;
   CniHandler handler_;
-  // Addresses have come from the journal, or the server has said which there are.
+  // Whether addresses have come from the journal, or the server has said which there are.
   bool informed_ = false;
-  AgentParts parts_;  // It borrows those above.
+  AgentParts parts_;  // Borrows the parts above.
 };
 
 }  // namespace spoke::netagent

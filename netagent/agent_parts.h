@@ -12,8 +12,8 @@
 namespace spoke::netagent {
 
 enum class Fairness {
-  kEveryTurn,   // Looked after in each turn of the loop: it is quick, or pods wait for it.
-  kTakesTurns,  // Takes milliseconds on a full node: one that is due is admitted a turn (Turn).
+  kEveryTurn,   // It is looked after in each turn of the loop: it is quick, or pods wait for it.
+  kTakesTurns,  // It takes milliseconds on a full node: one that is due is admitted a turn (Turn).
 };
 
 struct AgentPart {
@@ -43,14 +43,14 @@ class AgentParts {
              },
          .next_wake = [&part] { return OrNever(part.NextWake()); }});
   }
-  // As before; nothing is added where this agent has no such part.
+  // Adds a part like the function above; adds nothing where this agent has no such part.
   template <typename T>
   void Add(Fairness fairness, std::optional<T>& part) {
     if (part) Add(fairness, *part);
   }
 
-  // One turn at `now`: looks after all that are admitted, in the order in which they were added.
-  // `before_each` is called before each of them.
+  // Takes one turn at `now`: looks after all that are admitted, in the order in which they were
+  // added. Calls `before_each` before each of them.
   void Tick(absl::Time now, const std::function<void()>& before_each) const;
 
   // The earliest of all; InfiniteFuture: none needs to be woken.

@@ -14,7 +14,7 @@ const absl::Time kNow = absl::FromUnixSeconds(100);
 const absl::Time kLater = kNow + absl::Seconds(1);
 const absl::Time kEarlier = kNow - absl::Seconds(1);
 
-// Waits for nothing any more once it has been looked after.
+// A part that waits for nothing any more once it has been looked after.
 struct Sleeper {
   void Tick() { wake = std::nullopt; }
   std::optional<absl::Time> NextWake() const { return wake; }

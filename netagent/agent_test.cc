@@ -72,7 +72,7 @@ class AgentTest : public testing::Test {
     ASSERT_TRUE(agent_->Start(opened.events).ok());
     thread_ = std::thread([this] { agent_->Run(signals_); });
   }
-  // As systemd does it.
+  // Stops the agent by a signal, the way systemd does.
   void Stop() {
     if (!agent_) return;
     ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);
@@ -88,7 +88,7 @@ class AgentTest : public testing::Test {
     request.set_attempt(7);
     return request;
   }
-  // One exchange; nullopt: nobody listens, or the connection was closed.
+  // Asks once; nullopt: nobody listens, or the connection was closed.
   std::optional<v1::CniResponse> Ask(const v1::CniRequest& request, int netns) const {
     const os::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
@@ -119,7 +119,7 @@ class AgentTest : public testing::Test {
     }
     return response;
   }
-  // As the plugin does it: again and again, for a second.
+  // Asks again and again for a second, the way the plugin does.
   std::optional<v1::CniResponse> AskPatiently(const v1::CniRequest& request, int netns) const {
     for (int i = 0; i < 1000; ++i) {
       if (auto answer = Ask(request, netns)) return answer;
@@ -128,7 +128,7 @@ class AgentTest : public testing::Test {
     return std::nullopt;
   }
 
-  const os::SignalWaiter signals_{SIGTERM};  // Before the first thread.
+  const os::SignalWaiter signals_{SIGTERM};  // Made before the first thread.
   const testing_support::TempDir dir_;
   AgentConfig config_;
   FakeKernel kernel_;
@@ -138,7 +138,7 @@ class AgentTest : public testing::Test {
   FakeConntrackTable cuts_;
   FakeNftTables nft_;
   FakeNodeRoutes routes_;
-  bool clears_ = false;  // Whether the kernel can.
+  bool clears_ = false;  // Whether the kernel can clear.
   bool counts_ = false;  // Whether it is to count and isolate.
   std::unique_ptr<Agent> agent_;
   std::thread thread_;
@@ -156,7 +156,7 @@ TEST_F(AgentTest, TheNextPodWithAnAddressMeetsNoConnectionOfTheLast) {
   table_.Add({A("10.1.0.5"), A("192.0.2.1"), A("192.0.2.1"), A("10.1.0.5")});
   table_.Add(kept);
   ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "aaa"), pod.get()));
-  // There is no other address: it waits for this one.
+  // There is no other address, so the pod waits for this one.
   const os::UniqueFd next = kernel_.NewPodNetns();
   const auto answer = Ask(Request(v1::CniRequest::VERB_ADD, "ccc"), next.get());
   ASSERT_TRUE(answer && answer->has_attachment());
@@ -202,7 +202,7 @@ TEST_F(AgentTest, ALimitOfAPodsLinkHoldsWhereNothingElseIsCountedOrShaped) {
   ASSERT_EQ(shaper_.tables().flows.size(), 1U);
   EXPECT_EQ(shaper_.tables().flows[0].scope, kWholeLink);
   EXPECT_EQ(shaper_.tables().trees[1].front().ceil, 10'000'000U);
-  // The next agent keeps it, until the pod goes.
+  // The next agent keeps the shaping until the pod goes.
   const ShapingTables before = shaper_.tables();
   Start();
   Stop();
@@ -210,7 +210,7 @@ TEST_F(AgentTest, ALimitOfAPodsLinkHoldsWhereNothingElseIsCountedOrShaped) {
   Start();
   ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "aaa"), pod.get()));
   Stop();
-  // Without what would hold it nobody is attached.
+  // Nobody is attached while the kernel lacks what would hold the limits.
   shaper_.Break(absl::UnimplementedError("the kernel lacks devices of kind ifb"));
   Start();
   request.set_container_id("bbb");
@@ -245,7 +245,7 @@ TEST_F(AgentTest, APodThatComesWhileOneAgentFollowsAnotherNoticesNothing) {
   RecordProperty("stop_to_answer_ms", static_cast<int>(absl::ToInt64Milliseconds(took)));
   EXPECT_LT(took, absl::Seconds(1));
 
-  // The same exec of the plugin, which did not hear the first agent's answer.
+  // This is the same exec of the plugin, which did not hear the first agent's answer.
   const auto again = Ask(Request(v1::CniRequest::VERB_ADD, "aaa"), first.get());
   ASSERT_TRUE(again && again->has_attachment());
   EXPECT_EQ(again->SerializeAsString(), before->SerializeAsString());
@@ -299,7 +299,7 @@ TEST_F(AgentTest, PodsAreServedWhileTheNodeWaitsForItsCertificate) {
   EXPECT_EQ(log_.Count("server_unreachable"), 0) << "without a certificate nobody connects";
   Stop();
 
-  // With the certificate that an earlier agent had, the next one connects.
+  // The next agent connects with the certificate that an earlier agent had.
   const absl::Time now = absl::Now();
   const tls::Validity month{now - absl::Hours(1), now + absl::Hours(24 * 30)};
   tls::Authority authority{.certificate = "", .key = tls::MakeKey().value()};

@@ -34,8 +34,8 @@ inline constexpr uint32_t kUnreachableMetric = 8'388'608;
 inline constexpr ip::Address kGatewayV4 = ip::Address::V4(0xA9FE0101);                // 169.254.1.1
 inline constexpr ip::Address kGatewayV6 = ip::Address::V6(0xFE80'0000'0000'0000, 1);  // fe80::1
 
-// In a pod, for each interface after its container's first: a table of its own (this and the
-// interface's ordinal), into which a rule leads what comes from the interface's addresses.
+// The first table in a pod for each interface after its container's first: the table is this number
+// and the interface's ordinal. A rule leads what comes from the interface's addresses into it.
 inline constexpr uint32_t kFirstPodTable = 83'000;
 inline constexpr uint32_t kPodRulePriority = 8'300;
 // The metric of such an interface's default route in the main table, less the ordinal: the first
@@ -43,16 +43,16 @@ inline constexpr uint32_t kPodRulePriority = 8'300;
 inline constexpr uint32_t kLaterMetricV4 = 100;
 inline constexpr uint32_t kLaterMetricV6 = 1124;
 
-// On the node: the tables of the NICs beside the first, by the device's index, and the rules that
-// lead what comes from a pod's address on such a NIC into its table. Above them a rule that lets
-// whatever the main table has but for its default routes go first: pods, and what is on a link.
+// The first table of the NICs beside the node's first, by the device's index, and the rules that
+// lead what comes from a pod's address on such a NIC into its table. A rule above them lets
+// whatever the main table has except its default routes go first: pods, and what is on a link.
 inline constexpr uint32_t kFirstNicTable = 84'000'000;
 inline constexpr uint32_t kNicTables = 1'000'000;
 inline constexpr uint32_t kMainFirstPriority = 8'300;
 inline constexpr uint32_t kSourcePriority = 8'310;
 
-// Bit of a packet's mark: somebody has translated its destination. Set where nf_tables sees it,
-// read by the programs of the fast path when it leaves (fastpath/fast_path.h).
+// A bit of a packet's mark: somebody has translated its destination. It is set where nf_tables sees
+// the packet, and read by the fast path's programs when it leaves (fastpath/fast_path.h).
 inline constexpr uint32_t kTranslatedMark = 0x1000'0000;
 
 // Priority of the filters, at ingress and egress, that run the programs of the fast path: on links
@@ -60,17 +60,17 @@ inline constexpr uint32_t kTranslatedMark = 0x1000'0000;
 inline constexpr uint16_t kFastPathPriority = 8'320;
 
 // Bits of a connection's mark, and of its packets' marks on the way to a gateway, that say what was
-// decided about the flow when it began. The low six: kube-proxy has 0x4000 and 0x8000, Cilium
-// 0x0F00, Calico 0xFFFF0000, AWS's CNI 0x80, CNI's portmap 0x2000, Azure's network policies 0x1000
-// and up.
+// decided about the flow when it began. They are the low six, since kube-proxy has 0x4000 and
+// 0x8000, Cilium 0x0F00, Calico 0xFFFF0000, AWS's CNI 0x80, CNI's portmap 0x2000, Azure's network
+// policies 0x1000 and up.
 inline constexpr uint32_t kFlowMarkMask = 0x3F;
 inline constexpr uint32_t kFlowAsItIs = 1;
 inline constexpr uint32_t kFlowMasqueraded = 2;
 inline constexpr uint32_t kFlowOfNatHost = 3;
-inline constexpr uint32_t kFlowOfProbe = 4;  // Of a gateway: asks whether it works.
+inline constexpr uint32_t kFlowOfProbe = 4;  // A probe of a gateway: asks whether it works.
 // A policy has ended it while it lasted: its packets are dropped in both directions.
 inline constexpr uint32_t kFlowCut = 5;
-// The others are gateways', one each.
+// The marks from this one on are gateways', one each.
 inline constexpr uint32_t kFirstGatewayMark = 8;
 inline constexpr uint32_t kGatewayMarks = 56;
 
@@ -81,14 +81,14 @@ inline constexpr uint32_t kGatewayPriority = 8'290;
 
 // The device of kind vxlan by which packets go to gateways and come from other nodes, its network
 // identifier, and its address: the kernel's loose check of sources (rp_filter) lets nothing in by a
-// device that has none. Of the host's scope, so that nothing is ever sent from it.
+// device that has none. The address is of the host's scope, so nothing is ever sent from it.
 inline constexpr std::string_view kTunnelLink = "spoke-tunnel";
 inline constexpr uint32_t kTunnelId = 83;
 inline constexpr ip::Address kTunnelAddress = ip::Address::V4(0xA9FE0102);  // 169.254.1.2
 
-// Where nodes ask a gateway behind its tunnel and its translation. Of the blocks for documentation
-// (RFC 5737, RFC 3849), which nobody else has: to the network in between the answers come from
-// outside, as those of the Internet do.
+// The addresses at which nodes ask a gateway behind its tunnel and its translation. They are of the
+// blocks for documentation (RFC 5737, RFC 3849), which nobody else has: to the network in between
+// the answers come from outside, as those of the Internet do.
 inline constexpr ip::Address kProbeV4 = ip::Address::V4(0xC6336453);  // 198.51.100.83
 inline constexpr ip::Address kProbeV6 = ip::Address::V6(0x2001'0DB8'0000'0000, 0x83);
 
@@ -100,7 +100,7 @@ inline constexpr uint32_t kShaperHandle = 0x5350'0000;
 inline constexpr std::string_view kIngressQueues = "spoke-in";
 inline constexpr std::string_view kEgressQueues = "spoke-out";
 
-// Handle of the tree of classes at the root of either.
+// Handle of the tree of classes at the root of each of the two devices.
 inline constexpr uint32_t kTreeHandle = 0x05B0'0000;
 
 // Priorities of the filters of shaped pods' links and of the links of default routes, at ingress

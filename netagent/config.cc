@@ -20,9 +20,9 @@ using config::ConfigMap;
 using config::Need;
 
 constexpr uint32_t kMinMtu = 576;     // RFC 791: every host takes that much.
-constexpr uint32_t kMaxMtu = 65'535;  // What an IPv4 length field holds.
+constexpr uint32_t kMaxMtu = 65'535;  // The most that an IPv4 length field holds.
 constexpr size_t kMaxLabels = 64;
-// Room is left for the node's own and for blocks of Services (DnsListener::kMaxResolvers).
+// The limit leaves room for the node's own and Services' resolvers (DnsListener::kMaxResolvers).
 constexpr size_t kMaxResolvers = 16;
 constexpr size_t kMaxLabelBytes = 63;
 constexpr size_t kMaxLabelPrefixBytes = 253;
@@ -41,8 +41,8 @@ void ReadMtu(const ConfigMap& root, uint32_t* mtu) {
   }
 }
 
-// Kubernetes' rules for labels, so that those of a node can be copied: letters, digits and "-_.",
-// with a letter or digit at both ends.
+// Whether the text fits Kubernetes' rules for labels, so that a node's can be copied: letters,
+// digits and "-_.", with a letter or digit at both ends.
 bool IsLabelText(std::string_view text) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -53,7 +53,7 @@ bool IsLabelText(std::string_view text) {
          });
 }
 
-// "zone" or "example.com/zone".
+// Whether the text has the form "zone" or "example.com/zone".
 bool IsLabelKey(std::string_view key) {
   const size_t slash = key.find('/');
   if (slash == std::string_view::npos) return IsLabelText(key);
@@ -84,7 +84,7 @@ void ReadLabels(const ConfigMap& root, std::map<std::string, std::string>* label
   }
 }
 
-// "http://169.254.169.254": what paths are put behind.
+// Takes a URL such as "http://169.254.169.254", behind which paths are put.
 absl::Status TakeBaseUrl(std::string_view text, std::string* out) {
   constexpr std::string_view kScheme = "http://";
   const bool right = text.substr(0, kScheme.size()) == kScheme && text.size() > kScheme.size() &&
@@ -143,10 +143,10 @@ absl::Status TakePlatformAccess(std::string_view text, PlatformAccess* out) {
   return absl::OkStatus();
 }
 
-// Fewer than these, and a pod could not even ask for names.
+// With fewer than these a pod could not even ask for names.
 constexpr uint32_t kFewestConnections = 16;
 
-// Nothing for "auto".
+// Takes a number, or nothing for "auto".
 absl::Status TakeShare(std::string_view text, uint32_t most, std::optional<uint32_t>* out) {
   if (text == "auto") return absl::OkStatus();
   uint32_t number = 0;
@@ -161,7 +161,7 @@ absl::Status TakeShare(std::string_view text, uint32_t most, std::optional<uint3
 }
 
 absl::Status TakePodConnections(std::string_view text, ShareSettings* out) {
-  // As many as the kernel can be told to track.
+  // The kernel can be told to track as many as this.
   constexpr uint32_t kMost = std::numeric_limits<int32_t>::max();
   out->bounded = text != "off";
   return out->bounded ? TakeShare(text, kMost, &out->connections) : absl::OkStatus();
@@ -179,7 +179,7 @@ void ReadTraffic(const ConfigMap& root, TrafficConfig* traffic) {
   map.Custom("pod_connections", Need::kOptional,
              [&](std::string_view text) { return TakePodConnections(text, &traffic->shares); });
   map.Custom("pod_ports", Need::kOptional, [&](std::string_view text) {
-    constexpr uint32_t kMost = 64'512;  // Which the kernel translates to.
+    constexpr uint32_t kMost = 64'512;  // The ports that the kernel translates to.
     return TakeShare(text, kMost, &traffic->shares.ports);
   });
 }
@@ -243,7 +243,7 @@ void ReadEgress(const ConfigMap& root, EgressConfig* out) {
   ReadNatHost(map, &out->nat_host);
 }
 
-// "/usr/lib/cni/spoke": the last part becomes the name of the copy.
+// Takes a path such as "/usr/lib/cni/spoke": its last part becomes the name of the copy.
 absl::Status TakeFilePath(std::string_view text, std::string* out) {
   if (text.front() != '/' || text.back() == '/') {
     return absl::InvalidArgumentError(
@@ -253,7 +253,7 @@ absl::Status TakeFilePath(std::string_view text, std::string* out) {
   return absl::OkStatus();
 }
 
-// After `server_name` and `state_dir` have been read.
+// Reads `enroll`; `server_name` and `state_dir` must have been read.
 void ReadEnroll(const ConfigMap& root, AgentConfig* config) {
   rpc::TlsFiles files;
   if (root.present() && root.Has("enroll")) {
@@ -271,7 +271,7 @@ void ReadEnroll(const ConfigMap& root, AgentConfig* config) {
   config::ReadTlsOrEnrolled(root, files, &config->tls);
 }
 
-// A file's name that runtimes load, in the directory and nowhere else.
+// Takes the name of a file that runtimes load, which lies in the directory itself.
 absl::Status TakeConflistName(std::string_view text, std::string* out) {
   const auto ends_with = [&](std::string_view end) {
     return text.size() > end.size() && text.substr(text.size() - end.size()) == end;
@@ -301,7 +301,7 @@ void ReadCniFiles(const ConfigMap& root, const CheckDirectory& check,
              [&](std::string_view text) { return TakeFilePath(text, &out.plugin); });
 }
 
-// Absolute. That it is there is not asked: without it the checks say less, and pods are served.
+// Takes an absolute path. It need not be there: the checks then say less, and pods are served.
 absl::Status TakeHostRoot(std::string_view text, std::string* out) {
   if (text.empty() || text.front() != '/') {
     return absl::InvalidArgumentError(
@@ -317,7 +317,7 @@ void ReadHostRoot(const ConfigMap& root, std::string* out) {
               [&](std::string_view text) { return TakeHostRoot(text, out); });
 }
 
-// "127.0.0.1:9465", "[::1]:9465", or "off", which becomes empty.
+// Takes "127.0.0.1:9465", "[::1]:9465", or "off", which becomes empty.
 absl::Status TakeListener(std::string_view text, std::string* out) {
   if (text == "off") {
     out->clear();
@@ -336,7 +336,7 @@ absl::Status TakeListener(std::string_view text, std::string* out) {
   return absl::OkStatus();
 }
 
-// An IPv4 block that leaves something outside, or "off".
+// Takes an IPv4 block that leaves something outside, or "off".
 absl::Status TakeCluster(std::string_view text, std::optional<ip::Prefix>* out) {
   if (text == "off") {
     out->reset();
@@ -352,7 +352,7 @@ absl::Status TakeCluster(std::string_view text, std::optional<ip::Prefix>* out) 
 }
 
 void ReadMetrics(const ConfigMap& root, MetricsConfig* out) {
-  // More than a Prometheus wants of each of thousands of nodes.
+  // This is more than a Prometheus wants of each of thousands of nodes.
   constexpr uint32_t kMost = 64;
   const ConfigMap map = root.Map("metrics", Need::kOptional);
   map.Custom("address", Need::kOptional,
@@ -400,7 +400,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.Bool("strict_status", &out.strict_status, Need::kOptional);
   ReadCniFiles(root, check_directory, &out.cni);
   root.String("state_dir", &out.state_dir, Need::kOptional);
-  // The agent makes it, in one that is there.
+  // The agent makes `state_dir` in a directory that is there.
   RequireDirectory(root, "state_dir", os::DirectoryOf(out.state_dir), check_directory);
   root.String("lasting_dir", &out.lasting_dir, Need::kOptional);
   if (!out.lasting_dir.empty()) {

@@ -20,12 +20,12 @@
 
 namespace spoke::netagent {
 
-// What Azure itself can tell this node, and how it proves addresses.
+// The services of Azure that this node asks, and how it proves addresses.
 struct AzureConfig {
-  std::string imds = "http://169.254.169.254";      // The Instance Metadata Service.
-  std::string wireserver = "http://168.63.129.16";  // What the host has programmed.
-  std::optional<ip::Address> reflector;             // IPv4; answers ICMP echo, to prove with.
-  bool prove = true;                                // Whether before an address is first assigned.
+  std::string imds = "http://169.254.169.254";      // The Instance Metadata Service's URL.
+  std::string wireserver = "http://168.63.129.16";  // The URL of the wire server.
+  std::optional<ip::Address> reflector;             // IPv4; answers the ICMP echoes of proofs.
+  bool prove = true;                                // Whether addresses are proven first.
   absl::Duration prove_deadline = absl::Minutes(2);
 
   bool operator==(const AzureConfig&) const = default;
@@ -38,23 +38,23 @@ struct CniFilesConfig {
   std::string conf_file = "10-spoke.conflist";
   std::string content = "/usr/share/spoke/10-spoke.conflist";  // The file it is a copy of.
 
-  std::string bin_dir;                        // Empty: the plugin is not copied.
-  std::string plugin = "/usr/lib/cni/spoke";  // Which becomes bin_dir/spoke.
+  std::string bin_dir;                        // The plugin's place; empty: it is not copied.
+  std::string plugin = "/usr/lib/cni/spoke";  // The file that becomes bin_dir/spoke.
 
   bool operator==(const CniFilesConfig&) const = default;
 };
 
-// Counting, isolation and egress.
+// The settings of counting, isolation and egress.
 struct TrafficConfig {
   bool enabled = true;
-  bool fast_path = true;  // Where the kernel can: `auto` and `always`.
-  bool yields = true;  // Not where others filter between pods, or translate unseen: not `always`.
+  bool fast_path = true;  // Used where the kernel can: `auto` and `always`.
+  bool yields = true;  // Whether it gives way to others' filters and translation; false: `always`.
   // Whether pods reach the cloud's metadata service and wireserver without an egress policy that
   // lets them.
   PlatformAccess platform_access = PlatformAccess::kClosed;
-  // A node that has never heard of any policy attaches no pod. A server without policies says so.
+  // Whether a node attaches no pod until it hears of a policy. A server without policies says so.
   bool require_policy = true;
-  // What each pod may have of the node's connections: `pod_connections` and `pod_ports`.
+  // What each pod may have of the node's connections: the keys `pod_connections` and `pod_ports`.
   ShareSettings shares;
 
   bool operator==(const TrafficConfig&) const = default;
@@ -63,7 +63,7 @@ struct TrafficConfig {
 // Limits and budgets of traffic with the Internet and with destination groups.
 struct ShapingConfig {
   bool enabled = true;
-  // Whose DNS answers are believed, beside those of the node's name servers and of Services.
+  // Resolvers whose answers are believed, beside those of the node and of Services.
   std::vector<ip::Address> resolvers;
 
   bool operator==(const ShapingConfig&) const = default;
@@ -72,24 +72,24 @@ struct ShapingConfig {
 // ip-masq-agent's files, for pods that no egress policy selects.
 struct IpMasqSource {
   std::string path;   // A file, or a directory whose files that begin with "ip-masq" count.
-  bool ipv6 = false;  // As the flag --enable-ipv6 there.
+  bool ipv6 = false;  // The flag --enable-ipv6 of ip-masq-agent.
 
   bool operator==(const IpMasqSource&) const = default;
 };
 
-// This node translates what other nodes' pods send through it.
+// The role of a node that translates what other nodes' pods send through it.
 struct EgressGatewayRole {
-  std::vector<ip::Address> addresses;  // Which it translates to; empty: the NIC's.
+  std::vector<ip::Address> addresses;  // Addresses it translates to; empty: the NIC's.
   uint16_t health_port = 9467;
-  bool draining = false;   // Gets no new flows.
-  std::string drain_file;  // As long as there is such a file, the same; empty: none.
+  bool draining = false;   // Whether it gets no new flows.
+  std::string drain_file;  // While this file exists, the node drains; empty: none.
 
   bool operator==(const EgressGatewayRole&) const = default;
 };
 
-// This node translates what the hub sends to Services.
+// The role of a node that translates what the hub sends to Services.
 struct NatHostConfig {
-  std::string endpoints;  // The file that says which there are; empty: kube-proxy chooses.
+  std::string endpoints;  // The file that lists them; empty: kube-proxy chooses.
   absl::Duration max_age = absl::Seconds(60);
   uint16_t health_port = 9468;
 
@@ -97,7 +97,7 @@ struct NatHostConfig {
 };
 
 struct EgressConfig {
-  // Pods reach the platform's addresses from the node's own, whatever policies there are.
+  // Whether pods reach the platform's addresses from the node's own, whatever policies there are.
   bool platform = false;
   std::optional<IpMasqSource> ip_masq;
   std::optional<EgressGatewayRole> gateway;
@@ -106,24 +106,24 @@ struct EgressConfig {
   bool operator==(const EgressConfig&) const = default;
 };
 
-// What iptables' rules have counted, and the rules that are laid down for it.
+// The settings for the counts of iptables' rules, and for the rules that are laid down for it.
 struct IptablesExporterConfig {
-  std::string address = "127.0.0.1:9119";  // As madron/iptables-exporter; empty: not served.
-  std::string retailnext_address;          // As retailnext/iptables_exporter; empty: not served.
-  // What both serve. Not nat by default: kube-proxy has tens of thousands of rules and chains
-  // there.
+  std::string address = "127.0.0.1:9119";  // madron/iptables-exporter's; empty: not served.
+  std::string retailnext_address;          // retailnext/iptables_exporter's; empty: not served.
+  // The tables that both serve. The default leaves nat out: kube-proxy has tens of thousands of
+  // rules and chains there.
   std::vector<std::string> tables = {"filter", "mangle"};
-  // What the published rules take for the inside; nullopt: they are not laid down.
+  // The inside, to the published rules; nullopt: they are not laid down.
   std::optional<ip::Prefix> cluster = ip::Prefix::Parse("10.0.0.0/8").value();
 
   bool operator==(const IptablesExporterConfig&) const = default;
 };
 
 struct MetricsConfig {
-  std::string address = "127.0.0.1:9465";  // Of /metrics; empty: not served.
-  // What others than this node show to all endpoints; empty: none can.
+  std::string address = "127.0.0.1:9465";  // The listener of /metrics; empty: not served.
+  // The file with the token that lets others than this node read all endpoints; empty: none can.
   std::string token_file;
-  // With series of their own at most, on this node.
+  // At most this many namespaces have series of their own on this node.
   uint32_t namespaces = 4;
   uint32_t pods = 6;
   IptablesExporterConfig iptables_exporter;
@@ -131,33 +131,33 @@ struct MetricsConfig {
   bool operator==(const MetricsConfig&) const = default;
 };
 
-// Where this node's certificate comes from, in return for the token of the agent's pod.
+// The server that gives this node's certificate in return for the token of the agent's pod.
 struct EnrollConfig {
   std::string server;  // host:port of the server's enroll port.
   std::string token_file = "/var/run/secrets/spoke/token";  // Read anew each time.
-  std::string ca_file = "/var/run/spoke-ca/ca.pem";         // Whom to trust; may come later.
-  std::string server_name;  // In the server's certificate; empty: that of `server`.
+  std::string ca_file = "/var/run/spoke-ca/ca.pem";         // The authority; may come later.
+  std::string server_name;  // The name in the server's certificate; empty: that of `server`.
 
   bool operator==(const EnrollConfig&) const = default;
 };
 
 struct AgentConfig {
-  std::string node_name;               // Empty: the host name.
+  std::string node_name;               // The node's name; empty: the host name.
   std::string vm_id;                   // Empty: Azure's with `azure`, else the machine's DMI UUID.
   std::string nic = "eth0";            // The device that has the addresses.
   std::string server;                  // host:port
-  std::string server_name;             // In its certificate.
-  rpc::TlsFiles tls;                   // With `enroll`, what that gets.
+  std::string server_name;             // The name in its certificate.
+  rpc::TlsFiles tls;                   // The files that `enroll`, if set, writes.
   std::optional<EnrollConfig> enroll;  // nullopt: certificates come from elsewhere.
   std::string cni_socket = "/run/spoke/cni.sock";
   // How long an ADD waits at most for an address; 0: not at all.
   absl::Duration cni_wait = absl::Seconds(20);
-  // STATUS fails also while pods have all addresses of the node. Kubernetes takes a node whose
-  // network plugin is not ready for broken, and after five minutes evicts the pods that run there.
+  // Whether STATUS also fails while pods have all addresses of the node. To Kubernetes, a node
+  // whose plugin is not ready is broken: after five minutes it evicts the pods that run there.
   bool strict_status = false;
   std::optional<CniFilesConfig> cni;              // nullopt: the agent installs neither.
-  std::string state_dir = "/run/spoke/netagent";  // On tmpfs.
-  // For what has to outlive a reboot: what the server last said of its store. Empty: nothing does.
+  std::string state_dir = "/run/spoke/netagent";  // A directory on tmpfs.
+  // Keeps what has to outlive a reboot: what the server last said of its store. Empty: none does.
   std::string lasting_dir;
   // Where the node's root directory is, for the checks of the node; in a container not "/".
   std::string host_root = "/";
@@ -166,11 +166,11 @@ struct AgentConfig {
   // without a DEL; 0: never.
   absl::Duration lost_del_after = absl::Minutes(5);
   uint32_t mtu = 0;         // Bytes; 0: the NIC's.
-  bool repair_pods = true;  // Inside as well, not only on the node.
+  bool repair_pods = true;  // Whether pods' insides are repaired too.
   // Whether the network is asked and heard, should another machine have an address of this node. On
   // Azure it never is: the fabric answers for every address.
   bool detect_conflicts = true;
-  std::map<std::string, std::string> labels;  // What pools and policy choose nodes by.
+  std::map<std::string, std::string> labels;  // Pools and policy select nodes by them.
   std::string vnet;                           // The NIC's virtual network; empty: unknown.
   // The first attempt to reach the server comes within this time, chosen at random.
   absl::Duration connect_jitter;

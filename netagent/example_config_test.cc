@@ -6,7 +6,7 @@
 namespace spoke::netagent {
 namespace {
 
-// `enroll` stands in comments, since it is in place of `tls`.
+// Puts `enroll` in the place of `tls`; it stands in comments.
 std::string WithEnrollInPlaceOfTls(std::string text) {
   const size_t tls = text.find("\ntls:\n") + 1;
   text.erase(tls, text.find("\n\n", tls) - tls);
@@ -39,9 +39,9 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->metrics, defaults.metrics);
   EXPECT_EQ(config->health, defaults.health);
   EXPECT_EQ(config->shaping.enabled, defaults.shaping.enabled);
-  EXPECT_EQ(config->shaping.resolvers.size(), 1U);  // An example: there is no default.
+  EXPECT_EQ(config->shaping.resolvers.size(), 1U);  // The file has an example; there is no default.
   AzureConfig azure;
-  azure.reflector = ip::Address::V4(0x0A000009);  // An example: it has no default.
+  azure.reflector = ip::Address::V4(0x0A000009);  // The file has an example; there is no default.
   EXPECT_EQ(config->azure, azure);
   // The roles have no default either.
   ASSERT_TRUE(config->egress.gateway && config->egress.nat_host && config->egress.ip_masq);
@@ -57,7 +57,7 @@ TEST(ExampleConfig, ShowsTheDefaultsOfEnrollToo) {
                                        [](const std::string&) { return absl::OkStatus(); });
   ASSERT_TRUE(config.ok()) << config.status();
   EnrollConfig expected;
-  expected.server = "ipam.example.internal:7445";  // Examples: they have no default.
+  expected.server = "ipam.example.internal:7445";  // The file has examples; there are no defaults.
   expected.server_name = "spoke-ipam-server";
   EXPECT_EQ(config->enroll, expected);
 }

@@ -59,7 +59,7 @@
 namespace spoke::netagent {
 namespace {
 
-// The loop turns every 5 s at least, and between two parts of its work.
+// The longest silence of the loop, which turns every 5 s and between two parts of its work.
 constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 
 absl::StatusOr<node_api::NodeIdentity> ReadIdentity(const AgentConfig& config) {
@@ -94,7 +94,7 @@ absl::StatusOr<http::Response> FetchFromAzure(const http::Request& request,
   return http::Fetch(request, timeout, {.max_response_bytes = azure::kMaxImdsBytes});
 }
 
-// Starts threads, so after the signals have been blocked.
+// Makes Azure's parts. It starts threads, so the signals have to be blocked before.
 CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Identity& identity,
                       telemetry::Log& log) {
   CloudParts parts;
@@ -126,7 +126,7 @@ CloudParts AzureParts(const AzureConfig& azure, const Nic& nic, const azure::Ide
   return parts;
 }
 
-// Without a cloud whose fabric answers for every address, the node's neighbours do.
+// Makes the parts of the cloud. Where no fabric answers for every address, neighbours are heard.
 CloudParts CloudPartsOf(const AgentConfig& config, const Nic& nic, const azure::Identity& identity,
                         telemetry::Log& log) {
   if (config.azure) return AzureParts(*config.azure, nic, identity, log);
@@ -137,7 +137,7 @@ CloudParts CloudPartsOf(const AgentConfig& config, const Nic& nic, const azure::
   return parts;
 }
 
-// What the checks of the node go by.
+// The settings that the checks of the node go by.
 node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
   node_checks::NodeSettings settings;
   settings.nic = config.nic;
@@ -148,7 +148,7 @@ node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
   settings.counts = config.traffic.enabled;
   settings.fast_path = config.traffic.fast_path && config.traffic.yields;
   settings.azure = config.azure.has_value();
-  settings.bin_dir.clear();  // Somebody else's task, unless we are told to put the plugin there.
+  settings.bin_dir.clear();  // Checked only if we are told to put the plugin there.
   settings.stage = node_checks::Stage::kAgent;
   if (config.cni) {
     settings.conf_dir = config.cni->conf_dir;
@@ -156,7 +156,7 @@ node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
     settings.bin_dir = config.cni->bin_dir;
     settings.plugin = config.cni->plugin;
   } else {
-    settings.conf_dir.clear();  // Somebody else's task, who knows where the runtime looks.
+    settings.conf_dir.clear();  // Checked only if we are told where the runtime looks.
   }
   return settings;
 }
@@ -167,7 +167,7 @@ NodeWatch::Examine ExamineNode(const AgentConfig& config) {
   return [reader] { return node_checks::Examine(reader->Read()); };
 }
 
-// Who this node is to Azure, also put into `node`. May take as long as azure::kImdsPatience.
+// Asks who this node is to Azure, and puts it into `node`. May take azure::kImdsPatience.
 absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& nic,
                                          node_api::NodeIdentity& node, telemetry::Log& log) {
   const os::RealClock clock;
@@ -182,8 +182,8 @@ absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& n
   return identity;
 }
 
-// For tests of crash safety, in the builds that have the switch: SPOKE_FAULT says at which step the
-// agent fails or dies.
+// Reads SPOKE_FAULT in the builds that have the switch: for tests of crash safety it says at which
+// step the agent fails or dies.
 absl::StatusOr<FaultPoint> FaultPointOfEnvironment() {
 #ifdef SPOKE_FAULT_SWITCH
   const char* text = std::getenv("SPOKE_FAULT");
@@ -205,7 +205,7 @@ struct KernelTraffic {
   TrafficParts parts;
 };
 
-// Where the server is now, so that no policy cuts the way there. May wait for a name server.
+// The server's addresses now, so that no policy cuts the way there. May wait for a name server.
 std::vector<ip::Address> AddressesOf(const std::string& server) {
   std::vector<ip::Address> addresses;
   const size_t colon = server.rfind(':');
@@ -226,12 +226,12 @@ std::vector<ip::Address> AddressesOf(const std::string& server) {
   return addresses;
 }
 
-// What others have on this node that forbids the fast path.
+// Reads what others have on this node that forbids the fast path.
 absl::StatusOr<FastPathObstacles> ReadObstacles() {
   node_checks::NodeFacts facts;
   node_checks::ReadFirewall("/proc", facts);
   RETURN_IF_ERROR(facts.firewall_status);
-  // Neither is there where the kernel has not loaded what it belongs to.
+  // A file is missing where the kernel has not loaded what it belongs to.
   const auto text = [](const char* path) { return os::ReadFile(path).value_or(""); };
   return ObstaclesIn({.chains = std::move(facts.chains),
                       .virtual_services = node_checks::HasVirtualServices(text("/proc/net/ip_vs")),
@@ -249,7 +249,7 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   ASSIGN_OR_RETURN(traffic.fast_path, BpfFastPath::Create());
   ASSIGN_OR_RETURN(traffic.gateway_routes, NetlinkGatewayRoutes::Create(config.nic));
   ASSIGN_OR_RETURN(traffic.watch, NftWatch::Open(traffic.tables->port_id()));
-  // Where it cannot be had, who deletes connections says so.
+  // Where the table cannot be opened, the part that deletes connections says so.
   if (auto connections = NetlinkConntrackTable::Open(); connections.ok()) {
     traffic.connections = *std::move(connections);
   }
@@ -266,7 +266,7 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   return absl::OkStatus();
 }
 
-// Of an agent that was told to count: its rules would drop what pods send that it does not know.
+// Removes what an agent that counted has left: its rules would drop what unknown pods send.
 absl::Status RemoveTraffic() {
   ASSIGN_OR_RETURN(const std::unique_ptr<BpfFastPath> fast_path, BpfFastPath::Create());
   RETURN_IF_ERROR(base::Annotate(fast_path->Remove(), "remove the fast path"));
@@ -277,8 +277,8 @@ absl::Status RemoveTraffic() {
   return base::Annotate(tables.Apply(transaction), "remove the tables spoke and spoke-names");
 }
 
-// Null where this kernel cannot delete tracked connections: a released address then cools down for
-// a time, and that is all.
+// Opens the table; null where this kernel cannot delete tracked connections: a cooldown then is a
+// time and nothing else.
 std::unique_ptr<ConntrackTable> OpenConntrack(telemetry::Log& log) {
   auto table = NetlinkConntrackTable::Open();
   if (table.ok()) return *std::move(table);
@@ -323,7 +323,7 @@ absl::StatusOr<OpenedJournal> OpenNodesJournal(const AgentConfig& config,
 
 absl::Status OpenKernelTraffic(const AgentConfig& config, KernelTraffic& traffic) {
   RETURN_IF_ERROR(config.traffic.enabled ? OpenTraffic(config, traffic) : RemoveTraffic());
-  // Also where policy shapes nothing: limits that pods are attached with hold on every node.
+  // The shaper is made where policy shapes nothing too: limits of ADDs hold on every node.
   ASSIGN_OR_RETURN(traffic.shaper, TcShaper::Create());
   traffic.parts.shaper = traffic.shaper.get();
   return absl::OkStatus();
@@ -333,10 +333,10 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(node_api::NodeIdentity identity, ReadIdentity(config));
   RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
   ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
-  // The journal's lock first: nothing may be touched while another agent is alive.
+  // The journal's lock comes first: nothing may be touched while another agent is alive.
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenNodesJournal(config, fault_point, log));
-  // Before the first thread: one that does not block them would get them, and be ended by them, or,
-  // in a container, lose them.
+  // Signals are blocked before the first thread: one that does not block them would get them, and
+  // be ended by them, or, in a container, lose them.
   const os::SignalWaiter signals({SIGINT, SIGTERM});
   daemon::ServedHealth health(
       {.address = config.health, .loops = {"the agent's loop"}, .longest_silence = kLongestSilence},
@@ -349,7 +349,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
   azure::Identity in_azure;
   if (config.azure) {
-    // It may wait for long, and nobody waits for signals yet.
+    // The call may wait for long, and nobody waits for signals yet.
     const os::SignalWaiter::LetThrough interruptible(signals);
     ASSIGN_OR_RETURN(in_azure, AskAzure(config, *nic, identity, log));
   }
@@ -358,7 +358,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   const std::unique_ptr<ConntrackTable> conntrack = OpenConntrack(log);
   const std::unique_ptr<ConntrackTable> cuts = conntrack != nullptr ? OpenConntrack(log) : nullptr;
   SetUpNode(sysctl_root, log);
-  // After forwarding is on; and from here on also while the agent below cannot start.
+  // The watch starts after forwarding is on, and it runs even while the agent below cannot start.
   NodeWatch node_watch(ExamineNode(config), log);
   node_watch.Start();
 
@@ -382,7 +382,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   const auto legacy_programs = FindLegacyPrograms("", &RunProgram);
   LegacyIptables legacy_iptables({.programs = legacy_programs, .run = &RunProgram});
   const os::RealClock clock;
-  // After the agent, so that it goes first.
+  // The exporters come after the agent, so that they are destroyed first.
   Exporters exporters({.config = config.metrics,
                        .legacy_command = legacy_programs.has_value(),
                        .legacy_is_default = legacy_programs && legacy_programs->is_default,

@@ -1,4 +1,4 @@
-// What an ADD may options for, and what it gets.
+// Tests of what an ADD may ask for, and what it gets.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "netagent/attach/assignments.h"
@@ -40,12 +40,12 @@ class AssignmentRequestTest : public testing::Test {
   Assignments assignments_{absl::Seconds(30)};
 };
 
-TEST_F(AssignmentRequestTest, AWishedAddressIsAssignedAndTheOtherFamilyIsChosenAsEver) {
+TEST_F(AssignmentRequestTest, ARequestedAddressIsAssignedAndTheOtherFamilyIsChosenAsEver) {
   EXPECT_THAT(Plan({"10.1.0.6"})->addresses, ElementsAre(A("10.1.0.6"), A("fd00::5")));
   EXPECT_THAT(Plan({"fd00::6", "10.1.0.6"})->addresses, ElementsAre(A("10.1.0.6"), A("fd00::6")));
 }
 
-TEST_F(AssignmentRequestTest, AOptionsThatCannotComeTrueIsRefusedForGood) {
+TEST_F(AssignmentRequestTest, ARequestThatCannotBeMetIsRefusedForGood) {
   struct Case {
     std::vector<std::string> requested;
     std::string_view says;
@@ -59,8 +59,8 @@ TEST_F(AssignmentRequestTest, AOptionsThatCannotComeTrueIsRefusedForGood) {
   }
 }
 
-TEST_F(AssignmentRequestTest, AWishedAddressThatIsInUseMayComeLater) {
-  Assign({"bbb", "eth0"});  // Has 10.1.0.5.
+TEST_F(AssignmentRequestTest, ARequestedAddressThatIsInUseMayComeLater) {
+  Assign({"bbb", "eth0"});  // It gets 10.1.0.5.
   const absl::Status in_use = Plan({"10.1.0.5"}).status();
   EXPECT_EQ(in_use, absl::ResourceExhaustedError(
                         "address 10.1.0.5 is asked for, which is assigned to another pod"));

@@ -41,11 +41,11 @@ absl::StatusOr<Assignment> Assignments::PlanAssignment(const Assignment& asked,
   assignment.addresses.clear();
   assignment.since = now;
   assignment.options.ordinal = FreeOrdinal(key.container_id);
-  // Microseconds as the floor: a journal that was lost must not make the numbers begin again, or
+  // Microseconds are the floor: a journal that was lost must not make the numbers begin again, or
   // the server would take what follows for stale.
   assignment.generation = std::max(
       last_generation_ + 1, static_cast<uint64_t>(std::max<int64_t>(absl::ToUnixMicros(now), 1)));
-  std::array<const ip::Address*, 2> requested{};  // By family, IPv4 first.
+  std::array<const ip::Address*, 2> requested{};  // Indexed by family, IPv4 first.
   for (const ip::Address& address : asked.addresses) {
     const ip::Address*& options = requested.at(address.is_v4() ? 0 : 1);
     if (options != nullptr) {
@@ -93,7 +93,7 @@ absl::Status Assignments::CheckOptions(const ip::Address& requested,
   }
   if (IsAssignable(requested, held)) return absl::OkStatus();
   const std::string_view why = held.use == Use::kInUse      ? "assigned to another pod"
-                               : held.use == Use::kCooldown ? "cooldown"
+                               : held.use == Use::kCooldown ? "in cooldown"
                                                             : "not ready to be assigned";
   return absl::ResourceExhaustedError(
       fmt::format("address {} is asked for, which is {}", requested.ToString(), why));
@@ -243,7 +243,7 @@ void Assignments::ApplyOne(const AssignmentReleased& event) {
   if (entry == entries_.end()) return;
   for (const ip::Address& address : entry->second.assignment.addresses) {
     const auto it = held_.find(address);
-    if (it == held_.end()) continue;  // Named twice in one assignment, and gone already.
+    if (it == held_.end()) continue;  // The assignment names it twice; it is gone already.
     it->second.proven = it->second.listed && !it->second.withdrawn;
     if (event.unused) {
       MakeAvailable(it);
@@ -256,7 +256,7 @@ void Assignments::ApplyOne(const AssignmentReleased& event) {
 }
 
 void Assignments::ApplyOne(const CooldownSet& event) {
-  // One that is not listed is kept as well: should the server list it again, it is not to be
+  // An address that is not listed is kept as well: if the server lists it again, it must not be
   // assigned before its time.
   const HeldIterator it = Hold(event.address);
   if (it->second.use != Use::kInUse) StartCooldown(it, event.until);
@@ -306,7 +306,7 @@ void Assignments::MakeAvailable(HeldIterator it) {
 }
 
 void Assignments::StartCooldown(HeldIterator it, absl::Time until) {
-  // One that cools already has had no new connections.
+  // An address that is in cooldown already has had no new connections.
   if (clearing_required_ && it->second.use != Use::kCooldown) uncleared_.insert(it->first);
   it->second.use = Use::kCooldown;
   it->second.cool_until = until;
@@ -477,7 +477,7 @@ std::vector<ip::Address> Assignments::Unproven() const {
 
 std::vector<Event> Assignments::Snapshot() const {
   std::vector<Event> events;
-  // In the order of becoming available, so that a replay reuses them in the same order.
+  // Addresses are in the order of becoming available, so that a replay reuses them in that order.
   std::vector<std::pair<uint64_t, Holding>> holdings;
   for (const auto& [address, held] : held_) {
     if (held.listed)

@@ -1,5 +1,5 @@
-// Which container uses which attached address: the truth about it for this node. Pure: no I/O, no
-// clock, no locks.
+// Keeps which container uses which attached address: the truth about it for this node. Pure: no
+// I/O, no clock, no locks.
 //
 // Every change is an Event that is journalled before it is applied, so that replaying the journal
 // gives the same state. Plan*() decide, Apply() changes.
@@ -21,9 +21,9 @@
 // leaves the list or is withdrawn has to be proven anew.
 //
 // Clearing. Where it is required, a cooldown ends only after the kernel's tracked connections of
-// the address have been deleted (connections/connection_passes.h), however long that takes: the
-// address that came to cool is uncleared until SetCleared(). Not journalled: after a restart all
-// that cool are uncleared again.
+// the address have been deleted (connections/connection_passes.h), however long that takes: an
+// address in cooldown is uncleared until SetCleared(). This is not journalled: after a restart all
+// addresses in cooldown are uncleared again.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@
 
 namespace spoke::netagent {
 
-// For people and policy; never a key.
+// The pod's names, for people and policy; never a key.
 struct PodReference {
   std::string pod_namespace;
   std::string name;
@@ -53,30 +53,30 @@ struct PodReference {
   bool operator==(const PodReference&) const = default;
 };
 
-// By what the network namespace of a pod is known again, and told from others. All 0: by nothing.
+// What tells a pod's network namespace from others. All 0: nothing does.
 struct NetnsTrace {
-  uint64_t inode = 0;  // Once the namespace is gone, the kernel gives the number to another.
+  uint64_t inode = 0;  // When the namespace is gone, the kernel gives the number to another.
   // SO_NETNS_COOKIE, which it never gives again until it boots; 0: it has none (before Linux 5.14).
   uint64_t cookie = 0;
-  // Of the directory in which the path of the namespace ends.
+  // The device and inode of the directory in which the path of the namespace ends.
   uint64_t directory_device = 0;
   uint64_t directory_inode = 0;
 
   bool operator==(const NetnsTrace&) const = default;
 };
 
-// What an ADD asks for and, once PlanAssignment() has completed it, what its pod has.
+// The request of an ADD and, once PlanAssignment() has completed it, what its pod has.
 struct Assignment {
   AttachmentKey key;
   PodReference pod = {};
-  // In what is asked for at most one a family: exactly this one, or none of that family.
+  // A request has at most one a family: exactly this one, or none of that family.
   std::vector<ip::Address> addresses = {};
   uint64_t generation = 0;  // Rises with each assignment of this node.
   absl::Time since = {};
-  // Of the plugin's exec: the same ADD, asked again because its answer was lost, has the same one.
-  // 0: not said.
+  // The number of the plugin's exec: the same ADD, asked again because its answer was lost, has the
+  // same one. 0: not said.
   uint64_t attempt = 0;
-  std::string netns_path = {};  // Where the pod's namespace is found again; empty: nowhere.
+  std::string netns_path = {};  // Leads to the pod's namespace; empty: not known.
   std::string network = {};     // CNI's network name, for GC.
   AttachOptions options = {};   // PlanAssignment() chooses the ordinal.
   NetnsTrace netns_trace = {};
@@ -84,11 +84,11 @@ struct Assignment {
   bool operator==(const Assignment&) const = default;
 };
 
-// Adds what is said of the assignment to the server, which keeps each address by itself: one entry
-// an address. What else an assignment has (the namespace, the options) nobody needs but this node.
+// Adds what the server is told of the assignment, one entry for each address, since the server
+// keeps each address by itself. Only this node needs the rest of it (the namespace, the options).
 void AddEntries(const Assignment& assignment, std::vector<node_api::Assignment>& entries);
 
-// Which addresses have to be proven before they are first assigned.
+// The families whose addresses have to be proven before they are first assigned.
 struct ProofRequired {
   bool ipv4 = false;
   bool ipv6 = false;
@@ -107,7 +107,7 @@ struct Holding {
 struct PoolRule {
   std::string pool;
   std::string cidr;                     // Says the family while no address of it is here.
-  std::vector<std::string> namespaces;  // At least one.
+  std::vector<std::string> namespaces;  // One or more.
 
   bool operator==(const PoolRule&) const = default;
 };
@@ -117,23 +117,23 @@ struct PoolRule {
 // come back, it has been listed anew.
 struct HoldingsReplaced {
   std::vector<Holding> holdings;
-  std::vector<PoolRule> rules = {};  // In one event with the list: never one without the other.
+  std::vector<PoolRule> rules = {};  // The rules go with the list, in one event.
 };
-// The kernel work for it begins.
+// The kernel work for the assignment begins.
 struct AssignmentBegun {
   Assignment assignment;
 };
-// The kernel work is done: the pod has it.
+// The kernel work is done: the pod has its addresses.
 struct AssignmentBuilt {
   AttachmentKey key;
 };
-// `unused`: no pod ever had it, so its addresses need no cooldown.
+// The assignment is over. `unused`: no pod ever had it, so its addresses need no cooldown.
 struct AssignmentReleased {
   AttachmentKey key;
   absl::Time at;
   bool unused = false;
 };
-// Not to be assigned before `until`.
+// The address is in cooldown: it must not be assigned before `until`.
 struct CooldownSet {
   ip::Address address;
   absl::Time until;
@@ -143,43 +143,43 @@ struct WithdrawnSet {
   std::vector<ip::Address> addresses;
   bool withdrawn = true;
 };
-// Another machine answers for the address: not to be assigned until it has left the list.
+// Another machine answers for the address: it is not assigned until it has left the list.
 struct ConflictNoted {
   ip::Address address;
   std::optional<ip::MacAddress> other_mac;  // nullopt: unknown.
 
   bool operator==(const ConflictNoted&) const = default;
 };
-// It does not any more: the address is as good as any other.
+// No other machine answers for the address any more: it is as good as any other.
 struct ConflictOver {
   ip::Address address;
 };
-// These have been proven to work.
+// The addresses that have been proven to work.
 struct AddressesProven {
   std::vector<ip::Address> addresses;
 };
 using Event = std::variant<HoldingsReplaced, AssignmentBegun, AssignmentBuilt, AssignmentReleased,
                            CooldownSet, WithdrawnSet, ConflictNoted, AddressesProven, ConflictOver>;
 
-// How many addresses are in which use.
+// The number of addresses in each use.
 struct UseCounts {
   uint32_t available = 0;
   uint32_t in_use = 0;
   uint32_t cooldown = 0;
-  // Would be available, but
-  uint32_t unusable = 0;  // are withdrawn, in conflict, or on a NIC without a way out;
-  uint32_t on_nic = 0;    // are on the node's device, so that the node would answer for them;
-  uint32_t unproven = 0;  // wait for their proof.
+  // The three below count addresses that would be available otherwise.
+  uint32_t unusable = 0;  // Withdrawn, in conflict, or on a NIC without a way out.
+  uint32_t on_nic = 0;    // On the node's device, so that the node would answer for them.
+  uint32_t unproven = 0;  // Waiting for their proof.
 
   uint32_t attached() const { return available + in_use + cooldown + unusable + on_nic + unproven; }
   bool operator==(const UseCounts&) const = default;
 };
 
-// What becomes of a request to give IP configurations up.
+// The answer to a request to give IP configurations up.
 struct WithdrawPlan {
-  std::vector<ip::Prefix> agreed;     // Nothing of them is assigned, begun or cooldown.
+  std::vector<ip::Prefix> agreed;     // None of their addresses is assigned, begun or in cooldown.
   std::vector<ip::Prefix> denied;     // The others.
-  std::vector<ip::Address> withdraw;  // Of the agreed ones: what has to be withdrawn first.
+  std::vector<ip::Address> withdraw;  // What has to be withdrawn first of `agreed`.
 
   bool operator==(const WithdrawPlan&) const = default;
 };
@@ -193,44 +193,44 @@ class Assignments {
         proof_required_(proof_required),
         clearing_required_(clearing_required) {}
 
-  // One address of each family that PoolsFor() has pools for: the one that is requested, else the
-  // one that has been available the longest, among those that nobody is asked about as long as
-  // there are any. The ordinal is the lowest that no other attachment of the container has. Errors:
-  // kAlreadyExists (the key has an assignment); kResourceExhausted (none is available, or the one
-  // that is requested is not: it may come; the message names the pools that were considered);
-  // kPermissionDenied (this node has addresses, but all of pools that are meant for others);
-  // kInvalidArgument (an options that cannot come true: two addresses of one family, one that this
-  // node does not have, or one of a pool that is meant for others).
+  // Chooses one address of each family that PoolsFor() has pools for: the one that is requested,
+  // else the one that has been available the longest, among those that nobody is asked about as
+  // long as there are any. The ordinal is the lowest that no other attachment of the container has.
+  // Errors: kAlreadyExists (the key has an assignment); kResourceExhausted (none is available, or
+  // the one that is requested is not: it may come; the message names the pools that were
+  // considered); kPermissionDenied (this node has addresses, but all of pools that are meant for
+  // others); kInvalidArgument (options that cannot be met: two addresses of one family, one that
+  // this node does not have, or one of a pool that is meant for others).
   absl::StatusOr<Assignment> PlanAssignment(const Assignment& asked, absl::Time now) const;
 
-  // The pools whose addresses of `family` a pod of `pod_namespace` is assigned: those meant for its
+  // The pools from which a pod of `pod_namespace` gets its address of `family`: those meant for its
   // namespace; if the node has none, those meant for no namespace; never those meant for others
   // only. A pool that is meant for the namespace counts even while no address of it is here: the
   // pod waits for its own rather than take what is not meant for it.
   std::set<std::string> PoolsFor(ip::Family family, const std::string& pod_namespace) const;
 
-  // Which of `blocks` can be given up, each as a whole. Once `withdraw` is applied, planning again
-  // agrees to the same and withdraws nothing. An address that is not here at all is no obstacle:
-  // it cannot be assigned before the server lists it.
+  // Decides which of `blocks` can be given up, each as a whole. Once `withdraw` is applied,
+  // planning again agrees to the same and withdraws nothing. An address that is not here at all is
+  // no obstacle: it cannot be assigned before the server lists it.
   WithdrawPlan PlanWithdraw(const std::vector<ip::Prefix>& blocks) const;
 
-  // An event that does not apply (a key that is not there) changes nothing.
+  // Applies an event; one that does not apply (a key that is not there) changes nothing.
   void Apply(const Event& event);
 
-  // Which addresses are on the node's own device now: those are not assigned. An observation and no
-  // event: it is made anew after a restart.
+  // Sets which addresses are on the node's own device now: those are not assigned. This is an
+  // observation and no event: it is made anew after a restart.
   void SetOnNic(std::set<ip::Address> addresses) { on_nic_ = std::move(addresses); }
 
-  // About which addresses the network is being asked, whether another machine has them: those are
-  // assigned only when there are no others. An observation likewise.
+  // Sets about which addresses the network is being asked whether another machine has them: those
+  // are assigned only when there are no others. This is an observation too.
   void SetUnasked(std::set<ip::Address> addresses) { unasked_ = std::move(addresses); }
 
-  // By which NICs nothing can leave now: their addresses are not assigned, so that none of them
-  // stands in the way of another NIC's. An observation likewise.
+  // Sets by which NICs nothing can leave now: their addresses are not assigned, so that none of
+  // them stands in the way of another NIC's. This is an observation too.
   void SetUnroutable(std::set<ip::MacAddress> nics) { unroutable_ = std::move(nics); }
 
   // Lets no cooldown end later than one that begins now: the clock by which the journal has its
-  // ends may have been ahead. For the end of a replay.
+  // ends may have been ahead. Call it at the end of a replay.
   void ClampCooldowns(absl::Time now);
   // Ends the cooldown of addresses whose time has come and that are not uncleared, and returns
   // them. Looks at them only once NextCooldownEnd() has come, since this is on the way of every
@@ -240,36 +240,36 @@ class Assignments {
   // have ended otherwise. nullopt: nothing is in cooldown, or SetCleared() comes first.
   std::optional<absl::Time> NextCooldownEnd() const { return next_cooldown_end_; }
 
-  // Those that cool and whose connections the kernel may still track.
+  // The addresses in cooldown whose connections the kernel may still track.
   const std::set<ip::Address>& Uncleared() const { return uncleared_; }
-  // Their connections have been deleted, after they were released. Others are passed over.
+  // Notes that their connections have been deleted, after they were released. Passes over others.
   void SetCleared(const std::set<ip::Address>& addresses);
 
   const Assignment* Find(const AttachmentKey& key) const;
   bool IsBuilt(const AttachmentKey& key) const;
-  // By key. Begun but not built ones are in Unfinished() instead.
+  // The assignments that are built, by key; Unfinished() has those that are only begun.
   std::vector<Assignment> Built() const;
   std::vector<Assignment> Unfinished() const;
   std::vector<ip::Address> Cooldown() const;
   // Every address this node may see traffic for: what the server has listed, and what is assigned.
   std::vector<ip::Address> Attached() const;
-  // Of Attached(), what nobody else may have: not what this node has agreed to give up, which the
-  // server may have given to another node by now, nor what it took back and nobody uses.
+  // The part of Attached() that nobody else may have: neither what this node has agreed to give up,
+  // which the server may have given to another node by now, nor what it took back and nobody uses.
   std::vector<ip::Address> Own() const;
   bool IsAssigned(const ip::Address& address) const;
-  // The pool that it is of; empty: not an address of this node.
+  // The pool that the address is of; empty: not an address of this node.
   std::string PoolOf(const ip::Address& address) const;
-  // Rises whenever Attached() changes: while it is the same, so are they.
+  // Rises whenever Attached() changes: while it is the same, the addresses are too.
   uint64_t attached_version() const { return attached_version_; }
-  // The NIC that has it; nullopt: unknown, or not an address of this node.
+  // The NIC that has the address; nullopt: unknown, or not an address of this node.
   std::optional<ip::MacAddress> NicOf(const ip::Address& address) const;
   std::map<std::string, UseCounts> CountByPool() const;
   std::vector<ip::Address> Withdrawn() const;
   std::vector<ConflictNoted> Conflicts() const;
-  // By pool.
+  // The rules, by pool.
   std::vector<PoolRule> Rules() const;
-  // What is listed and proven, and what has yet to be before it is assigned: nothing, where no
-  // proof is required, and nothing that is withdrawn.
+  // The addresses that are listed and proven. (Unproven(): those that have yet to be before they
+  // are assigned; none where no proof is required, and none that is withdrawn.)
   std::vector<ip::Address> Proven() const;
   std::vector<ip::Address> Unproven() const;
 
@@ -283,7 +283,7 @@ class Assignments {
     std::optional<ip::MacAddress> nic = std::nullopt;
     Use use = Use::kAvailable;
     bool listed = false;    // False: the server has taken it back, and it goes when available.
-    absl::Time cool_until;  // While cooldown.
+    absl::Time cool_until;  // The end of its cooldown.
     uint64_t available_since = 0;  // The order in which addresses became available.
     bool withdrawn = false;
     std::optional<ConflictNoted> conflict = std::nullopt;
@@ -311,19 +311,19 @@ class Assignments {
   void ApplyOne(const ConflictOver& event);
   bool LacksProof(const ip::Address& address, const Held& held) const;
   bool IsUnroutable(const Held& held) const { return held.nic && unroutable_.contains(*held.nic); }
-  // Where an available address is counted.
+  // Returns the counter of an available address.
   uint32_t& AvailableCountOf(const ip::Address& address, const Held& held, UseCounts& counts) const;
-  // The one of `pools` and `family` to assign next, as PlanAssignment() says; nullptr: none is
-  // available.
+  // Returns the address of `pools` and `family` to assign next, as PlanAssignment() says; nullptr:
+  // none is available.
   const ip::Address* NextAvailable(ip::Family family, const std::set<std::string>& pools) const;
   bool IsAssignable(const ip::Address& address, const Held& held) const;
-  // OK: `requested` can be assigned now to a pod that is assigned from `pools`. Errors: as
-  // PlanAssignment().
+  // Checks whether `requested` can be assigned now to a pod that gets its addresses from `pools`.
+  // Errors: those of PlanAssignment().
   absl::Status CheckOptions(const ip::Address& requested, const std::set<std::string>& pools) const;
   uint32_t FreeOrdinal(const std::string& container_id) const;
   using HeldIterator = std::map<ip::Address, Held>::iterator;
-  // Adds the address, not listed, unless it is there; and takes it off. All that adds or takes off
-  // one address goes through these.
+  // Adds the address, not listed, unless it is there; Drop() takes it off. All that adds or takes
+  // off one address goes through these.
   HeldIterator Hold(const ip::Address& address);
   void Drop(HeldIterator it);
   void MakeAvailable(HeldIterator it);
@@ -333,16 +333,16 @@ class Assignments {
   ProofRequired proof_required_;
   bool clearing_required_;
   std::map<ip::Address, Held> held_;
-  std::set<ip::Address> uncleared_;  // All of them cool.
+  std::set<ip::Address> uncleared_;  // All of them are in cooldown.
   std::map<AttachmentKey, Entry> entries_;
-  std::map<std::string, Rule> rules_;  // By pool.
+  std::map<std::string, Rule> rules_;  // The rules by pool.
   std::set<ip::Address> on_nic_;
   std::set<ip::Address> unasked_;
   std::set<ip::MacAddress> unroutable_;
   uint64_t last_generation_ = 0;
   uint64_t available_counter_ = 0;
   uint64_t attached_version_ = 0;
-  std::optional<absl::Time> next_cooldown_end_;  // As NextCooldownEnd() says.
+  std::optional<absl::Time> next_cooldown_end_;  // What NextCooldownEnd() returns.
 };
 
 }  // namespace spoke::netagent

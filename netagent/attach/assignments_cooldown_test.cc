@@ -57,7 +57,7 @@ TEST_F(AssignmentsWithClearing, TheCooldownEndsOnlyAfterTheConnectionsAreDeleted
   EXPECT_TRUE(assignments_.PlanAssignment({.key = kPodB}, later).ok());
 }
 
-TEST_F(AssignmentsWithClearing, ClearedItCoolsForTheRestOfItsTime) {
+TEST_F(AssignmentsWithClearing, AClearedAddressStaysInCooldownForTheRestOfItsTime) {
   Hold({kFirst});
   Assign(kPodA);
   assignments_.Apply(AssignmentReleased{kPodA, kNow});
@@ -85,7 +85,7 @@ TEST_F(AssignmentsWithClearing, WhatNoPodHadAndWhatIsAssignedAgainAreNotToBeClea
   EXPECT_THAT(assignments_.Uncleared(), IsEmpty());
   assignments_.Apply(CooldownSet{kSecond, kNow + kCooldown});
   EXPECT_THAT(assignments_.Uncleared(), ElementsAre(kSecond)) << "who had it is not known";
-  // Of a damaged journal.
+  // A damaged journal may hold this event.
   assignments_.Apply(AssignmentBegun{{.key = kPodB, .addresses = {kSecond}}});
   EXPECT_THAT(assignments_.Uncleared(), IsEmpty());
   assignments_.SetCleared({kFirst, kSecond, kThird});
@@ -102,7 +102,7 @@ TEST_F(AssignmentsWithClearing, AnotherEndOfACooldownDoesNotAskForClearingAgain)
   EXPECT_THAT(assignments_.EndCooldowns(kNow + absl::Seconds(5)), ElementsAre(kFirst));
 }
 
-TEST_F(AssignmentsWithClearing, AReplayHasAllThatCoolClearedOnceMore) {
+TEST_F(AssignmentsWithClearing, AReplayHasAllInCooldownClearedOnceMore) {
   Hold({kFirst});
   Assign(kPodA);
   assignments_.Apply(AssignmentReleased{kPodA, kNow});
@@ -113,7 +113,7 @@ TEST_F(AssignmentsWithClearing, AReplayHasAllThatCoolClearedOnceMore) {
   EXPECT_THAT(replayed.EndCooldowns(kNow + kCooldown), IsEmpty());
 }
 
-TEST_F(AssignmentsWithClearing, WhatIsUnclearedCoolsWhateverHappens) {
+TEST_F(AssignmentsWithClearing, WhatIsUnclearedStaysInCooldownWhateverHappens) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -154,7 +154,7 @@ TEST_F(AssignmentsWithClearing, WhatIsUnclearedCoolsWhateverHappens) {
     const std::vector<ip::Address> cooldown = assignments_.Cooldown();
     ASSERT_TRUE(std::includes(cooldown.begin(), cooldown.end(), assignments_.Uncleared().begin(),
                               assignments_.Uncleared().end()));
-    // Whatever cools is either waited for or has a moment to wake for.
+    // Every address in cooldown is either waited for or has a moment to wake for.
     if (!cooldown.empty() && assignments_.Uncleared().empty()) {
       ASSERT_NE(assignments_.NextCooldownEnd(), std::nullopt);
     }
@@ -168,7 +168,7 @@ TEST(AssignmentsCooldown, AClockThatWasAheadKeepsNoAddressLongerThanTheCooldown)
     holdings.holdings.push_back({address, "default"});
   }
   assignments.Apply(holdings);
-  // As the journal has them that was written a day ahead; and one whose end is near.
+  // These are the events of a journal written a day ahead; one cooldown's end is near.
   assignments.Apply(AssignmentBegun{{.key = kPodA, .addresses = {kFirst}}});
   assignments.Apply(AssignmentReleased{kPodA, kNow + absl::Hours(24)});
   assignments.Apply(CooldownSet{kSecond, absl::InfiniteFuture()});

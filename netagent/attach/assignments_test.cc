@@ -31,7 +31,7 @@ Assignments WithHoldings(const std::vector<std::string>& addresses) {
   return assignments;
 }
 
-// What the agent does for an ADD that works.
+// Does what the agent does for an ADD that works.
 Assignment Assign(Assignments& assignments, const AttachmentKey& key, absl::Time now = kNow) {
   const Assignment assignment = assignments.PlanAssignment({.key = key}, now).value();
   assignments.Apply(AssignmentBegun{assignment});
@@ -67,7 +67,7 @@ TEST(Assignments, ASecondAddForOneAttachmentIsRefusedAndChangesNothing) {
   EXPECT_TRUE(assignments.PlanAssignment({.key = {"aaa", "eth1"}}, kNow).ok());
 }
 
-TEST(Assignments, AReleasedAddressCoolsBeforeItIsAssignedAgain) {
+TEST(Assignments, AReleasedAddressIsInCooldownBeforeItIsAssignedAgain) {
   Assignments assignments = WithHoldings({"10.1.0.5"});
   Assign(assignments, kPodA);
   assignments.Apply(AssignmentReleased{kPodA, kNow});
@@ -122,7 +122,7 @@ TEST(Assignments, WithNothingAttachedTheReasonSaysSo) {
 
 ip::Prefix P(std::string_view text) { return ip::Prefix::Parse(text).value(); }
 
-// What the agent does with a request to give `blocks` up.
+// Does what the agent does with a request to give `blocks` up.
 WithdrawPlan Withdraw(Assignments& assignments, const std::vector<ip::Prefix>& blocks) {
   const WithdrawPlan plan = assignments.PlanWithdraw(blocks);
   if (!plan.withdraw.empty()) assignments.Apply(WithdrawnSet{plan.withdraw});
@@ -160,7 +160,7 @@ TEST(Assignments, ABlockIsGivenUpAsAWhole) {
   }
   Assignments assignments(kCooldown);
   assignments.Apply(listed);
-  // One address of sixteen in each of the three uses that stand in the way.
+  // One address of sixteen is in each of the three uses that stand in the way.
   const ip::Prefix v4 = P("10.1.0.16/28");
   const ip::Prefix v6 = P("fd00::10/124");
   const WithdrawPlan denied{.denied = {v4, v6}};
@@ -232,7 +232,7 @@ TEST(Assignments, OwnIsWhatNobodyElseMayHave) {
   EXPECT_EQ(assignments.PoolOf(A("10.1.0.9")), "");
 }
 
-// One IPv4 pool for everybody, one for `web` and `batch`, and an IPv6 pool for `web` alone.
+// The node has one IPv4 pool for all, one for `web` and `batch`, and an IPv6 pool for `web` alone.
 Assignments WithPools() {
   Assignments assignments(kCooldown);
   assignments.Apply(HoldingsReplaced{
@@ -264,7 +264,7 @@ TEST(Assignments, APodWaitsForItsOwnPoolAndTakesNobodyElses) {
   EXPECT_EQ(second.status(),
             absl::ResourceExhaustedError("no IPv4 address is free on this node for namespace batch "
                                          "(considered: pool teams)"));
-  // Nor while no address of it is here.
+  // The pod also waits while no address of its pool is here.
   assignments = Assignments(kCooldown);
   assignments.Apply(
       HoldingsReplaced{{{A("10.1.0.5"), "open"}}, {{"teams", "10.2.0.0/24", {"web"}}}});
@@ -283,7 +283,7 @@ TEST(Assignments, ANodeWithOnlyOtherNamespacesPoolsSaysSo) {
       absl::PermissionDeniedError("no pool on this node is meant for namespace else"));
 }
 
-TEST(Assignments, WhatCoolsUnlistedIsNotAssignedAfterARestartUnlessListed) {
+TEST(Assignments, WhatIsInCooldownUnlistedIsNotAssignedAfterARestartUnlessListed) {
   Assignments assignments = WithHoldings({"10.1.0.5"});
   Assign(assignments, kPodA);
   assignments.Apply(AssignmentReleased{kPodA, kNow});
@@ -352,7 +352,7 @@ class RandomLife {
     for (const Event& event : journal_) replayed.Apply(event);
     return replayed;
   }
-  // As the agent does at its start.
+  // Restarts the agent from its journal.
   void Restart() {
     assignments_ = Replay();
     journal_ = assignments_.Snapshot();
@@ -370,7 +370,7 @@ class RandomLife {
   }
   void CheckMayBeAssigned(const ip::Address& address, const PodReference& pod) const {
     ASSERT_FALSE(given_up_.contains(address)) << address.ToString();
-    // 0..4 are for everybody, 5..9 for "web".
+    // Addresses 0..4 are for everybody, 5..9 for "web".
     ASSERT_EQ(address.low() >= 5, pod.pod_namespace == "web") << address.ToString();
   }
   ip::Address RandomAddress() { return ip::Address::V4(static_cast<uint32_t>(random_() % 10)); }
@@ -388,7 +388,7 @@ class RandomLife {
   std::mt19937 random_;
   Assignments assignments_{kCooldown};
   std::vector<Event> journal_;
-  std::set<ip::Address> given_up_;  // Agreed, and not listed anew since.
+  std::set<ip::Address> given_up_;  // Those agreed to, and not listed anew since.
 };
 
 void ExpectNothingAssignedTwice(const Assignments& assignments) {
@@ -472,7 +472,7 @@ TEST_F(AssignmentsWithProof, AnAddressThatHasLeftAndComesBackIsProvenAnew) {
   assignments_.Apply(Holdings({}));
   assignments_.Apply(Holdings({"10.1.0.5"}));
   EXPECT_FALSE(CanAssign());
-  // Also when a pod held it in between.
+  // An address that a pod had in between is proven anew too.
   assignments_.Apply(AddressesProven{{A("10.1.0.5")}});
   Assign(assignments_, kPodA);
   assignments_.Apply(Holdings({}));
@@ -487,7 +487,7 @@ TEST_F(AssignmentsWithProof, WhatIsWithdrawnIsNotProvenAndLaterProvenAnew) {
   assignments_.Apply(AddressesProven{{A("10.1.0.5")}});
   assignments_.Apply(WithdrawnSet{{A("10.1.0.5")}});
   EXPECT_THAT(assignments_.Unproven(), IsEmpty());
-  assignments_.Apply(AddressesProven{{A("10.1.0.5")}});  // Too late: it was on its way.
+  assignments_.Apply(AddressesProven{{A("10.1.0.5")}});  // The proof comes too late.
   assignments_.Apply(WithdrawnSet{{A("10.1.0.5")}, /*withdrawn=*/false});
   EXPECT_FALSE(CanAssign());
   EXPECT_THAT(assignments_.Unproven(), ElementsAre(A("10.1.0.5")));
@@ -562,7 +562,7 @@ TEST(Assignments, TheVersionOfTheAttachedRisesWheneverTheyChangeAndOnlyThen) {
       {HoldingsReplaced{both}, false},
       {AssignmentBegun{assignment}, false},
       {AssignmentBuilt{kPodA}, false},
-      {HoldingsReplaced{{both[1]}}, false},  // What is assigned stays.
+      {HoldingsReplaced{{both[1]}}, false},  // An assigned address stays.
       {HoldingsReplaced{}, true},
       {AssignmentReleased{kPodA, kNow, /*unused=*/true}, true},
       {AssignmentBegun{stray}, true},
@@ -597,7 +597,7 @@ TEST(Assignments, NoCooldownEndsLateWhateverEndsOrMovesAnother) {
   assignments.Apply(AssignmentBegun{{.key = kPodA, .addresses = {A("10.1.0.5")}, .generation = 1}});
   EXPECT_THAT(assignments.EndCooldowns(at(10)), ElementsAre());
   EXPECT_EQ(assignments.NextCooldownEnd(), at(20));
-  // One that is put off, and one that is brought forward.
+  // One cooldown is put off, and one is brought forward.
   assignments.Apply(CooldownSet{A("10.1.0.6"), at(40)});
   EXPECT_THAT(assignments.EndCooldowns(at(20)), ElementsAre());
   EXPECT_EQ(assignments.NextCooldownEnd(), at(30));

@@ -44,7 +44,7 @@ TEST_F(AttachRequestsTest, AnAttemptOfZeroIsNoAttempt) {
   EXPECT_EQ(Add({.key = kPodA}).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
-TEST_F(AttachRequestsTest, WhatIsAskedForIsBuiltAndAOptionsThatFailsLeavesNothing) {
+TEST_F(AttachRequestsTest, WhatIsAskedForIsBuiltAndARequestThatFailsLeavesNothing) {
   const ip::MacAddress mac = ip::MacAddress::Parse("0e:11:22:33:44:55").value();
   const auto spec =
       Add({.key = kPodA,

@@ -32,7 +32,7 @@ class StepTimes {
   std::vector<node_api::AttachStep> steps_;
 };
 
-// Whether `request` asks for it.
+// Whether `request` asks for `trace`.
 bool Matches(const node_api::AttachTrace& trace, const node_api::AttachTracesRequest& request);
 
 // The trace id of a W3C trace context "00-<32 hex digits>-<16 hex digits>-<2 hex digits>"; empty
@@ -44,15 +44,15 @@ class AttachTraces {
  public:
   static constexpr size_t kMaxTraces = 512;
 
-  // Beyond kMaxTraces the oldest is forgotten.
+  // Adds a trace; beyond kMaxTraces the oldest is forgotten.
   void Add(node_api::AttachTrace trace);
 
-  // The newest first.
+  // Returns those that `request` asks for, the newest first.
   std::vector<node_api::AttachTrace> Find(const node_api::AttachTracesRequest& request) const;
 
  private:
   std::vector<node_api::AttachTrace> ring_;
-  size_t next_ = 0;  // Where the next one goes.
+  size_t next_ = 0;  // The place of the next trace.
 };
 
 }  // namespace spoke::netagent

@@ -1,4 +1,4 @@
-// What the verbs CHECK and STATUS ask: whether the kernel holds what it should.
+// The interface behind the verbs CHECK and STATUS: whether the kernel holds what it should.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace spoke::netagent {
 
-// What prevResult says about an interface: what was built, with what plugins chained after ours
+// The contents of prevResult for an interface: what was built, with what plugins chained after ours
 // have changed since and recorded there (a MAC, say). Empty or 0: it does not say.
 struct CheckExpectation {
   std::string host_link;
@@ -28,14 +28,14 @@ class AttachmentChecker {
  public:
   virtual ~AttachmentChecker() = default;
 
-  // Changes nothing. `pod_netns` is borrowed for the call. OK: everything is as it should be.
-  // Errors: kDataLoss (something is missing or different; the message lists it, and so for an
-  // attachment that the agent does not know); kUnavailable (the kernel could not be read).
+  // Compares; changes nothing. `pod_netns` is borrowed for the call. OK: all is as it should be.
+  // Errors: kDataLoss (something is missing or different; the message lists it; also when the agent
+  // does not know the attachment); kUnavailable (the kernel could not be read).
   virtual absl::Status Check(const AttachmentKey& key, const CheckExpectation& expected,
                              int pod_netns) = 0;
 
-  // What keeps the node from carrying its pods' traffic, as far as the last rounds of repairs know;
-  // OK: nothing that one pod would not have alone. From memory.
+  // Says from memory what keeps the node from carrying its pods' traffic, as far as the last rounds
+  // of repairs know; OK: nothing, or only what one pod has alone.
   virtual absl::Status DataPath() const { return absl::OkStatus(); }
 };
 

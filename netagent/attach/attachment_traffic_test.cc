@@ -63,7 +63,7 @@ TEST_F(AttachmentTrafficTest, APodIsCountedBeforeItsAddIsAnswered) {
   EXPECT_EQ(pod.mtu, 1500U);
   EXPECT_NE(pod.host_index, 0U);
   EXPECT_TRUE(pod.on_first_nic);
-  // And known to an agent that starts.
+  // The pod is also known to an agent that starts.
   Begin();
   EXPECT_EQ(attachments_->TrafficPods(), std::vector{pod});
 }

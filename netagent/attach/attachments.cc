@@ -26,13 +26,13 @@ std::string LinkOf(const AttachmentKey& key) {
   return HostLinkName(key);
 }
 
-// Between two attempts to take down what the kernel would not take down.
+// The pause between two attempts to take down what the kernel would not take down.
 constexpr absl::Duration kUndoPause = absl::Seconds(5);
 
-// Between two attempts to make a NIC's table: the device may come up later than its addresses.
+// The pause between two attempts to make a NIC's table: the device may come after its addresses.
 constexpr absl::Duration kNicTablePause = absl::Seconds(10);
 
-// The journal is compacted when most of it is history.
+// The journal is compacted above this size when most of it is history.
 constexpr size_t kCompactAboveBytes = 1 << 20;
 
 // The kernel is short of something else than addresses: the same call may work later, but not
@@ -43,7 +43,7 @@ absl::Status WithoutExhaustion(const absl::Status& built) {
       fmt::format("the kernel has run out of something: {}", base::MessageOf(built)));
 }
 
-// Those of `sorted` that are in `block`.
+// Returns the part of `sorted` that is in `block`.
 std::span<const ip::Address> AddressesIn(const ip::Prefix& block,
                                          const std::vector<ip::Address>& sorted) {
   const auto begin = std::lower_bound(sorted.begin(), sorted.end(), block.base());
@@ -198,7 +198,7 @@ TrafficPod Attachments::TrafficPodOf(const Assignment& assignment, const HostSid
   return {.host_link = host_link,
           .host_index = static_cast<uint32_t>(host.index),
           .addresses = assignment.addresses,
-          // One that was adopted had another key, of which its MAC was made.
+          // An adopted link had another key, of which its MAC was made.
           .pod_mac = spec.host_link == host_link ? std::optional(spec.pod_mac) : std::nullopt,
           .pod_namespace = assignment.pod.pod_namespace,
           .pod_name = assignment.pod.name,
@@ -217,7 +217,7 @@ std::vector<TrafficPod> Attachments::TrafficPods() const {
     const HostSide host = links_.Recall(host_link);
     // The pod's namespace has gone, and its link with it; the DEL is still to come.
     if (!host.exists) continue;
-    // Of a link that was adopted neither addresses nor MTU may be known.
+    // An adopted link may have neither known addresses nor a known MTU.
     const auto spec = SpecOf(assignment);
     pods.push_back(TrafficPodOf(assignment, host, host_link, spec.value_or(AttachSpec{})));
   }
@@ -251,7 +251,7 @@ absl::Status Attachments::Del(const AttachmentKey& key) {
 
 absl::Status Attachments::Release(const Assignment& assignment, const std::string& host_link) {
   RETURN_IF_ERROR(base::Annotate(Undo(host_link), "detach"));
-  // Of one that was never built the server has not heard.
+  // The server has not heard of an assignment that was never built.
   const bool heard = assignments_.IsBuilt(assignment.key);
   RETURN_IF_ERROR(Record(AssignmentReleased{assignment.key, clock_.Now()}));
   if (!heard) return absl::OkStatus();
@@ -273,7 +273,7 @@ absl::Status Attachments::DelAskedAt(const AttachmentKey& key, absl::Time asked)
 
 absl::Status Attachments::CollectGarbage(const std::string& network,
                                          const std::vector<AttachmentKey>& valid, size_t& deleted) {
-  // By the links' names, for of a link that was adopted there is no other.
+  // Links are compared by name, since an adopted link has nothing else.
   std::set<std::string> valid_links;
   for (const AttachmentKey& key : valid) valid_links.insert(HostLinkName(key));
   absl::Status first_error;
@@ -353,7 +353,7 @@ absl::Status Attachments::OnDesired(const node_api::DesiredState& desired) {
     RETURN_IF_ERROR(Record(HoldingsReplaced{listing, std::move(rules)}));
     listing_ = std::move(listing);
   }
-  // After the list, so that a crash in between errs on the side of not assignment.
+  // This follows the list, so that a crash in between errs on the side of not assigning.
   if (WithdrawnSet anew{ListedAnew(desired), /*withdrawn=*/false}; !anew.addresses.empty()) {
     RETURN_IF_ERROR(Record(anew));
     for (const ip::Address& address : anew.addresses) agreed_.erase(address);
@@ -549,8 +549,8 @@ absl::Status Attachments::Explain(const absl::Status& why) const {
     uint32_t unproven = 0;
   } all;
   for (const auto& [pool, count] : counts) {
-    text += fmt::format(", pool {}: {} attached here, {} in use, {} cooldown, {} available", pool,
-                        count.attached(), count.in_use, count.cooldown, count.available);
+    text += fmt::format(", pool {}: {} attached here, {} in use, {} in cooldown, {} available",
+                        pool, count.attached(), count.in_use, count.cooldown, count.available);
     if (count.unusable > 0) text += fmt::format(", {} unusable", count.unusable);
     if (count.on_nic > 0) text += fmt::format(", {} on {} itself", count.on_nic, settings_.nic);
     if (count.unproven > 0) text += fmt::format(", {} unproven", count.unproven);

@@ -50,21 +50,21 @@ class Attachments {
     ServerLink& server;
     const os::Clock& clock;
     telemetry::Log& log;
-    PodTraffic* traffic = nullptr;  // May be null: then nobody counts.
+    PodTraffic* traffic = nullptr;  // May be null: nobody counts.
   };
   struct Settings {
     std::string node_name;
     std::string nic;
     absl::Duration cooldown = absl::Seconds(30);
-    uint32_t mtu = 0;  // Of pod links, in bytes; 0: what the NIC has at Start().
-    // Which addresses have to be proven before they are assigned, and what those that wait are
-    // waiting for, in words.
+    uint32_t mtu = 0;  // The MTU of pod links in bytes; 0: the NIC's at Start().
+    // The families whose addresses are proven before they are assigned, and what those that wait
+    // are waiting for, in words.
     ProofRequired proof_required = {};
     std::function<std::string()> explain_unproven = {};
     // Whether a cooldown ends only after OnConnectionsDeleted().
     bool clearing_required = false;
-    // By what the namespace that a descriptor leads to is known again at its path; none: by
-    // nothing.
+    // Returns the trace by which the namespace of a descriptor is known again at its path. Empty:
+    // none is known again.
     std::function<NetnsTrace(const std::string& path, int netns)> trace_netns = {};
   };
   // Borrows the edges.
@@ -77,88 +77,88 @@ class Attachments {
 
   // Assigns addresses and builds the link. On an error nothing is left behind; where the kernel
   // refuses to take down what was built, the addresses stay assigned until a DEL, a Tick() or the
-  // next agent has done it. Errors: as Plan(); kAlreadyExists (the interface is there);
-  // kFailedPrecondition and the rest as Links::Apply(), but for its kResourceExhausted, which is
-  // kUnavailable here: for want of addresses alone is there something to wait for; kUnavailable
-  // (the journal cannot be written).
+  // next agent has done it. Errors: those of Plan(); kAlreadyExists (the interface is there);
+  // kFailedPrecondition and the rest of Links::Apply(), whose kResourceExhausted is kUnavailable
+  // here: only for want of addresses is there something to wait for; kUnavailable (the journal
+  // cannot be written).
   //
   // The same request again, with the same attempt (not 0), gives the same answer and changes
   // nothing: its plugin did not hear the first one. `steps` (may be null) gets the time of each.
   absl::StatusOr<AttachSpec> Add(const Assignment& asked, int pod_netns,
                                  StepTimes* steps = nullptr);
 
-  // What Add() would assign now; changes nothing. Errors: as Assignments::PlanAssignment(), with
-  // every pool and its counts in the message of kResourceExhausted and kPermissionDenied.
+  // Returns what Add() would assign now. Errors: Assignments::PlanAssignment()'s, with every pool
+  // and its counts in the message of kResourceExhausted and kPermissionDenied.
   absl::StatusOr<Assignment> Plan(const Assignment& asked) const;
 
-  // Takes the link down and lets the addresses cool. OK when there is nothing to do.
+  // Takes the link down and begins the cooldown of its addresses. OK when there is nothing to do.
   // Errors: kInternal and kUnavailable: nothing is freed, try again.
   absl::Status Del(const AttachmentKey& key);
 
-  // A DEL that was asked for at `asked`, when no agent was there: as Del(), unless the assignment
-  // is younger, which then stays.
+  // Does Del() for a DEL that was asked for at `asked`, when no agent was there, unless the
+  // assignment is younger, which then stays.
   absl::Status DelAskedAt(const AttachmentKey& key, absl::Time asked);
 
-  // As Del() for each attachment of the CNI network `network`, or of an unknown one, that is not in
-  // `valid` and older than kGarbageAge: an ADD may be on its way to the runtime's list. Goes on
-  // after an error, and returns the first. `deleted` counts.
+  // Does Del() for each attachment of the CNI network `network`, or of an unknown one, that is not
+  // in `valid` and older than kGarbageAge: an ADD may be on its way to the runtime's list. Goes on
+  // after an error, and returns the first. `deleted` counts the attachments.
   static constexpr absl::Duration kGarbageAge = absl::Seconds(60);
   absl::Status CollectGarbage(const std::string& network, const std::vector<AttachmentKey>& valid,
                               size_t& deleted);
 
-  // How `assignment` looks in the kernel. Errors: as PlanAttach().
+  // Returns how `assignment` looks in the kernel. Errors: those of PlanAttach().
   absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) const;
 
   // Every pod that has a link, for those who count.
   std::vector<TrafficPod> TrafficPods() const;
 
-  // The server's word on what this node has. Errors: kUnavailable (not journalled, and nothing is
-  // acknowledged: what the server sends next would be relative to a list that is not here, so begin
-  // a new session).
+  // Takes the server's word on what this node has. Errors: kUnavailable (not journalled, and
+  // nothing is acknowledged: what the server sends next would be relative to a list that is not
+  // here, so begin a new session).
   absl::Status OnDesired(const node_api::DesiredState& desired);
 
   // Gives up what can be given up, and answers. The same request again gives the same answer, as
   // long as nothing has been assigned in between. What cannot be journalled is denied.
   void OnReclaim(const node_api::ReclaimRequest& request);
 
-  // Del() of the attachment that has the address, if it is the same assignment still.
+  // Does Del() for the attachment that has the address, if it is still the same assignment.
   void OnEndAssignment(const node_api::EndAssignment& request);
 
-  // Answers at once, from memory.
+  // Answers the request at once, from memory.
   void OnInventory(const node_api::InventoryRequest& request);
 
-  // Another machine answers for `address`: it is not assigned again before that is over, or the
-  // address has left the server's list; and the server is told, now, with each repetition, and at
-  // the beginning of each session. A pod that has it keeps it. Errors: kNotFound (not an address of
-  // this node); kUnavailable (not journalled: a restart forgets it).
+  // Notes that another machine answers for `address`: it is not assigned before that is over, or
+  // the address has left the server's list; and the server is told, now, with each repetition, and
+  // at the beginning of each session. A pod that has it keeps it. Errors: kNotFound (not an address
+  // of this node); kUnavailable (not journalled: a restart forgets it).
   absl::Status OnConflict(const ip::Address& address,
                           const std::optional<ip::MacAddress>& other_mac);
-  // None does any more. Nothing to do for one that was not in conflict. Errors: kUnavailable (not
-  // journalled, and so not done).
+  // Notes that no other machine answers for `address` any more. Does nothing for one that was not
+  // in conflict. Errors: kUnavailable (not journalled, and so not done).
   absl::Status OnConflictOver(const ip::Address& address);
 
-  // These work, and may be assigned from now on. Errors: kUnavailable (not journalled, and so not
-  // done).
+  // Notes that these addresses work, and may be assigned from now on. Errors: kUnavailable (not
+  // journalled, and so not done).
   absl::Status OnProven(const std::vector<ip::Address>& addresses);
 
-  // The kernel tracks no connections any more that these had when they were released.
+  // Notes that the kernel tracks no connections any more that these had when they were released.
   void OnConnectionsDeleted(const std::set<ip::Address>& addresses) {
     assignments_.SetCleared(addresses);
   }
 
-  // Which addresses are on the node's own device: none of them is assigned.
+  // Takes the addresses that are on the node's own device: none of them is assigned.
   void OnNicAddresses(std::set<ip::Address> addresses) {
     assignments_.SetOnNic(std::move(addresses));
   }
 
-  // About which addresses the network is being asked: they are assigned after all others.
+  // Takes the addresses that the network is being asked about: they are assigned after all others.
   void OnQuestions(std::set<ip::Address> open) { assignments_.SetUnasked(std::move(open)); }
 
-  // A new session begins: what to say first, but for the policy.
+  // Begins a new session: returns what to say first, except the policy.
   Greeting BeginSession();
 
   // Ends cooldowns that are over, tries again what the kernel refused, and tells the server what
-  // has happened since: after the pods, who must not wait for it. Call after each round of the
+  // has happened since, after the pods, who must not wait for it. Call it after each round of the
   // loop, and at NextWake().
   void Tick();
   std::optional<absl::Time> NextWake() const;
@@ -183,7 +183,7 @@ class Attachments {
   absl::Status AdoptUnknownLinks();
   absl::Status SyncUnreachable();
   void PrepareNicTables(const std::vector<Holding>& listing);
-  // `why` with every pool and its counts.
+  // Adds every pool and its counts to `why`.
   absl::Status Explain(const absl::Status& why) const;
   std::vector<Holding> NextListing(const node_api::DesiredState& desired) const;
   std::vector<PoolRule> NextRules(const node_api::DesiredState& desired,
@@ -198,17 +198,17 @@ class Attachments {
   PodTraffic* const traffic_;
   const std::unique_ptr<Journal> journal_;
   Assignments assignments_;
-  std::vector<Holding> listing_;            // As the server last said.
-  std::vector<node_api::PoolState> pools_;  // Likewise.
+  std::vector<Holding> listing_;            // The list that the server last said.
+  std::vector<node_api::PoolState> pools_;  // The pools that the server last said.
   std::set<ip::Address> agreed_;            // Given up in the present session.
-  // Of Assignments::Attached(), as the kernel was last told; nullopt: it was not.
+  // The version of Assignments::Attached() that the kernel was last told; nullopt: it was not.
   std::optional<uint64_t> unreachable_version_;
   NicTables nic_tables_;
-  uint32_t mtu_ = 0;                              // Of pod links; known from Start() on.
-  std::vector<node_api::AssignmentReport> news_;  // One thing each, in order; not said yet.
+  uint32_t mtu_ = 0;                              // The MTU of pod links; known from Start() on.
+  std::vector<node_api::AssignmentReport> news_;  // Not said yet; each has one thing.
   // When to try again to undo what could not be undone; nullopt: there is nothing.
   std::optional<absl::Time> undo_at_;
-  // When to try again to make the tables that could not be made; likewise.
+  // When to try again to make the tables that could not be made; nullopt: there are none.
   std::optional<absl::Time> nic_tables_at_;
 };
 

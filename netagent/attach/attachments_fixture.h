@@ -23,14 +23,14 @@ class AttachmentsFixture : public testing::Test {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
     Restart();
   }
-  // A new agent on the same node.
+  // Starts a new agent on the same node.
   void Restart() {
     const std::vector<Event> events = tmpfs_.events;
     attachments_.emplace(settings_, Attachments::Edges{kernel_, server_, clock_, log_},
                          std::make_unique<FakeJournal>(tmpfs_));
     ASSERT_TRUE(attachments_->Start(events).ok());
   }
-  // For a new pod.
+  // Adds an attachment of a new pod.
   absl::StatusOr<AttachSpec> Add(const Assignment& asked) {
     pods_.push_back(kernel_.NewPodNetns());
     return attachments_->Add(asked, pods_.back().get());

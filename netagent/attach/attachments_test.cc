@@ -44,7 +44,7 @@ TEST_F(AttachmentsTest, AddBuildsTheLinkAndReportsTheAssignment) {
   EXPECT_THAT(kernel_.Unreachable(), ElementsAre(A("10.1.0.5"), A("10.1.0.6")));
 }
 
-TEST_F(AttachmentsTest, DelTakesTheLinkDownAndTheAddressCools) {
+TEST_F(AttachmentsTest, DelTakesTheLinkDownAndTheCooldownBegins) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(Add(kPodA).ok());
   ASSERT_TRUE(attachments_->Del(kPodA).ok());
@@ -139,7 +139,7 @@ TEST_F(AttachmentsTest, ADelThatCannotBeWrittenFreesNothing) {
   EXPECT_THAT(attachments_->assignments().Built(), IsEmpty());
 }
 
-TEST_F(AttachmentsTest, ARestartKeepsWhatIsAssignedAndCooldown) {
+TEST_F(AttachmentsTest, ARestartKeepsWhatIsAssignedAndInCooldown) {
   Grant({"10.1.0.5", "10.1.0.6"});
   ASSERT_TRUE(Add(kPodA).ok());
   ASSERT_TRUE(Add(kPodB).ok());
@@ -158,7 +158,7 @@ TEST_F(AttachmentsTest, ACooldownThatAClockAheadHasWrittenEndsWithinTheCooldownO
   Detach(kernel_, HostLinkName(kPodA)).IgnoreError();
   Restart();
   EXPECT_EQ(attachments_->NextWake(), clock_.Now() + settings_.cooldown);
-  Restart();  // And so it is in the journal.
+  Restart();  // The journal has the same end.
   clock_.Advance(settings_.cooldown);
   attachments_->Tick();
   EXPECT_TRUE(Add(kPodB).ok());
@@ -218,7 +218,7 @@ TEST_F(AttachmentsTest, ChangesAreRelativeToWhatTheServerSaidBefore) {
   EXPECT_THAT(attachments_->assignments().Attached(), ElementsAre(A("10.1.0.6"), A("10.1.0.7")));
 }
 
-TEST_F(AttachmentsTest, AnAddressThatIsToCoolIsNotAssignedBefore) {
+TEST_F(AttachmentsTest, AnAddressInCooldownIsNotAssignedBeforeItsEnd) {
   node_api::DesiredState desired{.version = 1, .full = true};
   desired.added = {
       {.range = ip::Prefix::Host(A("10.1.0.5")), .pool = "default", .cooldown = absl::Seconds(10)}};
@@ -303,7 +303,7 @@ TEST_F(AttachmentsTest, ThePoolsOfNamespacesHoldAfterARestartWithoutTheServer) {
                    {"teams", "10.2.0.0/24", 251, 1, 250, {"web"}}};
   ASSERT_TRUE(attachments_->OnDesired(desired).ok());
   Restart();
-  EXPECT_THAT(Add(kPodA)->addresses, ElementsAre(A("10.1.0.5")));  // Of namespace "ns".
+  EXPECT_THAT(Add(kPodA)->addresses, ElementsAre(A("10.1.0.5")));  // The pod is of namespace "ns".
   const auto none = Add(kPodB);
   EXPECT_THAT(
       std::string(none.status().message()),
@@ -390,7 +390,7 @@ TEST_F(AttachmentsTest, WhatWaitsForProofIsNotAssignedAndSaysSo) {
       std::string(Add(kPodB).status().message()),
       HasSubstr("pool default: 3 attached here, 1 in use, 0 in cooldown, 0 available, 2 unproven; "
                 "2 of 3 addresses wait for proof: 2 not listed by the host; server: "));
-  // A proof is kept: a restart without host and fabric goes on assignment.
+  // A proof is kept: after a restart without host and fabric, assignment goes on.
   ASSERT_TRUE(attachments_->OnProven({A("10.1.0.7")}).ok());
   Restart();
   EXPECT_THAT(attachments_->assignments().Unproven(), ElementsAre(A("10.1.0.5")));
@@ -424,7 +424,7 @@ TEST_F(AttachmentsTest, ANicWithoutAWayOutDoesNotStandInTheWayOfAnother) {
   desired.added = {{.range = ip::Prefix::Host(A("10.1.0.5")), .pool = "default", .nic_mac = second},
                    {.range = ip::Prefix::Host(A("10.1.0.6")), .pool = "default", .nic_mac = first}};
   ASSERT_TRUE(attachments_->OnDesired(desired).ok());
-  // The other has been idle for longer.
+  // The other address has been idle for longer.
   EXPECT_THAT(Add(kPodA)->addresses, ElementsAre(A("10.1.0.6")));
   const absl::Status refused = Add(kPodB).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << "so that it waits";
@@ -446,7 +446,7 @@ TEST_F(AttachmentsTest, UnreachableRoutesAreSetOnlyWhenTheAddressesHaveChanged) 
   const int calls = kernel_.calls();
   for (int i = 0; i < 5; ++i) attachments_->Tick();
   EXPECT_EQ(kernel_.calls(), calls);
-  // What the kernel has refused is tried again.
+  // An operation that the kernel has refused is tried again.
   kernel_.FailCall(1, absl::UnavailableError("later"));
   Grant({"10.1.0.5", "10.1.0.6"});
   EXPECT_THAT(kernel_.Unreachable(), ElementsAre(A("10.1.0.5")));

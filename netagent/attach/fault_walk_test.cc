@@ -26,8 +26,8 @@ ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); 
 
 enum class Kind { kFails, kDies };
 
-// Counts the steps of one agent, and lets the fault happen at one of them. What has died reaches
-// nothing any more: each later step of it fails and has no effect.
+// Counts the steps of one agent, and lets the fault happen at one of them. An agent that has died
+// reaches nothing any more: each later step of it fails and has no effect.
 class Fault {
  public:
   Fault(int at, Kind kind) : at_(at), kind_(kind) {}
@@ -98,7 +98,7 @@ class Node {
     Start(fault_);
   }
 
-  // A new agent, from what the last one has left.
+  // Starts a new agent on what the last one has left.
   void Start(Fault& fault) {
     agent_.reset();
     links_.emplace(kernel_, fault);
@@ -126,7 +126,7 @@ class Node {
     agent_->Tick();
   }
 
-  // No address is routed to a link of one attachment and assigned to, or free for, another.
+  // Expects that no address of one attachment's link is assigned to, or free for, another.
   void ExpectNothingTwice() {
     std::map<ip::Address, std::string> users;
     for (const Assignment& assignment : agent_->assignments().Built()) {
@@ -146,7 +146,7 @@ class Node {
       }
     }
   }
-  // The neighbour has its own, and everything else is as before the pod came.
+  // Expects that the neighbour has its address, and everything else is as before the pod came.
   void ExpectOnlyTheNeighbour() {
     ASSERT_EQ(agent_->assignments().Built().size(), 1U);
     EXPECT_EQ(agent_->assignments().Built()[0].key, kNeighbour);
@@ -175,7 +175,7 @@ class Node {
 
 class FaultWalkTest : public testing::TestWithParam<Kind> {};
 
-// Start() of the agent, ADD and DEL of a pod, with the fault at step `at`; false: there are fewer.
+// Runs Start(), ADD and DEL of a pod with the fault at step `at`; false: there are fewer steps.
 bool Walk(int at, Kind kind, std::set<std::string>& steps) {
   Node node(at, kind);
   const auto restart_if_dead = [&] {
@@ -196,7 +196,7 @@ bool Walk(int at, Kind kind, std::set<std::string>& steps) {
   restart_if_dead();
   node.Pass(absl::Minutes(2));
   node.ExpectOnlyTheNeighbour();
-  // And the address can be used.
+  // The address can be used after that.
   node.fault().Mend();
   EXPECT_TRUE(node.Add(kPod).ok());
   node.ExpectNothingTwice();
@@ -212,7 +212,7 @@ TEST_P(FaultWalkTest, NothingRemainsAndNothingIsLostOrAssignedTwice) {
     ASSERT_LT(at, 100) << "the walk does not end";
   }
   ASSERT_FALSE(HasFailure()) << "without a fault";
-  // All that an ADD and a DEL do has been failed.
+  // Each step of an ADD and a DEL has been made to fail.
   for (const char* step : {"journal.begun", "kernel.attach", "journal.built", "kernel.detach",
                            "journal.released", "journal.compact"}) {
     EXPECT_TRUE(steps.contains(step)) << step;

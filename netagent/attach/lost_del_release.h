@@ -25,11 +25,11 @@ struct LostDelCounts {
 // Not thread-safe; the agent's one loop owns it.
 class LostDelRelease {
  public:
-  // In one round of the repairer's; the others have their turn in the next ones.
+  // The most releases in one round of the repairer's; the others come in the next rounds.
   static constexpr size_t kMaxReleases = 16;
 
   struct Settings {
-    absl::Duration after = absl::Minutes(5);  // As LostDels; 0: nothing is ever released.
+    absl::Duration after = absl::Minutes(5);  // The time that LostDels waits; 0: none is released.
     std::function<absl::StatusOr<NetnsTrace>(const std::string& path)> look_at_netns;
   };
   struct Edges {
@@ -40,8 +40,8 @@ class LostDelRelease {
   LostDelRelease(Settings settings, const Edges& edges, const Repairer& repairer,
                  Attachments& attachments);
 
-  // Looks once at what each round of the repairer's has found. Call after the repairer's Tick(): it
-  // has no time of its own to wake at.
+  // Looks once at what each round of the repairer's has found. Call it after the repairer's Tick():
+  // it has no time of its own to wake at.
   void Tick();
 
   const LostDelCounts& counts() const { return counts_; }
@@ -55,7 +55,7 @@ class LostDelRelease {
   Attachments& attachments_;
   LostDels lost_dels_;
   uint64_t rounds_seen_ = 0;
-  absl::Status last_failure_;  // Of a release; for saying it once.
+  absl::Status last_failure_;  // The last release's, for saying it once.
   LostDelCounts counts_;
 };
 

@@ -25,7 +25,7 @@ constexpr absl::Duration kAfter = absl::Minutes(5);
 
 class LostDelReleaseTest : public testing::Test {
  protected:
-  // A node with `pods` pods as an agent finds them when it starts.
+  // Makes a node with `pods` pods, as an agent finds them when it starts.
   void Start(int pods, absl::Duration after = kAfter) {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
     std::vector<Event> events;
@@ -73,7 +73,7 @@ class LostDelReleaseTest : public testing::Test {
         NetnsTrace{.directory_device = 24, .directory_inode = 5};
   }
 
-  // As the agent's loop does, for `duration`.
+  // Runs the agent's loop for `duration`.
   void Run(absl::Duration duration) {
     const absl::Time end = clock_.Now() + duration;
     while (true) {
@@ -118,7 +118,7 @@ TEST_F(LostDelReleaseTest, WhatHasLostLinkAndNamespaceIsReleasedAsByADel) {
   EXPECT_EQ(server_.reports.back().released[0].generation, 1U) << "the fence of its assignment";
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("lost_del_released container=pod000 ifname=eth0 "
                                                "pod=web/nginx-0 addresses=10.1.0.5")));
-  // The DEL comes after all.
+  // The DEL comes in spite of all.
   EXPECT_TRUE(attachments_.Del(keys_[0]).ok());
   Run(absl::Hours(1));
   EXPECT_EQ(Assigned(), 1U);
@@ -145,7 +145,7 @@ TEST_F(LostDelReleaseTest, WhatCannotBeProvedIsSaidAndStays) {
   RemoveLink(0);
   RemoveLink(1);
   at_path_.at("/run/netns/0") = absl::FailedPreconditionError("no network namespace");
-  at_path_.at("/run/netns/1") = NetnsTrace();  // Of another container of the agent's, say.
+  at_path_.at("/run/netns/1") = NetnsTrace();  // Another container's path, say.
   Run(absl::Hours(24));
   EXPECT_EQ(Assigned(), 2U);
   EXPECT_EQ(log_.Count("lost_del_unproved"), 2);

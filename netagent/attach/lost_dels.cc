@@ -27,7 +27,7 @@ LostDels::Verdict LostDels::Look(const std::vector<Candidate>& candidates, absl:
   for (const Candidate& candidate : candidates) {
     const bool proved = candidate.netns_gone.ok();
     if (proved && !*candidate.netns_gone)
-      continue;  // The pod is there: it has lost its link alone.
+      continue;  // The pod is there: it has lost its link and nothing else.
     Entry entry{.generation = candidate.generation, .proved = proved, .since = now};
     const auto before = entries_.find(candidate.key);
     if (before != entries_.end() && before->second.generation == entry.generation &&

@@ -1,5 +1,5 @@
-// Attachments whose DEL never comes: the runtime was killed and has forgotten the pod. What is left
-// of one is an assignment without a pod. Pure: no I/O, no clock.
+// Finds attachments whose DEL never comes: the runtime was killed and has forgotten the pod. Each
+// leaves an assignment without a pod. Pure: no I/O, no clock.
 //
 // One is taken for lost when both its link and its pod's network namespace have been gone for a
 // while. The namespace has to be proved gone, since a link alone may have been deleted by anybody,
@@ -31,17 +31,17 @@ class LostDels {
   struct Candidate {
     AttachmentKey key;
     uint64_t generation = 0;
-    absl::StatusOr<bool> netns_gone;  // As IsNetnsGone().
+    absl::StatusOr<bool> netns_gone;  // What IsNetnsGone() returned.
   };
   struct Verdict {
-    std::vector<AttachmentKey> lost;      // In every look until they are released.
-    std::vector<AttachmentKey> unproved;  // They would be, could it be proved. Each once.
+    std::vector<AttachmentKey> lost;      // The lost ones, in every look until released.
+    std::vector<AttachmentKey> unproved;  // Those that lack only the proof, each once.
   };
 
   // How long link and namespace have to be gone, in every look meanwhile; positive.
   explicit LostDels(absl::Duration after) : after_(after) {}
 
-  // One look at all candidates. What is not among them any more begins anew when it comes back.
+  // Looks once at all candidates. One that is missing begins anew when it comes back.
   Verdict Look(const std::vector<Candidate>& candidates, absl::Time now);
 
  private:

@@ -1,7 +1,7 @@
 // Looks whether an address that is meant for pods is on the node's own device. Then the node itself
-// would answer for it, so it is not assigned for as long, and an operator has to hear of it:
-// something on the node puts addresses there that it should leave alone, cloud-init as a rule. It
-// is never removed here, since we have not put it there.
+// would answer for it, so the address is not assigned for as long, and an operator has to hear of
+// it: something on the node puts addresses there that it should leave alone, cloud-init as a rule.
+// It is never removed here, since we have not put it there.
 #pragma once
 
 #include <optional>

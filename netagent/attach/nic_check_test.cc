@@ -26,7 +26,7 @@ class NicCheckTest : public testing::Test {
     }
     EXPECT_TRUE(attachments_.OnDesired(desired).ok());
   }
-  // What somebody has put on the device.
+  // Puts `addresses` on the device, as somebody else might.
   void Configure(const std::vector<std::string>& addresses) {
     Nic nic{.name = "eth0", .mtu = 1500};
     for (const std::string& address : addresses) nic.addresses.push_back(A(address));
@@ -78,7 +78,7 @@ TEST_F(NicCheckTest, ASecondaryOfTheCloudIsReportedBeforeTheServerListsIt) {
   check_.Look();
   EXPECT_EQ(log_.Count("address_on_nic"), 1);
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("address=10.1.0.9")));
-  // And is not assigned once it is listed, without another look.
+  // The address is also not assigned once it is listed, without another look.
   node_api::DesiredState desired{.version = 2};
   desired.added.push_back({.range = ip::Prefix::Host(A("10.1.0.9")), .pool = "default"});
   ASSERT_TRUE(attachments_.OnDesired(desired).ok());

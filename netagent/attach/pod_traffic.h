@@ -1,4 +1,4 @@
-// What has to happen to a pod's traffic around ADD and DEL. Implemented by Traffic.
+// The steps that a pod's traffic needs around ADD and DEL. Implemented by Traffic.
 #pragma once
 
 #include <string>
@@ -17,15 +17,15 @@ class PodTraffic {
   // the message says what is waited for).
   virtual absl::Status Ready() const { return absl::OkStatus(); }
 
-  // The pod's traffic is counted, and its policy in force, when this returns. What it sent before
-  // was dropped. A pod with the same host link is replaced; one that has gone and whose address
-  // this is has its counts settled first. Errors: kUnavailable (try again), kResourceExhausted,
-  // kInternal; nothing has changed then.
+  // Counts the pod's traffic, and puts its policy in force, before this returns. What it sent
+  // before was dropped. A pod with the same host link is replaced; one that has gone and whose
+  // address this is has its counts settled first. Errors: kUnavailable (try again),
+  // kResourceExhausted, kInternal; nothing has changed then.
   virtual absl::Status Attach(const TrafficPod& pod) = 0;
 
-  // What would still come from the pod is dropped, and its counts are kept. Its link is down
-  // already. OK when there is none. Errors: as Attach(); its address must not be assigned to
-  // another then.
+  // Drops what would still come from the pod, and keeps its counts. Its link is down already. OK
+  // when there is none. Errors: the same as Attach()'s; its address must not be assigned to another
+  // pod then.
   virtual absl::Status Detach(const std::string& host_link) = 0;
 };
 

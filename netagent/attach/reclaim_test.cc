@@ -51,7 +51,7 @@ class StreamLink final : public ServerLink {
   Stream* stream = nullptr;
 };
 
-// What the server does about reclaiming: its record decides, one session a node counts, and an
+// Does what the server does about reclaiming: its record decides, one session a node counts, and an
 // agreement detaches at once. It takes an agreement only for what was attached when it asked and
 // has been ever since: after an overlapping request, an address may have gone and come back.
 class ModelServer {
@@ -73,7 +73,7 @@ class ModelServer {
     stream.to_agent.emplace_back(all);
   }
   void OnAnswer(const Stream& stream, const node_api::ReclaimAnswer& answer) {
-    if (&stream != session_) return;  // Of an older session: stale.
+    if (&stream != session_) return;  // It is of an older session: stale.
     node_api::DesiredState change{.version = ++version_};
     for (const ip::Prefix& block : answer.agreed) {
       for (const auto& [address, serial] : asked_[answer.id]) {
@@ -99,7 +99,7 @@ class ModelServer {
   }
 
  private:
-  std::map<ip::Address, uint64_t> attached_;  // With a number for each time it was attached.
+  std::map<ip::Address, uint64_t> attached_;  // A number for each time it was attached.
   std::map<uint64_t, std::map<ip::Address, uint64_t>> asked_;
   Stream* session_ = nullptr;
   uint64_t serial_ = 0;
@@ -197,8 +197,8 @@ TEST_F(ReclaimTest, AgreedThenBrokenThenListedAnewThenAssignedAndTheLateAnswerDo
   ASSERT_EQ(old.to_server.size(), 1U);  // The agreement is on its way, and stays there.
   Connect();
   EXPECT_THAT(agent_->assignments().Withdrawn(), ElementsAre(V4(3)));
-  ToServer(*link_.stream);  // Hello, before the late answer.
-  ToAgent();                // The whole list, which has it.
+  ToServer(*link_.stream);  // The hello goes before the late answer.
+  ToAgent();                // The whole list, which has the address.
   EXPECT_THAT(agent_->assignments().Withdrawn(), IsEmpty());
   EXPECT_EQ(Assignable(), kAddresses);
   ToServer(old);
@@ -219,7 +219,7 @@ TEST_F(ReclaimTest, AgreedThenBrokenAndTheAnswerArrivedBeforeTheHello) {
 }
 
 TEST_F(ReclaimTest, AListThatWasSentBeforeTheAgreementArrivedLiftsNothing) {
-  // A new session; the server asks before the agent has even read the list.
+  // This is a new session; the server asks before the agent has even read the list.
   ToServer(*link_.stream);
   server_.Ask(ip::Prefix::Host(V4(3)));
   node_api::DesiredState list = std::get<node_api::DesiredState>(link_.stream->to_agent.front());
@@ -230,7 +230,7 @@ TEST_F(ReclaimTest, AListThatWasSentBeforeTheAgreementArrivedLiftsNothing) {
   list.full = false;
   ASSERT_TRUE(agent_->OnDesired(list).ok());
   EXPECT_THAT(agent_->assignments().Withdrawn(), ElementsAre(V4(3)));
-  // Taken off and brought back: the server has acted, and attached it again.
+  // The address was taken off and brought back: the server has acted, and attached it again.
   list.removed = {ip::Prefix::Host(V4(3))};
   ASSERT_TRUE(agent_->OnDesired(list).ok());
   EXPECT_THAT(agent_->assignments().Withdrawn(), IsEmpty());
@@ -286,7 +286,7 @@ TEST_F(ReclaimTest, WhateverBreaksNothingDetachedIsAssignedAndNothingIsLost) {
       case 9:
         if (random() % 8 != 0) break;
         RestartAgent();
-        if (random() % 2 == 0) Connect();  // Else it lives on without the server for a while.
+        if (random() % 2 == 0) Connect();  // The agent may live on without the server for a while.
         break;
       case 10:
       case 11:

@@ -18,7 +18,7 @@ std::string PodName(const Assignment& assignment) {
   return fmt::format("{}/{}", assignment.pod.pod_namespace, assignment.pod.name);
 }
 
-// Those of `all` that are not in `known` as well.
+// Returns the operations of `all` that are not in `known` as well.
 LinkOperations Without(LinkOperations all, const LinkOperations& known) {
   std::erase_if(all, [&](const LinkOperation& operation) {
     return std::find(known.begin(), known.end(), operation) != known.end();
@@ -26,7 +26,7 @@ LinkOperations Without(LinkOperations all, const LinkOperations& known) {
   return all;
 }
 
-// The attachment went while it was looked at: its DEL, or the next round, deals with that.
+// Whether the attachment went while it was looked at: its DEL, or the next round, deals with that.
 bool HasLeft(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
 }
@@ -41,7 +41,7 @@ std::string ListOf(const std::vector<ip::Address>& addresses) {
   return text;
 }
 
-// What prevResult says that was never so.
+// Lists what prevResult says that was never so.
 std::vector<std::string> CompareWithResult(const Assignment& assignment, const AttachSpec& spec,
                                            const CheckExpectation& expected) {
   std::vector<std::string> texts;
@@ -130,8 +130,8 @@ void Repairer::Round() {
     }
   }
   known_ = std::move(known);
-  // A pass through the pods that takes longer than a round goes on: else the last never have their
-  // turn.
+  // A pass through the pods that takes longer than a round goes on, since otherwise the last never
+  // have their turn.
   const bool next_pass = pods_.empty() && settings_.repair_pods;
   for (const Assignment& assignment : assignments) {
     if (IsAdopted(assignment.key)) continue;
@@ -176,7 +176,7 @@ void Repairer::LookAt(const Assignment& assignment) {
   Known& known = known_[assignment.key];
   const auto host = hosts_.find(spec->host_link);
   if (host == hosts_.end()) {
-    // With its sandbox, as a rule, and its DEL is on the way.
+    // The link has gone with its sandbox, as a rule, and its DEL is on the way.
     if (!known.gone) {
       edges_.log.Warn("attachment_link_gone",
                       {{"link", spec->host_link}, {"pod", PodName(assignment)}});
@@ -238,7 +238,7 @@ void Repairer::LookInto(const Assignment& assignment) {
   if (settings_.on_pod_mac) settings_.on_pod_mac(spec->host_link, pod->mac);
   AttachSpec seen = *spec;
   seen.pod_mac = pod->mac;
-  // What shows without the pod has had its turn in this round.
+  // Differences that show without the pod have had their turn in this round.
   Mend(assignment, seen,
        Without(PlanLink(seen, {.host = host->second, .pod = *pod}),
                PlanLink(seen, {.host = host->second})),
@@ -255,7 +255,7 @@ void Repairer::Mend(const Assignment& assignment, const AttachSpec& spec,
                                     ? edges_.links.Apply(spec, {operation}, pod_netns)
                                     : absl::FailedPreconditionError("only its pod can mend it");
     if (mendable && HasLeft(status)) return;
-    // What follows from another operation is no repair of its own.
+    // An operation that follows from another is no repair of its own.
     if (operation.found.empty() && status.ok()) continue;
     RepairCounts::OfPart& count = counts_.parts[static_cast<size_t>(operation.part)];
     if (status.ok()) {

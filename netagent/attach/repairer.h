@@ -31,7 +31,7 @@
 
 namespace spoke::netagent {
 
-// From one look at all host links to the next.
+// The time from one look at all host links to the next.
 inline constexpr absl::Duration kRepairRound = absl::Seconds(10);
 // What is to be mended, and the pods' insides, are dealt with in slices: the loop serves plugins in
 // between. A slice ends after this time, or this many attachments, whichever comes first. Should
@@ -40,24 +40,24 @@ inline constexpr absl::Duration kRepairSlice = absl::Milliseconds(3);
 inline constexpr int kMaxRepairsPerSlice = 16;
 inline constexpr absl::Duration kRepairSlicePause = absl::Milliseconds(100);
 // A node that is not healthy is not ready (STATUS), and Kubernetes evicts the pods of such a node
-// after five minutes: what fails for one pod, or once, must not do that to all. So unhealthy is a
-// node more than this share of whose attachments cannot be mended,
+// after five minutes: what fails for one pod, or once, must not do that to all. So a node is
+// unhealthy if more than this share of its attachments cannot be mended.
 inline constexpr int kUnhealthyPercent = 50;
-// or that could not read them in this many rounds in a row.
+// A node is also unhealthy if it could not read them in this many rounds in a row.
 inline constexpr int kUnhealthyUnreadRounds = 3;
 
-// Since the agent's start.
+// The counts of repairs since the agent's start.
 struct RepairCounts {
   struct OfPart {
     uint64_t repaired = 0;
-    uint64_t failed = 0;  // Attempts.
+    uint64_t failed = 0;  // Failed attempts.
 
     bool operator==(const OfPart&) const = default;
   };
   std::array<OfPart, static_cast<size_t>(kLastPart) + 1> parts;
   uint64_t node_settings = 0;  // Settings of the node as a whole that had to be made again.
   uint64_t rounds = 0;
-  uint64_t failed_rounds = 0;  // The host links could not be read.
+  uint64_t failed_rounds = 0;  // Rounds that could not read the host links.
 
   const OfPart& of(Part part) const { return parts[static_cast<size_t>(part)]; }
 };
@@ -72,10 +72,10 @@ class Repairer final : public AttachmentChecker {
     telemetry::Log& log;
   };
   struct Settings {
-    // Whether pods are looked into as well. Without it a changed MAC of a pod's is not noticed.
+    // Whether pods are looked into as well. If not, a changed MAC of a pod's is not noticed.
     bool repair_pods = true;
-    // A descriptor of the network namespace at a path. One that cannot be had, or that is not the
-    // pod's any more, is passed over.
+    // Opens the network namespace at a path. One that cannot be had, or that is not the pod's any
+    // more, is passed over.
     std::function<absl::StatusOr<os::UniqueFd>(const std::string& path)> open_netns;
     // Makes the settings of the node as a whole.
     std::function<NodeSetupReport()> prepare_node;
@@ -97,15 +97,15 @@ class Repairer final : public AttachmentChecker {
   absl::Status Health() const;
   bool Healthy() const { return Health().ok(); }
 
-  // What is found is mended soon after, in a round. The message of kDataLoss has the first three
-  // differences and how many more there are.
+  // Compares an attachment with the kernel; what is found is mended soon after, in a round. The
+  // message of kDataLoss has the first three differences and how many more there are.
   absl::Status Check(const AttachmentKey& key, const CheckExpectation& expected,
                      int pod_netns) override;
   absl::Status DataPath() const override;
 
   const RepairCounts& counts() const { return counts_; }
 
-  // The attachments whose host link was not there in the last round that could read them. Without
+  // The attachments whose host link was not there in the last round that could read them, except
   // those that the journal does not know.
   std::vector<Assignment> Gone() const;
 
@@ -115,7 +115,7 @@ class Repairer final : public AttachmentChecker {
     std::set<Part> failing_on_node;
     std::set<Part> failing_in_pod;
     bool gone = false;
-    std::optional<ip::MacAddress> pod_mac;  // As last seen: a later plugin may have changed it.
+    std::optional<ip::MacAddress> pod_mac;  // The last one seen: later plugins may change it.
   };
   struct Job {
     AttachmentKey key;
@@ -128,7 +128,7 @@ class Repairer final : public AttachmentChecker {
   void SyncUnreachable();
   void LookAt(const Assignment& assignment);
   void Slice();
-  // The assignment, if it is still the one.
+  // Returns the assignment if it still has that generation.
   const Assignment* Find(const AttachmentKey& key, uint64_t generation) const;
   absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment);
   void MendHost(const Job& job);
@@ -141,14 +141,14 @@ class Repairer final : public AttachmentChecker {
   const Attachments& attachments_;
   absl::Time next_round_ = absl::InfinitePast();
   absl::Time next_slice_ = absl::InfinitePast();
-  std::map<std::string, HostSide> hosts_;  // As of the last round.
-  std::map<AttachmentKey, Known> known_;   // Of present assignments only.
-  std::deque<Job> to_mend_;                // On the node's side.
-  std::deque<Job> pods_;                   // To look into; a job without a plan.
+  std::map<std::string, HostSide> hosts_;  // The host links in the last round.
+  std::map<AttachmentKey, Known> known_;   // Holds present assignments only.
+  std::deque<Job> to_mend_;                // Jobs on the node's side.
+  std::deque<Job> pods_;                   // Pods to look into; a job without a plan.
   absl::Status readable_;                  // Whether the last round could look.
-  int unread_rounds_ = 0;                  // In a row, up to the last.
+  int unread_rounds_ = 0;                  // Rounds in a row, up to the last.
   std::vector<absl::Status> node_failures_;
-  std::string first_failure_;  // On the node's side, of the last round; for Health().
+  std::string first_failure_;  // The first on the node's side in the last round; for Health().
   RepairCounts counts_;
 };
 

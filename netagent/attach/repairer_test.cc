@@ -23,7 +23,7 @@ constexpr ip::Address kFirst = ip::Address::V4(0x0A010005);  // 10.1.0.5
 
 class RepairerTest : public testing::Test {
  protected:
-  // A node with `pods` pods as an agent finds them when it starts, each with one address.
+  // Makes a node with `pods` pods as an agent finds them at its start, each with one address.
   void Start(int pods, bool repair_pods = true) {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
     std::vector<Event> events;
@@ -59,7 +59,7 @@ class RepairerTest : public testing::Test {
   }
   std::string Link(int i) const { return HostLinkName(assignments_[static_cast<size_t>(i)].key); }
 
-  // As the agent's loop does, for `duration`.
+  // Runs the agent's loop for `duration`.
   void Run(absl::Duration duration) {
     const absl::Time end = clock_.Now() + duration;
     while (true) {
@@ -142,7 +142,7 @@ TEST_F(RepairerTest, EveryPodIsRightWithinThirtySecondsAndNoSliceIsLong) {
 }
 
 TEST_F(RepairerTest, APassThroughThePodsThatTakesLongReachesTheLast) {
-  // More than a round has slices for.
+  // These are more pods than a round has slices for.
   Start(2000);
   kernel_.pod(Link(1999)).addresses.clear();
   Run(absl::Seconds(30));
@@ -220,7 +220,7 @@ TEST_F(RepairerTest, AMacThatALaterPluginHasSetIsTheOneNeighbourEntriesGet) {
   kernel_.pod(Link(0)).mac = tuned;
   Run(absl::Seconds(5));
   EXPECT_EQ(kernel_.host(Link(0)).neighbours, (std::vector<PermanentNeighbour>{{kFirst, tuned}}));
-  // Also when the node's side alone is mended.
+  // The MAC that was seen also holds when only the node's side is mended.
   kernel_.host(Link(0)).neighbours.clear();
   namespaces_.clear();
   Run(absl::Seconds(10));

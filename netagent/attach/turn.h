@@ -14,8 +14,8 @@ class Turn {
   Turn(absl::Time now, absl::Time first) : now_(now), first_(first) {}
 
   // Whether what wants to wake at `next_wake` is called in this turn: always when it is not due,
-  // since then it is quick, else only when it has waited longest. What is turned away is still due,
-  // so the next turn comes at once.
+  // since then it is quick; otherwise only when it has waited longest. What is turned away is still
+  // due, so the next turn comes at once.
   bool Admits(absl::Time next_wake) {
     if (next_wake > now_) return true;
     if (taken_ || next_wake > first_) return false;

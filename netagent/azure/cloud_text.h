@@ -9,10 +9,10 @@
 
 namespace spoke::netagent::azure {
 
-// "000D3A36DDED", and also with colons. Errors: kInvalidArgument, with the text.
+// Reads "000D3A36DDED", also with colons. Errors: kInvalidArgument, with the text.
 absl::StatusOr<ip::MacAddress> ParseCloudMac(std::string_view text);
 
-// "10.0.0.16", or a block, "10.0.0.16/28"; bits behind its length are dropped, since nobody
+// Reads "10.0.0.16", or a block, "10.0.0.16/28"; drops bits behind its length, since nobody
 // promises that they are clear. Errors: kInvalidArgument, with the text.
 absl::StatusOr<ip::Prefix> ParseCloudRange(std::string_view text);
 

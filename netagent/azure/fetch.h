@@ -1,4 +1,4 @@
-// How this folder reaches Azure's node-local services: a function, so that tests answer themselves.
+// A function by which this folder reaches Azure's node-local services, so that tests can answer.
 #pragma once
 
 #include <functional>

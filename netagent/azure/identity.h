@@ -1,4 +1,4 @@
-// Who this node is to Azure: what the metadata service says, matched with the device we use. Pure.
+// Tells who this node is to Azure: the metadata service's word, matched with our device. Pure.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ struct Identity {
   std::string vm_id;
   std::string instance;  // The Resource Manager's id, in lower case.
   std::vector<ip::Prefix> subnets;
-  std::vector<ip::Address> addresses;  // Of the NIC; the first one is its primary.
+  std::vector<ip::Address> addresses;  // The NIC's; the first one is its primary.
 
   bool operator==(const Identity&) const = default;
 };
 
-// Errors: kFailedPrecondition (no NIC of the instance has the device's MAC: the message names that
-// and those there are), kInvalidArgument (no vmId or no resourceId in the document).
+// Matches the instance with the device. Errors: kFailedPrecondition (no NIC of it has the device's
+// MAC: the message names that and those there are), kInvalidArgument (no vmId or no resourceId).
 absl::StatusOr<Identity> IdentityOf(const ImdsInstance& instance, const std::string& device,
                                     const ip::MacAddress& mac);
 

@@ -14,7 +14,7 @@ constexpr std::string_view kInstancePath = "/metadata/instance?api-version=2021-
 constexpr absl::Duration kPace = absl::Milliseconds(200);
 constexpr absl::Duration kFirstPause = absl::Seconds(1);
 constexpr absl::Duration kLongestPause = absl::Seconds(10);
-constexpr size_t kShownBytes = 200;  // Of an error's body.
+constexpr size_t kShownBytes = 200;  // The part of an error's body.
 
 bool IsWorthAnother(int status) { return status == 410 || status == 429 || status >= 500; }
 
@@ -22,7 +22,7 @@ http::Request InstanceRequest(const std::string& url) {
   return {.url = fmt::format("{}{}", url, kInstancePath), .headers = {{"Metadata", "true"}}};
 }
 
-// One request. kUnavailable: worth another.
+// Makes one request. kUnavailable: another may work.
 absl::StatusOr<std::string> Ask(const Fetch& fetch, const http::Request& request) {
   auto response = fetch(request, kImdsTimeout);
   if (!response.ok()) {

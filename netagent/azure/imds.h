@@ -18,19 +18,19 @@
 
 namespace spoke::netagent::azure {
 
-// Longer than the 70 s that a 410 may last.
+// The patience is longer than the 70 s that a 410 may last.
 inline constexpr absl::Duration kImdsPatience = absl::Seconds(80);
-inline constexpr absl::Duration kImdsTimeout = absl::Seconds(5);  // Of one request.
+inline constexpr absl::Duration kImdsTimeout = absl::Seconds(5);  // The limit of one request.
 
 struct ImdsReading {
   ImdsInstance instance;
   std::string text;  // The document as it came.
 };
 
-// The IPv6 addresses that the service lists for the VM's NICs, whichever has them: they follow the
-// cloud's API some seconds later. Asks once and waits. `url` as below. Errors, which name the URL:
-// kUnavailable (no answer, or one that says to try again), kInvalidArgument (an answer that cannot
-// be read), kFailedPrecondition (any other HTTP status).
+// Returns the IPv6 addresses that the service lists for the VM's NICs, whichever has them: they
+// follow the cloud's API some seconds later. Asks once and waits. `url` is the one Imds() takes.
+// Errors, which name the URL: kUnavailable (no answer, or one that says to try again),
+// kInvalidArgument (an answer that cannot be read), kFailedPrecondition (any other HTTP status).
 absl::StatusOr<std::set<ip::Address>> ReadImdsIpv6(const std::string& url, const Fetch& fetch);
 
 // Blocks the calling thread. Not thread-safe.
@@ -41,9 +41,9 @@ class Imds {
   // `url` is "http://169.254.169.254". Borrows `clock`.
   Imds(std::string url, Fetch fetch, const os::Clock& clock, Sleep sleep);
 
-  // Tries for kImdsPatience while the service is away, busy or failing. Errors, which all name the
-  // URL and the last answer: kUnavailable (it stayed so), kInvalidArgument (an answer that cannot
-  // be read), kFailedPrecondition (any other HTTP status, or a request that cannot be sent).
+  // Reads the document, for kImdsPatience while the service is away, busy or failing. Errors, which
+  // name the URL and last answer: kUnavailable (it stayed so), kInvalidArgument (an answer that is
+  // unreadable), kFailedPrecondition (any other HTTP status, or a request that cannot be sent).
   absl::StatusOr<ImdsReading> ReadInstance();
 
  private:

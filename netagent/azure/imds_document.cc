@@ -19,7 +19,7 @@ absl::Status Wrong(std::string_view place, std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", place, what));
 }
 
-// The member's text; "" where it is absent.
+// Returns the member's text; "" where it is absent.
 absl::StatusOr<std::string> Text(const json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end()) return "";
@@ -27,7 +27,7 @@ absl::StatusOr<std::string> Text(const json& object, const char* key) {
   return it->get<std::string>();
 }
 
-// The member, or nullptr where it is absent or null.
+// Returns the member, or nullptr where it is absent or null.
 absl::StatusOr<const json*> Member(const json& object, const char* key, json::value_t type) {
   const auto it = object.find(key);
   if (it == object.end() || it->is_null()) return nullptr;

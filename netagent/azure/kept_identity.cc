@@ -9,7 +9,7 @@
 namespace spoke::netagent::azure {
 namespace {
 
-// Nothing where there is no file, or none that can be believed.
+// Reads the identity; nothing where there is no file, or none that can be believed.
 std::optional<Identity> FromFile(const std::string& file, const std::string& device,
                                  const ip::MacAddress& mac, telemetry::Log& log) {
   const auto text = os::ReadFile(file, kMaxImdsBytes);

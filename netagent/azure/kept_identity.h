@@ -16,8 +16,8 @@
 
 namespace spoke::netagent::azure {
 
-// Blocks for as long as `imds` does. A file that cannot be read or written is logged and no error.
-// Errors: as Imds::ReadInstance() and IdentityOf().
+// Reads the file, or else asks `imds`, and blocks for as long as that does. A file that cannot be
+// read or written is logged and no error. Errors: those of Imds::ReadInstance() and IdentityOf().
 absl::StatusOr<Identity> LearnIdentity(Imds& imds, const std::string& file,
                                        const std::string& device, const ip::MacAddress& mac,
                                        telemetry::Log& log);

@@ -38,7 +38,7 @@ TEST_F(KeptIdentityTest, TheServiceIsAskedOnceABoot) {
   const auto first = Learn();
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->vm_id, "55b8499d-9b42-4f85-843f-24ff69f4a643");
-  document_.clear();  // From now on it fails.
+  document_.clear();  // The service fails from now on.
   const auto second = Learn();
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(*second, *first);

@@ -36,7 +36,7 @@ void ThreadedHostList::Run() {
     }
     auto addresses = reader_();
     {
-      // Before `done`, so that whoever hears of the outcome can ask again.
+      // The lock comes before `done`, so that whoever hears of the outcome can ask again.
       absl::MutexLock lock(&mutex_);
       wanted_ = nullptr;
     }

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 
 using Outcome = absl::StatusOr<std::set<ip::Address>>;
 
-// Asks, and waits for the outcome.
+// Asks the list, and waits for the outcome.
 Outcome ReadNow(HostList& list) {
   Outcome outcome = absl::UnknownError("none");
   absl::Notification done;

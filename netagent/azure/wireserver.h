@@ -1,4 +1,4 @@
-// What the host has programmed for a NIC, from Azure's wire server, which a VM reaches at
+// Reads what the host has programmed for a NIC from Azure's wire server, which a VM reaches at
 // 168.63.129.16 whatever its network. It lists IPv4 alone.
 #pragma once
 
@@ -21,14 +21,14 @@ inline constexpr absl::Duration kWireserverTimeout = absl::Seconds(3);
 absl::StatusOr<std::vector<HostInterface>> ReadWireserver(const std::string& url,
                                                           const Fetch& fetch);
 
-// The addresses of the NIC with that MAC, over all its subnets, blocks taken apart. Pure. Errors:
-// kNotFound (no such NIC; the message has those there are); kInvalidArgument (more addresses than
-// kMaxHostAddresses, which no NIC has).
+// Returns the addresses of the NIC with that MAC, over all its subnets, blocks taken apart. Pure.
+// Errors: kNotFound (no such NIC; the message has those there are); kInvalidArgument (more
+// addresses than kMaxHostAddresses, which no NIC has).
 inline constexpr uint64_t kMaxHostAddresses = 8192;
 absl::StatusOr<std::set<ip::Address>> AddressesOf(const std::vector<HostInterface>& interfaces,
                                                   const ip::MacAddress& mac);
 
-// Both. Errors: as both.
+// Does both. Errors: those of both.
 absl::StatusOr<std::set<ip::Address>> ReadHostAddresses(const std::string& url, const Fetch& fetch,
                                                         const ip::MacAddress& mac);
 

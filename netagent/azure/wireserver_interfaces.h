@@ -1,4 +1,4 @@
-// What Azure's wire server says the host has programmed for this VM's NICs: XML to values. Pure.
+// Reads what Azure's wire server says the host has programmed for this VM's NICs from XML. Pure.
 //
 // The answer to /machine/plugins?comp=nmagent&type=getinterfaceinfov1, as the Azure CNI's services
 // read it (github.com/Azure/azure-container-networking, cns/nodesubnet and ipam): one Interface
@@ -40,9 +40,9 @@ struct HostInterface {
 inline constexpr size_t kMaxWireserverBytes = 1UL << 20;
 inline constexpr size_t kMaxWireserverElements = 16'384;  // 8 NICs of 256 addresses have 2,100.
 
-// Errors: kInvalidArgument with the line (not well-formed, a document type declaration, an element
-// out of its place, an attribute that is missing or cannot be read, more than the limits). Elements
-// and attributes that are not known are passed over; entities are never resolved.
+// Reads the answer. Errors: kInvalidArgument with the line (not well-formed, a document type
+// declaration, an element out of its place, an attribute that is missing or cannot be read, more
+// than the limits). Passes over unknown elements and attributes; entities are never resolved.
 absl::StatusOr<std::vector<HostInterface>> ParseWireserverInterfaces(std::string_view text);
 
 }  // namespace spoke::netagent::azure

@@ -25,11 +25,11 @@ void AddService::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
           .deadline = absl::Milliseconds(request.deadline_monotonic_ms())};
   if (!understood.ok()) return Finish(std::move(job), understood);
   if (job.deadline > absl::ZeroDuration() && Now() >= job.deadline) {
-    // So many came at once that this one waited too long: the runtime has given it up.
+    // So many ADDs came at once that this one waited too long: the runtime has given it up.
     return Finish(std::move(job),
                   absl::DeadlineExceededError("the plugin no longer waits for this ADD"));
   }
-  // One that waits under this key has lost its plugin, or there would not be another.
+  // An ADD that waits under this key has lost its plugin, or there would not be another.
   Forget(job.asked.key);
   job.steps.Ended("receive", edges_.clock.Now());
   // Nobody overtakes those who have waited longer.
@@ -110,7 +110,7 @@ void AddService::FailOverdue() {
     Job job = TakeOut(current->first);
     job.steps.Ended("wait", edges_.clock.Now());
     absl::Status why = edges_.attachments.Plan(job.asked).status();
-    // It came this very moment, but too late to be built and heard of in time.
+    // An address came this very moment, but too late to be built and heard of in time.
     if (why.ok()) why = absl::ResourceExhaustedError("an address came too late for this ADD");
     std::string text = fmt::format("{}; waited {}", base::MessageOf(why),
                                    absl::FormatDuration(Now() - job.waiting_since));
@@ -174,7 +174,7 @@ void AddService::SayDemand() {
   if (!say_at_) say_at_ = Now() + kDemandDelay;
   if (Now() < *say_at_) return;
   say_at_.reset();
-  if (demand.waiting.empty()) forecast_.reset();  // Of the next demand it would say nothing.
+  if (demand.waiting.empty()) forecast_.reset();  // It would say nothing of the next demand.
   edges_.server.Ask(demand);
   said_ = std::move(demand);
 }

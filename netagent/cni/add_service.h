@@ -1,4 +1,4 @@
-// The verb ADD: carried out at once, or, while the node has no address for the pod, when one comes.
+// The verb ADD: carried out at once or, while the node has no address for the pod, when one comes.
 //
 // A node that runs out of addresses asks the server for as many as pods wait, once, and assigns
 // what comes in the order of their arrival. A pod whose time is nearly up is told why, with what
@@ -31,49 +31,49 @@ class AddService {
     ServerLink& server;
     const os::Clock& clock;
     telemetry::Log& log;
-    // Milliseconds of CLOCK_MONOTONIC, which is what the plugin's deadline is in.
+    // Milliseconds of CLOCK_MONOTONIC, which is the clock of the plugin's deadline.
     std::function<int64_t()> monotonic_ms;
-    std::function<uint64_t()> random;  // For the ids of traces.
+    std::function<uint64_t()> random;  // Makes the ids of traces.
     // Carries out the DEL of this attachment that nobody has heard yet; false: there is none.
     std::function<bool(const AttachmentKey&)> take_up_del = [](const AttachmentKey&) {
       return false;
     };
   };
 
-  // An ADD is answered this long before its deadline, so that the plugin still hears it.
+  // The time before its deadline at which an ADD is answered, so that the plugin still hears it.
   static constexpr absl::Duration kAnswerMargin = absl::Milliseconds(300);
-  // With less time than this left it does not begin to wait.
+  // The least time before its deadline with which an ADD begins to wait.
   static constexpr absl::Duration kShortestWait = absl::Seconds(1);
-  // So many wait at once, each with two descriptors; a node has at most some hundreds of pods.
+  // The most ADDs that wait, each with two descriptors; a node has at most some hundreds of pods.
   static constexpr size_t kMaxWaiting = 256;
-  // The server is told this much later, so that a burst of pods is one demand.
+  // The delay before the server is told, so that a burst of pods is one demand.
   static constexpr absl::Duration kDemandDelay = absl::Milliseconds(10);
 
   // `longest_wait` bounds the wait whatever the deadline; zero: nobody waits. Borrows the edges.
   AddService(absl::Duration longest_wait, Edges edges)
       : longest_wait_(longest_wait), edges_(std::move(edges)) {}
 
-  // Answers now or later. The key must not be empty.
+  // Answers the ADD now or later. Its key must not be empty.
   void Handle(const v1::CniRequest& request, os::UniqueFd pod_netns, Responder responder);
 
-  // Nobody waits for the ADD of `key` any more: its DEL has come.
+  // Gives up the ADD of `key`: nobody waits for it any more, since its DEL has come.
   void Forget(const AttachmentKey& key);
 
   // Serves who waits as far as there is something for them, and tells those whose time is up. Call
   // after each round of the loop, and at NextWake().
   void Tick();
-  // Of the monotonic clock, as time since its beginning; nullopt: nobody waits.
+  // When to call Tick(), by the monotonic clock since its beginning; nullopt: nobody waits.
   std::optional<absl::Duration> NextWake() const;
 
-  // A new session begins: who waits now.
+  // Returns who waits now, for the hello of a new session.
   node_api::Demand DemandForHello();
   void OnForecast(const node_api::Forecast& forecast);
-  // Those who wait come first, with an error that says so.
+  // Answers with the last ADDs. Those that wait come first, with an error that says so.
   void OnTracesRequest(const node_api::AttachTracesRequest& request);
 
-  // The trace id of the request's trace context, or a new one.
+  // Returns the trace id of the request's trace context, or a new one.
   std::string TraceIdFor(const v1::CniRequest& request) const;
-  // "server: enlarging the node, expected in 12s"; empty: it has said nothing.
+  // Returns "server: enlarging the node, expected in 12s"; empty: the server has said nothing.
   std::string ForecastText() const;
   size_t waiting() const { return jobs_.size(); }
 
@@ -84,19 +84,19 @@ class AddService {
     Responder responder;
     StepTimes steps;
     std::string trace_id;
-    absl::Duration deadline;  // Of the monotonic clock; zero: none was said.
-    // Of the monotonic clock, likewise, for one that waits.
+    absl::Duration deadline;  // By the monotonic clock; zero: none was said.
+    // The beginning of the wait, by the monotonic clock; zero: it does not wait.
     absl::Duration waiting_since = absl::ZeroDuration();
-    absl::Duration told_at = absl::ZeroDuration();  // That nothing has come.
+    absl::Duration told_at = absl::ZeroDuration();  // When it was told that nothing has come.
 
-    // It waits for one address that is here, such as one that cools: more would not help.
+    // Whether it waits for an address that is here, such as one in cooldown: more would not help.
     bool picky() const { return !asked.addresses.empty(); }
   };
 
   absl::Duration Now() const { return absl::Milliseconds(edges_.monotonic_ms()); }
   static node_api::AttachTrace TraceOf(const Job& job, std::string error);
   absl::StatusOr<AttachSpec> Add(Job& job);
-  // Until when `job` may wait; nullopt: it may not.
+  // Returns until when `job` may wait; nullopt: it may not.
   std::optional<absl::Duration> WaitUntil(const Job& job) const;
   bool Wait(Job& job);
   void Finish(Job job, const absl::StatusOr<AttachSpec>& result);
@@ -104,16 +104,16 @@ class AddService {
   void ServeLine();
   void FailOverdue();
   void SayDemand();
-  // How many pods of which namespace wait for addresses that are not here.
+  // Counts how many pods of which namespace wait for addresses that are not here.
   node_api::Demand DemandNow() const;
 
   const absl::Duration longest_wait_;
   const Edges edges_;
-  std::map<uint64_t, Job> jobs_;  // Those who wait, in the order of their arrival.
+  std::map<uint64_t, Job> jobs_;  // The jobs that wait, in the order of their arrival.
   uint64_t last_job_ = 0;
   AttachTraces traces_;
-  node_api::Demand said_;                 // To the server, in this session.
-  std::optional<absl::Duration> say_at_;  // When to say that it has changed.
+  node_api::Demand said_;                 // The demand that the server knows.
+  std::optional<absl::Duration> say_at_;  // When to say that the demand has changed.
   std::optional<node_api::Forecast> forecast_;
   absl::Duration forecast_at_;
 };

@@ -1,5 +1,5 @@
-// ADDs that wait: who is served when, what the server is told, and what those are told for whom
-// nothing comes.
+// Tests of ADDs that wait: who is served when, what the server is told, and what those are told for
+// whom nothing comes.
 #include "netagent/cni/add_service.h"
 
 #include "gmock/gmock.h"
@@ -71,7 +71,7 @@ class AddServiceTest : public testing::Test {
     desired.pools = {{pool, "10.1.0.0/24", 251, 8, 243, namespaces}};
     ASSERT_TRUE(attachments_.OnDesired(desired).ok());
   }
-  // The number is the client's and names the container.
+  // Makes a request; `client` is the client's number and names the container.
   v1::CniRequest Request(uint64_t client, const std::string& pod_namespace = "ns") const {
     v1::CniRequest request;
     request.set_verb(v1::CniRequest::VERB_ADD);
@@ -87,7 +87,7 @@ class AddServiceTest : public testing::Test {
   void Add(uint64_t client, const std::string& pod_namespace = "ns") {
     Handle(client, Request(client, pod_namespace));
   }
-  // One round of the loop, `later`.
+  // Does one round of the loop, after `later`.
   void Pass(absl::Duration later = absl::ZeroDuration()) {
     clock_.Advance(later);
     monotonic_ms_ += absl::ToInt64Milliseconds(later);
@@ -117,7 +117,7 @@ class AddServiceTest : public testing::Test {
   int64_t monotonic_ms_ = 1'000'000;
   uint64_t version_ = 0;
   bool tombstone_ = false;
-  std::optional<AddService> adds_;  // Last: its responders go before the channel.
+  std::optional<AddService> adds_;  // Goes last: its responders go before the channel.
 };
 
 TEST_F(AddServiceTest, WhoWaitsIsServedInTheOrderOfArrivalWhenAddressesCome) {
@@ -146,7 +146,7 @@ TEST_F(AddServiceTest, AKernelThatIsOutOfMemoryIsSaidAtOnceAndNotTakenForAnEmpty
 TEST_F(AddServiceTest, ANewcomerDoesNotOvertakeWhoWaits) {
   Add(1);
   Grant({"10.1.0.5"});
-  Add(2);  // In the same round of the loop.
+  Add(2);  // It comes in the same round of the loop.
   EXPECT_THAT(channel_.order, ElementsAre(1));
   EXPECT_EQ(adds_->waiting(), 1U);
 }
@@ -211,7 +211,7 @@ TEST_F(AddServiceTest, ADelOrARepetitionEndsTheWait) {
   EXPECT_THAT(channel_.closed, ElementsAre(1));
   Add(2);
   v1::CniRequest again = Request(2);
-  Handle(3, again);  // The same container: the plugin lost its connection and asks anew.
+  Handle(3, again);  // The same container's: the plugin lost its connection and asks anew.
   EXPECT_THAT(channel_.closed, ElementsAre(1, 2));
   Grant({"10.1.0.5"});
   Pass();
@@ -236,7 +236,7 @@ TEST_F(AddServiceTest, ShortlyBeforeItsDeadlineItIsToldWhyAndWhatTheServerSaid) 
 }
 
 TEST_F(AddServiceTest, NobodyWaitsLongerThanConfiguredOrWithTooLittleTimeLeft) {
-  Add(1);  // Without a deadline.
+  Add(1);  // It has no deadline.
   Pass(absl::Milliseconds(19'999));
   EXPECT_EQ(ErrorOf(1), "no answer");
   Pass(absl::Milliseconds(1));
@@ -272,7 +272,7 @@ TEST_F(AddServiceTest, APodThatNoPoolIsMeantForDoesNotWait) {
   EXPECT_THAT(ErrorOf(1), HasSubstr("no pool on this node is meant for namespace else"));
 }
 
-TEST_F(AddServiceTest, AOptionsIsHeardAndOneForAnAddressInUseWaitsButDemandsNothing) {
+TEST_F(AddServiceTest, ARequestIsHeardAndOneForAnAddressInUseWaitsButDemandsNothing) {
   Grant({"10.1.0.5", "10.1.0.6"});
   v1::CniRequest requesting = Request(1);
   requesting.mutable_options()->set_mac("0e:11:22:33:44:55");
@@ -288,11 +288,11 @@ TEST_F(AddServiceTest, AOptionsIsHeardAndOneForAnAddressInUseWaitsButDemandsNoth
   Pass(AddService::kDemandDelay);
   EXPECT_EQ(adds_->waiting(), 1U);
   EXPECT_THAT(server_.demands, IsEmpty());
-  Add(3);  // Takes what the one before did not options for.
+  Add(3);  // It takes what the one before did not ask for.
   EXPECT_EQ(AddressOf(3), "10.1.0.5/32");
 }
 
-TEST_F(AddServiceTest, AOptionsThatMakesNoSenseIsAConfigurationErrorAndLeavesNothing) {
+TEST_F(AddServiceTest, OptionsThatMakeNoSenseAreAConfigurationErrorAndLeaveNothing) {
   Grant({"10.1.0.5"});
   const auto refused = [&](uint64_t client, const auto& options) {
     v1::CniRequest request = Request(client);

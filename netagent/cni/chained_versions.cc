@@ -26,7 +26,7 @@ CniVersions Texts(const Json& list) {
   return texts;
 }
 
-// Empty: there is no such file.
+// Identifies the file at `path`; empty: there is no such file.
 std::string IdentityOf(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return "";
@@ -62,7 +62,7 @@ absl::StatusOr<CniVersions> ParseVersionAnswer(std::string_view answer) {
 
 std::string WithVersionsOfAll(std::string_view conflist,
                               const std::map<std::string, std::optional<CniVersions>>& spoken) {
-  // Ordered: people compare the file with its source.
+  // The JSON keeps its order, since people compare the file with its source.
   auto json = nlohmann::ordered_json::parse(conflist, nullptr, false);
   if (!json.is_object()) return std::string(conflist);
   const auto list = json.find(kVersions);

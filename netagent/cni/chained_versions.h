@@ -15,17 +15,17 @@ namespace spoke::netagent {
 
 using CniVersions = std::vector<std::string>;
 
-// The types of the plugins but Spoke's own, wherever that stands, in their order. Empty for what is
-// no conflist. Pure.
+// The types of the plugins except Spoke's own, wherever that stands, in their order. Empty if the
+// text is no conflist. Pure.
 std::vector<std::string> ChainedPlugins(std::string_view conflist);
 
-// From a plugin's answer to VERSION (CNI specification, section 4). Pure, safe on any input.
+// Reads a plugin's answer to VERSION (CNI specification, section 4). Pure, safe on any input.
 // Error: kInvalidArgument (it has no list of versions).
 absl::StatusOr<CniVersions> ParseVersionAnswer(std::string_view answer);
 
-// The configuration with those of its "cniVersions" that every chained plugin speaks. Without the
-// list, so that runtimes take "cniVersion", where nothing is known (nullopt) of one of them. As it
-// is, byte for byte, if nothing is to be left out. `spoken` has each of ChainedPlugins(). Pure.
+// Returns the configuration with the "cniVersions" that all chained plugins speak; without the
+// list, so that runtimes take "cniVersion", if nothing is known (nullopt) of one; unchanged, byte
+// for byte, if nothing is to be left out. `spoken` has each of ChainedPlugins(). Pure.
 std::string WithVersionsOfAll(std::string_view conflist,
                               const std::map<std::string, std::optional<CniVersions>>& spoken);
 
@@ -33,16 +33,16 @@ std::string WithVersionsOfAll(std::string_view conflist,
 // gave no answer. Not thread-safe.
 class ChainedVersions {
  public:
-  // Runs a plugin for a second at most: nullopt when it is not there, fails, or says something
+  // Runs a plugin for a second at most; nullopt when it is not there, fails, or says something
   // else.
   std::optional<CniVersions> Ask(const std::string& directory, const std::string& plugin);
 
  private:
   struct Answer {
-    std::string file;  // Which it was: what changes whenever it is replaced.
+    std::string file;  // Changes whenever the file is replaced.
     CniVersions versions;
   };
-  std::map<std::string, Answer> answers_;  // By path.
+  std::map<std::string, Answer> answers_;  // The answers by path.
 };
 
 }  // namespace spoke::netagent

@@ -1,4 +1,4 @@
-// What went wrong in CNI's terms: a code, what happened to which object, and what to do about it.
+// A failure in CNI's terms: a code, what happened to which object, and what to do about it.
 // Pure.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace spoke::netagent {
 
-// Codes of the CNI spec 1.1.0, section 5 "Error"; 8 is that of the reference library ("invalid
-// network namespace"); those from 100 are ours and stable.
+// Codes of the CNI spec 1.1.0, section 5 "Error". 8 is the reference library's ("invalid network
+// namespace"); those from 100 are ours and stable.
 inline constexpr uint32_t kCniInvalidEnvironment = 4;
 inline constexpr uint32_t kCniDecodingFailure = 6;
 inline constexpr uint32_t kCniInvalidConfiguration = 7;
@@ -35,16 +35,16 @@ struct CniFailure {
   bool operator==(const CniFailure&) const = default;
 };
 
-// `status` must not be OK. STATUS has 51 for kDataLoss and 50 for everything else. Of the others:
-// kResourceExhausted, kPermissionDenied, kUnavailable, kDeadlineExceeded and kAborted are 11;
-// kInvalidArgument 7; kFailedPrecondition (the namespace is none, or the node's own) 8;
-// kAlreadyExists 101; kDataLoss 102; the rest 100.
+// Returns the failure for `status`, which is not OK. STATUS has 51 for kDataLoss and 50 for all
+// else. The other verbs have 11 for kResourceExhausted, kPermissionDenied, kUnavailable,
+// kDeadlineExceeded and kAborted; 7 for kInvalidArgument; 8 for kFailedPrecondition (the namespace
+// is none, or the node's own); 101 for kAlreadyExists; 102 for kDataLoss; 100 for the rest.
 CniFailure FailureOf(const absl::Status& status, CniVerb verb);
 
-// Why a request of a plugin of this version is not carried out: an ADD, when its major version is
-// not the agent's. Within one, what they say to each other only grows, and a pod that is to go or
-// to be looked at is never kept waiting for an upgrade. nullopt: it is carried out, as is one that
-// says no version that can be read.
+// Returns why a request of a plugin of this version is not carried out: an ADD, when its major
+// version is not the agent's. Within one major version, what they say to each other only grows, and
+// a pod that is to go or to be looked at is never kept waiting for an upgrade. nullopt: it is
+// carried out, as is one that says no version that can be read.
 std::optional<CniFailure> RefusalOfPlugin(std::string_view plugin_version,
                                           std::string_view agent_version, CniVerb verb);
 

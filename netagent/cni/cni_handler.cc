@@ -12,7 +12,7 @@
 namespace spoke::netagent {
 namespace {
 
-// One client that does not keep to the protocol; a plugin of ours never sees this.
+// The failure of a client that does not keep to the protocol; our plugin never sees this.
 CniFailure Malformed(std::string_view message) {
   return {.code = kCniInvalidEnvironment,
           .message = std::string(message),
@@ -75,7 +75,7 @@ void CniHandler::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
   LogOutcome(request, *verb, status);
 }
 
-// Once a version: a plugin is exec'd for each pod.
+// The warning comes once a version, since a plugin is exec'd for each pod.
 void CniHandler::WarnOfSkew(std::string_view plugin_version) {
   const absl::Status skew =
       base::CheckSkew({"the plugin", plugin_version}, {"spoke-netagent", edges_.version});
@@ -107,7 +107,7 @@ void CniHandler::LogOutcome(const v1::CniRequest& request, CniVerb verb,
 
 absl::Status CniHandler::Del(const v1::CniRequest& request) {
   const AttachmentKey key{request.container_id(), request.ifname()};
-  // Else it would get an address after its end.
+  // A pod whose ADD still waits would get an address after its end.
   edges_.adds.Forget(key);
   return edges_.attachments.Del(key);
 }
@@ -145,10 +145,10 @@ absl::Status CniHandler::CollectGarbage(const v1::CniRequest& request) {
 
 absl::Status CniHandler::Status() {
   absl::Status status = edges_.checker != nullptr ? edges_.checker->DataPath() : absl::OkStatus();
-  // What a pod of no particular namespace would get.
+  // This is what a pod of no particular namespace would get.
   if (status.ok()) status = edges_.attachments.Plan({.key = {"status", "status"}}).status();
   if (absl::IsPermissionDenied(status)) {
-    // All pools are for namespaces: one of them with an available address will do.
+    // All pools are for namespaces, so one of them with an available address will do.
     const auto counts = edges_.attachments.assignments().CountByPool();
     if (std::any_of(counts.begin(), counts.end(),
                     [](const auto& pool) { return pool.second.available > 0; })) {

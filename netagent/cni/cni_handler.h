@@ -1,4 +1,4 @@
-// What the plugin asks, carried out, and the outcome in CNI's terms.
+// Carries out what the plugin asks, and gives the outcome in CNI's terms.
 #pragma once
 
 #include <optional>
@@ -24,12 +24,12 @@ class CniHandler {
   struct Edges {
     Attachments& attachments;
     AddService& adds;
-    AttachmentChecker* checker = nullptr;  // Null: CHECK is not known.
+    AttachmentChecker* checker = nullptr;  // Null: the verb CHECK is not known.
     telemetry::Log& log;
     // Whether STATUS fails while every address of a node with pods is in use, as the CNI spec has
     // it. See AgentConfig::strict_status for what that does to a node.
     bool strict_status = true;
-    std::string_view version = base::kVersion;  // This agent's, for plugins of another.
+    std::string_view version = base::kVersion;  // This agent's, to compare with a plugin's.
   };
   // Borrows the edges.
   explicit CniHandler(const Edges& edges) : edges_(edges) {}
@@ -46,7 +46,7 @@ class CniHandler {
   void LogOutcome(const v1::CniRequest& request, CniVerb verb, const absl::Status& status);
 
   const Edges edges_;
-  std::optional<absl::StatusCode> last_status_;  // What STATUS answered last.
+  std::optional<absl::StatusCode> last_status_;  // The last answer to STATUS.
   std::string warned_plugin_;                    // The version that was last warned of.
 };
 

@@ -18,11 +18,11 @@ constexpr size_t kMaxPluginBytes = 64 << 20;
 constexpr mode_t kConflistMode = 0644;
 constexpr mode_t kPluginMode = 0755;
 
-// What is at `path`, compared with what is to be there.
+// Compares what is at `path` with what is to be there.
 CniFileFound Find(const std::string& path, const std::string& content, mode_t mode) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return CniFileFound::kNothing;
-  // Reading what has another length would tell nothing more.
+  // A file of another length need not be read.
   if (!S_ISREG(info.st_mode) || info.st_size != static_cast<off_t>(content.size()) ||
       (info.st_mode & mode) != mode) {
     return CniFileFound::kAnother;
@@ -123,7 +123,7 @@ void CniInstaller::Tick(bool ready, absl::Time now) {
   next_ = now + kPause;
   const std::string_view remedy = RemedyFor(status.code());
   std::string failure = fmt::format("{}; {}", base::MessageOf(status), remedy);
-  // Once for each kind of failure, not every time.
+  // A failure is logged once for each kind, not every time.
   if (failure != failure_) {
     log_.Warn("cni_install_failed", {{"error", status}, {"remedy", remedy}});
   }

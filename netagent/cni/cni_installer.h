@@ -19,9 +19,9 @@ struct CniInstallSettings {
   std::string plugin_directory;  // The runtime's, such as /opt/cni/bin; empty: it is not copied.
   std::string conf_source;       // The file with the network configuration.
   std::string conf_directory;    // The runtime's, such as /etc/cni/net.d.
-  std::string conf_file;         // Its name there, such as 10-spoke.conflist.
+  std::string conf_file;         // The file's name there, such as 10-spoke.conflist.
 
-  // Where the two end up; empty for a plugin that is not copied.
+  // The paths where the two end up; empty for a plugin that is not copied.
   std::string PluginPath() const;
   std::string ConfPath() const;
 
@@ -47,16 +47,16 @@ absl::StatusOr<CniFileFound> InstallConflist(const CniInstallSettings& settings,
 // Not thread-safe.
 class CniInstaller {
  public:
-  static constexpr absl::Duration kPause = absl::Seconds(10);     // After a failure.
-  static constexpr absl::Duration kLookAgain = absl::Minutes(1);  // Once they are there.
+  static constexpr absl::Duration kPause = absl::Seconds(10);     // The pause after a failure.
+  static constexpr absl::Duration kLookAgain = absl::Minutes(1);  // The pause once they are there.
 
-  // Without settings it does nothing. Borrows `log`.
+  // Borrows `log`. An installer without settings does nothing.
   CniInstaller(std::optional<CniInstallSettings> settings, telemetry::Log& log)
       : settings_(std::move(settings)), log_(log) {}
 
-  // `ready`: pods can be served. Only the first time waits for it.
+  // Does what is due. `ready`: pods can be served. Only the first time waits for it.
   void Tick(bool ready, absl::Time now);
-  // When Tick() has something to do; InfiniteFuture: not before that changes.
+  // When Tick() has something to do; InfiniteFuture: not before `ready` changes.
   absl::Time NextWake(bool ready) const {
     return !settings_ || (!ready && !installed_) ? absl::InfiniteFuture() : next_;
   }
@@ -73,8 +73,8 @@ class CniInstaller {
   const std::optional<CniInstallSettings> settings_;
   telemetry::Log& log_;
   ChainedVersions chained_;
-  bool installed_ = false;  // At least once.
-  std::string failure_;     // Of the last attempt.
+  bool installed_ = false;  // Installed at least once.
+  std::string failure_;     // The last attempt's.
   absl::Time next_ = absl::InfinitePast();
 };
 

@@ -53,7 +53,7 @@ class CniInstallerTest : public testing::Test {
                                      .conf_file = "10-spoke.conflist"};
   const std::string program_ = settings_.PluginPath();
   const std::string conf_ = settings_.ConfPath();
-  // A plugin of the directory that says which versions it speaks, and counts how often.
+  // Makes a plugin in the directory that says which versions it speaks, and counts how often.
   void WriteChained(const std::string& name, std::string_view versions) {
     const std::string path = settings_.plugin_directory + "/" + name;
     ASSERT_TRUE(
@@ -110,7 +110,7 @@ TEST_F(CniInstallerTest, TheSameContentIsLeftAloneAndOtherContentReplaced) {
   EXPECT_EQ(InstallConflist(settings_, chained_).value(), CniFileFound::kRight);
   EXPECT_EQ(InfoOf(program_).st_ino, program);
   EXPECT_EQ(InfoOf(conf_).st_ino, conf);
-  // Of the same length.
+  // The newer plugin has the same length.
   std::string newer = plugin_;
   newer.back() = 'y';
   Write(settings_.plugin_source, newer);
@@ -131,7 +131,7 @@ TEST_F(CniInstallerTest, WhatSomebodyRemovesOrSpoilsIsPutBackWithinAMinute) {
   Write(conf_, "{}");
   installer.Tick(false, kNow + absl::Seconds(59));
   EXPECT_FALSE(IsThere(program_));
-  // Whether or not it could serve just now: pods that are there need it to go.
+  // The files are put back whether or not the agent can serve: pods that are there need it to go.
   installer.Tick(false, kNow + CniInstaller::kLookAgain);
   EXPECT_EQ(os::ReadFile(program_).value(), plugin_);
   EXPECT_EQ(os::ReadFile(conf_).value(), kContent);
@@ -144,7 +144,7 @@ TEST_F(CniInstallerTest, TheConfigurationComesNoEarlierThanThePlugin) {
   installer.Tick(true, kNow);
   EXPECT_FALSE(IsThere(conf_));
   EXPECT_THAT(installer.Reason(), HasSubstr(program_ + ".tmp: No such file or directory; create"));
-  // Said once, tried every ten seconds.
+  // The failure is said once, and tried every ten seconds.
   installer.Tick(true, kNow + absl::Seconds(9));
   installer.Tick(true, kNow + absl::Seconds(10));
   EXPECT_EQ(log_.Count("cni_install_failed"), 1);
@@ -193,11 +193,11 @@ TEST_F(CniInstallerTest, AChainSpeaksTheVersionsThatAllItsPluginsSpeak) {
   EXPECT_EQ(json["cniVersions"], nlohmann::json({"0.4.0", "1.0.0"}));
   EXPECT_EQ(json["cniVersion"], "1.0.0");
   EXPECT_EQ(json["plugins"].size(), 2U);
-  // It is right, and the plugin need not be asked again.
+  // The file is right, and the plugin need not be asked again.
   installer.Tick(true, kNow + absl::Minutes(1));
   EXPECT_EQ(log_.Count("cni_file_restored"), 0);
   EXPECT_EQ(TimesAsked(), 1U);
-  // A newer one.
+  // The plugin is replaced by a newer one.
   WriteChained("portmap", R"(["0.4.0","1.0.0","1.1.0"])");
   installer.Tick(true, kNow + absl::Minutes(2));
   EXPECT_EQ(os::ReadFile(conf_).value(), kChain);

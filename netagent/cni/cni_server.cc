@@ -22,15 +22,15 @@ namespace {
 
 constexpr size_t kMaxClients = 512;  // A node has 250 pods; each exec of the plugin is one client.
 constexpr int kBacklog = 1024;
-constexpr int kAcceptsARound = 64;  // Then whoever waits is looked after.
+constexpr int kAcceptsARound = 64;  // After these, those who wait are looked after.
 constexpr size_t kMaxDescriptors = 4;
 
 enum class Got { kPacket, kNothing, kGone, kMalformed };
 
-// One packet with at most one descriptor into `buffer`.
+// Reads one packet with at most one descriptor into `buffer`.
 Got Receive(int fd, char* buffer, size_t& size, os::UniqueFd& descriptor) {
   iovec data{.iov_base = buffer, .iov_len = CniServer::kMaxRequestBytes};
-  // Room for more than one, so that an extra descriptor is seen, and closed, instead of truncated.
+  // There is room for more than one descriptor: an extra one is seen and closed, not truncated.
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &data;
@@ -47,7 +47,7 @@ Got Receive(int fd, char* buffer, size_t& size, os::UniqueFd& descriptor) {
     for (size_t i = 0; i < count; ++i) {
       int received = -1;
       std::memcpy(&received, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      descriptor = os::UniqueFd(received);  // Closes the one before.
+      descriptor = os::UniqueFd(received);  // This closes the one before.
       ++descriptors;
     }
   }
@@ -128,11 +128,11 @@ void CniServer::Accept() {
     }
     if (clients_.size() >= kMaxClients) {
       log_.Warn("cni_too_many_clients", {{"limit", kMaxClients}});
-      continue;  // Closed: the plugin asks again.
+      continue;  // The connection is closed: the plugin asks again.
     }
     const uint64_t id = ++last_client_;
     clients_.emplace(id, Client{.fd = std::move(fd)});
-    // As a rule its request is there already, and the loop need not hear of it at all.
+    // The request is there already, as a rule, and the loop need not hear of it at all.
     Serve(id);
   }
 }
@@ -163,7 +163,7 @@ void CniServer::Serve(uint64_t id) {
   }
   const auto waiting = clients_.find(id);
   if (waiting == clients_.end() || waiting->second.watched) return;
-  // It has nothing to say yet, or waits for its answer and may hang up.
+  // The client has nothing to say yet, or waits for its answer and may hang up.
   waiting->second.watched = loop_.AddReader(fd, [this, id] { Serve(id); }).ok();
   if (!waiting->second.watched) HangUp(id);
 }

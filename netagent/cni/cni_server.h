@@ -26,7 +26,7 @@ class CniServer final : public ResponseChannel {
  public:
   static constexpr size_t kMaxRequestBytes = 1 << 20;  // A GC names every attachment of the node.
 
-  // `pod_netns` is invalid when the plugin sent none. The request is borrowed for the call.
+  // Handles one request, which is borrowed; `pod_netns` is invalid when the plugin sent none.
   using Handler =
       std::function<void(const v1::CniRequest&, os::UniqueFd pod_netns, Responder responder)>;
 
@@ -39,9 +39,9 @@ class CniServer final : public ResponseChannel {
   ~CniServer() override;
 
   // Creates the socket, for root only, under another name, and puts it in the place of what a dead
-  // agent left behind: at no moment is there no file.
-  // Errors: kNotFound (no such directory); kInvalidArgument (the path is longer than 103 bytes); as
-  // socket(2), bind(2), listen(2) and rename(2).
+  // agent left behind: at no moment is there no file. Errors: kNotFound (no such directory);
+  // kInvalidArgument (the path is longer than 103 bytes); those of socket(2), bind(2), listen(2)
+  // and rename(2).
   absl::Status Listen(const std::string& path);
 
   // Stops listening, carries out what has been asked already, and closes what waits: those ask the
@@ -55,7 +55,7 @@ class CniServer final : public ResponseChannel {
  private:
   struct Client {
     os::UniqueFd fd;
-    bool watched = false;  // By the loop.
+    bool watched = false;  // Whether the loop watches it.
     bool asked = false;
     std::function<void()> gone;
   };
@@ -69,7 +69,7 @@ class CniServer final : public ResponseChannel {
   os::UniqueFd listener_;
   std::map<uint64_t, Client> clients_;
   uint64_t last_client_ = 0;
-  // One for all requests, since one is read at a time; what is never written to costs no memory.
+  // One buffer for all requests, since one is read at a time; an unwritten part costs no memory.
   const std::unique_ptr<char[]> buffer_;
   std::string answer_;
 };

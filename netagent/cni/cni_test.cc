@@ -104,7 +104,7 @@ class CniTest : public testing::Test {
     EXPECT_EQ(ConnectTo(fd), 0);
     return fd;
   }
-  // The error number, or 0.
+  // Connects; returns the error number, or 0.
   int ConnectTo(const os::UniqueFd& fd) const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -141,7 +141,7 @@ class CniTest : public testing::Test {
     EXPECT_EQ(::sendmsg(fd.get(), &message, 0), static_cast<ssize_t>(bytes.size()))
         << std::strerror(errno);
   }
-  // nullopt: the connection was closed without an answer.
+  // Hears the answer; nullopt: the connection was closed without one.
   static std::optional<v1::CniResponse> Hear(const os::UniqueFd& fd) {
     std::string answer(65536, '\0');
     const ssize_t got = ::recv(fd.get(), answer.data(), answer.size(), 0);
@@ -226,7 +226,7 @@ TEST_F(CniTest, AnAddThatWaitsIsAnsweredWhenAnAddressComes) {
   ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
   const os::UniqueFd waiting = Connect();
   Say(waiting, Request(v1::CniRequest::VERB_ADD, "bbb"), {kernel_.NewPodNetns().get()});
-  // Others are served meanwhile.
+  // Other clients are served meanwhile.
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "ccc"), {}).has_done());
   OnLoop([&] {
     EXPECT_EQ(adds_.waiting(), 1U);
@@ -287,7 +287,7 @@ TEST_F(CniTest, TheNextAgentTakesTheSocketOverWithoutAMomentInWhichItIsNotThere)
         handler_.Handle(request, std::move(netns), std::move(responder));
       },
       log_);
-  // Whoever looks sees a socket all the time.
+  // A thread that looks sees a socket all the time.
   std::atomic<bool> done = false;
   std::thread watcher([&] {
     while (!done) {

@@ -13,14 +13,14 @@ class CniResponse;
 
 namespace spoke::netagent {
 
-// What carries answers; a client is known by its number, which is never used again.
+// A channel that carries answers; a client is known by its number, which is never used again.
 class ResponseChannel {
  public:
   virtual ~ResponseChannel() = default;
 
   // Sends the answer and closes. Errors: kUnavailable (the client has gone).
   virtual absl::Status Send(uint64_t client, const v1::CniResponse& response) = 0;
-  // Closes without an answer. One that has gone is passed over.
+  // Closes without an answer. Passes over a client that has gone.
   virtual void Close(uint64_t client) = 0;
   // Calls `gone`, once, if the client goes before it is answered.
   virtual void OnHangUp(uint64_t client, std::function<void()> gone) = 0;
@@ -45,7 +45,7 @@ class Responder {
   Responder& operator=(const Responder&) = delete;
   ~Responder() { Drop(); }
 
-  // Errors: kUnavailable (the client has gone); kFailedPrecondition (it was answered before).
+  // Answers the client. Errors: kUnavailable (it has gone); kFailedPrecondition (it was answered).
   absl::Status Answer(const v1::CniResponse& response) {
     ResponseChannel* channel = std::exchange(channel_, nullptr);
     if (channel == nullptr) return absl::FailedPreconditionError("answered before");

@@ -22,9 +22,9 @@ struct File {
   absl::Time written;
 };
 
-// Errors: kNotFound; kInvalidArgument (not a file, or too long); as errno says.
+// Reads a file. Errors: kNotFound; kInvalidArgument (not a file, or too long); what errno says.
 absl::StatusOr<File> ReadTombstone(const std::string& path) {
-  // What lies here may be anything: a FIFO must not block, a link is not followed.
+  // A tombstone may be anything: a FIFO must not block, a link is not followed.
   const os::UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) {
@@ -115,7 +115,7 @@ bool Tombstones::TakeUpOne(const AttachmentKey& key, absl::Time now) {
 Tombstones::Outcome Tombstones::TakeFile(const std::string& name, absl::Time now) {
   const std::string path = directory_ + "/" + name;
   const absl::StatusOr<File> file = ReadTombstone(path);
-  if (absl::IsNotFound(file.status())) return Outcome::kStays;  // Replaced or removed meanwhile.
+  if (absl::IsNotFound(file.status())) return Outcome::kStays;  // It has changed or gone meanwhile.
   const absl::StatusOr<AttachmentKey> key =
       file.ok() ? ParseTombstone(name, file->content) : file.status();
   if (absl::IsInvalidArgument(key.status())) {
@@ -142,7 +142,7 @@ Tombstones::Outcome Tombstones::TakeFile(const std::string& name, absl::Time now
 
 void Tombstones::PutAside(const std::string& name, const absl::Status& why) {
   const std::string path = directory_ + "/" + name;
-  // Under another name it is passed over from now on, and so warned of once.
+  // A file under another name is passed over from now on, and so warned of once.
   const bool moved = std::rename(path.c_str(), (directory_ + "/." + name).c_str()) == 0;
   log_.Warn("tombstone_malformed", {{"file", path}, {"moved_aside", moved}, {"error", why}});
 }
@@ -152,7 +152,7 @@ void Tombstones::RemoveIfOld(const std::string& name, absl::Time now) const {
   struct stat info {};
   if (::lstat(path.c_str(), &info) < 0) return;
   if (now - absl::TimeFromTimespec(info.st_mtim) < kKeepAside) return;
-  // What cannot be removed is looked at again.
+  // A file that cannot be removed is looked at again.
   [[maybe_unused]] const int removed = std::remove(path.c_str());
 }
 

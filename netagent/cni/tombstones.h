@@ -1,9 +1,9 @@
 // The DELs that came while no agent was there: the plugin leaves one file each, and the agent takes
 // them up when it is back.
 //
-// A directory beside the socket. A file's name is 16 hex digits of StableHash() of the attachment,
-// its content a v1::CniRequest of that DEL. Files whose names begin with '.' are being written, or
-// could not be understood and were moved aside; after kKeepAside they go.
+// The files lie in a directory beside the socket. A file's name is 16 hex digits of StableHash() of
+// the attachment, its content a v1::CniRequest of that DEL. Files whose names begin with '.' are
+// being written, or could not be understood and were moved aside; after kKeepAside they go.
 #pragma once
 
 #include <dirent.h>
@@ -24,14 +24,14 @@ namespace spoke::netagent {
 // The name of the file for `key`. Pure.
 std::string TombstoneName(const AttachmentKey& key);
 
-// Whose DEL the file `name` with `content` is. Pure. Errors: kInvalidArgument (not a DEL, or of
-// another attachment than its name says).
+// Returns whose DEL the file `name` with `content` is. Pure. Errors: kInvalidArgument (not a DEL,
+// or the DEL of another attachment than its name says).
 absl::StatusOr<AttachmentKey> ParseTombstone(const std::string& name, std::string_view content);
 
 // Not thread-safe; belongs to the loop's thread.
 class Tombstones {
  public:
-  static constexpr size_t kMaxBytes = 64 << 10;  // Of one file.
+  static constexpr size_t kMaxBytes = 64 << 10;  // The limit of one file.
   static constexpr size_t kFilesATick = 64;  // Each may be a link to take down: half a millisecond.
   static constexpr size_t kFilesAtStart = 2048;  // More than a node can have pods.
   static constexpr absl::Duration kPause = absl::Seconds(10);
@@ -49,7 +49,7 @@ class Tombstones {
   // be more.
   bool TakeUp(size_t limit, absl::Time now);
 
-  // TakeUp() of kFilesATick every kPause, and at once again while there are more.
+  // Does TakeUp() of kFilesATick every kPause, and at once again while there are more.
   void Tick(absl::Time now);
   absl::Time NextWake() const { return next_; }
 
@@ -70,7 +70,7 @@ class Tombstones {
   telemetry::Log& log_;
   std::unique_ptr<DIR, CloseDirectory> open_;  // Where the last call stopped; null: at the end.
   absl::Time next_ = absl::InfinitePast();
-  bool complained_ = false;  // That the directory cannot be read.
+  bool complained_ = false;  // Whether it has said that the directory cannot be read.
 };
 
 }  // namespace spoke::netagent

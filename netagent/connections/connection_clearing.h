@@ -1,4 +1,4 @@
-// Deletes the tracked connections of addresses that cool down, so that the next pod does not meet
+// Deletes the tracked connections of addresses in cooldown, so that the next pod does not meet
 // them: observes what waits, lets connections/connection_passes decide when, has the kernel's table
 // looked through on a thread of its own, and tells Attachments what is done. No request waits for
 // it.
@@ -19,13 +19,13 @@
 
 namespace spoke::netagent {
 
-// Since the agent's start, but for the last.
+// Counts since the agent's start, except `waiting`.
 struct ConnectionClearingCounts {
   uint64_t passes = 0;
-  uint64_t failed = 0;   // Of these, the ones that left something.
+  uint64_t failed = 0;   // Those passes that left something.
   uint64_t deleted = 0;  // Entries of the table.
-  absl::Duration took;   // All of them together.
-  uint64_t waiting = 0;  // Addresses, now.
+  absl::Duration took;   // The time of all passes together.
+  uint64_t waiting = 0;  // Addresses that wait now.
 };
 
 // Not thread-safe; the agent's one loop owns it.
@@ -35,20 +35,20 @@ class ConnectionClearing {
     ConntrackTable& table;  // Used on another thread while a pass is under way.
     const os::Clock& clock;
     telemetry::Log& log;
-    // Runs work on the loop's thread, later. Thread-safe. The loop must not run anything of one
-    // that is gone.
+    // Runs work on the loop's thread, later. Thread-safe. The loop must not run anything of a
+    // ConnectionClearing that is gone.
     std::function<void(std::function<void()>)> post;
   };
-  // Borrows all. `attachments` has to have been made with `cooldown` and clearing_required.
+  // Borrows edges and `attachments`, which must be made with `cooldown` and clearing_required.
   ConnectionClearing(absl::Duration cooldown, const Edges& edges, Attachments& attachments);
   ConnectionClearing(const ConnectionClearing&) = delete;
   ConnectionClearing& operator=(const ConnectionClearing&) = delete;
   // Waits for the pass that is under way, as long as the kernel takes for it.
   ~ConnectionClearing();
 
-  // Begins a pass if one is due. Call after every change of what cools, and at NextWake().
+  // Begins a pass if one is due. Call it when the addresses in cooldown change, and at NextWake().
   void Tick();
-  // nullopt: nothing waits, or a pass is under way, whose end is posted.
+  // When to call Tick(); nullopt: nothing waits, or a pass is under way, whose end is posted.
   std::optional<absl::Time> NextWake() const;
 
   ConnectionClearingCounts counts() const;
@@ -61,7 +61,7 @@ class ConnectionClearing {
   ConnectionPasses passes_;
   absl::Time begun_ = absl::InfinitePast();
   ConnectionClearingCounts counts_;
-  absl::Status last_failure_;  // Of the last pass; for saying each kind of failure once.
+  absl::Status last_failure_;  // The last pass's, for saying each kind of failure once.
   std::thread thread_;
 };
 

@@ -58,7 +58,7 @@ class ConnectionClearingTest : public AttachmentsFixture {
     }
     EXPECT_TRUE(attachments_->OnDesired(desired).ok());
   }
-  // A new agent.
+  // Begins a new agent.
   void Begin() {
     clearing_.reset();
     Restart();
@@ -95,7 +95,7 @@ class ConnectionClearingTest : public AttachmentsFixture {
     for (const auto& each : work) each();
     attachments_->Tick();
   }
-  // To when the next pass is due, and begins it.
+  // Moves to when the next pass is due, and begins it.
   void Step() {
     const auto wake = clearing_->NextWake();
     ASSERT_NE(wake, std::nullopt);
@@ -116,7 +116,7 @@ TEST_F(ConnectionClearingTest, TheNextPodNeverMeetsItsPredecessorsConnections) {
   table_.fake.Add({kSecond, kFar, kFar, kSecond});
   table_.Hold(true);
   Del("aaa");
-  // Its time is over, and the kernel is not done.
+  // The cooldown's time is over, and the kernel is not done.
   clock_.Advance(absl::Hours(1));
   attachments_->Tick();
   EXPECT_TRUE(absl::IsResourceExhausted(Add("ccc")));
@@ -139,7 +139,7 @@ TEST_F(ConnectionClearingTest, AnAddTakesAnotherAddressWhileAPassIsUnderWay) {
   EndPass();
 }
 
-TEST_F(ConnectionClearingTest, ClearedItCoolsOn) {
+TEST_F(ConnectionClearingTest, AClearedAddressStaysInCooldown) {
   ASSERT_TRUE(Add("aaa").ok());
   ASSERT_TRUE(Add("bbb").ok());
   Del("aaa");
@@ -167,7 +167,7 @@ TEST_F(ConnectionClearingTest, OnePassServesAllThatEndMeanwhile) {
   EXPECT_EQ(clearing_->NextWake(), std::nullopt);
 }
 
-TEST_F(ConnectionClearingTest, WhatCannotBeDeletedCoolsOnAndIsTriedAgainCountedAndSaidOnce) {
+TEST_F(ConnectionClearingTest, WhatCannotBeDeletedStaysInCooldownAndIsTriedAgainAndSaidOnce) {
   ASSERT_TRUE(Add("aaa").ok());
   ASSERT_TRUE(Add("bbb").ok());
   table_.fake.Fail(absl::PermissionDeniedError("not allowed"));
@@ -206,7 +206,7 @@ TEST_F(ConnectionClearingTest, OneThatIsLeftKeepsNoOtherFromItsEnd) {
   EXPECT_THAT(server_.reports.back().cooled, ElementsAre(kSecond));
 }
 
-TEST_F(ConnectionClearingTest, AnAgentThatFollowsAnotherClearsWhatCoolsOnceMore) {
+TEST_F(ConnectionClearingTest, AnAgentThatFollowsAnotherClearsWhatIsInCooldownOnceMore) {
   ASSERT_TRUE(Add("aaa").ok());
   ASSERT_TRUE(attachments_->Del({"aaa", "eth0"}).ok());
   clock_.Advance(absl::Hours(1));
@@ -218,7 +218,7 @@ TEST_F(ConnectionClearingTest, AnAgentThatFollowsAnotherClearsWhatCoolsOnceMore)
   EXPECT_THAT(attachments_->assignments().Cooldown(), IsEmpty());
 }
 
-TEST_F(ConnectionClearingTest, WithNothingThatCoolsTheTableIsLeftAlone) {
+TEST_F(ConnectionClearingTest, WithNothingInCooldownTheTableIsLeftAlone) {
   ASSERT_TRUE(Add("aaa").ok());
   clearing_->Tick();
   EXPECT_EQ(clearing_->NextWake(), std::nullopt);

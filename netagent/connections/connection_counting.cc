@@ -29,7 +29,7 @@ void ConnectionCounting::OnEnded(const std::shared_ptr<const ConnectionTally>& t
                                  const absl::Status& status) {
   passes_.OnEnded(edges_.clock.Now());
   if (!status.ok()) {
-    // What was found last holds on.
+    // The results of the last pass hold on.
     if (status != last_failure_) {
       edges_.log.Warn("connections_not_counted", {{"error", status}});
     }

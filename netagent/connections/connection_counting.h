@@ -29,12 +29,12 @@ class ConnectionCounting {
     ConntrackTable& table;  // Used on another thread while a pass is under way.
     const os::Clock& clock;
     telemetry::Log& log;
-    // Runs work on the loop's thread, later. Thread-safe. The loop must not run anything of one
-    // that is gone.
+    // Runs work on the loop's thread, later. Thread-safe. The loop must not run anything of a
+    // ConnectionCounting that is gone.
     std::function<void(std::function<void()>)> post;
     std::function<absl::StatusOr<TableUse>()> read_use;
-    std::function<std::vector<PodConnections>()> pods;  // Those that there are; without counts.
-    // As Traffic's functions of these names; called on the loop's thread.
+    std::function<std::vector<PodConnections>()> pods;  // The present pods; without counts.
+    // The functions of these names of Traffic; called on the loop's thread.
     std::function<std::optional<ConnectionShares>()> shares;
     std::function<void(const OverShare&)> on_over;
   };
@@ -46,10 +46,10 @@ class ConnectionCounting {
 
   // Glances at the table when it is time to, and begins a pass if one is due.
   void Tick();
-  // Infinite while a pass is under way, whose end is posted.
+  // When to call Tick(); InfiniteFuture while a pass is under way, whose end is posted.
   absl::Time NextWake() const;
 
-  // What the last pass found. Nothing: there was none, and so nothing to find.
+  // The counts of the last pass; empty: there was none, and so nothing to find.
   const std::vector<PodConnections>& pods() const { return counted_; }
 
  private:

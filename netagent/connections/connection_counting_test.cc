@@ -51,7 +51,7 @@ class ConnectionCountingTest : public testing::Test {
   void Open(const ip::Address& pod, int connections, bool translated = false) {
     for (int i = 0; i < connections; ++i) table_.Add({pod, kFar, kFar, translated ? kNode : pod});
   }
-  // To the next glance, and waits for the pass that it begins.
+  // Moves to the next glance, and waits for the pass that it begins.
   void Pass() {
     const size_t before = table_.counts();
     for (int glance = 0; glance < 100 && !under_way(); ++glance) {

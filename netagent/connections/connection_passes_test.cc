@@ -91,7 +91,7 @@ TEST(ConnectionPasses, WhatFailedWaitsLongerAndKeepsNobodyElse) {
   passes.OnEnded(kNow, {kPod});
   EXPECT_EQ(passes.NextPass({kPod}), kNow + ConnectionPasses::kRetryPause);
   EXPECT_EQ(passes.NextPass({kPod, kOther}), kNow + kPause);
-  // Done at last: should it be released once more, it is new.
+  // The address is done at last: should it be released once more, it is new.
   passes.OnBegun(kNow + absl::Seconds(1));
   passes.OnEnded(kNow + absl::Seconds(1), {});
   EXPECT_EQ(passes.NextPass({kPod}), kNow + absl::Seconds(1) + kPause);

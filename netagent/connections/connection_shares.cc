@@ -5,18 +5,18 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr uint32_t kUsualConnections = 65'536;  // Of a table without a limit.
-// However large the table: more pairs of pod and destination would not fit into the sets of egress
-// policies' limits (egress_sets.h) beside those of others.
+constexpr uint32_t kUsualConnections = 65'536;  // The usual share of a table without a limit.
+// The most, however large the table: more pairs of pod and destination would not fit into the sets
+// of egress policies' limits (egress_sets.h) beside those of others.
 constexpr uint32_t kMostUsualConnections = 131'072;
-// nf_nat_core.c chooses from 1,024 on.
+// The kernel chooses from port 1,024 on (nf_nat_core.c).
 constexpr uint32_t kUsualPorts = (65'536 - 1'024) / 2;
 // A connection that is never answered stays for half a minute (nf_conntrack_udp_timeout), others
-// longer: who begins more than its share in that time comes to have more.
+// longer: a pod that begins more than its share in that time comes to have more.
 constexpr uint32_t kShortestLife = 30;
 constexpr uint32_t kBurstPart = 4;
-// Twice its share of the ports to one target are all there are, so that as many as the share must
-// not be begun from one list to the next: half of them at once, the others one by one.
+// The ports to one target are only twice the share, so that as many as the share must not be begun
+// from one list to the next: half of them at once, the others one by one.
 constexpr uint32_t kBurstPartOfPorts = 2;
 constexpr uint32_t kRatePartOfPorts = 16;
 static_assert(TallyPasses::kLongestPause < absl::Seconds(kRatePartOfPorts / kBurstPartOfPorts));
@@ -25,7 +25,7 @@ bool IsOver(uint64_t count, uint32_t share, bool was_over) {
   return count > (was_over ? share - share / 8 : share);
 }
 
-// The least that matters.
+// The smallest share that matters.
 uint32_t SmallestOf(const ConnectionShares& shares) {
   return std::min(shares.connections, shares.ports);
 }
@@ -89,7 +89,7 @@ bool TallyPasses::Glance(absl::Time now, const TableUse& table,
                          const std::optional<ConnectionShares>& shares) {
   if (begun_ || now < next_glance_) return false;
   next_glance_ = now + kGlance;
-  // One more where there were some, so that the counts fall to 0.
+  // There is one more list after some entries, so that the counts fall to 0.
   if (table.entries == 0 && entries_ == 0) return false;
   const absl::Duration pause = IsNeeded(table, shares) ? std::clamp(took_ * kTimesTheLastInNeed,
                                                                     kShortestPause, kLongestPause)

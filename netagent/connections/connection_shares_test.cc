@@ -31,7 +31,7 @@ TEST(SharesOf, AreAQuarterOfTheTableAndHalfOfThePortsUnlessTheSettingsSayOtherwi
   EXPECT_EQ(SharesOf({.bounded = false}, {.limit = 262'144}), std::nullopt);
 }
 
-// With the usual shares, from the moment at which a pod has just not more than them.
+// The shares are the usual ones, and it begins when a pod has just not more than them.
 TEST(SharesOf, WhatIsBegunBetweenTwoListsTakesNeitherAllOfTheTableNorAllPorts) {
   for (const uint64_t limit : {65'536U, 262'144U, 4'194'304U}) {
     const ConnectionShares shares = SharesOf({}, {.limit = limit}).value();
@@ -42,7 +42,7 @@ TEST(SharesOf, WhatIsBegunBetweenTwoListsTakesNeitherAllOfTheTableNorAllPorts) {
   }
 }
 
-// What counts by pod and destination has to have room for others beside one pod.
+// The sets that count by pod and destination must have room for others beside one pod.
 TEST(SharesOf, OnePodsDestinationsFillNoSetOfTheLimits) {
   const ConnectionShares shares = SharesOf({}, {.limit = 4'194'304}).value();
   const auto begun = [&](absl::Duration time) {
@@ -51,7 +51,7 @@ TEST(SharesOf, OnePodsDestinationsFillNoSetOfTheLimits) {
   EXPECT_LT(shares.connections + begun(TallyPasses::kLongestPause), kEgressPairSize * 3 / 4);
   for (const nft::Set& set : EgressSets()) {
     if (!set.name.starts_with(kEgressPairRate)) continue;
-    // And the second that the kernel takes to see that the time is over.
+    // The time has the second that the kernel takes to see that it is over.
     EXPECT_LT(begun(set.timeout + absl::Seconds(1)), set.size / 2) << set.name;
   }
 }
@@ -92,7 +92,7 @@ TEST(TallyPasses, AnEmptyTableIsNeverListed) {
   }
 }
 
-// One pass at `at` that takes `took`; `tally` as if it had found so.
+// Does one pass at `at` that takes `took`, as if it had found `tally`.
 void Pass(TallyPasses& passes, double at, double took, uint64_t entries,
           const ConnectionTally& tally = ConnectionTally({})) {
   ASSERT_TRUE(passes.Glance(At(at), {.entries = entries}, kShares)) << at;
@@ -124,10 +124,10 @@ TEST(TallyPasses, ATableThatGrowsIsListedSooner) {
   Pass(passes, 0, 0, 10);
   EXPECT_FALSE(passes.Glance(At(5), {.entries = 109}, kShares));
   Pass(passes, 10, 0, 110);
-  // Without shares nobody needs to know so soon.
+  // Nobody needs to know so soon when there are no shares.
   EXPECT_FALSE(passes.Glance(At(15), {.entries = 10'000}, std::nullopt));
   Pass(passes, 20, 0.3, 10'000);
-  // And no sooner than a list that takes long allows.
+  // The list comes no sooner than one that takes long allows.
   EXPECT_FALSE(passes.Glance(At(26), {.entries = 20'000}, kShares));
   Pass(passes, 26.5, 0, 20'000);
 }

@@ -6,8 +6,8 @@
 namespace spoke::netagent {
 namespace {
 
-// Misra and Gries, "Finding repeated elements" (1982): whoever has more than a share of 1/(n+1) of
-// all is among n counters at the end.
+// Counts by the algorithm of Misra and Gries, "Finding repeated elements" (1982): whoever has more
+// than a share of 1/(n+1) of all is among n counters at the end.
 void CountTarget(std::vector<PodConnections::AtTarget>& targets, const ConnectionTarget& target) {
   const auto known = std::find_if(targets.begin(), targets.end(),
                                   [&](const auto& at) { return at.target == target; });

@@ -1,5 +1,5 @@
-// How many of the kernel's tracked connections each pod of this node has begun, and how many of its
-// ports hold translated ones. Pure: no I/O, no clock.
+// Counts how many of the kernel's tracked connections each pod of this node has begun, and how many
+// of its ports hold translated ones. Pure: no I/O, no clock.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace spoke::netagent {
 
-// Where connections lead, as the packets on the wire have it.
+// The target that connections lead to, as the packets on the wire have it.
 struct ConnectionTarget {
   ip::Address address;
   uint8_t protocol = 0;  // IPPROTO_*
@@ -22,16 +22,16 @@ struct ConnectionTarget {
   auto operator<=>(const ConnectionTarget&) const = default;
 };
 
-// Of one pod.
+// The connections of one pod.
 struct PodConnections {
-  uint32_t link = 0;  // Index of the node's end of its link.
+  uint32_t link = 0;  // The index of the node's end of its link.
   std::vector<ip::Address> addresses;
   std::string pod_namespace;
   std::string pod_name;
 
-  uint64_t connections = 0;       // That the pod began, translated ones included.
-  uint64_t translated_ports = 0;  // Of these, the ones whose source is translated: a port each.
-  // Where the translated ones lead: the targets with most. A count may be too small by a 65th of
+  uint64_t connections = 0;       // Those the pod began, translated ones included.
+  uint64_t translated_ports = 0;  // Those whose source is translated: a port each.
+  // The targets of the translated ones with most. A count may be too small by a 65th of
   // `translated_ports`, and is never too large; a target that has more than that is there.
   struct AtTarget {
     ConnectionTarget target;
@@ -48,17 +48,17 @@ struct PodConnections {
 // may be used on another thread than the one it was made on.
 class ConnectionTally {
  public:
-  // For each pod as many targets are told apart at a time.
+  // The number of targets that are told apart at a time for each pod.
   static constexpr size_t kTargets = 64;
 
   // Counts for `pods`, whatever they hold already.
   explicit ConnectionTally(std::vector<PodConnections> pods);
 
-  // Nothing has been counted.
+  // Forgets all that was counted.
   void Reset();
-  // One connection. `ends`: source and destination of its first packet, then of the answers;
-  // `protocol` and `port` are those of the end that answers. One of nobody's here counts in
-  // seen() alone.
+  // Counts one connection. `ends`: source and destination of its first packet, then of the answers;
+  // `protocol` and `port` are those of the end that answers. A connection of nobody's here counts
+  // in seen() alone.
   void Add(const std::array<ip::Address, 4>& ends, uint8_t protocol, uint16_t port);
 
   uint64_t seen() const { return seen_; }

@@ -33,7 +33,7 @@ TEST(ConnectionTally, ATranslatedOneHoldsAPortTowardsItsTarget) {
   ConnectionTally tally = TallyOfTwo();
   for (int i = 0; i < 3; ++i) tally.Add({kPod, Far(1), Far(1), kNode}, kTcp, 443);
   tally.Add({kPod, Far(1), Far(1), kNode}, kTcp, 80);
-  // Where it leads, not what was asked for.
+  // The target is where the connection leads, not what was asked for.
   tally.Add({kPod, Far(9), Far(2), kNode}, kTcp, 8443);
   EXPECT_EQ(tally.pods()[0].translated_ports, 5U);
   EXPECT_THAT(tally.pods()[0].targets,
@@ -50,7 +50,7 @@ TEST(ConnectionTally, AnewBeginsAtNothing) {
   EXPECT_EQ(tally.pods(), TallyOfTwo().pods());
 }
 
-// However many targets there are besides, and in whatever order they come.
+// There may be any number of targets besides, in any order.
 TEST(ConnectionTally, ManyTargetsHideNone) {
   constexpr uint32_t kMany = 3'000;
   constexpr uint64_t kAtOne = 1'000;

@@ -1,6 +1,6 @@
-// The kernel's table of tracked connections: who has how many; those of released addresses go, and
-// those that a policy cuts. Implemented by NetlinkConntrackTable and, in tests, FakeConntrackTable;
-// conntrack_table_contract.h holds the promises below as tests for both.
+// The kernel's table of tracked connections: counts who has how many, and deletes those of released
+// addresses and those that a policy cuts. Implemented by NetlinkConntrackTable and, in tests,
+// FakeConntrackTable; conntrack_table_contract.h holds the promises below as tests for both.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,18 @@ namespace spoke::netagent {
 // Not thread-safe; may be used by another thread than the one it was made on.
 class ConntrackTable {
  public:
-  // In one call at most: who has more has the rest deleted by the next. A deletion takes some
-  // microseconds, in which the table's other users are served.
+  // The most deletions in one call: a caller with more has the rest deleted by the next. A
+  // deletion takes some microseconds, in which the table's other users are served.
   static constexpr size_t kMaxDeletions = 65'536;
 
-  // What became of a call.
+  // The outcome of a call.
   struct Outcome {
     // OK: no connection of any of the addresses is left, of those that were there at the beginning.
-    // Else why not. Errors: kUnavailable and kResourceExhausted (try again; so when there are more
-    // than kMaxDeletions); kPermissionDenied; kInternal; kDataLoss.
+    // Errors: kUnavailable and kResourceExhausted (try again; also when there are more than
+    // kMaxDeletions); kPermissionDenied; kInternal; kDataLoss.
     absl::Status status;
     uint64_t seen = 0;     // Entries of the whole table.
-    uint64_t deleted = 0;  // Also by others, meanwhile.
+    uint64_t deleted = 0;  // Entries gone, by others' deletion too.
     // The addresses that may still have connections: none when OK, all when the table could not be
     // listed.
     std::set<ip::Address> left;
@@ -40,24 +40,24 @@ class ConntrackTable {
   virtual ~ConntrackTable() = default;
 
   // Deletes every connection of which one of `addresses` is an end in either direction, in all
-  // zones, and no other. One list of the table, however many addresses. Blocks: some 0.2 s for a
-  // table of 100,000 entries, and up to 5 s when the kernel does not answer.
+  // zones, and no other. It lists the table once, however many addresses there are. Blocks: some
+  // 0.2 s for a table of 100,000 entries, and up to 5 s when the kernel does not answer.
   virtual Outcome DeleteConnectionsOf(const AddressSet& addresses) = 0;
 
   // Puts into `tally`, in place of what it has, every connection of the table, in all zones. Blocks
-  // as a list for DeleteConnectionsOf() does. Errors: kUnavailable (try again); kPermissionDenied;
+  // like a list for DeleteConnectionsOf(). Errors: kUnavailable (try again); kPermissionDenied;
   // kInternal; kDataLoss. Then the tally holds a part of the table.
   virtual absl::Status Count(ConnectionTally& tally) = 0;
 
-  // What became of a cut.
+  // The outcome of a cut.
   struct CutOutcome {
-    // Errors: as in Outcome; what was done before it stays done. OK: every connection that was
-    // there at the beginning is what the rules make of it.
+    // OK: every connection that was there at the beginning is what the rules make of it. Errors:
+    // those of Outcome; what was done before one stays done.
     absl::Status status;
-    CutCount found;         // Before anything was done; all 0 when the table could not be listed.
-    uint64_t ended = 0;     // Entries deleted: FlowFate::kEnded,
-    uint64_t marked = 0;    // marked: FlowFate::kCut,
-    uint64_t released = 0;  // and deleted: FlowFate::kReleased.
+    CutCount found;         // The counts before; all 0 if the table cannot be listed.
+    uint64_t ended = 0;     // Entries that were deleted: FlowFate::kEnded.
+    uint64_t marked = 0;    // Entries that were marked: FlowFate::kCut.
+    uint64_t released = 0;  // Entries that were deleted: FlowFate::kReleased.
 
     void Add(FlowFate fate) {
       ended += fate == FlowFate::kEnded ? 1 : 0;
@@ -66,11 +66,11 @@ class ConntrackTable {
     }
     bool operator==(const CutOutcome&) const = default;
   };
-  // Whether to do it, or to find out what it would be.
+  // Whether to do the cut, or to find out what it would be.
   enum class Act : uint8_t { kCount, kCut };
 
-  // Makes of every connection, in all zones, what `rules` say. At most kMaxDeletions are changed in
-  // one call. Blocks as DeleteConnectionsOf() does.
+  // Makes every connection, in all zones, what `rules` say. Changes at most kMaxDeletions in one
+  // call. Blocks like DeleteConnectionsOf().
   virtual CutOutcome Cut(const CutRules& rules, Act act) = 0;
 };
 

@@ -75,7 +75,7 @@ void EstablishedCuts::OnCut(const ConntrackTable::CutOutcome& outcome) {
       edges_.log.Warn("connections_not_cut", {{"error", outcome.status}});
     }
     last_failure_ = outcome.status;
-    // Too many for one look is no failure to wait after.
+    // A look that found too many is no failure to wait after.
     const bool at_once = absl::IsResourceExhausted(outcome.status) && outcome.ended > 0;
     if (!anew_) cut_at_ = edges_.clock.Now() + (at_once ? absl::ZeroDuration() : kRetryPause);
     return;

@@ -1,6 +1,6 @@
 // Ends the connections that were there before a policy which does not admit them
 // (egress/cut_rules.h), and counts beforehand how many those are. The kernel's table is looked
-// through on a thread of its own, one look at a time; nobody waits for it but who has asked.
+// through on a thread of its own, one look at a time; only the caller that asked waits for it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace spoke::netagent {
 
-// Since the agent's start.
+// Counts since the agent's start.
 struct EstablishedCutCounts {
   uint64_t peer_spoke = 0;  // Connections that were ended, by what ended them.
   uint64_t egress = 0;
@@ -32,14 +32,14 @@ class EstablishedCuts {
   using CountDone = std::function<void(absl::StatusOr<CutCount>)>;
 
   struct Edges {
-    ConntrackTable& table;  // Of nobody else: used on another thread while a look is under way.
+    ConntrackTable& table;  // Used by nobody else, and on another thread while a look is under way.
     const os::Clock& clock;
     telemetry::Log& log;
-    // Runs work on the loop's thread, later. Thread-safe. The loop must not run anything of one
-    // that is gone.
+    // Runs work on the loop's thread, later. Thread-safe. The loop must not run anything of an
+    // EstablishedCuts that is gone.
     std::function<void(std::function<void()>)> post;
   };
-  // Before a cut that left something is tried again.
+  // The pause before a cut that left something is tried again.
   static constexpr absl::Duration kRetryPause = absl::Seconds(10);
   static constexpr size_t kMaxWaiting = 4;  // Counts; the next is answered kResourceExhausted.
 
@@ -49,15 +49,15 @@ class EstablishedCuts {
   // Waits for the look that is under way.
   ~EstablishedCuts();
 
-  // Call once the rules of a policy are in force. Takes the place of what was to be cut before.
+  // Cuts what `rules` say, in place of what was to be cut before. Call it once they are in force.
   void Cut(CutRules rules);
-  // Calls `done` later, on the loop's thread, with what Cut(rules) would find. Errors: as
+  // Calls `done` later, on the loop's thread, with what Cut(rules) would find. Errors: those of
   // ConntrackTable::Cut().
   void Count(CutRules rules, CountDone done);
 
   // Begins what is due. Call at NextWake().
   void Tick();
-  // nullopt: nothing waits, or a look is under way, whose end is posted.
+  // When to call Tick(); nullopt: nothing waits, or a look is under way, whose end is posted.
   std::optional<absl::Time> NextWake() const;
 
   const EstablishedCutCounts& counts() const { return counts_; }
@@ -74,13 +74,13 @@ class EstablishedCuts {
   const Edges edges_;
   std::optional<CutRules> to_cut_;
   absl::Time cut_at_ = absl::InfinitePast();
-  bool anew_ = false;  // Cut() has been called since the look began.
+  bool anew_ = false;  // Whether Cut() has been called since the look began.
   std::deque<Counting> to_count_;
   bool busy_ = false;
-  // Entries may bear claims::kFlowCut, of this agent or one before it.
+  // Whether entries may bear claims::kFlowCut, of this agent or one before it.
   bool may_have_cut_ = true;
   EstablishedCutCounts counts_;
-  absl::Status last_failure_;  // For saying each kind of failure once.
+  absl::Status last_failure_;  // The last one, for saying each kind of failure once.
   std::thread thread_;
 };
 

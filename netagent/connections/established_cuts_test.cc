@@ -20,7 +20,7 @@ Connection Plain(const std::string& from, const std::string& to) {
   return {A(from), A(to), A(to), A(from)};
 }
 
-// Over the rules that a Traffic makes of policies.
+// Runs over the rules that a Traffic makes of policies.
 class EstablishedCutsTest : public TrafficTest {
  protected:
   EstablishedCutsTest() {
@@ -108,8 +108,8 @@ TEST_F(EstablishedCutsTest, ALaterPolicyTakesThePlaceOfOneThatIsBeingCut) {
   cuts_->Cut(
       traffic_->CutsOf(WithNetwork({.cluster = {}, .peer_spoke = policy::Blocks({"10.8.0.0/16"})}))
           .value());
-  EndLook();  // The first, which was under way;
-  EndLook();  // and the second.
+  EndLook();  // Ends the first, which was under way.
+  EndLook();  // Ends the second.
   EXPECT_TRUE(table_.connections().empty());
   EXPECT_EQ(table_.cuts(), 2);
 }

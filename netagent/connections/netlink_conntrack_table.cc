@@ -15,7 +15,7 @@ namespace {
 
 using netlink::TrackedConnection;
 
-// Those of `addresses` that are an end of `connection`.
+// Adds those of `addresses` that are an end of `connection`.
 void AddEnds(const TrackedConnection& connection, const AddressSet& addresses,
              std::set<ip::Address>& found) {
   for (const ip::Address& end : connection.ends) {

@@ -12,12 +12,12 @@
 namespace spoke::netagent {
 
 // Works in the network namespace it was opened in. An entry that hardware or a flowtable forwards
-// is not deleted before that ends (EBUSY), and so keeps its address `left`.
+// is not deleted before that ends (EBUSY), and so keeps its address in `left`.
 class NetlinkConntrackTable final : public ConntrackTable {
  public:
-  // For the calling thread's network namespace. Tries whether the kernel can do it, which loads its
-  // module. Errors: kUnimplemented, kInternal (the kernel lacks ctnetlink or nfnetlink, which the
-  // message names); kPermissionDenied (no CAP_NET_ADMIN); as errno says.
+  // Makes one for the calling thread's network namespace. Tries whether the kernel can do it, which
+  // loads its module. Errors: kUnimplemented, kInternal (the kernel lacks ctnetlink or nfnetlink,
+  // which the message names); kPermissionDenied (no CAP_NET_ADMIN); what errno says.
   static absl::StatusOr<std::unique_ptr<NetlinkConntrackTable>> Open();
 
   Outcome DeleteConnectionsOf(const AddressSet& addresses) override;

@@ -11,7 +11,7 @@
 namespace spoke::netagent {
 namespace {
 
-// A chain of a few certificates.
+// The limit has room for a chain of a few certificates.
 constexpr int kMaxReplyBytes = 256 << 10;
 
 }  // namespace
@@ -26,7 +26,7 @@ absl::StatusOr<std::string> EnrollCall::Ask(const EnrollAsk& ask, absl::Duration
   ASSIGN_OR_RETURN(const auto credentials, rpc::AnonymousCredentials(server_.ca_file));
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A new connection each time: the server's certificate, or `ca_file`, may be another one by now.
+  // Each call has a new connection: the server's certificate, or `ca_file`, may have changed.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMaxReplyBytes);
   if (!server_.server_name.empty()) arguments.SetSslTargetNameOverride(server_.server_name);

@@ -15,10 +15,10 @@ class ClientContext;
 
 namespace spoke::netagent {
 
-// Whom to ask, and whom to trust.
+// The server to ask, and the authority to trust.
 struct EnrollServer {
   std::string server;       // host:port
-  std::string server_name;  // Which name its certificate must bear; empty: that of `server`.
+  std::string server_name;  // The name its certificate must bear; empty: that of `server`.
   std::string ca_file;
 };
 
@@ -36,8 +36,8 @@ class EnrollCall {
   EnrollCall(const EnrollCall&) = delete;
   EnrollCall& operator=(const EnrollCall&) = delete;
 
-  // Gives the certificate, and what follows it, in PEM. Blocks for `patience` at most. Errors: as
-  // proto/spoke/v1/enroll.proto has them; kNotFound and so on (the file with the authority cannot
+  // Gives the certificate, and what follows it, in PEM. Blocks for `patience` at most. Errors:
+  // those of proto/spoke/v1/enroll.proto; kNotFound and so on (the file with the authority cannot
   // be read); kUnavailable, kDeadlineExceeded (no server answers, or it is not who it should be);
   // kCancelled.
   absl::StatusOr<std::string> Ask(const EnrollAsk& ask,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxPemBytes = 1U << 20U;
 constexpr size_t kMaxTokenBytes = 64U << 10U;
-// Of what is looked at by people only: the server puts the name in.
+// The name in the request, which only people look at: the server puts the name in.
 constexpr const char* kRequestName = "spoke-netagent";
 
 double RandomJitter() {
@@ -25,7 +25,7 @@ double RandomJitter() {
   return std::uniform_real_distribution<double>(0.0, 1.0)(device);
 }
 
-// Like the journal, it need not survive a power cut: it is on tmpfs.
+// Writes a file. It need not survive a power cut: like the journal, it is on tmpfs.
 absl::Status Write(const std::string& path, std::string_view content) {
   return os::WriteFileAtomic(path, content, os::Durability::kVisible, 0600);
 }
@@ -57,7 +57,7 @@ absl::Status Enroller::standing() const {
   return standing_;
 }
 
-// The certificate that is there, if it is this node's and its authority is the present one.
+// Reads the certificate that is there, if it is this node's and its authority is the present one.
 absl::StatusOr<tls::CertificateFacts> Enroller::ReadPresent() const {
   const rpc::TlsFiles& files = settings_.files;
   ASSIGN_OR_RETURN(const std::string certificate, os::ReadFile(files.certificate, kMaxPemBytes));
@@ -66,13 +66,13 @@ absl::StatusOr<tls::CertificateFacts> Enroller::ReadPresent() const {
   return tls::ReadCertificate(certificate);
 }
 
-// One that is past its renewal, but not its end, does.
+// A certificate that is past its renewal, but not its end, can connect.
 bool Enroller::CanConnect() const {
   const auto present = ReadPresent();
   return present.ok() && edges_.clock.Now() < present->not_after;
 }
 
-// The node's key; made where there is none that is good for anything.
+// Returns the node's key, and makes it where there is none that is good for anything.
 absl::StatusOr<std::string> Enroller::KeyOfNode() const {
   const std::string& path = settings_.files.key;
   RETURN_IF_ERROR(os::MakeDirectory(os::DirectoryOf(path)));
@@ -108,7 +108,7 @@ absl::StatusOr<bool> Enroller::KeepCertificate() {
   absl::StripTrailingAsciiWhitespace(&token);
   ask.token = std::move(token);
   ASSIGN_OR_RETURN(const std::string certificate, edges_.ask(ask));
-  // What would not work is not taken: the certificate that is there may do for some days.
+  // A certificate that would not work is not taken: the present one may do for some days.
   RETURN_IF_ERROR(base::Annotate(CheckIssued(certificate, key), "the server's answer"));
   RETURN_IF_ERROR(Write(settings_.files.certificate, certificate));
   ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(certificate));
@@ -127,10 +127,10 @@ void Enroller::Tell(const absl::Status& status) {
   absl::Status before;
   {
     absl::MutexLock lock(&mutex_);
-    if (stopped_) return;  // It was cancelled.
+    if (stopped_) return;  // The attempt was cancelled.
     before = std::exchange(standing_, status);
   }
-  // Once for each kind of reason: an attempt follows the other.
+  // A failure is logged once for each kind of reason: an attempt follows the other.
   if (status.ok() || status.code() == before.code()) return;
   edges_.log.Warn("enroll_failed", {{"node", settings_.node_name},
                                     {"error", status},

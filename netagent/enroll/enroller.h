@@ -28,12 +28,12 @@ namespace spoke::netagent {
 class Enroller {
  public:
   struct Settings {
-    rpc::TlsFiles files;     // The directory of the key is made when it is missing.
+    rpc::TlsFiles files;     // The key's directory is made when it is missing.
     std::string token_file;  // Read for each attempt: the kubelet renews it.
     std::string node_name;
     std::string vm_id;
-    base::Backoff backoff = {};              // After attempts that failed.
-    absl::Duration look = absl::Minutes(1);  // How often a good certificate is looked at.
+    base::Backoff backoff = {};              // The pauses after attempts that failed.
+    absl::Duration look = absl::Minutes(1);  // The pause between looks at a good certificate.
   };
   struct Edges {
     // Gives a certificate in PEM: EnrollCall::Ask(), or a test's own.
@@ -55,11 +55,11 @@ class Enroller {
   void Start();
 
   // Makes one attempt unless the certificate is good until its renewal; for tests, before Start().
-  // True: there is a new one. Errors: why there is none; the files are as they were, but for a key
-  // where there was none.
+  // True: there is a new one. Errors: why there is none; the files are as they were, except that a
+  // missing key is made.
   absl::StatusOr<bool> KeepCertificate();
 
-  // Why the latest attempt failed; OK: it did not, or none was due. Says so even while an older
+  // Why the latest attempt failed; OK: it did not, or none was due. It says so even while an older
   // certificate still serves.
   absl::Status standing() const;
 
@@ -69,13 +69,13 @@ class Enroller {
   bool CanConnect() const;
   absl::StatusOr<std::string> KeyOfNode() const;
   absl::Status CheckIssued(const std::string& certificate, const std::string& key) const;
-  // True: go on.
+  // Waits; true: go on.
   bool Wait(absl::Duration pause);
   void Tell(const absl::Status& status);
 
   const Settings settings_;
   const Edges edges_;
-  double jitter_ = 0;   // This agent's own, of the time of renewal.
+  double jitter_ = 0;   // The renewal's, as this agent drew it.
   bool ready_ = false;  // The thread's: on_ready() has succeeded.
   mutable absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -39,7 +39,7 @@ class EnrollerTest : public testing::Test {
     ASSERT_TRUE(os::WriteFileAtomic(path, text, os::Durability::kVisible).ok());
   }
   std::string Read(const std::string& path) const { return os::ReadFile(path).value_or(""); }
-  // As the server does.
+  // Signs the request the way the server does.
   absl::StatusOr<std::string> Sign(const EnrollAsk& ask) {
     asked_.push_back(ask);
     if (!failure_.ok()) return failure_;

@@ -1,4 +1,4 @@
-// When an agent asks for its certificate, and what may be wrong when it gets none. Pure.
+// Decides when an agent asks for its certificate, and what may be wrong when it gets none. Pure.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace spoke::netagent {
 
-// When a certificate is to be renewed: after two thirds of its life and up to a thirtieth more, by
-// `jitter` in [0, 1), so that nodes which enrolled in one moment do not come back in one.
+// Returns when a certificate is to be renewed: after two thirds of its life and up to a thirtieth
+// more, by `jitter` in [0, 1), so that nodes which enrolled in one moment do not come back in one.
 absl::Time RenewAt(absl::Time not_before, absl::Time not_after, double jitter);
 
-// What an operator can do about a refusal, in a line; `status` is not OK.
+// Returns what an operator can do about a refusal, in a line; `status` is not OK.
 std::string EnrollRemedy(const absl::Status& status);
 
 }  // namespace spoke::netagent

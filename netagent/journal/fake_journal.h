@@ -10,7 +10,7 @@ namespace spoke::netagent {
 // Keeps what is written, as tmpfs would, across "restarts" of the agent; fails when told to.
 struct FakeTmpfs {
   std::vector<Event> events;
-  int fail_after = -1;  // Appends that still work; negative: all.
+  int fail_after = -1;  // The number of appends that still work; negative: all.
 };
 
 // Borrows its tmpfs. Not thread-safe.

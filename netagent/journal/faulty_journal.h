@@ -16,7 +16,7 @@ class FaultyJournal final : public Journal {
  public:
   // Called before each write, by the step's name: "journal.begun", "journal.built",
   // "journal.released", "journal.other", "journal.compact". What it returns fails that step, which
-  // then does not happen. It may also end the process. Empty: nothing is ever injected.
+  // then does not happen. It may also end the process. If it is empty, nothing is ever injected.
   using FaultPoint = std::function<absl::Status(std::string_view step)>;
 
   FaultyJournal(std::unique_ptr<Journal> journal, FaultPoint fault_point)

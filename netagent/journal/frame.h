@@ -1,4 +1,4 @@
-// What the agent's files are framed with: checksums, and numbers in little endian. Pure.
+// Helpers for the frames of the agent's files: checksums, and numbers in little endian. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace spoke::netagent {
 
-// CRC-32 as zlib and Ethernet have it.
+// Returns the CRC-32 that zlib and Ethernet use.
 uint32_t Crc32(std::string_view bytes);
 
-// 32 bits, four bytes.
+// Appends the 32 bits as four bytes.
 void AppendLittleEndian(uint32_t value, std::string& out);
-// The first four of `bytes`, which must have them.
+// Reads the first four of `bytes`, which must have them.
 uint32_t ReadLittleEndian(std::string_view bytes);
 
 }  // namespace spoke::netagent

@@ -27,7 +27,7 @@ class FileJournal final : public Journal {
       return absl::OkStatus();
     }
     const int error = written < 0 ? errno : ENOSPC;
-    // Half a frame would end every later replay.
+    // A part of a frame would end every later replay.
     if (::ftruncate(file_.get(), static_cast<off_t>(size_)) < 0) {
       return base::ErrnoToStatus(errno, "cut back journal " + path_);
     }

@@ -1,5 +1,5 @@
-// The agent's memory on tmpfs: survives the agent, not the node, because no pod survives a reboot.
-// So an entry is written, not synced.
+// The agent's memory on tmpfs. It survives the agent, not the node, because no pod survives a
+// reboot; so an entry is written, not synced.
 #pragma once
 
 #include <memory>
@@ -12,25 +12,25 @@
 
 namespace spoke::netagent {
 
-// Interface, so that tests can make writes fail. Not thread-safe; the agent's loop owns it.
+// An interface, so that tests can make writes fail. Not thread-safe; the agent's loop owns it.
 class Journal {
  public:
   virtual ~Journal() = default;
 
-  // On an error nothing has been appended. Errors: kResourceExhausted (tmpfs is full); kInternal.
+  // Adds an event; on an error nothing is. Errors: kResourceExhausted (tmpfs is full); kInternal.
   virtual absl::Status Append(const Event& event) = 0;
 
-  // Replaces everything by `events`, at once. On an error the old journal stays. Errors: as above.
+  // Replaces all by `events`, at once; on an error the old journal stays. Errors: Append()'s.
   virtual absl::Status Compact(const std::vector<Event>& events) = 0;
 
-  // Bytes. Grows with Append(); the owner compacts when it is worth it.
+  // The size in bytes. It grows with Append(); the owner compacts when it is worth it.
   virtual size_t size() const = 0;
 };
 
 struct OpenedJournal {
   std::unique_ptr<Journal> journal;
-  std::vector<Event> events;  // To replay.
-  size_t dropped_bytes = 0;   // Torn or damaged, and cut off.
+  std::vector<Event> events;  // Events to replay.
+  size_t dropped_bytes = 0;   // What was torn or damaged, and cut off.
 };
 
 // Opens or creates the file; its directory must exist. Takes a lock: two agents on one node would

@@ -29,7 +29,7 @@ v1::JournalEntry ToProto(const HoldingsReplaced& event) {
     out.set_cidr(rule.cidr);
     for (const std::string& name : rule.namespaces) out.add_namespaces(name);
   }
-  entry.mutable_holdings();  // Present even when the list is empty.
+  entry.mutable_holdings();  // It is present even when the list is empty.
   return entry;
 }
 
@@ -216,7 +216,7 @@ absl::StatusOr<Event> FromProto(const v1::JournalConflict& in) {
   return event;
 }
 
-// nullopt: an entry that only a newer agent knows.
+// Converts an entry; nullopt: one that only a newer agent knows.
 absl::StatusOr<std::optional<Event>> FromProto(const v1::JournalEntry& entry) {
   switch (entry.entry_case()) {
     case v1::JournalEntry::kHoldings:

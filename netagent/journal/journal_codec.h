@@ -1,4 +1,4 @@
-// Events of attach/assignments to bytes and back (proto/spoke/v1/journal.proto). Pure.
+// Converts events of attach/assignments to bytes and back (proto/spoke/v1/journal.proto). Pure.
 //
 // A journal is a sequence of frames: payload length and CRC-32 of the payload, both 32 bits little
 // endian, and the payload, one JournalEntry.
@@ -17,7 +17,7 @@ std::string EncodeFrame(const Event& event);
 
 struct ParsedJournal {
   std::vector<Event> events;
-  // Where the first frame begins that is cut short or damaged; the size of the text when none is.
+  // The beginning of the first frame that is cut short or damaged; the text's size if none is.
   size_t valid_bytes = 0;
 };
 

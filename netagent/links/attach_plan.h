@@ -22,33 +22,33 @@ struct AttachmentKey {
   auto operator<=>(const AttachmentKey&) const = default;
 };
 
-// As CNI's capability "bandwidth" has it: all traffic of the link. Ingress is towards the pod.
+// The limits of CNI's capability "bandwidth": all traffic of the link. Ingress is towards the pod.
 struct Bandwidth {
   uint64_t ingress_rate = 0;   // Bits a second; 0: not limited.
-  uint64_t ingress_burst = 0;  // Bits; an options, which the plan bounds.
+  uint64_t ingress_burst = 0;  // Bits; 0: none asked for. The plan bounds it.
   uint64_t egress_rate = 0;
   uint64_t egress_burst = 0;
 
   bool operator==(const Bandwidth&) const = default;
 };
 
-// Of payload exchanged with the Internet, as the pod's annotations have it. Ingress is towards the
-// pod.
+// The limits of payload exchanged with the Internet, from the pod's annotations. Ingress is towards
+// the pod.
 struct InternetOptions {
   uint64_t ingress = 0;  // Bits a second; 0: not limited.
   uint64_t egress = 0;
-  uint32_t weight = 1;  // Where pods share a total; 1 to kMaxPodWeight.
+  uint32_t weight = 1;  // The pod's part where pods share a total; 1 to kMaxPodWeight.
 
   bool operator==(const InternetOptions&) const = default;
 };
 inline constexpr uint32_t kMaxPodWeight = 100;
 
-// What an attachment has beside its addresses.
+// The options that an attachment has beside its addresses.
 struct AttachOptions {
   std::optional<ip::MacAddress> pod_mac = std::nullopt;  // nullopt: derived from the key.
   uint32_t mtu = 0;                                      // Bytes; 0: the node's choice.
-  // Which of its container's interfaces this is. The first (0) has the pod's default routes; what
-  // comes from a later one's address leaves by that one all the same.
+  // The position of this interface among its container's. The first (0) has the pod's default
+  // routes; what comes from a later one's address leaves by that one all the same.
   uint32_t ordinal = 0;
   Bandwidth bandwidth = {};
   InternetOptions internet = {};
@@ -56,8 +56,8 @@ struct AttachOptions {
   bool operator==(const AttachOptions&) const = default;
 };
 
-// What comes from `address` leaves the node by `table`, unless the main table has more for it than
-// a default route. For addresses of a NIC that is not the node's first (Links::SetNicTable()).
+// A rule: what comes from `address` leaves by `table` unless the main table has more for it than a
+// default route. For addresses of a NIC that is not the node's first (Links::SetNicTable()).
 struct SourceTable {
   ip::Address address;
   uint32_t table = 0;
@@ -67,21 +67,21 @@ struct SourceTable {
 
 // A veth pair with its addresses: all that links/link_plan.h plans by.
 struct AttachSpec {
-  std::string host_link;  // Name of the end in the node's namespace.
-  std::string pod_link;   // Name of the end in the pod's namespace.
+  std::string host_link;  // The name of the end in the node's namespace.
+  std::string pod_link;   // The name of the end in the pod's namespace.
   ip::MacAddress host_mac;
   ip::MacAddress pod_mac;
   uint32_t mtu = 0;                    // Bytes; both ends.
   std::vector<ip::Address> addresses;  // One or two: at most one a family.
-  uint32_t ordinal = 0;                // As in AttachOptions.
+  uint32_t ordinal = 0;                // The same as AttachOptions::ordinal.
   Bandwidth bandwidth = {};
-  std::vector<SourceTable> source_tables = {};  // Of some of the addresses; at most one each.
+  std::vector<SourceTable> source_tables = {};  // For some of the addresses; at most one each.
 
   bool operator==(const AttachSpec&) const = default;
 };
 
-// The same for the same key in every build and version: names in the kernel and on disk are made of
-// it. FNV-1a, 64 bits, over the container id, a NUL and the interface name.
+// Returns the same number for the same key in every build and version: names in the kernel and on
+// disk are made of it. FNV-1a, 64 bits, over the container id, a NUL and the interface name.
 uint64_t StableHash(const AttachmentKey& key);
 
 // The host link's name: claims::kLinkPrefix and 12 hex digits of a hash of `key`. The same key
@@ -95,10 +95,10 @@ bool IsHostLinkName(std::string_view name);
 // The next hop of the pod's default route for what comes from `address`.
 ip::Address GatewayOf(const ip::Address& address);
 
-// The spec for `key`; `node_mtu` is used where the options have none. MACs that nobody asked for
-// are locally administered, unicast and derived from the key. Errors: kInvalidArgument (no address,
-// two of one family, a multicast MAC, or an MTU below 68, RFC 791's minimum; with an IPv6 address
-// below 1280, RFC 8200).
+// Plans the spec for `key`; `node_mtu` is used where the options have none. MACs that nobody asked
+// for are locally administered, unicast and derived from the key. Errors: kInvalidArgument (no
+// address, two of one family, a multicast MAC, or an MTU below 68, RFC 791's minimum; with an IPv6
+// address below 1280, RFC 8200).
 absl::StatusOr<AttachSpec> PlanAttach(const AttachmentKey& key, std::vector<ip::Address> addresses,
                                       uint32_t node_mtu, const AttachOptions& options = {});
 

@@ -17,8 +17,8 @@
 namespace spoke::netagent {
 namespace {
 
-// A thread that no signal is delivered to: which thread handles those is the program's to choose,
-// and this one may start before it has.
+// Starts a thread that no signal is delivered to: which thread handles those is the program's to
+// choose, and this one may start before it has.
 template <typename Function>
 std::thread StartWithoutSignals(Function function) {
   sigset_t all;
@@ -62,7 +62,7 @@ absl::Status DeferredDeletion::DeleteLater(DeferredLink link,
                                            absl::FunctionRef<absl::Status(uint32_t group)> retire) {
   absl::MutexLock lock(&mutex_);
   if (!plan_.Has(link.host_link)) {
-    // Under the lock: the group must not be taken away between the request and its entry here.
+    // The call is under the lock: the group must not go between the request and its entry here.
     RETURN_IF_ERROR(retire(plan_.NextGroup()));
     plan_.Add(std::move(link), absl::Now());
     changed_.SignalAll();
@@ -126,7 +126,7 @@ void DeferredDeletion::Work() {
 }
 
 absl::Status DeferredDeletion::Unregister(uint32_t group) {
-  RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred deletion.list"));
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred_deletion.list"));
   const auto links = netlink::DumpLinks(socket_, "");
   if (!links.ok()) return links.status();
   std::vector<int32_t> ours;
@@ -139,7 +139,7 @@ absl::Status DeferredDeletion::Unregister(uint32_t group) {
       other = link.name;
     }
   }
-  // Gone with their pods' namespaces.
+  // The links have gone with their pods' namespaces.
   if (ours.empty()) return absl::OkStatus();
   if (!other.empty()) {
     if (!std::exchange(warned_of_others_, true) && settings_.log != nullptr) {
@@ -147,7 +147,7 @@ absl::Status DeferredDeletion::Unregister(uint32_t group) {
     }
     return UnregisterEach(ours);
   }
-  RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred deletion.unregister"));
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred_deletion.unregister"));
   const std::vector<netlink::Request> batch = {netlink::DeleteLinkGroup(group)};
   const absl::Status status = netlink::SendBatch(socket_, batch).status;
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
@@ -156,7 +156,7 @@ absl::Status DeferredDeletion::Unregister(uint32_t group) {
 absl::Status DeferredDeletion::UnregisterEach(const std::vector<int32_t>& indexes) {
   absl::Status first_error;
   for (const int32_t index : indexes) {
-    RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred deletion.unregister"));
+    RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred_deletion.unregister"));
     const std::vector<netlink::Request> batch = {netlink::DeleteLink(index)};
     first_error.Update(netlink::SendBatch(socket_, batch).status);
   }
@@ -164,7 +164,7 @@ absl::Status DeferredDeletion::UnregisterEach(const std::vector<int32_t>& indexe
 }
 
 absl::Status DeferredDeletion::Sweep() {
-  RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred deletion.list"));
+  RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred_deletion.list"));
   const auto links = netlink::DumpLinks(socket_, claims::kLinkPrefix);
   if (!links.ok()) return links.status();
   std::set<uint32_t> groups;

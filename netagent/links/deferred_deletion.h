@@ -20,8 +20,8 @@
 
 namespace spoke::netagent {
 
-// Thread-safe. Has a thread and a socket of its own, in the namespace it was made in. Which links
-// go together and when is links/deletion_plan.h's to say.
+// Thread-safe. Has a thread and a socket of its own, in the namespace it was made in. The class of
+// links/deletion_plan.h says which links go together and when.
 //
 // Only what has a name of ours is ever removed: a link of somebody else's in one of our groups
 // (claims.h) is left alone, and ours are then removed one by one.
@@ -31,15 +31,15 @@ class DeferredDeletion {
     telemetry::Log* log = nullptr;  // Borrowed; may be null.
     FaultPoint fault_point = {};
   };
-  // Whoever waits gives up after this long: the kernel has been stuck for many times what it takes.
+  // The longest wait of a caller: the kernel has then been stuck for many times what it takes.
   static constexpr absl::Duration kPatience = absl::Seconds(5);
 
-  // For the calling thread's network namespace. Unregisters what an agent that died has left in our
-  // groups before it returns. Errors: kUnavailable (the list of links kept changing);
-  // kPermissionDenied; as errno says.
+  // Makes one for the calling thread's network namespace. Unregisters what a dead agent has left in
+  // our groups before it returns. Errors: kUnavailable (the list of links kept changing);
+  // kPermissionDenied; what errno says.
   static absl::StatusOr<std::unique_ptr<DeferredDeletion>> Create(Settings settings);
 
-  // What is still deferred stays so, for the next agent to find.
+  // Leaves what is still deferred for the next agent to find.
   ~DeferredDeletion();
   DeferredDeletion(const DeferredDeletion&) = delete;
   DeferredDeletion& operator=(const DeferredDeletion&) = delete;
@@ -55,10 +55,10 @@ class DeferredDeletion {
   // kernel refuses, or takes longer than kPatience).
   absl::Status FinishWhatClashes(const AttachSpec& spec);
 
-  // Waits until nothing is deferred. Errors: as FinishWhatClashes().
+  // Waits until nothing is deferred. Errors: those of FinishWhatClashes().
   absl::Status FinishAll();
 
-  // Whether anything is.
+  // Whether nothing is deferred.
   bool empty() const;
 
  private:
@@ -72,8 +72,8 @@ class DeferredDeletion {
   absl::Status Sweep();
 
   const Settings settings_;
-  netlink::Socket socket_;         // The thread's, once that runs.
-  bool warned_of_others_ = false;  // Likewise.
+  netlink::Socket socket_;         // Used by the thread alone, once that runs.
+  bool warned_of_others_ = false;  // Used by the thread alone, once that runs.
 
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;

@@ -8,8 +8,8 @@
 
 namespace spoke::netagent {
 
-// Full batches, the open one, the one under way and a refused one that was put back; one link more
-// than kMaxLinks may be there before anybody waits.
+// The groups are for full batches, the open one, the one under way and a refused one that was put
+// back; one link more than kMaxLinks may be there before anybody waits.
 static_assert(DeletionPlan::kMaxLinks / DeletionPlan::kMaxBatch + 4 <= claims::kDeletionGroups);
 
 uint32_t DeletionPlan::NextGroup() const {
@@ -43,7 +43,7 @@ void DeletionPlan::Finish(bool gone, absl::Time now) {
     not_before_ = now + kPause;
   } else {
     waiting_.push_front(*std::move(under_way_));
-    // Whoever waits hears of it, and is not waited for.
+    // Those who wait hear of the refusal, and the batch is no longer hurried for them.
     hurried_ = 0;
     not_before_ = now + kRetry;
   }

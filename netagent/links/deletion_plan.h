@@ -21,14 +21,14 @@ namespace spoke::netagent {
 // A link that carries no traffic any more and waits to be unregistered.
 struct DeferredLink {
   std::string host_link;
-  std::vector<ip::Address> addresses;  // Those it had; empty when they are not known.
+  std::vector<ip::Address> addresses;  // The addresses it had; empty when they are not known.
 
   bool operator==(const DeferredLink&) const = default;
 };
 
 // Links that are unregistered by one request.
 struct DeletionBatch {
-  uint32_t group = 0;  // One of claims::kFirstDeletionGroup and the following.
+  uint32_t group = 0;  // One of the groups from claims::kFirstDeletionGroup on.
   std::vector<DeferredLink> links;
   absl::Time first_at;
 
@@ -38,32 +38,32 @@ struct DeletionBatch {
 // Not thread-safe; the DeferredDeletion owns it and serialises calls.
 class DeletionPlan {
  public:
-  // A batch takes no more links than this: each holds the network lock for some 0.2 ms.
+  // The most links in a batch: each holds the network lock for some 0.2 ms.
   static constexpr size_t kMaxBatch = 32;
-  // A batch that does not fill up waits for others no longer than this.
+  // The longest time that a batch which does not fill up waits for others.
   static constexpr absl::Duration kMaxWait = absl::Milliseconds(250);
-  // Between two batches the lock belongs to attachments. Not when somebody waits (Hurry()).
+  // The pause between two batches, in which attachments get the lock. Hurry() leaves it out.
   static constexpr absl::Duration kPause = absl::Milliseconds(100);
-  // Before a batch that the kernel refused is tried again.
+  // The pause before a batch that the kernel refused is tried again.
   static constexpr absl::Duration kRetry = absl::Seconds(1);
-  // Links that may wait at once. Batches of them, the open one and the one under way all have
-  // groups of their own.
+  // The most links that may wait at once. Batches of them, the open one and the one under way all
+  // have groups of their own.
   static constexpr size_t kMaxLinks = 512;
 
-  // The group that the next link goes into. The same until Add().
+  // Returns the group that the next link goes into; it is the same until Add().
   uint32_t NextGroup() const;
-  // The link is in NextGroup() now.
+  // Takes a link that has been put into NextGroup().
   void Add(DeferredLink link, absl::Time now);
 
-  // The batch that is to be unregistered now, or nothing: none is due, or one is under way. The
-  // caller unregisters it and calls Finish().
+  // Returns the batch that is to be unregistered now, or nothing: none is due, or one is under way.
+  // The caller unregisters it and calls Finish().
   std::optional<DeletionBatch> TakeDue(absl::Time now);
-  // `gone`: the batch that was taken is unregistered. Else it is tried again later.
+  // Ends the batch that was taken. `gone`: it is unregistered; if not, it is tried again later.
   void Finish(bool gone, absl::Time now);
   // When TakeDue() may have something; nothing while there is none, or one is under way.
   std::optional<absl::Time> NextDue() const;
 
-  // Somebody waits: all that is deferred now is due at once, without pauses.
+  // Makes all that is deferred now due at once, without pauses, since somebody waits.
   void Hurry();
 
   // How many links wait, those of the batch under way included.
@@ -80,7 +80,7 @@ class DeletionPlan {
   std::deque<DeletionBatch> waiting_;  // Oldest first; only the last may have room.
   std::optional<DeletionBatch> under_way_;
   size_t size_ = 0;
-  uint32_t next_group_ = 0;  // Of the next batch, counted from the first of ours.
+  uint32_t next_group_ = 0;  // The next batch's, counted from the first of ours.
   size_t hurried_ = 0;       // This many batches, from the oldest on, are due at once.
   absl::Time not_before_ = absl::InfinitePast();
 };

@@ -60,7 +60,7 @@ TEST(DeletionPlan, NothingJoinsABatchThatIsUnderWay) {
   EXPECT_NE(plan.NextGroup(), group);
   EXPECT_TRUE(plan.Has("spk0"));
   plan.Add(Link(1), kStart);
-  // One at a time.
+  // Only one batch is under way at a time.
   EXPECT_EQ(plan.NextDue(), std::nullopt);
   EXPECT_EQ(plan.TakeDue(absl::InfiniteFuture()), std::nullopt);
   plan.Finish(/*gone=*/true, kStart + absl::Seconds(1));
@@ -118,7 +118,7 @@ TEST(DeletionPlan, NoTwoBatchesShareAGroupHoweverManyWait) {
     plan.Hurry();
     const auto batch = plan.TakeDue(kStart);
     ASSERT_TRUE(batch.has_value());
-    // Every third is refused at first.
+    // Every third batch is refused at first.
     plan.Finish(/*gone=*/round % 3 != 0, kStart);
     if (round % 3 == 0) {
       ASSERT_EQ(plan.TakeDue(kStart + DeletionPlan::kRetry), batch);
@@ -143,7 +143,7 @@ TEST(DeletionPlan, KnowsWhatANewAttachmentClashesWith) {
   EXPECT_FALSE(plan.Clashes(spec));
   plan.Add(Link(7), kStart);
   EXPECT_TRUE(plan.Clashes(spec));
-  // And while they are being unregistered.
+  // The links also clash while they are being unregistered.
   ASSERT_TRUE(plan.TakeDue(absl::InfiniteFuture()).has_value());
   EXPECT_TRUE(plan.Clashes(spec));
   plan.Finish(/*gone=*/true, kStart);

@@ -24,8 +24,8 @@ absl::StatusOr<FaultPoint> ParseFaultPoint(std::string_view text) {
     return absl::InvalidArgumentError(
         fmt::format("'{}' is no fault: '<fail|kill> <step> <n>' is one", text));
   }
-  // Shared: the function is copied into each part that asks the kernel for something, and threads
-  // of several count together.
+  // The count is shared: the function is copied into each part that asks the kernel for something,
+  // and threads of several count together.
   auto count = std::make_shared<std::atomic<int>>(0);
   return FaultPoint([=](std::string_view step) -> absl::Status {
     const bool counts =
@@ -33,7 +33,7 @@ absl::StatusOr<FaultPoint> ParseFaultPoint(std::string_view text) {
             ? step.starts_with(std::string_view(wanted).substr(0, wanted.size() - 1))
             : step == wanted;
     if (!counts || ++*count != nth) return absl::OkStatus();
-    // Not by the log, which may still hold back what it was given when the process dies.
+    // The line does not go by the log, which may still hold back lines when the process dies.
     const std::string line = fmt::format("fault step={}\n", step);
     if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return absl::OkStatus();
     if (action == "kill") ::kill(::getpid(), SIGKILL);

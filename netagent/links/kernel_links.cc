@@ -77,8 +77,8 @@ netlink::Route UnreachableRoute(const ip::Address& address) {
           .metric = claims::kUnreachableMetric};
 }
 
-// However many there are. One that is refused must not keep the others away, so it goes on and
-// reports the first refusal.
+// Sends the requests in batches, however many there are. One that is refused must not keep the
+// others away, so it goes on and reports the first refusal.
 absl::Status SendInBatches(netlink::Socket& socket, std::span<const netlink::Request> requests) {
   absl::Status first_error;
   for (size_t done = 0; done < requests.size(); done += netlink::kMaxBatch) {
@@ -97,7 +97,7 @@ KernelLinks::KernelLinks(Settings settings, netns::Netns node, netlink::Socket s
       socket_(std::move(socket)),
       deferred_deletion_(std::move(deferred_deletion)),
       has_ipv6_(KernelHasIpv6()),
-      // Begins elsewhere each time the agent starts: a pod may have a link of the last one's.
+      // Each agent begins at another index: a pod may have a link of the last agent's.
       next_index_(std::random_device()()) {}
 
 absl::StatusOr<std::unique_ptr<KernelLinks>> KernelLinks::Create(Settings settings) {
@@ -190,7 +190,7 @@ absl::Status KernelLinks::Make(const AttachSpec& spec, const LinkOperations& pla
     return absl::FailedPreconditionError("the pod's network namespace is the node's own");
   }
   RETURN_IF_ERROR(deferred_deletion_->FinishWhatClashes(spec));
-  // Two different ones: a veth whose peer has its own index looks like a device without one.
+  // The ends have two different indexes: a veth whose peer has its own looks like one without.
   const uint32_t pod_index = kFirstIndex + (next_index_++ % kIndexCount);
   const uint32_t host_index = kFirstIndex + (next_index_++ % kIndexCount);
   const LinkEnds ends{.pod = static_cast<int32_t>(pod_index),
@@ -199,7 +199,7 @@ absl::Status KernelLinks::Make(const AttachSpec& spec, const LinkOperations& pla
                       .node_netns = node_.fd()};
   absl::Status status = Build(spec, plan, ends, *pod);
   if (absl::IsAlreadyExists(status) && !deferred_deletion_->empty()) {
-    // It may be the pod end of a detached link, whose name only the pod knows.
+    // The link in the way may be a detached one's pod end, whose name only the pod knows.
     RETURN_IF_ERROR(deferred_deletion_->FinishAll());
     status = Build(spec, plan, ends, *pod);
   }
@@ -243,8 +243,8 @@ absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& pl
   RETURN_IF_ERROR(Reach(settings_.fault_point, "attach.pod"));
   LinkBatches batches = BatchesOf(spec, plan, ends);
   const netlink::BatchResult made = netlink::SendBatch(*pod_socket, batches.in_pod);
-  // The first request makes the pair: refused, it has left nothing, and the kernel has refused all
-  // the others as well, for want of a device.
+  // The first request makes the pair. If it is refused, it has left nothing, and the kernel has
+  // refused all the others as well, for want of a device.
   if (!made.status.ok() && made.refused == 0U) {
     return Narrow(made.status, {kAlreadyExists, kResourceExhausted});
   }
@@ -282,9 +282,9 @@ absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& pl
 
 absl::Status KernelLinks::Undo(const AttachSpec& spec, const LinkEnds& ends,
                                netlink::Socket& pod_socket) {
-  // A batch is no transaction. By index, which nothing else has, so that this can never take a link
-  // that was there before; and in the pod, where the index is ours even on a kernel that would not
-  // let us choose the host end's.
+  // A batch is no transaction. The link is deleted by index, which nothing else has, so that this
+  // can never take a link that was there before; and in the pod, where the index is ours even on a
+  // kernel that would not let us choose the host end's.
   std::vector<netlink::Request> in_pod = {netlink::DeleteLink(ends.pod)};
   for (const ip::Address& address : spec.addresses) {
     if (spec.ordinal > 0) in_pod.push_back(netlink::DeleteRule(PodRule(spec, address)));
@@ -333,8 +333,8 @@ absl::Status KernelLinks::Retire(const std::string& host_link, const LinkOperati
     }
   }
   const netlink::BatchResult result = netlink::SendBatch(socket_, batch);
-  // What is refused before the link is retired is as good as a refusal of that: the next call does
-  // both again.
+  // A request that is refused before the link is retired is as good as a refusal of that: the next
+  // call does both again.
   if (!result.refused || *result.refused <= retire) return result.status;
   left = result.status;
   return absl::OkStatus();

@@ -28,19 +28,19 @@ namespace spoke::netagent {
 // later. Not thread-safe. Needs CAP_NET_ADMIN there and in the pods' namespaces, and CAP_SYS_ADMIN
 // to enter those.
 //
-// To make a link takes two sends: one in the pod's namespace, which makes the pair, and one in the
-// node's. Some 0.5 ms. To take one down takes one of 0.1 ms; the 20 ms that the kernel needs to
-// unregister a link are the DeferredDeletion's. Read() takes seven or eight dumps; with 500 pods
-// some 5 ms. ReadPod() takes some 0.2 ms.
+// A link is made in two sends: one in the pod's namespace, which makes the pair, and one in the
+// node's, which take some 0.5 ms. It is taken down in one send of 0.1 ms; the 20 ms that the kernel
+// needs to unregister a link are the DeferredDeletion's. Read() takes seven or eight dumps; with
+// 500 pods some 5 ms. ReadPod() takes some 0.2 ms.
 class KernelLinks final : public Links {
  public:
   struct Settings {
     telemetry::Log* log = nullptr;  // Borrowed; may be null.
     FaultPoint fault_point = {};
-    std::string sysctl_root = "/proc/sys";  // See SysctlRoot().
+    std::string sysctl_root = "/proc/sys";  // The root of sysctls; see SysctlRoot().
   };
-  // For the calling thread's network namespace. Unregisters what an agent that died had taken down.
-  // Errors: kUnavailable (try again); kPermissionDenied; as errno says.
+  // Makes one for the calling thread's network namespace. Unregisters what a dead agent had taken
+  // down. Errors: kUnavailable (try again); kPermissionDenied; what errno says.
   static absl::StatusOr<std::unique_ptr<KernelLinks>> Create(Settings settings);
   static absl::StatusOr<std::unique_ptr<KernelLinks>> Create() { return Create(Settings()); }
 
@@ -57,7 +57,7 @@ class KernelLinks final : public Links {
   absl::Status FinishDetaching() { return deferred_deletion_->FinishAll(); }
 
  private:
-  // A pod that is known to be the one.
+  // A pod whose namespace is known to be the right one.
   struct Pod {
     netlink::Socket socket;
     netlink::LinkState link;
@@ -68,19 +68,19 @@ class KernelLinks final : public Links {
 
   static absl::StatusOr<netlink::Socket> OpenSocketIn(const netns::Netns& netns);
 
-  // Apply() of the three kinds of plan.
+  // These do Apply() for the three kinds of plan.
   absl::Status Make(const AttachSpec& spec, const LinkOperations& plan, int pod_netns);
   absl::Status TakeDown(const std::string& host_link, const LinkOperations& plan);
   absl::Status Mend(const AttachSpec& spec, const LinkOperations& plan,
                     std::optional<int> pod_netns);
 
-  // Make() with nothing deferred in its way.
+  // Does Make() when nothing deferred is in its way.
   absl::Status Build(const AttachSpec& spec, const LinkOperations& plan, const LinkEnds& ends,
                      const netns::Netns& pod);
   // Takes back what there is of a link that failed half-way.
   absl::Status Undo(const AttachSpec& spec, const LinkEnds& ends, netlink::Socket& pod_socket);
   // Takes the link out of use with all that is there for it, into `group`. OK when it is done;
-  // `left` is then what was refused beside the link itself.
+  // `left` then says what was refused beside the link itself.
   absl::Status Retire(const std::string& host_link, const LinkOperations& plan, uint32_t group,
                       absl::Status& left);
   absl::Status MendOne(const AttachSpec& spec, const LinkOperation& operation, const LinkEnds& ends,
@@ -89,23 +89,23 @@ class KernelLinks final : public Links {
   absl::StatusOr<netlink::LinkState> FindHostLink(const std::string& name);
   absl::StatusOr<Pod> EnterPod(const AttachSpec& spec, const netlink::LinkState& host,
                                int pod_netns);
-  // The rules of ours, told apart by whose address they are for.
+  // Reads our rules, told apart by whose address they are for.
   absl::Status ReadRules(ip::Family family, std::map<std::string, HostSide>& sides);
   std::vector<ip::Family> Families() const;
   // Takes up what an earlier agent attached, and removes source rules that nobody has any more.
   absl::Status TakeStock();
-  // Whether a link has the address; `but_by`: another than this one.
+  // Whether a link has the address; `but_by`: whether another than this one has it.
   bool IsHeld(const ip::Address& address, const std::string& but_by = {}) const;
   // Requests that remove the source rules that the spec's addresses have and it does not want.
   std::vector<netlink::Request> DeletionsOfOtherRules(const AttachSpec& spec) const;
 
   const Settings settings_;
   const netns::Netns node_;
-  netlink::Socket socket_;  // In the node's namespace.
+  netlink::Socket socket_;  // Works in the node's namespace.
   const std::unique_ptr<DeferredDeletion> deferred_deletion_;
-  const bool has_ipv6_;  // The kernel speaks it at all.
+  const bool has_ipv6_;  // Whether the kernel speaks it at all.
   uint32_t next_index_;
-  // What each host link was made with, those of earlier agents included.
+  // The index and addresses of each host link, those of earlier agents' links included.
   struct Attached {
     int32_t index = 0;
     std::vector<ip::Address> addresses;
@@ -115,12 +115,12 @@ class KernelLinks final : public Links {
   std::map<ip::Address, uint32_t> source_tables_;
 };
 
-// A descriptor of the network namespace at `path`, for Links, which makes sure that it is the right
-// one. Errors: as netns::Netns::Open().
+// Opens the network namespace at `path` for Links, which makes sure that it is the right one.
+// Errors: those of netns::Netns::Open().
 absl::StatusOr<os::UniqueFd> OpenPodNetns(const std::string& path);
 
-// The kernel's refusal in the words of links.h: any code but those that are promised, as a rule
-// those of what reads a link, becomes kInternal.
+// Puts the kernel's refusal in the words of links.h: any code except those that are promised (by
+// default those of the calls that read a link) becomes kInternal.
 absl::Status Narrow(const absl::Status& status,
                     std::initializer_list<absl::StatusCode> promised = {
                         absl::StatusCode::kNotFound, absl::StatusCode::kFailedPrecondition,

@@ -1,4 +1,4 @@
-// KernelLinks: what is read, and what is put right on a link that is there.
+// KernelLinks: reads links, and puts right what is wrong on a link that is there.
 #include <fcntl.h>
 #include <linux/neighbour.h>
 #include <linux/pkt_sched.h>
@@ -26,8 +26,8 @@
 namespace spoke::netagent {
 namespace {
 
-// A refusal that says that something of the attachment is not there says nothing about the host
-// link, which is what kNotFound means here.
+// Narrows a refusal. One which says that something of the attachment is not there says nothing
+// about the host link, which is what kNotFound means here.
 absl::Status NarrowChange(const absl::Status& status) {
   if (absl::IsAlreadyExists(status) || absl::IsUnavailable(status) || status.ok()) return status;
   return absl::InternalError(status.message());
@@ -61,7 +61,7 @@ std::optional<PermanentNeighbour> AsPermanent(const netlink::Neighbour& entry) {
   return PermanentNeighbour{entry.address, *entry.mac};
 }
 
-// Adds `route` in the pod unless one to there by the same way is there already.
+// Adds `route` in the pod unless a route to there by the same way is there already.
 absl::Status EnsurePodRoute(netlink::Socket& socket, const netlink::Route& route) {
   const absl::Status added = Send(socket, netlink::AddRoute(route));
   if (!absl::IsAlreadyExists(added)) return added;
@@ -84,7 +84,7 @@ std::optional<uint64_t> LimitOf(const netlink::Qdisc& qdisc) {
   return qdisc.token_bucket->rate * kBitsPerByte;
 }
 
-// One of ours with other values than those of `add` is replaced; another's stays.
+// Adds the limit, in place of one of ours with other values; another's stays.
 absl::Status MendLimit(const AttachSpec& spec, netlink::Socket& socket, int32_t link,
                        const netlink::Request& add) {
   const absl::Status added = Send(socket, add);

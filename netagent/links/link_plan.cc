@@ -42,14 +42,14 @@ std::vector<ip::Address> InOrder(const AttachSpec& spec) {
   return addresses;
 }
 
-// Everything of a link that is not there. Costs no text: this is the way of every ADD.
+// Plans everything of a link that is not there. It makes no text: every ADD comes this way.
 LinkOperations PlanNew(const AttachSpec& spec) {
   LinkOperations plan;
   plan.reserve(5 + 7 * spec.addresses.size());
   plan.push_back({.part = Part::kHostLink,
                   .found = fmt::format("link {} is gone from the node", spec.host_link)});
   plan.push_back({.part = Part::kHostSetting});
-  // Before the link is up: after, the kernel would wait for all CPUs.
+  // The limit comes before the link is up: after, the kernel would wait for all CPUs.
   if (spec.bandwidth.ingress_rate != 0) plan.push_back({.part = Part::kIngressLimit});
   plan.push_back({.part = Part::kHostUp});
   for (const ip::Address& address : spec.addresses) {
@@ -58,7 +58,7 @@ LinkOperations PlanNew(const AttachSpec& spec) {
   for (const SourceTable& source : spec.source_tables) {
     plan.push_back({.part = Part::kHostRule, .address = source.address, .table = source.table});
   }
-  // Routes last: they may take the place of an older attachment's, so nothing else may fail after.
+  // Routes come last: they may replace an older attachment's, so nothing else may fail after.
   for (const ip::Address& address : spec.addresses) {
     plan.push_back({.part = Part::kHostRoute, .address = address});
   }
@@ -73,7 +73,7 @@ LinkOperations PlanNew(const AttachSpec& spec) {
 
 LinkOperations PlanRemoval(const HostSide& host) {
   LinkOperations plan;
-  // The kernel would remove them as the link goes down, but goes through all routes to find them.
+  // The kernel would remove the routes with the link, but goes through all routes to find them.
   for (const ip::Address& address : host.routes) {
     plan.push_back({.part = Part::kHostRoute, .address = address});
   }
@@ -97,7 +97,7 @@ void PlanSettings(const AttachSpec& spec, const HostSide& host, LinkOperations& 
     found += fmt::format("{}link {} makes itself IPv6 addresses (mode {})",
                          found.empty() ? "" : ", ", spec.host_link, *host.address_generation);
   }
-  // One request makes them all.
+  // One request makes all the settings.
   if (!found.empty()) plan.push_back({.part = Part::kHostSetting, .found = std::move(found)});
 }
 
@@ -105,7 +105,7 @@ void PlanHostNeighbours(const AttachSpec& spec, const ObservedLink& observed,
                         LinkOperations& plan) {
   const std::string& link = spec.host_link;
   const ip::MacAddress mac = observed.pod ? observed.pod->mac : spec.pod_mac;
-  // With its MAC a device loses all its neighbour entries, permanent ones included.
+  // A device loses all its neighbour entries with its MAC, permanent ones included.
   const bool lost = observed.host.mac != spec.host_mac;
   for (const ip::Address& address : spec.addresses) {
     const PermanentNeighbour* const entry = FindNeighbour(observed.host.neighbours, address);
@@ -139,8 +139,8 @@ void PlanHost(const AttachSpec& spec, const ObservedLink& observed, LinkOperatio
                     .found = fmt::format("link {} has MTU {} on the node, but {} in the pod", link,
                                          host.mtu, observed.pod->mtu)});
   }
-  // Where nobody asked for a limit, a plugin of the chain can have set one. That of what the pod
-  // sends is no part of the link (shaping/shaper.h): at its own end the pod has a say.
+  // Where nobody asked for a limit, a plugin of the chain can have set one. The limit of what the
+  // pod sends is no part of the link (shaping/shaper.h): at its own end the pod has a say.
   if (const auto wanted = IngressRateOf(spec); wanted && wanted != host.limit_bps) {
     plan.push_back({.part = Part::kIngressLimit,
                     .found = fmt::format("the limit of link {} is {}, not {}", link,
@@ -169,7 +169,7 @@ void PlanHost(const AttachSpec& spec, const ObservedLink& observed, LinkOperatio
   }
 }
 
-// The way out of the pod for what comes from `address`.
+// Plans the way out of the pod for what comes from `address`.
 void PlanPodRoutes(const AttachSpec& spec, const PodSide& pod, const ip::Address& address,
                    LinkOperations& plan) {
   const bool later = spec.ordinal > 0;

@@ -24,26 +24,26 @@ namespace spoke::netagent {
 // A setting of the node's end of a link.
 struct HostLinkSetting {
   uint16_t number = 0;    // IPV4_DEVCONF_* of linux/ip.h, which link_requests.cc compares it with.
-  std::string_view name;  // Below net.ipv4.conf.LINK.
+  std::string_view name;  // The name below net.ipv4.conf.LINK.
   uint32_t value = 0;
 };
 
 inline constexpr std::array<HostLinkSetting, 8> kHostLinkSettings = {{
     {1, "forwarding", 1},
-    // Strict: what the pod sends from an address that is not routed to it is dropped.
+    // The filter is strict: what the pod sends from an address not routed to it is dropped.
     {8, "rp_filter", 1},
     // The node speaks for nobody on this link, and learns no routes or neighbours from a pod.
     {3, "proxy_arp", 0},
     {21, "arp_accept", 0},
-    // It answers no question either: the gateway's neighbour entry in the pod is permanent.
+    // The node answers no question either: the gateway's neighbour entry in the pod is permanent.
     {19, "arp_ignore", 8},
     {4, "accept_redirects", 0},
     {6, "send_redirects", 0},
     {9, "accept_source_route", 0},
 }};
 
-// No IPv6 link-local address on the host link: nobody speaks to it, and its routes would make every
-// further link slower to bring up (the kernel walks those of all links). IN6_ADDR_GEN_MODE_NONE.
+// The host link gets no IPv6 link-local address (IN6_ADDR_GEN_MODE_NONE): nobody speaks to it, and
+// its routes would make each further link slower to bring up (the kernel walks all links').
 inline constexpr uint8_t kHostLinkAddressGeneration = 1;
 
 // A neighbour entry that stays until somebody removes it.
@@ -54,20 +54,20 @@ struct PermanentNeighbour {
   bool operator==(const PermanentNeighbour&) const = default;
 };
 
-// The node's end, and what of ours leads to it. As constructed: there is none.
+// The node's end, and what of ours leads to it. A value as constructed has no link.
 struct HostSide {
   bool exists = false;
   int32_t index = 0;
   bool up = false;
   ip::MacAddress mac;
   uint32_t mtu = 0;  // Bytes.
-  // By IPV4_DEVCONF_* number; nothing at 0. Shorter than a number: the kernel has no such setting.
+  // Values by IPV4_DEVCONF_* number; nothing at 0. The kernel has no setting beyond the end.
   std::vector<uint32_t> settings;
   std::optional<uint8_t> address_generation;  // IN6_ADDR_GEN_MODE_*; nullopt: the link has no IPv6.
   std::vector<PermanentNeighbour> neighbours;
-  std::vector<SourceTable> rules;     // Ours, for addresses that lead here.
-  std::vector<ip::Address> routes;    // Ours, in the main table, each to one address.
-  std::optional<uint64_t> limit_bps;  // Of the token bucket at its root; nullopt: there is none.
+  std::vector<SourceTable> rules;     // Our rules for addresses that lead here.
+  std::vector<ip::Address> routes;    // Our routes in the main table, each to one address.
+  std::optional<uint64_t> limit_bps;  // The token bucket's at its root; nullopt: there is none.
 
   bool operator==(const HostSide&) const = default;
 };
@@ -80,7 +80,7 @@ struct PodRoute {
   bool operator==(const PodRoute&) const = default;
 };
 
-// "What comes from `source` looks into `table`."
+// A rule in a pod: "What comes from `source` looks into `table`."
 struct PodSourceRule {
   ip::Prefix source;
   uint32_t table = 0;
@@ -97,19 +97,19 @@ struct PodSide {
   uint32_t mtu = 0;  // Bytes.
   std::vector<ip::Address> addresses;
   std::vector<PermanentNeighbour> neighbours;
-  std::vector<PodRoute> routes;  // By this link, of all tables.
+  std::vector<PodRoute> routes;  // The routes by this link, in all tables.
   std::vector<PodSourceRule> rules;
 
   bool operator==(const PodSide&) const = default;
 };
 
-// A link as it was observed. As constructed: there is none.
+// A link as it was observed. A value as constructed has no link.
 struct ObservedLink {
   HostSide host;
   std::optional<PodSide> pod = std::nullopt;  // nullopt: nobody has looked into the pod.
 };
 
-// What an operation makes or removes.
+// The parts that an operation makes or removes.
 enum class Part {
   kHostLink,  // The pair of devices itself.
   kHostSetting,
@@ -129,21 +129,21 @@ enum class Part {
 };
 inline constexpr Part kLastPart = Part::kPodRule;
 
-// "host_route": for logs and metrics.
+// Returns the part's name for logs and metrics, such as "host_route".
 std::string_view NameOf(Part part);
-// Whether to put it right takes the pod's namespace.
+// Whether the pod's namespace is needed to put the part right.
 bool IsInPod(Part part);
 
-// Makes or, where the spec is for no link, removes one part of a link. What the part is to be
-// follows from the spec, but for what later plugins may have changed and what only the plan knows.
+// Makes or, where the spec is for no link, removes one part of a link. The spec says what the part
+// is to be, except what later plugins may have changed and what only the plan knows.
 struct LinkOperation {
   Part part = Part::kHostLink;
-  std::optional<ip::Address> address = std::nullopt;  // Of the pod, where it is about one.
-  ip::MacAddress mac = {};                            // Of the entry, for kHostNeighbour.
+  std::optional<ip::Address> address = std::nullopt;  // The pod's, where the part is about one.
+  ip::MacAddress mac = {};                            // The entry's, for kHostNeighbour.
   uint32_t mtu = 0;                                   // Bytes, for kHostMtu.
-  uint32_t table = 0;                                 // Into which kHostRule leads.
-  // What was observed instead, for people: "route to 10.1.0.5 is gone". Empty for what only follows
-  // from another operation: all that goes with a link that has to be made.
+  uint32_t table = 0;                                 // The table that kHostRule leads into.
+  // What was observed instead, for people: "route to 10.1.0.5 is gone". It is empty for what only
+  // follows from another operation: all that goes with a link that has to be made.
   std::string found = {};
 
   bool operator==(const LinkOperation&) const = default;
@@ -166,13 +166,13 @@ std::optional<uint64_t> IngressRateOf(const AttachSpec& spec);
 // them on either side of the link. Idempotent: once they are applied, planning again gives none,
 // except for kPodLink, a link that bears another name in the pod, which only the pod can put right.
 //
-// Without a host link it is the whole link that is made. Of a pod that nobody has looked into
-// nothing is planned; which MAC a neighbour entry should have and how long the pod's packets are is
-// then not known, and not judged. A spec without addresses (NoLink()) is one for no link: its plan
+// If there is no host link, the whole link is made. Nothing is planned for a pod that nobody has
+// looked into; which MAC a neighbour entry should have and how long the pod's packets are is then
+// not known, and not judged. A spec without addresses (NoLink()) is one for no link: its plan
 // removes what leads to it, and the link, observed or not.
 LinkOperations PlanLink(const AttachSpec& spec, const ObservedLink& observed);
 
-// The spec by which the link of that name is taken down.
+// Returns the spec by which the link of that name is taken down.
 AttachSpec NoLink(std::string host_link);
 
 }  // namespace spoke::netagent

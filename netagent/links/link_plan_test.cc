@@ -23,7 +23,7 @@ AttachSpec Spec(uint32_t ordinal = 0, Bandwidth bandwidth = {}) {
       .value();
 }
 
-// Without what only follows from another operation.
+// Returns the plan without what only follows from another operation.
 LinkOperations Found(LinkOperations plan) {
   std::erase_if(plan, [](const LinkOperation& operation) { return operation.found.empty(); });
   return plan;
@@ -72,7 +72,7 @@ TEST_P(PlanLinkTest, ReachesWhatTheSpecSaysInOneRound) {
   EXPECT_EQ(Texts(PlanLink(spec, {host, pod})), "");
 }
 
-// The same without the pod's side: what is on the node only.
+// The same law without the pod's side: only what is on the node is planned.
 TEST_P(PlanLinkTest, WithoutThePodNothingIsSaidOfIt) {
   const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
   HostSide host = BuiltHostSide(spec);
@@ -149,7 +149,7 @@ TEST(PlanLink, ALinkThatIsNotThereIsMadeWithAllThatBelongsToIt) {
                           Part::kHostRoute, Part::kHostRoute, Part::kPodAddress,
                           Part::kPodNeighbour, Part::kPodRoute, Part::kPodRule, Part::kPodAddress,
                           Part::kPodNeighbour, Part::kPodRoute, Part::kPodRule));
-  // IPv4 first in the pod: where IPv6 is switched off, it is what is refused.
+  // IPv4 comes first in the pod: where IPv6 is switched off, only later requests are refused.
   EXPECT_EQ(plan[9].address, A("10.1.0.5"));
   EXPECT_EQ(Texts(PlanLink(spec, {BuiltHostSide(spec), BuiltPodSide(spec)})), "");
 }
@@ -200,7 +200,7 @@ TEST(PlanLink, ThePodsMacIsTheOneItsNeighbourEntriesMustHave) {
   const HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
   pod.mac.octets[5] ^= 1U;
-  // Packets for it would be dropped as somebody else's.
+  // Packets for the pod would be dropped as somebody else's.
   const auto found = PlanLink(spec, {host, pod});
   ASSERT_EQ(found.size(), 2U) << Texts(found);
   EXPECT_EQ(found[0].part, Part::kHostNeighbour);

@@ -62,7 +62,7 @@ void PutLink(const AttachSpec& spec, const LinkEnds& ends, std::vector<netlink::
                                       {spec.host_link, ends.host, spec.host_mac}, ends.node_netns,
                                       spec.mtu));
   if (!IsQuiet(spec, ends)) return;
-  // In time: it would get the address with its carrier, when the host end comes up.
+  // This is in time: the device would get the address with its carrier, when the host end is up.
   batch.push_back(netlink::ConfigureLink(
       ends.pod, {.ipv4 = {}, .address_generation = uint8_t{IN6_ADDR_GEN_MODE_NONE}}));
 }
@@ -84,7 +84,7 @@ void PutRequests(const AttachSpec& spec, const LinkOperation& operation, const L
     case Part::kHostLink:
       return PutLink(spec, ends, batch);
     case Part::kHostSetting:
-      // In a request of its own: with the change to up in one, that would come first.
+      // The settings are a request of their own: with the change to up, that would come first.
       batch.push_back(netlink::ConfigureLink(ends.host, HostLinkSettings(ends.have_ipv6)));
       return;
     case Part::kHostMac:
@@ -133,7 +133,7 @@ void PutRequests(const AttachSpec& spec, const LinkOperation& operation, const L
 
 LinkBatches BatchesOf(const AttachSpec& spec, const LinkOperations& plan, const LinkEnds& ends) {
   LinkBatches batches;
-  // Enough for all that there can be, since requests are dear to move.
+  // The room is enough for all requests that there can be, since they are dear to move.
   batches.in_pod.reserve(2 + 5 * spec.addresses.size());
   batches.on_node.reserve(3 + 4 * spec.addresses.size());
   std::optional<size_t> first_v6;
@@ -161,7 +161,7 @@ netlink::Route RouteOf(const AttachSpec& spec, int32_t link, const PodRoute& rou
                      .protocol = claims::kRouteProtocol,
                      .link = link,
                      .gateway = route.gateway,
-                     // IPv6 knows that a link-local gateway is.
+                     // IPv6 knows that a link-local gateway is on the link.
                      .on_link = route.gateway && is_v4};
   if (!route.gateway) out.scope = RT_SCOPE_LINK;
   if (spec.ordinal > 0 && route.table == kMainTable) {

@@ -1,8 +1,8 @@
 // The netlink requests that carry out the operations of a link's plan. Pure.
 //
-// Measured and explained in the order of cost: a veth made in place with one queue each way takes
-// half a millisecond; one that is made and then moved takes twenty, under the kernel's network
-// lock.
+// The order of requests goes by what they cost, as measured: a veth made in place with one queue
+// each way takes half a millisecond; one that is made and then moved takes twenty, under the
+// kernel's network lock.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +19,17 @@ namespace spoke::netagent {
 
 // The two devices of a link, as requests name them.
 struct LinkEnds {
-  int32_t pod = 0;  // Indexes; those of a link that is to be made are chosen by the caller.
+  int32_t pod = 0;  // Indexes; the caller chooses those of a link that is to be made.
   int32_t host = 0;
-  bool have_ipv6 = true;  // The devices have an IPv6 part.
+  bool have_ipv6 = true;  // Whether the devices have an IPv6 part.
   int node_netns = -1;    // A descriptor of the node's namespace, for kHostLink.
 };
 
 // Below this MTU the kernel gives a device no IPv6 part, so there is nothing to configure.
 inline constexpr uint32_t kMinMtuV6 = 1280;  // RFC 8200, section 5.
 
-// Appends what makes the operation's part: for a socket in the pod's namespace for kHostLink and
-// what IsInPod(), else for one in the node's. Nothing for kPodLink, which only the pod can change.
+// Appends what makes the operation's part: for a socket in the pod's namespace if it is kHostLink
+// or IsInPod(), else in the node's. Appends nothing for kPodLink, which only the pod can change.
 void PutRequests(const AttachSpec& spec, const LinkOperation& operation, const LinkEnds& ends,
                  std::vector<netlink::Request>& batch);
 
@@ -38,18 +38,18 @@ struct LinkBatches {
   // The first request makes the pair, with the host end in the node's namespace; when it is
   // refused, nothing has been made.
   std::vector<netlink::Request> in_pod;
-  // The first of `in_pod` that is about an IPv6 address; all behind it are too. Their number when
-  // there is none. Where IPv6 is switched off it is the one that is refused, and they may be sent
-  // again from it on.
+  // The index of the first of `in_pod` that is about an IPv6 address; all behind it are too. It is
+  // their number when there is none. Where IPv6 is switched off this request is the one that is
+  // refused, and they may be sent again from it on.
   size_t first_v6 = 0;
-  std::vector<netlink::Request> on_node;  // When those are done.
+  std::vector<netlink::Request> on_node;  // To be sent when those are done.
 };
 LinkBatches BatchesOf(const AttachSpec& spec, const LinkOperations& plan, const LinkEnds& ends);
 
 // The node's route to a pod's address.
 netlink::Route RouteToPod(const ip::Address& address, int32_t host_link);
 
-// A route of PodRoutesOf() by the pod's end of the link.
+// Returns the netlink route for a route of PodRoutesOf() by the pod's end of the link.
 netlink::Route RouteOf(const AttachSpec& spec, int32_t link, const PodRoute& route);
 
 // The rule in the pod that leads what comes from `address` out by an interface after its

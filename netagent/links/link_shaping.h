@@ -15,9 +15,9 @@ struct LinkShaping {
   bool operator==(const LinkShaping&) const = default;
 };
 
-// For one direction of a link with `mtu`. `rate` in bits a second, 0: not shaped, nothing;
-// `burst` in bits, 0: no options. Runtimes pass bursts on that stand for "whatever" (gigabits),
-// with which nothing would be limited for seconds, so:
+// Plans one direction of a link with `mtu`. `rate` is in bits a second (0: nothing is returned),
+// `burst` in bits (0: none was asked for). Runtimes pass bursts on that stand for "whatever"
+// (gigabits), with which nothing would be limited for seconds, so:
 //   - the burst is what the rate gives in a millisecond, or 16 KiB where that is more, so that
 //     segmentation offload still pays; less when less is requested; but never less than one packet,
 //     since then none would pass;

@@ -33,8 +33,8 @@ INSTANTIATE_TEST_SUITE_P(
     Cases, PlanLinkShapingTest,
     testing::Values(
         Case{"TenMbit", 10 * kMbit, 0, 1500, {1'250'000, 16384, 62'500}},
-        // What runtimes pass when a pod asks for a rate alone: 2^31-1, containerd's 2^32-1, CRI-O's
-        // 4 GiB.
+        // The bursts that runtimes pass when a pod asks for a rate alone: 2^31-1, containerd's
+        // 2^32-1, CRI-O's 4 GiB.
         Case{"RuntimesBurst", 10 * kMbit, 2'147'483'647, 1500, {1'250'000, 16384, 62'500}},
         Case{"ContainerdsBurst", 10 * kMbit, 4'294'967'295, 1500, {1'250'000, 16384, 62'500}},
         Case{"CriosBurst", 10 * kMbit, 34'359'738'359, 1500, {1'250'000, 16384, 62'500}},

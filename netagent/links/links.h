@@ -31,22 +31,22 @@ class Links {
  public:
   virtual ~Links() = default;
 
-  // The node's side of every host link of ours that is not taken down, by name. Takes the same
-  // number of questions to the kernel however many there are.
-  // Errors: kUnavailable (links kept changing meanwhile: look again later); kInternal.
+  // Reads the node's side of every host link of ours that is not taken down, by name. Takes the
+  // same number of questions to the kernel however many there are. Errors: kUnavailable (links kept
+  // changing meanwhile: look again later); kInternal.
   virtual absl::StatusOr<std::map<std::string, HostSide>> Read() = 0;
 
-  // The pod's side of `spec`, in the namespace of `pod_netns` (borrowed for the call).
+  // Reads the pod's side of `spec`, in the namespace of `pod_netns` (borrowed for the call).
   //
   // The path of a namespace may come to mean another one (/proc/PID is used again), so this makes
   // sure that the host link's peer is in it.
   // Errors: kNotFound (the host link is gone); kFailedPrecondition (its peer is not in there, or it
-  // is no network namespace); kUnavailable (as above); kResourceExhausted; kInternal.
+  // is no network namespace); kUnavailable (see Read()); kResourceExhausted; kInternal.
   virtual absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) = 0;
 
-  // What is remembered of the host link that Apply() made, or that was there when this began: its
-  // index, its routes, and the rules of addresses that no other link has. Asks nobody. As
-  // constructed: there is none.
+  // Returns what is remembered of the host link that Apply() made, or that was there when this
+  // began: its index, its routes, and the rules of addresses that no other link has. Asks nobody.
+  // The value of a link that is not there is as constructed.
   virtual HostSide Recall(const std::string& host_link) const = 0;
 
   // Carries out `plan`, PlanLink() of `spec`, in the namespace of `pod_netns` (borrowed for the
@@ -92,7 +92,7 @@ class Links {
   // kFailedPrecondition (no gateway is known); kUnavailable (try again); kInternal.
   virtual absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) = 0;
 
-  // Errors: kNotFound (no device of that name); kUnavailable (try again); kInternal.
+  // Reads a NIC. Errors: kNotFound (no device of that name); kUnavailable (try again); kInternal.
   virtual absl::StatusOr<Nic> ReadNic(const std::string& name) = 0;
 };
 

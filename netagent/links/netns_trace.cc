@@ -26,7 +26,7 @@ absl::StatusOr<NetnsTrace> LookAtNetns(const std::string& path) {
   if (absl::IsNotFound(netns.status())) return trace;
   if (!netns.ok()) return netns.status();
   trace.inode = netns->identity().inode;
-  // Without one the number has to do.
+  // The inode's number has to do where there is no cookie.
   trace.cookie = netns->Cookie().value_or(0);
   return trace;
 }

@@ -29,7 +29,7 @@ absl::StatusOr<netlink::Link> FindNic(netlink::Socket& socket, const ip::MacAddr
   return absl::NotFoundError(fmt::format("no NIC has the MAC {}", mac.ToString()));
 }
 
-// The default route out of the NIC, as it is to be in its table; or nothing when none is known.
+// Finds the default route out of the NIC for its table; nothing when none is known.
 absl::StatusOr<std::optional<netlink::Route>> FindWayOut(netlink::Socket& socket,
                                                          const netlink::Link& nic,
                                                          ip::Family family) {
@@ -46,7 +46,7 @@ absl::StatusOr<std::optional<netlink::Route>> FindWayOut(netlink::Socket& socket
     if (!addresses.ok()) return addresses.status();
     for (const netlink::LinkAddress& own : *addresses) {
       const auto subnet = ip::Prefix::Of(own.address, own.prefix_length);
-      // Below /31 a subnet has a first host that is not its only one.
+      // A subnet up to /30 has a first host that is not its only one.
       if (!subnet.ok() || own.prefix_length > 30 || own.scope != RT_SCOPE_UNIVERSE) continue;
       const ip::Address first = ip::Advance(subnet->base(), 1);
       if (!gateway && first != own.address) gateway = first;
@@ -62,7 +62,7 @@ absl::StatusOr<std::optional<netlink::Route>> FindWayOut(netlink::Socket& socket
                         .on_link = family == ip::Family::kV4};
 }
 
-// Whatever the main table has but for its default routes goes before all source rules.
+// Makes whatever the main table has except its default routes go before all source rules.
 netlink::Request AddMainFirst(ip::Family family) {
   return netlink::AddRule({.family = family,
                            .priority = claims::kMainFirstPriority,

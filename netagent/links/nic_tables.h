@@ -21,24 +21,24 @@ namespace spoke::netagent {
 // Not thread-safe; the agent's one loop owns it, by way of Attachments.
 class NicTables {
  public:
-  // Borrows both.
+  // Borrows both arguments.
   NicTables(Links& links, telemetry::Log& log) : links_(links), log_(log) {}
 
-  // The node's first NIC: the main table is its own.
+  // Sets the node's first NIC: the main table is its own.
   void SetFirst(const ip::MacAddress& mac) { first_ = mac; }
 
   // Makes the tables for the NICs of `holdings`, and makes again those that have become wrong. One
   // that cannot be made is warned of once; its addresses are refused until a later call makes it.
   void Prepare(const std::vector<Holding>& holdings);
 
-  // Those of `addresses` that need a table, with it. Errors: kUnavailable (one has none yet; the
-  // message names the NIC and says why).
+  // Returns the tables of those of `addresses` that need one. Errors: kUnavailable (one has none
+  // yet; the message names the NIC and says why).
   absl::StatusOr<std::vector<SourceTable>> Of(const std::vector<ip::Address>& addresses,
                                               const Assignments& assignments) const;
 
   // The NICs whose table could not be made.
   std::set<ip::MacAddress> Missing() const;
-  // Each of them with why, in words; empty: none is missing.
+  // Names each NIC without a table and says why; empty: none is missing.
   std::string ExplainMissing() const;
 
  private:

@@ -1,5 +1,5 @@
-// What claims.h says, as a list for people: every name, number and address in the kernel that is
-// ours, and why. Pure.
+// Lists for people what claims.h says: every name, number and address in the kernel that is ours,
+// and why. Pure.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace spoke::netagent {
 
 struct Claim {
   std::string_view constant;  // Its name in claims.h; empty: said elsewhere.
-  std::string what;           // "route protocol"
+  std::string what;           // Such as "route protocol".
   std::string value;
   std::string why;
 };
 
-// Each constant of claims.h is in it (all_claims_test.cc reads that file), and each setting.
+// Returns each constant of claims.h (all_claims_test.cc reads that file), and each setting.
 std::vector<Claim> AllClaims();
 
 }  // namespace spoke::netagent

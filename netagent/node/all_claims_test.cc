@@ -18,7 +18,7 @@ TEST(AllClaims, HasEachConstantOfClaimsH) {
     line.erase(std::min(line.size(), line.find("//")));
     const size_t equals = line.find(" = ");
     if (equals == std::string::npos) continue;
-    // "inline constexpr TYPE NAME = VALUE;"
+    // The line has the form "inline constexpr TYPE NAME = VALUE;".
     EXPECT_EQ(line.rfind("inline constexpr ", 0), 0U) << "this test does not read: " << line;
     const size_t name = line.rfind(' ', equals - 1) + 1;
     defined.push_back(line.substr(name, equals - name));

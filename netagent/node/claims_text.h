@@ -1,4 +1,4 @@
-// What `spoke-netagent --claims` prints. Pure.
+// The text that `spoke-netagent --claims` prints. Pure.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ NodeRoute FromKernel(const netlink::Route& route) {
           .ours = route.protocol == claims::kRouteProtocol};
 }
 
-// The kernel's own three, and those that the agent has put there, about which others decide.
+// Whether the rule is neither one of the kernel's own three nor one of the agent's.
 bool IsForeign(const netlink::Rule& rule) {
   return rule.protocol != claims::kRouteProtocol && rule.table != RT_TABLE_LOCAL &&
          rule.table != RT_TABLE_MAIN && rule.table != RT_TABLE_DEFAULT;

@@ -10,10 +10,10 @@
 
 namespace spoke::netagent {
 
-// Of the network namespace that it was made in.
+// Works in the network namespace that it was made in.
 class NetlinkNodeRoutes : public NodeRoutes {
  public:
-  // Errors: kResourceExhausted; kInternal.
+  // Makes one for the calling thread's network namespace. Errors: kResourceExhausted; kInternal.
   static absl::StatusOr<std::unique_ptr<NetlinkNodeRoutes>> Create();
 
   absl::StatusOr<NodeNetwork> Read(const std::string& uplink) override;

@@ -1,4 +1,4 @@
-// How the node itself routes, for those who take a shorter way to the same end.
+// The routing of the node itself, for those who take a shorter way to the same end.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class NodeRoutes {
  public:
   virtual ~NodeRoutes() = default;
 
-  // The main table and what goes with it; `uplink_index` is 0 when there is no such device.
+  // Reads the main table and what goes with it; `uplink_index` is 0 when there is no such device.
   // Errors: kUnavailable (the dumps kept being interrupted); kInternal.
   virtual absl::StatusOr<NodeNetwork> Read(const std::string& uplink) = 0;
 };

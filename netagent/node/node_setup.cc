@@ -61,8 +61,8 @@ class Settings {
     return name;
   }
 
-  // One write(2) of the whole value, into the file that is there: /proc knows neither renaming nor
-  // truncation.
+  // Writes the whole value by one write(2), into the file that is there: /proc knows neither
+  // renaming nor truncation.
   absl::Status Write(const std::string& path, const std::string& value) const {
     const std::string what = "set " + NameOf(path) + " to " + value;
     const os::UniqueFd fd(::open((root_ + "/" + path).c_str(), O_WRONLY | O_CLOEXEC));
@@ -80,7 +80,7 @@ class Settings {
   NodeSetupReport report_;
 };
 
-// The devices that have IPv6 settings, sorted; not the two that stand for all and for new ones.
+// Lists the devices with IPv6 settings, sorted; not the two that stand for all and new ones.
 std::vector<std::string> DevicesIn(const std::string& directory) {
   std::vector<std::string> devices;
   std::error_code error;
@@ -93,7 +93,7 @@ std::vector<std::string> DevicesIn(const std::string& directory) {
   return devices;
 }
 
-// No pod advertises itself as the node's router, whatever the node does by default.
+// Lets no pod advertise itself as the node's router, whatever the node does by default.
 void StopListeningToPods(Settings& settings) {
   const std::string conf = "net/ipv6/conf/";
   for (const std::string& device : DevicesIn(settings.root() + "/" + conf)) {
@@ -106,7 +106,7 @@ void StopListeningToPods(Settings& settings) {
 void ForwardIpv6(Settings& settings) {
   const std::string conf = "net/ipv6/conf/";
   const absl::StatusOr<std::string> forwarding = settings.Read(conf + "all/forwarding");
-  if (absl::IsNotFound(forwarding.status())) return;  // No IPv6 in this kernel.
+  if (absl::IsNotFound(forwarding.status())) return;  // This kernel has no IPv6.
   if (!forwarding.ok()) {
     settings.Fail(forwarding.status());
     return;

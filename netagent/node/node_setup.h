@@ -1,4 +1,4 @@
-// What a node needs before its pods' packets can be forwarded.
+// Sets up what a node needs before its pods' packets can be forwarded.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace spoke::netagent {
 
 struct ChangedSetting {
-  std::string name;  // As sysctl(8) has it: "net.ipv4.ip_forward".
+  std::string name;  // The name that sysctl(8) uses: "net.ipv4.ip_forward".
   std::string before;
   std::string after;
 
@@ -17,8 +17,8 @@ struct ChangedSetting {
 };
 
 struct NodeSetupReport {
-  std::vector<ChangedSetting> changed;  // In the order they were made.
-  std::vector<absl::Status> failed;     // One for each thing that could not be done, named.
+  std::vector<ChangedSetting> changed;  // The changes in the order they were made.
+  std::vector<absl::Status> failed;     // A status for each thing that could not be done, named.
 };
 
 // Turns forwarding on, for IPv4 and, where the kernel has it, IPv6, in the calling thread's network
@@ -33,10 +33,10 @@ struct NodeSetupReport {
 // `sysctl_root` is what SysctlRoot() says.
 NodeSetupReport PrepareNode(const std::string& sysctl_root = "/proc/sys");
 
-// Where sysctls can be set. A container that is not privileged has /proc/sys read-only, so the
-// node's /proc/sys/net is mounted below `host_root` for it: the result is then
+// Returns where sysctls can be set. A container that is not privileged has /proc/sys read-only, so
+// the node's /proc/sys/net is mounted below `host_root` for it: the result is then
 // `host_root`/proc/sys. Either way a thread sees the settings of the network namespace it is in.
-// `own` is /proc/sys, but for tests.
+// `own` is /proc/sys, except in tests.
 std::string SysctlRoot(const std::string& host_root, const std::string& own = "/proc/sys");
 
 }  // namespace spoke::netagent

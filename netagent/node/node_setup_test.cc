@@ -71,7 +71,7 @@ TEST_F(NodeSetupTest, NoPodIsListenedTo) {
   Set("net/ipv4/ip_forward", "1");
   for (const char* forwarding : {"0", "1"}) {
     Set("net/ipv6/conf/all/forwarding", forwarding);
-    // As it is by default, and as an agent of before has left it.
+    // One has the default, the other what an earlier agent has left.
     Set("net/ipv6/conf/spk0123456789ab/accept_ra", "1");
     Set("net/ipv6/conf/spkfedcba987654/accept_ra", "2");
     EXPECT_TRUE(Prepare().failed.empty());

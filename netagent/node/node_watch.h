@@ -1,4 +1,4 @@
-// Whether the node is still one on which pods work: the checks of lib/node_checks, once a minute on
+// Watches whether pods still work on the node: does the checks of lib/node_checks, once a minute on
 // a thread of their own, since they read files and tables that may block. They change nothing, and
 // nothing that pods have depends on what they find.
 #pragma once
@@ -23,7 +23,7 @@ struct NodeFindingCounts {
   uint64_t warnings = 0;
 };
 
-// Thread-safe, but for Start().
+// Thread-safe, except Start().
 class NodeWatch {
  public:
   static constexpr absl::Duration kPause = absl::Minutes(1);
@@ -37,14 +37,14 @@ class NodeWatch {
   // Waits for a look that is under way.
   ~NodeWatch();
 
-  // Looks, and then again after each kPause. Once.
+  // Looks, and then again after each kPause. Call it once.
   void Start();
 
   // Looks now, and logs each finding that is new, and each that is gone: Start()'s thread does.
   void Look();
 
-  // Why pods will not work here, one line a blocking finding: what, where, and the remedy. Empty
-  // before the first look is over: what is not known does not make a node unready.
+  // Returns why pods will not work here, one line a blocking finding: what, where, and the remedy.
+  // It is empty before the first look is over: what is not known does not make a node unready.
   std::vector<std::string> Reasons() const;
   NodeFindingCounts counts() const;
 

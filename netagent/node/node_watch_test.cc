@@ -28,7 +28,7 @@ TEST_F(NodeWatchTest, FindingsAreLoggedWhenTheyComeAndWhenTheyGo) {
   NodeWatch watch([&] { return report_; }, log_);
   report_.findings = {Of(Severity::kBlocking, "eth0"), Of(Severity::kWarning, "eth1")};
   watch.Look();
-  report_.findings[0].what = "is still down";  // The same finding.
+  report_.findings[0].what = "is still down";  // It is the same finding.
   watch.Look();
   EXPECT_EQ(log_.Count("node_check_blocking"), 1);
   EXPECT_EQ(log_.Count("node_check_warning"), 1);
@@ -68,7 +68,7 @@ TEST_F(NodeWatchTest, ItLooksOnAThreadOfItsOwnAndEndsAtOnce) {
         log_);
     watch.Start();
     EXPECT_TRUE(looked.WaitForNotificationWithTimeout(absl::Seconds(30)));
-  }  // And not after a minute.
+  }  // It does not wait for a minute.
 }
 
 }  // namespace

@@ -19,23 +19,23 @@ class ServiceHealth {
   // How often it looks again where nobody tells it of a change.
   static constexpr absl::Duration kLook = absl::Seconds(1);
 
-  // All are called on the loop's thread, and must not block; null ones say nothing.
+  // All functions are called on the loop's thread, and must not block; null ones say nothing.
   struct Edges {
     const os::Clock& clock;
     std::function<std::string()>
-        cni_reason;  // What keeps plugin and conflist away; empty: nothing.
-    std::function<std::vector<std::string>()> node_findings;  // That block pods, with remedies.
-    // Why there is no certificate yet, with the remedy; empty: there is one.
+        cni_reason;  // What keeps plugin and conflist away; empty: nothing does.
+    std::function<std::vector<std::string>()> node_findings;  // Those that block, with remedies.
+    // Says why there is no certificate yet, with the remedy; empty: there is one.
     std::function<std::string()> no_certificate;
-    std::function<void(std::vector<std::string>)> say;  // Why not; none: it is ready.
+    std::function<void(std::vector<std::string>)> say;  // Told why it is not ready; empty: it is.
   };
   ServiceHealth(std::string server, std::string nic, Edges edges);
 
-  // As ServerSession::Callbacks::on_outcome says it.
+  // Takes what ServerSession::Callbacks::on_outcome says.
   void OnSession(const absl::Status& outcome);
-  // Whether the device could be read when it had to be.
+  // Takes whether the device could be read when it had to be.
   void OnNic(const absl::Status& state);
-  // Looks, when something has changed or kLook is over.
+  // Looks when something has changed or kLook is over.
   void Tick();
   absl::Time NextWake() const { return edges_.say ? next_ : absl::InfiniteFuture(); }
 

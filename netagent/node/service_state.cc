@@ -36,7 +36,7 @@ std::string RemedyFor(const absl::Status& attempt) {
   const std::string_view text = base::MessageOf(attempt);
   switch (attempt.code()) {
     case absl::StatusCode::kFailedPrecondition:
-      return "";  // It says itself what to do.
+      return "";  // The text says itself what to do.
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
       return "give this node a certificate that bears its node_name (tls.certificate)";
@@ -45,7 +45,7 @@ std::string RemedyFor(const absl::Status& attempt) {
     default:
       break;
   }
-  // Before what is said of addresses: a failed handshake is told with the address it was tried at.
+  // This goes before addresses: a failed handshake is told with the address it was tried at.
   if (HasAnyOf(text, {"certificate", "Peer name", "CERTIFICATE"})) {
     return "the two do not accept each other's certificate: check tls.ca, the certificates' end, "
            "and server_name, which the server's certificate must bear";

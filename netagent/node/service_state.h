@@ -1,4 +1,4 @@
-// Whether this node can take pods, and if not, why and what to do about it: what the agent's
+// Tells whether this node can take pods, and if not, why and what to do about it: what the agent's
 // readiness says. Pure. (readiness.h is about addresses.)
 //
 // Readiness is for those who roll agents out and for people; it never keeps the agent from serving
@@ -13,8 +13,8 @@
 namespace spoke::netagent {
 
 struct ServiceFacts {
-  std::string server;  // Where it is looked for.
-  // A session since this agent started.
+  std::string server;  // The server's address.
+  // Whether there was a session since this agent started.
   bool session_established = false;
   // Why the last attempt or session ended; OK: none has.
   absl::Status last_attempt;
@@ -23,13 +23,13 @@ struct ServiceFacts {
   std::string nic;
   absl::Status nic_state;                  // Not OK: the device cannot be read.
   std::string cni_reason;                  // What keeps plugin and conflist from their place.
-  std::vector<std::string> node_findings;  // That block pods, each with its remedy.
+  std::vector<std::string> node_findings;  // Findings that block pods, each with its remedy.
 };
 
-// A line each: what is wrong, and its remedy. None: it is ready.
+// Returns a line for each reason: what is wrong, and its remedy. None: it is ready.
 std::vector<std::string> ReasonsNotReady(const ServiceFacts& facts);
 
-// What to do about an attempt that ended so, by gRPC's words for it.
+// Returns what to do about an attempt that ended so, by gRPC's words for it.
 std::string RemedyFor(const absl::Status& attempt);
 
 }  // namespace spoke::netagent

@@ -72,7 +72,7 @@ TEST(ServiceState, AllReasonsAreThereWithWhatBlocksPodsFirst) {
                           HasSubstr("no session"), "the directory /opt/cni/bin is full"));
 }
 
-// What gRPC 1.51 and the server say.
+// The texts are what gRPC 1.51 and the server say.
 TEST(ServiceState, EachKindOfFailureHasItsRemedy) {
   const std::pair<absl::Status, const char*> cases[] = {
       {absl::UnavailableError("failed to connect to all addresses; last error: UNKNOWN: "

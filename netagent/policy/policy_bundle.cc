@@ -23,7 +23,7 @@ absl::Status CheckSize(const Policy& policy) {
 
 absl::StatusOr<Policy> ApplyPolicy(const Policy& current, const policy::Update& update) {
   if (update.version == 0) return absl::InvalidArgumentError("a policy has a version above 0");
-  // It has been applied, and comes once more.
+  // The update has been applied, and comes once more.
   if (!update.full && update.version == current.version) return current;
   if (!update.full && update.base_version != current.version) {
     return absl::AbortedError(fmt::format("policy {} is relative to {}, but this node has {}",

@@ -31,7 +31,7 @@ TEST(PolicyBundle, AFullOneReplacesEverything) {
   const auto next =
       ApplyPolicy(Base(), {.version = 2, .full = true, .changed = {TeamEntry("b", {"batch"})}});
   ASSERT_TRUE(next.ok()) << next.status();
-  EXPECT_EQ(next->version, 2U);  // An older one too: the server may have been restored.
+  EXPECT_EQ(next->version, 2U);  // An older one is taken too: the server may have been restored.
   EXPECT_EQ(next->entries.size(), 1U);
   EXPECT_TRUE(next->entries.contains("Team/b"));
 }
@@ -70,7 +70,7 @@ TEST(PolicyBundle, NothingIsTakenOfAnUpdateWithAMistake) {
   policy::Update update{
       .version = 4, .base_version = 3, .changed = {TeamEntry("fine", {"web"})}, .mistake = mistake};
   EXPECT_EQ(ApplyPolicy(Base(), update).status(), mistake);
-  // For another version it is to be asked for anew, whatever it holds.
+  // An update for another version has to be asked for anew, whatever it holds.
   update.base_version = 2;
   EXPECT_EQ(ApplyPolicy(Base(), update).status().code(), absl::StatusCode::kAborted);
 }

@@ -14,8 +14,8 @@ namespace spoke::netagent {
 
 std::string EncodePolicyFile(const Policy& policy);
 
-// Errors: kDataLoss (torn or damaged, or not a policy that could be in force);
-// kFailedPrecondition (a format of another version of the agent).
+// Reads the file's bytes. Errors: kDataLoss (torn or damaged, or not a policy that could be in
+// force); kFailedPrecondition (a format of another version of the agent).
 absl::StatusOr<Policy> DecodePolicyFile(std::string_view bytes);
 
 }  // namespace spoke::netagent

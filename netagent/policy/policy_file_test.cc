@@ -37,7 +37,7 @@ TEST(PolicyFile, TheFileGivesThePolicyBack) {
 
 TEST(PolicyFile, AKindOfANewerAgentIsInTheFileWholly) {
   v1::PolicyBundle bundle = SampleBundle();
-  // Field 9, which this version does not have: tag 0x4a, three bytes.
+  // The entry has field 9, which this version does not know: tag 0x4a, three bytes.
   v1::PolicyEntry future;
   ASSERT_TRUE(future.ParseFromString("\x0a\x03\x46/a\x4a\x03xyz"));
   ASSERT_EQ(future.key(), "F/a");

@@ -81,7 +81,7 @@ absl::Status PolicyKeeper::Take(Policy next) {
   if (next == policy_ && in_force_) return absl::OkStatus();
   if (callbacks_.put_in_force) RETURN_IF_ERROR(callbacks_.put_in_force(next));
   in_force_ = true;
-  // Visible is enough: after a reboot the server sends all of it.
+  // Visible is durable enough: after a reboot the server sends all of it.
   const absl::Status kept =
       base::Annotate(os::WriteFileAtomic(path_, EncodePolicyFile(next), os::Durability::kVisible),
                      "keep the policy");

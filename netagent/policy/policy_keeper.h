@@ -25,10 +25,10 @@ class PolicyKeeper {
  public:
   using CountDone = std::function<void(absl::StatusOr<CutCount>)>;
   struct Callbacks {
-    // May be empty; what it refuses is not taken.
+    // Puts a policy in force; what it refuses is not taken. May be empty.
     std::function<absl::Status(const Policy&)> put_in_force = {};
-    // How many connections would the policy end? Answers on the loop's thread, at once or later;
-    // kUnimplemented: nobody can know on this node. May be empty: no policy ends any.
+    // Counts how many connections the policy would end. Answers on the loop's thread, at once or
+    // later; kUnimplemented: nobody can know on this node. May be empty: no policy ends any.
     std::function<void(const Policy&, CountDone)> count_cuts = {};
   };
 
@@ -47,23 +47,23 @@ class PolicyKeeper {
   // ends the session: the next hello asks for all of it.
   void OnPolicy(const node_api::PolicyUpdate& update);
 
-  // What is in force.
+  // The policy in force.
   const Policy& policy() const { return policy_; }
 
-  // What was in force is not known: it was kept, and cannot be read.
+  // Whether what was in force is not known: it was kept, and cannot be read.
   bool lost() const { return lost_; }
-  // What is here could not be put in force: the next hello asks for all of it, and the server hears
-  // why it is refused.
+  // Notes that this policy could not be put in force: the next hello asks for all of it, and the
+  // server hears why it is refused.
   void NotInForce() {
     ask_for_all_ = true;
     in_force_ = false;
   }
 
-  // For the hello: 0 when all of it has to be sent.
+  // The version for the hello; 0 when all of it has to be sent.
   uint64_t VersionForHello() const { return ask_for_all_ ? 0 : policy_.version; }
 
  private:
-  // What is known of an update while its connections are counted.
+  // The facts of an update while its connections are counted.
   struct Proposed {
     Policy policy;
     std::optional<CutLimit> limit;
@@ -77,10 +77,10 @@ class PolicyKeeper {
   telemetry::Log& log_;
   const Callbacks callbacks_;
   Policy policy_;
-  uint64_t updates_ = 0;  // That have come.
+  uint64_t updates_ = 0;  // The number that have come.
   bool ask_for_all_ = false;
   bool lost_ = false;
-  bool in_force_ = true;  // What is in policy_.
+  bool in_force_ = true;  // Whether policy_ is in force.
 };
 
 }  // namespace spoke::netagent

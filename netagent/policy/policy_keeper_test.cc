@@ -93,7 +93,7 @@ TEST_F(PolicyKeeperTest, AChangeToAnotherVersionAsksForAllOfItAnew) {
   EXPECT_THAT(server_.policy_acks.back().error, HasSubstr("relative to 8"));
   EXPECT_EQ(server_.begun_anew.size(), 1U);
   EXPECT_EQ(keeper_->VersionForHello(), 0U);
-  EXPECT_EQ(InForce(), "web");  // Meanwhile the last good one.
+  EXPECT_EQ(InForce(), "web");  // The last good one is in force meanwhile.
   keeper_->OnPolicy(TeamUpdate(9, 0, "batch"));
   EXPECT_EQ(keeper_->VersionForHello(), 9U);
   EXPECT_EQ(InForce(), "batch");
@@ -112,7 +112,7 @@ TEST_F(PolicyKeeperTest, ADamagedFileIsSaidAndIsNoPolicy) {
   EXPECT_EQ(InForce(), "web");
 }
 
-// An update that may end five in a hundred connections.
+// Makes an update that may end five in a hundred connections.
 node_api::PolicyUpdate Limited(uint64_t version, const std::string& pod_namespace) {
   node_api::PolicyUpdate update = TeamUpdate(version, 0, pod_namespace);
   update.max_cut_permille = 50;

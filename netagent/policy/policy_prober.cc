@@ -22,10 +22,10 @@
 namespace spoke::netagent {
 namespace {
 
-// How soon a stop is noticed.
+// The pause between two looks whether to stop.
 constexpr absl::Duration kStopLook = absl::Milliseconds(50);
 
-// RFC 1071.
+// Returns the checksum of RFC 1071.
 uint16_t Checksum(const std::array<uint8_t, 8>& bytes) {
   uint32_t sum = 0;
   for (size_t i = 0; i < bytes.size(); i += 2) {
@@ -41,7 +41,7 @@ node_api::ProbeOutcome OutcomeOf(int error) {
       return node_api::ProbeOutcome::kRefused;
     case ETIMEDOUT:
       return node_api::ProbeOutcome::kTimedOut;
-    case EPERM:  // Rules of this node's own have dropped it.
+    case EPERM:  // This node's own rules have dropped it.
     case EACCES:
     case EHOSTUNREACH:
     case ENETUNREACH:
@@ -53,7 +53,7 @@ node_api::ProbeOutcome OutcomeOf(int error) {
   }
 }
 
-// One target under way.
+// An attempt at one target that is under way.
 class Attempt {
  public:
   Attempt(const node_api::ProbeTarget& target, uint16_t number, absl::Time begun)
@@ -74,7 +74,7 @@ class Attempt {
             .revents = 0};
   }
 
-  // The socket has something to say.
+  // Reads what the socket has to say.
   void Look() {
     if (result_.target.port == 0) return ReadEcho();
     int error = 0;
@@ -90,7 +90,7 @@ class Attempt {
   }
 
  private:
-  // `error`: of errno; 0: it was reached.
+  // Ends it with `error` of errno; 0: the target was reached.
   void End(int error) {
     over_ = true;
     result_.took = absl::Now() - begun_;
@@ -104,7 +104,7 @@ class Attempt {
     fd_ = os::UniqueFd(::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
     if (fd_.valid()) return;
     End(errno);
-    // That is about this process, not about the way there.
+    // The error is about this process, not about the way there.
     result_.outcome = node_api::ProbeOutcome::kNotTried;
   }
 
@@ -124,7 +124,7 @@ class Attempt {
     const bool v4 = result_.target.address.is_v4();
     Open(SOCK_RAW, v4 ? int{IPPROTO_ICMP} : int{IPPROTO_ICMPV6});
     if (over_) return;
-    const int on = 1;  // So that a router's refusal is heard.
+    const int on = 1;  // Lets a router's refusal be heard.
     ::setsockopt(fd_.get(), v4 ? SOL_IP : SOL_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, &on,
                  sizeof(on));
     Connect();
@@ -133,7 +133,7 @@ class Attempt {
     echo[0] = v4 ? ICMP_ECHO : ICMP6_ECHO_REQUEST;
     echo[4] = static_cast<uint8_t>(number_ >> 8U);
     echo[5] = static_cast<uint8_t>(number_ & 0xFFU);
-    if (v4) {  // Of IPv6, the kernel does it.
+    if (v4) {  // The kernel does it for IPv6.
       const uint16_t sum = Checksum(echo);
       echo[2] = static_cast<uint8_t>(sum >> 8U);
       echo[3] = static_cast<uint8_t>(sum & 0xFFU);
@@ -148,7 +148,7 @@ class Attempt {
       if (errno != EAGAIN && errno != EINTR) End(errno);
       return;
     }
-    // IPv4's come with their header.
+    // The replies of IPv4 come with their header.
     const bool v4 = result_.target.address.is_v4();
     const size_t header = v4 ? size_t{4} * (packet[0] & 0x0FU) : 0;
     if (header + 8 > static_cast<size_t>(got)) return;

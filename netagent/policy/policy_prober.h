@@ -1,6 +1,6 @@
-// Tries what can be reached from this node, for an operator who verifies policy. From the node's
-// own address: those of pods are not the node's, so that it could not hear what is sent to them;
-// the rules that keep spokes apart are the same for both.
+// Tries what can be reached from this node, for an operator who verifies policy. Probes go from the
+// node's own address: those of pods are not the node's, so that it could not hear what is sent to
+// them; the rules that keep spokes apart are the same for both.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,7 @@ class PolicyProber {
 
   const std::function<void(std::function<void()>)> post_;
   const std::function<void(node_api::ProbeAnswer)> answer_;
-  std::deque<node_api::ProbeRequest> waiting_;  // The front one is under way when `busy_`.
+  std::deque<node_api::ProbeRequest> waiting_;  // The first one is under way when `busy_`.
   bool busy_ = false;
   std::atomic<bool> stop_ = false;
   std::thread thread_;

@@ -53,7 +53,7 @@ node_api::ProbeOutcome OutcomeOf(const node_api::ProbeTarget& target,
 TEST(ProbeAll, TellsReachedFromRefusedAndSilent) {
   const Port open(8);
   const Port closed(-1);
-  // One connection fills its queue; the kernel answers no further one.
+  // One connection fills the queue; the kernel answers no further one.
   const Port full(0);
   EXPECT_EQ(OutcomeOf(full.target), node_api::ProbeOutcome::kReached);
   const std::atomic<bool> stop = false;
@@ -70,7 +70,7 @@ TEST(ProbeAll, TellsReachedFromRefusedAndSilent) {
 }
 
 TEST(ProbeAll, SendsAnEcho) {
-  // Without the privilege to, it says that it has not tried.
+  // A process that lacks the privilege says that it has not tried.
   const auto want =
       ::geteuid() == 0 ? node_api::ProbeOutcome::kReached : node_api::ProbeOutcome::kNotTried;
   EXPECT_EQ(OutcomeOf({.address = ip::Address::V4(INADDR_LOOPBACK)}), want);
@@ -122,7 +122,7 @@ TEST(PolicyProber, AnswersOneRequestAfterTheOtherAndRefusesTooMany) {
   for (uint64_t id = 1; id <= PolicyProber::kMaxWaiting + 1; ++id) {
     prober.Probe({.id = id, .targets = {open.target}, .timeout = kLong});
   }
-  ASSERT_THAT(answers, SizeIs(1));  // The one too many, at once.
+  ASSERT_THAT(answers, SizeIs(1));  // The one too many is answered at once.
   EXPECT_EQ(answers[0].id, PolicyProber::kMaxWaiting + 1);
   EXPECT_THAT(answers[0].error, HasSubstr("too many"));
   for (uint64_t id = 1; id <= PolicyProber::kMaxWaiting; ++id) {

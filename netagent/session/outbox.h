@@ -1,5 +1,5 @@
-// What has still to be said to the server in the present session, in the right order and bounded.
-// Pure: no I/O, no clock, no locks.
+// Holds what has still to be said to the server in the present session, in the right order and
+// bounded. Pure: no I/O, no clock, no locks.
 //
 // At most one report waits for the server's acknowledgement; what happens meanwhile is merged into
 // the next ones. So a burst becomes few messages, and a slow server makes the agent's memory grow
@@ -29,12 +29,12 @@ namespace spoke::netagent {
 class Outbox {
  public:
   static constexpr size_t kMaxWaitingEntries =
-      10'000;                                         // Of reports: assigned, released and cooled.
-  static constexpr size_t kMaxReportEntries = 1'000;  // A message, far below gRPC's 4 MiB.
+      10'000;                                         // The reports' assigned, released and cooled.
+  static constexpr size_t kMaxReportEntries = 1'000;  // A message's, far below gRPC's 4 MiB.
   static constexpr size_t kMaxWaitingAnswers = 16;
 
-  // Each false: too much waits. Reports are numbered here. Give the session up; nothing that is in
-  // here matters then.
+  // Each returns false when too much waits: give the session up, for nothing that is in here
+  // matters then. Reports are numbered here.
   [[nodiscard]] bool Add(const node_api::AssignmentReport& report);
   [[nodiscard]] bool Add(const node_api::ReclaimAnswer& answer);
   [[nodiscard]] bool Add(const node_api::Inventory& inventory);
@@ -42,41 +42,41 @@ class Outbox {
   [[nodiscard]] bool Add(const node_api::ProbeAnswer& answer);
   [[nodiscard]] bool Add(const node_api::PolicyTrialAnswer& answer);
 
-  // The latest of each kind, and of each address, replaces the one that still waits.
+  // The latest message of each kind, and of each address, replaces the one that still waits.
   void Add(const node_api::DesiredAck& ack) { desired_ack_ = ack; }
   void Add(const node_api::PolicyAck& ack) { policy_ack_ = ack; }
   void Add(const node_api::Demand& demand) { demand_ = demand; }
   void Add(const node_api::BudgetReport& report) { budgets_ = report; }
-  // Goes last: nobody waits for it.
+  // The report goes last: nobody waits for it.
   void Add(const node_api::TrafficReport& report) { traffic_ = report; }
   void Add(const node_api::ConflictReport& conflict) {
     conflicts_.insert_or_assign(conflict.address, conflict);
   }
 
-  // The next message to send, which is then no longer here; nullopt: none before the server has
-  // acknowledged a report, or none at all.
+  // Returns the next message to send, which is then no longer here; nullopt: none before the server
+  // has acknowledged a report, or none at all.
   std::optional<node_api::AgentMessage> Next();
   bool HasNext() const;
   // Whether Next() has a report and nothing else: nobody waits for it, and what comes up meanwhile
   // can go into it.
   bool HasOnlyAReport() const;
 
-  // The report of that number and all before it are durable.
+  // Notes that the report of that number and all before it are durable.
   void OnReportAck(uint64_t sequence);
 
  private:
-  // One report being gathered.
+  // A report that is being gathered.
   struct Gathered {
     node_api::AssignmentReport report;
     size_t entries = 0;
-    // What was said last of each address: 0 assigned, 1 released, 2 cooled.
+    // The last that was said of each address: 0 assigned, 1 released, 2 cooled.
     std::map<ip::Address, int> last;
   };
   using Item = std::variant<Gathered, node_api::ReclaimAnswer, node_api::Inventory,
                             node_api::AttachTracesAnswer, node_api::ProbeAnswer,
                             node_api::PolicyTrialAnswer>;
 
-  // The report that an event of rank `rank` for `address` belongs into.
+  // Returns the report that an event of rank `rank` for `address` belongs into.
   node_api::AssignmentReport& Gather(const ip::Address& address, int rank);
   template <typename Answer>
   bool AddAnswer(const Answer& answer);

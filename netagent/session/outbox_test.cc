@@ -38,7 +38,7 @@ TEST(Outbox, OneReportAtATimeAndTheRestIsMergedMeanwhile) {
     ASSERT_TRUE(outbox.Add(node_api::AssignmentReport{.in_use = {AssignmentOf(V4(i), i)}}));
   }
   EXPECT_EQ(outbox.Next(), std::nullopt);
-  outbox.OnReportAck(0);  // Of none that was sent.
+  outbox.OnReportAck(0);  // No such report was sent.
   EXPECT_FALSE(outbox.HasNext());
   outbox.OnReportAck(1);
   const node_api::AssignmentReport merged = NextReport(outbox);
@@ -95,7 +95,7 @@ TEST(Outbox, AnAnswerDoesNotOvertakeWhatWasReportedBefore) {
   EXPECT_FALSE(outbox.HasNext());
   outbox.OnReportAck(1);
   EXPECT_EQ(NextReport(outbox).released.size(), 1U);
-  // Sent is enough: the stream keeps the order from here.
+  // An answer that is sent is enough: the stream keeps the order from here.
   EXPECT_EQ(std::get<node_api::ReclaimAnswer>(*outbox.Next()).id, 7U);
   EXPECT_FALSE(outbox.HasNext());
   outbox.OnReportAck(2);
@@ -144,7 +144,7 @@ TEST(Outbox, NoMessageIsLargerThanItsLimit) {
   }
 }
 
-// What a server makes of reports: each `assigned` first, then `released`, then `cooled`.
+// Does what a server does with reports: each `assigned` first, then `released`, then `cooled`.
 struct Server {
   std::map<ip::Address, uint64_t> in_use;
   std::set<ip::Address> cooldown;

@@ -1,5 +1,5 @@
-// When to try the server again, so that thousands of agents that lost one server come back spread
-// out. Pure: the caller measures time and draws the random numbers, each uniform in [0, 1).
+// Decides when to try the server again, so that thousands of agents that lost one server come back
+// spread out. Pure: the caller measures time and draws the random numbers, each uniform in [0, 1).
 #pragma once
 
 #include "absl/time/time.h"
@@ -8,21 +8,21 @@
 namespace spoke::netagent {
 
 struct ReconnectSettings {
-  // The first attempt of all comes within this. Zero is right where nodes start at different times.
+  // The time within which the first attempt comes. Zero is right where nodes start spread out.
   absl::Duration first_connect;
-  // A server that restarts loses all its agents in one moment, and they have nothing to wait for
-  // but each other: they come back within this.
+  // The time within which agents come back: a server that restarts loses all its agents in one
+  // moment, and they have nothing to wait for but each other.
   absl::Duration after_session = absl::Seconds(3);
-  // A session that ended sooner has not proved that the server is well.
+  // The least time of a session that proves that the server is well.
   absl::Duration settled = absl::Seconds(3);
   base::Backoff backoff;
 };
 
-// How an attempt went.
+// The way an attempt went.
 struct StreamEnd {
-  bool welcomed = false;  // The server took the hello.
+  bool welcomed = false;  // Whether the server took the hello.
   absl::Duration lasted;
-  // Its version and ours do not work together: no attempt will do better before an upgrade.
+  // Whether the versions do not work together: no attempt will do better before an upgrade.
   bool skewed = false;
 };
 
@@ -34,7 +34,7 @@ class Reconnect {
   // The wait before the first attempt.
   absl::Duration BeforeFirst(double jitter) const { return settings_.first_connect * jitter; }
 
-  // The wait after an attempt or session that ended so: uniform within `after_session` when a
+  // The wait after an attempt or session that ended so. It is uniform within `after_session` when a
   // session is lost, exponential with full jitter when attempts fail one after the other or
   // sessions break as soon as they begin. A server of a version that does not fit is asked again
   // after one to two times the longest of these.
@@ -42,7 +42,7 @@ class Reconnect {
 
  private:
   ReconnectSettings settings_;
-  int failures_ = 0;  // Since the last session that settled.
+  int failures_ = 0;  // Failures since the last session that settled.
 };
 
 }  // namespace spoke::netagent

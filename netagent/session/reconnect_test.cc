@@ -32,7 +32,7 @@ TEST(Reconnect, AttemptsThatFailSpreadOutUpToThirtySeconds) {
     before = delay;
   }
   EXPECT_EQ(before, absl::Seconds(30));
-  // Never at once: a refused connection must not become a tight loop.
+  // The wait is never zero: a refused connection must not become a tight loop.
   EXPECT_GT(reconnect.After(kRefused, 0.0), absl::ZeroDuration());
 }
 
@@ -42,7 +42,7 @@ TEST(Reconnect, AServerOfAnotherVersionIsAskedNoFasterThanTheSlowestBackoff) {
   EXPECT_EQ(Reconnect({}).After(skewed, 0.5), absl::Seconds(45));
   Reconnect reconnect({});
   reconnect.After(skewed, 0.5);
-  // Upgraded, it is a server like any other.
+  // An upgraded server is one like any other.
   EXPECT_EQ(reconnect.After(kLost, 1.0), absl::Seconds(3));
 }
 

@@ -10,10 +10,10 @@
 
 namespace spoke::netagent {
 
-// What the server has to know to begin a session.
+// The facts that the server has to know to begin a session.
 struct Greeting {
   node_api::Hello hello;
-  // That are there now: a report of an earlier session may have been lost.
+  // Those that are there now: an earlier session's report may have been lost.
   std::vector<node_api::ConflictReport> conflicts = {};
   node_api::Demand demand = {};
 
@@ -26,29 +26,29 @@ class ServerLink {
  public:
   virtual ~ServerLink() = default;
 
-  // The session numbers reports, and merges those that have not been sent yet.
+  // Reports assignments. The session numbers reports, and merges those not sent yet.
   virtual void Report(const node_api::AssignmentReport& report) = 0;
   virtual void Acknowledge(uint64_t desired_version) = 0;
   virtual void AcknowledgePolicy(const node_api::PolicyAck& ack) = 0;
 
-  // An answer counts only in the session of its request: it is never carried into the next.
+  // Answers a request. The answer counts only in its session: it is never carried into the next.
   virtual void Answer(const node_api::ReclaimAnswer& answer) = 0;
   virtual void Answer(const node_api::Inventory& inventory) = 0;
   virtual void Answer(const node_api::AttachTracesAnswer& traces) = 0;
   virtual void Answer(const node_api::ProbeAnswer& probes) = 0;
   virtual void Answer(const node_api::PolicyTrialAnswer& trial) = 0;
 
-  // Who waits for addresses: what was said before, and has not been sent yet, is replaced. The
+  // Says who waits for addresses. It replaces what was said before and has not been sent yet. The
   // greeting of a session has it too.
   virtual void Ask(const node_api::Demand& demand) = 0;
 
-  // What pods have sent and received: what was said before, and has not been sent yet, is replaced.
+  // Says what pods have sent and received, in place of what was said before and not sent yet.
   virtual void ReportTraffic(const node_api::TrafficReport& report) = 0;
 
-  // What pods use of budgets: as ReportTraffic(). Durations of grants count from this call.
+  // Says what pods use of budgets, like ReportTraffic(). Durations of grants count from this call.
   virtual void ReportBudgets(const node_api::BudgetReport& report) = 0;
 
-  // Another machine, `other_mac` if known, answers for `address`.
+  // Says that another machine, `other_mac` if known, answers for `address`.
   virtual void ReportConflict(const ip::Address& address,
                               const std::optional<ip::MacAddress>& other_mac) = 0;
 

@@ -32,7 +32,7 @@ std::shared_ptr<grpc::Channel> NewChannel(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A new channel an attempt, so that our backoff is the only one.
+  // Each attempt has a new channel, so that our backoff is the only one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (!settings.server_name.empty()) {
     arguments.SetSslTargetNameOverride(settings.server_name);
@@ -40,7 +40,7 @@ std::shared_ptr<grpc::Channel> NewChannel(
   return grpc::CreateCustomChannel(settings.server, credentials, arguments);
 }
 
-// nullopt: what only a newer agent knows.
+// Reads a message; nullopt: one that only a newer agent knows.
 std::optional<SessionMachine::FromServer> Read(const v1::ServerMessage& message) {
   auto said = node_api::FromWire(message);
   if (!said.ok()) {
@@ -89,7 +89,7 @@ void ServerSession::Run() {
       absl::MutexLock lock(&mutex_);
       mutex_.AwaitWithTimeout(absl::Condition(&stopped_), machine_.NextWake() - Now());
       if (stopped_) return;
-      // Without a stream there is one thing to do.
+      // There is one thing to do while there is no stream.
       if (machine_.Tick(Now()).empty()) continue;
     }
     const End end = RunStream();
@@ -104,7 +104,7 @@ void ServerSession::Run() {
 }
 
 ServerSession::End ServerSession::RunStream() {
-  // Read anew each time, so that renewed certificates are taken up.
+  // The files are read anew each time, so that renewed certificates are taken up.
   const auto credentials = rpc::ClientCredentials(settings_.tls);
   if (!credentials.ok()) return {credentials.status()};
   const auto stub = v1::NodeService::NewStub(NewChannel(settings_, *credentials));
@@ -165,7 +165,7 @@ void ServerSession::WriteLoop(void* opaque) {
       stream.WritesDone();
       continue;
     }
-    if (!stream.Write(*message)) return;  // The reader sees it too.
+    if (!stream.Write(*message)) return;  // The reader sees the error too.
     absl::MutexLock lock(&mutex_);
     CarryOut(machine_.OnSent(Now()));
   }

@@ -31,10 +31,10 @@ class ServerSession final : public ServerLink {
  public:
   struct Settings {
     std::string server;       // host:port, or unix:/path
-    std::string server_name;  // Which name its certificate must bear; empty: that of `server`.
+    std::string server_name;  // The name its certificate must bear; empty: that of `server`.
     rpc::TlsFiles tls;
-    std::string agent_version;  // Ours.
-    // How long a server may take to end a stream that we have ended, before we cut it.
+    std::string agent_version;  // The agent's own.
+    // The time that a server may take to end a stream that we have ended, before we cut it.
     absl::Duration farewell = absl::Seconds(2);
     ReconnectSettings reconnect;
   };
@@ -42,10 +42,10 @@ class ServerSession final : public ServerLink {
   struct Callbacks {
     // A stream is being opened: answer with Begin(). Until then nothing is sent.
     std::function<void()> on_connecting;
-    // In the order in which the server sent them; all of one stream before the next is opened.
+    // Called in the order in which the server sent them; one stream's before the next is opened.
     std::function<void(node_api::ServerMessage)> on_request;
-    // OK: the server has taken the hello. Else why an attempt or a session ended; a server whose
-    // version does not fit ours is kFailedPrecondition, with base::CheckSkew()'s text. May be null.
+    // Called with OK (the server has taken the hello) or why an attempt or session ended; a version
+    // that does not fit is kFailedPrecondition, with base::CheckSkew()'s text. May be null.
     std::function<void(const absl::Status&)> on_outcome = nullptr;
   };
 
@@ -85,10 +85,10 @@ class ServerSession final : public ServerLink {
   void BeginAnew(std::string_view why) override;
 
  private:
-  // How a stream ended.
+  // The way a stream ended.
   struct End {
     absl::Status status;
-    // The server's version, where it says with a refusal which it has.
+    // The server's version, where a refusal says it.
     std::optional<std::string> refused_by = std::nullopt;
   };
   void Run();
@@ -104,7 +104,7 @@ class ServerSession final : public ServerLink {
   void CarryOut(const SessionMachine::Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(const SessionMachine::Effects& effects);
   void Log(const SessionMachine::Disconnected& end);
-  static absl::Time Now();  // Of the monotonic clock.
+  static absl::Time Now();  // The monotonic clock's.
 
   const Settings settings_;
   const Callbacks callbacks_;
@@ -112,11 +112,11 @@ class ServerSession final : public ServerLink {
 
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // The present stream has ended.
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // Whether the present stream has ended.
   SessionMachine machine_ ABSL_GUARDED_BY(mutex_);
-  // To be written next,
+  // The message to be written next.
   std::optional<node_api::AgentMessage> outgoing_ ABSL_GUARDED_BY(mutex_);
-  bool end_writes_ ABSL_GUARDED_BY(mutex_) = false;  // and nothing more after it.
+  bool end_writes_ ABSL_GUARDED_BY(mutex_) = false;  // Whether nothing more comes after it.
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
 
   std::thread thread_;

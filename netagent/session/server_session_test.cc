@@ -1,4 +1,4 @@
-// The session against a small server of its own, over real gRPC on a unix socket.
+// Tests the session against a small server of its own, over real gRPC on a unix socket.
 #include "netagent/session/server_session.h"
 
 #include <grpcpp/security/server_credentials.h>
@@ -62,7 +62,7 @@ class SmallServer final : public v1::NodeService::Service {
         stream->Write(ack);
       }
     }
-    // A server that is stuck: until the stream is cut.
+    // A server that is stuck waits until the stream is cut.
     while (hold_after_end && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(5));
     return grpc::Status::OK;
   }
@@ -80,7 +80,7 @@ class SmallServer final : public v1::NodeService::Service {
   bool hold_after_end = false;
   bool slow = false;
   std::string version;
-  std::string refuse_as;  // Not empty: refuses every hello, as a server of this version.
+  std::string refuse_as;  // If not empty, it refuses every hello, as a server of this version does.
   std::vector<v1::ServerMessage> after_desired;
 
  private:
@@ -333,7 +333,7 @@ TEST_F(ServerSessionTest, RequestsArriveInOrder) {
 
 TEST_F(ServerSessionTest, AnAnswerIsNeverCarriedIntoTheNextSession) {
   service_.hang_up_after_report = true;
-  // What the agent says between two sessions, in this case an agreement of the old one.
+  // The agent speaks between two sessions: in this case an agreement of the old one.
   before_begin = [this] { session_->Answer(node_api::ReclaimAnswer{.id = 1}); };
   StartServer();
   StartSession();

@@ -108,7 +108,7 @@ SessionMachine::Effects SessionMachine::OnReceived(FromServer message, absl::Tim
 SessionMachine::Effects SessionMachine::OnWelcome(node_api::Welcome welcome) {
   if (welcomed_) return {};
   JudgeVersion(welcome.server_version);
-  // It has a rule of its own, and ours says no.
+  // The server judges versions by a rule of its own; ours says no.
   if (!skew_.ok()) return CutFor(skew_);
   welcomed_ = true;
   unreachable_said_ = false;

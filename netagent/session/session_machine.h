@@ -2,7 +2,7 @@
 // when to give a stream up. Pure: no sockets, clock, locks, logs or metrics. The edge
 // (server_session.h) says what has happened, and carries out what is answered.
 //
-// One stream at a time. The first message of each is the hello, which says all that is so; what is
+// There is one stream at a time. Its first message is the hello, which says all that is so; what is
 // said between two streams is dropped, since the next hello says it. Times are of one clock that
 // does not go back; random numbers are uniform in [0, 1).
 #pragma once
@@ -26,15 +26,15 @@ namespace spoke::netagent {
 // --- The phases of a stream. ---
 
 enum class SessionPhase {
-  kIdle,        // There is none; the next attempt has its time.
-  kConnecting,  // It is being opened; nothing is said before Begin().
+  kIdle,        // There is no stream; the next attempt has its time.
+  kConnecting,  // A stream is being opened; nothing is said before Begin().
   kGreeted,     // The hello was said, or is about to be.
-  kEnding,      // What waits is still said, and then it ends.
-  kCut,         // It is over, and its end has yet to be heard.
+  kEnding,      // What waits is still said, and then the stream ends.
+  kCut,         // The stream is over, and its end has yet to be heard.
 };
 enum class SessionStep { kConnect, kGreet, kEnd, kCut, kDisconnect };
 
-// nullopt: the step does not exist in that phase, and what asked for it comes too late.
+// The next phase; nullopt: the phase has no such step, and what asked for it comes too late.
 constexpr std::optional<SessionPhase> Next(SessionPhase phase, SessionStep step) {
   if (phase != SessionPhase::kIdle && step == SessionStep::kDisconnect) return SessionPhase::kIdle;
   if (phase != SessionPhase::kIdle && phase != SessionPhase::kCut && step == SessionStep::kCut) {
@@ -66,7 +66,7 @@ class SessionMachine {
  public:
   // --- What the server says. ---
 
-  // A message that cannot be.
+  // A message that cannot be acted upon.
   struct Unreadable {
     absl::Status why;
     bool is_desired = false;  // A change of what this node has: the later ones build upon it.
@@ -76,12 +76,12 @@ class SessionMachine {
   // --- What the edge is to do. ---
 
   struct Connect {};  // Open a stream and ask for a greeting; always answered by OnDisconnected().
-  struct Send {       // Write it; the next one comes after OnSent().
+  struct Send {       // Write the message; the next one comes after OnSent().
     node_api::AgentMessage message;
   };
   struct EndWrites {};  // Tell the server that nothing more comes.
   struct Cut {};        // Break the stream.
-  struct Apply {        // Have the agent act upon it.
+  struct Apply {        // Have the agent act upon the request.
     node_api::ServerMessage request;
   };
   struct Connected {  // The server has taken the hello.
@@ -93,7 +93,7 @@ class SessionMachine {
   struct Disconnected {
     absl::Status why;  // kFailedPrecondition: CheckSkew()'s text; kAborted: we have begun anew.
     bool is_skew = false;
-    bool is_news = false;  // To be logged: it was not the outcome of the attempt before.
+    bool is_news = false;  // Whether to log it: it was not the outcome of the attempt before.
   };
   using Effect =
       std::variant<Connect, Send, EndWrites, Cut, Apply, Connected, Refused, Disconnected>;
@@ -101,16 +101,16 @@ class SessionMachine {
 
   // --- Events. ---
 
-  // A report waits this long for what else comes up: pods come and go in bursts, and each message
-  // costs the node, and the server a commit, whatever is in it.
+  // The time that a report waits for what else comes up: pods come and go in bursts, and each
+  // message costs the node, and the server a commit, whatever is in it.
   static constexpr absl::Duration kReportPause = absl::Milliseconds(10);
 
   struct Settings {
     std::string agent_version;
-    // How long a server may take to end a stream that we have ended, before we cut it.
+    // The time that a server may take to end a stream that we have ended, before we cut it.
     absl::Duration farewell = absl::Seconds(2);
-    // How long a stream may take to be opened, greeted and welcomed, or to take what waits at its
-    // end. Generous: all agents of a cluster may have come to one server at once.
+    // The time that a stream may take to be opened, greeted and welcomed, or to take what waits at
+    // its end. It is generous: all agents of a cluster may have come to one server at once.
     absl::Duration patience = absl::Minutes(2);
     ReconnectSettings reconnect;
   };
@@ -124,10 +124,10 @@ class SessionMachine {
   Effects Tick(absl::Time now);
   absl::Time NextWake() const;
 
-  // The agent's answer to Connect. Nothing when that stream is over, or has been greeted.
+  // Takes the agent's answer to Connect. Does nothing if that stream is over, or was greeted.
   Effects Begin(Greeting greeting, absl::Time now);
-  // Something for the server, of what Outbox::Add() takes. A stream whose server takes too little
-  // is cut, since the next hello says everything.
+  // Says something of what Outbox::Add() takes to the server. A stream whose server takes too
+  // little is cut, since the next hello says everything.
   template <typename Message>
   Effects Say(const Message& message, absl::Time now) {
     if (phase_ != SessionPhase::kGreeted) return {};
@@ -138,22 +138,22 @@ class SessionMachine {
     }
     return Advance(now);
   }
-  // Says what waits, ends the stream and calls again. Nothing when it is not greeted, or is ending.
+  // Says what waits, ends the stream and calls again. Does nothing when no stream is greeted.
   Effects BeginAnew(std::string_view why, absl::Time now);
 
-  // The message of the last Send is written.
+  // Notes that the message of the last Send is written.
   Effects OnSent(absl::Time now);
-  // In the order in which the server sent them. A server whose version does not fit, or whose
-  // stream is over, is not listened to.
+  // Takes a message; call it in the order in which the server sent them. A server whose version
+  // does not fit, or whose stream is over, is not listened to.
   Effects OnReceived(FromServer message, absl::Time now);
-  // The stream, or the attempt at one, has ended with `why`. `refused_by`: the version of a server
-  // that refuses ours, if that was said.
+  // Notes that the stream, or the attempt at one, has ended with `why`. `refused_by`: the version
+  // of a server that refuses ours, if that was said.
   Effects OnDisconnected(const absl::Status& why, std::optional<std::string> refused_by,
                          absl::Time now, double random);
 
  private:
   bool Enter(SessionStep step);
-  // The next message, or the end, if it is the time for it.
+  // Returns the next message, or the end, if it is the time for it.
   Effects Advance(absl::Time now);
   Effects CutFor(absl::Status why);
   Effects OnWelcome(node_api::Welcome welcome);
@@ -162,12 +162,12 @@ class SessionMachine {
   const Settings settings_;
   Reconnect reconnect_;
   SessionPhase phase_ = SessionPhase::kIdle;
-  absl::Time wake_ = absl::InfiniteFuture();  // Idle: the next attempt; else the stream is cut.
+  absl::Time wake_ = absl::InfiniteFuture();  // The next attempt, or the cut of the stream.
   absl::Status skew_;                         // Not OK: the present server does not fit.
   bool unreachable_said_ = false;
   std::string skew_said_;
 
-  // --- Of the present stream. ---
+  // --- The state of the present stream. ---
   absl::Time began_;
   bool welcomed_ = false;
   bool in_flight_ = false;
@@ -175,7 +175,7 @@ class SessionMachine {
   absl::Status gave_up_;                  // Why we have ended it; OK: we have not.
   std::optional<node_api::Hello> hello_;  // Goes before the outbox.
   Outbox outbox_;
-  std::optional<absl::Time> pause_end_;  // Of the report that waits for company.
+  std::optional<absl::Time> pause_end_;  // When the waiting report goes.
 };
 
 }  // namespace spoke::netagent

@@ -109,7 +109,7 @@ class SessionMachineTest : public testing::Test {
     return report;
   }
 
-  // Up to the welcome, with nothing in flight.
+  // Opens a stream up to the welcome, with nothing in flight.
   void Open() {
     machine_.Start(now_, 0.0);
     Reopen();

@@ -1,4 +1,4 @@
-// What the server last told this node of its store, kept for the next hello, so that a server with
+// Keeps what the server last told this node of its store, for the next hello, so that a server with
 // an older store finds out (proto/spoke/v1/node.proto). The agent cannot read it, and need not.
 #pragma once
 
@@ -17,10 +17,10 @@ class StoreToken {
   // outlives a reboot. Borrows `log`.
   StoreToken(std::vector<std::string> files, telemetry::Log& log);
 
-  // Empty: none yet.
+  // The token; empty: none yet.
   const std::string& token() const { return token_; }
-  // Writes it to all files. One that cannot be written is complained about once: without it a
-  // server with an older store is found out by other nodes.
+  // Writes it to all files. A file that cannot be written is complained about once: then other
+  // nodes find out a server with an older store.
   void Keep(const std::string& token);
 
  private:

@@ -42,7 +42,7 @@ const AddressQuestions::Round* AddressQuestions::ControlOf(const Entry& entry) c
   return it == controls_.end() ? nullptr : &it->second;
 }
 
-// The controls of what is about to be asked, unless they have been asked about just before.
+// Asks about the controls of the addresses to be asked about, unless they were asked just before.
 void AddressQuestions::AskControls(absl::Time now) {
   for (const auto& [address, entry] : own_) {
     if (!entry.asking || entry.round.sent > 0 || !entry.control) continue;
@@ -119,7 +119,7 @@ void AddressQuestions::OnHeard(const NeighbourClaim& claim, absl::Time now) {
   if (it == own_.end()) return;
   Entry& entry = it->second;
   if (entry.asking) {
-    // Whether it is a proxy is known at the end.
+    // The end of the question tells whether the machine is a proxy.
     if (!entry.answer || IsProxy(*entry.answer, now)) entry.answer = claim.mac;
   } else if (!IsProxy(claim.mac, now)) {
     NoteConflict(claim.address, entry, claim.mac, now);
@@ -178,7 +178,7 @@ std::optional<absl::Time> AddressQuestions::NextWake() const {
   const auto earlier = [&](absl::Time time) { wake = wake ? std::min(*wake, time) : time; };
   for (const auto& [address, entry] : own_) {
     if (entry.asking) {
-      // A frame waits for its turn; an end does not, but for the control's.
+      // A frame waits for its turn; an end waits only for the control's.
       const Round* control = ControlOf(entry);
       const absl::Time end = control == nullptr ? absl::InfinitePast() : control->next;
       earlier(entry.round.sent == kQuestionFrames ? std::max(entry.round.next, end)

@@ -1,4 +1,4 @@
-// Which addresses to ask the network about, when, and what the answers and what is heard otherwise
+// Decides which addresses to ask the network about, when, and what the answers and other frames
 // mean: that another machine has one of ours. Pure: no I/O, no clock.
 //
 // Asking. An address that is new on this node is asked about, as RFC 5227 section 2.1.1 and RFC
@@ -36,35 +36,35 @@
 namespace spoke::netagent {
 
 inline constexpr int kQuestionFrames = 3;
-inline constexpr absl::Duration kQuestionPause = absl::Milliseconds(300);  // Between two of them.
-inline constexpr absl::Duration kAnswerTime = absl::Milliseconds(400);     // After the last.
+inline constexpr absl::Duration kQuestionPause = absl::Milliseconds(300);  // The time between two.
+inline constexpr absl::Duration kAnswerTime = absl::Milliseconds(400);  // Counts from the last one.
 inline constexpr absl::Duration kQuestionTurn = absl::Milliseconds(100);
 inline constexpr size_t kFramesATurn = 16;
-inline constexpr absl::Duration kNotSentPause = absl::Seconds(10);  // After what could not be sent.
+inline constexpr absl::Duration kNotSentPause = absl::Seconds(10);  // The pause after a failure.
 
 inline constexpr absl::Duration kControlLasts = absl::Seconds(30);
 inline constexpr absl::Duration kProxyLasts = absl::Minutes(10);
-inline constexpr size_t kMaxProxies = 64;  // Further ones are believed.
+inline constexpr size_t kMaxProxies = 64;  // The most that are kept; further ones are believed.
 
 inline constexpr absl::Duration kTellEvery = absl::Minutes(1);
 inline constexpr absl::Duration kAskAgain = absl::Minutes(2);
 inline constexpr absl::Duration kConflictLasts = absl::Minutes(10);
 
-// What Azure's fabric answers every ARP request with ("virtualMacAddress" in Azure CNI's
+// The MAC with which Azure's fabric answers every ARP request ("virtualMacAddress" in Azure CNI's
 // network_linux.go): it means nobody, should an agent on Azure not be told that it is there.
 inline constexpr ip::MacAddress kAzureFabricMac{{0x12, 0x34, 0x56, 0x78, 0x9A, 0xBC}};
 
 struct OwnAddress {
   ip::Address address;
   std::optional<ip::MacAddress> nic = std::nullopt;   // Which NIC it is on; nullopt: the first.
-  std::optional<ip::Address> control = std::nullopt;  // See above; nullopt: not known.
-  bool in_conflict = false;                           // As the journal says.
+  std::optional<ip::Address> control = std::nullopt;  // The pool's; nullopt: not known.
+  bool in_conflict = false;                           // Whether the journal says so.
 };
 
 // What to ask about, and on which NIC's network.
 struct Question {
   ip::Address address;
-  std::optional<ip::MacAddress> nic;  // As above.
+  std::optional<ip::MacAddress> nic;  // The same as OwnAddress::nic.
 
   auto operator<=>(const Question&) const = default;
 };
@@ -72,37 +72,37 @@ struct Question {
 // Not thread-safe.
 class AddressQuestions {
  public:
-  // These, and no others, are ours now. What is new is asked about; what was in conflict before is
-  // so until that is over.
+  // Sets the addresses that are ours now: these and no others. A new one is asked about; one that
+  // was in conflict before is so until that is over.
   void SetOwn(const std::vector<OwnAddress>& own, absl::Time now);
 
-  // Questions to send now, at most kFramesATurn; they count as sent.
+  // Returns the questions to send now, at most kFramesATurn; they count as sent.
   std::vector<Question> TakeQuestions(absl::Time now);
-  // Those could not be sent: all that is asked is asked anew after kNotSentPause.
+  // Notes that those could not be sent: all that is asked is asked anew after kNotSentPause.
   void OnNotSent(absl::Time now);
 
-  // Of a machine that is not this node. One about an address that is not ours is passed over.
+  // Takes the claim of a machine that is not this node. Passes over addresses that are not ours.
   void OnHeard(const NeighbourClaim& claim, absl::Time now);
 
-  // Conflicts to tell now, new ones and those that go on.
+  // Returns the conflicts to tell now, new ones and those that go on.
   std::vector<ConflictNoted> TakeConflicts(absl::Time now);
-  // Those that are over; each once.
+  // Returns the addresses whose conflict is over, each once.
   std::vector<ip::Address> TakeOver(absl::Time now);
-  // Proxies found since the last call.
+  // Returns the proxies found since the last call.
   std::vector<ip::MacAddress> TakeProxies() { return std::exchange(new_proxies_, {}); }
 
-  // Ours that are being asked about for the first time.
+  // Our addresses that are being asked about for the first time.
   std::set<ip::Address> Open() const;
   // Whether answers may be on their way.
   bool IsAsking() const;
-  // When one of the Take functions has something to do next, but for what is heard; nullopt: never.
+  // When a Take function has something to do next, except with what is heard; nullopt: never.
   std::optional<absl::Time> NextWake() const;
 
  private:
-  // Frames of one question.
+  // The frames of one question.
   struct Round {
     int sent = 0;
-    absl::Time next = absl::InfinitePast();  // The next frame; after the last one, the end.
+    absl::Time next = absl::InfinitePast();  // The time of the next frame, or of the end.
 
     bool IsOver(absl::Time now) const { return sent == kQuestionFrames && next <= now; }
   };
@@ -110,12 +110,12 @@ class AddressQuestions {
     std::optional<ip::MacAddress> nic;
     std::optional<ip::Address> control;
     bool asking = false;
-    bool asked = false;  // To its end, once.
+    bool asked = false;  // Whether it was once asked to its end.
     Round round = {};
-    std::optional<ip::MacAddress> answer;  // To the question that is asked.
+    std::optional<ip::MacAddress> answer;  // The answer to the question that is asked.
 
     bool in_conflict = false;
-    bool unanswered = false;  // When last asked since it was heard.
+    bool unanswered = false;  // No answer when it was last asked since it was heard.
     absl::Time heard;
     absl::Time told = absl::InfinitePast();
     absl::Time ask_again;
@@ -131,7 +131,7 @@ class AddressQuestions {
 
   std::map<ip::Address, Entry> own_;
   std::map<Question, Round> controls_;
-  std::map<ip::MacAddress, absl::Time> proxies_;  // When each last answered for a control.
+  std::map<ip::MacAddress, absl::Time> proxies_;  // The time each last answered for a control.
   std::vector<ip::MacAddress> new_proxies_;
   std::map<ip::Address, ConflictNoted> to_tell_;
   absl::Time next_turn_ = absl::InfinitePast();

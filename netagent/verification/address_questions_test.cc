@@ -40,7 +40,7 @@ class AddressQuestionsTest : public testing::Test {
     }
     questions_.SetOwn(own_, now_);
   }
-  // What is due now.
+  // Does what is due now.
   void Step() {
     for (const ConflictNoted& conflict : questions_.TakeConflicts(now_)) told_.push_back(conflict);
     for (const ip::Address& address : questions_.TakeOver(now_)) over_.push_back(address);
@@ -55,7 +55,7 @@ class AddressQuestionsTest : public testing::Test {
       if (proxy_) questions_.OnHeard(Has(question.address, *proxy_), now_);
     }
   }
-  // Everything that becomes due within `time`.
+  // Does everything that becomes due within `time`.
   void Pass(absl::Duration time) {
     const absl::Time end = now_ + time;
     int steps = 0;
@@ -238,7 +238,7 @@ TEST_F(AddressQuestionsTest, WhatIsGoneIsForgottenAndWhatMovesIsAskedAboutAnew) 
   Pass(absl::Seconds(1));
   EXPECT_THAT(told_, SizeIs(1)) << "it is new again";
 
-  // Another NIC in the middle of a question: there it begins anew, with a control of its own.
+  // The address moves to another NIC: its question begins anew there, with a control of its own.
   Own({"10.1.0.7"});
   Pass(absl::Milliseconds(500));
   own_[0].nic = kOthers;

@@ -31,20 +31,20 @@ namespace spoke::netagent {
 
 struct ReadinessSettings {
   bool want_listing = true;
-  bool want_answer = true;  // At least one of the two.
+  bool want_answer = true;  // At least one of the two is set.
   absl::Duration deadline = absl::Minutes(2);
 };
 
-// What Azure's own agents keep to: 4 s while something is missing, then ever less often.
-inline constexpr absl::Duration kListingShortest = absl::Seconds(1);  // Between any two readings.
+// The times of Azure's own agents: 4 s while something is missing, then ever less often.
+inline constexpr absl::Duration kListingShortest = absl::Seconds(1);  // The least between readings.
 inline constexpr absl::Duration kListingFirstPause = absl::Seconds(4);
 inline constexpr absl::Duration kListingLongestPause = absl::Seconds(64);
 inline constexpr absl::Duration kListingPatience = absl::Seconds(15);
 inline constexpr absl::Duration kAnswerWithin = absl::Seconds(1);
 inline constexpr absl::Duration kProbeFirstPause = absl::Seconds(1);
 inline constexpr absl::Duration kProbeLongestPause = absl::Seconds(30);
-// Probes under way at a time: a job's start must not make every node of a cluster send hundreds to
-// one answerer in one moment.
+// The most probes under way at a time: a job's start must not make every node of a cluster send
+// hundreds to one answerer in one moment.
 inline constexpr size_t kMaxProbes = 16;
 
 enum class Missing {
@@ -66,23 +66,23 @@ class Readiness {
  public:
   explicit Readiness(const ReadinessSettings& settings) : settings_(settings) {}
 
-  // These, and no others, are to be proven. One that is new resets the pause between readings.
+  // Sets the addresses to be proven, all others forgotten. A new one resets the pause of readings.
   void SetWanted(const std::vector<ip::Address>& addresses, absl::Time now);
 
-  // Whether to read the host's list now. True counts as begun: there is no other until
-  // OnListing() or OnListingFailed().
+  // Whether to read the host's list now. True counts as begun: there is no other until OnListing()
+  // or OnListingFailed().
   bool TakeReading(absl::Time now);
-  // From which addresses to send a probe now; they count as sent.
+  // The addresses from which to send a probe now; they count as sent.
   std::vector<ip::Address> TakeProbes(absl::Time now);
 
   void OnListing(const std::set<ip::Address>& listed, absl::Time now);
   void OnListingFailed(absl::Time now);
-  // One that nobody waits for is passed over.
+  // Takes an answer; passes over one that nobody waits for.
   void OnAnswer(const ip::Address& address);
 
-  // Those that have all their proofs; they are forgotten here.
+  // Returns the addresses that have all their proofs, and forgets them.
   std::vector<ip::Address> TakeProven();
-  // Those that have waited for too long, each once.
+  // Returns the addresses that have waited for too long, each once.
   std::vector<OverdueAddress> TakeOverdue(absl::Time now);
 
   // When one of the Take functions has something to do next; nullopt: nothing is wanted.
@@ -90,7 +90,7 @@ class Readiness {
   // Whether a probe waits for its answer.
   bool HasProbes() const { return probes_ > 0; }
   size_t waiting() const { return entries_.size(); }
-  // "3 not listed by the host, 2 without an answer through the network"; "" when none is waiting.
+  // Returns "3 not listed by the host, 2 without an answer through the network"; "": none waits.
   std::string Explain() const;
 
  private:
@@ -98,13 +98,13 @@ class Readiness {
     absl::Time since;
     bool listed = false;
     bool answered = false;
-    bool overdue = false;  // Said already.
+    bool overdue = false;  // Whether it has been said.
     bool probing = false;  // Sent, and to be answered before next_probe.
     absl::Time next_probe = absl::InfinitePast();
     absl::Duration pause = kProbeFirstPause;
   };
 
-  // From when on a probe may be sent; for ever in the future: none is needed.
+  // The time from which a probe may be sent; InfiniteFuture: none is needed.
   absl::Time ProbeFrom(const Entry& entry) const;
   bool IsProven(const Entry& entry) const;
   Missing MissingOf(const Entry& entry) const;
@@ -113,10 +113,10 @@ class Readiness {
   const ReadinessSettings settings_;
   std::map<ip::Address, Entry> entries_;
   size_t probes_ = 0;      // Entries that are probing.
-  bool reading_ = false;   // Begun and not ended.
-  bool readable_ = true;   // The last reading gave a list.
+  bool reading_ = false;   // A reading has begun and not ended.
+  bool readable_ = true;   // Whether the last reading gave a list.
   bool expected_ = false;  // Something new has come since the last reading began.
-  absl::Time last_reading_ = absl::InfinitePast();  // Its beginning.
+  absl::Time last_reading_ = absl::InfinitePast();  // The beginning of the last one.
   absl::Time next_reading_ = absl::InfinitePast();
   absl::Duration pause_ = kListingFirstPause;
 };

@@ -18,13 +18,13 @@ const ip::Address kTwo = ip::Address::V4(0x0A010006);
 class ReadinessTest : public testing::Test {
  protected:
   void Pass(absl::Duration by) { now_ += by; }
-  // Moves to the next time something is to do.
+  // Moves to the next time at which something is to be done.
   void PassToWake() {
     const auto wake = readiness_.NextWake();
     ASSERT_TRUE(wake.has_value());
     now_ = std::max(now_, *wake);
   }
-  // A reading that is due now, with this outcome.
+  // Takes the reading that is due now, with this outcome.
   void List(const std::set<ip::Address>& listed) {
     ASSERT_TRUE(readiness_.TakeReading(now_));
     readiness_.OnListing(listed, now_);
@@ -40,7 +40,7 @@ class ReadinessTest : public testing::Test {
 
 TEST_F(ReadinessTest, AnAddressIsProvenOnceItIsListedAndItsProbeIsAnswered) {
   readiness_.SetWanted({kOne, kTwo}, now_);
-  EXPECT_THAT(readiness_.TakeProbes(now_), IsEmpty());  // Not before the host lists it.
+  EXPECT_THAT(readiness_.TakeProbes(now_), IsEmpty());  // It is not sent before the host lists it.
   List({kOne});
   EXPECT_THAT(readiness_.TakeProven(), IsEmpty());
   EXPECT_THAT(readiness_.TakeProbes(now_), ElementsAre(kOne));
@@ -96,7 +96,7 @@ TEST_F(ReadinessTest, TheListIsReadEverMoreSeldomAndAtOnceForWhatIsNew) {
   for (int i = 0; i < 7; ++i) {
     const absl::Time before = now_;
     now_ = *readiness.NextWake();
-    // The deadline, once, is another reason to wake.
+    // The deadline is another reason to wake, once.
     while (!readiness.TakeReading(now_)) {
       readiness.TakeOverdue(now_);
       now_ = *readiness.NextWake();
@@ -109,7 +109,7 @@ TEST_F(ReadinessTest, TheListIsReadEverMoreSeldomAndAtOnceForWhatIsNew) {
                           absl::Seconds(64), absl::Seconds(64), absl::Seconds(64)));
   Pass(absl::Milliseconds(300));
   readiness.SetWanted({kOne, kTwo}, now_);
-  EXPECT_FALSE(readiness.TakeReading(now_));  // Not twice in a second.
+  EXPECT_FALSE(readiness.TakeReading(now_));  // There are no two in a second.
   Pass(absl::Milliseconds(700));
   ASSERT_TRUE(readiness.TakeReading(now_));
   readiness.OnListing({}, now_);
@@ -223,7 +223,7 @@ TEST_F(ReadinessTest, WhatWaitsTooLongIsSaidOnceWithWhatIsMissing) {
                           OverdueAddress{kTwo, Missing::kAnswer, absl::Minutes(2)}));
   Pass(absl::Minutes(2));
   EXPECT_THAT(readiness_.TakeOverdue(now_), IsEmpty());
-  // And it is tried on.
+  // The address is still tried.
   EXPECT_TRUE(readiness_.TakeReading(now_));
   EXPECT_THAT(readiness_.TakeProbes(now_), ElementsAre(kOne, kTwo));
 }

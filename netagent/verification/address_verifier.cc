@@ -9,7 +9,7 @@
 namespace spoke::netagent {
 namespace {
 
-// Of one moment: when the host cannot be read, all of a node's addresses are overdue at once.
+// The lines of one moment: when the host cannot be read, all of a node's addresses are overdue.
 constexpr size_t kMaxOverdueLines = 8;
 
 std::string_view NameOf(Missing missing) {

@@ -21,9 +21,9 @@
 
 namespace spoke::netagent {
 
-// How often answers are looked for while a probe is under way.
+// The pause between two looks for answers while a probe is under way.
 inline constexpr absl::Duration kAnswerLook = absl::Milliseconds(50);
-// Before a proof that could not be journalled is tried to be again.
+// The pause before a proof that could not be journalled is tried again.
 inline constexpr absl::Duration kKeepPause = absl::Seconds(5);
 
 // Not thread-safe; the agent's one loop owns it. It must end before the loop does, and `host` or
@@ -31,26 +31,26 @@ inline constexpr absl::Duration kKeepPause = absl::Seconds(5);
 class AddressVerifier {
  public:
   struct Edges {
-    HostList* host = nullptr;   // The listing is wanted exactly if there is one;
-    WireProbe* wire = nullptr;  // likewise the answer.
+    HostList* host = nullptr;   // Null: the listing is not wanted.
+    WireProbe* wire = nullptr;  // Null: the answer is not wanted.
     const os::Clock& clock;
     telemetry::Log& log;
     // Runs work on the loop's thread, later. Thread-safe.
     std::function<void(std::function<void()>)> post;
   };
-  // Proves addresses of one family. Borrows all.
+  // Proves addresses of one family. Borrows all edges and `attachments`.
   AddressVerifier(const Edges& edges, ip::Family family, absl::Duration deadline,
                   Attachments& attachments);
   AddressVerifier(const AddressVerifier&) = delete;
   AddressVerifier& operator=(const AddressVerifier&) = delete;
-  // Outcomes of readings that arrive later are passed over.
+  // Makes outcomes of readings that arrive later be passed over.
   ~AddressVerifier();
 
   // Does what is due. Call after every change of what is attached, and at NextWake(). Never blocks.
   void Tick();
   std::optional<absl::Time> NextWake() const;
 
-  // What the addresses that wait are waiting for: for people.
+  // Says, for people, what the addresses that wait are waiting for.
   std::string Explain() const { return readiness_.Explain(); }
 
  private:
@@ -70,7 +70,7 @@ class AddressVerifier {
   Readiness readiness_;
   std::set<ip::Address> unkept_;  // Proven and not journalled yet.
   absl::Time next_keep_ = absl::InfinitePast();
-  uint64_t failed_readings_ = 0;  // In a row.
+  uint64_t failed_readings_ = 0;  // The number of failures in a row.
   bool wire_failed_ = false;
   // Expires with the verifier, so that an outcome on its way finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

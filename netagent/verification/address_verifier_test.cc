@@ -48,7 +48,7 @@ class AddressVerifierTest : public testing::Test {
     ASSERT_TRUE(attachments_->OnDesired(desired).ok());
     verifier_->Tick();
   }
-  // The reading that is under way ends; what it posted runs.
+  // Ends the reading that is under way, and runs what it posted.
   void Host(absl::StatusOr<std::set<ip::Address>> outcome) {
     ASSERT_TRUE(host_.reading());
     host_.Finish(std::move(outcome));
@@ -57,7 +57,7 @@ class AddressVerifierTest : public testing::Test {
   void RunPosted() {
     for (const auto& work : std::exchange(posted_, {})) work();
   }
-  // To the next thing that is due, and does it.
+  // Moves to the next thing that is due, and does it.
   void Step() {
     const auto wake = verifier_->NextWake();
     ASSERT_TRUE(wake.has_value());

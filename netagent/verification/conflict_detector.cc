@@ -38,7 +38,7 @@ void ConflictDetector::LookAtOwn(absl::Time now) {
   Listen(own);
 }
 
-// On each NIC, for each family. A NIC that is not there is told elsewhere.
+// Listens on each NIC, for each family. A NIC that is not there is told elsewhere.
 void ConflictDetector::Listen(const std::vector<OwnAddress>& own) {
   std::map<std::pair<std::optional<ip::MacAddress>, ip::Family>, ip::Address> networks;
   for (const OwnAddress& one : own) {
@@ -89,7 +89,7 @@ void ConflictDetector::Answer(const NeighbourClaim& claim) {
 
 void ConflictDetector::Tell(absl::Time now) {
   for (const ConflictNoted& conflict : questions_.TakeConflicts(now)) {
-    // One that has gone since is nobody's; what could not be journalled has been logged.
+    // An address that has gone since is nobody's; a failed journal entry has been logged.
     attachments_.OnConflict(conflict.address, conflict.other_mac).IgnoreError();
   }
   for (const ip::Address& address : questions_.TakeOver(now)) {
@@ -102,7 +102,7 @@ void ConflictDetector::Ask(absl::Time now) {
   const std::vector<Question> questions = questions_.TakeQuestions(now);
   for (const Question& question : questions) {
     const absl::Status status = edges_.neighbours.Ask(question);
-    // What is on a NIC that is not there is not assigned either, and holds up no other question.
+    // Addresses on a NIC that is not there are not assigned, and hold up no other question.
     if (!absl::IsNotFound(status)) first_error.Update(status);
   }
   if (questions.empty()) return;

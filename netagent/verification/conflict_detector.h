@@ -18,7 +18,7 @@
 
 namespace spoke::netagent {
 
-// How often what was heard is looked at: while answers may come, and otherwise.
+// The pauses between two looks at what was heard: while answers may come, and otherwise.
 inline constexpr absl::Duration kAnswerLookPause = absl::Milliseconds(100);
 inline constexpr absl::Duration kListenPause = absl::Seconds(1);
 
@@ -34,11 +34,11 @@ class ConflictDetector {
     const os::Clock& clock;
     telemetry::Log& log;
   };
-  // Borrows all.
+  // Borrows the edges and `attachments`.
   ConflictDetector(const Edges& edges, Attachments& attachments)
       : edges_(edges), attachments_(attachments) {}
 
-  // Does what is due. Call after every change of what is attached, before anything of it is
+  // Does what is due. Call it after every change of what is attached, before anything of it is
   // assigned, and at NextWake(). Never blocks.
   void Tick();
   absl::Time NextWake() const;
@@ -52,17 +52,17 @@ class ConflictDetector {
   void Answer(const NeighbourClaim& claim);
   void Tell(absl::Time now);
   void Ask(absl::Time now);
-  // Each logs the first of several failures in a row.
+  // These log the first of several failures in a row.
   void NoteHearing(const absl::Status& status);
   void NoteSending(const absl::Status& status);
 
   const Edges edges_;
   Attachments& attachments_;
   AddressQuestions questions_;
-  std::optional<uint64_t> own_version_;  // Of Assignments::Attached(), as last looked at.
+  std::optional<uint64_t> own_version_;  // The last one seen of Assignments::Attached().
   absl::Time last_look_ = absl::InfinitePast();
-  absl::Status listening_;          // To all there is to listen to.
-  std::set<ip::Address> answered_;  // Since the last look.
+  absl::Status listening_;          // How listening to all NICs went.
+  std::set<ip::Address> answered_;  // Addresses answered for since the last look.
   bool hearing_failed_ = false;
   bool sending_failed_ = false;
 };

@@ -32,7 +32,7 @@ class ConflictDetectorTest : public AttachmentsFixture {
     Restart();
     NewDetector();
   }
-  // The server lists these, and the agent has looked at them as it does before it assigns.
+  // Lets the server list these, and the agent look at them as it does before it assigns.
   void Grant(const std::vector<std::string>& addresses) {
     node_api::DesiredState desired{.version = 1, .full = true};
     for (const std::string& address : addresses)

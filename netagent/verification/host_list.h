@@ -1,4 +1,4 @@
-// Which addresses the host says it has programmed for the node's NIC.
+// The list of the addresses that the host says it has programmed for the node's NIC.
 #pragma once
 
 #include <functional>

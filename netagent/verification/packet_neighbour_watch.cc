@@ -25,8 +25,8 @@ constexpr int kReceiveBuffer = 64 << 10;  // A few hundred frames.
 // 33:33:00:00:00:01, to which all IPv6 nodes listen (RFC 2464 section 7).
 constexpr ip::MacAddress kAllNodes{{0x33, 0x33, 0x00, 0x00, 0x00, 0x01}};
 
-// Neighbour solicitations and advertisements that come from this very network. Offsets are those of
-// the frame: 14 bytes of Ethernet and 40 of IPv6.
+// Lets through neighbour solicitations and advertisements that come from this very network. Offsets
+// are those of the frame: 14 bytes of Ethernet and 40 of IPv6.
 std::array<sock_filter, 9> DiscoveryFilter() {
   constexpr uint32_t kIcmpv6AndHopLimit = 58U << 8U | 255U;
   constexpr uint32_t kSolicitation = 135;
@@ -42,7 +42,7 @@ std::array<sock_filter, 9> DiscoveryFilter() {
            BPF_STMT(BPF_RET | BPF_K, 0)}};
 }
 
-// The MAC of a device, asked by way of any socket.
+// Asks for the MAC of a device by way of any socket.
 absl::StatusOr<ip::MacAddress> MacOf(const os::UniqueFd& socket, const std::string& device) {
   ifreq request{};
   device.copy(static_cast<char*>(request.ifr_name), IFNAMSIZ - 1);
@@ -104,7 +104,7 @@ absl::Status PacketNeighbourWatch::Open(const Key& key, Nic& nic) const {
   return status;
 }
 
-// What is open stays: an answer may wait in it.
+// Opens what is missing. What is open stays: an answer may wait in it.
 absl::Status PacketNeighbourWatch::OpenMissing(const Key& key, Nic& nic) const {
   ASSIGN_OR_RETURN(const std::string device, DeviceOf(key));
   if (!nic.arp.valid()) {
@@ -125,7 +125,7 @@ absl::StatusOr<PacketNeighbourWatch::Nic*> PacketNeighbourWatch::OpenFor(const Q
   const auto [it, inserted] = nics_.try_emplace(question.nic);
   it->second.wants_ipv6 |= !question.address.is_v4();
   if (const absl::Status status = Open(question.nic, it->second); !status.ok()) {
-    // Of a NIC that is not there nothing is to be heard.
+    // Nothing is to be heard of a NIC that is not there.
     if (absl::IsNotFound(status)) nics_.erase(it);
     return status;
   }
@@ -170,7 +170,7 @@ absl::Status PacketNeighbourWatch::Hear(const os::UniqueFd& socket, size_t& left
     if (got < 0 && errno == EAGAIN) break;
     if (got < 0) return PacketError(errno, "hear neighbours");
     --left;
-    // What is for another machine is heard only where somebody looks at everything.
+    // Frames for another machine are heard only where somebody looks at everything.
     if (from.sll_pkttype == PACKET_OTHERHOST) continue;
     const auto claim = ParseNeighbourClaim(std::span(buffer_).first(static_cast<size_t>(got)));
     if (claim && !IsOwn(*claim)) heard.push_back(*claim);

@@ -18,7 +18,7 @@ namespace spoke::netagent {
 // Adds nothing to the node: no address, no route, no neighbour. Whole frames go out with the NIC's
 // MAC.
 //
-// On each NIC two sockets. One hears ARP alone. The other, opened with the first IPv6 address, has
+// Each NIC has two sockets. One hears ARP alone. The other, opened with the first IPv6 address, has
 // a filter that lets through solicitations and advertisements of Neighbour Discovery and nothing of
 // what pods send and receive; the all-nodes group, where answers to such questions go (RFC 4861
 // section 7.2.4), is heard also where the kernel's own IPv6 is off. The groups in which others ask
@@ -42,10 +42,10 @@ class PacketNeighbourWatch final : public NeighbourWatch {
     os::UniqueFd discovery = {};
     bool wants_ipv6 = false;
   };
-  using Key = std::optional<ip::MacAddress>;  // As Question::nic.
+  using Key = std::optional<ip::MacAddress>;  // The same as Question::nic.
 
   absl::StatusOr<std::string> DeviceOf(const Key& key) const;
-  // Opens what is not open. On an error all of it is closed.
+  // Opens the sockets that are not open. On an error all of them are closed.
   absl::Status Open(const Key& key, Nic& nic) const;
   absl::Status OpenMissing(const Key& key, Nic& nic) const;
   absl::StatusOr<Nic*> OpenFor(const Question& question);
@@ -54,7 +54,7 @@ class PacketNeighbourWatch final : public NeighbourWatch {
 
   const std::string device_;
   std::map<Key, Nic> nics_;
-  std::array<uint8_t, 256> buffer_{};  // Longer frames than that say nothing that is looked at.
+  std::array<uint8_t, 256> buffer_{};  // Holds a frame; the rest of a longer one is not looked at.
 };
 
 }  // namespace spoke::netagent

@@ -16,11 +16,11 @@
 namespace spoke::netagent {
 namespace {
 
-// Of one call: whatever else arrives, the loop goes on.
+// The limit of one call: whatever else arrives, the loop goes on.
 constexpr int kMaxFramesACall = 256;
 
-// Echo replies of `answerer` with our identifier, whole and not fragmented. Offsets are those of
-// the frame: 14 bytes of Ethernet and then IPv4.
+// Lets through echo replies of `answerer` with our identifier, whole and not fragmented. Offsets
+// are those of the frame: 14 bytes of Ethernet and then IPv4.
 std::array<sock_filter, 14> EchoReplyFilter(const ip::Address& answerer, uint16_t identifier) {
   constexpr uint32_t kIcmp = 1;
   constexpr uint32_t kEchoReply = 0;

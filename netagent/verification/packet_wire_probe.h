@@ -15,9 +15,9 @@
 
 namespace spoke::netagent {
 
-// Whom a host of `subnets` sends to when it sends to `answerer`: that itself in a subnet of its
-// own, else the gateway, which in Azure is the first address of each subnet ("Virtual Network
-// FAQ"). Pure.
+// Returns whom a host of `subnets` sends to when it sends to `answerer`: that itself in a subnet of
+// its own, and otherwise the gateway, which in Azure is the first address of each subnet ("Virtual
+// Network FAQ"). Pure.
 ip::Address NextHopTo(const ip::Address& answerer, const std::vector<ip::Prefix>& subnets);
 
 // Adds nothing to the node: no address, no route, no rule. Whole frames go out with the NIC's MAC
@@ -34,10 +34,10 @@ class PacketWireProbe final : public WireProbe {
   struct Settings {
     std::string device;
     ip::MacAddress mac;    // The device's.
-    ip::Address address;   // Its own, which asks for the next hop.
+    ip::Address address;   // The node's own, which asks for the next hop.
     ip::Address answerer;  // Answers to ICMP echo.
-    ip::Address next_hop;  // On the way there: see NextHopTo().
-    // At random, so that answers to another process, and to the agent before, are none of ours.
+    ip::Address next_hop;  // The next hop on the way there: see NextHopTo().
+    // A number chosen at random, so that answers to other processes or earlier agents are not ours.
     uint16_t identifier = 0;
     uint64_t nonce = 0;
   };
@@ -51,7 +51,7 @@ class PacketWireProbe final : public WireProbe {
   absl::Status Open();
   absl::Status SendEcho(const ip::Address& address);
   absl::Status SendProbe(const os::UniqueFd& socket, const std::vector<uint8_t>& frame) const;
-  // The next frame's length in `buffer_`; nullopt: none waits.
+  // Reads the next frame into `buffer_`, and returns its length; nullopt: none waits.
   absl::StatusOr<std::optional<size_t>> Receive(const os::UniqueFd& socket);
   absl::Status LearnNextHop();
 
@@ -59,8 +59,8 @@ class PacketWireProbe final : public WireProbe {
   os::UniqueFd arp_;
   os::UniqueFd ipv4_;
   std::optional<ip::MacAddress> next_hop_mac_;  // Learnt anew after each rest.
-  std::set<ip::Address> held_back_;             // To be sent from once it is known.
-  std::set<ip::Address> sent_;                  // Since the last rest.
+  std::set<ip::Address> held_back_;             // To be sent from once the MAC is known.
+  std::set<ip::Address> sent_;                  // Sent from since the last rest.
   uint16_t sequence_ = 0;
   std::array<uint8_t, 2048> buffer_{};
 };

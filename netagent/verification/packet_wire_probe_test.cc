@@ -1,4 +1,4 @@
-// What needs no kernel; the rest is in tests/netns.
+// Tests of what needs no kernel; the rest is in tests/netns.
 #include "netagent/verification/packet_wire_probe.h"
 
 #include "gtest/gtest.h"

@@ -25,7 +25,7 @@ class WireProbe {
   // Errors: kUnavailable, kInternal.
   virtual absl::StatusOr<std::vector<ip::Address>> TakeAnswered() = 0;
 
-  // Nothing is waited for: lets go of what costs something while nobody looks. Send() begins anew.
+  // Lets go of what costs something while nothing is waited for. Send() begins anew.
   virtual void Rest() = 0;
 };
 

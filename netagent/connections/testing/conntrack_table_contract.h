@@ -23,17 +23,17 @@ class ConntrackWorld {
 
   virtual ~ConntrackWorld() = default;
   virtual ConntrackTable& table() = 0;
-  // Each is a connection of its own, whether the ends are those of another or not; `zone` 0: none.
+  // Adds a connection of its own, whether the ends are another's or not; `zone` 0: none.
   virtual void Track(const Connection& connection, uint16_t zone = 0) = 0;
-  // In any order.
+  // The connections, in any order.
   virtual std::vector<Connection> Tracked() = 0;
-  // Of these, the ones that bear claims::kFlowCut.
+  // The tracked connections that bear claims::kFlowCut.
   virtual std::vector<Connection> TrackedAsCut() = 0;
 };
 
 struct ConntrackWorldFactory {
   std::string name;
-  // Null where this machine cannot have such a world (no right to make namespaces).
+  // Makes a world; null where this machine cannot have one (no right to make namespaces).
   std::function<std::unique_ptr<ConntrackWorld>()> make;
 };
 
@@ -67,7 +67,7 @@ class ConntrackTableContract : public testing::TestWithParam<ConntrackWorldFacto
     return world_->table().DeleteConnectionsOf(addresses);
   }
 
-  // What a policy cuts that keeps 198.18.0.0/16 and fd18::/16 apart, and does not let `sinners`
+  // The rules of a policy that keeps 198.18.0.0/16 and fd18::/16 apart, and does not let `sinners`
   // reach 192.0.2.0/24 any more. kPod4 and kPod6 are one of these; kOther4 and kOther6 are not.
   static CutRules Cuts(const std::string& sinners = "sinners") {
     Policy policy{.version = 1};
@@ -120,12 +120,12 @@ TEST_P(ConntrackTableContract, AnEmptyTableIsDoneAtOnce) {
 
 TEST_P(ConntrackTableContract, DeletesWhatHasTheAddressAtAnyEndAndNothingElse) {
   const std::vector<Connection> of_the_pod = {
-      Plain(kPod4, kFar4),                  // It began it,
-      Plain(kFar4, kPod4),                  // was reached,
-      {kPod4, kFar4, kFar4, kNode4},        // was masqueraded,
-      {kFar4, kService4, kPod4, kFar4},     // is what a Service was translated to,
-      {kOther4, kService4, kPod4, kNode4},  // both,
-      {kFar6, kNode6, kPod6, kFar6},        // and the same of IPv6.
+      Plain(kPod4, kFar4),                  // It began the connection.
+      Plain(kFar4, kPod4),                  // It was reached.
+      {kPod4, kFar4, kFar4, kNode4},        // It was masqueraded.
+      {kFar4, kService4, kPod4, kFar4},     // A Service was translated to it.
+      {kOther4, kService4, kPod4, kNode4},  // It was both.
+      {kFar6, kNode6, kPod6, kFar6},        // IPv6 has the same.
       Plain(kPod6, kFar6),
   };
   const std::vector<Connection> of_others = {Plain(kOther4, kFar4),
@@ -147,7 +147,7 @@ TEST_P(ConntrackTableContract, ASecondTimeThereIsNothingToDo) {
   world_->Track(Plain(kPod4, kFar4));
   EXPECT_EQ(Delete({kPod4}).deleted, 1U);
   EXPECT_EQ(Delete({kPod4}), Outcome());
-  // And a new connection is found again.
+  // A new connection is found again.
   world_->Track(Plain(kPod4, kFar4));
   EXPECT_EQ(Delete({kPod4}).deleted, 1U);
 }
@@ -186,9 +186,9 @@ TEST_P(ConntrackTableContract, CountsForEachPodWhatItHasBegun) {
   for (int i = 0; i < 3; ++i) world_->Track({kPod4, kFar4, kFar4, kNode4});
   world_->Track({kPod6, kFar6, kFar6, kNode6}, 7);
   world_->Track(Plain(kPod4, kFar4));
-  world_->Track(Plain(kFar4, kPod4));                   // It was reached,
-  world_->Track({kFar4, kService4, kPod4, kFar4});      // also by way of a Service.
-  world_->Track({kOther4, kService4, kPod4, kOther4});  // Who goes to one has its own address.
+  world_->Track(Plain(kFar4, kPod4));                   // It was reached.
+  world_->Track({kFar4, kService4, kPod4, kFar4});      // It was reached by way of a Service too.
+  world_->Track({kOther4, kService4, kPod4, kOther4});  // A Service's client has its own address.
   world_->Track(Plain(kNode4, kFar4));
   EXPECT_EQ(world_->table().Count(tally), absl::OkStatus());
   EXPECT_EQ(tally.seen(), 9U);
@@ -228,7 +228,7 @@ TEST_P(ConntrackTableContract, CutsWhatThePolicyDoesNotAdmitAndNothingElse) {
   EXPECT_THAT(world_->Tracked(), testing::UnorderedElementsAreArray(stay));
   EXPECT_THAT(world_->TrackedAsCut(), testing::UnorderedElementsAreArray(dropped));
 
-  // A second time there is nothing to do, and what is cut is no connection any more.
+  // There is nothing to do a second time, and what is cut is no connection any more.
   EXPECT_EQ(world_->table().Cut(Cuts(), ConntrackTable::Act::kCut),
             (ConntrackTable::CutOutcome{.found = {.connections = 4}}));
 }

@@ -45,7 +45,7 @@ class FakeConntrackTable final : public ConntrackTable {
     return outcome;
   }
 
-  // All are UDP, answered from port 0.
+  // Counts all connections as UDP, answered from port 0.
   absl::Status Count(ConnectionTally& tally) override {
     const absl::MutexLock lock(&mutex_);
     tally.Reset();
@@ -87,12 +87,12 @@ class FakeConntrackTable final : public ConntrackTable {
     const absl::MutexLock lock(&mutex_);
     connections_.push_back(connection);
   }
-  // Of every call from now on.
+  // Makes every call fail from now on.
   void Fail(absl::Status failure) {
     const absl::MutexLock lock(&mutex_);
     failure_ = std::move(failure);
   }
-  // Connections of these stay from now on.
+  // Makes connections of these addresses stay from now on.
   void Keep(std::set<ip::Address> addresses) {
     const absl::MutexLock lock(&mutex_);
     undeletable_ = std::move(addresses);
@@ -101,22 +101,22 @@ class FakeConntrackTable final : public ConntrackTable {
     const absl::MutexLock lock(&mutex_);
     return connections_;
   }
-  // How often Count() was called.
+  // The number of calls of Count().
   size_t counts() const {
     const absl::MutexLock lock(&mutex_);
     return counts_;
   }
-  // Those of connections() that bear claims::kFlowCut.
+  // The part of connections() that bears claims::kFlowCut.
   std::set<Connection> cut() const {
     const absl::MutexLock lock(&mutex_);
     return cut_;
   }
-  // Calls of Cut() that cut.
+  // The number of calls of Cut() that cut.
   int cuts() const {
     const absl::MutexLock lock(&mutex_);
     return cuts_;
   }
-  // And that only counted.
+  // The number of calls of Cut() that only counted.
   int forecasts() const {
     const absl::MutexLock lock(&mutex_);
     return forecasts_;

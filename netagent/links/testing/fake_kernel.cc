@@ -14,7 +14,7 @@
 namespace spoke::netagent {
 namespace {
 
-// An empty file of its own: a descriptor with an identity, which is all a namespace needs here.
+// Makes an empty file of its own: a descriptor with an identity is all a namespace needs here.
 os::UniqueFd NewIdentity() {
   os::UniqueFd fd(::memfd_create("fake-netns", MFD_CLOEXEC));
   CHECK(fd.valid(), "a test can open one more descriptor");
@@ -27,7 +27,7 @@ std::optional<std::pair<uint64_t, uint64_t>> IdentityOf(int fd) {
   return std::pair<uint64_t, uint64_t>(status.st_dev, status.st_ino);
 }
 
-// Whether both would have the same default route.
+// Whether both links would have the same default route.
 bool ShareDefault(const AttachSpec& one, const AttachSpec& other) {
   if (one.ordinal != other.ordinal) return false;
   for (const ip::Address& a : one.addresses) {
@@ -182,7 +182,7 @@ absl::StatusOr<uint32_t> FakeKernel::SetNicTable(const ip::MacAddress& mac) {
   if (absl::Status fault = Enter(); !fault.ok()) return fault;
   for (const auto& [name, nic] : nics_) {
     if (nic.mac != mac) continue;
-    // A number for each MAC, as each device has its index.
+    // Each MAC has a number, as each device has its index.
     return claims::kFirstNicTable + mac.octets[4] * 256U + mac.octets[5];
   }
   return absl::NotFoundError(fmt::format("no NIC has the MAC {}", mac.ToString()));

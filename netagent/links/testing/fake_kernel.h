@@ -36,20 +36,20 @@ class FakeKernel final : public Links {
   absl::Status SetUnreachable(const std::vector<ip::Address>& addresses) override;
   absl::StatusOr<uint32_t> SetNicTable(const ip::MacAddress& nic) override;
   absl::StatusOr<Nic> ReadNic(const std::string& name) override;
-  // As KernelLinks::FinishDetaching().
+  // Unregisters what was taken down, as KernelLinks::FinishDetaching() does.
   absl::Status FinishDetaching();
 
-  // A new pod namespace with nothing in it. It lives until DestroyPodNetns(), open or not.
+  // Makes a pod namespace with nothing in it. It lives until DestroyPodNetns(), open or not.
   os::UniqueFd NewPodNetns();
-  // One more descriptor of the node's own namespace.
+  // Returns one more descriptor of the node's own namespace.
   os::UniqueFd NodeNetns() const;
-  // The namespace ends, as when a pod's sandbox dies without a DEL: each link in it and its host
+  // Ends the namespace, as when a pod's sandbox dies without a DEL: each link in it and its host
   // end go. The descriptor no longer stands for a namespace.
   void DestroyPodNetns(int pod_netns);
-  // Somebody else puts a link into the pod.
+  // Puts a link of somebody else's into the pod.
   void AddPodLink(int pod_netns, const std::string& name);
 
-  // What is there of a link now, to be damaged at will by a test of one thread; there must be one.
+  // Returns what is there of a link, for a test of one thread to damage at will; it must be there.
   HostSide& host(const std::string& host_link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return links_.at(host_link).host;
   }
@@ -58,44 +58,44 @@ class FakeKernel final : public Links {
   }
   // The host link of the first link in the pod; empty: there is none.
   std::string HostLinkIn(int pod_netns) const;
-  // The link goes for good, and the pod's end with it.
+  // Removes the link for good, and the pod's end with it.
   void Remove(const std::string& host_link);
-  // The address has a route of somebody else's, in place of ours.
+  // Gives the address a route of somebody else's, in place of ours.
   void AddForeignRoute(const ip::Address& address);
 
   // Adds the device, or replaces the one of that name.
   void SetNic(Nic nic);
   void RemoveNic(const std::string& name);
 
-  // The `nth` call of a method of Links from now on (1 is the next), whichever it is, returns
-  // `status` and changes nothing. One at a time: a second FailCall() replaces the first.
+  // Makes the `nth` call of a method of Links from now on (1 is the next), whichever it is, return
+  // `status` and change nothing. A second FailCall() replaces the first.
   void FailCall(int nth, absl::Status status);
-  // Making `host_link` returns `status` and changes nothing, until this is called with OK.
+  // Makes the making of `host_link` return `status` and change nothing, until it is called with OK.
   void FailAttach(const std::string& host_link, absl::Status status);
 
-  // Likewise for Read(), and for mending `part` of any link.
+  // Makes Read(), or mending `part` of any link, fail in the same way.
   void FailReads(absl::Status status);
   void FailMending(Part part, absl::Status status);
 
-  // While held, nothing that is deferred is ever unregistered: what waits for that returns
+  // Holds deferred links: while held, none is ever unregistered, and what waits for that returns
   // kUnavailable.
   void HoldDeferred(bool held);
   // The host links that are detached and not unregistered, sorted.
   std::vector<std::string> Deferred() const;
 
-  // Calls made so far, failed ones included.
+  // The number of calls made so far, failed ones included.
   int calls() const;
-  int pod_reads() const;  // Of ReadPod().
-  int mends() const;      // Of Apply() for a link that is there.
-  // What was built for `host_link`, if it is there.
+  int pod_reads() const;  // Calls of ReadPod().
+  int mends() const;      // Calls of Apply() for a link that is there.
+  // Returns what was built for `host_link`, if it is there.
   std::optional<AttachSpec> Attached(const std::string& host_link) const;
-  // The table that what comes from each address leaves by; without those that have none.
+  // The table by which what comes from each address leaves; addresses that have none are left out.
   std::map<ip::Address, uint32_t> SourceTables() const;
   // The addresses with an unreachable route, sorted.
   std::vector<ip::Address> Unreachable() const;
 
  private:
-  // Device and inode of the descriptor.
+  // The device and inode of a descriptor.
   using NetnsId = std::pair<uint64_t, uint64_t>;
   struct Link {
     AttachSpec spec;
@@ -104,7 +104,7 @@ class FakeKernel final : public Links {
     PodSide pod = {};
   };
 
-  // Counts the call; the fault that is due, or OK.
+  // Counts the call, and returns the fault that is due, or OK.
   absl::Status Enter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Make(const AttachSpec& spec, const LinkOperations& plan, int pod_netns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -112,13 +112,13 @@ class FakeKernel final : public Links {
                     std::optional<int> pod_netns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckPod(const AttachSpec& spec, int pod_netns) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The address leads to no link any more.
+  // Removes the address's route: it leads to no link any more.
   void TakeRoute(const ip::Address& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The link stops to carry anything, and is deferred.
+  // Stops the link from carrying anything, and defers it.
   void DeleteLater(const std::string& host_link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Unregister(const std::vector<std::string>& deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those deferred links that `spec` cannot be attached beside.
+  // The deferred links that `spec` cannot be attached beside.
   std::vector<std::string> DeferredInTheWay(const AttachSpec& spec, const NetnsId& netns) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -10,7 +10,7 @@ void AddMissing(const T& value, std::vector<T>& values) {
   if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
 }
 
-// In the place of whatever is there for the address.
+// Puts the entry in the place of whatever is there for the address.
 void SetNeighbour(const PermanentNeighbour& wanted, std::vector<PermanentNeighbour>& entries) {
   for (PermanentNeighbour& entry : entries) {
     if (entry.address == wanted.address) {

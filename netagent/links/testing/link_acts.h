@@ -12,12 +12,12 @@
 
 namespace spoke::netagent {
 
-// As ADD makes a link.
+// Makes a link the way ADD does.
 inline absl::Status Attach(Links& links, const AttachSpec& spec, int pod_netns) {
   return links.Apply(spec, PlanLink(spec, {}), pod_netns);
 }
 
-// As DEL takes one down.
+// Takes a link down the way DEL does.
 inline absl::Status Detach(Links& links, const std::string& host_link) {
   const AttachSpec none = NoLink(host_link);
   return links.Apply(none, PlanLink(none, {.host = links.Recall(host_link)}), std::nullopt);
@@ -31,7 +31,7 @@ struct AttachedLink {
   bool operator==(const AttachedLink&) const = default;
 };
 
-// By name. Errors: as Links::Read().
+// The host links by name. Errors: those of Links::Read().
 inline absl::StatusOr<std::vector<AttachedLink>> ListAttached(Links& links) {
   const auto sides = links.Read();
   if (!sides.ok()) return sides.status();
@@ -43,10 +43,10 @@ inline absl::StatusOr<std::vector<AttachedLink>> ListAttached(Links& links) {
   return attached;
 }
 
-// What the kernel makes of one operation of a plan that makes or mends a link.
+// Applies one operation of a plan that makes or mends a link, as the kernel would.
 void ApplyTo(const AttachSpec& spec, const LinkOperation& operation, HostSide& host, PodSide& pod);
 
-// The two sides when the link has just been made: there is nothing to plan.
+// Return the two sides of a link that has just been made: there is nothing to plan.
 HostSide BuiltHostSide(const AttachSpec& spec);
 PodSide BuiltPodSide(const AttachSpec& spec);
 

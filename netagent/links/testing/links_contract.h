@@ -25,31 +25,31 @@ class LinksWorld {
   virtual Links& links() = 0;
   virtual os::UniqueFd NewPodNetns() = 0;
   virtual os::UniqueFd NodeNetns() = 0;
-  // Somebody else puts a link of this name into the pod.
+  // Puts a link of somebody else's with this name into the pod.
   virtual void AddPodLink(int pod_netns, const std::string& name) = 0;
   // Waits until what was taken down is unregistered.
   virtual absl::Status FinishDetaching() = 0;
-  // The host link goes for good, and the pod's end with it.
+  // Removes the host link for good, and the pod's end with it.
   virtual void Remove(const AttachSpec& spec) = 0;
   // Damages one part of what was made. `address` says for which of the link's addresses, where the
   // part has one for each.
   virtual void Break(const AttachSpec& spec, int pod_netns, Part part,
                      const ip::Address& address) = 0;
-  // A route to `address` that is not ours, by the host link of `spec`.
+  // Adds a route to `address` that is not ours, by the host link of `spec`.
   virtual void AddForeignRoute(const AttachSpec& spec, const ip::Address& address) = 0;
-  // All that the two namespaces hold, one thing a line.
+  // Lists all that the two namespaces hold, one thing a line.
   virtual std::vector<std::string> Snapshot(int pod_netns) = 0;
-  // A device the node has, as ReadNic() must report it.
+  // Returns a device the node has, as ReadNic() must report it.
   virtual Nic ExistingNic() = 0;
   // The addresses with an unreachable route of ours, sorted.
   virtual std::vector<ip::Address> Unreachable() = 0;
-  // The table that a rule of ours leads what comes from each address into.
+  // The table into which a rule of ours leads what comes from each address.
   virtual std::map<ip::Address, uint32_t> SourceTables() = 0;
 };
 
 struct LinksWorldFactory {
   std::string name;
-  // Null where this machine cannot have such a world (no right to make namespaces).
+  // Makes a world; null where this machine cannot have one (no right to make namespaces).
   std::function<std::unique_ptr<LinksWorld>()> make;
 };
 
@@ -76,7 +76,7 @@ class LinksContract : public testing::TestWithParam<LinksWorldFactory> {
     return listed.ok() ? *std::move(listed) : std::vector<AttachedLink>();
   }
 
-  // The plan for what is seen of the link, without what only follows from its first operation.
+  // Plans for what is seen of the link, and leaves out what only follows from the first operation.
   LinkOperations Look(const AttachSpec& spec, std::optional<int> pod_netns) {
     auto hosts = links().Read();
     EXPECT_TRUE(hosts.ok()) << hosts.status();
@@ -106,7 +106,7 @@ class LinksContract : public testing::TestWithParam<LinksWorldFactory> {
   std::unique_ptr<LinksWorld> world_;
 };
 
-// A macro, so that a failure names the line of the test.
+// This is a macro, so that a failure names the line of the test.
 #define EXPECT_CODE(expression, wanted)                                     \
   do {                                                                      \
     const absl::Status code_status = (expression);                          \
@@ -173,7 +173,7 @@ TEST_P(LinksContract, APodMayHaveSeveralLinksOfOneFamilyInOrder) {
   options.ordinal = 1;
   const AttachSpec second =
       PlanAttach({"pod", "net1"}, {kSecondV4, kSecondV6}, 1500, options).value();
-  // In any order; and again, when one of them has gone.
+  // The order does not matter, and one of them is attached again when it has gone.
   EXPECT_CODE(Attach(links(), second, pod.get()), kOk);
   EXPECT_CODE(Attach(links(), first, pod.get()), kOk);
   EXPECT_EQ(Listed().size(), 2U);
@@ -233,7 +233,7 @@ TEST_P(LinksContract, ADetachedLinkIsInNobodysWay) {
   const AttachSpec spec = Spec("pod", {kFirstV4, kFirstV6});
   ASSERT_TRUE(Attach(links(), spec, pod.get()).ok());
   EXPECT_CODE(Detach(links(), spec.host_link), kOk);
-  // The same again; its interface for another container; its address; its host link.
+  // The link is made again; then its interface for another container, its address, its host link.
   EXPECT_CODE(Attach(links(), spec, pod.get()), kOk);
   EXPECT_CODE(Detach(links(), spec.host_link), kOk);
   const AttachSpec same_pod = Spec("new", {kSecondV4});
@@ -257,7 +257,7 @@ TEST_P(LinksContract, ManyMayBeDetachedAtOnce) {
     names.push_back(spec.host_link);
   }
   for (const std::string& link : names) EXPECT_CODE(Detach(links(), link), kOk);
-  // And again, in either state.
+  // The links are taken down again, in either state.
   for (const std::string& link : names) EXPECT_CODE(Detach(links(), link), kOk);
   EXPECT_TRUE(Listed().empty());
   EXPECT_CODE(world().FinishDetaching(), kOk);
@@ -340,7 +340,7 @@ TEST_P(LinksContract, SourceTablesComeAndGoWithTheirAttachment) {
   using Tables = std::map<ip::Address, uint32_t>;
   EXPECT_CODE(Attach(links(), first, one.get()), kOk);
   EXPECT_EQ(world().SourceTables(), (Tables{{kFirstV4, table}, {kFirstV6, table}}));
-  // What is refused changes nothing.
+  // A plan that is refused changes nothing.
   AttachSpec refused = Spec("refused", {kSecondV4});
   refused.source_tables = {{kSecondV4, table}};
   EXPECT_CODE(Attach(links(), refused, one.get()), kAlreadyExists);
@@ -397,7 +397,7 @@ TEST_P(LinksContract, EachPartThatBreaksIsNamedAndMendedAndNothingElseChanges) {
       ASSERT_FALSE(found.empty());
       EXPECT_EQ(NameOf(found[0].part), NameOf(part)) << found[0].found;
       EXPECT_EQ(found[0].address.value_or(address), address) << found[0].found;
-      // With its MAC a device loses its neighbour entries, with its last IPv4 address its routes.
+      // A device loses its neighbours with its MAC, and its routes with its last IPv4 address.
       const bool takes_more = part == Part::kHostMac || part == Part::kPodAddress;
       for (size_t more = 1; more < found.size() && !takes_more; ++more) {
         EXPECT_EQ(NameOf(found[more].part), NameOf(part)) << found[more].found;
@@ -407,7 +407,7 @@ TEST_P(LinksContract, EachPartThatBreaksIsNamedAndMendedAndNothingElseChanges) {
       EXPECT_TRUE(mended.ok()) << mended;
       EXPECT_EQ(LookTexts(spec, pod.get()), "");
       EXPECT_EQ(world().Snapshot(pod.get()), built);
-      // What is right already stays as it is.
+      // A part that is right already stays as it is.
       EXPECT_TRUE(links().Apply(spec, found, pod.get()).ok());
       EXPECT_EQ(world().Snapshot(pod.get()), built);
     }

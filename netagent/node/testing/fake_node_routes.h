@@ -1,4 +1,4 @@
-// What a test says.
+// NodeRoutes for tests, which say what is read.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A HostList for tests, which say when a reading ends and how.
+// A HostList for tests that says when a reading ends and how.
 #pragma once
 
 #include <utility>

@@ -38,7 +38,7 @@ class FakeNeighbourWatch final : public NeighbourWatch {
     return std::exchange(heard_, {});
   }
 
-  // A frame arrives. One of the node's own NIC, and one before Listen(), is not heard.
+  // Lets a frame arrive. One of the node's own NIC, and one before Listen(), is not heard.
   void Pass(const NeighbourClaim& claim) {
     if (listening_ && claim.source != own) heard_.push_back(claim);
   }
@@ -49,12 +49,12 @@ class FakeNeighbourWatch final : public NeighbourWatch {
     return {.kind = NeighbourClaim::Kind::kAsks, .address = address, .mac = mac, .source = mac};
   }
 
-  ip::MacAddress own;                             // Of the node's NIC.
-  std::map<ip::Address, ip::MacAddress> holders;  // Who answers for what,
-  std::optional<ip::MacAddress> proxy;            // and who answers for everything.
-  absl::Status failure;                           // Of every call.
+  ip::MacAddress own;                             // The node's NIC's.
+  std::map<ip::Address, ip::MacAddress> holders;  // The machines that answer for addresses.
+  std::optional<ip::MacAddress> proxy;            // The machine that answers for all.
+  absl::Status failure;                           // The outcome of every call, if not OK.
   std::vector<Question> asked;
-  std::vector<std::pair<ip::Address, ip::MacAddress>> answered;  // And to whom.
+  std::vector<std::pair<ip::Address, ip::MacAddress>> answered;  // With the asker.
 
  private:
   bool listening_ = false;

@@ -28,8 +28,8 @@ class FakeWireProbe final : public WireProbe {
     answered_.clear();
   }
 
-  std::set<ip::Address> delivered;  // What the fabric delivers for.
-  absl::Status failure;             // Of every call.
+  std::set<ip::Address> delivered;  // The addresses that the fabric delivers for.
+  absl::Status failure;             // The outcome of every call, if not OK.
   std::vector<ip::Address> sent;
   int rests = 0;
 

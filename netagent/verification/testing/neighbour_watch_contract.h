@@ -22,13 +22,13 @@ class NeighbourWatchWorld {
   virtual ~NeighbourWatchWorld() = default;
   virtual NeighbourWatch& watch() = 0;
   virtual ip::MacAddress other_mac() const = 0;
-  // The other machine has the address, and answers for it.
+  // Gives the other machine the address, for which it answers.
   virtual void Hold(const ip::Address& address) = 0;
-  // It says so unasked (IPv4: an ARP announcement; IPv6: an advertisement to all nodes), and asks
-  // whether somebody has it, to take it.
+  // Makes it say so unasked (IPv4: an ARP announcement; IPv6: an advertisement to all nodes), and
+  // ask whether somebody has the address, to take it.
   virtual void Announce(const ip::Address& address) = 0;
   virtual void Probe(const ip::Address& address) = 0;
-  // A frame of the node itself comes back to it, which says that the node has the address.
+  // Sends a frame of the node itself back to it, which says that the node has the address.
   virtual void Reflect(const ip::Address& address) = 0;
   // Whether the other machine has been told, since it was last asked, that the node's NIC has the
   // IPv4 address. Waits a while for it.
@@ -42,7 +42,7 @@ class NeighbourWatchWorld {
 
 struct NeighbourWatchWorldFactory {
   std::string name;
-  // Null where this machine cannot have such a world (no right to make namespaces).
+  // Makes a world; null where this machine cannot have one (no right to make namespaces).
   std::function<std::unique_ptr<NeighbourWatchWorld>()> make;
 };
 
@@ -66,7 +66,7 @@ class NeighbourWatchContract : public testing::TestWithParam<NeighbourWatchWorld
   NeighbourClaim Has(const ip::Address& address) const {
     return {.address = address, .mac = world_->other_mac(), .source = world_->other_mac()};
   }
-  // Everything up to what the other machine says of `last`.
+  // Returns everything up to what the other machine says of `last`.
   std::vector<NeighbourClaim> HearUntil(const ip::Address& last) {
     std::vector<NeighbourClaim> heard;
     const absl::Time deadline = absl::Now() + absl::Seconds(10);

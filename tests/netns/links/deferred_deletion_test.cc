@@ -155,7 +155,7 @@ TEST_F(DeferredDeletionTest, ARefusalIsReportedToWhoeverWaitsAndTriedAgain) {
   KernelLinks::Settings settings;
   settings.log = &log;
   settings.fault_point = [&refuse](std::string_view step) {
-    return step == "deferred deletion.unregister" && refuse ? absl::InternalError("injected")
+    return step == "deferred_deletion.unregister" && refuse ? absl::InternalError("injected")
                                                             : absl::OkStatus();
   };
   const auto links = KernelLinks::Create(std::move(settings)).value();

@@ -23,7 +23,7 @@ ShapeClass Leaf(ShapeClassId id, ShapeClassId parent, uint64_t rate = 1000) {
   return leaf;
 }
 
-// The kernel: refuses what it would.
+// The kernel, which refuses what it would refuse.
 class Tree {
  public:
   explicit Tree(const std::vector<ShapeClass>& classes) {

@@ -423,7 +423,7 @@ TEST(ShapingPlan, AWholeLinkHasAClassOfItsOwnBesideItsScopes) {
                                                               .queue = 500'000}));
   EXPECT_NE(world.Flow(1, kEgress).class_id, whole.class_id);
   EXPECT_TRUE(CheckShapingTables(tables).ok());
-  // The number stays, and goes with the pod.
+  // The pod's number stays, and goes with the pod.
   world.pods.insert(world.pods.begin(), Pod(3));
   world.pods[0].bandwidth = {.egress_rate = 1000};
   EXPECT_EQ(world.Plan().tables.flows[2].class_id, whole.class_id);
@@ -456,7 +456,7 @@ TEST(ShapingPlan, LinksWithoutAnIndexOfTheirOwnArePassedOver) {
   EXPECT_THAT(world.Plan().flows, SizeIs(1));
 }
 
-// Every flow names a leaf; parents come first and bound what is below them.
+// Checks that every flow names a leaf, and that parents come first and bound what is below them.
 void CheckTables(const ShapingPlan& plan) {
   ASSERT_EQ(plan.flows.size(), plan.tables.flows.size());
   std::array<std::map<ShapeClassId, ShapeClass>, 2> known;

@@ -29,8 +29,8 @@ struct Destinations {
 
 // A kind of destination.
 struct Cell {
-  bool platform = false;           // Whether it is the metadata service or the wire server: see
-                                   // policy::kPlatformServices.
+  // Whether it is the metadata service or the wire server: see policy::kPlatformServices.
+  bool platform = false;
   bool cluster = false;            // Whether it is of the traffic class cluster.
   std::vector<uint32_t> policies;  // The indexes of policies that mean it, in order.
 

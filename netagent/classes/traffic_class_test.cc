@@ -196,8 +196,8 @@ TEST_F(RandomMapTest, EveryAddressIsInTheClassOfTheLongestBlock) {
       for (const ip::Address& address : {ip::Address::V4(0x0A000000U | low),
                                          ip::Address::V6(~uint64_t{0}, ~uint64_t{255} | low)}) {
         int longest = -1;
-        ClassNumber want =
-            address.is_v4() ? kInternet : kPlatform;  // The IPv6 address is of ff00::/8.
+        // The IPv6 address is of ff00::/8.
+        ClassNumber want = address.is_v4() ? kInternet : kPlatform;
         const auto look = [&](const std::vector<ip::Prefix>& blocks, ClassNumber number) {
           for (const ip::Prefix& block : blocks) {
             if (!block.Contains(address) || block.length() <= longest) continue;

@@ -40,8 +40,8 @@ struct CleanupFailure {
 
 struct CleanupReport {
   std::string refused;  // The reason why nothing was done; empty: something was.
-  std::vector<std::string>
-      pods;  // The links that pods use, and whose they are, where that is the reason.
+  // The links that pods use, and whose they are, where that is the reason.
+  std::vector<std::string> pods;
   std::vector<Removal> removed;
   std::vector<CleanupFailure> failed;
   std::vector<LeftAlone> left;

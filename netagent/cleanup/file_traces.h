@@ -20,8 +20,8 @@ struct CleanupPaths {
   std::string state_dir;
   std::string lasting_dir;  // The lasting directory; empty: nothing outlives a reboot.
   std::string cni_socket;
-  std::string
-      health_socket;  // The socket of health; empty: health is served elsewhere, or nowhere.
+  // The socket of health; empty: health is served elsewhere, or nowhere.
+  std::string health_socket;
   // The files that are somebody else's, wherever they are, such as the certificate that the
   // configuration names.
   std::set<std::string> keep;

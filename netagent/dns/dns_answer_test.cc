@@ -71,12 +71,12 @@ TEST(ParseDnsAnswer, AChainInWhateverOrder) {
 }
 
 TEST(ParseDnsAnswer, WhatTheQuestionDoesNotLeadToIsNotTaken) {
-  const DnsAnswer answer =
-      MustParse(Message("a.org")
-                    .Alias("a.org", "b.org")
-                    .Address("a.org", "192.0.2.1", 5)  // The record stands beside an alias.
-                    .Address("evil.org", "192.0.2.6", 5)
-                    .Alias("evil.org", "b.org"));
+  const DnsAnswer answer = MustParse(Message("a.org")
+                                         .Alias("a.org", "b.org")
+                                         // The record stands beside an alias.
+                                         .Address("a.org", "192.0.2.1", 5)
+                                         .Address("evil.org", "192.0.2.6", 5)
+                                         .Alias("evil.org", "b.org"));
   EXPECT_THAT(answer.aliases, ElementsAre("b.org"));
   EXPECT_THAT(answer.addresses, IsEmpty());
 }

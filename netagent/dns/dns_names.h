@@ -29,8 +29,8 @@ struct DnsNamesState {
   size_t shared = 0;     // The number of shared addresses, as LearnedNames has it.
   uint64_t answers = 0;  // The number of answers that could be read.
   uint64_t refused = 0;  // The number of messages that were no answer without an error.
-  uint64_t skipped =
-      0;  // The number, at least, of packets beyond kMaxASecond that found no room to wait.
+  // The number, at least, of packets beyond kMaxASecond that found no room to wait.
+  uint64_t skipped = 0;
   absl::Status problem;  // The reason why nothing, or not everybody, is heard; OK: all are.
 };
 
@@ -47,8 +47,8 @@ class DnsNames {
   static constexpr absl::Duration kRetry = absl::Seconds(10);
 
   struct Settings {
-    std::vector<ip::Address>
-        resolvers;  // The resolvers to believe beside the node's own and Services.
+    // The resolvers to believe beside the node's own and Services.
+    std::vector<ip::Address> resolvers;
     std::string resolv_conf = "/etc/resolv.conf";
   };
   struct Edges {

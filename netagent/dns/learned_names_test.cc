@@ -36,8 +36,8 @@ class LearnedNamesTest : public testing::Test {
 TEST_F(LearnedNamesTest, LearnsWhatIsOfAGroup) {
   EXPECT_TRUE(names_.OnAnswer(Answer("hub.org", {"192.0.2.1", "2001:db8::1"}), kNow));
   EXPECT_TRUE(names_.OnAnswer(Answer("a.b.cdn.net", {"192.0.2.2"}), kNow));
-  EXPECT_FALSE(
-      names_.OnAnswer(Answer("cdn.net", {"192.0.2.3"}), kNow));  // The name is not below itself.
+  // The name is not below itself.
+  EXPECT_FALSE(names_.OnAnswer(Answer("cdn.net", {"192.0.2.3"}), kNow));
   EXPECT_FALSE(names_.OnAnswer(Answer("xhub.org", {"192.0.2.4"}), kNow));
   EXPECT_FALSE(names_.OnAnswer(Answer("hub.org.evil.net", {"192.0.2.5"}), kNow));
   EXPECT_FALSE(names_.OnAnswer(Answer("hub.org", {}), kNow));

@@ -1,4 +1,4 @@
-// Which connections that were there before a policy it ends (`established: cut`). Pure.
+// Decides which connections that were there before a policy it ends (`established: cut`). Pure.
 //
 // Rules alone end what they drop packet by packet: so it is with peer spokes, of which nothing is
 // left but the entry that connection tracking has. An egress policy decides about a flow at its
@@ -37,8 +37,9 @@ struct TrackedFlow {
 enum class FlowFate : uint8_t {
   kStays,
   kEnded,  // The flow has an end in a peer spoke: its entry goes.
-  kCut,    // The flow is a pod's, and an egress policy drops it: its entry bears claims::kFlowCut
-           // from now on.
+  // The flow is a pod's, and an egress policy drops it: its entry bears claims::kFlowCut from now
+  // on.
+  kCut,
   kReleased,  // The flow bears claims::kFlowCut, and no policy cuts it any more: its entry goes.
 };
 

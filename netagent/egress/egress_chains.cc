@@ -20,8 +20,8 @@ using nft::Register;
 using rules::All;
 using rules::Expressions;
 
-constexpr char kDecide[] =
-    "egress_decide";  // The chain has "4" or "6" behind its name, for pods of that family.
+// The chain has "4" or "6" behind its name, for pods of that family.
+constexpr char kDecide[] = "egress_decide";
 constexpr char kAsItIs[] = "egress_as_is";
 constexpr char kMasquerade[] = "egress_masquerade";
 constexpr char kCut[] = "egress_cut";
@@ -283,8 +283,8 @@ class Writer {
     AddGatewayGuard();
   }
 
-  // What other nodes sent through this gateway and what it has not translated would leave with a
-  // pod's address. The node's own packets come by no device.
+  // Guards a gateway: what other nodes sent through this gateway and what it has not translated
+  // would leave with a pod's address. The node's own packets come by no device.
   void AddGatewayGuard() {
     if (!plan_.settings.is_gateway) return;
     for (const ip::Family family : kFamilies) {

@@ -10,8 +10,8 @@
 namespace spoke::netagent {
 
 // The maps and sets that hold something for each pod.
-inline constexpr char kEgressPods[] =
-    "egress_pods";  // The map from address to profile; it has "4" or "6" behind its name.
+// The map from address to profile; it has "4" or "6" behind its name.
+inline constexpr char kEgressPods[] = "egress_pods";
 
 // Returns what that map has for a profile.
 uint32_t ProfileKey(uint32_t profile);

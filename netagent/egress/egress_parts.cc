@@ -67,8 +67,8 @@ void EgressParts::Tick() {
   if (tell_) {
     // A call that fails is tried again at the next tick.
     const std::set<GatewayEndpoint> healthy = gateways_.healthy();
-    tell_ =
-        false;  // It is cleared before the call, since the rules that come of it may ask for more.
+    // It is cleared before the call, since the rules that come of it may ask for more.
+    tell_ = false;
     const absl::Status status = callbacks_.on_gateways(healthy);
     if (status.ok()) {
       told_ = healthy;

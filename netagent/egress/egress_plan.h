@@ -1,5 +1,5 @@
-// What egress policies come to, between their text and their rules. Pure; egress_rules.h is for
-// others.
+// The plan that egress policies come to, between their text and their rules. Pure; egress_rules.h
+// is for others.
 #pragma once
 
 #include <cstdint>

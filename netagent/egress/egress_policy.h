@@ -53,7 +53,7 @@ struct ResolvedPolicies {
 
   uint32_t ProfileOf(const std::string& pod_namespace) const;
   // Returns what the first policy that selects the profile's pods and names the platform says:
-  // whether they reach it. Nothing where none does.
+  // whether they reach it. It is nothing where none does.
   std::optional<bool> OpensPlatform(uint32_t profile) const;
   bool NamesPlatform() const;
 };

@@ -42,8 +42,8 @@ struct EgressSettings {
   std::set<ip::Address> own = {};
   // Whether this node is a gateway, which translates what other nodes' pods send through it.
   bool is_gateway = false;
-  std::vector<ip::Address> gateway_addresses =
-      {};  // The addresses that it translates to; empty: the NIC's.
+  // The addresses that it translates to; empty: the NIC's.
+  std::vector<ip::Address> gateway_addresses = {};
   // Whether NeedsTracking() was true before: flows go on that were translated then.
   bool tracked = false;
   // The marks that GatewayMarks() gave last, this agent or the one before: those that are not

@@ -16,8 +16,8 @@ inline constexpr char kEgressCells[] = "egress_cells";      // Destination to th
 inline constexpr char kEgressCluster[] = "egress_cluster";  // Where pods are, for a gateway.
 inline constexpr char kEgressInside[] = "egress_inside";  // Everything that is not on the Internet.
 inline constexpr char kEgressOwn[] = "egress_own";        // Number to address, for a gateway.
-inline constexpr char kEgressGateways[] =
-    "egress_gateways";  // Gateways that are reached by a tunnel.
+// Gateways that are reached by a tunnel.
+inline constexpr char kEgressGateways[] = "egress_gateways";
 inline constexpr char kEgressPodRate[] = "egress_pod_rate";
 inline constexpr char kEgressPodConnections[] = "egress_pod_conns";
 inline constexpr char kEgressPairRate[] = "egress_pair_rate";

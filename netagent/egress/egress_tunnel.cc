@@ -59,8 +59,8 @@ class Writer {
     rules_.push_back({chain, std::move(expressions)});
   }
 
-  // The source port of what the tunnel is made of is a hash of the flow inside: tracked, it would
-  // take as many entries again as there are flows.
+  // Keeps the tunnel's packets untracked. The source port of what the tunnel is made of is a hash
+  // of the flow inside: tracked, it would take as many entries again as there are flows.
   void AddUntracked() {
     for (const ip::Family family : kFamilies) {
       Add(kNotTrackedIn,

@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth =
-    6;  // An object, list, object, list and object, and one for what others add.
+// An object, list, object, list and object, and one for what others add.
+constexpr int kMaxDepth = 6;
 constexpr uint64_t kMaxPort = 65'535;
 
 const json* Find(const json& object, const char* key) {

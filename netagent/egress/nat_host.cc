@@ -26,11 +26,11 @@ constexpr char kChoose[] = "nathost_choose";
 constexpr char kSource[] = "nathost_source";
 constexpr char kRefuse[] = "nathost_refuse";
 
-constexpr char kFromHub[] =
-    "nathost_hub";  // The set of the hub; it has "4" or "6" behind its name, as have the others.
+// The set of the hub; it has "4" or "6" behind its name, as have the others.
+constexpr char kFromHub[] = "nathost_hub";
 constexpr char kRange[] = "nathost_range";  // The addresses of Services.
-constexpr char kServices[] =
-    "nathost_services";  // The map from address, protocol and port to chain.
+// The map from address, protocol and port to chain.
+constexpr char kServices[] = "nathost_services";
 constexpr char kAddresses[] = "nathost_addresses";  // The map from these and a slot to endpoint.
 constexpr char kPorts[] = "nathost_ports";
 
@@ -214,8 +214,8 @@ class Writer {
   // that looks up what a map has given.
   static Expressions Choice(ip::Family family, size_t count) {
     const Register width = rules::Width(family);
-    const auto slot =
-        static_cast<Register>(width + 2);  // The slot stands right behind the service.
+    // The slot stands right behind the service.
+    const auto slot = static_cast<Register>(width + 2);
     constexpr Register kAddress = 8;
     const auto behind = static_cast<Register>(kAddress + width);
     const std::string suffix = rules::Suffix(family);

@@ -43,8 +43,8 @@ struct EndpointTable {
 };
 
 inline constexpr size_t kMaxNatServices = 20'000;
-inline constexpr size_t kMaxNatEndpoints =
-    1000;  // The most endpoints of one service; the kernel chooses among them.
+// The most endpoints of one service; the kernel chooses among them.
+inline constexpr size_t kMaxNatEndpoints = 1000;
 
 inline constexpr char kNatHostPrefix[] = "nathost_";
 // The counter of flows that were answered with a refusal, since nothing is behind their address.

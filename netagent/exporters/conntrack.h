@@ -13,8 +13,8 @@ namespace spoke::netagent {
 struct ConntrackReading {
   uint64_t entries = 0;
   uint64_t limit = 0;
-  uint64_t insert_failed =
-      0;                 // The number of times since boot that no port was left to translate to.
+  // The number of times since boot that no port was left to translate to.
+  uint64_t insert_failed = 0;
   uint64_t dropped = 0;  // The number of packets since boot whose connection found the table full.
 
   bool operator==(const ConntrackReading&) const = default;

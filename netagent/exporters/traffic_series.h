@@ -66,8 +66,8 @@ struct SeriesState {
     Flows other;     // The bytes that "_other" has shown last.
     bool operator==(const Level&) const = default;
   };
-  absl::Time epoch =
-      absl::InfinitePast();  // The epoch of the totals; infinite: there were none yet.
+  // The epoch of the totals; infinite: there were none yet.
+  absl::Time epoch = absl::InfinitePast();
   Level namespaces;
   Level pods;
 

@@ -23,8 +23,8 @@ struct FastPathObstacles {
 struct ObstacleFacts {
   std::vector<nft::ChainGist> chains;  // The chains at the hook forward, and those they lead to.
   bool virtual_services = false;       // Whether IPVS has some services (kube-proxy's mode ipvs).
-  std::string tcp_loose;  // The text of /proc/sys/net/netfilter/nf_conntrack_tcp_loose; empty: it
-                          // is not there.
+  // The text of /proc/sys/net/netfilter/nf_conntrack_tcp_loose; empty: it is not there.
+  std::string tcp_loose;
 };
 
 FastPathObstacles ObstaclesIn(const ObstacleFacts& facts);

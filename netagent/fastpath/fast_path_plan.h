@@ -2,11 +2,12 @@
 // are forwarded where they come in, by the device and to the neighbour that routing would have
 // chosen. Pure.
 //
-// It takes only what it may: a pod's own address, the class cluster but for Services, as the main
-// table routes it; whole packets that have hops left, between two addresses between which nothing
-// is translated. Everything else goes the long way, uncounted here. Pods are in it whose packets
-// always fit the NIC, and on whose cluster traffic no policy has a say. For each pair of addresses
-// both directions take the same way, since whoever tracks connections must see both or none.
+// It takes only what it may: a pod's own address, the class cluster except for Services, as the
+// main table routes it; whole packets that have hops left, between two addresses between which
+// nothing is translated. Everything else goes the long way, uncounted here. Pods are in it whose
+// packets always fit the NIC, and on whose cluster traffic no policy has a say. For each pair of
+// addresses both directions take the same way, since whoever tracks connections must see both or
+// none.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,8 @@ struct NodeRoute {
   ip::Prefix destination;
   uint32_t metric = 0;
   uint32_t device = 0;
-  std::optional<ip::Address>
-      gateway;        // The gateway; nothing: the destination is on the link itself.
+  // The gateway; nothing: the destination is on the link itself.
+  std::optional<ip::Address> gateway;
   bool ours = false;  // Whether it leads to a pod, or is that of an address that no pod has.
 
   bool operator==(const NodeRoute&) const = default;
@@ -58,7 +59,7 @@ struct NodeAddress {
 struct NodeNetwork {
   std::string uplink;
   uint32_t uplink_index = 0;
-  uint32_t uplink_mtu = 0;             // Bytes.
+  uint32_t uplink_mtu = 0;             // The MTU in bytes.
   std::vector<NodeAddress> addresses;  // The addresses of all devices.
   std::vector<NodeRoute> routes;
   // Whether rules of others send some packets elsewhere than the main table says.

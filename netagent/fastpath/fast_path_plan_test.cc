@@ -68,8 +68,8 @@ TEST(PlanHopsTest, LeavesServicesAndOtherClassesAlone) {
 TEST(PlanHopsTest, LeavesAloneWhatIsRoutedElsewhere) {
   NodeNetwork network = Network();
   network.routes.push_back({.destination = P("10.4.0.0/16"), .device = 9});
-  network.routes.push_back(
-      {.destination = P("10.5.0.0/16"), .device = 0});  // The route is unreachable.
+  // The route is unreachable.
+  network.routes.push_back({.destination = P("10.5.0.0/16"), .device = 0});
   // The better metric wins, whatever the order.
   network.routes.push_back(
       {.destination = P("10.6.0.0/16"), .metric = 5, .device = 2, .gateway = A("10.0.1.9")});
@@ -101,8 +101,8 @@ TEST(PlanHopsTest, NeverTakesLoopbackLinkLocalOrMulticast) {
 TEST(FastPathPlanTest, KnowsWhichAddressesAreThisNodes) {
   NodeNetwork network = Network();
   network.routes.push_back({.destination = P("10.0.1.7/32"), .device = 77, .ours = true});
-  network.routes.push_back(
-      {.destination = P("10.0.1.8/32"), .device = 0, .ours = true});  // The address is idle.
+  // The address is idle.
+  network.routes.push_back({.destination = P("10.0.1.8/32"), .device = 0, .ours = true});
   network.routes.push_back({.destination = P("fd00::7/128"), .device = 77, .ours = true});
   network.routes.push_back({.destination = P("10.0.9.9/32"), .device = 9});
   const auto plan =

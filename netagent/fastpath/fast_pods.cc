@@ -157,8 +157,8 @@ absl::StatusOr<std::vector<FastPodReading>> FastPods::Read(std::set<uint64_t>& f
 }
 
 void FastPods::Forget(const std::vector<uint64_t>& ids) {
-  for (const uint64_t id : ids)
-    path_->ForgetPod(id).IgnoreError();  // One that fails is forgotten at the next Read().
+  // One that fails is forgotten at the next Read().
+  for (const uint64_t id : ids) path_->ForgetPod(id).IgnoreError();
 }
 
 absl::StatusOr<size_t> FastPods::Look(const std::set<ip::Address>& local, const Pods& live) {

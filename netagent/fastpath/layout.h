@@ -10,7 +10,7 @@
 
 #include "netagent/bpf/layout.h"
 
-/* Names as the kernel's own have them. */
+/* The names are as the kernel's own have them. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
 #define SPOKE_LAYOUT 3

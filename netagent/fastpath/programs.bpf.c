@@ -437,7 +437,7 @@ INLINE __u32 SlotOf(const struct spoke_port* port, const struct spoke_place* pla
  * path. */
 INLINE void Remember(void* pairs, const void* pair, __u32 slot, struct spoke_port* port) {
   __u32* count = bpf_map_lookup_elem(&spoke_pairs_of, &slot);
-  if (!count) return; /* No pod's. */
+  if (!count) return; /* The slot is no pod's. */
   const __u64 now = bpf_ktime_get_coarse_ns();
   if (*count < SPOKE_MAX_PAIRS_OF_POD && bpf_map_update_elem(pairs, pair, &now, BPF_ANY) == 0) {
     __sync_fetch_and_add(count, 1);

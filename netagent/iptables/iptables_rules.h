@@ -45,8 +45,8 @@ struct IptablesChain {
 struct IptablesTable {
   std::string name;  // The name, such as "mangle".
   std::vector<IptablesChain> chains;
-  std::vector<IptablesRule>
-      rules;  // The rules, in the order in which packets meet those of one chain.
+  // The rules, in the order in which packets meet those of one chain.
+  std::vector<IptablesRule> rules;
 
   bool operator==(const IptablesTable&) const = default;
 };

@@ -20,7 +20,7 @@ namespace spoke::netagent {
 namespace {
 
 constexpr int32_t kManglePriority = -150;  // NF_IP_PRI_MANGLE
-constexpr uint8_t kSourceOffset = 12;      // In the IPv4 header (RFC 791).
+constexpr uint8_t kSourceOffset = 12;      // The offset in the IPv4 header (RFC 791).
 constexpr uint8_t kDestinationOffset = 16;
 
 uint16_t MessageType(uint16_t message) { return NFNL_SUBSYS_NFTABLES << 8U | message; }

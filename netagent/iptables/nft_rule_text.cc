@@ -288,8 +288,8 @@ class RuleWriter {
 
   const bool v6_;
   std::map<uint32_t, Loaded> loaded_;  // The loaded fields, by register.
-  std::map<std::string, std::string>
-      options_;  // The options, each as it is written, by its letter.
+  // The options, each as it is written, by its letter.
+  std::map<std::string, std::string> options_;
   std::vector<std::string> matches_;
   std::string verdict_;
   bool counted_ = false;

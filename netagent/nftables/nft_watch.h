@@ -15,7 +15,7 @@ namespace spoke::netagent {
 
 // Returns whether the messages of a datagram tell that somebody else than `own_port`, the requester
 // that every message names (netlink(7)), has changed kSpokeTable or kNamesTable: anything in it, or
-// itself. True as well for what cannot be read. Pure, safe on any input.
+// itself. It returns true as well for what cannot be read. Pure, safe on any input.
 bool OthersChangedOurTables(std::span<const uint8_t> datagram, uint32_t own_port);
 
 // Hears of changes in the network namespace it was opened in. Not thread-safe.

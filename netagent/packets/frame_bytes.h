@@ -23,11 +23,11 @@ inline constexpr uint16_t kEthertypeIpv6 = 0x86DD;
 
 inline constexpr size_t kMacBytes = 6;
 inline constexpr size_t kEthernetBytes = 14;  // The bytes of an untagged header.
-inline constexpr size_t kMinFrameBytes =
-    60;  // The least frame without the checksum, which the device adds.
+// The least frame without the checksum, which the device adds.
+inline constexpr size_t kMinFrameBytes = 60;
 inline constexpr ip::MacAddress kBroadcastMac{{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}};
 
-// ARP for IPv4 on Ethernet (RFC 826).
+// The bytes of ARP for IPv4 on Ethernet (RFC 826).
 inline constexpr size_t kArpBytes = 28;
 inline constexpr uint16_t kArpHardwareEthernet = 1;
 inline constexpr uint16_t kArpRequest = 1;

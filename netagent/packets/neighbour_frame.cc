@@ -8,14 +8,14 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr size_t kIpv6Bytes =
-    40;  // The header without extension headers, which Neighbour Discovery has not.
+// The header without extension headers, which Neighbour Discovery has not.
+constexpr size_t kIpv6Bytes = 40;
 constexpr uint8_t kIcmpv6 = 58;
-constexpr uint8_t kHopLimit =
-    255;  // A lower limit says that it came through a router (RFC 4861 section 7.1).
+// A lower limit says that it came through a router (RFC 4861 section 7.1).
+constexpr uint8_t kHopLimit = 255;
 
-constexpr size_t kNeighbourBytes =
-    24;  // The bytes of a solicitation or advertisement, without options.
+// The bytes of a solicitation or advertisement, without options.
+constexpr size_t kNeighbourBytes = 24;
 constexpr uint8_t kSolicitation = 135;
 constexpr uint8_t kAdvertisement = 136;
 constexpr uint8_t kTargetMac = 2;  // The type of the option with the target's link-layer address.

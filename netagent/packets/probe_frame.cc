@@ -16,8 +16,8 @@ constexpr size_t kIcmpBytes = 8;
 constexpr uint8_t kEchoReply = 0;
 constexpr uint8_t kEchoRequest = 8;
 constexpr size_t kNonceBytes = 8;
-constexpr size_t kPayloadBytes =
-    32;  // The nonce comes first; the rest makes the frame long enough.
+// The nonce comes first; the rest makes the frame long enough.
+constexpr size_t kPayloadBytes = 32;
 
 void AppendIpv4(std::vector<uint8_t>& out, const EchoRequest& request) {
   const size_t begin = out.size();

@@ -65,8 +65,8 @@ class BudgetHolder {
   static GrantInForce Left(const Held& held, const ResolvedBudget& budget, absl::Time now);
 
   uint64_t applied_ = 0;
-  std::map<uint64_t, absl::Time>
-      sent_;  // When a report was sent, by its sequence; the last few only.
+  // When a report was sent, by its sequence; the last few only.
+  std::map<uint64_t, absl::Time> sent_;
   std::map<std::pair<std::string, std::string>, Held> held_;
 };
 

@@ -4,8 +4,8 @@
 // Only the ceils hold anybody back. A class's own rate is what it gets before others borrow; what
 // is left (1 - kAssured, and what nobody uses) goes round by the quantum. But whoever has nothing
 // waiting when its turn comes misses it, and a TCP that has found its own rate stays there, so own
-// rates are nearly all there is. They stay as they were while they are right but for kSlack, those
-// of classes that share a level but for kLevelSlack.
+// rates are nearly all there is. They stay as they were while they are right to within kSlack,
+// those of classes that share a level to within kLevelSlack.
 //
 // A class that has sent at its own rate owes the time that the packet takes at that rate, and gets
 // nothing of its own until that is over, also when its rate has long been raised (net/sched/

@@ -90,15 +90,15 @@ class Shaping {
   // a grant has grown, or a team could use far less than it holds; and at once when a grant has
   // become less. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(1);
-  static constexpr absl::Duration kFirstLook =
-      absl::Milliseconds(250);  // The first look, after a grant has grown.
-  static constexpr absl::Duration kSecondLook =
-      absl::Milliseconds(400);  // The second look, after the first.
+  // The first look, after a grant has grown.
+  static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
+  // The second look, after the first.
+  static constexpr absl::Duration kSecondLook = absl::Milliseconds(400);
   static constexpr absl::Duration kRepair = absl::Seconds(10);
-  static constexpr absl::Duration kRetry =
-      absl::Minutes(1);  // The pause before what the kernel lacks is tried again.
-  static constexpr absl::Duration kEarliest =
-      absl::Milliseconds(500);  // The least time between two reports.
+  // The pause before what the kernel lacks is tried again.
+  static constexpr absl::Duration kRetry = absl::Minutes(1);
+  // The least time between two reports.
+  static constexpr absl::Duration kEarliest = absl::Milliseconds(500);
   void Tick();
   absl::Time NextWake() const;
 

@@ -32,8 +32,8 @@ struct FlowUse {
   uint64_t offered = 0;  // The rate of what came to the queue.
   uint64_t passed = 0;   // The rate of what left the queue; without a class it is the same.
   uint64_t demand = 0;
-  uint64_t throttled =
-      0;  // The rate of what was offered and not passed; in shadow, of what is above its bound.
+  // The rate of what was offered and not passed; in shadow, of what is above its bound.
+  uint64_t throttled = 0;
   bool held_back = false;
   uint64_t connections = 0;  // The number of new connections a second.
   uint64_t refused_connections = 0;
@@ -105,8 +105,8 @@ class ShapingMeter {
   std::map<ShapedFlowKey, Seen> seen_;
   std::map<ShapedFlowKey, FlowUse> flows_;
   std::map<std::pair<std::string, TrafficDirection>, ShapingTotals> totals_;
-  std::set<std::pair<std::string, std::string>>
-      held_back_;  // The budgets and teams that are held back.
+  // The budgets and teams that are held back.
+  std::set<std::pair<std::string, std::string>> held_back_;
   bool newly_held_back_ = false;
 };
 

@@ -40,8 +40,8 @@ namespace spoke::netagent {
 inline constexpr absl::Duration kQueueTime = absl::Milliseconds(50);
 inline constexpr absl::Duration kLongQueueTime = absl::Milliseconds(100);
 inline constexpr uint32_t kMinQuantum = 65'536;
-inline constexpr uint64_t kUnlimitedRate =
-    100'000'000'000 / 8;  // The rate in bytes a second that stands for no limit.
+// The rate in bytes a second that stands for no limit.
+inline constexpr uint64_t kUnlimitedRate = 100'000'000'000 / 8;
 
 // Names a leaf over time, whatever number it has.
 struct ShapedFlowKey {
@@ -60,8 +60,8 @@ struct PlannedFlow {
   std::string team;    // The team as the budget calls it; "" and no budget: kNoTeam.
   std::string budget;  // The budget's name; "": there is none.
   bool shadow_budget = false;
-  uint64_t limit =
-      0;  // The rate that holds for this pod alone, in bits of payload a second; 0: none.
+  // The rate that holds for this pod alone, in bits of payload a second; 0: none.
+  uint64_t limit = 0;
   uint64_t shadow = 0;  // The rate that would hold if it were enforced; 0: none.
   ShapeClassId class_id = 0;
 

@@ -368,7 +368,8 @@ TEST(ShapingPlan, NumbersStayAndFreeOnesRest) {
   world.plan.last_ids[0] = kMaxShapeClassId;
   world.pods.push_back(Pod(4, "web", {.ingress = kMbit}));
   world.Plan();
-  EXPECT_EQ(world.Flow(4, kIngress).class_id, second) << "from the start again, past those in use";
+  EXPECT_EQ(world.Flow(4, kIngress).class_id, second)
+      << "numbers begin from the start again, past those in use";
 }
 
 TEST(ShapingPlan, ClassThatGetsAnotherParentIsAnotherClass) {

@@ -63,8 +63,8 @@ class ShapingRules {
   const std::vector<ClassNumber>& scopes() const { return scopes_; }
   // Returns whether some limit or budget is there, so that pods without options have flows too.
   bool limits_pods() const { return !limits_.empty() || !budgets_.empty(); }
-  std::string TeamOf(
-      const std::string& pod_namespace) const;  // Returns the team; kNoTeam: it is in none.
+  // Returns the team; kNoTeam: it is in none.
+  std::string TeamOf(const std::string& pod_namespace) const;
   // Returns the lowest limit of the pod alone, its own options included; rate 0: there is none. A
   // limit in Shadow counts only when no enforced one is there.
   RateLimit PodLimit(const TrafficPod& pod, ClassNumber scope, TrafficDirection direction) const;

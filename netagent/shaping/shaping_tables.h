@@ -98,8 +98,8 @@ struct ShapedFlowReading {
   uint32_t host_index = 0;
   ClassNumber scope = kInternet;
   TrafficDirection direction = TrafficDirection::kIngress;
-  uint64_t bytes =
-      0;  // Bytes of frames; those that offloads will still cut counted as they will be.
+  // Bytes of frames; those that offloads will still cut are counted as they will be.
+  uint64_t bytes = 0;
   uint64_t packets = 0;
   uint64_t connections = 0;          // The new TCP connections that passed.
   uint64_t refused_connections = 0;  // The new TCP connections that did not pass.

@@ -32,7 +32,7 @@ constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
 nft::LoadMeta LoadLink() { return {MetaKey::kInterface, 0}; }
 
-// The link, the destination and the protocol, from the first register on.
+// Loads the link, the destination and the protocol, from the first register on.
 Expressions LoadTarget(ip::Family family) {
   const auto behind = static_cast<Register>(1 + rules::Width(family));
   return All({{LoadLink()},

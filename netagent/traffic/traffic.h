@@ -44,7 +44,7 @@ class Traffic : public PodTraffic {
     // Makes the routes that packets with a gateway's mark take, before rules give any that mark.
     std::function<absl::Status(const EgressRules&)> put_gateway_routes = {};
     FastPath* fast_path = nullptr;  // The fast path; null: nothing is fast.
-    // What others have on this node that forbids it; empty: nothing ever does.
+    // Reads what others have on this node that forbids the fast path; empty: nothing ever does.
     std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles = {};
     // Tells whether the kernel tracks any connection now, as FastPods asks; empty: it always does.
     std::function<bool()> tracks_connections = {};
@@ -56,7 +56,7 @@ class Traffic : public PodTraffic {
     EgressSettings egress;
     FastPathSettings fast_path;
     PlatformAccess platform_access = PlatformAccess::kClosed;
-    bool require_policy = false;  // No pod is attached before any policy was known.
+    bool require_policy = false;  // Attaches no pod before a policy is known.
     // Returns where the server is, as far as it is known. A policy that would cut the way there is
     // refused.
     std::function<std::vector<ip::Address>()> server_addresses = {};
@@ -199,8 +199,8 @@ class Traffic : public PodTraffic {
   std::set<GatewayEndpoint> healthy_;
   Decision in_force_;
   TrafficLedger ledger_;
-  std::map<std::string, ClassNumber>
-      groups_;  // The numbers of destination groups, also those of policies before this one.
+  // The numbers of destination groups, also those of policies before this one.
+  std::map<std::string, ClassNumber> groups_;
   FastPods fast_pods_;
   absl::Time epoch_;
   std::string fast_missing_;  // Why the kernel refused last, so that it is said once.
@@ -215,8 +215,8 @@ class Traffic : public PodTraffic {
   uint64_t drift_repaired_ = 0;
   absl::Time next_look_ = absl::InfinitePast();
   absl::Time looked_ = absl::InfinitePast();
-  absl::Time next_settling_ =
-      absl::InfinitePast();  // When settling is tried again, after one that failed.
+  // When settling is tried again, after one that failed.
+  absl::Time next_settling_ = absl::InfinitePast();
 };
 
 }  // namespace spoke::netagent

@@ -82,8 +82,8 @@ void Traffic::LookAtRoutes() {
   }
   FastPathPlan plan = FastPathPlan::Plan(settings_.fast_path, in_force_.classes, *network);
   if (plan == in_force_.fast) {
-    in_force_.fast =
-        std::move(plan);  // The plan goes by the routes of today, which say what is this node's.
+    // The plan goes by the routes of today, which say what is this node's.
+    in_force_.fast = std::move(plan);
     return;
   }
   Decision next = in_force_;

@@ -1,5 +1,5 @@
-// Who was who: pods that are here and pods that have gone, and what all that was counted adds up
-// to. Pure.
+// Knows who was who: pods that are here and pods that have gone, and what all that was counted adds
+// up to. Pure.
 //
 // A pod that has gone is settled: what the kernel's sets counted for its addresses is added to the
 // counters of its namespace, so that the addresses can be another pod's. Its own figures stay here

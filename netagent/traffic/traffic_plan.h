@@ -1,10 +1,11 @@
 // The table "spoke" of family inet: classes, counters and isolation, as nf_tables transactions.
 // Pure.
 //
-// What is counted where (docs/adr/0014): a pod's cluster traffic in static sets that have an
-// element for each pod, which is one look-up a packet; its other traffic in dynamic sets, where an
-// element appears with the first packet of a class; what pods that have gone had counted in named
-// counters, "ns/NAMESPACE/CLASS/sent" and ".../received"; the node's own in dynamic sets by class.
+// This is what is counted where (docs/adr/0014): a pod's cluster traffic in static sets that have
+// an element for each pod, which is one look-up a packet; its other traffic in dynamic sets, where
+// an element appears with the first packet of a class; what pods that have gone had counted in
+// named counters, "ns/NAMESPACE/CLASS/sent" and ".../received"; the node's own in dynamic sets by
+// class.
 //
 // Names of counters that say something by being there: "schema/N" (what the table looks like),
 // "epoch/SECONDS" (since when, in Unix time), "class/NUMBER/NAME" (of a destination group); and in
@@ -29,7 +30,7 @@
 
 namespace spoke::netagent {
 
-// Raised whenever sets or counters mean something else than before.
+// The table's schema; it is raised whenever sets or counters mean something else than before.
 inline constexpr uint32_t kTrafficSchema = 3;
 
 // The most addresses of pods in each family, and elements in each dynamic set.

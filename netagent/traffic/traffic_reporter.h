@@ -20,8 +20,8 @@ class TrafficReporter {
  public:
   static constexpr absl::Duration kPeriod = absl::Seconds(10);
   static constexpr size_t kMaxPods = 20;
-  static constexpr size_t kMaxNamespaces =
-      1000;  // The most namespaces that are told; the rest is told as one.
+  // The most namespaces that are told; the rest is told as one.
+  static constexpr size_t kMaxNamespaces = 1000;
   static constexpr std::string_view kOther = "_other";
 
   // Borrows everything except `read`, which gives the totals as they are now.

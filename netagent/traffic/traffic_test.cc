@@ -301,8 +301,8 @@ TEST_F(TrafficTest, PodsThatLeftTheFastPathAreCountedUntilTheyEnd) {
 
 TEST_F(TrafficTest, FastPodsReachAllOthersOfTheNodeTheOrdinaryWay) {
   const auto are = [](const std::vector<std::string>& pods) {
-    std::set<ip::Address> addresses = {
-        A("10.0.1.4")};  // The node's own address is always among them.
+    // The node's own address is always among them.
+    std::set<ip::Address> addresses = {A("10.0.1.4")};
     for (const std::string& pod : pods) addresses.insert(A(pod));
     return addresses;
   };
@@ -366,7 +366,7 @@ TEST_F(TrafficTest, IdsThatBeginAnewAreNotTakenForPodsThatWereFolded) {
   Begin(/*fast=*/false);
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
   ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
-  fast_path_.KeepAll(true);  // So that its id stays in the set.
+  fast_path_.KeepAll(true);  // Its id stays in the set.
   ASSERT_TRUE(traffic_->Detach("spka").ok());
   ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.7")).ok());
   ASSERT_TRUE(traffic_->Detach("spkb").ok());

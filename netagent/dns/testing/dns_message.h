@@ -15,8 +15,8 @@ namespace spoke::netagent {
 
 class DnsMessageForTest {
  public:
-  static constexpr uint16_t kFlags =
-      0x8180;  // The flags: a response; recursion was desired and available.
+  // The flags: a response; recursion was desired and available.
+  static constexpr uint16_t kFlags = 0x8180;
 
   // Begins an answer to "what addresses has `question`?".
   explicit DnsMessageForTest(std::string_view question) {

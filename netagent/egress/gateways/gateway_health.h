@@ -1,4 +1,4 @@
-// Which egress gateways work, from what their health checks found. Pure.
+// Decides which egress gateways work, from what their health checks found. Pure.
 #pragma once
 
 #include <cstdint>

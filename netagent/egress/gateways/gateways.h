@@ -73,8 +73,8 @@ class Gateways {
   std::map<GatewayEndpoint, uint16_t> targets_;
   std::map<uint32_t, GatewayEndpoint> ways_;  // The ways as they should be.
   std::optional<uint16_t> tunnel_port_;       // The port as it should be.
-  std::string tunnel_failed_;  // The reason why the tunnel failed, so that it is said once; empty:
-                               // it is there.
+  // The reason why the tunnel failed, so that it is said once; empty: it is there.
+  std::string tunnel_failed_;
   std::map<TcpProbeTarget, GatewayEndpoint> waiting_;  // The checks under way.
   absl::Time next_check_ = absl::InfinitePast();
   absl::Time next_listen_ = absl::InfiniteFuture();

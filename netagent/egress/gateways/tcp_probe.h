@@ -15,8 +15,8 @@ namespace spoke::netagent {
 struct TcpProbeTarget {
   ip::Address address;
   uint16_t port = 0;
-  uint32_t mark =
-      0;  // The mark of the packets, so that they take the route that it leads to; 0: none.
+  // The mark of the packets, so that they take the route that it leads to; 0: none.
+  uint32_t mark = 0;
 
   auto operator<=>(const TcpProbeTarget&) const = default;
 };

@@ -264,7 +264,6 @@ class FakeNftTables::Editor {
   Tables& tables_;
   nft::TableKey key_;
   Table* table_ = nullptr;
-  // By this transaction, to chains that it did not make: it cannot delete them.
 };
 
 absl::Status FakeNftTables::Apply(const nft::Transaction& transaction) {

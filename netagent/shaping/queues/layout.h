@@ -9,7 +9,7 @@
 
 #include "netagent/bpf/layout.h"
 
-/* Names as the kernel's own have them. */
+/* The names are as the kernel's own have them. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
 #define SPOKE_SHAPE_LAYOUT 2
@@ -42,7 +42,7 @@ struct spoke_block6 {
   struct spoke_address address;
 };
 
-/* The most links, which are the keys of a map by their index, and the values of that map. */
+/* The most links in the map that has them by index, and the kinds of links that are its values. */
 #define SPOKE_MAX_LINKS 32768
 #define SPOKE_OUTER_LINK 1  /* Leads out of the node. */
 #define SPOKE_SCOPED_LINK 2 /* A pod's, with flows of scopes. */

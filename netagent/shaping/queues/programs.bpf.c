@@ -168,7 +168,7 @@ INLINE int MayBegin(__u32 id) {
   struct spoke_bucket* bucket = bpf_map_lookup_elem(&spoke_buckets, &id);
   if (!bucket) return 1;
   const __u64 second = 1000000000;
-  const __u64 now = bpf_ktime_get_ns() + second; /* Also in the first second since boot. */
+  const __u64 now = bpf_ktime_get_ns() + second; /* Right in the first second since boot too. */
   int may = 0;
   bpf_spin_lock(&bucket->lock);
   __u64 paid = bucket->paid_until;
@@ -223,7 +223,7 @@ INLINE int Lead(struct __sk_buff* skb, const struct spoke_flow_key* key,
  * there. */
 INLINE __u32 KindOfOrigin(const struct __sk_buff* skb) {
   const __u32 link = skb->ingress_ifindex;
-  if (!link) return 0; /* Made on this node. */
+  if (!link) return 0; /* It was made on this node. */
   const __u32* kind = bpf_map_lookup_elem(&spoke_links, &link);
   return kind ? *kind : 0;
 }

@@ -27,7 +27,7 @@ std::optional<ip::Address> After(const ip::Address& address) {
 
 bool IsInside(ClassNumber number) { return number != kInternet && number < kFirstGroup; }
 
-// The number of blocks of each sort one policy has around the address that the sweep is at.
+// The number of blocks of each sort that one policy has around the address that the sweep is at.
 struct Depth {
   int meant = 0;    // Blocks that are meant as they stand.
   int outside = 0;  // Blocks of which only what lies outside is meant.

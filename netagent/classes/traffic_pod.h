@@ -12,7 +12,7 @@
 
 namespace spoke::netagent {
 
-// A pod's one attachment. The addresses and the link are this pod's alone as long as it is
+// One attachment of a pod. The addresses and the link are this pod's alone as long as it is
 // attached.
 struct TrafficPod {
   std::string host_link;

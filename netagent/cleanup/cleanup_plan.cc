@@ -9,8 +9,8 @@
 namespace spoke::netagent {
 namespace {
 
-// Returns what IsHostLinkName() of links/attach_plan.h does: whether the name is the prefix and
-// twelve hex digits.
+// Returns whether the link is a pod's, whose name is what IsHostLinkName() of links/attach_plan.h
+// wants: the prefix and twelve hex digits.
 bool IsPodLink(const TraceLink& link) {
   constexpr size_t kDigits = 12;
   return link.kind == "veth" && link.name.size() == claims::kLinkPrefix.size() + kDigits &&

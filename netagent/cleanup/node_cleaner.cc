@@ -20,8 +20,7 @@ namespace {
 
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
-// Returns whether the kernel lacks something. A kernel that lacks something has nothing of ours
-// there either.
+// Returns whether the kernel lacks something: then nothing of ours is there either.
 bool IsLacking(const absl::Status& status) {
   return absl::IsUnimplemented(status) || absl::IsNotFound(status) ||
          absl::IsInvalidArgument(status);

@@ -52,7 +52,7 @@ class CutRules {
  public:
   // Cuts nothing.
   CutRules() = default;
-  // Takes in `pods` those that are here, by any key.
+  // Takes the pods that are here in `pods`, by any key.
   CutRules(const Policy& policy, const ClassMap& classes, const EgressRules& egress,
            const std::map<std::string, TrafficPod>& pods);
 

@@ -9,8 +9,7 @@
 
 namespace spoke::netagent {
 
-// The maps and sets that hold something for each pod.
-// The map from address to profile; it has "4" or "6" behind its name.
+// The map from each pod's address to its profile, with "4" or "6" behind its name.
 inline constexpr char kEgressPods[] = "egress_pods";
 
 // Returns what that map has for a profile.

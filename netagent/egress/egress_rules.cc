@@ -9,8 +9,8 @@
 namespace spoke::netagent {
 namespace {
 
-// The longest part of a name in a counter's: nf_tables takes names of 255 bytes; a policy's may
-// have 253.
+// The most bytes of a policy's name in a counter's: nf_tables takes names of 255 bytes; a policy's
+// may have 253.
 constexpr size_t kMaxNameInCounter = 200;
 
 std::string Shortened(const std::string& policy) { return policy.substr(0, kMaxNameInCounter); }

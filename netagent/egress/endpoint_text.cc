@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// An object, list, object, list and object, and one for what others add.
+// The deepest document: an object, list, object, list and object, and one for what others add.
 constexpr int kMaxDepth = 6;
 constexpr uint64_t kMaxPort = 65'535;
 

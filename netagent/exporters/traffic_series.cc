@@ -25,8 +25,8 @@ bool Has(Classes classes, std::string_view name) {
   return std::find(classes.begin(), classes.end(), name) != classes.end();
 }
 
-// Returns whether the class is shown while they are 0 too, so that their first bytes are seen to
-// come.
+// Returns whether series of the class are shown while they are 0 too, so that their first bytes are
+// seen to come.
 bool IsAlwaysShown(std::string_view name) { return Has(kPodClasses, name); }
 
 uint64_t Less(uint64_t a, uint64_t b) { return a - std::min(a, b); }

@@ -13,8 +13,8 @@
 
 namespace spoke::netagent {
 
-// The addresses `first` to `last`, both of one family, and by which neighbour of the uplink they
-// are reached.
+// The addresses `first` to `last`, both of one family, and the neighbour of the uplink by which
+// they are reached.
 struct FastHop {
   ip::Address first;
   ip::Address last;

@@ -32,8 +32,8 @@ inline constexpr size_t kRepairedAtOnce = 64;
 // most addresses of one family that are this node's.
 inline constexpr size_t kMaxFastPods = 1024;
 
-// Implementations are not thread-safe. What it has put into the kernel stays there, and works,
-// without the agent; the next agent takes it over with all counts.
+// Not thread-safe. What it has put into the kernel stays there, and works, without the agent; the
+// next agent takes it over with all counts.
 //
 // A frame that comes by a pod's link is refused, and counted, unless: its source MAC is the pod's,
 // where that is known; it has no VLAN tag; it is IP from the pod's own address, or ARP that tells

@@ -26,7 +26,7 @@ struct ClassChanges {
   // had, for the kernel can move no class; parents before their children.
   std::vector<ClassChange> again;
 
-  // The number of classes and queues are not as they shall be.
+  // The number of classes and queues that are not as they shall be.
   size_t differences = 0;
 };
 

@@ -23,7 +23,7 @@ ShapeClass Leaf(ShapeClassId id, ShapeClassId parent, uint64_t rate = 1000) {
   return leaf;
 }
 
-// The kernel, which refuses what it would refuse.
+// A stand-in for the kernel, which refuses what the kernel would refuse.
 class Tree {
  public:
   explicit Tree(const std::vector<ShapeClass>& classes) {

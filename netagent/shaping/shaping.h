@@ -36,8 +36,8 @@ struct ShapingState {
     uint64_t demand = 0;
     uint64_t usage = 0;
   };
-  std::string
-      missing;  // The reason why nothing is shaped; empty: it is, where there is something to.
+  // The reason why nothing is shaped; empty: it is, where there is something to.
+  std::string missing;
   std::vector<Grant> grants;
   std::map<std::pair<std::string, TrafficDirection>, ShapingTotals> totals;
   uint64_t repaired = 0;

@@ -7,9 +7,9 @@
 namespace spoke::netagent {
 namespace {
 
-// The part from which on a rate is full. It is above 1 / kHeadroom, and above 1 / 1.005, which is
-// what the server leaves a team when all want more, or a flow that has all it wants would want
-// several times that.
+// The part from which on a rate counts as full. It is above 1 / kHeadroom, and above 1 / 1.005,
+// which is what the server leaves a team when all want more, or a flow that has all it wants would
+// want several times that.
 constexpr double kFull = 0.997;
 // The longest wait that does not count: what waits no longer has only just come, and will leave at
 // once.

@@ -230,7 +230,7 @@ absl::StatusOr<Traffic::Found> Traffic::FindTables() {
   found.other_schema = found.labels.schema != kTrafficSchema;
   ASSIGN_OR_RETURN(found.readings, ReadAll());
   ASSIGN_OR_RETURN(found.readings.names, ReadNames());
-  // Schema 2 had them in its own table.
+  // Schema 2 had the names of pods in the table spoke.
   std::copy_if(counters->begin(), counters->end(), std::back_inserter(found.readings.names),
                IsPodLabel);
   found.labels.namespaces = ReadLabels(found.readings.names).namespaces;

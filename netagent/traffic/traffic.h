@@ -56,7 +56,7 @@ class Traffic : public PodTraffic {
     EgressSettings egress;
     FastPathSettings fast_path;
     PlatformAccess platform_access = PlatformAccess::kClosed;
-    bool require_policy = false;  // Attaches no pod before a policy is known.
+    bool require_policy = false;  // Whether no pod is attached before a policy is known.
     // Returns where the server is, as far as it is known. A policy that would cut the way there is
     // refused.
     std::function<std::vector<ip::Address>()> server_addresses = {};

@@ -27,15 +27,14 @@ using AddressOwners = std::map<ip::Address, std::string>;
 
 class TrafficLedger {
  public:
-  // The number of reads for which a pod that has gone keeps its own figures, and no longer than
-  // this.
+  // The most reads, and the longest time, for which a pod that has gone keeps its own figures.
   static constexpr int kReadsAfterEnd = 2;
   static constexpr absl::Duration kKeptAfterEnd = absl::Minutes(5);
   // The most ended pods that are kept; beyond it the oldest go first.
   static constexpr size_t kMaxEnded = 1024;
   // The time after a pod's end when it is settled; pods that end within it are settled together: to
-  // settle is to read all that the kernel has counted. Much less than an address rests, since a pod
-  // that gets one before has to wait for it.
+  // settle is to read all that the kernel has counted. It is much less than an address's cooldown,
+  // since a pod that gets one before has to wait for it.
   static constexpr absl::Duration kSettleAfter = absl::Milliseconds(500);
 
   void Began(const TrafficPod& pod);

@@ -223,7 +223,7 @@ TEST_F(TrafficTest, TheShortWayIsThatOfTheUplinkWhicheverItIs) {
   traffic_->Tick();
   EXPECT_EQ(compares(2), 0);
   EXPECT_EQ(compares(9), 2);
-  // Without an uplink nothing is shorter than the fast path.
+  // Nothing is shorter than the fast path, so no rule compares devices.
   routes_.network.uplink_index = 2;
   Begin(/*fast=*/true);
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
@@ -313,7 +313,7 @@ TEST_F(TrafficTest, FastPodsReachAllOthersOfTheNodeTheOrdinaryWay) {
   ASSERT_TRUE(traffic_->Start(Example(), {jumbo}).ok());
   ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
   EXPECT_EQ(fast_path_.ordinary(), are({"10.0.1.9"}));
-  // It is refused at once, not with the next look.
+  // This happens at once, not with the next look.
   TrafficPod shaped = Pod("s", 10, "10.0.1.10");
   shaped.shaped = true;
   ASSERT_TRUE(traffic_->Attach(shaped).ok());

@@ -151,8 +151,7 @@ INLINE int IsNewConnection(struct __sk_buff* skb, const struct upper* upper) {
   return (flags & 0x12) == 0x02; /* SYN, and not ACK. */
 }
 
-/* Returns the packet's bytes as they will be on a wire, cut into packets with headers of their own.
- */
+/* Returns the bytes as they will be on a wire, cut into packets with headers of their own. */
 INLINE __u64 WireBytes(struct __sk_buff* skb, const struct upper* upper, __u64 packets) {
   if (packets <= 1) return skb->len;
   __u32 headers = upper->offset + 8;

@@ -29,7 +29,7 @@ class FakeShaper final : public Shaper {
   void Count(const ShapeClassReading& reading);
   void Count(const ShapedFlowReading& reading);
   void Break(absl::Status status) { broken_ = std::move(status); }
-  // Lets somebody change so many things; nothing that Read() would show.
+  // Lets somebody change so many things, none of which Read() would show.
   void Disturb(size_t things) { disturbed_ = things; }
 
  private:

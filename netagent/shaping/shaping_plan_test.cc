@@ -144,7 +144,7 @@ TEST(ShapingPlan, WithoutLimitsThereIsNothingAtAll) {
   EXPECT_THAT(world.plan.flows, IsEmpty());
 }
 
-TEST(ShapingPlan, OnlyPodsWithAOptionsAreShaped) {
+TEST(ShapingPlan, OnlyPodsWithOptionsAreShaped) {
   World world;
   world.pods = {Pod(1), Pod(2, "web", {.ingress = 100 * kMbit})};
   const ShapingPlan& plan = world.Plan();

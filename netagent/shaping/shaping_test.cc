@@ -169,7 +169,7 @@ TEST_F(ShapingTest, APodIsShapedWhenItsAttachReturns) {
   EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
 }
 
-TEST_F(ShapingTest, APodsOwnOptionsNeedsNoLimit) {
+TEST_F(ShapingTest, APodsOwnOptionsNeedNoLimit) {
   ASSERT_TRUE(Put({}).ok());
   shaping_->Start({});
   TrafficPod pod = Pod();

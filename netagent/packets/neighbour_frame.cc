@@ -8,10 +8,10 @@
 namespace spoke::netagent {
 namespace {
 
-// The header without extension headers, which Neighbour Discovery has not.
+// The bytes of the header without extension headers, which Neighbour Discovery has not.
 constexpr size_t kIpv6Bytes = 40;
 constexpr uint8_t kIcmpv6 = 58;
-// A lower limit says that it came through a router (RFC 4861 section 7.1).
+// The hop limit; with less, it came through a router (RFC 4861 section 7.1).
 constexpr uint8_t kHopLimit = 255;
 
 // The bytes of a solicitation or advertisement, without options.

@@ -90,9 +90,9 @@ class Shaping {
   // a grant has grown, or a team could use far less than it holds; and at once when a grant has
   // become less. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(1);
-  // The first look, after a grant has grown.
+  // The time from a grant's growth to the first look.
   static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
-  // The second look, after the first.
+  // The time from the first look to the second.
   static constexpr absl::Duration kSecondLook = absl::Milliseconds(400);
   static constexpr absl::Duration kRepair = absl::Seconds(10);
   // The pause before what the kernel lacks is tried again.

@@ -17,15 +17,16 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// What the kernel says of a map whose elements it does not hand out in batches (ENOTSUPP, which no
-// header for programs has), or in general before Linux 5.6.
+// The error that the kernel says of a map whose elements it does not hand out in batches (ENOTSUPP,
+// which no header for programs has), or in general before Linux 5.6.
 constexpr int kNoBatches = 524;
 
-// The place between two batches takes as much as a key, or as the number of a bucket.
+// The least size of a place: one between two batches takes as much as a key, or as the number of a
+// bucket.
 constexpr size_t kLeastPlace = sizeof(uint64_t);
 
-// For maps without batches: two system calls an element. At most as many elements as the map takes,
-// since a walk begins anew where the element before has gone.
+// Walks maps without batches, by two system calls an element. It sees at most as many elements as
+// the map takes, since a walk begins anew where the element before has gone.
 absl::Status WalkOneByOne(int map, const bpf_map_info& info, std::string_view what,
                           absl::FunctionRef<void(const void* key, const void* value)> each) {
   Bytes key(info.key_size);
@@ -90,7 +91,7 @@ absl::Status WalkElements(int map, const ElementSizes& sizes, std::string_view w
   for (bool is_first = true, is_last = false; !is_last;) {
     Bytes keys(at_once * sizes.key);
     Bytes values(at_once * sizes.value);
-    // Less where a bucket no longer fits.
+    // The kernel takes less where a bucket no longer fits.
     uint32_t count = at_once;
     const int failed = bpf_map_lookup_batch(map, is_first ? nullptr : place.data(), next.data(),
                                             keys.data(), values.data(), &count, &options);

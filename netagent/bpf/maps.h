@@ -1,5 +1,5 @@
-// Elements of the maps of programs in the kernel, by descriptor. `what` says in an error what was
-// tried. Errors: kInternal.
+// Reads and changes elements of the maps of programs in the kernel, by descriptor. `what` says in
+// an error what was tried. Errors: kInternal.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ ip::Address FromLayout(const spoke_address& in, bool is_v4);
 
 absl::Status MapError(int error, std::string_view what);
 
-// The key and the value have the sizes that the map was made with. Of a map that has a value for
-// each processor, `value` begins an array of as many.
+// Puts the element. The key and the value have the sizes that the map was made with. For a map that
+// has a value for each processor, `value` begins an array of as many.
 absl::Status PutElement(int map, const void* key, const void* value, std::string_view what);
-// One that is not there is erased.
+// Erases the element. OK when it is not there.
 absl::Status EraseElement(int map, const void* key, std::string_view what);
 
 template <typename Key, typename Value>
@@ -30,7 +30,7 @@ absl::Status Put(int map, const Key& key, const Value& value, std::string_view w
   return PutElement(map, &key, &value, what);
 }
 
-// How many elements the kernel is asked for at once.
+// The number of elements that the kernel is asked for at once.
 inline constexpr uint32_t kElementsAtOnce = 512;
 
 // The sizes of a map's keys and values, in bytes.
@@ -46,8 +46,8 @@ absl::Status WalkElements(int map, const ElementSizes& sizes, std::string_view w
                           uint32_t at_once,
                           absl::FunctionRef<void(const void* key, const void* value)> each);
 
-// Calls `each` with every key and its value, as WalkElements(). Elements that come or go meanwhile
-// may be missed. An error may come after some elements.
+// Calls `each` with every key and its value, as WalkElements() does. Elements that come or go
+// meanwhile may be missed. An error may come after some elements.
 template <typename Key, typename Value, typename Each>
 absl::Status ForEachElement(int map, std::string_view what, const Each& each,
                             uint32_t at_once = kElementsAtOnce) {

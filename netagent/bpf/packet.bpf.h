@@ -1,4 +1,4 @@
-/* How programs at tc's hooks look at a packet. For the kernel's virtual machine alone. */
+/* Looks at a packet for programs at tc's hooks, and is for the kernel's virtual machine alone. */
 #ifndef SPOKE_NETAGENT_BPF_PACKET_BPF_H
 #define SPOKE_NETAGENT_BPF_PACKET_BPF_H
 

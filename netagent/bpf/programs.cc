@@ -23,10 +23,11 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr size_t kMaxMaps = 32;  // Of a program that was found.
+constexpr size_t kMaxMaps = 32;  // The most maps of a program that was found.
 constexpr size_t kMaxWords = 600;
 
-// What libbpf says on the way, the kernel's verifier included; the last of it explains a refusal.
+// The words that libbpf says on the way, the kernel's verifier included; the last of it explains a
+// refusal.
 thread_local std::string last_words;
 
 int KeepWords(enum libbpf_print_level level, const char* format, va_list arguments) {
@@ -61,7 +62,7 @@ struct FoundMap {
   bpf_map_info info{};
 };
 
-// The maps that the program with this id uses, by name. Empty when it is gone.
+// Returns the maps that the program with this id uses, by name. Empty when it is gone.
 std::map<std::string, FoundMap> MapsOf(uint32_t program_id) {
   std::map<std::string, FoundMap> found;
   const os::UniqueFd program(bpf_prog_get_fd_by_id(program_id));
@@ -88,7 +89,7 @@ bool SameShape(const bpf_map* wanted, const bpf_map_info& found) {
 }
 
 // Lets the object use the maps that are there: all of them, or, where they are of another layout,
-// those that last. Whether it was all.
+// those that last. Returns whether it was all.
 bool TakeOverMaps(const ProgramSet& set, bpf_object* object, uint32_t program_id) {
   // The kernel cuts longer names off, under which none would be found.
   CHECK(std::all_of(set.maps.begin(), set.maps.end(),

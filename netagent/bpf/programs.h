@@ -17,22 +17,22 @@ namespace spoke::netagent {
 // Programs that belong together, as clang made them, and the maps they share. All text lives as
 // long as the process.
 struct ProgramSet {
-  std::string_view object;  // The file.
-  const char* name;         // As tools show it.
-  const char* what;         // "the fast path's programs": for errors.
+  std::string_view object;  // The object file.
+  const char* name;         // The name as tools show it.
+  const char* what;         // The words for errors, such as "the fast path's programs".
   std::span<const char* const> maps;
-  // Those of them that mean the same in every layout.
+  // The maps that mean the same in every layout.
   std::span<const char* const> lasting_maps;
-  // Those that hold all maps, also what only the agent uses: maps live as long as these programs,
-  // without the agent, and the next one finds them by any of these.
+  // The programs that hold all maps, also what only the agent uses: maps live as long as these
+  // programs, without the agent, and the next one finds them by any of these.
   std::span<const char* const> holders;
   // The map that says which layout the maps have, and whether it is this one.
   const char* layout_map;
   bool (*is_same_layout)(int map);
 };
 
-// What a program that a device runs has in the map of this name and this size of values, whatever
-// its layout; invalid: there is none.
+// Returns the map of this name and this size of values that a program that a device runs has,
+// whatever its layout; invalid: there is none.
 os::UniqueFd FindMap(uint32_t program_id, const std::string& name, uint32_t value_size);
 
 // Owns the programs and maps as descriptors. What filters refer to stays in the kernel without it.
@@ -50,13 +50,13 @@ class Programs {
   Programs(Programs&&) noexcept;
   Programs& operator=(Programs&&) noexcept;
 
-  // The maps were made anew: nothing of an earlier agent is in them.
+  // Returns whether the maps were made anew: nothing of an earlier agent is in them.
   bool fresh() const { return fresh_; }
 
-  // A descriptor that lives as long as this. The name is one of the program's own (CHECK).
+  // Return a descriptor that lives as long as this. The name is one of the program's own (CHECK).
   int program(const char* name) const;
   int map(const char* name) const;
-  // As the kernel numbers them: what filters say they run. 0: it does not tell.
+  // Returns the program's id, which filters say they run; 0: the kernel does not tell.
   uint32_t program_id(const char* name) const;
 
  private:

@@ -6,7 +6,7 @@ std::vector<ip::Prefix> BlocksOf(const ip::Address& first, const ip::Address& la
   std::vector<ip::Prefix> blocks;
   ip::Address next = first;
   while (true) {
-    // The largest block that begins at `next` and does not go beyond `last`.
+    // This is the length of the largest block that begins at `next` and does not go beyond `last`.
     int length = next.bits();
     while (length > 0) {
       const ip::Prefix wider = ip::Prefix::Of(next, length - 1).value();

@@ -34,7 +34,7 @@ inline ip::Address LastAddress(ip::Family family) {
   return family == ip::Family::kV4 ? ip::Address::V4(~uint32_t{0})
                                    : ip::Address::V6(~uint64_t{0}, ~uint64_t{0});
 }
-// Of an address that is not the family's first.
+// Returns the address before one that is not the family's first.
 inline ip::Address AddressBefore(const ip::Address& address) {
   if (address.is_v4()) return ip::Address::V4(static_cast<uint32_t>(address.low()) - 1);
   return ip::Address::V6(address.low() == 0 ? address.high() - 1 : address.high(),
@@ -51,8 +51,9 @@ void PutRange(const AddressRange<T>& range, std::vector<AddressRange<T>>& ranges
   }
 }
 
-// The family's whole space, each address with the value of the smallest block that holds it, or
-// else `otherwise`. Of equal blocks the last one wins. Blocks of the other family are passed over.
+// Returns the family's whole space, each address with the value of the smallest block that holds
+// it, or else `otherwise`. Of equal blocks the last one wins. Blocks of the other family are passed
+// over.
 template <typename T>
 std::vector<AddressRange<T>> Flatten(std::vector<AddressBlock<T>> blocks, ip::Family family,
                                      const T& otherwise) {
@@ -90,7 +91,8 @@ std::vector<AddressRange<T>> Flatten(std::vector<AddressBlock<T>> blocks, ip::Fa
   return ranges;
 }
 
-// Both of which cover the whole space: `choose` of the two values, address by address.
+// Combines two lists, both of which cover the whole space: `choose` of the two values, address by
+// address.
 template <typename T, typename A, typename B, typename Choose>
 std::vector<AddressRange<T>> Merge(const std::vector<AddressRange<A>>& one,
                                    const std::vector<AddressRange<B>>& other,
@@ -108,7 +110,7 @@ std::vector<AddressRange<T>> Merge(const std::vector<AddressRange<A>>& one,
   return merged;
 }
 
-// The fewest CIDR blocks that make up `first` to `last`.
+// Returns the fewest CIDR blocks that make up `first` to `last`.
 std::vector<ip::Prefix> BlocksOf(const ip::Address& first, const ip::Address& last);
 
 }  // namespace spoke::netagent

@@ -19,7 +19,7 @@ ip::Address Highest(ip::Family family) {
                                    : ip::Address::V6(~uint64_t{0}, ~uint64_t{0});
 }
 
-// The address after `address`, unless that is the last one.
+// Returns the address after `address`, unless that is the last one.
 std::optional<ip::Address> After(const ip::Address& address) {
   if (address == Highest(address.family())) return std::nullopt;
   return ip::Advance(address, 1);
@@ -27,7 +27,7 @@ std::optional<ip::Address> After(const ip::Address& address) {
 
 bool IsInside(ClassNumber number) { return number != kInternet && number < kFirstGroup; }
 
-// How many blocks of each sort one policy has around the address that the sweep is at.
+// The number of blocks of each sort that one policy has around the address that the sweep is at.
 struct Depth {
   int meant = 0;    // Blocks that are meant as they stand.
   int outside = 0;  // Blocks of which only what lies outside is meant.
@@ -56,7 +56,7 @@ class Sweep {
     for (const ip::Prefix& block : destinations.excluded) Add(policy, block, &Depth::excluded);
   }
 
-  // A boundary before and behind `address`.
+  // Cuts a boundary before and behind `address`.
   void Cut(const ip::Address& address) {
     if (address.family() != family_) return;
     events_[address];
@@ -83,7 +83,7 @@ class Sweep {
   }
 
  private:
-  // Of an address that is not the first.
+  // Returns the address before one that is not the first.
   static ip::Address Before(const ip::Address& address) {
     if (address.is_v4()) return ip::Address::V4(static_cast<uint32_t>(address.low() - 1));
     return ip::Address::V6(address.high() - (address.low() == 0 ? 1 : 0), address.low() - 1);
@@ -95,7 +95,7 @@ class Sweep {
     if (const auto next = After(block.last())) events_[*next].push_back({policy, depth, -1});
   }
 
-  // Whether no address of `block` is on the Internet or in a destination group.
+  // Returns whether no address of `block` is on the Internet or in a destination group.
   bool LiesInside(const ip::Prefix& block) const {
     const std::vector<ClassRange>& ranges = classes_.ranges(block.family());
     auto range = std::upper_bound(

@@ -14,7 +14,7 @@
 
 namespace spoke::netagent {
 
-// What one policy is about.
+// The destinations that one policy is about.
 struct Destinations {
   // A block that lies wholly in what is never translated unless somebody says so (cluster, hub,
   // peer spokes, storage, platform, loopback) is meant as it stands. Of any other block only what
@@ -29,32 +29,34 @@ struct Destinations {
 
 // A kind of destination.
 struct Cell {
-  bool platform = false;  // Metadata service or wire server: see policy::kPlatformServices.
-  bool cluster = false;   // Of the traffic class cluster.
-  std::vector<uint32_t> policies;  // Indexes of those that mean it, in order.
+  // Whether it is the metadata service or the wire server: see policy::kPlatformServices.
+  bool platform = false;
+  bool cluster = false;            // Whether it is of the traffic class cluster.
+  std::vector<uint32_t> policies;  // The indexes of policies that mean it, in order.
 
   auto operator<=>(const Cell&) const = default;
 };
 
-// Addresses `first` to `last`, all of one cell.
+// The addresses `first` to `last`, all of one cell.
 struct CellRange {
   ip::Address first;
   ip::Address last;
-  uint32_t cell = 0;  // An index.
+  uint32_t cell = 0;  // The cell's index.
 
   bool operator==(const CellRange&) const = default;
 };
 
 struct Cells {
   std::vector<Cell> cells;
-  // Each the whole of its address space, sorted, without gaps.
+  // Each is the whole of its address space, sorted, without gaps.
   std::vector<CellRange> v4;
   std::vector<CellRange> v6;
 
   uint32_t CellOf(const ip::Address& address) const;
 };
 
-// `own`: addresses of the node itself, about which no policy has a say.
+// Cuts destinations into cells; `own` are addresses of the node itself, about which no policy has a
+// say.
 Cells CutIntoCells(const std::vector<Destinations>& policies, const ClassMap& classes,
                    const std::set<ip::Address>& own);
 

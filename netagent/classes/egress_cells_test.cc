@@ -85,7 +85,7 @@ TEST(EgressCells, TheLastAddressOfEachFamilyIsInACell) {
   EXPECT_EQ(cells.v6.back().last, A("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
 }
 
-// Against asking each block in turn.
+// The result is compared with asking each block in turn.
 TEST(EgressCells, AgreeWithAskingEachPolicy) {
   testing_support::Random random;
   const auto address = [&] {

@@ -1,4 +1,4 @@
-// Where a packet has what the rules compare, and the cheapest way to compare it. Pure.
+// Says where a packet has what the rules compare, and the cheapest way to compare it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace spoke::netagent {
 
 using Expressions = std::vector<nft::Expression>;
 
-// Of one family's network header.
+// The layout of one family's network header.
 struct PacketLayout {
   ip::Family family = ip::Family::kV4;
-  const char* suffix = "4";  // Of the names of sets and chains.
-  uint8_t source = 12;       // Offsets in bytes.
+  const char* suffix = "4";  // The suffix of the names of sets and chains.
+  uint8_t source = 12;       // The offsets are in bytes.
   uint8_t destination = 16;
-  uint8_t length = 4;     // Bytes of an address.
-  uint8_t registers = 1;  // Which it takes.
+  uint8_t length = 4;     // The bytes of an address.
+  uint8_t registers = 1;  // The registers that it takes.
   nft::Field field = nft::Field::kIpv4;
 
   std::string Named(const char* name) const { return std::string(name) + suffix; }
@@ -36,7 +36,7 @@ nft::Expression LoadAddress(const PacketLayout& layout, uint8_t offset, nft::Reg
 // in line; all else costs a call each.
 Expressions MatchBlock(uint8_t offset, const ip::Prefix& block, nft::Register scratch);
 
-// One after the other.
+// Returns the parts, one after the other.
 Expressions Concat(std::initializer_list<Expressions> parts);
 
 nft::Expression Jump(nft::VerdictKind kind, const std::string& chain);

@@ -12,7 +12,7 @@
 namespace spoke::netagent {
 namespace {
 
-// Names of groups stand in the names of kernel objects, which have 255 bytes.
+// The longest name of a group: it stands in the names of kernel objects, which have 255 bytes.
 constexpr size_t kMaxGroupName = 200;
 constexpr std::string_view kGroupPrefix = "group:";
 constexpr ClassNumber kNone = 0;
@@ -28,8 +28,8 @@ constexpr NamedClass kNames[] = {
     {kInternet, "internet"},    {kPlatformDenied, "platform-denied"},
 };
 
-// What no policy has to say. RFC 6890 and RFC 4291: loopback; "this network", link-local,
-// multicast, broadcast.
+// The blocks that no policy has to name. RFC 6890 and RFC 4291: loopback; "this network",
+// link-local, multicast, broadcast.
 struct BuiltIn {
   const char* block;
   ClassNumber number;
@@ -37,17 +37,17 @@ struct BuiltIn {
 constexpr BuiltIn kBuiltIn[] = {
     {"127.0.0.0/8", kLoopback},      {"::1/128", kLoopback},     {"0.0.0.0/8", kPlatform},
     {"169.254.0.0/16", kPlatform},   {"224.0.0.0/4", kPlatform}, {"255.255.255.255/32", kPlatform},
-    {"168.63.129.16/32", kPlatform},  // Azure's wireserver.
+    {"168.63.129.16/32", kPlatform},  // This is Azure's wireserver.
     {"::/128", kPlatform},           {"fe80::/10", kPlatform},   {"ff00::/8", kPlatform},
 };
 
 struct Block {
   ip::Prefix prefix;
   ClassNumber number = kNone;
-  std::string origin;  // For people.
+  std::string origin;  // The origin, for people.
 };
 
-// `networks`, but where they say Internet what `groups` say, if anything.
+// Returns `networks`, except that where they say Internet it is what `groups` say, if anything.
 std::vector<ClassRange> Overlay(const std::vector<AddressRange<ClassNumber>>& networks,
                                 const std::vector<AddressRange<ClassNumber>>& groups) {
   std::vector<ClassRange> ranges;
@@ -86,7 +86,7 @@ void CollectNetwork(const std::string& key, const policy::ClusterNetwork& networ
   collect(network.storage, kStorage, "storage");
 }
 
-// Sorted so that a block comes before those inside it.
+// Sorts blocks so that each comes before those inside it, and checks them.
 absl::Status SortAndCheck(std::vector<Block>& blocks) {
   std::stable_sort(blocks.begin(), blocks.end(),
                    [](const Block& a, const Block& b) { return a.prefix < b.prefix; });

@@ -189,14 +189,15 @@ TEST_F(RandomMapTest, EveryAddressIsInTheClassOfTheLongestBlock) {
   for (int round = 0; round < 200; ++round) {
     policy::ClusterNetwork network{.cluster = Blocks(4), .hub = Blocks(4), .peer_spoke = Blocks(4)};
     const auto map = ClassMap::Compile(WithNetwork(network), {});
-    if (!map.ok()) continue;  // One block in two classes.
+    if (!map.ok()) continue;  // One block is in two classes.
     ExpectWhole(*map, ip::Family::kV4);
     ExpectWhole(*map, ip::Family::kV6);
     for (uint32_t low = 0; low < 256; ++low) {
       for (const ip::Address& address : {ip::Address::V4(0x0A000000U | low),
                                          ip::Address::V6(~uint64_t{0}, ~uint64_t{255} | low)}) {
         int longest = -1;
-        ClassNumber want = address.is_v4() ? kInternet : kPlatform;  // ff00::/8
+        // The IPv6 address is of ff00::/8.
+        ClassNumber want = address.is_v4() ? kInternet : kPlatform;
         const auto look = [&](const std::vector<ip::Prefix>& blocks, ClassNumber number) {
           for (const ip::Prefix& block : blocks) {
             if (!block.Contains(address) || block.length() <= longest) continue;

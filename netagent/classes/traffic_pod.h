@@ -12,30 +12,31 @@
 
 namespace spoke::netagent {
 
-// One attachment. The addresses and the link are this pod's alone as long as it is attached.
+// One attachment of a pod. The addresses and the link are this pod's alone as long as it is
+// attached.
 struct TrafficPod {
   std::string host_link;
-  uint32_t host_index = 0;  // Of that device.
+  uint32_t host_index = 0;  // The index of that device.
   std::vector<ip::Address> addresses;
-  std::optional<ip::MacAddress> pod_mac = std::nullopt;  // nullopt: it is not known.
+  std::optional<ip::MacAddress> pod_mac = std::nullopt;  // The pod's MAC; nullopt: it is not known.
   std::string pod_namespace;
   std::string pod_name;
   std::string pod_uid;
-  uint32_t mtu = 0;  // Bytes.
-  // Its packets leave by the node's first NIC, whose rules the fast path follows.
+  uint32_t mtu = 0;  // In bytes.
+  // Whether its packets leave by the node's first NIC, whose rules the fast path follows.
   bool on_first_nic = true;
-  // What passes by its link is limited, so that none of it may pass by the link's queue.
+  // Whether what passes by its link is limited, so that none of it may pass by the link's queue.
   bool shaped = false;
-  Bandwidth bandwidth = {};  // Of the whole link: what it sends is shaped by a class.
+  Bandwidth bandwidth = {};  // The limits of the whole link: what it sends is shaped by a class.
   InternetOptions internet = {};
 
   bool operator==(const TrafficPod&) const = default;
 };
 
-// Of all that is ours, but for kNamesTable.
+// The table of all that is ours, except kNamesTable.
 inline const nft::TableKey kSpokeTable{nft::Family::kInet, "spoke"};
-// Of what only the next agent has to know, in names of counters that count nothing: a table of its
-// own, so that whoever reads the counts does not read these as well.
+// The table of what only the next agent has to know, in names of counters that count nothing: a
+// table of its own, so that whoever reads the counts does not read these as well.
 inline const nft::TableKey kNamesTable{nft::Family::kInet, "spoke-names"};
 
 }  // namespace spoke::netagent

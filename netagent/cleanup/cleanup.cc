@@ -9,7 +9,8 @@
 namespace spoke::netagent {
 namespace {
 
-// Others may have come to rely on them, and nobody knows what they were before.
+// The settings that stay: others may have come to rely on them, and nobody knows what they were
+// before.
 constexpr const char* kSettingsThatStay[] = {"net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding",
                                              "net.ipv6.conf.*.accept_ra"};
 

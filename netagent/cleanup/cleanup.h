@@ -1,4 +1,5 @@
-// Takes everything of the agent's off a node: what there is, what goes, what became of it.
+// Takes everything of the agent's off a node, and tells what there is, what goes and what became of
+// it.
 #pragma once
 
 #include <map>
@@ -11,34 +12,36 @@
 
 namespace spoke::netagent {
 
-// The node. Implemented by NodeCleaner and, in tests, a fake. Not thread-safe.
+// The edge to the node. Implemented by NodeCleaner and, in tests, a fake. Not thread-safe.
 class CleanupEdge {
  public:
   virtual ~CleanupEdge() = default;
 
-  // All that is there. What could not be read is missing in `traces`, and its error is in the list.
+  // Reads all that is there. What could not be read is missing in `traces`, and its error is in the
+  // list.
   virtual std::vector<absl::Status> Read(NodeTraces& traces) = 0;
 
-  // Removes an object of the last Read(). False: it is gone already, or it is a directory in which
-  // somebody else has something. Errors: as the kernel says, with the object and what to do where
-  // that is known.
+  // Removes an object of the last Read(). Returns false when it is gone already, or is a directory
+  // in which somebody else has something. Errors are the kernel's, with the object and what to do
+  // where that is known.
   virtual absl::StatusOr<bool> Remove(const Removal& removal) = 0;
 };
 
 struct CleanupOptions {
-  bool with_pods = false;  // Links that pods use go too, and those pods have no network then.
-  // Whose links are whose, for messages; as far as it is known.
+  bool with_pods = false;  // Whether links that pods use go too; those pods have no network then.
+  // The pods of links, for messages; as far as it is known.
   std::map<std::string, std::string> pod_of_link = {};
 };
 
 struct CleanupFailure {
-  std::string what;   // Empty: `error` says it.
-  std::string error;  // One line.
+  std::string what;   // The object; empty: `error` says it.
+  std::string error;  // The error, in one line.
 };
 
 struct CleanupReport {
-  std::string refused;            // Why nothing was done; empty: it was.
-  std::vector<std::string> pods;  // Links that pods use, and whose; where that is why.
+  std::string refused;  // The reason why nothing was done; empty: something was.
+  // The links that pods use, and whose they are, where that is the reason.
+  std::vector<std::string> pods;
   std::vector<Removal> removed;
   std::vector<CleanupFailure> failed;
   std::vector<LeftAlone> left;
@@ -50,7 +53,7 @@ struct CleanupReport {
 // links of ours, unless it may.
 CleanupReport CleanUp(CleanupEdge& edge, const CleanupOptions& options);
 
-// The report for people, and as JSON. Pure.
+// Return the report for people, and as JSON. Pure.
 std::string CleanupTable(const CleanupReport& report);
 std::string CleanupJson(const CleanupReport& report);
 

@@ -9,7 +9,8 @@
 namespace spoke::netagent {
 namespace {
 
-// As links/attach_plan.h IsHostLinkName(): the prefix and twelve hex digits.
+// Returns whether the link is a pod's, whose name is what IsHostLinkName() of links/attach_plan.h
+// wants: the prefix and twelve hex digits.
 bool IsPodLink(const TraceLink& link) {
   constexpr size_t kDigits = 12;
   return link.kind == "veth" && link.name.size() == claims::kLinkPrefix.size() + kDigits &&
@@ -52,14 +53,14 @@ class Planner {
     AddFiles(FileRole::kConflist);
     for (size_t i = 0; i < traces_.links.size(); ++i) AddFiltersOf(i);
     for (size_t i = 0; i < traces_.links.size(); ++i) AddPodLink(i);
-    // After the links whose filters lead to them.
+    // These come after the links whose filters lead to them.
     for (size_t i = 0; i < traces_.links.size(); ++i) {
       if (IsQueueDevice(traces_.links[i])) Add(RemovalKind::kLink, i, traces_.links[i].name);
     }
     for (size_t i = 0; i < traces_.rules.size(); ++i) {
       if (IsOurs(traces_.rules[i])) Add(RemovalKind::kRule, i, traces_.rules[i].text);
     }
-    // After the rules that lead into it: what they lead nowhere goes past it.
+    // These come after the rules that lead into them: what they lead nowhere goes past them.
     for (size_t i = 0; i < traces_.links.size(); ++i) {
       if (IsTunnel(traces_.links[i])) Add(RemovalKind::kLink, i, traces_.links[i].name);
     }
@@ -94,8 +95,8 @@ class Planner {
     }
   }
 
-  // A filter is removed by device, direction and priority, so one of somebody else's with the same
-  // would go too: then both stay.
+  // A filter is removed by device, direction and priority, so a filter of somebody else's with the
+  // same would go too: then both stay.
   bool SharesItsPlace(const TraceFilter& filter) const {
     return std::any_of(traces_.filters.begin(), traces_.filters.end(), [&](const TraceFilter& f) {
       return f.link == filter.link && f.ingress == filter.ingress &&
@@ -146,7 +147,7 @@ class Planner {
   }
 
   const NodeTraces& traces_;
-  std::set<int32_t> going_;  // Indexes of links.
+  std::set<int32_t> going_;  // The indexes of links that go.
   CleanupPlan plan_;
 };
 

@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 
 constexpr const char* kPod = "spk0123456789ab";
 
-// "kind what" of each.
+// Returns "kind what" of each.
 std::vector<std::string> Lines(const CleanupPlan& plan) {
   std::vector<std::string> lines;
   for (const Removal& removal : plan.removals) {
@@ -25,15 +25,15 @@ TEST(PlanCleanup, ANodeWithNothingOfOursNeedsNothing) {
   const NodeTraces others = {
       .links = {{1, "lo", "", 0},
                 {2, "eth0", "", 0},
-                {3, "spk0123456789ag", "veth", 0},                        // No digit.
-                {4, "spk0123", "veth", 0},                                // Too short.
-                {5, kPod, "bridge", 0},                                   // Of another kind.
-                {6, "spoke-in", "dummy", 0},                              // Likewise.
-                {7, "spoke-in2", "ifb", 0},                               // Another name.
-                {9, "spoke-tunnel", "bridge", 0},                         // Of another kind.
-                {8, "veth0", "veth", claims::kFirstDeletionGroup}},       // Not our name.
-      .filters = {{2, true, claims::kFastPathPriority, "their_program"},  // Another name.
-                  {2, true, 1, "spoke_fast"},                             // Another priority.
+                {3, "spk0123456789ag", "veth", 0},  // It has a letter that is no digit.
+                {4, "spk0123", "veth", 0},          // It is too short.
+                {5, kPod, "bridge", 0},             // It is of another kind.
+                {6, "spoke-in", "dummy", 0},        // It is of another kind.
+                {7, "spoke-in2", "ifb", 0},         // It has another name.
+                {9, "spoke-tunnel", "bridge", 0},   // It is of another kind.
+                {8, "veth0", "veth", claims::kFirstDeletionGroup}},       // It has no name of ours.
+      .filters = {{2, true, claims::kFastPathPriority, "their_program"},  // It has another name.
+                  {2, true, 1, "spoke_fast"},  // It has another priority.
                   {2, false, claims::kShapePriority, ""}},
       .rules = {{"theirs", claims::kSourcePriority, 4}, {"also theirs", 32766, 83}},
       .routes = {{"theirs", 4, 2}, {"kernel's", 2, 0}},
@@ -79,7 +79,7 @@ TEST(PlanCleanup, EverythingGoesInOrder) {
                   "link spoke-tunnel", "route unreachable", "route by eth0", "table inet spoke",
                   "iptables rule nft INPUT", "file /bin/spoke", "file /run/state", "file /run/lock",
                   "file /run"));
-  // One that is deferred is no pod's any more.
+  // The link whose deletion is deferred is no pod's any more.
   EXPECT_THAT(plan.pods_links, ElementsAre(kPod));
   EXPECT_EQ(plan.removals[3].object, 0U);
   EXPECT_EQ(plan.removals[12].object, 1U);

@@ -34,7 +34,7 @@ NodeCleaner::Settings SettingsOf(const AgentConfig& config) {
   paths.state_dir = config.state_dir;
   paths.lasting_dir = config.lasting_dir;
   paths.cni_socket = config.cni_socket;
-  // What an operator has put there, not what the server has signed.
+  // These files are what an operator has put there, not what the server has signed.
   if (!config.enroll) paths.keep = {config.tls.ca, config.tls.certificate, config.tls.key};
   if (config.health.rfind("unix:", 0) == 0) paths.health_socket = config.health.substr(5);
   if (config.cni) {
@@ -54,7 +54,7 @@ NodeCleaner::Settings SettingsOf(const AgentConfig& config) {
   return settings;
 }
 
-// "shop/web-1 10.0.0.5", or the container where a runtime names no pods.
+// Returns "shop/web-1 10.0.0.5", or the container where a runtime names no pods.
 std::string NameOf(const Assignment& assignment) {
   std::string name = assignment.pod.name.empty()
                          ? "container " + assignment.key.container_id
@@ -63,8 +63,9 @@ std::string NameOf(const Assignment& assignment) {
   return name;
 }
 
-// The journal, held so that no agent starts meanwhile, or null when none has ever been here. Names
-// the pods that it knows. Errors: kFailedPrecondition (an agent has it); as OpenJournal().
+// Returns the journal, held so that no agent starts meanwhile, or null when none has ever been
+// here. Names the pods that it knows. Errors: kFailedPrecondition (an agent has it); those of
+// OpenJournal().
 absl::StatusOr<std::unique_ptr<Journal>> HoldJournal(const AgentConfig& config,
                                                      CleanupOptions& options) {
   const std::string path = config.state_dir + "/journal";
@@ -109,7 +110,7 @@ int Hold() {
   return 0;
 }
 
-// Directories that are gone already are no mistake.
+// Parses the configuration. Directories that are gone already are no mistake.
 absl::StatusOr<AgentConfig> Parse(std::string_view text, const std::string& file) {
   return ParseAgentConfig(
       text, file, [](const std::string&) { return absl::OkStatus(); }, &os::EnvironmentVariable);

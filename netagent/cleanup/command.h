@@ -1,4 +1,4 @@
-// spoke-netagent --cleanup, and what a pod does after it.
+// The commands spoke-netagent --cleanup and --hold: what a pod does at and after a cleanup.
 #pragma once
 
 #include "lib/daemon/daemon_main.h"
@@ -6,11 +6,11 @@
 
 namespace spoke::netagent {
 
-// The command; it starts no agent, and asks nobody. Exit codes: 0 nothing of the agent's is left,
-// 1 something is: pods use it, an agent runs, or it could not be removed.
+// Returns the command --cleanup; it starts no agent, and asks nobody. Exit codes: 0 nothing of the
+// agent's is left, 1 something is: pods use it, an agent runs, or it could not be removed.
 daemon::Command CleanupCommand();
 
-// spoke-netagent --hold: does nothing until a signal, and then exits with 0.
+// Returns the command --hold: it does nothing until a signal, and then exits with 0.
 daemon::Command HoldCommand();
 
 }  // namespace spoke::netagent

@@ -19,7 +19,8 @@ constexpr size_t kMaxConflistBytes = 1 << 20;
 constexpr size_t kMaxPluginBytes = 64 << 20;
 constexpr const char* kStateFiles[] = {"journal", "policy", "series", "store-token",
                                        "azure-instance.json"};
-constexpr const char* kBeingWritten = ".tmp";  // os::WriteFileAtomic().
+// The ending of files that os::WriteFileAtomic() is writing.
+constexpr const char* kBeingWritten = ".tmp";
 // The directory below /run and /var/lib that is nobody's but ours.
 constexpr const char* kRunDirectory = "spoke";
 
@@ -39,7 +40,7 @@ bool HasContentOf(const std::string& path, const std::string& source, size_t lim
   return content.ok() && wanted.ok() && *content == *wanted;
 }
 
-// The names of what is in `directory` and is no directory, sorted.
+// Returns the names of what is in `directory` and is no directory, sorted.
 std::vector<std::string> FilesIn(const std::string& directory) {
   std::vector<std::string> names;
   std::error_code error;
@@ -52,7 +53,7 @@ std::vector<std::string> FilesIn(const std::string& directory) {
   return names;
 }
 
-// A tombstone's name, or that of one that is being written or was put aside.
+// Returns whether it is a tombstone's name, or that of one that is being written or was put aside.
 bool IsTombstone(const std::string& name) {
   constexpr size_t kDigits = 16;
   return name.front() == '.' || (name.size() == kDigits &&
@@ -146,7 +147,7 @@ absl::StatusOr<bool> RemoveFile(const TraceFile& file) {
   if ((is_directory ? ::rmdir(file.path.c_str()) : ::unlink(file.path.c_str())) == 0) return true;
   const int error = errno;
   if (error == ENOENT) return false;
-  // Of an orchestrator that mounts it, or with files of the server's.
+  // The directory is an orchestrator's that mounts it, or has files of the server's.
   if (is_directory && (error == ENOTEMPTY || error == EEXIST || error == EBUSY)) return false;
   const absl::Status status = base::ErrnoToStatus(error, "delete " + file.path);
   if (!absl::IsPermissionDenied(status)) return status;

@@ -12,29 +12,31 @@
 namespace spoke::netagent {
 
 struct CleanupPaths {
-  // What the agent installed, and from where; empty: it installs no such thing.
+  // The files that the agent installed, and from where; empty: it installs no such thing.
   std::string conflist;
   std::string conflist_source;
   std::string plugin;
   std::string plugin_source;
   std::string state_dir;
-  std::string lasting_dir;  // Empty: nothing outlives a reboot.
+  std::string lasting_dir;  // The lasting directory; empty: nothing outlives a reboot.
   std::string cni_socket;
-  std::string health_socket;  // Empty: health is served elsewhere, or nowhere.
-  // Somebody else's, wherever they are: such as the certificate that the configuration names.
+  // The socket of health; empty: health is served elsewhere, or nowhere.
+  std::string health_socket;
+  // The files that are somebody else's, wherever they are, such as the certificate that the
+  // configuration names.
   std::set<std::string> keep;
 };
 
-// What there is of them. A network configuration is the agent's when it is the one that it
+// Finds what there is of them. A network configuration is the agent's when it is the one that it
 // installs, or its first plugin is of type spoke; a plugin when it is the one that it installs; a
 // file in a directory of state by its name. Others are not looked at, whatever they are.
 std::vector<TraceFile> FindFiles(const CleanupPaths& paths);
 
-// False: it is not there, or is a directory that something else is in, or mounted at. Errors: as
-// errno says, with the path, and what to do where that is known.
+// Removes the file. Returns false when it is not there, or is a directory that something else is
+// in, or mounted at. Errors: what errno says, with the path, and what to do where that is known.
 absl::StatusOr<bool> RemoveFile(const TraceFile& file);
 
-// Whether `content` is a network configuration whose first plugin is of type spoke. Pure.
+// Returns whether `content` is a network configuration whose first plugin is of type spoke. Pure.
 bool NamesOurPlugin(std::string_view content);
 
 }  // namespace spoke::netagent

@@ -29,7 +29,7 @@ class FileTracesTest : public testing::Test {
   void Write(const std::string& name, std::string_view content) {
     ASSERT_TRUE(os::WriteFileAtomic(dir_.File(name), content, os::Durability::kVisible).ok());
   }
-  // What is found and ours, and what is not, below the directory.
+  // Returns what is found and ours, or what is found and not, below the directory.
   std::vector<std::string> Ours(bool ours = true) const {
     std::vector<std::string> names;
     for (const TraceFile& file : FindFiles(paths_)) {
@@ -82,7 +82,7 @@ TEST_F(FileTracesTest, AnotherConfigurationOrPluginIsNotOurs) {
   Write("net.d/05-spoke.conflist", R"({"plugins":[{"type":"bridge"},{"type":"spoke"}]})");
   Write("bin/spoke", "another");
   EXPECT_THAT(Ours(false), ElementsAre("net.d/05-spoke.conflist", "bin/spoke"));
-  // One that somebody has edited still is.
+  // A configuration that somebody has edited still is ours.
   Write("net.d/05-spoke.conflist", R"({"plugins":[{"type":"spoke","mtu":1400}]})");
   EXPECT_THAT(Ours(false), ElementsAre("bin/spoke"));
 }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
-// A kernel that lacks something has nothing of ours there either.
+// Returns whether the kernel lacks something: then nothing of ours is there either.
 bool IsLacking(const absl::Status& status) {
   return absl::IsUnimplemented(status) || absl::IsNotFound(status) ||
          absl::IsInvalidArgument(status);
@@ -63,7 +63,7 @@ absl::Status NodeCleaner::ReadLinks(NodeTraces& traces) {
         {.index = link.index, .name = link.name, .kind = link.kind, .group = link.group});
     for (const auto direction : {netlink::Direction::kIngress, netlink::Direction::kEgress}) {
       const auto filters = netlink::DumpFilters(socket_, link.index, netlink::HookOf(direction));
-      // Gone meanwhile, or without a place for filters.
+      // The link has gone meanwhile, or has no place for filters.
       if (IsLacking(filters.status())) continue;
       if (!filters.ok()) return filters.status();
       for (const netlink::BpfFilter& filter : *filters) {
@@ -128,7 +128,7 @@ absl::Status NodeCleaner::ReadPublished(Iptables& backend, std::string_view name
                                         NodeTraces& traces) {
   if (settings_.published.empty()) return absl::OkStatus();
   const auto now = backend.Read(ip::Family::kV4, {std::string(kPublishedTable)});
-  // What nothing here can read, nothing here has laid down.
+  // Rules that nothing here can read, nothing here has laid down.
   if (IsLacking(now.status())) return absl::OkStatus();
   if (!now.ok()) return now.status();
   for (const PublishedRule& rule : settings_.published) {

@@ -19,9 +19,9 @@ class NodeCleaner final : public CleanupEdge {
  public:
   struct Settings {
     CleanupPaths paths;
-    std::vector<PublishedRule> published;  // That the agent lays down.
+    std::vector<PublishedRule> published;  // The rules that the agent lays down.
   };
-  // Borrows the back ends of iptables. Errors: kPermissionDenied; as errno says.
+  // Borrows the back ends of iptables. Errors: kPermissionDenied; what errno says.
   static absl::StatusOr<std::unique_ptr<NodeCleaner>> Open(Settings settings, Iptables& nft,
                                                            Iptables& legacy);
 
@@ -50,7 +50,7 @@ class NodeCleaner final : public CleanupEdge {
   Iptables* nft_ = nullptr;
   Iptables* legacy_ = nullptr;
 
-  // Of the last Read(). The other lists belong to the entries with the same place in it.
+  // The traces of the last Read(). The other lists belong to the entries with the same place in it.
   NodeTraces traces_;
   std::vector<netlink::Rule> rules_;
   std::vector<netlink::Route> routes_;

@@ -10,7 +10,7 @@
 namespace spoke::netagent {
 namespace {
 
-// RFC 1035, sections 2.3.4, 3.2 and 4.1; AAAA is RFC 3596's.
+// The numbers are those of RFC 1035, sections 2.3.4, 3.2 and 4.1; AAAA is RFC 3596's.
 constexpr size_t kMaxNameBytes = 255;
 constexpr uint16_t kTypeA = 1;
 constexpr uint16_t kTypeCname = 5;
@@ -26,8 +26,8 @@ absl::Status Malformed(std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("no DNS answer: {}", what));
 }
 
-// A letter in lower case, a digit, '-' or '_'; NUL for any other: with a dot inside of a label one
-// name could pass for another.
+// Returns the letter in lower case, a digit, '-' or '_'; NUL for any other: with a dot inside of a
+// label one name could pass for another.
 char Plain(uint8_t byte) {
   const auto c = static_cast<char>(byte);
   if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
@@ -39,8 +39,8 @@ struct Record {
   std::string owner;
   uint16_t type = 0;
   uint16_t record_class = 0;
-  uint32_t ttl = 0;  // Seconds.
-  size_t data = 0;   // Where it begins.
+  uint32_t ttl = 0;  // The time to live in seconds.
+  size_t data = 0;   // Where the data begins.
   size_t length = 0;
 };
 
@@ -70,7 +70,7 @@ class Reader {
     ASSIGN_OR_RETURN(record.record_class, Short());
     ASSIGN_OR_RETURN(const uint16_t ttl_high, Short());
     ASSIGN_OR_RETURN(const uint16_t ttl_low, Short());
-    // RFC 2181, section 8: with the first bit set it is zero.
+    // A TTL with the first bit set is zero (RFC 2181, section 8).
     if (ttl_high < 0x8000) record.ttl = static_cast<uint32_t>(ttl_high) << 16U | ttl_low;
     ASSIGN_OR_RETURN(record.length, Short());
     record.data = at_;
@@ -79,7 +79,7 @@ class Reader {
     return record;
   }
 
-  // The name that is all of a record's data.
+  // Returns the name that is all of a record's data.
   absl::StatusOr<std::string> NameIn(const Record& record) const {
     auto [name, end] = std::pair<std::string, size_t>();
     RETURN_IF_ERROR(ReadName(record.data, &name, &end));
@@ -95,7 +95,7 @@ class Reader {
   }
 
  private:
-  // `end`: behind the name, or behind its first pointer.
+  // Reads a name; `end` is behind the name, or behind its first pointer.
   absl::Status ReadName(size_t at, std::string* name, size_t* end) const {
     // Each pointer leads to before where the last one led, so that this ends.
     size_t limit = at;
@@ -130,7 +130,7 @@ class Reader {
   }
 
   const std::span<const uint8_t> message_;
-  size_t at_ = 0;  // At most the message's size.
+  size_t at_ = 0;  // The place in the message, at most its size.
 };
 
 absl::Status CheckFlags(uint16_t flags) {
@@ -153,7 +153,7 @@ absl::Status Take(const Reader& reader, Record record, Said* said) {
   if (record.record_class != kClassInternet) return absl::OkStatus();
   if (record.type == kTypeCname) {
     ASSIGN_OR_RETURN(std::string target, reader.NameIn(record));
-    // One alone may be there (RFC 1034, section 3.6.2).
+    // Only one alias may be there (RFC 1034, section 3.6.2).
     if (!said->aliases.emplace(std::move(record.owner), std::move(target)).second) {
       return Malformed("a name is an alias twice");
     }
@@ -169,18 +169,18 @@ absl::Status Take(const Reader& reader, Record record, Said* said) {
 
 absl::StatusOr<DnsAnswer> ParseDnsAnswer(std::span<const uint8_t> message) {
   Reader reader(message);
-  RETURN_IF_ERROR(reader.Short().status());  // The id.
+  RETURN_IF_ERROR(reader.Short().status());  // This is the id.
   ASSIGN_OR_RETURN(const uint16_t flags, reader.Short());
   RETURN_IF_ERROR(CheckFlags(flags));
   ASSIGN_OR_RETURN(const uint16_t questions, reader.Short());
   ASSIGN_OR_RETURN(const uint16_t answers, reader.Short());
   if (questions != 1) return Malformed(fmt::format("{} questions", questions));
   if (answers > kMaxDnsRecords) return Malformed(fmt::format("{} answers", answers));
-  RETURN_IF_ERROR(reader.Short().status());  // Counts of the sections behind.
+  RETURN_IF_ERROR(reader.Short().status());  // These are the counts of the sections behind.
   RETURN_IF_ERROR(reader.Short().status());
   DnsAnswer out;
   ASSIGN_OR_RETURN(out.question, reader.Name());
-  RETURN_IF_ERROR(reader.Short().status());  // What was asked for: the answers say it.
+  RETURN_IF_ERROR(reader.Short().status());  // This is what was asked for: the answers say it.
   ASSIGN_OR_RETURN(const uint16_t question_class, reader.Short());
   if (question_class != kClassInternet) return Malformed("it is not of the Internet's names");
   Said said;

@@ -41,7 +41,7 @@ TEST(ParseDnsAnswer, AddressesOfBothFamilies) {
   EXPECT_THAT(answer.addresses, UnorderedElementsAre(At("192.0.2.1", 300), At("2001:db8::1", 0)));
 }
 
-// The bytes of a real answer, compressed as servers do it: www.example.org is an alias of
+// These are the bytes of a real answer, compressed as servers do it: www.example.org is an alias of
 // a.cdn.example.org, which has two addresses.
 TEST(ParseDnsAnswer, CompressedNames) {
   Message message("www.example.org");
@@ -73,7 +73,8 @@ TEST(ParseDnsAnswer, AChainInWhateverOrder) {
 TEST(ParseDnsAnswer, WhatTheQuestionDoesNotLeadToIsNotTaken) {
   const DnsAnswer answer = MustParse(Message("a.org")
                                          .Alias("a.org", "b.org")
-                                         .Address("a.org", "192.0.2.1", 5)  // Beside an alias.
+                                         // The record stands beside an alias.
+                                         .Address("a.org", "192.0.2.1", 5)
                                          .Address("evil.org", "192.0.2.6", 5)
                                          .Alias("evil.org", "b.org"));
   EXPECT_THAT(answer.aliases, ElementsAre("b.org"));
@@ -119,7 +120,7 @@ TEST(ParseDnsAnswer, WhereverItIsCutItIsRefused) {
   const std::vector<uint8_t>& bytes = message.bytes();
   ASSERT_TRUE(ParseDnsAnswer(bytes).ok());
   for (size_t size = 0; size < bytes.size(); ++size) {
-    // A copy, so that a sanitizer sees a byte too many.
+    // The copy is there so that a sanitizer sees a byte too many.
     const std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size));
     EXPECT_FALSE(ParseDnsAnswer(cut).ok()) << size;
   }
@@ -136,7 +137,8 @@ TEST(ParseDnsAnswer, PointersOnlyPointBackwards) {
   for (const std::string owner : {"\xC0\x17", "\xC0\x18", "\xFF\xFF"}) {
     ExpectRefused(with_owner(owner), "points forward");
   }
-  // To a pointer that leads back to it: by way of a label, so that the name would grow for ever.
+  // The name leads to a pointer that leads back to it, by way of a label, so that the name would
+  // grow for ever.
   ExpectRefused(with_owner(std::string("\1x\xC0\x17", 4)), "points forward");
   ExpectRefused(with_owner("\x80\x0C"), "unknown kind");
   ExpectRefused(with_owner("\x40\x0C"), "unknown kind");
@@ -149,7 +151,7 @@ TEST(ParseDnsAnswer, NamesAreBoundedAndPlain) {
   ExpectRefused(Message(longest + "a"), "255 bytes");
   ExpectRefused(Message("a b.org"), "letters");
   ExpectRefused(Message("*.org"), "letters");
-  // One label with a dot inside, which would read as two.
+  // This is one label with a dot inside, which would read as two.
   Message dotted("");
   dotted
       .Append(std::string("\x05"

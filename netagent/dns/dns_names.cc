@@ -67,7 +67,7 @@ void DnsNames::Listen(absl::Time now) {
   if (edges_.listener.fd() < 0 || wanted != heard_) {
     StopReading();  // Opening closes the descriptor.
     if (const absl::Status status = edges_.listener.Open(wanted); !status.ok()) {
-      // What was heard before goes on to be.
+      // The loop goes on to read what was heard before.
       if (edges_.listener.fd() >= 0 && !pausing_) BeginReading(now);
       next_look_ = now + kRetry;
       NoteProblem(status);

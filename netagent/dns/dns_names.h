@@ -23,29 +23,32 @@
 
 namespace spoke::netagent {
 
-// What metrics and people see of it. Counters begin with the agent.
+// The state that metrics and people see. Counters begin with the agent.
 struct DnsNamesState {
-  size_t addresses = 0;  // Of groups, by DNS.
-  size_t shared = 0;     // As LearnedNames has it.
-  uint64_t answers = 0;  // That could be read.
-  uint64_t refused = 0;  // Messages that were no answer without an error.
-  uint64_t skipped = 0;  // Packets beyond kMaxASecond that found no room to wait, at least.
-  absl::Status problem;  // Why nothing, or not everybody, is heard; OK: all are.
+  size_t addresses = 0;  // The number of addresses of groups, learned by DNS.
+  size_t shared = 0;     // The number of shared addresses, as LearnedNames has it.
+  uint64_t answers = 0;  // The number of answers that could be read.
+  uint64_t refused = 0;  // The number of messages that were no answer without an error.
+  // The number, at least, of packets beyond kMaxASecond that found no room to wait.
+  uint64_t skipped = 0;
+  absl::Status problem;  // The reason why nothing, or not everybody, is heard; OK: all are.
 };
 
-// Not thread-safe; the agent's one loop owns it. The loop must outlive it.
+// The object is not thread-safe; the agent's one loop owns it. The loop must outlive it.
 class DnsNames {
  public:
-  // At most so many packets are looked at in a second, whoever sends more. What waits longer than
+  // The most packets that are looked at in a second, whoever sends more. What waits longer than
   // the socket has room for is skipped.
   static constexpr size_t kMaxASecond = 1000;
   static constexpr size_t kMaxAtOnce = 256;
-  // How often it is looked whether this node asks other name servers, and how soon after an error.
+  // The time after which it is looked whether this node asks other name servers, and after which it
+  // is tried again after an error.
   static constexpr absl::Duration kLook = absl::Minutes(1);
   static constexpr absl::Duration kRetry = absl::Seconds(10);
 
   struct Settings {
-    std::vector<ip::Address> resolvers;  // Whom to believe beside the node's own and Services.
+    // The resolvers to believe beside the node's own and Services.
+    std::vector<ip::Address> resolvers;
     std::string resolv_conf = "/etc/resolv.conf";
   };
   struct Edges {
@@ -53,7 +56,7 @@ class DnsNames {
     os::EventLoop& loop;
     const os::Clock& clock;
     telemetry::Log& log;
-    // What DNS says now: replaces what it said before. Called by Tick() alone.
+    // Takes what DNS says now, which replaces what it said before. Called by Tick() alone.
     std::function<void(std::map<ip::Address, ClassNumber>)> on_learned;
   };
   DnsNames(Settings settings, const Edges& edges);
@@ -61,8 +64,8 @@ class DnsNames {
   DnsNames& operator=(const DnsNames&) = delete;
   ~DnsNames();
 
-  // The names of groups, as ShapingRules::host_names() has them, and the blocks of Services, as
-  // ClassMap::services() has them: cluster DNS answers from one. It listens only while there are
+  // Sets the names of groups, as ShapingRules::host_names() has them, and the blocks of Services,
+  // as ClassMap::services() has them: cluster DNS answers from one. It listens only while there are
   // names. An error of the kernel is logged, and tried again.
   void SetNames(const std::vector<std::pair<std::string, ClassNumber>>& names,
                 std::vector<ip::Prefix> services);
@@ -88,13 +91,13 @@ class DnsNames {
   const Edges edges_;
   LearnedNames names_;
   std::vector<ip::Prefix> services_;
-  std::vector<ip::Prefix> heard_;  // Whom the listener listens to.
+  std::vector<ip::Prefix> heard_;  // The resolvers that the listener listens to.
   int watched_ = -1;               // The descriptor that the loop watches.
   absl::Time next_look_ = absl::InfiniteFuture();
-  absl::Time second_ = absl::InfinitePast();  // When the second began that `used_` is of.
+  absl::Time second_ = absl::InfinitePast();  // The time when the second began that `used_` is of.
   size_t used_ = 0;
-  bool pausing_ = false;  // Until the second is over.
-  bool changed_ = false;  // Since on_learned() was called.
+  bool pausing_ = false;  // Whether it pauses until the second is over.
+  bool changed_ = false;  // Whether something has changed since on_learned() was called.
   uint64_t answers_ = 0;
   uint64_t refused_ = 0;
   uint64_t skipped_ = 0;

@@ -48,7 +48,7 @@ class DnsNamesTest : public testing::Test {
 
   std::string ResolvConf() const { return directory_.path() + "/resolv.conf"; }
   void WriteResolvConf(const std::string& text) { std::ofstream(ResolvConf()) << text; }
-  // A round of the agent's loop, without waiting.
+  // Runs a round of the agent's loop, without waiting.
   void Round() {
     loop_.RunOnce(absl::ZeroDuration());
     names_->Tick();
@@ -92,13 +92,13 @@ TEST_F(DnsNamesTest, TellsWhatItLearnsOnceARound) {
   listener_.Pass(kService, Answer("a.hub.org", "192.0.2.1"));
   listener_.Pass(kOwn, Answer("b.hub.org", "192.0.2.2"));
   listener_.Pass(kOwn, Answer("elsewhere.org", "192.0.2.3"));
-  listener_.Pass(kFirst, Answer("c.hub.org", "192.0.2.4"));  // No resolver.
+  listener_.Pass(kFirst, Answer("c.hub.org", "192.0.2.4"));  // This source is no resolver.
   Round();
   ASSERT_EQ(told_.size(), 1U);
   EXPECT_THAT(told_[0], ElementsAre(Pair(kFirst, kModels), Pair(ip::Advance(kFirst, 1), kModels)));
   listener_.Pass(kService, Answer("a.hub.org", "192.0.2.1"));
   Round();
-  EXPECT_EQ(told_.size(), 1U);  // Nothing new.
+  EXPECT_EQ(told_.size(), 1U);  // There is nothing new.
   const DnsNamesState state = names_->state();
   EXPECT_EQ(state.addresses, 2U);
   EXPECT_EQ(state.answers, 4U);
@@ -151,7 +151,7 @@ TEST_F(DnsNamesTest, AFloodWaitsForTheNextSecond) {
   EXPECT_FALSE(Hears(kFirst));
   listener_.lost = 7;
   clock_.Advance(absl::Seconds(1));
-  Round();  // Begins to read again.
+  Round();  // The round begins to read again.
   Round();
   EXPECT_EQ(names_->state().answers, DnsNames::kMaxASecond + 10);
   EXPECT_EQ(names_->state().skipped, 7U);

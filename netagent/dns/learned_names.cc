@@ -28,7 +28,7 @@ bool LearnedNames::SetNames(const std::vector<std::pair<std::string, ClassNumber
   if (exact == exact_ && below == below_) return false;
   exact_ = std::move(exact);
   below_ = std::move(below);
-  // What was of no group may be of one now.
+  // Addresses of no group may be of one now.
   others_.clear();
   other_at_.clear();
   bool changed = false;

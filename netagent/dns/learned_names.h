@@ -1,6 +1,6 @@
-// Which addresses the hosts of destination groups have, as DNS has said it. Pure.
+// Learns which addresses the hosts of destination groups have, as DNS has said it. Pure.
 //
-// Not thread-safe.
+// The object is not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -24,37 +24,39 @@ namespace spoke::netagent {
 
 class LearnedNames {
  public:
-  // An address counts for what its answer's TTL says, within these: clients use addresses for
-  // longer than a short TTL, and what nobody asks for any more is not kept.
+  // The bounds of the time for which an address counts, which is what its answer's TTL says within
+  // them: clients use addresses for longer than a short TTL, and what nobody asks for any more is
+  // not kept.
   static constexpr absl::Duration kLeastLife = absl::Seconds(60);
   static constexpr absl::Duration kMostLife = absl::Hours(1);
-  // In a group. Over it those leave that would expire first.
+  // The most addresses in a group; beyond it those leave that would expire first.
   static constexpr size_t kMaxAddresses = 1000;
-  // Addresses of names of no group that are remembered, to tell what is shared.
+  // The most addresses of names of no group that are remembered, to tell what is shared.
   static constexpr size_t kMaxOthers = 4096;
 
-  // A host's name and its group's number; "*.example.org" is all below example.org, and not that
-  // itself. Of several that match a name the longest counts. What was learned of names that are not
-  // there any more is forgotten, and what has another number now has that. Any case; true: At()
-  // says something else than before.
+  // Sets the names. Each is a host's name and its group's number; "*.example.org" is all below
+  // example.org, and not that itself. Of several that match a name the longest counts. What was
+  // learned of names that are not there any more is forgotten, and what has another number now has
+  // that. Names are in any case. Returns true when At() says something else than before.
   bool SetNames(const std::vector<std::pair<std::string, ClassNumber>>& names);
   bool has_names() const { return !exact_.empty() || !below_.empty(); }
 
   // Takes what the answer says of the question's group, or, where that is in none, of the group
   // that the first of its aliases is in. An address that is learned again lives longer, never
-  // shorter, and stays in the group that had it first. True: At() says something else than before.
+  // shorter, and stays in the group that had it first. Returns true when At() says something else
+  // than before.
   bool OnAnswer(const DnsAnswer& answer, absl::Time now);
 
-  // Forgets what has expired; true: there was something.
+  // Forgets what has expired. Returns true when there was something.
   bool Expire(absl::Time now);
-  // When Expire() will find something; infinite future: never.
+  // Returns when Expire() will find something; infinite future: never.
   absl::Time NextExpiry() const;
 
-  // What was learned and is not expired at `now`.
+  // Returns what was learned and is not expired at `now`.
   std::map<ip::Address, ClassNumber> At(absl::Time now) const;
   size_t size() const { return learned_.size(); }
-  // How many addresses of groups are, or were since they were learned, also of another group's name
-  // or of a name of none: what goes there by that name counts for the group too.
+  // Returns how many addresses of groups are, or were since they were learned, also of another
+  // group's name or of a name of none: what goes there by that name counts for the group too.
   size_t shared() const { return shared_; }
 
  private:
@@ -62,7 +64,7 @@ class LearnedNames {
     ClassNumber group = 0;
     absl::Time expiry;
     bool shared = false;
-    std::string name;  // By which it matched.
+    std::string name;  // The name by which it matched.
   };
   using Entry = std::unordered_map<ip::Address, Learned, ip::AddressHash>::iterator;
   struct Other {
@@ -77,7 +79,7 @@ class LearnedNames {
   std::optional<ClassNumber> GroupOf(std::string_view name) const;
   std::optional<Match> MatchOf(const DnsAnswer& answer) const;
   bool Learn(const DnsAddress& address, const Match& match, absl::Time now);
-  // Reads nothing of `entry` afterwards; the next one.
+  // Forgets the entry and reads nothing of it afterwards; returns the next one.
   Entry Forget(Entry entry);
   void MakeRoom(ClassNumber group);
   void NoteOther(const DnsAddress& address, absl::Time now);
@@ -85,12 +87,12 @@ class LearnedNames {
   void MarkShared(Learned& learned);
 
   std::map<std::string, ClassNumber, std::less<>> exact_;
-  std::map<std::string, ClassNumber, std::less<>> below_;  // Without the "*.".
+  std::map<std::string, ClassNumber, std::less<>> below_;  // The names without the "*.".
   std::unordered_map<ip::Address, Learned, ip::AddressHash> learned_;
-  // Who of a group expires when; no group is empty.
+  // The addresses of a group and when each expires; no group is empty.
   std::map<ClassNumber, std::set<std::pair<absl::Time, ip::Address>>> by_expiry_;
   size_t shared_ = 0;
-  std::list<Other> others_;  // Last heard of last.
+  std::list<Other> others_;  // The addresses, the one last heard of last.
   std::unordered_map<ip::Address, std::list<Other>::iterator, ip::AddressHash> other_at_;
 };
 

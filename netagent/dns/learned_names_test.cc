@@ -36,7 +36,8 @@ class LearnedNamesTest : public testing::Test {
 TEST_F(LearnedNamesTest, LearnsWhatIsOfAGroup) {
   EXPECT_TRUE(names_.OnAnswer(Answer("hub.org", {"192.0.2.1", "2001:db8::1"}), kNow));
   EXPECT_TRUE(names_.OnAnswer(Answer("a.b.cdn.net", {"192.0.2.2"}), kNow));
-  EXPECT_FALSE(names_.OnAnswer(Answer("cdn.net", {"192.0.2.3"}), kNow));  // Not below itself.
+  // The name is not below itself.
+  EXPECT_FALSE(names_.OnAnswer(Answer("cdn.net", {"192.0.2.3"}), kNow));
   EXPECT_FALSE(names_.OnAnswer(Answer("xhub.org", {"192.0.2.4"}), kNow));
   EXPECT_FALSE(names_.OnAnswer(Answer("hub.org.evil.net", {"192.0.2.5"}), kNow));
   EXPECT_FALSE(names_.OnAnswer(Answer("hub.org", {}), kNow));
@@ -139,7 +140,7 @@ TEST_F(LearnedNamesTest, OnlySoManyOthersAreRemembered) {
   const ip::Address first = other(0);
   const ip::Address second = other(1);
   for (size_t i = 2; i < LearnedNames::kMaxOthers; ++i) other(i);
-  other(0);  // Is heard of again, and so stays.
+  other(0);  // The address is heard of again, and so stays.
   other(LearnedNames::kMaxOthers);
   names_.OnAnswer({"hub.org", {}, {{second, absl::Hours(1)}}}, kNow);
   EXPECT_EQ(names_.shared(), 0U);
@@ -160,7 +161,7 @@ TEST_F(LearnedNamesTest, AGroupHasOnlySoManyAndTheOldestLeaves) {
   EXPECT_FALSE(learned.contains(Ip("10.0.0.0")));
   EXPECT_TRUE(learned.contains(Ip("10.0.0.1")));
   EXPECT_TRUE(learned.contains(Ip("192.0.2.2")));
-  EXPECT_TRUE(learned.contains(Ip("192.0.2.1")));  // Of another group.
+  EXPECT_TRUE(learned.contains(Ip("192.0.2.1")));  // The address is of another group.
 }
 
 TEST_F(LearnedNamesTest, NamesThatGoTakeTheirAddressesAlong) {
@@ -174,7 +175,7 @@ TEST_F(LearnedNamesTest, NamesThatGoTakeTheirAddressesAlong) {
   EXPECT_THAT(names_.At(kNow), ElementsAre(Pair(Ip("192.0.2.1"), kImages)));
   EXPECT_EQ(names_.NextExpiry(), kNow + absl::Minutes(5));
   EXPECT_EQ(names_.shared(), 0U);
-  // Is of a group by now.
+  // The address is of a group by now.
   names_.OnAnswer(Answer("other.org", {"192.0.2.3"}), kNow);
   EXPECT_EQ(names_.shared(), 0U);
   EXPECT_TRUE(names_.has_names());

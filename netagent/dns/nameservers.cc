@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kKey = "nameserver";
 constexpr std::string_view kBlanks = " \t\r";
 
-// What stands behind the key; empty: it is no such line.
+// Returns what stands behind the key; empty: it is no such line.
 std::string_view ServerOf(std::string_view line) {
   if (!line.starts_with(kKey)) return {};
   line.remove_prefix(kKey.size());

@@ -1,4 +1,4 @@
-// Whom this node asks for addresses: the name servers of /etc/resolv.conf. Pure.
+// Finds whom this node asks for addresses: the name servers of /etc/resolv.conf. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 namespace spoke::netagent {
 
-// The C library asks the first three (resolv.conf(5)); others may ask more.
+// The most name servers that are read: the C library asks the first three (resolv.conf(5)); others
+// may ask more.
 inline constexpr size_t kMaxNameservers = 16;
 
-// The addresses behind "nameserver", in their order, each once; a zone ("%eth0") is left out. What
-// is no such line, or no address, is passed over, as resolvers do.
+// Returns the addresses behind "nameserver", in their order, each once; a zone ("%eth0") is left
+// out. What is no such line, or no address, is passed over, as resolvers do.
 std::vector<ip::Address> ParseNameservers(std::string_view text);
 
 }  // namespace spoke::netagent

@@ -23,7 +23,8 @@ namespace spoke::netagent {
 namespace {
 
 constexpr uint16_t kDnsPort = 53;
-// Some hundreds of answers: more than a second's worth of them is not handled anyway.
+// The bytes that wait: some hundreds of answers; more than a second's worth of them is not handled
+// anyway.
 constexpr int kReceiveBuffer = 512 << 10;
 constexpr int kWordBits = 32;
 
@@ -70,13 +71,13 @@ class Program {
       }
       Add(BPF_LD | BPF_W | BPF_ABS, at + static_cast<uint32_t>(word) * 4);
       Add(BPF_ALU | BPF_AND | BPF_K, mask);
-      // Over three instructions for each further word, and what accepts.
+      // The jump goes over three instructions for each further word, and what accepts.
       const auto over = static_cast<uint8_t>((words - word - 1) * 3 + 1);
       code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, wanted, 0, over));
     }
     Accept();
   }
-  // A jump to where Land() is called with what this returns.
+  // Adds a jump to where Land() is called with what this returns.
   size_t JumpUnless(uint32_t value) {
     code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0));
     Add(BPF_JMP | BPF_JA, 0);
@@ -102,17 +103,17 @@ std::vector<sock_filter> FilterForDns(const std::vector<ip::Prefix>& resolvers) 
   Program program;
   program.Add(BPF_LD | BPF_H | BPF_ABS, static_cast<uint32_t>(SKF_AD_OFF + SKF_AD_PROTOCOL));
   const size_t not_v4 = program.JumpUnless(ETH_P_IP);
-  program.Add(BPF_LD | BPF_B | BPF_ABS, 9);  // Protocol.
+  program.Add(BPF_LD | BPF_B | BPF_ABS, 9);  // This is the protocol.
   program.Need(IPPROTO_UDP);
-  program.Add(BPF_LD | BPF_H | BPF_ABS, 6);  // Flags and fragment offset.
+  program.Add(BPF_LD | BPF_H | BPF_ABS, 6);  // These are the flags and the fragment offset.
   program.NeedNone(0x3FFF);
-  program.Add(BPF_LDX | BPF_B | BPF_MSH, 0);  // X: the header's length.
-  program.Add(BPF_LD | BPF_H | BPF_IND, 0);   // Source port.
+  program.Add(BPF_LDX | BPF_B | BPF_MSH, 0);  // X is the header's length.
+  program.Add(BPF_LD | BPF_H | BPF_IND, 0);   // This is the source port.
   program.Need(kDnsPort);
   accept_sources(program, ip::Family::kV4, 12);
   program.Land(not_v4);
   program.Need(ETH_P_IPV6);
-  program.Add(BPF_LD | BPF_B | BPF_ABS, 6);  // Next header.
+  program.Add(BPF_LD | BPF_B | BPF_ABS, 6);  // This is the next header.
   program.Need(IPPROTO_UDP);
   program.Add(BPF_LD | BPF_H | BPF_ABS, 40);
   program.Need(kDnsPort);
@@ -125,7 +126,7 @@ absl::Status PacketDnsListener::Open(const std::vector<ip::Prefix>& resolvers) {
     return absl::InvalidArgumentError(
         fmt::format("{} resolvers to hear; at most {} can be", resolvers.size(), kMaxResolvers));
   }
-  // Protocol 0: nothing arrives before the filter is there and bind() has said what.
+  // With protocol 0 nothing arrives before the filter is there and bind() has said what.
   os::UniqueFd fd(::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return IoError(errno, "open packet socket for DNS");
   std::vector<sock_filter> filter = FilterForDns(resolvers);
@@ -138,7 +139,7 @@ absl::Status PacketDnsListener::Open(const std::vector<ip::Prefix>& resolvers) {
   }
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
-  // Of one protocol alone a socket would not hear what leaves.
+  // With one protocol alone a socket would not hear what leaves.
   address.sll_protocol = htons(ETH_P_ALL);
   if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) < 0) {
     return IoError(errno, "bind packet socket for DNS");

@@ -1,4 +1,4 @@
-// DnsListener over a packet socket: what each promise of dns_listener.h is to the kernel.
+// The DnsListener over a packet socket: what each promise of dns_listener.h is to the kernel.
 #pragma once
 
 #include <linux/filter.h>
@@ -12,8 +12,9 @@
 
 namespace spoke::netagent {
 
-// What the socket lets through: UDP from port 53 of `resolvers`, unfragmented, in IPv6 without
-// extension headers. For offsets that begin with the IP header, as those of SOCK_DGRAM do. Pure.
+// Returns the filter of what the socket lets through: UDP from port 53 of `resolvers`,
+// unfragmented, in IPv6 without extension headers. Its offsets begin with the IP header, as those
+// of SOCK_DGRAM do. Pure.
 std::vector<sock_filter> FilterForDns(const std::vector<ip::Prefix>& resolvers);
 
 // One socket for all devices of the network namespace of the thread that calls Open(). While it is
@@ -27,7 +28,8 @@ class PacketDnsListener final : public DnsListener {
   absl::StatusOr<HeardDns> Take(size_t most) override;
 
  private:
-  // Whether a packet that passed by that device in that manner (sll_pkttype) is to be heard.
+  // Returns whether a packet that passed by that device in that manner (sll_pkttype) is to be
+  // heard.
   bool IsHeard(int device, unsigned char kind) const;
 
   os::UniqueFd socket_;

@@ -30,8 +30,8 @@ CutRules::CutRules(const Policy& policy, const ClassMap& classes, const EgressRu
 }
 
 FlowFate CutRules::FateOf(const TrackedFlow& flow) const {
-  // As packets are routed: to the address that a Service was translated to, and from the one that
-  // began it.
+  // The ends are those by which packets are routed: to the address that a Service was translated
+  // to, and from the one that began it.
   const ip::Address& began = flow.ends[0];
   const ip::Address& answers = flow.ends[2];
   if (cuts_peers_ && !flow.closed) {

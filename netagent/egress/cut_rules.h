@@ -1,4 +1,4 @@
-// Which connections that were there before a policy it ends (`established: cut`). Pure.
+// Decides which connections that were there before a policy it ends (`established: cut`). Pure.
 //
 // Rules alone end what they drop packet by packet: so it is with peer spokes, of which nothing is
 // left but the entry that connection tracking has. An egress policy decides about a flow at its
@@ -23,38 +23,40 @@
 
 namespace spoke::netagent {
 
-// One entry of connection tracking.
+// An entry of connection tracking.
 struct TrackedFlow {
-  // Source and destination of its first packet, then of the answers: see
+  // The source and destination of its first packet, then of the answers: see
   // netlink::TrackedConnection.
   std::array<ip::Address, 4> ends;
-  uint32_t mark = 0;    // Under claims::kFlowMarkMask.
-  bool closed = false;  // Both ends are done with it.
+  uint32_t mark = 0;    // The mark, under claims::kFlowMarkMask.
+  bool closed = false;  // Whether both ends are done with it.
 
   bool operator==(const TrackedFlow&) const = default;
 };
 
 enum class FlowFate : uint8_t {
   kStays,
-  kEnded,  // It has an end in a peer spoke: its entry goes.
-  kCut,    // A pod's, which an egress policy drops: its entry bears claims::kFlowCut from now on.
-  kReleased,  // It bears claims::kFlowCut, and no policy cuts it any more: its entry goes.
+  kEnded,  // The flow has an end in a peer spoke: its entry goes.
+  // The flow is a pod's, and an egress policy drops it: its entry bears claims::kFlowCut from now
+  // on.
+  kCut,
+  kReleased,  // The flow bears claims::kFlowCut, and no policy cuts it any more: its entry goes.
 };
 
-// Whether connections to peer spokes outlive the isolation from them: every ClusterNetwork that
-// names peer spokes says so.
+// Returns whether connections to peer spokes outlive the isolation from them: every ClusterNetwork
+// that names peer spokes says so.
 bool KeepsPeerSpokes(const Policy& policy);
 
-// What one policy cuts on this node; a value, which any thread may use.
+// Everything that one policy cuts on this node; a value, which any thread may use.
 class CutRules {
  public:
   // Cuts nothing.
   CutRules() = default;
-  // `pods`: those that are here, by any key.
+  // Takes the pods that are here in `pods`, by any key.
   CutRules(const Policy& policy, const ClassMap& classes, const EgressRules& egress,
            const std::map<std::string, TrafficPod>& pods);
 
-  // Whether there is anything that it would cut.
+  // Returns whether there is nothing that it would cut.
   bool empty() const { return !cuts_peers_ && !egress_; }
   FlowFate FateOf(const TrackedFlow& flow) const;
   // Adds `flow`, whose fate FateOf() has told, to `count`.
@@ -63,8 +65,8 @@ class CutRules {
  private:
   bool cuts_peers_ = false;
   ClassMap classes_;
-  std::optional<EgressRules> egress_;              // When some policy cuts.
-  std::map<ip::Address, std::string> namespaces_;  // By pod's address.
+  std::optional<EgressRules> egress_;              // The egress rules, when some policy cuts.
+  std::map<ip::Address, std::string> namespaces_;  // The namespaces, by pod's address.
 };
 
 }  // namespace spoke::netagent

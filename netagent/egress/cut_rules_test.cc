@@ -89,7 +89,7 @@ TEST(CutRules, WhatCountsIsWherePacketsAreRouted) {
     return rules.FateOf({.ends = {A(a), A(b), A(c), A(d)}});
   };
   EXPECT_EQ(fate("10.1.0.5", "10.96.0.1", "10.18.0.1", "10.1.0.5"), FlowFate::kEnded);
-  // A Service whose address is in a peer's block, with an endpoint that is not.
+  // The Service's address is in a peer's block, and its endpoint is not.
   EXPECT_EQ(fate("10.1.0.5", "10.18.0.1", "10.1.0.6", "10.1.0.5"), FlowFate::kStays);
   EXPECT_EQ(fate("10.1.0.5", "192.0.2.1", "192.0.2.1", "10.18.0.1"), FlowFate::kStays);
 }

@@ -20,19 +20,20 @@ using nft::Register;
 using rules::All;
 using rules::Expressions;
 
-constexpr char kDecide[] = "egress_decide";  // And with "4" or "6", for pods of that family.
+// The chain has "4" or "6" behind its name, for pods of that family.
+constexpr char kDecide[] = "egress_decide";
 constexpr char kAsItIs[] = "egress_as_is";
 constexpr char kMasquerade[] = "egress_masquerade";
 constexpr char kCut[] = "egress_cut";
 
-// Base chains. Decisions fall behind translation of destinations (-100: kube-proxy), so that a
-// Service's endpoint is what a policy sees, and before the route is looked up.
+// The base chain of decisions. These fall behind translation of destinations (-100: kube-proxy), so
+// that a Service's endpoint is what a policy sees, and before the route is looked up.
 constexpr char kFirst[] = "egress_first";
 constexpr int32_t kFirstPriority = -90;
-// Before kube-proxy's, which is at 100: who comes first translates.
+// The base chain of translation, before kube-proxy's, which is at 100: who comes first translates.
 constexpr char kTranslate[] = "egress_translate";
 constexpr int32_t kTranslatePriority = 90;
-// Behind all translation, so that it sees what the wire will see.
+// The base chain behind all translation, which sees what the wire will see.
 constexpr char kGuard[] = "egress_guard";
 constexpr int32_t kGuardPriority = 300;
 
@@ -53,7 +54,8 @@ uint32_t CellKey(uint32_t cell) { return cell + 1; }
 
 bool HasLimits(const policy::EgressLimits& limits) { return limits != policy::EgressLimits(); }
 
-// Where a mode needs nothing of the policy's own, all have one chain together.
+// Returns the chain of a mode. Where a mode needs nothing of the policy's own, all have one chain
+// together.
 std::string ChainOf(policy::EgressMode mode) {
   return mode == policy::EgressMode::kMasquerade ? kMasquerade : kAsItIs;
 }
@@ -71,7 +73,7 @@ std::string ChainOf(const EgressPlan& plan, EgressAction action) {
   return HasChain(resolved) ? PolicyChain(policy) : ChainOf(resolved.mode);
 }
 
-// In all others each profile does its usual.
+// Returns the cells with exceptions; in all others each profile does its usual.
 std::set<uint32_t> ExceptedCells(const EgressPlan& plan) {
   std::set<uint32_t> cells;
   for (const ProfileActions& actions : plan.actions) {
@@ -124,7 +126,7 @@ class Writer {
     AddRules();
   }
 
-  // Those of the tunnel, where the plan has none, are not among its names.
+  // Returns all base chains; those of the tunnel are not among the plan's names where it has none.
   static std::vector<nft::Chain> BaseChains() {
     std::vector<nft::Chain> chains = {
         {kFirst, nft::BaseHook{nft::ChainType::kFilter, nft::Hook::kPrerouting, kFirstPriority}},
@@ -259,7 +261,7 @@ class Writer {
     AddRule(kAsItIs, All({rules::SetPriority(0, kScratch), rules::SetFlowMark(claims::kFlowAsItIs),
                           rules::Accept()}));
     AddRule(kCut, rules::Drop(kCutCounter));
-    // It could not be translated, and would leave with the pod's address.
+    // The flow could not be translated, and would leave with the pod's address.
     AddRule(kMasquerade, All({rules::IsUntracked(), rules::Drop(kLeakCounter)}));
     AddRule(kMasquerade, All({rules::SetPriority(0, kScratch),
                               rules::SetFlowMark(claims::kFlowMasqueraded), rules::Accept()}));
@@ -281,8 +283,8 @@ class Writer {
     AddGatewayGuard();
   }
 
-  // What other nodes sent through this gateway and what it has not translated would leave with a
-  // pod's address. The node's own packets come by no device.
+  // Guards a gateway: what other nodes sent through this gateway and what it has not translated
+  // would leave with a pod's address. The node's own packets come by no device.
   void AddGatewayGuard() {
     if (!plan_.settings.is_gateway) return;
     for (const ip::Family family : kFamilies) {
@@ -295,7 +297,7 @@ class Writer {
     }
   }
 
-  // From other nodes' pods to the Internet.
+  // Matches what goes from other nodes' pods to the Internet.
   static Expressions ThroughGateway(ip::Family family) {
     constexpr Register kAddress = 4;
     const std::string suffix = rules::Suffix(family);
@@ -308,7 +310,8 @@ class Writer {
                 {nft::LookUp{.set = kEgressInside + suffix, .from = kAddress, .inverted = true}}});
   }
 
-  // A map's lookup has to put the value somewhere: the profile, in `profile`.
+  // Matches what pods send. A map's lookup has to put the value somewhere: the profile, in
+  // `profile`.
   static Expressions IsFromPod(ip::Family family, Register scratch, Register profile) {
     return All({rules::LoadSource(family, scratch),
                 {nft::LookUp{
@@ -316,7 +319,7 @@ class Writer {
   }
 
   void AddFirst() {
-    // What comes back to a pod as well: it would not come by a pod's link.
+    // This holds for what comes back to a pod as well, since it would not come by a pod's link.
     if (plan_.Cuts()) {
       AddRule(kFirst, All({rules::FlowMarkIs(claims::kFlowCut), rules::Drop(kCutCounter)}));
     }
@@ -328,9 +331,9 @@ class Writer {
             {nft::LoadCt{nft::CtKey::kMark, kMark},
              nft::MaskBits{kMark, kMark, nft::HostOrder(claims::kFlowMarkMask), nft::HostOrder(0)},
              nft::LookUp{.set = kEgressKept, .from = kMark, .verdict = true}});
-    // By a gateway that is forgotten: without it the flow would leave with the pod's address.
+    // The flow's gateway is forgotten: without it the flow would leave with the pod's address.
     AddRule(kFirst, All({rules::FlowMarkIsSet(), rules::Drop(kLeakCounter)}));
-    // Began before there was any policy.
+    // The flow began before there was any policy.
     AddRule(kFirst, All({rules::CtStatusHas(rules::kConfirmed), rules::Accept()}));
     AddRule(kFirst, rules::Goto(kDecide));
   }
@@ -413,7 +416,7 @@ class Writer {
     }
   }
 
-  // One of the gateway's addresses; a pod keeps the one it has.
+  // Translates to one of the gateway's addresses; a pod keeps the one it has.
   static Expressions ToOwn(ip::Family family, uint32_t own) {
     constexpr Register kNumber = 0;
     constexpr Register kAddress = 4;
@@ -445,7 +448,7 @@ void AppendEgress(const EgressPlan& plan, const std::set<std::string>& old,
 
 void AppendNoEgress(const std::set<std::string>& old, nft::Transaction& transaction) {
   const auto add = [&](nft::Change change) { transaction.Add(kSpokeTable, std::move(change)); };
-  // Adding first, since what is not there cannot be deleted.
+  // Sets are added first, since what is not there cannot be deleted.
   for (const nft::Set& set : EgressSets()) add(nft::AddSet{set});
   std::set<std::string> chains = old;
   for (const nft::Chain& chain : Writer::BaseChains()) {

@@ -9,23 +9,23 @@
 
 namespace spoke::netagent {
 
-// Maps and sets that hold something for each pod.
-inline constexpr char kEgressPods[] = "egress_pods";  // And "4" or "6": address to profile.
+// The map from each pod's address to its profile, with "4" or "6" behind its name.
+inline constexpr char kEgressPods[] = "egress_pods";
 
-// What that map has for a profile.
+// Returns what that map has for a profile.
 uint32_t ProfileKey(uint32_t profile);
 
 inline constexpr char kEgressPrefix[] = "egress_";
 
-// What a policy's flows that were dropped are counted in; and those beyond its limits.
+// Return the counters of a policy's flows that were dropped, and of those beyond its limits.
 std::string DropCounterOf(const std::string& policy);
 std::string LimitCounterOf(const std::string& policy);
 inline constexpr char kLeakCounter[] = "drop/leak";
-// Packets of flows that a policy has ended while they lasted.
+// The counter of packets of flows that a policy has ended while they lasted.
 inline constexpr char kCutCounter[] = "drop/cut";
 
-// As EgressRules::AppendTables(), for a plan that does something; and for one that does nothing.
-// `old`: the chains of ours that there are.
+// Append what EgressRules::AppendTables() promises, for a plan that does something and for one that
+// does nothing. `old` are the chains of ours that there are.
 void AppendEgress(const EgressPlan& plan, const std::set<std::string>& old,
                   nft::Transaction& transaction);
 void AppendNoEgress(const std::set<std::string>& old, nft::Transaction& transaction);

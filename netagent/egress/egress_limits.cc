@@ -9,7 +9,7 @@
 namespace spoke::netagent {
 namespace {
 
-// Stays the same for as long as the limit does, whatever else changes: FNV-1a.
+// Returns a key (FNV-1a) that stays the same for as long as the limit does, whatever else changes.
 uint32_t KeyOf(std::string_view policy, uint32_t limit) {
   uint32_t hash = 0x811C'9DC5;
   const auto add = [&](uint8_t byte) { hash = (hash ^ byte) * 0x0100'0193; };
@@ -20,7 +20,7 @@ uint32_t KeyOf(std::string_view policy, uint32_t limit) {
 
 struct Limit {
   const char* set;
-  bool pair;  // Of pod and destination.
+  bool pair;  // Whether it counts by pod and destination.
   bool rate;
   uint32_t number;
 };
@@ -30,7 +30,7 @@ rules::Expressions RuleOf(const ResolvedEgress& policy, const Limit& limit, ip::
   const nft::Register width = rules::Width(family);
   nft::PutInSet put{.set = limit.set + rules::Suffix(family), .from = 0, .refresh = limit.rate};
   if (limit.rate) {
-    // A second's worth at once: clients open what they need together.
+    // A second's worth passes at once: clients open what they need together.
     put.each.emplace_back(
         nft::LimitRate{.per_second = limit.number, .burst = limit.number, .over = true});
   } else {
@@ -51,7 +51,7 @@ rules::Expressions RuleOf(const ResolvedEgress& policy, const Limit& limit, ip::
 std::vector<rules::Expressions> LimitRules(const ResolvedEgress& policy,
                                            const std::string& counter) {
   const policy::EgressLimits& limits = policy.limits;
-  // Rates first: what they drop is not counted as a connection.
+  // Rates come first: what they drop is not counted as a connection.
   const Limit all[] = {
       {kEgressPodRate, false, true, limits.new_connections_per_second},
       {kEgressPairRate, true, true, limits.new_connections_per_second_per_destination},

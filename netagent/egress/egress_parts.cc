@@ -36,7 +36,7 @@ absl::StatusOr<EgressSettings> EgressParts::Start() {
   if (!found.ok()) return base::Annotate(found.status(), "read the ways to gateways");
   out.known_marks = std::move(found->known_marks);
   out.known_tunnel_port = found->known_tunnel_port;
-  // Flows may go by them still.
+  // Flows may still go by these gateways.
   out.tracked = !out.known_marks.empty() || out.known_tunnel_port.has_value();
   if (ip_masq_) out.ip_masq = ip_masq_->Start(edges_.clock.Now());
   return out;
@@ -45,7 +45,7 @@ absl::StatusOr<EgressSettings> EgressParts::Start() {
 void EgressParts::OnRules(const EgressRules& rules, const ClassMap& classes) {
   in_force_ = true;
   gateways_.SetTargets(rules.Gateways());
-  // New ones count as healthy, which the rules do not know yet.
+  // New gateways count as healthy, which the rules do not know yet.
   tell_ = tell_ || gateways_.healthy() != told_;
   if (nat_host_) nat_host_->SetClasses(classes);
 }
@@ -65,9 +65,10 @@ void EgressParts::Tick() {
   const absl::Time now = edges_.clock.Now();
   tell_ = gateways_.Tick() || tell_;
   if (tell_) {
-    // One that fails is tried again at the next tick.
+    // A call that fails is tried again at the next tick.
     const std::set<GatewayEndpoint> healthy = gateways_.healthy();
-    tell_ = false;  // Before, since the rules that come of it may ask for more.
+    // It is cleared before the call, since the rules that come of it may ask for more.
+    tell_ = false;
     const absl::Status status = callbacks_.on_gateways(healthy);
     if (status.ok()) {
       told_ = healthy;

@@ -30,7 +30,7 @@ class EgressParts {
  public:
   struct Settings {
     bool platform = false;
-    std::string ip_masq_path;  // Empty: none.
+    std::string ip_masq_path;  // The path of ip-masq-agent's files; empty: there is none.
     bool ip_masq_ipv6 = false;
     std::optional<GatewayRoleSettings> gateway = std::nullopt;
     std::vector<ip::Address> gateway_addresses = {};
@@ -45,7 +45,7 @@ class EgressParts {
     const os::Clock& clock;
     telemetry::Log& log;
   };
-  // How what has changed gets into the rules: Traffic's functions of these names.
+  // The functions by which changes get into the rules: those of Traffic with these names.
   struct Callbacks {
     std::function<absl::Status(std::set<GatewayEndpoint>)> on_gateways;
     std::function<absl::Status(std::optional<IpMasqConfig>)> on_ip_masq;
@@ -53,14 +53,14 @@ class EgressParts {
   // Borrows the edges.
   EgressParts(Settings settings, const Edges& edges, Callbacks callbacks);
 
-  // What the rules begin with; reads the files and the ways that the last agent left. Once, before
-  // anything else. Errors: as GatewayRoutes::Read().
+  // Returns what the rules begin with; reads the files and the ways that the last agent left. Must
+  // be called once, before anything else. Errors: those of GatewayRoutes::Read().
   absl::StatusOr<EgressSettings> Start();
-  // Gateways::Prepare().
+  // Does what Gateways::Prepare() does.
   absl::Status PrepareWays(const EgressRules& rules) {
     return gateways_.Prepare(rules.GatewayMarks(), rules.TunnelPort());
   }
-  // After each change of policy: `rules` are in force.
+  // Takes over, after each change of policy, that `rules` are in force.
   void OnRules(const EgressRules& rules, const ClassMap& classes);
 
   void Tick();
@@ -73,7 +73,7 @@ class EgressParts {
   const Edges edges_;
   const Callbacks callbacks_;
   Gateways gateways_;
-  std::set<GatewayEndpoint> told_;  // Of the healthy ones.
+  std::set<GatewayEndpoint> told_;  // The healthy gateways that were told last.
   bool tell_ = false;
   std::optional<IpMasqFilesWatch> ip_masq_;
   std::optional<GatewayRole> gateway_;

@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 constexpr ip::Address kGateway = ip::Address::V4(0x0A010064);
 
-// Nobody answers.
+// A probe to which nobody answers.
 class DeadProbe final : public TcpProbe {
  public:
   void Begin(const TcpProbeTarget& target, absl::Time) override { begun_.insert(target); }

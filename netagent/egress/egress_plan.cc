@@ -10,13 +10,13 @@
 namespace spoke::netagent {
 namespace {
 
-// Exceptions of all profiles together; each is an element of a set.
+// The most exceptions of all profiles together; each is an element of a set.
 constexpr size_t kMaxExceptions = 65'536;
-// A cell's number has 16 bits in the rules, and one of them is none.
+// The most cells: a number has 16 bits in the rules, and one of them is none.
 constexpr size_t kMaxCells = 65'535;
 
-// FNV-1a over the address and the slot, and a last mix (of MurmurHash3), so that neighbours in
-// address and slot have nothing in common.
+// Returns FNV-1a over the address and the slot, and a last mix (of MurmurHash3), so that neighbours
+// in address and slot have nothing in common.
 uint64_t Weight(const ip::Address& address, uint32_t slot) {
   uint64_t hash = 0xCBF2'9CE4'8422'2325;
   const auto add = [&](uint8_t byte) { hash = (hash ^ byte) * 0x0000'0100'0000'01B3; };
@@ -65,7 +65,8 @@ std::set<GatewayEndpoint> AllGateways(const EgressPlan& plan) {
   return all;
 }
 
-// A mark is a gateway's for as long as there is room: a flow of it may go on for days.
+// Gives gateways their marks. A mark is a gateway's for as long as there is room: a flow of it may
+// go on for days.
 absl::Status GiveMarks(EgressPlan& plan) {
   const std::set<GatewayEndpoint> needed = AllGateways(plan);
   if (needed.size() > claims::kGatewayMarks) {

@@ -27,7 +27,8 @@ const std::vector<ip::Prefix>& Everything() {
   return *both;
 }
 
-// By its address, as policies did before they had a field for it.
+// Returns whether the policy names one by its address, as policies did before they had a field for
+// it.
 bool NamesPlatformService(const policy::EgressPolicy& policy) {
   return std::any_of(policy::kPlatformServices.begin(), policy::kPlatformServices.end(),
                      [&](const ip::Address& service) {
@@ -67,7 +68,7 @@ class Resolver {
     return out;
   }
 
-  // The namespaces that it selects; empty for all.
+  // Returns the namespaces that it selects; empty for all.
   absl::StatusOr<std::set<std::string>> Namespaces(const policy::EgressPolicy& policy) const {
     std::set<std::string> names(policy.namespaces.begin(), policy.namespaces.end());
     for (const std::string& team : policy.teams) {
@@ -213,7 +214,7 @@ absl::StatusOr<ResolvedPolicies> ResolveEgress(const Policy& policy,
   std::vector<std::pair<std::string, const policy::EgressPolicy*>> ordered;
   for (const auto& [name, egress] : ByName<policy::EgressPolicy>(policy))
     ordered.emplace_back(name, egress);
-  // By name they are already.
+  // They are ordered by name already.
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
     return a.second->priority < b.second->priority;
   });

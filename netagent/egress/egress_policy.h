@@ -23,7 +23,7 @@ namespace spoke::netagent {
 struct ResolvedGateway {
   GatewayEndpoint endpoint;
   uint16_t health_port = kGatewayHealthPort;
-  bool draining = false;  // Gets no new flows.
+  bool draining = false;  // Whether it gets no new flows.
 
   bool operator==(const ResolvedGateway&) const = default;
 };
@@ -31,42 +31,43 @@ struct ResolvedGateway {
 struct ResolvedEgress {
   std::string name;
   Destinations destinations;
-  bool platform = false;  // The platform's services are among them.
+  bool platform = false;  // Whether the platform's services are among them.
   policy::EgressMode mode = policy::EgressMode::kRouted;
   std::vector<ResolvedGateway> gateways;
   policy::EgressMode fallback = policy::EgressMode::kDrop;
   policy::EgressLimits limits;
-  bool cuts = false;  // Flows that began before it end; with the mode kDrop only.
+  bool cuts = false;  // Whether flows that began before it end; with the mode kDrop only.
 
   bool operator==(const ResolvedEgress&) const = default;
 };
 
-// Which policies, by index, select a pod; in order.
+// The policies, by index and in order, that select a pod.
 using Profile = std::vector<uint32_t>;
 
 struct ResolvedPolicies {
-  std::vector<ResolvedEgress> policies;  // In the order in which they are asked.
-  std::vector<Profile> profiles;         // The first is of all namespaces that are not listed.
+  std::vector<ResolvedEgress> policies;  // The policies, in the order in which they are asked.
+  std::vector<Profile> profiles;         // The first is that of all namespaces that are not listed.
   std::map<std::string, uint32_t> profile_of;  // By namespace: an index into `profiles`.
-  // Of UDP, by which gateways are reached; nothing: no policy has a tunnel.
+  // The UDP port by which gateways are reached; nothing: no policy has a tunnel.
   std::optional<uint16_t> tunnel_port = std::nullopt;
 
   uint32_t ProfileOf(const std::string& pod_namespace) const;
-  // What the first policy that selects the profile's pods and names the platform says: whether they
-  // reach it. Nothing where none does.
+  // Returns what the first policy that selects the profile's pods and names the platform says:
+  // whether they reach it. It is nothing where none does.
   std::optional<bool> OpensPlatform(uint32_t profile) const;
   bool NamesPlatform() const;
 };
 
-// What ip-masq-agent does counts as a policy that is asked last; it is named so.
+// The name of the policy that is asked last and does what ip-masq-agent does.
 inline constexpr std::string_view kIpMasqPolicy = "ip-masq-agent";
 
-// More than these a node does not put into its kernel.
+// The most policies that a node puts into its kernel.
 inline constexpr size_t kMaxEgressPolicies = 1000;
 inline constexpr size_t kMaxEgressProfiles = 1000;
 
-// Errors: kInvalidArgument, naming the policy (a team or group that is not in the bundle, a gateway
-// that is no address, two health ports for one gateway, two ports for tunnels, too many).
+// Resolves the policies. Errors: kInvalidArgument, naming the policy (a team or group that is not
+// in the bundle, a gateway that is no address, two health ports for one gateway, two ports for
+// tunnels, too many).
 absl::StatusOr<ResolvedPolicies> ResolveEgress(const Policy& policy,
                                                const std::optional<IpMasqConfig>& ip_masq);
 

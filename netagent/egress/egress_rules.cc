@@ -9,7 +9,8 @@
 namespace spoke::netagent {
 namespace {
 
-// nf_tables takes names of 255 bytes; a policy's may have 253.
+// The most bytes of a policy's name in a counter's: nf_tables takes names of 255 bytes; a policy's
+// may have 253.
 constexpr size_t kMaxNameInCounter = 200;
 
 std::string Shortened(const std::string& policy) { return policy.substr(0, kMaxNameInCounter); }
@@ -77,7 +78,7 @@ void EgressRules::AppendPodRemoval(const TrafficPod& pod, nft::Transaction& tran
 
 bool EgressRules::ReachesPlatform(const TrafficPod& pod) const {
   const ResolvedPolicies& resolved = plan_->resolved;
-  if (!resolved.NamesPlatform()) return false;  // No rule asks.
+  if (!resolved.NamesPlatform()) return false;  // Without such a policy no rule asks.
   return resolved.OpensPlatform(resolved.ProfileOf(pod.pod_namespace))
       .value_or(plan_->settings.platform_access == PlatformAccess::kOpen);
 }

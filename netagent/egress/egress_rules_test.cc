@@ -80,7 +80,7 @@ class Node {
     return absl::OkStatus();
   }
 
-  // "drop", "masquerade", "as is", "to ADDRESS", or "leak" when the guard had to catch it.
+  // Returns "drop", "masquerade", "as is", "to ADDRESS", or "leak" when the guard had to catch it.
   std::string Send(TestFlow* flow, const std::string& from, const std::string& to) {
     TestPacket packet{
         .in = "spk1", .out = "eth0", .source = A(from), .destination = A(to), .flow = flow};
@@ -92,7 +92,7 @@ class Node {
     const bool decided = flow != nullptr && first && flow->mark != 0;
     EXPECT_TRUE(packet.dropped || packet.priority == 0 || (packet.priority == 6 && !decided))
         << packet.priority;
-    // Only a flow's first packet is translated by rules; the others as it was.
+    // Only a flow's first packet is translated by rules; the other packets as that one was.
     TestPacket behind = packet;
     if (masqueraded_.contains(flow)) behind.source = kNodeAddressV4;
     machine.Run(nft::Hook::kPostrouting, behind);
@@ -192,7 +192,8 @@ TEST(EgressRules, TheFirstPolicyThatSelectsPodAndDestinationDecides) {
   EXPECT_EQ(node.SendFirst("10.1.0.6", "8.8.8.8"), "as is");
 }
 
-// Each mode with each other: a flow goes on as it began, and a new one does as the policy says now.
+// Each mode is tried with each other: a flow goes on as it began, and a new one does as the policy
+// says now.
 TEST(EgressRules, FlowsGoOnAsTheyBegan) {
   const std::map<std::string, Policy> policies = [] {
     std::map<std::string, Policy> all;
@@ -257,7 +258,7 @@ TEST(EgressRules, TheGuardCatchesWhatWasNotTranslated) {
   Policy policy = Network();
   Put(policy, "EgressPolicy/p", All(policy::EgressMode::kMasquerade));
   ASSERT_TRUE(node.Set(policy).ok());
-  // Decided upon, but the translation has not happened.
+  // The flow is decided upon, but the translation has not happened.
   TestFlow flow{.mark = claims::kFlowMasqueraded, .status = kConfirmed};
   EXPECT_EQ(node.Send(&flow, "10.1.0.5", "8.8.8.8"), "leak");
   TestFlow flow6{.mark = claims::kFlowMasqueraded, .status = kConfirmed};
@@ -327,7 +328,7 @@ TEST(EgressGateways, ShareFlowsAndADeadOneMovesOnlyNewOnes) {
   }
   for (const auto& [to, gateway] : began) {
     const std::string now = node.SendFirst("10.1.0.5", to);
-    // And new flows only where they have to.
+    // New flows go elsewhere only where they have to.
     if (gateway == "to 10.1.0.101") {
       EXPECT_NE(now, gateway);
     } else {
@@ -394,7 +395,7 @@ TEST(EgressGateways, KeepTheirMarks) {
   EXPECT_THAT(node.current->GatewayMarks(),
               ElementsAre(Pair(claims::kFirstGatewayMark, A("10.1.0.101")),
                           Pair(claims::kFirstGatewayMark + 1, A("10.1.0.100"))));
-  // Many come and go: the room is used again, and never a mark twice.
+  // Many gateways come and go: the room is used again, and never a mark twice.
   for (int i = 0; i < 100; ++i) {
     Put(policy, "EgressPolicy/p",
         ByGateways({fmt::format("10.1.7.{}", i)}, policy::EgressMode::kDrop));
@@ -515,7 +516,7 @@ TEST(EgressRules, WhatIsNoPodsIsNotDecidedAbout) {
                     .source = A("10.1.0.77"),
                     .destination = A("8.8.8.8"),
                     .flow = &flow,
-                    // As if it had a profile.
+                    // The priority is as if it had a profile.
                     .priority = 0x0001'0000};
   node.machine.Run(nft::Hook::kPrerouting, packet);
   EXPECT_FALSE(packet.dropped);

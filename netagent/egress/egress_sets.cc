@@ -7,7 +7,8 @@ namespace {
 
 using nft::Field;
 
-// A rate has forgotten everything after a second without a packet: its burst is a second's worth.
+// The time after which a rate's element goes: a rate has forgotten everything after a second
+// without a packet: its burst is a second's worth.
 constexpr absl::Duration kRateTimeout = absl::Seconds(5);
 
 }  // namespace

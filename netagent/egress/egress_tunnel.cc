@@ -17,13 +17,13 @@ using rules::Expressions;
 constexpr char kNotTrackedIn[] = "egress_untracked_in";
 constexpr char kNotTrackedOut[] = "egress_untracked_out";
 constexpr int32_t kRawPriority = -300;
-// Before kube-proxy (-100) translates destinations.
+// The chain before kube-proxy (-100) translates destinations.
 constexpr char kProbe[] = "egress_probe";
 constexpr int32_t kProbePriority = -110;
 constexpr char kProbed[] = "egress_probed";
 constexpr int32_t kProbedPriority = 90;
 constexpr char kArrived[] = "egress_arrived";
-constexpr int32_t kArrivedPriority = 300;  // Behind the translation of sources.
+constexpr int32_t kArrivedPriority = 300;  // The priority is behind the translation of sources.
 
 constexpr uint8_t kTcp = 6;
 constexpr uint8_t kUdp = 17;
@@ -34,7 +34,7 @@ Expressions Inside(const char* set, ip::Family family, bool is) {
   return {nft::LookUp{.set = set + rules::Suffix(family), .from = kAddress, .inverted = !is}};
 }
 
-// The packets outside, which the tunnel is made of: to a gateway's address.
+// Matches the packets outside, which the tunnel is made of: to a gateway's address.
 Expressions IsTunnelled(uint16_t port, ip::Family family) {
   return All({rules::IsFamily(family), rules::DestinationPortIs(kUdp, port),
               rules::LoadDestination(family, kAddress), Inside(kEgressGateways, family, true)});
@@ -59,8 +59,8 @@ class Writer {
     rules_.push_back({chain, std::move(expressions)});
   }
 
-  // The source port of what the tunnel is made of is a hash of the flow inside: tracked, it would
-  // take as many entries again as there are flows.
+  // Keeps the tunnel's packets untracked. The source port of what the tunnel is made of is a hash
+  // of the flow inside: tracked, it would take as many entries again as there are flows.
   void AddUntracked() {
     for (const ip::Family family : kFamilies) {
       Add(kNotTrackedIn,
@@ -91,7 +91,7 @@ class Writer {
                          nft::TranslateSource{.address_from = kAddress,
                                               .address_to = kAddress,
                                               .ipv6 = family == ip::Family::kV6}}}));
-      return;  // One address of a family is enough.
+      return;  // The rule needs one address of a family only.
     }
   }
 
@@ -108,7 +108,8 @@ class Writer {
     Add(kFromTunnel, rules::Drop(kTunnelCounter));
   }
 
-  // To this node itself: what the tunnel is made of, and questions that came out of it.
+  // Adds the rules for what goes to this node itself: the packets of the tunnel, and questions that
+  // came out of it.
   void AddArrived() {
     Add(kArrived, All({rules::FlowMarkIs(claims::kFlowOfProbe),
                        rules::CtStatusHas(rules::kSourceNat, false), rules::Drop(kTunnelCounter)}));
@@ -177,8 +178,8 @@ std::vector<Expressions> TunnelGuard(const EgressPlan& plan) {
   if (!plan.tunnel_port) return {};
   constexpr Register kMark = 8;
   std::vector<Expressions> all;
-  // The kernel looks up the way to the gateway by the mark of the packet inside, which would lead
-  // the packet outside into the tunnel as well.
+  // Packets outside must not go into the tunnel: the kernel looks up the way to the gateway by the
+  // mark of the packet inside, which would lead the packet outside into the tunnel as well.
   all.push_back(All({rules::InterfaceIs(MetaKey::kOutInterfaceName, claims::kTunnelLink),
                      rules::SetPacketMark(0)}));
   for (const ip::Family family : kFamilies) {

@@ -24,17 +24,18 @@ namespace spoke::netagent {
 inline constexpr char kTunnelCounter[] = "drop/tunnel";
 
 inline constexpr char kFromTunnel[] = "egress_from_tunnel";
-// All chains of the tunnel; kFromTunnel is the one without a hook.
+// Returns all chains of the tunnel; kFromTunnel is the one without a hook.
 std::vector<nft::Chain> TunnelChains();
 
-// Elements of EgressSets(), by set. Nothing where the plan has no tunnel; as the functions below.
+// Returns elements of EgressSets(), by set. They are empty where the plan has no tunnel, and so are
+// the rules below.
 std::vector<std::pair<std::string, std::vector<nft::Element>>> TunnelElements(
     const EgressPlan& plan);
-// Of the chains of TunnelChains().
+// Returns the rules of the chains of TunnelChains().
 std::vector<nft::Rule> TunnelRules(const EgressPlan& plan);
-// At the beginning of the chain that sees each packet first (prerouting).
+// Returns the rules at the beginning of the chain that sees each packet first (prerouting).
 std::vector<rules::Expressions> TunnelArrivals(const EgressPlan& plan);
-// Of the guard behind all translation (postrouting).
+// Returns the rules of the guard behind all translation (postrouting).
 std::vector<rules::Expressions> TunnelGuard(const EgressPlan& plan);
 
 }  // namespace spoke::netagent

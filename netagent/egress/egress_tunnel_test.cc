@@ -62,7 +62,7 @@ class EgressTunnelRulesTest : public testing::Test {
                     const std::string& to) {
     return {.in = in, .out = out, .source = A(from), .destination = A(to), .flow = &flow_};
   }
-  // A packet of the tunnel itself.
+  // Makes a packet of the tunnel itself.
   static TestPacket Outer(const std::string& in, const std::string& from) {
     return {.in = in,
             .out = "",
@@ -121,7 +121,7 @@ TEST_F(EgressTunnelRulesTest, AGatewayTakesItFromTheClusterButNotFromItsPods) {
   EXPECT_FALSE(Passes(nft::Hook::kInput, Outer("eth0", "10.2.0.5")));
   EXPECT_FALSE(Passes(nft::Hook::kInput, Outer("eth0", "8.8.8.8")));
   EXPECT_EQ(machine_.Counted("drop/tunnel"), 3U);
-  // A node that is none takes nothing.
+  // A node that is no gateway takes nothing.
   Set(ByTunnel(), {});
   EXPECT_FALSE(Passes(nft::Hook::kInput, Outer("eth0", "10.1.255.1")));
 }
@@ -169,7 +169,7 @@ TEST_F(EgressTunnelRulesTest, AQuestionIsAnsweredOnlyTranslated) {
   flow_.status = 8;
   packet.state = nft::kCtEstablished;
   EXPECT_FALSE(Passes(nft::Hook::kInput, packet)) << "its translation is gone";
-  // Another port of the gateway's is not to be had so.
+  // Another port of the gateway's cannot be reached so.
   flow_ = {};
   TestPacket other = Packet(kLink, "", "10.1.255.1", claims::kProbeV4.ToString());
   other.destination_port = 22;

@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 6;  // Object, list, object, list, object; and one for what others add.
+// The deepest document: an object, list, object, list and object, and one for what others add.
+constexpr int kMaxDepth = 6;
 constexpr uint64_t kMaxPort = 65'535;
 
 const json* Find(const json& object, const char* key) {
@@ -23,7 +24,7 @@ absl::Status Wrong(const char* key, const char* what) {
   return absl::InvalidArgumentError(fmt::format("{} is {}", key, what));
 }
 
-// Address and port of a service or an endpoint.
+// Reads the address and the port of a service or an endpoint.
 absl::StatusOr<NatEndpoint> ReadPlace(const json& object) {
   if (!object.is_object()) return absl::InvalidArgumentError("is no object");
   const json* address = Find(object, "address");

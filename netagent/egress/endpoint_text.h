@@ -16,8 +16,8 @@ namespace spoke::netagent {
 
 inline constexpr size_t kMaxEndpointBytes = 32UL << 20;
 
-// Keys that it does not know are left alone: whoever writes the file may know more. Errors:
-// kInvalidArgument, naming the service and what is wrong with it.
+// Reads the file. Keys that it does not know are left alone, since whoever writes the file may know
+// more. Errors: kInvalidArgument, naming the service and what is wrong with it.
 absl::StatusOr<EndpointTable> ParseEndpoints(std::string_view text);
 
 }  // namespace spoke::netagent

@@ -24,7 +24,7 @@ void GatewayRole::Tick(absl::Time now) {
     return;
   }
   if (port_.is_open()) return;
-  // Of both families, where there is IPv6.
+  // The address stands for both families, where there is IPv6.
   absl::Status status = port_.Open(ip::Address::V6(0, 0), settings_.health_port);
   if (!status.ok()) status = port_.Open(ip::Address::V4(0), settings_.health_port);
   if (!status.ok()) {

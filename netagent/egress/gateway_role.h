@@ -14,7 +14,7 @@ namespace spoke::netagent {
 struct GatewayRoleSettings {
   uint16_t health_port = 9467;
   bool draining = false;
-  // While there is such a file the gateway drains as well; empty: none.
+  // The file that makes the gateway drain as well while it is there; empty: there is none.
   std::string drain_file;
 
   bool operator==(const GatewayRoleSettings&) const = default;
@@ -24,11 +24,11 @@ struct GatewayRoleSettings {
 // new flows; those that are established go on for as long as the agent's rules are there.
 class GatewayRole {
  public:
-  // `works`: whether the rules are in force. Borrows `loop` and `log`.
+  // `works` says whether the rules are in force. Borrows `loop` and `log`.
   GatewayRole(GatewayRoleSettings settings, std::function<bool()> works, os::EventLoop& loop,
               telemetry::Log& log);
 
-  // Opens or closes the port; every kLook.
+  // Opens or closes the port, every kLook.
   void Tick(absl::Time now);
   absl::Time NextWake() const { return next_; }
   bool open() const { return port_.is_open(); }

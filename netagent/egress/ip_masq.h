@@ -1,4 +1,4 @@
-// What ip-masq-agent's files say (github.com/kubernetes-sigs/ip-masq-agent). Values.
+// The values in ip-masq-agent's files (github.com/kubernetes-sigs/ip-masq-agent).
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace spoke::netagent {
 
-// Merged, where there are several files.
+// The configuration, merged where there are several files.
 struct IpMasqConfig {
   std::vector<ip::Prefix> non_masquerade;
   bool masquerade_link_local = false;
   bool masquerade_link_local_ipv6 = false;
-  // Whether IPv6 is translated at all: what the flag --enable-ipv6 is there, not in the files.
+  // Whether IPv6 is translated at all: there the flag --enable-ipv6 says so, not the files.
   bool ipv6 = false;
 
   bool operator==(const IpMasqConfig&) const = default;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kFilePrefix = "ip-masq";
 constexpr size_t kMaxFiles = 64;
-// A mistake is looked at again sooner, since somebody is at it.
+// The pause after a mistake: it is looked at again sooner, since somebody is at it.
 constexpr absl::Duration kRetry = absl::Seconds(5);
 
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
@@ -54,7 +54,7 @@ IpMasqConfig IpMasqFilesWatch::Start(absl::Time now) {
 absl::StatusOr<std::map<std::string, std::string>> IpMasqFilesWatch::ReadFiles() const {
   std::map<std::string, std::string> files;
   struct stat status {};
-  // As with ip-masq-agent, without a file the defaults are in force.
+  // The defaults are in force, as with ip-masq-agent, without a file.
   if (::stat(path_.c_str(), &status) < 0) {
     if (errno == ENOENT) return files;
     return base::ErrnoToStatus(errno, "look at " + path_);
@@ -66,7 +66,7 @@ absl::StatusOr<std::map<std::string, std::string>> IpMasqFilesWatch::ReadFiles()
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path_));
   for (const std::string& name : names) {
     auto text = os::ReadFile(path_ + "/" + name);
-    if (absl::IsNotFound(text.status())) continue;  // It went between the two looks.
+    if (absl::IsNotFound(text.status())) continue;  // The file went between the two looks.
     if (!text.ok()) return text.status();
     files[name] = *std::move(text);
   }

@@ -20,10 +20,11 @@ class IpMasqFilesWatch {
   // Puts what the files say in force; an error is tried again at the next look.
   using Apply = std::function<absl::Status(const IpMasqConfig&)>;
 
-  // `ipv6`: as IpMasqConfig has it. Borrows `log`.
+  // `ipv6` is what IpMasqConfig has. Borrows `log`.
   IpMasqFilesWatch(std::string path, bool ipv6, Apply apply, telemetry::Log& log);
 
-  // What is in force at the start: what the files say, or the defaults where they cannot be read.
+  // Returns what is in force at the start: what the files say, or the defaults where they cannot be
+  // read.
   IpMasqConfig Start(absl::Time now);
 
   // Looks whether the files are others than they were, every `resyncInterval` of theirs. A mistake
@@ -31,13 +32,13 @@ class IpMasqFilesWatch {
   void Tick(absl::Time now);
   absl::Time NextWake() const { return next_; }
 
-  // The mistake that keeps the files from being in force, or OK.
+  // Returns the mistake that keeps the files from being in force, or OK.
   const absl::Status& problem() const { return problem_; }
 
  private:
-  // By name. Errors: what keeps a file from being read.
+  // Returns the files' texts by name. Errors: what keeps a file from being read.
   absl::StatusOr<std::map<std::string, std::string>> ReadFiles() const;
-  // Whether there is something new to put in force.
+  // Returns whether there is something new to put in force.
   bool Look(absl::Time now);
   void Fail(absl::Time now, absl::Status problem);
 
@@ -48,7 +49,7 @@ class IpMasqFilesWatch {
   std::map<std::string, std::string> read_;
   bool looked_ = false;
   IpMasqConfig good_;
-  bool pending_ = false;  // `good_` is to be put in force.
+  bool pending_ = false;  // Whether `good_` is still to be put in force.
   absl::Status problem_;
   absl::Duration resync_ = absl::Seconds(60);
   absl::Time next_ = absl::InfinitePast();

@@ -24,7 +24,7 @@ constexpr absl::Duration kShortestResync = absl::Seconds(1);
 constexpr absl::Duration kLongestResync = absl::Hours(24);
 constexpr int kMaxDepth = 4;  // An object and a list, and some more for keys that are not ours.
 
-// RFC 1918.
+// The private blocks of RFC 1918.
 constexpr std::array kPrivate = {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"};
 
 struct OneFile {
@@ -51,7 +51,7 @@ absl::Status TakeBlock(std::string_view text, OneFile& out) {
   return absl::OkStatus();
 }
 
-// "60s", "1m30s": a duration as Go writes it.
+// Takes a duration as Go writes it: "60s", "1m30s".
 absl::Status TakeResync(std::string_view text, OneFile& out) {
   absl::Duration resync;
   if (!absl::ParseDuration({text.data(), text.size()}, &resync) || resync < kShortestResync ||
@@ -131,7 +131,7 @@ absl::StatusOr<OneFile> ParseOne(const std::string& name, std::string_view text)
     return absl::InvalidArgumentError(
         fmt::format("has {} bytes; at most {} are read", text.size(), kMaxIpMasqBytes));
   }
-  // YAML has JSON in it, but for what is odd, as tabs.
+  // YAML has JSON in it, except for what is odd, such as tabs.
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return OneFile();
   if (text[begin] == '{') return ParseJson(text);

@@ -19,22 +19,25 @@ using nft::Register;
 using rules::All;
 using rules::Expressions;
 
-// Base chains. Marks before anybody translates destinations (kube-proxy at -100), and so does ours.
+// The base chains. Marks are set before anybody translates destinations (kube-proxy at -100), and
+// our translation comes before that too.
 constexpr char kMark[] = "nathost_mark";
 constexpr char kChoose[] = "nathost_choose";
 constexpr char kSource[] = "nathost_source";
 constexpr char kRefuse[] = "nathost_refuse";
 
-constexpr char kFromHub[] = "nathost_hub";          // With "4" or "6" behind them.
-constexpr char kRange[] = "nathost_range";          // Addresses of Services.
-constexpr char kServices[] = "nathost_services";    // Address, protocol, port to chain.
-constexpr char kAddresses[] = "nathost_addresses";  // The same and a slot to endpoint.
+// The set of the hub; it has "4" or "6" behind its name, as have the others.
+constexpr char kFromHub[] = "nathost_hub";
+constexpr char kRange[] = "nathost_range";  // The addresses of Services.
+// The map from address, protocol and port to chain.
+constexpr char kServices[] = "nathost_services";
+constexpr char kAddresses[] = "nathost_addresses";  // The map from these and a slot to endpoint.
 constexpr char kPorts[] = "nathost_ports";
 
 constexpr uint8_t kTcp = 6;
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
-// Services with as many endpoints have a chain together.
+// Returns the chain that Services with as many endpoints have together.
 std::string ChoiceOf(size_t endpoints) { return fmt::format("nathost_of_{}", endpoints); }
 
 std::vector<nft::Chain> BaseChains() {
@@ -118,7 +121,7 @@ class Writer {
         if (range.number == kHub) hub.push_back(rules::RangeElement(range.first, range.last));
       }
       AddElements(kFromHub + rules::Suffix(family), std::move(hub));
-      // Outermost blocks only: intervals must not overlap.
+      // Only outermost blocks are elements: intervals must not overlap.
       std::vector<nft::Element> range;
       for (const ip::Prefix& block : classes.services()) {
         const bool inner =
@@ -198,7 +201,7 @@ class Writer {
   }
 
  private:
-  // Destination, protocol and port, from the first register on.
+  // Loads the destination, protocol and port, from the first register on.
   static Expressions LoadService(ip::Family family) {
     const Register next = rules::Width(family);
     return All(
@@ -207,18 +210,19 @@ class Writer {
           nft::LoadPayload{nft::Header::kTransport, 2, 2, static_cast<Register>(next + 1)}}});
   }
 
-  // All of the key comes from the packet: nft up to 1.0.6 cannot list a rule that looks up what a
-  // map has given.
+  // Chooses an endpoint. All of the key comes from the packet: nft up to 1.0.6 cannot list a rule
+  // that looks up what a map has given.
   static Expressions Choice(ip::Family family, size_t count) {
     const Register width = rules::Width(family);
-    const auto slot = static_cast<Register>(width + 2);  // Right behind the service.
+    // The slot stands right behind the service.
+    const auto slot = static_cast<Register>(width + 2);
     constexpr Register kAddress = 8;
     const auto behind = static_cast<Register>(kAddress + width);
     const std::string suffix = rules::Suffix(family);
     return All({rules::IsFamily(family),
                 LoadService(family),
                 rules::LoadSource(family, kAddress),
-                // Both ports, so that each flow is chosen for.
+                // Both ports are hashed, so that each flow is chosen for.
                 {nft::LoadPayload{nft::Header::kTransport, 0, 4, behind},
                  nft::HashOf{.from = kAddress,
                              .length = static_cast<uint8_t>(4 * (width + 1)),
@@ -273,7 +277,7 @@ absl::Status AppendNatHost(const ClassMap& classes, const std::optional<Endpoint
 void AppendNoNatHost(const std::vector<nft::RuleReading>& seen, nft::Transaction& transaction) {
   Writer writer(transaction);
   std::set<std::string> all = OldChains(seen);
-  // Adding first, since what is not there cannot be deleted.
+  // Sets are added first, since what is not there cannot be deleted.
   for (const nft::Set& set : Sets()) writer.Add(nft::AddSet{set});
   for (const nft::Chain& chain : BaseChains()) {
     writer.Add(nft::AddChain{chain});

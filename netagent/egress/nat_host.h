@@ -29,35 +29,36 @@ struct NatEndpoint {
 struct NatService {
   ip::Address address;
   uint16_t port = 0;
-  uint8_t protocol = 6;  // 6: TCP, 17: UDP.
+  uint8_t protocol = 6;  // The protocol's number: 6 for TCP, 17 for UDP.
   std::vector<NatEndpoint> endpoints;
 
   bool operator==(const NatService&) const = default;
 };
 
 struct EndpointTable {
-  absl::Time generated;  // When what it says was so.
+  absl::Time generated;  // The time when what it says was so.
   std::vector<NatService> services;
 
   bool operator==(const EndpointTable&) const = default;
 };
 
 inline constexpr size_t kMaxNatServices = 20'000;
-inline constexpr size_t kMaxNatEndpoints = 1000;  // Of one service; the kernel chooses among them.
+// The most endpoints of one service; the kernel chooses among them.
+inline constexpr size_t kMaxNatEndpoints = 1000;
 
 inline constexpr char kNatHostPrefix[] = "nathost_";
-// Flows that were answered with a refusal, since nothing is behind their address.
+// The counter of flows that were answered with a refusal, since nothing is behind their address.
 inline constexpr char kNoEndpointCounter[] = "drop/nat-host-no-endpoint";
 
-// The rules, as objects of the table spoke whose names begin with "nathost_". `endpoints`: the
-// table that chooses; none: kube-proxy does. `seen`: the rules that the table has; chains that are
-// needed no more go. Established flows go on, whatever becomes of their endpoint here. Errors:
-// kInvalidArgument (two services at one address and port, an endpoint of the other family, too
-// many; nothing was appended).
+// Appends the rules, as objects of the table spoke whose names begin with "nathost_". `endpoints`
+// is the table that chooses; without it kube-proxy does. `seen` are the rules that the table has;
+// chains that are needed no more go. Established flows go on, whatever becomes of their endpoint
+// here. Errors: kInvalidArgument (two services at one address and port, an endpoint of the other
+// family, too many; nothing was appended).
 absl::Status AppendNatHost(const ClassMap& classes, const std::optional<EndpointTable>& endpoints,
                            const std::vector<nft::RuleReading>& seen,
                            nft::Transaction& transaction);
-// Takes all of it away.
+// Takes all of these objects away.
 void AppendNoNatHost(const std::vector<nft::RuleReading>& seen, nft::Transaction& transaction);
 
 }  // namespace spoke::netagent

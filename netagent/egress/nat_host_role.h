@@ -16,10 +16,10 @@
 namespace spoke::netagent {
 
 struct NatHostSettings {
-  // As endpoint_text.h says; empty: kube-proxy chooses, and its own health port (10256) is what a
-  // load balancer asks besides.
+  // The file that endpoint_text.h describes; empty: kube-proxy chooses, and its own health port
+  // (10256) is what a load balancer asks besides.
   std::string endpoints;
-  // A file that was generated longer ago counts as stale.
+  // The age beyond which a file counts as stale.
   absl::Duration max_age = absl::Seconds(60);
 
   bool operator==(const NatHostSettings&) const = default;
@@ -31,13 +31,13 @@ class NatHostRole {
   // Borrows `tables` and `log`.
   NatHostRole(NatHostSettings settings, nft::Tables& tables, telemetry::Log& log);
 
-  // Where hub and Services are, has changed.
+  // Takes over where hub and Services are now.
   void SetClasses(ClassMap classes);
   // Takes the file up when it has changed, and puts into the kernel what has to be there.
   void Tick(absl::Time now);
   absl::Time NextWake() const { return next_; }
 
-  // OK when flows that come now find their endpoints; else why not. kUnavailable.
+  // Returns OK when flows that come now find their endpoints; else kUnavailable, saying why not.
   absl::Status Health(absl::Time now) const;
 
   static constexpr absl::Duration kLook = absl::Seconds(1);
@@ -50,9 +50,9 @@ class NatHostRole {
   nft::Tables& tables_;
   telemetry::Log& log_;
   std::optional<ClassMap> classes_;
-  std::string text_;  // Of the file, as it was last.
+  std::string text_;  // The text of the file, as it was last.
   std::optional<EndpointTable> table_;
-  absl::Status problem_;  // Of the file.
+  absl::Status problem_;  // The mistake in the file; OK if there is none.
   absl::Status applied_ = absl::UnavailableError("nothing is in force yet");
   bool pending_ = true;
   absl::Time next_ = absl::InfinitePast();

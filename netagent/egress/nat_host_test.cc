@@ -47,7 +47,7 @@ class NatHostTest : public testing::Test {
     ASSERT_TRUE(status.ok()) << status;
     machine_.Apply(transaction);
   }
-  // `translated`: kube-proxy, say, has given it an endpoint.
+  // Sends the packet; `translated` says that somebody, say kube-proxy, has given it an endpoint.
   TestPacket Send(TestFlow& flow, TestPacket packet, bool translated = false) {
     packet.in = packet.out = "eth0";
     packet.flow = &flow;

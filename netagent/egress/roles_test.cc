@@ -1,4 +1,4 @@
-// What the roles nat-host and egress-gateway say to those who ask for their health.
+// Tests what the roles nat-host and egress-gateway say to those who ask for their health.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -63,7 +63,7 @@ TEST(EndpointText, SaysWhatIsWrong) {
   EXPECT_FALSE(ParseEndpoints(R"({"generated": "today", "services": []})").ok());
 }
 
-// Takes what it is given.
+// Tables that take what they are given.
 class Tables final : public nft::Tables {
  public:
   absl::Status Apply(const nft::Transaction&) override {
@@ -100,7 +100,7 @@ class NatHostRoleTest : public testing::Test {
   testing_support::TempDir directory_;
   testing_support::RecordingLog log_;
   Tables tables_;
-  // A few seconds after the file was generated.
+  // The time is a few seconds after the file was generated.
   absl::Time now_ = absl::FromCivil(absl::CivilSecond(2026, 1, 31, 12, 0, 5), absl::UTCTimeZone());
 };
 
@@ -150,7 +150,7 @@ TEST_F(NatHostRoleTest, FailsWhileTheKernelRefuses) {
   EXPECT_EQ(HealthOf(role), "") << "kube-proxy chooses, so there is no file";
 }
 
-// What one who asks at the port gets; "" when nobody is there.
+// Returns what one who asks at the port gets; "" when nobody is there.
 std::string AskPort(os::EventLoop& loop, uint16_t port) {
   const os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in there{};
@@ -159,7 +159,7 @@ std::string AskPort(os::EventLoop& loop, uint16_t port) {
   there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&there), sizeof(there)) < 0) return "";
   EXPECT_EQ(::send(fd.get(), "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
-  // Once to let it in, once to answer.
+  // One round lets it in, one answers.
   for (int i = 0; i < 2; ++i) loop.RunOnce(absl::Seconds(5));
   char answer[512] = {};
   const ssize_t got = ::recv(fd.get(), answer, sizeof(answer) - 1, 0);

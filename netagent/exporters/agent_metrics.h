@@ -15,18 +15,19 @@
 
 namespace spoke::netagent {
 
-// Grants with series of their own: those that use most.
+// The most grants with series of their own: those that use most.
 inline constexpr size_t kMaxGrantSeries = 6;
 
-// More than docs/METRICS.md promises is a bug: with the default SeriesLimits, whatever a node does.
+// The most series. More than docs/METRICS.md promises is a bug: with the default SeriesLimits,
+// whatever a node does.
 inline constexpr size_t kMaxAgentSeries = 220;
 
 std::vector<telemetry::MetricSpec> AgentMetricTable();
 
-// Requests of strangers that the endpoints have not answered.
+// The requests of strangers that the endpoints have not answered.
 struct RefusedScrapes {
   uint64_t unauthorized = 0;
-  uint64_t limit = 0;  // Too many connections, or too often.
+  uint64_t limit = 0;  // Requests over the limit: too many connections, or too often.
 };
 
 struct ScrapeReading {
@@ -38,10 +39,11 @@ struct ScrapeReading {
   absl::Duration took;
 };
 
-// What could not be read is left out, and spoke_scrape_success says so.
+// Returns the samples. What could not be read is left out, and spoke_scrape_success says so.
 std::vector<telemetry::Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& series);
 
-// The tables of the two compatible exporters, whose samples exporters/iptables_series.h makes.
+// Return the tables of the two compatible exporters, whose samples exporters/iptables_series.h
+// makes.
 std::vector<telemetry::MetricSpec> CommentMetricTable();
 std::vector<telemetry::MetricSpec> RuleMetricTable();
 

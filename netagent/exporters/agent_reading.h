@@ -1,4 +1,4 @@
-// What the agent's loop knows that metrics show. Values.
+// The values that the agent's loop knows and metrics show.
 #pragma once
 
 #include <optional>
@@ -17,15 +17,15 @@
 namespace spoke::netagent {
 
 struct AgentReading {
-  // Why not: the node's traffic could not be read, or nothing counts it.
+  // The totals, or why there are none: the node's traffic could not be read, or nothing counts it.
   absl::StatusOr<TrafficTotals> traffic = absl::UnimplementedError("traffic is not counted");
   RepairCounts repairs;
   LostDelCounts lost_dels;
-  // Nothing: the kernel cannot delete tracked connections.
+  // The counts of clearing; nothing: the kernel cannot delete tracked connections.
   std::optional<ConnectionClearingCounts> clearing;
-  // Of each pod. Nothing: nobody counts.
+  // The connections of each pod; nothing: nobody counts.
   std::optional<std::vector<PodConnections>> connections;
-  std::optional<EstablishedCutCounts> cuts;  // Nothing: as above, or nothing is counted.
+  std::optional<EstablishedCutCounts> cuts;  // Nothing: the kernel cannot, or nothing is counted.
   std::optional<DnsNamesState> dns_names;    // Nothing: nobody listens.
   std::optional<ShapingState> shaping;       // Nothing: shaping is switched off.
 };

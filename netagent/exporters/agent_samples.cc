@@ -11,12 +11,13 @@ namespace {
 
 using telemetry::Samples;
 
-// The series of one metric, written down shortly.
+// Adds the series of one metric, written down shortly.
 void Add(std::vector<Samples>& out, std::string metric, double value) {
   out.push_back({.metric = std::move(metric), .series = {{{}, value}}});
 }
 
-// The reasons of the table; an egress policy's name is no label, there may be many.
+// Returns the reason as the table has it; an egress policy's name is no label, since there may be
+// many.
 std::string ReasonOf(const std::string& counter) {
   for (const char* reason :
        {"unknown-source", "unknown-destination", "router-message", "vlan-tag", "protocol",

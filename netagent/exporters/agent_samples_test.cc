@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// The text of a scrape of these samples.
+// Returns the text of a scrape of these samples.
 std::string Scrape(const ScrapeReading& reading, TrafficSeries& series) {
   telemetry::Metrics metrics(AgentMetricTable());
   metrics.AddSource([&] { return AgentSamples(reading, series); });
@@ -170,7 +170,7 @@ TEST(AgentSamples, ANodeWithEverythingHasNoMoreSeriesThanPromised) {
     }
   }
   reading.agent->traffic = totals;
-  // Beside them, the process's own and the build's.
+  // These are the process's own series and the build's, beside them.
   constexpr size_t kProcessSeries = 8;
   EXPECT_LE(SeriesIn(Scrape(reading, series)) + kProcessSeries, kMaxAgentSeries);
 }

@@ -17,7 +17,7 @@ struct Held {
   uint64_t ports = 0;
 };
 
-// A name may have two pods for a moment, and has one series.
+// Adds up by name, which may have two pods for a moment, and has one series.
 std::vector<Held> ByName(const std::vector<PodConnections>& pods) {
   std::map<std::vector<std::string>, Held> by_name;
   for (const PodConnections& pod : pods) {

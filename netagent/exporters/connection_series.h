@@ -10,11 +10,12 @@
 
 namespace spoke::netagent {
 
-// Whoever has fewer has no series of its own, so that they do not come and go with every pod.
+// The least connections for which a pod has a series of its own, so that series do not come and go
+// with every pod.
 inline constexpr uint64_t kConnectionsShown = 1'000;
 
-// spoke_pod_connections and spoke_pod_translated_ports: of the pods with most connections, `most`
-// of them at most, and of all others together as "_other".
+// Returns spoke_pod_connections and spoke_pod_translated_ports: those of the pods with most
+// connections, `most` of them at most, and of all others together as "_other".
 std::vector<telemetry::Samples> ConnectionSeries(const std::vector<PodConnections>& pods,
                                                  size_t most);
 

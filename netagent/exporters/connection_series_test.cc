@@ -21,7 +21,7 @@ PodConnections Pod(const std::string& pod_namespace, const std::string& name, ui
           .translated_ports = ports};
 }
 
-// By "NAMESPACE/POD".
+// Returns the values, by "NAMESPACE/POD".
 std::map<std::string, double> Values(const telemetry::Samples& samples) {
   std::map<std::string, double> values;
   for (const auto& series : samples.series) {

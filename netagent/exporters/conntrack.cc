@@ -89,7 +89,7 @@ absl::StatusOr<ConntrackReading> ReadConntrack(const ConntrackFiles& files) {
 }
 
 bool ConntrackWatch::Look(const ConntrackReading& reading) {
-  if (reading.limit == 0) return false;  // No limit.
+  if (reading.limit == 0) return false;  // Zero says that there is no limit.
   const double share = static_cast<double>(reading.entries) / static_cast<double>(reading.limit);
   if (told_) {
     told_ = share >= kCalm;

@@ -1,4 +1,5 @@
-// How full the kernel's table of tracked connections is, in the calling thread's network namespace.
+// Reads how full the kernel's table of tracked connections is, in the calling thread's network
+// namespace.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,9 @@ namespace spoke::netagent {
 struct ConntrackReading {
   uint64_t entries = 0;
   uint64_t limit = 0;
-  uint64_t insert_failed = 0;  // Since boot, as the next one: no port was left to translate to.
-  uint64_t dropped = 0;        // Packets whose connection found the table full.
+  // The number of times since boot that no port was left to translate to.
+  uint64_t insert_failed = 0;
+  uint64_t dropped = 0;  // The number of packets since boot whose connection found the table full.
 
   bool operator==(const ConntrackReading&) const = default;
 };
@@ -28,17 +30,17 @@ struct ConntrackFiles {
   std::string stat = "/proc/thread-self/net/stat/nf_conntrack";
 };
 
-// Errors: kNotFound (the kernel tracks no connections); kInvalidArgument (other text than the
-// kernel's); as reading files.
+// Reads the files. Errors: kNotFound (the kernel tracks no connections); kInvalidArgument (other
+// text than the kernel's); those of reading files.
 absl::StatusOr<ConntrackReading> ReadConntrack(const ConntrackFiles& files = {});
 
-// When to tell of a table that fills: once, and again when it has been emptier meanwhile.
+// Decides when to tell of a table that fills: once, and again when it has been emptier meanwhile.
 class ConntrackWatch {
  public:
   static constexpr double kAlarm = 0.8;
   static constexpr double kCalm = 0.7;
 
-  // Whether to tell now.
+  // Returns whether to tell now.
   bool Look(const ConntrackReading& reading);
 
  private:

@@ -7,7 +7,7 @@
 namespace spoke::netagent {
 namespace {
 
-// Linux 6.18 with two processors.
+// The text of Linux 6.18 with two processors.
 constexpr std::string_view kStat =
     "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop "
     "early_drop icmp_error  expect_new expect_create expect_delete search_restart\n"
@@ -21,7 +21,7 @@ TEST(ParseConntrackStat, AddsUpTheProcessors) {
             (ConntrackReading{.insert_failed = 26, .dropped = 3}));
 }
 
-// Six connections more than there are ports to translate to, as Linux 6.18 counts them.
+// There are six connections more than there are ports to translate to, as Linux 6.18 counts them.
 TEST(ParseConntrackStat, TellsAFullRangeOfPortsFromAFullTable) {
   EXPECT_EQ(ParseConntrackStat("chainlength insert_failed drop\n0 6 6\n").value(),
             (ConntrackReading{.insert_failed = 6, .dropped = 0}));

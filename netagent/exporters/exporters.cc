@@ -28,7 +28,7 @@ Exporters::Exporters(Settings settings, Edges edges)
       rule_metrics_(RuleMetricTable()) {
   const auto text = os::ReadFile(settings_.state_file, kMaxSeriesStateBytes);
   absl::StatusOr<SeriesState> state = text.ok() ? DecodeSeriesState(*text) : text.status();
-  // Without it, series begin at 0 or with what was "_other": a jump, once.
+  // Without the state, series begin at 0 or with what was "_other": a jump, once.
   if (!state.ok() && !absl::IsNotFound(state.status())) {
     edges_.log.Warn("series_state_unreadable", {{"error", state.status()}});
   }
@@ -112,7 +112,8 @@ std::vector<telemetry::Samples> Exporters::ScrapeAgent() {
   std::vector<telemetry::Samples> samples = AgentSamples(reading, *series_);
   if (series_->state() != saved_) {
     saved_ = series_->state();
-    // Before anybody sees the series. Should it fail, a restart shows a jump, and no more.
+    // The state is written before anybody sees the series. Should that fail, a restart shows a
+    // jump, and no more.
     static_cast<void>(os::WriteFileAtomic(settings_.state_file, EncodeSeriesState(saved_),
                                           os::Durability::kVisible));
   }

@@ -1,5 +1,5 @@
-// What Prometheus can ask of the agent: its own metrics, and what iptables' rules have counted, as
-// two widely used exporters serve it. All is read when it is asked for.
+// Serves what Prometheus can ask of the agent: its own metrics, and what iptables' rules have
+// counted, as two widely used exporters serve it. All is read when it is asked for.
 //
 // Works on a thread of its own and on those of the endpoints: nothing here keeps the agent's loop
 // waiting, and nothing that fails here keeps pods from starting.
@@ -31,9 +31,9 @@
 
 namespace spoke::netagent {
 
-// How long a scrape waits for the agent's loop; it goes without its values then.
+// The time that a scrape waits for the agent's loop; it goes without its values then.
 inline constexpr absl::Duration kLoopPatience = absl::Milliseconds(250);
-// An endpoint that could not be opened, as its port is in use, is tried again so often.
+// The time after which an endpoint is tried again that could not be opened, as its port is in use.
 inline constexpr absl::Duration kEndpointRetry = absl::Seconds(30);
 
 class Exporters {
@@ -43,19 +43,19 @@ class Exporters {
     Iptables& legacy;
     const os::Clock& clock;
     telemetry::Log& log;
-    // From any thread; waits for so long at most.
+    // Reads the agent's values, from any thread; waits for so long at most.
     std::function<absl::StatusOr<AgentReading>(absl::Duration)> read_agent;
     std::function<absl::StatusOr<ConntrackReading>()> read_conntrack = [] {
       return ReadConntrack();
     };
-    // What the checks of the node find; from any thread.
+    // Returns what the checks of the node find; called from any thread.
     std::function<NodeFindingCounts()> read_node = [] { return NodeFindingCounts(); };
   };
   struct Settings {
     MetricsConfig config;
-    bool legacy_command = false;  // As BackendUse has them.
+    bool legacy_command = false;  // The value for BackendUse.
     bool legacy_is_default = false;
-    std::string state_file;  // Of the traffic's series, on tmpfs.
+    std::string state_file;  // The file of the state of the traffic's series, on tmpfs.
     std::string version;
   };
   // Borrows the edges.
@@ -66,7 +66,7 @@ class Exporters {
   // Opens the endpoints, starts the thread. Call it once.
   void Start();
 
-  // The ports that are open; 0: none. For tests, once Start() has returned.
+  // Return the ports that are open; 0: none. For tests, once Start() has returned.
   int metrics_port() const { return PortOf(agent_endpoint_); }
   int comments_port() const { return PortOf(comment_endpoint_); }
   int rules_port() const { return PortOf(rule_endpoint_); }
@@ -81,16 +81,16 @@ class Exporters {
   std::vector<telemetry::Samples> ScrapeAgent();
   std::vector<telemetry::Samples> ScrapeComments();
   std::vector<telemetry::Samples> ScrapeRules();
-  // By all endpoints.
+  // Counts the requests that all endpoints refused.
   RefusedScrapes CountRefused();
-  // What both back ends have.
+  // Reads what both back ends have.
   absl::StatusOr<std::vector<IptablesTable>> ReadIptables(ip::Family family);
 
   const Settings settings_;
   const Edges edges_;
   PublishedRulesKeeper keeper_;
   ConntrackWatch conntrack_watch_;
-  std::optional<TrafficSeries> series_;  // Of the scrapes of the agent, one at a time.
+  std::optional<TrafficSeries> series_;  // The series of the scrapes of the agent, one at a time.
   SeriesState saved_;
   telemetry::Metrics agent_metrics_;
   telemetry::Metrics comment_metrics_;
@@ -100,10 +100,11 @@ class Exporters {
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool iptables_readable_ ABSL_GUARDED_BY(mutex_) = true;
-  // Of each endpoint that is open; a scrape reads them while another endpoint is opened.
+  // The counters of each endpoint that is open; a scrape reads them while another endpoint is
+  // opened.
   std::vector<std::shared_ptr<const rpc::RefusalCounter>> refusals_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
-  // Last, so that no scrape outlives what it reads.
+  // The endpoints are last, so that no scrape outlives what it reads.
   Endpoint agent_endpoint_;
   Endpoint comment_endpoint_;
   Endpoint rule_endpoint_;

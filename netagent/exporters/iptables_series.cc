@@ -17,7 +17,7 @@ struct Counted {
   uint64_t bytes = 0;
 };
 
-// Adds up by labels, the last of which is the rule's.
+// Adds up counts by labels, the last of which is the rule's.
 class Sums {
  public:
   void Add(Labels labels, const IptablesRule& rule) {

@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// One series a line, as a scrape has it.
+// Returns one series a line, as a scrape has it.
 std::vector<std::string> Lines(const std::vector<telemetry::Samples>& all) {
   std::vector<std::string> lines;
   for (const telemetry::Samples& samples : all) {

@@ -1,4 +1,4 @@
-// Text of others as a label's value of a metric. Pure.
+// Makes text of others the value of a metric's label. Pure.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@ namespace spoke::netagent {
 
 inline constexpr size_t kMaxLabelBytes = 512;
 
-// `text` with what is no UTF-8, or a control character, replaced by '?', and cut when it is longer
-// than kMaxLabelBytes: Prometheus throws away a scrape with any other label. Doing it twice changes
-// nothing.
+// Returns `text` with what is no UTF-8, or a control character, replaced by '?', and cut when it is
+// longer than kMaxLabelBytes: Prometheus throws away a scrape with any other label. Doing it twice
+// changes nothing.
 std::string LabelText(std::string_view text);
 
 }  // namespace spoke::netagent

@@ -12,10 +12,10 @@ using telemetry::MetricType;
 using telemetry::OneOf;
 using telemetry::UpTo;
 
-// What configuration may ask for at most, and "_other".
+// The most namespaces that configuration may ask for, and "_other".
 constexpr size_t kMaxNamespaces = 65;
 constexpr size_t kMaxPods = 64;
-// Classes with series of their own, and "_other".
+// The most classes with series of their own, and "_other".
 constexpr size_t kMaxClasses = 8;
 
 std::vector<MetricSpec> TrafficMetrics() {

@@ -1,4 +1,4 @@
-// What conf/ has for Prometheus, as promtool judges it. That it names no metric that does not
+// Tests what conf/ has for Prometheus, as promtool judges it. That it names no metric that does not
 // exist, scripts/check_metrics sees to.
 #include <set>
 

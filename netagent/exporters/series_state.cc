@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 using Level = SeriesState::Level;
 
-// A text that says this is not read by an agent that knows it not.
+// The version of the text: one that says another is not read.
 constexpr int kVersion = 1;
 constexpr size_t kMaxSlots = 10'000;
 
@@ -37,7 +37,7 @@ json ToJson(const Level& level) {
           {"other", ToJson(level.other)}};
 }
 
-// The member of an object, or null.
+// Returns the member of an object, or null.
 const json& Member(const json& object, const char* key) {
   static const json none;
   if (!object.is_object()) return none;
@@ -101,7 +101,7 @@ absl::StatusOr<SeriesState> DecodeSeriesState(std::string_view text) {
   }
   SeriesState state;
   const auto nanos = epoch.get<int64_t>();
-  // What ToUnixNanos() makes of times beyond its range.
+  // This is what ToUnixNanos() makes of times beyond its range.
   state.epoch = nanos == absl::ToUnixNanos(absl::InfinitePast()) ? absl::InfinitePast()
                                                                  : absl::FromUnixNanos(nanos);
   ASSIGN_OR_RETURN(state.namespaces, LevelOf(Member(document, "namespaces")));

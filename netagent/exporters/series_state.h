@@ -12,7 +12,7 @@ namespace spoke::netagent {
 inline constexpr size_t kMaxSeriesStateBytes = size_t{1} << 20U;
 
 std::string EncodeSeriesState(const SeriesState& state);
-// Errors: kInvalidArgument (not such a text, or too long).
+// Decodes the state. Errors: kInvalidArgument (not such a text, or too long).
 absl::StatusOr<SeriesState> DecodeSeriesState(std::string_view text);
 
 }  // namespace spoke::netagent

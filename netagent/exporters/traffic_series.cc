@@ -13,7 +13,7 @@ using Level = SeriesState::Level;
 using Slot = SeriesState::Slot;
 using Items = std::map<Key, Flows>;
 
-// Classes that have series of their own, by what is told of: the others are "_other".
+// The classes that have series of their own, by what is told of: the others are "_other".
 using Classes = std::span<const std::string_view>;
 constexpr std::string_view kNodeClasses[] = {"loopback", "platform", "cluster",        "hub",
                                              "storage",  "internet", "platform-denied"};
@@ -25,12 +25,13 @@ bool Has(Classes classes, std::string_view name) {
   return std::find(classes.begin(), classes.end(), name) != classes.end();
 }
 
-// Shown while they are 0 too, so that their first bytes are seen to come.
+// Returns whether series of the class are shown while they are 0 too, so that their first bytes are
+// seen to come.
 bool IsAlwaysShown(std::string_view name) { return Has(kPodClasses, name); }
 
 uint64_t Less(uint64_t a, uint64_t b) { return a - std::min(a, b); }
 
-// To each class of `flows`, or of `more`, what `change` makes of the two.
+// Sets each class of `flows`, or of `more`, to what `change` makes of the two.
 template <typename Change>
 void Combine(Flows& flows, const Flows& more, Change change) {
   for (const auto& [name, flow] : more) {
@@ -64,12 +65,12 @@ void End(Level& level, const Key& key) {
   level.slots.erase(slot);
 }
 
-// What the slots show of `items` now, and "_other" of `total`.
+// Shows in the slots what `items` have now, and in "_other" the rest of `total`.
 void Show(Level& level, const Items& items, const Flows& total) {
   Flows rest = total;
   Combine(rest, level.departed, Less);
   for (auto& [key, slot] : level.slots) {
-    // One that `items` has not shows what it did last.
+    // A slot that `items` has not shows what it did last.
     if (const auto item = items.find(key); item != items.end()) {
       Flows shown = item->second;
       Combine(shown, slot.base, Less);
@@ -80,7 +81,7 @@ void Show(Level& level, const Items& items, const Flows& total) {
   Combine(level.other, rest, Greater);
 }
 
-// Those of `items` that `wanted` says want a place, the one that moved most first.
+// Returns those of `items` that `wanted` says want a place, the one that moved most first.
 template <typename Wanted>
 std::vector<Key> Candidates(const Items& items, const Level& level, Wanted wanted) {
   std::vector<std::pair<uint64_t, Key>> found;
@@ -192,7 +193,7 @@ void TrafficSeries::UpdateNamespaces(const TrafficTotals& totals) {
       if (idle == level.slots.end()) break;
       End(level, Key(idle->first));
     }
-    // One that "_other" never had anything of begins with all it has.
+    // A key that "_other" never had anything of begins with all it has.
     const bool is_new = first || (seen_ && !seen_->contains(key));
     level.slots[key].base = is_new ? Flows() : items[key];
   }

@@ -1,10 +1,11 @@
-// A node's traffic as series of metrics, few of them however many pods and namespaces there are:
-// most bytes are counted in series of the pods and namespaces that move most, the rest in "_other".
+// Shows a node's traffic as series of metrics, few of them however many pods and namespaces there
+// are: most bytes are counted in series of the pods and namespaces that move most, the rest in
+// "_other".
 //
 // Which namespace or pod has series of its own is sticky. A pod gets them once it has moved
 // SeriesLimits::pod_bytes, and has them until it ends; they begin at 0, and what it moved before
 // stays in "_other". A namespace has them until it has no pods and another wants its place. So no
-// series ever falls while it lives, and what the series show adds up to the totals, but for what
+// series ever falls while it lives, and what the series show adds up to the totals, except for what
 // series showed that have ended.
 //
 // Pure. Not thread-safe.
@@ -26,17 +27,17 @@
 namespace spoke::netagent {
 
 struct SeriesLimits {
-  size_t namespaces = 4;               // With series of their own.
-  size_t pods = 6;                     // Likewise.
-  uint64_t pod_bytes = 1'000'000'000;  // That a pod moves before it gets them.
+  size_t namespaces = 4;               // Namespaces with series of their own.
+  size_t pods = 6;                     // Pods with series of their own.
+  uint64_t pod_bytes = 1'000'000'000;  // The bytes that a pod moves before it gets them.
 
   bool operator==(const SeriesLimits&) const = default;
 };
 
-// For a label: a rest that has no series of its own. No namespace, pod or class has this name.
+// The label of a rest that has no series of its own. No namespace, pod or class has this name.
 inline constexpr std::string_view kOtherSeries = "_other";
 
-// Bytes by class.
+// The bytes of one class.
 struct Flow {
   uint64_t sent = 0;
   uint64_t received = 0;
@@ -44,7 +45,7 @@ struct Flow {
 };
 using Flows = std::map<std::string, Flow>;
 
-// What of the past the series of the present depend on. A value, so that it can be kept from one
+// The past that the series of the present depend on. It is a value, so that it can be kept from one
 // agent to the next.
 struct SeriesState {
   // A pod's key has all three; a namespace's has only the first.
@@ -55,17 +56,18 @@ struct SeriesState {
     auto operator<=>(const Key&) const = default;
   };
   struct Slot {
-    Flows base;   // Counted in "_other".
-    Flows shown;  // By series of its own, last.
+    Flows base;   // The bytes counted in "_other".
+    Flows shown;  // The bytes last shown by series of its own.
     bool operator==(const Slot&) const = default;
   };
   struct Level {
     std::map<Key, Slot> slots;
-    Flows departed;  // What series have shown that are no more.
-    Flows other;     // What "_other" has shown last.
+    Flows departed;  // The bytes that series have shown that are no more.
+    Flows other;     // The bytes that "_other" has shown last.
     bool operator==(const Level&) const = default;
   };
-  absl::Time epoch = absl::InfinitePast();  // Of the totals; infinite: there were none yet.
+  // The epoch of the totals; infinite: there were none yet.
+  absl::Time epoch = absl::InfinitePast();
   Level namespaces;
   Level pods;
 
@@ -78,8 +80,9 @@ class TrafficSeries {
   explicit TrafficSeries(const SeriesLimits& limits, SeriesState state = {})
       : limits_(limits), state_(std::move(state)) {}
 
-  // spoke_node_bytes_total and _packets_total, spoke_namespace_bytes_total, spoke_pod_bytes_total.
-  // `totals` are not older than those of the last call; a change of their epoch begins anew.
+  // Returns spoke_node_bytes_total and _packets_total, spoke_namespace_bytes_total,
+  // spoke_pod_bytes_total. `totals` are not older than those of the last call; a change of their
+  // epoch begins anew.
   std::vector<telemetry::Samples> Update(const TrafficTotals& totals);
 
   const SeriesState& state() const { return state_; }
@@ -91,7 +94,7 @@ class TrafficSeries {
 
   const SeriesLimits limits_;
   SeriesState state_;
-  // Namespaces of the last Update(); nullopt: there was none.
+  // The namespaces of the last Update(); nullopt: there was none.
   std::optional<std::set<SeriesState::Key>> seen_;
 };
 

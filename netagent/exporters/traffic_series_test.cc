@@ -20,7 +20,7 @@ using testing::Pair;
 
 const absl::Time kEpoch = absl::FromUnixSeconds(1'700'000'000);
 
-// "spoke_pod_bytes_total|web|web-0|internet|sent" to its value.
+// "spoke_pod_bytes_total|web|web-0|internet|sent" leads to its value.
 using Values = std::map<std::string, double>;
 
 Values ValuesOf(const std::vector<telemetry::Samples>& all) {
@@ -140,7 +140,7 @@ TEST(TrafficSeries, APodCalledOtherIsAPartOfIt) {
                             Pair("spoke_namespace_bytes_total|_other|internet|sent", 5.0)}));
 }
 
-// A node's history, as the kernel's counters would tell it.
+// The history of a node, as the kernel's counters would tell it.
 class History {
  public:
   explicit History(std::mt19937_64& random) : random_(random) {}
@@ -197,7 +197,7 @@ double SentIn(const Flows& flows) {
   return sum;
 }
 
-// The uid of the pod whose series that is; empty for any other series.
+// Returns the uid of the pod whose series that is; empty for any other series.
 std::string PodOf(const SeriesState& state, const std::string& series) {
   for (const auto& [key, slot] : state.pods.slots) {
     const std::string prefix = "spoke_pod_bytes_total|" + key.pod_namespace + "|" + key.pod + "|";

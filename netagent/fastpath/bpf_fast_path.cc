@@ -33,7 +33,7 @@ constexpr uint32_t kLastId = 1;
 constexpr std::initializer_list<netlink::Direction> kBothDirections = {netlink::Direction::kIngress,
                                                                        netlink::Direction::kEgress};
 
-// The addresses to which packets go the ordinary way.
+// Walks over the addresses to which packets go the ordinary way.
 template <typename Key>
 absl::StatusOr<std::vector<Key>> OrdinaryKeys(int map) {
   std::vector<Key> keys;
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<BpfFastPath>> BpfFastPath::Create() {
 }
 
 absl::StatusOr<uint32_t> BpfFastPath::FindProgram() {
-  // The uplink is one of them, and each pod's link.
+  // The uplink is one of these links, and so is each pod's link.
   ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket_, ""));
   for (const netlink::Link& link : links) {
     ASSIGN_OR_RETURN(
@@ -87,7 +87,8 @@ absl::Status BpfFastPath::Load() {
   if (programs_) return absl::OkStatus();
   ASSIGN_OR_RETURN(const uint32_t found, FindProgram());
   auto loaded = Programs::Load(FastPrograms(), found);
-  // Nobody could change any more what those go by that an earlier agent has left.
+  // The programs come off: nobody could change any more what those go by that an earlier agent has
+  // left.
   if (!loaded.ok() && found != 0) RETURN_IF_ERROR(TakeOffAllBut({}));
   if (!loaded.ok()) return loaded.status();
   Programs programs = *std::move(loaded);
@@ -97,7 +98,7 @@ absl::Status BpfFastPath::Load() {
   absl::Status status;
   if (found != 0 && programs_->fresh()) {
     const os::UniqueFd slots = FindMap(found, "spoke_slots", sizeof(spoke_slot1));
-    // Those that go by maps that nobody knows would go on by them, and count where nobody looks.
+    // Pods that go by maps that nobody knows would go on by them, and count where nobody looks.
     status = slots.valid() ? CarryOver(found, slots.get()) : TakeOffAllBut({});
   } else {
     status = ReadSlots();
@@ -130,7 +131,7 @@ absl::Status BpfFastPath::FinishCarryOver() {
   for (const auto& [slot, pod] : slots_) {
     if (pod.ended == 0) ours.insert(pod.link);
   }
-  // Others, such as another uplink, would go on by the maps of the agent before.
+  // Other devices, such as another uplink, would go on by the maps of the agent before.
   RETURN_IF_ERROR(TakeOffAllBut(ours));
   RETURN_IF_ERROR(pairs().TakeOver(*former_, slots_));
   std::optional<FormerPairs> former = std::exchange(former_, std::nullopt);
@@ -252,7 +253,7 @@ absl::Status BpfFastPath::RefreshPods() {
     if (content.ended != 0) continue;
     absl::Status status = PutOnto(content.link, kFromPod);
     if (status.ok() && !learns_) status = TakeOff(content.link, {netlink::Direction::kEgress});
-    // A link that has gone meanwhile: its pod is ended by whoever knows that.
+    // The link has gone meanwhile: its pod is ended by whoever knows that.
     if (!status.ok() && !absl::IsNotFound(status)) return status;
   }
   return absl::OkStatus();
@@ -280,7 +281,7 @@ absl::Status BpfFastPath::Configure(const FastPathTable& table) {
   RETURN_IF_ERROR(Put(turns, kTurn, other, "fast path: turn to the new table"));
   const bool learned = std::exchange(learns_, uplink != 0);
   if (is_first || former_ || learns_ != learned) RETURN_IF_ERROR(RefreshPods());
-  // Of this agent, or of the one before.
+  // The uplink is this agent's, or that of the one before.
   const uint32_t left = uplink_ != 0 ? uplink_ : before.uplink;
   if (uplink != 0 && uplink != uplink_) RETURN_IF_ERROR(PutOnto(uplink, kFromWire));
   if (left != 0 && left != uplink) RETURN_IF_ERROR(TakeOff(left, kBothDirections));
@@ -345,7 +346,7 @@ absl::Status BpfFastPath::WriteWay(uint32_t slot) {
   return WritePort(slot);
 }
 
-// What the pod may send, then where it is: a packet to it before that goes the ordinary way.
+// Writes what the pod may send, then where it is: a packet to it before that goes the ordinary way.
 absl::Status BpfFastPath::WritePod(uint32_t slot) {
   const std::vector<spoke_counts> none(static_cast<size_t>(processors_));
   RETURN_IF_ERROR(WriteSlot(slot));
@@ -374,7 +375,7 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod, PodWay way) 
   }
   uint32_t slot = 0;
   for (const auto& [used, other] : slots_) {
-    if (used == slot) ++slot;  // In order: the first gap.
+    if (used == slot) ++slot;  // Slots are in order: this is the first gap.
     const auto has = [&pod = other](const ip::Address& address) {
       return HasAddress(pod, address);
     };
@@ -477,7 +478,7 @@ absl::Status BpfFastPath::EndPod(uint64_t id) {
   if (!slot || slots_.at(*slot).ended != 0) return absl::OkStatus();
   spoke_slot& pod = slots_.at(*slot);
   pod.ended = 1;
-  // What an agent that was killed has left may be another pod's by now.
+  // The entries that an agent that was killed has left may be another pod's by now.
   for (const ip::Address& address : AddressesOf(pod)) {
     const bool is_anothers = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
       return entry.second.ended == 0 && HasAddress(entry.second, address);

@@ -1,4 +1,4 @@
-// FastPath by BPF programs at tc's hooks.
+// The FastPath by BPF programs at tc's hooks.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace spoke::netagent {
 // Linux 5.10 for bpf_redirect_peer, 5.11 that maps are not charged to RLIMIT_MEMLOCK.
 class BpfFastPath final : public FastPath {
  public:
-  // For the calling thread's network namespace. Loads nothing yet. Errors: kUnavailable,
+  // Makes one for the calling thread's network namespace. Loads nothing yet. Errors: kUnavailable,
   // kPermissionDenied.
   static absl::StatusOr<std::unique_ptr<BpfFastPath>> Create();
 
@@ -47,9 +47,9 @@ class BpfFastPath final : public FastPath {
  private:
   explicit BpfFastPath(netlink::Socket socket) : socket_(std::move(socket)) {}
 
-  // Programs and maps, those of an earlier agent where there are any.
+  // Loads programs and maps, those of an earlier agent where there are any.
   absl::Status Load();
-  // The id of a program of ours that a device runs; 0: none.
+  // Returns the id of a program of ours that a device runs; 0: there is none.
   absl::StatusOr<uint32_t> FindProgram();
   absl::Status ReadSlots();
   // Carries over the pods of an agent of layout 1, of whose programs this is one and `slots` a map.
@@ -59,7 +59,7 @@ class BpfFastPath final : public FastPath {
   // programs now, and so all pairs that were learned meanwhile are found.
   absl::Status FinishCarryOver();
   absl::Status ReadOrdinary();
-  // Of all pods that have not ended.
+  // Returns the addresses of all pods that have not ended.
   std::set<ip::Address> PodAddresses() const;
   absl::Status WriteOrdinary(const ip::Address& address);
   absl::Status EraseOrdinary(const ip::Address& address);
@@ -69,38 +69,40 @@ class BpfFastPath final : public FastPath {
   // Closes programs and maps.
   void Forget();
   absl::StatusOr<bool> HasProgram(int32_t link, netlink::Direction direction);
-  // Puts what is missing onto `link`. False when nothing was.
+  // Puts what is missing onto `link`. Returns false when nothing was.
   absl::StatusOr<bool> RepairOne(uint32_t link, const char* at_ingress);
   // Lets the pods' links, those of an earlier agent too, run just this agent's programs.
   absl::Status RefreshPods();
   absl::StatusOr<uint64_t> NextId();
-  // Of this link: the device that they were behind has gone, and its index is another's now.
+  // Ends the pods of this link: the device that they were behind has gone, and its index is
+  // another's now.
   absl::Status EndPodsOf(uint32_t link);
   absl::Status WritePod(uint32_t slot);
   absl::Status WritePort(uint32_t slot);
   absl::Status WritePlaces(uint32_t slot);
   absl::Status WriteWay(uint32_t slot);
   absl::Status WriteSlot(uint32_t slot);
-  // The slot of the pod with this id.
+  // Returns the slot of the pod with this id.
   std::optional<uint32_t> SlotOf(uint64_t id) const;
   absl::StatusOr<FastCounts> CountsOf(uint32_t slot) const;
-  // Once loaded.
+  // Returns the pairs; may be called once the maps are loaded.
   TranslatedPairs pairs() const;
-  // Whether packets of the pod in `slot` go by the fast path: it should, and may.
+  // Returns whether packets of the pod in `slot` go by the fast path: it should, and may.
   bool IsFast(uint32_t slot) const;
 
   netlink::Socket socket_;
   std::optional<Programs> programs_;
-  // While pods are carried over: links may still run the programs that write these.
+  // The pairs of the earlier agent, while pods are carried over: links may still run the programs
+  // that write these.
   std::optional<FormerPairs> former_;
   uint32_t uplink_ = 0;
   // Whether programs at the egress learn whose connections are translated: there is an uplink, so
   // that pods may be fast.
   bool learns_ = false;
-  std::map<uint32_t, spoke_slot> slots_;  // Those in use; the maps have the same.
-  // Of this node, and no pod's; the maps have the same.
+  std::map<uint32_t, spoke_slot> slots_;  // The slots in use; the maps have the same.
+  // The addresses of this node that are no pod's; the maps have the same.
   std::set<ip::Address> ordinary_;
-  int processors_ = 0;        // As many counts a slot has.
+  int processors_ = 0;        // The number of processors: a slot has as many counts.
   uint32_t repaired_to_ = 0;  // The slot that was looked at last.
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 static_assert(kMaxFastHops == SPOKE_MAX_HOPS);
 
-// Errors: as Configure().
+// Appends the hop. Errors: those of Configure().
 absl::Status AppendHop(const FastHop& in, spoke_table& out) {
   const ip::Family family = in.first.family();
   if (in.last.family() != family || (in.gateway && in.gateway->family() != family)) {

@@ -1,4 +1,5 @@
-// Between the agent's values and what the programs of the fast path go by (layout.h). Pure.
+// Translates between the agent's values and what the programs of the fast path go by (layout.h).
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,14 @@
 
 namespace spoke::netagent {
 
-// `uplink`: the device's index. Errors: kInvalidArgument (too many hops; two families in one).
+// Returns the table as the programs have it; `uplink` is the device's index. Errors:
+// kInvalidArgument (too many hops; two families in one).
 absl::StatusOr<spoke_table> ToLayout(const FastPathTable& table, uint32_t uplink);
 
-// The fast pod that an agent of layout 1 had in a slot. When it began is not known: 0.
+// Returns the fast pod that an agent of layout 1 had in a slot. When it began is not known: 0.
 spoke_slot FromLayout(const spoke_slot1& former);
 
-// Of the pod in a slot.
+// Returns the addresses of the pod in a slot.
 std::vector<ip::Address> AddressesOf(const spoke_slot& pod);
 void SetWayAndMac(PodWay way, const std::optional<ip::MacAddress>& mac, spoke_slot& slot);
 

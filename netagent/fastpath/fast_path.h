@@ -21,10 +21,11 @@
 
 namespace spoke::netagent {
 
-// Longer than connection tracking remembers one that is idle: kube-proxy sets a day.
+// The time for which a pair is remembered; it is longer than connection tracking remembers one that
+// is idle: kube-proxy sets a day.
 inline constexpr absl::Duration kTranslatedFor = absl::Hours(25);
 
-// More would take the one who repairs too long.
+// The most pods that are repaired at once; more would take the one who repairs too long.
 inline constexpr size_t kRepairedAtOnce = 64;
 
 // The most pods, fast or not, those included that have ended and are not forgotten yet; and the
@@ -55,7 +56,7 @@ class FastPath {
  public:
   virtual ~FastPath() = default;
 
-  // Whether a device runs programs of an earlier agent. Errors: kUnavailable, kInternal.
+  // Returns whether a device runs programs of an earlier agent. Errors: kUnavailable, kInternal.
   virtual absl::StatusOr<bool> IsThere() = 0;
 
   // Puts the programs onto the uplink, or changes what they go by; the pods stay. Without an uplink
@@ -64,39 +65,40 @@ class FastPath {
   // kUnimplemented (the kernel lacks something, which is named); kPermissionDenied; kInternal.
   virtual absl::Status Configure(const FastPathTable& table) = 0;
 
-  // The pod's link is guarded and its packets go this way from now on. Another that has not ended
-  // and is said to be behind the same link ends: that device has gone. Returns the id under which
-  // it is counted, from 0: no id is ever used again. Errors: kFailedPrecondition (Configure()
-  // first); kInvalidArgument (a pod without an address); kResourceExhausted (kMaxFastPods);
-  // kAlreadyExists (an address is another pod's); kInternal.
+  // Adds a pod: its link is guarded and its packets go this way from now on. Another pod that has
+  // not ended and is said to be behind the same link ends: that device has gone. Returns the id
+  // under which it is counted, from 0: no id is ever used again. Errors: kFailedPrecondition
+  // (Configure() first); kInvalidArgument (a pod without an address); kResourceExhausted
+  // (kMaxFastPods); kAlreadyExists (an address is another pod's); kInternal.
   virtual absl::StatusOr<uint64_t> AddPod(const TrafficPod& pod, PodWay way) = 0;
 
-  // Its packets go this way from now on, and come from this MAC. Errors: kNotFound (it is not
-  // there, or has ended); kInternal.
+  // Changes a pod: its packets go this way from now on, and come from this MAC. Errors: kNotFound
+  // (it is not there, or has ended); kInternal.
   virtual absl::Status Change(uint64_t id, PodWay way,
                               const std::optional<ip::MacAddress>& pod_mac) = 0;
 
-  // All addresses that are this node's, with pods or without: to one that is no fast pod's packets
-  // go the ordinary way, also where a hop has it. What was named before and is not now is no longer
-  // this node's. Errors: kFailedPrecondition (Configure() first); kResourceExhausted (more than
-  // kMaxFastPods of a family; what was named before stays); kInternal.
+  // Sets all addresses that are this node's, with pods or without: to one that is no fast pod's
+  // packets go the ordinary way, also where a hop has it. What was named before and is not now is
+  // no longer this node's. Errors: kFailedPrecondition (Configure() first); kResourceExhausted
+  // (more than kMaxFastPods of a family; what was named before stays); kInternal.
   virtual absl::Status SetLocal(const std::set<ip::Address>& addresses) = 0;
 
-  // These as well: what was named before stays. Errors: as SetLocal().
+  // Adds these addresses: what was named before stays. Errors: those of SetLocal().
   virtual absl::Status AddLocal(const std::vector<ip::Address>& addresses) = 0;
 
-  // What still comes by its link is refused from now on, packets to it go the ordinary way, and its
-  // addresses are this node's until SetLocal() says otherwise; its counts stay readable. OK when it
-  // is not there, or has ended already.
+  // Ends a pod: what still comes by its link is refused from now on, packets to it go the ordinary
+  // way, and its addresses are this node's until SetLocal() says otherwise; its counts stay
+  // readable. OK when it is not there, or has ended already.
   virtual absl::Status EndPod(uint64_t id) = 0;
 
-  // Its counts are no longer wanted. OK when it is not there. Ends it, if it has not ended.
+  // Forgets a pod whose counts are no longer wanted. OK when it is not there. Ends it, if it has
+  // not ended.
   virtual absl::Status ForgetPod(uint64_t id) = 0;
 
-  // All pods that are not forgotten, those of earlier agents too; by id.
+  // Reads all pods that are not forgotten, those of earlier agents too; by id.
   virtual absl::StatusOr<std::vector<FastPodReading>> Read() = 0;
 
-  // What was refused since the programs were first loaded here, each reason once. Errors:
+  // Reads what was refused since the programs were first loaded here, each reason once. Errors:
   // kInternal.
   virtual absl::StatusOr<std::vector<RefusedCount>> ReadRefused() = 0;
 

@@ -8,7 +8,7 @@
 namespace spoke::netagent {
 namespace {
 
-// What is never forwarded the short way, whatever its class.
+// Returns what is never forwarded the short way, whatever its class.
 std::vector<AddressBlock<bool>> Excluded(const ClassMap& classes, const NodeNetwork& network,
                                          const std::set<ip::Address>& ordinary) {
   std::vector<AddressBlock<bool>> blocks;
@@ -18,7 +18,7 @@ std::vector<AddressBlock<bool>> Excluded(const ClassMap& classes, const NodeNetw
   for (const NodeAddress& own : network.addresses) {
     put(ip::Prefix::Host(own.address));
     const auto subnet = ip::Prefix::Of(own.address, own.prefix_length);
-    // Of a /31 both addresses are hosts' (RFC 3021); IPv6 has no broadcast, but the first address
+    // In a /31 both addresses are hosts' (RFC 3021); IPv6 has no broadcast, but the first address
     // is any router's (RFC 4291).
     if (!subnet.ok() || own.prefix_length >= own.address.bits() - 1) continue;
     put(ip::Prefix::Host(subnet->base()));
@@ -31,12 +31,12 @@ std::vector<AddressBlock<bool>> Excluded(const ClassMap& classes, const NodeNetw
   return blocks;
 }
 
-// A range's way out: nothing is none.
+// A range's way out; nothing: there is none.
 using Way = std::optional<std::optional<ip::Address>>;
 
 std::vector<AddressRange<Way>> Ways(const NodeNetwork& network, ip::Family family) {
   std::vector<NodeRoute> routes = network.routes;
-  // Of equal destinations the lowest metric comes last, and so wins.
+  // Among equal destinations the lowest metric comes last, and so wins.
   std::stable_sort(routes.begin(), routes.end(),
                    [](const NodeRoute& a, const NodeRoute& b) { return a.metric > b.metric; });
   std::vector<AddressBlock<Way>> blocks;

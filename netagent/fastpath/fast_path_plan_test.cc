@@ -20,7 +20,7 @@ ClassMap Classes(policy::ClusterNetwork network) {
   return ClassMap::Compile(policy, {}).value();
 }
 
-// The node is 10.0.1.4/24 on device 2, with a gateway.
+// Returns the network of the node 10.0.1.4/24 on device 2, with a gateway.
 NodeNetwork Network() {
   return {.uplink = "nic0",
           .uplink_index = 2,
@@ -68,12 +68,13 @@ TEST(PlanHopsTest, LeavesServicesAndOtherClassesAlone) {
 TEST(PlanHopsTest, LeavesAloneWhatIsRoutedElsewhere) {
   NodeNetwork network = Network();
   network.routes.push_back({.destination = P("10.4.0.0/16"), .device = 9});
-  network.routes.push_back({.destination = P("10.5.0.0/16"), .device = 0});  // Unreachable.
+  // The route is unreachable.
+  network.routes.push_back({.destination = P("10.5.0.0/16"), .device = 0});
   // The better metric wins, whatever the order.
   network.routes.push_back(
       {.destination = P("10.6.0.0/16"), .metric = 5, .device = 2, .gateway = A("10.0.1.9")});
   network.routes.push_back({.destination = P("10.6.0.0/16"), .metric = 9, .device = 9});
-  // Of our own, which pods here have.
+  // This route is of our own, which pods here have.
   network.routes.push_back({.destination = P("10.7.0.1/32"), .device = 77, .ours = true});
   EXPECT_THAT(
       PlanHops(Classes({.cluster = policy::Blocks({"10.4.0.0/14"})}), network, ip::Family::kV4),
@@ -100,7 +101,8 @@ TEST(PlanHopsTest, NeverTakesLoopbackLinkLocalOrMulticast) {
 TEST(FastPathPlanTest, KnowsWhichAddressesAreThisNodes) {
   NodeNetwork network = Network();
   network.routes.push_back({.destination = P("10.0.1.7/32"), .device = 77, .ours = true});
-  network.routes.push_back({.destination = P("10.0.1.8/32"), .device = 0, .ours = true});  // Idle.
+  // The address is idle.
+  network.routes.push_back({.destination = P("10.0.1.8/32"), .device = 0, .ours = true});
   network.routes.push_back({.destination = P("fd00::7/128"), .device = 77, .ours = true});
   network.routes.push_back({.destination = P("10.0.9.9/32"), .device = 9});
   const auto plan =

@@ -8,7 +8,8 @@
 namespace spoke::netagent {
 namespace {
 
-// A sweep passes over all pairs, of which there may be tens of thousands.
+// The number of looks for each sweep: a sweep passes over all pairs, of which there may be tens of
+// thousands.
 constexpr uint64_t kLooksPerSweep = 30;
 
 bool IsOf(const FastPodReading& reading, const TrafficPod& pod) {
@@ -75,7 +76,7 @@ absl::Status FastPods::Put(const FastPathTable& table, const std::set<ip::Addres
       if (!IsFast(link)) too_old_.insert(link);
     }
   }
-  // Before the hops: no packet for one of these is to leave by them.
+  // This comes before the hops: no packet for one of these is to leave by them.
   RETURN_IF_ERROR(SetLocal(local, live));
   RETURN_IF_ERROR(path_->Configure(table));
   for (const auto& [link, pod] : live) {
@@ -93,7 +94,7 @@ absl::Status FastPods::PutPod(const TrafficPod& pod, PodWay way) {
     at->second.way = way;
     return absl::OkStatus();
   }
-  if (pod.addresses.empty()) return absl::OkStatus();  // Of a link that was adopted.
+  if (pod.addresses.empty()) return absl::OkStatus();  // The link was adopted.
   const auto id = path_->AddPod(pod, way);
   if (id.ok()) {
     known_[pod.host_link] = {.id = *id, .way = way, .mac = pod.pod_mac};
@@ -102,7 +103,7 @@ absl::Status FastPods::PutPod(const TrafficPod& pod, PodWay way) {
   absl::Status status = id.status();
   status.Update(path_->AddLocal(pod.addresses));
   log_.Warn("fast_path_refused", {{"link", pod.host_link}, {"error", status}});
-  return absl::OkStatus();  // It does not keep the others from it.
+  return absl::OkStatus();  // The refusal does not stop the others.
 }
 
 void FastPods::Add(const TrafficPod& pod, bool is_fast) {
@@ -156,7 +157,8 @@ absl::StatusOr<std::vector<FastPodReading>> FastPods::Read(std::set<uint64_t>& f
 }
 
 void FastPods::Forget(const std::vector<uint64_t>& ids) {
-  for (const uint64_t id : ids) path_->ForgetPod(id).IgnoreError();  // Else at the next Read().
+  // One that fails is forgotten at the next Read().
+  for (const uint64_t id : ids) path_->ForgetPod(id).IgnoreError();
 }
 
 absl::StatusOr<size_t> FastPods::Look(const std::set<ip::Address>& local, const Pods& live) {

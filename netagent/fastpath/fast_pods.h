@@ -1,5 +1,5 @@
-// Guards the links of all pods, and decides which of them go by the fast path: the one who tells
-// it.
+// Guards the links of all pods, and decides which of them go by the fast path: it is the one who
+// tells it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace spoke::netagent {
 
-// Not thread-safe; Traffic owns it.
+// The object is not thread-safe; Traffic owns it.
 //
 // A connection that somebody translates must not come here with one of its directions. The fast
 // path learns of it from its packets, but not of one that began before the fast path did. So, where
@@ -27,51 +27,53 @@ namespace spoke::netagent {
 // it ends.
 class FastPods {
  public:
-  using Pods = std::map<std::string, TrafficPod>;  // By host link.
+  using Pods = std::map<std::string, TrafficPod>;  // The pods, by host link.
 
-  // Borrows; without a `path` nothing is ever fast. `tracks` says whether the kernel tracks any
+  // Borrows all; without a `path` nothing is ever fast. `tracks` says whether the kernel tracks any
   // connection now.
   FastPods(FastPath* path, std::function<bool()> tracks, telemetry::Log& log)
       : path_(path), tracks_(std::move(tracks)), log_(log) {}
 
   // Takes over what an earlier agent has left, if any: pods that are still there go on, the others
-  // end. Errors: as FastPath has them; nothing is taken over then.
+  // end. Errors: those of FastPath; nothing is taken over then.
   absl::Status TakeOver(const FastPathTable& table, const Pods& live);
 
-  // Makes sure that the kernel can do it, before anything relies on it. Without an uplink only that
-  // it can guard. Errors: as FastPath::Configure().
+  // Makes sure that the kernel can do it, before anything relies on it. Without an uplink it makes
+  // sure only that it can guard. Errors: those of FastPath::Configure().
   absl::Status Prepare(const std::string& uplink);
 
-  // Whether it goes by the fast path now.
+  // Returns whether the pod goes by the fast path now.
   bool IsFast(const std::string& host_link) const;
 
   // Goes by `table` from now on, guards all of `live`, and lets those go by it that `is_fast` says
-  // and that may, none without an uplink; one that the kernel refuses is as in Add(). To the
-  // others, and to `local`, packets of pods go the ordinary way. Nothing before Prepare(). Errors:
-  // as FastPath::Configure(), SetLocal() and Change().
+  // and that may, none without an uplink; one that the kernel refuses is treated as by Add(). To
+  // the others, and to `local`, packets of pods go the ordinary way. Does nothing before Prepare().
+  // Errors: those of FastPath::Configure(), SetLocal() and Change().
   absl::Status Put(const FastPathTable& table, const std::set<ip::Address>& local, const Pods& live,
                    const std::function<bool(const TrafficPod&)>& is_fast);
 
-  // One more, which is fast, or is not. If the kernel refuses, it goes the ordinary way unguarded,
-  // and that is logged.
+  // Adds a pod, which is fast, or is not. If the kernel refuses, it goes the ordinary way
+  // unguarded, and that is logged.
   void Add(const TrafficPod& pod, bool is_fast);
-  // The guard goes by this MAC from now on. Nothing where the pod is not known or has it already;
-  // errors are logged.
+  // Lets the guard go by this MAC from now on. Does nothing where the pod is not known or has it
+  // already; errors are logged.
   void SetMac(const std::string& host_link, const ip::MacAddress& mac);
-  // OK when it is not known.
+  // Ends the pod. OK when it is not known.
   absl::Status End(const std::string& host_link);
 
-  // All that was counted, and forgets those that are `folded`. Nothing without a path.
+  // Reads all that was counted, and forgets those that are `folded`. Returns nothing without a
+  // path.
   absl::StatusOr<std::vector<FastPodReading>> Read(std::set<uint64_t>& folded);
-  // What was refused at pods' links. Nothing without a path.
+  // Reads what was refused at pods' links. Returns nothing without a path.
   absl::StatusOr<std::vector<RefusedCount>> ReadRefused();
-  // Their counts are kept elsewhere. Those that cannot be forgotten now stay in `folded` of Read().
+  // Forgets pods whose counts are kept elsewhere. Those that cannot be forgotten now stay in
+  // `folded` of Read().
   void Forget(const std::vector<uint64_t>& ids);
   // Forgets what is old, says anew which addresses are this node's, and puts back what somebody has
-  // taken off: the number of devices, or why it could not be looked at.
+  // taken off. Returns the number of devices, or why it could not be looked at.
   absl::StatusOr<size_t> Look(const std::set<ip::Address>& local, const Pods& live);
 
-  // How many links are guarded.
+  // Returns how many links are guarded.
   size_t size() const { return known_.size(); }
 
  private:
@@ -81,13 +83,13 @@ class FastPods {
     std::optional<ip::MacAddress> mac = std::nullopt;
   };
   absl::Status SetLocal(std::set<ip::Address> local, const Pods& live);
-  // Errors: as FastPath::Change(); a new one that is refused is logged.
+  // Puts the pod. Errors: those of FastPath::Change(); a new one that is refused is logged.
   absl::Status PutPod(const TrafficPod& pod, PodWay way);
 
   FastPath* const path_;
   const std::function<bool()> tracks_;
   telemetry::Log& log_;
-  std::map<std::string, Known> known_;  // By host link.
+  std::map<std::string, Known> known_;  // The pods that are known, by host link.
   std::set<std::string> too_old_;
   uint64_t looks_ = 0;
   bool on_ = false;

@@ -7,8 +7,8 @@
 #include "netagent/bpf/embedded_object.h"
 #include "netagent/fastpath/layout.h"
 
-// What clang made of programs.bpf.c.
-// NOLINTNEXTLINE(readability-identifier-naming): as the assembler has them.
+// The object that clang made of programs.bpf.c.
+// NOLINTNEXTLINE(readability-identifier-naming): the assembler has such names.
 SPOKE_EMBED_OBJECT(spoke_fast_path_object, SPOKE_FAST_PATH_OBJECT);
 
 namespace spoke::netagent {
@@ -17,11 +17,11 @@ namespace {
 constexpr std::array kMaps = {"spoke_turn",    "spoke_tables",   "spoke_ports",    "spoke_places4",
                               "spoke_places6", "spoke_slots",    "spoke_count",    "spoke_pairs4",
                               "spoke_pairs6",  "spoke_pairs_of", "spoke_excluded", "spoke_refused"};
-// Counts, by slot, and the last id.
+// The maps that last: the counts, by slot, and the last id.
 constexpr std::array kLastingMaps = {"spoke_turn", "spoke_count"};
 constexpr std::array kHolders = {kFromPod, kFromWire};
 
-// Whether the table in force was written by an agent with this layout.
+// Returns whether the table in force was written by an agent with this layout.
 bool IsSameLayout(int tables) {
   for (uint32_t which = 0; which < 2; ++which) {
     spoke_table table{};

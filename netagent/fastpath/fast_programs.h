@@ -5,12 +5,12 @@
 
 namespace spoke::netagent {
 
-// By name.
+// The programs' names.
 inline constexpr const char* kFromPod = "spoke_from_pod";
 inline constexpr const char* kFromWire = "spoke_from_wire";
 inline constexpr const char* kLeaving = "spoke_leaving";
 
-// Those that sit at an ingress hold all maps.
+// Returns the programs; those that sit at an ingress hold all maps.
 ProgramSet FastPrograms();
 
 }  // namespace spoke::netagent

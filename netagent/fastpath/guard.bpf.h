@@ -1,5 +1,5 @@
-/* What a pod may send at all: frames from its own MAC and addresses, untagged, and nothing that
- * only a router says. For the kernel's virtual machine alone. */
+/* The check of what a pod may send at all: frames from its own MAC and addresses, untagged, and
+ * nothing that only a router says. For the kernel's virtual machine alone. */
 #ifndef SPOKE_NETAGENT_FASTPATH_GUARD_BPF_H
 #define SPOKE_NETAGENT_FASTPATH_GUARD_BPF_H
 
@@ -29,7 +29,7 @@ INLINE int Refuse(struct __sk_buff* skb, __u32 reason) {
   return TC_ACT_SHOT;
 }
 
-/* RFC 826, over Ethernet and IPv4. */
+/* The ARP message of RFC 826, over Ethernet and IPv4. */
 struct spoke_arp {
   __u16 hardware;
   __u16 protocol;
@@ -42,8 +42,8 @@ struct spoke_arp {
   __u16 target[2];
 };
 
-/* A request or a reply of the pod's own MAC, for the pod's own address; or for none, as RFC 5227
- * asks whether an address is free. */
+/* Passes a request or a reply of the pod's own MAC, for the pod's own address; or for none, as RFC
+ * 5227 asks whether an address is free. */
 INLINE int GuardArp(struct __sk_buff* skb, const struct spoke_port* port) {
   struct spoke_arp arp;
   if (bpf_skb_load_bytes(skb, ETH_HLEN, &arp, sizeof(arp)) != 0) {
@@ -63,8 +63,9 @@ INLINE int GuardArp(struct __sk_buff* skb, const struct spoke_port* port) {
   return own_mac && own_address ? TC_ACT_UNSPEC : Refuse(skb, SPOKE_REFUSED_SOURCE);
 }
 
-/* What routers of multicast say: IGMP's queries, DVMRP and PIM (RFC 9776, 1075, 7761), router
- * discovery (RFC 4286); and ICMP's redirects and router advertisements (RFC 792, 1256). */
+/* Returns whether it is what routers of multicast say: IGMP's queries, DVMRP and PIM (RFC 9776,
+ * 1075, 7761), router discovery (RFC 4286); and ICMP's redirects and router advertisements (RFC
+ * 792, 1256). */
 INLINE int IsRouterMessage4(struct __sk_buff* skb, __u8 protocol, __u32 at) {
   if (protocol == 103 /* PIM */) return 1;
   if (protocol != 2 /* IGMP */ && protocol != IPPROTO_ICMP) return 0;
@@ -87,8 +88,8 @@ INLINE int Guard4(struct __sk_buff* skb, const struct spoke_port* port) {
              : TC_ACT_UNSPEC;
 }
 
-/* RFC 4861: router solicitations, advertisements and redirects; MLD's queries (RFC 9777),
- * renumbering (RFC 2894), router discovery (RFC 4286). */
+/* Returns whether it is what only a router says. RFC 4861: router solicitations, advertisements and
+ * redirects; MLD's queries (RFC 9777), renumbering (RFC 2894), router discovery (RFC 4286). */
 INLINE int IsRouterMessage6(__u8 type) {
   return type == 130 || type == 133 || type == 134 || type == 137 || type == 138 ||
          (type >= 151 && type <= 153);
@@ -96,22 +97,22 @@ INLINE int IsRouterMessage6(__u8 type) {
 #define SPOKE_NEIGHBOUR_SOLICITATION 135
 #define SPOKE_NEIGHBOUR_ADVERTISEMENT 136
 
-/* RFC 9777, 2710: reports, and that one is done. */
+/* Returns whether it is a listener's report, or says that one is done (RFC 9777, 2710). */
 INLINE int IsListenerMessage(__u8 type) { return type == 131 || type == 132 || type == 143; }
 
 INLINE int IsLinkLocal(const struct spoke_address* address) {
   return (address->word[0] & bpf_htonl(0xFFC00000)) == bpf_htonl(0xFE800000);
 }
 
-/* Of an advertisement that stands at `at`: whether it speaks for the pod's own address. */
+/* Returns whether the advertisement that stands at `at` speaks for the pod's own address. */
 INLINE int AdvertisesItself(struct __sk_buff* skb, const struct spoke_port* port, __u32 at) {
   struct spoke_address target;
   if (bpf_skb_load_bytes(skb, at + 8, &target, sizeof(target)) != 0) return 0;
   return IsLinkLocal(&target) || (port->has_v6 && Same(&target, &port->v6));
 }
 
-/* From a link-local address, or none, a pod has to say only that it is a neighbour and that it
- * listens to a group. */
+/* Checks an IPv6 packet. From a link-local address, or none, a pod has to say only that it is a
+ * neighbour and that it listens to a group. */
 INLINE int Guard6(struct __sk_buff* skb, const struct spoke_port* port) {
   if (!Pull(skb, ETH_HLEN + sizeof(struct ipv6hdr))) return Refuse(skb, SPOKE_REFUSED_PROTOCOL);
   const struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;

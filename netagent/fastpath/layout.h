@@ -10,23 +10,23 @@
 
 #include "netagent/bpf/layout.h"
 
-/* Names as the kernel's own have them. */
+/* The names are as the kernel's own have them. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
 #define SPOKE_LAYOUT 3
 
-/* As claims.h has it. */
+/* The mark, as claims.h has it. */
 #define SPOKE_TRANSLATED_MARK 0x10000000
 
 #define SPOKE_MAX_HOPS 32
 #define SPOKE_MAX_PODS 1024
-/* Of a family; and those with one pod, of both families: so many that no pod of ordinary use comes
- * near it, and so few that one pod leaves nearly all to the others. */
+/* The most pairs of a family, and the most with one pod, of both families: so many that no pod of
+ * ordinary use comes near it, and so few that one pod leaves nearly all to the others. */
 #define SPOKE_MAX_PAIRS 65536
 #define SPOKE_MAX_PAIRS_OF_POD 2048
 
-/* `first` to `last`, in the host's order so that they can be compared; by `via`, or with none the
- * destination itself. */
+/* The addresses `first` to `last`, in the host's order so that they can be compared; by `via`, or
+ * with none the destination itself. */
 struct spoke_hop4 {
   __u32 first;
   __u32 last;
@@ -53,7 +53,7 @@ struct spoke_table {
   struct spoke_hop6 hop6[SPOKE_MAX_HOPS];
 };
 
-/* Why a packet was refused at the link by which it came: indexes of spoke_refused. */
+/* The reasons why a packet was refused at the link by which it came: indexes of spoke_refused. */
 #define SPOKE_REFUSED_SOURCE 0
 #define SPOKE_REFUSED_VLAN_TAG 1
 #define SPOKE_REFUSED_ROUTER_MESSAGE 2
@@ -65,7 +65,7 @@ struct spoke_refused_count {
   __u64 bytes;
 };
 
-/* By the index of the node's end of the pod's link: what may come by it. */
+/* What may come by a pod's link; the key is the index of the node's end. */
 struct spoke_port {
   struct spoke_address v4;
   struct spoke_address v6;
@@ -78,14 +78,14 @@ struct spoke_port {
   __u32 slot;
 };
 
-/* By address, of all that are this node's: where a fast pod is, or that packets to it go the
+/* The place of each address that is this node's: where a fast pod is, or that packets to it go the
  * ordinary way. */
 struct spoke_place {
   __u32 link; /* Index of the node's end. 0: the ordinary way. */
   __u32 slot; /* SPOKE_MAX_PODS: the address is no pod's. */
 };
 
-/* By slot. */
+/* The pod in a slot; the key is the slot. */
 struct spoke_slot {
   __u64 id; /* 0: free. */
   __u32 link;
@@ -101,7 +101,7 @@ struct spoke_slot {
   __u64 begun; /* When the pod got the addresses, by the clock of pairs. */
 };
 
-/* What layout 1 had: its beginning. All of its pods were fast. */
+/* The slot of layout 1, which is the beginning of this one. All of its pods were fast. */
 struct spoke_slot1 {
   __u64 id;
   __u32 link;
@@ -112,7 +112,7 @@ struct spoke_slot1 {
   __u32 has_v6;
 };
 
-/* By slot, one for each processor. */
+/* The counts of a slot, one for each processor. */
 struct spoke_counts {
   __u64 sent_packets;
   __u64 sent_bytes;

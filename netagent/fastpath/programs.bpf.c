@@ -1,13 +1,13 @@
-/* The programs of the fast path: see netagent/fastpath/fast_path.h for what it promises. They run at
- * tc's ingress and egress (tc-bpf(8)); TC_ACT_UNSPEC lets a packet go the ordinary way. */
+/* The programs of the fast path: see netagent/fastpath/fast_path.h for what it promises. They run
+ * at tc's ingress and egress (tc-bpf(8)); TC_ACT_UNSPEC lets a packet go the ordinary way. */
 #include <linux/pkt_cls.h>
 
 #include "netagent/bpf/packet.bpf.h"
 #include "netagent/fastpath/guard.bpf.h"
 #include "netagent/fastpath/layout.h"
 
-/* Entry 0: which of the two entries of spoke_tables is in force. The agent fills the other one,
- * then turns. Entry 1: the id of the pod that was added last; for the agent alone. */
+/* The entry 0 says which of the two entries of spoke_tables is in force. The agent fills the other
+ * one, then turns. The entry 1 is the id of the pod that was added last; for the agent alone. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 2);
@@ -57,7 +57,7 @@ struct {
   __type(value, struct spoke_counts);
 } spoke_count SEC(".maps");
 
-/* Full, they take no other pair: what they would forget is somebody's connection. */
+/* These maps, when full, take no other pair: what they would forget is somebody's connection. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, SPOKE_MAX_PAIRS);
@@ -74,7 +74,8 @@ struct {
   __type(value, __u64);
 } spoke_pairs6 SEC(".maps");
 
-/* By slot: of how many pairs the pod is one side. The agent counts anew from time to time. */
+/* The number of pairs of which the pod is one side, by slot. The agent counts anew from time to
+ * time. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, SPOKE_MAX_PODS);
@@ -82,7 +83,7 @@ struct {
   __type(value, __u32);
 } spoke_pairs_of SEC(".maps");
 
-/* By slot: 1 once a pair of the pod was not remembered, until it ends. */
+/* By slot, 1 once a pair of the pod was not remembered, until it ends. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, SPOKE_MAX_PODS);
@@ -98,7 +99,7 @@ INLINE const struct spoke_table* TableInForce(void) {
   return bpf_map_lookup_elem(&spoke_tables, &which);
 }
 
-/* The hop that holds the address, or null. */
+/* Returns the hop that holds the address, or null. */
 INLINE const struct spoke_hop4* Hop4(const struct spoke_table* table, __u32 address) {
   const __u32 number = bpf_ntohl(address);
   for (__u32 i = 0; i < SPOKE_MAX_HOPS; ++i) {
@@ -164,7 +165,8 @@ INLINE struct spoke_pair6 Pair6(const struct spoke_address* a, const struct spok
   return pair;
 }
 
-/* RFC 1624: the sum of the header changes by what the word with the TTL changes by. */
+/* Decreases the TTL. RFC 1624: the sum of the header changes by what the word with the TTL changes
+ * by. */
 INLINE void DecreaseTtl(struct iphdr* ip) {
   __u32 check = ip->check;
   check += bpf_htons(0x0100);
@@ -172,17 +174,18 @@ INLINE void DecreaseTtl(struct iphdr* ip) {
   --ip->ttl;
 }
 
-/* Into the pod behind `place`: its end of the link receives it as if it had come by the link. The
- * kernel takes the packet for the pod's own whatever its MAC addresses are, so they stay. */
+/* Delivers into the pod behind `place`: its end of the link receives it as if it had come by the
+ * link. The kernel takes the packet for the pod's own whatever its MAC addresses are, so they stay.
+ */
 INLINE int Deliver(const struct spoke_place* place) { return bpf_redirect_peer(place->link, 0); }
 
-/* Whether routing would see the frame too: sent to this host, and without a VLAN tag, which the
- * kernel keeps beside the packet and bpf_redirect_neigh() would send on. */
+/* Returns whether routing would see the frame too: sent to this host, and without a VLAN tag, which
+ * the kernel keeps beside the packet and bpf_redirect_neigh() would send on. */
 INLINE int IsPlainFrame(const struct __sk_buff* skb) {
   return skb->pkt_type == 0 /* PACKET_HOST */ && !skb->vlan_present;
 }
 
-/* RFC 1071, over a header without options. */
+/* Returns whether the sum of a header without options is right (RFC 1071). */
 INLINE int HasRightSum(const struct iphdr* packet) {
   const __u32* words = (const __u32*)packet;
   __u64 sum = 0;
@@ -193,9 +196,9 @@ INLINE int HasRightSum(const struct iphdr* packet) {
   return (__u16)(sum + (sum >> 16)) == 0xFFFF;
 }
 
-/* Errors are about a packet inside, whose addresses may have been translated: then connection
- * tracking has to see them. Of packets that passed by it, it would take them for invalid. RFC 792;
- * RFC 4443 section 2.1: below 128. `at`: where the type is. */
+/* Returns whether it is an error. Errors are about a packet inside, whose addresses may have been
+ * translated: then connection tracking has to see them. It would take those about packets that
+ * passed by it for invalid. RFC 792; RFC 4443 section 2.1: below 128. `at` is where the type is. */
 INLINE int IsIcmpError4(struct __sk_buff* skb, __u32 at) {
   __u8 type = 0;
   if (bpf_skb_load_bytes(skb, at, &type, 1) != 0) return 1;
@@ -206,8 +209,8 @@ INLINE int IsIcmpError6(struct __sk_buff* skb, __u32 at) {
   return bpf_skb_load_bytes(skb, at, &type, 1) != 0 || type < 128;
 }
 
-/* Null unless it is proven plain: the whole header is there, right, without options, of a packet
- * that is whole and no fragment, and may go one hop more. */
+/* Returns the header, or null unless it is proven plain: the whole header is there, right, without
+ * options, of a packet that is whole and no fragment, and may go one hop more. */
 INLINE struct iphdr* Ipv4(struct __sk_buff* skb) {
   if (!Pull(skb, ETH_HLEN + sizeof(struct iphdr))) return 0;
   struct iphdr* packet = (void*)(long)skb->data + ETH_HLEN;
@@ -219,8 +222,9 @@ INLINE struct iphdr* Ipv4(struct __sk_buff* skb) {
   return HasRightSum(packet) ? packet : 0;
 }
 
-/* The same. Extension headers stand where options do: hop by hop, routing, fragment, destination,
- * and mobility, HIP, shim6 (RFC 7045). A length of 0 is a jumbogram's, which has one of them. */
+/* Returns the same for IPv6. Extension headers stand where options do: hop by hop, routing,
+ * fragment, destination, and mobility, HIP, shim6 (RFC 7045). A length of 0 is a jumbogram's, which
+ * has one of them. */
 INLINE struct ipv6hdr* Ipv6(struct __sk_buff* skb) {
   if (!Pull(skb, ETH_HLEN + sizeof(struct ipv6hdr))) return 0;
   struct ipv6hdr* packet = (void*)(long)skb->data + ETH_HLEN;
@@ -252,7 +256,8 @@ struct quoted6 {
   struct spoke_address to;
 };
 
-/* Whether the packet is an error, and about which. One whose packet cannot be read quotes none. */
+/* Returns whether the packet is an error, and about which. An error whose packet cannot be read
+ * quotes none. */
 INLINE int IsError4(struct __sk_buff* skb, const struct iphdr* packet, struct quoted4* quoted) {
   const __u32 at = ETH_HLEN + sizeof(struct iphdr);
   if (packet->protocol != IPPROTO_ICMP || !IsIcmpError4(skb, at)) return 0;
@@ -330,8 +335,8 @@ INLINE int HasMac(const struct ethhdr* frame, const struct spoke_port* port) {
          (from[0] == port->mac[0] && from[1] == port->mac[1] && from[2] == port->mac[2]);
 }
 
-/* At the ingress of the node's end of a pod's link. It does not depend on anybody's rules: what is
- * not the pod's own ends here. */
+/* This runs at the ingress of the node's end of a pod's link. It does not depend on anybody's
+ * rules: what is not the pod's own ends here. */
 SEC("tc")
 int spoke_from_pod(struct __sk_buff* skb) {
   const __u32 link = skb->ifindex;
@@ -395,7 +400,7 @@ INLINE int FromUplink6(struct __sk_buff* skb, const struct spoke_table* table) {
   return Deliver(place);
 }
 
-/* At the ingress of the uplink. */
+/* This runs at the ingress of the uplink. */
 SEC("tc")
 int spoke_from_wire(struct __sk_buff* skb) {
   if (!IsPlainFrame(skb)) return TC_ACT_UNSPEC;
@@ -406,8 +411,8 @@ int spoke_from_wire(struct __sk_buff* skb) {
   return TC_ACT_UNSPEC;
 }
 
-/* Lets the pod keep to the ordinary way until it ends: a connection of which nobody remembers that it
- * is translated must not pass by any other. */
+/* Lets the pod keep to the ordinary way until it ends: a connection of which nobody remembers that
+ * it is translated must not pass by any other. */
 INLINE void LeaveTheFastPath(__u32 slot, struct spoke_port* port) {
   __u32* over_share = bpf_map_lookup_elem(&spoke_excluded, &slot);
   if (over_share) *over_share = 1;
@@ -421,17 +426,18 @@ INLINE void LeaveTheFastPath(__u32 slot, struct spoke_port* port) {
   if (place6) place6->link = 0;
 }
 
-/* The slot of the pod that the packet goes to (by its link) or comes from (`place`, by the uplink);
- * SPOKE_MAX_PODS: it is no pod's. */
+/* Returns the slot of the pod that the packet goes to (by its link) or comes from (`place`, by the
+ * uplink); SPOKE_MAX_PODS: it is no pod's. */
 INLINE __u32 SlotOf(const struct spoke_port* port, const struct spoke_place* place) {
   if (port) return port->slot;
   return place ? place->slot : SPOKE_MAX_PODS;
 }
 
-/* One more pair of the pod in `slot`, which has one more to spare, or leaves the fast path. */
+/* Remembers one more pair of the pod in `slot`, which has one more to spare, or leaves the fast
+ * path. */
 INLINE void Remember(void* pairs, const void* pair, __u32 slot, struct spoke_port* port) {
   __u32* count = bpf_map_lookup_elem(&spoke_pairs_of, &slot);
-  if (!count) return; /* No pod's. */
+  if (!count) return; /* The slot is no pod's. */
   const __u64 now = bpf_ktime_get_coarse_ns();
   if (*count < SPOKE_MAX_PAIRS_OF_POD && bpf_map_update_elem(pairs, pair, &now, BPF_ANY) == 0) {
     __sync_fetch_and_add(count, 1);
@@ -480,7 +486,8 @@ INLINE void Learn6(struct __sk_buff* skb) {
   Remember(&spoke_pairs6, &pair, slot, port);
 }
 
-/* At the egress of the uplink and of pods' links: learns whose connections are translated. */
+/* This runs at the egress of the uplink and of pods' links: learns whose connections are
+ * translated. */
 SEC("tc")
 int spoke_leaving(struct __sk_buff* skb) {
   if (!(skb->mark & SPOKE_TRANSLATED_MARK)) return TC_ACT_UNSPEC;

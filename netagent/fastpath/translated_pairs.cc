@@ -35,8 +35,8 @@ class PodsByAddress {
     return at->second.slot;
   }
 
-  // Counts a pair of these two for each that is a pod's. False, and counts nothing, where neither
-  // is, or one has become a pod's after `last`.
+  // Counts a pair of these two for each that is a pod's. Returns false, and counts nothing, where
+  // neither is, or one has become a pod's after `last`.
   bool Count(const std::array<spoke_address, 2>& ends, uint64_t last, Counts& counts) const {
     const auto one = pods_.find(std::to_array(ends[0].word));
     const auto other = pods_.find(std::to_array(ends[1].word));
@@ -63,7 +63,8 @@ std::array<spoke_address, 2> Ends(const spoke_pair4& pair) {
 }
 std::array<spoke_address, 2> Ends(const spoke_pair6& pair) { return {pair.low, pair.high}; }
 
-// Puts what is not there yet, since that is newer. Where no room is left, it is the pods' loss.
+// Puts what is not there yet, since what is there is newer. Where no room is left, it is the pods'
+// loss.
 template <typename Pair>
 absl::Status Copy(int from, int to, const PodsByAddress& pods, int over_share) {
   constexpr std::string_view kWhat = "fast path: take over a pair";
@@ -101,7 +102,8 @@ absl::Status SweepMap(int map, uint64_t oldest, const PodsByAddress& pods, Count
 
 }  // namespace
 
-// As bpf_ktime_get_coarse_ns(): finer, it would be ahead of what the programs write.
+// Returns the time as bpf_ktime_get_coarse_ns() does: a finer clock would be ahead of what the
+// programs write.
 uint64_t PairClockNs() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

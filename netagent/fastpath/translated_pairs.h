@@ -12,7 +12,7 @@
 
 namespace spoke::netagent {
 
-// The time by the clock of pairs, in nanoseconds.
+// Returns the time by the clock of pairs, in nanoseconds.
 uint64_t PairClockNs();
 
 // The maps of an earlier agent whose layout was another, whatever their type. Owns the descriptors;
@@ -24,10 +24,10 @@ struct FormerPairs {
 
 // The descriptors of the maps, borrowed. Pods are named by their slot.
 struct TranslatedPairs {
-  // A pod is new in the slot. Errors: kInternal.
+  // Notes that a pod is new in the slot. Errors: kInternal.
   absl::Status Begin(uint32_t slot) const;
 
-  // Whether a pair of the pod was not remembered, so that it must keep to the ordinary way.
+  // Returns whether a pair of the pod was not remembered, so that it must keep to the ordinary way.
   bool IsOverShare(uint32_t slot) const;
 
   // Remembers the pairs of an earlier agent besides those that are known, and counts those of

@@ -27,13 +27,13 @@ bool TakeChar(std::string_view& text, char c) {
   return true;
 }
 
-// "[12:3400]", packets and bytes.
+// Takes "[12:3400]", which are packets and bytes.
 bool TakeCounters(std::string_view& text, uint64_t* packets, uint64_t* bytes) {
   return TakeChar(text, '[') && TakeNumber(text, packets) && TakeChar(text, ':') &&
          TakeNumber(text, bytes) && TakeChar(text, ']');
 }
 
-// Up to the next blank, which goes as well.
+// Takes the text up to the next blank, which goes as well.
 std::string_view TakeWord(std::string_view& text) {
   const size_t end = std::min(text.find(' '), text.size());
   const std::string_view word = text.substr(0, end);
@@ -41,8 +41,8 @@ std::string_view TakeWord(std::string_view& text) {
   return word;
 }
 
-// The next argument of a rule, without quotes and backslashes; nullopt at the end, and where a
-// quote is never closed.
+// Takes the next argument of a rule, without quotes and backslashes; nullopt at the end, and where
+// a quote is never closed.
 std::optional<std::string> TakeArgument(std::string_view& text) {
   while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
   if (text.empty()) return std::nullopt;
@@ -71,7 +71,7 @@ std::string CommentOf(std::string_view rule) {
   return "";
 }
 
-// Where the line ends that begins at `start`: a comment may hold line breaks.
+// Returns where the line ends that begins at `start`: a comment may hold line breaks.
 size_t EndOfLine(std::string_view text, size_t start) {
   bool quoted = false;
   for (size_t i = start; i < text.size(); ++i) {
@@ -90,7 +90,7 @@ absl::Status Wrong(size_t line, std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("line {}: {}", line, what));
 }
 
-// ":FORWARD ACCEPT [0:0]", without the colon.
+// Parses ":FORWARD ACCEPT [0:0]", without the colon.
 absl::StatusOr<IptablesChain> ParseChain(std::string_view text, size_t line) {
   IptablesChain chain;
   chain.name = std::string(TakeWord(text));
@@ -102,7 +102,7 @@ absl::StatusOr<IptablesChain> ParseChain(std::string_view text, size_t line) {
   return chain;
 }
 
-// "[0:0] -A FORWARD -j ACCEPT"
+// Parses "[0:0] -A FORWARD -j ACCEPT".
 absl::StatusOr<IptablesRule> ParseRule(std::string_view text, size_t line) {
   IptablesRule rule;
   if (text.front() == '[') {

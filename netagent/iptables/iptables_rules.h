@@ -13,7 +13,7 @@
 namespace spoke::netagent {
 
 enum class IptablesBackend : uint8_t { kNft, kLegacy };
-// "nft", "legacy".
+// Returns "nft" or "legacy".
 std::string_view NameOf(IptablesBackend backend);
 
 // Every table that iptables has.
@@ -22,11 +22,11 @@ inline const std::vector<std::string> kIptablesTables = {"filter", "nat", "mangl
 
 struct IptablesRule {
   std::string chain;
-  // What stands behind "-A CHAIN " in the output of iptables-save.
+  // The text behind "-A CHAIN " in the output of iptables-save.
   std::string text;
-  // `text` leaves out what the reader has no words for; the rule is another than it says.
+  // Whether `text` leaves out what the reader has no words for: the rule is another than it says.
   bool abridged = false;
-  std::string comment;  // The first one, without quotes.
+  std::string comment;  // The first comment, without quotes.
   uint64_t packets = 0;
   uint64_t bytes = 0;
 
@@ -35,37 +35,39 @@ struct IptablesRule {
 
 struct IptablesChain {
   std::string name;
-  std::string policy = "-";  // "ACCEPT" or "DROP" of a chain at a hook.
-  uint64_t packets = 0;      // That the policy decided.
+  std::string policy = "-";  // The policy, "ACCEPT" or "DROP", of a chain at a hook.
+  uint64_t packets = 0;      // The packets that the policy decided about.
   uint64_t bytes = 0;
 
   bool operator==(const IptablesChain&) const = default;
 };
 
 struct IptablesTable {
-  std::string name;  // "mangle"
+  std::string name;  // The name, such as "mangle".
   std::vector<IptablesChain> chains;
-  std::vector<IptablesRule> rules;  // In the order in which packets meet those of one chain.
+  // The rules, in the order in which packets meet those of one chain.
+  std::vector<IptablesRule> rules;
 
   bool operator==(const IptablesTable&) const = default;
 };
 
-// The one of that name, or nullptr.
+// Returns the table of that name, or nullptr.
 const IptablesTable* FindTable(const std::vector<IptablesTable>& tables, std::string_view name);
 
-// How much is read, so that a host's rules cannot use up the agent's memory.
-inline constexpr size_t kMaxIptablesText = size_t{64} << 20U;  // Bytes.
+// The most text that is read, so that a host's rules cannot use up the agent's memory.
+inline constexpr size_t kMaxIptablesText = size_t{64} << 20U;  // In bytes.
 
 // Reads what iptables-save prints, with -c or without. A comment may have any byte in it.
 // Errors: kInvalidArgument (not such a text; the message names the line); kResourceExhausted (too
 // long).
 absl::StatusOr<std::vector<IptablesTable>> ParseIptablesSave(std::string_view text);
 
-// `text` as iptables-save prints an argument: in quotes, with backslashes, where it has to be.
+// Returns `text` as iptables-save prints an argument: in quotes, with backslashes, where it has to
+// be.
 std::string QuoteForIptables(std::string_view text);
 
-// The tables of both back ends as one host's. A rule that stands in both has seen the same packets
-// twice: it is in the result once, with the greater counters.
+// Merges the tables of both back ends as one host's. A rule that stands in both has seen the same
+// packets twice: it is in the result once, with the greater counters.
 std::vector<IptablesTable> MergeBackends(std::vector<IptablesTable> nft,
                                          const std::vector<IptablesTable>& legacy);
 

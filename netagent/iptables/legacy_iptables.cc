@@ -14,7 +14,7 @@ namespace spoke::netagent {
 namespace {
 
 constexpr const char* kFolders[] = {"/usr/sbin/", "/sbin/", "/usr/local/sbin/"};
-// For the lock that all programs of iptables-legacy share.
+// The seconds to wait for the lock that all programs of iptables-legacy share.
 constexpr const char* kLockSeconds = "2";
 
 std::string FindProgram(const std::string& root, const std::string& name) {
@@ -25,21 +25,21 @@ std::string FindProgram(const std::string& root, const std::string& name) {
   return "";
 }
 
-// The first line of what a program complained of.
+// Returns the first line of what a program complained of.
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 absl::StatusOr<std::string> OutputOf(const RunIptables& run,
                                      const std::vector<std::string>& command) {
   ASSIGN_OR_RETURN(os::ProgramResult result, run(command));
   if (result.exit_code == 0) return std::move(result.output);
-  // 4: somebody else has the lock (iptables(8)).
+  // The exit code 4 says that somebody else has the lock (iptables(8)).
   const auto code =
       result.exit_code == 4 ? absl::StatusCode::kUnavailable : absl::StatusCode::kInternal;
   return absl::Status(code, fmt::format("{} ended with {}: {}", command.front(), result.exit_code,
                                         FirstLine(result.errors)));
 }
 
-// The names in the kernel's list; none where the kernel has no such tables.
+// Returns the names in the kernel's list; none where the kernel has no such tables.
 absl::StatusOr<std::set<std::string>> NamesIn(const std::string& path) {
   const auto text = os::ReadFile(path);
   if (absl::IsNotFound(text.status())) return std::set<std::string>();
@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<IptablesTable>> LegacyIptables::Read(
                    NamesIn(v4 ? settings_.names_v4 : settings_.names_v6));
   std::vector<IptablesTable> tables;
   for (const std::string& name : names) {
-    // Asked for one that is not there, the program would make it.
+    // The program would make a table that is asked for and is not there.
     if (!present.contains(name)) continue;
     const std::string program = !settings_.programs ? ""
                                 : v4                ? settings_.programs->save_v4

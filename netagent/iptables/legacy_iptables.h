@@ -19,15 +19,15 @@ struct LegacyPrograms {
   std::string iptables;
   std::string save_v4;
   std::string save_v6;
-  // The host's `iptables` is this one.
+  // Whether the host's `iptables` is this one.
   bool is_default = false;
 };
 
 using RunIptables =
     std::function<absl::StatusOr<os::ProgramResult>(const std::vector<std::string>& command)>;
 
-// Looks in the folders where system programs are; whoever looks asks `iptables` for its version.
-// nullopt where iptables-legacy is not installed.
+// Finds the programs in the folders where system programs are; whoever looks asks `iptables` for
+// its version. Returns nullopt where iptables-legacy is not installed.
 std::optional<LegacyPrograms> FindLegacyPrograms(const std::string& root, const RunIptables& run);
 
 class LegacyIptables final : public Iptables {
@@ -35,7 +35,7 @@ class LegacyIptables final : public Iptables {
   struct Settings {
     std::optional<LegacyPrograms> programs;
     RunIptables run;
-    // Where the kernel lists the names of the tables that there are.
+    // The file where the kernel lists the names of the tables that there are.
     std::string names_v4 = "/proc/thread-self/net/ip_tables_names";
     std::string names_v6 = "/proc/thread-self/net/ip6_tables_names";
   };

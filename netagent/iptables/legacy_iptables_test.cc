@@ -21,7 +21,7 @@ using Command = std::vector<std::string>;
 
 class LegacyIptablesTest : public testing::Test {
  protected:
-  // A program that can be run, as far as anybody looks.
+  // Makes a program that can be run, as far as anybody looks.
   void Install(const std::string& name) {
     std::filesystem::create_directories(dir_.path() + "/usr/sbin");
     const std::string path = dir_.path() + "/usr/sbin/" + name;

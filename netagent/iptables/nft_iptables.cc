@@ -20,12 +20,12 @@ namespace spoke::netagent {
 namespace {
 
 constexpr int32_t kManglePriority = -150;  // NF_IP_PRI_MANGLE
-constexpr uint8_t kSourceOffset = 12;      // In the IPv4 header (RFC 791).
+constexpr uint8_t kSourceOffset = 12;      // The offset in the IPv4 header (RFC 791).
 constexpr uint8_t kDestinationOffset = 16;
 
 uint16_t MessageType(uint16_t message) { return NFNL_SUBSYS_NFTABLES << 8U | message; }
 
-// A dump of all rules (or chains) of one family's table; none where there is no such table.
+// Returns a dump of all rules (or chains) of one family's table; none where there is no such table.
 netlink::Request DumpOf(std::string what, uint16_t message, ip::Family family,
                         const std::string& table) {
   nfgenmsg fixed{};
@@ -56,7 +56,7 @@ absl::Status ReadChains(netlink::Socket& socket, ip::Family family,
       });
 }
 
-// `handles`, where it is given, gets those of table.rules, in the same order.
+// Reads the rules; `handles`, where it is given, gets those of table.rules, in the same order.
 absl::Status ReadRules(netlink::Socket& socket, ip::Family family, IptablesTable& table,
                        std::vector<uint64_t>* handles = nullptr) {
   return netlink::Dump(
@@ -76,7 +76,7 @@ absl::Status ReadRules(netlink::Socket& socket, ip::Family family, IptablesTable
       });
 }
 
-// As iptables has its chains of the mangle table.
+// Returns the chain as iptables has it in the mangle table.
 nft::Chain BuiltIn(const std::string& chain) {
   nft::BaseHook base{.priority = kManglePriority};
   if (chain == "INPUT") base.hook = nft::Hook::kInput;
@@ -88,8 +88,8 @@ nft::Chain BuiltIn(const std::string& chain) {
   return {.name = chain, .base = base};
 }
 
-// Whether Append() could have made it. An empty one does nothing, and iptables makes it anew when
-// it needs it.
+// Returns whether Append() could have made it. An empty chain does nothing, and iptables makes it
+// anew when it needs it.
 bool IsAsAppended(const IptablesChain& chain) {
   return chain.policy == "ACCEPT" &&
          (chain.name == "INPUT" || chain.name == "FORWARD" || chain.name == "OUTPUT");

@@ -1,4 +1,5 @@
-// iptables' rules where iptables-nft keeps them: in nf_tables, in tables of iptables' names.
+// Reads and adds iptables' rules where iptables-nft keeps them: in nf_tables, in tables of
+// iptables' names.
 #pragma once
 
 #include <string>
@@ -19,12 +20,12 @@ class NftIptables final : public Iptables {
   absl::StatusOr<size_t> Erase(const std::vector<PublishedRule>& rules) override;
 };
 
-// What takes `rules` out of `table`, as Iptables::Erase() says; `handles` are those of its rules,
-// in the same order. Pure.
+// Returns what takes `rules` out of `table`, as Iptables::Erase() says; `handles` are those of its
+// rules, in the same order. Pure.
 nft::Transaction PlanErase(const std::vector<PublishedRule>& rules, IptablesTable table,
                            std::vector<uint64_t> handles);
 
-// What adds `rules`, given what the table is like now. Pure.
+// Returns what adds `rules`, given what the table is like now. Pure.
 nft::Transaction PlanAppend(const std::vector<PublishedRule>& rules,
                             const std::vector<IptablesTable>& now);
 

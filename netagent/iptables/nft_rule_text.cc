@@ -46,7 +46,7 @@ const Attribute* Find(const Attributes& attributes, uint16_t type) {
   return found == attributes.end() ? nullptr : &found->second;
 }
 
-// nf_tables has its numbers in network order.
+// Returns the number; nf_tables has its numbers in network order.
 uint32_t Number(const Attributes& attributes, uint16_t type) {
   const Attribute* found = Find(attributes, type);
   return found == nullptr ? 0 : ntohl(found->U32().value_or(0));
@@ -77,7 +77,7 @@ Bytes Data(const Attributes& attributes, uint16_t type) {
   return value == nullptr ? Bytes() : Bytes(value->payload.begin(), value->payload.end());
 }
 
-// Leading bits that are set; nullopt when others are as well.
+// Returns how many leading bits are set; nullopt when others are as well.
 std::optional<int> PrefixLength(const Bytes& mask) {
   int length = 0;
   bool ended = false;
@@ -131,7 +131,7 @@ class RuleWriter {
   }
 
   IptablesRule Finish(std::string chain) {
-    // The order of iptables-save.
+    // These are in the order of iptables-save.
     for (const char* option : {"-s", "-d", "-i", "-o", "-p"}) {
       const auto found = options_.find(option);
       if (found != options_.end()) Add(found->second);
@@ -144,8 +144,8 @@ class RuleWriter {
 
  private:
   struct Loaded {
-    std::string option;  // That it is compared for; empty: none we know.
-    Bytes mask;          // Empty: all of it.
+    std::string option;  // The option that it is compared for; empty: none we know.
+    Bytes mask;          // The mask; empty: all of it is compared.
   };
 
   void Add(const std::string& part) {
@@ -226,7 +226,8 @@ class RuleWriter {
     return std::nullopt;
   }
 
-  // A block whose length is whole bytes is compared without a mask, in that many bytes.
+  // Returns the block. One whose length is whole bytes is compared without a mask, in that many
+  // bytes.
   std::optional<std::string> BlockOf(Bytes value, const Bytes& mask) const {
     const size_t full = v6_ ? 16 : 4;
     if (value.empty() || value.size() > full || (!mask.empty() && mask.size() != value.size())) {
@@ -286,15 +287,17 @@ class RuleWriter {
   }
 
   const bool v6_;
-  std::map<uint32_t, Loaded> loaded_;           // By register.
-  std::map<std::string, std::string> options_;  // Each as it is written, by its letter.
+  std::map<uint32_t, Loaded> loaded_;  // The loaded fields, by register.
+  // The options, each as it is written, by its letter.
+  std::map<std::string, std::string> options_;
   std::vector<std::string> matches_;
   std::string verdict_;
   bool counted_ = false;
   IptablesRule rule_;
 };
 
-// A run of type, length and value, a byte each for the first two (libnftnl/udata.h).
+// Returns the comment in the user data, which is a run of type, length and value, a byte each for
+// the first two (libnftnl/udata.h).
 std::string CommentInUserData(std::span<const uint8_t> data) {
   while (data.size() >= 2) {
     const size_t length = data[1];

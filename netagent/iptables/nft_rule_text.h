@@ -1,5 +1,5 @@
-// The kernel's messages about nf_tables rules and chains, in iptables' words. Pure, safe on any
-// input.
+// Puts the kernel's messages about nf_tables rules and chains, in iptables' words. Pure, safe on
+// any input.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace spoke::netagent {
 
 struct NftRuleMessage {
   std::string table;
-  // In words are addresses, devices, the protocol, the comment and the verdict; a rule with
-  // anything else is abridged.
+  // The rule in words: these are addresses, devices, the protocol, the comment and the verdict; a
+  // rule with anything else is abridged.
   IptablesRule rule;
-  uint64_t handle = 0;  // By which it is deleted.
+  uint64_t handle = 0;  // The handle by which it is deleted.
 };
 
 struct NftChainMessage {
@@ -24,9 +24,10 @@ struct NftChainMessage {
   IptablesChain chain;
 };
 
-// `payload` is that of an NFT_MSG_NEWRULE. Errors: kDataLoss (it is none, or cut short).
+// Reads a rule; `payload` is that of an NFT_MSG_NEWRULE. Errors: kDataLoss (it is none, or cut
+// short).
 absl::StatusOr<NftRuleMessage> ReadNftRule(std::span<const uint8_t> payload);
-// Of an NFT_MSG_NEWCHAIN. Errors: as ReadNftRule().
+// Reads a chain; `payload` is that of an NFT_MSG_NEWCHAIN. Errors: those of ReadNftRule().
 absl::StatusOr<NftChainMessage> ReadNftChain(std::span<const uint8_t> payload);
 
 }  // namespace spoke::netagent

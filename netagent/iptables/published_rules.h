@@ -15,17 +15,17 @@
 
 namespace spoke::netagent {
 
-// Of the mangle table: matches every packet whose source (else destination) is outside `cluster`,
-// and only counts.
+// A rule of the mangle table, which matches every packet whose source (else destination) is outside
+// `cluster`, and only counts.
 struct PublishedRule {
   std::string chain;
   bool by_source = false;
   ip::Prefix cluster;  // IPv4, not /0.
   std::string comment;
 
-  // As IptablesRule::text has it.
+  // Returns the text that IptablesRule::text has.
   std::string Text() const;
-  // As arguments of iptables, behind "-A CHAIN".
+  // Returns the rule as arguments of iptables, behind "-A CHAIN".
   std::vector<std::string> Arguments() const;
 
   bool operator==(const PublishedRule&) const = default;
@@ -33,30 +33,32 @@ struct PublishedRule {
 
 inline constexpr std::string_view kPublishedTable = "mangle";
 
-// The four, in the order in which they were published.
+// Returns the four rules, in the order in which they were published.
 std::vector<PublishedRule> PublishedRules(const ip::Prefix& cluster);
 
-// Those of `wanted` that `tables` lacks, in order.
+// Returns those of `wanted` that `tables` lacks, in order.
 std::vector<PublishedRule> MissingRules(const std::vector<PublishedRule>& wanted,
                                         const std::vector<IptablesTable>& tables);
 
-// How many rules, in all tables, are somebody else's: not word for word one of `wanted`.
+// Returns how many rules, in all tables, are somebody else's: not word for word one of `wanted`.
 size_t CountForeignRules(const std::vector<PublishedRule>& wanted,
                          const std::vector<IptablesTable>& tables);
 
-// What is known of the two back ends of a host.
+// The facts that are known of the two back ends of a host.
 struct BackendUse {
-  size_t nft_foreign = 0;  // Rules of others there.
+  size_t nft_foreign = 0;  // The number of rules of others there.
   size_t legacy_foreign = 0;
-  bool legacy_command = false;     // There is a program to lay rules down there with.
-  bool legacy_is_default = false;  // The host's `iptables` is that one.
+  bool legacy_command = false;     // Whether there is a program to lay rules down there with.
+  bool legacy_is_default = false;  // Whether the host's `iptables` is that one.
 
-  // Rules in both: each packet passes both, and whoever looks at one does not see the other.
+  // Returns whether both have rules of others: then each packet passes both, and whoever looks at
+  // one does not see the other.
   bool both() const { return nft_foreign > 0 && legacy_foreign > 0; }
 };
 
-// Where the published rules belong: where the host's other rules are; where both or neither have
-// some, what the host's `iptables` uses. kNft where rules cannot be laid down in the other.
+// Returns where the published rules belong: where the host's other rules are; where both or neither
+// have some, what the host's `iptables` uses. Returns kNft where rules cannot be laid down in the
+// other.
 IptablesBackend ChooseBackend(const BackendUse& use);
 
 }  // namespace spoke::netagent

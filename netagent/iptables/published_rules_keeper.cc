@@ -13,7 +13,7 @@ Iptables& PublishedRulesKeeper::Of(IptablesBackend backend) {
   return backend == IptablesBackend::kNft ? edges_.nft : edges_.legacy;
 }
 
-// A back end that cannot be read leaves what was known of it.
+// Reads both back ends. A back end that cannot be read leaves what was known of it.
 void PublishedRulesKeeper::Scan() {
   use_.legacy_command = settings_.legacy_command;
   use_.legacy_is_default = settings_.legacy_is_default;

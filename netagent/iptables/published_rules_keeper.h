@@ -18,14 +18,14 @@
 namespace spoke::netagent {
 
 inline constexpr absl::Duration kPublishedRulesRound = absl::Seconds(10);
-// From one look at all tables of both back ends to the next; in between only the rules themselves
-// are looked for.
+// The time from one look at all tables of both back ends to the next; in between only the rules
+// themselves are looked for.
 inline constexpr absl::Duration kBackendScan = absl::Minutes(1);
 
 struct PublishedRulesState {
-  bool both_backends = false;  // Others have rules in both.
-  uint64_t missing = 0;        // Rules that should be there and are not.
-  uint64_t repaired = 0;       // Rules that were there once and had to be added again.
+  bool both_backends = false;  // Whether others have rules in both.
+  uint64_t missing = 0;        // The number of rules that should be there and are not.
+  uint64_t repaired = 0;  // The number of rules that were there once and had to be added again.
 
   bool operator==(const PublishedRulesState&) const = default;
 };
@@ -39,8 +39,8 @@ class PublishedRulesKeeper {
     telemetry::Log& log;
   };
   struct Settings {
-    std::optional<ip::Prefix> cluster;  // nullopt: no rule is laid down.
-    bool legacy_command = false;        // As BackendUse has it.
+    std::optional<ip::Prefix> cluster;  // The cluster; nullopt: no rule is laid down.
+    bool legacy_command = false;        // The value for BackendUse.
     bool legacy_is_default = false;
   };
   // Borrows the edges.
@@ -60,8 +60,8 @@ class PublishedRulesKeeper {
   absl::Time next_round_ = absl::InfinitePast();
   absl::Time next_scan_ = absl::InfinitePast();
   BackendUse use_;
-  std::optional<IptablesBackend> laid_in_;  // Where the rules have all been seen.
-  absl::Status last_;                       // Of the last round, so that a failure is logged once.
+  std::optional<IptablesBackend> laid_in_;  // The back end where the rules have all been seen.
+  absl::Status last_;  // The result of the last round, so that a failure is logged once.
   mutable absl::Mutex mutex_;
   PublishedRulesState state_ ABSL_GUARDED_BY(mutex_);
 };

@@ -11,7 +11,7 @@ using testing::IsEmpty;
 
 ip::Prefix P(std::string_view text) { return ip::Prefix::Parse(text).value(); }
 
-// What a host has after the published commands, as iptables-save prints it.
+// The rules that a host has after the published commands, as iptables-save prints it.
 constexpr std::string_view kPublished =
     "*mangle\n"
     "[1:84] -A INPUT ! -s 10.0.0.0/8 -m comment --comment "

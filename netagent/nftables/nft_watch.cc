@@ -14,9 +14,9 @@
 namespace spoke::netagent {
 namespace {
 
-// In every message of nf_tables the first attribute is the table's name
+// The type of the first attribute, which in every message of nf_tables is the table's name
 // (linux/netfilter/nf_tables.h: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, NFTA_SET_TABLE,
-// NFTA_SET_ELEM_LIST_TABLE, NFTA_OBJ_TABLE), but in those of a generation, which have a number
+// NFTA_SET_ELEM_LIST_TABLE, NFTA_OBJ_TABLE), except in those of a generation, which have a number
 // there.
 constexpr uint16_t kTableName = 1;
 constexpr uint16_t kNewGeneration = NFNL_SUBSYS_NFTABLES << 8U | 15U;  // NFT_MSG_NEWGEN

@@ -13,22 +13,22 @@
 
 namespace spoke::netagent {
 
-// Whether the messages of a datagram tell that somebody else than `own_port`, the requester that
-// every message names (netlink(7)), has changed kSpokeTable or kNamesTable: anything in it, or
-// itself. True as well for what cannot be read. Pure, safe on any input.
+// Returns whether the messages of a datagram tell that somebody else than `own_port`, the requester
+// that every message names (netlink(7)), has changed kSpokeTable or kNamesTable: anything in it, or
+// itself. It returns true as well for what cannot be read. Pure, safe on any input.
 bool OthersChangedOurTables(std::span<const uint8_t> datagram, uint32_t own_port);
 
-// Of the network namespace it was opened in. Not thread-safe.
+// Hears of changes in the network namespace it was opened in. Not thread-safe.
 class NftWatch {
  public:
-  // `own_port`: nft::Connection::port_id() of the one who changes our tables. Errors: as socket(2),
-  // setsockopt(2) and bind(2).
+  // Opens a watch; `own_port` is nft::Connection::port_id() of the one who changes our tables.
+  // Errors: those of socket(2), setsockopt(2) and bind(2).
   static absl::StatusOr<std::unique_ptr<NftWatch>> Open(uint32_t own_port);
 
-  // Readable when something has changed in any table.
+  // Returns the descriptor, readable when something has changed in any table.
   int fd() const { return fd_.get(); }
-  // Takes all that has been said. Whether others may have changed our tables: also when so much was
-  // said that some of it was lost.
+  // Takes all that has been said. Returns whether others may have changed our tables: also when so
+  // much was said that some of it was lost.
   bool Drain();
 
  private:

@@ -24,7 +24,7 @@ void Append(const T& value, Bytes& bytes) {
   bytes.insert(bytes.end(), begin, begin + sizeof(value));
 }
 
-// A message whose first attribute is the text `table`.
+// Returns a message whose first attribute is the text `table`.
 Bytes Message(uint16_t kind, uint32_t port, std::string_view table) {
   Bytes bytes;
   const size_t attribute = sizeof(nlattr) + table.size() + 1;
@@ -74,7 +74,7 @@ TEST(NftWatchTest, WhatCannotBeReadMayBeAChangeOfOurs) {
     EXPECT_TRUE(OthersChangedOurTables(std::span(other).first(length), kOwnPort)) << length;
   }
   Bytes nameless = other;
-  nameless[sizeof(nlmsghdr) + sizeof(nfgenmsg) + 2] = 99;  // The attribute's type.
+  nameless[sizeof(nlmsghdr) + sizeof(nfgenmsg) + 2] = 99;  // These are the attribute's type.
   EXPECT_TRUE(OthersChangedOurTables(nameless, kOwnPort));
 }
 

@@ -17,9 +17,9 @@ using nft::MetaKey;
 using nft::Register;
 
 constexpr Register kScratch = 15;
-// A device's name takes four registers.
+// The first of the registers for a device's name, which takes four.
 constexpr Register kNameScratch = 12;
-// The kernel's number of a packet without a connection (NF_CT_STATE_UNTRACKED_BIT).
+// The kernel's state bit of a packet without a connection (NF_CT_STATE_UNTRACKED_BIT).
 constexpr uint32_t kCtUntracked = 64;
 constexpr uint8_t kIpv4 = 2;   // AF_INET
 constexpr uint8_t kIpv6 = 10;  // AF_INET6
@@ -30,7 +30,7 @@ Expressions HasBits(LoadCt load, uint32_t bits, bool has) {
           Compare{has ? Comparison::kNotEqual : Comparison::kEqual, kScratch, nft::HostOrder(0)}};
 }
 
-// Its other bits stay.
+// Inserts the mark; the other bits stay.
 MaskBits InsertMark(uint32_t mark) {
   return {kScratch, kScratch, nft::HostOrder(~claims::kFlowMarkMask), nft::HostOrder(mark)};
 }

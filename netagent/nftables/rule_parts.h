@@ -15,37 +15,37 @@ namespace spoke::netagent::rules {
 
 using Expressions = std::vector<nft::Expression>;
 
-// Bits of enum ip_conntrack_status (linux/netfilter/nf_conntrack_common.h): the connection is in
-// the table; its source, its destination is translated.
+// The bits of enum ip_conntrack_status (linux/netfilter/nf_conntrack_common.h): the connection is
+// in the table; its source, its destination is translated.
 inline constexpr uint32_t kConfirmed = 8;
 inline constexpr uint32_t kSourceNat = 16;
 inline constexpr uint32_t kDestinationNat = 32;
 
-// One after the other.
+// Returns the parts, one after the other.
 Expressions All(std::initializer_list<Expressions> parts);
 
-// What ends the rule unless it holds. They use register 15, which nothing else may.
+// Return what ends the rule unless it holds. They use register 15, which nothing else may use.
 Expressions IsFamily(ip::Family family);
 Expressions InterfaceIs(nft::MetaKey key, std::string_view name, bool equal = true);
-// Of the host ends of pod links: the name begins so.
+// Matches the host ends of pod links, whose names begin so.
 Expressions IsPodLink(nft::MetaKey key, bool is);
-// The connection's mark under claims::kFlowMarkMask.
+// Match the connection's mark under claims::kFlowMarkMask.
 Expressions FlowMarkIs(uint32_t mark);
 Expressions FlowMarkIsSet();
 Expressions CtStateHas(uint32_t bits);
-// `bits`: kConfirmed and so on.
+// Matches the status; `bits` are kConfirmed and so on.
 Expressions CtStatusHas(uint32_t bits, bool has = true);
 Expressions IsReply(bool is = true);
-// Neither the connection tracking knows it, nor will a translation: its state is invalid, or it is
-// not tracked.
+// Matches a packet that neither connection tracking nor translation knows: its state is invalid, or
+// it is not tracked.
 Expressions IsUntracked();
-// Of the protocol's number, with that port at the other end; never a later fragment.
+// Matches the protocol's number, with that port at the other end; never a later fragment.
 Expressions DestinationPortIs(uint8_t protocol, uint16_t port);
 
-// The connection's mark becomes `mark` under claims::kFlowMarkMask; and the packet's.
+// Set the connection's mark, and the packet's, to `mark` under claims::kFlowMarkMask.
 Expressions SetFlowMark(uint32_t mark);
 Expressions SetPacketMark(uint32_t mark);
-// The packet's priority, by way of `scratch`. Forwarding sets that of IPv4 anew.
+// Sets the packet's priority, by way of `scratch`. Forwarding sets that of IPv4 anew.
 Expressions SetPriority(uint32_t priority, nft::Register scratch);
 Expressions LoadSource(ip::Family family, nft::Register to);
 Expressions LoadDestination(ip::Family family, nft::Register to);
@@ -55,10 +55,10 @@ Expressions Accept();
 Expressions Drop(const std::string& counter);
 Expressions Goto(const std::string& chain);
 
-// "4" or "6".
+// Returns "4" or "6".
 std::string Suffix(ip::Family family);
 nft::Field AddressField(ip::Family family);
-// Registers of 32 bits that an address takes.
+// Returns how many registers of 32 bits an address takes.
 nft::Register Width(ip::Family family);
 nft::Element RangeElement(const ip::Address& first, const ip::Address& last);
 

@@ -16,17 +16,18 @@ namespace spoke::netagent {
 
 using Bytes = std::span<const uint8_t>;
 
-// Ethertypes.
+// The Ethertypes.
 inline constexpr uint16_t kEthertypeIpv4 = 0x0800;
 inline constexpr uint16_t kEthertypeArp = 0x0806;
 inline constexpr uint16_t kEthertypeIpv6 = 0x86DD;
 
 inline constexpr size_t kMacBytes = 6;
-inline constexpr size_t kEthernetBytes = 14;  // Untagged.
-inline constexpr size_t kMinFrameBytes = 60;  // Without the checksum, which the device adds.
+inline constexpr size_t kEthernetBytes = 14;  // The bytes of an untagged header.
+// The least frame without the checksum, which the device adds.
+inline constexpr size_t kMinFrameBytes = 60;
 inline constexpr ip::MacAddress kBroadcastMac{{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}};
 
-// ARP for IPv4 on Ethernet (RFC 826).
+// The bytes of ARP for IPv4 on Ethernet (RFC 826).
 inline constexpr size_t kArpBytes = 28;
 inline constexpr uint16_t kArpHardwareEthernet = 1;
 inline constexpr uint16_t kArpRequest = 1;
@@ -41,7 +42,7 @@ inline void AppendMac(std::vector<uint8_t>& out, const ip::MacAddress& mac) {
   out.insert(out.end(), mac.octets.begin(), mac.octets.end());
 }
 
-// 4 or 16 bytes.
+// Appends 4 or 16 bytes.
 inline void AppendAddress(std::vector<uint8_t>& out, const ip::Address& address) {
   const std::string bytes = address.ToBytes();
   out.insert(out.end(), bytes.begin(), bytes.end());
@@ -58,7 +59,7 @@ inline uint16_t Load16(Bytes bytes, size_t at) {
   return static_cast<uint16_t>((bytes[at] << 8U) | bytes[at + 1]);
 }
 
-// `length` is 4 or 16.
+// Loads an address; `length` is 4 or 16.
 inline ip::Address LoadAddress(Bytes bytes, size_t at, size_t length) {
   return ip::Address::FromBytes(bytes.subspan(at, length)).value();
 }
@@ -74,8 +75,8 @@ inline void Store16(std::vector<uint8_t>& out, size_t at, uint16_t value) {
   out.at(at + 1) = static_cast<uint8_t>(value & 0xFFU);
 }
 
-// RFC 1071, over `bytes` after what `sum` stands for; over bytes that hold their checksum it is
-// zero.
+// Returns the checksum of RFC 1071 over `bytes` after what `sum` stands for; over bytes that hold
+// their checksum it is zero.
 inline uint16_t InternetChecksum(Bytes bytes, uint32_t sum = 0) {
   for (size_t i = 0; i + 1 < bytes.size(); i += 2) sum += Load16(bytes, i);
   if (bytes.size() % 2 == 1) sum += static_cast<uint32_t>(bytes.back()) << 8U;
@@ -87,8 +88,8 @@ inline uint16_t InternetChecksum(Bytes bytes, uint32_t sum = 0) {
 struct ArpMessage {
   uint16_t operation = kArpRequest;
   ip::MacAddress from;
-  ip::Address sender;           // Who says so; 0.0.0.0: a probe.
-  ip::MacAddress target_mac{};  // Zero in a request.
+  ip::Address sender;           // The one who says so; 0.0.0.0: a probe.
+  ip::MacAddress target_mac{};  // The target's MAC; zero in a request.
   ip::Address target;
 };
 inline std::vector<uint8_t> BuildArp(const ip::MacAddress& to, const ArpMessage& message) {
@@ -107,7 +108,8 @@ inline std::vector<uint8_t> BuildArp(const ip::MacAddress& to, const ArpMessage&
   return out;
 }
 
-// Whether `frame` is a whole ARP message for IPv4 on Ethernet, which begins at kEthernetBytes.
+// Returns whether `frame` is a whole ARP message for IPv4 on Ethernet, which begins at
+// kEthernetBytes.
 inline bool IsArp(Bytes frame) {
   if (frame.size() < kEthernetBytes + kArpBytes || Load16(frame, 2 * kMacBytes) != kEthertypeArp) {
     return false;

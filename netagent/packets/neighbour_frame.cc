@@ -8,15 +8,18 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr size_t kIpv6Bytes = 40;  // Without extension headers, which Neighbour Discovery has not.
+// The bytes of the header without extension headers, which Neighbour Discovery has not.
+constexpr size_t kIpv6Bytes = 40;
 constexpr uint8_t kIcmpv6 = 58;
-constexpr uint8_t kHopLimit = 255;  // Less: it came through a router (RFC 4861 section 7.1).
+// The hop limit; with less, it came through a router (RFC 4861 section 7.1).
+constexpr uint8_t kHopLimit = 255;
 
-constexpr size_t kNeighbourBytes = 24;  // Of a solicitation or advertisement, without options.
+// The bytes of a solicitation or advertisement, without options.
+constexpr size_t kNeighbourBytes = 24;
 constexpr uint8_t kSolicitation = 135;
 constexpr uint8_t kAdvertisement = 136;
-constexpr uint8_t kTargetMac = 2;  // The option with the target's link-layer address,
-constexpr size_t kOptionUnit = 8;  // whose length is said in units of this many bytes.
+constexpr uint8_t kTargetMac = 2;  // The type of the option with the target's link-layer address.
+constexpr size_t kOptionUnit = 8;  // The bytes of the unit in which an option's length is said.
 
 constexpr ip::Address kNoIpv4 = ip::Address::V4(0);
 constexpr ip::Address kNoIpv6 = ip::Address::V6(0, 0);
@@ -42,7 +45,8 @@ std::optional<NeighbourClaim> ParseArp(Bytes frame) {
   return claim;
 }
 
-// nullopt: the options are damaged. No MAC: none of them says where the target is.
+// Returns where the options say that the target is; nullopt: they are damaged, and no MAC: none of
+// them says it.
 std::optional<ip::MacAddress> TargetMacOf(Bytes options) {
   while (!options.empty()) {
     const size_t length = options.size() < 2 ? 0 : options[1] * kOptionUnit;
@@ -53,7 +57,7 @@ std::optional<ip::MacAddress> TargetMacOf(Bytes options) {
   return ip::MacAddress();
 }
 
-// The sum of what the checksum covers beside the message (RFC 8200 section 8.1).
+// Returns the sum of what the checksum covers beside the message (RFC 8200 section 8.1).
 uint32_t PseudoHeaderSum(Bytes packet, size_t length) {
   uint32_t sum = kIcmpv6 + static_cast<uint32_t>(length);
   for (size_t at = 8; at < kIpv6Bytes; at += 2) sum += Load16(packet, at);
@@ -87,8 +91,8 @@ std::optional<NeighbourClaim> ParseNeighbourDiscovery(Bytes frame) {
 }
 
 std::vector<uint8_t> BuildSolicitation(const ip::MacAddress& nic_mac, const ip::Address& target) {
-  // ff02::1:ffXX:XXXX with the target's last 24 bits (RFC 4291 section 2.7.1), and its MAC address
-  // (RFC 2464 section 7).
+  // The address is ff02::1:ffXX:XXXX with the target's last 24 bits (RFC 4291 section 2.7.1), and
+  // its MAC address (RFC 2464 section 7).
   const uint64_t last = target.low() & 0xFF'FFFFU;
   const ip::Address group = ip::Address::V6(0xFF02ULL << 48U, 0x1'FF00'0000ULL | last);
   const ip::MacAddress group_mac{{0x33, 0x33, 0xFF, static_cast<uint8_t>(last >> 16U),

@@ -31,7 +31,7 @@ NeighbourClaim Asks(const ip::Address& address, const ip::MacAddress& mac) {
   return {.kind = NeighbourClaim::Kind::kAsks, .address = address, .mac = mac, .source = mac};
 }
 
-// A neighbour advertisement for kV6, with its checksum.
+// Returns a neighbour advertisement for kV6, with its checksum.
 std::vector<uint8_t> Advertisement(const std::vector<uint8_t>& options) {
   std::vector<uint8_t> out;
   AppendEthernet(out, {{0x33, 0x33, 0, 0, 0, 1}}, kTheirs, kEthertypeIpv6);
@@ -76,7 +76,7 @@ TEST(NeighbourFrame, WhoeverSpeaksInArpHasItsSendersAddress) {
                         .target_mac = kOurs,
                         .target = kOther4};
   EXPECT_EQ(ParseNeighbourClaim(BuildArp(kOurs, says)), Has(kV4, kTheirs));
-  // Gratuitous, and an ordinary question: both say where the sender is.
+  // The first is gratuitous, the second an ordinary question: both say where the sender is.
   EXPECT_EQ(
       ParseNeighbourClaim(BuildArp(kBroadcastMac, {.from = kTheirs, .sender = kV4, .target = kV4})),
       Has(kV4, kTheirs));

@@ -33,7 +33,8 @@ absl::StatusOr<os::UniqueFd> OpenPacketSocket(const std::string& device, uint16_
                                               std::span<sock_filter> filter) {
   const unsigned index = ::if_nametoindex(device.c_str());
   if (index == 0) return absl::UnavailableError(fmt::format("no network device {}", device));
-  // Protocol 0: nothing arrives before the filter is there and bind() has said from which device.
+  // With protocol 0 nothing arrives before the filter is there and bind() has said from which
+  // device.
   os::UniqueFd fd(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return PacketError(errno, "open packet socket");
   const sock_fprog program{.len = static_cast<uint16_t>(filter.size()), .filter = filter.data()};

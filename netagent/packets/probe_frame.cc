@@ -6,21 +6,22 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr size_t kIpv4Bytes = 20;  // Without options.
+constexpr size_t kIpv4Bytes = 20;  // The header without options.
 constexpr uint8_t kTimeToLive = 64;
 constexpr uint16_t kDontFragment = 0x4000;
-constexpr uint16_t kFragmentBits = 0x3FFF;  // More fragments, and the offset.
+constexpr uint16_t kFragmentBits = 0x3FFF;  // The bit "more fragments", and the offset.
 constexpr uint8_t kIcmp = 1;
 
 constexpr size_t kIcmpBytes = 8;
 constexpr uint8_t kEchoReply = 0;
 constexpr uint8_t kEchoRequest = 8;
 constexpr size_t kNonceBytes = 8;
-constexpr size_t kPayloadBytes = 32;  // The nonce first; makes the frame long enough.
+// The nonce comes first; the rest makes the frame long enough.
+constexpr size_t kPayloadBytes = 32;
 
 void AppendIpv4(std::vector<uint8_t>& out, const EchoRequest& request) {
   const size_t begin = out.size();
-  out.push_back(0x45);  // Version 4, five words.
+  out.push_back(0x45);  // These are version 4 and five words.
   out.push_back(0);
   Append16(out, static_cast<uint16_t>(kIpv4Bytes + kIcmpBytes + kPayloadBytes));
   Append16(out, request.sequence);

@@ -18,16 +18,16 @@ namespace spoke::netagent {
 struct EchoRequest {
   ip::MacAddress nic_mac;
   ip::MacAddress next_hop_mac;
-  ip::Address from;  // Both IPv4.
+  ip::Address from;  // Both addresses are IPv4.
   ip::Address to;
   uint16_t identifier = 0;
   uint16_t sequence = 0;
-  uint64_t nonce = 0;  // In the payload: no stranger's answer has it.
+  uint64_t nonce = 0;  // The nonce in the payload: no stranger's answer has it.
 };
 std::vector<uint8_t> BuildEchoRequest(const EchoRequest& request);
 
 struct EchoReply {
-  ip::MacAddress nic_mac;  // Whom the frame is addressed to.
+  ip::MacAddress nic_mac;  // The MAC that the frame is addressed to.
   ip::Address from;
   ip::Address to;
   uint16_t identifier = 0;
@@ -35,20 +35,21 @@ struct EchoReply {
 
   bool operator==(const EchoReply&) const = default;
 };
-// nullopt: anything but a whole echo reply with correct checksums and room for the nonce.
+// Returns the reply; nullopt: anything but a whole echo reply with correct checksums and room for
+// the nonce.
 std::optional<EchoReply> ParseEchoReply(std::span<const uint8_t> frame);
 
-// "Who has `target`? Tell `address`, which is at `nic_mac`."
+// Returns the frame "Who has `target`? Tell `address`, which is at `nic_mac`."
 std::vector<uint8_t> BuildArpRequest(const ip::MacAddress& nic_mac, const ip::Address& address,
                                      const ip::Address& target);
 
 struct ArpReply {
   ip::Address address;
-  ip::MacAddress mac;  // Where it is.
+  ip::MacAddress mac;  // The MAC where it is.
 
   bool operator==(const ArpReply&) const = default;
 };
-// nullopt: anything but a whole ARP reply.
+// Returns the reply; nullopt: anything but a whole ARP reply.
 std::optional<ArpReply> ParseArpReply(std::span<const uint8_t> frame);
 
 }  // namespace spoke::netagent

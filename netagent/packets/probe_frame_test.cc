@@ -38,12 +38,12 @@ EchoRequest Sample() {
           .nonce = 0x0102030405060708};
 }
 
-// What the other end makes of a request: addresses the other way round, type 0.
+// Returns what the other end makes of a request: addresses the other way round, type 0.
 Frame AnswerTo(Frame frame) {
   std::swap_ranges(frame.begin(), frame.begin() + 6, frame.begin() + 6);
   std::swap_ranges(frame.begin() + 26, frame.begin() + 30, frame.begin() + 30);
   frame[34] = 0;
-  // RFC 1624: the type has gone down by 8 in the high byte, so the checksum goes up by as much.
+  // By RFC 1624, the type has gone down by 8 in the high byte, so the checksum goes up by as much.
   uint32_t sum = (static_cast<uint32_t>(frame[36]) << 8U) + frame[37] + 0x0800;
   if (sum > 0xFFFF) sum = (sum & 0xFFFFU) + 1;
   frame[36] = static_cast<uint8_t>(sum >> 8U);
@@ -52,7 +52,7 @@ Frame AnswerTo(Frame frame) {
 }
 
 TEST(ProbeFrame, AnEchoRequestIsWhatTheStandardsSay) {
-  // Written down by hand from RFC 791 and 792; checksums by hand as well.
+  // The frame is written down by hand from RFC 791 and 792; so are the checksums.
   EXPECT_EQ(BuildEchoRequest(Sample()),
             FromHex("123456789abc 000d3a314548 0800"
                     "4500 003c 0007 4000 4001 26ad 0a000005 0a000009"

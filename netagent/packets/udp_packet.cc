@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kV4Header = 20;
 constexpr size_t kV6Header = 40;
 constexpr size_t kUdpHeader = 8;
-constexpr unsigned kFragmentBits = 0x3FFF;  // "More fragments", and the offset.
+constexpr unsigned kFragmentBits = 0x3FFF;  // The bit "more fragments", and the offset.
 
 unsigned ShortAt(std::span<const uint8_t> bytes, size_t at) {
   return static_cast<unsigned>(bytes[at]) << 8U | bytes[at + 1];

@@ -12,12 +12,12 @@ namespace spoke::netagent {
 struct UdpPacket {
   ip::Address source;
   uint16_t source_port = 0;
-  std::span<const uint8_t> payload;  // Borrowed from the packet.
+  std::span<const uint8_t> payload;  // The payload, borrowed from the packet.
 };
 
-// `packet` begins with the IP header and may have padding at its end. nullopt: anything but one
-// whole datagram in one packet, in IPv6 right behind the header. Checksums are not looked at: of a
-// packet of this node they are not there yet.
+// Reads a packet; `packet` begins with the IP header and may have padding at its end. Returns
+// nullopt for anything but one whole datagram in one packet, in IPv6 right behind the header.
+// Checksums are not looked at: in a packet of this node they are not there yet.
 std::optional<UdpPacket> ParseUdpPacket(std::span<const uint8_t> packet);
 
 }  // namespace spoke::netagent

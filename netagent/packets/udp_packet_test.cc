@@ -11,13 +11,13 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// From 10.0.0.53, port 53, "hi"; two bytes of padding behind.
+// Returns a packet from 10.0.0.53, port 53, "hi"; two bytes of padding are behind.
 Bytes V4() {
   return {0x45, 0, 0, 30, 0, 0,  0x40, 0,    64, 17, 0, 0, 10,  0,   0, 53,
           10,   0, 0, 7,  0, 53, 0x9C, 0x40, 0,  10, 0, 0, 'h', 'i', 0, 0};
 }
 
-// From fd00::53.
+// Returns a packet from fd00::53.
 Bytes V6() {
   Bytes packet = {0x60, 0, 0, 0, 0, 10, 17, 64, 0xFD, 0, 0, 0,
                   0,    0, 0, 0, 0, 0,  0,  0,  0,    0, 0, 0x53};
@@ -65,7 +65,7 @@ TEST(ParseUdpPacket, NothingButAWholeDatagram) {
     size_t at;
     uint8_t byte;
   };
-  // Version, header's length, total length, fragments, protocol, UDP's length.
+  // These are the version, header's length, total length, fragments, protocol and UDP's length.
   for (const auto& [at, byte] :
        {Change{0, 0x55}, Change{0, 0x44}, Change{0, 0x4F}, Change{3, 19}, Change{3, 33},
         Change{6, 0x20}, Change{7, 1}, Change{9, 6}, Change{25, 7}, Change{25, 11}}) {

@@ -6,10 +6,10 @@
 namespace spoke::netagent {
 namespace {
 
-// Reports that may still be answered. They go out at most ten times a second, and an answer that is
-// as late as that is worth nothing.
+// The most reports that may still be answered. They go out at most ten times a second, and an
+// answer that is as late as that is worth nothing.
 constexpr size_t kMaxUnanswered = 256;
-// Halved so often, nothing is left of any rate.
+// The number of halvings after which a grant is gone: halved so often, nothing is left of any rate.
 constexpr int64_t kGoneAfter = 64;
 
 using Key = std::pair<std::string, std::string>;
@@ -21,7 +21,7 @@ const ResolvedBudget* Find(const std::vector<ResolvedBudget>& budgets, const std
   return found == budgets.end() ? nullptr : &*found;
 }
 
-// How often a grant has been halved when `since` has passed from the end of its hold.
+// Returns how often a grant has been halved when `since` has passed from the end of its hold.
 int64_t Halvings(absl::Duration since, absl::Duration half_life) {
   if (since < absl::ZeroDuration()) return 0;
   if (half_life <= absl::ZeroDuration()) return kGoneAfter;
@@ -33,7 +33,8 @@ uint64_t RateAfter(uint64_t rate, int64_t halvings) {
   return halvings >= kGoneAfter ? 0 : rate >> static_cast<unsigned>(halvings);
 }
 
-// 0 stands for "not limited", which a limit does not decay to.
+// Returns what is left of a limit of connections. 0 stands for "not limited", which a limit does
+// not decay to.
 uint32_t ConnectionsAfter(uint32_t connections, int64_t halvings) {
   if (connections == 0) return 0;
   return std::max<uint32_t>(static_cast<uint32_t>(RateAfter(connections, halvings)), 1);

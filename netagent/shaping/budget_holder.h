@@ -25,33 +25,33 @@ struct GrantInForce {
   std::string budget;
   std::string team;
   uint64_t rate = 0;  // The grant or what is left of it, or the part of the floor if that is more.
-  uint64_t held = 0;  // The grant or what is left of it, alone.
+  uint64_t held = 0;  // The grant or what is left of it, without the floor.
   uint32_t connections = 0;
   GrantMode mode = GrantMode::kFloor;
-  absl::Duration age;  // Since the grant was sent for; zero: there is none.
+  absl::Duration age;  // The time since the grant was sent for; zero: there is none.
 
   bool operator==(const GrantInForce&) const = default;
 };
 
-// Not thread-safe.
+// The holder is not thread-safe.
 class BudgetHolder {
  public:
-  // A new stream: sequences begin anew; what is held stays held.
+  // Begins a new stream: sequences begin anew; what is held stays held.
   void OnStream();
-  // The report with this number is being sent.
+  // Notes that the report with this number is being sent.
   void OnReportSent(uint64_t sequence, absl::Time now);
-  // Takes what the server says. False: it is old, or answers a report that this stream has not
-  // sent, and nothing has changed. Grants of budgets that are gone are passed over.
+  // Takes what the server says. Returns false when it is old, or answers a report that this stream
+  // has not sent, and nothing has changed. Grants of budgets that are gone are passed over.
   bool OnGrants(const node_api::BudgetGrants& grants, absl::Time now);
-  // The sequence that was last taken in this stream; 0: none.
+  // Returns the sequence that was last taken in this stream; 0: none.
   uint64_t applied() const { return applied_; }
 
-  // What holds for each team of `here` (budget and team, as budgets call it, that have pods on this
-  // node), and for each that is still held. A team's part of the floor is an equal one among those
-  // of the budget here.
+  // Returns what holds for each team of `here` (budget and team, as budgets call it, that have pods
+  // on this node), and for each that is still held. A team's part of the floor is an equal one
+  // among those of the budget here.
   std::vector<GrantInForce> At(absl::Time now, const std::vector<ResolvedBudget>& budgets,
                                const std::vector<std::pair<std::string, std::string>>& here) const;
-  // The first time after `now` at which At() says something else; InfiniteFuture: never.
+  // Returns the first time after `now` at which At() says something else; InfiniteFuture: never.
   absl::Time NextChange(absl::Time now, const std::vector<ResolvedBudget>& budgets) const;
 
  private:
@@ -61,11 +61,12 @@ class BudgetHolder {
     absl::Time from;
     absl::Duration duration;
   };
-  // What is left of `held`, without names and the floor.
+  // Returns what is left of `held`, without names and the floor.
   static GrantInForce Left(const Held& held, const ResolvedBudget& budget, absl::Time now);
 
   uint64_t applied_ = 0;
-  std::map<uint64_t, absl::Time> sent_;  // By sequence: when, of the last few.
+  // When a report was sent, by its sequence; the last few only.
+  std::map<uint64_t, absl::Time> sent_;
   std::map<std::pair<std::string, std::string>, Held> held_;
 };
 

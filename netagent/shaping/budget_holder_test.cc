@@ -185,7 +185,7 @@ TEST(BudgetHolder, NewStreamKeepsWhatIsHeldAndForgetsSequences) {
   const absl::Time now = kStart + absl::Seconds(60);
   EXPECT_EQ(holder.applied(), 0U);
   EXPECT_EQ(OnlyRow(holder, now).rate, 800 * kMbit);
-  // A straggler of the old stream.
+  // The answer is a straggler of the old stream.
   EXPECT_FALSE(holder.OnGrants({.sequence = 2, .answers = 1, .grants = {}}, now));
   holder.OnReportSent(1, now);
   EXPECT_TRUE(
@@ -218,7 +218,7 @@ TEST(BudgetHolder, RemembersTheLastReportsOnly) {
   EXPECT_TRUE(holder.OnGrants({.sequence = 1, .answers = 900, .grants = {}}, kStart));
 }
 
-// What a row says but for its age.
+// Returns what the rows say, without their ages.
 std::vector<GrantInForce> Ageless(std::vector<GrantInForce> rows) {
   for (GrantInForce& row : rows) row.age = absl::ZeroDuration();
   return rows;

@@ -20,7 +20,7 @@ ById Index(const std::vector<ShapeClass>& there) {
   for (auto& [id, entry] : by_id) {
     const auto parent = by_id.find(entry.state.parent);
     if (parent != by_id.end()) parent->second.has_children = true;
-    // Bounded, whatever was read.
+    // The walk is bounded, whatever was read.
     ShapeClassId at = entry.state.parent;
     while (entry.depth <= by_id.size() && by_id.count(at) != 0) {
       at = by_id.at(at).state.parent;
@@ -30,7 +30,7 @@ ById Index(const std::vector<ShapeClass>& there) {
   return by_id;
 }
 
-// Whether what is there can become what is wanted without being removed.
+// Returns whether what is there can become what is wanted without being removed.
 bool CanStay(const There& there, const ShapeClass& wanted) {
   if (there.state.parent != wanted.parent) return false;
   // A leaf never turns into a class with children, nor back: flows may name it meanwhile.
@@ -51,7 +51,7 @@ ClassChanges PlanClassChanges(const std::vector<ShapeClass>& there,
   const ById by_id = Index(there);
   ClassChanges changes;
   std::set<ShapeClassId> stays;
-  std::set<ShapeClassId> ready;  // There after `first`.
+  std::set<ShapeClassId> ready;  // The classes that are there after `first`.
   for (const ShapeClass& one : wanted) {
     const auto at = by_id.find(one.id);
     const bool under_ready = one.parent == 0 || ready.count(one.parent) != 0;
@@ -80,7 +80,7 @@ ClassChanges PlanClassChanges(const std::vector<ShapeClass>& there,
       changes.differences += (change.set_class ? 1U : 0U) + (change.set_queue ? 1U : 0U);
     }
   }
-  // What comes again is counted there.
+  // These classes come again, and are counted there.
   std::set<ShapeClassId> again;
   for (const ClassChange& change : changes.again) again.insert(change.wanted.id);
   for (const ShapeClassId id : changes.removed) changes.differences += again.count(id) == 0 ? 1 : 0;

@@ -16,22 +16,23 @@ struct ClassChange {
   bool operator==(const ClassChange&) const = default;
 };
 
-// In this order, with the flows in between: no flow names a class that is not there.
+// The steps, in this order, with the flows in between: no flow names a class that is not there.
 struct ClassChanges {
-  // Now; parents before their children.
+  // The changes to make now; parents before their children.
   std::vector<ClassChange> first;
-  // When no flow names them any more; children before their parents.
+  // The classes to remove when no flow names them any more; children before their parents.
   std::vector<ShapeClassId> removed;
-  // Then, before flows name them: what has another place in the tree than it had, for the kernel
-  // can move no class; parents before their children.
+  // The changes to make then, before flows name them: of what has another place in the tree than it
+  // had, for the kernel can move no class; parents before their children.
   std::vector<ClassChange> again;
 
-  // How many classes and queues are not as they shall be.
+  // The number of classes and queues that are not as they shall be.
   size_t differences = 0;
 };
 
-// `wanted` as CheckShapingTables() accepts it. A class that is there has the queue 0 when it has
-// none of ours. What only the kernel's leaves have (the quantum) is compared for those alone.
+// Plans the changes; `wanted` is what CheckShapingTables() accepts. A class that is there has the
+// queue 0 when it has none of ours. What only the kernel's leaves have (the quantum) is compared
+// for those alone.
 ClassChanges PlanClassChanges(const std::vector<ShapeClass>& there,
                               const std::vector<ShapeClass>& wanted);
 

@@ -23,7 +23,7 @@ ShapeClass Leaf(ShapeClassId id, ShapeClassId parent, uint64_t rate = 1000) {
   return leaf;
 }
 
-// The kernel: refuses what it would.
+// A stand-in for the kernel, which refuses what the kernel would refuse.
 class Tree {
  public:
   explicit Tree(const std::vector<ShapeClass>& classes) {

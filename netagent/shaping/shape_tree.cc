@@ -14,10 +14,11 @@ namespace {
 
 constexpr uint64_t kBurstsASecond = 1000;
 constexpr uint64_t kMinBurst = 16UL << 10;
-// The kernel counts the time that a burst takes in 64 ns, and in 32 bits: 274 s.
+// The longest burst in seconds: the kernel counts the time that a burst takes in 64 ns, and in 32
+// bits: 274 s.
 constexpr uint64_t kMaxBurstSeconds = 128;
 constexpr uint64_t kMaxBurst = 64UL << 20;
-// Of the same level: but for what rounding made of it.
+// The factor within which two levels are the same: rounding makes no larger difference.
 constexpr double kSameLevel = 1.02;
 
 bool Near(uint64_t fresh, uint64_t former, double slack = kSlack) {
@@ -30,7 +31,7 @@ uint32_t BurstOf(uint64_t rate) {
   return static_cast<uint32_t>(rate < kMinBurst ? std::min(burst, rate * kMaxBurstSeconds) : burst);
 }
 
-// What leaves a queue in that time.
+// Returns the bytes that leave a queue in that time.
 uint32_t BytesIn(absl::Duration time, uint64_t rate) {
   const double bytes = static_cast<double>(rate) * absl::ToDoubleSeconds(time);
   return static_cast<uint32_t>(
@@ -77,7 +78,7 @@ class Rater {
     uint32_t quantum = kMinQuantum;
   };
 
-  // From the leaves upwards: how many, how heavy, how much they want.
+  // Adds up, from the leaves upwards: how many, how heavy, how much they want.
   void Gather(size_t i) {
     const ShapeNode& node = nodes_[i];
     State& state = states_[i];
@@ -110,7 +111,7 @@ class Rater {
     if (parent != nullptr && parent->limited) state.ceil = std::min(state.ceil, parent->ceil);
   }
 
-  // What is not limited holds all that is below it.
+  // Raises the ceil of what is not limited, so that it holds all that is below it.
   void RaiseUnlimited(size_t i) {
     State& state = states_[i];
     if (state.limited) return;
@@ -125,7 +126,7 @@ class Rater {
     state.expected = state.ceil;
   }
 
-  // Gives the children of a node that has its rates theirs.
+  // Gives the children of a node that has its rates their rates.
   void ShareOut(size_t i) {
     State& state = states_[i];
     if (state.children.empty()) return;
@@ -173,7 +174,8 @@ class Rater {
     return claimants;
   }
 
-  // Who wants little leaves to the others also what it has as its own.
+  // Returns what the children may hope for. Who wants little leaves to the others also what it has
+  // as its own.
   std::vector<base::Claimant> HopesOf(const State& state,
                                       std::vector<base::Claimant> claimants) const {
     for (size_t c = 0; c < claimants.size(); ++c) {
@@ -183,7 +185,8 @@ class Rater {
     return claimants;
   }
 
-  // Those that get less than they want share by weight: their rates stay only all together.
+  // Sets the rates. Children that get less than they want share by weight: their rates stay only
+  // all together.
   void SetRates(const State& state, const std::vector<base::Claimant>& claimants,
                 const std::vector<double>& shares) {
     std::vector<size_t> sharing;
@@ -229,7 +232,7 @@ class Rater {
     return highest <= lowest * kSameLevel;
   }
 
-  // Of leaves: the kernel knows no turns of inner classes.
+  // Sets the quanta of leaves: the kernel knows no turns of inner classes.
   void SetQuanta(const State& state) {
     double lightest = std::numeric_limits<double>::max();
     for (const size_t child : state.children) {

@@ -1,10 +1,11 @@
-// Which rates the classes of a tree have, so that pods get their weighted max-min shares. Pure.
+// Decides which rates the classes of a tree have, so that pods get their weighted max-min shares.
+// Pure.
 //
 // Only the ceils hold anybody back. A class's own rate is what it gets before others borrow; what
 // is left (1 - kAssured, and what nobody uses) goes round by the quantum. But whoever has nothing
 // waiting when its turn comes misses it, and a TCP that has found its own rate stays there, so own
-// rates are nearly all there is. They stay as they were while they are right but for kSlack, those
-// of classes that share a level but for kLevelSlack.
+// rates are nearly all there is. They stay as they were while they are right to within kSlack,
+// those of classes that share a level to within kLevelSlack.
 //
 // A class that has sent at its own rate owes the time that the packet takes at that rate, and gets
 // nothing of its own until that is over, also when its rate has long been raised (net/sched/
@@ -21,44 +22,47 @@
 
 namespace spoke::netagent {
 
-// Of what is shared, handed out as own rates.
+// The part of what is shared that is handed out as own rates.
 inline constexpr double kAssured = 0.99;
-// Of its part by weight, the own rate of a class that wants nothing. No packet is longer than its
-// queue, kLongQueueTime of its part unless that is next to nothing: it owes at most a second.
+// The fraction of its part by weight that a class that wants nothing has as own rate. No packet is
+// longer than its queue, kLongQueueTime of its part unless that is next to nothing: it owes at most
+// a second.
 inline constexpr double kIdlePart = 0.1;
 inline constexpr double kSlack = 0.15;
 inline constexpr double kLevelSlack = 0.03;
-// Bytes a second. Less is next to nothing, and not even that for long bursts' clocks.
+// The least limit, in bytes a second. Less is next to nothing, and not even that for long bursts'
+// clocks.
 inline constexpr uint64_t kMinLimit = 1000;
 inline constexpr uint64_t kMinLeafRate = 16;
-// More is a slip, and sums must not overflow.
+// The greatest limit: more is a slip, and sums must not overflow.
 inline constexpr uint64_t kMaxLimit = 1'000'000'000'000;
 inline constexpr uint32_t kMinQueue = 2 * 1514;
-// The longest that offloads make of TCP's, as the queue charges it: 45 frames.
+// The longest packet that offloads make of TCP's, as the queue charges it: 45 frames.
 inline constexpr uint32_t kOffloadedPacket = 45 * 1514;
-// BBR keeps three of them on their way however slow that is (net/ipv4/tcp_bbr.c,
-// bbr_quantization_budget), and then some.
+// The number of offloaded packets on their way: BBR keeps three of them on their way however slow
+// that is (net/ipv4/tcp_bbr.c, bbr_quantization_budget), and then some.
 inline constexpr uint32_t kInFlight = 4;
 inline constexpr uint32_t kMaxQueue = 8U << 20U;
 inline constexpr uint32_t kMaxQuanta = 16;
 
-// Rates are of frames, bytes a second.
+// A node of the tree. Rates are of frames, in bytes a second.
 struct ShapeNode {
   std::string name;
-  size_t parent = 0;  // Its index + 1; 0: none. Comes before its children.
+  size_t parent = 0;  // The index of its parent + 1; 0: none. Parents come before their children.
   bool leaf = false;
-  uint64_t limit = 0;   // Of its own, at most kMaxLimit; 0: none.
-  uint32_t weight = 1;  // Of a leaf; at least 1.
-  uint64_t demand = 0;  // Of a leaf.
+  uint64_t limit = 0;   // The limit of its own, at most kMaxLimit; 0: none.
+  uint32_t weight = 1;  // The weight of a leaf; at least 1.
+  uint64_t demand = 0;  // The demand of a leaf.
 };
 
 struct RatedClass {
-  ShapeClass shape;       // Without numbers.
-  uint64_t expected = 0;  // What it gets now if it wants it, at least.
+  ShapeClass shape;       // The class, without numbers.
+  uint64_t expected = 0;  // The rate that it gets now if it wants it, at least.
 };
 
-// One for each of `nodes`, in the same order. `former`: the classes in force, by name. Of children
-// of a limited node own rates add up to at most the node's; no ceil is above the parent's.
+// Returns a class for each of `nodes`, in the same order. `former` are the classes in force, by
+// name. Of children of a limited node own rates add up to at most the node's; no ceil is above the
+// parent's.
 std::vector<RatedClass> RateTree(const std::vector<ShapeNode>& nodes,
                                  const std::map<std::string, ShapeClass>& former);
 

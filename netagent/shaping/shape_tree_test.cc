@@ -213,7 +213,7 @@ TEST(ShapeTree, NewLimitHoldsAtOnceHoweverSmallTheChange) {
   EXPECT_EQ(rated[2].shape.ceil, 97 * kMegabyte);
 }
 
-// A tree of up to four levels.
+// Makes a tree of up to four levels.
 std::vector<ShapeNode> RandomTree(testing_support::Random& random) {
   const auto limit = [&]() -> uint64_t {
     return random.OneIn(4) ? kMinLimit : random.Between(kMinLimit, 200 * kMegabyte);
@@ -278,7 +278,7 @@ TEST(ShapeTree, LawsHoldWhateverTheTreeAndWhateverWasBefore) {
       ASSERT_NO_FATAL_FAILURE(CheckLaws(nodes, rated));
       former = ByName(nodes, rated);
       for (ShapeNode& node : nodes) {
-        // Near what it was, or all anew.
+        // Demands are near what they were, or all anew.
         node.demand = random.OneIn(3) ? random.Between(0, 300 * kMegabyte)
                                       : node.demand * random.Between(85, 115) / 100;
         if (node.limit != 0) {

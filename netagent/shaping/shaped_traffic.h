@@ -1,4 +1,4 @@
-// A pod's traffic is shaped, and then counted and let out: both owners behind the one interface
+// Has a pod's traffic shaped, and then counted and let out: both owners behind the one interface
 // that attachments know.
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace spoke::netagent {
 
-// Not thread-safe.
+// The object is not thread-safe.
 class ShapedTraffic final : public PodTraffic {
  public:
-  // Borrows both. Either may be null: nothing is counted, or nothing is shaped.
+  // Borrows both. Either may be null: then nothing is counted, or nothing is shaped.
   ShapedTraffic(PodTraffic* traffic, Shaping* shaping) : traffic_(traffic), shaping_(shaping) {}
 
   absl::Status Attach(const TrafficPod& pod) override {

@@ -21,15 +21,15 @@ class Shaper {
 
   // Makes the kernel as `tables` says, by the fewest changes: no class, queue or program that is
   // right is touched, packets that wait in a class that stays keep waiting, and of one that goes
-  // they are dropped. In an order in which no flow ever names a class that is not there. A flow
+  // they are dropped. The order is such that no flow ever names a class that is not there. A flow
   // whose link is gone is passed over. Errors: kInvalidArgument (a class whose parent does not come
   // before it, one id twice, a flow of no class, a leaf without a queue, too many of something:
   // nothing has changed); kUnimplemented (the kernel lacks something, which is named: nothing has
   // changed); kPermissionDenied; kInternal (the same again, or Remove(), may help).
   virtual absl::Status Apply(const ShapingTables& tables) = 0;
 
-  // What the kernel has counted. Empty before the first Apply() when no agent was there. Errors:
-  // kInternal.
+  // Returns what the kernel has counted. It is empty before the first Apply() when no agent was
+  // there. Errors: kInternal.
   virtual absl::StatusOr<ShapingReading> Read() = 0;
 
   // Puts back what somebody has deleted or changed: devices, classes, queues, programs. Returns how

@@ -9,12 +9,12 @@ namespace spoke::netagent {
 namespace {
 
 constexpr int kLooksAtGrowth = 2;
-// What a team could use is told soon when it is below this part of what it holds,
+// The part of what a team holds below which it is soon told what the team could use.
 constexpr double kMuchLess = 0.5;
-// or of a grant that has just grown: it was a guess.
+// The same part for a grant that has just grown: it was a guess.
 constexpr double kLessOfGrowth = 0.95;
 
-// Groups as the class map would number them, for a policy that is not in force.
+// Returns the groups as the class map would number them, for a policy that is not in force.
 std::map<std::string, ClassNumber> GroupsOf(const Policy& policy) {
   constexpr std::string_view kPrefix = "DestinationGroup/";
   std::map<std::string, ClassNumber> groups;
@@ -79,8 +79,8 @@ void Shaping::OnStream() {
   holder_.OnStream();
   sequence_ = 0;
   streaming_ = true;
-  // Within a second, and not all nodes at once. Without budgets too: a server that has just started
-  // waits to hear from each node what it holds.
+  // The report goes out within a second, and not all nodes' at once. It goes out without budgets
+  // too: a server that has just started waits to hear from each node what it holds.
   next_report_ = edges_.clock.Now() + kLook * (static_cast<double>(edges_.random() % 1000) / 1000);
 }
 
@@ -97,8 +97,8 @@ void Shaping::OnGrants(const node_api::BudgetGrants& grants) {
     grown = grown || grant.held > held;
   }
   if (grown && in_kernel_) {
-    // What is read sooner is mostly of the time before. Put off once: what grows again and again
-    // must be looked at too.
+    // The look is put off once, since what is read sooner is mostly of the time before: what grows
+    // again and again must be looked at too.
     if (looks_at_growth_ < kLooksAtGrowth) next_look_ = edges_.clock.Now() + kFirstLook;
     looks_at_growth_ = kLooksAtGrowth;
   }
@@ -214,7 +214,8 @@ void Shaping::Report() {
   for (const ResolvedBudget& budget : rules_.budgets()) {
     refresh = std::min(refresh, budget.refresh);
   }
-  // A tenth to either side, so that nodes that began together do not stay together.
+  // The period is a tenth longer or shorter, so that nodes that began together do not stay
+  // together.
   const double part = 0.9 + static_cast<double>(edges_.random() % 1000) / 5000;
   next_report_ = now + std::max(refresh * part, kEarliest);
 }

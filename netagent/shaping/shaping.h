@@ -1,4 +1,4 @@
-// Owner of everything that shapes: keeps queues as policy, pods, grants and DNS say, reads what
+// The owner of everything that shapes: keeps queues as policy, pods, grants and DNS say, reads what
 // they count, tells the server what budgets' teams use, and repairs what somebody has changed.
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace spoke::netagent {
 
-// What metrics and people see of it.
+// The state of shaping, as metrics and people see it.
 struct ShapingState {
   struct Grant {
     GrantInForce grant;
@@ -36,12 +36,13 @@ struct ShapingState {
     uint64_t demand = 0;
     uint64_t usage = 0;
   };
-  std::string missing;  // Why nothing is shaped; empty: it is, where there is something to.
+  // The reason why nothing is shaped; empty: it is, where there is something to.
+  std::string missing;
   std::vector<Grant> grants;
   std::map<std::pair<std::string, TrafficDirection>, ShapingTotals> totals;
   uint64_t repaired = 0;
   size_t flows = 0;
-  size_t learned_addresses = 0;  // In force.
+  size_t learned_addresses = 0;  // The number of learned addresses that are in force.
 };
 
 // Not thread-safe; the agent's one loop owns it.
@@ -52,35 +53,35 @@ class Shaping {
     ServerLink& server;
     const os::Clock& clock;
     telemetry::Log& log;
-    // Time that nobody sets: what grants are measured by.
+    // Returns a time that nobody sets, by which grants are measured.
     std::function<absl::Time()> monotonic;
-    // Anything: so that not all nodes report at once.
+    // Returns any number, so that not all nodes report at once.
     std::function<uint64_t()> random;
   };
   explicit Shaping(const Edges& edges);
 
-  // Whether OnPolicy() would take it. Errors: kInvalidArgument, naming the object.
+  // Checks whether OnPolicy() would take the policy. Errors: kInvalidArgument, naming the object.
   static absl::Status Check(const Policy& policy);
 
-  // What the policy says of limits and budgets is in force when this returns, as far as the kernel
-  // takes it: what it refuses is no error of the policy, but logged, shown in state().missing, and
-  // tried again. Errors: as Check(); the policy before stays in force.
+  // Puts the policy in force: what it says of limits and budgets is in force when this returns, as
+  // far as the kernel takes it: what it refuses is no error of the policy, but logged, shown in
+  // state().missing, and tried again. Errors: those of Check(); the policy before stays in force.
   absl::Status OnPolicy(const Policy& policy, const ClassMap& classes);
 
-  // All pods that there are, at the start. Before that nothing is put into the kernel.
+  // Takes all pods that there are, at the start. Before that nothing is put into the kernel.
   void Start(const std::vector<TrafficPod>& pods);
-  // The pod's flows are shaped when this returns, as far as the kernel takes it. One with the same
-  // host link is replaced. What policy and annotations say of the Internet never fails an ADD; a
-  // limit of all that the pod sends does, since it was asked for with the ADD. Errors: kUnavailable
-  // (that limit is not in force, and why).
+  // Attaches a pod: its flows are shaped when this returns, as far as the kernel takes it. One with
+  // the same host link is replaced. What policy and annotations say of the Internet never fails an
+  // ADD; a limit of all that the pod sends does, since it was asked for with the ADD. Errors:
+  // kUnavailable (that limit is not in force, and why).
   absl::Status Attach(const TrafficPod& pod);
-  // Its link is down already. OK when there is none.
+  // Detaches the pod, whose link is down already. Does nothing when there is none.
   void Detach(const std::string& host_link);
 
-  // A stream to the server begins.
+  // Says that a stream to the server begins.
   void OnStream();
   void OnGrants(const node_api::BudgetGrants& grants);
-  // What DNS says now of names of groups: replaces what it said before.
+  // Takes what DNS says now of names of groups, which replaces what it said before.
   void OnLearned(std::map<ip::Address, ClassNumber> learned);
 
   // Reads and plans anew every kLook while there is something to shape, and sooner twice after a
@@ -89,11 +90,15 @@ class Shaping {
   // a grant has grown, or a team could use far less than it holds; and at once when a grant has
   // become less. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(1);
-  static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);  // After a grant has grown,
-  static constexpr absl::Duration kSecondLook = absl::Milliseconds(400);  // and after that.
+  // The time from a grant's growth to the first look.
+  static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
+  // The time from the first look to the second.
+  static constexpr absl::Duration kSecondLook = absl::Milliseconds(400);
   static constexpr absl::Duration kRepair = absl::Seconds(10);
-  static constexpr absl::Duration kRetry = absl::Minutes(1);            // What the kernel lacks.
-  static constexpr absl::Duration kEarliest = absl::Milliseconds(500);  // Between two reports.
+  // The pause before what the kernel lacks is tried again.
+  static constexpr absl::Duration kRetry = absl::Minutes(1);
+  // The least time between two reports.
+  static constexpr absl::Duration kEarliest = absl::Milliseconds(500);
   void Tick();
   absl::Time NextWake() const;
 
@@ -107,7 +112,8 @@ class Shaping {
   void OnRefusal(const absl::Status& status);
   void Look();
   void Report();
-  // Whether a team could use less than `part` of what it holds, and the server does not know.
+  // Returns whether a team could use less than `part` of what it holds, and the server does not
+  // know.
   bool WantsLess(double part) const;
   void Repair();
   bool Concerns(const TrafficPod& pod) const;
@@ -115,25 +121,25 @@ class Shaping {
   const Edges edges_;
   ShapingRules rules_;
   ClassMap classes_;
-  std::map<std::string, TrafficPod> pods_;  // By host link.
+  std::map<std::string, TrafficPod> pods_;  // The pods, by host link.
   std::map<ip::Address, ClassNumber> learned_;
   BudgetHolder holder_;
-  std::vector<GrantInForce> grants_;  // As of the last plan.
+  std::vector<GrantInForce> grants_;  // The grants as of the last plan.
   ShapingMeter meter_;
   ShapingPlan plan_;
-  // What the kernel has; nothing: that is not known, since an agent before this one may have left
-  // something, or the kernel has refused some of it.
+  // The tables that the kernel has; nothing: that is not known, since an agent before this one may
+  // have left something, or the kernel has refused some of it.
   std::optional<ShapingTables> in_kernel_;
   bool started_ = false;
   std::string missing_;
   uint64_t repaired_ = 0;
-  uint64_t sequence_ = 0;  // Of the last report in this stream.
+  uint64_t sequence_ = 0;  // The number of the last report in this stream.
   bool streaming_ = false;
   absl::Time next_look_ = absl::InfiniteFuture();
   absl::Time next_repair_ = absl::InfiniteFuture();
   absl::Time next_report_ = absl::InfiniteFuture();
   absl::Time last_report_ = absl::InfinitePast();
-  int looks_at_growth_ = 0;  // Still to come, since a grant has grown; 2 at most.
+  int looks_at_growth_ = 0;  // The looks still to come, since a grant has grown; 2 at most.
   bool report_soon_ = false;
   // The demand that was last reported, by budget and team.
   std::map<std::pair<std::string, std::string>, uint64_t> told_;

@@ -133,7 +133,7 @@ absl::Status CheckShapingTables(const ShapingTables& tables) {
 absl::StatusOr<std::vector<AddressBlock<ClassNumber>>> ScopeBlocks(const ShapingTables& tables) {
   RETURN_IF_ERROR(CheckOverlaps(tables.scopes));
   std::vector<AddressBlock<ClassNumber>> blocks;
-  // Learned ones first, so that a range's block of the same address is the one that goes.
+  // Learned ranges come first, so that a range's block of the same address is the one that goes.
   for (const ClassRange& learned : tables.learned) {
     if (learned.first != learned.last) {
       return absl::InvalidArgumentError(fmt::format("{} to {} are learned, but are not one address",

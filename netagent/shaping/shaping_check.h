@@ -1,4 +1,4 @@
-// Whether tables can be shaped by, and what they come to. Pure.
+// Checks whether tables can be shaped by, and says what they come to. Pure.
 #pragma once
 
 #include <vector>
@@ -13,14 +13,14 @@ namespace spoke::netagent {
 // The deepest tree that tc-htb(8) has.
 inline constexpr int kMaxTreeDepth = 8;
 
-// All that Shaper::Apply() promises to refuse, but for what ScopeBlocks() does. Errors:
-// kInvalidArgument.
+// Refuses all that Shaper::Apply() promises to refuse, except for what ScopeBlocks() refuses.
+// Errors: kInvalidArgument.
 absl::Status CheckShapingTables(const ShapingTables& tables);
 
-// Sorted, each once, so that the longest one which holds an address has its scope: learned
-// addresses win. Errors: kInvalidArgument (a range that ends before it begins or of two families;
-// two ranges of `scopes` that overlap; more than one address learned at once; more blocks than
-// kMaxShapedPrefixes).
+// Returns the blocks, sorted, each once, so that the longest one which holds an address has its
+// scope: learned addresses win. Errors: kInvalidArgument (a range that ends before it begins or of
+// two families; two ranges of `scopes` that overlap; more than one address learned at once; more
+// blocks than kMaxShapedPrefixes).
 absl::StatusOr<std::vector<AddressBlock<ClassNumber>>> ScopeBlocks(const ShapingTables& tables);
 
 }  // namespace spoke::netagent

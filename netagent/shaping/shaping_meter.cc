@@ -7,17 +7,19 @@
 namespace spoke::netagent {
 namespace {
 
-// Above 1 / kHeadroom, and above 1 / 1.005, which is what the server leaves a team when all want
-// more, or a flow that has all it wants would want several times that.
+// The part from which on a rate counts as full. It is above 1 / kHeadroom, and above 1 / 1.005,
+// which is what the server leaves a team when all want more, or a flow that has all it wants would
+// want several times that.
 constexpr double kFull = 0.997;
-// What waits no longer than this has only just come, and will leave at once.
+// The longest wait that does not count: what waits no longer has only just come, and will leave at
+// once.
 constexpr absl::Duration kPassing = absl::Milliseconds(10);
-// Of a full total: who uses less of it than this is not who fills it.
+// The part of a full total below which a flow is not the one that fills it.
 constexpr double kSmallPart = 0.01;
 
 using TeamKey = std::pair<std::string, std::string>;
 
-// What a total has grown by.
+// Returns what a total has grown by.
 uint64_t Growth(uint64_t now, uint64_t before) { return now >= before ? now - before : now; }
 
 uint64_t PerSecond(uint64_t count, absl::Duration interval) {
@@ -33,7 +35,7 @@ uint64_t BytesOf(double bits_per_second, absl::Duration interval) {
   return static_cast<uint64_t>(bits_per_second / 8 * absl::ToDoubleSeconds(interval));
 }
 
-// A reading's parts by what they are of.
+// The parts of a reading, by what they are of.
 class Index {
  public:
   Index(const ShapingReading& reading, const ShapingPlan& plan) {
@@ -75,7 +77,7 @@ class Index {
 void ShapingMeter::OnReading(const ShapingReading& reading, const ShapingPlan& plan,
                              const std::vector<GrantInForce>& grants, absl::Time now) {
   if (last_ && now <= *last_) return;
-  // Zero: there is nothing to compare with yet.
+  // A zero interval means that there is nothing to compare with yet.
   const absl::Duration interval = last_ ? now - *last_ : absl::ZeroDuration();
   last_ = now;
   std::vector<Step> steps = Measure(reading, plan, interval);
@@ -88,7 +90,7 @@ void ShapingMeter::OnReading(const ShapingReading& reading, const ShapingPlan& p
     flows_[step.flow->key] = step.use;
     if (auto known = seen_.extract(step.flow->key); !known.empty()) seen.insert(std::move(known));
   }
-  seen_ = std::move(seen);  // Without those that have gone.
+  seen_ = std::move(seen);  // The flows that have gone are not in it.
   AddToTotals(steps, interval);
   CompareTeams(steps, grants);
 }
@@ -191,7 +193,7 @@ void ShapingMeter::EstimateDemand(Step& step, absl::Time now) {
   if (use.held_back) {
     use.demand = std::max({use.demand, Times(kGrowth, use.passed), kLeastWanted});
   } else if (seen.held_back && used > seen.used) {
-    // It has been let go, and TCP takes its time to use that.
+    // The flow has been let go, and TCP takes its time to use that.
     use.demand = std::max(use.demand, wanted + (used - seen.used));
   }
   seen.used = used;

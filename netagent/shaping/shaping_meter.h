@@ -1,10 +1,10 @@
-// What flows use, could use and were refused, from two readings. Pure.
+// Finds what flows use, could use and were refused, from two readings. Pure.
 //
 // A flow can use a little more than it did within kDemandWindow (kHeadroom), and several times what
 // it does (kGrowth), but no less than kLeastWanted, while it is held back: its class has dropped,
 // or waits, or it fills all of what it, or its team, may. Once it is not held back any more, it can
-// grow as much again as it just has. Never more than the limit of the pod alone. Short: what it had
-// or was given, and does not use, shall be free within seconds.
+// grow as much again as it just has. It can never use more than the limit of the pod alone. In
+// short: what it had or was given, and does not use, shall be free within seconds.
 #pragma once
 
 #include <cstdint>
@@ -27,47 +27,48 @@ inline constexpr double kGrowth = 4;
 inline constexpr uint64_t kLeastWanted = 1'000'000;
 inline constexpr absl::Duration kDemandWindow = absl::Seconds(2);
 
-// Of one flow over the last interval; bits of payload a second.
+// The use of one flow over the last interval; bits of payload a second.
 struct FlowUse {
-  uint64_t offered = 0;  // What came to the queue,
-  uint64_t passed = 0;   // and what left it. Without a class the same.
+  uint64_t offered = 0;  // The rate of what came to the queue.
+  uint64_t passed = 0;   // The rate of what left the queue; without a class it is the same.
   uint64_t demand = 0;
-  uint64_t throttled = 0;  // Offered and not passed; in shadow, what is above its bound.
+  // The rate of what was offered and not passed; in shadow, of what is above its bound.
+  uint64_t throttled = 0;
   bool held_back = false;
-  uint64_t connections = 0;  // A second.
+  uint64_t connections = 0;  // The number of new connections a second.
   uint64_t refused_connections = 0;
 };
 
-// For metrics: totals that only grow.
+// The totals for metrics, which only grow.
 struct ShapingTotals {
   uint64_t dropped_packets = 0;
-  absl::Duration throttled;      // How long some flow of it was held back.
-  uint64_t passed_bytes = 0;     // Payload.
-  uint64_t throttled_bytes = 0;  // Payload; in Shadow, would have been.
+  absl::Duration throttled;      // The time for which some flow of it was held back.
+  uint64_t passed_bytes = 0;     // Bytes of payload.
+  uint64_t throttled_bytes = 0;  // Bytes of payload; in Shadow, those that would have been.
 
   bool operator==(const ShapingTotals&) const = default;
 };
 
-// Not thread-safe.
+// The meter is not thread-safe.
 class ShapingMeter {
  public:
-  // `plan` is the one that was in force during the interval that ends at `now`. Totals that went
-  // back (a class was made anew) count from 0, as do those of flows that are new; the very first
-  // reading only says where to count from. One that is not later than the one before is passed
-  // over.
+  // Takes a reading. `plan` is the one that was in force during the interval that ends at `now`.
+  // Totals that went back (a class was made anew) count from 0, as do those of flows that are new;
+  // the very first reading only says where to count from. A reading that is not later than the one
+  // before is passed over.
   void OnReading(const ShapingReading& reading, const ShapingPlan& plan,
                  const std::vector<GrantInForce>& grants, absl::Time now);
 
   const std::map<ShapedFlowKey, FlowUse>& flows() const { return flows_; }
-  // The demand of each flow, as PlanShaping() wants it.
+  // Returns the demand of each flow, as PlanShaping() wants it.
   std::map<ShapedFlowKey, uint64_t> Demand() const;
-  // A row for each of `grants`: flows of the same budget and team together.
+  // Returns a row for each of `grants`: flows of the same budget and team together.
   std::vector<node_api::BudgetUse> Uses(const ShapingPlan& plan,
                                         const std::vector<GrantInForce>& grants) const;
-  // Whether a team that was not held back at the reading before is now, and could use more than its
-  // grant.
+  // Returns whether a team that was not held back at the reading before is now, and could use more
+  // than its grant.
   bool newly_held_back() const { return newly_held_back_; }
-  // By budget ("": limits alone) and direction.
+  // Returns the totals, by budget ("": limits alone) and direction.
   const std::map<std::pair<std::string, TrafficDirection>, ShapingTotals>& totals() const {
     return totals_;
   }
@@ -80,18 +81,18 @@ class ShapingMeter {
   struct Seen {
     ShapedFlowReading flow;
     ShapeClassReading queue;
-    std::vector<Sample> recent;  // Within kDemandWindow, with headroom.
-    uint64_t used = 0;           // At the reading before.
-    bool held_back = false;      // Then.
+    std::vector<Sample> recent;  // The rates within kDemandWindow, with headroom.
+    uint64_t used = 0;           // The rate at the reading before.
+    bool held_back = false;      // Whether it was held back then.
   };
-  // What one flow did in the interval.
+  // The use of one flow in the interval.
   struct Step {
     const PlannedFlow* flow = nullptr;
     FlowUse use;
     uint64_t dropped_packets = 0;
-    uint64_t ceil = 0;  // Of payload, of its class; 0: it has none.
+    uint64_t ceil = 0;  // The ceil of its class, as payload; 0: it has no class.
   };
-  // One for each flow of the plan, in its order.
+  // Measures one step for each flow of the plan, in its order.
   std::vector<Step> Measure(const ShapingReading& reading, const ShapingPlan& plan,
                             absl::Duration interval);
   static void MarkFullTeams(std::vector<Step>& steps, const std::vector<GrantInForce>& grants);
@@ -104,7 +105,8 @@ class ShapingMeter {
   std::map<ShapedFlowKey, Seen> seen_;
   std::map<ShapedFlowKey, FlowUse> flows_;
   std::map<std::pair<std::string, TrafficDirection>, ShapingTotals> totals_;
-  std::set<std::pair<std::string, std::string>> held_back_;  // Budgets and teams.
+  // The budgets and teams that are held back.
+  std::set<std::pair<std::string, std::string>> held_back_;
   bool newly_held_back_ = false;
 };
 

@@ -19,10 +19,10 @@ MATCHER_P(IsAbout, rate, "") {
   return arg + 100 >= static_cast<uint64_t>(rate) && arg <= static_cast<uint64_t>(rate) + 100;
 }
 
-// Flows of one plan, and the kernel's totals of them.
+// The flows of one plan, and the kernel's totals of them.
 class Meter {
  public:
-  // Returns its place. `class_id` 0: it is only counted.
+  // Adds a flow and returns its place. With `class_id` 0 it is only counted.
   size_t Add(const PlannedFlow& flow, uint64_t ceil = 1000 * kMbit) {
     plan.flows.push_back(flow);
     reading.flows.push_back({.host_index = flow.key.host_index,
@@ -169,7 +169,7 @@ TEST(ShapingMeter, WhatHasOnlyJustComeIsNotHeldBack) {
   const size_t flow = m.Add(Flow(1, kIngress, 5));
   m.Read();
   m.Pass(flow, 2 * kMbit);
-  m.reading.classes[flow].backlog_bytes = 2000;  // Some 8 ms.
+  m.reading.classes[flow].backlog_bytes = 2000;  // These are some 8 ms.
   m.Read();
   EXPECT_FALSE(m.Use(flow).held_back);
   EXPECT_THAT(m.Use(flow).demand, IsAbout(kHeadroom * 2 * kMbit));
@@ -395,7 +395,7 @@ TEST(ShapingMeter, UsesAreOfEachGrantWithConnectionsFromWhereTheyAreOpened) {
   const size_t up = m.Add(Flow(1, kEgress));
   m.Add(OfTeam(Flow(2, kIngress, 6), "*"));
   m.grants = {Grant("vision", 200 * kMbit, 50), Grant("*", kMbit), Grant("speech", kMbit)};
-  m.grants[0].rate = 300 * kMbit;  // Of the floor.
+  m.grants[0].rate = 300 * kMbit;  // The rate is that of the floor.
   m.Read();
   m.Pass(down, 20 * kMbit);
   m.reading.flows[up].connections = 84;

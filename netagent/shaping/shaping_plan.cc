@@ -15,10 +15,11 @@
 namespace spoke::netagent {
 namespace {
 
-// Of TCP over Ethernet with an MTU of 1,500 and time stamps; less is lost to headers with more.
+// The bytes of a frame of TCP over Ethernet with an MTU of 1,500 and time stamps; less is lost to
+// headers with more.
 constexpr uint64_t kFrame = 1514;
 constexpr uint64_t kPayloadBits = 1448UL * 8;
-// Number 0 is none.
+// The greatest number of a bucket; number 0 is none.
 constexpr uint32_t kMaxBucketId = kMaxConnectionBuckets - 1;
 
 constexpr size_t At(TrafficDirection direction) { return static_cast<size_t>(direction); }
@@ -30,7 +31,7 @@ uint64_t LimitOf(uint64_t payload_bits) {
   return std::clamp(FrameRate(payload_bits), kMinLimit, kMaxLimit);
 }
 
-// The lower of two limits; 0 is none.
+// Returns the lower of two limits; 0 is none.
 uint64_t Lower(uint64_t one, uint64_t other) {
   if (one == 0 || other == 0) return std::max(one, other);
   return std::min(one, other);
@@ -59,14 +60,14 @@ std::map<std::string, Number> Numbered(const std::vector<std::string>& names,
   return numbers;
 }
 
-// The kernel keeps a burst as the time that it takes, up to 274 s, and what a class owes up to 60
-// s.
+// The least rate of a link: the kernel keeps a burst as the time that it takes, up to 274 s, and
+// what a class owes up to 60 s.
 constexpr uint64_t kMinLinkRate = 125;
-// From here on a class has paid for an offloaded packet in seconds, so that its queue can take one.
-// Below, packets must be short.
+// The rate from which on a class has paid for an offloaded packet in seconds, so that its queue can
+// take one. Below, packets must be short.
 constexpr uint64_t kOffloadingRate = 16'384;
 
-// Without a number.
+// Returns the class that the link's options come to, without a number.
 ShapeClass ClassOf(const LinkShaping& shaping) {
   const uint64_t rate = std::max(shaping.bytes_per_second, kMinLinkRate);
   return {.rate = rate,
@@ -77,7 +78,7 @@ ShapeClass ClassOf(const LinkShaping& shaping) {
                                           : std::max(shaping.limit_bytes, kOffloadedPacket)};
 }
 
-// What holds for all pods in one scope and direction.
+// Everything that holds for all pods in one scope and direction.
 struct Place {
   ClassNumber scope = kInternet;
   TrafficDirection direction = TrafficDirection::kIngress;
@@ -92,11 +93,11 @@ struct Draft {
   PlannedFlow flow;
   const Place* place = nullptr;
   RateLimit team_limit;
-  std::string team;    // As policy calls it.
-  std::string bucket;  // "": none.
+  std::string team;    // The team as the policy calls it.
+  std::string bucket;  // The name of the bucket; "": there is none.
   uint32_t per_second = 0;
   uint32_t weight = 1;
-  bool led = false;  // By way of a class.
+  bool led = false;  // Whether it is led by way of a class.
 };
 
 // A pod's whole link, in the tree of what pods send.
@@ -131,7 +132,7 @@ class Planner {
   }
 
  private:
-  // A tree without numbers: where which name is.
+  // A tree without numbers, which knows where which name is.
   struct Tree {
     std::vector<ShapeNode> nodes;
     std::map<std::string, size_t> index;
@@ -154,7 +155,8 @@ class Planner {
     }
   }
 
-  // Never left out: there are far fewer pods on a node than there is room for flows.
+  // Adds the pod's link, which is never left out: there are far fewer pods on a node than there is
+  // room for flows.
   void AddLink(const TrafficPod& pod) {
     const Bandwidth& options = pod.bandwidth;
     const auto shaping = PlanLinkShaping(options.egress_rate, options.egress_burst, pod.mtu);
@@ -194,8 +196,8 @@ class Planner {
     if (draft.led || counted || opens) drafts.push_back(std::move(draft));
   }
 
-  // Whether new connections are to be counted here. Of the two directions' budgets, only one can
-  // hold them back: the one that lets fewer pass.
+  // Returns whether new connections are to be counted here. Of the two directions' budgets, only
+  // one can hold them back: the one that lets fewer pass.
   bool ChooseBucket(const std::string& team, ClassNumber scope, Draft& draft) const {
     bool counted = false;
     for (const TrafficDirection direction : kBothDirections) {
@@ -219,14 +221,14 @@ class Planner {
     return found == grants_.end() ? nullptr : found->second;
   }
 
-  // The node of that name, made if there is none; its index + 1.
+  // Returns the index + 1 of the node of that name, which is made if there is none.
   static size_t Put(Tree& tree, ShapeNode node) {
     const auto [known, added] = tree.index.emplace(node.name, tree.nodes.size() + 1);
     if (added) tree.nodes.push_back(std::move(node));
     return known->second;
   }
 
-  // The class below which the flow's leaf is; its index + 1.
+  // Returns the index + 1 of the class below which the flow's leaf is.
   size_t ParentOf(const Draft& draft, Tree& tree) const {
     const Place& place = *draft.place;
     std::string name = fmt::format(
@@ -242,7 +244,7 @@ class Planner {
       name += "/team/" + draft.flow.team;
       parent = Put(tree, {.name = name, .parent = parent, .limit = limit});
     }
-    // Also below a budget's other teams.
+    // A team's limit holds also below a budget's other teams.
     if (team_limit != 0) {
       name += "/team/" + draft.team;
       parent = Put(tree, {.name = name, .parent = parent, .limit = team_limit});
@@ -252,7 +254,7 @@ class Planner {
 
   void NumberClasses() {
     std::array<Tree, 2> trees;
-    std::vector<size_t> leaves;  // Of drafts_, index + 1.
+    std::vector<size_t> leaves;  // The leaves of drafts_, as index + 1.
     for (const Draft& draft : drafts_) {
       leaves.push_back(draft.led ? PutLeaf(draft, trees[At(draft.place->direction)]) : 0);
     }
@@ -279,7 +281,7 @@ class Planner {
     }
   }
 
-  // A leaf's name holds its parent's: the kernel cannot give a class another parent.
+  // Puts the leaf. A leaf's name holds its parent's: the kernel cannot give a class another parent.
   size_t PutLeaf(const Draft& draft, Tree& tree) const {
     const size_t parent = ParentOf(draft, tree);
     const ShapedFlowKey& key = draft.flow.key;
@@ -377,7 +379,7 @@ class Planner {
       }
     }
     for (const auto& [address, group] : inputs_.learned) {
-      // What a name resolves to does not make a node's own networks the Internet's.
+      // The addresses that a name resolves to do not make a node's own networks the Internet's.
       const ClassNumber known = inputs_.classes.ClassOf(address);
       if (known != kInternet && known != group) continue;
       if (prefixes++ >= kMaxShapedPrefixes) return;

@@ -1,4 +1,4 @@
-// From rules, pods, grants and what pods use to what the kernel has to know. Pure.
+// Makes of rules, pods, grants and what pods use what the kernel has to know. Pure.
 //
 // The tree of a direction: a class for each scope that has a limit of the node (its ceil), or none
 // (unlimited); below it one for each team that has a grant or a limit; below that a leaf for each
@@ -40,7 +40,8 @@ namespace spoke::netagent {
 inline constexpr absl::Duration kQueueTime = absl::Milliseconds(50);
 inline constexpr absl::Duration kLongQueueTime = absl::Milliseconds(100);
 inline constexpr uint32_t kMinQuantum = 65'536;
-inline constexpr uint64_t kUnlimitedRate = 100'000'000'000 / 8;  // Bytes a second.
+// The rate in bytes a second that stands for no limit.
+inline constexpr uint64_t kUnlimitedRate = 100'000'000'000 / 8;
 
 // Names a leaf over time, whatever number it has.
 struct ShapedFlowKey {
@@ -56,36 +57,37 @@ struct PlannedFlow {
   ShapedFlowKey key;
   std::string pod_namespace;
   std::string pod_name;
-  std::string team;    // As the budget calls it; "" and no budget: kNoTeam.
-  std::string budget;  // "": none.
+  std::string team;    // The team as the budget calls it; "" and no budget: kNoTeam.
+  std::string budget;  // The budget's name; "": there is none.
   bool shadow_budget = false;
-  uint64_t limit = 0;   // Of payload, bits a second: what holds for this pod alone; 0: nothing.
-  uint64_t shadow = 0;  // What would hold if it were enforced; 0: nothing.
+  // The rate that holds for this pod alone, in bits of payload a second; 0: none.
+  uint64_t limit = 0;
+  uint64_t shadow = 0;  // The rate that would hold if it were enforced; 0: none.
   ShapeClassId class_id = 0;
 
   bool operator==(const PlannedFlow&) const = default;
 };
 
-// What flows together would be held to if it were enforced: a budget's grant, a limit of a team or
-// of the node.
+// A bound to which flows together would be held if it were enforced: a budget's grant, a limit of a
+// team or of the node.
 struct ShadowBound {
-  uint64_t rate = 0;          // Of payload, bits a second.
-  std::vector<size_t> flows;  // Places in ShapingPlan::flows.
+  uint64_t rate = 0;          // Bits of payload a second.
+  std::vector<size_t> flows;  // The flows' places in ShapingPlan::flows.
 
   bool operator==(const ShadowBound&) const = default;
 };
 
 struct ShapingPlan {
   ShapingTables tables;
-  // In the order of tables.flows, which has those of whole links behind them.
+  // The flows in the order of tables.flows, which has those of whole links behind them.
   std::vector<PlannedFlow> flows;
-  // Those of teams before those of the node.
+  // The bounds of teams, before those of the node.
   std::vector<ShadowBound> shadow_bounds;
-  size_t dropped_flows = 0;  // Of pods that were left out.
-  // Numbers of classes that have names, kept from plan to plan: the same thing keeps its class
-  // while its parent is the same. By name, which has the direction in it.
+  size_t dropped_flows = 0;  // The number of flows of pods that were left out.
+  // The numbers of classes that have names, kept from plan to plan: the same thing keeps its class
+  // while its parent is the same. The key is the name, which has the direction in it.
   std::map<std::string, ShapeClassId> ids;
-  std::map<std::string, uint16_t> buckets;  // By "budget/team".
+  std::map<std::string, uint16_t> buckets;  // The numbers of buckets, by "budget/team".
   // The numbers given last: the next ones are those after them, so that a number that has become
   // free rests as long as it can.
   std::array<ShapeClassId, 2> last_ids{};
@@ -97,20 +99,21 @@ struct ShapingInputs {
   const ClassMap& classes;
   const std::vector<TrafficPod>& pods;
   const std::vector<GrantInForce>& grants;
-  // Learned from DNS: the group of each address.
+  // The group of each address that was learned from DNS.
   const std::map<ip::Address, ClassNumber>& learned;
-  // Payload that a flow has offered of late, bits a second; none: nothing.
+  // The payload that a flow has offered of late, in bits a second; a flow that is not in it:
+  // nothing.
   const std::map<ShapedFlowKey, uint64_t>& demand;
 };
 
-// What of `inputs` has no limit, budget or options has no flow; without any flow the tables are
-// empty. `before`: the plan in force, whose numbers stay. Beyond kMaxShapedFlows pods are left out,
-// the last ones first: see dropped_flows. A team of an enforced budget that `grants` does not have
-// gets next to nothing. Pods whose link has no index, or one that an earlier pod has, are passed
-// over.
+// Plans the shaping. What of `inputs` no limit, budget or pod's own options concern has no flow;
+// without any flow the tables are empty. `before` is the plan in force, whose numbers stay. Beyond
+// kMaxShapedFlows pods are left out, the last ones first: see dropped_flows. A team of an enforced
+// budget that `grants` does not have gets next to nothing. Pods whose link has no index, or one
+// that an earlier pod has, are passed over.
 ShapingPlan PlanShaping(const ShapingInputs& inputs, const ShapingPlan& before);
 
-// Frames for payload, rounded up, and back, rounded down: bytes a second for bits a second.
+// Return frames for payload, rounded up, and back, rounded down: bytes a second for bits a second.
 uint64_t FrameRate(uint64_t payload_bits);
 uint64_t PayloadRate(uint64_t frame_bytes);
 

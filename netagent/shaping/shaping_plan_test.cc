@@ -144,7 +144,7 @@ TEST(ShapingPlan, WithoutLimitsThereIsNothingAtAll) {
   EXPECT_THAT(world.plan.flows, IsEmpty());
 }
 
-TEST(ShapingPlan, OnlyPodsWithAOptionsAreShaped) {
+TEST(ShapingPlan, OnlyPodsWithOptionsAreShaped) {
   World world;
   world.pods = {Pod(1), Pod(2, "web", {.ingress = 100 * kMbit})};
   const ShapingPlan& plan = world.Plan();
@@ -368,7 +368,8 @@ TEST(ShapingPlan, NumbersStayAndFreeOnesRest) {
   world.plan.last_ids[0] = kMaxShapeClassId;
   world.pods.push_back(Pod(4, "web", {.ingress = kMbit}));
   world.Plan();
-  EXPECT_EQ(world.Flow(4, kIngress).class_id, second) << "from the start again, past those in use";
+  EXPECT_EQ(world.Flow(4, kIngress).class_id, second)
+      << "numbers begin from the start again, past those in use";
 }
 
 TEST(ShapingPlan, ClassThatGetsAnotherParentIsAnotherClass) {
@@ -423,7 +424,7 @@ TEST(ShapingPlan, AWholeLinkHasAClassOfItsOwnBesideItsScopes) {
                                                               .queue = 500'000}));
   EXPECT_NE(world.Flow(1, kEgress).class_id, whole.class_id);
   EXPECT_TRUE(CheckShapingTables(tables).ok());
-  // The number stays, and goes with the pod.
+  // The pod's number stays, and goes with the pod.
   world.pods.insert(world.pods.begin(), Pod(3));
   world.pods[0].bandwidth = {.egress_rate = 1000};
   EXPECT_EQ(world.Plan().tables.flows[2].class_id, whole.class_id);
@@ -456,7 +457,7 @@ TEST(ShapingPlan, LinksWithoutAnIndexOfTheirOwnArePassedOver) {
   EXPECT_THAT(world.Plan().flows, SizeIs(1));
 }
 
-// Every flow names a leaf; parents come first and bound what is below them.
+// Checks that every flow names a leaf, and that parents come first and bound what is below them.
 void CheckTables(const ShapingPlan& plan) {
   ASSERT_EQ(plan.flows.size(), plan.tables.flows.size());
   std::array<std::map<ShapeClassId, ShapeClass>, 2> known;

@@ -20,7 +20,7 @@ bool Contains(const std::vector<T>& all, const T& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-// Names of teams and groups to what they stand for. Errors do not name the object yet.
+// The teams and groups that names stand for. Errors do not name the object yet.
 class Names {
  public:
   Names(const Policy& policy, const std::map<std::string, ClassNumber>& groups) : groups_(groups) {
@@ -64,7 +64,7 @@ absl::StatusOr<ResolvedBudget> ResolveBudget(const std::string& name,
       .half_life = budget.half_life,
       .shadow = budget.shadow};
   ASSIGN_OR_RETURN(out.scope, names.Scope(budget.destination_group));
-  // These have their share in any case.
+  // These teams have their share in any case.
   out.teams.erase(std::remove(out.teams.begin(), out.teams.end(), kOtherTeams), out.teams.end());
   RETURN_IF_ERROR(names.CheckTeams(out.teams));
   std::sort(out.teams.begin(), out.teams.end());
@@ -82,8 +82,8 @@ uint64_t NodeRate(const policy::BandwidthLimit& limit, TrafficDirection directio
                                                  : limit.node_egress.count();
 }
 
-// The lowest of what is offered to it, an enforced one before all in Shadow; of equal ones the
-// first.
+// Keeps the lowest limit that is offered to it, an enforced one before all in Shadow, and of equal
+// ones the first.
 class Lowest {
  public:
   void Offer(uint64_t rate, bool shadow, std::string_view name) {
@@ -130,7 +130,7 @@ absl::StatusOr<ShapingRules> ShapingRules::Resolve(
     }
     RETURN_IF_ERROR(base::Annotate(status, key));
   }
-  // Any pod may come with an options.
+  // Any pod may come with options of its own.
   std::set<ClassNumber> scopes = {kInternet};
   for (const Limit& limit : rules.limits_) scopes.insert(limit.scope);
   for (const ResolvedBudget& budget : rules.budgets_) scopes.insert(budget.scope);

@@ -1,4 +1,5 @@
-// Which limits and budgets there are for which pods: what the policy comes to on this node. Pure.
+// Says which limits and budgets there are for which pods: what the policy comes to on this node.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,16 @@
 
 namespace spoke::netagent {
 
-// Of the pods that no team has.
+// The team of pods that no team has.
 inline constexpr std::string_view kNoTeam;
-// What a budget calls the teams that it does not name, together.
+// The name by which a budget calls the teams that it does not name, together.
 inline constexpr std::string_view kOtherTeams = "*";
 
-// Bits of payload a second; 0: none.
+// A rate in bits of payload a second; 0: none.
 struct RateLimit {
   uint64_t rate = 0;
   bool shadow = false;
-  std::string name;  // Of the object, or "annotation".
+  std::string name;  // The name of the object, or "annotation".
 
   bool operator==(const RateLimit&) const = default;
 };
@@ -37,42 +38,44 @@ struct ResolvedBudget {
   std::string name;
   ClassNumber scope = kInternet;
   TrafficDirection direction = TrafficDirection::kIngress;
-  std::vector<std::string> teams;  // Sorted.
+  std::vector<std::string> teams;  // The teams, sorted.
   uint64_t floor = 0;
   absl::Duration refresh;
   absl::Duration hold;
   absl::Duration half_life;
   bool shadow = false;
 
-  // What the budget calls the team that `team` is.
+  // Returns what the budget calls the team that `team` is.
   std::string_view TeamIn(std::string_view team) const;
   bool operator==(const ResolvedBudget&) const = default;
 };
 
 class ShapingRules {
  public:
-  // `groups` is ClassMap::groups(). Errors: kInvalidArgument, naming the object (a team or group
-  // that is not there, two budgets of one scope and direction, a namespace in two teams, a node's
-  // rate for namespaces, which could not be nested with those of teams).
+  // Resolves the policy; `groups` is ClassMap::groups(). Errors: kInvalidArgument, naming the
+  // object (a team or group that is not there, two budgets of one scope and direction, a namespace
+  // in two teams, a node's rate for namespaces, which could not be nested with those of teams).
   static absl::StatusOr<ShapingRules> Resolve(const Policy& policy,
                                               const std::map<std::string, ClassNumber>& groups);
 
-  // The scopes that some limit or budget has, sorted; kInternet also when a pod may options.
+  // Returns the scopes that some limit or budget has, sorted, and kInternet, since any pod may have
+  // options.
   const std::vector<ClassNumber>& scopes() const { return scopes_; }
-  // Whether some limit or budget is there, so that pods have flows that do not options for any.
+  // Returns whether some limit or budget is there, so that pods without options have flows too.
   bool limits_pods() const { return !limits_.empty() || !budgets_.empty(); }
-  std::string TeamOf(const std::string& pod_namespace) const;  // kNoTeam: in none.
-  // The lowest limit of the pod alone, its own options included; rate 0: there is none. One in
-  // Shadow counts only when no enforced one is there.
+  // Returns the team; kNoTeam: it is in none.
+  std::string TeamOf(const std::string& pod_namespace) const;
+  // Returns the lowest limit of the pod alone, its own options included; rate 0: there is none. A
+  // limit in Shadow counts only when no enforced one is there.
   RateLimit PodLimit(const TrafficPod& pod, ClassNumber scope, TrafficDirection direction) const;
-  // Of all pods of the node together; rate 0: there is none.
+  // Returns the limit of all pods of the node together; rate 0: there is none.
   RateLimit NodeLimit(ClassNumber scope, TrafficDirection direction) const;
-  // Of all pods of one team on the node; rate 0: there is none.
+  // Returns the limit of all pods of one team on the node together; rate 0: there is none.
   RateLimit TeamLimit(std::string_view team, ClassNumber scope, TrafficDirection direction) const;
-  // nullptr: there is none.
+  // Returns the budget; nullptr: there is none.
   const ResolvedBudget* Budget(ClassNumber scope, TrafficDirection direction) const;
   const std::vector<ResolvedBudget>& budgets() const { return budgets_; }
-  // Host names of destination groups, with the group's number.
+  // Returns the host names of destination groups, with the group's number.
   const std::vector<std::pair<std::string, ClassNumber>>& host_names() const { return host_names_; }
 
   bool operator==(const ShapingRules&) const = default;
@@ -84,13 +87,13 @@ class ShapingRules {
     ClassNumber scope = kInternet;
     bool operator==(const Limit&) const = default;
   };
-  // Of one object each. Errors: as Resolve()'s, without the object's name.
+  // Adds one object. Errors: those of Resolve(), without the object's name.
   absl::Status AddTeam(const std::string& name, const policy::Team& team);
   absl::Status AddLimit(Limit limit);
   absl::Status AddBudget(ResolvedBudget budget);
 
   std::vector<ClassNumber> scopes_;
-  std::map<std::string, std::string> team_of_;  // By namespace.
+  std::map<std::string, std::string> team_of_;  // The teams, by namespace.
   std::vector<Limit> limits_;
   std::vector<ResolvedBudget> budgets_;
   std::vector<std::pair<std::string, ClassNumber>> host_names_;

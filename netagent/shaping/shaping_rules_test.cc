@@ -72,8 +72,7 @@ TEST(ShapingRules, OfAnEmptyPolicyOnlyOptionsHold) {
   EXPECT_EQ(rules.PodLimit(requesting, kInternet, kIngress),
             (RateLimit{.rate = 5 * kMbit, .name = "annotation"}));
   EXPECT_EQ(rules.PodLimit(requesting, kInternet, kEgress).rate, 3 * kMbit);
-  EXPECT_EQ(rules.PodLimit(requesting, kMirror, kIngress), kNone)
-      << "an options is for the Internet";
+  EXPECT_EQ(rules.PodLimit(requesting, kMirror, kIngress), kNone) << "options are for the Internet";
   EXPECT_EQ(rules.TeamOf("x"), kNoTeam);
 }
 
@@ -107,7 +106,7 @@ TEST(ShapingRules, TheLowestHoldsThePodsOwnOptionsAmongThem) {
   EXPECT_EQ(rules.PodLimit(Pod("x", {.egress = 39 * kMbit}), kInternet, kEgress).name,
             "annotation");
   EXPECT_EQ(rules.PodLimit(Pod("x", {.egress = 41 * kMbit}), kInternet, kEgress).name, "a")
-      << "nobody options himself more than he may have";
+      << "a pod's options give it no more than it may have";
 }
 
 TEST(ShapingRules, ShadowCountsOnlyWhereNothingIsEnforced) {

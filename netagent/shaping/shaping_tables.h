@@ -1,4 +1,4 @@
-// What the kernel has to know to shape: values that shaping/shaper.h puts there. Pure.
+// The values that the kernel has to know to shape, and that shaping/shaper.h puts there. Pure.
 //
 // Packets between a pod and the Internet, or a destination group, are led by way of one of two
 // devices of the node, one a direction, whose queues are a tree of classes (tc-htb(8)), and so is
@@ -16,59 +16,60 @@
 
 namespace spoke::netagent {
 
-// As the pod sees it.
+// The direction, as the pod sees it.
 enum class TrafficDirection : uint8_t { kIngress, kEgress };
 inline constexpr std::array kBothDirections = {TrafficDirection::kIngress,
                                                TrafficDirection::kEgress};
 
 // The minor number of a class, at most kMaxShapeClassId; 0: none.
 using ShapeClassId = uint16_t;
-// 0xffff means the root elsewhere (tc-htb(8)).
+// The greatest number of a class: 0xffff means the root elsewhere (tc-htb(8)).
 inline constexpr ShapeClassId kMaxShapeClassId = 0xFFFE;
 
-// As a flow's scope: all that the pod sends, wherever to, is of the flow. Egress only. What the
+// The scope of a flow that all that the pod sends, wherever to, is of; for egress only. What the
 // pod sends into one of its other scopes is of that flow too, and waits in both queues.
 inline constexpr ClassNumber kWholeLink = 0xFFFF'FFFF;
 
-// Rates in bytes a second of what the queue charges: whole frames (tc-htb(8)).
+// A class. Rates are in bytes a second of what the queue charges: whole frames (tc-htb(8)).
 struct ShapeClass {
   ShapeClassId id = 0;
-  ShapeClassId parent = 0;  // 0: the root of the tree.
-  uint64_t rate = 0;        // Its own,
-  uint64_t ceil = 0;        // and with what others leave; >= rate.
-  uint32_t burst = 0;       // Bytes.
-  uint32_t quantum = 0;     // Bytes it may send in turn with its siblings.
-  uint32_t queue = 0;       // Bytes that may wait; 0: it has children, and no queue.
+  ShapeClassId parent = 0;  // The class above; 0: the root of the tree.
+  uint64_t rate = 0;        // The rate of its own.
+  uint64_t ceil = 0;        // The rate with what others leave; at least `rate`.
+  uint32_t burst = 0;       // The burst in bytes.
+  uint32_t quantum = 0;     // The bytes that it may send in turn with its siblings.
+  uint32_t queue = 0;       // The bytes that may wait; 0: it has children, and no queue.
 
   bool operator==(const ShapeClass&) const = default;
 };
 
-// Of one pod, with one destination, in one direction.
+// The traffic of one pod, with one destination, in one direction.
 struct ShapedFlow {
-  uint32_t host_index = 0;        // Of the node's end of the pod's link.
+  uint32_t host_index = 0;        // The index of the node's end of the pod's link.
   ClassNumber scope = kInternet;  // kInternet, a group's number, or kWholeLink.
   TrafficDirection direction = TrafficDirection::kIngress;
   ShapeClassId class_id = 0;  // 0: it is only counted, and not led by way of any queue.
-  uint16_t bucket = 0;        // Of new connections; 0: none. Egress only.
+  uint16_t bucket = 0;        // The bucket of new connections; 0: none. Egress only.
 
   bool operator==(const ShapedFlow&) const = default;
 };
 
-// As many new TCP connections pass in a second, all flows that name it together; as many at once.
-// The first packets of more are dropped, and so come later.
+// A limit of new TCP connections: as many pass in a second, of all flows that name it together, and
+// as many at once. The first packets of more are dropped, and so come later.
 struct ConnectionBucket {
-  uint16_t id = 0;  // From 1.
+  uint16_t id = 0;  // The bucket's number, from 1.
   uint32_t per_second = 0;
 
   bool operator==(const ConnectionBucket&) const = default;
 };
 
 struct ShapingTables {
-  // The far end's scope; addresses in no range are in none. Of both families; no two overlap.
+  // The far end's scope; addresses in no range are in no scope. The ranges are of both families; no
+  // two overlap.
   std::vector<ClassRange> scopes;
-  // Single addresses that were learned: they win over the ranges.
+  // The single addresses that were learned, which win over the ranges.
   std::vector<ClassRange> learned;
-  // By direction; parents before their children.
+  // The trees, by direction; parents come before their children.
   std::array<std::vector<ShapeClass>, 2> trees;
   std::vector<ShapedFlow> flows;
   std::vector<ConnectionBucket> buckets;
@@ -80,27 +81,28 @@ inline constexpr size_t kMaxShapedFlows = 16'384;
 inline constexpr size_t kMaxConnectionBuckets = 1'024;
 inline constexpr size_t kMaxShapedPrefixes = 65'536;
 
-// Totals since the class was made.
+// The totals of a class since it was made.
 struct ShapeClassReading {
   TrafficDirection direction = TrafficDirection::kIngress;
   ShapeClassId id = 0;
-  uint64_t sent_bytes = 0;  // Frames.
+  uint64_t sent_bytes = 0;  // Bytes of frames.
   uint64_t dropped_packets = 0;
-  uint64_t overlimits = 0;     // How often it had to wait.
-  uint32_t backlog_bytes = 0;  // Now.
+  uint64_t overlimits = 0;     // The number of times that it had to wait.
+  uint32_t backlog_bytes = 0;  // The bytes that wait now.
 
   bool operator==(const ShapeClassReading&) const = default;
 };
 
-// What was offered, whatever became of it: totals since the flow was first put there.
+// The traffic that was offered, whatever became of it: totals since the flow was first put there.
 struct ShapedFlowReading {
   uint32_t host_index = 0;
   ClassNumber scope = kInternet;
   TrafficDirection direction = TrafficDirection::kIngress;
-  uint64_t bytes = 0;  // Frames, those that offloads will still cut counted as they will be.
+  // Bytes of frames; those that offloads will still cut are counted as they will be.
+  uint64_t bytes = 0;
   uint64_t packets = 0;
-  uint64_t connections = 0;          // New TCP connections that passed,
-  uint64_t refused_connections = 0;  // or did not.
+  uint64_t connections = 0;          // The new TCP connections that passed.
+  uint64_t refused_connections = 0;  // The new TCP connections that did not pass.
 
   bool operator==(const ShapedFlowReading&) const = default;
 };

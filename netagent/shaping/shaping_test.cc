@@ -58,7 +58,7 @@ class ShapingTest : public testing::Test {
  protected:
   ShapingTest() { Build(); }
 
-  // As a new agent does, with the kernel as it is.
+  // Builds the agent anew, with the kernel as it is.
   void Build() {
     shaping_ =
         std::make_unique<Shaping>(Shaping::Edges{.shaper = shaper_,
@@ -76,7 +76,7 @@ class ShapingTest : public testing::Test {
     return shaping_->OnPolicy(policy, *classes);
   }
 
-  // Rounds of the agent's loop for so long.
+  // Runs rounds of the agent's loop for so long.
   void Run(absl::Duration time) {
     const absl::Time end = clock_.Now() + time;
     while (clock_.Now() < end) {
@@ -90,7 +90,7 @@ class ShapingTest : public testing::Test {
     pod.bandwidth = {.egress_rate = 80 * kMbit};
     return pod;
   }
-  // Rates of the classes of pods' whole links, in the order of their links.
+  // Returns the rates of the classes of pods' whole links, in the order of their links.
   std::vector<uint64_t> LinkRates() const {
     std::vector<uint64_t> rates;
     for (const ShapedFlow& flow : shaper_.tables().flows) {
@@ -102,7 +102,7 @@ class ShapingTest : public testing::Test {
     return rates;
   }
 
-  // The rate of the only leaf towards the pod; 0: there is none.
+  // Returns the rate of the only leaf towards the pod; 0: there is none.
   uint64_t LeafRate() const {
     for (const ShapedFlow& flow : shaper_.tables().flows) {
       if (flow.direction != TrafficDirection::kIngress) continue;
@@ -124,7 +124,7 @@ class ShapingTest : public testing::Test {
                                     .duration = absl::Seconds(120)}}});
   }
 
-  // The first pod has got so many bits since it was last counted.
+  // Lets the first pod get so many bits.
   void Use(uint64_t bits) {
     used_bytes_ += bits / 8;
     for (const ShapedFlow& flow : shaper_.tables().flows) {
@@ -169,7 +169,7 @@ TEST_F(ShapingTest, APodIsShapedWhenItsAttachReturns) {
   EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
 }
 
-TEST_F(ShapingTest, APodsOwnOptionsNeedsNoLimit) {
+TEST_F(ShapingTest, APodsOwnOptionsNeedNoLimit) {
   ASSERT_TRUE(Put({}).ok());
   shaping_->Start({});
   TrafficPod pod = Pod();
@@ -258,7 +258,7 @@ TEST_F(ShapingTest, ReportsWithinASecondOfAStreamAndEachRefreshAndTakesGrants) {
 
   Grant(50 * kMbit);
   EXPECT_EQ(LeafRate(), FrameRate(50 * kMbit));
-  // When it has been used for a while.
+  // It is told when the grant has been used for a while.
   EXPECT_EQ(server_.budget_reports.size(), 1U);
   Run(absl::Seconds(1));
   ASSERT_EQ(server_.budget_reports.size(), 2U);
@@ -268,7 +268,7 @@ TEST_F(ShapingTest, ReportsWithinASecondOfAStreamAndEachRefreshAndTakesGrants) {
   EXPECT_EQ(server_.budget_reports.size(), 4U);
 
   Grant(10 * kMbit, 2);
-  // At once: others wait for it.
+  // It is told at once: others wait for it.
   ASSERT_EQ(server_.budget_reports.size(), 5U);
   EXPECT_EQ(server_.budget_reports[4].applied, 2U);
 }
@@ -284,7 +284,7 @@ TEST_F(ShapingTest, LooksSoonAtWhatALargerGrantHasChanged) {
   Run(absl::Milliseconds(300));
   ASSERT_EQ(server_.budget_reports.size(), 2U);
   EXPECT_GT(server_.budget_reports[1].uses[0].demand, 60 * kMbit) << "20 Mbit in 0.3 s";
-  // What it does not use of it is told as soon as it shows.
+  // The part that it does not use of it is told as soon as it shows.
   Run(absl::Seconds(4));
   ASSERT_EQ(server_.budget_reports.size(), 3U);
   EXPECT_EQ(server_.budget_reports[2].uses[0].demand, 0U);
@@ -391,7 +391,7 @@ TEST_F(ShapingTest, AnAddFailsWhoseLinkCannotBeLimited) {
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find("the kernel lacks devices of kind ifb"), std::string::npos);
   shaping_->Detach(LimitedPod().host_link);
-  // What only policy or an annotation says never fails one.
+  // A limit that only policy or an annotation says never fails an ADD.
   ASSERT_TRUE(Put({Limit(kMbit)}).ok());
   EXPECT_TRUE(shaping_->Attach(Pod()).ok());
   shaper_.Break(absl::OkStatus());

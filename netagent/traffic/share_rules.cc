@@ -15,21 +15,24 @@ using nft::Register;
 using rules::All;
 using rules::Expressions;
 
-// Links by index; and with an address and a protocol, "4" or "6" behind its name.
+// The sets of links, by index. The targets also have an address and a protocol in their keys, and
+// "4" or "6" behind the name.
 constexpr char kOverSet[] = "pod_shares_over";
 constexpr char kTargetSet[] = "pod_shares_targets";
 constexpr char kRateSet[] = "pod_shares_new";
-// After less than ten seconds a rate has forgotten everything anyway.
+// The time after which a rate's element goes: after less than ten seconds it has forgotten
+// everything.
 constexpr absl::Duration kRateTimeout = absl::Minutes(1);
 
-// Behind the translation of destinations (-100: kube-proxy), which says where a connection leads,
-// and before the decision about egress (-90), which a dropped packet need not have.
+// The priority behind the translation of destinations (-100: kube-proxy), which says where a
+// connection leads, and before the decision about egress (-90), which a dropped packet need not
+// have.
 constexpr int32_t kPriority = -95;
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
 nft::LoadMeta LoadLink() { return {MetaKey::kInterface, 0}; }
 
-// The link, the destination and the protocol, from the first register on.
+// Loads the link, the destination and the protocol, from the first register on.
 Expressions LoadTarget(ip::Family family) {
   const auto behind = static_cast<Register>(1 + rules::Width(family));
   return All({{LoadLink()},

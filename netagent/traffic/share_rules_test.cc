@@ -26,7 +26,7 @@ class ShareRulesTest : public testing::Test {
     AppendOver(over, transaction);
     machine_.Apply(transaction);
   }
-  // Whether a packet from the link of that index gets through.
+  // Returns whether a packet from the link of that index gets through.
   bool Passes(uint32_t link, TestFlow* flow, const ip::Address& to = kFar, uint8_t protocol = 6) {
     const ip::Address from = to.is_v4() ? ip::Address::V4(0x0A010005) : ip::Address::V6(1, 5);
     TestPacket packet{.in = "spk0123456789ab",

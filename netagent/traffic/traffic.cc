@@ -12,19 +12,19 @@
 namespace spoke::netagent {
 namespace {
 
-// Between two looks: somebody may change our tables again and again.
+// The shortest time between two looks: somebody may change our tables again and again.
 constexpr absl::Duration kShortestPause = absl::Milliseconds(50);
-// Namespaces that are named in the log.
+// The most namespaces that are named in the log.
 constexpr size_t kMostDenied = 1000;
 constexpr std::string_view kEgressPrefix = "egress_";
 
-// Whether it is certain that a transaction that ended so did not happen.
+// Returns whether it is certain that a transaction that ended so did not happen.
 bool DidNotHappen(const absl::Status& status) {
   return !absl::IsDeadlineExceeded(status) && !absl::IsDataLoss(status) &&
          !absl::IsInternal(status);
 }
 
-// As PodTraffic promises.
+// Narrows the status to the codes that PodTraffic promises.
 absl::Status Narrow(const absl::Status& status) {
   if (status.ok() || absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) {
     return status;
@@ -195,12 +195,12 @@ absl::Status Traffic::CommitRules(const Decision& decision) {
 }
 
 absl::Status Traffic::Put(Decision decision) {
-  // Routes before the rules that lead there.
+  // The routes come before the rules that lead there.
   if (put_gateway_routes_) RETURN_IF_ERROR(put_gateway_routes_(*decision.egress));
   PrepareFast(decision);
   const TrafficPlanSettings made_with = PlanSettingsOf(decision);
   RETURN_IF_ERROR(CommitRules(decision));
-  // Behind the rules that tell it of translated connections.
+  // The fast path comes behind the rules that tell it of translated connections.
   PutFast(decision);
   if (decision.fast.state() != in_force_.fast.state()) {
     log_.Info("fast_path", {{"state", decision.fast.state()}});
@@ -212,7 +212,7 @@ absl::Status Traffic::Put(Decision decision) {
   settings_.egress.known_tunnel_port = in_force_.egress->TunnelPort();
   for (const auto& [name, number] : in_force_.classes.groups()) groups_[name] = number;
   suspect_ = false;
-  // Where they cannot be read the next look does it.
+  // Rules that cannot be read now are read by the next look.
   auto rules = ReadOwnRules();
   auto generation = tables_.Generation();
   generation_ = rules.ok() && generation.ok() ? std::optional(*generation) : std::nullopt;
@@ -230,7 +230,7 @@ absl::StatusOr<Traffic::Found> Traffic::FindTables() {
   found.other_schema = found.labels.schema != kTrafficSchema;
   ASSIGN_OR_RETURN(found.readings, ReadAll());
   ASSIGN_OR_RETURN(found.readings.names, ReadNames());
-  // Where schema 2 had them.
+  // Schema 2 had the names of pods in the table spoke.
   std::copy_if(counters->begin(), counters->end(), std::back_inserter(found.readings.names),
                IsPodLabel);
   found.labels.namespaces = ReadLabels(found.readings.names).namespaces;
@@ -238,7 +238,7 @@ absl::StatusOr<Traffic::Found> Traffic::FindTables() {
   return found;
 }
 
-// Before anything is read: what the fast path has counted is a part of it.
+// This is done before anything is read, since what the fast path has counted is a part of it.
 absl::Status Traffic::TakeOverFast(const Policy& policy) {
   auto decision = Decide(policy);
   if (IsPolicysFault(decision.status())) decision = Decide(Policy{});
@@ -306,9 +306,9 @@ absl::Status Traffic::Begin(Decision decision, const Found& found) {
   if (!found.other_schema) table.rules = found.rules;
   AppendAll(decision, table, before);
   if (!found.labels.epoch) AppendEpoch(epoch_, before);
-  // Where the fast path begins anew, so do its ids: none of a pod before may be in the set.
+  // Ids begin anew where the fast path does: none of a pod before may be in the set.
   AppendFolded(found.readings.folded, before);
-  // Pods that went while no agent was there.
+  // These are the pods that went while no agent was there.
   AddressOwners left;
   for (const auto& [address, pod_namespace] : found.labels.namespaces) {
     if (!ledger_.Knows(address)) left[address] = pod_namespace;
@@ -414,7 +414,7 @@ absl::Status Traffic::OnPolicy(const Policy& policy) {
     ASSIGN_OR_RETURN(const Found found, FindTables());
     status = Begin(*std::move(decision), found);
   }
-  // Not the policy's fault, unless the kernel says so.
+  // The policy is not at fault, unless the kernel says so.
   return absl::IsInvalidArgument(status) ? absl::InternalError(status.message()) : Narrow(status);
 }
 
@@ -452,7 +452,7 @@ absl::StatusOr<TrafficReadings> Traffic::ReadAll() {
   const auto read = [&](const nft::TableKey& table, const std::string& set,
                         std::vector<nft::ElementReading>& out) -> absl::Status {
     auto elements = tables_.ReadSet(table, set);
-    // A set of another schema, or one that somebody has deleted, which the next look will see.
+    // The set is of another schema, or somebody has deleted it, which the next look will see.
     if (absl::IsNotFound(elements.status())) return absl::OkStatus();
     if (!elements.ok()) return elements.status();
     out = *std::move(elements);

@@ -43,92 +43,94 @@ class Traffic : public PodTraffic {
     telemetry::Log& log;
     // Makes the routes that packets with a gateway's mark take, before rules give any that mark.
     std::function<absl::Status(const EgressRules&)> put_gateway_routes = {};
-    FastPath* fast_path = nullptr;  // Without it nothing is fast.
-    // What others have on this node that forbids it; empty: nothing ever does.
+    FastPath* fast_path = nullptr;  // The fast path; null: nothing is fast.
+    // Reads what others have on this node that forbids the fast path; empty: nothing ever does.
     std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles = {};
-    // As FastPods has it; empty: some are.
+    // Tells whether the kernel tracks any connection now, as FastPods asks; empty: it always does.
     std::function<bool()> tracks_connections = {};
-    // What each pod may have of the connections that the kernel tracks; nothing: it tracks none, or
-    // pods may have all. Empty: they may.
+    // Reads what each pod may have of the connections that the kernel tracks; nothing: it tracks
+    // none, or pods may have all. Empty: pods may have all.
     std::function<std::optional<ConnectionShares>()> read_shares = {};
   };
   struct Settings {
     EgressSettings egress;
     FastPathSettings fast_path;
     PlatformAccess platform_access = PlatformAccess::kClosed;
-    bool require_policy = false;  // No pod is attached before any policy was known.
-    // Where the server is, as far as it is known. A policy that would cut the way there is refused.
+    bool require_policy = false;  // Whether no pod is attached before a policy is known.
+    // Returns where the server is, as far as it is known. A policy that would cut the way there is
+    // refused.
     std::function<std::vector<ip::Address>()> server_addresses = {};
   };
   // Borrows the edges.
   Traffic(Settings settings, const Edges& edges);
 
-  // What of egress the node's own configuration says. Before Start().
+  // Sets what the node's own configuration says of egress. Must be called before Start().
   void UseEgress(EgressSettings settings) { settings_.egress = std::move(settings); }
 
   // Takes over what the kernel has: counters go on. Where `policy` is not known (nothing: it cannot
   // be read; version 0 although the rules in force are some policy's) or is refused, the rules that
   // are in force stay as they are until OnPolicy() brings one that compiles; where no rules are in
-  // force, those of no policy are put in place. Errors: as Attach(); call it again.
+  // force, those of no policy are put in place. Errors: those of Attach(); call it again.
   absl::Status Start(const std::optional<Policy>& policy, const std::vector<TrafficPod>& pods);
-  // Whether the rules of a policy that is not known are in force.
+  // Returns whether the rules of a policy that is not known are in force.
   bool holds_unknown_rules() const { return !held_.empty(); }
 
-  // Errors: as PodTraffic has it. Also where an egress policy that is not known is in force.
+  // Errors: as PodTraffic has them; also where an egress policy that is not known is in force.
   absl::Status Ready() const override;
   absl::Status Attach(const TrafficPod& pod) override;
   absl::Status Detach(const std::string& host_link) override;
 
-  // The pod's MAC is another now, as a plugin that is chained behind ours may have it. Errors are
+  // Takes over the pod's new MAC, as a plugin that is chained behind ours may have it. Errors are
   // logged.
   void OnPodMac(const std::string& host_link, const ip::MacAddress& mac);
 
-  // What `policy` would cut of the connections that are there, were it in force. Errors: as
+  // Returns what `policy` would cut of the connections that are there. Errors: those of
   // OnPolicy() before it changes anything.
   absl::StatusOr<CutRules> CutsOf(const Policy& policy);
-  // What the policy in force does; nothing while that is not known.
+  // Returns what the policy in force cuts; nothing while that policy is not known.
   CutRules Cuts() const;
 
-  // The whole of it or nothing; OK means that it is in force. Errors: kInvalidArgument (blocks that
-  // overlap, a broken egress policy); kFailedPrecondition (it would cut the way to the server);
-  // and as Attach().
+  // Puts the whole policy in force, or nothing of it; OK means that it is in force. Errors:
+  // kInvalidArgument (blocks that overlap, a broken egress policy); kFailedPrecondition (it would
+  // cut the way to the server); and those of Attach().
   absl::Status OnPolicy(const Policy& policy);
-  // The gateways that answer, or what pods without a policy do, have changed. Errors: as
-  // OnPolicy().
+  // Takes over that the gateways that answer, or what pods without a policy do, have changed.
+  // Errors: those of OnPolicy().
   absl::Status OnGateways(std::set<GatewayEndpoint> healthy);
   absl::Status OnIpMasq(std::optional<IpMasqConfig> ip_masq);
 
-  // In force since the kernel tracks connections, until the agent ends.
+  // The shares that are in force since the kernel tracks connections, until the agent ends.
   const std::optional<ConnectionShares>& shares() const { return shares_; }
-  // From now on these begin no connections, and no others. What fails is put right by a look.
+  // Keeps these pods, and no others, from beginning connections from now on. The next look puts
+  // right what fails.
   void OnOverShare(OverShare over);
 
-  // Settles the counts of pods that have gone, soon after, and every kLook puts right what somebody
+  // Settles the counts of pods soon after they have gone, and puts right every kLook what somebody
   // else has changed. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(10);
-  // Between two readings of what others have, which takes long where they have much.
+  // The time between two readings of what others have; a reading takes long where they have much.
   static constexpr absl::Duration kLookForObstacles = absl::Seconds(30);
   void Tick();
   absl::Time NextWake() const;
-  // Somebody else has changed our tables just now: a Tick() looks within some 50 ms.
+  // Says that somebody else has changed our tables just now: a Tick() looks within some 50 ms.
   void OnTablesChanged();
 
-  // Everything that was counted. A pod that has gone stays for two scrapes. Errors: kUnavailable
-  // (try again); kInternal.
+  // Returns everything that was counted. A pod that has gone stays for two scrapes. Errors:
+  // kUnavailable (try again); kInternal.
   absl::StatusOr<TrafficTotals> Read(bool is_scrape);
 
   const Policy& policy() const { return in_force_.policy; }
-  // By the node's ends of their links.
+  // Returns the pods, by the node's ends of their links.
   const std::map<std::string, TrafficPod>& pods() const { return ledger_.live(); }
   const ClassMap& classes() const { return in_force_.classes; }
   const EgressRules& egress() const { return *in_force_.egress; }
 
  private:
-  // What one policy comes to on this node.
+  // Everything that one policy comes to on this node.
   struct Decision {
     Policy policy;
     ClassMap classes;
-    std::optional<EgressRules> egress;  // Always there.
+    std::optional<EgressRules> egress;  // The egress rules; always there.
     FastPathPlan fast;
   };
   absl::StatusOr<Decision> Decide(const Policy& policy);
@@ -137,32 +139,32 @@ class Traffic : public PodTraffic {
 
   absl::Status Commit(const nft::Transaction& transaction);
   TrafficPlanSettings PlanSettingsOf(const Decision& decision) const;
-  // Everything that `decision` says about rules and pods; what has been counted stays.
+  // Appends everything that `decision` says about rules and pods; what has been counted stays.
   void AppendAll(const Decision& decision, const TrafficTableBefore& before,
                  nft::Transaction& transaction);
-  // Whether the kernel has what is in force, and nobody else has changed anything since.
+  // Returns whether the kernel has what is in force, and nobody else has changed anything since.
   bool HoldsInForce();
-  // The fast path as `decision` says; where the kernel refuses, it is off in it.
+  // Takes over the fast path as `decision` says; where the kernel refuses, the decision has it off.
   absl::Status TakeOverFast(const Policy& policy);
   void FastPathIsMissing(const absl::Status& why, Decision& decision);
   void PrepareFast(Decision& decision);
   absl::Status TryPutFast(const Decision& decision);
   void PutFast(Decision& decision);
-  // The rules and pods of `decision`: what differs from what is in force, or all of it, where
-  // somebody else has changed something. Counts that went with their table begin a new epoch.
+  // Commits the rules and pods of `decision`: what differs from what is in force, or all of it,
+  // where somebody else has changed something. Counts that went with their table begin a new epoch.
   absl::Status CommitRules(const Decision& decision);
   absl::Status CommitAllRules(const Decision& decision);
   absl::Status Put(Decision decision);
-  // What an agent before this one has left.
+  // Everything that an agent before this one has left.
   struct Found;
   absl::StatusOr<Found> FindTables();
-  // Why the rules that are in force are to be left alone; empty: they are not.
+  // Returns why the rules that are in force are to be left alone; empty: they are not.
   static std::string WhyHold(const std::optional<Policy>& policy, const absl::Status& decided,
                              const Found& found);
   absl::Status Hold(std::string why, const Found& found);
   absl::Status Begin(Decision decision, const Found& found);
   absl::Status Settle(const AddressOwners& owners);
-  // But for the names.
+  // Reads everything except the names.
   absl::StatusOr<TrafficReadings> ReadAll();
   absl::StatusOr<std::vector<nft::CounterReading>> ReadNames();
 
@@ -170,10 +172,10 @@ class Traffic : public PodTraffic {
   void Look();
   absl::Status LookForDrift();
   absl::StatusOr<bool> HasNoEpoch();
-  // "" when nothing of ours differs from what it should be.
+  // Returns what of ours differs from what it should be; "" when nothing does.
   absl::StatusOr<std::string> FindDrift();
   void LookAtFastPath();
-  // Whether they are others now.
+  // Returns whether the shares are others now.
   bool ReadShares();
   void LookAtShares();
   void LookForObstacles();
@@ -197,7 +199,8 @@ class Traffic : public PodTraffic {
   std::set<GatewayEndpoint> healthy_;
   Decision in_force_;
   TrafficLedger ledger_;
-  std::map<std::string, ClassNumber> groups_;  // Of policies before this one, too.
+  // The numbers of destination groups, also those of policies before this one.
+  std::map<std::string, ClassNumber> groups_;
   FastPods fast_pods_;
   absl::Time epoch_;
   std::string fast_missing_;  // Why the kernel refused last, so that it is said once.
@@ -205,14 +208,15 @@ class Traffic : public PodTraffic {
   std::set<std::string> denied_;  // Namespaces whose pods were denied the platform.
   bool started_ = false;
   bool suspect_ = false;  // A transaction may or may not have happened.
-  // What the kernel's should be if nobody else has changed anything; nothing: it is to be read.
+  // The kernel's generation if nobody else has changed anything; nothing: it is to be read.
   std::optional<uint32_t> generation_;
-  std::vector<nft::RuleReading> rules_;  // As they were last put; without counts.
+  std::vector<nft::RuleReading> rules_;  // The rules as they were last put, without counts.
   TrafficPlanSettings rules_made_with_;
   uint64_t drift_repaired_ = 0;
   absl::Time next_look_ = absl::InfinitePast();
   absl::Time looked_ = absl::InfinitePast();
-  absl::Time next_settling_ = absl::InfinitePast();  // After one that failed.
+  // When settling is tried again, after one that failed.
+  absl::Time next_settling_ = absl::InfinitePast();
 };
 
 }  // namespace spoke::netagent

@@ -1,4 +1,4 @@
-// What somebody else has changed, and putting it right.
+// Finds what somebody else has changed, and puts it right.
 #include <algorithm>
 #include <utility>
 
@@ -82,7 +82,8 @@ void Traffic::LookAtRoutes() {
   }
   FastPathPlan plan = FastPathPlan::Plan(settings_.fast_path, in_force_.classes, *network);
   if (plan == in_force_.fast) {
-    in_force_.fast = std::move(plan);  // With the routes of today, which say what is this node's.
+    // The plan goes by the routes of today, which say what is this node's.
+    in_force_.fast = std::move(plan);
     return;
   }
   Decision next = in_force_;
@@ -100,7 +101,7 @@ absl::StatusOr<std::vector<nft::RuleReading>> Traffic::ReadRulesIfThere() {
 
 absl::StatusOr<std::vector<nft::RuleReading>> Traffic::ReadOwnRules() {
   ASSIGN_OR_RETURN(std::vector<nft::RuleReading> rules, tables_.ReadRules(kSpokeTable));
-  // The NAT host's role looks after its own.
+  // The rules of the NAT host are left out: its role looks after them.
   const auto others = [](const nft::RuleReading& rule) {
     return rule.chain.compare(0, kNatHostPrefix.size(), kNatHostPrefix) == 0;
   };

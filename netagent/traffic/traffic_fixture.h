@@ -53,7 +53,7 @@ class TrafficTest : public testing::Test {
     Begin();
   }
 
-  // Another agent, over the same kernel.
+  // Begins another agent over the same kernel.
   void Begin(bool fast = false, bool require_policy = false) {
     traffic_.emplace(Traffic::Settings{.egress = {},
                                        .fast_path = {.uplink = "nic0", .wanted = fast},
@@ -85,7 +85,7 @@ class TrafficTest : public testing::Test {
     return totals.value_or(TrafficTotals());
   }
 
-  // Those of the fast path that have not ended.
+  // Returns those pods of the fast path that have not ended.
   std::vector<FastPodReading> FastPodsNow() {
     std::vector<FastPodReading> pods = fast_path_.Read().value();
     std::erase_if(pods,

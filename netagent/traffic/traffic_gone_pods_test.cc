@@ -1,4 +1,4 @@
-// What pods have counted stays when they have gone, and nobody waits for it.
+// Tests that what pods have counted stays when they have gone, and nobody waits for it.
 #include "gtest/gtest.h"
 #include "netagent/traffic/traffic_fixture.h"
 

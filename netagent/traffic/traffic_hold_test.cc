@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 class TrafficHoldTest : public TrafficTest {
  protected:
-  // Chain and comment of each rule that is in force.
+  // Returns the chain and the comment of each rule that is in force.
   std::vector<std::string> Rules() {
     std::vector<std::string> texts;
     const auto rules = tables_.ReadRules(kSpokeTable).value();
@@ -44,19 +44,19 @@ TEST_F(TrafficHoldTest, RulesStayWhereThePolicyCannotBeReadOrIsGoneOrRefused) {
     ASSERT_TRUE(traffic_->Start(kept, {Pod("a", 7, "10.0.1.7")}).ok());
     EXPECT_TRUE(traffic_->holds_unknown_rules());
     EXPECT_EQ(Rules(), before);
-    // Nor is anything changed by time, by gateways, or by files.
+    // Time, gateways and files change nothing either.
     clock_.Advance(Traffic::kLook);
     traffic_->Tick();
     EXPECT_TRUE(traffic_->OnGateways({A("10.1.0.1")}).ok());
     EXPECT_EQ(Rules(), before);
-    // Pods come and go by the rules that are in force.
+    // Pods still come and go by the rules that are in force.
     EXPECT_TRUE(traffic_->Ready().ok());
     EXPECT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.8")).ok());
     EXPECT_TRUE(traffic_->Detach("spkb").ok());
     EXPECT_THAT(Read().fast_path_state, HasSubstr("not known"));
   }
   EXPECT_EQ(log_.Count("traffic_rules_held"), 3);
-  // One that is refused changes nothing either.
+  // A policy that is refused changes nothing either.
   EXPECT_FALSE(traffic_->OnPolicy(refused).ok());
   EXPECT_EQ(Rules(), before);
   ASSERT_TRUE(traffic_->OnPolicy(WithEgress()).ok());

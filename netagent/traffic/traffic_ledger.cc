@@ -36,7 +36,7 @@ void AddAll(const VolumeByClass& more, VolumeByClass& sum) {
 
 using VolumesByAddress = std::map<ip::Address, VolumeByClass>;
 
-// What the sets and the fast path have counted.
+// Returns what the sets and the fast path have counted, by address.
 VolumesByAddress CountedByAddress(const TrafficReadings& readings,
                                   const std::map<std::string, ClassNumber>& groups) {
   VolumesByAddress by_address;
@@ -59,7 +59,7 @@ VolumesByAddress CountedByAddress(const TrafficReadings& readings,
   return by_address;
 }
 
-// What was counted for all addresses of the pod, which are gone from `counted` then.
+// Returns what was counted for all addresses of the pod, which are gone from `counted` then.
 VolumeByClass TakeVolumes(const TrafficPod& pod, VolumesByAddress& counted) {
   VolumeByClass volumes;
   for (const ip::Address& address : pod.addresses) {
@@ -71,7 +71,7 @@ VolumeByClass TakeVolumes(const TrafficPod& pod, VolumesByAddress& counted) {
   return volumes;
 }
 
-// Of the text in a counter's name: a number is a group's.
+// Returns the class's name for the text in a counter's name: a number is a group's.
 std::string NameOfText(const std::string& text, const std::map<std::string, ClassNumber>& groups) {
   ClassNumber number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

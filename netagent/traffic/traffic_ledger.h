@@ -1,5 +1,5 @@
-// Who was who: pods that are here and pods that have gone, and what all that was counted adds up
-// to. Pure.
+// Knows who was who: pods that are here and pods that have gone, and what all that was counted adds
+// up to. Pure.
 //
 // A pod that has gone is settled: what the kernel's sets counted for its addresses is added to the
 // counters of its namespace, so that the addresses can be another pod's. Its own figures stay here
@@ -22,45 +22,47 @@
 
 namespace spoke::netagent {
 
-// By their namespaces' names; "" where that is not known.
+// The names of the addresses' namespaces; "" where that is not known.
 using AddressOwners = std::map<ip::Address, std::string>;
 
 class TrafficLedger {
  public:
-  // A pod that has gone keeps its own figures for so many reads, and no longer than this.
+  // The most reads, and the longest time, for which a pod that has gone keeps its own figures.
   static constexpr int kReadsAfterEnd = 2;
   static constexpr absl::Duration kKeptAfterEnd = absl::Minutes(5);
-  // More than these are not kept, the oldest first.
+  // The most ended pods that are kept; beyond it the oldest go first.
   static constexpr size_t kMaxEnded = 1024;
-  // Those that end within it are settled together: to settle is to read all that the kernel has
-  // counted. Much less than an address rests, since a pod that gets one before has to wait for it.
+  // The time after a pod's end when it is settled; pods that end within it are settled together: to
+  // settle is to read all that the kernel has counted. It is much less than an address's cooldown,
+  // since a pod that gets one before has to wait for it.
   static constexpr absl::Duration kSettleAfter = absl::Milliseconds(500);
 
   void Began(const TrafficPod& pod);
-  // OK when there is none.
+  // Notes the pod's end. Does nothing when there is no such pod.
   void Ended(const std::string& host_link, absl::Time now);
-  // `pod`, the last that ended, has not ended after all.
+  // Brings `pod`, the last that ended, back: it has not ended after all.
   void Restore(const TrafficPod& pod);
 
   const TrafficPod* Find(const std::string& host_link) const;
   const std::map<std::string, TrafficPod>& live() const { return live_; }
 
-  // Addresses of all pods that have gone and are not settled; and those that must be settled before
-  // `pod` can begin, together with all other addresses of the same pods.
+  // Return the addresses of all pods that have gone and are not settled; and those that must be
+  // settled before `pod` can begin, together with all other addresses of the same pods.
   AddressOwners Unsettled() const;
   AddressOwners InTheWayOf(const TrafficPod& pod) const;
-  // The counts of these, as `readings` had them, are in the counters of their namespaces.
+  // Notes that the counts of these, as `readings` had them, are in the counters of their
+  // namespaces.
   void Settled(const AddressOwners& addresses, const TrafficReadings& readings,
                const std::map<std::string, ClassNumber>& groups);
   // Drops the figures of pods that have been shown enough.
   void Forget(absl::Time now);
-  // Whether `address` is of a pod that is here or not settled yet.
+  // Returns whether `address` is of a pod that is here or not settled yet.
   bool Knows(const ip::Address& address) const;
-  // When the first of Unsettled() is to be settled; the future without end when there is none.
+  // Returns when the first of Unsettled() is to be settled; the infinite future when there is none.
   absl::Time NextDue() const;
 
-  // What `readings` add up to; the fields that are not sums are the caller's. With `groups` of old
-  // policies too. A scrape counts as a read.
+  // Returns what `readings` add up to; the fields that are not sums are the caller's. `groups` has
+  // those of old policies too. A scrape counts as a read.
   TrafficTotals Total(const TrafficReadings& readings,
                       const std::map<std::string, ClassNumber>& groups, bool is_scrape);
 
@@ -69,15 +71,15 @@ class TrafficLedger {
     TrafficPod pod;
     absl::Time at;
     int reads = 0;
-    // What it counted, once it is settled.
+    // The volumes that it counted, once it is settled.
     std::optional<VolumeByClass> settled = std::nullopt;
   };
 
   std::map<std::string, TrafficPod> live_;
-  std::vector<Gone> gone_;  // The oldest first.
+  std::vector<Gone> gone_;  // The pods that have gone, the oldest first.
 };
 
-// "cluster", "group:NAME"; "other" of a number without a name.
+// Returns a class's name: "cluster", "group:NAME"; "other" for a number without a name.
 std::string ClassName(ClassNumber number, const std::map<std::string, ClassNumber>& groups);
 
 }  // namespace spoke::netagent

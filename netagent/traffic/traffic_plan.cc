@@ -22,7 +22,7 @@ using Key = CountingSet::Key;
 constexpr uint32_t kMaxHostClasses = 256;
 constexpr size_t kBytesOfNumber = 4;
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
-// Counters that rules refer to.
+// The counters that rules refer to.
 constexpr const char* kRuleCounters[] = {"drop/unknown-source",
                                          "drop/unknown-destination",
                                          "drop/router-message",
@@ -55,7 +55,8 @@ std::vector<nft::Set> SetsOf(const PacketLayout& layout) {
   return {classes(FarEnd::kDestination),
           classes(FarEnd::kSource),
           {.name = PeerSetOf(layout.family), .key = {layout.field}, .intervals = true},
-          // A size, and no element that comes or goes by itself: the kernel's fastest set.
+          // The set has a size, and no element comes or goes by itself: that is the kernel's
+          // fastest kind.
           {.name = named("pods"),
            .key = {Field::kInterfaceIndex, layout.field},
            .size = kMaxPodAddresses},
@@ -81,8 +82,8 @@ nft::Set HostSet(const char* name) {
 
 using ElementsBySet = std::map<std::string, std::vector<nft::Element>>;
 
-// What the sets of classes of one family hold for `ranges` of `classes`, by name; every set is
-// there.
+// Returns what the sets of classes of one family hold for `ranges` of `classes`, by name; every set
+// is there.
 ElementsBySet ElementsOf(const std::vector<ClassRange>& ranges, const ClassMap& classes,
                          ip::Family family) {
   ElementsBySet all;
@@ -121,8 +122,8 @@ void AppendClasses(const ClassMap& classes, ip::Family family, nft::Transaction&
   }
 }
 
-// Ranges that are in `one` as they are, and not in `other`. A number always leads to the same
-// chain.
+// Returns the ranges that are in `one` as they are, and not in `other`. A number always leads to
+// the same chain.
 std::vector<ClassRange> RangesOnlyIn(const std::vector<ClassRange>& one,
                                      const std::vector<ClassRange>& other) {
   std::vector<ClassRange> only;
@@ -134,7 +135,7 @@ std::vector<ClassRange> RangesOnlyIn(const std::vector<ClassRange>& one,
   return only;
 }
 
-// The same where `before` is in the sets.
+// Appends what differs in the sets of classes where `before` is in them.
 void AppendOtherClasses(const ClassMap& classes, const ClassMap& before, ip::Family family,
                         nft::Transaction& transaction) {
   const auto& now = classes.ranges(family);
@@ -148,7 +149,7 @@ void AppendOtherClasses(const ClassMap& classes, const ClassMap& before, ip::Fam
   }
 }
 
-// All that is there whatever the classes are.
+// Appends all objects that are there whatever the classes are.
 void AppendObjects(nft::Transaction& transaction) {
   transaction.Add(kNamesTable, nft::AddTable{});
   transaction.Add(kSpokeTable, nft::AddTable{});
@@ -175,7 +176,8 @@ void AppendShareObjects(nft::Transaction& transaction) {
   AppendFreshRates(transaction);
 }
 
-// Returns those that come and go of which there are no more, which are empty as well.
+// Appends the chains, emptied. Returns those that come and go and are wanted no more, which it
+// empties as well.
 std::set<std::string> AppendEmptyChains(std::vector<nft::Chain> chains,
                                         const std::vector<nft::RuleReading>& seen,
                                         nft::Transaction& transaction) {
@@ -206,7 +208,7 @@ std::optional<T> ParseNumber(std::string_view text) {
   return number;
 }
 
-// What follows `prefix` in `name`; nothing when it does not begin so.
+// Returns what follows `prefix` in `name`; nothing when it does not begin so.
 std::optional<std::string_view> After(std::string_view name, std::string_view prefix) {
   if (name.substr(0, prefix.size()) != prefix) return std::nullopt;
   return name.substr(prefix.size());
@@ -219,7 +221,7 @@ std::optional<ip::Address> AddressAt(const nft::Bytes& key, size_t offset, ip::F
   return address.ok() ? std::optional(*address) : std::nullopt;
 }
 
-// The inverse of nft::HostOrder(); `key` is long enough.
+// Returns the number at `offset`, as the inverse of nft::HostOrder(); `key` is long enough.
 ClassNumber NumberAt(const nft::Bytes& key, size_t offset) {
   ClassNumber number = 0;
   std::memcpy(&number, key.data() + offset, sizeof(number));

@@ -1,10 +1,11 @@
 // The table "spoke" of family inet: classes, counters and isolation, as nf_tables transactions.
 // Pure.
 //
-// What is counted where (docs/adr/0014): a pod's cluster traffic in static sets that have an
-// element for each pod, which is one look-up a packet; its other traffic in dynamic sets, where an
-// element appears with the first packet of a class; what pods that have gone had counted in named
-// counters, "ns/NAMESPACE/CLASS/sent" and ".../received"; the node's own in dynamic sets by class.
+// This is what is counted where (docs/adr/0014): a pod's cluster traffic in static sets that have
+// an element for each pod, which is one look-up a packet; its other traffic in dynamic sets, where
+// an element appears with the first packet of a class; what pods that have gone had counted in
+// named counters, "ns/NAMESPACE/CLASS/sent" and ".../received"; the node's own in dynamic sets by
+// class.
 //
 // Names of counters that say something by being there: "schema/N" (what the table looks like),
 // "epoch/SECONDS" (since when, in Unix time), "class/NUMBER/NAME" (of a destination group); and in
@@ -29,7 +30,7 @@
 
 namespace spoke::netagent {
 
-// Raised whenever sets or counters mean something else than before.
+// The table's schema; it is raised whenever sets or counters mean something else than before.
 inline constexpr uint32_t kTrafficSchema = 3;
 
 // The most addresses of pods in each family, and elements in each dynamic set.
@@ -41,15 +42,15 @@ inline constexpr std::string_view NameOf(Direction direction) {
   return direction == Direction::kSent ? "sent" : "received";
 }
 
-// Whether pods reach the platform's services (policy::kMetadataService, policy::kWireserver) that
-// no egress policy lets them reach; DNS at the wireserver they always do.
+// Says whether pods reach the platform's services (policy::kMetadataService, policy::kWireserver)
+// that no egress policy lets them reach; DNS at the wireserver they always do.
 enum class PlatformAccess : uint8_t {
   kOpen,
   kAudit,   // What would be dropped passes, and is counted as kPlatformDenied.
   kClosed,  // It is counted so, and dropped.
 };
 
-// The pods, by address, that reach the platform's services: a set that EgressRules fills.
+// The set of the pods, by address, that reach the platform's services, which EgressRules fills.
 inline constexpr const char* kPlatformPods = "platform_pods4";
 nft::Set PlatformPodsSet();
 
@@ -57,23 +58,23 @@ struct TrafficPlanSettings {
   // Marks packets whose destination was translated, so that the fast path learns of them. It costs
   // the tracking of every connection that does not go by the fast path.
   bool mark_translated = false;
-  // Index of the device by which most of the class cluster comes and goes, where the fast path does
-  // not carry it: its packets then meet the fewest rules that there can be. 0: there is none.
+  // The index of the device by which most of the class cluster comes and goes, where the fast path
+  // does not carry it: its packets then meet the fewest rules that there can be. 0: there is none.
   uint32_t uplink = 0;
   PlatformAccess platform = PlatformAccess::kOpen;
-  // What each pod may have of the connections that the kernel tracks. Nothing: no rule asks, so
-  // that they need not be tracked.
+  // The share that each pod may have of the connections that the kernel tracks. Nothing: no rule
+  // asks, so that they need not be tracked.
   std::optional<ConnectionShares> shares = std::nullopt;
-  // What connection tracking knows as established with a peer spoke goes on.
+  // Lets what connection tracking knows as established with a peer spoke go on.
   bool keep_peer_spokes = false;
 
   bool operator==(const TrafficPlanSettings&) const = default;
 };
 
-// What is known of the table before.
+// Everything that is known of the table before.
 struct TrafficTableBefore {
   std::vector<nft::RuleReading> rules = {};
-  // Where it is certain that the table holds these classes, with rules made by `settings`, and the
+  // The classes that the table holds, where that is certain, with rules made by `settings`, and the
   // pods that it should; else null.
   const ClassMap* classes = nullptr;
   TrafficPlanSettings settings = {};
@@ -86,12 +87,12 @@ struct TrafficTableBefore {
 // known any more: AppendTrafficPod() comes next for each, in the same transaction.
 void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& settings,
                         const TrafficTableBefore& before, nft::Transaction& transaction);
-// For a table that does not say one yet.
+// Appends the epoch, to a table that does not say one yet.
 void AppendEpoch(absl::Time epoch, nft::Transaction& transaction);
 
-// From then on what comes from the pod is counted, not dropped.
+// Appends the pod: from then on what comes from it is counted, not dropped.
 void AppendTrafficPod(const TrafficPod& pod, nft::Transaction& transaction);
-// What comes from it is dropped again. Its counts stay.
+// Appends the pod's removal: what comes from it is dropped again. Its counts stay.
 void AppendTrafficPodRemoval(const TrafficPod& pod, nft::Transaction& transaction);
 
 // A set that counts for pods, and how its keys are made.
@@ -105,7 +106,7 @@ struct CountingSet {
 };
 std::vector<CountingSet> CountingSets();
 
-// What one element has counted.
+// The count of one element.
 struct Counted {
   ip::Address address;
   ClassNumber number = kCluster;
@@ -113,54 +114,54 @@ struct Counted {
   uint64_t packets = 0;
   uint64_t bytes = 0;
 };
-// Nothing for a key that is not of the set's kind.
+// Returns what the element has counted; nothing for a key that is not of the set's kind.
 std::optional<Counted> DecodeCounted(const CountingSet& set, const nft::ElementReading& reading);
 
-// Of a key of host_in and host_out; nothing when it is none.
+// Returns the number in a key of host_in and host_out; nothing when it is no such key.
 std::optional<ClassNumber> NumberOfKey(const nft::Bytes& key);
 
 // The set of ids of the fast path's pods whose counts are in their namespaces' counters.
 inline constexpr const char* kFolded = "folded";
-// Makes it these ids.
+// Makes the set "folded" hold exactly these ids.
 void AppendFolded(const std::set<uint64_t>& ids, nft::Transaction& transaction);
 
 struct SetReading {
   CountingSet set;
   std::vector<nft::ElementReading> elements;
 };
-// Of one look at the kernel.
+// The readings of one look at the kernel.
 struct TrafficReadings {
   std::vector<SetReading> pods;
   std::vector<nft::ElementReading> host_in;
   std::vector<nft::ElementReading> host_out;
-  std::vector<nft::CounterReading> counters;  // Of kSpokeTable.
-  // Of kNamesTable; not of every look, see AppendFold().
+  std::vector<nft::CounterReading> counters;  // The counters of kSpokeTable.
+  // The counters of kNamesTable; not every look reads them, see AppendFold().
   std::vector<nft::CounterReading> names = {};
-  std::vector<FastPodReading> fast;  // But for those that are folded already.
-  std::set<uint64_t> folded;         // Still to be forgotten by the fast path.
+  std::vector<FastPodReading> fast;  // The fast path's pods, except those that are folded already.
+  std::set<uint64_t> folded;         // The ids that the fast path has still to forget.
   std::vector<RefusedCount> refused = {};
 };
 
-// What the names of counters say.
+// Everything that the names of counters say.
 struct TrafficLabels {
   std::optional<uint32_t> schema;
   std::optional<absl::Time> epoch;
   std::map<std::string, ClassNumber> groups;
-  std::map<ip::Address, std::string> namespaces;  // Of addresses that bear counts.
+  std::map<ip::Address, std::string> namespaces;  // The namespaces of addresses that bear counts.
 };
 TrafficLabels ReadLabels(const std::vector<nft::CounterReading>& counters);
-// Whether it says whose an address is.
+// Returns whether the counter says whose an address is.
 bool IsPodLabel(const nft::CounterReading& counter);
 
 struct NamespaceCounter {
   std::string pod_namespace;
-  std::string class_text;  // As in the counter's name.
+  std::string class_text;  // The class as in the counter's name.
   Direction direction = Direction::kSent;
 };
-// Nothing when it is no such counter.
+// Returns what the name says; nothing when it is no such counter.
 std::optional<NamespaceCounter> ParseNamespaceCounter(std::string_view name);
-// What a set of ours must hold, but for counts: by its name in kSpokeTable.
-nft::Bytes WholeKey(const nft::Element& element);  // With its end, and what it leads to.
+// Return what the sets of ours in kSpokeTable must hold, without counts, by the set's name.
+nft::Bytes WholeKey(const nft::Element& element);  // The key, with its end and what it leads to.
 std::map<std::string, std::set<nft::Bytes>> ExpectedKeys(const ClassMap& classes,
                                                          const std::vector<TrafficPod>& pods);
 

@@ -31,7 +31,7 @@ TEST(HotBlocksTest, AreTheLargestThatAreOfTheClusterAlone) {
   EXPECT_THAT(
       HotBlocks(Classes({.cluster = policy::Blocks({"10.0.0.0/8", "fd00::/16"})}), ip::Family::kV4),
       ElementsAre(P("10.0.0.0/8")));
-  // Never one with something else inside.
+  // A block with something else inside is never one.
   EXPECT_THAT(HotBlocks(Classes({.cluster = policy::Blocks({"10.0.0.0/8"}),
                                  .hub = policy::Blocks({"10.200.0.0/16"})}),
                         ip::Family::kV4),
@@ -45,7 +45,7 @@ TEST(NamespaceCounterTest, IsReadAsItIsWritten) {
   EXPECT_EQ(parsed->pod_namespace, "web");
   EXPECT_EQ(parsed->class_text, "peer-spoke");
   EXPECT_EQ(parsed->direction, Direction::kReceived);
-  // Of a pod whose namespace nobody knows.
+  // The counter is of a pod whose namespace nobody knows.
   EXPECT_EQ(ParseNamespaceCounter("ns//17/sent")->pod_namespace, "");
   for (const char* none : {"", "ns/", "ns/web/sent", "ns/web/x/other", "drop/unknown-source"}) {
     EXPECT_FALSE(ParseNamespaceCounter(none)) << none;
@@ -138,7 +138,7 @@ TEST(TrafficTableTest, TracksConnectionsOnlyForTheFastPath) {
   }
 }
 
-// A node with two pods, whose rules know of `uplink`.
+// Makes a node with two pods, whose rules know of `uplink`.
 RuleMachine Node(const ClassMap& classes, uint32_t uplink) {
   RuleMachine machine;
   nft::Transaction transaction;
@@ -253,7 +253,7 @@ TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
   size_t deleted = 0;
   size_t added = 0;
   for (const nft::Step& step : transaction.steps) {
-    // Elements and nothing else: the same classes have the same rules.
+    // The steps change elements and nothing else: the same classes have the same rules.
     EXPECT_TRUE(std::holds_alternative<nft::DeleteElements>(step.change) ||
                 std::holds_alternative<nft::AddElements>(step.change));
     if (const auto* gone = std::get_if<nft::DeleteElements>(&step.change)) {
@@ -263,7 +263,7 @@ TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {
       added += more->elements.size();
     }
   }
-  // By destination and by source.
+  // Each is in a map by destination and in one by source.
   EXPECT_EQ(deleted, 2U);
   EXPECT_EQ(added, 2U);
 }

@@ -7,7 +7,7 @@
 namespace spoke::netagent {
 namespace {
 
-// Bytes outside the cluster.
+// Returns the bytes from and to the outside of the cluster.
 uint64_t Outside(const PodTotals& pod) {
   uint64_t sum = 0;
   for (const auto& [traffic_class, volume] : pod.volumes) {

@@ -15,15 +15,16 @@
 
 namespace spoke::netagent {
 
-// Not thread-safe; for the agent's loop.
+// The reporter is not thread-safe; the agent's loop owns it.
 class TrafficReporter {
  public:
   static constexpr absl::Duration kPeriod = absl::Seconds(10);
   static constexpr size_t kMaxPods = 20;
-  static constexpr size_t kMaxNamespaces = 1000;  // The rest is told as one.
+  // The most namespaces that are told; the rest is told as one.
+  static constexpr size_t kMaxNamespaces = 1000;
   static constexpr std::string_view kOther = "_other";
 
-  // Borrows all but `read`, which gives the totals as they are now.
+  // Borrows everything except `read`, which gives the totals as they are now.
   TrafficReporter(std::function<absl::StatusOr<TrafficTotals>()> read, ServerLink& server,
                   const os::Clock& clock, telemetry::Log& log)
       : read_(std::move(read)), server_(server), clock_(clock), log_(log) {}
@@ -41,7 +42,7 @@ class TrafficReporter {
   telemetry::Log& log_;
   absl::Time next_ = absl::InfinitePast();
   bool complained_ = false;
-  // Namespaces that are told by their names: once one is, it stays, so that no sum falls.
+  // The namespaces that are told by their names: once one is, it stays, so that no sum falls.
   std::set<std::string> named_;
 };
 

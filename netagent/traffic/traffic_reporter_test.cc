@@ -65,7 +65,7 @@ TEST_F(TrafficReporterTest, TellsTheRestOfVeryManyNamespacesAsOneAndForGood) {
   }
   reporter_.Tick();
   EXPECT_FALSE(server_.traffic_reports[0].namespaces.contains("_other"));
-  // Though it comes first by name.
+  // It comes first by name, and is still told with the rest.
   totals_->namespaces["a"]["internet"] = {.sent = 5};
   totals_->namespaces["b"]["internet"] = {.sent = 6};
   clock_.Advance(TrafficReporter::kPeriod);

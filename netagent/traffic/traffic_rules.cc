@@ -19,10 +19,10 @@ namespace {
 using nft::Comparison;
 using nft::VerdictKind;
 
-// More would cost those packets that match none of them.
+// The most blocks that are compared; more would cost packets that match none of them.
 constexpr size_t kMaxHotBlocks = 3;
-// Behind mangle's -150 are nat's -100 and filter's 0: what comes here has its destination
-// translated already, and its source not yet.
+// The priority of mangle: nat's -100 and filter's 0 come later, so what passes here has its
+// destination translated already, and its source not yet.
 constexpr int32_t kPriority = -150;
 constexpr uint8_t kIpv4 = 2;   // AF_INET
 constexpr uint8_t kIpv6 = 10;  // AF_INET6
@@ -30,14 +30,14 @@ constexpr nft::Register kScratch = 12;
 
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
-// "spk" is compared in line; a whole name of 16 bytes would not be.
+// Matches pods' links. "spk" is compared in line; a whole name of 16 bytes would not be.
 Expressions IsPodLink(nft::MetaKey key) {
   return {nft::LoadMeta{key, 0},
           nft::Compare{Comparison::kEqual, 0,
                        nft::Bytes(claims::kLinkPrefix.begin(), claims::kLinkPrefix.end())}};
 }
 
-// Behind the translation of what the node sends, whose priority is -100.
+// The chain behind the translation of what the node sends, whose priority is -100.
 constexpr const char* kTranslatedOutput = "output_translated";
 constexpr int32_t kBehindTranslation = -90;
 
@@ -45,12 +45,12 @@ constexpr FarEnd kFarEnds[] = {FarEnd::kDestination, FarEnd::kSource};
 
 const char* NameOf(FarEnd end) { return end == FarEnd::kDestination ? "destination" : "source"; }
 
-// The chain that finds the class.
+// Returns the name of the chain that finds the class.
 std::string EntryOf(FarEnd end, const PacketLayout& layout) {
   return layout.Named(end == FarEnd::kDestination ? "by_destination" : "by_source");
 }
 
-// Those that have a chain of their own.
+// Returns the classes that have a chain of their own.
 std::set<ClassNumber> ClassesIn(const ClassMap& classes, ip::Family family) {
   std::set<ClassNumber> numbers;
   for (const ClassRange& range : classes.ranges(family)) numbers.insert(range.number);
@@ -63,8 +63,8 @@ Expressions IsPeer(const PacketLayout& layout, uint8_t offset) {
           nft::LookUp{.set = PeerSetOf(layout.family), .from = kScratch}};
 }
 
-// Unless what is established goes on: nothing becomes so with a peer spoke, since both directions
-// of what is new end here.
+// Matches everything, or all but established flows where these go on. Nothing becomes established
+// with a peer spoke, since both directions of what is new end here.
 Expressions UnlessKept(bool keeps_established) {
   if (!keeps_established) return {};
   return {
@@ -79,7 +79,7 @@ nft::Expression Count(const std::string& set) {
   return nft::PutInSet{.set = set, .from = 0, .each = {nft::CountHere{}}};
 }
 
-// The device and the pod's address on this side of it, as a key of pods and cluster_sent.
+// Loads the device and the pod's address on this side of it, as a key of pods and cluster_sent.
 Expressions LoadPodKey(const PacketLayout& layout, nft::MetaKey device, uint8_t offset) {
   return {nft::LoadMeta{device, 0}, LoadAddress(layout, offset, 1)};
 }
@@ -103,9 +103,9 @@ class RuleList {
   int number_ = 0;
 };
 
-// What was sent to a translated address must not take the fast path back. Only the direction that
-// began the flow is looked at: in it, and with this hook behind the translation, the packet has the
-// two addresses that the wire sees.
+// Marks packets sent to a translated address, which must not take the fast path back. Only the
+// direction that began the flow is looked at: in it, and with this hook behind the translation, the
+// packet has the two addresses that the wire sees.
 void AddTranslationMark(RuleList& list) {
   const uint32_t bit = claims::kTranslatedMark;
   list.Add("mark-translated",
@@ -118,8 +118,8 @@ void AddTranslationMark(RuleList& list) {
              nft::SetMeta{nft::MetaKey::kMark, 0}}});
 }
 
-// Router solicitations and advertisements, and redirects (RFC 4861, section 4): no pod is a router,
-// and a node that listens would route by what it says.
+// Drops router solicitations, advertisements and redirects (RFC 4861, section 4): no pod is a
+// router, and a node that listens would route by what it says.
 void AddRouterMessages(RuleList& list) {
   for (const uint8_t type : {uint8_t{133}, uint8_t{134}, uint8_t{137}}) {
     list.Add("router-message", {{nft::LoadMeta{nft::MetaKey::kTransport, 0},
@@ -132,8 +132,9 @@ void AddRouterMessages(RuleList& list) {
 
 constexpr const char* kPlatformChain = "platform4";
 
-// What a pod sends to the platform's services, with what they hand out: the node's identity, keys,
-// and the secrets of its extensions. Whoever jumped here goes on where it is allowed.
+// Handles what a pod sends to the platform's services, with what they hand out: the node's
+// identity, keys, and the secrets of its extensions. Whoever jumped here goes on where it is
+// allowed.
 void AddPlatform(PlatformAccess access, RuleList& list) {
   if (access == PlatformAccess::kOpen) return;
   const PacketLayout& layout = LayoutOf(ip::Family::kV4);
@@ -155,9 +156,10 @@ void AddPlatform(PlatformAccess access, RuleList& list) {
   list.Add("denied", {{nft::CountIn{"drop/platform"}, Drop()}});
 }
 
-// What the node itself sends to a Service whose endpoint is a pod here: at the hook output's usual
-// place it still goes to the Service, by another device; what the pod receives is told by the
-// address that it was translated to. Of the class cluster alone, which the node's address is in.
+// Counts what the node itself sends to a Service whose endpoint is a pod here: at the hook output's
+// usual place it still goes to the Service, by another device; what the pod receives is told by the
+// address that it was translated to. Only the class cluster is looked at, which the node's address
+// is in.
 void AddTranslatedOutput(const ClassMap& classes, RuleList& list) {
   list.Begin(kTranslatedOutput);
   for (const ip::Family family : kFamilies) {
@@ -177,7 +179,7 @@ void AddTranslatedOutput(const ClassMap& classes, RuleList& list) {
   }
 }
 
-// What a pod sends.
+// Handles what a pod sends.
 void AddFrom(const PacketLayout& layout, const ClassMap& classes,
              const TrafficPlanSettings& settings, RuleList& list) {
   const bool mark = settings.mark_translated;
@@ -194,7 +196,7 @@ void AddFrom(const PacketLayout& layout, const ClassMap& classes,
   }
   if (layout.family == ip::Family::kV6) {
     AddRouterMessages(list);
-    // Neighbour and multicast-listener messages, which are nobody's traffic.
+    // These are neighbour and multicast-listener messages, which are nobody's traffic.
     for (const char* own : {"fe80::/10", "::/128"}) {
       list.Add("link-local",
                {MatchBlock(layout.source, ip::Prefix::Parse(own).value(), kScratch), {Accept()}});
@@ -217,7 +219,7 @@ void AddFrom(const PacketLayout& layout, const ClassMap& classes,
                       {Jump(VerdictKind::kGoto, layout.Named("to"))}});
 }
 
-// What a pod receives.
+// Handles what a pod receives.
 void AddTo(const PacketLayout& layout, const ClassMap& classes, bool mark, RuleList& list) {
   const uint8_t far = layout.source;
   const Expressions load_own = {LoadAddress(layout, layout.destination, 0)};
@@ -229,7 +231,7 @@ void AddTo(const PacketLayout& layout, const ClassMap& classes, bool mark, RuleL
               load_own,
               {nft::LookUp{.set = layout.Named("cluster_received"), .from = 0}, Accept()}});
   }
-  // The node's own reports to routers and listeners.
+  // These are the node's own reports to routers and listeners.
   const char* multicast = layout.family == ip::Family::kV4 ? "224.0.0.0/4" : "ff00::/8";
   list.Add(
       "multicast",
@@ -258,8 +260,8 @@ void AddCounts(const PacketLayout& layout, FarEnd end, ClassNumber number, RuleL
   list.Add("uncounted", {{count_missed}});
 }
 
-// What the far end's class has to say. A map's value must not be looked up in a set: nft up to
-// 1.0.6 cannot list a rule that does. So each class has a chain, which names its number.
+// Jumps to the chain of the far end's class. A map's value must not be looked up in a set: nft up
+// to 1.0.6 cannot list a rule that does. So each class has a chain, which names its number.
 void AddByClass(const PacketLayout& layout, FarEnd end, const ClassMap& classes, bool keep_peers,
                 RuleList& list) {
   const bool sent = end == FarEnd::kDestination;
@@ -281,12 +283,12 @@ void AddByClass(const PacketLayout& layout, FarEnd end, const ClassMap& classes,
   }
 }
 
-// Most packets: between a pod here and the largest block of the cluster, by the uplink. Nothing
-// that a later rule would say of them is left out. A look-up that hits says whose end this is: what
-// is sent has its device and its source in the key, and what is received comes by no pod's link and
-// is routed to the pod's, or nowhere (claims::kUnreachableMetric). To compare a device's index
-// costs less than half of what its name does; what is not of that block pays for it in vain, so
-// there is one block only.
+// Handles most packets first: those between a pod here and the largest block of the cluster, by the
+// uplink. Nothing that a later rule would say of them is left out. A look-up that hits says whose
+// end this is: what is sent has its device and its source in the key, and what is received comes by
+// no pod's link and is routed to the pod's, or nowhere (claims::kUnreachableMetric). To compare a
+// device's index costs less than half of what its name does; what is not of that block pays for it
+// in vain, so there is one block only.
 void AddHot(const PacketLayout& layout, const ClassMap& classes, uint32_t uplink, RuleList& list) {
   const std::vector<ip::Prefix> blocks = HotBlocks(classes, layout.family);
   if (blocks.empty()) return;
@@ -294,7 +296,7 @@ void AddHot(const PacketLayout& layout, const ClassMap& classes, uint32_t uplink
     return {nft::LoadMeta{device, 0}, nft::Compare{Comparison::kEqual, 0, nft::HostOrder(uplink)}};
   };
   Expressions is_family;
-  if (layout.family == ip::Family::kV4) {  // Else the chain has no other.
+  if (layout.family == ip::Family::kV4) {  // For IPv6 the chain has no other.
     is_family = {nft::LoadMeta{nft::MetaKey::kFamily, 0},
                  nft::Compare{Comparison::kEqual, 0, {kIpv4}}};
   }
@@ -312,7 +314,7 @@ void AddHot(const PacketLayout& layout, const ClassMap& classes, uint32_t uplink
             {nft::LookUp{.set = layout.Named("cluster_sent"), .from = 0}, Accept()}});
 }
 
-// What passes through without being a pod's.
+// Handles what passes through without being a pod's.
 void AddPassing(const PacketLayout& layout, bool keep_peers, RuleList& list) {
   list.Add("from-pod", {IsPodLink(nft::MetaKey::kInterfaceName),
                         {Jump(VerdictKind::kGoto, layout.Named("from"))}});
@@ -326,7 +328,7 @@ void AddPassing(const PacketLayout& layout, bool keep_peers, RuleList& list) {
                                       {nft::CountIn{"drop/peer-spoke-sent"}, Drop()}});
 }
 
-// What the node itself receives (`in`) or sends.
+// Counts what the node itself receives (`in`) or sends.
 void AddHost(const PacketLayout& layout, bool in, RuleList& list) {
   const FarEnd end = in ? FarEnd::kSource : FarEnd::kDestination;
   list.Add("host", {{Jump(VerdictKind::kJump, EntryOf(end, layout))}});
@@ -412,7 +414,7 @@ std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSe
   if (settings.shares) {
     for (nft::Rule& rule : ShareRules(*settings.shares)) rules.push_back(std::move(rule));
   }
-  // Where connections are tracked anyway.
+  // Connections are tracked here anyway.
   if (settings.mark_translated) AddTranslatedOutput(classes, list);
   const Expressions is_ipv6 = {nft::LoadMeta{nft::MetaKey::kFamily, 0},
                                nft::Compare{Comparison::kEqual, 0, {kIpv6}}};
@@ -421,7 +423,7 @@ std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSe
       const PacketLayout& layout = LayoutOf(family);
       const bool passing = base == std::string_view("forward");
       list.Begin(family == ip::Family::kV4 ? base : layout.Named(base));
-      // Not past the mark of what was translated.
+      // The short way must not go past the mark of what was translated.
       if (passing && settings.uplink != 0 && !settings.mark_translated) {
         AddHot(layout, classes, settings.uplink, list);
       }

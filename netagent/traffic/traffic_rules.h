@@ -11,29 +11,29 @@
 
 namespace spoke::netagent {
 
-// Of the address at the far end: what leaves by its destination, what comes by its source.
+// The address that is the far end's: the destination of what leaves, the source of what comes.
 enum class FarEnd : uint8_t { kDestination, kSource };
-// The verdict map from addresses to the chains of their classes, and the chain that looks into it.
-// What is not in the map is of the class internet.
+// Returns the name of the verdict map from addresses to the chains of their classes, and of the
+// chain that looks into it. What is not in the map is of the class internet.
 std::string ClassMapOf(FarEnd end, ip::Family family);
-// That of one class.
+// Returns the name of the chain of one class.
 std::string ClassChainOf(FarEnd end, ip::Family family, const std::string& class_text);
-// Whether the chain is one of a class, of this policy or another.
+// Returns whether the chain is one of a class, of this policy or another.
 bool IsClassChain(const std::string& chain);
-// Whether such a chain is one that only a policy makes.
+// Returns whether such a chain is one that only a policy makes.
 bool TellsOfAPolicy(const std::string& chain);
-// The set of the peer spokes' addresses.
+// Returns the name of the set of the peer spokes' addresses.
 std::string PeerSetOf(ip::Family family);
-// Of a class in the names of objects: its name where that never changes, else the number.
+// Returns how objects' names call a class: its name where that never changes, else the number.
 std::string ClassText(const ClassMap& classes, ClassNumber number);
 
-// All chains, bases first after those they lead to.
+// Returns all chains; a base chain comes after those it leads to.
 std::vector<nft::Chain> TrafficChains(const ClassMap& classes, const TrafficPlanSettings& settings);
-// All rules, chain by chain.
+// Returns all rules, chain by chain.
 std::vector<nft::Rule> TrafficRules(const ClassMap& classes, const TrafficPlanSettings& settings);
 
-// The largest blocks of the class cluster: most packets are of these, and a comparison with a mask
-// costs a fraction of a look-up among intervals.
+// Returns the largest blocks of the class cluster: most packets are of these, and a comparison with
+// a mask costs a fraction of a look-up among intervals.
 std::vector<ip::Prefix> HotBlocks(const ClassMap& classes, ip::Family family);
 
 }  // namespace spoke::netagent

@@ -1,4 +1,5 @@
-// What each pod may have of the connections that the kernel tracks, as far as rules hold it.
+// Keeps up what each pod may have of the connections that the kernel tracks, as far as rules hold
+// it.
 #include <utility>
 
 #include "lib/base/status.h"

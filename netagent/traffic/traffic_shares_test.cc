@@ -1,4 +1,4 @@
-// What Traffic does about pods' shares of the node's connections.
+// Tests what Traffic does about pods' shares of the node's connections.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "netagent/traffic/share_rules.h"

@@ -47,7 +47,7 @@ TEST_F(TrafficTest, ANewAgentGoesOnWithTheCountsOfTheLast) {
   const TrafficTotals totals = Read();
   EXPECT_EQ(totals.epoch, epoch);
   EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 5U);
-  // Gone meanwhile, and known by the namespace that its address bears in the kernel.
+  // The pod has gone meanwhile, and is known by the namespace that its address bears in the kernel.
   EXPECT_EQ(totals.namespaces.at("db").at("internet").sent, 6U);
   EXPECT_EQ(totals.pods.size(), 1U);
 }
@@ -65,7 +65,7 @@ TEST_F(TrafficTest, ATableThatLooksDifferentIsReplacedInOneTransactionWithItsCou
                                     .dynamic = true,
                                     .counts = true,
                                     .size = 10}});
-  // What that schema had, and this one has not.
+  // That schema had this set, and this one has not.
   old.Add(kSpokeTable, nft::AddSet{{.name = "class4",
                                     .key = {nft::Field::kIpv4},
                                     .value = nft::Field::kMark,
@@ -74,7 +74,7 @@ TEST_F(TrafficTest, ATableThatLooksDifferentIsReplacedInOneTransactionWithItsCou
   Count("sent4", ByClass("10.0.1.7", kInternet), 40);
   const size_t before = tables_.applied().size();
   ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7")}).ok());
-  // The second only puts the same rules again.
+  // The second transaction only puts the same rules again.
   EXPECT_LE(tables_.applied().size(), before + 2);
   const TrafficTotals totals = Read();
   EXPECT_EQ(totals.namespaces.at("web").at("internet").sent, 240U);
@@ -83,7 +83,7 @@ TEST_F(TrafficTest, ATableThatLooksDifferentIsReplacedInOneTransactionWithItsCou
   EXPECT_EQ(totals.epoch, absl::FromUnixSeconds(1000));
   EXPECT_EQ(tables_.FindSet(kSpokeTable, "sent4")->size, kMaxCounted);
   EXPECT_FALSE(tables_.FindSet(kSpokeTable, "class4").has_value());
-  // Schemas before 3 had names of pods among the counts.
+  // The schemas before 3 had names of pods among the counts.
   ASSERT_EQ(tables_.ReadCounters(kNamesTable)->size(), 1U);
   EXPECT_EQ(tables_.ReadCounters(kNamesTable)->at(0).name, "pod/10.0.1.7/web");
   const auto counters = tables_.ReadCounters(kSpokeTable).value();
@@ -132,7 +132,7 @@ TEST_F(TrafficTest, CountsOfAGroupStayItsOwnWhenThePolicyChanges) {
       .value = policy::DestinationGroup{policy::Blocks({"2.0.0.0/8"})}};
   ASSERT_TRUE(traffic_->OnPolicy(other).ok());
   EXPECT_EQ(Read().namespaces.at("web").at("group:mirror").sent, 5U);
-  // Also for the next agent.
+  // The next agent knows it as well.
   Begin();
   ASSERT_TRUE(traffic_->Start(other, {Pod("a", 7, "10.0.1.7")}).ok());
   EXPECT_EQ(Read().namespaces.at("web").at("group:mirror").sent, 5U);
@@ -163,7 +163,7 @@ TEST_F(TrafficTest, WhatSomebodyElseChangesIsPutRightAndCounted) {
   look();
   EXPECT_EQ(Read().drift_repaired, 2U);
   EXPECT_EQ(tables_.ReadSet(kSpokeTable, "pods4")->size(), 1U);
-  // Tables of others are nobody's business.
+  // The tables of others are nobody's business.
   nft::Transaction others;
   others.Add({nft::Family::kIp, "nat"}, nft::AddTable{});
   ASSERT_TRUE(tables_.Apply(others).ok());
@@ -223,7 +223,7 @@ TEST_F(TrafficTest, TheShortWayIsThatOfTheUplinkWhicheverItIs) {
   traffic_->Tick();
   EXPECT_EQ(compares(2), 0);
   EXPECT_EQ(compares(9), 2);
-  // Nothing is shorter than the fast path.
+  // Nothing is shorter than the fast path, so no rule compares devices.
   routes_.network.uplink_index = 2;
   Begin(/*fast=*/true);
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
@@ -279,7 +279,7 @@ TEST_F(TrafficTest, TheFastPathCountsForItsPodsAndLeavesWithoutALoss) {
   fast_path_.Count(fast[0].id, {.sent_packets = 1, .sent_bytes = 50});
   Count("cluster_sent4", ByLink(7, "10.0.1.7"), 1);
   EXPECT_EQ(Read().namespaces.at("web").at("cluster").sent, 51U);
-  // Off for the next agent: what was counted stays.
+  // The fast path is off for the next agent: what was counted stays.
   Begin(/*fast=*/false);
   ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7"), jumbo}).ok());
   EXPECT_FALSE(Read().fast_path);
@@ -301,7 +301,8 @@ TEST_F(TrafficTest, PodsThatLeftTheFastPathAreCountedUntilTheyEnd) {
 
 TEST_F(TrafficTest, FastPodsReachAllOthersOfTheNodeTheOrdinaryWay) {
   const auto are = [](const std::vector<std::string>& pods) {
-    std::set<ip::Address> addresses = {A("10.0.1.4")};  // The node's own.
+    // The node's own address is always among them.
+    std::set<ip::Address> addresses = {A("10.0.1.4")};
     for (const std::string& pod : pods) addresses.insert(A(pod));
     return addresses;
   };
@@ -312,7 +313,7 @@ TEST_F(TrafficTest, FastPodsReachAllOthersOfTheNodeTheOrdinaryWay) {
   ASSERT_TRUE(traffic_->Start(Example(), {jumbo}).ok());
   ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
   EXPECT_EQ(fast_path_.ordinary(), are({"10.0.1.9"}));
-  // At once, not with the next look.
+  // This happens at once, not with the next look.
   TrafficPod shaped = Pod("s", 10, "10.0.1.10");
   shaped.shaped = true;
   ASSERT_TRUE(traffic_->Attach(shaped).ok());
@@ -346,12 +347,12 @@ TEST_F(TrafficTest, AFastPodThatHasGoneIsFoldedOnceWhateverFails) {
   ASSERT_TRUE(traffic_->Detach("spka").ok());
   const auto received = [&] { return Read().namespaces.at("web").at("cluster").received; };
   EXPECT_EQ(received(), 70U);
-  // The same address for another pod: the first is folded now, and the fast path does not forget
+  // Another pod gets the same address: the first is folded now, and the fast path does not forget
   // it.
   fast_path_.KeepAll(true);
   ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.7")).ok());
   EXPECT_EQ(received(), 70U);
-  // Nor does a new agent count it twice.
+  // A new agent does not count it twice either.
   Begin(/*fast=*/true);
   ASSERT_TRUE(traffic_->Start(Example(), {Pod("b", 8, "10.0.1.7")}).ok());
   EXPECT_EQ(received(), 70U);
@@ -360,12 +361,12 @@ TEST_F(TrafficTest, AFastPodThatHasGoneIsFoldedOnceWhateverFails) {
   EXPECT_EQ(fast_path_.Read().value().size(), 1U);
 }
 
-// As where the fast path is off and no pod is left to hold its programs.
+// The fast path's ids begin anew where it is off and no pod is left to hold its programs.
 TEST_F(TrafficTest, IdsThatBeginAnewAreNotTakenForPodsThatWereFolded) {
   Begin(/*fast=*/false);
   ASSERT_TRUE(traffic_->Start(Example(), {}).ok());
   ASSERT_TRUE(traffic_->Attach(Pod("a", 7, "10.0.1.7")).ok());
-  fast_path_.KeepAll(true);  // So that its id stays in the set.
+  fast_path_.KeepAll(true);  // Its id stays in the set.
   ASSERT_TRUE(traffic_->Detach("spka").ok());
   ASSERT_TRUE(traffic_->Attach(Pod("b", 8, "10.0.1.7")).ok());
   ASSERT_TRUE(traffic_->Detach("spkb").ok());
@@ -378,7 +379,7 @@ TEST_F(TrafficTest, IdsThatBeginAnewAreNotTakenForPodsThatWereFolded) {
   Read();
   ASSERT_EQ(fast_path_.Read().value().size(), 1U);
   EXPECT_FALSE(fast_path_.Read().value()[0].ended);
-  // Nor is what it has counted lost when it ends.
+  // What it has counted is not lost either when it ends.
   fast_path_.Count(fast_path_.Read().value()[0].id, {.sent_packets = 1, .sent_bytes = 50});
   ASSERT_TRUE(traffic_->Detach("spkc").ok());
   EXPECT_EQ(Read().namespaces.at("web").at("cluster").sent, 50U);
@@ -432,7 +433,7 @@ TEST_F(TrafficTest, AFilterOfOthersTurnsTheFastPathOffUntilItIsGone) {
   EXPECT_FALSE(Read().fast_path);
   EXPECT_THAT(Read().fast_path_state, HasSubstr("KUBE-ROUTER-FORWARD"));
   EXPECT_EQ(FastPodsNow().size(), 0U);
-  // What cannot be read changes nothing.
+  // A reading that fails changes nothing.
   obstacles_ = absl::UnavailableError("the rules change all the time");
   look();
   EXPECT_FALSE(Read().fast_path);
@@ -454,7 +455,7 @@ TEST_F(TrafficTest, StrictTrackingLeavesPodsFastThatAreAndTakesNoOthers) {
   EXPECT_EQ(FastPodsNow()[0].host_index, 7U);
   EXPECT_TRUE(Read().fast_path);
   EXPECT_THAT(Read().fast_path_state, HasSubstr("strict"));
-  // So it is for the next agent.
+  // The next agent finds it so, too.
   Begin(/*fast=*/true);
   ASSERT_TRUE(traffic_->Start(Example(), {Pod("a", 7, "10.0.1.7"), Pod("b", 8, "10.0.1.8")}).ok());
   EXPECT_EQ(FastPodsNow().size(), 1U);
@@ -506,7 +507,7 @@ TEST_F(TrafficTest, ProgramsThatSomebodyTakesOffAreCountedAsDrift) {
 
 TEST_F(TrafficTest, OnePodThatTheFastPathRefusesDoesNotKeepTheOthersFromIt) {
   Begin(/*fast=*/true);
-  // Two that claim one address: the second is refused.
+  // Two pods claim one address: the second is refused.
   ASSERT_TRUE(traffic_->Start(Policy{}, {}).ok());
   ASSERT_TRUE(fast_path_.AddPod(Pod("x", 5, "10.0.1.7"), PodWay::kFast).ok());
   ASSERT_TRUE(traffic_->OnPolicy(Example()).ok());

@@ -21,7 +21,7 @@ namespace spoke::netagent {
 // A node with a pod, and a host beyond its network device.
 class DnsListenerWorld {
  public:
-  // Whom a datagram goes from and to: from the host to the node, from the node to the pod, from the
+  // The way of a datagram: from the host to the node, from the node to the pod, from the
   // pod to the node.
   enum class Way { kToNode, kToPod, kFromPod };
 
@@ -31,7 +31,8 @@ class DnsListenerWorld {
   virtual void Send(Way way, const ip::Address& source, const std::string& text,
                     uint16_t port = 53) = 0;
 
-  // Of the host, of the node, of the pod; each in both families. The host has the stranger's too.
+  // The addresses of the host, of the node and of the pod, each in both families. The host has the
+  // stranger's too.
   static constexpr ip::Address kHost4 = ip::Address::V4(0xA83F8110);  // 168.63.129.16
   static constexpr ip::Address kHost6 = ip::Address::V6(0xFD53ULL << 48U, 1);
   static constexpr ip::Address kStranger4 = ip::Address::V4(0xA83F8111);
@@ -44,7 +45,7 @@ class DnsListenerWorld {
 
 struct DnsListenerWorldFactory {
   std::string name;
-  // Null where this machine cannot have such a world (no right to make namespaces).
+  // The factory; null where this machine cannot have such a world (no right to make namespaces).
   std::function<std::unique_ptr<DnsListenerWorld>()> make;
 };
 
@@ -75,7 +76,8 @@ class DnsListenerContract : public testing::TestWithParam<DnsListenerWorldFactor
     return ::poll(&waits, 1, static_cast<int>(absl::ToInt64Milliseconds(patience))) == 1;
   }
 
-  // Everything up to what says "end", which is left out. What is sent before it comes before it.
+  // Returns everything up to what says "end", which is left out. What is sent before it comes
+  // before it.
   Heard HearUntilEnd() {
     Heard heard;
     const absl::Time deadline = absl::Now() + absl::Seconds(10);

@@ -15,9 +15,10 @@ namespace spoke::netagent {
 
 class DnsMessageForTest {
  public:
-  static constexpr uint16_t kFlags = 0x8180;  // A response; recursion was desired and available.
+  // The flags: a response; recursion was desired and available.
+  static constexpr uint16_t kFlags = 0x8180;
 
-  // An answer to "what addresses has `question`?".
+  // Begins an answer to "what addresses has `question`?".
   explicit DnsMessageForTest(std::string_view question) {
     for (const uint16_t number :
          {uint16_t{0x1234}, kFlags, uint16_t{1}, uint16_t{0}, uint16_t{0}, uint16_t{0}}) {
@@ -38,13 +39,13 @@ class DnsMessageForTest {
     Name(owner).Short(type).Short(1);
     return Tail(ttl, data);
   }
-  // A record whose owner is what was asked for, by a compression pointer.
+  // Adds a record whose owner is what was asked for, by a compression pointer.
   DnsMessageForTest& Compressed(uint16_t type, uint32_t ttl, std::string_view data) {
     Short(0xC00C).Short(type).Short(1);
     return Tail(ttl, data);
   }
 
-  // A 16-bit number of the header, by its index: 1 are the flags, 2 and 3 count questions and
+  // Sets a 16-bit number of the header, by its index: 1 are the flags, 2 and 3 count questions and
   // answers.
   DnsMessageForTest& Set(size_t index, uint16_t number) {
     bytes_[2 * index] = static_cast<uint8_t>(number >> 8U);
@@ -62,7 +63,7 @@ class DnsMessageForTest {
     return *this;
   }
 
-  // As on the wire, whatever the labels' lengths.
+  // Returns the bytes as on the wire, whatever the labels' lengths.
   static std::string NameBytes(std::string_view name) {
     std::string out;
     while (!name.empty()) {

@@ -15,14 +15,15 @@
 
 namespace spoke::netagent {
 
-// Not thread-safe.
+// The fake is not thread-safe.
 class FakeDnsListener final : public DnsListener {
  public:
   absl::Status Open(const std::vector<ip::Prefix>& resolvers) override {
     ++opened;
     if (!failure.ok()) return failure;
     if (resolvers.size() > kMaxResolvers) return absl::InvalidArgumentError("too many resolvers");
-    // A counter that is readable while it is above zero; one is taken from it for each read.
+    // The descriptor is a counter that is readable while it is above zero; one is taken from it for
+    // each read.
     fd_ = os::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE));
     CHECK(fd_.valid(), "a test has descriptors");
     resolvers_ = resolvers;
@@ -47,7 +48,7 @@ class FakeDnsListener final : public DnsListener {
     return out;
   }
 
-  // A datagram from port 53 of `source` passes by, by a way that is listened to.
+  // Lets a datagram from port 53 of `source` pass by, by a way that is listened to.
   void Pass(const ip::Address& source, std::vector<uint8_t> bytes) {
     const auto holds = [&](const ip::Prefix& block) { return block.Contains(source); };
     const size_t headers = source.is_v4() ? 28 : 48;
@@ -57,12 +58,12 @@ class FakeDnsListener final : public DnsListener {
     CHECK(::eventfd_write(fd_.get(), 1) == 0, "there is room for one more");
   }
 
-  // As of the last Open().
+  // Returns the resolvers of the last Open().
   const std::vector<ip::Prefix>& resolvers() const { return resolvers_; }
 
-  absl::Status failure;  // Of every call.
-  uint64_t lost = 0;     // Of the next call.
-  int opened = 0;        // Calls of Open().
+  absl::Status failure;  // The error of every call.
+  uint64_t lost = 0;     // The number of packets that the next call says are lost.
+  int opened = 0;        // The number of calls of Open().
 
  private:
   os::UniqueFd fd_;

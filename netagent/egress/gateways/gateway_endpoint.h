@@ -11,7 +11,7 @@ namespace spoke::netagent {
 
 // A gateway that policies reach both ways is two: a flow keeps the way that it began with.
 struct GatewayEndpoint {
-  // Without more said, as next hop.
+  // The gateway is reached as next hop if no more is said.
   // NOLINTNEXTLINE(google-explicit-constructor)
   GatewayEndpoint(const ip::Address& at,
                   policy::GatewayTransport by = policy::GatewayTransport::kDirect)
@@ -26,13 +26,14 @@ struct GatewayEndpoint {
   auto operator<=>(const GatewayEndpoint&) const = default;
 };
 
-// Where a gateway's health is asked for, when the policy says nothing else.
+// The port where a gateway's health is asked for, when the policy says nothing else.
 inline constexpr uint16_t kGatewayHealthPort = 9467;
 
-// Of UDP, where a policy says nothing else: VXLAN's own (RFC 7348).
+// The tunnel's UDP port where a policy says nothing else: VXLAN's own (RFC 7348).
 inline constexpr uint16_t kTunnelPort = 4789;
 
-// Bytes that a tunnel to a gateway of the family adds to a packet: IP, UDP, and VXLAN's header.
+// Returns the bytes that a tunnel to a gateway of the family adds to a packet: IP, UDP, and VXLAN's
+// header.
 inline constexpr uint32_t TunnelOverhead(ip::Family family) {
   return (family == ip::Family::kV4 ? 20 : 40) + 8 + 8;
 }

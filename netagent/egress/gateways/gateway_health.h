@@ -1,4 +1,4 @@
-// Which egress gateways work, from what their health checks found. Pure.
+// Decides which egress gateways work, from what their health checks found. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace spoke::netagent {
 
-inline constexpr int kGatewayFailures = 3;   // In a row, until one is taken out.
-inline constexpr int kGatewaySuccesses = 2;  // In a row, until it is taken in again.
+inline constexpr int kGatewayFailures = 3;   // Failures in a row, until one is taken out.
+inline constexpr int kGatewaySuccesses = 2;  // Successes in a row, until it is taken in again.
 
 class GatewayHealth {
  public:
-  // Those that are checked from now on. A new one counts as healthy until its first answer: an
-  // agent that starts must not send everything the other way.
+  // Sets the gateways that are checked from now on. A new one counts as healthy until its first
+  // answer: an agent that starts must not send everything the other way.
   void SetTargets(const std::set<GatewayEndpoint>& targets);
 
-  // What a check found. The first answer of a new one decides at once. True when the gateway has
-  // changed sides. One that is no target is ignored.
+  // Takes what a check found. The first answer of a new one decides at once. Returns whether the
+  // gateway has changed sides. One that is no target is ignored.
   bool OnResult(const GatewayEndpoint& gateway, bool works);
 
   std::set<GatewayEndpoint> Healthy() const;
@@ -28,7 +28,7 @@ class GatewayHealth {
   struct State {
     bool healthy = true;
     bool known = false;
-    int against = 0;  // Answers in a row that speak against `healthy`.
+    int against = 0;  // The number of answers in a row that speak against `healthy`.
   };
   std::map<GatewayEndpoint, State> states_;
 };

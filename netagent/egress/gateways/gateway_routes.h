@@ -12,26 +12,26 @@
 
 namespace spoke::netagent {
 
-// Not thread-safe.
+// Implementations are not thread-safe.
 class GatewayRoutes {
  public:
   virtual ~GatewayRoutes() = default;
 
-  // The ways that are whole, by mark, whoever made them: those by the tunnel only where their MTU
-  // is as the NIC's says. Errors: kUnavailable (try again); kInternal.
+  // Returns the ways that are whole, by mark, whoever made them: those by the tunnel only where
+  // their MTU is as the NIC's says. Errors: kUnavailable (try again); kInternal.
   virtual absl::StatusOr<std::map<uint32_t, GatewayEndpoint>> Read() = 0;
 
-  // Packets with `mark`, under claims::kFlowMarkMask, go by way of `gateway`: out of the node's
+  // Leads packets with `mark`, under claims::kFlowMarkMask, by way of `gateway`: out of the node's
   // NIC, or by the tunnel; one that the mark led to before is replaced. A packet that would be too
   // long with what the tunnel adds is refused to its sender (ICMP). OK when that is so already.
   // Errors: kNotFound (no NIC), kFailedPrecondition (the kernel refuses: the NIC is down; there is
   // no tunnel; the NIC's MTU has no room for one), kUnavailable, kInternal.
   virtual absl::Status Lead(uint32_t mark, const GatewayEndpoint& gateway) = 0;
-  // No way for the mark any more. OK when there is none. Errors: kUnavailable, kInternal.
+  // Takes the way for the mark away. OK when there is none. Errors: kUnavailable, kInternal.
   virtual absl::Status Forget(uint32_t mark) = 0;
 
-  // The UDP port at which the device of the tunnel (claims::kTunnelLink) listens; nothing: there is
-  // none. Errors: kUnavailable, kInternal.
+  // Returns the UDP port at which the device of the tunnel (claims::kTunnelLink) listens; nothing:
+  // there is none. Errors: kUnavailable, kInternal.
   virtual absl::StatusOr<std::optional<uint16_t>> TunnelPort() = 0;
   // Makes the device, or puts right what is not as it was made; one with another port is made anew,
   // without the ways that led to it. It stays until somebody deletes it. OK when that is so

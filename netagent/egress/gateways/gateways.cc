@@ -30,7 +30,7 @@ absl::Status Gateways::Prepare(const std::map<uint32_t, GatewayEndpoint>& marks,
   if (tunnel_port != tunnel_port_) {
     tunnel_port_ = tunnel_port;
     PutTunnel();
-    // With another port it is another device.
+    // With another port it is another device, and the ways to it are gone.
     std::erase_if(ways_, [](const auto& way) { return way.second.is_tunnel(); });
   }
   for (const auto& [mark, gateway] : marks) {
@@ -70,7 +70,7 @@ void Gateways::SetTargets(const std::map<GatewayEndpoint, uint16_t>& targets) {
 void Gateways::RepairWays() {
   const bool has_tunnel = PutTunnel();
   const auto ways = edges_.routes.Read();
-  if (!ways.ok()) return;  // Looked at again soon.
+  if (!ways.ok()) return;  // A failed reading is tried again soon.
   for (const auto& [mark, gateway] : ways_) {
     if (gateway.is_tunnel() && !has_tunnel) continue;
     const auto found = ways->find(mark);

@@ -32,28 +32,29 @@ class Gateways {
   // Borrows the edges.
   explicit Gateways(const Edges& edges) : edges_(edges) {}
 
-  // What the last agent left, as EgressSettings has it.
+  // The marks and the port that the last agent left, as EgressSettings has them.
   struct Found {
     std::map<uint32_t, GatewayEndpoint> known_marks;
     std::optional<uint16_t> known_tunnel_port;
   };
-  // Errors: as GatewayRoutes.
+  // Returns what the last agent left. Errors: those of GatewayRoutes.
   absl::StatusOr<Found> Start();
 
   // Puts ways up for EgressRules::GatewayMarks(), before the rules that mark packets are in force,
   // with the tunnel for EgressRules::TunnelPort(); takes those away that are in them no more. Where
   // there can be no tunnel, that is logged and tried again at each look: meanwhile the gateways
-  // behind it do not answer, and the rules let nothing past it. Errors: as GatewayRoutes; call it
-  // again then.
+  // behind it do not answer, and the rules let nothing past it. Errors: those of GatewayRoutes;
+  // call it again then.
   absl::Status Prepare(const std::map<uint32_t, GatewayEndpoint>& marks,
                        std::optional<uint16_t> tunnel_port);
-  // Asks these for their health, after Prepare(): EgressRules::Gateways(). One that is reached as
-  // next hop is asked at its port by ordinary routing; one behind the tunnel by the tunnel, at the
-  // address behind its translation (claims::kProbeV4), so that its answer tells of both.
+  // Asks these for their health, after Prepare(), as EgressRules::Gateways() has them. One that is
+  // reached as next hop is asked at its port by ordinary routing; one behind the tunnel by the
+  // tunnel, at the address behind its translation (claims::kProbeV4), so that its answer tells of
+  // both.
   void SetTargets(const std::map<GatewayEndpoint, uint16_t>& targets);
 
-  // Asks and listens, every kPeriod, and looks whether the ways are as they should be. True when
-  // healthy() has changed.
+  // Asks and listens, every kPeriod, and looks whether the ways are as they should be. Returns
+  // whether healthy() has changed.
   bool Tick();
   absl::Time NextWake() const;
   std::set<GatewayEndpoint> healthy() const { return health_.Healthy(); }
@@ -70,10 +71,11 @@ class Gateways {
   const Edges edges_;
   GatewayHealth health_;
   std::map<GatewayEndpoint, uint16_t> targets_;
-  std::map<uint32_t, GatewayEndpoint> ways_;  // As they should be.
-  std::optional<uint16_t> tunnel_port_;       // The same.
-  std::string tunnel_failed_;                 // Why, so that it is said once; empty: it is there.
-  std::map<TcpProbeTarget, GatewayEndpoint> waiting_;  // Checks under way.
+  std::map<uint32_t, GatewayEndpoint> ways_;  // The ways as they should be.
+  std::optional<uint16_t> tunnel_port_;       // The port as it should be.
+  // The reason why the tunnel failed, so that it is said once; empty: it is there.
+  std::string tunnel_failed_;
+  std::map<TcpProbeTarget, GatewayEndpoint> waiting_;  // The checks under way.
   absl::Time next_check_ = absl::InfinitePast();
   absl::Time next_listen_ = absl::InfiniteFuture();
   absl::Time next_look_ = absl::InfinitePast();

@@ -33,7 +33,7 @@ class FakeTcpProbe final : public TcpProbe {
     return ended;
   }
   std::set<ip::Address> up;
-  std::set<uint32_t> up_marks;  // Of gateways behind a tunnel.
+  std::set<uint32_t> up_marks;  // The marks of gateways behind a tunnel that work.
   std::vector<TcpProbeTarget> begun;
 };
 
@@ -62,7 +62,7 @@ TEST_F(GatewaysTest, AsksEachAtItsPortEveryTwoSeconds) {
   EXPECT_THAT(probe_.begun, ElementsAre(TcpProbeTarget{kA, 9467}, TcpProbeTarget{kB, 80}));
   probe_.up = {kA, kB};
   const absl::Time began = clock_.Now();
-  TicksWithChange(2);  // The answers; then the next round.
+  TicksWithChange(2);  // The answers come, then the next round.
   EXPECT_EQ(clock_.Now() - began, Gateways::kPeriod);
   EXPECT_EQ(probe_.begun.size(), 2U);
 }
@@ -118,7 +118,7 @@ TEST_F(GatewaysTest, AsksBehindTheTunnelWithTheMarkThatLeadsThere) {
   EXPECT_THAT(probe_.begun, testing::UnorderedElementsAre(TcpProbeTarget{claims::kProbeV4, 9467, 8},
                                                           TcpProbeTarget{claims::kProbeV4, 81, 9},
                                                           TcpProbeTarget{kA, 9467}));
-  // Its port answers, the way behind the tunnel does not.
+  // The gateway's port answers, the way behind the tunnel does not.
   probe_.up = {kA};
   probe_.up_marks = {9};
   TicksWithChange(4);
@@ -146,7 +146,7 @@ TEST_F(GatewaysTest, ADeletedTunnelComesBackWithItsWays) {
   clock_.Advance(Gateways::kLook);
   gateways_.Tick();
   EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(8, kTunnelA)));
-  // So it does with another port, and for the next agent.
+  // It is so with another port, and for the next agent.
   ASSERT_TRUE(gateways_.Prepare({{8, kTunnelA}}, 4790).ok());
   EXPECT_EQ(routes_.TunnelPort().value(), 4790);
   EXPECT_THAT(routes_.Read().value(), ElementsAre(Pair(8, kTunnelA)));

@@ -56,7 +56,7 @@ void HealthPort::Accept() {
   asking_.emplace(next_++, std::move(fd));
 }
 
-// With the first bytes of the request, whatever they are: the answer is always the same.
+// Answers upon the first bytes of the request, whatever they are: the answer is always the same.
 void HealthPort::Answer(int fd) {
   std::array<char, 2048> request{};
   if (::recv(fd, request.data(), request.size(), 0) > 0) {

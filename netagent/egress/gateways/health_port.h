@@ -13,10 +13,10 @@
 
 namespace spoke::netagent {
 
-// Belongs to the loop's thread.
+// The port belongs to the loop's thread.
 class HealthPort {
  public:
-  // At most so many who ask at once; who came first is cut off then.
+  // The most who ask at once; beyond it, who came first is cut off.
   static constexpr size_t kMaxAsking = 64;
 
   // Borrows the loop, which must outlive it.
@@ -26,10 +26,10 @@ class HealthPort {
   HealthPort& operator=(const HealthPort&) = delete;
   ~HealthPort() { Close(); }
 
-  // Listens at `address` (any: 0.0.0.0 or ::). Nothing when it does already. Port 0: the kernel's
-  // choice. Errors: kUnavailable (somebody else has the port), as errno says.
+  // Listens at `address` (any: 0.0.0.0 or ::). Does nothing when it listens already. Port 0 is the
+  // kernel's choice. Errors: kUnavailable (somebody else has the port), as errno says.
   absl::Status Open(const ip::Address& address, uint16_t port);
-  // Nobody gets in any more; who asks already is cut off.
+  // Closes the port: nobody gets in any more, and who asks already is cut off.
   void Close();
   bool is_open() const { return listener_.valid(); }
   uint16_t port() const { return port_; }
@@ -43,7 +43,7 @@ class HealthPort {
   const std::function<absl::Status()> health_;
   os::UniqueFd listener_;
   uint16_t port_ = 0;
-  std::map<uint64_t, os::UniqueFd> asking_;  // In the order in which they came.
+  std::map<uint64_t, os::UniqueFd> asking_;  // The connections, in the order in which they came.
   uint64_t next_ = 0;
 };
 

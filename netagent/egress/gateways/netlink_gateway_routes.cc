@@ -22,7 +22,7 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr uint32_t kMetricV6 = 1024;  // The kernel's own, where none is given.
+constexpr uint32_t kMetricV6 = 1024;  // The metric that the kernel itself uses where none is given.
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
 
 ip::Prefix Everything(ip::Family family) {
@@ -46,7 +46,7 @@ netlink::Rule RuleOf(uint32_t mark, ip::Family family) {
           .mark = netlink::PacketMark{mark, claims::kFlowMarkMask}};
 }
 
-// The least MTU that each family works with (RFC 791, RFC 8200), for the packets inside.
+// Checks for the least MTU that each family works with (RFC 791, RFC 8200), for the packets inside.
 absl::Status CheckRoom(const netlink::Link& nic, ip::Family family) {
   const uint32_t least = family == ip::Family::kV4 ? 576 : 1280;
   const uint32_t needed = least + TunnelOverhead(family);
@@ -56,7 +56,7 @@ absl::Status CheckRoom(const netlink::Link& nic, ip::Family family) {
                   nic.mtu, family == ip::Family::kV4 ? "IPv4" : "IPv6", needed));
 }
 
-// As the kernel says it again.
+// Makes the route as the kernel says it again.
 netlink::Route ByTunnel(uint32_t mark, const GatewayEndpoint& gateway, const netlink::Link& tunnel,
                         uint32_t nic_mtu) {
   const ip::Family family = gateway.address.family();
@@ -150,8 +150,8 @@ absl::Status NetlinkGatewayRoutes::Lead(uint32_t mark, const GatewayEndpoint& ga
     route = ByTunnel(mark, gateway, *tunnel, nic.mtu);
   }
   const ip::Family other = family == ip::Family::kV4 ? ip::Family::kV6 : ip::Family::kV4;
-  // The route first: a packet that the rule takes must find it. What the mark led to in the other
-  // family would otherwise be read as its gateway.
+  // The route comes first: a packet that the rule takes must find it. What the mark led to in the
+  // other family would otherwise be read as its gateway.
   const std::vector<netlink::Request> batch = {
       netlink::ReplaceRoute(route),
       netlink::AddRule(RuleOf(mark, family)),
@@ -210,7 +210,7 @@ absl::Status NetlinkGatewayRoutes::MakeTunnel(uint16_t port, uint32_t mtu) {
   const absl::Status up =
       status.ok() ? Send(netlink::SetLinkUp(link.index, true)) : absl::OkStatus();
   if (status.ok() && up.ok()) return absl::OkStatus();
-  Send(netlink::DeleteLink(link.index)).IgnoreError();  // Whole or not at all.
+  Send(netlink::DeleteLink(link.index)).IgnoreError();  // The tunnel is made whole or not at all.
   if (absl::IsAlreadyExists(up)) return taken;
   status.Update(up);
   return status;

@@ -17,8 +17,8 @@ namespace spoke::netagent {
 
 class NetlinkGatewayRoutes final : public GatewayRoutes {
  public:
-  // In the calling thread's network namespace; `nic` is looked up at each use. Errors: as
-  // netlink::Socket::Open().
+  // Works in the calling thread's network namespace; `nic` is looked up at each use. Errors: those
+  // of netlink::Socket::Open().
   static absl::StatusOr<std::unique_ptr<NetlinkGatewayRoutes>> Create(std::string nic);
 
   absl::StatusOr<std::map<uint32_t, GatewayEndpoint>> Read() override;
@@ -32,7 +32,7 @@ class NetlinkGatewayRoutes final : public GatewayRoutes {
       : socket_(std::move(socket)), nic_(std::move(nic)) {}
 
   absl::StatusOr<netlink::Link> Nic();
-  // Nothing: there is none, or its name is another device's.
+  // Returns the tunnel's device; nothing: there is none, or its name is another device's.
   absl::StatusOr<std::optional<netlink::Link>> Tunnel();
   absl::Status MakeTunnel(uint16_t port, uint32_t mtu);
   absl::Status Send(const netlink::Request& request);

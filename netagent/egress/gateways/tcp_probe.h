@@ -1,4 +1,4 @@
-// Whether something listens at TCP ports: many at once, without waiting.
+// Tells whether something listens at TCP ports: many at once, without waiting.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,21 @@ namespace spoke::netagent {
 struct TcpProbeTarget {
   ip::Address address;
   uint16_t port = 0;
-  uint32_t mark = 0;  // Of the packets, so that they take the route that it leads to; 0: none.
+  // The mark of the packets, so that they take the route that it leads to; 0: none.
+  uint32_t mark = 0;
 
   auto operator<=>(const TcpProbeTarget&) const = default;
 };
 
-// Not thread-safe.
+// Implementations are not thread-safe.
 class TcpProbe {
  public:
   virtual ~TcpProbe() = default;
 
   // Begins to connect; one that is under way to the target is given up.
   virtual void Begin(const TcpProbeTarget& target, absl::Time now) = 0;
-  // Those that have ended, and whether they reached somebody. One that has not within kPatience has
-  // failed. Returns at once.
+  // Returns the targets whose probes have ended, and whether they reached somebody. One that has
+  // not within kPatience has failed. Returns at once.
   virtual std::vector<std::pair<TcpProbeTarget, bool>> Collect(absl::Time now) = 0;
 
   static constexpr absl::Duration kPatience = absl::Seconds(1);
@@ -41,7 +42,7 @@ class SocketTcpProbe final : public TcpProbe {
 
  private:
   struct Attempt {
-    os::UniqueFd fd;  // Invalid: it has failed already.
+    os::UniqueFd fd;  // Invalid when it has failed already.
     absl::Time began;
   };
   std::map<TcpProbeTarget, Attempt> attempts_;

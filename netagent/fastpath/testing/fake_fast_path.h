@@ -13,8 +13,9 @@
 
 namespace spoke::netagent {
 
-// Not thread-safe. It passes the same contract suite as the real one (fast_path_contract.h). What
-// the kernel would keep without an agent outlives the agent here if the same object is used again.
+// The fake is not thread-safe. It passes the same contract suite as the real one
+// (fast_path_contract.h). What the kernel would keep without an agent outlives the agent here if
+// the same object is used again.
 class FakeFastPath final : public FastPath {
  public:
   explicit FakeFastPath(std::vector<std::string> devices) : devices_(std::move(devices)) {}
@@ -34,19 +35,20 @@ class FakeFastPath final : public FastPath {
   absl::StatusOr<size_t> Repair() override;
   absl::Status Remove() override;
 
-  // For tests: what has passed, what is in force, and how it fails from now on (OK: no more).
+  // Set and return, for tests, what has passed, what is in force, and how it fails from now on (OK:
+  // no more).
   void Count(uint64_t id, const FastCounts& counts) { pods_.at(id).counts = counts; }
   const std::optional<FastPathTable>& table() const { return table_; }
-  // To which packets go the ordinary way.
+  // Returns the addresses to which packets go the ordinary way.
   std::set<ip::Address> ordinary() const;
   void Break(absl::Status status) { broken_ = std::move(status); }
-  // More of the pod's connections are translated than is remembered.
+  // Lets more of the pod's connections be translated than is remembered.
   void ExceedShare(uint64_t id) { pods_.at(id).over_share = true; }
-  // Pods' links have refused packets, for the reason of this index.
+  // Lets pods' links refuse packets, for the reason of this index.
   void Refuse(size_t reason, uint64_t packets) { refused_.at(reason) += packets; }
-  // Somebody takes programs off so many devices.
+  // Lets somebody take programs off so many devices.
   void TakeOff(size_t devices) { missing_ = devices; }
-  // ForgetPod() fails.
+  // Lets ForgetPod() fail.
   void KeepAll(bool keep) { keep_ = keep; }
 
  private:

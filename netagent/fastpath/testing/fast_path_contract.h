@@ -1,4 +1,4 @@
-// What every FastPath owes, real or fake: a suite to instantiate with a World that makes one.
+// The promises of every FastPath, real or fake: a suite to instantiate with a World that makes one.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ namespace spoke::netagent {
 class FastPathWorld {
  public:
   virtual ~FastPathWorld() = default;
-  // The node's fast path, as a new agent finds it.
+  // Returns the node's fast path, as a new agent finds it.
   virtual FastPath& Begin() = 0;
   virtual std::string uplink() const = 0;
-  // A link that is there, with these addresses behind it.
+  // Returns a pod with a link that is there, and with these addresses behind it.
   virtual TrafficPod Pod(std::vector<ip::Address> addresses) = 0;
 };
 
@@ -172,7 +172,7 @@ TEST_P(FastPathContract, AnotherPodBehindTheSameLinkEndsTheFormer) {
   EXPECT_TRUE(readings[0].ended);
   EXPECT_EQ(readings[1].id, id);
   EXPECT_FALSE(readings[1].ended);
-  // Also with its address.
+  // The address is free for it as well.
   EXPECT_TRUE(fast_->AddPod(former, PodWay::kOrdinary).ok());
 }
 

@@ -11,7 +11,7 @@
 
 namespace spoke::netagent {
 
-// Thread-safe.
+// The fake is thread-safe.
 class FakeIptables final : public Iptables {
  public:
   absl::StatusOr<std::vector<IptablesTable>> Read(ip::Family family,
@@ -55,7 +55,7 @@ class FakeIptables final : public Iptables {
     return erased;
   }
 
-  // As somebody else would.
+  // Adds a rule as somebody else would.
   void Add(ip::Family family, const std::string& table, IptablesRule rule) {
     const absl::MutexLock lock(&mutex_);
     AddTo(TablesOf(family), table, std::move(rule));
@@ -68,7 +68,7 @@ class FakeIptables final : public Iptables {
       });
     }
   }
-  // Packets that meet each rule of that wording in the chain.
+  // Counts packets that meet each rule of that wording in the chain.
   void Count(const std::string& chain, const std::string& text, uint64_t packets, uint64_t bytes) {
     const absl::MutexLock lock(&mutex_);
     for (IptablesTable& table : v4_) {
@@ -79,7 +79,7 @@ class FakeIptables final : public Iptables {
       }
     }
   }
-  // What every call answers from now on; OK ends it.
+  // Sets what every call answers from now on; OK ends it.
   void FailWith(absl::Status failure) {
     const absl::MutexLock lock(&mutex_);
     failure_ = std::move(failure);

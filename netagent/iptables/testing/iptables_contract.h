@@ -29,7 +29,7 @@ class IptablesWorld {
 
 struct IptablesWorldFactory {
   std::string name;
-  // Null where this machine cannot have such a world.
+  // The factory; null where this machine cannot have such a world.
   std::function<std::unique_ptr<IptablesWorld>()> make;
 };
 

@@ -27,7 +27,8 @@ absl::Status Differs(std::string_view what, const std::string& name) {
   return absl::AlreadyExistsError(fmt::format("{} {} is there, and is another", what, name));
 }
 
-// The chain that a rule may jump to, the sets it looks at and the counter it counts in.
+// Returns whether the expression names the chain to jump to, the set to look at or the counter to
+// count in.
 bool Names(const nft::Expression& expression, std::string_view chain, std::string_view set,
            std::string_view counter) {
   if (const auto* e = std::get_if<nft::Verdict>(&expression)) {
@@ -212,7 +213,7 @@ class FakeNftTables::Editor {
     return next != state.elements.begin() && std::prev(next)->second.element.last >= element.key;
   }
 
-  // Whether any rule or element of the table names the chain, set or counter ("": none).
+  // Returns whether any rule or element of the table names the chain, set or counter ("": none).
   bool IsNamed(std::string_view chain, std::string_view set, std::string_view counter) const {
     for (const auto& [name, state] : table_->chains) {
       for (const RuleState& rule : state.rules) {
@@ -241,7 +242,7 @@ class FakeNftTables::Editor {
     return absl::OkStatus();
   }
 
-  // What an expression names must be there, and be of the right kind.
+  // Checks that what an expression names is there, and is of the right kind.
   absl::Status CheckTarget(const nft::Expression& expression) const {
     if (const auto* e = std::get_if<nft::LookUp>(&expression)) {
       return CheckSetUse(e->set, false, e->to.has_value(), e->verdict);
@@ -263,7 +264,6 @@ class FakeNftTables::Editor {
   Tables& tables_;
   nft::TableKey key_;
   Table* table_ = nullptr;
-  // By this transaction, to chains that it did not make: it cannot delete them.
 };
 
 absl::Status FakeNftTables::Apply(const nft::Transaction& transaction) {

@@ -24,31 +24,31 @@ class FakeNftTables final : public nft::Tables {
   absl::StatusOr<std::vector<nft::RuleReading>> ReadRules(const nft::TableKey& table) override;
   absl::StatusOr<uint32_t> Generation() override;
 
-  // What a packet does: counts in the element, which must be there unless the set is dynamic; there
-  // it appears. False: the set is full.
+  // Does what a packet does: counts in the element, which must be there unless the set is dynamic;
+  // there it appears. Returns false when the set is full.
   bool Count(const nft::TableKey& table, const std::string& set, const nft::Bytes& key,
              uint64_t packets, uint64_t bytes);
-  // The same for a named counter, which must be there.
+  // Does the same for a named counter, which must be there.
   void CountIn(const nft::TableKey& table, const std::string& counter, uint64_t packets,
                uint64_t bytes);
-  // The same for the first counter of the first rule of the chain with that comment.
+  // Does the same for the first counter of the first rule of the chain with that comment.
   void CountRule(const nft::TableKey& table, const std::string& chain, const std::string& comment,
                  std::pair<uint64_t, uint64_t> packets_and_bytes);
 
-  // Until this is called with OK, Apply() fails so, and changes nothing.
+  // Lets Apply() fail so, and change nothing, until this is called with OK.
   void FailApply(absl::Status status) { apply_fault_ = std::move(status); }
-  // Likewise all reading.
+  // Lets all reading fail so, in the same way.
   void FailReads(absl::Status status) { read_fault_ = std::move(status); }
-  // `nft flush ruleset`, by somebody else.
+  // Does what `nft flush ruleset` by somebody else does.
   void Wipe();
 
-  // What is there, for tests to look at. Nothing when it is not there.
+  // Return what is there, for tests to look at. Nothing is returned for what is not there.
   bool HasTable(const nft::TableKey& table) const { return tables_.count(table) != 0; }
   std::optional<nft::Chain> FindChain(const nft::TableKey& table, const std::string& chain) const;
   std::optional<nft::Set> FindSet(const nft::TableKey& table, const std::string& set) const;
-  // In the chain's order.
+  // Returns the rules in the chain's order.
   std::vector<nft::Rule> Rules(const nft::TableKey& table, const std::string& chain) const;
-  // All that Apply() did, in order; what was empty or failed is not in it.
+  // Returns all that Apply() did, in order; what was empty or failed is not in it.
   const std::vector<nft::Transaction>& applied() const { return applied_; }
 
  private:

@@ -25,7 +25,7 @@ class NftTablesWorld {
 
 struct NftTablesWorldFactory {
   std::string name;
-  // Null where this machine cannot have such a world (no right to make namespaces).
+  // The factory; null where this machine cannot have such a world (no right to make namespaces).
   std::function<std::unique_ptr<NftTablesWorld>()> make;
 };
 
@@ -62,7 +62,7 @@ class NftTablesContract : public testing::TestWithParam<NftTablesWorldFactory> {
                  std::tuple(seen.key, seen.last, seen.value, seen.packets, seen.bytes));
     }
   };
-  // By key.
+  // Returns the elements, by key.
   std::vector<Seen> Elements(const std::string& set) {
     const auto read = tables().ReadSet(kTable, set);
     EXPECT_TRUE(read.ok()) << read.status();
@@ -76,7 +76,7 @@ class NftTablesContract : public testing::TestWithParam<NftTablesWorldFactory> {
     return seen;
   }
 
-  // "name packets/bytes", sorted.
+  // Returns "name packets/bytes", sorted.
   std::vector<std::string> Counters() {
     const auto read = tables().ReadCounters(kTable);
     EXPECT_TRUE(read.ok()) << read.status();
@@ -90,7 +90,7 @@ class NftTablesContract : public testing::TestWithParam<NftTablesWorldFactory> {
     return counters;
   }
 
-  // Comments and counts, in order.
+  // Returns comments and counts, in order.
   std::vector<std::string> RulesOf(const std::string& chain) {
     const auto read = tables().ReadRules(kTable);
     EXPECT_TRUE(read.ok()) << read.status();
@@ -134,7 +134,7 @@ class NftTablesContract : public testing::TestWithParam<NftTablesWorldFactory> {
   nft::Transaction steps_;
 };
 
-// A macro, so that a failure names the line of the test.
+// This is a macro, so that a failure names the line of the test.
 #define EXPECT_CODE(expression, wanted)                                     \
   do {                                                                      \
     const absl::Status code_status = (expression);                          \
@@ -235,7 +235,7 @@ TEST_P(NftTablesContract, ARefusedTransactionChangesNothingAndNamesItsStep) {
 
 TEST_P(NftTablesContract, IntervalsComeBackSortedAsTheyWentIn) {
   Add(nft::AddSet{ClassMap()});
-  // The whole space, in no order, neighbours adjoining.
+  // The elements are the whole space, in no order, neighbours adjoining.
   Add(nft::AddElements{
       "class4",
       {Range({10, 1, 0, 0}, {10, 1, 255, 255}, 3), Range({0, 0, 0, 0}, {9, 255, 255, 255}, 7),
@@ -246,7 +246,7 @@ TEST_P(NftTablesContract, IntervalsComeBackSortedAsTheyWentIn) {
                                   {{10, 1, 0, 0}, {10, 1, 255, 255}, nft::HostOrder(3)},
                                   {{10, 2, 0, 0}, {255, 255, 255, 255}, nft::HostOrder(7)}};
   EXPECT_EQ(Elements("class4"), want);
-  // Once more changes nothing.
+  // The same once more changes nothing.
   Add(nft::AddElements{"class4", {Range({10, 1, 0, 0}, {10, 1, 255, 255}, 3)}});
   EXPECT_CODE(Commit(), kOk);
   EXPECT_EQ(Elements("class4"), want);
@@ -386,7 +386,7 @@ TEST_P(NftTablesContract, AFullSetTakesNoMore) {
   Add(nft::AddSet{set});
   Add(nft::AddElements{"pods4", {{.key = PodKey(1, 1)}, {.key = PodKey(2, 2)}}});
   ASSERT_TRUE(Commit().ok());
-  // One that is there already is not one more.
+  // An element that is there already is not one more.
   Add(nft::AddElements{"pods4", {{.key = PodKey(2, 2)}}});
   EXPECT_CODE(Commit(), kOk);
   Add(nft::AddElements{"pods4", {{.key = PodKey(3, 3)}}});
@@ -472,7 +472,7 @@ TEST_P(NftTablesContract, ATableGoesWithAllInItAndMayBeGoneAlready) {
     EXPECT_CODE(Commit(), kOk);
     EXPECT_CODE(tables().ReadCounters(kTable).status(), kNotFound);
   }
-  // And is empty when it comes back, also in the same transaction.
+  // It is empty when it comes back, also in the same transaction.
   Add(nft::AddTable{});
   Add(nft::AddCounter{"drop/x", {1, 1}});
   Add(nft::DeleteTable{});

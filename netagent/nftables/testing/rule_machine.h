@@ -1,6 +1,6 @@
-// What nf_tables would do with a packet: takes transactions, and runs packets through the chains of
-// a hook. For tests of rules as values; only what ours use. References are checked
-// as the kernel checks them: a transaction that names what is not there fails the test.
+// Does what nf_tables would do with a packet: takes transactions, and runs packets through the
+// chains of a hook. It is for tests of rules as values, and knows only what ours use. References
+// are checked as the kernel checks them: a transaction that names what is not there fails the test.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace spoke::netagent {
 
-// What masquerading translates to.
+// The address that masquerading translates to.
 inline constexpr ip::Address kNodeAddressV4 = ip::Address::V4(0xC0000201);  // 192.0.2.1
 inline constexpr ip::Address kNodeAddressV6 = ip::Address::V6(0x2001'0DB8'0000'0000, 1);
 
@@ -39,7 +39,7 @@ struct TestPacket {
   uint8_t protocol = 6;
   uint16_t source_port = 40'000;
   uint16_t destination_port = 443;
-  TestFlow* flow = nullptr;  // Null: not tracked.
+  TestFlow* flow = nullptr;  // The flow; null: not tracked.
   uint32_t state = nft::kCtNew;
   bool reply = false;
   uint32_t in_index = 0;
@@ -47,7 +47,7 @@ struct TestPacket {
 
   uint32_t mark = 0;
   uint32_t priority = 0;
-  // What became of it.
+  // The fate of the packet.
   bool dropped = false;
   bool rejected = false;
   bool masqueraded = false;
@@ -64,7 +64,7 @@ class RuleMachine {
     }
   }
 
-  // Through all chains of the hook, by priority.
+  // Runs the packet through all chains of the hook, by priority.
   void Run(nft::Hook hook, TestPacket& packet) {
     std::vector<std::pair<int32_t, std::string>> bases;
     for (const auto& [name, chain] : chains_) {
@@ -87,7 +87,7 @@ class RuleMachine {
   }
   bool HasChain(const std::string& name) const { return chains_.contains(name); }
   bool HasSet(const std::string& name) const { return sets_.contains(name); }
-  // How often each key has been counted, in all sets that count.
+  // Returns how often each key has been counted, in all sets that count.
   std::map<std::pair<std::string, nft::Bytes>, uint64_t> Seen() const {
     std::map<std::pair<std::string, nft::Bytes>, uint64_t> all;
     for (const auto& [name, held] : sets_) {
@@ -109,7 +109,7 @@ class RuleMachine {
   struct Held {
     nft::Set set;
     std::map<nft::Bytes, nft::Element> elements;
-    std::map<nft::Bytes, uint64_t> seen;  // Where elements count: how often.
+    std::map<nft::Bytes, uint64_t> seen;  // How often each element that counts has been counted.
   };
   enum class Outcome { kNextRule, kEndOfRule, kEndOfChain, kEnd };
 
@@ -185,8 +185,8 @@ class RuleMachine {
     }
   }
 
-  // What a map has given must be in no key: nft up to 1.0.6 ends with an assertion where it lists a
-  // rule that has that.
+  // Checks that what a map has given is in no key: nft up to 1.0.6 ends with an assertion where it
+  // lists a rule that has that.
   void CheckKeys(const nft::Rule& rule) const {
     std::set<size_t> given;
     const auto check_key = [&](const std::string& set, nft::Register from) {
@@ -240,7 +240,7 @@ class RuleMachine {
     });
   }
 
-  // False: the packet's way through this base chain is over.
+  // Runs the chain; returns false when the packet's way through this base chain is over.
   bool RunChain(const std::string& name, TestPacket& packet) {
     const auto rules = rules_.find(name);
     if (rules == rules_.end()) return true;
@@ -343,11 +343,11 @@ class RuleMachine {
     const bool source = e.offset == (v4 ? 12 : 8);
     EXPECT_TRUE(source || e.offset == (v4 ? 16 : 24)) << int{e.offset};
     nft::Bytes bytes = nft::NetworkOrder(source ? packet.source : packet.destination);
-    if (e.length > bytes.size()) {  // Both.
+    if (e.length > bytes.size()) {  // The load is of both addresses.
       for (const uint8_t byte : nft::NetworkOrder(packet.destination)) bytes.push_back(byte);
     }
     EXPECT_LE(e.length, bytes.size());
-    bytes.resize(e.length);  // Of a block that ends with a byte, only these are looked at.
+    bytes.resize(e.length);  // A block that ends with a byte has only these.
     Store(e.to, bytes);
     return Outcome::kNextRule;
   }
@@ -388,7 +388,7 @@ class RuleMachine {
     ++counters_[e.counter];
     return Outcome::kNextRule;
   }
-  // As if all came at one moment, and no connection ever ended.
+  // Counts as if all came at one moment, and no connection ever ended.
   Outcome Step(const nft::PutInSet& e, TestPacket&) {
     Held& held = sets_.at(e.set);
     const uint64_t seen = ++held.seen[Load(e.from, KeyBytes(held.set))];
@@ -422,7 +422,7 @@ class RuleMachine {
     if (packet.flow != nullptr) packet.flow->mark = AsNumber(Load(e.from, 4));
     return Outcome::kNextRule;
   }
-  // Not jhash, but as constant.
+  // Hashes differently from jhash, but as constantly.
   Outcome Step(const nft::HashOf& e, TestPacket&) {
     uint32_t hash = 0x811C'9DC5;
     for (const uint8_t byte : Load(e.from, e.length)) hash = (hash ^ byte) * 0x0100'0193;

@@ -9,12 +9,12 @@
 
 #include "netagent/bpf/layout.h"
 
-/* Names as the kernel's own have them. */
+/* The names are as the kernel's own have them. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
 #define SPOKE_SHAPE_LAYOUT 2
 
-/* As claims.h has it: of the trees of classes. */
+/* The handle of the trees of classes, as claims.h has it. */
 #define SPOKE_TREE_HANDLE 0x05B00000
 
 /* What tc_index says while a packet is on its way through the node: nothing (0); the number of its
@@ -23,12 +23,13 @@
 #define SPOKE_MAX_CLASS 0xFFFE
 #define SPOKE_COUNTED 0xFFFF
 
-/* As a flow's scope: whatever the pod sends, wherever to. */
+/* A flow's scope that stands for whatever the pod sends, wherever to. */
 #define SPOKE_WHOLE_LINK 0xFFFFFFFF
 
 #define SPOKE_MAX_FLOWS 16384
 #define SPOKE_MAX_BUCKETS 1024
-/* Twice as many as there may be: what is new is there before what is old has gone. */
+/* The most blocks: twice as many as there may be, since what is new is there before what is old has
+ * gone. */
 #define SPOKE_MAX_BLOCKS 131072
 
 /* Blocks of addresses, in network order; the value is the scope. The longest one wins. */
@@ -41,13 +42,13 @@ struct spoke_block6 {
   struct spoke_address address;
 };
 
-/* By a link's index. */
+/* The most links in the map that has them by index, and the kinds of links that are its values. */
 #define SPOKE_MAX_LINKS 32768
 #define SPOKE_OUTER_LINK 1  /* Leads out of the node. */
 #define SPOKE_SCOPED_LINK 2 /* A pod's, with flows of scopes. */
 #define SPOKE_QUEUES 3      /* A device of queues. */
 
-/* As the pod sees it. */
+/* The directions as the pod sees them. */
 #define SPOKE_INGRESS 0
 #define SPOKE_EGRESS 1
 
@@ -62,7 +63,7 @@ struct spoke_flow {
   __u16 bucket;   /* 0: none. */
 };
 
-/* By the flow's key, one for each processor. */
+/* The counts of a flow, by its key, one for each processor. */
 struct spoke_offered {
   __u64 packets;
   __u64 bytes;

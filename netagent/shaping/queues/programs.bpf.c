@@ -16,7 +16,7 @@
 #include "netagent/bpf/packet.bpf.h"
 #include "netagent/shaping/queues/layout.h"
 
-/* Entry 0: SPOKE_SHAPE_LAYOUT. */
+/* The entry 0 is SPOKE_SHAPE_LAYOUT. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
@@ -72,7 +72,7 @@ struct {
   __type(value, __u32);
 } spoke_links SEC(".maps");
 
-/* What is behind the IP header. */
+/* The part behind the IP header. */
 struct upper {
   __u32 offset;
   __u8 protocol;
@@ -104,7 +104,7 @@ INLINE const __u32* Scope6(struct __sk_buff* skb, enum far_end end, struct upper
   return bpf_map_lookup_elem(&spoke_scopes6, &far);
 }
 
-/* Of the address at that end; 0: it is in none, or the packet has no address. */
+/* Returns the scope of the address at that end; 0: it is in none, or the packet has no address. */
 INLINE __u32 ScopeOf(struct __sk_buff* skb, enum far_end end, struct upper* upper) {
   const __u32* scope = 0;
   if (skb->protocol == bpf_htons(ETH_P_IP)) {
@@ -115,8 +115,8 @@ INLINE __u32 ScopeOf(struct __sk_buff* skb, enum far_end end, struct upper* uppe
   return scope ? *scope : 0;
 }
 
-/* Passes over IPv6's extension headers (RFC 8200, 4): behind them a pod could hide what it begins.
- * One with more than these is no TCP that a host would take. */
+/* Finds the upper header past IPv6's extension headers (RFC 8200, 4): behind those a pod could hide
+ * what it begins. A packet with more than these is no TCP that a host would take. */
 INLINE void FindUpper6(struct __sk_buff* skb, struct upper* upper) {
 #pragma unroll
   for (int i = 0; i < 6; ++i) {
@@ -143,7 +143,7 @@ INLINE void FindUpper6(struct __sk_buff* skb, struct upper* upper) {
   }
 }
 
-/* Asks for a connection, or is too short to tell. */
+/* Returns whether the packet asks for a connection, or is too short to tell. */
 INLINE int IsNewConnection(struct __sk_buff* skb, const struct upper* upper) {
   if (upper->protocol != IPPROTO_TCP || upper->is_later) return 0;
   __u8 flags = 0;
@@ -151,7 +151,7 @@ INLINE int IsNewConnection(struct __sk_buff* skb, const struct upper* upper) {
   return (flags & 0x12) == 0x02; /* SYN, and not ACK. */
 }
 
-/* As long as it will be on a wire, cut into packets with headers of their own. */
+/* Returns the bytes as they will be on a wire, cut into packets with headers of their own. */
 INLINE __u64 WireBytes(struct __sk_buff* skb, const struct upper* upper, __u64 packets) {
   if (packets <= 1) return skb->len;
   __u32 headers = upper->offset + 8;
@@ -167,7 +167,7 @@ INLINE int MayBegin(__u32 id) {
   struct spoke_bucket* bucket = bpf_map_lookup_elem(&spoke_buckets, &id);
   if (!bucket) return 1;
   const __u64 second = 1000000000;
-  const __u64 now = bpf_ktime_get_ns() + second; /* Also in the first second since boot. */
+  const __u64 now = bpf_ktime_get_ns() + second; /* Right in the first second since boot too. */
   int may = 0;
   bpf_spin_lock(&bucket->lock);
   __u64 paid = bucket->paid_until;
@@ -180,8 +180,9 @@ INLINE int MayBegin(__u32 id) {
   return may;
 }
 
-/* The kernel takes one VLAN tag off before tc's hook sees a packet, and behind it more of them if
- * they are of VLAN 0, which is none: a pod's way past the queues. No pod has a VLAN here. */
+/* Returns whether a VLAN tag is left. The kernel takes one VLAN tag off before tc's hook sees a
+ * packet, and behind it more of them if they are of VLAN 0, which is none: a pod's way past the
+ * queues. No pod has a VLAN here. */
 INLINE int IsTagged(const struct __sk_buff* skb) {
   return skb->protocol == bpf_htons(ETH_P_8021Q) || skb->protocol == bpf_htons(ETH_P_8021AD);
 }
@@ -216,16 +217,17 @@ INLINE int Lead(struct __sk_buff* skb, const struct spoke_flow_key* key,
   return TC_ACT_UNSPEC;
 }
 
-/* Of the link by which a packet came in. One that has waited comes from the device of its queue,
- * and still has its class, by which the diverting action learns that it has been there. */
+/* Returns the kind of the link by which a packet came in. One that has waited comes from the device
+ * of its queue, and still has its class, by which the diverting action learns that it has been
+ * there. */
 INLINE __u32 KindOfOrigin(const struct __sk_buff* skb) {
   const __u32 link = skb->ingress_ifindex;
-  if (!link) return 0; /* Made on this node. */
+  if (!link) return 0; /* It was made on this node. */
   const __u32* kind = bpf_map_lookup_elem(&spoke_links, &link);
   return kind ? *kind : 0;
 }
 
-/* At the ingress of the node's end of a pod's link. */
+/* This runs at the ingress of the node's end of a pod's link. */
 SEC("tc")
 int spoke_shape_out(struct __sk_buff* skb) {
   struct upper upper = {};
@@ -246,7 +248,7 @@ int spoke_shape_out(struct __sk_buff* skb) {
   return flow ? Lead(skb, &key, flow, &upper) : TC_ACT_UNSPEC;
 }
 
-/* At its egress. */
+/* This runs at the egress of the node's end of a pod's link. */
 SEC("tc")
 int spoke_shape_in(struct __sk_buff* skb) {
   const __u32 origin = KindOfOrigin(skb);
@@ -263,7 +265,7 @@ int spoke_shape_in(struct __sk_buff* skb) {
   return flow ? Lead(skb, &key, flow, &upper) : TC_ACT_UNSPEC;
 }
 
-/* At the ingress of an outer link, before any address is translated back. */
+/* This runs at the ingress of an outer link, before any address is translated back. */
 SEC("tc")
 int spoke_enters_node(struct __sk_buff* skb) {
   struct upper upper = {};
@@ -272,7 +274,7 @@ int spoke_enters_node(struct __sk_buff* skb) {
   return TC_ACT_UNSPEC;
 }
 
-/* At its egress, when all addresses are translated. */
+/* This runs at the egress of an outer link, when all addresses are translated. */
 SEC("tc")
 int spoke_leaves_node(struct __sk_buff* skb) {
   const __u32 origin = KindOfOrigin(skb);
@@ -286,19 +288,19 @@ int spoke_leaves_node(struct __sk_buff* skb) {
   const struct spoke_flow_key key = {skb->ingress_ifindex, scope, SPOKE_EGRESS};
   const struct spoke_flow* flow = bpf_map_lookup_elem(&spoke_flows, &key);
   if (!flow) return TC_ACT_UNSPEC;
-  /* It has been counted, and has waited, where it left the pod. */
+  /* The packet has been counted, and has waited, where it left the pod. */
   if (before == IndexOf(flow)) return TC_ACT_UNSPEC;
   return Lead(skb, &key, flow, &upper);
 }
 
-/* Behind any of these but spoke_enters_node, with an action that leads to the queues' device: -1
- * takes it, 0 does not. */
+/* This runs behind any of these except spoke_enters_node, with an action that leads to the queues'
+ * device: -1 takes it, 0 does not. */
 SEC("tc")
 int spoke_divert(struct __sk_buff* skb) {
   return skb->tc_index && skb->tc_index != SPOKE_COUNTED ? -1 : 0;
 }
 
-/* At the root of the queues' device: the class. */
+/* This runs at the root of the queues' device, and says the class. */
 SEC("tc")
 int spoke_classify(struct __sk_buff* skb) {
   return skb->tc_index ? (int)(SPOKE_TREE_HANDLE | skb->tc_index) : 0;

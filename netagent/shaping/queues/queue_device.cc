@@ -22,7 +22,8 @@
 namespace spoke::netagent {
 namespace {
 
-// Packets in no class, while classes are put back: as many as a network card's queue.
+// The most packets that wait in no class, while classes are put back: as many as a network card's
+// queue.
 constexpr uint32_t kQueueLength = 1000;
 
 netlink::HtbClass ToNetlink(const ShapeClass& wanted, int32_t link) {
@@ -45,7 +46,7 @@ ShapeClass FromNetlink(const netlink::HtbClass& htb) {
           .queue = 0};
 }
 
-// One request, whose refusal as unknown or impossible means that the kernel lacks `what`.
+// Sends one request, whose refusal as unknown or impossible means that the kernel lacks `what`.
 absl::Status Need(netlink::Socket& socket, const netlink::Request& request, std::string_view what) {
   const absl::Status status = netlink::SendBatch(socket, std::span(&request, 1)).status;
   if (absl::IsUnimplemented(status) || absl::IsNotFound(status) ||
@@ -62,7 +63,7 @@ absl::Status ReadTree(netlink::Socket& socket, QueueDevice& device) {
     return qdisc.parent == TC_H_ROOT && qdisc.kind == "htb" && qdisc.handle == claims::kTreeHandle;
   });
   if (!device.has_tree) return absl::OkStatus();
-  std::map<uint32_t, uint32_t> limits;  // By class.
+  std::map<uint32_t, uint32_t> limits;  // The limits of queues, by class.
   for (const netlink::Qdisc& qdisc : qdiscs) {
     if (qdisc.fifo_limit) limits[qdisc.parent] = *qdisc.fifo_limit;
   }
@@ -88,7 +89,7 @@ absl::Status MakeDevice(netlink::Socket& socket, QueueDevice& device) {
                        "devices of kind ifb (CONFIG_IFB)"));
   ASSIGN_OR_RETURN(const netlink::Link link, netlink::GetLink(socket, device.name));
   device = {.name = device.name, .index = link.index, .is_ours = true, .classes = {}};
-  // Nobody is to be found behind it.
+  // Nobody is to be found behind the device.
   netlink::Request quiet = netlink::ConfigureLink(
       link.index, {.ipv4 = {}, .address_generation = uint8_t{IN6_ADDR_GEN_MODE_NONE}});
   quiet.Tolerate(EAFNOSUPPORT);

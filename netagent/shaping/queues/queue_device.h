@@ -16,33 +16,33 @@
 
 namespace spoke::netagent {
 
-// What the kernel has of one.
+// The state of a device in the kernel.
 struct QueueDevice {
   std::string name;
-  int32_t index = 0;     // 0: it is not there.
-  bool is_ours = false;  // Of the right kind.
+  int32_t index = 0;     // The device's index; 0: it is not there.
+  bool is_ours = false;  // Whether it is of the right kind.
   bool is_up = false;
   bool has_tree = false;
-  uint32_t classifier = 0;  // Id of the program at the root; 0: none.
+  uint32_t classifier = 0;  // The id of the program at the root; 0: there is none.
   std::vector<ShapeClass> classes;
 };
 
 std::string NameOfQueues(TrafficDirection direction);
 
-// What a class is in the kernel: its burst a little different.
+// Returns the class as the kernel keeps it: its burst is a little different.
 ShapeClass AsKept(const ShapeClass& wanted);
 
-// Errors: as netlink::Dump().
+// Reads the device. Errors: those of netlink::Dump().
 absl::StatusOr<QueueDevice> ReadQueueDevice(netlink::Socket& socket, TrafficDirection direction);
 
-// Makes what is missing of it but the classes, and says how many things these were. Errors:
-// kUnimplemented (the kernel lacks something, which is named), and as the kernel says.
+// Makes what is missing of the device except the classes, and returns how many things these were.
+// Errors: kUnimplemented (the kernel lacks something, which is named), and as the kernel says.
 absl::StatusOr<size_t> MendQueueDevice(netlink::Socket& socket, const Programs& programs,
                                        QueueDevice& device);
 
-// Whether links can lead packets to the device. To try it, it puts filters onto the device itself
-// for a moment. Errors: kUnimplemented (the kernel lacks something, which is named), and as the
-// kernel says.
+// Checks whether links can lead packets to the device. To try it, it puts filters onto the device
+// itself for a moment. Errors: kUnimplemented (the kernel lacks something, which is named), and as
+// the kernel says.
 absl::Status ProbeDiverting(netlink::Socket& socket, const Programs& programs,
                             const QueueDevice& device);
 
@@ -51,7 +51,7 @@ absl::Status SetClasses(netlink::Socket& socket, const QueueDevice& device,
 absl::Status RemoveClasses(netlink::Socket& socket, const QueueDevice& device,
                            const std::vector<ShapeClassId>& ids);
 
-// Of its classes.
+// Returns the readings of its classes.
 absl::StatusOr<std::vector<ShapeClassReading>> ReadClasses(netlink::Socket& socket,
                                                            TrafficDirection direction,
                                                            const QueueDevice& device);

@@ -26,7 +26,7 @@ static_assert(2 * kMaxShapedFlows <= SPOKE_MAX_LINKS);
 static_assert(kMaxShapeClassId == SPOKE_MAX_CLASS && kWholeLink == SPOKE_WHOLE_LINK);
 static_assert(kFirstGroup + kMaxGroups < SPOKE_COUNTED);
 
-constexpr uint64_t kSecond = 1'000'000'000;  // Nanoseconds.
+constexpr uint64_t kSecond = 1'000'000'000;  // One second in nanoseconds.
 
 spoke_block4 Block4(const ip::Prefix& prefix) {
   return {static_cast<uint32_t>(prefix.length()), ToLayout(prefix.base()).word[0]};
@@ -82,7 +82,7 @@ void Compare(const std::vector<ShapeMaps::ScopeBlock>& one,
   }
 }
 
-// Blocks of one family, as the kernel wants many at once.
+// The blocks of one family, as the kernel takes many at once.
 template <typename Key>
 struct InMap {
   std::vector<Key> keys;
@@ -101,7 +101,7 @@ InMap<Key> OfFamily(const std::vector<ShapeMaps::ScopeBlock>& blocks, ip::Family
   return in_map;
 }
 
-// In one call where the kernel can (Linux 5.13), else one by one.
+// Puts blocks in one call where the kernel can (Linux 5.13), else one by one.
 template <typename Key>
 absl::Status PutAll(int map, const InMap<Key>& blocks) {
   auto count = static_cast<uint32_t>(blocks.keys.size());
@@ -198,7 +198,7 @@ absl::Status ShapeMaps::PutBuckets(const std::vector<ConnectionBucket>& wanted) 
     if (at != buckets_.end() && at->second == bucket.per_second) continue;
     const uint32_t id = bucket.id;
     spoke_bucket value{};
-    // What has been let through stays let through.
+    // A bucket keeps what it has let through.
     if (bpf_map_lookup_elem_flags(map, &id, &value, BPF_F_LOCK) != 0) value = {};
     value.interval = IntervalOf(bucket);
     if (bpf_map_update_elem(map, &id, &value, at == buckets_.end() ? BPF_ANY : BPF_F_LOCK) != 0) {

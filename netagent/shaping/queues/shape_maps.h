@@ -1,5 +1,5 @@
-// What the programs that shape go by, and what they have counted: their maps in the kernel, and the
-// same in memory.
+// The values that the programs that shape go by, and what they have counted: their maps in the
+// kernel, and the same in memory.
 #pragma once
 
 #include <compare>
@@ -22,7 +22,7 @@ class ShapeMaps {
   using ScopeBlock = AddressBlock<ClassNumber>;
 
   // Loads the programs and, with `found` (the id of one that an earlier agent has left; 0: none),
-  // takes over its maps unless those are of another layout. Errors: as Programs::Load().
+  // takes over its maps unless those are of another layout. Errors: those of Programs::Load().
   static absl::StatusOr<ShapeMaps> Load(uint32_t found);
 
   const Programs& programs() const { return programs_; }
@@ -30,19 +30,20 @@ class ShapeMaps {
   // Reads all maps anew.
   absl::Status Refresh();
 
-  // Those that are wanted, before flows name them; and those alone, when no other is named.
+  // Put the wanted buckets, before flows name them; and keep those alone, when no other is named.
   absl::Status PutBuckets(const std::vector<ConnectionBucket>& wanted);
   absl::Status KeepBuckets(const std::vector<ConnectionBucket>& wanted);
 
-  // A new flow begins to be counted.
+  // Puts the flow; a new one begins to be counted.
   absl::Status PutFlow(const ShapedFlow& wanted);
-  // Erases all others, and what they have counted.
+  // Erases all other flows, and what they have counted.
   absl::Status KeepFlows(const std::vector<ShapedFlow>& wanted);
 
-  // Sorted, each once. What is new is there before what is old has gone.
+  // Sets the scopes of blocks, which are sorted, each once. What is new is there before what is old
+  // has gone.
   absl::Status SetScopes(const std::vector<ScopeBlock>& wanted);
 
-  // By index: SPOKE_OUTER_LINK, SPOKE_SCOPED_LINK or SPOKE_QUEUES. Exactly these.
+  // Sets exactly these links, by index: SPOKE_OUTER_LINK, SPOKE_SCOPED_LINK or SPOKE_QUEUES.
   absl::Status SetLinks(const std::map<uint32_t, uint32_t>& wanted);
 
   absl::StatusOr<std::vector<ShapedFlowReading>> ReadFlows() const;
@@ -69,12 +70,12 @@ class ShapeMaps {
   absl::Status EraseFlow(const FlowKey& key);
 
   Programs programs_;
-  size_t processors_ = 0;  // As many counts a flow has.
-  // What the maps have.
+  size_t processors_ = 0;  // The number of processors: a flow has as many counts.
+  // The contents of the maps.
   std::vector<ScopeBlock> scopes_;
   std::map<FlowKey, FlowValue> flows_;
-  std::map<uint16_t, uint32_t> buckets_;  // How many a second.
-  std::map<uint32_t, uint32_t> links_;    // Of which kind.
+  std::map<uint16_t, uint32_t> buckets_;  // The rate a second of each bucket.
+  std::map<uint32_t, uint32_t> links_;    // The kind of each link.
 };
 
 }  // namespace spoke::netagent

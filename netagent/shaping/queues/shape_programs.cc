@@ -7,8 +7,8 @@
 #include "netagent/bpf/embedded_object.h"
 #include "netagent/shaping/queues/layout.h"
 
-// What clang made of programs.bpf.c.
-// NOLINTNEXTLINE(readability-identifier-naming): as the assembler has them.
+// The object that clang made of programs.bpf.c.
+// NOLINTNEXTLINE(readability-identifier-naming): the assembler has such names.
 SPOKE_EMBED_OBJECT(spoke_shaper_object, SPOKE_SHAPER_OBJECT);
 
 namespace spoke::netagent {

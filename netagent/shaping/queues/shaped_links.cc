@@ -22,17 +22,19 @@ namespace {
 using netlink::Direction;
 
 constexpr std::array kKinds = {LinkKind::kPod, LinkKind::kOuter};
-// A tunnel takes all by two routes of half the addresses each, so that the default route stays.
+// The prefix length from which on a route is no default route: a tunnel takes all by two routes of
+// half the addresses each, so that the default route stays.
 constexpr int kShortPrefix = 8;
 
-// What a hook of a link of ours has.
+// The filters of a hook of a link of ours.
 struct HookPlan {
   Direction direction = Direction::kIngress;
   const char* shape = nullptr;
-  int32_t to = 0;  // Index of the device that is led to; 0: none is.
+  int32_t to = 0;  // The index of the device that is led to; 0: there is none.
 };
 
-// In order: each time that the first filter of a hook becomes another one, the kernel waits.
+// Returns the plans in order: each time that the first filter of a hook becomes another one, the
+// kernel waits.
 std::array<HookPlan, 2> HooksOf(LinkKind kind, const ShapedLinks::Ends& ends) {
   if (kind == LinkKind::kOuter) {
     return {HookPlan{Direction::kIngress, kEntersNode, 0},
@@ -43,7 +45,7 @@ std::array<HookPlan, 2> HooksOf(LinkKind kind, const ShapedLinks::Ends& ends) {
           HookPlan{Direction::kEgress, kShapeIn, ends.to_pods}};
 }
 
-// Our filters of one hook.
+// The filters of one hook that are ours.
 struct Hook {
   std::vector<netlink::BpfFilter> filters;
 
@@ -64,7 +66,7 @@ struct Hook {
 absl::StatusOr<Hook> ReadHook(netlink::Socket& socket, uint32_t link, Direction direction) {
   auto filters =
       netlink::DumpFilters(socket, static_cast<int32_t>(link), netlink::HookOf(direction));
-  // Gone meanwhile, or without a place for filters.
+  // The link has gone meanwhile, or has no place for filters.
   if (absl::IsNotFound(filters.status()) || absl::IsInvalidArgument(filters.status())) {
     return Hook{};
   }
@@ -117,7 +119,7 @@ absl::StatusOr<std::set<uint32_t>> ReadOuterLinks(netlink::Socket& socket) {
   std::set<uint32_t> by_route;
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
     const auto routes = netlink::DumpAllRoutes(socket, family);
-    // The kernel has no IPv6.
+    // The kernel lacks IPv6.
     if (absl::IsUnimplemented(routes.status())) continue;
     if (!routes.ok()) return routes.status();
     for (const netlink::Route& route : *routes) {
@@ -144,7 +146,7 @@ absl::Status ShapedLinks::Read(netlink::Socket& socket, const Programs* programs
   for (const netlink::Link& link : links) {
     const auto index = static_cast<uint32_t>(link.index);
     gone_.erase(index);
-    // Those of the queues' own devices are at a class's place, not at a hook.
+    // The filters of the queues' own devices are at a class's place, not at a hook.
     if (link.index == ends.from_pods || link.index == ends.to_pods) continue;
     ASSIGN_OR_RETURN(const Hook in, ReadHook(socket, index, Direction::kIngress));
     ASSIGN_OR_RETURN(const Hook out, ReadHook(socket, index, Direction::kEgress));

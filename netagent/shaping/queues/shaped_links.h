@@ -18,29 +18,30 @@ enum class LinkKind : uint8_t {
   kOuter,  // Leads out of the node: packets have the far end's own address there.
 };
 
-// The links by which a default route of any table leads, or one that is nearly that (shorter than
-// /8), of both families: by index. Those without Ethernet headers are left out, and so are pods'
-// links and routes with several next hops. Errors: as netlink::Dump().
+// Returns the links by which a default route of any table leads, or one that is nearly that
+// (shorter than /8), of both families: by index. Those without Ethernet headers are left out, and
+// so are pods' links and routes with several next hops. Errors: those of netlink::Dump().
 absl::StatusOr<std::set<uint32_t>> ReadOuterLinks(netlink::Socket& socket);
 
 // Not thread-safe. What the kernel has is read once, and then known; after an error Read() is due.
-// Errors: as the kernel says. Links that are gone, or are going, are passed over.
+// Errors are the kernel's. Links that are gone, or are going, are passed over.
 class ShapedLinks {
  public:
   struct Ends {
-    int32_t from_pods = 0;  // Index of the device by way of which goes what comes from pods,
-    int32_t to_pods = 0;    // and of the other one.
+    int32_t from_pods = 0;  // The index of the device by way of which goes what comes from pods.
+    int32_t to_pods = 0;    // The index of the device by way of which goes what goes to pods.
     bool operator==(const Ends&) const = default;
   };
   using Wanted = std::map<uint32_t, LinkKind>;
 
   // Looks at all links. Those that have exactly the filters of one kind of link, of these programs
-  // and to these devices, need nothing. `also` is what will be wanted. `programs` may be null: then
-  // none has.
+  // and to these devices, need nothing. `also` has the links that will be wanted. `programs` may be
+  // null: then no link has them.
   absl::Status Read(netlink::Socket& socket, const Programs* programs, const Ends& ends,
                     const std::set<uint32_t>& also);
 
-  // Lets exactly these links have the filters. How many did not have them, or not those alone.
+  // Lets exactly these links have the filters. Returns how many did not have them, or not those
+  // alone.
   absl::StatusOr<size_t> Set(netlink::Socket& socket, const Programs& programs, const Ends& ends,
                              const Wanted& wanted);
 
@@ -49,8 +50,8 @@ class ShapedLinks {
 
  private:
   Wanted whole_;
-  std::set<uint32_t> others_;  // Have some, or other programs'.
-  std::set<uint32_t> gone_;    // Of those that were looked at.
+  std::set<uint32_t> others_;  // The links that have some of the filters, or other programs'.
+  std::set<uint32_t> gone_;    // The links that have gone since they were looked at.
 };
 
 }  // namespace spoke::netagent

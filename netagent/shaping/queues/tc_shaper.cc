@@ -14,7 +14,7 @@
 namespace spoke::netagent {
 namespace {
 
-// What Shaper promises: the caller can do nothing about the difference.
+// Returns the status that Shaper promises: the caller can do nothing about the difference.
 absl::Status AsPromised(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
@@ -40,7 +40,7 @@ std::set<uint32_t> ScopedLinksOf(const ShapingTables& tables) {
   return links;
 }
 
-// As the programs know links.
+// Returns the kinds of links as the programs know them.
 std::map<uint32_t, uint32_t> KindsOf(const ShapedLinks::Wanted& links,
                                      const std::set<uint32_t>& scoped,
                                      const ShapedLinks::Ends& ends) {
@@ -146,8 +146,8 @@ absl::StatusOr<size_t> TcShaper::BeginDevices() {
   return mended;
 }
 
-// Packets that waited in what is removed are dropped with it, and a flow that moves to where its
-// class comes again passes unshaped for that moment: it has no class to name.
+// Changes the classes. Packets that waited in what is removed are dropped with it, and a flow that
+// moves to where its class comes again passes unshaped for that moment: it has no class to name.
 absl::StatusOr<size_t> TcShaper::ChangeClasses(const ShapingTables& tables, const Blocks& blocks) {
   std::array<ClassChanges, 2> changes;
   std::array<std::set<ShapeClassId>, 2> later;
@@ -181,7 +181,7 @@ absl::StatusOr<size_t> TcShaper::ChangeClasses(const ShapingTables& tables, cons
 absl::StatusOr<size_t> TcShaper::Reconcile(const ShapingTables& tables, const Blocks& blocks) {
   if (!known_) RETURN_IF_ERROR(Observe(tables));
   if (!IsThere() && !maps_ && IsEmpty(tables)) return size_t{0};
-  known_ = maps_known_ = false;  // Until all of it is done.
+  known_ = maps_known_ = false;  // Nothing is known until all of it is done.
   size_t mended = 0;
   if (!IsThere() && !maps_) {
     RETURN_IF_ERROR(Load(0));
@@ -223,7 +223,7 @@ absl::StatusOr<ShapingReading> TcShaper::Read() {
   if (!maps_) return reading;
   for (const TrafficDirection direction : kBothDirections) {
     const auto classes = ReadClasses(socket_, direction, devices_.at(At(direction)));
-    // The device was deleted; Repair() is to come.
+    // The device was deleted; Repair() is still to come.
     if (absl::IsNotFound(classes.status())) continue;
     if (!classes.ok()) return AsPromised(classes.status());
     reading.classes.insert(reading.classes.end(), classes->begin(), classes->end());

@@ -1,4 +1,4 @@
-// Shaper by tc and BPF.
+// The Shaper by tc and BPF.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ namespace spoke::netagent {
 // waits long for a device to go.
 class TcShaper final : public Shaper {
  public:
-  // For the calling thread's network namespace. Changes nothing yet. Errors: kUnavailable,
-  // kPermissionDenied.
+  // Makes a shaper for the calling thread's network namespace. Changes nothing yet. Errors:
+  // kUnavailable, kPermissionDenied.
   static absl::StatusOr<std::unique_ptr<TcShaper>> Create();
 
   absl::Status Apply(const ShapingTables& tables) override;
@@ -40,32 +40,34 @@ class TcShaper final : public Shaper {
 
   explicit TcShaper(netlink::Socket socket) : socket_(std::move(socket)) {}
 
-  // Programs and maps, those of an earlier agent where one of its programs was found.
+  // Loads programs and maps, those of an earlier agent where one of its programs was found.
   absl::Status Load(uint32_t found);
   // Reads what the kernel has, and takes over the programs of an earlier agent.
   absl::Status Observe(const ShapingTables& tables);
-  // Makes the kernel as `tables` says, from what is known of it; how many things were different.
+  // Makes the kernel as `tables` says, from what is known of it; returns how many things were
+  // different.
   absl::StatusOr<size_t> Reconcile(const ShapingTables& tables, const Blocks& blocks);
-  // Devices, their roots and programs; how many things were missing.
+  // Mends devices, their roots and programs; returns how many things were missing.
   absl::StatusOr<size_t> MendDevices();
-  // Where nothing was there before: tries what comes later, and takes all off again if it fails.
+  // Makes devices where none was there before: tries what comes later, and takes all off again if
+  // it fails.
   absl::StatusOr<size_t> BeginDevices();
   absl::StatusOr<size_t> ChangeClasses(const ShapingTables& tables, const Blocks& blocks);
   absl::Status DoRemove();
   bool IsThere() const;
   ShapedLinks::Ends ends() const;
-  // Which links the tables need, and as what.
+  // Returns which links the tables need, and as what.
   ShapedLinks::Wanted LinksFor(const ShapingTables& tables) const;
 
   netlink::Socket socket_;
   std::optional<ShapeMaps> maps_;
-  std::array<QueueDevice, 2> devices_;  // By direction.
+  std::array<QueueDevice, 2> devices_;  // The devices, by direction.
   ShapedLinks links_;
   std::set<uint32_t> outer_;  // Links that lead out of the node.
-  bool known_ = false;        // What is above is what the kernel has,
-  bool maps_known_ = false;   // but for the maps, which nobody else changes.
+  bool known_ = false;        // Whether what is above is what the kernel has.
+  bool maps_known_ = false;   // Whether the maps too are known, which nobody else changes.
   std::optional<ShapingTables> applied_;
-  Blocks blocks_;  // Of `applied_`.
+  Blocks blocks_;  // The blocks of `applied_`.
 };
 
 }  // namespace spoke::netagent

@@ -14,7 +14,7 @@ absl::Status FakeShaper::Apply(const ShapingTables& tables) {
   RETURN_IF_ERROR(broken_);
   for (const TrafficDirection direction : kBothDirections) {
     const auto i = static_cast<size_t>(direction);
-    // What is made again begins to count again, as in the kernel.
+    // A class that is made again begins to count again, as in the kernel.
     const ClassChanges changes = PlanClassChanges(tables_.trees.at(i), tables.trees.at(i));
     for (const ShapeClassId id : changes.removed) classes_.erase({direction, id});
     for (const ShapeClass& one : tables.trees.at(i)) {

@@ -12,8 +12,9 @@
 
 namespace spoke::netagent {
 
-// Not thread-safe. It passes the same contract suite as the real one (shaper_contract.h). What the
-// kernel would keep without an agent outlives the agent here if the same object is used again.
+// The fake is not thread-safe. It passes the same contract suite as the real one
+// (shaper_contract.h). What the kernel would keep without an agent outlives the agent here if the
+// same object is used again.
 class FakeShaper final : public Shaper {
  public:
   absl::Status Apply(const ShapingTables& tables) override;
@@ -21,14 +22,14 @@ class FakeShaper final : public Shaper {
   absl::StatusOr<size_t> Repair() override;
   absl::Status Remove() override;
 
-  // For tests: what is in force, what has been counted of a class or flow of it, and how it fails
-  // from now on (OK: no more). A class or a flow that goes takes its counts along.
+  // Return and set, for tests, what is in force, what has been counted of a class or flow of it,
+  // and how it fails from now on (OK: no more). A class or a flow that goes takes its counts along.
   const ShapingTables& tables() const { return tables_; }
-  size_t applied() const { return applied_; }  // How many times.
+  size_t applied() const { return applied_; }  // Returns how many times Apply() was called.
   void Count(const ShapeClassReading& reading);
   void Count(const ShapedFlowReading& reading);
   void Break(absl::Status status) { broken_ = std::move(status); }
-  // Somebody changes so many things; nothing that Read() would show.
+  // Lets somebody change so many things, none of which Read() would show.
   void Disturb(size_t things) { disturbed_ = things; }
 
  private:

@@ -1,4 +1,4 @@
-// What every Shaper owes, real or fake: a suite to instantiate with a World that makes one.
+// The promises of every Shaper, real or fake: a suite to instantiate with a World that makes one.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace spoke::netagent {
 class ShaperWorld {
  public:
   virtual ~ShaperWorld() = default;
-  // The node's shaper, as a new agent finds it.
+  // Returns the node's shaper, as a new agent finds it.
   virtual Shaper& Begin() = 0;
-  // The index of a link that is there, another one each time.
+  // Returns the index of a link that is there, another one each time.
   virtual uint32_t AddLink() = 0;
   // Takes a link away again.
   virtual void RemoveLink(uint32_t host_index) = 0;
@@ -55,7 +55,7 @@ class ShaperContract : public ::testing::TestWithParam<MakeShaperWorld> {
     return leaf;
   }
 
-  // Two pods with the Internet, both ways, and one with a group.
+  // Makes the tables of two pods with the Internet, both ways, and of one with a group.
   ShapingTables Tables() const {
     ShapingTables tables;
     tables.scopes = {{ip::Address::V4(0x08000000), ip::Address::V4(0x08FFFFFF), kInternet},
@@ -134,7 +134,7 @@ TEST_P(ShaperContract, EveryChangeIsReached) {
   tables.trees[0][1].queue *= 2;
   tables.buckets[0].per_second = 20;
   ExpectApplied(tables);
-  // A team between the top and a pod.
+  // A team comes between the top and a pod.
   tables.trees[0] = {Inner(kTop, 0), Inner(2, kTop), Leaf(0x10, 2), Leaf(0x11, kTop)};
   ExpectApplied(tables);
   // The number of a leaf becomes that of a class with children.
@@ -207,7 +207,7 @@ TEST_P(ShaperContract, AWholeLinkHasAFlowBesideThoseOfItsScopes) {
   EXPECT_EQ(ClassesRead().size(), 7U);
   shaper_ = &world_->Begin();
   ExpectApplied(tables);
-  // And alone.
+  // A whole link is shaped alone as well.
   ShapingTables alone;
   alone.trees[1] = {tables.trees[1].back()};
   alone.flows = {tables.flows.back()};

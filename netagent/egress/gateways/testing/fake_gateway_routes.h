@@ -46,14 +46,14 @@ class FakeGatewayRoutes final : public GatewayRoutes {
     return absl::OkStatus();
   }
 
-  // As somebody else does.
+  // Deletes the tunnel as somebody else does.
   void DeleteTunnel() {
     tunnel_.reset();
     std::erase_if(ways_, [](const auto& way) { return way.second.is_tunnel(); });
   }
 
-  absl::Status fails;       // What each call answers, until it is OK again.
-  uint16_t taken_port = 0;  // Somebody else's.
+  absl::Status fails;       // The error that each call returns, until it is OK again.
+  uint16_t taken_port = 0;  // The UDP port that somebody else has.
 
  private:
   std::map<uint32_t, GatewayEndpoint> ways_;

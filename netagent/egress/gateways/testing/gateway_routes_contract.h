@@ -1,4 +1,4 @@
-// What each GatewayRoutes promises, as tests: instantiate with a factory.
+// The promises of each GatewayRoutes, as tests: instantiate with a factory.
 #pragma once
 
 #include <cstdlib>
@@ -16,9 +16,9 @@ namespace spoke::netagent {
 struct GatewayRoutesUnderTest {
   virtual ~GatewayRoutesUnderTest() = default;
   virtual GatewayRoutes& routes() = 0;
-  // A UDP port at which somebody else listens.
+  // Returns a UDP port at which somebody else listens.
   virtual uint16_t TakenPort() = 0;
-  // As somebody else does.
+  // Deletes the tunnel as somebody else does.
   virtual void DeleteTunnel() = 0;
 };
 using MakeGatewayRoutes = std::function<std::unique_ptr<GatewayRoutesUnderTest>()>;
@@ -86,7 +86,7 @@ TEST_P(GatewayRoutesContract, LeadsIntoATunnelOnceThereIsOne) {
   EXPECT_EQ(routes().TunnelPort().value(), 4789);
   ASSERT_TRUE(routes().Lead(kFirst, ByTunnel(a_)).ok());
   ASSERT_TRUE(routes().Lead(kLast, ByTunnel(six_)).ok());
-  // The same gateway both ways.
+  // The same gateway is led to both ways.
   ASSERT_TRUE(routes().Lead(kFirst + 1, a_).ok());
   EXPECT_THAT(Ways(), testing::ElementsAre(testing::Pair(kFirst, ByTunnel(a_)),
                                            testing::Pair(kFirst + 1, a_),

@@ -87,7 +87,7 @@ void ReadPools(const ConfigMap& root, ServerConfig& out) {
                                       earlier.cidr.ToString(), earlier.name));
       }
     }
-    // Without a block it would overlap everything; the mistake is on record, so it is left out.
+    // A pool without a block would overlap everything; the mistake is on record, so it is left out.
     if (has_cidr) out.pools.push_back(std::move(pool));
   }
 }

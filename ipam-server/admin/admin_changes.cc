@@ -18,8 +18,8 @@
 namespace spoke::ipam {
 namespace {
 
-// For all names of hosts in the files of one call, on the caller's thread. What is not known by
-// then is taken as it is: an operator does not wait for somebody's name server.
+// The time to resolve all host names in the files of one call, on the caller's thread. What is
+// unknown by then is taken as it is: an operator does not wait for somebody's name server.
 constexpr absl::Duration kResolveTime = absl::Seconds(2);
 // How often a change of the objects is judged anew because another one came between.
 constexpr int kMostPlans = 10;
@@ -319,7 +319,7 @@ grpc::Status AdminService::DeleteObjects(Context* context, const v1::DeleteObjec
 
 grpc::Status AdminService::ResumeRollout(Context* context, const v1::ResumeRolloutRequest* request,
                                          v1::ResumeRolloutResponse* response) {
-  // Of the loop's sessions, which a change does not see: who holds it back now.
+  // The loop's sessions, which a change does not see, tell who holds it back now.
   absl::Status status = Ask(*context, [&](const FleetView& view) {
     node_api::CutCount cut;
     for (const auto& [key, session] : view.sessions) {

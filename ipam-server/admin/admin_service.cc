@@ -23,7 +23,7 @@ namespace {
 constexpr absl::Duration kLoopPatience = absl::Seconds(10);
 constexpr int kRowsPerMessage = 1000;
 constexpr int kQuarantinedPerQuery = 512;
-constexpr size_t kNamesPerQuery = 4096;  // Of nodes, in reservations.
+constexpr size_t kNamesPerQuery = 4096;  // The most names of nodes, in reservations.
 
 const Session* SessionOf(const FleetView& view, const NodeKey& key) {
   const auto it = view.sessions.find(key);
@@ -145,7 +145,7 @@ grpc::Status AdminService::GetNode(Context* context, const v1::GetNodeRequest* r
   return rpc::ToGrpc(status);
 }
 
-// As VisitNodes() sees them; those in quarantine that no node holds come after all others.
+// Collects in the order of VisitNodes(); quarantined addresses that no node holds come last.
 absl::Status AdminService::CollectAddresses(const Context& context,
                                             const v1::ListAddressesRequest& request,
                                             std::deque<v1::AddressInfo>& rows) {

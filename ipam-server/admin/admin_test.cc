@@ -311,7 +311,7 @@ TEST_F(AdminTest, ExplainsPodsNodesAndAddresses) {
   request.set_pod("ns/pod-a");
   ASSERT_TRUE(ExplainSubject(request, out).ok());
   EXPECT_THAT(out.details(0), HasSubstr("on node node1"));
-  EXPECT_THAT(out.without_adds(0), HasSubstr("did not answer"));  // As an older agent.
+  EXPECT_THAT(out.without_adds(0), HasSubstr("did not answer"));  // An older agent is silent.
   request.set_pod("ns/nobody");
   ASSERT_TRUE(ExplainSubject(request, out).ok());
   EXPECT_THAT(out.summary(), HasSubstr("no address is assigned"));

@@ -9,7 +9,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Of the nodes that a recovery waits for, so many are named.
+// The number of nodes named, of those that a recovery waits for.
 constexpr int kMostSilent = 20;
 
 std::string_view NameOf(AddressPool::State state) {

@@ -30,9 +30,9 @@ enum class AuditKind : uint8_t {
   kOnTwoNics,
   kNicNotListed,    // The node's NIC is missing from the cloud's list.
   kNicReplaced,     // The cloud knows the node's NIC under another MAC address.
-  kStuckAttaching,  // For longer than any cloud call takes.
+  kStuckAttaching,  // It attaches for longer than any cloud call takes.
   kStuckDetaching,
-  kHeldTwice,            // By two nodes, says the store.
+  kHeldTwice,            // The store says that two nodes hold it.
   kGoneHolds,            // The VM is no more, and the store still has addresses on it.
   kPoolForeign,          // The pool of the record is unknown, or does not contain the address.
   kInUseUnknown,         // An agent assigns it, and the store says free.
@@ -91,8 +91,8 @@ struct StoredAddress {
   std::string configuration;
   std::string pool;
   absl::Time since;
-  uint64_t generation = 0;   // Of the last assignment.
-  std::string container_id;  // While assigned.
+  uint64_t generation = 0;   // The last assignment's.
+  std::string container_id;  // Set while assigned.
   std::string ifname;
 
   bool operator==(const StoredAddress&) const = default;
@@ -122,7 +122,7 @@ struct AgentInventory {
 struct AuditInput {
   std::vector<StoredNode> store;
   std::optional<std::vector<CloudNic>> cloud;  // nullopt: it could not be listed.
-  std::vector<AgentInventory> agents;          // Those that answered.
+  std::vector<AgentInventory> agents;          // The agents that answered.
   std::map<std::string, std::vector<ip::Prefix>> pools;
   // Addresses that left their node a short while ago, and when: reports and lists of before may
   // still have them.

@@ -14,9 +14,9 @@ namespace {
 using testing_support::Random;
 
 constexpr int kCases = 3000;
-constexpr double kExact = 1e-9;  // As parts of a pool.
+constexpr double kExact = 1e-9;  // Parts of a pool.
 
-// By sorting: those that want least are served first, each at most an equal part of what is left.
+// Sorts: those that want least are served first, each at most an equal part of what is left.
 double SlowLevel(double share, std::vector<float> demands) {
   std::sort(demands.begin(), demands.end());
   double rest = share;

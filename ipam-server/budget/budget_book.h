@@ -26,7 +26,7 @@
 
 namespace spoke::ipam {
 
-// For operators.
+// What operators see of a team.
 struct TeamStanding {
   std::string team;
   double weight = 1;
@@ -60,7 +60,7 @@ struct NodeBudgetStanding {
   uint64_t demand = 0;
   uint64_t granted = 0;
   uint64_t believed = 0;  // The most that the node may think it has.
-  absl::Duration age;     // Of the last report.
+  absl::Duration age;     // The last report's age.
 };
 
 class BudgetLedger;
@@ -114,12 +114,12 @@ class BudgetBook {
   static constexpr absl::Duration kQuick = absl::Milliseconds(100);
   std::vector<std::pair<NodeNumber, node_api::BudgetGrants>> Decide(absl::Time now);
 
-  // Of what nodes may believe they have, with the floors, at most: the law's left side. Bits a
+  // Returns the most that nodes may believe they have, with the floors: the law's left side. Bits a
   // second; 0: there is no such budget.
   uint64_t Committed(std::string_view budget, absl::Time now) const;
 
   std::vector<BudgetStanding> Standings(absl::Time now) const;
-  // In the order of nodes. Empty `team`: all teams. Nothing when there is no such budget.
+  // Returns the nodes' standings in order. Empty `team`: all teams. Nothing without such a budget.
   std::vector<NodeBudgetStanding> NodesOf(std::string_view budget, std::string_view team,
                                           absl::Time now) const;
 

@@ -100,7 +100,7 @@ void BudgetKeeper::Run(AgentLink& agents, telemetry::Log& log) {
   }
 }
 
-// Until the next decision is due; false when it is time to go.
+// Waits until the next decision is due; returns false when it is time to go.
 bool BudgetKeeper::Wait() {
   absl::MutexLock lock(&mutex_);
   const auto stopped = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopped_; };

@@ -89,7 +89,7 @@ class BudgetKeeper {
     SessionId session = 0;       // The latest; 0: it has ended.
     SessionId last_session = 0;  // The latest ever.
   };
-  // Of a budget whose floors were not meant for as many nodes as there are.
+  // A budget whose floors were not meant for as many nodes as there are.
   struct ShortFloor {
     std::string budget;
     uint64_t nodes = 0;
@@ -106,12 +106,12 @@ class BudgetKeeper {
   os::Heartbeat* const heartbeat_;
   mutable absl::Mutex mutex_;
   BudgetBook book_ ABSL_GUARDED_BY(mutex_);
-  // By number: counted up, so that none is ever given to two nodes.
+  // The nodes by number, which is counted up, so that none is ever given to two nodes.
   absl::flat_hash_map<BudgetBook::NodeNumber, Node> nodes_ ABSL_GUARDED_BY(mutex_);
   std::map<NodeKey, BudgetBook::NodeNumber> numbers_ ABSL_GUARDED_BY(mutex_);
   BudgetBook::NodeNumber last_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, uint64_t> floor_nodes_ ABSL_GUARDED_BY(mutex_);  // By budget.
-  std::map<std::string, bool> floor_short_ ABSL_GUARDED_BY(mutex_);      // Has been said.
+  std::map<std::string, uint64_t> floor_nodes_ ABSL_GUARDED_BY(mutex_);  // Keyed by budget.
+  std::map<std::string, bool> floor_short_ ABSL_GUARDED_BY(mutex_);      // Whether it was said.
   BudgetCounts counts_ ABSL_GUARDED_BY(mutex_);
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

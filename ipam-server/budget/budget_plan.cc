@@ -25,7 +25,7 @@ constexpr double kSlack = 0.97;
 constexpr double kWorthwhile = 0.05;
 // unless the node is held back.
 constexpr double kWorthwhileHeldBack = 0.02;
-// Not worth taking back, even if others wait.
+// The part that is not worth taking back, even if others wait.
 constexpr double kNegligible = 0.005;
 // Smaller changes than this part of a node's floor make no difference to it.
 constexpr uint64_t kPartsOfFloor = 8;
@@ -195,7 +195,7 @@ void BudgetLedger::LendRest(double rest, const std::vector<double>& room) {
   }
 }
 
-// In proportion to the rates, but at least 1 for each grant, since 0 would mean no limit.
+// Sets targets in proportion to the rates, but at least 1 for each grant, since 0 means no limit.
 void BudgetLedger::SetConnectionTargets(const Sums& sums, double unknown_part) {
   double rates = 0;
   uint64_t grants = 0;
@@ -246,9 +246,9 @@ void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
   }
 }
 
-// To those that can be told now, since the others would only let it lie. Who has the least part of
-// what it is to have comes first, until all have the same part: who asks for several times a little
-// would else wait for those who ask for several times as much as they have already.
+// Grants to nodes that can be told now, since the others would only let it lie. Who has the least
+// part of what it is to have comes first, until all have the same part: who asks for several times
+// a little would else wait for those who ask for several times as much as they have already.
 void BudgetLedger::GrantFree(uint64_t free) {
   uint64_t wanted = 0;
   std::vector<LedgerEntry*> takers;
@@ -261,7 +261,7 @@ void BudgetLedger::GrantFree(uint64_t free) {
   const double part = EqualPart(static_cast<double>(free), takers);
   for (LedgerEntry* entry : takers) {
     const auto grant = static_cast<uint64_t>(part * static_cast<double>(entry->target));
-    // Never more than there is, however sums are rounded.
+    // The grant is never more than there is, however sums are rounded.
     const uint64_t more = std::min(Above(std::min(grant, entry->target), entry->believed), free);
     entry->grant = entry->believed + more;
     free -= more;

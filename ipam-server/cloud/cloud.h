@@ -41,7 +41,7 @@ class Cloud {
   // address a new one shall have.
   virtual bool ChoosesAddresses() const { return false; }
 
-  // For people: "static".
+  // Returns the name for people: "static".
   virtual std::string Describe() const = 0;
 };
 
@@ -55,7 +55,7 @@ class CloudRequests {
   // with all of it. Errors: what keeps a cloud from beginning; to be called again.
   virtual absl::Status Begin(const std::vector<NicAddresses>& /*nics*/) { return absl::OkStatus(); }
   virtual void Request(NicRequest desired) = 0;
-  // Of the node's request that waits or is under way; nullopt: none, or nothing can be said.
+  // Forecasts the node's request that waits or is under way; nullopt: none, or nothing can be said.
   virtual std::optional<CloudForecast> ForecastOf(const NodeKey& /*node*/) const {
     return std::nullopt;
   }

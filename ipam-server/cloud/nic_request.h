@@ -54,7 +54,7 @@ struct NicRequest {
 struct CloudForecast {
   CloudLane lane = CloudLane::kWarmUp;
   absl::Time eta;
-  std::string waits_for;  // In words: "Azure's limit UpdateVMScaleSetVMs of subscription ...".
+  std::string waits_for;  // "Azure's limit UpdateVMScaleSetVMs of subscription ...".
 };
 
 }  // namespace spoke::ipam

@@ -72,7 +72,7 @@ TEST(SystemResolver, GivesWhatItHasWhenTheTimeIsOver) {
     EXPECT_TRUE(resolver->Resolve({"slow"}, absl::Milliseconds(1)).empty());
   }
   EXPECT_TRUE(resolver->Resolve({"a"}, absl::InfiniteDuration()).empty());
-  // Those that still ask do not need it any more.
+  // The threads that still ask do not need it any more.
   resolver.reset();
   hanging->let_go.Notify();
   absl::MutexLock lock(&hanging->mutex);

@@ -40,7 +40,7 @@ bool ToAddress(const sockaddr& from, ip::Address& out) {
 std::vector<ip::Address> AskSystem(const std::string& name) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;  // Else each address comes once a type.
+  hints.ai_socktype = SOCK_STREAM;  // Otherwise each address comes once for each type.
   addrinfo* answer = nullptr;
   if (::getaddrinfo(name.c_str(), nullptr, &hints, &answer) != 0) return {};
   std::vector<ip::Address> addresses;

@@ -27,7 +27,7 @@ absl::StatusOr<std::string> ReadIfThere(const std::string& path) {
   return text;
 }
 
-// So that authorities of two clusters are told apart.
+// Returns a random name, so that authorities of two clusters are told apart.
 std::string NewAuthorityName() {
   std::random_device random;
   return fmt::format("spoke authority {:08x}", uint32_t{random()});

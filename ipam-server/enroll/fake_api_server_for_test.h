@@ -1,5 +1,5 @@
-// As much of a cluster's API server as enrollment asks, over HTTP on a port of this machine. Tests
-// only.
+// The part of a cluster's API server that enrollment asks, over HTTP on a port of this machine.
+// Tests only.
 #pragma once
 
 #include <httplib.h>

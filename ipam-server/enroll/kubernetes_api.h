@@ -18,7 +18,7 @@ struct ClusterAccess {
   std::string url;         // "https://10.96.0.1:443"
   std::string ca_file;     // Whom to trust.
   std::string token_file;  // Read for each call: the kubelet renews it.
-  // Of the pod itself; empty when it cannot be read.
+  // The namespace of the pod itself; empty when it cannot be read.
   std::string k8s_namespace;
 };
 

@@ -14,9 +14,9 @@ namespace {
 using nlohmann::json;
 
 struct ClusterObject {
-  std::string path;  // Of its kind in its namespace: "/api/v1/namespaces/NS/configmaps".
+  std::string path;  // The path of its kind: "/api/v1/namespaces/NS/configmaps".
   std::string name;
-  json wanted;  // With "data".
+  json wanted;  // It has "data".
 };
 
 std::string Base64(std::string_view text) {
@@ -42,11 +42,11 @@ absl::StatusOr<bool> Put(const KubernetesApi& api, const ClusterObject& object) 
   }
   RETURN_IF_ERROR(StatusOfAnswer(found, "read " + object.name));
   auto present = ParseJsonObject(found.body);
-  // Not with the text, which may hold a key.
+  // The error leaves out the text, which may hold a key.
   if (!present.ok()) return absl::InternalError("read " + object.name + ": no JSON object");
   const json* data = FindMember(*present, "data");
   if (data != nullptr && *data == object.wanted["data"]) return false;
-  // With its resourceVersion, so that nobody's change in between is lost.
+  // The object keeps its resourceVersion, so that nobody's change in between is lost.
   (*present)["data"] = object.wanted["data"];
   ASSIGN_OR_RETURN(const http::Response put, api.Call("PUT", path, PrintJson(*present)));
   RETURN_IF_ERROR(StatusOfAnswer(put, "replace " + object.name));

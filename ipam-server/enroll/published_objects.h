@@ -10,7 +10,7 @@
 
 namespace spoke::ipam {
 
-// Of the objects. Agents' manifests name the first, with its key ca.pem.
+// The names of the objects. Agents' manifests name the first, with its key ca.pem.
 inline constexpr const char* kAuthorityConfigMap = "spoke-ca";
 inline constexpr const char* kOperatorSecret = "spoke-operator";
 inline constexpr const char* kMetricsSecret =

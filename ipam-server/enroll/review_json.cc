@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<std::string>> TextsIn(const json& object, const char*
   return texts;
 }
 
-// Of a token that is bound to one pod, "extra" has lists of one text.
+// Returns the only text of a list: "extra" has lists of one text for a token bound to one pod.
 absl::StatusOr<std::string> OnlyTextIn(const json& object, const char* name) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts, TextsIn(object, name));
   if (texts.size() > 1) return Strange(name, "more than one");

@@ -21,13 +21,13 @@ namespace spoke::ipam {
 
 // Stored as numbers: none is ever given another meaning.
 enum class HistoryEvent : uint8_t {
-  kAllocated = 1,     // To a node; the cloud has yet to attach it.
-  kAttached = 2,     // On the node's NIC.
-  kInUse = 3,        // To a pod.
-  kReleased = 4,     // By the pod; cooldown.
-  kAvailable = 5,    // Cooled down.
+  kAllocated = 1,    // Given to a node; the cloud has yet to attach it.
+  kAttached = 2,     // It is on the node's NIC.
+  kInUse = 3,        // Assigned to a pod.
+  kReleased = 4,     // The pod is gone; the cooldown begins.
+  kAvailable = 5,    // The cooldown is over.
   kDetaching = 6,    // Its agent gave it up.
-  kDetached = 7,     // Off the NIC.
+  kDetached = 7,     // It is off the NIC.
   kFreed = 8,        // May be assigned again.
   kQuarantined = 9,  // Kept out of use: somebody else was seen to use it.
   kLifted = 10,      // Out of quarantine.
@@ -38,12 +38,12 @@ enum class HistoryEvent : uint8_t {
 std::string_view NameOf(HistoryEvent event);
 
 struct HistoryEntry {
-  absl::Time at;  // In whole milliseconds.
+  absl::Time at;  // Whole milliseconds.
   HistoryEvent event = HistoryEvent::kAllocated;
   ip::Address address;
   std::string node;
   std::string vm_id;
-  // Of an assignment, or empty.
+  // The assignment's values; empty if there is none.
   std::string pod_namespace;
   std::string pod_name;
   std::string pod_uid;
@@ -106,7 +106,7 @@ struct HistoryLimits {
 struct HistoryChunkInfo {
   std::string key;
   uint64_t entries = 0;
-  uint64_t bytes = 0;  // Of the value.
+  uint64_t bytes = 0;  // The value's bytes.
 };
 
 // The chunks that are too old, and the oldest of the rest while the limits are passed: indices into

@@ -96,7 +96,7 @@ struct Effects {
   std::map<NodeKey, std::vector<node_api::EndAssignment>> end_assignments;  // and told is over.
   std::vector<Finding> findings;
   std::vector<HistoryEntry> history;
-  std::vector<absl::Duration> attach_times;  // From an assignment to the NIC, for metrics.
+  std::vector<absl::Duration> attach_times;  // Times from an allocation to the NIC, for metrics.
 
   void Merge(Effects other);
   // Whether anything has to be stored.
@@ -109,10 +109,10 @@ HistoryEntry EntryOf(HistoryEvent event, const NodeKey& node, const ip::Address&
 
 // How far agents' reports of conflicts put addresses into quarantine by themselves.
 struct ConflictPolicy {
-  absl::Duration quarantine = absl::Minutes(10);  // Anew with each report of it.
-  uint32_t per_node = 4;                          // Addresses, at a time.
-  double share = 0.02;                            // Of a pool, and
-  uint64_t floor = 8;                             // so many however small it is.
+  absl::Duration quarantine = absl::Minutes(10);  // Begun anew by each report.
+  uint32_t per_node = 4;                          // The addresses at a time.
+  double share = 0.02;                            // The share of a pool at a time.
+  uint64_t floor = 8;                             // The addresses of a pool, however small it is.
 };
 
 // A machine that an operator takes for gone.
@@ -141,8 +141,8 @@ struct FleetPolicy {
   uint32_t nic_configurations = 255;
   // The cloud says which address a new entry gets; otherwise we do.
   bool cloud_chooses = false;
-  std::string name_prefix = "spoke-";  // Of the names of our entries.
-  // Under one name, with addresses: a replaced one has them until the cloud says it is gone.
+  std::string name_prefix = "spoke-";  // The prefix of our entries' names.
+  // The machines with addresses under one name: a replaced one has them until the cloud says gone.
   uint32_t machines_per_name = 4;
   // How long an attached address must be off its NIC before that is believed.
   absl::Duration lost_after = absl::Minutes(1);
@@ -246,7 +246,7 @@ class Fleet {
 
   // --- While the store may be older than what nodes were told (ledger/recovery.h). ---
 
-  // From now on nothing is assigned, asked for or freed, until EndRecovery().
+  // Stops all allocation, requests and frees from now on, until EndRecovery().
   void Hold() { held_ = true; }
   // All that the node holds and assigns. What it was told of by a store that knew more is its own,
   // unless another node has it and has yet to speak.
@@ -307,8 +307,8 @@ class Fleet {
 
   // Assigns what the node lacks to its target. Safe at any time.
   Effects Plan(const NodeKey& key, absl::Time now);
-  // As Plan(), and asks for what the node has too much of. To be called for each node about once a
-  // review period; `jitter` in [0, 1) spreads what becomes due at once.
+  // Does what Plan() does, and asks for what the node has too much of. To be called for each node
+  // about once a review period; `jitter` in [0, 1) spreads what becomes due at once.
   Effects Review(const NodeKey& key, double jitter, absl::Time now);
   // Ends reservations and cooldowns whose time is over, and forgets nodes that left nothing; of
   // what may be due for many nodes at once, a part. To be called some times a second.
@@ -323,7 +323,7 @@ class Fleet {
   const std::vector<PoolEntry>& pools() const { return pools_; }
   const FleetPolicy& policy() const { return policy_; }
   const std::map<ip::Address, Quarantine>& quarantine() const { return quarantine_; }
-  // Not all are in quarantine: an agent's reports put only so many away.
+  // The addresses that two may have. Not all are in quarantine: an agent's reports put few away.
   const std::map<ip::Address, DoubledAddress>& doubled() const { return doubled_; }
   const ReservationBook& reservations() const { return reservations_; }
   const MassReleaseBreaker& breaker() const { return breaker_; }
@@ -364,7 +364,7 @@ class Fleet {
   const node_api::Demand* DemandOf(const NodeKey& key) const;
   // The nodes where pods wait.
   std::vector<NodeKey> NodesInDemand() const;
-  // Of all nodes.
+  // Returns the waiting pods of all nodes.
   uint64_t WaitingPods() const;
   // How it stands with what the node's pods wait for, for its agent to say. The text holds no time
   // that passes, so that it changes only with what it tells.
@@ -382,13 +382,13 @@ class Fleet {
     AddressCounts counts;
     uint32_t waiting = 0;  // Pods that it is meant for, and that have no address yet.
   };
-  // Neither stored nor part of the record: it holds for one session of the agent, which says all of
-  // it again in the next, so a server that starts anew has nothing to remember. Kept, it would go
-  // on asking for pods that gave up while the agent was away.
+  // The demand is neither stored nor part of the record: it holds for one session of the agent,
+  // which says all of it again in the next, so a server that starts anew has nothing to remember.
+  // Kept, it would go on asking for pods that gave up while the agent was away.
   struct StatedDemand {
     node_api::Demand said;
-    // Of these, assigned to since. Their addresses are used now; until the agent has said so they
-    // must not count a second time, or each burst would be asked for twice.
+    // The pods of these that were served since. Their addresses are used now; until the agent has
+    // said so they must not count a second time, or each burst would be asked for twice.
     std::map<std::string, uint32_t> served = {};
     absl::Time served_at = {};
   };
@@ -484,27 +484,27 @@ class Fleet {
 
   FleetPolicy policy_;
   std::vector<PoolEntry> pools_;
-  absl::flat_hash_map<std::string, size_t> pool_index_;  // By name.
+  absl::flat_hash_map<std::string, size_t> pool_index_;  // Keyed by name.
   std::map<NodeKey, NodeRecord> nodes_;
-  std::map<NodeKey, StatedDemand> demands_;  // Of nodes where pods wait.
+  std::map<NodeKey, StatedDemand> demands_;  // The nodes where pods wait.
   std::map<ip::Address, Quarantine> quarantine_;
-  std::set<std::pair<absl::Time, ip::Address>> quarantine_ends_;  // Of those that end.
+  std::set<std::pair<absl::Time, ip::Address>> quarantine_ends_;  // The ends of those that end.
   std::map<ip::Address, DoubledAddress> doubled_;
   ReservationBook reservations_;
   MassReleaseBreaker breaker_;
   std::set<ip::Prefix> judged_;  // Asked for after the breaker had allowed it, and not answered.
-  std::map<std::string, std::set<ip::Address>> refused_claims_;  // By node; in quarantine.
+  std::map<std::string, std::set<ip::Address>> refused_claims_;  // Keyed by node; in quarantine.
   bool held_ = false;
   std::set<ip::Prefix> doubtful_;         // While held: their node does not have them.
-  std::set<NodeKey> greet_anew_;          // While held: what they assign was not taken.
+  std::set<NodeKey> greet_anew_;          // While held: the assignments they report were not taken.
   std::set<NodeKey> proved_;              // Their certificates name the instance; since the start.
   std::map<ip::Prefix, NodeKey> claims_;  // While held: it has them, and so has another here.
   std::set<NodeKey> conflicts_refused_;   // Nodes that reported more conflicts than are believed.
-  std::set<NodeKey> missing_;             // From the last listing.
+  std::set<NodeKey> missing_;             // Nodes that the last listing lacks.
   std::set<NodeKey> forgettable_;         // Nodes that hold nothing and wait for cooldowns only.
   std::set<NodeKey> unsettled_;           // Nodes that were given what they cannot use (yet).
-  NodeKey settled_;                       // Of these, the one that was looked at last.
-  // Attached, but not on the NIC when it was looked at.
+  NodeKey settled_;                       // The one of them that was looked at last.
+  // An address that is attached, but was not on the NIC when it was looked at.
   struct OffNic {
     absl::Time since;
     bool reported = false;

@@ -44,7 +44,7 @@ Effects Fleet::OnHello(const node_api::Hello& hello, absl::Time now, bool instan
   ++record.session_epoch;
   missing_.erase(key);
   forgettable_.erase(key);
-  demands_.erase(key);  // Of the session before.
+  demands_.erase(key);  // It is of the session before.
 
   effects.changed.insert(key);
   if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;
@@ -200,7 +200,7 @@ Effects Fleet::OnReport(const NodeKey& key, const node_api::AssignmentReport& re
     taken.push_back(&assignment);
   }
   if (!taken.empty()) ServeWaiting(key, taken, now);
-  // Also for a release: with the addresses that cool a node may need more than before.
+  // A release counts too: a node with addresses in cooldown may need more than before.
   bool changed = !taken.empty();
   for (const node_api::Release& release : report.released) {
     Configuration* configuration = record.Holding(release.address);

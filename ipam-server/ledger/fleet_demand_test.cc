@@ -127,7 +127,7 @@ TEST(FleetDemand, APodWithAnAddressOfEachFamilyIsServedOnce) {
       kNode1,
       {.in_use = {AssignedTo("10.1.0.8", "web", "pod"), AssignedTo("fd00::8", "web", "pod")}},
       kNow);
-  EXPECT_EQ(TargetOf(fleet), 16U);  // Of each family five used and two waiting.
+  EXPECT_EQ(TargetOf(fleet), 16U);  // Each family has five used and two waiting.
 }
 
 TEST(FleetDemand, WhatWasAskedForAlreadyIsAskedForWithMoreHaste) {

@@ -174,7 +174,7 @@ void Fleet::KeepUnusable(NodeRecord& record, const IpConfiguration& entry, std::
   const AddressPool* pool = PoolOf(entry.range.base());
   const bool cools =
       pool != nullptr && pool->StateOf(entry.range.base()) == AddressPool::State::kCooldown;
-  if (cools) return;  // Only a matter of time.
+  if (cools) return;  // It is only a matter of time.
   effects.findings.push_back({Finding::Kind::kUnusable, record.key, entry.range.base(),
                               fmt::format("the cloud gave {} as {}, which {}",
                                           entry.range.ToString(), entry.name, wanted.problem)});
@@ -298,7 +298,7 @@ void Fleet::FreeAll(NodeRecord& record, Effects& effects, absl::Time now) {
           "a node that is gone holds nothing");
     Free(record, base, effects, now);
   }
-  // Also of one that held nothing but names: Free() was not called for it.
+  // The record of one that held nothing but names changes too: Free() was not called for it.
   effects.changed.insert(record.key);
   forgettable_.insert(record.key);
 }

@@ -135,7 +135,7 @@ TEST_F(FleetNic, AnAddressOutsideThePoolsIsKeptOutOfUse) {
   ASSERT_THAT(effects.findings, SizeIs(1));
   EXPECT_EQ(effects.findings[0].kind, Finding::Kind::kUnusable);
   EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 4}));
-  // Once it is off the NIC, it is wanted again.
+  // The address is wanted again once it is off the NIC.
   EXPECT_THAT(Give(kNode1, {}).attach, ElementsAre(kNode1));
   EXPECT_EQ(fleet_.ShortageOf(*fleet_.Find(kNode1)), "");
 }

@@ -160,7 +160,7 @@ absl::Status Fleet::SetPools(const std::vector<PoolSpec>& specs) {
   }
   std::vector<PoolEntry> pools;
   pools.reserve(specs.size());  // A vector that grows copies its pools, with all their addresses.
-  std::vector<size_t> other;    // Those that are new, or cover something else than before.
+  std::vector<size_t> other;    // Pools that are new, or cover something else than before.
   for (const PoolSpec& spec : specs) {
     const size_t before = PoolIndexOf(spec.name);
     if (before == pools_.size() || pools_[before].pool.spec().cidr != spec.cidr) {

@@ -181,7 +181,7 @@ TEST(FleetRecoveryProperty, OnceAllHaveSpokenTheRecordsAreWhatNodesHave) {
     std::vector<NodeKey> nodes;
     for (int i = 0; i < 5; ++i) nodes.push_back({"node" + std::to_string(i), "vm"});
     for (const NodeKey& key : nodes) {
-      if (random.OneIn(4)) continue;  // Not known to the old store.
+      if (random.OneIn(4)) continue;  // The old store does not know it.
       fleet.OnHello(HelloOf(key, "boot"), kNow);
       Attach(fleet, key);
     }

@@ -63,7 +63,7 @@ TEST(Fleet, ARebootEndsAssignmentsAndLetsThemCool) {
   fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   fleet.OnHello(HelloOf(kNode1, "boot-2"), kNow);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kCooldown);
-  // So that the first assignment of the new boot is not stale.
+  // The fence is lowered so that the first assignment of the new boot is not stale.
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").generation, 0U);
 }
 

@@ -35,7 +35,7 @@ struct RecoveryState {
   struct Cause {
     std::string reason;  // A sentence.
     absl::Time since;
-    uint64_t nodes = 0;  // So many had addresses, at least.
+    uint64_t nodes = 0;  // The nodes that had addresses, at least.
 
     bool operator==(const Cause&) const = default;
   };
@@ -45,7 +45,7 @@ struct RecoveryState {
   // Stores that a recovery has taken over: their marks say nothing new. The newest last.
   std::vector<std::string> former;
   std::optional<Cause> cause;  // A recovery is under way.
-  // Until then nodes are taken whose marks cannot be verified, since an operator said so.
+  // The time until which nodes whose marks cannot be verified are taken, on an operator's word.
   absl::Time unverified_until = absl::InfinitePast();
 
   bool operator==(const RecoveryState&) const = default;
@@ -54,7 +54,7 @@ struct RecoveryState {
 // What lies beside the store when a server starts.
 struct Witness {
   std::optional<StoreMark> last;  // The mark that a server last wrote here.
-  bool same_boot = false;         // In this boot of the machine.
+  bool same_boot = false;         // It was written in this boot of the machine.
   bool first_start = false;       // Nothing that could be shown was ever signed here.
 };
 
@@ -109,10 +109,10 @@ class Recovery {
   // Empty when open.
   std::string Reason() const;
   const std::set<NodeKey>& spoken() const { return spoken_; }
-  // By name, with the reason.
+  // The refused nodes by name, with the reason.
   const std::map<std::string, std::string>& refused() const { return refused_; }
   const RecoveryState& state() const { return state_; }
-  // As the next commit stores it.
+  // Returns the state that the next commit stores.
   RecoveryState Next() const;
   void Committed() { ++state_.epoch; }
 

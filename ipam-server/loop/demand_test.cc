@@ -93,7 +93,7 @@ TEST_F(DemandTest, ItEndsWithTheSessionAndIsForgottenWithTheNext) {
   EXPECT_EQ(Waiting(), 0U);
   Greet(2);
   Say(6, 2);
-  Say(6, 1);  // Of the session that is over.
+  Say(6, 1);  // The session is over.
   EXPECT_EQ(Waiting(), 6U);
   Greet(3);
   EXPECT_EQ(Waiting(), 0U);

@@ -98,8 +98,8 @@ class FleetLoop {
     // All called on the loop's thread; empty ones say nothing. With the objects in force, at the
     // beginning of Run() and after each change that was stored.
     std::function<void(const ObjectSet&)> on_objects = {};
-    // With each node whose machine the cloud says is gone, or has another VM id now, once that is
-    // stored.
+    // Called with each node whose machine the cloud says is gone, or has another VM id now, once
+    // that is stored.
     std::function<void(const NodeKey&)> on_node_gone = {};
   };
 
@@ -158,7 +158,7 @@ class FleetLoop {
     std::vector<NicAddresses> nics;
     std::function<bool(const std::string& instance)> covers;
     size_t next = 0;
-    std::set<NodeKey> present = {};  // Of the NICs before `next`.
+    std::set<NodeKey> present = {};  // The nodes of NICs before `next`.
   };
   // The store as it is read on another thread.
   struct Reloading {
@@ -191,7 +191,7 @@ class FleetLoop {
   void Handle(AskProbeEvent event, Batch& batch);
   void Handle(PolicyTrialEvent event, Batch& batch);
   void Handle(AskTrialEvent event, Batch& batch);
-  // Of the node that an operator asks about. Errors: kNotFound, kFailedPrecondition (it is away).
+  // Returns the session of that node. Errors: kNotFound, kFailedPrecondition (it is away).
   absl::StatusOr<Session*> SessionToAsk(const std::string& node);
   void Handle(AskInventoriesEvent event, Batch& batch);
   void Handle(ConflictEvent event, Batch& batch);
@@ -238,7 +238,7 @@ class FleetLoop {
   void TellObjects();
   void TellNodesGone(const Effects& effects) const;
   void SendPolicy(const NodeKey& node, Session& session);
-  void SendPolicyAnew(const NodeKey& node, Session& session);  // In one of the next turns.
+  void SendPolicyAnew(const NodeKey& node, Session& session);  // Sends it in one of the next turns.
   void Fail(const absl::Status& why, Batch& batch);
   void BeginReload(absl::Time now);
   void FinishReload();
@@ -267,10 +267,10 @@ class FleetLoop {
 
   // Owned by the loop's thread.
   ServerState state_;
-  uint64_t nodes_with_addresses_ = 0;  // As last counted.
+  uint64_t nodes_with_addresses_ = 0;  // The last count.
   absl::Time mark_remembered_;
   uint64_t epoch_remembered_ = 0;
-  std::string token_;  // Of the last commit; empty: none was made since.
+  std::string token_;  // The last commit's; empty: none was made since.
   RecordWriter writer_;
   std::map<NodeKey, Session> sessions_;
   absl::flat_hash_map<SessionId, NodeKey> nodes_by_session_;
@@ -280,19 +280,19 @@ class FleetLoop {
     absl::Time at;
     std::string why;
   };
-  std::map<std::string, RefusedIdentity> not_themselves_;  // By node.
+  std::map<std::string, RefusedIdentity> not_themselves_;  // Keyed by node.
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
-  bool problems_listed_ = true;         // As they are by topic.
-  std::set<ip::Address> doubled_told_;  // Those with a problem of their own.
+  bool problems_listed_ = true;         // `problems_` agrees with the topics.
+  std::set<ip::Address> doubled_told_;  // Addresses with a problem of their own.
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};
   TrialRequests trials_{std::string(kLacksTrials)};
   std::set<std::pair<absl::Time, NodeKey>> forecasts_;  // When to look for a node's next forecast.
   std::set<NodeKey> plan_waiting_;                      // Nodes to plan for, some in each turn.
-  std::set<NodeKey> attach_waiting_;                    // Likewise to ask the cloud for.
-  std::set<NodeKey> retry_waiting_;  // Of those, the ones whose earlier refusals do not count.
+  std::set<NodeKey> attach_waiting_;                    // Nodes to ask the cloud for, likewise.
+  std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.
   std::optional<Listed> listed_;
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   bool cloud_begun_ = false;

@@ -12,7 +12,7 @@ namespace {
 constexpr absl::Duration kForecastPeriod = absl::Seconds(1);
 // A forecast that has moved by less than this is not worth a message.
 constexpr absl::Duration kEtaTolerance = absl::Seconds(5);
-// In one turn; a cloud that is away keeps all nodes waiting at once.
+// The forecasts of one turn; a cloud that is away keeps all nodes waiting at once.
 constexpr size_t kForecastsPerTurn = 256;
 
 }  // namespace

@@ -9,10 +9,10 @@
 namespace spoke::ipam {
 namespace {
 
-// So many sessions that replace one another within this are no broken connections.
+// The number of sessions that replace one another within the window and are no broken connections.
 constexpr size_t kRivalSessions = 3;
 constexpr absl::Duration kRivalWindow = absl::Minutes(10);
-// Refused nodes that are remembered, for people: an agent that is refused comes back.
+// The refused nodes that are remembered, for people: an agent that is refused comes back.
 constexpr size_t kMostRemembered = 1'000;
 
 }  // namespace

@@ -13,25 +13,25 @@ namespace {
 // Within it, every node is looked at once for what it should give back.
 constexpr absl::Duration kReviewPeriod = absl::Seconds(60);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-// A time of day that was set by less is nothing to speak of.
+// The least change of the time of day that is worth a word.
 constexpr absl::Duration kClockTolerance = absl::Minutes(1);
 
-// In one turn: nodes that are looked at for what they should give back,
+// The nodes of one turn that are looked at for what they should give back.
 constexpr size_t kReviewsPerTurn = 128;
-// nodes that a reservation for many is carried out for, or addresses that they get by that,
+// The nodes of one turn that get what a reservation for many promised, and their addresses.
 constexpr size_t kPlansPerTurn = 128;
 constexpr size_t kAssignmentsPerTurn = 768;
-// nodes whose NIC the cloud is asked to change,
+// The nodes of one turn whose NIC the cloud is asked to change.
 constexpr size_t kRequestsPerTurn = 128;
-// NICs of a listing that are compared,
+// The NICs of a listing that one turn compares.
 constexpr size_t kListedPerTurn = 128;
-// and agents that are sent a new policy; fewer, when it takes much to find out what each gets.
+// The agents of one turn that are sent a new policy; fewer, when it takes long to find out which.
 constexpr size_t kPolicyPerTurn = 256;
 constexpr size_t kPolicyChoicesPerTurn = 65'536;
 
 // The same for a node every time, and spread evenly over nodes: in [0, 1).
 double JitterOf(const NodeKey& key) {
-  // Not absl::Hash, which differs from one start to the next.
+  // absl::Hash would differ from one start to the next.
   return static_cast<double>(base::Fnv1a(key.name) >> 11U) /
          static_cast<double>(uint64_t{1} << 53U);
 }

@@ -94,7 +94,7 @@ void FleetLoop::FinishReload() {
     }
   }
   writer_.Reset(std::move(found.revisions), found.newest_chunk);
-  // To free what memory had takes a while as well.
+  // Freeing what memory had takes a while as well.
   InBackground([former = std::shared_ptr(std::move(loaded))]() mutable { former.reset(); });
 }
 

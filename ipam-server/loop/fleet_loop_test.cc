@@ -96,7 +96,7 @@ TEST_F(FleetLoopTest, ADiskWithRoomForLittleDoesNotLetAgentsInToThrowThemOutAgai
   EXPECT_EQ(agents_.closed.size(), 1U) << "nobody else is thrown out";
   store_.LimitCommits(0);
   clock_.Advance(absl::Seconds(30));
-  for (int turn = 0; turn < 3; ++turn) Step();  // Not all of them fit into one.
+  for (int turn = 0; turn < 3; ++turn) Step();  // One turn is not enough for all.
   EXPECT_FALSE(SentTo<node_api::Welcome>(61).empty());
   bool probes_left = false;
   ASSERT_TRUE(
@@ -105,7 +105,7 @@ TEST_F(FleetLoopTest, ADiskWithRoomForLittleDoesNotLetAgentsInToThrowThemOutAgai
   EXPECT_FALSE(probes_left);
 }
 
-// With the clock of the programs, the time of day may be set at will.
+// The time of day may be set at will with the clock of the programs.
 TEST_F(FleetLoopTest, AClockThatIsSetByADayStopsNothing) {
   for (const absl::Duration set : {-absl::Hours(24), absl::Hours(24)}) {
     os::SimClock uptime;

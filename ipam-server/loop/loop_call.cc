@@ -11,7 +11,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Of one query, which then takes a few milliseconds at most: so many addresses, and a node counts
+// The work of one query, which then takes a few milliseconds at most, in addresses; a node counts
 // as some.
 constexpr size_t kWorkPerQuery = 1024;
 constexpr size_t kWorkOfNode = 4;
@@ -152,7 +152,7 @@ void AskEach(std::set<std::string> nodes, const Post& post, absl::Duration patie
       call->come.emplace_back(node, std::move(answer));
     });
   }
-  // And a while for the loop itself.
+  // The loop itself has a while as well.
   const absl::Time until = absl::Now() + patience + kTracePatience;
   while (!nodes.empty()) {
     std::vector<Answer> come;

@@ -20,7 +20,7 @@ namespace spoke::ipam {
 // How long an agent may take that answers from memory. One of an older version never does.
 inline constexpr absl::Duration kTracePatience = absl::Seconds(2);
 
-// For an agent that has not answered in time; `lacks`: what one of an older version does not do.
+// Returns the error of an agent that has not answered in time; `lacks`: what an older one lacks.
 inline absl::Status NoAnswerFrom(const std::string& node, std::string_view lacks) {
   return absl::DeadlineExceededError(fmt::format(
       "the agent of node {} did not answer in time: it is busy, or of a version that {}", node,

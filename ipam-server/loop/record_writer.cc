@@ -70,7 +70,7 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   for (size_t i = 0; i < puts.size(); ++i) {
     if (revisions[i] == 0) {
       revisions_.erase(puts[i].key);
-    } else if (!puts[i].key.starts_with(kHistoryPrefix)) {  // Never written again.
+    } else if (!puts[i].key.starts_with(kHistoryPrefix)) {  // It is never written again.
       revisions_[puts[i].key] = revisions[i];
     }
   }

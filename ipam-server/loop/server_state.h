@@ -29,16 +29,16 @@ struct ServerState {
   std::vector<PolicyObject> configured;
   Recovery recovery;
   // The version of the bundles that may end any number of connections, an operator says; 0: none.
-  // In no store: after the server's start nodes that still hold it back do so anew.
+  // It is in no store: after the server's start nodes that still hold it back do so anew.
   uint64_t cuts_accepted = 0;
 };
 
 struct ServerSettings {
-  std::vector<PoolSpec> pools;  // Of the configuration file.
+  std::vector<PoolSpec> pools;  // The configuration file's.
   FleetPolicy fleet;
-  std::vector<ProtectedAddress> protected_addresses = {};  // At which agents reach this server.
-  std::string new_store_id = "new";                        // For a store that has none yet; random.
-  // How many of its connections a policy may end on a node without an operator's word, of 1000.
+  std::vector<ProtectedAddress> protected_addresses = {};  // Where agents reach this server.
+  std::string new_store_id = "new";                        // A new store's id; random.
+  // How many of its connections a policy may end on a node without an operator's word, per 1000.
   uint32_t max_cut_permille = 50;
 };
 

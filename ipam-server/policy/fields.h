@@ -54,7 +54,7 @@ std::vector<Listed<ip::Prefix>> ReadBlocks(const config::ConfigMap& map, std::st
 // What becomes of connections that are there before the object: "cut" or "keep", under the key
 // "established"; kUnspecified when it is absent.
 policy::Established ReadEstablished(const config::ConfigMap& map);
-// As the files have it; not of kUnspecified.
+// Returns the name that the files have; it is not for kUnspecified.
 std::string_view NameOf(policy::Established established);
 
 // Names of Kubernetes namespaces, sorted; one that is listed twice is a mistake.

@@ -19,7 +19,7 @@ struct Kind {
   std::shared_ptr<const Spec> (*read)(const config::ConfigMap& spec, const std::string& name);
 };
 
-// By name.
+// The kinds, sorted by name.
 std::span<const Kind> Kinds();
 
 // nullptr: there is none of that name.

@@ -15,7 +15,7 @@
 namespace spoke::ipam {
 
 struct PolicyFileText {
-  std::string name;  // For messages.
+  std::string name;  // The name for messages.
   std::string text;
 };
 

@@ -177,7 +177,7 @@ void AddressPool::Respecify(PoolSpec spec) {
         std::erase_if(*queue, [&](const auto& entry) { return outside(entry.first); });
       }
     }
-    // Those before the first one come first now; the others are skipped.
+    // The units before the first one come first now; the others are skipped.
     never_used_ = next.first_unit_ < first_unit_
                       ? next.first_unit_
                       : std::clamp(never_used_, next.first_unit_, next.last_unit_);
@@ -228,7 +228,7 @@ AddressPool::InUse AddressPool::Used() const {
 
 std::optional<ip::Prefix> AddressPool::UnitOf(const ip::Address& address) const {
   if (!spec_.cidr.Contains(address)) return std::nullopt;
-  // Of an IPv6 block above /64 only the first 2^64 addresses are ever used.
+  // Only the first 2^64 addresses of an IPv6 block above /64 are ever used.
   if (address.high() != spec_.cidr.base().high()) return std::nullopt;
   const uint64_t index = IndexOf(address);
   if (index < first_unit_ || index >= last_unit_) return std::nullopt;

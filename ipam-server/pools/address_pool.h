@@ -35,7 +35,7 @@ struct PoolSpec {
   std::map<std::string, std::string> node_labels;  // A node must have all of them.
   std::vector<std::string> namespaces;             // Sorted; empty: for pods of all others.
   std::optional<TargetPolicy> target;              // Absent: the server's own.
-  bool from_file = false;                          // Of the server's configuration file.
+  bool from_file = false;                          // It is of the configuration file.
 
   bool operator==(const PoolSpec&) const = default;
 };
@@ -61,8 +61,8 @@ class AddressPool {
   // `usable_from`. False, and nothing changes, when it was not held.
   bool Release(const ip::Prefix& unit, absl::Time usable_from);
 
-  // As Release(), for a unit that is free here: at start, when a stored release is still in
-  // cooldown. False, and nothing changes, when it is held or quarantined.
+  // Does what Release() does, for a unit that is free here: at start, when a stored release is
+  // still in cooldown. False, and nothing changes, when it is held or quarantined.
   bool Cool(const ip::Prefix& unit, absl::Time usable_from);
 
   // A quarantined unit is not handed out until that is lifted; one that is held stays held, and is
@@ -137,8 +137,8 @@ class AddressPool {
   uint64_t last_unit_;   // One behind the last.
   uint64_t never_used_;  // Units from here on have not been handed out by Take().
   absl::flat_hash_map<uint64_t, Unit>
-      units_;       // What is held, cooldown, quarantined or was released.
-  Queue cooldown_;  // By time; may name units that were held again since, as may the next.
+      units_;       // What is held, in cooldown, quarantined or was released.
+  Queue cooldown_;  // Ordered by time; may name units held again since, as may the next.
   Queue ready_;
   uint64_t held_ = 0;
   uint64_t cooldown_count_ = 0;

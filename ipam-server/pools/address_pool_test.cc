@@ -66,7 +66,7 @@ TEST(AddressPool, AnExcludedOrForeignAddressIsNeverHeld) {
     EXPECT_FALSE(pool.Release(One(text), kNow)) << text;
     EXPECT_EQ(pool.StateOf(A(text)), State::kExcluded) << text;
   }
-  EXPECT_FALSE(pool.Hold(Block("10.1.0.4/31"), &kNode));  // Not a unit of this pool.
+  EXPECT_FALSE(pool.Hold(Block("10.1.0.4/31"), &kNode));  // It is no unit of this pool.
 }
 
 TEST(AddressPool, BlocksAreWholeAndKeepOffTheEnds) {

@@ -81,7 +81,7 @@ class Flow {
     }
   }
 
-  // From the last pool back to the start: visit(group, pool it takes from, pool it leaves).
+  // Walks from the last pool to the start: visit(group, pool it takes from, pool it leaves).
   template <typename Visit>
   void Walk(size_t end, const Visit& visit) const {
     for (size_t pool = end; pool != kNone;) {

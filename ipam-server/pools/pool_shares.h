@@ -31,8 +31,8 @@ struct PoolShare {
 };
 
 struct PoolDivision {
-  // As the demands: what each is served from. Whole lots, so a little more than was asked when
-  // pools with blocks are among those asked for.
+  // What each demand is served from, in their order. Whole lots, so a little more than was asked
+  // when pools with blocks are among those asked for.
   std::vector<std::vector<PoolShare>> by_demand;
   std::vector<uint64_t> by_pool;   // The sum for each pool.
   uint64_t short_by = 0;           // Addresses that no division can find; 0: all are served.

@@ -16,7 +16,7 @@
 namespace spoke::ipam {
 
 struct BreakerPolicy {
-  // Of all attached addresses, freed within `window`. 1 turns the breaker off.
+  // The share of all attached addresses that may be freed within `window`. 1 turns the breaker off.
   double share = 0.05;
   // Addresses that may go within `window` however small the cluster; but never all there are.
   uint64_t floor = 32;

@@ -75,7 +75,7 @@ struct FaultyDisk::Methods {
     const OpenFile& opened = OpenFile::Of(file);
     if (const int error = opened.disk->OnWrite(); error != 0) {
       errno = error;
-      return error == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;  // As SQLite's own does.
+      return error == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;  // SQLite's own does the same.
     }
     opened.disk->Changed(
         *opened.path,

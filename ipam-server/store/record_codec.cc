@@ -176,7 +176,7 @@ void Encode(const WantedEntry& wanted, v1::WantedAddress& out) {
 
 absl::StatusOr<WantedEntry> Decode(const v1::WantedAddress& in, const v1::NodeRecord& record) {
   const uint32_t bits = in.v6() ? 128 : 32;
-  // As large a block as a record may hold.
+  // A block may be as large as a record may hold.
   if (in.prefix_length() > bits || in.prefix_length() + 12 < bits) {
     return absl::DataLossError("a wanted block that is too large");
   }

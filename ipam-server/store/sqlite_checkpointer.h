@@ -64,8 +64,8 @@ class Checkpointer {
   int64_t started_ ABSL_GUARDED_BY(writing_) = 0;  // Rounds; each ends in one of the next two.
   int64_t rounds_ ABSL_GUARDED_BY(writing_) = 0;
   int64_t failures_ ABSL_GUARDED_BY(writing_) = 0;
-  bool all_moved_ ABSL_GUARDED_BY(writing_) = false;  // By the last round.
-  absl::Status last_ ABSL_GUARDED_BY(writing_);       // Of the last round.
+  bool all_moved_ ABSL_GUARDED_BY(writing_) = false;  // The last round moved all.
+  absl::Status last_ ABSL_GUARDED_BY(writing_);       // The last round's status.
   std::thread thread_;
 };
 

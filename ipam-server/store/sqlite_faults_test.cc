@@ -118,7 +118,7 @@ TEST_F(SqliteFaultsTest, AQuotaIsAFullDisk) {
   EXPECT_TRUE(batches.Commit(*store, 1000).ok());
 }
 
-// As when the kernel makes a file system read-only after an error.
+// The disk acts as when the kernel makes a file system read-only after an error.
 TEST_F(SqliteFaultsTest, AReadOnlyDiskRefusesCommitsServesReadsAndRecovers) {
   const auto store = Open();
   Batches batches;

@@ -36,7 +36,7 @@ using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 //   kUnavailable         everything else, an I/O error above all: it may have happened
 absl::Status ErrorOf(sqlite3* database, int result, std::string_view what);
 
-// With extended result codes. `flags` as for sqlite3_open_v2(). Errors: as ErrorOf().
+// Opens with extended result codes. `flags` as for sqlite3_open_v2(). Errors: as ErrorOf().
 absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vfs);
 
 // sqlite3_step().

@@ -41,7 +41,7 @@ struct Row {
   std::string_view key;  // Valid until the statement is stepped or reset.
   int64_t revision = 0;
   uint32_t crc = 0;
-  std::string_view value;  // As key.
+  std::string_view value;  // Borrowed as `key` is.
 };
 // The columns that ReadRow() expects, in order.
 inline constexpr std::string_view kRowColumns = "key, revision, crc, value";

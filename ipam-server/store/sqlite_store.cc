@@ -26,7 +26,7 @@ using sqlite::Statement;
 // Reading the structure takes 0.05 s for 70 MB on a quiet machine, 1 s for 560 MB on a busy one.
 constexpr int64_t kFullCheckBytes = int64_t{512} << 20;
 constexpr int kPageBytes = 4096;
-// For what holds locks briefly: another connection of ours, or a reader that ends.
+// The wait for what holds locks briefly: another connection of ours, or a reader that ends.
 constexpr int kBusyTimeoutMs = 2000;
 
 int64_t FileBytes(const std::string& path) {
@@ -82,7 +82,7 @@ class SqliteStore final : public Store {
   Statement remove_ ABSL_GUARDED_BY(writing_);
   Statement revision_of_ ABSL_GUARDED_BY(writing_);
   Statement next_revision_ ABSL_GUARDED_BY(writing_);
-  int log_pages_ ABSL_GUARDED_BY(writing_) = 0;  // As SQLite said at the last commit.
+  int log_pages_ ABSL_GUARDED_BY(writing_) = 0;  // SQLite's word at the last commit.
   bool log_doubtful_ ABSL_GUARDED_BY(writing_) = false;
   StoreStats stats_ ABSL_GUARDED_BY(writing_);
   // Last: its thread uses what stands above.
@@ -96,7 +96,7 @@ absl::Status SqliteStore::Start(const SqliteOptions& options) {
   checkpointer_ = std::make_unique<sqlite::Checkpointer>(std::move(mover), writing_, options.log);
   absl::MutexLock lock(&writing_);
   sqlite3* database = writer_.get();
-  // In place of SQLite's own, which would move the log inside a commit.
+  // This hook replaces SQLite's own, which would move the log inside a commit.
   sqlite3_wal_hook(
       database,
       [](void* pages, sqlite3*, const char*, int count) {

@@ -80,7 +80,7 @@ TEST_F(SqliteStoreTest, TwoServersCannotShareAFileAndTheHolderIsNamed) {
   EXPECT_THAT(MessageOf(second), HasSubstr(std::to_string(::getpid())));
 }
 
-// Not even one that knows nothing of the lock file, such as the sqlite3 command.
+// A process that knows nothing of the lock file, such as the sqlite3 command, is kept out too.
 TEST_F(SqliteStoreTest, NoOtherProcessGetsAtTheFileWhileAServerHasIt) {
   std::array<int, 2> go{};
   ASSERT_EQ(::pipe(go.data()), 0);

@@ -45,8 +45,8 @@ struct KeyRange {
 
 struct ListOptions {
   KeyRange range;           // Everything, unless told.
-  size_t limit = 0;         // At most so many records; 0 is all.
-  bool descending = false;  // From the greatest key down; with a limit, the greatest keys.
+  size_t limit = 0;         // The most records; 0 is all.
+  bool descending = false;  // The greatest key first; with a limit, the greatest keys.
 };
 
 // What a backup holds: the file was read back and agrees.
@@ -61,9 +61,9 @@ struct BackupInfo {
 struct StoreStats {
   int64_t commits = 0;          // That succeeded and were not empty.
   int64_t records_written = 0;  // Puts and removals in them.
-  int64_t failed_commits = 0;   // For another reason than a changed revision.
-  int64_t file_bytes = 0;       // Now, without the log.
-  int64_t log_bytes = 0;        // Of the log, not yet moved to the file.
+  int64_t failed_commits = 0;   // Failures other than a changed revision.
+  int64_t file_bytes = 0;       // The file's size now, without the log.
+  int64_t log_bytes = 0;        // The part of the log not yet moved to the file.
   int64_t checkpoints = 0;      // Times the log was moved to the file,
   int64_t failed_checkpoints = 0;
   int64_t waited_for_log = 0;  // Commits that had to wait for that, since the log was too long.
@@ -113,7 +113,7 @@ class Store {
 
   virtual StoreStats Stats() const = 0;
 
-  // For people: "sqlite:/var/lib/spoke/ipam.db".
+  // Returns the name for people: "sqlite:/var/lib/spoke/ipam.db".
   virtual std::string Describe() const = 0;
 };
 

@@ -28,7 +28,7 @@ struct PoolMetrics {
   uint64_t detaching = 0;
   uint64_t released = 0;
   uint64_t quarantined = 0;
-  uint64_t reserved = 0;  // Of the free ones.
+  uint64_t reserved = 0;  // The part of the free ones.
 };
 
 struct NodeMetrics {
@@ -44,13 +44,13 @@ struct NodeMetrics {
 struct PolicyMetrics {
   uint64_t version = 0;
   uint64_t nodes_behind = 0;   // Connected, and not on `version`.
-  uint64_t nodes_refused = 0;  // Of those, the agents that refused it.
+  uint64_t nodes_refused = 0;  // The ones whose agents refused it.
 };
 
 struct ReservationMetrics {
   uint64_t reservations = 0;
   uint64_t promised = 0;  // Addresses promised and not yet held.
-  uint64_t short_by = 0;  // Of those, the ones that are not there.
+  uint64_t short_by = 0;  // The ones that are not there.
 };
 
 struct BreakerMetrics {
@@ -89,7 +89,7 @@ class ServerMetrics {
   // Messages that changed nothing: out of date, repeated, or of a session that was replaced.
   void CountStale();
   void CountReclaim(ReclaimOutcome outcome, uint64_t addresses);
-  // From an address's assignment to its node until it was attached.
+  // Counts the time from an address's allocation to its node until it was attached.
   void CountAttached(absl::Duration took);
 
   // One batch, whatever became of it.

@@ -15,7 +15,7 @@ namespace {
 // Ids of calls for tokens; the machine counts from one.
 constexpr uint64_t kTokenCall = uint64_t{1} << 63U;
 constexpr absl::Duration kTokenTimeout = absl::Seconds(30);
-// Without any token, calls fail after this: until then they wait for the first one.
+// The time after which calls fail without any token: until then they wait for the first one.
 constexpr absl::Duration kTokenPatience = absl::Seconds(30);
 // How long Apply() and List() wait: whoever calls them has a thread blocked.
 constexpr absl::Duration kMostApply = absl::Minutes(15);

@@ -39,7 +39,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
     const os::Clock& clock;
     TokenSource::FileReader read_file;
     telemetry::Log& log;
-    uint64_t seed = 0;  // Of the jitter.
+    uint64_t seed = 0;  // The jitter's seed.
   };
 
   // `answer` gets what came of Request(), on the cloud's own thread. `settings` has at least one
@@ -54,7 +54,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
   // nothing.
   void Stop();
 
-  // Also kDeadlineExceeded: it waits for longer than anybody should; it may yet happen.
+  // Fails with kDeadlineExceeded too: it waits for longer than anybody should; it may yet happen.
   absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override;
   absl::StatusOr<std::vector<NicAddresses>> List() override;
   // Instances of our Uniform scale sets; of Flexible ones, VMs that a listing has had.
@@ -101,7 +101,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
 
   // The thread's own.
   std::vector<Principal> principals_;
-  absl::flat_hash_map<uint64_t, std::string> token_of_;  // Of calls under way.
+  absl::flat_hash_map<uint64_t, std::string> token_of_;  // The tokens of calls under way.
   absl::Time without_token_since_;
   bool forecasts_stale_ = false;
   absl::Time published_at_ = absl::InfinitePast();
@@ -113,7 +113,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
 
   mutable absl::Mutex mutex_;
   std::vector<NicRequest> inbox_ ABSL_GUARDED_BY(mutex_);
-  std::map<NodeKey, CloudForecast> forecasts_ ABSL_GUARDED_BY(mutex_);  // Of what waits.
+  std::map<NodeKey, CloudForecast> forecasts_ ABSL_GUARDED_BY(mutex_);  // Of requests that wait.
   size_t listings_asked_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<NodeKey> applying_ ABSL_GUARDED_BY(mutex_);
   std::map<NodeKey, Slot<absl::StatusOr<NicAddresses>>> applied_ ABSL_GUARDED_BY(mutex_);

@@ -108,7 +108,7 @@ void InstanceWork::ReadNic(Reading reading, absl::Time not_before, const WorkCon
   not_before_ = not_before;
 }
 
-// In a crowd it waits until one list serves all.
+// Reads the NIC; in a crowd it waits until one list serves all.
 void InstanceWork::ReadNicWithOthers(Reading reading, const WorkContext& context) {
   ReadNic(reading, context.crowded ? context.now + kGatherObserve : absl::InfinitePast(), context);
 }

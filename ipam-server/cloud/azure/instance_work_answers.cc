@@ -25,7 +25,7 @@ constexpr absl::Duration kUpdatingWait = absl::Seconds(10);
 // An operation that Azure says runs for longer than this is not asked about any more.
 constexpr absl::Duration kMostOperationTime = absl::Minutes(30);
 
-// For so long the NIC may not show yet what an operation that failed has done to it.
+// How long the NIC may not show yet what an operation that failed has done to it.
 constexpr absl::Duration kBelieved = absl::Minutes(1);
 
 constexpr int kAccepted = 202;

@@ -14,7 +14,7 @@
 namespace spoke::ipam::azure {
 namespace {
 
-// Of one page.
+// The retries of one page.
 constexpr int kMostRetries = 4;
 // A scale set has a thousand instances; even pages of one NIC would not come to this.
 constexpr int kMostPages = 20000;

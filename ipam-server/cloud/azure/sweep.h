@@ -21,7 +21,7 @@
 
 namespace spoke::ipam::azure {
 
-// By the id of the VM that has them.
+// NICs by the id of the VM that has them.
 using NicsByVm = absl::flat_hash_map<std::string, std::vector<NicResource>>;
 
 // Not thread-safe.

@@ -34,8 +34,8 @@ struct ForecastOutput {
   std::string waits_for;
 };
 
-// In the order of `requests`. Within a group the lanes go one after the other, each by age. Takes
-// n log n.
+// Forecasts in the order of `requests`. Within a group the lanes go one after the other, each by
+// age. Takes n log n.
 std::vector<ForecastOutput> ForecastRequests(const std::vector<ForecastInput>& requests,
                                              const std::vector<GroupPace>& groups, absl::Time now);
 

@@ -29,14 +29,14 @@ inline constexpr ParkTime kFailedPark = {absl::Seconds(1), absl::Minutes(2)};
 
 struct CloudGate {
   absl::Time closed_until;
-  int closings = 0;  // In a row.
-  std::string why;   // For people.
+  int closings = 0;  // Closings in a row.
+  std::string why;   // The reason, for people.
 };
 
-// Not thread-safe. Keeps no more than was closed lately.
+// Not thread-safe. It keeps no more than was closed lately.
 class CloudGates {
  public:
-  // Returns until when. `jitter` in [0, 1) makes it up to a tenth longer.
+  // Returns until when it is closed. `jitter` in [0, 1) makes it up to a tenth longer.
   absl::Time Close(std::string_view scope, const ParkTime& park, std::string why, absl::Time now,
                    double jitter);
   // It worked: the next wait is the first again.

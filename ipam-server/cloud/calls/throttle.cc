@@ -20,7 +20,7 @@ double Intervals(absl::Duration duration, const LimitRate& rate) {
 
 }  // namespace
 
-// Without knowing the moment of refill, three things hold at `now` for an estimate that held at
+// Three things hold at `now`, without knowing the moment of refill, for an estimate that held at
 // `base_` (D below is what the cloud counts as used; it never exceeds capacity - estimate):
 //  - every full interval since then has brought one refill;
 //  - a bucket smaller by one refill, and refilled continuously, never allows what the stepwise one

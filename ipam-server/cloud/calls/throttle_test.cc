@@ -17,7 +17,7 @@ constexpr LimitRate kPerVm = {
     .capacity = 12, .refill = 4, .interval = absl::Minutes(1), .stepwise = true};
 constexpr LimitRate kDoor = {.capacity = 200, .refill = 10};
 
-// As the cloud counts.
+// A limit that counts as the cloud does.
 class Reference {
  public:
   Reference(const LimitRate& rate, absl::Duration phase)
@@ -52,7 +52,7 @@ TEST(Throttle, AFullBucketGoesAtOnce) {
   throttle.Take(12, kStart);
   EXPECT_LT(throttle.LeftAt(kStart + absl::Seconds(59)), 1);
   EXPECT_GE(throttle.LeftAt(kStart + absl::Seconds(60)), 4);
-  EXPECT_FALSE(throttle.AtRest(kStart + absl::Minutes(10)));  // Not answered.
+  EXPECT_FALSE(throttle.AtRest(kStart + absl::Minutes(10)));  // One call is not answered.
 }
 
 TEST(Throttle, ContinuousRefillIsFollowedExactly) {

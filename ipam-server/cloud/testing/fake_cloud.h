@@ -20,7 +20,7 @@ class FakeCloud final : public Cloud {
   bool ChoosesAddresses() const override;
   std::string Describe() const override { return "fake"; }
 
-  // From now on it chooses: the lowest of `subnet` that no NIC has, from the fourth on.
+  // Makes it choose: the lowest of `subnet` that no NIC has, from the fourth on.
   void ChooseFrom(const ip::Prefix& subnet);
   // Puts an entry on a NIC that nobody asked for.
   void Plant(const NicRequest& nic, const IpConfiguration& entry);

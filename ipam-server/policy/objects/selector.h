@@ -19,14 +19,14 @@ struct SourcedObject;
 struct Selector {
   ObjectKey key;
   const Spec* spec;                       // Borrowed.
-  const SourcedObject* source = nullptr;  // Likewise. nullptr: no file gave it.
-  bool configured = false;                // In the server's configuration.
+  const SourcedObject* source = nullptr;  // Borrowed. nullptr: no file gave it.
+  bool configured = false;                // It is in the configuration.
 };
 
 // An address that agents or the cluster cannot do without.
 struct ProtectedAddress {
   ip::Address address;
-  std::string what;  // For messages: "the address at which agents reach this server".
+  std::string what;  // Its name in messages: "the address at which agents reach this server".
 };
 
 // Claims that clash. At most one problem for each claim.

@@ -21,7 +21,7 @@ using nlohmann::json;
 // Errors come inside errors, and inside the text of errors.
 constexpr int kMaxNesting = 4;
 constexpr size_t kMaxDetails = 16;
-// Of what Azure says, for people.
+// The most bytes of what Azure says, for people.
 constexpr size_t kMostOfText = 200;
 constexpr size_t kMostOfForbidden = 4096;
 

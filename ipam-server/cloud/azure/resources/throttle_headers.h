@@ -24,7 +24,7 @@ struct RemainingQuota {
 };
 
 struct ThrottleState {
-  std::vector<RemainingQuota> remaining;  // In the order of the headers; kMaxQuotas at most.
+  std::vector<RemainingQuota> remaining;  // The headers' order; kMaxQuotas at most.
   std::optional<int64_t> charge;          // Units that the call cost: x-ms-request-charge.
 
   bool operator==(const ThrottleState&) const = default;

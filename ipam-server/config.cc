@@ -162,7 +162,7 @@ absl::Status TakeDnsName(std::string_view text, std::string* out) {
 }
 
 void ReadEnroll(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
-  // More makes a certificate that is sent with each handshake larger than it need be.
+  // The most names: more make a certificate, sent with each handshake, larger than it need be.
   constexpr size_t kMaxServerNames = 32;
   if (root.present() && root.Has("enroll")) {
     EnrollConfig& enroll = out.enroll.emplace();

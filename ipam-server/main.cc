@@ -143,7 +143,7 @@ std::vector<NodeKey> KnownNodes(const Fleet& fleet) {
   return known;
 }
 
-// Null: they are not to be served.
+// Returns the metrics' endpoint; null: they are not to be served.
 absl::StatusOr<std::unique_ptr<telemetry::TextEndpoint>> ServeMetrics(
     const ServerConfig& config, const telemetry::Metrics& metrics) {
   if (config.listen_metrics == "off") return nullptr;
@@ -186,7 +186,7 @@ struct Clocks {
   os::SteadyClock steady{time_of_day, uptime};
 };
 
-// Null: agents get their certificates by other means. Makes the files that the agents' port needs.
+// Makes the files that the agents' port needs. Null: agents get their certificates by other means.
 absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(
     const std::optional<EnrollConfig>& config, const os::Clock& clock, telemetry::Log& log) {
   if (!config) return nullptr;
@@ -261,7 +261,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   daemon::ServedHealth health(HealthOf(config), log);
   // Now that the store is ours, and so is what lies beside it.
   ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
-  // Before what reads it at a scrape.
+  // It stands before what reads it at a scrape.
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
@@ -329,7 +329,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   loop.Stop();
   loop_thread.join();
   budgets.Stop();
-  cloud->Stop();  // Before the loop goes: it may have an answer on the way.
+  cloud->Stop();  // It stops before the loop goes: it may have an answer on the way.
   return absl::OkStatus();
 }
 

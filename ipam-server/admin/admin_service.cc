@@ -166,7 +166,7 @@ absl::Status AdminService::CollectAddresses(const Context& context,
       auto it = last ? all.upper_bound(*last) : all.begin();
       for (int i = 0; i < kQuarantinedPerQuery && it != all.end(); ++i, ++it) {
         last = it->first;
-        if (view.fleet.HolderOf(it->first) != nullptr) continue;  // Listed with its node.
+        if (view.fleet.HolderOf(it->first) != nullptr) continue;  // It is listed with its node.
         if (auto info = DescribeAddress(view.fleet, it->first)) add(*std::move(info));
       }
       more = it != all.end();
@@ -235,7 +235,7 @@ grpc::Status AdminService::ListReservations(Context* context, const v1::ListRese
   return rpc::ToGrpc(status);
 }
 
-// Written here, on the caller's thread: the loop only hands out the set.
+// The text is written here, on the caller's thread: the loop only hands out the set.
 grpc::Status AdminService::GetObjects(Context* context, const v1::GetObjectsRequest* request,
                                       v1::GetObjectsResponse* response) {
   ObjectSet set;
@@ -317,7 +317,7 @@ grpc::Status AdminService::Explain(Context* context, const v1::ExplainRequest* r
   });
   status.Update(found);
   if (status.ok() && !request->pod().empty()) {
-    // Half of the time, so that an agent that does not answer costs nothing of what is known here.
+    // Agents have half of the time, so that one that does not answer costs nothing known here.
     AddPodTraces(loop_, store_, PatienceOf(*context) / 2, *request, *response);
   }
   return rpc::ToGrpc(status);

@@ -53,7 +53,7 @@ TEST_F(AdminTest, StatusNamesBothThatHaveAnAddress) {
   conflict.mutable_conflict()->set_address(addresses_[0]);
   conflict.mutable_conflict()->set_other_mac("00:0d:3a:00:00:02");
   ASSERT_TRUE(stream_->Write(conflict));
-  Assign(1);  // Acknowledged: what was said before it has been taken.
+  Assign(1);  // Once acknowledged, what was said before it has been taken.
   v1::GetStatusResponse status;
   ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetStatus, v1::GetStatusRequest(), status).ok());
   EXPECT_THAT(status.problems(),

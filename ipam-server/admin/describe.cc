@@ -63,7 +63,7 @@ v1::AddressInfo Unusable(const NodeRecord& record, const std::string& name,
   return info;
 }
 
-// Such an address may be held, or cool, elsewhere: both rows are true.
+// Such an address may be held, or in cooldown, elsewhere: both rows are true.
 bool IsUnusable(const v1::AddressInfo& info) { return info.state() == "unusable"; }
 
 }  // namespace

@@ -23,7 +23,7 @@ v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Se
 
 v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
                                 const Configuration& configuration, const ip::Address& address);
-// Whatever its state; nullopt when it is in none of the pools.
+// Describes an address in any state; nullopt when it is in none of the pools.
 std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Address& address);
 // What the node holds, and what left it and is still in cooldown.
 std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRecord& record);

@@ -9,7 +9,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Private addresses of one virtual network (Azure subscription and service limits).
+// The most private addresses of one virtual network (Azure subscription and service limits).
 constexpr uint64_t kVnetAddresses = 65'536;
 
 std::string TimeOf(absl::Time time) {

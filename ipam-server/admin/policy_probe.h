@@ -30,10 +30,10 @@ struct ProbePlan {
 absl::StatusOr<ProbePlan> PlanProbes(const ObjectSet& objects,
                                      const v1::VerifyPolicyRequest& request);
 
-// "10.0.0.1" (echo), "10.0.0.1:443", "[fd00::1]:443", "fd00::1". Errors: kInvalidArgument.
+// Parses "10.0.0.1" (echo), "10.0.0.1:443", "[fd00::1]:443", "fd00::1". Errors: kInvalidArgument.
 absl::StatusOr<node_api::ProbeTarget> ParseTarget(const std::string& text);
 
-// Some of `connected` (in order), as far from each other as can be.
+// Returns some of `connected` (in order), as far from each other as can be.
 std::vector<std::string> ChooseNodes(const std::vector<std::string>& connected);
 
 // The answer of `node`'s agent to `plan`. A target it does not speak of was not tried.

@@ -72,7 +72,7 @@ class BudgetBookTest : public ::testing::Test {
     return book_->OnReport(node, report, now_);
   }
 
-  // Decides; all nodes apply what they are sent, but for `deaf`.
+  // Decides; all nodes apply what they are sent, except `deaf`.
   size_t Decide(uint64_t deaf = 0) {
     const auto messages = book_->Decide(now_);
     for (const auto& [node, grants] : messages) {
@@ -227,7 +227,7 @@ TEST_F(LearnedBookTest, WhatWasSentBeforeAStreamCountsUntilTheNodeAppliesSomethi
   Report(2, "b", 900 * kMbit, 1);
   Decide();
   EXPECT_LT(Held(2, "b"), kMbit);
-  EXPECT_EQ(nodes_[1].grants.sequence, 1U);  // Answered, so that it can say so.
+  EXPECT_EQ(nodes_[1].grants.sequence, 1U);  // It is answered, so that it can say so.
   Report(1, "a", 0);
   Pass(absl::Seconds(1));
   Decide();
@@ -384,7 +384,7 @@ TEST_F(LearnedBookTest, ShowsNodesInTheirOrder) {
 TEST_F(BudgetBookTest, GrantsNothingThatSomebodyUnheardMayHave) {
   Start({1, 2, 3, kFar});
   for (const uint64_t node : {1U, 2U, 3U}) Report(node, "a", 100 * kMbit, 1);
-  EXPECT_EQ(Decide(), 3U);  // Answers, so that nodes can say what they apply.
+  EXPECT_EQ(Decide(), 3U);  // These are answers, so that nodes can say what they apply.
   EXPECT_EQ(Held(1, "a"), 0U);
   EXPECT_EQ(book_->Standings(now_)[0].unknown, 900 * kMbit - 1);
   EXPECT_GT(book_->Standings(now_)[0].learning, spec_.grant + spec_.hold);

@@ -22,9 +22,9 @@
 
 namespace spoke::ipam {
 
-// Since the start.
+// Counts since the start.
 struct BudgetCounts {
-  uint64_t reports = 0;  // Taken.
+  uint64_t reports = 0;  // The reports taken.
   uint64_t grants = 0;   // Messages sent; each has all grants of its node.
 };
 
@@ -54,21 +54,21 @@ class BudgetKeeper {
   // Begins to decide, on a thread of its own: every tick, and within `quick` of a report that
   // cannot wait, as of somebody who is held back and was not before. Borrows both until Stop().
   void Start(AgentLink& agents, telemetry::Log& log);
-  // Once it returns, nothing is sent any more. A second call does nothing.
+  // Stops the thread: nothing is sent once it returns. A second call does nothing.
   void Stop();
 
-  // All nodes that a server before this one may have given grants: those that the store knows. As
+  // Takes the nodes that a server before this one may have given grants: those the store knows. See
   // BudgetBook::ExpectNodes(); call once, before SetBudgets().
   void ExpectNodes(const std::vector<NodeKey>& nodes);
 
-  // All budgets there are now.
+  // Takes all budgets there are now.
   void SetBudgets(std::vector<BudgetSpec> specs);
 
   // What `node` said in `session`. The first report of a session begins it for the book; one of an
   // older session than the node's latest is nothing. A node that never reports costs nothing.
   void OnReport(const NodeKey& node, SessionId session, const node_api::BudgetReport& report);
-  // Nothing more can be sent in `session`. What the node holds stays its own, as long as its own
-  // rules let it.
+  // Notes that nothing more can be sent in `session`. What the node holds stays its own, as long as
+  // its own rules let it.
   void OnStreamEnd(const NodeKey& node, SessionId session);
   // The cloud says that the machine is gone: what it held is free. Not to be called for one that is
   // merely silent.
@@ -80,7 +80,7 @@ class BudgetKeeper {
                                                                   std::string_view team) const;
   BudgetCounts counts() const;
 
-  // One decision, as the thread takes it, for tests that do without the thread.
+  // Takes one decision as the thread does, for tests that do without the thread.
   void Decide(AgentLink& agents, telemetry::Log& log);
 
  private:

@@ -15,7 +15,7 @@ constexpr uint64_t kHeldBackDemand = 3;
 constexpr uint64_t kMuchMore = 2;
 // A grant is much too large when so many-th of it is not needed.
 constexpr uint64_t kMuchLess = 5;
-// Learning is called over when so many halvings have left next to nothing. What is left still
+// The halvings after which learning is called over: they leave next to nothing. What is left still
 // counts.
 constexpr int kLearningHalvings = 10;
 

@@ -71,7 +71,7 @@ struct LedgerEntry {
   uint64_t believed = 0;
   uint32_t believed_connections = 0;
   uint64_t target = 0;  // When all that has to be taken back has been.
-  uint64_t grant = 0;   // Now.
+  uint64_t grant = 0;   // The grant now.
   uint32_t target_connections = 0;
   uint32_t grant_connections = 0;
 };
@@ -88,9 +88,9 @@ class BudgetLedger {
   const BudgetSpec& spec() const { return spec_; }
   bool retired() const { return retired_; }
   void SetSpec(BudgetSpec spec);
-  // There is no such budget any more: it takes everything back.
+  // Ends the budget: there is none any more, and it takes everything back.
   void Retire() { retired_ = true; }
-  // Nobody can have anything of it any more.
+  // Returns whether nobody can have anything of it any more.
   bool over() const { return retired_ && entries_.empty(); }
 
   // What a report says of this budget. Returns whether to decide soon.

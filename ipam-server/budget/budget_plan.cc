@@ -21,13 +21,13 @@ constexpr double kTightened = 1.005 / 1.1;
 // The part of what nobody has asked for that is lent to nodes that are held back, since their
 // demand is a guess. The rest is at hand for those that will be held back next.
 constexpr double kSlack = 0.97;
-// Changes below this part of a grant are not worth a message,
+// The part of a grant below which changes are not worth a message.
 constexpr double kWorthwhile = 0.05;
-// unless the node is held back.
+// The same part for a node that is held back.
 constexpr double kWorthwhileHeldBack = 0.02;
 // The part that is not worth taking back, even if others wait.
 constexpr double kNegligible = 0.005;
-// Smaller changes than this part of a node's floor make no difference to it.
+// The part of a node's floor below which changes make no difference to it.
 constexpr uint64_t kPartsOfFloor = 8;
 
 bool Differs(uint64_t a, uint64_t b, double part) {
@@ -40,7 +40,7 @@ double PartOf(uint64_t free, uint64_t wanted) {
   return wanted <= free ? 1.0 : static_cast<double>(free) / static_cast<double>(wanted);
 }
 
-// Up to `believed` costs nothing.
+// A grant up to `believed` costs nothing.
 uint64_t GrantOf(uint64_t target, uint64_t believed, double part) {
   if (target <= believed) return target;
   return believed + static_cast<uint64_t>(static_cast<double>(target - believed) * part);
@@ -230,7 +230,7 @@ void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
       entry->grant_connections = entry->sent_connections;
       continue;
     }
-    // Up to what it is believed to have costs nothing.
+    // A grant up to what it is believed to have costs nothing.
     entry->grant = std::min(entry->target, entry->believed);
     entry->grant_connections =
         static_cast<uint32_t>(GrantOf(entry->target_connections, entry->believed_connections,
@@ -291,7 +291,7 @@ void BudgetLedger::ChooseDue(uint64_t free, absl::Time now) {
   if (wanted > coming) TakeBack(wanted - coming, now);
 }
 
-// Small changes, the largest first, since others wait for them.
+// Takes small changes back, the largest first, since others wait for them.
 void BudgetLedger::TakeBack(uint64_t needed, absl::Time now) {
   std::vector<std::pair<uint64_t, LedgerNode*>> found;
   for (const auto& entry : entries_) {

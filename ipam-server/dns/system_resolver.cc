@@ -55,7 +55,7 @@ std::vector<ip::Address> AskSystem(const std::string& name) {
 // What one caller has asked for. Its threads share it with the caller, who may leave first.
 struct Question {
   absl::Mutex mutex;
-  std::vector<std::string> names ABSL_GUARDED_BY(mutex);  // That no thread has taken yet.
+  std::vector<std::string> names ABSL_GUARDED_BY(mutex);  // Names no thread has taken yet.
   size_t open ABSL_GUARDED_BY(mutex) = 0;                 // Names without an answer.
   bool over ABSL_GUARDED_BY(mutex) = false;               // Nobody waits.
   HostAddresses found ABSL_GUARDED_BY(mutex);

@@ -30,7 +30,7 @@ json NewObject(const char* kind, const char* name) {
            {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "spoke-ipam-server"}}}}}};
 }
 
-// True: it was written.
+// Returns true if it was written.
 absl::StatusOr<bool> Put(const KubernetesApi& api, const ClusterObject& object) {
   const std::string path = object.path + "/" + object.name;
   ASSIGN_OR_RETURN(const http::Response found, api.Call("GET", path));
@@ -78,7 +78,7 @@ absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_na
   // Agents' pods wait for the authority alone, so that they find the token beside it.
   for (const ClusterObject* object : {&metrics, &authority, &operators}) {
     const auto put = Put(api, *object);
-    // Nobody answers: the others would only take as long again.
+    // The others would only take as long again when nobody answers.
     if (absl::IsUnavailable(put.status()) || absl::IsDeadlineExceeded(put.status())) {
       return put.status();
     }

@@ -16,7 +16,7 @@ inline constexpr const char* kOperatorSecret = "spoke-operator";
 inline constexpr const char* kMetricsSecret =
     "spoke-metrics";  // Agents mount it: its key is token.
 
-// All in PEM, but for the token.
+// All are in PEM, except the token.
 struct PublishedFiles {
   std::string authority;
   std::string operator_certificate;

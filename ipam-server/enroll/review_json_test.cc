@@ -67,7 +67,7 @@ TEST(ReviewJson, ReadsWhatANodeIs) {
             NodeFacts{.name = "n"});
 }
 
-// `text` with the value at `pointer` replaced.
+// Returns `text` with the value at `pointer` replaced.
 std::string With(const char* text, const char* pointer, const json& value) {
   json object = json::parse(text);
   object[json::json_pointer(pointer)] = value;

@@ -28,13 +28,13 @@ enum class HistoryEvent : uint8_t {
   kAvailable = 5,    // The cooldown is over.
   kDetaching = 6,    // Its agent gave it up.
   kDetached = 7,     // It is off the NIC.
-  kFreed = 8,        // May be assigned again.
-  kQuarantined = 9,  // Kept out of use: somebody else was seen to use it.
-  kLifted = 10,      // Out of quarantine.
+  kFreed = 8,        // It may be allocated again.
+  kQuarantined = 9,  // It is kept out of use: somebody else was seen to use it.
+  kLifted = 10,      // It is out of quarantine.
   kAdopted = 11,     // Its agent assigns it and the store did not know: taken over; kInUse follows.
 };
 
-// "allocated"; a stable word, for people and for scripts.
+// Returns "allocated"; a stable word, for people and for scripts.
 std::string_view NameOf(HistoryEvent event);
 
 struct HistoryEntry {
@@ -56,7 +56,7 @@ struct HistoryEntry {
 
 inline constexpr std::string_view kHistoryPrefix = "history/";
 
-// "history/<unix ms, 20 digits>-<sequence, 10 digits>": sorts by time, then by sequence.
+// Returns "history/<unix ms, 20 digits>-<sequence, 10 digits>", sorted by time, then sequence.
 std::string HistoryKey(int64_t unix_ms, uint64_t sequence);
 
 struct HistoryKeyParts {
@@ -73,10 +73,10 @@ std::optional<HistoryKeyParts> ParseHistoryKey(std::string_view key);
 // commits owns it.
 class HistoryBuffer {
  public:
-  // One chunk at most, so that no value grows beyond what a store takes.
+  // The most entries of a chunk, so that no value grows beyond what a store takes.
   static constexpr size_t kMaxChunkEntries = 4096;
 
-  // After a restart: the newest key in the store, so that no chunk is written over.
+  // Takes the newest key in the store after a restart, so that no chunk is written over.
   explicit HistoryBuffer(HistoryKeyParts newest = {}) : newest_(newest) {}
 
   void Append(HistoryEntry entry) { entries_.push_back(std::move(entry)); }
@@ -127,8 +127,8 @@ struct AssignmentSpan {
   std::optional<absl::Time> end;    // nullopt: it goes on.
 };
 
-// All assignments of one address, newest first. `entries` are those of that address alone, oldest
-// first. A repeated or a late entry makes no second assignment.
+// Returns all assignments of one address, newest first. `entries` are those of that address alone,
+// oldest first. A repeated or a late entry makes no second assignment.
 std::vector<AssignmentSpan> AssignmentsOf(std::span<const HistoryEntry> entries);
 
 struct AddressHolder {

@@ -15,7 +15,7 @@ namespace spoke::ipam {
 // What either sends is ten levels deep; nlohmann::json prints by recursion, so depth must be
 // bounded.
 inline constexpr size_t kMaxJsonDepth = 64;
-// ARM itself refuses to pass on responses of more than some megabytes.
+// The longest text: ARM itself refuses to pass on responses of more than some megabytes.
 inline constexpr size_t kMaxJsonBytes = size_t{64} << 20U;
 
 // Errors: kInvalidArgument (not one JSON value in UTF-8, too deep, too long), with the beginning of

@@ -32,11 +32,11 @@ namespace spoke::ipam {
 // Something an operator should read: an agent, the cloud and the store disagree.
 struct Finding {
   enum class Kind {
-    kAdopted,        // Assigned by its agent, unknown here, free: taken over as attached.
-    kRefused,        // Assigned by its agent, free, and beyond what this node can have.
-    kHeldElsewhere,  // Assigned by this agent, but held by another node: two pods may share it.
-    kForeign,        // Assigned by this agent, but in none of our pools.
-    kConflict,       // Another machine answers for it, says the agent.
+    kAdopted,        // Its agent assigns it, unknown here and free: taken over as attached.
+    kRefused,        // Its agent assigns it; it is free, and beyond what the node can have.
+    kHeldElsewhere,  // Its agent assigns it, but another node holds it: two pods may share it.
+    kForeign,        // Its agent assigns it, but it is in none of our pools.
+    kConflict,       // Its agent says that another machine answers for it.
     kRenamed,        // The same machine has another VM id now.
     kReplaced,       // Another VM has the node's name now; this one is retired.
     kForced,         // An operator ends its assignment.
@@ -82,18 +82,18 @@ struct DoubledAddress {
 struct Effects {
   std::set<NodeKey> changed;           // Records to store; one that is gone is to be removed.
   std::set<ip::Address> quarantined;   // Quarantine entries to store or remove.
-  std::set<std::string> reservations;  // Likewise.
+  std::set<std::string> reservations;  // Reservations to store or remove.
   bool breaker = false;                // Its state is to be stored.
-  bool recovery = false;               // That of the recovery is.
+  bool recovery = false;               // The recovery's state is to be stored.
   std::set<NodeKey> plan;              // Nodes to call Plan() for soon, some at a time.
-  std::set<NodeKey> attach;            // Nodes whose NIC the cloud must be asked to change,
-  std::set<NodeKey> retry;             // and those for which earlier refusals do not count.
-  std::set<NodeKey> desired;           // Nodes whose agents must be told what they have,
-  std::set<NodeKey> resend;            // and those that must be told all of it anew.
+  std::set<NodeKey> attach;            // Nodes whose NIC the cloud must be asked to change.
+  std::set<NodeKey> retry;             // Nodes for which earlier refusals do not count.
+  std::set<NodeKey> desired;           // Nodes whose agents must be told what they have.
+  std::set<NodeKey> resend;            // Nodes whose agents must be told all of it anew.
   std::map<NodeKey, std::string> greet_anew;  // Nodes whose sessions must begin anew, and why.
   std::map<NodeKey, NodeKey> renamed;  // Records that have another key now, by the one before.
-  std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for,
-  std::map<NodeKey, std::vector<node_api::EndAssignment>> end_assignments;  // and told is over.
+  std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for.
+  std::map<NodeKey, std::vector<node_api::EndAssignment>> end_assignments;  // What is over.
   std::vector<Finding> findings;
   std::vector<HistoryEntry> history;
   std::vector<absl::Duration> attach_times;  // Times from an allocation to the NIC, for metrics.
@@ -125,7 +125,7 @@ struct Farewell {
 };
 struct Forgotten {
   NodeKey node;
-  uint64_t addresses = 0;  // That are free after the cooldown.
+  uint64_t addresses = 0;  // Addresses that are free after the cooldown.
   Effects effects;
 };
 
@@ -255,9 +255,9 @@ class Fleet {
   Effects EndRecovery(const std::set<NodeKey>& spoken, absl::Time now);
   // The agent is refused; what it says its pods use is kept from others for a while.
   void HoldClaims(const node_api::Hello& hello, Effects& effects, absl::Time now);
-  // Addresses, or blocks, that one node holds and another had, which is undecided.
+  // Returns how many addresses or blocks one node holds and another had, which is undecided.
   uint64_t UndecidedClaims() const { return claims_.size(); }
-  // That have addresses, and that no other VM has replaced.
+  // Returns the nodes that have addresses and that no other VM has replaced.
   std::vector<NodeKey> NodesWithAddresses() const;
 
   // --- What operators want. On an error nothing has changed. ---
@@ -357,7 +357,7 @@ class Fleet {
   uint64_t TargetOf(const NodeRecord& record) const;
   // Whether it has fewer than that.
   bool IsShort(const NodeRecord& record) const;
-  // Empty, or why the node has fewer addresses than its target, in words.
+  // Returns why the node has fewer addresses than its target, in words; empty: it has not.
   std::string ShortageOf(const NodeRecord& record) const;
 
   // What the node's agent last said that waits; nullptr: nothing does.
@@ -492,7 +492,7 @@ class Fleet {
   std::map<ip::Address, DoubledAddress> doubled_;
   ReservationBook reservations_;
   MassReleaseBreaker breaker_;
-  std::set<ip::Prefix> judged_;  // Asked for after the breaker had allowed it, and not answered.
+  std::set<ip::Prefix> judged_;  // Allowed by the breaker, asked for, and not answered.
   std::map<std::string, std::set<ip::Address>> refused_claims_;  // Keyed by node; in quarantine.
   bool held_ = false;
   std::set<ip::Prefix> doubtful_;         // While held: their node does not have them.

@@ -155,14 +155,14 @@ bool Fleet::Adopt(NodeRecord& record, const node_api::Assignment& assignment, Ef
   }
   const ip::Prefix unit = *entry->pool.UnitOf(address);
   CHECK(entry->pool.Hold(unit, &record), "a unit without a holder can be held");
-  // Attaching until the cloud confirms; the pod is not disturbed.
+  // It counts as attaching until the cloud confirms; the pod is not disturbed.
   Assign(record, static_cast<size_t>(entry - pools_.data()), unit, effects, assignment.since);
   effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, assignment.since));
   report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
   return true;
 }
 
-// Empty: what its agent claims can be on the NIC of the node.
+// Returns why not; empty: what its agent claims can be on the NIC of the node.
 std::string Fleet::WhyNotAdopted(const NodeRecord& record, const PoolEntry& entry) const {
   if (record.configurations.size() + record.wanted.size() >= policy_.nic_configurations) {
     return fmt::format("its NIC takes {} IP configurations, and has them",

@@ -45,7 +45,7 @@ TEST(FleetDemand, ABurstRaisesTheTargetInOneStep) {
   EXPECT_EQ(fleet.DemandOf(kNode1)->pods(), 30U);
   EXPECT_EQ(fleet.WaitingPods(), 30U);
   fleet.CheckInvariants();
-  // Said again, it changes nothing.
+  // The same demand said again changes nothing.
   EXPECT_FALSE(fleet.OnDemand(kNode1, {.waiting = {{"web", 20}, {"batch", 10}}}, kNow).Stores());
 }
 

@@ -96,7 +96,7 @@ TEST_F(FleetIdentity, AReplacedMachineGivesItsPlaceUp) {
   fleet_.CheckInvariants();
 }
 
-// After a restart as well: its VM may still run, and its pods with it.
+// The same holds after a restart: its VM may still run, and its pods with it.
 TEST_F(FleetIdentity, ARetiredMachineThatTheCloudStillHasKeepsItsPlace) {
   ASSERT_TRUE(Greet(HelloOn(kNode1, kPlace)).ok());
   fleet_.OnNic(kNode1, {{"spoke-1", One("10.1.0.4")}}, kNow);

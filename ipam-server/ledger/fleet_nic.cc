@@ -180,7 +180,7 @@ void Fleet::KeepUnusable(NodeRecord& record, const IpConfiguration& entry, std::
                                           entry.range.ToString(), entry.name, wanted.problem)});
 }
 
-// Empty: the node may have it.
+// Returns why the node may not have it; empty: it may.
 std::string Fleet::WhyUnusable(const NodeRecord& record, const ip::Prefix& range, absl::Time now) {
   PoolEntry* entry = PoolEntryOf(range.base());
   if (entry == nullptr) {

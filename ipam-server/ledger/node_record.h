@@ -45,11 +45,11 @@ struct Slot {
 struct Configuration {
   ip::Prefix range;
   std::string pool;
-  std::string name;  // On the NIC.
+  std::string name;  // The name on the NIC.
   AddressState state = AddressState::kAttaching;
   absl::Time since;                    // When it came into this state.
   absl::Time denied_until;             // The agent would not give it up: not asked before.
-  absl::InlinedVector<Slot, 1> slots;  // One an address, in order.
+  absl::InlinedVector<Slot, 1> slots;  // One slot an address, in order.
 
   Configuration() = default;
   Configuration(const ip::Prefix& range_of, std::string pool_of, std::string name_of,
@@ -58,7 +58,7 @@ struct Configuration {
   Slot& At(const ip::Address& address);
   const Slot& At(const ip::Address& address) const;
   ip::Address AddressAt(size_t slot) const { return ip::Advance(range.base(), slot); }
-  // Nothing in use or in cooldown: its agent could give it up.
+  // Returns whether nothing is in use or in cooldown: its agent could give it up.
   bool IsAvailable() const;
   // When the last of its slots became available.
   absl::Time AvailableSince() const;

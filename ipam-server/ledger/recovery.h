@@ -25,7 +25,7 @@ namespace spoke::ipam {
 struct StoreMark {
   std::string store_id;
   uint64_t epoch = 0;
-  uint64_t nodes = 0;  // That had addresses then.
+  uint64_t nodes = 0;  // The nodes that had addresses then.
 
   bool operator==(const StoreMark&) const = default;
 };
@@ -64,7 +64,7 @@ class Recovery {
   enum class Phase : uint8_t {
     kOpen,        // The store is taken to be the newest there is.
     kProving,     // Nothing speaks against it, and nodes have some time to do so.
-    kRecovering,  // It is not: every node has to speak, or an operator.
+    kRecovering,  // The store may be old: every node has to speak, or an operator.
   };
 
   // What nobody contradicts for so long holds.
@@ -84,7 +84,7 @@ class Recovery {
   bool OnMark(const StoreMark& shown, absl::Time now);
   // A node shows what cannot be verified, for the reason `why`. False: it is taken all the same.
   bool Refuse(const std::string& node, const std::string& why, absl::Time now);
-  // It shows nothing of that kind any more.
+  // Notes that it shows nothing of that kind any more.
   void Accept(const std::string& node) { refused_.erase(node); }
 
   // The node has said all that it has.
@@ -121,8 +121,8 @@ class Recovery {
 
   RecoveryState state_;
   Phase phase_ = Phase::kOpen;
-  absl::Time proven_at_;        // While proving.
-  uint64_t highest_seen_ = 0;   // Epoch shown for our own store.
+  absl::Time proven_at_;        // Set while proving.
+  uint64_t highest_seen_ = 0;   // The epoch shown for our own store.
   std::set<std::string> seen_;  // Other stores whose marks were shown.
   std::set<NodeKey> spoken_;
   std::map<std::string, std::string> refused_;

@@ -58,7 +58,7 @@ struct LoopCounters {
   uint64_t commits = 0;
 };
 
-// Over the last minute, each second.
+// The rates each second, over the last minute.
 struct LoopRates {
   double assignments = 0;
   double releases = 0;
@@ -68,7 +68,7 @@ struct LoopRates {
 // What a query sees; valid during the call only.
 struct FleetView {
   const ServerState& state;
-  const Fleet& fleet;  // That of `state`.
+  const Fleet& fleet;  // The fleet of `state`.
   const std::map<NodeKey, Session>& sessions;
   const std::vector<std::string>& problems;
   const std::map<NodeKey, absl::Time>& cloud_retries;  // What the cloud refused, and until when.
@@ -84,7 +84,7 @@ class FleetLoop {
   struct Edges {
     Store& store;
     AgentLink& agents;
-    CloudRequests& cloud;  // Whose answers come as PostCloudResult().
+    CloudRequests& cloud;  // Its answers come as PostCloudResult().
     const os::Clock& clock;
     telemetry::Log& log;
     ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
@@ -171,7 +171,7 @@ class FleetLoop {
     RawRecords raw;
     std::vector<std::pair<SessionId, ToAgent>> answers;
     std::vector<SessionId> read_next;
-    std::vector<NodeKey> answered;  // Their agents can be asked for the next.
+    std::vector<NodeKey> answered;  // Nodes whose agents can be asked for the next.
     std::vector<std::function<void(const absl::Status&)>> done;
     absl::Time now;
   };
@@ -304,7 +304,7 @@ class FleetLoop {
   bool reload_due_ = false;               // Memory is ahead of the store, which was not read since.
   std::shared_ptr<Reloading> reloading_;  // Shared with who reads it; nullptr: nobody does.
   bool probed_ = false;                   // The store takes writes, and is being read anew.
-  absl::Time next_probe_;                 // While not writable.
+  absl::Time next_probe_;                 // The next probe while not writable.
   absl::Duration probe_period_;
   absl::Time last_recovery_ = absl::InfinitePast();  // When a probe last went through.
   LoopCounters counters_;

@@ -48,11 +48,11 @@ void FleetLoop::PlanForecast(const NodeKey& node, Session& session) {
   forecasts_.emplace(session.forecast_next, node);
 }
 
-// After what was decided has been stored, so that nothing is said that may not happen.
+// Sends forecasts once what was decided is stored, so that nothing is said that may not happen.
 void FleetLoop::SendForecasts(absl::Time now) {
   for (size_t i = 0; i < kForecastsPerTurn && !forecasts_.empty(); ++i) {
     const auto [due, node] = *forecasts_.begin();
-    // Far ahead only when the clock was put back.
+    // It is far ahead only when the clock was put back.
     if (due > now && due - now <= kForecastPeriod) return;
     forecasts_.erase(forecasts_.begin());
     const auto session = sessions_.find(node);

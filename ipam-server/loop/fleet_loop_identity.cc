@@ -17,8 +17,8 @@ constexpr size_t kMostRemembered = 1'000;
 
 }  // namespace
 
-// True: the agent is not let in, since it is not on the machine that it says. What its pods use is
-// kept from others for a while, since it may be right.
+// Returns true if the agent is not let in, since it is not on the machine that it says. What its
+// pods use is kept from others for a while, since it may be right.
 bool FleetLoop::IsNotItself(const HelloEvent& event, Batch& batch) {
   const NodeKey key = KeyOf(event.hello);
   const absl::Status may = state_.fleet.CheckIdentity(event.hello, event.instance_proved);

@@ -10,7 +10,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Within it, every node is looked at once for what it should give back.
+// The time within which every node is looked at once for what it should give back.
 constexpr absl::Duration kReviewPeriod = absl::Seconds(60);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // The least change of the time of day that is worth a word.
@@ -68,7 +68,7 @@ void FleetLoop::KeepTime(Batch& batch) {
                                    absl::Trunc(absl::AbsDuration(set), absl::Seconds(1)))));
 }
 
-// Last of all that decides: what the rest of the turn has found is to be planned for as well.
+// Plans last of all that decides: what the rest of the turn has found is to be planned for too.
 void FleetLoop::PlanSome(Batch& batch) {
   plan_waiting_.merge(batch.effects.plan);
   size_t assigned = 0;
@@ -124,7 +124,7 @@ void FleetLoop::Handle(ListingEvent event, Batch& /*batch*/) {
   listed_ = Listed{.nics = std::move(event.nics), .covers = std::move(event.covers)};
 }
 
-// Each NIC against what is known by now; at the end, once, the nodes that no NIC was of.
+// Compares each NIC with what is known by now; at the end, once, the nodes that no NIC was of.
 void FleetLoop::CompareSome(Batch& batch) {
   if (!listed_) return;
   for (size_t i = 0; i < kListedPerTurn; ++i) {
@@ -152,7 +152,7 @@ void FleetLoop::FinishListing(Batch& batch) {
 
 // --- What is said to the cloud and to agents. ---
 
-// After what was decided has been stored.
+// Asks the cloud after what was decided has been stored.
 void FleetLoop::RequestSome() {
   if (!state_.recovery.open()) return;
   for (size_t i = 0; i < kRequestsPerTurn && !attach_waiting_.empty(); ++i) {

@@ -288,7 +288,7 @@ TEST_F(FleetLoopTest, ManyDoubledAddressesAreAFewProblems) {
 }
 
 TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
-  Greet(1);  // Stored as attaching; the process ends before the cloud answers.
+  Greet(1);  // It is stored as attaching; the process ends before the cloud answers.
   loop_ = NewLoop();
   std::vector<NicAddresses> nics;
   loop_->PostQuery([&](const FleetView& view) { nics = AllNics(view.fleet); });
@@ -349,7 +349,7 @@ TEST_F(FleetLoopTest, AnAnswerCountsOnlyForTheRequestOfThisSession) {
   loop_->PostFromAgent(ReclaimAnswerEvent{2, {.id = asked[0].id + 7, .agreed = asked[0].ranges}});
   Step();
   EXPECT_EQ(CountAddresses(Stored()).detaching, 0U);
-  clock_.Advance(absl::Minutes(2));  // Asked again, by the review.
+  clock_.Advance(absl::Minutes(2));  // The review asks again.
   Step();
   const auto again = SentTo<node_api::ReclaimRequest>(2);
   ASSERT_EQ(again.size(), 1U);

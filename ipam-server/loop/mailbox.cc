@@ -37,7 +37,7 @@ size_t Work(const Event& /*event*/) {
   return kOfMessage;
 }
 
-// 0: it is of no session.
+// Returns the event's session; 0: it is of no session.
 SessionId SessionOf(const AgentEvent& event) {
   return std::visit(
       [](const auto& e) -> SessionId {

@@ -77,7 +77,7 @@ struct PolicyTrialEvent {
   node_api::PolicyTrialAnswer answer;
 };
 using InventorySink = std::function<void(const NodeKey&, node_api::Inventory)>;
-// All connected agents are to say what they hold.
+// Asks all connected agents to say what they hold.
 struct AskInventoriesEvent {
   InventorySink on_inventory;
 };

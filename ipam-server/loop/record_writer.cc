@@ -81,7 +81,7 @@ void RecordWriter::Put(std::string key, std::optional<std::string> value,
                        std::vector<CompareAndPut>& puts) {
   const auto revision = revisions_.find(key);
   const int64_t expected = revision == revisions_.end() ? 0 : revision->second;
-  if (!value && expected == 0) return;  // Came and went between two commits.
+  if (!value && expected == 0) return;  // It came and went between two commits.
   puts.push_back({.key = std::move(key), .value = std::move(value), .expected = expected});
 }
 

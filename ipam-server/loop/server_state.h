@@ -42,7 +42,7 @@ struct ServerSettings {
   uint32_t max_cut_permille = 50;
 };
 
-// Revision of each record, by store key.
+// The revision of each record, by store key.
 using Revisions = absl::flat_hash_map<std::string, int64_t>;
 
 struct LoadedState {
@@ -69,7 +69,7 @@ Effects EndRecovery(ServerState& state, absl::Time now);
 // verified are taken in for a while. Errors: kFailedPrecondition (another number is silent: the
 // message says which; or there is nothing to confirm).
 absl::StatusOr<Effects> ConfirmRecovery(ServerState& state, uint64_t silent, absl::Time now);
-// Whose NIC has not been seen, or was being changed.
+// The nodes whose NIC has not been seen, or was being changed.
 std::set<NodeKey> NodesToAsk(const Fleet& fleet);
 
 // How the pools are used, as PlanApply() has to know.

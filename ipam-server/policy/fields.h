@@ -47,7 +47,7 @@ std::vector<std::string> Texts(const std::vector<T>& values) {
 template <typename T>
 using CheckItem = std::function<absl::Status(const T&)>;
 
-// CIDR blocks, sorted; a block that is listed twice is a mistake. Of an absent list: none.
+// Returns CIDR blocks, sorted; a block that is listed twice is a mistake. Of an absent list: none.
 std::vector<Listed<ip::Prefix>> ReadBlocks(const config::ConfigMap& map, std::string_view key,
                                            const CheckItem<ip::Prefix>& check = nullptr);
 
@@ -66,7 +66,7 @@ std::vector<Listed<std::string>> ReadNamespaces(const config::ConfigMap& map, st
 std::vector<Listed<std::string>> ReadNames(const config::ConfigMap& map, std::string_view key,
                                            std::string_view what);
 
-// IP addresses, sorted; one that is listed twice is a mistake. Of an absent list: none.
+// Returns IP addresses, sorted; one that is listed twice is a mistake. Of an absent list: none.
 std::vector<Listed<ip::Address>> ReadAddresses(const config::ConfigMap& map, std::string_view key,
                                                const CheckItem<ip::Address>& check = nullptr);
 

@@ -25,7 +25,7 @@ std::span<const Kind> Kinds();
 // nullptr: there is none of that name.
 const Kind* FindKind(std::string_view name);
 
-// "ClusterNetwork, DestinationGroup, ...", for messages.
+// Returns "ClusterNetwork, DestinationGroup, ...", for messages.
 std::string KnownKinds();
 
 }  // namespace spoke::ipam

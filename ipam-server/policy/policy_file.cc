@@ -29,7 +29,7 @@ void ReadApiVersion(const ConfigMap& root) {
   });
 }
 
-// nullptr: it cannot be told; the mistake is taken down.
+// Returns the kind; nullptr: it cannot be told, and the mistake is recorded.
 const Kind* ReadKind(const ConfigMap& root) {
   const Kind* kind = nullptr;
   if (!root.Has("kind")) {

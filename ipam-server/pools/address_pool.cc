@@ -9,7 +9,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Far above any subnet that is in use at once, and low enough for arithmetic without overflow.
+// The most addresses: far above any subnet in use at once, and low enough to avoid overflow.
 constexpr uint64_t kMostAddresses = uint64_t{1} << 62U;
 // A job of thousands of pods may end at one moment.
 constexpr size_t kMostCooldowns = 8192;
@@ -35,7 +35,7 @@ absl::StatusOr<ip::Prefix> AddressPool::Take(const NodeRecord* owner, absl::Time
   while (never_used_ < last_unit_) {
     const uint64_t index = never_used_++;
     const auto [it, inserted] = units_.try_emplace(index);
-    if (!inserted) continue;  // Adopted, or quarantined, before its turn came.
+    if (!inserted) continue;  // It was adopted or quarantined before its turn came.
     it->second.owner = owner;
     ++held_;
     return UnitAt(index);
@@ -114,7 +114,7 @@ bool AddressPool::SetQuarantined(const ip::Prefix& unit, bool quarantined) {
   if (quarantined) {
     ++quarantined_;
   } else {
-    // Behind those that are ready: it has been in use last.
+    // It goes behind those that are ready: it has been in use last.
     ready_.emplace_back(index, entry.usable_from);
   }
   return true;

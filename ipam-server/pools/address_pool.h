@@ -28,8 +28,8 @@ struct PoolSpec {
   // subnet: the network, three for the platform, and the last.
   uint32_t reserve_first = 4;
   uint32_t reserve_last = 1;
-  // Prefix length of the blocks it is handed out in; 0: single addresses. Only whole blocks that
-  // hold no address of the two ends are used.
+  // The prefix length of the blocks it is handed out in; 0: single addresses. Only whole blocks
+  // that hold no address of the two ends are used.
   uint32_t block_length = 0;
   std::string vnet;                                // Empty: for nodes of every virtual network.
   std::map<std::string, std::string> node_labels;  // A node must have all of them.
@@ -57,8 +57,8 @@ class AddressPool {
   // False, and nothing changes, when it is held already or is no unit of this pool.
   bool Hold(const ip::Prefix& unit, const NodeRecord* owner);
 
-  // Nobody holds it any more; it is free from `usable_from` on. Calls must come in the order of
-  // `usable_from`. False, and nothing changes, when it was not held.
+  // Releases it: nobody holds it any more, and it is free from `usable_from` on. Calls must come in
+  // the order of `usable_from`. False, and nothing changes, when it was not held.
   bool Release(const ip::Prefix& unit, absl::Time usable_from);
 
   // Does what Release() does, for a unit that is free here: at start, when a stored release is
@@ -106,7 +106,7 @@ class AddressPool {
   uint64_t usable() const { return Addresses(last_unit_ - first_unit_); }
   uint64_t held() const { return Addresses(held_); }
   uint64_t cooldown() const { return Addresses(cooldown_count_); }
-  uint64_t quarantined() const { return Addresses(quarantined_); }  // And not held.
+  uint64_t quarantined() const { return Addresses(quarantined_); }  // Quarantined and not held.
   uint64_t free() const { return usable() - held() - cooldown() - quarantined(); }
 
   // "pool default (10.1.0.0/24): 251 usable, 251 attached, 0 in cooldown, 0 free"
@@ -114,7 +114,7 @@ class AddressPool {
 
  private:
   struct Unit {
-    const NodeRecord* owner = nullptr;  // Held when not null.
+    const NodeRecord* owner = nullptr;  // The holder; null: not held.
     bool quarantined = false;
     bool cooldown = false;
     absl::Time usable_from;  // Which entry of the two queues is meant, too.
@@ -131,8 +131,8 @@ class AddressPool {
   void CarryOver(const Queue& from, Queue& to, const AddressPool& former) const;
 
   PoolSpec spec_;
-  int unit_length_;     // Prefix length of a unit.
-  uint64_t unit_size_;  // Addresses; a power of two.
+  int unit_length_;     // The prefix length of a unit.
+  uint64_t unit_size_;  // The addresses of a unit; a power of two.
   uint64_t first_unit_;
   uint64_t last_unit_;   // One behind the last.
   uint64_t never_used_;  // Units from here on have not been handed out by Take().

@@ -79,7 +79,7 @@ TEST(AddressPool, BlocksAreWholeAndKeepOffTheEnds) {
   EXPECT_EQ(pool.OwnerOf(A("10.1.0.21")), &kNode);
   EXPECT_FALSE(pool.Release(One("10.1.0.16"), kNow));
   EXPECT_TRUE(pool.Release(Block("10.1.0.16/28"), kNow));
-  EXPECT_EQ(pool.free(), 0U);  // Cooldown, if only until now.
+  EXPECT_EQ(pool.free(), 0U);  // It is in cooldown, if only until now.
   pool.EndCooldowns(kNow);
   EXPECT_EQ(pool.free(), 16U);
 }
@@ -89,7 +89,7 @@ TEST(AddressPool, AQuarantinedAddressIsUnusableUntilThatIsLifted) {
   EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.4"), true));
   EXPECT_FALSE(pool.SetQuarantined(One("10.1.0.4"), true));
   EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.5"));
-  EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.5"), true));  // Held, and stays held for now.
+  EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.5"), true));  // It is held, and stays held for now.
   EXPECT_EQ(pool.quarantined(), 1U);
   EXPECT_TRUE(pool.Release(One("10.1.0.5"), kNow));
   EXPECT_EQ(pool.quarantined(), 2U);

@@ -15,7 +15,7 @@ namespace spoke::ipam {
 
 struct PoolSupply {
   uint64_t free = 0;  // Addresses.
-  uint32_t unit = 1;  // Handed out in lots of so many: 1, or 16 for /28 blocks.
+  uint32_t unit = 1;  // The size of the lots handed out: 1, or 16 for /28 blocks.
 };
 
 struct PoolDemand {

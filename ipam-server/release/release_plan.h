@@ -14,12 +14,12 @@ namespace spoke::ipam {
 struct ReleasePolicy {
   // How long nobody has used an address that is given back: pods tend to come back.
   absl::Duration idle_time = absl::Minutes(5);
-  // Added to `idle_time`, times the node's jitter, so that after a large job not every node
-  // changes its NIC in the same minute.
+  // The time added to `idle_time`, times the node's jitter, so that after a large job not every
+  // node changes its NIC in the same minute.
   absl::Duration jitter_spread = absl::Minutes(2);
   // A surplus above the target of fewer addresses is kept: it is not worth a call to the cloud.
   uint32_t hysteresis = 16;
-  // After a denial, the unit is left alone for so long: its `denied_until` is the time of the
+  // How long a unit is left alone after a denial: its `denied_until` is the time of the
   // denial plus this. The caller remembers it.
   absl::Duration denial_backoff = absl::Minutes(5);
 
@@ -35,8 +35,8 @@ struct ReleaseUnit {
   absl::Time denied_until = absl::InfinitePast();  // Set by the agent's last denial.
 };
 
-// One node and family. Leave out what the node was asked for or is losing already: `target` would
-// otherwise count it twice.
+// The holdings of one node and family. Leave out what the node was asked for or is losing already:
+// `target` would otherwise count it twice.
 struct NodeHoldings {
   std::vector<ReleaseUnit> units;
   uint32_t target = 0;  // TargetAddresses()'s result; ignored when draining.

@@ -196,7 +196,7 @@ class ReservationBook {
   std::map<std::string, Reservation, std::less<>> reservations_;
   std::map<std::string, NodePromises, std::less<>> nodes_;
   Demands missing_;                      // Over all nodes.
-  std::map<uint32_t, uint64_t> places_;  // Open ones, by how many addresses they are of.
+  std::map<uint32_t, uint64_t> places_;  // The open ones, by how many addresses they have.
   std::set<Age> open_;                   // Reservations with open places.
 };
 

@@ -63,7 +63,7 @@ class FaultyDisk {
   int OnWrite();
   int OnRead();
   void Changed(const std::string& path, Change change);
-  // False: the sync fails.
+  // Returns false if the sync fails.
   bool OnSync(const std::string& path);
   void CountOperation();
 

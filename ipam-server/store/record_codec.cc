@@ -12,7 +12,7 @@
 namespace spoke::ipam {
 namespace {
 
-// More than a NIC can hold many times over: what a damaged record may make us allocate.
+// The most that a damaged record may make us allocate: many times what a NIC can hold.
 constexpr uint64_t kMaxBlock = 4096;
 
 absl::Status Damaged(std::string_view node, std::string_view what) {
@@ -29,7 +29,7 @@ void EncodeAssignment(const node_api::Lessee& lessee, v1::StoredAssignment& out)
   out.set_pod_uid(lessee.pod_uid);
 }
 
-// Either proto form of a slot: that of a single address, and that within a block.
+// Writes either proto form of a slot: that of a single address, and that within a block.
 template <typename Proto>
 void EncodeSlot(const Slot& slot, Proto& out) {
   out.set_since_unix_ms(absl::ToUnixMillis(slot.since));

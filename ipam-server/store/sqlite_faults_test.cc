@@ -50,7 +50,7 @@ class Batches {
     committed_ = next_++;
     return absl::OkStatus();
   }
-  // After an error that leaves open whether a batch happened.
+  // Resumes after an error that leaves open whether a batch happened.
   void Resume(Store& store) {
     const auto records = Records(store);
     for (size_t i = 0; i < kKeys.size(); ++i) {

@@ -39,7 +39,7 @@ absl::Status ErrorOf(sqlite3* database, int result, std::string_view what);
 // Opens with extended result codes. `flags` as for sqlite3_open_v2(). Errors: as ErrorOf().
 absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vfs);
 
-// sqlite3_step().
+// Calls sqlite3_step().
 int Step(sqlite3_stmt* statement);
 
 // Runs statements that give no rows, or whose rows are of no interest.

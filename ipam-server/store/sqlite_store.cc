@@ -75,7 +75,7 @@ class SqliteStore final : public Store {
   absl::Mutex backing_up_;  // One backup at a time: each reads everything three times.
 
   mutable absl::Mutex writing_;
-  // Before the statements, so that it is closed after them.
+  // The writer stands before the statements, so that it is closed after them.
   const sqlite::Database writer_ ABSL_GUARDED_BY(writing_);
   Statement insert_ ABSL_GUARDED_BY(writing_);
   Statement update_ ABSL_GUARDED_BY(writing_);
@@ -252,7 +252,7 @@ absl::Status SqliteStore::Write(const CompareAndPut& put, int64_t revision) {
   return sqlite3_changes(writer_.get()) == 1 ? absl::OkStatus() : WhyRefused(put);
 }
 
-// OK for the one case that is no refusal: to remove what is not there.
+// Returns OK for the one case that is no refusal: to remove what is not there.
 absl::Status SqliteStore::WhyRefused(const CompareAndPut& put) {
   const sqlite::ResetAtEnd reset(revision_of_.get());
   sqlite::BindText(revision_of_.get(), 1, put.key);
@@ -324,7 +324,7 @@ absl::StatusOr<sqlite::Database> OpenWriter(const std::string& path, const std::
                    sqlite::Open(path, SQLITE_OPEN_READWRITE, vfs.c_str()));
   sqlite3* handle = database.get();
   sqlite3_busy_timeout(handle, kBusyTimeoutMs);
-  // Before anything is changed: it may be somebody else's.
+  // The file is checked before anything is changed: it may be somebody else's.
   RETURN_IF_ERROR(sqlite::CheckIdentity(handle));
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA journal_mode = WAL"));
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA synchronous = FULL"));

@@ -84,7 +84,7 @@ TEST_F(SqliteStoreTest, TwoServersCannotShareAFileAndTheHolderIsNamed) {
 TEST_F(SqliteStoreTest, NoOtherProcessGetsAtTheFileWhileAServerHasIt) {
   std::array<int, 2> go{};
   ASSERT_EQ(::pipe(go.data()), 0);
-  const pid_t child = ::fork();  // Before the store has threads.
+  const pid_t child = ::fork();  // It forks before the store has threads.
   if (child == 0) {
     char byte = 0;
     if (::read(go[0], &byte, 1) != 1) ::_exit(2);

@@ -52,14 +52,14 @@ struct ListOptions {
 // What a backup holds: the file was read back and agrees.
 struct BackupInfo {
   int64_t records = 0;
-  int64_t bytes = 0;  // Length of the file.
+  int64_t bytes = 0;  // The length of the file.
 
   bool operator==(const BackupInfo&) const = default;
 };
 
-// Since the store was opened. What a back end does not have stays 0.
+// Counts since the store was opened. What a back end does not have stays 0.
 struct StoreStats {
-  int64_t commits = 0;          // That succeeded and were not empty.
+  int64_t commits = 0;          // Commits that succeeded and were not empty.
   int64_t records_written = 0;  // Puts and removals in them.
   int64_t failed_commits = 0;   // Failures other than a changed revision.
   int64_t file_bytes = 0;       // The file's size now, without the log.
@@ -85,14 +85,14 @@ class Store {
   using Visit = std::function<void(std::string_view key, const StoredRecord& record)>;
   virtual absl::Status List(const ListOptions& options, const Visit& visit) = 0;
 
-  // Every record whose key begins with `prefix`.
+  // Visits every record whose key begins with `prefix`.
   absl::Status List(std::string_view prefix, const Visit& visit) {
     return List(ListOptions{.range = KeyRange::WithPrefix(prefix)}, visit);
   }
 
-  // All of `batch` or nothing; the new revisions in the same order (0 for a removal). Records of
-  // one batch may share a revision. The cost of a sync is shared by the batch: some thousand puts
-  // of a few kilobytes are well in one.
+  // Writes all of `batch` or nothing; returns the new revisions in the same order (0 for a
+  // removal). Records of one batch may share a revision. The cost of a sync is shared by the batch:
+  // some thousand puts of a few kilobytes are well in one.
   // Errors: kAborted (a revision is another than expected: read again, decide again; the message
   // names the key); kInvalidArgument (a key twice, or an empty one); kResourceExhausted (disk full)
   // and kPermissionDenied (read-only), after which nothing has happened, reads still work, and so
@@ -120,7 +120,7 @@ class Store {
 // The part of Commit()'s contract that needs no back end. Errors: kInvalidArgument.
 absl::Status ValidateBatch(std::span<const CompareAndPut> batch);
 
-// kAborted for a `put` whose key has the revision `found` (0: no such key).
+// Returns kAborted for a `put` whose key has the revision `found` (0: no such key).
 absl::Status Changed(const CompareAndPut& put, int64_t found);
 
 }  // namespace spoke::ipam

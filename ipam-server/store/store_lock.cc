@@ -14,7 +14,7 @@
 namespace spoke::ipam {
 namespace {
 
-// "process 4711", or less if the file does not say.
+// Returns "process 4711", or less if the file does not say.
 std::string HolderNamedIn(const std::string& path) {
   const auto content = os::ReadFile(path, 64);
   if (!content.ok()) return "another process";

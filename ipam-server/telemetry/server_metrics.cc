@@ -103,7 +103,7 @@ ServerMetrics::ServerMetrics(telemetry::Metrics& metrics, std::string_view versi
           longer.back().push_back(value);
         }
       }
-      series = std::move(longer);  // None when the values are an operator's to name.
+      series = std::move(longer);  // Empty when an operator names the values.
     }
     for (const auto& labels : series) {
       switch (spec.type) {

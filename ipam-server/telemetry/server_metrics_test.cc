@@ -112,7 +112,7 @@ TEST_F(ServerMetricsTest, EveryCallShowsInAScrape) {
 }
 
 TEST_F(ServerMetricsTest, EverySeriesIsThereBeforeItsFirstEvent) {
-  server_.SetPool("default", {});  // Whose name is an operator's.
+  server_.SetPool("default", {});  // The name is an operator's.
   const std::string text = metrics_.Render();
   EXPECT_THAT(text, HasSubstr("spoke_ipam_commits_total{result=\"conflict\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("spoke_ipam_cloud_calls_total{call=\"http\",result=\"failed\"} 0\n"));

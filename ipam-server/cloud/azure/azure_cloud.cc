@@ -20,10 +20,10 @@ constexpr absl::Duration kTokenPatience = absl::Seconds(30);
 // How long Apply() and List() wait: whoever calls them has a thread blocked.
 constexpr absl::Duration kMostApply = absl::Minutes(15);
 constexpr absl::Duration kMostListing = absl::Minutes(10);
-// Whatever is decided, the thread does not spin.
+// The least pause of the thread, which must not spin whatever is decided.
 constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
 constexpr int kUnauthorized = 401;
-// All of them are worked out at once, which takes a while where thousands wait.
+// The age of forecasts: all are worked out at once, which takes a while where thousands wait.
 constexpr absl::Duration kForecastPeriod = absl::Seconds(1);
 
 CloudForecast NotLookedAt(const NicRequest& request, absl::Time now) {

@@ -63,7 +63,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
   std::string Describe() const override;
 
   void Request(NicRequest desired) override;
-  // About a second old. Of what the thread has not looked at yet, only that it waits.
+  // Returns a forecast about a second old; what the thread has not looked at yet only waits.
   std::optional<CloudForecast> ForecastOf(const NodeKey& node) const override;
 
   MachineCounts counts() const;

@@ -66,24 +66,24 @@ class AzureState {
   // of who read the configuration.
   AzureState(Settings settings, uint64_t seed);
 
-  // Answered by TakeAnswers(), but for a request that a newer one for the same node replaced before
-  // it was begun. The newer one keeps its place in the queue.
+  // Takes a request. TakeAnswers() answers it, unless a newer one for the same node replaced it
+  // before it was begun. The newer one keeps its place in the queue.
   void Request(NicRequest request, absl::Time now);
-  // All NICs of all scale sets; answered by TakeListings(). Those asked for while one is under way
-  // get the next.
+  // Asks for all NICs of all scale sets; TakeListings() answers. Those asked for while one is under
+  // way get the next.
   void List(absl::Time now);
 
   std::vector<MachineCall> Next(absl::Time now);
   // Takes the response of a call from Next(); each has one. An error: there is and will be none.
   void OnResponse(uint64_t id, const absl::StatusOr<http::Response>& response, absl::Time now);
-  // InfiniteFuture: only a response or a request brings anything.
+  // Returns when to call Next(); InfiniteFuture: only a response or a request brings anything.
   absl::Time NextWake() const;
 
   std::vector<MachineAnswer> TakeAnswers();
   // Errors: kUnavailable (a listing that is not whole).
   std::vector<absl::StatusOr<std::vector<NicAddresses>>> TakeListings();
 
-  // nullopt: nothing waits for the node. What is said is at most a second old.
+  // Returns the node's forecast, at most a second old; nullopt: nothing waits for the node.
   std::optional<CloudForecast> ForecastOf(const NodeKey& node, absl::Time now);
   // Returns the forecasts of all nodes for which something waits. Takes n log n.
   std::map<NodeKey, CloudForecast> Forecasts(absl::Time now);
@@ -107,12 +107,12 @@ class AzureState {
     std::map<std::string, absl::Time> list_would_do;
     absl::Time count_at = absl::InfinitePast();  // When they are to be counted again.
     absl::Time no_sweep_until = absl::InfinitePast();
-    int forbidden = 0;  // VMs in a row.
+    int forbidden = 0;  // Forbidden VMs in a row.
   };
   struct Work {
     std::unique_ptr<InstanceWork> work;
     Set* set = nullptr;
-    uint64_t call = 0;                    // That waits or is under way; 0: none.
+    uint64_t call = 0;                    // The call that waits or is under way; 0: none.
     bool sent = false;                    // It is under way.
     CloudLane lane = CloudLane::kWarmUp;  // The lane where it waits.
   };

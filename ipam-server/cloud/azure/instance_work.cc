@@ -181,7 +181,7 @@ WorkCall InstanceWork::NicCall() const {
     call.request.url = NicsUrl(settings_.endpoints.resource_manager, id_);
   }
   if (!is_flexible()) {
-    // Half way to the call, the NIC may show that the operation is over.
+    // The NIC may show that the operation is over half way to the call.
     call.list_from = reading_ == Reading::kInsteadOfPoll
                          ? operation_since_ + (not_before_ - operation_since_) / 2
                          : absl::InfinitePast();

@@ -101,9 +101,9 @@ class InstanceWork {
   std::optional<WorkCall> Wanted() const;
   void OnSent();
   void OnResponse(const http::Response& response, const WorkContext& context);
-  // There will be no answer: nobody knows what became of it.
+  // Notes that there will be no answer: nobody knows what became of it.
   void OnLost(const absl::Status& status, const WorkContext& context);
-  // It was refused for a limit: the same call again.
+  // Notes that it was refused for a limit: the same call comes again.
   void OnRefused();
   // The VM's NICs, of a list that was asked for at `asked`.
   void OnNics(const std::vector<NicResource>& nics, absl::Time asked, const WorkContext& context);
@@ -167,10 +167,10 @@ class InstanceWork {
 
   void OnError(const ArmError& error, const WorkContext& context);
   void OnOperationFailed(const std::optional<ArmError>& error, const WorkContext& context);
-  // Somebody else wrote: read again, plan again.
+  // Reads and plans again, since somebody else wrote.
   void StartOver(const ArmError& error, const WorkContext& context);
   void Retry(const absl::Status& status, const WorkContext& context);
-  // It will not work by trying again: answers, and leaves the VM alone for a while.
+  // Answers, since trying again will not help, and leaves the VM alone for a while.
   void GiveUp(absl::Status status, const ParkTime& park, const WorkContext& context);
   void Forbid(const ArmError& error, const WorkContext& context);
   // Parks the subnet, and says which it is.
@@ -180,7 +180,7 @@ class InstanceWork {
   const Settings& settings_;
   const ResourceId id_;
   NicRequest request_;
-  std::optional<NicRequest> next_;  // Asked for while a PUT is under way.
+  std::optional<NicRequest> next_;  // The request that came while a PUT is under way.
   absl::Time since_;
   absl::Time next_since_;
   absl::Time idle_since_;

@@ -46,7 +46,7 @@ struct Settings {
   // The share of every limit that stays free for others who use the same subscriptions. The lane
   // kBlocking may use it.
   double share_for_others = 0.1;
-  // /28 blocks: which kinds of NIC the subscription can give them to.
+  // The kinds of NIC that the subscription can give /28 blocks to.
   bool blocks_on_nics = false;        // Network API, Flexible scale sets.
   bool blocks_on_scale_sets = false;  // Compute API 2026-07-02.
   std::string ca_file;                // Extra authority for TLS; empty: the system's.

@@ -41,7 +41,7 @@ class Sweep {
   // The page did not come: it is asked for again, some times.
   void Fail(const absl::Status& status);
 
-  // It is of no use to ask again.
+  // Gives the sweep up, since it is of no use to ask again.
   void Abort(const absl::Status& status);
 
   bool done() const { return done_; }
@@ -51,7 +51,7 @@ class Sweep {
   const NicsByVm& nics() const { return nics_; }
   absl::Time asked() const { return asked_; }
   int pages() const { return pages_; }
-  int retries() const { return retries_; }  // Of the next call.
+  int retries() const { return retries_; }  // The next call's.
 
  private:
   enum class Step : uint8_t { kScaleSet, kVms, kNics };

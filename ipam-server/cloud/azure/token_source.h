@@ -53,7 +53,7 @@ class TokenSource {
   // Errors: why there is no new token.
   absl::Status Finish(const absl::StatusOr<http::Response>& response, absl::Time now);
 
-  // ARM said 401 to a call with `token`. If that is the present one, another is asked for at once,
+  // Notes that ARM said 401 to `token`. If that is the present one, another is asked for at once,
   // and none is given out before that has come or failed; not more often than kMinRejectInterval.
   void Reject(std::string_view token, absl::Time now);
 

@@ -61,7 +61,7 @@ struct ScopedLimit {
   auto operator<=>(const ScopedLimit&) const = default;
 };
 
-// All that calls of this kind meet.
+// Returns all limits that calls of this kind meet.
 const std::vector<ScopedLimit>& LimitsOf(CallKind kind);
 LimitRate RateOf(const ScopedLimit& limit);
 // Returns Azure's name: "UpdateVMScaleSetVMs".

@@ -39,7 +39,7 @@ class CloudGates {
   // Returns until when it is closed. `jitter` in [0, 1) makes it up to a tenth longer.
   absl::Time Close(std::string_view scope, const ParkTime& park, std::string why, absl::Time now,
                    double jitter);
-  // It worked: the next wait is the first again.
+  // Notes that it worked: the next wait is the first again.
   void Open(std::string_view scope);
   // nullptr: open.
   const CloudGate* ClosedAt(std::string_view scope, absl::Time now) const;

@@ -179,7 +179,7 @@ class CloudPlan {
   absl::flat_hash_map<uint64_t, Entry> entries_;
   absl::flat_hash_map<uint64_t, Flight> flights_;
   absl::flat_hash_map<LimitKey, std::unique_ptr<Throttle>> throttles_;
-  std::map<ClassKey, size_t> preparing_;  // Sent and not answered.
+  std::map<ClassKey, size_t> preparing_;  // Calls sent and not answered.
   std::map<std::string, double> unknown_;
   absl::Time wake_ = absl::InfiniteFuture();
   absl::Time forget_at_ = absl::InfinitePast();

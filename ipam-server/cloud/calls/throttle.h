@@ -18,7 +18,7 @@ struct LimitRate {
   double capacity = 0;
   double refill = 0;  // Units an interval.
   absl::Duration interval = absl::Seconds(1);
-  bool stepwise = false;  // All of `refill` at once, at the end of an interval.
+  bool stepwise = false;  // All of `refill` comes at once, at the end of an interval.
   // When it is used up and nobody knows when it is refilled, one call may go out all the same: if
   // it is refused, that tells the moment; if not, the refill has been. Otherwise up to an interval
   // is lost at the end of every large change.
@@ -36,7 +36,7 @@ class Throttle {
     double answered_before = 0;
   };
 
-  // Full.
+  // Makes a full one.
   explicit Throttle(const LimitRate& rate) : rate_(rate), tokens_(rate.capacity) {}
 
   // Units that are surely left, or the one of a probe. A closed throttle has none.

@@ -76,7 +76,7 @@ TEST(Throttle, CallsUnderWayAreNotCountedTwiceInOurFavour) {
   Throttle throttle(kPerVm);
   const Throttle::Ticket first = throttle.Take(1, kStart);
   throttle.Take(5, kStart);
-  throttle.Answered(first, 11, kStart);  // Before the five arrived.
+  throttle.Answered(first, 11, kStart);  // It came before the five arrived.
   EXPECT_LT(throttle.LeftAt(kStart), 7);
 }
 
@@ -101,7 +101,7 @@ TEST(Throttle, ARefusalClosesAndTeachesTheMomentOfRefill) {
   EXPECT_GE(throttle.LeftAt(kStart + absl::Seconds(78)), 8);
 }
 
-// Whenever the refills are: one call at most is refused, and once it has told, hardly any time is
+// One call at most is refused, whenever the refills are, and once it has told, hardly any time is
 // lost.
 TEST(Throttle, OneCallFindsOutWhenTheRefillsAre) {
   LimitRate rate{.capacity = 1500,

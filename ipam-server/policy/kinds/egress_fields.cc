@@ -38,7 +38,7 @@ void CheckPart(const ConfigMap& map, std::string_view key, uint32_t part, uint32
                              part, whole, key));
 }
 
-// Absent: `out` stays.
+// Reads a number; absent: `out` stays.
 void ReadPort(const ConfigMap& map, std::string_view key, uint16_t& out) {
   uint32_t port = out;
   map.Uint32(key, &port, Need::kOptional, {1, kMaxPort});

@@ -28,7 +28,7 @@ struct ObjectKey {
   std::string kind;  // "Pool"
   std::string name;  // A label of RFC 1123: "blue".
 
-  // "Pool \"blue\"", for messages.
+  // Returns "Pool \"blue\"", for messages.
   std::string ToString() const;
   auto operator<=>(const ObjectKey&) const = default;
 };

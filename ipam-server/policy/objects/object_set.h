@@ -90,10 +90,10 @@ struct ParsedFiles {
 
 // What surrounds the set.
 struct PolicyWorld {
-  // Fixed by the server's configuration: objects must agree with them and cannot replace them.
+  // The configuration's objects: the others must agree with them and cannot replace them.
   std::vector<PolicyObject> configured;
   std::map<ObjectKey, ObjectUse> used;  // What is not in it is not used.
-  // No object may have nodes drop these.
+  // The addresses that no object may have nodes drop.
   std::vector<ProtectedAddress> protected_addresses = {};
 };
 

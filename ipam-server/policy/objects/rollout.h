@@ -26,9 +26,9 @@ struct Rollout {
   uint64_t version = 0;
   uint64_t nodes = 0;
   uint64_t current = 0;
-  uint64_t refused = 0;  // Connected, not on `version`, with an error.
+  uint64_t refused = 0;  // Nodes connected, not on `version`, with an error.
   uint64_t held = 0;     // The refused ones that go on when an operator says so.
-  uint64_t pending = 0;  // Connected, not on `version`, and has not answered yet.
+  uint64_t pending = 0;  // Nodes connected, not on `version`, that have not answered yet.
   uint64_t away = 0;
   node_api::CutCount done;     // The current nodes' counts, as far as they have counted.
   node_api::CutCount waiting;  // The held nodes' counts.

@@ -44,7 +44,7 @@ std::vector<Problem> FindSwallowed(std::span<const Selector> selectors);
 std::vector<Problem> FindCutProtectedAddresses(
     std::span<const Selector> selectors, std::span<const ProtectedAddress> protected_addresses);
 
-// Whose addresses nodes do not talk to: the space and share of such claims.
+// The space and share of claims on addresses that nodes do not talk to.
 inline constexpr std::string_view kNetworkSpace = "networks";
 inline constexpr std::string_view kDroppedShare = "peerSpoke";
 

@@ -175,7 +175,7 @@ ErrorKind Classify(const ArmError& error) {
   return kind.value_or(KindOfStatus(error));
 }
 
-// "try again after '6' seconds", "can be retried in 11 seconds"
+// Parses "try again after '6' seconds", "can be retried in 11 seconds".
 std::optional<absl::Duration> WaitInText(std::string_view text) {
   for (const std::string_view before : {"try again after '", "retried in "}) {
     const size_t found = text.find(before);

@@ -20,18 +20,18 @@ enum class ErrorKind {
   kThrottled,         // Close the gate of the limit until Retry-After.
   kAnotherOperation,  // Azure is busy with this or a related resource: again soon.
   kPreempted,         // A newer request took this one's place: read again, plan again.
-  kConflict,          // Two at once: again in some seconds, after reading again.
+  kConflict,          // Two wrote at once: again in some seconds, after reading again.
   kPrecondition,      // The ETag is stale: read again at once.
   kUnauthenticated,   // The token: get a new one, once.
   kForbidden,         // A right is missing: leave the scope alone for long, tell an operator.
   kLocked,            // A management lock: likewise.
   kSubnetFull,        // Leave the subnet alone for minutes.
-  kLimit,             // More than Azure allows: ask for less.
+  kLimit,             // It is more than Azure allows: ask for less.
   kGoingAway,         // The VM is being deleted: forget it once lists agree.
   kInstanceGone,      // There is no such VM or NIC.
   kResourceGone,      // Something else that the call needs is not there.
   kGroupGone,         // The resource group or the subscription is not there.
-  kRefused,     // Azure will not until something else has changed: seldom, and tell an operator.
+  kRefused,     // Azure refuses until something else has changed: seldom, and tell an operator.
   kBadRequest,  // Our request is wrong: not again as it is.
   kTransient,   // Azure has a problem of its own: again, with backoff.
   kUnknown,

@@ -431,7 +431,7 @@ TEST_F(AdminTest, EventsAreKeptForWhoAsksLater) {
   EXPECT_EQ(events.events(0).fields().at("vm"), "vm-1");
 }
 
-TEST_F(AdminTest, TopCountsWhoAssignsMost) {
+TEST_F(AdminTest, TopCountsWhoUsesMost) {
   ConnectNode();
   Assign(0);
   v1::GetTopResponse top;

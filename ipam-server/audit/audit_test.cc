@@ -118,8 +118,8 @@ struct World {
 
 constexpr size_t kNodes = 3;
 
-// Everything agrees, or is on its way. Each node has an available, an assigned and a cooldown
-// address at least.
+// Everything agrees, or is on its way. Each node has at least one address that is available, one
+// that is assigned and one in cooldown.
 World ConsistentWorld(testing_support::Random& random) {
   World world;
   world.input.cloud.emplace();

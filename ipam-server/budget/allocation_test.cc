@@ -201,7 +201,7 @@ TEST(Allocate, DoesNotDependOnTheOrderOfTeamsOrNodes) {
   }
 }
 
-TEST(Allocate, LendsNothingWhenTeamsMayNotBorrow) {
+TEST(Allocate, GivesOthersNothingWhenTeamsMayNotBorrow) {
   BudgetSpec spec;
   spec.teams = {{.name = "*", .weight = 1}, {.name = "a", .weight = 3}, {.name = "b", .weight = 1}};
   const std::vector<TeamDemands> demands{{{1000}}, {{1000}}, {{}}};

@@ -234,7 +234,7 @@ TEST_F(LearnedBookTest, WhatWasSentBeforeAStreamCountsUntilTheNodeAppliesSomethi
   EXPECT_NEAR(static_cast<double>(Held(2, "b")), 900e6, 1e4);
 }
 
-TEST_F(LearnedBookTest, LendsWhatIsLeftToThoseThatAreHeldBack) {
+TEST_F(LearnedBookTest, GrantsWhatIsLeftToThoseThatAreHeldBack) {
   Report(1, "a", 10 * kMbit, 1);
   Report(2, "b", 10 * kMbit);
   Decide();
@@ -242,7 +242,7 @@ TEST_F(LearnedBookTest, LendsWhatIsLeftToThoseThatAreHeldBack) {
   EXPECT_NEAR(static_cast<double>(Held(2, "b")), 10e6, 1e4);
 }
 
-TEST_F(LearnedBookTest, LendsNothingBeyondATeamsMax) {
+TEST_F(LearnedBookTest, GrantsNothingBeyondATeamsMax) {
   spec_.teams[1].max = units::BitRate(50 * kMbit);
   book_->SetBudgets({spec_});
   Report(1, "a", 10 * kMbit, 1);

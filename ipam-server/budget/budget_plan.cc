@@ -18,7 +18,7 @@ constexpr absl::Duration kReportGrace = absl::Seconds(2);
 // cost of the few teams that want more than their share; with less of it nodes would count as held
 // back, who call a grant full from 0.997 of it on.
 constexpr double kTightened = 1.005 / 1.1;
-// The part of what nobody has asked for that is lent to nodes that are held back, since their
+// The part of what nobody has asked for that is granted to nodes that are held back, since their
 // demand is a guess. The rest is at hand for those that will be held back next.
 constexpr double kSlack = 0.97;
 // The part of a grant below which changes are not worth a message.

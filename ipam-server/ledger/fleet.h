@@ -188,7 +188,7 @@ class Fleet {
   void LoadQuarantine(const ip::Address& address, Quarantine quarantine);
   void LoadReservation(Reservation reservation);
   void LoadBreaker(const BreakerState& state);
-  // Lets released addresses cool for the rest of their time.
+  // Keeps released addresses in cooldown for the rest of their time.
   void FinishLoading(absl::Time now);
 
   // --- What agents say. ---
@@ -273,8 +273,8 @@ class Fleet {
   // kFailedPrecondition (retired, or a recovery is under way).
   absl::StatusOr<Effects> Retry(const std::string& node);
   // Asks for an available address. Errors: kNotFound (in no pool, or free); kFailedPrecondition
-  // (assigned, cooldown, or held by another node than `node`, when that is not empty; or a recovery
-  // is under way).
+  // (assigned, in cooldown, or held by another node than `node`, when that is not empty; or a
+  // recovery is under way).
   absl::StatusOr<Effects> Release(const ip::Address& address, const std::string& node);
   // Has the agent end the assignment of `address`, whose pod's end was lost. It is over once the
   // agent reports so. Errors: kInvalidArgument (no reason); kNotFound, kFailedPrecondition (not
@@ -291,7 +291,7 @@ class Fleet {
   // Errors: kNotFound.
   absl::StatusOr<Effects> EndReservation(const std::string& name);
   // Replaces the pools, of which those that stay keep what is known of their addresses. Errors:
-  // kFailedPrecondition (an address that is held, cooldown or in quarantine would be in another
+  // kFailedPrecondition (an address that is held, in cooldown or in quarantine would be in another
   // pool than now, or in none).
   absl::Status SetPools(const std::vector<PoolSpec>& specs);
   // Lifts the breaker's freeze, if there is one.

@@ -87,7 +87,7 @@ void Fleet::TakePlace(NodeRecord& record, const node_api::Hello& hello) {
 }
 
 // Whatever the agent does not say is assigned, is not. After a reboot it cannot remember what to
-// keep from reuse, so the old assignments cool from now on.
+// keep from reuse, so the old assignments are in cooldown from now on.
 void Fleet::EndAssignmentsOf(NodeRecord& record, const node_api::Hello& hello, Effects& effects,
                              absl::Time now) {
   const bool rebooted = record.boot_id != hello.node.boot_id;

@@ -199,7 +199,7 @@ std::string Fleet::WhyUnusable(const NodeRecord& record, const ip::Prefix& range
     case AddressPool::State::kQuarantined:
       return "is in quarantine";
     case AddressPool::State::kCooldown:
-      if (pool.UsableFrom(range.base()) > now) return "cools after its last use";
+      if (pool.UsableFrom(range.base()) > now) return "is in cooldown after its last use";
       break;
     case AddressPool::State::kExcluded:
     case AddressPool::State::kFree:

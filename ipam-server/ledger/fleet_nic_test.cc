@@ -113,7 +113,7 @@ TEST_F(FleetNic, AnAddressOfAnotherNodeIsNeverUsed) {
   EXPECT_THAT(fleet_.ShortageOf(*fleet_.Find(kNode2)), testing::HasSubstr("held by node node1"));
 }
 
-TEST_F(FleetNic, WhatCoolsIsUsedOnlyAfterwards) {
+TEST_F(FleetNic, WhatIsInCooldownIsUsedOnlyAfterwards) {
   Join(kNode1);
   Join(kNode2);
   Give(kNode1, {"10.1.0.4"});
@@ -261,7 +261,7 @@ TEST_F(FleetNic, AVmThatIsGoneAndHeldOnlyNamesIsStoredAndForgotten) {
   const Effects gone = fleet_.OnListing({kNode2}, {}, kNow);
   EXPECT_TRUE(gone.changed.contains(kNode1)) << "a restart must not want its names again";
   EXPECT_EQ(fleet_.Find(kNode1)->mode, NodeMode::kRetired);
-  EXPECT_THAT(fleet_.Expire(kNow).changed, ElementsAre(kNode1)) << "it has nothing that cools";
+  EXPECT_THAT(fleet_.Expire(kNow).changed, ElementsAre(kNode1)) << "it has nothing in cooldown";
   EXPECT_EQ(fleet_.Find(kNode1), nullptr);
 }
 

@@ -200,7 +200,7 @@ absl::Status Fleet::CheckFits(const AddressPool& pool, const PoolSpec* spec) con
   const NodeRecord* holder = pool.OwnerOf(outside->base());
   if (holder == nullptr) {
     return absl::FailedPreconditionError(fmt::format(
-        "pool {}: {} is in cooldown down or in quarantine and would be outside; wait, or lift the "
+        "pool {}: {} is in cooldown or in quarantine and would be outside; wait, or lift the "
         "quarantine (see: spokectl ip show {})",
         name, outside->ToString(), outside->base().ToString()));
   }

@@ -85,7 +85,7 @@ TEST_F(FleetRecovery, WhatMovedSinceGoesToWhoHasItOnceTheOtherHasSpoken) {
   Speak(kNode1, {A("10.1.0.5"), A("10.1.0.6"), A("10.1.0.7")});
   const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
-  EXPECT_THAT(over.greet_anew, ElementsAre(Key(node3_))) << "what it assigns was not taken";
+  EXPECT_THAT(over.greet_anew, ElementsAre(Key(node3_))) << "its assignments were not taken";
   fleet_.CheckInvariants();
 }
 

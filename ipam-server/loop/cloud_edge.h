@@ -16,7 +16,7 @@
 
 namespace spoke::ipam {
 
-// Thread-safe but for Open() and Stop().
+// Thread-safe, except Open() and Stop().
 class CloudEdge {
  public:
   struct Options {

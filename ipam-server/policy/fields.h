@@ -1,5 +1,5 @@
 // Readers for the fields that several kinds have, on top of lib/config. Pure. What is wrong is
-// taken down with its line, as config_text.h says; the destination is then not to be used.
+// recorded with its line, as config_text.h says; the destination is then not to be used.
 #pragma once
 
 #include <cstddef>

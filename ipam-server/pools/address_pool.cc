@@ -269,7 +269,7 @@ ip::Prefix AddressPool::UnitAt(uint64_t index) const {
 
 std::string AddressPool::Describe() const {
   std::string text =
-      fmt::format("pool {} ({}): {} usable, {} attached, {} cooldown, {} free", spec_.name,
+      fmt::format("pool {} ({}): {} usable, {} attached, {} in cooldown, {} free", spec_.name,
                   spec_.cidr.ToString(), usable(), held(), cooldown(), free());
   if (quarantined() > 0) text += fmt::format(", {} quarantined", quarantined());
   return text;

@@ -1,5 +1,5 @@
-// Which addresses of one subnet are free, held, cooldown or quarantined. Pure: no I/O, no clock, no
-// locks.
+// Which addresses of one subnet are free, held, in cooldown or quarantined. Pure: no I/O, no clock,
+// no locks.
 #pragma once
 
 #include <cstdint>

@@ -126,7 +126,7 @@ TEST(AddressPool, ASubnetSmallerThanItsReserveIsEmptyNotNegative) {
 }
 
 // A plain model of the same promises: the pool and it must agree after every step.
-TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldCooldownOrQuarantined) {
+TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldInCooldownOrQuarantined) {
   testing_support::Random random;
   AddressPool pool(Spec("10.1.0.0/26"));
   std::set<ip::Prefix> held;

@@ -59,8 +59,7 @@ class StreamWrites {
     kFinish,  // The stream, with why().
   };
 
-  // Queues a message; one too many ends the stream with kResourceExhausted, and later ones are
-  // lost.
+  // Queues a message. One too many ends the stream with kResourceExhausted; no more is taken.
   void Push(Message message) {
     if (end_) return;
     if (unsent_.size() < kMaxUnsent) {

@@ -1,5 +1,5 @@
 // The parts of a bandwidth budget that are lists and maps of their own. Pure. What is wrong is
-// taken down with its line, as config_text.h says.
+// recorded with its line, as config_text.h says.
 #pragma once
 
 #include <map>

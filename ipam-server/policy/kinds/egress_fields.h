@@ -14,7 +14,7 @@
 namespace spoke::ipam {
 
 // Reads `gateway` of `spec`, defaults filled in, and its addresses with their lines; `limits`. What
-// is wrong is taken down.
+// is wrong is recorded.
 policy::EgressGateway ReadGateway(const config::ConfigMap& spec,
                                   std::vector<Listed<ip::Address>>& addresses);
 policy::EgressLimits ReadLimits(const config::ConfigMap& spec);

@@ -1,4 +1,4 @@
-// The fields that the kinds of bandwidth have in common. Pure. What is wrong is taken down with its
+// The fields that the kinds of bandwidth have in common. Pure. What is wrong is recorded with its
 // line, as config_text.h says.
 #pragma once
 

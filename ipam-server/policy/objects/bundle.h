@@ -46,7 +46,7 @@ BundleDelta DeltaFrom(const Bundle* from, const Bundle& to);
 // nullopt: `delta` is relative to another version than that of `from`.
 std::optional<Bundle> ApplyDelta(const Bundle* from, const BundleDelta& delta);
 
-// The policy of a set, compiled for all nodes. Immutable but for what it remembers: that belongs to
+// The policy of a set, compiled for all nodes. Immutable, except what it remembers: that belongs to
 // whoever has the BundleHistory. May be made on any thread.
 class CompiledPolicy {
  public:

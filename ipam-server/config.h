@@ -43,7 +43,7 @@ struct EnrollConfig {
 
 struct ServerConfig {
   std::string listen_agents = "0.0.0.0:7443";  // host:port
-  // Where agents reach it, beside what it listens on: such as a load balancer's address.
+  // The addresses where agents reach it, beside what it listens on, such as a load balancer's.
   std::vector<ip::Address> advertised;
   std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
   std::string listen_metrics = "127.0.0.1:9464";                 // host:port; "off": nowhere.
@@ -66,8 +66,8 @@ struct ServerConfig {
   std::string health = "unix:/run/spoke/ipam-server-health.sock";
   bool debug = false;
 
-  // Where the store's key and mark lie (loop/store_witness.h): with the authority, or else beside
-  // the store, but not in it.
+  // Returns where the store's key and mark lie (loop/store_witness.h): with the authority, or else
+  // beside the store, but not in it.
   std::string witness_directory() const;
 };
 

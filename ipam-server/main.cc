@@ -98,7 +98,8 @@ void SetReady(const Servers& servers, daemon::ServedHealth& health, bool writabl
        "says why: free its disk, or make it writable"});
 }
 
-// Whoever can open the admin socket is an operator, so it is born for root only.
+// Starts the servers. Whoever can open the admin socket is an operator, so it is made for root
+// only.
 absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& admin_service,
                                      grpc::Service& node_service, telemetry::Log& log) {
   // Enrollment's certificates are renewed while we run.
@@ -259,7 +260,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
   RemoveLeftovers(config, log);
   daemon::ServedHealth health(HealthOf(config), log);
-  // Now that the store is ours, and so is what lies beside it.
+  // Enrollment comes now that the store is ours, and so is what lies beside it.
   ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
   // It stands before what reads it at a scrape.
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));

@@ -13,7 +13,7 @@
 
 namespace spoke::ipam {
 
-inline constexpr absl::Duration kProbeTimeout = absl::Seconds(2);  // Unless an operator says so.
+inline constexpr absl::Duration kProbeTimeout = absl::Seconds(2);  // The default of a request.
 inline constexpr size_t kNodesByDefault = 3;
 inline constexpr size_t kMaxProbedNodes = 200;
 
@@ -24,7 +24,7 @@ struct ProbePlan {
   absl::Duration timeout;
 };
 
-// Where the request names no targets of the hub, or of the spokes: the first address of each of
+// Plans probes; without targets of the hub, or of the spokes, to the first address of each of
 // their blocks in `objects`. Errors: kInvalidArgument (a target that is none, too many of them, or
 // too long a timeout), kFailedPrecondition (no ClusterNetwork, or one without such blocks).
 absl::StatusOr<ProbePlan> PlanProbes(const ObjectSet& objects,

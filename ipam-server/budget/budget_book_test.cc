@@ -321,7 +321,7 @@ TEST_F(LearnedBookTest, ABudgetThatIsGoneTakesEverythingBack) {
   Pass(absl::Seconds(1));
   EXPECT_EQ(Decide(), 1U);
   EXPECT_THAT(nodes_[1].grants.grants, IsEmpty());
-  // Until the node has said so, the same budget would begin with what the node has.
+  // The same budget would begin with what the node has until the node has said so.
   EXPECT_GT(book_->Committed("internet", now_), 900 * kMbit);
   Report(1, "", 0);
   Decide();

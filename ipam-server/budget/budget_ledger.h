@@ -99,7 +99,7 @@ class BudgetLedger {
   bool OnApplied(LedgerEntry& entry, uint64_t message, absl::Time now);
   // The message `sent` to the entry's node has its grant.
   void OnSent(LedgerEntry& entry);
-  void OnNodeGone(LedgerNode& node);  // Whatever it held is free.
+  void OnNodeGone(LedgerNode& node);  // Frees whatever it held.
 
   // Sets the grants, and `due` of nodes that should hear of theirs. Removes what nobody holds.
   void Plan(absl::Time now);

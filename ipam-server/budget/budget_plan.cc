@@ -87,7 +87,7 @@ bool BudgetLedger::IsHeard(const LedgerNode& node, absl::Time now) const {
 }
 
 bool BudgetLedger::CanBeTold(const LedgerNode& node, absl::Time now) {
-  if (node.reported == 0) return false;  // Nothing in this stream that could be answered.
+  if (node.reported == 0) return false;  // This stream has nothing that could be answered.
   // One message for each report, or a tick, is enough.
   return node.reported > node.answered || now - node.sent_at >= BudgetBook::kTick;
 }

@@ -48,7 +48,7 @@ class GrantBelief {
     uint64_t message = 0;
     uint64_t rate = 0;
     uint32_t connections = 0;
-    absl::Time until;  // Held undiminished.
+    absl::Time until;  // The end of the time in which it is held undiminished.
   };
   // A node that does not say what it applies costs memory for no more than so many.
   static constexpr size_t kMost = 6;

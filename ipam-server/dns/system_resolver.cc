@@ -57,7 +57,7 @@ struct Question {
   absl::Mutex mutex;
   std::vector<std::string> names ABSL_GUARDED_BY(mutex);  // Names no thread has taken yet.
   size_t open ABSL_GUARDED_BY(mutex) = 0;                 // Names without an answer.
-  bool over ABSL_GUARDED_BY(mutex) = false;               // Nobody waits.
+  bool over ABSL_GUARDED_BY(mutex) = false;               // True: nobody waits.
   HostAddresses found ABSL_GUARDED_BY(mutex);
 };
 

@@ -25,7 +25,7 @@ class EnrollService final : public v1::EnrollService::Service {
     absl::Duration certificate_life = absl::Hours(24 * 30);
     EnrollGate::Settings gate = {};
   };
-  // Borrowed.
+  // The edges, all borrowed.
   struct Edges {
     TokenReviewer& reviewer;
     const os::Clock& clock;

@@ -19,7 +19,7 @@
 
 namespace spoke::ipam {
 
-// Stored as numbers: none is ever given another meaning.
+// The events, stored as numbers: none is ever given another meaning.
 enum class HistoryEvent : uint8_t {
   kAllocated = 1,    // Given to a node; the cloud has yet to attach it.
   kAttached = 2,     // It is on the node's NIC.
@@ -66,7 +66,7 @@ struct HistoryKeyParts {
   auto operator<=>(const HistoryKeyParts&) const = default;
 };
 
-// nullopt when `key` is none of ours.
+// Returns the parts; nullopt when `key` is none of ours.
 std::optional<HistoryKeyParts> ParseHistoryKey(std::string_view key);
 
 // What happened since the last commit, and the keys of the chunks. Not thread-safe; the loop that

@@ -43,7 +43,7 @@ struct Finding {
     kDisplaced,      // Another node has proved that it is on the instance this one claimed.
     kGone,           // The cloud says the VM is no more; its addresses are free.
     kFrozen,         // The breaker has stopped releases.
-    kLost,           // Attached, but twice in a row not on the NIC: somebody else took it off.
+    kLost,           // It was attached, but twice not on the NIC: somebody else took it off.
     kUnusable,       // The cloud chose an address that no pod may have (yet).
   };
   Kind kind;
@@ -69,11 +69,11 @@ struct Quarantine {
 // An address that two have at once.
 struct DoubledAddress {
   std::string holders;  // Both of them, a clause: "node a holds it, and ... answers for it".
-  NodeKey holder;       // Whose agent reported it, or who has it here.
-  // Whose agent says that it has what `holder` holds, until it says otherwise; nullopt: another
-  // machine was heard.
+  NodeKey holder;       // The node whose agent reported it, or that has it here.
+  // The node whose agent says that it has what `holder` holds, until it says otherwise; nullopt:
+  // another machine was heard.
   std::optional<NodeKey> claimant = {};
-  absl::Time until = absl::InfiniteFuture();  // Over then, unless it is reported again.
+  absl::Time until = absl::InfiniteFuture();  // It is over then, unless reported again.
 
   bool operator==(const DoubledAddress&) const = default;
 };
@@ -132,7 +132,7 @@ struct Forgotten {
 struct FleetPolicy {
   TargetPolicy target;
   absl::Duration cooldown = absl::Seconds(30);
-  // Spread over an hour, the end of a large job stays below the breaker, whose window is one round
+  // The end of a large job, spread over an hour, stays below the breaker, whose window is one round
   // of reviews; what suddenly frees many at once does not.
   ReleasePolicy release{.jitter_spread = absl::Hours(1)};
   BreakerPolicy breaker{.window = absl::Minutes(1)};
@@ -170,7 +170,7 @@ struct CloudStanding {
   std::optional<absl::Time> eta;  // nullopt: nothing is under way, or nothing can be said.
   std::string waits_for;          // What holds it up, in words.
   std::string failure;            // What became of the last attempt, a clause; empty: nothing bad.
-  std::optional<absl::Time> retry_at;  // Then; nullopt: it is being tried again.
+  std::optional<absl::Time> retry_at;  // The next try; nullopt: it is being tried now.
 };
 
 // Not thread-safe; one loop owns it. Movable; not copyable, since its pools point to its records.
@@ -223,15 +223,15 @@ class Fleet {
   Effects OnReclaimAnswer(const NodeKey& key, const node_api::ReclaimAnswer& answer,
                           absl::Time now);
 
-  // Another machine answers for an address of this node: it is doubled(), and quarantined for a
-  // time, if not too many are.
+  // Notes that another machine answers for an address of this node: it is doubled(), and
+  // quarantined for a time, if not too many are.
   Effects OnConflict(const NodeKey& key, const ip::Address& address, const std::string& other,
                      absl::Time now);
 
   // --- What the cloud says. ---
 
-  // Exactly `on_nic` of ours is on the node's NIC, after a change that was asked for. Where the
-  // cloud chooses, entries unknown so far are taken over.
+  // Takes that exactly `on_nic` of ours is on the node's NIC, after a change that was asked for.
+  // Where the cloud chooses, entries unknown so far are taken over.
   Effects OnNic(const NodeKey& key, const std::vector<IpConfiguration>& on_nic, absl::Time now);
 
   // A listing, which may be a little old, says so: when it differs from what is known, the NIC
@@ -327,7 +327,7 @@ class Fleet {
   const std::map<ip::Address, DoubledAddress>& doubled() const { return doubled_; }
   const ReservationBook& reservations() const { return reservations_; }
   const MassReleaseBreaker& breaker() const { return breaker_; }
-  // Over all nodes and pools.
+  // Counts addresses over all nodes and pools.
   AddressCounts Counts() const;
   // The node that runs on `instance` now; nullptr: none does.
   const NodeRecord* NodeOn(const std::string& instance) const;
@@ -430,7 +430,7 @@ class Fleet {
   bool MayQuarantine(const NodeRecord& record, const ip::Address& address) const;
   struct UseChange {
     Use use;
-    const node_api::Assignment* assignment;  // Exactly when assigned.
+    const node_api::Assignment* assignment;  // Set exactly when assigned.
     absl::Time at;
   };
   void SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address,
@@ -495,9 +495,9 @@ class Fleet {
   std::set<ip::Prefix> judged_;  // Allowed by the breaker, asked for, and not answered.
   std::map<std::string, std::set<ip::Address>> refused_claims_;  // Keyed by node; in quarantine.
   bool held_ = false;
-  std::set<ip::Prefix> doubtful_;         // While held: their node does not have them.
-  std::set<NodeKey> greet_anew_;          // While held: the assignments they report were not taken.
-  std::set<NodeKey> proved_;              // Their certificates name the instance; since the start.
+  std::set<ip::Prefix> doubtful_;  // While held: their node does not have them.
+  std::set<NodeKey> greet_anew_;   // While held: the assignments they report were not taken.
+  std::set<NodeKey> proved_;       // Nodes whose certificates name the instance; since the start.
   std::map<ip::Prefix, NodeKey> claims_;  // While held: it has them, and so has another here.
   std::set<NodeKey> conflicts_refused_;   // Nodes that reported more conflicts than are believed.
   std::set<NodeKey> missing_;             // Nodes that the last listing lacks.

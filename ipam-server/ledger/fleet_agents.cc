@@ -86,7 +86,7 @@ void Fleet::TakePlace(NodeRecord& record, const node_api::Hello& hello) {
   }
 }
 
-// Whatever the agent does not say is assigned, is not. After a reboot it cannot remember what to
+// Ends the assignments that the agent does not name. After a reboot it cannot remember what to
 // keep from reuse, so the old assignments are in cooldown from now on.
 void Fleet::EndAssignmentsOf(NodeRecord& record, const node_api::Hello& hello, Effects& effects,
                              absl::Time now) {

@@ -118,7 +118,7 @@ TEST_F(FleetNic, WhatIsInCooldownIsUsedOnlyAfterwards) {
   Join(kNode2);
   Give(kNode1, {"10.1.0.4"});
   fleet_.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
-  Give(kNode1, {});  // Off the NIC: cooldown for 30 s.
+  Give(kNode1, {});  // It is off the NIC: it is in cooldown for 30 s.
   ASSERT_EQ(fleet_.HolderOf(A("10.1.0.4")), nullptr);
   const Effects early = Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(10));
   EXPECT_EQ(CountsOf(kNode2).available, 0U);

@@ -103,7 +103,7 @@ Fleet WithSurplus() {
   return fleet;
 }
 
-TEST(FleetRelease, AnAvailableSurplusIsAskedForDetachedAndCoolsBeforeReuse) {
+TEST(FleetRelease, AnAvailableSurplusIsAskedForDetachedAndInCooldownBeforeReuse) {
   Fleet fleet = WithSurplus();
   EXPECT_TRUE(fleet.Review(kNode1, 0, kNow + absl::Minutes(4)).reclaim.empty());
   const absl::Time later = kNow + absl::Minutes(5);

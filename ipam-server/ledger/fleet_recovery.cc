@@ -156,7 +156,7 @@ void Fleet::HoldClaims(const node_api::Hello& hello, Effects& effects, absl::Tim
   const absl::Time until = now + policy_.conflict.quarantine;
   for (const node_api::Assignment& assignment : hello.in_use) {
     const ip::Address& address = assignment.address;
-    // After a restart nobody remembers whose claims they were.
+    // Nobody remembers after a restart whose claims they were.
     const auto known = quarantine_.find(address);
     const bool ends = known != quarantine_.end() && known->second.until;
     if (ends && claimed.size() < policy_.nic_configurations) claimed.insert(address);

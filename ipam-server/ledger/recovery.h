@@ -106,7 +106,7 @@ class Recovery {
 
   Phase phase() const { return phase_; }
   bool open() const { return phase_ == Phase::kOpen; }
-  // Empty when open.
+  // Returns the reason; empty when open.
   std::string Reason() const;
   const std::set<NodeKey>& spoken() const { return spoken_; }
   // The refused nodes by name, with the reason.

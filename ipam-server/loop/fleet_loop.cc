@@ -170,7 +170,7 @@ void FleetLoop::CountEffects(const Effects& effects) const {
 
 void FleetLoop::CarryOut(Batch& batch) {
   if (state_.recovery.open() && !cloud_begun_) BeginCloud();
-  TellNodesGone(batch.effects);  // Before one of them that is back after all is welcomed.
+  TellNodesGone(batch.effects);  // It comes before one that is back after all is welcomed.
   for (auto& [session, answer] : batch.answers) agents_.Send(session, std::move(answer));
   if (!state_.recovery.open()) {
     // Nobody is told, asked for, or given anything from a store that may be old.

@@ -88,12 +88,12 @@ class FleetLoop {
     const os::Clock& clock;
     telemetry::Log& log;
     ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
-    // nullptr: nothing lies beside the store, and nodes are told nothing of it.
+    // The witness; nullptr: nothing lies beside the store, and nodes are told nothing of it.
     const StoreWitness* witness = nullptr;
-    // Where the store is read anew after it has failed; nullptr: on the loop's own thread, which
-    // holds it for as long as that takes.
+    // The thread where the store is read anew after it has failed; nullptr: on the loop's own
+    // thread, which holds it for as long as that takes.
     Background* background = nullptr;
-    // Beaten at each turn, once a second at least; nullptr: nobody listens to it.
+    // The heartbeat, beaten at each turn, once a second at least; nullptr: nobody listens to it.
     os::Heartbeat* heartbeat = nullptr;
     // All called on the loop's thread; empty ones say nothing. With the objects in force, at the
     // beginning of Run() and after each change that was stored.
@@ -137,8 +137,8 @@ class FleetLoop {
   void PostAskProbe(const std::string& node, node_api::ProbeRequest request, ProbeDone done);
   // Asks the agent of `node` what `policy` would end there. Errors: likewise.
   void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
-  // Called on the loop's thread whenever it changes whether anything can be stored. Call before
-  // Run().
+  // Sets what is called on the loop's thread whenever it changes whether anything can be stored.
+  // Call before Run().
   void SetWritableSink(std::function<void(bool writable)> sink) {
     writable_sink_ = std::move(sink);
   }
@@ -265,7 +265,7 @@ class FleetLoop {
   const std::function<void(const ObjectSet&)> on_objects_;
   const std::function<void(const NodeKey&)> on_node_gone_;
 
-  // Owned by the loop's thread.
+  // The state owned by the loop's thread.
   ServerState state_;
   uint64_t nodes_with_addresses_ = 0;  // The last count.
   absl::Time mark_remembered_;

@@ -24,7 +24,7 @@ TEST_F(FleetLoopTest, HelloIsWelcomedAndAttachedAddressesFollow) {
   ASSERT_EQ(SentTo<node_api::DesiredState>(1).size(), 1U);
   EXPECT_TRUE(SentTo<node_api::DesiredState>(1)[0].full);
   EXPECT_TRUE(SentTo<node_api::DesiredState>(1)[0].added.empty());
-  EXPECT_EQ(CountAddresses(Stored()).attaching, 2U);  // Written before the cloud is asked.
+  EXPECT_EQ(CountAddresses(Stored()).attaching, 2U);  // They are written before the cloud is asked.
 
   AnswerCloud();
   ASSERT_EQ(SentTo<node_api::DesiredState>(1).size(), 2U);

@@ -22,7 +22,7 @@ struct Kind {
 // The kinds, sorted by name.
 std::span<const Kind> Kinds();
 
-// nullptr: there is none of that name.
+// Returns the kind; nullptr: there is none of that name.
 const Kind* FindKind(std::string_view name);
 
 // Returns "ClusterNetwork, DestinationGroup, ...", for messages.

@@ -85,7 +85,7 @@ class AddressPool {
   std::optional<ip::Prefix> UnitOf(const ip::Address& address) const;
   // Whether `unit` is one of this pool's.
   bool Owns(const ip::Prefix& unit) const;
-  // nullptr when nobody holds it.
+  // Returns the holder; nullptr when nobody holds it.
   const NodeRecord* OwnerOf(const ip::Address& address) const;
 
   enum class State { kExcluded, kFree, kHeld, kCooldown, kQuarantined };

@@ -36,7 +36,7 @@ TEST(AddressPool, HandsOutEveryUsableAddressOnceAndThenSaysWhy) {
   EXPECT_EQ(pool.OwnerOf(A("10.1.0.5")), &kNode);
 }
 
-TEST(AddressPool, AReleasedAddressCoolsAndTheLongestReleasedComesFirst) {
+TEST(AddressPool, AReleasedAddressIsInCooldownAndTheLongestReleasedComesFirst) {
   AddressPool pool(Spec("10.1.0.0/29"));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.Take(&kNode, kNow).ok());
   EXPECT_TRUE(pool.Release(One("10.1.0.5"), kNow + absl::Seconds(30)));
@@ -99,7 +99,7 @@ TEST(AddressPool, AQuarantinedAddressIsUnusableUntilThatIsLifted) {
   EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.4"));
 }
 
-TEST(AddressPool, AnAddressAnAgentProvesItHasIsHeldEvenWhileItCools) {
+TEST(AddressPool, AnAddressAnAgentProvesItHasIsHeldEvenInCooldown) {
   AddressPool pool(Spec("10.1.0.0/29"));
   EXPECT_TRUE(pool.Cool(One("10.1.0.4"), kNow + absl::Seconds(30)));
   EXPECT_TRUE(pool.Hold(One("10.1.0.4"), &kNode));

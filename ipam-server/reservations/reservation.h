@@ -153,7 +153,7 @@ class ReservationBook {
   const std::map<std::string, Reservation, std::less<>>& all() const { return reservations_; }
 
  private:
-  // Whoever draws addresses of one family from the same pools.
+  // The nodes that draw addresses of one family from the same pools.
   struct Source {
     ip::Family family = ip::Family::kV4;
     std::vector<size_t> pools;
@@ -195,7 +195,7 @@ class ReservationBook {
   ReservationLimits limits_;
   std::map<std::string, Reservation, std::less<>> reservations_;
   std::map<std::string, NodePromises, std::less<>> nodes_;
-  Demands missing_;                      // Over all nodes.
+  Demands missing_;                      // The sum over all nodes.
   std::map<uint32_t, uint64_t> places_;  // The open ones, by how many addresses they have.
   std::set<Age> open_;                   // Reservations with open places.
 };

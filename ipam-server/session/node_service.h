@@ -81,7 +81,7 @@ class AgentStreams final : public AgentLink {
   absl::Mutex orders_mutex_;
   std::vector<Order> orders_ ABSL_GUARDED_BY(orders_mutex_);
   bool stopped_ ABSL_GUARDED_BY(orders_mutex_) = false;
-  std::thread carrier_;  // Last: it uses all of the above.
+  std::thread carrier_;  // It stands last, since it uses all of the above.
 };
 
 // Thread-safe. One reactor object a stream; gRPC's threads call them.

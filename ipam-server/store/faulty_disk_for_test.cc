@@ -32,7 +32,7 @@ std::string ContentOf(const std::string& path) {
 struct FaultyDisk::OpenFile {
   sqlite3_file base;
   FaultyDisk* disk;
-  std::string* path;  // Owned; SQLite knows no constructors.
+  std::string* path;  // It is owned; SQLite knows no constructors.
 
   sqlite3_file* real() { return reinterpret_cast<sqlite3_file*>(this + 1); }
   static OpenFile& Of(sqlite3_file* file) { return *reinterpret_cast<OpenFile*>(file); }

@@ -54,7 +54,7 @@ absl::StatusOr<int64_t> QueryNumber(sqlite3* database, std::string_view sql);
 void BindText(sqlite3_stmt* statement, int index, std::string_view text);
 void BindBlob(sqlite3_stmt* statement, int index, std::string_view bytes);
 
-// Valid until the statement is stepped or reset.
+// Returns bytes that are valid until the statement is stepped or reset.
 std::string_view ColumnBytes(sqlite3_stmt* statement, int column);
 
 // Resets a statement at the end of the scope, so that it holds neither a snapshot nor bound text.

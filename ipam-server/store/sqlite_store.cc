@@ -43,7 +43,7 @@ class SqliteStore final : public Store {
         readers_(path_, options.vfs),
         writer_(std::move(writer)) {}
 
-  // Call once, before anything else. Errors: as sqlite::ErrorOf().
+  // Starts the store; call once, before anything else. Errors: as sqlite::ErrorOf().
   absl::Status Start(const SqliteOptions& options);
 
   absl::StatusOr<std::optional<StoredRecord>> Get(std::string_view key) override;
@@ -85,7 +85,7 @@ class SqliteStore final : public Store {
   int log_pages_ ABSL_GUARDED_BY(writing_) = 0;  // SQLite's word at the last commit.
   bool log_doubtful_ ABSL_GUARDED_BY(writing_) = false;
   StoreStats stats_ ABSL_GUARDED_BY(writing_);
-  // Last: its thread uses what stands above.
+  // The checkpointer stands last: its thread uses what stands above.
   std::unique_ptr<sqlite::Checkpointer> checkpointer_;
 };
 
@@ -265,8 +265,8 @@ absl::Status SqliteStore::WhyRefused(const CompareAndPut& put) {
   return Changed(put, found);
 }
 
-// After a failed sync, the end of the log may be in the kernel's memory and not on the disk, and
-// later syncs will not say so. Whatever counts of it is therefore written again, into the file,
+// Empties the log. After a failed sync, its end may be in the kernel's memory and not on the disk,
+// and later syncs will not say so. Whatever counts of it is therefore written again, into the file,
 // before anything is built on it; then the log begins anew.
 absl::Status SqliteStore::EmptyDoubtfulLog() {
   checkpointer_->AssertWriting();
@@ -332,7 +332,7 @@ absl::StatusOr<sqlite::Database> OpenWriter(const std::string& path, const std::
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA secure_delete = OFF"));
   // Some thousand rows change in one transaction: 32 MiB hold them until it is committed.
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA cache_size = -32768"));
-  // After a spike, the log gives the disk back.
+  // The log gives the disk back after a spike.
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA journal_size_limit = 67108864"));
   const auto depth =
       FileBytes(path) <= kFullCheckBytes ? sqlite::Depth::kFull : sqlite::Depth::kQuick;

@@ -64,7 +64,7 @@ struct StoreStats {
   int64_t failed_commits = 0;   // Failures other than a changed revision.
   int64_t file_bytes = 0;       // The file's size now, without the log.
   int64_t log_bytes = 0;        // The part of the log not yet moved to the file.
-  int64_t checkpoints = 0;      // Times the log was moved to the file,
+  int64_t checkpoints = 0;      // Times the log was moved to the file.
   int64_t failed_checkpoints = 0;
   int64_t waited_for_log = 0;  // Commits that had to wait for that, since the log was too long.
 };
@@ -74,7 +74,7 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // nullopt when there is no such key. Does not wait for a Commit().
+  // Returns the record; nullopt when there is no such key. Does not wait for a Commit().
   // Errors: kUnavailable (the back end cannot be read now); kDataLoss, as List().
   virtual absl::StatusOr<std::optional<StoredRecord>> Get(std::string_view key) = 0;
 

@@ -77,7 +77,7 @@ double Number(uint64_t count) { return static_cast<double>(count); }
 
 }  // namespace
 
-// Every series is made here, with 0: a counter that appears with its first event hides that event
+// Makes every series here, with 0: a counter that appears with its first event hides that event
 // from rate().
 ServerMetrics::ServerMetrics(telemetry::Metrics& metrics, std::string_view version)
     : metrics_(metrics),

@@ -41,7 +41,8 @@ class TrafficSums {
   // Pods of a node that has been silent for this long are no longer named.
   static constexpr absl::Duration kPodsFor = absl::Minutes(1);
 
-  // Where namespaces, teams and classes beyond the limits go. No Kubernetes name begins so.
+  // The name under which namespaces, teams and classes beyond the limits go. No Kubernetes name
+  // begins so.
   static constexpr std::string_view kOther = "_other";
   static constexpr std::string_view kNoTeam = "_none";  // The namespaces without a team.
 

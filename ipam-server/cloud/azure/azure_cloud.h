@@ -106,8 +106,8 @@ class AzureCloud final : public Cloud, public CloudRequests {
   bool forecasts_stale_ = false;
   absl::Time published_at_ = absl::InfinitePast();
 
-  // Held while the machine is at work, which may take as long as a page of a list takes to be
-  // decoded: never to be taken by those who must not wait.
+  // A lock that is held while the machine is at work, which may take as long as a page of a list
+  // takes to be decoded: never to be taken by those who must not wait.
   mutable absl::Mutex machine_mutex_;
   AzureState machine_ ABSL_GUARDED_BY(machine_mutex_);
 
@@ -122,7 +122,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // Callers in Apply() and List().
 
-  std::thread thread_;  // Last: it uses all of the above.
+  std::thread thread_;  // It stands last, since it uses all of the above.
 };
 
 }  // namespace spoke::ipam::azure

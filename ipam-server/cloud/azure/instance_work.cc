@@ -393,7 +393,7 @@ void InstanceWork::OnNic(const NicResource& nic, const WorkContext& context) {
       Plan(context);
       return;
     case Reading::kInsteadOfPoll:
-      // That it is not over early says nothing.
+      // It means nothing that it is not over early.
       if (IsComplete(nic) || context.now - operation_since_ >= context.pace->first_poll()) {
         context.pace->OnFirstPoll(IsComplete(nic));
       }

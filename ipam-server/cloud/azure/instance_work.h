@@ -35,7 +35,7 @@
 
 namespace spoke::ipam::azure {
 
-// Where a VM's next step stands.
+// The stage of a VM's next step.
 enum class WorkStage : uint8_t {
   kIdle,
   kReadVm,     // Reads which NICs a Flexible scale set's VM has.

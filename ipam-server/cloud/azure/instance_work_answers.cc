@@ -20,7 +20,7 @@ constexpr int kMostConflicts = 10;
 constexpr int kConflictsAtOnce = 3;
 constexpr base::Backoff kConflictWait = {.initial = absl::Seconds(1), .max = absl::Seconds(30)};
 constexpr absl::Duration kConcurrentWriteWait = absl::Seconds(5);
-// Another operation is at work on the VM.
+// The wait while another operation is at work on the VM.
 constexpr absl::Duration kUpdatingWait = absl::Seconds(10);
 // An operation that Azure says runs for longer than this is not asked about any more.
 constexpr absl::Duration kMostOperationTime = absl::Minutes(30);

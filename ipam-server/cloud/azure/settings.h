@@ -9,7 +9,7 @@
 
 namespace spoke::ipam::azure {
 
-// Where one of Azure's clouds is reached. Without a slash at the end.
+// The URLs of one of Azure's clouds, without a slash at the end.
 struct Endpoints {
   std::string resource_manager;  // "https://management.azure.com"; also what tokens are asked for.
   std::string authority;         // "https://login.microsoftonline.com"

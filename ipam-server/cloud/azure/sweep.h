@@ -35,7 +35,7 @@ class Sweep {
   // Borrows `settings`. `asked`: when it was begun.
   Sweep(const Settings& settings, ResourceId scale_set, bool flexible, absl::Time asked);
 
-  // Valid until done().
+  // Returns the next call, until done().
   NextCall Next() const;
   void OnResponse(const http::Response& response, absl::Time now);
   // The page did not come: it is asked for again, some times.
@@ -45,7 +45,7 @@ class Sweep {
   void Abort(const absl::Status& status);
 
   bool done() const { return done_; }
-  // kUnavailable: not a whole listing.
+  // Returns kUnavailable when it is not a whole listing.
   const absl::Status& status() const { return result_; }
   // What could be read, also of a listing that is not whole.
   const NicsByVm& nics() const { return nics_; }

@@ -41,7 +41,7 @@ class CloudGates {
                    double jitter);
   // Notes that it worked: the next wait is the first again.
   void Open(std::string_view scope);
-  // nullptr: open.
+  // Returns the gate that is closed; nullptr: open.
   const CloudGate* ClosedAt(std::string_view scope, absl::Time now) const;
   size_t size() const { return gates_.size(); }
 

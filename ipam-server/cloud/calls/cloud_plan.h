@@ -139,7 +139,7 @@ class CloudPlan {
   struct Entry {
     CallRequest options;
     bool ready = false;
-    absl::Time wakes;  // Unless ready.
+    absl::Time wakes;  // When it wakes, unless ready.
   };
   struct Flight {
     CallRequest options;

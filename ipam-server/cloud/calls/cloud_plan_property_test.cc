@@ -88,7 +88,7 @@ class Traffic {
     in_flight_.push_back({now_ + absl::Seconds(Uniform()), call.id});
   }
 
-  // Nothing that could have gone before waits for the same resource in a lane above.
+  // Checks that nothing that could have gone before waits for the same resource in a lane above.
   void CheckOrder(const std::vector<AdmittedCall>& calls) {
     std::map<std::tuple<CallKind, std::string, bool>, std::pair<CloudLane, absl::Time>> last;
     for (const AdmittedCall& call : calls) {

@@ -6,7 +6,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Where rounding would otherwise make a whole token look like none.
+// The tolerance where rounding would otherwise make a whole token look like none.
 constexpr double kEpsilon = 1e-6;
 // A moment of refill is learned from whole seconds, and the clocks differ a little.
 constexpr absl::Duration kTickMargin = absl::Seconds(1);

@@ -224,7 +224,7 @@ TEST_P(ThrottleProperty, IsNeverAboveTheCloudsOwnCount) {
   }
 }
 
-// Once it knows when the refills are, it wastes none.
+// A throttle that knows when the refills are wastes none.
 TEST(ThrottleProperty, InStepItUsesAllThereIs) {
   Reference cloud(kPerVm, absl::Seconds(23));
   Throttle throttle(kPerVm);

@@ -28,7 +28,7 @@ struct Bundle {
 struct BundleDelta {
   uint64_t version = 0;
   bool full = false;
-  uint64_t base_version = 0;  // Unless full.
+  uint64_t base_version = 0;  // The base's version, unless full.
   std::map<std::string, std::string> changed;
   std::vector<std::string> removed;  // Sorted.
 

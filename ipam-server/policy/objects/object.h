@@ -109,7 +109,7 @@ class Spec {
   virtual std::vector<Avoidance> Avoidances() const { return {}; }
   virtual std::vector<HostName> HostNames() const { return {}; }
 
-  // nullopt: for the server only.
+  // Returns what nodes get; nullopt: it is for the server only.
   virtual std::optional<NodeEntry> ForNodes(const ObjectKey& /*key*/) const { return std::nullopt; }
 
   // Whether an object with this spec, used as `use` says, may become `next` (of the same kind), or
@@ -121,7 +121,8 @@ class Spec {
 
 struct PolicyObject {
   ObjectKey key;
-  // Shared, since the sets before and after a change have most of their objects in common.
+  // The spec is shared, since the sets before and after a change have most of their objects in
+  // common.
   std::shared_ptr<const Spec> spec;
   uint64_t version = 0;  // Policy version of the last change.
   absl::Time changed;

@@ -56,7 +56,7 @@ class ObjectSet {
   // What the store holds. Errors: kDataLoss (two objects with one key, a version that cannot be).
   static absl::StatusOr<ObjectSet> Restore(std::vector<PolicyObject> objects, SetVersion version);
 
-  // nullptr when there is none.
+  // Returns the object; nullptr when there is none.
   std::shared_ptr<const PolicyObject> Find(const ObjectKey& key) const;
 
   const Objects& objects() const { return objects_; }
@@ -78,7 +78,7 @@ struct SourcedObject {
   std::string file;
   int name_line = 0;
   int spec_line = 0;
-  // Beside those of the spec: of the addresses that its host names have.
+  // The avoidances of the addresses that its host names have, beside those of the spec.
   std::vector<Avoidance> resolved = {};
 };
 

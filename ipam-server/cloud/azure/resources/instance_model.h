@@ -44,8 +44,8 @@ struct InstanceModel {
   std::string provisioning_state;  // "Succeeded", "Updating", "Failed", "Deleting"...
   bool latest_model_applied = false;
   std::string vm_id;  // What the VM itself reads from its metadata; lower-case.
-  // nullopt: it has no network profile, as an instance that is being deleted, or one of a Flexible
-  // scale set.
+  // The NICs; nullopt: it has no network profile, as an instance that is being deleted, or one of a
+  // Flexible scale set.
   std::optional<std::vector<ModelNic>> nics;
   // networkProfileConfiguration as it was: a PUT must send back every field of it.
   nlohmann::json network_profile;

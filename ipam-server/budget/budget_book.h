@@ -98,7 +98,7 @@ class BudgetBook {
   // ignored. Returns whether to decide soon, within kQuick: somebody is held back who was not
   // before, or something has come back that others wait for.
   bool OnReport(NodeNumber node, const node_api::BudgetReport& report, absl::Time now);
-  // The cloud says the machine is gone: whatever it held is free. Not to be called for one that is
+  // The cloud says the machine is gone: whatever it held is free. Do not call it for one that is
   // merely silent.
   void OnNodeGone(NodeNumber node);
 

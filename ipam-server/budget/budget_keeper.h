@@ -70,7 +70,7 @@ class BudgetKeeper {
   // Notes that nothing more can be sent in `session`. What the node holds stays its own, as long as
   // its own rules let it.
   void OnStreamEnd(const NodeKey& node, SessionId session);
-  // The cloud says that the machine is gone: what it held is free. Not to be called for one that is
+  // The cloud says that the machine is gone: what it held is free. Do not call it for one that is
   // merely silent.
   void OnNodeGone(const NodeKey& node);
 

@@ -23,7 +23,7 @@ constexpr double kTightened = 1.005 / 1.1;
 constexpr double kSlack = 0.97;
 // The part of a grant below which changes are not worth a message.
 constexpr double kWorthwhile = 0.05;
-// The same part for a node that is held back.
+// The part of a grant below which changes are not worth a message to a node that is held back.
 constexpr double kWorthwhileHeldBack = 0.02;
 // The part that is not worth taking back, even if others wait.
 constexpr double kNegligible = 0.005;

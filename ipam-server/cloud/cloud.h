@@ -33,8 +33,8 @@ class Cloud {
   // Errors: kUnavailable (also for a listing that is not complete).
   virtual absl::StatusOr<std::vector<NicAddresses>> List() = 0;
 
-  // Whether List() would have had the VM of this name, if there were one. Of others nothing follows
-  // from their not being listed.
+  // Whether List() would have had the VM of this name, if there were one. It means nothing that
+  // others are not listed.
   virtual bool Covers(const std::string& /*instance*/) const { return true; }
 
   // Whether it chooses the addresses: then requests want entries by name, and never say which

@@ -36,7 +36,7 @@ struct TokenFacts {
 struct NodeFacts {
   std::string name;
   // The id of its machine, as the cloud's controller has set it: "azure:///subscriptions/...";
-  // empty: none has. Only signs that a URI may have.
+  // empty: none has. It has only signs that a URI may have.
   std::string provider_id;
   std::map<std::string, std::string> labels;  // The labels in Kubernetes: no sign of them is one of
                                               // those that divide a URI.

@@ -137,8 +137,8 @@ struct AddressHolder {
   std::optional<AssignmentSpan> assignment;  // nullopt: no pod had it.
 };
 
-// Who held one address at `at`: nullopt when nobody did, or when what is kept does not say.
-// `entries` as above.
+// Returns who held one address at `at`; nullopt when nobody did, or when what is kept does not say.
+// `entries` are those that AssignmentsOf() takes.
 std::optional<AddressHolder> HolderAt(std::span<const HistoryEntry> entries, absl::Time at);
 
 }  // namespace spoke::ipam

@@ -18,11 +18,11 @@ inline constexpr size_t kMaxJsonDepth = 64;
 // The longest text: ARM itself refuses to pass on responses of more than some megabytes.
 inline constexpr size_t kMaxJsonBytes = size_t{64} << 20U;
 
-// Errors: kInvalidArgument (not one JSON value in UTF-8, too deep, too long), with the beginning of
-// the text.
+// Parses JSON. Errors: kInvalidArgument (not one JSON value in UTF-8, too deep, too long), with the
+// beginning of the text.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text);
 
-// The same, of a value that is an object. Errors: kInvalidArgument.
+// Parses a JSON value that is an object. Errors: kInvalidArgument.
 absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text);
 
 // Returns text for a request body. What is no UTF-8 is replaced.

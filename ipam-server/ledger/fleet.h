@@ -307,11 +307,11 @@ class Fleet {
 
   // Assigns what the node lacks to its target. Safe at any time.
   Effects Plan(const NodeKey& key, absl::Time now);
-  // Does what Plan() does, and asks for what the node has too much of. To be called for each node
+  // Does what Plan() does, and asks for what the node has too much of. Call it for each node
   // about once a review period; `jitter` in [0, 1) spreads what becomes due at once.
   Effects Review(const NodeKey& key, double jitter, absl::Time now);
   // Ends reservations and cooldowns whose time is over, and forgets nodes that left nothing; of
-  // what may be due for many nodes at once, a part. To be called some times a second.
+  // what may be due for many nodes at once, a part. It is to be called some times a second.
   Effects Expire(absl::Time now);
 
   // --- What is known. ---

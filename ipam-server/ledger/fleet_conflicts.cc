@@ -105,7 +105,7 @@ Effects Fleet::OnConflict(const NodeKey& key, const ip::Address& address, const 
   return effects;
 }
 
-// One that an operator has put there has no end. Not stored each time that it is heard again.
+// One that an operator has put there has no end. It is not stored each time it is heard again.
 void Fleet::Prolong(const ip::Address& address, absl::Time until, Effects& effects) {
   std::optional<absl::Time>& ends = quarantine_.at(address).until;
   if (!ends || until - *ends < policy_.conflict.quarantine / 4) return;

@@ -95,8 +95,8 @@ class FleetLoop {
     Background* background = nullptr;
     // The heartbeat, beaten at each turn, once a second at least; nullptr: nobody listens to it.
     os::Heartbeat* heartbeat = nullptr;
-    // All called on the loop's thread; empty ones say nothing. With the objects in force, at the
-    // beginning of Run() and after each change that was stored.
+    // Called on the loop's thread, as the next; empty: nobody is told. It gets the objects in force
+    // at the beginning of Run() and after each change that was stored.
     std::function<void(const ObjectSet&)> on_objects = {};
     // Called with each node whose machine the cloud says is gone, or has another VM id now, once
     // that is stored.
@@ -132,10 +132,10 @@ class FleetLoop {
   // kResourceExhausted (too many ask at once).
   void PostAskTraces(const std::string& node, const std::string& pod_namespace,
                      const std::string& pod_name, TracesDone done);
-  // Asks the agent of `node` what it can reach; the id of `request` is given here. Errors:
-  // likewise.
+  // Asks the agent of `node` what it can reach; the id of `request` is given here. Errors: as
+  // PostAskTraces().
   void PostAskProbe(const std::string& node, node_api::ProbeRequest request, ProbeDone done);
-  // Asks the agent of `node` what `policy` would end there. Errors: likewise.
+  // Asks the agent of `node` what `policy` would end there. Errors: as PostAskTraces().
   void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
   // Sets what is called on the loop's thread whenever it changes whether anything can be stored.
   // Call before Run().

@@ -1,4 +1,4 @@
-// Pods that wait: what their agents are told meanwhile. And how ADDs went, for operators.
+// What the agents of pods that wait are told meanwhile, and how ADDs went, for operators.
 #include <algorithm>
 #include <utility>
 

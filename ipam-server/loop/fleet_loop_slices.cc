@@ -29,7 +29,7 @@ constexpr size_t kListedPerTurn = 128;
 constexpr size_t kPolicyPerTurn = 256;
 constexpr size_t kPolicyChoicesPerTurn = 65'536;
 
-// The same for a node every time, and spread evenly over nodes: in [0, 1).
+// Returns a number in [0, 1), the same for a node every time, and spread evenly over nodes.
 double JitterOf(const NodeKey& key) {
   // absl::Hash would differ from one start to the next.
   return static_cast<double>(base::Fnv1a(key.name) >> 11U) /

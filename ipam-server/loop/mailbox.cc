@@ -16,7 +16,7 @@ constexpr size_t kShareBesideChange = 4;
 
 constexpr size_t kOfMessage = 4;  // The message, and its record's part of the commit.
 constexpr size_t kOfPlan = 16;    // The node is brought towards its target.
-constexpr size_t kOfHello = 24;   // The same, and the whole state is told.
+constexpr size_t kOfHello = 24;   // As much as a plan, and the whole state is told.
 
 size_t Work(const ReportEvent& event) {
   const node_api::AssignmentReport& report = event.report;

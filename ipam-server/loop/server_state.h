@@ -57,7 +57,7 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
 
 // What `record` says is to be on the NIC. `pods_wait`: for addresses that the node does not have.
 NicRequest NicOf(const NodeRecord& record, bool pods_wait = false);
-// The same for all nodes that have not been replaced: what a cloud without a memory starts from.
+// Returns all NICs of nodes that have not been replaced: what a cloud without memory starts from.
 std::vector<NicAddresses> AllNics(const Fleet& fleet);
 
 // The pools in force: those of the file, then those that were applied, by name.

@@ -37,8 +37,8 @@ class StoreWitness {
   absl::StatusOr<StoreMark> Verify(std::string_view token) const {
     return VerifyMark(token, key());
   }
-  // Replaces the mark. Not synced: after a power cut the machine has booted, and nodes are asked.
-  // Errors: as errno says.
+  // Replaces the mark. It is not synced: after a power cut the machine has booted, and nodes are
+  // asked. Errors: as errno says.
   absl::Status Remember(const StoreMark& mark) const;
 
  private:

@@ -47,7 +47,7 @@ std::vector<std::string> Texts(const std::vector<T>& values) {
 template <typename T>
 using CheckItem = std::function<absl::Status(const T&)>;
 
-// Returns CIDR blocks, sorted; a block that is listed twice is a mistake. Of an absent list: none.
+// Returns CIDR blocks, sorted; a block that is listed twice is a mistake. An absent list has none.
 std::vector<Listed<ip::Prefix>> ReadBlocks(const config::ConfigMap& map, std::string_view key,
                                            const CheckItem<ip::Prefix>& check = nullptr);
 
@@ -62,16 +62,16 @@ std::vector<Listed<std::string>> ReadNamespaces(const config::ConfigMap& map, st
                                                 config::Need need);
 
 // Names of other objects, `what` for messages ("a team"), sorted; one that is listed twice is a
-// mistake. Of an absent list: none.
+// mistake. An absent list has none.
 std::vector<Listed<std::string>> ReadNames(const config::ConfigMap& map, std::string_view key,
                                            std::string_view what);
 
-// Returns IP addresses, sorted; one that is listed twice is a mistake. Of an absent list: none.
+// Returns IP addresses, sorted; one that is listed twice is a mistake. An absent list has none.
 std::vector<Listed<ip::Address>> ReadAddresses(const config::ConfigMap& map, std::string_view key,
                                                const CheckItem<ip::Address>& check = nullptr);
 
 // Names of hosts and patterns of such (host_name.h), in lower case, sorted; one that is listed
-// twice is a mistake. Of an absent list: none.
+// twice is a mistake. An absent list has none.
 std::vector<Listed<std::string>> ReadHostNames(const config::ConfigMap& map, std::string_view key);
 
 // A map of node labels, in the syntax of Kubernetes; values are text and not empty.

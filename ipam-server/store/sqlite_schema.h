@@ -10,7 +10,7 @@
 
 namespace spoke::ipam::sqlite {
 
-// Makes a database without records at `path`, whole or not at all. Never over an existing file.
+// Makes a database without records at `path`, whole or not at all. It never overwrites a file.
 // Errors: kNotFound (no such directory); kAlreadyExists; as ErrorOf() and errno say.
 absl::Status CreateEmpty(const std::string& path);
 

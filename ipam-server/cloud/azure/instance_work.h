@@ -79,7 +79,7 @@ struct WorkContext {
   std::string full_subnet = {};
 };
 
-// The same NIC, if what it holds is known: not one that shows no entry, since every NIC has its
+// Returns `nic` if what it holds is known: not one that shows no entry, since every NIC has its
 // primary one. To believe it would be to take all its addresses for gone.
 // Errors: kUnavailable.
 absl::StatusOr<NicResource> ReadWhole(absl::StatusOr<NicResource> nic);

@@ -50,7 +50,7 @@ struct Settings {
   bool blocks_on_nics = false;        // Network API, Flexible scale sets.
   bool blocks_on_scale_sets = false;  // Compute API 2026-07-02.
   std::string ca_file;                // Extra authority for TLS; empty: the system's.
-  std::string proxy;  // Empty: the environment's, as curl reads it. Never for metadata.
+  std::string proxy;  // Empty: the environment's, as curl reads it. Not used for metadata.
   absl::Duration timeout = absl::Seconds(30);  // One HTTP call's.
   absl::Duration listing = absl::Minutes(5);   // How often all NICs are listed.
 

@@ -20,8 +20,8 @@ struct ParkTime {
 // subscription's budget (github.com/cilium/cilium/issues/19695).
 inline constexpr ParkTime kForbiddenPark = {absl::Minutes(5), absl::Minutes(30)};
 inline constexpr ParkTime kSubnetFullPark = {absl::Minutes(2), absl::Minutes(30)};
-// Azure will not until something else has changed. With what is cleaned up after an operation that
-// failed, at most six writes an hour.
+// The park after Azure refuses until something else has changed. With what is cleaned up after an
+// operation that failed, at most six writes an hour.
 inline constexpr ParkTime kRefusedPark = {absl::Minutes(10), absl::Minutes(30)};
 inline constexpr ParkTime kRejectedPark = {absl::Minutes(1), absl::Minutes(30)};
 inline constexpr ParkTime kConflictPark = {absl::Seconds(5), absl::Seconds(40)};

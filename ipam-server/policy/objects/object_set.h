@@ -109,7 +109,7 @@ struct ObjectChange {
 
 struct ApplyPlan {
   std::vector<ObjectChange> changes;  // The files' order; the unchanged ones as well.
-  ObjectSet next;                     // The same version as before when nothing changes.
+  ObjectSet next;                     // It has the same version as before when nothing changes.
 };
 
 // Errors, with every problem on a line of its own ("FILE:LINE: PATH: what is wrong and what to

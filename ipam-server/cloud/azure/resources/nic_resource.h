@@ -1,6 +1,6 @@
 // A NIC as Azure shows it: which addresses it holds. Pure.
 //
-// The same shape for NICs of scale sets' VMs, which can only be read here, and for NICs of their
+// The shape is the same for NICs of scale sets' VMs, which can only be read here, and NICs of their
 // own (Flexible scale sets), which are changed by a PUT of the whole NIC.
 // https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces
 #pragma once

@@ -88,7 +88,7 @@ void ReadPools(const ConfigMap& root, ServerConfig& out) {
                                       earlier.cidr.ToString(), earlier.name));
       }
     }
-    // Without a block it would overlap everything; the mistake is on record, so it is left out.
+    // A pool without a block would overlap everything; the mistake is on record, so it is left out.
     if (has_cidr) out.pools.push_back(std::move(pool));
   }
 }
@@ -179,7 +179,7 @@ absl::Status TakeDnsName(std::string_view text, std::string* out) {
 }
 
 void ReadEnroll(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
-  // More makes a certificate that is sent with each handshake larger than it need be.
+  // The most names: more make a certificate, sent with each handshake, larger than it need be.
   constexpr size_t kMaxServerNames = 32;
   if (root.present() && root.Has("enroll")) {
     EnrollConfig& enroll = out.enroll.emplace();

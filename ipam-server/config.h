@@ -27,7 +27,7 @@ struct EnrollConfig {
   // What the server's own certificate bears: DNS names and addresses by which agents reach it.
   std::vector<std::string> server_names;
   std::string audience = "spoke-ipam-server";      // Whom the tokens are for.
-  std::string service_account = "spoke-netagent";  // Of agents.
+  std::string service_account = "spoke-netagent";  // The agents'.
   std::string
       k8s_namespace;  // The agents', and where the authority is published; empty: our pod's.
   absl::Duration certificate_life = absl::Hours(24 * 30);
@@ -59,33 +59,33 @@ struct EtcdConfig {
 
 struct ServerConfig {
   std::string listen_agents = "0.0.0.0:7443";  // host:port
-  // Where agents reach it, beside what it listens on: such as a load balancer's address.
+  // The addresses where agents reach it, beside what it listens on, such as a load balancer's.
   std::vector<ip::Address> advertised;
   std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
   std::string listen_metrics = "127.0.0.1:9464";                 // host:port; "off": nowhere.
   std::string metrics_token_file;  // What others than this machine show; empty: none can.
   // Connections of agents that one address may have at once.
   uint32_t agents_per_address = 64;
-  rpc::TlsFiles tls;                   // For agents; with `enroll`, files of its directory.
+  rpc::TlsFiles tls;                   // The agents' listener; with `enroll`, its files.
   std::optional<EnrollConfig> enroll;  // nullopt: certificates come from elsewhere.
   // The store's file; with `etcd`, a file in whose directory the server keeps what is its own.
   std::string sqlite = "/var/lib/spoke/ipam.db";
   std::optional<EtcdConfig> etcd;        // Absent: SQLite.
   std::optional<azure::Settings> azure;  // Absent: the static cloud.
-  std::string attachments_file;          // Of the static cloud; empty: none.
+  std::string attachments_file;          // The static cloud's; empty: none.
   std::vector<PoolSpec> pools;           // Others come as policy objects.
   HistoryLimits history;
   absl::Duration audit_period = absl::Minutes(10);  // 0: only when an operator asks.
   FleetPolicy policy;
-  // Of a node's connections, a policy may end so many without an operator's word. In steps of
+  // The share of a node's connections that a policy may end without an operator's word. In steps of
   // 0.001.
   double max_cut_share = 0.05;
-  // Where it says whether it is ready and alive: unix:/path or host:port; empty: nowhere.
+  // The address where it says whether it is ready and alive: unix:/path or host:port; empty: none.
   std::string health = "unix:/run/spoke/ipam-server-health.sock";
   bool debug = false;
 
-  // Where the store's key and mark lie (loop/store_witness.h): with the authority, or else beside
-  // the store, but not in it.
+  // Returns where the store's key and mark lie (loop/store_witness.h): with the authority, or else
+  // beside the store, but not in it.
   std::string witness_directory() const;
 };
 

@@ -61,10 +61,10 @@ constexpr int kMinPingIntervalMs = 10'000;
 // How soon a node that vanished without a word counts as away.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
-// Of operators: spokectl sends no more than 3 MiB of files.
+// The longest message of operators: spokectl sends no more than 3 MiB of files.
 constexpr int kMaxAdminMessageBytes = 4 << 20;
 
-// Of a loop of the server's. A commit to a disk that is busy may take a while.
+// The longest silence of a loop of the server. A commit to a disk that is busy may take a while.
 constexpr absl::Duration kLongestSilence = absl::Seconds(60);
 
 constexpr size_t kStoreIdBytes = 16;
@@ -102,10 +102,11 @@ void SetReady(const Servers& servers, daemon::ServedHealth& health, bool writabl
        "says why: free its disk, or make it writable"});
 }
 
-// Whoever can open the admin socket is an operator, so it is born for root only.
+// Starts the servers. Whoever can open the admin socket is an operator, so it is made for root
+// only.
 absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& admin_service,
                                      grpc::Service& node_service, telemetry::Log& log) {
-  // Those of enrollment are renewed while we run.
+  // Enrollment's certificates are renewed while we run.
   ASSIGN_OR_RETURN(
       const auto agent_credentials,
       config.enroll ? rpc::RenewedServerCredentials(config.tls, rpc::ClientCertificate::kRequired)
@@ -140,14 +141,14 @@ void SayStarted(const ServerConfig& config, const std::string& store, const std:
                               {"tls", config.tls.insecure ? "off" : "on"}});
 }
 
-// With those that another has replaced: the cloud has not said that they are gone.
+// Returns the nodes, with those that another has replaced: the cloud has not said they are gone.
 std::vector<NodeKey> KnownNodes(const Fleet& fleet) {
   std::vector<NodeKey> known;
   for (const auto& [key, record] : fleet.nodes()) known.push_back(key);
   return known;
 }
 
-// Null: they are not to be served.
+// Returns the metrics' endpoint; null: they are not to be served.
 absl::StatusOr<std::unique_ptr<telemetry::TextEndpoint>> ServeMetrics(
     const ServerConfig& config, const telemetry::Metrics& metrics) {
   if (config.listen_metrics == "off") return nullptr;
@@ -176,7 +177,7 @@ absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
       .max_cut_permille = static_cast<uint32_t>(std::lround(config.max_cut_share * 1000))};
 }
 
-// Without a boot id, no start is taken to be in the boot of another.
+// Opens the witness. No start is taken to be in the boot of another without a boot id.
 absl::StatusOr<StoreWitness> OpenWitness(const ServerConfig& config) {
   return StoreWitness::Open(config.witness_directory(),
                             std::string(absl::StripAsciiWhitespace(
@@ -190,7 +191,7 @@ struct Clocks {
   os::SteadyClock steady{time_of_day, uptime};
 };
 
-// Null: agents get their certificates by other means. Makes the files that the agents' port needs.
+// Makes the files that the agents' port needs. Null: agents get their certificates by other means.
 absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(
     const std::optional<EnrollConfig>& config, const os::Clock& clock, telemetry::Log& log) {
   if (!config) return nullptr;
@@ -245,7 +246,7 @@ absl::StatusOr<std::unique_ptr<CloudEdge>> OpenCloud(const ServerConfig& config,
                          edges, answer);
 }
 
-// Of a server that was killed. The store is ours by now.
+// Removes the backups that a killed server left. The store is ours by now.
 void RemoveLeftovers(const ServerConfig& config, telemetry::Log& log) {
   const auto removed = RemoveScratchBackups(config.sqlite);
   if (!removed.ok()) {
@@ -297,9 +298,9 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(config, log));
   RemoveLeftovers(config, log);
   daemon::ServedHealth health(HealthOf(config), log);
-  // Now that the store is ours, and so is what lies beside it.
+  // Enrollment comes now that the store is ours, and so is what lies beside it.
   ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
-  // Before what reads it at a scrape.
+  // It stands before what reads it at a scrape.
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
@@ -367,7 +368,7 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   loop.Stop();
   loop_thread.join();
   budgets.Stop();
-  cloud->Stop();  // Before the loop goes: it may have an answer on the way.
+  cloud->Stop();  // It stops before the loop goes: it may have an answer on the way.
   return absl::OkStatus();
 }
 

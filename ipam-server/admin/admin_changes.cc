@@ -18,12 +18,12 @@
 namespace spoke::ipam {
 namespace {
 
-// For all names of hosts in the files of one call, on the caller's thread. What is not known by
-// then is taken as it is: an operator does not wait for somebody's name server.
+// The time to resolve all host names in the files of one call, on the caller's thread. What is
+// unknown by then is taken as it is: an operator does not wait for somebody's name server.
 constexpr absl::Duration kResolveTime = absl::Seconds(2);
 // How often a change of the objects is judged anew because another one came between.
 constexpr int kMostPlans = 10;
-// Whose agents are asked at once what a policy would end: a sample, however many nodes there are.
+// The most nodes whose agents are asked at once what a policy would end: a sample of all nodes.
 constexpr size_t kMaxTrialNodes = 20;
 
 absl::StatusOr<NodeMode> ModeOf(const std::string& text) {
@@ -54,7 +54,7 @@ void Describe(const ApplyPlan& plan, Response& response) {
   response.set_policy_version(plan.next.version());
 }
 
-// `expected`: 0: any.
+// Checks the version; `expected` 0: any.
 absl::Status CheckVersion(const ObjectSet& set, uint64_t expected) {
   if (expected == 0 || expected == set.version()) return absl::OkStatus();
   return absl::FailedPreconditionError(fmt::format(
@@ -234,8 +234,8 @@ grpc::Status AdminService::DeleteReservation(Context* context,
   }));
 }
 
-// Planned and compiled here, on the caller's thread, from what the loop has at one moment; the loop
-// only puts it into force, if nothing was changed since. Otherwise all is judged anew.
+// Plans and compiles the change on the caller's thread, from what the loop has at one moment; the
+// loop only puts it into force, if nothing was changed since. Otherwise all is judged anew.
 absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
                                                       const PlanObjects& plan, bool commit) {
   for (int i = 0; i < kMostPlans; ++i) {
@@ -255,7 +255,7 @@ absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
       "others change the policy objects all the time; nothing was changed, try again");
 }
 
-// False, and nothing happens, when the objects are no longer of the version `from`.
+// Returns false, and nothing happens, when the objects are no longer of the version `from`.
 absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, uint64_t from,
                                                 const ApplyPlan& plan) {
   const std::vector<PoolSpec> pools = PoolsOf(settings_, plan.next);
@@ -320,7 +320,7 @@ grpc::Status AdminService::DeleteObjects(Context* context, const v1::DeleteObjec
 
 grpc::Status AdminService::ResumeRollout(Context* context, const v1::ResumeRolloutRequest* request,
                                          v1::ResumeRolloutResponse* response) {
-  // Of the loop's sessions, which a change does not see: who holds it back now.
+  // The loop's sessions, which a change does not see, tell who holds it back now.
   absl::Status status = Ask(*context, [&](const FleetView& view) {
     node_api::CutCount cut;
     for (const auto& [key, session] : view.sessions) {
@@ -365,7 +365,7 @@ grpc::Status AdminService::EstimateCuts(Context* context, const v1::ApplyRequest
   std::map<std::string, std::shared_ptr<const Bundle>> asked;
   size_t position = 0;
   for (const auto& [node, labels] : connected) {
-    // Every so many-th, so that the names of those that are asked lie far apart.
+    // The nodes asked are spread evenly, so that their names lie far apart.
     const size_t before = position * kMaxTrialNodes / connected.size();
     const size_t after = ++position * kMaxTrialNodes / connected.size();
     const bool all = connected.size() <= kMaxTrialNodes;

@@ -23,7 +23,7 @@ namespace {
 constexpr absl::Duration kLoopPatience = absl::Seconds(10);
 constexpr int kRowsPerMessage = 1000;
 constexpr int kQuarantinedPerQuery = 512;
-constexpr size_t kNamesPerQuery = 4096;  // Of nodes, in reservations.
+constexpr size_t kNamesPerQuery = 4096;  // The most names of nodes, in reservations.
 
 const Session* SessionOf(const FleetView& view, const NodeKey& key) {
   const auto it = view.sessions.find(key);
@@ -145,7 +145,7 @@ grpc::Status AdminService::GetNode(Context* context, const v1::GetNodeRequest* r
   return rpc::ToGrpc(status);
 }
 
-// As VisitNodes() sees them; those in quarantine that no node holds come after all others.
+// Collects in the order of VisitNodes(); quarantined addresses that no node holds come last.
 absl::Status AdminService::CollectAddresses(const Context& context,
                                             const v1::ListAddressesRequest& request,
                                             std::deque<v1::AddressInfo>& rows) {
@@ -166,7 +166,7 @@ absl::Status AdminService::CollectAddresses(const Context& context,
       auto it = last ? all.upper_bound(*last) : all.begin();
       for (int i = 0; i < kQuarantinedPerQuery && it != all.end(); ++i, ++it) {
         last = it->first;
-        if (view.fleet.HolderOf(it->first) != nullptr) continue;  // Listed with its node.
+        if (view.fleet.HolderOf(it->first) != nullptr) continue;  // It is listed with its node.
         if (auto info = DescribeAddress(view.fleet, it->first)) add(*std::move(info));
       }
       more = it != all.end();
@@ -235,7 +235,7 @@ grpc::Status AdminService::ListReservations(Context* context, const v1::ListRese
   return rpc::ToGrpc(status);
 }
 
-// Written here, on the caller's thread: the loop only hands out the set.
+// The text is written here, on the caller's thread: the loop only hands out the set.
 grpc::Status AdminService::GetObjects(Context* context, const v1::GetObjectsRequest* request,
                                       v1::GetObjectsResponse* response) {
   ObjectSet set;
@@ -317,7 +317,7 @@ grpc::Status AdminService::Explain(Context* context, const v1::ExplainRequest* r
   });
   status.Update(found);
   if (status.ok() && !request->pod().empty()) {
-    // Half of the time, so that an agent that does not answer costs nothing of what is known here.
+    // Agents have half of the time, so that one that does not answer costs nothing known here.
     AddPodTraces(loop_, store_, PatienceOf(*context) / 2, *request, *response);
   }
   return rpc::ToGrpc(status);

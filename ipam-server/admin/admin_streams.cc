@@ -157,7 +157,7 @@ grpc::Status AdminService::ListEvents(Context* context, const v1::ListEventsRequ
       events.erase(events.begin(), events.end() - static_cast<ptrdiff_t>(limit));
     }
     if (!send(events) || !request->follow()) return grpc::Status::OK;
-    limit = EventRing::kKept;  // That was for the past only.
+    limit = EventRing::kKept;  // The request's limit was for the past only.
     while (events_.Since(last, 1).empty()) {
       if (context->IsCancelled()) return grpc::Status::OK;
       events_.Await(last, kFollowPatience);

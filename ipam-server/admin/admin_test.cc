@@ -53,7 +53,7 @@ TEST_F(AdminTest, StatusNamesBothThatHaveAnAddress) {
   conflict.mutable_conflict()->set_address(addresses_[0]);
   conflict.mutable_conflict()->set_other_mac("00:0d:3a:00:00:02");
   ASSERT_TRUE(stream_->Write(conflict));
-  Assign(1);  // Acknowledged: what was said before it has been taken.
+  Assign(1);  // Once acknowledged, what was said before it has been taken.
   v1::GetStatusResponse status;
   ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetStatus, v1::GetStatusRequest(), status).ok());
   EXPECT_THAT(status.problems(),
@@ -311,7 +311,7 @@ TEST_F(AdminTest, ExplainsPodsNodesAndAddresses) {
   request.set_pod("ns/pod-a");
   ASSERT_TRUE(ExplainSubject(request, out).ok());
   EXPECT_THAT(out.details(0), HasSubstr("on node node1"));
-  EXPECT_THAT(out.without_adds(0), HasSubstr("did not answer"));  // As an older agent.
+  EXPECT_THAT(out.without_adds(0), HasSubstr("did not answer"));  // An older agent is silent.
   request.set_pod("ns/nobody");
   ASSERT_TRUE(ExplainSubject(request, out).ok());
   EXPECT_THAT(out.summary(), HasSubstr("no address is assigned"));
@@ -431,7 +431,7 @@ TEST_F(AdminTest, EventsAreKeptForWhoAsksLater) {
   EXPECT_EQ(events.events(0).fields().at("vm"), "vm-1");
 }
 
-TEST_F(AdminTest, TopCountsWhoAssignsMost) {
+TEST_F(AdminTest, TopCountsWhoUsesMost) {
   ConnectNode();
   Assign(0);
   v1::GetTopResponse top;

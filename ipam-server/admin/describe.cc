@@ -9,7 +9,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Of the nodes that a recovery waits for, so many are named.
+// The number of nodes named, of those that a recovery waits for.
 constexpr int kMostSilent = 20;
 
 std::string_view NameOf(AddressPool::State state) {
@@ -63,7 +63,7 @@ v1::AddressInfo Unusable(const NodeRecord& record, const std::string& name,
   return info;
 }
 
-// Such an address may be held, or cool, elsewhere: both rows are true.
+// Such an address may be held, or in cooldown, elsewhere: both rows are true.
 bool IsUnusable(const v1::AddressInfo& info) { return info.state() == "unusable"; }
 
 }  // namespace

@@ -23,14 +23,14 @@ v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Se
 
 v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
                                 const Configuration& configuration, const ip::Address& address);
-// Whatever its state; nullopt when it is in none of the pools.
+// Describes an address in any state; nullopt when it is in none of the pools.
 std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Address& address);
 // What the node holds, and what left it and is still in cooldown.
 std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRecord& record);
 
 // The order in which rows of DescribeAddresses(), of all nodes one after the other, are shown: by
-// address. A deque, since they are added on the loop's thread and must not have to move. Of an
-// address that moved to another node meanwhile, and is in two rows, only the later.
+// address. A deque, since they are added on the loop's thread and must not have to move. An
+// address that moved to another node meanwhile, and is in two rows, is shown by the later only.
 std::vector<size_t> RowsByAddress(const std::deque<v1::AddressInfo>& rows);
 
 v1::ReservationInfo DescribeReservation(const Reservation& reservation);

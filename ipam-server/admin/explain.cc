@@ -9,7 +9,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Private addresses of one virtual network (Azure subscription and service limits).
+// The most private addresses of one virtual network (Azure subscription and service limits).
 constexpr uint64_t kVnetAddresses = 65'536;
 
 std::string TimeOf(absl::Time time) {
@@ -23,7 +23,7 @@ void Say(v1::ExplainResponse& out, fmt::format_string<Args...> format, Args&&...
 
 void SayCounts(const NodeRecord& record, v1::ExplainResponse& out) {
   const AddressCounts counts = CountAddresses(record);
-  Say(out, "addresses: {} available, {} in use, {} cooldown, {} attaching, {} detaching",
+  Say(out, "addresses: {} available, {} in use, {} in cooldown, {} attaching, {} detaching",
       counts.available, counts.in_use, counts.cooldown, counts.attaching, counts.detaching);
 }
 
@@ -129,7 +129,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const 
       out.set_summary(fmt::format("{} is in quarantine and not handed out", text));
       return out;
     case AddressPool::State::kCooldown:
-      out.set_summary(fmt::format("{} was taken off its node and cools until {}", text,
+      out.set_summary(fmt::format("{} was taken off its node and is in cooldown until {}", text,
                                   TimeOf(pool->UsableFrom(address))));
       out.set_eta_unix_ms(absl::ToUnixMillis(pool->UsableFrom(address)));
       return out;

@@ -24,7 +24,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainSubject(const FleetView& view,
 absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
                                                 const v1::WhatIfRequest& request);
 
-// Counts who assigns most, node by node.
+// Counts which namespaces and nodes have most addresses in use, node by node.
 class TopUsers {
  public:
   void Add(const NodeRecord& record);

@@ -13,7 +13,7 @@
 
 namespace spoke::ipam {
 
-inline constexpr absl::Duration kProbeTimeout = absl::Seconds(2);  // Unless an operator says so.
+inline constexpr absl::Duration kProbeTimeout = absl::Seconds(2);  // The default of a request.
 inline constexpr size_t kNodesByDefault = 3;
 inline constexpr size_t kMaxProbedNodes = 200;
 
@@ -24,16 +24,16 @@ struct ProbePlan {
   absl::Duration timeout;
 };
 
-// Where the request names no targets of the hub, or of the spokes: the first address of each of
+// Plans probes; without targets of the hub, or of the spokes, to the first address of each of
 // their blocks in `objects`. Errors: kInvalidArgument (a target that is none, too many of them, or
 // too long a timeout), kFailedPrecondition (no ClusterNetwork, or one without such blocks).
 absl::StatusOr<ProbePlan> PlanProbes(const ObjectSet& objects,
                                      const v1::VerifyPolicyRequest& request);
 
-// "10.0.0.1" (echo), "10.0.0.1:443", "[fd00::1]:443", "fd00::1". Errors: kInvalidArgument.
+// Parses "10.0.0.1" (echo), "10.0.0.1:443", "[fd00::1]:443", "fd00::1". Errors: kInvalidArgument.
 absl::StatusOr<node_api::ProbeTarget> ParseTarget(const std::string& text);
 
-// Some of `connected` (in order), as far from each other as can be.
+// Returns some of `connected` (in order), as far from each other as can be.
 std::vector<std::string> ChooseNodes(const std::vector<std::string>& connected);
 
 // The answer of `node`'s agent to `plan`. A target it does not speak of was not tried.

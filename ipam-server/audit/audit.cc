@@ -12,7 +12,7 @@ namespace {
 // What each of the three says of one address.
 struct Facts {
   std::vector<std::pair<const StoredNode*, const StoredAddress*>> holders;
-  std::vector<std::pair<const CloudNic*, std::string>> nics;  // With the configuration's name.
+  std::vector<std::pair<const CloudNic*, std::string>> nics;  // Each with the configuration's name.
   std::vector<std::pair<const AgentInventory*, const AuditAssignment*>> users;
   std::vector<const AgentInventory*> known_to;
 };
@@ -199,7 +199,7 @@ class Comparison {
 
   void CompareFreeOnNic(const ip::Address& address, const CloudNic& nic, const std::string& name) {
     const bool ours = name.starts_with(input_.own_prefix);
-    if (!ours && !IsInAnyPool(address)) return;  // Not our business.
+    if (!ours && !IsInAnyPool(address)) return;  // It is not our business.
     const StoredNode* node = FindNode(nic.node);
     std::string cause = fmt::format("the NIC has it as {}, and the store says it is free", name);
     AuditRepair repair = AuditRepair::kNone;

@@ -26,13 +26,13 @@ enum class AuditKind : uint8_t {
   kNotOnNic,            // The store says attached, and the NIC has it not.
   kOnNicUnknown,        // The NIC has it, and the store says free.
   kWrongNic,            // The store says one node, and the NIC of another has it.
-  kWrongConfiguration,  // On the right NIC under another name than the store's.
+  kWrongConfiguration,  // The right NIC has it under another name than the store's.
   kOnTwoNics,
   kNicNotListed,    // The node's NIC is missing from the cloud's list.
   kNicReplaced,     // The cloud knows the node's NIC under another MAC address.
-  kStuckAttaching,  // For longer than any cloud call takes.
+  kStuckAttaching,  // It attaches for longer than any cloud call takes.
   kStuckDetaching,
-  kHeldTwice,            // By two nodes, says the store.
+  kHeldTwice,            // The store says that two nodes hold it.
   kGoneHolds,            // The VM is no more, and the store still has addresses on it.
   kPoolForeign,          // The pool of the record is unknown, or does not contain the address.
   kInUseUnknown,         // An agent assigns it, and the store says free.
@@ -43,14 +43,14 @@ enum class AuditKind : uint8_t {
   kInUseOlder,           // Its agent assigns it under a generation that the store saw end.
   kInUseWhileDetaching,  // Its agent gave it up, and assigns it.
   kRecordedNotInUse,     // The store says assigned, and its agent does not assign it.
-  kAgentMisses,          // Attached, and the agent does not know.
+  kAgentMisses,          // The agent does not know that it is attached.
   kAgentExtra,           // The agent takes it for attached, and it is not.
   kAgentUnknown,         // An agent of a node that the store does not know.
 };
 
 inline constexpr AuditKind kLastAuditKind = AuditKind::kAgentUnknown;
 
-// "not_on_nic": stable words, for scripts and for metrics.
+// Returns "not_on_nic": stable words, for scripts and for metrics.
 std::string_view NameOf(AuditKind kind);
 
 enum class AuditRepair : uint8_t {
@@ -62,7 +62,7 @@ enum class AuditRepair : uint8_t {
   kEndAssignment,   // Record that the assignment is over; the address cools down.
 };
 
-// "take_assignment"; empty for kNone.
+// Returns "take_assignment"; empty for kNone.
 std::string_view NameOf(AuditRepair repair);
 
 // A node is its name and its VM.
@@ -91,8 +91,8 @@ struct StoredAddress {
   std::string configuration;
   std::string pool;
   absl::Time since;
-  uint64_t generation = 0;   // Of the last assignment.
-  std::string container_id;  // While assigned.
+  uint64_t generation = 0;   // The last assignment's.
+  std::string container_id;  // Set while assigned.
   std::string ifname;
 
   bool operator==(const StoredAddress&) const = default;
@@ -101,7 +101,7 @@ struct StoredAddress {
 struct StoredNode {
   AuditNode node;
   ip::MacAddress nic_mac;
-  bool retired = false;  // Replaced by another VM of the same name.
+  bool retired = false;  // Another VM of the same name has replaced it.
   bool gone = false;     // The cloud has said that the VM is no more.
   std::vector<StoredAddress> addresses;
 };
@@ -122,7 +122,7 @@ struct AgentInventory {
 struct AuditInput {
   std::vector<StoredNode> store;
   std::optional<std::vector<CloudNic>> cloud;  // nullopt: it could not be listed.
-  std::vector<AgentInventory> agents;          // Those that answered.
+  std::vector<AgentInventory> agents;          // The agents that answered.
   std::map<std::string, std::vector<ip::Prefix>> pools;
   // Addresses that left their node a short while ago, and when: reports and lists of before may
   // still have them.
@@ -147,12 +147,12 @@ struct AuditDifference {
   bool operator==(const AuditDifference&) const = default;
 };
 
-// All differences, by node, address and kind. Empty for a consistent world. When each repair is
-// carried out, another audit finds only those whose repair is none.
+// Returns all differences, by node, address and kind. Empty for a consistent world. When each
+// repair is carried out, another audit finds only those whose repair is none.
 std::vector<AuditDifference> Audit(const AuditInput& input, const AuditPolicy& policy,
                                    absl::Time now);
 
-// Since when each difference has been there, from one audit to the next. Not thread-safe.
+// Remembers since when each difference is there, from one audit to the next. Not thread-safe.
 class AuditMemory {
  public:
   // Fills in `first_seen`, and forgets the differences that are no longer there.

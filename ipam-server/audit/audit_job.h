@@ -24,18 +24,18 @@ namespace spoke::ipam {
 struct AuditReport {
   absl::Time at;
   std::vector<AuditDifference> differences;
-  std::vector<bool> repaired;  // As `differences`.
+  std::vector<bool> repaired;  // In the order of `differences`.
   uint64_t agents_asked = 0;
-  uint64_t agents_silent = 0;  // Did not answer in time; their nodes were compared without them.
+  uint64_t agents_silent = 0;  // Agents that did not answer in time, left out of the comparison.
 };
 
 // Thread-safe. One audit at a time: who comes second waits.
 class AuditJob {
  public:
   struct Settings {
-    absl::Duration period = absl::Minutes(10);    // Of the audits in the background; 0: none.
+    absl::Duration period = absl::Minutes(10);    // The background audits' period; 0: none.
     absl::Duration listing = absl::Seconds(60);   // How often the cloud is asked which nodes exist.
-    absl::Duration patience = absl::Seconds(10);  // For agents to answer.
+    absl::Duration patience = absl::Seconds(10);  // The time agents have to answer.
     AuditPolicy policy;
   };
   using Progress = ipam::Progress;  // Nodes compared, of all.
@@ -62,7 +62,7 @@ class AuditJob {
   // listed is no error: the report says so, and the other two are compared.
   absl::StatusOr<AuditReport> Run(bool repair, const Progress& progress);
 
-  // Of the last audit that was completed; nullopt: none was yet.
+  // Returns the report of the last audit that was completed; nullopt: none was yet.
   std::optional<AuditReport> Last() const;
 
  private:

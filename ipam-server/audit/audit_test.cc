@@ -118,8 +118,8 @@ struct World {
 
 constexpr size_t kNodes = 3;
 
-// Everything agrees, or is on its way. Each node has an available, an assigned and a cooldown
-// address at least.
+// Everything agrees, or is on its way. Each node has at least one address that is available, one
+// that is assigned and one in cooldown.
 World ConsistentWorld(testing_support::Random& random) {
   World world;
   world.input.cloud.emplace();
@@ -148,7 +148,7 @@ World ConsistentWorld(testing_support::Random& random) {
       if (agent.held) agent.held->push_back(address);
       stored.addresses.push_back(held);
     }
-    if (random.OneIn(2)) {  // On its way, at any point of it.
+    if (random.OneIn(2)) {  // The address is on its way, at any point of it.
       const ip::Address address = Address(i * 50 + 40);
       stored.addresses.push_back({.address = address,
                                   .state = static_cast<AuditState>(random.Between(0, 2)),
@@ -160,7 +160,7 @@ World ConsistentWorld(testing_support::Random& random) {
       if (agent.held && random.OneIn(2)) agent.held->push_back(address);
       if (random.OneIn(2)) agent.in_use.push_back({address, 7, "new", "eth0", kJustNow});
     }
-    if (random.OneIn(2)) {  // Just freed: the list and the agent are a little behind.
+    if (random.OneIn(2)) {  // It was just freed: the list and the agent are a little behind.
       const ip::Address address = Address(i * 50 + 41);
       world.input.freed[address] = kJustNow;
       nic.configurations[address] = "spoke-41";
@@ -181,7 +181,7 @@ struct Corruption {
   AuditKind kind;
   AuditRepair repair;
   std::function<ip::Address(World&)> inject;
-  bool of_node = false;  // Found for the node as a whole.
+  bool of_node = false;  // It is found for the node as a whole.
 };
 
 const ip::Address kAvailable = Address(1);

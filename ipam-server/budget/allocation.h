@@ -17,7 +17,7 @@ struct TeamDemands {
 };
 
 struct TeamAllocation {
-  double share = 0;  // Of the team.
+  double share = 0;  // The team's share.
   double level =
       0;  // No node of the team gets more than this; those that want less get what they want.
 };

@@ -14,9 +14,9 @@ namespace {
 using testing_support::Random;
 
 constexpr int kCases = 3000;
-constexpr double kExact = 1e-9;  // As parts of a pool.
+constexpr double kExact = 1e-9;  // Parts of a pool.
 
-// By sorting: those that want least are served first, each at most an equal part of what is left.
+// Sorts: those that want least are served first, each at most an equal part of what is left.
 double SlowLevel(double share, std::vector<float> demands) {
   std::sort(demands.begin(), demands.end());
   double rest = share;
@@ -201,7 +201,7 @@ TEST(Allocate, DoesNotDependOnTheOrderOfTeamsOrNodes) {
   }
 }
 
-TEST(Allocate, LendsNothingWhenTeamsMayNotBorrow) {
+TEST(Allocate, GivesOthersNothingWhenTeamsMayNotBorrow) {
   BudgetSpec spec;
   spec.teams = {{.name = "*", .weight = 1}, {.name = "a", .weight = 3}, {.name = "b", .weight = 1}};
   const std::vector<TeamDemands> demands{{{1000}}, {{1000}}, {{}}};

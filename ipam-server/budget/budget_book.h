@@ -26,7 +26,7 @@
 
 namespace spoke::ipam {
 
-// For operators.
+// What operators see of a team.
 struct TeamStanding {
   std::string team;
   double weight = 1;
@@ -39,16 +39,16 @@ struct TeamStanding {
   uint64_t throttled = 0;
   uint32_t connections = 0;
   uint32_t refused_connections = 0;
-  uint32_t nodes = 0;  // That report it.
+  uint32_t nodes = 0;  // The nodes that report it.
 };
 
 struct BudgetStanding {
   BudgetSpec spec;
   uint64_t usage = 0;
-  uint64_t granted = 0;     // Known grants, at their largest.
+  uint64_t granted = 0;     // The known grants, at their largest.
   uint64_t unknown = 0;     // Maybe held by nodes that were not heard since the start.
-  uint64_t floors = 0;      // Set apart.
-  absl::Duration learning;  // Left; zero: over.
+  uint64_t floors = 0;      // The rate set apart for floors.
+  absl::Duration learning;  // The time left; zero: over.
   std::vector<TeamStanding> teams;
 };
 
@@ -60,7 +60,7 @@ struct NodeBudgetStanding {
   uint64_t demand = 0;
   uint64_t granted = 0;
   uint64_t believed = 0;  // The most that the node may think it has.
-  absl::Duration age;     // Of the last report.
+  absl::Duration age;     // The last report's age.
 };
 
 class BudgetLedger;
@@ -77,9 +77,9 @@ class BudgetBook {
   explicit BudgetBook(absl::Time started);
   ~BudgetBook();
 
-  // All nodes that may hold grants from before `started`: those that the store knows. Once each has
-  // been heard or is gone, there is nothing left to learn. Call before SetBudgets(), or never: then
-  // only time ends the learning.
+  // Takes all nodes that may hold grants from before `started`: those that the store knows. Once
+  // each has been heard or is gone, there is nothing left to learn. Call before SetBudgets(), or
+  // never: then only time ends the learning.
   void ExpectNodes(std::vector<NodeNumber> nodes);
 
   // The budgets there are now, each valid. One with a name that is known goes on with all its
@@ -94,11 +94,11 @@ class BudgetBook {
   // before still counts until it applies something of this stream. From here on only reports of
   // this stream may be handed in.
   void OnStream(NodeNumber node);
-  // `now`: when it came. A report whose sequence is not above the last one's is old, and nothing.
-  // Returns whether to decide soon, within kQuick: somebody is held back who was not before, or
-  // something has come back that others wait for.
+  // `now`: when it came. A report whose sequence is not above the last one's is old, and is
+  // ignored. Returns whether to decide soon, within kQuick: somebody is held back who was not
+  // before, or something has come back that others wait for.
   bool OnReport(NodeNumber node, const node_api::BudgetReport& report, absl::Time now);
-  // The cloud says the machine is gone: whatever it held is free. Not to be called for one that is
+  // The cloud says the machine is gone: whatever it held is free. Do not call it for one that is
   // merely silent.
   void OnNodeGone(NodeNumber node);
 
@@ -114,12 +114,12 @@ class BudgetBook {
   static constexpr absl::Duration kQuick = absl::Milliseconds(100);
   std::vector<std::pair<NodeNumber, node_api::BudgetGrants>> Decide(absl::Time now);
 
-  // Of what nodes may believe they have, with the floors, at most: the law's left side. Bits a
+  // Returns the most that nodes may believe they have, with the floors: the law's left side. Bits a
   // second; 0: there is no such budget.
   uint64_t Committed(std::string_view budget, absl::Time now) const;
 
   std::vector<BudgetStanding> Standings(absl::Time now) const;
-  // In the order of nodes. Empty `team`: all teams. Nothing when there is no such budget.
+  // Returns the nodes' standings in order. Empty `team`: all teams. Nothing without such a budget.
   std::vector<NodeBudgetStanding> NodesOf(std::string_view budget, std::string_view team,
                                           absl::Time now) const;
 

@@ -72,7 +72,7 @@ class BudgetBookTest : public ::testing::Test {
     return book_->OnReport(node, report, now_);
   }
 
-  // Decides; all nodes apply what they are sent, but for `deaf`.
+  // Decides; all nodes apply what they are sent, except `deaf`.
   size_t Decide(uint64_t deaf = 0) {
     const auto messages = book_->Decide(now_);
     for (const auto& [node, grants] : messages) {
@@ -227,14 +227,14 @@ TEST_F(LearnedBookTest, WhatWasSentBeforeAStreamCountsUntilTheNodeAppliesSomethi
   Report(2, "b", 900 * kMbit, 1);
   Decide();
   EXPECT_LT(Held(2, "b"), kMbit);
-  EXPECT_EQ(nodes_[1].grants.sequence, 1U);  // Answered, so that it can say so.
+  EXPECT_EQ(nodes_[1].grants.sequence, 1U);  // It is answered, so that it can say so.
   Report(1, "a", 0);
   Pass(absl::Seconds(1));
   Decide();
   EXPECT_NEAR(static_cast<double>(Held(2, "b")), 900e6, 1e4);
 }
 
-TEST_F(LearnedBookTest, LendsWhatIsLeftToThoseThatAreHeldBack) {
+TEST_F(LearnedBookTest, GrantsWhatIsLeftToThoseThatAreHeldBack) {
   Report(1, "a", 10 * kMbit, 1);
   Report(2, "b", 10 * kMbit);
   Decide();
@@ -242,7 +242,7 @@ TEST_F(LearnedBookTest, LendsWhatIsLeftToThoseThatAreHeldBack) {
   EXPECT_NEAR(static_cast<double>(Held(2, "b")), 10e6, 1e4);
 }
 
-TEST_F(LearnedBookTest, LendsNothingBeyondATeamsMax) {
+TEST_F(LearnedBookTest, GrantsNothingBeyondATeamsMax) {
   spec_.teams[1].max = units::BitRate(50 * kMbit);
   book_->SetBudgets({spec_});
   Report(1, "a", 10 * kMbit, 1);
@@ -321,7 +321,7 @@ TEST_F(LearnedBookTest, ABudgetThatIsGoneTakesEverythingBack) {
   Pass(absl::Seconds(1));
   EXPECT_EQ(Decide(), 1U);
   EXPECT_THAT(nodes_[1].grants.grants, IsEmpty());
-  // Until the node has said so, the same budget would begin with what the node has.
+  // The same budget would begin with what the node has until the node has said so.
   EXPECT_GT(book_->Committed("internet", now_), 900 * kMbit);
   Report(1, "", 0);
   Decide();
@@ -384,7 +384,7 @@ TEST_F(LearnedBookTest, ShowsNodesInTheirOrder) {
 TEST_F(BudgetBookTest, GrantsNothingThatSomebodyUnheardMayHave) {
   Start({1, 2, 3, kFar});
   for (const uint64_t node : {1U, 2U, 3U}) Report(node, "a", 100 * kMbit, 1);
-  EXPECT_EQ(Decide(), 3U);  // Answers, so that nodes can say what they apply.
+  EXPECT_EQ(Decide(), 3U);  // These are answers, so that nodes can say what they apply.
   EXPECT_EQ(Held(1, "a"), 0U);
   EXPECT_EQ(book_->Standings(now_)[0].unknown, 900 * kMbit - 1);
   EXPECT_GT(book_->Standings(now_)[0].learning, spec_.grant + spec_.hold);

@@ -100,12 +100,12 @@ void BudgetKeeper::Run(AgentLink& agents, telemetry::Log& log) {
   }
 }
 
-// Until the next decision is due; false when it is time to go.
+// Waits until the next decision is due; returns false when it is time to go.
 bool BudgetKeeper::Wait() {
   absl::MutexLock lock(&mutex_);
   const auto stopped = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopped_; };
   const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopped_ || urgent_; };
-  // First the least distance of two decisions, in which more reports may come.
+  // The least distance of two decisions comes first, in which more reports may come.
   mutex_.AwaitWithTimeout(absl::Condition(&stopped), pace_.quick);
   mutex_.AwaitWithTimeout(absl::Condition(&due), pace_.tick - pace_.quick);
   return !stopped_;

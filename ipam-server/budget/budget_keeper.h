@@ -22,9 +22,9 @@
 
 namespace spoke::ipam {
 
-// Since the start.
+// Counts since the start.
 struct BudgetCounts {
-  uint64_t reports = 0;  // Taken.
+  uint64_t reports = 0;  // The reports taken.
   uint64_t grants = 0;   // Messages sent; each has all grants of its node.
 };
 
@@ -54,23 +54,23 @@ class BudgetKeeper {
   // Begins to decide, on a thread of its own: every tick, and within `quick` of a report that
   // cannot wait, as of somebody who is held back and was not before. Borrows both until Stop().
   void Start(AgentLink& agents, telemetry::Log& log);
-  // Once it returns, nothing is sent any more. A second call does nothing.
+  // Stops the thread: nothing is sent once it returns. A second call does nothing.
   void Stop();
 
-  // All nodes that a server before this one may have given grants: those that the store knows. As
+  // Takes the nodes that a server before this one may have given grants: those the store knows. See
   // BudgetBook::ExpectNodes(); call once, before SetBudgets().
   void ExpectNodes(const std::vector<NodeKey>& nodes);
 
-  // All budgets there are now.
+  // Takes all budgets there are now.
   void SetBudgets(std::vector<BudgetSpec> specs);
 
   // What `node` said in `session`. The first report of a session begins it for the book; one of an
   // older session than the node's latest is nothing. A node that never reports costs nothing.
   void OnReport(const NodeKey& node, SessionId session, const node_api::BudgetReport& report);
-  // Nothing more can be sent in `session`. What the node holds stays its own, as long as its own
-  // rules let it.
+  // Notes that nothing more can be sent in `session`. What the node holds stays its own, as long as
+  // its own rules let it.
   void OnStreamEnd(const NodeKey& node, SessionId session);
-  // The cloud says that the machine is gone: what it held is free. Not to be called for one that is
+  // The cloud says that the machine is gone: what it held is free. Do not call it for one that is
   // merely silent.
   void OnNodeGone(const NodeKey& node);
 
@@ -80,7 +80,7 @@ class BudgetKeeper {
                                                                   std::string_view team) const;
   BudgetCounts counts() const;
 
-  // One decision, as the thread takes it, for tests that do without the thread.
+  // Takes one decision as the thread does, for tests that do without the thread.
   void Decide(AgentLink& agents, telemetry::Log& log);
 
  private:
@@ -89,7 +89,7 @@ class BudgetKeeper {
     SessionId session = 0;       // The latest; 0: it has ended.
     SessionId last_session = 0;  // The latest ever.
   };
-  // Of a budget whose floors were not meant for as many nodes as there are.
+  // A budget whose floors were not meant for as many nodes as there are.
   struct ShortFloor {
     std::string budget;
     uint64_t nodes = 0;
@@ -106,12 +106,12 @@ class BudgetKeeper {
   os::Heartbeat* const heartbeat_;
   mutable absl::Mutex mutex_;
   BudgetBook book_ ABSL_GUARDED_BY(mutex_);
-  // By number: counted up, so that none is ever given to two nodes.
+  // The nodes by number, which is counted up, so that none is ever given to two nodes.
   absl::flat_hash_map<BudgetBook::NodeNumber, Node> nodes_ ABSL_GUARDED_BY(mutex_);
   std::map<NodeKey, BudgetBook::NodeNumber> numbers_ ABSL_GUARDED_BY(mutex_);
   BudgetBook::NodeNumber last_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, uint64_t> floor_nodes_ ABSL_GUARDED_BY(mutex_);  // By budget.
-  std::map<std::string, bool> floor_short_ ABSL_GUARDED_BY(mutex_);      // Has been said.
+  std::map<std::string, uint64_t> floor_nodes_ ABSL_GUARDED_BY(mutex_);  // Keyed by budget.
+  std::map<std::string, bool> floor_short_ ABSL_GUARDED_BY(mutex_);      // Whether it was said.
   BudgetCounts counts_ ABSL_GUARDED_BY(mutex_);
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

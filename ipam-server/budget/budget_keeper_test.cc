@@ -66,7 +66,7 @@ class BudgetKeeperTest : public testing::Test {
     use.team = kOtherTeams;
     keeper_.OnReport(node, session, {.sequence = sequence, .applied = 0, .uses = {use}});
   }
-  // Decides; what the last grants of `session` come to, if any were sent.
+  // Decides, and returns what the last grants of `session` come to, if any were sent.
   std::optional<uint64_t> Decided(SessionId session) {
     keeper_.Decide(agents_, log_);
     const std::vector<node_api::BudgetGrants> sent = agents_.Take(session);
@@ -143,7 +143,7 @@ TEST_F(BudgetKeeperTest, AReportOfSaturationIsAnsweredWithoutWaitingForTheTick) 
   keeper_.Start(agents_, log_);
   Report(kNode1, 1, 1, {.usage = kMbit, .demand = 40 * kMbit, .throttled = 5});
   agents_.AwaitAnswer(1, 1);
-  // Another node; the first one has been given most of what there is.
+  // Another node joins; the first one has been given most of what there is.
   Report(kNode2, 2, 1, {.usage = kMbit, .demand = 90 * kMbit, .throttled = kMbit});
   agents_.AwaitAnswer(2, 1);
   keeper_.Stop();

@@ -15,7 +15,7 @@ constexpr uint64_t kHeldBackDemand = 3;
 constexpr uint64_t kMuchMore = 2;
 // A grant is much too large when so many-th of it is not needed.
 constexpr uint64_t kMuchLess = 5;
-// Learning is called over when so many halvings have left next to nothing. What is left still
+// The halvings after which learning is called over: they leave next to nothing. What is left still
 // counts.
 constexpr int kLearningHalvings = 10;
 
@@ -170,7 +170,7 @@ bool BudgetLedger::TakeUse(LedgerEntry& entry, const node_api::BudgetUse& use) {
   const bool was_held_back = entry.held_back;
   const uint64_t demanded = entry.demand;
   entry.reported = true;
-  // In Shadow it may be above the capacity, and is to be seen.
+  // The usage may be above the capacity in Shadow, and is to be seen.
   entry.usage = use.usage;
   entry.demand = std::min(use.demand, most_capacity_);
   entry.throttled = use.throttled;
@@ -203,8 +203,8 @@ bool BudgetLedger::OnReport(LedgerNode& node, const std::vector<node_api::Budget
     if (TakeUse(*entry, use)) soon = true;
     TakeHeld(*entry, of_team, use.held_connections, now);
   }
-  // Of teams that the node knows by another policy than ours. What it holds counts; what they want
-  // it will tell by the right name.
+  // A stray part is of teams that the node knows by another policy than ours. What it holds counts;
+  // what they want it will tell by the right name.
   if (stray > 0) {
     if (LedgerEntry* others = EntryOf(node, kOtherTeams); others != nullptr) {
       TakeHeld(*others, held, 0, now);

@@ -33,15 +33,15 @@ struct LedgerNode {
   absl::Time reported_at = absl::InfinitePast();
   absl::Time sent_at = absl::InfinitePast();
   absl::Time granted_from = absl::InfinitePast();  // When the report came that was answered.
-  bool due = false;                                // Is to be sent its grants.
-  std::vector<LedgerEntry*> entries;               // Of all budgets.
+  bool due = false;                                // Its grants are to be sent.
+  std::vector<LedgerEntry*> entries;               // The entries of all budgets.
 };
 
 struct LedgerTeam {
   BudgetTeam spec;
   bool retired = false;  // The budget names it no more, but nodes may still hold grants of it.
-  size_t index = 0;      // In the spec's teams, if not retired.
-  double fair = 0;       // As of the last plan.
+  size_t index = 0;      // Its place in the spec's teams, if not retired.
+  double fair = 0;       // The last plan's fair share.
 };
 
 // One team on one node.
@@ -49,10 +49,10 @@ struct LedgerEntry {
   LedgerNode* node = nullptr;
   LedgerTeam* team = nullptr;
   class BudgetLedger* ledger = nullptr;
-  size_t slot = 0;  // In the ledger's entries.
+  size_t slot = 0;  // Its place in the ledger's entries.
   GrantBelief belief;
 
-  // As the node's last report has it.
+  // The values of the node's last report.
   bool reported = false;
   bool held_back = false;
   uint64_t usage = 0;
@@ -61,17 +61,17 @@ struct LedgerEntry {
   uint32_t connections = 0;
   uint32_t refused_connections = 0;
 
-  // Of the last message.
+  // The values of the last message.
   uint64_t sent_rate = 0;
   uint32_t sent_connections = 0;
 
-  // Of the plan that is being made.
-  bool live = false;         // Its node was heard lately,
-  bool can_be_told = false;  // and can be sent something now.
+  // The values of the plan that is being made.
+  bool live = false;         // The node was heard lately.
+  bool can_be_told = false;  // The node can be sent something now.
   uint64_t believed = 0;
   uint32_t believed_connections = 0;
   uint64_t target = 0;  // When all that has to be taken back has been.
-  uint64_t grant = 0;   // Now.
+  uint64_t grant = 0;   // The grant now.
   uint32_t target_connections = 0;
   uint32_t grant_connections = 0;
 };
@@ -88,9 +88,9 @@ class BudgetLedger {
   const BudgetSpec& spec() const { return spec_; }
   bool retired() const { return retired_; }
   void SetSpec(BudgetSpec spec);
-  // There is no such budget any more: it takes everything back.
+  // Ends the budget: there is none any more, and it takes everything back.
   void Retire() { retired_ = true; }
-  // Nobody can have anything of it any more.
+  // Returns whether nobody can have anything of it any more.
   bool over() const { return retired_ && entries_.empty(); }
 
   // What a report says of this budget. Returns whether to decide soon.
@@ -99,7 +99,7 @@ class BudgetLedger {
   bool OnApplied(LedgerEntry& entry, uint64_t message, absl::Time now);
   // The message `sent` to the entry's node has its grant.
   void OnSent(LedgerEntry& entry);
-  void OnNodeGone(LedgerNode& node);  // Whatever it held is free.
+  void OnNodeGone(LedgerNode& node);  // Frees whatever it held.
 
   // Sets the grants, and `due` of nodes that should hear of theirs. Removes what nobody holds.
   void Plan(absl::Time now);
@@ -110,14 +110,14 @@ class BudgetLedger {
   uint64_t UnknownAt(absl::Time now) const;
   absl::Duration LearningAt(absl::Time now) const;
   uint64_t BelievedOf(const LedgerEntry& entry, absl::Time now) const;
-  uint64_t BelievedAt(absl::Time now) const;  // Of all known nodes.
+  uint64_t BelievedAt(absl::Time now) const;  // The sum of all known nodes.
   const std::vector<std::unique_ptr<LedgerTeam>>& teams() const { return teams_; }
   const std::vector<std::unique_ptr<LedgerEntry>>& entries() const { return entries_; }
 
  private:
   struct Sums {
     uint64_t believed = 0;
-    uint64_t stuck = 0;  // Of it by nodes that are silent.
+    uint64_t stuck = 0;  // The part that silent nodes believe.
     uint64_t believed_connections = 0;
     uint64_t stuck_connections = 0;
   };
@@ -152,7 +152,7 @@ class BudgetLedger {
   absl::Duration half_life_;
   uint64_t most_capacity_ = 0;
   Learning learning_;
-  uint64_t unknown_ = 0;  // As it was at the start, without what was heard of since.
+  uint64_t unknown_ = 0;  // Its value at the start, without what was heard of since.
   absl::flat_hash_set<uint64_t> heard_;
   bool waited_for_ = false;  // Something that is being taken back is wanted by others.
   std::vector<std::unique_ptr<LedgerTeam>>

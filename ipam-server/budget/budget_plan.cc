@@ -18,16 +18,16 @@ constexpr absl::Duration kReportGrace = absl::Seconds(2);
 // cost of the few teams that want more than their share; with less of it nodes would count as held
 // back, who call a grant full from 0.997 of it on.
 constexpr double kTightened = 1.005 / 1.1;
-// The part of what nobody has asked for that is lent to nodes that are held back, since their
+// The part of what nobody has asked for that is granted to nodes that are held back, since their
 // demand is a guess. The rest is at hand for those that will be held back next.
 constexpr double kSlack = 0.97;
-// Changes below this part of a grant are not worth a message,
+// The part of a grant below which changes are not worth a message.
 constexpr double kWorthwhile = 0.05;
-// unless the node is held back.
+// The part of a grant below which changes are not worth a message to a node that is held back.
 constexpr double kWorthwhileHeldBack = 0.02;
-// Not worth taking back, even if others wait.
+// The part that is not worth taking back, even if others wait.
 constexpr double kNegligible = 0.005;
-// Smaller changes than this part of a node's floor make no difference to it.
+// The part of a node's floor below which changes make no difference to it.
 constexpr uint64_t kPartsOfFloor = 8;
 
 bool Differs(uint64_t a, uint64_t b, double part) {
@@ -40,7 +40,7 @@ double PartOf(uint64_t free, uint64_t wanted) {
   return wanted <= free ? 1.0 : static_cast<double>(free) / static_cast<double>(wanted);
 }
 
-// Up to `believed` costs nothing.
+// A grant up to `believed` costs nothing.
 uint64_t GrantOf(uint64_t target, uint64_t believed, double part) {
   if (target <= believed) return target;
   return believed + static_cast<uint64_t>(static_cast<double>(target - believed) * part);
@@ -87,7 +87,7 @@ bool BudgetLedger::IsHeard(const LedgerNode& node, absl::Time now) const {
 }
 
 bool BudgetLedger::CanBeTold(const LedgerNode& node, absl::Time now) {
-  if (node.reported == 0) return false;  // Nothing in this stream that could be answered.
+  if (node.reported == 0) return false;  // This stream has nothing that could be answered.
   // One message for each report, or a tick, is enough.
   return node.reported > node.answered || now - node.sent_at >= BudgetBook::kTick;
 }
@@ -195,7 +195,7 @@ void BudgetLedger::LendRest(double rest, const std::vector<double>& room) {
   }
 }
 
-// In proportion to the rates, but at least 1 for each grant, since 0 would mean no limit.
+// Sets targets in proportion to the rates, but at least 1 for each grant, since 0 means no limit.
 void BudgetLedger::SetConnectionTargets(const Sums& sums, double unknown_part) {
   double rates = 0;
   uint64_t grants = 0;
@@ -230,7 +230,7 @@ void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
       entry->grant_connections = entry->sent_connections;
       continue;
     }
-    // Up to what it is believed to have costs nothing.
+    // A grant up to what it is believed to have costs nothing.
     entry->grant = std::min(entry->target, entry->believed);
     entry->grant_connections =
         static_cast<uint32_t>(GrantOf(entry->target_connections, entry->believed_connections,
@@ -246,9 +246,9 @@ void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
   }
 }
 
-// To those that can be told now, since the others would only let it lie. Who has the least part of
-// what it is to have comes first, until all have the same part: who asks for several times a little
-// would else wait for those who ask for several times as much as they have already.
+// Grants to nodes that can be told now, since the others would only let it lie. Who has the least
+// part of what it is to have comes first, until all have the same part: who asks for several times
+// a little would else wait for those who ask for several times as much as they have already.
 void BudgetLedger::GrantFree(uint64_t free) {
   uint64_t wanted = 0;
   std::vector<LedgerEntry*> takers;
@@ -261,7 +261,7 @@ void BudgetLedger::GrantFree(uint64_t free) {
   const double part = EqualPart(static_cast<double>(free), takers);
   for (LedgerEntry* entry : takers) {
     const auto grant = static_cast<uint64_t>(part * static_cast<double>(entry->target));
-    // Never more than there is, however sums are rounded.
+    // The grant is never more than there is, however sums are rounded.
     const uint64_t more = std::min(Above(std::min(grant, entry->target), entry->believed), free);
     entry->grant = entry->believed + more;
     free -= more;
@@ -291,7 +291,7 @@ void BudgetLedger::ChooseDue(uint64_t free, absl::Time now) {
   if (wanted > coming) TakeBack(wanted - coming, now);
 }
 
-// Small changes, the largest first, since others wait for them.
+// Takes small changes back, the largest first, since others wait for them.
 void BudgetLedger::TakeBack(uint64_t needed, absl::Time now) {
   std::vector<std::pair<uint64_t, LedgerNode*>> found;
   for (const auto& entry : entries_) {

@@ -12,9 +12,9 @@
 namespace spoke::ipam {
 namespace {
 
-constexpr size_t kMaxNamed = 20;  // In a message.
+constexpr size_t kMaxNamed = 20;  // The most names in a message.
 
-// Whole seconds, up: what is not over yet is not shown as over.
+// Returns whole seconds, rounded up: what is not over yet is not shown as over.
 uint32_t Seconds(absl::Duration duration) {
   return static_cast<uint32_t>(
       std::clamp<int64_t>(absl::ToInt64Seconds(absl::Ceil(duration, absl::Seconds(1))), 0,

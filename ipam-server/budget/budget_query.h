@@ -12,9 +12,9 @@
 
 namespace spoke::ipam {
 
-inline constexpr size_t kMaxBudgetNodes = 1000;  // In an answer: those that use most.
+inline constexpr size_t kMaxBudgetNodes = 1000;  // The nodes in an answer: those that use most.
 
-// `nodes`: with names, those of the budget and the team that were asked for; none when no team was.
+// `nodes` are named: those of the budget and the team that were asked for; none when no team was.
 // Errors: kInvalidArgument (a team without a budget), kNotFound (no such budget, or no such team in
 // it; the message says which there are).
 absl::StatusOr<v1::GetBudgetsResponse> QueryBudgets(

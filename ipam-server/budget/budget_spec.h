@@ -26,11 +26,11 @@ struct BudgetTeam {
 struct BudgetSpec {
   std::string name;
   std::string destination_group;  // Empty: the Internet.
-  bool egress = false;            // Else towards the pods.
-  units::BitRate capacity;        // Of payload.
-  uint32_t connections = 0;       // New ones a second, shared as the capacity is; 0: not limited.
+  bool egress = false;            // False: towards the pods.
+  units::BitRate capacity;        // The payload's rate.
+  uint32_t connections = 0;       // New connections a second, shared likewise; 0: not limited.
   std::vector<BudgetTeam> teams;  // Sorted by name; "*" is always there (weight 1 unless named).
-  bool borrow = true;             // What a team leaves unused is lent to others.
+  bool borrow = true;             // What a team leaves unused is given to others.
   absl::Duration grant = absl::Seconds(120);
   absl::Duration refresh = absl::Seconds(5);
   absl::Duration hold = absl::Seconds(300);

@@ -28,7 +28,7 @@ uint64_t DecayedRate(uint64_t rate, absl::Time until, absl::Duration half_life, 
 // Not thread-safe.
 class GrantBelief {
  public:
-  // It may hold this from `message` on, and has it undiminished until `until` if nothing follows.
+  // Notes that it may hold this from `message` on, undiminished until `until` if nothing follows.
   // Either the message was sent, and `rate` 0 means that it takes the grant away; or the node says
   // that it holds it after it has applied that message, and it is more than was known. Numbers of
   // messages rise over all streams of a node.
@@ -48,7 +48,7 @@ class GrantBelief {
     uint64_t message = 0;
     uint64_t rate = 0;
     uint32_t connections = 0;
-    absl::Time until;  // Held undiminished.
+    absl::Time until;  // The end of the time in which it is held undiminished.
   };
   // A node that does not say what it applies costs memory for no more than so many.
   static constexpr size_t kMost = 6;

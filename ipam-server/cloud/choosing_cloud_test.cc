@@ -53,7 +53,7 @@ TEST_F(ChoosingCloudTest, LooksThenAsksByNameThenTellsTheAgent) {
 TEST_F(ChoosingCloudTest, ALostAnswerIsFoundByNameAfterARestart) {
   Greet(1);
   AnswerCloud();
-  ASSERT_TRUE(cloud_.Apply(requests_.waiting[0]).ok());  // Done, but nobody heard of it.
+  ASSERT_TRUE(cloud_.Apply(requests_.waiting[0]).ok());  // It is done, but nobody heard of it.
   requests_.waiting.clear();
   loop_ = NewLoop();
   Greet(2);
@@ -130,7 +130,7 @@ TEST_F(ChoosingCloudTest, ANodeThatHasItsTargetIsNotAskedForAgain) {
 TEST_F(ChoosingCloudTest, WhatTheCloudForgotIsAskedAgain) {
   Greet(1);
   AnswerCloud();
-  requests_.waiting.clear();  // Lost.
+  requests_.waiting.clear();  // They are lost.
   for (int i = 0; i < 70; ++i) {
     clock_.Advance(absl::Seconds(1));
     Step();

@@ -33,15 +33,15 @@ class Cloud {
   // Errors: kUnavailable (also for a listing that is not complete).
   virtual absl::StatusOr<std::vector<NicAddresses>> List() = 0;
 
-  // Whether List() would have had the VM of this name, if there were one. Of others nothing follows
-  // from their not being listed.
+  // Whether List() would have had the VM of this name, if there were one. It means nothing that
+  // others are not listed.
   virtual bool Covers(const std::string& /*instance*/) const { return true; }
 
   // Whether it chooses the addresses: then requests want entries by name, and never say which
   // address a new one shall have.
   virtual bool ChoosesAddresses() const { return false; }
 
-  // For people: "static".
+  // Returns the name for people: "static".
   virtual std::string Describe() const = 0;
 };
 
@@ -55,7 +55,7 @@ class CloudRequests {
   // with all of it. Errors: what keeps a cloud from beginning; to be called again.
   virtual absl::Status Begin(const std::vector<NicAddresses>& /*nics*/) { return absl::OkStatus(); }
   virtual void Request(NicRequest desired) = 0;
-  // Of the node's request that waits or is under way; nullopt: none, or nothing can be said.
+  // Forecasts the node's request that waits or is under way; nullopt: none, or nothing can be said.
   virtual std::optional<CloudForecast> ForecastOf(const NodeKey& /*node*/) const {
     return std::nullopt;
   }

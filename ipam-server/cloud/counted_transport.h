@@ -13,7 +13,7 @@
 
 namespace spoke::ipam {
 
-// As thread-safe as Transport. Borrows all but the transport.
+// It is as thread-safe as Transport. It borrows all but the transport.
 class CountedTransport final : public http::Transport {
  public:
   CountedTransport(std::unique_ptr<http::Transport> transport, ServerMetrics& metrics,

@@ -37,9 +37,9 @@ struct NicAddresses {
 struct NicRequest {
   NodeKey node;
   ip::MacAddress nic_mac;
-  std::vector<IpConfiguration> configurations;   // These,
-  std::vector<WantedConfiguration> wanted = {};  // these as well, with addresses to be chosen,
-  std::vector<IpConfiguration> removing = {};    // and these no longer.
+  std::vector<IpConfiguration> configurations;   // The entries to keep.
+  std::vector<WantedConfiguration> wanted = {};  // The ones with addresses to be chosen.
+  std::vector<IpConfiguration> removing = {};    // The ones to take off.
   std::string instance = {};
   CloudLane lane = CloudLane::kWarmUp;
   // An operator has mended what the cloud refused: not to be waited for any longer.
@@ -54,7 +54,7 @@ struct NicRequest {
 struct CloudForecast {
   CloudLane lane = CloudLane::kWarmUp;
   absl::Time eta;
-  std::string waits_for;  // In words: "Azure's limit UpdateVMScaleSetVMs of subscription ...".
+  std::string waits_for;  // "Azure's limit UpdateVMScaleSetVMs of subscription ...".
 };
 
 }  // namespace spoke::ipam

@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<NicAddresses>> StaticCloud::List() {
 
 absl::Status StaticCloud::Publish(const std::map<NodeKey, NicAddresses>& nics) const {
   if (attachments_file_.empty()) return absl::OkStatus();
-  // Not synced: after a power cut the server writes it anew from its store.
+  // The file is not synced: after a power cut the server writes it anew from its store.
   return base::Annotate(
       os::WriteFileAtomic(attachments_file_, FormatAttachments(nics), os::Durability::kVisible),
       "publish attachments");

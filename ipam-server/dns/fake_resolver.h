@@ -13,7 +13,7 @@ namespace spoke::ipam {
 
 class FakeResolver final : public HostResolver {
  public:
-  // From now on; without an address the name is not there.
+  // Sets a name's addresses from now on; without an address the name is not there.
   void Set(const std::string& name, std::vector<ip::Address> addresses) {
     absl::MutexLock lock(&mutex_);
     known_.erase(name);

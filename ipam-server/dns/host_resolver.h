@@ -11,7 +11,7 @@
 
 namespace spoke::ipam {
 
-// By name; each sorted, without repetition and never empty.
+// The addresses by name; each list is sorted, without repetition and never empty.
 using HostAddresses = std::map<std::string, std::vector<ip::Address>>;
 
 // Thread-safe.

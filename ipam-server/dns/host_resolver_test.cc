@@ -67,12 +67,12 @@ TEST(SystemResolver, GivesWhatItHasWhenTheTimeIsOver) {
   });
   EXPECT_THAT(resolver->Resolve({"slow", "a", "b"}, absl::Seconds(1)),
               ElementsAre(Key("a"), Key("b")));
-  // While every thread hangs there is nobody to ask, and nothing to wait for.
+  // There is nobody to ask while every thread hangs, and nothing to wait for.
   while (hanging->Asked() < SystemResolver::kMaxThreads) {
     EXPECT_TRUE(resolver->Resolve({"slow"}, absl::Milliseconds(1)).empty());
   }
   EXPECT_TRUE(resolver->Resolve({"a"}, absl::InfiniteDuration()).empty());
-  // Those that still ask do not need it any more.
+  // The threads that still ask do not need it any more.
   resolver.reset();
   hanging->let_go.Notify();
   absl::MutexLock lock(&hanging->mutex);

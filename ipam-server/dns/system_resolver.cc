@@ -40,7 +40,7 @@ bool ToAddress(const sockaddr& from, ip::Address& out) {
 std::vector<ip::Address> AskSystem(const std::string& name) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;  // Else each address comes once a type.
+  hints.ai_socktype = SOCK_STREAM;  // Otherwise each address comes once for each type.
   addrinfo* answer = nullptr;
   if (::getaddrinfo(name.c_str(), nullptr, &hints, &answer) != 0) return {};
   std::vector<ip::Address> addresses;
@@ -55,9 +55,9 @@ std::vector<ip::Address> AskSystem(const std::string& name) {
 // What one caller has asked for. Its threads share it with the caller, who may leave first.
 struct Question {
   absl::Mutex mutex;
-  std::vector<std::string> names ABSL_GUARDED_BY(mutex);  // That no thread has taken yet.
+  std::vector<std::string> names ABSL_GUARDED_BY(mutex);  // Names no thread has taken yet.
   size_t open ABSL_GUARDED_BY(mutex) = 0;                 // Names without an answer.
-  bool over ABSL_GUARDED_BY(mutex) = false;               // Nobody waits.
+  bool over ABSL_GUARDED_BY(mutex) = false;               // True: nobody waits.
   HostAddresses found ABSL_GUARDED_BY(mutex);
 };
 

@@ -20,14 +20,14 @@ absl::Status Write(const std::string& path, std::string_view content) {
   return os::WriteFileAtomic(path, content, os::Durability::kSurvivesPower, 0600);
 }
 
-// Empty: there is no such file.
+// Returns the file's text; empty: there is no such file.
 absl::StatusOr<std::string> ReadIfThere(const std::string& path) {
   auto text = os::ReadFile(path, kMaxPemBytes);
   if (absl::IsNotFound(text.status())) return std::string();
   return text;
 }
 
-// So that authorities of two clusters are told apart.
+// Returns a random name, so that authorities of two clusters are told apart.
 std::string NewAuthorityName() {
   std::random_device random;
   return fmt::format("spoke authority {:08x}", uint32_t{random()});
@@ -57,7 +57,7 @@ bool IsGood(const std::string& certificate, const std::string& key, const OwnCer
       !tls::CheckSignedBy(certificate, authority.certificate).ok()) {
     return false;
   }
-  // One that the authority's own end has made shorter cannot be made longer.
+  // A certificate that the authority's own end has made shorter cannot be made longer.
   const auto of_authority = tls::ReadCertificate(authority.certificate);
   const bool lasts = facts->not_after > now + kOwnCertificateLife / 3 ||
                      (of_authority.ok() && facts->not_after >= of_authority->not_after);

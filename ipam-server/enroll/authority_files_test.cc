@@ -58,14 +58,14 @@ TEST_F(AuthorityFiles, AnAuthorityIsNeverOverwritten) {
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("put both back from a backup"));
   EXPECT_EQ(Read("ca.pem"), certificate);
   EXPECT_FALSE(fs::exists(directory_ + "/ca.key"));
-  // Another's key, and what is no key.
+  // Another's key is refused, and so is what is no key.
   for (const std::string& wrong : {tls::MakeKey().value(), std::string("?")}) {
     Put("ca.key", wrong);
     EXPECT_TRUE(absl::IsFailedPrecondition(OpenAuthority(directory_, kNow).status()));
     EXPECT_EQ(Read("ca.key"), wrong);
     EXPECT_EQ(Read("ca.pem"), certificate);
   }
-  // Killed between the two files.
+  // The process was killed between the two files.
   Put("ca.key", key);
   fs::remove(directory_ + "/ca.pem");
   const auto mended = OpenAuthority(directory_, kNow);
@@ -95,7 +95,7 @@ TEST_F(AuthorityFiles, OwnCertificatesAreRenewedBeforeTheyEnd) {
 TEST_F(AuthorityFiles, OwnCertificatesAreIssuedAnewWhenTheyDoNotFit) {
   const tls::Authority authority = OpenAuthority(directory_, kNow).value();
   ASSERT_TRUE(KeepCertificate(directory_, kServer, authority, kNow).value());
-  // Other names.
+  // Other names make a new certificate.
   const OwnCertificate renamed = ServerCertificate({"ipam"});
   EXPECT_TRUE(KeepCertificate(directory_, renamed, authority, kNow).value());
   EXPECT_THAT(tls::ReadCertificate(Read("server.pem"))->dns_names, ElementsAre("ipam"));
@@ -105,7 +105,7 @@ TEST_F(AuthorityFiles, OwnCertificatesAreIssuedAnewWhenTheyDoNotFit) {
     EXPECT_TRUE(KeepCertificate(directory_, renamed, authority, kNow).value());
     EXPECT_TRUE(tls::CheckKeyFits(Read("server.pem"), Read("server.key")).ok());
   }
-  // Another authority.
+  // Another authority makes a new certificate.
   tls::Authority other{.certificate = "", .key = tls::MakeKey().value()};
   other.certificate =
       tls::MakeAuthorityCertificate(other.key, "other", {kNow, kNow + kAuthorityLife}).value();

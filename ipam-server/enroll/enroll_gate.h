@@ -13,7 +13,7 @@
 
 namespace spoke::ipam {
 
-// So many at once, and then one every `refill`.
+// A rate of `burst` at once, and then one every `refill`.
 struct EnrollRate {
   uint32_t burst = 1;
   absl::Duration refill = absl::Seconds(1);
@@ -41,9 +41,9 @@ class EnrollGate {
  public:
   struct Settings {
     size_t at_once = 16;
-    // Of one address, before its token is looked at: an agent that tries again backs off further.
+    // The calls of one address, before a token is looked at: an agent backs off more than this.
     EnrollRate per_peer{.burst = 10, .refill = absl::Seconds(2)};
-    // Certificates of one node.
+    // The certificates of one node.
     EnrollRate per_node{.burst = 6, .refill = absl::Minutes(1)};
     size_t max_keys = 16'384;
   };

@@ -12,9 +12,9 @@
 namespace spoke::ipam {
 namespace {
 
-constexpr size_t kMaxLoggedBytes = 253;  // Of a DNS name.
+constexpr size_t kMaxLoggedBytes = 253;  // A DNS name's length.
 
-// "ipv4:10.0.0.1:4711" without the port, which is another one each time.
+// Returns "ipv4:10.0.0.1:4711" without the port, which is another one each time.
 std::string AddressOf(const std::string& peer) {
   const size_t colon = peer.rfind(':');
   return colon == std::string::npos ? peer : peer.substr(0, colon);
@@ -78,7 +78,7 @@ grpc::Status EnrollService::Enroll(grpc::ServerContext* context, const v1::Enrol
   const std::string peer = AddressOf(context->peer());
   {
     absl::MutexLock lock(&mutex_);
-    // Not logged: a flood would flood the log.
+    // A refusal is not logged: a flood would flood the log.
     const absl::Status entered = gate_.Enter(peer, edges_.clock.Now());
     if (!entered.ok()) return ToGrpc(entered);
   }

@@ -25,7 +25,7 @@ class EnrollService final : public v1::EnrollService::Service {
     absl::Duration certificate_life = absl::Hours(24 * 30);
     EnrollGate::Settings gate = {};
   };
-  // Borrowed.
+  // The edges, all borrowed.
   struct Edges {
     TokenReviewer& reviewer;
     const os::Clock& clock;
@@ -44,7 +44,7 @@ class EnrollService final : public v1::EnrollService::Service {
 
  private:
   absl::Status Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply);
-  // Whose pod it is that asks, if it may, and what its node is.
+  // Who asks, if it may: its pod, and what its node is.
   struct Asker {
     std::string pod;
     NodeFacts node;

@@ -23,7 +23,7 @@ struct EnrollmentSettings {
   std::string address;  // host:port of the port for agents without a certificate.
   std::string directory;
   std::vector<std::string> server_names;
-  EnrollRules rules;  // Without a namespace: that of `access`.
+  EnrollRules rules;  // If it has no namespace, that of `access` counts.
   absl::Duration certificate_life = absl::Hours(24 * 30);
   ClusterAccess access;
   // How often the own certificates and the published objects are looked at.
@@ -49,7 +49,7 @@ class Enrollment {
   // Listens, and begins to publish: until the cluster takes the objects, with a warning, again and
   // again. Call once. Errors: as rpc::BoundedServer::Start() and rpc::RenewedServerCredentials().
   absl::Status Serve();
-  // Once it serves: where it listens, and whom it has refused.
+  // The port where it listens, and whom it has refused, once it serves.
   int port() const { return server_->port(); }
   std::shared_ptr<const rpc::RefusalCounter> refusals() const { return server_->refusals(); }
 

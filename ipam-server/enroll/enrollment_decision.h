@@ -16,8 +16,8 @@ namespace spoke::ipam {
 
 struct EnrollRules {
   std::string audience;         // Whom tokens are for.
-  std::string k8s_namespace;    // Of agents' pods.
-  std::string service_account;  // Of agents.
+  std::string k8s_namespace;    // The namespace of agents' pods.
+  std::string service_account;  // The agents' account.
 };
 
 // What the API server says of a token (authentication.k8s.io/v1, TokenReviewStatus).
@@ -25,7 +25,7 @@ struct TokenFacts {
   bool authenticated = false;
   std::string error;                   // Why it is not.
   std::string user;                    // "system:serviceaccount:NAMESPACE:NAME"
-  std::vector<std::string> audiences;  // For which of those that were asked about it is good.
+  std::vector<std::string> audiences;  // The audiences asked about for which it is good.
   std::string pod_name;                // Empty: the token is bound to no pod.
   std::string pod_uid;
 
@@ -35,10 +35,10 @@ struct TokenFacts {
 // What the API server says of a node (core/v1, Node).
 struct NodeFacts {
   std::string name;
-  // Of its machine, as the cloud's controller has set it: "azure:///subscriptions/..."; empty:
-  // none has. Only signs that a URI may have.
+  // The id of its machine, as the cloud's controller has set it: "azure:///subscriptions/...";
+  // empty: none has. It has only signs that a URI may have.
   std::string provider_id;
-  std::map<std::string, std::string> labels;  // As Kubernetes has them: no sign of them is one of
+  std::map<std::string, std::string> labels;  // The labels in Kubernetes: no sign of them is one of
                                               // those that divide a URI.
 
   bool operator==(const NodeFacts&) const = default;

@@ -1,5 +1,5 @@
-// As much of a cluster's API server as enrollment asks, over HTTP on a port of this machine. Tests
-// only.
+// The part of a cluster's API server that enrollment asks, over HTTP on a port of this machine.
+// Tests only.
 #pragma once
 
 #include <httplib.h>
@@ -60,7 +60,7 @@ class FakeApiServer {
   FakeApiServer(const FakeApiServer&) = delete;
   FakeApiServer& operator=(const FakeApiServer&) = delete;
 
-  // Whose tokens, pods and nodes it serves.
+  // The cluster whose tokens, pods and nodes it serves.
   FakeTokenReviewer& cluster() { return cluster_; }
   ClusterAccess access() const {
     return {.url = fmt::format("http://127.0.0.1:{}", port_),
@@ -73,19 +73,19 @@ class FakeApiServer {
     static_cast<void>(
         os::WriteFileAtomic(dir_.File("token"), token + "\n", os::Durability::kVisible));
   }
-  // All calls end with this HTTP status, and this body, until it is 0 again.
+  // Makes all calls end with this HTTP status, and this body, until it is 0 again.
   void FailWith(int status, const std::string& body = R"({"kind":"Status","message":"so it is"})") {
     absl::MutexLock lock(&mutex_);
     failure_ = status;
     failure_body_ = body;
   }
 
-  // "METHOD path", in their order.
+  // Returns "METHOD path" of the calls, in their order.
   std::vector<std::string> calls() {
     absl::MutexLock lock(&mutex_);
     return calls_;
   }
-  // Null: there is none.
+  // Returns the object; null: there is none.
   nlohmann::json Object(const std::string& path) {
     absl::MutexLock lock(&mutex_);
     const auto it = objects_.find(path);

@@ -15,7 +15,7 @@ namespace spoke::ipam {
 // Thread-safe.
 class FakeTokenReviewer final : public TokenReviewer {
  public:
-  // `token` tells `facts` to who asks for one of their audiences.
+  // Makes `token` tell `facts` to who asks for one of their audiences.
   void AddToken(const std::string& token, const TokenFacts& facts) {
     absl::MutexLock lock(&mutex_);
     tokens_[token] = facts;
@@ -28,7 +28,7 @@ class FakeTokenReviewer final : public TokenReviewer {
     absl::MutexLock lock(&mutex_);
     nodes_[node.name] = node;
   }
-  // All calls end with it until it is OK again.
+  // Makes all calls end with it until it is OK again.
   void FailWith(const absl::Status& failure) {
     absl::MutexLock lock(&mutex_);
     failure_ = failure;

@@ -18,7 +18,7 @@ struct ClusterAccess {
   std::string url;         // "https://10.96.0.1:443"
   std::string ca_file;     // Whom to trust.
   std::string token_file;  // Read for each call: the kubelet renews it.
-  // Of the pod itself; empty when it cannot be read.
+  // The namespace of the pod itself; empty when it cannot be read.
   std::string k8s_namespace;
 };
 
@@ -38,8 +38,8 @@ class KubernetesApi {
   explicit KubernetesApi(ClusterAccess access, absl::Duration patience = kPatience)
       : access_(std::move(access)), patience_(patience) {}
 
-  // Any answer of the API server. `path` begins with a slash; `body` is JSON, or empty. Errors: as
-  // http::Fetch(), and kFailedPrecondition (the token cannot be read).
+  // Returns any answer of the API server. `path` begins with a slash; `body` is JSON, or empty.
+  // Errors: as http::Fetch(), and kFailedPrecondition (the token cannot be read).
   absl::StatusOr<http::Response> Call(const std::string& method, const std::string& path,
                                       std::string body = "") const;
 
@@ -48,9 +48,9 @@ class KubernetesApi {
   const absl::Duration patience_;
 };
 
-// OK for 2xx, else what the API server says of it, behind `what`. kNotFound: 404. kAborted: 409,
-// the object has changed meanwhile. kFailedPrecondition: 401 and 403, an operator has to give us
-// rights; 400 and 422, the object cannot be. kUnavailable: 429 and 5xx. kInternal: all else.
+// Returns OK for 2xx, else what the API server says of it, behind `what`. kNotFound: 404. kAborted:
+// 409, the object has changed meanwhile. kFailedPrecondition: 401 and 403, an operator has to give
+// us rights; 400 and 422, the object cannot be. kUnavailable: 429 and 5xx. kInternal: all else.
 absl::Status StatusOfAnswer(const http::Response& response, std::string_view what);
 
 }  // namespace spoke::ipam

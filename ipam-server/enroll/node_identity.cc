@@ -11,7 +11,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Of Azure's VMs; what follows is the id that Resource Manager knows them by
+// The scheme of Azure's VMs; what follows is the id that Resource Manager knows them by
 // (kubernetes-sigs/cloud-provider-azure, "ProviderID").
 constexpr std::string_view kAzureScheme = "azure://";
 

@@ -22,9 +22,9 @@ namespace spoke::ipam {
 inline constexpr std::string_view kNodeScheme = "spoke-node:";
 
 struct NodeIdentity {
-  // As in Hello; empty: the certificate names no machine of a cloud that we know.
+  // The instance, as Hello has it; empty: the certificate names no machine of a cloud that we know.
   std::string instance;
-  // nullopt: the certificate says nothing of labels, as one that an operator has made.
+  // The node's labels; nullopt: the certificate has none, such as one that an operator has made.
   std::optional<std::map<std::string, std::string>> labels;
 
   bool operator==(const NodeIdentity&) const = default;

@@ -14,9 +14,9 @@ namespace {
 using nlohmann::json;
 
 struct ClusterObject {
-  std::string path;  // Of its kind in its namespace: "/api/v1/namespaces/NS/configmaps".
+  std::string path;  // The path of its kind: "/api/v1/namespaces/NS/configmaps".
   std::string name;
-  json wanted;  // With "data".
+  json wanted;  // It has "data".
 };
 
 std::string Base64(std::string_view text) {
@@ -30,7 +30,7 @@ json NewObject(const char* kind, const char* name) {
            {{"name", name}, {"labels", {{"app.kubernetes.io/managed-by", "spoke-ipam-server"}}}}}};
 }
 
-// True: it was written.
+// Returns true if it was written.
 absl::StatusOr<bool> Put(const KubernetesApi& api, const ClusterObject& object) {
   const std::string path = object.path + "/" + object.name;
   ASSIGN_OR_RETURN(const http::Response found, api.Call("GET", path));
@@ -42,11 +42,11 @@ absl::StatusOr<bool> Put(const KubernetesApi& api, const ClusterObject& object) 
   }
   RETURN_IF_ERROR(StatusOfAnswer(found, "read " + object.name));
   auto present = ParseJsonObject(found.body);
-  // Not with the text, which may hold a key.
+  // The error leaves out the text, which may hold a key.
   if (!present.ok()) return absl::InternalError("read " + object.name + ": no JSON object");
   const json* data = FindMember(*present, "data");
   if (data != nullptr && *data == object.wanted["data"]) return false;
-  // With its resourceVersion, so that nobody's change in between is lost.
+  // The object keeps its resourceVersion, so that nobody's change in between is lost.
   (*present)["data"] = object.wanted["data"];
   ASSIGN_OR_RETURN(const http::Response put, api.Call("PUT", path, PrintJson(*present)));
   RETURN_IF_ERROR(StatusOfAnswer(put, "replace " + object.name));
@@ -78,7 +78,7 @@ absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_na
   // Agents' pods wait for the authority alone, so that they find the token beside it.
   for (const ClusterObject* object : {&metrics, &authority, &operators}) {
     const auto put = Put(api, *object);
-    // Nobody answers: the others would only take as long again.
+    // The others would only take as long again when nobody answers.
     if (absl::IsUnavailable(put.status()) || absl::IsDeadlineExceeded(put.status())) {
       return put.status();
     }

@@ -10,13 +10,13 @@
 
 namespace spoke::ipam {
 
-// Of the objects. Agents' manifests name the first, with its key ca.pem.
+// The names of the objects. Agents' manifests name the first, with its key ca.pem.
 inline constexpr const char* kAuthorityConfigMap = "spoke-ca";
 inline constexpr const char* kOperatorSecret = "spoke-operator";
 inline constexpr const char* kMetricsSecret =
     "spoke-metrics";  // Agents mount it: its key is token.
 
-// All in PEM, but for the token.
+// All are in PEM, except the token.
 struct PublishedFiles {
   std::string authority;
   std::string operator_certificate;

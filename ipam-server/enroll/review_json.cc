@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<std::string>> TextsIn(const json& object, const char*
   return texts;
 }
 
-// Of a token that is bound to one pod, "extra" has lists of one text.
+// Returns the only text of a list: "extra" has lists of one text for a token bound to one pod.
 absl::StatusOr<std::string> OnlyTextIn(const json& object, const char* name) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts, TextsIn(object, name));
   if (texts.size() > 1) return Strange(name, "more than one");
@@ -85,7 +85,7 @@ absl::Status TakeUser(const json& status, TokenFacts& out) {
 }
 
 // Signs that stand for themselves in a URI (RFC 3986, section 2.3), which is all that keys and
-// values of labels are made of, but for the '/' in keys.
+// values of labels are made of, except the '/' in keys.
 bool IsPlain(std::string_view text, std::string_view others) {
   return std::all_of(text.begin(), text.end(), [&](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || others.find(c) != others.npos;

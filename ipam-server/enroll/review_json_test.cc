@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// As kube-apiserver 1.28 answers.
+// The answer of kube-apiserver 1.28.
 constexpr const char* kReview = R"({"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1",
 "metadata":{"creationTimestamp":null},"spec":{"token":"secret-1","audiences":["spoke-ipam-server"]},
 "status":{"authenticated":true,"user":{"username":"system:serviceaccount:spoke-system:spoke-netagent",
@@ -67,7 +67,7 @@ TEST(ReviewJson, ReadsWhatANodeIs) {
             NodeFacts{.name = "n"});
 }
 
-// `text` with the value at `pointer` replaced.
+// Returns `text` with the value at `pointer` replaced.
 std::string With(const char* text, const char* pointer, const json& value) {
   json object = json::parse(text);
   object[json::json_pointer(pointer)] = value;

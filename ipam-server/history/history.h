@@ -19,31 +19,31 @@
 
 namespace spoke::ipam {
 
-// Stored as numbers: none is ever given another meaning.
+// The events, stored as numbers: none is ever given another meaning.
 enum class HistoryEvent : uint8_t {
-  kAllocated = 1,     // To a node; the cloud has yet to attach it.
-  kAttached = 2,     // On the node's NIC.
-  kInUse = 3,        // To a pod.
-  kReleased = 4,     // By the pod; cooldown.
-  kAvailable = 5,    // Cooled down.
+  kAllocated = 1,    // Given to a node; the cloud has yet to attach it.
+  kAttached = 2,     // It is on the node's NIC.
+  kInUse = 3,        // Assigned to a pod.
+  kReleased = 4,     // The pod is gone; the cooldown begins.
+  kAvailable = 5,    // The cooldown is over.
   kDetaching = 6,    // Its agent gave it up.
-  kDetached = 7,     // Off the NIC.
-  kFreed = 8,        // May be assigned again.
-  kQuarantined = 9,  // Kept out of use: somebody else was seen to use it.
-  kLifted = 10,      // Out of quarantine.
+  kDetached = 7,     // It is off the NIC.
+  kFreed = 8,        // It may be allocated again.
+  kQuarantined = 9,  // It is kept out of use: somebody else was seen to use it.
+  kLifted = 10,      // It is out of quarantine.
   kAdopted = 11,     // Its agent assigns it and the store did not know: taken over; kInUse follows.
 };
 
-// "allocated"; a stable word, for people and for scripts.
+// Returns "allocated"; a stable word, for people and for scripts.
 std::string_view NameOf(HistoryEvent event);
 
 struct HistoryEntry {
-  absl::Time at;  // In whole milliseconds.
+  absl::Time at;  // Whole milliseconds.
   HistoryEvent event = HistoryEvent::kAllocated;
   ip::Address address;
   std::string node;
   std::string vm_id;
-  // Of an assignment, or empty.
+  // The assignment's values; empty if there is none.
   std::string pod_namespace;
   std::string pod_name;
   std::string pod_uid;
@@ -56,7 +56,7 @@ struct HistoryEntry {
 
 inline constexpr std::string_view kHistoryPrefix = "history/";
 
-// "history/<unix ms, 20 digits>-<sequence, 10 digits>": sorts by time, then by sequence.
+// Returns "history/<unix ms, 20 digits>-<sequence, 10 digits>", sorted by time, then sequence.
 std::string HistoryKey(int64_t unix_ms, uint64_t sequence);
 
 struct HistoryKeyParts {
@@ -66,17 +66,17 @@ struct HistoryKeyParts {
   auto operator<=>(const HistoryKeyParts&) const = default;
 };
 
-// nullopt when `key` is none of ours.
+// Returns the parts; nullopt when `key` is none of ours.
 std::optional<HistoryKeyParts> ParseHistoryKey(std::string_view key);
 
 // What happened since the last commit, and the keys of the chunks. Not thread-safe; the loop that
 // commits owns it.
 class HistoryBuffer {
  public:
-  // One chunk at most, so that no value grows beyond what a store takes.
+  // The most entries of a chunk, so that no value grows beyond what a store takes.
   static constexpr size_t kMaxChunkEntries = 4096;
 
-  // After a restart: the newest key in the store, so that no chunk is written over.
+  // Takes the newest key in the store after a restart, so that no chunk is written over.
   explicit HistoryBuffer(HistoryKeyParts newest = {}) : newest_(newest) {}
 
   void Append(HistoryEntry entry) { entries_.push_back(std::move(entry)); }
@@ -106,7 +106,7 @@ struct HistoryLimits {
 struct HistoryChunkInfo {
   std::string key;
   uint64_t entries = 0;
-  uint64_t bytes = 0;  // Of the value.
+  uint64_t bytes = 0;  // The value's bytes.
 };
 
 // The chunks that are too old, and the oldest of the rest while the limits are passed: indices into
@@ -127,8 +127,8 @@ struct AssignmentSpan {
   std::optional<absl::Time> end;    // nullopt: it goes on.
 };
 
-// All assignments of one address, newest first. `entries` are those of that address alone, oldest
-// first. A repeated or a late entry makes no second assignment.
+// Returns all assignments of one address, newest first. `entries` are those of that address alone,
+// oldest first. A repeated or a late entry makes no second assignment.
 std::vector<AssignmentSpan> AssignmentsOf(std::span<const HistoryEntry> entries);
 
 struct AddressHolder {
@@ -137,8 +137,8 @@ struct AddressHolder {
   std::optional<AssignmentSpan> assignment;  // nullopt: no pod had it.
 };
 
-// Who held one address at `at`: nullopt when nobody did, or when what is kept does not say.
-// `entries` as above.
+// Returns who held one address at `at`; nullopt when nobody did, or when what is kept does not say.
+// `entries` are those that AssignmentsOf() takes.
 std::optional<AddressHolder> HolderAt(std::span<const HistoryEntry> entries, absl::Time at);
 
 }  // namespace spoke::ipam

@@ -18,8 +18,8 @@ std::string EncodeHistory(std::span<const HistoryEntry> entries);
 // ours; the message says why).
 absl::StatusOr<std::vector<HistoryEntry>> DecodeHistory(std::string_view bytes);
 
-// False when no entry of the encoded chunk is about `address`; true means that one may be. A search
-// for a few bytes, hundreds of times faster than decoding.
+// Returns false when no entry of the encoded chunk is about `address`; true means that one may be.
+// A search for a few bytes, hundreds of times faster than decoding.
 bool MayMention(std::string_view bytes, const ip::Address& address);
 
 }  // namespace spoke::ipam

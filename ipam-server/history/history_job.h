@@ -27,7 +27,7 @@ class HistoryJob {
   // Begins the work in the background: soon, and then every ten minutes.
   void Start();
 
-  // One round. Errors: as Store::List() and Store::Commit(); what was done before stays done.
+  // Does one round. Errors: as Store::List() and Store::Commit(); what was done before stays done.
   absl::Status RunOnce();
 
  private:

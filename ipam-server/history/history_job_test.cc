@@ -44,7 +44,7 @@ TEST_F(HistoryJobTest, OldChunksGoAndSmallOnesBecomeOneWithoutLosingAnEntry) {
   clock_.Advance(absl::Minutes(150) + absl::Hours(1));
   ASSERT_TRUE(job_.RunOnce().ok());
   const auto [chunks, entries] = ChunksAndEntries();
-  EXPECT_EQ(entries, 120U);  // Those of the last hour that there was.
+  EXPECT_EQ(entries, 120U);  // The entries of the last hour that there was.
   EXPECT_LT(chunks, 5U);
   ASSERT_TRUE(job_.RunOnce().ok());
   EXPECT_EQ(ChunksAndEntries(), (std::pair<size_t, size_t>(chunks, entries)));

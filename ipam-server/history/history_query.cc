@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kDefaultLimit = 100;
 
 struct Past {
-  std::vector<HistoryEntry> entries;  // Of the one address, oldest first.
+  std::vector<HistoryEntry> entries;  // The one address's, oldest first.
   int64_t kept_since_unix_ms = 0;
 };
 

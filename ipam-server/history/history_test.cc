@@ -144,7 +144,7 @@ TEST(Chunks, MergingAndDroppingReachTheirGoalInOneStep) {
 using enum HistoryEvent;
 
 TEST(AssignmentsOf, PairsEachAssignmentWithItsEndNewestFirst) {
-  const std::vector<HistoryEntry> entries{Entry(0, kAllocated),   Entry(1, kAttached),
+  const std::vector<HistoryEntry> entries{Entry(0, kAllocated),  Entry(1, kAttached),
                                           Entry(2, kInUse, 1),   Entry(3, kReleased, 1),
                                           Entry(33, kAvailable), Entry(40, kInUse, 2)};
   const auto spans = AssignmentsOf(entries);
@@ -188,7 +188,7 @@ TEST(HolderAt, AnswersFromTheFirstEntryWhenTheBeginningIsNoLongerKept) {
 // The life of one address, with what was true in each second.
 struct Life {
   std::vector<HistoryEntry> entries;
-  std::map<int, std::pair<std::string, std::string>> truth;  // From then on: node and pod.
+  std::map<int, std::pair<std::string, std::string>> truth;  // Node and pod from then on.
 };
 
 Life RandomLife(testing_support::Random& random) {
@@ -246,7 +246,7 @@ TEST(HolderAt, TellsTheTruthForAnyLifeAndAnyTime) {
               truth.second);
     held += holder ? 1 : 0;
 
-    // With its beginning lost, the answer is right or there is none, except that an address that
+    // The answer is right or there is none when the beginning is lost, except that an address that
     // was free is not told from one that nothing is known of.
     const std::vector<HistoryEntry> rest(
         life.entries.begin() + static_cast<ptrdiff_t>(random.Between(0, life.entries.size())),

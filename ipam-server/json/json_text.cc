@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of brackets outside strings. Right for any text that is JSON; for others the parser decides.
+// Returns the depth of brackets outside strings. It is right for JSON; else the parser decides.
 size_t DepthOf(std::string_view text) {
   size_t depth = 0;
   size_t deepest = 0;

@@ -45,7 +45,7 @@ constexpr std::optional<AddressState> Next(AddressState from, AddressEvent event
       break;
     case kDetaching:
       if (event == kAgentAgreed) return kDetaching;
-      // It had agreed before the server forgot, or before it did: the cloud is asked to keep it.
+      // The agent agreed before the server forgot, or before it did: the cloud is asked to keep it.
       if (event == kAgentAssigns) return kAttaching;
       if (event == kCloudDetached || event == kNodeGone) return kFree;
       break;

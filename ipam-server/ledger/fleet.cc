@@ -109,7 +109,7 @@ absl::Status Fleet::Load(NodeRecord stored) {
     if (wanted.given) unsettled_.insert(record.key);
   }
   if (record.instance.empty()) return absl::OkStatus();
-  // Of two under one name the newer has the place; a retired one has it while nobody else does.
+  // The newer of two under one name has the place; a retired one has it while nobody else does.
   if (record.mode == NodeMode::kRetired) {
     on_instance_.try_emplace(record.instance, record.key);
   } else {
@@ -291,7 +291,7 @@ std::string Fleet::ShortageOf(const NodeRecord& record) const {
   return why;
 }
 
-// Of what the cloud gave it and it cannot use.
+// Returns what is wrong with what the cloud gave it and it cannot use.
 std::string Fleet::ProblemOf(const NodeRecord& record) const {
   std::string why;
   for (const auto& [name, wanted] : record.wanted) {

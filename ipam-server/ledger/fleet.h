@@ -32,18 +32,18 @@ namespace spoke::ipam {
 // Something an operator should read: an agent, the cloud and the store disagree.
 struct Finding {
   enum class Kind {
-    kAdopted,        // Assigned by its agent, unknown here, free: taken over as attached.
-    kRefused,        // Assigned by its agent, free, and beyond what this node can have.
-    kHeldElsewhere,  // Assigned by this agent, but held by another node: two pods may share it.
-    kForeign,        // Assigned by this agent, but in none of our pools.
-    kConflict,       // Another machine answers for it, says the agent.
+    kAdopted,        // Its agent assigns it, unknown here and free: taken over as attached.
+    kRefused,        // Its agent assigns it; it is free, and beyond what the node can have.
+    kHeldElsewhere,  // Its agent assigns it, but another node holds it: two pods may share it.
+    kForeign,        // Its agent assigns it, but it is in none of our pools.
+    kConflict,       // Its agent says that another machine answers for it.
     kRenamed,        // The same machine has another VM id now.
     kReplaced,       // Another VM has the node's name now; this one is retired.
     kForced,         // An operator ends its assignment.
     kDisplaced,      // Another node has proved that it is on the instance this one claimed.
     kGone,           // The cloud says the VM is no more; its addresses are free.
     kFrozen,         // The breaker has stopped releases.
-    kLost,           // Attached, but twice in a row not on the NIC: somebody else took it off.
+    kLost,           // It was attached, but twice not on the NIC: somebody else took it off.
     kUnusable,       // The cloud chose an address that no pod may have (yet).
   };
   Kind kind;
@@ -69,11 +69,11 @@ struct Quarantine {
 // An address that two have at once.
 struct DoubledAddress {
   std::string holders;  // Both of them, a clause: "node a holds it, and ... answers for it".
-  NodeKey holder;       // Whose agent reported it, or who has it here.
-  // Whose agent says that it has what `holder` holds, until it says otherwise; nullopt: another
-  // machine was heard.
+  NodeKey holder;       // The node whose agent reported it, or that has it here.
+  // The node whose agent says that it has what `holder` holds, until it says otherwise; nullopt:
+  // another machine was heard.
   std::optional<NodeKey> claimant = {};
-  absl::Time until = absl::InfiniteFuture();  // Over then, unless it is reported again.
+  absl::Time until = absl::InfiniteFuture();  // It is over then, unless reported again.
 
   bool operator==(const DoubledAddress&) const = default;
 };
@@ -82,21 +82,21 @@ struct DoubledAddress {
 struct Effects {
   std::set<NodeKey> changed;           // Records to store; one that is gone is to be removed.
   std::set<ip::Address> quarantined;   // Quarantine entries to store or remove.
-  std::set<std::string> reservations;  // Likewise.
+  std::set<std::string> reservations;  // Reservations to store or remove.
   bool breaker = false;                // Its state is to be stored.
-  bool recovery = false;               // That of the recovery is.
+  bool recovery = false;               // The recovery's state is to be stored.
   std::set<NodeKey> plan;              // Nodes to call Plan() for soon, some at a time.
-  std::set<NodeKey> attach;            // Nodes whose NIC the cloud must be asked to change,
-  std::set<NodeKey> retry;             // and those for which earlier refusals do not count.
-  std::set<NodeKey> desired;           // Nodes whose agents must be told what they have,
-  std::set<NodeKey> resend;            // and those that must be told all of it anew.
+  std::set<NodeKey> attach;            // Nodes whose NIC the cloud must be asked to change.
+  std::set<NodeKey> retry;             // Nodes for which earlier refusals do not count.
+  std::set<NodeKey> desired;           // Nodes whose agents must be told what they have.
+  std::set<NodeKey> resend;            // Nodes whose agents must be told all of it anew.
   std::map<NodeKey, std::string> greet_anew;  // Nodes whose sessions must begin anew, and why.
   std::map<NodeKey, NodeKey> renamed;  // Records that have another key now, by the one before.
-  std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for,
-  std::map<NodeKey, std::vector<node_api::EndAssignment>> end_assignments;  // and told is over.
+  std::map<NodeKey, std::vector<ip::Prefix>> reclaim;  // What agents are to be asked for.
+  std::map<NodeKey, std::vector<node_api::EndAssignment>> end_assignments;  // What is over.
   std::vector<Finding> findings;
   std::vector<HistoryEntry> history;
-  std::vector<absl::Duration> attach_times;  // From an assignment to the NIC, for metrics.
+  std::vector<absl::Duration> attach_times;  // Times from an allocation to the NIC, for metrics.
 
   void Merge(Effects other);
   // Whether anything has to be stored.
@@ -109,10 +109,10 @@ HistoryEntry EntryOf(HistoryEvent event, const NodeKey& node, const ip::Address&
 
 // How far agents' reports of conflicts put addresses into quarantine by themselves.
 struct ConflictPolicy {
-  absl::Duration quarantine = absl::Minutes(10);  // Anew with each report of it.
-  uint32_t per_node = 4;                          // Addresses, at a time.
-  double share = 0.02;                            // Of a pool, and
-  uint64_t floor = 8;                             // so many however small it is.
+  absl::Duration quarantine = absl::Minutes(10);  // Begun anew by each report.
+  uint32_t per_node = 4;                          // The addresses at a time.
+  double share = 0.02;                            // The share of a pool at a time.
+  uint64_t floor = 8;                             // The addresses of a pool, however small it is.
 };
 
 // A machine that an operator takes for gone.
@@ -125,14 +125,14 @@ struct Farewell {
 };
 struct Forgotten {
   NodeKey node;
-  uint64_t addresses = 0;  // That are free after the cooldown.
+  uint64_t addresses = 0;  // Addresses that are free after the cooldown.
   Effects effects;
 };
 
 struct FleetPolicy {
   TargetPolicy target;
   absl::Duration cooldown = absl::Seconds(30);
-  // Spread over an hour, the end of a large job stays below the breaker, whose window is one round
+  // The end of a large job, spread over an hour, stays below the breaker, whose window is one round
   // of reviews; what suddenly frees many at once does not.
   ReleasePolicy release{.jitter_spread = absl::Hours(1)};
   BreakerPolicy breaker{.window = absl::Minutes(1)};
@@ -141,8 +141,8 @@ struct FleetPolicy {
   uint32_t nic_configurations = 255;
   // The cloud says which address a new entry gets; otherwise we do.
   bool cloud_chooses = false;
-  std::string name_prefix = "spoke-";  // Of the names of our entries.
-  // Under one name, with addresses: a replaced one has them until the cloud says it is gone.
+  std::string name_prefix = "spoke-";  // The prefix of our entries' names.
+  // The machines with addresses under one name: a replaced one has them until the cloud says gone.
   uint32_t machines_per_name = 4;
   // How long an attached address must be off its NIC before that is believed.
   absl::Duration lost_after = absl::Minutes(1);
@@ -170,7 +170,7 @@ struct CloudStanding {
   std::optional<absl::Time> eta;  // nullopt: nothing is under way, or nothing can be said.
   std::string waits_for;          // What holds it up, in words.
   std::string failure;            // What became of the last attempt, a clause; empty: nothing bad.
-  std::optional<absl::Time> retry_at;  // Then; nullopt: it is being tried again.
+  std::optional<absl::Time> retry_at;  // The next try; nullopt: it is being tried now.
 };
 
 // Not thread-safe; one loop owns it. Movable; not copyable, since its pools point to its records.
@@ -188,7 +188,7 @@ class Fleet {
   void LoadQuarantine(const ip::Address& address, Quarantine quarantine);
   void LoadReservation(Reservation reservation);
   void LoadBreaker(const BreakerState& state);
-  // Lets released addresses cool for the rest of their time.
+  // Keeps released addresses in cooldown for the rest of their time.
   void FinishLoading(absl::Time now);
 
   // --- What agents say. ---
@@ -223,15 +223,15 @@ class Fleet {
   Effects OnReclaimAnswer(const NodeKey& key, const node_api::ReclaimAnswer& answer,
                           absl::Time now);
 
-  // Another machine answers for an address of this node: it is doubled(), and quarantined for a
-  // time, if not too many are.
+  // Notes that another machine answers for an address of this node: it is doubled(), and
+  // quarantined for a time, if not too many are.
   Effects OnConflict(const NodeKey& key, const ip::Address& address, const std::string& other,
                      absl::Time now);
 
   // --- What the cloud says. ---
 
-  // Exactly `on_nic` of ours is on the node's NIC, after a change that was asked for. Where the
-  // cloud chooses, entries unknown so far are taken over.
+  // Takes that exactly `on_nic` of ours is on the node's NIC, after a change that was asked for.
+  // Where the cloud chooses, entries unknown so far are taken over.
   Effects OnNic(const NodeKey& key, const std::vector<IpConfiguration>& on_nic, absl::Time now);
 
   // A listing, which may be a little old, says so: when it differs from what is known, the NIC
@@ -246,7 +246,7 @@ class Fleet {
 
   // --- While the store may be older than what nodes were told (ledger/recovery.h). ---
 
-  // From now on nothing is assigned, asked for or freed, until EndRecovery().
+  // Stops all allocation, requests and frees from now on, until EndRecovery().
   void Hold() { held_ = true; }
   // All that the node holds and assigns. What it was told of by a store that knew more is its own,
   // unless another node has it and has yet to speak.
@@ -255,9 +255,9 @@ class Fleet {
   Effects EndRecovery(const std::set<NodeKey>& spoken, absl::Time now);
   // The agent is refused; what it says its pods use is kept from others for a while.
   void HoldClaims(const node_api::Hello& hello, Effects& effects, absl::Time now);
-  // Addresses, or blocks, that one node holds and another had, which is undecided.
+  // Returns how many addresses or blocks one node holds and another had, which is undecided.
   uint64_t UndecidedClaims() const { return claims_.size(); }
-  // That have addresses, and that no other VM has replaced.
+  // Returns the nodes that have addresses and that no other VM has replaced.
   std::vector<NodeKey> NodesWithAddresses() const;
 
   // --- What operators want. On an error nothing has changed. ---
@@ -273,8 +273,8 @@ class Fleet {
   // kFailedPrecondition (retired, or a recovery is under way).
   absl::StatusOr<Effects> Retry(const std::string& node);
   // Asks for an available address. Errors: kNotFound (in no pool, or free); kFailedPrecondition
-  // (assigned, cooldown, or held by another node than `node`, when that is not empty; or a recovery
-  // is under way).
+  // (assigned, in cooldown, or held by another node than `node`, when that is not empty; or a
+  // recovery is under way).
   absl::StatusOr<Effects> Release(const ip::Address& address, const std::string& node);
   // Has the agent end the assignment of `address`, whose pod's end was lost. It is over once the
   // agent reports so. Errors: kInvalidArgument (no reason); kNotFound, kFailedPrecondition (not
@@ -291,7 +291,7 @@ class Fleet {
   // Errors: kNotFound.
   absl::StatusOr<Effects> EndReservation(const std::string& name);
   // Replaces the pools, of which those that stay keep what is known of their addresses. Errors:
-  // kFailedPrecondition (an address that is held, cooldown or in quarantine would be in another
+  // kFailedPrecondition (an address that is held, in cooldown or in quarantine would be in another
   // pool than now, or in none).
   absl::Status SetPools(const std::vector<PoolSpec>& specs);
   // Lifts the breaker's freeze, if there is one.
@@ -307,11 +307,11 @@ class Fleet {
 
   // Assigns what the node lacks to its target. Safe at any time.
   Effects Plan(const NodeKey& key, absl::Time now);
-  // As Plan(), and asks for what the node has too much of. To be called for each node about once a
-  // review period; `jitter` in [0, 1) spreads what becomes due at once.
+  // Does what Plan() does, and asks for what the node has too much of. Call it for each node
+  // about once a review period; `jitter` in [0, 1) spreads what becomes due at once.
   Effects Review(const NodeKey& key, double jitter, absl::Time now);
   // Ends reservations and cooldowns whose time is over, and forgets nodes that left nothing; of
-  // what may be due for many nodes at once, a part. To be called some times a second.
+  // what may be due for many nodes at once, a part. It is to be called some times a second.
   Effects Expire(absl::Time now);
 
   // --- What is known. ---
@@ -323,11 +323,11 @@ class Fleet {
   const std::vector<PoolEntry>& pools() const { return pools_; }
   const FleetPolicy& policy() const { return policy_; }
   const std::map<ip::Address, Quarantine>& quarantine() const { return quarantine_; }
-  // Not all are in quarantine: an agent's reports put only so many away.
+  // The addresses that two may have. Not all are in quarantine: an agent's reports put few away.
   const std::map<ip::Address, DoubledAddress>& doubled() const { return doubled_; }
   const ReservationBook& reservations() const { return reservations_; }
   const MassReleaseBreaker& breaker() const { return breaker_; }
-  // Over all nodes and pools.
+  // Counts addresses over all nodes and pools.
   AddressCounts Counts() const;
   // The node that runs on `instance` now; nullptr: none does.
   const NodeRecord* NodeOn(const std::string& instance) const;
@@ -357,14 +357,14 @@ class Fleet {
   uint64_t TargetOf(const NodeRecord& record) const;
   // Whether it has fewer than that.
   bool IsShort(const NodeRecord& record) const;
-  // Empty, or why the node has fewer addresses than its target, in words.
+  // Returns why the node has fewer addresses than its target, in words; empty: it has not.
   std::string ShortageOf(const NodeRecord& record) const;
 
   // What the node's agent last said that waits; nullptr: nothing does.
   const node_api::Demand* DemandOf(const NodeKey& key) const;
   // The nodes where pods wait.
   std::vector<NodeKey> NodesInDemand() const;
-  // Of all nodes.
+  // Returns the waiting pods of all nodes.
   uint64_t WaitingPods() const;
   // How it stands with what the node's pods wait for, for its agent to say. The text holds no time
   // that passes, so that it changes only with what it tells.
@@ -382,13 +382,13 @@ class Fleet {
     AddressCounts counts;
     uint32_t waiting = 0;  // Pods that it is meant for, and that have no address yet.
   };
-  // Neither stored nor part of the record: it holds for one session of the agent, which says all of
-  // it again in the next, so a server that starts anew has nothing to remember. Kept, it would go
-  // on asking for pods that gave up while the agent was away.
+  // The demand is neither stored nor part of the record: it holds for one session of the agent,
+  // which says all of it again in the next, so a server that starts anew has nothing to remember.
+  // Kept, it would go on asking for pods that gave up while the agent was away.
   struct StatedDemand {
     node_api::Demand said;
-    // Of these, assigned to since. Their addresses are used now; until the agent has said so they
-    // must not count a second time, or each burst would be asked for twice.
+    // The pods of these that were served since. Their addresses are used now; until the agent has
+    // said so they must not count a second time, or each burst would be asked for twice.
     std::map<std::string, uint32_t> served = {};
     absl::Time served_at = {};
   };
@@ -430,7 +430,7 @@ class Fleet {
   bool MayQuarantine(const NodeRecord& record, const ip::Address& address) const;
   struct UseChange {
     Use use;
-    const node_api::Assignment* assignment;  // Exactly when assigned.
+    const node_api::Assignment* assignment;  // Set exactly when assigned.
     absl::Time at;
   };
   void SetUse(NodeRecord& record, Configuration& configuration, const ip::Address& address,
@@ -484,27 +484,27 @@ class Fleet {
 
   FleetPolicy policy_;
   std::vector<PoolEntry> pools_;
-  absl::flat_hash_map<std::string, size_t> pool_index_;  // By name.
+  absl::flat_hash_map<std::string, size_t> pool_index_;  // Keyed by name.
   std::map<NodeKey, NodeRecord> nodes_;
-  std::map<NodeKey, StatedDemand> demands_;  // Of nodes where pods wait.
+  std::map<NodeKey, StatedDemand> demands_;  // The nodes where pods wait.
   std::map<ip::Address, Quarantine> quarantine_;
-  std::set<std::pair<absl::Time, ip::Address>> quarantine_ends_;  // Of those that end.
+  std::set<std::pair<absl::Time, ip::Address>> quarantine_ends_;  // The ends of those that end.
   std::map<ip::Address, DoubledAddress> doubled_;
   ReservationBook reservations_;
   MassReleaseBreaker breaker_;
-  std::set<ip::Prefix> judged_;  // Asked for after the breaker had allowed it, and not answered.
-  std::map<std::string, std::set<ip::Address>> refused_claims_;  // By node; in quarantine.
+  std::set<ip::Prefix> judged_;  // Allowed by the breaker, asked for, and not answered.
+  std::map<std::string, std::set<ip::Address>> refused_claims_;  // Keyed by node; in quarantine.
   bool held_ = false;
-  std::set<ip::Prefix> doubtful_;         // While held: their node does not have them.
-  std::set<NodeKey> greet_anew_;          // While held: what they assign was not taken.
-  std::set<NodeKey> proved_;              // Their certificates name the instance; since the start.
+  std::set<ip::Prefix> doubtful_;  // While held: their node does not have them.
+  std::set<NodeKey> greet_anew_;   // While held: the assignments they report were not taken.
+  std::set<NodeKey> proved_;       // Nodes whose certificates name the instance; since the start.
   std::map<ip::Prefix, NodeKey> claims_;  // While held: it has them, and so has another here.
   std::set<NodeKey> conflicts_refused_;   // Nodes that reported more conflicts than are believed.
-  std::set<NodeKey> missing_;             // From the last listing.
+  std::set<NodeKey> missing_;             // Nodes that the last listing lacks.
   std::set<NodeKey> forgettable_;         // Nodes that hold nothing and wait for cooldowns only.
   std::set<NodeKey> unsettled_;           // Nodes that were given what they cannot use (yet).
-  NodeKey settled_;                       // Of these, the one that was looked at last.
-  // Attached, but not on the NIC when it was looked at.
+  NodeKey settled_;                       // The one of them that was looked at last.
+  // An address that is attached, but was not on the NIC when it was looked at.
   struct OffNic {
     absl::Time since;
     bool reported = false;

@@ -44,7 +44,7 @@ Effects Fleet::OnHello(const node_api::Hello& hello, absl::Time now, bool instan
   ++record.session_epoch;
   missing_.erase(key);
   forgettable_.erase(key);
-  demands_.erase(key);  // Of the session before.
+  demands_.erase(key);  // It is of the session before.
 
   effects.changed.insert(key);
   if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;
@@ -86,8 +86,8 @@ void Fleet::TakePlace(NodeRecord& record, const node_api::Hello& hello) {
   }
 }
 
-// Whatever the agent does not say is assigned, is not. After a reboot it cannot remember what to
-// keep from reuse, so the old assignments cool from now on.
+// Ends the assignments that the agent does not name. After a reboot it cannot remember what to
+// keep from reuse, so the old assignments are in cooldown from now on.
 void Fleet::EndAssignmentsOf(NodeRecord& record, const node_api::Hello& hello, Effects& effects,
                              absl::Time now) {
   const bool rebooted = record.boot_id != hello.node.boot_id;
@@ -155,14 +155,14 @@ bool Fleet::Adopt(NodeRecord& record, const node_api::Assignment& assignment, Ef
   }
   const ip::Prefix unit = *entry->pool.UnitOf(address);
   CHECK(entry->pool.Hold(unit, &record), "a unit without a holder can be held");
-  // Attaching until the cloud confirms; the pod is not disturbed.
+  // It counts as attaching until the cloud confirms; the pod is not disturbed.
   Assign(record, static_cast<size_t>(entry - pools_.data()), unit, effects, assignment.since);
   effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, assignment.since));
   report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
   return true;
 }
 
-// Empty: what its agent claims can be on the NIC of the node.
+// Returns why not; empty: what its agent claims can be on the NIC of the node.
 std::string Fleet::WhyNotAdopted(const NodeRecord& record, const PoolEntry& entry) const {
   if (record.configurations.size() + record.wanted.size() >= policy_.nic_configurations) {
     return fmt::format("its NIC takes {} IP configurations, and has them",
@@ -200,7 +200,7 @@ Effects Fleet::OnReport(const NodeKey& key, const node_api::AssignmentReport& re
     taken.push_back(&assignment);
   }
   if (!taken.empty()) ServeWaiting(key, taken, now);
-  // Also for a release: with the addresses that cool a node may need more than before.
+  // A release counts too: a node with addresses in cooldown may need more than before.
   bool changed = !taken.empty();
   for (const node_api::Release& release : report.released) {
     Configuration* configuration = record.Holding(release.address);

@@ -11,8 +11,8 @@
 namespace spoke::ipam {
 namespace {
 
-// Of what others hold, one node's claims are noted up to so many: an agent that claims all there is
-// must not hide what the others say.
+// The most claims of one node, on what others hold, that are noted: an agent that claims all there
+// is must not hide what the others say.
 constexpr std::ptrdiff_t kMostClaimsNoted = 16;
 
 }  // namespace
@@ -61,7 +61,7 @@ void Fleet::EndClaim(const NodeKey& claimant, const ip::Address& address) {
   if (it != doubled_.end() && it->second.claimant == claimant) doubled_.erase(it);
 }
 
-// By the name alone: the same machine may have another VM id now.
+// Ends claims by the name alone: the same machine may have another VM id now.
 void Fleet::EndClaimsOf(const std::string& node) {
   std::erase_if(doubled_, [&](const auto& entry) {
     return entry.second.claimant && entry.second.claimant->name == node;
@@ -105,7 +105,7 @@ Effects Fleet::OnConflict(const NodeKey& key, const ip::Address& address, const 
   return effects;
 }
 
-// One that an operator has put there has no end. Not stored each time that it is heard again.
+// One that an operator has put there has no end. It is not stored each time it is heard again.
 void Fleet::Prolong(const ip::Address& address, absl::Time until, Effects& effects) {
   std::optional<absl::Time>& ends = quarantine_.at(address).until;
   if (!ends || until - *ends < policy_.conflict.quarantine / 4) return;

@@ -9,8 +9,8 @@
 namespace spoke::ipam {
 namespace {
 
-// By then an agent that has assigned to a waiting pod has said who still waits, if that has changed
-// at all: a pod may have come for each that was served, and nothing was to be said.
+// The time in which an agent that has assigned to a waiting pod says who still waits, if that has
+// changed at all: a pod may have come for each that was served, and nothing was to be said.
 constexpr absl::Duration kServedFor = absl::Seconds(2);
 
 bool Names(const PoolGroup& group, const std::string& pod_namespace) {
@@ -73,9 +73,9 @@ uint64_t Fleet::WaitingPods() const {
   return pods;
 }
 
-// As agents choose pools: those that name the pod's namespace, or else those that name none, of
-// each family. Where several groups name it an address of any will do, and since one of them may
-// have none, each is to provide.
+// Adds waiting pods as agents choose pools: those that name the pod's namespace, or else those
+// that name none, of each family. Where several groups name it an address of any will do, and
+// since one of them may have none, each is to provide.
 void Fleet::AddWaiting(const NodeRecord& record, std::vector<GroupState>& states) const {
   const auto demand = demands_.find(record.key);
   if (demand == demands_.end()) return;

@@ -45,7 +45,7 @@ TEST(FleetDemand, ABurstRaisesTheTargetInOneStep) {
   EXPECT_EQ(fleet.DemandOf(kNode1)->pods(), 30U);
   EXPECT_EQ(fleet.WaitingPods(), 30U);
   fleet.CheckInvariants();
-  // Said again, it changes nothing.
+  // The same demand said again changes nothing.
   EXPECT_FALSE(fleet.OnDemand(kNode1, {.waiting = {{"web", 20}, {"batch", 10}}}, kNow).Stores());
 }
 
@@ -127,7 +127,7 @@ TEST(FleetDemand, APodWithAnAddressOfEachFamilyIsServedOnce) {
       kNode1,
       {.in_use = {AssignedTo("10.1.0.8", "web", "pod"), AssignedTo("fd00::8", "web", "pod")}},
       kNow);
-  EXPECT_EQ(TargetOf(fleet), 16U);  // Of each family five used and two waiting.
+  EXPECT_EQ(TargetOf(fleet), 16U);  // Each family has five used and two waiting.
 }
 
 TEST(FleetDemand, WhatWasAskedForAlreadyIsAskedForWithMoreHaste) {

@@ -33,7 +33,7 @@ inline FleetPolicy Policy() {
           .idle_time = absl::Minutes(5), .jitter_spread = absl::ZeroDuration(), .hysteresis = 4}};
 }
 
-// Of a cloud that chooses the addresses itself.
+// Returns the policy for a cloud that chooses the addresses itself.
 inline FleetPolicy Choosing() {
   FleetPolicy policy = Policy();
   policy.cloud_chooses = true;

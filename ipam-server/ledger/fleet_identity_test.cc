@@ -25,7 +25,7 @@ node_api::Hello HelloOn(const NodeKey& key, const std::string& instance,
 
 class FleetIdentity : public testing::Test {
  protected:
-  // As the loop does it.
+  // Greets as the loop does it.
   absl::Status Greet(const node_api::Hello& hello, absl::Time now = kNow, bool proved = false) {
     if (absl::Status may = fleet_.CheckIdentity(hello, proved); !may.ok()) return may;
     last_ = fleet_.OnHello(hello, now, proved);
@@ -88,7 +88,7 @@ TEST_F(FleetIdentity, AReplacedMachineGivesItsPlaceUp) {
   fleet_.OnListing({successor}, {successor}, kNow);
   fleet_.OnListing({successor}, {successor}, kNow + absl::Minutes(1));
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4")), nullptr);
-  // And what is on its NIC is taken over, once it has cooled.
+  // The successor takes over what is on its NIC, after the cooldown.
   const absl::Time later = kNow + absl::Minutes(2);
   fleet_.Expire(later);
   fleet_.OnNic(successor, {{"spoke-1", One("10.1.0.4")}}, later);
@@ -96,7 +96,7 @@ TEST_F(FleetIdentity, AReplacedMachineGivesItsPlaceUp) {
   fleet_.CheckInvariants();
 }
 
-// After a restart as well: its VM may still run, and its pods with it.
+// The same holds after a restart: its VM may still run, and its pods with it.
 TEST_F(FleetIdentity, ARetiredMachineThatTheCloudStillHasKeepsItsPlace) {
   ASSERT_TRUE(Greet(HelloOn(kNode1, kPlace)).ok());
   fleet_.OnNic(kNode1, {{"spoke-1", One("10.1.0.4")}}, kNow);

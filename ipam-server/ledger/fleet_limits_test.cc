@@ -213,7 +213,7 @@ TEST(FleetLimits, ADenialGivesBackOnlyWhatTheBreakerHadAllowed) {
   const absl::Time now = kNow + absl::Minutes(1);
   const uint64_t after = fleet.breaker().Headroom(fleet.Counts().total(), now);
   EXPECT_EQ(after, before - 8);
-  // Asked for by an operator, who is not judged.
+  // An operator asks for it, who is not judged.
   node_api::ReclaimAnswer denied;
   for (uint64_t k = 0; k < 8; ++k)
     denied.denied.push_back(ip::Prefix::Host(ip::Advance(A("10.1.0.24"), k)));

@@ -174,13 +174,13 @@ void Fleet::KeepUnusable(NodeRecord& record, const IpConfiguration& entry, std::
   const AddressPool* pool = PoolOf(entry.range.base());
   const bool cools =
       pool != nullptr && pool->StateOf(entry.range.base()) == AddressPool::State::kCooldown;
-  if (cools) return;  // Only a matter of time.
+  if (cools) return;  // It is only a matter of time.
   effects.findings.push_back({Finding::Kind::kUnusable, record.key, entry.range.base(),
                               fmt::format("the cloud gave {} as {}, which {}",
                                           entry.range.ToString(), entry.name, wanted.problem)});
 }
 
-// Empty: the node may have it.
+// Returns why the node may not have it; empty: it may.
 std::string Fleet::WhyUnusable(const NodeRecord& record, const ip::Prefix& range, absl::Time now) {
   PoolEntry* entry = PoolEntryOf(range.base());
   if (entry == nullptr) {
@@ -199,7 +199,7 @@ std::string Fleet::WhyUnusable(const NodeRecord& record, const ip::Prefix& range
     case AddressPool::State::kQuarantined:
       return "is in quarantine";
     case AddressPool::State::kCooldown:
-      if (pool.UsableFrom(range.base()) > now) return "cools after its last use";
+      if (pool.UsableFrom(range.base()) > now) return "is in cooldown after its last use";
       break;
     case AddressPool::State::kExcluded:
     case AddressPool::State::kFree:
@@ -298,7 +298,7 @@ void Fleet::FreeAll(NodeRecord& record, Effects& effects, absl::Time now) {
           "a node that is gone holds nothing");
     Free(record, base, effects, now);
   }
-  // Also of one that held nothing but names: Free() was not called for it.
+  // The record of one that held nothing but names changes too: Free() was not called for it.
   effects.changed.insert(record.key);
   forgettable_.insert(record.key);
 }

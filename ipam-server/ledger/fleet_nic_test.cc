@@ -113,12 +113,12 @@ TEST_F(FleetNic, AnAddressOfAnotherNodeIsNeverUsed) {
   EXPECT_THAT(fleet_.ShortageOf(*fleet_.Find(kNode2)), testing::HasSubstr("held by node node1"));
 }
 
-TEST_F(FleetNic, WhatCoolsIsUsedOnlyAfterwards) {
+TEST_F(FleetNic, WhatIsInCooldownIsUsedOnlyAfterwards) {
   Join(kNode1);
   Join(kNode2);
   Give(kNode1, {"10.1.0.4"});
   fleet_.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
-  Give(kNode1, {});  // Off the NIC: cooldown for 30 s.
+  Give(kNode1, {});  // It is off the NIC: it is in cooldown for 30 s.
   ASSERT_EQ(fleet_.HolderOf(A("10.1.0.4")), nullptr);
   const Effects early = Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(10));
   EXPECT_EQ(CountsOf(kNode2).available, 0U);
@@ -135,7 +135,7 @@ TEST_F(FleetNic, AnAddressOutsideThePoolsIsKeptOutOfUse) {
   ASSERT_THAT(effects.findings, SizeIs(1));
   EXPECT_EQ(effects.findings[0].kind, Finding::Kind::kUnusable);
   EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 4}));
-  // Once it is off the NIC, it is wanted again.
+  // The address is wanted again once it is off the NIC.
   EXPECT_THAT(Give(kNode1, {}).attach, ElementsAre(kNode1));
   EXPECT_EQ(fleet_.ShortageOf(*fleet_.Find(kNode1)), "");
 }
@@ -261,7 +261,7 @@ TEST_F(FleetNic, AVmThatIsGoneAndHeldOnlyNamesIsStoredAndForgotten) {
   const Effects gone = fleet_.OnListing({kNode2}, {}, kNow);
   EXPECT_TRUE(gone.changed.contains(kNode1)) << "a restart must not want its names again";
   EXPECT_EQ(fleet_.Find(kNode1)->mode, NodeMode::kRetired);
-  EXPECT_THAT(fleet_.Expire(kNow).changed, ElementsAre(kNode1)) << "it has nothing that cools";
+  EXPECT_THAT(fleet_.Expire(kNow).changed, ElementsAre(kNode1)) << "it has nothing in cooldown";
   EXPECT_EQ(fleet_.Find(kNode1), nullptr);
 }
 

@@ -160,7 +160,7 @@ absl::Status Fleet::SetPools(const std::vector<PoolSpec>& specs) {
   }
   std::vector<PoolEntry> pools;
   pools.reserve(specs.size());  // A vector that grows copies its pools, with all their addresses.
-  std::vector<size_t> other;    // Those that are new, or cover something else than before.
+  std::vector<size_t> other;    // Pools that are new, or cover something else than before.
   for (const PoolSpec& spec : specs) {
     const size_t before = PoolIndexOf(spec.name);
     if (before == pools_.size() || pools_[before].pool.spec().cidr != spec.cidr) {
@@ -200,7 +200,7 @@ absl::Status Fleet::CheckFits(const AddressPool& pool, const PoolSpec* spec) con
   const NodeRecord* holder = pool.OwnerOf(outside->base());
   if (holder == nullptr) {
     return absl::FailedPreconditionError(fmt::format(
-        "pool {}: {} is in cooldown down or in quarantine and would be outside; wait, or lift the "
+        "pool {}: {} is in cooldown or in quarantine and would be outside; wait, or lift the "
         "quarantine (see: spokectl ip show {})",
         name, outside->ToString(), outside->base().ToString()));
   }

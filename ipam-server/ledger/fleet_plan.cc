@@ -27,7 +27,7 @@ void Fleet::Assign(NodeRecord& record, size_t pool, const ip::Prefix& range, Eff
   effects.changed.insert(record.key);
   effects.attach.insert(record.key);
   if (!reservations_.all().empty()) {
-    // Not stored: what is still missing is worked out anew at start.
+    // The change is not stored: what is still missing is worked out anew at start.
     reservations_.OnDelivered(record.key.name, range.family(), static_cast<uint32_t>(range.size()));
   }
 }
@@ -106,7 +106,7 @@ void Fleet::Shrink(NodeRecord& record, double jitter, Effects& effects, absl::Ti
   const bool draining = record.mode == NodeMode::kDraining;
   if (draining && !record.wanted.empty()) {
     StopWantingAll(record, effects);
-    // To learn what was given nevertheless, and to give back what was given and is no use.
+    // The cloud is asked what was given nevertheless, to give back what is of no use.
     effects.attach.insert(record.key);
   }
   std::vector<ip::Prefix> asked;

@@ -103,7 +103,7 @@ Fleet WithSurplus() {
   return fleet;
 }
 
-TEST(FleetRelease, AnAvailableSurplusIsAskedForDetachedAndCoolsBeforeReuse) {
+TEST(FleetRelease, AnAvailableSurplusIsAskedForDetachedAndInCooldownBeforeReuse) {
   Fleet fleet = WithSurplus();
   EXPECT_TRUE(fleet.Review(kNode1, 0, kNow + absl::Minutes(4)).reclaim.empty());
   const absl::Time later = kNow + absl::Minutes(5);
@@ -319,7 +319,7 @@ TEST(FleetPools, SettingTheSamePoolsTouchesNothing) {
   EXPECT_EQ(fleet.pools().data(), before);
 }
 
-TEST(FleetPools, ReplacingPoolsKeepsWhatCoolsAndWhatIsInQuarantine) {
+TEST(FleetPools, ReplacingPoolsKeepsWhatIsInCooldownOrQuarantine) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24"), Pool("other", "10.2.0.0/24")});
   ASSERT_TRUE(fleet.SetQuarantine(A("10.1.0.200"), Quarantine{.reason = "broken"}, kNow).ok());
   const std::set<ip::Prefix> held = RangesOf(fleet, kNode1);
@@ -329,7 +329,7 @@ TEST(FleetPools, ReplacingPoolsKeepsWhatCoolsAndWhatIsInQuarantine) {
   const absl::Status cut =
       fleet.SetPools({Pool("default", "10.1.0.0/25"), Pool("other", "10.2.0.0/24")});
   EXPECT_EQ(cut.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(cut.message().find("10.1.0.200/32 is in cooldown down or in quarantine"),
+  EXPECT_NE(cut.message().find("10.1.0.200/32 is in cooldown or in quarantine"),
             absl::string_view::npos)
       << cut;
   EXPECT_FALSE(fleet.SetPools({Pool("other", "10.2.0.0/24")}).ok());

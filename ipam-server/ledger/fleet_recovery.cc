@@ -45,12 +45,12 @@ Effects Fleet::OnInventory(const NodeKey& key, const node_api::Inventory& invent
   std::erase_if(claims_, [&](const auto& claim) { return claim.second == key; });
   for (const ip::Address& address : holds) {
     PoolEntry* entry = PoolEntryOf(address);
-    if (entry == nullptr) continue;  // Said when it is assigned: see Adopt().
+    if (entry == nullptr) continue;  // It is said when assigned: see Adopt().
     const ip::Prefix unit = *entry->pool.UnitOf(address);
     const NodeRecord* holder = entry->pool.OwnerOf(address);
     if (holder == &record) {
       Configuration& configuration = record.configurations.at(unit.base());
-      if (configuration.state == AddressState::kAttaching) {  // Taken over from its hello.
+      if (configuration.state == AddressState::kAttaching) {  // It was taken over from its hello.
         SetState(configuration, AddressState::kAttached, now);
       }
       continue;
@@ -156,7 +156,7 @@ void Fleet::HoldClaims(const node_api::Hello& hello, Effects& effects, absl::Tim
   const absl::Time until = now + policy_.conflict.quarantine;
   for (const node_api::Assignment& assignment : hello.in_use) {
     const ip::Address& address = assignment.address;
-    // After a restart nobody remembers whose claims they were.
+    // Nobody remembers after a restart whose claims they were.
     const auto known = quarantine_.find(address);
     const bool ends = known != quarantine_.end() && known->second.until;
     if (ends && claimed.size() < policy_.nic_configurations) claimed.insert(address);
@@ -164,7 +164,7 @@ void Fleet::HoldClaims(const node_api::Hello& hello, Effects& effects, absl::Tim
       Prolong(address, until, effects);
       continue;
     }
-    // Over all its attempts no more than a NIC takes, or it could name the whole pool bit by bit.
+    // A node claims no more than a NIC takes in all, or it could claim the pool bit by bit.
     const AddressPool* pool = PoolOf(address);
     if (claimed.size() >= policy_.nic_configurations || pool == nullptr ||
         pool->StateOf(address) != AddressPool::State::kFree) {

@@ -85,7 +85,7 @@ TEST_F(FleetRecovery, WhatMovedSinceGoesToWhoHasItOnceTheOtherHasSpoken) {
   Speak(kNode1, {A("10.1.0.5"), A("10.1.0.6"), A("10.1.0.7")});
   const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
   EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
-  EXPECT_THAT(over.greet_anew, ElementsAre(Key(node3_))) << "what it assigns was not taken";
+  EXPECT_THAT(over.greet_anew, ElementsAre(Key(node3_))) << "its assignments were not taken";
   fleet_.CheckInvariants();
 }
 
@@ -181,7 +181,7 @@ TEST(FleetRecoveryProperty, OnceAllHaveSpokenTheRecordsAreWhatNodesHave) {
     std::vector<NodeKey> nodes;
     for (int i = 0; i < 5; ++i) nodes.push_back({"node" + std::to_string(i), "vm"});
     for (const NodeKey& key : nodes) {
-      if (random.OneIn(4)) continue;  // Not known to the old store.
+      if (random.OneIn(4)) continue;  // The old store does not know it.
       fleet.OnHello(HelloOf(key, "boot"), kNow);
       Attach(fleet, key);
     }

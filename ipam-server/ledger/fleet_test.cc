@@ -24,7 +24,7 @@ TEST(Fleet, ANewNodeGetsItsTargetInOneStep) {
   EXPECT_TRUE(fleet.Plan(kNode1, kNow).changed.empty());
 }
 
-TEST(Fleet, AssignmentsRaiseTheTargetAndReleasesCool) {
+TEST(Fleet, AssignmentsRaiseTheTargetAndReleasesBeginACooldown) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   const Effects in_use =
       fleet.OnReport(kNode1,
@@ -58,12 +58,12 @@ TEST(Fleet, AStaleReportChangesNothing) {
   EXPECT_FALSE(fleet.OnReport({"node1", "vm-other"}, stale, kNow).Stores());
 }
 
-TEST(Fleet, ARebootEndsAssignmentsAndLetsThemCool) {
+TEST(Fleet, ARebootEndsAssignmentsAndBeginsTheirCooldown) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   fleet.OnHello(HelloOf(kNode1, "boot-2"), kNow);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kCooldown);
-  // So that the first assignment of the new boot is not stale.
+  // The fence is lowered so that the first assignment of the new boot is not stale.
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").generation, 0U);
 }
 
@@ -146,7 +146,7 @@ TEST(Fleet, LoadRefusesADoubledOrOrphanedAddress) {
             std::string::npos);
 }
 
-TEST(Fleet, WhatWasReleasedBeforeARestartCoolsForTheRestOfItsTime) {
+TEST(Fleet, WhatWasReleasedBeforeARestartIsInCooldownForTheRestOfItsTime) {
   NodeRecord record{.key = kNode1, .mode = NodeMode::kRetired};
   record.released[One("10.1.0.4")] = kNow - absl::Seconds(10);
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());

@@ -32,9 +32,9 @@ NodeKey KeyOf(const node_api::Hello& hello);
 // One address of an IP configuration, and what the agent does with it.
 struct Slot {
   Use use = Use::kAvailable;
-  uint64_t generation = 0;  // Of the last assignment; stays after its end, as the fence.
+  uint64_t generation = 0;  // The last assignment's; stays after its end, as the fence.
   absl::Time since;         // When it came into this use.
-  // Exactly when assigned. Shared, since it never changes and history holds it too.
+  // The holder, exactly when assigned. Shared, since it never changes and history holds it too.
   std::shared_ptr<const node_api::Lessee> lessee;
 
   bool operator==(const Slot& other) const;
@@ -45,11 +45,11 @@ struct Slot {
 struct Configuration {
   ip::Prefix range;
   std::string pool;
-  std::string name;  // On the NIC.
+  std::string name;  // The name on the NIC.
   AddressState state = AddressState::kAttaching;
   absl::Time since;                    // When it came into this state.
   absl::Time denied_until;             // The agent would not give it up: not asked before.
-  absl::InlinedVector<Slot, 1> slots;  // One an address, in order.
+  absl::InlinedVector<Slot, 1> slots;  // One slot an address, in order.
 
   Configuration() = default;
   Configuration(const ip::Prefix& range_of, std::string pool_of, std::string name_of,
@@ -58,7 +58,7 @@ struct Configuration {
   Slot& At(const ip::Address& address);
   const Slot& At(const ip::Address& address) const;
   ip::Address AddressAt(size_t slot) const { return ip::Advance(range.base(), slot); }
-  // Nothing in use or in cooldown: its agent could give it up.
+  // Returns whether nothing is in use or in cooldown: its agent could give it up.
   bool IsAvailable() const;
   // When the last of its slots became available.
   absl::Time AvailableSince() const;
@@ -105,15 +105,15 @@ struct NodeRecord {
   NodeMode mode = NodeMode::kActive;
   std::map<std::string, std::string> labels;
   std::string vnet;
-  std::map<ip::Address, Configuration> configurations;  // By the first address of their range.
-  // Off this node's NIC since then, and cooldown: no node may have them yet.
+  std::map<ip::Address, Configuration> configurations;  // Keyed by first address.
+  // The units off this node's NIC since then, and in cooldown: no node may have them yet.
   std::map<ip::Prefix, absl::Time> released;
 
   // --- Only where the cloud chooses addresses. ---
   std::string instance;             // The cloud's own name of the VM, in lower case.
-  std::vector<ip::Prefix> subnets;  // Of its NIC; empty: not known.
+  std::vector<ip::Prefix> subnets;  // Its NIC's; empty: not known.
   bool nic_read = false;            // The cloud has said what the NIC held before we changed it.
-  std::map<std::string, WantedEntry> wanted;  // By name.
+  std::map<std::string, WantedEntry> wanted;  // Keyed by name.
 
   // The configuration that holds `address`, or nullptr.
   const Configuration* Holding(const ip::Address& address) const;

@@ -25,7 +25,7 @@ namespace spoke::ipam {
 struct StoreMark {
   std::string store_id;
   uint64_t epoch = 0;
-  uint64_t nodes = 0;  // That had addresses then.
+  uint64_t nodes = 0;  // The nodes that had addresses then.
 
   bool operator==(const StoreMark&) const = default;
 };
@@ -35,7 +35,7 @@ struct RecoveryState {
   struct Cause {
     std::string reason;  // A sentence.
     absl::Time since;
-    uint64_t nodes = 0;  // So many had addresses, at least.
+    uint64_t nodes = 0;  // The nodes that had addresses, at least.
 
     bool operator==(const Cause&) const = default;
   };
@@ -45,7 +45,7 @@ struct RecoveryState {
   // Stores that a recovery has taken over: their marks say nothing new. The newest last.
   std::vector<std::string> former;
   std::optional<Cause> cause;  // A recovery is under way.
-  // Until then nodes are taken whose marks cannot be verified, since an operator said so.
+  // The time until which nodes whose marks cannot be verified are taken, on an operator's word.
   absl::Time unverified_until = absl::InfinitePast();
 
   bool operator==(const RecoveryState&) const = default;
@@ -54,7 +54,7 @@ struct RecoveryState {
 // What lies beside the store when a server starts.
 struct Witness {
   std::optional<StoreMark> last;  // The mark that a server last wrote here.
-  bool same_boot = false;         // In this boot of the machine.
+  bool same_boot = false;         // It was written in this boot of the machine.
   bool first_start = false;       // Nothing that could be shown was ever signed here.
 };
 
@@ -64,7 +64,7 @@ class Recovery {
   enum class Phase : uint8_t {
     kOpen,        // The store is taken to be the newest there is.
     kProving,     // Nothing speaks against it, and nodes have some time to do so.
-    kRecovering,  // It is not: every node has to speak, or an operator.
+    kRecovering,  // The store may be old: every node has to speak, or an operator.
   };
 
   // What nobody contradicts for so long holds.
@@ -84,7 +84,7 @@ class Recovery {
   bool OnMark(const StoreMark& shown, absl::Time now);
   // A node shows what cannot be verified, for the reason `why`. False: it is taken all the same.
   bool Refuse(const std::string& node, const std::string& why, absl::Time now);
-  // It shows nothing of that kind any more.
+  // Notes that it shows nothing of that kind any more.
   void Accept(const std::string& node) { refused_.erase(node); }
 
   // The node has said all that it has.
@@ -106,13 +106,13 @@ class Recovery {
 
   Phase phase() const { return phase_; }
   bool open() const { return phase_ == Phase::kOpen; }
-  // Empty when open.
+  // Returns the reason; empty when open.
   std::string Reason() const;
   const std::set<NodeKey>& spoken() const { return spoken_; }
-  // By name, with the reason.
+  // The refused nodes by name, with the reason.
   const std::map<std::string, std::string>& refused() const { return refused_; }
   const RecoveryState& state() const { return state_; }
-  // As the next commit stores it.
+  // Returns the state that the next commit stores.
   RecoveryState Next() const;
   void Committed() { ++state_.epoch; }
 
@@ -121,8 +121,8 @@ class Recovery {
 
   RecoveryState state_;
   Phase phase_ = Phase::kOpen;
-  absl::Time proven_at_;        // While proving.
-  uint64_t highest_seen_ = 0;   // Epoch shown for our own store.
+  absl::Time proven_at_;        // Set while proving.
+  uint64_t highest_seen_ = 0;   // The epoch shown for our own store.
   std::set<std::string> seen_;  // Other stores whose marks were shown.
   std::set<NodeKey> spoken_;
   std::map<std::string, std::string> refused_;

@@ -29,7 +29,7 @@ class Background {
   absl::Mutex mutex_;
   std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Last: it uses all of the above.
+  std::thread thread_;  // It stands last, since it uses all of the above.
 };
 
 }  // namespace spoke::ipam

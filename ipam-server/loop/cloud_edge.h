@@ -16,12 +16,12 @@
 
 namespace spoke::ipam {
 
-// Thread-safe but for Open() and Stop().
+// Thread-safe, except Open() and Stop().
 class CloudEdge {
  public:
   struct Options {
-    std::optional<azure::Settings> azure;  // Absent: the static cloud,
-    std::string attachments_file;          // and where it publishes who has what; empty: nowhere.
+    std::optional<azure::Settings> azure;  // Absent: the static cloud.
+    std::string attachments_file;          // Where that publishes who has what; empty: nowhere.
   };
   struct Edges {
     const os::Clock& clock;

@@ -50,7 +50,7 @@ TEST_F(DemandTest, OneRequestForAllThatWaitInTheLaneOfPodsThatWait) {
   ASSERT_THAT(requests_.waiting, SizeIs(1));
   EXPECT_THAT(requests_.waiting[0].configurations, SizeIs(8));
   EXPECT_EQ(requests_.waiting[0].lane, CloudLane::kBlocking);
-  EXPECT_EQ(CountAddresses(Stored()).attaching, 6U);  // Written before the cloud is asked.
+  EXPECT_EQ(CountAddresses(Stored()).attaching, 6U);  // They are written before the cloud is asked.
   EXPECT_EQ(agents_.read_next[1], read + 1);
   EXPECT_THAT(Reasons(), ElementsAre("asked the cloud for 6 addresses of pool default"));
   AnswerCloud();
@@ -66,7 +66,7 @@ TEST_F(DemandTest, AnAvailableAddressOfNoUseToThemDoesNotTakeThemOutOfTheLane) {
   EXPECT_EQ(NicOf(Stored(), /*pods_wait=*/true).lane, CloudLane::kBlocking);
 }
 
-TEST_F(DemandTest, AnForecastFollowsEachDemandAndEachChangeButNotMoreThanOneASecond) {
+TEST_F(DemandTest, AForecastFollowsEachDemandAndEachChangeButNotMoreThanOneASecond) {
   Join();
   Say(4);
   Say(6);
@@ -75,7 +75,7 @@ TEST_F(DemandTest, AnForecastFollowsEachDemandAndEachChangeButNotMoreThanOneASec
   EXPECT_THAT(Reasons(), ElementsAre("asked the cloud for 4 addresses of pool default",
                                      "asked the cloud for 6 addresses of pool default"));
   for (int i = 0; i < 5; ++i) Wait(absl::Seconds(1));
-  EXPECT_THAT(Reasons(), SizeIs(2));  // Nothing new.
+  EXPECT_THAT(Reasons(), SizeIs(2));  // There is nothing new.
   cloud_.FailApply(absl::UnavailableError("throttled"));
   AnswerCloud();
   Wait(absl::Seconds(1));
@@ -93,7 +93,7 @@ TEST_F(DemandTest, ItEndsWithTheSessionAndIsForgottenWithTheNext) {
   EXPECT_EQ(Waiting(), 0U);
   Greet(2);
   Say(6, 2);
-  Say(6, 1);  // Of the session that is over.
+  Say(6, 1);  // The session is over.
   EXPECT_EQ(Waiting(), 6U);
   Greet(3);
   EXPECT_EQ(Waiting(), 0U);

@@ -12,9 +12,9 @@ namespace spoke::ipam {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-// Of what agents say, in one turn: well below 50 ms, its commit included.
+// The work of what agents say, in one turn: well below 50 ms, its commit included.
 constexpr size_t kWorkPerTurn = 1000;
-// More agents are not welcomed while as many nodes wait for their addresses: else the first would
+// The nodes waiting for addresses at which no more agents are welcomed: otherwise the first would
 // have all of theirs only with the last.
 constexpr size_t kMostWaitingForPlan = 32;
 // How long changes, and queries, of operators are dealt with in one turn, if there are several.
@@ -77,7 +77,7 @@ void FleetLoop::Run() {
   RememberMark(clock_.Now(), /*at_once=*/true);
 }
 
-// Until when there is nothing to do, if nobody says anything.
+// Returns how long there is nothing to do, if nobody says anything.
 absl::Duration FleetLoop::Patience(absl::Duration wait) const {
   if (reloading_ != nullptr) return std::min(wait, kReloadTick);
   const bool goes_on = !plan_waiting_.empty() || listed_.has_value() ||
@@ -170,7 +170,7 @@ void FleetLoop::CountEffects(const Effects& effects) const {
 
 void FleetLoop::CarryOut(Batch& batch) {
   if (state_.recovery.open() && !cloud_begun_) BeginCloud();
-  TellNodesGone(batch.effects);  // Before one of them that is back after all is welcomed.
+  TellNodesGone(batch.effects);  // It comes before one that is back after all is welcomed.
   for (auto& [session, answer] : batch.answers) agents_.Send(session, std::move(answer));
   if (!state_.recovery.open()) {
     // Nobody is told, asked for, or given anything from a store that may be old.
@@ -230,8 +230,8 @@ void FleetLoop::CarryOut(Batch& batch) {
   Answer(batch);
 }
 
-// Those that wait by now, as long as there is time: what they see is stored. While the store is
-// read anew they wait, since memory may be ahead of it.
+// Answers the queries that wait by now, as long as there is time: what they see is stored. They
+// wait while the store is read anew, since memory may be ahead of it.
 void FleetLoop::Answer(const Batch& batch) {
   const absl::Time begin = clock_.Now();
   while (reloading_ == nullptr) {

@@ -58,7 +58,7 @@ struct LoopCounters {
   uint64_t commits = 0;
 };
 
-// Over the last minute, each second.
+// The rates each second, over the last minute.
 struct LoopRates {
   double assignments = 0;
   double releases = 0;
@@ -68,7 +68,7 @@ struct LoopRates {
 // What a query sees; valid during the call only.
 struct FleetView {
   const ServerState& state;
-  const Fleet& fleet;  // That of `state`.
+  const Fleet& fleet;  // The fleet of `state`.
   const std::map<NodeKey, Session>& sessions;
   const std::vector<std::string>& problems;
   const std::map<NodeKey, absl::Time>& cloud_retries;  // What the cloud refused, and until when.
@@ -84,22 +84,22 @@ class FleetLoop {
   struct Edges {
     Store& store;
     AgentLink& agents;
-    CloudRequests& cloud;  // Whose answers come as PostCloudResult().
+    CloudRequests& cloud;  // Its answers come as PostCloudResult().
     const os::Clock& clock;
     telemetry::Log& log;
     ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
-    // nullptr: nothing lies beside the store, and nodes are told nothing of it.
+    // The witness; nullptr: nothing lies beside the store, and nodes are told nothing of it.
     const StoreWitness* witness = nullptr;
-    // Where the store is read anew after it has failed; nullptr: on the loop's own thread, which
-    // holds it for as long as that takes.
+    // The thread where the store is read anew after it has failed; nullptr: on the loop's own
+    // thread, which holds it for as long as that takes.
     Background* background = nullptr;
-    // Beaten at each turn, once a second at least; nullptr: nobody listens to it.
+    // The heartbeat, beaten at each turn, once a second at least; nullptr: nobody listens to it.
     os::Heartbeat* heartbeat = nullptr;
-    // All called on the loop's thread; empty ones say nothing. With the objects in force, at the
-    // beginning of Run() and after each change that was stored.
+    // Called on the loop's thread, as the next; empty: nobody is told. It gets the objects in force
+    // at the beginning of Run() and after each change that was stored.
     std::function<void(const ObjectSet&)> on_objects = {};
-    // With each node whose machine the cloud says is gone, or has another VM id now, once that is
-    // stored.
+    // Called with each node whose machine the cloud says is gone, or has another VM id now, once
+    // that is stored.
     std::function<void(const NodeKey&)> on_node_gone = {};
   };
 
@@ -132,13 +132,13 @@ class FleetLoop {
   // kResourceExhausted (too many ask at once).
   void PostAskTraces(const std::string& node, const std::string& pod_namespace,
                      const std::string& pod_name, TracesDone done);
-  // Asks the agent of `node` what it can reach; the id of `request` is given here. Errors:
-  // likewise.
+  // Asks the agent of `node` what it can reach; the id of `request` is given here. Errors: as
+  // PostAskTraces().
   void PostAskProbe(const std::string& node, node_api::ProbeRequest request, ProbeDone done);
-  // Asks the agent of `node` what `policy` would end there. Errors: likewise.
+  // Asks the agent of `node` what `policy` would end there. Errors: as PostAskTraces().
   void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
-  // Called on the loop's thread whenever it changes whether anything can be stored. Call before
-  // Run().
+  // Sets what is called on the loop's thread whenever it changes whether anything can be stored.
+  // Call before Run().
   void SetWritableSink(std::function<void(bool writable)> sink) {
     writable_sink_ = std::move(sink);
   }
@@ -158,7 +158,7 @@ class FleetLoop {
     std::vector<NicAddresses> nics;
     std::function<bool(const std::string& instance)> covers;
     size_t next = 0;
-    std::set<NodeKey> present = {};  // Of the NICs before `next`.
+    std::set<NodeKey> present = {};  // The nodes of NICs before `next`.
   };
   // The store as it is read on another thread.
   struct Reloading {
@@ -171,7 +171,7 @@ class FleetLoop {
     RawRecords raw;
     std::vector<std::pair<SessionId, ToAgent>> answers;
     std::vector<SessionId> read_next;
-    std::vector<NodeKey> answered;  // Their agents can be asked for the next.
+    std::vector<NodeKey> answered;  // Nodes whose agents can be asked for the next.
     std::vector<std::function<void(const absl::Status&)>> done;
     absl::Time now;
   };
@@ -191,7 +191,7 @@ class FleetLoop {
   void Handle(AskProbeEvent event, Batch& batch);
   void Handle(PolicyTrialEvent event, Batch& batch);
   void Handle(AskTrialEvent event, Batch& batch);
-  // Of the node that an operator asks about. Errors: kNotFound, kFailedPrecondition (it is away).
+  // Returns the session of that node. Errors: kNotFound, kFailedPrecondition (it is away).
   absl::StatusOr<Session*> SessionToAsk(const std::string& node);
   void Handle(AskInventoriesEvent event, Batch& batch);
   void Handle(ConflictEvent event, Batch& batch);
@@ -238,7 +238,7 @@ class FleetLoop {
   void TellObjects();
   void TellNodesGone(const Effects& effects) const;
   void SendPolicy(const NodeKey& node, Session& session);
-  void SendPolicyAnew(const NodeKey& node, Session& session);  // In one of the next turns.
+  void SendPolicyAnew(const NodeKey& node, Session& session);  // Sends it in one of the next turns.
   void Fail(const absl::Status& why, Batch& batch);
   void BeginReload(absl::Time now);
   void FinishReload();
@@ -265,12 +265,12 @@ class FleetLoop {
   const std::function<void(const ObjectSet&)> on_objects_;
   const std::function<void(const NodeKey&)> on_node_gone_;
 
-  // Owned by the loop's thread.
+  // The state owned by the loop's thread.
   ServerState state_;
-  uint64_t nodes_with_addresses_ = 0;  // As last counted.
+  uint64_t nodes_with_addresses_ = 0;  // The last count.
   absl::Time mark_remembered_;
   uint64_t epoch_remembered_ = 0;
-  std::string token_;  // Of the last commit; empty: none was made since.
+  std::string token_;  // The last commit's; empty: none was made since.
   RecordWriter writer_;
   std::map<NodeKey, Session> sessions_;
   absl::flat_hash_map<SessionId, NodeKey> nodes_by_session_;
@@ -280,19 +280,19 @@ class FleetLoop {
     absl::Time at;
     std::string why;
   };
-  std::map<std::string, RefusedIdentity> not_themselves_;  // By node.
+  std::map<std::string, RefusedIdentity> not_themselves_;  // Keyed by node.
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
-  bool problems_listed_ = true;         // As they are by topic.
-  std::set<ip::Address> doubled_told_;  // Those with a problem of their own.
+  bool problems_listed_ = true;         // `problems_` agrees with the topics.
+  std::set<ip::Address> doubled_told_;  // Addresses with a problem of their own.
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};
   TrialRequests trials_{std::string(kLacksTrials)};
   std::set<std::pair<absl::Time, NodeKey>> forecasts_;  // When to look for a node's next forecast.
   std::set<NodeKey> plan_waiting_;                      // Nodes to plan for, some in each turn.
-  std::set<NodeKey> attach_waiting_;                    // Likewise to ask the cloud for.
-  std::set<NodeKey> retry_waiting_;  // Of those, the ones whose earlier refusals do not count.
+  std::set<NodeKey> attach_waiting_;                    // Nodes to ask the cloud for, likewise.
+  std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.
   std::optional<Listed> listed_;
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   bool cloud_begun_ = false;
@@ -304,7 +304,7 @@ class FleetLoop {
   bool reload_due_ = false;               // Memory is ahead of the store, which was not read since.
   std::shared_ptr<Reloading> reloading_;  // Shared with who reads it; nullptr: nobody does.
   bool probed_ = false;                   // The store takes writes, and is being read anew.
-  absl::Time next_probe_;                 // While not writable.
+  absl::Time next_probe_;                 // The next probe while not writable.
   absl::Duration probe_period_;
   absl::Time last_recovery_ = absl::InfinitePast();  // When a probe last went through.
   LoopCounters counters_;

@@ -1,4 +1,4 @@
-// Pods that wait: what their agents are told meanwhile. And how ADDs went, for operators.
+// What the agents of pods that wait are told meanwhile, and how ADDs went, for operators.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr absl::Duration kForecastPeriod = absl::Seconds(1);
 // A forecast that has moved by less than this is not worth a message.
 constexpr absl::Duration kEtaTolerance = absl::Seconds(5);
-// In one turn; a cloud that is away keeps all nodes waiting at once.
+// The forecasts of one turn; a cloud that is away keeps all nodes waiting at once.
 constexpr size_t kForecastsPerTurn = 256;
 
 }  // namespace
@@ -48,11 +48,11 @@ void FleetLoop::PlanForecast(const NodeKey& node, Session& session) {
   forecasts_.emplace(session.forecast_next, node);
 }
 
-// After what was decided has been stored, so that nothing is said that may not happen.
+// Sends forecasts once what was decided is stored, so that nothing is said that may not happen.
 void FleetLoop::SendForecasts(absl::Time now) {
   for (size_t i = 0; i < kForecastsPerTurn && !forecasts_.empty(); ++i) {
     const auto [due, node] = *forecasts_.begin();
-    // Far ahead only when the clock was put back.
+    // It is far ahead only when the clock was put back.
     if (due > now && due - now <= kForecastPeriod) return;
     forecasts_.erase(forecasts_.begin());
     const auto session = sessions_.find(node);

@@ -77,7 +77,7 @@ void FleetLoop::Handle(DesiredAckEvent event, Batch& batch) {
 
 void FleetLoop::Handle(ReclaimAnswerEvent event, Batch& batch) {
   Session* session = TouchSession(event.session, batch);
-  // Only to what was asked in this session: since then the agent may have assigned it again.
+  // Only an answer to what was asked in this session counts: the agent may have assigned it again.
   if (session == nullptr || session->reclaim_pending != event.answer.id) return;
   session->reclaim_pending = 0;
   batch.answered.push_back(*NodeOf(event.session));

@@ -9,16 +9,16 @@
 namespace spoke::ipam {
 namespace {
 
-// So many sessions that replace one another within this are no broken connections.
+// The number of sessions that replace one another within the window and are no broken connections.
 constexpr size_t kRivalSessions = 3;
 constexpr absl::Duration kRivalWindow = absl::Minutes(10);
-// Refused nodes that are remembered, for people: an agent that is refused comes back.
+// The refused nodes that are remembered, for people: an agent that is refused comes back.
 constexpr size_t kMostRemembered = 1'000;
 
 }  // namespace
 
-// True: the agent is not let in, since it is not on the machine that it says. What its pods use is
-// kept from others for a while, since it may be right.
+// Returns true if the agent is not let in, since it is not on the machine that it says. What its
+// pods use is kept from others for a while, since it may be right.
 bool FleetLoop::IsNotItself(const HelloEvent& event, Batch& batch) {
   const NodeKey key = KeyOf(event.hello);
   const absl::Status may = state_.fleet.CheckIdentity(event.hello, event.instance_proved);

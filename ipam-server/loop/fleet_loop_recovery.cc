@@ -29,7 +29,7 @@ void FleetLoop::RememberMark(absl::Time now, bool at_once) {
                                                base::MessageOf(status)));
 }
 
-// True: the node is not let in, since what it was told cannot be verified.
+// Returns true if the node is not let in, since what it was told cannot be verified.
 bool FleetLoop::IsRefused(const HelloEvent& event, Batch& batch) {
   const node_api::Hello& hello = event.hello;
   Recovery& recovery = state_.recovery;

@@ -10,28 +10,28 @@
 namespace spoke::ipam {
 namespace {
 
-// Within it, every node is looked at once for what it should give back.
+// The time within which every node is looked at once for what it should give back.
 constexpr absl::Duration kReviewPeriod = absl::Seconds(60);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-// A time of day that was set by less is nothing to speak of.
+// The least change of the time of day that is worth a word.
 constexpr absl::Duration kClockTolerance = absl::Minutes(1);
 
-// In one turn: nodes that are looked at for what they should give back,
+// The nodes of one turn that are looked at for what they should give back.
 constexpr size_t kReviewsPerTurn = 128;
-// nodes that a reservation for many is carried out for, or addresses that they get by that,
+// The nodes of one turn that get what a reservation for many promised, and their addresses.
 constexpr size_t kPlansPerTurn = 128;
 constexpr size_t kAssignmentsPerTurn = 768;
-// nodes whose NIC the cloud is asked to change,
+// The nodes of one turn whose NIC the cloud is asked to change.
 constexpr size_t kRequestsPerTurn = 128;
-// NICs of a listing that are compared,
+// The NICs of a listing that one turn compares.
 constexpr size_t kListedPerTurn = 128;
-// and agents that are sent a new policy; fewer, when it takes much to find out what each gets.
+// The agents of one turn that are sent a new policy; fewer, when it takes long to find out which.
 constexpr size_t kPolicyPerTurn = 256;
 constexpr size_t kPolicyChoicesPerTurn = 65'536;
 
-// The same for a node every time, and spread evenly over nodes: in [0, 1).
+// Returns a number in [0, 1), the same for a node every time, and spread evenly over nodes.
 double JitterOf(const NodeKey& key) {
-  // Not absl::Hash, which differs from one start to the next.
+  // absl::Hash would differ from one start to the next.
   return static_cast<double>(base::Fnv1a(key.name) >> 11U) /
          static_cast<double>(uint64_t{1} << 53U);
 }
@@ -68,7 +68,7 @@ void FleetLoop::KeepTime(Batch& batch) {
                                    absl::Trunc(absl::AbsDuration(set), absl::Seconds(1)))));
 }
 
-// Last of all that decides: what the rest of the turn has found is to be planned for as well.
+// Plans last of all that decides: what the rest of the turn has found is to be planned for too.
 void FleetLoop::PlanSome(Batch& batch) {
   plan_waiting_.merge(batch.effects.plan);
   size_t assigned = 0;
@@ -124,7 +124,7 @@ void FleetLoop::Handle(ListingEvent event, Batch& /*batch*/) {
   listed_ = Listed{.nics = std::move(event.nics), .covers = std::move(event.covers)};
 }
 
-// Each NIC against what is known by now; at the end, once, the nodes that no NIC was of.
+// Compares each NIC with what is known by now; at the end, once, the nodes that no NIC was of.
 void FleetLoop::CompareSome(Batch& batch) {
   if (!listed_) return;
   for (size_t i = 0; i < kListedPerTurn; ++i) {
@@ -152,7 +152,7 @@ void FleetLoop::FinishListing(Batch& batch) {
 
 // --- What is said to the cloud and to agents. ---
 
-// After what was decided has been stored.
+// Asks the cloud after what was decided has been stored.
 void FleetLoop::RequestSome() {
   if (!state_.recovery.open()) return;
   for (size_t i = 0; i < kRequestsPerTurn && !attach_waiting_.empty(); ++i) {

@@ -81,7 +81,7 @@ void FleetLoop::FinishReload() {
   LoadedState& found = **loaded;
   found.state.fleet.TakeUnstored(state_.fleet);         // No agent of those says it again.
   Recovery recovery = std::move(state_.recovery);       // How it stands is in no store.
-  const uint64_t cuts_accepted = state_.cuts_accepted;  // Likewise.
+  const uint64_t cuts_accepted = state_.cuts_accepted;  // It is in no store either.
   recovery.OnReload(found.state.recovery.state());
   std::swap(state_, found.state);
   state_.recovery = std::move(recovery);
@@ -94,7 +94,7 @@ void FleetLoop::FinishReload() {
     }
   }
   writer_.Reset(std::move(found.revisions), found.newest_chunk);
-  // To free what memory had takes a while as well.
+  // Freeing what memory had takes a while as well.
   InBackground([former = std::shared_ptr(std::move(loaded))]() mutable { former.reset(); });
 }
 

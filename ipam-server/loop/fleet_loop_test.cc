@@ -24,7 +24,7 @@ TEST_F(FleetLoopTest, HelloIsWelcomedAndAttachedAddressesFollow) {
   ASSERT_EQ(SentTo<node_api::DesiredState>(1).size(), 1U);
   EXPECT_TRUE(SentTo<node_api::DesiredState>(1)[0].full);
   EXPECT_TRUE(SentTo<node_api::DesiredState>(1)[0].added.empty());
-  EXPECT_EQ(CountAddresses(Stored()).attaching, 2U);  // Written before the cloud is asked.
+  EXPECT_EQ(CountAddresses(Stored()).attaching, 2U);  // They are written before the cloud is asked.
 
   AnswerCloud();
   ASSERT_EQ(SentTo<node_api::DesiredState>(1).size(), 2U);
@@ -96,7 +96,7 @@ TEST_F(FleetLoopTest, ADiskWithRoomForLittleDoesNotLetAgentsInToThrowThemOutAgai
   EXPECT_EQ(agents_.closed.size(), 1U) << "nobody else is thrown out";
   store_.LimitCommits(0);
   clock_.Advance(absl::Seconds(30));
-  for (int turn = 0; turn < 3; ++turn) Step();  // Not all of them fit into one.
+  for (int turn = 0; turn < 3; ++turn) Step();  // One turn is not enough for all.
   EXPECT_FALSE(SentTo<node_api::Welcome>(61).empty());
   bool probes_left = false;
   ASSERT_TRUE(
@@ -105,7 +105,7 @@ TEST_F(FleetLoopTest, ADiskWithRoomForLittleDoesNotLetAgentsInToThrowThemOutAgai
   EXPECT_FALSE(probes_left);
 }
 
-// With the clock of the programs, the time of day may be set at will.
+// The time of day may be set at will with the clock of the programs.
 TEST_F(FleetLoopTest, AClockThatIsSetByADayStopsNothing) {
   for (const absl::Duration set : {-absl::Hours(24), absl::Hours(24)}) {
     os::SimClock uptime;
@@ -288,7 +288,7 @@ TEST_F(FleetLoopTest, ManyDoubledAddressesAreAFewProblems) {
 }
 
 TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
-  Greet(1);  // Stored as attaching; the process ends before the cloud answers.
+  Greet(1);  // It is stored as attaching; the process ends before the cloud answers.
   loop_ = NewLoop();
   std::vector<NicAddresses> nics;
   loop_->PostQuery([&](const FleetView& view) { nics = AllNics(view.fleet); });
@@ -349,7 +349,7 @@ TEST_F(FleetLoopTest, AnAnswerCountsOnlyForTheRequestOfThisSession) {
   loop_->PostFromAgent(ReclaimAnswerEvent{2, {.id = asked[0].id + 7, .agreed = asked[0].ranges}});
   Step();
   EXPECT_EQ(CountAddresses(Stored()).detaching, 0U);
-  clock_.Advance(absl::Minutes(2));  // Asked again, by the review.
+  clock_.Advance(absl::Minutes(2));  // The review asks again.
   Step();
   const auto again = SentTo<node_api::ReclaimRequest>(2);
   ASSERT_EQ(again.size(), 1U);

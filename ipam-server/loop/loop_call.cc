@@ -11,7 +11,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Of one query, which then takes a few milliseconds at most: so many addresses, and a node counts
+// The work of one query, which then takes a few milliseconds at most, in addresses; a node counts
 // as some.
 constexpr size_t kWorkPerQuery = 1024;
 constexpr size_t kWorkOfNode = 4;
@@ -28,7 +28,7 @@ size_t WorkOf(const NodeRecord& record) {
 }  // namespace
 
 absl::Status AskLoop(FleetLoop& loop, absl::Duration patience, LoopQuery query) {
-  // Shared, since a query that comes too late still has to find them.
+  // The state is shared, since a query that comes too late still has to find them.
   struct Call {
     absl::Mutex mutex;
     bool wanted = true;
@@ -106,7 +106,7 @@ absl::Status VisitNodes(FleetLoop& loop, absl::Duration patience,
 std::map<std::string, absl::StatusOr<node_api::AttachTracesAnswer>> AskTraces(
     FleetLoop& loop, absl::Duration patience, const std::set<std::string>& nodes,
     const std::string& pod_namespace, const std::string& pod_name) {
-  // Shared, since an answer that comes too late still has to find it.
+  // The state is shared, since an answer that comes too late still has to find it.
   struct Call {
     absl::Mutex mutex;
     std::map<std::string, absl::StatusOr<node_api::AttachTracesAnswer>> answers
@@ -140,7 +140,7 @@ template <typename Reply, typename Post>
 void AskEach(std::set<std::string> nodes, const Post& post, absl::Duration patience,
              std::string_view lacks, const TakeReply<Reply>& take) {
   using Answer = std::pair<std::string, absl::StatusOr<Reply>>;
-  // Shared, since an answer that comes too late still has to find it.
+  // The state is shared, since an answer that comes too late still has to find it.
   struct Call {
     absl::Mutex mutex;
     std::vector<Answer> come ABSL_GUARDED_BY(mutex);
@@ -152,7 +152,7 @@ void AskEach(std::set<std::string> nodes, const Post& post, absl::Duration patie
       call->come.emplace_back(node, std::move(answer));
     });
   }
-  // And a while for the loop itself.
+  // The loop itself has a while as well.
   const absl::Time until = absl::Now() + patience + kTracePatience;
   while (!nodes.empty()) {
     std::vector<Answer> come;

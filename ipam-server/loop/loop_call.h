@@ -56,7 +56,7 @@ void AskProbes(FleetLoop& loop, const std::set<std::string>& nodes,
                const std::function<void(const std::string& node,
                                         const absl::StatusOr<node_api::ProbeAnswer>&)>& take);
 
-// Likewise what the policy of each would end there.
+// Asks the agents of all nodes of `policies`, like AskProbes(), what their policy would end there.
 void AskTrials(FleetLoop& loop,
                const std::map<std::string, std::shared_ptr<const Bundle>>& policies,
                const std::function<void(const std::string& node,

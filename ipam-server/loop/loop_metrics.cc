@@ -88,7 +88,7 @@ void StatePublisher::Step(const LoopState& loop, absl::Time now, ServerMetrics& 
                    loop.writable);
 }
 
-// True: there are more.
+// Returns true if there are more.
 bool StatePublisher::CountSome(const Fleet& fleet) {
   const auto& nodes = fleet.nodes();
   auto it = nodes.upper_bound(counted_);

@@ -25,10 +25,10 @@ struct LoopState {
 // at a time, so these figures are not of one moment. For the loop's thread.
 class StatePublisher {
  public:
-  // To be called in each turn.
+  // Publishes, and is to be called in each turn.
   void Step(const LoopState& loop, absl::Time now, ServerMetrics& metrics);
 
-  // There are nodes left to count: the next turn should not wait.
+  // Returns whether there are nodes left to count: then the next turn should not wait.
   bool counting() const { return counting_; }
 
  private:

@@ -8,7 +8,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Of the work of a turn, a fourth is for agents that come back while others wait as well: what is
+// A fourth of the work of a turn is for agents that come back while others wait as well: what is
 // begun for one agent is ended before many more are let in.
 constexpr size_t kHellosShare = 4;
 // An operator's change may take most of a turn by itself: agents then get a fourth of theirs.
@@ -16,7 +16,7 @@ constexpr size_t kShareBesideChange = 4;
 
 constexpr size_t kOfMessage = 4;  // The message, and its record's part of the commit.
 constexpr size_t kOfPlan = 16;    // The node is brought towards its target.
-constexpr size_t kOfHello = 24;   // As above, and the whole state is told.
+constexpr size_t kOfHello = 24;   // As much as a plan, and the whole state is told.
 
 size_t Work(const ReportEvent& event) {
   const node_api::AssignmentReport& report = event.report;
@@ -37,7 +37,7 @@ size_t Work(const Event& /*event*/) {
   return kOfMessage;
 }
 
-// 0: it is of no session.
+// Returns the event's session; 0: it is of no session.
 SessionId SessionOf(const AgentEvent& event) {
   return std::visit(
       [](const auto& e) -> SessionId {

@@ -34,7 +34,7 @@ using RawRecords = std::map<std::string, std::optional<std::string>>;
 struct HelloEvent {
   SessionId session;
   node_api::Hello hello;
-  bool instance_proved = false;  // By its certificate; otherwise the agent only says so.
+  bool instance_proved = false;  // Its certificate proves it; otherwise the agent only says so.
 };
 struct ReportEvent {
   SessionId session;
@@ -77,7 +77,7 @@ struct PolicyTrialEvent {
   node_api::PolicyTrialAnswer answer;
 };
 using InventorySink = std::function<void(const NodeKey&, node_api::Inventory)>;
-// All connected agents are to say what they hold.
+// Asks all connected agents to say what they hold.
 struct AskInventoriesEvent {
   InventorySink on_inventory;
 };
@@ -106,7 +106,7 @@ struct QueryEvent {
 // Changes something, or nothing at all and says why.
 struct ChangeEvent {
   std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)> change;
-  std::function<void(const absl::Status&)> done;  // Once it is durable, or has failed.
+  std::function<void(const absl::Status&)> done;  // Called once it is durable, or has failed.
 };
 // Asks the agent of a node how ADDs of a pod went.
 using TracesDone = std::function<void(absl::StatusOr<node_api::AttachTracesAnswer>)>;
@@ -146,12 +146,12 @@ class Mailbox {
     std::vector<HelloEvent> hellos;
   };
   struct Lanes {
-    bool agents = true;   // Else what agents say stays here, and is not waited for.
-    bool hellos = true;   // Else agents that come back stay here, and are not waited for.
-    bool queries = true;  // Else they are not waited for.
-    // Of what agents say, and of Hellos; three fourths are for the former when both wait. A fourth
-    // of all while an operator's change waits. What goes beyond waits for the next turn. One of
-    // each is taken whatever its work is.
+    bool agents = true;   // False: what agents say stays here, not waited for.
+    bool hellos = true;   // False: agents that come back stay here, not waited for.
+    bool queries = true;  // False: they are not waited for.
+    // The work of what agents say, and of Hellos; three fourths are for the former when both wait.
+    // A fourth of all while an operator's change waits. What goes beyond waits for the next turn.
+    // One of each is taken whatever its work is.
     size_t work = 2500;
   };
 

@@ -110,7 +110,7 @@ TEST(Mailbox, OperatorsAreServedWhileAgentsWait) {
   EXPECT_FALSE(mailbox.NextQuery().has_value());
 }
 
-// Else a broken connection would look like two agents under one identity, as soon as others have
+// A broken connection would otherwise look like two agents under one identity, once others have
 // much to say.
 TEST(Mailbox, AHelloDoesNotOvertakeTheEndOfTheSessionBeforeIt) {
   Mailbox mailbox;

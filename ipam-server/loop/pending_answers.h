@@ -20,7 +20,7 @@ namespace spoke::ipam {
 // How long an agent may take that answers from memory. One of an older version never does.
 inline constexpr absl::Duration kTracePatience = absl::Seconds(2);
 
-// For an agent that has not answered in time; `lacks`: what one of an older version does not do.
+// Returns the error of an agent that has not answered in time; `lacks`: what an older one lacks.
 inline absl::Status NoAnswerFrom(const std::string& node, std::string_view lacks) {
   return absl::DeadlineExceededError(fmt::format(
       "the agent of node {} did not answer in time: it is busy, or of a version that {}", node,
@@ -32,7 +32,7 @@ inline absl::Status NoAnswerFrom(const std::string& node, std::string_view lacks
 template <typename Answer>
 class PendingAnswers {
  public:
-  // Beyond it, operators are refused.
+  // The most questions; beyond it, operators are refused.
   static constexpr size_t kMost = 256;
   using Done = std::function<void(absl::StatusOr<Answer>)>;
 
@@ -41,7 +41,7 @@ class PendingAnswers {
   bool full() const { return waiting_.size() >= kMost; }
   bool empty() const { return waiting_.empty(); }
 
-  // Question `id` was sent to the agent of `node` in `session`.
+  // Notes that question `id` was sent to the agent of `node` in `session`.
   // NOLINTNEXTLINE(readability-function-size): what is known of one question.
   void Add(SessionId session, uint64_t id, Done done, std::string node, absl::Time now,
            absl::Duration patience) {

@@ -71,7 +71,7 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   for (size_t i = 0; i < puts.size(); ++i) {
     if (revisions[i] == 0) {
       revisions_.erase(puts[i].key);
-    } else if (!puts[i].key.starts_with(kHistoryPrefix)) {  // Never written again.
+    } else if (!puts[i].key.starts_with(kHistoryPrefix)) {  // It is never written again.
       revisions_[puts[i].key] = revisions[i];
     }
   }
@@ -110,7 +110,7 @@ void RecordWriter::Put(std::string key, std::optional<std::string> value,
                        std::vector<CompareAndPut>& puts) {
   const auto revision = revisions_.find(key);
   const int64_t expected = revision == revisions_.end() ? 0 : revision->second;
-  if (!value && expected == 0) return;  // Came and went between two commits.
+  if (!value && expected == 0) return;  // It came and went between two commits.
   const Stage stage = value ? Stage::kTake : Stage::kRelease;
   puts.push_back(
       {.key = std::move(key), .value = std::move(value), .expected = expected, .stage = stage});

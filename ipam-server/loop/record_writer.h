@@ -21,7 +21,7 @@ class RecordWriter {
   // Borrows `store`.
   explicit RecordWriter(Store& store) : store_(store) {}
 
-  // At start, and whenever the state was read anew.
+  // Takes what was read at start, or whenever the state was read anew.
   void Reset(Revisions revisions, const HistoryKeyParts& newest_chunk);
 
   struct Decided {
@@ -46,7 +46,7 @@ class RecordWriter {
   absl::Status WriteProbes(size_t bytes);
 
   Store& store_;
-  size_t failed_bytes_ = 0;  // Of the last commit that failed.
+  size_t failed_bytes_ = 0;  // The size of the last commit that failed.
   Revisions revisions_;
   HistoryBuffer history_;
 };

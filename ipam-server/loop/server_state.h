@@ -29,16 +29,16 @@ struct ServerState {
   std::vector<PolicyObject> configured;
   Recovery recovery;
   // The version of the bundles that may end any number of connections, an operator says; 0: none.
-  // In no store: after the server's start nodes that still hold it back do so anew.
+  // It is in no store: after the server's start nodes that still hold it back do so anew.
   uint64_t cuts_accepted = 0;
 };
 
 struct ServerSettings {
-  std::vector<PoolSpec> pools;  // Of the configuration file.
+  std::vector<PoolSpec> pools;  // The configuration file's.
   FleetPolicy fleet;
-  std::vector<ProtectedAddress> protected_addresses = {};  // At which agents reach this server.
-  std::string new_store_id = "new";                        // For a store that has none yet; random.
-  // How many of its connections a policy may end on a node without an operator's word, of 1000.
+  std::vector<ProtectedAddress> protected_addresses = {};  // Where agents reach this server.
+  std::string new_store_id = "new";                        // A new store's id; random.
+  // How many of its connections a policy may end on a node without an operator's word, per 1000.
   uint32_t max_cut_permille = 50;
 };
 
@@ -55,7 +55,7 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
 
 // What `record` says is to be on the NIC. `pods_wait`: for addresses that the node does not have.
 NicRequest NicOf(const NodeRecord& record, bool pods_wait = false);
-// The same for all nodes that have not been replaced: what a cloud without a memory starts from.
+// Returns all NICs of nodes that have not been replaced: what a cloud without memory starts from.
 std::vector<NicAddresses> AllNics(const Fleet& fleet);
 
 // The pools in force: those of the file, then those that were applied, by name.
@@ -67,7 +67,7 @@ Effects EndRecovery(ServerState& state, absl::Time now);
 // verified are taken in for a while. Errors: kFailedPrecondition (another number is silent: the
 // message says which; or there is nothing to confirm).
 absl::StatusOr<Effects> ConfirmRecovery(ServerState& state, uint64_t silent, absl::Time now);
-// Whose NIC has not been seen, or was being changed.
+// The nodes whose NIC has not been seen, or was being changed.
 std::set<NodeKey> NodesToAsk(const Fleet& fleet);
 
 // How the pools are used, as PlanApply() has to know.

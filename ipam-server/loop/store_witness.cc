@@ -27,7 +27,7 @@ std::string TextOf(const StoreMark& mark) {
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// Of TextOf(); nullopt: it is none.
+// Returns the mark that TextOf() wrote; nullopt: it is none.
 std::optional<StoreMark> ParseText(std::string_view text) {
   const std::vector<std::string> parts = absl::StrSplit(View(text), '.');
   StoreMark mark;

@@ -31,14 +31,14 @@ class StoreWitness {
   // kFailedPrecondition (store.key is no key, or store.mark no mark: nothing is overwritten).
   static absl::StatusOr<StoreWitness> Open(const std::string& directory, std::string boot_id);
 
-  // As it was found.
+  // The witness as it was found.
   const Witness& found() const { return found_; }
   std::string Sign(const StoreMark& mark) const { return SignMark(mark, key()); }
   absl::StatusOr<StoreMark> Verify(std::string_view token) const {
     return VerifyMark(token, key());
   }
-  // Replaces the mark. Not synced: after a power cut the machine has booted, and nodes are asked.
-  // Errors: as errno says.
+  // Replaces the mark. It is not synced: after a power cut the machine has booted, and nodes are
+  // asked. Errors: as errno says.
   absl::Status Remember(const StoreMark& mark) const;
 
  private:

@@ -26,7 +26,7 @@ class BundleMessages {
 
  private:
   struct Made {
-    // Held, so that no other bundle can come to lie at the same place.
+    // The bundle is held, so that no other can come to lie at the same place.
     std::shared_ptr<const Bundle> from;
     std::shared_ptr<const Bundle> to;
     std::shared_ptr<const v1::PolicyBundle> message;

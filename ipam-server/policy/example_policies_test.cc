@@ -19,7 +19,7 @@ TEST(ExamplePolicies, AreAcceptedTogetherAndShowTheDefaults) {
     ASSERT_TRUE(text.ok()) << text.status();
     files.push_back({name, *std::move(text)});
   }
-  // Beside the pool of conf/ipam-server.yaml.
+  // The pool of conf/ipam-server.yaml stands beside them.
   PoolSpec configured;
   configured.name = "default";
   configured.cidr = *ip::Prefix::Parse("10.20.64.0/18");

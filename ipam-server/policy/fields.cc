@@ -27,7 +27,7 @@ std::vector<Listed<T>> ReadSorted(const ConfigMap& map, std::string_view key, Ne
   map.CustomList(key, need, [&](std::string_view text) -> absl::Status {
     const int line = map.LineOf(key, items++);
     if (items > kMaxListItems) {
-      // Once is enough for all that follow.
+      // One error is enough for all that follow.
       return items > kMaxListItems + 1
                  ? absl::OkStatus()
                  : absl::InvalidArgumentError(

@@ -1,5 +1,5 @@
 // Readers for the fields that several kinds have, on top of lib/config. Pure. What is wrong is
-// taken down with its line, as config_text.h says; the destination is then not to be used.
+// recorded with its line, as config_text.h says; the destination is then not to be used.
 #pragma once
 
 #include <cstddef>
@@ -47,14 +47,14 @@ std::vector<std::string> Texts(const std::vector<T>& values) {
 template <typename T>
 using CheckItem = std::function<absl::Status(const T&)>;
 
-// CIDR blocks, sorted; a block that is listed twice is a mistake. Of an absent list: none.
+// Returns CIDR blocks, sorted; a block that is listed twice is a mistake. An absent list has none.
 std::vector<Listed<ip::Prefix>> ReadBlocks(const config::ConfigMap& map, std::string_view key,
                                            const CheckItem<ip::Prefix>& check = nullptr);
 
 // What becomes of connections that are there before the object: "cut" or "keep", under the key
 // "established"; kUnspecified when it is absent.
 policy::Established ReadEstablished(const config::ConfigMap& map);
-// As the files have it; not of kUnspecified.
+// Returns the name that the files have; it is not for kUnspecified.
 std::string_view NameOf(policy::Established established);
 
 // Names of Kubernetes namespaces, sorted; one that is listed twice is a mistake.
@@ -62,16 +62,16 @@ std::vector<Listed<std::string>> ReadNamespaces(const config::ConfigMap& map, st
                                                 config::Need need);
 
 // Names of other objects, `what` for messages ("a team"), sorted; one that is listed twice is a
-// mistake. Of an absent list: none.
+// mistake. An absent list has none.
 std::vector<Listed<std::string>> ReadNames(const config::ConfigMap& map, std::string_view key,
                                            std::string_view what);
 
-// IP addresses, sorted; one that is listed twice is a mistake. Of an absent list: none.
+// Returns IP addresses, sorted; one that is listed twice is a mistake. An absent list has none.
 std::vector<Listed<ip::Address>> ReadAddresses(const config::ConfigMap& map, std::string_view key,
                                                const CheckItem<ip::Address>& check = nullptr);
 
 // Names of hosts and patterns of such (host_name.h), in lower case, sorted; one that is listed
-// twice is a mistake. Of an absent list: none.
+// twice is a mistake. An absent list has none.
 std::vector<Listed<std::string>> ReadHostNames(const config::ConfigMap& map, std::string_view key);
 
 // A map of node labels, in the syntax of Kubernetes; values are text and not empty.

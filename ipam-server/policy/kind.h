@@ -19,13 +19,13 @@ struct Kind {
   std::shared_ptr<const Spec> (*read)(const config::ConfigMap& spec, const std::string& name);
 };
 
-// By name.
+// The kinds, sorted by name.
 std::span<const Kind> Kinds();
 
-// nullptr: there is none of that name.
+// Returns the kind; nullptr: there is none of that name.
 const Kind* FindKind(std::string_view name);
 
-// "ClusterNetwork, DestinationGroup, ...", for messages.
+// Returns "ClusterNetwork, DestinationGroup, ...", for messages.
 std::string KnownKinds();
 
 }  // namespace spoke::ipam

@@ -15,7 +15,7 @@ namespace spoke::ipam {
 inline constexpr std::string_view kObjectKeyPrefix = "object/";
 inline constexpr std::string_view kPolicyVersionKey = "policy/version";
 
-// "object/<kind>/<name>".
+// Returns "object/<kind>/<name>".
 std::string StoreKeyOf(const ObjectKey& key);
 
 std::string EncodeObject(const PolicyObject& object);

@@ -39,7 +39,7 @@ std::string Scalar(const Json& value) {
   return value.dump();
 }
 
-// `value` in lines that begin with `indent`. Recursion ends with the depth of a spec.
+// Writes `value` in lines that begin with `indent`. Recursion ends with the depth of a spec.
 // NOLINTNEXTLINE(misc-no-recursion)
 void Emit(const Json& value, const std::string& indent, std::string& out) {
   if (value.is_array()) {

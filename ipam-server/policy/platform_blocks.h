@@ -9,7 +9,7 @@
 
 namespace spoke::ipam {
 
-// Loopback, link-local, multicast and broadcast, of both families (RFC 6890, RFC 4291).
+// Returns loopback, link-local, multicast and broadcast, of both families (RFC 6890, RFC 4291).
 const std::vector<ip::Prefix>& PlatformBlocks();
 
 // Whether `block` may be given another meaning. Errors: kInvalidArgument (it lies in one of these;

@@ -29,7 +29,7 @@ void ReadApiVersion(const ConfigMap& root) {
   });
 }
 
-// nullptr: it cannot be told; the mistake is taken down.
+// Returns the kind; nullptr: it cannot be told, and the mistake is recorded.
 const Kind* ReadKind(const ConfigMap& root) {
   const Kind* kind = nullptr;
   if (!root.Has("kind")) {
@@ -63,7 +63,7 @@ void ReadDocument(const ConfigText& document, const std::string& file, Depth dep
   const Kind* kind = ReadKind(root);
   std::string name = ReadName(root);
   std::shared_ptr<const Spec> spec;
-  root.Has("spec");  // Known, whether it is read or not.
+  root.Has("spec");  // The key is known, whether it is read or not.
   if (kind != nullptr && depth == Depth::kWhole) {
     const ConfigMap map = root.Map("spec", Need::kRequired);
     if (map.present()) spec = kind->read(map, name);

@@ -15,16 +15,16 @@
 namespace spoke::ipam {
 
 struct PolicyFileText {
-  std::string name;  // For messages.
+  std::string name;  // The name for messages.
   std::string text;
 };
 
 // The largest file that is read; 1,000 objects have some 200 KiB.
 inline constexpr size_t kMaxPolicyFileBytes = 1UL << 20;
 
-// Everything in `files`, and all that is wrong with it: not YAML, too large, another apiVersion, an
-// unknown kind, unknown keys, fields that cannot be. Order is kept. The rules across objects are
-// PlanApply()'s.
+// Reads everything in `files`, and all that is wrong with it: not YAML, too large, another
+// apiVersion, an unknown kind, unknown keys, fields that cannot be. Order is kept. The rules across
+// objects are PlanApply()'s.
 ParsedFiles ParsePolicyFiles(std::span<const PolicyFileText> files);
 
 // Which objects `files` name, for deleting them: their specs are not read, so that an object can

@@ -15,7 +15,7 @@
 namespace spoke::ipam {
 namespace {
 
-// "10.0.0.1" of "10.0.0.1:7443", "::" of "[::]:7443".
+// Returns "10.0.0.1" of "10.0.0.1:7443", "::" of "[::]:7443".
 std::string_view HostOf(std::string_view listen) {
   const size_t colon = listen.rfind(':');
   std::string_view host = listen.substr(0, colon);

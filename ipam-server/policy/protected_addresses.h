@@ -18,7 +18,7 @@ std::vector<ProtectedAddress> ProtectedAddressesOf(std::string_view listen,
                                                    std::span<const ip::Address> own,
                                                    std::span<const ip::Address> advertised);
 
-// Those of this machine's interfaces. Errors: as getifaddrs(3).
+// Returns the addresses of this machine's interfaces. Errors: as getifaddrs(3).
 absl::StatusOr<std::vector<ip::Address>> OwnAddresses();
 
 }  // namespace spoke::ipam

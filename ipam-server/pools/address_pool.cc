@@ -9,7 +9,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Far above any subnet that is in use at once, and low enough for arithmetic without overflow.
+// The most addresses: far above any subnet in use at once, and low enough to avoid overflow.
 constexpr uint64_t kMostAddresses = uint64_t{1} << 62U;
 // A job of thousands of pods may end at one moment.
 constexpr size_t kMostCooldowns = 8192;
@@ -35,7 +35,7 @@ absl::StatusOr<ip::Prefix> AddressPool::Take(const NodeRecord* owner, absl::Time
   while (never_used_ < last_unit_) {
     const uint64_t index = never_used_++;
     const auto [it, inserted] = units_.try_emplace(index);
-    if (!inserted) continue;  // Adopted, or quarantined, before its turn came.
+    if (!inserted) continue;  // It was adopted or quarantined before its turn came.
     it->second.owner = owner;
     ++held_;
     return UnitAt(index);
@@ -114,7 +114,7 @@ bool AddressPool::SetQuarantined(const ip::Prefix& unit, bool quarantined) {
   if (quarantined) {
     ++quarantined_;
   } else {
-    // Behind those that are ready: it has been in use last.
+    // It goes behind those that are ready: it has been in use last.
     ready_.emplace_back(index, entry.usable_from);
   }
   return true;
@@ -177,7 +177,7 @@ void AddressPool::Respecify(PoolSpec spec) {
         std::erase_if(*queue, [&](const auto& entry) { return outside(entry.first); });
       }
     }
-    // Those before the first one come first now; the others are skipped.
+    // The units before the first one come first now; the others are skipped.
     never_used_ = next.first_unit_ < first_unit_
                       ? next.first_unit_
                       : std::clamp(never_used_, next.first_unit_, next.last_unit_);
@@ -228,7 +228,7 @@ AddressPool::InUse AddressPool::Used() const {
 
 std::optional<ip::Prefix> AddressPool::UnitOf(const ip::Address& address) const {
   if (!spec_.cidr.Contains(address)) return std::nullopt;
-  // Of an IPv6 block above /64 only the first 2^64 addresses are ever used.
+  // Only the first 2^64 addresses of an IPv6 block above /64 are ever used.
   if (address.high() != spec_.cidr.base().high()) return std::nullopt;
   const uint64_t index = IndexOf(address);
   if (index < first_unit_ || index >= last_unit_) return std::nullopt;
@@ -269,7 +269,7 @@ ip::Prefix AddressPool::UnitAt(uint64_t index) const {
 
 std::string AddressPool::Describe() const {
   std::string text =
-      fmt::format("pool {} ({}): {} usable, {} attached, {} cooldown, {} free", spec_.name,
+      fmt::format("pool {} ({}): {} usable, {} attached, {} in cooldown, {} free", spec_.name,
                   spec_.cidr.ToString(), usable(), held(), cooldown(), free());
   if (quarantined() > 0) text += fmt::format(", {} quarantined", quarantined());
   return text;

@@ -1,5 +1,5 @@
-// Which addresses of one subnet are free, held, cooldown or quarantined. Pure: no I/O, no clock, no
-// locks.
+// Which addresses of one subnet are free, held, in cooldown or quarantined. Pure: no I/O, no clock,
+// no locks.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct PoolSpec {
   // subnet: the network, three for the platform, and the last.
   uint32_t reserve_first = 4;
   uint32_t reserve_last = 1;
-  // Prefix length of the blocks it is handed out in; 0: single addresses. Only whole blocks that
-  // hold no address of the two ends are used.
+  // The prefix length of the blocks it is handed out in; 0: single addresses. Only whole blocks
+  // that hold no address of the two ends are used.
   uint32_t block_length = 0;
   std::string vnet;                                // Empty: for nodes of every virtual network.
   std::map<std::string, std::string> node_labels;  // A node must have all of them.
   std::vector<std::string> namespaces;             // Sorted; empty: for pods of all others.
   std::optional<TargetPolicy> target;              // Absent: the server's own.
-  bool from_file = false;                          // Of the server's configuration file.
+  bool from_file = false;                          // It is of the configuration file.
 
   bool operator==(const PoolSpec&) const = default;
 };
@@ -57,12 +57,12 @@ class AddressPool {
   // False, and nothing changes, when it is held already or is no unit of this pool.
   bool Hold(const ip::Prefix& unit, const NodeRecord* owner);
 
-  // Nobody holds it any more; it is free from `usable_from` on. Calls must come in the order of
-  // `usable_from`. False, and nothing changes, when it was not held.
+  // Releases it: nobody holds it any more, and it is free from `usable_from` on. Calls must come in
+  // the order of `usable_from`. False, and nothing changes, when it was not held.
   bool Release(const ip::Prefix& unit, absl::Time usable_from);
 
-  // As Release(), for a unit that is free here: at start, when a stored release is still in
-  // cooldown. False, and nothing changes, when it is held or quarantined.
+  // Does what Release() does, for a unit that is free here: at start, when a stored release is
+  // still in cooldown. False, and nothing changes, when it is held or quarantined.
   bool Cool(const ip::Prefix& unit, absl::Time usable_from);
 
   // A quarantined unit is not handed out until that is lifted; one that is held stays held, and is
@@ -85,7 +85,7 @@ class AddressPool {
   std::optional<ip::Prefix> UnitOf(const ip::Address& address) const;
   // Whether `unit` is one of this pool's.
   bool Owns(const ip::Prefix& unit) const;
-  // nullptr when nobody holds it.
+  // Returns the holder; nullptr when nobody holds it.
   const NodeRecord* OwnerOf(const ip::Address& address) const;
 
   enum class State { kExcluded, kFree, kHeld, kCooldown, kQuarantined };
@@ -106,7 +106,7 @@ class AddressPool {
   uint64_t usable() const { return Addresses(last_unit_ - first_unit_); }
   uint64_t held() const { return Addresses(held_); }
   uint64_t cooldown() const { return Addresses(cooldown_count_); }
-  uint64_t quarantined() const { return Addresses(quarantined_); }  // And not held.
+  uint64_t quarantined() const { return Addresses(quarantined_); }  // Quarantined and not held.
   uint64_t free() const { return usable() - held() - cooldown() - quarantined(); }
 
   // "pool default (10.1.0.0/24): 251 usable, 251 attached, 0 in cooldown, 0 free"
@@ -114,7 +114,7 @@ class AddressPool {
 
  private:
   struct Unit {
-    const NodeRecord* owner = nullptr;  // Held when not null.
+    const NodeRecord* owner = nullptr;  // The holder; null: not held.
     bool quarantined = false;
     bool cooldown = false;
     absl::Time usable_from;  // Which entry of the two queues is meant, too.
@@ -131,14 +131,14 @@ class AddressPool {
   void CarryOver(const Queue& from, Queue& to, const AddressPool& former) const;
 
   PoolSpec spec_;
-  int unit_length_;     // Prefix length of a unit.
-  uint64_t unit_size_;  // Addresses; a power of two.
+  int unit_length_;     // The prefix length of a unit.
+  uint64_t unit_size_;  // The addresses of a unit; a power of two.
   uint64_t first_unit_;
   uint64_t last_unit_;   // One behind the last.
   uint64_t never_used_;  // Units from here on have not been handed out by Take().
   absl::flat_hash_map<uint64_t, Unit>
-      units_;       // What is held, cooldown, quarantined or was released.
-  Queue cooldown_;  // By time; may name units that were held again since, as may the next.
+      units_;       // What is held, in cooldown, quarantined or was released.
+  Queue cooldown_;  // Ordered by time; may name units held again since, as may the next.
   Queue ready_;
   uint64_t held_ = 0;
   uint64_t cooldown_count_ = 0;

@@ -36,7 +36,7 @@ TEST(AddressPool, HandsOutEveryUsableAddressOnceAndThenSaysWhy) {
   EXPECT_EQ(pool.OwnerOf(A("10.1.0.5")), &kNode);
 }
 
-TEST(AddressPool, AReleasedAddressCoolsAndTheLongestReleasedComesFirst) {
+TEST(AddressPool, AReleasedAddressIsInCooldownAndTheLongestReleasedComesFirst) {
   AddressPool pool(Spec("10.1.0.0/29"));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.Take(&kNode, kNow).ok());
   EXPECT_TRUE(pool.Release(One("10.1.0.5"), kNow + absl::Seconds(30)));
@@ -66,7 +66,7 @@ TEST(AddressPool, AnExcludedOrForeignAddressIsNeverHeld) {
     EXPECT_FALSE(pool.Release(One(text), kNow)) << text;
     EXPECT_EQ(pool.StateOf(A(text)), State::kExcluded) << text;
   }
-  EXPECT_FALSE(pool.Hold(Block("10.1.0.4/31"), &kNode));  // Not a unit of this pool.
+  EXPECT_FALSE(pool.Hold(Block("10.1.0.4/31"), &kNode));  // It is no unit of this pool.
 }
 
 TEST(AddressPool, BlocksAreWholeAndKeepOffTheEnds) {
@@ -79,7 +79,7 @@ TEST(AddressPool, BlocksAreWholeAndKeepOffTheEnds) {
   EXPECT_EQ(pool.OwnerOf(A("10.1.0.21")), &kNode);
   EXPECT_FALSE(pool.Release(One("10.1.0.16"), kNow));
   EXPECT_TRUE(pool.Release(Block("10.1.0.16/28"), kNow));
-  EXPECT_EQ(pool.free(), 0U);  // Cooldown, if only until now.
+  EXPECT_EQ(pool.free(), 0U);  // It is in cooldown, if only until now.
   pool.EndCooldowns(kNow);
   EXPECT_EQ(pool.free(), 16U);
 }
@@ -89,7 +89,7 @@ TEST(AddressPool, AQuarantinedAddressIsUnusableUntilThatIsLifted) {
   EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.4"), true));
   EXPECT_FALSE(pool.SetQuarantined(One("10.1.0.4"), true));
   EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.5"));
-  EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.5"), true));  // Held, and stays held for now.
+  EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.5"), true));  // It is held, and stays held for now.
   EXPECT_EQ(pool.quarantined(), 1U);
   EXPECT_TRUE(pool.Release(One("10.1.0.5"), kNow));
   EXPECT_EQ(pool.quarantined(), 2U);
@@ -99,7 +99,7 @@ TEST(AddressPool, AQuarantinedAddressIsUnusableUntilThatIsLifted) {
   EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.4"));
 }
 
-TEST(AddressPool, AnAddressAnAgentProvesItHasIsHeldEvenWhileItCools) {
+TEST(AddressPool, AnAddressAnAgentProvesItHasIsHeldEvenInCooldown) {
   AddressPool pool(Spec("10.1.0.0/29"));
   EXPECT_TRUE(pool.Cool(One("10.1.0.4"), kNow + absl::Seconds(30)));
   EXPECT_TRUE(pool.Hold(One("10.1.0.4"), &kNode));
@@ -126,7 +126,7 @@ TEST(AddressPool, ASubnetSmallerThanItsReserveIsEmptyNotNegative) {
 }
 
 // A plain model of the same promises: the pool and it must agree after every step.
-TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldCooldownOrQuarantined) {
+TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldInCooldownOrQuarantined) {
   testing_support::Random random;
   AddressPool pool(Spec("10.1.0.0/26"));
   std::set<ip::Prefix> held;

@@ -6,9 +6,9 @@
 
 namespace spoke::ipam {
 
-// All in addresses a node and family, except `spare`.
+// All values are addresses a node and family, except `spare`.
 struct TargetPolicy {
-  uint32_t min = 16;  // Held by an empty node, so that its first pods wait for nothing.
+  uint32_t min = 16;  // Addresses of an empty node, so that its first pods wait for nothing.
   uint32_t batch =
       16;              // Targets are multiples of it, so that one more pod is seldom one more call.
   double spare = 0.5;  // Batches kept free beyond what is used.

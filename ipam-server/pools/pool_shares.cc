@@ -27,7 +27,7 @@ class Flow {
   Flow(std::vector<Group>& groups, std::vector<uint64_t> spare)
       : groups_(groups), spare_(std::move(spare)) {}
 
-  // False when no path is left; seen_pools() then are the pools that hold `start` back.
+  // Returns false when no path is left; seen_pools() then are the pools that hold `start` back.
   bool Augment(size_t start) {
     Search(start);
     size_t end = kNone;
@@ -54,7 +54,7 @@ class Flow {
   const std::vector<size_t>& seen_pools() const { return order_; }
 
  private:
-  // All pools that `start` could draw from if others moved, nearest first.
+  // Finds all pools that `start` could draw from if others moved, nearest first.
   void Search(size_t start) {
     order_.clear();
     pool_via_.assign(spare_.size(), kNone);
@@ -81,7 +81,7 @@ class Flow {
     }
   }
 
-  // From the last pool back to the start: visit(group, pool it takes from, pool it leaves).
+  // Walks from the last pool to the start: visit(group, pool it takes from, pool it leaves).
   template <typename Visit>
   void Walk(size_t end, const Visit& visit) const {
     for (size_t pool = end; pool != kNone;) {

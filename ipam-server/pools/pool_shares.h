@@ -15,7 +15,7 @@ namespace spoke::ipam {
 
 struct PoolSupply {
   uint64_t free = 0;  // Addresses.
-  uint32_t unit = 1;  // Handed out in lots of so many: 1, or 16 for /28 blocks.
+  uint32_t unit = 1;  // The size of the lots handed out: 1, or 16 for /28 blocks.
 };
 
 struct PoolDemand {
@@ -31,8 +31,8 @@ struct PoolShare {
 };
 
 struct PoolDivision {
-  // As the demands: what each is served from. Whole lots, so a little more than was asked when
-  // pools with blocks are among those asked for.
+  // What each demand is served from, in their order. Whole lots, so a little more than was asked
+  // when pools with blocks are among those asked for.
   std::vector<std::vector<PoolShare>> by_demand;
   std::vector<uint64_t> by_pool;   // The sum for each pool.
   uint64_t short_by = 0;           // Addresses that no division can find; 0: all are served.

@@ -75,7 +75,7 @@ MassReleaseBreaker::Verdict MassReleaseBreaker::Judge(uint64_t total_attached, u
   // What the share is of: the addresses at the beginning of the window, more or less.
   const uint64_t total = total_attached + before;
   const uint64_t allowed = AddressAllowance(total, now);
-  // Written so that no count, however wrong, can overflow into permission.
+  // The comparison is written so that no count, however wrong, can overflow into permission.
   if (would_free > allowed || before > allowed - would_free) {
     return Refuse(
         {.since = now,

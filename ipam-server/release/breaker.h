@@ -16,7 +16,7 @@
 namespace spoke::ipam {
 
 struct BreakerPolicy {
-  // Of all attached addresses, freed within `window`. 1 turns the breaker off.
+  // The share of all attached addresses that may be freed within `window`. 1 turns the breaker off.
   double share = 0.05;
   // Addresses that may go within `window` however small the cluster; but never all there are.
   uint64_t floor = 32;
@@ -41,7 +41,7 @@ struct BreakerState {
     bool operator==(const Freeze&) const = default;
   };
   struct Freed {
-    absl::Time at;  // End of the slice of time it stands for.
+    absl::Time at;  // The end of the slice of time it stands for.
     uint64_t addresses = 0;
 
     bool operator==(const Freed&) const = default;
@@ -67,12 +67,12 @@ class MassReleaseBreaker {
 
   explicit MassReleaseBreaker(const BreakerPolicy& policy, BreakerState state = {});
 
-  // May one pass free `would_free` of the addresses, of which `total_attached` are attached before
-  // it? What is allowed counts as freed at once. What is not freezes releases from now on; while
-  // they are frozen nothing is allowed, and the reason stays that of the freeze.
+  // Judges whether one pass may free `would_free` of the addresses, of which `total_attached` are
+  // attached before it. What is allowed counts as freed at once. What is not freezes releases from
+  // now on; while they are frozen nothing is allowed, and the reason stays that of the freeze.
   Verdict Judge(uint64_t total_attached, uint64_t would_free, absl::Time now);
 
-  // `count` of those that Judge() allowed were not freed after all: the agent denied.
+  // Notes that `count` of those that Judge() allowed were not freed after all: the agent denied.
   void GiveBack(uint64_t count);
 
   // How many Judge() would allow now. A job that ended frees a large share for good reasons: the

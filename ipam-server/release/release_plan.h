@@ -12,14 +12,14 @@
 namespace spoke::ipam {
 
 struct ReleasePolicy {
-  // For how long nobody has used an address that is given back: pods tend to come back.
+  // How long nobody has used an address that is given back: pods tend to come back.
   absl::Duration idle_time = absl::Minutes(5);
-  // Added to `idle_time`, times the node's jitter, so that after a large job not every node
-  // changes its NIC in the same minute.
+  // The time added to `idle_time`, times the node's jitter, so that after a large job not every
+  // node changes its NIC in the same minute.
   absl::Duration jitter_spread = absl::Minutes(2);
   // A surplus above the target of fewer addresses is kept: it is not worth a call to the cloud.
   uint32_t hysteresis = 16;
-  // After a denial, the unit is left alone for so long: its `denied_until` is the time of the
+  // How long a unit is left alone after a denial: its `denied_until` is the time of the
   // denial plus this. The caller remembers it.
   absl::Duration denial_backoff = absl::Minutes(5);
 
@@ -32,15 +32,15 @@ struct ReleaseUnit {
   // None of its addresses is in use, in cooldown, attaching or quarantined.
   bool available = false;
   absl::Time available_since;                      // When the last of them became available.
-  absl::Time denied_until = absl::InfinitePast();  // From the agent's last denial.
+  absl::Time denied_until = absl::InfinitePast();  // Set by the agent's last denial.
 };
 
-// One node and family. Leave out what the node was asked for or is losing already: `target` would
-// otherwise count it twice.
+// The holdings of one node and family. Leave out what the node was asked for or is losing already:
+// `target` would otherwise count it twice.
 struct NodeHoldings {
   std::vector<ReleaseUnit> units;
-  uint32_t target = 0;  // As TargetAddresses() says; ignored when draining.
-  double jitter = 0;    // Of this node, in [0, 1) and always the same.
+  uint32_t target = 0;  // TargetAddresses()'s result; ignored when draining.
+  double jitter = 0;    // This node's, in [0, 1) and always the same.
   bool draining = false;
 };
 
@@ -48,7 +48,7 @@ struct NodeHoldings {
 // A draining node gives up all that is available at once. A unit whose denial has not run out
 // stays.
 //
-// Once they are given back, planning again gives nothing, and the node asks for nothing: with the
+// Planning again once they are given back gives nothing, and the node asks for nothing: with the
 // same use, no address goes back and forth.
 std::vector<size_t> PlanRelease(const ReleasePolicy& policy, const NodeHoldings& node,
                                 absl::Time now);

@@ -167,7 +167,7 @@ TEST(PlanRelease, WhatMayGoStillMayGoWhenAvailableForLonger) {
     const std::vector<size_t> sooner = PlanRelease(world.policy, world.node, kNow);
     ASSERT_NE(std::find(sooner.begin(), sooner.end(), chosen), sooner.end());
 
-    // With no denials, a later look lets the same ones go, and perhaps more.
+    // A later look without denials lets the same ones go, and perhaps more.
     for (ReleaseUnit& unit : world.node.units) unit.denied_until = absl::InfinitePast();
     const std::vector<size_t> now = PlanRelease(world.policy, world.node, kNow);
     const std::vector<size_t> later =

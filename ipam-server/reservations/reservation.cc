@@ -428,7 +428,7 @@ void ReservationBook::Recount(const CapacityView& view) {
       }
       SetMissing(promises.parts[part.family], all);
     }
-    SetSource(promises, room);  // Of families that were not promised before as well.
+    SetSource(promises, room);  // Families that were not promised before count as well.
   }
 }
 

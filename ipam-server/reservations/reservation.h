@@ -33,9 +33,9 @@ namespace spoke::ipam {
 
 struct ReservationRequest {
   std::string name;
-  std::vector<std::string> nodes;   // Either these, which must be known, or
-  uint32_t count = 0;               // so many of the nodes that join from now on.
-  uint32_t addresses_per_node = 0;  // Of each family that the node has pools for.
+  std::vector<std::string> nodes;   // The known nodes it is for; empty: see `count`.
+  uint32_t count = 0;               // The number of nodes that join from now on.
+  uint32_t addresses_per_node = 0;  // Addresses of each family that the node has pools for.
   absl::Duration ttl;
 };
 
@@ -47,9 +47,9 @@ struct Reservation {
   uint32_t addresses_per_node = 0;
   absl::Time created;
   absl::Time expires;
-  // By node: what was promised and the node does not hold yet.
+  // What was promised and the node does not hold yet, by node.
   std::map<std::string, FamilyCounts, std::less<>> missing;
-  uint32_t open_places = 0;  // For nodes still to join.
+  uint32_t open_places = 0;  // Places for nodes still to join.
 
   // Nodes that hold what was reserved for them.
   uint32_t ReadyNodes() const;
@@ -59,10 +59,10 @@ struct Reservation {
 // What of one family a node has and could have.
 struct FamilyRoom {
   ip::Family family = ip::Family::kV4;
-  std::vector<size_t> pools;  // That it may draw from: indices into CapacityView::pools, sorted.
+  std::vector<size_t> pools;  // Pools that it may use: indices into CapacityView::pools, sorted.
   uint32_t unit = 1;          // The largest of theirs.
-  uint32_t held = 0;          // Attaching and attached.
-  uint32_t target = 0;        // Without any reservation.
+  uint32_t held = 0;          // The attaching and attached ones.
+  uint32_t target = 0;        // The target without reservations.
   uint32_t cap = 0;           // What the NIC can hold.
 };
 
@@ -75,7 +75,7 @@ struct CapacityView {
     uint32_t unit = 1;  // 16 when it is handed out in /28 blocks.
   };
   std::vector<Pool> pools;
-  // By name: the nodes that a call is about.
+  // The nodes that a call is about, by name.
   std::map<std::string, NodeRoom, std::less<>> nodes;
   NodeRoom joining;  // What a node that joins may be taken to look like.
 };
@@ -153,14 +153,14 @@ class ReservationBook {
   const std::map<std::string, Reservation, std::less<>>& all() const { return reservations_; }
 
  private:
-  // Whoever draws addresses of one family from the same pools.
+  // The nodes that draw addresses of one family from the same pools.
   struct Source {
     ip::Family family = ip::Family::kV4;
     std::vector<size_t> pools;
 
     auto operator<=>(const Source&) const = default;
   };
-  using Demands = std::map<Source, uint64_t>;  // In addresses, each node's in whole units.
+  using Demands = std::map<Source, uint64_t>;  // Addresses, each node's in whole units.
   // What one node is missing of one family.
   struct Part {
     uint64_t addresses = 0;
@@ -195,8 +195,8 @@ class ReservationBook {
   ReservationLimits limits_;
   std::map<std::string, Reservation, std::less<>> reservations_;
   std::map<std::string, NodePromises, std::less<>> nodes_;
-  Demands missing_;                      // Over all nodes.
-  std::map<uint32_t, uint64_t> places_;  // Open ones, by how many addresses they are of.
+  Demands missing_;                      // The sum over all nodes.
+  std::map<uint32_t, uint64_t> places_;  // The open ones, by how many addresses they have.
   std::set<Age> open_;                   // Reservations with open places.
 };
 

@@ -15,15 +15,15 @@ using SessionId = uint64_t;
 
 struct Session {
   SessionId id = 0;
-  uint64_t desired_version = 0;  // Of the last DesiredState sent; 0: none yet.
+  uint64_t desired_version = 0;  // The last DesiredState's; 0: none was sent yet.
   uint64_t acked_version = 0;
   std::vector<ip::Prefix> told;  // Sorted.
   bool full_due = true;          // The next DesiredState replaces what the agent has.
-  uint64_t last_request = 0;     // Id of the last reclaim or inventory request; 0: none yet.
-  uint64_t reclaim_pending = 0;  // Id of the one that is not answered; 0: none.
-  std::vector<ip::Prefix> reclaim_next;  // To be asked for after that one.
-  uint64_t policy_sent = 0;              // Version of the bundle the agent has or is being sent.
-  uint64_t policy_acked = 0;             // That it has in force.
+  uint64_t last_request = 0;     // The id of the last reclaim or inventory request; 0: none yet.
+  uint64_t reclaim_pending = 0;  // The id of the one not answered; 0: none.
+  std::vector<ip::Prefix> reclaim_next;  // Addresses to be asked for after it.
+  uint64_t policy_sent = 0;              // The bundle version it has or is being sent.
+  uint64_t policy_acked = 0;             // The version it has in force.
   std::string policy_error;              // Why it refused `policy_sent`; empty: it has not.
   bool policy_limited = false;           // `policy_sent` may end only so many connections.
   bool policy_held = false;              // It was refused since it would end more.
@@ -33,8 +33,8 @@ struct Session {
   absl::Time last_seen;
 
   // --- While pods wait there. ---
-  node_api::Forecast forecast;  // The last one sent,
-  absl::Time forecast_ends;     // and when it said all would be well; InfinitePast: it did not.
+  node_api::Forecast forecast;  // The last one sent.
+  absl::Time forecast_ends;     // When it said all would be well; InfinitePast: it did not.
   bool forecast_due = false;    // The agent has said more since.
   absl::Time forecast_looked = absl::InfinitePast();  // When there was last looked for a new one.
   absl::Time forecast_next = absl::InfiniteFuture();  // When there will be; InfiniteFuture: never.

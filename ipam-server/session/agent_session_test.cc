@@ -69,7 +69,7 @@ TEST_F(NextDesiredTest, AFullOneSaysEverythingAnew) {
   EXPECT_FALSE(session_.full_due);
 }
 
-TEST_F(NextDesiredTest, AddressesOfTheLastBootAreToCoolForTheRestOfTheirTime) {
+TEST_F(NextDesiredTest, AddressesOfTheLastBootAreInCooldownForTheRestOfTheirTime) {
   fleet_.OnReport(kNode, {.in_use = {{.address = A("10.1.0.4"), .generation = 1, .since = kNow}}},
                   kNow);
   fleet_.OnHello({.node = IdentityOf(kNode, "next")}, kNow);

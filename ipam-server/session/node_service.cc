@@ -136,7 +136,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       RETURN_IF_ERROR(gate_.CheckOrder(is_hello));
     }
     ASSIGN_OR_RETURN(std::optional<node_api::AgentMessage> message, node_api::FromWire(incoming_));
-    if (!message) {  // Of a newer agent.
+    if (!message) {  // It is a newer agent's.
       Read();
       return absl::OkStatus();
     }
@@ -146,7 +146,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
   const NodeService::Edges& edges_;
   const SessionId id_;
   StreamGate gate_;            // Read and changed by one read at a time.
-  v1::AgentMessage incoming_;  // Likewise.
+  v1::AgentMessage incoming_;  // One read at a time changes it.
 
   absl::Mutex mutex_;
   Writes writes_ ABSL_GUARDED_BY(mutex_);

@@ -73,7 +73,7 @@ class AgentStreams final : public AgentLink {
   }
 
   const std::string server_version_;
-  BundleMessages bundles_;  // Of the carrying thread.
+  BundleMessages bundles_;  // The carrying thread's.
   absl::Mutex mutex_;
   SessionId last_session_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<SessionId, AgentStream*> streams_ ABSL_GUARDED_BY(mutex_);
@@ -81,12 +81,12 @@ class AgentStreams final : public AgentLink {
   absl::Mutex orders_mutex_;
   std::vector<Order> orders_ ABSL_GUARDED_BY(orders_mutex_);
   bool stopped_ ABSL_GUARDED_BY(orders_mutex_) = false;
-  std::thread carrier_;  // Last: it uses all of the above.
+  std::thread carrier_;  // It stands last, since it uses all of the above.
 };
 
 // Thread-safe. One reactor object a stream; gRPC's threads call them.
 //
-// With TLS an agent must bear its node's name in its certificate, so that no node can speak for
+// An agent must bear its node's name in its certificate with TLS, so that no node can speak for
 // another; what else the certificate proves of the node (enroll/node_identity.h) counts in place of
 // what the agent says. An agent whose version does not work with ours (ADR 20) is refused at its
 // hello with FAILED_PRECONDITION; every call ends with our version in the metadata `spoke-version`.

@@ -34,7 +34,7 @@ v1::AddTrace Describe(const std::string& node, const node_api::AttachTrace& trac
   return out;
 }
 
-// Where the pod last had an address, which is said in `response` as well.
+// Returns where the pod last had an address, and says so in `response` as well.
 std::set<std::string> LastNodeOf(Store& store, const std::string& pod_namespace,
                                  const std::string& pod_name, v1::ExplainResponse& response) {
   const auto last = LastAssignmentTo(store, pod_namespace, pod_name);

@@ -45,7 +45,7 @@ class ServicesTest : public testing::Test {
     loop_.Stop();
     thread_.join();
     budgets_.Stop();
-    attach_job_.reset();  // Before the loop goes: it may have an answer on the way.
+    attach_job_.reset();  // It stops before the loop goes: it may have an answer on the way.
   }
 
   using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>;

@@ -23,7 +23,7 @@ class StreamGate {
     std::string server_version;
     bool check_peer_name = true;  // False only where TLS is off.
   };
-  // `names` and `uris`: those that the certificate at the other end proves. Borrows `rules`.
+  // `names` and `uris` are those that the certificate at the other end proves. Borrows `rules`.
   StreamGate(const Rules& rules, std::vector<std::string> names, std::vector<std::string> uris)
       : rules_(rules), names_(std::move(names)), uris_(std::move(uris)) {}
 
@@ -35,7 +35,7 @@ class StreamGate {
   // says of the node cannot be); kFailedPrecondition (the versions do not work together).
   absl::StatusOr<bool> Admit(node_api::Hello& hello);
 
-  // Whose stream it is; nullopt: it is not admitted.
+  // Returns whose stream it is; nullopt: it is not admitted.
   const std::optional<NodeKey>& node() const { return node_; }
 
  private:
@@ -59,7 +59,7 @@ class StreamWrites {
     kFinish,  // The stream, with why().
   };
 
-  // One too many ends the stream with kResourceExhausted. Nothing is taken after the end.
+  // Queues a message. One too many ends the stream with kResourceExhausted; no more is taken.
   void Push(Message message) {
     if (end_) return;
     if (unsent_.size() < kMaxUnsent) {
@@ -91,7 +91,7 @@ class StreamWrites {
     finished_ = true;
     return Act::kFinish;
   }
-  // It stays where it is until OnWritten().
+  // Returns the first message, which stays where it is until OnWritten().
   const Message& front() const { return unsent_.front(); }
   const absl::Status& why() const { return *end_; }
   bool has_ended() const { return end_.has_value(); }

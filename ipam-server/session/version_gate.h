@@ -1,6 +1,6 @@
-// In front of the admin service: refuses clients whose version does not work with ours (ADR 20),
-// before anything is done. A client says its version in the metadata `spoke-version`; one that says
-// none is let in. GetStatus is answered always, so that `spokectl version` can show both versions.
+// A gate before the admin service, which refuses clients whose version does not work with ours
+// (ADR 20), before anything is done. A client says its version in the metadata `spoke-version`; one
+// that says none is let in. GetStatus is answered always, so that `spokectl version` can show both.
 #pragma once
 
 #include <string>

@@ -29,7 +29,7 @@ absl::Status AlreadyThere(const std::string& path) {
 
 constexpr std::string_view kScratch = ".backup-";
 constexpr std::string_view kTemporary = ".tmp-";
-constexpr size_t kRandomLetters = 6;  // As mkostemp(3) replaces.
+constexpr size_t kRandomLetters = 6;  // The letters that mkostemp(3) replaces.
 
 // Takes leading digits off `text`; false: there are none.
 bool TakeDigits(std::string_view& text) {

@@ -43,7 +43,7 @@ class BackupFile {
   std::string temporary_;  // Empty once published or moved from.
 };
 
-// Where a backup of the store in the file `store` lies while it is sent to somebody: beside it,
+// Returns where a backup of the store in `store` lies while it is sent to somebody: beside it,
 // under a name that has this process's id and `now` in it.
 std::string ScratchBackupPath(const std::string& store, absl::Time now);
 

@@ -32,7 +32,7 @@ std::string ContentOf(const std::string& path) {
 struct FaultyDisk::OpenFile {
   sqlite3_file base;
   FaultyDisk* disk;
-  std::string* path;  // Owned; SQLite knows no constructors.
+  std::string* path;  // It is owned; SQLite knows no constructors.
 
   sqlite3_file* real() { return reinterpret_cast<sqlite3_file*>(this + 1); }
   static OpenFile& Of(sqlite3_file* file) { return *reinterpret_cast<OpenFile*>(file); }
@@ -75,7 +75,7 @@ struct FaultyDisk::Methods {
     const OpenFile& opened = OpenFile::Of(file);
     if (const int error = opened.disk->OnWrite(); error != 0) {
       errno = error;
-      return error == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;  // As SQLite's own does.
+      return error == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;  // SQLite's own does the same.
     }
     opened.disk->Changed(
         *opened.path,

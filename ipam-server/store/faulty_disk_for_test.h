@@ -27,7 +27,7 @@ class FaultyDisk {
 
   const std::string& name() const { return name_; }
 
-  // From now on every write, read or sync fails with this errno, until 0 is set. A failed sync
+  // Makes every write, read or sync fail with this errno from now on, until 0 is set. A failed sync
   // drops what it was to save, and the next says nothing of it: as Linux does.
   void FailWrites(int error);
   void FailReads(int error);
@@ -47,7 +47,7 @@ class FaultyDisk {
   struct Change {
     int64_t offset = 0;
     std::string bytes;
-    bool truncate = false;  // To `offset`.
+    bool truncate = false;  // It truncates to `offset`.
   };
   struct FileState {
     std::string synced;
@@ -63,7 +63,7 @@ class FaultyDisk {
   int OnWrite();
   int OnRead();
   void Changed(const std::string& path, Change change);
-  // False: the sync fails.
+  // Returns false if the sync fails.
   bool OnSync(const std::string& path);
   void CountOperation();
 

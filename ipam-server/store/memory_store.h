@@ -29,18 +29,18 @@ class MemoryStore final : public Store {
   StoreStats Stats() const override;
   std::string Describe() const override { return "memory"; }
 
-  // Every later Commit() returns `status` and changes nothing, until an OK status is set.
+  // Makes every later Commit() return `status` and change nothing, until an OK status is set.
   void FailCommits(absl::Status status) { FailNextCommits(-1, std::move(status)); }
   // The next `count` of them do.
   void FailNextCommits(int count, absl::Status status);
-  // Later commits that write more than this fail, as on a disk that is nearly full; 0: none does.
+  // Makes later commits that write more than this fail, as on a nearly full disk; 0: none does.
   void LimitCommits(size_t bytes);
   // The next `count` commits happen, but answer kUnavailable, as after a lost connection.
   void LoseNextAnswers(int count);
-  // Every later Get() and List() returns `status`, until an OK status is set.
+  // Makes every later Get() and List() return `status`, until an OK status is set.
   void FailReads(absl::Status status);
-  // Called at the beginning of every later Commit(), on its thread: a slow disk is one that waits
-  // here. Reads go on meanwhile.
+  // A function called at the beginning of every later Commit(), on its thread: a slow disk is one
+  // that waits here. Reads go on meanwhile.
   void BeforeCommit(std::function<void()> hook);
 
  private:

@@ -12,7 +12,7 @@
 namespace spoke::ipam {
 namespace {
 
-// More than a NIC can hold many times over: what a damaged record may make us allocate.
+// The most that a damaged record may make us allocate: many times what a NIC can hold.
 constexpr uint64_t kMaxBlock = 4096;
 
 absl::Status Damaged(std::string_view node, std::string_view what) {
@@ -29,7 +29,7 @@ void EncodeAssignment(const node_api::Lessee& lessee, v1::StoredAssignment& out)
   out.set_pod_uid(lessee.pod_uid);
 }
 
-// Either proto form of a slot: that of a single address, and that within a block.
+// Writes either proto form of a slot: that of a single address, and that within a block.
 template <typename Proto>
 void EncodeSlot(const Slot& slot, Proto& out) {
   out.set_since_unix_ms(absl::ToUnixMillis(slot.since));
@@ -176,7 +176,7 @@ void Encode(const WantedEntry& wanted, v1::WantedAddress& out) {
 
 absl::StatusOr<WantedEntry> Decode(const v1::WantedAddress& in, const v1::NodeRecord& record) {
   const uint32_t bits = in.v6() ? 128 : 32;
-  // As large a block as a record may hold.
+  // A block may be as large as a record may hold.
   if (in.prefix_length() > bits || in.prefix_length() + 12 < bits) {
     return absl::DataLossError("a wanted block that is too large");
   }

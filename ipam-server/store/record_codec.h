@@ -20,7 +20,7 @@ inline constexpr std::string_view kReservationKeyPrefix = "reservation/";
 inline constexpr std::string_view kBreakerKey = "breaker";
 inline constexpr std::string_view kStoreKey = "store";
 
-// "node/<name>/<vm id>", and so on.
+// Returns "node/<name>/<vm id>", and so on.
 std::string StoreKeyOf(const NodeKey& key);
 std::string QuarantineKeyOf(const ip::Address& address);
 std::string ReservationKeyOf(const std::string& name);
@@ -31,7 +31,7 @@ std::string EncodeReservation(const Reservation& reservation);
 std::string EncodeBreaker(const BreakerState& state);
 std::string EncodeStore(const RecoveryState& state);
 
-// Errors, for all: kDataLoss (not a record of ours, or one that breaks an invariant; the message
+// Errors of all: kDataLoss (not a record of ours, or one that breaks an invariant; the message
 // says which).
 absl::StatusOr<NodeRecord> DecodeNode(std::string_view bytes);
 absl::StatusOr<std::pair<ip::Address, Quarantine>> DecodeQuarantine(std::string_view bytes);

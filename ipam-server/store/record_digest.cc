@@ -8,7 +8,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Least significant byte first on every machine: a store may move to another.
+// Adds `value`, least significant byte first on every machine: a store may move to another.
 template <typename T>
 uint32_t AddInteger(uint32_t crc, T value) {
   std::array<unsigned char, sizeof(T)> bytes;

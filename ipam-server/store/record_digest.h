@@ -6,11 +6,11 @@
 
 namespace spoke::ipam {
 
-// CRC-32 over key, revision and value, so that a value under a wrong key is found as well.
-// Stored with each record: the computation is for ever.
+// Returns the CRC-32 over key, revision and value, so that a value under a wrong key is found as
+// well. Stored with each record: the computation is for ever.
 uint32_t RecordCrc(std::string_view key, int64_t revision, std::string_view value);
 
-// Of a whole snapshot: two with the same records in the same order have equal digests.
+// The digest of a whole snapshot: two with the same records in the same order have equal ones.
 class SnapshotDigest {
  public:
   void Add(uint32_t record_crc);

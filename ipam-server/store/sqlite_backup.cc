@@ -14,7 +14,7 @@ namespace {
 absl::Status CopyPages(sqlite3* source, sqlite3* target) {
   sqlite3_backup* copy = sqlite3_backup_init(target, "main", source, "main");
   if (copy == nullptr) return ErrorOf(target, sqlite3_errcode(target), "begin the copy");
-  // In one step, inside the caller's transaction: one snapshot, whatever is committed meanwhile.
+  // One step inside the caller's transaction copies one snapshot, whatever is committed meanwhile.
   errno = 0;
   sqlite3_backup_step(copy, -1);
   const int result = sqlite3_backup_finish(copy);

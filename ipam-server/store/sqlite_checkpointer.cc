@@ -32,7 +32,7 @@ Checkpointer::~Checkpointer() {
 
 void Checkpointer::OnLogLength(int64_t pages) {
   log_pages_ = pages;
-  // Shorter than at the last round: the log was begun anew since.
+  // The log is shorter than at the last round: it was begun anew since.
   if (pages < next_at_pages_ - limits_.checkpoint_pages) next_at_pages_ = limits_.checkpoint_pages;
   if (pages >= next_at_pages_) wanted_ = true;
 }

@@ -28,10 +28,10 @@ class Checkpointer {
   // caller took is the one that the functions below require.
   void AssertWriting() const ABSL_ASSERT_EXCLUSIVE_LOCK(writing_) { writing_.AssertHeld(); }
 
-  // After each commit: how long the log is now.
+  // Takes how long the log is now, after each commit.
   void OnLogLength(int64_t pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
 
-  // Before each commit: waits while the log is too long, letting go of `writing`. Returns whether
+  // Waits before each commit while the log is too long, letting go of `writing`. Returns whether
   // it had to. A reader that keeps the log from being emptied does not hold up commits: they go
   // on after one attempt. Errors: why the log cannot be moved, as ErrorOf().
   absl::StatusOr<bool> AwaitRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
@@ -64,8 +64,8 @@ class Checkpointer {
   int64_t started_ ABSL_GUARDED_BY(writing_) = 0;  // Rounds; each ends in one of the next two.
   int64_t rounds_ ABSL_GUARDED_BY(writing_) = 0;
   int64_t failures_ ABSL_GUARDED_BY(writing_) = 0;
-  bool all_moved_ ABSL_GUARDED_BY(writing_) = false;  // By the last round.
-  absl::Status last_ ABSL_GUARDED_BY(writing_);       // Of the last round.
+  bool all_moved_ ABSL_GUARDED_BY(writing_) = false;  // The last round moved all.
+  absl::Status last_ ABSL_GUARDED_BY(writing_);       // The last round's status.
   std::thread thread_;
 };
 

@@ -50,7 +50,7 @@ class Batches {
     committed_ = next_++;
     return absl::OkStatus();
   }
-  // After an error that leaves open whether a batch happened.
+  // Resumes after an error that leaves open whether a batch happened.
   void Resume(Store& store) {
     const auto records = Records(store);
     for (size_t i = 0; i < kKeys.size(); ++i) {
@@ -118,7 +118,7 @@ TEST_F(SqliteFaultsTest, AQuotaIsAFullDisk) {
   EXPECT_TRUE(batches.Commit(*store, 1000).ok());
 }
 
-// As when the kernel makes a file system read-only after an error.
+// The disk acts as when the kernel makes a file system read-only after an error.
 TEST_F(SqliteFaultsTest, AReadOnlyDiskRefusesCommitsServesReadsAndRecovers) {
   const auto store = Open();
   Batches batches;

@@ -72,7 +72,7 @@ std::string_view RemedyFor(absl::StatusCode code, int result) {
 }  // namespace
 
 absl::Status ErrorOf(sqlite3* database, int result, std::string_view what) {
-  // Not sqlite3_system_errno(): a failed COMMIT does not set it.
+  // sqlite3_system_errno() would not do: a failed COMMIT does not set it.
   const int error = errno;
   const absl::StatusCode code = CodeOf(result, error);
   std::string message = fmt::format("{}: {}", what, sqlite3_errmsg(database));

@@ -36,13 +36,13 @@ using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 //   kUnavailable         everything else, an I/O error above all: it may have happened
 absl::Status ErrorOf(sqlite3* database, int result, std::string_view what);
 
-// With extended result codes. `flags` as for sqlite3_open_v2(). Errors: as ErrorOf().
+// Opens with extended result codes. `flags` as for sqlite3_open_v2(). Errors: as ErrorOf().
 absl::StatusOr<Database> Open(const std::string& path, int flags, const char* vfs);
 
 // An empty database that goes with its connection.
 absl::StatusOr<Database> OpenInMemory();
 
-// sqlite3_step().
+// Calls sqlite3_step().
 int Step(sqlite3_stmt* statement);
 
 // Runs statements that give no rows, or whose rows are of no interest.
@@ -57,7 +57,7 @@ absl::StatusOr<int64_t> QueryNumber(sqlite3* database, std::string_view sql);
 void BindText(sqlite3_stmt* statement, int index, std::string_view text);
 void BindBlob(sqlite3_stmt* statement, int index, std::string_view bytes);
 
-// Valid until the statement is stepped or reset.
+// Returns bytes that are valid until the statement is stepped or reset.
 std::string_view ColumnBytes(sqlite3_stmt* statement, int column);
 
 // Resets a statement at the end of the scope, so that it holds neither a snapshot nor bound text.

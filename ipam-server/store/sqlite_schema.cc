@@ -21,8 +21,8 @@ constexpr int64_t kApplicationId = 0x53504F4B;
 constexpr int kPageBytes = 4096;
 constexpr int kMaxFindings = 5;
 
-// With a row id, a row that changes is rewritten in its own leaf and overflow pages. Keyed by the
-// text itself (WITHOUT ROWID) rows of more than a quarter of a page spill, and their tree is
+// A row that changes is rewritten in its own leaf and overflow pages, thanks to a row id. Keyed by
+// the text itself (WITHOUT ROWID) rows of more than a quarter of a page spill, and their tree is
 // rewritten with them: measured half as fast.
 constexpr std::string_view kCreateRecord =
     "CREATE TABLE record (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, revision INTEGER NOT "

@@ -12,7 +12,7 @@
 
 namespace spoke::ipam::sqlite {
 
-// Makes a database without records at `path`, whole or not at all. Never over an existing file.
+// Makes a database without records at `path`, whole or not at all. It never overwrites a file.
 // Errors: kNotFound (no such directory); kAlreadyExists; as ErrorOf() and errno say.
 absl::Status CreateEmpty(const std::string& path);
 
@@ -50,7 +50,7 @@ struct Row {
   std::string_view key;  // Valid until the statement is stepped or reset.
   int64_t revision = 0;
   uint32_t crc = 0;
-  std::string_view value;  // As key.
+  std::string_view value;  // Borrowed as `key` is.
 };
 // The columns that ReadRow() expects, in order.
 inline constexpr std::string_view kRowColumns = "key, revision, crc, value";

@@ -26,7 +26,7 @@ using sqlite::Statement;
 // Reading the structure takes 0.05 s for 70 MB on a quiet machine, 1 s for 560 MB on a busy one.
 constexpr int64_t kFullCheckBytes = int64_t{512} << 20;
 constexpr int kPageBytes = 4096;
-// For what holds locks briefly: another connection of ours, or a reader that ends.
+// The wait for what holds locks briefly: another connection of ours, or a reader that ends.
 constexpr int kBusyTimeoutMs = 2000;
 
 int64_t FileBytes(const std::string& path) {
@@ -43,7 +43,7 @@ class SqliteStore final : public Store {
         readers_(path_, options.vfs),
         writer_(std::move(writer)) {}
 
-  // Call once, before anything else. Errors: as sqlite::ErrorOf().
+  // Starts the store; call once, before anything else. Errors: as sqlite::ErrorOf().
   absl::Status Start(const SqliteOptions& options);
 
   absl::StatusOr<std::optional<StoredRecord>> Get(std::string_view key) override;
@@ -75,17 +75,17 @@ class SqliteStore final : public Store {
   absl::Mutex backing_up_;  // One backup at a time: each reads everything three times.
 
   mutable absl::Mutex writing_;
-  // Before the statements, so that it is closed after them.
+  // The writer stands before the statements, so that it is closed after them.
   const sqlite::Database writer_ ABSL_GUARDED_BY(writing_);
   Statement insert_ ABSL_GUARDED_BY(writing_);
   Statement update_ ABSL_GUARDED_BY(writing_);
   Statement remove_ ABSL_GUARDED_BY(writing_);
   Statement revision_of_ ABSL_GUARDED_BY(writing_);
   Statement next_revision_ ABSL_GUARDED_BY(writing_);
-  int log_pages_ ABSL_GUARDED_BY(writing_) = 0;  // As SQLite said at the last commit.
+  int log_pages_ ABSL_GUARDED_BY(writing_) = 0;  // SQLite's word at the last commit.
   bool log_doubtful_ ABSL_GUARDED_BY(writing_) = false;
   StoreStats stats_ ABSL_GUARDED_BY(writing_);
-  // Last: its thread uses what stands above.
+  // The checkpointer stands last: its thread uses what stands above.
   std::unique_ptr<sqlite::Checkpointer> checkpointer_;
 };
 
@@ -96,7 +96,7 @@ absl::Status SqliteStore::Start(const SqliteOptions& options) {
   checkpointer_ = std::make_unique<sqlite::Checkpointer>(std::move(mover), writing_, options.log);
   absl::MutexLock lock(&writing_);
   sqlite3* database = writer_.get();
-  // In place of SQLite's own, which would move the log inside a commit.
+  // This hook replaces SQLite's own, which would move the log inside a commit.
   sqlite3_wal_hook(
       database,
       [](void* pages, sqlite3*, const char*, int count) {
@@ -252,7 +252,7 @@ absl::Status SqliteStore::Write(const CompareAndPut& put, int64_t revision) {
   return sqlite3_changes(writer_.get()) == 1 ? absl::OkStatus() : WhyRefused(put);
 }
 
-// OK for the one case that is no refusal: to remove what is not there.
+// Returns OK for the one case that is no refusal: to remove what is not there.
 absl::Status SqliteStore::WhyRefused(const CompareAndPut& put) {
   const sqlite::ResetAtEnd reset(revision_of_.get());
   sqlite::BindText(revision_of_.get(), 1, put.key);
@@ -265,8 +265,8 @@ absl::Status SqliteStore::WhyRefused(const CompareAndPut& put) {
   return Changed(put, found);
 }
 
-// After a failed sync, the end of the log may be in the kernel's memory and not on the disk, and
-// later syncs will not say so. Whatever counts of it is therefore written again, into the file,
+// Empties the log. After a failed sync, its end may be in the kernel's memory and not on the disk,
+// and later syncs will not say so. Whatever counts of it is therefore written again, into the file,
 // before anything is built on it; then the log begins anew.
 absl::Status SqliteStore::EmptyDoubtfulLog() {
   checkpointer_->AssertWriting();
@@ -324,7 +324,7 @@ absl::StatusOr<sqlite::Database> OpenWriter(const std::string& path, const std::
                    sqlite::Open(path, SQLITE_OPEN_READWRITE, vfs.c_str()));
   sqlite3* handle = database.get();
   sqlite3_busy_timeout(handle, kBusyTimeoutMs);
-  // Before anything is changed: it may be somebody else's.
+  // The file is checked before anything is changed: it may be somebody else's.
   RETURN_IF_ERROR(sqlite::CheckIdentity(handle));
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA journal_mode = WAL"));
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA synchronous = FULL"));
@@ -332,7 +332,7 @@ absl::StatusOr<sqlite::Database> OpenWriter(const std::string& path, const std::
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA secure_delete = OFF"));
   // Some thousand rows change in one transaction: 32 MiB hold them until it is committed.
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA cache_size = -32768"));
-  // After a spike, the log gives the disk back.
+  // The log gives the disk back after a spike.
   RETURN_IF_ERROR(sqlite::Execute(handle, "PRAGMA journal_size_limit = 67108864"));
   const auto depth =
       FileBytes(path) <= kFullCheckBytes ? sqlite::Depth::kFull : sqlite::Depth::kQuick;

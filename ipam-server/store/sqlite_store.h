@@ -12,11 +12,11 @@ namespace spoke::ipam {
 
 // Lengths of the write-ahead log, in pages of 4 KiB.
 struct LogLimits {
-  // From here on the log is moved into the file, in the background. More means fewer writes of a
-  // page that changes often, and a longer start after a crash.
+  // The pages from which the log is moved into the file, in the background. More means fewer writes
+  // of a page that changes often, and a longer start after a crash.
   int64_t checkpoint_pages = 4096;
-  // From here on a commit waits for that. Only a disk that does not keep up gets there, or someone
-  // who reads one snapshot for long; the latter does not stop commits.
+  // The pages from which a commit waits for that. Only a disk that does not keep up gets there, or
+  // someone who reads one snapshot for long; the latter does not stop commits.
   int64_t max_pages = 16384;
 };
 

@@ -80,11 +80,11 @@ TEST_F(SqliteStoreTest, TwoServersCannotShareAFileAndTheHolderIsNamed) {
   EXPECT_THAT(MessageOf(second), HasSubstr(std::to_string(::getpid())));
 }
 
-// Not even one that knows nothing of the lock file, such as the sqlite3 command.
+// A process that knows nothing of the lock file, such as the sqlite3 command, is kept out too.
 TEST_F(SqliteStoreTest, NoOtherProcessGetsAtTheFileWhileAServerHasIt) {
   std::array<int, 2> go{};
   ASSERT_EQ(::pipe(go.data()), 0);
-  const pid_t child = ::fork();  // Before the store has threads.
+  const pid_t child = ::fork();  // It forks before the store has threads.
   if (child == 0) {
     char byte = 0;
     if (::read(go[0], &byte, 1) != 1) ::_exit(2);

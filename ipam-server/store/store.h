@@ -57,25 +57,27 @@ struct KeyRange {
 
 struct ListOptions {
   KeyRange range;           // Everything, unless told.
-  size_t limit = 0;         // At most so many records; 0 is all.
-  bool descending = false;  // From the greatest key down; with a limit, the greatest keys.
+  size_t limit = 0;         // The most records; 0 is all.
+  bool descending = false;  // The greatest key first; with a limit, the greatest keys.
 };
 
 // What a backup holds: the file was read back and agrees.
 struct BackupInfo {
   int64_t records = 0;
-  int64_t bytes = 0;  // Length of the file.
+  int64_t bytes = 0;  // The length of the file.
 
   bool operator==(const BackupInfo&) const = default;
 };
 
-// Since the store was opened. What a back end does not have stays 0.
+// Counts since the store was opened. What a back end does not have stays 0.
 struct StoreStats {
-  int64_t commits = 0;          // That succeeded and were not empty.
+  int64_t commits = 0;          // Commits that succeeded and were not empty.
   int64_t records_written = 0;  // Puts and removals in them.
-  int64_t failed_commits = 0;   // For another reason than a changed revision.
-  int64_t file_bytes = 0;       // Now, without the log. Of etcd: of the largest member's database.
-  int64_t log_bytes = 0;    // Not yet moved from the log to the file. Of etcd: free in the file.
+  int64_t failed_commits = 0;   // Failures other than a changed revision.
+  // The file's size now, without the log; on etcd, the size of the largest member's database.
+  int64_t file_bytes = 0;
+  // The part of the log not yet moved to the file; on etcd, the free part of the file.
+  int64_t log_bytes = 0;
   int64_t checkpoints = 0;  // Times the log was moved to the file, or history was compacted,
   int64_t failed_checkpoints = 0;
   int64_t waited_for_log = 0;  // Commits that had to wait for that, since the log was too long.
@@ -86,7 +88,7 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // nullopt when there is no such key. Does not wait for a Commit().
+  // Returns the record; nullopt when there is no such key. Does not wait for a Commit().
   // Errors: kUnavailable (the back end cannot be read now); kDataLoss, as List().
   virtual absl::StatusOr<std::optional<StoredRecord>> Get(std::string_view key) = 0;
 
@@ -97,7 +99,7 @@ class Store {
   using Visit = std::function<void(std::string_view key, const StoredRecord& record)>;
   virtual absl::Status List(const ListOptions& options, const Visit& visit) = 0;
 
-  // Every record whose key begins with `prefix`.
+  // Visits every record whose key begins with `prefix`.
   absl::Status List(std::string_view prefix, const Visit& visit) {
     return List(ListOptions{.range = KeyRange::WithPrefix(prefix)}, visit);
   }
@@ -130,14 +132,14 @@ class Store {
 
   virtual StoreStats Stats() const = 0;
 
-  // For people: "sqlite:/var/lib/spoke/ipam.db".
+  // Returns the name for people: "sqlite:/var/lib/spoke/ipam.db".
   virtual std::string Describe() const = 0;
 };
 
 // The part of Commit()'s contract that needs no back end. Errors: kInvalidArgument.
 absl::Status ValidateBatch(std::span<const CompareAndPut> batch);
 
-// kAborted for a `put` whose key has the revision `found` (0: no such key).
+// Returns kAborted for a `put` whose key has the revision `found` (0: no such key).
 absl::Status Changed(const CompareAndPut& put, int64_t found);
 
 }  // namespace spoke::ipam

@@ -14,7 +14,7 @@
 namespace spoke::ipam {
 namespace {
 
-// "process 4711", or less if the file does not say.
+// Returns "process 4711", or less if the file does not say.
 std::string HolderNamedIn(const std::string& path) {
   const auto content = os::ReadFile(path, 64);
   if (!content.ok()) return "another process";
@@ -35,7 +35,7 @@ absl::StatusOr<StoreLock> StoreLock::Acquire(const std::string& path) {
     return absl::FailedPreconditionError(fmt::format(
         "{} holds {}: stop it, or give this server a store of its own", HolderNamedIn(path), path));
   }
-  // Only for people, so a full disk is no reason to fail: the lock holds without it.
+  // The pid is only for people, so a full disk is no reason to fail: the lock holds without it.
   const std::string pid = fmt::format("{}\n", ::getpid());
   if (::ftruncate(fd.get(), 0) == 0) {
     [[maybe_unused]] const ssize_t written = ::pwrite(fd.get(), pid.data(), pid.size(), 0);

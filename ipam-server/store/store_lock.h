@@ -8,8 +8,8 @@
 
 namespace spoke::ipam {
 
-// Held from Acquire() until destroyed; the kernel lets go of it when the process dies, however it
-// dies. The file stays: to remove it would let two processes lock two files of one name.
+// A lock held from Acquire() until destroyed; the kernel lets go of it when the process dies,
+// however it dies. The file stays: to remove it would let two processes lock two files of one name.
 class StoreLock {
  public:
   // Creates `path` if need be, locks it and writes this process's id into it. Does not wait.

@@ -24,7 +24,7 @@ struct TeamSums {
   uint64_t throttled = 0;
 };
 
-// By name, so that a team keeps its series while others come and go behind it.
+// Returns the teams by name, so that a team keeps its series while others come and go behind it.
 std::vector<TeamSums> TeamsOf(const BudgetStanding& standing) {
   std::vector<TeamSums> teams;
   for (const TeamStanding& team : standing.teams) {

@@ -16,7 +16,7 @@ inline constexpr size_t kMaxBudgetSeries = 100;
 // The teams of a budget beyond, by name, share "_other".
 inline constexpr size_t kMaxBudgetTeamSeries = 100;
 
-// Their rows of the table.
+// The rows of the table that they fill.
 std::vector<telemetry::MetricSpec> BudgetMetricSpecs();
 
 // `reports`: of nodes, taken; `grants`: messages sent to nodes; both since the start.

@@ -11,7 +11,7 @@
 namespace spoke::ipam {
 
 struct ListenerRefusals {
-  std::string listener;  // As the table of metrics has it.
+  std::string listener;  // The name in the table of metrics.
   std::shared_ptr<const rpc::RefusalCounter> refusals;
 };
 

@@ -77,7 +77,7 @@ double Number(uint64_t count) { return static_cast<double>(count); }
 
 }  // namespace
 
-// Every series is made here, with 0: a counter that appears with its first event hides that event
+// Makes every series here, with 0: a counter that appears with its first event hides that event
 // from rate().
 ServerMetrics::ServerMetrics(telemetry::Metrics& metrics, std::string_view version)
     : metrics_(metrics),
@@ -103,7 +103,7 @@ ServerMetrics::ServerMetrics(telemetry::Metrics& metrics, std::string_view versi
           longer.back().push_back(value);
         }
       }
-      series = std::move(longer);  // None when the values are an operator's to name.
+      series = std::move(longer);  // Empty when an operator names the values.
     }
     for (const auto& labels : series) {
       switch (spec.type) {

@@ -28,7 +28,7 @@ struct PoolMetrics {
   uint64_t detaching = 0;
   uint64_t released = 0;
   uint64_t quarantined = 0;
-  uint64_t reserved = 0;  // Of the free ones.
+  uint64_t reserved = 0;  // The part of the free ones.
 };
 
 struct NodeMetrics {
@@ -37,25 +37,25 @@ struct NodeMetrics {
   uint64_t frozen = 0;
   uint64_t retired = 0;
   uint64_t connected = 0;
-  uint64_t in_shortage = 0;   // Hold fewer addresses than their target.
-  uint64_t pods_waiting = 0;  // On all of them, for addresses.
+  uint64_t in_shortage = 0;   // Nodes that hold fewer addresses than their target.
+  uint64_t pods_waiting = 0;  // Pods that wait for addresses on all nodes.
 };
 
 struct PolicyMetrics {
   uint64_t version = 0;
-  uint64_t nodes_behind = 0;   // Connected, and not on `version`.
-  uint64_t nodes_refused = 0;  // Of those, the agents that refused it.
+  uint64_t nodes_behind = 0;   // Nodes connected, and not on `version`.
+  uint64_t nodes_refused = 0;  // The ones whose agents refused it.
 };
 
 struct ReservationMetrics {
   uint64_t reservations = 0;
   uint64_t promised = 0;  // Addresses promised and not yet held.
-  uint64_t short_by = 0;  // Of those, the ones that are not there.
+  uint64_t short_by = 0;  // The ones that are not there.
 };
 
 struct BreakerMetrics {
   bool frozen = false;
-  uint64_t trips = 0;     // Ever.
+  uint64_t trips = 0;     // All trips ever.
   uint64_t headroom = 0;  // Addresses that may be freed now.
 };
 
@@ -89,12 +89,12 @@ class ServerMetrics {
   // Messages that changed nothing: out of date, repeated, or of a session that was replaced.
   void CountStale();
   void CountReclaim(ReclaimOutcome outcome, uint64_t addresses);
-  // From an address's assignment to its node until it was attached.
+  // Counts the time from an address's allocation to its node until it was attached.
   void CountAttached(absl::Duration took);
 
-  // One batch, whatever became of it.
+  // Counts one batch, whatever became of it.
   void CountCommit(const absl::Status& result, uint64_t records, absl::Duration took);
-  // One turn of the loop.
+  // Counts one turn of the loop.
   void CountTurn(absl::Duration took);
   void CountCloudCall(CloudCall call, const absl::Status& result, absl::Duration took);
 

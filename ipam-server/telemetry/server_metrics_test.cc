@@ -112,14 +112,14 @@ TEST_F(ServerMetricsTest, EveryCallShowsInAScrape) {
 }
 
 TEST_F(ServerMetricsTest, EverySeriesIsThereBeforeItsFirstEvent) {
-  server_.SetPool("default", {});  // Whose name is an operator's.
+  server_.SetPool("default", {});  // The name is an operator's.
   const std::string text = metrics_.Render();
   EXPECT_THAT(text, HasSubstr("spoke_ipam_commits_total{result=\"conflict\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("spoke_ipam_cloud_calls_total{call=\"http\",result=\"failed\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("spoke_ipam_store_writable 1\n"));
   for (const auto& spec : metrics_.table()) {
     if (spec.from_source) continue;  // The source is not there.
-    // Of namespaces and teams, whose names agents tell.
+    // These are of namespaces and teams, whose names agents tell.
     if (spec.name == "spoke_namespace_bytes_total" || spec.name == "spoke_team_bytes_total")
       continue;
     EXPECT_NE(text.find("# TYPE " + spec.name + " "), std::string::npos) << spec.name;
@@ -158,7 +158,7 @@ std::string RunPromtool(const std::string& arguments, bool& ok) {
 
 TEST_F(ServerMetricsTest, PromtoolFindsNoFaultWithThem) {
   SetEverything(server_);
-  // Without what the HTTP library adds: this is the text of our own table.
+  // This is the text of our own table, without what the HTTP library adds.
   const testing_support::TempDir folder;
   const std::string file = folder.File("metrics");
   std::ofstream(file) << metrics_.Render();

@@ -94,7 +94,7 @@ void TrafficSums::Take(const NodeKey& key, const node_api::TrafficReport& report
                        const std::function<void(const TrafficDelta&)>& on_delta) {
   bool baseline = false;
   Node& node = NodeFor(key, report, now, baseline);
-  // First added up, since several may share one place.
+  // The volumes are first added up, since several may share one place.
   std::map<std::pair<uint32_t, uint32_t>, std::pair<std::string_view, node_api::Volume>> totals;
   for (const auto& [name, volumes] : report.namespaces) {
     const uint32_t id = namespaces_.IdOf(name);

@@ -41,13 +41,14 @@ class TrafficSums {
   // Pods of a node that has been silent for this long are no longer named.
   static constexpr absl::Duration kPodsFor = absl::Minutes(1);
 
-  // Where namespaces, teams and classes beyond the limits go. No Kubernetes name begins so.
+  // The name under which namespaces, teams and classes beyond the limits go. No Kubernetes name
+  // begins so.
   static constexpr std::string_view kOther = "_other";
-  static constexpr std::string_view kNoTeam = "_none";  // Of namespaces that belong to none.
+  static constexpr std::string_view kNoTeam = "_none";  // The namespaces without a team.
 
   explicit TrafficSums(absl::Time began) : began_(began) {}
 
-  // From now on. What a namespace had before stays with the team it had then.
+  // Sets the teams from now on. What a namespace had before stays with the team it had then.
   void SetTeams(std::map<std::string, std::string> team_by_namespace) {
     team_by_namespace_ = std::move(team_by_namespace);
   }
@@ -62,13 +63,13 @@ class TrafficSums {
     std::string name;
     node_api::VolumeByClass volumes;
   };
-  // In the order of names.
+  // Return the sums in the order of names.
   std::vector<NamedSums> Namespaces() const;
   std::vector<NamedSums> Teams() const;
   std::vector<NamedSums> Nodes() const;
-  // As the nodes that are not silent said last: (node, pod).
+  // Returns what the nodes that are not silent said last: (node, pod).
   std::vector<std::pair<std::string, node_api::PodVolumes>> Pods(absl::Time now) const;
-  // Nodes that are not silent.
+  // Returns the number of nodes that are not silent.
   size_t Reporting(absl::Time now) const;
 
  private:
@@ -97,7 +98,7 @@ class TrafficSums {
     absl::Time last;
     // What it said last, by namespace and class.
     absl::flat_hash_map<uint64_t, node_api::Volume> said;
-    std::vector<node_api::Volume> sums;  // By class.
+    std::vector<node_api::Volume> sums;  // Indexed by class.
     std::vector<node_api::PodVolumes> pods;
   };
 
@@ -106,7 +107,7 @@ class TrafficSums {
                 bool& baseline);
   void ForgetOne();
 
-  absl::Time began_;  // Of what older counts say, only the rest is taken.
+  absl::Time began_;  // Older counts of nodes not known give a baseline only.
   std::map<std::string, std::string> team_by_namespace_;
   std::vector<std::string> classes_;
   Table namespaces_{kMaxNamespaces};

@@ -49,7 +49,7 @@ TEST(TrafficSums, AddWhatIsMoreThanBefore) {
   TrafficSums sums(kBegan);
   sums.Take(kNode, Report(10, 1), kBegan);
   sums.Take(kNode, Report(15, 1), kBegan);
-  sums.Take(kNode, Report(15, 1), kBegan);  // Twice.
+  sums.Take(kNode, Report(15, 1), kBegan);  // The same comes twice.
   EXPECT_EQ(NamespaceOf(sums, "a"), (node_api::Volume{15, 1}));
   sums.Take({"n2", "vm-2"}, Report(100, 0), kBegan);
   EXPECT_EQ(NamespaceOf(sums, "a"), (node_api::Volume{115, 1}));

@@ -151,7 +151,7 @@ TEST(AgentMessages, WhatIsTooMuchIsRefusedWithNodeAndField) {
             "node node1: cooldown has 9000 entries, and 8192 at most are taken");
   hello = GoodHello();
   hello.mutable_in_use(1)->set_address("12345");
-  EXPECT_TRUE(base::MessageOf(FromWire(hello).status()).starts_with("node node1: assigned 1: "))
+  EXPECT_TRUE(base::MessageOf(FromWire(hello).status()).starts_with("node node1: in_use 1: "))
       << FromWire(hello).status();
 
   v1::AssignmentReport report;

@@ -15,15 +15,15 @@ namespace {
 // Ids of calls for tokens; the machine counts from one.
 constexpr uint64_t kTokenCall = uint64_t{1} << 63U;
 constexpr absl::Duration kTokenTimeout = absl::Seconds(30);
-// Without any token, calls fail after this: until then they wait for the first one.
+// The time after which calls fail without any token: until then they wait for the first one.
 constexpr absl::Duration kTokenPatience = absl::Seconds(30);
 // How long Apply() and List() wait: whoever calls them has a thread blocked.
 constexpr absl::Duration kMostApply = absl::Minutes(15);
 constexpr absl::Duration kMostListing = absl::Minutes(10);
-// Whatever is decided, the thread does not spin.
+// The least pause of the thread, which must not spin whatever is decided.
 constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
 constexpr int kUnauthorized = 401;
-// All of them are worked out at once, which takes a while where thousands wait.
+// The age of forecasts: all are worked out at once, which takes a while where thousands wait.
 constexpr absl::Duration kForecastPeriod = absl::Seconds(1);
 
 CloudForecast NotLookedAt(const NicRequest& request, absl::Time now) {

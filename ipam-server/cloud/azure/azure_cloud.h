@@ -39,7 +39,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
     const os::Clock& clock;
     TokenSource::FileReader read_file;
     telemetry::Log& log;
-    uint64_t seed = 0;  // Of the jitter.
+    uint64_t seed = 0;  // The jitter's seed.
   };
 
   // `answer` gets what came of Request(), on the cloud's own thread. `settings` has at least one
@@ -54,7 +54,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
   // nothing.
   void Stop();
 
-  // Also kDeadlineExceeded: it waits for longer than anybody should; it may yet happen.
+  // Fails with kDeadlineExceeded too: it waits for longer than anybody should; it may yet happen.
   absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override;
   absl::StatusOr<std::vector<NicAddresses>> List() override;
   // Instances of our Uniform scale sets; of Flexible ones, VMs that a listing has had.
@@ -63,7 +63,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
   std::string Describe() const override;
 
   void Request(NicRequest desired) override;
-  // About a second old. Of what the thread has not looked at yet, only that it waits.
+  // Returns a forecast about a second old; what the thread has not looked at yet only waits.
   std::optional<CloudForecast> ForecastOf(const NodeKey& node) const override;
 
   MachineCounts counts() const;
@@ -101,19 +101,19 @@ class AzureCloud final : public Cloud, public CloudRequests {
 
   // The thread's own.
   std::vector<Principal> principals_;
-  absl::flat_hash_map<uint64_t, std::string> token_of_;  // Of calls under way.
+  absl::flat_hash_map<uint64_t, std::string> token_of_;  // The tokens of calls under way.
   absl::Time without_token_since_;
   bool forecasts_stale_ = false;
   absl::Time published_at_ = absl::InfinitePast();
 
-  // Held while the machine is at work, which may take as long as a page of a list takes to be
-  // decoded: never to be taken by those who must not wait.
+  // A lock that is held while the machine is at work, which may take as long as a page of a list
+  // takes to be decoded: never to be taken by those who must not wait.
   mutable absl::Mutex machine_mutex_;
   AzureState machine_ ABSL_GUARDED_BY(machine_mutex_);
 
   mutable absl::Mutex mutex_;
   std::vector<NicRequest> inbox_ ABSL_GUARDED_BY(mutex_);
-  std::map<NodeKey, CloudForecast> forecasts_ ABSL_GUARDED_BY(mutex_);  // Of what waits.
+  std::map<NodeKey, CloudForecast> forecasts_ ABSL_GUARDED_BY(mutex_);  // Of requests that wait.
   size_t listings_asked_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<NodeKey> applying_ ABSL_GUARDED_BY(mutex_);
   std::map<NodeKey, Slot<absl::StatusOr<NicAddresses>>> applied_ ABSL_GUARDED_BY(mutex_);
@@ -122,7 +122,7 @@ class AzureCloud final : public Cloud, public CloudRequests {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // Callers in Apply() and List().
 
-  std::thread thread_;  // Last: it uses all of the above.
+  std::thread thread_;  // It stands last, since it uses all of the above.
 };
 
 }  // namespace spoke::ipam::azure

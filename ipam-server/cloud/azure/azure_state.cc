@@ -14,16 +14,16 @@ namespace {
 
 // A list of all NICs takes some pages; fewer VMs than this are read one by one.
 constexpr size_t kSweepAtLeast = 8;
-// As many pages a VM would save at least half the calls.
+// The VMs that a list serves for each of its pages to save at least half the calls.
 constexpr size_t kVmsAPage = 2;
 constexpr absl::Duration kSweepPause = absl::Seconds(5);
 constexpr absl::Duration kCountPause = absl::Seconds(1);
-// A list that served fewer of those that waited was not worth its pages.
+// The part of the waiting VMs that a list must serve to be worth its pages: one in so many.
 constexpr size_t kWorthServing = 8;  // One in so many.
 constexpr absl::Duration kUselessSweepPause = absl::Minutes(1);
-// So many VMs of one scale set at work are a crowd.
+// The number of VMs of one scale set at work that are a crowd.
 constexpr size_t kCrowd = 32;
-// So many VMs in a row may not be written: then the scale set may not.
+// The number of VMs in a row that may not be written before the whole scale set may not.
 constexpr int kForbiddenVms = 3;
 // Writes to one VM within an hour, whatever they are for and whatever comes of them: a fault of
 // ours or of Azure's must not use up what the subscription may do.
@@ -233,7 +233,7 @@ size_t AzureState::WorthASweep(const Set& set) const {
 
 void AzureState::StartSweep(Set& set, absl::Time now) {
   set.sweep = std::make_unique<Sweep>(settings_, set.id, set.info->flexible, now);
-  // Those are served by it; who comes later reads for itself, or waits for the next.
+  // The sweep serves these VMs; who comes later reads for itself, or waits for the next.
   std::vector<std::string> served;
   for (const auto& [vm, from] : set.list_would_do) {
     if (from <= now) served.push_back(vm);

@@ -37,7 +37,7 @@ namespace spoke::ipam::azure {
 
 struct MachineCall {
   uint64_t id = 0;
-  http::Request request;  // Without a token: the sender adds that of the principal.
+  http::Request request;  // It has no token: the sender adds the principal's.
   size_t principal = 0;   // An index into Settings::identities.
   absl::Duration timeout;
 };
@@ -47,7 +47,7 @@ struct MachineAnswer {
   absl::StatusOr<NicAddresses> result;
 };
 
-// For metrics and benchmarks; since the machine was made.
+// Counts for metrics and benchmarks, since the machine was made.
 struct MachineCounts {
   uint64_t calls = 0;
   uint64_t writes = 0;
@@ -66,26 +66,26 @@ class AzureState {
   // of who read the configuration.
   AzureState(Settings settings, uint64_t seed);
 
-  // Answered by TakeAnswers(), but for a request that a newer one for the same node replaced before
-  // it was begun. The newer one keeps its place in the queue.
+  // Takes a request. TakeAnswers() answers it, unless a newer one for the same node replaced it
+  // before it was begun. The newer one keeps its place in the queue.
   void Request(NicRequest request, absl::Time now);
-  // All NICs of all scale sets; answered by TakeListings(). Those asked for while one is under way
-  // get the next.
+  // Asks for all NICs of all scale sets; TakeListings() answers. Those asked for while one is under
+  // way get the next.
   void List(absl::Time now);
 
   std::vector<MachineCall> Next(absl::Time now);
-  // Of a call from Next(); each has one. An error: there was no response, and there will be none.
+  // Takes the response of a call from Next(); each has one. An error: there is and will be none.
   void OnResponse(uint64_t id, const absl::StatusOr<http::Response>& response, absl::Time now);
-  // InfiniteFuture: only a response or a request brings anything.
+  // Returns when to call Next(); InfiniteFuture: only a response or a request brings anything.
   absl::Time NextWake() const;
 
   std::vector<MachineAnswer> TakeAnswers();
   // Errors: kUnavailable (a listing that is not whole).
   std::vector<absl::StatusOr<std::vector<NicAddresses>>> TakeListings();
 
-  // nullopt: nothing waits for the node. What is said is at most a second old.
+  // Returns the node's forecast, at most a second old; nullopt: nothing waits for the node.
   std::optional<CloudForecast> ForecastOf(const NodeKey& node, absl::Time now);
-  // Of all nodes for which something waits. Takes n log n.
+  // Returns the forecasts of all nodes for which something waits. Takes n log n.
   std::map<NodeKey, CloudForecast> Forecasts(absl::Time now);
 
   const MachineCounts& counts() const { return counts_; }
@@ -96,31 +96,31 @@ class AzureState {
   // A scale set of the configuration.
   struct Set {
     ResourceId id;
-    std::optional<ScaleSet> info;  // Once it is read.
-    bool reading = false;          // For `info`.
+    std::optional<ScaleSet> info;  // nullopt: not read yet.
+    bool reading = false;          // `info` is being read.
     int failures = 0;
     std::unique_ptr<Sweep> sweep;
     bool listing_due = false;                  // The listing at work still needs its NICs.
-    int pages = 0;                             // Of the last sweep.
+    int pages = 0;                             // The last sweep's pages.
     absl::flat_hash_set<std::string> working;  // VMs with something to do.
-    // Those whose next call waits to be sent, and could be spared by a list from then on.
+    // The VMs whose next call waits to be sent, and could be spared by a list from then on.
     std::map<std::string, absl::Time> list_would_do;
     absl::Time count_at = absl::InfinitePast();  // When they are to be counted again.
     absl::Time no_sweep_until = absl::InfinitePast();
-    int forbidden = 0;  // VMs in a row.
+    int forbidden = 0;  // Forbidden VMs in a row.
   };
   struct Work {
     std::unique_ptr<InstanceWork> work;
     Set* set = nullptr;
-    uint64_t call = 0;                    // That waits or is under way; 0: none.
-    bool sent = false;                    // Under way.
-    CloudLane lane = CloudLane::kWarmUp;  // In which it waits.
+    uint64_t call = 0;                    // The call that waits or is under way; 0: none.
+    bool sent = false;                    // It is under way.
+    CloudLane lane = CloudLane::kWarmUp;  // The lane where it waits.
   };
   // Whom a call is for.
   struct Target {
     enum class Kind : uint8_t { kWork, kSweep, kScaleSet } kind = Kind::kWork;
-    std::string vm;      // Of kWork.
-    Set* set = nullptr;  // Of the others.
+    std::string vm;      // Set for kWork.
+    Set* set = nullptr;  // Set for the others.
     CallKind call = CallKind::kGetInstance;
   };
 
@@ -165,11 +165,11 @@ class AzureState {
   const Settings settings_;
   uint64_t random_;
   CloudPlan plan_;
-  std::map<std::string, Set> sets_;  // By id.
+  std::map<std::string, Set> sets_;  // Keyed by id.
   absl::flat_hash_map<std::string, Work> works_;
-  // Sent within the last hour, by VM. Outlives the works, or whoever pauses could go on.
+  // The writes sent within the last hour, by VM. They outlive the works: a pause is not forgotten.
   absl::flat_hash_map<std::string, std::deque<absl::Time>> writes_;
-  std::map<NodeKey, std::string> vm_of_;  // Of works.
+  std::map<NodeKey, std::string> vm_of_;  // The works' VMs.
   absl::flat_hash_map<uint64_t, Target> targets_;
   uint64_t last_call_ = 0;
   OperationPace compute_pace_;
@@ -177,9 +177,9 @@ class AzureState {
 
   std::vector<MachineAnswer> answers_;
   std::vector<absl::StatusOr<std::vector<NicAddresses>>> listings_;
-  size_t listings_wanted_ = 0;   // To be begun.
-  size_t listings_at_work_ = 0;  // To be answered by the one at work,
-  absl::Time listing_since_;     // which began then, and has brought this:
+  size_t listings_wanted_ = 0;   // Listings to be begun.
+  size_t listings_at_work_ = 0;  // Listings that the one at work answers.
+  absl::Time listing_since_;     // When it began; what follows is what it has brought.
   absl::Status listing_status_;
   std::vector<NicAddresses> listing_;
 

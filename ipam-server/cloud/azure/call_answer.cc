@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kTooManyRequests = 429;
 
-// "SubscriptionRequestsThrottled": Resource Manager's own refusal.
+// Returns whether it is "SubscriptionRequestsThrottled": Resource Manager's own refusal.
 bool IsFrontDoor(const ArmError& error) {
   return error.code.find("RequestsThrottled") != std::string::npos;
 }

@@ -8,7 +8,7 @@
 
 namespace spoke::ipam::azure {
 
-// Of "public", "usgovernment" or "china". Errors: kInvalidArgument, with the names there are.
+// Returns those of "public", "usgovernment" or "china". Errors: kInvalidArgument, with the names.
 absl::StatusOr<Endpoints> EndpointsOf(std::string_view cloud);
 
 }  // namespace spoke::ipam::azure

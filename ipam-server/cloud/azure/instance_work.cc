@@ -108,7 +108,7 @@ void InstanceWork::ReadNic(Reading reading, absl::Time not_before, const WorkCon
   not_before_ = not_before;
 }
 
-// In a crowd it waits until one list serves all.
+// Reads the NIC; in a crowd it waits until one list serves all.
 void InstanceWork::ReadNicWithOthers(Reading reading, const WorkContext& context) {
   ReadNic(reading, context.crowded ? context.now + kGatherObserve : absl::InfinitePast(), context);
 }
@@ -181,7 +181,7 @@ WorkCall InstanceWork::NicCall() const {
     call.request.url = NicsUrl(settings_.endpoints.resource_manager, id_);
   }
   if (!is_flexible()) {
-    // Half way to the call, the NIC may show that the operation is over.
+    // The NIC may show that the operation is over half way to the call.
     call.list_from = reading_ == Reading::kInsteadOfPoll
                          ? operation_since_ + (not_before_ - operation_since_) / 2
                          : absl::InfinitePast();
@@ -393,7 +393,7 @@ void InstanceWork::OnNic(const NicResource& nic, const WorkContext& context) {
       Plan(context);
       return;
     case Reading::kInsteadOfPoll:
-      // That it is not over early says nothing.
+      // It means nothing that it is not over early.
       if (IsComplete(nic) || context.now - operation_since_ >= context.pace->first_poll()) {
         context.pace->OnFirstPoll(IsComplete(nic));
       }

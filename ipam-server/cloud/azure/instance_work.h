@@ -35,12 +35,12 @@
 
 namespace spoke::ipam::azure {
 
-// Where a VM's next step stands.
+// The stage of a VM's next step.
 enum class WorkStage : uint8_t {
   kIdle,
-  kReadVm,     // Of a Flexible scale set: which NICs it has.
-  kReadNic,    // What is on the NIC.
-  kReadModel,  // What a PUT is made from.
+  kReadVm,     // Reads which NICs a Flexible scale set's VM has.
+  kReadNic,    // Reads what is on the NIC.
+  kReadModel,  // Reads what a PUT is made from.
   kPut,
   kPoll,
 };
@@ -53,7 +53,7 @@ struct WorkCall {
   bool prepares_write = false;
   bool writes = false;  // Needs the right to write, as do the reads that prepare it.
   std::string grows;    // The subnet it takes addresses of, if known.
-  // From then on a list of all NICs of the scale set would do as well.
+  // The time from which a list of all NICs of the scale set would do as well.
   absl::Time list_from = absl::InfiniteFuture();
 };
 
@@ -62,7 +62,7 @@ struct WorkPark {
   enum class What : uint8_t { kVm, kSubnet };
   What what = What::kVm;
   std::string subnet = {};
-  bool writes = false;     // Of a VM: only what needs the right to write.
+  bool writes = false;     // Only writes to the VM are parked.
   bool forbidden = false;  // Others of the scale set will likely meet the same.
   ParkTime time = kFailedPark;
   std::string why;
@@ -71,7 +71,7 @@ struct WorkPark {
 // What a step needs from around it.
 struct WorkContext {
   absl::Time now;
-  double jitter = 0;  // In [0, 1).
+  double jitter = 0;  // A number in [0, 1).
   OperationPace* pace = nullptr;
   // Many VMs of the scale set are at work: reading back may wait until one list serves them all.
   bool crowded = false;
@@ -79,7 +79,7 @@ struct WorkContext {
   std::string full_subnet = {};
 };
 
-// The same NIC, if what it holds is known: not one that shows no entry, since every NIC has its
+// Returns `nic` if what it holds is known: not one that shows no entry, since every NIC has its
 // primary one. To believe it would be to take all its addresses for gone.
 // Errors: kUnavailable.
 absl::StatusOr<NicResource> ReadWhole(absl::StatusOr<NicResource> nic);
@@ -101,14 +101,14 @@ class InstanceWork {
   std::optional<WorkCall> Wanted() const;
   void OnSent();
   void OnResponse(const http::Response& response, const WorkContext& context);
-  // There will be no answer: nobody knows what became of it.
+  // Notes that there will be no answer: nobody knows what became of it.
   void OnLost(const absl::Status& status, const WorkContext& context);
-  // It was refused for a limit: the same call again.
+  // Notes that it was refused for a limit: the same call comes again.
   void OnRefused();
   // The VM's NICs, of a list that was asked for at `asked`.
   void OnNics(const std::vector<NicResource>& nics, absl::Time asked, const WorkContext& context);
 
-  // Of request(). Then StartNext() takes up what was asked for meanwhile, if anything was.
+  // Takes the answer to request(). Then StartNext() takes up what was asked for meanwhile, if any.
   std::optional<absl::StatusOr<NicAddresses>> TakeAnswer();
   void StartNext(const WorkContext& context);
   std::vector<WorkPark> TakeParks();
@@ -117,7 +117,7 @@ class InstanceWork {
   WorkStage stage() const { return stage_; }
   bool idle() const { return stage_ == WorkStage::kIdle; }
   bool is_flexible() const { return id_.kind() == ResourceKind::kVirtualMachine; }
-  // Of the request at work.
+  // The request at work.
   const NicRequest& request() const { return request_; }
   CloudLane lane() const;
   absl::Time since() const { return since_; }
@@ -167,10 +167,10 @@ class InstanceWork {
 
   void OnError(const ArmError& error, const WorkContext& context);
   void OnOperationFailed(const std::optional<ArmError>& error, const WorkContext& context);
-  // Somebody else wrote: read again, plan again.
+  // Reads and plans again, since somebody else wrote.
   void StartOver(const ArmError& error, const WorkContext& context);
   void Retry(const absl::Status& status, const WorkContext& context);
-  // It will not work by trying again: answers, and leaves the VM alone for a while.
+  // Answers, since trying again will not help, and leaves the VM alone for a while.
   void GiveUp(absl::Status status, const ParkTime& park, const WorkContext& context);
   void Forbid(const ArmError& error, const WorkContext& context);
   // Parks the subnet, and says which it is.
@@ -180,7 +180,7 @@ class InstanceWork {
   const Settings& settings_;
   const ResourceId id_;
   NicRequest request_;
-  std::optional<NicRequest> next_;  // Asked for while a PUT is under way.
+  std::optional<NicRequest> next_;  // The request that came while a PUT is under way.
   absl::Time since_;
   absl::Time next_since_;
   absl::Time idle_since_;
@@ -194,16 +194,16 @@ class InstanceWork {
   bool under_way_ = false;
   bool put_sent_ = false;
 
-  // Of the request at work.
+  // The counts of the request at work.
   int retries_ = 0;
   int conflicts_ = 0;
   int read_backs_ = 0;
   int polls_ = 0;
   bool forced_ = false;
   bool cleaning_ = false;                 // The PUT takes off what never got an address.
-  std::optional<absl::Status> failure_;   // To be answered once that is done,
-  std::optional<ParkTime> failure_park_;  // and for how long the VM is then left alone.
-  // The operation failed for something else, perhaps: until then the NIC may still show it all.
+  std::optional<absl::Status> failure_;   // The answer once the cleaning is done.
+  std::optional<ParkTime> failure_park_;  // How long the VM is then left alone.
+  // The time until which the NIC may still show all: the cause of failure may be another.
   absl::Time believed_at_ = absl::InfinitePast();
   http::Request put_;
   std::string operation_url_;
@@ -220,7 +220,7 @@ class InstanceWork {
   std::vector<ResourceId> nics_;  // Flexible.
   size_t nic_index_ = 0;
   std::vector<std::string> usable_;  // Names with an address, as last read.
-  // Of the present request's removals, those that the NIC has shown; nullopt: it was not read for
+  // The removals of the present request that the NIC has shown; nullopt: it was not read for
   // that request.
   std::optional<std::vector<std::string>> removable_;
   std::string subnet_;

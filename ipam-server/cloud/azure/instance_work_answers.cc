@@ -15,17 +15,17 @@ namespace {
 
 constexpr int kMostRetries = 6;
 constexpr base::Backoff kRetryWait = {.initial = absl::Seconds(1), .max = absl::Seconds(60)};
-// Somebody else writing all the time; each round costs a write of the VM's few.
+// The rounds while somebody else writes all the time; each costs a write of the VM's few.
 constexpr int kMostConflicts = 10;
 constexpr int kConflictsAtOnce = 3;
 constexpr base::Backoff kConflictWait = {.initial = absl::Seconds(1), .max = absl::Seconds(30)};
 constexpr absl::Duration kConcurrentWriteWait = absl::Seconds(5);
-// Another operation is at work on the VM.
+// The wait while another operation is at work on the VM.
 constexpr absl::Duration kUpdatingWait = absl::Seconds(10);
 // An operation that Azure says runs for longer than this is not asked about any more.
 constexpr absl::Duration kMostOperationTime = absl::Minutes(30);
 
-// For so long the NIC may not show yet what an operation that failed has done to it.
+// How long the NIC may not show yet what an operation that failed has done to it.
 constexpr absl::Duration kBelieved = absl::Minutes(1);
 
 constexpr int kAccepted = 202;
@@ -75,7 +75,7 @@ void InstanceWork::OnModelResponse(const http::Response& response, const WorkCon
   model_failed_ = Is(state, "Failed");
   const bool final = state.empty() || IsFinalProvisioningState(state);
   if (!final && retries_ < kMostRetries) {
-    // Ours, whose answer was lost, or another's: a PUT now would meet a conflict.
+    // The operation is ours, whose answer was lost, or another's: a PUT now would meet a conflict.
     ++retries_;
     ReadModel(context.now + kUpdatingWait);
     return;
@@ -179,7 +179,7 @@ void InstanceWork::OnOperationFailed(const std::optional<ArmError>& error,
     return;
   }
   if (known.kind == ErrorKind::kTransient && !forced_) {
-    // Azure's own trouble: the same once more, which spares one write and one operation.
+    // Azure has trouble of its own: the same once more spares one write and one operation.
     forced_ = true;
     ReadModel(absl::InfinitePast());
     return;
@@ -275,7 +275,7 @@ void InstanceWork::GiveUp(absl::Status status, const ParkTime& park, const WorkC
   Finish(failure_.has_value() ? *failure_ : std::move(status), context);
 }
 
-// Retried as it is, such a call only uses up what the subscription may do
+// Such a call, retried as it is, only uses up what the subscription may do
 // (github.com/cilium/cilium/issues/19695).
 void InstanceWork::Forbid(const ArmError& error, const WorkContext& context) {
   parks_.push_back({.writes = stage_ == WorkStage::kPut || stage_ == WorkStage::kReadModel,

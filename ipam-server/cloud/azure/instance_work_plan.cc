@@ -57,7 +57,7 @@ NicChange InstanceWork::PlanChange(const std::vector<std::string>& present,
                                    const WorkContext& context) {
   NicChange change{.nic_name = nic_name_, .add = {}, .remove = {}, .prefix = settings_.name_prefix};
   for (const IpConfiguration& entry : request_.removing) {
-    // Without a value it names none that is present.
+    // `removable_` without a value names none that is present.
     if (removable_.has_value() && Contains(*removable_, entry.name) &&
         Contains(present, entry.name)) {
       change.remove.push_back(entry.name);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr absl::Duration kShortest = absl::Seconds(1);
 constexpr absl::Duration kLongest = absl::Minutes(2);
-// Small steps: a hundred operations settle it.
+// How far an operation moves the pace: steps are small, and a hundred operations settle it.
 constexpr double kStep = 0.05;
 constexpr int kMostGrowth = 4;
 

@@ -285,7 +285,7 @@ TEST(RecordedError, NamesTheLimitAndTheWait) {
 }
 
 TEST(RecordedErrors, AreAllExpectedAbove) {
-  EXPECT_EQ(NamesIn("errors").size(), 18U);  // Those of the table, and the failed operation.
+  EXPECT_EQ(NamesIn("errors").size(), 18U);  // The table's, and the failed operation.
 }
 
 TEST(RecordedToken, LivesAsLongAsTheMetadataServiceSays) {

@@ -9,7 +9,7 @@
 
 namespace spoke::ipam::azure {
 
-// Where one of Azure's clouds is reached. Without a slash at the end.
+// The URLs of one of Azure's clouds, without a slash at the end.
 struct Endpoints {
   std::string resource_manager;  // "https://management.azure.com"; also what tokens are asked for.
   std::string authority;         // "https://login.microsoftonline.com"
@@ -22,22 +22,22 @@ struct Endpoints {
 // Who the server is to Azure. Each identity has front-door budgets of its own.
 struct Identity {
   enum class Kind {
-    kManaged,       // From the metadata service; `client_id` empty: the system-assigned one.
+    kManaged,       // The metadata service's; `client_id` empty: the system-assigned one.
     kWorkload,      // A projected Kubernetes token, exchanged: `token_file`.
     kClientSecret,  // `secret_file`.
   };
   Kind kind = Kind::kManaged;
   std::string client_id;
-  std::string tenant;       // For the last two.
+  std::string tenant;       // The tenant of the last two kinds.
   std::string token_file;   // Read anew for each token.
-  std::string secret_file;  // Likewise.
+  std::string secret_file;  // Read anew for each token.
 
   bool operator==(const Identity&) const = default;
 };
 
 struct Settings {
   Endpoints endpoints;
-  std::vector<Identity> identities;  // At least one; calls are spread over them.
+  std::vector<Identity> identities;  // One at least; calls are spread over them.
   // ARM ids of the scale sets whose instances the server looks after, Uniform or Flexible, of any
   // subscriptions. Compared without regard to case.
   std::vector<std::string> scale_sets;
@@ -46,12 +46,12 @@ struct Settings {
   // The share of every limit that stays free for others who use the same subscriptions. The lane
   // kBlocking may use it.
   double share_for_others = 0.1;
-  // /28 blocks: which kinds of NIC the subscription can give them to.
+  // The kinds of NIC that the subscription can give /28 blocks to.
   bool blocks_on_nics = false;        // Network API, Flexible scale sets.
   bool blocks_on_scale_sets = false;  // Compute API 2026-07-02.
   std::string ca_file;                // Extra authority for TLS; empty: the system's.
-  std::string proxy;  // Empty: the environment's, as curl reads it. Never for metadata.
-  absl::Duration timeout = absl::Seconds(30);  // Of one HTTP call.
+  std::string proxy;  // Empty: the environment's, as curl reads it. Not used for metadata.
+  absl::Duration timeout = absl::Seconds(30);  // One HTTP call's.
   absl::Duration listing = absl::Minutes(5);   // How often all NICs are listed.
 
   bool operator==(const Settings&) const = default;

@@ -14,7 +14,7 @@
 namespace spoke::ipam::azure {
 namespace {
 
-// Of one page.
+// The retries of one page.
 constexpr int kMostRetries = 4;
 // A scale set has a thousand instances; even pages of one NIC would not come to this.
 constexpr int kMostPages = 20000;
@@ -145,7 +145,7 @@ void Sweep::Finish() {
     if (!nics_.contains(vm)) incomplete_ = absl::UnavailableError("VM " + vm + " shows no NIC");
   }
   if (nics_.empty() && incomplete_.ok()) {
-    Start(Step::kScaleSet);  // Nothing at all is believed only when it is to have nothing.
+    Start(Step::kScaleSet);  // An empty list is believed only when the set is to be empty.
   } else if (!incomplete_.ok()) {
     Abort(incomplete_);
   } else {

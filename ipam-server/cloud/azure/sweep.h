@@ -21,7 +21,7 @@
 
 namespace spoke::ipam::azure {
 
-// By the id of the VM that has them.
+// NICs by the id of the VM that has them.
 using NicsByVm = absl::flat_hash_map<std::string, std::vector<NicResource>>;
 
 // Not thread-safe.
@@ -35,23 +35,23 @@ class Sweep {
   // Borrows `settings`. `asked`: when it was begun.
   Sweep(const Settings& settings, ResourceId scale_set, bool flexible, absl::Time asked);
 
-  // Valid until done().
+  // Returns the next call, until done().
   NextCall Next() const;
   void OnResponse(const http::Response& response, absl::Time now);
   // The page did not come: it is asked for again, some times.
   void Fail(const absl::Status& status);
 
-  // It is of no use to ask again.
+  // Gives the sweep up, since it is of no use to ask again.
   void Abort(const absl::Status& status);
 
   bool done() const { return done_; }
-  // kUnavailable: not a whole listing.
+  // Returns kUnavailable when it is not a whole listing.
   const absl::Status& status() const { return result_; }
   // What could be read, also of a listing that is not whole.
   const NicsByVm& nics() const { return nics_; }
   absl::Time asked() const { return asked_; }
   int pages() const { return pages_; }
-  int retries() const { return retries_; }  // Of the next call.
+  int retries() const { return retries_; }  // The next call's.
 
  private:
   enum class Step : uint8_t { kScaleSet, kVms, kNics };

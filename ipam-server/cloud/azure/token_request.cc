@@ -139,7 +139,7 @@ absl::StatusOr<http::Request> BuildTokenRequest(const Identity& identity,
 }
 
 absl::StatusOr<Token> DecodeToken(const http::Response& response, absl::Time now) {
-  // Not with the parser's words: they quote what may hold a token.
+  // The error leaves out the parser's words: they quote what may hold a token.
   const auto body = ParseJsonObject(response.body);
   if (!body.ok()) return absl::InvalidArgumentError("the answer is no JSON object");
   Token token;

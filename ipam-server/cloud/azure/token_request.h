@@ -17,7 +17,7 @@
 
 namespace spoke::ipam::azure {
 
-// For people: "the managed identity with client id 1234".
+// Returns text for people: "the managed identity with client id 1234".
 std::string Describe(const Identity& identity);
 
 // `credential` is the content of the identity's file; a managed identity has none.
@@ -27,13 +27,13 @@ absl::StatusOr<http::Request> BuildTokenRequest(const Identity& identity,
                                                 std::string_view credential);
 
 struct Token {
-  std::string text;  // For "Authorization: Bearer".
+  std::string text;  // The text for "Authorization: Bearer".
   absl::Time expires;
-  absl::Time refresh;  // From when on a new one is to be had.
+  absl::Time refresh;  // The time from which a new one is to be had.
 };
 
-// Of a response with status 200 that came at `now`. A token lives as long as the more careful of
-// expires_in, which counts from now, and expires_on, which is read by the clock of who sent it
+// Decodes a response with status 200 that came at `now`. A token lives as long as the more careful
+// of expires_in, which counts from now, and expires_on, which is read by the clock of who sent it
 // (Date) where that is known: ours may be wrong.
 // Errors: kInvalidArgument (not the documented shape).
 absl::StatusOr<Token> DecodeToken(const http::Response& response, absl::Time now);

@@ -11,7 +11,7 @@
 namespace spoke::ipam::azure {
 namespace {
 
-// 404 while the identity is being updated, 410 while the metadata service is: both pass.
+// Includes 404 while the identity is being updated, and 410 while the metadata service is.
 bool MayPass(int status) {
   return status == 404 || status == 408 || status == 410 || status == 429 || status >= 500;
 }
@@ -41,7 +41,7 @@ absl::Time TokenSource::NextRequest() const { return under_way_ ? absl::Infinite
 absl::StatusOr<http::Request> TokenSource::Start(absl::Time now, const FileReader& read) {
   std::string credential;
   if (identity_.kind != Identity::Kind::kManaged) {
-    // Anew each time: Kubernetes replaces the file before what is in it expires.
+    // The file is read each time: Kubernetes replaces it before what is in it expires.
     auto text = read(FileOf(identity_));
     if (!text.ok()) return Fail(text.status(), now);
     credential = *std::move(text);

@@ -24,9 +24,9 @@ namespace spoke::ipam::azure {
 // answer), as Microsoft gives them for managed identities; then the round has failed.
 inline constexpr std::array kTokenRetryDelays = {
     absl::ZeroDuration(), absl::Seconds(2), absl::Seconds(6), absl::Seconds(14), absl::Seconds(30)};
-// Before the next round, and after a refusal.
+// The rest before the next round, and after a refusal.
 inline constexpr absl::Duration kTokenRest = absl::Seconds(60);
-// Of a Retry-After.
+// The longest Retry-After that is obeyed.
 inline constexpr absl::Duration kMaxTokenWait = absl::Minutes(5);
 // A service that refuses every token must not make us fetch one for each call.
 inline constexpr absl::Duration kMinRejectInterval = absl::Seconds(30);
@@ -42,7 +42,7 @@ class TokenSource {
   // Errors: kUnavailable (none, with the identity and what was wrong last).
   absl::StatusOr<std::string> TokenAt(absl::Time now) const;
 
-  // From when on Start() is to be called; the infinite future while a request is under way.
+  // Returns when Start() is to be called; the infinite future while a request is under way.
   absl::Time NextRequest() const;
 
   // The request to send, now under way. Errors: whatever kept it from being made (the file, the
@@ -53,7 +53,7 @@ class TokenSource {
   // Errors: why there is no new token.
   absl::Status Finish(const absl::StatusOr<http::Response>& response, absl::Time now);
 
-  // ARM said 401 to a call with `token`. If that is the present one, another is asked for at once,
+  // Notes that ARM said 401 to `token`. If that is the present one, another is asked for at once,
   // and none is given out before that has come or failed; not more often than kMinRejectInterval.
   void Reject(std::string_view token, absl::Time now);
 
@@ -69,7 +69,7 @@ class TokenSource {
   bool rejected_ = false;
   absl::Time last_reject_ = absl::InfinitePast();
   bool under_way_ = false;
-  size_t retries_ = 0;  // Of this round.
+  size_t retries_ = 0;  // The retries of this round.
   absl::Time next_ = absl::InfinitePast();
   absl::Status last_error_;
 };

@@ -14,7 +14,7 @@ constexpr double kWorthAProbe = 500;
 struct LimitRow {
   Limit limit;
   std::string_view name;
-  LimitRate resource;  // Without capacity: not counted for a resource.
+  LimitRate resource;  // Its capacity is 0 when not counted for a resource.
   LimitRate region;
 };
 
@@ -30,8 +30,8 @@ constexpr LimitRate PerSecond(double refill, double capacity) {
   return {.capacity = capacity, .refill = refill};
 }
 
-// So many in five minutes, at an unknown start: a quarter at once and the rest spread out never
-// exceeds it, whatever five minutes are looked at.
+// Returns a rate that keeps to `count` in five minutes of unknown start: a quarter at once and the
+// rest spread out never exceeds it, whatever five minutes are looked at.
 constexpr LimitRate PerFiveMinutes(double count) {
   return PerSecond(count * 3 / 4 / 300, count / 4);
 }

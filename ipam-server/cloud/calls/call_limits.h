@@ -20,12 +20,12 @@ namespace spoke::ipam {
 // What we ever ask of Azure.
 enum class CallKind : uint8_t {
   kGetScaleSet,
-  kGetInstance,  // Of a Uniform scale set: its model.
+  kGetInstance,  // The model of a Uniform scale set's instance.
   kPutInstance,
   kPollCompute,       // An operation's status.
   kListInstanceNics,  // A page of the NICs of a Uniform scale set.
   kGetInstanceNic,
-  kGetVm,  // Of a Flexible scale set.
+  kGetVm,  // A Flexible scale set's VM.
   kListVms,
   kGetNic,
   kPutNic,
@@ -49,8 +49,8 @@ enum class Limit : uint8_t {
 };
 
 enum class LimitScope : uint8_t {
-  kPrincipal,  // And subscription: the front door.
-  kRegion,     // And subscription.
+  kPrincipal,  // Each principal and subscription: the front door.
+  kRegion,     // Each region and subscription.
   kResource,
 };
 
@@ -61,10 +61,10 @@ struct ScopedLimit {
   auto operator<=>(const ScopedLimit&) const = default;
 };
 
-// All that calls of this kind meet.
+// Returns all limits that calls of this kind meet.
 const std::vector<ScopedLimit>& LimitsOf(CallKind kind);
 LimitRate RateOf(const ScopedLimit& limit);
-// As Azure calls it: "UpdateVMScaleSetVMs".
+// Returns Azure's name: "UpdateVMScaleSetVMs".
 std::string_view NameOf(Limit limit);
 
 // What a policy named in a header or an error is to us: "UpdateVMScaleSetVMsResource",

@@ -22,7 +22,7 @@ TEST(CallLimits, NamesOfPoliciesSayWhatTheyCount) {
   EXPECT_EQ(LimitNamed("getoperationsubscriptionmaximum"),
             (ScopedLimit{Limit::kComputeOperations, LimitScope::kRegion}));
   EXPECT_EQ(LimitNamed("GetVMScaleSetVM3Min"), std::nullopt);
-  EXPECT_EQ(LimitNamed("HighCostGetVMResource"), std::nullopt);  // Counted by subscription only.
+  EXPECT_EQ(LimitNamed("HighCostGetVMResource"), std::nullopt);  // It counts by subscription only.
   EXPECT_EQ(LimitNamed(""), std::nullopt);
 }
 

@@ -39,7 +39,7 @@ std::vector<ForecastOutput> ForecastRequests(const std::vector<ForecastInput>& r
     const ForecastInput& request = requests[i];
     size_t& ahead = before.at(request.group);
     outputs[i] = ForecastOne(request, groups.at(request.group), ahead, now);
-    // Those that are parked do not stand in the way of the others.
+    // Parked requests do not stand in the way of the others.
     if (!request.sent && request.not_before <= now) ++ahead;
   }
   return outputs;

@@ -16,11 +16,11 @@ namespace spoke::ipam {
 struct ForecastInput {
   CloudLane lane = CloudLane::kWarmUp;
   absl::Time since;
-  // Whose pace it goes at: an index into `paces`, one for each lane of a group.
+  // The group at whose pace it goes: an index into `paces`, one for each lane of a group.
   size_t group = 0;
   bool sent = false;                             // Its write is under way, or it needs none.
-  absl::Time not_before = absl::InfinitePast();  // Parked until then,
-  std::string parked_for;                        // because of this.
+  absl::Time not_before = absl::InfinitePast();  // The time until which it is parked.
+  std::string parked_for;                        // The reason why it is parked.
 };
 
 // A group's pace in each lane, and how long a write of it takes.
@@ -34,8 +34,8 @@ struct ForecastOutput {
   std::string waits_for;
 };
 
-// In the order of `requests`. Within a group the lanes go one after the other, each by age. Takes
-// n log n.
+// Forecasts in the order of `requests`. Within a group the lanes go one after the other, each by
+// age. Takes n log n.
 std::vector<ForecastOutput> ForecastRequests(const std::vector<ForecastInput>& requests,
                                              const std::vector<GroupPace>& groups, absl::Time now);
 

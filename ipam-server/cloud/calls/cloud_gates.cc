@@ -7,9 +7,9 @@
 namespace spoke::ipam {
 namespace {
 
-// More doublings than any wait here takes to reach its longest.
+// The most doublings: more than any wait here takes to reach its longest.
 constexpr int kMostDoublings = 16;
-// Closed again later than this after it opened: that is another story, and starts anew.
+// The time after opening from which another closing is another story, and starts anew.
 constexpr absl::Duration kRemembered = absl::Hours(1);
 
 }  // namespace

@@ -20,8 +20,8 @@ struct ParkTime {
 // subscription's budget (github.com/cilium/cilium/issues/19695).
 inline constexpr ParkTime kForbiddenPark = {absl::Minutes(5), absl::Minutes(30)};
 inline constexpr ParkTime kSubnetFullPark = {absl::Minutes(2), absl::Minutes(30)};
-// Azure will not until something else has changed. With what is cleaned up after an operation that
-// failed, at most six writes an hour.
+// The park after Azure refuses until something else has changed. With what is cleaned up after an
+// operation that failed, at most six writes an hour.
 inline constexpr ParkTime kRefusedPark = {absl::Minutes(10), absl::Minutes(30)};
 inline constexpr ParkTime kRejectedPark = {absl::Minutes(1), absl::Minutes(30)};
 inline constexpr ParkTime kConflictPark = {absl::Seconds(5), absl::Seconds(40)};
@@ -29,19 +29,19 @@ inline constexpr ParkTime kFailedPark = {absl::Seconds(1), absl::Minutes(2)};
 
 struct CloudGate {
   absl::Time closed_until;
-  int closings = 0;  // In a row.
-  std::string why;   // For people.
+  int closings = 0;  // Closings in a row.
+  std::string why;   // The reason, for people.
 };
 
-// Not thread-safe. Keeps no more than was closed lately.
+// Not thread-safe. It keeps no more than was closed lately.
 class CloudGates {
  public:
-  // Returns until when. `jitter` in [0, 1) makes it up to a tenth longer.
+  // Returns until when it is closed. `jitter` in [0, 1) makes it up to a tenth longer.
   absl::Time Close(std::string_view scope, const ParkTime& park, std::string why, absl::Time now,
                    double jitter);
-  // It worked: the next wait is the first again.
+  // Notes that it worked: the next wait is the first again.
   void Open(std::string_view scope);
-  // nullptr: open.
+  // Returns the gate that is closed; nullptr: open.
   const CloudGate* ClosedAt(std::string_view scope, absl::Time now) const;
   size_t size() const { return gates_.size(); }
 

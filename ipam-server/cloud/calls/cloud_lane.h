@@ -9,7 +9,7 @@ namespace spoke::ipam {
 
 enum class CloudLane : uint8_t {
   kBlocking,  // Pods wait for it.
-  kWarmUp,    // So that none will have to.
+  kWarmUp,    // It is done so that none will have to wait.
   kRelease,
 };
 

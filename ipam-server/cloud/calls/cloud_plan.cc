@@ -10,9 +10,9 @@ namespace {
 
 // Reads ahead of writes: enough that a write is always ready when its limit has room.
 constexpr size_t kPreparedAhead = 64;
-// Of the calls in flight, the part that only the lane kBlocking may use.
+// The part of the calls in flight that only the lane kBlocking may use.
 constexpr size_t kBlockingPart = 8;
-// A refusal that does not say for how long.
+// The delay after a refusal that does not say for how long.
 constexpr absl::Duration kDefaultRetryAfter = absl::Seconds(10);
 // How often throttles at rest are forgotten.
 constexpr absl::Duration kForgetEvery = absl::Minutes(1);

@@ -30,9 +30,9 @@ struct CallRequest {
   uint64_t id = 0;  // The caller's; unique among those that wait or are under way.
   CallKind kind = CallKind::kGetInstance;
   CloudLane lane = CloudLane::kWarmUp;
-  absl::Time since;  // Of the request it serves.
+  absl::Time since;  // When the request it serves began.
   absl::Time not_before = absl::InfinitePast();
-  // Where its limits count. All in lower case.
+  // The places where its limits count. All in lower case.
   std::string subscription;
   std::string region;
   std::string resource;
@@ -54,8 +54,8 @@ struct CallAnswer {
   std::optional<double> front_door_remaining = {};
   enum class Refusal : uint8_t {
     kNone,
-    kPolicy,     // Of the resource provider: `refused_by`, or else the call's own.
-    kFrontDoor,  // Of Resource Manager.
+    kPolicy,     // The resource provider's: `refused_by`, or else the call's own.
+    kFrontDoor,  // Resource Manager's.
     kResource,   // Another operation is at work on it; no limit was reached.
   };
   Refusal refusal = Refusal::kNone;
@@ -64,17 +64,17 @@ struct CallAnswer {
 };
 
 struct CloudPlanOptions {
-  double share_for_others = 0.1;  // Of each limit, 0 to 0.9.
+  double share_for_others = 0.1;  // The share of each limit, 0 to 0.9.
   size_t principals = 1;
   size_t most_in_flight = 400;
 };
 
 // How fast calls of one kind go, for forecasts.
 struct CallPace {
-  double ready = 0;       // So many at once,
-  double per_second = 0;  // then so many.
-  absl::Time open_from;   // After that.
-  std::string limit;      // The tightest, in words.
+  double ready = 0;       // The calls at once.
+  double per_second = 0;  // The rate after that.
+  absl::Time open_from;   // When both begin.
+  std::string limit;      // The tightest limit, in words.
 };
 
 // Not thread-safe.
@@ -135,11 +135,11 @@ class CloudPlan {
 
     auto operator<=>(const ClassKey&) const = default;
   };
-  using ReadySet = std::set<std::pair<absl::Time, uint64_t>>;  // By age.
+  using ReadySet = std::set<std::pair<absl::Time, uint64_t>>;  // Ordered by age.
   struct Entry {
     CallRequest options;
     bool ready = false;
-    absl::Time wakes;  // Unless ready.
+    absl::Time wakes;  // When it wakes, unless ready.
   };
   struct Flight {
     CallRequest options;
@@ -163,8 +163,8 @@ class CloudPlan {
   void RunLane(CloudLane lane, absl::Time now, Pass& pass);
   bool AdmitHead(CloudLane lane, const ClassKey& key, absl::Time now, Pass& pass);
   bool EnoughPrepared(CloudLane lane, const ClassKey& key) const;
-  // Until when this call alone is kept back, by a gate or a limit of its resource; `now`: it is
-  // not.
+  // Returns until when this call alone is kept back, by a gate or a limit of its resource; `now`:
+  // it is not.
   absl::Time OwnDelay(const CallRequest& options, absl::Time now) const;
   void Send(const CallRequest& options, size_t principal, absl::Time now, Pass& pass);
   void Observe(const Flight& flight, const CallAnswer& answer, absl::Time now);
@@ -179,7 +179,7 @@ class CloudPlan {
   absl::flat_hash_map<uint64_t, Entry> entries_;
   absl::flat_hash_map<uint64_t, Flight> flights_;
   absl::flat_hash_map<LimitKey, std::unique_ptr<Throttle>> throttles_;
-  std::map<ClassKey, size_t> preparing_;  // Sent and not answered.
+  std::map<ClassKey, size_t> preparing_;  // Calls sent and not answered.
   std::map<std::string, double> unknown_;
   absl::Time wake_ = absl::InfiniteFuture();
   absl::Time forget_at_ = absl::InfinitePast();

@@ -88,7 +88,7 @@ class Traffic {
     in_flight_.push_back({now_ + absl::Seconds(Uniform()), call.id});
   }
 
-  // Nothing that could have gone before waits for the same resource in a lane above.
+  // Checks that nothing that could have gone before waits for the same resource in a lane above.
   void CheckOrder(const std::vector<AdmittedCall>& calls) {
     std::map<std::tuple<CallKind, std::string, bool>, std::pair<CloudLane, absl::Time>> last;
     for (const AdmittedCall& call : calls) {
@@ -130,7 +130,7 @@ class Traffic {
     const absl::Time end = now_ + absl::Hours(6);
     while (served_.size() < options_.size() && now_ < end) {
       Step();
-      // Exactly when it says, or when the next answer is due: waking late would hide a stall.
+      // It wakes when it says, or when the next answer is due: waking late would hide a stall.
       absl::Time next = plan_.NextWake();
       for (const auto& flight : in_flight_) next = std::min(next, flight.first);
       ASSERT_LT(next, absl::InfiniteFuture()) << "nothing would ever go again";

@@ -6,7 +6,7 @@
 namespace spoke::ipam {
 namespace {
 
-// Where rounding would otherwise make a whole token look like none.
+// The tolerance where rounding would otherwise make a whole token look like none.
 constexpr double kEpsilon = 1e-6;
 // A moment of refill is learned from whole seconds, and the clocks differ a little.
 constexpr absl::Duration kTickMargin = absl::Seconds(1);
@@ -20,7 +20,7 @@ double Intervals(absl::Duration duration, const LimitRate& rate) {
 
 }  // namespace
 
-// Without knowing the moment of refill, three things hold at `now` for an estimate that held at
+// Three things hold at `now`, without knowing the moment of refill, for an estimate that held at
 // `base_` (D below is what the cloud counts as used; it never exceeds capacity - estimate):
 //  - every full interval since then has brought one refill;
 //  - a bucket smaller by one refill, and refilled continuously, never allows what the stepwise one

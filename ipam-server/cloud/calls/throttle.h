@@ -18,7 +18,7 @@ struct LimitRate {
   double capacity = 0;
   double refill = 0;  // Units an interval.
   absl::Duration interval = absl::Seconds(1);
-  bool stepwise = false;  // All of `refill` at once, at the end of an interval.
+  bool stepwise = false;  // All of `refill` comes at once, at the end of an interval.
   // When it is used up and nobody knows when it is refilled, one call may go out all the same: if
   // it is refused, that tells the moment; if not, the refill has been. Otherwise up to an interval
   // is lost at the end of every large change.
@@ -36,7 +36,7 @@ class Throttle {
     double answered_before = 0;
   };
 
-  // Full.
+  // Makes a full one.
   explicit Throttle(const LimitRate& rate) : rate_(rate), tokens_(rate.capacity) {}
 
   // Units that are surely left, or the one of a probe. A closed throttle has none.
@@ -54,15 +54,15 @@ class Throttle {
   // us, so that not all who were refused come back at once. Teaches when the refills are.
   void Refuse(absl::Duration retry_after, absl::Duration margin, absl::Time now);
 
-  // Until then nothing may be sent, whatever is left. InfinitePast: never refused.
+  // The time before which nothing may be sent, whatever is left. InfinitePast: never refused.
   absl::Time closed_until() const { return closed_until_; }
-  // As new: whoever keeps it may forget it.
+  // Returns whether it is as new: whoever keeps it may forget it.
   bool AtRest(absl::Time now) const;
   const LimitRate& rate() const { return rate_; }
   bool knows_phase() const { return tick_.has_value(); }
 
  private:
-  // From when on a call may find out when the refills are; InfiniteFuture: none may.
+  // Returns when a call may first find out when the refills are; InfiniteFuture: none may.
   absl::Time ProbeAt() const;
   double Estimate(absl::Time now) const;
   double WholeRefills(absl::Time now) const;
@@ -71,17 +71,18 @@ class Throttle {
   absl::Time NextTick(absl::Time after) const;
 
   LimitRate rate_;
-  // At least so many were left at `base_`.
+  // The tokens that were left at `base_`, at least.
   double tokens_;
   absl::Time base_ = absl::InfinitePast();
-  // Stepwise, moment unknown: from then on the share of a refill counts that has surely come.
+  // Stepwise, moment unknown: the time from which the share of a refill that has surely come
+  // counts.
   absl::Time refilled_from_ = absl::InfinitePast();
   std::optional<absl::Time> tick_;  // A moment of refill, if known.
   absl::Time closed_until_ = absl::InfinitePast();
   // A probe before then would tell nothing that the last one has not.
   absl::Time no_probe_until_ = absl::InfinitePast();
-  double taken_ = 0;     // Ever.
-  double answered_ = 0;  // Of them.
+  double taken_ = 0;     // All units ever taken.
+  double answered_ = 0;  // The units that are answered.
 };
 
 }  // namespace spoke::ipam

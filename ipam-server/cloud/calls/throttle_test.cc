@@ -17,7 +17,7 @@ constexpr LimitRate kPerVm = {
     .capacity = 12, .refill = 4, .interval = absl::Minutes(1), .stepwise = true};
 constexpr LimitRate kDoor = {.capacity = 200, .refill = 10};
 
-// As the cloud counts.
+// A limit that counts as the cloud does.
 class Reference {
  public:
   Reference(const LimitRate& rate, absl::Duration phase)
@@ -52,7 +52,7 @@ TEST(Throttle, AFullBucketGoesAtOnce) {
   throttle.Take(12, kStart);
   EXPECT_LT(throttle.LeftAt(kStart + absl::Seconds(59)), 1);
   EXPECT_GE(throttle.LeftAt(kStart + absl::Seconds(60)), 4);
-  EXPECT_FALSE(throttle.AtRest(kStart + absl::Minutes(10)));  // Not answered.
+  EXPECT_FALSE(throttle.AtRest(kStart + absl::Minutes(10)));  // One call is not answered.
 }
 
 TEST(Throttle, ContinuousRefillIsFollowedExactly) {
@@ -76,7 +76,7 @@ TEST(Throttle, CallsUnderWayAreNotCountedTwiceInOurFavour) {
   Throttle throttle(kPerVm);
   const Throttle::Ticket first = throttle.Take(1, kStart);
   throttle.Take(5, kStart);
-  throttle.Answered(first, 11, kStart);  // Before the five arrived.
+  throttle.Answered(first, 11, kStart);  // It came before the five arrived.
   EXPECT_LT(throttle.LeftAt(kStart), 7);
 }
 
@@ -101,7 +101,7 @@ TEST(Throttle, ARefusalClosesAndTeachesTheMomentOfRefill) {
   EXPECT_GE(throttle.LeftAt(kStart + absl::Seconds(78)), 8);
 }
 
-// Whenever the refills are: one call at most is refused, and once it has told, hardly any time is
+// One call at most is refused, whenever the refills are, and once it has told, hardly any time is
 // lost.
 TEST(Throttle, OneCallFindsOutWhenTheRefillsAre) {
   LimitRate rate{.capacity = 1500,
@@ -224,7 +224,7 @@ TEST_P(ThrottleProperty, IsNeverAboveTheCloudsOwnCount) {
   }
 }
 
-// Once it knows when the refills are, it wastes none.
+// A throttle that knows when the refills are wastes none.
 TEST(ThrottleProperty, InStepItUsesAllThereIs) {
   Reference cloud(kPerVm, absl::Seconds(23));
   Throttle throttle(kPerVm);

@@ -15,7 +15,7 @@ namespace spoke::ipam {
 
 struct ChoosingCloudFactory {
   std::string name;
-  // With two VMs that have nothing of ours.
+  // Makes a cloud with two VMs that have nothing of ours.
   std::function<std::unique_ptr<Cloud>()> make;
   // What the cloud knows them by.
   std::function<std::vector<NicAddresses>()> vms;

@@ -23,7 +23,7 @@ class CloudContract : public testing::TestWithParam<CloudFactory> {
     return text.find('/') == std::string::npos ? ip::Prefix::Host(ip::Address::Parse(text).value())
                                                : ip::Prefix::Parse(text).value();
   }
-  // As Nic(), to be asked for.
+  // Returns Nic() as a request.
   static NicRequest Ask(const std::string& node, std::vector<std::string> addresses) {
     NicAddresses nic = Nic(node, std::move(addresses));
     return {.node = nic.node, .nic_mac = nic.nic_mac, .configurations = nic.configurations};

@@ -53,7 +53,7 @@ bool IsTaken(const std::map<NodeKey, NicAddresses>& nics, const ip::Prefix& rang
 ip::Prefix FakeCloud::LowestFree(const WantedConfiguration& wanted) const {
   const int bits = subnet_->base().bits();
   const uint64_t size = uint64_t{1} << static_cast<unsigned>(bits - wanted.prefix_length);
-  // As Azure does, the first four of a subnet are never given.
+  // The first four of a subnet are never given, as in Azure.
   for (uint64_t offset = size == 1 ? 4 : size;; offset += size) {
     const ip::Address base = ip::Advance(subnet_->base(), offset);
     CHECK(subnet_->Contains(base), "tests give a subnet that is large enough");

@@ -20,11 +20,11 @@ class FakeCloud final : public Cloud {
   bool ChoosesAddresses() const override;
   std::string Describe() const override { return "fake"; }
 
-  // From now on it chooses: the lowest of `subnet` that no NIC has, from the fourth on.
+  // Makes it choose: the lowest of `subnet` that no NIC has, from the fourth on.
   void ChooseFrom(const ip::Prefix& subnet);
   // Puts an entry on a NIC that nobody asked for.
   void Plant(const NicRequest& nic, const IpConfiguration& entry);
-  // Every later Apply() returns `status` and changes nothing, until an OK status is set.
+  // Makes every later Apply() return `status` and change nothing, until an OK status is set.
   void FailApply(absl::Status status);
   // The VM is gone, and its NIC with it.
   void Remove(const NodeKey& node);

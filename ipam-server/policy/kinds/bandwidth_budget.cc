@@ -31,7 +31,7 @@ constexpr uint32_t kMaxConnections = 10'000'000;  // New ones a second, of all n
 struct Lines {
   int group = 0;
   int direction = 0;
-  std::map<std::string, int> teams;  // Of those that are named.
+  std::map<std::string, int> teams;  // The named teams'.
 };
 
 std::string_view DirectionText(const BudgetSpec& budget) {

@@ -27,7 +27,7 @@ using Names = std::vector<Listed<std::string>>;
 
 struct LimitSpec {
   policy::BandwidthLimit limit;
-  Names teams;  // With the lines, as the group.
+  Names teams;  // The names and lines, as in the group.
   Listed<std::string> group;
 };
 

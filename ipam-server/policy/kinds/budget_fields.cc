@@ -54,13 +54,13 @@ void ReadTime(const ConfigMap& map, std::string_view key, absl::Duration& out,
   out = read;
 }
 
-// "120s", "1500ms".
+// Formats "120s", "1500ms".
 std::string TimeText(absl::Duration time) {
   const int64_t ms = absl::ToInt64Milliseconds(time);
   return ms % 1000 == 0 ? fmt::format("{}s", ms / 1000) : fmt::format("{}ms", ms);
 }
 
-// "5%", "2.5%" as 5000, 2500.
+// Reads "5%", "2.5%" as 5000, 2500.
 absl::Status ParseShare(std::string_view text, uint32_t& out) {
   const auto refuse = [&] {
     return absl::InvalidArgumentError(
@@ -118,7 +118,7 @@ BudgetTeamMaps ReadBudgetTeams(const ConfigMap& spec, BudgetSpec& out) {
   if (spec.Has("teams")) maps = spec.MapList("teams", Need::kOptional);
   for (const ConfigMap& map : maps) {
     BudgetTeam team = ReadTeam(map);
-    if (team.name.empty()) continue;  // Said already.
+    if (team.name.empty()) continue;  // It was said already.
     const auto [first, inserted] = by_name.emplace(team.name, map);
     if (!inserted) {
       map.Error("name", fmt::format("\"{}\" is listed twice: line {} has it already; remove one",
@@ -172,7 +172,7 @@ void ReadOnLoss(const ConfigMap& spec, BudgetSpec& out) {
 }
 
 void CheckTeamRates(const ConfigMap& spec, const BudgetTeamMaps& maps, const BudgetSpec& read) {
-  if (read.capacity.is_zero()) return;  // Said already.
+  if (read.capacity.is_zero()) return;  // It was said already.
   const BitRate floors(FloorOfNode(read).count() * read.floor_nodes);
   const BitRate grantable = read.capacity - floors;
   const std::string why = fmt::format(

@@ -1,5 +1,5 @@
 // The parts of a bandwidth budget that are lists and maps of their own. Pure. What is wrong is
-// taken down with its line, as config_text.h says.
+// recorded with its line, as config_text.h says.
 #pragma once
 
 #include <map>
@@ -14,9 +14,9 @@ namespace spoke::ipam {
 // The maps of the teams that a budget names, by name. They borrow from the document.
 using BudgetTeamMaps = std::map<std::string, config::ConfigMap>;
 
-// `teams`, sorted, with "*".
+// Reads `teams`, sorted, with "*".
 BudgetTeamMaps ReadBudgetTeams(const config::ConfigMap& spec, BudgetSpec& out);
-// `grant` and `onLoss`.
+// Reads `grant` and `onLoss`.
 void ReadGrant(const config::ConfigMap& spec, BudgetSpec& out);
 void ReadOnLoss(const config::ConfigMap& spec, BudgetSpec& out);
 

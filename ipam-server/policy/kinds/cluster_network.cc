@@ -96,7 +96,7 @@ class ClusterNetworkObject : public Spec {
  private:
   std::string name_;
   std::array<Blocks, kClasses.size()> blocks_;
-  policy::Established established_;  // Of connections with peer spokes.
+  policy::Established established_;  // The rule for connections with peer spokes.
 };
 
 }  // namespace

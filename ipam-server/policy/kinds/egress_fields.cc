@@ -30,7 +30,7 @@ void ReadLimit(const ConfigMap& map, std::string_view key, uint32_t& out) {
   map.Uint32(key, &out, Need::kOptional, {1, kMaxConnections});
 }
 
-// To one destination a pod has no more than to all.
+// Checks that a pod has no more to one destination than to all.
 void CheckPart(const ConfigMap& map, std::string_view key, uint32_t part, uint32_t whole) {
   if (part == 0 || whole == 0 || part <= whole) return;
   map.Error(key, fmt::format("{} to one destination is more than {} to all together: lower it, or "
@@ -38,7 +38,7 @@ void CheckPart(const ConfigMap& map, std::string_view key, uint32_t part, uint32
                              part, whole, key));
 }
 
-// Absent: `out` stays.
+// Reads a number; absent: `out` stays.
 void ReadPort(const ConfigMap& map, std::string_view key, uint16_t& out) {
   uint32_t port = out;
   map.Uint32(key, &port, Need::kOptional, {1, kMaxPort});

@@ -13,8 +13,8 @@
 
 namespace spoke::ipam {
 
-// `gateway` of `spec`, defaults filled in, and its addresses with their lines; `limits`. What is
-// wrong is taken down.
+// Reads `gateway` of `spec`, defaults filled in, and its addresses with their lines; `limits`. What
+// is wrong is recorded.
 policy::EgressGateway ReadGateway(const config::ConfigMap& spec,
                                   std::vector<Listed<ip::Address>>& addresses);
 policy::EgressLimits ReadLimits(const config::ConfigMap& spec);

@@ -155,7 +155,7 @@ void ReadPriority(const ConfigMap& spec, int32_t& out) {
   });
 }
 
-// Those of `namespaces` and of `selectors`, sorted.
+// Returns the names of `namespaces` and of `selectors`, sorted.
 Names ReadSelected(const ConfigMap& spec) {
   Names all = ReadNamespaces(spec, "namespaces", Need::kOptional);
   ReadSelectors(spec, all);

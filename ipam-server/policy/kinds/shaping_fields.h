@@ -1,4 +1,4 @@
-// The fields that the kinds of bandwidth have in common. Pure. What is wrong is taken down with its
+// The fields that the kinds of bandwidth have in common. Pure. What is wrong is recorded with its
 // line, as config_text.h says.
 #pragma once
 
@@ -16,11 +16,11 @@ namespace spoke::ipam {
 void ReadRate(const config::ConfigMap& map, std::string_view key, config::Need need,
               units::BitRate& out);
 
-// `mode`: Enforce, which is the default, or Shadow. Whether it is Shadow.
+// Reads `mode`: Enforce, which is the default, or Shadow. Returns whether it is Shadow.
 bool ReadShadow(const config::ConfigMap& spec);
 std::string ModeText(bool shadow);
 
-// `destinationGroup`: a name and its line; empty: the Internet.
+// Reads `destinationGroup`: a name and its line; empty: the Internet.
 Listed<std::string> ReadScope(const config::ConfigMap& spec);
 Reference ReferenceTo(const Listed<std::string>& group);
 

@@ -28,7 +28,7 @@ struct Bundle {
 struct BundleDelta {
   uint64_t version = 0;
   bool full = false;
-  uint64_t base_version = 0;  // Unless full.
+  uint64_t base_version = 0;  // The base's version, unless full.
   std::map<std::string, std::string> changed;
   std::vector<std::string> removed;  // Sorted.
 
@@ -46,7 +46,7 @@ BundleDelta DeltaFrom(const Bundle* from, const Bundle& to);
 // nullopt: `delta` is relative to another version than that of `from`.
 std::optional<Bundle> ApplyDelta(const Bundle* from, const BundleDelta& delta);
 
-// The policy of a set, compiled for all nodes. Immutable but for what it remembers: that belongs to
+// The policy of a set, compiled for all nodes. Immutable, except what it remembers: that belongs to
 // whoever has the BundleHistory. May be made on any thread.
 class CompiledPolicy {
  public:
@@ -68,8 +68,8 @@ class CompiledPolicy {
   uint64_t version_ = 0;
   std::vector<Entry> entries_;
   std::vector<size_t> choices_;  // The entries that want labels.
-  // By which of `choices_` are in it, one bit each. At most one for each set of labels that nodes
-  // bear.
+  // The bundles by which of `choices_` are in them, one bit each. There is at most one for each set
+  // of labels that nodes bear.
   std::map<std::vector<bool>, std::shared_ptr<const Bundle>> by_selection_;
 };
 
@@ -88,7 +88,7 @@ class BundleHistory {
   bool Advance(const ObjectSet& set) { return Advance(CompiledPolicy(set)); }
 
   uint64_t version() const { return kept_.back().version(); }
-  // Of how many entries it depends on a node's labels whether it gets them: what For() costs.
+  // Returns how many entries a node gets only by its labels: what For() costs.
   size_t choices() const { return kept_.back().choices(); }
 
   // The present bundle of a node that bears `labels`. The same pointer for all that get the same.

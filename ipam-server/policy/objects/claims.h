@@ -22,8 +22,8 @@ struct Clash {
   OwnedClaim later;
 };
 
-// At most one clash for each claim that does not fit to those before it, and none exactly when the
-// claims are compatible. Takes n log n steps.
+// Returns at most one clash for each claim that does not fit to those before it, and none exactly
+// when the claims are compatible. Takes n log n steps.
 std::vector<Clash> FindClashes(std::span<const OwnedClaim> claims);
 
 }  // namespace spoke::ipam

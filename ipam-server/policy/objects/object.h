@@ -28,7 +28,7 @@ struct ObjectKey {
   std::string kind;  // "Pool"
   std::string name;  // A label of RFC 1123: "blue".
 
-  // "Pool \"blue\"", for messages.
+  // Returns "Pool \"blue\"", for messages.
   std::string ToString() const;
   auto operator<=>(const ObjectKey&) const = default;
 };
@@ -46,28 +46,28 @@ struct Claim {
   std::string space;  // What they meet in: "addresses", "namespaces".
   std::string share;
   std::variant<ip::Prefix, std::string> what;
-  std::string role;  // For messages, of what `what` is: "the cidr", "a block of hub".
+  std::string role;  // The role of `what`, for messages: "the cidr", "a block of hub".
   std::string path;  // Where the object says so: "spec.hub".
-  int line = 0;      // Of the file the object was read from; means nothing once it is stored.
+  int line = 0;      // The line in the object's file; means nothing once it is stored.
 };
 
 // Another object that has to be there.
 struct Reference {
   ObjectKey key;
   std::string path;  // Where the object says so: "spec.teams".
-  int line = 0;      // As that of a claim.
+  int line = 0;      // The line, as in a claim.
 };
 
 // A block that must not lie inside one that is claimed: it would have no effect there, or a bad
 // one. It may hold such a block: 0.0.0.0/0 holds them all.
 struct Avoidance {
   ip::Prefix block;
-  std::string space;                // Of the claims to keep out of,
-  std::vector<std::string> shares;  // and their shares; none: any.
-  std::string why;                  // And what to do, for messages.
+  std::string space;                // The space of the claims to keep out of.
+  std::vector<std::string> shares;  // The shares of those claims; none: any.
+  std::string why;                  // The reason and what to do, for messages.
   std::string path;
   int line = 0;
-  // For messages, how the object has come to the block: "data.example.org resolves to 10.1.0.5".
+  // How the object has come to the block, for messages: "data.example.org resolves to 10.1.0.5".
   // Empty: it lists it.
   std::string origin = {};
 };
@@ -75,8 +75,8 @@ struct Avoidance {
 // A host that an object names, and whose addresses must keep out of what the rest of the set
 // claims; who knows them gives them along (SourcedObject).
 struct HostName {
-  std::string name;   // In lower case, without '*'.
-  std::string space;  // As that of an avoidance, like the rest.
+  std::string name;   // The name in lower case, without '*'.
+  std::string space;  // The space, as in an avoidance, like the rest.
   std::string why;
   std::string path;
   int line = 0;
@@ -85,13 +85,13 @@ struct HostName {
 // What of an object nodes get.
 struct NodeEntry {
   std::string value;  // A v1::PolicyEntry, serialized.
-  NodeLabels wanted;  // Only nodes that bear these.
+  NodeLabels wanted;  // The labels of the nodes that get it.
 };
 
 // How the world uses an object now, as the caller found it. Only pools are used so far.
 struct ObjectUse {
-  uint64_t held = 0;  // Addresses that are not free: on a NIC, on the way, cooldown, in quarantine.
-  ip::Address lowest;  // Of these; mean nothing when none is held.
+  uint64_t held = 0;   // Addresses not free: on a NIC, on the way, in cooldown or quarantine.
+  ip::Address lowest;  // The lowest of these; means nothing when none is held.
   ip::Address highest;
 };
 
@@ -109,7 +109,7 @@ class Spec {
   virtual std::vector<Avoidance> Avoidances() const { return {}; }
   virtual std::vector<HostName> HostNames() const { return {}; }
 
-  // nullopt: for the server only.
+  // Returns what nodes get; nullopt: it is for the server only.
   virtual std::optional<NodeEntry> ForNodes(const ObjectKey& /*key*/) const { return std::nullopt; }
 
   // Whether an object with this spec, used as `use` says, may become `next` (of the same kind), or
@@ -121,7 +121,8 @@ class Spec {
 
 struct PolicyObject {
   ObjectKey key;
-  // Shared, since the sets before and after a change have most of their objects in common.
+  // The spec is shared, since the sets before and after a change have most of their objects in
+  // common.
   std::shared_ptr<const Spec> spec;
   uint64_t version = 0;  // Policy version of the last change.
   absl::Time changed;

@@ -133,7 +133,7 @@ std::vector<Problem> CheckTogether(const ObjectSet& set, const ParsedFiles& pars
   std::set<ObjectKey> seen;
   for (const SourcedObject& object : parsed.objects) {
     if (object.spec == nullptr || !seen.insert(object.key).second) continue;
-    if (IsConfigured(world, object.key)) continue;  // Said already.
+    if (IsConfigured(world, object.key)) continue;  // It was said already.
     selectors.push_back({.key = object.key, .spec = object.spec.get(), .source = &object});
   }
   std::vector<Problem> problems = FindClashes(selectors);

@@ -27,9 +27,9 @@
 
 namespace spoke::ipam {
 
-inline constexpr size_t kMaxObjects = 10000;  // In a set.
-// Of what one node gets, as one message: half of what an agent's gRPC receives (4 MiB, its
-// default).
+inline constexpr size_t kMaxObjects = 10000;  // The most objects in a set.
+// The most bytes that one node gets, as one message: half of what an agent's gRPC receives (4 MiB,
+// its default).
 inline constexpr size_t kMaxBundleBytes = 2UL << 20;
 // What an entry of a bundle takes there beside its value, at most: tag and length.
 inline constexpr size_t kEntryOverhead = 8;
@@ -40,7 +40,7 @@ inline constexpr size_t kEntryOverhead = 8;
 // Version 1 is that of a server to which nothing was ever applied; no set has version 0.
 struct SetVersion {
   uint64_t version = 1;
-  // Of the last change to what nodes get: the version of the bundles. A change of pools leaves it.
+  // The last change to what nodes get: the version of the bundles. A change of pools leaves it.
   uint64_t node_version = 1;
 
   bool operator==(const SetVersion&) const = default;
@@ -56,7 +56,7 @@ class ObjectSet {
   // What the store holds. Errors: kDataLoss (two objects with one key, a version that cannot be).
   static absl::StatusOr<ObjectSet> Restore(std::vector<PolicyObject> objects, SetVersion version);
 
-  // nullptr when there is none.
+  // Returns the object; nullptr when there is none.
   std::shared_ptr<const PolicyObject> Find(const ObjectKey& key) const;
 
   const Objects& objects() const { return objects_; }
@@ -78,23 +78,23 @@ struct SourcedObject {
   std::string file;
   int name_line = 0;
   int spec_line = 0;
-  // Beside those of the spec: of the addresses that its host names have.
+  // The avoidances of the addresses that its host names have, beside those of the spec.
   std::vector<Avoidance> resolved = {};
 };
 
 struct ParsedFiles {
   std::vector<std::string> files;      // Their names, in order.
-  std::vector<SourcedObject> objects;  // In order.
-  std::vector<Problem> problems;       // Of each object in itself, and of the files.
+  std::vector<SourcedObject> objects;  // The files' order.
+  std::vector<Problem> problems;       // Problems of each object alone, and of the files.
   std::vector<Problem> warnings = {};  // What is taken all the same, and should be changed.
 };
 
 // What surrounds the set.
 struct PolicyWorld {
-  // Fixed by the server's configuration: objects must agree with them and cannot replace them.
+  // The configuration's objects: the others must agree with them and cannot replace them.
   std::vector<PolicyObject> configured;
   std::map<ObjectKey, ObjectUse> used;  // What is not in it is not used.
-  // No object may have nodes drop these.
+  // The addresses that no object may have nodes drop.
   std::vector<ProtectedAddress> protected_addresses = {};
 };
 
@@ -109,8 +109,8 @@ struct ObjectChange {
 };
 
 struct ApplyPlan {
-  std::vector<ObjectChange> changes;  // In the order of the files; the unchanged ones as well.
-  ObjectSet next;                     // The same version as before when nothing changes.
+  std::vector<ObjectChange> changes;  // The files' order; the unchanged ones as well.
+  ObjectSet next;                     // It has the same version as before when nothing changes.
 };
 
 // Errors, with every problem on a line of its own ("FILE:LINE: PATH: what is wrong and what to
@@ -127,7 +127,7 @@ absl::StatusOr<ApplyPlan> PlanApply(const ObjectSet& set, const ParsedFiles& par
 absl::StatusOr<ApplyPlan> PlanDelete(const ObjectSet& set, std::span<const ObjectKey> keys,
                                      const PolicyWorld& world, absl::Time now);
 
-// For the start, when the configuration may have changed since objects were applied.
+// Checks at start, when the configuration may have changed since objects were applied.
 // Errors: kFailedPrecondition (an object clashes with the configuration; a line for each).
 absl::Status CheckAgainst(const ObjectSet& set, const PolicyWorld& world);
 

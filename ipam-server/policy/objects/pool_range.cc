@@ -14,7 +14,7 @@ ip::Address Before(const ip::Address& address) {
   return ip::Address::V6(address.high() - 1, std::numeric_limits<uint64_t>::max());
 }
 
-// `address` less `steps`, which do not lead out of the last 64 bits.
+// Returns `address` less `steps`, which do not lead out of the last 64 bits.
 ip::Address Back(const ip::Address& address, uint32_t steps) {
   const uint64_t low = address.low() - steps;
   return address.is_v4() ? ip::Address::V4(static_cast<uint32_t>(low))

@@ -21,9 +21,9 @@ struct Problem {
 // "FILE:LINE: PATH: MESSAGE", without what is not known.
 std::string TextOf(const Problem& problem);
 
-inline constexpr size_t kMaxProblems = 50;  // Shown; of the others, their number.
+inline constexpr size_t kMaxProblems = 50;  // The most problems shown; of the others, the number.
 
-// OK for none. Else kFailedPrecondition when all of them are conflicts, kInvalidArgument when not:
+// Returns OK for none; kFailedPrecondition when all are conflicts, kInvalidArgument when not:
 // the files have to be mended first. One line each, "FILE:LINE: PATH: MESSAGE", in the order of
 // `files` (others last), then by line.
 absl::Status ToStatus(std::vector<Problem> problems, const std::vector<std::string>& files);

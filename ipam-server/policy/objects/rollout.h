@@ -18,7 +18,7 @@ struct NodePolicy {
   uint64_t acked = 0;           // The version the agent has in force; 0: none, or not known.
   std::string error;            // Why it refused the newest one it was sent; empty: it did not.
   bool held = false;            // The error is that it would end more connections than it may.
-  node_api::CutCount cut = {};  // By the newest one: what it has ended, or would end when `held`.
+  node_api::CutCount cut = {};  // What the newest one has ended, or would end when `held`.
 };
 
 // A node counts in exactly one of the four.
@@ -26,12 +26,12 @@ struct Rollout {
   uint64_t version = 0;
   uint64_t nodes = 0;
   uint64_t current = 0;
-  uint64_t refused = 0;  // Connected, not on `version`, with an error.
-  uint64_t held = 0;     // Of these, the ones that go on when an operator says so.
-  uint64_t pending = 0;  // Connected, not on `version`, and has not answered yet.
+  uint64_t refused = 0;  // Nodes connected, not on `version`, with an error.
+  uint64_t held = 0;     // The refused ones that go on when an operator says so.
+  uint64_t pending = 0;  // Nodes connected, not on `version`, that have not answered yet.
   uint64_t away = 0;
-  node_api::CutCount done;     // Of the current nodes, as far as they have counted.
-  node_api::CutCount waiting;  // Of the held ones.
+  node_api::CutCount done;     // The current nodes' counts, as far as they have counted.
+  node_api::CutCount waiting;  // The held nodes' counts.
   // Positions in the input of the refused and the pending: the refused first, then by name.
   std::vector<size_t> behind;
 };

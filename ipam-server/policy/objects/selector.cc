@@ -18,7 +18,7 @@ std::string WhereIs(const Selector& selector, int line) {
   return selector.configured ? "in the server's configuration" : "applied before";
 }
 
-// Whose `claim` is, and where.
+// Says whose `claim` is, and where.
 std::string OwnerOf(const Claim& claim, const Selector& selector) {
   return fmt::format("{} of {} ({})", claim.role, selector.key.ToString(),
                      WhereIs(selector, claim.line));

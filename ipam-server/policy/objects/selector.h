@@ -19,14 +19,14 @@ struct SourcedObject;
 struct Selector {
   ObjectKey key;
   const Spec* spec;                       // Borrowed.
-  const SourcedObject* source = nullptr;  // Likewise. nullptr: no file gave it.
-  bool configured = false;                // In the server's configuration.
+  const SourcedObject* source = nullptr;  // Borrowed. nullptr: no file gave it.
+  bool configured = false;                // It is in the configuration.
 };
 
 // An address that agents or the cluster cannot do without.
 struct ProtectedAddress {
   ip::Address address;
-  std::string what;  // For messages: "the address at which agents reach this server".
+  std::string what;  // Its name in messages: "the address at which agents reach this server".
 };
 
 // Claims that clash. At most one problem for each claim.
@@ -44,7 +44,7 @@ std::vector<Problem> FindSwallowed(std::span<const Selector> selectors);
 std::vector<Problem> FindCutProtectedAddresses(
     std::span<const Selector> selectors, std::span<const ProtectedAddress> protected_addresses);
 
-// Whose addresses nodes do not talk to: the space and share of such claims.
+// The space and share of claims on addresses that nodes do not talk to.
 inline constexpr std::string_view kNetworkSpace = "networks";
 inline constexpr std::string_view kDroppedShare = "peerSpoke";
 

@@ -21,7 +21,7 @@ using nlohmann::json;
 // Errors come inside errors, and inside the text of errors.
 constexpr int kMaxNesting = 4;
 constexpr size_t kMaxDetails = 16;
-// Of what Azure says, for people.
+// The most bytes of what Azure says, for people.
 constexpr size_t kMostOfText = 200;
 constexpr size_t kMostOfForbidden = 4096;
 
@@ -175,7 +175,7 @@ ErrorKind Classify(const ArmError& error) {
   return kind.value_or(KindOfStatus(error));
 }
 
-// "try again after '6' seconds", "can be retried in 11 seconds"
+// Parses "try again after '6' seconds", "can be retried in 11 seconds".
 std::optional<absl::Duration> WaitInText(std::string_view text) {
   for (const std::string_view before : {"try again after '", "retried in "}) {
     const size_t found = text.find(before);

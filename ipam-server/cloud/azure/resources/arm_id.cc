@@ -62,7 +62,7 @@ ResourceKind KindOf(const std::vector<std::string_view>& parts) {
   return ResourceKind::kOther;
 }
 
-// For a path or a query. '/' stays.
+// Escapes `text` for a path or a query. '/' stays.
 std::string Escape(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

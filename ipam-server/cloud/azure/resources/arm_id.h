@@ -83,7 +83,7 @@ std::string FlexibleMachinesUrl(std::string_view resource_manager, const Resourc
 // that have no place in one, longer than kMaxUrlLength).
 absl::StatusOr<std::string> FollowUrl(std::string_view resource_manager, std::string_view url);
 
-// Signed operation URLs have some 4 KB.
+// The longest URL: signed operation URLs have some 4 KB.
 inline constexpr size_t kMaxUrlLength = 16384;
 
 }  // namespace spoke::ipam::azure

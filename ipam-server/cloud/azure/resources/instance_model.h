@@ -20,7 +20,7 @@ namespace spoke::ipam::azure {
 // One entry of a NIC in the model. It has no address: that is in the NIC alone.
 struct ModelConfiguration {
   std::string name;
-  bool primary = false;  // Also when it is the only one and does not say so.
+  bool primary = false;  // True too when it is the only one and does not say so.
   ip::Family family = ip::Family::kV4;
   int prefix_length = 32;  // 128 for one address of IPv6.
   std::string subnet;      // Lower-case; empty: none.
@@ -31,7 +31,7 @@ struct ModelConfiguration {
 struct ModelNic {
   std::string name;
   bool primary = false;
-  std::vector<ModelConfiguration> configurations;  // In the order of the model.
+  std::vector<ModelConfiguration> configurations;  // The model's order.
 
   bool operator==(const ModelNic&) const = default;
 };
@@ -40,12 +40,12 @@ struct InstanceModel {
   ResourceId id;
   std::string instance_id;  // "36"
   std::string location;
-  std::string etag;                // As it stands, quotes included; empty: none was given.
+  std::string etag;                // The ETag as it stands, with quotes; empty: none was given.
   std::string provisioning_state;  // "Succeeded", "Updating", "Failed", "Deleting"...
   bool latest_model_applied = false;
   std::string vm_id;  // What the VM itself reads from its metadata; lower-case.
-  // nullopt: it has no network profile, as an instance that is being deleted, or one of a Flexible
-  // scale set.
+  // The NICs; nullopt: it has no network profile, as an instance that is being deleted, or one of a
+  // Flexible scale set.
   std::optional<std::vector<ModelNic>> nics;
   // networkProfileConfiguration as it was: a PUT must send back every field of it.
   nlohmann::json network_profile;
@@ -53,7 +53,7 @@ struct InstanceModel {
 
 // Errors: kInvalidArgument (not the documented shape, with what is wrong).
 absl::StatusOr<InstanceModel> DecodeInstance(const nlohmann::json& body);
-// Of a GET or a PUT; the ETag of the header counts when the body has none.
+// Decodes the response to a GET or a PUT; the header's ETag counts when the body has none.
 absl::StatusOr<InstanceModel> DecodeInstance(const http::Response& response);
 
 // The body of the PUT that makes `change`, nothing else. It never holds the storage profile: to

@@ -124,7 +124,7 @@ TEST(BuildInstancePut, SendsTheLocationAndTheNetworkProfileAlone) {
 TEST(BuildInstancePut, SendsEveryOtherFieldAsItWas) {
   json document = Document();
   const json body = Put(document, Change({}, {}));
-  Configurations(document)[0]["properties"]["primary"] = true;  // Made explicit.
+  Configurations(document)[0]["properties"]["primary"] = true;  // It is made explicit.
   EXPECT_EQ(body["properties"]["networkProfileConfiguration"],
             document["properties"]["networkProfileConfiguration"]);
 }
@@ -187,7 +187,7 @@ TEST(BuildInstancePut, NeverTouchesThePrimaryOrWhatIsNotOurs) {
   NicChange no_prefix = Change({{"spoke-b"}}, {});
   no_prefix.prefix.clear();
   EXPECT_EQ(code(no_prefix), absl::StatusCode::kInvalidArgument);
-  // Even if somebody gave the primary a name like ours.
+  // The primary stays even if somebody gave it a name like ours.
   Configurations(document)[0]["name"] = "spoke-first";
   EXPECT_EQ(code(Change({}, {"spoke-first"})), absl::StatusCode::kInvalidArgument);
 }

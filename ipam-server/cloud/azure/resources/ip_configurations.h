@@ -33,16 +33,16 @@ struct NewConfiguration {
 // so that a change may be sent again; with nothing to do the list is sent as it is, which makes
 // Azure compare the NIC with it.
 struct NicChange {
-  std::string nic_name;  // As the list of NICs calls it; case does not count.
+  std::string nic_name;  // The name in the list of NICs; case does not count.
   std::vector<NewConfiguration> add;
   std::vector<std::string> remove;
-  std::string prefix;  // Of our names.
+  std::string prefix;  // The prefix of our names.
 };
 
 // How two APIs write the same thing.
 enum class ConfigurationStyle {
-  kCompute,  // In the model of a scale set's VM.
-  kNetwork,  // In a NIC of its own, which says "Dynamic" in every entry.
+  kCompute,  // The style of the model of a scale set's VM.
+  kNetwork,  // The style of a NIC of its own, which says "Dynamic" in every entry.
 };
 
 // Applies `change` to `list`, the JSON array `ipConfigurations`. New entries get the subnet and the

@@ -11,8 +11,8 @@
 namespace spoke::ipam::azure {
 
 struct ListPage {
-  std::vector<nlohmann::json> items;  // Objects all.
-  std::string next_link;              // For FollowUrl(); empty: this was the last page.
+  std::vector<nlohmann::json> items;  // All are objects.
+  std::string next_link;              // The link for FollowUrl(); empty: this was the last page.
 };
 
 // Errors: kInvalidArgument for anything else, a `value` of null and a nextLink that is no text

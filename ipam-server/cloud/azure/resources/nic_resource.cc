@@ -139,7 +139,7 @@ absl::StatusOr<ip::MacAddress> ParseMac(std::string_view text) {
 }
 
 absl::StatusOr<std::string> BuildNicPut(const json& nic, const NicChange& change) {
-  // Also refuses a NIC whose list is not known: to send it back would empty the NIC.
+  // DecodeNic() also refuses a NIC whose list is not known: to send it back would empty the NIC.
   ASSIGN_OR_RETURN(const NicResource decoded, DecodeNic(nic));
   if (!SameName(decoded.name, change.nic_name)) {
     return absl::NotFoundError(

@@ -1,6 +1,6 @@
 // A NIC as Azure shows it: which addresses it holds. Pure.
 //
-// The same shape for NICs of scale sets' VMs, which can only be read here, and for NICs of their
+// The shape is the same for NICs of scale sets' VMs, which can only be read here, and NICs of their
 // own (Flexible scale sets), which are changed by a PUT of the whole NIC.
 // https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces
 #pragma once
@@ -37,9 +37,9 @@ struct NicConfiguration {
 struct NicResource {
   ResourceId id;  // kInstanceNic or kNic.
   std::string name;
-  std::string etag;                   // As it stands, W/ and quotes included.
-  std::optional<ip::MacAddress> mac;  // nullopt: none yet, as before it is first attached.
-  bool primary = false;               // Of its VM.
+  std::string etag;                   // The ETag as it stands, W/ and quotes included.
+  std::optional<ip::MacAddress> mac;  // nullopt: it has none before it is first attached.
+  bool primary = false;               // It is its VM's primary NIC.
   std::string provisioning_state;
   std::optional<ResourceId> machine;             // The instance or VM that has it; nullopt: none.
   std::vector<NicConfiguration> configurations;  // Sorted: Azure promises no order.
@@ -50,7 +50,7 @@ struct NicResource {
 // name); kFailedPrecondition (ipConfigurations is missing or null, as Azure answers for a moment
 // while a NIC comes or goes: what it holds is unknown, which is not the same as nothing).
 absl::StatusOr<NicResource> DecodeNic(const nlohmann::json& body);
-// Of a GET or a PUT; the ETag of the header counts when the body has none.
+// Decodes the response to a GET or a PUT; the header's ETag counts when the body has none.
 absl::StatusOr<NicResource> DecodeNic(const http::Response& response);
 
 // "00-0D-3A-31-45-48", with colons, or bare as the metadata service writes it; any case.

@@ -18,9 +18,9 @@ enum class OperationState { kRunning, kSucceeded, kFailed, kCanceled };
 
 struct OperationStatus {
   OperationState state = OperationState::kRunning;
-  std::string text;               // As Azure says it: "InProgress".
+  std::string text;               // Azure's word: "InProgress".
   std::string name;               // The operation's id, where it says it.
-  std::optional<ArmError> error;  // When failed or canceled; a failure may come without.
+  std::optional<ArmError> error;  // Set when failed or canceled; a failure may lack it.
 };
 
 // The body of a GET of the Azure-AsyncOperation URL. That answer has HTTP status 200 even when the

@@ -14,9 +14,9 @@
 namespace spoke::ipam::azure {
 
 struct RemainingQuota {
-  // "Microsoft.Compute/GetVMScaleSetVM3Min" of x-ms-ratelimit-remaining-resource; of the front
-  // door's headers what follows x-ms-ratelimit-remaining-, in lower case: "subscription-writes",
-  // "subscription-global-reads", "tenant-reads".
+  // The name "Microsoft.Compute/GetVMScaleSetVM3Min" of x-ms-ratelimit-remaining-resource; of the
+  // front door's headers what follows x-ms-ratelimit-remaining-, in lower case:
+  // "subscription-writes", "subscription-global-reads", "tenant-reads".
   std::string name;
   int64_t remaining = 0;
 
@@ -24,7 +24,7 @@ struct RemainingQuota {
 };
 
 struct ThrottleState {
-  std::vector<RemainingQuota> remaining;  // In the order of the headers; kMaxQuotas at most.
+  std::vector<RemainingQuota> remaining;  // The headers' order; kMaxQuotas at most.
   std::optional<int64_t> charge;          // Units that the call cost: x-ms-request-charge.
 
   bool operator==(const ThrottleState&) const = default;

@@ -13,6 +13,7 @@ namespace {
 
 class RecordingTraffic : public PodTraffic {
  public:
+  absl::Status Ready() const override { return ready; }
   absl::Status Attach(const TrafficPod& pod) override {
     if (!attach_fault.ok()) return attach_fault;
     pods[pod.host_link] = pod;
@@ -24,6 +25,7 @@ class RecordingTraffic : public PodTraffic {
     return absl::OkStatus();
   }
 
+  absl::Status ready;
   absl::Status attach_fault;
   absl::Status detach_fault;
   std::map<std::string, TrafficPod> pods;

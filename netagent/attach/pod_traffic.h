@@ -15,7 +15,7 @@ class PodTraffic {
 
   // Whether pods can be attached. Errors: kResourceExhausted (it is not known yet by which policy;
   // the message says what is waited for).
-  virtual absl::Status Ready() const { return absl::OkStatus(); }
+  virtual absl::Status Ready() const = 0;
 
   // Counts the pod's traffic, and puts its policy in force, before this returns. What it sent
   // before was dropped. A pod with the same host link is replaced; one that has gone and whose

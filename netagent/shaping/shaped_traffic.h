@@ -17,6 +17,10 @@ class ShapedTraffic final : public PodTraffic {
   // Borrows both. Either may be null: then nothing is counted, or nothing is shaped.
   ShapedTraffic(PodTraffic* traffic, Shaping* shaping) : traffic_(traffic), shaping_(shaping) {}
 
+  absl::Status Ready() const override {
+    return traffic_ == nullptr ? absl::OkStatus() : traffic_->Ready();
+  }
+
   absl::Status Attach(const TrafficPod& pod) override {
     absl::Status status;
     if (shaping_ != nullptr) status = shaping_->Attach(pod);

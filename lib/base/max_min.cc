@@ -25,7 +25,7 @@ Bounds BoundsOf(const Claimant& claimant) {
 // A level at which somebody's share begins to rise (its min is reached), or stops (its demand is).
 struct Turn {
   double level = 0;
-  double weight = 0;  // Joins those that rise; negative: leaves them.
+  double weight = 0;  // What joins those that rise; negative: what leaves them.
 };
 
 // The level at which all shares together are `capacity`; they are more at the highest one.

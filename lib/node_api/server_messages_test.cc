@@ -1,4 +1,4 @@
-// What the server says, as agents take it.
+// Tests of what the server says, as agents take it.
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -89,11 +89,11 @@ TEST(ServerMessages, WhatAServerCannotMeanIsRefused) {
 TEST(ServerMessages, AnForecastIsKeptWithinWhatAPersonReads) {
   v1::Forecast wire;
   ToWire(Forecast{.reason = "soon", .eta = absl::Microseconds(1)}, wire);
-  EXPECT_EQ(wire.eta_ms(), 1);  // Not 0, which is unknown.
+  EXPECT_EQ(wire.eta_ms(), 1);  // The number is not 0, which is unknown.
   std::string umlauts;
   for (int i = 0; i < 1000; ++i) umlauts += "\xC3\xA4";
   ToWire(Forecast{.reason = "a" + umlauts, .eta = {}}, wire);
-  EXPECT_EQ(wire.reason().size(), 1023U);  // No half character.
+  EXPECT_EQ(wire.reason().size(), 1023U);  // There is no half character.
   wire.set_reason(std::string(511, 'x') + "\xC3\xA4" + "y");
   EXPECT_EQ(FromWire(wire).reason, std::string(511, 'x')) << "no half characters";
   wire.set_reason(std::string(100'000, 'x'));

@@ -21,7 +21,7 @@ absl::StatusOr<v1::GetBudgetsResponse> ReadBudgets(const Session& session, const
 
 // Returns "Internet", or "group:NAME" as traffic classes are called.
 std::string DestinationOf(const v1::BudgetInfo& budget);
-// Returns "Ingress" or "Egress", as policy has them; the second one, "Enforce" and its like.
+// These return "Ingress" and "Enforce", or their like, as policy has them.
 const char* DirectionOf(const v1::BudgetInfo& budget);
 const char* ModeOf(const v1::BudgetInfo& budget);
 

@@ -1,5 +1,5 @@
-// Our messages may grow, and nothing of them may go: programs one version apart talk to each other,
-// and what is stored is read by every later version.
+// Tests that our messages may grow, and nothing of them may go: programs one version apart talk to
+// each other, and what is stored is read by every later version.
 #include <google/protobuf/text_format.h>
 
 #include <filesystem>

@@ -243,7 +243,7 @@ TEST_P(EgressFlowTest, LimitsEndWhatIsBeyondThem) {
     EXPECT_TRUE(flows.back().Send());
   }
   while (!server.AnswerOne().empty()) ++passed;
-  // A burst of four, and what the time for twelve packets allows.
+  // This is a burst of four, and what the time for twelve packets allows.
   EXPECT_GE(passed, 4);
   EXPECT_LT(passed, 12);
 }

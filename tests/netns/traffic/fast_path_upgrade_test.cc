@@ -1,4 +1,4 @@
-// What becomes of the pods of an agent of layout 1, the one before.
+// Tests of what becomes of the pods of an agent of layout 1, the one before.
 #include <bpf/bpf.h>
 #include <net/if.h>
 
@@ -49,7 +49,7 @@ class FormerAgent {
                                             netlink::Direction::kIngress, program_.get())});
   }
 
-  // As its programs do when somebody has translated a connection between the two.
+  // Learns as its programs do when somebody has translated a connection between the two.
   void Learn(const ip::Address& a, const ip::Address& b) {
     const uint32_t one = ToLayout(a).word[0];
     const uint32_t other = ToLayout(b).word[0];

@@ -32,9 +32,9 @@ class FastPathTest : public NodeLinksTest {
  protected:
   void SetUp() override;
 
-  // As a new agent does.
+  // Begins as a new agent does.
   void Begin();
-  // All of 10/8 but Services and the node itself, all of fd00::/8 but the node.
+  // Returns all of 10/8 except Services and the node itself, and all of fd00::/8 except the node.
   static std::vector<FastHop> Hops();
   // A pod that is fast.
   std::unique_ptr<Attached> Attach(const std::string& name, std::vector<ip::Address> addresses);

@@ -60,7 +60,7 @@ class Arguments {
  public:
   void Set(const std::string& name, std::vector<std::string> values);
 
-  // Whether it was given or has a fallback.
+  // Returns whether it was given or has a fallback.
   bool Has(const std::string& name) const;
   // Returns the value, the last of several; empty when there is none.
   const std::string& Text(const std::string& name) const;

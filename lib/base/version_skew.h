@@ -28,7 +28,7 @@ absl::StatusOr<Version> ParseVersion(std::string_view text);
 
 enum class Skew : uint8_t { kWorks, kFirstIsTooOld, kSecondIsTooOld };
 
-// Whether programs of these versions work together, and if not, which of them is behind.
+// Returns whether programs of these versions work together, and if not, which of them is behind.
 constexpr Skew SkewBetween(const Version& first, const Version& second) {
   if (first.major != second.major) {
     return first.major < second.major ? Skew::kFirstIsTooOld : Skew::kSecondIsTooOld;

@@ -72,9 +72,10 @@ class ConfigMap {
   int LineOf(std::string_view key) const;
   int LineOf(std::string_view key, size_t item) const;
 
-  // Whether the key is there, whatever it holds; the key counts as known.
+  // Returns whether the key is there, whatever it holds; the key counts as known.
   bool Has(std::string_view key) const;
-  // Whether `[]` stands behind the key: for lists that must not be empty when they are given.
+  // Returns whether `[]` stands behind the key: for lists that must not be empty when they are
+  // given.
   bool IsEmptyList(std::string_view key) const;
   // All keys in the order of the file, for maps whose keys are data, such as names; they are known
   // once read. Read each with one of the readers below.
@@ -123,7 +124,7 @@ class ConfigMap {
   // Returns the key's text, or nullptr with the mistake noted; `what` is what the key holds ("true
   // or false").
   const YamlNode* PlainText(std::string_view key, Need need, std::string_view what) const;
-  // Whether the list is there and `parse` took each of its items.
+  // Returns whether the list is there and `parse` took each of its items.
   bool ReadTexts(std::string_view key, Need need, const ParseText& parse) const;
   void Note(int line, std::string path, std::string message) const;
 

@@ -63,7 +63,7 @@ bool CheckBytes(std::string_view text, std::vector<Mistake>* mistakes) {
   return true;
 }
 
-// Whether a quoted text that begins at `at` has its closing quote.
+// Returns whether a quoted text that begins at `at` has its closing quote.
 bool IsClosed(std::string_view text, size_t at) {
   const char quote = text[at];
   for (size_t i = at + 1; i < text.size(); ++i) {

@@ -59,7 +59,7 @@ std::string JoinPath(std::string_view list, size_t item);
 // Returns `text` in double quotes on one line: long text is cut, control characters are escaped.
 std::string Quoted(std::string_view text);
 
-// Whether `text` is UTF-8 without control characters, a tab excepted.
+// Returns whether `text` is UTF-8 without control characters, a tab excepted.
 bool IsPlainText(std::string_view text);
 
 // Parses `text`, appending to `mistakes`. Returns true when `*root` is a whole tree, though it may

@@ -52,7 +52,7 @@ class CurlTransport : public Transport {
 absl::StatusOr<Response> Fetch(Request request, absl::Duration timeout,
                                const CurlOptions& options = {});
 
-// Whether a URL leads to the machine's own cloud platform (169.254.0.0/16, fe80::/10,
+// Returns whether a URL leads to the machine's own cloud platform (169.254.0.0/16, fe80::/10,
 // 168.63.129.16), which answers only who asks it directly: such calls ignore all proxies.
 bool NeverProxied(std::string_view url);
 

@@ -26,7 +26,7 @@ SocketAddress ToSocketAddress(const Address& address, uint16_t port);
 // Returns the address and port in `from`. Errors: kInvalidArgument (of neither family).
 absl::StatusOr<std::pair<Address, uint16_t>> FromSocketAddress(const SocketAddress& from);
 
-// Whether it is of 127.0.0.0/8, or ::1.
+// Returns whether it is of 127.0.0.0/8, or ::1.
 bool IsLoopback(const Address& address);
 
 // Returns the address alone. An IPv4 address that a socket for both families shows as

@@ -75,8 +75,8 @@ bool ReadProtocol(std::span<const uint8_t> tuple, TrackedConnection& connection)
 constexpr uint8_t kTimeWait = 7;
 constexpr uint8_t kClose = 8;
 
-// Whether CTA_PROTOINFO says that a TCP connection is over. What cannot be read is no reason to
-// take one for that.
+// Returns whether CTA_PROTOINFO says that a TCP connection is over. What cannot be read is no
+// reason to take one for that.
 bool IsClosed(std::span<const uint8_t> info) {
   AttributeReader protocols(info);
   while (const auto protocol = protocols.Next()) {

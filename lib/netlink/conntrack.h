@@ -57,8 +57,9 @@ Request DeleteTrackedConnection(const TrackedConnection& connection);
 // one, since the kernel compares no id here. `connection` as above (CHECK).
 Request MarkTrackedConnection(const TrackedConnection& connection, uint32_t value, uint32_t mask);
 
-// Whether this kernel can list and delete entries; `socket` is one of Protocol::kNetfilter. Loads
-// the kernel's module. Errors: kPermissionDenied (no CAP_NET_ADMIN); kUnimplemented (no ctnetlink).
+// Returns whether this kernel can list and delete entries; `socket` is one of Protocol::kNetfilter.
+// Loads the kernel's module. Errors: kPermissionDenied (no CAP_NET_ADMIN); kUnimplemented (no
+// ctnetlink).
 absl::Status ProbeConntrack(Socket& socket);
 
 // Reads every entry of IPv4 and IPv6 in the socket's network namespace; one may come twice. What is

@@ -28,8 +28,8 @@ bool IsKubernetes(const ChainGist& chain) {
              kKubernetesChains.end();
 }
 
-// Whether a rule about device `device` can be about one that begins with `ours`; "docker*" is a
-// beginning.
+// Returns whether a rule about device `device` can be about one that begins with `ours`; "docker*"
+// is a beginning.
 bool CanBeOurs(std::string_view device, std::string_view ours) {
   if (!device.empty() && device.back() == '*') {
     device.remove_suffix(1);

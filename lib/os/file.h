@@ -28,7 +28,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes =
 absl::Status WriteFileAtomic(const std::string& path, std::string_view content,
                              Durability durability, mode_t mode = 0644);
 
-// Whether `path` is an existing directory. Errors: kNotFound, kFailedPrecondition (not a
+// Returns whether `path` is an existing directory. Errors: kNotFound, kFailedPrecondition (not a
 // directory).
 absl::Status CheckDirectory(const std::string& path);
 

@@ -22,8 +22,8 @@ struct ScrapeRequest {
 // Reads `head`, an HTTP/1 request up to the empty line. Whatever it is, there is an answer to it.
 ScrapeRequest ParseScrapeRequest(std::string_view head);
 
-// Whether `token` is one of the lines of `file`, without the blanks around them. Takes as long for
-// a wrong token as for one that is almost right.
+// Returns whether `token` is one of the lines of `file`, without the blanks around them. Takes as
+// long for a wrong token as for one that is almost right.
 bool IsTokenOf(std::string_view file, std::string_view token);
 
 }  // namespace spoke::telemetry

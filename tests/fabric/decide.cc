@@ -14,7 +14,7 @@ bool IsLinkLocal(const ip::Address& address) {
   return !address.is_v4() && address.high() >> 54U == 0xFE80U >> 6U;
 }
 
-// Whether `address` is multicast, reserved, or a broadcast to the whole link.
+// Returns whether `address` is multicast, reserved, or a broadcast to the whole link.
 bool IsForMany(const ip::Address& address) {
   return address.is_v4() ? address.low() >= 0xE0000000U : address.high() >> 56U == 0xFFU;
 }

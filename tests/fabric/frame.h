@@ -62,7 +62,7 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-// How many VLAN tags `frame` has, of any length and content; two at most are counted.
+// Returns how many VLAN tags `frame` has, of any length and content; two at most are counted.
 size_t CountTags(std::span<const uint8_t> frame);
 
 // Parses a frame. Errors: kInvalidArgument (truncated or malformed; the message says what). Bytes

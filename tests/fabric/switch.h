@@ -43,7 +43,7 @@ class Switch {
   void DrainPort(size_t nic);
   void Apply(size_t from, const Offload& offload, const Decision& decision);
   void Send(size_t nic, const Offload& offload, const std::vector<uint8_t>& frame);
-  // Whether the signals that wait ask to end.
+  // Returns whether the signals that wait ask to end.
   absl::StatusOr<bool> HandleSignals();
   void HandleDirectoryEvents();
   void WriteStats();

@@ -128,7 +128,8 @@ class HostileAgent : public testing::Test {
     const json shown = Ask({"node", "show", node});
     return shown.value("attached", uint64_t{0}) + shown.value("attaching", uint64_t{0});
   }
-  // Whether the honest node has what it had, hears and is heard, and a new one gets its share.
+  // Returns whether the honest node has what it had, hears and is heard, and a new one gets its
+  // share.
   void ExpectOthersAreWell() {
     EXPECT_EQ(AttachedOf("honest"), 4U);
     v1::AgentMessage report;

@@ -78,7 +78,7 @@ Switches SwitchesOf(const YAML::Node& root) {
   return switches;
 }
 
-// Whether a file can be about any of the switches at all.
+// Returns whether a file can be about any of the switches at all.
 bool Mentions(const std::string& text) {
   return text.find("apply_network_config") != std::string::npos ||
          text.find("disabled") != std::string::npos;

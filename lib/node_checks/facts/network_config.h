@@ -8,7 +8,7 @@
 
 namespace spoke::node_checks {
 
-// Whether runtimes load a file of that name at all: .conf, .conflist and .json (libcni's
+// Returns whether runtimes load a file of that name at all: .conf, .conflist and .json (libcni's
 // ConfFiles).
 bool IsNetworkConfigName(std::string_view name);
 

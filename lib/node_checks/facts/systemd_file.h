@@ -28,13 +28,13 @@ std::string LastValue(const std::vector<SystemdSetting>& settings, std::string_v
 // Reads what systemd calls a boolean; anything else is `otherwise`.
 bool IsTrue(std::string_view value, bool otherwise);
 
-// Whether a list of shell patterns, apart by blanks ("en* !eth0"), takes `name`: one of those that
-// are not negated does, or there are only such, and none of the negated ones.
+// Returns whether a list of shell patterns, apart by blanks ("en* !eth0"), takes `name`: one of
+// those that are not negated does, or there are only such, and none of the negated ones.
 bool PatternsMatch(std::string_view patterns, std::string_view name);
 
-// Whether [Match] takes a pod's link: of kind veth, with a MAC address and a name of ours. A file
-// without a [Match] takes none. Keys that a veth cannot meet (a driver of hardware, a bus path)
-// keep it out.
+// Returns whether [Match] takes a pod's link: of kind veth, with a MAC address and a name of ours.
+// A file without a [Match] takes none. Keys that a veth cannot meet (a driver of hardware, a bus
+// path) keep it out.
 bool MatchesPodLink(const std::vector<SystemdSetting>& settings, std::string_view link_name);
 
 }  // namespace spoke::node_checks

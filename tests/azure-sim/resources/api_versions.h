@@ -18,8 +18,8 @@ enum class Api : uint8_t {
 // Returns "Microsoft.Compute". Resource Manager's own is "Microsoft.Resources".
 std::string_view NamespaceOf(Api api);
 
-// Whether the simulated cloud has this version. knobs.compute_blocks can take Compute's newest
-// away.
+// Returns whether the simulated cloud has this version. knobs.compute_blocks can take Compute's
+// newest away.
 bool HasVersion(Api api, std::string_view version, const Knobs& knobs);
 
 // Returns all that it has, oldest first: "2023-07-01, 2023-09-01".
@@ -29,9 +29,9 @@ std::string VersionsText(Api api, const Knobs& knobs);
 // before any is looked for.
 bool IsVersionForm(std::string_view version);
 
-// Whether this version of Compute has etags.
+// Returns whether this version of Compute has etags.
 inline bool HasComputeEtags(std::string_view version) { return version >= "2024-03-01"; }
-// Whether this version of Compute knows blocks of addresses in the simulated cloud.
+// Returns whether this version of Compute knows blocks of addresses in the simulated cloud.
 bool HasComputeBlocks(std::string_view version, const Knobs& knobs);
 
 }  // namespace spoke::azure_sim

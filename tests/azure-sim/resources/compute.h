@@ -57,7 +57,7 @@ class Compute {
   http::Response DeleteInstanceRequest(Call& call, Instance& instance);
   http::Response ReimageRequest(Call& call, Instance& instance);
   std::optional<http::Response> RefuseWrite(Call& call, Instance& instance, const Json& body);
-  // Whether something else runs on it; a knob decides who yields.
+  // Returns whether something else runs on it; a knob decides who yields.
   std::optional<http::Response> Preempt(Instance& instance, absl::Time now);
   std::optional<http::Response> TakeProfile(const Json& properties, Instance& instance,
                                             bool* changed);
@@ -88,7 +88,7 @@ class Compute {
   Backend& backend_;
 };
 
-// Whether `if_match`, an If-Match header, allows to write a resource with this etag.
+// Returns whether `if_match`, an If-Match header, allows to write a resource with this etag.
 bool EtagMatches(std::string_view if_match, std::string_view etag);
 
 }  // namespace spoke::azure_sim

@@ -48,7 +48,7 @@ const PathOperations& OperationsAt(const Target& target, size_t provider, Scope 
 // Returns "virtualMachineScaleSets/virtualMachines": as Azure's errors call what a path is of.
 std::string TypeOf(const ApiOperation& operation);
 
-// Whether the path names a resource, which has a location; a list has none.
+// Returns whether the path names a resource, which has a location; a list has none.
 bool NamesResource(const ApiOperation& operation);
 
 }  // namespace spoke::azure_sim

@@ -88,7 +88,7 @@ class Churn {
         pods_(static_cast<size_t>(options.world.nodes)),
         generation_(static_cast<size_t>(options.world.nodes)) {}
 
-  // Whether one more pod found an address.
+  // Returns whether one more pod found an address.
   bool Start(size_t node) {
     for (auto& [address, used] : world_.agents().assignable[node + 1]) {
       if (used) continue;

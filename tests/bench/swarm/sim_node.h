@@ -79,7 +79,7 @@ class SimNode {
     waiting_pods_ = 0;
   }
 
-  // Whether FillReport() has something to say now.
+  // Returns whether FillReport() has something to say now.
   bool HasReport() const {
     return !queued_.empty() && unacknowledged_.size() < reporting_.window && welcomed_;
   }

@@ -53,7 +53,7 @@ class UdpFlow {
  public:
   UdpFlow(const netns::Netns& netns, const ip::Address& from, const ip::Address& to, uint16_t port);
   bool Send();
-  // Whether an answer came.
+  // Returns whether an answer came.
   bool Receive();
 
  private:

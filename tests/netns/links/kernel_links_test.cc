@@ -336,7 +336,7 @@ class FabricTap {
     EXPECT_TRUE(fd_.valid());
   }
 
-  // Whether a packet to `address` has come since the last call.
+  // Returns whether a packet to `address` has come since the last call.
   bool Saw(const ip::Address& address) {
     const std::string bytes = address.ToBytes();
     // The offset of the destination in the IP header.

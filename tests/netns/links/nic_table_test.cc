@@ -43,7 +43,7 @@ class Tap {
     EXPECT_TRUE(status.ok() && fd_.valid()) << status;
   }
 
-  // Whether a packet from `source` has come since the last call.
+  // Returns whether a packet from `source` has come since the last call.
   bool Saw(const ip::Address& source) {
     constexpr size_t kSourceOffset = 12;  // The offset in the IPv4 header.
     const std::string bytes = source.ToBytes();

@@ -110,7 +110,7 @@ class UdpSocket {
   uint16_t port_ = 0;
 };
 
-// Whether a packet of `bytes` goes from one namespace to the other and back.
+// Returns whether a packet of `bytes` goes from one namespace to the other and back.
 bool CanTalk(UdpSocket& client, UdpSocket& server, const ip::Address& server_address, size_t bytes);
 
 }  // namespace spoke::netagent

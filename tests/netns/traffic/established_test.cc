@@ -77,7 +77,7 @@ class TcpConnection {
   bool open() const { return open_; }
   void SendFromClient() const { EXPECT_EQ(::send(client_.get(), "x", 1, MSG_NOSIGNAL), 1); }
   void SendFromServer() const { EXPECT_EQ(::send(server_.get(), "x", 1, MSG_NOSIGNAL), 1); }
-  // Whether something has come, or comes within the patience.
+  // Returns whether something has come, or comes within the patience.
   bool ClientHas(int patience_ms = kPatienceMs) const { return Has(client_, patience_ms); }
   bool ServerHas(int patience_ms = kPatienceMs) const { return Has(server_, patience_ms); }
   bool Talks() const {

@@ -87,7 +87,7 @@ class FastPathUpgradeTest : public FastPathTest {
 
   absl::Status Configure() { return fast_->Configure({.uplink = kNodeDevice, .hops = Hops()}); }
 
-  // Whether packets between the two pass by the fast path. They have to arrive.
+  // Returns whether packets between the two pass by the fast path. They have to arrive.
   bool IsFast(Attached& pod, const ip::Address& mine, const netns::Netns& other,
               const ip::Address& far) {
     UdpSocket client(pod.netns.netns(), mine);

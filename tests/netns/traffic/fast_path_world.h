@@ -18,7 +18,7 @@ inline constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7
 inline constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
 inline constexpr ip::Address kFabricV6 = ip::Address::V6(0xFD00'0000'0000'0001, 1);
 
-// How many packets the thread's namespace has forwarded the ordinary way.
+// Returns how many packets the thread's namespace has forwarded the ordinary way.
 uint64_t Forwarded();
 
 struct Attached {

@@ -32,10 +32,10 @@ enum class Values {
   kObject,  // The name of a policy object of the kind given before it.
   kFile,
   kDirectory,
-  kExplained,  // A pod, node or address, as the word before says.
-  kCount,  // A number from 1 to 1,000,000.
+  kExplained,    // A pod, node or address, as the word before says.
+  kCount,        // A number from 1 to 1,000,000.
   kCountOrNone,  // A number from 0 to 1,000,000.
-  kVersion,  // A version of all policy objects: 1 or more.
+  kVersion,      // A version of all policy objects: 1 or more.
   kDuration,
   kTime,
   kLabel  // A label, KEY=VALUE.
@@ -43,14 +43,14 @@ enum class Values {
 
 // An option or a positional argument.
 struct Parameter {
-  std::string name;  // The name: "node" is --node. A positional one is shown as `value`.
+  std::string name;   // The name: "node" is --node. A positional one is shown as `value`.
   std::string value;  // The word for its value in help ("NAME"); empty: a switch.
   std::string help;
   Values values = Values::kText;
   std::vector<std::string> choices;  // The values it may have; empty: anything.
-  std::string fallback;  // The value when it is not given; empty: none.
-  std::string variable;  // The environment variable that is its value when not given.
-  char letter = 0;  // The letter of the short form.
+  std::string fallback;              // The value when it is not given; empty: none.
+  std::string variable;              // The environment variable that is its value when not given.
+  char letter = 0;                   // The letter of the short form.
   bool repeated = false;
   bool required = false;
 };
@@ -101,19 +101,19 @@ class CommandList {
 // A verb (with `run`) or a noun (with `commands`).
 struct Command {
   std::string name;
-  std::string summary;  // The summary: one line, no full stop.
-  std::string description;  // The description: paragraphs, an empty line between them.
+  std::string summary;                // The summary: one line, no full stop.
+  std::string description;            // The description: paragraphs, an empty line between them.
   std::vector<std::string> examples;  // The examples: whole command lines.
   std::vector<Parameter> positionals;
   std::vector<Parameter> options;
   CommandList commands;
   Verb run;
-  std::string group;  // The heading on the first screen; of the root's own commands only.
+  std::string group;       // The heading on the first screen; of the root's own commands only.
   std::string exit_codes;  // The exit codes where they differ from the general ones; a sentence.
   // The exit code of a failure where 1 is an answer; 0: the general codes.
   int failure_code = 0;
   bool failure_code_for_all = false;  // Whether every failure exits with it, wrong usage as well.
-  bool watchable = false;  // Whether it has --watch and --interval.
+  bool watchable = false;             // Whether it has --watch and --interval.
   bool hidden = false;
 
   // Returns the command of that name, or nullptr.

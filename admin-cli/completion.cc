@@ -95,7 +95,7 @@ struct Position {
   const Parameter* pending = nullptr;  // An option that wants the next word.
   std::vector<std::string> positionals;
   bool only_positionals = false;  // Whether it is behind "--".
-  bool lost = false;  // Whether a word means nothing here.
+  bool lost = false;              // Whether a word means nothing here.
 };
 
 std::vector<Parameter> AllOptions(const CommandPath& path) {

@@ -22,8 +22,8 @@ struct Completion {
   std::vector<Candidate> candidates;
   // The kind of names to be asked of the server or of the file system as well; kText: nothing.
   Values values = Values::kText;
-  std::string prefix;  // The part of the value that has been typed.
-  std::string before;  // The text before the value in the same word ("--node=").
+  std::string prefix;   // The part of the value that has been typed.
+  std::string before;   // The text before the value in the same word ("--node=").
   std::string context;  // The positional before, for kObject (the kind) and kExplained.
 };
 

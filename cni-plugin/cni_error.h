@@ -39,7 +39,7 @@ class Expected {
 
   bool ok() const { return value_.has_value(); }
   const Error& error() const { return error_; }  // This may be called only if !ok().
-  T& operator*() { return *value_; }  // These may be called only if ok().
+  T& operator*() { return *value_; }             // These may be called only if ok().
   const T& operator*() const { return *value_; }
   T* operator->() { return &*value_; }
   const T* operator->() const { return &*value_; }

@@ -20,7 +20,7 @@ class Process {
   // Returns the input, which lives as long as the process.
   virtual Expected<std::string_view> Input() = 0;
   virtual bool WriteOutput(std::string_view text) = 0;  // Returns false when not all was taken.
-  virtual void WriteNote(std::string_view text) = 0;  // Writes to standard error.
+  virtual void WriteNote(std::string_view text) = 0;    // Writes to standard error.
   virtual const char* OwnNetns() { return "/proc/self/ns/net"; }
   virtual uint64_t DrawNumber() = 0;  // Returns a random number, not 0.
 };

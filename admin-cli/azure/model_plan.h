@@ -31,7 +31,7 @@ inline constexpr uint32_t kUpdatesAtOnce = 1500;
 struct ModelInput {
   uint32_t nodes = 0;
   uint32_t pods_per_node = 0;
-  uint32_t spare = 8;   // Addresses kept free beyond the pods.
+  uint32_t spare = 8;  // Addresses kept free beyond the pods.
   // The number of which what a node holds is a multiple; as in the server's configuration.
   uint32_t batch = 16;
   bool blocks = false;  // Whether to use /28 blocks instead of single addresses.
@@ -46,15 +46,15 @@ struct ModelInput {
 struct ModelPlan {
   uint32_t addresses_per_node = 0;  // The addresses for pods.
   uint32_t ours = 0;                // IP configurations of ours on each NIC.
-  uint32_t ours_already = 0;  // The number of these in the given model.
+  uint32_t ours_already = 0;        // The number of these in the given model.
   uint32_t others = 0;              // The primary one, and what else there is.
   // The addresses that all nodes take of the subnet, Azure's own included.
   uint64_t subnet_addresses = 0;
-  int prefix_length = 0;  // The length of the smallest subnet that holds them; 0: none does.
+  int prefix_length = 0;        // The length of the smallest subnet that holds them; 0: none does.
   uint32_t nodes_that_fit = 0;  // The nodes that fit into the given subnet.
-  uint64_t in_vnet = 0;  // The number that counts against kMaxInVnet.
-  uint32_t vnets = 0;  // The least number of VNets.
-  uint32_t scale_sets = 0;  // The least number of scale sets.
+  uint64_t in_vnet = 0;         // The number that counts against kMaxInVnet.
+  uint32_t vnets = 0;           // The least number of VNets.
+  uint32_t scale_sets = 0;      // The least number of scale sets.
   // The pods of a node without calls: with more, the server calls Azure for more.
   uint32_t pods_without_calls = 0;
   // The time that the calls would take if the model had no addresses.

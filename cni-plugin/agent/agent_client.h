@@ -12,8 +12,8 @@ namespace spoke::cni {
 // The times to try, in milliseconds; each is within the deadline too.
 struct Patience {
   int deadline_ms = 0;  // The time for the whole exchange.
-  int absent_ms = 0;  // The time while nobody listens on the socket: the agent may be starting.
-  int hung_up_ms = 0;  // The time after the agent has first gone away without an answer.
+  int absent_ms = 0;    // The time while nobody listens on the socket: the agent may be starting.
+  int hung_up_ms = 0;   // The time after the agent has first gone away without an answer.
   // The time beyond the deadline: the agent answers at it, and an answer says more.
   int grace_ms = 0;
 };

@@ -101,7 +101,7 @@ std::string Encode(const Attachment& attachment) {
 struct Field {
   uint32_t number = 0;
   uint32_t type = 0;
-  uint64_t value = 0;  // The value of kVarint.
+  uint64_t value = 0;      // The value of kVarint.
   std::string_view bytes;  // The bytes of kBytes.
 
   bool IsNumber(uint32_t wanted) const { return number == wanted && type == kVarint; }

@@ -29,7 +29,7 @@ struct PodReference {
 };
 
 struct Bandwidth {
-  uint64_t ingress_rate = 0;  // The rate in bits a second.
+  uint64_t ingress_rate = 0;   // The rate in bits a second.
   uint64_t ingress_burst = 0;  // The burst in bits.
   uint64_t egress_rate = 0;
   uint64_t egress_burst = 0;
@@ -104,9 +104,9 @@ struct Request {
   PodReference pod;
   int64_t deadline_monotonic_ms = 0;
   uint64_t attempt = 0;
-  std::string netns;  // The path; may be empty for DEL.
-  std::string trace_parent;  // The trace parent, well-formed or empty.
-  Options options;  // The options of an ADD.
+  std::string netns;                   // The path; may be empty for DEL.
+  std::string trace_parent;            // The trace parent, well-formed or empty.
+  Options options;                     // The options of an ADD.
   std::optional<Attachment> expected;  // The attachment of a CHECK: the one of `expectations`.
   // The attachments of a GC; nullopt: the runtime does not say.
   std::optional<std::vector<AttachmentRef>> valid;
@@ -118,8 +118,8 @@ struct Request {
   std::string cni_version;  // The version; empty until it is known to be supported.
   std::string socket = "/run/spoke/cni.sock";  // The agent's socket.
   int add_timeout_ms = 20'000;  // The time for an ADD, below what containerd and CRI-O give it.
-  ChainedResult chained;  // The result of an ADD before this plugin.
-  std::string dns = "{}";  // The DNS settings of an ADD: an object of JSON.
+  ChainedResult chained;        // The result of an ADD before this plugin.
+  std::string dns = "{}";       // The DNS settings of an ADD: an object of JSON.
   std::vector<Expectation> expectations;  // The expectations of a CHECK: at least one.
 };
 
@@ -127,7 +127,7 @@ struct AgentResponse {
   enum class Outcome : uint8_t { kNone = 0, kAttachment = 1, kError = 2, kDone = 3 };
   Outcome outcome = Outcome::kNone;
   Attachment attachment;  // The value of kAttachment.
-  Error error;  // The value of kError.
+  Error error;            // The value of kError.
 };
 
 // Encodes the request. A path that is not UTF-8 is left out: the agent could not find it in its

@@ -146,8 +146,8 @@ TEST(DecodeResponse, RefusesWhatIsMalformed) {
   const std::string cases[] = {
       "\xFF",                                                  // A tag that does not end.
       std::string("\x00", 1),                                  // Field 0.
-      "\x12\x05\x08",  // This is longer than there is.
-      "\x12\x02\x12\x05",  // This is the same inside.
+      "\x12\x05\x08",                                          // This is longer than there is.
+      "\x12\x02\x12\x05",                                      // This is the same inside.
       "\x12\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",          // A length near 2^64.
       "\x12\x0B\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F",  // A varint over 64 bits.
       "\x12\x03\x12\x01\xFF",                                  // Text that is not UTF-8.

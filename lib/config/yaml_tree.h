@@ -33,8 +33,8 @@ struct YamlNode {
   YamlKind kind = YamlKind::kEmpty;
   int line = 1;  // The line; the first is 1.
   bool quoted = false;
-  bool refused = false;  // A mistake of this node is on record: readers pass it over.
-  std::string text;  // The content of a kText.
+  bool refused = false;         // A mistake of this node is on record: readers pass it over.
+  std::string text;             // The content of a kText.
   std::vector<YamlNode> items;  // The content of a kList.
   // The content of a kMap, in the order of the file; keys are unique.
   std::vector<YamlEntry> entries;

@@ -27,14 +27,14 @@ struct Statement {
   std::string option;  // "--claims"
   std::string help;
   std::function<std::string()> table;  // Returns the text for people.
-  std::function<std::string()> json;  // Returns the text for -o json.
+  std::function<std::string()> json;   // Returns the text for -o json.
 };
 
 // What was given with a command.
 struct CommandRequest {
-  std::string word;  // The one of the command's own words that was given.
+  std::string word;             // The one of the command's own words that was given.
   std::set<std::string> flags;  // The command's own flags that were given.
-  bool json = false;  // Whether -o json was given.
+  bool json = false;            // Whether -o json was given.
 };
 
 // Something the program does instead of its work, with its configuration.
@@ -55,13 +55,13 @@ struct Command {
 };
 
 struct CommandLine {
-  std::string about;  // The sentence for --help.
-  std::string config_path;  // In: the default; out: what --config says.
+  std::string about;          // The sentence for --help.
+  std::string config_path;    // In: the default; out: what --config says.
   bool check_config = false;  // Out: check the file and do nothing else.
   std::vector<Statement> statements = {};
   std::vector<Command> commands = {};
   const Command* asked = nullptr;  // Out: the one of `commands` that is asked for.
-  CommandRequest request = {};  // Out: what was given with the command.
+  CommandRequest request = {};     // Out: what was given with the command.
 };
 
 // Parses --config, --check-config, --help, --version, and the options of statements and commands,

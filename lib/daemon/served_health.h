@@ -15,7 +15,7 @@
 namespace spoke::daemon {
 
 struct HealthSettings {
-  std::string address;  // The address as HealthService has it; empty: it is not served.
+  std::string address;             // The address as HealthService has it; empty: it is not served.
   std::vector<std::string> loops;  // The loops' names, for the reasons.
   absl::Duration longest_silence;  // The longest silence of a loop that is not stuck.
 };

@@ -15,7 +15,7 @@ namespace spoke::http {
 
 struct CurlOptions {
   size_t max_connections = 64;  // The most calls under way at once; others wait for their turn.
-  size_t max_waiting = 16384;  // The most calls that wait; what is more is refused.
+  size_t max_waiting = 16384;   // The most calls that wait; what is more is refused.
   size_t max_response_bytes = size_t{64} << 20U;  // The longest body, after decompression.
   absl::Duration connect_timeout = absl::Seconds(10);
   // The patience with a stalled answer, which brings less than a byte a second for so long; whole

@@ -13,10 +13,10 @@
 namespace spoke::netlink {
 
 struct LinkAddress {
-  int32_t link = 0;  // The device's index.
+  int32_t link = 0;     // The device's index.
   ip::Address address;  // The device's own address; never the far end's of a point-to-point link.
   int prefix_length = 0;
-  uint8_t scope = 0;  // The scope, RT_SCOPE_*; 0 is global.
+  uint8_t scope = 0;   // The scope, RT_SCOPE_*; 0 is global.
   uint32_t flags = 0;  // The flags, IFA_F_*.
 
   bool operator==(const LinkAddress&) const = default;

@@ -25,13 +25,13 @@ struct Link {
   std::string kind;  // The kind, such as "veth" or "bridge"; empty for hardware and lo.
   ip::MacAddress mac;
   uint32_t mtu = 0;  // The MTU in bytes.
-  bool up = false;  // Whether an administrator set it up, with or without a carrier.
+  bool up = false;   // Whether an administrator set it up, with or without a carrier.
   uint32_t tx_queues = 0;
   uint32_t rx_queues = 0;
   int32_t peer_index = 0;  // A veth's peer's index, in the peer's namespace. 0: none.
-  int32_t master = 0;  // The index of the device that this one is a part of (bond, netvsc).
-  uint32_t group = 0;  // The IFLA_GROUP that DeleteLinkGroup() goes by.
-  uint16_t udp_port = 0;  // The port at which a vxlan listens.
+  int32_t master = 0;      // The index of the device that this one is a part of (bond, netvsc).
+  uint32_t group = 0;      // The IFLA_GROUP that DeleteLinkGroup() goes by.
+  uint16_t udp_port = 0;   // The port at which a vxlan listens.
 
   bool operator==(const Link&) const = default;
 };
@@ -69,7 +69,7 @@ Request CreateIfb(const std::string& name, uint32_t queue_length);
 struct Vxlan {
   std::string name;
   uint16_t port = 0;  // The UDP port of packets that are sent, and at which the device listens.
-  uint32_t mtu = 0;  // The MTU of the packets inside, in bytes.
+  uint32_t mtu = 0;   // The MTU of the packets inside, in bytes.
   // The first source port of the packets outside; there is one for each flow inside.
   uint16_t first_source_port = 32'768;
   uint16_t last_source_port = 60'999;

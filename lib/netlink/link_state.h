@@ -21,7 +21,7 @@ namespace spoke::netlink {
 struct LinkState {
   Link link;
   uint32_t group = 0;  // The group; 0: in none but the default one.
-  std::string qdisc;  // The kind of queue at its root: "noqueue", "tbf".
+  std::string qdisc;   // The kind of queue at its root: "noqueue", "tbf".
   // The number that the socket's namespace has for the one the peer is in; nullopt: the same.
   std::optional<int32_t> peer_netns;
   // The settings by IPV4_DEVCONF_* number of linux/ip.h; nothing at 0. Empty: the device has no

@@ -138,7 +138,7 @@ class MessageReader {
 
 // What an NLMSG_ERROR message says about a request.
 struct Acknowledgement {
-  int error = 0;  // The errno of the refusal; 0: done.
+  int error = 0;     // The errno of the refusal; 0: done.
   std::string text;  // The kernel's own words (extended ack); often empty.
 };
 

@@ -18,7 +18,7 @@ struct Neighbour {
   int32_t link = 0;  // The device's index.
   ip::Address address;
   std::optional<ip::MacAddress> mac;  // The MAC; nullopt while it is being asked for.
-  uint16_t state = 0;  // The state, NUD_* of linux/neighbour.h.
+  uint16_t state = 0;                 // The state, NUD_* of linux/neighbour.h.
 
   bool operator==(const Neighbour&) const = default;
 };

@@ -20,7 +20,7 @@ namespace spoke::netlink {
 // device is one that takes its far end from the route.
 struct Encapsulation {
   ip::Address remote;  // The far end, of either family.
-  uint32_t id = 0;  // The network identifier of VXLAN.
+  uint32_t id = 0;     // The network identifier of VXLAN.
 
   bool operator==(const Encapsulation&) const = default;
 };
@@ -31,10 +31,10 @@ struct Route {
   uint32_t table = RT_TABLE_MAIN;
   uint8_t protocol = RTPROT_UNSPEC;  // The program that added it.
   uint8_t type = RTN_UNICAST;
-  uint8_t scope = RT_SCOPE_UNIVERSE;  // The scope, for IPv4 only; the kernel ignores it for IPv6.
-  int32_t link = 0;  // The index of the device; 0: none.
+  uint8_t scope = RT_SCOPE_UNIVERSE;   // The scope, for IPv4 only; the kernel ignores it for IPv6.
+  int32_t link = 0;                    // The index of the device; 0: none.
   std::optional<ip::Address> gateway;  // The gateway, of the destination's family.
-  uint32_t metric = 0;  // The lower metric wins. IPv6 makes 1024 of 0.
+  uint32_t metric = 0;                 // The lower metric wins. IPv6 makes 1024 of 0.
   // Whether the gateway is on the link, whatever the kernel's routes to it say.
   bool on_link = false;
   std::optional<Encapsulation> encapsulation = std::nullopt;

@@ -29,7 +29,7 @@ struct PacketMark {
 // apart.
 struct Rule {
   ip::Family family = ip::Family::kV4;
-  uint32_t priority = 0;  // The lower priority comes first.
+  uint32_t priority = 0;           // The lower priority comes first.
   std::optional<ip::Prefix> from;  // The source, of `family`; nullopt: any.
   uint32_t table = RT_TABLE_MAIN;
   uint8_t protocol = RTPROT_UNSPEC;  // The program that added it.

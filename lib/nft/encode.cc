@@ -355,7 +355,7 @@ class Encoder {
   size_t index_ = 0;  // The index of the step.
   const TableKey* table_ = nullptr;
   nlmsghdr* message_ = nullptr;  // The message under construction, in buffer_.
-  size_t last_offset_ = 0;  // The place where the last step's last message begins.
+  size_t last_offset_ = 0;       // The place where the last step's last message begins.
   std::map<std::pair<TableKey, std::string>, const Set*> sets_;  // The sets declared so far.
 };
 

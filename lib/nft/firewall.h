@@ -40,7 +40,7 @@ struct ChainGist {
   std::string table;
   std::string name;
   bool at_forward = false;  // Whether packets come to it by the hook forward.
-  bool drops = false;  // Whether a chain at a hook drops by its policy.
+  bool drops = false;       // Whether a chain at a hook drops by its policy.
   std::vector<RuleGist> rules;
 
   bool operator==(const ChainGist&) const = default;

@@ -49,7 +49,7 @@ bool IsAbout(const RuleGist& rule, std::string_view ours) {
 struct Judgement {
   // The fate of a packet that no rule knows: kAccept, kDrop, or it goes on.
   Fate end = Fate::kNone;
-  bool may_accept = false;  // Whether a rule may let a pod's new packets pass.
+  bool may_accept = false;             // Whether a rule may let a pod's new packets pass.
   const ChainGist* dropper = nullptr;  // The chain with a rule that drops under conditions.
 };
 

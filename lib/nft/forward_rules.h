@@ -12,7 +12,7 @@ namespace spoke::nft {
 // devices whose names begin with a prefix and any others.
 struct ForwardJudgement {
   const ChainGist* chain = nullptr;
-  bool drops_all = false;  // Whether what no rule knows is dropped.
+  bool drops_all = false;   // Whether what no rule knows is dropped.
   bool may_accept = false;  // Whether a rule may let new packets of such a device pass before.
   // The first chain with a rule that drops some of what is forwarded, whatever its connection's
   // state; null: none. kube-proxy's and the kubelet's own chains do not count: they drop what must

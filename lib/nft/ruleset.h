@@ -46,11 +46,11 @@ using Register = uint8_t;
 
 enum class MetaKey : uint8_t {
   kMark,
-  kInterface,  // What nft calls iif: index of the device a packet came by.
-  kOutInterface,  // What nft calls oif.
+  kInterface,      // What nft calls iif: index of the device a packet came by.
+  kOutInterface,   // What nft calls oif.
   kInterfaceName,  // What nft calls iifname: 16 bytes, padded with NULs.
   kOutInterfaceName,
-  kFamily,  // What nft calls nfproto: one byte, AF_INET or AF_INET6.
+  kFamily,     // What nft calls nfproto: one byte, AF_INET or AF_INET6.
   kTransport,  // What nft calls l4proto: one byte.
   kLength,
   kPriority,  // The priority that the queues of devices go by.
@@ -163,7 +163,7 @@ struct Verdict {
 };
 
 enum class CtKey : uint8_t {
-  kState,  // The state, as the four constants below.
+  kState,   // The state, as the four constants below.
   kStatus,  // The status, bits of enum ip_conntrack_status: IPS_DST_NAT is 32, IPS_SRC_NAT 16.
   kMark,
   kDirection,  // The direction in one byte; 0: original.
@@ -271,12 +271,12 @@ struct Set {
   std::string name;
   std::vector<Field> key;
   std::optional<Field> value = std::nullopt;  // The values of a map.
-  bool verdicts = false;  // Whether it is a verdict map.
+  bool verdicts = false;                      // Whether it is a verdict map.
   // Whether keys are intervals: one key part only, an address or a number in network order; neither
   // dynamic nor with a size.
   bool intervals = false;
   bool dynamic = false;  // Whether PutInSet fills it; it then has a size.
-  bool counts = false;  // Whether elements count.
+  bool counts = false;   // Whether elements count.
   uint32_t size = 0;     // The most elements; 0: as many as memory has room for.
   absl::Duration timeout = absl::ZeroDuration();  // The timeout; zero: elements stay.
   bool operator==(const Set&) const = default;
@@ -287,9 +287,9 @@ struct Element {
   // The last key of the interval in a set with intervals, the same as `key` for one alone. Empty in
   // all other sets.
   Bytes last = {};
-  Bytes value = {};  // The value in a map.
+  Bytes value = {};                               // The value in a map.
   std::optional<Verdict> verdict = std::nullopt;  // The verdict in a verdict map.
-  CountHere seed = {};  // The numbers that its counter begins with.
+  CountHere seed = {};                            // The numbers that its counter begins with.
   bool operator==(const Element&) const = default;
 };
 

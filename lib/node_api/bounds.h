@@ -11,7 +11,7 @@ namespace spoke::node_api {
 
 // The longest name: RFC 1123 host names, and plenty for the rest.
 inline constexpr size_t kMaxNameBytes = 253;
-inline constexpr size_t kMaxIdBytes = 512;  // The longest id; a cloud's VM id is a path.
+inline constexpr size_t kMaxIdBytes = 512;      // The longest id; a cloud's VM id is a path.
 inline constexpr size_t kMaxErrorBytes = 4096;  // The longest error of an agent, for an operator.
 // The most assignments, far above what one node can hold.
 inline constexpr int kMaxAssignments = 8192;

@@ -19,12 +19,12 @@ namespace spoke::node_api {
 struct BudgetUse {
   std::string budget;
   std::string team;
-  uint64_t usage = 0;  // The usage over the last second or so.
-  uint64_t demand = 0;  // The rate that it could use, as far as the node can tell.
+  uint64_t usage = 0;                // The usage over the last second or so.
+  uint64_t demand = 0;               // The rate that it could use, as far as the node can tell.
   uint64_t held = 0;                 // The grant in force, or what is left of it.
-  uint64_t throttled = 0;  // What was held back or dropped; in Shadow, would have been.
-  uint32_t connections = 0;  // The new ones a second that passed.
-  uint32_t held_connections = 0;  // The new ones a second of the grant in force.
+  uint64_t throttled = 0;            // What was held back or dropped; in Shadow, would have been.
+  uint32_t connections = 0;          // The new ones a second that passed.
+  uint32_t held_connections = 0;     // The new ones a second of the grant in force.
   uint32_t refused_connections = 0;  // The refused ones a second.
 
   bool operator==(const BudgetUse&) const = default;
@@ -33,7 +33,7 @@ struct BudgetUse {
 // All budgets and teams that have pods on the node or a grant, not a change.
 struct BudgetReport {
   uint64_t sequence = 0;  // The number, from 1 with each stream.
-  uint64_t applied = 0;  // The latest BudgetGrants in force; 0: none of this stream.
+  uint64_t applied = 0;   // The latest BudgetGrants in force; 0: none of this stream.
   std::vector<BudgetUse> uses;
 
   bool operator==(const BudgetReport&) const = default;

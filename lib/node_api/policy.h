@@ -43,7 +43,7 @@ struct PolicyTrial {
 // rule ends which.
 struct CutCount {
   uint64_t connections = 0;  // The connections with a pod at an end.
-  uint64_t cut = 0;  // The number of them that are ended.
+  uint64_t cut = 0;          // The number of them that are ended.
 
   bool operator==(const CutCount&) const = default;
 };

@@ -48,7 +48,7 @@ struct ProbeResult {
 struct ProbeAnswer {
   uint64_t id = 0;
   std::vector<ProbeResult> results;  // The results, in the order of the targets.
-  std::string error;  // The reason why nothing was tried.
+  std::string error;                 // The reason why nothing was tried.
 
   bool operator==(const ProbeAnswer&) const = default;
 };

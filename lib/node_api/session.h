@@ -22,11 +22,11 @@ namespace spoke::node_api {
 // The identity of a node.
 struct NodeIdentity {
   std::string node_name;
-  std::string vm_id;  // The cloud's id: a new VM under an old name is a new node.
+  std::string vm_id;    // The cloud's id: a new VM under an old name is a new node.
   std::string boot_id;  // The id changes with each boot.
   std::string agent_version;
   std::map<std::string, std::string> labels;  // The labels that pools and policy choose nodes by.
-  std::string vnet;  // The virtual network; empty: unknown.
+  std::string vnet;                           // The virtual network; empty: unknown.
   // The name that the cloud's own API has for the VM, in lower case, and the subnets of its NIC;
   // empty: not asked.
   std::string instance = {};
@@ -49,9 +49,9 @@ struct Nic {
 struct Hello {
   NodeIdentity node;
   Nic nic;
-  std::vector<Assignment> in_use;  // All that is assigned now.
+  std::vector<Assignment> in_use;     // All that is assigned now.
   std::vector<ip::Address> cooldown;  // All that is in cooldown now.
-  uint64_t policy_version = 0;  // The version of the policy the agent keeps; 0: send all of it.
+  uint64_t policy_version = 0;   // The version of the policy the agent keeps; 0: send all of it.
   std::string store_token = {};  // The last token that a server told; empty: none yet.
 
   bool operator==(const Hello&) const = default;
@@ -66,7 +66,7 @@ struct Welcome {
 };
 
 inline constexpr int kMaxNics = 64;
-inline constexpr int kMaxLabels = 64;  // The most labels; they go into records and indices.
+inline constexpr int kMaxLabels = 64;   // The most labels; they go into records and indices.
 inline constexpr int kMaxSubnets = 16;  // The most subnets; a NIC has one of each family.
 
 void ToWire(const Hello& in, v1::Hello& out);

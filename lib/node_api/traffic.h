@@ -18,7 +18,7 @@ class TrafficReport;
 namespace spoke::node_api {
 
 struct Volume {
-  uint64_t sent = 0;  // The bytes of IP packets sent, from the pods' view.
+  uint64_t sent = 0;      // The bytes of IP packets sent, from the pods' view.
   uint64_t received = 0;  // The bytes received.
 
   bool operator==(const Volume&) const = default;

@@ -15,7 +15,7 @@
 namespace spoke::node_checks {
 
 enum class Severity : uint8_t {
-  kWarning,  // The severity of what works worse, or will break one day.
+  kWarning,   // The severity of what works worse, or will break one day.
   kBlocking,  // The severity of what leaves pods without network, now or later.
 };
 
@@ -26,8 +26,8 @@ struct Finding {
   std::string id;  // The check's id.
   Severity severity = Severity::kWarning;
   std::string object;  // The object it is about: "ip filter FORWARD", "/etc/cni/net.d/00-x.conf".
-  std::string what;  // The words for what was seen there.
-  std::string why;  // The reason why that matters.
+  std::string what;    // The words for what was seen there.
+  std::string why;     // The reason why that matters.
   std::string remedy;  // The remedy: a command, or a file with its lines.
 
   bool operator==(const Finding&) const = default;
@@ -39,7 +39,7 @@ struct Check {
 };
 
 struct Report {
-  std::vector<Check> checks;  // The checks that were made, in their order.
+  std::vector<Check> checks;      // The checks that were made, in their order.
   std::vector<Finding> findings;  // The findings, in the order of their checks.
 
   size_t Count(Severity severity) const;

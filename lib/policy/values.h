@@ -56,7 +56,7 @@ enum class EgressMode : uint8_t { kUnspecified, kMasquerade, kRouted, kGateway, 
 // The way in which packets get to a gateway.
 enum class GatewayTransport : uint8_t {
   kDirect,  // The gateway is the next hop: where the network between delivers by next hop.
-  kVxlan  // Packets go in a tunnel: where the network looks at nothing but the destination.
+  kVxlan    // Packets go in a tunnel: where the network looks at nothing but the destination.
 };
 
 struct EgressGateway {
@@ -140,7 +140,7 @@ using Value = std::variant<UnknownKind, ClusterNetwork, Team, DestinationGroup, 
 
 // One object of a node's policy.
 struct Entry {
-  std::string key;  // The key, such as "ClusterNetwork/main".
+  std::string key;    // The key, such as "ClusterNetwork/main".
   std::string bytes;  // The v1::PolicyEntry, as it came: what is not known here survives in it.
   Value value;
 

@@ -29,7 +29,7 @@ class HealthService {
  public:
   struct Settings {
     std::string address;  // The address: unix:/an/absolute/path or host:port; port 0: any free one.
-    Reasons not_ready;  // The reasons that hold until the first SetReadiness().
+    Reasons not_ready;    // The reasons that hold until the first SetReadiness().
     // Returns the reasons; called at each Check, and once a second for each Watch of "liveness", on
     // gRPC's threads: it may not wait for what it watches.
     std::function<Reasons()> liveness;

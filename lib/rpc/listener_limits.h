@@ -28,7 +28,7 @@ struct ListenerLimits {
   // The bytes that gRPC may keep for all connections together; it refuses streams when that is used
   // up.
   size_t memory_bytes = 0;
-  int max_threads = 0;  // The most threads of gRPC's, for calls.
+  int max_threads = 0;                           // The most threads of gRPC's, for calls.
   absl::Duration handshake = absl::Seconds(10);  // The time for TLS and the beginning of HTTP/2.
   // The time after which a peer is cut that takes nothing of what it is sent, or is gone without a
   // word.

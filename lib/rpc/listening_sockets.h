@@ -12,8 +12,8 @@ namespace spoke::rpc {
 
 struct ListeningSockets {
   std::vector<os::UniqueFd> sockets;  // The sockets, non-blocking.
-  int port = 0;  // The port; 0: a socket of files.
-  std::string path;  // The path of a socket of files; else empty.
+  int port = 0;                       // The port; 0: a socket of files.
+  std::string path;                   // The path of a socket of files; else empty.
 };
 
 // Opens sockets at `address`, which is "host:port" or "unix:/an/absolute/path". All addresses of a

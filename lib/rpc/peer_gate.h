@@ -20,7 +20,7 @@ namespace spoke::rpc {
 inline constexpr size_t kNetworkShare = 16;
 
 struct PeerLimits {
-  size_t connections = 0;  // The most connections at once, of all peers together.
+  size_t connections = 0;              // The most connections at once, of all peers together.
   size_t connections_per_address = 0;  // The most connections at once of one address.
   // The new connections of one address: so many at once, then so many a second. Each costs us a
   // handshake.

@@ -73,7 +73,7 @@ struct Counters {
   // The calls before the Retry-After that had been given had passed.
   uint64_t sent_into_closed_gate = 0;
   uint64_t throttled = 0;
-  uint64_t foreign_writes = 0;  // The writes by another writer than the caller.
+  uint64_t foreign_writes = 0;       // The writes by another writer than the caller.
   uint64_t foreign_writes_lost = 0;  // The number of those that the caller has overwritten.
   uint64_t operations_failed = 0;
   uint64_t operations_succeeded = 0;

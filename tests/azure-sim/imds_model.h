@@ -18,7 +18,7 @@ namespace spoke::azure_sim {
 
 struct ScheduledEvent {
   std::string id;
-  std::string type = "Reboot";  // The type: Reboot, Redeploy, Freeze, Preempt or Terminate.
+  std::string type = "Reboot";         // The type: Reboot, Redeploy, Freeze, Preempt or Terminate.
   std::vector<std::string> resources;  // The names of instances: "pool_0".
   absl::Time not_before;
   bool started = false;

@@ -102,7 +102,7 @@ struct Knobs {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered for
   bool require_token = false;
 
   // -- The shape of answers.
-  int page_size = 120;  // Unverified: Azure publishes no size.
+  int page_size = 120;                  // Unverified: Azure publishes no size.
   bool expose_throttle_headers = true;  // Whether answers have x-ms-ratelimit-* headers.
   // Whether there is one x-ms-ratelimit-remaining-resource for each limit.
   bool repeat_headers = false;
@@ -166,12 +166,12 @@ struct Knobs {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered for
   double foreign_writes = 0;  // The share of writes on an instance, behind each GET of it.
   // The share of writes just before a PUT, however its sender had read it.
   double foreign_writes_at_put = 0;
-  double conflicts = 0;  // The share of 409 though nothing else is under way.
-  double network_busy = 0;  // The share of 429 RetryableErrorDueToAnotherOperation.
+  double conflicts = 0;       // The share of 409 though nothing else is under way.
+  double network_busy = 0;    // The share of 429 RetryableErrorDueToAnotherOperation.
   double nic_list_empty = 0;  // The share of lists of NICs that are empty.
-  double nic_list_null = 0;  // The share of NICs in lists whose ipConfigurations are null.
-  double list_omits = 0;  // The share of entries left out of lists.
-  bool deny_reads = false;  // Whether reads are 403 AuthorizationFailed.
+  double nic_list_null = 0;   // The share of NICs in lists whose ipConfigurations are null.
+  double list_omits = 0;      // The share of entries left out of lists.
+  bool deny_reads = false;    // Whether reads are 403 AuthorizationFailed.
   bool deny_writes = false;
   bool deny_join = false;  // Whether the subnet is 403 LinkedAuthorizationFailed.
   bool scope_locked = false;
@@ -181,7 +181,7 @@ struct Knobs {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered for
   absl::Duration token_lifetime = absl::Hours(24);
   int imds_per_second = 5;
   int identity_per_second = 20;
-  bool imds_gone = false;  // Whether it answers 410: being updated; try again.
+  bool imds_gone = false;     // Whether it answers 410: being updated; try again.
   int imds_fails_status = 0;  // The status of every answer; 0: none.
   bool identity_missing = false;
   // Whether IMDS and wireserver list each address of a block, or its first. Unverified.

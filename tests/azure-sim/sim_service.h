@@ -26,11 +26,11 @@ struct TransportFault {
     kNone,
     kStall,      // It comes `seconds` late.
     kDrop,       // The connection ends instead.
-    kTruncate,  // The connection ends in the middle of the body.
-    kReset,  // The connection is reset in the middle.
+    kTruncate,   // The connection ends in the middle of the body.
+    kReset,      // The connection is reset in the middle.
     kMalformed,  // The body is cut, and its length fits.
     kHtml,       // A proxy's page with status 200.
-    kRedirect,  // A 307 to `location`.
+    kRedirect,   // A 307 to `location`.
   };
   Kind kind = Kind::kNone;
   double seconds = 0;
@@ -65,7 +65,7 @@ class SimService {
  private:
   struct Planned {
     std::string method;  // The method; empty: any.
-    std::string part;  // The part of the URL.
+    std::string part;    // The part of the URL.
     int count = 1;
     TransportFault fault;
   };

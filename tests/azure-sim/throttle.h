@@ -19,7 +19,7 @@ enum class Direction : uint8_t { kRead, kWrite, kDelete };
 // The answer of a limit about one call.
 struct Grant {
   bool allowed = true;
-  std::string limit;  // The limit that refused: "UpdateVMScaleSetVMsResource".
+  std::string limit;           // The limit that refused: "UpdateVMScaleSetVMsResource".
   absl::Duration retry_after;  // The wait in whole seconds.
   double limit_most = 0;
   double measured = 0;  // The calls in the running interval, this one included.

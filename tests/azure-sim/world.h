@@ -136,10 +136,10 @@ struct Instance {
   Extra tags;              // Only machines of Flexible sets have them.
   std::vector<Nic*> nics;
   std::vector<std::unique_ptr<Nic>> owned_nics;  // The NICs in a Uniform set.
-  std::string operation;  // The operation that runs on it; empty: none.
+  std::string operation;                         // The operation that runs on it; empty: none.
   absl::Time created;
   absl::Time listed_from = absl::InfinitePast();
-  bool gone = false;  // Whether it is deleted; lists may show it a while longer.
+  bool gone = false;         // Whether it is deleted; lists may show it a while longer.
   std::string foreign_pool;  // The pool that another writer put into its model.
   // The fabric's set, as the metadata service still has it.
   absl::Time imds_changed = absl::InfinitePast();
@@ -175,7 +175,7 @@ struct ResourceGroup {
   std::map<std::string, std::unique_ptr<ScaleSet>> sets;  // The sets, all by name in lower case.
   std::map<std::string, std::unique_ptr<VirtualNetwork>> networks;
   std::map<std::string, std::unique_ptr<Nic>> nics;  // The standalone NICs.
-  std::map<std::string, Instance*> vms;  // The machines of Flexible sets.
+  std::map<std::string, Instance*> vms;              // The machines of Flexible sets.
 };
 
 class World {

@@ -72,8 +72,7 @@ TEST(Schema, WhatIsGoneIsABreak) {
 
 TEST(Schema, AKnownRenamingIsNoBreakAndAnotherNameIs) {
   const auto named = [](const std::string& name) {
-    return With("field { name: '" + name +
-                "' number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 }");
+    return With("field { name: '" + name + "' number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 }");
   };
   EXPECT_THAT(SchemaBreaks(named("lent"), named("in_use")), IsEmpty());
   EXPECT_THAT(SchemaBreaks(named("in_use"), named("lent")), testing::SizeIs(1));

@@ -61,7 +61,7 @@ class DrainOperator {
   const std::unique_ptr<v1::AdminService::Stub> stub_;
   const uint32_t nodes_;
   const IsThere is_there_;
-  std::mt19937_64 random_;  // The thread's numbers; the next member is the thread's too.
+  std::mt19937_64 random_;        // The thread's numbers; the next member is the thread's too.
   std::deque<uint32_t> drained_;  // The drained nodes, longest first.
 
   mutable absl::Mutex mutex_;

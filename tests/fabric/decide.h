@@ -42,17 +42,17 @@ struct Rules {
 };
 
 enum class DropReason : uint8_t {
-  kMalformed,  // The frame is truncated, or lengths and fields contradict each other.
-  kEthertype,  // It is neither ARP nor IPv4 nor IPv6.
-  kSourceMac,  // The source is not the NIC's; ARP sender MAC included.
-  kSourceAddress,  // The source is not attached to the NIC; ARP sender address included.
+  kMalformed,           // The frame is truncated, or lengths and fields contradict each other.
+  kEthertype,           // It is neither ARP nor IPv4 nor IPv6.
+  kSourceMac,           // The source is not the NIC's; ARP sender MAC included.
+  kSourceAddress,       // The source is not attached to the NIC; ARP sender address included.
   kUnknownDestination,  // No NIC holds it.
   kArpReply,            // Nobody asked: the fabric answers all requests itself.
   kVlanTag,             // It has one, and the fabric is not asked to deliver those.
   kBackToSender,        // The NIC it came from holds the destination.
-  kToGateway,  // It is for the router itself.
+  kToGateway,           // It is for the router itself.
   kHopLimit,            // Its TTL or hop limit ends here.
-  kTooBig,  // It is larger than the fabric's MTU.
+  kTooBig,              // It is larger than the fabric's MTU.
 };
 inline constexpr std::array kDropReasons{DropReason::kMalformed,
                                          DropReason::kEthertype,

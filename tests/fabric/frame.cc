@@ -30,7 +30,7 @@ constexpr uint16_t kFragmentOffset = 0x1FFF;
 constexpr uint8_t kSolicitation = 135;
 constexpr uint8_t kAdvertisement = 136;
 constexpr uint8_t kRedirect = 137;
-constexpr size_t kSolicitationBytes = 24;  // The size without options.
+constexpr size_t kSolicitationBytes = 24;   // The size without options.
 constexpr size_t kAdvertisementBytes = 32;  // The size with the target link-layer address option.
 
 ip::Address LoadAddress(Bytes bytes, size_t at, size_t length) {

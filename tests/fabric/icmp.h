@@ -11,7 +11,7 @@ namespace spoke::fabric {
 
 enum class IcmpError : uint8_t {
   kNoRoute,   // No subnet of the router has the destination.
-  kNoHost,  // A subnet has it, and nobody there answers to it.
+  kNoHost,    // A subnet has it, and nobody there answers to it.
   kHopLimit,  // The TTL or hop limit is exceeded.
   kTooBig,    // It must not be fragmented, and the next link takes less.
 };

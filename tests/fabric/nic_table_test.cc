@@ -67,11 +67,11 @@ TEST(ParseAttachments, NamesTheFirstBadLine) {
 }
 
 TEST(NicTable, FindsTheHolder) {
-  const auto table = NicTable::Build(
-      {kNode1, kNode2}, {{1, Block("10.0.64.1/32"), kNode1.mac, "node1"},
-                         {2, Block("10.0.64.16/28"), kNode2.mac, "node2"},
-                         // This is its own, once more.
-                         {3, Block("10.0.0.5/32"), kNode2.mac, "node2"}});
+  const auto table =
+      NicTable::Build({kNode1, kNode2}, {{1, Block("10.0.64.1/32"), kNode1.mac, "node1"},
+                                         {2, Block("10.0.64.16/28"), kNode2.mac, "node2"},
+                                         // This is its own, once more.
+                                         {3, Block("10.0.0.5/32"), kNode2.mac, "node2"}});
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->HolderOf(Ip("10.0.0.4")), 0U);
   EXPECT_EQ(table->HolderOf(Ip("fd00::4")), 0U);

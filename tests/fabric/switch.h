@@ -18,7 +18,7 @@ struct SwitchOptions {
   std::vector<Nic> nics;
   Rules rules;
   std::string attachments_path;  // The path; empty: none.
-  std::string stats_path;  // The path; empty: none.
+  std::string stats_path;        // The path; empty: none.
 };
 
 // The switch. Not thread-safe.
@@ -51,7 +51,7 @@ class Switch {
   SwitchOptions options_;
   NicTable table_;
   std::vector<PacketPort> ports_;  // The ports, one for each NIC of table_, in its order.
-  os::UniqueFd directory_;  // The inotify on the attachments file's directory.
+  os::UniqueFd directory_;         // The inotify on the attachments file's directory.
   os::UniqueFd signals_;
   Counters counters_;
 };

@@ -32,7 +32,7 @@ constexpr std::string_view kSettings =
     "pools: [{name: shared, cidr: 10.60.0.0/24}]\n"
     "node_addresses: {min: 4, batch: 4, spare: 0.5, max: 16}\n"
     "cooldown: 1s\n";
-constexpr uint64_t kMost = 16;  // The addresses of one node.
+constexpr uint64_t kMost = 16;     // The addresses of one node.
 constexpr uint64_t kMachines = 4;  // The machines with addresses, under one name.
 constexpr const char* kServerName = "spoke-ipam-server";
 constexpr const char* kInstance = "/subscriptions/s/instances/";

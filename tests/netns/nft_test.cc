@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr ip::Address kFalseV4 = ip::Address::V4(0x0A000163);  // 10.0.1.99
-constexpr uint64_t kHeadersV4 = 28;  // The bytes of IP and UDP.
+constexpr uint64_t kHeadersV4 = 28;                            // The bytes of IP and UDP.
 constexpr uint32_t kCluster = 3;
 constexpr uint32_t kInternet = 7;
 

@@ -18,7 +18,7 @@ namespace spoke::netlink {
 namespace {
 
 constexpr uint32_t kMaxRate32 = std::numeric_limits<uint32_t>::max();
-constexpr uint32_t kVersion = 3;  // The version of the protocol: TC_HTB_PROTOVER.
+constexpr uint32_t kVersion = 3;         // The version of the protocol: TC_HTB_PROTOVER.
 constexpr uint32_t kRateToQuantum = 10;  // The number of tc's own; each leaf says its quantum.
 
 absl::Status Malformed() { return absl::DataLossError("malformed netlink class message"); }

@@ -17,9 +17,9 @@ struct HtbClass {
   // The id: the major of the tree's handle in the upper half, the class's own below.
   uint32_t id = 0;
   uint32_t parent = 0;  // The other class's id; the tree's handle: none.
-  uint64_t rate = 0;  // The class's own rate, bytes a second; not 0.
-  uint64_t ceil = 0;  // The rate together with what others leave.
-  uint32_t burst = 0;  // The bytes that may go at once, at either rate.
+  uint64_t rate = 0;    // The class's own rate, bytes a second; not 0.
+  uint64_t ceil = 0;    // The rate together with what others leave.
+  uint32_t burst = 0;   // The bytes that may go at once, at either rate.
   // The bytes in turn with its siblings; the kernel knows it of leaves alone.
   uint32_t quantum = 0;
 

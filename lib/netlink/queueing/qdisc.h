@@ -16,7 +16,7 @@ namespace spoke::netlink {
 
 // What tc-tbf(8) calls a token bucket filter.
 struct TokenBucket {
-  uint64_t rate = 0;  // The rate in bytes a second; not 0.
+  uint64_t rate = 0;   // The rate in bytes a second; not 0.
   uint32_t burst = 0;  // The bytes that may go at once; the longest packet must fit.
   uint32_t limit = 0;  // The bytes that may wait; what comes on top is dropped.
 
@@ -24,10 +24,10 @@ struct TokenBucket {
 };
 
 struct Qdisc {
-  int32_t link = 0;  // The device's index.
+  int32_t link = 0;     // The device's index.
   uint32_t handle = 0;  // The handle, with the major number in the upper half. 0: the kernel's own.
   uint32_t parent = 0;  // TC_H_ROOT for a device's own queue, a class's id for that class's.
-  std::string kind;  // The kind: "tbf", "noqueue", "htb".
+  std::string kind;     // The kind: "tbf", "noqueue", "htb".
   // The parameters of kind "tbf". The kernel keeps the burst as a time, so it comes back a byte or
   // two different.
   std::optional<TokenBucket> token_bucket;

@@ -15,7 +15,7 @@ namespace spoke::node_checks {
 enum class SecondaryIps {
   kNotInstalled,  // There is no cloud-init here, or it is switched off.
   kOff,           // The option says so.
-  kOn,  // Nothing says otherwise, or the option says so.
+  kOn,            // Nothing says otherwise, or the option says so.
 };
 
 struct CloudInitReading {

@@ -18,36 +18,36 @@ namespace spoke::node_checks {
 // The parts of Spoke's own that the checks look for.
 enum class Stage : uint8_t {
   kBeforeInstall,  // No part is looked for: is this a node that pods could have addresses on?
-  kInstalled,  // All parts are looked for: will pods work now?
-  kAgent,  // No part is looked for: the agent asks, and knows itself what it has put where.
+  kInstalled,      // All parts are looked for: will pods work now?
+  kAgent,          // No part is looked for: the agent asks, and knows itself what it has put where.
 };
 
 // The parts of Spoke's configuration that concern the node. Paths are the node's own.
 struct NodeSettings {
   std::string nic = "eth0";                 // The device that has the addresses.
-  uint32_t mtu = 0;  // The MTU of pods' links, bytes; 0: the NIC's.
+  uint32_t mtu = 0;                         // The MTU of pods' links, bytes; 0: the NIC's.
   std::string conf_dir = "/etc/cni/net.d";  // The directory; empty: not looked at.
   std::string conf_file = "10-spoke.conflist";
-  std::string bin_dir = "/opt/cni/bin";  // The directory; empty: not looked at.
+  std::string bin_dir = "/opt/cni/bin";       // The directory; empty: not looked at.
   std::string plugin = "/usr/lib/cni/spoke";  // The file that bin_dir/spoke is a copy of.
   std::string cni_socket = "/run/spoke/cni.sock";
   std::string state_dir = "/run/spoke/netagent";
-  std::string server;  // The server, HOST:PORT; empty: not looked at.
-  bool counts = true;  // The key traffic.enabled.
+  std::string server;     // The server, HOST:PORT; empty: not looked at.
+  bool counts = true;     // The key traffic.enabled.
   bool fast_path = true;  // Whether traffic.fast_path is auto.
-  bool azure = false;  // Whether this is an Azure VM.
-  uint32_t pods = 110;  // The most pods that the node has.
+  bool azure = false;     // Whether this is an Azure VM.
+  uint32_t pods = 110;    // The most pods that the node has.
   Stage stage = Stage::kInstalled;
 };
 
 // The features that Spoke asks of the kernel.
 enum class KernelFeature : uint8_t {
-  kVeth,  // The devices that are pods' links.
+  kVeth,         // The devices that are pods' links.
   kNftables,     // Tables of family inet, with sets that count: counting and isolation.
   kTokenBucket,  // The kernel's tbf: bandwidth annotations of pods.
   kClassifiers,  // The kernel's clsact and BPF programs at tc's hooks: the fast path, and shaping.
-  kIfb,  // The device that shaping needs.
-  kHtb,  // The queue that shaping needs.
+  kIfb,          // The device that shaping needs.
+  kHtb,          // The queue that shaping needs.
 };
 
 struct FeatureState {
@@ -75,7 +75,7 @@ struct LinkFacts {
 struct NicFacts {
   LinkFacts link;
   std::optional<int> v4_length;  // The prefix length of its first IPv4 address.
-  bool has_v6 = false;  // Whether it has an IPv6 address that is not link-local.
+  bool has_v6 = false;           // Whether it has an IPv6 address that is not link-local.
 };
 
 // A directory that Spoke writes into, or a file system it depends on.
@@ -109,7 +109,7 @@ struct NodeFacts {
   std::map<KernelFeature, FeatureState> kernel;
   // The sysctls that are there, such as "net.ipv4.ip_forward".
   std::map<std::string, std::string> sysctls;
-  std::optional<uint64_t> neighbours;  // The IPv4 entries now.
+  std::optional<uint64_t> neighbours;   // The IPv4 entries now.
   std::optional<uint64_t> connections;  // The connections that are tracked now.
 
   absl::Status links_status;  // The status; not OK: `links` and `nic` are not known.
@@ -120,7 +120,7 @@ struct NodeFacts {
   std::vector<nft::ChainGist> chains;
   bool virtual_services = false;  // Whether IPVS translates some (virtual_services.h).
 
-  absl::Status cni_status;  // The status; not OK: the directory could not be read.
+  absl::Status cni_status;             // The status; not OK: the directory could not be read.
   std::vector<ForeignFile> cni_files;  // The files of conf_dir that runtimes load, sorted by name.
   PlaceFacts bin_dir;
   // The programs that may be executed there, and in the other directories that runtimes look into

@@ -10,7 +10,7 @@ namespace spoke::node_checks {
 struct Mount {
   std::string point;
   std::string file_system;  // The file system, such as "tmpfs".
-  bool read_only = false;  // Whether this mount, or the file system as a whole, is read-only.
+  bool read_only = false;   // Whether this mount, or the file system as a whole, is read-only.
 };
 
 // Returns the mount that `path`, absolute and without "..", is on: the longest of those whose point

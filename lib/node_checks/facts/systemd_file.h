@@ -10,8 +10,8 @@ namespace spoke::node_checks {
 
 struct SystemdSetting {
   std::string section;  // The section, such as "Match".
-  std::string key;  // The key, such as "OriginalName".
-  std::string value;  // The value as written, without blanks at its ends.
+  std::string key;      // The key, such as "OriginalName".
+  std::string value;    // The value as written, without blanks at its ends.
 
   bool operator==(const SystemdSetting&) const = default;
 };

@@ -10,9 +10,9 @@
 namespace spoke::azure_sim {
 
 enum class Api : uint8_t {
-  kCompute,  // The API of Microsoft.Compute.
-  kNetwork,  // The API of Microsoft.Network.
-  kScaleSetNics,  // The paths of Microsoft.Compute that Network answers: an old version only.
+  kCompute,          // The API of Microsoft.Compute.
+  kNetwork,          // The API of Microsoft.Network.
+  kScaleSetNics,     // The paths of Microsoft.Compute that Network answers: an old version only.
   kResourceManager,  // The API of subscriptions and resource groups, which have no provider.
 };
 // Returns "Microsoft.Compute". Resource Manager's own is "Microsoft.Resources".

@@ -19,7 +19,7 @@ enum class BodyOf : uint8_t {
   kScaleSetUpdate,  // A PATCH.
   kInstance,
   kInstanceIds,  // A POST of manualupgrade.
-  kReimage,  // A body that may be empty.
+  kReimage,      // A body that may be empty.
   kMachine,
   kMachineUpdate,  // A PATCH.
   kNic,

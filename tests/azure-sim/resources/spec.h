@@ -38,7 +38,7 @@ struct ScaleSetSpec {
   Orchestration orchestration = Orchestration::kUniform;
   int instances = 0;
   int first_instance = 0;  // Instance ids have gaps in real sets; this is where they begin.
-  std::string subnet_id;  // The id of one of SimSpec::subnets.
+  std::string subnet_id;   // The id of one of SimSpec::subnets.
   std::string sku = "Standard_D8s_v5";
   std::string computer_name_prefix;  // The prefix; empty: the name.
   std::string nic = "nic";

@@ -48,7 +48,7 @@ class SimulatedAzure final : public ipam::CloudRequests {
 
  private:
   struct Flight {
-    absl::Time at;  // The time of its arrival there, or here again.
+    absl::Time at;   // The time of its arrival there, or here again.
     uint64_t order;  // The order: what was first, stays first.
     bool answered;
     ipam::azure::MachineCall call;

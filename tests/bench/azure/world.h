@@ -20,9 +20,9 @@ struct WorldOptions {
   int nodes = 7500;
   int scale_sets = 8;
   uint32_t addresses = 27;  // The target of a node while it has no pods.
-  uint32_t batch = 9;  // The steps in which it grows.
-  bool blocks = false;  // Whether blocks of /28 are used.
-  int baked = 0;  // The entries in the model of the scale sets.
+  uint32_t batch = 9;       // The steps in which it grows.
+  bool blocks = false;      // Whether blocks of /28 are used.
+  int baked = 0;            // The entries in the model of the scale sets.
   int identities = 1;
   double share_for_others = 0.1;
   absl::Duration round_trip = absl::Milliseconds(60);
@@ -42,7 +42,7 @@ class Agents final : public ipam::AgentLink {
   // The addresses that each node may assign now, by session.
   std::vector<std::map<ip::Address, bool>> assignable;  // The value says whether a pod has it.
   std::vector<std::pair<ipam::SessionId, node_api::ReclaimRequest>> reclaims;
-  uint64_t total = 0;  // The addresses over all nodes.
+  uint64_t total = 0;    // The addresses over all nodes.
   uint64_t doubled = 0;  // The addresses told to a node while another had them.
   uint64_t closed = 0;
 

@@ -27,9 +27,9 @@ inline constexpr double kFull = 0.997;
 
 struct TeamLoad {
   std::string team;
-  size_t index = 0;  // The index of the team in the spec.
+  size_t index = 0;    // The index of the team in the spec.
   double options = 0;  // The rate that its pods would use.
-  double rate = 0;  // The rate that they may use.
+  double rate = 0;     // The rate that they may use.
   uint64_t held = 0;
   double Use() const { return options < rate ? options : rate; }
   // Returns whether pods are held back, as the agent can tell: also when next to nothing of the

@@ -15,7 +15,7 @@ struct ShiftResult {
   double use_at_rest = 0;  // The share of what could be used, before the next shift.
   // The error of the worst team's use against its exact share, before the next shift.
   double team_error = 0;
-  double node_error = 0;  // The worst error of a team on a node, of those with a thousandth of a
+  double node_error = 0;   // The worst error of a team on a node, of those with a thousandth of a
                            // node's average or more.
   bool in_faults = false;  // Whether not all that could be used can be reached.
 };

@@ -38,7 +38,7 @@ struct WorldCounts {
   // The ticks at which more was usable at nodes than the capacity.
   uint64_t over_capacity_ticks = 0;
   uint64_t over_committed_ticks = 0;  // The ticks at which the book's own sum was more than that.
-  uint64_t below_usable_ticks = 0;  // The ticks at which it was less than what was usable.
+  uint64_t below_usable_ticks = 0;    // The ticks at which it was less than what was usable.
   uint64_t reports = 0;
   uint64_t messages = 0;
   uint64_t streams = 0;
@@ -111,7 +111,7 @@ class World {
     bool gone = false;
     bool cut = false;
     uint64_t streams = 0;  // The streams begun.
-    bool broken = true;  // Whether what is sent in the newest does not arrive.
+    bool broken = true;    // Whether what is sent in the newest does not arrive.
     uint64_t at_server = 0;
     absl::Duration up_free;  // No message overtakes another of its stream.
     absl::Duration down_free;

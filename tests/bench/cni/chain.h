@@ -22,13 +22,13 @@ class Chain {
   struct Settings {
     std::string network;
     std::string version = "1.0.0";
-    std::string args;  // The value of CNI_ARGS.
+    std::string args;         // The value of CNI_ARGS.
     std::string plugin_dirs;  // The value of CNI_PATH: where the binaries are; the first counts.
     std::vector<std::string> plugins;  // The configuration of each plugin, as JSON.
   };
   struct Added {
     absl::Duration took;  // The time of all execs of the chain.
-    std::string result;  // The result of the last one, for DEL.
+    std::string result;   // The result of the last one, for DEL.
   };
   // Errors: kInvalidArgument (a configuration is no JSON object with a type).
   static absl::StatusOr<Chain> Parse(Settings settings);

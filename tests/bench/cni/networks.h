@@ -12,8 +12,8 @@ namespace spoke::cni_bench {
 
 struct Places {
   std::string plugin_dir;  // The directory of `spoke`.
-  std::string peers_dir;  // The directory of ptp, host-local and the others.
-  std::string socket;  // The socket of the agent.
+  std::string peers_dir;   // The directory of ptp, host-local and the others.
+  std::string socket;      // The socket of the agent.
   std::string leases_dir;  // The directory where host-local keeps its files.
 };
 

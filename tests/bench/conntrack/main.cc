@@ -37,7 +37,7 @@ constexpr ip::Address kNode = ip::Address::V4(0x0A000004);
 
 struct Options {
   uint32_t entries = 100'000;
-  uint32_t pods = 250;  // The pods among which the entries are.
+  uint32_t pods = 250;     // The pods among which the entries are.
   uint32_t released = 25;  // The number of these that are released.
   int rounds = 11;
 };

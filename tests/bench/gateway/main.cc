@@ -60,7 +60,7 @@ class AgentLoop {
 struct Destined {
   ip::Address to;
   UdpServer server;
-  UdpFlow flow;  // The flow, established before the cut.
+  UdpFlow flow;      // The flow, established before the cut.
   std::string from;  // The gateway that it goes by.
 };
 

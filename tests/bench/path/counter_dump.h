@@ -12,7 +12,7 @@
 namespace spoke::path_bench {
 
 struct DumpWhat {
-  std::string table;  // The table, of the family inet.
+  std::string table;      // The table, of the family inet.
   uint32_t fast_map = 0;  // The fast path's counters; 0: there is no fast path.
   size_t rounds = 1;
 };

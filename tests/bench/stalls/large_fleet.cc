@@ -244,7 +244,7 @@ class Fleet final : public LargeFleet {
   std::vector<uint64_t> sequences_;
   std::vector<uint64_t> generations_;
   std::vector<ipam::SessionId> sessions_;  // The sessions by node.
-  std::vector<uint32_t> extra_;  // The number above kInUse that is assigned.
+  std::vector<uint32_t> extra_;            // The number above kInUse that is assigned.
   std::vector<std::vector<ip::Address>> addresses_;
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> writable_ = true;

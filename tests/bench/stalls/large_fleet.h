@@ -16,7 +16,7 @@ namespace spoke::stalls {
 
 // The turns of the loop, without the time in which it waits for somebody to say something.
 struct Turns {
-  absl::Duration longest;  // The longest turn by the wall clock: so long everybody else waited.
+  absl::Duration longest;      // The longest turn by the wall clock: so long everybody else waited.
   absl::Duration longest_cpu;  // The longest CPU time of the loop's thread.
   absl::Duration all;
   uint64_t count = 0;

@@ -44,7 +44,7 @@ class Agent {
  public:
   struct Target {
     std::string server;
-    rpc::TlsFiles tls;  // The TLS files; "{}" in a path stands for the node's name.
+    rpc::TlsFiles tls;     // The TLS files; "{}" in a path stands for the node's name.
     size_t addresses = 0;  // The number that a node waits for.
   };
 

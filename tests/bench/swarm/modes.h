@@ -17,7 +17,7 @@ struct Plan {
   absl::Duration deadline = absl::Minutes(3);  // The deadline of each step of a run.
   absl::Duration duration = absl::Seconds(10);
   absl::Duration warm_up = absl::Seconds(2);
-  uint32_t pods = 1;  // The pods of a node, assigned and given back in turn.
+  uint32_t pods = 1;    // The pods of a node, assigned and given back in turn.
   uint32_t assign = 0;  // The number to assign in all, before anything else.
 };
 

@@ -48,8 +48,8 @@ class SimBudgets {
   const uint32_t node_;
   std::mt19937_64 random_;
   std::map<std::string, Budget> budgets_;  // The budgets by name.
-  uint64_t sequence_ = 0;  // The sequence of the last report of this stream.
-  uint64_t applied_ = 0;  // The sequence of the last grants.
+  uint64_t sequence_ = 0;                  // The sequence of the last report of this stream.
+  uint64_t applied_ = 0;                   // The sequence of the last grants.
 };
 
 }  // namespace spoke::swarm

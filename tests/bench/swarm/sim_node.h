@@ -48,7 +48,7 @@ class SimNode {
   // The way in which a node's assignments and releases go out.
   struct Reporting {
     size_t operations = 1;  // The most operations in one report.
-    size_t window = 1;  // The most reports that may be unacknowledged at a time.
+    size_t window = 1;      // The most reports that may be unacknowledged at a time.
   };
 
   SimNode(uint32_t node, Reporting reporting, Ledger& ledger)

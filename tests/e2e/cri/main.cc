@@ -29,7 +29,7 @@ struct Options {
   double deadline_seconds = 60;
   Pod pod;
   std::vector<std::string> annotations;  // The annotations, as "key=value".
-  std::string id;  // The id of a sandbox or a container.
+  std::string id;                        // The id of a sandbox or a container.
   std::string image;
   std::vector<std::string> command;
 };

@@ -101,7 +101,7 @@ class TcpConnection {
 
 struct Family {
   const char* pod;
-  const char* peer;  // The peer that becomes a peer spoke's.
+  const char* peer;     // The peer that becomes a peer spoke's.
   const char* allowed;  // The address that does not.
 };
 constexpr Family kFamilies[] = {{"10.0.1.7", "10.9.0.5", "8.8.8.8"},

@@ -105,7 +105,7 @@ std::string WhyHeld(const Budget& budget, const Team& team) {
                        Rounded(BitRate(team.min())));
   }
   if (!budget.borrow()) {
-    return "has its part; what others leave is not assigned, since the budget says borrow: false";
+    return "has its part; what others leave is not shared out, since the budget says borrow: false";
   }
   if (Above(part, team.fair())) {
     return "has less than its part, since the mins of other teams come first";
@@ -186,7 +186,7 @@ BudgetWords ExplainBudget(const Budget& budget) {
     const std::string borrowed = ListOf(budget, nullptr, BorrowedBy);
     if (!budget.borrow()) {
       words.details.push_back(
-          fmt::format("left unused, and not assigned (borrow: false): {}", left));
+          fmt::format("left unused, and not shared out (borrow: false): {}", left));
     } else if (!borrowed.empty()) {
       words.details.push_back(fmt::format("{} borrow what others leave: {}", borrowed, left));
     }

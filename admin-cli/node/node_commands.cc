@@ -37,7 +37,7 @@ std::string NodeText(const v1::NodeInfo& node, bool colours) {
                      node.last_seen_unix_ms() == 0 ? "never" : TimeOf(node.last_seen_unix_ms())),
          node.connected() ? Tone::kGood : Tone::kBad}},
        {"Addresses",
-        {fmt::format("{} wanted, {} attached, {} in use, {} cooldown, {} attaching, {} "
+        {fmt::format("{} wanted, {} attached, {} in use, {} in cooldown, {} attaching, {} "
                      "detaching, {} reserved",
                      node.target(), node.attached(), node.in_use(), node.cooldown(),
                      node.attaching(), node.detaching(), node.reserved())}},

@@ -57,7 +57,7 @@ absl::StatusOr<int> Show(Session& session) {
         {fmt::format("{} ({} of them reserved)", pool.free(), pool.reserved()),
          pool.free() == 0 ? Tone::kBad : Tone::kPlain}},
        {"Attached",
-        {fmt::format("{} in use, {} available, {} cooldown", pool.in_use(), pool.available(),
+        {fmt::format("{} in use, {} available, {} in cooldown", pool.in_use(), pool.available(),
                      pool.cooldown())}},
        {"On the way",
         {fmt::format("{} attaching, {} detaching, {} released", pool.attaching(), pool.detaching(),

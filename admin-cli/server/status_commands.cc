@@ -55,7 +55,7 @@ std::string StatusText(const Session& session, const v1::GetStatusResponse& stat
        {fmt::format("{} known, {} connected", status.nodes(), status.nodes_connected()),
         all_connected ? Tone::kPlain : Tone::kWarning}},
       {"Addresses",
-       {fmt::format("{} usable, {} free, {} attached, {} in use, {} cooldown",
+       {fmt::format("{} usable, {} free, {} attached, {} in use, {} in cooldown",
                     status.addresses_usable(), status.addresses_free(), status.addresses_attached(),
                     status.addresses_in_use(), status.addresses_cooldown())}},
       {"On the way",

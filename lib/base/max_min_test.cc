@@ -37,7 +37,7 @@ TEST(WeightedMaxMin, GivesAllThatIsAskedForWhenThereIsEnough) {
   EXPECT_EQ(WeightedMaxMin(100, claimants), (std::vector<double>{10, 20, 0}));
 }
 
-TEST(WeightedMaxMin, AssignsWhatOneDoesNotUse) {
+TEST(WeightedMaxMin, OthersGetWhatOneDoesNotUse) {
   const std::vector<Claimant> claimants = {{.demand = 10}, {.demand = 90}, {.demand = 90}};
   EXPECT_EQ(WeightedMaxMin(100, claimants), (std::vector<double>{10, 45, 45}));
 }

@@ -86,7 +86,7 @@ TEST(ServerMessages, WhatAServerCannotMeanIsRefused) {
   EXPECT_FALSE(FromWire(end).ok());
 }
 
-TEST(ServerMessages, AnForecastIsKeptWithinWhatAPersonReads) {
+TEST(ServerMessages, AForecastIsKeptWithinWhatAPersonReads) {
   v1::Forecast wire;
   ToWire(Forecast{.reason = "soon", .eta = absl::Microseconds(1)}, wire);
   EXPECT_EQ(wire.eta_ms(), 1);  // The number is not 0, which is unknown.

@@ -163,8 +163,8 @@ struct Knobs {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered for
   // The share of writes that are carried out without an answer, which status 0 stands for.
   double lost_responses = 0;
   double lost_reads = 0;
-  double foreign_writes = 0;  // The share of writes on an instance, behind each GET of it.
-  // The share of writes just before a PUT, however its sender had read it.
+  double foreign_writes = 0;  // The share of an instance's GETs behind which it is written.
+  // The share of PUTs just before which it is written, however their sender had read it.
   double foreign_writes_at_put = 0;
   double conflicts = 0;       // The share of 409 though nothing else is under way.
   double network_busy = 0;    // The share of 429 RetryableErrorDueToAnotherOperation.
